@@ -1,0 +1,3 @@
+module github.com/sqlstore/sqlstore
+
+go 1.26
