@@ -1,0 +1,227 @@
+// Package launch runs the real sqlstore binary for tests: on free ports of the loopback, in a
+// directory of its own, killed when the test ends, its log shown when the test fails.
+//
+//	server := launch.Start(t, launch.Config{Args: []string{"--max-txn-ops", "16"}})
+//	client, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Endpoint()}})
+//	...
+//	server.Kill()     // SIGKILL, as a crash would
+//	server.Restart(t) // on the same directory and ports
+package launch
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// readyTimeout bounds the wait for /readyz: generous, as tests share slow machines.
+const readyTimeout = 60 * time.Second
+
+// stopTimeout bounds the wait for a graceful stop.
+const stopTimeout = 60 * time.Second
+
+// Config says how to run a server. The zero Config is a server with default settings and an empty
+// directory.
+type Config struct {
+	// DataDir is the server's --data-dir; "" is a fresh directory that is removed with the test.
+	DataDir string
+	// Args are added behind the flags that launch sets itself, so that they win over them.
+	Args []string
+	// Env is added to the environment of the test, each as "NAME=value".
+	Env []string
+	// Log also receives what the server writes to its standard output and standard error.
+	Log io.Writer
+}
+
+// Server is one sqlstore process, or, after Kill, Stop and Restart, a line of them on one
+// directory and one pair of ports. Its methods may be called from several goroutines, except that
+// Restart must not run beside another Restart, Kill or Stop.
+type Server struct {
+	binary  string
+	cfg     Config
+	client  string // host:port
+	metrics string // host:port
+	log     *tail
+
+	mu      sync.Mutex
+	process *process
+}
+
+// process is one run of the binary.
+type process struct {
+	cmd     *exec.Cmd
+	done    chan struct{} // closed when the process has been waited for
+	err     error         // of Wait; read only after done
+	stopped bool          // by us; guarded by Server.mu
+}
+
+// Start runs `sqlstore serve` and waits until it is ready. The process is killed when the test
+// ends; the test fails if the server does not get ready, or ends without having been asked to.
+func Start(tb testing.TB, cfg Config) *Server {
+	tb.Helper()
+	server, err := TryStart(tb, cfg)
+	if err != nil {
+		tb.Fatalf("launch: %v", err)
+	}
+	return server
+}
+
+// TryStart is Start for servers that may refuse to start: it returns the error, which carries the
+// end of the server's log, instead of failing the test.
+func TryStart(tb testing.TB, cfg Config) (*Server, error) {
+	tb.Helper()
+	if cfg.DataDir == "" {
+		cfg.DataDir = tb.TempDir()
+	}
+	client, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	metrics, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{binary: Binary(tb), cfg: cfg, client: client, metrics: metrics, log: &tail{also: cfg.Log}}
+	tb.Cleanup(func() { s.cleanup(tb) })
+	if err := s.start(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Endpoint returns host:port of the gRPC listener.
+func (s *Server) Endpoint() string { return s.client }
+
+// ClientURL returns the URL of the gRPC listener, which also serves the JSON gateway.
+func (s *Server) ClientURL() string { return "http://" + s.client }
+
+// MetricsURL returns the URL under which /metrics, /readyz and their like are served.
+func (s *Server) MetricsURL() string { return "http://" + s.metrics }
+
+// DataDir returns the server's data directory.
+func (s *Server) DataDir() string { return s.cfg.DataDir }
+
+// Log returns the end of what the server has written to standard output and standard error, over
+// all restarts.
+func (s *Server) Log() string { return s.log.String() }
+
+// PID returns the process id of the running server, or of the last one.
+func (s *Server) PID() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process.cmd.Process.Pid
+}
+
+// Exited returns a channel that is closed when the process running now has ended.
+func (s *Server) Exited() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process.done
+}
+
+// Kill ends the server with SIGKILL and waits for its end. A server that has ended stays ended.
+func (s *Server) Kill() {
+	p := s.signal(syscall.SIGKILL)
+	<-p.done
+}
+
+// Stop asks the server to end with SIGTERM and waits for it. It returns an error if the server
+// ends with a status other than 0, or has to be killed because it does not end in a minute.
+func (s *Server) Stop() error {
+	p := s.signal(syscall.SIGTERM)
+	select {
+	case <-p.done:
+		return p.err
+	case <-time.After(stopTimeout):
+		s.Kill()
+		return fmt.Errorf("server did not stop within %s of SIGTERM", stopTimeout)
+	}
+}
+
+// Restart starts the server again on the same directory and ports, killing it first if it still
+// runs, and waits until it is ready.
+func (s *Server) Restart(tb testing.TB) {
+	tb.Helper()
+	if err := s.TryRestart(); err != nil {
+		tb.Fatalf("launch: %v", err)
+	}
+}
+
+// TryRestart is Restart returning the error instead of failing the test.
+func (s *Server) TryRestart() error {
+	s.Kill()
+	return s.start()
+}
+
+func (s *Server) start() error {
+	args := []string{
+		"serve",
+		"--data-dir", s.cfg.DataDir,
+		"--listen-client-urls", s.ClientURL(),
+		"--advertise-client-urls", s.ClientURL(),
+		"--listen-metrics-urls", s.MetricsURL(),
+	}
+	cmd := exec.Command(s.binary, append(args, s.cfg.Args...)...)
+	cmd.Env = append(os.Environ(), s.cfg.Env...)
+	cmd.Stdout, cmd.Stderr = s.log, s.log
+	cmd.SysProcAttr = sysProcAttr()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	go func() {
+		p.err = cmd.Wait()
+		close(p.done)
+	}()
+	s.mu.Lock()
+	s.process = p
+	s.mu.Unlock()
+
+	if err := waitReady(s.MetricsURL()+"/readyz", p.done, readyTimeout); err != nil {
+		s.Kill()
+		s.mu.Lock()
+		p.stopped = true // the caller has the error: clean-up need not report this end again
+		s.mu.Unlock()
+		return fmt.Errorf("start server: %w (%v)\n%s", err, p.err, s.Log())
+	}
+	return nil
+}
+
+// signal sends sig unless the process has ended, and notes that its end is wanted.
+func (s *Server) signal(sig syscall.Signal) *process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.process
+	select {
+	case <-p.done: // its end was noticed before we asked for it
+	default:
+		p.stopped = true
+		_ = p.cmd.Process.Signal(sig) // fails only when the process has just ended, which is what we want
+	}
+	return p
+}
+
+// cleanup kills the server and reports an end that nobody asked for.
+func (s *Server) cleanup(tb testing.TB) {
+	s.mu.Lock()
+	p := s.process
+	s.mu.Unlock()
+	if p == nil {
+		return
+	}
+	s.Kill()
+	s.mu.Lock()
+	stopped := p.stopped
+	s.mu.Unlock()
+	if !stopped {
+		tb.Errorf("launch: server ended by itself: %v", p.err)
+	}
+	if tb.Failed() {
+		tb.Logf("launch: end of the server's log:\n%s", s.Log())
+	}
+}

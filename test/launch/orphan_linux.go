@@ -1,0 +1,9 @@
+package launch
+
+import "syscall"
+
+// sysProcAttr lets the kernel end the server with the test process, which may be killed before its
+// clean-up has run.
+func sysProcAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+}

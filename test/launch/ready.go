@@ -1,0 +1,45 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// freeAddress returns a loopback address that nobody listened on a moment ago.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// waitReady asks url until it answers 200, exited is closed, or the timeout has passed.
+func waitReady(url string, exited <-chan struct{}, timeout time.Duration) error {
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	deadline := time.After(timeout)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	var last error
+	for {
+		resp, err := client.Get(url)
+		if err == nil {
+			_ = resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return nil
+			}
+			err = errors.New(resp.Status)
+		}
+		last = err
+		select {
+		case <-exited:
+			return errors.New("the process ended before it was ready")
+		case <-deadline:
+			return fmt.Errorf("not ready within %s: %w", timeout, last)
+		case <-tick.C:
+		}
+	}
+}
