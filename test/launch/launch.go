@@ -1,4 +1,4 @@
-// Package launch runs the real sqlstore binary for tests: on free ports of the loopback, in a
+// Package launch runs real servers, above all the sqlstore binary, for tests: on free ports of the loopback, in a
 // directory of its own, killed when the test ends, its log shown when the test fails.
 //
 //	server := launch.Start(t, launch.Config{Args: []string{"--max-txn-ops", "16"}})
@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -28,6 +29,10 @@ const stopTimeout = 60 * time.Second
 // Config says how to run a server. The zero Config is a server with default settings and an empty
 // directory.
 type Config struct {
+	// Command is the program and its first arguments; nil is `sqlstore serve`. With it the same
+	// machinery runs any server that takes etcd's flags for its directory and its listeners and
+	// answers /readyz, as etcd itself does.
+	Command []string
 	// DataDir is the server's --data-dir; "" is a fresh directory that is removed with the test.
 	DataDir string
 	// Args are added behind the flags that launch sets itself, so that they win over them.
@@ -42,7 +47,6 @@ type Config struct {
 // directory and one pair of ports. Its methods may be called from several goroutines, except that
 // Restart must not run beside another Restart, Kill or Stop.
 type Server struct {
-	binary  string
 	cfg     Config
 	client  string // host:port
 	metrics string // host:port
@@ -86,7 +90,10 @@ func TryStart(tb testing.TB, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{binary: Binary(tb), cfg: cfg, client: client, metrics: metrics, log: &tail{also: cfg.Log}}
+	if cfg.Command == nil {
+		cfg.Command = []string{Binary(tb), "serve"}
+	}
+	s := &Server{cfg: cfg, client: client, metrics: metrics, log: &tail{also: cfg.Log}}
 	tb.Cleanup(func() { s.cleanup(tb) })
 	if err := s.start(); err != nil {
 		return nil, err
@@ -159,14 +166,13 @@ func (s *Server) TryRestart() error {
 }
 
 func (s *Server) start() error {
-	args := []string{
-		"serve",
+	args := append(slices.Clone(s.cfg.Command[1:]),
 		"--data-dir", s.cfg.DataDir,
 		"--listen-client-urls", s.ClientURL(),
 		"--advertise-client-urls", s.ClientURL(),
 		"--listen-metrics-urls", s.MetricsURL(),
-	}
-	cmd := exec.Command(s.binary, append(args, s.cfg.Args...)...)
+	)
+	cmd := exec.Command(s.cfg.Command[0], append(args, s.cfg.Args...)...)
 	cmd.Env = append(os.Environ(), s.cfg.Env...)
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	cmd.SysProcAttr = sysProcAttr()
