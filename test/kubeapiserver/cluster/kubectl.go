@@ -1,0 +1,69 @@
+package cluster
+
+import (
+	"bytes"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/sqlstore/sqlstore/test/kubeapiserver/build"
+)
+
+// Kubectl runs kubectl with the arguments on the cluster and returns what it prints. stdin may be
+// nil. The test fails if kubectl does.
+func (c *Cluster) Kubectl(tb testing.TB, stdin io.Reader, args ...string) string {
+	tb.Helper()
+	out, err := c.TryKubectl(tb, stdin, args...)
+	if err != nil {
+		tb.Fatalf("kubectl %s: %v", strings.Join(args, " "), err)
+	}
+	return out
+}
+
+// TryKubectl is Kubectl returning the error, with what kubectl wrote to standard error, instead of
+// failing the test.
+func (c *Cluster) TryKubectl(tb testing.TB, stdin io.Reader, args ...string) (string, error) {
+	tb.Helper()
+	cmd := exec.CommandContext(tb.Context(), build.Kubectl.Path(tb), append([]string{"--kubeconfig", c.kubeconfig}, args...)...)
+	// kubectl keeps what it discovered in the home directory: a test must not meet another's.
+	cmd.Env = append(cmd.Environ(), "HOME="+filepath.Dir(c.kubeconfig))
+	cmd.Stdin = stdin
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), &KubectlError{Stderr: stderr.String(), Err: err}
+	}
+	return stdout.String(), nil
+}
+
+// KubectlError is a kubectl that ended with a status other than 0.
+type KubectlError struct {
+	Stderr string
+	Err    error
+}
+
+func (e *KubectlError) Error() string { return e.Err.Error() + ": " + strings.TrimSpace(e.Stderr) }
+
+func (e *KubectlError) Unwrap() error { return e.Err }
+
+// writeKubeconfig writes a file with which kubectl connects as cfg does.
+func writeKubeconfig(tb testing.TB, cfg *rest.Config) string {
+	tb.Helper()
+	const name = "test"
+	kubeconfig := api.NewConfig()
+	kubeconfig.Clusters[name] = &api.Cluster{Server: cfg.Host, CertificateAuthority: cfg.CAFile}
+	kubeconfig.AuthInfos[name] = &api.AuthInfo{Token: cfg.BearerToken}
+	kubeconfig.Contexts[name] = &api.Context{Cluster: name, AuthInfo: name}
+	kubeconfig.CurrentContext = name
+	path := filepath.Join(tb.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*kubeconfig, path); err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,77 @@
+package cluster
+
+import (
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/sqlstore/sqlstore/test/kubeapiserver/build"
+	"github.com/sqlstore/sqlstore/test/launch"
+)
+
+// TargetVariable is the environment variable that names the store under test: "sqlstore" (also
+// when unset) or "etcd", which tells a fault of sqlstore from one of the test.
+const TargetVariable = "SQLSTORE_TEST_TARGET"
+
+// Store is the server behind kube-apiserver's --etcd-servers.
+type Store interface {
+	// ClientURL returns the URL of the etcd API.
+	ClientURL() string
+	// Kill ends the server with SIGKILL, as a crash would.
+	Kill()
+	// Restart starts the killed server again on the same data and ports and waits until it is ready.
+	Restart(tb testing.TB)
+}
+
+// StartStore starts the store that TargetVariable names, empty, until the test ends.
+func StartStore(tb testing.TB) Store {
+	tb.Helper()
+	switch target := os.Getenv(TargetVariable); target {
+	case "", "sqlstore":
+		return launch.Start(tb, launch.Config{})
+	case "etcd":
+		return startEtcd(tb)
+	default:
+		tb.Fatalf("%s=%q: want sqlstore or etcd", TargetVariable, target)
+		return nil
+	}
+}
+
+// etcd is a stock etcd server.
+type etcd struct {
+	path, dir, url, peerURL string
+	process                 *process
+}
+
+func startEtcd(tb testing.TB) *etcd {
+	tb.Helper()
+	e := &etcd{
+		path:    build.Etcd.Path(tb),
+		dir:     tb.TempDir(),
+		url:     "http://127.0.0.1:" + freePort(tb),
+		peerURL: "http://127.0.0.1:" + freePort(tb),
+	}
+	e.start(tb)
+	return e
+}
+
+func (e *etcd) ClientURL() string { return e.url }
+
+func (e *etcd) Kill() { e.process.kill() }
+
+func (e *etcd) Restart(tb testing.TB) {
+	tb.Helper()
+	e.start(tb)
+}
+
+func (e *etcd) start(tb testing.TB) {
+	tb.Helper()
+	e.process = startProcess(tb, e.path,
+		"--data-dir", e.dir,
+		"--listen-client-urls", e.url, "--advertise-client-urls", e.url,
+		"--listen-peer-urls", e.peerURL, "--initial-advertise-peer-urls", e.peerURL,
+		"--initial-cluster", "default="+e.peerURL,
+	)
+	waitReady(tb, e.process, time.Minute, func() error { return ok(http.Get(e.url + "/readyz")) })
+}

@@ -1,0 +1,55 @@
+package kubeapiserver_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/sqlstore/sqlstore/test/kubeapiserver/cluster"
+)
+
+// TestCrash kills the store several times while a load is being written. kube-apiserver goes on by
+// itself; every acknowledged change is there, and watches, also those that were open when the store
+// died, show each change once and in order. A kube-apiserver started anew finds the same.
+func TestCrash(t *testing.T) {
+	for i, server := range servers {
+		t.Run(server.name, func(t *testing.T) {
+			store := cluster.StartStore(t)
+			c := cluster.Start(t, store, server.config)
+			trial := newTrial(t, c, "crash")
+			trial.Interrupted = true
+			const kills = 3
+			result, err := trial.Run(t.Context(), func(ctx context.Context) error {
+				for kill := range kills {
+					select {
+					case <-trial.History.Reached(trial.Objects*(kill+1), 0): // of over four changes an object
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+					store.Kill()
+					if kill == kills-1 {
+						// A longer outage: until writers have noticed it.
+						select {
+						case <-trial.History.Reached(0, trial.History.Unclear()+trial.Writers):
+						case <-ctx.Done():
+							return ctx.Err()
+						}
+					}
+					store.Restart(t)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log(result)
+			if result.Unclear == 0 {
+				t.Error("no request met a store that was away: the kills came too late to show anything")
+			}
+			checkLive(t, c, trial)
+
+			c.Kill()
+			other := servers[len(servers)-1-i].config
+			checkLive(t, cluster.Start(t, store, other), trial)
+		})
+	}
+}

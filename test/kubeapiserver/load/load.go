@@ -1,0 +1,92 @@
+package load
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+)
+
+// fenceName is the name of the object that ends every watch.
+const fenceName = "fence"
+
+// Config says how much to write.
+type Config struct {
+	Kinds      []Kind
+	Namespaces []string
+	Objects    int
+	// Writers work at the same time; each object belongs to one of them.
+	Writers int
+}
+
+// MakeNamespaces creates n namespaces named after the prefix and returns their names.
+func MakeNamespaces(ctx context.Context, client kubernetes.Interface, prefix string, n int) ([]string, error) {
+	var names []string
+	for i := range n {
+		name := fmt.Sprintf("%s-%03d", prefix, i)
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if _, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// Write gives every object its life: it is created, replaced, patched and applied; a third of them
+// are then deleted, and half of those created again. Objects of all kinds and namespaces mix. Write
+// returns at the first change that goes wrong.
+func Write(ctx context.Context, client dynamic.Interface, history *History, cfg Config) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for writer := range cfg.Writers {
+		group.Go(func() error {
+			var lives []*life
+			for i := writer; i < cfg.Objects; i += cfg.Writers {
+				kind := cfg.Kinds[i%len(cfg.Kinds)]
+				namespace := cfg.Namespaces[i/len(cfg.Kinds)%len(cfg.Namespaces)]
+				lives = append(lives, newLife(client, history, kind, namespace, fmt.Sprintf("object-%06d", i)))
+			}
+			return live(ctx, lives)
+		})
+	}
+	return group.Wait()
+}
+
+// live takes all lives of a writer through one stage after the other.
+func live(ctx context.Context, lives []*life) error {
+	stages := []struct {
+		of  int // every of-th object takes part
+		act func(*life, context.Context) error
+	}{
+		{1, (*life).create},
+		{1, (*life).update},
+		{1, (*life).patch},
+		{1, (*life).apply},
+		{3, (*life).delete},
+		{6, (*life).create},
+	}
+	for _, stage := range stages {
+		for i := 0; i < len(lives); i += stage.of {
+			if err := stage.act(lives[i], ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Fence creates the object that ends every watch, of each kind in each namespace.
+func Fence(ctx context.Context, client dynamic.Interface, history *History, cfg Config) error {
+	for _, kind := range cfg.Kinds {
+		for _, namespace := range cfg.Namespaces {
+			if err := newLife(client, history, kind, namespace, fenceName).create(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+// Package kubeapiserver_test runs a stock kube-apiserver on the store under test and works through
+// it as a cluster does. SQLSTORE_TEST_TARGET=etcd runs the same on etcd; SQLSTORE_TEST_OBJECTS sets
+// how many objects a load writes.
+//
+// A new case is a function like those listed in TestKubeAPIServer, in a file of its own; what needs
+// a cluster of its own is a Test function.
+package kubeapiserver_test
+
+import (
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/sqlstore/sqlstore/test/kubeapiserver/cluster"
+)
+
+// objectsVariable is the environment variable with the number of objects that a load writes.
+const objectsVariable = "SQLSTORE_TEST_OBJECTS"
+
+// TestKubeAPIServer runs every case on a kube-apiserver that answers from its watch cache and on one
+// that asks the store each time. The cases of one kube-apiserver share it, in namespaces of their own.
+func TestKubeAPIServer(t *testing.T) {
+	cases := []struct {
+		name string
+		run  func(*testing.T, *cluster.Cluster)
+	}{
+		{"Load", testLoad},
+		{"Lists", testLists},
+		{"Conflicts", testConflicts},
+		{"DeleteCollection", testDeleteCollection},
+		{"EventsExpire", testEventsExpire},
+		{"Kubectl", testKubectl},
+	}
+	for _, server := range servers {
+		t.Run(server.name, func(t *testing.T) {
+			store := cluster.StartStore(t)
+			c := cluster.Start(t, store, server.config)
+			for _, tc := range cases {
+				t.Run(tc.name, func(t *testing.T) { tc.run(t, c) })
+			}
+		})
+	}
+}
+
+// servers are the ways to run a kube-apiserver that every case must work with.
+var servers = []struct {
+	name   string
+	config cluster.Config
+}{
+	{"WatchCache", cluster.Config{WatchCache: true, Args: []string{eventTTL}}},
+	{"NoWatchCache", cluster.Config{WatchCache: false, Args: []string{eventTTL}}},
+}
+
+// objects returns how many objects a load writes: few enough for a run of a minute, or what the
+// environment says.
+func objects(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv(objectsVariable)
+	if text == "" {
+		return 2000
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s=%q: want a positive number", objectsVariable, text)
+	}
+	return n
+}
