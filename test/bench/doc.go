@@ -1,0 +1,34 @@
+// Command bench compares sqlstore with etcd, with kine on SQLite and with a
+// bare gRPC server under kube-apiserver's load, and prints a table of ratios.
+//
+// Method. Every server is a process of its own, built from its Go module, on
+// the same machine and the same file system in the same run. Each is filled
+// with the same objects in the same shuffled order with fsync off, stopped,
+// started again with an fsync before every acknowledgement (which strace
+// counts, where it is installed), and from then on kept stopped by SIGSTOP
+// except while it is measured, so that idle servers cost nothing; that is
+// checked. A phase is measured in short slices that go through the servers in
+// turn, forwards in one pair and backwards in the next (A B B A), so that drift
+// of the machine hits all of them alike. Figures are medians over the pairs, and a
+// ratio is the median of the pairs' own ratios, with its least and greatest.
+//
+// CPU is the server process's own user and system time, read from its
+// CLOCK_PROCESS_CPUTIME_ID (nanoseconds, threads that ended included) before and
+// after a slice and a short settling time, so that work put off until after the
+// answer counts as well. "Above bare" is what is left of it when the CPU of
+// the bare server is taken away: a server that speaks the same messages, answers
+// each call with a prepared reply of the same size and stores nothing. Nobody who
+// serves this API over grpc-go gets below that.
+//
+// The load is closed loop (each client sends its next request when the last
+// one is answered) and, in the phases named op@rate, open loop: requests are due
+// at a fixed rate for all servers, and latency counts from when a request was
+// due. In the closed loop a fast server gets more work at once, which
+// makes each call cheaper for gRPC; the fixed rate shows CPU and latency at equal
+// load. Every answer is checked: succeeded flags, revisions, keys, values, counts,
+// order, and that each watcher saw every event once. A wrong one ends the run.
+// Peak memory is the slice's VmHWM; the anonymous part is sampled beside it,
+// because etcd's file mapping fills the rest with page cache. "Other load" is
+// what else ran on the machine meanwhile, in processors: above a few percent the
+// figures are noise.
+package main

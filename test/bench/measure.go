@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// slice is what one phase cost on one server once. Times are in nanoseconds.
+type slice struct {
+	Objects   int           `json:"objects"`
+	Phase     string        `json:"phase"`
+	Server    string        `json:"server"`
+	Pair      int           `json:"pair"`
+	Ops       int           `json:"ops"`
+	Wall      time.Duration `json:"wall"`
+	CPU       time.Duration `json:"cpu"`        // the server's
+	ClientCPU time.Duration `json:"client_cpu"` // the load generator's
+	OtherCPU  time.Duration `json:"other_cpu"`  // of anything else on the machine
+	P50       time.Duration `json:"p50"`
+	P99       time.Duration `json:"p99"`
+	Memory    memory        `json:"memory"`
+}
+
+// outcome is what a phase reports of one slice.
+type outcome struct {
+	ops     int
+	wall    time.Duration
+	latency []time.Duration
+	cpu     time.Duration // when the phase measured it itself; else 0
+}
+
+func percentile(sorted []time.Duration, p float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(len(sorted)-1, int(p*float64(len(sorted))))]
+}
+
+// measure runs one phase on one server, which it wakes for that long.
+func (c *config) measure(ctx context.Context, p *phase, t *target, pair int) (s slice, err error) {
+	if err := t.resume(); err != nil {
+		return s, err
+	}
+	defer func() {
+		if e := t.pause(); err == nil {
+			err = e
+		}
+	}()
+	if err := t.wake(ctx); err != nil {
+		return s, err
+	}
+	if p.prepare != nil {
+		if err := p.prepare(ctx, t); err != nil {
+			return s, fmt.Errorf("%s on %s: %w", p.name, t.name, err)
+		}
+		time.Sleep(c.settle)
+	}
+	if err := t.forgetPeak(); err != nil {
+		return s, err
+	}
+	anon := t.watchAnon()
+	cpu0, err := t.cpu()
+	if err != nil {
+		return s, err
+	}
+	client0, machine0, began := clientCPU(), machineCPU(), time.Now()
+	out, err := p.run(ctx, t)
+	if err != nil {
+		if dead := t.dead(); dead != nil {
+			err = dead
+		}
+		return s, fmt.Errorf("%s on %s: %w", p.name, t.name, err)
+	}
+	// What the server put off until after its answers belongs to them.
+	time.Sleep(c.settle)
+	cpu1, err := t.cpu()
+	if err != nil {
+		return s, err
+	}
+	client, machine := clientCPU()-client0, machineCPU()-machine0
+	s = slice{
+		Objects: c.objects, Phase: p.name, Server: t.name, Pair: pair, Ops: out.ops, Wall: out.wall,
+		CPU: cpu1 - cpu0, ClientCPU: client, OtherCPU: max(0, machine-client-(cpu1-cpu0)),
+	}
+	s.OtherCPU = time.Duration(float64(s.OtherCPU) * float64(out.wall) / float64(time.Since(began)))
+	if out.cpu > 0 {
+		s.CPU = out.cpu
+	}
+	slices.Sort(out.latency)
+	s.P50, s.P99 = percentile(out.latency, 0.5), percentile(out.latency, 0.99)
+	if s.Memory, err = t.memory(); err != nil {
+		return s, err
+	}
+	s.Memory.Anon = max(s.Memory.Anon, anon())
+	return s, nil
+}
+
+// watchAnon samples the anonymous memory until the returned function is called, which tells the most seen.
+func (t *target) watchAnon() func() int64 {
+	var (
+		most int64
+		wg   sync.WaitGroup
+		done = make(chan struct{})
+	)
+	wg.Go(func() {
+		for tick := time.NewTicker(100 * time.Millisecond); ; {
+			select {
+			case <-done:
+				tick.Stop()
+				return
+			case <-tick.C:
+				if m, err := t.memory(); err == nil {
+					most = max(most, m.Anon)
+				}
+			}
+		}
+	})
+	return func() int64 { close(done); wg.Wait(); return most }
+}
+
+// wake sends a little traffic over every connection, so that a slice does not
+// start with what a stopped server had to catch up on.
+func (t *target) wake(ctx context.Context) error {
+	_, _, err := load{clients: 2 * len(t.conns), span: 50 * time.Millisecond}.run(ctx, t.getter())
+	return err
+}
+
+func clientCPU() time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts); err != nil {
+		return 0
+	}
+	return time.Duration(ts.Nano())
+}
+
+// machineCPU is the time that all processors were busy, in steps of 10 ms.
+func machineCPU() time.Duration {
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	var busy int64
+	for i, f := range strings.Fields(line) {
+		switch i {
+		case 1, 2, 3, 6, 7, 8: // user, nice, system, irq, softirq, steal
+			n, _ := strconv.ParseInt(f, 10, 64)
+			busy += n
+		}
+	}
+	return time.Duration(busy) * 10 * time.Millisecond
+}

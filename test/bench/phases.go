@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"time"
+)
+
+// compactPhase is done even when it is not asked for.
+const compactPhase = "compact"
+
+// phase is one kind of work that is measured.
+type phase struct {
+	name string
+	// skip: this server cannot do it, or it would mean nothing there.
+	skip func(*target) bool
+	// prepare is done before, unmeasured.
+	prepare func(context.Context, *target) error
+	run     func(context.Context, *target) (*outcome, error)
+}
+
+// allPhases in the order in which a pair goes through them. Compaction ends the
+// pair, so that each begins with the same contents and no history.
+func (c *config) allPhases() []*phase {
+	all := c.pointPhases(0, "")
+	all = append(all, c.listPhases()...)
+	if c.rate > 0 {
+		all = append(all, c.pointPhases(c.rate, "@rate")...)
+	}
+	all = append(all, c.watchPhases()...)
+	return append(all, c.compaction())
+}
+
+// compaction removes all history and waits until it is gone; an operation is
+// one revision (kine keeps the last 1,000).
+func (c *config) compaction() *phase {
+	return &phase{
+		name:    compactPhase,
+		skip:    func(t *target) bool { return t.canned },
+		prepare: func(ctx context.Context, t *target) error { return t.deleteCreated(ctx) },
+		run: func(ctx context.Context, t *target) (*outcome, error) {
+			began := time.Now()
+			n, err := t.compact(ctx)
+			took := time.Since(began)
+			return &outcome{ops: int(n), wall: took, latency: []time.Duration{took}}, err
+		},
+	}
+}

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+)
+
+// sent is an update as its writer knows it.
+type sent struct {
+	revision int64
+	at       time.Time
+}
+
+// seen is an event as a watcher got it.
+type seen struct {
+	revision int64
+	at       time.Time
+}
+
+// watchPhases: updates without watchers, then with, both in a closed loop; the
+// difference in CPU is what delivering the events cost. At a fixed rate
+// that difference would be less than what an idle scheduler costs, so there
+// all CPU, the updates' too, is divided by the events.
+func (c *config) watchPhases() []*phase {
+	all := []*phase{{name: "watch", run: func(ctx context.Context, t *target) (*outcome, error) {
+		l := load{clients: c.clients, span: c.span}
+		plain, _, err := t.updatesFor(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		out, updates, err := t.deliver(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		out.cpu -= time.Duration(float64(plain.cpu) / float64(plain.ops) * float64(updates))
+		return out, nil
+	}}}
+	if c.rate > 0 {
+		all = append(all, &phase{name: "watch@rate", run: func(ctx context.Context, t *target) (*outcome, error) {
+			out, _, err := t.deliver(ctx, load{clients: c.clients, span: c.span, rate: c.rate})
+			return out, err
+		}})
+	}
+	return all
+}
+
+// deliver updates objects while they are watched; an operation is an event
+// delivered to a watcher, its latency counts from when the update was sent.
+func (t *target) deliver(ctx context.Context, l load) (out *outcome, updates int, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ws, err := t.openWatchers(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	watched, writes, err := t.updatesFor(ctx, l, ws...)
+	if err != nil {
+		return nil, 0, err
+	}
+	out = &outcome{wall: watched.wall, cpu: watched.cpu}
+	for _, w := range ws {
+		delays, err := w.check(writes)
+		if err != nil {
+			return nil, 0, err
+		}
+		out.latency = append(out.latency, delays...)
+	}
+	out.ops = len(out.latency)
+	return out, watched.ops, nil
+}
+
+// updatesFor updates objects, waits until every watcher has been told, and returns what was written.
+func (t *target) updatesFor(ctx context.Context, l load, ws ...*watcher) (*outcome, []sent, error) {
+	before, err := t.cpu()
+	if err != nil {
+		return nil, nil, err
+	}
+	u, began := t.newUpdates(), time.Now()
+	writes := make([][]sent, l.clients)
+	out, err := report(l.run(ctx, func(ctx context.Context, n int) (bool, error) {
+		at := time.Now()
+		rev, err := u.one(ctx, n)
+		if rev > 0 {
+			writes[n] = append(writes[n], sent{rev, at})
+		}
+		return rev > 0, err
+	}))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, w := range ws {
+		if err := w.await(ctx, out.ops); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(ws) > 0 {
+		out.wall = time.Since(began)
+	}
+	time.Sleep(t.c.settle)
+	after, err := t.cpu()
+	out.cpu = after - before
+	return out, slices.Concat(writes...), err
+}
+
+// watcher is one watch of all objects on a stream of its own.
+type watcher struct {
+	t      *target
+	stream grpc.ClientStream
+
+	mu     sync.Mutex
+	events []seen
+	err    error
+	change chan struct{} // has room for one; a signal that something above changed
+}
+
+func (t *target) openWatchers(ctx context.Context) ([]*watcher, error) {
+	// kube-apiserver watches from the revision after its list.
+	now, err := t.kv(0).Range(ctx, &pb.RangeRequest{Key: objectKey(0), Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	var ws []*watcher
+	for i := range t.c.watchers {
+		s, err := t.conns[i%len(t.conns)].NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, pb.Watch_Watch_FullMethodName)
+		if err != nil {
+			return nil, err
+		}
+		req := &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
+			Key: []byte(objectsDir), RangeEnd: objectsEnd, PrevKv: true, ProgressNotify: true,
+			StartRevision: now.Header.Revision + 1,
+		}}}
+		if err := s.SendMsg(req); err != nil {
+			return nil, err
+		}
+		w := &watcher{t: t, stream: s, change: make(chan struct{}, 1)}
+		res := watchReply{event: func(*kv, *kv) error { return t.wrong("an event before the watch was made") }}
+		if err := s.RecvMsg(&res); err != nil {
+			return nil, err
+		}
+		if !res.created || res.canceled {
+			return nil, t.wrong("watch refused: %s", res.reason)
+		}
+		go w.receive()
+		ws = append(ws, w)
+	}
+	return ws, nil
+}
+
+func (w *watcher) receive() {
+	res := watchReply{event: func(cur, prev *kv) error {
+		if !bytes.HasPrefix(cur.key, []byte(objectsDir)) || len(cur.value) != w.t.c.value || len(prev.value) != w.t.c.value {
+			return w.t.wrong("event on %s: value of %d bytes, previous one of %d", cur.key, len(cur.value), len(prev.value))
+		}
+		if !w.t.canned && (!bytes.Equal(cur.key, prev.key) || prev.mod >= cur.mod || prev.stamp() != cur.stamp()) {
+			return w.t.wrong("event on %s at %d has previous %s at %d", cur.key, cur.mod, prev.key, prev.mod)
+		}
+		w.mu.Lock()
+		w.events = append(w.events, seen{cur.mod, time.Now()})
+		w.mu.Unlock()
+		return nil
+	}}
+	var err error
+	for err == nil {
+		res.canceled = false
+		err = w.stream.RecvMsg(&res)
+		if err == nil && res.canceled {
+			err = w.t.wrong("watch canceled: %s", res.reason)
+		}
+		w.mu.Lock()
+		w.err = err
+		w.mu.Unlock()
+		select {
+		case w.change <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// await waits until n events have come.
+func (w *watcher) await(ctx context.Context, n int) error {
+	late := time.NewTimer(time.Minute)
+	defer late.Stop()
+	for {
+		w.mu.Lock()
+		have, err := len(w.events), w.err
+		w.mu.Unlock()
+		switch {
+		case err != nil:
+			return fmt.Errorf("watch: %w", err)
+		case have >= n:
+			return nil
+		}
+		select {
+		case <-w.change:
+		case <-late.C:
+			return w.t.wrong("a watcher saw %d of %d events", have, n)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// check compares what the watcher saw with what was written, and returns how long after
+// its update was sent each event came.
+func (w *watcher) check(writes []sent) ([]time.Duration, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	slices.SortFunc(writes, func(a, b sent) int { return int(a.revision - b.revision) })
+	if len(w.events) != len(writes) {
+		return nil, w.t.wrong("a watcher saw %d events of %d", len(w.events), len(writes))
+	}
+	delays := make([]time.Duration, len(writes))
+	for i, e := range w.events {
+		if e.revision != writes[i].revision {
+			return nil, w.t.wrong("a watcher's event %d has revision %d, should be %d", i, e.revision, writes[i].revision)
+		}
+		delays[i] = e.at.Sub(writes[i].at)
+	}
+	return delays, nil
+}
