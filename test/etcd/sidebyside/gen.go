@@ -1,0 +1,202 @@
+package sidebyside
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+)
+
+// maxOps is the --max-txn-ops of both servers in random sequences: low, so that it is met.
+const maxOps = 8
+
+// keys is the alphabet: few, with shared prefixes, and with the bytes at the ends of the order.
+var keys = []string{
+	"a", "a\x00", "a\x00\x00", "a\x00b", "aa", "ab", "a\xff", "a\xff\xff", "b", "b/", "b/1", "b/2", "b/2/x",
+	"c", "c\x01", "\x00", "\x00\x00", "\x01", "\xff", "\xff\xff", "\xff\x00", "\xc3\x28", "d", "e", "f", "g",
+}
+
+// leases are the ids that sequences grant and use, besides a few that never exist.
+var leases = []int64{1, 2, 3, 77, -5, math.MaxInt64, math.MinInt64}
+
+// gen draws requests. One gen serves one step.
+type gen struct {
+	*rand.Rand
+	state // as known from etcd's answers up to this step
+}
+
+// state is what a step may refer to.
+type state struct {
+	rev       int64 // current revision
+	compacted int64 // last revision that Compact was told, 0 at first
+}
+
+// often is true in percent of all cases.
+func (g *gen) often(percent int) bool { return g.IntN(100) < percent }
+
+func pick[T any](g *gen, from ...T) T { return from[g.IntN(len(from))] }
+
+func (g *gen) key() []byte {
+	if g.often(1) {
+		return nil // is refused almost everywhere
+	}
+	return []byte(pick(g, keys...))
+}
+
+// span draws a key and a range end in every form that there is.
+func (g *gen) span() (key, end []byte) {
+	key = g.key()
+	switch g.IntN(8) {
+	case 0, 1:
+		return key, nil
+	case 2:
+		return key, []byte{0} // from key on
+	case 3:
+		return []byte{0}, []byte{0} // everything
+	case 4:
+		return key, prefixEnd(key)
+	case 5:
+		return key, bytes.Clone(key) // empty
+	default:
+		return key, g.key() // reversed half of the time
+	}
+}
+
+// prefixEnd returns the end of the range of all keys that start with key.
+func prefixEnd(key []byte) []byte {
+	end := bytes.Clone(key)
+	for i := len(end) - 1; i >= 0; i-- {
+		if end[i] < 0xff {
+			end[i]++
+			return end[:i+1]
+		}
+	}
+	return []byte{0}
+}
+
+func (g *gen) value() []byte {
+	switch g.IntN(10) {
+	case 0:
+		return nil
+	case 1:
+		return bytes.Repeat([]byte{byte(g.IntN(256))}, g.IntN(100))
+	default:
+		return []byte(pick(g, "1", "2", "3", "\x00", "\xff", "10"))
+	}
+}
+
+// revision draws a revision to read at: mostly the current one, else old, compacted, future or
+// nonsense.
+func (g *gen) revision() int64 {
+	switch g.IntN(16) {
+	case 0, 1, 2, 3:
+		return g.rev - int64(g.IntN(12))
+	case 4:
+		return g.compacted + int64(g.IntN(3)) - 1
+	case 5:
+		return g.rev
+	case 6:
+		return g.rev + 1 + int64(g.IntN(3))
+	case 7:
+		return pick[int64](g, -1, 1, math.MinInt64, math.MaxInt64)
+	default:
+		return 0
+	}
+}
+
+// bound draws a limit of a revision filter: 0 is none.
+func (g *gen) bound() int64 {
+	if g.often(85) {
+		return 0
+	}
+	return g.rev + 2 - int64(g.IntN(20))
+}
+
+func (g *gen) rangeRequest() *pb.RangeRequest {
+	key, end := g.span()
+	r := &pb.RangeRequest{
+		Key: key, RangeEnd: end,
+		Revision:          g.revision(),
+		Serializable:      g.often(20),
+		KeysOnly:          g.often(15),
+		CountOnly:         g.often(10),
+		MinModRevision:    g.bound(),
+		MaxModRevision:    g.bound(),
+		MinCreateRevision: g.bound(),
+		MaxCreateRevision: g.bound(),
+	}
+	if g.often(40) {
+		r.Limit = pick[int64](g, 1, 1, 2, 3, 5, 9, 10, 11, 1000, math.MaxInt64, -1)
+	}
+	if g.often(40) {
+		r.SortOrder = pb.RangeRequest_SortOrder(g.IntN(3))
+		r.SortTarget = pb.RangeRequest_SortTarget(g.IntN(5))
+	}
+	if g.often(2) {
+		r.SortOrder = pick[pb.RangeRequest_SortOrder](g, 3, -1, math.MaxInt32)
+	}
+	if g.often(2) {
+		r.SortTarget = pick[pb.RangeRequest_SortTarget](g, 5, -1, math.MaxInt32)
+	}
+	return r
+}
+
+// streamRequest draws a range whose sort and filters RangeStream mostly takes.
+func (g *gen) streamRequest() *pb.RangeRequest {
+	r := g.rangeRequest()
+	if g.often(80) {
+		r.SortOrder, r.SortTarget = 0, 0
+		r.MinModRevision, r.MaxModRevision, r.MinCreateRevision, r.MaxCreateRevision = 0, 0, 0, 0
+	}
+	return r
+}
+
+func (g *gen) putRequest() *pb.PutRequest {
+	r := &pb.PutRequest{Key: g.key(), Value: g.value(), PrevKv: g.often(40)}
+	if g.often(25) {
+		r.Lease = g.leaseID()
+	}
+	if g.often(8) {
+		r.IgnoreValue = true
+		if g.often(85) {
+			r.Value = nil
+		}
+	}
+	if g.often(8) {
+		r.IgnoreLease = true
+		if g.often(85) {
+			r.Lease = 0
+		}
+	}
+	return r
+}
+
+func (g *gen) deleteRequest() *pb.DeleteRangeRequest {
+	r := &pb.DeleteRangeRequest{PrevKv: g.often(40)}
+	r.Key, r.RangeEnd = g.span()
+	if g.often(60) { // else the store would hardly ever hold anything
+		r.Key, r.RangeEnd = g.key(), nil
+	}
+	return r
+}
+
+func (g *gen) compactRequest() *pb.CompactionRequest {
+	r := &pb.CompactionRequest{Revision: g.rev - int64(g.IntN(25)), Physical: g.often(30)}
+	if g.often(25) {
+		r.Revision = g.revision()
+	}
+	return r
+}
+
+func (g *gen) leaseID() int64 {
+	if g.often(4) {
+		return pick[int64](g, 4, -1, 12345)
+	}
+	return pick(g, leases...)
+}
+
+// ttl draws times in seconds that outlast the test, and some that are refused.
+func (g *gen) ttl() int64 {
+	return pick[int64](g, 3600, 7200, 86400, 9_000_000_000, 9_000_000_001, math.MaxInt64)
+}

@@ -1,0 +1,166 @@
+package sidebyside
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/protobuf/proto"
+)
+
+// stepTimeout bounds every step: a server that does not answer differs, too.
+const stepTimeout = 20 * time.Second
+
+// errDiffer is a difference between the servers.
+var errDiffer = errors.New("servers differ")
+
+// player plays one sequence on a fresh pair of servers.
+type player struct {
+	etcd, target *side
+	state
+	streams []*pair
+	played  []string // the requests so far, for the report
+}
+
+func newPlayer(etcd, target *side) *player {
+	return &player{etcd: etcd, target: target, state: state{rev: 1}}
+}
+
+// play takes the given steps of the seed's sequence, then compares all that watches were sent. It
+// returns how many steps were taken and an error that is errDiffer, or says what went wrong.
+func (p *player) play(ctx context.Context, seed uint64, steps []int) (int, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the streams
+	for i, n := range steps {
+		if err := p.step(ctx, seed, n); err != nil {
+			return i + 1, fmt.Errorf("step %d of seed %d: %w", n, seed, err)
+		}
+	}
+	end, cancelEnd := context.WithTimeout(ctx, stepTimeout)
+	defer cancelEnd()
+	if err := p.rest(end, p.streams...); err != nil {
+		return len(steps), fmt.Errorf("at the end of seed %d: %w", seed, err)
+	}
+	return len(steps), nil
+}
+
+// step draws step n and takes it. Streams live as long as ctx.
+func (p *player) step(ctx context.Context, seed uint64, n int) error {
+	g := &gen{rand.New(rand.NewPCG(seed, uint64(n))), p.state}
+	within, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	switch i := g.IntN(1000); {
+	case i < 260:
+		return p.ask(within, putCall(g.putRequest()))
+	case i < 460:
+		return p.ask(within, rangeCall(g.rangeRequest()))
+	case i < 520:
+		return p.ask(within, rangeStreamCall(g.streamRequest()))
+	case i < 570:
+		return p.ask(within, deleteCall(g.deleteRequest()))
+	case i < 800:
+		return p.ask(within, txnCall(g.txnRequest()))
+	case i < 820:
+		return p.compact(within, g.compactRequest())
+	case i < 920:
+		return p.leaseStep(within, g)
+	case i < 930:
+		return p.ask(within, hashKVCall(&pb.HashKVRequest{Revision: g.revision()}))
+	default:
+		return p.watchStep(ctx, within, g)
+	}
+}
+
+// ask sends a call to both servers at once and compares the answers.
+func (p *player) ask(ctx context.Context, c call) error {
+	_, err := p.askBoth(ctx, c)
+	return err
+}
+
+// askBoth is ask returning etcd's answer.
+func (p *player) askBoth(ctx context.Context, c call) (answer, error) {
+	p.played = append(p.played, c.String())
+	target := make(chan answer, 1)
+	go func() { target <- p.target.ask(ctx, c) }()
+	etcd := p.etcd.ask(ctx, c)
+	if d := differ(c.req, etcd, <-target); d != "" {
+		return etcd, fmt.Errorf("%w:\n%s\n%s", errDiffer, c, d)
+	}
+	p.learn(etcd.msg)
+	return etcd, nil
+}
+
+// learn takes the current revision from an answer.
+func (p *player) learn(m proto.Message) {
+	if h, ok := m.(interface{ GetHeader() *pb.ResponseHeader }); ok {
+		p.rev = max(p.rev, h.GetHeader().GetRevision())
+	}
+}
+
+func (p *player) compact(ctx context.Context, r *pb.CompactionRequest) error {
+	// A watch that still catches up may or may not be cut off by the compaction.
+	if err := p.rest(ctx, p.streams...); err != nil {
+		return err
+	}
+	answer, err := p.askBoth(ctx, compactCall(r))
+	if err == nil && answer.err == nil {
+		p.compacted = max(p.compacted, r.Revision)
+	}
+	return err
+}
+
+func (p *player) leaseStep(ctx context.Context, g *gen) error {
+	id := g.leaseID()
+	switch g.IntN(8) {
+	case 0, 1, 2:
+		return p.ask(ctx, grantCall(&pb.LeaseGrantRequest{ID: id, TTL: g.ttl()}))
+	case 3:
+		return p.ask(ctx, revokeCall(&pb.LeaseRevokeRequest{ID: id}))
+	case 4:
+		return p.ask(ctx, timeToLiveCall(&pb.LeaseTimeToLiveRequest{ID: id, Keys: g.often(70)}))
+	case 5:
+		return p.ask(ctx, leasesCall())
+	case 6: // a time below the least is raised; revoked at once, as its end would come at any time
+		short := g.leaseID()
+		answer, err := p.askBoth(ctx, grantCall(&pb.LeaseGrantRequest{ID: short, TTL: pick[int64](g, 0, 1, -1, 2)}))
+		if err != nil || answer.err != nil {
+			return err
+		}
+		return p.ask(ctx, revokeCall(&pb.LeaseRevokeRequest{ID: short}))
+	default:
+		return p.ask(ctx, keepAliveCall(&pb.LeaseKeepAliveRequest{ID: id}))
+	}
+}
+
+// rest brings the given streams to rest and compares what came over them.
+func (p *player) rest(ctx context.Context, streams ...*pair) error {
+	if len(streams) == 0 {
+		return nil
+	}
+	// Watches of one stream may be sent one revision's events in any order; so only what is older
+	// than the second write is certain to have come when the second has.
+	var upTo int64
+	for range 2 {
+		upTo = p.rev
+		if err := p.ask(ctx, putCall(&pb.PutRequest{Key: []byte(sentinelKey)})); err != nil {
+			return err
+		}
+	}
+	for _, s := range streams {
+		if err := s.settle(ctx, p.rev); err != nil {
+			return p.watchError(s, err)
+		}
+		if d := s.compare(upTo + 1); d != "" {
+			return fmt.Errorf("%w: %s", errDiffer, d)
+		}
+	}
+	return nil
+}
+
+// watchError adds what is known of a stream to an error of waiting for it.
+func (p *player) watchError(s *pair, err error) error {
+	return fmt.Errorf("%w (before that: %s)", err, s.compare(p.rev))
+}

@@ -1,0 +1,77 @@
+package sidebyside
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqlstore/sqlstore/test/etcd/servers"
+)
+
+// fixedSeed is played in every run, so that a change that breaks something is seen where it was made.
+const fixedSeed = 1
+
+func TestSideBySide(t *testing.T) {
+	steps := envInt(t, "SQLSTORE_TEST_STEPS", 1500)
+	for _, seed := range seeds(t) {
+		t.Run("seed="+strconv.FormatUint(seed, 10), func(t *testing.T) {
+			play(t, seed, steps)
+		})
+	}
+}
+
+func seeds(t *testing.T) []uint64 {
+	if s := os.Getenv("SQLSTORE_TEST_SEED"); s != "" {
+		seed, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatalf("SQLSTORE_TEST_SEED: %v", err)
+		}
+		return []uint64{seed}
+	}
+	list := []uint64{fixedSeed}
+	for range envInt(t, "SQLSTORE_TEST_RUNS", 1) {
+		list = append(list, rand.Uint64())
+	}
+	return list
+}
+
+// play plays a sequence; after a difference it looks for a shorter one and reports that.
+func play(t *testing.T, seed uint64, count int) {
+	steps := make([]int, count)
+	for i := range steps {
+		steps[i] = i
+	}
+	p := freshPlayer(t)
+	n, err := p.play(t.Context(), seed, steps)
+	if err == nil {
+		t.Logf("%d steps, revision %d, compacted %d", n, p.rev, p.compacted)
+		return
+	}
+	first := err
+	deadline := time.Now().Add(envDuration(t, "SQLSTORE_TEST_SHRINK", 45*time.Second))
+	played := p.played
+	shrink(steps[:n], deadline, func(rest []int) (failed bool) {
+		// A subtest, as the servers of this attempt should go with it.
+		t.Run(fmt.Sprintf("shrink/%d", len(rest)), func(t *testing.T) {
+			p := freshPlayer(t)
+			if _, e := p.play(t.Context(), seed, rest); e != nil {
+				failed, err, played = true, e, p.played
+			}
+		})
+		return failed
+	})
+	t.Errorf("%v\n\nafter %d of %d steps; shortened to these requests:\n  %s\nwhich end in: %v",
+		first, n, count, strings.Join(played, "\n  "), err)
+}
+
+// freshPlayer starts both servers anew. Neither needs to outlive its machine here.
+func freshPlayer(t *testing.T) *player {
+	args := []string{"--max-txn-ops", strconv.Itoa(maxOps), "--unsafe-no-fsync"}
+	etcd := servers.Etcd(t, args...)
+	target := servers.Target(t, args...)
+	return newPlayer(dial(t, "etcd", etcd.Endpoint()), dial(t, "target", target.Endpoint()))
+}
