@@ -25,16 +25,15 @@ func TestCrash(t *testing.T) {
 					case <-ctx.Done():
 						return ctx.Err()
 					}
+					changes := trial.History.Count()
 					store.Kill()
-					if kill == kills-1 {
-						// A longer outage: until writers have noticed it.
-						select {
-						case <-trial.History.Reached(0, trial.History.Unclear()+trial.Writers):
-						case <-ctx.Done():
-							return ctx.Err()
+					if kill == kills-1 { // a longer outage
+						if err := c.Await(ctx, false); err != nil {
+							return err
 						}
 					}
 					store.Restart(t)
+					t.Logf("killed after %d changes, back at %d", changes, trial.History.Count())
 				}
 				return nil
 			})
@@ -44,6 +43,9 @@ func TestCrash(t *testing.T) {
 			t.Log(result)
 			if result.Unclear == 0 {
 				t.Error("no request met a store that was away: the kills came too late to show anything")
+			}
+			if err := c.Await(t.Context(), true); err != nil {
+				t.Error(err)
 			}
 			checkLive(t, c, trial)
 

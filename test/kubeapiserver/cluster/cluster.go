@@ -8,10 +8,12 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -94,6 +96,20 @@ func (c *Cluster) Kill() { c.process.kill() }
 
 // PID returns the process id of the kube-apiserver.
 func (c *Cluster) PID() int { return c.process.cmd.Process.Pid }
+
+// Await waits until kube-apiserver says that it is ready, or that it is not, as when its store has
+// been away for some seconds.
+func (c *Cluster) Await(ctx context.Context, ready bool) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, startTimeout, true, func(context.Context) (bool, error) {
+		last = c.ready()
+		return (last == nil) == ready, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait until kube-apiserver's readiness is %t: %w (last: %v)", ready, err, last)
+	}
+	return nil
+}
 
 // ready asks the kube-apiserver whether it is ready. The certificate is read anew, as a
 // kube-apiserver that has just started writes it late.
