@@ -38,7 +38,7 @@ func (g *gen) often(percent int) bool { return g.IntN(100) < percent }
 func pick[T any](g *gen, from ...T) T { return from[g.IntN(len(from))] }
 
 func (g *gen) key() []byte {
-	if g.often(1) {
+	if g.IntN(300) == 0 {
 		return nil // is refused almost everywhere
 	}
 	return []byte(pick(g, keys...))
@@ -133,10 +133,10 @@ func (g *gen) rangeRequest() *pb.RangeRequest {
 		r.SortOrder = pb.RangeRequest_SortOrder(g.IntN(3))
 		r.SortTarget = pb.RangeRequest_SortTarget(g.IntN(5))
 	}
-	if g.often(2) {
+	if g.often(1) {
 		r.SortOrder = pick[pb.RangeRequest_SortOrder](g, 3, -1, math.MaxInt32)
 	}
-	if g.often(2) {
+	if g.often(1) {
 		r.SortTarget = pick[pb.RangeRequest_SortTarget](g, 5, -1, math.MaxInt32)
 	}
 	return r

@@ -2,6 +2,7 @@ package sidebyside
 
 import (
 	"bytes"
+	"slices"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
@@ -10,7 +11,38 @@ import (
 // refused whole and tests nothing else.
 func (g *gen) txnRequest() *pb.TxnRequest {
 	t := &txnGen{gen: g, depth: 3, nextKey: g.IntN(len(keys)), careful: g.often(85)}
-	return t.txn()
+	r := t.txn()
+	if deletesFromKey(r) {
+		dropIgnores(r)
+	}
+	return r
+}
+
+// deletesFromKey says whether r deletes a range that has no end. etcd does not see that such a
+// range overlaps with a put, and takes both.
+func deletesFromKey(r *pb.TxnRequest) bool {
+	for _, op := range slices.Concat(r.Success, r.Failure) {
+		if d := op.GetRequestDeleteRange(); d != nil && string(d.RangeEnd) == "\x00" {
+			return true
+		}
+		if sub := op.GetRequestTxn(); sub != nil && deletesFromKey(sub) {
+			return true
+		}
+	}
+	return false
+}
+
+// dropIgnores takes ignore_value and ignore_lease out of r: on a key that the same transaction has
+// deleted before, they end the etcd process.
+func dropIgnores(r *pb.TxnRequest) {
+	for _, op := range slices.Concat(r.Success, r.Failure) {
+		if p := op.GetRequestPut(); p != nil {
+			p.IgnoreValue, p.IgnoreLease = false, false
+		}
+		if sub := op.GetRequestTxn(); sub != nil {
+			dropIgnores(sub)
+		}
+	}
 }
 
 type txnGen struct {
@@ -36,7 +68,7 @@ func (t *txnGen) txn() *pb.TxnRequest {
 
 // size draws how many there are of something: up to most, seldom just around the servers' limit.
 func (t *txnGen) size(most int) int {
-	if t.often(2) {
+	if t.often(1) {
 		return maxOps - 1 + t.IntN(3)
 	}
 	return t.IntN(most + 1)
@@ -48,7 +80,7 @@ func (t *txnGen) op() *pb.RequestOp {
 	case n < 40:
 		return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: t.put()}}
 	case n < 65:
-		return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: t.rangeRequest()}}
+		return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: t.rangeInside()}}
 	case n < 80:
 		return &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: t.delete()}}
 	case n < 99 && t.depth > 0:
@@ -57,14 +89,30 @@ func (t *txnGen) op() *pb.RequestOp {
 		t.depth++
 		return &pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: sub}}
 	case n < 99:
-		return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: t.rangeRequest()}}
+		return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: t.rangeInside()}}
 	default:
 		return &pb.RequestOp{} // refused
 	}
 }
 
+// rangeInside draws a range that is mostly valid and of the current revision, as one that is
+// neither fails the whole transaction.
+func (t *txnGen) rangeInside() *pb.RangeRequest {
+	r := t.rangeRequest()
+	if t.often(90) {
+		r.Revision = pick(t.gen, 0, 0, 0, max(t.compacted, t.rev-int64(t.IntN(5))))
+	}
+	if t.often(50) {
+		r.MinModRevision, r.MaxModRevision, r.MinCreateRevision, r.MaxCreateRevision = 0, 0, 0, 0
+	}
+	return r
+}
+
 func (t *txnGen) put() *pb.PutRequest {
 	r := t.putRequest()
+	if t.often(70) { // fails the transaction when the key does not exist
+		r.IgnoreValue, r.IgnoreLease = false, false
+	}
 	if t.careful {
 		r.Key = []byte(keys[t.nextKey%len(keys)])
 		t.nextKey++

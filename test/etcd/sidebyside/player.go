@@ -23,10 +23,15 @@ type player struct {
 	state
 	streams []*pair
 	played  []string // the requests so far, for the report
+	served  tally
+	refused tally
 }
 
+// tally counts by method.
+type tally map[string]int
+
 func newPlayer(etcd, target *side) *player {
-	return &player{etcd: etcd, target: target, state: state{rev: 1}}
+	return &player{etcd: etcd, target: target, state: state{rev: 1}, served: tally{}, refused: tally{}}
 }
 
 // play takes the given steps of the seed's sequence, then compares all that watches were sent. It
@@ -89,6 +94,11 @@ func (p *player) askBoth(ctx context.Context, c call) (answer, error) {
 	if d := differ(c.req, etcd, <-target); d != "" {
 		return etcd, fmt.Errorf("%w:\n%s\n%s", errDiffer, c, d)
 	}
+	if etcd.err != nil {
+		p.refused[c.method]++
+		return etcd, nil
+	}
+	p.served[c.method]++
 	p.learn(etcd.msg)
 	return etcd, nil
 }
@@ -153,7 +163,7 @@ func (p *player) rest(ctx context.Context, streams ...*pair) error {
 		if err := s.settle(ctx, p.rev); err != nil {
 			return p.watchError(s, err)
 		}
-		if d := s.compare(upTo + 1); d != "" {
+		if d := s.compare(upTo); d != "" {
 			return fmt.Errorf("%w: %s", errDiffer, d)
 		}
 	}

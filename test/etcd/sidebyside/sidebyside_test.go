@@ -41,14 +41,11 @@ func seeds(t *testing.T) []uint64 {
 
 // play plays a sequence; after a difference it looks for a shorter one and reports that.
 func play(t *testing.T, seed uint64, count int) {
-	steps := make([]int, count)
-	for i := range steps {
-		steps[i] = i
-	}
+	steps := firstSteps(count)
 	p := freshPlayer(t)
 	n, err := p.play(t.Context(), seed, steps)
 	if err == nil {
-		t.Logf("%d steps, revision %d, compacted %d", n, p.rev, p.compacted)
+		t.Logf("%d steps, revision %d, compacted %d; served %v, refused %v", n, p.rev, p.compacted, p.served, p.refused)
 		return
 	}
 	first := err
