@@ -26,6 +26,7 @@ func TestKubeAPIServer(t *testing.T) {
 	}{
 		{"Load", testLoad},
 		{"Lists", testLists},
+		{"Informers", testInformers},
 		{"Conflicts", testConflicts},
 		{"DeleteCollection", testDeleteCollection},
 		{"EventsExpire", testEventsExpire},
