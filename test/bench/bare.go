@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// streamChunk is how many objects the bare server puts into one message of a RangeStream.
-const streamChunk = 500
+// streamChunk is how many objects the bare server puts into one message of a RangeStream, about as many as etcd does.
+const streamChunk = 1000
 
 // bare answers etcd's calls with prepared replies: what is left of a server
 // when it stores nothing. It counts revisions and hands updates to its watchers,
@@ -58,8 +58,9 @@ func newBare(objects, value int) *bare {
 	b.get = b.reply(1, false, 1)
 	b.page = b.reply(pageSize, true, int64(objects))
 	b.list = sync.OnceValue(func() *pb.RangeResponse { return b.reply(objects, false, int64(objects)) })
+	chunk := b.reply(streamChunk, false, 0).Kvs
 	for left := objects; left > 0; left -= streamChunk {
-		r := &pb.RangeResponse{Kvs: b.page.Kvs[:min(left, streamChunk)]}
+		r := &pb.RangeResponse{Kvs: chunk[:min(left, streamChunk)]}
 		if left <= streamChunk {
 			r.Header, r.Count = b.header(b.revision), int64(objects)
 		}

@@ -94,6 +94,9 @@ func TestRatiosAreTakenPairByPair(t *testing.T) {
 	if s, ok := r.above("get", "sqlstore", "etcd"); !ok || s != (spread{0.5, 0.5, 0.5}) {
 		t.Errorf("above bare: %+v, %v", s, ok)
 	}
+	if m := median([]float64{4, 1, 3, 2}); m != 2.5 {
+		t.Errorf("median %v", m)
+	}
 	if _, ok := r.ratio("get", "sqlstore", "kine", perOp); ok {
 		t.Error("a ratio to a server that was not measured")
 	}

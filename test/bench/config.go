@@ -32,6 +32,8 @@ type config struct {
 	dir         string          // databases and binaries
 	json        string
 	bare        string
+	churn       int
+	profile     string
 }
 
 var serverNames = []string{"sqlstore", "etcd", "kine", "bare"}
@@ -53,6 +55,8 @@ func parseFlags(args []string) (*config, error) {
 	only := f.String("only", "", "phases and servers to measure, with commas, e.g. create,page,etcd,bare; name=/path is a server's binary, and a name of its own is another build of sqlstore")
 	short := f.Bool("short", false, "about a minute: few objects, one pair; shows that it works, not how fast")
 	f.StringVar(&c.json, "json", "", "file for the raw figures of every slice")
+	f.IntVar(&c.churn, "churn", 16000, "updates after filling, so that logs hold transactions of the usual size and not those of the filling")
+	f.StringVar(&c.profile, "cpuprofile", "", "file for a CPU profile of the load generator itself")
 	f.StringVar(&c.dir, "dir", "", "directory for databases and binaries, on the disk to be measured (default: a temporary one)")
 	f.StringVar(&c.bare, "serve-bare", "", "internal: be the bare server on this address")
 	if err := f.Parse(args); err != nil {
@@ -67,7 +71,7 @@ func parseFlags(args []string) (*config, error) {
 	}
 	c.objects = c.sizes[0]
 	if *short {
-		c.sizes, c.objects, c.pairs, c.span, c.rate = []int{3000}, 3000, 1, 500*time.Millisecond, 500
+		c.sizes, c.objects, c.pairs, c.span, c.rate, c.churn = []int{3000}, 3000, 1, 500*time.Millisecond, 500, 0
 	}
 	if *only != "" {
 		c.only = strings.Split(*only, ",")

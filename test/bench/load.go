@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,8 @@ type load struct {
 	rate    float64       // operations per second in all, 0 = each client as fast as answers come
 }
 
+var errHangs = errors.New("an operation does not end")
+
 // step performs one operation as one of the clients and checks its answer;
 // it returns false, doing nothing, when there is nothing left to do.
 type step func(ctx context.Context, client int) (bool, error)
@@ -22,10 +25,12 @@ type step func(ctx context.Context, client int) (bool, error)
 func (l load) run(ctx context.Context, do step) (latency []time.Duration, wall time.Duration, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if l.span > 0 {
-		watchdog := time.AfterFunc(l.span+2*time.Minute, func() { cancel(context.DeadlineExceeded) })
-		defer watchdog.Stop()
+	limit := l.span + 2*time.Minute
+	if l.span == 0 {
+		limit = time.Hour // filling kine with 1,000,000 objects
 	}
+	watchdog := time.AfterFunc(limit, func() { cancel(errHangs) })
+	defer watchdog.Stop()
 	var (
 		wg     sync.WaitGroup
 		ticket atomic.Int64

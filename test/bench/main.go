@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"runtime/pprof"
 	"slices"
 	"syscall"
 	"time"
@@ -64,6 +65,17 @@ func (c *config) main() error {
 		return err
 	}
 	fmt.Printf("a 4 KiB write and its fdatasync take %s\n", duration(took))
+	if c.profile != "" {
+		f, err := os.Create(c.profile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
 	var all record
 	for _, n := range c.sizes {
 		c.objects = n

@@ -111,6 +111,19 @@ func (t *target) fill(ctx context.Context) error {
 		}
 		return true, nil
 	}
-	_, _, err := load{clients: clients}.run(ctx, do)
+	if _, _, err := (load{clients: clients}).run(ctx, do); err != nil || t.oneKey {
+		return err
+	}
+	// etcd keeps its last 5,000 to 10,000 transactions in memory and reads them
+	// again at start; after a batch of puts that would be far more than in life.
+	var done atomic.Int64
+	u := t.newUpdates()
+	_, _, err := load{clients: t.c.clients}.run(ctx, func(ctx context.Context, n int) (bool, error) {
+		if done.Add(1) > int64(t.c.churn) {
+			return false, nil
+		}
+		rev, err := u.one(ctx, n)
+		return rev > 0, err
+	})
 	return err
 }

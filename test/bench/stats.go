@@ -1,19 +1,19 @@
 package main
 
 import (
-	"cmp"
 	"slices"
 	"time"
 )
 
+type number interface{ ~int64 | ~float64 }
+
 // median of the values, which it does not reorder; 0 of none.
-func median[T cmp.Ordered](values []T) T {
-	var zero T
+func median[T number](values []T) T {
 	if len(values) == 0 {
-		return zero
+		return 0
 	}
 	s := slices.Sorted(slices.Values(values))
-	return s[len(s)/2]
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
 // spread is the median of some ratios with the least and the greatest.
@@ -40,7 +40,7 @@ func (r results) of(phase, server string) (out results) {
 }
 
 // medianOf is the median of a figure of the slices.
-func medianOf[T cmp.Ordered](r results, figure func(slice) T) T {
+func medianOf[T number](r results, figure func(slice) T) T {
 	v := make([]T, len(r))
 	for i, s := range r {
 		v[i] = figure(s)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync"
 
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/encoding/proto"
@@ -27,10 +28,23 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if !ok {
 		return c.CodecV2.Unmarshal(data, v)
 	}
-	buf := data.MaterializeToBuffer(mem.DefaultBufferPool())
-	defer buf.Free()
-	return w.walk(buf.ReadOnlyData())
+	// Not grpc's pool: it hands out, and clears, whatever large buffer it has, and
+	// after a full list of a gigabyte it has one of that size.
+	b := scratch.Get().(*[]byte)
+	n := data.Len()
+	if cap(*b) < n {
+		*b = make([]byte, n)
+	}
+	*b = (*b)[:n]
+	data.CopyTo(*b)
+	err := w.walk(*b)
+	if n <= 16<<20 {
+		scratch.Put(b)
+	}
+	return err
 }
+
+var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
 var errWire = errors.New("malformed message")
 
