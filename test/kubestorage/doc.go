@@ -1,0 +1,19 @@
+// Package kubestorage runs Kubernetes' own storage tests against sqlstore: every test that
+// k8s.io/apiserver/pkg/storage/testing exports, unchanged, through the two implementations that
+// kube-apiserver is made of, the etcd3 store (TestStore) and the watch cache on top of it
+// (TestWatchCache). TestComplete fails when that package exports a test that is run through neither
+// and is not excluded with a reason.
+//
+//	go test ./...                                     # sqlstore on SQLite
+//	SQLSTORE_TEST_TARGET=etcd go test ./...           # real etcd: proves the harness itself
+//	SQLSTORE_TEST_DATASTORE=postgres://... go test .  # passed to sqlstore as --datastore
+//	SQLSTORE_TEST_REPLICAS=3                          # so many sqlstore processes over that datastore
+//	SQLSTORE_TEST_ENDPOINT=host:port,host:port        # servers that already run, all used at once
+//
+// Kubernetes gives each of these tests an etcd of its own. Here they share one server: each test
+// sees a directory of its own as if it were the whole key space (see directory). Tests that name
+// revisions get a fresh server, or, where the servers cannot be started anew, a directory whose
+// revisions are counted from its beginning. Servers must send periodic progress every second.
+//
+// Its dependencies are large, hence the module of its own.
+package kubestorage
