@@ -1,0 +1,37 @@
+package backend
+
+import "errors"
+
+// Reads.
+var (
+	// ErrCompacted is returned for a revision below the compacted one.
+	ErrCompacted = errors.New("required revision has been compacted")
+	// ErrFutureRevision is returned for a revision above the current one.
+	ErrFutureRevision = errors.New("required revision is a future revision")
+	// ErrTooManyRows is returned when the spans of a transaction hold more rows than one transaction may touch.
+	ErrTooManyRows = errors.New("one transaction touches too many rows; delete or read the range in parts")
+)
+
+// Commits.
+var (
+	// ErrRejected is returned when the database refuses a transaction for what it contains. Nothing was applied.
+	ErrRejected = errors.New("database refused the rows")
+	// ErrNoSpace is returned when the disk is full. Nothing was applied.
+	ErrNoSpace = errors.New("no space left for the database; free some, compact, or move it")
+	// ErrUnknownOutcome is returned when a commit may or may not have happened. It must not be repeated blindly.
+	ErrUnknownOutcome = errors.New("commit has an unknown outcome")
+	// ErrUnavailable is returned when the database cannot be reached or used now. Nothing was applied.
+	ErrUnavailable = errors.New("database is unavailable")
+	// ErrClosed is returned by a backend after Close.
+	ErrClosed = errors.New("database is closed")
+)
+
+// Start.
+var (
+	// ErrInUse is returned when another process has the database file open for writing.
+	ErrInUse = errors.New("database is in use by another process; stop that one or choose another data directory")
+	// ErrSchemaNewer is returned when the database was migrated by a newer program.
+	ErrSchemaNewer = errors.New("database schema is newer than this program; start the newer version again")
+	// ErrSchemaDirty is returned when a migration broke off half-way.
+	ErrSchemaDirty = errors.New("database migration broke off half-way")
+)
