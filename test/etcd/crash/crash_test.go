@@ -1,0 +1,102 @@
+package crash
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/sqlstore/sqlstore/test/etcd/servers"
+)
+
+func TestKill(t *testing.T) {
+	kills, seed := envUint(t, "SQLSTORE_TEST_KILLS", 5), envUint(t, "SQLSTORE_TEST_SEED", rand.Uint64())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	server := servers.Target(t)
+	j := newJournal()
+	m := newModel(j)
+	var watchers []*watcher
+	for key, end := range map[string]string{"\x00": "\x00", "t/": "t0", "l/": "l0"} {
+		w, err := watch(t.Context(), server.Endpoint(), key, end)
+		if err != nil {
+			t.Fatal(err)
+		}
+		watchers = append(watchers, w)
+	}
+
+	for round := range kills {
+		before := m.rev
+		ctx, cancel := context.WithCancel(t.Context())
+		killed := make(chan struct{})
+		moment := time.After(time.Duration(random.IntN(400)) * time.Millisecond)
+		go func() {
+			defer close(killed)
+			<-moment
+			server.Kill()
+			cancel()
+		}()
+		err := load(ctx, server.Endpoint(), j, random.Uint64())
+		<-killed
+		if err != nil {
+			t.Fatalf("round %d: under load: %v", round, err)
+		}
+		server.Restart(t)
+		if random.IntN(5) == 0 { // a crash right after a start, with nothing new written
+			server.Kill()
+			server.Restart(t)
+		}
+		check(t, server.Endpoint(), m, watchers)
+		if t.Failed() {
+			t.Fatalf("round %d of %d, seed %d", round, kills, seed)
+		}
+		t.Logf("round %d: revisions %d to %d, %d keys", round, before, m.rev, len(m.keys))
+		if random.IntN(4) == 0 {
+			compact(t, server.Endpoint(), m.rev-int64(random.IntN(2)))
+		}
+	}
+	if m.rev < int64(kills)*10 {
+		t.Errorf("only %d revisions in %d rounds: too little load to mean anything", m.rev, kills)
+	}
+}
+
+func check(t *testing.T, endpoint string, m *model, watchers []*watcher) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := verify(ctx, endpoint, m, watchers); err != nil {
+		t.Error(err)
+	}
+}
+
+// compact drops history that has been checked, so that some kills meet its removal.
+func compact(t *testing.T, endpoint string, rev int64) {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///"+endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := pb.NewKVClient(conn).Compact(t.Context(), &pb.CompactionRequest{Revision: rev}); err != nil {
+		t.Logf("compact %d: %v", rev, err) // compacted there before, when little was written since
+	}
+}
+
+func envUint(t *testing.T, name string, unset uint64) uint64 {
+	t.Helper()
+	s := os.Getenv(name)
+	if s == "" {
+		return unset
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}

@@ -1,0 +1,214 @@
+package crash
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+)
+
+const (
+	clients   = 32
+	keySpace  = 60               // few, so that clients meet on them
+	leaseTTL  = 86400            // seconds: no lease ends by itself
+	opTimeout = 20 * time.Second // longer than any answer takes: an open connection that says nothing is a failure
+)
+
+// client is one of many that write at the same time.
+type client struct {
+	*rand.Rand
+	j      *journal
+	kv     pb.KVClient
+	leases pb.LeaseClient
+	last   int64 // newest revision that this client was told
+}
+
+// load writes with all clients until ctx ends or the server dies, and returns the first answer
+// that no correct server gives.
+func load(ctx context.Context, endpoint string, j *journal, seed uint64) error {
+	var wg sync.WaitGroup
+	errs := make(chan error, clients)
+	for i := range clients {
+		wg.Go(func() {
+			conn, err := grpc.NewClient("passthrough:///"+endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+			if err != nil {
+				errs <- err
+				return
+			}
+			defer conn.Close()
+			c := &client{Rand: rand.New(rand.NewPCG(seed, uint64(i))), j: j, kv: pb.NewKVClient(conn), leases: pb.NewLeaseClient(conn)}
+			errs <- c.run(ctx)
+		})
+	}
+	wg.Wait()
+	close(errs)
+	for err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *client) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		// Not bounded by ctx: a request under way when the load ends gets its answer.
+		op, cancel := context.WithTimeout(context.WithoutCancel(ctx), opTimeout)
+		err := c.step(op)
+		cancel()
+		switch status.Code(err) {
+		case codes.OK:
+		case codes.Unavailable: // the server was killed; what happened to the request is unknown
+			return nil
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *client) step(ctx context.Context) error {
+	switch n := c.IntN(100); {
+	case n < 35:
+		return c.put(ctx, c.key(), 0)
+	case n < 60:
+		return c.putSeveral(ctx)
+	case n < 75:
+		return c.delete(ctx)
+	case n < 85:
+		return c.update(ctx)
+	case n < 95:
+		return c.lease(ctx)
+	default:
+		return c.read(ctx)
+	}
+}
+
+func (c *client) key() string { return fmt.Sprintf("k/%02d", c.IntN(keySpace)) }
+
+// told checks that revisions do not go back for a client that waits for each answer.
+func (c *client) told(rev int64) error {
+	if rev < c.last {
+		return status.Errorf(codes.DataLoss, "revision %d after %d", rev, c.last)
+	}
+	c.last = rev
+	return nil
+}
+
+// finish notes the end of a write that took a revision, unless err leaves it open.
+func (c *client) finish(w *write, o outcome, rev int64, err error) error {
+	if err != nil {
+		return err // the write stays unknown
+	}
+	if err := c.told(rev); err != nil {
+		return err
+	}
+	return c.j.end(w, o, rev)
+}
+
+func (c *client) put(ctx context.Context, key string, lease int64) error {
+	w := c.j.begin([]string{key}, nil)
+	r, err := c.kv.Put(ctx, &pb.PutRequest{Key: []byte(key), Value: []byte(w.id), Lease: lease})
+	return c.finish(w, acked, r.GetHeader().GetRevision(), err)
+}
+
+// putSeveral writes keys that only ever change together, and deletes one in the same transaction.
+func (c *client) putSeveral(ctx context.Context) error {
+	n := c.IntN(10)
+	keys := []string{fmt.Sprintf("t/%d/a", n), fmt.Sprintf("t/%d/b", n), fmt.Sprintf("t/%d/c", n)}
+	w := c.j.begin(keys, nil)
+	txn := &pb.TxnRequest{}
+	for _, key := range keys {
+		txn.Success = append(txn.Success, putOp(key, w.id))
+	}
+	r, err := c.kv.Txn(ctx, txn)
+	return c.finish(w, acked, r.GetHeader().GetRevision(), err)
+}
+
+func (c *client) delete(ctx context.Context) error {
+	key := c.key()
+	w := c.j.begin(nil, []string{key})
+	r, err := c.kv.DeleteRange(ctx, &pb.DeleteRangeRequest{Key: []byte(key)})
+	if r.GetDeleted() == 0 && err == nil {
+		return c.finish(w, refused, r.Header.Revision, nil)
+	}
+	return c.finish(w, acked, r.GetHeader().GetRevision(), err)
+}
+
+// update is kube-apiserver's: read, then put if nobody was faster.
+func (c *client) update(ctx context.Context) error {
+	key := c.key()
+	old, err := c.kv.Range(ctx, &pb.RangeRequest{Key: []byte(key)})
+	if err != nil {
+		return err
+	}
+	var mod int64
+	if len(old.Kvs) > 0 {
+		mod = old.Kvs[0].ModRevision
+	}
+	w := c.j.begin([]string{key}, nil)
+	r, err := c.kv.Txn(ctx, &pb.TxnRequest{
+		Compare: []*pb.Compare{{Key: []byte(key), Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: mod}}},
+		Success: []*pb.RequestOp{putOp(key, w.id)},
+	})
+	if err == nil && !r.Succeeded {
+		return c.finish(w, refused, r.Header.Revision, nil)
+	}
+	return c.finish(w, acked, r.GetHeader().GetRevision(), err)
+}
+
+// lease grants a lease with one key, or revokes one that was left alive.
+func (c *client) lease(ctx context.Context) error {
+	if id := c.j.takeLease(); id != 0 && c.IntN(2) == 0 {
+		return c.revoke(ctx, id)
+	} else if id != 0 {
+		c.j.keepLease(id)
+	}
+	id := c.j.nextLease()
+	if _, err := c.leases.LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: id, TTL: leaseTTL}); err != nil {
+		return err
+	}
+	c.j.lease(id, func(l *lease) { l.granted = acked })
+	if err := c.put(ctx, leaseKey(id), id); err != nil {
+		return err
+	}
+	c.j.keepLease(id)
+	return nil
+}
+
+func (c *client) revoke(ctx context.Context, id int64) error {
+	w := c.j.begin(nil, []string{leaseKey(id)})
+	w.loose = true
+	c.j.lease(id, func(l *lease) { l.wantRevoked = true })
+	r, err := c.leases.LeaseRevoke(ctx, &pb.LeaseRevokeRequest{ID: id})
+	if err == nil {
+		c.j.lease(id, func(l *lease) { l.revoked = acked })
+	}
+	return c.finish(w, acked, r.GetHeader().GetRevision(), err)
+}
+
+func (c *client) read(ctx context.Context) error {
+	r, err := c.kv.Range(ctx, &pb.RangeRequest{Key: []byte("k/"), RangeEnd: []byte("k0")})
+	if err != nil {
+		return err
+	}
+	for _, kv := range r.Kvs {
+		if kv.ModRevision > r.Header.Revision {
+			return status.Errorf(codes.DataLoss, "%q of revision %d in a read at %d", kv.Key, kv.ModRevision, r.Header.Revision)
+		}
+	}
+	return c.told(r.Header.Revision)
+}
+
+func leaseKey(id int64) string { return fmt.Sprintf("l/%d", id) }
+
+func putOp(key, value string) *pb.RequestOp {
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte(key), Value: []byte(value)}}}
+}
