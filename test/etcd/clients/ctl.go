@@ -1,0 +1,145 @@
+package clients
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sqlstore/sqlstore/test/etcd/servers"
+)
+
+// timeout bounds every command that ends by itself and every wait for a line.
+const timeout = 30 * time.Second
+
+// result is how a command ended.
+type result struct {
+	stdout, stderr string
+	code           int
+}
+
+// ctl runs etcdctl against an endpoint to its end.
+func ctl(t *testing.T, endpoint, stdin string, args ...string) result {
+	t.Helper()
+	return run(t, stdin, servers.Tool(t, "etcdctl"), append([]string{"--endpoints", endpoint}, args...)...)
+}
+
+// utl runs etcdutl.
+func utl(t *testing.T, args ...string) result {
+	t.Helper()
+	return run(t, "", servers.Tool(t, "etcdutl"), args...)
+}
+
+// must returns the standard output of a command that has to succeed.
+func (r result) must(t *testing.T) string {
+	t.Helper()
+	if r.code != 0 {
+		t.Fatalf("exit code %d\nstdout: %s\nstderr: %s", r.code, r.stdout, r.stderr)
+	}
+	return r.stdout
+}
+
+func run(t *testing.T, stdin, program string, args ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
+		t.Fatalf("%q: %v, %v; stderr: %s", args, err, ctx.Err(), &stderr)
+	}
+	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+// session is an etcdctl that goes on until it is told to end.
+type session struct {
+	t     *testing.T
+	name  string
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	lines chan string
+}
+
+// start starts etcdctl; it is killed with the test.
+func start(t *testing.T, endpoint string, args ...string) *session {
+	t.Helper()
+	cmd := exec.Command(servers.Tool(t, "etcdctl"), append([]string{"--endpoints", endpoint}, args...)...)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = in, in
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	in.Close()
+	s := &session{t, fmt.Sprintf("etcdctl %q", args), cmd, stdin, make(chan string, 1000)}
+	go func() {
+		defer close(s.lines)
+		for scan := bufio.NewScanner(out); scan.Scan(); {
+			s.lines <- scan.Text()
+		}
+		out.Close()
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return s
+}
+
+// line returns the next line of output.
+func (s *session) line() string {
+	s.t.Helper()
+	select {
+	case line, ok := <-s.lines:
+		if !ok {
+			s.t.Fatalf("%s: output ended", s.name)
+		}
+		return line
+	case <-time.After(timeout):
+		s.t.Fatalf("%s: no line within %s", s.name, timeout)
+		return ""
+	}
+}
+
+// read returns the next n lines.
+func (s *session) read(n int) []string {
+	s.t.Helper()
+	lines := make([]string, n)
+	for i := range lines {
+		lines[i] = s.line()
+	}
+	return lines
+}
+
+// interrupt ends the command as Ctrl-C would.
+func (s *session) interrupt() {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// write sends a line to the command's standard input.
+func (s *session) write(line string) {
+	s.t.Helper()
+	if _, err := fmt.Fprintln(s.stdin, line); err != nil {
+		s.t.Fatal(err)
+	}
+}
