@@ -65,7 +65,7 @@ func newStore(tb testing.TB, client *kubernetes.Client, opts storeOptions) *stor
 	}
 	leases := etcd3.NewDefaultLeaseManagerConfig()
 	leases.ReuseDurationSeconds = 1 // the default adds up to a minute to each TTL that a test waits for
-	prefixer := storagetesting.NewPrefixTransformer([]byte(valuePrefix), false)
+	prefixer := newPrefixer()
 	transformer := newTransformer(prefixer)
 
 	compactor := etcd3.NewCompactor(client.Client, 0, clock.RealClock{}, nil) // follows compactions, makes none

@@ -20,6 +20,11 @@ type transformer struct {
 	current value.Transformer
 }
 
+// newPrefixer returns the transformer that stores start with.
+func newPrefixer() *storagetesting.PrefixTransformer {
+	return storagetesting.NewPrefixTransformer([]byte(valuePrefix), false)
+}
+
 func newTransformer(t value.Transformer) *transformer { return &transformer{current: t} }
 
 // get returns the transformer of the moment. No lock is held while it works, as some of the tests'
@@ -47,12 +52,13 @@ func (t *transformer) TransformToStorage(ctx context.Context, data []byte, dataC
 	return t.get().TransformToStorage(ctx, data, dataCtx)
 }
 
-// UpdatePrefixTransformer and UpdateTransformer are what tests call to replace the transformer.
+// UpdatePrefixTransformer replaces the transformer by what modify makes of one like the store's
+// first. That one cannot be copied: a watch cache is using it, and it counts.
 func (t *transformer) UpdatePrefixTransformer(modify storagetesting.PrefixTransformerModifier) func() {
-	changed := *t.get().(*storagetesting.PrefixTransformer)
-	return t.set(modify(&changed))
+	return t.set(modify(newPrefixer()))
 }
 
+// UpdateTransformer replaces the transformer by what modify makes of it.
 func (t *transformer) UpdateTransformer(modify storagetesting.TransformerModifier) func() {
 	return t.set(modify(t.get()))
 }
