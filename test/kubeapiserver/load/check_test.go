@@ -10,7 +10,7 @@ import (
 func TestChecksNotice(t *testing.T) {
 	a, b := Key{"pods", "ns", "a"}, Key{"pods", "ns", "b"}
 	added, modified, deleted := Change{Type: watch.Added, Version: 2, Sum: "1"},
-		Change{Type: watch.Modified, Version: 4, Sum: "2"}, Change{Type: watch.Deleted, Version: 7}
+		Change{Type: watch.Modified, Version: 4, Sum: "2"}, Change{Type: watch.Deleted, Version: 7, Sum: "3"}
 	ending := Change{Type: watch.Modified, Version: 6, Sum: "3", Ending: true}
 	other := Change{Type: watch.Added, Version: 3, Sum: "4"}
 	truth := map[Key][]Change{a: {added, modified, ending, deleted}, b: {other}}
@@ -30,6 +30,7 @@ func TestChecksNotice(t *testing.T) {
 		{"out of order", map[Key][]Change{a: {modified, added, ending, deleted}, b: {other}}, false},
 		{"other content", map[Key][]Change{a: truth[a], b: {{Type: watch.Added, Version: 3, Sum: "5"}}}, false},
 		{"other version", map[Key][]Change{a: truth[a], b: {{Type: watch.Added, Version: 5, Sum: "4"}}}, false},
+		{"deletion of another state", map[Key][]Change{a: {added, modified, ending, {Type: watch.Deleted, Version: 7, Sum: "2"}}, b: {other}}, false},
 		{"invented", map[Key][]Change{a: truth[a], b: {other}, {"pods", "ns", "c"}: {other}}, false},
 	}
 	for _, tc := range watches {

@@ -25,7 +25,8 @@ type Change struct {
 	// Version is the resource version; 0 in a History's deletion, which kube-apiserver acknowledges
 	// without one.
 	Version int64
-	// Sum is a hash of the whole object; empty for a deletion.
+	// Sum is a hash of the whole object but its resource version. A deletion shows the object as it was,
+	// and a History, where it is acknowledged without an object, nothing.
 	Sum string
 	// Ending marks the version by which kube-apiserver itself begins the deletion of a Pod.
 	Ending bool
@@ -39,15 +40,17 @@ func newChange(event watch.EventType, u *unstructured.Unstructured) (Change, err
 	if err != nil {
 		return Change{}, fmt.Errorf("resource version of %s: %w", u.GetName(), err)
 	}
-	if event == watch.Deleted {
-		return Change{Type: event, Version: version}, nil
-	}
-	content, err := json.Marshal(u.Object) // sorts its keys
+	metadata, _ := u.Object["metadata"].(map[string]any) // is there, as the version was
+	metadata = maps.Clone(metadata)
+	delete(metadata, "resourceVersion")
+	object := maps.Clone(u.Object)
+	object["metadata"] = metadata
+	content, err := json.Marshal(object) // sorts its keys
 	if err != nil {
 		return Change{}, err
 	}
 	sum := sha256.Sum256(content)
-	ending := u.GetDeletionTimestamp() != nil
+	ending := event != watch.Deleted && u.GetDeletionTimestamp() != nil
 	return Change{Type: event, Version: version, Sum: string(sum[:]), Ending: ending}, nil
 }
 

@@ -153,25 +153,32 @@ func (w *Watcher) event(kind watch.EventType, object *unstructured.Unstructured)
 // checkHistory compares what the watcher saw, which must have started before the first change, with
 // the acknowledged history of its objects.
 func (w *Watcher) checkHistory(history map[Key][]Change) error {
+	var errs []error
 	written := make(map[Key][]Change, len(w.seen)) // without what kube-apiserver wrote on its own
 	for key, changes := range w.seen {
+		for i, change := range changes {
+			if change.Type == watch.Deleted && (i == 0 || change.Sum != changes[i-1].Sum) {
+				errs = append(errs, fmt.Errorf("%v: %v does not show the object as it was", key, change))
+			}
+		}
 		written[key] = slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Ending })
 	}
-	return w.compare(history, written, func(want, got Change) bool {
+	errs = append(errs, w.compare(history, written, func(want, got Change) bool {
 		if want.Type == watch.Deleted {
-			want.Version = got.Version
+			want.Version, want.Sum = got.Version, got.Sum
 		}
 		return want == got
-	})
+	})...)
+	return w.describe(errs)
 }
 
 // checkTruth compares what the watcher saw with what a watcher of everything saw, from where this
 // one started.
 func (w *Watcher) checkTruth(truth map[Key][]Change) error {
-	return w.compare(w.after(truth, w.From), w.seen, func(want, got Change) bool { return want == got })
+	return w.describe(w.compare(w.after(truth, w.From), w.seen, func(want, got Change) bool { return want == got }))
 }
 
-func (w *Watcher) compare(want, got map[Key][]Change, same func(want, got Change) bool) error {
+func (w *Watcher) compare(want, got map[Key][]Change, same func(want, got Change) bool) []error {
 	var errs []error
 	for key, changes := range want {
 		if w.within(key) && !slices.EqualFunc(changes, got[key], same) {
@@ -183,7 +190,7 @@ func (w *Watcher) compare(want, got map[Key][]Change, same func(want, got Change
 			errs = append(errs, fmt.Errorf("%v: saw %v of an object that nobody wrote", key, changes))
 		}
 	}
-	return w.describe(errs)
+	return errs
 }
 
 // describe keeps a failure readable: one lost event often means thousands.
