@@ -1,0 +1,217 @@
+package store
+
+import (
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// Row is one version of one object; see [backend.Row]. Rows handed out are shared and must not be changed.
+type Row = backend.Row
+
+// SortTarget and SortOrder have etcd's numbers.
+type (
+	SortTarget int32
+	SortOrder  int32
+)
+
+const (
+	SortKey SortTarget = iota
+	SortVersion
+	SortCreate
+	SortMod
+	SortValue
+)
+
+const (
+	SortNone SortOrder = iota
+	SortAscend
+	SortDescend
+)
+
+// RangeRequest asks for the rows of [Key, End) as they were at Revision.
+type RangeRequest struct {
+	// Key and End have etcd's meaning: a nil End is exactly Key, an End of one NUL byte has no upper bound, End <= Key is empty.
+	Key, End []byte
+	// Limit bounds the rows returned; <= 0 means no limit.
+	Limit int64
+	// Revision pins the read; <= 0 means the current one.
+	Revision                   int64
+	Order                      SortOrder
+	Target                     SortTarget
+	Serializable               bool
+	KeysOnly                   bool
+	CountOnly                  bool
+	MinModRev, MaxModRev       int64
+	MinCreateRev, MaxCreateRev int64
+}
+
+// RangeResult answers a RangeRequest.
+type RangeResult struct {
+	Rows []*Row
+	// More says that the limit cut rows off.
+	More bool
+	// Count is that of all keys in the range, whatever limit and filters.
+	Count int64
+	// Revision is the store's when the request was served (inside a transaction: that of its effects so far).
+	Revision int64
+}
+
+// PutRequest writes one key.
+type PutRequest struct {
+	Key, Value  []byte
+	Lease       int64
+	PrevKV      bool
+	IgnoreValue bool // keep the value; ErrKeyNotFound when there is none
+	IgnoreLease bool // keep the lease; ErrKeyNotFound when there is none
+}
+
+// PutResult answers a PutRequest.
+type PutResult struct {
+	Prev     *Row // nil when not asked for or there was none
+	Revision int64
+}
+
+// DeleteRequest deletes the keys of [Key, End); see RangeRequest.
+type DeleteRequest struct {
+	Key, End []byte
+	PrevKV   bool
+}
+
+// DeleteResult answers a DeleteRequest.
+type DeleteResult struct {
+	Deleted  int64
+	Prev     []*Row // in key order, when asked for
+	Revision int64
+}
+
+// CompareTarget and CompareResult have etcd's numbers.
+type (
+	CompareTarget int32
+	CompareResult int32
+)
+
+const (
+	CompareVersion CompareTarget = iota
+	CompareCreate
+	CompareMod
+	CompareValue
+	CompareLease
+)
+
+const (
+	CompareEqual CompareResult = iota
+	CompareGreater
+	CompareLess
+	CompareNotEqual
+)
+
+// Compare is one condition of a Txn; it must hold for every key of [Key, End).
+type Compare struct {
+	Key, End []byte
+	Target   CompareTarget
+	Result   CompareResult
+	Number   int64  // for all targets but the value
+	Value    []byte // for CompareValue
+}
+
+// Op is one operation of a Txn: exactly one field is set.
+type Op struct {
+	Range  *RangeRequest
+	Put    *PutRequest
+	Delete *DeleteRequest
+	Txn    *Txn
+}
+
+// Txn compares and then runs one of two branches, atomically.
+type Txn struct {
+	Compare          []Compare
+	Success, Failure []Op
+}
+
+// OpResult answers an Op: the field of the same kind is set.
+type OpResult struct {
+	Range  *RangeResult
+	Put    *PutResult
+	Delete *DeleteResult
+	Txn    *TxnResult
+}
+
+// TxnResult answers a Txn.
+type TxnResult struct {
+	Succeeded bool
+	Results   []OpResult
+	// Revision is the store's after the transaction: its own when it wrote, else the current one.
+	Revision int64
+}
+
+// Lease describes a granted lease.
+type Lease struct {
+	ID int64
+	// Granted is the TTL as granted, Remaining what is left of it (0 when expired but not yet revoked).
+	Granted, Remaining time.Duration
+}
+
+// Event is one change of one key. Prev is the row it superseded, nil on a create, or when it was not asked for or is compacted.
+type Event struct {
+	Row  *Row
+	Prev *Row
+}
+
+// WatchRequest starts a watch.
+type WatchRequest struct {
+	// ID is the watch's id on its stream; 0 lets the stream choose.
+	ID       int64
+	Key, End []byte
+	// StartRevision is the first revision wanted; 0 means from now on, negative is answered as compacted.
+	StartRevision  int64
+	PrevKV         bool
+	ProgressNotify bool
+	NoPut          bool
+	NoDelete       bool
+	Fragment       bool // carried through to WatchResponse
+}
+
+// WatchResponse is the next thing to send on a watch stream.
+type WatchResponse struct {
+	ID int64 // -1 for answers to manual progress requests and for refused watches
+	// Revision goes into the header: never behind the events; 0 in the answer to a start below the compacted revision.
+	Revision int64
+	Events   []Event
+	Created  bool
+	Canceled bool
+	// CompactRevision is set when the watch was canceled because its events are compacted.
+	CompactRevision int64
+	// Err is why a watch was refused: ErrWatchEmptyRange, ErrWatchDuplicateID or ErrCompacted (negative start).
+	Err      error
+	Fragment bool
+}
+
+// AlarmKind has etcd's numbers.
+type AlarmKind int32
+
+const (
+	AlarmNone AlarmKind = iota
+	AlarmNoSpace
+	AlarmCorrupt
+)
+
+// Alarm is one raised alarm.
+type Alarm struct {
+	Member uint64
+	Kind   AlarmKind
+}
+
+// Status is what Maintenance.Status and the metrics need.
+type Status struct {
+	Revision, Compacted, Incarnation int64
+	ClusterID, MemberID, Leader      uint64
+	DBSize, DBSizeInUse, Quota       int64
+	Alarms                           []Alarm
+}
+
+// Hash is the answer to HashKV.
+type Hash struct {
+	Hash                               uint32
+	Revision, CompactRevision, HashRev int64
+}
