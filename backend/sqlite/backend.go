@@ -1,0 +1,189 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// Backend is a [backend.Backend] over one SQLite file. [Open] makes it.
+type Backend struct {
+	cfg     Config
+	log     *slog.Logger
+	path    string
+	tempDir string // removed by Close when not empty
+	lock    *os.File
+
+	settings backend.Settings
+	pageSize int64
+
+	// clock is what the file says; it moves after each commit.
+	clock atomic.Pointer[backend.Clock]
+	// broken is why the backend does not write any more, nil while it does.
+	broken atomic.Pointer[error]
+
+	// turn holds a token for as long as somebody has the writing connection.
+	turn   chan struct{}
+	writer *conn
+
+	// readers holds the reading connections that are free; nil stands for one that is yet to be opened.
+	readers chan *conn
+
+	checkpoints *checkpointer
+
+	closing   chan struct{}
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// Settings implements [backend.Backend].
+func (b *Backend) Settings(context.Context) (backend.Settings, error) {
+	return b.settings, b.usable()
+}
+
+// Clock implements [backend.Backend].
+func (b *Backend) Clock(context.Context) (backend.Clock, error) {
+	return *b.clock.Load(), b.usable()
+}
+
+func (b *Backend) usable() error {
+	select {
+	case <-b.closing:
+		return backend.ErrClosed
+	default:
+		return nil
+	}
+}
+
+// Leases implements [backend.Backend].
+func (b *Backend) Leases(ctx context.Context) (leases []backend.Lease, err error) {
+	_, err = b.read(ctx, "read leases", func(c *conn) error {
+		return c.each(context.Background(), readLeases, func(row []driver.Value) bool {
+			leases = append(leases, backend.Lease{ID: integer(row[0]), TTL: time.Duration(integer(row[1])) * time.Second})
+			return true
+		})
+	})
+	return leases, err
+}
+
+// Alarms implements [backend.Backend].
+func (b *Backend) Alarms(ctx context.Context) (alarms []backend.Alarm, err error) {
+	_, err = b.read(ctx, "read alarms", func(c *conn) error {
+		return c.each(context.Background(), readAlarms, func(row []driver.Value) bool {
+			alarms = append(alarms, backend.Alarm{Member: uint64(integer(row[0])), Kind: int32(integer(row[1]))})
+			return true
+		})
+	})
+	return alarms, err
+}
+
+// read runs f on a reading connection and reports the clock of its snapshot, as the package's doc explains. f runs one
+// statement, or several that need not see the same.
+func (b *Backend) read(ctx context.Context, doing string, f func(*conn) error) (backend.Clock, error) {
+	if err := ctx.Err(); err != nil {
+		return backend.Clock{}, err
+	}
+	var c *conn
+	select {
+	case c = <-b.readers:
+	case <-ctx.Done():
+		return backend.Clock{}, ctx.Err()
+	case <-b.closing:
+		return backend.Clock{}, backend.ErrClosed
+	}
+	defer func() { b.readers <- c }()
+	if err := b.usable(); err != nil {
+		return backend.Clock{}, err
+	}
+	if c == nil {
+		opened, err := b.connectReader()
+		if err != nil {
+			return backend.Clock{}, translate("open a reading connection", err)
+		}
+		c = opened
+	}
+	clock := *b.clock.Load()
+	if err := f(c); err != nil {
+		if ctx.Err() != nil {
+			return backend.Clock{}, ctx.Err()
+		}
+		return backend.Clock{}, translate(doing, err)
+	}
+	clock.Compacted = b.clock.Load().Compacted
+	return clock, nil
+}
+
+// takeTurn waits for the writing connection; whoever took it calls giveTurn.
+func (b *Backend) takeTurn(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case b.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-b.closing:
+		return backend.ErrClosed
+	}
+	err := b.usable()
+	if broken := b.broken.Load(); err == nil && broken != nil {
+		err = *broken
+	}
+	if err != nil {
+		b.giveTurn()
+	}
+	return err
+}
+
+func (b *Backend) giveTurn() { <-b.turn }
+
+// breakDown makes the backend refuse all further writes, since nobody knows what the last one left in the file.
+func (b *Backend) breakDown(doing string, cause error) error {
+	err := fmt.Errorf("%s: %w; nothing is written any more, restart to read what the file holds: %w",
+		doing, backend.ErrUnknownOutcome, cause)
+	if b.broken.CompareAndSwap(nil, &err) {
+		b.log.Error("database does not write any more", "path", b.path, "error", err)
+	}
+	return err
+}
+
+// Close implements [backend.Backend]. It waits for the transaction and the reads that are under way.
+func (b *Backend) Close() error {
+	b.closeOnce.Do(func() {
+		close(b.closing)
+		b.checkpoints.stop()
+		b.turn <- struct{}{}
+		for range cap(b.readers) {
+			if c := <-b.readers; c != nil {
+				b.closeErr = errors.Join(b.closeErr, c.close())
+			}
+		}
+		if b.broken.Load() == nil {
+			if _, err := b.writer.queryInts("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+				b.log.Warn("checkpoint at close failed; the next start goes on from the WAL", "path", b.path, "error", err)
+			}
+		}
+		b.closeErr = errors.Join(b.closeErr, b.release())
+	})
+	return b.closeErr
+}
+
+// release gives back what open took, as far as it came.
+func (b *Backend) release() error {
+	err := b.writer.close()
+	if b.lock != nil {
+		err = errors.Join(err, b.lock.Close())
+	}
+	if b.tempDir != "" {
+		err = errors.Join(err, os.RemoveAll(b.tempDir))
+	}
+	return err
+}

@@ -1,0 +1,179 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"net/url"
+
+	"github.com/mattn/go-sqlite3"
+)
+
+// conn is one connection with its prepared statements. One goroutine at a time may use it.
+type conn struct {
+	c     *sqlite3.SQLiteConn
+	stmts [numStatements]*stmt
+}
+
+// stmt is a prepared statement with room for its arguments.
+type stmt struct {
+	s    *sqlite3.SQLiteStmt
+	args []driver.NamedValue
+	row  []driver.Value
+}
+
+// dsn names the file in the form that passes every character of a path through. The connections need no mutex of SQLite's.
+func dsn(path string) string {
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: "mode=rw&_mutex=no"}).String()
+}
+
+// connect opens a connection and runs pragmas on it.
+func connect(path string, pragmas ...string) (*conn, error) {
+	d, err := (&sqlite3.SQLiteDriver{}).Open(dsn(path))
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{c: d.(*sqlite3.SQLiteConn)}
+	for _, p := range pragmas {
+		if err := c.exec("PRAGMA " + p); err != nil {
+			return nil, errors.Join(err, c.close())
+		}
+	}
+	return c, nil
+}
+
+func (c *conn) close() error {
+	if c == nil {
+		return nil
+	}
+	var errs []error
+	for _, s := range c.stmts {
+		if s != nil {
+			errs = append(errs, s.s.Close())
+		}
+	}
+	return errors.Join(append(errs, c.c.Close())...)
+}
+
+// exec runs statements that are rare enough to be prepared each time.
+func (c *conn) exec(query string) error {
+	_, err := c.c.Exec(query, nil)
+	return err
+}
+
+// queryInts runs a rare query to its end and returns the integers of its last row. Some pragmas do a part of their work with
+// every row, so all rows are stepped through.
+func (c *conn) queryInts(query string) ([]int64, error) {
+	rows, err := c.c.Query(query, nil)
+	if err != nil {
+		return nil, err
+	}
+	row := make([]driver.Value, len(rows.Columns()))
+	var out []int64
+	for {
+		err := rows.Next(row)
+		if errors.Is(err, io.EOF) {
+			return out, rows.Close()
+		}
+		if err != nil {
+			return nil, errors.Join(err, rows.Close())
+		}
+		out = out[:0]
+		for _, v := range row {
+			n, _ := v.(int64)
+			out = append(out, n)
+		}
+	}
+}
+
+// queryInt is queryInts for one number.
+func (c *conn) queryInt(query string) (int64, error) {
+	n, err := c.queryInts(query)
+	if err != nil || len(n) != 1 {
+		return 0, errors.Join(err, errIf(err == nil, query+": one number expected"))
+	}
+	return n[0], nil
+}
+
+func errIf(cond bool, text string) error {
+	if cond {
+		return errors.New(text)
+	}
+	return nil
+}
+
+// prepared returns the statement, prepared at its first use.
+func (c *conn) prepared(id statement) (*stmt, error) {
+	if s := c.stmts[id]; s != nil {
+		return s, nil
+	}
+	d, err := c.c.Prepare(statements[id])
+	if err != nil {
+		return nil, err
+	}
+	s := &stmt{s: d.(*sqlite3.SQLiteStmt)}
+	s.args = make([]driver.NamedValue, s.s.NumInput())
+	for i := range s.args {
+		s.args[i].Ordinal = i + 1
+	}
+	c.stmts[id] = s
+	return s, nil
+}
+
+func (s *stmt) bind(args []driver.Value) {
+	for i, v := range args {
+		s.args[i].Value = v
+	}
+}
+
+// forget lets go of what the last arguments point to.
+func (s *stmt) forget() {
+	for i := range s.args {
+		s.args[i].Value = nil
+	}
+}
+
+// run executes a statement that returns no rows and reports how many it changed.
+func (c *conn) run(id statement, args ...driver.Value) (int64, error) {
+	s, err := c.prepared(id)
+	if err != nil {
+		return 0, err
+	}
+	s.bind(args)
+	res, err := s.s.ExecContext(context.Background(), s.args)
+	s.forget()
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// each executes a query and calls f with every row until f says stop. The bytes in a row belong to f, the slice does not.
+// It heeds ctx while it runs only if ctx can end, which has a cost for each row: pass context.Background() to short queries.
+func (c *conn) each(ctx context.Context, id statement, f func(row []driver.Value) (more bool), args ...driver.Value) error {
+	s, err := c.prepared(id)
+	if err != nil {
+		return err
+	}
+	s.bind(args)
+	rows, err := s.s.QueryContext(ctx, s.args)
+	s.forget()
+	if err != nil {
+		return err
+	}
+	if s.row == nil {
+		s.row = make([]driver.Value, len(rows.Columns()))
+	}
+	for {
+		err := rows.Next(s.row)
+		if err == nil && f(s.row) {
+			continue
+		}
+		closeErr := rows.Close() // Repeats err, if there is one.
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		return closeErr
+	}
+}

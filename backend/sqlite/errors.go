@@ -1,0 +1,57 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// Start.
+var (
+	// ErrNotSQLStore is returned for a file that is not a SQLite database, or not one of sqlstore's.
+	ErrNotSQLStore = errors.New("file is not a database of sqlstore; choose another path")
+	// ErrCorrupt is returned for a damaged database.
+	ErrCorrupt = errors.New("database file is damaged; restore a backup (see also: sqlite3 FILE .recover)")
+)
+
+// translate gives an error of the driver its meaning for callers. It is not for the error of a COMMIT.
+func translate(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var e sqlite3.Error
+	if !errors.As(err, &e) {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	var meaning error
+	switch e.Code {
+	case sqlite3.ErrFull:
+		meaning = backend.ErrNoSpace
+	case sqlite3.ErrTooBig, sqlite3.ErrConstraint, sqlite3.ErrMismatch:
+		meaning = backend.ErrRejected
+	case sqlite3.ErrCorrupt:
+		meaning = fmt.Errorf("%w: %w", backend.ErrUnavailable, ErrCorrupt)
+	case sqlite3.ErrNotADB:
+		meaning = ErrNotSQLStore
+	default:
+		meaning = backend.ErrUnavailable
+	}
+	return fmt.Errorf("%s: %w: %w", doing, meaning, err)
+}
+
+// isCode reports whether err is the driver's error of that primary code.
+func isCode(err error, code sqlite3.ErrNo) bool {
+	var e sqlite3.Error
+	return errors.As(err, &e) && e.Code == code
+}
+
+// syncError translates the error of a statement that may have failed to sync the database.
+func (b *Backend) syncError(doing string, err error) error {
+	if isCode(err, sqlite3.ErrIoErr) {
+		return b.breakDown(doing, err)
+	}
+	return translate(doing, err)
+}

@@ -1,0 +1,89 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"database/sql/driver"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// historyWindow bounds the revisions that one call looks through for the rows of a span, so that the time it takes does not
+// depend on how rare they are. Through tells the caller how far it came.
+const historyWindow = 8192
+
+// History implements [backend.Backend].
+func (b *Backend) History(ctx context.Context, q backend.HistoryQuery) (backend.History, error) {
+	var h backend.History
+	clock, err := b.read(ctx, "read history", func(c *conn) error {
+		until := b.clock.Load().Revision
+		if q.Until > 0 {
+			until = min(until, q.Until)
+		}
+		var err error
+		h.Changes, h.Through, err = c.history(q, until)
+		return err
+	})
+	h.Clock = clock
+	return h, err
+}
+
+func (c *conn) history(q backend.HistoryQuery, until int64) (changes []backend.Change, through int64, err error) {
+	if until <= q.After {
+		return nil, q.After, nil
+	}
+	form, spanArgs := historyForm(q.Span)
+	if form == historyBounded || form == historyUnbounded {
+		until = min(until, q.After+historyWindow)
+	}
+	id := history + statement(form*4)
+	width := rowColumns + 1
+	if q.KeysOnly {
+		id++
+		width--
+	}
+	if q.WithPrev {
+		id += 2
+	}
+	through = until
+	err = c.each(context.Background(), id, func(row []driver.Value) bool {
+		if n := len(changes); n >= q.Limit && n > 0 && changes[n-1].Row.ModRevision != integer(row[1]) {
+			through = changes[n-1].Row.ModRevision
+			return false
+		}
+		changes = append(changes, backend.Change{})
+		ch := &changes[len(changes)-1]
+		scanRow(&ch.Row, row[:width])
+		if q.WithPrev && row[width] != nil {
+			ch.Prev = new(backend.Row)
+			scanRow(ch.Prev, row[width:])
+		}
+		return true
+	}, append([]driver.Value{q.After, until}, spanArgs...)...)
+	return changes, through, err
+}
+
+func historyForm(s backend.Span) (form int, args []driver.Value) {
+	switch {
+	case len(s.Start) == 0 && s.End == nil: // all of them; no key is empty
+		return historyAll, nil
+	case s.End == nil:
+		return historyOfKey, []driver.Value{s.Start}
+	case len(s.End) != 0:
+		if bytes.Equal(s.End, successor(s.Start)) {
+			return historyOfKey, []driver.Value{notNil(s.Start)}
+		}
+		return historyBounded, []driver.Value{notNil(s.Start), s.End}
+	case bytes.Compare(s.Start, []byte{0}) <= 0: // [NUL, no bound) is everything, as etcd's clients write it
+		return historyAll, nil
+	}
+	return historyUnbounded, []driver.Value{notNil(s.Start)}
+}
+
+// notNil makes a BLOB of an empty key, where nil would be NULL.
+func notNil(key []byte) []byte {
+	if key == nil {
+		return []byte{}
+	}
+	return key
+}

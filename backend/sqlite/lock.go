@@ -1,0 +1,30 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// lockFile takes the lock that keeps other processes from the database. The kernel gives it back when the process ends,
+// however it ends, so a file that was left over blocks nobody; it is not removed, since another process may be about to
+// lock it.
+func lockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("the directory must be writable: %w", err)
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	switch {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		err = backend.ErrInUse
+	case err != nil:
+		err = fmt.Errorf("lock %s: %w", path, err)
+	default:
+		return f, nil
+	}
+	return nil, errors.Join(err, f.Close())
+}

@@ -1,0 +1,137 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// purgeProgress is how far the removal of rows came: those up to (revision, ordinal) are done for a compaction at target.
+type purgeProgress struct{ target, revision, ordinal int64 }
+
+// advance makes p the progress of a compaction at target. What an earlier one left at its own target, because a watch from
+// there still showed it, is looked at again.
+func (p *purgeProgress) advance(target int64) {
+	if p.target < target {
+		if p.revision == p.target {
+			p.ordinal = -1
+		}
+		p.target = target
+	}
+}
+
+// through is the revision up to which all is done.
+func (p *purgeProgress) through(done bool) int64 {
+	if done {
+		return p.target
+	}
+	return max(0, p.revision-1)
+}
+
+// superseding is what must be known of a row to remove what it superseded.
+type superseding struct {
+	key               []byte
+	revision, ordinal int64
+	deleted           bool
+	previous          int64
+}
+
+// Purge implements [backend.Backend].
+//
+// It walks through the rows in the order in which they were written and removes what each one superseded. So it finds all of
+// it by a walk as long as the number of revisions, and removes a tombstone only after the row below it, which would be the
+// key's newest otherwise. Removed are, for a row at revision r and a compaction at C >= r: the row it superseded, if that is
+// older than r or r < C; and the row itself, if it is a tombstone and r < C. What remains at C is what a watch from C shows.
+func (b *Backend) Purge(ctx context.Context, limit int) (backend.PurgeResult, error) {
+	if err := b.takeTurn(ctx); err != nil {
+		return backend.PurgeResult{}, err
+	}
+	defer b.giveTurn()
+	p, err := b.writer.purgeProgress()
+	if err != nil {
+		return backend.PurgeResult{}, translate("read how far rows are purged", err)
+	}
+	target := b.clock.Load().Compacted
+	if finished, err := b.writer.purgeFinished(p, target); err != nil || finished {
+		return backend.PurgeResult{Through: target, Done: true}, translate("look for rows to purge", err)
+	}
+	p.advance(target)
+	var res backend.PurgeResult
+	err = b.write("purge", func(c *conn) error {
+		res, err = c.purge(&p, max(limit, 1))
+		if err == nil {
+			_, err = c.run(savePurge, p.target, p.revision, p.ordinal)
+		}
+		return err
+	})
+	if err != nil {
+		return backend.PurgeResult{}, err
+	}
+	b.checkpoints.removed(res.Removed)
+	return res, nil
+}
+
+func (c *conn) purgeProgress() (p purgeProgress, err error) {
+	err = c.each(context.Background(), purgeState, func(row []driver.Value) bool {
+		p = purgeProgress{integer(row[0]), integer(row[1]), integer(row[2])}
+		return false
+	})
+	return p, err
+}
+
+// purgeFinished tells, without a transaction, that nothing is left of the compaction at target.
+func (c *conn) purgeFinished(p purgeProgress, target int64) (bool, error) {
+	if p.target != target {
+		return false, nil
+	}
+	rows, err := c.toPurge(p, 1)
+	return len(rows) == 0, err
+}
+
+func (c *conn) toPurge(p purgeProgress, limit int) (rows []superseding, err error) {
+	err = c.each(context.Background(), purgeRows, func(row []driver.Value) bool {
+		r := superseding{revision: integer(row[1]), ordinal: integer(row[2]), deleted: integer(row[3]) != 0, previous: integer(row[4])}
+		r.key, _ = row[0].([]byte)
+		rows = append(rows, r)
+		return true
+	}, p.revision, p.ordinal, p.target, int64(limit))
+	return rows, err
+}
+
+// purge looks at up to limit rows, removes up to limit, and moves p past those that are done.
+func (c *conn) purge(p *purgeProgress, limit int) (res backend.PurgeResult, err error) {
+	rows, err := c.toPurge(*p, limit)
+	if err != nil {
+		return res, err
+	}
+	res.Done = len(rows) < limit
+	for _, r := range rows {
+		below := r.revision < p.target
+		if res.Removed < limit && r.previous != 0 && (r.previous < r.revision || below) {
+			n, err := c.run(deleteVersion, r.key, r.previous)
+			if err != nil {
+				return res, err
+			}
+			res.Removed += int(n)
+		}
+		if res.Removed >= limit {
+			// The row itself may still be to go; it is looked at again.
+			res.Done = false
+			break
+		}
+		if r.deleted && below {
+			n, err := c.run(deleteRow, r.revision, r.ordinal)
+			if err != nil {
+				return res, err
+			}
+			res.Removed += int(n)
+		}
+		p.revision, p.ordinal = r.revision, r.ordinal
+	}
+	if res.Done {
+		p.revision, p.ordinal = p.target, 1<<31
+	}
+	res.Through = p.through(res.Done)
+	return res, nil
+}

@@ -1,0 +1,165 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/schema"
+)
+
+const (
+	// applicationID marks a file as sqlstore's in SQLite's header: "sqls".
+	applicationID = 0x73716c73
+
+	incrementalVacuum = 2 // SQLite's number for auto_vacuum=INCREMENTAL
+)
+
+// prepareFile makes a new file sqlstore's, checks an old one, and migrates it.
+func (b *Backend) prepareFile(ctx context.Context) error {
+	c, err := connect(b.path)
+	if err == nil {
+		err = errors.Join(b.checkFile(c), c.close())
+	}
+	if err != nil {
+		return startError(err)
+	}
+	db := sql.OpenDB(connector{b.path, b.synchronous()})
+	return startError(errors.Join(schema.Up(ctx, db), db.Close()))
+}
+
+func (b *Backend) checkFile(c *conn) error {
+	tables, err := c.queryInt("SELECT count(*) FROM sqlite_schema")
+	if err != nil {
+		return err
+	}
+	id, err := c.queryInt("PRAGMA application_id")
+	if err != nil {
+		return err
+	}
+	if id != applicationID && (id != 0 || tables != 0) {
+		return ErrNotSQLStore
+	}
+	if tables == 0 {
+		// The order counts: auto_vacuum is fixed by the first page that is written, and WAL mode writes it.
+		for _, p := range []string{
+			"auto_vacuum = INCREMENTAL", fmt.Sprintf("application_id = %d", applicationID), "journal_mode = WAL",
+		} {
+			if err := c.exec("PRAGMA " + p); err != nil {
+				return err
+			}
+		}
+	}
+	return b.checkAutoVacuum(c)
+}
+
+// checkAutoVacuum mends a file that cannot give space back, which only another program can have made of it.
+func (b *Backend) checkAutoVacuum(c *conn) error {
+	mode, err := c.queryInt("PRAGMA auto_vacuum")
+	if err != nil || mode == incrementalVacuum {
+		return err
+	}
+	b.log.Warn("database does not give space back; rewriting it once so that it does", "path", b.path, "auto_vacuum", mode)
+	for _, q := range []string{"PRAGMA auto_vacuum = INCREMENTAL", "VACUUM"} {
+		if err := c.exec(q); err != nil {
+			return err
+		}
+	}
+	mode, err = c.queryInt("PRAGMA auto_vacuum")
+	if err == nil && mode != incrementalVacuum {
+		err = fmt.Errorf("auto_vacuum stays at %d; set it with: sqlite3 FILE 'PRAGMA journal_mode=DELETE; PRAGMA auto_vacuum=2; VACUUM'", mode)
+	}
+	return err
+}
+
+// start opens the connections and reads what is kept in memory.
+func (b *Backend) start() error {
+	var err error
+	b.writer, err = connect(b.path,
+		"journal_mode = WAL",
+		"synchronous = "+b.synchronous(),
+		"wal_autocheckpoint = 0", // the checkpointer's work
+		"journal_size_limit = "+fmt.Sprint(2*walLimit),
+		"cache_size = -32768", // KiB
+	)
+	if err != nil {
+		return startError(err)
+	}
+	if b.pageSize, err = b.writer.queryInt("PRAGMA page_size"); err != nil {
+		return startError(err)
+	}
+	var clock backend.Clock
+	found := 0
+	err = b.writer.each(context.Background(), readClock, func(row []driver.Value) bool {
+		clock = backend.Clock{Revision: integer(row[0]), Compacted: integer(row[1]), Incarnation: integer(row[2])}
+		found++
+		return true
+	})
+	if err != nil {
+		return startError(err)
+	}
+	b.clock.Store(&clock)
+	err = b.writer.each(context.Background(), readSettings, func(row []driver.Value) bool {
+		switch id := uint64(integer(row[1])); row[0] {
+		case "cluster_id":
+			b.settings.ClusterID = id
+		case "member_id":
+			b.settings.MemberID = id
+		}
+		return true
+	})
+	if err != nil {
+		return startError(err)
+	}
+	if found != 1 || b.settings.ClusterID == 0 || b.settings.MemberID == 0 {
+		return fmt.Errorf("%w: its clock or its settings are missing", ErrCorrupt)
+	}
+	b.turn = make(chan struct{}, 1)
+	b.closing = make(chan struct{})
+	b.readers = make(chan *conn, b.cfg.Readers)
+	for range b.cfg.Readers {
+		b.readers <- nil
+	}
+	b.checkpoints = startCheckpointer(b)
+	return nil
+}
+
+func (b *Backend) synchronous() string {
+	if b.cfg.Temporary || b.cfg.UnsafeNoFsync {
+		return "OFF"
+	}
+	return "FULL"
+}
+
+func (b *Backend) connectReader() (*conn, error) {
+	return connect(b.path, "query_only = 1", "cache_size = -8192")
+}
+
+// startError says what SQLite's findings mean at a start.
+func startError(err error) error {
+	switch {
+	case isCode(err, sqlite3.ErrNotADB):
+		return fmt.Errorf("%w: %w", ErrNotSQLStore, err)
+	case isCode(err, sqlite3.ErrCorrupt):
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return err
+}
+
+// connector opens database/sql connections for the migrations.
+type connector struct{ path, synchronous string }
+
+func (c connector) Connect(context.Context) (driver.Conn, error) {
+	opened, err := connect(c.path, "synchronous = "+c.synchronous)
+	if err != nil {
+		return nil, err
+	}
+	return opened.c, nil
+}
+
+func (c connector) Driver() driver.Driver { return &sqlite3.SQLiteDriver{} }

@@ -1,0 +1,141 @@
+package sqlite
+
+// statement names a statement that connections keep prepared.
+type statement int
+
+const (
+	begin statement = iota
+	commit
+	rollback
+	insertRow
+	moveClock
+	grantLease
+	revokeLease
+	raiseAlarm
+	clearAlarm
+
+	readClock
+	readSettings
+	readLeases
+	readAlarms
+
+	newestRow  // of one key
+	rowByID    // by (resource_version, ordinal)
+	leaseKeys  // that were ever attached
+	countRange // + shape
+	_
+	listRange // + shape*2 + keysOnly
+	_
+	_
+	_
+	history       // + historyShape*4 + withPrev*2 + keysOnly
+	historyEnd    = history + 16
+	purgeState    = historyEnd
+	savePurge     = purgeState + 1
+	purgeRows     = purgeState + 2
+	deleteVersion = purgeState + 3
+	deleteRow     = purgeState + 4
+	numStatements = purgeState + 5
+)
+
+// How a span of keys is written in SQL. The key index is in byte order, so each is one stretch of it.
+const (
+	bounded   = iota // key >= ? AND key < ?
+	unbounded        // key >= ?
+)
+
+// The forms that a history query takes.
+const (
+	historyAll       = iota
+	historyOfKey     // served from the key's own entries in the index
+	historyBounded   // read in the order of revisions, rows of other keys dropped
+	historyUnbounded // likewise
+)
+
+const (
+	keyIndex = "object_versions_namespace_name_resource_version_deleted"
+
+	// columns of a row, in the order in which scanRow wants them; the value follows where it is asked for.
+	columns = "v.key, v.resource_version, v.ordinal, v.deleted, v.create_revision, v.version, v.lease, v.previous_version"
+	// prevColumns are those of the row that v supersedes, NULL where there is none.
+	prevColumns = ", p.key, p.resource_version, p.ordinal, p.deleted, p.create_revision, p.version, p.lease, p.previous_version"
+)
+
+var statements = makeStatements()
+
+func makeStatements() (s [numStatements]string) {
+	s[begin] = "BEGIN IMMEDIATE"
+	s[commit] = "COMMIT"
+	s[rollback] = "ROLLBACK"
+	s[insertRow] = "INSERT INTO object_versions (key, resource_version, ordinal, deleted, create_revision, version, lease, " +
+		"previous_version, value) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+	// The clock in memory must be the file's. It always is, unless somebody wrote with another program in spite of the lock.
+	s[moveClock] = "UPDATE clock SET revision = ?1, compacted = ?2 " +
+		"WHERE id = 1 AND revision = ?3 AND compacted = ?4 AND incarnation = ?5"
+	s[grantLease] = "INSERT INTO leases (id, ttl) VALUES (?, ?)"
+	s[revokeLease] = "DELETE FROM leases WHERE id = ?"
+	s[raiseAlarm] = "INSERT INTO alarms (member, kind) VALUES (?, ?) ON CONFLICT DO NOTHING"
+	s[clearAlarm] = "DELETE FROM alarms WHERE member = ? AND kind = ?"
+
+	s[readClock] = "SELECT revision, compacted, incarnation FROM clock WHERE id = 1"
+	s[readSettings] = "SELECT name, value FROM settings"
+	s[readLeases] = "SELECT id, ttl FROM leases ORDER BY id"
+	s[readAlarms] = "SELECT member, kind FROM alarms ORDER BY member, kind"
+
+	s[newestRow] = "SELECT " + columns + ", v.value FROM object_versions AS v INDEXED BY " + keyIndex +
+		" WHERE v.key = ?1 AND v.resource_version <= ?2 ORDER BY v.resource_version DESC, v.deleted DESC LIMIT 1"
+	s[rowByID] = "SELECT " + columns + ", v.value FROM object_versions AS v WHERE v.resource_version = ?1 AND v.ordinal = ?2"
+	s[leaseKeys] = "SELECT DISTINCT key FROM object_versions INDEXED BY object_versions_lease WHERE lease = ?1 AND lease <> 0"
+
+	for shape, where := range []string{bounded: "key >= ?2 AND key < ?3", unbounded: "key >= ?2"} {
+		s[countRange+statement(shape)] = "SELECT count(*) FROM (" + newest("", where) + ")"
+		for keysOnly, value := range []string{", v.value", ""} {
+			s[listRange+statement(shape*2+keysOnly)] = "SELECT " + columns + value +
+				" FROM (" + newest(", rowid AS id", where) + " ORDER BY key LIMIT ?4) AS n" +
+				" CROSS JOIN object_versions AS v ON v.rowid = n.id"
+		}
+	}
+
+	for shape, form := range []struct{ index, where, order string }{
+		historyAll:       {"", "", "ordinal"},
+		historyOfKey:     {" INDEXED BY " + keyIndex, "v.key = ?3 AND ", "deleted"},
+		historyBounded:   {"", "+v.key >= ?3 AND +v.key < ?4 AND ", "ordinal"},
+		historyUnbounded: {"", "+v.key >= ?3 AND ", "ordinal"},
+	} {
+		for flags := range 4 {
+			cols, join := columns, ""
+			if flags&1 == 0 {
+				cols += ", v.value"
+			}
+			if flags&2 != 0 {
+				join = " LEFT JOIN object_versions AS p INDEXED BY " + keyIndex +
+					" ON p.key = v.key AND p.resource_version = v.previous_version AND p.deleted = 0 AND v.previous_version <> 0"
+				cols += prevColumns
+				if flags&1 == 0 {
+					cols += ", p.value"
+				}
+			}
+			s[history+statement(shape*4+flags)] = "SELECT " + cols + " FROM object_versions AS v" + form.index + join +
+				" WHERE " + form.where + "v.resource_version > ?1 AND v.resource_version <= ?2" +
+				" ORDER BY v.resource_version, v." + form.order
+		}
+	}
+
+	s[purgeState] = "SELECT target, revision, ordinal FROM purge WHERE id = 1"
+	s[savePurge] = "UPDATE purge SET target = ?, revision = ?, ordinal = ? WHERE id = 1"
+	s[purgeRows] = "SELECT key, resource_version, ordinal, deleted, previous_version FROM object_versions" +
+		" WHERE (resource_version, ordinal) > (?1, ?2) AND resource_version <= ?3 ORDER BY resource_version, ordinal LIMIT ?4"
+	s[deleteVersion] = "DELETE FROM object_versions INDEXED BY " + keyIndex + " WHERE key = ?1 AND resource_version = ?2 AND deleted = 0"
+	s[deleteRow] = "DELETE FROM object_versions WHERE resource_version = ?1 AND ordinal = ?2"
+	return s
+}
+
+// newest is the query that picks the newest row of each key at revision ?1 and drops the keys whose newest row is a
+// tombstone. A key can have a row and a tombstone at one revision, hence the maximum over both columns; SQLite takes the
+// bare columns of such a query from the row that holds the maximum.
+//
+// It must be a table to join with and not a set to be IN: the planner would turn the latter inside out.
+func newest(more, where string) string {
+	return "SELECT max(resource_version * 2 + deleted) AS newest" + more + " FROM object_versions INDEXED BY " + keyIndex +
+		" WHERE " + where + " AND resource_version <= ?1 GROUP BY key HAVING newest % 2 = 0"
+}

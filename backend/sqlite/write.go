@@ -1,0 +1,201 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// tx has the writing connection. Nobody else can write, so it needs no transaction of SQLite's before Commit.
+type tx struct {
+	b      *Backend
+	loaded backend.Loaded
+	ended  bool
+}
+
+// Begin implements [backend.Backend].
+func (b *Backend) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error) {
+	if err := b.takeTurn(ctx); err != nil {
+		return nil, err
+	}
+	t := &tx{b: b, loaded: backend.Loaded{Clock: *b.clock.Load()}}
+	rows, err := b.writer.load(n, t.loaded.Clock.Revision)
+	if err != nil {
+		b.giveTurn()
+		return nil, translate("read what a transaction needs", err)
+	}
+	t.loaded.Rows = rows
+	return t, nil
+}
+
+// load reads the live rows that n names at the clock's revision.
+func (c *conn) load(n backend.Needs, revision int64) ([]backend.Row, error) {
+	var rows []backend.Row
+	for _, key := range n.Keys {
+		got, err := c.get(key, revision)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, got...)
+	}
+	left := n.SpanLimit
+	for _, s := range n.Spans {
+		got, err := c.list(backend.RangeQuery{Span: s, Revision: revision, Limit: left + 1})
+		if err != nil {
+			return nil, err
+		}
+		if left -= len(got); left < 0 {
+			return nil, backend.ErrTooManyRows
+		}
+		rows = append(rows, got...)
+	}
+	for _, lease := range n.LeaseKeys {
+		got, err := c.attached(lease, revision)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, got...)
+	}
+	slices.SortFunc(rows, func(a, b backend.Row) int { return bytes.Compare(a.Key, b.Key) })
+	return slices.CompactFunc(rows, func(a, b backend.Row) bool { return bytes.Equal(a.Key, b.Key) }), nil
+}
+
+// attached returns the live rows whose lease is the given one.
+func (c *conn) attached(lease, revision int64) ([]backend.Row, error) {
+	var keys [][]byte
+	err := c.each(context.Background(), leaseKeys, func(row []driver.Value) bool {
+		key, _ := row[0].([]byte)
+		keys = append(keys, key)
+		return true
+	}, lease)
+	if err != nil {
+		return nil, err
+	}
+	var rows []backend.Row
+	for _, key := range keys {
+		got, err := c.get(key, revision)
+		if err != nil {
+			return nil, err
+		}
+		if len(got) == 1 && got[0].Lease == lease {
+			rows = append(rows, got[0])
+		}
+	}
+	return rows, nil
+}
+
+func (t *tx) Loaded() *backend.Loaded { return &t.loaded }
+
+func (t *tx) Rollback() {
+	if !t.ended {
+		t.ended = true
+		t.b.giveTurn()
+	}
+}
+
+func (t *tx) Commit(_ context.Context, e *backend.Effects) error {
+	if t.ended {
+		return fmt.Errorf("commit: %w: the transaction has ended", backend.ErrUnavailable)
+	}
+	defer t.Rollback()
+	clock := t.loaded.Clock
+	next := clock
+	next.Revision = e.Revision
+	if e.Compacted != 0 {
+		next.Compacted = e.Compacted
+	}
+	err := t.b.write("commit", func(c *conn) error {
+		if err := c.apply(e); err != nil {
+			return err
+		}
+		n, err := c.run(moveClock, next.Revision, next.Compacted, clock.Revision, clock.Compacted, clock.Incarnation)
+		if err == nil && n != 1 {
+			return fmt.Errorf("%w: another program has changed the database in spite of the lock; restart", backend.ErrUnavailable)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	t.b.clock.Store(&next)
+	t.b.checkpoints.wrote(e)
+	return nil
+}
+
+// apply puts everything but the clock into the open transaction.
+func (c *conn) apply(e *backend.Effects) error {
+	for i := range e.Rows {
+		if err := c.insert(&e.Rows[i]); err != nil {
+			return err
+		}
+	}
+	for _, l := range e.Granted {
+		if _, err := c.run(grantLease, l.ID, int64(l.TTL.Seconds())); err != nil {
+			return err
+		}
+	}
+	for _, id := range e.Revoked {
+		if _, err := c.run(revokeLease, id); err != nil {
+			return err
+		}
+	}
+	for _, a := range e.Raised {
+		if _, err := c.run(raiseAlarm, int64(a.Member), int64(a.Kind)); err != nil {
+			return err
+		}
+	}
+	for _, a := range e.Cleared {
+		if _, err := c.run(clearAlarm, int64(a.Member), int64(a.Kind)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *conn) insert(r *backend.Row) error {
+	value, deleted := driver.Value(nil), int64(1)
+	if !r.Deleted {
+		value, deleted = notNil(r.Value), 0
+	}
+	_, err := c.run(insertRow, notNil(r.Key), r.ModRevision, int64(r.Ordinal), deleted, r.CreateRevision, r.Version,
+		r.Lease, r.PrevRevision, value)
+	return err
+}
+
+// write runs f in a transaction of the writing connection, which the caller has. What it returns is translated.
+func (b *Backend) write(doing string, f func(*conn) error) error {
+	c := b.writer
+	if _, err := c.run(begin); err != nil {
+		return translate(doing, err)
+	}
+	if err := f(c); err != nil {
+		return errors.Join(translate(doing, err), b.undo(doing))
+	}
+	_, err := c.run(commit)
+	switch {
+	case err == nil:
+		return nil
+	case isCode(err, sqlite3.ErrFull), isCode(err, sqlite3.ErrBusy), isCode(err, sqlite3.ErrConstraint):
+		// Certainly not committed: there was no room for the last frame, which is what commits, or it was never tried.
+		return errors.Join(translate(doing, err), b.undo(doing))
+	}
+	return b.breakDown(doing, err)
+}
+
+// undo ends the open transaction, if SQLite has not done so already.
+func (b *Backend) undo(doing string) error {
+	if b.writer.c.AutoCommit() {
+		return nil
+	}
+	if _, err := b.writer.run(rollback); err != nil && !b.writer.c.AutoCommit() {
+		return b.breakDown(doing+": roll back", err)
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+-- Every version of every object, one row each. Rows are inserted and, once compacted, removed; they never change.
+CREATE TABLE object_versions (
+    resource_version INTEGER NOT NULL, -- revision of the transaction that wrote the row
+    ordinal          INTEGER NOT NULL, -- position inside that transaction, from 0
+    key              BLOB    NOT NULL, -- namespace and name in one, '/registry/pods/default/' || 'nginx', ordered bytewise
+    deleted          INTEGER NOT NULL, -- 1 on a tombstone
+    create_revision  INTEGER NOT NULL, -- revision at which the key last came to exist, 0 on a tombstone
+    version          INTEGER NOT NULL, -- writes since then, 0 on a tombstone
+    lease            INTEGER NOT NULL, -- 0 for none
+    previous_version INTEGER NOT NULL, -- resource_version of the row that this one supersedes, 0 for none
+    value            BLOB,             -- NULL on a tombstone; last, so that the rest is read without it
+    PRIMARY KEY (resource_version, ordinal)
+);
+
+-- Answers which row is the newest of each key at any revision, without a look at the table.
+CREATE INDEX object_versions_namespace_name_resource_version_deleted
+    ON object_versions (key, resource_version, deleted);
+
+-- A lease's keys; each is checked again against the newest row of its key.
+CREATE INDEX object_versions_lease ON object_versions (lease) WHERE lease <> 0;
+
+-- The one row that orders all writes.
+CREATE TABLE clock (
+    id          INTEGER PRIMARY KEY CHECK (id = 1),
+    revision    INTEGER NOT NULL, -- of the last committed transaction
+    compacted   INTEGER NOT NULL, -- oldest revision that can still be read, 0 before the first compaction
+    incarnation INTEGER NOT NULL  -- raised when history was lost
+);
+INSERT INTO clock (id, revision, compacted, incarnation) VALUES (1, 1, 0, 1);
+
+-- Granted leases. Deadlines are kept in the memory of the one process that has this file; a restart gives every lease its
+-- full time again, as etcd does.
+CREATE TABLE leases (
+    id  INTEGER PRIMARY KEY,
+    ttl INTEGER NOT NULL -- seconds, as granted
+);
+
+CREATE TABLE alarms (
+    member INTEGER NOT NULL,
+    kind   INTEGER NOT NULL, -- etcd's AlarmType number
+    PRIMARY KEY (member, kind)
+) WITHOUT ROWID;
+
+-- The store's own facts, made once. Ids are random, positive and odd, so never 0.
+CREATE TABLE settings (
+    name  TEXT PRIMARY KEY,
+    value INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO settings (name, value) VALUES
+    ('cluster_id', (random() & 9223372036854775807) | 1),
+    ('member_id', (random() & 9223372036854775807) | 1);
+
+-- How far the removal of compacted rows came: the rows up to (revision, ordinal) are done for a compaction at target.
+CREATE TABLE purge (
+    id       INTEGER PRIMARY KEY CHECK (id = 1),
+    target   INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    ordinal  INTEGER NOT NULL
+);
+INSERT INTO purge (id, target, revision, ordinal) VALUES (1, 0, 0, -1);
+
+-- For people: the objects that exist now. The name is what follows the last '/', the namespace all before it.
+CREATE VIEW objects AS
+SELECT rtrim(CAST(v.key AS TEXT), replace(CAST(v.key AS TEXT), '/', '')) AS namespace,
+       substr(CAST(v.key AS TEXT), length(rtrim(CAST(v.key AS TEXT), replace(CAST(v.key AS TEXT), '/', ''))) + 1) AS name,
+       v.resource_version, v.create_revision, v.version, v.lease, v.key, v.value
+FROM (SELECT key, max(resource_version * 2 + deleted) AS newest FROM object_versions GROUP BY key) AS n
+JOIN object_versions AS v ON v.key = n.key AND v.resource_version = n.newest / 2 AND v.deleted = 0
+WHERE n.newest % 2 = 0;
