@@ -1,0 +1,72 @@
+package sqlite
+
+import (
+	"database/sql/driver"
+	"strings"
+	"testing"
+)
+
+// plan returns the steps of SQLite's plan for a statement.
+func plan(t *testing.T, c *conn, query string) []string {
+	t.Helper()
+	s, err := c.c.Prepare("EXPLAIN QUERY PLAN " + query)
+	if err != nil {
+		t.Fatalf("%v: %s", err, query)
+	}
+	args := make([]driver.Value, s.NumInput())
+	rows, err := s.Query(args) //nolint:staticcheck // the driver's own face, without database/sql
+	if err != nil {
+		t.Fatalf("%v: %s", err, query)
+	}
+	var steps []string
+	row := make([]driver.Value, len(rows.Columns()))
+	for rows.Next(row) == nil {
+		steps = append(steps, row[3].(string))
+	}
+	if err := rows.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	return steps
+}
+
+// TestPlans holds every statement on the big table to an index, in an order that needs no sorting.
+func TestPlans(t *testing.T) {
+	b := openTest(t, Config{Temporary: true})
+	seen := 0
+	for _, query := range statements {
+		if !strings.Contains(query, "FROM object_versions") {
+			continue
+		}
+		seen++
+		for _, step := range plan(t, b.writer, query) {
+			switch {
+			case strings.HasPrefix(step, "SEARCH "), strings.HasPrefix(step, "CO-ROUTINE "),
+				step == "SCAN n", step == "SCAN (subquery-1)": // of the co-routine's own rows
+			case step == "USE TEMP B-TREE FOR DISTINCT" && query == statements[leaseKeys]:
+			default:
+				t.Errorf("%s\n\tof %s", step, query)
+			}
+		}
+	}
+	if seen < 20 {
+		t.Errorf("only %d statements on object_versions found", seen)
+	}
+}
+
+// TestNewestIsCovered holds the choice of the newest rows to the index alone, the rest to one look at the table for each row
+// that is returned.
+func TestNewestIsCovered(t *testing.T) {
+	b := openTest(t, Config{Temporary: true})
+	for id := countRange; id < history; id++ {
+		steps := strings.Join(plan(t, b.writer, statements[id]), "\n")
+		if !strings.Contains(steps, "SEARCH object_versions USING COVERING INDEX "+keyIndex) {
+			t.Errorf("not covered: %s\n%s", statements[id], steps)
+		}
+		if id >= listRange && !strings.HasSuffix(steps, "SCAN n\nSEARCH v USING INTEGER PRIMARY KEY (rowid=?)") {
+			t.Errorf("not joined back row by row: %s\n%s", statements[id], steps)
+		}
+	}
+}
