@@ -207,6 +207,7 @@ type Status struct {
 	Revision, Compacted, Incarnation int64
 	ClusterID, MemberID, Leader      uint64
 	DBSize, DBSizeInUse, Quota       int64
+	Keys                             int64 // in the index: all live keys once it is complete
 	Alarms                           []Alarm
 }
 

@@ -1,0 +1,129 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// alarms are those raised, in memory as in the database.
+type alarms struct {
+	mu     sync.RWMutex
+	raised []backend.Alarm
+}
+
+func (a *alarms) load(ctx context.Context, b backend.Backend) (err error) {
+	if a.raised, err = b.Alarms(ctx); err != nil {
+		return fmt.Errorf("read alarms: %w", err)
+	}
+	return nil
+}
+
+func (a *alarms) is(kind AlarmKind) bool {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return slices.ContainsFunc(a.raised, func(r backend.Alarm) bool { return r.Kind == int32(kind) })
+}
+
+func (a *alarms) apply(fx *backend.Effects) {
+	if len(fx.Raised)+len(fx.Cleared) == 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, r := range fx.Raised {
+		if !slices.Contains(a.raised, r) {
+			a.raised = append(a.raised, r)
+		}
+	}
+	a.raised = slices.DeleteFunc(a.raised, func(r backend.Alarm) bool { return slices.Contains(fx.Cleared, r) })
+}
+
+// Alarms returns the raised alarms.
+func (s *Store) Alarms() []Alarm {
+	s.alarms.mu.RLock()
+	defer s.alarms.mu.RUnlock()
+	out := make([]Alarm, len(s.alarms.raised))
+	for i, r := range s.alarms.raised {
+		out[i] = Alarm{Member: r.Member, Kind: AlarmKind(r.Kind)}
+	}
+	return out
+}
+
+// RaiseAlarm raises an alarm of this member.
+func (s *Store) RaiseAlarm(ctx context.Context, kind AlarmKind) error {
+	_, err := s.seq.do(ctx, &alarmOperation{raise: []backend.Alarm{{Member: s.settings.MemberID, Kind: int32(kind)}}})
+	return err
+}
+
+// ClearAlarm clears the alarms of a kind ([AlarmNone]: all kinds) of one member (0: all members) and returns them.
+func (s *Store) ClearAlarm(ctx context.Context, kind AlarmKind, member uint64) ([]Alarm, error) {
+	var cleared []Alarm
+	var op alarmOperation
+	for _, a := range s.Alarms() {
+		if (kind == AlarmNone || a.Kind == kind) && (member == 0 || a.Member == member) {
+			cleared = append(cleared, a)
+			op.clear = append(op.clear, backend.Alarm{Member: a.Member, Kind: int32(a.Kind)})
+		}
+	}
+	if cleared == nil {
+		return nil, nil
+	}
+	_, err := s.seq.do(ctx, &op)
+	return cleared, err
+}
+
+// quota knows roughly how large the database is: its size when last looked at, and what was written since.
+type quota struct {
+	s      *Store
+	size   int64
+	looked time.Time
+}
+
+const (
+	quotaPeriod = time.Second
+	rowOverhead = 256 // a row and its index entries without key and value
+)
+
+func newQuota(s *Store) quota { return quota{s: s} }
+
+func (q *quota) wrote(fx *backend.Effects) {
+	for i := range fx.Rows {
+		q.size += int64(2*len(fx.Rows[i].Key) + len(fx.Rows[i].Value) + rowOverhead)
+	}
+}
+
+// exceeded says whether size more bytes go over the quota. The sequencer alone calls it.
+func (q *quota) exceeded(ctx context.Context, size int64) bool {
+	limit := q.s.cfg.QuotaBytes
+	if limit < 0 {
+		return false
+	}
+	over := q.size+size > limit
+	if now := time.Now(); over || now.Sub(q.looked) > quotaPeriod {
+		if n, err := q.s.backend.Size(ctx); err == nil {
+			q.size, q.looked = n.Total, now
+		}
+		over = q.size+size > limit
+	}
+	return over
+}
+
+// room refuses what would go over the quota, and raises the alarm that refuses everything like it from then on.
+func (e *evaluator) room(size int64) error {
+	if e.s.alarms.is(AlarmNoSpace) {
+		return ErrQuota
+	}
+	if !e.s.quota.exceeded(e.ctx, size) {
+		return nil
+	}
+	alarm := backend.Alarm{Member: e.s.settings.MemberID, Kind: int32(AlarmNoSpace)}
+	if !slices.Contains(e.effects.Raised, alarm) {
+		e.effects.Raised = append(e.effects.Raised, alarm)
+	}
+	return ErrQuota
+}

@@ -1,0 +1,94 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+)
+
+// counts remembers what a limited list left behind, so that the next page of a list read from the database need not count
+// again: the number of keys from a start key to the end of a span at a revision never changes.
+type counts struct {
+	mu    sync.Mutex
+	known map[countKey]int64
+	order []countKey // oldest first
+}
+
+type countKey struct {
+	rev        int64
+	start, end string
+	open       bool
+}
+
+const countsMax = 1024
+
+func (c *counts) get(k countKey) (int64, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n, ok := c.known[k]
+	return n, ok
+}
+
+func (c *counts) put(k countKey, n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil {
+		c.known = map[countKey]int64{}
+	}
+	if _, ok := c.known[k]; !ok {
+		if len(c.order) == countsMax {
+			delete(c.known, c.order[0])
+			c.order = append(c.order[:0], c.order[1:]...)
+		}
+		c.order = append(c.order, k)
+	}
+	c.known[k] = n
+}
+
+func (sp span) countKey(rev int64) countKey {
+	return countKey{rev: rev, start: sp.start, end: sp.end, open: sp.open}
+}
+
+// count returns how many keys the span has at v's revision.
+func (s *Store) count(ctx context.Context, sp span, v view) (int64, error) {
+	if v.tree != nil {
+		return countSpan(v.tree, sp), nil
+	}
+	if n, ok := s.counts.get(sp.countKey(v.rev)); ok {
+		return n, nil
+	}
+	n, clock, err := s.backend.Count(ctx, sp.backend(), v.rev)
+	if err == nil {
+		err = clock.Check(v.rev)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("count at revision %d: %w", v.rev, err)
+	}
+	return n, nil
+}
+
+// countPage counts a span of which a page was just read, and remembers the count of what the page left.
+func (s *Store) countPage(ctx context.Context, sp span, v view, next span, read int64) (int64, error) {
+	n, err := s.count(ctx, sp, v)
+	if err == nil && v.tree == nil {
+		s.counts.put(next.countKey(v.rev), n-read)
+	}
+	return n, err
+}
+
+func compareBy(t SortTarget, a, b *Row) int {
+	switch t {
+	case SortVersion:
+		return cmp.Compare(a.Version, b.Version)
+	case SortCreate:
+		return cmp.Compare(a.CreateRevision, b.CreateRevision)
+	case SortMod:
+		return cmp.Compare(a.ModRevision, b.ModRevision)
+	case SortValue:
+		return bytes.Compare(a.Value, b.Value)
+	default:
+		return bytes.Compare(a.Key, b.Key)
+	}
+}

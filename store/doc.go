@@ -1,0 +1,19 @@
+// Package store is sqlstore's engine: it orders writes, evaluates transactions, answers reads, feeds watches and keeps leases.
+// It knows neither SQL nor protobuf: below it is a [backend.Backend], above it etcdshim.
+//
+// Invariants that it keeps, and where:
+//
+//  1. A revision is assigned and its rows are committed in one database transaction that holds the clock; commit order is
+//     revision order (sequencer.go).
+//  2. An acknowledged write is durable, and visible to every later read: the index is moved to the batch's revision before
+//     its callers are answered (publish in store.go).
+//  3. Nothing reaches a watcher before it is committed; a watcher sees every matching event once, in revision order, all
+//     events of one revision in one response; a progress response with revision R follows every event <= R on its stream
+//     (hub.go, watcher.go).
+//  4. A read at R returns the same rows for ever, or [ErrCompacted]; R above the current revision is [ErrFutureRevision] (read.go).
+//  5. A commit of unknown outcome is never repeated (sequencer.go).
+//  6. Memory is bounded: by chunk for streamed reads, by bytes for resident values, the event window and each watcher's
+//     backlog, by count and bytes for the sequencer's queue. The index of live keys is the exception: about 250 bytes a key.
+//
+// Bytes handed to the store with a request belong to it from then on; rows that it hands out are shared and must not be changed.
+package store

@@ -1,0 +1,438 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/tidwall/btree"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// evaluator runs transactions in order, in memory, over the committed state and an overlay of the effects of those before.
+//
+// It is used by the sequencer alone, one per batch. The committed state is the index when that is complete, else the rows
+// that the backend loaded under the clock's lock.
+type evaluator struct {
+	s       *Store
+	ctx     context.Context
+	loaded  *btree.Map[string, *item] // nil when the index serves
+	overlay btree.Map[string, *item]  // newest rows of the batch, tombstones included
+	rev     int64                     // of the last transaction that wrote
+	rows    []*item
+	prevs   []*item // what each of rows superseded, nil on create
+	undo    []undone
+	// of the transaction under way:
+	mark int // where its rows begin
+
+	leases  map[int64]bool // granted (true) and revoked (false) by the batch
+	effects backend.Effects
+}
+
+// undone is what the overlay held before a transaction changed it.
+type undone struct {
+	key string
+	was *item
+}
+
+// begin starts a transaction; its rows, if any, get the next revision.
+func (e *evaluator) begin() {
+	e.mark = len(e.rows)
+	e.undo = e.undo[:0]
+}
+
+// end closes the transaction and returns the revision of its answer.
+func (e *evaluator) end() int64 {
+	if len(e.rows) > e.mark {
+		e.rev++
+	}
+	return e.rev
+}
+
+// abort takes back what the transaction did.
+func (e *evaluator) abort() {
+	for i := len(e.undo) - 1; i >= 0; i-- {
+		if u := e.undo[i]; u.was == nil {
+			e.overlay.Delete(u.key)
+		} else {
+			e.overlay.Set(u.key, u.was)
+		}
+	}
+	e.rows, e.prevs = e.rows[:e.mark], e.prevs[:e.mark]
+}
+
+// inner is the revision that the transaction's own operations see.
+func (e *evaluator) inner() int64 {
+	if len(e.rows) > e.mark {
+		return e.rev + 1
+	}
+	return e.rev
+}
+
+// base returns the committed live row of key.
+func (e *evaluator) base(key string) *item {
+	if e.loaded != nil {
+		it, _ := e.loaded.Get(key)
+		return it
+	}
+	e.s.index.mu.RLock()
+	it, _ := e.s.index.tree.Get(key)
+	e.s.index.mu.RUnlock()
+	return it
+}
+
+// live returns the live row of key as the transaction sees it.
+func (e *evaluator) live(key string) *item {
+	if it, ok := e.overlay.Get(key); ok {
+		if it.Deleted {
+			return nil
+		}
+		return it
+	}
+	return e.base(key)
+}
+
+// scan returns the live rows of a span, in key order. Errors: [ErrTxnTooLarge] beyond the bound of a transaction.
+func (e *evaluator) scan(sp span) ([]*item, error) {
+	if sp.empty {
+		return nil, nil
+	}
+	if sp.single {
+		if it := e.live(sp.start); it != nil {
+			return []*item{it}, nil
+		}
+		return nil, nil
+	}
+	limit := e.s.cfg.TxnRows
+	var base []*item
+	var more bool
+	if e.loaded != nil {
+		base, more = walk(e.loaded, sp, limit)
+	} else {
+		e.s.index.mu.RLock()
+		base, more = walk(e.s.index.tree, sp, limit)
+		e.s.index.mu.RUnlock()
+	}
+	if more {
+		return nil, fmt.Errorf("%w: more than %d", ErrTxnTooLarge, limit)
+	}
+	changed, _ := walk(&e.overlay, sp, e.overlay.Len())
+	if len(changed) == 0 {
+		return base, nil
+	}
+	out := make([]*item, 0, len(base)+len(changed))
+	for len(base) > 0 || len(changed) > 0 {
+		c := 1
+		if len(changed) == 0 {
+			c = -1
+		} else if len(base) > 0 {
+			c = bytes.Compare(base[0].Key, changed[0].Key)
+		}
+		if c < 0 {
+			out, base = append(out, base[0]), base[1:]
+			continue
+		}
+		if c == 0 {
+			base = base[1:]
+		}
+		if !changed[0].Deleted {
+			out = append(out, changed[0])
+		}
+		changed = changed[1:]
+	}
+	return out, nil
+}
+
+// write appends a row of the transaction under way.
+func (e *evaluator) write(r Row, prev *item) {
+	r.ModRevision = e.rev + 1
+	r.Ordinal = int32(len(e.rows) - e.mark)
+	if prev != nil {
+		r.PrevRevision = prev.ModRevision
+	}
+	it := newItem(r)
+	key := keyString(r.Key)
+	was, _ := e.overlay.Set(key, it)
+	e.undo = append(e.undo, undone{key, was})
+	e.rows = append(e.rows, it)
+	e.prevs = append(e.prevs, prev)
+}
+
+// values returns the items as rows with their values.
+func (e *evaluator) values(items []*item) ([]*Row, error) {
+	return e.s.rows(e.ctx, items, &RangeRequest{})
+}
+
+func (e *evaluator) put(p *PutRequest) (*PutResult, error) {
+	prev := e.live(keyString(p.Key))
+	r := Row{Key: p.Key, Value: p.Value, Lease: p.Lease, Version: 1, CreateRevision: e.rev + 1}
+	res := &PutResult{}
+	var old *Row
+	if prev != nil {
+		r.Version, r.CreateRevision = prev.Version+1, prev.CreateRevision
+		if p.PrevKV || p.IgnoreValue {
+			rows, err := e.values([]*item{prev})
+			if err != nil {
+				return nil, err
+			}
+			old = rows[0]
+		}
+		if p.IgnoreLease {
+			r.Lease = prev.Lease
+		}
+		if p.IgnoreValue {
+			r.Value = old.Value
+		}
+		if p.PrevKV {
+			res.Prev = old
+		}
+	}
+	e.write(r, prev)
+	res.Revision = e.rev + 1
+	return res, nil
+}
+
+func (e *evaluator) delete(d *DeleteRequest) (*DeleteResult, error) {
+	items, err := e.scan(makeSpan(d.Key, d.End))
+	if err != nil {
+		return nil, err
+	}
+	if len(e.rows)-e.mark+len(items) > e.s.cfg.TxnRows {
+		return nil, fmt.Errorf("%w: more than %d", ErrTxnTooLarge, e.s.cfg.TxnRows)
+	}
+	res := &DeleteResult{Deleted: int64(len(items))}
+	if d.PrevKV {
+		if res.Prev, err = e.values(items); err != nil {
+			return nil, err
+		}
+	}
+	for _, it := range items {
+		e.write(Row{Key: it.Key, Deleted: true}, it)
+	}
+	res.Revision = e.inner()
+	return res, nil
+}
+
+// read serves a range inside a transaction.
+func (e *evaluator) read(r *RangeRequest) (*RangeResult, error) {
+	if r.Revision > 0 {
+		res, err := e.s.Range(e.ctx, r)
+		if err == nil {
+			res.Revision = e.inner()
+		}
+		return res, err
+	}
+	items, err := e.scan(makeSpan(r.Key, r.End))
+	if err != nil {
+		return nil, err
+	}
+	res := &RangeResult{Count: int64(len(items)), Revision: e.inner()}
+	if r.CountOnly {
+		return res, nil
+	}
+	if r.filtered() {
+		kept := make([]*item, 0, len(items))
+		for _, it := range items {
+			if !r.drops(&it.Row) {
+				kept = append(kept, it)
+			}
+		}
+		items = kept
+	}
+	if !r.plain() {
+		items = append([]*item(nil), items...)
+		if r.Target == SortValue {
+			if items, err = e.s.resident(e.ctx, items); err != nil {
+				return nil, err
+			}
+		}
+		r.sort(items)
+	}
+	if r.Limit > 0 && int64(len(items)) > r.Limit {
+		items, res.More = items[:r.Limit], true
+	}
+	res.Rows, err = e.s.shape(e.ctx, items, r)
+	return res, err
+}
+
+// txn runs a whole transaction: compares first, all on the state before it, then the branches taken.
+func (e *evaluator) txn(t *Txn) (*TxnResult, error) {
+	path, err := e.compares(t, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.check(t, path); err != nil {
+		return nil, err
+	}
+	rest := path
+	return e.apply(t, &rest)
+}
+
+// compares evaluates t's compares and those of the nested transactions in the branches taken, in the order of apply.
+func (e *evaluator) compares(t *Txn, path []bool) ([]bool, error) {
+	ok := true
+	for i := range t.Compare {
+		holds, err := e.holds(&t.Compare[i])
+		if err != nil {
+			return nil, err
+		}
+		if !holds {
+			ok = false
+			break
+		}
+	}
+	path = append(path, ok)
+	var err error
+	for _, op := range t.branch(ok) {
+		if op.Txn != nil {
+			if path, err = e.compares(op.Txn, path); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return path, nil
+}
+
+func (t *Txn) branch(ok bool) []Op {
+	if ok {
+		return t.Success
+	}
+	return t.Failure
+}
+
+func (e *evaluator) apply(t *Txn, path *[]bool) (*TxnResult, error) {
+	ok := (*path)[0]
+	*path = (*path)[1:]
+	ops := t.branch(ok)
+	res := &TxnResult{Succeeded: ok, Results: make([]OpResult, len(ops))}
+	for i, op := range ops {
+		var err error
+		switch out := &res.Results[i]; {
+		case op.Range != nil:
+			out.Range, err = e.read(op.Range)
+		case op.Put != nil:
+			out.Put, err = e.put(op.Put)
+		case op.Delete != nil:
+			out.Delete, err = e.delete(op.Delete)
+		case op.Txn != nil:
+			out.Txn, err = e.apply(op.Txn, path)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+// check looks at what only the state can refuse, in the branches taken and before anything is applied: leases, ignore_*
+// on missing keys, revisions.
+func (e *evaluator) check(t *Txn, path []bool) error {
+	_, err := e.checkBranch(t, path)
+	return err
+}
+
+func (e *evaluator) checkBranch(t *Txn, path []bool) ([]bool, error) {
+	ok := path[0]
+	path = path[1:]
+	for _, op := range t.branch(ok) {
+		var err error
+		switch {
+		case op.Put != nil:
+			err = e.checkPut(op.Put)
+		case op.Range != nil:
+			err = e.checkRange(op.Range)
+		case op.Txn != nil:
+			path, err = e.checkBranch(op.Txn, path)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return path, nil
+}
+
+func (e *evaluator) checkPut(p *PutRequest) error {
+	if (p.IgnoreValue || p.IgnoreLease) && e.live(keyString(p.Key)) == nil {
+		return ErrKeyNotFound
+	}
+	if p.Lease != 0 && !p.IgnoreLease && !e.leaseExists(p.Lease) {
+		return ErrLeaseNotFound
+	}
+	return nil
+}
+
+func (e *evaluator) checkRange(r *RangeRequest) error {
+	if r.Revision <= 0 {
+		return nil
+	}
+	e.s.index.mu.RLock()
+	c := backend.Clock{Revision: e.s.index.rev, Compacted: e.s.index.compacted}
+	e.s.index.mu.RUnlock()
+	return c.Check(r.Revision)
+}
+
+// holds evaluates one compare; it must hold for every key of its range.
+func (e *evaluator) holds(c *Compare) (bool, error) {
+	items, err := e.scan(makeSpan(c.Key, c.End))
+	if err != nil {
+		return false, err
+	}
+	if len(items) == 0 {
+		if c.Target == CompareValue {
+			return false, nil // even a not-equal: there is no value to compare with
+		}
+		return c.result(c.against(&Row{})), nil
+	}
+	var rows []*Row
+	if c.Target == CompareValue {
+		if rows, err = e.values(items); err != nil {
+			return false, err
+		}
+	}
+	for i, it := range items {
+		row := &it.Row
+		if rows != nil {
+			row = rows[i]
+		}
+		if !c.result(c.against(row)) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// against compares the row's field with the number or value given.
+func (c *Compare) against(r *Row) int {
+	switch c.Target {
+	case CompareVersion:
+		return cmp.Compare(r.Version, c.Number)
+	case CompareCreate:
+		return cmp.Compare(r.CreateRevision, c.Number)
+	case CompareMod:
+		return cmp.Compare(r.ModRevision, c.Number)
+	case CompareValue:
+		return bytes.Compare(r.Value, c.Value)
+	case CompareLease:
+		return cmp.Compare(r.Lease, c.Number)
+	default:
+		return 0
+	}
+}
+
+// result says whether a comparison that came out as order is what was asked for; an unknown result always is.
+func (c *Compare) result(order int) bool {
+	switch c.Result {
+	case CompareEqual:
+		return order == 0
+	case CompareNotEqual:
+		return order != 0
+	case CompareGreater:
+		return order > 0
+	case CompareLess:
+		return order < 0
+	default:
+		return true
+	}
+}

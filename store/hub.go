@@ -1,0 +1,169 @@
+package store
+
+import (
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/pkg/v3/adt"
+)
+
+// hub hands committed events to watches. The sequencer publishes to it after each commit; nobody waits for a slow watch: one
+// that lags too far is taken off and catches up from the window or the database by itself.
+//
+// What keeps the order: under mu a batch goes to every synced watch of every stream before rev moves, so whoever holds mu and
+// finds a stream's watches synced and drained may tell it that it has seen everything up to rev.
+type hub struct {
+	s *Store
+
+	mu        sync.Mutex // before any stream's
+	rev       int64      // published through
+	compacted int64
+	window    window
+	streams   map[*WatchStream]struct{}
+	keys      map[string]watchers // watches of single keys
+	ranges    adt.IntervalTree    // of watchers: watches of ranges
+	reads     chan struct{}       // bounds the watches that read from the database at the same time
+	closed    bool
+}
+
+type watchers map[*watcher]struct{}
+
+const catchUpReads = 4
+
+func newHub(s *Store, rev int64) *hub {
+	return &hub{
+		s: s, rev: rev, compacted: s.clock.Compacted,
+		window:  window{max: s.cfg.WindowBytes, first: rev + 1},
+		streams: map[*WatchStream]struct{}{},
+		keys:    map[string]watchers{},
+		ranges:  adt.NewIntervalTree(),
+		reads:   make(chan struct{}, catchUpReads),
+	}
+}
+
+// publish hands on the events of one committed batch.
+func (h *hub) publish(rows, prevs []*item, rev, compacted int64) {
+	events := make([]event, len(rows))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range rows {
+		e := &events[i]
+		e.item, e.prev = rows[i], prevs[i]
+		h.window.add(e)
+		for w := range h.keys[keyString(e.item.Key)] {
+			w.offer(e)
+		}
+		if h.ranges.Len() == 0 {
+			continue
+		}
+		h.ranges.Visit(adt.NewBytesAffinePoint(e.item.Key), func(n *adt.IntervalValue) bool {
+			for w := range n.Val.(watchers) {
+				w.offer(e)
+			}
+			return true
+		})
+	}
+	h.window.trim()
+	h.rev = rev
+	if compacted > 0 {
+		h.compacted = compacted
+	}
+	for st := range h.streams {
+		st.published()
+	}
+}
+
+// add registers a watch for events to come. Callers hold mu.
+func (h *hub) add(w *watcher) {
+	if w.span.single {
+		set := h.keys[w.span.start]
+		if set == nil {
+			set = watchers{}
+			h.keys[w.span.start] = set
+		}
+		set[w] = struct{}{}
+		return
+	}
+	ivl := w.interval()
+	if found := h.ranges.Find(ivl); found != nil {
+		found.Val.(watchers)[w] = struct{}{}
+		return
+	}
+	h.ranges.Insert(ivl, watchers{w: {}})
+}
+
+// remove undoes add. Callers hold mu.
+func (h *hub) remove(w *watcher) {
+	if w.span.single {
+		delete(h.keys[w.span.start], w)
+		if len(h.keys[w.span.start]) == 0 {
+			delete(h.keys, w.span.start)
+		}
+		return
+	}
+	ivl := w.interval()
+	if found := h.ranges.Find(ivl); found != nil {
+		set := found.Val.(watchers)
+		delete(set, w)
+		if len(set) == 0 {
+			h.ranges.Delete(ivl)
+		}
+	}
+}
+
+// run sends progress responses to idle watches.
+func (h *hub) run() {
+	tick := time.NewTicker(h.s.cfg.ProgressInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-h.s.ctx.Done():
+			return
+		case <-tick.C:
+			h.mu.Lock()
+			for st := range h.streams {
+				st.tick(h.rev)
+			}
+			h.mu.Unlock()
+		}
+	}
+}
+
+// close ends all streams.
+func (h *hub) close() {
+	h.mu.Lock()
+	h.closed = true
+	streams := make([]*WatchStream, 0, len(h.streams))
+	for st := range h.streams {
+		streams = append(streams, st)
+	}
+	h.mu.Unlock()
+	for _, st := range streams {
+		st.Close()
+	}
+}
+
+// WatchStats describes the watches of a store, for metrics.
+type WatchStats struct {
+	Streams, Watches, Slow int
+	WindowBytes            int64
+}
+
+// WatchStats counts the streams and watches; Slow are those catching up.
+func (s *Store) WatchStats() WatchStats {
+	h := s.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := WatchStats{Streams: len(h.streams), WindowBytes: h.window.bytes}
+	for st := range h.streams {
+		st.mu.Lock()
+		for _, w := range st.watches {
+			out.Watches++
+			if !w.synced {
+				out.Slow++
+			}
+		}
+		st.mu.Unlock()
+	}
+	return out
+}

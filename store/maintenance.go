@@ -1,0 +1,93 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"hash/crc32"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// Status describes the store.
+func (s *Store) Status(ctx context.Context) (*Status, error) {
+	size, err := s.backend.Size(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("status: %w", err)
+	}
+	s.index.mu.RLock()
+	rev, compacted, keys := s.index.rev, s.index.compacted, s.index.tree.Len()
+	s.index.mu.RUnlock()
+	return &Status{
+		Revision: rev, Compacted: compacted, Incarnation: s.clock.Incarnation, Keys: int64(keys),
+		ClusterID: s.settings.ClusterID, MemberID: s.settings.MemberID, Leader: s.settings.MemberID,
+		DBSize: size.Total, DBSizeInUse: size.InUse, Quota: max(0, s.cfg.QuotaBytes), Alarms: s.Alarms(),
+	}, nil
+}
+
+// Settings returns the identity of the store.
+func (s *Store) Settings() backend.Settings { return s.settings }
+
+// Defragment gives back all the space that the database can give back.
+func (s *Store) Defragment(ctx context.Context) error {
+	if err := s.backend.Defragment(ctx); err != nil {
+		return fmt.Errorf("defragment: %w", err)
+	}
+	return nil
+}
+
+// Reclaim gives up to pages free pages of the database back to the operating system.
+func (s *Store) Reclaim(ctx context.Context, pages int) (done bool, err error) {
+	return s.backend.Reclaim(ctx, pages)
+}
+
+// HashKV hashes every row from the compacted revision to revision (<= 0: the current one), the same for the same history
+// whatever was physically removed already. Errors: [ErrCompacted], [ErrFutureRevision].
+func (s *Store) HashKV(ctx context.Context, revision int64) (*Hash, error) {
+	x, err := s.Export(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer x.Close()
+	if revision <= 0 {
+		revision = x.Revision
+	}
+	if err := (backend.Clock{Revision: x.Revision, Compacted: x.Compacted}).Check(revision); err != nil {
+		return nil, err
+	}
+	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	x.until = revision
+	err = x.Rows(ctx, func(r backend.Row) error {
+		if !r.Deleted || r.ModRevision > x.Compacted {
+			hashRow(sum, &r)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Hash{Hash: sum.Sum32(), Revision: x.Revision, CompactRevision: x.Compacted, HashRev: revision}, nil
+}
+
+func hashRow(sum hash.Hash32, r *backend.Row) {
+	var b [57]byte
+	for i, n := range [...]int64{r.ModRevision, int64(r.Ordinal), r.CreateRevision, r.Version, r.Lease, int64(len(r.Key)), int64(len(r.Value))} {
+		binary.BigEndian.PutUint64(b[8*i:], uint64(n))
+	}
+	if r.Deleted {
+		b[56] = 1
+	}
+	sum.Write(b[:])
+	sum.Write(r.Key)
+	sum.Write(r.Value)
+}
+
+// Hash hashes the whole store.
+func (s *Store) Hash(ctx context.Context) (uint32, error) {
+	h, err := s.HashKV(ctx, 0)
+	if err != nil {
+		return 0, err
+	}
+	return h.Hash, nil
+}

@@ -1,0 +1,223 @@
+package store
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// txnOperation is a transaction; a put or a delete is one of a single operation.
+type txnOperation struct {
+	txn    *Txn
+	result *TxnResult
+}
+
+func (o *txnOperation) size() int64 { return o.txn.size() }
+
+func (t *Txn) size() (n int64) {
+	for i := range t.Compare {
+		n += int64(64 + len(t.Compare[i].Key) + len(t.Compare[i].Value))
+	}
+	for _, ops := range [2][]Op{t.Success, t.Failure} {
+		for _, op := range ops {
+			n += 128
+			switch {
+			case op.Put != nil:
+				n += int64(len(op.Put.Key) + len(op.Put.Value))
+			case op.Txn != nil:
+				n += op.Txn.size()
+			}
+		}
+	}
+	return n
+}
+
+func (o *txnOperation) needs(n *backend.Needs) { o.txn.needs(n) }
+
+func (t *Txn) needs(n *backend.Needs) {
+	for i := range t.Compare {
+		need(n, t.Compare[i].Key, t.Compare[i].End)
+	}
+	for _, ops := range [2][]Op{t.Success, t.Failure} {
+		for _, op := range ops {
+			switch {
+			case op.Range != nil:
+				if op.Range.Revision <= 0 {
+					need(n, op.Range.Key, op.Range.End)
+				}
+			case op.Put != nil:
+				need(n, op.Put.Key, nil)
+			case op.Delete != nil:
+				need(n, op.Delete.Key, op.Delete.End)
+			case op.Txn != nil:
+				op.Txn.needs(n)
+			}
+		}
+	}
+}
+
+func need(n *backend.Needs, key, end []byte) {
+	switch sp := makeSpan(key, end); {
+	case sp.empty:
+	case sp.single:
+		n.Keys = append(n.Keys, key)
+	default:
+		n.Spans = append(n.Spans, sp.backend())
+	}
+}
+
+// puts says whether t could put anything.
+func (t *Txn) puts() bool {
+	for _, ops := range [2][]Op{t.Success, t.Failure} {
+		for _, op := range ops {
+			if op.Put != nil || op.Txn != nil && op.Txn.puts() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (o *txnOperation) evaluate(e *evaluator) error {
+	if o.txn.puts() {
+		if err := e.room(o.size()); err != nil {
+			return err
+		}
+	}
+	res, err := e.txn(o.txn)
+	if err != nil {
+		return err
+	}
+	res.Revision = e.inner()
+	o.result = res
+	return nil
+}
+
+// grantOperation grants a lease.
+type grantOperation struct {
+	id  int64
+	ttl time.Duration
+}
+
+func (o *grantOperation) size() int64          { return 64 }
+func (o *grantOperation) needs(*backend.Needs) {}
+
+func (o *grantOperation) evaluate(e *evaluator) error {
+	if err := e.room(o.size()); err != nil {
+		return err
+	}
+	if e.leaseExists(o.id) {
+		return ErrLeaseExists
+	}
+	e.setLease(o.id, true)
+	e.effects.Granted = append(e.effects.Granted, backend.Lease{ID: o.id, TTL: o.ttl})
+	return nil
+}
+
+// revokeOperation revokes a lease and deletes its keys; with expired set only if nobody renewed it meanwhile.
+type revokeOperation struct {
+	id      int64
+	expired bool
+}
+
+func (o *revokeOperation) size() int64            { return 64 }
+func (o *revokeOperation) needs(n *backend.Needs) { n.LeaseKeys = append(n.LeaseKeys, o.id) }
+
+func (o *revokeOperation) evaluate(e *evaluator) error {
+	if !e.leaseExists(o.id) {
+		return ErrLeaseNotFound
+	}
+	if o.expired && !e.s.lessor.expire(o.id) {
+		return nil
+	}
+	keys := e.leaseKeys(o.id)
+	if len(keys) > e.s.cfg.TxnRows {
+		return ErrTxnTooLarge
+	}
+	for _, key := range keys {
+		it := e.live(key)
+		e.write(Row{Key: it.Key, Deleted: true}, it)
+	}
+	e.setLease(o.id, false)
+	e.effects.Revoked = append(e.effects.Revoked, o.id)
+	return nil
+}
+
+func (e *evaluator) setLease(id int64, exists bool) {
+	if e.leases == nil {
+		e.leases = map[int64]bool{}
+	}
+	e.leases[id] = exists
+}
+
+func (e *evaluator) leaseExists(id int64) bool {
+	if exists, ok := e.leases[id]; ok {
+		return exists
+	}
+	return e.s.lessor.exists(id)
+}
+
+// leaseKeys returns the live keys attached to a lease, sorted.
+func (e *evaluator) leaseKeys(id int64) []string {
+	var keys []string
+	attached := func(key string, it *item) bool {
+		if it.Lease == id {
+			keys = append(keys, key)
+		}
+		return true
+	}
+	if e.loaded != nil {
+		e.loaded.Scan(attached)
+	} else {
+		keys = e.s.index.leaseKeys(id)
+	}
+	e.overlay.Scan(attached)
+	slices.Sort(keys)
+	return slices.DeleteFunc(slices.Compact(keys), func(key string) bool {
+		it := e.live(key)
+		return it == nil || it.Lease != id
+	})
+}
+
+func (x *index) leaseKeys(id int64) []string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	keys := make([]string, 0, len(x.leases[id]))
+	for key := range x.leases[id] {
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// compactOperation moves the compacted revision.
+type compactOperation struct{ revision int64 }
+
+func (o *compactOperation) size() int64          { return 64 }
+func (o *compactOperation) needs(*backend.Needs) {}
+
+func (o *compactOperation) evaluate(e *evaluator) error {
+	e.s.index.mu.RLock()
+	compacted := max(e.s.index.compacted, e.effects.Compacted)
+	e.s.index.mu.RUnlock()
+	switch {
+	case o.revision <= compacted && (o.revision != 0 || compacted != 0):
+		return ErrCompacted
+	case o.revision > e.rev:
+		return ErrFutureRevision
+	}
+	e.effects.Compacted = o.revision
+	return nil
+}
+
+// alarmOperation raises or clears alarms.
+type alarmOperation struct{ raise, clear []backend.Alarm }
+
+func (o *alarmOperation) size() int64          { return 64 }
+func (o *alarmOperation) needs(*backend.Needs) {}
+
+func (o *alarmOperation) evaluate(e *evaluator) error {
+	e.effects.Raised = append(e.effects.Raised, o.raise...)
+	e.effects.Cleared = append(e.effects.Cleared, o.clear...)
+	return nil
+}

@@ -1,0 +1,220 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidwall/btree"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// operation is one request for the sequencer.
+type operation interface {
+	// needs adds what evaluate will look at, for when the index is not complete.
+	needs(n *backend.Needs)
+	// evaluate runs the operation on e and keeps its answer. It may be called again, on another state, when a batch is split.
+	evaluate(e *evaluator) error
+	// size is roughly the bytes that the operation holds while it waits.
+	size() int64
+}
+
+// call is an operation on its way through the sequencer.
+type call struct {
+	op   operation
+	rev  int64 // the store's revision after the operation
+	err  error
+	left atomic.Bool // its caller has gone
+	done chan struct{}
+}
+
+// sequencer orders all writes. One goroutine takes whatever operations are waiting, evaluates them in order in memory,
+// commits all their rows in one database transaction under the clock, publishes them and answers the callers; the next
+// batch fills meanwhile. So commit order is revision order, revisions have no gaps, and one fsync serves the batch.
+//
+// Nothing is published or answered before the commit has returned. A commit of unknown outcome is not repeated: its callers
+// get the error and the store stops writing (see Store.Done), since only a restart can read what happened.
+type sequencer struct {
+	s  *Store
+	mu sync.Mutex
+
+	waiting []*call
+	bytes   int64
+	closed  bool
+	wake    chan struct{} // capacity 1
+	stopped chan struct{}
+	spare   []*call
+}
+
+func newSequencer(s *Store) *sequencer {
+	return &sequencer{s: s, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
+}
+
+// do queues op and waits for its answer. Errors: [ErrTooManyRequests] when the queue is full, [ErrClosed], ctx's error (the
+// operation may then still happen), and those of the operation and the backend.
+func (q *sequencer) do(ctx context.Context, op operation) (rev int64, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	c := &call{op: op, done: make(chan struct{})}
+	size := op.size()
+	q.mu.Lock()
+	switch {
+	case q.closed:
+		q.mu.Unlock()
+		return 0, ErrClosed
+	case len(q.waiting) >= q.s.cfg.QueueRequests || q.bytes+size > q.s.cfg.QueueBytes && len(q.waiting) > 0:
+		q.mu.Unlock()
+		return 0, ErrTooManyRequests
+	}
+	q.waiting = append(q.waiting, c)
+	q.bytes += size
+	first := len(q.waiting) == 1
+	q.mu.Unlock()
+	if first {
+		select {
+		case q.wake <- struct{}{}:
+		default:
+		}
+	}
+	select {
+	case <-c.done:
+		return c.rev, c.err
+	case <-ctx.Done():
+		c.left.Store(true)
+		return 0, ctx.Err()
+	}
+}
+
+// take returns the operations waiting, nil when the queue is closed and empty.
+func (q *sequencer) take() []*call {
+	for {
+		q.mu.Lock()
+		if len(q.waiting) > 0 {
+			batch := q.waiting
+			q.waiting, q.bytes = q.spare[:0], 0
+			q.spare = batch
+			q.mu.Unlock()
+			return batch
+		}
+		closed := q.closed
+		q.mu.Unlock()
+		if closed {
+			return nil
+		}
+		<-q.wake
+	}
+}
+
+func (q *sequencer) run() {
+	defer close(q.stopped)
+	for batch := q.take(); batch != nil; batch = q.take() {
+		kept := batch[:0]
+		for _, c := range batch {
+			if !c.left.Load() {
+				kept = append(kept, c)
+			}
+		}
+		q.commit(kept)
+		clear(batch)
+	}
+}
+
+// close refuses further operations and waits until those in the queue are answered.
+func (q *sequencer) close() {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+	<-q.stopped
+}
+
+// commit runs one batch and answers its calls. A batch that the database refuses for its contents is split until only the
+// culprit fails.
+func (q *sequencer) commit(batch []*call) {
+	if len(batch) == 0 {
+		return
+	}
+	err := q.try(batch)
+	if errors.Is(err, backend.ErrRejected) && len(batch) > 1 {
+		half := len(batch) / 2
+		q.commit(batch[:half])
+		q.commit(batch[half:])
+		return
+	}
+	if errors.Is(err, backend.ErrUnknownOutcome) {
+		q.s.fail(err)
+	}
+	for _, c := range batch {
+		if err != nil {
+			c.err = err
+		}
+		close(c.done)
+	}
+}
+
+func (q *sequencer) try(batch []*call) error {
+	ctx := q.s.ctx
+	x := q.s.index
+	var n backend.Needs
+	x.mu.RLock()
+	complete := x.complete
+	x.mu.RUnlock()
+	if !complete {
+		n.SpanLimit = q.s.cfg.TxnRows
+		for _, c := range batch {
+			c.op.needs(&n)
+		}
+	}
+	tx, err := q.s.backend.Begin(ctx, n)
+	if err != nil {
+		if errors.Is(err, backend.ErrTooManyRows) {
+			if len(batch) > 1 {
+				return fmt.Errorf("%w: %w", backend.ErrRejected, err) // find the one to blame
+			}
+			return fmt.Errorf("%w: %w", ErrTxnTooLarge, err)
+		}
+		return fmt.Errorf("begin batch: %w", err)
+	}
+	loaded := tx.Loaded()
+	e := &evaluator{s: q.s, ctx: ctx, rev: loaded.Clock.Revision}
+	if !complete {
+		e.loaded = btree.NewMap[string, *item](0)
+		for i := range loaded.Rows {
+			e.loaded.Set(keyString(loaded.Rows[i].Key), newItem(loaded.Rows[i]))
+		}
+	}
+	for _, c := range batch {
+		e.begin()
+		if c.err = c.op.evaluate(e); c.err != nil {
+			e.abort()
+		}
+		c.rev = e.end()
+	}
+	fx := &e.effects
+	if len(e.rows) == 0 && fx.Compacted == 0 && len(fx.Granted)+len(fx.Revoked)+len(fx.Raised)+len(fx.Cleared) == 0 {
+		tx.Rollback()
+		return nil
+	}
+	fx.Revision = e.rev
+	fx.Rows = make([]Row, len(e.rows))
+	for i, it := range e.rows {
+		fx.Rows[i] = it.Row
+	}
+	began := time.Now()
+	if err := tx.Commit(ctx, fx); err != nil {
+		return fmt.Errorf("commit %d rows: %w", len(fx.Rows), err)
+	}
+	q.s.publish(e)
+	if o := q.s.cfg.Observer; o != nil {
+		o.Batch(len(batch), len(fx.Rows), time.Since(began))
+	}
+	return nil
+}

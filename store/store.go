@@ -1,0 +1,270 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// Observer is told what the engine does, for metrics. Its methods are called on hot paths and must be cheap.
+type Observer interface {
+	// Batch tells of one committed batch: how many operations, how many rows, and how long the commit took.
+	Batch(operations, rows int, commit time.Duration)
+	// Events tells of events handed to a watch stream.
+	Events(n int)
+}
+
+// Config steers a store; zero fields have the defaults told.
+type Config struct {
+	Logger *slog.Logger
+	// ProgressInterval is how often idle watches that asked for it get a progress response; default 5 s.
+	ProgressInterval time.Duration
+	// QuotaBytes is the size of the database at which the NOSPACE alarm is raised; 0 means 2 GiB, negative none.
+	QuotaBytes int64
+	// QueueRequests and QueueBytes bound what waits for the sequencer; default 10,000 and 64 MiB.
+	QueueRequests int
+	QueueBytes    int64
+	// TxnRows bounds the rows that one transaction may write or read while it writes; default 1,000,000.
+	TxnRows int
+	// CacheBytes bounds the values kept in memory; default 64 MiB.
+	CacheBytes int64
+	// WindowBytes bounds the recent events kept in memory for watchers; default 16 MiB.
+	WindowBytes int64
+	// WatcherBytes bounds what waits for one slow watch before it catches up from the window or the database; default 4 MiB.
+	WatcherBytes int64
+	// DisableIndex serves every read from the database.
+	DisableIndex bool
+	// Observer may be nil.
+	Observer Observer
+	// Now is the clock for leases; default time.Now.
+	Now func() time.Time
+}
+
+func (c Config) withDefaults() Config {
+	def := func(p *int64, v int64) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.ProgressInterval <= 0 {
+		c.ProgressInterval = 5 * time.Second
+	}
+	if c.QueueRequests == 0 {
+		c.QueueRequests = 10_000
+	}
+	if c.TxnRows == 0 {
+		c.TxnRows = 1_000_000
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	def(&c.QuotaBytes, 2<<30)
+	def(&c.QueueBytes, 64<<20)
+	def(&c.CacheBytes, 64<<20)
+	def(&c.WindowBytes, 16<<20)
+	def(&c.WatcherBytes, 4<<20)
+	return c
+}
+
+// Store is the engine over one backend.
+type Store struct {
+	cfg      Config
+	backend  backend.Backend
+	settings backend.Settings
+	clock    backend.Clock // as found at the start
+	index    *index
+	counts   counts
+	seq      *sequencer
+	hub      *hub
+	lessor   *lessor
+	alarms   alarms
+	quota    quota
+	purge    sync.RWMutex // held for reading by exports: row deletion waits
+
+	ctx    context.Context // of the background work
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	failOnce sync.Once
+	failed   chan struct{}
+	failure  error
+}
+
+// Open starts the engine over b. It does not wait for the index: until that is complete, what it lacks is read from the
+// database. Errors: those of the backend.
+func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
+	cfg = cfg.withDefaults()
+	settings, err := b.Settings(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	clock, err := b.Clock(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	s := &Store{cfg: cfg, backend: b, settings: settings, clock: clock, failed: make(chan struct{})}
+	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	s.index = newIndex(clock.Revision, clock.Compacted, cfg.CacheBytes, cfg.DisableIndex)
+	s.seq = newSequencer(s)
+	s.hub = newHub(s, clock.Revision)
+	if s.lessor, err = newLessor(ctx, s); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	if err := s.alarms.load(ctx, b); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	s.quota = newQuota(s)
+	go s.seq.run()
+	if !cfg.DisableIndex {
+		s.wg.Go(s.loadIndex)
+	}
+	s.wg.Go(s.lessor.run)
+	s.wg.Go(s.hub.run)
+	return s, nil
+}
+
+// Close answers what is in flight, ends the watch streams and stops. It leaves the backend open.
+func (s *Store) Close() error {
+	s.seq.close()
+	s.cancel()
+	s.hub.close()
+	s.wg.Wait()
+	return nil
+}
+
+// Done is closed when the store cannot write any more: the outcome of a commit is unknown, and only a restart can tell.
+func (s *Store) Done() <-chan struct{} { return s.failed }
+
+// Err returns why Done was closed.
+func (s *Store) Err() error {
+	select {
+	case <-s.failed:
+		return s.failure
+	default:
+		return nil
+	}
+}
+
+func (s *Store) fail(err error) {
+	s.failOnce.Do(func() {
+		s.cfg.Logger.Error("the store stops writing; restart to find out what was committed", "error", err)
+		s.failure = err
+		close(s.failed)
+	})
+}
+
+// Revision returns the revision of the last committed transaction.
+func (s *Store) Revision() int64 {
+	s.index.mu.RLock()
+	defer s.index.mu.RUnlock()
+	return s.index.rev
+}
+
+// Compacted returns the oldest revision that can be read.
+func (s *Store) Compacted() int64 {
+	s.index.mu.RLock()
+	defer s.index.mu.RUnlock()
+	return s.index.compacted
+}
+
+// Put writes one key. Errors: [ErrKeyNotFound], [ErrLeaseNotFound], [ErrQuota], those of the sequencer.
+func (s *Store) Put(ctx context.Context, p *PutRequest) (*PutResult, error) {
+	res, err := s.Txn(ctx, &Txn{Success: []Op{{Put: p}}})
+	if err != nil {
+		return nil, err
+	}
+	return res.Results[0].Put, nil
+}
+
+// Delete deletes the keys of a range. Errors: [ErrTxnTooLarge], those of the sequencer.
+func (s *Store) Delete(ctx context.Context, d *DeleteRequest) (*DeleteResult, error) {
+	res, err := s.Txn(ctx, &Txn{Success: []Op{{Delete: d}}})
+	if err != nil {
+		return nil, err
+	}
+	return res.Results[0].Delete, nil
+}
+
+// Txn runs a transaction. Its syntax must have been checked. Errors: [ErrKeyNotFound], [ErrLeaseNotFound], [ErrCompacted],
+// [ErrFutureRevision], [ErrQuota], [ErrTxnTooLarge], those of the sequencer. Nothing is applied on an error, unless it says
+// that the outcome is unknown.
+func (s *Store) Txn(ctx context.Context, t *Txn) (*TxnResult, error) {
+	op := &txnOperation{txn: t}
+	if _, err := s.seq.do(ctx, op); err != nil {
+		return nil, err
+	}
+	return op.result, nil
+}
+
+// Compact makes revision the oldest that can be read. With physical set it waits until the rows below are gone. It returns
+// the store's revision. Errors: [ErrCompacted], [ErrFutureRevision], those of the sequencer.
+func (s *Store) Compact(ctx context.Context, revision int64, physical bool) (int64, error) {
+	rev, err := s.seq.do(ctx, &compactOperation{revision})
+	if err != nil || !physical {
+		return rev, err
+	}
+	for {
+		res, err := s.PurgeStep(ctx, readChunk)
+		if err != nil || res.Done {
+			return rev, err
+		}
+	}
+}
+
+// PurgeStep removes up to rows superseded rows below the compacted revision; the pacing is the caller's.
+func (s *Store) PurgeStep(ctx context.Context, rows int) (backend.PurgeResult, error) {
+	if !s.purge.TryLock() {
+		return backend.PurgeResult{}, nil // an export reads them
+	}
+	defer s.purge.Unlock()
+	return s.backend.Purge(ctx, rows)
+}
+
+// publish makes a committed batch visible: first to reads, then to watches.
+func (s *Store) publish(e *evaluator) {
+	fx := &e.effects
+	s.lessor.apply(fx)
+	s.alarms.apply(fx)
+	s.quota.wrote(fx)
+	s.index.apply(e.rows, fx.Revision, fx.Compacted)
+	s.hub.publish(e.rows, e.prevs, fx.Revision, fx.Compacted)
+}
+
+// loadIndex fills the index from the database while the store serves.
+func (s *Store) loadIndex() {
+	const rows = 2000
+	began := time.Now()
+	next := span{open: true}
+	for count := 0; ; {
+		rev := s.Revision()
+		found, clock, err := s.backend.Range(s.ctx, backend.RangeQuery{Span: next.backend(), Revision: rev, Limit: rows, KeysOnly: true})
+		if err == nil {
+			err = clock.Check(rev)
+		}
+		switch {
+		case errors.Is(err, ErrCompacted):
+			continue // a compaction came between: read on at a newer revision
+		case s.ctx.Err() != nil:
+			return
+		case err != nil:
+			s.cfg.Logger.Warn("index of keys not loaded: reads go to the database", "error", err)
+			return
+		}
+		s.index.load(found)
+		count += len(found)
+		if len(found) < rows {
+			s.index.finish()
+			s.cfg.Logger.Debug("index of keys loaded", "keys", count, "took", time.Since(began))
+			return
+		}
+		next = next.from(string(found[len(found)-1].Key) + "\x00")
+	}
+}

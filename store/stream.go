@@ -1,0 +1,54 @@
+package store
+
+import "context"
+
+// streamFirst is the size of the first chunk of a RangeStream; the next ones double, up to what keeps a chunk near streamBytes.
+const (
+	streamFirst = 10
+	streamBytes = 512 << 10
+)
+
+// RangeStream hands the rows of req's range to send in chunks, all at one revision, holding no more than a chunk in memory.
+// The result has everything but the rows. req has no sort and no filters: the caller refuses those. Errors: as Range, and
+// what send returns.
+func (s *Store) RangeStream(ctx context.Context, req *RangeRequest, send func(rows []*Row) error) (*RangeResult, error) {
+	sp := makeSpan(req.Key, req.End)
+	rev, current, err := s.pin(req.Revision)
+	if err != nil {
+		return nil, err
+	}
+	res := &RangeResult{Revision: current}
+	if sp.empty {
+		return res, nil
+	}
+	v := view{rev: rev, current: current, tree: s.index.at(rev, s.cfg.Now())}
+	if req.CountOnly {
+		res.Count, err = s.count(ctx, sp, v)
+		return res, err
+	}
+	limit := req.Limit
+	if limit <= 0 {
+		limit = -1
+	}
+	next, more, err := s.scan(ctx, sp, v, limit, streamFirst, req, func(rows []*Row) error {
+		res.Count += int64(len(rows))
+		return send(rows)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if res.More = more; more {
+		res.Count, err = s.countPage(ctx, sp, v, next, res.Count)
+	}
+	return res, err
+}
+
+// nextChunk doubles the chunk unless its bytes say otherwise.
+func nextChunk(size int, rows []*Row) int {
+	total := 1
+	for _, r := range rows {
+		total += len(r.Key) + len(r.Value)
+	}
+	fits := max(1, streamBytes*len(rows)/total)
+	return max(1, min(2*size, readChunk, fits))
+}

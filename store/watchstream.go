@@ -1,0 +1,322 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// WatchStream carries any number of watches to one consumer, who calls Next in a loop. The other methods never block and may
+// be called from elsewhere.
+type WatchStream struct {
+	store *Store
+
+	mu       sync.Mutex // after hub.mu
+	watches  map[int64]*watcher
+	nextID   int64
+	control  []*WatchResponse // goes before events
+	ready    []*watcher
+	progress bool  // a manual request waits
+	target   int64 // what its answer must reach
+	wake     chan struct{}
+	closed   chan struct{}
+	ended    bool
+}
+
+// NewWatchStream opens a stream; Close it.
+func (s *Store) NewWatchStream() *WatchStream {
+	st := &WatchStream{
+		store: s, watches: map[int64]*watcher{},
+		wake: make(chan struct{}, 1), closed: make(chan struct{}),
+	}
+	s.hub.mu.Lock()
+	closed := s.hub.closed
+	if !closed {
+		s.hub.streams[st] = struct{}{}
+	}
+	s.hub.mu.Unlock()
+	if closed {
+		st.Close()
+	}
+	return st
+}
+
+func (st *WatchStream) signal() {
+	select {
+	case st.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (st *WatchStream) answer(r *WatchResponse) {
+	st.control = append(st.control, r)
+	st.signal()
+}
+
+// Watch starts a watch. Its answer, also a refusal, comes out of Next.
+func (st *WatchStream) Watch(req WatchRequest) {
+	h := st.store.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.ended {
+		return
+	}
+	sp := makeSpan(req.Key, req.End)
+	if err := st.refusal(&req, sp); err != nil {
+		st.answer(&WatchResponse{ID: -1, Revision: h.rev, Created: true, Canceled: true, Err: err})
+		return
+	}
+	w := &watcher{
+		stream: st, req: req, span: sp, next: req.StartRevision,
+		drained: make(chan struct{}, 1), gone: make(chan struct{}),
+	}
+	st.watches[req.ID] = w
+	st.answer(&WatchResponse{ID: req.ID, Revision: h.rev, Created: true})
+	h.add(w)
+	switch {
+	case w.next == 0:
+		w.next, w.synced = h.rev+1, true
+	case w.next > h.rev:
+		w.synced = true
+	case w.next < h.compacted:
+		st.cancelCompacted(w, h.compacted)
+	case !w.join():
+		go w.catchUp()
+	}
+}
+
+// refusal checks a request and gives it its id.
+func (st *WatchStream) refusal(req *WatchRequest, sp span) error {
+	if sp.empty {
+		return ErrWatchEmptyRange
+	}
+	if req.StartRevision < 0 {
+		return ErrCompacted
+	}
+	if req.ID != 0 {
+		if _, used := st.watches[req.ID]; used {
+			return ErrWatchDuplicateID
+		}
+		return nil
+	}
+	for st.watches[st.nextID] != nil {
+		st.nextID++
+	}
+	req.ID = st.nextID
+	st.nextID++
+	return nil
+}
+
+// Cancel ends a watch; nothing of it comes out of Next after the answer. An unknown id is ignored.
+func (st *WatchStream) Cancel(id int64) {
+	h := st.store.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if w := st.watches[id]; w != nil {
+		st.drop(w)
+		st.answer(&WatchResponse{ID: id, Revision: h.rev, Canceled: true})
+	}
+}
+
+// cancelCompacted ends a watch whose events are gone. Callers hold hub.mu and mu.
+func (st *WatchStream) cancelCompacted(w *watcher, compacted int64) {
+	if st.watches[w.req.ID] != w {
+		return
+	}
+	st.drop(w)
+	st.answer(&WatchResponse{ID: w.req.ID, Canceled: true, CompactRevision: compacted})
+}
+
+// drop forgets a watch. Callers hold hub.mu and mu.
+func (st *WatchStream) drop(w *watcher) {
+	delete(st.watches, w.req.ID)
+	w.pending, w.synced = nil, false
+	close(w.gone)
+	st.store.hub.remove(w)
+}
+
+// RequestProgress asks for one response with id -1 that follows every event up to its revision, which is at least that of
+// any read answered before the request.
+func (st *WatchStream) RequestProgress() {
+	target := st.store.Revision()
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.progress, st.target = true, max(st.target, target)
+	st.signal()
+}
+
+// published wakes a stream whose progress answer waits for the hub. Callers hold hub.mu.
+func (st *WatchStream) published() {
+	st.mu.Lock()
+	if st.progress {
+		st.signal()
+	}
+	st.mu.Unlock()
+}
+
+// tick queues progress responses for watches that asked for them and had no events since the last tick. Callers hold hub.mu.
+func (st *WatchStream) tick(rev int64) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for _, w := range st.watches {
+		if !w.req.ProgressNotify {
+			continue
+		}
+		if w.sent {
+			w.sent = false
+			continue
+		}
+		if w.synced && len(w.pending) == 0 && w.next <= rev+1 && !w.told {
+			w.told = true
+			st.answer(&WatchResponse{ID: w.req.ID, Revision: rev})
+		}
+	}
+}
+
+// Next returns what is to be sent next, and waits for it. Errors: ctx's, [ErrClosed], those of reading superseded rows.
+func (st *WatchStream) Next(ctx context.Context) (*WatchResponse, error) {
+	for {
+		if r, w, events := st.take(); r != nil {
+			if events != nil {
+				if err := st.fill(ctx, r, w, events); err != nil {
+					return nil, err
+				}
+			}
+			return r, nil
+		}
+		if r := st.takeProgress(); r != nil {
+			return r, nil
+		}
+		select {
+		case <-st.wake:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-st.closed:
+			return nil, ErrClosed
+		}
+	}
+}
+
+// take returns a control response, or the next events of the next watch that has some.
+func (st *WatchStream) take() (*WatchResponse, *watcher, []*event) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if len(st.control) > 0 {
+		r := st.control[0]
+		st.control[0] = nil
+		if st.control = st.control[1:]; len(st.control) == 0 {
+			st.control = nil
+		}
+		if w := st.watches[r.ID]; w != nil {
+			w.told = false
+		}
+		return r, nil, nil
+	}
+	for len(st.ready) > 0 {
+		w := st.ready[0]
+		st.ready[0] = nil
+		st.ready = st.ready[1:]
+		w.ready = false
+		if len(w.pending) == 0 {
+			continue
+		}
+		events := w.pop()
+		if len(w.pending) > 0 {
+			w.ready = true
+			st.ready = append(st.ready, w)
+		}
+		rev := events[len(events)-1].item.ModRevision
+		if !w.synced {
+			rev = max(rev, st.store.Revision())
+		}
+		return &WatchResponse{ID: w.req.ID, Revision: rev, Fragment: w.req.Fragment}, w, events
+	}
+	return nil, nil, nil
+}
+
+// takeProgress answers a manual request if every watch of the stream has had everything that is published.
+func (st *WatchStream) takeProgress() *WatchResponse {
+	st.mu.Lock()
+	waits := st.progress
+	st.mu.Unlock()
+	if !waits {
+		return nil
+	}
+	h := st.store.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if h.rev < st.target || len(st.control)+len(st.ready) > 0 {
+		st.signal()
+		return nil
+	}
+	st.progress, st.target = false, 0
+	if len(st.watches) == 0 {
+		return nil
+	}
+	for _, w := range st.watches {
+		if !w.synced || w.next > h.rev+1 {
+			return nil // silence, as etcd's: the client asks again
+		}
+	}
+	return &WatchResponse{ID: -1, Revision: h.rev}
+}
+
+// fill turns events into the response's, with the superseded rows where asked for.
+func (st *WatchStream) fill(ctx context.Context, r *WatchResponse, w *watcher, events []*event) error {
+	r.Events = make([]Event, len(events))
+	var ids []backend.RowID
+	var at []int
+	for i, e := range events {
+		r.Events[i].Row = &e.item.Row
+		if !w.req.PrevKV || e.prev == nil {
+			continue
+		}
+		if e.prev.resident {
+			r.Events[i].Prev = &e.prev.Row
+			continue
+		}
+		ids, at = append(ids, e.prev.ID()), append(at, i)
+	}
+	if o := st.store.cfg.Observer; o != nil {
+		o.Events(len(events))
+	}
+	if ids == nil {
+		return nil
+	}
+	rows, _, err := st.store.backend.Rows(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("read %d superseded rows: %w", len(ids), err)
+	}
+	for i := range rows {
+		if rows[i].Key != nil { // else compacted meanwhile
+			r.Events[at[i]].Prev = &rows[i]
+		}
+	}
+	return nil
+}
+
+// Close ends the stream and its watches.
+func (st *WatchStream) Close() {
+	h := st.store.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.ended {
+		return
+	}
+	st.ended = true
+	close(st.closed)
+	for _, w := range st.watches {
+		st.drop(w)
+	}
+	delete(h.streams, st)
+}
