@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// walSoft is the size of the WAL, in bytes not yet copied into the database, at which copying begins beside the writer.
-	walSoft = 32 << 20
-	// walLimit is the size of the WAL at which writes wait, between two transactions, until it starts again from its beginning.
+	// walLimit is the size of the WAL in bytes at which it is copied into the database and starts again from its beginning.
+	// The more it holds, the more often a page in it is newer than another copy of itself, which need not be copied: 18 us of
+	// CPU a row at 4 MiB, 16 at 64, and no less beyond.
 	walLimit = 64 << 20
 	// lookEvery is how many bytes are written, by a rough count, between two looks at the WAL's real size.
 	lookEvery = 4 << 20
@@ -88,28 +88,25 @@ func (p *checkpointer) run(ctx context.Context) {
 
 // once looks at the WAL and does what its size asks for.
 func (p *checkpointer) once(ctx context.Context, c *conn) {
-	total, pending, ok := p.checkpoint(c, "NOOP")
-	if !ok || pending < walSoft && total < walLimit {
+	if total, ok := p.checkpoint(c, "NOOP"); !ok || total < walLimit {
 		return
 	}
-	if total, _, ok = p.checkpoint(c, "PASSIVE"); !ok || total < walLimit {
-		return
-	}
-	// A WAL that is always being added to never starts again from its beginning by itself.
-	if p.b.takeTurn(ctx) == nil {
+	// Beside the writer, for most of it. But a WAL that is always being added to never starts again by itself, so the rest is
+	// done while the writer waits.
+	if _, ok := p.checkpoint(c, "PASSIVE"); ok && p.b.takeTurn(ctx) == nil {
 		p.checkpoint(c, "RESTART")
 		p.b.giveTurn()
 	}
 }
 
-// checkpoint returns the bytes in the WAL and how many of them are not yet in the database.
-func (p *checkpointer) checkpoint(c *conn, mode string) (total, pending int64, ok bool) {
+// checkpoint returns the bytes in the WAL.
+func (p *checkpointer) checkpoint(c *conn, mode string) (total int64, ok bool) {
 	n, err := c.queryInts("PRAGMA wal_checkpoint(" + mode + ")")
 	if err != nil || len(n) != 3 {
 		p.failed(err)
-		return 0, 0, false
+		return 0, false
 	}
-	return n[1] * p.b.pageSize, (n[1] - n[2]) * p.b.pageSize, true
+	return n[1] * p.b.pageSize, true
 }
 
 func (p *checkpointer) failed(err error) {

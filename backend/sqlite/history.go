@@ -59,7 +59,7 @@ func (c *conn) history(q backend.HistoryQuery, until int64) (changes []backend.C
 			scanRow(ch.Prev, row[width:])
 		}
 		return true
-	}, append([]driver.Value{q.After, until}, spanArgs...)...)
+	}, append([]driver.Value{firstID(q.After + 1), firstID(until + 1)}, spanArgs...)...)
 	return changes, through, err
 }
 

@@ -7,34 +7,27 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// purgeProgress is how far the removal of rows came: those up to (revision, ordinal) are done for a compaction at target.
-type purgeProgress struct{ target, revision, ordinal int64 }
+// purgeProgress is how far the removal of rows came: those below next are done for a compaction at target.
+type purgeProgress struct{ target, next int64 }
 
 // advance makes p the progress of a compaction at target. What an earlier one left at its own target, because a watch from
 // there still showed it, is looked at again.
 func (p *purgeProgress) advance(target int64) {
 	if p.target < target {
-		if p.revision == p.target {
-			p.ordinal = -1
-		}
+		p.next = min(p.next, firstID(p.target))
 		p.target = target
 	}
 }
 
 // through is the revision up to which all is done.
-func (p *purgeProgress) through(done bool) int64 {
-	if done {
-		return p.target
-	}
-	return max(0, p.revision-1)
-}
+func (p *purgeProgress) through() int64 { return max(0, revisionOf(p.next)-1) }
 
 // superseding is what must be known of a row to remove what it superseded.
 type superseding struct {
-	key               []byte
-	revision, ordinal int64
-	deleted           bool
-	previous          int64
+	id       int64
+	key      []byte
+	deleted  bool
+	previous int64
 }
 
 // Purge implements [backend.Backend].
@@ -61,7 +54,7 @@ func (b *Backend) Purge(ctx context.Context, limit int) (backend.PurgeResult, er
 	err = b.write("purge", func(c *conn) error {
 		res, err = c.purge(&p, max(limit, 1))
 		if err == nil {
-			_, err = c.run(savePurge, p.target, p.revision, p.ordinal)
+			_, err = c.run(savePurge, p.target, p.next)
 		}
 		return err
 	})
@@ -74,7 +67,7 @@ func (b *Backend) Purge(ctx context.Context, limit int) (backend.PurgeResult, er
 
 func (c *conn) purgeProgress() (p purgeProgress, err error) {
 	err = c.each(context.Background(), purgeState, func(row []driver.Value) bool {
-		p = purgeProgress{integer(row[0]), integer(row[1]), integer(row[2])}
+		p = purgeProgress{integer(row[0]), integer(row[1])}
 		return false
 	})
 	return p, err
@@ -91,11 +84,11 @@ func (c *conn) purgeFinished(p purgeProgress, target int64) (bool, error) {
 
 func (c *conn) toPurge(p purgeProgress, limit int) (rows []superseding, err error) {
 	err = c.each(context.Background(), purgeRows, func(row []driver.Value) bool {
-		r := superseding{revision: integer(row[1]), ordinal: integer(row[2]), deleted: integer(row[3]) != 0, previous: integer(row[4])}
-		r.key, _ = row[0].([]byte)
+		r := superseding{id: integer(row[0]), deleted: integer(row[2]) != 0, previous: integer(row[3])}
+		r.key, _ = row[1].([]byte)
 		rows = append(rows, r)
 		return true
-	}, p.revision, p.ordinal, p.target, int64(limit))
+	}, p.next, firstID(p.target+1), int64(limit))
 	return rows, err
 }
 
@@ -107,8 +100,9 @@ func (c *conn) purge(p *purgeProgress, limit int) (res backend.PurgeResult, err 
 	}
 	res.Done = len(rows) < limit
 	for _, r := range rows {
-		below := r.revision < p.target
-		if res.Removed < limit && r.previous != 0 && (r.previous < r.revision || below) {
+		revision := revisionOf(r.id)
+		below := revision < p.target
+		if res.Removed < limit && r.previous != 0 && (r.previous < revision || below) {
 			n, err := c.run(deleteVersion, r.key, r.previous)
 			if err != nil {
 				return res, err
@@ -121,17 +115,17 @@ func (c *conn) purge(p *purgeProgress, limit int) (res backend.PurgeResult, err 
 			break
 		}
 		if r.deleted && below {
-			n, err := c.run(deleteRow, r.revision, r.ordinal)
+			n, err := c.run(deleteRow, r.id)
 			if err != nil {
 				return res, err
 			}
 			res.Removed += int(n)
 		}
-		p.revision, p.ordinal = r.revision, r.ordinal
+		p.next = r.id + 1
 	}
 	if res.Done {
-		p.revision, p.ordinal = p.target, 1<<31
+		p.next = firstID(p.target + 1)
 	}
-	res.Through = p.through(res.Done)
+	res.Through = p.through()
 	return res, nil
 }

@@ -110,7 +110,7 @@ func (b *Backend) Rows(ctx context.Context, ids []backend.RowID) (rows []backend
 			err := c.each(context.Background(), rowByID, func(row []driver.Value) bool {
 				scanRow(&rows[i], row)
 				return false
-			}, id.ModRevision, int64(id.Ordinal))
+			}, rowID(id.ModRevision, id.Ordinal))
 			if err != nil {
 				return err
 			}

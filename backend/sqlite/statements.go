@@ -20,7 +20,7 @@ const (
 	readAlarms
 
 	newestRow  // of one key
-	rowByID    // by (resource_version, ordinal)
+	rowByID    // by id
 	leaseKeys  // that were ever attached
 	countRange // + shape
 	_
@@ -67,8 +67,9 @@ func makeStatements() (s [numStatements]string) {
 	s[begin] = "BEGIN IMMEDIATE"
 	s[commit] = "COMMIT"
 	s[rollback] = "ROLLBACK"
-	s[insertRow] = "INSERT INTO object_versions (key, resource_version, ordinal, deleted, create_revision, version, lease, " +
-		"previous_version, value) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+	// What can be computed is not passed: each argument costs a call into C.
+	s[insertRow] = "INSERT INTO object_versions (id, resource_version, key, deleted, create_revision, version, lease, " +
+		"previous_version, value) VALUES (?1, ?1 >> 20, ?2, ?7 IS NULL, ?3, ?4, ?5, ?6, ?7)"
 	// The clock in memory must be the file's. It always is, unless somebody wrote with another program in spite of the lock.
 	s[moveClock] = "UPDATE clock SET revision = ?1, compacted = ?2 " +
 		"WHERE id = 1 AND revision = ?3 AND compacted = ?4 AND incarnation = ?5"
@@ -84,23 +85,26 @@ func makeStatements() (s [numStatements]string) {
 
 	s[newestRow] = "SELECT " + columns + ", v.value FROM object_versions AS v INDEXED BY " + keyIndex +
 		" WHERE v.key = ?1 AND v.resource_version <= ?2 ORDER BY v.resource_version DESC, v.deleted DESC LIMIT 1"
-	s[rowByID] = "SELECT " + columns + ", v.value FROM object_versions AS v WHERE v.resource_version = ?1 AND v.ordinal = ?2"
+	s[rowByID] = "SELECT " + columns + ", v.value FROM object_versions AS v WHERE v.id = ?1"
 	s[leaseKeys] = "SELECT DISTINCT key FROM object_versions INDEXED BY object_versions_lease WHERE lease = ?1 AND lease <> 0"
 
 	for shape, where := range []string{bounded: "key >= ?2 AND key < ?3", unbounded: "key >= ?2"} {
 		s[countRange+statement(shape)] = "SELECT count(*) FROM (" + newest("", where) + ")"
 		for keysOnly, value := range []string{", v.value", ""} {
 			s[listRange+statement(shape*2+keysOnly)] = "SELECT " + columns + value +
-				" FROM (" + newest(", rowid AS id", where) + " ORDER BY key LIMIT ?4) AS n" +
-				" CROSS JOIN object_versions AS v ON v.rowid = n.id"
+				" FROM (" + newest(", id", where) + " ORDER BY key LIMIT ?4) AS n" +
+				" CROSS JOIN object_versions AS v ON v.id = n.id"
 		}
 	}
 
 	for shape, form := range []struct{ index, where, order string }{
-		historyAll:       {"", "", "ordinal"},
-		historyOfKey:     {" INDEXED BY " + keyIndex, "v.key = ?3 AND ", "deleted"},
-		historyBounded:   {"", "+v.key >= ?3 AND +v.key < ?4 AND ", "ordinal"},
-		historyUnbounded: {"", "+v.key >= ?3 AND ", "ordinal"},
+		historyAll:       {"", "v.id >= ?1 AND v.id < ?2", "v.id"},
+		historyBounded:   {"", "v.id >= ?1 AND v.id < ?2 AND +v.key >= ?3 AND +v.key < ?4", "v.id"},
+		historyUnbounded: {"", "v.id >= ?1 AND v.id < ?2 AND +v.key >= ?3", "v.id"},
+		historyOfKey: {
+			" INDEXED BY " + keyIndex, "v.key = ?3 AND v.resource_version >= ?1 >> 20 AND v.resource_version < ?2 >> 20",
+			"v.resource_version, v.deleted",
+		},
 	} {
 		for flags := range 4 {
 			cols, join := columns, ""
@@ -116,17 +120,15 @@ func makeStatements() (s [numStatements]string) {
 				}
 			}
 			s[history+statement(shape*4+flags)] = "SELECT " + cols + " FROM object_versions AS v" + form.index + join +
-				" WHERE " + form.where + "v.resource_version > ?1 AND v.resource_version <= ?2" +
-				" ORDER BY v.resource_version, v." + form.order
+				" WHERE " + form.where + " ORDER BY " + form.order
 		}
 	}
 
-	s[purgeState] = "SELECT target, revision, ordinal FROM purge WHERE id = 1"
-	s[savePurge] = "UPDATE purge SET target = ?, revision = ?, ordinal = ? WHERE id = 1"
-	s[purgeRows] = "SELECT key, resource_version, ordinal, deleted, previous_version FROM object_versions" +
-		" WHERE (resource_version, ordinal) > (?1, ?2) AND resource_version <= ?3 ORDER BY resource_version, ordinal LIMIT ?4"
+	s[purgeState] = "SELECT target, next_row FROM purge WHERE id = 1"
+	s[savePurge] = "UPDATE purge SET target = ?, next_row = ? WHERE id = 1"
+	s[purgeRows] = "SELECT id, key, deleted, previous_version FROM object_versions WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3"
 	s[deleteVersion] = "DELETE FROM object_versions INDEXED BY " + keyIndex + " WHERE key = ?1 AND resource_version = ?2 AND deleted = 0"
-	s[deleteRow] = "DELETE FROM object_versions WHERE resource_version = ?1 AND ordinal = ?2"
+	s[deleteRow] = "DELETE FROM object_versions WHERE id = ?1"
 	return s
 }
 

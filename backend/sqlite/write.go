@@ -160,12 +160,15 @@ func (c *conn) apply(e *backend.Effects) error {
 }
 
 func (c *conn) insert(r *backend.Row) error {
-	value, deleted := driver.Value(nil), int64(1)
-	if !r.Deleted {
-		value, deleted = notNil(r.Value), 0
+	if r.ModRevision > maxRevision || r.Ordinal < 0 || r.Ordinal > maxOrdinal {
+		return fmt.Errorf("%w: revision %d, row %d is beyond the numbers that there are", backend.ErrRejected, r.ModRevision, r.Ordinal)
 	}
-	_, err := c.run(insertRow, notNil(r.Key), r.ModRevision, int64(r.Ordinal), deleted, r.CreateRevision, r.Version,
-		r.Lease, r.PrevRevision, value)
+	var value driver.Value
+	if !r.Deleted {
+		value = notNil(r.Value)
+	}
+	_, err := c.run(insertRow, rowID(r.ModRevision, r.Ordinal), notNil(r.Key), r.CreateRevision, r.Version, r.Lease,
+		r.PrevRevision, value)
 	return err
 }
 

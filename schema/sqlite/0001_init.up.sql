@@ -1,7 +1,8 @@
 -- Every version of every object, one row each. Rows are inserted and, once compacted, removed; they never change.
 CREATE TABLE object_versions (
+    id               INTEGER PRIMARY KEY, -- resource_version and ordinal in one: rows lie in the order in which they were written
     resource_version INTEGER NOT NULL, -- revision of the transaction that wrote the row
-    ordinal          INTEGER NOT NULL, -- position inside that transaction, from 0
+    ordinal          INTEGER GENERATED ALWAYS AS (id & 1048575) VIRTUAL, -- position inside that transaction, from 0
     key              BLOB    NOT NULL, -- namespace and name in one, '/registry/pods/default/' || 'nginx', ordered bytewise
     deleted          INTEGER NOT NULL, -- 1 on a tombstone
     create_revision  INTEGER NOT NULL, -- revision at which the key last came to exist, 0 on a tombstone
@@ -9,7 +10,7 @@ CREATE TABLE object_versions (
     lease            INTEGER NOT NULL, -- 0 for none
     previous_version INTEGER NOT NULL, -- resource_version of the row that this one supersedes, 0 for none
     value            BLOB,             -- NULL on a tombstone; last, so that the rest is read without it
-    PRIMARY KEY (resource_version, ordinal)
+    CHECK (resource_version = id >> 20)
 );
 
 -- Answers which row is the newest of each key at any revision, without a look at the table.
@@ -50,14 +51,13 @@ INSERT INTO settings (name, value) VALUES
     ('cluster_id', (random() & 9223372036854775807) | 1),
     ('member_id', (random() & 9223372036854775807) | 1);
 
--- How far the removal of compacted rows came: the rows up to (revision, ordinal) are done for a compaction at target.
+-- How far the removal of compacted rows came: the rows below next_row are done for a compaction at target.
 CREATE TABLE purge (
     id       INTEGER PRIMARY KEY CHECK (id = 1),
     target   INTEGER NOT NULL,
-    revision INTEGER NOT NULL,
-    ordinal  INTEGER NOT NULL
+    next_row INTEGER NOT NULL -- object_versions.id
 );
-INSERT INTO purge (id, target, revision, ordinal) VALUES (1, 0, 0, -1);
+INSERT INTO purge (id, target, next_row) VALUES (1, 0, 0);
 
 -- For people: the objects that exist now. The name is what follows the last '/', the namespace all before it.
 CREATE VIEW objects AS
