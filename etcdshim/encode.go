@@ -1,0 +1,171 @@
+package etcdshim
+
+import "github.com/sqlstore/sqlstore/store"
+
+// reply is an answer that encodes itself: write must fill exactly size bytes, as proto.Marshal would.
+type reply interface {
+	size() int
+	write(w *writer)
+}
+
+type rangeReply struct {
+	id  *identity
+	res *store.RangeResult
+}
+
+func (r *rangeReply) size() int {
+	n := sizeRows(r.res.Rows) + sizeBool(r.res.More) + sizeInt(r.res.Count)
+	if r.id != nil {
+		n += r.id.size(r.res.Revision)
+	}
+	return n
+}
+
+func (r *rangeReply) write(w *writer) {
+	w.int(tag4Int, r.res.Count)
+	w.bool(tag3Int, r.res.More)
+	w.rows(tag2Bytes, r.res.Rows)
+	if r.id != nil {
+		w.header(r.id, r.res.Revision)
+	}
+}
+
+// chunkReply is a RangeStreamResponse; a nil id leaves the header out, as in all chunks but the last.
+type chunkReply struct{ rangeReply }
+
+func (r *chunkReply) size() int { return sizeMessage(r.rangeReply.size()) }
+
+func (r *chunkReply) write(w *writer) {
+	end := w.i
+	r.rangeReply.write(w)
+	w.close(tag1Bytes, end)
+}
+
+type putReply struct {
+	id  *identity
+	res *store.PutResult
+}
+
+func (r *putReply) size() int {
+	n := r.id.size(r.res.Revision)
+	if r.res.Prev != nil {
+		n += sizeMessage(sizeRow(r.res.Prev))
+	}
+	return n
+}
+
+func (r *putReply) write(w *writer) {
+	if r.res.Prev != nil {
+		w.row(tag2Bytes, r.res.Prev)
+	}
+	w.header(r.id, r.res.Revision)
+}
+
+type deleteReply struct {
+	id  *identity
+	res *store.DeleteResult
+}
+
+func (r *deleteReply) size() int {
+	return r.id.size(r.res.Revision) + sizeInt(r.res.Deleted) + sizeRows(r.res.Prev)
+}
+
+func (r *deleteReply) write(w *writer) {
+	w.rows(tag3Bytes, r.res.Prev)
+	w.int(tag2Int, r.res.Deleted)
+	w.header(r.id, r.res.Revision)
+}
+
+type txnReply struct {
+	id  *identity
+	res *store.TxnResult
+}
+
+func (r *txnReply) size() int { return r.id.size(r.res.Revision) + sizeResults(r.res) }
+
+func (r *txnReply) write(w *writer) {
+	w.results(r.res)
+	w.header(r.id, r.res.Revision)
+}
+
+// sizeResults is the size of a TxnResponse without its header.
+func sizeResults(t *store.TxnResult) int {
+	n := sizeBool(t.Succeeded)
+	for i := range t.Results {
+		var inner int
+		switch r := &t.Results[i]; {
+		case r.Range != nil:
+			inner = sizeMessage((&rangeReply{innerHeader, r.Range}).size())
+		case r.Put != nil:
+			inner = sizeMessage((&putReply{innerHeader, r.Put}).size())
+		case r.Delete != nil:
+			inner = sizeMessage((&deleteReply{innerHeader, r.Delete}).size())
+		case r.Txn != nil:
+			inner = sizeMessage(innerHeader.size(0) + sizeResults(r.Txn))
+		}
+		n += sizeMessage(inner)
+	}
+	return n
+}
+
+func (w *writer) results(t *store.TxnResult) {
+	for i := len(t.Results) - 1; i >= 0; i-- {
+		end := w.i
+		switch r := &t.Results[i]; {
+		case r.Range != nil:
+			(&rangeReply{innerHeader, r.Range}).write(w)
+			w.close(tag1Bytes, end)
+		case r.Put != nil:
+			(&putReply{innerHeader, r.Put}).write(w)
+			w.close(tag2Bytes, end)
+		case r.Delete != nil:
+			(&deleteReply{innerHeader, r.Delete}).write(w)
+			w.close(tag3Bytes, end)
+		case r.Txn != nil:
+			w.results(r.Txn)
+			w.header(innerHeader, 0)
+			w.close(tag4Bytes, end)
+		}
+		w.close(tag3Bytes, end)
+	}
+	w.bool(tag2Int, t.Succeeded)
+}
+
+// watchReply is a WatchResponse.
+type watchReply struct {
+	id       *identity
+	watch    int64
+	revision int64
+	events   []store.Event
+	created  bool
+	canceled bool
+	fragment bool
+	compact  int64
+	reason   string
+}
+
+func (r *watchReply) size() int {
+	n := r.sizeWithoutEvents()
+	for i := range r.events {
+		n += sizeMessage(sizeEvent(&r.events[i]))
+	}
+	return n
+}
+
+func (r *watchReply) sizeWithoutEvents() int {
+	return r.id.size(r.revision) + sizeInt(r.watch) + sizeBool(r.created) + sizeBool(r.canceled) + sizeInt(r.compact) +
+		sizeBytes(len(r.reason)) + sizeBool(r.fragment)
+}
+
+func (r *watchReply) write(w *writer) {
+	for i := len(r.events) - 1; i >= 0; i-- {
+		w.event(tag11Bytes, &r.events[i])
+	}
+	w.bool(tag7Int, r.fragment)
+	w.string(tag6Bytes, r.reason)
+	w.int(tag5Int, r.compact)
+	w.bool(tag4Int, r.canceled)
+	w.bool(tag3Int, r.created)
+	w.int(tag2Int, r.watch)
+	w.header(r.id, r.revision)
+}

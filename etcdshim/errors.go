@@ -1,0 +1,69 @@
+package etcdshim
+
+import (
+	"context"
+	"errors"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/store"
+)
+
+var (
+	errTxnTooLarge  = status.Error(codes.InvalidArgument, "etcdserver: one transaction touches too many rows")
+	errRejected     = status.Error(codes.InvalidArgument, "etcdserver: the database refused the request for its contents")
+	errStreamSort   = status.Error(codes.Unimplemented, "RangeStream does not support custom sort orders")
+	errStreamFilter = status.Error(codes.Unimplemented, "RangeStream does not support revision filters")
+	errAuthNotBuilt = status.Error(codes.Unimplemented, "etcdserver: users and roles are not implemented")
+)
+
+// errorTable maps the engine's errors to etcd's. The first that matches counts.
+var errorTable = []struct{ from, to error }{
+	{store.ErrEmptyKey, rpctypes.ErrGRPCEmptyKey},
+	{store.ErrDuplicateKey, rpctypes.ErrGRPCDuplicateKey},
+	{store.ErrValueProvided, rpctypes.ErrGRPCValueProvided},
+	{store.ErrLeaseProvided, rpctypes.ErrGRPCLeaseProvided},
+	{store.ErrInvalidSort, rpctypes.ErrGRPCInvalidSortOption},
+	{store.ErrTxnTooLarge, errTxnTooLarge},
+	{backend.ErrTooManyRows, errTxnTooLarge},
+	{store.ErrCompacted, rpctypes.ErrGRPCCompacted},
+	{store.ErrFutureRevision, rpctypes.ErrGRPCFutureRev},
+	{store.ErrKeyNotFound, rpctypes.ErrGRPCKeyNotFound},
+	{store.ErrLeaseNotFound, rpctypes.ErrGRPCLeaseNotFound},
+	{store.ErrLeaseExists, rpctypes.ErrGRPCLeaseExist},
+	{store.ErrLeaseTTL, rpctypes.ErrGRPCLeaseTTLTooLarge},
+	{store.ErrQuota, rpctypes.ErrGRPCNoSpace},
+	{store.ErrTooManyRequests, rpctypes.ErrGRPCRequestTooManyRequests},
+	{store.ErrClosed, rpctypes.ErrGRPCStopped},
+	{backend.ErrClosed, rpctypes.ErrGRPCStopped},
+	{backend.ErrNoSpace, rpctypes.ErrGRPCNoSpace},
+	{backend.ErrRejected, errRejected},
+	{backend.ErrUnknownOutcome, rpctypes.ErrGRPCTimeout},
+	{store.ErrUnavailable, rpctypes.ErrGRPCTimeout},
+}
+
+// statusError is err as the client shall see it. Only the end of the request's own ctx shows as cancelled: when the engine
+// stops, the request has merely met a server that goes away.
+func statusError(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		if ctx.Err() != nil {
+			return status.FromContextError(ctx.Err()).Err()
+		}
+		return rpctypes.ErrGRPCStopped
+	}
+	for _, e := range errorTable {
+		if errors.Is(err, e.from) {
+			return e.to
+		}
+	}
+	return status.Error(codes.Unknown, err.Error())
+}

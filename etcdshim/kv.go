@@ -1,0 +1,177 @@
+package etcdshim
+
+import (
+	"context"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
+
+	"github.com/sqlstore/sqlstore/store"
+)
+
+// kv serves etcdserverpb.KV with messages of its own, see codec.
+type kv struct {
+	engine   *store.Store
+	id       *identity
+	maxBytes int
+	maxOps   int
+}
+
+// raftOverhead is what etcd's proposal adds to the request in it: its header with an id, and the prefixes of both.
+const raftOverhead = 17
+
+// fits refuses a write whose proposal would be over the limit in etcd.
+func (s *kv) fits(wire int) error {
+	if wire+raftOverhead > s.maxBytes {
+		return rpctypes.ErrGRPCRequestTooLarge
+	}
+	return nil
+}
+
+func (s *kv) read(ctx context.Context, r *rangeRequest) (any, error) {
+	if err := checkRange(&r.RangeRequest); err != nil {
+		return nil, err
+	}
+	res, err := s.engine.Range(ctx, &r.RangeRequest)
+	if err != nil {
+		return nil, statusError(ctx, err)
+	}
+	r.reply = rangeReply{s.id, res}
+	return &r.reply, nil
+}
+
+func (s *kv) put(ctx context.Context, r *putRequest) (any, error) {
+	if err := checkPut(&r.PutRequest); err != nil {
+		return nil, err
+	}
+	if err := s.fits(r.wire); err != nil {
+		return nil, err
+	}
+	own(&r.PutRequest, r.wire)
+	res, err := s.engine.Put(ctx, &r.PutRequest)
+	if err != nil {
+		return nil, statusError(ctx, err)
+	}
+	r.reply = putReply{s.id, res}
+	return &r.reply, nil
+}
+
+func (s *kv) delete(ctx context.Context, r *deleteRequest) (any, error) {
+	if err := checkDelete(&r.DeleteRequest); err != nil {
+		return nil, err
+	}
+	if err := s.fits(r.wire); err != nil {
+		return nil, err
+	}
+	res, err := s.engine.Delete(ctx, &r.DeleteRequest)
+	if err != nil {
+		return nil, statusError(ctx, err)
+	}
+	r.reply = deleteReply{s.id, res}
+	return &r.reply, nil
+}
+
+func (s *kv) txn(ctx context.Context, r *txnRequest) (any, error) {
+	t := &r.txnRoom
+	if err := checkTxn(t, s.maxOps); err != nil {
+		return nil, err
+	}
+	if writes(t) {
+		if err := s.fits(r.wire); err != nil {
+			return nil, err
+		}
+		ownAll(t, r.wire)
+	}
+	res, err := s.engine.Txn(ctx, t)
+	if err != nil {
+		return nil, statusError(ctx, err)
+	}
+	r.reply = txnReply{s.id, res}
+	return &r.reply, nil
+}
+
+// writes says whether any branch could write.
+func writes(t *store.Txn) bool {
+	for _, ops := range [2][]store.Op{t.Success, t.Failure} {
+		for i := range ops {
+			if op := &ops[i]; op.Put != nil || op.Delete != nil || op.Txn != nil && writes(op.Txn) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (s *kv) compact(ctx context.Context, r *pb.CompactionRequest) (any, error) {
+	rev, err := s.engine.Compact(ctx, r.Revision, r.Physical)
+	if err != nil {
+		return nil, statusError(ctx, err)
+	}
+	return &pb.CompactionResponse{Header: s.id.header(rev)}, nil
+}
+
+// rangeStream sends one chunk behind the engine, since the last one carries the header.
+func (s *kv) rangeStream(r *rangeRequest, stream grpc.ServerStream) error {
+	if err := checkRangeStream(&r.RangeRequest); err != nil {
+		return err
+	}
+	ctx := stream.Context()
+	var held []*store.Row
+	res, err := s.engine.RangeStream(ctx, &r.RangeRequest, func(rows []*store.Row) error {
+		send := held
+		held = rows
+		if send == nil {
+			return nil
+		}
+		return stream.SendMsg(&chunkReply{rangeReply{res: &store.RangeResult{Rows: send}}})
+	})
+	if err != nil {
+		return statusError(ctx, err)
+	}
+	last := *res
+	last.Rows = held
+	return stream.SendMsg(&chunkReply{rangeReply{s.id, &last}})
+}
+
+// unary makes the description of a method whose request is a *T. handle gets the service.
+func unary[T any](name string, handle func(s *kv, ctx context.Context, req *T) (any, error)) grpc.MethodDesc {
+	method := "/" + pb.KV_ServiceDesc.ServiceName + "/" + name
+	return grpc.MethodDesc{MethodName: name, Handler: func(srv any, ctx context.Context, decode func(any) error, around grpc.UnaryServerInterceptor) (any, error) {
+		req := new(T)
+		if err := decode(req); err != nil {
+			return nil, err
+		}
+		if around == nil {
+			return handle(srv.(*kv), ctx, req)
+		}
+		return around(ctx, req, &grpc.UnaryServerInfo{Server: srv, FullMethod: method}, func(ctx context.Context, req any) (any, error) {
+			return handle(srv.(*kv), ctx, req.(*T))
+		})
+	}}
+}
+
+// kvService describes etcdserverpb.KV with this package's messages.
+var kvService = grpc.ServiceDesc{
+	ServiceName: pb.KV_ServiceDesc.ServiceName,
+	HandlerType: (*any)(nil),
+	Metadata:    pb.KV_ServiceDesc.Metadata,
+	Methods: []grpc.MethodDesc{
+		unary("Range", (*kv).read),
+		unary("Put", (*kv).put),
+		unary("DeleteRange", (*kv).delete),
+		unary("Txn", (*kv).txn),
+		unary("Compact", (*kv).compact),
+	},
+	Streams: []grpc.StreamDesc{{
+		StreamName:    "RangeStream",
+		ServerStreams: true,
+		Handler: func(srv any, stream grpc.ServerStream) error {
+			r := new(rangeRequest)
+			if err := stream.RecvMsg(r); err != nil {
+				return err
+			}
+			return srv.(*kv).rangeStream(r, stream)
+		},
+	}},
+}

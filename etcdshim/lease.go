@@ -1,0 +1,85 @@
+package etcdshim
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/sqlstore/sqlstore/store"
+)
+
+// lease serves etcdserverpb.Lease.
+type lease struct {
+	engine *store.Store
+	id     *identity
+	pb.UnsafeLeaseServer
+}
+
+func (s *lease) header() *pb.ResponseHeader { return s.id.header(s.engine.Revision()) }
+
+func (s *lease) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) (*pb.LeaseGrantResponse, error) {
+	l, err := s.engine.LeaseGrant(ctx, r.ID, r.TTL)
+	if err != nil {
+		return nil, statusError(ctx, err)
+	}
+	return &pb.LeaseGrantResponse{Header: s.header(), ID: l.ID, TTL: int64(l.Granted.Seconds())}, nil
+}
+
+func (s *lease) LeaseRevoke(ctx context.Context, r *pb.LeaseRevokeRequest) (*pb.LeaseRevokeResponse, error) {
+	if err := s.engine.LeaseRevoke(ctx, r.ID); err != nil {
+		return nil, statusError(ctx, err)
+	}
+	return &pb.LeaseRevokeResponse{Header: s.header()}, nil
+}
+
+func (s *lease) LeaseKeepAlive(stream pb.Lease_LeaseKeepAliveServer) error {
+	ctx := stream.Context()
+	for {
+		r, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		// The header is made first: a client that sees a renewal at a revision may rely on the lease at that revision.
+		resp := &pb.LeaseKeepAliveResponse{Header: s.header(), ID: r.ID}
+		resp.TTL, err = s.engine.LeaseRenew(ctx, r.ID)
+		if errors.Is(err, store.ErrLeaseNotFound) {
+			resp.TTL, err = 0, nil
+		}
+		if err != nil {
+			return statusError(ctx, err)
+		}
+		if err := stream.Send(resp); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *lease) LeaseTimeToLive(ctx context.Context, r *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveResponse, error) {
+	l, keys, err := s.engine.LeaseTimeToLive(ctx, r.ID, r.Keys)
+	if errors.Is(err, store.ErrLeaseNotFound) {
+		return &pb.LeaseTimeToLiveResponse{Header: s.header(), ID: r.ID, TTL: -1}, nil
+	}
+	if err != nil {
+		return nil, statusError(ctx, err)
+	}
+	return &pb.LeaseTimeToLiveResponse{
+		Header: s.header(), ID: r.ID, TTL: int64(l.Remaining.Seconds()), GrantedTTL: int64(l.Granted.Seconds()), Keys: keys,
+	}, nil
+}
+
+func (s *lease) LeaseLeases(ctx context.Context, _ *pb.LeaseLeasesRequest) (*pb.LeaseLeasesResponse, error) {
+	ids, err := s.engine.Leases(ctx)
+	if err != nil {
+		return nil, statusError(ctx, err)
+	}
+	resp := &pb.LeaseLeasesResponse{Header: s.header(), Leases: make([]*pb.LeaseStatus, len(ids))}
+	for i, id := range ids {
+		resp.Leases[i] = &pb.LeaseStatus{ID: id}
+	}
+	return resp, nil
+}

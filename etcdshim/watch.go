@@ -1,0 +1,159 @@
+package etcdshim
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/sqlstore/sqlstore/store"
+)
+
+// watch serves etcdserverpb.Watch. A stream's handler sends; a goroutine beside it receives.
+type watch struct {
+	engine   *store.Store
+	id       *identity
+	maxBytes int // a response of this size is sent in fragments where the watch asked for it
+}
+
+func (s *watch) serve(stream grpc.ServerStream) error {
+	watches := s.engine.NewWatchStream()
+	defer watches.Close()
+	ctx, cancel := context.WithCancelCause(stream.Context())
+	defer cancel(nil)
+	go func() {
+		if err := receiveWatches(stream, watches); err != nil {
+			cancel(err)
+		}
+	}()
+	for {
+		r, err := watches.Next(ctx)
+		if err != nil {
+			return watchError(ctx, err)
+		}
+		if err := s.send(stream, r); err != nil {
+			return watchError(ctx, err)
+		}
+	}
+}
+
+// watchError is why a stream ended: what went wrong with receiving goes before what followed from it.
+func watchError(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	if errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled {
+		return rpctypes.ErrGRPCWatchCanceled
+	}
+	return statusError(ctx, err)
+}
+
+// receiveWatches passes requests on until the client closes its side, which leaves the watches running: then it returns nil.
+func receiveWatches(stream grpc.ServerStream, watches *store.WatchStream) error {
+	for {
+		var req pb.WatchRequest
+		if err := stream.RecvMsg(&req); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		switch r := req.RequestUnion.(type) {
+		case *pb.WatchRequest_CreateRequest:
+			if r.CreateRequest != nil {
+				watches.Watch(watchRequest(r.CreateRequest))
+			}
+		case *pb.WatchRequest_CancelRequest:
+			if r.CancelRequest != nil {
+				watches.Cancel(r.CancelRequest.WatchId)
+			}
+		case *pb.WatchRequest_ProgressRequest:
+			watches.RequestProgress()
+		}
+	}
+}
+
+func watchRequest(r *pb.WatchCreateRequest) store.WatchRequest {
+	w := store.WatchRequest{
+		ID: r.WatchId, Key: r.Key, End: r.RangeEnd, StartRevision: r.StartRevision,
+		PrevKV: r.PrevKv, ProgressNotify: r.ProgressNotify, Fragment: r.Fragment,
+	}
+	if len(w.Key) == 0 {
+		w.Key = []byte{0} // the smallest key
+	}
+	for _, f := range r.Filters {
+		switch f {
+		case pb.WatchCreateRequest_NOPUT:
+			w.NoPut = true
+		case pb.WatchCreateRequest_NODELETE:
+			w.NoDelete = true
+		}
+	}
+	return w
+}
+
+func (s *watch) send(stream grpc.ServerStream, r *store.WatchResponse) error {
+	w := watchReply{
+		id: s.id, watch: r.ID, revision: r.Revision, events: r.Events,
+		created: r.Created, canceled: r.Canceled, compact: r.CompactRevision, reason: cancelReason(r.Err),
+	}
+	if !r.Fragment || len(w.events) < 2 || w.size() < s.maxBytes {
+		return stream.SendMsg(&w)
+	}
+	return fragments(w, s.maxBytes, func(part *watchReply) error { return stream.SendMsg(part) })
+}
+
+// fragments sends a response in parts smaller than limit where single events allow it; all but the last say that more follows.
+func fragments(w watchReply, limit int, send func(*watchReply) error) error {
+	events := w.events
+	w.fragment = true
+	base := w.sizeWithoutEvents()
+	for len(events) > 0 {
+		n, size := 0, base
+		for n < len(events) {
+			size += sizeMessage(sizeEvent(&events[n]))
+			if n > 0 && size >= limit {
+				break
+			}
+			n++
+		}
+		w.events, events = events[:n], events[n:]
+		w.fragment = len(events) > 0
+		if err := send(&w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cancelReason is the text that etcd refuses a watch with.
+func cancelReason(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, store.ErrWatchEmptyRange):
+		return "mvcc: watcher range is empty"
+	case errors.Is(err, store.ErrWatchDuplicateID):
+		return "mvcc: duplicate watch ID provided on the WatchStream"
+	case errors.Is(err, store.ErrCompacted):
+		return rpctypes.ErrorDesc(rpctypes.ErrGRPCCompacted)
+	}
+	return err.Error()
+}
+
+var watchService = grpc.ServiceDesc{
+	ServiceName: pb.Watch_ServiceDesc.ServiceName,
+	HandlerType: (*any)(nil),
+	Metadata:    pb.Watch_ServiceDesc.Metadata,
+	Streams: []grpc.StreamDesc{{
+		StreamName:    "Watch",
+		ServerStreams: true,
+		ClientStreams: true,
+		Handler:       func(srv any, stream grpc.ServerStream) error { return srv.(*watch).serve(stream) },
+	}},
+}
