@@ -6,6 +6,7 @@ import (
 	"io"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/sqlstore/sqlstore/store"
 )
@@ -14,6 +15,8 @@ import (
 type lease struct {
 	engine *store.Store
 	id     *identity
+	// stopping ends the keep-alive streams.
+	stopping context.Context
 	pb.UnsafeLeaseServer
 }
 
@@ -35,6 +38,17 @@ func (s *lease) LeaseRevoke(ctx context.Context, r *pb.LeaseRevokeRequest) (*pb.
 }
 
 func (s *lease) LeaseKeepAlive(stream pb.Lease_LeaseKeepAliveServer) error {
+	done := make(chan error, 1)
+	go func() { done <- s.keepAlive(stream) }()
+	select {
+	case err := <-done:
+		return err
+	case <-s.stopping.Done():
+		return rpctypes.ErrGRPCStopped
+	}
+}
+
+func (s *lease) keepAlive(stream pb.Lease_LeaseKeepAliveServer) error {
 	ctx := stream.Context()
 	for {
 		r, err := stream.Recv()

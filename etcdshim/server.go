@@ -7,6 +7,8 @@ import (
 	"net/http"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3election/v3electionpb"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -23,9 +25,12 @@ type Server struct {
 	Gateway http.Handler
 	// Health is what grpc.health.v1 tells; it starts as SERVING.
 	Health *health.Server
+
+	conn *grpc.ClientConn // of the gateway
+	stop context.CancelFunc
 }
 
-// NewServer makes the services over s. They do not own s: stop GRPC first, then close the store.
+// NewServer makes the services over s. They do not own s: call Shutdown first, then close the store.
 func NewServer(ctx context.Context, s *store.Store, o Options) (*Server, error) {
 	o = o.withDefaults()
 	st, err := s.Status(ctx)
@@ -34,11 +39,37 @@ func NewServer(ctx context.Context, s *store.Store, o Options) (*Server, error) 
 	}
 	id := newIdentity(st.ClusterID, st.MemberID, uint64(st.Incarnation))
 	out := &Server{GRPC: grpc.NewServer(o.serverOptions()...), Health: health.NewServer()}
-	healthpb.RegisterHealthServer(out.GRPC, out.Health)
-	out.GRPC.RegisterService(&kvService, &kv{engine: s, id: id, maxBytes: o.MaxRequestBytes, maxOps: o.MaxTxnOps})
-	out.GRPC.RegisterService(&watchService, &watch{engine: s, id: id, maxBytes: o.MaxRequestBytes + messageOverhead})
-	pb.RegisterLeaseServer(out.GRPC, &lease{engine: s, id: id})
+	stopping, stop := context.WithCancel(context.Background())
+	out.stop = stop
+	g := out.GRPC
+	healthpb.RegisterHealthServer(g, out.Health)
+	g.RegisterService(&kvService, &kv{engine: s, id: id, maxBytes: o.MaxRequestBytes, maxOps: o.MaxTxnOps})
+	g.RegisterService(&watchService, &watch{engine: s, id: id, maxBytes: o.MaxRequestBytes + messageOverhead, stopping: stopping})
+	pb.RegisterLeaseServer(g, &lease{engine: s, id: id, stopping: stopping})
+	pb.RegisterMaintenanceServer(g, &maintenance{
+		engine: s, id: id, log: o.Logger, version: o.Version, tempDir: o.TempDir, snapshots: make(chan struct{}, 1),
+	})
+	pb.RegisterClusterServer(g, newCluster(id, &o))
+	pb.RegisterAuthServer(g, &auth{engine: s, id: id})
+	v3lockpb.RegisterLockServer(g, &locks{engine: s, id: id})
+	v3electionpb.RegisterElectionServer(g, &elections{engine: s, id: id})
+	if out.Gateway, out.conn, err = newGateway(context.WithoutCancel(ctx), g); err != nil {
+		stop()
+		g.Stop()
+		return nil, fmt.Errorf("new server: %w", err)
+	}
 	return out, nil
+}
+
+// Shutdown tells clients to go elsewhere, ends the streams that would last for ever (watches, keep-alives), and lets calls in
+// flight finish until ctx ends; then it cuts them off.
+func (s *Server) Shutdown(ctx context.Context) {
+	s.Health.Shutdown()
+	s.stop()
+	cut := context.AfterFunc(ctx, s.GRPC.Stop)
+	s.GRPC.GracefulStop()
+	cut()
+	_ = s.conn.Close() // its only error is that it is closed
 }
 
 func (o *Options) serverOptions() []grpc.ServerOption {

@@ -19,6 +19,7 @@ type watch struct {
 	engine   *store.Store
 	id       *identity
 	maxBytes int // a response of this size is sent in fragments where the watch asked for it
+	stopping context.Context
 }
 
 func (s *watch) serve(stream grpc.ServerStream) error {
@@ -26,6 +27,7 @@ func (s *watch) serve(stream grpc.ServerStream) error {
 	defer watches.Close()
 	ctx, cancel := context.WithCancelCause(stream.Context())
 	defer cancel(nil)
+	defer context.AfterFunc(s.stopping, func() { cancel(rpctypes.ErrGRPCStopped) })()
 	go func() {
 		if err := receiveWatches(stream, watches); err != nil {
 			cancel(err)

@@ -57,9 +57,9 @@ func (f *File) Close() error {
 	return os.RemoveAll(f.dir)
 }
 
-// Write makes a snapshot of what x has pinned, in a temporary file. Errors: those of x.Rows and of the file system.
-func Write(ctx context.Context, x *store.Export) (_ *File, err error) {
-	dir, err := os.MkdirTemp("", "sqlstore-snapshot-")
+// Write makes a snapshot of what x has pinned, in a temporary file under parent ("": the system's directory for such). Errors: those of x.Rows and of the file system.
+func Write(ctx context.Context, x *store.Export, parent string) (_ *File, err error) {
+	dir, err := os.MkdirTemp(parent, "sqlstore-snapshot-")
 	if err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}

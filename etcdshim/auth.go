@@ -1,0 +1,30 @@
+package etcdshim
+
+import (
+	"context"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/sqlstore/sqlstore/store"
+)
+
+// auth serves etcdserverpb.Auth as an etcd does whose auth was never enabled. What would change users or roles is
+// Unimplemented.
+type auth struct {
+	engine *store.Store
+	id     *identity
+	pb.UnimplementedAuthServer
+}
+
+func (s *auth) AuthStatus(context.Context, *pb.AuthStatusRequest) (*pb.AuthStatusResponse, error) {
+	return &pb.AuthStatusResponse{Header: s.id.header(s.engine.Revision()), AuthRevision: 1}, nil
+}
+
+func (s *auth) AuthEnable(context.Context, *pb.AuthEnableRequest) (*pb.AuthEnableResponse, error) {
+	return nil, rpctypes.ErrGRPCRootUserNotExist
+}
+
+func (s *auth) Authenticate(context.Context, *pb.AuthenticateRequest) (*pb.AuthenticateResponse, error) {
+	return nil, rpctypes.ErrGRPCAuthNotEnabled
+}

@@ -1,0 +1,150 @@
+package etcdshim
+
+import (
+	"bytes"
+	"context"
+
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3election/v3electionpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/sqlstore/sqlstore/store"
+)
+
+var (
+	errMissingLeader = status.Error(codes.Unknown, `"leader" field must be provided`)
+	errNotLeader     = status.Error(codes.Unknown, "election: not leader")
+	errNoLeader      = status.Error(codes.Unknown, "election: no leader")
+)
+
+// elections serves v3electionpb.Election with the keys that etcd's own clients use.
+type elections struct {
+	engine *store.Store
+	id     *identity
+	v3electionpb.UnsafeElectionServer
+}
+
+func (s *elections) Campaign(ctx context.Context, r *v3electionpb.CampaignRequest) (*v3electionpb.CampaignResponse, error) {
+	lease, err := session(ctx, s.engine, r.Lease)
+	if err != nil {
+		return nil, statusError(ctx, err)
+	}
+	q := newQueue(s.engine, r.Name)
+	key := q.key(lease)
+	value := append([]byte{}, r.Value...)
+	place, was, rev, err := q.join(ctx, key, value, lease)
+	if err != nil {
+		return nil, statusError(ctx, err)
+	}
+	if was != nil && !bytes.Equal(was.Value, value) {
+		if _, err := s.proclaim(ctx, key, value, place, lease); err != nil {
+			_, _ = q.leave(ctx, key, place)
+			return nil, statusError(ctx, err)
+		}
+	}
+	if err := q.wait(ctx, place); err != nil {
+		if ctx.Err() != nil {
+			_, _ = q.leave(ctx, key, place) // else the lease's end removes it
+		}
+		return nil, statusError(ctx, err)
+	}
+	return &v3electionpb.CampaignResponse{
+		Header: s.id.header(rev),
+		Leader: &v3electionpb.LeaderKey{Name: r.Name, Key: key, Rev: place, Lease: lease},
+	}, nil
+}
+
+func (s *elections) Proclaim(ctx context.Context, r *v3electionpb.ProclaimRequest) (*v3electionpb.ProclaimResponse, error) {
+	l := r.Leader
+	if l == nil {
+		return nil, errMissingLeader
+	}
+	rev, err := s.proclaim(ctx, l.Key, append([]byte{}, r.Value...), l.Rev, l.Lease)
+	if err != nil {
+		return nil, statusError(ctx, err)
+	}
+	return &v3electionpb.ProclaimResponse{Header: s.id.header(rev)}, nil
+}
+
+func (s *elections) proclaim(ctx context.Context, key, value []byte, place, lease int64) (int64, error) {
+	t := &store.Txn{
+		Compare: created(key, place),
+		Success: []store.Op{{Put: &store.PutRequest{Key: key, Value: value, Lease: lease}}},
+	}
+	if err := checkTxn(t, defaultMaxTxnOps); err != nil {
+		return 0, err
+	}
+	res, err := s.engine.Txn(ctx, t)
+	if err != nil {
+		return 0, err
+	}
+	if !res.Succeeded {
+		return 0, errNotLeader
+	}
+	return res.Revision, nil
+}
+
+func (s *elections) Leader(ctx context.Context, r *v3electionpb.LeaderRequest) (*v3electionpb.LeaderResponse, error) {
+	row, rev, err := newQueue(s.engine, r.Name).first(ctx)
+	if err != nil {
+		return nil, statusError(ctx, err)
+	}
+	if row == nil {
+		return nil, errNoLeader
+	}
+	return &v3electionpb.LeaderResponse{Header: s.id.header(rev), Kv: keyValue(row)}, nil
+}
+
+func (s *elections) Resign(ctx context.Context, r *v3electionpb.ResignRequest) (*v3electionpb.ResignResponse, error) {
+	l := r.Leader
+	if l == nil {
+		return nil, errMissingLeader
+	}
+	if len(l.Key) == 0 {
+		return nil, checkDelete(&store.DeleteRequest{})
+	}
+	rev, err := newQueue(s.engine, l.Name).leave(ctx, l.Key, l.Rev)
+	if err != nil {
+		return nil, statusError(ctx, err)
+	}
+	return &v3electionpb.ResignResponse{Header: s.id.header(rev)}, nil
+}
+
+// Observe tells every leader and every value that a leader proclaims, from the current one on.
+func (s *elections) Observe(r *v3electionpb.LeaderRequest, stream v3electionpb.Election_ObserveServer) error {
+	ctx := stream.Context()
+	q := newQueue(s.engine, r.Name)
+	tell := func(row *store.Row, rev int64) error {
+		return stream.Send(&v3electionpb.LeaderResponse{Header: s.id.header(rev), Kv: keyValue(row)})
+	}
+	for {
+		leader, rev, err := q.first(ctx)
+		if err != nil {
+			return statusError(ctx, err)
+		}
+		if leader == nil {
+			someone := func(e store.Event) bool { return !e.Row.Deleted }
+			e, err := follow(ctx, s.engine, store.WatchRequest{Key: q.prefix, End: q.end, StartRevision: rev}, someone)
+			if err != nil {
+				return statusError(ctx, err)
+			}
+			leader, rev = e.Row, e.Row.ModRevision
+		}
+		if err := tell(leader, rev); err != nil {
+			return err
+		}
+		var failed error
+		over := func(e store.Event) bool {
+			if !e.Row.Deleted {
+				failed = tell(e.Row, e.Row.ModRevision)
+			}
+			return e.Row.Deleted || failed != nil
+		}
+		if _, err := follow(ctx, s.engine, store.WatchRequest{Key: leader.Key, StartRevision: rev + 1}, over); err != nil {
+			return statusError(ctx, err)
+		}
+		if failed != nil {
+			return failed
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package etcdshim
+
+import (
+	"context"
+
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/sqlstore/sqlstore/store"
+)
+
+var errSessionExpired = status.Error(codes.Unknown, "mutex: session is expired")
+
+// locks serves v3lockpb.Lock with the keys that etcd's own clients use, so that both exclude each other.
+type locks struct {
+	engine *store.Store
+	id     *identity
+	v3lockpb.UnsafeLockServer
+}
+
+func (s *locks) Lock(ctx context.Context, r *v3lockpb.LockRequest) (*v3lockpb.LockResponse, error) {
+	lease, err := session(ctx, s.engine, r.Lease)
+	if err != nil {
+		return nil, statusError(ctx, err)
+	}
+	q := newQueue(s.engine, r.Name)
+	key := q.key(lease)
+	place, _, _, err := q.join(ctx, key, []byte{}, lease)
+	if err != nil {
+		return nil, statusError(ctx, err)
+	}
+	if err := q.wait(ctx, place); err != nil {
+		_, _ = q.leave(ctx, key, place) // else the lease's end removes it
+		return nil, statusError(ctx, err)
+	}
+	// The lease may have ended while we waited.
+	res, err := s.engine.Range(ctx, &store.RangeRequest{Key: key})
+	if err != nil {
+		_, _ = q.leave(ctx, key, place)
+		return nil, statusError(ctx, err)
+	}
+	if len(res.Rows) == 0 {
+		return nil, errSessionExpired
+	}
+	return &v3lockpb.LockResponse{Header: s.id.header(res.Revision), Key: key}, nil
+}
+
+func (s *locks) Unlock(ctx context.Context, r *v3lockpb.UnlockRequest) (*v3lockpb.UnlockResponse, error) {
+	d := &store.DeleteRequest{Key: r.Key}
+	if err := checkDelete(d); err != nil {
+		return nil, err
+	}
+	res, err := s.engine.Delete(ctx, d)
+	if err != nil {
+		return nil, statusError(ctx, err)
+	}
+	return &v3lockpb.UnlockResponse{Header: s.id.header(res.Revision)}, nil
+}

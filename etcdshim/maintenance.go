@@ -1,0 +1,203 @@
+package etcdshim
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/sqlstore/sqlstore/etcdshim/snapshot"
+	"github.com/sqlstore/sqlstore/store"
+)
+
+// clusterVersion is etcd's version without the patch level.
+const clusterVersion = "3.7"
+
+// maintenance serves etcdserverpb.Maintenance.
+type maintenance struct {
+	engine  *store.Store
+	id      *identity
+	log     *slog.Logger
+	version string
+	tempDir string
+	// snapshots lets one snapshot at a time use the disk.
+	snapshots chan struct{}
+	pb.UnsafeMaintenanceServer
+}
+
+func (s *maintenance) header() *pb.ResponseHeader { return s.id.header(s.engine.Revision()) }
+
+func (s *maintenance) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.StatusResponse, error) {
+	st, err := s.engine.Status(ctx)
+	if err != nil {
+		return nil, statusError(ctx, err)
+	}
+	resp := &pb.StatusResponse{
+		Header: s.id.header(st.Revision), Version: s.version, StorageVersion: snapshot.StorageVersion,
+		Leader: st.Leader, RaftTerm: s.id.term, RaftIndex: uint64(st.Revision), RaftAppliedIndex: uint64(st.Revision),
+		DbSize: st.DBSize, DbSizeInUse: st.DBSizeInUse, DbSizeQuota: st.Quota,
+		DowngradeInfo: &pb.DowngradeInfo{},
+	}
+	for _, a := range st.Alarms {
+		resp.Errors = append(resp.Errors, alarmMember(a).String())
+	}
+	return resp, nil
+}
+
+func alarmMember(a store.Alarm) *pb.AlarmMember {
+	return &pb.AlarmMember{MemberID: a.Member, Alarm: pb.AlarmType(a.Kind)}
+}
+
+func (s *maintenance) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb.AlarmResponse, error) {
+	resp := &pb.AlarmResponse{}
+	kind := store.AlarmKind(r.Alarm)
+	switch r.Action {
+	case pb.AlarmRequest_GET:
+		for _, a := range s.engine.Alarms() {
+			if kind == store.AlarmNone || a.Kind == kind {
+				resp.Alarms = append(resp.Alarms, alarmMember(a))
+			}
+		}
+	case pb.AlarmRequest_ACTIVATE:
+		if kind == store.AlarmNone {
+			break
+		}
+		if err := s.engine.RaiseAlarm(ctx, kind); err != nil {
+			return nil, statusError(ctx, err)
+		}
+		resp.Alarms = []*pb.AlarmMember{{MemberID: s.id.member, Alarm: r.Alarm}}
+	case pb.AlarmRequest_DEACTIVATE:
+		if r.MemberID == 0 || kind == store.AlarmNone {
+			break // names no alarm: clients list them and clear each
+		}
+		cleared, err := s.engine.ClearAlarm(ctx, kind, r.MemberID)
+		if err != nil {
+			return nil, statusError(ctx, err)
+		}
+		for _, a := range cleared {
+			resp.Alarms = append(resp.Alarms, alarmMember(a))
+		}
+	}
+	resp.Header = s.header()
+	return resp, nil
+}
+
+func (s *maintenance) Defragment(ctx context.Context, _ *pb.DefragmentRequest) (*pb.DefragmentResponse, error) {
+	began := time.Now()
+	if err := s.engine.Defragment(ctx); err != nil {
+		s.log.Warn("defragmentation failed", "error", err)
+		return nil, statusError(ctx, err)
+	}
+	s.log.Info("defragmented", "took", time.Since(began))
+	return &pb.DefragmentResponse{}, nil
+}
+
+func (s *maintenance) Hash(ctx context.Context, _ *pb.HashRequest) (*pb.HashResponse, error) {
+	h, err := s.engine.Hash(ctx)
+	if err != nil {
+		return nil, statusError(ctx, err)
+	}
+	return &pb.HashResponse{Header: s.header(), Hash: h}, nil
+}
+
+func (s *maintenance) HashKV(ctx context.Context, r *pb.HashKVRequest) (*pb.HashKVResponse, error) {
+	h, err := s.engine.HashKV(ctx, r.Revision)
+	if err != nil {
+		return nil, statusError(ctx, err)
+	}
+	return &pb.HashKVResponse{
+		Header: s.id.header(h.Revision), Hash: h.Hash, CompactRevision: h.CompactRevision, HashRevision: h.HashRev,
+	}, nil
+}
+
+// MoveLeader has nowhere to move to but here.
+func (s *maintenance) MoveLeader(_ context.Context, r *pb.MoveLeaderRequest) (*pb.MoveLeaderResponse, error) {
+	if r.TargetID != s.id.member {
+		return nil, rpctypes.ErrGRPCBadLeaderTransferee
+	}
+	return &pb.MoveLeaderResponse{}, nil
+}
+
+// Downgrade refuses every version: the database is no etcd's.
+func (s *maintenance) Downgrade(_ context.Context, r *pb.DowngradeRequest) (*pb.DowngradeResponse, error) {
+	switch r.Action {
+	case pb.DowngradeRequest_VALIDATE, pb.DowngradeRequest_ENABLE:
+		if !isVersion(r.Version) {
+			return nil, rpctypes.ErrGRPCWrongDowngradeVersionFormat
+		}
+		return nil, rpctypes.ErrGRPCInvalidDowngradeTargetVersion
+	case pb.DowngradeRequest_CANCEL:
+		return &pb.DowngradeResponse{Header: s.header(), Version: clusterVersion}, nil
+	}
+	return nil, status.Error(codes.Unknown, "etcdserver: unknown method")
+}
+
+// isVersion accepts 3.6 and 3.6.1.
+func isVersion(v string) bool {
+	parts := strings.Split(v, ".")
+	if len(parts) != 2 && len(parts) != 3 {
+		return false
+	}
+	for _, p := range parts {
+		if _, err := strconv.ParseUint(p, 10, 31); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+const snapshotChunk = 64 << 10
+
+// Snapshot sends a file in etcd's own format, then its checksum in a message of its own.
+func (s *maintenance) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenance_SnapshotServer) error {
+	ctx := stream.Context()
+	select {
+	case s.snapshots <- struct{}{}:
+		defer func() { <-s.snapshots }()
+	case <-ctx.Done():
+		return statusError(ctx, ctx.Err())
+	}
+	began := time.Now()
+	file, err := s.makeSnapshot(ctx)
+	if err != nil {
+		s.log.Warn("snapshot failed", "error", err)
+		return statusError(ctx, err)
+	}
+	defer file.Close()
+	for left := file.Size - sha256.Size; ; {
+		// The message is sent after Send returns, so that each needs a buffer of its own.
+		chunk := make([]byte, min(snapshotChunk, max(left, sha256.Size)))
+		n, err := io.ReadFull(file, chunk)
+		if errors.Is(err, io.EOF) {
+			s.log.Info("snapshot sent", "bytes", file.Size, "took", time.Since(began))
+			return nil
+		}
+		if err != nil {
+			return statusError(ctx, fmt.Errorf("read snapshot: %w", err))
+		}
+		left = max(0, left-int64(n))
+		err = stream.Send(&pb.SnapshotResponse{RemainingBytes: uint64(left), Blob: chunk[:n], Version: snapshot.StorageVersion})
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (s *maintenance) makeSnapshot(ctx context.Context) (*snapshot.File, error) {
+	x, err := s.engine.Export(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer x.Close()
+	return snapshot.Write(ctx, x, s.tempDir)
+}

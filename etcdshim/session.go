@@ -1,0 +1,151 @@
+package etcdshim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/sqlstore/sqlstore/store"
+)
+
+const (
+	// sessionTTL is how long a lease lasts that a lock or a candidacy without one is given, in seconds.
+	sessionTTL = 60
+	// cleanupTimeout is how long giving up a lock or a candidacy may take after its caller has gone.
+	cleanupTimeout = 5 * time.Second
+)
+
+// queue is the line of those who wait for a lock or a leadership: the keys under a prefix, each under its holder's lease, in
+// the order of their creation. The first one has it.
+type queue struct {
+	engine *store.Store
+	prefix []byte
+	end    []byte
+}
+
+// newQueue is the line for a name; its keys are name/lease, as etcd's clients make them.
+func newQueue(s *store.Store, name []byte) queue {
+	prefix := append(append([]byte{}, name...), '/')
+	end := append([]byte{}, prefix...)
+	end[len(end)-1]++ // '/' is not the greatest byte
+	return queue{engine: s, prefix: prefix, end: end}
+}
+
+func (q queue) key(lease int64) []byte {
+	// etcd's clients print a lease's id with its sign.
+	return fmt.Appendf(append([]byte{}, q.prefix...), "%x", lease)
+}
+
+// session returns the lease to use: the caller's, or a new one.
+func session(ctx context.Context, s *store.Store, lease int64) (int64, error) {
+	if lease != 0 {
+		return lease, nil
+	}
+	l, err := s.LeaseGrant(ctx, 0, sessionTTL)
+	if err != nil {
+		return 0, err
+	}
+	return l.ID, nil
+}
+
+func created(key []byte, revision int64) []store.Compare {
+	return []store.Compare{{Key: key, Target: store.CompareCreate, Number: revision}}
+}
+
+// join enters the line, or finds the place that the lease already has in it. It returns the revision of that place, and the
+// row if it was there before.
+func (q queue) join(ctx context.Context, key, value []byte, lease int64) (place int64, was *store.Row, revision int64, err error) {
+	res, err := q.engine.Txn(ctx, &store.Txn{
+		Compare: created(key, 0),
+		Success: []store.Op{{Put: &store.PutRequest{Key: key, Value: value, Lease: lease}}},
+		Failure: []store.Op{{Range: &store.RangeRequest{Key: key}}},
+	})
+	switch {
+	case err != nil:
+		return 0, nil, 0, err
+	case res.Succeeded:
+		return res.Revision, nil, res.Revision, nil
+	}
+	was = res.Results[0].Range.Rows[0]
+	return was.CreateRevision, was, res.Revision, nil
+}
+
+// leave gives up a place if it is still the one taken. It works after the caller's ctx has ended, too.
+func (q queue) leave(ctx context.Context, key []byte, place int64) (int64, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	res, err := q.engine.Txn(ctx, &store.Txn{
+		Compare: created(key, place),
+		Success: []store.Op{{Delete: &store.DeleteRequest{Key: key}}},
+	})
+	if err != nil {
+		return 0, err
+	}
+	return res.Revision, nil
+}
+
+// first returns the row at the head of the line, nil when nobody waits.
+func (q queue) first(ctx context.Context) (*store.Row, int64, error) {
+	res, err := q.engine.Range(ctx, &store.RangeRequest{
+		Key: q.prefix, End: q.end, Limit: 1, Order: store.SortAscend, Target: store.SortCreate,
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(res.Rows) == 0 {
+		return nil, res.Revision, nil
+	}
+	return res.Rows[0], res.Revision, nil
+}
+
+// wait returns when everybody before place has left.
+func (q queue) wait(ctx context.Context, place int64) error {
+	for {
+		res, err := q.engine.Range(ctx, &store.RangeRequest{
+			Key: q.prefix, End: q.end, Limit: 1, Order: store.SortDescend, Target: store.SortCreate, MaxCreateRev: place - 1,
+		})
+		if err != nil {
+			return err
+		}
+		if len(res.Rows) == 0 {
+			return nil
+		}
+		gone := func(e store.Event) bool { return e.Row.Deleted }
+		if _, err := follow(ctx, q.engine, store.WatchRequest{Key: res.Rows[0].Key, StartRevision: res.Revision}, gone); err != nil {
+			return err
+		}
+	}
+}
+
+// follow watches until stop says so, and returns the event that it said so of.
+func follow(ctx context.Context, s *store.Store, req store.WatchRequest, stop func(store.Event) bool) (store.Event, error) {
+	w := s.NewWatchStream()
+	defer w.Close()
+	w.Watch(req)
+	for {
+		r, err := w.Next(ctx)
+		if err != nil {
+			return store.Event{}, err
+		}
+		if r.Canceled {
+			if r.CompactRevision != 0 {
+				return store.Event{}, store.ErrCompacted
+			}
+			return store.Event{}, errors.Join(errors.New("watch refused"), r.Err)
+		}
+		for _, e := range r.Events {
+			if stop(e) {
+				return e, nil
+			}
+		}
+	}
+}
+
+func keyValue(r *store.Row) *mvccpb.KeyValue {
+	return &mvccpb.KeyValue{
+		Key: r.Key, Value: r.Value, CreateRevision: r.CreateRevision, ModRevision: r.ModRevision, Version: r.Version, Lease: r.Lease,
+	}
+}
