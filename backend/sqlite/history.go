@@ -2,8 +2,10 @@ package sqlite
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql/driver"
+	"slices"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
@@ -60,6 +62,11 @@ func (c *conn) history(q backend.HistoryQuery, until int64) (changes []backend.C
 		}
 		return true
 	}, append([]driver.Value{firstID(q.After + 1), firstID(until + 1)}, spanArgs...)...)
+	if form == historyOfKey {
+		slices.SortFunc(changes, func(a, b backend.Change) int {
+			return cmp.Compare(rowID(a.Row.ModRevision, a.Row.Ordinal), rowID(b.Row.ModRevision, b.Row.Ordinal))
+		})
+	}
 	return changes, through, err
 }
 

@@ -9,6 +9,11 @@ const (
 	maxRevision = 1<<(63-ordinalBits) - 1
 )
 
+// valid says whether a row can have this identity.
+func valid(revision int64, ordinal int32) bool {
+	return revision >= 0 && revision <= maxRevision && ordinal >= 0 && ordinal <= maxOrdinal
+}
+
 // rowID is the id of a row.
 func rowID(revision int64, ordinal int32) int64 { return revision<<ordinalBits | int64(ordinal) }
 

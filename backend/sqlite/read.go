@@ -107,6 +107,9 @@ func (b *Backend) Rows(ctx context.Context, ids []backend.RowID) (rows []backend
 	rows = make([]backend.Row, len(ids))
 	clock, err = b.read(ctx, "read rows", func(c *conn) error {
 		for i, id := range ids {
+			if !valid(id.ModRevision, id.Ordinal) {
+				continue
+			}
 			err := c.each(context.Background(), rowByID, func(row []driver.Value) bool {
 				scanRow(&rows[i], row)
 				return false

@@ -47,7 +47,7 @@ const (
 // The forms that a history query takes.
 const (
 	historyAll       = iota
-	historyOfKey     // served from the key's own entries in the index
+	historyOfKey     // served from the key's own entries in the index, ordered by revision only
 	historyBounded   // read in the order of revisions, rows of other keys dropped
 	historyUnbounded // likewise
 )
@@ -83,16 +83,17 @@ func makeStatements() (s [numStatements]string) {
 	s[readLeases] = "SELECT id, ttl FROM leases ORDER BY id"
 	s[readAlarms] = "SELECT member, kind FROM alarms ORDER BY member, kind"
 
-	s[newestRow] = "SELECT " + columns + ", v.value FROM object_versions AS v INDEXED BY " + keyIndex +
-		" WHERE v.key = ?1 AND v.resource_version <= ?2 ORDER BY v.resource_version DESC, v.deleted DESC LIMIT 1"
+	s[newestRow] = "SELECT " + columns + ", v.value FROM object_versions AS v WHERE v.id = " +
+		"(SELECT max(id) FROM object_versions INDEXED BY " + keyIndex + " WHERE key = ?1 AND resource_version = " +
+		"(SELECT max(resource_version) FROM object_versions INDEXED BY " + keyIndex + " WHERE key = ?1 AND resource_version <= ?2))"
 	s[rowByID] = "SELECT " + columns + ", v.value FROM object_versions AS v WHERE v.id = ?1"
 	s[leaseKeys] = "SELECT DISTINCT key FROM object_versions INDEXED BY object_versions_lease WHERE lease = ?1 AND lease <> 0"
 
 	for shape, where := range []string{bounded: "key >= ?2 AND key < ?3", unbounded: "key >= ?2"} {
-		s[countRange+statement(shape)] = "SELECT count(*) FROM (" + newest("", where) + ")"
+		s[countRange+statement(shape)] = "SELECT count(*) FROM (" + newest(where) + ")"
 		for keysOnly, value := range []string{", v.value", ""} {
 			s[listRange+statement(shape*2+keysOnly)] = "SELECT " + columns + value +
-				" FROM (" + newest(", id", where) + " ORDER BY key LIMIT ?4) AS n" +
+				" FROM (" + newest(where) + " ORDER BY key LIMIT ?4) AS n" +
 				" CROSS JOIN object_versions AS v ON v.id = n.id"
 		}
 	}
@@ -103,7 +104,7 @@ func makeStatements() (s [numStatements]string) {
 		historyUnbounded: {"", "v.id >= ?1 AND v.id < ?2 AND +v.key >= ?3", "v.id"},
 		historyOfKey: {
 			" INDEXED BY " + keyIndex, "v.key = ?3 AND v.resource_version >= ?1 >> 20 AND v.resource_version < ?2 >> 20",
-			"v.resource_version, v.deleted",
+			"v.resource_version",
 		},
 	} {
 		for flags := range 4 {
@@ -133,11 +134,11 @@ func makeStatements() (s [numStatements]string) {
 }
 
 // newest is the query that picks the newest row of each key at revision ?1 and drops the keys whose newest row is a
-// tombstone. A key can have a row and a tombstone at one revision, hence the maximum over both columns; SQLite takes the
-// bare columns of such a query from the row that holds the maximum.
+// tombstone. A transaction can delete a key and put it, or the other way round, so the revision alone does not tell which row
+// is the newest, but the id does. SQLite takes the bare column of such a query from the row that holds the maximum.
 //
 // It must be a table to join with and not a set to be IN: the planner would turn the latter inside out.
-func newest(more, where string) string {
-	return "SELECT max(resource_version * 2 + deleted) AS newest" + more + " FROM object_versions INDEXED BY " + keyIndex +
-		" WHERE " + where + " AND resource_version <= ?1 GROUP BY key HAVING newest % 2 = 0"
+func newest(where string) string {
+	return "SELECT max(id) AS id, deleted FROM object_versions INDEXED BY " + keyIndex +
+		" WHERE " + where + " AND resource_version <= ?1 GROUP BY key HAVING deleted = 0"
 }

@@ -160,7 +160,7 @@ func (c *conn) apply(e *backend.Effects) error {
 }
 
 func (c *conn) insert(r *backend.Row) error {
-	if r.ModRevision > maxRevision || r.Ordinal < 0 || r.Ordinal > maxOrdinal {
+	if !valid(r.ModRevision, r.Ordinal) {
 		return fmt.Errorf("%w: revision %d, row %d is beyond the numbers that there are", backend.ErrRejected, r.ModRevision, r.Ordinal)
 	}
 	var value driver.Value

@@ -64,6 +64,5 @@ CREATE VIEW objects AS
 SELECT rtrim(CAST(v.key AS TEXT), replace(CAST(v.key AS TEXT), '/', '')) AS namespace,
        substr(CAST(v.key AS TEXT), length(rtrim(CAST(v.key AS TEXT), replace(CAST(v.key AS TEXT), '/', ''))) + 1) AS name,
        v.resource_version, v.create_revision, v.version, v.lease, v.key, v.value
-FROM (SELECT key, max(resource_version * 2 + deleted) AS newest FROM object_versions GROUP BY key) AS n
-JOIN object_versions AS v ON v.key = n.key AND v.resource_version = n.newest / 2 AND v.deleted = 0
-WHERE n.newest % 2 = 0;
+FROM (SELECT max(id) AS id, deleted FROM object_versions GROUP BY key HAVING deleted = 0) AS n
+JOIN object_versions AS v ON v.id = n.id;

@@ -1,0 +1,125 @@
+package backendtest
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// model is what a backend should hold: all rows ever written, in order, and the clock.
+type model struct {
+	clock backend.Clock
+	rows  []backend.Row
+}
+
+// newest is the newest row of key at revision, the later one of two at the same; nil for none.
+func (m *model) newest(key []byte, revision int64) *backend.Row {
+	for i := len(m.rows) - 1; i >= 0; i-- {
+		if r := &m.rows[i]; r.ModRevision <= revision && bytes.Equal(r.Key, key) {
+			return r
+		}
+	}
+	return nil
+}
+
+// add makes the rows of a transaction at the next revision and moves the clock to it. Deletes of what is not there are left
+// out, and a transaction without effect takes no revision.
+func (m *model) add(ops []op) []backend.Row {
+	revision := m.clock.Revision + 1
+	start := len(m.rows)
+	for _, o := range ops {
+		key := []byte(o.key)
+		prev := m.newest(key, revision)
+		if prev != nil && prev.Deleted {
+			prev = nil
+		}
+		r := backend.Row{Key: key, ModRevision: revision, Ordinal: int32(len(m.rows) - start), Deleted: o.delete}
+		if prev != nil {
+			r.PrevRevision = prev.ModRevision
+		}
+		switch {
+		case o.delete && prev == nil:
+			continue
+		case o.delete:
+		case prev == nil:
+			r.CreateRevision, r.Version = revision, 1
+		default:
+			r.CreateRevision, r.Version = prev.CreateRevision, prev.Version+1
+		}
+		if !o.delete {
+			r.Value, r.Lease = []byte(o.value), o.lease
+		}
+		m.rows = append(m.rows, r)
+	}
+	if len(m.rows) > start {
+		m.clock.Revision = revision
+	}
+	return slices.Clone(m.rows[start:])
+}
+
+func contains(s backend.Span, key []byte) bool {
+	switch {
+	case s.End == nil:
+		return bytes.Equal(s.Start, key)
+	case len(s.End) == 0:
+		return bytes.Compare(s.Start, key) <= 0
+	}
+	return bytes.Compare(s.Start, key) <= 0 && bytes.Compare(key, s.End) < 0
+}
+
+// newestRows are the newest rows of all keys at revision, tombstones included, in key order.
+func (m *model) newestRows(revision int64) []backend.Row {
+	at := map[string]backend.Row{}
+	for _, r := range m.rows {
+		if r.ModRevision <= revision {
+			at[string(r.Key)] = r
+		}
+	}
+	rows := make([]backend.Row, 0, len(at))
+	for _, r := range at {
+		rows = append(rows, r)
+	}
+	slices.SortFunc(rows, func(a, b backend.Row) int { return bytes.Compare(a.Key, b.Key) })
+	return rows
+}
+
+// rangeAt are the live rows of a span at revision, in key order.
+func (m *model) rangeAt(s backend.Span, revision int64) []backend.Row {
+	return slices.DeleteFunc(m.newestRows(revision), func(r backend.Row) bool { return r.Deleted || !contains(s, r.Key) })
+}
+
+// history are the rows of a span in (after, until].
+func (m *model) history(s backend.Span, after, until int64) (rows []backend.Row) {
+	for _, r := range m.rows {
+		if r.ModRevision > after && r.ModRevision <= until && contains(s, r.Key) {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// superseded is the row that r took the place of, nil for none.
+func (m *model) superseded(r *backend.Row) *backend.Row {
+	for i := range m.rows {
+		if p := &m.rows[i]; !p.Deleted && p.ModRevision == r.PrevRevision && bytes.Equal(p.Key, r.Key) {
+			return p
+		}
+	}
+	return nil
+}
+
+// kept are the rows that remain when everything compacted is purged: all from the compacted revision on, and below it what
+// was live there.
+func (m *model) kept() (rows []backend.Row) {
+	live := map[backend.RowID]bool{}
+	for _, r := range m.newestRows(m.clock.Compacted) {
+		live[r.ID()] = !r.Deleted
+	}
+	for _, r := range m.rows {
+		if r.ModRevision >= m.clock.Compacted || live[r.ID()] {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}

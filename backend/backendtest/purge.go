@@ -1,0 +1,124 @@
+package backendtest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// checkKept compares all rows that there are with what must be left after a finished purge.
+func (f *fixture) checkKept() {
+	f.Helper()
+	h, err := f.b.History(context.Background(), backend.HistoryQuery{Limit: 1 << 30})
+	if err != nil || h.Through != f.m.clock.Revision {
+		f.Fatalf("through %d, %v", h.Through, err)
+	}
+	var rows []backend.Row
+	for _, c := range h.Changes {
+		rows = append(rows, c.Row)
+	}
+	f.compare(fmt.Sprintf("what is left of a compaction at %d", f.m.clock.Compacted), rows, f.m.kept(), false)
+}
+
+// checkReadable compares what a compaction leaves to be read with the model.
+func (f *fixture) checkReadable() {
+	f.Helper()
+	for r := f.m.clock.Compacted; r <= f.m.clock.Revision; r++ {
+		f.checkRange(backend.RangeQuery{Span: everything, Revision: r, Limit: 1000})
+	}
+	f.checkHistory(backend.HistoryQuery{After: max(0, f.m.clock.Compacted-1), Limit: 3, WithPrev: true})
+}
+
+// compactable writes a history with everything in it that a purge must get right.
+func (f *fixture) compactable() {
+	f.commit(
+		[]op{put("a", "1"), put("b", "1"), put("c", "1")}, // 2
+		[]op{put("a", "2")},                                               // 3
+		[]op{del("b")},                                                    // 4
+		[]op{put("b", "2")},                                               // 5
+		[]op{put("d", "1"), del("d")},                                     // 6
+		[]op{put("a", "3"), del("a"), put("e", "1")},                      // 7
+		[]op{put("d", "2"), put("e", "2"), del("c")},                      // 8
+		[]op{put("e", "3"), del("e")},                                     // 9
+		[]op{del("d"), del("b"), put("f", "1"), put("a", "4")},            // 10
+		[]op{put("b", "3")},                                               // 11
+		[]op{put("f", "2"), del("f"), put("g", "1")}, []op{put("g", "2")}, // 12, 13
+		[]op{del("g"), put("g", "3")},                     // 14
+		[]op{del("g"), put("g", "4"), del("g"), del("b")}, // 15
+		[]op{put("g", "5")},                               // 16
+	)
+}
+
+func testPurgeKeeps(f *fixture) {
+	f.compactable()
+	for c := int64(2); c <= f.m.clock.Revision; c++ {
+		f.compact(c)
+		f.checkReadable()
+		f.purge(100)
+		f.checkReadable()
+		f.checkKept()
+	}
+	if n := f.purge(100); n != 0 {
+		f.Errorf("%d rows purged twice", n)
+	}
+	f.commit([]op{put("a", "5")}, []op{del("a")})
+	f.compact(f.m.clock.Revision)
+	f.purge(1)
+	f.checkKept()
+}
+
+// testPurgeInSteps looks at everything between steps, and moves the compaction on while one is under way.
+func testPurgeInSteps(f *fixture) {
+	f.compactable()
+	for _, c := range []int64{5, 7, 10, 13, 14, 15} {
+		f.compact(c)
+		for range 3 {
+			if _, err := f.b.Purge(context.Background(), 1); err != nil {
+				f.Fatal(err)
+			}
+			f.checkReadable()
+		}
+	}
+	f.commit([]op{put("h", "1")})
+	f.purge(1)
+	f.checkReadable()
+	f.checkKept()
+}
+
+func testSpaceComesBack(f *fixture) {
+	ctx := context.Background()
+	value := strings.Repeat("x", 10_000)
+	for i := range 200 {
+		f.commit([]op{put(fmt.Sprint("k", i%10), value)}, []op{put("a", fmt.Sprint(i))})
+	}
+	full, err := f.b.Size(ctx)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.compact(f.m.clock.Revision)
+	if n := f.purge(64); n < 300 {
+		f.Errorf("%d rows purged", n)
+	}
+	less, err := f.b.Size(ctx)
+	if err != nil || less.InUse >= full.InUse {
+		f.Errorf("size %+v, then %+v after a purge, %v", full, less, err)
+	}
+	for done := false; !done; {
+		if done, err = f.b.Reclaim(ctx, 50); err != nil {
+			f.Fatal(err)
+		}
+	}
+	f.checkKept()
+	if err := f.b.Defragment(ctx); err != nil {
+		f.Fatal(err)
+	}
+	size, err := f.b.Size(ctx)
+	if err != nil || size.InUse <= 0 || size.InUse > less.InUse || size.Total > full.Total {
+		f.Errorf("size %+v, after a purge %+v, after the rest %+v, %v", full, less, size, err)
+	}
+	f.checkKept()
+	f.commit([]op{put("a", "again")})
+	f.checkReadable()
+}
