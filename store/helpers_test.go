@@ -1,0 +1,89 @@
+package store
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/backend/sqlite"
+)
+
+// patience is how long a test waits for what must happen. It is never waited for when all is well.
+const patience = 30 * time.Second
+
+// within is a context that ends with the test, or when the test's patience is at its end.
+func within(tb testing.TB) context.Context {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	tb.Cleanup(cancel)
+	return ctx
+}
+
+func openSQLite(tb testing.TB) backend.Backend {
+	tb.Helper()
+	b, err := sqlite.Open(tb.Context(), sqlite.Config{Temporary: true, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return b
+}
+
+// openStore starts an engine over b and stops it with the test.
+func openStore(tb testing.TB, b backend.Backend, cfg Config) *Store {
+	tb.Helper()
+	s, err := Open(tb.Context(), b, cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+// eachIndex runs f with the index and without it.
+func eachIndex(t *testing.T, f func(t *testing.T, cfg Config)) {
+	t.Helper()
+	t.Run("index", func(t *testing.T) { f(t, Config{}) })
+	t.Run("no index", func(t *testing.T) { f(t, Config{DisableIndex: true}) })
+}
+
+func put(tb testing.TB, s *Store, key, value string) int64 {
+	tb.Helper()
+	res, err := s.Put(within(tb), &PutRequest{Key: []byte(key), Value: []byte(value)})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return res.Revision
+}
+
+func get(tb testing.TB, s *Store, key string, revision int64) *Row {
+	tb.Helper()
+	res, err := s.Range(within(tb), &RangeRequest{Key: []byte(key), Revision: revision})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if len(res.Rows) == 0 {
+		return nil
+	}
+	return res.Rows[0]
+}
+
+// next is the stream's next response.
+func next(tb testing.TB, st *WatchStream) *WatchResponse {
+	tb.Helper()
+	r, err := st.Next(within(tb))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
