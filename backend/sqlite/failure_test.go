@@ -1,0 +1,208 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+func revision(t *testing.T, b *Backend) int64 {
+	t.Helper()
+	c, err := b.Clock(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Revision
+}
+
+// TestNoSpace lets the database reach a bound and raises it again.
+func TestNoSpace(t *testing.T) {
+	b := openTest(t, Config{Temporary: true})
+	pages, err := b.writer.queryInt("PRAGMA page_count")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound := func(pages int64) {
+		t.Helper()
+		if got, err := b.writer.queryInt("PRAGMA max_page_count = " + strconv.FormatInt(pages, 10)); err != nil || got != pages {
+			t.Fatal(got, err)
+		}
+	}
+	bound(pages + 20)
+	value := bytes.Repeat([]byte{1}, 9000)
+	n := 0
+	for ; err == nil; n++ {
+		err = write(b, "k"+strconv.Itoa(n), value)
+	}
+	if !errors.Is(err, backend.ErrNoSpace) || n < 3 {
+		t.Fatalf("after %d writes: %v", n, err)
+	}
+	if r := revision(t, b); r != int64(n) {
+		t.Errorf("revision %d after %d writes", r, n-1)
+	}
+	if err := write(b, "small", nil); err != nil && !errors.Is(err, backend.ErrNoSpace) {
+		t.Error(err)
+	}
+	bound(pages + 1000)
+	if err := write(b, "again", value); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFullDisk is the same on a file system that is full: a small one, which a child process of this test mounts for itself
+// only. Without root it takes a kernel that lets users have name spaces.
+func TestFullDisk(t *testing.T) {
+	const variable = "SQLSTORE_TEST_SMALL_DISK"
+	if dir := os.Getenv(variable); dir != "" {
+		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
+			t.Fatalf("mount a small file system: %v", err)
+		}
+		fillDisk(t, dir)
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestFullDisk$", "-test.v")
+	cmd.Env = append(os.Environ(), variable+"="+t.TempDir())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("--- PASS: TestFullDisk")) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func fillDisk(t *testing.T, dir string) {
+	b := openTest(t, Config{Path: filepath.Join(dir, "db")})
+	ballast := filepath.Join(dir, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	value := bytes.Repeat([]byte{1}, 50_000)
+	var err error
+	n := 0
+	for ; err == nil && n < 1000; n++ {
+		err = write(b, "k"+strconv.Itoa(n), value)
+	}
+	if !errors.Is(err, backend.ErrNoSpace) {
+		t.Fatalf("after %d writes: %v", n, err)
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(b, "again", value); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = openTest(t, Config{Path: filepath.Join(dir, "db")})
+	if r := revision(t, b); r != int64(n)+1 {
+		t.Errorf("revision %d after %d writes", r, n)
+	}
+}
+
+// TestCommitOfUnknownOutcome lets the write of a COMMIT fail, by a bound on the size of files, which is no lack of space.
+func TestCommitOfUnknownOutcome(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	b := openTest(t, Config{Path: path})
+	if err := write(b, "a", []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	signal.Ignore(syscall.SIGXFSZ)
+	var old syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 1 << 20, Max: old.Max}); err != nil {
+		t.Fatal(err)
+	}
+	err := write(b, "big", make([]byte, 2<<20))
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(err, backend.ErrUnknownOutcome) {
+		t.Fatalf("commit: %v", err)
+	}
+	ctx := context.Background()
+	if _, err := b.Begin(ctx, backend.Needs{}); !errors.Is(err, backend.ErrUnknownOutcome) || !strings.Contains(err.Error(), "restart") {
+		t.Errorf("begin: %v", err)
+	}
+	if _, err := b.Purge(ctx, 1); !errors.Is(err, backend.ErrUnknownOutcome) {
+		t.Errorf("purge: %v", err)
+	}
+	if err := b.Defragment(ctx); !errors.Is(err, backend.ErrUnknownOutcome) {
+		t.Errorf("defragment: %v", err)
+	}
+	rows, _, err := b.Range(ctx, backend.RangeQuery{Span: backend.Span{End: []byte{}}, Revision: 2, Limit: 10})
+	if err != nil || len(rows) != 1 {
+		t.Errorf("what was committed is no longer read: %v, %v", rows, err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = openTest(t, Config{Path: path})
+	if r := revision(t, b); r != 2 {
+		t.Errorf("revision %d after a restart", r)
+	}
+	if err := write(b, "b", nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTooBig hands SQLite a value that it refuses.
+func TestTooBig(t *testing.T) {
+	b := openTest(t, Config{Temporary: true})
+	b.writer.c.SetLimit(sqlite3.SQLITE_LIMIT_LENGTH, 1<<20)
+	if err := write(b, "a", make([]byte, 2<<20)); !errors.Is(err, backend.ErrRejected) {
+		t.Error(err)
+	}
+	if err := write(b, "a", make([]byte, 1<<19)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAnotherProgram writes with a program that does not know of the lock.
+func TestAnotherProgram(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	b := openTest(t, Config{Path: path})
+	edit(t, path, "UPDATE clock SET revision = revision + 1")
+	if err := write(b, "a", nil); !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), "another program") {
+		t.Error(err)
+	}
+	rows, _, err := b.Range(context.Background(), backend.RangeQuery{Span: backend.Span{End: []byte{}}, Revision: 9, Limit: 1})
+	if err != nil || len(rows) != 0 {
+		t.Error(rows, err)
+	}
+}
+
+// TestWALIsBounded writes steadily several times what the WAL may hold.
+func TestWALIsBounded(t *testing.T) {
+	b := openTest(t, Config{Temporary: true})
+	value := bytes.Repeat([]byte{1}, 1<<20)
+	for i := range 6 * walLimit >> 20 {
+		if err := write(b, "k"+strconv.Itoa(i%7), value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	info, err := os.Stat(b.path + "-wal")
+	if err != nil || info.Size() > 3*walLimit {
+		t.Errorf("WAL of %d bytes, %v", info.Size(), err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

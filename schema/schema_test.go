@@ -1,0 +1,168 @@
+package schema
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	_ "github.com/mattn/go-sqlite3"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+func openDB(t *testing.T) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite3", filepath.Join(t.TempDir(), "db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+func wantStatus(t *testing.T, db *sql.DB, want State) {
+	t.Helper()
+	if got, err := Status(context.Background(), db); err != nil || got != want {
+		t.Errorf("status %+v, %v; want %+v", got, err, want)
+	}
+}
+
+func exec(t *testing.T, db *sql.DB, query string, args ...any) {
+	t.Helper()
+	if _, err := db.Exec(query, args...); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+}
+
+// schemaOf is everything that is defined in the database.
+func schemaOf(t *testing.T, db *sql.DB) (out []string) {
+	t.Helper()
+	rows, err := db.Query("SELECT type || ' ' || name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var s string
+		if err := rows.Scan(&s); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func TestUpAndDown(t *testing.T) {
+	ctx := context.Background()
+	db := openDB(t)
+	wantStatus(t, db, State{Newest: 1})
+	for range 2 { // the second finds nothing to do
+		if err := Up(ctx, db); err != nil {
+			t.Fatal(err)
+		}
+		wantStatus(t, db, State{Version: 1, Newest: 1})
+	}
+	first := schemaOf(t, db)
+	for _, steps := range []int{0, 2, -1} {
+		if err := Down(ctx, db, steps); err == nil {
+			t.Errorf("went back %d steps", steps)
+		}
+	}
+	if err := Down(ctx, db, 1); err != nil {
+		t.Fatal(err)
+	}
+	wantStatus(t, db, State{Newest: 1})
+	if left := schemaOf(t, db); len(left) != 1 || left[0] != "table "+versionTable {
+		t.Errorf("left after going back: %v", left)
+	}
+	if err := Up(ctx, db); err != nil {
+		t.Fatal(err)
+	}
+	if again := schemaOf(t, db); fmt.Sprint(again) != fmt.Sprint(first) {
+		t.Errorf("schema %v, then %v", first, again)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	ctx := context.Background()
+	db := openDB(t)
+	if err := Up(ctx, db); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, db, "UPDATE schema_migrations SET version = 7")
+	for _, err := range []error{Up(ctx, db), Down(ctx, db, 1)} {
+		if !errors.Is(err, backend.ErrSchemaNewer) || !strings.Contains(err.Error(), "version 7") || !strings.Contains(err.Error(), "up to 1") {
+			t.Error(err)
+		}
+	}
+	exec(t, db, "UPDATE schema_migrations SET version = 1, dirty = 1")
+	for _, err := range []error{Up(ctx, db), Down(ctx, db, 1)} {
+		if !errors.Is(err, backend.ErrSchemaDirty) || !strings.Contains(err.Error(), "UPDATE schema_migrations") {
+			t.Error(err)
+		}
+	}
+}
+
+// TestAllOrNothing lets a migration fail at its end, on a table that is there already.
+func TestAllOrNothing(t *testing.T) {
+	ctx := context.Background()
+	db := openDB(t)
+	exec(t, db, "CREATE VIEW objects AS SELECT 1")
+	if err := Up(ctx, db); err == nil || !strings.Contains(err.Error(), "objects") {
+		t.Fatalf("error %v", err)
+	}
+	wantStatus(t, db, State{Newest: 1})
+	if left := schemaOf(t, db); len(left) != 1 {
+		t.Errorf("left of a migration that failed: %v", left)
+	}
+	exec(t, db, "DROP VIEW objects")
+	if err := Up(ctx, db); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestObjects reads the view that is made for people.
+func TestObjects(t *testing.T) {
+	db := openDB(t)
+	if err := Up(context.Background(), db); err != nil {
+		t.Fatal(err)
+	}
+	revision := int64(1)
+	add := func(key string, value any) {
+		revision++
+		exec(t, db, "INSERT INTO object_versions (id, resource_version, key, deleted, create_revision, version, lease, previous_version, value) "+
+			"VALUES (?1 << 20, ?1, ?2, ?3 IS NULL, 2, 1, 0, 0, ?3)", revision, []byte(key), value)
+	}
+	add("/registry/pods/default/nginx", []byte("old"))
+	add("/registry/pods/default/gone", []byte("v"))
+	add("plain", []byte("p"))
+	add("/registry/pods/default/nginx", []byte("new"))
+	add("/registry/pods/default/gone", nil)
+	add("/registry/namespaces/", []byte("n"))
+	rows, err := db.Query("SELECT namespace, name, resource_version, CAST(value AS TEXT) FROM objects ORDER BY key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	var got []string
+	for rows.Next() {
+		var namespace, name, value string
+		var rv int64
+		if err := rows.Scan(&namespace, &name, &rv, &value); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprintf("%s|%s|%d|%s", namespace, name, rv, value))
+	}
+	want := "[/registry/namespaces/||7|n /registry/pods/default/|nginx|5|new |plain|4|p]"
+	if fmt.Sprint(got) != want {
+		t.Errorf("objects %v, want %s", got, want)
+	}
+}
