@@ -22,10 +22,11 @@ type evaluator struct {
 	overlay btree.Map[string, *item]  // newest rows of the batch, tombstones included
 	rev     int64                     // of the last transaction that wrote
 	rows    []*item
-	prevs   []*item // what each of rows superseded, nil on create
+	prevs   []*item // what watchers are shown as superseded by each of rows: the key's row before the transaction
 	undo    []undone
 	// of the transaction under way:
-	mark int // where its rows begin
+	mark   int  // where its rows begin
+	shared bool // its values are parts of a much larger message, which none of them may keep in memory
 
 	leases  map[int64]bool // granted (true) and revoked (false) by the batch
 	effects backend.Effects
@@ -155,9 +156,28 @@ func (e *evaluator) write(r Row, prev *item) {
 	it := newItem(r)
 	key := keyString(r.Key)
 	was, _ := e.overlay.Set(key, it)
+	if prev != nil && prev.ModRevision == r.ModRevision {
+		prev = e.before(key)
+	}
 	e.undo = append(e.undo, undone{key, was})
 	e.rows = append(e.rows, it)
 	e.prevs = append(e.prevs, prev)
+}
+
+// before returns the live row that key had before the transaction under way changed it.
+func (e *evaluator) before(key string) *item {
+	for _, u := range e.undo {
+		switch {
+		case u.key != key:
+		case u.was == nil:
+			return e.base(key)
+		case u.was.Deleted:
+			return nil
+		default:
+			return u.was
+		}
+	}
+	return nil
 }
 
 // values returns the items as rows with their values.
@@ -167,9 +187,16 @@ func (e *evaluator) values(items []*item) ([]*Row, error) {
 
 func (e *evaluator) put(p *PutRequest) (*PutResult, error) {
 	prev := e.live(keyString(p.Key))
-	r := Row{Key: p.Key, Value: p.Value, Lease: p.Lease, Version: 1, CreateRevision: e.rev + 1}
+	value := p.Value
+	if e.shared {
+		value = bytes.Clone(value)
+	}
+	r := Row{Key: p.Key, Value: value, Lease: p.Lease, Version: 1, CreateRevision: e.rev + 1}
 	res := &PutResult{}
 	var old *Row
+	if prev == nil && (p.IgnoreValue || p.IgnoreLease) {
+		return nil, ErrKeyNotFound // the transaction itself deleted it
+	}
 	if prev != nil {
 		r.Version, r.CreateRevision = prev.Version+1, prev.CreateRevision
 		if p.PrevKV || p.IgnoreValue {

@@ -67,20 +67,25 @@ func need(n *backend.Needs, key, end []byte) {
 	}
 }
 
-// puts says whether t could put anything.
-func (t *Txn) puts() bool {
+// puts counts the puts in both branches of t.
+func (t *Txn) puts() (n int) {
 	for _, ops := range [2][]Op{t.Success, t.Failure} {
 		for _, op := range ops {
-			if op.Put != nil || op.Txn != nil && op.Txn.puts() {
-				return true
+			switch {
+			case op.Put != nil:
+				n++
+			case op.Txn != nil:
+				n += op.Txn.puts()
 			}
 		}
 	}
-	return false
+	return n
 }
 
 func (o *txnOperation) evaluate(e *evaluator) error {
-	if o.txn.puts() {
+	puts := o.txn.puts()
+	e.shared = puts > 1
+	if puts > 0 {
 		if err := e.room(o.size()); err != nil {
 			return err
 		}

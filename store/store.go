@@ -33,7 +33,7 @@ type Config struct {
 	TxnRows int
 	// CacheBytes bounds the values kept in memory; default 64 MiB.
 	CacheBytes int64
-	// WindowBytes bounds the recent events kept in memory for watchers; default 16 MiB.
+	// WindowBytes bounds the recent events kept in memory for watchers; default 8 MiB.
 	WindowBytes int64
 	// WatcherBytes bounds what waits for one slow watch before it catches up from the window or the database; default 4 MiB.
 	WatcherBytes int64
@@ -69,7 +69,7 @@ func (c Config) withDefaults() Config {
 	def(&c.QuotaBytes, 2<<30)
 	def(&c.QueueBytes, 64<<20)
 	def(&c.CacheBytes, 64<<20)
-	def(&c.WindowBytes, 16<<20)
+	def(&c.WindowBytes, 8<<20)
 	def(&c.WatcherBytes, 4<<20)
 	return c
 }

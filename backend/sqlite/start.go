@@ -139,7 +139,7 @@ func (b *Backend) synchronous() string {
 }
 
 func (b *Backend) connectReader() (*conn, error) {
-	return connect(b.path, "query_only = 1", "cache_size = -8192")
+	return connect(b.path, "query_only = 1", "cache_size = -1024")
 }
 
 // startError says what SQLite's findings mean at a start.
