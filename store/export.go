@@ -45,8 +45,9 @@ func (x *Export) Close() { x.s.purge.RUnlock() }
 // only during the call.
 func (x *Export) Rows(ctx context.Context, f func(backend.Row) error) error {
 	sp := span{open: true}.backend()
+	chunk := chunkFirst
 	for after := int64(0); after < x.until; {
-		hist, err := x.s.backend.History(ctx, backend.HistoryQuery{After: after, Until: x.until, Span: sp, Limit: readChunk})
+		hist, err := x.s.backend.History(ctx, backend.HistoryQuery{After: after, Until: x.until, Span: sp, Limit: chunk})
 		if err != nil {
 			return fmt.Errorf("export: %w", err)
 		}
@@ -54,13 +55,18 @@ func (x *Export) Rows(ctx context.Context, f func(backend.Row) error) error {
 		if err != nil {
 			return err
 		}
+		total := int64(0)
 		for i := range hist.Changes {
-			if r := &hist.Changes[i].Row; !dead[r.ID()] {
-				if err := f(*r); err != nil {
-					return err
-				}
+			r := &hist.Changes[i].Row
+			total += int64(len(r.Key) + len(r.Value))
+			if dead[r.ID()] {
+				continue
+			}
+			if err := f(*r); err != nil {
+				return err
 			}
 		}
+		chunk = fitChunk(chunk, len(hist.Changes), total, readChunk)
 		after = hist.Through
 	}
 	return nil

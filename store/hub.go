@@ -22,6 +22,7 @@ type hub struct {
 	streams   map[*WatchStream]struct{}
 	keys      map[string]watchers // watches of single keys
 	ranges    adt.IntervalTree    // of watchers: watches of ranges
+	staging   []*watcher          // those that the batch being published has events for
 	reads     chan struct{}       // bounds the watches that read from the database at the same time
 	closed    bool
 }
@@ -51,18 +52,23 @@ func (h *hub) publish(rows, prevs []*item, rev, compacted int64) {
 		e.item, e.prev = rows[i], prevs[i]
 		h.window.add(e)
 		for w := range h.keys[keyString(e.item.Key)] {
-			w.offer(e)
+			w.stage(e)
 		}
 		if h.ranges.Len() == 0 {
 			continue
 		}
 		h.ranges.Visit(adt.NewBytesAffinePoint(e.item.Key), func(n *adt.IntervalValue) bool {
 			for w := range n.Val.(watchers) {
-				w.offer(e)
+				w.stage(e)
 			}
 			return true
 		})
 	}
+	for i, w := range h.staging {
+		w.offer()
+		h.staging[i] = nil
+	}
+	h.staging = h.staging[:0]
 	h.window.trim()
 	h.rev = rev
 	if compacted > 0 {

@@ -143,13 +143,14 @@ func (q *sequencer) commit(batch []*call) {
 		return
 	}
 	err := q.try(batch)
-	if errors.Is(err, backend.ErrRejected) && len(batch) > 1 {
+	unknown := errors.Is(err, backend.ErrUnknownOutcome)
+	if errors.Is(err, backend.ErrRejected) && !unknown && len(batch) > 1 {
 		half := len(batch) / 2
 		q.commit(batch[:half])
 		q.commit(batch[half:])
 		return
 	}
-	if errors.Is(err, backend.ErrUnknownOutcome) {
+	if unknown {
 		q.s.fail(err)
 	}
 	for _, c := range batch {
@@ -162,10 +163,13 @@ func (q *sequencer) commit(batch []*call) {
 
 func (q *sequencer) try(batch []*call) error {
 	ctx := q.s.ctx
+	if err := q.s.Err(); err != nil {
+		return fmt.Errorf("%w: the store has stopped writing: %v", ErrUnavailable, err) //nolint:errorlint // this outcome is known
+	}
 	x := q.s.index
 	var n backend.Needs
 	x.mu.RLock()
-	complete := x.complete
+	complete, published := x.complete, x.rev
 	x.mu.RUnlock()
 	if !complete {
 		n.SpanLimit = q.s.cfg.TxnRows
@@ -184,6 +188,11 @@ func (q *sequencer) try(batch []*call) error {
 		return fmt.Errorf("begin batch: %w", err)
 	}
 	loaded := tx.Loaded()
+	if loaded.Clock.Revision != published {
+		tx.Rollback()
+		return fmt.Errorf("%w: the database is at revision %d, the last one published is %d",
+			backend.ErrUnknownOutcome, loaded.Clock.Revision, published)
+	}
 	e := &evaluator{s: q.s, ctx: ctx, rev: loaded.Clock.Revision}
 	if !complete {
 		e.loaded = btree.NewMap[string, *item](0)
@@ -210,6 +219,9 @@ func (q *sequencer) try(batch []*call) error {
 	}
 	began := time.Now()
 	if err := tx.Commit(ctx, fx); err != nil {
+		if !errors.Is(err, backend.ErrRejected) && !errors.Is(err, backend.ErrNoSpace) && !errors.Is(err, backend.ErrUnavailable) {
+			err = fmt.Errorf("%w: %w", backend.ErrUnknownOutcome, err)
+		}
 		return fmt.Errorf("commit %d rows: %w", len(fx.Rows), err)
 	}
 	q.s.publish(e)

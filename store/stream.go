@@ -6,6 +6,8 @@ import "context"
 const (
 	streamFirst = 10
 	streamBytes = 512 << 10
+	// chunkFirst is the first chunk of what is read for ourselves.
+	chunkFirst = 100
 )
 
 // RangeStream hands the rows of req's range to send in chunks, all at one revision, holding no more than a chunk in memory.
@@ -43,12 +45,20 @@ func (s *Store) RangeStream(ctx context.Context, req *RangeRequest, send func(ro
 	return res, err
 }
 
-// nextChunk doubles the chunk unless its bytes say otherwise.
+// nextChunk is the size of the chunk after one that was read as rows.
 func nextChunk(size int, rows []*Row) int {
-	total := 1
+	total := int64(0)
 	for _, r := range rows {
-		total += len(r.Key) + len(r.Value)
+		total += int64(len(r.Key) + len(r.Value))
 	}
-	fits := max(1, streamBytes*len(rows)/total)
-	return max(1, min(2*size, readChunk, fits))
+	return fitChunk(size, len(rows), total, readChunk)
+}
+
+// fitChunk doubles a chunk's size, up to most, unless what the last one read says that it would not fit into streamBytes.
+func fitChunk(size, read int, total int64, most int) int {
+	if read == 0 {
+		return size
+	}
+	fits := streamBytes * int64(read) / max(1, total)
+	return int(max(1, min(int64(2*size), int64(most), fits)))
 }

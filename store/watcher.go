@@ -28,9 +28,11 @@ type watcher struct {
 	next    int64 // the first revision that pending has not had
 	pending []*event
 	bytes   int64
-	ready   bool // in the stream's list of watches with something pending
-	sent    bool // events since the last progress tick
-	told    bool // a progress response waits to be sent
+	chunk   int      // rows that catching up reads at a time
+	staged  []*event // of the batch being published; guarded by hub.mu
+	ready   bool     // in the stream's list of watches with something pending
+	sent    bool     // events since the last progress tick
+	told    bool     // a progress response waits to be sent
 
 	drained chan struct{} // capacity 1: pending was emptied
 	gone    chan struct{} // closed when the watch has ended
@@ -50,33 +52,46 @@ func (w *watcher) wants(e *event) bool {
 	return !w.req.NoPut
 }
 
-// offer takes an event as it is published. Callers hold hub.mu.
-func (w *watcher) offer(e *event) {
-	rev := e.item.ModRevision
+// stage takes an event of the batch being published. Callers hold hub.mu, and call offer when they have staged the batch.
+func (w *watcher) stage(e *event) {
+	if !w.synced || e.item.ModRevision < w.next || !w.wants(e) {
+		return
+	}
+	if len(w.staged) == 0 {
+		h := w.stream.store.hub
+		h.staging = append(h.staging, w)
+	}
+	w.staged = append(w.staged, e)
+}
+
+// offer queues what was staged, all at once: a consumer that took part of a revision would split it over two responses. If
+// that is too much for what the consumer has not taken yet, the watch falls back to catching up, from the batch on. Callers
+// hold hub.mu.
+func (w *watcher) offer() {
+	var bytes int64
+	for _, e := range w.staged {
+		bytes += e.cost()
+	}
 	st := w.stream
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if !w.synced || rev < w.next || !w.wants(e) {
-		return
+	if len(w.pending) > 0 && w.bytes+bytes > st.store.cfg.WatcherBytes {
+		w.synced, w.next = false, w.staged[0].item.ModRevision
+		st.store.wg.Go(w.catchUp)
+	} else {
+		w.push(w.staged, bytes)
 	}
-	w.push(e)
-	if w.bytes <= st.store.cfg.WatcherBytes {
-		return
-	}
-	// Too slow: what is queued stays, but for this revision's events, which come again with the rest of it.
-	for n := len(w.pending); n > 0 && w.pending[n-1].item.ModRevision == rev; n-- {
-		w.bytes -= w.pending[n-1].cost()
-		w.pending[n-1] = nil
-		w.pending = w.pending[:n-1]
-	}
-	w.synced, w.next = false, rev
-	go w.catchUp()
+	clear(w.staged)
+	w.staged = w.staged[:0]
 }
 
-// push queues an event. Callers hold the stream's mu.
-func (w *watcher) push(e *event) {
-	w.pending = append(w.pending, e)
-	w.bytes += e.cost()
+// push queues events. Callers hold the stream's mu.
+func (w *watcher) push(events []*event, bytes int64) {
+	if len(events) == 0 {
+		return
+	}
+	w.pending = append(w.pending, events...)
+	w.bytes += bytes
 	if !w.ready {
 		w.ready = true
 		w.stream.ready = append(w.stream.ready, w)
@@ -118,17 +133,25 @@ func (w *watcher) join() bool {
 	if w.next < h.window.first {
 		return false
 	}
-	limit := w.stream.store.cfg.WatcherBytes
+	limit := w.stream.store.cfg.WatcherBytes / 2
 	events := h.window.from(w.next)
+	var wanted []*event
+	var bytes int64
+	full := false
 	for i, e := range events {
 		rev := e.item.ModRevision
-		if w.bytes > limit/2 && i > 0 && events[i-1].item.ModRevision != rev {
+		if full = w.bytes+bytes > limit && i > 0 && events[i-1].item.ModRevision != rev; full {
 			w.next = rev
-			return false
+			break
 		}
 		if w.span.contains(keyString(e.item.Key)) && w.wants(e) {
-			w.push(e)
+			wanted = append(wanted, e)
+			bytes += e.cost()
 		}
+	}
+	w.push(wanted, bytes)
+	if full {
+		return false
 	}
 	w.next = max(w.next, h.rev+1)
 	w.synced = true
@@ -165,7 +188,7 @@ func (w *watcher) catchUp() {
 		case <-w.gone:
 			return
 		}
-		events, through, err := w.readHistory(next, until)
+		events, bytes, through, err := w.readHistory(next, until)
 		<-h.reads
 		switch {
 		case errors.Is(err, ErrCompacted):
@@ -182,11 +205,7 @@ func (w *watcher) catchUp() {
 		h.mu.Lock()
 		st.mu.Lock()
 		if !w.ended() {
-			for _, e := range events {
-				if w.wants(e) {
-					w.push(e)
-				}
-			}
+			w.push(events, bytes)
 			w.next = through + 1
 		}
 		st.mu.Unlock()
@@ -220,25 +239,52 @@ func (w *watcher) waitDrained() bool {
 	}
 }
 
-// readHistory reads a chunk of the watch's events from the database.
-func (w *watcher) readHistory(next, until int64) (events []*event, through int64, err error) {
+// readHistory reads a chunk of the watch's events from the database: those wanted of [next, through], and their cost.
+func (w *watcher) readHistory(next, until int64) (events []*event, bytes, through int64, err error) {
 	s := w.stream.store
 	hist, err := s.backend.History(s.ctx, backend.HistoryQuery{
-		After: next - 1, Until: until, Span: w.span.backend(), Limit: responseEvents, WithPrev: w.req.PrevKV,
+		After: next - 1, Until: until, Span: w.span.backend(), Limit: w.chunk, WithPrev: w.req.PrevKV,
 	})
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
 	if next < hist.Clock.Compacted {
-		return nil, 0, ErrCompacted
+		return nil, 0, 0, ErrCompacted
 	}
-	events = make([]*event, len(hist.Changes))
+	events = make([]*event, 0, len(hist.Changes))
+	total := int64(0)
 	for i := range hist.Changes {
 		c := &hist.Changes[i]
-		events[i] = &event{item: newItem(c.Row)}
+		e := &event{item: newItem(c.Row)}
 		if c.Prev != nil {
-			events[i].prev = newItem(*c.Prev)
+			if e.prev, err = s.before(c); err != nil {
+				return nil, 0, 0, err
+			}
+		}
+		total += e.cost()
+		if w.wants(e) {
+			events = append(events, e)
+			bytes += e.cost()
 		}
 	}
-	return events, hist.Through, nil
+	w.chunk = fitChunk(w.chunk, len(hist.Changes), total, responseEvents)
+	return events, bytes, hist.Through, nil
+}
+
+// before returns what watchers are shown as superseded by c: the key's live row before c's revision, which is another than
+// c.Prev where a transaction changed the key twice. Nil when there was none, or it is compacted.
+func (s *Store) before(c *backend.Change) (*item, error) {
+	if c.Prev.ModRevision != c.Row.ModRevision {
+		return newItem(*c.Prev), nil
+	}
+	rows, clock, err := s.backend.Range(s.ctx, backend.RangeQuery{
+		Span: backend.Span{Start: c.Row.Key}, Revision: c.Row.ModRevision - 1, Limit: 1,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 || c.Row.ModRevision-1 < clock.Compacted {
+		return nil, nil
+	}
+	return newItem(rows[0]), nil
 }

@@ -71,7 +71,7 @@ func (st *WatchStream) Watch(req WatchRequest) {
 		return
 	}
 	w := &watcher{
-		stream: st, req: req, span: sp, next: req.StartRevision,
+		stream: st, req: req, span: sp, next: req.StartRevision, chunk: chunkFirst,
 		drained: make(chan struct{}, 1), gone: make(chan struct{}),
 	}
 	st.watches[req.ID] = w
@@ -85,7 +85,7 @@ func (st *WatchStream) Watch(req WatchRequest) {
 	case w.next < h.compacted:
 		st.cancelCompacted(w, h.compacted)
 	case !w.join():
-		go w.catchUp()
+		h.s.wg.Go(w.catchUp)
 	}
 }
 
