@@ -74,7 +74,7 @@ func newFixture(t *testing.T, b backend.Backend, hooks Hooks) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &fixture{T: t, b: b, m: &model{clock: c}, hooks: hooks}
+	return &fixture{T: t, b: b, m: newModel(c), hooks: hooks}
 }
 
 // op is one change of a key: put with a value or, when delete is set, a tombstone.

@@ -11,14 +11,15 @@ import (
 type model struct {
 	clock backend.Clock
 	rows  []backend.Row
+	of    map[string][]int // the rows of each key, as places in rows
 }
 
-// newest is the newest row of key at revision, the later one of two at the same; nil for none.
-func (m *model) newest(key []byte, revision int64) *backend.Row {
-	for i := len(m.rows) - 1; i >= 0; i-- {
-		if r := &m.rows[i]; r.ModRevision <= revision && bytes.Equal(r.Key, key) {
-			return r
-		}
+func newModel(c backend.Clock) *model { return &model{clock: c, of: map[string][]int{}} }
+
+// newest is the newest row of key, the last one of several at the same revision; nil for none.
+func (m *model) newest(key []byte) *backend.Row {
+	if of := m.of[string(key)]; len(of) > 0 {
+		return &m.rows[of[len(of)-1]]
 	}
 	return nil
 }
@@ -30,7 +31,7 @@ func (m *model) add(ops []op) []backend.Row {
 	start := len(m.rows)
 	for _, o := range ops {
 		key := []byte(o.key)
-		prev := m.newest(key, revision)
+		prev := m.newest(key)
 		if prev != nil && prev.Deleted {
 			prev = nil
 		}
@@ -50,6 +51,7 @@ func (m *model) add(ops []op) []backend.Row {
 		if !o.delete {
 			r.Value, r.Lease = []byte(o.value), o.lease
 		}
+		m.of[o.key] = append(m.of[o.key], len(m.rows))
 		m.rows = append(m.rows, r)
 	}
 	if len(m.rows) > start {
@@ -101,8 +103,8 @@ func (m *model) history(s backend.Span, after, until int64) (rows []backend.Row)
 
 // superseded is the row that r took the place of, nil for none.
 func (m *model) superseded(r *backend.Row) *backend.Row {
-	for i := range m.rows {
-		if p := &m.rows[i]; !p.Deleted && p.ModRevision == r.PrevRevision && bytes.Equal(p.Key, r.Key) {
+	for _, i := range m.of[string(r.Key)] {
+		if p := &m.rows[i]; !p.Deleted && p.ModRevision == r.PrevRevision {
 			return p
 		}
 	}

@@ -30,7 +30,7 @@ func (f *fixture) checkLoaded(n backend.Needs, want ...string) {
 	}
 	var rows []backend.Row
 	for _, k := range want {
-		rows = append(rows, *f.m.newest([]byte(k), f.m.clock.Revision))
+		rows = append(rows, *f.m.newest([]byte(k)))
 	}
 	f.compare(fmt.Sprintf("needs %+v", n), l.Rows, rows, false)
 }
@@ -117,7 +117,7 @@ func testRefusedCommit(f *fixture) {
 	ctx := context.Background()
 	f.commit([]op{put("a", "1")})
 	f.apply(&backend.Effects{Granted: []backend.Lease{{ID: 1, TTL: time.Second}}})
-	before := *f.m
+	before := f.m.clock
 	good := backend.Row{Key: []byte("b"), Value: []byte("1"), ModRevision: 3, CreateRevision: 3, Version: 1}
 	for name, bad := range map[string]backend.Effects{
 		"a row's identity twice": {Rows: []backend.Row{good, good}},
@@ -126,7 +126,7 @@ func testRefusedCommit(f *fixture) {
 		bad.Revision = 3
 		err := f.begin(backend.Needs{}).Commit(ctx, &bad)
 		f.wantErr(name, err, backend.ErrRejected)
-		if c, err := f.b.Clock(ctx); err != nil || c != before.clock {
+		if c, err := f.b.Clock(ctx); err != nil || c != before {
 			f.Errorf("%s: clock %+v, %v", name, c, err)
 		}
 		f.checkRange(backend.RangeQuery{Span: everything, Revision: 3, Limit: 10})
