@@ -121,9 +121,6 @@ func (e *evaluator) room(size int64) error {
 	if !e.s.quota.exceeded(e.ctx, size) {
 		return nil
 	}
-	alarm := backend.Alarm{Member: e.s.settings.MemberID, Kind: int32(AlarmNoSpace)}
-	if !slices.Contains(e.effects.Raised, alarm) {
-		e.effects.Raised = append(e.effects.Raised, alarm)
-	}
+	e.raiseAlarm(backend.Alarm{Member: e.s.settings.MemberID, Kind: int32(AlarmNoSpace)})
 	return ErrQuota
 }

@@ -28,6 +28,7 @@ type evaluator struct {
 	mark   int  // where its rows begin
 	shared bool // its values are parts of a much larger message, which none of them may keep in memory
 
+	split   bool           // the batch must be committed in parts
 	leases  map[int64]bool // granted (true) and revoked (false) by the batch
 	effects backend.Effects
 }

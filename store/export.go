@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
@@ -19,21 +21,20 @@ type Export struct {
 }
 
 // Export pins the current revision. Close it.
-func (s *Store) Export(ctx context.Context) (*Export, error) {
+func (s *Store) Export(context.Context) (*Export, error) {
 	s.purge.RLock()
+	x := &Export{Settings: s.settings, s: s, Alarms: s.Alarms()}
+	s.lessor.mu.Lock()
+	defer s.lessor.mu.Unlock()
 	s.index.mu.RLock()
-	x := &Export{Revision: s.index.rev, Compacted: s.index.compacted, Settings: s.settings, s: s}
+	x.Revision, x.Compacted = s.index.rev, s.index.compacted
 	s.index.mu.RUnlock()
 	x.until = x.Revision
-	x.Alarms = s.Alarms()
-	leases, err := s.backend.Leases(ctx)
-	if err != nil {
-		x.Close()
-		return nil, fmt.Errorf("export: %w", err)
+	// A lease is granted before its keys are seen, and revoked after: so all that keys have at the revision are here.
+	for id, l := range s.lessor.leases {
+		x.Leases = append(x.Leases, Lease{ID: id, Granted: l.ttl, Remaining: l.ttl})
 	}
-	for _, l := range leases {
-		x.Leases = append(x.Leases, Lease{ID: l.ID, Granted: l.TTL, Remaining: l.TTL})
-	}
+	slices.SortFunc(x.Leases, func(a, b Lease) int { return cmp.Compare(a.ID, b.ID) })
 	return x, nil
 }
 

@@ -199,7 +199,7 @@ func (x *index) keep(items []*item) {
 }
 
 // at returns a snapshot of the index at revision rev, nil when there is none. A snapshot of the current revision is made.
-func (x *index) at(rev int64, now time.Time) *tree {
+func (x *index) at(rev int64) *tree {
 	x.mu.RLock()
 	t := x.taken(rev)
 	could := rev == x.rev && x.complete
@@ -218,7 +218,7 @@ func (x *index) at(rev int64, now time.Time) *tree {
 	if len(x.snapshots) == snapshotMax {
 		x.snapshots = append(x.snapshots[:0], x.snapshots[1:]...)
 	}
-	snap := &snapshot{rev: rev, tree: x.tree.Copy(), taken: now}
+	snap := &snapshot{rev: rev, tree: x.tree.Copy(), taken: time.Now()}
 	x.snapshots = append(x.snapshots, snap)
 	return snap.tree
 }

@@ -16,6 +16,7 @@ const (
 	minTTL       = 2 // seconds, as etcd's
 	maxTTL       = 9_000_000_000
 	expiryPeriod = 500 * time.Millisecond
+	expiryBatch  = 64 // leases revoked at the same time
 )
 
 // lessor keeps the leases' deadlines in memory; the database holds their ids and TTLs. A restart gives every lease its full
@@ -25,6 +26,7 @@ type lessor struct {
 	mu sync.Mutex
 
 	leases map[int64]*lease
+	due    chan struct{} // capacity 1: time to look for expired leases
 }
 
 type lease struct {
@@ -38,7 +40,7 @@ func newLessor(ctx context.Context, s *Store) (*lessor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read leases: %w", err)
 	}
-	l := &lessor{s: s, leases: make(map[int64]*lease, len(found))}
+	l := &lessor{s: s, leases: make(map[int64]*lease, len(found)), due: make(chan struct{}, 1)}
 	now := s.cfg.Now()
 	for _, f := range found {
 		l.leases[f.ID] = &lease{ttl: f.TTL, deadline: now.Add(f.TTL)}
@@ -64,26 +66,34 @@ func (l *lessor) expire(id int64) bool {
 	return true
 }
 
-func (l *lessor) apply(fx *backend.Effects) {
-	if len(fx.Granted)+len(fx.Revoked) == 0 {
+func (l *lessor) grant(granted []backend.Lease) {
+	if len(granted) == 0 {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.s.cfg.Now()
-	for _, g := range fx.Granted {
+	for _, g := range granted {
 		l.leases[g.ID] = &lease{ttl: g.TTL, deadline: now.Add(g.TTL)}
 	}
-	for _, id := range fx.Revoked {
+}
+
+func (l *lessor) revoke(ids []int64) {
+	if len(ids) == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, id := range ids {
 		delete(l.leases, id)
 	}
 }
 
+// run wakes revokeLoop, and looks out for spans in which the process stood still; a slow database must not look like one.
 func (l *lessor) run() {
 	tick := time.NewTicker(expiryPeriod)
 	defer tick.Stop()
-	last := time.Now()
-	for {
+	for last := time.Now(); ; last = time.Now() {
 		select {
 		case <-l.s.ctx.Done():
 			return
@@ -91,7 +101,20 @@ func (l *lessor) run() {
 			if stood := time.Since(last); stood > 4*expiryPeriod {
 				l.extend(stood)
 			}
-			last = time.Now()
+			select {
+			case l.due <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+func (l *lessor) revokeLoop() {
+	for {
+		select {
+		case <-l.s.ctx.Done():
+			return
+		case <-l.due:
 			l.revokeExpired(l.s.cfg.Now())
 		}
 	}
@@ -116,12 +139,25 @@ func (l *lessor) revokeExpired(now time.Time) {
 	}
 	l.mu.Unlock()
 	slices.Sort(ids)
-	for _, id := range ids {
-		_, err := l.s.seq.do(l.s.ctx, &revokeOperation{id: id, expired: true})
-		if err != nil && !errors.Is(err, ErrLeaseNotFound) && l.s.ctx.Err() == nil {
-			l.s.cfg.Logger.Warn("expired lease not revoked yet", "lease", id, "error", err)
-			return
+	for part := range slices.Chunk(ids, expiryBatch) {
+		var wg sync.WaitGroup
+		for _, id := range part {
+			wg.Go(func() { l.revokeOne(id) })
 		}
+		wg.Wait()
+	}
+}
+
+func (l *lessor) revokeOne(id int64) {
+	_, err := l.s.seq.do(l.s.ctx, &revokeOperation{id: id, expired: true})
+	if err == nil || errors.Is(err, ErrLeaseNotFound) || errors.Is(err, ErrClosed) || l.s.ctx.Err() != nil {
+		return
+	}
+	l.s.cfg.Logger.Warn("expired lease not revoked yet", "lease", id, "error", err)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if le := l.leases[id]; le != nil {
+		le.expiring = false
 	}
 }
 

@@ -115,6 +115,9 @@ func (o *grantOperation) evaluate(e *evaluator) error {
 	if e.leaseExists(o.id) {
 		return ErrLeaseExists
 	}
+	if _, changed := e.leases[o.id]; changed {
+		e.split = true // revoked and granted again: effects have no order that could say so
+	}
 	e.setLease(o.id, true)
 	e.effects.Granted = append(e.effects.Granted, backend.Lease{ID: o.id, TTL: o.ttl})
 	return nil
@@ -215,6 +218,14 @@ func (o *compactOperation) evaluate(e *evaluator) error {
 	return nil
 }
 
+// raiseAlarm raises an alarm whatever became of it earlier in the batch.
+func (e *evaluator) raiseAlarm(a backend.Alarm) {
+	e.effects.Cleared = slices.DeleteFunc(e.effects.Cleared, func(c backend.Alarm) bool { return c == a })
+	if !slices.Contains(e.effects.Raised, a) {
+		e.effects.Raised = append(e.effects.Raised, a)
+	}
+}
+
 // alarmOperation raises or clears alarms.
 type alarmOperation struct{ raise, clear []backend.Alarm }
 
@@ -222,7 +233,12 @@ func (o *alarmOperation) size() int64          { return 64 }
 func (o *alarmOperation) needs(*backend.Needs) {}
 
 func (o *alarmOperation) evaluate(e *evaluator) error {
-	e.effects.Raised = append(e.effects.Raised, o.raise...)
-	e.effects.Cleared = append(e.effects.Cleared, o.clear...)
+	for _, a := range o.raise {
+		e.raiseAlarm(a)
+	}
+	for _, a := range o.clear {
+		e.effects.Raised = slices.DeleteFunc(e.effects.Raised, func(r backend.Alarm) bool { return r == a })
+		e.effects.Cleared = append(e.effects.Cleared, a)
+	}
 	return nil
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -37,6 +38,17 @@ func (s *Store) pin(revision int64) (rev, current int64, err error) {
 // Range returns the rows of req's range at its revision. The answer is a snapshot of that revision, whatever is written
 // meanwhile. Errors: [ErrCompacted], [ErrFutureRevision], those of the backend.
 func (s *Store) Range(ctx context.Context, req *RangeRequest) (*RangeResult, error) {
+	for {
+		compacted := s.Compacted()
+		res, err := s.read(ctx, req)
+		if req.Revision <= 0 && errors.Is(err, ErrCompacted) && s.Compacted() != compacted {
+			continue // written, compacted and removed while we looked: the current revision is a newer one
+		}
+		return res, err
+	}
+}
+
+func (s *Store) read(ctx context.Context, req *RangeRequest) (*RangeResult, error) {
 	if len(req.End) == 0 {
 		if res, ok, err := s.get(ctx, req); ok || err != nil {
 			return res, err
@@ -55,7 +67,7 @@ func (s *Store) Range(ctx context.Context, req *RangeRequest) (*RangeResult, err
 			return res, err
 		}
 	}
-	v := view{rev: rev, current: current, tree: s.index.at(rev, s.cfg.Now())}
+	v := view{rev: rev, current: current, tree: s.index.at(rev)}
 	if req.plain() {
 		return s.list(ctx, req, sp, v)
 	}
@@ -73,7 +85,7 @@ func (r *RangeRequest) filtered() bool {
 
 // get serves one key from the index alone; ok is false when that cannot be done.
 func (s *Store) get(ctx context.Context, req *RangeRequest) (_ *RangeResult, ok bool, _ error) {
-	if req.filtered() {
+	if req.filtered() || req.Target == SortValue {
 		return nil, false, nil
 	}
 	x := s.index

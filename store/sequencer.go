@@ -207,6 +207,10 @@ func (q *sequencer) try(batch []*call) error {
 		}
 		c.rev = e.end()
 	}
+	if e.split {
+		tx.Rollback()
+		return backend.ErrRejected
+	}
 	fx := &e.effects
 	if len(e.rows) == 0 && fx.Compacted == 0 && len(fx.Granted)+len(fx.Revoked)+len(fx.Raised)+len(fx.Cleared) == 0 {
 		tx.Rollback()

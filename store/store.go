@@ -43,6 +43,8 @@ type Config struct {
 	Observer Observer
 	// Now is the clock for leases; default time.Now.
 	Now func() time.Time
+
+	loadRows int // see the constant
 }
 
 func (c Config) withDefaults() Config {
@@ -62,6 +64,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.TxnRows == 0 {
 		c.TxnRows = 1_000_000
+	}
+	if c.loadRows == 0 {
+		c.loadRows = loadRows
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -115,10 +120,11 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	s.index = newIndex(clock.Revision, clock.Compacted, cfg.CacheBytes, cfg.DisableIndex)
 	s.seq = newSequencer(s)
 	s.hub = newHub(s, clock.Revision)
-	if s.lessor, err = newLessor(ctx, s); err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
+	if s.lessor, err = newLessor(ctx, s); err == nil {
+		err = s.alarms.load(ctx, b)
 	}
-	if err := s.alarms.load(ctx, b); err != nil {
+	if err != nil {
+		s.cancel()
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	s.quota = newQuota(s)
@@ -127,6 +133,7 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 		s.wg.Go(s.loadIndex)
 	}
 	s.wg.Go(s.lessor.run)
+	s.wg.Go(s.lessor.revokeLoop)
 	s.wg.Go(s.hub.run)
 	return s, nil
 }
@@ -216,8 +223,18 @@ func (s *Store) Compact(ctx context.Context, revision int64, physical bool) (int
 		if err != nil || res.Done {
 			return rev, err
 		}
+		if res == (backend.PurgeResult{}) {
+			select {
+			case <-time.After(purgeRetry):
+			case <-ctx.Done():
+				return rev, ctx.Err()
+			}
+		}
 	}
 }
+
+// purgeRetry is how long a physical compaction waits before it looks again whether an export still reads.
+const purgeRetry = 50 * time.Millisecond
 
 // PurgeStep removes up to rows superseded rows below the compacted revision; the pacing is the caller's.
 func (s *Store) PurgeStep(ctx context.Context, rows int) (backend.PurgeResult, error) {
@@ -231,16 +248,24 @@ func (s *Store) PurgeStep(ctx context.Context, rows int) (backend.PurgeResult, e
 // publish makes a committed batch visible: first to reads, then to watches.
 func (s *Store) publish(e *evaluator) {
 	fx := &e.effects
-	s.lessor.apply(fx)
+	s.lessor.grant(fx.Granted)
 	s.alarms.apply(fx)
 	s.quota.wrote(fx)
 	s.index.apply(e.rows, fx.Revision, fx.Compacted)
+	s.lessor.revoke(fx.Revoked) // after its keys, so that no key is ever seen without its lease
 	s.hub.publish(e.rows, e.prevs, fx.Revision, fx.Compacted)
 }
 
+const (
+	// loadRows is how many keys are loaded into the index at a time.
+	loadRows = 2000
+	// loadRetry is how long loading waits before it asks a database again that failed.
+	loadRetry = time.Second
+)
+
 // loadIndex fills the index from the database while the store serves.
 func (s *Store) loadIndex() {
-	const rows = 2000
+	rows := s.cfg.loadRows
 	began := time.Now()
 	next := span{open: true}
 	for count := 0; ; {
@@ -254,9 +279,15 @@ func (s *Store) loadIndex() {
 			continue // a compaction came between: read on at a newer revision
 		case s.ctx.Err() != nil:
 			return
-		case err != nil:
-			s.cfg.Logger.Warn("index of keys not loaded: reads go to the database", "error", err)
+		case errors.Is(err, backend.ErrClosed):
 			return
+		case err != nil:
+			s.cfg.Logger.Warn("index of keys not loaded yet: reads go to the database", "error", err)
+			select {
+			case <-time.After(loadRetry):
+			case <-s.ctx.Done():
+			}
+			continue
 		}
 		s.index.load(found)
 		count += len(found)

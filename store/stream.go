@@ -23,7 +23,7 @@ func (s *Store) RangeStream(ctx context.Context, req *RangeRequest, send func(ro
 	if sp.empty {
 		return res, nil
 	}
-	v := view{rev: rev, current: current, tree: s.index.at(rev, s.cfg.Now())}
+	v := view{rev: rev, current: current, tree: s.index.at(rev)}
 	if req.CountOnly {
 		res.Count, err = s.count(ctx, sp, v)
 		return res, err

@@ -75,11 +75,12 @@ func (st *WatchStream) Watch(req WatchRequest) {
 		drained: make(chan struct{}, 1), gone: make(chan struct{}),
 	}
 	st.watches[req.ID] = w
-	st.answer(&WatchResponse{ID: req.ID, Revision: h.rev, Created: true})
+	now := max(h.rev, st.store.Revision()) // reads are a moment ahead of the hub: what they showed is not news
+	st.answer(&WatchResponse{ID: req.ID, Revision: now, Created: true})
 	h.add(w)
 	switch {
 	case w.next == 0:
-		w.next, w.synced = h.rev+1, true
+		w.next, w.synced = now+1, true
 	case w.next > h.rev:
 		w.synced = true
 	case w.next < h.compacted:
@@ -253,7 +254,10 @@ func (st *WatchStream) takeProgress() *WatchResponse {
 	defer h.mu.Unlock()
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if h.rev < st.target || len(st.control)+len(st.ready) > 0 {
+	if h.rev < st.target {
+		return nil // published wakes us
+	}
+	if len(st.control)+len(st.ready) > 0 {
 		st.signal()
 		return nil
 	}
