@@ -30,6 +30,9 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 		return c.CodecV2.Marshal(v)
 	}
 	n := r.size()
+	if l, ok := v.(large); ok && n > largeReply {
+		return marshalLarge(r, l, n)
+	}
 	buf := replies.Get(n)
 	w := newWriter(*buf)
 	r.write(&w)
@@ -37,6 +40,35 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 		return nil, fmt.Errorf("%T is %d bytes shorter than measured", v, w.i)
 	}
 	return mem.BufferSlice{mem.NewBuffer(buf, replies)}, nil
+}
+
+const (
+	// largeReply is the size above which a list is sent from the rows' own memory: a copy of a long list would cost more
+	// memory than everything else.
+	largeReply = 1 << 20
+	// largeValue is the size of a value that is worth a piece of its own.
+	largeValue = 256
+)
+
+func marshalLarge(r reply, l large, n int) (mem.BufferSlice, error) {
+	count, bytes := l.kept(largeValue)
+	w := newWriter(make([]byte, n-bytes))
+	w.cut, w.values = largeValue, make([]cutValue, 0, count)
+	r.write(&w)
+	if w.i != 0 || w.left != bytes {
+		return nil, fmt.Errorf("%T is %d bytes shorter than measured", r, w.i+bytes-w.left)
+	}
+	out := make(mem.BufferSlice, 0, 2*count+1)
+	from := 0
+	for i := len(w.values) - 1; i >= 0; i-- {
+		v := w.values[i]
+		if v.at > from {
+			out = append(out, mem.SliceBuffer(w.b[from:v.at]))
+		}
+		out = append(out, mem.SliceBuffer(v.value))
+		from = v.at
+	}
+	return append(out, mem.SliceBuffer(w.b[from:])), nil
 }
 
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {

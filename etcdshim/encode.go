@@ -30,13 +30,29 @@ func (r *rangeReply) write(w *writer) {
 	}
 }
 
+// large is a reply whose values are better not copied.
+type large interface {
+	// kept counts the values of at least cut bytes, and their bytes.
+	kept(cut int) (values, bytes int)
+}
+
+func (r *rangeReply) kept(cut int) (values, bytes int) {
+	for _, row := range r.res.Rows {
+		if len(row.Value) >= cut {
+			values++
+			bytes += len(row.Value)
+		}
+	}
+	return values, bytes
+}
+
 // chunkReply is a RangeStreamResponse; a nil id leaves the header out, as in all chunks but the last.
 type chunkReply struct{ rangeReply }
 
 func (r *chunkReply) size() int { return sizeMessage(r.rangeReply.size()) }
 
 func (r *chunkReply) write(w *writer) {
-	end := w.i
+	end := w.mark()
 	r.rangeReply.write(w)
 	w.close(tag1Bytes, end)
 }
@@ -110,7 +126,7 @@ func sizeResults(t *store.TxnResult) int {
 
 func (w *writer) results(t *store.TxnResult) {
 	for i := len(t.Results) - 1; i >= 0; i-- {
-		end := w.i
+		end := w.mark()
 		switch r := &t.Results[i]; {
 		case r.Range != nil:
 			(&rangeReply{innerHeader, r.Range}).write(w)

@@ -37,7 +37,7 @@ func (id *identity) size(revision int64) int {
 
 // header writes field 1, which is the header in all responses.
 func (w *writer) header(id *identity, revision int64) {
-	end := w.i
+	end := w.mark()
 	w.i -= len(id.after)
 	copy(w.b[w.i:], id.after)
 	w.int(tag3Int, revision)

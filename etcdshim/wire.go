@@ -11,7 +11,21 @@ import (
 type writer struct {
 	b []byte
 	i int // b[i:] is written
+
+	// The values of a large reply are not copied: they stay where they are, between two pieces of b.
+	cut    int // values of at least so many bytes stay; 0: none
+	values []cutValue
+	left   int // bytes of values so far
 }
+
+// cutValue belongs before b[at:].
+type cutValue struct {
+	at    int
+	value []byte
+}
+
+// mark is the writer's place, values that were not copied included: the difference of two is a length.
+func (w *writer) mark() int { return w.i - w.left }
 
 func newWriter(b []byte) writer { return writer{b: b, i: len(b)} }
 
@@ -88,6 +102,18 @@ func (w *writer) bytes(tag byte, v []byte) {
 	w.byte(tag)
 }
 
+// value is bytes for a row's value.
+func (w *writer) value(tag byte, v []byte) {
+	if w.cut == 0 || len(v) < w.cut {
+		w.bytes(tag, v)
+		return
+	}
+	w.values = append(w.values, cutValue{w.i, v})
+	w.left += len(v)
+	w.varint(uint64(len(v)))
+	w.byte(tag)
+}
+
 func (w *writer) string(tag byte, v string) {
 	if v == "" {
 		return
@@ -100,7 +126,7 @@ func (w *writer) string(tag byte, v string) {
 
 // close writes the prefix of a message whose fields were written since the writer was at end.
 func (w *writer) close(tag byte, end int) {
-	w.varint(uint64(end - w.i))
+	w.varint(uint64(end - w.mark()))
 	w.byte(tag)
 }
 
@@ -123,9 +149,9 @@ func sizeRow(r *store.Row) int {
 }
 
 func (w *writer) row(tag byte, r *store.Row) {
-	end := w.i
+	end := w.mark()
 	w.int(tag6Int, r.Lease)
-	w.bytes(tag5Bytes, r.Value)
+	w.value(tag5Bytes, r.Value)
 	w.int(tag4Int, r.Version)
 	w.int(tag3Int, r.ModRevision)
 	w.int(tag2Int, r.CreateRevision)
@@ -160,12 +186,12 @@ func sizeEvent(e *store.Event) (n int) {
 }
 
 func (w *writer) event(tag byte, e *store.Event) {
-	end := w.i
+	end := w.mark()
 	if e.Prev != nil {
 		w.row(tag3Bytes, e.Prev)
 	}
 	if e.Row.Deleted {
-		kv := w.i
+		kv := w.mark()
 		w.int(tag3Int, e.Row.ModRevision)
 		w.bytes(tag1Bytes, e.Row.Key)
 		w.close(tag2Bytes, kv)
