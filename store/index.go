@@ -180,21 +180,43 @@ func (x *index) finish() {
 	x.complete, x.gone = true, nil
 }
 
+// warm replaces those of items whose values the index has in memory by now: a snapshot keeps what it was made of.
+func (x *index) warm(items []*item) (missing int) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for i, it := range items {
+		if it.resident {
+			continue
+		}
+		if now, ok := x.tree.Get(keyString(it.Key)); ok && now.resident && now.ID() == it.ID() {
+			items[i] = now
+			continue
+		}
+		missing++
+	}
+	return missing
+}
+
 // keep makes the fetched values of items resident as far as there is room: lists must not push out what gets use.
 func (x *index) keep(items []*item) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	kept := false
 	for _, it := range items {
 		if !x.residents.room(it) {
-			return
+			break
 		}
 		old, ok := x.tree.Get(keyString(it.Key))
 		if !ok || old.resident || old.ID() != it.ID() {
 			continue
 		}
-		it.slot = -1
+		it.Key, it.slot = old.Key, -1
 		x.tree.Set(keyString(old.Key), it)
 		x.residents.add(it)
+		kept = true
+	}
+	if n := len(x.snapshots); kept && n > 0 && x.snapshots[n-1].rev == x.rev {
+		x.snapshots[n-1].tree = x.tree.Copy() // the same rows, with what was fetched for them
 	}
 }
 

@@ -269,14 +269,19 @@ func (s *Store) rows(ctx context.Context, items []*item, req *RangeRequest) ([]*
 		}
 		return out, nil
 	}
+	cold := false
+	for _, it := range items {
+		cold = cold || !it.resident
+	}
 	missing := 0
+	if cold {
+		missing = s.index.warm(items)
+	}
 	for i, it := range items {
-		if !it.resident {
-			missing++
-			continue
+		if it.resident {
+			it.touch()
+			out[i] = &it.Row
 		}
-		it.touch()
-		out[i] = &it.Row
 	}
 	if missing == 0 {
 		return out, nil
