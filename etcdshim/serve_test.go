@@ -1,0 +1,74 @@
+package etcdshim
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/sqlstore/sqlstore/backend/sqlite"
+	"github.com/sqlstore/sqlstore/store"
+)
+
+// served is a server over a store of its own, with a connection to it.
+type served struct {
+	*Server
+	store *store.Store
+	conn  *grpc.ClientConn
+	kv    pb.KVClient
+	watch pb.WatchClient
+	lease pb.LeaseClient
+	maint pb.MaintenanceClient
+}
+
+func serve(t testing.TB, o Options, c store.Config) *served {
+	t.Helper()
+	ctx := t.Context()
+	b, err := sqlite.Open(ctx, sqlite.Config{Temporary: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close() })
+	st, err := store.Open(ctx, b, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	srv, err := NewServer(ctx, st, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = srv.GRPC.Serve(l) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		srv.Shutdown(ctx)
+	})
+	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return &served{
+		Server: srv, store: st, conn: conn, kv: pb.NewKVClient(conn), watch: pb.NewWatchClient(conn),
+		lease: pb.NewLeaseClient(conn), maint: pb.NewMaintenanceClient(conn),
+	}
+}
+
+// put writes a key and returns the revision.
+func (s *served) put(t testing.TB, key, value string) int64 {
+	t.Helper()
+	r, err := s.kv.Put(t.Context(), &pb.PutRequest{Key: []byte(key), Value: []byte(value)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Header.Revision
+}
