@@ -22,3 +22,6 @@ func firstID(revision int64) int64 { return rowID(min(max(revision, 0), maxRevis
 
 // revisionOf is the revision of the row with that id.
 func revisionOf(id int64) int64 { return id >> ordinalBits }
+
+// ordinalOf is the ordinal of the row with that id.
+func ordinalOf(id int64) int32 { return int32(id & maxOrdinal) }

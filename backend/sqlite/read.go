@@ -9,7 +9,7 @@ import (
 )
 
 // rowColumns counts those of the constant columns.
-const rowColumns = 8
+const rowColumns = 7
 
 func integer(v driver.Value) int64 {
 	n, _ := v.(int64)
@@ -18,14 +18,14 @@ func integer(v driver.Value) int64 {
 
 // scanRow takes a row from the columns and, when there is one more, its value.
 func scanRow(r *backend.Row, row []driver.Value) {
+	id := integer(row[1])
 	r.Key, _ = row[0].([]byte)
-	r.ModRevision = integer(row[1])
-	r.Ordinal = int32(integer(row[2]))
-	r.Deleted = integer(row[3]) != 0
-	r.CreateRevision = integer(row[4])
-	r.Version = integer(row[5])
-	r.Lease = integer(row[6])
-	r.PrevRevision = integer(row[7])
+	r.ModRevision, r.Ordinal = revisionOf(id), ordinalOf(id)
+	r.Deleted = integer(row[2]) != 0
+	r.CreateRevision = integer(row[3])
+	r.Version = integer(row[4])
+	r.Lease = integer(row[5])
+	r.PrevRevision = integer(row[6])
 	if len(row) > rowColumns {
 		r.Value, _ = row[rowColumns].([]byte)
 	}
@@ -56,13 +56,13 @@ func (b *Backend) Range(ctx context.Context, q backend.RangeQuery) (rows []backe
 }
 
 func (c *conn) list(q backend.RangeQuery) ([]backend.Row, error) {
-	if q.End == nil && !q.KeysOnly {
-		return c.get(q.Start, q.Revision)
+	if q.End == nil {
+		return c.get(q.Start, q.Revision, q.KeysOnly)
 	}
 	form, args := shape(q.Span)
-	id := listRange + statement(form*2)
+	id, width := listRange+statement(form*2), rowColumns+1
 	if q.KeysOnly {
-		id++
+		id, width = id+1, rowColumns
 	}
 	args = append([]driver.Value{q.Revision}, args...)
 	if form == unbounded {
@@ -71,18 +71,21 @@ func (c *conn) list(q backend.RangeQuery) ([]backend.Row, error) {
 	var rows []backend.Row
 	err := c.each(context.Background(), id, func(row []driver.Value) bool {
 		rows = append(rows, backend.Row{})
-		scanRow(&rows[len(rows)-1], row)
+		scanRow(&rows[len(rows)-1], row[:width])
 		return true
 	}, append(args, int64(q.Limit))...)
 	return rows, err
 }
 
 // get is the range of a single key.
-func (c *conn) get(key []byte, revision int64) ([]backend.Row, error) {
-	var rows []backend.Row
-	err := c.each(context.Background(), newestRow, func(row []driver.Value) bool {
+func (c *conn) get(key []byte, revision int64, keysOnly bool) (rows []backend.Row, err error) {
+	id, width := newestRow, rowColumns+1
+	if keysOnly {
+		id, width = newestKey, rowColumns
+	}
+	err = c.each(context.Background(), id, func(row []driver.Value) bool {
 		var r backend.Row
-		if scanRow(&r, row); !r.Deleted {
+		if scanRow(&r, row[:width]); r.Key != nil && !r.Deleted {
 			rows = []backend.Row{r}
 		}
 		return false

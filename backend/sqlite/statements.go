@@ -20,6 +20,7 @@ const (
 	readAlarms
 
 	newestRow  // of one key
+	newestKey  // the same without its value, a row of NULLs for none
 	rowByID    // by id
 	leaseKeys  // that were ever attached
 	countRange // + shape
@@ -56,9 +57,9 @@ const (
 	keyIndex = "object_versions_namespace_name_resource_version_deleted"
 
 	// columns of a row, in the order in which scanRow wants them; the value follows where it is asked for.
-	columns = "v.key, v.resource_version, v.ordinal, v.deleted, v.create_revision, v.version, v.lease, v.previous_version"
+	columns = "v.key, v.id, v.deleted, v.create_revision, v.version, v.lease, v.previous_version"
 	// prevColumns are those of the row that v supersedes, NULL where there is none.
-	prevColumns = ", p.key, p.resource_version, p.ordinal, p.deleted, p.create_revision, p.version, p.lease, p.previous_version"
+	prevColumns = ", p.key, p.id, p.deleted, p.create_revision, p.version, p.lease, p.previous_version"
 )
 
 var statements = makeStatements()
@@ -86,16 +87,17 @@ func makeStatements() (s [numStatements]string) {
 	s[newestRow] = "SELECT " + columns + ", v.value FROM object_versions AS v WHERE v.id = " +
 		"(SELECT max(id) FROM object_versions INDEXED BY " + keyIndex + " WHERE key = ?1 AND resource_version = " +
 		"(SELECT max(resource_version) FROM object_versions INDEXED BY " + keyIndex + " WHERE key = ?1 AND resource_version <= ?2))"
+	s[newestKey] = "SELECT " + columns + ", max(v.id) FROM object_versions AS v INDEXED BY " + keyIndex +
+		" WHERE v.key = ?1 AND v.resource_version = " +
+		"(SELECT max(resource_version) FROM object_versions INDEXED BY " + keyIndex + " WHERE key = ?1 AND resource_version <= ?2)"
 	s[rowByID] = "SELECT " + columns + ", v.value FROM object_versions AS v WHERE v.id = ?1"
 	s[leaseKeys] = "SELECT DISTINCT key FROM object_versions INDEXED BY object_versions_lease WHERE lease = ?1 AND lease <> 0"
 
-	for shape, where := range []string{bounded: "key >= ?2 AND key < ?3", unbounded: "key >= ?2"} {
-		s[countRange+statement(shape)] = "SELECT count(*) FROM (" + newest(where) + ")"
-		for keysOnly, value := range []string{", v.value", ""} {
-			s[listRange+statement(shape*2+keysOnly)] = "SELECT " + columns + value +
-				" FROM (" + newest(where) + " ORDER BY key LIMIT ?4) AS n" +
-				" CROSS JOIN object_versions AS v ON v.id = n.id"
-		}
+	for shape, where := range []string{bounded: "v.key >= ?2 AND v.key < ?3", unbounded: "v.key >= ?2"} {
+		s[countRange+statement(shape)] = "SELECT count(*) FROM (" + newest("v.deleted", where) + ")"
+		s[listRange+statement(shape*2)] = "SELECT " + columns + ", v.value FROM (" + newest("v.deleted", where) +
+			" ORDER BY v.key LIMIT ?4) AS n CROSS JOIN object_versions AS v ON v.id = n.id"
+		s[listRange+statement(shape*2+1)] = newest(columns, where) + " ORDER BY v.key LIMIT ?4"
 	}
 
 	for shape, form := range []struct{ index, where, order string }{
@@ -135,10 +137,10 @@ func makeStatements() (s [numStatements]string) {
 
 // newest is the query that picks the newest row of each key at revision ?1 and drops the keys whose newest row is a
 // tombstone. A transaction can delete a key and put it, or the other way round, so the revision alone does not tell which row
-// is the newest, but the id does. SQLite takes the bare column of such a query from the row that holds the maximum.
+// is the newest, but the id does. SQLite takes the other columns of such a query from the row that holds the maximum.
 //
 // It must be a table to join with and not a set to be IN: the planner would turn the latter inside out.
-func newest(where string) string {
-	return "SELECT max(id) AS id, deleted FROM object_versions INDEXED BY " + keyIndex +
-		" WHERE " + where + " AND resource_version <= ?1 GROUP BY key HAVING deleted = 0"
+func newest(columns, where string) string {
+	return "SELECT " + columns + ", max(v.id) AS id FROM object_versions AS v INDEXED BY " + keyIndex +
+		" WHERE " + where + " AND v.resource_version <= ?1 GROUP BY v.key HAVING v.deleted = 0"
 }

@@ -39,7 +39,7 @@ func (b *Backend) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error
 func (c *conn) load(n backend.Needs, revision int64) ([]backend.Row, error) {
 	var rows []backend.Row
 	for _, key := range n.Keys {
-		got, err := c.get(key, revision)
+		got, err := c.get(key, revision, false)
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +80,7 @@ func (c *conn) attached(lease, revision int64) ([]backend.Row, error) {
 	}
 	var rows []backend.Row
 	for _, key := range keys {
-		got, err := c.get(key, revision)
+		got, err := c.get(key, revision, false)
 		if err != nil {
 			return nil, err
 		}

@@ -13,9 +13,10 @@ CREATE TABLE object_versions (
     CHECK (resource_version = id >> 20)
 );
 
--- Answers which row is the newest of each key at any revision, without a look at the table.
+-- Answers which row is the newest of each key at any revision. The columns behind the first three are there so that keys are
+-- listed and a start learns all of them without a look at the table, whose rows lie in another order.
 CREATE INDEX object_versions_namespace_name_resource_version_deleted
-    ON object_versions (key, resource_version, deleted);
+    ON object_versions (key, resource_version, deleted, create_revision, version, lease, previous_version);
 
 -- A lease's keys; each is checked again against the newest row of its key.
 CREATE INDEX object_versions_lease ON object_versions (lease) WHERE lease <> 0;
