@@ -1,0 +1,439 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// world is an engine and the model of it, and the watches that look on.
+type world struct {
+	t       testing.TB
+	b       backend.Backend
+	cfg     Config
+	tokens  chan struct{} // of slowLoad, or nil
+	s       *Store
+	m       *model
+	g       *generator
+	streams []*WatchStream
+	watches []*watched
+	log     []string
+}
+
+// watched is one watch and what came out of it.
+type watched struct {
+	st        *WatchStream
+	id        int64
+	req       WatchRequest
+	from      int64
+	got       []Event
+	seen      int // of the events of the model
+	canceled  bool
+	compacted bool
+}
+
+// small makes everything happen that memory is too small for.
+func small(cfg Config) Config {
+	cfg.CacheBytes, cfg.WindowBytes, cfg.WatcherBytes, cfg.loadRows = 100, 1000, 600, slowRows
+	return cfg
+}
+
+// seeds are those of a random test: few, or as many as STORE_SEEDS says. A test's name has its seed.
+func seeds(few uint64) (all []uint64) {
+	if n, err := strconv.ParseUint(os.Getenv("STORE_SEEDS"), 10, 64); err == nil {
+		few = n
+	}
+	for n := range few {
+		all = append(all, n)
+	}
+	return all
+}
+
+// TestRandomRequestsAgainstModel sends random requests one after the other and expects the model's answers.
+func TestRandomRequestsAgainstModel(t *testing.T) {
+	for _, variant := range []struct {
+		name string
+		cfg  Config
+		slow bool
+	}{
+		{"index", Config{}, false},
+		{"index, small", small(Config{}), false},
+		{"no index, small", small(Config{DisableIndex: true}), false},
+		{"index loads, small", small(Config{}), true},
+	} {
+		t.Run(variant.name, func(t *testing.T) {
+			for _, seed := range seeds(6) {
+				t.Run(fmt.Sprint(seed), func(t *testing.T) {
+					w := newWorld(t, variant.cfg, variant.slow, randomBytes(seed, 6000))
+					for !w.g.done() && !t.Failed() {
+						w.step()
+					}
+					w.checkAll()
+				})
+			}
+		})
+	}
+}
+
+func newWorld(t testing.TB, cfg Config, slow bool, data []byte) *world {
+	w := &world{t: t, b: openSQLite(t), cfg: cfg, m: newModel()}
+	if slow {
+		f, tokens := slowLoad(w.b)
+		w.b, w.tokens = f, tokens
+	}
+	w.g = &generator{dice: &dice{data}, m: w.m}
+	w.open()
+	t.Cleanup(func() {
+		if t.Failed() {
+			for _, line := range w.log[max(0, len(w.log)-30):] {
+				t.Log(line)
+			}
+		}
+		_ = w.s.Close()
+	})
+	return w
+}
+
+func (w *world) open() {
+	s, err := Open(w.t.Context(), w.b, w.cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.s, w.streams, w.watches = s, nil, nil
+	for range 2 {
+		w.streams = append(w.streams, s.NewWatchStream())
+	}
+}
+
+func (w *world) note(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
+
+func (w *world) same(what, got, want string) {
+	w.t.Helper()
+	if got != want {
+		w.t.Errorf("at revision %d: %s\n got %s\nwant %s", w.m.rev, what, got, want)
+	}
+}
+
+func (w *world) step() {
+	ctx := within(w.t)
+	if w.tokens != nil && w.g.oneIn(4) {
+		select {
+		case w.tokens <- struct{}{}:
+		default:
+		}
+	}
+	switch w.g.roll(20) {
+	case 0, 1, 2, 3, 4, 5, 6, 7:
+		w.txn(ctx)
+	case 8, 9, 10:
+		r := w.g.rangeRequest()
+		w.note("range %+v", r)
+		got, err := w.s.Range(ctx, r)
+		want, wantErr := w.m.rangeAt(r)
+		w.same(fmt.Sprintf("%+v", r), rangeText(got, err), rangeText(want, wantErr))
+	case 11:
+		w.stream(ctx)
+	case 12:
+		w.compact(ctx)
+	case 13:
+		w.lease(ctx)
+	case 14, 15:
+		w.watch()
+	case 16, 17:
+		w.poll(w.streams[w.g.roll(len(w.streams))], 1+w.g.roll(5))
+	case 18:
+		w.cancel()
+	case 19:
+		if w.g.oneIn(3) {
+			w.reopen()
+		}
+	}
+	if rev := w.s.Revision(); rev != w.m.rev {
+		w.t.Fatalf("the store is at revision %d, the model at %d", rev, w.m.rev)
+	}
+}
+
+func (w *world) txn(ctx context.Context) {
+	t := w.g.txn(2, map[string]bool{})
+	w.note("txn %s", requestText(t))
+	got, err := w.s.Txn(ctx, t)
+	want, wantErr := w.m.txn(t)
+	w.same(requestText(t), txnText(got, err), txnText(want, wantErr))
+}
+
+func (w *world) stream(ctx context.Context) {
+	r := w.g.rangeRequest()
+	r.Target, r.Order, r.MinModRev, r.MaxModRev, r.MinCreateRev, r.MaxCreateRev = 0, 0, 0, 0, 0, 0
+	var rows []*Row
+	got, err := w.s.RangeStream(ctx, r, func(part []*Row) error {
+		if len(part) == 0 {
+			w.t.Error("an empty chunk")
+		}
+		rows = append(rows, part...)
+		return nil
+	})
+	if err == nil {
+		got.Rows = rows
+	}
+	want, wantErr := w.m.rangeAt(r)
+	w.same(fmt.Sprintf("stream of %+v", r), rangeText(got, err), rangeText(want, wantErr))
+}
+
+func (w *world) compact(ctx context.Context) {
+	rev := max(1, w.m.rev+1-int64(w.g.roll(20)))
+	physical := w.g.oneIn(2)
+	w.note("compact %d, physical %v", rev, physical)
+	_, err := w.s.Compact(ctx, rev, physical)
+	w.same(fmt.Sprintf("compact %d", rev), errorText(err), errorText(w.m.compact(rev)))
+}
+
+func (w *world) lease(ctx context.Context) {
+	switch id := w.g.lease(); w.g.roll(4) {
+	case 0, 1:
+		id = int64(len(w.g.leases) + 1)
+		_, err := w.s.LeaseGrant(ctx, id, 1000)
+		w.same("grant", errorText(err), "ok")
+		w.m.leases[id] = true
+		w.g.leases = append(w.g.leases, id)
+	case 2:
+		w.note("revoke %d", id)
+		w.same("revoke", errorText(w.s.LeaseRevoke(ctx, id)), errorText(w.m.revoke(id)))
+	case 3:
+		_, keys, err := w.s.LeaseTimeToLive(ctx, id, true)
+		if !w.m.leases[id] {
+			w.same("keys of no lease", errorText(err), errorText(ErrLeaseNotFound))
+			return
+		}
+		w.same("keys of a lease", fmt.Sprintf("%q", keys), fmt.Sprintf("%q", w.m.leaseKeys(id)))
+	}
+}
+
+func (w *world) watch() {
+	st := w.streams[w.g.roll(len(w.streams))]
+	x := &watched{st: st, req: w.g.watchRequest()}
+	w.note("watch %+v", x.req)
+	st.Watch(x.req)
+	r := w.nextControl(st)
+	if len(x.req.End) > 0 && string(x.req.End) != "\x00" && slices.Compare(x.req.End, x.req.Key) <= 0 {
+		if !errors.Is(r.Err, ErrWatchEmptyRange) || r.ID != -1 || !r.Canceled {
+			w.t.Errorf("an empty range answers %+v", r)
+		}
+		return
+	}
+	if !r.Created || r.Canceled || r.Revision != w.m.rev {
+		w.t.Errorf("created as %+v", r)
+	}
+	x.id, x.from = r.ID, x.req.StartRevision
+	if x.from == 0 {
+		x.from = w.m.rev + 1
+	}
+	if x.from < w.m.compacted {
+		if r := w.nextControl(st); r.ID != x.id || !r.Canceled || r.CompactRevision != w.m.compacted || r.Revision != 0 {
+			w.t.Errorf("a compacted start answers %+v", r)
+		}
+		return
+	}
+	w.watches = append(w.watches, x)
+}
+
+// nextControl is the next response that is not an event; the events before it are taken, too.
+func (w *world) nextControl(st *WatchStream) *WatchResponse {
+	w.t.Helper()
+	for {
+		r := next(w.t, st)
+		if !w.take(st, r) {
+			return r
+		}
+	}
+}
+
+func (w *world) cancel() {
+	if len(w.watches) == 0 {
+		return
+	}
+	x := w.watches[w.g.roll(len(w.watches))]
+	if x.canceled {
+		return
+	}
+	w.note("cancel %d", x.id)
+	x.st.Cancel(x.id)
+	for !x.canceled {
+		if r := w.nextControl(x.st); r.ID != x.id || !r.Canceled {
+			w.t.Fatalf("canceled as %+v", r)
+		}
+		x.canceled = true
+	}
+	w.check(x)
+}
+
+// poll takes up to n responses that are there already.
+func (w *world) poll(st *WatchStream, n int) {
+	for range n {
+		st.mu.Lock()
+		some := slices.ContainsFunc(st.ready, func(x *watcher) bool { return len(x.pending) > 0 })
+		st.mu.Unlock()
+		if !some {
+			return
+		}
+		if r := next(w.t, st); !w.take(st, r) {
+			w.t.Errorf("unasked for: %+v", r)
+		}
+	}
+}
+
+// take notes events, and the end of a watch whose events were compacted; false for another response.
+func (w *world) take(st *WatchStream, r *WatchResponse) bool {
+	w.t.Helper()
+	i := slices.IndexFunc(w.watches, func(x *watched) bool { return x.st == st && x.id == r.ID && !x.canceled })
+	if r.Created || i < 0 {
+		return false
+	}
+	x := w.watches[i]
+	if r.Canceled && r.CompactRevision > 0 {
+		x.canceled, x.compacted = true, true
+		w.check(x)
+		return true
+	}
+	if r.Canceled || len(r.Events) == 0 {
+		return false
+	}
+	for n, e := range r.Events {
+		if len(x.got) > 0 && n == 0 && x.got[len(x.got)-1].Row.ModRevision >= e.Row.ModRevision {
+			w.t.Errorf("revision %d is split over responses, or comes again", e.Row.ModRevision)
+		}
+		if e.Row.ModRevision > r.Revision {
+			w.t.Errorf("a response of revision %d shows %s", r.Revision, eventText(e))
+		}
+		x.got = append(x.got, e)
+	}
+	w.check(x)
+	return true
+}
+
+// check compares what a watch showed since the last check with the model's history.
+func (w *world) check(x *watched) {
+	w.t.Helper()
+	want := w.m.events(&x.req, x.from)
+	for ; x.seen < len(x.got); x.seen++ {
+		if x.seen >= len(want) {
+			w.t.Fatalf("watch %+v shows too much: %s", x.req, eventText(x.got[x.seen]))
+		}
+		got, want := x.got[x.seen], want[x.seen]
+		if got.Prev == nil && want.Row.ModRevision <= w.m.compacted {
+			want.Prev = nil // may be gone
+		}
+		if eventText(got) != eventText(want) {
+			w.t.Fatalf("watch %+v from %d\n got %s\nwant %s", x.req, x.from, eventText(got), eventText(want))
+		}
+	}
+	if x.compacted && x.seen < len(want) && want[x.seen].Row.ModRevision >= w.m.compacted {
+		// It may have been ended only if something that it had not seen yet could be gone.
+		return
+	}
+}
+
+// settle takes events until every watch has all of them, and then asks for progress, which must follow them.
+func (w *world) settle() {
+	for _, st := range w.streams {
+		missing := func() (n int) {
+			for _, x := range w.watches {
+				if x.st == st && !x.canceled {
+					n += len(w.m.events(&x.req, x.from)) - len(x.got)
+				}
+			}
+			return n
+		}
+		for missing() > 0 && !w.t.Failed() {
+			if r := next(w.t, st); !w.take(st, r) {
+				w.t.Errorf("unasked for: %+v", r)
+			}
+		}
+		w.progress(st)
+	}
+}
+
+func (w *world) progress(st *WatchStream) {
+	watches := 0
+	for _, x := range w.watches {
+		if x.st == st && !x.canceled {
+			watches++
+			if x.from > w.m.rev+1 {
+				return // waits for the future: silence
+			}
+		}
+	}
+	if watches == 0 {
+		return
+	}
+	for !w.t.Failed() { // silence while a watch has not joined yet: then ask again
+		st.RequestProgress()
+		ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Millisecond)
+		r, err := st.Next(ctx)
+		cancel()
+		if err != nil {
+			continue
+		}
+		if r.ID == -1 {
+			w.same("progress", fmt.Sprint(r.Revision, len(r.Events)), fmt.Sprint(w.m.rev, 0))
+			return
+		}
+		if !w.take(st, r) {
+			w.t.Errorf("unasked for: %+v", r)
+		}
+	}
+}
+
+func (w *world) reopen() {
+	w.note("reopen")
+	w.settle()
+	if err := w.s.Close(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.open()
+}
+
+// checkAll compares the whole history that can still be read.
+func (w *world) checkAll() {
+	w.settle()
+	if w.tokens != nil {
+		close(w.tokens)
+	}
+	for rev := max(1, w.m.compacted); rev <= w.m.rev && !w.t.Failed(); rev++ {
+		r := &RangeRequest{Key: []byte{0}, End: []byte{0}, Revision: rev}
+		got, err := w.s.Range(within(w.t), r)
+		want, wantErr := w.m.rangeAt(r)
+		w.same(fmt.Sprintf("all at %d", rev), rangeText(got, err), rangeText(want, wantErr))
+	}
+}
+
+// requestText tells a transaction in a form that can be read.
+func requestText(t *Txn) string {
+	text := "if"
+	for _, c := range t.Compare {
+		text += fmt.Sprintf(" [%q,%q) target %d result %d %d %q;", c.Key, c.End, c.Target, c.Result, c.Number, c.Value)
+	}
+	for _, branch := range [][]Op{t.Success, t.Failure} {
+		text += " {"
+		for _, op := range branch {
+			switch {
+			case op.Range != nil:
+				text += fmt.Sprintf("range %+v; ", *op.Range)
+			case op.Put != nil:
+				text += fmt.Sprintf("put %+v; ", *op.Put)
+			case op.Delete != nil:
+				text += fmt.Sprintf("delete %q %q; ", op.Delete.Key, op.Delete.End)
+			case op.Txn != nil:
+				text += requestText(op.Txn) + "; "
+			}
+		}
+		text += "}"
+	}
+	return text
+}
