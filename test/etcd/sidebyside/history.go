@@ -137,7 +137,7 @@ func (h *history) sent(r *pb.WatchResponse, upTo int64) {
 // differHistories returns "" if both streams were sent the same, else the first difference.
 // etcd's events are shared between its watches, so that one without prev_kv is at times sent what
 // another has asked for: prevKV that was not asked for is held against the target only.
-func differHistories(etcd, target *history) string {
+func differHistories(etcd, target *history, borders map[int64]bool) string {
 	if len(etcd.broken) > 0 {
 		return "etcd breaks a rule (is the test wrong?): " + etcd.broken[0]
 	}
@@ -155,7 +155,7 @@ func differHistories(etcd, target *history) string {
 	for i, x := range etcd.watches {
 		y := target.watches[i] // as many, as the control answers are the same
 		for j := range max(len(x.events), len(y.events)) {
-			a, b := eventAt(x, j), eventAt(y, j)
+			a, b := eventAt(x, j, borders), eventAt(y, j, borders)
 			if a != b {
 				return fmt.Sprintf("watch %d (%s), event %d\netcd:   %s\ntarget: %s", x.id, text(x.request), j, a, b)
 			}
@@ -164,12 +164,12 @@ func differHistories(etcd, target *history) string {
 	return ""
 }
 
-func eventAt(w *watchHistory, i int) string {
+func eventAt(w *watchHistory, i int, borders map[int64]bool) string {
 	if i >= len(w.events) {
 		return "nothing"
 	}
 	e := w.events[i]
-	if !w.request.PrevKv && e.PrevKv != nil {
+	if e.PrevKv != nil && (!w.request.PrevKv || borders[e.Kv.ModRevision]) {
 		e = proto.Clone(e).(*mvccpb.Event)
 		e.PrevKv = nil
 	}

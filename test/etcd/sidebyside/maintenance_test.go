@@ -161,8 +161,8 @@ func TestOtherAnswers(t *testing.T) {
 		clusterCall("Downgrade validate nonsense", func(ctx context.Context, s *side, _ uint64) (proto.Message, error) {
 			return s.maint.Downgrade(ctx, &pb.DowngradeRequest{Action: pb.DowngradeRequest_VALIDATE, Version: "nonsense"})
 		}),
-		compactCall(&pb.CompactionRequest{}), // once, on a store never compacted
 		hashKVCall(&pb.HashKVRequest{}),
+		compactCall(&pb.CompactionRequest{}), // once, on a store never compacted
 		leasesCall(),
 		timeToLiveCall(&pb.LeaseTimeToLiveRequest{ID: 99}),
 		keepAliveCall(&pb.LeaseKeepAliveRequest{ID: 99}),

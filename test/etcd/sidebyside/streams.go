@@ -151,7 +151,7 @@ func (r *recorder) progress(ctx context.Context, name string, rev int64) error {
 	}
 }
 
-// compare compares what came over both streams up to a revision.
-func (p *pair) compare(upTo int64) string {
-	return differHistories(read(p.requests, p.etcd.responses(), upTo), read(p.requests, p.target.responses(), upTo))
+// compare compares what came over both streams up to a revision; see player.borders.
+func (p *pair) compare(upTo int64, borders map[int64]bool) string {
+	return differHistories(read(p.requests, p.etcd.responses(), upTo), read(p.requests, p.target.responses(), upTo), borders)
 }

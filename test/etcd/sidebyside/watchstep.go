@@ -128,7 +128,7 @@ func (p *player) compactedWatch(life, ctx context.Context, g *gen) error {
 	if err != nil {
 		return p.watchError(s, err)
 	}
-	if d := s.compare(p.rev); d != "" {
+	if d := s.compare(p.rev, p.borders); d != "" {
 		return fmt.Errorf("%w: %s", errDiffer, d)
 	}
 	return nil
