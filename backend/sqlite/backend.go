@@ -123,6 +123,14 @@ func (b *Backend) read(ctx context.Context, doing string, f func(*conn) error) (
 
 // takeTurn waits for the writing connection; whoever took it calls giveTurn.
 func (b *Backend) takeTurn(ctx context.Context) error {
+	if err := b.checkpoints.keepUp(ctx); err != nil {
+		return err
+	}
+	return b.takeTurnNow(ctx)
+}
+
+// takeTurnNow is takeTurn for the checkpointer, which cannot wait for itself.
+func (b *Backend) takeTurnNow(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

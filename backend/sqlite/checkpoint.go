@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"sync"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
@@ -17,11 +18,16 @@ const (
 
 // checkpointer copies the WAL into the database, off the path of commits.
 type checkpointer struct {
-	b       *Backend
-	written int64 // since the last wake; guarded by the writer's turn
-	wake    chan struct{}
-	cancel  context.CancelFunc
-	done    chan struct{}
+	b      *Backend
+	wake   chan struct{}
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu sync.Mutex
+	// written is about how many bytes were written since the last wake, or since copying began.
+	written int64
+	// copied is closed when the copying that is under way has ended, nil when there is none.
+	copied chan struct{}
 }
 
 func startCheckpointer(b *Backend) *checkpointer {
@@ -43,24 +49,44 @@ func (p *checkpointer) wrote(e *backend.Effects) {
 	for i := range e.Rows {
 		n += int64(len(e.Rows[i].Value)) + p.b.pageSize
 	}
-	if p.written += n; p.written >= lookEvery {
+	p.add(n)
+}
+
+// removed counts what a purge has added: the table and the index lose an entry, in places that may all differ.
+func (p *checkpointer) removed(rows int) { p.add(int64(rows) * 2 * p.b.pageSize) }
+
+func (p *checkpointer) add(bytes int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.written += bytes; p.copied == nil && p.written >= lookEvery {
 		p.written = 0
 		p.poke()
 	}
 }
 
-// removed counts what a purge has added: both indexes and the table lose an entry, in places that may all differ.
-func (p *checkpointer) removed(rows int) {
-	if p.written += int64(rows) * 2 * p.b.pageSize; p.written >= lookEvery {
-		p.written = 0
-		p.poke()
-	}
-}
-
+// poke has the WAL looked at now.
 func (p *checkpointer) poke() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
+	}
+}
+
+// keepUp makes a writer wait while copying cannot keep up with it.
+func (p *checkpointer) keepUp(ctx context.Context) error {
+	p.mu.Lock()
+	copied, behind := p.copied, p.copied != nil && p.written >= walLimit
+	p.mu.Unlock()
+	if !behind {
+		return nil
+	}
+	select {
+	case <-copied:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.b.closing:
+		return backend.ErrClosed
 	}
 }
 
@@ -88,15 +114,28 @@ func (p *checkpointer) run(ctx context.Context) {
 
 // once looks at the WAL and does what its size asks for.
 func (p *checkpointer) once(ctx context.Context, c *conn) {
+	if p.b.broken.Load() != nil {
+		return // nothing is synced again
+	}
 	if total, ok := p.checkpoint(c, "NOOP"); !ok || total < walLimit {
 		return
 	}
+	copied := make(chan struct{})
+	p.copying(copied)
+	defer close(copied)
+	defer p.copying(nil)
 	// Beside the writer, for most of it. But a WAL that is always being added to never starts again by itself, so the rest is
 	// done while the writer waits.
-	if _, ok := p.checkpoint(c, "PASSIVE"); ok && p.b.takeTurn(ctx) == nil {
+	if _, ok := p.checkpoint(c, "PASSIVE"); ok && p.b.takeTurnNow(ctx) == nil {
 		p.checkpoint(c, "RESTART")
 		p.b.giveTurn()
 	}
+}
+
+func (p *checkpointer) copying(copied chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.copied, p.written = copied, 0
 }
 
 // checkpoint returns the bytes in the WAL.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"slices"
+	"strconv"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
@@ -108,20 +109,35 @@ func (b *Backend) Count(ctx context.Context, s backend.Span, revision int64) (n 
 // Rows implements [backend.Backend].
 func (b *Backend) Rows(ctx context.Context, ids []backend.RowID) (rows []backend.Row, clock backend.Clock, err error) {
 	rows = make([]backend.Row, len(ids))
-	clock, err = b.read(ctx, "read rows", func(c *conn) error {
-		for i, id := range ids {
-			if !valid(id.ModRevision, id.Ordinal) {
-				continue
-			}
-			err := c.each(context.Background(), rowByID, func(row []driver.Value) bool {
-				scanRow(&rows[i], row)
-				return false
-			}, rowID(id.ModRevision, id.Ordinal))
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	clock, err = b.read(ctx, "read rows", func(c *conn) error { return c.rowsByID(ids, rows) })
 	return rows, clock, err
+}
+
+// rowsByID puts the row with ids[i] into rows[i].
+func (c *conn) rowsByID(ids []backend.RowID, rows []backend.Row) error {
+	// All ids in one argument: a query of its own for each row would cost half as much again.
+	list := make([]byte, 0, 2+16*len(ids))
+	list = append(list, '[')
+	for i, id := range ids {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		n := int64(-1) // of no row
+		if valid(id.ModRevision, id.Ordinal) {
+			n = rowID(id.ModRevision, id.Ordinal)
+		}
+		list = strconv.AppendInt(list, n, 10)
+	}
+	list = append(list, ']')
+	i := 0
+	return c.each(context.Background(), rowsByID, func(row []driver.Value) bool {
+		var r backend.Row
+		scanRow(&r, row)
+		for ids[i] != r.ID() {
+			i++ // is gone
+		}
+		rows[i] = r
+		i++
+		return true
+	}, string(list))
 }

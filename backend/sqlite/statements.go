@@ -21,7 +21,7 @@ const (
 
 	newestRow  // of one key
 	newestKey  // the same without its value, a row of NULLs for none
-	rowByID    // by id
+	rowsByID   // by a JSON array of ids, in its order
 	leaseKeys  // that were ever attached
 	countRange // + shape
 	_
@@ -90,7 +90,7 @@ func makeStatements() (s [numStatements]string) {
 	s[newestKey] = "SELECT " + columns + ", max(v.id) FROM object_versions AS v INDEXED BY " + keyIndex +
 		" WHERE v.key = ?1 AND v.resource_version = " +
 		"(SELECT max(resource_version) FROM object_versions INDEXED BY " + keyIndex + " WHERE key = ?1 AND resource_version <= ?2)"
-	s[rowByID] = "SELECT " + columns + ", v.value FROM object_versions AS v WHERE v.id = ?1"
+	s[rowsByID] = "SELECT " + columns + ", v.value FROM json_each(?1) AS j CROSS JOIN object_versions AS v ON v.id = j.value"
 	s[leaseKeys] = "SELECT DISTINCT key FROM object_versions INDEXED BY object_versions_lease WHERE lease = ?1 AND lease <> 0"
 
 	for shape, where := range []string{bounded: "v.key >= ?2 AND v.key < ?3", unbounded: "v.key >= ?2"} {
