@@ -1,0 +1,38 @@
+package listen
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// Credentials returns the credentials of a gRPC server behind a [Split]: the handshake is done by then, so they only tell
+// grpc what came of it. One server may serve listeners with and without TLS.
+func Credentials() credentials.TransportCredentials {
+	return splitCredentials{insecure.NewCredentials()}
+}
+
+type splitCredentials struct {
+	credentials.TransportCredentials
+}
+
+func (c splitCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	secure, ok := conn.(*tls.Conn)
+	if !ok {
+		return c.TransportCredentials.ServerHandshake(conn)
+	}
+	return secure, credentials.TLSInfo{
+		State:          secure.ConnectionState(),
+		CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity},
+	}, nil
+}
+
+func (c splitCredentials) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, errors.New("listen: server credentials used by a client")
+}
+
+func (c splitCredentials) Clone() credentials.TransportCredentials { return c }

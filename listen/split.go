@@ -1,0 +1,176 @@
+package listen
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// greeting is how long a client may take from connecting until it is known what it speaks.
+const greeting = 20 * time.Second
+
+// Split divides the connections of one listener between a gRPC server and an HTTP server; see the package comment.
+type Split struct {
+	// GRPC and HTTP are to be served at the same time.
+	GRPC, HTTP net.Listener
+
+	listener net.Listener
+	tls      *tls.Config
+	ctx      context.Context
+	stop     context.CancelFunc
+	done     sync.WaitGroup
+}
+
+// NewSplit splits l, over TLS if config is not nil. It owns l from now on: closing either half, or the Split, closes l.
+func NewSplit(l net.Listener, config *tls.Config) *Split {
+	s := &Split{listener: l, tls: config}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	grpc, http := &half{split: s, conns: make(chan net.Conn)}, &half{split: s, conns: make(chan net.Conn)}
+	s.GRPC, s.HTTP = grpc, http
+	s.done.Go(func() { s.accept(grpc, http) })
+	return s
+}
+
+// Close stops accepting, drops the connections that are still being greeted and waits for that. Connections handed to a
+// server stay.
+func (s *Split) Close() error {
+	err := s.close()
+	s.done.Wait()
+	return err
+}
+
+func (s *Split) close() error {
+	s.stop()
+	err := s.listener.Close()
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+func (s *Split) accept(grpc, http *half) {
+	for delay := time.Duration(0); ; {
+		conn, err := s.listener.Accept()
+		if err == nil {
+			delay = 0
+			s.done.Go(func() { s.greet(conn, grpc, http) })
+			continue
+		}
+		if s.ctx.Err() != nil {
+			return
+		}
+		// Out of file descriptors, most likely: that passes.
+		delay = min(max(2*delay, 5*time.Millisecond), time.Second)
+		select {
+		case <-time.After(delay):
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// greet finds out what the client speaks and passes the connection on.
+func (s *Split) greet(conn net.Conn, grpc, http *half) {
+	abort := context.AfterFunc(s.ctx, func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(greeting))
+	to, passed := http, conn
+	if s.tls != nil {
+		secure, isGRPC, err := s.handshake(conn)
+		if err != nil {
+			abort()
+			_ = conn.Close()
+			return
+		}
+		passed = secure
+		if isGRPC {
+			to = grpc
+		}
+	} else {
+		sniffed, isGRPC, err := sniff(conn)
+		if err != nil {
+			abort()
+			_ = conn.Close()
+			return
+		}
+		passed = sniffed
+		if isGRPC {
+			to = grpc
+		}
+	}
+	_ = conn.SetDeadline(time.Time{})
+	if !abort() {
+		return // closing
+	}
+	select {
+	case to.conns <- passed:
+	case <-s.ctx.Done():
+		_ = conn.Close()
+	}
+}
+
+// handshake finishes TLS and says whether the client offered nothing but HTTP/2.
+func (s *Split) handshake(conn net.Conn) (*tls.Conn, bool, error) {
+	var offered []string
+	config := s.tls.Clone()
+	inner := config.GetConfigForClient
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		offered = hello.SupportedProtos
+		return inner(hello)
+	}
+	secure := tls.Server(conn, config)
+	if err := secure.HandshakeContext(s.ctx); err != nil {
+		return nil, false, err
+	}
+	isGRPC := secure.ConnectionState().NegotiatedProtocol == "h2" && !slices.Contains(offered, "http/1.1")
+	return secure, isGRPC, nil
+}
+
+// preface is how every HTTP/2 connection begins, and no HTTP/1 request.
+const preface = "PRI"
+
+func sniff(conn net.Conn) (net.Conn, bool, error) {
+	head := make([]byte, len(preface))
+	if _, err := io.ReadFull(conn, head); err != nil {
+		return nil, false, err
+	}
+	return &sniffedConn{Conn: conn, head: head}, string(head) == preface, nil
+}
+
+// sniffedConn gives the bytes that were looked at back to its reader.
+type sniffedConn struct {
+	net.Conn
+	head []byte
+}
+
+func (c *sniffedConn) Read(p []byte) (int, error) {
+	if len(c.head) == 0 {
+		return c.Conn.Read(p)
+	}
+	n := copy(p, c.head)
+	c.head = c.head[n:]
+	return n, nil
+}
+
+// half is the listener of one of the two servers.
+type half struct {
+	split *Split
+	conns chan net.Conn
+}
+
+func (h *half) Accept() (net.Conn, error) {
+	select {
+	case conn := <-h.conns:
+		return conn, nil
+	case <-h.split.ctx.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+func (h *half) Close() error { return h.split.close() }
+
+func (h *half) Addr() net.Addr { return h.split.listener.Addr() }

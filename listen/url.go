@@ -1,0 +1,145 @@
+package listen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// ErrPlaintext is returned for a URL without TLS whose address others than this machine can reach.
+var ErrPlaintext = errors.New("refusing to listen without TLS beyond the loopback: use https:// with a certificate, or allow it with --insecure-plaintext")
+
+// URL is one address to listen on.
+type URL struct {
+	// Scheme is http, https, unix or unixs.
+	Scheme string
+	// Address is host:port, or the path of a unix socket.
+	Address string
+}
+
+// ParseURLs parses listen URLs, each http://host:port, https://host:port, unix://path or unixs://path. As in etcd, a host
+// is an IP address or "localhost", and a unix URL of the form unix://host:port names a socket file "host:port" in the
+// current directory.
+func ParseURLs(urls []string) ([]URL, error) {
+	parsed := make([]URL, 0, len(urls))
+	for _, s := range urls {
+		u, err := parse(strings.TrimSpace(s))
+		if err != nil {
+			return nil, fmt.Errorf("listen URL %q: %w", s, err)
+		}
+		parsed = append(parsed, u)
+	}
+	return parsed, nil
+}
+
+func parse(s string) (URL, error) {
+	u, err := url.Parse(s)
+	if err != nil {
+		return URL{}, errors.Unwrap(err) // without the URL, which the caller names
+	}
+	switch u.Scheme {
+	case "unix", "unixs":
+		if u.Host+u.Path == "" {
+			return URL{}, errors.New("the socket's path is missing")
+		}
+		return URL{Scheme: u.Scheme, Address: u.Host + u.Path}, nil
+	case "http", "https":
+	default:
+		return URL{}, errors.New("the scheme must be http, https, unix or unixs")
+	}
+	if u.Path != "" && u.Path != "/" {
+		return URL{}, errors.New("it must have no path")
+	}
+	host, port, err := net.SplitHostPort(u.Host)
+	if err != nil {
+		return URL{}, fmt.Errorf("it must be host:port: %w", err)
+	}
+	if port == "" {
+		return URL{}, errors.New("the port is missing")
+	}
+	if host != "localhost" && host != "" && net.ParseIP(host) == nil {
+		return URL{}, errors.New("the host must be an IP address or localhost")
+	}
+	return URL{Scheme: u.Scheme, Address: u.Host}, nil
+}
+
+// String returns the URL.
+func (u URL) String() string { return u.Scheme + "://" + u.Address }
+
+// Secure says whether connections are to use TLS.
+func (u URL) Secure() bool { return u.Scheme == "https" || u.Scheme == "unixs" }
+
+// Local says whether only this machine can reach the address.
+func (u URL) Local() bool {
+	if u.unix() {
+		return true
+	}
+	host, _, err := net.SplitHostPort(u.Address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func (u URL) unix() bool { return u.Scheme == "unix" || u.Scheme == "unixs" }
+
+// CheckPlaintext returns [ErrPlaintext] for the first URL that is neither secure nor local.
+func CheckPlaintext(urls []URL) error {
+	for _, u := range urls {
+		if !u.Secure() && !u.Local() {
+			return fmt.Errorf("%s: %w", u, ErrPlaintext)
+		}
+	}
+	return nil
+}
+
+// Listen opens the address, without TLS. A unix socket is for its owner only; one that a dead process left behind is
+// replaced. Port 0 picks a free one, see [Bound].
+func (u URL) Listen(ctx context.Context) (net.Listener, error) {
+	var lc net.ListenConfig
+	if !u.unix() {
+		return lc.Listen(ctx, "tcp", u.Address)
+	}
+	l, err := lc.Listen(ctx, "unix", u.Address)
+	if errors.Is(err, syscall.EADDRINUSE) && abandoned(ctx, u.Address) {
+		if err := os.Remove(u.Address); err != nil {
+			return nil, fmt.Errorf("replace an abandoned socket: %w", err)
+		}
+		l, err = lc.Listen(ctx, "unix", u.Address)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(u.Address, 0o600); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// abandoned says whether the socket at path has nobody behind it.
+func abandoned(ctx context.Context, path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode()&os.ModeSocket == 0 {
+		return false
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", path)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// Bound returns u with the address that l got, which tells the port where u's is 0.
+func (u URL) Bound(l net.Listener) URL {
+	if !u.unix() {
+		u.Address = l.Addr().String()
+	}
+	return u
+}
