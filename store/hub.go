@@ -151,11 +151,13 @@ func (h *hub) close() {
 
 // WatchStats describes the watches of a store, for metrics.
 type WatchStats struct {
-	Streams, Watches, Slow int
-	WindowBytes            int64
+	Streams, Watches int
+	Slow             int   // those catching up
+	Lag              int64 // revisions that the one furthest behind has still to get
+	WindowBytes      int64
 }
 
-// WatchStats counts the streams and watches; Slow are those catching up.
+// WatchStats counts the streams and watches.
 func (s *Store) WatchStats() WatchStats {
 	h := s.hub
 	h.mu.Lock()
@@ -167,6 +169,7 @@ func (s *Store) WatchStats() WatchStats {
 			out.Watches++
 			if !w.synced {
 				out.Slow++
+				out.Lag = max(out.Lag, h.rev+1-w.next)
 			}
 		}
 		st.mu.Unlock()

@@ -20,7 +20,7 @@ func (s *Store) Status(ctx context.Context) (*Status, error) {
 	rev, compacted, keys := s.index.rev, s.index.compacted, s.index.tree.Len()
 	s.index.mu.RUnlock()
 	return &Status{
-		Revision: rev, Compacted: compacted, Incarnation: s.clock.Incarnation, Keys: int64(keys),
+		Revision: rev, Compacted: compacted, Incarnation: s.clock.Incarnation, Keys: int64(keys), Waiting: s.seq.waitingNow(),
 		ClusterID: s.settings.ClusterID, MemberID: s.settings.MemberID, Leader: s.settings.MemberID,
 		DBSize: size.Total, DBSizeInUse: size.InUse, Quota: max(0, s.cfg.QuotaBytes), Alarms: s.Alarms(),
 	}, nil

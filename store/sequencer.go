@@ -124,6 +124,13 @@ func (q *sequencer) run() {
 	}
 }
 
+// waitingNow counts the operations in the queue.
+func (q *sequencer) waitingNow() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting)
+}
+
 // close refuses further operations and waits until those in the queue are answered.
 func (q *sequencer) close() {
 	q.mu.Lock()
@@ -218,9 +225,15 @@ func (q *sequencer) try(batch []*call) error {
 	}
 	fx.Revision = e.rev
 	fx.Rows = make([]Row, len(e.rows))
+	told := Batch{Operations: len(batch)}
 	for i, it := range e.rows {
 		fx.Rows[i] = it.Row
+		if it.Deleted {
+			told.Deletes++
+		}
+		told.ValueBytes += int64(len(it.Value))
 	}
+	told.Puts = len(e.rows) - told.Deletes
 	began := time.Now()
 	if err := tx.Commit(ctx, fx); err != nil {
 		if !errors.Is(err, backend.ErrRejected) && !errors.Is(err, backend.ErrNoSpace) && !errors.Is(err, backend.ErrUnavailable) {
@@ -228,9 +241,10 @@ func (q *sequencer) try(batch []*call) error {
 		}
 		return fmt.Errorf("commit %d rows: %w", len(fx.Rows), err)
 	}
+	told.Commit = time.Since(began)
 	q.s.publish(e)
 	if o := q.s.cfg.Observer; o != nil {
-		o.Batch(len(batch), len(fx.Rows), time.Since(began))
+		o.Batch(told)
 	}
 	return nil
 }

@@ -13,10 +13,18 @@ import (
 
 // Observer is told what the engine does, for metrics. Its methods are called on hot paths and must be cheap.
 type Observer interface {
-	// Batch tells of one committed batch: how many operations, how many rows, and how long the commit took.
-	Batch(operations, rows int, commit time.Duration)
+	// Batch tells of one committed batch.
+	Batch(b Batch)
 	// Events tells of events handed to a watch stream.
 	Events(n int)
+}
+
+// Batch describes one committed batch.
+type Batch struct {
+	Operations    int // those answered, failed compares included
+	Puts, Deletes int // rows
+	ValueBytes    int64
+	Commit        time.Duration
 }
 
 // Config steers a store; zero fields have the defaults told.

@@ -208,6 +208,7 @@ type Status struct {
 	ClusterID, MemberID, Leader      uint64
 	DBSize, DBSizeInUse, Quota       int64
 	Keys                             int64 // in the index: all live keys once it is complete
+	Waiting                          int   // operations in the sequencer's queue
 	Alarms                           []Alarm
 }
 

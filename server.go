@@ -1,0 +1,279 @@
+package sqlstore
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/sqlstore/sqlstore/backend/sqlite"
+	"github.com/sqlstore/sqlstore/compactor"
+	"github.com/sqlstore/sqlstore/etcdshim"
+	"github.com/sqlstore/sqlstore/listen"
+	"github.com/sqlstore/sqlstore/store"
+	"github.com/sqlstore/sqlstore/telemetry"
+)
+
+// EtcdVersion is the version of etcd whose API is served.
+const EtcdVersion = "3.7.3"
+
+// Version is the program's own version; releases set it at link time.
+var Version = "0.1.0-dev"
+
+// closeTimeout bounds how long Close lets requests in flight finish.
+const closeTimeout = 10 * time.Second
+
+// Server is a running server.
+type Server struct {
+	log     *slog.Logger
+	backend *sqlite.Backend
+	store   *store.Store
+	shim    *etcdshim.Server
+	metrics *telemetry.Metrics
+	http    []*http.Server
+	certs   *listen.Certificates
+
+	listeners []*listen.Split
+	clients   []string // URLs of the client listeners
+	cancel    context.CancelFunc
+	wg        sync.WaitGroup
+	closing   sync.Once
+	closeErr  error
+}
+
+// Start opens the database, migrates it if need be, and serves. ctx bounds the start only. Errors: [ErrConfig],
+// [compactor.ErrConfig], those of listening (package listen) and of opening the database (package backend: in use, schema
+// newer, no permission).
+func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
+	s := &Server{log: cfg.Logger}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	if len(cfg.ListenClientURLs) == 0 {
+		cfg.ListenClientURLs = []string{"http://127.0.0.1:0"}
+	}
+	if cfg.TLS.Cert != "" || cfg.TLS.Key != "" {
+		if err := cfg.TLS.Check(); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+		}
+		if s.certs, err = listen.NewCertificates(cfg.TLS, s.log); err != nil {
+			return nil, err
+		}
+	}
+	clients, urls, err := s.open(ctx, cfg.ListenClientURLs, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.clients = urls
+	metrics, _, err := s.open(ctx, cfg.ListenMetricsURLs, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.metrics = telemetry.New(telemetry.Config{Version: EtcdVersion, SQLStore: Version, Extensive: cfg.ExtensiveMetrics})
+	if err := s.openStore(ctx, &cfg); err != nil {
+		return nil, err
+	}
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.cancel = cancel
+	cfg.Compaction.Logger = s.log
+	compact, err := compactor.New(s.store, cfg.Compaction)
+	if err != nil {
+		return nil, err
+	}
+	s.wg.Go(func() { compact.Run(background) })
+	if err := s.openShim(ctx, &cfg); err != nil {
+		return nil, err
+	}
+	s.serve(clients, metrics, cfg.Profiling)
+	return s, nil
+}
+
+// open listens on urls, split between gRPC and HTTP.
+func (s *Server) open(ctx context.Context, raw []string, cfg *Config) (opened []*listen.Split, bound []string, err error) {
+	urls, err := listen.ParseURLs(raw)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	if !cfg.InsecurePlaintext {
+		if err := listen.CheckPlaintext(urls); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, u := range urls {
+		var config *tls.Config
+		if u.Secure() {
+			if s.certs == nil {
+				return nil, nil, fmt.Errorf("%w: %s needs a certificate and its key (--cert-file, --key-file)", ErrConfig, u)
+			}
+			config = s.certs.Config()
+		}
+		l, err := u.Listen(ctx)
+		if err != nil {
+			return nil, nil, fmt.Errorf("listen on %s: %w", u, err)
+		}
+		split := listen.NewSplit(l, config)
+		s.listeners = append(s.listeners, split)
+		opened, bound = append(opened, split), append(bound, u.Bound(l).String())
+	}
+	return opened, bound, nil
+}
+
+func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
+	path, err := cfg.database()
+	if err != nil {
+		return err
+	}
+	s.backend, err = sqlite.Open(ctx, sqlite.Config{
+		Path: path, Temporary: path == "", UnsafeNoFsync: cfg.UnsafeNoFsync, Logger: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	s.store, err = store.Open(ctx, s.backend, store.Config{
+		Logger: s.log, ProgressInterval: cfg.WatchProgressInterval, QuotaBytes: cfg.QuotaBytes,
+		CacheBytes: cfg.CacheBytes, Observer: s.metrics,
+	})
+	if err != nil {
+		return err
+	}
+	s.metrics.Watch(s.store)
+	return nil
+}
+
+func (s *Server) openShim(ctx context.Context, cfg *Config) (err error) {
+	advertised := cfg.AdvertiseClientURLs
+	if len(advertised) == 0 {
+		advertised = s.clients
+	}
+	o := etcdshim.Options{
+		Name: cfg.Name, ClientURLs: advertised, Version: EtcdVersion,
+		MaxRequestBytes: cfg.MaxRequestBytes, MaxTxnOps: cfg.MaxTxnOps, MaxConcurrentStreams: cfg.MaxConcurrentStreams,
+		KeepaliveMinTime: cfg.KeepaliveMinTime, KeepaliveInterval: cfg.KeepaliveInterval, KeepaliveTimeout: cfg.KeepaliveTimeout,
+		Logger: s.log,
+	}
+	o.ServerOptions = append(o.ServerOptions, grpc.Creds(listen.Credentials()))
+	o.UnaryInterceptors = append(o.UnaryInterceptors, s.metrics.Unary())
+	o.StreamInterceptors = append(o.StreamInterceptors, s.metrics.Stream())
+	s.shim, err = etcdshim.NewServer(ctx, s.store, o)
+	return err
+}
+
+func (s *Server) serve(clients, metrics []*listen.Split, profiling bool) {
+	ops := s.metrics.Handler(s.store, EtcdVersion)
+	if profiling {
+		ops.HandleFunc("/debug/pprof/", pprof.Index)
+		ops.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+		ops.HandleFunc("/debug/pprof/profile", pprof.Profile)
+		ops.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+		ops.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	}
+	all := http.NewServeMux()
+	all.Handle("/", ops)
+	all.Handle("/v3/", s.shim.Gateway)
+	s.http = []*http.Server{s.newHTTP(s.grpcOr(all)), s.newHTTP(ops)}
+	for _, l := range clients {
+		s.log.Info("serving clients", "address", l.HTTP.Addr().String())
+		s.wg.Go(func() { s.ended("grpc", s.shim.GRPC.Serve(s.metrics.Listener(l.GRPC))) })
+		s.wg.Go(func() { s.ended("http", s.http[0].Serve(l.HTTP)) })
+	}
+	for _, l := range metrics {
+		s.log.Info("serving metrics", "address", l.HTTP.Addr().String())
+		s.wg.Go(func() { s.refuse(l.GRPC) })
+		s.wg.Go(func() { s.ended("metrics", s.http[1].Serve(l.HTTP)) })
+	}
+}
+
+func (s *Server) newHTTP(h http.Handler) *http.Server {
+	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
+}
+
+// grpcOr serves the few gRPC clients that offer HTTP/1.1, too, and so end up with the HTTP server.
+func (s *Server) grpcOr(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+			s.shim.GRPC.ServeHTTP(w, r)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// refuse closes connections for gRPC where none is served.
+func (s *Server) refuse(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_ = conn.Close()
+	}
+}
+
+func (s *Server) ended(what string, err error) {
+	if err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, grpc.ErrServerStopped) {
+		s.log.Error("listener failed", "for", what, "error", err)
+	}
+}
+
+// Endpoints returns the URLs that clients can connect to, as listened on.
+func (s *Server) Endpoints() []string { return s.clients }
+
+// Store returns the engine, for programs that want it without gRPC.
+func (s *Server) Store() *store.Store { return s.store }
+
+// Done is closed when the server can acknowledge no more writes; see Err.
+func (s *Server) Done() <-chan struct{} { return s.store.Done() }
+
+// Err returns why Done was closed.
+func (s *Server) Err() error { return s.store.Err() }
+
+// Close lets requests in flight finish, for at most ten seconds, and closes the database.
+func (s *Server) Close() error {
+	s.closing.Do(func() { s.closeErr = s.close() })
+	return s.closeErr
+}
+
+func (s *Server) close() error {
+	ctx, stop := context.WithTimeout(context.Background(), closeTimeout)
+	defer stop()
+	var errs []error
+	if s.shim != nil {
+		s.shim.Shutdown(ctx)
+	}
+	for _, h := range s.http {
+		if err := h.Shutdown(ctx); err != nil {
+			errs = append(errs, h.Close())
+		}
+	}
+	for _, l := range s.listeners {
+		errs = append(errs, l.Close())
+	}
+	if s.cancel != nil {
+		s.cancel()
+	}
+	s.wg.Wait()
+	if s.store != nil {
+		errs = append(errs, s.store.Close())
+	}
+	if s.backend != nil {
+		errs = append(errs, s.backend.Close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	return nil
+}
