@@ -63,8 +63,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// database resolves Datastore: the path of the SQLite file, "" for a temporary one.
-func (c *Config) database() (string, error) {
+// Database resolves Datastore: the path of the SQLite file, "" for a temporary one. Errors: [ErrConfig].
+func (c *Config) Database() (string, error) {
 	switch {
 	case c.Datastore == "" && c.DataDir == "":
 		return "", nil

@@ -42,12 +42,13 @@ type Server struct {
 	http    []*http.Server
 	certs   *listen.Certificates
 
-	listeners []*listen.Split
-	clients   []string // URLs of the client listeners
-	cancel    context.CancelFunc
-	wg        sync.WaitGroup
-	closing   sync.Once
-	closeErr  error
+	listeners  []*listen.Split
+	clients    []string // URLs of the client listeners
+	compacting sync.Mutex
+	cancel     context.CancelFunc // of the compactor; guarded by compacting
+	wg         sync.WaitGroup
+	closing    sync.Once
+	closeErr   error
 }
 
 // Start opens the database, migrates it if need be, and serves. ctx bounds the start only. Errors: [ErrConfig],
@@ -87,14 +88,12 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	if err := s.openStore(ctx, &cfg); err != nil {
 		return nil, err
 	}
-	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	s.cancel = cancel
 	cfg.Compaction.Logger = s.log
 	compact, err := compactor.New(s.store, cfg.Compaction)
 	if err != nil {
 		return nil, err
 	}
-	s.wg.Go(func() { compact.Run(background) })
+	s.compact(compact)
 	if err := s.openShim(ctx, &cfg); err != nil {
 		return nil, err
 	}
@@ -133,7 +132,7 @@ func (s *Server) open(ctx context.Context, raw []string, cfg *Config) (opened []
 }
 
 func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
-	path, err := cfg.database()
+	path, err := cfg.Database()
 	if err != nil {
 		return err
 	}
@@ -262,9 +261,11 @@ func (s *Server) close() error {
 	for _, l := range s.listeners {
 		errs = append(errs, l.Close())
 	}
+	s.compacting.Lock()
 	if s.cancel != nil {
 		s.cancel()
 	}
+	s.compacting.Unlock()
 	s.wg.Wait()
 	if s.store != nil {
 		errs = append(errs, s.store.Close())

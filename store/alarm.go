@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -80,6 +81,7 @@ func (s *Store) ClearAlarm(ctx context.Context, kind AlarmKind, member uint64) (
 // quota knows roughly how large the database is: its size when last looked at, and what was written since.
 type quota struct {
 	s      *Store
+	limit  atomic.Int64
 	size   int64
 	looked time.Time
 }
@@ -89,7 +91,10 @@ const (
 	rowOverhead = 256 // a row and its index entries without key and value
 )
 
-func newQuota(s *Store) quota { return quota{s: s} }
+// SetQuota changes the size of the database that raises the NOSPACE alarm; 0 means 2 GiB, negative none.
+func (s *Store) SetQuota(bytes int64) {
+	s.quota.limit.Store(Config{QuotaBytes: bytes}.withDefaults().QuotaBytes)
+}
 
 func (q *quota) wrote(fx *backend.Effects) {
 	for i := range fx.Rows {
@@ -99,7 +104,7 @@ func (q *quota) wrote(fx *backend.Effects) {
 
 // exceeded says whether size more bytes go over the quota. The sequencer alone calls it.
 func (q *quota) exceeded(ctx context.Context, size int64) bool {
-	limit := q.s.cfg.QuotaBytes
+	limit := q.limit.Load()
 	if limit < 0 {
 		return false
 	}

@@ -135,7 +135,8 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 		s.cancel()
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s.quota = newQuota(s)
+	s.quota.s = s
+	s.SetQuota(cfg.QuotaBytes)
 	go s.seq.run()
 	if !cfg.DisableIndex {
 		s.wg.Go(s.loadIndex)
