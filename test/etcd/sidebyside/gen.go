@@ -142,9 +142,21 @@ func (g *gen) rangeRequest() *pb.RangeRequest {
 	return r
 }
 
+// hashRequest draws no revision below the compacted one: etcd may have kept a hash of it.
+func (g *gen) hashRequest() *pb.HashKVRequest {
+	r := &pb.HashKVRequest{Revision: g.revision()}
+	if r.Revision <= g.compacted {
+		r.Revision = 0
+	}
+	return r
+}
+
 // streamRequest draws a range whose sort and filters RangeStream mostly takes.
 func (g *gen) streamRequest() *pb.RangeRequest {
 	r := g.rangeRequest()
+	if r.SortOrder == pb.RangeRequest_NONE && r.SortTarget <= pb.RangeRequest_VALUE {
+		r.SortTarget = pb.RangeRequest_KEY // else etcd sorts each chunk for itself and loses its place
+	}
 	if g.often(80) {
 		r.SortOrder, r.SortTarget = 0, 0
 		r.MinModRevision, r.MaxModRevision, r.MinCreateRevision, r.MaxCreateRevision = 0, 0, 0, 0
@@ -185,6 +197,9 @@ func (g *gen) compactRequest() *pb.CompactionRequest {
 	r := &pb.CompactionRequest{Revision: g.rev - int64(g.IntN(25)), Physical: g.often(30)}
 	if g.often(25) {
 		r.Revision = g.revision()
+	}
+	if r.Revision == 0 {
+		r.Revision = 1 // 0 is taken once, and makes etcd's HashKV answer with the hash of nothing for good
 	}
 	return r
 }

@@ -76,7 +76,7 @@ func (p *player) step(ctx context.Context, seed uint64, n int) error {
 	case i < 920:
 		return p.leaseStep(within, g)
 	case i < 930:
-		return p.ask(within, hashKVCall(&pb.HashKVRequest{Revision: max(0, g.revision())}))
+		return p.ask(within, hashKVCall(g.hashRequest()))
 	default:
 		return p.watchStep(ctx, within, g)
 	}
