@@ -1,0 +1,100 @@
+# Every target does its own set-up: see scripts/setup.sh.
+
+# The modules with tests beside the main one; their dependencies are large.
+HEAVY := test/etcd test/kubestorage test/kubeapiserver
+LINTED := . $(HEAVY) test/bench
+
+DATA_DIR ?= default.sqlstore
+LISTEN ?= http://127.0.0.1:2379
+SERVE_FLAGS ?=
+BENCH_FLAGS ?=
+TEST_FLAGS ?=
+FUZZ_TIME ?= 30s
+# Where lint compares from: make lint LINT_FLAGS=--new-from-rev=origin/main
+LINT_FLAGS ?=
+
+LINTER := bin/golangci-lint
+# One suite after the other: they start servers that share the machine's processors and disk.
+HEAVY_TEST = go test -count=1 -p 1
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## print the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-22s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: setup
+setup:
+	@scripts/setup.sh
+
+.PHONY: run
+run: build ## serve on SQLite: LISTEN=http://127.0.0.1:2379, data in DATA_DIR=default.sqlstore
+	exec bin/sqlstore serve --data-dir $(DATA_DIR) --listen-client-urls $(LISTEN) --advertise-client-urls $(LISTEN) $(SERVE_FLAGS)
+
+.PHONY: build
+build: setup ## build bin/sqlstore
+	go build -o bin/sqlstore ./cmd/sqlstore
+
+.PHONY: test
+test: setup ## the main module's tests, with the race detector (TEST_FLAGS=...)
+	go test -race -timeout 20m $(TEST_FLAGS) ./...
+
+.PHONY: race
+race: test ## the same as test
+
+.PHONY: fuzz
+fuzz: setup ## each fuzz test for FUZZ_TIME=30s
+	scripts/fuzz.sh $(FUZZ_TIME)
+
+.PHONY: lint
+lint: $(LINTER) ## golangci-lint over every module, by .golangci.yaml
+	for dir in $(LINTED); do (echo "lint $$dir" && cd $$dir && $(CURDIR)/$(LINTER) run --config $(CURDIR)/.golangci.yaml $(LINT_FLAGS) ./...) || exit 1; done
+
+.PHONY: fmt
+fmt: $(LINTER) ## format every module's code
+	for dir in $(LINTED); do (cd $$dir && $(CURDIR)/$(LINTER) fmt --config $(CURDIR)/.golangci.yaml ./...) || exit 1; done
+
+$(LINTER): tools/go.mod tools/go.sum
+	@scripts/setup.sh
+	go build -C tools -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: e2e
+e2e: e2e-etcd e2e-kubestorage e2e-kubeapiserver ## the heavy suites, one round each
+
+.PHONY: e2e-etcd
+e2e-etcd: setup ## against a real etcd, with etcd's tools, hostile clients and crashes
+	cd test/etcd && $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
+
+.PHONY: e2e-kubestorage
+e2e-kubestorage: setup ## Kubernetes' own storage tests
+	cd test/kubestorage && $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
+
+.PHONY: e2e-kubeapiserver
+e2e-kubeapiserver: setup ## a real kube-apiserver and kubectl; building them takes minutes once
+	cd test/kubeapiserver && $(HEAVY_TEST) -timeout 45m $(TEST_FLAGS) ./...
+
+.PHONY: bench
+bench: setup ## compare with etcd, kine and a bare gRPC server (BENCH_FLAGS=-help lists the flags)
+	cd test/bench && go run . $(BENCH_FLAGS)
+
+# So many kills and steps take hours; the numbers can be given to make.
+SOAK_KILLS ?= 2000
+SOAK_RUNS ?= 100
+SOAK_OBJECTS ?= 50000
+SOAK_BENCH_FLAGS ?= -objects 20000,1000000
+
+.PHONY: soak
+soak: setup ## the heavy suites and the comparison at full length: hours
+	cd test/etcd && SQLSTORE_TEST_KILLS=$(SOAK_KILLS) $(HEAVY_TEST) -timeout 24h ./crash
+	cd test/etcd && SQLSTORE_TEST_RUNS=$(SOAK_RUNS) $(HEAVY_TEST) -timeout 24h ./sidebyside
+	cd test/kubestorage && $(HEAVY_TEST) -timeout 4h -count=5 ./...
+	cd test/kubeapiserver && SQLSTORE_TEST_OBJECTS=$(SOAK_OBJECTS) $(HEAVY_TEST) -timeout 8h ./...
+	$(MAKE) bench BENCH_FLAGS="$(SOAK_BENCH_FLAGS)"
+
+.PHONY: ci
+ci: ## what continuous integration runs: lint, test, one short round of everything heavy
+	.ci/run
+
+.PHONY: clean
+clean: ## remove what was built; data stays
+	rm -rf bin

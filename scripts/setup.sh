@@ -1,0 +1,31 @@
+#!/bin/sh
+# Makes sure that the repository can be built: Go, in the version that go.mod names, and the C compiler
+# that SQLite needs. What is missing is installed where that is possible, else the way to get it is named.
+set -eu
+cd "$(dirname "$0")/.."
+
+fail() {
+	echo "setup: $*" >&2
+	exit 1
+}
+
+command -v go >/dev/null || fail "Go is missing: install it from https://go.dev/dl/ and put its bin directory into PATH"
+# An older Go fetches the one that go.mod names, or says why it cannot.
+go env GOVERSION >/dev/null || fail "the installed Go cannot provide the version that go.mod names"
+
+# go env's CC may hold options after the command.
+# shellcheck disable=SC2046
+set -- $(go env CC)
+if ! command -v "$1" >/dev/null; then
+	if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+		echo "setup: installing a C compiler" >&2
+		export DEBIAN_FRONTEND=noninteractive
+		apt-get update -qq >&2
+		apt-get install -y -qq --no-install-recommends gcc libc6-dev </dev/null >&2
+	elif command -v apt-get >/dev/null; then
+		fail "a C compiler is missing: run 'sudo apt-get install gcc libc6-dev', or set CC to yours"
+	else
+		fail "a C compiler ($1) is missing: install gcc or clang with the C library's headers, or set CC to yours"
+	fi
+fi
+[ "$(go env CGO_ENABLED)" = 1 ] || fail "CGO_ENABLED is $(go env CGO_ENABLED): SQLite needs cgo, unset it or set it to 1"
