@@ -21,4 +21,13 @@
 // nobody knows what the file holds; the backend then refuses to write for good, because a second fsync may report success
 // for pages that the kernel has dropped. Checkpoints have a goroutine and a connection of their own; only when the WAL has
 // outgrown its bound does the next batch wait for one.
+//
+// # What costs what
+//
+// Measured with this package's benchmarks, 1 KiB values, random updates of 20,000 keys, 2 cores, synced commits. CPU for a row
+// with all of SQLite and the kernel in it: 23 us at batches of 8, 16 at 32, 15 at 64, 12 at 512. More than half of it is the
+// kernel's, for two writes to the WAL for each page that was changed, and nearly every row changes a page of the key index
+// of its own; the driver and Go have a tenth. Tried without gain: pages of 2, 8 and 16 KiB, SQLite's compile-time options,
+// -O3, fdatasync, no vacuuming. The key index covers a list of keys, which costs 5 % of a write and saves two thirds of the
+// time of such a list, and all reading of the table when a start learns the keys.
 package sqlite
