@@ -52,6 +52,12 @@ type Config struct {
 	Logger    *slog.Logger
 }
 
+// Check says whether c means something. Errors: [ErrConfig].
+func (c Config) Check() error {
+	_, err := New(nil, c)
+	return err
+}
+
 // Engine is what a compactor needs of a store.
 type Engine interface {
 	Revision() int64

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"google.golang.org/grpc"
 
+	"github.com/sqlstore/sqlstore/etcdshim/rpcmetrics"
 	"github.com/sqlstore/sqlstore/store"
 )
 
@@ -21,7 +22,8 @@ import (
 type Metrics struct {
 	Registry *prometheus.Registry
 
-	rpc                    *grpcprom.ServerMetrics
+	unary                  grpc.UnaryServerInterceptor
+	stream                 grpc.StreamServerInterceptor
 	ranges, txns           prometheus.Counter
 	puts, deletes          prometheus.Counter
 	committed, events      prometheus.Counter
@@ -44,12 +46,16 @@ type Config struct {
 // New makes a registry. Attach a store with [Metrics.Watch] before it is scraped.
 func New(cfg Config) *Metrics {
 	m := &Metrics{Registry: prometheus.NewRegistry()}
-	var options []grpcprom.ServerMetricsOption
+	m.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if cfg.Extensive {
-		options = append(options, grpcprom.WithServerHandlingTimeHistogram())
+		rpc := grpcprom.NewServerMetrics(grpcprom.WithServerHandlingTimeHistogram())
+		m.Registry.MustRegister(rpc)
+		m.unary, m.stream = rpc.UnaryServerInterceptor(), rpc.StreamServerInterceptor()
+	} else {
+		rpc := rpcmetrics.New()
+		m.Registry.MustRegister(rpc)
+		m.unary, m.stream = rpc.Unary, rpc.Stream
 	}
-	m.rpc = grpcprom.NewServerMetrics(options...)
-	m.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.rpc)
 	m.ranges = m.counter("etcd_mvcc_range_total", "Total number of ranges seen by this member.")
 	m.txns = m.counter("etcd_mvcc_txn_total", "Total number of txns seen by this member.")
 	m.puts = m.counter("etcd_mvcc_put_total", "Total number of puts seen by this member.")
@@ -121,7 +127,6 @@ func (m *Metrics) Events(n int) { m.events.Add(float64(n)) }
 
 // Unary counts unary calls; it goes around them as an interceptor.
 func (m *Metrics) Unary() grpc.UnaryServerInterceptor {
-	count := m.rpc.UnaryServerInterceptor()
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		switch info.FullMethod {
 		case "/etcdserverpb.KV/Range":
@@ -129,12 +134,12 @@ func (m *Metrics) Unary() grpc.UnaryServerInterceptor {
 		case "/etcdserverpb.KV/Txn":
 			m.txns.Inc()
 		}
-		return count(ctx, req, info, handler)
+		return m.unary(ctx, req, info, handler)
 	}
 }
 
 // Stream counts streaming calls; it goes around them as an interceptor.
-func (m *Metrics) Stream() grpc.StreamServerInterceptor { return m.rpc.StreamServerInterceptor() }
+func (m *Metrics) Stream() grpc.StreamServerInterceptor { return m.stream }
 
 // Listener counts the bytes of the connections that l accepts.
 func (m *Metrics) Listener(l net.Listener) net.Listener { return &countingListener{l, m} }

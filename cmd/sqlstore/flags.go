@@ -1,0 +1,151 @@
+package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sqlstore/sqlstore"
+	"github.com/sqlstore/sqlstore/compactor"
+)
+
+// settings are the flags of serve: what becomes the server's configuration, and what only the command needs.
+type settings struct {
+	config            sqlstore.Config
+	configFile        string
+	logLevel          string
+	logFormat         string
+	metrics           string
+	tlsMinVersion     string
+	cipherSuites      []string
+	compactionMode    string
+	maxRequestBytes   uint
+	maxTxnOps         uint
+	keepaliveInterval time.Duration
+	keepaliveTimeout  time.Duration
+}
+
+// register defines the flags on f, with their defaults. Names and meanings are etcd's where etcd has the flag.
+func (s *settings) register(f *pflag.FlagSet) {
+	c := &s.config
+	f.SortFlags = false
+	f.StringVar(&s.configFile, "config-file", "", "YAML file with settings, its keys named as these flags; flags and environment variables win over it")
+
+	f.StringVar(&c.Name, "name", "default", "human-readable name of this member")
+	f.StringVar(&c.DataDir, "data-dir", "", "directory of the database (default \"<name>.sqlstore\")")
+	f.StringVar(&c.Datastore, "datastore", "sqlite", "database: sqlite for a file in the data directory, or sqlite:///path/to/file")
+	f.BoolVar(&c.UnsafeNoFsync, "unsafe-no-fsync", false, "acknowledge writes before they are on disk; a crash of the machine may lose or damage data")
+	f.Int64Var(&c.QuotaBytes, "quota-backend-bytes", 0, "size of the database, in bytes, that raises the NOSPACE alarm; 0 is 2 GiB, negative is no quota")
+
+	f.StringSliceVar(&c.ListenClientURLs, "listen-client-urls", []string{"http://localhost:2379"}, "URLs to serve clients on: http, https, unix or unixs")
+	f.StringSliceVar(&c.AdvertiseClientURLs, "advertise-client-urls", nil, "client URLs to tell to clients (default: those listened on)")
+	f.StringSliceVar(&c.ListenMetricsURLs, "listen-metrics-urls", nil, "further URLs to serve /metrics and the health endpoints on")
+	f.BoolVar(&c.InsecurePlaintext, "insecure-plaintext", false, "allow to listen without TLS where other machines can connect")
+	f.StringVar(&c.TLS.Cert, "cert-file", "", "the server's certificate chain for TLS; this and the other TLS files are read again when they change")
+	f.StringVar(&c.TLS.Key, "key-file", "", "the private key of --cert-file")
+	f.StringVar(&c.TLS.TrustedCA, "trusted-ca-file", "", "certificates of the authorities that sign client certificates")
+	f.BoolVar(&c.TLS.RequireClientCert, "client-cert-auth", false, "refuse clients without a certificate signed by --trusted-ca-file")
+	f.StringVar(&s.tlsMinVersion, "tls-min-version", "TLS1.2", "oldest TLS version to accept: TLS1.2 or TLS1.3")
+	f.StringSliceVar(&s.cipherSuites, "cipher-suites", nil, "cipher suites of TLS 1.2 to accept (default: Go's choice)")
+
+	f.UintVar(&s.maxTxnOps, "max-txn-ops", 128, "most operations that a transaction may have")
+	f.UintVar(&s.maxRequestBytes, "max-request-bytes", 3<<19, "most bytes that a client's write request may have")
+	f.Uint32Var(&c.MaxConcurrentStreams, "max-concurrent-streams", math.MaxUint32, "most streams that one client connection may have open")
+	f.DurationVar(&c.KeepaliveMinTime, "grpc-keepalive-min-time", 5*time.Second, "how long a client must wait between two pings")
+	f.DurationVar(&s.keepaliveInterval, "grpc-keepalive-interval", 2*time.Hour, "after how long without activity the server pings a client; 0 for never")
+	f.DurationVar(&s.keepaliveTimeout, "grpc-keepalive-timeout", 20*time.Second, "how long the server waits for the answer to its ping; 0 for ever")
+	f.DurationVar(&c.WatchProgressInterval, "watch-progress-notify-interval", 5*time.Second, "how often idle watches that asked for it are told of progress")
+
+	f.StringVar(&s.compactionMode, "auto-compaction-mode", string(compactor.Periodic), "what --auto-compaction-retention counts: periodic (time) or revision")
+	f.StringVar(&c.Compaction.Retention, "auto-compaction-retention", "0", "history to keep: a duration or a number of hours, or a number of revisions; 0 turns automatic compaction off")
+
+	f.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&s.logFormat, "log-format", "json", "json or console")
+	f.StringVar(&s.metrics, "metrics", "basic", "basic, or extensive with histograms of the calls' durations")
+	f.BoolVar(&c.Profiling, "enable-pprof", false, "serve profiles under /debug/pprof/")
+}
+
+// most is more than any bound of operations or bytes needs to be.
+const most = 1 << 30
+
+// finish checks what the flags hold and turns it into the server's configuration.
+func (s *settings) finish() error {
+	c := &s.config
+	if c.DataDir == "" {
+		c.DataDir = c.Name + ".sqlstore"
+	}
+	if _, err := parseLevel(s.logLevel); err != nil {
+		return err
+	}
+	if err := s.finishTLS(); err != nil {
+		return err
+	}
+	switch {
+	case s.logFormat != "json" && s.logFormat != "console":
+		return fmt.Errorf("%w: --log-format %q is neither json nor console", errSettings, s.logFormat)
+	case s.metrics != "basic" && s.metrics != "extensive":
+		return fmt.Errorf("%w: --metrics %q is neither basic nor extensive", errSettings, s.metrics)
+	case s.compactionMode != string(compactor.Periodic) && s.compactionMode != string(compactor.Revision):
+		return fmt.Errorf("%w: --auto-compaction-mode %q is neither periodic nor revision", errSettings, s.compactionMode)
+	case s.maxTxnOps == 0 || s.maxTxnOps > most || s.maxRequestBytes == 0 || s.maxRequestBytes > most:
+		return fmt.Errorf("%w: --max-txn-ops and --max-request-bytes must be from 1 to %d", errSettings, most)
+	case c.MaxConcurrentStreams == 0:
+		return fmt.Errorf("%w: --max-concurrent-streams must be positive", errSettings)
+	case c.KeepaliveMinTime <= 0 || c.WatchProgressInterval <= 0:
+		return fmt.Errorf("%w: --grpc-keepalive-min-time and --watch-progress-notify-interval must be positive", errSettings)
+	}
+	c.ExtensiveMetrics = s.metrics == "extensive"
+	c.Compaction.Mode = compactor.Mode(s.compactionMode)
+	c.MaxTxnOps, c.MaxRequestBytes = int(s.maxTxnOps), int(s.maxRequestBytes)
+	c.KeepaliveInterval, c.KeepaliveTimeout = orForever(s.keepaliveInterval), orForever(s.keepaliveTimeout)
+	return nil
+}
+
+// orForever reads 0, which turns a timer off, as longer than anybody waits.
+func orForever(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 1<<63 - 1
+	}
+	return d
+}
+
+func (s *settings) finishTLS() error {
+	switch s.tlsMinVersion {
+	case "TLS1.2", "":
+		s.config.TLS.MinVersion = tls.VersionTLS12
+	case "TLS1.3":
+		s.config.TLS.MinVersion = tls.VersionTLS13
+	default:
+		return fmt.Errorf("%w: --tls-min-version %q is neither TLS1.2 nor TLS1.3", errSettings, s.tlsMinVersion)
+	}
+	known := map[string]uint16{}
+	for _, suite := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
+		known[suite.Name] = suite.ID
+	}
+	s.config.TLS.CipherSuites = nil
+	for _, name := range s.cipherSuites {
+		id, ok := known[strings.TrimSpace(name)]
+		if !ok {
+			return fmt.Errorf("%w: --cipher-suites: unknown suite %q", errSettings, name)
+		}
+		s.config.TLS.CipherSuites = append(s.config.TLS.CipherSuites, id)
+	}
+	return nil
+}
+
+func parseLevel(name string) (slog.Level, error) {
+	switch name {
+	case "panic", "fatal": // etcd has these; nothing of ours is above an error
+		return slog.LevelError, nil
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(name)); err != nil {
+		return 0, fmt.Errorf("%w: --log-level %q is none of debug, info, warn and error", errSettings, name)
+	}
+	return level, nil
+}

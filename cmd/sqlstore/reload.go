@@ -1,0 +1,72 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sqlstore/sqlstore"
+)
+
+// reloadable are the settings that a SIGHUP may change.
+var reloadable = []string{
+	"log-level", "quota-backend-bytes", "auto-compaction-mode", "auto-compaction-retention",
+	"cert-file", "key-file", "trusted-ca-file",
+}
+
+// reloader reads the configuration file again on SIGHUP.
+type reloader struct {
+	flags  *pflag.FlagSet // as in force
+	level  *slog.LevelVar
+	log    *slog.Logger
+	server *sqlstore.Server
+}
+
+// reload applies what may change and refuses the rest by name; after any error everything stays as it was.
+func (r *reloader) reload() {
+	next := &settings{}
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	next.register(flags)
+	err := flags.Parse(os.Args[1:]) // the command's name is an argument like another
+	if err == nil {
+		err = applySettings(flags, os.LookupEnv)
+	}
+	if err == nil {
+		err = next.finish()
+	}
+	if err != nil {
+		r.log.Error("settings not reloaded", "error", err)
+		return
+	}
+	changed, refused := r.changes(flags)
+	if len(refused) > 0 {
+		r.log.Error("settings not reloaded: these cannot change while the server runs", "settings", refused)
+		return
+	}
+	c := &next.config
+	if err := r.server.Reload(sqlstore.Reload{QuotaBytes: c.QuotaBytes, TLS: c.TLS, Compaction: c.Compaction}); err != nil {
+		r.log.Error("settings not reloaded", "error", err)
+		return
+	}
+	level, _ := parseLevel(next.logLevel) // finish has checked it
+	r.level.Set(level)
+	r.flags = flags
+	r.log.Info("settings reloaded", "changed", changed)
+}
+
+// changes compares next with what is in force.
+func (r *reloader) changes(next *pflag.FlagSet) (changed, refused []string) {
+	next.VisitAll(func(f *pflag.Flag) {
+		if r.flags.Lookup(f.Name).Value.String() == f.Value.String() {
+			return
+		}
+		if slices.Contains(reloadable, f.Name) {
+			changed = append(changed, f.Name)
+		} else {
+			refused = append(refused, f.Name)
+		}
+	})
+	return changed, refused
+}

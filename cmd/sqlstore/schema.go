@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sqlstore/sqlstore"
+	"github.com/sqlstore/sqlstore/backend/sqlite"
+	"github.com/sqlstore/sqlstore/schema"
+)
+
+func schemaCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "schema", Short: "Look at the database's schema or migrate it, while no server runs on it"}
+	cfg := sqlstore.Config{}
+	steps := 1
+	cmd.PersistentFlags().StringVar(&cfg.DataDir, "data-dir", "default.sqlstore", "directory of the database")
+	cmd.PersistentFlags().StringVar(&cfg.Datastore, "datastore", "sqlite", "database: sqlite for a file in the data directory, or sqlite:///path/to/file")
+	with := func(use, short string, f func(context.Context, *cobra.Command, *sql.DB) error) *cobra.Command {
+		return &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
+			if err := applyEnvironment(c.Flags(), given(c.Flags()), os.LookupEnv); err != nil {
+				return err
+			}
+			path, err := cfg.Database()
+			if err != nil {
+				return err
+			}
+			return sqlite.WithDatabase(context.Background(), path, func(ctx context.Context, db *sql.DB) error { return f(ctx, c, db) })
+		}}
+	}
+	status := with("status", "Print the version of the database's schema", printStatus)
+	up := with("up", "Migrate to the newest version (a start does it by itself)", func(ctx context.Context, c *cobra.Command, db *sql.DB) error {
+		if err := schema.Up(ctx, db); err != nil {
+			return err
+		}
+		return printStatus(ctx, c, db)
+	})
+	down := with("down", "Go back to an older version; data that it has no place for is lost", func(ctx context.Context, c *cobra.Command, db *sql.DB) error {
+		if err := schema.Down(ctx, db, steps); err != nil {
+			return err
+		}
+		return printStatus(ctx, c, db)
+	})
+	down.Flags().IntVar(&steps, "steps", 1, "how many versions to go back")
+	cmd.AddCommand(status, up, down)
+	return cmd
+}
+
+func printStatus(ctx context.Context, c *cobra.Command, db *sql.DB) error {
+	st, err := schema.Status(ctx, db)
+	if err != nil {
+		return err
+	}
+	state := "up to date"
+	switch {
+	case st.Dirty:
+		state = "dirty: a migration broke off"
+	case st.Version < st.Newest:
+		state = "older than this program: sqlstore schema up, or a start, migrates it"
+	case st.Version > st.Newest:
+		state = "newer than this program"
+	}
+	_, err = fmt.Fprintf(c.OutOrStdout(), "version %d of %d (%s)\n", st.Version, st.Newest, state)
+	return err
+}
+
+// given are the flags that the command line sets.
+func given(f *pflag.FlagSet) map[string]bool {
+	set := map[string]bool{}
+	f.Visit(func(fl *pflag.Flag) { set[fl.Name] = true })
+	return set
+}

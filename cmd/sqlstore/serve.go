@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/spf13/cobra"
+
+	"github.com/sqlstore/sqlstore"
+)
+
+// gcPercent is Go's GOGC unless the environment sets it: the heap is mostly rows that live long, and memory is dearer to an
+// edge node than the little CPU that this costs.
+const gcPercent = 50
+
+func serveCommand() *cobra.Command {
+	s := &settings{}
+	cmd := &cobra.Command{Use: "serve", Short: "Serve the etcd API (the default command)", Args: cobra.NoArgs}
+	s.register(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := applySettings(cmd.Flags(), os.LookupEnv); err != nil {
+			return err
+		}
+		if err := s.finish(); err != nil {
+			return err
+		}
+		return serve(cmd, s)
+	}
+	return cmd
+}
+
+func serve(cmd *cobra.Command, s *settings) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	level := &slog.LevelVar{}
+	log := s.logger(level)
+	s.config.Logger = log
+	stop := make(chan os.Signal, 2)
+	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM)
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	log.Info("starting", "version", sqlstore.Version, "etcd", sqlstore.EtcdVersion, "data-dir", s.config.DataDir)
+	if s.config.UnsafeNoFsync {
+		log.Warn("--unsafe-no-fsync: acknowledged writes may be lost, and the database damaged, when this machine crashes")
+	}
+	server, err := sqlstore.Start(context.Background(), s.config)
+	if err != nil {
+		return err
+	}
+	notify(log, daemon.SdNotifyReady)
+	defer watchdog(log, server)()
+	log.Info("ready", "endpoints", server.Endpoints())
+	r := &reloader{flags: cmd.Flags(), level: level, log: log, server: server}
+	for {
+		select {
+		case <-hangup:
+			notify(log, daemon.SdNotifyReloading)
+			r.reload()
+			notify(log, daemon.SdNotifyReady)
+		case sig := <-stop:
+			log.Info("stopping", "signal", sig.String())
+			notify(log, daemon.SdNotifyStopping)
+			return server.Close()
+		case <-server.Done():
+			err := fmt.Errorf("the database can no longer be written, start again to recover: %w", server.Err())
+			return errors.Join(err, server.Close())
+		}
+	}
+}
+
+// logger logs to standard error in the format asked for.
+func (s *settings) logger(level *slog.LevelVar) *slog.Logger {
+	l, _ := parseLevel(s.logLevel) // finish has checked it
+	level.Set(l)
+	o := &slog.HandlerOptions{Level: level}
+	if s.logFormat == "console" {
+		return slog.New(slog.NewTextHandler(os.Stderr, o))
+	}
+	return slog.New(slog.NewJSONHandler(os.Stderr, o))
+}
+
+func notify(log *slog.Logger, state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		log.Warn("systemd is not told", "state", state, "error", err)
+	}
+}
+
+// watchdog pings systemd's watchdog, if there is one, while the store answers.
+func watchdog(log *slog.Logger, server *sqlstore.Server) (stop func()) {
+	every, err := daemon.SdWatchdogEnabled(false)
+	if err != nil || every == 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		tick := time.NewTicker(every / 2)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if _, err := server.Store().Status(ctx); err == nil {
+					notify(log, daemon.SdNotifyWatchdog)
+				}
+			}
+		}
+	}()
+	return cancel
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+)
+
+// environment is the prefix of the variables that stand for flags.
+const environment = "SQLSTORE_"
+
+// errSettings is returned for settings that mean nothing.
+var errSettings = errors.New("bad settings")
+
+// notInFile are flags that a configuration file cannot set.
+var notInFile = []string{"config-file", "help"}
+
+// applySettings fills the flags that the command line left alone: from the environment, else from the file that
+// --config-file names.
+func applySettings(flags *pflag.FlagSet, getenv func(string) (string, bool)) error {
+	set := given(flags)
+	if err := applyEnvironment(flags, set, getenv); err != nil {
+		return err
+	}
+	file := flags.Lookup("config-file")
+	if file == nil || file.Value.String() == "" {
+		return nil
+	}
+	path := file.Value.String()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read --config-file: %w", err)
+	}
+	if err := applyFile(flags, set, text); err != nil {
+		return fmt.Errorf("--config-file %s: %w", path, err)
+	}
+	return nil
+}
+
+func applyEnvironment(flags *pflag.FlagSet, set map[string]bool, getenv func(string) (string, bool)) error {
+	var errs []error
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := variable(f.Name)
+		value, ok := getenv(name)
+		if !ok || set[f.Name] || f.Name == "help" {
+			return
+		}
+		set[f.Name] = true
+		if err := flags.Set(f.Name, value); err != nil {
+			errs = append(errs, fmt.Errorf("%w: environment variable %s: %w", errSettings, name, err))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// variable is the environment variable that stands for a flag.
+func variable(flag string) string {
+	return environment + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+func applyFile(flags *pflag.FlagSet, set map[string]bool, text []byte) error {
+	values := map[string]yaml.Node{}
+	if err := yaml.Unmarshal(text, &values); err != nil {
+		return fmt.Errorf("%w: %w", errSettings, err)
+	}
+	var errs []error
+	for name, node := range values {
+		f := flags.Lookup(name)
+		if f == nil || slices.Contains(notInFile, name) {
+			errs = append(errs, fmt.Errorf("%w: line %d: unknown key %q", errSettings, node.Line, name))
+			continue
+		}
+		if set[name] {
+			continue
+		}
+		if err := setNode(flags, f, &node); err != nil {
+			errs = append(errs, fmt.Errorf("%w: line %d: %s: %w", errSettings, node.Line, name, err))
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
+}
+
+// setNode gives a flag the value of a YAML scalar or, where the flag takes several values, of a list of scalars.
+func setNode(flags *pflag.FlagSet, f *pflag.Flag, node *yaml.Node) error {
+	switch node.Kind {
+	case yaml.ScalarNode:
+		if node.Tag == "!!null" {
+			return nil
+		}
+		return flags.Set(f.Name, node.Value)
+	case yaml.SequenceNode:
+		list, ok := f.Value.(pflag.SliceValue)
+		if !ok {
+			return errors.New("takes one value, not a list")
+		}
+		var values []string
+		if err := node.Decode(&values); err != nil {
+			return err
+		}
+		return list.Replace(values)
+	}
+	return errors.New("takes a plain value or a list")
+}
