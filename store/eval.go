@@ -270,7 +270,7 @@ func (e *evaluator) read(r *RangeRequest) (*RangeResult, error) {
 		items = kept
 	}
 	if !r.plain() {
-		items = append([]*item(nil), items...)
+		items = append([]*item(nil), r.first(items)...)
 		if r.Target == SortValue {
 			if items, err = e.s.resident(e.ctx, items); err != nil {
 				return nil, err
@@ -382,22 +382,27 @@ func (e *evaluator) checkBranch(t *Txn, path []bool) ([]bool, error) {
 }
 
 func (e *evaluator) checkPut(p *PutRequest) error {
-	if (p.IgnoreValue || p.IgnoreLease) && e.live(keyString(p.Key)) == nil {
-		return ErrKeyNotFound
-	}
 	if p.Lease != 0 && !p.IgnoreLease && !e.leaseExists(p.Lease) {
 		return ErrLeaseNotFound
+	}
+	if (p.IgnoreValue || p.IgnoreLease) && e.live(keyString(p.Key)) == nil {
+		return ErrKeyNotFound
 	}
 	return nil
 }
 
+// checkRange refuses what cannot be read. Outside of a transaction a negative revision means the current one; here etcd
+// compares it with the compacted one, which is -1 at first.
 func (e *evaluator) checkRange(r *RangeRequest) error {
-	if r.Revision <= 0 {
+	if r.Revision == 0 {
 		return nil
 	}
 	e.s.index.mu.RLock()
 	c := backend.Clock{Revision: e.s.index.rev, Compacted: e.s.index.compacted}
 	e.s.index.mu.RUnlock()
+	if c.Compacted == 0 {
+		c.Compacted = -1
+	}
 	return c.Check(r.Revision)
 }
 

@@ -92,9 +92,13 @@ func (s state) rangeOf(r *RangeRequest, header int64) *RangeResult {
 		return res
 	}
 	rows = slices.DeleteFunc(rows, func(x Row) bool {
-		return r.MinModRev > 0 && x.ModRevision < r.MinModRev || r.MaxModRev > 0 && x.ModRevision > r.MaxModRev ||
-			r.MinCreateRev > 0 && x.CreateRevision < r.MinCreateRev || r.MaxCreateRev > 0 && x.CreateRevision > r.MaxCreateRev
+		return r.MinModRev != 0 && x.ModRevision < r.MinModRev || r.MaxModRev != 0 && x.ModRevision > r.MaxModRev ||
+			r.MinCreateRev != 0 && x.CreateRevision < r.MinCreateRev || r.MaxCreateRev != 0 && x.CreateRevision > r.MaxCreateRev
 	})
+	filtered := r.MinModRev != 0 || r.MaxModRev != 0 || r.MinCreateRev != 0 || r.MaxCreateRev != 0
+	if r.Order == SortNone && !filtered && r.Limit > 0 && int64(len(rows))-1 > r.Limit {
+		rows = rows[:r.Limit+1] // etcd limits before it sorts, when it is not told an order
+	}
 	slices.SortStableFunc(rows, func(a, b Row) int {
 		c := map[SortTarget]int{
 			SortKey: bytes.Compare(a.Key, b.Key), SortVersion: cmp.Compare(a.Version, b.Version),
@@ -211,11 +215,11 @@ func (a *attempt) check(t *Txn, path *[]bool) error {
 				return err
 			}
 		case op.Put != nil:
-			if _, ok := a.state[string(op.Put.Key)]; !ok && (op.Put.IgnoreValue || op.Put.IgnoreLease) {
-				return ErrKeyNotFound
-			}
 			if op.Put.Lease != 0 && !op.Put.IgnoreLease && !a.m.leases[op.Put.Lease] {
 				return ErrLeaseNotFound
+			}
+			if _, ok := a.state[string(op.Put.Key)]; !ok && (op.Put.IgnoreValue || op.Put.IgnoreLease) {
+				return ErrKeyNotFound
 			}
 		case op.Txn != nil:
 			if err := a.check(op.Txn, path); err != nil {

@@ -80,7 +80,7 @@ func (r *RangeRequest) plain() bool {
 }
 
 func (r *RangeRequest) filtered() bool {
-	return r.MinModRev > 0 || r.MaxModRev > 0 || r.MinCreateRev > 0 || r.MaxCreateRev > 0
+	return r.MinModRev != 0 || r.MaxModRev != 0 || r.MinCreateRev != 0 || r.MaxCreateRev != 0
 }
 
 // get serves one key from the index alone; ok is false when that cannot be done.
@@ -345,6 +345,7 @@ func (s *Store) sorted(ctx context.Context, req *RangeRequest, sp span, v view) 
 			return nil, err
 		}
 	}
+	items = req.first(items)
 	req.sort(items)
 	if req.Limit > 0 && int64(len(items)) > req.Limit {
 		items, res.More = items[:req.Limit], true
@@ -403,10 +404,19 @@ func (s *Store) resident(ctx context.Context, items []*item) ([]*item, error) {
 }
 
 func (r *RangeRequest) drops(row *Row) bool {
-	return r.MinModRev > 0 && row.ModRevision < r.MinModRev ||
-		r.MaxModRev > 0 && row.ModRevision > r.MaxModRev ||
-		r.MinCreateRev > 0 && row.CreateRevision < r.MinCreateRev ||
-		r.MaxCreateRev > 0 && row.CreateRevision > r.MaxCreateRev
+	return r.MinModRev != 0 && row.ModRevision < r.MinModRev ||
+		r.MaxModRev != 0 && row.ModRevision > r.MaxModRev ||
+		r.MinCreateRev != 0 && row.CreateRevision < r.MinCreateRev ||
+		r.MaxCreateRev != 0 && row.CreateRevision > r.MaxCreateRev
+}
+
+// first cuts a range that names a target but no order: etcd applies its limit before it sorts, and reads one more row to know
+// whether there are more.
+func (r *RangeRequest) first(items []*item) []*item {
+	if r.Order == SortNone && !r.filtered() && r.Limit > 0 && int64(len(items))-1 > r.Limit {
+		return items[:r.Limit+1]
+	}
+	return items
 }
 
 func (r *RangeRequest) sort(items []*item) {

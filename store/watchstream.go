@@ -92,11 +92,11 @@ func (st *WatchStream) Watch(req WatchRequest) {
 
 // refusal checks a request and gives it its id.
 func (st *WatchStream) refusal(req *WatchRequest, sp span) error {
-	if sp.empty {
-		return ErrWatchEmptyRange
-	}
 	if req.StartRevision < 0 {
 		return ErrCompacted
+	}
+	if sp.empty {
+		return ErrWatchEmptyRange
 	}
 	if req.ID != 0 {
 		if _, used := st.watches[req.ID]; used {
