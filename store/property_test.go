@@ -29,14 +29,13 @@ type world struct {
 
 // watched is one watch and what came out of it.
 type watched struct {
-	st        *WatchStream
-	id        int64
-	req       WatchRequest
-	from      int64
-	got       []Event
-	seen      int // of the events of the model
-	canceled  bool
-	compacted bool
+	st       *WatchStream
+	id       int64
+	req      WatchRequest
+	from     int64
+	got      []Event
+	seen     int // of the events of the model
+	canceled bool
 }
 
 // small makes everything happen that memory is too small for.
@@ -92,7 +91,7 @@ func newWorld(t testing.TB, cfg Config, slow bool, data []byte) *world {
 	w.open()
 	t.Cleanup(func() {
 		if t.Failed() {
-			for _, line := range w.log[max(0, len(w.log)-30):] {
+			for _, line := range w.log[max(0, len(w.log)-5):] {
 				t.Log(line)
 			}
 		}
@@ -264,13 +263,16 @@ func (w *world) cancel() {
 	}
 	w.note("cancel %d", x.id)
 	x.st.Cancel(x.id)
-	for !x.canceled {
-		if r := w.nextControl(x.st); r.ID != x.id || !r.Canceled {
+	for !x.canceled { // which a compaction may have done before us
+		r := next(w.t, x.st)
+		if w.take(x.st, r) {
+			continue
+		}
+		if r.ID != x.id || !r.Canceled {
 			w.t.Fatalf("canceled as %+v", r)
 		}
 		x.canceled = true
 	}
-	w.check(x)
 }
 
 // poll takes up to n responses that are there already.
@@ -297,8 +299,11 @@ func (w *world) take(st *WatchStream, r *WatchResponse) bool {
 	}
 	x := w.watches[i]
 	if r.Canceled && r.CompactRevision > 0 {
-		x.canceled, x.compacted = true, true
-		w.check(x)
+		x.canceled = true
+		missing := w.m.events(&x.req, x.from)[len(x.got):]
+		if r.CompactRevision > w.m.compacted || r.Revision != 0 || len(missing) == 0 && w.m.rev < r.CompactRevision {
+			w.t.Errorf("watch %+v ended for a compaction at %d: %+v", x.req, w.m.compacted, r)
+		}
 		return true
 	}
 	if r.Canceled || len(r.Events) == 0 {
@@ -333,10 +338,6 @@ func (w *world) check(x *watched) {
 			w.t.Fatalf("watch %+v from %d\n got %s\nwant %s", x.req, x.from, eventText(got), eventText(want))
 		}
 	}
-	if x.compacted && x.seen < len(want) && want[x.seen].Row.ModRevision >= w.m.compacted {
-		// It may have been ended only if something that it had not seen yet could be gone.
-		return
-	}
 }
 
 // settle takes events until every watch has all of them, and then asks for progress, which must follow them.
@@ -360,19 +361,19 @@ func (w *world) settle() {
 }
 
 func (w *world) progress(st *WatchStream) {
-	watches := 0
-	for _, x := range w.watches {
-		if x.st == st && !x.canceled {
-			watches++
-			if x.from > w.m.rev+1 {
-				return // waits for the future: silence
+	answers := func() bool {
+		watches := 0
+		for _, x := range w.watches {
+			if x.st == st && !x.canceled {
+				watches++
+				if x.from > w.m.rev+1 {
+					return false // waits for the future: silence
+				}
 			}
 		}
+		return watches > 0
 	}
-	if watches == 0 {
-		return
-	}
-	for !w.t.Failed() { // silence while a watch has not joined yet: then ask again
+	for answers() && !w.t.Failed() { // silence while a watch has not joined yet: then ask again
 		st.RequestProgress()
 		ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Millisecond)
 		r, err := st.Next(ctx)
