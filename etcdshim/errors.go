@@ -17,7 +17,6 @@ var (
 	errRejected     = status.Error(codes.InvalidArgument, "etcdserver: the database refused the request for its contents")
 	errStreamSort   = status.Error(codes.Unimplemented, "RangeStream does not support custom sort orders")
 	errStreamFilter = status.Error(codes.Unimplemented, "RangeStream does not support revision filters")
-	errAuthNotBuilt = status.Error(codes.Unimplemented, "etcdserver: users and roles are not implemented")
 )
 
 // errorTable maps the engine's errors to etcd's. The first that matches counts.

@@ -2,6 +2,7 @@ package etcdshim
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"testing"
@@ -111,7 +112,7 @@ func TestRangeStream(t *testing.T) {
 		var last *pb.RangeResponse
 		for {
 			r, err := stream.Recv()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			if err != nil {

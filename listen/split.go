@@ -78,7 +78,8 @@ func (s *Split) accept(grpc, http *half) {
 func (s *Split) greet(conn net.Conn, grpc, http *half) {
 	abort := context.AfterFunc(s.ctx, func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(greeting))
-	to, passed := http, conn
+	to := http
+	var passed net.Conn
 	if s.tls != nil {
 		secure, isGRPC, err := s.handshake(conn)
 		if err != nil {

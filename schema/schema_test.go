@@ -57,6 +57,9 @@ func schemaOf(t *testing.T, db *sql.DB) (out []string) {
 		}
 		out = append(out, s)
 	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
 	return out
 }
 
@@ -160,6 +163,9 @@ func TestObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 		got = append(got, fmt.Sprintf("%s|%s|%d|%s", namespace, name, rv, value))
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
 	}
 	want := "[/registry/namespaces/||7|n /registry/pods/default/|nginx|5|new |plain|4|p]"
 	if fmt.Sprint(got) != want {

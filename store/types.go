@@ -9,12 +9,13 @@ import (
 // Row is one version of one object; see [backend.Row]. Rows handed out are shared and must not be changed.
 type Row = backend.Row
 
-// SortTarget and SortOrder have etcd's numbers.
-type (
-	SortTarget int32
-	SortOrder  int32
-)
+// SortTarget is what a range is sorted by; it has etcd's numbers.
+type SortTarget int32
 
+// SortOrder is the direction of sorting; it has etcd's numbers.
+type SortOrder int32
+
+// What to sort by.
 const (
 	SortKey SortTarget = iota
 	SortVersion
@@ -23,6 +24,7 @@ const (
 	SortValue
 )
 
+// The directions; SortNone with a target other than the key sorts ascending.
 const (
 	SortNone SortOrder = iota
 	SortAscend
@@ -85,12 +87,13 @@ type DeleteResult struct {
 	Revision int64
 }
 
-// CompareTarget and CompareResult have etcd's numbers.
-type (
-	CompareTarget int32
-	CompareResult int32
-)
+// CompareTarget is what of a key is compared; it has etcd's numbers.
+type CompareTarget int32
 
+// CompareResult is the relation that has to hold; it has etcd's numbers.
+type CompareResult int32
+
+// What to compare.
 const (
 	CompareVersion CompareTarget = iota
 	CompareCreate
@@ -99,6 +102,7 @@ const (
 	CompareLease
 )
 
+// The relations.
 const (
 	CompareEqual CompareResult = iota
 	CompareGreater
@@ -190,6 +194,7 @@ type WatchResponse struct {
 // AlarmKind has etcd's numbers.
 type AlarmKind int32
 
+// The alarms.
 const (
 	AlarmNone AlarmKind = iota
 	AlarmNoSpace

@@ -114,7 +114,7 @@ func readDuringWrites(ctx context.Context, b backend.Backend, at int64, keys int
 		return err
 	}
 	if h.Clock.Check(at) != nil {
-		return nil // compacted by now, or the store is still fresh
+		return nil //nolint:nilerr // compacted by now, or the store is still fresh
 	}
 	if h.Through < h.Clock.Revision || h.Through-at+1 != int64(len(h.Changes)) {
 		return fmt.Errorf("%d changes from %d through %d, clock %+v", len(h.Changes), at, h.Through, h.Clock)

@@ -94,7 +94,7 @@ func (p *checkpointer) run(ctx context.Context) {
 	defer close(p.done)
 	c, err := connect(p.b.path, "synchronous = "+p.b.synchronous(), "wal_autocheckpoint = 0")
 	if err != nil {
-		p.b.breakDown("open the checkpointing connection", err)
+		_ = p.b.breakDown("open the checkpointing connection", err)
 		return
 	}
 	defer func() {

@@ -97,7 +97,7 @@ func TestSameAsProvider(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel()
-	if _, err := w.Recv(); err == nil || err == io.EOF {
+	if _, err := w.Recv(); err == nil || errors.Is(err, io.EOF) {
 		t.Error("the stream did not end")
 	}
 	s.GracefulStop()

@@ -113,7 +113,7 @@ func write(ctx context.Context, x *store.Export, path string) (err error) {
 	w := &writer{db: db}
 	defer func() {
 		if w.tx != nil {
-			w.tx.Rollback()
+			_ = w.tx.Rollback() // the file is thrown away
 		}
 		if e := db.Close(); err == nil {
 			err = e

@@ -3,6 +3,7 @@ package launch
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -81,7 +82,7 @@ func binaryDir(root string) (string, error) {
 
 // describe adds what a command wrote to standard error to the error of its Output.
 func describe(err error) error {
-	if exit, ok := err.(*exec.ExitError); ok && len(exit.Stderr) > 0 {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr) > 0 {
 		return fmt.Errorf("%w: %s", err, exit.Stderr)
 	}
 	return err
