@@ -1,0 +1,119 @@
+package sqlstore_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/sqlstore/sqlstore"
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/compactor"
+	"github.com/sqlstore/sqlstore/listen"
+)
+
+func start(t *testing.T, cfg sqlstore.Config) (*sqlstore.Server, *clientv3.Client) {
+	t.Helper()
+	s, err := sqlstore.Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := clientv3.New(clientv3.Config{Endpoints: s.Endpoints(), DialTimeout: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return s, c
+}
+
+func TestDataOutlivesServer(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	s, c := start(t, sqlstore.Config{DataDir: dir})
+	lease, err := c.Grant(t.Context(), 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put, err := c.Put(t.Context(), "k", "v", clientv3.WithLease(lease.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlstore.Start(t.Context(), sqlstore.Config{DataDir: dir}); !errors.Is(err, backend.ErrInUse) {
+		t.Fatalf("second server on the same directory: %v, want %v", err, backend.ErrInUse)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, c = start(t, sqlstore.Config{DataDir: dir})
+	got, err := c.Get(t.Context(), "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Kvs) != 1 || string(got.Kvs[0].Value) != "v" || got.Kvs[0].ModRevision != put.Header.Revision || got.Kvs[0].Lease != int64(lease.ID) {
+		t.Fatalf("after a restart: %v", got.Kvs)
+	}
+	ttl, err := c.TimeToLive(t.Context(), lease.ID, clientv3.WithAttachedKeys())
+	if err != nil || ttl.GrantedTTL != 60 || len(ttl.Keys) != 1 {
+		t.Fatalf("lease after a restart: %v, %v", ttl, err)
+	}
+}
+
+func TestUnixSocket(t *testing.T) {
+	_, c := start(t, sqlstore.Config{ListenClientURLs: []string{"unix://" + filepath.Join(t.TempDir(), "s.sock")}})
+	if _, err := c.Put(t.Context(), "k", "v"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRefusedConfigurations(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cfg  sqlstore.Config
+		want error
+	}{
+		"plaintext beyond loopback": {sqlstore.Config{ListenClientURLs: []string{"http://0.0.0.0:0"}}, listen.ErrPlaintext},
+		"https without certificate": {sqlstore.Config{ListenClientURLs: []string{"https://127.0.0.1:0"}}, sqlstore.ErrConfig},
+		"unknown datastore":         {sqlstore.Config{Datastore: "oracle://x"}, sqlstore.ErrConfig},
+		"bad URL":                   {sqlstore.Config{ListenClientURLs: []string{"127.0.0.1:2379"}}, sqlstore.ErrConfig},
+		"bad retention":             {sqlstore.Config{Compaction: compactor.Config{Mode: compactor.Revision, Retention: "1h"}}, compactor.ErrConfig},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := sqlstore.Start(t.Context(), tc.cfg)
+			if err == nil {
+				_ = s.Close()
+			}
+			if !errors.Is(err, tc.want) {
+				t.Fatalf("%v, want %v", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestCloseEndsWatches(t *testing.T) {
+	s, c := start(t, sqlstore.Config{})
+	watch := c.Watch(clientv3.WithRequireLeader(t.Context()), "k", clientv3.WithCreatedNotify())
+	if r := <-watch; !r.Created {
+		t.Fatalf("%+v", r)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Close() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(8 * time.Second):
+		t.Fatal("Close waits for a watch that nobody ends")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := c.Get(ctx, "k"); err == nil {
+		t.Fatal("a closed server answers")
+	}
+}
