@@ -2,6 +2,7 @@ package etcdshim
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/encoding/proto"
@@ -18,13 +19,21 @@ type request interface {
 // A request's bytes are copied once, out of the transport's buffer, and the decoded keys and values point into that copy.
 type codec struct {
 	encoding.CodecV2 // protobuf's
+
+	received, sent atomic.Uint64 // bytes of messages
 }
 
-var _ encoding.CodecV2 = codec{}
+var _ encoding.CodecV2 = (*codec)(nil)
 
-func newCodec() codec { return codec{encoding.GetCodecV2(proto.Name)} }
+func newCodec() *codec { return &codec{CodecV2: encoding.GetCodecV2(proto.Name)} }
 
-func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+func (c *codec) Marshal(v any) (mem.BufferSlice, error) {
+	out, err := c.marshal(v)
+	c.sent.Add(uint64(out.Len()))
+	return out, err
+}
+
+func (c *codec) marshal(v any) (mem.BufferSlice, error) {
 	r, ok := v.(reply)
 	if !ok {
 		return c.CodecV2.Marshal(v)
@@ -71,7 +80,8 @@ func marshalLarge(r reply, l large, n int) (mem.BufferSlice, error) {
 	return append(out, mem.SliceBuffer(w.b[from:])), nil
 }
 
-func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+func (c *codec) Unmarshal(data mem.BufferSlice, v any) error {
+	c.received.Add(uint64(data.Len()))
 	r, ok := v.(request)
 	if !ok {
 		return c.CodecV2.Unmarshal(data, v)

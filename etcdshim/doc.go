@@ -14,6 +14,10 @@
 // Serve grpc.Server on the listener of the first kind (TLS is already done there, so it has no credentials of its own) and
 // an http.Server with [Server.Gateway] on the other.
 //
+// grpc-go reads a plain *net.TCPConn or *net.UnixConn without holding a buffer while it is idle (32 KiB), but not a type that
+// wraps one. So it is better to peek at the first bytes (MSG_PEEK) than to put them back, and to count bytes by
+// [Server.Traffic] than in the connection.
+//
 // # Speed
 //
 // Answers with rows are encoded by hand, straight from the engine's rows into one buffer of the right size, and the hot

@@ -26,8 +26,9 @@ type Server struct {
 	// Health is what grpc.health.v1 tells; it starts as SERVING.
 	Health *health.Server
 
-	conn *grpc.ClientConn // of the gateway
-	stop context.CancelFunc
+	codec *codec
+	conn  *grpc.ClientConn // of the gateway
+	stop  context.CancelFunc
 }
 
 // NewServer makes the services over s. They do not own s: call Shutdown first, then close the store.
@@ -38,7 +39,8 @@ func NewServer(ctx context.Context, s *store.Store, o Options) (*Server, error) 
 		return nil, fmt.Errorf("new server: %w", err)
 	}
 	id := newIdentity(st.ClusterID, st.MemberID, uint64(st.Incarnation))
-	out := &Server{GRPC: grpc.NewServer(o.serverOptions()...), Health: health.NewServer()}
+	c := newCodec()
+	out := &Server{GRPC: grpc.NewServer(o.serverOptions(c)...), Health: health.NewServer(), codec: c}
 	stopping, stop := context.WithCancel(context.Background())
 	out.stop = stop
 	g := out.GRPC
@@ -61,6 +63,11 @@ func NewServer(ctx context.Context, s *store.Store, o Options) (*Server, error) 
 	return out, nil
 }
 
+// Traffic returns the bytes of all messages received and sent so far, those of the gateway included.
+func (s *Server) Traffic() (received, sent uint64) {
+	return s.codec.received.Load(), s.codec.sent.Load()
+}
+
 // Shutdown tells clients to go elsewhere, ends the streams that would last for ever (watches, keep-alives), and lets calls in
 // flight finish until ctx ends; then it cuts them off.
 func (s *Server) Shutdown(ctx context.Context) {
@@ -72,9 +79,15 @@ func (s *Server) Shutdown(ctx context.Context) {
 	_ = s.conn.Close() // its only error is that it is closed
 }
 
-func (o *Options) serverOptions() []grpc.ServerOption {
+// streamWorkers is how many calls find a goroutine ready for them, with a stack that has grown already; that saves 3 to 5 us of
+// a call's 22 to 50. A stream that lasts, like a watch, keeps one, hence so many; when all are taken, calls get new goroutines.
+const streamWorkers = 512
+
+func (o *Options) serverOptions(c *codec) []grpc.ServerOption {
 	opts := []grpc.ServerOption{
-		grpc.ForceServerCodecV2(newCodec()),
+		grpc.ForceServerCodecV2(c),
+		grpc.NumStreamWorkers(streamWorkers),
+		grpc.SharedWriteBuffer(true), // no slower, and idle connections hold 32 KiB less
 		grpc.MaxRecvMsgSize(o.MaxRequestBytes + messageOverhead),
 		grpc.MaxSendMsgSize(math.MaxInt32),
 		grpc.MaxConcurrentStreams(o.MaxConcurrentStreams),
