@@ -15,10 +15,10 @@ import (
 type Files struct {
 	// Cert and Key are the server's certificate chain and private key, PEM.
 	Cert, Key string
-	// TrustedCA holds the authorities that sign client certificates, PEM.
+	// TrustedCA holds the authorities that sign client certificates, PEM. As in etcd, naming them is enough to refuse
+	// clients without such a certificate.
 	TrustedCA string
-	// RequireClientCert refuses clients without a certificate signed by TrustedCA. Without it client certificates are not
-	// asked for.
+	// RequireClientCert says the same aloud: it is an error without TrustedCA.
 	RequireClientCert bool
 	// MinVersion is the oldest TLS version accepted, 0 for TLS 1.2.
 	MinVersion uint16
@@ -148,7 +148,7 @@ func load(f Files) (*tls.Config, error) {
 		CipherSuites: f.CipherSuites,
 		NextProtos:   []string{"h2", "http/1.1"},
 	}
-	if !f.RequireClientCert {
+	if f.TrustedCA == "" {
 		return config, nil
 	}
 	pem, err := os.ReadFile(f.TrustedCA)
