@@ -37,7 +37,7 @@ func TestStatusAndMembers(t *testing.T) {
 	members := pb.NewClusterClient(s.conn)
 	l, err := members.MemberList(ctx, &pb.MemberListRequest{})
 	if err != nil || len(l.Members) != 1 || l.Members[0].ID != st.Header.MemberId || l.Members[0].Name != "me" ||
-		len(l.Members[0].ClientURLs) != 1 || l.Header.Revision != 0 || l.Header.ClusterId != st.Header.ClusterId {
+		len(l.Members[0].ClientURLs) != 1 || len(l.Members[0].PeerURLs) != 1 || l.Header.Revision != 0 || l.Header.ClusterId != st.Header.ClusterId {
 		t.Errorf("members %v, %v", l, err)
 	}
 	self := st.Header.MemberId

@@ -11,7 +11,8 @@ import (
 type Options struct {
 	// Name is the member's name as MemberList tells it; default "default".
 	Name string
-	// ClientURLs and PeerURLs are what MemberList tells about this member. ClientURLs must not be empty.
+	// ClientURLs and PeerURLs are what MemberList tells about this member. ClientURLs must not be empty. There are no peers to
+	// talk to, but clients expect PeerURLs; default ClientURLs.
 	ClientURLs, PeerURLs []string
 	// Version is the etcd version that Status tells; default "3.7.3".
 	Version string
@@ -54,6 +55,9 @@ const (
 func (o Options) withDefaults() Options {
 	if o.Name == "" {
 		o.Name = "default"
+	}
+	if len(o.PeerURLs) == 0 {
+		o.PeerURLs = o.ClientURLs
 	}
 	if o.Version == "" {
 		o.Version = defaultVersion
