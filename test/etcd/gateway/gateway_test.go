@@ -131,6 +131,9 @@ func normal(v any) any {
 		for i := range v {
 			v[i] = normal(v[i])
 		}
+	case string:
+		// Protobuf's errors have one or the other space, by the hash of the binary.
+		return strings.ReplaceAll(v, "\u00a0", " ")
 	}
 	return v
 }
