@@ -122,11 +122,11 @@ func (r results) pages(c *config, server string, objects int) (first, later time
 	one, walk := mine.of("page-first", server), mine.of("page", server)
 	sized := *c
 	sized.objects = objects
-	n := time.Duration(sized.pagesInWalk())
+	n := sized.pagesInWalk()
 	if len(one) == 0 || len(walk) == 0 || n < 2 {
 		return 0, 0, false
 	}
 	first = medianOf(one, cpuPerOp)
-	later = (medianOf(walk, cpuPerOp)*n - first) / (n - 1)
+	later = (medianOf(walk, cpuPerOp)*time.Duration(n) - first) / time.Duration(n-1)
 	return first, later, true
 }

@@ -163,7 +163,7 @@ func (b *bare) Watch(s grpc.BidiStreamingServer[pb.WatchRequest, pb.WatchRespons
 
 func (b *bare) leave(ch chan *pb.WatchResponse) {
 	go func() { // a Txn may be waiting to send
-		for range ch { //nolint:revive // draining
+		for range ch {
 		}
 	}()
 	b.mu.Lock()

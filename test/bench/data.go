@@ -49,7 +49,6 @@ type txn struct {
 	put *pb.PutRequest
 	del *pb.DeleteRangeRequest
 	els *pb.RangeRequest
-	res pb.TxnResponse
 }
 
 func newTxn(put, orElse bool) *txn {

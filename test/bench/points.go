@@ -38,7 +38,6 @@ func report(latency []time.Duration, wall time.Duration, err error) (*outcome, e
 func (t *target) getter() step {
 	type client struct {
 		req pb.RangeRequest
-		res pb.RangeResponse
 	}
 	clients := make([]client, t.c.clients)
 	return func(ctx context.Context, n int) (bool, error) {

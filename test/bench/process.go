@@ -51,7 +51,7 @@ func (p *process) dead() error {
 	select {
 	case err := <-p.exited:
 		p.exited <- err
-		return fmt.Errorf("%s exited: %v\n%s", p.cmd.Path, err, p.log)
+		return fmt.Errorf("%s exited: %v\n%s", p.cmd.Path, err, p.log) //nolint:errorlint // err is nil after status 0
 	default:
 		return nil
 	}
@@ -67,7 +67,7 @@ func (p *process) stop(sig syscall.Signal) error {
 		return nil
 	case <-time.After(2 * time.Minute):
 		_ = p.cmd.Process.Kill()
-		<-p.exited
+		<-p.exited //nolint:errcheck // it was killed
 		return fmt.Errorf("%s did not stop on %v", p.cmd.Path, sig)
 	}
 }

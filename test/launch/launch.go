@@ -193,7 +193,7 @@ func (s *Server) start() error {
 		s.mu.Lock()
 		p.stopped = true // the caller has the error: clean-up need not report this end again
 		s.mu.Unlock()
-		return fmt.Errorf("start server: %w (%w)\n%s", err, p.err, s.Log())
+		return fmt.Errorf("start server: %w (%v)\n%s", err, p.err, s.Log()) //nolint:errorlint // p.err may be nil
 	}
 	return nil
 }

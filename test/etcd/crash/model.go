@@ -1,9 +1,9 @@
 package crash
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
-	"strings"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/protobuf/proto"
@@ -141,6 +141,6 @@ func (m *model) list() []*mvccpb.KeyValue {
 	for _, kv := range m.keys {
 		list = append(list, kv)
 	}
-	slices.SortFunc(list, func(a, b *mvccpb.KeyValue) int { return strings.Compare(string(a.Key), string(b.Key)) })
+	slices.SortFunc(list, func(a, b *mvccpb.KeyValue) int { return bytes.Compare(a.Key, b.Key) })
 	return list
 }
