@@ -87,7 +87,6 @@ func (o *Options) serverOptions(c *codec) []grpc.ServerOption {
 	opts := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(c),
 		grpc.NumStreamWorkers(streamWorkers),
-		grpc.SharedWriteBuffer(true), // no slower, and idle connections hold 32 KiB less
 		grpc.MaxRecvMsgSize(o.MaxRequestBytes + messageOverhead),
 		grpc.MaxSendMsgSize(math.MaxInt32),
 		grpc.MaxConcurrentStreams(o.MaxConcurrentStreams),
