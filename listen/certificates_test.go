@@ -108,7 +108,7 @@ func (s *tlsServer) dial(a *authority, c *tls.Config) (string, error) {
 	return conn.(*tls.Conn).ConnectionState().PeerCertificates[0].Subject.CommonName, nil
 }
 
-func (s *tlsServer) want(a *authority, c tls.Config, name string) {
+func (s *tlsServer) want(a *authority, c *tls.Config, name string) {
 	s.t.Helper()
 	got, err := s.dial(a, c)
 	if err != nil || got != name {
