@@ -67,7 +67,7 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	if len(cfg.ListenClientURLs) == 0 {
 		cfg.ListenClientURLs = []string{"http://127.0.0.1:0"}
 	}
-	if cfg.TLS.Cert != "" || cfg.TLS.Key != "" {
+	if cfg.TLS.Cert != "" || cfg.TLS.Key != "" || cfg.TLS.TrustedCA != "" || cfg.TLS.RequireClientCert {
 		if err := cfg.TLS.Check(); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 		}
@@ -159,7 +159,7 @@ func (s *Server) openShim(ctx context.Context, cfg *Config) (err error) {
 		advertised = s.clients
 	}
 	o := etcdshim.Options{
-		Name: cfg.Name, ClientURLs: advertised, Version: EtcdVersion,
+		Name: cfg.Name, ClientURLs: advertised, PeerURLs: advertised, Version: EtcdVersion, // there are no peers, but etcd's tools expect URLs
 		MaxRequestBytes: cfg.MaxRequestBytes, MaxTxnOps: cfg.MaxTxnOps, MaxConcurrentStreams: cfg.MaxConcurrentStreams,
 		KeepaliveMinTime: cfg.KeepaliveMinTime, KeepaliveInterval: cfg.KeepaliveInterval, KeepaliveTimeout: cfg.KeepaliveTimeout,
 		Logger: s.log,
@@ -167,8 +167,11 @@ func (s *Server) openShim(ctx context.Context, cfg *Config) (err error) {
 	o.ServerOptions = append(o.ServerOptions, grpc.Creds(listen.Credentials()))
 	o.UnaryInterceptors = append(o.UnaryInterceptors, s.metrics.Unary())
 	o.StreamInterceptors = append(o.StreamInterceptors, s.metrics.Stream())
-	s.shim, err = etcdshim.NewServer(ctx, s.store, o)
-	return err
+	if s.shim, err = etcdshim.NewServer(ctx, s.store, o); err != nil {
+		return err
+	}
+	s.metrics.Attach(s.shim.GRPC, s.shim.Traffic)
+	return nil
 }
 
 func (s *Server) serve(clients, metrics []*listen.Split, profiling bool) {
@@ -186,7 +189,7 @@ func (s *Server) serve(clients, metrics []*listen.Split, profiling bool) {
 	s.http = []*http.Server{s.newHTTP(s.grpcOr(all)), s.newHTTP(ops)}
 	for _, l := range clients {
 		s.log.Info("serving clients", "address", l.HTTP.Addr().String())
-		s.wg.Go(func() { s.ended("grpc", s.shim.GRPC.Serve(s.metrics.Listener(l.GRPC))) })
+		s.wg.Go(func() { s.ended("grpc", s.shim.GRPC.Serve(l.GRPC)) })
 		s.wg.Go(func() { s.ended("http", s.http[0].Serve(l.HTTP)) })
 	}
 	for _, l := range metrics {

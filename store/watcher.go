@@ -145,6 +145,7 @@ func (w *watcher) join() bool {
 			break
 		}
 		if w.span.contains(keyString(e.item.Key)) && w.wants(e) {
+			e = e.replayed(h.compacted)
 			wanted = append(wanted, e)
 			bytes += e.cost()
 		}
@@ -256,7 +257,7 @@ func (w *watcher) readHistory(next, until int64) (events []*event, bytes, throug
 	for i := range hist.Changes {
 		c := &hist.Changes[i]
 		e := &event{item: newItem(c.Row)}
-		if c.Prev != nil {
+		if c.Prev != nil && c.Row.ModRevision > hist.Clock.Compacted {
 			if e.prev, err = s.before(c); err != nil {
 				return nil, 0, 0, err
 			}

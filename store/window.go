@@ -49,3 +49,12 @@ func (w *window) trim() {
 func (w *window) from(rev int64) []*event {
 	return w.events[sort.Search(len(w.events), func(i int) bool { return w.events[i].item.ModRevision >= rev }):]
 }
+
+// replayed is the event as a later watch sees it: what was superseded at or below the compacted revision is not shown any
+// more, whether or not it is still there.
+func (e *event) replayed(compacted int64) *event {
+	if e.prev == nil || e.item.ModRevision > compacted {
+		return e
+	}
+	return &event{item: e.item}
+}
