@@ -321,7 +321,7 @@ func (x *consumer) run(start, written <-chan struct{}) {
 			}
 		}
 	}()
-	for last := false; !last || !x.finished(); {
+	for last := false; !x.over() && (!last || !x.finished()); {
 		select {
 		case <-written:
 			last = true
@@ -338,6 +338,16 @@ func (x *consumer) run(start, written <-chan struct{}) {
 			x.take(r)
 		}
 	}
+}
+
+// over says that compactions have ended all watches: nothing comes any more.
+func (x *consumer) over() bool {
+	for _, w := range x.watches {
+		if !w.canceled {
+			return false
+		}
+	}
+	return true
 }
 
 func (x *consumer) finished() bool {
