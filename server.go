@@ -119,6 +119,8 @@ func (s *Server) open(ctx context.Context, raw []string, cfg *Config) (opened []
 				return nil, nil, fmt.Errorf("%w: %s needs a certificate and its key (--cert-file, --key-file)", ErrConfig, u)
 			}
 			config = s.certs.Config()
+		} else if s.certs != nil {
+			s.log.Warn("TLS files are given, but not used for a listener without TLS", "listener", u.String())
 		}
 		l, err := u.Listen(ctx)
 		if err != nil {

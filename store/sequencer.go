@@ -225,7 +225,7 @@ func (q *sequencer) try(batch []*call) error {
 	}
 	fx.Revision = e.rev
 	fx.Rows = make([]Row, len(e.rows))
-	told := Batch{Operations: len(batch)}
+	told := Batch{Operations: len(batch), Granted: len(fx.Granted), Revoked: len(fx.Revoked)}
 	for i, it := range e.rows {
 		fx.Rows[i] = it.Row
 		if it.Deleted {

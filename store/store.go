@@ -23,6 +23,8 @@ type Observer interface {
 type Batch struct {
 	Operations    int // those answered, failed compares included
 	Puts, Deletes int // rows
+	Granted       int // leases
+	Revoked       int // leases, those that expired included
 	ValueBytes    int64
 	Commit        time.Duration
 }

@@ -3,18 +3,20 @@ package telemetry
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/sqlstore/sqlstore/store"
 )
 
-// checkTimeout bounds one health check.
+// checkTimeout bounds one request to a health endpoint.
 const checkTimeout = 5 * time.Second
 
 // check is one named part of a health endpoint.
@@ -23,23 +25,51 @@ type check struct {
 	run  func(context.Context) error
 }
 
-// Handler serves /metrics, /health, /livez, /readyz and /version as etcd does. version is the etcd version.
+type healthMetrics struct {
+	success, failures prometheus.Counter // of /health
+	last              *prometheus.GaugeVec
+	total             *prometheus.CounterVec
+}
+
+func newHealthMetrics(m *Metrics) healthMetrics {
+	h := healthMetrics{
+		success:  m.counter("etcd_server_health_success", "Successful answers of /health."),
+		failures: m.counter("etcd_server_health_failures", "Failures told by /health."),
+		last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "etcd_server_healthcheck", Help: "The last result of each check: 1 is good.",
+		}, []string{"type", "name"}),
+		total: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "etcd_server_healthchecks_total", Help: "Results of each check.",
+		}, []string{"type", "name", "status"}),
+	}
+	m.Registry.MustRegister(h.last, h.total)
+	return h
+}
+
+// Handler serves /metrics, /health, /livez, /readyz and /version as etcd does, with its names of checks where it has them.
+// version is the etcd version.
 func (m *Metrics) Handler(s *store.Store, version string) *http.ServeMux {
-	writes := check{"writes", func(context.Context) error { return s.Err() }}
-	reads := check{"linearizable_read", func(ctx context.Context) error {
-		_, err := s.Range(ctx, &store.RangeRequest{Key: []byte("health"), KeysOnly: true})
+	read := func(ctx context.Context, serializable bool) error {
+		_, err := s.Range(ctx, &store.RangeRequest{Key: []byte("health"), KeysOnly: true, Serializable: serializable})
 		return err
-	}}
-	database := check{"database", func(ctx context.Context) error {
-		_, err := s.Status(ctx)
-		return err
-	}}
-	corrupt := check{"data_corruption", func(context.Context) error { return alarmed(s, store.AlarmCorrupt) }}
+	}
+	var (
+		writes       = check{"writes", func(context.Context) error { return s.Err() }}
+		serializable = check{"serializable_read", func(ctx context.Context) error { return read(ctx, true) }}
+		linearizable = check{"linearizable_read", func(ctx context.Context) error { return read(ctx, false) }}
+		corruption   = check{"data_corruption", func(context.Context) error { return alarmed(s, store.AlarmCorrupt) }}
+		database     = check{"database", func(ctx context.Context) error {
+			_, err := s.Status(ctx)
+			return err
+		}}
+	)
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{Registry: m.Registry}))
-	mux.HandleFunc("GET /livez", m.checks(writes))
-	mux.HandleFunc("GET /readyz", m.checks(writes, database, reads, corrupt))
-	mux.HandleFunc("GET /health", func(w http.ResponseWriter, r *http.Request) { m.health(w, r, s, writes, database, reads) })
+	m.handleChecks(mux, "livez", serializable, writes)
+	m.handleChecks(mux, "readyz", serializable, linearizable, corruption, writes, database)
+	mux.HandleFunc("GET /health", func(w http.ResponseWriter, r *http.Request) {
+		m.handleHealth(w, r, s, writes, linearizable, database)
+	})
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, map[string]string{"etcdserver": version, "etcdcluster": minor(version) + ".0", "storage": minor(version) + ".0"})
 	})
@@ -49,29 +79,29 @@ func (m *Metrics) Handler(s *store.Store, version string) *http.ServeMux {
 func answer(w http.ResponseWriter, code int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(body) // the client has gone
+	_ = json.NewEncoder(w).Encode(body) // an error means that the client has gone
 }
 
+// alarmed returns an error if an alarm of one of these kinds is raised.
 func alarmed(s *store.Store, kinds ...store.AlarmKind) error {
 	for _, a := range s.Alarms() {
 		if slices.Contains(kinds, a.Kind) {
-			return fmt.Errorf("ALARM %s", map[store.AlarmKind]string{store.AlarmNoSpace: "NOSPACE", store.AlarmCorrupt: "CORRUPT"}[a.Kind])
+			return errors.New("ALARM " + alarmNames[a.Kind])
 		}
 	}
 	return nil
 }
 
-// health answers in etcd's older form; ?exclude=NOSPACE ignores that alarm.
-func (m *Metrics) health(w http.ResponseWriter, r *http.Request, s *store.Store, checks ...check) {
+var alarmNames = map[store.AlarmKind]string{store.AlarmNoSpace: "NOSPACE", store.AlarmCorrupt: "CORRUPT"}
+
+// handleHealth answers in etcd's older form; ?exclude=NOSPACE leaves that alarm out of account.
+func (m *Metrics) handleHealth(w http.ResponseWriter, r *http.Request, s *store.Store, checks ...check) {
 	ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
 	defer cancel()
-	kinds := []store.AlarmKind{store.AlarmNoSpace, store.AlarmCorrupt}
-	for _, name := range r.URL.Query()["exclude"] {
-		switch name {
-		case "NOSPACE":
-			kinds = slices.DeleteFunc(kinds, func(k store.AlarmKind) bool { return k == store.AlarmNoSpace })
-		case "CORRUPT":
-			kinds = slices.DeleteFunc(kinds, func(k store.AlarmKind) bool { return k == store.AlarmCorrupt })
+	var kinds []store.AlarmKind
+	for kind, name := range alarmNames {
+		if !slices.Contains(r.URL.Query()["exclude"], name) {
+			kinds = append(kinds, kind)
 		}
 	}
 	err := alarmed(s, kinds...)
@@ -81,42 +111,52 @@ func (m *Metrics) health(w http.ResponseWriter, r *http.Request, s *store.Store,
 		}
 	}
 	if err != nil {
-		m.healthFail.Inc()
+		m.health.failures.Inc()
 		answer(w, http.StatusServiceUnavailable, map[string]string{"health": "false", "reason": err.Error()})
 		return
 	}
-	m.healthTrue.Inc()
+	m.health.success.Inc()
 	answer(w, http.StatusOK, map[string]string{"health": "true", "reason": ""})
 }
 
-// checks answers 200 or 503; ?verbose lists each check, ?exclude=name leaves one out.
-func (m *Metrics) checks(all ...check) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
-		defer cancel()
-		excluded := r.URL.Query()["exclude"]
-		var report strings.Builder
-		code := http.StatusOK
-		for _, c := range all {
-			if slices.Contains(excluded, c.name) {
-				fmt.Fprintf(&report, "[+]%s excluded: ok\n", c.name)
-				continue
-			}
-			if err := c.run(ctx); err != nil {
-				code = http.StatusServiceUnavailable
-				fmt.Fprintf(&report, "[-]%s failed: %v\n", c.name, err)
-				continue
-			}
+// handleChecks serves /kind, which is good when all checks are, and /kind/name for each of them.
+func (m *Metrics) handleChecks(mux *http.ServeMux, kind string, checks ...check) {
+	mux.HandleFunc("GET /"+kind, func(w http.ResponseWriter, r *http.Request) { m.runChecks(w, r, kind, checks) })
+	for _, c := range checks {
+		mux.HandleFunc("GET /"+kind+"/"+c.name, func(w http.ResponseWriter, r *http.Request) {
+			m.runChecks(w, r, kind, []check{c})
+		})
+	}
+}
+
+// runChecks answers 200 or 503; ?verbose lists each check, ?exclude=name leaves one out.
+func (m *Metrics) runChecks(w http.ResponseWriter, r *http.Request, kind string, checks []check) {
+	ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
+	defer cancel()
+	var report strings.Builder
+	code := http.StatusOK
+	for _, c := range checks {
+		if slices.Contains(r.URL.Query()["exclude"], c.name) {
+			continue
+		}
+		result := "success"
+		if err := c.run(ctx); err != nil {
+			code, result = http.StatusServiceUnavailable, "error"
+			fmt.Fprintf(&report, "[-]%s failed: %v\n", c.name, err)
+		} else {
 			fmt.Fprintf(&report, "[+]%s ok\n", c.name)
 		}
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		w.WriteHeader(code)
-		switch {
-		case code != http.StatusOK || r.URL.Query().Has("verbose"):
-			fmt.Fprint(w, report.String())
-		default:
-			fmt.Fprintln(w, "ok")
-		}
+		m.health.last.WithLabelValues(kind, c.name).Set(bit(result == "success"))
+		m.health.total.WithLabelValues(kind, c.name, result).Inc()
 	}
+	if code == http.StatusOK {
+		if !r.URL.Query().Has("verbose") {
+			report.Reset()
+		}
+		report.WriteString("ok\n")
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(code)
+	_, _ = w.Write([]byte(report.String())) // an error means that the client has gone
 }
