@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sqlstore/sqlstore/test/launch"
 	"go.etcd.io/etcd/server/v3/embed"
+
+	"github.com/sqlstore/sqlstore/test/launch"
 )
 
 // progressInterval is what some tests expect of the server's periodic progress notifications.
