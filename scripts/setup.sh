@@ -22,6 +22,7 @@ if ! command -v "$1" >/dev/null; then
 		export DEBIAN_FRONTEND=noninteractive
 		apt-get update -qq >&2
 		apt-get install -y -qq --no-install-recommends gcc libc6-dev </dev/null >&2
+		command -v "$1" >/dev/null || fail "CC is $1, which is not there: unset it, gcc is installed"
 	elif command -v apt-get >/dev/null; then
 		fail "a C compiler is missing: run 'sudo apt-get install gcc libc6-dev', or set CC to yours"
 	else
