@@ -29,6 +29,7 @@ var gauges = []gauge{
 	{"etcd_server_has_leader", "1 when there is a leader.", func(s state) float64 { return bit(s.Leader != 0) }},
 	{"etcd_server_is_leader", "1 when this member is the leader.", func(s state) float64 { return bit(s.Leader == s.MemberID) }},
 	{"etcd_server_is_learner", "1 when this member is a learner: never.", func(state) float64 { return 0 }},
+	{"etcd_server_proposals_committed_total", "The revision of the last commit.", func(s state) float64 { return float64(s.Revision) }},
 	{"etcd_server_proposals_applied_total", "The revision up to which everything is applied.", func(s state) float64 { return float64(s.Revision) }},
 	{"etcd_server_proposals_pending", "Operations waiting for a batch.", func(s state) float64 { return float64(s.Waiting) }},
 	{"etcd_server_quota_backend_bytes", "Size of the database, in bytes, that raises the NOSPACE alarm.", func(s state) float64 { return float64(s.Quota) }},

@@ -64,7 +64,7 @@ func (m *Metrics) Handler(s *store.Store, version string) *http.ServeMux {
 		}}
 	)
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{Registry: m.Registry}))
+	mux.Handle("GET /metrics", promhttp.InstrumentMetricHandler(m.Registry, promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{})))
 	m.handleChecks(mux, "livez", serializable, writes)
 	m.handleChecks(mux, "readyz", serializable, linearizable, corruption, writes, database)
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, r *http.Request) {

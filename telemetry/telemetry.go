@@ -25,9 +25,10 @@ type Metrics struct {
 	calls  calls
 	health healthMetrics
 
-	puts, deletes, putBytes    prometheus.Counter
+	puts, deletes              prometheus.Counter
+	putBytes                   prometheus.Gauge // as in etcd, though it only grows
 	granted, revoked           prometheus.Counter
-	events, committed, slow    prometheus.Counter
+	events, operations, slow   prometheus.Counter
 	fsync, commit              prometheus.Histogram
 	batchOperations, batchRows prometheus.Histogram
 }
@@ -48,11 +49,12 @@ func New(cfg Config) *Metrics {
 	m.health = newHealthMetrics(m)
 	m.puts = m.counter("etcd_mvcc_put_total", "Rows put, one for each key and transaction.")
 	m.deletes = m.counter("etcd_mvcc_delete_total", "Keys deleted.")
-	m.putBytes = m.counter("etcd_debugging_mvcc_total_put_size_in_bytes", "Bytes of all values put.")
+	m.putBytes = prometheus.NewGauge(prometheus.GaugeOpts{Name: "etcd_debugging_mvcc_total_put_size_in_bytes", Help: "Bytes of all values put."})
+	m.Registry.MustRegister(m.putBytes)
 	m.granted = m.counter("etcd_debugging_lease_granted_total", "Leases granted.")
 	m.revoked = m.counter("etcd_debugging_lease_revoked_total", "Leases revoked, those that expired included.")
 	m.events = m.counter("etcd_debugging_mvcc_events_total", "Events handed to watch streams.")
-	m.committed = m.counter("etcd_server_proposals_committed_total", "Operations committed.")
+	m.operations = m.counter("sqlstore_operations_total", "Operations of committed batches, failed compares included.")
 	m.slow = m.counter("etcd_server_slow_apply_total", "Commits that took longer than 100 ms.")
 	seconds := prometheus.ExponentialBuckets(0.001, 2, 14) // etcd's, up to 8 s
 	m.fsync = m.histogram("etcd_disk_wal_fsync_duration_seconds", "Duration of the commits, each of which is synced once.", seconds)
@@ -99,7 +101,7 @@ func (m *Metrics) Batch(b store.Batch) {
 	m.putBytes.Add(float64(b.ValueBytes))
 	m.granted.Add(float64(b.Granted))
 	m.revoked.Add(float64(b.Revoked))
-	m.committed.Add(float64(b.Operations))
+	m.operations.Add(float64(b.Operations))
 	if b.Commit > slowCommit {
 		m.slow.Inc()
 	}
