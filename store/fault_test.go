@@ -1,0 +1,349 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// blocked holds the sequencer in a commit, so that what comes next waits and makes one batch.
+type blocked struct {
+	entered, release chan struct{}
+	once             sync.Once
+}
+
+func newBlocked() *blocked {
+	return &blocked{entered: make(chan struct{}), release: make(chan struct{})}
+}
+
+// first waits, once.
+func (b *blocked) first() {
+	b.once.Do(func() {
+		close(b.entered)
+		<-b.release
+	})
+}
+
+// waiting waits until n operations are in the queue.
+func waiting(t *testing.T, s *Store, n int) {
+	t.Helper()
+	ctx := within(t)
+	for {
+		s.seq.mu.Lock()
+		have := len(s.seq.waiting)
+		s.seq.mu.Unlock()
+		if have >= n {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("%d operations wait, not %d", have, n)
+		}
+	}
+}
+
+// batch sends the puts of keys while the sequencer is held up, each in its turn, and returns their answers.
+func batch(t *testing.T, s *Store, hold *blocked, keys []string) ([]*PutResult, []error) {
+	t.Helper()
+	var wg sync.WaitGroup
+	wg.Go(func() { put(t, s, "first", "") })
+	<-hold.entered
+	results, errs := make([]*PutResult, len(keys)), make([]error, len(keys))
+	for i, k := range keys {
+		wg.Go(func() {
+			results[i], errs[i] = s.Put(within(t), &PutRequest{Key: []byte(k), Value: []byte(k)})
+		})
+		waiting(t, s, i+1)
+	}
+	close(hold.release)
+	wg.Wait()
+	return results, errs
+}
+
+func TestRejectedBatchIsSplit(t *testing.T) {
+	eachIndex(t, func(t *testing.T, cfg Config) {
+		hold := newBlocked()
+		f := &faults{Backend: openSQLite(t)}
+		f.commit = func(e *backend.Effects, through func() error) error {
+			hold.first()
+			for _, r := range e.Rows {
+				if string(r.Key) == "bad" {
+					return fmt.Errorf("refused: %w", backend.ErrRejected)
+				}
+			}
+			return through()
+		}
+		s := openStore(t, f, cfg)
+		st := s.NewWatchStream()
+		defer st.Close()
+		st.Watch(WatchRequest{Key: []byte{0}, End: []byte{0}})
+		next(t, st)
+		results, errs := batch(t, s, hold, []string{"a", "b", "bad", "c", "d"})
+		last := int64(2)
+		for i, key := range []string{"a", "b", "bad", "c", "d"} {
+			if key == "bad" {
+				if !errors.Is(errs[i], backend.ErrRejected) {
+					t.Errorf("the culprit gets %v", errs[i])
+				}
+				continue
+			}
+			if last++; errs[i] != nil || results[i].Revision != last {
+				t.Errorf("%s gets %+v, %v; want revision %d", key, results[i], errs[i], last)
+			}
+		}
+		if r := get(t, s, "bad", 0); r != nil {
+			t.Errorf("refused, and still %+v", r)
+		}
+		for rev := int64(2); rev <= last; {
+			for _, e := range next(t, st).Events {
+				if e.Row.ModRevision != rev {
+					t.Errorf("the watch shows revision %d after %d", e.Row.ModRevision, rev-1)
+				}
+				rev++
+			}
+		}
+	})
+}
+
+func TestUnknownOutcomeStopsWriting(t *testing.T) {
+	for _, happened := range []bool{true, false} {
+		t.Run(fmt.Sprint(happened), func(t *testing.T) {
+			var commits atomic.Int32
+			b := openSQLite(t)
+			f := &faults{Backend: b}
+			f.commit = func(_ *backend.Effects, through func() error) error {
+				if commits.Add(1) < 2 {
+					return through()
+				}
+				if happened {
+					if err := through(); err != nil {
+						return err
+					}
+				}
+				return fmt.Errorf("the disk went away: %w", backend.ErrUnknownOutcome)
+			}
+			s := openStore(t, f, Config{})
+			put(t, s, "a", "1")
+			_, err := s.Put(within(t), &PutRequest{Key: []byte("a"), Value: []byte("2")})
+			if !errors.Is(err, backend.ErrUnknownOutcome) {
+				t.Fatalf("got %v", err)
+			}
+			<-s.Done()
+			if !errors.Is(s.Err(), backend.ErrUnknownOutcome) {
+				t.Errorf("the store ended with %v", s.Err())
+			}
+			_, err = s.Put(within(t), &PutRequest{Key: []byte("a"), Value: []byte("3")})
+			if !errors.Is(err, ErrUnavailable) || errors.Is(err, backend.ErrUnknownOutcome) {
+				t.Errorf("the next write answers %v", err)
+			}
+			if n := commits.Load(); n != 2 {
+				t.Errorf("%d commits were tried", n)
+			}
+			if r := get(t, s, "a", 0); r == nil || string(r.Value) != "1" {
+				t.Errorf("what is not known to be committed is shown: %+v", r)
+			}
+			want := "1"
+			if happened {
+				want = "2"
+			}
+			f.commit = nil
+			if r := get(t, openStore(t, b, Config{}), "a", 0); r == nil || string(r.Value) != want {
+				t.Errorf("a restart finds %+v", r)
+			}
+		})
+	}
+}
+
+func TestUnavailableDatabaseLosesNothing(t *testing.T) {
+	var down atomic.Bool
+	refuse := func() error {
+		if down.Load() {
+			return fmt.Errorf("no answer: %w", backend.ErrUnavailable)
+		}
+		return nil
+	}
+	f := &faults{Backend: openSQLite(t)}
+	f.beforeBegin = func(context.Context) error { return refuse() }
+	f.beforeRows = func(context.Context, []backend.RowID) error { return refuse() }
+	s := openStore(t, f, Config{})
+	put(t, s, "a", "1")
+	down.Store(true)
+	if _, err := s.Put(within(t), &PutRequest{Key: []byte("a"), Value: []byte("2")}); !errors.Is(err, ErrUnavailable) {
+		t.Fatalf("got %v", err)
+	}
+	if s.Err() != nil {
+		t.Fatal("a database that is away for a moment ended the store")
+	}
+	down.Store(false)
+	if rev := put(t, s, "a", "3"); rev != 3 {
+		t.Errorf("the next write got revision %d", rev)
+	}
+}
+
+func TestErrorsWithoutANameAreUnknownOutcomes(t *testing.T) {
+	f := &faults{Backend: openSQLite(t)}
+	f.commit = func(*backend.Effects, func() error) error { return errors.New("what is this?") }
+	s := openStore(t, f, Config{})
+	if _, err := s.Put(within(t), &PutRequest{Key: []byte("a")}); !errors.Is(err, backend.ErrUnknownOutcome) {
+		t.Fatalf("got %v", err)
+	}
+	<-s.Done()
+}
+
+func TestAbandonedCallsAreNotTried(t *testing.T) {
+	hold := newBlocked()
+	f := &faults{Backend: openSQLite(t)}
+	f.commit = func(_ *backend.Effects, through func() error) error {
+		hold.first()
+		return through()
+	}
+	s := openStore(t, f, Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { put(t, s, "first", "") })
+	<-hold.entered
+	wg.Go(func() {
+		if _, err := s.Put(ctx, &PutRequest{Key: []byte("left")}); !errors.Is(err, context.Canceled) {
+			t.Errorf("a caller that has gone gets %v", err)
+		}
+	})
+	waiting(t, s, 1)
+	cancel()
+	s.seq.mu.Lock()
+	c := s.seq.waiting[0]
+	s.seq.mu.Unlock()
+	for !c.left.Load() {
+		if t.Context().Err() != nil {
+			t.Fatal("nobody noticed")
+		}
+	}
+	close(hold.release)
+	wg.Wait()
+	if rev := put(t, s, "a", ""); rev != 3 {
+		t.Errorf("revision %d after one write", rev)
+	}
+	if r := get(t, s, "left", 0); r != nil {
+		t.Errorf("written for nobody: %+v", r)
+	}
+}
+
+func TestQueueIsBounded(t *testing.T) {
+	hold := newBlocked()
+	f := &faults{Backend: openSQLite(t)}
+	f.commit = func(_ *backend.Effects, through func() error) error {
+		hold.first()
+		return through()
+	}
+	s := openStore(t, f, Config{QueueRequests: 3})
+	var wg sync.WaitGroup
+	wg.Go(func() { put(t, s, "first", "") })
+	<-hold.entered
+	for i := range 3 {
+		wg.Go(func() { put(t, s, fmt.Sprint(i), "") })
+		waiting(t, s, i+1)
+	}
+	if _, err := s.Put(within(t), &PutRequest{Key: []byte("a")}); !errors.Is(err, ErrTooManyRequests) {
+		t.Errorf("one too many answers %v", err)
+	}
+	close(hold.release)
+	wg.Wait()
+	put(t, s, "a", "")
+}
+
+func TestCloseAnswersWhatWaits(t *testing.T) {
+	hold := newBlocked()
+	f := &faults{Backend: openSQLite(t)}
+	f.commit = func(_ *backend.Effects, through func() error) error {
+		hold.first()
+		return through()
+	}
+	s := openStore(t, f, Config{})
+	st := s.NewWatchStream()
+	st.Watch(WatchRequest{Key: []byte("a")})
+	next(t, st)
+	var wg sync.WaitGroup
+	wg.Go(func() { put(t, s, "first", "") })
+	<-hold.entered
+	wg.Go(func() { put(t, s, "a", "") })
+	waiting(t, s, 1)
+	wg.Go(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	close(hold.release)
+	wg.Wait()
+	if _, err := s.Put(within(t), &PutRequest{Key: []byte("b")}); !errors.Is(err, ErrClosed) {
+		t.Errorf("after Close a write answers %v", err)
+	}
+	if _, err := st.Next(within(t)); !errors.Is(err, ErrClosed) {
+		t.Errorf("after Close a watch answers %v", err)
+	}
+	if _, err := s.NewWatchStream().Next(within(t)); !errors.Is(err, ErrClosed) {
+		t.Errorf("after Close a new stream answers %v", err)
+	}
+}
+
+// A lease revoked and granted again in one batch must be there in the end.
+func TestLeaseComesAgainInOneBatch(t *testing.T) {
+	hold := newBlocked()
+	f := &faults{Backend: openSQLite(t)}
+	s := openStore(t, f, Config{})
+	if _, err := s.LeaseGrant(within(t), 7, 60); err != nil {
+		t.Fatal(err)
+	}
+	f.commit = func(_ *backend.Effects, through func() error) error {
+		hold.first()
+		return through()
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { put(t, s, "first", "") })
+	<-hold.entered
+	wg.Go(func() {
+		if err := s.LeaseRevoke(within(t), 7); err != nil {
+			t.Error(err)
+		}
+	})
+	waiting(t, s, 1)
+	wg.Go(func() {
+		if _, err := s.LeaseGrant(within(t), 7, 90); err != nil {
+			t.Error(err)
+		}
+	})
+	waiting(t, s, 2)
+	close(hold.release)
+	wg.Wait()
+	l, _, err := s.LeaseTimeToLive(within(t), 7, false)
+	if err != nil || l.Granted.Seconds() != 90 {
+		t.Errorf("the lease is %+v, %v", l, err)
+	}
+	stored, err := f.Leases(within(t))
+	if err != nil || len(stored) != 1 || stored[0].TTL.Seconds() != 90 {
+		t.Errorf("the database has %+v, %v", stored, err)
+	}
+}
+
+// A row that is written over, compacted and removed while a read of the current revision looks for its value.
+func TestCurrentRevisionIsNeverCompacted(t *testing.T) {
+	f := &faults{Backend: openSQLite(t)}
+	var s *Store
+	var once sync.Once
+	f.beforeRows = func(context.Context, []backend.RowID) error {
+		once.Do(func() {
+			rev := put(t, s, "a", "new")
+			if _, err := s.Compact(within(t), rev, true); err != nil {
+				t.Error(err)
+			}
+		})
+		return nil
+	}
+	s = openStore(t, f, Config{CacheBytes: 1})
+	put(t, s, "a", "old")
+	if r := get(t, s, "a", 0); r == nil || string(r.Value) != "new" {
+		t.Errorf("got %+v", r)
+	}
+}
