@@ -106,7 +106,7 @@ func (c *Cluster) Await(ctx context.Context, ready bool) error {
 		return (last == nil) == ready, nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait until kube-apiserver's readiness is %t: %w (last: %v)", ready, err, last)
+		return fmt.Errorf("wait until kube-apiserver's readiness is %t: %w (last: %v)", ready, err, last) //nolint:errorlint // last may be nil
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ func (w *Watcher) open(ctx context.Context) (stream watch.Interface, err error) 
 		return last == nil, nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open: %w (last: %v)", err, last)
+		return nil, fmt.Errorf("open: %w (last: %v)", err, last) //nolint:errorlint // last may be nil
 	}
 	return stream, nil
 }
