@@ -107,7 +107,7 @@ func (l *life) write(ctx context.Context, event watch.EventType, want *unstructu
 				return fmt.Errorf("%v: %s: %w", l.key, event, err)
 			}
 			l.history.addUnclear()
-			done := false
+			var done bool
 			if got, done, err = l.outcome(ctx, want); err != nil {
 				return fmt.Errorf("%v: after %s of unclear outcome: %w", l.key, event, err)
 			}
@@ -173,7 +173,7 @@ func (l *life) read(ctx context.Context) (*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("%w (last: %w)", err, last)
 	}
 	if last != nil {
-		return nil, nil
+		return nil, nil //nolint:nilerr // it is known not to be there
 	}
 	return got, nil
 }
