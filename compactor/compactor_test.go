@@ -1,0 +1,211 @@
+package compactor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/backend/sqlite"
+	"github.com/sqlstore/sqlstore/compactor"
+	"github.com/sqlstore/sqlstore/store"
+)
+
+func TestConfig(t *testing.T) {
+	for _, c := range []struct {
+		mode      compactor.Mode
+		retention string
+		ok        bool
+	}{
+		{compactor.Off, "", true},
+		{compactor.Periodic, "", true},
+		{compactor.Periodic, "0", true},
+		{compactor.Periodic, "0s", true},
+		{compactor.Periodic, "12", true},
+		{compactor.Periodic, "30m", true},
+		{compactor.Periodic, "-1", false},
+		{compactor.Periodic, "-1h", false},
+		{compactor.Periodic, "soon", false},
+		{compactor.Periodic, "9223372036854775807", false},
+		{compactor.Revision, "0", true},
+		{compactor.Revision, "1000", true},
+		{compactor.Revision, "1h", false},
+		{compactor.Revision, "-5", false},
+		{"sometimes", "1", false},
+	} {
+		err := compactor.Config{Mode: c.mode, Retention: c.retention}.Check()
+		if c.ok != (err == nil) || err != nil && !errors.Is(err, compactor.ErrConfig) {
+			t.Errorf("%q %q: %v, want ok %v", c.mode, c.retention, err, c.ok)
+		}
+	}
+}
+
+// clocked is an engine whose revision is the minutes that have passed, and that keeps what it was asked for. It has nothing
+// to delete. Real ones have their test below; days must pass here.
+type clocked struct {
+	began time.Time
+	fail  func(minute int64) error
+
+	mu        sync.Mutex
+	compacted int64
+	calls     []string // "minute:revision"
+}
+
+func (c *clocked) Revision() int64 { return int64(time.Since(c.began) / time.Minute) }
+
+func (c *clocked) Compacted() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.compacted
+}
+
+func (c *clocked) Compact(_ context.Context, revision int64, physical bool) (int64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.Revision()
+	if physical {
+		return 0, errors.New("it must not wait for the rows")
+	}
+	if c.fail != nil {
+		if err := c.fail(now); err != nil {
+			return 0, err
+		}
+	}
+	c.compacted = revision
+	c.calls = append(c.calls, fmt.Sprintf("%d:%d", now, revision))
+	return now, nil
+}
+
+func (c *clocked) PurgeStep(context.Context, int) (backend.PurgeResult, error) {
+	return backend.PurgeResult{Through: c.Compacted(), Done: true}, nil
+}
+
+func (c *clocked) Reclaim(context.Context, int) (bool, error) { return true, nil }
+
+// run lets a compactor work for some time and returns what it asked for.
+func run(t *testing.T, mode compactor.Mode, retention string, span time.Duration, fail func(int64) error) (calls []string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		e := &clocked{began: time.Now(), fail: fail}
+		c, err := compactor.New(e, compactor.Config{Mode: mode, Retention: retention})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), span+time.Second)
+		defer cancel()
+		c.Run(ctx)
+		calls = e.calls
+	})
+	return calls
+}
+
+func TestSchedule(t *testing.T) {
+	for name, c := range map[string]struct {
+		mode      compactor.Mode
+		retention string
+		span      time.Duration
+		want      []string
+	}{
+		"off":                     {compactor.Off, "5", 100 * time.Hour, nil},
+		"periodic, off":           {compactor.Periodic, "0", 100 * time.Hour, nil},
+		"ten minutes":             {compactor.Periodic, "10m", 35 * time.Minute, []string{"11:1", "21:11", "31:21"}},
+		"an hour":                 {compactor.Periodic, "1", 4 * time.Hour, []string{"66:6", "126:66", "186:126"}},
+		"longer than an hour":     {compactor.Periodic, "3h", 5 * time.Hour, []string{"186:6", "246:66"}},
+		"ten revisions":           {compactor.Revision, "10", 22 * time.Minute, []string{"15:5", "20:10"}},
+		"more revisions than are": {compactor.Revision, "100", time.Hour, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := run(t, c.mode, c.retention, c.span, nil); !slices.Equal(got, c.want) {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestFailedCompactionIsTriedAgainSoon(t *testing.T) {
+	fail := func(minute int64) error {
+		if minute < 130 {
+			return store.ErrUnavailable
+		}
+		return nil
+	}
+	want := []string{"132:72", "192:132"} // 6 minutes are a tenth of an hour
+	if got := run(t, compactor.Periodic, "1h", 4*time.Hour, fail); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// The rows below a compaction go by themselves, whoever compacts, and the file gets smaller.
+func TestPurge(t *testing.T) {
+	ctx := t.Context()
+	b, err := sqlite.Open(ctx, sqlite.Config{Temporary: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	s, err := store.Open(ctx, b, store.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	value := make([]byte, 4<<10)
+	for i := range 2000 {
+		if _, err := s.Put(ctx, &store.PutRequest{Key: fmt.Appendf(nil, "k%d", i%10), Value: value}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, err := b.Size(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := compactor.New(s, compactor.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, stop := context.WithCancel(ctx)
+	var done sync.WaitGroup
+	done.Go(func() { c.Run(running) })
+	// An export holds deletion off until it is closed.
+	x, err := s.Export(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Compact(ctx, s.Revision(), false); err != nil {
+		t.Fatal(err)
+	}
+	rows := func() (n int) {
+		h, err := b.History(ctx, backend.HistoryQuery{Limit: 10_000, KeysOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(h.Changes)
+	}
+	if n := rows(); n != 2000 {
+		t.Errorf("%d rows are left under an export, want all 2000", n)
+	}
+	x.Close()
+	deadline := time.After(time.Minute)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		size, err := b.Size(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := rows(); n == 10 && size.Total < before.Total/4 {
+			break
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%d rows in %d bytes are left, there were %d bytes", rows(), size.Total, before.Total)
+		}
+	}
+	stop()
+	done.Wait()
+}
