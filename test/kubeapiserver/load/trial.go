@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -60,10 +59,9 @@ func (t *Trial) Run(ctx context.Context, disturb func(context.Context) error) (R
 		return Result{}, err
 	}
 
-	var writing atomic.Bool
-	writing.Store(true)
+	written := make(chan struct{})
 	looking := make(chan error, 1)
-	go func() { looking <- t.look(ctx, &writing) }()
+	go func() { looking <- t.look(ctx, written) }()
 	disturbing := make(chan error, 1)
 	go func() {
 		if disturb == nil {
@@ -75,7 +73,7 @@ func (t *Trial) Run(ctx context.Context, disturb func(context.Context) error) (R
 	if err != nil {
 		cancel() // whatever still waits for more changes
 	}
-	writing.Store(false)
+	close(written)
 	if err := errors.Join(err, <-disturbing, <-looking); err != nil {
 		return Result{}, err
 	}
@@ -99,12 +97,18 @@ func (t *Trial) watchEveryone(ctx context.Context) error {
 	return nil
 }
 
-// look lists in turn all namespaces and a single one of every kind while there are writers, and
-// begins watches from what some of the lists showed, as controllers do when they start.
-func (t *Trial) look(ctx context.Context, writing *atomic.Bool) error {
-	const watches = 12
+// look lists in turn all namespaces and a single one of every kind until all is written, and begins
+// watches from what some of the lists showed, as controllers do when they start. It lists as often as
+// the number of changes says, not the time, so that a fast store is not given more to do.
+func (t *Trial) look(ctx context.Context, written <-chan struct{}) error {
+	const watches, changesPerList = 12, 25
 	kept := 0
-	for i := 0; writing.Load(); i++ {
+	for i := 0; ; i++ {
+		select {
+		case <-t.History.Reached(i*changesPerList, 0):
+		case <-written:
+			return nil
+		}
 		scope := Scope{Kind: t.Kinds[i%len(t.Kinds)], Prefix: t.Prefix}
 		fences := len(t.Namespaces)
 		if i/len(t.Kinds)%2 == 1 {
@@ -122,7 +126,6 @@ func (t *Trial) look(ctx context.Context, writing *atomic.Bool) error {
 			t.later = append(t.later, Watch(ctx, t.Client, scope, list.Version, fences))
 		}
 	}
-	return nil
 }
 
 // list takes a list, again from its first page if the store went away.
