@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/sqlstore/sqlstore/compactor"
 	"github.com/sqlstore/sqlstore/listen"
@@ -17,9 +18,7 @@ type Reload struct {
 
 // Reload puts new settings into force, all or none. Errors: [ErrConfig], [compactor.ErrConfig], those of reading TLS files.
 func (s *Server) Reload(r Reload) error {
-	r.Compaction.Logger = s.log
-	compact, err := compactor.New(s.store, r.Compaction)
-	if err != nil {
+	if err := r.Compaction.Check(); err != nil {
 		return err
 	}
 	if s.certs != nil {
@@ -30,18 +29,47 @@ func (s *Server) Reload(r Reload) error {
 		return fmt.Errorf("%w: TLS cannot be switched on while the server runs", ErrConfig)
 	}
 	s.store.SetQuota(r.QuotaBytes)
-	s.compact(compact)
+	return s.compact(r.Compaction)
+}
+
+// compacting is the compactor in the background.
+type compacting struct {
+	sync.Mutex
+	stop      context.CancelFunc // nil before there is one
+	mode      compactor.Mode
+	retention string
+	closed    bool
+}
+
+// compact runs a compactor in the place of the one before. One with the same settings stays: it knows the revisions of the
+// past, which another would have to learn anew for the length of a retention.
+func (s *Server) compact(cfg compactor.Config) error {
+	cfg.Logger = s.log
+	c, err := compactor.New(s.store, cfg)
+	if err != nil {
+		return err
+	}
+	r := &s.compacting
+	r.Lock()
+	defer r.Unlock()
+	if r.closed || r.stop != nil && r.mode == cfg.Mode && r.retention == cfg.Retention {
+		return nil
+	}
+	if r.stop != nil {
+		r.stop()
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	r.stop, r.mode, r.retention = stop, cfg.Mode, cfg.Retention
+	s.wg.Go(func() { c.Run(ctx) })
 	return nil
 }
 
-// compact runs c in the place of the compactor before.
-func (s *Server) compact(c *compactor.Compactor) {
-	s.compacting.Lock()
-	defer s.compacting.Unlock()
-	if s.cancel != nil {
-		s.cancel()
+func (s *Server) stopCompacting() {
+	r := &s.compacting
+	r.Lock()
+	defer r.Unlock()
+	r.closed = true
+	if r.stop != nil {
+		r.stop()
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	s.cancel = cancel
-	s.wg.Go(func() { c.Run(ctx) })
 }

@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/sqlstore/sqlstore/backend/sqlite"
-	"github.com/sqlstore/sqlstore/compactor"
 	"github.com/sqlstore/sqlstore/etcdshim"
 	"github.com/sqlstore/sqlstore/listen"
 	"github.com/sqlstore/sqlstore/store"
@@ -44,8 +43,7 @@ type Server struct {
 
 	listeners  []*listen.Split
 	clients    []string // URLs of the client listeners
-	compacting sync.Mutex
-	cancel     context.CancelFunc // of the compactor; guarded by compacting
+	compacting compacting
 	wg         sync.WaitGroup
 	closing    sync.Once
 	closeErr   error
@@ -88,12 +86,9 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	if err := s.openStore(ctx, &cfg); err != nil {
 		return nil, err
 	}
-	cfg.Compaction.Logger = s.log
-	compact, err := compactor.New(s.store, cfg.Compaction)
-	if err != nil {
+	if err := s.compact(cfg.Compaction); err != nil {
 		return nil, err
 	}
-	s.compact(compact)
 	if err := s.openShim(ctx, &cfg); err != nil {
 		return nil, err
 	}
@@ -266,11 +261,7 @@ func (s *Server) close() error {
 	for _, l := range s.listeners {
 		errs = append(errs, l.Close())
 	}
-	s.compacting.Lock()
-	if s.cancel != nil {
-		s.cancel()
-	}
-	s.compacting.Unlock()
+	s.stopCompacting()
 	s.wg.Wait()
 	if s.store != nil {
 		errs = append(errs, s.store.Close())

@@ -1,0 +1,51 @@
+package sqlstore_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/sqlstore/sqlstore"
+	"github.com/sqlstore/sqlstore/compactor"
+	"github.com/sqlstore/sqlstore/listen"
+)
+
+func TestReload(t *testing.T) {
+	s, _ := start(t, sqlstore.Config{QuotaBytes: 1 << 30})
+	quota := func() int64 {
+		t.Helper()
+		st, err := s.Store().Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.Quota
+	}
+	revisions := compactor.Config{Mode: compactor.Revision, Retention: "100"}
+	if err := s.Reload(sqlstore.Reload{QuotaBytes: 3 << 30, Compaction: revisions}); err != nil {
+		t.Fatal(err)
+	}
+	if got := quota(); got != 3<<30 {
+		t.Errorf("quota %d, want 3 GiB", got)
+	}
+	// Nothing changes when one of the settings is wrong.
+	for name, c := range map[string]struct {
+		reload sqlstore.Reload
+		want   error
+	}{
+		"retention":       {sqlstore.Reload{Compaction: compactor.Config{Mode: compactor.Revision, Retention: "x"}}, compactor.ErrConfig},
+		"TLS from now on": {sqlstore.Reload{TLS: listen.Files{Cert: "c", Key: "k"}}, sqlstore.ErrConfig},
+	} {
+		c.reload.QuotaBytes = 5 << 30
+		if err := s.Reload(c.reload); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+		if got := quota(); got != 3<<30 {
+			t.Errorf("%s: quota %d, want 3 GiB", name, got)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Reload(sqlstore.Reload{}); err != nil {
+		t.Errorf("after Close: %v", err)
+	}
+}
