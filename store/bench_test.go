@@ -100,7 +100,7 @@ func BenchmarkUpdate(b *testing.B) {
 	benchBackends(b, func(b *testing.B, d backend.Backend) {
 		s := benchStore(b, d)
 		var revs [64]int64
-		var free = make(chan int, len(revs))
+		free := make(chan int, len(revs))
 		for i := range revs {
 			revs[i] = mustTxn(b, s, create(benchKey(int64(i)))).Revision
 			free <- i

@@ -28,7 +28,12 @@ type evaluator struct {
 	mark   int  // where its rows begin
 	shared bool // its values are parts of a much larger message, which none of them may keep in memory
 
-	split   bool           // the batch must be committed in parts
+	split bool // the batch must be committed in parts
+	// what base answered last: a compare and the put behind it ask for the same key
+	asked bool
+	key   string
+	found *item
+
 	leases  map[int64]bool // granted (true) and revoked (false) by the batch
 	effects backend.Effects
 }
@@ -75,14 +80,18 @@ func (e *evaluator) inner() int64 {
 
 // base returns the committed live row of key.
 func (e *evaluator) base(key string) *item {
-	if e.loaded != nil {
-		it, _ := e.loaded.Get(key)
-		return it
+	if e.asked && e.key == key {
+		return e.found
 	}
-	e.s.index.mu.RLock()
-	it, _ := e.s.index.tree.Get(key)
-	e.s.index.mu.RUnlock()
-	return it
+	if e.loaded != nil {
+		e.found, _ = e.loaded.Get(key)
+	} else {
+		e.s.index.mu.RLock()
+		e.found, _ = e.s.index.tree.Get(key)
+		e.s.index.mu.RUnlock()
+	}
+	e.asked, e.key = true, key
+	return e.found
 }
 
 // live returns the live row of key as the transaction sees it.
@@ -96,15 +105,16 @@ func (e *evaluator) live(key string) *item {
 	return e.base(key)
 }
 
-// scan returns the live rows of a span, in key order. Errors: [ErrTxnTooLarge] beyond the bound of a transaction.
-func (e *evaluator) scan(sp span) ([]*item, error) {
-	if sp.empty {
-		return nil, nil
-	}
-	if sp.single {
-		if it := e.live(sp.start); it != nil {
+// scan returns the live rows of [key, end), in key order. Errors: [ErrTxnTooLarge] beyond the bound of a transaction.
+func (e *evaluator) scan(key, end []byte) ([]*item, error) {
+	if len(end) == 0 {
+		if it := e.live(keyString(key)); it != nil {
 			return []*item{it}, nil
 		}
+		return nil, nil
+	}
+	sp := makeSpan(key, end)
+	if sp.empty {
 		return nil, nil
 	}
 	limit := e.s.cfg.TxnRows
@@ -147,12 +157,15 @@ func (e *evaluator) scan(sp span) ([]*item, error) {
 	return out, nil
 }
 
-// write appends a row of the transaction under way.
+// write appends a row of the transaction under way. All versions of a key share the bytes of the first: those that came with
+// the request would keep the whole message in memory.
 func (e *evaluator) write(r Row, prev *item) {
 	r.ModRevision = e.rev + 1
 	r.Ordinal = int32(len(e.rows) - e.mark)
 	if prev != nil {
-		r.PrevRevision = prev.ModRevision
+		r.PrevRevision, r.Key = prev.ModRevision, prev.Key
+	} else {
+		r.Key = bytes.Clone(r.Key)
 	}
 	it := newItem(r)
 	key := keyString(r.Key)
@@ -223,7 +236,7 @@ func (e *evaluator) put(p *PutRequest) (*PutResult, error) {
 }
 
 func (e *evaluator) delete(d *DeleteRequest) (*DeleteResult, error) {
-	items, err := e.scan(makeSpan(d.Key, d.End))
+	items, err := e.scan(d.Key, d.End)
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +265,7 @@ func (e *evaluator) read(r *RangeRequest) (*RangeResult, error) {
 		}
 		return res, err
 	}
-	items, err := e.scan(makeSpan(r.Key, r.End))
+	items, err := e.scan(r.Key, r.End)
 	if err != nil {
 		return nil, err
 	}
@@ -408,7 +421,7 @@ func (e *evaluator) checkRange(r *RangeRequest) error {
 
 // holds evaluates one compare; it must hold for every key of its range.
 func (e *evaluator) holds(c *Compare) (bool, error) {
-	items, err := e.scan(makeSpan(c.Key, c.End))
+	items, err := e.scan(c.Key, c.End)
 	if err != nil {
 		return false, err
 	}

@@ -22,6 +22,7 @@ type hub struct {
 	streams   map[*WatchStream]struct{}
 	keys      map[string]watchers // watches of single keys
 	ranges    adt.IntervalTree    // of watchers: watches of ranges
+	asking    []*WatchStream      // those whose progress answer waits for what is being published
 	staging   []*watcher          // those that the batch being published has events for
 	reads     chan struct{}       // bounds the watches that read from the database at the same time
 	closed    bool
@@ -74,9 +75,11 @@ func (h *hub) publish(rows, prevs []*item, rev, compacted int64) {
 	if compacted > 0 {
 		h.compacted = compacted
 	}
-	for st := range h.streams {
-		st.published()
+	for i, st := range h.asking {
+		st.signal()
+		h.asking[i] = nil
 	}
+	h.asking = h.asking[:0]
 }
 
 // add registers a watch for events to come. Callers hold mu.

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"sort"
 	"sync"
 	"time"
@@ -105,14 +104,8 @@ func (x *index) apply(items []*item, rev, compacted int64) {
 	x.prune(bytes)
 }
 
-// set makes it the newest row of its key. All versions of a key share the bytes of the first: those that came with the
-// request would keep the whole message in memory.
+// set makes it the newest row of its key.
 func (x *index) set(it *item) {
-	if old, ok := x.tree.Get(keyString(it.Key)); ok {
-		it.Key = old.Key
-	} else {
-		it.Key = bytes.Clone(it.Key)
-	}
 	key := keyString(it.Key)
 	old, replaced := x.tree.Set(key, it)
 	if !x.complete {

@@ -123,9 +123,9 @@ func (s *Store) get(ctx context.Context, req *RangeRequest) (_ *RangeResult, ok 
 func (s *Store) small(ctx context.Context, req *RangeRequest, sp span, rev int64) (_ *RangeResult, ok bool, _ error) {
 	x := s.index
 	x.mu.RLock()
-	if x.rev != rev || !x.complete {
+	if x.rev != rev || !x.complete || !req.CountOnly && x.taken(rev) != nil {
 		x.mu.RUnlock()
-		return nil, false, nil
+		return nil, false, nil // a snapshot of this revision was made for a longer list: this may be its next page
 	}
 	res := &RangeResult{Revision: rev}
 	if req.CountOnly {

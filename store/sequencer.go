@@ -48,6 +48,7 @@ type sequencer struct {
 	wake    chan struct{} // capacity 1
 	stopped chan struct{}
 	spare   []*call
+	rows    []Row // of the batch under way
 }
 
 func newSequencer(s *Store) *sequencer {
@@ -224,7 +225,8 @@ func (q *sequencer) try(batch []*call) error {
 		return nil
 	}
 	fx.Revision = e.rev
-	fx.Rows = make([]Row, len(e.rows))
+	fx.Rows = q.room(len(e.rows))
+	defer clear(fx.Rows)
 	told := Batch{Operations: len(batch), Granted: len(fx.Granted), Revoked: len(fx.Revoked)}
 	for i, it := range e.rows {
 		fx.Rows[i] = it.Row
@@ -247,4 +249,18 @@ func (q *sequencer) try(batch []*call) error {
 		o.Batch(told)
 	}
 	return nil
+}
+
+// rowsKept bounds the room for rows that is kept for the next batch.
+const rowsKept = 4096
+
+// room returns room for the rows of one batch.
+func (q *sequencer) room(n int) []Row {
+	if n > rowsKept {
+		return make([]Row, n)
+	}
+	if cap(q.rows) < n {
+		q.rows = make([]Row, 0, max(n, 2*cap(q.rows)))
+	}
+	return q.rows[:n]
 }

@@ -152,15 +152,6 @@ func (st *WatchStream) RequestProgress() {
 	st.signal()
 }
 
-// published wakes a stream whose progress answer waits for the hub. Callers hold hub.mu.
-func (st *WatchStream) published() {
-	st.mu.Lock()
-	if st.progress {
-		st.signal()
-	}
-	st.mu.Unlock()
-}
-
 // tick queues progress responses for watches that asked for them and had no events since the last tick. Callers hold hub.mu.
 func (st *WatchStream) tick(rev int64) {
 	st.mu.Lock()
@@ -255,7 +246,8 @@ func (st *WatchStream) takeProgress() *WatchResponse {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if h.rev < st.target {
-		return nil // published wakes us
+		h.asking = append(h.asking, st) // publish wakes us
+		return nil
 	}
 	if len(st.control)+len(st.ready) > 0 {
 		st.signal()
