@@ -139,6 +139,9 @@ func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
 	if err != nil {
 		return err
 	}
+	if cfg.CacheBytes == 0 {
+		cfg.CacheBytes = defaultCacheBytes()
+	}
 	s.store, err = store.Open(ctx, s.backend, store.Config{
 		Logger: s.log, ProgressInterval: cfg.WatchProgressInterval, QuotaBytes: cfg.QuotaBytes,
 		CacheBytes: cfg.CacheBytes, Observer: s.metrics,
