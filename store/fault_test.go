@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -43,6 +44,7 @@ func waiting(t *testing.T, s *Store, n int) {
 		if ctx.Err() != nil {
 			t.Fatalf("%d operations wait, not %d", have, n)
 		}
+		runtime.Gosched()
 	}
 }
 

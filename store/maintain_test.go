@@ -1,0 +1,178 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// sized answers for the size of the database.
+type sized struct {
+	backend.Backend
+	bytes atomic.Int64
+}
+
+func (s *sized) Size(context.Context) (backend.Size, error) {
+	return backend.Size{Total: s.bytes.Load(), InUse: s.bytes.Load()}, nil
+}
+
+func TestQuota(t *testing.T) {
+	b := &sized{Backend: openSQLite(t)}
+	s := openStore(t, b, Config{QuotaBytes: 1000})
+	grant(t, s, 1, 100, "a")
+	b.bytes.Store(1001)
+	over := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, ErrQuota) {
+			t.Errorf("%s answers %v", what, err)
+		}
+	}
+	_, err := s.Put(within(t), &PutRequest{Key: []byte("b"), Value: make([]byte, 1000)})
+	over("a put", err)
+	if a := s.Alarms(); len(a) != 1 || a[0].Kind != AlarmNoSpace {
+		t.Fatalf("alarms are %v", a)
+	}
+	b.bytes.Store(10) // space alone does not end it
+	_, err = s.Put(within(t), &PutRequest{Key: []byte("b")})
+	over("the next put", err)
+	_, err = s.LeaseGrant(within(t), 0, 10)
+	over("a grant", err)
+	_, err = s.Txn(within(t), &Txn{Failure: []Op{{Put: &PutRequest{Key: []byte("b")}}}})
+	over("a transaction that could put", err)
+	if stored, err := b.Alarms(within(t)); err != nil || len(stored) != 1 {
+		t.Errorf("the database has %v, %v", stored, err)
+	}
+	if r := get(t, s, "a", 0); r == nil {
+		t.Error("nothing can be read")
+	}
+	if err := s.LeaseRevoke(within(t), 1); err != nil {
+		t.Errorf("a revocation answers %v", err)
+	}
+	if _, err := s.Delete(within(t), &DeleteRequest{Key: []byte("a")}); err != nil {
+		t.Errorf("a deletion answers %v", err)
+	}
+	if _, err := s.Compact(within(t), s.Revision(), true); err != nil {
+		t.Errorf("a compaction answers %v", err)
+	}
+	if cleared, err := s.ClearAlarm(within(t), AlarmNone, 0); err != nil || len(cleared) != 1 || len(s.Alarms()) != 0 {
+		t.Errorf("cleared %v, %v", cleared, err)
+	}
+	put(t, s, "b", "")
+}
+
+func TestAlarmsSurviveARestart(t *testing.T) {
+	b := openSQLite(t)
+	s := openStore(t, b, Config{})
+	if err := s.RaiseAlarm(within(t), AlarmNoSpace); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = openStore(t, b, Config{})
+	if _, err := s.Put(within(t), &PutRequest{Key: []byte("a")}); !errors.Is(err, ErrQuota) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTransactionRowsAreBounded(t *testing.T) {
+	eachIndex(t, func(t *testing.T, cfg Config) {
+		cfg.TxnRows = 3
+		s := openStore(t, openSQLite(t), cfg)
+		for i := range 4 {
+			put(t, s, fmt.Sprint(i), "")
+		}
+		all := &DeleteRequest{Key: []byte{0}, End: []byte{0}}
+		if _, err := s.Delete(within(t), all); !errors.Is(err, ErrTxnTooLarge) {
+			t.Errorf("deleting too much answers %v", err)
+		}
+		if _, err := s.Delete(within(t), &DeleteRequest{Key: []byte("3")}); err != nil {
+			t.Fatal(err)
+		}
+		if res, err := s.Delete(within(t), all); err != nil || res.Deleted != 3 {
+			t.Errorf("deleting the rest answers %+v, %v", res, err)
+		}
+	})
+}
+
+// The same history has the same hash, whatever has been removed already, with the index and without.
+func TestHashDoesNotDependOnPurge(t *testing.T) {
+	var hashes []Hash
+	for _, physical := range []bool{true, false} {
+		for _, disabled := range []bool{true, false} {
+			w := newWorld(t, Config{DisableIndex: disabled}, false, randomBytes(5, 2000))
+			for !w.g.done() {
+				w.txn(within(t))
+			}
+			if _, err := w.s.Compact(within(t), w.m.rev/2, physical); err != nil {
+				t.Fatal(err)
+			}
+			h, err := w.s.HashKV(within(t), w.m.rev-2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			hashes = append(hashes, *h)
+			if _, err := w.s.HashKV(within(t), w.m.rev/2-1); !errors.Is(err, ErrCompacted) {
+				t.Errorf("a compacted revision answers %v", err)
+			}
+			if _, err := w.s.HashKV(within(t), w.m.rev+1); !errors.Is(err, ErrFutureRevision) {
+				t.Errorf("a future revision answers %v", err)
+			}
+		}
+	}
+	for _, h := range hashes {
+		if h != hashes[0] {
+			t.Errorf("hashes are %+v and %+v", hashes[0], h)
+		}
+	}
+}
+
+// An export holds what etcd's compacted store holds: every row above the compacted revision, and those alive at it.
+func TestExport(t *testing.T) {
+	w := newWorld(t, small(Config{}), false, randomBytes(7, 2500))
+	grant(t, w.s, 99, 1000)
+	for !w.g.done() {
+		w.txn(within(t))
+	}
+	compacted := w.m.rev / 2
+	if _, err := w.s.Compact(within(t), compacted, false); err != nil {
+		t.Fatal(err)
+	}
+	x, err := w.s.Export(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, w.s, "later", "")
+	if res, err := w.s.PurgeStep(within(t), 1000); err != nil || res.Done {
+		t.Errorf("rows are removed while an export reads them: %+v, %v", res, err)
+	}
+	var got []string
+	err = x.Rows(within(t), func(r backend.Row) error {
+		got = append(got, rowText(&r))
+		return nil
+	})
+	x.Close()
+	if err != nil || x.Revision != w.m.rev || x.Compacted != compacted || len(x.Leases) != 1 || x.Leases[0].ID != 99 {
+		t.Fatalf("exported %+v, %v", x, err)
+	}
+	var want []string
+	alive := w.m.at(compacted)
+	for i := range w.m.rows {
+		r := &w.m.rows[i]
+		now, ok := alive[string(r.Key)]
+		if r.ModRevision > compacted || r.Deleted && r.ModRevision == compacted ||
+			ok && !r.Deleted && now.ModRevision == r.ModRevision {
+			want = append(want, rowText(r))
+		}
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("exported\n%v\nwant\n%v", got, want)
+	}
+	if res, err := w.s.PurgeStep(within(t), 100_000); err != nil || !res.Done {
+		t.Errorf("after it %+v, %v", res, err)
+	}
+}
