@@ -51,9 +51,10 @@ func (r *reloader) reload() {
 		return
 	}
 	level, _ := parseLevel(next.logLevel) // finish has checked it
-	r.level.Set(level)
 	r.flags = flags
+	r.level.Set(min(level, r.level.Level())) // so that the next line is seen under the old level or under the new one
 	r.log.Info("settings reloaded", "changed", changed)
+	r.level.Set(level)
 }
 
 // changes compares next with what is in force.

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// read fills the flags of serve from all three sources.
+func read(t *testing.T, args []string, env map[string]string, file string) (*settings, error) {
+	t.Helper()
+	if file != "" {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(slices.Clone(args), "--config-file", path)
+	}
+	s := &settings{}
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	s.register(flags)
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	err := applySettings(flags, func(name string) (string, bool) {
+		v, ok := env[name]
+		return v, ok
+	})
+	if err == nil {
+		err = s.finish()
+	}
+	return s, err
+}
+
+func TestPrecedence(t *testing.T) {
+	file := "name: from-file\ndata-dir: /file\nmax-txn-ops: 64\n" +
+		"listen-client-urls: [http://127.0.0.1:1, http://127.0.0.1:2]\nadvertise-client-urls: http://a:1,http://b:2\n" +
+		"client-cert-auth: true\nwatch-progress-notify-interval: 7s\nauto-compaction-retention: 12\nenable-pprof: null\n"
+	env := map[string]string{"SQLSTORE_NAME": "from-env", "SQLSTORE_DATA_DIR": "/env", "SQLSTORE_ADVERTISE_CLIENT_URLS": "http://c:3", "NAME": "x"}
+	s, err := read(t, []string{"--name", "from-flag"}, env, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.config
+	if c.Name != "from-flag" || c.DataDir != "/env" || c.MaxTxnOps != 64 {
+		t.Errorf("name %q, data dir %q, operations %d: want flag over variable over file", c.Name, c.DataDir, c.MaxTxnOps)
+	}
+	if want := []string{"http://127.0.0.1:1", "http://127.0.0.1:2"}; !slices.Equal(c.ListenClientURLs, want) {
+		t.Errorf("listen on %v, want %v", c.ListenClientURLs, want)
+	}
+	if want := []string{"http://c:3"}; !slices.Equal(c.AdvertiseClientURLs, want) {
+		t.Errorf("advertise %v, want %v", c.AdvertiseClientURLs, want)
+	}
+	if !c.TLS.RequireClientCert || c.WatchProgressInterval != 7*time.Second || c.Compaction.Retention != "12" || c.Profiling {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestFileFromEnvironment(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(path, []byte("name: n\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := read(t, nil, map[string]string{"SQLSTORE_CONFIG_FILE": path}, "")
+	if err != nil || s.config.Name != "n" || s.config.DataDir != "n.sqlstore" {
+		t.Fatalf("%+v, %v", s, err)
+	}
+}
+
+// Every flag but --help and --config-file can be set by the environment and by the file.
+func TestEverySettingHasAllThreeForms(t *testing.T) {
+	values := map[string]string{"tls-min-version": "TLS1.3", "cipher-suites": "TLS_AES_128_GCM_SHA256", "log-level": "debug", "log-format": "console", "metrics": "extensive"}
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	(&settings{}).register(flags)
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Name == "config-file" {
+			return
+		}
+		value := values[f.Name]
+		if value == "" {
+			value = map[string]string{"bool": "true", "int64": "7", "uint": "7", "uint32": "7", "duration": "7s"}[f.Value.Type()]
+		}
+		if value == "" {
+			value = "x"
+		}
+		for source, apply := range map[string]func(*pflag.FlagSet) error{
+			"environment": func(fs *pflag.FlagSet) error {
+				return applyEnvironment(fs, map[string]bool{}, func(name string) (string, bool) {
+					return value, name == variable(f.Name)
+				})
+			},
+			"file": func(fs *pflag.FlagSet) error { return applyFile(fs, map[string]bool{}, []byte(f.Name+": "+value)) },
+		} {
+			fs := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+			(&settings{}).register(fs)
+			if err := apply(fs); err != nil {
+				t.Errorf("--%s from %s: %v", f.Name, source, err)
+			} else if got := strings.Trim(fs.Lookup(f.Name).Value.String(), "[]"); got != value {
+				t.Errorf("--%s from %s is %q, want %q", f.Name, source, got, value)
+			}
+		}
+	})
+}
+
+func TestRefusedSettings(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		env  map[string]string
+		file string
+		want []string // parts of the error
+	}{
+		"unknown keys":         {file: "name: x\nfoo: 1\nlisten-client-url: http://127.0.0.1:1\n", want: []string{`line 2: unknown key "foo"`, `line 3: unknown key "listen-client-url"`}},
+		"file names a file":    {file: "config-file: x\n", want: []string{`unknown key "config-file"`}},
+		"not YAML":             {file: "name: [", want: []string{"config.yaml"}},
+		"not a map":            {file: "- name\n", want: []string{"config.yaml"}},
+		"given twice":          {file: "name: a\nname: b\n", want: []string{"already defined"}},
+		"list for one value":   {file: "name: [a, b]\n", want: []string{"line 1: name: takes one value"}},
+		"map for a value":      {file: "name: {a: b}\n", want: []string{"name: takes a plain value"}},
+		"number in file":       {file: "name: x\nmax-txn-ops: many\n", want: []string{"line 2: max-txn-ops", "many"}},
+		"number in variable":   {env: map[string]string{"SQLSTORE_MAX_TXN_OPS": "many"}, want: []string{"SQLSTORE_MAX_TXN_OPS", "many"}},
+		"level":                {args: []string{"--log-level", "loud"}, want: []string{"--log-level", "loud"}},
+		"format":               {args: []string{"--log-format", "xml"}, want: []string{"--log-format", "xml"}},
+		"metrics":              {args: []string{"--metrics", "some"}, want: []string{"--metrics", "some"}},
+		"compaction mode":      {args: []string{"--auto-compaction-mode", "x"}, want: []string{"--auto-compaction-mode", "x"}},
+		"retention":            {args: []string{"--auto-compaction-retention", "x"}, want: []string{"retention", "x"}},
+		"TLS version":          {args: []string{"--tls-min-version", "SSL3"}, want: []string{"--tls-min-version", "SSL3"}},
+		"cipher suite":         {args: []string{"--cipher-suites", "ROT13"}, want: []string{"--cipher-suites", "ROT13"}},
+		"no operations":        {args: []string{"--max-txn-ops", "0"}, want: []string{"--max-txn-ops"}},
+		"no bytes":             {args: []string{"--max-request-bytes", "0"}, want: []string{"--max-request-bytes"}},
+		"no streams":           {args: []string{"--max-concurrent-streams", "0"}, want: []string{"--max-concurrent-streams"}},
+		"no progress interval": {args: []string{"--watch-progress-notify-interval", "0s"}, want: []string{"--watch-progress-notify-interval"}},
+	} {
+		_, err := read(t, c.args, c.env, c.file)
+		for _, part := range c.want {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: got %v, want %q in it", name, err, part)
+			}
+		}
+	}
+	if _, err := read(t, []string{"--config-file", filepath.Join(t.TempDir(), "none")}, nil, ""); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+}
+
+// Those of etcd's flags that a caller may rely on. Removing or renaming one breaks command lines in use.
+func TestFlagsOfEtcd(t *testing.T) {
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	(&settings{}).register(flags)
+	for name, byDefault := range map[string]string{
+		"name": "default", "data-dir": "", "listen-client-urls": "[http://localhost:2379]", "advertise-client-urls": "[]",
+		"listen-metrics-urls": "[]", "cert-file": "", "key-file": "", "trusted-ca-file": "", "client-cert-auth": "false",
+		"cipher-suites": "[]", "tls-min-version": "TLS1.2", "quota-backend-bytes": "0", "max-txn-ops": "128",
+		"max-request-bytes": "1572864", "max-concurrent-streams": "4294967295", "grpc-keepalive-min-time": "5s",
+		"grpc-keepalive-interval": "2h0m0s", "grpc-keepalive-timeout": "20s", "auto-compaction-mode": "periodic",
+		"auto-compaction-retention": "0", "log-level": "info", "log-format": "json", "metrics": "basic", "enable-pprof": "false",
+		"unsafe-no-fsync": "false", "config-file": "",
+		"watch-progress-notify-interval": "5s", // etcd's is 10 minutes; kube-apiserver wants 5 s
+	} {
+		f := flags.Lookup(name)
+		if f == nil || f.DefValue != byDefault {
+			t.Errorf("--%s: %+v, want default %q", name, f, byDefault)
+		}
+	}
+}
