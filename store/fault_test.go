@@ -349,3 +349,78 @@ func TestCurrentRevisionIsNeverCompacted(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 }
+
+// A transaction that fails after its first operations leaves nothing to those behind it in the same batch.
+func TestAbortedTransactionLeavesNothing(t *testing.T) {
+	eachIndex(t, func(t *testing.T, cfg Config) {
+		hold := newBlocked()
+		f := &faults{Backend: openSQLite(t)}
+		f.commit = func(_ *backend.Effects, through func() error) error {
+			hold.first()
+			return through()
+		}
+		s := openStore(t, f, cfg)
+		st := s.NewWatchStream()
+		defer st.Close()
+		st.Watch(WatchRequest{Key: []byte("a"), PrevKV: true})
+		next(t, st)
+		var wg sync.WaitGroup
+		wg.Go(func() { put(t, s, "first", "") })
+		<-hold.entered
+		wg.Go(func() { put(t, s, "a", "1") })
+		waiting(t, s, 1)
+		wg.Go(func() {
+			_, err := s.Txn(within(t), &Txn{Success: []Op{
+				{Put: &PutRequest{Key: []byte("b")}},
+				{Delete: &DeleteRequest{Key: []byte("a"), End: []byte{0}}},
+				{Put: &PutRequest{Key: []byte("a"), IgnoreValue: true}},
+			}})
+			if !errors.Is(err, ErrKeyNotFound) {
+				t.Errorf("got %v", err)
+			}
+		})
+		waiting(t, s, 2)
+		wg.Go(func() {
+			res, err := s.Put(within(t), &PutRequest{Key: []byte("a"), Value: []byte("2"), PrevKV: true})
+			if err != nil || res.Revision != 4 || res.Prev == nil || string(res.Prev.Value) != "1" {
+				t.Errorf("got %+v, %v", res, err)
+			}
+		})
+		waiting(t, s, 3)
+		close(hold.release)
+		wg.Wait()
+		if r := get(t, s, "a", 0); r == nil || string(r.Value) != "2" || r.Version != 2 {
+			t.Errorf("got %+v", r)
+		}
+		if r := get(t, s, "b", 0); r != nil {
+			t.Errorf("left behind: %+v", r)
+		}
+		var events []Event
+		for len(events) < 2 {
+			events = append(events, next(t, st).Events...)
+		}
+		if len(events) != 2 || events[0].Prev != nil || events[1].Prev == nil || string(events[1].Prev.Value) != "1" {
+			t.Errorf("the watch shows %v", events)
+		}
+	})
+}
+
+// A database that has moved on without the engine, though it denied a commit, is not written to any more.
+func TestClockThatMovedOnStopsWriting(t *testing.T) {
+	f := &faults{Backend: openSQLite(t)}
+	f.commit = func(_ *backend.Effects, through func() error) error {
+		if err := through(); err != nil {
+			return err
+		}
+		return fmt.Errorf("it did not happen: %w", backend.ErrUnavailable)
+	}
+	s := openStore(t, f, Config{})
+	if _, err := s.Put(within(t), &PutRequest{Key: []byte("a")}); !errors.Is(err, ErrUnavailable) {
+		t.Fatalf("got %v", err)
+	}
+	f.commit = nil
+	if _, err := s.Put(within(t), &PutRequest{Key: []byte("a")}); !errors.Is(err, backend.ErrUnknownOutcome) {
+		t.Fatalf("got %v", err)
+	}
+	<-s.Done()
+}
