@@ -15,5 +15,9 @@
 // revisions get a fresh server, or, where the servers cannot be started anew, a directory whose
 // revisions are counted from its beginning. Servers must send periodic progress every second.
 //
+// On etcd v3.7.3 itself a watch test may fail, once in many runs, with "event received with
+// PrevKv=nil": etcd notes that a watch wants previous values only after it has begun the watch, and
+// an event that comes in between goes out without.
+//
 // Its dependencies are large, hence the module of its own.
 package kubestorage
