@@ -1,8 +1,8 @@
 // Package kubestorage runs Kubernetes' own storage tests against sqlstore: every test that
 // k8s.io/apiserver/pkg/storage/testing exports, unchanged, through the two implementations that
 // kube-apiserver is made of, the etcd3 store (TestStore) and the watch cache on top of it
-// (TestWatchCache). TestComplete fails when that package exports a test that is run through neither
-// and is not excluded with a reason.
+// (TestWatchCache). TestComplete fails when that package exports a test that one of the two neither
+// runs nor excludes with a reason.
 //
 //	go test ./...                                     # sqlstore on SQLite
 //	SQLSTORE_TEST_TARGET=etcd go test ./...           # real etcd: proves the harness itself
