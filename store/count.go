@@ -1,8 +1,6 @@
 package store
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -76,19 +74,4 @@ func (s *Store) countPage(ctx context.Context, sp span, v view, next span, read 
 		s.counts.put(next.countKey(v.rev), n-read)
 	}
 	return n, err
-}
-
-func compareBy(t SortTarget, a, b *Row) int {
-	switch t {
-	case SortVersion:
-		return cmp.Compare(a.Version, b.Version)
-	case SortCreate:
-		return cmp.Compare(a.CreateRevision, b.CreateRevision)
-	case SortMod:
-		return cmp.Compare(a.ModRevision, b.ModRevision)
-	case SortValue:
-		return bytes.Compare(a.Value, b.Value)
-	default:
-		return bytes.Compare(a.Key, b.Key)
-	}
 }

@@ -1,0 +1,140 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+)
+
+// sorted serves a range with filters or an order of its own: it looks at every row, but fetches only the values it returns.
+func (s *Store) sorted(ctx context.Context, req *RangeRequest, sp span, v view) (*RangeResult, error) {
+	byValue := req.Target == SortValue
+	items, err := s.metas(ctx, sp, v, byValue)
+	if err != nil {
+		return nil, err
+	}
+	res := &RangeResult{Revision: v.current, Count: int64(len(items))}
+	if req.CountOnly {
+		return res, nil
+	}
+	items = slices.DeleteFunc(items, func(it *item) bool { return req.drops(&it.Row) })
+	if byValue {
+		if items, err = s.resident(ctx, items); err != nil {
+			return nil, err
+		}
+	}
+	items = req.first(items)
+	req.sort(items)
+	if req.Limit > 0 && int64(len(items)) > req.Limit {
+		items, res.More = items[:req.Limit], true
+	}
+	res.Rows, err = s.shape(ctx, items, req)
+	return res, err
+}
+
+// shape is rows for a sorted list: etcd fetches whole rows to sort them by value, and keys_only then drops the value alone.
+func (s *Store) shape(ctx context.Context, items []*item, req *RangeRequest) ([]*Row, error) {
+	if !req.KeysOnly || req.Target != SortValue {
+		return s.rows(ctx, items, req)
+	}
+	out := make([]*Row, len(items))
+	for i, it := range items {
+		r := it.Row
+		r.Value = nil
+		out[i] = &r
+	}
+	return out, nil
+}
+
+// metas returns all items of the span.
+func (s *Store) metas(ctx context.Context, sp span, v view, values bool) ([]*item, error) {
+	if v.tree != nil {
+		items, _ := walk(v.tree, sp, v.tree.Len())
+		return items, nil
+	}
+	var items []*item
+	for {
+		rows, err := s.fromDatabase(ctx, sp, v.rev, readChunk, !values)
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			items = append(items, &item{Row: rows[i], resident: values, slot: -1})
+		}
+		if len(rows) < readChunk {
+			return items, nil
+		}
+		sp = sp.from(string(rows[len(rows)-1].Key) + "\x00")
+	}
+}
+
+// resident returns the items with all values in memory.
+func (s *Store) resident(ctx context.Context, items []*item) ([]*item, error) {
+	rows, err := s.rows(ctx, items, &RangeRequest{})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*item, len(rows))
+	for i, r := range rows {
+		out[i] = &item{Row: *r, resident: true, slot: -1}
+	}
+	return out, nil
+}
+
+// plain says that the rows are wanted in key order, without filters.
+func (r *RangeRequest) plain() bool {
+	return r.Target == SortKey && r.Order != SortDescend && !r.filtered()
+}
+
+func (r *RangeRequest) filtered() bool {
+	return r.MinModRev != 0 || r.MaxModRev != 0 || r.MinCreateRev != 0 || r.MaxCreateRev != 0
+}
+
+func (r *RangeRequest) drops(row *Row) bool {
+	return r.MinModRev != 0 && row.ModRevision < r.MinModRev ||
+		r.MaxModRev != 0 && row.ModRevision > r.MaxModRev ||
+		r.MinCreateRev != 0 && row.CreateRevision < r.MinCreateRev ||
+		r.MaxCreateRev != 0 && row.CreateRevision > r.MaxCreateRev
+}
+
+// first cuts a range that names a target but no order: etcd applies its limit before it sorts, and reads one more row to know
+// whether there are more.
+func (r *RangeRequest) first(items []*item) []*item {
+	if r.Order == SortNone && !r.filtered() && r.Limit > 0 && int64(len(items))-1 > r.Limit {
+		return items[:r.Limit+1]
+	}
+	return items
+}
+
+func (r *RangeRequest) sort(items []*item) {
+	order := r.Order
+	if order == SortNone && r.Target != SortKey {
+		order = SortAscend
+	}
+	if order == SortNone || order == SortAscend && r.Target == SortKey {
+		return
+	}
+	slices.SortStableFunc(items, func(a, b *item) int {
+		c := compareBy(r.Target, &a.Row, &b.Row)
+		if order == SortDescend {
+			return -c
+		}
+		return c
+	})
+}
+
+func compareBy(t SortTarget, a, b *Row) int {
+	switch t {
+	case SortVersion:
+		return cmp.Compare(a.Version, b.Version)
+	case SortCreate:
+		return cmp.Compare(a.CreateRevision, b.CreateRevision)
+	case SortMod:
+		return cmp.Compare(a.ModRevision, b.ModRevision)
+	case SortValue:
+		return bytes.Compare(a.Value, b.Value)
+	default:
+		return bytes.Compare(a.Key, b.Key)
+	}
+}
