@@ -45,8 +45,8 @@ func (c *counts) put(k countKey, n int64) {
 	c.known[k] = n
 }
 
-func (sp span) countKey(rev int64) countKey {
-	return countKey{rev: rev, start: sp.start, end: sp.end, open: sp.open}
+func (s span) countKey(rev int64) countKey {
+	return countKey{rev: rev, start: s.start, end: s.end, open: s.open}
 }
 
 // count returns how many keys the span has at v's revision.
