@@ -29,7 +29,7 @@ func (s *watch) serve(stream grpc.ServerStream) error {
 	defer cancel(nil)
 	defer context.AfterFunc(s.stopping, func() { cancel(rpctypes.ErrGRPCStopped) })()
 	go func() {
-		if err := receiveWatches(stream, watches); err != nil {
+		if err := receiveWatches(ctx, stream, watches); err != nil {
 			cancel(err)
 		}
 	}()
@@ -56,8 +56,12 @@ func watchError(ctx context.Context, err error) error {
 }
 
 // receiveWatches passes requests on until the client closes its side, which leaves the watches running: then it returns nil.
-func receiveWatches(stream grpc.ServerStream, watches *store.WatchStream) error {
+// While a client does not take the answers its requests are not taken either, and gRPC's flow control stops it.
+func receiveWatches(ctx context.Context, stream grpc.ServerStream, watches *store.WatchStream) error {
 	for {
+		if err := watches.Room(ctx); err != nil {
+			return err
+		}
 		var req pb.WatchRequest
 		if err := stream.RecvMsg(&req); err != nil {
 			if errors.Is(err, io.EOF) {

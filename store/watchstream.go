@@ -8,8 +8,16 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// WatchStream carries any number of watches to one consumer, who calls Next in a loop. The other methods never block and may
-// be called from elsewhere.
+// controlMax is how many answers to requests may wait for the consumer, as in etcd.
+const controlMax = 16
+
+// WatchStream carries any number of watches to one consumer, who calls Next in a loop. Requests come from one other goroutine,
+// which calls Room before each: the methods for requests never block, and so their answers would pile up if the consumer
+// stood still. What the stream itself has to say is bounded by its watches: at most an end and one or two notices of progress
+// for each.
+//
+// The number of watches is not bounded, as it is not in etcd: clients share a stream among thousands of them. One that is idle
+// takes about a kilobyte and its keys.
 type WatchStream struct {
 	store *Store
 
@@ -21,6 +29,7 @@ type WatchStream struct {
 	progress bool  // a manual request waits
 	target   int64 // what its answer must reach
 	wake     chan struct{}
+	room     chan struct{} // capacity 1: control has room again
 	closed   chan struct{}
 	ended    bool
 }
@@ -29,7 +38,7 @@ type WatchStream struct {
 func (s *Store) NewWatchStream() *WatchStream {
 	st := &WatchStream{
 		store: s, watches: map[int64]*watcher{},
-		wake: make(chan struct{}, 1), closed: make(chan struct{}),
+		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	s.hub.mu.Lock()
 	closed := s.hub.closed
@@ -55,6 +64,25 @@ func (st *WatchStream) answer(r *WatchResponse) {
 	st.signal()
 }
 
+// Room waits until few enough answers are waiting to be sent. Errors: ctx's, [ErrClosed].
+func (st *WatchStream) Room(ctx context.Context) error {
+	for {
+		st.mu.Lock()
+		full := len(st.control) >= controlMax
+		st.mu.Unlock()
+		if !full {
+			return nil
+		}
+		select {
+		case <-st.room:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-st.closed:
+			return ErrClosed
+		}
+	}
+}
+
 // Watch starts a watch. Its answer, also a refusal, comes out of Next.
 func (st *WatchStream) Watch(req WatchRequest) {
 	h := st.store.hub
@@ -70,6 +98,7 @@ func (st *WatchStream) Watch(req WatchRequest) {
 		st.answer(&WatchResponse{ID: -1, Revision: h.rev, Created: true, Canceled: true, Err: err})
 		return
 	}
+	req.Key, req.End = nil, nil // the span has them
 	w := &watcher{
 		stream: st, req: req, span: sp, next: req.StartRevision, chunk: chunkFirst,
 		drained: make(chan struct{}, 1), gone: make(chan struct{}),
@@ -204,6 +233,12 @@ func (st *WatchStream) take() (*WatchResponse, *watcher, []*event) {
 		st.control[0] = nil
 		if st.control = st.control[1:]; len(st.control) == 0 {
 			st.control = nil
+		}
+		if len(st.control) < controlMax {
+			select {
+			case st.room <- struct{}{}:
+			default:
+			}
 		}
 		if w := st.watches[r.ID]; w != nil {
 			w.told = false

@@ -1,0 +1,138 @@
+package etcdshim
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/sqlstore/sqlstore/store"
+)
+
+// unanswered is a stream whose client has sent any number of requests and takes no answer before take lets it.
+type unanswered struct {
+	grpc.ServerStream
+	ctx      context.Context
+	take     chan struct{}
+	last     int // requests after which the client closes its side
+	received int
+	enough   chan struct{} // closed when flowing requests have been received
+	excess   chan struct{} // closed when one more has been asked for
+	answers  []int64
+}
+
+// flowing is how many requests may be under way: one whose answer is being sent, and those whose answers wait.
+const flowing = 1 + 16
+
+func newUnanswered(ctx context.Context, last int) *unanswered {
+	return &unanswered{ctx: ctx, last: last, take: make(chan struct{}), enough: make(chan struct{}), excess: make(chan struct{})}
+}
+
+func (u *unanswered) Context() context.Context { return u.ctx }
+
+func (u *unanswered) RecvMsg(m any) error {
+	if u.received == u.last {
+		return io.EOF
+	}
+	switch u.received++; u.received {
+	case flowing:
+		defer close(u.enough)
+	case flowing + 1:
+		close(u.excess)
+	}
+	m.(*pb.WatchRequest).RequestUnion = &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: []byte("k")}}
+	return nil
+}
+
+func (u *unanswered) SendMsg(m any) error {
+	select {
+	case <-u.take:
+		u.answers = append(u.answers, m.(*watchReply).watch)
+		return nil
+	case <-u.ctx.Done():
+		return status.FromContextError(u.ctx.Err()).Err()
+	}
+}
+
+// A client that sends requests and takes no answers is not listened to any longer: what waits for it does not grow.
+func TestWatchRequestsWaitForAnswers(t *testing.T) {
+	s := serve(t, Options{}, store.Config{})
+	w := &watch{engine: s.store, id: innerHeader, maxBytes: 1 << 20, stopping: t.Context()}
+	ctx, cancel := context.WithCancel(t.Context())
+	stream := newUnanswered(ctx, 1_000_000)
+	ended := make(chan error)
+	go func() { ended <- w.serve(stream) }()
+	<-stream.enough
+	cancel()
+	if err := <-ended; status.Code(err) != codes.Canceled {
+		t.Errorf("the stream ends with %v", err)
+	}
+	select {
+	case <-stream.excess:
+		t.Errorf("more than %d requests were taken and no answer was", flowing)
+	default:
+	}
+}
+
+// All is answered, in order, when it goes on.
+func TestWatchRequestsGoOn(t *testing.T) {
+	s := serve(t, Options{}, store.Config{})
+	w := &watch{engine: s.store, id: innerHeader, maxBytes: 1 << 20, stopping: t.Context()}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	const n = 10 * flowing
+	stream := newUnanswered(ctx, n)
+	ended := make(chan error)
+	go func() { ended <- w.serve(stream) }()
+	<-stream.enough
+	for range n {
+		stream.take <- struct{}{}
+	}
+	cancel()
+	if err := <-ended; status.Code(err) != codes.Canceled {
+		t.Errorf("the stream ends with %v", err)
+	}
+	if len(stream.answers) != n || stream.received != n {
+		t.Fatalf("%d requests, %d answers, want %d", stream.received, len(stream.answers), n)
+	}
+	for i, id := range stream.answers {
+		if id != int64(i) {
+			t.Fatalf("answer %d is of watch %d", i, id)
+		}
+	}
+}
+
+// A server that stops does not wait for a client that takes no answers.
+func TestServerStopsUnderUnansweredRequests(t *testing.T) {
+	s := serve(t, Options{}, store.Config{})
+	stream, err := s.watch.Watch(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sending := make(chan error)
+	full := make(chan struct{})
+	go func() {
+		for i := 0; ; i++ {
+			if i == 1000 {
+				close(full)
+			}
+			err := stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: []byte("k")}}})
+			if err != nil {
+				sending <- err
+				return
+			}
+		}
+	}()
+	<-full
+	now, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.Shutdown(now) // calls in flight are cut off at once
+	if err := <-sending; !errors.Is(err, io.EOF) {
+		t.Errorf("sending ends with %v", err)
+	}
+}
