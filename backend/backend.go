@@ -53,7 +53,8 @@ func (r *Row) ID() RowID { return RowID{r.ModRevision, r.Ordinal} }
 type Clock struct {
 	// Revision is that of the last committed transaction; a fresh store is at 1.
 	Revision int64
-	// Compacted is the oldest revision that can still be read, less than or equal to Revision; 0 before the first compaction.
+	// Compacted is the oldest revision that can still be read, less than or equal to Revision; 0 before the first compaction,
+	// -1 after one at revision 0, which makes nothing unreadable.
 	Compacted int64
 	// Incarnation is raised when history was lost, never otherwise.
 	Incarnation int64

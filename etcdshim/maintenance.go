@@ -115,9 +115,6 @@ func (s *maintenance) HashKV(ctx context.Context, r *pb.HashKVRequest) (*pb.Hash
 	if err != nil {
 		return nil, statusError(ctx, err)
 	}
-	if h.CompactRevision == 0 {
-		h.CompactRevision = -1 // etcd's before the first compaction
-	}
 	return &pb.HashKVResponse{
 		Header: s.id.header(h.Revision), Hash: h.Hash, CompactRevision: h.CompactRevision, HashRevision: h.HashRev,
 	}, nil

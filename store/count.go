@@ -59,7 +59,7 @@ func (s *Store) count(ctx context.Context, sp span, v view) (int64, error) {
 	}
 	n, clock, err := s.backend.Count(ctx, sp.backend(), v.rev)
 	if err == nil {
-		err = clock.Check(v.rev)
+		err = v.check(clock)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("count at revision %d: %w", v.rev, err)

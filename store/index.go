@@ -98,7 +98,7 @@ func (x *index) apply(items []*item, rev, compacted int64) {
 		x.residents.evict(x)
 	}
 	x.rev = rev
-	if compacted > 0 {
+	if compacted != 0 {
 		x.compacted = compacted
 	}
 	x.prune(bytes)

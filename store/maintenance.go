@@ -20,7 +20,7 @@ func (s *Store) Status(ctx context.Context) (*Status, error) {
 	rev, compacted, keys := s.index.rev, s.index.compacted, s.index.tree.Len()
 	s.index.mu.RUnlock()
 	return &Status{
-		Revision: rev, Compacted: compacted, Incarnation: s.clock.Incarnation, Keys: int64(keys), Waiting: s.seq.waitingNow(),
+		Revision: rev, Compacted: max(0, compacted), Incarnation: s.clock.Incarnation, Keys: int64(keys), Waiting: s.seq.waitingNow(),
 		ClusterID: s.settings.ClusterID, MemberID: s.settings.MemberID, Leader: s.settings.MemberID,
 		DBSize: size.Total, DBSizeInUse: size.InUse, Quota: max(0, s.quota.limit.Load()), Alarms: s.Alarms(),
 	}, nil
@@ -67,7 +67,7 @@ func (s *Store) HashKV(ctx context.Context, revision int64) (*Hash, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Hash{Hash: sum.Sum32(), Revision: x.Revision, CompactRevision: x.Compacted, HashRev: revision}, nil
+	return &Hash{Hash: sum.Sum32(), Revision: x.Revision, CompactRevision: etcdCompacted(x.Compacted), HashRev: revision}, nil
 }
 
 func hashRow(sum hash.Hash32, r *backend.Row) {

@@ -198,26 +198,6 @@ func (x *index) leaseKeys(id int64) []string {
 	return keys
 }
 
-// compactOperation moves the compacted revision.
-type compactOperation struct{ revision int64 }
-
-func (o *compactOperation) size() int64          { return 64 }
-func (o *compactOperation) needs(*backend.Needs) {}
-
-func (o *compactOperation) evaluate(e *evaluator) error {
-	e.s.index.mu.RLock()
-	compacted := max(e.s.index.compacted, e.effects.Compacted)
-	e.s.index.mu.RUnlock()
-	switch {
-	case o.revision <= compacted && (o.revision != 0 || compacted != 0):
-		return ErrCompacted
-	case o.revision > e.rev:
-		return ErrFutureRevision
-	}
-	e.effects.Compacted = o.revision
-	return nil
-}
-
 // raiseAlarm raises an alarm whatever became of it earlier in the batch.
 func (e *evaluator) raiseAlarm(a backend.Alarm) {
 	e.effects.Cleared = slices.DeleteFunc(e.effects.Cleared, func(c backend.Alarm) bool { return c == a })

@@ -20,6 +20,15 @@ type view struct {
 	rev     int64
 	current int64 // the store's revision when the view was made
 	tree    *tree
+	hold    *hold // keeps the rows of rev though it is compacted; nil for short reads
+}
+
+// check says whether what was read in the snapshot of clock c is all that there was at v's revision.
+func (v view) check(c backend.Clock) error {
+	if v.hold.lasts() {
+		return nil
+	}
+	return c.Check(v.rev)
 }
 
 // pin resolves the revision asked for. Errors: [ErrCompacted], [ErrFutureRevision].
@@ -222,7 +231,7 @@ func (s *Store) chunk(ctx context.Context, sp span, v view, n int, req *RangeReq
 		rows, err = s.rows(ctx, items, req)
 		return rows, more, err
 	}
-	found, err := s.fromDatabase(ctx, sp, v.rev, n+1, req.KeysOnly || req.CountOnly)
+	found, err := s.fromDatabase(ctx, sp, v, n+1, req.KeysOnly || req.CountOnly)
 	if err != nil {
 		return nil, false, err
 	}
@@ -239,13 +248,13 @@ func (s *Store) chunk(ctx context.Context, sp span, v view, n int, req *RangeReq
 	return rows, more, nil
 }
 
-func (s *Store) fromDatabase(ctx context.Context, sp span, rev int64, limit int, keysOnly bool) ([]Row, error) {
-	rows, clock, err := s.backend.Range(ctx, backend.RangeQuery{Span: sp.backend(), Revision: rev, Limit: limit, KeysOnly: keysOnly})
+func (s *Store) fromDatabase(ctx context.Context, sp span, v view, limit int, keysOnly bool) ([]Row, error) {
+	rows, clock, err := s.backend.Range(ctx, backend.RangeQuery{Span: sp.backend(), Revision: v.rev, Limit: limit, KeysOnly: keysOnly})
 	if err == nil {
-		err = clock.Check(rev)
+		err = v.check(clock)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read at revision %d: %w", rev, err)
+		return nil, fmt.Errorf("read at revision %d: %w", v.rev, err)
 	}
 	return rows, nil
 }

@@ -55,7 +55,7 @@ func (s *Store) metas(ctx context.Context, sp span, v view, values bool) ([]*ite
 	}
 	var items []*item
 	for {
-		rows, err := s.fromDatabase(ctx, sp, v.rev, readChunk, !values)
+		rows, err := s.fromDatabase(ctx, sp, v, readChunk, !values)
 		if err != nil {
 			return nil, err
 		}

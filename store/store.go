@@ -51,7 +51,7 @@ type Config struct {
 	DisableIndex bool
 	// Observer may be nil.
 	Observer Observer
-	// Now is the clock for leases; default time.Now.
+	// Now is the clock for leases and for how long a stream may hold off row deletion; default time.Now.
 	Now func() time.Time
 
 	loadRows int // see the constant
@@ -102,7 +102,8 @@ type Store struct {
 	lessor   *lessor
 	alarms   alarms
 	quota    quota
-	purge    sync.RWMutex // held for reading by exports: row deletion waits
+	purge    sync.RWMutex // held for reading by exports and by compactions under way: row deletion waits
+	holds    holds
 
 	ctx    context.Context // of the background work
 	cancel context.CancelFunc
@@ -186,11 +187,11 @@ func (s *Store) Revision() int64 {
 	return s.index.rev
 }
 
-// Compacted returns the oldest revision that can be read.
+// Compacted returns the oldest revision that can be read, 0 when nothing has become unreadable.
 func (s *Store) Compacted() int64 {
 	s.index.mu.RLock()
 	defer s.index.mu.RUnlock()
-	return s.index.compacted
+	return max(0, s.index.compacted)
 }
 
 // Put writes one key. Errors: [ErrKeyNotFound], [ErrLeaseNotFound], [ErrQuota], those of the sequencer.
@@ -220,40 +221,6 @@ func (s *Store) Txn(ctx context.Context, t *Txn) (*TxnResult, error) {
 		return nil, err
 	}
 	return op.result, nil
-}
-
-// Compact makes revision the oldest that can be read. With physical set it waits until the rows below are gone. It returns
-// the store's revision. Errors: [ErrCompacted], [ErrFutureRevision], those of the sequencer.
-func (s *Store) Compact(ctx context.Context, revision int64, physical bool) (int64, error) {
-	rev, err := s.seq.do(ctx, &compactOperation{revision})
-	if err != nil || !physical {
-		return rev, err
-	}
-	for {
-		res, err := s.PurgeStep(ctx, readChunk)
-		if err != nil || res.Done {
-			return rev, err
-		}
-		if res == (backend.PurgeResult{}) {
-			select {
-			case <-time.After(purgeRetry):
-			case <-ctx.Done():
-				return rev, ctx.Err()
-			}
-		}
-	}
-}
-
-// purgeRetry is how long a physical compaction waits before it looks again whether an export still reads.
-const purgeRetry = 50 * time.Millisecond
-
-// PurgeStep removes up to rows superseded rows below the compacted revision; the pacing is the caller's.
-func (s *Store) PurgeStep(ctx context.Context, rows int) (backend.PurgeResult, error) {
-	if !s.purge.TryLock() {
-		return backend.PurgeResult{}, nil // an export reads them
-	}
-	defer s.purge.Unlock()
-	return s.backend.Purge(ctx, rows)
 }
 
 // publish makes a committed batch visible: first to reads, then to watches.

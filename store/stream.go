@@ -11,19 +11,22 @@ const (
 )
 
 // RangeStream hands the rows of req's range to send in chunks, all at one revision, holding no more than a chunk in memory.
-// The result has everything but the rows. req has no sort and no filters: the caller refuses those. Errors: as Range, and
-// what send returns.
+// The result has everything but the rows. req has no sort and no filters: the caller refuses those.
+//
+// A compaction that overtakes an open stream does not end it, as it ends etcd's: rows that the stream may still read are not
+// deleted. Only one that is still open after [StreamHold] may end with [ErrCompacted]. Errors: as Range, and what send returns.
 func (s *Store) RangeStream(ctx context.Context, req *RangeRequest, send func(rows []*Row) error) (*RangeResult, error) {
 	sp := makeSpan(req.Key, req.End)
-	rev, current, err := s.pin(req.Revision)
+	h, current, err := s.hold(req.Revision)
 	if err != nil {
 		return nil, err
 	}
+	defer h.end()
 	res := &RangeResult{Revision: current}
 	if sp.empty {
 		return res, nil
 	}
-	v := view{rev: rev, current: current, tree: s.index.at(rev)}
+	v := view{rev: h.rev, current: current, tree: s.index.at(h.rev), hold: h}
 	if req.CountOnly {
 		res.Count, err = s.count(ctx, sp, v)
 		return res, err

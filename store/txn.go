@@ -111,16 +111,13 @@ func (e *evaluator) checkPut(p *PutRequest) error {
 }
 
 // checkRange refuses what cannot be read. Outside of a transaction a negative revision means the current one; here etcd
-// compares it with the compacted one, which is -1 at first.
+// compares it with the compacted one, see etcdCompacted.
 func (e *evaluator) checkRange(r *RangeRequest) error {
 	if r.Revision == 0 {
 		return nil
 	}
 	e.s.index.mu.RLock()
-	c := backend.Clock{Revision: e.s.index.rev, Compacted: e.s.index.compacted}
+	c := backend.Clock{Revision: e.s.index.rev, Compacted: etcdCompacted(e.s.index.compacted)}
 	e.s.index.mu.RUnlock()
-	if c.Compacted == 0 {
-		c.Compacted = -1
-	}
 	return c.Check(r.Revision)
 }

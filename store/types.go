@@ -217,7 +217,7 @@ type Status struct {
 	Alarms                           []Alarm
 }
 
-// Hash is the answer to HashKV.
+// Hash is the answer to HashKV. CompactRevision is -1 before the first compaction.
 type Hash struct {
 	Hash                               uint32
 	Revision, CompactRevision, HashRev int64

@@ -1,0 +1,112 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// purgeRetry is how long a physical compaction waits before it looks again whether an export or a stream still reads.
+const purgeRetry = 50 * time.Millisecond
+
+// Compact makes revision the oldest that can be read. With physical set it waits until the rows below are gone, for which
+// those who read them are waited for. It returns the store's revision. Errors: [ErrCompacted], [ErrFutureRevision], those of
+// the sequencer.
+func (s *Store) Compact(ctx context.Context, revision int64, physical bool) (int64, error) {
+	rev, err := s.compact(ctx, revision)
+	if err != nil || !physical {
+		return rev, err
+	}
+	for {
+		res, err := s.PurgeStep(ctx, readChunk)
+		if err != nil || res.Done {
+			return rev, err
+		}
+		if res == (backend.PurgeResult{}) {
+			select {
+			case <-time.After(purgeRetry):
+			case <-ctx.Done():
+				return rev, ctx.Err()
+			}
+		}
+	}
+}
+
+// compact commits a compaction while no purge is under way: a purge has asked who reads below the compacted revision, and
+// that may not rise before the purge has read it. The commit may outlive ctx, and so does the lock.
+func (s *Store) compact(ctx context.Context, revision int64) (rev int64, err error) {
+	done := make(chan struct{})
+	var committed int64
+	var failed error
+	go func() {
+		defer close(done)
+		s.purge.RLock()
+		defer s.purge.RUnlock()
+		committed, failed = s.seq.do(context.WithoutCancel(ctx), &compactOperation{revision})
+	}()
+	select {
+	case <-done:
+		return committed, failed
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// PurgeStep removes up to rows superseded rows below the compacted revision; the pacing is the caller's. A zero result means
+// that somebody still reads what is to go.
+func (s *Store) PurgeStep(ctx context.Context, rows int) (backend.PurgeResult, error) {
+	if !s.purge.TryLock() {
+		return backend.PurgeResult{}, nil // an export reads, or a compaction is being committed
+	}
+	defer s.purge.Unlock()
+	compacted := s.Compacted()
+	switch {
+	case compacted == 0:
+		return backend.PurgeResult{Done: true}, nil
+	case !s.holds.allow(compacted, s.cfg.Now()):
+		return backend.PurgeResult{}, nil // a stream reads
+	}
+	return s.backend.Purge(ctx, rows)
+}
+
+// compactedAtZero is what the clock has after a compaction at revision 0, when 0 means none.
+const compactedAtZero = -1
+
+// etcdCompacted is the clock's compacted revision as etcd counts it: -1 before the first compaction. A compaction at 0 makes
+// nothing unreadable, but is remembered, and accepted once only.
+func etcdCompacted(compacted int64) int64 {
+	switch compacted {
+	case 0:
+		return -1
+	case compactedAtZero:
+		return 0
+	}
+	return compacted
+}
+
+// compactOperation moves the compacted revision.
+type compactOperation struct{ revision int64 }
+
+func (o *compactOperation) size() int64          { return 64 }
+func (o *compactOperation) needs(*backend.Needs) {}
+
+func (o *compactOperation) evaluate(e *evaluator) error {
+	compacted := e.effects.Compacted // by the batch
+	if compacted == 0 {
+		e.s.index.mu.RLock()
+		compacted = e.s.index.compacted
+		e.s.index.mu.RUnlock()
+	}
+	switch {
+	case o.revision <= etcdCompacted(compacted):
+		return ErrCompacted
+	case o.revision > e.rev:
+		return ErrFutureRevision
+	case o.revision == 0:
+		e.effects.Compacted = compactedAtZero
+	default:
+		e.effects.Compacted = o.revision
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+package sidebyside
+
+import (
+	"testing"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/sqlstore/sqlstore/test/etcd/servers"
+	"github.com/sqlstore/sqlstore/test/launch"
+)
+
+// Compactions at and below the first revision: one at 0 is a compaction like any other, of which there is one, and so a
+// restart remembers it.
+func TestCompactAtTheFirstRevisions(t *testing.T) {
+	for name, revisions := range map[string][2][]int64{ // before and after a restart
+		"zero":            {{-1, 0, 0, -1}, {0, -1, 1, 0, 1}},
+		"zero before one": {{0, 1}, {1, 0}},
+		"one":             {{1, 0, 1}, {0, 1, 2, 3}},
+		"never":           {{-1}, {-1, 0, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := within(t)
+			etcd, target := servers.Etcd(t), servers.Target(t)
+			for _, phase := range revisions {
+				p := newPlayer(dial(t, "etcd", etcd.Endpoint()), dial(t, "target", target.Endpoint()))
+				if err := p.ask(ctx, hashKVCall(&pb.HashKVRequest{})); err != nil { // with the compacted revision
+					t.Error(err)
+				}
+				for _, rev := range phase {
+					for _, c := range []call{
+						compactCall(&pb.CompactionRequest{Revision: rev, Physical: true}),
+						txnCall(success(rangeOp("a", -1))), // which is held against the compacted revision
+						rangeCall(&pb.RangeRequest{Key: []byte("a"), Revision: 1}),
+					} {
+						if err := p.ask(ctx, c); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				for _, s := range []*launch.Server{etcd, target} {
+					_ = s.Stop() // etcd ends by the signal itself, which counts as an error
+					s.Restart(t)
+				}
+			}
+		})
+	}
+}
