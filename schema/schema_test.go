@@ -150,6 +150,9 @@ func TestObjects(t *testing.T) {
 	add("/registry/pods/default/nginx", []byte("new"))
 	add("/registry/pods/default/gone", nil)
 	add("/registry/namespaces/", []byte("n"))
+	if c, err := Measure(context.Background(), db); err != nil || c.Keys != 3 || c.Versions != 6 || c.Revision != 1 || c.Leases != 0 {
+		t.Errorf("holds %+v, %v", c, err) // the rows were added without moving the clock
+	}
 	rows, err := db.Query("SELECT namespace, name, resource_version, CAST(value AS TEXT) FROM objects ORDER BY key")
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,6 @@ import (
 func schemaCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "schema", Short: "Look at the database's schema or migrate it, while no server runs on it"}
 	cfg := sqlstore.Config{}
-	steps := 1
 	cmd.PersistentFlags().StringVar(&cfg.DataDir, "data-dir", "default.sqlstore", "directory of the database")
 	cmd.PersistentFlags().StringVar(&cfg.Datastore, "datastore", "sqlite", "database: sqlite for a file in the data directory, or sqlite:///path/to/file")
 	with := func(use, short string, f func(context.Context, *cobra.Command, *sql.DB) error) *cobra.Command {
@@ -39,13 +38,9 @@ func schemaCommand() *cobra.Command {
 		}
 		return printStatus(ctx, c, db)
 	})
-	down := with("down", "Go back to an older version; data that it has no place for is lost", func(ctx context.Context, c *cobra.Command, db *sql.DB) error {
-		if err := schema.Down(ctx, db, steps); err != nil {
-			return err
-		}
-		return printStatus(ctx, c, db)
-	})
-	down.Flags().IntVar(&steps, "steps", 1, "how many versions to go back")
+	d := &downgrade{}
+	down := with("down", "Go back to an older version; data that it has no place for is lost, all of it at version 0", d.run)
+	d.register(down.Flags())
 	cmd.AddCommand(status, up, down)
 	return cmd
 }

@@ -290,10 +290,13 @@ func sqlstore(t *testing.T, args ...string) (string, error) {
 func TestSchemaCommands(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	s := launch.Start(t, launch.Config{DataDir: dir})
+	if _, err := connect(t, s.Endpoint()).Put(t.Context(), "k", "v"); err != nil {
+		t.Fatal(err)
+	}
 	want := func(part string, args ...string) {
 		t.Helper()
 		out, err := sqlstore(t, append(append([]string{"schema"}, args...), "--data-dir", dir)...)
-		if (err == nil) != !strings.HasPrefix(out, "sqlstore:") || !strings.Contains(out, part) {
+		if (err == nil) != !strings.Contains("\n"+out, "\nsqlstore:") || !strings.Contains(out, part) {
 			t.Errorf("schema %v: %q, %v; want %q", args, out, err, part)
 		}
 	}
@@ -303,8 +306,24 @@ func TestSchemaCommands(t *testing.T) {
 	}
 	want("up to date", "status")
 	want("up to date", "up")
-	want("cannot go back", "down", "--steps", "1000")
-	want("version 0 of", "down")
+	for _, to := range []string{"1", "1000", "-1"} {
+		want("cannot go back to "+to, "down", "--to", to, "--yes")
+	}
+	for _, args := range [][]string{{"down"}, {"down", "--to", "0"}} { // nothing is lost without a word
+		want("removes ALL DATA", args...)
+		want("1 keys in 1 versions up to revision 2", args...)
+		want("nothing was changed: it takes --yes", args...)
+	}
+	want("up to date", "status")
+	s.Restart(t)
+	if got, err := connect(t, s.Endpoint()).Get(t.Context(), "k"); err != nil || len(got.Kvs) != 1 {
+		t.Fatalf("after refused downgrades: %v, %v", got, err)
+	}
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	want("version 0 of", "down", "--to", "0", "--yes")
+	want("cannot go back", "down", "--yes")
 	want("older than this program", "status")
 	want("up to date", "up")
 	if out, err := sqlstore(t, "schema", "status", "--data-dir", filepath.Join(dir, "none")); err == nil {

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sqlstore/sqlstore/schema"
+)
+
+// errNotConfirmed is returned when nobody has agreed to the loss of data.
+var errNotConfirmed = errors.New("nothing was changed: it takes --yes, or the version typed at the terminal, to go on")
+
+// downgrade is schema down. It asks before it takes anything away.
+type downgrade struct {
+	to  int // -1: one version back
+	yes bool
+}
+
+func (d *downgrade) register(f *pflag.FlagSet) {
+	f.IntVar(&d.to, "to", -1, "version to go back to (default: the one before)")
+	f.BoolVar(&d.yes, "yes", false, "agree to lose the data that the older version has no place for")
+}
+
+func (d *downgrade) run(ctx context.Context, c *cobra.Command, db *sql.DB) error {
+	st, err := schema.Status(ctx, db)
+	if err != nil {
+		return err
+	}
+	now, to := int(st.Version), d.to
+	if !c.Flags().Changed("to") {
+		to = now - 1
+	}
+	if to < 0 || to >= now {
+		return fmt.Errorf("%w: the schema is at version %d and cannot go back to %d", errSettings, now, to)
+	}
+	if !d.yes && st.Version <= st.Newest && !st.Dirty { // what Down refuses needs no question
+		if err := tellLoss(ctx, c.ErrOrStderr(), db, now, to); err != nil {
+			return err
+		}
+		if err := confirm(c.InOrStdin(), c.ErrOrStderr(), strconv.Itoa(to)); err != nil {
+			return err
+		}
+	}
+	if err := schema.Down(ctx, db, now-to); err != nil {
+		return err
+	}
+	return printStatus(ctx, c, db)
+}
+
+// tellLoss says what the way back costs and how to keep it.
+func tellLoss(ctx context.Context, out io.Writer, db *sql.DB, now, to int) error {
+	holds, err := schema.Measure(ctx, db)
+	if err != nil {
+		return err
+	}
+	loss := "loses what only newer versions have a place for"
+	if to == 0 {
+		loss = "removes ALL DATA"
+	}
+	_, err = fmt.Fprintf(out, "Going back from version %d of the schema to %d %s.\n"+
+		"The database holds %s.\n"+
+		"There is no way to undo it but a copy of the database's files: make one first, while no server runs.\n", now, to, loss, holds)
+	return err
+}
+
+// confirm waits for word at a terminal and takes anything else for no.
+func confirm(in io.Reader, out io.Writer, word string) error {
+	if f, ok := in.(*os.File); ok {
+		if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+			return errNotConfirmed // a pipe or a file: nobody is there to ask
+		}
+	}
+	if _, err := fmt.Fprintf(out, "Type the version to go back to (%s) to confirm: ", word); err != nil {
+		return err
+	}
+	line, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil {
+		_, _ = fmt.Fprintln(out) // the line that the question stands on has no end yet
+	}
+	if strings.TrimSpace(line) != word || err != nil && !errors.Is(err, io.EOF) {
+		return errNotConfirmed
+	}
+	return nil
+}
