@@ -27,6 +27,11 @@ help: ## print the targets
 setup:
 	@scripts/setup.sh
 
+# The crash tests make syncs fail with it, on Linux.
+.PHONY: setup-strace
+setup-strace:
+	@scripts/setup.sh $$(test "$$(uname)" != Linux || echo strace)
+
 .PHONY: run
 run: build ## serve on SQLite: LISTEN=http://127.0.0.1:2379, data in DATA_DIR=default.sqlstore
 	exec bin/sqlstore serve --data-dir $(DATA_DIR) --listen-client-urls $(LISTEN) --advertise-client-urls $(LISTEN) $(SERVE_FLAGS)
@@ -62,7 +67,7 @@ $(LINTER): tools/go.mod tools/go.sum
 e2e: e2e-etcd e2e-kubestorage e2e-kubeapiserver ## the heavy suites, one round each
 
 .PHONY: e2e-etcd
-e2e-etcd: setup ## against a real etcd, with etcd's tools, hostile clients and crashes
+e2e-etcd: setup-strace ## against a real etcd, with etcd's tools, hostile clients and crashes
 	cd test/etcd && $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
 .PHONY: e2e-kubestorage
@@ -84,7 +89,7 @@ SOAK_OBJECTS ?= 50000
 SOAK_BENCH_FLAGS ?= -objects 20000,1000000
 
 .PHONY: soak
-soak: setup ## the heavy suites and the comparison at full length: hours
+soak: setup-strace ## the heavy suites and the comparison at full length: hours
 	cd test/etcd && SQLSTORE_TEST_KILLS=$(SOAK_KILLS) $(HEAVY_TEST) -timeout 24h ./crash
 	cd test/etcd && SQLSTORE_TEST_RUNS=$(SOAK_RUNS) $(HEAVY_TEST) -timeout 24h ./sidebyside
 	cd test/kubestorage && $(HEAVY_TEST) -timeout 4h -count=5 ./...

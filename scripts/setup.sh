@@ -1,6 +1,7 @@
 #!/bin/sh
 # Makes sure that the repository can be built: Go, in the version that go.mod names, and the C compiler
 # that SQLite needs. What is missing is installed where that is possible, else the way to get it is named.
+# Arguments name further programs that a target needs, each called as its Debian package.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -8,6 +9,18 @@ fail() {
 	echo "setup: $*" >&2
 	exit 1
 }
+
+# apt_install PACKAGE... where apt-get and root are there; else it returns false.
+apt_install() {
+	command -v apt-get >/dev/null && [ "$(id -u)" = 0 ] || return
+	echo "setup: installing $*" >&2
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get update -qq >&2 && apt-get install -y -qq --no-install-recommends "$@" </dev/null >&2
+}
+
+for tool; do
+	command -v "$tool" >/dev/null || apt_install "$tool" || fail "$tool is missing: install the package of this name ('sudo apt-get install $tool')"
+done
 
 command -v go >/dev/null || fail "Go is missing: install it from https://go.dev/dl/ and put its bin directory into PATH"
 # An older Go fetches the one that go.mod names, or says why it cannot.
@@ -17,11 +30,7 @@ go env GOVERSION >/dev/null || fail "the installed Go cannot provide the version
 # shellcheck disable=SC2046
 set -- $(go env CC)
 if ! command -v "$1" >/dev/null; then
-	if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-		echo "setup: installing a C compiler" >&2
-		export DEBIAN_FRONTEND=noninteractive
-		apt-get update -qq >&2
-		apt-get install -y -qq --no-install-recommends gcc libc6-dev </dev/null >&2
+	if apt_install gcc libc6-dev; then
 		command -v "$1" >/dev/null || fail "CC is $1, which is not there: unset it, gcc is installed"
 	elif command -v apt-get >/dev/null; then
 		fail "a C compiler is missing: run 'sudo apt-get install gcc libc6-dev', or set CC to yours"

@@ -9,7 +9,8 @@
 //   - ranges, at the newest and at older revisions, and leases agree with that history.
 //
 // The full disk and the directory that cannot be written to are tested here, too; they need root,
-// to mount a file system in memory.
+// to mount a file system in memory. So is the sync that fails; that needs strace, with which any
+// process of the same user can be made to see such a failure.
 //
 // Environment:
 //

@@ -1,0 +1,126 @@
+package crash
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sqlstore/sqlstore/test/etcd/servers"
+	"github.com/sqlstore/sqlstore/test/launch"
+)
+
+// The kernel reports a failed sync once and may have dropped the pages: a second one that succeeds says nothing. So a server
+// whose sync fails under load ends, with the reason and a status that tells it, and acknowledges no write that was not synced.
+func TestFailedSync(t *testing.T) {
+	seed := envUint(t, "SQLSTORE_TEST_SEED", rand.Uint64())
+	t.Logf("seed %d", seed)
+	server := servers.Target(t)
+	j := newJournal()
+	m := newModel(j)
+	w, err := watch(t.Context(), server.Endpoint(), "\x00", "\x00")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, first := range []int{20, 1} { // the first sync that fails
+		granted := grantedLeases(j)
+		failSyncs(t, server, first)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		err := load(ctx, server.Endpoint(), j, seed+uint64(first))
+		if err != nil {
+			t.Errorf("from sync %d on: under load: %v", first, err)
+		}
+		select {
+		case <-server.Exited():
+		case <-ctx.Done():
+			t.Fatalf("from sync %d on: the server goes on", first)
+		}
+		cancel()
+		wantFailure(t, server)
+		acknowledged := grantedLeases(j) - granted
+		for _, w := range j.writes() {
+			if w.outcome == acked {
+				acknowledged++
+			}
+		}
+		if first == 1 && acknowledged > 0 {
+			t.Errorf("%d writes were acknowledged though no sync succeeded", acknowledged)
+		}
+		if first > 1 && acknowledged < first/2 {
+			t.Errorf("only %d writes acknowledged before sync %d failed: too few to mean anything", acknowledged, first)
+		}
+		server.Restart(t)
+		check(t, server.Endpoint(), m, []*watcher{w})
+		t.Logf("from sync %d on: %d writes acknowledged, revision %d after the restart", first, acknowledged, m.rev)
+	}
+}
+
+// wantFailure looks at how a server that has ended did so.
+func wantFailure(t *testing.T, server *launch.Server) {
+	t.Helper()
+	err := server.Stop()
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() <= 0 {
+		t.Errorf("it ended with %v, want a status other than 0", err)
+	}
+	lines := strings.Split(strings.TrimSpace(server.Log()), "\n")
+	last, want := lines[len(lines)-1], "the database can no longer be written, start again to recover"
+	if servers.TargetIsEtcd() {
+		last, want = server.Log(), "input/output error"
+	}
+	if !strings.Contains(last, want) {
+		t.Errorf("its last words are %q, want %q", last, want)
+	}
+}
+
+func grantedLeases(j *journal) (n int) {
+	for _, l := range j.leaseStates() {
+		if l.granted == acked {
+			n++
+		}
+	}
+	return n
+}
+
+// failSyncs lets every sync of the running server fail with an I/O error, beginning with the given one from now on (counted
+// by thread). It stops the server meanwhile, so that no thread comes into being that strace does not see.
+func failSyncs(t *testing.T, server *launch.Server, first int) {
+	t.Helper()
+	path, err := exec.LookPath("strace")
+	if err != nil {
+		t.Fatalf("strace makes syncs fail here: %v; make e2e-etcd installs it where apt-get and root are there", err)
+	}
+	if err := syscall.Kill(server.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	what := "fsync,fdatasync,sync_file_range"
+	cmd := exec.Command(path, "-f", "-p", strconv.Itoa(server.PID()), "-o", filepath.Join(t.TempDir(), "trace"),
+		"-e", "trace="+what, "-e", fmt.Sprintf("inject=%s:error=EIO:when=%d+", what, first))
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // unless it has ended with the server
+		_ = cmd.Wait()
+	})
+	said := bufio.NewReader(stderr)
+	if line, err := said.ReadString('\n'); err != nil || !strings.Contains(line, " attached") {
+		t.Fatalf("strace does not attach: %s%v", line, err)
+	}
+	go io.Copy(io.Discard, said) //nolint:errcheck // ends with strace
+	if err := syscall.Kill(server.PID(), syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+}
