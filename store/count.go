@@ -67,6 +67,39 @@ func (s *Store) count(ctx context.Context, sp span, v view) (int64, error) {
 	return n, nil
 }
 
+// count counts the live keys of [key, end) as the transaction sees them.
+func (e *evaluator) count(key, end []byte) (int64, error) {
+	sp := makeSpan(key, end)
+	if sp.empty {
+		return 0, nil
+	}
+	n, err := e.committed(sp)
+	if err != nil {
+		return 0, err
+	}
+	changed, _ := walk(&e.overlay, sp, e.overlay.Len())
+	for _, it := range changed {
+		if !it.Deleted {
+			n++
+		}
+		if e.base(keyString(it.Key)) != nil {
+			n--
+		}
+	}
+	return n, nil
+}
+
+// committed counts the keys of the span before the batch. While the index is not complete the database does: the rows, which
+// may be many and large, need not be loaded for it.
+func (e *evaluator) committed(sp span) (int64, error) {
+	if e.loaded != nil {
+		return e.s.count(e.ctx, sp, view{rev: e.s.Revision()})
+	}
+	e.s.index.mu.RLock()
+	defer e.s.index.mu.RUnlock()
+	return countSpan(e.s.index.tree, sp), nil
+}
+
 // countPage counts a span of which a page was just read, and remembers the count of what the page left.
 func (s *Store) countPage(ctx context.Context, sp span, v view, next span, read int64) (int64, error) {
 	n, err := s.count(ctx, sp, v)

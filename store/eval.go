@@ -264,14 +264,15 @@ func (e *evaluator) read(r *RangeRequest) (*RangeResult, error) {
 		}
 		return res, err
 	}
+	if r.CountOnly {
+		n, err := e.count(r.Key, r.End)
+		return &RangeResult{Count: n, Revision: e.inner()}, err
+	}
 	items, err := e.scan(r.Key, r.End)
 	if err != nil {
 		return nil, err
 	}
 	res := &RangeResult{Count: int64(len(items)), Revision: e.inner()}
-	if r.CountOnly {
-		return res, nil
-	}
 	if r.filtered() {
 		kept := make([]*item, 0, len(items))
 		for _, it := range items {

@@ -43,7 +43,7 @@ func (t *Txn) needs(n *backend.Needs) {
 		for _, op := range ops {
 			switch {
 			case op.Range != nil:
-				if op.Range.Revision <= 0 {
+				if op.Range.Revision <= 0 && !op.Range.CountOnly { // see count
 					need(n, op.Range.Key, op.Range.End)
 				}
 			case op.Put != nil:

@@ -1,0 +1,70 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// loads records how many rows transactions were given to work on.
+type loads struct {
+	backend.Backend
+	rows int
+}
+
+func (l *loads) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error) {
+	tx, err := l.Backend.Begin(ctx, n)
+	if err == nil {
+		l.rows += len(tx.Loaded().Rows)
+	}
+	return tx, err
+}
+
+// A count inside of a transaction sees what the transaction did. It loads no rows, and so their number does not matter.
+func TestCountInATransaction(t *testing.T) {
+	eachIndex(t, func(t *testing.T, cfg Config) {
+		cfg.TxnRows = 5
+		l := &loads{Backend: openSQLite(t)}
+		s := openStore(t, l, cfg)
+		for i := range 10 {
+			put(t, s, fmt.Sprintf("k%d", i), "value")
+		}
+		count := func(key, end string) Op {
+			return Op{Range: &RangeRequest{Key: []byte(key), End: []byte(end), CountOnly: true, Limit: 3}}
+		}
+		txn := func(ops ...Op) (counts []int64) {
+			t.Helper()
+			res, err := s.Txn(within(t), &Txn{Success: ops})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range res.Results {
+				if r.Range != nil {
+					counts = append(counts, r.Range.Count)
+				}
+			}
+			return counts
+		}
+		l.rows = 0
+		got := txn(count("k", "l"), count("k3", ""), count("k3", "k7"), count("k7", "k3"), count("k8", "\x00"), count("x", ""))
+		if fmt.Sprint(got) != "[10 1 4 0 2 0]" {
+			t.Errorf("counted %v", got)
+		}
+		if l.rows != 0 {
+			t.Errorf("%d rows were loaded to be counted", l.rows)
+		}
+		got = txn(
+			Op{Put: &PutRequest{Key: []byte("k10")}},
+			Op{Put: &PutRequest{Key: []byte("k1")}},
+			Op{Delete: &DeleteRequest{Key: []byte("k7"), End: []byte("k9")}},
+			count("k", "l"), count("k10", ""), count("k8", ""),
+			Op{Txn: &Txn{Success: []Op{{Delete: &DeleteRequest{Key: []byte("k10")}}, {Delete: &DeleteRequest{Key: []byte("none")}}}}},
+			count("k", "l"), count("k10", ""),
+		)
+		if fmt.Sprint(got) != "[9 1 0 8 0]" {
+			t.Errorf("counted %v", got)
+		}
+	})
+}
