@@ -1,0 +1,135 @@
+package main_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+
+	"github.com/sqlstore/sqlstore/test/launch"
+)
+
+// secureEndpoint reads from the log where the server listens with TLS.
+func secureEndpoint(t *testing.T, l *log) string {
+	t.Helper()
+	var ready struct{ Endpoints []string }
+	if err := json.Unmarshal([]byte(l.wait(t, `"msg":"ready"`)), &ready); err != nil {
+		t.Fatal(err)
+	}
+	for _, url := range ready.Endpoints {
+		if address, ok := strings.CutPrefix(url, "https://"); ok {
+			return address
+		}
+	}
+	t.Fatalf("no https among %q", ready.Endpoints)
+	return ""
+}
+
+// call does each thing that clients do on one address, each on a new connection: errors by what was tried.
+func call(t *testing.T, address string, config *tls.Config) map[string]error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials.NewTLS(config)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, overGRPC := pb.NewKVClient(conn).Put(ctx, &pb.PutRequest{Key: []byte("k"), Value: []byte("v")})
+	transport := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}
+	fetch := func(method, path, body, want string) error {
+		req, err := http.NewRequestWithContext(ctx, method, "https://"+address+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := transport.RoundTrip(req)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %s, %v, %.300s; want %s", path, resp.Status, err, text, want)
+		}
+		return nil
+	}
+	return map[string]error{
+		"gRPC":    overGRPC,
+		"gateway": fetch(http.MethodPost, "/v3/kv/range", `{"key": "aw=="}`, `"value":"dg=="`),
+		"metrics": fetch(http.MethodGet, "/metrics", "", `etcd_mvcc_put_total`),
+		"health":  fetch(http.MethodGet, "/health", "", `"true"`),
+	}
+}
+
+func TestTLS(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	authority, stranger := newIssuer(t), newIssuer(t)
+	certificate, key := authority.server(t, 10)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.cert.Raw})
+	replace(t, map[string][]byte{file("crt"): certificate, file("key"): key, file("ca"): ca})
+	l := newLog()
+	launch.Start(t, launch.Config{Log: l, Args: []string{
+		"--listen-client-urls", "https://127.0.0.1:0", "--cert-file", file("crt"), "--key-file", file("key"),
+		"--trusted-ca-file", file("ca"), "--client-cert-auth",
+	}})
+	address := secureEndpoint(t, l)
+	good := authority.client(t, authority)
+
+	for what, err := range call(t, address, good) {
+		if err != nil {
+			t.Errorf("%s with a certificate: %v", what, err)
+		}
+	}
+	without := good.Clone()
+	without.GetClientCertificate = nil
+	for name, config := range map[string]*tls.Config{"no certificate": without, "a stranger's certificate": stranger.client(t, authority)} {
+		for what, err := range call(t, address, config) {
+			if err == nil || what == "gRPC" && status.Code(err) != codes.Unavailable {
+				t.Errorf("%s with %s: %v, want that the connection is refused", what, name, err)
+			}
+		}
+	}
+
+	serial := func() int64 {
+		t.Helper()
+		conn, err := tls.Dial("tcp", address, good)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
+	}
+	old, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials.NewTLS(good)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	put := func() {
+		t.Helper()
+		if _, err := pb.NewKVClient(old).Put(t.Context(), &pb.PutRequest{Key: []byte("k")}); err != nil {
+			t.Error(err)
+		}
+	}
+	put()
+	if got := serial(); got != 10 {
+		t.Errorf("certificate %d, want the first", got)
+	}
+	certificate, key = authority.server(t, 11)
+	replace(t, map[string][]byte{file("crt"): certificate, file("key"): key})
+	if got := serial(); got != 11 {
+		t.Errorf("certificate %d after the file was replaced", got)
+	}
+	put() // on the connection that was there before
+}
