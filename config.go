@@ -34,6 +34,9 @@ type Config struct {
 	ListenMetricsURLs []string
 	// InsecurePlaintext allows to listen without TLS where other machines can connect.
 	InsecurePlaintext bool
+	// CORS are the origins whose web pages may use the JSON API and the other HTTP paths of the client URLs, HostWhitelist the
+	// hosts that they are served as without TLS; for both, empty or "*" means all.
+	CORS, HostWhitelist []string
 	// TLS names the files for https and unixs URLs.
 	TLS listen.Files
 

@@ -73,6 +73,9 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 			return nil, err
 		}
 	}
+	if err := checkOrigins(cfg.CORS); err != nil {
+		return nil, err
+	}
 	clients, urls, err := s.open(ctx, cfg.ListenClientURLs, &cfg)
 	if err != nil {
 		return nil, err
@@ -92,7 +95,7 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	if err := s.openShim(ctx, &cfg); err != nil {
 		return nil, err
 	}
-	s.serve(clients, metrics, cfg.Profiling)
+	s.serve(clients, metrics, &cfg)
 	return s, nil
 }
 
@@ -174,9 +177,9 @@ func (s *Server) openShim(ctx context.Context, cfg *Config) (err error) {
 	return nil
 }
 
-func (s *Server) serve(clients, metrics []*listen.Split, profiling bool) {
+func (s *Server) serve(clients, metrics []*listen.Split, cfg *Config) {
 	ops := s.metrics.Handler(s.store, EtcdVersion)
-	if profiling {
+	if cfg.Profiling {
 		ops.HandleFunc("/debug/pprof/", pprof.Index)
 		ops.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 		ops.HandleFunc("/debug/pprof/profile", pprof.Profile)
@@ -186,7 +189,7 @@ func (s *Server) serve(clients, metrics []*listen.Split, profiling bool) {
 	all := http.NewServeMux()
 	all.Handle("/", ops)
 	all.Handle("/v3/", s.shim.Gateway)
-	s.http = []*http.Server{s.newHTTP(s.grpcOr(all)), s.newHTTP(ops)}
+	s.http = []*http.Server{s.newHTTP(s.grpcOr(&access{cfg.CORS, cfg.HostWhitelist, all})), s.newHTTP(ops)}
 	for _, l := range clients {
 		s.log.Info("serving clients", "address", l.HTTP.Addr().String())
 		s.wg.Go(func() { s.ended("grpc", s.shim.GRPC.Serve(l.GRPC)) })

@@ -82,7 +82,7 @@ func TestTLS(t *testing.T) {
 	l := newLog()
 	launch.Start(t, launch.Config{Log: l, Args: []string{
 		"--listen-client-urls", "https://127.0.0.1:0", "--cert-file", file("crt"), "--key-file", file("key"),
-		"--trusted-ca-file", file("ca"), "--client-cert-auth",
+		"--trusted-ca-file", file("ca"), "--client-cert-auth", "--host-whitelist", "only.without.tls",
 	}})
 	address := secureEndpoint(t, l)
 	good := authority.client(t, authority)
