@@ -143,7 +143,7 @@ func TestStatusError(t *testing.T) {
 		{t.Context(), store.ErrClosed, codes.Unavailable, "etcdserver: server stopped"},
 		{t.Context(), context.Canceled, codes.Unavailable, "etcdserver: server stopped"},
 		{ended, fmt.Errorf("read: %w", context.Canceled), codes.Canceled, "context canceled"},
-		{t.Context(), fmt.Errorf("%w: more than 5", store.ErrTxnTooLarge), codes.InvalidArgument, "etcdserver: one transaction touches too many rows"},
+		{t.Context(), fmt.Errorf("%w: more than 5", store.ErrTxnTooLarge), codes.InvalidArgument, "etcdserver: one transaction touches too many rows; delete or read the range in parts"},
 		{t.Context(), rpctypes.ErrGRPCEmptyKey, codes.InvalidArgument, "etcdserver: key is not provided"},
 		{t.Context(), errors.New("anything else"), codes.Unknown, "anything else"},
 	} {

@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	errTxnTooLarge  = status.Error(codes.InvalidArgument, "etcdserver: one transaction touches too many rows")
+	errTxnTooLarge  = status.Error(codes.InvalidArgument, "etcdserver: one transaction touches too many rows; delete or read the range in parts")
 	errRejected     = status.Error(codes.InvalidArgument, "etcdserver: the database refused the request for its contents")
 	errStreamSort   = status.Error(codes.Unimplemented, "RangeStream does not support custom sort orders")
 	errStreamFilter = status.Error(codes.Unimplemented, "RangeStream does not support revision filters")

@@ -13,7 +13,7 @@ var (
 	ErrValueProvided = errors.New("value is provided")
 	ErrLeaseProvided = errors.New("lease is provided")
 	ErrInvalidSort   = errors.New("invalid sort option")
-	ErrTxnTooLarge   = errors.New("one transaction touches too many rows")
+	ErrTxnTooLarge   = errors.New("one transaction touches too many rows; delete or read the range in parts")
 )
 
 // Requests that the store's state refuses.
