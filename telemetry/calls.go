@@ -3,7 +3,6 @@ package telemetry
 import (
 	"context"
 
-	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -27,14 +26,7 @@ func newCalls(m *Metrics, extensive bool) calls {
 		txns:   m.counter("etcd_mvcc_txn_total", "Txn calls."),
 		failed: m.counter("etcd_server_proposals_failed_total", "Writes that failed, or whose outcome is unknown, for no fault of theirs."),
 	}
-	if extensive {
-		rpc := grpcprom.NewServerMetrics(grpcprom.WithServerHandlingTimeHistogram())
-		m.Registry.MustRegister(rpc)
-		c.unary, c.stream = rpc.UnaryServerInterceptor(), rpc.StreamServerInterceptor()
-		c.initialize = func(g *grpc.Server) { rpc.InitializeMetrics(g) }
-		return c
-	}
-	rpc := rpcmetrics.New()
+	rpc := rpcmetrics.New(extensive)
 	m.Registry.MustRegister(rpc)
 	c.unary, c.stream, c.initialize = rpc.Unary, rpc.Stream, rpc.Initialize
 	return c

@@ -36,15 +36,17 @@ func gather(t *testing.T, c prometheus.Collector) string {
 	}
 	var lines []string
 	for _, f := range families {
-		if f.GetType() != dto.MetricType_COUNTER {
-			continue
-		}
 		for _, m := range f.Metric {
 			labels := map[string]string{}
 			for _, l := range m.Label {
 				labels[l.GetName()] = l.GetValue()
 			}
-			lines = append(lines, fmt.Sprintln(f.GetName(), f.GetHelp(), labels, m.Counter.GetValue()))
+			value := m.Counter.GetValue()
+			if f.GetType() == dto.MetricType_HISTOGRAM { // how many, not how long
+				value = float64(m.Histogram.GetSampleCount())
+				labels["buckets"] = fmt.Sprint(len(m.Histogram.Bucket), m.Histogram.Bucket[0].GetUpperBound())
+			}
+			lines = append(lines, fmt.Sprintln(f.GetName(), f.GetHelp(), labels, value))
 		}
 	}
 	sort.Strings(lines)
@@ -53,7 +55,14 @@ func gather(t *testing.T, c prometheus.Collector) string {
 
 // The same calls, counted by both, must give the same metrics.
 func TestSameAsProvider(t *testing.T) {
-	ours, theirs := rpcmetrics.New(), grpcprom.NewServerMetrics()
+	t.Run("counters", func(t *testing.T) { compare(t, rpcmetrics.New(false), grpcprom.NewServerMetrics()) })
+	t.Run("durations, too", func(t *testing.T) {
+		compare(t, rpcmetrics.New(true), grpcprom.NewServerMetrics(grpcprom.WithServerHandlingTimeHistogram()))
+	})
+}
+
+func compare(t *testing.T, ours *rpcmetrics.Metrics, theirs *grpcprom.ServerMetrics) {
+	t.Helper()
 	refuse := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		switch req.(*healthpb.HealthCheckRequest).GetService() {
 		case "denied":
@@ -111,7 +120,9 @@ func BenchmarkUnary(b *testing.B) {
 	info := &grpc.UnaryServerInfo{FullMethod: "/etcdserverpb.KV/Range"}
 	next := func(context.Context, any) (any, error) { return nil, nil }
 	for name, around := range map[string]grpc.UnaryServerInterceptor{
-		"ours": rpcmetrics.New().Unary, "provider": grpcprom.NewServerMetrics().UnaryServerInterceptor(),
+		"ours": rpcmetrics.New(false).Unary, "provider": grpcprom.NewServerMetrics().UnaryServerInterceptor(),
+		"ours with durations":     rpcmetrics.New(true).Unary,
+		"provider with durations": grpcprom.NewServerMetrics(grpcprom.WithServerHandlingTimeHistogram()).UnaryServerInterceptor(),
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
