@@ -51,7 +51,7 @@ type Config struct {
 	// WatchProgressInterval is how often idle watches hear of progress; default 5 s.
 	WatchProgressInterval time.Duration
 	// CacheBytes bounds the values kept in memory; default: a sixteenth of the memory that the process may use, at least 32 MiB
-	// and at most 512 MiB.
+	// and at most 4 GiB.
 	CacheBytes int64
 
 	// Compaction steers automatic compaction; its Logger is not used.

@@ -8,7 +8,7 @@ import (
 const (
 	cacheShare = 16 // of the memory that the process may use
 	cacheLeast = 32 << 20
-	cacheMost  = 512 << 20
+	cacheMost  = 4 << 30
 )
 
 // defaultCacheBytes is a sixteenth of the memory that the process may use, in bounds: a small machine keeps its memory, a large

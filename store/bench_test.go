@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/sqlite"
@@ -140,6 +142,34 @@ func BenchmarkGet(b *testing.B) {
 	})
 }
 
+// BenchmarkGetCold gets objects of which none is in memory, from a table that is larger than SQLite's own cache.
+func BenchmarkGetCold(b *testing.B) {
+	const keys, part = 200_000, 1000
+	d, err := sqlite.Open(b.Context(), sqlite.Config{Temporary: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = d.Close() })
+	s := openStore(b, d, Config{QuotaBytes: -1, CacheBytes: 1})
+	for i := int64(0); i < keys; i += part {
+		t := &Txn{}
+		for j := i; j < i+part; j++ {
+			t.Success = append(t.Success, Op{Put: &PutRequest{Key: benchKey(j), Value: benchValue}})
+		}
+		if _, err := s.Txn(b.Context(), t); err != nil {
+			b.Fatal(err)
+		}
+	}
+	before := cpu()
+	clients(b, func(n int64) {
+		res, err := s.Range(context.Background(), &RangeRequest{Key: benchKey(n * 7919 % keys)})
+		if err != nil || len(res.Rows) != 1 {
+			b.Error(res, err)
+		}
+	})
+	b.ReportMetric(float64((cpu()-before).Microseconds())/float64(b.N), "cpu-us/get")
+}
+
 var prefix = struct{ key, end []byte }{[]byte("/registry/pods/"), []byte("/registry/pods0")}
 
 func BenchmarkPageOf500(b *testing.B) {
@@ -210,4 +240,13 @@ func BenchmarkPublish(b *testing.B) {
 			got.Wait()
 		})
 	}
+}
+
+// cpu is the time that this process has spent on processors, all threads and the kernel's part included.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

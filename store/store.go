@@ -96,6 +96,7 @@ type Store struct {
 	settings backend.Settings
 	clock    backend.Clock // as found at the start
 	index    *index
+	fetcher  *fetcher
 	counts   counts
 	seq      *sequencer
 	hub      *hub
@@ -129,6 +130,7 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	s := &Store{cfg: cfg, backend: b, settings: settings, clock: clock, failed: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.index = newIndex(clock.Revision, clock.Compacted, cfg.CacheBytes, cfg.DisableIndex)
+	s.fetcher = &fetcher{ctx: s.ctx, backend: b}
 	s.seq = newSequencer(s)
 	s.hub = newHub(s, clock.Revision)
 	if s.lessor, err = newLessor(ctx, s); err == nil {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
@@ -53,15 +52,12 @@ func (s *Store) fetch(ctx context.Context, items []*item, missing int) ([]*item,
 			ids = append(ids, it.ID())
 		}
 	}
-	rows, _, err := s.backend.Rows(ctx, ids)
+	rows, err := s.fetcher.rows(ctx, ids)
 	if err != nil {
-		return nil, fmt.Errorf("read %d rows: %w", len(ids), err)
+		return nil, err
 	}
 	fetched := make([]*item, len(rows))
 	for i := range rows {
-		if rows[i].Key == nil {
-			return nil, fmt.Errorf("row of revision %d is gone: %w", ids[i].ModRevision, ErrCompacted)
-		}
 		fetched[i] = newItem(rows[i])
 	}
 	s.index.keep(fetched)

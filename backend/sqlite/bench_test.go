@@ -246,3 +246,19 @@ func BenchmarkCountMillion(b *testing.B) {
 	}
 	done(b.N, "count")
 }
+
+// BenchmarkRow reads single rows from all over a table that is larger than SQLite's own cache.
+func BenchmarkRow(b *testing.B) {
+	const rows = 200_000
+	be := openTest(b, Config{Temporary: true})
+	f := newFiller(b, be, rows)
+	f.all()
+	done := reportCPU(b)
+	for range b.N {
+		id := backend.RowID{ModRevision: f.revision - rand.Int64N(rows)}
+		if got, _, err := be.Rows(context.Background(), []backend.RowID{id}); err != nil || len(got[0].Value) != len(f.value) {
+			b.Fatal(got, err)
+		}
+	}
+	done(b.N, "row")
+}

@@ -41,7 +41,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&c.Datastore, "datastore", "sqlite", "database: sqlite for a file in the data directory, or sqlite:///path/to/file")
 	f.BoolVar(&c.UnsafeNoFsync, "unsafe-no-fsync", false, "acknowledge writes before they are on disk; a crash of the machine may lose or damage data")
 	f.Int64Var(&c.QuotaBytes, "quota-backend-bytes", 0, "size of the database, in bytes, that raises the NOSPACE alarm; 0 is 2 GiB, negative is no quota")
-	f.Int64Var(&c.CacheBytes, "cache-bytes", 0, "values kept in memory, in bytes; 0 is a sixteenth of the memory there is, from 32 MiB to 512 MiB")
+	f.Int64Var(&c.CacheBytes, "cache-bytes", 0, "values kept in memory, in bytes; 0 is a sixteenth of the memory there is, from 32 MiB to 4 GiB")
 
 	f.StringSliceVar(&c.ListenClientURLs, "listen-client-urls", []string{"http://localhost:2379"}, "URLs to serve clients on: http, https, unix or unixs")
 	f.StringSliceVar(&c.AdvertiseClientURLs, "advertise-client-urls", nil, "client URLs to tell to clients (default: those listened on)")

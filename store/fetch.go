@@ -1,0 +1,94 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// fetchAtOnce is how many statements for single rows run at a time. While they do, the next one gathers.
+const fetchAtOnce = 1
+
+// fetcher reads rows by their ids. Single ones that several callers want are read together: most of what one costs is what a
+// statement costs. Rows never change, so it does not matter for whom one was read.
+type fetcher struct {
+	ctx     context.Context // of shared statements; each caller's own would end those of others
+	backend backend.Backend
+
+	mu      sync.Mutex
+	running int
+	next    *fetchGroup // gathers, nil when nobody waits
+}
+
+// fetchGroup is what one statement reads for several callers: rows and err count once done is closed.
+type fetchGroup struct {
+	ids  []backend.RowID
+	done chan struct{}
+	rows []backend.Row
+	err  error
+}
+
+// rows returns the row of each id. Errors: [ErrCompacted] when one is gone, those of the backend.
+func (f *fetcher) rows(ctx context.Context, ids []backend.RowID) ([]backend.Row, error) {
+	if len(ids) != 1 {
+		return f.read(ctx, ids)
+	}
+	f.mu.Lock()
+	if f.running < fetchAtOnce {
+		f.running++
+		f.mu.Unlock()
+		defer f.pass()
+		return f.read(ctx, ids)
+	}
+	if f.next == nil {
+		f.next = &fetchGroup{done: make(chan struct{})}
+	}
+	g, at := f.next, len(f.next.ids)
+	g.ids = append(g.ids, ids[0])
+	f.mu.Unlock()
+	select {
+	case <-g.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if g.err != nil {
+		return f.read(ctx, ids) // what is wrong may concern another's row only
+	}
+	return g.rows[at : at+1], gone(g.rows[at:at+1], ids)
+}
+
+// pass starts the statement that has gathered meanwhile.
+func (f *fetcher) pass() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	g := f.next
+	if f.next = nil; g == nil {
+		f.running--
+		return
+	}
+	go func() {
+		defer f.pass()
+		defer close(g.done)
+		g.rows, _, g.err = f.backend.Rows(f.ctx, g.ids)
+	}()
+}
+
+func (f *fetcher) read(ctx context.Context, ids []backend.RowID) ([]backend.Row, error) {
+	rows, _, err := f.backend.Rows(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read %d rows: %w", len(ids), err)
+	}
+	return rows, gone(rows, ids)
+}
+
+// gone is an error if a row was not found.
+func gone(rows []backend.Row, ids []backend.RowID) error {
+	for i := range rows {
+		if rows[i].Key == nil {
+			return fmt.Errorf("row of revision %d is gone: %w", ids[i].ModRevision, ErrCompacted)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// gatedRows is a backend whose Rows wait until they are let through.
+type gatedRows struct {
+	backend.Backend
+	asked chan []backend.RowID
+	let   chan error
+}
+
+func (g *gatedRows) Rows(_ context.Context, ids []backend.RowID) ([]backend.Row, backend.Clock, error) {
+	g.asked <- ids
+	if err := <-g.let; err != nil {
+		return nil, backend.Clock{}, err
+	}
+	rows := make([]backend.Row, len(ids))
+	for i, id := range ids {
+		if id.ModRevision > 0 {
+			rows[i] = backend.Row{Key: fmt.Append(nil, id.ModRevision), ModRevision: id.ModRevision}
+		}
+	}
+	return rows, backend.Clock{}, nil
+}
+
+type fetched struct {
+	rows []backend.Row
+	err  error
+}
+
+// gather has one read under way and more waiting behind it, and returns where each one's answer comes.
+func gather(t *testing.T, g *gatedRows, f *fetcher, ctx context.Context, revisions ...int64) []chan fetched {
+	t.Helper()
+	out := make([]chan fetched, len(revisions))
+	for i, rev := range revisions {
+		out[i] = make(chan fetched, 1)
+		go func() {
+			rows, err := f.rows(ctx, []backend.RowID{{ModRevision: rev}})
+			out[i] <- fetched{rows, err}
+		}()
+		if i == 0 {
+			if ids := <-g.asked; len(ids) != 1 || ids[0].ModRevision != rev {
+				t.Fatalf("first statement asked for %v", ids)
+			}
+			continue
+		}
+		for { // until it is in line
+			f.mu.Lock()
+			waiting := f.next != nil && len(f.next.ids) == i
+			f.mu.Unlock()
+			if waiting {
+				break
+			}
+			runtime.Gosched()
+		}
+	}
+	return out
+}
+
+func newGated() (*gatedRows, *fetcher) {
+	g := &gatedRows{asked: make(chan []backend.RowID), let: make(chan error)}
+	return g, &fetcher{ctx: context.Background(), backend: g}
+}
+
+func TestFetchTogether(t *testing.T) {
+	g, f := newGated()
+	answers := gather(t, g, f, t.Context(), 7, 8, 0, 9)
+	g.let <- nil
+	if ids := <-g.asked; len(ids) != 3 {
+		t.Errorf("the second statement asked for %v, want the three that waited", ids)
+	}
+	g.let <- nil
+	for i, want := range []int64{7, 8, 0, 9} {
+		got := <-answers[i]
+		if want == 0 {
+			if !errors.Is(got.err, ErrCompacted) {
+				t.Errorf("a row that is gone: %v, %v", got.rows, got.err)
+			}
+			continue
+		}
+		if got.err != nil || len(got.rows) != 1 || got.rows[0].ModRevision != want {
+			t.Errorf("row of revision %d: %v, %v", want, got.rows, got.err)
+		}
+	}
+	// The turn was given back: a later read is not left waiting.
+	go func() {
+		if rows, err := f.rows(t.Context(), []backend.RowID{{ModRevision: 10}}); err != nil || rows[0].ModRevision != 10 {
+			t.Errorf("a later read: %v, %v", rows, err)
+		}
+		close(g.let)
+	}()
+	<-g.asked
+	g.let <- nil
+	<-g.let
+}
+
+// A caller that does not wait any longer leaves the others' statement alone, and one whose statement failed asks by itself.
+func TestFetchGivenUpAndFailed(t *testing.T) {
+	g, f := newGated()
+	ctx, cancel := context.WithCancel(t.Context())
+	answers := gather(t, g, f, ctx, 7, 8)
+	cancel()
+	if got := <-answers[1]; !errors.Is(got.err, context.Canceled) {
+		t.Errorf("given up: %v", got.err)
+	}
+	other := make(chan fetched, 1)
+	go func() {
+		rows, err := f.rows(t.Context(), []backend.RowID{{ModRevision: 9}})
+		other <- fetched{rows, err}
+	}()
+	for waiting := false; !waiting; {
+		f.mu.Lock()
+		waiting = len(f.next.ids) == 2
+		f.mu.Unlock()
+		runtime.Gosched()
+	}
+	g.let <- nil
+	<-g.asked
+	g.let <- errors.New("another's row is damaged")
+	if ids := <-g.asked; len(ids) != 1 || ids[0].ModRevision != 9 {
+		t.Errorf("asked again for %v", ids)
+	}
+	g.let <- nil
+	if got := <-other; got.err != nil || got.rows[0].ModRevision != 9 {
+		t.Errorf("after a failed statement: %v, %v", got.rows, got.err)
+	}
+}
+
+// Every caller gets its own row, however many ask at once.
+func TestFetchConcurrently(t *testing.T) {
+	g, f := newGated()
+	go func() {
+		for range g.asked {
+			g.let <- nil
+		}
+	}()
+	var wg sync.WaitGroup
+	for i := range int64(16) {
+		wg.Go(func() {
+			for n := range int64(200) {
+				want := i*1000 + n + 1
+				rows, err := f.rows(context.Background(), []backend.RowID{{ModRevision: want}})
+				if err != nil || len(rows) != 1 || rows[0].ModRevision != want {
+					t.Errorf("row of revision %d: %v, %v", want, rows, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(g.asked)
+}
