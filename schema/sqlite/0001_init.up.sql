@@ -25,7 +25,7 @@ CREATE INDEX object_versions_lease ON object_versions (lease) WHERE lease <> 0;
 CREATE TABLE clock (
     id          INTEGER PRIMARY KEY CHECK (id = 1),
     revision    INTEGER NOT NULL, -- of the last committed transaction
-    compacted   INTEGER NOT NULL, -- oldest revision that can still be read, 0 before the first compaction
+    compacted   INTEGER NOT NULL, -- oldest revision that can still be read; 0 before the first compaction, -1 after one at 0
     incarnation INTEGER NOT NULL  -- raised when history was lost
 );
 INSERT INTO clock (id, revision, compacted, incarnation) VALUES (1, 1, 0, 1);
