@@ -28,9 +28,6 @@ const EtcdVersion = "3.7.3"
 // Version is the program's own version; releases set it at link time.
 var Version = "0.1.0-dev"
 
-// closeTimeout bounds how long Close lets requests in flight finish.
-const closeTimeout = 10 * time.Second
-
 // Server is a running server.
 type Server struct {
 	log     *slog.Logger
@@ -245,38 +242,3 @@ func (s *Server) Done() <-chan struct{} { return s.store.Done() }
 
 // Err returns why Done was closed.
 func (s *Server) Err() error { return s.store.Err() }
-
-// Close lets requests in flight finish, for at most ten seconds, and closes the database.
-func (s *Server) Close() error {
-	s.closing.Do(func() { s.closeErr = s.close() })
-	return s.closeErr
-}
-
-func (s *Server) close() error {
-	ctx, stop := context.WithTimeout(context.Background(), closeTimeout)
-	defer stop()
-	var errs []error
-	if s.shim != nil {
-		s.shim.Shutdown(ctx)
-	}
-	for _, h := range s.http {
-		if err := h.Shutdown(ctx); err != nil {
-			errs = append(errs, h.Close())
-		}
-	}
-	for _, l := range s.listeners {
-		errs = append(errs, l.Close())
-	}
-	s.stopCompacting()
-	s.wg.Wait()
-	if s.store != nil {
-		errs = append(errs, s.store.Close())
-	}
-	if s.backend != nil {
-		errs = append(errs, s.backend.Close())
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("close: %w", err)
-	}
-	return nil
-}

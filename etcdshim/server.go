@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3election/v3electionpb"
@@ -26,7 +27,8 @@ type Server struct {
 	// Health is what grpc.health.v1 tells; it starts as SERVING.
 	Health *health.Server
 
-	codec *codec
+	codec   *codec
+	serving serving
 	conn  *grpc.ClientConn // of the gateway
 	stop  context.CancelFunc
 }
@@ -40,7 +42,8 @@ func NewServer(ctx context.Context, s *store.Store, o Options) (*Server, error) 
 	}
 	id := newIdentity(st.ClusterID, st.MemberID, uint64(st.Incarnation))
 	c := newCodec()
-	out := &Server{GRPC: grpc.NewServer(o.serverOptions(c)...), Health: health.NewServer(), codec: c}
+	out := &Server{Health: health.NewServer(), codec: c}
+	out.GRPC = grpc.NewServer(o.serverOptions(c, &out.serving)...)
 	stopping, stop := context.WithCancel(context.Background())
 	out.stop = stop
 	g := out.GRPC
@@ -68,8 +71,12 @@ func (s *Server) Traffic() (received, sent uint64) {
 	return s.codec.received.Load(), s.codec.sent.Load()
 }
 
+// Serving returns how many calls are being served, those of the gateway included.
+func (s *Server) Serving() int { return int(s.serving.calls.Load()) }
+
 // Shutdown tells clients to go elsewhere, ends the streams that would last for ever (watches, keep-alives), and lets calls in
-// flight finish until ctx ends; then it cuts them off.
+// flight finish until ctx ends; then it cuts them off. Clients that have connected and not greeted are waited for, too: who owns
+// the connections had better close them.
 func (s *Server) Shutdown(ctx context.Context) {
 	s.Health.Shutdown()
 	s.stop()
@@ -83,17 +90,21 @@ func (s *Server) Shutdown(ctx context.Context) {
 // a call's 22 to 50. A stream that lasts, like a watch, keeps one, hence so many; when all are taken, calls get new goroutines.
 const streamWorkers = 512
 
-func (o *Options) serverOptions(c *codec) []grpc.ServerOption {
+// connectionTimeout is how long a client may take to greet; grpc's default of two minutes is also how long a stop would wait.
+const connectionTimeout = 20 * time.Second
+
+func (o *Options) serverOptions(c *codec, calls *serving) []grpc.ServerOption {
 	opts := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(c),
 		grpc.NumStreamWorkers(streamWorkers),
+		grpc.ConnectionTimeout(connectionTimeout),
 		grpc.MaxRecvMsgSize(o.MaxRequestBytes + messageOverhead),
 		grpc.MaxSendMsgSize(math.MaxInt32),
 		grpc.MaxConcurrentStreams(o.MaxConcurrentStreams),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: o.KeepaliveMinTime}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: o.KeepaliveInterval, Timeout: o.KeepaliveTimeout}),
-		grpc.ChainUnaryInterceptor(o.UnaryInterceptors...),
-		grpc.ChainStreamInterceptor(o.StreamInterceptors...),
+		grpc.ChainUnaryInterceptor(append([]grpc.UnaryServerInterceptor{calls.unary}, o.UnaryInterceptors...)...),
+		grpc.ChainStreamInterceptor(append([]grpc.StreamServerInterceptor{calls.stream}, o.StreamInterceptors...)...),
 	}
 	return append(opts, o.ServerOptions...)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"io"
 	"net"
 	"slices"
 	"sync"
@@ -24,6 +23,7 @@ type Split struct {
 	ctx      context.Context
 	stop     context.CancelFunc
 	done     sync.WaitGroup
+	conns    conns
 }
 
 // NewSplit splits l, over TLS if config is not nil. It owns l from now on: closing either half, or the Split, closes l.
@@ -37,7 +37,7 @@ func NewSplit(l net.Listener, config *tls.Config) *Split {
 }
 
 // Close stops accepting, drops the connections that are still being greeted and waits for that. Connections handed to a
-// server stay.
+// server stay; see [Split.Cut].
 func (s *Split) Close() error {
 	err := s.close()
 	s.done.Wait()
@@ -55,10 +55,11 @@ func (s *Split) close() error {
 
 func (s *Split) accept(grpc, http *half) {
 	for delay := time.Duration(0); ; {
-		conn, err := s.listener.Accept()
+		accepted, err := s.listener.Accept()
 		if err == nil {
 			delay = 0
-			s.done.Go(func() { s.greet(conn, grpc, http) })
+			c := s.conns.add(accepted)
+			s.done.Go(func() { s.greet(c, grpc, http) })
 			continue
 		}
 		if s.ctx.Err() != nil {
@@ -75,7 +76,7 @@ func (s *Split) accept(grpc, http *half) {
 }
 
 // greet finds out what the client speaks and passes the connection on.
-func (s *Split) greet(conn net.Conn, grpc, http *half) {
+func (s *Split) greet(conn *conn, grpc, http *half) {
 	abort := context.AfterFunc(s.ctx, func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(greeting))
 	to := http
@@ -92,14 +93,14 @@ func (s *Split) greet(conn net.Conn, grpc, http *half) {
 			to = grpc
 		}
 	} else {
-		sniffed, isGRPC, err := sniff(conn)
+		head, err := conn.peek(len(preface))
 		if err != nil {
 			abort()
 			_ = conn.Close()
 			return
 		}
-		passed = sniffed
-		if isGRPC {
+		passed = conn
+		if string(head) == preface {
 			to = grpc
 		}
 	}
@@ -133,29 +134,6 @@ func (s *Split) handshake(conn net.Conn) (*tls.Conn, bool, error) {
 
 // preface is how every HTTP/2 connection begins, and no HTTP/1 request.
 const preface = "PRI"
-
-func sniff(conn net.Conn) (net.Conn, bool, error) {
-	head := make([]byte, len(preface))
-	if _, err := io.ReadFull(conn, head); err != nil {
-		return nil, false, err
-	}
-	return &sniffedConn{Conn: conn, head: head}, string(head) == preface, nil
-}
-
-// sniffedConn gives the bytes that were looked at back to its reader.
-type sniffedConn struct {
-	net.Conn
-	head []byte
-}
-
-func (c *sniffedConn) Read(p []byte) (int, error) {
-	if len(c.head) == 0 {
-		return c.Conn.Read(p)
-	}
-	n := copy(p, c.head)
-	c.head = c.head[n:]
-	return n, nil
-}
 
 // half is the listener of one of the two servers.
 type half struct {

@@ -1,0 +1,106 @@
+package listen
+
+import (
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// conns are the connections of a [Split] that are open, whoever serves them.
+type conns struct {
+	mu     sync.Mutex
+	open   map[*conn]struct{}
+	closed uint64 // what the connections that are closed had moved
+	cut    bool   // no further ones
+}
+
+// conn is an accepted connection, below TLS.
+type conn struct {
+	net.Conn
+	all *conns
+	// head was read to find out what the client speaks; it is given back to the reader.
+	head  []byte
+	moved atomic.Uint64 // reads and writes that have moved something
+}
+
+func (s *conns) add(accepted net.Conn) *conn {
+	c := &conn{Conn: accepted, all: s}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cut {
+		_ = accepted.Close()
+		return c
+	}
+	if s.open == nil {
+		s.open = map[*conn]struct{}{}
+	}
+	s.open[c] = struct{}{}
+	return c
+}
+
+// Moved grows with everything that any connection reads or writes, so that a server which stops can see whether there is still
+// something going on.
+func (s *Split) Moved() uint64 {
+	s.conns.mu.Lock()
+	defer s.conns.mu.Unlock()
+	n := s.conns.closed
+	for c := range s.conns.open {
+		n += c.moved.Load()
+	}
+	return n
+}
+
+// Cut closes every connection, those that a server was handed, too, and any that is still accepted. Neither grpc nor net/http
+// give up soon a client that stops halfway through its greeting or a request.
+func (s *Split) Cut() {
+	s.conns.mu.Lock()
+	s.conns.cut = true
+	open := make([]*conn, 0, len(s.conns.open))
+	for c := range s.conns.open {
+		open = append(open, c)
+	}
+	s.conns.mu.Unlock()
+	for _, c := range open {
+		_ = c.Close()
+	}
+}
+
+// peek reads n bytes, which stay there for the next reader.
+func (c *conn) peek(n int) ([]byte, error) {
+	head := make([]byte, n)
+	if _, err := io.ReadFull(c, head); err != nil {
+		return nil, err
+	}
+	c.head = head
+	return head, nil
+}
+
+func (c *conn) Read(p []byte) (n int, err error) {
+	if len(c.head) > 0 {
+		n = copy(p, c.head)
+		c.head = c.head[n:]
+		return n, nil
+	}
+	if n, err = c.Conn.Read(p); n > 0 {
+		c.moved.Add(1)
+	}
+	return n, err
+}
+
+func (c *conn) Write(p []byte) (n int, err error) {
+	if n, err = c.Conn.Write(p); n > 0 {
+		c.moved.Add(1)
+	}
+	return n, err
+}
+
+func (c *conn) Close() error {
+	c.all.mu.Lock()
+	if _, ok := c.all.open[c]; ok {
+		delete(c.all.open, c)
+		c.all.closed += c.moved.Load()
+	}
+	c.all.mu.Unlock()
+	return c.Conn.Close()
+}

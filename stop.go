@@ -1,0 +1,94 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	// closeTimeout bounds how long Close lets requests in flight finish.
+	closeTimeout = 10 * time.Second
+	// idleTimeout is after how long without a call being served, or a byte moved on any connection, Close waits for clients no
+	// longer. It is there for clients that stopped halfway through a greeting or a request, or that do not answer a goodbye.
+	idleTimeout = time.Second
+)
+
+// Close lets requests in flight finish, for at most ten seconds, and closes the database. Connections that no request is served
+// on do not hold it.
+func (s *Server) Close() error {
+	s.closing.Do(func() { s.closeErr = s.close() })
+	return s.closeErr
+}
+
+func (s *Server) close() error {
+	errs := s.stopServing()
+	s.stopCompacting()
+	s.wg.Wait()
+	if s.store != nil {
+		errs = append(errs, s.store.Close())
+	}
+	if s.backend != nil {
+		errs = append(errs, s.backend.Close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) stopServing() (errs []error) {
+	grace, stop := context.WithTimeout(context.Background(), closeTimeout)
+	defer stop()
+	served := make(chan struct{})
+	defer close(served)
+	go s.cutIdle(grace, served)
+	if s.shim != nil {
+		s.shim.Shutdown(grace)
+	}
+	for _, h := range s.http {
+		if err := h.Shutdown(grace); err != nil {
+			errs = append(errs, h.Close())
+		}
+	}
+	for _, l := range s.listeners {
+		errs = append(errs, l.Close())
+	}
+	return errs
+}
+
+// cutIdle closes all connections when nothing is going on any more, or grace ends.
+func (s *Server) cutIdle(grace context.Context, served <-chan struct{}) {
+	tick := time.NewTicker(idleTimeout / 8)
+	defer tick.Stop()
+	var moved uint64
+	for idle := time.Now(); ; {
+		select {
+		case <-served:
+			return
+		case <-grace.Done():
+			s.log.Warn("requests still in flight are cut off", "after", closeTimeout)
+			s.cut()
+			return
+		case now := <-tick.C:
+			n := uint64(0)
+			for _, l := range s.listeners {
+				n += l.Moved()
+			}
+			if n != moved || s.shim != nil && s.shim.Serving() > 0 {
+				moved, idle = n, now
+			} else if now.Sub(idle) >= idleTimeout {
+				s.log.Info("idle connections that did not end by themselves are closed")
+				s.cut()
+				return
+			}
+		}
+	}
+}
+
+func (s *Server) cut() {
+	for _, l := range s.listeners {
+		l.Cut()
+	}
+}

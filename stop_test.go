@@ -1,0 +1,168 @@
+package sqlstore_test
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
+
+	"github.com/sqlstore/sqlstore"
+	"github.com/sqlstore/sqlstore/listen"
+)
+
+// logged is what a server logs.
+type logged struct {
+	mu  sync.Mutex
+	out bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.out.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.out.String()
+}
+
+// half opens a connection and sends bytes.
+func half(t *testing.T, endpoint, sent string) net.Conn {
+	t.Helper()
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", u.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := io.WriteString(conn, sent); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+const (
+	preface       = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+	emptySettings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+)
+
+// Clients that stop halfway do not hold Close until the end of its grace period.
+func TestCloseDoesNotWaitForHalfOpenConnections(t *testing.T) {
+	files := certificates(t)
+	for name, c := range map[string]struct {
+		secure bool
+		sent   string
+	}{
+		"nothing":                       {},
+		"three bytes of a preface":      {sent: preface[:3]},
+		"half a preface":                {sent: preface[:12]},
+		"a preface":                     {sent: preface},
+		"a greeting, and no answers":    {sent: preface + emptySettings},
+		"half an HTTP header":           {sent: "GET /health HTTP/1.1\r\nHost: x"},
+		"half an HTTP body":             {sent: "POST /v3/kv/put HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"key\":"},
+		"nothing, TLS":                  {secure: true},
+		"half a TLS record":             {secure: true, sent: "\x16\x03\x01\x02\x00\x01\x00"},
+		"plaintext where TLS is served": {secure: true, sent: preface[:3]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log logged
+			cfg := sqlstore.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+			if c.secure {
+				cfg.TLS, cfg.ListenClientURLs = files, []string{"https://127.0.0.1:0"}
+			}
+			s, err := sqlstore.Start(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn := half(t, s.Endpoints()[0], c.sent)
+			if !c.secure { // by then the server has accepted the one before
+				resp, err := http.Get(s.Endpoints()[0] + "/livez")
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = resp.Body.Close()
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			if strings.Contains(log.String(), "cut off") {
+				t.Errorf("it waited to the end of the grace period:\n%s", log.String())
+			}
+			_, _ = io.Copy(io.Discard, conn) // returns as the connection has ended
+		})
+	}
+}
+
+// certificates are those that net/http/httptest brings along.
+func certificates(t *testing.T) listen.Files {
+	t.Helper()
+	server := httptest.NewUnstartedServer(nil)
+	server.StartTLS()
+	defer server.Close()
+	pair := server.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := listen.Files{Cert: filepath.Join(t.TempDir(), "cert"), Key: filepath.Join(t.TempDir(), "key")}
+	for path, block := range map[string]*pem.Block{
+		f.Cert: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]},
+		f.Key:  {Type: "PRIVATE KEY", Bytes: key},
+	} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return f
+}
+
+// A call that is silent for longer than an idle connection may be is waited for.
+func TestCloseWaitsForCalls(t *testing.T) {
+	s, c := start(t, sqlstore.Config{})
+	ctx := t.Context()
+	short, err := c.Grant(ctx, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long, err := c.Grant(ctx, 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	locks := v3lockpb.NewLockClient(c.ActiveConnection())
+	if _, err := locks.Lock(ctx, &v3lockpb.LockRequest{Name: []byte("l"), Lease: int64(short.ID)}); err != nil {
+		t.Fatal(err)
+	}
+	waits := c.Watch(ctx, "l/", clientv3.WithPrefix(), clientv3.WithCreatedNotify())
+	<-waits
+	second := make(chan error, 1)
+	go func() {
+		_, err := locks.Lock(ctx, &v3lockpb.LockRequest{Name: []byte("l"), Lease: int64(long.ID)})
+		second <- err
+	}()
+	<-waits // it stands in line, until the first one's lease ends in two seconds
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-second; err != nil {
+		t.Errorf("a call in flight ended with %v", err)
+	}
+}
