@@ -67,6 +67,9 @@ type Config struct {
 	Logger *slog.Logger
 }
 
+// datastoreForm is how to name a file, for those who wrote something else.
+const datastoreForm = "write sqlite:///path/to/file, with three slashes before an absolute path"
+
 // Database resolves Datastore: the path of the SQLite file, "" for a temporary one. Errors: [ErrConfig].
 func (c *Config) Database() (string, error) {
 	switch {
@@ -85,9 +88,15 @@ func (c *Config) Database() (string, error) {
 	if u.Scheme != "sqlite" {
 		return "", fmt.Errorf("%w: datastore %s: only sqlite:///path is there", ErrConfig, u.Redacted())
 	}
-	path := u.Host + u.Path
-	if strings.Trim(path, "/") == "" {
-		return "", fmt.Errorf("%w: datastore %s names no file", ErrConfig, u.Redacted())
+	switch {
+	case u.Host != "" || u.User != nil: // with two slashes, a path's first part
+		return "", fmt.Errorf("%w: datastore %s has the host %q, but SQLite has files: %s", ErrConfig, u.Redacted(), u.Host, datastoreForm)
+	case u.RawQuery != "" || u.ForceQuery:
+		return "", fmt.Errorf("%w: datastore %s has the query ?%s, but takes no options; a ? in a path is written %%3F", ErrConfig, u.Redacted(), u.RawQuery)
+	case u.Fragment != "" || strings.HasSuffix(c.Datastore, "#"):
+		return "", fmt.Errorf("%w: datastore %s has the fragment #%s; a # in a path is written %%23", ErrConfig, u.Redacted(), u.Fragment)
+	case strings.Trim(u.Path, "/") == "":
+		return "", fmt.Errorf("%w: datastore %s names no file: %s", ErrConfig, u.Redacted(), datastoreForm)
 	}
-	return path, nil
+	return u.Path, nil
 }

@@ -73,6 +73,9 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	if err := checkOrigins(cfg.CORS); err != nil {
 		return nil, err
 	}
+	if err := listen.CheckAdvertised(cfg.AdvertiseClientURLs); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
 	clients, urls, err := s.open(ctx, cfg.ListenClientURLs, &cfg)
 	if err != nil {
 		return nil, err

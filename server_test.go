@@ -80,6 +80,8 @@ func TestRefusedConfigurations(t *testing.T) {
 		"plaintext beyond loopback": {sqlstore.Config{ListenClientURLs: []string{"http://0.0.0.0:0"}}, listen.ErrPlaintext},
 		"https without certificate": {sqlstore.Config{ListenClientURLs: []string{"https://127.0.0.1:0"}}, sqlstore.ErrConfig},
 		"unknown datastore":         {sqlstore.Config{Datastore: "oracle://x"}, sqlstore.ErrConfig},
+		"relative datastore":        {sqlstore.Config{Datastore: "sqlite://rel/path.db"}, sqlstore.ErrConfig},
+		"advertised nonsense":       {sqlstore.Config{AdvertiseClientURLs: []string{"junk"}}, sqlstore.ErrConfig},
 		"bad origin":                {sqlstore.Config{CORS: []string{"https://host/path"}}, sqlstore.ErrConfig},
 		"bad URL":                   {sqlstore.Config{ListenClientURLs: []string{"127.0.0.1:2379"}}, sqlstore.ErrConfig},
 		"bad retention":             {sqlstore.Config{Compaction: compactor.Config{Mode: compactor.Revision, Retention: "1h"}}, compactor.ErrConfig},

@@ -37,35 +37,50 @@ func ParseURLs(urls []string) ([]URL, error) {
 	return parsed, nil
 }
 
+// CheckAdvertised refuses what clients could not connect to: it takes the URLs of [ParseURLs], and a host by any name.
+func CheckAdvertised(urls []string) error {
+	for _, s := range urls {
+		if _, _, err := parseAnyHost(strings.TrimSpace(s)); err != nil {
+			return fmt.Errorf("advertised URL %q: %w", s, err)
+		}
+	}
+	return nil
+}
+
 func parse(s string) (URL, error) {
+	u, host, err := parseAnyHost(s)
+	if err == nil && !u.unix() && host != "localhost" && host != "" && net.ParseIP(host) == nil {
+		return URL{}, errors.New("the host must be an IP address or localhost")
+	}
+	return u, err
+}
+
+func parseAnyHost(s string) (_ URL, host string, _ error) {
 	u, err := url.Parse(s)
 	if err != nil {
-		return URL{}, errors.Unwrap(err) // without the URL, which the caller names
+		return URL{}, "", errors.Unwrap(err) // without the URL, which the caller names
 	}
 	switch u.Scheme {
 	case "unix", "unixs":
 		if u.Host+u.Path == "" {
-			return URL{}, errors.New("the socket's path is missing")
+			return URL{}, "", errors.New("the socket's path is missing")
 		}
-		return URL{Scheme: u.Scheme, Address: u.Host + u.Path}, nil
+		return URL{Scheme: u.Scheme, Address: u.Host + u.Path}, "", nil
 	case "http", "https":
 	default:
-		return URL{}, errors.New("the scheme must be http, https, unix or unixs")
+		return URL{}, "", errors.New("the scheme must be http, https, unix or unixs")
 	}
 	if u.Path != "" && u.Path != "/" {
-		return URL{}, errors.New("it must have no path")
+		return URL{}, "", errors.New("it must have no path")
 	}
 	host, port, err := net.SplitHostPort(u.Host)
 	if err != nil {
-		return URL{}, fmt.Errorf("it must be host:port: %w", err)
+		return URL{}, "", fmt.Errorf("it must be host:port: %w", err)
 	}
 	if port == "" {
-		return URL{}, errors.New("the port is missing")
+		return URL{}, "", errors.New("the port is missing")
 	}
-	if host != "localhost" && host != "" && net.ParseIP(host) == nil {
-		return URL{}, errors.New("the host must be an IP address or localhost")
-	}
-	return URL{Scheme: u.Scheme, Address: u.Host}, nil
+	return URL{Scheme: u.Scheme, Address: u.Host}, host, nil
 }
 
 // String returns the URL.

@@ -89,6 +89,8 @@ func (s *settings) finish() error {
 		return err
 	}
 	switch {
+	case len(c.ListenClientURLs) == 0:
+		return fmt.Errorf("%w: --listen-client-urls names no URL", errSettings)
 	case s.logFormat != "json" && s.logFormat != "console":
 		return fmt.Errorf("%w: --log-format %q is neither json nor console", errSettings, s.logFormat)
 	case s.metrics != "basic" && s.metrics != "extensive":

@@ -13,6 +13,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sqlstore/sqlstore"
 )
 
 func main() {
@@ -30,10 +32,13 @@ func command() *cobra.Command {
 		Short:         "The etcd v3.7 API on a SQL database",
 		Args:          cobra.NoArgs,
 		RunE:          serve.RunE,
+		Version:       sqlstore.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.Flags().AddFlagSet(serve.Flags())
+	root.Flags().Bool("version", false, "print the versions of sqlstore, of the etcd API and of Go") // as etcd has it
+	root.SetVersionTemplate(versions())
 	root.AddCommand(serve, schemaCommand(), versionCommand())
 	return root
 }

@@ -49,6 +49,9 @@ func serve(cmd *cobra.Command, s *settings) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	log.Info("starting", "version", sqlstore.Version, "etcd", sqlstore.EtcdVersion, "data-dir", s.config.DataDir)
+	for _, name := range unknownVariables(cmd.Flags(), os.Environ()) {
+		log.Warn("unrecognized environment variable", "environment-variable", name)
+	}
 	if s.config.UnsafeNoFsync {
 		log.Warn("--unsafe-no-fsync: acknowledged writes may be lost, and the database damaged, when this machine crashes")
 	}
@@ -63,7 +66,7 @@ func serve(cmd *cobra.Command, s *settings) error {
 	for {
 		select {
 		case <-hangup:
-			notify(log, daemon.SdNotifyReloading)
+			notify(log, reloading())
 			r.reload()
 			notify(log, daemon.SdNotifyReady)
 		case sig := <-stop:

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +21,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 
 	"github.com/sqlstore/sqlstore/test/launch"
 )
@@ -218,14 +220,36 @@ func TestSystemdIsTold(t *testing.T) {
 	if got := next(); got != "WATCHDOG=1" {
 		t.Fatalf("told %q, want a sign of life", got)
 	}
+	until := func(want string) string {
+		t.Helper()
+		for {
+			if got := next(); strings.HasPrefix(got, want) {
+				return got
+			} else if got != "WATCHDOG=1" {
+				t.Fatalf("told %q, want %q", got, want)
+			}
+		}
+	}
+	var before, after unix.Timespec // as sd_notify(3) asks for it with RELOADING=1
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(s.PID(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	told := until("RELOADING=1")
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &after); err != nil {
+		t.Fatal(err)
+	}
+	at, err := strconv.ParseInt(strings.TrimPrefix(told, "RELOADING=1\nMONOTONIC_USEC="), 10, 64)
+	if err != nil || at < before.Nano()/1000 || at > after.Nano()/1000 {
+		t.Errorf("told %q, want the time from %d to %d", told, before.Nano()/1000, after.Nano()/1000)
+	}
+	until("READY=1")
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	for got := next(); got != "STOPPING=1"; got = next() {
-		if got != "WATCHDOG=1" {
-			t.Fatalf("told %q, want that it stops", got)
-		}
-	}
+	until("STOPPING=1")
 }
 
 func TestRefusedStarts(t *testing.T) {
@@ -240,6 +264,9 @@ func TestRefusedStarts(t *testing.T) {
 		"clients without TLS": {[]string{"--client-cert-auth"}, []string{"--cert-file"}},
 		"unknown flag":        {[]string{"--initial-cluster", "x"}, []string{"--initial-cluster"}},
 		"unknown database":    {[]string{"--datastore", "oracle://user:secret@host/x"}, []string{"oracle"}},
+		"relative path":       {[]string{"--datastore", "sqlite://rel/path.db"}, []string{`"rel"`, "sqlite:///path/to/file"}},
+		"datastore's options": {[]string{"--datastore", "sqlite://" + file + "?c%20.db"}, []string{"?c%20.db", "%3F"}},
+		"advertised nonsense": {[]string{"--advertise-client-urls", "junk"}, []string{`advertised URL "junk"`, "http"}},
 		"not a database":      {[]string{"--datastore", "sqlite://" + file}, []string{file}},
 		"directory of a file": {[]string{"--data-dir", file + "/x"}, []string{file}},
 	} {
@@ -335,6 +362,9 @@ func TestVersionAndCompletion(t *testing.T) {
 	out, err := sqlstore(t, "version")
 	if err != nil || !strings.Contains(out, "etcd API 3.7.3\n") || !strings.Contains(out, "go1.") {
 		t.Errorf("version: %q, %v", out, err)
+	}
+	if flag, err := sqlstore(t, "--version"); err != nil || flag != out {
+		t.Errorf("--version: %q, %v; want %q", flag, err, out)
 	}
 	out, err = sqlstore(t, "version", "--json")
 	var v map[string]string

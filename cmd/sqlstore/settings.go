@@ -17,8 +17,12 @@ const environment = "SQLSTORE_"
 // errSettings is returned for settings that mean nothing.
 var errSettings = errors.New("bad settings")
 
-// notInFile are flags that a configuration file cannot set.
-var notInFile = []string{"config-file", "help"}
+// notSettings are flags that ask for something else than to serve: they have no other form than the flag. notInFile are those
+// that a configuration file cannot set.
+var (
+	notSettings = []string{"help", "version"}
+	notInFile   = append([]string{"config-file"}, notSettings...)
+)
 
 // applySettings fills the flags that the command line left alone: from the environment, else from the file that
 // --config-file names.
@@ -47,7 +51,7 @@ func applyEnvironment(flags *pflag.FlagSet, set map[string]bool, getenv func(str
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := variable(f.Name)
 		value, ok := getenv(name)
-		if !ok || set[f.Name] || f.Name == "help" {
+		if !ok || set[f.Name] || slices.Contains(notSettings, f.Name) {
 			return
 		}
 		set[f.Name] = true
@@ -56,6 +60,21 @@ func applyEnvironment(flags *pflag.FlagSet, set map[string]bool, getenv func(str
 		}
 	})
 	return errors.Join(errs...)
+}
+
+// unknownVariables returns the names of variables in environ that look like settings and are none, in order. Their values are
+// not told: one may be a secret that is meant for something else.
+func unknownVariables(flags *pflag.FlagSet, environ []string) (unknown []string) {
+	known := map[string]bool{}
+	flags.VisitAll(func(f *pflag.Flag) { known[variable(f.Name)] = !slices.Contains(notSettings, f.Name) })
+	for _, assignment := range environ {
+		name, _, _ := strings.Cut(assignment, "=")
+		if strings.HasPrefix(name, environment) && !known[name] {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	return unknown
 }
 
 // variable is the environment variable that stands for a flag.

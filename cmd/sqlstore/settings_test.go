@@ -131,6 +131,9 @@ func TestRefusedSettings(t *testing.T) {
 		"retention":            {args: []string{"--auto-compaction-retention", "x"}, want: []string{"retention", "x"}},
 		"TLS version":          {args: []string{"--tls-min-version", "SSL3"}, want: []string{"--tls-min-version", "SSL3"}},
 		"cipher suite":         {args: []string{"--cipher-suites", "ROT13"}, want: []string{"--cipher-suites", "ROT13"}},
+		"no listeners":         {args: []string{"--listen-client-urls", ""}, want: []string{"--listen-client-urls names no URL"}},
+		"no listeners in file": {file: "listen-client-urls: []\n", want: []string{"--listen-client-urls names no URL"}},
+		"version in file":      {file: "version: true\n", want: []string{`unknown key "version"`}},
 		"no operations":        {args: []string{"--max-txn-ops", "0"}, want: []string{"--max-txn-ops"}},
 		"no bytes":             {args: []string{"--max-request-bytes", "0"}, want: []string{"--max-request-bytes"}},
 		"no streams":           {args: []string{"--max-concurrent-streams", "0"}, want: []string{"--max-concurrent-streams"}},
@@ -145,6 +148,20 @@ func TestRefusedSettings(t *testing.T) {
 	}
 	if _, err := read(t, []string{"--config-file", filepath.Join(t.TempDir(), "none")}, nil, ""); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
+	}
+}
+
+// A variable that an image happens to have, like SQLSTORE_VERSION, must not stop the server, but a misspelt one must be seen.
+func TestUnknownVariables(t *testing.T) {
+	flags := serveCommand().Flags()
+	flags.Bool("version", false, "")
+	environ := []string{"SQLSTORE_NONSENSE=secret", "SQLSTORE_NAME=n", "HOME=/", "SQLSTORE_VERSION=1.2", "SQLSTORE_DATA_DIR=", "sqlstore_name=x"}
+	if got, want := unknownVariables(flags, environ), []string{"SQLSTORE_NONSENSE", "SQLSTORE_VERSION"}; !slices.Equal(got, want) {
+		t.Errorf("unknown: %q, want %q", got, want)
+	}
+	err := applyEnvironment(flags, map[string]bool{}, func(name string) (string, bool) { return "1.2", name == "SQLSTORE_VERSION" })
+	if err != nil {
+		t.Errorf("with SQLSTORE_VERSION: %v", err)
 	}
 }
 

@@ -10,6 +10,12 @@ import (
 	"github.com/sqlstore/sqlstore"
 )
 
+// versions is what the command and the flag --version print.
+func versions() string {
+	return fmt.Sprintf("sqlstore %s\netcd API %s\nGo       %s %s/%s\n",
+		sqlstore.Version, sqlstore.EtcdVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
 func versionCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -23,8 +29,7 @@ func versionCommand() *cobra.Command {
 					"sqlstore": sqlstore.Version, "etcd": sqlstore.EtcdVersion, "go": runtime.Version(),
 				})
 			}
-			_, err := fmt.Fprintf(out, "sqlstore %s\netcd API %s\nGo       %s %s/%s\n",
-				sqlstore.Version, sqlstore.EtcdVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprint(out, versions())
 			return err
 		},
 	}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package main
+
+import "github.com/coreos/go-systemd/v22/daemon"
+
+func reloading() string { return daemon.SdNotifyReloading }
