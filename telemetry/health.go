@@ -63,30 +63,47 @@ func (m *Metrics) Handler(s *store.Store, version string) *http.ServeMux {
 			return err
 		}}
 	)
+	learner := check{"non_learner", func(context.Context) error { return nil }} // there are no learners
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.InstrumentMetricHandler(m.Registry, promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{})))
+	mux.Handle("/metrics", promhttp.InstrumentMetricHandler(m.Registry, promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{})))
 	m.handleChecks(mux, "livez", serializable, writes)
-	m.handleChecks(mux, "readyz", serializable, linearizable, corruption, writes, database)
-	mux.HandleFunc("GET /health", func(w http.ResponseWriter, r *http.Request) {
+	m.handleChecks(mux, "readyz", serializable, linearizable, corruption, learner, writes, database)
+	get(mux, "/health", func(w http.ResponseWriter, r *http.Request) {
 		m.handleHealth(w, r, s, writes, linearizable, database)
 	})
-	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusOK, map[string]string{"etcdserver": version, "etcdcluster": minor(version) + ".0", "storage": minor(version) + ".0"})
+	versions := fmt.Sprintf(`{"etcdserver":%q,"etcdcluster":"%[2]s.0","storage":"%[2]s.0"}`, version, minor(version))
+	get(mux, "/version", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		write(w, versions)
 	})
 	return mux
 }
 
-func answer(w http.ResponseWriter, code int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(body) // an error means that the client has gone
+// get serves path to GET alone: HEAD is refused, too, as etcd refuses it.
+func get(mux *http.ServeMux, path string, h http.HandlerFunc) {
+	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			w.Header().Set("Allow", http.MethodGet)
+			http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
+			return
+		}
+		h(w, r)
+	})
 }
 
-// alarmed returns an error if an alarm of one of these kinds is raised.
+// write sends the body of an answer; an error means that the client has gone.
+func write(w http.ResponseWriter, body string) { _, _ = w.Write([]byte(body)) }
+
+// alarmError is an alarm that is raised. It has two texts, as in etcd: this one in /readyz, another in /health.
+type alarmError struct{ kind store.AlarmKind }
+
+func (e alarmError) Error() string { return "alarm activated: " + alarmNames[e.kind] }
+
+// alarmed returns an [alarmError] if an alarm of one of these kinds is raised.
 func alarmed(s *store.Store, kinds ...store.AlarmKind) error {
 	for _, a := range s.Alarms() {
 		if slices.Contains(kinds, a.Kind) {
-			return errors.New("ALARM " + alarmNames[a.Kind])
+			return alarmError{a.Kind}
 		}
 	}
 	return nil
@@ -110,20 +127,25 @@ func (m *Metrics) handleHealth(w http.ResponseWriter, r *http.Request, s *store.
 			err = c.run(ctx)
 		}
 	}
-	if err != nil {
-		m.health.failures.Inc()
-		answer(w, http.StatusServiceUnavailable, map[string]string{"health": "false", "reason": err.Error()})
+	if err == nil {
+		m.health.success.Inc()
+		write(w, `{"health":"true","reason":""}`) // as plain text, as in etcd
 		return
 	}
-	m.health.success.Inc()
-	answer(w, http.StatusOK, map[string]string{"health": "true", "reason": ""})
+	m.health.failures.Inc()
+	reason := err.Error()
+	if alarm, ok := errors.AsType[alarmError](err); ok {
+		reason = "ALARM " + alarmNames[alarm.kind]
+	}
+	body, _ := json.Marshal(map[string]string{"health": "false", "reason": reason}) // strings are never refused
+	http.Error(w, string(body), http.StatusServiceUnavailable)
 }
 
 // handleChecks serves /kind, which is good when all checks are, and /kind/name for each of them.
 func (m *Metrics) handleChecks(mux *http.ServeMux, kind string, checks ...check) {
-	mux.HandleFunc("GET /"+kind, func(w http.ResponseWriter, r *http.Request) { m.runChecks(w, r, kind, checks) })
+	get(mux, "/"+kind, func(w http.ResponseWriter, r *http.Request) { m.runChecks(w, r, kind, checks) })
 	for _, c := range checks {
-		mux.HandleFunc("GET /"+kind+"/"+c.name, func(w http.ResponseWriter, r *http.Request) {
+		get(mux, "/"+kind+"/"+c.name, func(w http.ResponseWriter, r *http.Request) {
 			m.runChecks(w, r, kind, []check{c})
 		})
 	}
@@ -149,14 +171,14 @@ func (m *Metrics) runChecks(w http.ResponseWriter, r *http.Request, kind string,
 		m.health.last.WithLabelValues(kind, c.name).Set(bit(result == "success"))
 		m.health.total.WithLabelValues(kind, c.name, result).Inc()
 	}
-	if code == http.StatusOK {
-		if !r.URL.Query().Has("verbose") {
-			report.Reset()
-		}
-		report.WriteString("ok\n")
+	if code != http.StatusOK {
+		http.Error(w, report.String(), code)
+		return
+	}
+	if !r.URL.Query().Has("verbose") {
+		report.Reset()
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(code)
-	_, _ = w.Write([]byte(report.String())) // an error means that the client has gone
+	write(w, report.String()+"ok\n")
 }

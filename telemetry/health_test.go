@@ -27,10 +27,11 @@ func TestHealthy(t *testing.T) {
 		"/readyz/linearizable_read":       "ok\n",
 		"/livez?verbose":                  "[+]serializable_read ok\n[+]writes ok\nok\n",
 		"/readyz/writes?verbose":          "[+]writes ok\nok\n",
+		"/readyz/non_learner?verbose":     "[+]non_learner ok\nok\n",
 		"/livez?verbose&exclude=writes":   "[+]serializable_read ok\nok\n",
 		"/readyz?exclude=no_such_check":   "ok\n",
-		"/health":                         `{"health":"true","reason":""}` + "\n",
-		"/health?serializable=true":       `{"health":"true","reason":""}` + "\n",
+		"/health":                         `{"health":"true","reason":""}`,
+		"/health?serializable=true":       `{"health":"true","reason":""}`,
 		"/readyz/data_corruption?verbose": "[+]data_corruption ok\nok\n",
 	} {
 		if code, body := request(t, h, http.MethodGet, path); code != http.StatusOK || body != want {
@@ -45,8 +46,10 @@ func TestHealthy(t *testing.T) {
 	if version["etcdserver"] != "3.7.3" || version["etcdcluster"] != "3.7.0" || version["storage"] != "3.7.0" {
 		t.Errorf("version %v", version)
 	}
-	if code, _ := request(t, h, http.MethodPost, "/health"); code != http.StatusMethodNotAllowed {
-		t.Errorf("POST /health: %d", code)
+	for _, method := range []string{http.MethodPost, http.MethodHead} {
+		if code, _ := request(t, h, method, "/health"); code != http.StatusMethodNotAllowed {
+			t.Errorf("%s /health: %d", method, code)
+		}
 	}
 	code, body = request(t, h, http.MethodGet, "/metrics")
 	lines := strings.Split(body, "\n")
@@ -81,7 +84,7 @@ func TestAlarms(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("/health?exclude=NOSPACE", http.StatusServiceUnavailable, "ALARM CORRUPT")
-	want("/readyz", http.StatusServiceUnavailable, "[-]data_corruption failed: ALARM CORRUPT")
+	want("/readyz", http.StatusServiceUnavailable, "[-]data_corruption failed: alarm activated: CORRUPT")
 	want("/readyz?exclude=data_corruption", http.StatusOK, "ok")
 	want("/livez", http.StatusOK, "ok")
 	if got := value(t, m, "etcd_server_health_failures"); got != 2 {
