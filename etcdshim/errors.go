@@ -35,6 +35,7 @@ var errorTable = []struct{ from, to error }{
 	{store.ErrLeaseExists, rpctypes.ErrGRPCLeaseExist},
 	{store.ErrLeaseTTL, rpctypes.ErrGRPCLeaseTTLTooLarge},
 	{store.ErrQuota, rpctypes.ErrGRPCNoSpace},
+	{store.ErrCorrupt, rpctypes.ErrGRPCCorrupt},
 	{store.ErrTooManyRequests, rpctypes.ErrGRPCRequestTooManyRequests},
 	{store.ErrClosed, rpctypes.ErrGRPCStopped},
 	{backend.ErrClosed, rpctypes.ErrGRPCStopped},

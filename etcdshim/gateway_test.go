@@ -48,6 +48,6 @@ func TestGateway(t *testing.T) {
 	has(post("/v3/kv/range", `{"key": "YQ=="}`), `"mod_revision":"2"`, `"count":"1"`)
 	has(post("/v3/kv/range", `{}`), `"code":3`, `keyisnotprovided`)
 	has(post("/v3/kv/txn", `{"success": [{"request_put": {"key": "Yg=="}}]}`), `"succeeded":true`, `"response_put"`)
-	has(post("/v3/lock/lock", `{"name": "bA=="}`), `"key":"bC8`)
+	has(post("/v3/lock/lock", `{"name": "bA=="}`), `"key":"bC`)
 	has(post("/v3/lease/keepalive", `{"ID": "5"}`), `"ID":"5"`)
 }

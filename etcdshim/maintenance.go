@@ -60,32 +60,29 @@ func alarmMember(a store.Alarm) *pb.AlarmMember {
 
 func (s *maintenance) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb.AlarmResponse, error) {
 	resp := &pb.AlarmResponse{}
-	kind := store.AlarmKind(r.Alarm)
+	named := store.Alarm{Member: r.MemberID, Kind: store.AlarmKind(r.Alarm)}
 	switch r.Action {
 	case pb.AlarmRequest_GET:
 		for _, a := range s.engine.Alarms() {
-			if kind == store.AlarmNone || a.Kind == kind {
+			if named.Kind == store.AlarmNone || a.Kind == named.Kind {
 				resp.Alarms = append(resp.Alarms, alarmMember(a))
 			}
 		}
 	case pb.AlarmRequest_ACTIVATE:
-		if kind == store.AlarmNone {
+		if named.Kind == store.AlarmNone {
 			break
 		}
-		if err := s.engine.RaiseAlarm(ctx, kind); err != nil {
+		if err := s.engine.RaiseAlarm(ctx, named); err != nil {
 			return nil, statusError(ctx, err)
 		}
-		resp.Alarms = []*pb.AlarmMember{{MemberID: s.id.member, Alarm: r.Alarm}}
+		resp.Alarms = []*pb.AlarmMember{alarmMember(named)}
 	case pb.AlarmRequest_DEACTIVATE:
-		if r.MemberID == 0 || kind == store.AlarmNone {
-			break // names no alarm: clients list them and clear each
-		}
-		cleared, err := s.engine.ClearAlarm(ctx, kind, r.MemberID)
+		cleared, err := s.engine.ClearAlarm(ctx, named) // of one member and kind: clients list them and clear each
 		if err != nil {
 			return nil, statusError(ctx, err)
 		}
-		for _, a := range cleared {
-			resp.Alarms = append(resp.Alarms, alarmMember(a))
+		if cleared {
+			resp.Alarms = []*pb.AlarmMember{alarmMember(named)}
 		}
 	}
 	resp.Header = s.header()

@@ -29,8 +29,8 @@ type Server struct {
 
 	codec   *codec
 	serving serving
-	conn  *grpc.ClientConn // of the gateway
-	stop  context.CancelFunc
+	conn    *grpc.ClientConn // of the gateway
+	stop    context.CancelFunc
 }
 
 // NewServer makes the services over s. They do not own s: call Shutdown first, then close the store.

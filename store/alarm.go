@@ -55,28 +55,22 @@ func (s *Store) Alarms() []Alarm {
 	return out
 }
 
-// RaiseAlarm raises an alarm of this member.
-func (s *Store) RaiseAlarm(ctx context.Context, kind AlarmKind) error {
-	_, err := s.seq.do(ctx, &alarmOperation{raise: []backend.Alarm{{Member: s.settings.MemberID, Kind: int32(kind)}}})
+// RaiseAlarm raises an alarm, whatever member it names: one of any member stops the writes that its kind stops.
+func (s *Store) RaiseAlarm(ctx context.Context, a Alarm) error {
+	_, err := s.seq.do(ctx, &alarmOperation{raise: []backend.Alarm{a.stored()}})
 	return err
 }
 
-// ClearAlarm clears the alarms of a kind ([AlarmNone]: all kinds) of one member (0: all members) and returns them.
-func (s *Store) ClearAlarm(ctx context.Context, kind AlarmKind, member uint64) ([]Alarm, error) {
-	var cleared []Alarm
-	var op alarmOperation
-	for _, a := range s.Alarms() {
-		if (kind == AlarmNone || a.Kind == kind) && (member == 0 || a.Member == member) {
-			cleared = append(cleared, a)
-			op.clear = append(op.clear, backend.Alarm{Member: a.Member, Kind: int32(a.Kind)})
-		}
+// ClearAlarm clears the alarm of exactly this kind and member, and says whether it was raised.
+func (s *Store) ClearAlarm(ctx context.Context, a Alarm) (bool, error) {
+	if !slices.Contains(s.Alarms(), a) {
+		return false, nil
 	}
-	if cleared == nil {
-		return nil, nil
-	}
-	_, err := s.seq.do(ctx, &op)
-	return cleared, err
+	_, err := s.seq.do(ctx, &alarmOperation{clear: []backend.Alarm{a.stored()}})
+	return err == nil, err
 }
+
+func (a Alarm) stored() backend.Alarm { return backend.Alarm{Member: a.Member, Kind: int32(a.Kind)} }
 
 // quota knows roughly how large the database is: its size when last looked at, and what was written since.
 type quota struct {
@@ -116,6 +110,14 @@ func (q *quota) exceeded(ctx context.Context, size int64) bool {
 		over = q.size+size > limit
 	}
 	return over
+}
+
+// intact refuses what changes keys, leases or history while the CORRUPT alarm is raised.
+func (e *evaluator) intact() error {
+	if e.s.alarms.is(AlarmCorrupt) {
+		return ErrCorrupt
+	}
+	return nil
 }
 
 // room refuses what would go over the quota, and raises the alarm that refuses everything like it from then on.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -15,22 +16,32 @@ const purgeRetry = 50 * time.Millisecond
 // the sequencer.
 func (s *Store) Compact(ctx context.Context, revision int64, physical bool) (int64, error) {
 	rev, err := s.compact(ctx, revision)
-	if err != nil || !physical {
-		return rev, err
+	if err == nil && physical {
+		_, err = s.purgeAll(ctx, math.MaxInt64)
 	}
-	for {
+	return rev, err
+}
+
+// purgeAll removes the rows below the compacted revision. It waits for those who read them; done is false when one of them
+// takes longer than patience.
+func (s *Store) purgeAll(ctx context.Context, patience time.Duration) (done bool, err error) {
+	for waited := time.Duration(0); waited < patience; {
 		res, err := s.PurgeStep(ctx, readChunk)
 		if err != nil || res.Done {
-			return rev, err
+			return res.Done, err
 		}
-		if res == (backend.PurgeResult{}) {
-			select {
-			case <-time.After(purgeRetry):
-			case <-ctx.Done():
-				return rev, ctx.Err()
-			}
+		if res != (backend.PurgeResult{}) {
+			waited = 0
+			continue
+		}
+		select {
+		case <-time.After(purgeRetry):
+			waited += purgeRetry
+		case <-ctx.Done():
+			return false, ctx.Err()
 		}
 	}
+	return false, nil
 }
 
 // compact commits a compaction while no purge is under way: a purge has asked who reads below the compacted revision, and
@@ -92,6 +103,9 @@ func (o *compactOperation) size() int64          { return 64 }
 func (o *compactOperation) needs(*backend.Needs) {}
 
 func (o *compactOperation) evaluate(e *evaluator) error {
+	if err := e.intact(); err != nil {
+		return err
+	}
 	compacted := e.effects.Compacted // by the batch
 	if compacted == 0 {
 		e.s.index.mu.RLock()

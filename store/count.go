@@ -92,6 +92,9 @@ func (e *evaluator) count(key, end []byte) (int64, error) {
 // committed counts the keys of the span before the batch. While the index is not complete the database does: the rows, which
 // may be many and large, need not be loaded for it.
 func (e *evaluator) committed(sp span) (int64, error) {
+	if e.whole {
+		return countSpan(e.loaded, sp), nil
+	}
 	if e.loaded != nil {
 		return e.s.count(e.ctx, sp, view{rev: e.s.Revision()})
 	}

@@ -29,6 +29,8 @@ var (
 	ErrLeaseTTL      = errors.New("too large lease TTL")
 	// ErrQuota: the NOSPACE alarm is raised; compact, defragment and disarm it.
 	ErrQuota = errors.New("database space exceeded")
+	// ErrCorrupt: the CORRUPT alarm is raised; nothing is written until it is cleared.
+	ErrCorrupt = errors.New("corrupt cluster")
 )
 
 // Requests that came at a bad time.

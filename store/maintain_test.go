@@ -58,7 +58,7 @@ func TestQuota(t *testing.T) {
 	if _, err := s.Compact(within(t), s.Revision(), true); err != nil {
 		t.Errorf("a compaction answers %v", err)
 	}
-	if cleared, err := s.ClearAlarm(within(t), AlarmNone, 0); err != nil || len(cleared) != 1 || len(s.Alarms()) != 0 {
+	if cleared, err := s.ClearAlarm(within(t), s.Alarms()[0]); err != nil || !cleared || len(s.Alarms()) != 0 {
 		t.Errorf("cleared %v, %v", cleared, err)
 	}
 	put(t, s, "b", "")
@@ -67,7 +67,7 @@ func TestQuota(t *testing.T) {
 func TestAlarmsSurviveARestart(t *testing.T) {
 	b := openSQLite(t)
 	s := openStore(t, b, Config{})
-	if err := s.RaiseAlarm(within(t), AlarmNoSpace); err != nil {
+	if err := s.RaiseAlarm(within(t), Alarm{Member: 55, Kind: AlarmNoSpace}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {

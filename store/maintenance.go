@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash"
 	"hash/crc32"
+	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
@@ -29,8 +30,15 @@ func (s *Store) Status(ctx context.Context) (*Status, error) {
 // Settings returns the identity of the store.
 func (s *Store) Settings() backend.Settings { return s.settings }
 
-// Defragment gives back all the space that the database can give back.
+// defragmentWait is how long Defragment waits for those who read the rows that are to go.
+const defragmentWait = 2 * time.Second
+
+// Defragment gives back all the space that the database can give back. The rows below the compacted revision go first: who is
+// out of space compacts and defragments in one breath. If somebody reads them for long, they stay for later.
 func (s *Store) Defragment(ctx context.Context) error {
+	if _, err := s.purgeAll(ctx, defragmentWait); err != nil {
+		return fmt.Errorf("defragment: %w", err)
+	}
 	if err := s.backend.Defragment(ctx); err != nil {
 		return fmt.Errorf("defragment: %w", err)
 	}

@@ -83,6 +83,11 @@ func (t *Txn) puts() (n int) {
 }
 
 func (o *txnOperation) evaluate(e *evaluator) error {
+	if !o.txn.readOnly() {
+		if err := e.intact(); err != nil {
+			return err
+		}
+	}
 	puts := o.txn.puts()
 	e.shared = puts > 1
 	if puts > 0 {
@@ -109,6 +114,9 @@ func (o *grantOperation) size() int64          { return 64 }
 func (o *grantOperation) needs(*backend.Needs) {}
 
 func (o *grantOperation) evaluate(e *evaluator) error {
+	if err := e.intact(); err != nil {
+		return err
+	}
 	if err := e.room(o.size()); err != nil {
 		return err
 	}
@@ -133,6 +141,9 @@ func (o *revokeOperation) size() int64            { return 64 }
 func (o *revokeOperation) needs(n *backend.Needs) { n.LeaseKeys = append(n.LeaseKeys, o.id) }
 
 func (o *revokeOperation) evaluate(e *evaluator) error {
+	if err := e.intact(); err != nil {
+		return err
+	}
 	if !e.leaseExists(o.id) {
 		return ErrLeaseNotFound
 	}

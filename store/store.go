@@ -215,9 +215,14 @@ func (s *Store) Delete(ctx context.Context, d *DeleteRequest) (*DeleteResult, er
 }
 
 // Txn runs a transaction. Its syntax must have been checked. Errors: [ErrKeyNotFound], [ErrLeaseNotFound], [ErrCompacted],
-// [ErrFutureRevision], [ErrQuota], [ErrTxnTooLarge], those of the sequencer. Nothing is applied on an error, unless it says
-// that the outcome is unknown.
+// [ErrFutureRevision], [ErrQuota], [ErrCorrupt], [ErrTxnTooLarge], those of the sequencer. Nothing is applied on an error,
+// unless it says that the outcome is unknown.
 func (s *Store) Txn(ctx context.Context, t *Txn) (*TxnResult, error) {
+	if t.readOnly() {
+		if res, ok, err := s.look(ctx, t); ok {
+			return res, err
+		}
+	}
 	op := &txnOperation{txn: t}
 	if _, err := s.seq.do(ctx, op); err != nil {
 		return nil, err

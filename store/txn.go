@@ -117,7 +117,7 @@ func (e *evaluator) checkRange(r *RangeRequest) error {
 		return nil
 	}
 	e.s.index.mu.RLock()
-	c := backend.Clock{Revision: e.s.index.rev, Compacted: etcdCompacted(e.s.index.compacted)}
+	c := backend.Clock{Revision: min(e.rev, e.s.index.rev), Compacted: etcdCompacted(e.s.index.compacted)}
 	e.s.index.mu.RUnlock()
 	return c.Check(r.Revision)
 }

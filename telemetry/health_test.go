@@ -74,13 +74,13 @@ func TestAlarms(t *testing.T) {
 			t.Errorf("%s: %d %q, want %d with %q", path, got, body, code, part)
 		}
 	}
-	if err := s.RaiseAlarm(t.Context(), store.AlarmNoSpace); err != nil {
+	if err := s.RaiseAlarm(t.Context(), store.Alarm{Kind: store.AlarmNoSpace}); err != nil {
 		t.Fatal(err)
 	}
 	want("/health", http.StatusServiceUnavailable, `"reason":"ALARM NOSPACE"`)
 	want("/health?exclude=NOSPACE", http.StatusOK, `"true"`)
 	want("/readyz", http.StatusOK, "ok") // as in etcd: reads and deletes still work
-	if err := s.RaiseAlarm(t.Context(), store.AlarmCorrupt); err != nil {
+	if err := s.RaiseAlarm(t.Context(), store.Alarm{Kind: store.AlarmCorrupt}); err != nil {
 		t.Fatal(err)
 	}
 	want("/health?exclude=NOSPACE", http.StatusServiceUnavailable, "ALARM CORRUPT")

@@ -1,0 +1,41 @@
+package store
+
+import (
+	"context"
+	"errors"
+)
+
+// readOnly says that t can change nothing, as etcd sees it: a transaction inside counts as a write.
+func (t *Txn) readOnly() bool {
+	for _, ops := range [2][]Op{t.Success, t.Failure} {
+		for i := range ops {
+			if ops[i].Range == nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// look runs a transaction that only reads on a snapshot of the current revision, so that no write waits for it, however much it
+// reads. ok is false as long as the index is not complete: then the sequencer has to load what it needs.
+func (s *Store) look(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err error) {
+	for {
+		rev, compacted := s.Revision(), s.Compacted()
+		tree := s.index.at(rev)
+		if tree == nil {
+			if s.Revision() != rev {
+				continue // written meanwhile
+			}
+			return nil, false, nil
+		}
+		e := &evaluator{s: s, ctx: ctx, rev: rev, loaded: tree, whole: true}
+		if res, err = e.txn(t); err == nil {
+			res.Revision = rev
+		}
+		if errors.Is(err, ErrCompacted) && s.Compacted() != compacted {
+			continue // a row that the snapshot names may be superseded, compacted and gone by now
+		}
+		return res, true, err
+	}
+}
