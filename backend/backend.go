@@ -185,6 +185,7 @@ type Settings struct {
 type Size struct {
 	Total int64 // on disk, or of the tables for a server's database
 	InUse int64 // less the pages that are free to be used again
+	Reads int   // read transactions that are open at this moment, this one not counted
 }
 
 // PurgeResult tells how far a step of physical compaction came.

@@ -78,7 +78,12 @@ func (s *Store) PurgeStep(ctx context.Context, rows int) (backend.PurgeResult, e
 	case !s.holds.allow(compacted, s.cfg.Now()):
 		return backend.PurgeResult{}, nil // a stream reads
 	}
-	return s.backend.Purge(ctx, rows)
+	began := time.Now()
+	res, err := s.backend.Purge(ctx, rows)
+	if o := s.cfg.Observer; o != nil && err == nil {
+		o.Purged(time.Since(began), res)
+	}
+	return res, err
 }
 
 // compactedAtZero is what the clock has after a compaction at revision 0, when 0 means none.

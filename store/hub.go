@@ -156,6 +156,7 @@ func (h *hub) close() {
 type WatchStats struct {
 	Streams, Watches int
 	Slow             int   // those catching up
+	Pending          int   // events waiting to be sent
 	Lag              int64 // revisions that the one furthest behind has still to get
 	WindowBytes      int64
 }
@@ -170,6 +171,7 @@ func (s *Store) WatchStats() WatchStats {
 		st.mu.Lock()
 		for _, w := range st.watches {
 			out.Watches++
+			out.Pending += len(w.pending)
 			if !w.synced {
 				out.Slow++
 				out.Lag = max(out.Lag, h.rev+1-w.next)

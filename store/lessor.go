@@ -27,6 +27,7 @@ type lessor struct {
 
 	leases map[int64]*lease
 	due    chan struct{} // capacity 1: time to look for expired leases
+	stats  LeaseStats
 }
 
 type lease struct {
@@ -150,7 +151,13 @@ func (l *lessor) revokeExpired(now time.Time) {
 
 func (l *lessor) revokeOne(id int64) {
 	_, err := l.s.seq.do(l.s.ctx, &revokeOperation{id: id, expired: true})
-	if err == nil || errors.Is(err, ErrLeaseNotFound) || errors.Is(err, ErrClosed) || l.s.ctx.Err() != nil {
+	if err == nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.stats.Expired++
+		return
+	}
+	if errors.Is(err, ErrLeaseNotFound) || errors.Is(err, ErrClosed) || l.s.ctx.Err() != nil {
 		return
 	}
 	l.s.cfg.Logger.Warn("expired lease not revoked yet", "lease", id, "error", err)
@@ -201,6 +208,7 @@ func (s *Store) LeaseRenew(_ context.Context, id int64) (int64, error) {
 		return 0, ErrLeaseNotFound
 	}
 	le.deadline = now.Add(le.ttl)
+	l.stats.Renewed++
 	return int64(le.ttl / time.Second), nil
 }
 
@@ -242,6 +250,18 @@ func (o *leaseKeysOperation) needs(n *backend.Needs) { n.LeaseKeys = append(n.Le
 func (o *leaseKeysOperation) evaluate(e *evaluator) error {
 	o.keys = e.leaseKeys(o.id)
 	return nil
+}
+
+// LeaseStats counts what became of leases since the start, for metrics.
+type LeaseStats struct {
+	Renewed, Expired uint64
+}
+
+// LeaseStats counts renewals and the leases that ended because nobody renewed them.
+func (s *Store) LeaseStats() LeaseStats {
+	s.lessor.mu.Lock()
+	defer s.lessor.mu.Unlock()
+	return s.lessor.stats
 }
 
 // Leases returns the ids of all leases, those that end first first.

@@ -227,7 +227,7 @@ func (q *sequencer) try(batch []*call) error {
 	fx.Revision = e.rev
 	fx.Rows = q.room(len(e.rows))
 	defer clear(fx.Rows)
-	told := Batch{Operations: len(batch), Granted: len(fx.Granted), Revoked: len(fx.Revoked)}
+	told := Batch{Operations: len(batch), Granted: fx.Granted, Revoked: len(fx.Revoked)}
 	for i, it := range e.rows {
 		fx.Rows[i] = it.Row
 		if it.Deleted {

@@ -17,13 +17,15 @@ type Observer interface {
 	Batch(b Batch)
 	// Events tells of events handed to a watch stream.
 	Events(n int)
+	// Purged tells of one step of physical compaction: how long it took, what came of it. No two calls overlap.
+	Purged(took time.Duration, r backend.PurgeResult)
 }
 
 // Batch describes one committed batch.
 type Batch struct {
 	Operations    int // those answered, failed compares included
 	Puts, Deletes int // rows
-	Granted       int // leases
+	Granted       []backend.Lease
 	Revoked       int // leases, those that expired included
 	ValueBytes    int64
 	Commit        time.Duration

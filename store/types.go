@@ -212,6 +212,7 @@ type Status struct {
 	Revision, Compacted, Incarnation int64
 	ClusterID, MemberID, Leader      uint64
 	DBSize, DBSizeInUse, Quota       int64
+	OpenReads                        int
 	Keys                             int64 // in the index: all live keys once it is complete
 	Waiting                          int   // operations in the sequencer's queue
 	Alarms                           []Alarm

@@ -2,6 +2,8 @@ package telemetry
 
 import (
 	"context"
+	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
@@ -16,16 +18,19 @@ type calls struct {
 	unary        grpc.UnaryServerInterceptor
 	stream       grpc.StreamServerInterceptor
 	initialize   func(*grpc.Server)
-	ranges, txns prometheus.Counter
+	requests     *requests
+	rangeStreams atomic.Uint64
 	failed       prometheus.Counter
 }
 
-func newCalls(m *Metrics, extensive bool) calls {
-	c := calls{
-		ranges: m.counter("etcd_mvcc_range_total", "Range and RangeStream calls."),
-		txns:   m.counter("etcd_mvcc_txn_total", "Txn calls."),
-		failed: m.counter("etcd_server_proposals_failed_total", "Writes that failed, or whose outcome is unknown, for no fault of theirs."),
+func newCalls(m *Metrics, extensive bool) *calls {
+	c := &calls{
+		requests: newRequests(m, extensive),
+		failed:   m.counter("etcd_server_proposals_failed_total", "Writes that failed, or whose outcome is unknown, for no fault of theirs."),
 	}
+	ranges, txns := &c.requests.of(rangeMethod).calls, &c.requests.of(txnMethod).calls
+	m.counterFunc("etcd_mvcc_range_total", "Range and RangeStream calls.", func() float64 { return float64(ranges.Load() + c.rangeStreams.Load()) })
+	m.counterFunc("etcd_mvcc_txn_total", "Txn calls.", func() float64 { return float64(txns.Load()) })
 	rpc := rpcmetrics.New(extensive)
 	m.Registry.MustRegister(rpc)
 	c.unary, c.stream, c.initialize = rpc.Unary, rpc.Stream, rpc.Initialize
@@ -34,15 +39,19 @@ func newCalls(m *Metrics, extensive bool) calls {
 
 // Unary counts unary calls; it goes around them as an interceptor.
 func (m *Metrics) Unary() grpc.UnaryServerInterceptor {
-	c := &m.calls
+	c := m.calls
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-		switch info.FullMethod {
-		case "/etcdserverpb.KV/Range":
-			c.ranges.Inc()
-		case "/etcdserverpb.KV/Txn":
-			c.txns.Inc()
+		r := c.requests.of(info.FullMethod)
+		n := r.calls.Add(1)
+		sampled := (n-1)%r.every == 0
+		var began time.Time
+		if sampled {
+			began = r.begin()
 		}
 		resp, err := c.unary(ctx, req, info, handler)
+		if sampled {
+			r.end(ctx, n, began, err)
+		}
 		if err != nil && c.isFailure(info.FullMethod, err) {
 			c.failed.Inc()
 		}
@@ -67,10 +76,15 @@ func (c *calls) isFailure(method string, err error) bool {
 
 // Stream counts streaming calls; it goes around them as an interceptor.
 func (m *Metrics) Stream() grpc.StreamServerInterceptor {
-	c := &m.calls
+	c := m.calls
 	return func(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-		if info.FullMethod == "/etcdserverpb.KV/RangeStream" {
-			c.ranges.Inc()
+		r := c.requests.streams // which last: they are counted when they begin
+		r.add(sample{number: r.calls.Add(1), version: clientVersion(s.Context())})
+		switch info.FullMethod {
+		case "/etcdserverpb.KV/RangeStream":
+			c.rangeStreams.Add(1)
+		case snapshotMethod:
+			defer func(began time.Time) { c.requests.snapshot.Observe(time.Since(began).Seconds()) }(time.Now())
 		}
 		return c.stream(srv, s, info, handler)
 	}

@@ -8,13 +8,17 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/store"
 	"github.com/sqlstore/sqlstore/telemetry"
 )
 
 var (
-	txnInfo = &grpc.UnaryServerInfo{FullMethod: "/etcdserverpb.KV/Txn"}
-	refused = status.Error(codes.InvalidArgument, "no")
+	txnInfo    = &grpc.UnaryServerInfo{FullMethod: "/etcdserverpb.KV/Txn"}
+	rangeInfo  = &grpc.UnaryServerInfo{FullMethod: "/etcdserverpb.KV/Range"}
+	grantInfo  = &grpc.UnaryServerInfo{FullMethod: "/etcdserverpb.Lease/LeaseGrant"}
+	defragInfo = &grpc.UnaryServerInfo{FullMethod: "/etcdserverpb.Maintenance/Defragment"}
+	refused    = status.Error(codes.InvalidArgument, "no")
 )
 
 func succeeds(context.Context, any) (any, error) { return nil, nil } //nolint:nilnil // the messages are not looked at
@@ -24,7 +28,7 @@ func fails(context.Context, any) (any, error)    { return nil, refused }
 func TestCountingDoesNotAllocate(t *testing.T) {
 	m := telemetry.New(telemetry.Config{Version: "3.7.3", Extensive: true})
 	unary, ctx := m.Unary(), t.Context()
-	batch := store.Batch{Operations: 3, Puts: 2, Deletes: 1, ValueBytes: 2048}
+	batch := store.Batch{Granted: make([]backend.Lease, 1), Operations: 3, Puts: 2, Deletes: 1, ValueBytes: 2048}
 	for name, count := range map[string]func(){
 		"call":        func() { _, _ = unary(ctx, nil, txnInfo, succeeds) },
 		"failed call": func() { _, _ = unary(ctx, nil, txnInfo, fails) },

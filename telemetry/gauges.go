@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,6 +18,7 @@ const scrapeTimeout = 2 * time.Second
 type state struct {
 	*store.Status
 	watches store.WatchStats
+	leases  store.LeaseStats
 }
 
 // gauge is one number of the state.
@@ -41,9 +43,16 @@ var gauges = []gauge{
 	{"etcd_debugging_mvcc_watch_stream_total", "Watch streams.", func(s state) float64 { return float64(s.watches.Streams) }},
 	{"etcd_debugging_mvcc_watcher_total", "Watches.", func(s state) float64 { return float64(s.watches.Watches) }},
 	{"etcd_debugging_mvcc_slow_watcher_total", "Watches that are catching up.", func(s state) float64 { return float64(s.watches.Slow) }},
+	{"etcd_debugging_mvcc_pending_events_total", "Events waiting to be sent to watches.", func(s state) float64 { return float64(s.watches.Pending) }},
+	{"etcd_mvcc_db_open_read_transactions", "Read transactions that are open.", func(s state) float64 { return float64(s.OpenReads) }},
+	{"etcd_debugging_lease_renewed_total", "Renewals of leases.", func(s state) float64 { return float64(s.leases.Renewed) }},
+	{"etcd_debugging_server_lease_expired_total", "Leases that ended because nobody renewed them.", func(s state) float64 { return float64(s.leases.Expired) }},
 	{"sqlstore_watch_lag_revisions", "Revisions that the watch furthest behind has still to get.", func(s state) float64 { return float64(s.watches.Lag) }},
 	{"sqlstore_watch_window_bytes", "Bytes of recent events kept in memory for watches.", func(s state) float64 { return float64(s.watches.WindowBytes) }},
 }
+
+// counters are those of the gauges that only grow.
+var counters = []string{"etcd_debugging_lease_renewed_total", "etcd_debugging_server_lease_expired_total"}
 
 func bit(b bool) float64 {
 	if b {
@@ -60,7 +69,11 @@ func (m *Metrics) Watch(s *store.Store) {
 	}
 	m.Registry.MustRegister(c)
 	m.counter("etcd_server_leader_changes_seen_total", "Changes of the leader: none, while there is one member.")
-	m.info("etcd_server_id", "This member's id.", "server_id", fmt.Sprintf("%x", s.Settings().MemberID))
+	id := fmt.Sprintf("%x", s.Settings().MemberID)
+	m.info("etcd_server_id", "This member's id.", "server_id", id)
+	m.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "etcd_network_known_peers", Help: "Members known: this one.", ConstLabels: prometheus.Labels{"Local": id, "Remote": id},
+	}, func() float64 { return 1 }))
 }
 
 // stateCollector reads the state once for all gauges of a scrape.
@@ -85,8 +98,12 @@ func (c *stateCollector) Collect(out chan<- prometheus.Metric) {
 		}
 		return
 	}
-	s := state{st, c.store.WatchStats()}
+	s := state{st, c.store.WatchStats(), c.store.LeaseStats()}
 	for i, g := range gauges {
-		out <- prometheus.MustNewConstMetric(c.descs[i], prometheus.GaugeValue, g.read(s))
+		kind := prometheus.GaugeValue
+		if slices.Contains(counters, g.name) {
+			kind = prometheus.CounterValue
+		}
+		out <- prometheus.MustNewConstMetric(c.descs[i], kind, g.read(s))
 	}
 }

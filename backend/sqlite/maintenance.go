@@ -56,5 +56,5 @@ func (b *Backend) Size(ctx context.Context) (backend.Size, error) {
 		}
 		return err
 	})
-	return backend.Size{Total: total * b.pageSize, InUse: max(0, total-free) * b.pageSize}, err
+	return backend.Size{Total: total * b.pageSize, InUse: max(0, total-free) * b.pageSize, Reads: cap(b.readers) - len(b.readers)}, err
 }

@@ -1,0 +1,148 @@
+package telemetry
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/metadata"
+)
+
+const (
+	// sampleEvery is how many calls of a frequent type one sample stands for. The looks at the clock and at the client's version
+	// take 0.2 to 0.4 us and an allocation; a call takes from 22 us.
+	sampleEvery = 16
+	// versionsMost bounds the client versions told apart, which are the clients' choice.
+	versionsMost = 32
+)
+
+// request counts the calls of one type and samples what is dear to look at. A sample stands for its call and for those that
+// follow until the next: the numbers of calls are exact at any time, how they spread over durations, outcomes and versions is
+// an estimate, unless every call is sampled.
+type request struct {
+	every uint64
+	calls atomic.Uint64
+
+	mu       sync.Mutex
+	last     sample // its number is 0 before the first
+	covered  uint64 // calls accounted for
+	versions map[string]uint64
+	spreads  []*spread // of durations
+
+	observer prometheus.Observer // of the durations, or nil
+	active   prometheus.Gauge    // 1 while a call runs, or nil
+}
+
+// sample is one call looked at.
+type sample struct {
+	number  uint64 // of the call
+	took    time.Duration
+	success bool
+	version string
+}
+
+// begin begins a call that is a sample.
+func (r *request) begin() time.Time {
+	if r.active != nil {
+		r.active.Inc()
+	}
+	return time.Now()
+}
+
+func (r *request) end(ctx context.Context, number uint64, began time.Time, err error) {
+	took := time.Since(began)
+	if r.active != nil {
+		r.active.Dec()
+	}
+	if r.observer != nil {
+		r.observer.Observe(took.Seconds())
+	}
+	r.add(sample{number, took, err == nil, clientVersion(ctx)})
+}
+
+func (r *request) add(s sample) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.every > 1 {
+		r.settle(s.number - 1)
+	}
+	if r.every == 1 || r.covered < r.calls.Load() {
+		r.account(&s, 1)
+	}
+	r.last = s
+}
+
+// settle lets the last sample stand for the calls up to number that are not accounted for. Callers hold mu.
+func (r *request) settle(number uint64) {
+	if r.last.number > 0 && number > r.covered {
+		r.account(&r.last, number-r.covered)
+	}
+}
+
+// account counts a sample as n calls. Callers hold mu.
+func (r *request) account(s *sample, n uint64) {
+	r.covered += n
+	version := s.version
+	if _, known := r.versions[version]; !known && len(r.versions) >= versionsMost {
+		version = "other"
+	}
+	r.versions[version] += n
+	for _, sp := range r.spreads {
+		sp.add(s.took, s.success, n)
+	}
+}
+
+// spread is a histogram, for each outcome, whose observations have a weight.
+type spread struct {
+	desc    *prometheus.Desc
+	labels  []string  // before the one of the outcome
+	bounds  []float64 // in seconds
+	success [2]struct {
+		counts []uint64 // one more than bounds
+		sum    float64
+	}
+}
+
+func newSpread(desc *prometheus.Desc, bounds []float64, labels ...string) *spread {
+	s := &spread{desc: desc, labels: labels, bounds: bounds}
+	for i := range s.success {
+		s.success[i].counts = make([]uint64, len(bounds)+1)
+	}
+	return s
+}
+
+func (s *spread) add(took time.Duration, success bool, n uint64) {
+	side := &s.success[int(bit(success))]
+	seconds, i := took.Seconds(), 0
+	for i < len(s.bounds) && seconds > s.bounds[i] {
+		i++
+	}
+	side.counts[i] += n
+	side.sum += seconds * float64(n)
+}
+
+func (s *spread) collect(out chan<- prometheus.Metric) {
+	for i, outcome := range []string{"false", "true"} {
+		side := &s.success[i]
+		buckets, total := make(map[float64]uint64, len(s.bounds)), uint64(0)
+		for j, n := range side.counts {
+			if total += n; j < len(s.bounds) {
+				buckets[s.bounds[j]] = total
+			}
+		}
+		if total > 0 {
+			out <- prometheus.MustNewConstHistogram(s.desc, total, side.sum, buckets, append(s.labels[:len(s.labels):len(s.labels)], outcome)...)
+		}
+	}
+}
+
+// clientVersion is what a client says of the version of its library.
+func clientVersion(ctx context.Context) string {
+	if v := metadata.ValueFromIncomingContext(ctx, "client-api-version"); len(v) > 0 && utf8.ValidString(v[0]) {
+		return v[0]
+	}
+	return "unknown"
+}
