@@ -161,8 +161,14 @@ func (s *Server) openShim(ctx context.Context, cfg *Config) (err error) {
 	if len(advertised) == 0 {
 		advertised = s.clients
 	}
+	database, err := cfg.Database()
+	if err != nil {
+		return err
+	}
 	o := etcdshim.Options{
-		Name: cfg.Name, ClientURLs: advertised, PeerURLs: advertised, Version: EtcdVersion, // there are no peers, but etcd's tools expect URLs
+		// A temporary store is a test's, which may start a hundred of them in one process: 512 goroutines each would be 50,000.
+		NoWorkers: database == "",
+		Name:      cfg.Name, ClientURLs: advertised, PeerURLs: advertised, Version: EtcdVersion, // there are no peers, but etcd's tools expect URLs
 		MaxRequestBytes: cfg.MaxRequestBytes, MaxTxnOps: cfg.MaxTxnOps, MaxConcurrentStreams: cfg.MaxConcurrentStreams,
 		KeepaliveMinTime: cfg.KeepaliveMinTime, KeepaliveInterval: cfg.KeepaliveInterval, KeepaliveTimeout: cfg.KeepaliveTimeout,
 		Logger: s.log,

@@ -31,6 +31,9 @@ type Options struct {
 	// KeepaliveTimeout is how long the server waits for a ping's answer; default 20 s.
 	KeepaliveTimeout time.Duration
 
+	// NoWorkers keeps no goroutines ready for calls: each call is somewhat slower, but an idle server costs less.
+	NoWorkers bool
+
 	// UnaryInterceptors and StreamInterceptors run around each call, the first outermost. They must not look at the messages
 	// of the KV service: those are not protobuf types.
 	UnaryInterceptors  []grpc.UnaryServerInterceptor

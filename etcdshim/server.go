@@ -96,7 +96,6 @@ const connectionTimeout = 20 * time.Second
 func (o *Options) serverOptions(c *codec, calls *serving) []grpc.ServerOption {
 	opts := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(c),
-		grpc.NumStreamWorkers(streamWorkers),
 		grpc.ConnectionTimeout(connectionTimeout),
 		grpc.MaxRecvMsgSize(o.MaxRequestBytes + messageOverhead),
 		grpc.MaxSendMsgSize(math.MaxInt32),
@@ -105,6 +104,9 @@ func (o *Options) serverOptions(c *codec, calls *serving) []grpc.ServerOption {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: o.KeepaliveInterval, Timeout: o.KeepaliveTimeout}),
 		grpc.ChainUnaryInterceptor(append([]grpc.UnaryServerInterceptor{calls.unary}, o.UnaryInterceptors...)...),
 		grpc.ChainStreamInterceptor(append([]grpc.StreamServerInterceptor{calls.stream}, o.StreamInterceptors...)...),
+	}
+	if !o.NoWorkers {
+		opts = append(opts, grpc.NumStreamWorkers(streamWorkers))
 	}
 	return append(opts, o.ServerOptions...)
 }
