@@ -55,6 +55,7 @@ func (s *Server) stopServing() (errs []error) {
 	for _, l := range s.listeners {
 		errs = append(errs, l.Close())
 	}
+	s.cut() // websockets, which no server knows of any more
 	return errs
 }
 

@@ -9,8 +9,9 @@ import (
 )
 
 var (
-	errMalformed = errors.New("cannot parse invalid wire-format data")
-	errTooDeep   = errors.New("exceeded max recursion depth")
+	// protobuf's texts
+	errMalformed = errors.New("proto: cannot parse invalid wire-format data")
+	errTooDeep   = errors.New("proto: exceeded maximum recursion depth")
 )
 
 // fields walks the fields of one message. It follows protobuf's rules: a field of an unknown number or of another type than

@@ -27,26 +27,26 @@ type elections struct {
 func (s *elections) Campaign(ctx context.Context, r *v3electionpb.CampaignRequest) (*v3electionpb.CampaignResponse, error) {
 	lease, err := session(ctx, s.engine, r.Lease)
 	if err != nil {
-		return nil, statusError(ctx, err)
+		return nil, clientError(ctx, err)
 	}
 	q := newQueue(s.engine, r.Name)
 	key := q.key(lease)
 	value := append([]byte{}, r.Value...)
 	place, was, rev, err := q.join(ctx, key, value, lease)
 	if err != nil {
-		return nil, statusError(ctx, err)
+		return nil, clientError(ctx, err)
 	}
 	if was != nil && !bytes.Equal(was.Value, value) {
 		if _, err := s.proclaim(ctx, key, value, place, lease); err != nil {
 			_, _ = q.leave(ctx, key, place)
-			return nil, statusError(ctx, err)
+			return nil, clientError(ctx, err)
 		}
 	}
 	if err := q.wait(ctx, place); err != nil {
 		if ctx.Err() != nil {
 			_, _ = q.leave(ctx, key, place) // else the lease's end removes it
 		}
-		return nil, statusError(ctx, err)
+		return nil, clientError(ctx, err)
 	}
 	return &v3electionpb.CampaignResponse{
 		Header: s.id.header(rev),
@@ -61,7 +61,7 @@ func (s *elections) Proclaim(ctx context.Context, r *v3electionpb.ProclaimReques
 	}
 	rev, err := s.proclaim(ctx, l.Key, append([]byte{}, r.Value...), l.Rev, l.Lease)
 	if err != nil {
-		return nil, statusError(ctx, err)
+		return nil, clientError(ctx, err)
 	}
 	return &v3electionpb.ProclaimResponse{Header: s.id.header(rev)}, nil
 }
@@ -87,7 +87,7 @@ func (s *elections) proclaim(ctx context.Context, key, value []byte, place, leas
 func (s *elections) Leader(ctx context.Context, r *v3electionpb.LeaderRequest) (*v3electionpb.LeaderResponse, error) {
 	row, rev, err := newQueue(s.engine, r.Name).first(ctx)
 	if err != nil {
-		return nil, statusError(ctx, err)
+		return nil, clientError(ctx, err)
 	}
 	if row == nil {
 		return nil, errNoLeader
@@ -101,11 +101,11 @@ func (s *elections) Resign(ctx context.Context, r *v3electionpb.ResignRequest) (
 		return nil, errMissingLeader
 	}
 	if len(l.Key) == 0 {
-		return nil, checkDelete(&store.DeleteRequest{})
+		return nil, clientError(ctx, checkDelete(&store.DeleteRequest{}))
 	}
 	rev, err := newQueue(s.engine, l.Name).leave(ctx, l.Key, l.Rev)
 	if err != nil {
-		return nil, statusError(ctx, err)
+		return nil, clientError(ctx, err)
 	}
 	return &v3electionpb.ResignResponse{Header: s.id.header(rev)}, nil
 }
@@ -120,13 +120,13 @@ func (s *elections) Observe(r *v3electionpb.LeaderRequest, stream v3electionpb.E
 	for {
 		leader, rev, err := q.first(ctx)
 		if err != nil {
-			return statusError(ctx, err)
+			return clientError(ctx, err)
 		}
 		if leader == nil {
 			someone := func(e store.Event) bool { return !e.Row.Deleted }
 			e, err := follow(ctx, s.engine, store.WatchRequest{Key: q.prefix, End: q.end, StartRevision: rev}, someone)
 			if err != nil {
-				return statusError(ctx, err)
+				return clientError(ctx, err)
 			}
 			leader, rev = e.Row, e.Row.ModRevision
 		}
@@ -141,7 +141,7 @@ func (s *elections) Observe(r *v3electionpb.LeaderRequest, stream v3electionpb.E
 			return e.Row.Deleted || failed != nil
 		}
 		if _, err := follow(ctx, s.engine, store.WatchRequest{Key: leader.Key, StartRevision: rev + 1}, over); err != nil {
-			return statusError(ctx, err)
+			return clientError(ctx, err)
 		}
 		if failed != nil {
 			return failed

@@ -3,11 +3,15 @@ package etcdshim
 import (
 	"bufio"
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gorilla/websocket"
 
 	"github.com/sqlstore/sqlstore/store"
 )
@@ -50,4 +54,68 @@ func TestGateway(t *testing.T) {
 	has(post("/v3/kv/txn", `{"success": [{"request_put": {"key": "Yg=="}}]}`), `"succeeded":true`, `"response_put"`)
 	has(post("/v3/lock/lock", `{"name": "bA=="}`), `"key":"bC`)
 	has(post("/v3/lease/keepalive", `{"ID": "5"}`), `"ID":"5"`)
+}
+
+// A stream is served over a websocket, too: each message is one document.
+func TestGatewayWebsocket(t *testing.T) {
+	s := serve(t, Options{}, store.Config{})
+	web := httptest.NewServer(s.Gateway)
+	t.Cleanup(web.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	socket, resp, err := websocket.DefaultDialer.DialContext(ctx, "ws"+strings.TrimPrefix(web.URL, "http")+"/v3/watch", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = socket.Close() })
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		t.Errorf("status %s", resp.Status)
+	}
+	if err := socket.WriteMessage(websocket.TextMessage, []byte(`{"create_request": {"key": "YQ=="}}`)); err != nil {
+		t.Fatal(err)
+	}
+	has := func(part string) {
+		t.Helper()
+		_, message, err := socket.ReadMessage()
+		if err != nil || !strings.Contains(strings.ReplaceAll(string(message), " ", ""), part) {
+			t.Errorf("got %s, %v; want %s", message, err, part)
+		}
+	}
+	has(`"created":true`)
+	s.put(t, "a", "v")
+	has(`"value":"dg=="`)
+}
+
+// The errors of locks and elections have etcd's codes: it serves them as a client of its own.
+func TestGatewayErrors(t *testing.T) {
+	s := serve(t, Options{}, store.Config{})
+	web := httptest.NewServer(s.Gateway)
+	t.Cleanup(web.Close)
+	for _, c := range []struct{ path, body, timeout, want string }{
+		{"/v3/lock/lock", `{"name": "bA==", "lease": "99"}`, "", `500 {"code":2,"message":"etcdserver: requested lease not found"}`},
+		{"/v3/lock/unlock", `{}`, "", `500 {"code":2,"message":"etcdserver: key is not provided"}`},
+		{"/v3/election/campaign", `{"name": "bA==", "lease": "99"}`, "", `500 {"code":2,"message":"etcdserver: requested lease not found"}`},
+		{"/v3/election/proclaim", `{"leader": {}}`, "", `500 {"code":2,"message":"etcdserver: key is not provided"}`},
+		{"/v3/election/resign", `{"leader": {}}`, "", `500 {"code":2,"message":"etcdserver: key is not provided"}`},
+		{"/v3/election/leader", `{"name": "bA=="}`, "", `500 {"code":2,"message":"election: no leader"}`},
+		{"/v3/election/observe", `{"name": "bA=="}`, "50m", `504 {"error":{"code":4,"message":"context deadline exceeded"}}`},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL+c.path, strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.timeout != "" {
+			req.Header.Set("Grpc-Timeout", c.timeout)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		text := strings.NewReplacer(`, "`, `,"`, `": `, `":`).Replace(strings.TrimSpace(string(body)))
+		if got := fmt.Sprint(resp.StatusCode, " ", text); err != nil || got != c.want {
+			t.Errorf("%s %s: %s, %v, want %s", c.path, c.body, got, err, c.want)
+		}
+	}
 }

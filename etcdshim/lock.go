@@ -22,23 +22,23 @@ type locks struct {
 func (s *locks) Lock(ctx context.Context, r *v3lockpb.LockRequest) (*v3lockpb.LockResponse, error) {
 	lease, err := session(ctx, s.engine, r.Lease)
 	if err != nil {
-		return nil, statusError(ctx, err)
+		return nil, clientError(ctx, err)
 	}
 	q := newQueue(s.engine, r.Name)
 	key := q.key(lease)
 	place, _, _, err := q.join(ctx, key, []byte{}, lease)
 	if err != nil {
-		return nil, statusError(ctx, err)
+		return nil, clientError(ctx, err)
 	}
 	if err := q.wait(ctx, place); err != nil {
 		_, _ = q.leave(ctx, key, place) // else the lease's end removes it
-		return nil, statusError(ctx, err)
+		return nil, clientError(ctx, err)
 	}
 	// The lease may have ended while we waited.
 	res, err := s.engine.Range(ctx, &store.RangeRequest{Key: key})
 	if err != nil {
 		_, _ = q.leave(ctx, key, place)
-		return nil, statusError(ctx, err)
+		return nil, clientError(ctx, err)
 	}
 	if len(res.Rows) == 0 {
 		return nil, errSessionExpired
@@ -49,11 +49,11 @@ func (s *locks) Lock(ctx context.Context, r *v3lockpb.LockRequest) (*v3lockpb.Lo
 func (s *locks) Unlock(ctx context.Context, r *v3lockpb.UnlockRequest) (*v3lockpb.UnlockResponse, error) {
 	d := &store.DeleteRequest{Key: r.Key}
 	if err := checkDelete(d); err != nil {
-		return nil, err
+		return nil, clientError(ctx, err)
 	}
 	res, err := s.engine.Delete(ctx, d)
 	if err != nil {
-		return nil, statusError(ctx, err)
+		return nil, clientError(ctx, err)
 	}
 	return &v3lockpb.UnlockResponse{Header: s.id.header(res.Revision)}, nil
 }

@@ -58,7 +58,7 @@ func NewServer(ctx context.Context, s *store.Store, o Options) (*Server, error) 
 	pb.RegisterAuthServer(g, &auth{engine: s, id: id})
 	v3lockpb.RegisterLockServer(g, &locks{engine: s, id: id})
 	v3electionpb.RegisterElectionServer(g, &elections{engine: s, id: id})
-	if out.Gateway, out.conn, err = newGateway(context.WithoutCancel(ctx), g); err != nil {
+	if out.Gateway, out.conn, err = newGateway(context.WithoutCancel(ctx), g, o.Logger); err != nil {
 		stop()
 		g.Stop()
 		return nil, fmt.Errorf("new server: %w", err)

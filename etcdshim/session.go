@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/sqlstore/sqlstore/store"
 )
@@ -37,6 +40,17 @@ func newQueue(s *store.Store, name []byte) queue {
 func (q queue) key(lease int64) []byte {
 	// etcd's clients print a lease's id with its sign.
 	return fmt.Appendf(append([]byte{}, q.prefix...), "%x", lease)
+}
+
+// clientError is err as etcd's lock and election services answer it: they are clients of the server around them, and of the
+// errors that its clients know only the text is left.
+func clientError(ctx context.Context, err error) error {
+	err = statusError(ctx, err)
+	var known rpctypes.EtcdError
+	if errors.As(rpctypes.Error(err), &known) {
+		return status.Error(codes.Unknown, known.Error())
+	}
+	return err
 }
 
 // session returns the lease to use: the caller's, or a new one.

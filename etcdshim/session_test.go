@@ -70,7 +70,7 @@ func TestLock(t *testing.T) {
 	if a.err != nil || len(a.key) == 0 {
 		t.Fatalf("second: %q, %v", a.key, a.err)
 	}
-	if _, err := locks.Lock(ctx, &v3lockpb.LockRequest{Name: []byte("l"), Lease: 12345}); status.Code(err) != codes.NotFound {
+	if _, err := locks.Lock(ctx, &v3lockpb.LockRequest{Name: []byte("l"), Lease: 12345}); status.Code(err) != codes.Unknown {
 		t.Errorf("lock with an unknown lease: %v", err)
 	}
 }

@@ -23,7 +23,7 @@ func (s *Store) Status(ctx context.Context) (*Status, error) {
 	return &Status{
 		Revision: rev, Compacted: max(0, compacted), Incarnation: s.clock.Incarnation, Keys: int64(keys), Waiting: s.seq.waitingNow(),
 		ClusterID: s.settings.ClusterID, MemberID: s.settings.MemberID, Leader: s.settings.MemberID,
-		DBSize: size.Total, DBSizeInUse: size.InUse, OpenReads: size.Reads, Quota: max(0, s.quota.limit.Load()), Alarms: s.Alarms(),
+		DBSize: size.Total, DBSizeInUse: size.InUse, Quota: max(0, s.quota.limit.Load()), Alarms: s.Alarms(),
 	}, nil
 }
 
@@ -50,16 +50,20 @@ func (s *Store) Reclaim(ctx context.Context, pages int) (done bool, err error) {
 	return s.backend.Reclaim(ctx, pages)
 }
 
-// HashKV hashes every row from the compacted revision to revision (<= 0: the current one), the same for the same history
-// whatever was physically removed already. Errors: [ErrCompacted], [ErrFutureRevision].
+// HashKV hashes every row from the compacted revision to revision, the same for the same history whatever was physically
+// removed already. A revision <= 0 means the current one; a negative one is told back, as in etcd. Errors: [ErrCompacted], [ErrFutureRevision].
 func (s *Store) HashKV(ctx context.Context, revision int64) (*Hash, error) {
 	x, err := s.Export(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer x.Close()
+	asked := revision
 	if revision <= 0 {
 		revision = x.Revision
+	}
+	if asked == 0 {
+		asked = revision
 	}
 	if err := (backend.Clock{Revision: x.Revision, Compacted: x.Compacted}).Check(revision); err != nil {
 		return nil, err
@@ -75,7 +79,7 @@ func (s *Store) HashKV(ctx context.Context, revision int64) (*Hash, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Hash{Hash: sum.Sum32(), Revision: x.Revision, CompactRevision: etcdCompacted(x.Compacted), HashRev: revision}, nil
+	return &Hash{Hash: sum.Sum32(), Revision: x.Revision, CompactRevision: etcdCompacted(x.Compacted), HashRev: asked}, nil
 }
 
 func hashRow(sum hash.Hash32, r *backend.Row) {

@@ -162,6 +162,7 @@ func TestOtherAnswers(t *testing.T) {
 			return s.maint.Downgrade(ctx, &pb.DowngradeRequest{Action: pb.DowngradeRequest_VALIDATE, Version: "nonsense"})
 		}),
 		hashKVCall(&pb.HashKVRequest{}),
+		hashKVCall(&pb.HashKVRequest{Revision: -4}),
 		compactCall(&pb.CompactionRequest{}), // once, on a store never compacted
 		leasesCall(),
 		timeToLiveCall(&pb.LeaseTimeToLiveRequest{ID: 99}),

@@ -1,0 +1,46 @@
+package sqlstore_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/sqlstore/sqlstore"
+)
+
+// etcd's way out of a full database: compact, defragment, disarm, one right after the other.
+func TestFullDatabaseIsWritableAgain(t *testing.T) {
+	_, c := start(t, sqlstore.Config{QuotaBytes: 8_000_000})
+	ctx := t.Context()
+	value := strings.Repeat("v", 100_000)
+	for range 2 {
+		for err := error(nil); !errors.Is(err, rpctypes.ErrNoSpace); {
+			if _, err = c.Put(ctx, "k", value); err != nil && !errors.Is(err, rpctypes.ErrNoSpace) {
+				t.Fatal(err)
+			}
+		}
+		got, err := c.Get(ctx, "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Compact(ctx, got.Header.Revision); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Defragment(ctx, c.Endpoints()[0]); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.AlarmDisarm(ctx, &clientv3.AlarmMember{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Put(ctx, "k", value); err != nil {
+			t.Fatalf("after making room: %v", err)
+		}
+		status, err := c.Status(ctx, c.Endpoints()[0])
+		if err != nil || status.DbSize > 1_000_000 || len(status.Errors) != 0 {
+			t.Errorf("status %v, %v", status, err)
+		}
+	}
+}
