@@ -23,7 +23,7 @@ func (s *Store) Status(ctx context.Context) (*Status, error) {
 	return &Status{
 		Revision: rev, Compacted: max(0, compacted), Incarnation: s.clock.Incarnation, Keys: int64(keys), Waiting: s.seq.waitingNow(),
 		ClusterID: s.settings.ClusterID, MemberID: s.settings.MemberID, Leader: s.settings.MemberID,
-		DBSize: size.Total, DBSizeInUse: size.InUse, Quota: max(0, s.quota.limit.Load()), Alarms: s.Alarms(),
+		DBSize: size.Total, DBSizeInUse: size.InUse, OpenReads: size.Reads, Quota: max(0, s.quota.limit.Load()), Alarms: s.Alarms(),
 	}, nil
 }
 
