@@ -38,7 +38,7 @@ type fetched struct {
 }
 
 // gather has one read under way and more waiting behind it, and returns where each one's answer comes.
-func gather(t *testing.T, g *gatedRows, f *fetcher, ctx context.Context, revisions ...int64) []chan fetched {
+func gather(ctx context.Context, t *testing.T, g *gatedRows, f *fetcher, revisions ...int64) []chan fetched {
 	t.Helper()
 	out := make([]chan fetched, len(revisions))
 	for i, rev := range revisions {
@@ -73,7 +73,7 @@ func newGated() (*gatedRows, *fetcher) {
 
 func TestFetchTogether(t *testing.T) {
 	g, f := newGated()
-	answers := gather(t, g, f, t.Context(), 7, 8, 0, 9)
+	answers := gather(t.Context(), t, g, f, 7, 8, 0, 9)
 	g.let <- nil
 	if ids := <-g.asked; len(ids) != 3 {
 		t.Errorf("the second statement asked for %v, want the three that waited", ids)
@@ -92,22 +92,23 @@ func TestFetchTogether(t *testing.T) {
 		}
 	}
 	// The turn was given back: a later read is not left waiting.
+	later := make(chan fetched, 1)
 	go func() {
-		if rows, err := f.rows(t.Context(), []backend.RowID{{ModRevision: 10}}); err != nil || rows[0].ModRevision != 10 {
-			t.Errorf("a later read: %v, %v", rows, err)
-		}
-		close(g.let)
+		rows, err := f.rows(t.Context(), []backend.RowID{{ModRevision: 10}})
+		later <- fetched{rows, err}
 	}()
 	<-g.asked
 	g.let <- nil
-	<-g.let
+	if got := <-later; got.err != nil || got.rows[0].ModRevision != 10 {
+		t.Errorf("a later read: %v, %v", got.rows, got.err)
+	}
 }
 
 // A caller that does not wait any longer leaves the others' statement alone, and one whose statement failed asks by itself.
 func TestFetchGivenUpAndFailed(t *testing.T) {
 	g, f := newGated()
 	ctx, cancel := context.WithCancel(t.Context())
-	answers := gather(t, g, f, ctx, 7, 8)
+	answers := gather(ctx, t, g, f, 7, 8)
 	cancel()
 	if got := <-answers[1]; !errors.Is(got.err, context.Canceled) {
 		t.Errorf("given up: %v", got.err)
