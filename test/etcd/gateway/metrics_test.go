@@ -88,7 +88,7 @@ func metrics(t *testing.T, s *launch.Server) map[string][]string {
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
 		if declared, ok := strings.CutPrefix(line, "# TYPE "); ok {
-			kind := ""
+			var kind string
 			name, kind, _ = strings.Cut(declared, " ")
 			if strings.HasPrefix(name, "etcd_") || strings.HasPrefix(name, "os_") {
 				out[name] = []string{kind}
