@@ -82,11 +82,13 @@ func (c *config) main() error {
 		r, starts, err := c.measureAll(ctx)
 		all.Slices = append(all.Slices, r...)
 		all.Starts = append(all.Starts, starts...)
+		if len(r) > 0 { // a run that breaks off shows what it has
+			c.printTable(os.Stdout, r, starts)
+			c.printAims(os.Stdout, r, starts)
+		}
 		if err != nil {
 			return errors.Join(err, c.save(all))
 		}
-		c.printTable(os.Stdout, r, starts)
-		c.printAims(os.Stdout, r, starts)
 	}
 	printGrowth(os.Stdout, c, all.Slices)
 	return c.save(all)

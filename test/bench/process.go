@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -72,22 +73,40 @@ func (p *process) stop(sig syscall.Signal) error {
 	}
 }
 
-// pause stops the process until resume; it returns once all of it has stopped.
+// pause stops the process until resume; it returns once all of it has stopped: a thread that waits for a disk goes on until
+// that has answered.
 func (p *process) pause() error {
 	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	for range 1000 {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid()))
-		if err != nil {
+	for range 5000 {
+		if stopped, err := p.stopped(); stopped || err != nil {
 			return err
-		}
-		if i := bytes.LastIndexByte(b, ')'); i > 0 && i+2 < len(b) && b[i+2] == 'T' {
-			return nil
 		}
 		time.Sleep(time.Millisecond)
 	}
 	return errors.New("the process does not stop")
+}
+
+// stopped says whether each thread of the process has stopped.
+func (p *process) stopped() (bool, error) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.pid()))
+	if err != nil || len(threads) == 0 {
+		return false, errors.Join(err, p.dead())
+	}
+	for _, t := range threads {
+		b, err := os.ReadFile(t)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue // ended meanwhile
+		}
+		if err != nil {
+			return false, err
+		}
+		if i := bytes.LastIndexByte(b, ')'); i < 0 || i+2 >= len(b) || b[i+2] != 'T' {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 func (p *process) resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }

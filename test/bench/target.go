@@ -14,7 +14,9 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 )
 
 // object is a stored object as the client knows it.
@@ -132,6 +134,11 @@ func (t *target) restart(sig syscall.Signal) (time.Duration, error) {
 	return t.start(true)
 }
 
+const (
+	compactTries = 50
+	compactWait  = 100 * time.Millisecond
+)
+
 // compact compacts everything before the current revision, waits for the rows
 // to go, and returns the number of revisions that were compacted.
 func (t *target) compact(ctx context.Context) (int64, error) {
@@ -143,8 +150,15 @@ func (t *target) compact(ctx context.Context) (int64, error) {
 	if n == 0 || t.canned {
 		return 0, nil
 	}
-	if _, err := t.kv(0).Compact(ctx, &pb.CompactionRequest{Revision: res.Header.Revision, Physical: true}); err != nil {
-		return 0, fmt.Errorf("compact at %d: %w", res.Header.Revision, err)
+	for tries := 1; ; tries++ {
+		_, err := t.kv(0).Compact(ctx, &pb.CompactionRequest{Revision: res.Header.Revision, Physical: true})
+		if err == nil {
+			break
+		}
+		if tries == compactTries || status.Code(err) != codes.OutOfRange {
+			return 0, fmt.Errorf("compact at %d: %w", res.Header.Revision, err)
+		}
+		time.Sleep(compactWait) // kine tells of a revision before it knows it everywhere
 	}
 	t.compacted = res.Header.Revision
 	return n, nil
