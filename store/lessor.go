@@ -160,7 +160,9 @@ func (l *lessor) revokeOne(id int64) {
 	if errors.Is(err, ErrLeaseNotFound) || errors.Is(err, ErrClosed) || l.s.ctx.Err() != nil {
 		return
 	}
-	l.s.cfg.Logger.Warn("expired lease not revoked yet", "lease", id, "error", err)
+	if !errors.Is(err, ErrCorrupt) { // the alarm speaks for itself, and for every lease at each look
+		l.s.cfg.Logger.Warn("expired lease not revoked yet", "lease", id, "error", err)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if le := l.leases[id]; le != nil {

@@ -1,0 +1,153 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+)
+
+// scan returns the live rows of [key, end), in key order. Errors: [ErrTxnTooLarge] beyond the bound of a transaction.
+func (e *evaluator) scan(key, end []byte) ([]*item, error) {
+	limit := e.s.cfg.TxnRows
+	items, more := e.first(key, end, limit)
+	if more {
+		return nil, fmt.Errorf("%w: more than %d", ErrTxnTooLarge, limit)
+	}
+	if e.whole {
+		return items, nil
+	}
+	return items, e.see(len(items))
+}
+
+// see counts rows that the transaction looks at. Errors: [ErrTxnTooLarge] beyond the bound of a transaction.
+func (e *evaluator) see(rows int) error {
+	if e.seen += rows; e.seen > e.s.cfg.TxnRows {
+		return fmt.Errorf("%w: more than %d", ErrTxnTooLarge, e.s.cfg.TxnRows)
+	}
+	return nil
+}
+
+// first returns live rows of [key, end), in key order: all of them, or more is true and there are at least limit.
+func (e *evaluator) first(key, end []byte, limit int) (items []*item, more bool) {
+	if len(end) == 0 {
+		if it := e.live(keyString(key)); it != nil {
+			return []*item{it}, false
+		}
+		return nil, false
+	}
+	sp := makeSpan(key, end)
+	if sp.empty {
+		return nil, false
+	}
+	changed, _ := walk(&e.overlay, sp, e.overlay.Len())
+	limit += len(changed) // as many may be deleted
+	var base []*item
+	if e.loaded != nil {
+		base, more = walk(e.loaded, sp, limit)
+	} else {
+		e.s.index.mu.RLock()
+		base, more = walk(e.s.index.tree, sp, limit)
+		e.s.index.mu.RUnlock()
+	}
+	if len(changed) == 0 {
+		return base, more
+	}
+	if more { // what is changed behind the base's part belongs behind what is cut off
+		last := base[len(base)-1].Key
+		changed = slices.DeleteFunc(changed, func(it *item) bool { return bytes.Compare(it.Key, last) > 0 })
+	}
+	out := make([]*item, 0, len(base)+len(changed))
+	for len(base) > 0 || len(changed) > 0 {
+		c := 1
+		if len(changed) == 0 {
+			c = -1
+		} else if len(base) > 0 {
+			c = bytes.Compare(base[0].Key, changed[0].Key)
+		}
+		if c < 0 {
+			out, base = append(out, base[0]), base[1:]
+			continue
+		}
+		if c == 0 {
+			base = base[1:]
+		}
+		if !changed[0].Deleted {
+			out = append(out, changed[0])
+		}
+		changed = changed[1:]
+	}
+	return out, more
+}
+
+// read serves a range inside a transaction.
+func (e *evaluator) read(r *RangeRequest) (*RangeResult, error) {
+	if r.Revision > 0 {
+		res, err := e.s.Range(e.ctx, r)
+		if err == nil {
+			res.Revision = e.inner()
+			err = e.see(len(res.Rows))
+		}
+		return res, err
+	}
+	if r.CountOnly {
+		n, err := e.count(r.Key, r.End)
+		return &RangeResult{Count: n, Revision: e.inner()}, err
+	}
+	if r.plain() && r.Limit > 0 && (e.loaded == nil || e.whole) {
+		return e.page(r)
+	}
+	items, err := e.scan(r.Key, r.End)
+	if err != nil {
+		return nil, err
+	}
+	res := &RangeResult{Count: int64(len(items)), Revision: e.inner()}
+	if r.filtered() {
+		kept := make([]*item, 0, len(items))
+		for _, it := range items {
+			if !r.drops(&it.Row) {
+				kept = append(kept, it)
+			}
+		}
+		items = kept
+	}
+	if !r.plain() {
+		items = append([]*item(nil), r.first(items)...)
+		if r.Target == SortValue {
+			if items, err = e.s.resident(e.ctx, items); err != nil {
+				return nil, err
+			}
+		}
+		r.sort(items)
+	}
+	if r.Limit > 0 && int64(len(items)) > r.Limit {
+		items, res.More = items[:r.Limit], true
+	}
+	if e.whole {
+		if err := e.see(len(items)); err != nil {
+			return nil, err
+		}
+	}
+	res.Rows, err = e.s.shape(e.ctx, items, r)
+	return res, err
+}
+
+// page is read for a limited range in key order: it passes over the rest by rank.
+func (e *evaluator) page(r *RangeRequest) (*RangeResult, error) {
+	limit := int(min(r.Limit, int64(e.s.cfg.TxnRows)))
+	items, more := e.first(r.Key, r.End, limit)
+	if len(items) > limit {
+		items, more = items[:limit], true
+	}
+	if more && int64(limit) < r.Limit {
+		return nil, fmt.Errorf("%w: more than %d", ErrTxnTooLarge, limit)
+	}
+	if err := e.see(len(items)); err != nil {
+		return nil, err
+	}
+	n, err := e.count(r.Key, r.End)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := e.s.rows(e.ctx, items, r)
+	return &RangeResult{Rows: rows, More: more, Count: n, Revision: e.inner()}, err
+}
