@@ -82,11 +82,11 @@ func TryStart(tb testing.TB, cfg Config) (*Server, error) {
 	if cfg.DataDir == "" {
 		cfg.DataDir = tb.TempDir()
 	}
-	client, err := freeAddress()
+	client, err := FreeAddress()
 	if err != nil {
 		return nil, err
 	}
-	metrics, err := freeAddress()
+	metrics, err := FreeAddress()
 	if err != nil {
 		return nil, err
 	}

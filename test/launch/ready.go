@@ -3,19 +3,9 @@ package launch
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"time"
 )
-
-// freeAddress returns a loopback address that nobody listened on a moment ago.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	return l.Addr().String(), l.Close()
-}
 
 // waitReady asks url until it answers 200, exited is closed, or the timeout has passed.
 func waitReady(url string, exited <-chan struct{}, timeout time.Duration) error {

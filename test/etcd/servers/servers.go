@@ -10,7 +10,6 @@ package servers
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,7 +30,11 @@ func Etcd(tb testing.TB, args ...string) *launch.Server {
 // instance one that a snapshot was restored into.
 func EtcdConfig(tb testing.TB, dir string, args ...string) launch.Config {
 	tb.Helper()
-	peer := "http://" + freeAddress(tb)
+	address, err := launch.FreeAddress()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	peer := "http://" + address
 	return launch.Config{
 		DataDir: dir,
 		Command: []string{Tool(tb, "server")},
@@ -88,14 +91,4 @@ func findTool(name string) (string, error) {
 		return "", fmt.Errorf("build %s: unexpected path %q", name, path)
 	}
 	return path, nil
-}
-
-func freeAddress(tb testing.TB) string {
-	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

@@ -2,13 +2,14 @@ package cluster
 
 import (
 	"bytes"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/sqlstore/sqlstore/test/launch"
 )
 
 // shownLog is how many bytes of a process's log a failed test shows.
@@ -86,10 +87,13 @@ func (p *process) logEnd() []byte {
 // freePort returns a port of the loopback that nobody listened on a moment ago.
 func freePort(tb testing.TB) string {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := launch.FreeAddress()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer l.Close()
-	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return port
 }
