@@ -238,6 +238,20 @@ func (x *index) at(rev int64) *tree {
 	return snap.tree
 }
 
+// now returns the index as it is, for a short look: the copy is not kept, so it pushes out none of those that lists go on from.
+// Nil when the index is not complete.
+func (x *index) now() (*tree, int64) {
+	x.mu.RLock()
+	t, rev, complete := x.taken(x.rev), x.rev, x.complete
+	x.mu.RUnlock()
+	if t != nil || !complete {
+		return t, rev
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.tree.Copy(), x.rev
+}
+
 func (x *index) taken(rev int64) *tree {
 	for i := len(x.snapshots) - 1; i >= 0; i-- {
 		if x.snapshots[i].rev == rev {

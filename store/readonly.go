@@ -21,12 +21,9 @@ func (t *Txn) readOnly() bool {
 // reads. ok is false as long as the index is not complete: then the sequencer has to load what it needs.
 func (s *Store) look(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err error) {
 	for {
-		rev, compacted := s.Revision(), s.Compacted()
-		tree := s.index.at(rev)
+		compacted := s.Compacted()
+		tree, rev := s.index.now()
 		if tree == nil {
-			if s.Revision() != rev {
-				continue // written meanwhile
-			}
 			return nil, false, nil
 		}
 		e := &evaluator{s: s, ctx: ctx, rev: rev, loaded: tree, whole: true}

@@ -155,3 +155,26 @@ func TestCorruptAlarm(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A list goes on from its snapshot however many transactions have looked at newer revisions meanwhile.
+func TestReadOnlyTransactionsLeaveTheSnapshotsOfLists(t *testing.T) {
+	s := openStore(t, openSQLite(t), Config{})
+	first := put(t, s, "a", "1")
+	for !complete(s) {
+		runtime.Gosched()
+	}
+	if s.index.at(first) == nil {
+		t.Fatal("no snapshot for a list")
+	}
+	for i := range 2 * snapshotMax {
+		want := fmt.Sprint(i)
+		put(t, s, "a", want)
+		res, err := s.Txn(within(t), &Txn{Success: []Op{{Range: &RangeRequest{Key: []byte("a")}}}})
+		if err != nil || string(res.Results[0].Range.Rows[0].Value) != want {
+			t.Fatalf("after %q: %+v, %v", want, res, err)
+		}
+	}
+	if s.index.at(first) == nil {
+		t.Error("the list's snapshot was pushed out")
+	}
+}
