@@ -8,18 +8,18 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// fetchAtOnce is how many statements for single rows run at a time. While they do, the next one gathers.
-const fetchAtOnce = 1
-
 // fetcher reads rows by their ids. Single ones that several callers want are read together: most of what one costs is what a
 // statement costs. Rows never change, so it does not matter for whom one was read.
+//
+// One statement runs at a time; while it does, the next one gathers. With 64 callers and the file in the system's cache a row
+// then costs 17 us of CPU, 27 with two statements at a time and 30 with four, at half the rows a second.
 type fetcher struct {
 	ctx     context.Context // of shared statements; each caller's own would end those of others
 	backend backend.Backend
 
-	mu      sync.Mutex
-	running int
-	next    *fetchGroup // gathers, nil when nobody waits
+	mu   sync.Mutex
+	busy bool        // a statement runs
+	next *fetchGroup // gathers, nil when nobody waits
 }
 
 // fetchGroup is what one statement reads for several callers: rows and err count once done is closed.
@@ -36,8 +36,8 @@ func (f *fetcher) rows(ctx context.Context, ids []backend.RowID) ([]backend.Row,
 		return f.read(ctx, ids)
 	}
 	f.mu.Lock()
-	if f.running < fetchAtOnce {
-		f.running++
+	if !f.busy {
+		f.busy = true
 		f.mu.Unlock()
 		defer f.pass()
 		return f.read(ctx, ids)
@@ -65,7 +65,7 @@ func (f *fetcher) pass() {
 	defer f.mu.Unlock()
 	g := f.next
 	if f.next = nil; g == nil {
-		f.running--
+		f.busy = false
 		return
 	}
 	go func() {
