@@ -139,6 +139,11 @@ type Needs struct {
 	SpanLimit int
 	// LeaseKeys are leases whose attached live keys are wanted.
 	LeaseKeys []int64
+
+	// Tail asks a [Shared] backend for what others wrote, Leases for the state of these leases, which nobody can then renew
+	// before the transaction ends. Other backends ignore both.
+	Tail   *TailQuery
+	Leases []int64
 }
 
 // Loaded is the answer to [Needs].
@@ -146,6 +151,9 @@ type Loaded struct {
 	Clock Clock
 	// Rows are the live rows found for Needs, in key order without repetition.
 	Rows []Row
+	// Tail and Leases answer Needs.Tail and Needs.Leases; a lease that is not there is left out.
+	Tail   Tail
+	Leases []LeaseState
 }
 
 // Effects is everything that one database transaction changes.
@@ -154,6 +162,9 @@ type Effects struct {
 	Rows []Row
 	// Revision is the clock's revision afterwards.
 	Revision int64
+	// Batch is a number drawn at random for these effects, not 0. A [Shared] backend keeps it with the rows: it tells them from
+	// others that got their revisions after history was lost.
+	Batch int64
 	// Compacted is the clock's compacted revision afterwards when it is not 0.
 	Compacted int64
 	// Granted and Revoked are leases to insert and to remove.
