@@ -18,10 +18,10 @@ type Shared interface {
 	// Tail returns what was written behind a revision, all of it from one snapshot.
 	Tail(ctx context.Context, q TailQuery) (Tail, error)
 
-	// Listen calls hint soon after any process has committed, until ctx ends; hints may be lost, repeated or wrong. It calls
-	// state with true when hints can be expected from now on, with false when they cannot (any more); it keeps trying where the
-	// database can send them at all.
-	Listen(ctx context.Context, hint func(), state func(listening bool))
+	// Listen calls hint soon after another process has committed, with the clock's revision then, until ctx ends; hints may be
+	// lost, repeated or wrong. It calls state with true when hints can be expected from now on, with false when they cannot (any
+	// more); it keeps trying where the database can send them at all.
+	Listen(ctx context.Context, hint func(revision int64), state func(listening bool))
 
 	// RaiseIncarnation looks, holding the clock, whether history was lost: whether the clock is still of incarnation
 	// held.Incarnation, but has fallen below held.Revision or has another batch than batch there. If so it raises the
@@ -75,6 +75,8 @@ type Tail struct {
 	Base int64
 	// Batch is the batch that wrote revision Through, 0 when that is After.
 	Batch int64
+	// Purged is the compacted revision for which rows may have been removed; above it all are there.
+	Purged int64
 	// Alarms is a number that is raised with every change of the alarms.
 	Alarms int64
 }
