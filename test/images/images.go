@@ -1,0 +1,149 @@
+// Package images provides the container images that tests run, also where no registry can be reached: build.sh makes them on
+// the host, out of Debian's packages, in about a minute each. For tests only.
+//
+// An image is looked for in this order: the one that was built here before, the official one if the engine has it, the
+// official one from its registry if that answers within seconds, a build. Test processes that need one at the same time build
+// it once. Nothing waits without a bound.
+package images
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/moby/moby/client"
+)
+
+// Prefix of the images that are built here.
+const Prefix = "sqlstore-test/"
+
+const (
+	registryTimeout = 5 * time.Second // for the registry's answer whether it has the image
+	pullTimeout     = 3 * time.Minute
+	buildTimeout    = 8 * time.Minute
+)
+
+//go:embed build.sh */Dockerfile */recipe */*.sh
+var recipes embed.FS
+
+// Postgres returns the reference of an image of this Postgres version, "15" say, that the engine has.
+// It takes POSTGRES_PASSWORD and the rest of the official image's variables that postgres/entrypoint.sh names.
+func Postgres(ctx context.Context, e *Engine, version string) (string, error) {
+	return ensure(ctx, e, "postgres", version, "postgres:"+version)
+}
+
+// PgBouncer returns the reference of an image of Debian's PgBouncer: see pgbouncer/entrypoint.sh for its variables.
+func PgBouncer(ctx context.Context, e *Engine) (string, error) {
+	return ensure(ctx, e, "pgbouncer", "latest", "")
+}
+
+// Patroni returns the reference of an image of Debian's Patroni with Postgres 15: see patroni/entrypoint.sh.
+func Patroni(ctx context.Context, e *Engine) (string, error) {
+	return ensure(ctx, e, "patroni", "15", "")
+}
+
+// ensure returns the image built here, or the official one unless that is "".
+func ensure(ctx context.Context, e *Engine, name, version, official string) (string, error) {
+	own := Prefix + name + ":" + version
+	if ref := present(ctx, e, own, official); ref != "" {
+		return ref, nil
+	}
+	unlock, err := lock("images.lock")
+	if err != nil {
+		return "", fmt.Errorf("wait for other builds of images: %w", err)
+	}
+	defer unlock()
+	if ref := present(ctx, e, own, official); ref != "" {
+		return ref, nil
+	}
+	var pullErr error
+	if official != "" {
+		if pullErr = pull(ctx, e, official); pullErr == nil {
+			return official, nil
+		}
+	}
+	if err := build(ctx, name, version, own); err != nil {
+		return "", errors.Join(err, pullErr)
+	}
+	return own, nil
+}
+
+// present returns the first of refs that the engine has, "" if none.
+func present(ctx context.Context, e *Engine, refs ...string) string {
+	for _, ref := range refs {
+		if ref == "" {
+			continue
+		}
+		if _, err := e.Client.ImageInspect(ctx, ref); err == nil {
+			return ref
+		}
+	}
+	return ""
+}
+
+// pull fetches an image, if its registry answers at all.
+func pull(ctx context.Context, e *Engine, ref string) error {
+	ask, cancel := context.WithTimeout(ctx, registryTimeout)
+	defer cancel()
+	if _, err := e.Client.DistributionInspect(ask, ref, client.DistributionInspectOptions{}); err != nil {
+		return fmt.Errorf("ask the registry for %s: %w", ref, err)
+	}
+	ctx, cancel = context.WithTimeout(ctx, pullTimeout)
+	defer cancel()
+	progress, err := e.Client.ImagePull(ctx, ref, client.ImagePullOptions{})
+	if err == nil {
+		defer progress.Close()
+		err = progress.Wait(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("pull %s: %w", ref, err)
+	}
+	return nil
+}
+
+// build runs build.sh out of the embedded recipes, so that it works from every module and build mode.
+func build(ctx context.Context, name, version, tag string) error {
+	dir, err := os.MkdirTemp("", "sqlstore-images-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.CopyFS(dir, executable{recipes}); err != nil {
+		return fmt.Errorf("write the image recipes: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, buildTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(dir, "build.sh"), name, version, tag)
+	cmd.WaitDelay = 10 * time.Second
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build image %s from Debian's packages: %w\n%s", tag, err, out[max(0, len(out)-4<<10):])
+	}
+	return nil
+}
+
+// executable is a file system whose files may be executed, which embedded ones may not.
+type executable struct{ fs.FS }
+
+func (e executable) Open(name string) (fs.File, error) {
+	f, err := e.FS.Open(name)
+	return executableFile{f}, err
+}
+
+func (e executable) ReadDir(name string) ([]fs.DirEntry, error) { return fs.ReadDir(e.FS, name) }
+
+type executableFile struct{ fs.File }
+
+func (f executableFile) Stat() (fs.FileInfo, error) {
+	info, err := f.File.Stat()
+	return executableInfo{info}, err
+}
+
+type executableInfo struct{ fs.FileInfo }
+
+func (i executableInfo) Mode() fs.FileMode { return i.FileInfo.Mode() | 0o700 }

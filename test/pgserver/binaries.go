@@ -1,0 +1,76 @@
+package pgserver
+
+import (
+	"errors"
+	"fmt"
+	osexec "os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// binaries are those of one Postgres installation.
+type binaries struct {
+	bin     string // their directory
+	version string // the major version
+}
+
+// findBinaries returns the installation of a version. Without one it prefers the default version, then PATH's.
+func findBinaries(version string) (binaries, error) {
+	var found []binaries
+	for _, dir := range binaryDirs() {
+		if v := versionOf(dir); v != "" {
+			found = append(found, binaries{dir, v})
+		}
+	}
+	if len(found) == 0 {
+		return binaries{}, errors.New("no Postgres binaries: neither pg_config in PATH, nor /usr/lib/postgresql/*/bin")
+	}
+	want := version
+	if want == "" {
+		want = defaultVersion
+	}
+	if i := slices.IndexFunc(found, func(b binaries) bool { return b.version == want }); i >= 0 {
+		return found[i], nil
+	}
+	if version != "" {
+		return binaries{}, fmt.Errorf("no binaries of Postgres %s, but of %v", version, found)
+	}
+	return found[0], nil
+}
+
+func binaryDirs() []string {
+	var dirs []string
+	if path, err := osexec.LookPath("postgres"); err == nil {
+		// A link in PATH does not say that the programs beside the server are linked, too.
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			dirs = append(dirs, filepath.Dir(path))
+		}
+	}
+	if out, err := osexec.Command("pg_config", "--bindir").Output(); err == nil {
+		dirs = append(dirs, strings.TrimSpace(string(out)))
+	}
+	for _, pattern := range []string{
+		"/usr/lib/postgresql/*/bin", // Debian
+		"/usr/pgsql-*/bin",          // Red Hat
+		"/opt/homebrew/opt/postgresql@*/bin",
+	} {
+		m, _ := filepath.Glob(pattern)
+		dirs = append(dirs, m...)
+	}
+	return dirs
+}
+
+// versionOf returns the major version of the server in dir, which may hold client programs only: then "".
+func versionOf(dir string) string {
+	if _, err := osexec.LookPath(filepath.Join(dir, "initdb")); err != nil {
+		return ""
+	}
+	out, err := osexec.Command(filepath.Join(dir, "postgres"), "--version").Output()
+	f := strings.Fields(string(out)) // postgres (PostgreSQL) 15.18 ...
+	if err != nil || len(f) < 3 {
+		return ""
+	}
+	major, _, _ := strings.Cut(f[2], ".")
+	return major
+}

@@ -1,0 +1,96 @@
+// Package pgserver starts real Postgres servers for tests: [Database] for an empty database on a server that the tests of a
+// process share, [Start] for a server of one's own, to be stopped, killed, paused or followed by a standby. For tests only.
+//
+// Where the servers come from, in this order; the first use in a process logs which:
+//
+//  1. SQLSTORE_TEST_POSTGRES, the DSN of a server where databases may be created; for [Database] only.
+//  2. A container engine. SQLSTORE_TEST_POSTGRES_IMAGE names the image, else it is that of SQLSTORE_TEST_POSTGRES_VERSION (15),
+//     pulled or built by package images.
+//  3. The machine's Postgres binaries, of SQLSTORE_TEST_POSTGRES_VERSION if that is set. Under root they run as the user
+//     postgres or nobody.
+//
+// With none of them the test fails and says what to install. Servers sync to disk (fsync=on). They listen on the loopback where
+// that reaches the tests. None outlives its test process, however that ends: see package guard.
+package pgserver
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// databaseTimeout bounds the creation and the removal of a database.
+const databaseTimeout = time.Minute
+
+// shared is the server of all tests of the process. It ends with the process.
+var shared struct {
+	once sync.Once
+	dsn  string
+	from string
+	err  error
+}
+
+// Database creates a database for the test and returns its DSN (postgres://...). It is dropped when the test ends.
+func Database(tb testing.TB) string {
+	tb.Helper()
+	shared.once.Do(func() {
+		if shared.dsn = os.Getenv("SQLSTORE_TEST_POSTGRES"); shared.dsn != "" {
+			shared.from = "the server of SQLSTORE_TEST_POSTGRES"
+		} else {
+			var s *Server
+			if s, shared.err = start(Options{}); shared.err != nil {
+				return
+			}
+			shared.dsn, shared.from = s.DSN(), s.node.describe()
+		}
+		tb.Logf("pgserver: databases on %s", shared.from)
+	})
+	if shared.err != nil {
+		tb.Fatalf("pgserver: %v", shared.err)
+	}
+	return database(tb, shared.dsn)
+}
+
+// database creates a database on the server of dsn and has it dropped at the end of the test.
+func database(tb testing.TB, dsn string) string {
+	tb.Helper()
+	name := "test_" + strings.ToLower(rand.Text()[:12])
+	// Of template0, to which nobody is connected.
+	if err := exec(dsn, "CREATE DATABASE "+name+" TEMPLATE template0 ENCODING 'UTF8'"); err != nil {
+		tb.Fatalf("pgserver: create a database: %v", err)
+	}
+	u, err := url.Parse(dsn)
+	if err != nil {
+		tb.Fatal("pgserver: the server's DSN must be a URL, postgres://user@host/database")
+	}
+	tb.Cleanup(func() {
+		if err := exec(dsn, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+			tb.Logf("pgserver: drop the test's database: %v", err)
+		}
+	})
+	u.Path = "/" + name
+	return u.String()
+}
+
+// exec runs one statement over a connection of its own.
+func exec(dsn, statement string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), databaseTimeout)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, statement); err != nil {
+		return fmt.Errorf("%s: %w", statement, err)
+	}
+	return nil
+}

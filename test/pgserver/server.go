@@ -1,0 +1,185 @@
+package pgserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// The superuser of every server started here, who listens on the loopback and lives as long as a test.
+const (
+	superuser = "postgres"
+	password  = "pgserver"
+)
+
+// Each step (start, stop, promote ...) must be done within stepTimeout; connectTimeout is that of one attempt to connect.
+const (
+	stepTimeout    = 90 * time.Second
+	connectTimeout = 2 * time.Second
+)
+
+// Options say what server [Start] starts.
+type Options struct {
+	// Version is the major version, "15" say. Empty means that of SQLSTORE_TEST_POSTGRES_VERSION, else what is at hand.
+	Version string
+	// Settings are Postgres settings, NAME=VALUE.
+	Settings []string
+}
+
+// Server is a Postgres server that a test has for itself. Its address stays the same for its life.
+// Its methods may be called from any goroutine, but not at once.
+type Server struct {
+	node node
+}
+
+// node is how a server runs: in a container or as processes of this machine.
+type node interface {
+	// start starts the server, for the first time or again; it need not wait for connections.
+	start(ctx context.Context) error
+	// stop shuts it down in good order, without waiting for clients.
+	stop(ctx context.Context) error
+	kill(ctx context.Context) error
+	pause(ctx context.Context) error
+	unpause(ctx context.Context) error
+	// running says whether it has not ended by itself.
+	running(ctx context.Context) bool
+	// remove ends it in whatever state it is, and deletes its data.
+	remove(ctx context.Context) error
+	logs(ctx context.Context) string
+	// standby makes a node that will copy this one at its first start and follow it under this name.
+	standby(ctx context.Context, name string) (node, error)
+	// addr is HOST:PORT, the same for the node's life.
+	addr() string
+	describe() string
+}
+
+// Start starts a server, which is removed when the test ends. If the test failed, its log is shown.
+func Start(tb testing.TB, o Options) *Server {
+	tb.Helper()
+	s, err := start(o)
+	if err != nil {
+		tb.Fatalf("pgserver: %v", err)
+	}
+	tb.Logf("pgserver: %s at %s", s.node.describe(), s.node.addr())
+	s.removeAfter(tb)
+	return s
+}
+
+func (s *Server) removeAfter(tb testing.TB) {
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
+		defer cancel()
+		if tb.Failed() {
+			tb.Logf("log of Postgres at %s:\n%s", s.node.addr(), s.node.logs(ctx))
+		}
+		if err := s.node.remove(ctx); err != nil {
+			tb.Errorf("pgserver: remove the server at %s: %v", s.node.addr(), err)
+		}
+	})
+}
+
+func start(o Options) (*Server, error) {
+	if o.Version == "" {
+		o.Version = os.Getenv("SQLSTORE_TEST_POSTGRES_VERSION")
+	}
+	// The time to get an image is bounded by package images.
+	n, err := newNode(context.Background(), o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{node: n}
+	if err := s.Start(); err != nil {
+		_ = n.remove(context.Background())
+		return nil, err
+	}
+	return s, nil
+}
+
+// Addr returns the server's HOST:PORT.
+func (s *Server) Addr() string { return s.node.addr() }
+
+// DSN returns the DSN of the server's database "postgres", for its superuser.
+func (s *Server) DSN() string {
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(superuser, password), Host: s.node.addr(), Path: "/postgres", RawQuery: "sslmode=disable"}
+	return u.String()
+}
+
+// Database creates a database on this server and returns its DSN. It is dropped when the test ends, if the server still runs.
+func (s *Server) Database(tb testing.TB) string {
+	tb.Helper()
+	return database(tb, s.DSN())
+}
+
+// Start starts the stopped or killed server again and waits until it takes connections.
+func (s *Server) Start() error {
+	return s.step("start", func(ctx context.Context) error {
+		if err := s.node.start(ctx); err != nil {
+			return err
+		}
+		return s.ready(ctx)
+	})
+}
+
+// Stop shuts the server down in good order, breaking clients' connections.
+func (s *Server) Stop() error { return s.step("stop", s.node.stop) }
+
+// Restart stops the server and starts it again.
+func (s *Server) Restart() error { return errors.Join(s.Stop(), s.Start()) }
+
+// Kill ends the server at once, as a crash would; [Server.Start] has it recover.
+func (s *Server) Kill() error { return s.step("kill", s.node.kill) }
+
+// Pause freezes all of the server's processes: connections stay, and nothing answers.
+func (s *Server) Pause() error { return s.step("pause", s.node.pause) }
+
+// Unpause lets a paused server go on.
+func (s *Server) Unpause() error { return s.step("unpause", s.node.unpause) }
+
+func (s *Server) step(what string, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
+	defer cancel()
+	if err := do(ctx); err != nil {
+		return fmt.Errorf("%s Postgres (%s): %w", what, s.node.describe(), err)
+	}
+	return nil
+}
+
+// ready waits until the server takes connections.
+func (s *Server) ready(ctx context.Context) error {
+	return s.until(ctx, func(ctx context.Context, conn *pgx.Conn) (bool, error) { return true, nil })
+}
+
+// until asks over fresh connections until done says true, and ends early when the server does.
+func (s *Server) until(ctx context.Context, done func(context.Context, *pgx.Conn) (bool, error)) error {
+	for {
+		ok, err := s.try(ctx, done)
+		if ok {
+			return nil
+		}
+		if ctx.Err() != nil || !s.node.running(ctx) {
+			return fmt.Errorf("%w\n%s", errors.Join(ctx.Err(), err), strings.TrimSpace(s.node.logs(context.WithoutCancel(ctx))))
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func (s *Server) try(ctx context.Context, done func(context.Context, *pgx.Conn) (bool, error)) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.DSN())
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close(ctx)
+	return done(ctx, conn)
+}
