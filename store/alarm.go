@@ -17,10 +17,14 @@ type alarms struct {
 	raised []backend.Alarm
 }
 
-func (a *alarms) load(ctx context.Context, b backend.Backend) (err error) {
-	if a.raised, err = b.Alarms(ctx); err != nil {
+func (a *alarms) load(ctx context.Context, b backend.Backend) error {
+	raised, err := b.Alarms(ctx)
+	if err != nil {
 		return fmt.Errorf("read alarms: %w", err)
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.raised = raised
 	return nil
 }
 
@@ -63,6 +67,9 @@ func (s *Store) RaiseAlarm(ctx context.Context, a Alarm) error {
 
 // ClearAlarm clears the alarm of exactly this kind and member, and says whether it was raised.
 func (s *Store) ClearAlarm(ctx context.Context, a Alarm) (bool, error) {
+	if err := s.confirm(ctx); err != nil {
+		return false, err
+	}
 	if !slices.Contains(s.Alarms(), a) {
 		return false, nil
 	}
@@ -106,6 +113,9 @@ func (q *quota) exceeded(ctx context.Context, size int64) bool {
 	if now := time.Now(); over || now.Sub(q.looked) > quotaPeriod {
 		if n, err := q.s.backend.Size(ctx); err == nil {
 			q.size, q.looked = n.Total, now
+			if q.s.follower != nil {
+				q.size = n.InUse
+			}
 		}
 		over = q.size+size > limit
 	}

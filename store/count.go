@@ -45,6 +45,13 @@ func (c *counts) put(k countKey, n int64) {
 	c.known[k] = n
 }
 
+// clear forgets everything.
+func (c *counts) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known, c.order = nil, nil
+}
+
 func (s span) countKey(rev int64) countKey {
 	return countKey{rev: rev, start: s.start, end: s.end, open: s.open}
 }
@@ -96,7 +103,7 @@ func (e *evaluator) committed(sp span) (int64, error) {
 		return countSpan(e.loaded, sp), nil
 	}
 	if e.loaded != nil {
-		return e.s.count(e.ctx, sp, view{rev: e.s.Revision()})
+		return e.s.count(e.ctx, sp, view{rev: e.s.Revision(), incarnation: e.s.Incarnation()})
 	}
 	e.s.index.mu.RLock()
 	defer e.s.index.mu.RUnlock()

@@ -42,8 +42,10 @@ type evaluator struct {
 	key   string
 	found *item
 
-	leases  map[int64]bool // granted (true) and revoked (false) by the batch
-	effects backend.Effects
+	leases      map[int64]bool       // granted (true) and revoked (false) by the batch
+	states      []backend.LeaseState // of the leases that the batch names, when the database keeps their time
+	incarnation int64
+	effects     backend.Effects
 }
 
 // undone is what the overlay held before a transaction changed it.

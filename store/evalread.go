@@ -82,7 +82,7 @@ func (e *evaluator) first(key, end []byte, limit int) (items []*item, more bool)
 // read serves a range inside a transaction.
 func (e *evaluator) read(r *RangeRequest) (*RangeResult, error) {
 	if r.Revision > 0 {
-		res, err := e.s.Range(e.ctx, r)
+		res, err := e.s.readAgain(e.ctx, r)
 		if err == nil {
 			res.Revision = e.inner()
 			err = e.see(len(res.Rows))

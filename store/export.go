@@ -3,8 +3,10 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
@@ -18,28 +20,68 @@ type Export struct {
 
 	s     *Store
 	until int64
+	hold  int64     // what the other replicas have heard of, 0 where there are none
+	ends  time.Time // when they forget it
 }
 
-// Export pins the current revision. Close it.
-func (s *Store) Export(context.Context) (*Export, error) {
+// exportHold is how long the other replicas hold off row deletion for an export that they do not hear of again.
+const exportHold = 30 * time.Minute
+
+// Export pins the current revision. Close it. Errors: those of the backend.
+func (s *Store) Export(ctx context.Context) (*Export, error) {
+	if err := s.confirm(ctx); err != nil {
+		return nil, err
+	}
 	s.purge.RLock()
 	x := &Export{Settings: s.settings, s: s, Alarms: s.Alarms()}
-	s.lessor.mu.Lock()
-	defer s.lessor.mu.Unlock()
-	s.index.mu.RLock()
-	x.Revision, x.Compacted = s.index.rev, s.index.compacted
-	s.index.mu.RUnlock()
-	x.until = x.Revision
-	// A lease is granted before its keys are seen, and revoked after: so all that keys have at the revision are here.
-	for id, l := range s.lessor.leases {
-		x.Leases = append(x.Leases, Lease{ID: id, Granted: l.ttl, Remaining: l.ttl})
+	err := x.pin(ctx)
+	for tries := 1; errors.Is(err, ErrCompacted) && tries < readTries; tries++ { // another replica has compacted meanwhile
+		if err = s.confirm(ctx); err == nil {
+			err = x.pin(ctx)
+		}
 	}
-	slices.SortFunc(x.Leases, func(a, b Lease) int { return cmp.Compare(a.ID, b.ID) })
+	if err != nil {
+		s.purge.RUnlock()
+		return nil, fmt.Errorf("export: %w", err)
+	}
 	return x, nil
 }
 
+// pin fixes the revision and reads the leases. One is granted before its keys are seen and revoked after, so those that were there
+// before the revision was fixed or after are all that keys have at it.
+func (x *Export) pin(ctx context.Context) error {
+	before, err := x.s.lessor.all(ctx)
+	if err != nil {
+		return err
+	}
+	x.s.index.mu.RLock()
+	x.Revision, x.Compacted = x.s.index.rev, x.s.index.compacted
+	x.s.index.mu.RUnlock()
+	x.until, x.Leases = x.Revision, nil
+	after, err := x.s.lessor.all(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range append(before, after...) {
+		x.Leases = append(x.Leases, Lease{ID: l.ID, Granted: l.Granted, Remaining: l.Granted})
+	}
+	slices.SortFunc(x.Leases, func(a, b Lease) int { return cmp.Compare(a.ID, b.ID) })
+	x.Leases = slices.CompactFunc(x.Leases, func(a, b Lease) bool { return a.ID == b.ID })
+	if f := x.s.follower; f != nil {
+		x.ends = time.Now().Add(exportHold)
+		// What is superseded at or below the compacted revision is left out, and what is above may not go.
+		x.hold, err = f.b.Hold(ctx, max(x.Compacted, 0), exportHold+holdMargin)
+	}
+	return err
+}
+
 // Close lets rows be deleted again.
-func (x *Export) Close() { x.s.purge.RUnlock() }
+func (x *Export) Close() {
+	x.s.purge.RUnlock()
+	if x.hold != 0 {
+		x.s.wg.Go(func() { x.s.follower.release(x.hold) })
+	}
+}
 
 // Rows hands every row that the export keeps to f, in the order in which they were written, tombstones included; rows
 // superseded at or below the compacted revision are left out, whether or not they are physically gone. The rows are f's
@@ -69,6 +111,9 @@ func (x *Export) Rows(ctx context.Context, f func(backend.Row) error) error {
 		}
 		chunk = fitChunk(chunk, len(hist.Changes), total, readChunk)
 		after = hist.Through
+		if x.hold != 0 && time.Now().After(x.ends) {
+			return fmt.Errorf("export: %w: it took longer than %v, so rows may have been deleted meanwhile", ErrCompacted, exportHold)
+		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"sync"
 	"time"
 )
@@ -8,6 +9,13 @@ import (
 // StreamHold is how long an open stream holds off the deletion of rows that it may still read. It is far longer than a list
 // takes, and bounds what a client that has stopped reading costs.
 const StreamHold = 5 * time.Minute
+
+const (
+	// holdLate is how long a stream may take before the other replicas are asked to hold off, too: the most are done by then.
+	holdLate = 500 * time.Millisecond
+	// holdMargin is how much longer the others hold off than this one relies on it.
+	holdMargin = 10 * time.Second
+)
 
 // holds are the revisions that open streams read at. A purge deletes only what is superseded at or below the compacted
 // revision, so it waits only for those below that: lists of the current revision do not meet the usual compaction, which is of
@@ -23,6 +31,17 @@ type hold struct {
 	rev   int64
 	until time.Time
 	lost  bool // guarded by of.mu
+
+	// Where other replicas purge, too; guarded by of.mu.
+	shared *sharedHold
+}
+
+// sharedHold is a hold that the other replicas hear of.
+type sharedHold struct {
+	f     *follower
+	late  *time.Timer
+	id    int64 // 0 until they have
+	ended bool
 }
 
 // hold pins the revision asked for, see pin. End it.
@@ -38,13 +57,50 @@ func (s *Store) hold(revision int64) (h *hold, current int64, err error) {
 		s.holds.open = map[*hold]struct{}{}
 	}
 	s.holds.open[h] = struct{}{}
+	if s.follower != nil {
+		h.shared = &sharedHold{f: s.follower}
+		h.shared.late = time.AfterFunc(holdLate, h.share)
+	}
 	return h, current, nil
+}
+
+// share asks the other replicas to hold off. Until they have heard of it, and if it is too late, a compaction ends the stream.
+func (h *hold) share() {
+	f := h.shared.f
+	id, err := f.b.Hold(f.s.ctx, h.rev, StreamHold+holdMargin)
+	if err != nil {
+		f.s.cfg.Logger.Debug("a long list is not protected from compaction", "revision", h.rev, "error", err)
+		return
+	}
+	h.of.mu.Lock()
+	h.shared.id = id
+	ended := h.shared.ended
+	h.of.mu.Unlock()
+	if ended {
+		f.release(id)
+	}
 }
 
 func (h *hold) end() {
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
 	delete(h.of.open, h)
+	if sh := h.shared; sh != nil {
+		sh.ended = true
+		sh.late.Stop()
+		if sh.id != 0 {
+			sh.f.s.wg.Go(func() { sh.f.release(sh.id) })
+		}
+	}
+}
+
+// release ends a hold of the database; one that this fails for ends by itself.
+func (f *follower) release(id int64) {
+	ctx, cancel := context.WithTimeout(f.s.ctx, leaveTimeout)
+	defer cancel()
+	if err := f.b.Release(ctx, id); err != nil {
+		f.s.cfg.Logger.Debug("a hold ends when its time is up", "error", err)
+	}
 }
 
 // lasts says whether every row that h keeps is still there. What was read before the question is whole if so.
@@ -54,6 +110,9 @@ func (h *hold) lasts() bool {
 	}
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
+	if h.shared != nil && (h.shared.id == 0 || time.Now().After(h.until)) {
+		return false
+	}
 	return !h.lost
 }
 

@@ -71,15 +71,47 @@ func (h *hub) publish(rows, prevs []*item, rev, compacted int64) {
 	}
 	h.staging = h.staging[:0]
 	h.window.trim()
-	h.rev = rev
-	if compacted > 0 {
-		h.compacted = compacted
-	}
+	h.rev = max(h.rev, rev)
+	h.compacted = max(h.compacted, compacted)
 	for i, st := range h.asking {
 		st.signal()
 		h.asking[i] = nil
 	}
 	h.asking = h.asking[:0]
+}
+
+// reset starts anew at rev: what was published up to there is in the database only. Watches catch up from it, unless their history
+// is lost: then they end as those do whose events are compacted, so that their clients list again.
+func (h *hub) reset(rev, compacted int64, lost bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	published := h.rev
+	h.rev, h.compacted = rev, compacted
+	h.window = window{max: h.window.max, first: rev + 1}
+	for st := range h.streams {
+		st.mu.Lock()
+		for _, w := range st.watches {
+			h.unsync(w, published, lost)
+		}
+		st.signal()
+		st.mu.Unlock()
+	}
+}
+
+// unsync makes a watch that has had everything up to published go on after a reset. Callers hold mu and the stream's mu.
+func (h *hub) unsync(w *watcher, published int64, lost bool) {
+	if w.synced {
+		w.next = max(w.next, published+1)
+	}
+	switch {
+	case lost:
+		w.stream.cancelCompacted(w, max(1, h.rev, w.next))
+	case w.next < h.compacted:
+		w.stream.cancelCompacted(w, h.compacted)
+	case w.synced && w.next <= h.rev:
+		w.synced = false
+		h.s.wg.Go(w.catchUp)
+	}
 }
 
 // add registers a watch for events to come. Callers hold mu.

@@ -38,6 +38,7 @@ type index struct {
 	tree      *tree
 	complete  bool
 	disabled  bool
+	resets    int                           // tells those who load the index that it is another
 	gone      map[string]struct{}           // deleted while loading: not to be loaded again
 	leases    map[int64]map[string]struct{} // keys by lease, of the rows in the tree
 	residents residents
@@ -58,13 +59,9 @@ const (
 )
 
 func newIndex(rev, compacted, cacheBytes int64, disabled bool) *index {
-	return &index{
-		rev: rev, compacted: compacted, disabled: disabled,
-		tree:      btree.NewMap[string, *item](0),
-		gone:      map[string]struct{}{},
-		leases:    map[int64]map[string]struct{}{},
-		residents: residents{max: cacheBytes},
-	}
+	x := &index{rev: rev, compacted: compacted, disabled: disabled, residents: residents{max: cacheBytes}}
+	x.empty()
+	return x
 }
 
 // lookup returns the newest live row of key. known is false when only the database can tell. Callers hold mu.
@@ -97,8 +94,8 @@ func (x *index) apply(items []*item, rev, compacted int64) {
 		}
 		x.residents.evict(x)
 	}
-	x.rev = rev
-	if compacted != 0 {
+	x.rev = max(x.rev, rev)
+	if etcdCompacted(compacted) > etcdCompacted(x.compacted) {
 		x.compacted = compacted
 	}
 	x.prune(bytes)
@@ -150,10 +147,28 @@ func (x *index) detach(old *item, lease int64) {
 	}
 }
 
-// load adds rows read from the database, unless something newer is known of their keys.
-func (x *index) load(rows []Row) {
+// whole says whether the index is complete.
+func (x *index) whole() bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.complete
+}
+
+// loading returns the number under which the index, as it is, is loaded.
+func (x *index) loading() int {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.resets
+}
+
+// load adds rows read from the database, unless something newer is known of their keys; false when the index was reset since
+// loading gave the number.
+func (x *index) load(number int, rows []Row) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if number != x.resets {
+		return false
+	}
 	for i := range rows {
 		key := keyString(rows[i].Key)
 		if _, ok := x.gone[key]; ok {
@@ -164,13 +179,35 @@ func (x *index) load(rows []Row) {
 		}
 		x.set(&item{Row: rows[i], slot: -1})
 	}
+	return true
 }
 
-// finish declares the index complete.
-func (x *index) finish() {
+// finish declares the index complete; false when it was reset.
+func (x *index) finish(number int) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if number != x.resets {
+		return false
+	}
 	x.complete, x.gone = true, nil
+	return true
+}
+
+// reset empties the index: it is at rev, and to be loaded anew.
+func (x *index) reset(rev, compacted int64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.rev, x.compacted, x.complete = rev, compacted, false
+	x.resets++
+	x.empty()
+}
+
+func (x *index) empty() {
+	x.tree = btree.NewMap[string, *item](0)
+	x.gone = map[string]struct{}{}
+	x.leases = map[int64]map[string]struct{}{}
+	x.residents = residents{max: x.residents.max}
+	x.snapshots = nil
 }
 
 // warm replaces those of items whose values the index has in memory by now: a snapshot keeps what it was made of.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -13,8 +12,6 @@ import (
 )
 
 const (
-	minTTL       = 2 // seconds, as etcd's
-	maxTTL       = 9_000_000_000
 	expiryPeriod = 500 * time.Millisecond
 	expiryBatch  = 64 // leases revoked at the same time
 )
@@ -49,14 +46,14 @@ func newLessor(ctx context.Context, s *Store) (*lessor, error) {
 	return l, nil
 }
 
-func (l *lessor) exists(id int64) bool {
+func (l *lessor) exists(_ *evaluator, id int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.leases[id] != nil
 }
 
-// expire says whether the lease is past its deadline, and if so lets nobody renew it any more.
-func (l *lessor) expire(id int64) bool {
+// expired says whether the lease is past its deadline, and if so lets nobody renew it any more.
+func (l *lessor) expired(_ *evaluator, id int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	le := l.leases[id]
@@ -67,7 +64,7 @@ func (l *lessor) expire(id int64) bool {
 	return true
 }
 
-func (l *lessor) grant(granted []backend.Lease) {
+func (l *lessor) granted(granted []backend.Lease) {
 	if len(granted) == 0 {
 		return
 	}
@@ -79,7 +76,7 @@ func (l *lessor) grant(granted []backend.Lease) {
 	}
 }
 
-func (l *lessor) revoke(ids []int64) {
+func (l *lessor) revoked(ids []int64) {
 	if len(ids) == 0 {
 		return
 	}
@@ -88,6 +85,11 @@ func (l *lessor) revoke(ids []int64) {
 	for _, id := range ids {
 		delete(l.leases, id)
 	}
+}
+
+func (l *lessor) start() {
+	l.s.wg.Go(l.run)
+	l.s.wg.Go(l.revokeLoop)
 }
 
 // run wakes revokeLoop, and looks out for spans in which the process stood still; a slow database must not look like one.
@@ -170,113 +172,46 @@ func (l *lessor) revokeOne(id int64) {
 	}
 }
 
-// LeaseGrant grants a lease of ttl seconds (at least 2); id 0 lets the store choose one. Errors: [ErrLeaseTTL],
-// [ErrLeaseExists], [ErrQuota], those of the sequencer.
-func (s *Store) LeaseGrant(ctx context.Context, id, ttl int64) (*Lease, error) {
-	if ttl > maxTTL {
-		return nil, ErrLeaseTTL
-	}
-	ttl = max(ttl, minTTL)
-	chosen := id != 0
-	for {
-		if !chosen {
-			id = rand.Int64N(1<<62) + 1
-		}
-		d := time.Duration(ttl) * time.Second
-		_, err := s.seq.do(ctx, &grantOperation{id: id, ttl: d})
-		switch {
-		case err == nil:
-			return &Lease{ID: id, Granted: d, Remaining: d}, nil
-		case chosen || !errors.Is(err, ErrLeaseExists):
-			return nil, err
-		}
-	}
-}
-
-// LeaseRevoke revokes a lease and deletes its keys. Errors: [ErrLeaseNotFound], [ErrTxnTooLarge], those of the sequencer.
-func (s *Store) LeaseRevoke(ctx context.Context, id int64) error {
-	_, err := s.seq.do(ctx, &revokeOperation{id: id})
-	return err
-}
-
-// LeaseRenew gives a lease its full TTL again and returns it in seconds. Errors: [ErrLeaseNotFound].
-func (s *Store) LeaseRenew(_ context.Context, id int64) (int64, error) {
-	l := s.lessor
+func (l *lessor) renew(_ context.Context, id int64) (time.Duration, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	le := l.leases[id]
-	now := s.cfg.Now()
+	now := l.s.cfg.Now()
 	if le == nil || le.expiring || !le.deadline.After(now) {
 		return 0, ErrLeaseNotFound
 	}
 	le.deadline = now.Add(le.ttl)
 	l.stats.Renewed++
-	return int64(le.ttl / time.Second), nil
+	return le.ttl, nil
 }
 
-// LeaseTimeToLive describes a lease and, if wanted, its keys in order. Errors: [ErrLeaseNotFound].
-func (s *Store) LeaseTimeToLive(ctx context.Context, id int64, keys bool) (*Lease, [][]byte, error) {
-	l := s.lessor
-	l.mu.Lock()
-	le := l.leases[id]
-	var out *Lease
-	if le != nil {
-		out = &Lease{ID: id, Granted: le.ttl, Remaining: max(0, le.deadline.Sub(s.cfg.Now()))}
-	}
-	l.mu.Unlock()
-	if out == nil {
-		return nil, nil, ErrLeaseNotFound
-	}
-	if !keys {
-		return out, nil, nil
-	}
-	op := &leaseKeysOperation{id: id}
-	if _, err := s.seq.do(ctx, op); err != nil {
-		return nil, nil, err
-	}
-	attached := make([][]byte, len(op.keys))
-	for i, k := range op.keys {
-		attached[i] = []byte(k)
-	}
-	return out, attached, nil
-}
-
-// leaseKeysOperation lists the keys of a lease.
-type leaseKeysOperation struct {
-	id   int64
-	keys []string
-}
-
-func (o *leaseKeysOperation) size() int64            { return 64 }
-func (o *leaseKeysOperation) needs(n *backend.Needs) { n.LeaseKeys = append(n.LeaseKeys, o.id) }
-func (o *leaseKeysOperation) evaluate(e *evaluator) error {
-	o.keys = e.leaseKeys(o.id)
-	return nil
-}
-
-// LeaseStats counts what became of leases since the start, for metrics.
-type LeaseStats struct {
-	Renewed, Expired uint64
-}
-
-// LeaseStats counts renewals and the leases that ended because nobody renewed them.
-func (s *Store) LeaseStats() LeaseStats {
-	s.lessor.mu.Lock()
-	defer s.lessor.mu.Unlock()
-	return s.lessor.stats
-}
-
-// Leases returns the ids of all leases, those that end first first.
-func (s *Store) Leases(context.Context) ([]int64, error) {
-	l := s.lessor
+func (l *lessor) state(_ context.Context, id int64) (*Lease, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ids := make([]int64, 0, len(l.leases))
-	for id := range l.leases {
-		ids = append(ids, id)
+	le := l.leases[id]
+	if le == nil {
+		return nil, ErrLeaseNotFound
 	}
-	slices.SortFunc(ids, func(a, b int64) int {
-		return l.leases[a].deadline.Compare(l.leases[b].deadline)
-	})
-	return ids, nil
+	return le.state(id, l.s.cfg.Now()), nil
+}
+
+func (l *lessor) all(context.Context) ([]Lease, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make([]Lease, 0, len(l.leases))
+	now := l.s.cfg.Now()
+	for id, le := range l.leases {
+		out = append(out, *le.state(id, now))
+	}
+	return out, nil
+}
+
+func (l *lessor) counted() LeaseStats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stats
+}
+
+func (l *lease) state(id int64, now time.Time) *Lease {
+	return &Lease{ID: id, Granted: l.ttl, Remaining: max(0, l.deadline.Sub(now))}
 }

@@ -35,6 +35,22 @@ func (t *Txn) size() (n int64) {
 
 func (o *txnOperation) needs(n *backend.Needs) { o.txn.needs(n) }
 
+func (o *txnOperation) leases(ids []int64) []int64 { return o.txn.leases(ids) }
+
+func (t *Txn) leases(ids []int64) []int64 {
+	for _, ops := range [2][]Op{t.Success, t.Failure} {
+		for _, op := range ops {
+			switch {
+			case op.Put != nil && op.Put.Lease != 0:
+				ids = append(ids, op.Put.Lease)
+			case op.Txn != nil:
+				ids = op.Txn.leases(ids)
+			}
+		}
+	}
+	return ids
+}
+
 func (t *Txn) needs(n *backend.Needs) {
 	for i := range t.Compare {
 		need(n, t.Compare[i].Key, t.Compare[i].End)
@@ -113,6 +129,8 @@ type grantOperation struct {
 func (o *grantOperation) size() int64          { return 64 }
 func (o *grantOperation) needs(*backend.Needs) {}
 
+func (o *grantOperation) leases(ids []int64) []int64 { return append(ids, o.id) }
+
 func (o *grantOperation) evaluate(e *evaluator) error {
 	if err := e.intact(); err != nil {
 		return err
@@ -135,10 +153,13 @@ func (o *grantOperation) evaluate(e *evaluator) error {
 type revokeOperation struct {
 	id      int64
 	expired bool
+	found   time.Time // when the database told that it has ended; see expiryFresh
 }
 
 func (o *revokeOperation) size() int64            { return 64 }
 func (o *revokeOperation) needs(n *backend.Needs) { n.LeaseKeys = append(n.LeaseKeys, o.id) }
+
+func (o *revokeOperation) leases(ids []int64) []int64 { return append(ids, o.id) }
 
 func (o *revokeOperation) evaluate(e *evaluator) error {
 	if err := e.intact(); err != nil {
@@ -147,7 +168,10 @@ func (o *revokeOperation) evaluate(e *evaluator) error {
 	if !e.leaseExists(o.id) {
 		return ErrLeaseNotFound
 	}
-	if o.expired && !e.s.lessor.expire(o.id) {
+	if !o.found.IsZero() && time.Since(o.found) > expiryFresh {
+		return nil
+	}
+	if o.expired && !e.s.lessor.expired(e, o.id) {
 		return nil
 	}
 	keys := e.leaseKeys(o.id)
@@ -174,7 +198,7 @@ func (e *evaluator) leaseExists(id int64) bool {
 	if exists, ok := e.leases[id]; ok {
 		return exists
 	}
-	return e.s.lessor.exists(id)
+	return e.s.lessor.exists(e, id)
 }
 
 // leaseKeys returns the live keys attached to a lease, sorted.

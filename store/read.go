@@ -13,6 +13,8 @@ const (
 	walkLocked = 256
 	// readChunk is how many rows one statement reads from the database.
 	readChunk = 1000
+	// readTries bounds how often a read of the current revision finds that what it was to read is gone.
+	readTries = 5
 )
 
 // view is where a read at one revision gets its rows from: a snapshot of the index, or the database when it has none.
@@ -21,10 +23,15 @@ type view struct {
 	current int64 // the store's revision when the view was made
 	tree    *tree
 	hold    *hold // keeps the rows of rev though it is compacted; nil for short reads
+
+	incarnation int64
 }
 
 // check says whether what was read in the snapshot of clock c is all that there was at v's revision.
 func (v view) check(c backend.Clock) error {
+	if c.Incarnation != v.incarnation {
+		return fmt.Errorf("%w: history was lost; read again", ErrUnavailable)
+	}
 	if v.hold.lasts() {
 		return nil
 	}
@@ -43,16 +50,43 @@ func (s *Store) pin(revision int64) (rev, current int64, err error) {
 	return revision, current, backend.Clock{Revision: current, Compacted: compacted}.Check(revision)
 }
 
+// confirm returns when reads show everything that was acknowledged, by whichever replica, before the call: at once where there is
+// only this one. Errors: ctx's, those of the backend.
+func (s *Store) confirm(ctx context.Context) error {
+	if s.follower == nil {
+		return nil
+	}
+	return s.follower.sync(ctx)
+}
+
 // Range returns the rows of req's range at its revision. The answer is a snapshot of that revision, whatever is written
 // meanwhile. Errors: [ErrCompacted], [ErrFutureRevision], those of the backend.
 func (s *Store) Range(ctx context.Context, req *RangeRequest) (*RangeResult, error) {
-	for {
+	if !req.Serializable {
+		if err := s.confirm(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s.readAgain(ctx, req)
+}
+
+// readAgain reads, and again where what it was to read has gone meanwhile.
+func (s *Store) readAgain(ctx context.Context, req *RangeRequest) (*RangeResult, error) {
+	for tries := 1; ; tries++ {
 		compacted := s.Compacted()
 		res, err := s.read(ctx, req)
-		if req.Revision <= 0 && errors.Is(err, ErrCompacted) && s.Compacted() != compacted {
-			continue // written, compacted and removed while we looked: the current revision is a newer one
+		if req.Revision > 0 || !errors.Is(err, ErrCompacted) {
+			return res, err
 		}
-		return res, err
+		// Written, compacted and removed while we looked: the current revision is a newer one, which another replica may know first.
+		if s.Compacted() == compacted {
+			if s.follower == nil || tries == readTries {
+				return res, err
+			}
+			if err := s.confirm(ctx); err != nil {
+				return nil, err
+			}
+		}
 	}
 }
 
@@ -75,7 +109,7 @@ func (s *Store) read(ctx context.Context, req *RangeRequest) (*RangeResult, erro
 			return res, err
 		}
 	}
-	v := view{rev: rev, current: current, tree: s.index.at(rev)}
+	v := view{rev: rev, current: current, tree: s.index.at(rev), incarnation: s.Incarnation()}
 	if req.plain() {
 		return s.list(ctx, req, sp, v)
 	}

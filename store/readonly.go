@@ -20,7 +20,13 @@ func (t *Txn) readOnly() bool {
 // look runs a transaction that only reads on a snapshot of the current revision, so that no write waits for it, however much it
 // reads. ok is false as long as the index is not complete: then the sequencer has to load what it needs.
 func (s *Store) look(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err error) {
-	for {
+	if !s.index.whole() {
+		return nil, false, nil
+	}
+	if err := s.confirm(ctx); err != nil {
+		return nil, true, err
+	}
+	for tries := 1; ; tries++ {
 		compacted := s.Compacted()
 		tree, rev := s.index.now()
 		if tree == nil {
@@ -30,9 +36,20 @@ func (s *Store) look(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err 
 		if res, err = e.txn(t); err == nil {
 			res.Revision = rev
 		}
-		if errors.Is(err, ErrCompacted) && s.Compacted() != compacted {
-			continue // a row that the snapshot names may be superseded, compacted and gone by now
+		if !errors.Is(err, ErrCompacted) {
+			return res, true, err
 		}
-		return res, true, err
+		// A row that the snapshot names may be superseded, compacted and gone by now.
+		if s.Compacted() == compacted {
+			if s.follower == nil || tries == readTries {
+				return res, true, err
+			}
+			if err := s.confirm(ctx); err != nil {
+				return nil, true, err
+			}
+			if s.Compacted() == compacted {
+				return res, true, err
+			}
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,7 +38,8 @@ type call struct {
 // batch fills meanwhile. So commit order is revision order, revisions have no gaps, and one fsync serves the batch.
 //
 // Nothing is published or answered before the commit has returned. A commit of unknown outcome is not repeated: its callers
-// get the error and the store stops writing (see Store.Done), since only a restart can read what happened.
+// get the error. Where this process is the only one that writes, the store stops writing (see Store.Done), since only a restart can
+// read what happened; where there are others, the next batch reads it like what they did, once it holds the clock.
 type sequencer struct {
 	s  *Store
 	mu sync.Mutex
@@ -159,7 +161,7 @@ func (q *sequencer) commit(batch []*call) {
 		return
 	}
 	if unknown {
-		q.s.fail(err)
+		q.s.doubt(err)
 	}
 	for _, c := range batch {
 		if err != nil {
@@ -174,18 +176,7 @@ func (q *sequencer) try(batch []*call) error {
 	if err := q.s.Err(); err != nil {
 		return fmt.Errorf("%w: the store has stopped writing: %v", ErrUnavailable, err) //nolint:errorlint // this outcome is known
 	}
-	x := q.s.index
-	var n backend.Needs
-	x.mu.RLock()
-	complete, published := x.complete, x.rev
-	x.mu.RUnlock()
-	if !complete {
-		n.SpanLimit = q.s.cfg.TxnRows
-		for _, c := range batch {
-			c.op.needs(&n)
-		}
-	}
-	tx, err := q.s.backend.Begin(ctx, n)
+	tx, e, err := q.begin(ctx, batch)
 	if err != nil {
 		if errors.Is(err, backend.ErrTooManyRows) {
 			if len(batch) > 1 {
@@ -194,19 +185,6 @@ func (q *sequencer) try(batch []*call) error {
 			return fmt.Errorf("%w: %w", ErrTxnTooLarge, err)
 		}
 		return fmt.Errorf("begin batch: %w", err)
-	}
-	loaded := tx.Loaded()
-	if loaded.Clock.Revision != published {
-		tx.Rollback()
-		return fmt.Errorf("%w: the database is at revision %d, the last one published is %d",
-			backend.ErrUnknownOutcome, loaded.Clock.Revision, published)
-	}
-	e := &evaluator{s: q.s, ctx: ctx, rev: loaded.Clock.Revision}
-	if !complete {
-		e.loaded = btree.NewMap[string, *item](0)
-		for i := range loaded.Rows {
-			e.loaded.Set(keyString(loaded.Rows[i].Key), newItem(loaded.Rows[i]))
-		}
 	}
 	for _, c := range batch {
 		e.begin()
@@ -224,7 +202,7 @@ func (q *sequencer) try(batch []*call) error {
 		tx.Rollback()
 		return nil
 	}
-	fx.Revision = e.rev
+	fx.Revision, fx.Batch = e.rev, rand.Int64()|1
 	fx.Rows = q.room(len(e.rows))
 	defer clear(fx.Rows)
 	told := Batch{Operations: len(batch), Granted: fx.Granted, Revoked: len(fx.Revoked)}
@@ -249,6 +227,97 @@ func (q *sequencer) try(batch []*call) error {
 		o.Batch(told)
 	}
 	return nil
+}
+
+// begin takes the clock and readies the evaluator for batch: what is published is what is committed then.
+func (q *sequencer) begin(ctx context.Context, batch []*call) (backend.Tx, *evaluator, error) {
+	if q.s.follower != nil {
+		return q.beginShared(ctx, batch)
+	}
+	n, complete, published := q.needs(batch)
+	tx, err := q.s.backend.Begin(ctx, n)
+	if err != nil {
+		return nil, nil, err
+	}
+	loaded := tx.Loaded()
+	if loaded.Clock.Revision != published {
+		tx.Rollback()
+		return nil, nil, fmt.Errorf("%w: the database is at revision %d, the last one published is %d",
+			backend.ErrUnknownOutcome, loaded.Clock.Revision, published)
+	}
+	return tx, q.evaluator(ctx, loaded, complete), nil
+}
+
+// beginTries is how often a batch takes the clock anew because more was committed by others than one question tells.
+const beginTries = 20
+
+// beginShared is begin where others commit, too: what they did since the last look comes with the clock, and is published first.
+func (q *sequencer) beginShared(ctx context.Context, batch []*call) (backend.Tx, *evaluator, error) {
+	f := q.s.follower
+	for range beginTries {
+		asked := f.ask()
+		n, complete, _ := q.needs(batch)
+		n.Tail = &asked.TailQuery
+		for _, c := range batch {
+			if l, ok := c.op.(interface{ leases(ids []int64) []int64 }); ok {
+				n.Leases = l.leases(n.Leases)
+			}
+		}
+		tx, err := f.b.Begin(ctx, n)
+		if err != nil {
+			return nil, nil, err
+		}
+		loaded := tx.Loaded()
+		if err = f.adopt(ctx, asked, &loaded.Tail); err == nil && q.current(loaded.Clock.Revision, complete) {
+			e := q.evaluator(ctx, loaded, complete)
+			e.states, e.incarnation = loaded.Leases, loaded.Clock.Incarnation
+			return tx, e, nil
+		}
+		tx.Rollback()
+		if err == nil {
+			err = f.catchUp(ctx)
+		} else {
+			err = f.settle(ctx, asked, err)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return nil, nil, fmt.Errorf("%w: others commit faster than this replica reads", ErrUnavailable)
+}
+
+// current says whether the index is at revision, and still as complete as it was when the needs of a batch were told.
+func (q *sequencer) current(revision int64, complete bool) bool {
+	x := q.s.index
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.rev == revision && (x.complete || !complete)
+}
+
+// needs tells what the batch looks at, as far as the index cannot be asked.
+func (q *sequencer) needs(batch []*call) (n backend.Needs, complete bool, published int64) {
+	x := q.s.index
+	x.mu.RLock()
+	complete, published = x.complete, x.rev
+	x.mu.RUnlock()
+	if !complete {
+		n.SpanLimit = q.s.cfg.TxnRows
+		for _, c := range batch {
+			c.op.needs(&n)
+		}
+	}
+	return n, complete, published
+}
+
+func (q *sequencer) evaluator(ctx context.Context, loaded *backend.Loaded, complete bool) *evaluator {
+	e := &evaluator{s: q.s, ctx: ctx, rev: loaded.Clock.Revision}
+	if !complete {
+		e.loaded = btree.NewMap[string, *item](0)
+		for i := range loaded.Rows {
+			e.loaded.Set(keyString(loaded.Rows[i].Key), newItem(loaded.Rows[i]))
+		}
+	}
+	return e
 }
 
 // rowsKept bounds the room for rows that is kept for the next batch.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -33,10 +32,14 @@ type Batch struct {
 
 // Config steers a store; zero fields have the defaults told.
 type Config struct {
-	Logger *slog.Logger
+	// Name and ClientURLs are what the other replicas over the same database tell their clients of this one.
+	Name       string
+	ClientURLs []string
+	Logger     *slog.Logger
 	// ProgressInterval is how often idle watches that asked for it get a progress response; default 5 s.
 	ProgressInterval time.Duration
-	// QuotaBytes is the size of the database at which the NOSPACE alarm is raised; 0 means 2 GiB, negative none.
+	// QuotaBytes is the size of the database at which the NOSPACE alarm is raised; 0 means 2 GiB, negative none. Of a database
+	// that processes share the bytes in use count, as it uses space again rather than giving it back.
 	QuotaBytes int64
 	// QueueRequests and QueueBytes bound what waits for the sequencer; default 10,000 and 64 MiB.
 	QueueRequests int
@@ -102,7 +105,9 @@ type Store struct {
 	counts   counts
 	seq      *sequencer
 	hub      *hub
-	lessor   *lessor
+	lessor   leaseKeeper
+	follower *follower // nil when nobody else writes to the database
+	load     loader
 	alarms   alarms
 	quota    quota
 	purge    sync.RWMutex // held for reading by exports and by compactions under way: row deletion waits
@@ -132,11 +137,12 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	s := &Store{cfg: cfg, backend: b, settings: settings, clock: clock, failed: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.index = newIndex(clock.Revision, clock.Compacted, cfg.CacheBytes, cfg.DisableIndex)
+	s.load.s = s
 	s.fetcher = &fetcher{ctx: s.ctx, backend: b}
 	s.seq = newSequencer(s)
 	s.hub = newHub(s, clock.Revision)
-	if s.lessor, err = newLessor(ctx, s); err == nil {
-		err = s.alarms.load(ctx, b)
+	if err = s.alarms.load(ctx, b); err == nil {
+		err = s.openLeases(ctx, clock)
 	}
 	if err != nil {
 		s.cancel()
@@ -145,13 +151,31 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	s.quota.s = s
 	s.SetQuota(cfg.QuotaBytes)
 	go s.seq.run()
-	if !cfg.DisableIndex {
-		s.wg.Go(s.loadIndex)
+	s.load.start()
+	s.lessor.start()
+	if f := s.follower; f != nil {
+		s.wg.Go(f.run)
+		s.wg.Go(f.listen)
+		s.wg.Go(f.beats)
+		s.wg.Go(f.watchContact)
 	}
-	s.wg.Go(s.lessor.run)
-	s.wg.Go(s.lessor.revokeLoop)
 	s.wg.Go(s.hub.run)
 	return s, nil
+}
+
+// openLeases makes what depends on whether other processes write to the database.
+func (s *Store) openLeases(ctx context.Context, clock backend.Clock) (err error) {
+	shared, ok := s.backend.(backend.Shared)
+	if !ok {
+		s.lessor, err = newLessor(ctx, s)
+		return err
+	}
+	s.follower = newFollower(s, shared, clock)
+	s.lessor = s.follower.lessor
+	if err := s.follower.beat(ctx); err != nil {
+		return fmt.Errorf("become a member: %w", err)
+	}
+	return nil
 }
 
 // Close answers what is in flight, ends the watch streams and stops. It leaves the backend open.
@@ -176,6 +200,16 @@ func (s *Store) Err() error {
 	}
 }
 
+// doubt deals with a commit of unknown outcome.
+func (s *Store) doubt(err error) {
+	if s.follower == nil {
+		s.fail(err)
+		return
+	}
+	s.cfg.Logger.Warn("nobody can tell whether a batch was committed; its callers are told so, and the next look at the database shows it", "error", err)
+	s.follower.signal()
+}
+
 func (s *Store) fail(err error) {
 	s.failOnce.Do(func() {
 		s.cfg.Logger.Error("the store stops writing; restart to find out what was committed", "error", err)
@@ -191,11 +225,16 @@ func (s *Store) Revision() int64 {
 	return s.index.rev
 }
 
-// Compacted returns the oldest revision that can be read, 0 when nothing has become unreadable.
-func (s *Store) Compacted() int64 {
+// compacted is the clock's compacted revision as published.
+func (s *Store) compacted() int64 {
 	s.index.mu.RLock()
 	defer s.index.mu.RUnlock()
-	return max(0, s.index.compacted)
+	return s.index.compacted
+}
+
+// Compacted returns the oldest revision that can be read, 0 when nothing has become unreadable.
+func (s *Store) Compacted() int64 {
+	return max(0, s.compacted())
 }
 
 // Put writes one key. Errors: [ErrKeyNotFound], [ErrLeaseNotFound], [ErrQuota], those of the sequencer.
@@ -232,57 +271,30 @@ func (s *Store) Txn(ctx context.Context, t *Txn) (*TxnResult, error) {
 	return op.result, nil
 }
 
-// publish makes a committed batch visible: first to reads, then to watches.
+// publish makes a committed batch visible: first to reads, then to watches. What the follower has read from the database before
+// us is visible already.
 func (s *Store) publish(e *evaluator) {
 	fx := &e.effects
-	s.lessor.grant(fx.Granted)
 	s.alarms.apply(fx)
-	s.quota.wrote(fx)
-	s.index.apply(e.rows, fx.Revision, fx.Compacted)
-	s.lessor.revoke(fx.Revoked) // after its keys, so that no key is ever seen without its lease
-	s.hub.publish(e.rows, e.prevs, fx.Revision, fx.Compacted)
-}
-
-const (
-	// loadRows is how many keys are loaded into the index at a time.
-	loadRows = 2000
-	// loadRetry is how long loading waits before it asks a database again that failed.
-	loadRetry = time.Second
-)
-
-// loadIndex fills the index from the database while the store serves.
-func (s *Store) loadIndex() {
-	rows := s.cfg.loadRows
-	began := time.Now()
-	next := span{open: true}
-	for count := 0; ; {
+	rows, prevs := e.rows, e.prevs
+	if f := s.follower; f != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		rev := s.Revision()
-		found, clock, err := s.backend.Range(s.ctx, backend.RangeQuery{Span: next.backend(), Revision: rev, Limit: rows, KeysOnly: true})
-		if err == nil {
-			err = clock.Check(rev)
+		for len(rows) > 0 && rows[0].ModRevision <= rev {
+			rows, prevs = rows[1:], prevs[1:]
 		}
-		switch {
-		case errors.Is(err, ErrCompacted):
-			continue // a compaction came between: read on at a newer revision
-		case s.ctx.Err() != nil:
-			return
-		case errors.Is(err, backend.ErrClosed):
-			return
-		case err != nil:
-			s.cfg.Logger.Warn("index of keys not loaded yet: reads go to the database", "error", err)
-			select {
-			case <-time.After(loadRetry):
-			case <-s.ctx.Done():
-			}
-			continue
-		}
-		s.index.load(found)
-		count += len(found)
-		if len(found) < rows {
-			s.index.finish()
-			s.cfg.Logger.Debug("index of keys loaded", "keys", count, "took", time.Since(began))
+		if e.incarnation != f.incarnation.Load() || len(rows) > 0 && rows[0].ModRevision != rev+1 {
+			f.signal() // the store was reset meanwhile: the tail tells what has become of the batch
 			return
 		}
-		next = next.from(string(found[len(found)-1].Key) + "\x00")
+		if fx.Revision > rev {
+			f.batch = fx.Batch
+		}
 	}
+	s.lessor.granted(fx.Granted)
+	s.quota.wrote(fx)
+	s.index.apply(rows, fx.Revision, fx.Compacted)
+	s.lessor.revoked(fx.Revoked) // after its keys, so that no key is ever seen without its lease
+	s.hub.publish(rows, prevs, fx.Revision, fx.Compacted)
 }

@@ -16,6 +16,11 @@ const (
 // A compaction that overtakes an open stream does not end it, as it ends etcd's: rows that the stream may still read are not
 // deleted. Only one that is still open after [StreamHold] may end with [ErrCompacted]. Errors: as Range, and what send returns.
 func (s *Store) RangeStream(ctx context.Context, req *RangeRequest, send func(rows []*Row) error) (*RangeResult, error) {
+	if !req.Serializable {
+		if err := s.confirm(ctx); err != nil {
+			return nil, err
+		}
+	}
 	sp := makeSpan(req.Key, req.End)
 	h, current, err := s.hold(req.Revision)
 	if err != nil {
@@ -26,7 +31,7 @@ func (s *Store) RangeStream(ctx context.Context, req *RangeRequest, send func(ro
 	if sp.empty {
 		return res, nil
 	}
-	v := view{rev: h.rev, current: current, tree: s.index.at(h.rev), hold: h}
+	v := view{rev: h.rev, current: current, tree: s.index.at(h.rev), hold: h, incarnation: s.Incarnation()}
 	if req.CountOnly {
 		res.Count, err = s.count(ctx, sp, v)
 		return res, err

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -258,7 +259,7 @@ func (w *watcher) readHistory(next, until int64) (events []*event, bytes, throug
 		c := &hist.Changes[i]
 		e := &event{item: newItem(c.Row)}
 		if c.Prev != nil && c.Row.ModRevision > hist.Clock.Compacted {
-			if e.prev, err = s.before(c); err != nil {
+			if e.prev, err = s.before(s.ctx, c); err != nil {
 				return nil, 0, 0, err
 			}
 		}
@@ -274,11 +275,11 @@ func (w *watcher) readHistory(next, until int64) (events []*event, bytes, throug
 
 // before returns what watchers are shown as superseded by c: the key's live row before c's revision, which is another than
 // c.Prev where a transaction changed the key twice. Nil when there was none, or it is compacted.
-func (s *Store) before(c *backend.Change) (*item, error) {
+func (s *Store) before(ctx context.Context, c *backend.Change) (*item, error) {
 	if c.Prev.ModRevision != c.Row.ModRevision {
 		return newItem(*c.Prev), nil
 	}
-	rows, clock, err := s.backend.Range(s.ctx, backend.RangeQuery{
+	rows, clock, err := s.backend.Range(ctx, backend.RangeQuery{
 		Span: backend.Span{Start: c.Row.Key}, Revision: c.Row.ModRevision - 1, Limit: 1,
 	})
 	if err != nil {

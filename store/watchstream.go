@@ -171,7 +171,19 @@ func (st *WatchStream) drop(w *watcher) {
 // RequestProgress asks for one response with id -1 that follows every event up to its revision, which is at least that of
 // any read answered before the request.
 func (st *WatchStream) RequestProgress() {
-	target := st.store.Revision()
+	f := st.store.follower
+	if f == nil {
+		st.request(st.store.Revision())
+		return
+	}
+	st.store.wg.Go(func() {
+		if f.sync(f.s.ctx) == nil { // else silence: the client asks again
+			st.request(st.store.Revision())
+		}
+	})
+}
+
+func (st *WatchStream) request(target int64) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.progress, st.target = true, max(st.target, target)

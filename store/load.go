@@ -1,0 +1,68 @@
+package store
+
+import (
+	"errors"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+const (
+	// loadRows is how many keys are loaded into the index at a time.
+	loadRows = 2000
+	// loadRetry is how long loading waits before it asks a database again that failed.
+	loadRetry = time.Second
+)
+
+// loader fills the index from the database while the store serves.
+type loader struct{ s *Store }
+
+// start begins to fill the index as it is now. A loader that was at it before the index was reset ends by itself.
+func (l *loader) start() {
+	if !l.s.cfg.DisableIndex {
+		l.s.wg.Go(func() { l.run(l.s.index.loading()) })
+	}
+}
+
+func (l *loader) run(generation int) {
+	s := l.s
+	rows := s.cfg.loadRows
+	began := time.Now()
+	next := span{open: true}
+	for count := 0; ; {
+		rev := s.Revision()
+		found, clock, err := s.backend.Range(s.ctx, backend.RangeQuery{Span: next.backend(), Revision: rev, Limit: rows, KeysOnly: true})
+		if err == nil {
+			err = clock.Check(rev)
+		}
+		switch {
+		case errors.Is(err, ErrCompacted):
+			if s.follower != nil && s.follower.sync(s.ctx) != nil {
+				return
+			}
+			continue // a compaction came between: read on at a newer revision
+		case s.ctx.Err() != nil:
+			return
+		case errors.Is(err, backend.ErrClosed):
+			return
+		case err != nil:
+			s.cfg.Logger.Warn("index of keys not loaded yet: reads go to the database", "error", err)
+			select {
+			case <-time.After(loadRetry):
+			case <-s.ctx.Done():
+			}
+			continue
+		}
+		if !s.index.load(generation, found) {
+			return // the index was reset
+		}
+		count += len(found)
+		if len(found) < rows {
+			if s.index.finish(generation) {
+				s.cfg.Logger.Debug("index of keys loaded", "keys", count, "took", time.Since(began))
+			}
+			return
+		}
+		next = next.from(string(found[len(found)-1].Key) + "\x00")
+	}
+}

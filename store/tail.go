@@ -1,0 +1,146 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+const (
+	// pollHinted is how often the tail is asked for though no hint came; without hints it is asked for from pollBusy after
+	// something came to pollIdle after nothing did for long.
+	pollHinted = time.Second
+	pollBusy   = 4 * time.Millisecond
+	pollIdle   = 64 * time.Millisecond
+	// pollRetry is how long the tail waits before it asks a database again that failed.
+	pollRetry = 200 * time.Millisecond
+	// unsettledMax is how often in a row a tail may find the store reset or history lost.
+	unsettledMax = 10
+)
+
+// run asks for the tail when somebody waits for it, when a hint came, and now and then.
+func (f *follower) run() {
+	ctx := f.s.ctx
+	idle := pollBusy
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			f.answer(f.take(), ErrClosed)
+			return
+		case <-f.wake:
+		case <-timer.C:
+		}
+		before := f.s.Revision()
+		waiting := f.take()
+		err := f.catchUp(ctx)
+		f.answer(waiting, err)
+		switch {
+		case err != nil:
+			idle = pollRetry
+		case f.s.Revision() != before:
+			idle = pollBusy
+		default:
+			idle = min(max(2*idle, pollBusy), pollIdle)
+		}
+		if err == nil && f.hints.Load() {
+			timer.Reset(pollHinted)
+			continue
+		}
+		timer.Reset(idle)
+	}
+}
+
+// catchUp adopts everything up to the clock as it is after the call.
+func (f *follower) catchUp(ctx context.Context) error {
+	target := int64(-1)
+	for unsettled := 0; ; {
+		q := f.ask()
+		t, err := f.b.Tail(ctx, q.TailQuery)
+		if err == nil {
+			f.fit(t.Changes)
+			err = f.adopt(ctx, q, &t)
+		}
+		if err != nil {
+			if err = f.settle(ctx, q, err); err != nil {
+				return err
+			}
+			if unsettled++; unsettled > unsettledMax {
+				return fmt.Errorf("%w: it does not answer twice alike: is there more than one primary?", ErrUnavailable)
+			}
+			continue
+		}
+		if target < 0 {
+			target = t.Clock.Revision
+		}
+		if f.s.Revision() >= target {
+			return nil
+		}
+	}
+}
+
+// listen wakes the tail when another process has committed.
+func (f *follower) listen() {
+	f.b.Listen(f.s.ctx, func(revision int64) {
+		if revision > f.s.Revision() {
+			f.signal()
+		}
+	}, func(listening bool) {
+		f.hints.Store(listening)
+		f.signal() // what was committed before is not hinted at
+	})
+}
+
+// fit chooses how many rows to ask for next by what the last ones took.
+func (f *follower) fit(changes []backend.Change) {
+	total := int64(0)
+	for i := range changes {
+		total += int64(len(changes[i].Row.Key) + len(changes[i].Row.Value))
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.limit = fitChunk(max(f.limit, chunkFirst), len(changes), total, tailRows)
+}
+
+func (f *follower) signal() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// sync returns when everything is published that was committed, by whomever, before the call. Errors: ctx's, those of the
+// backend.
+func (f *follower) sync(ctx context.Context) error {
+	done := make(chan error, 1)
+	f.asking.Lock()
+	f.waiting = append(f.waiting, done)
+	f.asking.Unlock()
+	f.signal()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-f.s.ctx.Done():
+		return ErrClosed
+	}
+}
+
+// take returns those who wait: the question asked after it answers them.
+func (f *follower) take() []chan error {
+	f.asking.Lock()
+	defer f.asking.Unlock()
+	waiting := f.waiting
+	f.waiting = nil
+	return waiting
+}
+
+func (f *follower) answer(waiting []chan error, err error) {
+	for _, done := range waiting {
+		done <- err
+	}
+}
