@@ -27,5 +27,6 @@ setsid --wait mmdebstrap --quiet --variant=minbase --include="$packages" \
   --aptopt='Acquire::Check-Valid-Until "false"' --aptopt='Acquire::Retries "2"' --aptopt='Acquire::http::Timeout "20"' \
   --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
   --customize-hook='rm -rf "$1"/var/lib/postgresql/*/main "$1"/etc/postgresql/*' \
+  --customize-hook='chroot "$1" install -d -o postgres -g postgres -m 700 /var/lib/postgresql/data' \
   "$suite" "$context/rootfs.tar" </dev/null >&2
 docker build --quiet --build-arg "version=$version" --tag "$tag" "$context"

@@ -32,6 +32,12 @@ const (
 //go:embed build.sh */Dockerfile */recipe */*.sh
 var recipes embed.FS
 
+// PostgresEntrypoint is a bash script that makes an image with Postgres's programs take the variables of the images built
+// here, a standby's among them: bash -c PostgresEntrypoint entrypoint postgres ..., as the user postgres.
+//
+//go:embed postgres/entrypoint.sh
+var PostgresEntrypoint string
+
 // Postgres returns the reference of an image of this Postgres version, "15" say, that the engine has.
 // It takes POSTGRES_PASSWORD and the rest of the official image's variables that postgres/entrypoint.sh names.
 func Postgres(ctx context.Context, e *Engine, version string) (string, error) {

@@ -3,7 +3,7 @@ package pgserver
 import (
 	"errors"
 	"fmt"
-	osexec "os/exec"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -41,13 +41,13 @@ func findBinaries(version string) (binaries, error) {
 
 func binaryDirs() []string {
 	var dirs []string
-	if path, err := osexec.LookPath("postgres"); err == nil {
+	if path, err := exec.LookPath("postgres"); err == nil {
 		// A link in PATH does not say that the programs beside the server are linked, too.
 		if path, err = filepath.EvalSymlinks(path); err == nil {
 			dirs = append(dirs, filepath.Dir(path))
 		}
 	}
-	if out, err := osexec.Command("pg_config", "--bindir").Output(); err == nil {
+	if out, err := exec.Command("pg_config", "--bindir").Output(); err == nil {
 		dirs = append(dirs, strings.TrimSpace(string(out)))
 	}
 	for _, pattern := range []string{
@@ -63,10 +63,10 @@ func binaryDirs() []string {
 
 // versionOf returns the major version of the server in dir, which may hold client programs only: then "".
 func versionOf(dir string) string {
-	if _, err := osexec.LookPath(filepath.Join(dir, "initdb")); err != nil {
+	if _, err := exec.LookPath(filepath.Join(dir, "initdb")); err != nil {
 		return ""
 	}
-	out, err := osexec.Command(filepath.Join(dir, "postgres"), "--version").Output()
+	out, err := exec.Command(filepath.Join(dir, "postgres"), "--version").Output()
 	f := strings.Fields(string(out)) // postgres (PostgreSQL) 15.18 ...
 	if err != nil || len(f) < 3 {
 		return ""

@@ -1,10 +1,209 @@
 package pgserver
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/moby/moby/api/pkg/stdcopy"
+	dockercontainer "github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
+	tclog "github.com/testcontainers/testcontainers-go/log"
+
+	"github.com/sqlstore/sqlstore/test/images"
+	"github.com/sqlstore/sqlstore/test/launch"
+	"github.com/sqlstore/sqlstore/test/pgserver/guard"
 )
 
-func newContainer(ctx context.Context, o Options) (node, error) {
-	return nil, errors.New("not yet")
+const postgresPort = "5432/tcp"
+
+// container is a server in a container.
+type container struct {
+	engine   *images.Engine
+	image    string
+	name     string
+	hostPort string
+	settings []string
+	primary  string // connection string of the server to follow, empty on a primary
+	network  string // that it shares with primary and standbys, empty without them
+
+	once sync.Once // creates the container
+	err  error
+}
+
+func newContainer(ctx context.Context, o Options) (*container, error) {
+	e, err := images.Find()
+	if err != nil {
+		return nil, err
+	}
+	c := &container{engine: e, image: os.Getenv("SQLSTORE_TEST_POSTGRES_IMAGE"), settings: o.Settings}
+	if c.image == "" {
+		version := o.Version
+		if version == "" {
+			version = defaultVersion
+		}
+		if c.image, err = images.Postgres(ctx, e, version); err != nil {
+			return nil, err
+		}
+	}
+	return c, c.identify()
+}
+
+// identify gives the container its own name and port. A port that the engine chose would change with each start.
+func (c *container) identify() error {
+	addr, err := launch.FreeAddress()
+	if err != nil {
+		return err
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return err
+	}
+	c.hostPort = net.JoinHostPort(c.engine.Host, port)
+	c.name = uniqueName()
+	return guard.Container(c.name)
+}
+
+func uniqueName() string { return "sqlstore-test-" + strings.ToLower(rand.Text()[:12]) }
+
+func (c *container) addr() string     { return c.hostPort }
+func (c *container) describe() string { return "container " + c.name + " of " + c.image }
+
+// create creates the container and starts it for the first time.
+func (c *container) create(ctx context.Context) error {
+	bind, err := netip.ParseAddr(c.engine.Bind)
+	if err != nil {
+		return err
+	}
+	_, port, err := net.SplitHostPort(c.hostPort)
+	if err != nil {
+		return err
+	}
+	// Of every image only the programs are used, so that all behave alike; the official one's script knows no standby.
+	cmd := []string{"bash", "-c", images.PostgresEntrypoint, "entrypoint", "postgres", "-c", "listen_addresses=*"}
+	for _, s := range c.settings {
+		cmd = append(cmd, "-c", s)
+	}
+	req := testcontainers.ContainerRequest{
+		Image: c.image,
+		Name:  c.name,
+		Env: map[string]string{
+			"POSTGRES_USER": superuser, "POSTGRES_PASSWORD": password, "PRIMARY_CONNINFO": c.primary,
+			"POSTGRES_INITDB_ARGS": "--no-sync", // an empty cluster is soon made again; what is written later is synced
+		},
+		ExposedPorts: []string{postgresPort},
+		ConfigModifier: func(cfg *dockercontainer.Config) {
+			cfg.User = "postgres"
+			cfg.Entrypoint = cmd[:1]
+			cfg.Cmd = cmd[1:]
+			cfg.StopSignal = "SIGINT" // a fast shutdown
+		},
+		HostConfigModifier: func(h *dockercontainer.HostConfig) {
+			h.ShmSize = 256 << 20
+			h.PortBindings = network.PortMap{network.MustParsePort(postgresPort): {{HostIP: bind, HostPort: port}}}
+		},
+	}
+	if c.network != "" {
+		req.Networks = []string{c.network}
+	}
+	_, err = testcontainers.GenericContainer(ctx, testcontainers.GenericContainerRequest{
+		ContainerRequest: req, Started: true, Logger: tclog.NewNoopLogger(),
+	})
+	return err
+}
+
+func (c *container) start(ctx context.Context) error {
+	first := false
+	c.once.Do(func() { first, c.err = true, c.create(ctx) })
+	if first || c.err != nil {
+		return c.err
+	}
+	_, err := c.engine.Client.ContainerStart(ctx, c.name, client.ContainerStartOptions{})
+	return err
+}
+
+func (c *container) stop(ctx context.Context) error {
+	seconds := int(stepTimeout.Seconds())
+	_, err := c.engine.Client.ContainerStop(ctx, c.name, client.ContainerStopOptions{Timeout: &seconds})
+	return err
+}
+
+func (c *container) kill(ctx context.Context) error {
+	wait := c.engine.Client.ContainerWait(ctx, c.name, client.ContainerWaitOptions{Condition: dockercontainer.WaitConditionNotRunning})
+	if _, err := c.engine.Client.ContainerKill(ctx, c.name, client.ContainerKillOptions{Signal: "SIGKILL"}); err != nil {
+		return err
+	}
+	select {
+	case <-wait.Result:
+		return nil
+	case err := <-wait.Error:
+		return err
+	}
+}
+
+func (c *container) pause(ctx context.Context) error {
+	_, err := c.engine.Client.ContainerPause(ctx, c.name, client.ContainerPauseOptions{})
+	return err
+}
+
+func (c *container) unpause(ctx context.Context) error {
+	_, err := c.engine.Client.ContainerUnpause(ctx, c.name, client.ContainerUnpauseOptions{})
+	return err
+}
+
+func (c *container) running(ctx context.Context) bool {
+	r, err := c.engine.Client.ContainerInspect(ctx, c.name, client.ContainerInspectOptions{})
+	return err == nil && r.Container.State != nil && r.Container.State.Running
+}
+
+func (c *container) remove(ctx context.Context) error {
+	err := guard.RemoveContainer(ctx, c.engine.Client.Client, c.name)
+	if c.network != "" && c.primary == "" {
+		// The standbys, which were started later, have gone before.
+		_, errNetwork := c.engine.Client.NetworkRemove(ctx, c.network, client.NetworkRemoveOptions{})
+		err = errors.Join(err, errNetwork)
+	}
+	return err
+}
+
+func (c *container) logs(ctx context.Context) string {
+	r, err := c.engine.Client.ContainerLogs(ctx, c.name, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: "500"})
+	if err != nil {
+		return fmt.Sprintf("(no log: %v)", err)
+	}
+	defer r.Close()
+	var b bytes.Buffer
+	if _, err := stdcopy.StdCopy(&b, &b, r); err != nil {
+		fmt.Fprintf(&b, "\n(the log breaks off: %v)", err)
+	}
+	return b.String()
+}
+
+// standby makes a container on a network with this one, where they reach each other by name.
+func (c *container) standby(ctx context.Context, name string) (node, error) {
+	if c.network == "" {
+		net := uniqueName()
+		if err := guard.Network(net); err != nil {
+			return nil, err
+		}
+		if _, err := c.engine.Client.NetworkCreate(ctx, net, client.NetworkCreateOptions{Driver: "bridge"}); err != nil {
+			return nil, err
+		}
+		c.network = net
+		if _, err := c.engine.Client.NetworkConnect(ctx, net, client.NetworkConnectOptions{Container: c.name}); err != nil {
+			return nil, err
+		}
+	}
+	s := &container{engine: c.engine, image: c.image, settings: c.settings, network: c.network}
+	s.primary = conninfo(c.name, strings.TrimSuffix(postgresPort, "/tcp"), name)
+	return s, s.identify()
 }

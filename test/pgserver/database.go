@@ -46,7 +46,7 @@ func Database(tb testing.TB) string {
 			shared.from = "the server of SQLSTORE_TEST_POSTGRES"
 		} else {
 			var s *Server
-			if s, shared.err = start(Options{}); shared.err != nil {
+			if s, shared.err = start(Options{}, newNode); shared.err != nil {
 				return
 			}
 			shared.dsn, shared.from = s.DSN(), s.node.describe()
@@ -64,7 +64,7 @@ func database(tb testing.TB, dsn string) string {
 	tb.Helper()
 	name := "test_" + strings.ToLower(rand.Text()[:12])
 	// Of template0, to which nobody is connected.
-	if err := exec(dsn, "CREATE DATABASE "+name+" TEMPLATE template0 ENCODING 'UTF8'"); err != nil {
+	if err := execute(dsn, "CREATE DATABASE "+name+" TEMPLATE template0 ENCODING 'UTF8'"); err != nil {
 		tb.Fatalf("pgserver: create a database: %v", err)
 	}
 	u, err := url.Parse(dsn)
@@ -72,7 +72,7 @@ func database(tb testing.TB, dsn string) string {
 		tb.Fatal("pgserver: the server's DSN must be a URL, postgres://user@host/database")
 	}
 	tb.Cleanup(func() {
-		if err := exec(dsn, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+		if err := execute(dsn, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
 			tb.Logf("pgserver: drop the test's database: %v", err)
 		}
 	})
@@ -80,8 +80,8 @@ func database(tb testing.TB, dsn string) string {
 	return u.String()
 }
 
-// exec runs one statement over a connection of its own.
-func exec(dsn, statement string) error {
+// execute runs one statement over a connection of its own.
+func execute(dsn, statement string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), databaseTimeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, dsn)

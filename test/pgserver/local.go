@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
-	osexec "os/exec"
+	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
@@ -90,8 +90,8 @@ func (l *local) describe() string {
 	return s
 }
 
-func (l *local) command(ctx context.Context, program string, args ...string) *osexec.Cmd {
-	cmd := osexec.CommandContext(ctx, filepath.Join(l.bin, program), args...)
+func (l *local) command(ctx context.Context, program string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(l.bin, program), args...)
 	cmd.Dir = l.dir
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: l.credentials, Setsid: true}
@@ -108,7 +108,7 @@ func (l *local) create(ctx context.Context) error {
 		"--auth=scram-sha-256", "--encoding=UTF8", "--no-sync")
 	if l.primary != "" {
 		cmd = l.command(ctx, "pg_basebackup", "--pgdata="+l.data(), "--wal-method=stream", "--write-recovery-conf",
-			"--checkpoint=fast", "--dbname="+l.primary)
+			"--checkpoint=fast", "--no-sync", "--dbname="+l.primary)
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", filepath.Base(cmd.Path), err, out)
@@ -220,6 +220,10 @@ func (l *local) standby(_ context.Context, name string) (node, error) {
 		return nil, err
 	}
 	s.why = l.why
-	s.primary, err = conninfo(l.hostPort, name)
-	return s, err
+	host, port, err := net.SplitHostPort(l.hostPort)
+	if err != nil {
+		return nil, err
+	}
+	s.primary = conninfo(host, port, name)
+	return s, nil
 }

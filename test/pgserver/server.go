@@ -63,11 +63,11 @@ type node interface {
 // Start starts a server, which is removed when the test ends. If the test failed, its log is shown.
 func Start(tb testing.TB, o Options) *Server {
 	tb.Helper()
-	s, err := start(o)
+	s, err := start(o, newNode)
 	if err != nil {
 		tb.Fatalf("pgserver: %v", err)
 	}
-	tb.Logf("pgserver: %s at %s", s.node.describe(), s.node.addr())
+	tb.Logf("pgserver: %s at %s", s.node.describe(), s.Addr())
 	s.removeAfter(tb)
 	return s
 }
@@ -85,7 +85,7 @@ func (s *Server) removeAfter(tb testing.TB) {
 	})
 }
 
-func start(o Options) (*Server, error) {
+func start(o Options, newNode func(context.Context, Options) (node, error)) (*Server, error) {
 	if o.Version == "" {
 		o.Version = os.Getenv("SQLSTORE_TEST_POSTGRES_VERSION")
 	}
@@ -96,8 +96,7 @@ func start(o Options) (*Server, error) {
 	}
 	s := &Server{node: n}
 	if err := s.Start(); err != nil {
-		_ = n.remove(context.Background())
-		return nil, err
+		return nil, errors.Join(err, n.remove(context.Background()))
 	}
 	return s, nil
 }
