@@ -10,6 +10,7 @@ SERVE_FLAGS ?=
 BENCH_FLAGS ?=
 TEST_FLAGS ?=
 FUZZ_TIME ?= 30s
+IMAGE ?= sqlstore:dev
 # Where lint compares from: make lint LINT_FLAGS=--new-from-rev=origin/main
 LINT_FLAGS ?=
 
@@ -32,6 +33,12 @@ setup:
 setup-strace:
 	@scripts/setup.sh $$(test "$$(uname)" != Linux || echo strace)
 
+# What the tests take a Postgres from, if there is nothing: see test/pgserver.
+.PHONY: setup-postgres
+setup-postgres:
+	@scripts/setup.sh
+	@scripts/setup-postgres.sh
+
 .PHONY: run
 run: build ## serve on SQLite: LISTEN=http://127.0.0.1:2379, data in DATA_DIR=default.sqlstore
 	exec bin/sqlstore serve --data-dir $(DATA_DIR) --listen-client-urls $(LISTEN) --advertise-client-urls $(LISTEN) $(SERVE_FLAGS)
@@ -40,8 +47,12 @@ run: build ## serve on SQLite: LISTEN=http://127.0.0.1:2379, data in DATA_DIR=de
 build: setup ## build bin/sqlstore
 	go build -o bin/sqlstore ./cmd/sqlstore
 
+.PHONY: image
+image: setup ## build the container image IMAGE=sqlstore:dev
+	scripts/image.sh $(IMAGE)
+
 .PHONY: test
-test: setup ## the main module's tests, with the race detector (TEST_FLAGS=...)
+test: setup-postgres ## the main module's tests, with the race detector (TEST_FLAGS=...)
 	go test -race -timeout 20m $(TEST_FLAGS) ./...
 
 .PHONY: race

@@ -1,0 +1,25 @@
+#!/bin/sh
+# Builds the container image of sqlstore, with the name given: image.sh sqlstore:dev
+set -eu
+cd "$(dirname "$0")/.."
+image=${1:?name the image}
+command -v docker >/dev/null || { echo "image: docker is missing: install it (Debian: 'sudo apt-get install docker.io')" >&2; exit 1; }
+
+context=$(mktemp -d)
+trap 'rm -rf "$context"' EXIT
+mkdir -p "$context/root/etc/ssl/certs" "$context/written/data" "$context/written/tmp"
+chmod 755 "$context/root" "$context/written"
+chmod 700 "$context/written/data"
+
+# A static binary can load no libraries: SQLite goes without extensions, and Go looks up hosts and users itself.
+CGO_ENABLED=1 go build -trimpath -tags sqlite_omit_load_extension,netgo,osusergo \
+	-ldflags '-s -w -linkmode external -extldflags "-static"' -o "$context/root/sqlstore" ./cmd/sqlstore
+echo 'sqlstore:x:65532:65532::/data:/sqlstore' >"$context/root/etc/passwd"
+# For a Postgres whose certificate a public authority signed.
+for certificates in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt; do
+	if [ -f "$certificates" ]; then
+		cp "$certificates" "$context/root/etc/ssl/certs/ca-certificates.crt"
+		break
+	fi
+done
+docker build --quiet --file Dockerfile --tag "$image" "$context"
