@@ -15,7 +15,7 @@ type Contents struct {
 	Leases         int64
 }
 
-// Measure counts what a SQLite database of version 1 or newer holds. It reads an index of all versions: seconds for millions.
+// Measure counts what a database of version 1 or newer holds. It reads an index of all versions: seconds for millions.
 func Measure(ctx context.Context, db *sql.DB) (Contents, error) {
 	var c Contents
 	err := db.QueryRowContext(ctx, "SELECT (SELECT revision FROM clock), (SELECT count(*) FROM objects), "+

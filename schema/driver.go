@@ -8,48 +8,78 @@ import (
 	"io"
 
 	"github.com/golang-migrate/migrate/v4/database"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 const versionTable = "schema_migrations"
 
-// sqliteDriver is a golang-migrate driver that puts everything between Lock and Unlock into one transaction. The one that
-// comes with golang-migrate commits the migration and its version apart, and so can leave a database dirty by a crash.
-type sqliteDriver struct {
+// lockTries bounds how often a lock is tried that others were faster to make the table of.
+const lockTries = 10
+
+// driver is a golang-migrate driver that puts everything between Lock and Unlock into one transaction, whose lock of the version
+// table keeps others out. Those that come with golang-migrate commit the migration and its version apart, and so can leave a
+// database dirty by a crash; the one for Postgres takes an advisory lock, which no pooler in transaction mode can keep.
+type driver struct {
 	ctx    context.Context
 	db     *sql.DB
+	d      *dialect
 	conn   *sql.Conn
 	failed bool
 }
 
-var _ database.Driver = (*sqliteDriver)(nil)
+var _ database.Driver = (*driver)(nil)
 
-func (d *sqliteDriver) Open(string) (database.Driver, error) {
+func (d *driver) Open(string) (database.Driver, error) {
 	return nil, errors.New("schema: the driver is made from an open database only")
 }
 
-func (d *sqliteDriver) Close() error { return nil }
+func (d *driver) Close() error { return nil }
 
-func (d *sqliteDriver) Lock() error {
+func (d *driver) Lock() (err error) {
 	if d.conn != nil {
 		return database.ErrLocked
 	}
+	for range lockTries {
+		if err = d.tryLock(); !overtaken(err) {
+			break
+		}
+	}
+	return err
+}
+
+func (d *driver) tryLock() error {
 	conn, err := d.db.Conn(d.ctx)
 	if err != nil {
 		return err
 	}
 	d.conn, d.failed = conn, false
-	if err := d.exec("BEGIN IMMEDIATE"); err != nil {
+	if err := d.exec(d.d.begin); err != nil {
 		d.conn = nil
 		return errors.Join(err, conn.Close())
 	}
-	err = d.exec("CREATE TABLE IF NOT EXISTS " + versionTable + " (version INTEGER NOT NULL PRIMARY KEY, dirty INTEGER NOT NULL)")
-	if err != nil {
-		return errors.Join(err, d.Unlock())
+	for _, q := range d.d.lock {
+		if err := d.exec(q); err != nil {
+			return errors.Join(err, d.Unlock())
+		}
 	}
 	return nil
 }
 
-func (d *sqliteDriver) Unlock() error {
+// overtaken says that another process made the version table at the same time, which CREATE TABLE IF NOT EXISTS does not expect
+// in Postgres, or that the server asks for another try.
+func overtaken(err error) bool {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Code {
+	case "23505", "42P07", "42710", "40001", "40P01": // unique_violation, duplicate_table and _object, serialization_failure, deadlock
+		return true
+	}
+	return false
+}
+
+func (d *driver) Unlock() error {
 	if d.conn == nil {
 		return database.ErrNotLocked
 	}
@@ -62,7 +92,7 @@ func (d *sqliteDriver) Unlock() error {
 	return err
 }
 
-func (d *sqliteDriver) Run(migration io.Reader) error {
+func (d *driver) Run(migration io.Reader) error {
 	b, err := io.ReadAll(migration)
 	if err != nil {
 		d.failed = true
@@ -71,14 +101,14 @@ func (d *sqliteDriver) Run(migration io.Reader) error {
 	return d.exec(string(b))
 }
 
-func (d *sqliteDriver) SetVersion(version int, dirty bool) error {
+func (d *driver) SetVersion(version int, dirty bool) error {
 	if err := d.exec("DELETE FROM " + versionTable); err != nil || version == database.NilVersion {
 		return err
 	}
 	return d.exec(fmt.Sprintf("INSERT INTO %s (version, dirty) VALUES (%d, %t)", versionTable, version, dirty))
 }
 
-func (d *sqliteDriver) Version() (int, bool, error) {
+func (d *driver) Version() (int, bool, error) {
 	var version int
 	var dirty bool
 	err := d.conn.QueryRowContext(d.ctx, "SELECT version, dirty FROM "+versionTable).Scan(&version, &dirty)
@@ -88,9 +118,9 @@ func (d *sqliteDriver) Version() (int, bool, error) {
 	return version, dirty, err
 }
 
-func (d *sqliteDriver) Drop() error { return errors.New("schema: dropping a database is not offered") }
+func (d *driver) Drop() error { return errors.New("schema: dropping a database is not offered") }
 
-func (d *sqliteDriver) exec(query string) error {
+func (d *driver) exec(query string) error {
 	_, err := d.conn.ExecContext(d.ctx, query)
 	d.failed = d.failed || err != nil
 	return err

@@ -1,7 +1,13 @@
 // Package schema holds the migrations of sqlstore's databases, embedded, and runs them.
 //
 // The files are golang-migrate's: <dialect>/NNNN_name.up.sql and .down.sql. Each run of migrations is one database
-// transaction together with the version that it leads to, so that a crash leaves either the old schema or the new one.
+// transaction together with the version that it leads to, so that a crash leaves either the old schema or the new one, and it
+// holds a lock on the table of the version, so that of several programs that start at once one migrates.
+//
+// The functions take a *sql.DB of either database and tell by its driver which one it is.
+//
+// Programs of two versions can share a Postgres database while replicas are rolled: a schema names the oldest program that it
+// serves, and a program whose own schema is older than the database's, but not older than that, starts without migrating.
 package schema
 
 import (
@@ -19,7 +25,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-//go:embed sqlite/*.sql
+//go:embed sqlite/*.sql postgres/*.sql
 var files embed.FS
 
 // State is what a database says about its schema.
@@ -28,43 +34,69 @@ type State struct {
 	Version uint
 	// Newest is the version that this program would migrate to.
 	Newest uint
+	// Serves is the newest version of the oldest program that can still run on the database; 0 when only programs that know
+	// Version can.
+	Serves uint
 	// Dirty says that another tool left a migration half-way.
 	Dirty bool
 }
 
-// Status reads the state of a SQLite database without changing it.
+// Usable says whether this program can run on the database once it has migrated it as far as it knows how to.
+func (s State) Usable() bool {
+	return !s.Dirty && (s.Version <= s.Newest || s.Serves != 0 && s.Serves <= s.Newest)
+}
+
+// Status reads the state of a database without changing it.
 func Status(ctx context.Context, db *sql.DB) (State, error) {
-	newest, err := newest("sqlite")
+	d := dialectOf(db)
+	newest, err := newest(d.name)
 	if err != nil {
 		return State{}, err
 	}
 	s := State{Newest: newest}
-	var has bool
-	err = db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = '"+versionTable+"'").Scan(&has)
-	if err != nil || !has {
+	var tables int
+	err = db.QueryRowContext(ctx, d.hasTable).Scan(&tables)
+	if err != nil || tables == 0 {
 		return s, err
 	}
 	err = db.QueryRowContext(ctx, "SELECT version, dirty FROM "+versionTable).Scan(&s.Version, &s.Dirty)
 	if errors.Is(err, sql.ErrNoRows) {
 		return s, nil
 	}
+	if err != nil || s.Version == 0 || d.oldestProgram == "" {
+		return s, err
+	}
+	err = db.QueryRowContext(ctx, d.oldestProgram).Scan(&s.Serves)
+	if errors.Is(err, sql.ErrNoRows) {
+		return s, nil
+	}
 	return s, err
 }
 
-// Up brings a SQLite database to the newest version. It refuses one that is newer ([backend.ErrSchemaNewer]) or dirty
-// ([backend.ErrSchemaDirty]) and does nothing to one that is up to date.
+// Up brings a database to the newest version. It refuses one that is newer ([backend.ErrSchemaNewer]), unless that serves this
+// program, or dirty ([backend.ErrSchemaDirty]) and does nothing to one that is up to date. Several processes can call it at once.
 func Up(ctx context.Context, db *sql.DB) error {
 	s, err := check(ctx, db)
-	if err != nil || s.Version == s.Newest {
+	if err != nil || s.Version >= s.Newest {
 		return err
 	}
-	return run(ctx, db, func(m *migrate.Migrate) error { return m.Up() })
+	if err = run(ctx, db, func(m *migrate.Migrate) error { return m.Up() }); err == nil {
+		return nil
+	}
+	// A newer program may have been faster, and its version means nothing to the migrations of this one.
+	if s, again := check(ctx, db); again != nil || s.Version < s.Newest {
+		return err
+	}
+	return nil
 }
 
-// Down takes a SQLite database steps versions back; data that the older schema has no place for is lost, all of it at
-// version 0. It refuses what [Up] refuses.
+// Down takes a database steps versions back; data that the older schema has no place for is lost, all of it at version 0. It
+// refuses a database that is newer than this program or dirty.
 func Down(ctx context.Context, db *sql.DB, steps int) error {
 	s, err := check(ctx, db)
+	if err == nil && s.Version > s.Newest {
+		err = newer(s)
+	}
 	if err != nil {
 		return err
 	}
@@ -81,20 +113,25 @@ func check(ctx context.Context, db *sql.DB) (State, error) {
 		return s, fmt.Errorf("read the schema's version: %w", err)
 	case s.Dirty:
 		return s, fmt.Errorf("%w at version %d: restore a backup, or look at the tables, then tell the version that they have with: "+
-			"sqlite3 FILE 'UPDATE %s SET version = N, dirty = 0'", backend.ErrSchemaDirty, s.Version, versionTable)
-	case s.Version > s.Newest:
-		return s, fmt.Errorf("%w: the database is at version %d, this program knows up to %d", backend.ErrSchemaNewer, s.Version, s.Newest)
+			"%s 'UPDATE %s SET version = N, dirty = false'", backend.ErrSchemaDirty, s.Version, dialectOf(db).mend, versionTable)
+	case !s.Usable():
+		return s, newer(s)
 	}
 	return s, nil
 }
 
+func newer(s State) error {
+	return fmt.Errorf("%w: the database is at version %d, this program knows up to %d", backend.ErrSchemaNewer, s.Version, s.Newest)
+}
+
 func run(ctx context.Context, db *sql.DB, do func(*migrate.Migrate) error) (err error) {
-	src, err := iofs.New(files, "sqlite")
+	d := dialectOf(db)
+	src, err := iofs.New(files, d.name)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	m, err := migrate.NewWithInstance("embedded", src, "sqlite", &sqliteDriver{ctx: ctx, db: db})
+	m, err := migrate.NewWithInstance("embedded", src, d.name, &driver{ctx: ctx, db: db, d: d})
 	if err != nil {
 		return err
 	}

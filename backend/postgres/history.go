@@ -1,0 +1,146 @@
+package postgres
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"math"
+	"slices"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// historyWindow bounds the revisions that one call looks through for the rows of a span, so that the time it takes does not
+// depend on how rare they are. Through tells the caller how far it came.
+const historyWindow = 8192
+
+// History implements [backend.Backend].
+func (b *Backend) History(ctx context.Context, q backend.HistoryQuery) (backend.History, error) {
+	form, span := historyForm(q.Span)
+	until := int64(math.MaxInt64)
+	if q.Until > 0 {
+		until = q.Until
+	}
+	if form == historyBounded || form == historyUnbounded {
+		until = min(until, q.After+historyWindow)
+	}
+	r := reader{prev: q.WithPrev, value: !q.KeysOnly}
+	h := backend.History{}
+	err := b.query(ctx, "read history", r.reset, func(s *scanner) error {
+		h.Clock = s.clock()
+		r.change(s)
+		return nil
+	}, historySQL[form][index(q.WithPrev)][index(q.KeysOnly)], append([]any{q.After, until, int64(max(q.Limit, 1))}, span...)...)
+	if err != nil {
+		return backend.History{}, err
+	}
+	h.Changes, h.Through = r.changes, r.through(q.After, min(until, h.Clock.Revision), q.Limit)
+	return h, nil
+}
+
+// Tail implements [backend.Shared].
+func (b *Backend) Tail(ctx context.Context, q backend.TailQuery) (backend.Tail, error) {
+	t := newTailReader(q)
+	err := b.query(ctx, "read the tail", t.reset, t.scan, t.sql(), t.args()...)
+	if err != nil {
+		return backend.Tail{}, err
+	}
+	return t.tail(), nil
+}
+
+// reader gathers changes.
+type reader struct {
+	changes     []backend.Change
+	prev, value bool
+	batch       int64 // of the last change
+}
+
+func (r *reader) reset() { r.changes, r.batch = nil, 0 }
+
+// change takes the columns of one, or the NULLs that stand for none.
+func (r *reader) change(s *scanner) {
+	if s.null() {
+		return
+	}
+	r.changes = append(r.changes, backend.Change{})
+	ch := &r.changes[len(r.changes)-1]
+	s.row(&ch.Row, false)
+	r.batch = s.integer()
+	if r.value {
+		ch.Row.Value = s.bytes()
+	}
+	if r.prev && !s.null() {
+		ch.Prev = new(backend.Row)
+		s.row(ch.Prev, r.value)
+	}
+}
+
+// through is the revision up to which the changes are complete, if nothing was read above until.
+func (r *reader) through(after, until int64, limit int) int64 {
+	byRow := func(a, b backend.Change) int {
+		return cmp.Or(cmp.Compare(a.Row.ModRevision, b.Row.ModRevision), cmp.Compare(a.Row.Ordinal, b.Row.Ordinal))
+	}
+	if !slices.IsSortedFunc(r.changes, byRow) {
+		slices.SortFunc(r.changes, byRow)
+	}
+	if n := len(r.changes); n > 0 && n >= limit {
+		return r.changes[n-1].Row.ModRevision
+	}
+	return max(after, until)
+}
+
+func index(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func historyForm(s backend.Span) (form int, args []any) {
+	switch {
+	case len(s.Start) == 0 && s.End == nil: // all of them; no key is empty
+		return historyAll, nil
+	case s.End == nil:
+		return historyOfKey, []any{s.Start}
+	case len(s.End) != 0:
+		if bytes.Equal(s.End, append(slices.Clip(s.Start), 0)) {
+			return historyOfKey, []any{notNil(s.Start)}
+		}
+		return historyBounded, []any{notNil(s.Start), s.End}
+	case bytes.Compare(s.Start, []byte{0}) <= 0: // [NUL, no bound) is everything, as etcd's clients write it
+		return historyAll, nil
+	}
+	return historyUnbounded, []any{notNil(s.Start)}
+}
+
+// tailReader reads the answer to a tail query.
+type tailReader struct {
+	reader
+	q backend.TailQuery
+	t backend.Tail
+}
+
+func newTailReader(q backend.TailQuery) *tailReader {
+	return &tailReader{reader: reader{prev: q.WithPrev, value: true}, q: q}
+}
+
+func (t *tailReader) sql() string { return tailSQL[index(t.q.WithPrev)] }
+
+func (t *tailReader) args() []any {
+	return []any{t.q.After, int64(math.MaxInt64), int64(max(t.q.Limit, 1))}
+}
+
+func (t *tailReader) scan(s *scanner) error {
+	t.t.Clock, t.t.Alarms, t.t.Base, t.t.Purged = s.clock(), s.integer(), s.integer(), s.integer()
+	t.change(s)
+	return nil
+}
+
+func (t *tailReader) tail() backend.Tail {
+	t.t.Through = t.through(t.q.After, t.t.Clock.Revision, t.q.Limit)
+	t.t.Changes = t.changes
+	if len(t.changes) > 0 {
+		t.t.Batch = t.batch
+	}
+	return t.t
+}

@@ -1,0 +1,146 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// probeTime is how long a notification may take that shows whether any arrive.
+	probeTime = time.Second
+	// Waits between two tries to connect.
+	firstWait, longestWait = 100 * time.Millisecond, 5 * time.Second
+	// quietTime is how long nothing may be heard before the connection is asked whether it is still there.
+	quietTime = 5 * time.Second
+)
+
+// errDeaf is returned where notifications can be asked for and never arrive.
+var errDeaf = errors.New("notifications do not arrive: there is a pooler in transaction mode before the server")
+
+// Listen implements [backend.Shared]. It has a connection of its own.
+func (b *Backend) Listen(ctx context.Context, hint func(revision int64), state func(listening bool)) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-b.closing:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	wait := firstWait
+	for ctx.Err() == nil {
+		err := b.listen(ctx, hint, func() {
+			wait = firstWait
+			state(true)
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		state(false)
+		if errors.Is(err, errDeaf) || refused(err) {
+			b.log.Info("no notifications from the database server; what others write is found by polling", "error", err)
+			<-ctx.Done()
+			return
+		}
+		b.log.Warn("connection for notifications broke; what others write is found by polling until it is back", "error", err)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+		wait = min(2*wait, longestWait)
+	}
+}
+
+// listen listens on one connection until it breaks.
+func (b *Backend) listen(ctx context.Context, hint func(int64), listening func()) error {
+	cc := b.dsn.Copy()
+	if err := prepare(cc, b.cfg.PasswordFile); err != nil {
+		return err
+	}
+	connecting, cancel := context.WithTimeout(ctx, 2*connectTimeout)
+	defer cancel()
+	c, err := pgx.ConnectConfig(connecting, cc)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.Background(), grace)
+		defer cancel()
+		_ = c.Close(closing)
+	}()
+	if _, err := c.Exec(connecting, `LISTEN "`+b.features.channel+`"`); err != nil {
+		return err
+	}
+	if err := b.probe(connecting, c); err != nil {
+		return err
+	}
+	listening()
+	for {
+		quiet, cancel := context.WithTimeout(ctx, quietTime)
+		n, err := c.WaitForNotification(quiet)
+		cancel()
+		switch {
+		case err == nil:
+			if member, revision, ok := parsePayload(n.Payload); ok && member != b.settings.MemberID {
+				hint(revision)
+			}
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case quiet.Err() == nil || c.IsClosed():
+			return err
+		default:
+			asking, cancel := context.WithTimeout(ctx, connectTimeout)
+			err := c.Ping(asking)
+			cancel()
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// payload is what a commit notifies: who committed, and up to which revision.
+func payload(member uint64, revision int64) string {
+	return strconv.FormatUint(member, 16) + " " + strconv.FormatInt(revision, 10)
+}
+
+func parsePayload(s string) (member uint64, revision int64, ok bool) {
+	who, at, _ := strings.Cut(s, " ")
+	member, err := strconv.ParseUint(who, 16, 64)
+	if err == nil {
+		revision, err = strconv.ParseInt(at, 10, 64)
+	}
+	return member, revision, err == nil
+}
+
+// probe finds out whether notifications arrive. A connection that leads straight to a server process does; one that leads to a
+// pooler is told by the process id, which is not the server's, and then a notification is waited for. It must come
+// from another connection: on the same one the pooler would pass it on with the answer to the statement that sent it.
+func (b *Backend) probe(ctx context.Context, c *pgx.Conn) error {
+	pid := int64(0)
+	err := scan(ctx, c, func(s *scanner) error { pid = s.integer(); return nil }, "SELECT pg_backend_pid()", nil)
+	if err == nil && pid == int64(c.PgConn().PID()) {
+		return nil
+	}
+	if err != nil && !refused(err) {
+		return err
+	}
+	if err := b.query(ctx, "notify", nil, func(*scanner) error { return nil }, "SELECT pg_notify($1::text, 'probe')", b.features.channel); err != nil {
+		return err
+	}
+	waiting, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	if _, err := c.WaitForNotification(waiting); err != nil {
+		if waiting.Err() != nil && ctx.Err() == nil {
+			return errDeaf
+		}
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// Reclaim implements [backend.Backend]. Postgres gives space back by itself where it can, and uses the rest again.
+func (b *Backend) Reclaim(ctx context.Context, _ int) (done bool, err error) {
+	return true, b.usable(ctx)
+}
+
+// Defragment implements [backend.Backend]. It makes the room of removed rows usable again; only VACUUM FULL would give it back, and
+// that stops everybody for as long as it copies the table.
+func (b *Backend) Defragment(ctx context.Context) error {
+	if err := b.usable(ctx); err != nil {
+		return err
+	}
+	for _, sql := range []string{"VACUUM object_versions", "ANALYZE object_versions"} {
+		if err := b.maintain(ctx, sql); err != nil {
+			return b.translate(ctx, "defragment", err)
+		}
+	}
+	return nil
+}
+
+// maintain runs a statement that may take its time and belongs to no transaction.
+func (b *Backend) maintain(ctx context.Context, sql string) error {
+	c, err := b.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Release()
+	linkOf(c.Conn()).warning.Store(nil)
+	if _, err = c.Exec(ctx, sql); err != nil {
+		return err
+	}
+	if w := linkOf(c.Conn()).warning.Load(); w != nil {
+		b.log.Warn("the database server did not do what it was asked to", "statement", sql, "warning", w.Message)
+	}
+	return nil
+}
+
+// emptySize is what a database without rows takes, in bytes: a page for each index.
+const emptySize = 4 * 8192
+
+const readSize = "SELECT (SELECT sum(pg_relation_size(r.oid)) FROM (" +
+	"SELECT c.oid FROM pg_class AS c WHERE c.oid IN (t.oid, t.reltoastrelid) UNION ALL " +
+	"SELECT i.indexrelid FROM pg_index AS i WHERE i.indrelid IN (t.oid, t.reltoastrelid)) AS r)::bigint, " +
+	"c.bytes - p.bytes FROM clock AS c, purge AS p, pg_class AS t WHERE c.id = 1 AND p.id = 1 AND t.oid = 'object_versions'::regclass"
+
+// Size implements [backend.Backend]. What is in use is counted as it is written and removed, which Postgres does not tell.
+func (b *Backend) Size(ctx context.Context) (size backend.Size, err error) {
+	err = b.query(ctx, "read the size", nil, func(s *scanner) error {
+		size.Total, size.InUse, size.Reads = s.integer(), s.integer()+emptySize, int(b.reading.Load())-1
+		return nil
+	}, readSize)
+	size.Total = max(size.Total, size.InUse)
+	return size, err
+}
+
+// The planner learns how large a table is when it is analyzed. Autovacuum does that once a minute at best, and a plan that was made
+// for an empty table, and kept, reads all of one that has grown meanwhile. So it is done here whenever the table has doubled,
+// until there is enough of it for plans to stay as they are.
+const (
+	analyzeFirst = 256
+	analyzeLast  = 1 << 17
+	analyzeBound = 30 * time.Second
+)
+
+// grown is called after each commit.
+func (b *Backend) grown(revision int64) {
+	last := b.analyzed.Load()
+	if last >= analyzeLast || revision < 2*last || b.closed() || !b.analyzed.CompareAndSwap(last, max(revision, analyzeFirst)) {
+		return
+	}
+	b.work.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), analyzeBound)
+		defer cancel()
+		if err := b.maintain(ctx, "ANALYZE object_versions"); err != nil && !b.closed() {
+			b.log.Warn("the planner was not told that the table has grown", "error", fmt.Errorf("analyze: %w", err))
+		}
+	})
+}

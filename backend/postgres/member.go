@@ -1,0 +1,80 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+const (
+	// lockMaintenance makes heartbeats follow one another.
+	lockMaintenance = "SELECT holder, (extract(epoch FROM clock_timestamp() - heard_at) * 1000000)::bigint FROM maintenance WHERE id = 1 FOR UPDATE"
+	dropDead        = "DELETE FROM members WHERE id <> $1::bigint AND seen_at <= clock_timestamp() - $2::bigint * interval '1 microsecond'"
+	upsertMember    = "INSERT INTO members (id, name, client_urls, seen_at) VALUES ($1::bigint, $2::text, $3::text[], clock_timestamp()) " +
+		"ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name, client_urls = EXCLUDED.client_urls, seen_at = EXCLUDED.seen_at"
+	// readMembers has a row for each URL of a member, or one without.
+	readMembers     = "SELECT m.id, m.name, u.url FROM members AS m LEFT JOIN LATERAL unnest(m.client_urls) WITH ORDINALITY AS u(url, place) ON true ORDER BY m.id, u.place"
+	holdMaintenance = "UPDATE maintenance SET holder = $1::bigint, heard_at = clock_timestamp() WHERE id = 1"
+	leaveMembers    = "DELETE FROM members WHERE id = $1::bigint"
+	freeMaintenance = "UPDATE maintenance SET holder = 0 WHERE id = 1 AND holder = $1::bigint"
+)
+
+// Heartbeat implements [backend.Shared].
+func (b *Backend) Heartbeat(ctx context.Context, m backend.Member, patience time.Duration) (ms backend.Membership, err error) {
+	err = b.transaction(ctx, "heartbeat", func(ctx context.Context, tx pgx.Tx) error {
+		ms = backend.Membership{}
+		err := scan(ctx, tx.Conn(), func(s *scanner) error {
+			ms.Leader, ms.Silence = uint64(s.integer()), max(0, microseconds(s.integer()))
+			return nil
+		}, lockMaintenance, nil)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, dropDead, int64(m.ID), patience.Microseconds()); err != nil {
+			return err
+		}
+		urls := m.ClientURLs
+		if urls == nil {
+			urls = []string{}
+		}
+		if _, err := tx.Exec(ctx, upsertMember, int64(m.ID), m.Name, urls); err != nil {
+			return err
+		}
+		err = scan(ctx, tx.Conn(), func(s *scanner) error { addMember(&ms, s); return nil }, readMembers, nil)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(ms.Members, func(m backend.Member) bool { return m.ID == ms.Leader }) {
+			ms.Leader, ms.Took = m.ID, true
+		}
+		_, err = tx.Exec(ctx, holdMaintenance, int64(ms.Leader))
+		return err
+	})
+	return ms, err
+}
+
+// addMember takes a row of readMembers.
+func addMember(ms *backend.Membership, s *scanner) {
+	id, name := uint64(s.integer()), s.text()
+	if n := len(ms.Members); n == 0 || ms.Members[n-1].ID != id {
+		ms.Members = append(ms.Members, backend.Member{ID: id, Name: name})
+	}
+	if m := &ms.Members[len(ms.Members)-1]; !s.null() {
+		m.ClientURLs = append(m.ClientURLs, s.text())
+	}
+}
+
+// Leave implements [backend.Shared].
+func (b *Backend) Leave(ctx context.Context, id uint64) error {
+	return b.transaction(ctx, "leave", func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, freeMaintenance, int64(id)); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, leaveMembers, int64(id))
+		return err
+	})
+}

@@ -1,0 +1,166 @@
+package postgres
+
+import (
+	"context"
+	"math"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+const (
+	expireHolds = "DELETE FROM holds WHERE expires_at <= clock_timestamp()"
+	// readTarget is the compacted revision and the least one that a hold keeps.
+	readTarget = "SELECT c.compacted, (SELECT min(revision) FROM holds) FROM clock AS c WHERE c.id = 1"
+	// purgeRows are the next rows, each beside the one that it superseded, and their sizes.
+	purgeRows = "SELECT v.resource_version, v.ordinal, v.deleted, v.previous_version, octet_length(v.key), " +
+		"p.resource_version, p.ordinal, octet_length(p.value) " +
+		"FROM (SELECT * FROM object_versions WHERE (resource_version, ordinal) >= ($1::bigint, $2::integer) AND resource_version <= $3::bigint " +
+		"ORDER BY resource_version, ordinal LIMIT $4::bigint) AS v LEFT JOIN LATERAL (SELECT * FROM object_versions AS o WHERE o.key = v.key " +
+		"AND o.resource_version = v.previous_version AND NOT o.deleted LIMIT 1) AS p ON v.previous_version <> 0"
+	deleteRows = "DELETE FROM object_versions AS v USING unnest($1::bigint[], $2::integer[]) AS d(resource_version, ordinal) " +
+		"WHERE v.resource_version = d.resource_version AND v.ordinal = d.ordinal"
+	savePurge = "UPDATE purge SET target = $1::bigint, next_version = $2::bigint, next_ordinal = $3::integer, bytes = bytes + $4::bigint WHERE id = 1"
+)
+
+// purgeProgress is how far the removal of rows came: those before next are done for a compaction at target.
+type purgeProgress struct {
+	target int64
+	next   backend.RowID
+}
+
+// advance makes p the progress of a compaction at target. What an earlier one left at its own target, because a watch from
+// there still showed it, is looked at again.
+func (p *purgeProgress) advance(target int64) {
+	if p.target < target {
+		if first := (backend.RowID{ModRevision: p.target}); p.next.ModRevision >= first.ModRevision {
+			p.next = first
+		}
+		p.target = target
+	}
+}
+
+// superseding is what must be known of a row to remove what it superseded.
+type superseding struct {
+	id       backend.RowID
+	deleted  bool
+	previous int64 // as the row has it
+	gone     bool  // what it superseded is not there any more
+	prevID   backend.RowID
+	size     int64 // of the row itself, when it is a tombstone
+	prevSize int64
+}
+
+// removal gathers the rows that one step removes.
+type removal struct {
+	revisions []int64
+	ordinals  []int32
+	bytes     int64
+}
+
+func (r *removal) add(id backend.RowID, bytes int64) {
+	r.revisions, r.ordinals = append(r.revisions, id.ModRevision), append(r.ordinals, id.Ordinal)
+	r.bytes += bytes
+}
+
+// Purge implements [backend.Backend].
+//
+// It walks through the rows in the order in which they were written and removes what each one superseded. So it finds all of
+// it by a walk as long as the number of revisions, and removes a tombstone only after the row below it, which would be the
+// key's newest otherwise. Removed are, for a row at revision r and a compaction at C >= r: the row it superseded, if that is
+// older than r or r < C; and the row itself, if it is a tombstone and r < C. What remains at C is what a watch from C shows.
+func (b *Backend) Purge(ctx context.Context, limit int) (res backend.PurgeResult, err error) {
+	err = b.transaction(ctx, "purge", func(ctx context.Context, tx pgx.Tx) error {
+		res, err = purge(ctx, tx, max(limit, 1))
+		return err
+	})
+	if err != nil {
+		return backend.PurgeResult{}, err
+	}
+	return res, nil
+}
+
+func purge(ctx context.Context, tx pgx.Tx, limit int) (res backend.PurgeResult, err error) {
+	var p purgeProgress
+	err = scan(ctx, tx.Conn(), func(s *scanner) error {
+		p = purgeProgress{s.integer(), backend.RowID{ModRevision: s.integer(), Ordinal: int32(s.integer())}}
+		return nil
+	}, lockPurge, nil)
+	if err != nil {
+		return res, err
+	}
+	target, held := int64(0), int64(math.MaxInt64)
+	if _, err := tx.Exec(ctx, expireHolds); err != nil {
+		return res, err
+	}
+	err = scan(ctx, tx.Conn(), func(s *scanner) error {
+		if target = s.integer(); !s.null() {
+			held = s.integer()
+		}
+		return nil
+	}, readTarget, nil)
+	if err != nil || held < target {
+		return res, err
+	}
+	before := p
+	p.advance(target)
+	var rows []superseding
+	err = scan(ctx, tx.Conn(), func(s *scanner) error { rows = append(rows, supersedingRow(s)); return nil },
+		purgeRows, []any{p.next.ModRevision, p.next.Ordinal, p.target, int64(limit)})
+	if err != nil {
+		return res, err
+	}
+	var r removal
+	res.Done = r.walk(&p, rows, limit)
+	if res.Done {
+		p.next = backend.RowID{ModRevision: p.target + 1}
+	}
+	res.Through = min(max(0, p.next.ModRevision-1), target)
+	if res.Done {
+		res.Through = target
+	}
+	if len(r.revisions) > 0 {
+		tag, err := tx.Exec(ctx, deleteRows, r.revisions, r.ordinals)
+		if err != nil {
+			return res, err
+		}
+		res.Removed = int(tag.RowsAffected())
+	}
+	if p == before && res.Removed == 0 {
+		return res, nil
+	}
+	_, err = tx.Exec(ctx, savePurge, p.target, p.next.ModRevision, p.next.Ordinal, r.bytes)
+	return res, err
+}
+
+func supersedingRow(s *scanner) superseding {
+	r := superseding{
+		id: backend.RowID{ModRevision: s.integer(), Ordinal: int32(s.integer())}, deleted: s.boolean(), previous: s.integer(),
+	}
+	key := int(s.integer())
+	r.size = rowSize(key, 0)
+	if r.gone = s.null(); !r.gone {
+		r.prevID = backend.RowID{ModRevision: s.integer(), Ordinal: int32(s.integer())}
+		r.prevSize = rowSize(key, int(s.integer()))
+	}
+	return r
+}
+
+// walk chooses up to limit rows to remove, moves p past those that are done, and says whether that is all there is.
+func (r *removal) walk(p *purgeProgress, rows []superseding, limit int) (done bool) {
+	for _, row := range rows {
+		below := row.id.ModRevision < p.target
+		if len(r.revisions) < limit && !row.gone && (row.previous < row.id.ModRevision || below) {
+			r.add(row.prevID, row.prevSize)
+		}
+		if len(r.revisions) >= limit {
+			return false // the row itself may still be to go; it is looked at again
+		}
+		if row.deleted && below {
+			r.add(row.id, row.size)
+		}
+		p.next = backend.RowID{ModRevision: row.id.ModRevision, Ordinal: row.id.Ordinal + 1}
+	}
+	return len(rows) < limit
+}

@@ -1,0 +1,166 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/schema"
+)
+
+// oldestServer is the oldest version of Postgres that has all that is used here.
+const oldestServer = 13
+
+// features are what the server turned out to be able to do, as statements.
+type features struct {
+	// bounds is a statement that gives the transaction that it stands in the bounds of lockedTimeout.
+	bounds string
+	// unbound lifts those that a COMMIT must not run into.
+	unbound string
+	// notify is unbound and a notification to channel in one; empty where the server has none.
+	notify, channel string
+}
+
+// transactionBounds are settings for the time from a transaction's beginning to its end: a client that stands still or is cut off
+// must not hold the clock for longer. The last three are for a client that vanishes in the middle of a round trip, where
+// a server before 17 has no bound but those of TCP.
+var transactionBounds = []struct{ name, value string }{
+	{"idle_in_transaction_session_timeout", "5000"},
+	{"lock_timeout", "5000"},
+	{"statement_timeout", "5000"},
+	{"transaction_timeout", "10000"}, // from Postgres 17 on; the wait for the lock and the work behind it
+	{"tcp_user_timeout", "5000"},
+	{"tcp_keepalives_idle", "2"},
+	{"tcp_keepalives_interval", "1"},
+	{"tcp_keepalives_count", "3"},
+}
+
+// start makes the database ready and learns what the server can do.
+func (b *Backend) start(ctx context.Context) error {
+	if err := b.checkServer(ctx); err != nil {
+		return err
+	}
+	db := stdlib.OpenDBFromPool(b.pool)
+	if err := errors.Join(schema.Up(ctx, db), db.Close()); err != nil {
+		if pgError(err) == nil && !errors.Is(err, backend.ErrSchemaNewer) && !errors.Is(err, backend.ErrSchemaDirty) {
+			return fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
+		}
+		return err
+	}
+	if err := b.readSettings(ctx); err != nil {
+		return err
+	}
+	return b.checkNotify(ctx)
+}
+
+// checkServer refuses a server that is not the primary, or loses by a crash what it acknowledged.
+func (b *Backend) checkServer(ctx context.Context) error {
+	set := map[string]string{}
+	var schemaName string
+	names := []string{
+		"server_version_num", "server_version", "fsync", "full_page_writes", "synchronous_commit", "transaction_read_only", "in_hot_standby",
+	}
+	for _, s := range transactionBounds {
+		names = append(names, s.name)
+	}
+	err := b.query(ctx, "read the server's settings", nil, func(s *scanner) error {
+		set[s.text()] = s.text()
+		schemaName = s.text()
+		return nil
+	}, "SELECT name, setting, COALESCE(current_schema()::text, '') FROM pg_settings WHERE name = ANY ($1::text[])", names)
+	if err != nil {
+		return err
+	}
+	var version int
+	if _, err := fmt.Sscan(set["server_version_num"], &version); err == nil && version < oldestServer*10000 {
+		return fmt.Errorf("%w: it is Postgres %s, %d is the oldest that does", ErrUnsuitable, set["server_version"], oldestServer)
+	}
+	if set["in_hot_standby"] == "on" || set["transaction_read_only"] == "on" {
+		return fmt.Errorf("%w: it is a standby or read-only; name all hosts in the DSN and add target_session_attrs=read-write", ErrUnsuitable)
+	}
+	if schemaName == "" {
+		return fmt.Errorf("%w: no schema of the search_path exists; make it with CREATE SCHEMA", ErrUnsuitable)
+	}
+	for _, name := range []string{"fsync", "full_page_writes", "synchronous_commit"} {
+		switch {
+		case set[name] != "off":
+		case b.cfg.UnsafeNoFsync:
+			b.log.Warn("the database server may lose acknowledged writes when it crashes", "setting", name, "value", "off")
+		default:
+			return fmt.Errorf("%w: it has %s=off and may lose acknowledged writes when it crashes; turn it on, or accept that with --unsafe-no-fsync",
+				ErrUnsuitable, name)
+		}
+	}
+	var bounds []string
+	for _, s := range transactionBounds {
+		if _, ok := set[s.name]; ok {
+			bounds = append(bounds, fmt.Sprintf("set_config('%s', '%s', true)", s.name, s.value))
+		}
+	}
+	b.features.bounds = "SELECT " + strings.Join(bounds, ", ")
+	b.features.unbound = "SELECT set_config('statement_timeout', '0', true)"
+	return nil
+}
+
+// readSettings makes and reads the store's identity and draws this process's.
+func (b *Backend) readSettings(ctx context.Context) error {
+	cluster, err := randomID()
+	if err != nil {
+		return err
+	}
+	member, err := randomID()
+	if err != nil {
+		return err
+	}
+	b.settings.MemberID = uint64(member)
+	c, err := b.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
+	}
+	_, err = c.Exec(ctx, "INSERT INTO settings (name, value) VALUES ('cluster_id', $1::bigint) ON CONFLICT DO NOTHING", cluster)
+	c.Release()
+	if err != nil {
+		return b.translate(ctx, "make the store's identity", err)
+	}
+	err = b.query(ctx, "read the store's identity", nil, func(s *scanner) error { b.settings.ClusterID = uint64(s.integer()); return nil },
+		"SELECT value FROM settings WHERE name = 'cluster_id'")
+	if err != nil {
+		return err
+	}
+	rows := int64(0)
+	err = b.query(ctx, "read the table's size", nil, func(s *scanner) error { rows = s.integer(); return nil },
+		"SELECT reltuples::bigint FROM pg_class WHERE oid = 'object_versions'::regclass")
+	b.analyzed.Store(max(rows, analyzeFirst/2))
+	return err
+}
+
+// randomID is positive and not 0.
+func randomID() (int64, error) {
+	var raw [8]byte
+	if _, err := rand.Read(raw[:]); err != nil {
+		return 0, err
+	}
+	return int64(binary.BigEndian.Uint64(raw[:])>>1 | 1), nil
+}
+
+// checkNotify finds out whether the server takes notifications. Whether they arrive is for [Backend.Listen] to see.
+func (b *Backend) checkNotify(ctx context.Context) error {
+	b.features.channel = fmt.Sprintf("sqlstore_%016x", b.settings.ClusterID)
+	const notify = "SELECT set_config('statement_timeout', '0', true), pg_notify($1::text, $2::text)"
+	err := b.query(ctx, "notify", nil, func(*scanner) error { return nil }, notify, b.features.channel, "")
+	switch {
+	case err == nil:
+		b.features.notify = notify
+	case pgError(err) == nil:
+		return err
+	default:
+		b.log.Info("the database server takes no notifications; other replicas find what was written by polling", "error", err)
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+package postgres
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// Every number that a statement takes is cast, so that modes without a description of the statement give it the same type.
+const (
+	beginSQL = "BEGIN ISOLATION LEVEL READ COMMITTED"
+
+	// columns of a row in the order in which scanner.row wants them; the value follows where it is asked for.
+	columns = "key, resource_version, ordinal, deleted, create_revision, version, lease, previous_version"
+	// newestFirst is the order in which the first of a key's rows is its newest.
+	newestFirst = "resource_version DESC, ordinal DESC"
+
+	clockColumns = "c.revision, c.compacted, c.incarnation"
+	readClock    = "SELECT " + clockColumns + " FROM clock AS c WHERE c.id = 1"
+	lockClock    = readClock + " FOR UPDATE"
+
+	readAlarms = "SELECT member, kind FROM alarms ORDER BY member, kind"
+
+	// loadKeys are the newest rows of keys, tombstones left out.
+	loadKeys = "SELECT v.* FROM unnest($1::bytea[]) AS k(key) CROSS JOIN LATERAL (SELECT " + columns + ", value FROM object_versions AS o " +
+		"WHERE o.key = k.key ORDER BY o.resource_version DESC, o.ordinal DESC LIMIT 1) AS v WHERE NOT v.deleted"
+	// loadLeaseKeys are the newest rows of all keys that were ever attached to leases, where they still are.
+	loadLeaseKeys = "SELECT v.* FROM (SELECT DISTINCT key FROM object_versions WHERE lease = ANY ($1::bigint[]) AND lease <> 0) AS k " +
+		"CROSS JOIN LATERAL (SELECT " + columns + ", value FROM object_versions AS o " +
+		"WHERE o.key = k.key ORDER BY o.resource_version DESC, o.ordinal DESC LIMIT 1) AS v " +
+		"WHERE NOT v.deleted AND v.lease = ANY ($1::bigint[])"
+
+	leaseColumns = "id, ttl, (extract(epoch FROM expires_at - clock_timestamp()) * 1000000)::bigint"
+	// lockLeases keeps them from being renewed. Leases are locked by id everywhere, so that nobody waits for each other.
+	lockLeases = "SELECT " + leaseColumns + " FROM leases WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE"
+
+	insertRows = "INSERT INTO object_versions (" + columns + ", batch, value) SELECT r.key, r.resource_version, r.ordinal, r.value IS NULL, " +
+		"r.create_revision, r.version, r.lease, r.previous_version, $8::bigint, r.value " +
+		"FROM unnest($1::bytea[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $9::bytea[]) " +
+		"AS r(key, resource_version, ordinal, create_revision, version, lease, previous_version, value)"
+	insertLeases = "INSERT INTO leases (id, ttl, expires_at) SELECT l.id, l.ttl, clock_timestamp() + l.ttl * interval '1 second' " +
+		"FROM unnest($1::bigint[], $2::bigint[]) AS l(id, ttl)"
+	deleteLeases = "DELETE FROM leases WHERE id = ANY ($1::bigint[])"
+	insertAlarms = "INSERT INTO alarms (member, kind) SELECT a.member, a.kind FROM unnest($1::bigint[], $2::integer[]) AS a(member, kind) " +
+		"ON CONFLICT DO NOTHING"
+	deleteAlarms = "DELETE FROM alarms WHERE (member, kind) IN (SELECT a.member, a.kind FROM unnest($1::bigint[], $2::integer[]) AS a(member, kind))"
+	moveClock    = "UPDATE clock SET revision = $1::bigint, compacted = $2::bigint, alarms = alarms + $3::bigint, bytes = bytes + $4::bigint WHERE id = 1"
+
+	rowsByID = "SELECT " + clockColumns + ", r.* FROM clock AS c LEFT JOIN LATERAL (SELECT n.place, v.* " +
+		"FROM unnest($1::bigint[], $2::integer[]) WITH ORDINALITY AS n(resource_version, ordinal, place) CROSS JOIN LATERAL (SELECT " +
+		columns + ", value FROM object_versions AS o WHERE o.resource_version = n.resource_version AND o.ordinal = n.ordinal LIMIT 1) AS v" +
+		") AS r ON true WHERE c.id = 1"
+)
+
+// withClock makes of a query one whose rows follow the clock of the same snapshot; without rows it returns the clock alone.
+func withClock(query string) string {
+	return "SELECT " + clockColumns + ", r.* FROM clock AS c LEFT JOIN LATERAL (" + query + ") AS r ON true WHERE c.id = 1"
+}
+
+// How a span of keys is written in SQL, as arguments from the n-th on.
+const (
+	single    = iota // key = $n
+	bounded          // key >= $n AND key < $n+1
+	unbounded        // key >= $n
+	spanForms
+)
+
+// shape turns a span into its form and arguments.
+func shape(s backend.Span) (form int, args []any) {
+	switch {
+	case s.End == nil:
+		return single, []any{notNil(s.Start)}
+	case len(s.End) == 0:
+		return unbounded, []any{notNil(s.Start)}
+	}
+	return bounded, []any{notNil(s.Start), s.End}
+}
+
+// notNil makes a bytea of an empty key, where nil would be NULL.
+func notNil(key []byte) []byte {
+	if key == nil {
+		return []byte{}
+	}
+	return key
+}
+
+// newest is the query for the newest row of each key of a span at revision $1, keys whose newest row is a tombstone left out.
+func newest(columns, where, limit string) string {
+	return "SELECT n.* FROM (SELECT DISTINCT ON (key) " + columns + " FROM object_versions WHERE " + where +
+		" AND resource_version <= $1::bigint ORDER BY key, " + newestFirst + ") AS n WHERE NOT n.deleted" + limit
+}
+
+// The statements by form of span.
+var (
+	countSQL    [spanForms]string
+	listSQL     [spanForms][2]string // [1]: keys only
+	loadSpanSQL [spanForms]string
+	historySQL  [historyForms][2][2]string // with previous rows, keys only
+	tailSQL     [2]string                  // with previous rows
+)
+
+// arguments numbers the arguments of a span's form from n on.
+func arguments(where string, n int) string {
+	return strings.NewReplacer("%a", strconv.Itoa(n), "%b", strconv.Itoa(n+1)).Replace(where)
+}
+
+func init() {
+	for form := range spanForms {
+		where := [spanForms]string{"key = $%a::bytea", "key >= $%a::bytea AND key < $%b::bytea", "key >= $%a::bytea"}[form]
+		at := func(n int) string { return arguments(where, n) }
+		const limit = " ORDER BY n.key LIMIT $2::bigint"
+		keys := newest(columns, at(3), limit)
+		values := "SELECT n.*, v.value FROM (" + keys + ") AS n CROSS JOIN LATERAL (SELECT value FROM object_versions AS o " +
+			"WHERE o.resource_version = n.resource_version AND o.ordinal = n.ordinal LIMIT 1) AS v"
+		if form == single {
+			get := "SELECT n.* FROM (SELECT %s FROM object_versions WHERE " + at(3) +
+				" AND resource_version <= $1::bigint ORDER BY " + newestFirst + " LIMIT 1) AS n WHERE NOT n.deleted LIMIT $2::bigint"
+			keys, values = strings.Replace(get, "%s", columns, 1), strings.Replace(get, "%s", columns+", value", 1)
+		}
+		listSQL[form] = [2]string{withClock(values), withClock(keys)}
+		loadSpanSQL[form] = values
+		countSQL[form] = withClock("SELECT count(*) FROM (" + newest("key, deleted", at(2), "") + ") AS n")
+	}
+	for form := range historyForms {
+		for prev := range 2 {
+			for keysOnly := range 2 {
+				historySQL[form][prev][keysOnly] = withClock(historyQuery(form, prev == 1, keysOnly == 1))
+			}
+		}
+	}
+	for prev := range 2 {
+		tailSQL[prev] = "SELECT " + clockColumns + ", c.alarms, " +
+			"COALESCE((SELECT batch FROM object_versions WHERE resource_version = $1::bigint ORDER BY ordinal LIMIT 1), 0), " +
+			"(SELECT target FROM purge WHERE id = 1), r.* " +
+			"FROM clock AS c LEFT JOIN LATERAL (" + historyQuery(historyAll, prev == 1, false) + ") AS r ON true WHERE c.id = 1"
+	}
+}
+
+// The forms that a history query takes.
+const (
+	historyAll       = iota
+	historyOfKey     // from the key's own entries in the index
+	historyBounded   // read in the order of revisions, rows of other keys dropped
+	historyUnbounded // likewise
+	historyForms
+)
+
+// historyQuery reads the rows of revisions ($1, $2] in their order until there are $3 and the last revision is complete. The
+// span's arguments follow.
+func historyQuery(form int, prev, keysOnly bool) string {
+	const window = "resource_version > $1::bigint AND resource_version <= $2::bigint"
+	const limit = " ORDER BY resource_version FETCH FIRST ($3::bigint) ROWS WITH TIES"
+	wanted, value := columns+", batch", ""
+	if !keysOnly {
+		wanted, value = wanted+", value", ", p.value AS p_value"
+	}
+	var from string
+	switch form {
+	case historyAll:
+		from = "SELECT " + wanted + " FROM object_versions WHERE " + window + limit
+	case historyOfKey:
+		from = "SELECT " + wanted + " FROM object_versions WHERE key = $4::bytea AND " + window + limit
+	default:
+		where := "key >= $4::bytea"
+		if form == historyBounded {
+			where += " AND key < $5::bytea"
+		}
+		// OFFSET 0 keeps the planner from looking the span up in the key index: that would read all of its versions.
+		from = "SELECT * FROM (SELECT " + wanted + " FROM object_versions WHERE " + window +
+			" ORDER BY resource_version, ordinal OFFSET 0) AS w WHERE " + where + limit
+	}
+	if !prev {
+		return from
+	}
+	return "SELECT v.*, p.key AS p_key, p.resource_version AS p_resource_version, p.ordinal AS p_ordinal, p.deleted AS p_deleted, " +
+		"p.create_revision AS p_create_revision, p.version AS p_version, p.lease AS p_lease, p.previous_version AS p_previous_version" +
+		value + " FROM (" + from + ") AS v LEFT JOIN LATERAL (SELECT * FROM object_versions AS o WHERE o.key = v.key " +
+		"AND o.resource_version = v.previous_version AND NOT o.deleted LIMIT 1) AS p ON v.previous_version <> 0"
+}

@@ -1,0 +1,83 @@
+package postgres
+
+import (
+	"context"
+	"net/url"
+	"testing"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/backend/backendtest"
+	"github.com/sqlstore/sqlstore/test/pgserver"
+)
+
+// database makes an empty database and returns its DSN, with parameters.
+func database(tb testing.TB, params ...string) string {
+	tb.Helper()
+	return with(pgserver.Database(tb), params...)
+}
+
+// with adds parameters to a DSN that is a URL.
+func with(dsn string, params ...string) string {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		panic(err)
+	}
+	q := u.Query()
+	for i := 0; i < len(params); i += 2 {
+		q.Set(params[i], params[i+1])
+	}
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+func openTest(tb testing.TB, cfg Config) *Backend {
+	tb.Helper()
+	b, err := Open(context.Background(), cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return b
+}
+
+// TestSuite runs the suite in every way that pgx can send statements in: the first is the one for servers, the last two are for poolers.
+func TestSuite(t *testing.T) {
+	for _, mode := range []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"} {
+		t.Run(mode, func(t *testing.T) {
+			backendtest.Run(t, func(t *testing.T) backend.Backend {
+				return openTest(t, Config{DSN: database(t, "default_query_exec_mode", mode)})
+			}, backendtest.Hooks{Reopen: reopen})
+		})
+	}
+}
+
+// reopened is a Backend with the member id of an earlier one, which is another for each Open and for the suite has to stay.
+type reopened struct {
+	*Backend
+	member uint64
+}
+
+func (r reopened) Settings(ctx context.Context) (backend.Settings, error) {
+	s, err := r.Backend.Settings(ctx)
+	s.MemberID = r.member
+	return s, err
+}
+
+func reopen(t *testing.T, b backend.Backend) backend.Backend {
+	s, err := b.Settings(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, ok := b.(*Backend)
+	if !ok {
+		old = b.(reopened).Backend
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return reopened{openTest(t, Config{DSN: old.cfg.DSN}), s.MemberID}
+}

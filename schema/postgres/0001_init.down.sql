@@ -1,0 +1,10 @@
+DROP VIEW objects;
+DROP TABLE maintenance;
+DROP TABLE members;
+DROP TABLE holds;
+DROP TABLE purge;
+DROP TABLE settings;
+DROP TABLE alarms;
+DROP TABLE leases;
+DROP TABLE clock;
+DROP TABLE object_versions;

@@ -1,0 +1,134 @@
+-- Every version of every object, one row each. Rows are inserted and, once compacted, removed; they never change.
+CREATE TABLE object_versions (
+    resource_version bigint  NOT NULL,
+    ordinal          integer NOT NULL,
+    key              bytea   NOT NULL CHECK (octet_length(key) <= 2600),
+    deleted          boolean NOT NULL,
+    create_revision  bigint  NOT NULL,
+    version          bigint  NOT NULL,
+    lease            bigint  NOT NULL,
+    previous_version bigint  NOT NULL,
+    batch            bigint  NOT NULL,
+    value            bytea   CHECK ((value IS NULL) = deleted),
+    PRIMARY KEY (resource_version, ordinal)
+) WITH (
+    -- Lists and counts read the index alone where vacuum has marked the table's pages since they were written.
+    autovacuum_vacuum_insert_threshold = 10000,
+    autovacuum_vacuum_insert_scale_factor = 0.02,
+    autovacuum_vacuum_scale_factor = 0.05,
+    autovacuum_analyze_scale_factor = 0.05
+);
+-- Values are compressed by nobody: their writers send small ones or protobuf.
+ALTER TABLE object_versions ALTER COLUMN value SET STORAGE EXTERNAL;
+
+COMMENT ON TABLE object_versions IS 'every version of every object; see the view objects for those that exist now';
+COMMENT ON COLUMN object_versions.resource_version IS 'revision of the transaction that wrote the row; no gaps';
+COMMENT ON COLUMN object_versions.ordinal IS 'position inside that transaction, from 0; of a key''s rows at one revision the last is the newest';
+COMMENT ON COLUMN object_versions.key IS 'namespace and name in one, ''/registry/pods/default/'' || ''nginx'', ordered bytewise';
+COMMENT ON COLUMN object_versions.deleted IS 'true on a tombstone';
+COMMENT ON COLUMN object_versions.create_revision IS 'revision at which the key last came to exist, 0 on a tombstone';
+COMMENT ON COLUMN object_versions.version IS 'writes since then, 0 on a tombstone';
+COMMENT ON COLUMN object_versions.lease IS '0 for none';
+COMMENT ON COLUMN object_versions.previous_version IS 'resource_version of the row that this one supersedes, 0 for none';
+COMMENT ON COLUMN object_versions.batch IS 'random number of the commit that wrote the row: tells it from another that took its resource_version after history was lost';
+COMMENT ON COLUMN object_versions.value IS 'NULL on a tombstone';
+
+-- Answers which row is the newest of each key at any revision: the first of the key's entries that is not above it. The ordinal
+-- stands before deleted since one transaction may delete a key and put it again. What is included lists keys without the table.
+CREATE INDEX object_versions_namespace_name_resource_version_deleted
+    ON object_versions (key, resource_version DESC, ordinal DESC, deleted)
+    INCLUDE (create_revision, version, lease, previous_version);
+
+-- A lease's keys; each is checked again against the newest row of its key.
+CREATE INDEX object_versions_lease ON object_versions (lease, key) WHERE lease <> 0;
+
+-- The one row that orders all writes. It is updated with every commit: the room in its page keeps that from growing the table.
+CREATE TABLE clock (
+    id          integer PRIMARY KEY CHECK (id = 1),
+    revision    bigint NOT NULL,
+    compacted   bigint NOT NULL CHECK (compacted <= revision),
+    incarnation bigint NOT NULL,
+    alarms      bigint NOT NULL,
+    bytes       bigint NOT NULL
+) WITH (fillfactor = 10);
+INSERT INTO clock (id, revision, compacted, incarnation, alarms, bytes) VALUES (1, 1, 0, 1, 0, 0);
+COMMENT ON TABLE clock IS 'the one row that orders all writes; whoever writes holds its lock';
+COMMENT ON COLUMN clock.revision IS 'of the last committed transaction';
+COMMENT ON COLUMN clock.compacted IS 'oldest revision that can still be read; 0 before the first compaction, -1 after one at 0';
+COMMENT ON COLUMN clock.incarnation IS 'raised when history was lost';
+COMMENT ON COLUMN clock.alarms IS 'raised with every change of the alarms';
+COMMENT ON COLUMN clock.bytes IS 'about what all rows ever written take; see purge.bytes';
+
+CREATE TABLE leases (
+    id         bigint PRIMARY KEY,
+    ttl        bigint NOT NULL,
+    expires_at timestamptz NOT NULL
+) WITH (fillfactor = 50);
+CREATE INDEX leases_expires_at ON leases (expires_at);
+COMMENT ON COLUMN leases.ttl IS 'seconds, as granted';
+COMMENT ON COLUMN leases.expires_at IS 'by this server''s clock';
+
+CREATE TABLE alarms (
+    member bigint  NOT NULL,
+    kind   integer NOT NULL,
+    PRIMARY KEY (member, kind)
+);
+COMMENT ON COLUMN alarms.kind IS 'etcd''s AlarmType number';
+
+CREATE TABLE settings (
+    name  text PRIMARY KEY,
+    value bigint NOT NULL
+);
+COMMENT ON TABLE settings IS 'the store''s own facts, made once';
+-- Programs that know the schema up to this version, and no newer one, can still run. A migration that they cannot bear raises it.
+INSERT INTO settings (name, value) VALUES ('oldest_program', 1);
+
+-- How far the removal of compacted rows came.
+CREATE TABLE purge (
+    id           integer PRIMARY KEY CHECK (id = 1),
+    target       bigint  NOT NULL,
+    next_version bigint  NOT NULL,
+    next_ordinal integer NOT NULL,
+    bytes        bigint  NOT NULL
+) WITH (fillfactor = 10);
+INSERT INTO purge (id, target, next_version, next_ordinal, bytes) VALUES (1, 0, 0, 0, 0);
+COMMENT ON TABLE purge IS 'how far the removal of compacted rows came: those before next are done for a compaction at target';
+COMMENT ON COLUMN purge.bytes IS 'about what the removed rows took: clock.bytes less this is in use';
+
+CREATE TABLE holds (
+    id         bigint PRIMARY KEY,
+    revision   bigint NOT NULL,
+    expires_at timestamptz NOT NULL
+);
+COMMENT ON TABLE holds IS 'long reads: what is superseded above their revision is not removed';
+
+CREATE TABLE members (
+    id          bigint PRIMARY KEY,
+    name        text   NOT NULL,
+    client_urls text[] NOT NULL,
+    seen_at     timestamptz NOT NULL
+) WITH (fillfactor = 50);
+COMMENT ON TABLE members IS 'the replicas that live';
+
+CREATE TABLE maintenance (
+    id       integer PRIMARY KEY CHECK (id = 1),
+    holder   bigint NOT NULL,
+    heard_at timestamptz NOT NULL
+) WITH (fillfactor = 10);
+INSERT INTO maintenance (id, holder, heard_at) VALUES (1, 0, clock_timestamp());
+COMMENT ON COLUMN maintenance.holder IS 'member that compacts and expires leases, 0 for none';
+COMMENT ON COLUMN maintenance.heard_at IS 'last heartbeat of any member';
+
+-- For people: the objects that exist now. The name is what follows the last '/', the namespace all before it. Bytes that are no
+-- text are shown as escapes.
+CREATE VIEW objects AS
+SELECT regexp_replace(t.name, '[^/]*$', '') AS namespace, regexp_replace(t.name, '^.*/', '') AS name,
+       n.resource_version, n.create_revision, n.version, n.lease, n.key, v.value, encode(v.value, 'escape') AS text
+FROM (
+    SELECT DISTINCT ON (key) key, resource_version, ordinal, deleted, create_revision, version, lease
+    FROM object_versions ORDER BY key, resource_version DESC, ordinal DESC
+) AS n
+JOIN object_versions AS v USING (resource_version, ordinal)
+CROSS JOIN LATERAL (SELECT encode(n.key, 'escape') AS name) AS t
+WHERE NOT n.deleted;
+COMMENT ON VIEW objects IS 'the objects that exist now, for people';
