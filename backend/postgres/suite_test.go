@@ -81,3 +81,15 @@ func reopen(t *testing.T, b backend.Backend) backend.Backend {
 	}
 	return reopened{openTest(t, Config{DSN: old.cfg.DSN}), s.MemberID}
 }
+
+// TestShared runs the suite of what processes share, as over a server and as over a pooler.
+func TestShared(t *testing.T) {
+	for _, mode := range []string{"cache_statement", "exec", "simple_protocol"} {
+		t.Run(mode, func(t *testing.T) {
+			backendtest.RunShared(t, func(t *testing.T) (a, b backend.Shared) {
+				dsn := database(t, "default_query_exec_mode", mode)
+				return openTest(t, Config{DSN: dsn}), openTest(t, Config{DSN: dsn})
+			})
+		})
+	}
+}
