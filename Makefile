@@ -55,6 +55,13 @@ image: setup ## build the container image IMAGE=sqlstore:dev
 test: setup-postgres ## the main module's tests, with the race detector (TEST_FLAGS=...)
 	go test -race -timeout 20m $(TEST_FLAGS) ./...
 
+# One version after the other; without a container engine, the one of the machine's binaries.
+POSTGRES_VERSIONS ?= 13 15 17 18
+
+.PHONY: test-postgres-versions
+test-postgres-versions: setup-postgres ## the Postgres backend's tests on POSTGRES_VERSIONS="13 15 17 18"
+	scripts/test-postgres-versions.sh $(POSTGRES_VERSIONS)
+
 .PHONY: race
 race: test ## the same as test
 

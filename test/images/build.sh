@@ -21,6 +21,7 @@ fi
 context=$(mktemp -d)
 trap 'rm -rf "$context"' EXIT
 cp "$here/$name"/* "$context/"
+chmod 755 "$context"/*.sh # for the image's user, wherever the recipe was copied from
 # An expired release file, as an unreleased suite's on a lagging mirror, is good enough for tests.
 # mmdebstrap ends its whole process group when it fails: setsid gives it one of its own.
 setsid --wait mmdebstrap --quiet --variant=minbase --include="$packages" \

@@ -11,7 +11,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -120,36 +119,16 @@ func build(ctx context.Context, name, version, tag string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if err := os.CopyFS(dir, executable{recipes}); err != nil {
+	if err := os.CopyFS(dir, recipes); err != nil {
 		return fmt.Errorf("write the image recipes: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, buildTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(dir, "build.sh"), name, version, tag)
+	cmd := exec.CommandContext(ctx, "bash", filepath.Join(dir, "build.sh"), name, version, tag)
+	// mmdebstrap has a process group of its own, and ends it when it is told to; the script's pipes must not wait for it.
 	cmd.WaitDelay = 10 * time.Second
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build image %s from Debian's packages: %w\n%s", tag, err, out[max(0, len(out)-4<<10):])
 	}
 	return nil
 }
-
-// executable is a file system whose files may be executed, which embedded ones may not.
-type executable struct{ fs.FS }
-
-func (e executable) Open(name string) (fs.File, error) {
-	f, err := e.FS.Open(name)
-	return executableFile{f}, err
-}
-
-func (e executable) ReadDir(name string) ([]fs.DirEntry, error) { return fs.ReadDir(e.FS, name) }
-
-type executableFile struct{ fs.File }
-
-func (f executableFile) Stat() (fs.FileInfo, error) {
-	info, err := f.File.Stat()
-	return executableInfo{info}, err
-}
-
-type executableInfo struct{ fs.FileInfo }
-
-func (i executableInfo) Mode() fs.FileMode { return i.FileInfo.Mode() | 0o700 }

@@ -19,8 +19,9 @@ type binaries struct {
 func findBinaries(version string) (binaries, error) {
 	var found []binaries
 	for _, dir := range binaryDirs() {
-		if v := versionOf(dir); v != "" {
-			found = append(found, binaries{dir, v})
+		b := binaries{dir, versionOf(dir)}
+		if b.version != "" && !slices.Contains(found, b) {
+			found = append(found, b)
 		}
 	}
 	if len(found) == 0 {
