@@ -2,11 +2,7 @@ package sqlstore
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
-	"net/url"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/sqlstore/sqlstore/compactor"
@@ -23,8 +19,16 @@ type Config struct {
 	// DataDir holds the database when Datastore does not name one. When both are empty the store is temporary: nothing is
 	// synced, and Close removes it.
 	DataDir string
-	// Datastore is sqlite:///path/to/file, or "sqlite" or "" for sqlstore.db in DataDir.
+	// Datastore is sqlite:///path/to/file, or "sqlite" or "" for sqlstore.db in DataDir; or postgres://user@host:5432/database with
+	// pgx's parameters, a database that any number of servers may share.
 	Datastore string
+	// DatastorePasswordFile holds the password for Postgres and nothing else. It is read anew for each connection, and wins over
+	// a password in Datastore.
+	DatastorePasswordFile string
+	// DatastoreMaxConns bounds the connections to Postgres; default: pool_max_conns of Datastore, else 16.
+	DatastoreMaxConns int
+	// DatastoreWait is how long Start waits for a Postgres that cannot be reached; default 1 min, negative: not at all.
+	DatastoreWait time.Duration
 
 	// ListenClientURLs are http, https, unix or unixs URLs; default http://127.0.0.1:0.
 	ListenClientURLs []string
@@ -40,7 +44,8 @@ type Config struct {
 	// TLS names the files for https and unixs URLs.
 	TLS listen.Files
 
-	// QuotaBytes is the size of the database that raises the NOSPACE alarm; 0 means 2 GiB, negative none.
+	// QuotaBytes is the size of the database that raises the NOSPACE alarm; 0 means 2 GiB on SQLite and none on Postgres, negative
+	// none.
 	QuotaBytes int64
 	// MaxRequestBytes (default 1.5 MiB), MaxTxnOps (default 128) and MaxConcurrentStreams (default: no bound) bound requests.
 	MaxRequestBytes      int
@@ -67,36 +72,10 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// datastoreForm is how to name a file, for those who wrote something else.
-const datastoreForm = "write sqlite:///path/to/file, with three slashes before an absolute path"
-
-// Database resolves Datastore: the path of the SQLite file, "" for a temporary one. Errors: [ErrConfig].
-func (c *Config) Database() (string, error) {
-	switch {
-	case c.Datastore == "" && c.DataDir == "":
-		return "", nil
-	case c.Datastore == "" || c.Datastore == "sqlite" || c.Datastore == "sqlite://":
-		if c.DataDir == "" {
-			return "", fmt.Errorf("%w: datastore %q needs a data directory", ErrConfig, c.Datastore)
-		}
-		return filepath.Join(c.DataDir, "sqlstore.db"), nil
+// quota is QuotaBytes as the store takes it. A server's database has its own operators and limits.
+func (c *Config) quota(bytes int64) int64 {
+	if bytes == 0 && c.OnPostgres() {
+		return -1
 	}
-	u, err := url.Parse(c.Datastore)
-	if err != nil {
-		return "", fmt.Errorf("%w: datastore is not a URL", ErrConfig) // the URL may hold a password
-	}
-	if u.Scheme != "sqlite" {
-		return "", fmt.Errorf("%w: datastore %s: only sqlite:///path is there", ErrConfig, u.Redacted())
-	}
-	switch {
-	case u.Host != "" || u.User != nil: // with two slashes, a path's first part
-		return "", fmt.Errorf("%w: datastore %s has the host %q, but SQLite has files: %s", ErrConfig, u.Redacted(), u.Host, datastoreForm)
-	case u.RawQuery != "" || u.ForceQuery:
-		return "", fmt.Errorf("%w: datastore %s has the query ?%s, but takes no options; a ? in a path is written %%3F", ErrConfig, u.Redacted(), u.RawQuery)
-	case u.Fragment != "" || strings.HasSuffix(c.Datastore, "#"):
-		return "", fmt.Errorf("%w: datastore %s has the fragment #%s; a # in a path is written %%23", ErrConfig, u.Redacted(), u.Fragment)
-	case strings.Trim(u.Path, "/") == "":
-		return "", fmt.Errorf("%w: datastore %s names no file: %s", ErrConfig, u.Redacted(), datastoreForm)
-	}
-	return u.Path, nil
+	return bytes
 }

@@ -28,7 +28,7 @@ func (s *Server) Reload(r Reload) error {
 	} else if r.TLS.Cert != "" {
 		return fmt.Errorf("%w: TLS cannot be switched on while the server runs", ErrConfig)
 	}
-	s.store.SetQuota(r.QuotaBytes)
+	s.store.SetQuota(s.quota(r.QuotaBytes))
 	return s.compact(r.Compaction)
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/sqlstore/sqlstore/backend/sqlite"
+	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/etcdshim"
 	"github.com/sqlstore/sqlstore/listen"
 	"github.com/sqlstore/sqlstore/store"
@@ -31,12 +31,13 @@ var Version = "0.1.0-dev"
 // Server is a running server.
 type Server struct {
 	log     *slog.Logger
-	backend *sqlite.Backend
+	backend backend.Backend
 	store   *store.Store
 	shim    *etcdshim.Server
 	metrics *telemetry.Metrics
 	http    []*http.Server
 	certs   *listen.Certificates
+	quota   func(configured int64) int64
 
 	listeners  []*listen.Split
 	clients    []string // URLs of the client listeners
@@ -50,10 +51,7 @@ type Server struct {
 // [compactor.ErrConfig], those of listening (package listen) and of opening the database (package backend: in use, schema
 // newer, no permission).
 func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
-	s := &Server{log: cfg.Logger}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
+	s := &Server{log: cfg.logger(), quota: cfg.quota}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -81,6 +79,9 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 		return nil, err
 	}
 	s.clients = urls
+	if len(cfg.AdvertiseClientURLs) == 0 {
+		cfg.AdvertiseClientURLs = urls
+	}
 	metrics, _, err := s.open(ctx, cfg.ListenMetricsURLs, &cfg)
 	if err != nil {
 		return nil, err
@@ -132,21 +133,15 @@ func (s *Server) open(ctx context.Context, raw []string, cfg *Config) (opened []
 }
 
 func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
-	path, err := cfg.Database()
-	if err != nil {
-		return err
-	}
-	s.backend, err = sqlite.Open(ctx, sqlite.Config{
-		Path: path, Temporary: path == "", UnsafeNoFsync: cfg.UnsafeNoFsync, Logger: s.log,
-	})
-	if err != nil {
+	if s.backend, err = cfg.OpenBackend(ctx); err != nil {
 		return err
 	}
 	if cfg.CacheBytes == 0 {
 		cfg.CacheBytes = defaultCacheBytes()
 	}
 	s.store, err = store.Open(ctx, s.backend, store.Config{
-		Logger: s.log, ProgressInterval: cfg.WatchProgressInterval, QuotaBytes: cfg.QuotaBytes,
+		Name: cfg.Name, ClientURLs: cfg.AdvertiseClientURLs,
+		Logger: s.log, ProgressInterval: cfg.WatchProgressInterval, QuotaBytes: s.quota(cfg.QuotaBytes),
 		CacheBytes: cfg.CacheBytes, Observer: s.metrics,
 	})
 	if err != nil {
@@ -157,18 +152,10 @@ func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
 }
 
 func (s *Server) openShim(ctx context.Context, cfg *Config) (err error) {
-	advertised := cfg.AdvertiseClientURLs
-	if len(advertised) == 0 {
-		advertised = s.clients
-	}
-	database, err := cfg.Database()
-	if err != nil {
-		return err
-	}
 	o := etcdshim.Options{
 		// A temporary store is a test's, which may start a hundred of them in one process: 512 goroutines each would be 50,000.
-		NoWorkers: database == "",
-		Name:      cfg.Name, ClientURLs: advertised, PeerURLs: advertised, Version: EtcdVersion, // there are no peers, but etcd's tools expect URLs
+		NoWorkers: cfg.Temporary(),
+		Name:      cfg.Name, ClientURLs: cfg.AdvertiseClientURLs, PeerURLs: cfg.AdvertiseClientURLs, Version: EtcdVersion, // there are no peers, but etcd's tools expect URLs
 		MaxRequestBytes: cfg.MaxRequestBytes, MaxTxnOps: cfg.MaxTxnOps, MaxConcurrentStreams: cfg.MaxConcurrentStreams,
 		KeepaliveMinTime: cfg.KeepaliveMinTime, KeepaliveInterval: cfg.KeepaliveInterval, KeepaliveTimeout: cfg.KeepaliveTimeout,
 		Logger: s.log,

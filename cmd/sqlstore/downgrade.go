@@ -18,7 +18,7 @@ import (
 )
 
 // errNotConfirmed is returned when nobody has agreed to the loss of data.
-var errNotConfirmed = errors.New("nothing was changed: it takes --yes, or the version typed at the terminal, to go on")
+var errNotConfirmed = errors.New("nothing was changed: it takes --yes, or the answer typed at the terminal, to go on")
 
 // downgrade is schema down. It asks before it takes anything away.
 type downgrade struct {
@@ -47,7 +47,7 @@ func (d *downgrade) run(ctx context.Context, c *cobra.Command, db *sql.DB) error
 		if err := tellLoss(ctx, c.ErrOrStderr(), db, now, to); err != nil {
 			return err
 		}
-		if err := confirm(c.InOrStdin(), c.ErrOrStderr(), strconv.Itoa(to)); err != nil {
+		if err := confirm(c.InOrStdin(), c.ErrOrStderr(), "version to go back to", strconv.Itoa(to)); err != nil {
 			return err
 		}
 	}
@@ -69,18 +69,18 @@ func tellLoss(ctx context.Context, out io.Writer, db *sql.DB, now, to int) error
 	}
 	_, err = fmt.Fprintf(out, "Going back from version %d of the schema to %d %s.\n"+
 		"The database holds %s.\n"+
-		"There is no way to undo it but a copy of the database's files: make one first, while no server runs.\n", now, to, loss, holds)
+		"There is no way to undo it but a copy of the database: make one first, while no server runs.\n", now, to, loss, holds)
 	return err
 }
 
 // confirm waits for word at a terminal and takes anything else for no.
-func confirm(in io.Reader, out io.Writer, word string) error {
+func confirm(in io.Reader, out io.Writer, what, word string) error {
 	if f, ok := in.(*os.File); ok {
 		if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
 			return errNotConfirmed // a pipe or a file: nobody is there to ask
 		}
 	}
-	if _, err := fmt.Fprintf(out, "Type the version to go back to (%s) to confirm: ", word); err != nil {
+	if _, err := fmt.Fprintf(out, "Type the %s (%s) to confirm: ", what, word); err != nil {
 		return err
 	}
 	line, err := bufio.NewReader(in).ReadString('\n')

@@ -13,7 +13,7 @@ func TestConfirm(t *testing.T) {
 		"": errNotConfirmed, "\n": errNotConfirmed, "y\n": errNotConfirmed, "00\n": errNotConfirmed, "1\n0\n": errNotConfirmed,
 	} {
 		var out strings.Builder
-		if err := confirm(strings.NewReader(typed), &out, "0"); !errors.Is(err, want) {
+		if err := confirm(strings.NewReader(typed), &out, "version", "0"); !errors.Is(err, want) {
 			t.Errorf("%q: %v, want %v", typed, err, want)
 		}
 		if !strings.Contains(out.String(), "(0)") {
@@ -34,7 +34,7 @@ func TestConfirmWithoutTerminal(t *testing.T) {
 	}
 	pipe.Close()
 	var out strings.Builder
-	if err := confirm(in, &out, "0"); !errors.Is(err, errNotConfirmed) || out.Len() > 0 {
+	if err := confirm(in, &out, "version", "0"); !errors.Is(err, errNotConfirmed) || out.Len() > 0 {
 		t.Errorf("got %v after asking %q", err, out.String())
 	}
 }

@@ -37,10 +37,11 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.configFile, "config-file", "", "YAML file with settings, its keys named as these flags; flags and environment variables win over it")
 
 	f.StringVar(&c.Name, "name", "default", "human-readable name of this member")
-	f.StringVar(&c.DataDir, "data-dir", "", "directory of the database (default \"<name>.sqlstore\")")
-	f.StringVar(&c.Datastore, "datastore", "sqlite", "database: sqlite for a file in the data directory, or sqlite:///path/to/file")
+	f.StringVar(&c.DataDir, "data-dir", "", "directory of a SQLite database (default \"<name>.sqlstore\")")
+	registerDatastore(f, c)
+	f.DurationVar(&c.DatastoreWait, "datastore-wait", time.Minute, "how long a start waits for a Postgres that cannot be reached; 0 for not at all")
 	f.BoolVar(&c.UnsafeNoFsync, "unsafe-no-fsync", false, "acknowledge writes before they are on disk; a crash of the machine may lose or damage data")
-	f.Int64Var(&c.QuotaBytes, "quota-backend-bytes", 0, "size of the database, in bytes, that raises the NOSPACE alarm; 0 is 2 GiB, negative is no quota")
+	f.Int64Var(&c.QuotaBytes, "quota-backend-bytes", 0, "size of the database, in bytes, that raises the NOSPACE alarm; 0 is 2 GiB on SQLite and no quota on Postgres, negative is no quota")
 	f.Int64Var(&c.CacheBytes, "cache-bytes", 0, "values kept in memory, in bytes; 0 is a sixteenth of the memory there is, from 32 MiB to 4 GiB")
 
 	f.StringSliceVar(&c.ListenClientURLs, "listen-client-urls", []string{"http://localhost:2379"}, "URLs to serve clients on: http, https, unix or unixs")
@@ -73,6 +74,19 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.BoolVar(&c.Profiling, "enable-pprof", false, "serve profiles under /debug/pprof/")
 }
 
+// registerDatastore defines the flags that say which database is meant.
+func registerDatastore(f *pflag.FlagSet, c *sqlstore.Config) {
+	f.StringVar(&c.Datastore, "datastore", "sqlite", "database: sqlite for a file in the data directory, sqlite:///path/to/file, or postgres://user@host:5432/database")
+	f.StringVar(&c.DatastorePasswordFile, "datastore-password-file", "", "file with the password for Postgres, read again for each connection; wins over one in --datastore")
+	f.IntVar(&c.DatastoreMaxConns, "datastore-max-connections", 0, "most connections to Postgres, at least 3; 0 is pool_max_conns of --datastore, else 16")
+}
+
+// registerDatabase defines those that a command on the database takes, which serves nobody.
+func registerDatabase(f *pflag.FlagSet, c *sqlstore.Config) {
+	f.StringVar(&c.DataDir, "data-dir", "default.sqlstore", "directory of a SQLite database")
+	registerDatastore(f, c)
+}
+
 // most is more than any bound of operations or bytes needs to be.
 const most = 1 << 30
 
@@ -81,6 +95,9 @@ func (s *settings) finish() error {
 	c := &s.config
 	if c.DataDir == "" {
 		c.DataDir = c.Name + ".sqlstore"
+	}
+	if c.DatastoreWait == 0 {
+		c.DatastoreWait = -1
 	}
 	if _, err := parseLevel(s.logLevel); err != nil {
 		return err
@@ -101,6 +118,8 @@ func (s *settings) finish() error {
 		return fmt.Errorf("%w: --max-txn-ops and --max-request-bytes must be from 1 to %d", errSettings, most)
 	case c.MaxConcurrentStreams == 0:
 		return fmt.Errorf("%w: --max-concurrent-streams must be positive", errSettings)
+	case c.DatastoreMaxConns != 0 && (c.DatastoreMaxConns < 3 || c.DatastoreMaxConns > most):
+		return fmt.Errorf("%w: --datastore-max-connections must be 0, or from 3 to %d", errSettings, most)
 	case c.KeepaliveMinTime <= 0 || c.WatchProgressInterval <= 0:
 		return fmt.Errorf("%w: --grpc-keepalive-min-time and --watch-progress-notify-interval must be positive", errSettings)
 	}

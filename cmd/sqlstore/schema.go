@@ -7,28 +7,21 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/sqlstore/sqlstore"
-	"github.com/sqlstore/sqlstore/backend/sqlite"
 	"github.com/sqlstore/sqlstore/schema"
 )
 
 func schemaCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "schema", Short: "Look at the database's schema or migrate it, while no server runs on it"}
-	cfg := sqlstore.Config{}
-	cmd.PersistentFlags().StringVar(&cfg.DataDir, "data-dir", "default.sqlstore", "directory of the database")
-	cmd.PersistentFlags().StringVar(&cfg.Datastore, "datastore", "sqlite", "database: sqlite for a file in the data directory, or sqlite:///path/to/file")
+	cmd := &cobra.Command{Use: "schema", Short: "Look at the database's schema or migrate it; no server may run on a SQLite file meanwhile"}
+	cfg := &sqlstore.Config{}
+	registerDatabase(cmd.PersistentFlags(), cfg)
 	with := func(use, short string, f func(context.Context, *cobra.Command, *sql.DB) error) *cobra.Command {
 		return &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
 			if err := applyEnvironment(c.Flags(), given(c.Flags()), os.LookupEnv); err != nil {
 				return err
 			}
-			path, err := cfg.Database()
-			if err != nil {
-				return err
-			}
-			return sqlite.WithDatabase(context.Background(), path, func(ctx context.Context, db *sql.DB) error { return f(ctx, c, db) })
+			return cfg.WithDatabase(context.Background(), func(ctx context.Context, db *sql.DB) error { return f(ctx, c, db) })
 		}}
 	}
 	status := with("status", "Print the version of the database's schema", printStatus)
@@ -56,16 +49,11 @@ func printStatus(ctx context.Context, c *cobra.Command, db *sql.DB) error {
 		state = "dirty: a migration broke off"
 	case st.Version < st.Newest:
 		state = "older than this program: sqlstore schema up, or a start, migrates it"
+	case st.Version > st.Newest && st.Usable():
+		state = "newer than this program, and serves it"
 	case st.Version > st.Newest:
 		state = "newer than this program"
 	}
 	_, err = fmt.Fprintf(c.OutOrStdout(), "version %d of %d (%s)\n", st.Version, st.Newest, state)
 	return err
-}
-
-// given are the flags that the command line sets.
-func given(f *pflag.FlagSet) map[string]bool {
-	set := map[string]bool{}
-	f.Visit(func(fl *pflag.Flag) { set[fl.Name] = true })
-	return set
 }

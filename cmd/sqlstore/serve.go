@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"sync"
 	"syscall"
 	"time"
 
@@ -48,14 +49,18 @@ func serve(cmd *cobra.Command, s *settings) error {
 	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM)
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
-	log.Info("starting", "version", sqlstore.Version, "etcd", sqlstore.EtcdVersion, "data-dir", s.config.DataDir)
+	database, err := s.config.Database()
+	if err != nil {
+		return err
+	}
+	log.Info("starting", "version", sqlstore.Version, "etcd", sqlstore.EtcdVersion, "datastore", database)
 	for _, name := range unknownVariables(cmd.Flags(), os.Environ()) {
 		log.Warn("unrecognized environment variable", "environment-variable", name)
 	}
 	if s.config.UnsafeNoFsync {
-		log.Warn("--unsafe-no-fsync: acknowledged writes may be lost, and the database damaged, when this machine crashes")
+		log.Warn("--unsafe-no-fsync: acknowledged writes may be lost, and the database damaged, when its machine crashes")
 	}
-	server, err := sqlstore.Start(context.Background(), s.config)
+	server, err := start(s.config, stop)
 	if err != nil {
 		return err
 	}
@@ -78,6 +83,24 @@ func serve(cmd *cobra.Command, s *settings) error {
 			return errors.Join(err, server.Close())
 		}
 	}
+}
+
+// start starts the server. A signal that comes meanwhile is put back, and ends the wait for a database that is not there yet.
+func start(cfg sqlstore.Config, stop chan os.Signal) (*sqlstore.Server, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var listening sync.WaitGroup
+	listening.Go(func() {
+		select {
+		case sig := <-stop:
+			cancel()
+			stop <- sig
+		case <-ctx.Done():
+		}
+	})
+	server, err := sqlstore.Start(ctx, cfg)
+	cancel()
+	listening.Wait()
+	return server, err
 }
 
 // logger logs to standard error in the format asked for.

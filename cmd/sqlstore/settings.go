@@ -126,3 +126,10 @@ func setNode(flags *pflag.FlagSet, f *pflag.Flag, node *yaml.Node) error {
 	}
 	return errors.New("takes a plain value or a list")
 }
+
+// given are the flags that the command line sets.
+func given(f *pflag.FlagSet) map[string]bool {
+	set := map[string]bool{}
+	f.Visit(func(fl *pflag.Flag) { set[fl.Name] = true })
+	return set
+}
