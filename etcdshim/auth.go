@@ -13,7 +13,7 @@ import (
 // Unimplemented.
 type auth struct {
 	engine *store.Store
-	id     *identity
+	id     *identities
 	pb.UnimplementedAuthServer
 }
 

@@ -9,6 +9,8 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/sqlstore/sqlstore/backend"
 )
 
 var (
@@ -17,24 +19,63 @@ var (
 	// What etcd would do, and this server cannot: the answers say what to do instead.
 	errNoMoreMembers = status.Error(codes.Unimplemented, "etcdserver: this server is a cluster of one member and takes no other: "+
 		"to move it, stop it and start another one on its data directory, or restore a snapshot where it shall be")
+	errJoinsItself = status.Error(codes.Unimplemented, "etcdserver: members are not added by request: "+
+		"start another server with the same --datastore, and it is one")
+	errLeavesItself = status.Error(codes.Unimplemented, "etcdserver: members are not removed by request: "+
+		"stop the server, and it is none any more")
 	errNoPeers = status.Error(codes.Unimplemented, "etcdserver: this server has no peers and its peer URLs cannot be set: "+
 		"to change the URLs that clients are told, start it again with other --advertise-client-urls")
 )
 
-// cluster serves etcdserverpb.Cluster for one member that stays. Requests that etcd refuses to its only member, or that
-// change nothing, have etcd's answers, checked in etcd's order.
+// cluster serves etcdserverpb.Cluster: for one member that stays, or for the replicas over one database, which come and go by
+// themselves. Requests that etcd refuses to its only member, or that change nothing, have etcd's answers, checked in etcd's order.
 type cluster struct {
-	id     *identity
-	member *pb.Member
+	id   *identities
+	self *pb.Member
+	// others returns the replicas that live, nil when there can be none.
+	others func() []backend.Member
 	pb.UnsafeClusterServer
 }
 
-func newCluster(id *identity, o *Options) *cluster {
-	return &cluster{id: id, member: &pb.Member{ID: id.member, Name: o.Name, PeerURLs: o.PeerURLs, ClientURLs: o.ClientURLs}}
+func newCluster(id *identities, o *Options, others func() []backend.Member) *cluster {
+	self := &pb.Member{ID: id.member(), Name: o.Name, PeerURLs: o.PeerURLs, ClientURLs: o.ClientURLs}
+	return &cluster{id: id, self: self, others: others}
 }
 
+// members are by id, this server always among them: it lives, whatever the database has heard of it.
+func (s *cluster) members() []*pb.Member {
+	list := []*pb.Member{s.self}
+	for _, m := range s.others() {
+		if m.ID != s.self.ID {
+			list = append(list, &pb.Member{ID: m.ID, Name: m.Name, PeerURLs: m.ClientURLs, ClientURLs: m.ClientURLs})
+		}
+	}
+	slices.SortFunc(list, func(a, b *pb.Member) int {
+		switch {
+		case a.ID < b.ID:
+			return -1
+		case a.ID > b.ID:
+			return 1
+		}
+		return 0
+	})
+	return list
+}
+
+func (s *cluster) find(id uint64) *pb.Member {
+	for _, m := range s.members() {
+		if m.ID == id {
+			return m
+		}
+	}
+	return nil
+}
+
+// alone says that there can be no other members.
+func (s *cluster) alone() bool { return s.others() == nil }
+
 func (s *cluster) MemberList(context.Context, *pb.MemberListRequest) (*pb.MemberListResponse, error) {
-	return &pb.MemberListResponse{Header: s.id.header(0), Members: []*pb.Member{s.member}}, nil
+	return &pb.MemberListResponse{Header: s.id.header(0), Members: s.members()}, nil
 }
 
 func (s *cluster) MemberAdd(_ context.Context, r *pb.MemberAddRequest) (*pb.MemberAddResponse, error) {
@@ -42,35 +83,44 @@ func (s *cluster) MemberAdd(_ context.Context, r *pb.MemberAddRequest) (*pb.Memb
 	if err != nil {
 		return nil, rpctypes.ErrGRPCMemberBadURLs
 	}
-	for _, u := range urls.StringSlice() {
-		if slices.Contains(s.member.PeerURLs, u) {
-			return nil, rpctypes.ErrGRPCPeerURLExist
+	for _, m := range s.members() {
+		for _, u := range urls.StringSlice() {
+			if slices.Contains(m.PeerURLs, u) {
+				return nil, rpctypes.ErrGRPCPeerURLExist
+			}
 		}
+	}
+	if !s.alone() {
+		return nil, errJoinsItself
 	}
 	return nil, errNoMoreMembers
 }
 
 // MemberRemove never succeeds: without its only member a cluster has no quorum.
 func (s *cluster) MemberRemove(_ context.Context, r *pb.MemberRemoveRequest) (*pb.MemberRemoveResponse, error) {
-	if r.ID != s.id.member {
+	switch {
+	case s.find(r.ID) == nil:
 		return nil, rpctypes.ErrGRPCMemberNotFound
+	case !s.alone():
+		return nil, errLeavesItself
 	}
 	return nil, errQuorum
 }
 
 // MemberUpdate succeeds where it changes nothing.
 func (s *cluster) MemberUpdate(_ context.Context, r *pb.MemberUpdateRequest) (*pb.MemberUpdateResponse, error) {
-	if r.ID != s.id.member {
+	m := s.find(r.ID)
+	if m == nil {
 		return nil, rpctypes.ErrGRPCMemberNotFound
 	}
-	if !slices.Equal(r.PeerURLs, s.member.PeerURLs) {
+	if !slices.Equal(r.PeerURLs, m.PeerURLs) {
 		return nil, errNoPeers
 	}
-	return &pb.MemberUpdateResponse{Header: s.id.header(0), Members: []*pb.Member{s.member}}, nil
+	return &pb.MemberUpdateResponse{Header: s.id.header(0), Members: s.members()}, nil
 }
 
 func (s *cluster) MemberPromote(_ context.Context, r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
-	if r.ID != s.id.member {
+	if s.find(r.ID) == nil {
 		return nil, rpctypes.ErrGRPCMemberNotFound
 	}
 	return nil, rpctypes.ErrGRPCMemberNotLearner

@@ -20,7 +20,8 @@ var (
 // elections serves v3electionpb.Election with the keys that etcd's own clients use.
 type elections struct {
 	engine *store.Store
-	id     *identity
+	id     *identities
+	most   limits
 	v3electionpb.UnsafeElectionServer
 }
 
@@ -31,6 +32,9 @@ func (s *elections) Campaign(ctx context.Context, r *v3electionpb.CampaignReques
 	}
 	q := newQueue(s.engine, r.Name)
 	key := q.key(lease)
+	if err := checkKey(key, s.most); err != nil {
+		return nil, clientError(ctx, err)
+	}
 	value := append([]byte{}, r.Value...)
 	place, was, rev, err := q.join(ctx, key, value, lease)
 	if err != nil {
@@ -71,7 +75,7 @@ func (s *elections) proclaim(ctx context.Context, key, value []byte, place, leas
 		Compare: created(key, place),
 		Success: []store.Op{{Put: &store.PutRequest{Key: key, Value: value, Lease: lease}}},
 	}
-	if err := checkTxn(t, defaultMaxTxnOps); err != nil {
+	if err := checkTxn(t, s.most); err != nil {
 		return 0, err
 	}
 	res, err := s.engine.Txn(ctx, t)

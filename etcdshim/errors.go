@@ -56,6 +56,9 @@ func statusError(ctx context.Context, err error) error {
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		if ctx.Err() != nil {
+			if cause := context.Cause(ctx); status.Code(cause) != codes.Unknown {
+				return cause // why the server ended it
+			}
 			return status.FromContextError(ctx.Err()).Err()
 		}
 		return rpctypes.ErrGRPCStopped

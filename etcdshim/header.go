@@ -1,11 +1,39 @@
 package etcdshim
 
 import (
+	"sync/atomic"
+
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// identity is what all response headers of this server share.
+// identities knows the identity as it is now: the term is the database's incarnation, which rises when history was lost.
+type identities struct {
+	incarnation func() int64
+	current     atomic.Pointer[identity]
+}
+
+func newIdentities(cluster, member uint64, incarnation func() int64) *identities {
+	ids := &identities{incarnation: incarnation}
+	ids.current.Store(newIdentity(cluster, member, uint64(incarnation())))
+	return ids
+}
+
+func (ids *identities) now() *identity {
+	id := ids.current.Load()
+	if term := uint64(ids.incarnation()); term != id.term {
+		id = newIdentity(id.cluster, id.member, term)
+		ids.current.Store(id)
+	}
+	return id
+}
+
+func (ids *identities) header(revision int64) *pb.ResponseHeader { return ids.now().header(revision) }
+
+// member is that of this server, which never changes.
+func (ids *identities) member() uint64 { return ids.current.Load().member }
+
+// identity is what all response headers of this server share. A reply keeps the one that it was measured with.
 type identity struct {
 	cluster, member, term uint64
 	before, after         []byte // the encoded fields before and after the revision

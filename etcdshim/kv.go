@@ -13,9 +13,9 @@ import (
 // kv serves etcdserverpb.KV with messages of its own, see codec.
 type kv struct {
 	engine   *store.Store
-	id       *identity
+	id       *identities
 	maxBytes int
-	maxOps   int
+	most     limits
 }
 
 // raftOverhead is what etcd's proposal adds to the request in it: its header with an id, and the prefixes of both.
@@ -37,12 +37,12 @@ func (s *kv) read(ctx context.Context, r *rangeRequest) (any, error) {
 	if err != nil {
 		return nil, statusError(ctx, err)
 	}
-	r.reply = rangeReply{s.id, res}
+	r.reply = rangeReply{s.id.now(), res}
 	return &r.reply, nil
 }
 
 func (s *kv) put(ctx context.Context, r *putRequest) (any, error) {
-	if err := checkPut(&r.PutRequest); err != nil {
+	if err := checkPut(&r.PutRequest, s.most); err != nil {
 		return nil, err
 	}
 	if err := s.fits(r.wire); err != nil {
@@ -53,7 +53,7 @@ func (s *kv) put(ctx context.Context, r *putRequest) (any, error) {
 	if err != nil {
 		return nil, statusError(ctx, err)
 	}
-	r.reply = putReply{s.id, res}
+	r.reply = putReply{s.id.now(), res}
 	return &r.reply, nil
 }
 
@@ -68,13 +68,13 @@ func (s *kv) delete(ctx context.Context, r *deleteRequest) (any, error) {
 	if err != nil {
 		return nil, statusError(ctx, err)
 	}
-	r.reply = deleteReply{s.id, res}
+	r.reply = deleteReply{s.id.now(), res}
 	return &r.reply, nil
 }
 
 func (s *kv) txn(ctx context.Context, r *txnRequest) (any, error) {
 	t := &r.txnRoom
-	if err := checkTxn(t, s.maxOps); err != nil {
+	if err := checkTxn(t, s.most); err != nil {
 		return nil, err
 	}
 	if writes(t) {
@@ -87,7 +87,7 @@ func (s *kv) txn(ctx context.Context, r *txnRequest) (any, error) {
 	if err != nil {
 		return nil, statusError(ctx, err)
 	}
-	r.reply = txnReply{s.id, res}
+	r.reply = txnReply{s.id.now(), res}
 	return &r.reply, nil
 }
 
@@ -131,7 +131,7 @@ func (s *kv) rangeStream(r *rangeRequest, stream grpc.ServerStream) error {
 	}
 	last := *res
 	last.Rows = held
-	return stream.SendMsg(&chunkReply{rangeReply{s.id, &last}})
+	return stream.SendMsg(&chunkReply{rangeReply{s.id.now(), &last}})
 }
 
 // unary makes the description of a method whose request is a *T. handle gets the service.

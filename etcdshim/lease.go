@@ -14,7 +14,7 @@ import (
 // lease serves etcdserverpb.Lease.
 type lease struct {
 	engine *store.Store
-	id     *identity
+	id     *identities
 	// stopping ends the keep-alive streams.
 	stopping context.Context
 	pb.UnsafeLeaseServer
@@ -43,6 +43,8 @@ func (s *lease) LeaseKeepAlive(stream pb.Lease_LeaseKeepAliveServer) error {
 	select {
 	case err := <-done:
 		return err
+	case <-stream.Context().Done():
+		return statusError(stream.Context(), stream.Context().Err())
 	case <-s.stopping.Done():
 		return rpctypes.ErrGRPCStopped
 	}

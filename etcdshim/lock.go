@@ -15,7 +15,8 @@ var errSessionExpired = status.Error(codes.Unknown, "mutex: session is expired")
 // locks serves v3lockpb.Lock with the keys that etcd's own clients use, so that both exclude each other.
 type locks struct {
 	engine *store.Store
-	id     *identity
+	id     *identities
+	most   limits
 	v3lockpb.UnsafeLockServer
 }
 
@@ -26,6 +27,9 @@ func (s *locks) Lock(ctx context.Context, r *v3lockpb.LockRequest) (*v3lockpb.Lo
 	}
 	q := newQueue(s.engine, r.Name)
 	key := q.key(lease)
+	if err := checkKey(key, s.most); err != nil {
+		return nil, clientError(ctx, err)
+	}
 	place, _, _, err := q.join(ctx, key, []byte{}, lease)
 	if err != nil {
 		return nil, clientError(ctx, err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/etcdshim/snapshot"
 	"github.com/sqlstore/sqlstore/store"
 )
@@ -23,10 +25,13 @@ import (
 // clusterVersion is etcd's version without the patch level.
 const clusterVersion = "3.7"
 
+var errStaysLeader = status.Error(codes.Unimplemented, "etcdserver: the leadership is not moved by request: "+
+	"stop this server, and another one takes it")
+
 // maintenance serves etcdserverpb.Maintenance.
 type maintenance struct {
 	engine  *store.Store
-	id      *identity
+	id      *identities
 	log     *slog.Logger
 	version string
 	tempDir string
@@ -44,7 +49,7 @@ func (s *maintenance) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.Stat
 	}
 	resp := &pb.StatusResponse{
 		Header: s.id.header(st.Revision), Version: s.version, StorageVersion: snapshot.StorageVersion,
-		Leader: st.Leader, RaftTerm: s.id.term, RaftIndex: uint64(st.Revision), RaftAppliedIndex: uint64(st.Revision),
+		Leader: st.Leader, RaftTerm: s.id.now().term, RaftIndex: uint64(st.Revision), RaftAppliedIndex: uint64(st.Revision),
 		DbSize: st.DBSize, DbSizeInUse: st.DBSizeInUse, DbSizeQuota: st.Quota,
 		DowngradeInfo: &pb.DowngradeInfo{},
 	}
@@ -117,12 +122,17 @@ func (s *maintenance) HashKV(ctx context.Context, r *pb.HashKVRequest) (*pb.Hash
 	}, nil
 }
 
-// MoveLeader has nowhere to move to but here.
+// MoveLeader has nowhere to move to but here: replicas take the leadership by themselves when the leader stops.
 func (s *maintenance) MoveLeader(_ context.Context, r *pb.MoveLeaderRequest) (*pb.MoveLeaderResponse, error) {
-	if r.TargetID != s.id.member {
-		return nil, rpctypes.ErrGRPCBadLeaderTransferee
+	switch self := s.id.member(); {
+	case s.engine.Leader() != self:
+		return nil, rpctypes.ErrGRPCNotLeader
+	case r.TargetID == self:
+		return &pb.MoveLeaderResponse{}, nil
+	case slices.ContainsFunc(s.engine.Members(), func(m backend.Member) bool { return m.ID == r.TargetID }):
+		return nil, errStaysLeader
 	}
-	return &pb.MoveLeaderResponse{}, nil
+	return nil, rpctypes.ErrGRPCBadLeaderTransferee
 }
 
 // Downgrade refuses every version: the database is no etcd's.

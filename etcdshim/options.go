@@ -31,6 +31,13 @@ type Options struct {
 	// KeepaliveTimeout is how long the server waits for a ping's answer; default 20 s.
 	KeepaliveTimeout time.Duration
 
+	// MaxKeyBytes bounds the keys that are put; 0 means no bound but that of the request.
+	MaxKeyBytes int
+
+	// NoLeader returns a channel that is closed while the database is out of reach, or nil when it cannot get there; default: the
+	// store's.
+	NoLeader func() <-chan struct{}
+
 	// NoWorkers keeps no goroutines ready for calls: each call is somewhat slower, but an idle server costs less.
 	NoWorkers bool
 

@@ -36,11 +36,12 @@ type Server struct {
 // NewServer makes the services over s. They do not own s: call Shutdown first, then close the store.
 func NewServer(ctx context.Context, s *store.Store, o Options) (*Server, error) {
 	o = o.withDefaults()
-	st, err := s.Status(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("new server: %w", err)
+	if o.NoLeader == nil {
+		o.NoLeader = s.NoLeader
 	}
-	id := newIdentity(st.ClusterID, st.MemberID, uint64(st.Incarnation))
+	settings := s.Settings()
+	id := newIdentities(settings.ClusterID, settings.MemberID, s.Incarnation)
+	most := limits{ops: o.MaxTxnOps, key: o.MaxKeyBytes}
 	c := newCodec()
 	out := &Server{Health: health.NewServer(), codec: c}
 	out.GRPC = grpc.NewServer(o.serverOptions(c, &out.serving)...)
@@ -48,16 +49,17 @@ func NewServer(ctx context.Context, s *store.Store, o Options) (*Server, error) 
 	out.stop = stop
 	g := out.GRPC
 	healthpb.RegisterHealthServer(g, out.Health)
-	g.RegisterService(&kvService, &kv{engine: s, id: id, maxBytes: o.MaxRequestBytes, maxOps: o.MaxTxnOps})
+	g.RegisterService(&kvService, &kv{engine: s, id: id, maxBytes: o.MaxRequestBytes, most: most})
 	g.RegisterService(&watchService, &watch{engine: s, id: id, maxBytes: o.MaxRequestBytes + messageOverhead, stopping: stopping})
 	pb.RegisterLeaseServer(g, &lease{engine: s, id: id, stopping: stopping})
 	pb.RegisterMaintenanceServer(g, &maintenance{
 		engine: s, id: id, log: o.Logger, version: o.Version, tempDir: o.TempDir, snapshots: make(chan struct{}, 1),
 	})
-	pb.RegisterClusterServer(g, newCluster(id, &o))
+	pb.RegisterClusterServer(g, newCluster(id, &o, s.Members))
 	pb.RegisterAuthServer(g, &auth{engine: s, id: id})
-	v3lockpb.RegisterLockServer(g, &locks{engine: s, id: id})
-	v3electionpb.RegisterElectionServer(g, &elections{engine: s, id: id})
+	v3lockpb.RegisterLockServer(g, &locks{engine: s, id: id, most: most})
+	v3electionpb.RegisterElectionServer(g, &elections{engine: s, id: id, most: most})
+	var err error
 	if out.Gateway, out.conn, err = newGateway(context.WithoutCancel(ctx), g, o.Logger); err != nil {
 		stop()
 		g.Stop()
@@ -94,6 +96,9 @@ const streamWorkers = 512
 const connectionTimeout = 20 * time.Second
 
 func (o *Options) serverOptions(c *codec, calls *serving) []grpc.ServerOption {
+	leader := &leadership{o.NoLeader}
+	unary := append([]grpc.UnaryServerInterceptor{calls.unary}, o.UnaryInterceptors...)
+	streams := append([]grpc.StreamServerInterceptor{calls.stream}, o.StreamInterceptors...)
 	opts := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(c),
 		grpc.ConnectionTimeout(connectionTimeout),
@@ -102,8 +107,8 @@ func (o *Options) serverOptions(c *codec, calls *serving) []grpc.ServerOption {
 		grpc.MaxConcurrentStreams(o.MaxConcurrentStreams),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: o.KeepaliveMinTime}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: o.KeepaliveInterval, Timeout: o.KeepaliveTimeout}),
-		grpc.ChainUnaryInterceptor(append([]grpc.UnaryServerInterceptor{calls.unary}, o.UnaryInterceptors...)...),
-		grpc.ChainStreamInterceptor(append([]grpc.StreamServerInterceptor{calls.stream}, o.StreamInterceptors...)...),
+		grpc.ChainUnaryInterceptor(append(unary, leader.unary)...),
+		grpc.ChainStreamInterceptor(append(streams, leader.stream)...),
 	}
 	if !o.NoWorkers {
 		opts = append(opts, grpc.NumStreamWorkers(streamWorkers))

@@ -17,7 +17,7 @@ import (
 // watch serves etcdserverpb.Watch. A stream's handler sends; a goroutine beside it receives.
 type watch struct {
 	engine   *store.Store
-	id       *identity
+	id       *identities
 	maxBytes int // a response of this size is sent in fragments where the watch asked for it
 	stopping context.Context
 }
@@ -105,7 +105,7 @@ func watchRequest(r *pb.WatchCreateRequest) store.WatchRequest {
 
 func (s *watch) send(stream grpc.ServerStream, r *store.WatchResponse) error {
 	w := watchReply{
-		id: s.id, watch: r.ID, revision: r.Revision, events: r.Events,
+		id: s.id.now(), watch: r.ID, revision: r.Revision, events: r.Events,
 		created: r.Created, canceled: r.Canceled, compact: r.CompactRevision, reason: cancelReason(r.Err),
 	}
 	if !r.Fragment || len(w.events) < 2 || w.size() < s.maxBytes {

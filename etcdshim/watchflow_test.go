@@ -62,7 +62,7 @@ func (u *unanswered) SendMsg(m any) error {
 // A client that sends requests and takes no answers is not listened to any longer: what waits for it does not grow.
 func TestWatchRequestsWaitForAnswers(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
-	w := &watch{engine: s.store, id: innerHeader, maxBytes: 1 << 20, stopping: t.Context()}
+	w := &watch{engine: s.store, id: newIdentities(0, 0, func() int64 { return 0 }), maxBytes: 1 << 20, stopping: t.Context()}
 	ctx, cancel := context.WithCancel(t.Context())
 	stream := newUnanswered(ctx, 1_000_000)
 	ended := make(chan error)
@@ -82,7 +82,7 @@ func TestWatchRequestsWaitForAnswers(t *testing.T) {
 // All is answered, in order, when it goes on.
 func TestWatchRequestsGoOn(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
-	w := &watch{engine: s.store, id: innerHeader, maxBytes: 1 << 20, stopping: t.Context()}
+	w := &watch{engine: s.store, id: newIdentities(0, 0, func() int64 { return 0 }), maxBytes: 1 << 20, stopping: t.Context()}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	const n = 10 * flowing

@@ -1,0 +1,110 @@
+package etcdshim
+
+import (
+	"context"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+)
+
+const (
+	// patience is how long a request may wait for a database that other servers share, as in etcd for a leader.
+	patience = 7 * time.Second
+	// haste is how long before the client's own deadline it is told that the database does not answer, which says more than a
+	// deadline exceeded, and sends it to another replica.
+	haste = 100 * time.Millisecond
+)
+
+// leadership keeps what etcd promises to requests while it has no leader: here, while the database is out of reach.
+//
+//   - Calls that carry etcd's metadata `hasleader: true` are refused, and their streams end as soon as it is noticed.
+//   - Requests that need the database end with etcd's "request timed out", within the client's deadline.
+//
+// Where the database cannot get out of reach nothing of this costs anything.
+type leadership struct {
+	// none returns a channel that is closed while there is no leader, nil when there always is one.
+	none func() <-chan struct{}
+}
+
+// require returns etcd's error if ctx asks for a leader and there is none.
+func require(ctx context.Context, none <-chan struct{}) error {
+	select {
+	case <-none:
+		if asks(ctx) {
+			return rpctypes.ErrGRPCNoLeader
+		}
+	default:
+	}
+	return nil
+}
+
+func asks(ctx context.Context) bool {
+	v := metadata.ValueFromIncomingContext(ctx, rpctypes.MetadataRequireLeaderKey)
+	return len(v) > 0 && v[0] == rpctypes.MetadataHasLeader
+}
+
+func (l *leadership) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	none := l.none()
+	if none == nil {
+		return handle(ctx, req)
+	}
+	if err := require(ctx, none); err != nil {
+		return nil, err
+	}
+	limit, bounded := limitOf(info.FullMethod, req)
+	deadline, ok := ctx.Deadline()
+	switch left := time.Until(deadline); {
+	case !bounded || !ok && limit == forever:
+		return handle(ctx, req)
+	case ok:
+		limit = min(limit, max(left-haste, left/2))
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, rpctypes.ErrGRPCTimeout)
+	defer cancel()
+	return handle(ctx, req)
+}
+
+const forever time.Duration = 1<<63 - 1
+
+// limitOf tells how long a request may take that needs the database. How long a list may take its client alone knows.
+func limitOf(method string, req any) (limit time.Duration, bounded bool) {
+	switch method {
+	case "/etcdserverpb.KV/Range":
+		r, _ := req.(*rangeRequest)
+		return forever, r != nil && !r.Serializable
+	case "/etcdserverpb.KV/Put", "/etcdserverpb.KV/DeleteRange", "/etcdserverpb.KV/Txn", "/etcdserverpb.Lease/LeaseGrant",
+		"/etcdserverpb.Lease/LeaseRevoke", "/etcdserverpb.Lease/LeaseTimeToLive", "/etcdserverpb.Lease/LeaseLeases":
+		return patience, true
+	}
+	return 0, false
+}
+
+func (l *leadership) stream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	none := l.none()
+	if none == nil || !asks(stream.Context()) {
+		return handle(srv, stream)
+	}
+	if err := require(stream.Context(), none); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(stream.Context())
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-none:
+			cancel(rpctypes.ErrGRPCNoLeader)
+		case <-ctx.Done():
+		}
+	}()
+	return handle(srv, &streamWith{stream, ctx})
+}
+
+// streamWith is a stream with another context.
+type streamWith struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (s *streamWith) Context() context.Context { return s.ctx }

@@ -1,0 +1,73 @@
+package etcdshim
+
+import (
+	"errors"
+	"testing"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// Of several replicas each lists all, itself always, and none is added or removed by request.
+func TestMembersOfOneDatabase(t *testing.T) {
+	const self, other = 20, 10
+	urls := []string{"http://10.0.0.1:2379"}
+	var living []backend.Member
+	id := newIdentities(1, self, func() int64 { return 1 })
+	c := newCluster(id, &Options{Name: "me", PeerURLs: urls, ClientURLs: urls}, func() []backend.Member { return living })
+	ctx := t.Context()
+	for name, tc := range map[string]struct {
+		living []backend.Member
+		want   []uint64
+	}{
+		"both":         {[]backend.Member{{ID: other, Name: "o", ClientURLs: []string{"http://10.0.0.2:2379"}}, {ID: self}}, []uint64{other, self}},
+		"not seen yet": {[]backend.Member{{ID: other}}, []uint64{other, self}},
+		"alone":        {[]backend.Member{}, []uint64{self}},
+	} {
+		living = tc.living
+		list, err := c.MemberList(ctx, &pb.MemberListRequest{Linearizable: true})
+		if err != nil || len(list.Members) != len(tc.want) || list.Header.MemberId != self || list.Header.Revision != 0 {
+			t.Fatalf("%s: %v, %v", name, list, err)
+		}
+		for i, m := range list.Members {
+			if m.ID != tc.want[i] || m.ID == self && (m.Name != "me" || m.ClientURLs[0] != urls[0] || m.PeerURLs[0] != urls[0]) {
+				t.Errorf("%s: member %v, want %d", name, m, tc.want[i])
+			}
+		}
+	}
+	living = []backend.Member{{ID: other, ClientURLs: []string{"http://10.0.0.2:2379"}}}
+	for name, tc := range map[string]struct {
+		call func() error
+		want error
+	}{
+		"add":                 {func() error { _, err := c.MemberAdd(ctx, &pb.MemberAddRequest{PeerURLs: []string{"http://10.0.0.3:2380"}}); return err }, errJoinsItself},
+		"add another's":       {func() error { _, err := c.MemberAdd(ctx, &pb.MemberAddRequest{PeerURLs: []string{"http://10.0.0.2:2379"}}); return err }, rpctypes.ErrGRPCPeerURLExist},
+		"remove":              {func() error { _, err := c.MemberRemove(ctx, &pb.MemberRemoveRequest{ID: other}); return err }, errLeavesItself},
+		"remove nobody":       {func() error { _, err := c.MemberRemove(ctx, &pb.MemberRemoveRequest{ID: 5}); return err }, rpctypes.ErrGRPCMemberNotFound},
+		"promote another":     {func() error { _, err := c.MemberPromote(ctx, &pb.MemberPromoteRequest{ID: other}); return err }, rpctypes.ErrGRPCMemberNotLearner},
+		"update, same URLs":   {func() error { _, err := c.MemberUpdate(ctx, &pb.MemberUpdateRequest{ID: self, PeerURLs: urls}); return err }, nil},
+		"update another's":    {func() error { _, err := c.MemberUpdate(ctx, &pb.MemberUpdateRequest{ID: other, PeerURLs: urls}); return err }, errNoPeers},
+		"update nobody's URL": {func() error { _, err := c.MemberUpdate(ctx, &pb.MemberUpdateRequest{ID: 5, PeerURLs: urls}); return err }, rpctypes.ErrGRPCMemberNotFound},
+	} {
+		if err := tc.call(); !errors.Is(err, tc.want) {
+			t.Errorf("%s: %v, want %v", name, err, tc.want)
+		}
+	}
+}
+
+// The term follows the database's incarnation, and a reply that was measured before is written as it was measured.
+func TestTermFollowsIncarnation(t *testing.T) {
+	incarnation := int64(1)
+	ids := newIdentities(1, 2, func() int64 { return incarnation })
+	before := ids.now()
+	size := before.size(7)
+	incarnation = 1 << 20
+	if h := ids.header(7); h.RaftTerm != 1<<20 || h.MemberId != 2 || h.ClusterId != 1 {
+		t.Errorf("header %v", h)
+	}
+	if before.size(7) != size || ids.now().size(7) == size {
+		t.Errorf("the identity of a reply under way changed")
+	}
+}
