@@ -24,7 +24,9 @@ func TestDatabase(t *testing.T) {
 		"sqlite:///a?":                "! %3F",
 		"sqlite:///a#b":               "! #b",
 		"sqlite:///a#":                "! %23",
-		"postgres://u:secret@host/db": "! postgres://",
+		"oracle://u:secret@host/db":   "! oracle",
+		"u:secret@host/db":            "! postgres://",
+		"sqlite://u:secret@%zz":       "! postgres://",
 		"sqlite://u:secret@host/x?y":  "! sqlite:///",
 	} {
 		c := sqlstore.Config{DataDir: "dir", Datastore: datastore}

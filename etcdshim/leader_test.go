@@ -150,12 +150,6 @@ func TestRequireLeaderInClient(t *testing.T) {
 	}
 }
 
-// slow is a handler that waits for a database that never answers.
-func slow(ctx context.Context, _ any) (any, error) {
-	<-ctx.Done()
-	return nil, statusError(ctx, ctx.Err())
-}
-
 // The client hears of the database before its own deadline, and with a text that makes clientv3 repeat no write.
 func TestUnavailableWithinTheDeadline(t *testing.T) {
 	put := "/etcdserverpb.KV/Put"

@@ -84,7 +84,7 @@ func TestEverySettingHasAllThreeForms(t *testing.T) {
 		}
 		value := values[f.Name]
 		if value == "" {
-			value = map[string]string{"bool": "true", "int64": "7", "uint": "7", "uint32": "7", "duration": "7s"}[f.Value.Type()]
+			value = map[string]string{"bool": "true", "int": "7", "int64": "7", "uint": "7", "uint32": "7", "duration": "7s"}[f.Value.Type()]
 		}
 		if value == "" {
 			value = "x"
