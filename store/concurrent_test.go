@@ -26,17 +26,26 @@ func TestConcurrentRequestsAgainstModel(t *testing.T) {
 		cfg     Config
 		slow    bool
 		compact bool
+		shared  bool
 	}{
-		{"index", Config{}, false, false},
-		{"index, compacted", Config{}, false, true},
-		{"index, small, compacted", small(Config{}), false, true},
-		{"no index, small", small(Config{DisableIndex: true}), false, false},
-		{"index loads, small", small(Config{}), true, false},
-		{"index loads, small, compacted", small(Config{}), true, true},
+		{"index", Config{}, false, false, false},
+		{"index, compacted", Config{}, false, true, false},
+		{"index, small, compacted", small(Config{}), false, true, false},
+		{"no index, small", small(Config{DisableIndex: true}), false, false, false},
+		{"index loads, small", small(Config{}), true, false, false},
+		{"index loads, small, compacted", small(Config{}), true, true, false},
+		{"replicas", Config{}, false, false, true},
+		{"replicas, small, compacted", small(Config{}), false, true, true},
+		{"replicas, no index, small", small(Config{DisableIndex: true}), false, false, true},
 	} {
 		t.Run(variant.name, func(t *testing.T) {
 			for _, seed := range seeds(2) {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
+					if variant.shared {
+						run := &concurrent{t: t, all: openReplicas(t, 3, variant.cfg), seed: seed, beat: make(chan struct{})}
+						run.run(variant.compact)
+						return
+					}
 					b := openSQLite(t)
 					if variant.slow {
 						fill(t, b)
@@ -51,8 +60,8 @@ func TestConcurrentRequestsAgainstModel(t *testing.T) {
 							}
 						}()
 					}
-					run := &concurrent{t: t, s: openStore(t, b, variant.cfg), seed: seed, beat: make(chan struct{})}
-					run.all(variant.compact)
+					run := &concurrent{t: t, all: []*Store{openStore(t, b, variant.cfg)}, seed: seed, beat: make(chan struct{})}
+					run.run(variant.compact)
 				})
 			}
 		})
@@ -75,7 +84,7 @@ func fill(t *testing.T, b backend.Backend) {
 
 type concurrent struct {
 	t    *testing.T
-	s    *Store
+	all  []*Store // replicas over one database
 	seed uint64
 
 	beat   chan struct{} // a transaction was answered: time to read, or to compact
@@ -85,11 +94,14 @@ type concurrent struct {
 	pages  []done[*RangeRequest, *RangeResult]
 }
 
-func (c *concurrent) all(compact bool) {
-	first := c.s.Revision()
+// store is one of the replicas.
+func (c *concurrent) store(n uint64) *Store { return c.all[n%uint64(len(c.all))] }
+
+func (c *concurrent) run(compact bool) {
+	first := c.store(0).Revision()
 	m := newModel()
 	for _, k := range genKeys {
-		if r := get(c.t, c.s, k, 0); r != nil {
+		if r := get(c.t, c.store(0), k, 0); r != nil {
 			m.rows = append(m.rows, *r)
 		}
 	}
@@ -100,7 +112,7 @@ func (c *concurrent) all(compact bool) {
 	written, begin := make(chan struct{}), make(chan struct{})
 	consumers := make([]*consumer, 4)
 	for i := range consumers {
-		x := newConsumer(c.t, c.s, c.seed*100+uint64(i))
+		x := newConsumer(c.t, c.store(uint64(i)), c.seed*100+uint64(i))
 		consumers[i] = x
 		start := begin
 		if i%2 == 1 {
@@ -126,7 +138,7 @@ func (c *concurrent) all(compact bool) {
 		return
 	}
 	c.replay(m)
-	m.compacted = c.s.Compacted()
+	m.compacted = c.store(0).Compacted()
 	for _, x := range consumers {
 		x.check(m)
 	}
@@ -136,7 +148,7 @@ func (c *concurrent) write(seed uint64) {
 	g := &generator{dice: &dice{randomBytes(seed, 1500)}}
 	for !g.done() {
 		t := g.txn(1, map[string]bool{})
-		res, err := c.s.Txn(within(c.t), t)
+		res, err := c.store(seed).Txn(within(c.t), t)
 		if errors.Is(err, ErrKeyNotFound) {
 			continue
 		}
@@ -163,7 +175,7 @@ func (c *concurrent) read(seed uint64, written <-chan struct{}) {
 		}
 		g := &generator{dice: &dice{randomBytes(seed*1000+round, 100)}}
 		r := g.rangeRequest()
-		res, err := c.s.Range(within(c.t), r)
+		res, err := c.store(seed+round).Range(within(c.t), r)
 		if err != nil {
 			c.t.Error(err) // the current revision can always be read
 			return
@@ -172,17 +184,17 @@ func (c *concurrent) read(seed uint64, written <-chan struct{}) {
 		c.ranges = append(c.ranges, done[*RangeRequest, *RangeResult]{r, res})
 		c.mu.Unlock()
 		if round%8 == 0 {
-			c.list(res.Revision)
+			c.list(c.store(seed+round+1), res.Revision)
 		}
 	}
 }
 
 // list reads everything at one revision in small pages.
-func (c *concurrent) list(rev int64) {
+func (c *concurrent) list(s *Store, rev int64) {
 	r := &RangeRequest{Key: []byte{0}, End: []byte{0}, Limit: 3, Revision: rev}
 	for more := true; more; {
-		res, err := c.s.Range(within(c.t), r)
-		if errors.Is(err, ErrCompacted) && c.s.Compacted() > rev {
+		res, err := s.Range(within(c.t), r)
+		if errors.Is(err, ErrCompacted) && s.Compacted() > rev {
 			return
 		}
 		if err != nil {
@@ -207,11 +219,12 @@ func (c *concurrent) compact(written <-chan struct{}) {
 			return
 		case <-c.beat:
 		}
-		rev := c.s.Revision() - 5
-		if rev <= c.s.Compacted() {
+		s := c.store(0)
+		rev := s.Revision() - 5
+		if rev <= s.Compacted() {
 			continue
 		}
-		if _, err := c.s.Compact(within(c.t), rev, true); err != nil {
+		if _, err := s.Compact(within(c.t), rev, true); err != nil {
 			c.t.Error(err)
 			return
 		}
@@ -235,8 +248,10 @@ func (c *concurrent) replay(m *model) {
 			c.t.Fatalf("%s\n got %s\nwant %s", requestText(d.req), got, want)
 		}
 	}
-	if m.rev != c.s.Revision() {
-		c.t.Fatalf("the store is at revision %d, the model at %d", c.s.Revision(), m.rev)
+	for _, s := range c.all {
+		if err := s.confirm(within(c.t)); err != nil || m.rev != s.Revision() {
+			c.t.Fatalf("the store is at revision %d (%v), the model at %d", s.Revision(), err, m.rev)
+		}
 	}
 	for _, d := range c.ranges {
 		want := m.at(d.res.Revision).rangeOf(d.req, d.res.Revision)
@@ -324,6 +339,10 @@ func (x *consumer) run(start, written <-chan struct{}) {
 	for last := false; !x.over() && (!last || !x.finished()); {
 		select {
 		case <-written:
+			if err := x.s.confirm(ctx); err != nil {
+				x.t.Error(err)
+				return
+			}
 			last = true
 		default:
 		}

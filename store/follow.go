@@ -172,8 +172,8 @@ func (f *follower) publish(t *backend.Tail, superseded map[int]*item, rev, compa
 			if prev == nil && !ok && !s.index.complete {
 				prev = superseded[j]
 			}
-			if prev != nil && prev.Deleted {
-				prev = nil
+			if prev != nil && prev.Deleted || r.PrevRevision == 0 {
+				prev = nil // a key that was deleted before, perhaps by the same transaction
 			}
 			rows, prevs = append(rows, newItem(r)), append(prevs, prev)
 			fx.Rows = append(fx.Rows, r)

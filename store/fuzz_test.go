@@ -12,7 +12,7 @@ func FuzzTxn(f *testing.F) {
 	}
 	f.Add([]byte{}, true)
 	f.Fuzz(func(t *testing.T, data []byte, disabled bool) {
-		w := newWorld(t, small(Config{DisableIndex: disabled}), false, data)
+		w := newWorld(t, small(Config{DisableIndex: disabled}), false, 0, data)
 		for n := 0; !w.g.done() && n < 50 && !t.Failed(); n++ {
 			w.txn(within(t))
 		}
@@ -27,7 +27,7 @@ func FuzzRange(f *testing.F) {
 	}
 	f.Add([]byte{}, true)
 	f.Fuzz(func(t *testing.T, data []byte, disabled bool) {
-		w := newWorld(t, small(Config{DisableIndex: disabled}), false, randomBytes(1, 400))
+		w := newWorld(t, small(Config{DisableIndex: disabled}), false, 0, randomBytes(1, 400))
 		for !w.g.done() {
 			w.txn(within(t))
 		}
@@ -54,7 +54,7 @@ func FuzzWatch(f *testing.F) {
 	}
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		w := newWorld(t, small(Config{}), false, data)
+		w := newWorld(t, small(Config{}), false, 0, data)
 		for n := 0; !w.g.done() && n < 60 && !t.Failed(); n++ {
 			w.step()
 		}

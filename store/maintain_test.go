@@ -104,7 +104,7 @@ func TestHashDoesNotDependOnPurge(t *testing.T) {
 	var hashes []Hash
 	for _, physical := range []bool{true, false} {
 		for _, disabled := range []bool{true, false} {
-			w := newWorld(t, Config{DisableIndex: disabled}, false, randomBytes(5, 2000))
+			w := newWorld(t, Config{DisableIndex: disabled}, false, 0, randomBytes(5, 2000))
 			for !w.g.done() {
 				w.txn(within(t))
 			}
@@ -133,7 +133,7 @@ func TestHashDoesNotDependOnPurge(t *testing.T) {
 
 // An export holds what etcd's compacted store holds: every row above the compacted revision, and those alive at it.
 func TestExport(t *testing.T) {
-	w := newWorld(t, small(Config{}), false, randomBytes(7, 2500))
+	w := newWorld(t, small(Config{}), false, 0, randomBytes(7, 2500))
 	grant(t, w.s, 99, 1000)
 	for !w.g.done() {
 		w.txn(within(t))

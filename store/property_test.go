@@ -15,16 +15,17 @@ import (
 
 // world is an engine and the model of it, and the watches that look on.
 type world struct {
-	t       testing.TB
-	b       backend.Backend
-	cfg     Config
-	tokens  chan struct{} // of slowLoad, or nil
-	s       *Store
-	m       *model
-	g       *generator
-	streams []*WatchStream
-	watches []*watched
-	log     []string
+	t        testing.TB
+	backends []backend.Backend // over one database
+	cfg      Config
+	tokens   chan struct{} // of slowLoad, or nil
+	all      []*Store      // one over each of backends
+	s        *Store        // the one that is asked
+	m        *model
+	g        *generator
+	streams  []*WatchStream
+	watches  []*watched
+	log      []string
 }
 
 // watched is one watch and what came out of it.
@@ -58,19 +59,23 @@ func seeds(few uint64) (all []uint64) {
 // TestRandomRequestsAgainstModel sends random requests one after the other and expects the model's answers.
 func TestRandomRequestsAgainstModel(t *testing.T) {
 	for _, variant := range []struct {
-		name string
-		cfg  Config
-		slow bool
+		name     string
+		cfg      Config
+		slow     bool
+		replicas int
 	}{
-		{"index", Config{}, false},
-		{"index, small", small(Config{}), false},
-		{"no index, small", small(Config{DisableIndex: true}), false},
-		{"index loads, small", small(Config{}), true},
+		{"index", Config{}, false, 0},
+		{"index, small", small(Config{}), false, 0},
+		{"no index, small", small(Config{DisableIndex: true}), false, 0},
+		{"index loads, small", small(Config{}), true, 0},
+		{"replicas", Config{}, false, 3},
+		{"replicas, small", small(Config{}), false, 2},
+		{"replicas, no index, small", small(Config{DisableIndex: true}), false, 2},
 	} {
 		t.Run(variant.name, func(t *testing.T) {
 			for _, seed := range seeds(6) {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
-					w := newWorld(t, variant.cfg, variant.slow, randomBytes(seed, 6000))
+					w := newWorld(t, variant.cfg, variant.slow, variant.replicas, randomBytes(seed, 6000))
 					for !w.g.done() && !t.Failed() {
 						w.step()
 					}
@@ -81,11 +86,16 @@ func TestRandomRequestsAgainstModel(t *testing.T) {
 	}
 }
 
-func newWorld(t testing.TB, cfg Config, slow bool, data []byte) *world {
-	w := &world{t: t, b: openSQLite(t), cfg: cfg, m: newModel()}
+func newWorld(t testing.TB, cfg Config, slow bool, replicas int, data []byte) *world {
+	w := &world{t: t, cfg: cfg, m: newModel()}
+	if replicas > 0 {
+		w.backends = openShared(t, replicas)
+	} else {
+		w.backends = []backend.Backend{openSQLite(t)}
+	}
 	if slow {
-		f, tokens := slowLoad(w.b)
-		w.b, w.tokens = f, tokens
+		f, tokens := slowLoad(w.backends[0])
+		w.backends[0], w.tokens = f, tokens
 	}
 	w.g = &generator{dice: &dice{data}, m: w.m}
 	w.open()
@@ -95,19 +105,42 @@ func newWorld(t testing.TB, cfg Config, slow bool, data []byte) *world {
 				t.Log(line)
 			}
 		}
-		_ = w.s.Close()
+		w.close()
 	})
 	return w
 }
 
 func (w *world) open() {
-	s, err := Open(w.t.Context(), w.b, w.cfg)
-	if err != nil {
-		w.t.Fatal(err)
+	w.all, w.streams, w.watches = nil, nil, nil
+	for _, b := range w.backends {
+		s, err := Open(w.t.Context(), b, w.cfg)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.all = append(w.all, s)
+		for range 2 {
+			w.streams = append(w.streams, s.NewWatchStream())
+		}
 	}
-	w.s, w.streams, w.watches = s, nil, nil
-	for range 2 {
-		w.streams = append(w.streams, s.NewWatchStream())
+	w.s = w.all[0]
+}
+
+func (w *world) close() {
+	for _, s := range w.all {
+		_ = s.Close()
+	}
+}
+
+// choose makes one of the replicas that which is asked next, and lets all of them hear of what was done.
+func (w *world) choose(ctx context.Context) {
+	if len(w.all) == 1 {
+		return
+	}
+	w.s = w.all[w.g.roll(len(w.all))]
+	for _, s := range w.all {
+		if err := s.confirm(ctx); err != nil {
+			w.t.Fatal(err)
+		}
 	}
 }
 
@@ -128,6 +161,7 @@ func (w *world) step() {
 		default:
 		}
 	}
+	w.choose(ctx)
 	switch w.g.roll(20) {
 	case 0, 1, 2, 3, 4, 5, 6, 7:
 		w.txn(ctx)
@@ -394,8 +428,10 @@ func (w *world) progress(st *WatchStream) {
 func (w *world) reopen() {
 	w.note("reopen")
 	w.settle()
-	if err := w.s.Close(); err != nil {
-		w.t.Fatal(err)
+	for _, s := range w.all {
+		if err := s.Close(); err != nil {
+			w.t.Fatal(err)
+		}
 	}
 	w.open()
 }

@@ -31,7 +31,11 @@ func (a *insertArrays) queue(batch *pgx.Batch, e *backend.Effects) (size int64) 
 	for i := range e.Rows {
 		r := &e.Rows[i]
 		size += rowSize(len(r.Key), len(r.Value))
-		a.keys, a.values, a.ordinals = append(a.keys, notNil(r.Key)), append(a.values, r.Value), append(a.ordinals, r.Ordinal)
+		value := r.Value
+		if !r.Deleted {
+			value = notNil(value) // NULL is a tombstone's
+		}
+		a.keys, a.values, a.ordinals = append(a.keys, notNil(r.Key)), append(a.values, value), append(a.ordinals, r.Ordinal)
 		a.revisions, a.creates = append(a.revisions, r.ModRevision), append(a.creates, r.CreateRevision)
 		a.versions, a.leases, a.prev = append(a.versions, r.Version), append(a.leases, r.Lease), append(a.prev, r.PrevRevision)
 	}

@@ -1,0 +1,449 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/backend/postgres"
+	"github.com/sqlstore/sqlstore/test/pgserver"
+)
+
+// openShared opens n backends over one empty database.
+func openShared(tb testing.TB, n int) []backend.Backend {
+	tb.Helper()
+	return openSharedOn(tb, n, pgserver.Database(tb))
+}
+
+func openSharedOn(tb testing.TB, n int, dsn string) (all []backend.Backend) {
+	tb.Helper()
+	for range n {
+		b, err := postgres.Open(tb.Context(), postgres.Config{DSN: dsn, MaxConns: 6})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		tb.Cleanup(func() {
+			if err := b.Close(); err != nil {
+				tb.Error(err)
+			}
+		})
+		all = append(all, b)
+	}
+	return all
+}
+
+// openReplicas starts n engines over one empty database.
+func openReplicas(tb testing.TB, n int, cfg Config) []*Store {
+	tb.Helper()
+	return replicasOn(tb, n, cfg, pgserver.Database(tb))
+}
+
+func replicasOn(tb testing.TB, n int, cfg Config, dsn string) (all []*Store) {
+	tb.Helper()
+	for _, b := range openSharedOn(tb, n, dsn) {
+		all = append(all, openStore(tb, b, cfg))
+	}
+	return all
+}
+
+// watchAll watches all keys of s from a revision on.
+func watchAll(tb testing.TB, s *Store, from int64) *WatchStream {
+	tb.Helper()
+	st := s.NewWatchStream()
+	tb.Cleanup(st.Close)
+	st.Watch(WatchRequest{Key: []byte{0}, End: []byte{0}, StartRevision: from, PrevKV: true})
+	if r := next(tb, st); !r.Created || r.Canceled {
+		tb.Fatalf("got %+v", r)
+	}
+	return st
+}
+
+// execute runs a statement on the database behind the replicas' backs.
+func execute(tb testing.TB, dsn, query string, args ...any) {
+	tb.Helper()
+	conn, err := pgx.Connect(tb.Context(), dsn)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	if _, err := conn.Exec(tb.Context(), query, args...); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// eventually waits until f says true.
+func eventually(tb testing.TB, what string, f func() bool) {
+	tb.Helper()
+	ctx := within(tb)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !f() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			tb.Fatal("in vain: ", what)
+		}
+	}
+}
+
+// TestReplicasCount has every replica add one to the same number by compare-and-put, and every replica's watch show each sum once.
+func TestReplicasCount(t *testing.T) {
+	const replicas, writers, each = 3, 3, 40
+	all := openReplicas(t, replicas, Config{})
+	var streams []*WatchStream
+	for _, s := range all {
+		streams = append(streams, watchAll(t, s, 1))
+	}
+	put(t, all[0], "n", "0")
+	var wg sync.WaitGroup
+	for i := range replicas * writers {
+		wg.Go(func() {
+			s := all[i%replicas]
+			for added := 0; added < each; {
+				row := get(t, all[(i+added)%replicas], "n", 0)
+				var n int
+				if _, err := fmt.Sscan(string(row.Value), &n); err != nil {
+					t.Error(err)
+					return
+				}
+				res, err := s.Txn(within(t), &Txn{
+					Compare: []Compare{{Key: row.Key, Target: CompareMod, Result: CompareEqual, Number: row.ModRevision}},
+					Success: []Op{{Put: &PutRequest{Key: row.Key, Value: fmt.Append(nil, n+1)}}},
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if res.Succeeded {
+					added++
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if t.Failed() {
+		return
+	}
+	const sum = replicas * writers * each
+	for i, st := range streams {
+		for n := 0; n <= sum; {
+			for _, e := range next(t, st).Events {
+				if string(e.Row.Value) != fmt.Sprint(n) || e.Row.ModRevision != int64(n+2) || n > 0 && (e.Prev == nil || string(e.Prev.Value) != fmt.Sprint(n-1)) {
+					t.Fatalf("replica %d shows %s, want the sum %d", i, eventText(e), n)
+				}
+				n++
+			}
+		}
+	}
+}
+
+// TestReplicaSeesWhatAnotherAcknowledged reads on one replica what was just written on the other.
+func TestReplicaSeesWhatAnotherAcknowledged(t *testing.T) {
+	eachIndex(t, func(t *testing.T, cfg Config) {
+		all := openReplicas(t, 2, cfg)
+		for n := range 200 {
+			w, r := all[n%2], all[1-n%2]
+			rev := put(t, w, fmt.Sprint("k", n%7), fmt.Sprint(n))
+			if row := get(t, r, fmt.Sprint("k", n%7), 0); row == nil || row.ModRevision != rev || string(row.Value) != fmt.Sprint(n) {
+				t.Fatalf("after the put at %d: %s", rev, rowText(row))
+			}
+			if n%20 == 19 {
+				if _, err := w.Compact(within(t), rev, true); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := r.Range(within(t), &RangeRequest{Key: []byte("k"), Revision: rev - 1}); !errors.Is(err, ErrCompacted) {
+					t.Fatalf("below a compaction on the other replica: %v", err)
+				}
+			}
+		}
+	})
+}
+
+// TestReplicaFarBehind has more written, in large rows, than one question for the tail brings, with a replica that asks only when a
+// batch of its own begins.
+func TestReplicaFarBehind(t *testing.T) {
+	all := openReplicas(t, 2, Config{})
+	st := watchAll(t, all[1], 2)
+	value := make([]byte, 10_000)
+	for n := range 40 {
+		txn := &Txn{}
+		for i := range 100 {
+			txn.Success = append(txn.Success, Op{Put: &PutRequest{Key: fmt.Append(nil, n, "/", i), Value: value}})
+		}
+		if _, err := all[0].Txn(within(t), txn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rev := put(t, all[1], "last", ""); rev != 42 {
+		t.Fatalf("the last one is at %d", rev)
+	}
+	rev, count := int64(1), 0
+	for rev < 42 {
+		for _, e := range next(t, st).Events {
+			if r := e.Row.ModRevision; r != rev && r != rev+1 {
+				t.Fatalf("revision %d follows %d", r, rev)
+			}
+			rev = e.Row.ModRevision
+			count++
+		}
+	}
+	if count != 4001 {
+		t.Errorf("%d events", count)
+	}
+}
+
+// TestProgressFollowsOtherReplicas asks for progress on one replica after a write on the other.
+func TestProgressFollowsOtherReplicas(t *testing.T) {
+	all := openReplicas(t, 2, Config{})
+	st := watchAll(t, all[1], 0)
+	for n := range 50 {
+		rev := put(t, all[0], "k", fmt.Sprint(n))
+		st.RequestProgress()
+		seen := int64(0)
+		for {
+			r := next(t, st)
+			if r.ID == -1 {
+				if r.Revision < rev || seen < rev {
+					t.Fatalf("progress at %d after events up to %d, the put was at %d", r.Revision, seen, rev)
+				}
+				break
+			}
+			seen = r.Events[len(r.Events)-1].Row.ModRevision
+		}
+	}
+}
+
+// TestSharedLeases grants, attaches, renews and revokes on different replicas.
+func TestSharedLeases(t *testing.T) {
+	ctx := within(t)
+	all := openReplicas(t, 3, Config{})
+	grant(t, all[0], 7, 2, "a")
+	for _, s := range all {
+		if _, err := s.LeaseGrant(ctx, 7, 5); !errors.Is(err, ErrLeaseExists) {
+			t.Fatalf("granted again: %v", err)
+		}
+	}
+	if _, err := all[1].Put(ctx, &PutRequest{Key: []byte("b"), Lease: 7}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := all[1].Put(ctx, &PutRequest{Key: []byte("c"), Lease: 8}); !errors.Is(err, ErrLeaseNotFound) {
+		t.Fatalf("put with a lease that is not there: %v", err)
+	}
+	st := watchAll(t, all[2], 0)
+	// Renewed for longer than it would last.
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
+		if ttl, err := all[2].LeaseRenew(ctx, 7); err != nil || ttl != 2 {
+			t.Fatalf("renewed: %d, %v", ttl, err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if l, keys, err := all[1].LeaseTimeToLive(ctx, 7, true); err != nil || l.Granted != 2*time.Second || fmt.Sprintf("%s", keys) != "[a b]" {
+		t.Fatalf("lease %+v, keys %q, %v", l, keys, err)
+	}
+	renewed := time.Now()
+	r := next(t, st)
+	if len(r.Events) != 2 || !r.Events[0].Row.Deleted || !r.Events[1].Row.Deleted || r.Events[0].Row.ModRevision != r.Events[1].Row.ModRevision {
+		t.Fatalf("expired as %+v", r)
+	}
+	if early := time.Since(renewed); early < 1500*time.Millisecond {
+		t.Errorf("ended %v after a renewal for 2 s", early)
+	}
+	for _, s := range all {
+		if _, err := s.LeaseRenew(ctx, 7); !errors.Is(err, ErrLeaseNotFound) {
+			t.Errorf("renewed after its end: %v", err)
+		}
+		if ids, err := s.Leases(ctx); err != nil || len(ids) != 0 {
+			t.Errorf("leases %v, %v", ids, err)
+		}
+	}
+	grant(t, all[0], 9, 100, "x")
+	if err := all[1].LeaseRevoke(ctx, 9); err != nil {
+		t.Fatal(err)
+	}
+	if row := get(t, all[2], "x", 0); row != nil {
+		t.Errorf("left behind: %s", rowText(row))
+	}
+}
+
+// TestMaintenanceMovesOn closes the replica that leads: another one takes over.
+func TestMaintenanceMovesOn(t *testing.T) {
+	dsn := pgserver.Database(t)
+	all := replicasOn(t, 3, Config{Name: "r"}, dsn)
+	leader := func() (at int) {
+		at = -1
+		for i, s := range all {
+			if s.Leads() {
+				if at >= 0 {
+					t.Fatalf("both %d and %d lead", at, i)
+				}
+				at = i
+			}
+		}
+		return at
+	}
+	eventually(t, "members and a leader that all agree on", func() bool {
+		for _, s := range all {
+			if len(s.Members()) != 3 || s.Leader() != all[0].Leader() || s.Leader() == 0 {
+				return false
+			}
+		}
+		return leader() >= 0
+	})
+	first := leader()
+	if err := all[first].Close(); err != nil {
+		t.Fatal(err)
+	}
+	all = append(all[:first], all[first+1:]...)
+	eventually(t, "another leader", func() bool { return leader() >= 0 && len(all[0].Members()) == 2 })
+	put(t, all[0], "k", "v")
+}
+
+// TestAlarmStopsAllReplicas raises an alarm on one replica and clears it on another.
+func TestAlarmStopsAllReplicas(t *testing.T) {
+	ctx := within(t)
+	all := openReplicas(t, 2, Config{})
+	a := Alarm{Member: all[0].Settings().MemberID, Kind: AlarmNoSpace}
+	if err := all[0].RaiseAlarm(ctx, a); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := all[1].Put(ctx, &PutRequest{Key: []byte("k")}); !errors.Is(err, ErrQuota) {
+		t.Fatalf("put on the other: %v", err)
+	}
+	if was, err := all[1].ClearAlarm(ctx, a); err != nil || !was {
+		t.Fatalf("cleared: %v, %v", was, err)
+	}
+	put(t, all[0], "k", "v")
+}
+
+// TestExportHoldsOffPurgeOnOtherReplicas exports on one replica while the other compacts.
+func TestExportHoldsOffPurgeOnOtherReplicas(t *testing.T) {
+	ctx := within(t)
+	all := openReplicas(t, 2, Config{})
+	for n := range 100 {
+		put(t, all[0], fmt.Sprint("k", n%10), fmt.Sprint(n))
+	}
+	x, err := all[1].Export(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := all[0].Compact(ctx, 101, false); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if res, err := all[0].PurgeStep(ctx, 1000); err != nil || res.Removed != 0 || res.Done {
+			t.Fatalf("purged under an export: %+v, %v", res, err)
+		}
+	}
+	rows := 0
+	if err := x.Rows(ctx, func(backend.Row) error { rows++; return nil }); err != nil || rows != 100 {
+		t.Errorf("%d rows exported, %v", rows, err)
+	}
+	x.Close()
+	eventually(t, "purged once the export is closed", func() bool {
+		res, err := all[0].PurgeStep(ctx, 1000)
+		return err == nil && res.Done
+	})
+}
+
+// TestLostHistory takes acknowledged revisions out of the database, as a failover to a standby that lacks them does.
+func TestLostHistory(t *testing.T) {
+	lose := func(t *testing.T, dsn string, last int64) {
+		execute(t, dsn, "DELETE FROM object_versions WHERE resource_version > $1", last)
+		execute(t, dsn, "UPDATE clock SET revision = $1", last)
+	}
+	ended := func(t *testing.T, st *WatchStream) {
+		for {
+			r := next(t, st)
+			if r.Canceled && r.CompactRevision > 0 {
+				return
+			}
+			if len(r.Events) == 0 {
+				t.Fatalf("got %+v", r)
+			}
+		}
+	}
+	t.Run("the clock has fallen", func(t *testing.T) {
+		dsn := pgserver.Database(t)
+		all := replicasOn(t, 2, Config{}, dsn)
+		for n := range 20 {
+			put(t, all[0], fmt.Sprint("k", n), "v")
+		}
+		streams := []*WatchStream{watchAll(t, all[0], 0), watchAll(t, all[1], 0)}
+		lose(t, dsn, 15)
+		for i, s := range all {
+			ended(t, streams[i])
+			if n := s.Incarnation(); n != 2 {
+				t.Errorf("replica %d is of incarnation %d", i, n)
+			}
+			res, err := s.Range(within(t), &RangeRequest{Key: []byte("k"), End: []byte("l")})
+			if err != nil || res.Count != 14 || res.Revision != 15 {
+				t.Errorf("replica %d has %+v, %v", i, res, err)
+			}
+		}
+		if rev := put(t, all[1], "new", "v"); rev != 16 {
+			t.Errorf("the next write is at %d", rev)
+		}
+		if get(t, all[0], "new", 0) == nil || get(t, all[0], "k16", 0) != nil {
+			t.Error("the other replica reads something else")
+		}
+	})
+	t.Run("others have written past the lost numbers", func(t *testing.T) {
+		dsn := pgserver.Database(t)
+		old := replicasOn(t, 1, Config{}, dsn)[0]
+		for n := range 20 {
+			put(t, old, fmt.Sprint("k", n), "v")
+		}
+		st := watchAll(t, old, 0)
+		execute(t, dsn, "DELETE FROM object_versions WHERE resource_version > 15") // the clock never falls below what the replica holds
+		execute(t, dsn, `INSERT INTO object_versions (resource_version, ordinal, key, deleted, create_revision, version, lease, previous_version, batch, value)
+			SELECT n, 0, convert_to('other'||n, 'UTF8'), false, n, 1, 0, 0, 4711, ''::bytea FROM generate_series(16, 30) AS n`)
+		execute(t, dsn, "UPDATE clock SET revision = 30")
+		ended(t, st)
+		if n := old.Incarnation(); n != 2 {
+			t.Errorf("of incarnation %d", n)
+		}
+		res, err := old.Range(within(t), &RangeRequest{Key: []byte{0}, End: []byte{0}})
+		if err != nil || res.Count != 29 || res.Revision != 30 {
+			t.Errorf("it has %d keys at %d, %v", res.Count, res.Revision, err)
+		}
+	})
+}
+
+// TestBumpedClock lifts the clock over numbers that no row has, as a repair does.
+func TestBumpedClock(t *testing.T) {
+	ctx := within(t)
+	all := openReplicas(t, 2, Config{})
+	put(t, all[0], "a", "1")
+	get(t, all[1], "a", 0)
+	st := watchAll(t, all[1], 2)
+	tx, err := all[0].backend.Begin(ctx, backend.Needs{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(ctx, &backend.Effects{Revision: 1000, Compacted: 1000, Batch: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if r := next(t, st); len(r.Events) == 0 { // it was set up before the put came through
+		t.Fatalf("got %+v", r)
+	}
+	if r := next(t, st); !r.Canceled || r.CompactRevision != 1000 {
+		t.Errorf("a watch from before goes on: %+v", r)
+	}
+	for i, s := range all {
+		if row := get(t, s, "a", 0); row == nil {
+			t.Errorf("replica %d lacks a key", i)
+		}
+		if _, err := s.Range(ctx, &RangeRequest{Key: []byte("a"), Revision: 999}); !errors.Is(err, ErrCompacted) {
+			t.Errorf("replica %d reads below: %v", i, err)
+		}
+		if rev := put(t, s, "a", "2"); rev != int64(1001+i) {
+			t.Errorf("replica %d writes at %d", i, rev)
+		}
+	}
+}
