@@ -148,6 +148,9 @@ func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
 		return err
 	}
 	s.metrics.Watch(s.store)
+	if b, ok := s.backend.(interface{ Connections() backend.Connections }); ok {
+		s.metrics.WatchConnections(b.Connections)
+	}
 	return nil
 }
 
@@ -159,6 +162,9 @@ func (s *Server) openShim(ctx context.Context, cfg *Config) (err error) {
 		MaxRequestBytes: cfg.MaxRequestBytes, MaxTxnOps: cfg.MaxTxnOps, MaxConcurrentStreams: cfg.MaxConcurrentStreams,
 		KeepaliveMinTime: cfg.KeepaliveMinTime, KeepaliveInterval: cfg.KeepaliveInterval, KeepaliveTimeout: cfg.KeepaliveTimeout,
 		Logger: s.log,
+	}
+	if b, ok := s.backend.(interface{ MaxKeyBytes() int }); ok {
+		o.MaxKeyBytes = b.MaxKeyBytes()
 	}
 	o.ServerOptions = append(o.ServerOptions, grpc.Creds(listen.Credentials()))
 	o.UnaryInterceptors = append(o.UnaryInterceptors, s.metrics.Unary())

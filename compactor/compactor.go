@@ -3,6 +3,9 @@
 // Modes and retention are etcd's: "periodic" keeps the revisions of the last retention, "revision" the last so many. Whoever
 // compacts (this package, kube-apiserver, an operator), the rows below go in small steps with a pause after each, as long
 // as a multiple of the step itself, so that writes hardly notice.
+//
+// Of several replicas over one database the one that leads does both; the others note the revisions of the past, so that whoever
+// takes over knows at once what to compact to.
 package compactor
 
 import (
@@ -47,6 +50,8 @@ func (c Config) Check() error {
 
 // Engine is what a compactor needs of a store.
 type Engine interface {
+	// Leads says whether this process does what one of those that share a database does. It may change at any time.
+	Leads() bool
 	Revision() int64
 	Compacted() int64
 	Compact(ctx context.Context, revision int64, physical bool) (int64, error)

@@ -50,6 +50,7 @@ func TestConfig(t *testing.T) {
 type clocked struct {
 	began time.Time
 	fail  func(minute int64) error
+	leads int64 // the minute from which on
 
 	mu        sync.Mutex
 	compacted int64
@@ -57,6 +58,8 @@ type clocked struct {
 }
 
 func (c *clocked) Revision() int64 { return int64(time.Since(c.began) / time.Minute) }
+
+func (c *clocked) Leads() bool { return c.Revision() >= c.leads }
 
 func (c *clocked) Compacted() int64 {
 	c.mu.Lock()
@@ -90,8 +93,13 @@ func (c *clocked) Reclaim(context.Context, int) (bool, error) { return true, nil
 // run lets a compactor work for some time and returns what it asked for.
 func run(t *testing.T, mode compactor.Mode, retention string, span time.Duration, fail func(int64) error) (calls []string) {
 	t.Helper()
+	return runEngine(t, mode, retention, span, &clocked{fail: fail})
+}
+
+func runEngine(t *testing.T, mode compactor.Mode, retention string, span time.Duration, e *clocked) (calls []string) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		e := &clocked{began: time.Now(), fail: fail}
+		e.began = time.Now()
 		c, err := compactor.New(e, compactor.Config{Mode: mode, Retention: retention})
 		if err != nil {
 			t.Fatal(err)
@@ -137,6 +145,17 @@ func TestFailedCompactionIsTriedAgainSoon(t *testing.T) {
 	want := []string{"132:72", "192:132"} // 6 minutes are a tenth of an hour
 	if got := run(t, compactor.Periodic, "1h", 4*time.Hour, fail); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// Who takes over compacts at once to what was current a retention ago, though it did not lead then.
+func TestTakeOver(t *testing.T) {
+	want := []string{"25:15", "35:25", "45:35"}
+	if got := runEngine(t, compactor.Periodic, "10m", 46*time.Minute, &clocked{leads: 25}); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := runEngine(t, compactor.Revision, "10", 28*time.Minute, &clocked{leads: 22}); !slices.Equal(got, []string{"25:15"}) {
+		t.Errorf("by revisions: got %v", got)
 	}
 }
 

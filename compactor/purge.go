@@ -35,6 +35,11 @@ func (c *Compactor) purge(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
+		if !c.engine.Leads() {
+			finished, target, behind = -1, 0, 0 // what another replica has deleted is not known here
+			timer.Reset(purgePeriod)
+			continue
+		}
 		compacted := c.engine.Compacted()
 		if compacted == finished {
 			behind = 0

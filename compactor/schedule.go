@@ -33,10 +33,11 @@ func (c *Compactor) runPeriodic(ctx context.Context) {
 		}
 		now := time.Now()
 		h.note(now, c.engine.Revision())
-		if !last.IsZero() && now.Sub(last) < interval {
+		rev, ok := h.old(now)
+		if !ok || !last.IsZero() && now.Sub(last) < interval {
 			continue
 		}
-		if rev, ok := h.old(now); ok && c.compact(ctx, rev) {
+		if c.compact(ctx, rev) {
 			last = now
 		}
 	}
@@ -83,7 +84,7 @@ func (c *Compactor) runRevision(ctx context.Context) {
 
 // compact returns whether rev was compacted, by us or by somebody else.
 func (c *Compactor) compact(ctx context.Context, rev int64) bool {
-	if rev <= c.engine.Compacted() {
+	if !c.engine.Leads() || rev <= c.engine.Compacted() {
 		return false
 	}
 	_, err := c.engine.Compact(ctx, rev, false)

@@ -75,7 +75,7 @@ func limitOf(method string, req any) (limit time.Duration, bounded bool) {
 		r, _ := req.(*rangeRequest)
 		return forever, r != nil && !r.Serializable
 	case "/etcdserverpb.KV/Put", "/etcdserverpb.KV/DeleteRange", "/etcdserverpb.KV/Txn", "/etcdserverpb.Lease/LeaseGrant",
-		"/etcdserverpb.Lease/LeaseRevoke", "/etcdserverpb.Lease/LeaseTimeToLive", "/etcdserverpb.Lease/LeaseLeases":
+		"/etcdserverpb.Lease/LeaseRevoke", "/etcdserverpb.Lease/LeaseTimeToLive", "/etcdserverpb.Lease/LeaseLeases", "/etcdserverpb.Maintenance/Status":
 		return patience, true
 	}
 	return 0, false

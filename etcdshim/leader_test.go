@@ -115,6 +115,10 @@ func TestRequireLeader(t *testing.T) {
 	}
 	wantNoLeader(t, "snapshot", err)
 
+	st, err := s.maint.Status(t.Context(), &pb.StatusRequest{})
+	if err != nil || st.Leader != 0 || len(st.Errors) != 1 || st.Errors[0] != "etcdserver: no leader" || st.RaftIndex != 2 {
+		t.Errorf("status: %v, %v", st, err)
+	}
 	s.put(t, "a", "2") // nobody asked for a leader
 	var event pb.WatchResponse
 	if err := plain["watch"].RecvMsg(&event); err != nil || len(event.Events) != 1 {

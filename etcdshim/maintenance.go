@@ -35,6 +35,8 @@ type maintenance struct {
 	log     *slog.Logger
 	version string
 	tempDir string
+	// noLeader is that of Options.
+	noLeader func() <-chan struct{}
 	// snapshots lets one snapshot at a time use the disk.
 	snapshots chan struct{}
 	pb.UnsafeMaintenanceServer
@@ -43,6 +45,11 @@ type maintenance struct {
 func (s *maintenance) header() *pb.ResponseHeader { return s.id.header(s.engine.Revision()) }
 
 func (s *maintenance) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.StatusResponse, error) {
+	select {
+	case <-s.noLeader(): // as in etcd, who asks learns it, and not by waiting
+		return s.statusWithoutLeader(), nil
+	default:
+	}
 	st, err := s.engine.Status(ctx)
 	if err != nil {
 		return nil, statusError(ctx, err)
@@ -57,6 +64,16 @@ func (s *maintenance) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.Stat
 		resp.Errors = append(resp.Errors, alarmMember(a).String())
 	}
 	return resp, nil
+}
+
+// statusWithoutLeader is what is known while the database is out of reach.
+func (s *maintenance) statusWithoutLeader() *pb.StatusResponse {
+	rev := s.engine.Revision()
+	return &pb.StatusResponse{
+		Header: s.id.header(rev), Version: s.version, StorageVersion: snapshot.StorageVersion,
+		RaftTerm: s.id.now().term, RaftIndex: uint64(rev), RaftAppliedIndex: uint64(rev),
+		Errors: []string{rpctypes.ErrorDesc(rpctypes.ErrGRPCNoLeader)}, DowngradeInfo: &pb.DowngradeInfo{},
+	}
 }
 
 func alarmMember(a store.Alarm) *pb.AlarmMember {

@@ -42,14 +42,29 @@ func TestMembersOfOneDatabase(t *testing.T) {
 		call func() error
 		want error
 	}{
-		"add":                 {func() error { _, err := c.MemberAdd(ctx, &pb.MemberAddRequest{PeerURLs: []string{"http://10.0.0.3:2380"}}); return err }, errJoinsItself},
-		"add another's":       {func() error { _, err := c.MemberAdd(ctx, &pb.MemberAddRequest{PeerURLs: []string{"http://10.0.0.2:2379"}}); return err }, rpctypes.ErrGRPCPeerURLExist},
-		"remove":              {func() error { _, err := c.MemberRemove(ctx, &pb.MemberRemoveRequest{ID: other}); return err }, errLeavesItself},
-		"remove nobody":       {func() error { _, err := c.MemberRemove(ctx, &pb.MemberRemoveRequest{ID: 5}); return err }, rpctypes.ErrGRPCMemberNotFound},
-		"promote another":     {func() error { _, err := c.MemberPromote(ctx, &pb.MemberPromoteRequest{ID: other}); return err }, rpctypes.ErrGRPCMemberNotLearner},
-		"update, same URLs":   {func() error { _, err := c.MemberUpdate(ctx, &pb.MemberUpdateRequest{ID: self, PeerURLs: urls}); return err }, nil},
-		"update another's":    {func() error { _, err := c.MemberUpdate(ctx, &pb.MemberUpdateRequest{ID: other, PeerURLs: urls}); return err }, errNoPeers},
-		"update nobody's URL": {func() error { _, err := c.MemberUpdate(ctx, &pb.MemberUpdateRequest{ID: 5, PeerURLs: urls}); return err }, rpctypes.ErrGRPCMemberNotFound},
+		"add": {func() error {
+			_, err := c.MemberAdd(ctx, &pb.MemberAddRequest{PeerURLs: []string{"http://10.0.0.3:2380"}})
+			return err
+		}, errJoinsItself},
+		"add another's": {func() error {
+			_, err := c.MemberAdd(ctx, &pb.MemberAddRequest{PeerURLs: []string{"http://10.0.0.2:2379"}})
+			return err
+		}, rpctypes.ErrGRPCPeerURLExist},
+		"remove":          {func() error { _, err := c.MemberRemove(ctx, &pb.MemberRemoveRequest{ID: other}); return err }, errLeavesItself},
+		"remove nobody":   {func() error { _, err := c.MemberRemove(ctx, &pb.MemberRemoveRequest{ID: 5}); return err }, rpctypes.ErrGRPCMemberNotFound},
+		"promote another": {func() error { _, err := c.MemberPromote(ctx, &pb.MemberPromoteRequest{ID: other}); return err }, rpctypes.ErrGRPCMemberNotLearner},
+		"update, same URLs": {func() error {
+			_, err := c.MemberUpdate(ctx, &pb.MemberUpdateRequest{ID: self, PeerURLs: urls})
+			return err
+		}, nil},
+		"update another's": {func() error {
+			_, err := c.MemberUpdate(ctx, &pb.MemberUpdateRequest{ID: other, PeerURLs: urls})
+			return err
+		}, errNoPeers},
+		"update nobody's URL": {func() error {
+			_, err := c.MemberUpdate(ctx, &pb.MemberUpdateRequest{ID: 5, PeerURLs: urls})
+			return err
+		}, rpctypes.ErrGRPCMemberNotFound},
 	} {
 		if err := tc.call(); !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v, want %v", name, err, tc.want)

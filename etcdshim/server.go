@@ -53,7 +53,7 @@ func NewServer(ctx context.Context, s *store.Store, o Options) (*Server, error) 
 	g.RegisterService(&watchService, &watch{engine: s, id: id, maxBytes: o.MaxRequestBytes + messageOverhead, stopping: stopping})
 	pb.RegisterLeaseServer(g, &lease{engine: s, id: id, stopping: stopping})
 	pb.RegisterMaintenanceServer(g, &maintenance{
-		engine: s, id: id, log: o.Logger, version: o.Version, tempDir: o.TempDir, snapshots: make(chan struct{}, 1),
+		engine: s, id: id, log: o.Logger, version: o.Version, tempDir: o.TempDir, noLeader: o.NoLeader, snapshots: make(chan struct{}, 1),
 	})
 	pb.RegisterClusterServer(g, newCluster(id, &o, s.Members))
 	pb.RegisterAuthServer(g, &auth{engine: s, id: id})

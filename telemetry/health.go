@@ -62,14 +62,22 @@ func (m *Metrics) Handler(s *store.Store, version string) *http.ServeMux {
 			_, err := s.Status(ctx)
 			return err
 		}}
+		learner = check{"non_learner", func(context.Context) error { return nil }} // there are no learners
 	)
-	learner := check{"non_learner", func(context.Context) error { return nil }} // there are no learners
+	live, ready, health := []check{serializable, writes}, []check{serializable, linearizable, corruption, learner, writes, database},
+		[]check{writes, linearizable, database}
+	if s.NoLeader() != nil {
+		// A database on the network may hang, and a probe may not; nor would it help to end this process. Each heartbeat is a write
+		// that is waited for in the background. What reads is asked for by its own path only.
+		database.run = func(context.Context) error { return reachable(s) }
+		live, ready, health = []check{writes}, []check{database, corruption, learner, writes}, []check{database, writes}
+	}
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.InstrumentMetricHandler(m.Registry, promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{})))
-	m.handleChecks(mux, "livez", serializable, writes)
-	m.handleChecks(mux, "readyz", serializable, linearizable, corruption, learner, writes, database)
+	m.handleChecks(mux, "livez", live, serializable, writes)
+	m.handleChecks(mux, "readyz", ready, serializable, linearizable, corruption, learner, writes, database)
 	get(mux, "/health", func(w http.ResponseWriter, r *http.Request) {
-		m.handleHealth(w, r, s, writes, linearizable, database)
+		m.handleHealth(w, r, s, health...)
 	})
 	versions := fmt.Sprintf(`{"etcdserver":%q,"etcdcluster":"%[2]s.0","storage":"%[2]s.0"}`, version, minor(version))
 	get(mux, "/version", func(w http.ResponseWriter, _ *http.Request) {
@@ -141,10 +149,23 @@ func (m *Metrics) handleHealth(w http.ResponseWriter, r *http.Request, s *store.
 	http.Error(w, string(body), http.StatusServiceUnavailable)
 }
 
-// handleChecks serves /kind, which is good when all checks are, and /kind/name for each of them.
-func (m *Metrics) handleChecks(mux *http.ServeMux, kind string, checks ...check) {
-	get(mux, "/"+kind, func(w http.ResponseWriter, r *http.Request) { m.runChecks(w, r, kind, checks) })
-	for _, c := range checks {
+// errOutOfReach is what a replica tells that its database does not answer.
+var errOutOfReach = errors.New("the database has taken no heartbeat of this replica for five seconds")
+
+// reachable returns errOutOfReach while the store has no leader.
+func reachable(s *store.Store) error {
+	select {
+	case <-s.NoLeader():
+		return errOutOfReach
+	default:
+		return nil
+	}
+}
+
+// handleChecks serves /kind, which is good when the usual checks are, and /kind/name for each of all.
+func (m *Metrics) handleChecks(mux *http.ServeMux, kind string, usual []check, all ...check) {
+	get(mux, "/"+kind, func(w http.ResponseWriter, r *http.Request) { m.runChecks(w, r, kind, usual) })
+	for _, c := range all {
 		get(mux, "/"+kind+"/"+c.name, func(w http.ResponseWriter, r *http.Request) {
 			m.runChecks(w, r, kind, []check{c})
 		})
