@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -11,45 +13,72 @@ import (
 type aim struct {
 	phase, to, figure string
 	bound             float64
-	least             bool // the ratio must be at least the bound, not at most
+	least             bool   // the ratio must be at least the bound, not at most
+	of                string // which sqlstore
 }
 
 // aims are sqlstore's: what makes it worth having beside etcd and kine.
-var aims = []aim{
-	{"create", "etcd", "CPU above bare", 0.5, false},
-	{"update", "etcd", "CPU above bare", 0.5, false},
-	{"delete", "etcd", "CPU above bare", 0.5, false},
-	{"get", "etcd", "CPU above bare", 0.5, false},
-	{"create", "etcd", "throughput", 1.1, true},
-	{"update", "etcd", "throughput", 1.1, true},
-	{"delete", "etcd", "throughput", 1.1, true},
-	{"get", "etcd", "throughput", 1.1, true},
-	{"page", "etcd", "CPU", 0.8, false},
-	{"page-first", "etcd", "CPU", 1, false},
-	{"list", "etcd", "CPU", 0.8, false},
-	{"stream", "etcd", "CPU", 0.8, false},
-	{"watch", "etcd", "CPU", 1, false},
-	{"create", "etcd", "memory", 1, false},
-	{"update", "etcd", "memory", 1, false},
-	{"page", "etcd", "memory", 1, false},
-	{"list", "etcd", "memory", 1, false},
-	{"watch", "etcd", "memory", 1, false},
-	{"create", "kine", "throughput", 5, true},
-	{"update", "kine", "throughput", 5, true},
-	{"delete", "kine", "throughput", 5, true},
-	{"page", "kine", "throughput", 20, true},
+var aims = slices.Concat(aimsOnSQLite, aimsOnPostgres)
+
+var aimsOnSQLite = []aim{
+	{"create", "etcd", "CPU above bare", 0.5, false, "sqlstore"},
+	{"update", "etcd", "CPU above bare", 0.5, false, "sqlstore"},
+	{"delete", "etcd", "CPU above bare", 0.5, false, "sqlstore"},
+	{"get", "etcd", "CPU above bare", 0.5, false, "sqlstore"},
+	{"create", "etcd", "throughput", 1.1, true, "sqlstore"},
+	{"update", "etcd", "throughput", 1.1, true, "sqlstore"},
+	{"delete", "etcd", "throughput", 1.1, true, "sqlstore"},
+	{"get", "etcd", "throughput", 1.1, true, "sqlstore"},
+	{"page", "etcd", "CPU", 0.8, false, "sqlstore"},
+	{"page-first", "etcd", "CPU", 1, false, "sqlstore"},
+	{"list", "etcd", "CPU", 0.8, false, "sqlstore"},
+	{"stream", "etcd", "CPU", 0.8, false, "sqlstore"},
+	{"watch", "etcd", "CPU", 1, false, "sqlstore"},
+	{"create", "etcd", "memory", 1, false, "sqlstore"},
+	{"update", "etcd", "memory", 1, false, "sqlstore"},
+	{"page", "etcd", "memory", 1, false, "sqlstore"},
+	{"list", "etcd", "memory", 1, false, "sqlstore"},
+	{"watch", "etcd", "memory", 1, false, "sqlstore"},
+	{"create", "kine", "throughput", 5, true, "sqlstore"},
+	{"update", "kine", "throughput", 5, true, "sqlstore"},
+	{"delete", "kine", "throughput", 5, true, "sqlstore"},
+	{"page", "kine", "throughput", 20, true, "sqlstore"},
 }
+
+var aimsOnPostgres = []aim{
+	{"create", kinePostgres, "throughput", 8, true, onPostgres},
+	{"update", kinePostgres, "throughput", 8, true, onPostgres},
+	{"delete", kinePostgres, "throughput", 8, true, onPostgres},
+	{"create", "etcd", "throughput", 1, true, onPostgres},
+	{"update", "etcd", "throughput", 1, true, onPostgres},
+	{"delete", "etcd", "throughput", 1, true, onPostgres},
+	{"get", kinePostgres, "throughput", 1, true, onPostgres},
+	{"page", kinePostgres, "throughput", 20, true, onPostgres},
+	{"follow", "", eventP50, 10, false, onPostgres + "-2"},
+	{"follow", "", eventP50, 10, false, onPostgres + "-3"},
+	{"follow@rate", "", eventP50, 10, false, onPostgres + "-2"},
+	{"follow@rate", "", eventP50, 10, false, onPostgres + "-3"},
+}
+
+// eventP50 is no ratio: milliseconds.
+const eventP50 = "p50 of an event on another replica, in ms"
 
 func (a aim) value(r results) (spread, bool) {
 	switch a.figure {
+	case eventP50:
+		var v []float64
+		for _, s := range r.of(a.phase, a.of) {
+			v = append(v, float64(s.P50)/1e6)
+		}
+		return spreadOf(v)
 	case "throughput":
-		return r.ratio(a.phase, "sqlstore", a.to, throughput)
+		return r.ratio(a.phase, a.of, a.to, throughput)
 	case "memory":
-		return r.ratio(a.phase, "sqlstore", a.to, func(s slice) float64 { return float64(peak(s)) })
+		return r.ratio(a.phase, a.of, a.to, func(s slice) float64 { return float64(peak(s)) })
 	case "CPU above bare":
-		return r.above(a.phase, "sqlstore", a.to)
+		return r.above(a.phase, a.of, a.to)
 	default:
-		return r.ratio(a.phase, "sqlstore", a.to, perOp)
+		return r.ratio(a.phase, a.of, a.to, perOp)
 	}
 }
 
@@ -74,12 +103,19 @@ func (c *config) printAims(out io.Writer, r results, starts []starting) {
 		if a.least {
 			sign, kept = ">=", v.mid >= a.bound
 		}
-		line(fmt.Sprintf("%s: %s against %s", a.phase, a.figure, a.to), fmt.Sprintf("%s %.2g", sign, a.bound), times(v, true), kept)
+		what := a.phase + ": " + a.figure
+		if a.to != "" {
+			what += " against " + a.to
+		}
+		if a.of != "sqlstore" {
+			what = a.of + ", " + what
+		}
+		line(what, fmt.Sprintf("%s %.2g", sign, a.bound), times(v, true), kept)
 	}
 	for _, st := range starts {
 		for _, ready := range append(st.Clean, st.Killed...) {
-			if st.Server == "sqlstore" {
-				line("ready after start", "<= 2s", duration(ready), ready <= 2*time.Second)
+			if st.Server == "sqlstore" || strings.HasPrefix(st.Server, onPostgres) {
+				line("ready after start: "+st.Server, "<= 2s", duration(ready), ready <= 2*time.Second)
 			}
 		}
 	}

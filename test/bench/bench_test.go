@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -36,7 +39,7 @@ func TestBare(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range c.allPhases() {
-		if p.name == compactPhase {
+		if p.name == compactPhase || strings.HasPrefix(p.name, "follow") { // that takes replicas
 			continue
 		}
 		of := r.of(p.name, "bare")
@@ -110,5 +113,74 @@ func TestFixedRateIsKept(t *testing.T) {
 	}
 	if len(n) == 0 || len(n) > 200 || wall > 250*time.Millisecond {
 		t.Errorf("%d operations in %v at 1000/s for 200ms", len(n), wall)
+	}
+}
+
+func TestReplicasAreInTheServersName(t *testing.T) {
+	for name, want := range map[string]int{"sqlstore": 0, "sqlstore-postgres": 1, "sqlstore-postgres-3": 3, "other-postgres-2": 2, "kine-postgres": 1} {
+		s, err := newServer(name, "/bin/true", &config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.onPostgres != (want > 0) || s.count != max(1, want) {
+			t.Errorf("%s: on Postgres %v, %d replicas", name, s.onPostgres, s.count)
+		}
+	}
+	for _, name := range []string{"other", "other-postgres", "sqlstore-postgres-none"} {
+		if _, err := newServer(name, "", &config{}); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}
+
+// TestTree has a shell with a busy child: it counts, stops and goes on with it.
+func TestTree(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "while :; do :; done & wait")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	whole := tree(cmd.Process.Pid)
+	t.Cleanup(func() {
+		_ = whole.signal(syscall.SIGKILL)
+		_ = cmd.Wait()
+	})
+	cpu := func() time.Duration {
+		d, err := whole.cpu()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	runs := func(from time.Duration) {
+		for end := time.Now().Add(time.Minute); cpu() < from+20*time.Millisecond; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("its CPU stays at %v", from)
+			}
+		}
+	}
+	runs(cpu())
+	if err := whole.pause(); err != nil {
+		t.Fatal(err)
+	}
+	stopped := cpu()
+	for range 100 {
+		time.Sleep(time.Millisecond)
+		if now := cpu(); now != stopped {
+			t.Fatalf("stopped, it used %v", now-stopped)
+		}
+	}
+	if err := whole.resume(); err != nil {
+		t.Fatal(err)
+	}
+	runs(stopped)
+}
+
+func TestEventsOnAnotherReplicaHaveAnAimOfTime(t *testing.T) {
+	r := results{{Phase: "follow", Server: "sqlstore-postgres-2", Ops: 1, P50: 11 * time.Millisecond}}
+	for _, a := range aimsOnPostgres {
+		v, ok := a.value(r)
+		if want := a.phase == "follow" && a.of == "sqlstore-postgres-2"; ok != want || ok && (v.mid != 11 || v.mid <= a.bound) {
+			t.Errorf("%s of %s: %v, %v", a.phase, a.of, v, ok)
+		}
 	}
 }

@@ -29,6 +29,7 @@ type config struct {
 	only        []string
 	servers     []*server
 	phases      map[string]bool // nil = all
+	datastores  []string        // of serverNames
 	dir         string          // databases and binaries
 	json        string
 	bare        string
@@ -36,12 +37,17 @@ type config struct {
 	profile     string
 }
 
-var serverNames = []string{"sqlstore", "etcd", "kine", "bare"}
+// serverNames are the servers that are compared on each kind of datastore.
+var serverNames = map[string][]string{
+	"sqlite":   {"sqlstore", "etcd", "kine", "bare"},
+	"postgres": {onPostgres, "etcd", kinePostgres, "bare", onPostgres + "-2", onPostgres + "-3"},
+}
 
 func parseFlags(args []string) (*config, error) {
 	c := &config{settle: 150 * time.Millisecond}
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	sizes := f.String("objects", "20000", "objects stored before measuring; several sizes, with commas, are measured one after the other")
+	datastores := f.String("datastore", "sqlite", "compare the servers on sqlite, or on postgres, where sqlstore has one, two and three replicas, or on both, with a comma")
 	f.IntVar(&c.value, "value", 1024, "bytes in a value")
 	f.IntVar(&c.clients, "clients", 64, "concurrent clients")
 	f.IntVar(&c.conns, "conns", 8, "connections that the clients share")
@@ -53,7 +59,7 @@ func parseFlags(args []string) (*config, error) {
 	f.DurationVar(&c.span, "slice", 2*time.Second, "length of a slice")
 	f.Float64Var(&c.rate, "rate", 1000, "operations per second in the phases at a fixed rate; 0 = leave those out")
 	only := f.String("only", "", "phases and servers to measure, with commas, e.g. create,page,etcd,bare; name=/path is a server's binary, and a name of its own is another build of sqlstore")
-	short := f.Bool("short", false, "about a minute: few objects, one pair; shows that it works, not how fast")
+	short := f.Bool("short", false, "a minute or two: few objects, one pair, all servers; shows that it works, not how fast")
 	f.StringVar(&c.json, "json", "", "file for the raw figures of every slice")
 	f.IntVar(&c.churn, "churn", 16000, "updates after filling, so that logs hold transactions of the usual size and not those of the filling")
 	f.StringVar(&c.profile, "cpuprofile", "", "file for a CPU profile of the load generator itself")
@@ -71,7 +77,14 @@ func parseFlags(args []string) (*config, error) {
 	}
 	c.objects = c.sizes[0]
 	if *short {
-		c.sizes, c.objects, c.pairs, c.span, c.rate, c.churn = []int{3000}, 3000, 1, 500*time.Millisecond, 500, 0
+		c.sizes, c.objects, c.pairs, c.span, c.rate, c.churn = []int{3000}, 3000, 1, 250*time.Millisecond, 500, 0
+		*datastores = "sqlite,postgres"
+	}
+	for d := range strings.SplitSeq(*datastores, ",") {
+		if serverNames[d] == nil {
+			return nil, fmt.Errorf("-datastore: %q is neither sqlite nor postgres", d)
+		}
+		c.datastores = append(c.datastores, d)
 	}
 	if *only != "" {
 		c.only = strings.Split(*only, ",")
@@ -95,7 +108,7 @@ func (c *config) choose() error {
 				c.phases = map[string]bool{}
 			}
 			c.phases[word] = true
-		case given || slices.Contains(serverNames, word):
+		case given || slices.Contains(serverNames["sqlite"], word) || slices.Contains(serverNames["postgres"], word):
 			names = append(names, name)
 			if given {
 				path, err := filepath.Abs(bin)
@@ -109,7 +122,11 @@ func (c *config) choose() error {
 		}
 	}
 	if names == nil {
-		names = serverNames
+		for _, d := range c.datastores {
+			names = append(names, serverNames[d]...)
+		}
+		slices.Sort(names)
+		names = slices.Compact(names)
 	}
 	for _, name := range names {
 		s, err := newServer(name, bins[name], c)

@@ -24,7 +24,15 @@ func (t *target) countSyncs(ctx context.Context) (float64, error) {
 	if err != nil {
 		return -1, nil //nolint:nilerr // without strace there is no count
 	}
-	cmd := exec.Command(strace, "-f", "-e", "trace=fsync,fdatasync", "-p", strconv.Itoa(t.pid()))
+	pids, err := t.syncing()
+	if err != nil {
+		return -1, err
+	}
+	args := []string{"-f", "-e", "trace=fsync,fdatasync"}
+	for _, pid := range pids {
+		args = append(args, "-p", strconv.Itoa(pid))
+	}
+	cmd := exec.Command(strace, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGINT}
 	out, err := cmd.StderrPipe()
 	if err != nil {
@@ -34,7 +42,7 @@ func (t *target) countSyncs(ctx context.Context) (float64, error) {
 		return -1, err
 	}
 	attached, calls := make(chan struct{}), make(chan int, 1)
-	go func() { calls <- readTrace(out, attached) }()
+	go func() { calls <- readTrace(out, len(pids), attached) }()
 	select {
 	case <-attached:
 	case n := <-calls: // not allowed to trace
@@ -63,14 +71,15 @@ func (t *target) countSyncs(ctx context.Context) (float64, error) {
 	return float64(n) / writes, nil
 }
 
-// readTrace counts the calls in strace's output and closes attached once tracing has begun.
-func readTrace(r io.Reader, attached chan<- struct{}) (n int) {
+// readTrace counts the calls in strace's output and closes attached once that many processes are traced.
+func readTrace(r io.Reader, processes int, attached chan<- struct{}) (n int) {
 	for s := bufio.NewScanner(r); s.Scan(); {
 		line := s.Text()
 		switch {
-		case strings.Contains(line, "attached") && attached != nil:
-			close(attached)
-			attached = nil
+		case strings.Contains(line, "attached"):
+			if processes--; processes == 0 {
+				close(attached)
+			}
 		case strings.Contains(line, "resumed"):
 		case strings.Contains(line, "fsync(") || strings.Contains(line, "fdatasync("):
 			n++

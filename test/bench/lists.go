@@ -115,7 +115,7 @@ func (t *target) firstPages(ctx context.Context, span time.Duration) (*outcome, 
 			return nil, err
 		}
 		w := t.newWalk()
-		before, err := t.cpu()
+		before, err := t.used()
 		if err != nil {
 			return nil, err
 		}
@@ -124,14 +124,14 @@ func (t *target) firstPages(ctx context.Context, span time.Duration) (*outcome, 
 			return nil, err
 		}
 		took := time.Since(start)
-		after, err := t.cpu()
+		after, err := t.used()
 		if err != nil {
 			return nil, err
 		}
 		out.ops++
 		out.wall += took
 		out.latency = append(out.latency, took)
-		out.cpu += after - before
+		out.used = out.used.plus(after.since(before))
 	}
 	return out, nil
 }

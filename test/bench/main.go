@@ -45,6 +45,9 @@ func (c *config) main() error {
 			return err
 		}
 		defer os.RemoveAll(dir)
+		if err := os.Chmod(dir, 0o711); err != nil { // Postgres runs as another user
+			return err
+		}
 		c.dir = dir
 	}
 	dir, err := filepath.Abs(c.dir)
@@ -53,9 +56,6 @@ func (c *config) main() error {
 	}
 	c.dir = dir
 	for _, s := range c.servers {
-		if s.bin == "" {
-			fmt.Fprintf(os.Stderr, "building %s\n", s.name)
-		}
 		if err := s.prepare(c.dir); err != nil {
 			return err
 		}
@@ -84,6 +84,7 @@ func (c *config) main() error {
 		all.Starts = append(all.Starts, starts...)
 		if len(r) > 0 { // a run that breaks off shows what it has
 			c.printTable(os.Stdout, r, starts)
+			c.printReplicas(os.Stdout, r)
 			c.printAims(os.Stdout, r, starts)
 		}
 		if err != nil {
@@ -116,8 +117,7 @@ func (c *config) measureAll(ctx context.Context) (r results, starts []starting, 
 	var targets []*target
 	defer func() {
 		for _, t := range targets {
-			_ = t.end(syscall.SIGKILL)
-			_ = os.RemoveAll(t.dir)
+			_ = t.remove()
 		}
 	}()
 	for _, s := range c.servers {
@@ -145,6 +145,10 @@ func (c *config) measureAll(ctx context.Context) (r results, starts []starting, 
 					continue
 				}
 				s, err := c.alone(ctx, p, t, targets, pair)
+				if t.losesEvents && errors.Is(err, errLost) {
+					fmt.Printf("%s, pair %d, left out: %v\n", p.name, pair+1, err)
+					continue
+				}
 				if err != nil {
 					return r, starts, err
 				}
@@ -165,11 +169,11 @@ func (c *config) alone(ctx context.Context, p *phase, t *target, all []*target, 
 			if o == t {
 				continue
 			}
-			cpu, err := o.cpu()
+			used, err := o.used()
 			if err != nil {
 				return 0, errors.Join(err, o.dead())
 			}
-			sum += cpu
+			sum += used.server + used.database
 		}
 		return sum, nil
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // slice is what one phase cost on one server once. Times are in nanoseconds.
@@ -21,11 +23,14 @@ type slice struct {
 	Pair      int           `json:"pair"`
 	Ops       int           `json:"ops"`
 	Wall      time.Duration `json:"wall"`
-	CPU       time.Duration `json:"cpu"`        // the server's
+	CPU       time.Duration `json:"cpu"`        // the server's, all replicas together
+	Database  time.Duration `json:"database"`   // CPU of its Postgres server
 	ClientCPU time.Duration `json:"client_cpu"` // the load generator's
 	OtherCPU  time.Duration `json:"other_cpu"`  // of anything else on the machine
 	P50       time.Duration `json:"p50"`
 	P99       time.Duration `json:"p99"`
+	SentP50   time.Duration `json:"sent_p50,omitempty"`  // of an event, from when its update was sent (phase follow)
+	WriteP50  time.Duration `json:"write_p50,omitempty"` // of that update
 	Memory    memory        `json:"memory"`
 }
 
@@ -34,7 +39,9 @@ type outcome struct {
 	ops     int
 	wall    time.Duration
 	latency []time.Duration
-	cpu     time.Duration // when the phase measured it itself; else 0
+	used    usage // when the phase measured it itself; else 0
+
+	sent, write []time.Duration // see slice
 }
 
 func percentile(sorted []time.Duration, p float64) time.Duration {
@@ -67,7 +74,7 @@ func (c *config) measure(ctx context.Context, p *phase, t *target, pair int) (s 
 		return s, err
 	}
 	anon := t.watchAnon()
-	cpu0, err := t.cpu()
+	before, err := t.used()
 	if err != nil {
 		return s, err
 	}
@@ -81,21 +88,23 @@ func (c *config) measure(ctx context.Context, p *phase, t *target, pair int) (s 
 	}
 	// What the server put off until after its answers belongs to them.
 	time.Sleep(c.settle)
-	cpu1, err := t.cpu()
+	after, err := t.used()
 	if err != nil {
 		return s, err
 	}
+	used := after.since(before)
 	client, machine := clientCPU()-client0, machineCPU()-machine0
 	s = slice{
 		Objects: c.objects, Phase: p.name, Server: t.name, Pair: pair, Ops: out.ops, Wall: out.wall,
-		CPU: cpu1 - cpu0, ClientCPU: client, OtherCPU: max(0, machine-client-(cpu1-cpu0)),
+		CPU: used.server, Database: used.database, ClientCPU: client, OtherCPU: max(0, machine-client-used.server-used.database),
 	}
 	s.OtherCPU = time.Duration(float64(s.OtherCPU) * float64(out.wall) / float64(time.Since(began)))
-	if out.cpu > 0 {
-		s.CPU = out.cpu
+	if out.used != (usage{}) {
+		s.CPU, s.Database = out.used.server, out.used.database
 	}
 	slices.Sort(out.latency)
 	s.P50, s.P99 = percentile(out.latency, 0.5), percentile(out.latency, 0.99)
+	s.SentP50, s.WriteP50 = median(out.sent), median(out.write)
 	if s.Memory, err = t.memory(); err != nil {
 		return s, err
 	}
@@ -126,11 +135,19 @@ func (t *target) watchAnon() func() int64 {
 	return func() int64 { close(done); wg.Wait(); return most }
 }
 
+// wakeTime is how long a server may take to find itself in a world that has moved on: a replica's database is stopped with it.
+const wakeTime = 10 * time.Second
+
 // wake sends a little traffic over every connection, so that a slice does not
 // start with what a stopped server had to catch up on.
 func (t *target) wake(ctx context.Context) error {
-	_, _, err := load{clients: 2 * len(t.conns), span: 50 * time.Millisecond}.run(ctx, t.getter())
-	return err
+	for end := time.Now().Add(wakeTime); ; {
+		_, _, err := load{clients: 2 * len(t.conns), span: 50 * time.Millisecond}.run(ctx, t.getter())
+		if status.Code(err) != codes.Unavailable || t.postgres == nil || time.Now().After(end) {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 func clientCPU() time.Duration {

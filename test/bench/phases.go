@@ -27,6 +27,7 @@ func (c *config) allPhases() []*phase {
 		all = append(all, c.pointPhases(c.rate, "@rate")...)
 	}
 	all = append(all, c.watchPhases()...)
+	all = append(all, c.followPhases()...)
 	return append(all, c.compaction())
 }
 

@@ -3,18 +3,14 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // process is one run of a server.
@@ -31,13 +27,13 @@ type memory struct {
 	File int64 `json:"file"` // RssFile
 }
 
-func startProcess(bin string, args, env []string) (*process, error) {
+// startProcess starts a program, as another user where credentials say so.
+func startProcess(bin string, args []string, as *syscall.Credential) (*process, error) {
 	p := &process{cmd: exec.Command(bin, args...), log: new(bytes.Buffer), exited: make(chan error, 1)}
-	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout = &tail{buf: p.log}
 	p.cmd.Stderr = p.cmd.Stdout
 	// A stopped server would outlive a benchmark that is killed.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: as}
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -79,48 +75,18 @@ func (p *process) pause() error {
 	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	for range 5000 {
-		if stopped, err := p.stopped(); stopped || err != nil {
-			return err
-		}
-		time.Sleep(time.Millisecond)
-	}
-	return errors.New("the process does not stop")
-}
-
-// stopped says whether each thread of the process has stopped.
-func (p *process) stopped() (bool, error) {
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.pid()))
-	if err != nil || len(threads) == 0 {
-		return false, errors.Join(err, p.dead())
-	}
-	for _, t := range threads {
-		b, err := os.ReadFile(t)
-		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-			continue // ended meanwhile
-		}
-		if err != nil {
+	return awaitStop(func() (bool, error) {
+		if err := p.dead(); err != nil {
 			return false, err
 		}
-		if i := bytes.LastIndexByte(b, ')'); i < 0 || i+2 >= len(b) || b[i+2] != 'T' {
-			return false, nil
-		}
-	}
-	return true, nil
+		return stoppedThreads(p.pid())
+	})
 }
 
 func (p *process) resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
 
 // cpu is the user and system time of the process so far.
-func (p *process) cpu() (time.Duration, error) {
-	var ts unix.Timespec
-	// The kernel's encoding of another process's CPU clock, as clock_getcpuclockid(3) makes it.
-	clock := int32(^p.pid())<<3 | 2
-	if err := unix.ClockGettime(clock, &ts); err != nil {
-		return 0, fmt.Errorf("CPU clock of %d: %w", p.pid(), err)
-	}
-	return time.Duration(ts.Nano()), nil
-}
+func (p *process) cpu() (time.Duration, error) { return cpuOf(p.pid()) }
 
 func (p *process) memory() (m memory, err error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid()))

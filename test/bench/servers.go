@@ -5,39 +5,56 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"strconv"
+	"strings"
 )
 
 // server is how one of the compared servers is built and launched.
 type server struct {
 	name string
 	bin  string // set by build, or given by the caller
-	// build makes the binary; nil when bin is set.
-	build func(out string) *exec.Cmd
-	// args launches it on a data directory; durable asks for an fsync before each acknowledgement.
-	args func(dir, port string, durable bool) []string
+	// module and pkg say where the program is built from, unless bin is given.
+	module, pkg string
+	args        func(launch) []string
 	// oneKey: takes only kube-apiserver's own transactions, no batch of puts.
 	oneKey bool
+	// losesEvents: its watches are known to lose events now and then, which is told and does not end the run.
+	losesEvents bool
 	// canned: answers with prepared replies, so contents cannot be checked, and stores nothing.
 	canned bool
+	// onPostgres: keeps its data in a Postgres server; count is how many processes, its replicas, share that one.
+	onPostgres bool
+	count      int
 	// note says in the table how durability is set.
 	note string
 }
 
+// launch is what a server's process is told.
+type launch struct {
+	dir, port string
+	dsn       string // of its Postgres database, if it has one
+	replica   int    // from 1 on
+	durable   bool   // an fsync before each acknowledgement
+}
+
 // newServer returns the server of that name. A name that is none of the known
-// ones is another sqlstore, to compare two builds; it needs a binary.
+// ones is another sqlstore, to compare two builds; it needs a binary. NAME-postgres and NAME-postgres-N are it on Postgres, with N replicas.
 func newServer(name, bin string, c *config) (*server, error) {
-	s := &server{name: name, bin: bin}
+	s := &server{name: name, bin: bin, count: 1}
 	switch name {
 	case "etcd":
-		s.build = goBuild("etcd", "go.etcd.io/etcd/server/v3")
+		s.module, s.pkg = "etcd", "go.etcd.io/etcd/server/v3"
 		s.args = etcdArgs
 		s.note = "its default (--unsafe-no-fsync only while filling)"
-	case "kine":
-		s.build = goBuild("kine", "github.com/k3s-io/kine")
-		s.args = kineArgs
+	case "kine", kinePostgres:
+		s.module, s.pkg = "kine", "github.com/k3s-io/kine"
 		s.oneKey = true
-		s.note = "DSN with _synchronous=FULL (kine's own default is NORMAL, which does not sync each commit)"
+		s.args, s.note = kineArgs, "DSN with _synchronous=FULL (kine's own default is NORMAL, which does not sync each commit)"
+		if name == kinePostgres {
+			s.args, s.note, s.onPostgres, s.losesEvents = kinePostgresArgs, postgresNote, true, true
+		}
 	case "bare":
 		s.canned = true
 		s.note = "stores nothing"
@@ -48,73 +65,101 @@ func newServer(name, bin string, c *config) (*server, error) {
 			}
 			s.bin = self
 		}
-		s.args = func(_, port string, _ bool) []string {
-			return []string{"-serve-bare", "127.0.0.1:" + port, "-objects", fmt.Sprint(c.objects), "-value", fmt.Sprint(c.value)}
+		s.args = func(l launch) []string {
+			return []string{"-serve-bare", "127.0.0.1:" + l.port, "-objects", fmt.Sprint(c.objects), "-value", fmt.Sprint(c.value)}
 		}
 	default:
-		if name != "sqlstore" && bin == "" {
+		s.module, s.pkg = "../..", "./cmd/sqlstore"
+		s.args, s.note = sqlstoreArgs, "its default (--unsafe-no-fsync only while filling)"
+		build, n, postgres := strings.Cut(name, "-postgres")
+		if build != "sqlstore" && bin == "" {
 			return nil, fmt.Errorf("server %q needs a binary: %s=/path", name, name)
 		}
-		s.build = goBuild("../..", "./cmd/sqlstore")
-		s.args = sqlstoreArgs
-		s.note = "its default (--unsafe-no-fsync only while filling)"
+		if postgres {
+			s.onPostgres, s.note = true, postgresNote
+		}
+		if n != "" {
+			var err error
+			if s.count, err = strconv.Atoi(strings.TrimPrefix(n, "-")); err != nil || s.count < 1 {
+				return nil, fmt.Errorf("server %q: %q is no number of replicas", name, n)
+			}
+		}
 	}
 	return s, nil
 }
 
-// goBuild builds pkg inside the module in dir, whose versions are pinned there.
-func goBuild(dir, pkg string) func(string) *exec.Cmd {
-	return func(out string) *exec.Cmd {
-		return exec.Command("go", "build", "-C", dir, "-o", out, pkg)
-	}
-}
+const (
+	// onPostgres with -N behind it is sqlstore with N replicas.
+	onPostgres   = "sqlstore-postgres"
+	kinePostgres = "kine-postgres"
+	postgresNote = "Postgres as it comes: fsync, synchronous_commit and full_page_writes on (fsync off only while filling)"
+)
 
+// prepare builds the server inside its module, whose versions are pinned there.
 func (s *server) prepare(dir string) error {
 	if s.bin != "" {
 		return nil
 	}
-	s.bin = filepath.Join(dir, s.name)
-	if out, err := s.build(s.bin).CombinedOutput(); err != nil {
+	s.bin = filepath.Join(dir, path.Base(s.pkg)+".bin")
+	if _, err := os.Stat(s.bin); err == nil {
+		return nil // another of this run's servers is the same program
+	}
+	fmt.Fprintf(os.Stderr, "building %s\n", s.pkg)
+	if out, err := exec.Command("go", "build", "-C", s.module, "-o", s.bin, s.pkg).CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", s.name, err, out)
 	}
 	return nil
 }
 
-func etcdArgs(dir, port string, durable bool) []string {
-	client, peer := "http://127.0.0.1:"+port, "http://127.0.0.1:"+freePort()
+func etcdArgs(l launch) []string {
+	client, peer := "http://127.0.0.1:"+l.port, "http://127.0.0.1:"+freePort()
 	a := []string{
-		"--data-dir", dir, "--listen-client-urls", client, "--advertise-client-urls", client,
+		"--data-dir", l.dir, "--listen-client-urls", client, "--advertise-client-urls", client,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" + peer,
 		"--quota-backend-bytes", fmt.Sprint(8 << 30), "--log-level", "error",
 	}
-	if !durable {
+	if !l.durable {
 		a = append(a, "--unsafe-no-fsync")
 	}
 	return a
 }
 
-func sqlstoreArgs(dir, port string, durable bool) []string {
-	client := "http://127.0.0.1:" + port
+func sqlstoreArgs(l launch) []string {
+	client := "http://127.0.0.1:" + l.port
 	a := []string{
-		"serve", "--data-dir", dir, "--listen-client-urls", client, "--advertise-client-urls", client,
-		"--listen-metrics-urls", "http://127.0.0.1:" + freePort(),
-		"--quota-backend-bytes", fmt.Sprint(8 << 30), "--log-level", "error",
+		"serve", "--listen-client-urls", client, "--advertise-client-urls", client,
+		"--listen-metrics-urls", "http://127.0.0.1:" + freePort(), "--log-level", "error",
 	}
-	if !durable {
+	if l.dsn != "" {
+		a = append(a, "--datastore", l.dsn, "--name", fmt.Sprintf("replica-%d", l.replica))
+	} else {
+		a = append(a, "--data-dir", l.dir, "--quota-backend-bytes", fmt.Sprint(8<<30))
+	}
+	if !l.durable {
 		a = append(a, "--unsafe-no-fsync")
 	}
 	return a
 }
 
-func kineArgs(dir, port string, durable bool) []string {
+func kineArgs(l launch) []string {
 	sync := "FULL"
-	if !durable {
+	if !l.durable {
 		sync = "OFF"
 	}
 	// kine's own defaults for everything but synchronous.
-	dsn := "sqlite://" + filepath.Join(dir, "state.db") +
+	dsn := "sqlite://" + filepath.Join(l.dir, "state.db") +
 		"?_journal_mode=WAL&_busy_timeout=30000&_synchronous=" + sync + "&_txlock=immediate&_stmt_cache_size=20&cache=shared"
-	return []string{"--endpoint", dsn, "--listen-address", "127.0.0.1:" + port, "--metrics-bind-address", "0"}
+	return []string{"--endpoint", dsn, "--listen-address", "127.0.0.1:" + l.port, "--metrics-bind-address", "0"}
+}
+
+// kinePoolSize is more than kine's default, which closes and opens connections all the time under 64 clients, and less than Postgres allows.
+const kinePoolSize = "64"
+
+func kinePostgresArgs(l launch) []string {
+	return []string{
+		"--endpoint", l.dsn, "--listen-address", "127.0.0.1:" + l.port, "--metrics-bind-address", "0",
+		"--datastore-max-open-connections", kinePoolSize, "--datastore-max-idle-connections", kinePoolSize,
+	}
 }
 
 func freePort() string {

@@ -55,6 +55,7 @@ func anonymous(s slice) int64        { return s.Memory.Anon }
 func half(s slice) time.Duration     { return s.P50 }
 func slowest(s slice) time.Duration  { return s.P99 }
 func perOp(s slice) float64          { return float64(s.CPU) / float64(s.Ops) }
+func databasePerOp(s slice) float64  { return float64(s.Database) / float64(s.Ops) }
 func clientCost(s slice) float64     { return float64(s.ClientCPU) / float64(s.Ops) }
 func otherShare(s slice) float64     { return float64(s.OtherCPU) / float64(s.Wall) }
 

@@ -9,12 +9,12 @@ import (
 )
 
 // printTable prints every phase and server with its medians and, as the median of the
-// pairs' own ratios, how it compares with etcd and with kine.
+// pairs' own ratios, how it compares with etcd and with kine on the same kind of database.
 func (c *config) printTable(out io.Writer, r results, starts []starting) {
 	fmt.Fprintf(out, "\n%d objects of %d bytes, %d clients on %d connections, %d pairs of %v\n",
 		c.objects, c.value, c.clients, c.conns, c.pairs, c.span)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "phase\tserver\top/s\tp50\tp99\tCPU/op\tabove bare\tpeak\tanon\top/s /etcd\tCPU /etcd\tabove bare /etcd\top/s /kine\tCPU /kine\tclient CPU\tother load\t")
+	fmt.Fprintln(w, "phase\tserver\top/s\tp50\tp99\tCPU/op\tPostgres\tabove bare\tpeak\tanon\top/s /etcd\tCPU /etcd\tabove bare /etcd\top/s /kine\tCPU /kine\tclient CPU\tother load\t")
 	for _, p := range c.allPhases() {
 		for _, s := range c.servers {
 			c.printRow(w, r, p.name, s)
@@ -33,21 +33,25 @@ func (c *config) printRow(w io.Writer, r results, phase string, s *server) {
 	if bare := r.of(phase, "bare"); len(bare) > 0 && !s.canned {
 		above = duration(medianOf(of, cpuPerOp) - medianOf(bare, cpuPerOp))
 	}
+	kine := "kine"
+	if s.onPostgres {
+		kine = kinePostgres
+	}
 	cols := []string{
 		phase, s.name, rate(medianOf(of, throughput)), duration(medianOf(of, half)), duration(medianOf(of, slowest)),
-		duration(medianOf(of, cpuPerOp)), above, size(medianOf(of, peak)), size(medianOf(of, anonymous)),
+		duration(medianOf(of, cpuPerOp)), duration(time.Duration(medianOf(of, databasePerOp))), above, size(medianOf(of, peak)), size(medianOf(of, anonymous)),
 		times(r.ratio(phase, s.name, "etcd", throughput)), times(r.ratio(phase, s.name, "etcd", perOp)), times(r.above(phase, s.name, "etcd")),
-		times(r.ratio(phase, s.name, "kine", throughput)), times(r.ratio(phase, s.name, "kine", perOp)),
+		times(r.ratio(phase, s.name, kine, throughput)), times(r.ratio(phase, s.name, kine, perOp)),
 		duration(time.Duration(medianOf(of, clientCost))), fmt.Sprintf("%.0f%%", 100*medianOf(of, otherShare)),
 	}
 	if s.name == "etcd" {
-		cols[9], cols[10], cols[11] = "1", "1", "1"
+		cols[10], cols[11], cols[12] = "1", "1", "1"
 	}
 	if s.canned {
-		cols[11] = "-"
+		cols[12] = "-"
 	}
-	if s.name == "kine" {
-		cols[12], cols[13] = "1", "1"
+	if s.name == kine {
+		cols[13], cols[14] = "1", "1"
 	}
 	fmt.Fprintln(w, strings.Join(cols, "\t")+"\t")
 }

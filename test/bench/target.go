@@ -29,12 +29,13 @@ type object struct {
 // client knows of its contents.
 type target struct {
 	*server
-	*process
-	c     *config
-	dir   string
-	addr  string
-	conns []*grpc.ClientConn
-	kvs   []pb.KVClient
+	c        *config
+	dir      string
+	replicas []*process
+	addrs    []string // of the replicas
+	postgres *postgres
+	conns    []*grpc.ClientConn // to the replicas in turn
+	kvs      []pb.KVClient
 
 	objects   []object // all objects, in key order; object i is updated by client i % clients only
 	created   []object // made by a create phase and not yet deleted
@@ -43,64 +44,95 @@ type target struct {
 	noStream  bool  // answers RangeStream with Unimplemented
 }
 
+// newTarget makes a server's directory and starts its database, if it has one of its own.
 func newTarget(s *server, c *config) (*target, error) {
 	t := &target{server: s, c: c, dir: filepath.Join(c.dir, s.name+"-data")}
 	if err := os.MkdirAll(t.dir, 0o700); err != nil {
 		return nil, err
 	}
-	return t, nil
+	var err error
+	if s.onPostgres {
+		t.postgres, err = newPostgres(filepath.Join(c.dir, s.name+"-database"))
+	}
+	return t, err
 }
 
-// start launches the server and returns how long it took until it answered its first read.
+// startTimeout is for etcd and kine with a million objects.
+const startTimeout = 10 * time.Minute
+
+// start launches all replicas and returns how long it took until each had answered its first read.
 func (t *target) start(durable bool) (ready time.Duration, err error) {
-	port := freePort()
-	t.addr = "127.0.0.1:" + port
-	began := time.Now()
-	if t.process, err = startProcess(t.bin, t.args(t.dir, port, durable), nil); err != nil {
-		return 0, err
+	l := launch{dir: t.dir, durable: durable}
+	if t.postgres != nil {
+		if err := t.postgres.setDurable(durable); err != nil {
+			return 0, err
+		}
+		l.dsn = t.postgres.dsn
 	}
 	defer func() {
 		if err != nil {
-			_ = t.stop(syscall.SIGKILL)
+			_ = t.end(syscall.SIGKILL)
 		}
 	}()
-	for deadline := began.Add(10 * time.Minute); ; {
-		if err := t.dead(); err != nil {
+	t.addrs = nil
+	began := time.Now()
+	for l.replica = 1; l.replica <= t.count; l.replica++ {
+		l.port = freePort()
+		p, err := startProcess(t.bin, t.args(l), nil)
+		if err != nil {
 			return 0, err
 		}
-		conn, err := net.Dial("tcp", t.addr)
-		if err == nil {
-			conn.Close()
-			break
+		t.replicas = append(t.replicas, p)
+		t.addrs = append(t.addrs, "127.0.0.1:"+l.port)
+	}
+	for _, addr := range t.addrs {
+		if err := t.awaitListener(addr, began.Add(startTimeout)); err != nil {
+			return 0, err
 		}
-		if time.Now().After(deadline) {
-			return 0, fmt.Errorf("%s does not listen: %w", t.name, err)
-		}
-		time.Sleep(2 * time.Millisecond)
 	}
 	if err := t.dial(); err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	for {
-		_, err = t.kvs[0].Range(ctx, &pb.RangeRequest{Key: objectKey(0), Limit: 1}, grpc.WaitForReady(true))
-		if err == nil {
-			break
+	for _, kv := range t.kvs[:t.count] {
+		for {
+			_, err = kv.Range(ctx, &pb.RangeRequest{Key: objectKey(0), Limit: 1}, grpc.WaitForReady(true))
+			if err == nil {
+				break
+			}
+			if dead := t.dead(); dead != nil || ctx.Err() != nil {
+				return 0, fmt.Errorf("%s does not get ready: %w", t.name, errors.Join(err, dead))
+			}
+			time.Sleep(2 * time.Millisecond)
 		}
-		if ctx.Err() != nil {
-			return 0, fmt.Errorf("%s does not get ready: %w", t.name, err)
-		}
-		time.Sleep(2 * time.Millisecond)
 	}
 	return time.Since(began), nil
 }
 
-// dial opens the handful of connections that kube-apiserver would have.
+// awaitListener waits until a replica takes connections.
+func (t *target) awaitListener(addr string, deadline time.Time) error {
+	for {
+		if err := t.dead(); err != nil {
+			return err
+		}
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			return conn.Close()
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s does not listen: %w", t.name, err)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// dial opens the handful of connections that kube-apiserver would have, as many to each replica.
 func (t *target) dial() error {
 	t.conns, t.kvs = nil, nil
-	for range t.c.conns {
-		conn, err := grpc.NewClient("passthrough:///"+t.addr,
+	each := (t.c.conns + t.count - 1) / t.count
+	for i := range each * t.count {
+		conn, err := grpc.NewClient("passthrough:///"+t.addrs[i%t.count],
 			grpc.WithTransportCredentials(insecure.NewCredentials()),
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.ForceCodecV2(newCodec())))
 		if err != nil {
@@ -114,15 +146,13 @@ func (t *target) dial() error {
 
 func (t *target) kv(worker int) pb.KVClient { return t.kvs[worker%len(t.kvs)] }
 
-// end closes the connections and stops the server.
-func (t *target) end(sig syscall.Signal) error {
-	if t.process == nil {
-		return nil
+// remove ends the server and its database and deletes their data.
+func (t *target) remove() error {
+	err := t.end(syscall.SIGKILL)
+	if t.postgres != nil {
+		err = errors.Join(err, t.postgres.remove())
 	}
-	for _, conn := range t.conns {
-		conn.Close()
-	}
-	return t.stop(sig)
+	return errors.Join(err, os.RemoveAll(t.dir))
 }
 
 // restart ends the server with sig and starts it durably on the same data.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -14,8 +15,8 @@ import (
 
 // sent is an update as its writer knows it.
 type sent struct {
-	revision int64
-	at       time.Time
+	revision  int64
+	at, acked time.Time
 }
 
 // seen is an event as a watcher got it.
@@ -31,7 +32,7 @@ type seen struct {
 func (c *config) watchPhases() []*phase {
 	all := []*phase{{name: "watch", run: func(ctx context.Context, t *target) (*outcome, error) {
 		l := load{clients: c.clients, span: c.span}
-		plain, _, err := t.updatesFor(ctx, l)
+		plain, _, err := t.updatesFor(ctx, l, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -39,7 +40,7 @@ func (c *config) watchPhases() []*phase {
 		if err != nil {
 			return nil, err
 		}
-		out.cpu -= time.Duration(float64(plain.cpu) / float64(plain.ops) * float64(updates))
+		out.used = out.used.since(plain.used.scaled(float64(updates) / float64(plain.ops)))
 		return out, nil
 	}}}
 	if c.rate > 0 {
@@ -56,29 +57,32 @@ func (c *config) watchPhases() []*phase {
 func (t *target) deliver(ctx context.Context, l load) (out *outcome, updates int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ws, err := t.openWatchers(ctx)
+	ws, err := t.openWatchers(ctx, t.c.watchers, t.conns)
 	if err != nil {
 		return nil, 0, err
 	}
-	watched, writes, err := t.updatesFor(ctx, l, ws...)
+	watched, writes, err := t.updatesFor(ctx, l, 1, ws...)
 	if err != nil {
 		return nil, 0, err
 	}
-	out = &outcome{wall: watched.wall, cpu: watched.cpu}
+	out = &outcome{wall: watched.wall, used: watched.used}
 	for _, w := range ws {
-		delays, err := w.check(writes)
+		came, err := w.check(writes)
 		if err != nil {
 			return nil, 0, err
 		}
-		out.latency = append(out.latency, delays...)
+		for i, at := range came {
+			out.latency = append(out.latency, at.Sub(writes[i].at))
+		}
 	}
 	out.ops = len(out.latency)
 	return out, watched.ops, nil
 }
 
-// updatesFor updates objects, waits until every watcher has been told, and returns what was written.
-func (t *target) updatesFor(ctx context.Context, l load, ws ...*watcher) (*outcome, []sent, error) {
-	before, err := t.cpu()
+// updatesFor updates objects, waits until every watcher has been told, and returns what was written. Only one of so many of the
+// target's clients is used.
+func (t *target) updatesFor(ctx context.Context, l load, every int, ws ...*watcher) (*outcome, []sent, error) {
+	before, err := t.used()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -86,9 +90,9 @@ func (t *target) updatesFor(ctx context.Context, l load, ws ...*watcher) (*outco
 	writes := make([][]sent, l.clients)
 	out, err := report(l.run(ctx, func(ctx context.Context, n int) (bool, error) {
 		at := time.Now()
-		rev, err := u.one(ctx, n)
+		rev, err := u.one(ctx, n*every)
 		if rev > 0 {
-			writes[n] = append(writes[n], sent{rev, at})
+			writes[n] = append(writes[n], sent{rev, at, time.Now()})
 		}
 		return rev > 0, err
 	}))
@@ -104,8 +108,8 @@ func (t *target) updatesFor(ctx context.Context, l load, ws ...*watcher) (*outco
 		out.wall = time.Since(began)
 	}
 	time.Sleep(t.c.settle)
-	after, err := t.cpu()
-	out.cpu = after - before
+	after, err := t.used()
+	out.used = after.since(before)
 	return out, slices.Concat(writes...), err
 }
 
@@ -120,15 +124,16 @@ type watcher struct {
 	change chan struct{} // has room for one; a signal that something above changed
 }
 
-func (t *target) openWatchers(ctx context.Context) ([]*watcher, error) {
+// openWatchers opens n watches, over these connections in turn.
+func (t *target) openWatchers(ctx context.Context, n int, conns []*grpc.ClientConn) ([]*watcher, error) {
 	// kube-apiserver watches from the revision after its list.
 	now, err := t.kv(0).Range(ctx, &pb.RangeRequest{Key: objectKey(0), Limit: 1})
 	if err != nil {
 		return nil, err
 	}
 	var ws []*watcher
-	for i := range t.c.watchers {
-		s, err := t.conns[i%len(t.conns)].NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, pb.Watch_Watch_FullMethodName)
+	for i := range n {
+		s, err := conns[i%len(conns)].NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, pb.Watch_Watch_FullMethodName)
 		if err != nil {
 			return nil, err
 		}
@@ -183,9 +188,15 @@ func (w *watcher) receive() {
 	}
 }
 
+// lostAfter is how long after the last update, and the last event, further ones are waited for.
+const lostAfter = 20 * time.Second
+
+// errLost is that of a watcher to which events never came.
+var errLost = errors.New("lost events")
+
 // await waits until n events have come.
 func (w *watcher) await(ctx context.Context, n int) error {
-	late := time.NewTimer(time.Minute)
+	late := time.NewTimer(lostAfter)
 	defer late.Stop()
 	for {
 		w.mu.Lock()
@@ -199,29 +210,29 @@ func (w *watcher) await(ctx context.Context, n int) error {
 		}
 		select {
 		case <-w.change:
+			late.Reset(lostAfter)
 		case <-late.C:
-			return w.t.wrong("a watcher saw %d of %d events", have, n)
+			return fmt.Errorf("%w: %w", errLost, w.t.wrong("a watcher saw %d of %d events", have, n))
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// check compares what the watcher saw with what was written, and returns how long after
-// its update was sent each event came.
-func (w *watcher) check(writes []sent) ([]time.Duration, error) {
+// check compares what the watcher saw with what was written, which it sorts by revision, and returns when each event came.
+func (w *watcher) check(writes []sent) ([]time.Time, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	slices.SortFunc(writes, func(a, b sent) int { return int(a.revision - b.revision) })
 	if len(w.events) != len(writes) {
 		return nil, w.t.wrong("a watcher saw %d events of %d", len(w.events), len(writes))
 	}
-	delays := make([]time.Duration, len(writes))
+	at := make([]time.Time, len(writes))
 	for i, e := range w.events {
 		if e.revision != writes[i].revision {
 			return nil, w.t.wrong("a watcher's event %d has revision %d, should be %d", i, e.revision, writes[i].revision)
 		}
-		delays[i] = e.at.Sub(writes[i].at)
+		at[i] = e.at
 	}
-	return delays, nil
+	return at, nil
 }
