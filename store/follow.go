@@ -35,7 +35,6 @@ type follower struct {
 	limit       int   // rows that the next tail is asked for
 
 	wake    chan struct{} // capacity 1
-	hinted  atomic.Int64  // the greatest revision that a hint has told of
 	hints   atomic.Bool   // hints can be expected
 	asking  sync.Mutex
 	waiting []chan error // reads that the next question answers

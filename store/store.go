@@ -10,6 +10,9 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
+// sharedTxnRows is the default of Config.TxnRows over a shared database.
+const sharedTxnRows = 100_000
+
 // Observer is told what the engine does, for metrics. Its methods are called on hot paths and must be cheap.
 type Observer interface {
 	// Batch tells of one committed batch.
@@ -44,7 +47,8 @@ type Config struct {
 	// QueueRequests and QueueBytes bound what waits for the sequencer; default 10,000 and 64 MiB.
 	QueueRequests int
 	QueueBytes    int64
-	// TxnRows bounds the rows that one transaction may write or read while it writes; default 1,000,000.
+	// TxnRows bounds the rows that one transaction may write or read while it writes; default 1,000,000, and 100,000 over a database
+	// that processes share, which gives each transaction a few seconds.
 	TxnRows int
 	// CacheBytes bounds the values kept in memory; default 64 MiB.
 	CacheBytes int64
@@ -125,6 +129,9 @@ type Store struct {
 // Open starts the engine over b. It does not wait for the index: until that is complete, what it lacks is read from the
 // database. Errors: those of the backend.
 func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
+	if _, shared := b.(backend.Shared); shared && cfg.TxnRows == 0 {
+		cfg.TxnRows = sharedTxnRows
+	}
 	cfg = cfg.withDefaults()
 	settings, err := b.Settings(ctx)
 	if err != nil {
