@@ -30,7 +30,7 @@ func command() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "sqlstore",
 		Short:         "The etcd v3.7 API on a SQL database",
-		Args:          cobra.NoArgs,
+		Args:          noArgs,
 		RunE:          serve.RunE,
 		Version:       sqlstore.Version,
 		SilenceUsage:  true,

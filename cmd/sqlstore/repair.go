@@ -42,7 +42,7 @@ type repair struct {
 
 func repairCommand() *cobra.Command {
 	r := &repair{}
-	cmd := &cobra.Command{Use: "repair", Short: "Lift the revision past all that clients may have seen, after history was lost", Long: repairHelp, Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "repair", Short: "Lift the revision past all that clients may have seen, after history was lost", Long: repairHelp, Args: noArgs}
 	registerDatabase(cmd.Flags(), &r.cfg)
 	cmd.Flags().Int64Var(&r.bump, "bump-revision", 0, "revision to lift the database to; it must be above the current one")
 	cmd.Flags().BoolVar(&r.yes, "yes", false, "go on without a question")

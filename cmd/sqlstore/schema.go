@@ -17,7 +17,7 @@ func schemaCommand() *cobra.Command {
 	cfg := &sqlstore.Config{}
 	registerDatabase(cmd.PersistentFlags(), cfg)
 	with := func(use, short string, f func(context.Context, *cobra.Command, *sql.DB) error) *cobra.Command {
-		return &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
+		return &cobra.Command{Use: use, Short: short, Args: noArgs, RunE: func(c *cobra.Command, _ []string) error {
 			if err := applyEnvironment(c.Flags(), given(c.Flags()), os.LookupEnv); err != nil {
 				return err
 			}

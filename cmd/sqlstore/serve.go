@@ -24,7 +24,7 @@ const gcPercent = 50
 
 func serveCommand() *cobra.Command {
 	s := &settings{}
-	cmd := &cobra.Command{Use: "serve", Short: "Serve the etcd API (the default command)", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "serve", Short: "Serve the etcd API (the default command)", Args: noArgs}
 	s.register(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := applySettings(cmd.Flags(), os.LookupEnv); err != nil {
@@ -61,6 +61,10 @@ func serve(cmd *cobra.Command, s *settings) error {
 		log.Warn("--unsafe-no-fsync: acknowledged writes may be lost, and the database damaged, when its machine crashes")
 	}
 	server, err := start(s.config, stop)
+	if errors.Is(err, context.Canceled) {
+		log.Info("stopping before the start was done", "signal", (<-stop).String())
+		return nil
+	}
 	if err != nil {
 		return err
 	}
