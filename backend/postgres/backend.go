@@ -24,6 +24,9 @@ type Backend struct {
 	settings backend.Settings
 	features features
 
+	// commitTimeout is the constant, less in tests.
+	commitTimeout time.Duration
+
 	// turn holds a token for as long as somebody has the writing connection.
 	turn chan struct{}
 	// writer is the writing connection, nil when there is none. It stays out of the pool, so that reads cannot starve writes.

@@ -68,6 +68,7 @@ func newBackend(cfg Config) (*Backend, error) {
 	}
 	return &Backend{
 		cfg: cfg, log: cfg.Logger, pool: pool, dsn: pc.ConnConfig, turn: make(chan struct{}, 1), closing: make(chan struct{}),
+		commitTimeout: commitTimeout,
 	}, nil
 }
 

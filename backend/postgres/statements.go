@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -85,10 +84,21 @@ func notNil(key []byte) []byte {
 	return key
 }
 
-// newest is the query for the newest row of each key of a span at revision $1, keys whose newest row is a tombstone left out.
-func newest(columns, where, limit string) string {
-	return "SELECT n.* FROM (SELECT DISTINCT ON (key) " + columns + " FROM object_versions WHERE " + where +
-		" AND resource_version <= $1::bigint ORDER BY key, " + newestFirst + ") AS n WHERE NOT n.deleted" + limit
+// newest is the query for the newest row of each key of a span at revision $1, keys whose newest row is a tombstone left out, in
+// the order of keys, up to $2 of them. It goes from key to key, each time to the first entry of the index behind the last key, and so
+// costs as much for keys of many versions, and whatever the planner believes about the table: DISTINCT ON is three times as
+// fast on keys of one version, but reads and sorts the whole table where vacuum has not been yet.
+func newest(form int) string {
+	step := func(after, until string) string {
+		return "(SELECT " + columns + " FROM object_versions AS o WHERE " + after + until +
+			" AND o.resource_version <= $1::bigint ORDER BY o.key, o.resource_version DESC, o.ordinal DESC LIMIT 1)"
+	}
+	until := ""
+	if form == bounded {
+		until = " AND o.key < $4::bytea"
+	}
+	return "WITH RECURSIVE k AS (" + step("o.key >= $3::bytea", until) + " UNION ALL SELECT v.* FROM k CROSS JOIN LATERAL " +
+		step("o.key > k.key", until) + " AS v) SELECT k.* FROM k WHERE NOT k.deleted LIMIT $2::bigint"
 }
 
 // The statements by form of span.
@@ -100,27 +110,23 @@ var (
 	tailSQL     [2]string                  // with previous rows
 )
 
-// arguments numbers the arguments of a span's form from n on.
-func arguments(where string, n int) string {
-	return strings.NewReplacer("%a", strconv.Itoa(n), "%b", strconv.Itoa(n+1)).Replace(where)
-}
-
 func init() {
 	for form := range spanForms {
-		where := [spanForms]string{"key = $%a::bytea", "key >= $%a::bytea AND key < $%b::bytea", "key >= $%a::bytea"}[form]
-		at := func(n int) string { return arguments(where, n) }
-		const limit = " ORDER BY n.key LIMIT $2::bigint"
-		keys := newest(columns, at(3), limit)
-		values := "SELECT n.*, v.value FROM (" + keys + ") AS n CROSS JOIN LATERAL (SELECT value FROM object_versions AS o " +
-			"WHERE o.resource_version = n.resource_version AND o.ordinal = n.ordinal LIMIT 1) AS v"
+		var keys, values string
 		if form == single {
-			get := "SELECT n.* FROM (SELECT %s FROM object_versions WHERE " + at(3) +
-				" AND resource_version <= $1::bigint ORDER BY " + newestFirst + " LIMIT 1) AS n WHERE NOT n.deleted LIMIT $2::bigint"
+			get := "SELECT n.* FROM (SELECT %s FROM object_versions WHERE key = $3::bytea AND resource_version <= $1::bigint ORDER BY " +
+				newestFirst + " LIMIT 1) AS n WHERE NOT n.deleted LIMIT $2::bigint"
 			keys, values = strings.Replace(get, "%s", columns, 1), strings.Replace(get, "%s", columns+", value", 1)
+		} else {
+			keys = newest(form)
+			values = "SELECT n.*, v.value FROM (" + keys + ") AS n CROSS JOIN LATERAL (SELECT value FROM object_versions AS o " +
+				"WHERE o.resource_version = n.resource_version AND o.ordinal = n.ordinal LIMIT 1) AS v"
 		}
 		listSQL[form] = [2]string{withClock(values), withClock(keys)}
 		loadSpanSQL[form] = values
-		countSQL[form] = withClock("SELECT count(*) FROM (" + newest("key, deleted", at(2), "") + ") AS n")
+		where := [spanForms]string{"key = $2::bytea", "key >= $2::bytea AND key < $3::bytea", "key >= $2::bytea"}[form]
+		countSQL[form] = withClock("SELECT count(*) FROM (SELECT DISTINCT ON (key) key, deleted FROM object_versions WHERE " + where +
+			" AND resource_version <= $1::bigint ORDER BY key, " + newestFirst + ") AS n WHERE NOT n.deleted")
 	}
 	for form := range historyForms {
 		for prev := range 2 {

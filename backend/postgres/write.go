@@ -302,7 +302,7 @@ func (t *tx) send(batch *pgx.Batch) error {
 	known := linkOf(c)
 	known.warning.Store(nil)
 	nc := c.PgConn().Conn()
-	timer := time.AfterFunc(commitTimeout, func() { _ = nc.Close() })
+	timer := time.AfterFunc(t.b.commitTimeout, func() { _ = nc.Close() })
 	tag, err := finish(c, batch)
 	timer.Stop()
 	warning := known.warning.Load()

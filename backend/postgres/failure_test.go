@@ -1,0 +1,314 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/test/pgserver"
+)
+
+// row is one that can be committed at a revision.
+func row(key string, revision int64) *backend.Effects {
+	return &backend.Effects{Batch: 1, Revision: revision, Rows: []backend.Row{
+		{Key: []byte(key), Value: []byte("v"), ModRevision: revision, CreateRevision: revision, Version: 1},
+	}}
+}
+
+func begin(t *testing.T, b *Backend, n backend.Needs) backend.Tx {
+	t.Helper()
+	tx, err := b.Begin(t.Context(), n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
+
+// admin runs a statement that belongs to nobody's transaction.
+func admin(t *testing.T, dsn, sql string, into ...any) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	if len(into) > 0 {
+		err = c.QueryRow(t.Context(), sql).Scan(into...)
+	} else {
+		_, err = c.Exec(t.Context(), sql)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// eventually polls until done, or fails.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("in vain: %s", what)
+		}
+	}
+}
+
+func wantClock(t *testing.T, b *Backend, revision int64) {
+	t.Helper()
+	if c, err := b.Clock(t.Context()); err != nil || c.Revision != revision {
+		t.Errorf("clock %+v, %v; want revision %d", c, err, revision)
+	}
+}
+
+// TestCommitIsNeverCancelled lets a COMMIT wait for a standby that does not exist. Its outcome is unknown, and the server must go
+// on waiting: if it were cancelled, others would see what no standby has.
+func TestCommitIsNeverCancelled(t *testing.T) {
+	s := pgserver.Start(t, pgserver.Options{})
+	for _, mode := range []string{"cache_statement", "simple_protocol"} {
+		t.Run(mode, func(t *testing.T) {
+			dsn := s.Database(t)
+			b := openTest(t, Config{DSN: with(dsn, "default_query_exec_mode", mode)})
+			b.commitTimeout = 200 * time.Millisecond
+			begin(t, b, backend.Needs{}).Rollback() // whatever is prepared at first is there
+			admin(t, s.DSN(), "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+			admin(t, s.DSN(), "SELECT pg_reload_conf()", new(bool))
+			waiting := func() (n int) {
+				admin(t, s.DSN(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND datname <> 'postgres'", &n)
+				return n
+			}
+			var names string
+			eventually(t, "the setting is read", func() bool {
+				admin(t, s.DSN(), "SHOW synchronous_standby_names", &names)
+				return names == "nobody"
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			err := begin(t, b, backend.Needs{}).Commit(ctx, row("a", 2))
+			if !errors.Is(err, backend.ErrUnknownOutcome) {
+				t.Errorf("commit without a standby: %v", err)
+			}
+			// Longer than statement_timeout, which must not end it either.
+			for until := time.Now().Add(lockedTimeout + time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+				if n := waiting(); n != 1 {
+					t.Fatalf("%d commits wait for the standby, want 1", n)
+				}
+			}
+			wantClock(t, b, 1) // reads go on and see nothing of it
+			admin(t, s.DSN(), "ALTER SYSTEM RESET synchronous_standby_names")
+			admin(t, s.DSN(), "SELECT pg_reload_conf()", new(bool))
+			tx := begin(t, b, backend.Needs{}) // under the lock it is known
+			if r := tx.Loaded().Clock.Revision; r != 2 {
+				t.Errorf("revision %d under the lock", r)
+			}
+			tx.Rollback()
+		})
+	}
+}
+
+// TestCancelledCommit has somebody cancel the wait for the standby: the server answers COMMIT, with a warning.
+func TestCancelledCommit(t *testing.T) {
+	s := pgserver.Start(t, pgserver.Options{})
+	b := openTest(t, Config{DSN: s.Database(t)})
+	admin(t, s.DSN(), "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+	admin(t, s.DSN(), "SELECT pg_reload_conf()", new(bool))
+	got := make(chan error, 1)
+	tx := begin(t, b, backend.Needs{})
+	go func() { got <- tx.Commit(context.Background(), row("a", 2)) }()
+	eventually(t, "the commit is cancelled", func() bool {
+		n := 0
+		admin(t, s.DSN(), "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND datname <> 'postgres'", &n)
+		return n > 0
+	})
+	if err := <-got; !errors.Is(err, backend.ErrUnknownOutcome) || !strings.Contains(err.Error(), "warning") {
+		t.Errorf("cancelled commit: %v", err)
+	}
+	admin(t, s.DSN(), "ALTER SYSTEM RESET synchronous_standby_names")
+	admin(t, s.DSN(), "SELECT pg_reload_conf()", new(bool))
+}
+
+// TestHolderStandsStill does not end a transaction: the server does, so that others can write, and its commit certainly fails.
+func TestHolderStandsStill(t *testing.T) {
+	dsn := database(t)
+	a, b := openTest(t, Config{DSN: dsn}), openTest(t, Config{DSN: dsn})
+	held := begin(t, a, backend.Needs{})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var tx backend.Tx
+	eventually(t, "the other gets the clock", func() bool {
+		var err error
+		if tx, err = b.Begin(ctx, backend.Needs{}); err != nil && !errors.Is(err, backend.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	if err := tx.Commit(ctx, row("b", 2)); err != nil {
+		t.Error(err)
+	}
+	err := held.Commit(ctx, row("a", 2))
+	if !errors.Is(err, backend.ErrUnavailable) && !errors.Is(err, backend.ErrUnknownOutcome) {
+		t.Errorf("commit after the lock was lost: %v", err)
+	}
+	wantClock(t, a, 2)
+	if err := begin(t, a, backend.Needs{}).Commit(ctx, row("c", 3)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestServerComesBack restarts the server under open connections, and kills it between the two round trips.
+func TestServerComesBack(t *testing.T) {
+	s := pgserver.Start(t, pgserver.Options{})
+	b := openTest(t, Config{DSN: s.Database(t)})
+	wantClock(t, b, 1)
+	begin(t, b, backend.Needs{}).Rollback()
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	wantClock(t, b, 1)
+	tx := begin(t, b, backend.Needs{})
+	if err := s.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(t.Context(), row("a", 2)); !errors.Is(err, backend.ErrUnknownOutcome) && !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("commit on a killed server: %v", err)
+	}
+	if _, err := b.Clock(t.Context()); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("clock of a killed server: %v", err)
+	}
+	if _, err := b.Begin(t.Context(), backend.Needs{}); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("begin on a killed server: %v", err)
+	}
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	tx = begin(t, b, backend.Needs{})
+	if err := tx.Commit(t.Context(), row("a", tx.Loaded().Clock.Revision+1)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestServerHangs pauses the server: everything ends with ErrUnavailable within its bound, or when the context does.
+func TestServerHangs(t *testing.T) {
+	s := pgserver.Start(t, pgserver.Options{})
+	b := openTest(t, Config{DSN: s.Database(t)})
+	b.commitTimeout = time.Second
+	wantClock(t, b, 1)
+	tx := begin(t, b, backend.Needs{})
+	if err := s.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := b.Clock(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("clock with a deadline: %v", err)
+	}
+	if err := tx.Commit(t.Context(), row("a", 2)); !errors.Is(err, backend.ErrUnknownOutcome) {
+		t.Errorf("commit: %v", err)
+	}
+	if _, err := b.Clock(t.Context()); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("clock: %v", err)
+	}
+	if _, err := b.Begin(t.Context(), backend.Needs{}); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("begin: %v", err)
+	}
+	if err := s.Unpause(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is used again", func() bool {
+		tx, err := b.Begin(t.Context(), backend.Needs{})
+		if err != nil {
+			return false
+		}
+		return tx.Commit(t.Context(), row("b", tx.Loaded().Clock.Revision+1)) == nil
+	})
+}
+
+// TestReadOnly makes the server refuse writes, as a primary does that is demoted under its connections.
+func TestReadOnly(t *testing.T) {
+	dsn := database(t)
+	b := openTest(t, Config{DSN: dsn})
+	tx := begin(t, b, backend.Needs{})
+	tx.Rollback()
+	c := b.writer.Conn()
+	if _, err := c.Exec(t.Context(), "SET default_transaction_read_only = on"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Begin(t.Context(), backend.Needs{}); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("begin where nothing can be written: %v", err)
+	}
+	if !c.IsClosed() {
+		t.Error("the connection to a server that is no primary is kept")
+	}
+	if err := begin(t, b, backend.Needs{}).Commit(t.Context(), row("a", 2)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestUnsuitable(t *testing.T) {
+	dsn := database(t)
+	for param, want := range map[string]string{
+		"synchronous_commit":            "synchronous_commit=off",
+		"default_transaction_read_only": "target_session_attrs=read-write",
+		"search_path":                   "CREATE SCHEMA",
+	} {
+		value := map[string]string{"synchronous_commit": "off", "default_transaction_read_only": "on", "search_path": "nowhere"}[param]
+		_, err := Open(t.Context(), Config{DSN: with(dsn, param, value)})
+		if !errors.Is(err, ErrUnsuitable) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s=%s: %v", param, value, err)
+		}
+	}
+	openTest(t, Config{DSN: with(dsn, "synchronous_commit", "off"), UnsafeNoFsync: true})
+}
+
+// TestSchemas keeps two stores in two schemas of one database.
+func TestSchemas(t *testing.T) {
+	dsn := database(t)
+	admin(t, dsn, "CREATE SCHEMA one")
+	admin(t, dsn, "CREATE SCHEMA two")
+	public := openTest(t, Config{DSN: dsn})
+	one, two := openTest(t, Config{DSN: with(dsn, "search_path", "one,public")}), openTest(t, Config{DSN: with(dsn, "search_path", "two")})
+	if err := begin(t, one, backend.Needs{}).Commit(t.Context(), row("a", 2)); err != nil {
+		t.Fatal(err)
+	}
+	wantClock(t, public, 1)
+	wantClock(t, one, 2)
+	wantClock(t, two, 1)
+}
+
+func TestLongKeys(t *testing.T) {
+	b := openTest(t, Config{DSN: database(t)})
+	key := make([]byte, maxKey+1)
+	for i := range key {
+		key[i] = byte(i*i*7919 + i>>3)
+	}
+	err := begin(t, b, backend.Needs{}).Commit(t.Context(), row(string(key), 2))
+	if !errors.Is(err, backend.ErrRejected) || !strings.Contains(err.Error(), "2600") {
+		t.Errorf("a key of %d bytes: %v", len(key), err)
+	}
+	if err := begin(t, b, backend.Needs{}).Commit(t.Context(), row(string(key[:maxKey]), 2)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPasswordFile(t *testing.T) {
+	dsn := database(t)
+	if _, err := Open(t.Context(), Config{DSN: dsn, PasswordFile: filepath.Join(t.TempDir(), "none")}); err == nil || !strings.Contains(err.Error(), "password") {
+		t.Errorf("without the file: %v", err)
+	}
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cc, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := prepare(cc, file); err != nil || cc.Password != "secret" {
+		t.Errorf("password %q, %v", cc.Password, err)
+	}
+}

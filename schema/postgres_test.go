@@ -1,0 +1,167 @@
+package schema
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/test/pgserver"
+)
+
+func openPostgres(t *testing.T, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("pgx", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// relations are all tables, indexes and views of the database.
+func relations(t *testing.T, db *sql.DB) (names string) {
+	t.Helper()
+	err := db.QueryRow("SELECT COALESCE(string_agg(relkind::text || relname::text, ' ' ORDER BY relname), '') FROM pg_class " +
+		"WHERE relnamespace = current_schema()::regnamespace").Scan(&names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func TestPostgresUpAndDown(t *testing.T) {
+	ctx := context.Background()
+	db := openPostgres(t, pgserver.Database(t))
+	wantStatus(t, db, State{Newest: 1})
+	for range 2 {
+		if err := Up(ctx, db); err != nil {
+			t.Fatal(err)
+		}
+		wantStatus(t, db, State{Version: 1, Newest: 1, Serves: 1})
+	}
+	if c, err := Measure(ctx, db); err != nil || c != (Contents{Revision: 1}) {
+		t.Errorf("holds %+v, %v", c, err)
+	}
+	first := relations(t, db)
+	if err := Down(ctx, db, 1); err != nil {
+		t.Fatal(err)
+	}
+	wantStatus(t, db, State{Newest: 1})
+	if left := relations(t, db); left != "rschema_migrations ischema_migrations_pkey" {
+		t.Errorf("left after going back: %s", left)
+	}
+	if err := Up(ctx, db); err != nil || relations(t, db) != first {
+		t.Errorf("%v, relations %s, then %s", err, first, relations(t, db))
+	}
+}
+
+// TestPostgresUpByMany migrates from eight processes' connections at once: one does it, all succeed.
+func TestPostgresUpByMany(t *testing.T) {
+	for _, params := range []string{"", "&default_query_exec_mode=exec"} {
+		dsn := pgserver.Database(t) + params
+		start := make(chan struct{})
+		var wg sync.WaitGroup
+		for range 8 {
+			db := openPostgres(t, dsn)
+			if err := db.Ping(); err != nil {
+				t.Fatal(err)
+			}
+			wg.Go(func() {
+				<-start
+				if err := Up(context.Background(), db); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		close(start)
+		wg.Wait()
+		wantStatus(t, openPostgres(t, dsn), State{Version: 1, Newest: 1, Serves: 1})
+	}
+}
+
+// TestPostgresServesOlder starts a program on the schema of a newer one.
+func TestPostgresServesOlder(t *testing.T) {
+	ctx := context.Background()
+	db := openPostgres(t, pgserver.Database(t))
+	if err := Up(ctx, db); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, db, "UPDATE schema_migrations SET version = 2")
+	if err := Up(ctx, db); err != nil {
+		t.Errorf("on a newer schema that serves it: %v", err)
+	}
+	if err := Down(ctx, db, 1); !errors.Is(err, backend.ErrSchemaNewer) {
+		t.Errorf("going back from a version that it does not know: %v", err)
+	}
+	exec(t, db, "UPDATE settings SET value = 2 WHERE name = 'oldest_program'")
+	if err := Up(ctx, db); !errors.Is(err, backend.ErrSchemaNewer) {
+		t.Errorf("on a newer schema that does not serve it: %v", err)
+	}
+	exec(t, db, "UPDATE schema_migrations SET version = 1, dirty = true")
+	if err := Up(ctx, db); !errors.Is(err, backend.ErrSchemaDirty) {
+		t.Errorf("on a dirty schema: %v", err)
+	}
+}
+
+// TestPostgresAllOrNothing lets a migration fail at its end, on a view that is there already.
+func TestPostgresAllOrNothing(t *testing.T) {
+	db := openPostgres(t, pgserver.Database(t))
+	exec(t, db, "CREATE VIEW objects AS SELECT 1 AS one")
+	if err := Up(context.Background(), db); err == nil {
+		t.Fatal("migrated over a view")
+	}
+	if left := relations(t, db); left != "vobjects" {
+		t.Errorf("left of a migration that failed: %s", left)
+	}
+}
+
+// TestPostgresObjects reads the view that is made for people, with a key and a value that are no text.
+func TestPostgresObjects(t *testing.T) {
+	db := openPostgres(t, pgserver.Database(t))
+	if err := Up(context.Background(), db); err != nil {
+		t.Fatal(err)
+	}
+	revision := int64(1)
+	add := func(key string, value any) {
+		revision++
+		exec(t, db, "INSERT INTO object_versions (resource_version, ordinal, key, deleted, create_revision, version, lease, previous_version, batch, value) "+
+			"VALUES ($1, 0, $2, $3::bytea IS NULL, 2, 1, 0, 0, 1, $3)", revision, []byte(key), value)
+	}
+	add("/registry/pods/default/nginx", []byte("old"))
+	add("/registry/pods/default/gone", []byte("v"))
+	add("plain", []byte("p"))
+	add("/registry/pods/default/nginx", []byte("new"))
+	add("/registry/pods/default/gone", nil)
+	add("/a/\xff\x00", []byte("\xfe\x00"))
+	rows, err := db.Query("SELECT namespace, name, resource_version, text FROM objects ORDER BY key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	var got []string
+	for rows.Next() {
+		var namespace, name, text string
+		var rv int64
+		if err := rows.Scan(&namespace, &name, &rv, &text); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprintf("%s|%s|%d|%s", namespace, name, rv, text))
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	want := `[/a/|\377\000|7|\376\000 /registry/pods/default/|nginx|5|new |plain|4|p]`
+	if fmt.Sprint(got) != want {
+		t.Errorf("objects %v, want %s", got, want)
+	}
+}
