@@ -34,8 +34,7 @@ type Backend struct {
 	insert insertArrays
 
 	// analyzed is the revision at which the planner was last told how large the tables are.
-	analyzed  atomic.Int64
-	analyzing atomic.Bool
+	analyzed atomic.Int64
 
 	// reading counts the statements outside the writer's turn that are under way.
 	reading atomic.Int64

@@ -108,9 +108,9 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 func dsnError(dsn string, err error) error {
 	var file *fs.PathError
 	if errors.As(err, &file) {
-		return fmt.Errorf("%w %s: %w", ErrDSN, Redact(dsn), file)
+		return fmt.Errorf("%w: %s: %w", ErrDSN, Redact(dsn), file)
 	}
-	return fmt.Errorf("%w %s: write postgres://user@host:5432/database?sslmode=verify-full, escape what is special in it as %%XX, "+
+	return fmt.Errorf("%w: %s: write postgres://user@host:5432/database?sslmode=verify-full, escape what is special in it as %%XX, "+
 		"and see https://www.postgresql.org/docs/current/libpq-connect.html for the parameters", ErrDSN, Redact(dsn))
 }
 

@@ -14,7 +14,7 @@ import (
 // Start.
 var (
 	// ErrDSN is returned for a DSN that cannot be read.
-	ErrDSN = errors.New("not a DSN of Postgres:")
+	ErrDSN = errors.New("not a DSN of Postgres")
 	// ErrUnsuitable is returned for a server that cannot keep what sqlstore promises.
 	ErrUnsuitable = errors.New("the database server does not suit")
 )
