@@ -4,11 +4,12 @@
 // listeners, and returns in milliseconds. The command in cmd/sqlstore is a wrapper around it.
 //
 // What lies below, each importing only what comes after it: etcdshim (the etcd API), compactor (when to compact), store (the
-// engine), backend (the interface of a database) and backend/sqlite, schema (the tables).
+// engine), backend (the interface of a database), backend/sqlite and backend/postgres, schema (the tables).
 //
 // # Processes
 //
-// A SQLite database belongs to one process at a time; a second one is refused. A [Server] whose Done channel is closed can
+// A SQLite database belongs to one process at a time; a second one is refused. A Postgres database may be served by any number of
+// them: each is a member of the cluster that clients see, and one of them does the maintenance. On SQLite a [Server] whose Done channel is closed can
 // acknowledge no more writes (its disk failed in a way that leaves a commit's outcome unknown): the process should end and be
 // started again.
 package sqlstore

@@ -1,6 +1,7 @@
 // Command sqlstore serves the etcd v3.7 API on a SQL database.
 //
 //	sqlstore serve --data-dir /var/lib/sqlstore --listen-client-urls http://127.0.0.1:2379
+//	sqlstore serve --datastore postgres://user@host/database --datastore-password-file /run/secrets/password
 //
 // Flags have etcd's names where etcd has one. Each is also an environment variable, SQLSTORE_ and the flag in capitals
 // (SQLSTORE_DATA_DIR), and a key of the YAML file that --config-file names. A flag wins over the variable, the variable over
