@@ -8,8 +8,10 @@
 //
 // # Processes
 //
-// A SQLite database belongs to one process at a time; a second one is refused. A Postgres database may be served by any number of
-// them: each is a member of the cluster that clients see, and one of them does the maintenance. On SQLite a [Server] whose Done channel is closed can
+// A SQLite database belongs to one process at a time; a second one is refused. On it a [Server] whose Done channel is closed can
 // acknowledge no more writes (its disk failed in a way that leaves a commit's outcome unknown): the process should end and be
 // started again.
+//
+// A Postgres database may be served by any number of processes: each is a member of the cluster that clients see, and one of them
+// does the maintenance. They wait for a database that is out of reach, and need no restart.
 package sqlstore

@@ -68,8 +68,11 @@ func TestDatabaseThatHangs(t *testing.T) {
 	}
 	kv, leases := pb.NewKVClient(c.ActiveConnection()), pb.NewLeaseClient(c.ActiveConnection()) // what clientv3 would repeat
 	calls := map[string]func(context.Context) error{
-		"put":   func(ctx context.Context) error { _, err := c.Put(ctx, "k", "lost?"); return err },
-		"grant": func(ctx context.Context) error { _, err := leases.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: 60}); return err },
+		"put": func(ctx context.Context) error { _, err := c.Put(ctx, "k", "lost?"); return err },
+		"grant": func(ctx context.Context) error {
+			_, err := leases.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: 60})
+			return err
+		},
 	}
 	failed := make(chan error, len(calls))
 	for name, call := range calls {

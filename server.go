@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -81,6 +82,11 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	s.clients = urls
 	if len(cfg.AdvertiseClientURLs) == 0 {
 		cfg.AdvertiseClientURLs = urls
+		for _, u := range urls {
+			if cfg.OnPostgres() && unspecified(u) {
+				s.log.Warn("this replica tells clients an address that leads nowhere from other machines: set --advertise-client-urls", "url", u)
+			}
+		}
 	}
 	metrics, _, err := s.open(ctx, cfg.ListenMetricsURLs, &cfg)
 	if err != nil {
@@ -98,6 +104,16 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	}
 	s.serve(clients, metrics, &cfg)
 	return s, nil
+}
+
+// unspecified says whether a URL's host stands for all addresses of whichever machine.
+func unspecified(raw string) bool {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return ip != nil && ip.IsUnspecified()
 }
 
 // open listens on urls, split between gRPC and HTTP.

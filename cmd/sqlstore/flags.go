@@ -40,7 +40,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&c.DataDir, "data-dir", "", "directory of a SQLite database (default \"<name>.sqlstore\")")
 	registerDatastore(f, c)
 	f.DurationVar(&c.DatastoreWait, "datastore-wait", time.Minute, "how long a start waits for a Postgres that cannot be reached; 0 for not at all")
-	f.BoolVar(&c.UnsafeNoFsync, "unsafe-no-fsync", false, "acknowledge writes before they are on disk; a crash of the machine may lose or damage data")
+	f.BoolVar(&c.UnsafeNoFsync, "unsafe-no-fsync", false, "acknowledge writes before they are on disk, or accept a Postgres that does; a crash of its machine may lose or damage data")
 	f.Int64Var(&c.QuotaBytes, "quota-backend-bytes", 0, "size of the database, in bytes, that raises the NOSPACE alarm; 0 is 2 GiB on SQLite and no quota on Postgres, negative is no quota")
 	f.Int64Var(&c.CacheBytes, "cache-bytes", 0, "values kept in memory, in bytes; 0 is a sixteenth of the memory there is, from 32 MiB to 4 GiB")
 

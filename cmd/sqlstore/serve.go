@@ -124,7 +124,7 @@ func notify(log *slog.Logger, state string) {
 	}
 }
 
-// watchdog pings systemd's watchdog, if there is one, while the store answers.
+// watchdog pings systemd's watchdog, if there is one, while the process is alive.
 func watchdog(log *slog.Logger, server *sqlstore.Server) (stop func()) {
 	every, err := daemon.SdWatchdogEnabled(false)
 	if err != nil || every == 0 {
@@ -139,11 +139,21 @@ func watchdog(log *slog.Logger, server *sqlstore.Server) (stop func()) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				if _, err := server.Store().Status(ctx); err == nil {
+				if alive(ctx, server) {
 					notify(log, daemon.SdNotifyWatchdog)
 				}
 			}
 		}
 	}()
 	return cancel
+}
+
+// alive says whether the process is of use. One whose database is on another machine is, whatever has become of that: to start it
+// again would not help.
+func alive(ctx context.Context, server *sqlstore.Server) bool {
+	if server.Store().NoLeader() != nil {
+		return true
+	}
+	_, err := server.Store().Status(ctx)
+	return err == nil
 }
