@@ -40,7 +40,7 @@ type config struct {
 // serverNames are the servers that are compared on each kind of datastore.
 var serverNames = map[string][]string{
 	"sqlite":   {"sqlstore", "etcd", "kine", "bare"},
-	"postgres": {onPostgres, "etcd", kinePostgres, "bare", onPostgres + "-2", onPostgres + "-3"},
+	"postgres": {onPostgres, "etcd", kinePostgres, kinePooled, "bare", onPostgres + "-2", onPostgres + "-3"},
 }
 
 func parseFlags(args []string) (*config, error) {

@@ -23,7 +23,8 @@
 // On Postgres (-datastore postgres) each server has a Postgres server of its own, from the machine's binaries, else in a container,
 // with Postgres's own settings; sqlstore has one with each number of replicas, over which clients and their connections are
 // spread evenly. Postgres is stopped and measured with all its processes, and its CPU is told apart from the server's, which is that of all
-// replicas together. Syncs are counted in Postgres's processes, whose settings are asked for, too.
+// replicas together. Syncs are counted in Postgres's processes, whose settings are asked for, too. kine is measured as it comes, and
+// with as many pooled connections as there are clients: as it comes, it keeps opening new ones.
 // How soon a replica tells its watchers what another one wrote is measured by updates through the first replica and watches
 // at the others, in the client's process, so by one clock: from the update's acknowledgement to the event.
 //
@@ -34,7 +35,7 @@
 // makes each call cheaper for gRPC; the fixed rate shows CPU and latency at equal
 // load. Every answer is checked: succeeded flags, revisions, keys, values, counts,
 // order, and that each watcher saw every event once. A wrong one ends the run, except that
-// kine on Postgres loses an event now and then: that is told, and the slice left out.
+// kine on Postgres loses an event now and then, or cannot be compacted for a while: that is told, and the slice left out.
 // Peak memory is the slice's VmHWM; the anonymous part is sampled beside it,
 // because etcd's file mapping fills the rest with page cache. "Other load" is
 // what else ran on the machine meanwhile, in processors: above a few percent the

@@ -75,13 +75,13 @@ func (t *target) countSyncs(ctx context.Context) (float64, error) {
 func readTrace(r io.Reader, processes int, attached chan<- struct{}) (n int) {
 	for s := bufio.NewScanner(r); s.Scan(); {
 		line := s.Text()
-		switch {
-		case strings.Contains(line, "attached"):
+		// One line may tell of both: of a new thread in the middle of a call.
+		if strings.Contains(line, "attached") {
 			if processes--; processes == 0 {
 				close(attached)
 			}
-		case strings.Contains(line, "resumed"):
-		case strings.Contains(line, "fsync(") || strings.Contains(line, "fdatasync("):
+		}
+		if strings.Contains(line, "fsync(") || strings.Contains(line, "fdatasync(") {
 			n++
 		}
 	}

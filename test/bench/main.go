@@ -145,7 +145,7 @@ func (c *config) measureAll(ctx context.Context) (r results, starts []starting, 
 					continue
 				}
 				s, err := c.alone(ctx, p, t, targets, pair)
-				if t.losesEvents && errors.Is(err, errLost) {
+				if t.lags && errors.Is(err, errLost) {
 					fmt.Printf("%s, pair %d, left out: %v\n", p.name, pair+1, err)
 					continue
 				}

@@ -20,8 +20,8 @@ type server struct {
 	args        func(launch) []string
 	// oneKey: takes only kube-apiserver's own transactions, no batch of puts.
 	oneKey bool
-	// losesEvents: its watches are known to lose events now and then, which is told and does not end the run.
-	losesEvents bool
+	// lags: now and then its watches lose events, or it does not know a revision that it has told of; this is told and does not end the run.
+	lags bool
 	// canned: answers with prepared replies, so contents cannot be checked, and stores nothing.
 	canned bool
 	// onPostgres: keeps its data in a Postgres server; count is how many processes, its replicas, share that one.
@@ -48,12 +48,12 @@ func newServer(name, bin string, c *config) (*server, error) {
 		s.module, s.pkg = "etcd", "go.etcd.io/etcd/server/v3"
 		s.args = etcdArgs
 		s.note = "its default (--unsafe-no-fsync only while filling)"
-	case "kine", kinePostgres:
+	case "kine", kinePostgres, kinePooled:
 		s.module, s.pkg = "kine", "github.com/k3s-io/kine"
 		s.oneKey = true
 		s.args, s.note = kineArgs, "DSN with _synchronous=FULL (kine's own default is NORMAL, which does not sync each commit)"
-		if name == kinePostgres {
-			s.args, s.note, s.onPostgres, s.losesEvents = kinePostgresArgs, postgresNote, true, true
+		if name != "kine" {
+			s.args, s.note, s.onPostgres, s.lags = kinePostgresArgs(name == kinePooled), postgresNote, true, true
 		}
 	case "bare":
 		s.canned = true
@@ -90,8 +90,11 @@ func newServer(name, bin string, c *config) (*server, error) {
 
 const (
 	// onPostgres with -N behind it is sqlstore with N replicas.
-	onPostgres   = "sqlstore-postgres"
+	onPostgres = "sqlstore-postgres"
+	// kine as it comes closes connections that are idle above 20, so that 64 clients have it open new ones all the time; pooled, it is
+	// told to keep them.
 	kinePostgres = "kine-postgres"
+	kinePooled   = "kine-postgres-pooled"
 	postgresNote = "Postgres as it comes: fsync, synchronous_commit and full_page_writes on (fsync off only while filling)"
 )
 
@@ -152,13 +155,16 @@ func kineArgs(l launch) []string {
 	return []string{"--endpoint", dsn, "--listen-address", "127.0.0.1:" + l.port, "--metrics-bind-address", "0"}
 }
 
-// kinePoolSize is more than kine's default, which closes and opens connections all the time under 64 clients, and less than Postgres allows.
+// kinePoolSize is one connection for each client, and fewer than Postgres allows.
 const kinePoolSize = "64"
 
-func kinePostgresArgs(l launch) []string {
-	return []string{
-		"--endpoint", l.dsn, "--listen-address", "127.0.0.1:" + l.port, "--metrics-bind-address", "0",
-		"--datastore-max-open-connections", kinePoolSize, "--datastore-max-idle-connections", kinePoolSize,
+func kinePostgresArgs(pooled bool) func(launch) []string {
+	return func(l launch) []string {
+		a := []string{"--endpoint", l.dsn, "--listen-address", "127.0.0.1:" + l.port, "--metrics-bind-address", "0"}
+		if pooled {
+			a = append(a, "--datastore-max-open-connections", kinePoolSize, "--datastore-max-idle-connections", kinePoolSize)
+		}
+		return a
 	}
 }
 
