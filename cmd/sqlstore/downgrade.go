@@ -14,16 +14,21 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sqlstore/sqlstore"
 	"github.com/sqlstore/sqlstore/schema"
 )
 
 // errNotConfirmed is returned when nobody has agreed to the loss of data.
 var errNotConfirmed = errors.New("nothing was changed: it takes --yes, or the answer typed at the terminal, to go on")
 
+// errServed is returned while a database may not be changed for the sake of those who serve it.
+var errServed = errors.New("replicas serve the database: stop them first")
+
 // downgrade is schema down. It asks before it takes anything away.
 type downgrade struct {
 	to  int // -1: one version back
 	yes bool
+	cfg *sqlstore.Config
 }
 
 func (d *downgrade) register(f *pflag.FlagSet) {
@@ -43,6 +48,11 @@ func (d *downgrade) run(ctx context.Context, c *cobra.Command, db *sql.DB) error
 	if to < 0 || to >= now {
 		return fmt.Errorf("%w: the schema is at version %d and cannot go back to %d", errSettings, now, to)
 	}
+	if d.cfg.OnPostgres() { // SQLite's file is locked by its server
+		if err := refuseServed(ctx, db); err != nil {
+			return err
+		}
+	}
 	if !d.yes && st.Version <= st.Newest && !st.Dirty { // what Down refuses needs no question
 		if err := tellLoss(ctx, c.ErrOrStderr(), db, now, to); err != nil {
 			return err
@@ -55,6 +65,19 @@ func (d *downgrade) run(ctx context.Context, c *cobra.Command, db *sql.DB) error
 		return err
 	}
 	return printStatus(ctx, c, db)
+}
+
+// refuseServed refuses a database that replicas serve at this moment: they would fail, and lose what they were about to write.
+func refuseServed(ctx context.Context, db *sql.DB) error {
+	var living int
+	const heard = "SELECT count(*) FROM members WHERE seen_at > clock_timestamp() - interval '5 seconds'"
+	if err := db.QueryRowContext(ctx, heard).Scan(&living); err != nil {
+		return fmt.Errorf("look for replicas: %w", err)
+	}
+	if living > 0 {
+		return fmt.Errorf("%w: %d of them were heard of in the last five seconds", errServed, living)
+	}
+	return nil
 }
 
 // tellLoss says what the way back costs and how to keep it.

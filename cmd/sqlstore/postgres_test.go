@@ -428,6 +428,7 @@ func TestSchemaCommandsOnPostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("up to date", "status") // beside a server
+	want("replicas serve the database: stop them first: 1 of them", "down", "--to", "0", "--yes")
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func schemaCommand() *cobra.Command {
 		}
 		return printStatus(ctx, c, db)
 	})
-	d := &downgrade{}
+	d := &downgrade{cfg: cfg}
 	down := with("down", "Go back to an older version; data that it has no place for is lost, all of it at version 0", d.run)
 	d.register(down.Flags())
 	cmd.AddCommand(status, up, down)
