@@ -1,0 +1,226 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/sqlstore/sqlstore/test/cluster/history"
+	"github.com/sqlstore/sqlstore/test/cluster/load"
+	"github.com/sqlstore/sqlstore/test/cluster/rig"
+)
+
+const lostHistory = "HISTORY WAS LOST"
+
+// A primary that dies loses nothing to a synchronous standby: replicas find it by themselves.
+func TestFailover(t *testing.T) {
+	s := set(t, rig.NewDatabases(t))
+	s.failOver()
+	s.finish("primary is killed, its synchronous standby promoted")
+	for _, r := range s.Replicas {
+		if strings.Contains(r.Log(), lostHistory) {
+			t.Errorf("%s says that history was lost", r.Alias)
+		}
+	}
+}
+
+// failOver kills the primary and promotes the standby.
+func (s *stage) failOver() {
+	s.Helper()
+	_, err := s.Primary.End("KILL")
+	s.ok(err)
+	s.ok(s.Standby.Promote())
+	s.serving = s.Standby
+}
+
+// An asynchronous standby that had not received what was acknowledged takes over.
+func TestLostHistory(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		// frozen says that one replica sees nothing of the failover until the others have written past the lost revisions;
+		// restarted that these know nothing of what was lost.
+		frozen, restarted bool
+	}{
+		{"under the eyes of all", false, false},
+		{"one is frozen, the others write on", true, false},
+		{"one is frozen, the others are new", true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := set(t, rig.NewDatabases(t))
+			l := s.lose(c.frozen, c.restarted)
+			s.noticed(l, c.restarted)
+			s.load(s.revision(t.Context()))
+			s.finish("standby without the last writes is promoted: " + c.name)
+			s.repair(l)
+		})
+	}
+}
+
+// loss is what was before history was lost.
+type loss struct {
+	run  *load.Run // whose watches saw what was lost
+	last int64     // the newest revision that was acknowledged
+	term uint64
+}
+
+// lose has writes acknowledged that the standby does not get, and fails over to it.
+func (s *stage) lose(frozen, restarted bool) loss {
+	s.Helper()
+	s.flows()
+	s.Stop()
+	s.verify()
+	ctx, cancel := context.WithTimeout(s.Context(), recoveryTimeout)
+	defer cancel()
+	s.ok(s.Synchronous(false))
+	s.ok(s.Primary.Until("SELECT bool_and(replay_lsn = pg_current_wal_lsn()) FROM pg_stat_replication"))
+	common := s.revision(ctx)
+	_, before, err := s.history(ctx, 1, common)
+	s.ok(err)
+	s.ok(s.Standby.CutOff())
+	l := loss{run: s.Run, term: s.term(ctx, s.Replicas[0])}
+	for i := range 60 {
+		l.last = s.put(ctx, s.Replicas[i%replicas], fmt.Sprintf("lost/%d", i))
+	}
+	for _, w := range l.run.Watches[:replicas] { // every replica has seen it all
+		s.ok(w.WaitRevision(ctx, l.last))
+	}
+
+	odd, others := s.Replicas[replicas-1], s.Replicas[:replicas-1]
+	if frozen {
+		s.ok(odd.Signal("STOP"))
+	}
+	if restarted {
+		for _, r := range others {
+			_, err := r.End("KILL")
+			s.ok(err)
+		}
+	}
+	_, err = s.Primary.End("KILL")
+	s.ok(err)
+	s.ok(s.Standby.Rejoin())
+	s.ok(s.Standby.Promote())
+	s.serving = s.Standby
+	if restarted {
+		for _, r := range others {
+			s.ok(r.Start())
+			s.ok(r.Ready())
+		}
+	}
+	if frozen {
+		for rev, i := int64(0), 0; rev < l.last+20; i++ {
+			rev = s.put(ctx, others[i%len(others)], fmt.Sprintf("new/%d", i))
+		}
+		s.ok(odd.Signal("CONT"))
+	}
+
+	_, after, err := s.history(ctx, 1, common)
+	s.ok(err)
+	if err := history.Watch(after, before); err != nil {
+		s.Errorf("what the standby had received, up to revision %d: %v", common, err)
+	}
+	_, after, err = s.history(ctx, common, l.last)
+	s.ok(err)
+	for _, e := range after {
+		if strings.HasPrefix(e.Key, "lost/") {
+			s.Fatalf("nothing was lost, which makes this test worth nothing: %+v", e)
+		}
+	}
+	return l
+}
+
+// put writes one key through one replica, which may have to find its database first.
+func (s *stage) put(ctx context.Context, r *rig.Replica, key string) int64 {
+	s.Helper()
+	c := s.client(r)
+	for {
+		resp, err := c.Put(ctx, key, "v")
+		if err == nil {
+			return resp.Header.Revision
+		}
+		if ctx.Err() != nil || !errors.Is(err, rpctypes.ErrNoLeader) && !load.Outage(err) {
+			s.Fatalf("put %s: %v", key, err)
+		}
+	}
+}
+
+func (s *stage) term(ctx context.Context, r *rig.Replica) uint64 {
+	s.Helper()
+	status, err := s.client(r).Status(ctx, r.Endpoint())
+	s.ok(err)
+	return status.RaftTerm
+}
+
+// noticed checks that the replicas have noticed: all, or the only one that can know.
+func (s *stage) noticed(l loss, restarted bool) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), recoveryTimeout)
+	defer cancel()
+	first := 0
+	if restarted {
+		first = replicas - 1
+	}
+	for i := first; i < replicas; i++ {
+		revision, err := l.run.Watches[i].WaitCompacted(ctx)
+		s.ok(err)
+		s.Logf("the watch of %s was told that revision %d is compacted", l.run.Watches[i].Name, revision)
+		if !strings.Contains(s.Replicas[i].Log(), lostHistory) {
+			s.Errorf("the log of %s does not say that history was lost", s.Replicas[i].Alias)
+		}
+	}
+	s.ready()
+	term := s.term(ctx, s.Replicas[0])
+	if term <= l.term {
+		s.Errorf("the raft term is %d, it was %d before history was lost", term, l.term)
+	}
+	for _, r := range s.Replicas[1:] {
+		if got := s.term(ctx, r); got != term {
+			s.Errorf("the raft term of %s is %d, that of %s %d", r.Alias, got, s.Replicas[0].Alias, term)
+		}
+	}
+}
+
+// repair lifts the revision past everything that clients have seen. They are told, and list again.
+func (s *stage) repair(l loss) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), recoveryTimeout)
+	defer cancel()
+	bumped := max(l.last, s.revision(ctx)) + 1000
+	out, status := s.Cluster.Run(s, "repair", "--bump-revision", fmt.Sprint(bumped), "--yes")
+	s.Logf("repair: %s", out)
+	if status != 0 {
+		s.Fatalf("repair ended with status %d", status)
+	}
+	for _, w := range l.run.Watches {
+		if _, err := w.WaitCompacted(ctx); err != nil {
+			s.Error(err)
+		}
+	}
+	for _, r := range s.Replicas {
+		c := s.client(r)
+		now, err := c.Get(ctx, "k/", clientv3.WithPrefix())
+		s.ok(err)
+		if now.Header.Revision < bumped {
+			s.Errorf("%s is at revision %d after the repair, want %d or more", r.Alias, now.Header.Revision, bumped)
+		}
+		for _, rev := range []int64{l.last, l.last + 1, bumped - 1} {
+			if _, err := c.Get(ctx, "k/", clientv3.WithPrefix(), clientv3.WithRev(rev)); !errors.Is(err, rpctypes.ErrCompacted) {
+				s.Errorf("%s: a list at revision %d ended with %v, want %v", r.Alias, rev, err, rpctypes.ErrCompacted)
+			}
+			resp, ok := <-c.Watch(ctx, "k/", clientv3.WithPrefix(), clientv3.WithRev(rev))
+			if !ok || !errors.Is(resp.Err(), rpctypes.ErrCompacted) || resp.CompactRevision < bumped {
+				s.Errorf("%s: a watch from revision %d was answered %v, compact revision %d, want %v", r.Alias, rev, resp.Err(), resp.CompactRevision, rpctypes.ErrCompacted)
+			}
+		}
+		// The list that follows is what a watch goes on from.
+		resp, ok := <-c.Watch(clientv3.WithRequireLeader(ctx), "k/again", clientv3.WithRev(now.Header.Revision+1), clientv3.WithCreatedNotify())
+		if !ok || resp.Err() != nil {
+			s.Errorf("%s: the watch behind a new list: %v", r.Alias, resp.Err())
+		}
+	}
+	s.put(ctx, s.Replicas[0], "k/again")
+}

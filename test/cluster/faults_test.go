@@ -1,0 +1,115 @@
+package cluster
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/sqlstore/sqlstore/test/cluster/rig"
+)
+
+// holderBound is how long the others may have to wait for one that does not let go of the clock.
+const holderBound = 6 * time.Second
+
+// TestFaults lets one thing fail at a time that leaves the primary what it is.
+func TestFaults(t *testing.T) {
+	d := rig.NewDatabases(t) // shared, as each test has a database of its own
+	for _, f := range []struct {
+		name  string
+		fault func(s *stage)
+	}{
+		{"replica is killed", func(s *stage) { s.restart(s.Replicas[0], "KILL") }},
+		{"replica is terminated", func(s *stage) { s.restart(s.Replicas[1], "TERM") }},
+		{"replicas are rolled", func(s *stage) {
+			for _, r := range s.Replicas {
+				s.restart(r, "TERM")
+				s.flows(r.Alias)
+			}
+		}},
+		{"Postgres is paused for 3 s", func(s *stage) { s.pause(s.Primary.Host, 3*time.Second) }},
+		{"Postgres is paused for 12 s", func(s *stage) {
+			s.ok(s.Primary.Pause())
+			s.hold(11 * time.Second)
+			for _, r := range s.Replicas {
+				s.ok(r.WaitReady(503))
+			}
+			s.ok(s.Primary.Unpause())
+			s.ready()
+		}},
+		{"standby is paused for 8 s", func(s *stage) { s.pause(s.Standby.Host, 8*time.Second) }},
+		{"Postgres is restarted", func(s *stage) { s.ok(s.Primary.Restart()) }},
+		{"Postgres crashes", func(s *stage) {
+			_, err := s.Primary.End("KILL")
+			s.ok(err)
+			s.ok(s.Primary.Start())
+		}},
+		{"replica is cut off for 8 s", func(s *stage) {
+			r := s.Replicas[0]
+			s.ok(r.CutOff())
+			s.hold(8 * time.Second)
+			s.ok(r.WaitReady(503))
+			s.ok(s.Replicas[1].Ready())
+			s.ok(r.Rejoin())
+			s.ready()
+		}},
+		{"replica is cut off while it holds the clock", func(s *stage) {
+			r := s.Replicas[2]
+			s.freeze(r)
+			s.ok(r.CutOff())
+			s.ok(r.Signal("CONT"))
+			s.hold(8 * time.Second)
+			s.ok(r.Rejoin())
+		}},
+		{"replica is frozen while it holds the clock", func(s *stage) {
+			r := s.Replicas[1]
+			s.freeze(r)
+			s.hold(9 * time.Second)
+			s.ok(r.Signal("CONT"))
+		}},
+	} {
+		t.Run(f.name, func(t *testing.T) {
+			s := set(t, d)
+			f.fault(s)
+			s.finish(f.name)
+		})
+	}
+}
+
+// restart ends a replica and starts it again.
+func (s *stage) restart(r *rig.Replica, signal string) {
+	s.Helper()
+	status, err := r.End(signal)
+	s.ok(err)
+	if signal == "TERM" && status != 0 {
+		s.Errorf("%s ended with status %d after SIGTERM", r.Alias, status)
+	}
+	s.ok(r.Start())
+	s.ok(r.Ready())
+}
+
+// pause freezes a host with all its processes for a while.
+func (s *stage) pause(h *rig.Host, d time.Duration) {
+	s.Helper()
+	s.ok(h.Pause())
+	s.hold(d)
+	s.ok(h.Unpause())
+}
+
+// ready waits until all replicas say that they are ready.
+func (s *stage) ready() {
+	s.Helper()
+	for _, r := range s.Replicas {
+		s.ok(r.Ready())
+	}
+}
+
+// freeze stops a replica while it holds the clock row. The attempts before do not count as part of the fault.
+func (s *stage) freeze(r *rig.Replica) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), recoveryTimeout)
+	defer cancel()
+	attempts, err := s.FreezeHolder(ctx, r)
+	s.ok(err)
+	s.began = s.Journal.Now()
+	s.Logf("%s was stopped while it held the clock, at the attempt %d", r.Alias, attempts)
+}

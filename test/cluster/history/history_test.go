@@ -1,0 +1,235 @@
+package history
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// A check that cannot fail proves nothing. The history here is right, and every test makes it wrong in one way.
+//
+// Times are in units of one: client 1 puts a at revision 2 (times 1 to 2), client 2 puts b and c at 3 (3 to 4), client 1 swaps a
+// at 4 (5 to 6), deletes b at 5 (7 to 8), and so on.
+type story struct {
+	ops    []*Op
+	events []Event
+}
+
+const (
+	opPutA = iota
+	opPutBC
+	opSwapA
+	opDeleteB
+	opGetA      // finds what was swapped in
+	opListAll   // finds a and c
+	opRefused   // a swap of a that comes too late
+	opUnknown   // a put of d without an answer, which is in the history
+	opLost      // a put of e without an answer, which is not
+	opDeleteC   // a deletion without an answer, which is in the history
+	opDeleteNil // a deletion of what is not there
+)
+
+func right() *story {
+	op := func(o Op, start, end time.Duration, outcome Outcome, rev int64) *Op {
+		o.Start, o.End, o.Outcome, o.Revision = start, end, outcome, rev
+		return &o
+	}
+	put := func(key, value string, rev, create, version int64) Event {
+		return Event{Key: key, Value: value, Revision: rev, Create: create, Version: version}
+	}
+	return &story{
+		ops: []*Op{
+			op(Op{Client: 1, Kind: Put, Keys: []string{"a"}, Value: "w1"}, 1, 2, Done, 2),
+			op(Op{Client: 2, Kind: Put, Keys: []string{"b", "c"}, Value: "w2"}, 3, 4, Done, 3),
+			op(Op{Client: 1, Kind: Swap, Keys: []string{"a"}, Value: "w3", Expect: 2}, 5, 6, Done, 4),
+			op(Op{Client: 1, Kind: Delete, Keys: []string{"b"}, Value: "w4"}, 7, 8, Done, 5),
+			op(Op{Client: 2, Kind: Get, Keys: []string{"a"}, Found: []KV{{Key: "a", Value: "w3", Mod: 4, Create: 2, Version: 2}}}, 7, 9, Done, 4),
+			op(Op{Client: 3, Kind: List, Keys: []string{""}, Found: []KV{
+				{Key: "a", Value: "w3", Mod: 4, Create: 2, Version: 2}, {Key: "c", Value: "w2", Mod: 3, Create: 3, Version: 1},
+			}}, 10, 11, Done, 5),
+			op(Op{Client: 3, Kind: Swap, Keys: []string{"a"}, Value: "w5", Expect: 2}, 12, 13, Refused, 5),
+			op(Op{Client: 4, Kind: Put, Keys: []string{"d"}, Value: "w6"}, 14, 15, Unknown, 0),
+			op(Op{Client: 5, Kind: Put, Keys: []string{"e"}, Value: "w7"}, 14, 15, Unknown, 0),
+			op(Op{Client: 6, Kind: Delete, Keys: []string{"c"}, Value: "w8"}, 14, 15, Unknown, 0),
+			op(Op{Client: 6, Kind: Delete, Keys: []string{"b"}, Value: "w9"}, 16, 17, Refused, 7),
+		},
+		events: []Event{
+			put("a", "w1", 2, 2, 1),
+			put("b", "w2", 3, 3, 1), put("c", "w2", 3, 3, 1),
+			put("a", "w3", 4, 2, 2),
+			{Key: "b", Deleted: true, Revision: 5},
+			put("d", "w6", 6, 6, 1),
+			{Key: "c", Deleted: true, Revision: 7},
+		},
+	}
+}
+
+func (s *story) check(to int64) map[string]error {
+	errs := map[string]error{"order": Order(nil, s.events, 1, to)}
+	fate, err := Writes(s.ops, s.events)
+	errs["writes"] = err
+	if err == nil {
+		errs["reads"] = Reads(nil, s.ops, s.events)
+		errs["linearizable"] = Linearizable(nil, s.ops, fate, time.Minute)
+	}
+	return errs
+}
+
+func TestRightHistoryPasses(t *testing.T) {
+	for check, err := range right().check(7) {
+		if err != nil {
+			t.Errorf("%s: %v", check, err)
+		}
+	}
+}
+
+func TestWrongHistoriesAreRefused(t *testing.T) {
+	// without removes a revision and moves those behind it down, as if it had never been.
+	without := func(s *story, rev int64) {
+		s.events = slices.DeleteFunc(s.events, func(e Event) bool { return e.Revision == rev })
+	}
+	for name, c := range map[string]struct {
+		spoil func(*story)
+		to    int64 // 0: 7
+		by    string
+	}{
+		"gap":                    {func(s *story) { without(s, 6) }, 0, "order"},
+		"first revision missing": {func(s *story) { without(s, 2) }, 0, "order"},
+		"clock is further":       {func(*story) {}, 8, "order"},
+		"clock is behind":        {func(*story) {}, 6, "order"},
+		"out of order":           {func(s *story) { s.events[0], s.events[1] = s.events[1], s.events[0] }, 0, "order"},
+		"wrong version":          {func(s *story) { s.events[3].Version = 1 }, 0, "order"},
+		"wrong create revision":  {func(s *story) { s.events[3].Create = 4 }, 0, "order"},
+		"deletion of nothing":    {func(s *story) { s.events[6].Key = "z" }, 0, "order"},
+		"lost write": {func(s *story) {
+			without(s, 7)
+			without(s, 6)
+			s.ops[opUnknown].Outcome, s.ops[opUnknown].Revision = Done, 6
+		}, 5, "writes"},
+		"lost newest write": {func(s *story) { s.ops[opLost].Outcome, s.ops[opLost].Revision = Done, 8 }, 0, "writes"},
+		"twice": {func(s *story) {
+			s.events = append(s.events, Event{Key: "d", Value: "w6", Revision: 8, Create: 6, Version: 2})
+		}, 8, "writes"},
+		"deletion twice": {func(s *story) { s.events = append(s.events, Event{Key: "c", Deleted: true, Revision: 8}) }, 8, "writes"},
+		"nobody's":       {func(s *story) { s.events[5].Value = "w99" }, 0, "writes"},
+		"refused one": {func(s *story) {
+			s.events = append(s.events, Event{Key: "a", Value: "w5", Revision: 8, Create: 2, Version: 3})
+		}, 8, "writes"},
+		"half a transaction":            {func(s *story) { s.events = slices.Delete(s.events, 2, 3) }, 0, "writes"},
+		"at another revision":           {func(s *story) { s.events[3].Value, s.events[5].Value = "w6", "w3" }, 0, "writes"},
+		"another key":                   {func(s *story) { s.events[5].Key = "a" }, 0, "writes"},
+		"one revision for two":          {func(s *story) { s.ops[opUnknown].Outcome, s.ops[opUnknown].Revision = Done, 5 }, 0, "writes"},
+		"without its lease":             {func(s *story) { s.ops[opPutA].Lease = 7 }, 0, "writes"},
+		"stale read":                    {func(s *story) { stale(s.ops[opGetA], 2) }, 0, "reads"},
+		"stale read of nothing":         {func(s *story) { s.ops[opListAll].Found, s.ops[opListAll].Revision = nil, 1 }, 0, "reads"},
+		"read of the wrong revision":    {func(s *story) { stale(s.ops[opGetA], 4) }, 0, "reads"},
+		"list lacks a key":              {func(s *story) { s.ops[opListAll].Found = s.ops[opListAll].Found[:1] }, 0, "reads"},
+		"wrongly refused swap":          {func(s *story) { s.ops[opRefused].Expect = 4 }, 0, "reads"},
+		"swap of what was not there":    {func(s *story) { s.ops[opSwapA].Expect = 0 }, 0, "reads"},
+		"wrongly refused deletion":      {func(s *story) { s.ops[opDeleteNil].Keys = []string{"a"} }, 0, "reads"},
+		"write below an answered one":   {func(s *story) { s.ops[opPutA].Start, s.ops[opPutA].End = 5, 6 }, 0, "reads"},
+		"stale read, to porcupine":      {func(s *story) { stale(s.ops[opGetA], 2) }, 0, "linearizable"},
+		"wrong swap, to porcupine":      {func(s *story) { s.ops[opSwapA].Expect = 3 }, 0, "linearizable"},
+		"refused swap, to porcupine":    {func(s *story) { s.ops[opRefused].Expect = 4 }, 0, "linearizable"},
+		"deleted nothing, to porcupine": {func(s *story) { s.ops[opDeleteNil].Keys = []string{"a"} }, 0, "linearizable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := right()
+			c.spoil(s)
+			if c.to == 0 {
+				c.to = 7
+			}
+			if err := s.check(c.to)[c.by]; err == nil {
+				t.Error("it passes")
+			} else {
+				t.Log(err)
+			}
+		})
+	}
+}
+
+// stale lets a read of a find its first version, under the given revision.
+func stale(o *Op, rev int64) {
+	o.Found, o.Revision = []KV{{Key: "a", Value: "w1", Mod: 2, Create: 2, Version: 1}}, rev
+}
+
+func TestWatchNotices(t *testing.T) {
+	history := right().events
+	for name, got := range map[string][]Event{
+		"missing at the end": history[:6],
+		"missing":            slices.Delete(slices.Clone(history), 2, 3),
+		"twice":              slices.Insert(slices.Clone(history), 2, history[1]),
+		"too much":           append(slices.Clone(history), Event{Key: "x", Revision: 8}),
+		"other value":        append(slices.Clone(history[:6]), Event{Key: "c", Value: "x", Revision: 7}),
+		"nothing":            nil,
+	} {
+		if Watch(got, history) == nil {
+			t.Errorf("%s: it passes", name)
+		}
+	}
+	if err := Watch(slices.Clone(history), history); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLeasesNotices(t *testing.T) {
+	const ttl = 2 * time.Second
+	lease := Lease{ID: 7, TTL: ttl, Renewed: 10 * time.Second, Keys: []string{"l/7/a", "l/7/b"}}
+	put := func(key string, rev int64) Event {
+		return Event{Key: key, Value: "w1", Revision: rev, Create: rev, Version: 1, Lease: 7}
+	}
+	gone := func(key string, rev int64) Event { return Event{Key: key, Deleted: true, Revision: rev} }
+	puts := []Event{put("l/7/a", 2), put("l/7/b", 2)}
+	both := append(slices.Clone(puts), gone("l/7/a", 3), gone("l/7/b", 3))
+	others := append(slices.Clone(both), gone("k/1", 4), Event{Key: "k/1", Value: "w2", Revision: 5}, gone("k/1", 6))
+	missed := func(at time.Duration) Lease { l := lease; l.Missed = at; return l }
+	for name, c := range map[string]struct {
+		lease  Lease
+		events []Event
+		seen   time.Duration // revision 3
+		ok     bool
+	}{
+		"right":           {lease, both, 12 * time.Second, true},
+		"late":            {lease, both, 20 * time.Second, true},
+		"other keys":      {lease, others, 12 * time.Second, true},
+		"never put":       {Lease{ID: 7, TTL: ttl, Renewed: 1}, nil, 0, true},
+		"early":           {lease, both, 11 * time.Second, false},
+		"missed":          {missed(13 * time.Second), both, 14 * time.Second, true},
+		"missed early":    {missed(11 * time.Second), both, 14 * time.Second, false},
+		"still there":     {lease, puts, 0, false},
+		"one key left":    {lease, both[:3], 12 * time.Second, false},
+		"in two steps":    {lease, append(slices.Clone(puts), gone("l/7/a", 3), gone("l/7/b", 4)), 12 * time.Second, false},
+		"ended twice":     {lease, append(slices.Clone(both), gone("l/7/a", 4)), 12 * time.Second, false},
+		"back once ended": {lease, append(slices.Clone(both), put("l/7/a", 4)), 12 * time.Second, false},
+	} {
+		err := Leases([]Lease{c.lease}, c.events, map[int64]time.Duration{3: c.seen}, true)
+		if (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	mixed := []Event{gone("l/7/a", 5), gone("l/8/a", 5)}
+	if _, err := Writes(nil, mixed); err == nil {
+		t.Error("two leases that ended at one revision pass")
+	}
+}
+
+func TestOutages(t *testing.T) {
+	var ops []*Op
+	write := func(end time.Duration, outcome Outcome) {
+		ops = append(ops, &Op{Replica: "r1", Kind: Put, Start: end - 1, End: end, Outcome: outcome, Err: "Unavailable"})
+	}
+	for s := range time.Duration(10) {
+		outcome := Done
+		if s >= 3 && s < 7 {
+			outcome = Unknown
+		}
+		write((s+1)*time.Second, outcome)
+	}
+	o := Outages(ops, 3500*time.Millisecond, 10*time.Second)
+	if len(o) != 1 || o[0].Writes != 5*time.Second || o[0].Open || o[0].Errors["Unavailable"] != 4 {
+		t.Errorf("%+v, want 5 s between the writes acknowledged at 3 s and at 8 s", o)
+	}
+	if o := Outages(ops[:7], 3500*time.Millisecond, 10*time.Second); !o[0].Open {
+		t.Errorf("%+v, want an outage that goes on", o)
+	}
+}

@@ -1,0 +1,101 @@
+package history
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// Linearizable checks each key's history with porcupine as that of a register with compare-and-swap, for at most the given
+// time over all keys. It knows nothing of revisions but those that clients compared with, and of writes without an answer only
+// whether they ever took effect.
+func Linearizable(base Base, ops []*Op, fate Fate, bound time.Duration) error {
+	deadline := time.Now().Add(bound)
+	for key, history := range byKey(base, ops, fate) {
+		initial := ""
+		if e, ok := base[key]; ok && !e.Deleted {
+			initial = e.Value
+		}
+		model := register
+		model.Init = func() any { return initial }
+		switch porcupine.CheckOperationsTimeout(model, history, max(time.Until(deadline), time.Millisecond)) {
+		case porcupine.Illegal:
+			return fmt.Errorf("the history of key %q, %d operations, is not linearizable", key, len(history))
+		case porcupine.Unknown:
+			return fmt.Errorf("the history of key %q, %d operations, was not decided within %v", key, len(history), bound)
+		}
+	}
+	return nil
+}
+
+// step is what one operation did to one key.
+type step struct {
+	kind  Kind
+	value string // that a write puts
+	old   string // that a Swap compares with: the value that its client had read
+}
+
+type result struct {
+	outcome Outcome
+	found   string // empty for absent
+}
+
+// register is a key: its state is its value, empty for absent.
+var register = porcupine.Model{
+	Step: func(state, input, output any) (bool, any) {
+		was, in, out := state.(string), input.(step), output.(result)
+		switch in.kind {
+		case Get:
+			return out.found == was, was
+		case Put:
+			return true, in.value
+		case Delete:
+			return (out.outcome == Refused) == (was == ""), ""
+		case Swap:
+			if out.outcome == Refused {
+				return was != in.old, was
+			}
+			return was == in.old, in.value
+		default:
+			return false, was
+		}
+	},
+}
+
+// byKey splits operations into those of each key. A write of unknown outcome that the history lacks did nothing; one that it
+// holds may have taken effect at any time.
+func byKey(base Base, ops []*Op, fate Fate) map[string][]porcupine.Operation {
+	// Values are what porcupine compares, revisions what clients compare with.
+	valueAt := map[int64]string{}
+	for _, e := range base {
+		valueAt[e.Revision] = e.Value
+	}
+	for o, rev := range fate {
+		if o.Kind != Delete {
+			valueAt[rev] = o.Value
+		}
+	}
+	keys := map[string][]porcupine.Operation{}
+	for _, o := range ops {
+		if o.Kind == List || o.Outcome == Unknown && fate[o] == 0 || o.Outcome == Refused && o.Kind == Put {
+			continue
+		}
+		end := o.End
+		if o.Outcome == Unknown {
+			end = math.MaxInt64
+		}
+		out := result{outcome: o.Outcome}
+		if len(o.Found) > 0 {
+			out.found = o.Found[0].Value
+		}
+		for _, key := range o.Keys {
+			keys[key] = append(keys[key], porcupine.Operation{
+				ClientId: o.Client, Call: int64(o.Start), Return: int64(end),
+				Input: step{kind: o.Kind, value: o.Value, old: valueAt[o.Expect]}, Output: out,
+			})
+		}
+	}
+	return keys
+}

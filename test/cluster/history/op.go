@@ -1,0 +1,127 @@
+package history
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Kind is what an operation does.
+type Kind int
+
+// The kinds of operations.
+const (
+	Put    Kind = iota // puts every one of Keys, in one transaction
+	Delete             // deletes one key
+	Swap               // puts one key if it is still of revision Expect, 0 for absent
+	Get                // reads one key
+	List               // reads a prefix, the one of Keys
+)
+
+func (k Kind) String() string { return [...]string{"put", "delete", "swap", "get", "list"}[k] }
+
+// Writes says whether operations of this kind change something when they succeed.
+func (k Kind) Writes() bool { return k == Put || k == Delete || k == Swap }
+
+// Outcome is what a client knows of its operation.
+type Outcome int
+
+// The outcomes of operations.
+const (
+	Unknown Outcome = iota // no answer, or an error that leaves it open
+	Done
+	Refused // answered, and nothing was changed: the compare failed, there was nothing to delete, or no lease to put with
+)
+
+// Op is one request of a client.
+type Op struct {
+	Client  int
+	Replica string // that the client is bound to, empty for a client of all
+	Kind    Kind
+	Keys    []string
+	Value   string // of a write that puts: no other has it
+	Expect  int64  // of a Swap
+	Lease   int64  // of a Put
+
+	Start, End time.Duration // since the run's beginning, when sent and when answered
+	Outcome    Outcome
+	Err        string // the status code of an Unknown one
+	Revision   int64  // of the answer's header, 0 if it has none
+	Found      []KV   // by a read, in order of keys
+}
+
+func (o *Op) String() string {
+	return fmt.Sprintf("{client %d %s: %v %q value %q expect %d, %v to %v, outcome %d %s, revision %d, found %v}",
+		o.Client, o.Replica, o.Kind, o.Keys, o.Value, o.Expect, o.Start, o.End, o.Outcome, o.Err, o.Revision, o.Found)
+}
+
+// KV is a key as a read found it.
+type KV struct {
+	Key, Value           string
+	Mod, Create, Version int64
+}
+
+// Event is a version of a key, out of a watch or out of the table.
+type Event struct {
+	Key, Value string
+	Deleted    bool
+	// Revision is the one that wrote it; Create and Version are 0 when deleted.
+	Revision, Create, Version int64
+	Lease                     int64
+}
+
+// Journal is what all clients of a run did. Its methods may be called from any goroutine.
+type Journal struct {
+	began time.Time
+
+	mu     sync.Mutex
+	next   int
+	ops    []*Op
+	leases map[int64]*Lease
+}
+
+// NewJournal begins a run.
+func NewJournal() *Journal { return &Journal{began: time.Now(), leases: map[int64]*Lease{}} }
+
+// Now returns the time since the run's beginning.
+func (j *Journal) Now() time.Duration { return time.Since(j.began) }
+
+// Begin notes an operation that is about to be sent, and gives a write its value. It must not be changed but by End.
+func (j *Journal) Begin(o Op) *Op {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.next++
+	if o.Kind.Writes() {
+		o.Value = fmt.Sprintf("w%d", j.next)
+	}
+	o.Start = j.Now()
+	j.ops = append(j.ops, &o)
+	return &o
+}
+
+// End notes how an operation ended; change fills in the answer.
+func (j *Journal) End(o *Op, change func(*Op)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	o.End = j.Now()
+	change(o)
+}
+
+// Ops returns the operations so far. Those under way may still be changed: wait for the clients first, except to look at
+// copies that [Journal.Since] makes.
+func (j *Journal) Ops() []*Op {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return append([]*Op(nil), j.ops...)
+}
+
+// Since calls f with a copy of each ended operation that was sent at or after t.
+func (j *Journal) Since(t time.Duration, f func(Op)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for i := len(j.ops) - 1; i >= 0 && j.ops[i].Start >= t; i-- {
+		if o := *j.ops[i]; o.End > 0 {
+			f(o)
+		}
+	}
+}

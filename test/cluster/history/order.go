@@ -1,0 +1,56 @@
+package history
+
+import "fmt"
+
+// Base is what the keys held when a run began, their newest events.
+type Base map[string]Event
+
+// Order checks that events are all revisions from the one behind from up to to, without a gap, and that each says the truth
+// about its key's past.
+func Order(base Base, events []Event, from, to int64) error {
+	last := from
+	keys := make(Base, len(base))
+	for k, e := range base {
+		keys[k] = e
+	}
+	for i, e := range events {
+		if e.Revision != last && e.Revision != last+1 || i == 0 && e.Revision == from {
+			return fmt.Errorf("history goes from revision %d to %d: %+v", last, e.Revision, e)
+		}
+		last = e.Revision
+		old, exists := keys[e.Key]
+		exists = exists && !old.Deleted
+		switch {
+		case exists && old.Revision == e.Revision && !e.Deleted:
+			return fmt.Errorf("key %q is put twice at revision %d", e.Key, e.Revision)
+		case e.Deleted && !exists:
+			return fmt.Errorf("revision %d deletes %q, which is not there", e.Revision, e.Key)
+		case e.Deleted && (e.Create != 0 || e.Version != 0 || e.Value != ""):
+			return fmt.Errorf("a deletion carries a version: %+v", e)
+		case !e.Deleted && exists && (e.Create != old.Create || e.Version != old.Version+1):
+			return fmt.Errorf("%+v does not follow %+v", e, old)
+		case !e.Deleted && !exists && (e.Create != e.Revision || e.Version != 1):
+			return fmt.Errorf("%+v creates its key and does not say so", e)
+		}
+		keys[e.Key] = e
+	}
+	if last != to {
+		return fmt.Errorf("history ends at revision %d, the clock is at %d", last, to)
+	}
+	return nil
+}
+
+// Watch checks that a watch saw what the history holds, once and in order.
+func Watch(got, history []Event) error {
+	for i := range max(len(got), len(history)) {
+		switch {
+		case i >= len(got):
+			return fmt.Errorf("it saw %d events of %d: %+v is missing", len(got), len(history), history[i])
+		case i >= len(history):
+			return fmt.Errorf("it saw %d events of %d: %+v is too much", len(got), len(history), got[i])
+		case got[i] != history[i]:
+			return fmt.Errorf("event %d is %+v, the history holds %+v", i, got[i], history[i])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// Reads checks every answer against the history: what a read found is what was there at the revision that it names, what was
+// refused was to be refused, and no answer names a revision below one that anybody had been told before the request was sent.
+func Reads(base Base, ops []*Op, events []Event) error {
+	if err := realTime(ops); err != nil {
+		return err
+	}
+	past := newPast(base, events)
+	for _, o := range ops {
+		if o.Outcome == Unknown {
+			continue
+		}
+		if err := past.check(o); err != nil {
+			return fmt.Errorf("%w: %v", err, o)
+		}
+	}
+	return nil
+}
+
+// realTime checks that revisions follow time, over all clients and replicas.
+func realTime(ops []*Op) error {
+	var answered []*Op
+	for _, o := range ops {
+		if o.Outcome != Unknown && o.Revision > 0 {
+			answered = append(answered, o)
+		}
+	}
+	byStart := slices.Clone(answered)
+	slices.SortFunc(byStart, func(a, b *Op) int { return int(a.Start - b.Start) })
+	slices.SortFunc(answered, func(a, b *Op) int { return int(a.End - b.End) })
+	var newest *Op // of those that had ended before
+	for _, o := range byStart {
+		for len(answered) > 0 && answered[0].End < o.Start {
+			if newest == nil || answered[0].Revision > newest.Revision {
+				newest = answered[0]
+			}
+			answered = answered[1:]
+		}
+		if newest == nil {
+			continue
+		}
+		if o.Revision < newest.Revision || o.Revision == newest.Revision && o.Kind.Writes() && o.Outcome == Done {
+			return fmt.Errorf("stale: %v\nwas sent after this had been answered: %v", o, newest)
+		}
+	}
+	return nil
+}
+
+// past answers what a key held at a revision.
+type past struct {
+	keys   []string
+	events map[string][]Event
+}
+
+func newPast(base Base, events []Event) *past {
+	p := &past{events: map[string][]Event{}}
+	for k, e := range base {
+		p.events[k] = []Event{e}
+	}
+	for _, e := range events {
+		p.events[e.Key] = append(p.events[e.Key], e)
+	}
+	for k := range p.events {
+		p.keys = append(p.keys, k)
+	}
+	slices.Sort(p.keys)
+	return p
+}
+
+// at returns the key as it was at a revision, and whether it was there.
+func (p *past) at(key string, rev int64) (Event, bool) {
+	events := p.events[key]
+	i := sort.Search(len(events), func(i int) bool { return events[i].Revision > rev })
+	if i == 0 || events[i-1].Deleted {
+		return Event{}, false
+	}
+	return events[i-1], true
+}
+
+func (p *past) check(o *Op) error {
+	switch {
+	case o.Kind == Get || o.Kind == List:
+		return p.same(o)
+	case o.Kind == Delete && o.Outcome == Refused:
+		if e, ok := p.at(o.Keys[0], o.Revision); ok {
+			return fmt.Errorf("%+v was there to be deleted", e)
+		}
+	case o.Kind == Swap:
+		rev := o.Revision
+		if o.Outcome == Done {
+			rev-- // what was compared is what was there before
+		}
+		e, _ := p.at(o.Keys[0], rev)
+		if (e.Revision == o.Expect) != (o.Outcome == Done) {
+			return fmt.Errorf("the key was of revision %d", e.Revision)
+		}
+	}
+	return nil
+}
+
+// same compares what a read found with what was there.
+func (p *past) same(o *Op) error {
+	var want []KV
+	for _, k := range p.keys {
+		if k != o.Keys[0] && (o.Kind != List || !strings.HasPrefix(k, o.Keys[0])) {
+			continue
+		}
+		if e, ok := p.at(k, o.Revision); ok {
+			want = append(want, KV{Key: k, Value: e.Value, Mod: e.Revision, Create: e.Create, Version: e.Version})
+		}
+	}
+	if !slices.Equal(o.Found, want) {
+		return fmt.Errorf("the history holds %+v at revision %d", want, o.Revision)
+	}
+	return nil
+}

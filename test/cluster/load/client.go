@@ -1,0 +1,187 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/sqlstore/sqlstore/test/cluster/history"
+)
+
+// The keys are few, so that clients meet on them.
+const (
+	plainKeys = 40
+	counters  = 5
+	groups    = 6
+)
+
+// client is one of many, which waits for each answer.
+type client struct {
+	*rand.Rand
+	*clientv3.Client
+	id      int
+	replica string
+	run     *Run
+	j       *history.Journal
+}
+
+// serve sends requests until ctx ends. One under way then gets its answer.
+func (c *client) serve(ctx context.Context) {
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		op, cancel := context.WithTimeout(context.WithoutCancel(ctx), opTimeout)
+		c.step(op)
+		cancel()
+	}
+}
+
+func (c *client) step(ctx context.Context) {
+	switch n := c.IntN(100); {
+	case n < 25:
+		c.put(ctx, 0, c.key())
+	case n < 35:
+		g := c.IntN(groups)
+		c.put(ctx, 0, fmt.Sprintf("t/%d/a", g), fmt.Sprintf("t/%d/b", g), fmt.Sprintf("t/%d/c", g))
+	case n < 45:
+		c.delete(ctx, c.key())
+	case n < 60:
+		c.swap(ctx, fmt.Sprintf("c/%d", c.IntN(counters)))
+	case n < 70:
+		c.swap(ctx, c.key())
+	case n < 95:
+		c.get(ctx, c.key())
+	default:
+		c.list(ctx, "k/")
+	}
+}
+
+func (c *client) key() string { return fmt.Sprintf("k/%02d", c.IntN(plainKeys)) }
+
+func (c *client) begin(o history.Op) *history.Op {
+	o.Client, o.Replica = c.id, c.replica
+	return c.j.Begin(o)
+}
+
+// end notes an answer, of which fill takes what the operation's kind has, or an error.
+func (c *client) end(o *history.Op, err error, header *pb.ResponseHeader, fill func(*history.Op)) bool {
+	if err != nil && !Outage(err) && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		c.run.violation(fmt.Errorf("%v: %w", o, err))
+	}
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		c.j.Missed(o.Lease)
+	}
+	c.j.End(o, func(o *history.Op) {
+		switch {
+		case errors.Is(err, rpctypes.ErrLeaseNotFound):
+			o.Outcome = history.Refused
+		case err != nil:
+			o.Err = code(err).String()
+		default:
+			o.Outcome, o.Revision = history.Done, header.Revision
+			fill(o)
+		}
+	})
+	return err == nil
+}
+
+// put puts all keys in one transaction.
+func (c *client) put(ctx context.Context, lease clientv3.LeaseID, keys ...string) bool {
+	o := c.begin(history.Op{Kind: history.Put, Keys: keys, Lease: int64(lease)})
+	if len(keys) == 1 {
+		r, err := c.Put(ctx, keys[0], o.Value, clientv3.WithLease(lease))
+		var header *pb.ResponseHeader
+		if err == nil {
+			header = r.Header
+		}
+		return c.end(o, err, header, nothing)
+	}
+	var puts []clientv3.Op
+	for _, k := range keys {
+		puts = append(puts, clientv3.OpPut(k, o.Value, clientv3.WithLease(lease)))
+	}
+	r, err := c.Txn(ctx).Then(puts...).Commit()
+	return c.end(o, err, headerOf(r), nothing)
+}
+
+func (c *client) delete(ctx context.Context, key string) {
+	o := c.begin(history.Op{Kind: history.Delete, Keys: []string{key}})
+	r, err := c.Delete(ctx, key)
+	var header *pb.ResponseHeader
+	if err == nil {
+		header = r.Header
+	}
+	c.end(o, err, header, func(o *history.Op) {
+		if r.Deleted == 0 {
+			o.Outcome = history.Refused
+		}
+	})
+}
+
+// swap reads and then puts if nobody was faster, as kube-apiserver does.
+func (c *client) swap(ctx context.Context, key string) {
+	old, ok := c.get(ctx, key)
+	if !ok {
+		return
+	}
+	var mod int64
+	if len(old) > 0 {
+		mod = old[0].Mod
+	}
+	o := c.begin(history.Op{Kind: history.Swap, Keys: []string{key}, Expect: mod})
+	r, err := c.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", mod)).Then(clientv3.OpPut(key, o.Value)).Commit()
+	c.end(o, err, headerOf(r), func(o *history.Op) {
+		if !r.Succeeded {
+			o.Outcome = history.Refused
+		}
+	})
+}
+
+func (c *client) get(ctx context.Context, key string) ([]history.KV, bool) {
+	return c.read(ctx, history.Get, key)
+}
+
+func (c *client) list(ctx context.Context, prefix string) {
+	c.read(ctx, history.List, prefix, clientv3.WithPrefix())
+}
+
+func (c *client) read(ctx context.Context, kind history.Kind, key string, opts ...clientv3.OpOption) ([]history.KV, bool) {
+	o := c.begin(history.Op{Kind: kind, Keys: []string{key}})
+	r, err := c.Get(ctx, key, opts...)
+	var header *pb.ResponseHeader
+	var found []history.KV
+	if err == nil {
+		header, found = r.Header, kvs(r.Kvs)
+	}
+	ok := c.end(o, err, header, func(o *history.Op) { o.Found = found })
+	return found, ok
+}
+
+func kvs(from []*mvccpb.KeyValue) []history.KV {
+	var list []history.KV
+	for _, kv := range from {
+		list = append(list, history.KV{Key: string(kv.Key), Value: string(kv.Value), Mod: kv.ModRevision, Create: kv.CreateRevision, Version: kv.Version})
+	}
+	return list
+}
+
+func headerOf(r *clientv3.TxnResponse) *pb.ResponseHeader {
+	if r == nil {
+		return nil
+	}
+	return r.Header
+}
+
+func nothing(*history.Op) {}

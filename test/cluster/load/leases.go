@@ -1,0 +1,119 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/sqlstore/sqlstore/test/cluster/history"
+)
+
+const (
+	shortTTL = 2 // seconds, of leases that end while the load goes on
+	keptTTL  = 8 // seconds, more than others may wait for a frozen replica
+	// renewal is how often a lease is kept alive, keepTimeout how long one answer is waited for before the next replica is asked.
+	renewal     = 500 * time.Millisecond
+	keepTimeout = 1500 * time.Millisecond
+)
+
+// leases grants leases one after the other, puts two keys with each, keeps it alive for a while and then leaves it to its end.
+func (c *client) leases(ctx context.Context) {
+	for ctx.Err() == nil {
+		if !c.lease(ctx) {
+			wait(ctx, 10*pace)
+		}
+	}
+}
+
+func (c *client) lease(ctx context.Context) bool {
+	// Not bounded by ctx: a request under way when the load ends gets its answer.
+	op, cancel := context.WithTimeout(context.WithoutCancel(ctx), opTimeout)
+	defer cancel()
+	sent := c.j.Now()
+	r, err := c.Grant(op, shortTTL)
+	if err != nil {
+		c.expect(err)
+		return false // a lease that nobody knows, without keys
+	}
+	id := int64(r.ID)
+	c.j.Granted(id, time.Duration(r.TTL)*time.Second, sent)
+	keys := []string{fmt.Sprintf("%s%d/a", history.LeasePrefix, id), fmt.Sprintf("%s%d/b", history.LeasePrefix, id)}
+	c.j.Attach(id, keys...)
+	c.put(op, r.ID, keys...)
+	for range c.IntN(6) {
+		if wait(ctx, renewal) != nil || !c.renew(ctx, r.ID) {
+			break
+		}
+	}
+	return true
+}
+
+// renew keeps a lease alive once, and says whether it still is.
+func (c *client) renew(ctx context.Context, id clientv3.LeaseID) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
+	defer cancel()
+	sent := c.j.Now()
+	_, err := c.KeepAliveOnce(ctx, id)
+	switch {
+	case err == nil:
+		c.j.Renewed(int64(id), sent)
+	case errors.Is(err, rpctypes.ErrLeaseNotFound):
+		c.j.Missed(int64(id))
+		return false
+	default:
+		c.expect(err)
+	}
+	return true
+}
+
+func (c *client) expect(err error) {
+	if !Outage(err) {
+		c.run.violation(err)
+	}
+}
+
+// keep grants a lease by one replica, puts a key with it, and keeps it alive through all.
+func (r *Run) keep(tb testing.TB, ctx context.Context, endpoint string, all []string) { //nolint:revive // ctx is not the test's
+	tb.Helper()
+	op, cancel := context.WithTimeout(ctx, opTimeout)
+	defer cancel()
+	c := &client{id: 1000 + len(r.Keepers), run: r, j: r.Journal, Client: connect(tb, endpoint)}
+	sent := r.Journal.Now()
+	lease, err := c.Grant(op, keptTTL)
+	if err != nil {
+		tb.Fatalf("grant a lease before any fault: %v", err)
+	}
+	key := fmt.Sprintf("kept/%d", lease.ID)
+	r.Journal.Granted(int64(lease.ID), time.Duration(lease.TTL)*time.Second, sent)
+	r.Journal.Attach(int64(lease.ID), key)
+	if !c.put(op, lease.ID, key) {
+		tb.Fatal("a put before any fault failed")
+	}
+	r.Keepers = append(r.Keepers, lease.ID)
+	var clients []*client // one for each replica: a stream to one that says nothing must not hold up the others
+	for _, e := range all {
+		clients = append(clients, &client{run: r, j: r.Journal, Client: connect(tb, e)})
+	}
+	r.load.Go(func() {
+		for i := 0; wait(ctx, renewal) == nil; i++ {
+			if !clients[i%len(clients)].renew(ctx, lease.ID) {
+				r.violation(fmt.Errorf("lease %d, kept alive all the time, is gone", lease.ID))
+				return
+			}
+		}
+	})
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

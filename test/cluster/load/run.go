@@ -1,0 +1,198 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/sqlstore/sqlstore/test/cluster/history"
+)
+
+const (
+	// opTimeout is a client's patience. A server must have given up before, unless it cannot speak.
+	opTimeout = 12 * time.Second
+	// pace is the least time from one request of a client to its next, so that the load leaves room on a small machine.
+	pace         = 10 * time.Millisecond
+	perReplica   = 3 // clients bound to each replica
+	roaming      = 3 // clients of all replicas
+	leaseClients = 3
+)
+
+// Replica is one server of the cluster.
+type Replica struct{ Name, Endpoint string }
+
+// Run is the load on one cluster.
+type Run struct {
+	Journal *history.Journal
+	// Watches are those of everything on each replica, then those of a part, then one over all replicas.
+	Watches []*Watch
+	// Keepers are leases that are kept alive for the whole run by all means that a client has.
+	Keepers []clientv3.LeaseID
+
+	replicas    []Replica
+	stopLoad    context.CancelFunc
+	stopWatches context.CancelFunc
+	load        sync.WaitGroup
+	watching    sync.WaitGroup
+
+	mu   sync.Mutex
+	errs []error // answers that no correct server gives
+}
+
+// Start puts an idle cluster under load until the run is stopped or the test ends. The watches begin behind revision from.
+func Start(tb testing.TB, replicas []Replica, from int64) *Run {
+	tb.Helper()
+	r := &Run{Journal: history.NewJournal(), replicas: replicas}
+	ctx, stopLoad := context.WithCancel(context.Background())
+	watchCtx, stopWatches := context.WithCancel(context.Background())
+	r.stopLoad, r.stopWatches = stopLoad, stopWatches
+	tb.Cleanup(func() {
+		r.Stop()
+		r.StopWatches()
+	})
+	var all []string
+	for _, replica := range replicas {
+		all = append(all, replica.Endpoint)
+	}
+	for _, replica := range replicas {
+		r.watch(tb, watchCtx, &Watch{Name: "everything on " + replica.Name, from: from + 1}, replica.Endpoint)
+	}
+	for _, replica := range replicas {
+		w := &Watch{Name: "k/ on " + replica.Name + ", asking for a leader", Prefix: "k/", from: from + 1, leader: true}
+		r.watch(tb, watchCtx, w, replica.Endpoint)
+	}
+	r.watch(tb, watchCtx, &Watch{Name: "everything, on any replica", from: from + 1, leader: true}, all...)
+
+	seed := rand.Uint64()
+	n := 0
+	start := func(replica string, do func(*client, context.Context), endpoints ...string) {
+		n++
+		c := &client{
+			Rand: rand.New(rand.NewPCG(seed, uint64(n))), id: n, replica: replica, run: r, j: r.Journal,
+			Client: connect(tb, endpoints...),
+		}
+		r.load.Go(func() { do(c, ctx) })
+	}
+	for _, replica := range replicas {
+		for range perReplica {
+			start(replica.Name, (*client).serve, replica.Endpoint)
+		}
+		r.keep(tb, ctx, replica.Endpoint, all)
+	}
+	for range roaming {
+		start("", (*client).serve, all...)
+	}
+	for range leaseClients {
+		start("", (*client).leases, all...)
+	}
+	return r
+}
+
+// connect makes a client that fails when its server does, and comes back as soon as it does.
+func connect(tb testing.TB, endpoints ...string) *clientv3.Client {
+	tb.Helper()
+	c, err := clientv3.New(clientv3.Config{
+		Endpoints: endpoints, Logger: zap.NewNop(), MaxUnaryRetries: 1,
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.5, MaxDelay: 100 * time.Millisecond},
+			MinConnectTimeout: 2 * time.Second,
+		})},
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// Stop ends the load and waits for the answers to what was sent. The watches go on.
+func (r *Run) Stop() {
+	r.stopLoad()
+	r.load.Wait()
+}
+
+// StopWatches ends the watches.
+func (r *Run) StopWatches() {
+	r.stopWatches()
+	r.watching.Wait()
+}
+
+// Err returns the answers that no correct server gives.
+func (r *Run) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return errors.Join(r.errs...)
+}
+
+func (r *Run) violation(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.errs) < 20 {
+		r.errs = append(r.errs, fmt.Errorf("at %v: %w", r.Journal.Now().Round(time.Millisecond), err))
+	}
+}
+
+// WaitWrites waits until every replica has acknowledged n writes that were sent from now on by the clients bound to it.
+func (r *Run) WaitWrites(ctx context.Context, n int, names ...string) error {
+	if len(names) == 0 {
+		for _, replica := range r.replicas {
+			names = append(names, replica.Name)
+		}
+	}
+	began := r.Journal.Now()
+	for {
+		counts := map[string]int{}
+		r.Journal.Since(began, func(o history.Op) {
+			if o.Outcome == history.Done && o.Kind.Writes() {
+				counts[o.Replica]++
+			}
+		})
+		missing := ""
+		for _, name := range names {
+			if counts[name] < n {
+				missing = name
+			}
+		}
+		if missing == "" {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("clients of %s got %d writes acknowledged in %v, want %d: %w", missing, counts[missing], r.Journal.Now()-began, n, ctx.Err())
+		case <-time.After(pace):
+		}
+	}
+}
+
+// code names the status of an error, as gRPC does.
+func code(err error) codes.Code {
+	var e rpctypes.EtcdError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return codes.DeadlineExceeded
+	case errors.Is(err, context.Canceled):
+		return codes.Canceled
+	case errors.As(err, &e):
+		return e.Code()
+	default:
+		return status.Code(err)
+	}
+}
+
+// Outage says whether an error is one that a client must expect of a server without its database, or of none.
+func Outage(err error) bool {
+	c := code(err)
+	return c == codes.Unavailable || c == codes.DeadlineExceeded
+}

@@ -1,0 +1,158 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/sqlstore/sqlstore/test/cluster/history"
+)
+
+// Watch is a watch that goes on over all failures, until its revision is compacted.
+type Watch struct {
+	Name   string
+	Prefix string // empty for everything
+	from   int64
+	leader bool // it asks for a leader, and its stream ends when the replica has lost its database
+
+	mu        sync.Mutex
+	events    []history.Event
+	seen      map[int64]time.Duration // when each revision came, by the journal's clock
+	compacted int64
+	ended     int // how often the client gave it back
+	changed   chan struct{}
+}
+
+func (r *Run) watch(tb testing.TB, ctx context.Context, w *Watch, endpoints ...string) { //nolint:revive // ctx is not the test's
+	tb.Helper()
+	w.seen, w.changed = map[int64]time.Duration{}, make(chan struct{})
+	c := connect(tb, endpoints...)
+	r.Watches = append(r.Watches, w)
+	r.watching.Go(func() {
+		for ctx.Err() == nil && w.open(ctx, r, c) {
+		}
+	})
+}
+
+// open watches until the client gives the watch back, and says whether to go on.
+func (w *Watch) open(ctx context.Context, r *Run, c *clientv3.Client) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if w.leader {
+		ctx = clientv3.WithRequireLeader(ctx)
+	}
+	key, opts := w.Prefix, []clientv3.OpOption{clientv3.WithRev(w.next()), clientv3.WithPrefix()}
+	if key == "" {
+		key, opts[1] = "\x00", clientv3.WithFromKey()
+	}
+	for resp := range c.Watch(ctx, key, opts...) {
+		w.take(r, resp)
+		if resp.CompactRevision != 0 {
+			return false
+		}
+		if err := resp.Err(); err != nil && ctx.Err() == nil && !Outage(err) && !errors.Is(err, rpctypes.ErrNoLeader) {
+			r.violation(fmt.Errorf("watch of %s: %w", w.Name, err))
+		}
+	}
+	w.mu.Lock()
+	w.ended++
+	w.mu.Unlock()
+	select { // not at full speed while there is nobody to answer
+	case <-ctx.Done():
+	case <-time.After(pace):
+	}
+	return true
+}
+
+func (w *Watch) next() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.nextLocked()
+}
+
+func (w *Watch) take(r *Run, resp clientv3.WatchResponse) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := r.Journal.Now()
+	for _, e := range resp.Events {
+		if n := len(w.events); n > 0 && e.Kv.ModRevision < w.events[n-1].Revision {
+			r.violation(fmt.Errorf("watch of %s was sent revision %d after %d", w.Name, e.Kv.ModRevision, w.events[n-1].Revision))
+		}
+		w.events = append(w.events, event(e))
+		w.seen[e.Kv.ModRevision] = now
+	}
+	w.compacted = max(w.compacted, resp.CompactRevision)
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+func event(e *clientv3.Event) history.Event {
+	return history.Event{
+		Key: string(e.Kv.Key), Value: string(e.Kv.Value), Deleted: e.Type == mvccpb.DELETE,
+		Revision: e.Kv.ModRevision, Create: e.Kv.CreateRevision, Version: e.Kv.Version, Lease: e.Kv.Lease,
+	}
+}
+
+// Wait waits until the watch has seen as much as it must of a history, and returns what it saw and when.
+func (w *Watch) Wait(ctx context.Context, full []history.Event) (got, want []history.Event, seen map[int64]time.Duration) {
+	for _, e := range full {
+		if strings.HasPrefix(e.Key, w.Prefix) {
+			want = append(want, e)
+		}
+	}
+	_ = w.until(ctx, func() bool { return len(w.events) >= len(want) }) // what is missing then is told by the comparison
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.events, want, w.seen
+}
+
+// WaitCompacted waits until the watch was ended as compacted, and returns the revision that it was told.
+func (w *Watch) WaitCompacted(ctx context.Context) (int64, error) {
+	err := w.until(ctx, func() bool { return w.compacted != 0 })
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		err = fmt.Errorf("watch of %s was not ended as compacted, having seen revision %d, ended %d times: %w", w.Name, w.nextLocked()-1, w.ended, err)
+	}
+	return w.compacted, err
+}
+
+// WaitRevision waits until the watch has seen a revision.
+func (w *Watch) WaitRevision(ctx context.Context, rev int64) error {
+	if err := w.until(ctx, func() bool { return w.nextLocked() > rev }); err != nil {
+		return fmt.Errorf("watch of %s does not get to revision %d: %w", w.Name, rev, err)
+	}
+	return nil
+}
+
+func (w *Watch) nextLocked() int64 {
+	if len(w.events) == 0 {
+		return w.from
+	}
+	return w.events[len(w.events)-1].Revision + 1
+}
+
+// until waits for a condition, which is asked under the lock.
+func (w *Watch) until(ctx context.Context, done func() bool) error {
+	for {
+		w.mu.Lock()
+		ok, changed := done(), w.changed
+		w.mu.Unlock()
+		if ok {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

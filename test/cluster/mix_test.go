@@ -1,0 +1,113 @@
+package cluster
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/sqlstore/sqlstore/test/cluster/rig"
+)
+
+// defaultMinutes is short: it is for every run of the tests.
+const defaultMinutes = 0.5
+
+// TestMix lets all kinds of things fail in random order, some at the same time.
+func TestMix(t *testing.T) {
+	minutes := number(t, "SQLSTORE_TEST_CLUSTER_MINUTES", defaultMinutes)
+	seed := uint64(number(t, "SQLSTORE_TEST_SEED", float64(rand.Uint32())))
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	d := rig.NewDatabases(t)
+	end := time.Now().Add(time.Duration(minutes * float64(time.Minute)))
+	for round := 1; round == 1 || time.Now().Before(end); round++ {
+		s := set(t, d)
+		// A round's history is checked as a whole, which has its bounds in time and memory.
+		for until := time.Now().Add(time.Minute); time.Now().Before(until) && time.Now().Before(end); {
+			s.anything(random)
+		}
+		s.finish("random mix, round " + strconv.Itoa(round))
+		if t.Failed() {
+			t.Fatalf("round %d, seed %d", round, seed)
+		}
+	}
+}
+
+// anything lets one or two things fail and come back.
+func (s *stage) anything(random *rand.Rand) {
+	s.Helper()
+	span := func() time.Duration { return time.Duration(200+random.IntN(3000)) * time.Millisecond }
+	order := random.Perm(replicas)
+	one, other := s.Replicas[order[0]], s.Replicas[order[1]]
+	faults := []struct {
+		name   string
+		inject func()
+	}{
+		{"kill " + one.Alias, func() { s.restart(one, "KILL") }},
+		{"kill all replicas", func() {
+			for _, r := range s.Replicas {
+				_, err := r.End("KILL")
+				s.ok(err)
+			}
+			for _, r := range s.Replicas {
+				s.ok(r.Start())
+			}
+			s.ready()
+		}},
+		{"cut off " + one.Alias + ", kill " + other.Alias, func() {
+			s.ok(one.CutOff())
+			s.restart(other, "KILL")
+			s.hold(span())
+			s.ok(one.Rejoin())
+		}},
+		{"freeze " + one.Alias + " and " + other.Alias, func() {
+			s.ok(one.Signal("STOP"))
+			s.ok(other.Signal("STOP"))
+			s.hold(span())
+			s.ok(one.Signal("CONT"))
+			s.hold(span() / 4)
+			s.ok(other.Signal("CONT"))
+		}},
+		{"pause Postgres, terminate " + one.Alias, func() {
+			s.ok(s.Primary.Pause())
+			s.hold(span())
+			s.ok(s.Primary.Unpause())
+			s.restart(one, "TERM")
+		}},
+		{"restart Postgres, cut off " + one.Alias, func() {
+			s.ok(one.CutOff())
+			s.ok(s.Primary.Restart())
+			s.hold(span())
+			s.ok(one.Rejoin())
+		}},
+		{"crash Postgres", func() {
+			_, err := s.Primary.End("KILL")
+			s.ok(err)
+			s.ok(s.Primary.Start())
+		}},
+		{"cut off Postgres", func() {
+			s.ok(s.Primary.CutOff())
+			s.hold(span())
+			s.ok(s.Primary.Rejoin())
+		}},
+		{"pause the standby", func() { s.pause(s.Standby.Host, span()) }},
+	}
+	f := faults[random.IntN(len(faults))]
+	s.Logf("%v: %s", s.Journal.Now().Round(time.Millisecond), f.name)
+	f.inject()
+	s.flows()
+}
+
+func number(t *testing.T, variable string, unset float64) float64 {
+	t.Helper()
+	v := os.Getenv(variable)
+	if v == "" {
+		return unset
+	}
+	n, err := strconv.ParseFloat(v, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return n
+}

@@ -1,0 +1,222 @@
+package rig
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+
+	"github.com/moby/moby/api/pkg/stdcopy"
+	dockercontainer "github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
+	tclog "github.com/testcontainers/testcontainers-go/log"
+
+	"github.com/sqlstore/sqlstore/test/images"
+	"github.com/sqlstore/sqlstore/test/launch"
+	"github.com/sqlstore/sqlstore/test/pgserver/guard"
+)
+
+// Host is a container on both networks. Its methods may be called from any goroutine, but not at once.
+type Host struct {
+	// Alias is its name on the private network.
+	Alias string
+
+	engine  *images.Engine
+	private *Network
+	name    string
+	ports   map[string]string // "5432/tcp" -> HOST:PORT where it is published
+	mu      sync.Mutex
+	cutFrom netip.Addr // the address it had when it was cut off
+}
+
+// newHost starts a container, which is removed when the test ends; its log is shown if the test failed. What req leaves out is
+// filled in.
+func newHost(tb testing.TB, net Networks, alias string, req testcontainers.ContainerRequest, publish ...string) *Host {
+	tb.Helper()
+	h := &Host{Alias: alias, engine: net.private.engine, private: net.private, name: uniqueName(), ports: map[string]string{}}
+	bindings, err := h.publish(publish)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := guard.Container(h.name); err != nil {
+		tb.Fatal(err)
+	}
+	configure := req.HostConfigModifier
+	req.Name, req.ExposedPorts = h.name, publish
+	req.Networks = []string{net.public.name, net.private.name}
+	req.NetworkAliases = map[string][]string{net.private.name: {alias}}
+	req.HostConfigModifier = func(c *dockercontainer.HostConfig) {
+		c.PortBindings = bindings
+		if configure != nil {
+			configure(c)
+		}
+	}
+	tb.Cleanup(func() { h.remove(tb) })
+	ctx, cancel := context.WithTimeout(tb.Context(), stepTimeout)
+	defer cancel()
+	if _, err := testcontainers.GenericContainer(ctx, testcontainers.GenericContainerRequest{
+		ContainerRequest: req, Started: true, Logger: tclog.NewNoopLogger(),
+	}); err != nil {
+		tb.Fatalf("start %s: %v", alias, err)
+	}
+	return h
+}
+
+// publish chooses ports that stay the same over restarts, unlike those that the engine would choose.
+func (h *Host) publish(ports []string) (network.PortMap, error) {
+	ip, err := netip.ParseAddr(h.engine.Bind)
+	if err != nil {
+		return nil, err
+	}
+	bindings := network.PortMap{}
+	for _, p := range ports {
+		addr, err := launch.FreeAddress()
+		if err != nil {
+			return nil, err
+		}
+		_, port, err := net.SplitHostPort(addr)
+		if err != nil {
+			return nil, err
+		}
+		h.ports[p] = net.JoinHostPort(h.engine.Host, port)
+		bindings[network.MustParsePort(p)] = []network.PortBinding{{HostIP: ip, HostPort: port}}
+	}
+	return bindings, nil
+}
+
+func (h *Host) remove(tb testing.TB) {
+	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
+	defer cancel()
+	if tb.Failed() {
+		tb.Logf("end of the log of %s:\n%s", h.Alias, h.log("60"))
+	}
+	if err := guard.RemoveContainer(ctx, h.engine.Client.Client, h.name); err != nil {
+		tb.Errorf("remove %s: %v", h.Alias, err)
+	}
+}
+
+// step does something to the host within a bound.
+func (h *Host) step(what string, do func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
+	defer cancel()
+	if err := do(ctx); err != nil {
+		return fmt.Errorf("%s %s: %w", what, h.Alias, err)
+	}
+	return nil
+}
+
+// Signal sends a signal to the host's first process: STOP and CONT freeze and thaw it.
+func (h *Host) Signal(name string) error {
+	return h.step("send "+name+" to", func(ctx context.Context) error {
+		_, err := h.engine.Client.ContainerKill(ctx, h.name, client.ContainerKillOptions{Signal: "SIG" + name})
+		return err
+	})
+}
+
+// End sends a signal and waits until the host is down. It returns the exit status.
+func (h *Host) End(signal string) (status int64, err error) {
+	err = h.step("end", func(ctx context.Context) error {
+		wait := h.engine.Client.ContainerWait(ctx, h.name, client.ContainerWaitOptions{Condition: dockercontainer.WaitConditionNotRunning})
+		if _, err := h.engine.Client.ContainerKill(ctx, h.name, client.ContainerKillOptions{Signal: "SIG" + signal}); err != nil {
+			return err
+		}
+		select {
+		case r := <-wait.Result:
+			status = r.StatusCode
+			return nil
+		case err := <-wait.Error:
+			return err
+		}
+	})
+	return status, err
+}
+
+// Start starts a host that is down.
+func (h *Host) Start() error {
+	return h.step("start", func(ctx context.Context) error {
+		_, err := h.engine.Client.ContainerStart(ctx, h.name, client.ContainerStartOptions{})
+		return err
+	})
+}
+
+// Pause freezes all processes of the host: its connections stay, and nothing answers.
+func (h *Host) Pause() error {
+	return h.step("pause", func(ctx context.Context) error {
+		_, err := h.engine.Client.ContainerPause(ctx, h.name, client.ContainerPauseOptions{})
+		return err
+	})
+}
+
+// Unpause lets a paused host go on.
+func (h *Host) Unpause() error {
+	return h.step("unpause", func(ctx context.Context) error {
+		_, err := h.engine.Client.ContainerUnpause(ctx, h.name, client.ContainerUnpauseOptions{})
+		return err
+	})
+}
+
+// CutOff takes the host off the private network, as when its cable is pulled: nobody's connections are told.
+func (h *Host) CutOff() error {
+	return h.step("cut off", func(ctx context.Context) error {
+		addr, err := h.address(ctx)
+		if err != nil {
+			return err
+		}
+		h.mu.Lock()
+		h.cutFrom = addr
+		h.mu.Unlock()
+		return h.private.disconnect(ctx, h)
+	})
+}
+
+// Rejoin puts a host that was cut off back onto the private network, under the address it had.
+func (h *Host) Rejoin() error {
+	return h.step("rejoin", func(ctx context.Context) error {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.private.connect(ctx, h, h.cutFrom)
+	})
+}
+
+// Address returns the host's address on the private network.
+func (h *Host) Address() (addr netip.Addr, err error) {
+	err = h.step("find the address of", func(ctx context.Context) error {
+		addr, err = h.address(ctx)
+		return err
+	})
+	return addr, err
+}
+
+func (h *Host) address(ctx context.Context) (netip.Addr, error) {
+	r, err := h.engine.Client.ContainerInspect(ctx, h.name, client.ContainerInspectOptions{})
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	if s := r.Container.NetworkSettings.Networks[h.private.name]; s != nil && s.IPAddress.IsValid() {
+		return s.IPAddress, nil
+	}
+	return netip.Addr{}, fmt.Errorf("%s is not on its network", h.Alias)
+}
+
+// Log returns all that the host's processes have written to standard output and standard error.
+func (h *Host) Log() string { return h.log("all") }
+
+func (h *Host) log(lines string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
+	defer cancel()
+	r, err := h.engine.Client.ContainerLogs(ctx, h.name, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: lines})
+	if err != nil {
+		return fmt.Sprintf("(no log: %v)", err)
+	}
+	defer r.Close()
+	var b bytes.Buffer
+	if _, err := stdcopy.StdCopy(&b, &b, r); err != nil {
+		fmt.Fprintf(&b, "\n(the log breaks off: %v)", err)
+	}
+	return b.String()
+}

@@ -1,0 +1,177 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	dockercontainer "github.com/moby/moby/api/types/container"
+	"github.com/testcontainers/testcontainers-go"
+
+	"github.com/sqlstore/sqlstore/test/images"
+)
+
+const (
+	postgresVersion = "15"
+	postgresPort    = "5432/tcp"
+	superuser       = "postgres"
+	owner           = "sqlstore"
+	password        = "s3cret-of-the-cluster"
+	standbyName     = "standby"
+	// attemptTimeout bounds one attempt to connect and ask.
+	attemptTimeout = 3 * time.Second
+	pollInterval   = 20 * time.Millisecond
+)
+
+// Networks are the two that every host of a cluster is on.
+type Networks struct{ private, public *Network }
+
+// Postgres is a Postgres server.
+type Postgres struct{ *Host }
+
+// Databases is a primary, pg1, with a standby, pg2, that follows it.
+type Databases struct {
+	Networks
+	Primary, Standby *Postgres
+}
+
+// NewDatabases starts a primary and a standby that every commit waits for.
+func NewDatabases(tb testing.TB) *Databases {
+	tb.Helper()
+	e, err := images.Find()
+	if err != nil {
+		tb.Fatalf("these tests need a container engine, such as Docker: %v", err)
+	}
+	net := Networks{private: newNetwork(tb, e, true), public: newNetwork(tb, e, false)}
+	d := &Databases{Networks: net}
+	d.Primary = newPostgres(tb, net, "pg1", "")
+	if err := d.Primary.until(tb.Context(), "SELECT true"); err != nil {
+		tb.Fatal(err)
+	}
+	if err := d.Primary.Execute("CREATE ROLE " + owner + " LOGIN PASSWORD '" + password + "'"); err != nil {
+		tb.Fatal(err)
+	}
+	d.Standby = newPostgres(tb, net, "pg2", fmt.Sprintf("host=pg1 user=%s password=%s application_name=%s", superuser, password, standbyName))
+	if err := d.Synchronous(true); err != nil {
+		tb.Fatal(err)
+	}
+	return d
+}
+
+func newPostgres(tb testing.TB, net Networks, alias, follows string) *Postgres {
+	tb.Helper()
+	ref, err := images.Postgres(tb.Context(), net.private.engine, postgresVersion)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cmd := []string{"bash", "-c", images.PostgresEntrypoint, "entrypoint", "postgres", "-c", "listen_addresses=*"}
+	return &Postgres{newHost(tb, net, alias, testcontainers.ContainerRequest{
+		Image: ref,
+		Env:   map[string]string{"POSTGRES_USER": superuser, "POSTGRES_PASSWORD": password, "PRIMARY_CONNINFO": follows},
+		ConfigModifier: func(c *dockercontainer.Config) {
+			c.User, c.Entrypoint, c.Cmd = "postgres", cmd[:1], cmd[1:]
+		},
+		HostConfigModifier: func(c *dockercontainer.HostConfig) { c.ShmSize = 256 << 20 },
+	}, postgresPort)}
+}
+
+// Synchronous says whether commits wait for the standby, and waits until it is so.
+func (d *Databases) Synchronous(on bool) error {
+	names, state := standbyName, "sync"
+	if !on {
+		names, state = "", "async"
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
+	defer cancel()
+	// Not before it follows: commits would wait for it.
+	if err := d.Primary.until(ctx, "SELECT count(*) > 0 FROM pg_stat_replication WHERE state = 'streaming'"); err != nil {
+		return err
+	}
+	if err := d.Primary.Execute("ALTER SYSTEM SET synchronous_standby_names = '" + names + "'"); err != nil {
+		return err
+	}
+	if err := d.Primary.Execute("SELECT pg_reload_conf()"); err != nil {
+		return err
+	}
+	return d.Primary.until(ctx, "SELECT count(*) > 0 FROM pg_stat_replication WHERE sync_state = '"+state+"'")
+}
+
+// Restart shuts the server down, breaking its clients' connections, and starts it again at once.
+func (p *Postgres) Restart() error {
+	if _, err := p.End("INT"); err != nil {
+		return err
+	}
+	return p.Start()
+}
+
+// Promote makes a standby a primary, and waits until it is.
+func (p *Postgres) Promote() error {
+	if err := p.Execute("SELECT pg_promote(false)"); err != nil {
+		return err
+	}
+	return p.Until("SELECT NOT pg_is_in_recovery()")
+}
+
+// DSN returns how the test reaches one of the server's databases, as the superuser.
+func (p *Postgres) DSN(database string) string {
+	u := url.URL{
+		Scheme: "postgres", User: url.UserPassword(superuser, password), Host: p.ports[postgresPort], Path: "/" + database,
+		RawQuery: "sslmode=disable",
+	}
+	return u.String()
+}
+
+// Connect connects the test to one of the server's databases, as the superuser.
+func (p *Postgres) Connect(ctx context.Context, database string) (*pgx.Conn, error) {
+	return pgx.Connect(ctx, p.DSN(database))
+}
+
+// Execute runs one statement.
+func (p *Postgres) Execute(statement string) error {
+	return p.step("ask", func(ctx context.Context) error {
+		conn, err := p.Connect(ctx, "postgres")
+		if err != nil {
+			return err
+		}
+		defer conn.Close(ctx)
+		_, err = conn.Exec(ctx, statement)
+		return err
+	})
+}
+
+// Until asks until the answer is true.
+func (p *Postgres) Until(query string) error {
+	return p.step("wait for", func(ctx context.Context) error { return p.until(ctx, query) })
+}
+
+// until asks over fresh connections, as the server may not be up yet.
+func (p *Postgres) until(ctx context.Context, query string) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	for {
+		ok, err := p.ask(ctx, query)
+		if ok {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s does not come true: %w, %w", query, ctx.Err(), err)
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+func (p *Postgres) ask(ctx context.Context, query string) (ok bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	conn, err := p.Connect(ctx, "postgres")
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close(ctx)
+	err = conn.QueryRow(ctx, query).Scan(&ok)
+	return ok, err
+}

@@ -1,0 +1,141 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	dockercontainer "github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
+)
+
+const (
+	clientPort   = "2379/tcp"
+	metricsPort  = "8080/tcp"
+	passwordFile = "/database-password"
+)
+
+// Replica is a sqlstore over the databases.
+type Replica struct{ *Host }
+
+// Cluster is a number of replicas over one database.
+type Cluster struct {
+	*Databases
+	Database string
+	Replicas []*Replica
+}
+
+// NewCluster makes an empty database and starts n replicas over it, r1, r2 and so on, all at once, as they make the database's
+// tables together. They end with the test.
+func (d *Databases) NewCluster(tb testing.TB, n int) *Cluster {
+	tb.Helper()
+	c := &Cluster{Databases: d, Database: strings.ReplaceAll(uniqueName(), "-", "_")}
+	if err := d.Primary.Execute("CREATE DATABASE " + c.Database + " OWNER " + owner); err != nil {
+		tb.Fatal(err)
+	}
+	for i := range n {
+		c.Replicas = append(c.Replicas, c.start(tb, fmt.Sprintf("r%d", i+1)))
+	}
+	for _, r := range c.Replicas {
+		if err := r.Ready(); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return c
+}
+
+// DSN returns how a replica reaches the database: on whichever server takes writes.
+func (c *Cluster) DSN() string {
+	return fmt.Sprintf("postgres://%s@pg1:5432,pg2:5432/%s?target_session_attrs=read-write&sslmode=disable", owner, c.Database)
+}
+
+func (c *Cluster) datastore() []string {
+	return []string{"--datastore", c.DSN(), "--datastore-password-file", passwordFile}
+}
+
+func (c *Cluster) request(tb testing.TB, args ...string) testcontainers.ContainerRequest {
+	tb.Helper()
+	id, err := image()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return testcontainers.ContainerRequest{
+		Image: id,
+		Cmd:   args,
+		Files: []testcontainers.ContainerFile{{Reader: strings.NewReader(password + "\n"), ContainerFilePath: passwordFile, FileMode: 0o444}},
+	}
+}
+
+func (c *Cluster) start(tb testing.TB, alias string) *Replica {
+	tb.Helper()
+	req := c.request(tb, append([]string{
+		"serve", "--name", alias,
+		"--insecure-plaintext", "--listen-client-urls", "http://0.0.0.0:2379", "--advertise-client-urls", "http://" + alias + ":2379", "--listen-metrics-urls", "http://0.0.0.0:8080",
+	}, c.datastore()...)...)
+	return &Replica{newHost(tb, c.Networks, alias, req, clientPort, metricsPort)}
+}
+
+// Run runs sqlstore with a subcommand that takes the database's flags, as `sqlstore repair`, and returns what it printed and its
+// exit status.
+func (c *Cluster) Run(tb testing.TB, args ...string) (string, int64) {
+	tb.Helper()
+	h := newHost(tb, c.Networks, "command", c.request(tb, append(args, c.datastore()...)...))
+	var status int64
+	if err := h.step("wait for", func(ctx context.Context) error {
+		wait := h.engine.Client.ContainerWait(ctx, h.name, client.ContainerWaitOptions{Condition: dockercontainer.WaitConditionNotRunning})
+		select {
+		case r := <-wait.Result:
+			status = r.StatusCode
+			return nil
+		case err := <-wait.Error:
+			return err
+		}
+	}); err != nil {
+		tb.Fatal(err)
+	}
+	return h.Log(), status
+}
+
+// Endpoint returns HOST:PORT where the test's clients reach the replica.
+func (r *Replica) Endpoint() string { return r.ports[clientPort] }
+
+// Ready waits until the replica says that it is ready.
+func (r *Replica) Ready() error { return r.WaitReady(http.StatusOK) }
+
+// WaitReady waits until /readyz has a status.
+func (r *Replica) WaitReady(want int) error {
+	return r.step("wait for /readyz of", func(ctx context.Context) error {
+		for {
+			status, body, err := r.readyz(ctx)
+			if err == nil && status == want {
+				return nil
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("it has status %d (%s), want %d: %w, %w", status, body, want, ctx.Err(), err)
+			case <-time.After(pollInterval):
+			}
+		}
+	})
+}
+
+func (r *Replica) readyz(ctx context.Context) (status int, body string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.ports[metricsPort]+"/readyz", nil)
+	if err != nil {
+		return 0, "", err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, strings.TrimSpace(string(b)), err
+}
