@@ -1,7 +1,7 @@
 # Every target does its own set-up: see scripts/setup.sh.
 
 # The modules with tests beside the main one; their dependencies are large.
-HEAVY := test/etcd test/kubestorage test/kubeapiserver
+HEAVY := test/etcd test/kubestorage test/kubeapiserver test/cluster
 LINTED := . $(HEAVY) test/bench
 
 DATA_DIR ?= default.sqlstore
@@ -82,7 +82,7 @@ $(LINTER): tools/go.mod tools/go.sum
 	go build -C tools -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 .PHONY: e2e
-e2e: e2e-etcd e2e-kubestorage e2e-kubeapiserver ## the heavy suites, one round each
+e2e: e2e-etcd e2e-kubestorage e2e-kubeapiserver e2e-cluster ## the heavy suites, one round each
 
 .PHONY: e2e-etcd
 e2e-etcd: setup-strace ## against a real etcd, with etcd's tools, hostile clients and crashes
@@ -96,6 +96,10 @@ e2e-kubestorage: setup ## Kubernetes' own storage tests
 e2e-kubeapiserver: setup ## a real kube-apiserver and kubectl; building them takes minutes once
 	cd test/kubeapiserver && $(HEAVY_TEST) -timeout 45m $(TEST_FLAGS) ./...
 
+.PHONY: e2e-cluster
+e2e-cluster: setup ## containers as hosts: what fails under load, and how long that lasts; needs Docker
+	cd test/cluster && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
+
 .PHONY: bench
 bench: setup ## compare with etcd, kine and a bare gRPC server (BENCH_FLAGS=-help lists the flags)
 	cd test/bench && go run . $(BENCH_FLAGS)
@@ -104,6 +108,7 @@ bench: setup ## compare with etcd, kine and a bare gRPC server (BENCH_FLAGS=-hel
 SOAK_KILLS ?= 2000
 SOAK_RUNS ?= 100
 SOAK_OBJECTS ?= 50000
+SOAK_CLUSTER_MINUTES ?= 120
 SOAK_BENCH_FLAGS ?= -objects 20000,1000000
 
 .PHONY: soak
@@ -112,6 +117,7 @@ soak: setup-strace ## the heavy suites and the comparison at full length: hours
 	cd test/etcd && SQLSTORE_TEST_RUNS=$(SOAK_RUNS) $(HEAVY_TEST) -timeout 24h ./sidebyside
 	cd test/kubestorage && $(HEAVY_TEST) -timeout 4h -count=5 ./...
 	cd test/kubeapiserver && SQLSTORE_TEST_OBJECTS=$(SOAK_OBJECTS) $(HEAVY_TEST) -timeout 8h ./...
+	cd test/cluster && SQLSTORE_TEST_CLUSTER_MINUTES=$(SOAK_CLUSTER_MINUTES) $(HEAVY_TEST) -timeout 24h -v ./...
 	$(MAKE) bench BENCH_FLAGS="$(SOAK_BENCH_FLAGS)"
 
 .PHONY: ci

@@ -12,21 +12,23 @@ import (
 const holderBound = 6 * time.Second
 
 // TestFaults lets one thing fail at a time that leaves the primary what it is.
-func TestFaults(t *testing.T) {
-	d := rig.NewDatabases(t) // shared, as each test has a database of its own
+func TestFaults(t0 *testing.T) {
+	var d *rig.Databases // shared, as each test has a database of its own; after a failure nobody knows what state they are in
 	for _, f := range []struct {
 		name  string
 		fault func(s *stage)
+		// holder is who keeps the clock from the others, for a bounded time.
+		holder string
 	}{
-		{"replica is killed", func(s *stage) { s.restart(s.Replicas[0], "KILL") }},
-		{"replica is terminated", func(s *stage) { s.restart(s.Replicas[1], "TERM") }},
+		{"replica is killed", func(s *stage) { s.restart(s.Replicas[0], "KILL") }, ""},
+		{"replica is terminated", func(s *stage) { s.restart(s.Replicas[1], "TERM") }, ""},
 		{"replicas are rolled", func(s *stage) {
 			for _, r := range s.Replicas {
 				s.restart(r, "TERM")
 				s.flows(r.Alias)
 			}
-		}},
-		{"Postgres is paused for 3 s", func(s *stage) { s.pause(s.Primary.Host, 3*time.Second) }},
+		}, ""},
+		{"Postgres is paused for 3 s", func(s *stage) { s.pause(s.Primary.Host, 3*time.Second) }, ""},
 		{"Postgres is paused for 12 s", func(s *stage) {
 			s.ok(s.Primary.Pause())
 			s.hold(11 * time.Second)
@@ -35,14 +37,14 @@ func TestFaults(t *testing.T) {
 			}
 			s.ok(s.Primary.Unpause())
 			s.ready()
-		}},
-		{"standby is paused for 8 s", func(s *stage) { s.pause(s.Standby.Host, 8*time.Second) }},
-		{"Postgres is restarted", func(s *stage) { s.ok(s.Primary.Restart()) }},
+		}, ""},
+		{"standby is paused for 8 s", func(s *stage) { s.pause(s.Standby.Host, 8*time.Second) }, ""},
+		{"Postgres is restarted", func(s *stage) { s.ok(s.Primary.Restart()) }, ""},
 		{"Postgres crashes", func(s *stage) {
 			_, err := s.Primary.End("KILL")
 			s.ok(err)
 			s.ok(s.Primary.Start())
-		}},
+		}, ""},
 		{"replica is cut off for 8 s", func(s *stage) {
 			r := s.Replicas[0]
 			s.ok(r.CutOff())
@@ -51,7 +53,7 @@ func TestFaults(t *testing.T) {
 			s.ok(s.Replicas[1].Ready())
 			s.ok(r.Rejoin())
 			s.ready()
-		}},
+		}, ""},
 		{"replica is cut off while it holds the clock", func(s *stage) {
 			r := s.Replicas[2]
 			s.freeze(r)
@@ -59,18 +61,31 @@ func TestFaults(t *testing.T) {
 			s.ok(r.Signal("CONT"))
 			s.hold(8 * time.Second)
 			s.ok(r.Rejoin())
-		}},
+		}, "r3"},
 		{"replica is frozen while it holds the clock", func(s *stage) {
 			r := s.Replicas[1]
 			s.freeze(r)
 			s.hold(9 * time.Second)
 			s.ok(r.Signal("CONT"))
-		}},
+		}, "r2"},
 	} {
-		t.Run(f.name, func(t *testing.T) {
+		t0.Run(f.name, func(t *testing.T) {
+			if d == nil {
+				d = rig.NewDatabases(t0)
+			}
+			t.Cleanup(func() {
+				if t.Failed() {
+					d = nil
+				}
+			})
 			s := set(t, d)
 			f.fault(s)
-			s.finish(f.name)
+			for _, o := range s.finish(f.name) {
+				// Clients of all replicas wait for the holder, too.
+				if f.holder != "" && o.Replica != "" && o.Replica != f.holder && o.Writes > holderBound {
+					t.Errorf("clients of %s got no write acknowledged for %v while %s held the clock, want %v at most", o.Replica, o.Writes, f.holder, holderBound)
+				}
+			}
 		})
 	}
 }

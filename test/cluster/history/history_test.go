@@ -218,12 +218,12 @@ func TestOutages(t *testing.T) {
 	write := func(end time.Duration, outcome Outcome) {
 		ops = append(ops, &Op{Replica: "r1", Kind: Put, Start: end - 1, End: end, Outcome: outcome, Err: "Unavailable"})
 	}
-	for s := range time.Duration(10) {
+	for i := 1; i <= 10; i++ {
 		outcome := Done
-		if s >= 3 && s < 7 {
+		if i >= 4 && i <= 7 {
 			outcome = Unknown
 		}
-		write((s+1)*time.Second, outcome)
+		write(time.Duration(i)*time.Second, outcome)
 	}
 	o := Outages(ops, 3500*time.Millisecond, 10*time.Second)
 	if len(o) != 1 || o[0].Writes != 5*time.Second || o[0].Open || o[0].Errors["Unavailable"] != 4 {

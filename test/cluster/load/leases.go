@@ -21,15 +21,13 @@ const (
 	keepTimeout = 1500 * time.Millisecond
 )
 
-// leases grants leases one after the other, puts two keys with each, keeps it alive for a while and then leaves it to its end.
+// leases grants leases one after the other until ctx ends, puts two keys with each, keeps it alive for a while and then leaves it to its end.
 func (c *client) leases(ctx context.Context) {
-	for ctx.Err() == nil {
-		if !c.lease(ctx) {
-			wait(ctx, 10*pace)
-		}
+	for c.lease(ctx) || wait(ctx, 10*pace) == nil {
 	}
 }
 
+// lease grants one lease. It returns false if that failed, or if ctx has ended.
 func (c *client) lease(ctx context.Context) bool {
 	// Not bounded by ctx: a request under way when the load ends gets its answer.
 	op, cancel := context.WithTimeout(context.WithoutCancel(ctx), opTimeout)
@@ -50,7 +48,7 @@ func (c *client) lease(ctx context.Context) bool {
 			break
 		}
 	}
-	return true
+	return ctx.Err() == nil
 }
 
 // renew keeps a lease alive once, and says whether it still is.
@@ -78,7 +76,7 @@ func (c *client) expect(err error) {
 }
 
 // keep grants a lease by one replica, puts a key with it, and keeps it alive through all.
-func (r *Run) keep(tb testing.TB, ctx context.Context, endpoint string, all []string) { //nolint:revive // ctx is not the test's
+func (r *Run) keep(tb testing.TB, ctx context.Context, endpoint string, all []string) {
 	tb.Helper()
 	op, cancel := context.WithTimeout(ctx, opTimeout)
 	defer cancel()

@@ -31,7 +31,7 @@ type Watch struct {
 	changed   chan struct{}
 }
 
-func (r *Run) watch(tb testing.TB, ctx context.Context, w *Watch, endpoints ...string) { //nolint:revive // ctx is not the test's
+func (r *Run) watch(tb testing.TB, ctx context.Context, w *Watch, endpoints ...string) {
 	tb.Helper()
 	w.seen, w.changed = map[int64]time.Duration{}, make(chan struct{})
 	c := connect(tb, endpoints...)
