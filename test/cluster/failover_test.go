@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -34,7 +35,7 @@ func (s *stage) failOver() {
 	s.Helper()
 	_, err := s.Primary.End("KILL")
 	s.ok(err)
-	s.ok(s.Standby.Promote())
+	s.heal(s.Standby.Promote)
 	s.serving = s.Standby
 }
 
@@ -43,19 +44,24 @@ func TestLostHistory(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		// frozen says that one replica sees nothing of the failover until the others have written past the lost revisions;
-		// restarted that these know nothing of what was lost.
-		frozen, restarted bool
+		// restarted that these know nothing of what was lost; fresh that the frozen one has read it when it started, and nothing since.
+		frozen, restarted, fresh bool
 	}{
-		{"under the eyes of all", false, false},
-		{"one is frozen, the others write on", true, false},
-		{"one is frozen, the others are new", true, true},
+		{"under the eyes of all", false, false, false},
+		{"one is frozen, the others write on", true, false, false},
+		{"one is frozen, the others are new", true, true, false},
+		{"one has just started and is frozen, the others are new", true, true, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := set(t, rig.NewDatabases(t))
-			l := s.lose(c.frozen, c.restarted)
+			l := s.lose(c.frozen, c.restarted, c.fresh)
+			report(history.Row{Fault: "standby without the last writes is promoted: " + c.name, Outages: s.back(l)})
 			s.noticed(l, c.restarted)
-			s.load(s.revision(t.Context()))
-			s.finish("standby without the last writes is promoted: " + c.name)
+			s.load(s.revision(t.Context())) // what is written from now on is sound
+			s.flows()
+			s.Stop()
+			s.verify()
+			s.StopWatches()
 			s.repair(l)
 		})
 	}
@@ -66,16 +72,22 @@ type loss struct {
 	run  *load.Run // whose watches saw what was lost
 	last int64     // the newest revision that was acknowledged
 	term uint64
+	// when the primary was killed, and when its place was taken and all replicas were there again
+	killed, healed time.Time
 }
 
 // lose has writes acknowledged that the standby does not get, and fails over to it.
-func (s *stage) lose(frozen, restarted bool) loss {
+func (s *stage) lose(frozen, restarted, fresh bool) loss {
 	s.Helper()
 	s.flows()
 	s.Stop()
 	s.verify()
 	ctx, cancel := context.WithTimeout(s.Context(), recoveryTimeout)
 	defer cancel()
+	for _, id := range s.Keepers { // nobody keeps them any more
+		_, err := s.client(s.Replicas[0]).Revoke(ctx, id)
+		s.ok(err)
+	}
 	s.ok(s.Synchronous(false))
 	s.ok(s.Primary.Until("SELECT bool_and(replay_lsn = pg_current_wal_lsn()) FROM pg_stat_replication"))
 	common := s.revision(ctx)
@@ -91,6 +103,12 @@ func (s *stage) lose(frozen, restarted bool) loss {
 	}
 
 	odd, others := s.Replicas[replicas-1], s.Replicas[:replicas-1]
+	if fresh {
+		s.restart(odd, "TERM")
+		if got := s.revision(ctx); got != l.last {
+			s.Fatalf("the replicas are at revision %d, %d was acknowledged last", got, l.last)
+		}
+	}
 	if frozen {
 		s.ok(odd.Signal("STOP"))
 	}
@@ -100,6 +118,7 @@ func (s *stage) lose(frozen, restarted bool) loss {
 			s.ok(err)
 		}
 	}
+	l.killed = time.Now()
 	_, err = s.Primary.End("KILL")
 	s.ok(err)
 	s.ok(s.Standby.Rejoin())
@@ -117,6 +136,7 @@ func (s *stage) lose(frozen, restarted bool) loss {
 		}
 		s.ok(odd.Signal("CONT"))
 	}
+	l.healed = time.Now()
 
 	_, after, err := s.history(ctx, 1, common)
 	s.ok(err)
@@ -131,6 +151,19 @@ func (s *stage) lose(frozen, restarted bool) loss {
 		}
 	}
 	return l
+}
+
+// back writes through each replica and tells how long it took until that could be.
+func (s *stage) back(l loss) []history.Outage {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), recoveryTimeout)
+	defer cancel()
+	var outages []history.Outage
+	for _, r := range s.Replicas {
+		s.put(ctx, r, "back/"+r.Alias)
+		outages = append(outages, history.Outage{Replica: r.Alias, Writes: time.Since(l.killed), After: time.Since(l.healed)})
+	}
+	return outages
 }
 
 // put writes one key through one replica, which may have to find its database first.

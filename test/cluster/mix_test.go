@@ -27,6 +27,7 @@ func TestMix(t *testing.T) {
 		for until := time.Now().Add(time.Minute); time.Now().Before(until) && time.Now().Before(end); {
 			s.anything(random)
 		}
+		s.heal(func() error { return nil })
 		s.finish("random mix, round " + strconv.Itoa(round))
 		if t.Failed() {
 			t.Fatalf("round %d, seed %d", round, seed)
@@ -77,7 +78,9 @@ func (s *stage) anything(random *rand.Rand) {
 		}},
 		{"restart Postgres, cut off " + one.Alias, func() {
 			s.ok(one.CutOff())
-			s.ok(s.Primary.Restart())
+			_, err := s.Primary.End("INT")
+			s.ok(err)
+			s.ok(s.Primary.Start())
 			s.hold(span())
 			s.ok(one.Rejoin())
 		}},

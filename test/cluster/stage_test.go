@@ -32,6 +32,7 @@ type stage struct {
 	serving *rig.Postgres // that takes writes now
 	from    int64         // the revision before the load
 	began   time.Duration // of the fault
+	healed  time.Duration // end of the fault
 }
 
 // set starts a cluster over an empty database and puts it under load.
@@ -80,13 +81,20 @@ func (s *stage) hold(d time.Duration) {
 	}
 }
 
+// heal ends a fault.
+func (s *stage) heal(step func() error) {
+	s.Helper()
+	s.healed = s.Journal.Now()
+	s.ok(step())
+}
+
 // finish waits until all replicas serve again, ends the load, checks everything, and notes the fault's outages.
 func (s *stage) finish(fault string) []history.Outage {
 	s.Helper()
 	s.flows()
 	until := s.Journal.Now()
 	s.Stop()
-	outages := history.Outages(s.Journal.Ops(), s.began, until)
+	outages := history.Outages(s.Journal.Ops(), s.began, s.healed, until)
 	report(history.Row{Fault: fault, Outages: outages})
 	s.verify()
 	s.StopWatches()

@@ -225,11 +225,11 @@ func TestOutages(t *testing.T) {
 		}
 		write(time.Duration(i)*time.Second, outcome)
 	}
-	o := Outages(ops, 3500*time.Millisecond, 10*time.Second)
-	if len(o) != 1 || o[0].Writes != 5*time.Second || o[0].Open || o[0].Errors["Unavailable"] != 4 {
+	o := Outages(ops, 3500*time.Millisecond, 6*time.Second, 10*time.Second)
+	if len(o) != 1 || o[0].Writes != 5*time.Second || o[0].After != 2*time.Second || o[0].Open || o[0].Errors["Unavailable"] != 4 {
 		t.Errorf("%+v, want 5 s between the writes acknowledged at 3 s and at 8 s", o)
 	}
-	if o := Outages(ops[:7], 3500*time.Millisecond, 10*time.Second); !o[0].Open {
+	if o := Outages(ops[:7], 3500*time.Millisecond, 6*time.Second, 10*time.Second); !o[0].Open {
 		t.Errorf("%+v, want an outage that goes on", o)
 	}
 }

@@ -15,13 +15,14 @@ type Outage struct {
 	Replica string        // empty for clients of all replicas
 	Writes  time.Duration // longest span between two writes acknowledged one after the other
 	Reads   time.Duration // and between two reads
+	After   time.Duration // from the end of the fault to the first write acknowledged then
 	Open    bool          // nothing was acknowledged any more
 	Errors  map[string]int
 	Slowest time.Duration // request that failed
 }
 
-// Outages returns one for each replica, of what ended after the fault began.
-func Outages(ops []*Op, began, until time.Duration) []Outage {
+// Outages returns one for each replica, of what ended from the time on that the fault began; it was over at healed.
+func Outages(ops []*Op, began, healed, until time.Duration) []Outage {
 	by := map[string][]*Op{}
 	for _, o := range ops {
 		by[o.Replica] = append(by[o.Replica], o)
@@ -35,6 +36,9 @@ func Outages(ops []*Op, began, until time.Duration) []Outage {
 			if op.End >= began && op.Outcome == Unknown {
 				o.Errors[op.Err]++
 				o.Slowest = max(o.Slowest, op.End-op.Start)
+			}
+			if op.End >= healed && op.Outcome == Done && op.Kind.Writes() && o.After == 0 {
+				o.After = op.End - healed
 			}
 		}
 		var open bool
@@ -71,10 +75,10 @@ type Row struct {
 func Table(rows []Row) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "fault\tclients of\twithout writes\twithout reads\tslowest failure\tfailed with")
+	fmt.Fprintln(w, "fault\tclients of\twithout writes\tafter its end\twithout reads\tslowest failure\tfailed with")
 	for _, r := range rows {
 		for _, o := range r.Outages {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Fault, cmp.Or(o.Replica, "all"), seconds(o.Writes), seconds(o.Reads), seconds(o.Slowest), counts(o.Errors))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Fault, cmp.Or(o.Replica, "all"), seconds(o.Writes), seconds(o.After), seconds(o.Reads), seconds(o.Slowest), counts(o.Errors))
 		}
 	}
 	_ = w.Flush() // into memory

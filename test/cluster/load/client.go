@@ -32,8 +32,16 @@ type client struct {
 	j       *history.Journal
 }
 
-// serve sends requests until ctx ends. One under way then gets its answer.
-func (c *client) serve(ctx context.Context) {
+// serve sends requests of all kinds until ctx ends.
+func (c *client) serve(ctx context.Context) { c.each(ctx, c.step) }
+
+// look reads until ctx ends: it shows whether a replica answers while writes have to wait.
+func (c *client) look(ctx context.Context) {
+	c.each(ctx, func(ctx context.Context) { c.get(ctx, c.key()) })
+}
+
+// each sends one request after the other until ctx ends. One under way then gets its answer.
+func (c *client) each(ctx context.Context, step func(context.Context)) {
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
 	for {
@@ -43,7 +51,7 @@ func (c *client) serve(ctx context.Context) {
 		case <-tick.C:
 		}
 		op, cancel := context.WithTimeout(context.WithoutCancel(ctx), opTimeout)
-		c.step(op)
+		step(op)
 		cancel()
 	}
 }

@@ -25,7 +25,7 @@ const (
 	opTimeout = 12 * time.Second
 	// pace is the least time from one request of a client to its next, so that the load leaves room on a small machine.
 	pace         = 10 * time.Millisecond
-	perReplica   = 3 // clients bound to each replica
+	perReplica   = 3 // clients bound to each replica, besides one that only reads
 	roaming      = 3 // clients of all replicas
 	leaseClients = 3
 )
@@ -89,6 +89,7 @@ func Start(tb testing.TB, replicas []Replica, from int64) *Run {
 		for range perReplica {
 			start(replica.Name, (*client).serve, replica.Endpoint)
 		}
+		start(replica.Name, (*client).look, replica.Endpoint)
 		r.keep(tb, ctx, replica.Endpoint, all)
 	}
 	for range roaming {

@@ -55,6 +55,10 @@ func NewDatabases(tb testing.TB) *Databases {
 		tb.Fatal(err)
 	}
 	d.Standby = newPostgres(tb, net, "pg2", fmt.Sprintf("host=pg1 user=%s password=%s application_name=%s", superuser, password, standbyName))
+	// Not before it is there: it would copy the setting, and wait for a standby of its own when it is promoted.
+	if err := d.Standby.Until("SELECT pg_is_in_recovery()"); err != nil {
+		tb.Fatal(err)
+	}
 	if err := d.Synchronous(true); err != nil {
 		tb.Fatal(err)
 	}
@@ -97,14 +101,6 @@ func (d *Databases) Synchronous(on bool) error {
 		return err
 	}
 	return d.Primary.until(ctx, "SELECT count(*) > 0 FROM pg_stat_replication WHERE sync_state = '"+state+"'")
-}
-
-// Restart shuts the server down, breaking its clients' connections, and starts it again at once.
-func (p *Postgres) Restart() error {
-	if _, err := p.End("INT"); err != nil {
-		return err
-	}
-	return p.Start()
 }
 
 // Promote makes a standby a primary, and waits until it is.
