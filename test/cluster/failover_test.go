@@ -69,9 +69,10 @@ func TestLostHistory(t *testing.T) {
 
 // loss is what was before history was lost.
 type loss struct {
-	run  *load.Run // whose watches saw what was lost
-	last int64     // the newest revision that was acknowledged
-	term uint64
+	run   *load.Run // whose watches saw what was lost
+	last  int64     // the newest revision that was acknowledged
+	term  uint64
+	fresh clientv3.WatchChan // of a replica that was started after that, nil without one
 	// when the primary was killed, and when its place was taken and all replicas were there again
 	killed, healed time.Time
 }
@@ -107,6 +108,10 @@ func (s *stage) lose(frozen, restarted, fresh bool) loss {
 		s.restart(odd, "TERM")
 		if got := s.revision(ctx); got != l.last {
 			s.Fatalf("the replicas are at revision %d, %d was acknowledged last", got, l.last)
+		}
+		l.fresh = s.client(odd).Watch(s.Context(), "\x00", clientv3.WithFromKey(), clientv3.WithRev(l.last+1), clientv3.WithCreatedNotify())
+		if resp := <-l.fresh; !resp.Created {
+			s.Fatalf("a watch on %s began with %+v", odd.Alias, resp)
 		}
 	}
 	if frozen {
@@ -198,9 +203,13 @@ func (s *stage) noticed(l loss, restarted bool) {
 		first = replicas - 1
 	}
 	for i := first; i < replicas; i++ {
-		revision, err := l.run.Watches[i].WaitCompacted(ctx)
-		s.ok(err)
-		s.Logf("the watch of %s was told that revision %d is compacted", l.run.Watches[i].Name, revision)
+		if l.fresh != nil {
+			s.endsCompacted(ctx, l)
+		} else {
+			revision, err := l.run.Watches[i].WaitCompacted(ctx)
+			s.ok(err)
+			s.Logf("the watch of %s was told that revision %d is compacted", l.run.Watches[i].Name, revision)
+		}
 		if !strings.Contains(s.Replicas[i].Log(), lostHistory) {
 			s.Errorf("the log of %s does not say that history was lost", s.Replicas[i].Alias)
 		}
@@ -215,6 +224,28 @@ func (s *stage) noticed(l loss, restarted bool) {
 			s.Errorf("the raft term of %s is %d, that of %s %d", r.Alias, got, s.Replicas[0].Alias, term)
 		}
 	}
+}
+
+// endsCompacted checks the watch of the replica that had just been started: it must not show what others wrote under numbers behind
+// those that were lost, as if they followed.
+func (s *stage) endsCompacted(ctx context.Context, l loss) {
+	s.Helper()
+	select {
+	case resp := <-l.fresh:
+		if resp.CompactRevision == 0 {
+			s.Errorf("a watch from revision %d, which was lost, goes on: %d events, the first at revision %d, error %v",
+				l.last+1, len(resp.Events), firstRevision(resp), resp.Err())
+		}
+	case <-ctx.Done():
+		s.Error("a watch from a revision that was lost does not end")
+	}
+}
+
+func firstRevision(resp clientv3.WatchResponse) int64 {
+	if len(resp.Events) == 0 {
+		return 0
+	}
+	return resp.Events[0].Kv.ModRevision
 }
 
 // repair lifts the revision past everything that clients have seen. They are told, and list again.
