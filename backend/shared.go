@@ -37,12 +37,11 @@ type Shared interface {
 	// ExpiredLeases returns up to limit leases that have ended.
 	ExpiredLeases(ctx context.Context, limit int) ([]int64, error)
 
-	// ExtendLeases gives every lease its full TTL again: after a time in which nobody could renew.
-	ExtendLeases(ctx context.Context) error
-
 	// Heartbeat says that m lives, and takes or keeps the maintenance lease if no other living member has it. A member is taken
-	// for dead, and its maintenance lease for free, when it was not heard of for patience.
-	Heartbeat(ctx context.Context, m Member, patience time.Duration) (Membership, error)
+	// for dead, and its maintenance lease for free, when it was not heard of for patience. When no member was heard of for silence,
+	// or the maintenance lease moves, nobody may have been able to renew: every lease gets its full TTL again, in the same
+	// transaction, so that whoever sees the heartbeat sees that, too.
+	Heartbeat(ctx context.Context, m Member, patience, silence time.Duration) (Membership, error)
 
 	// Leave forgets a member at once.
 	Leave(ctx context.Context, id uint64) error

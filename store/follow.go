@@ -42,6 +42,8 @@ type follower struct {
 	contact contact
 	members memberships
 	lessor  *sharedLessor
+	beating sync.Mutex // one heartbeat at a time
+	beaten  time.Time  // when the last one began; guarded by beating
 }
 
 // What adopt finds when a tail cannot be published.

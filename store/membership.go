@@ -32,7 +32,7 @@ type memberships struct {
 	leader  uint64
 }
 
-// contact knows when the database last took a write of this replica.
+// contact knows when the database last took a write of this replica: a heartbeat or a batch.
 type contact struct {
 	mu   sync.Mutex
 	last time.Time
@@ -71,16 +71,15 @@ func (c *contact) channel() <-chan struct{} {
 func (f *follower) beat(ctx context.Context) error {
 	s := f.s
 	self := backend.Member{ID: s.settings.MemberID, Name: s.cfg.Name, ClientURLs: s.cfg.ClientURLs}
-	m, err := f.b.Heartbeat(ctx, self, beatPatience)
+	f.beating.Lock()
+	defer f.beating.Unlock()
+	began := time.Now()
+	m, err := f.b.Heartbeat(ctx, self, beatPatience, beatSilence)
 	if err != nil {
 		return err
 	}
 	f.contact.made(time.Now())
-	if m.Silence > beatSilence || m.Took {
-		if err := f.b.ExtendLeases(ctx); err != nil {
-			return err
-		}
-	}
+	f.beaten = began
 	f.members.mu.Lock()
 	was := f.members.leader
 	f.members.members, f.members.leader = m.Members, m.Leader
@@ -89,6 +88,17 @@ func (f *follower) beat(ctx context.Context) error {
 		s.cfg.Logger.Info("this replica does the maintenance from now on: leases that end, compaction")
 	}
 	return nil
+}
+
+// beatSince makes sure that there was a heartbeat after a moment.
+func (f *follower) beatSince(ctx context.Context, moment time.Time) error {
+	f.beating.Lock()
+	done := f.beaten.After(moment)
+	f.beating.Unlock()
+	if done {
+		return nil
+	}
+	return f.beat(ctx)
 }
 
 // beats keeps saying that this replica lives, and looks for leases that have ended when that is its part.

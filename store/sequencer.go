@@ -220,6 +220,9 @@ func (q *sequencer) try(batch []*call) error {
 		return fmt.Errorf("commit %d rows: %w", len(fx.Rows), err)
 	}
 	told.Commit = time.Since(began)
+	if f := q.s.follower; f != nil {
+		f.contact.made(time.Now())
+	}
 	q.s.publish(e)
 	if o := q.s.cfg.Observer; o != nil {
 		o.Batch(told)

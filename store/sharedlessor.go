@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,8 +65,37 @@ func leaseState(states []backend.LeaseState, id int64) (backend.LeaseState, bool
 func (l *sharedLessor) granted([]backend.Lease) {}
 func (l *sharedLessor) revoked([]int64)         {}
 
-// renew gathers the renewals that come while a statement is under way into the next one.
+// renewTries is how often a renewal finds a lease that has ended, and that neither can be revoked nor gets its time again.
+const renewTries = 3
+
+// renew does not call a lease that has ended lost while it is still there: it may have ended because nobody could renew, which a
+// heartbeat finds out and makes good. If so not, the lease is revoked before its client is told that it is not there.
 func (l *sharedLessor) renew(ctx context.Context, id int64) (time.Duration, error) {
+	for range renewTries {
+		began := time.Now()
+		ttl, err := l.renewOnce(ctx, id)
+		if !errors.Is(err, ErrLeaseNotFound) {
+			return ttl, err
+		}
+		if _, stateErr := l.state(ctx, id); stateErr != nil {
+			return 0, stateErr
+		}
+		if err := l.f.beatSince(ctx, began); err != nil {
+			return 0, err
+		}
+		if ttl, err = l.renewOnce(ctx, id); !errors.Is(err, ErrLeaseNotFound) {
+			return ttl, err
+		}
+		_, err = l.f.s.seq.do(ctx, &revokeOperation{id: id, expired: true, found: time.Now()})
+		if err != nil && !errors.Is(err, ErrLeaseNotFound) {
+			return 0, err
+		}
+	}
+	return 0, fmt.Errorf("%w: the lease has ended, and is not revoked yet", ErrUnavailable)
+}
+
+// renewOnce gathers the renewals that come while a statement is under way into the next one.
+func (l *sharedLessor) renewOnce(ctx context.Context, id int64) (time.Duration, error) {
 	l.mu.Lock()
 	if l.next == nil {
 		l.next = &renewalGroup{done: make(chan struct{})}

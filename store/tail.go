@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,7 +19,11 @@ const (
 	pollRetry = 200 * time.Millisecond
 	// unsettledMax is how often in a row a tail may find the store reset or history lost.
 	unsettledMax = 10
+	// syncTimeout bounds how long a read waits for a database that hangs.
+	syncTimeout = 7 * time.Second
 )
+
+var errHangs = fmt.Errorf("%w: it does not answer", ErrUnavailable)
 
 // run asks for the tail when somebody waits for it, when a hint came, and now and then.
 func (f *follower) run() {
@@ -120,10 +125,15 @@ func (f *follower) sync(ctx context.Context) error {
 	f.waiting = append(f.waiting, done)
 	f.asking.Unlock()
 	f.signal()
+	ctx, cancel := context.WithTimeoutCause(ctx, syncTimeout, errHangs)
+	defer cancel()
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
+		if cause := context.Cause(ctx); errors.Is(cause, errHangs) {
+			return cause
+		}
 		return ctx.Err()
 	case <-f.s.ctx.Done():
 		return ErrClosed

@@ -318,7 +318,8 @@ func testSharedLeases(p *pair) {
 	if len(states) != 2 || states[0].ID != -2 || states[0].Remaining <= 0 || states[1].ID != 1 || states[1].Remaining > 0 {
 		p.Errorf("leases in a transaction: %+v", states)
 	}
-	p.ok(p.other.ExtendLeases(p.ctx))
+	_, err = p.other.Heartbeat(p.ctx, backend.Member{ID: 7}, time.Hour, time.Nanosecond)
+	p.ok(err)
 	if renewed, err := p.a.RenewLeases(p.ctx, []int64{1}); err != nil || !slices.Equal(renewed, []backend.Lease{short}) {
 		p.Errorf("renewed %+v after all were extended, %v", renewed, err)
 	}
@@ -355,7 +356,7 @@ func testHeartbeat(p *pair) {
 	b := backend.Member{ID: 3, Name: "b"}
 	beat := func(s backend.Shared, m backend.Member, patience time.Duration, leader uint64, took bool, members ...backend.Member) {
 		p.Helper()
-		got, err := s.Heartbeat(p.ctx, m, patience)
+		got, err := s.Heartbeat(p.ctx, m, patience, time.Hour)
 		p.ok(err)
 		equal := slices.EqualFunc(got.Members, members, func(x, y backend.Member) bool {
 			return x.ID == y.ID && x.Name == y.Name && slices.Equal(x.ClientURLs, y.ClientURLs)
@@ -373,14 +374,14 @@ func testHeartbeat(p *pair) {
 	// One that was not heard of for longer than the other's patience is dead, and comes back to life.
 	beat(p.a, a, time.Nanosecond, 7, true, a)
 	beat(p.other, b, patience, 7, false, b, a)
-	first, err := p.a.Heartbeat(p.ctx, a, patience)
+	first, err := p.a.Heartbeat(p.ctx, a, patience, time.Hour)
 	p.ok(err)
 	p.until("silence grows", func() bool {
 		select {
 		case <-time.After(first.Silence + 50*time.Millisecond):
 		case <-p.ctx.Done():
 		}
-		got, err := p.other.Heartbeat(p.ctx, b, patience)
+		got, err := p.other.Heartbeat(p.ctx, b, patience, time.Hour)
 		p.ok(err)
 		return got.Silence >= 50*time.Millisecond
 	})

@@ -62,11 +62,3 @@ func (b *Backend) ExpiredLeases(ctx context.Context, limit int) (ids []int64, er
 	}, expiredLeases, int64(limit))
 	return ids, err
 }
-
-// ExtendLeases implements [backend.Shared].
-func (b *Backend) ExtendLeases(ctx context.Context) error {
-	return b.transaction(ctx, "extend leases", func(ctx context.Context, tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, extendLeases)
-		return err
-	})
-}

@@ -24,7 +24,7 @@ const (
 )
 
 // Heartbeat implements [backend.Shared].
-func (b *Backend) Heartbeat(ctx context.Context, m backend.Member, patience time.Duration) (ms backend.Membership, err error) {
+func (b *Backend) Heartbeat(ctx context.Context, m backend.Member, patience, silence time.Duration) (ms backend.Membership, err error) {
 	err = b.transaction(ctx, "heartbeat", func(ctx context.Context, tx pgx.Tx) error {
 		ms = backend.Membership{}
 		err := scan(ctx, tx.Conn(), func(s *scanner) error {
@@ -50,6 +50,11 @@ func (b *Backend) Heartbeat(ctx context.Context, m backend.Member, patience time
 		}
 		if !slices.ContainsFunc(ms.Members, func(m backend.Member) bool { return m.ID == ms.Leader }) {
 			ms.Leader, ms.Took = m.ID, true
+		}
+		if ms.Took || ms.Silence >= silence {
+			if _, err := tx.Exec(ctx, extendLeases); err != nil {
+				return err
+			}
 		}
 		_, err = tx.Exec(ctx, holdMaintenance, int64(ms.Leader))
 		return err
