@@ -54,6 +54,7 @@ func (q *sequencer) beginShared(ctx context.Context, batch []*call) (backend.Tx,
 			return tx, e, nil
 		}
 		tx.Rollback()
+		f.again.Add(1)
 		if err == nil {
 			err = f.catchUp(ctx)
 		} else {

@@ -39,6 +39,11 @@ type follower struct {
 	asking  sync.Mutex
 	waiting []chan error // reads that the next question answers
 
+	asked   atomic.Uint64 // questions for the tail
+	hinted  atomic.Uint64 // hints that told of something new
+	adopted atomic.Uint64 // revisions of others
+	again   atomic.Uint64 // batches that had to take the clock once more
+
 	contact contact
 	members memberships
 	lessor  *sharedLessor
@@ -192,6 +197,7 @@ func (f *follower) publish(t *backend.Tail, superseded map[int]*item, rev, compa
 		return
 	}
 	through := max(rev, t.Through)
+	f.adopted.Add(uint64(through - rev))
 	s.quota.wrote(&fx)
 	s.index.apply(rows, through, compacted)
 	s.hub.publish(rows, prevs, through, compacted)
@@ -248,6 +254,25 @@ func (f *follower) lost(ctx context.Context, q question, reason error) error {
 		f.reset(clock, true)
 	}
 	return nil
+}
+
+// FollowStats counts, since the start, what keeping in step with other replicas took.
+type FollowStats struct {
+	// Asked counts questions for what others wrote, those that came with a batch left out; Hinted the hints of the database that
+	// told of something new; Adopted the revisions that came from the database: those of others, and the few of our own that the
+	// question found before the batch that wrote them had its answer.
+	Asked, Hinted, Adopted uint64
+	// Again counts the batches that took the clock more than once, as others had committed more than one look tells.
+	Again uint64
+}
+
+// FollowStats tells what keeping in step with other replicas took; ok is false where there can be none.
+func (s *Store) FollowStats() (stats FollowStats, ok bool) {
+	f := s.follower
+	if f == nil {
+		return stats, false
+	}
+	return FollowStats{Asked: f.asked.Load(), Hinted: f.hinted.Load(), Adopted: f.adopted.Load(), Again: f.again.Load()}, true
 }
 
 // settle deals with what kept a tail from being adopted. It returns nil when asking again makes sense.

@@ -64,6 +64,7 @@ func (f *follower) catchUp(ctx context.Context) error {
 	target := int64(-1)
 	for unsettled := 0; ; {
 		q := f.ask()
+		f.asked.Add(1)
 		t, err := f.b.Tail(ctx, q.TailQuery)
 		if err == nil {
 			f.fit(t.Changes)
@@ -91,6 +92,7 @@ func (f *follower) catchUp(ctx context.Context) error {
 func (f *follower) listen() {
 	f.b.Listen(f.s.ctx, func(revision int64) {
 		if revision > f.s.Revision() {
+			f.hinted.Add(1)
 			f.signal()
 		}
 	}, func(listening bool) {

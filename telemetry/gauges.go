@@ -77,6 +77,7 @@ func (m *Metrics) Watch(s *store.Store) {
 	}
 	c.peers = prometheus.NewDesc("etcd_network_known_peers", "Members known, this one among them.", []string{"Local", "Remote"}, nil)
 	m.Registry.MustRegister(c)
+	m.watchFollowing(s.FollowStats)
 	m.info("etcd_server_id", "This member's id.", "server_id", hex(s.Settings().MemberID))
 }
 
