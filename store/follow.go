@@ -226,6 +226,12 @@ func (f *follower) superseded(ctx context.Context, t *backend.Tail) (map[int]*it
 // reset starts anew from clock: the index is read again, watches catch up or, when their history is lost, end. Callers hold mu.
 func (f *follower) reset(clock backend.Clock, lost bool) {
 	s := f.s
+	if lost {
+		s.cfg.Logger.Error("HISTORY WAS LOST: the database lacks revisions that were acknowledged, as after a failover to a standby "+
+			"that had not received them. Caches are dropped and watches end. Clients may still hold revisions that exist no more: run "+
+			"'sqlstore repair --bump-revision N' with an N above all that they may have seen, and make replication synchronous",
+			"held-revision", s.Revision(), "database-revision", clock.Revision, "incarnation", clock.Incarnation)
+	}
 	f.batch = 0
 	f.incarnation.Store(clock.Incarnation)
 	s.counts.clear()
@@ -244,10 +250,7 @@ func (f *follower) lost(ctx context.Context, q question, reason error) error {
 	if clock.Incarnation == q.incarnation {
 		return nil // it was not: the tail came from another server
 	}
-	f.s.cfg.Logger.Error("HISTORY WAS LOST: the database lacks revisions that were acknowledged, as after a failover to a standby "+
-		"that had not received them. Caches are dropped and watches end. Clients may still hold revisions that exist no more: run "+
-		"'sqlstore repair --bump-revision N' with an N above all that they may have seen, and make replication synchronous",
-		"held-revision", q.After, "database-revision", clock.Revision, "incarnation", clock.Incarnation, "reason", reason)
+	f.s.cfg.Logger.Debug("history was lost", "held-revision", q.After, "reason", reason)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.incarnation.Load() < clock.Incarnation {
