@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/sqlstore/sqlstore/test/launch"
 )
 
 // server is how one of the compared servers is built and launched.
@@ -17,7 +19,7 @@ type server struct {
 	bin  string // set by build, or given by the caller
 	// module and pkg say where the program is built from, unless bin is given.
 	module, pkg string
-	args        func(launch) []string
+	args        func(launching) []string
 	// oneKey: takes only kube-apiserver's own transactions, no batch of puts.
 	oneKey bool
 	// lags: now and then its watches lose events, or it does not know a revision that it has told of; this is told and does not end the run.
@@ -31,8 +33,8 @@ type server struct {
 	note string
 }
 
-// launch is what a server's process is told.
-type launch struct {
+// launching is what a server's process is told.
+type launching struct {
 	dir, port string
 	dsn       string // of its Postgres database, if it has one
 	replica   int    // from 1 on
@@ -65,7 +67,7 @@ func newServer(name, bin string, c *config) (*server, error) {
 			}
 			s.bin = self
 		}
-		s.args = func(l launch) []string {
+		s.args = func(l launching) []string {
 			return []string{"-serve-bare", "127.0.0.1:" + l.port, "-objects", fmt.Sprint(c.objects), "-value", fmt.Sprint(c.value)}
 		}
 	default:
@@ -114,7 +116,7 @@ func (s *server) prepare(dir string) error {
 	return nil
 }
 
-func etcdArgs(l launch) []string {
+func etcdArgs(l launching) []string {
 	client, peer := "http://127.0.0.1:"+l.port, "http://127.0.0.1:"+freePort()
 	a := []string{
 		"--data-dir", l.dir, "--listen-client-urls", client, "--advertise-client-urls", client,
@@ -127,7 +129,7 @@ func etcdArgs(l launch) []string {
 	return a
 }
 
-func sqlstoreArgs(l launch) []string {
+func sqlstoreArgs(l launching) []string {
 	client := "http://127.0.0.1:" + l.port
 	a := []string{
 		"serve", "--listen-client-urls", client, "--advertise-client-urls", client,
@@ -144,7 +146,7 @@ func sqlstoreArgs(l launch) []string {
 	return a
 }
 
-func kineArgs(l launch) []string {
+func kineArgs(l launching) []string {
 	sync := "FULL"
 	if !l.durable {
 		sync = "OFF"
@@ -158,8 +160,8 @@ func kineArgs(l launch) []string {
 // kinePoolSize is one connection for each client, and fewer than Postgres allows.
 const kinePoolSize = "64"
 
-func kinePostgresArgs(pooled bool) func(launch) []string {
-	return func(l launch) []string {
+func kinePostgresArgs(pooled bool) func(launching) []string {
+	return func(l launching) []string {
 		a := []string{"--endpoint", l.dsn, "--listen-address", "127.0.0.1:" + l.port, "--metrics-bind-address", "0"}
 		if pooled {
 			a = append(a, "--datastore-max-open-connections", kinePoolSize, "--datastore-max-idle-connections", kinePoolSize)
@@ -168,12 +170,12 @@ func kinePostgresArgs(pooled bool) func(launch) []string {
 	}
 }
 
+// freePort returns a port of the loopback that nothing listens on, and that no outgoing connection takes meanwhile.
 func freePort() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := launch.FreeAddress()
 	if err != nil {
 		return "0"
 	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
+	_, port, _ := net.SplitHostPort(addr)
 	return port
 }

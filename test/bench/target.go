@@ -62,7 +62,7 @@ const startTimeout = 10 * time.Minute
 
 // start launches all replicas and returns how long it took until each had answered its first read.
 func (t *target) start(durable bool) (ready time.Duration, err error) {
-	l := launch{dir: t.dir, durable: durable}
+	l := launching{dir: t.dir, durable: durable}
 	if t.postgres != nil {
 		if err := t.postgres.setDurable(durable); err != nil {
 			return 0, err
