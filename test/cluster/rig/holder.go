@@ -15,17 +15,13 @@ const holding = `SELECT count(*) > 0 FROM pg_stat_activity
 // FreezeHolder stops a replica (SIGSTOP) at a moment at which it holds the clock row, and tries until it is so.
 // [Host.Signal] with CONT thaws it.
 func (c *Cluster) FreezeHolder(ctx context.Context, r *Replica) (attempts int, err error) {
-	addr, err := r.Address()
-	if err != nil {
-		return 0, err
-	}
 	conn, err := c.Primary.Connect(ctx, c.Database)
 	if err != nil {
 		return 0, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	holds := func() (is bool, err error) {
-		err = conn.QueryRow(ctx, holding, c.Database, addr.String()).Scan(&is)
+		err = conn.QueryRow(ctx, holding, c.Database, r.Addr.String()).Scan(&is)
 		return is, err
 	}
 	for attempts = 1; ; attempts++ {

@@ -3,10 +3,10 @@ package rig
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"sync"
 	"testing"
 
 	"github.com/moby/moby/api/pkg/stdcopy"
@@ -25,20 +25,20 @@ import (
 type Host struct {
 	// Alias is its name on the private network.
 	Alias string
+	// Addr is its address there, the same for its life.
+	Addr netip.Addr
 
 	engine  *images.Engine
 	private *Network
 	name    string
 	ports   map[string]string // "5432/tcp" -> HOST:PORT where it is published
-	mu      sync.Mutex
-	cutFrom netip.Addr // the address it had when it was cut off
 }
 
 // newHost starts a container, which is removed when the test ends; its log is shown if the test failed. What req leaves out is
 // filled in.
 func newHost(tb testing.TB, net Networks, alias string, req testcontainers.ContainerRequest, publish ...string) *Host {
 	tb.Helper()
-	h := &Host{Alias: alias, engine: net.private.engine, private: net.private, name: uniqueName(), ports: map[string]string{}}
+	h := &Host{Alias: alias, Addr: net.private.address(), engine: net.private.engine, private: net.private, name: uniqueName(), ports: map[string]string{}}
 	bindings, err := h.publish(publish)
 	if err != nil {
 		tb.Fatal(err)
@@ -48,8 +48,7 @@ func newHost(tb testing.TB, net Networks, alias string, req testcontainers.Conta
 	}
 	configure := req.HostConfigModifier
 	req.Name, req.ExposedPorts = h.name, publish
-	req.Networks = []string{net.public.name, net.private.name}
-	req.NetworkAliases = map[string][]string{net.private.name: {alias}}
+	req.Networks = []string{net.public.name}
 	req.HostConfigModifier = func(c *dockercontainer.HostConfig) {
 		c.PortBindings = bindings
 		if configure != nil {
@@ -60,9 +59,12 @@ func newHost(tb testing.TB, net Networks, alias string, req testcontainers.Conta
 	ctx, cancel := context.WithTimeout(tb.Context(), stepTimeout)
 	defer cancel()
 	if _, err := testcontainers.GenericContainer(ctx, testcontainers.GenericContainerRequest{
-		ContainerRequest: req, Started: true, Logger: tclog.NewNoopLogger(),
+		ContainerRequest: req, Logger: tclog.NewNoopLogger(),
 	}); err != nil {
-		tb.Fatalf("start %s: %v", alias, err)
+		tb.Fatalf("create %s: %v", alias, err)
+	}
+	if err := errors.Join(net.private.connect(ctx, h), h.Start()); err != nil {
+		tb.Fatal(err)
 	}
 	return h
 }
@@ -162,45 +164,12 @@ func (h *Host) Unpause() error {
 
 // CutOff takes the host off the private network, as when its cable is pulled: nobody's connections are told.
 func (h *Host) CutOff() error {
-	return h.step("cut off", func(ctx context.Context) error {
-		addr, err := h.address(ctx)
-		if err != nil {
-			return err
-		}
-		h.mu.Lock()
-		h.cutFrom = addr
-		h.mu.Unlock()
-		return h.private.disconnect(ctx, h)
-	})
+	return h.step("cut off", func(ctx context.Context) error { return h.private.disconnect(ctx, h) })
 }
 
 // Rejoin puts a host that was cut off back onto the private network, under the address it had.
 func (h *Host) Rejoin() error {
-	return h.step("rejoin", func(ctx context.Context) error {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		return h.private.connect(ctx, h, h.cutFrom)
-	})
-}
-
-// Address returns the host's address on the private network.
-func (h *Host) Address() (addr netip.Addr, err error) {
-	err = h.step("find the address of", func(ctx context.Context) error {
-		addr, err = h.address(ctx)
-		return err
-	})
-	return addr, err
-}
-
-func (h *Host) address(ctx context.Context) (netip.Addr, error) {
-	r, err := h.engine.Client.ContainerInspect(ctx, h.name, client.ContainerInspectOptions{})
-	if err != nil {
-		return netip.Addr{}, err
-	}
-	if s := r.Container.NetworkSettings.Networks[h.private.name]; s != nil && s.IPAddress.IsValid() {
-		return s.IPAddress, nil
-	}
-	return netip.Addr{}, fmt.Errorf("%s is not on its network", h.Alias)
+	return h.step("rejoin", func(ctx context.Context) error { return h.private.connect(ctx, h) })
 }
 
 // Log returns all that the host's processes have written to standard output and standard error.

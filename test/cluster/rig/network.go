@@ -2,11 +2,12 @@ package rig
 
 import (
 	"context"
-	"crypto/rand"
+	crand "crypto/rand"
 	"fmt"
-	"math/big"
+	"math/rand/v2"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ const stepTimeout = time.Minute
 type Network struct {
 	engine *images.Engine
 	name   string
+	last   atomic.Pointer[netip.Addr] // the address given out last
 }
 
 // newNetwork makes a network that is removed when the test ends. An internal one publishes nothing.
@@ -37,10 +39,10 @@ func newNetwork(tb testing.TB, e *images.Engine, internal bool) *Network {
 	defer cancel()
 	var err error
 	for range 20 {
-		var ipam *network.IPAM
-		if ipam, err = randomSubnet(); err != nil {
-			break
-		}
+		subnet := randomSubnet()
+		first := subnet.Addr().Next() // the gateway's
+		n.last.Store(&first)
+		ipam := &network.IPAM{Config: []network.IPAMConfig{{Subnet: subnet}}}
 		if _, err = e.Client.NetworkCreate(ctx, n.name, client.NetworkCreateOptions{Driver: "bridge", Internal: internal, IPAM: ipam}); err == nil {
 			break // else the subnet is somebody's
 		}
@@ -58,25 +60,28 @@ func newNetwork(tb testing.TB, e *images.Engine, internal bool) *Network {
 	return n
 }
 
-// randomSubnet chooses addresses. Only where they are chosen can a host that was cut off come back under its own.
-func randomSubnet() (*network.IPAM, error) {
-	i, err := rand.Int(rand.Reader, big.NewInt(1<<14))
-	if err != nil {
-		return nil, err
-	}
-	n := i.Int64()
-	prefix := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(192 + n>>8), byte(n), 0}), 24)
-	return &network.IPAM{Config: []network.IPAMConfig{{Subnet: prefix}}}, nil
+// randomSubnet chooses a subnet of 4,096 addresses. Only where addresses are chosen, and not the engine's to give out, does a host
+// that was cut off or down come back under its own.
+func randomSubnet() netip.Prefix {
+	n := rand.IntN(1 << 10)
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(192 + n>>4), byte(n << 4), 0}), 20)
 }
 
-func uniqueName() string { return "sqlstore-test-" + strings.ToLower(rand.Text()[:12]) }
-
-// connect connects a host, under an address if it had one.
-func (n *Network) connect(ctx context.Context, h *Host, addr netip.Addr) error {
-	s := &network.EndpointSettings{Aliases: []string{h.Alias}}
-	if addr.IsValid() {
-		s.IPAMConfig = &network.EndpointIPAMConfig{IPv4Address: addr}
+// address returns one that no host has had.
+func (n *Network) address() netip.Addr {
+	for {
+		last := n.last.Load()
+		if next := last.Next(); n.last.CompareAndSwap(last, &next) {
+			return next
+		}
 	}
+}
+
+func uniqueName() string { return "sqlstore-test-" + strings.ToLower(crand.Text()[:12]) }
+
+// connect connects a host, under its address.
+func (n *Network) connect(ctx context.Context, h *Host) error {
+	s := &network.EndpointSettings{Aliases: []string{h.Alias}, IPAMConfig: &network.EndpointIPAMConfig{IPv4Address: h.Addr}}
 	_, err := n.engine.Client.NetworkConnect(ctx, n.name, client.NetworkConnectOptions{Container: h.name, EndpointConfig: s})
 	if err != nil {
 		return fmt.Errorf("connect %s to its network: %w", h.Alias, err)
