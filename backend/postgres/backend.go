@@ -24,6 +24,9 @@ type Backend struct {
 	settings backend.Settings
 	features features
 
+	// pooled says that a pooler was found before the server, and that statements are sent as it bears them.
+	pooled atomic.Bool
+
 	// commitTimeout is the constant, less in tests.
 	commitTimeout time.Duration
 

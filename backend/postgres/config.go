@@ -62,14 +62,14 @@ func newBackend(cfg Config) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool, err := pgxpool.NewWithConfig(context.Background(), pc)
-	if err != nil {
+	b := &Backend{
+		cfg: cfg, log: cfg.Logger, dsn: pc.ConnConfig, turn: make(chan struct{}, 1), closing: make(chan struct{}), commitTimeout: commitTimeout,
+	}
+	pc.BeforeConnect = b.prepare
+	if b.pool, err = pgxpool.NewWithConfig(context.Background(), pc); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDSN, err)
 	}
-	return &Backend{
-		cfg: cfg, log: cfg.Logger, pool: pool, dsn: pc.ConnConfig, turn: make(chan struct{}, 1), closing: make(chan struct{}),
-		commitTimeout: commitTimeout,
-	}, nil
+	return b, nil
 }
 
 // poolConfig reads the DSN.
@@ -100,7 +100,6 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 	if pc.ConnConfig.ConnectTimeout == 0 {
 		pc.ConnConfig.ConnectTimeout = connectTimeout
 	}
-	pc.BeforeConnect = func(_ context.Context, cc *pgx.ConnConfig) error { return prepare(cc, cfg.PasswordFile) }
 	return pc, nil
 }
 

@@ -20,8 +20,12 @@ const (
 	connectTimeout = 3 * time.Second
 	// readTimeout bounds a statement outside a transaction of ours, and the tries of it together.
 	readTimeout = 8 * time.Second
-	// lockedTimeout is what the server allows a transaction of ours for a lock, a statement, and for saying nothing.
+	// lockedTimeout is what the server allows a transaction of ours for a lock and for a statement, and all together from when it
+	// has the clock on.
 	lockedTimeout = 5 * time.Second
+	// silenceTimeout is what it allows a client for saying nothing, and TCP for being out of reach, inside a transaction. It is
+	// less than those who wait for the clock wait: they get it, instead of an error.
+	silenceTimeout = 4 * time.Second
 	// beginTimeout bounds the first round trip of a write: the wait for the clock and the statements behind it.
 	beginTimeout = lockedTimeout + 2*time.Second
 	// commitTimeout is how long a COMMIT is waited for, before nobody can tell what becomes of it.
@@ -53,13 +57,16 @@ func linkOf(c *pgx.Conn) *link {
 }
 
 // prepare makes the configuration of one connection.
-func prepare(cc *pgx.ConnConfig, passwordFile string) error {
-	if passwordFile != "" {
-		b, err := os.ReadFile(passwordFile)
+func (b *Backend) prepare(_ context.Context, cc *pgx.ConnConfig) error {
+	if b.cfg.PasswordFile != "" {
+		password, err := os.ReadFile(b.cfg.PasswordFile)
 		if err != nil {
 			return fmt.Errorf("read the database's password: %w", err)
 		}
-		cc.Password = strings.TrimRight(string(b), "\r\n")
+		cc.Password = strings.TrimRight(string(password), "\r\n")
+	}
+	if b.pooled.Load() {
+		cc.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
 	l := &link{}
 	dial := cc.DialFunc

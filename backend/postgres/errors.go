@@ -60,6 +60,12 @@ func transient(err error) bool {
 	return false
 }
 
+// unsupported says that the server will never do what the statement asks for.
+func unsupported(err error) bool {
+	e := pgError(err)
+	return e != nil && (strings.HasPrefix(e.Code, "0A") || strings.HasPrefix(e.Code, "42"))
+}
+
 // translate gives an error its meaning for callers. It is not for the error of a commit.
 func (b *Backend) translate(ctx context.Context, doing string, err error) error {
 	switch {
@@ -71,6 +77,9 @@ func (b *Backend) translate(ctx context.Context, doing string, err error) error 
 		return backend.ErrClosed
 	case errors.Is(err, backend.ErrTooManyRows), errors.Is(err, backend.ErrUnavailable), errors.Is(err, backend.ErrCompacted):
 		return err
+	}
+	if e := pgError(err); e != nil && (e.Code == codeNoSuchStatement || e.Code == codeDupStatement) {
+		err = fmt.Errorf("%w: a pooler that gives each transaction another connection needs default_query_exec_mode=exec in the DSN", err)
 	}
 	return fmt.Errorf("%s: %w: %w", doing, meaning(err), err)
 }

@@ -3,8 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -292,23 +290,5 @@ func TestLongKeys(t *testing.T) {
 	}
 	if err := begin(t, b, backend.Needs{}).Commit(t.Context(), row(string(key[:maxKey]), 2)); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestPasswordFile(t *testing.T) {
-	dsn := database(t)
-	if _, err := Open(t.Context(), Config{DSN: dsn, PasswordFile: filepath.Join(t.TempDir(), "none")}); err == nil || !strings.Contains(err.Error(), "password") {
-		t.Errorf("without the file: %v", err)
-	}
-	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte("secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cc, err := pgx.ParseConfig(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := prepare(cc, file); err != nil || cc.Password != "secret" {
-		t.Errorf("password %q, %v", cc.Password, err)
 	}
 }

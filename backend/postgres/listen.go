@@ -33,22 +33,31 @@ func (b *Backend) Listen(ctx context.Context, hint func(revision int64), state f
 		case <-ctx.Done():
 		}
 	}()
-	wait := firstWait
+	wait, broken := firstWait, false
 	for ctx.Err() == nil {
 		err := b.listen(ctx, hint, func() {
-			wait = firstWait
+			if broken {
+				b.log.Info("notifications arrive again")
+			}
+			wait, broken = firstWait, false
 			state(true)
 		})
 		if ctx.Err() != nil {
 			return
 		}
-		state(false)
-		if errors.Is(err, errDeaf) || refused(err) {
-			b.log.Info("no notifications from the database server; what others write is found by polling", "error", err)
+		never := errors.Is(err, errDeaf) || unsupported(err)
+		if !broken { // else it was said before
+			state(false)
+			if never {
+				b.log.Info("no notifications from the database server; what others write is found by polling", "error", err)
+			} else {
+				b.log.Warn("no connection for notifications; what others write is found by polling until there is one", "error", err)
+			}
+		}
+		if broken = true; never {
 			<-ctx.Done()
 			return
 		}
-		b.log.Warn("connection for notifications broke; what others write is found by polling until it is back", "error", err)
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
@@ -60,7 +69,7 @@ func (b *Backend) Listen(ctx context.Context, hint func(revision int64), state f
 // listen listens on one connection until it breaks.
 func (b *Backend) listen(ctx context.Context, hint func(int64), listening func()) error {
 	cc := b.dsn.Copy()
-	if err := prepare(cc, b.cfg.PasswordFile); err != nil {
+	if err := b.prepare(ctx, cc); err != nil {
 		return err
 	}
 	connecting, cancel := context.WithTimeout(ctx, 2*connectTimeout)
@@ -119,16 +128,11 @@ func parsePayload(s string) (member uint64, revision int64, ok bool) {
 	return member, revision, err == nil
 }
 
-// probe finds out whether notifications arrive. A connection that leads straight to a server process does; one that leads to a
-// pooler is told by the process id, which is not the server's, and then a notification is waited for. It must come
-// from another connection: on the same one the pooler would pass it on with the answer to the statement that sent it.
+// probe finds out whether notifications arrive. Over a connection that leads straight to a server process they do. Where a pooler
+// stands between, one is waited for. It must come from another connection: on the same one the pooler would pass it on with the
+// answer to the statement that sent it.
 func (b *Backend) probe(ctx context.Context, c *pgx.Conn) error {
-	pid := int64(0)
-	err := scan(ctx, c, func(s *scanner) error { pid = s.integer(); return nil }, "SELECT pg_backend_pid()", nil)
-	if err == nil && pid == int64(c.PgConn().PID()) {
-		return nil
-	}
-	if err != nil && !refused(err) {
+	if is, err := direct(ctx, c); is || err != nil {
 		return err
 	}
 	if err := b.query(ctx, "notify", nil, func(*scanner) error { return nil }, "SELECT pg_notify($1::text, 'probe')", b.features.channel); err != nil {
@@ -138,6 +142,10 @@ func (b *Backend) probe(ctx context.Context, c *pgx.Conn) error {
 	defer cancel()
 	if _, err := c.WaitForNotification(waiting); err != nil {
 		if waiting.Err() != nil && ctx.Err() == nil {
+			// The server's end still listens, for whoever the pooler gives it to next.
+			if !c.IsClosed() {
+				_, _ = c.Exec(ctx, "UNLISTEN *")
+			}
 			return errDeaf
 		}
 		return err

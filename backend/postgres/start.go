@@ -6,8 +6,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -19,8 +23,10 @@ const oldestServer = 13
 
 // features are what the server turned out to be able to do, as statements.
 type features struct {
-	// bounds is a statement that gives the transaction that it stands in the bounds of lockedTimeout.
+	// bounds is a statement that gives the transaction that it stands in its bounds in time.
 	bounds string
+	// lock takes the clock, reads it, and begins to count the time that it may be held.
+	lock string
 	// unbound lifts those that a COMMIT must not run into.
 	unbound string
 	// notify is unbound and a notification to channel in one; empty where the server has none.
@@ -28,21 +34,29 @@ type features struct {
 }
 
 // transactionBounds are settings for the time from a transaction's beginning to its end: a client that stands still or is cut off
-// must not hold the clock for longer. The last three are for a client that vanishes in the middle of a round trip, where
-// a server before 17 has no bound but those of TCP.
+// must not hold the clock for longer. Those of TCP are for one that is cut off in the middle of a round trip, or does
+// not take the answer, while the server waits for it inside a statement.
 var transactionBounds = []struct{ name, value string }{
-	{"idle_in_transaction_session_timeout", "5000"},
-	{"lock_timeout", "5000"},
-	{"statement_timeout", "5000"},
-	{"transaction_timeout", "10000"}, // from Postgres 17 on; the wait for the lock and the work behind it
-	{"tcp_user_timeout", "5000"},
+	{"idle_in_transaction_session_timeout", milliseconds(silenceTimeout)},
+	{"lock_timeout", milliseconds(lockedTimeout)},
+	{"statement_timeout", milliseconds(lockedTimeout)},
+	{"tcp_user_timeout", milliseconds(silenceTimeout)},
 	{"tcp_keepalives_idle", "2"},
 	{"tcp_keepalives_interval", "1"},
-	{"tcp_keepalives_count", "3"},
+	{"tcp_keepalives_count", "2"},
 }
+
+// transactionTimeout is a setting that Postgres has from 17 on. Its time begins when it is set, so that is done behind the
+// lock: the wait for it does not count. It ends with the COMMIT's beginning.
+const transactionTimeout = "transaction_timeout"
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // start makes the database ready and learns what the server can do.
 func (b *Backend) start(ctx context.Context) error {
+	if err := b.checkPooler(ctx); err != nil {
+		return err
+	}
 	if err := b.checkServer(ctx); err != nil {
 		return err
 	}
@@ -59,12 +73,56 @@ func (b *Backend) start(ctx context.Context) error {
 	return b.checkNotify(ctx)
 }
 
+// checkPooler looks whether a pooler stands before the server, which may give each transaction another connection. Statements that
+// were prepared on one would then be missing on the next, so none are, unless the DSN says how statements are to be sent.
+func (b *Backend) checkPooler(ctx context.Context) error {
+	given, err := pgconn.ParseConfig(b.cfg.DSN)
+	if err != nil {
+		return dsnError(b.cfg.DSN, err)
+	}
+	if given.RuntimeParams["default_query_exec_mode"] != "" {
+		return nil
+	}
+	c, err := b.pool.Acquire(ctx)
+	if err != nil {
+		return b.translate(ctx, "connect", err)
+	}
+	is, err := direct(ctx, c.Conn())
+	c.Release()
+	if is || err != nil {
+		return b.translate(ctx, "look for a pooler", err)
+	}
+	b.log.Info("a pooler stands before the database server: no prepared statements are used; default_query_exec_mode in the DSN overrides this")
+	b.pooled.Store(true)
+	b.pool.Reset()
+	return nil
+}
+
+// direct says whether a connection leads straight to a server process. A pooler gives its clients another process id.
+func direct(ctx context.Context, c *pgx.Conn) (bool, error) {
+	pid := int64(0)
+	err := scan(ctx, c, func(s *scanner) error { pid = s.integer(); return nil }, "SELECT pg_backend_pid()", []any{oneTrip(c)})
+	if refused(err) {
+		return false, nil // some other engine
+	}
+	return err == nil && pid == int64(c.PgConn().PID()), err
+}
+
+// oneTrip is a mode in which a statement is one round trip, which a pooler gives to one connection.
+func oneTrip(c *pgx.Conn) pgx.QueryExecMode {
+	if mode := c.Config().DefaultQueryExecMode; mode == pgx.QueryExecModeSimpleProtocol {
+		return mode
+	}
+	return pgx.QueryExecModeExec
+}
+
 // checkServer refuses a server that is not the primary, or loses by a crash what it acknowledged.
 func (b *Backend) checkServer(ctx context.Context) error {
 	set := map[string]string{}
 	var schemaName string
 	names := []string{
 		"server_version_num", "server_version", "fsync", "full_page_writes", "synchronous_commit", "transaction_read_only", "in_hot_standby",
+		transactionTimeout,
 	}
 	for _, s := range transactionBounds {
 		names = append(names, s.name)
@@ -104,6 +162,10 @@ func (b *Backend) checkServer(ctx context.Context) error {
 		}
 	}
 	b.features.bounds = "SELECT " + strings.Join(bounds, ", ")
+	b.features.lock = lockClock
+	if _, ok := set[transactionTimeout]; ok {
+		b.features.lock = fmt.Sprintf("SELECT %s, set_config('%s', '%s', true) FROM (%s) AS c", clockColumns, transactionTimeout, milliseconds(lockedTimeout), lockClock)
+	}
 	b.features.unbound = "SELECT set_config('statement_timeout', '0', true)"
 	return nil
 }

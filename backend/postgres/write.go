@@ -147,7 +147,7 @@ func (l *loader) add(each func(*scanner) error, sql string, args ...any) {
 func (l *loader) queue(f *features, n *backend.Needs, to *backend.Loaded) {
 	l.add(nil, beginSQL)
 	l.add(nil, f.bounds)
-	l.add(func(s *scanner) error { to.Clock = s.clock(); return nil }, lockClock)
+	l.add(func(s *scanner) error { to.Clock = s.clock(); return nil }, f.lock)
 	if n.Tail != nil {
 		t := newTailReader(*n.Tail)
 		l.add(func(s *scanner) error {
