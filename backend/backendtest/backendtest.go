@@ -19,11 +19,21 @@ import (
 type Hooks struct {
 	// Reopen closes b and opens the same data again. Without it, nothing is tested across a restart.
 	Reopen func(t *testing.T, b backend.Backend) backend.Backend
+	// Only names the tests to run, nil for all: for a backend that was held to all of them already and now runs in another mode.
+	Only []string
 }
 
 // Run holds the backends that open makes to the suite. Each must be fresh and empty; open registers its own clean-up, which
 // must bear that the backend is closed already.
 func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
+	left := slices.Clone(hooks.Only)
+	wanted := func(name string) bool {
+		i := slices.Index(left, name)
+		if i >= 0 {
+			left = slices.Delete(left, i, i+1)
+		}
+		return hooks.Only == nil || i >= 0
+	}
 	for _, c := range []struct {
 		name string
 		test func(*fixture)
@@ -53,10 +63,15 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
 		{"Close", testClose},
 		{"Random", testRandom},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.test(newFixture(t, open(t), hooks)) })
+		if wanted(c.name) {
+			t.Run(c.name, func(t *testing.T) { c.test(newFixture(t, open(t), hooks)) })
+		}
 	}
-	if hooks.Reopen != nil {
+	if hooks.Reopen != nil && wanted("Reopen") {
 		t.Run("Reopen", func(t *testing.T) { testReopen(newFixture(t, open(t), hooks)) })
+	}
+	if len(left) > 0 {
+		t.Errorf("no such tests: %v", left)
 	}
 }
 

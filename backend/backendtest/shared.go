@@ -14,9 +14,15 @@ import (
 // sharedTimeout bounds what a test of two backends waits for.
 const sharedTimeout = 20 * time.Second
 
+// SharedHooks say what a shared backend cannot do, as it is set up.
+type SharedHooks struct {
+	// NoHints says that the database sends none: Listen must say so, once.
+	NoHints bool
+}
+
 // RunShared holds what several processes share to the suite: open makes two backends over one fresh and empty database, and
 // registers its own clean-up.
-func RunShared(t *testing.T, open func(t *testing.T) (a, b backend.Shared)) {
+func RunShared(t *testing.T, open func(t *testing.T) (a, b backend.Shared), hooks SharedHooks) {
 	for _, c := range []struct {
 		name string
 		test func(*pair)
@@ -39,7 +45,7 @@ func RunShared(t *testing.T, open func(t *testing.T) (a, b backend.Shared)) {
 			ctx, cancel := context.WithTimeout(context.Background(), sharedTimeout)
 			defer cancel()
 			a, b := open(t)
-			c.test(&pair{fixture: newFixture(t, a, Hooks{}), ctx: ctx, a: a, other: b})
+			c.test(&pair{fixture: newFixture(t, a, Hooks{}), ctx: ctx, a: a, other: b, hooks: hooks})
 		})
 	}
 }
@@ -50,6 +56,7 @@ type pair struct {
 	ctx   context.Context
 	a     backend.Shared
 	other backend.Shared
+	hooks SharedHooks
 }
 
 // ok fails unless err is nil.
@@ -457,12 +464,18 @@ func testListen(p *pair) {
 		defer close(done)
 		p.other.Listen(ctx, func(revision int64) { hints <- revision }, func(listening bool) { states <- listening })
 	}()
-	if !<-states {
+	defer func() {
 		cancel()
 		<-done
-		p.Fatal("the database sends no hints")
+	}()
+	if can := <-states; can == p.hooks.NoHints {
+		p.Fatalf("hints can be expected: %t", can)
 	}
 	p.commit([]op{put("a", "1")})
+	if p.hooks.NoHints {
+		p.noHint(hints, states)
+		return
+	}
 	for revision := int64(0); revision < p.m.clock.Revision; {
 		select {
 		case revision = <-hints:
@@ -470,6 +483,19 @@ func testListen(p *pair) {
 			p.Fatal("no hint came")
 		}
 	}
-	cancel()
-	<-done
+}
+
+// noHint fails if, within the time of some commits, a hint comes or Listen says anything more.
+func (p *pair) noHint(hints <-chan int64, states <-chan bool) {
+	p.Helper()
+	for range 20 {
+		p.commit([]op{put("a", "1")})
+	}
+	select {
+	case h := <-hints:
+		p.Errorf("hint %d where there are none", h)
+	case now := <-states:
+		p.Errorf("said again whether hints can be expected: %t", now)
+	default:
+	}
 }

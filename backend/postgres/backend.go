@@ -36,6 +36,9 @@ type Backend struct {
 	writer *pgxpool.Conn
 	insert insertArrays
 
+	// listens counts the connections that were tried for notifications.
+	listens atomic.Int64
+
 	// analyzed is the revision at which the planner was last told how large the tables are.
 	analyzed atomic.Int64
 

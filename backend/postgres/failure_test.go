@@ -130,34 +130,6 @@ func TestCancelledCommit(t *testing.T) {
 	admin(t, s.DSN(), "SELECT pg_reload_conf()", new(bool))
 }
 
-// TestHolderStandsStill does not end a transaction: the server does, so that others can write, and its commit certainly fails.
-func TestHolderStandsStill(t *testing.T) {
-	dsn := database(t)
-	a, b := openTest(t, Config{DSN: dsn}), openTest(t, Config{DSN: dsn})
-	held := begin(t, a, backend.Needs{})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	var tx backend.Tx
-	eventually(t, "the other gets the clock", func() bool {
-		var err error
-		if tx, err = b.Begin(ctx, backend.Needs{}); err != nil && !errors.Is(err, backend.ErrUnavailable) {
-			t.Fatal(err)
-		}
-		return err == nil
-	})
-	if err := tx.Commit(ctx, row("b", 2)); err != nil {
-		t.Error(err)
-	}
-	err := held.Commit(ctx, row("a", 2))
-	if !errors.Is(err, backend.ErrUnavailable) && !errors.Is(err, backend.ErrUnknownOutcome) {
-		t.Errorf("commit after the lock was lost: %v", err)
-	}
-	wantClock(t, a, 2)
-	if err := begin(t, a, backend.Needs{}).Commit(ctx, row("c", 3)); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestServerComesBack restarts the server under open connections, and kills it between the two round trips.
 func TestServerComesBack(t *testing.T) {
 	s := pgserver.Start(t, pgserver.Options{})

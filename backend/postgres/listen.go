@@ -68,6 +68,7 @@ func (b *Backend) Listen(ctx context.Context, hint func(revision int64), state f
 
 // listen listens on one connection until it breaks.
 func (b *Backend) listen(ctx context.Context, hint func(int64), listening func()) error {
+	b.listens.Add(1)
 	cc := b.dsn.Copy()
 	if err := b.prepare(ctx, cc); err != nil {
 		return err

@@ -12,78 +12,141 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// plan is what the server would do for a statement, as text.
-func plan(t *testing.T, b *Backend, sql string, args ...any) string {
+// planned is a table of 20,000 keys with three versions each, and a connection on which statements are explained.
+type planned struct {
+	t        *testing.T
+	c        *pgx.Conn
+	revision int64
+	prepared int
+}
+
+func newPlanned(t *testing.T) *planned {
 	t.Helper()
-	c, err := b.pool.Acquire(context.Background())
+	dsn := database(t)
+	openTest(t, Config{DSN: dsn})
+	c, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Release()
-	rows, err := c.Query(context.Background(), "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) "+sql, args...)
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	p := &planned{t: t, c: c, revision: 60_001}
+	p.exec("ALTER TABLE object_versions SET (autovacuum_enabled = off)")
+	p.exec("INSERT INTO object_versions (" + columns + ", batch, value) SELECT convert_to('/registry/pods/namespace-' || lpad((k % 100)::text, 3, '0') || " +
+		"'/object-' || lpad(k::text, 7, '0'), 'UTF8'), 2 + v * 20000 + k, 0, false, 2 + k, v + 1, 0, CASE WHEN v = 0 THEN 0 ELSE 2 + (v - 1) * 20000 + k END, " +
+		"1, decode(repeat(md5(k::text), 8), 'hex') FROM generate_series(0, 2) AS v, generate_series(0, 19999) AS k")
+	p.exec("UPDATE clock SET revision = 60001")
+	return p
+}
+
+func (p *planned) exec(sql string) {
+	p.t.Helper()
+	if _, err := p.c.Exec(p.t.Context(), sql); err != nil {
+		p.t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// plan is what the server does for a prepared statement, as text.
+func (p *planned) plan(sql string, args ...any) string {
+	p.t.Helper()
+	p.prepared++
+	name := fmt.Sprint("s", p.prepared)
+	p.exec("PREPARE " + name + " AS " + sql)
+	var places []string
+	for i := range args {
+		places = append(places, fmt.Sprint("$", i+1))
+	}
+	explain := "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) EXECUTE " + name + "(" + strings.Join(places, ", ") + ")"
+	rows, err := p.c.Query(p.t.Context(), explain, append([]any{pgx.QueryExecModeSimpleProtocol}, args...)...)
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatalf("%s: %v", sql, err)
 	}
 	return strings.Join(lines, "\n")
 }
 
-// TestPlans holds the statements to what they cost: no scan or sort of the table, and no look at it where the index is enough. The
-// tables have grown from nothing under the connections that read them, so plans that were made for an empty table would show.
-func TestPlans(t *testing.T) {
-	b := openTest(t, Config{DSN: database(t)})
-	f := newFiller(t, b, 5000, 64)
-	for range 3 {
-		f.all()
+// check holds a plan to reading only what it needs, by an index, and nothing of the table where the index is enough.
+func (p *planned) check(name string, indexOnly bool, sql string, args ...any) {
+	p.t.Helper()
+	got := p.plan(sql, args...)
+	bad := []string{"Seq Scan on object_versions", "Sort Key: key", "Sort Key: object_versions", "Hash", "Bitmap"}
+	if indexOnly {
+		bad = append(bad, "Index Scan using object_versions")
 	}
-	b.work.Wait() // the planner knows what there is
-	span := []any{[]byte("/registry/pods/namespace-010/"), []byte("/registry/q")}
-	key := f.rows[77].Key
-	revisions, ordinals := []int64{5, 77, 999}, []int32{0, 0, 0}
-	check := func(name string, indexOnly bool, sql string, args ...any) {
-		t.Helper()
-		p := plan(t, b, sql, args...)
-		bad := []string{"Seq Scan on object_versions", "Sort Key: key", "Sort Key: object_versions", "Hash", "Bitmap"}
-		if indexOnly {
-			bad = append(bad, "Index Scan using object_versions")
-		}
-		for _, s := range bad {
-			if strings.Contains(p, s) {
-				t.Errorf("%s: %q in\n%s", name, s, p)
-			}
-		}
-		if !strings.Contains(p, "using object_versions_") {
-			t.Errorf("%s: no index in\n%s", name, p)
+	for _, s := range bad {
+		if strings.Contains(got, s) {
+			p.t.Errorf("%s: %q in\n%s", name, s, got)
 		}
 	}
-	for form, args := range [][]any{{key}, span, span[:1]} {
-		name := fmt.Sprint("form ", form)
-		check(name+" list", false, listSQL[form][0], append([]any{f.revision, int64(100)}, args...)...)
-		check(name+" keys", true, listSQL[form][1], append([]any{f.revision, int64(100)}, args...)...)
-		check(name+" load", false, loadSpanSQL[form], append([]any{int64(math.MaxInt64), int64(100)}, args...)...)
-		if form == single {
-			check(name+" count", true, countSQL[form], f.revision, key)
-		}
+	if !strings.Contains(got, "using object_versions_") {
+		p.t.Errorf("%s: no index in\n%s", name, got)
 	}
-	// A count of most of the table may read it in any way; one of a small part must not.
-	check("count", true, countSQL[bounded], f.revision, []byte("/registry/pods/namespace-010/"), []byte("/registry/pods/namespace-0100"))
-	check("keys of a transaction", false, loadKeys, [][]byte{key, f.rows[3].Key})
-	check("rows by id", false, rowsByID, revisions, ordinals)
-	for prev := range 2 {
-		check("tail", false, tailSQL[prev], f.revision-10, int64(math.MaxInt64), int64(100))
-		for form, args := range [][]any{nil, {key}, span, span[:1]} {
-			check(fmt.Sprint("history ", form), false, historySQL[form][prev][0],
-				append([]any{f.revision - 100, f.revision, int64(100)}, args...)...)
-		}
-	}
-	check("purge", false, purgeRows, int64(100), int32(0), int64(5000), int64(100))
-	check("delete", false, deleteRows, revisions, ordinals)
 }
 
-// TestGrowthIsNoticed reads single keys by the same connection from the empty table on.
+// TestPlans holds the statements to what they cost, planned for their arguments and for any: lists and lookups also where the
+// planner knows nothing of the table, all others where it was analyzed, as it is while it grows.
+func TestPlans(t *testing.T) {
+	p := newPlanned(t)
+	// A count of most of the table may read it in any way.
+	part := []any{p.revision, []byte("/registry/pods/namespace-010/"), []byte("/registry/pods/namespace-0100")}
+	for _, known := range []string{"nothing", "analyzed", "vacuumed"} {
+		switch known {
+		case "analyzed":
+			p.exec("ANALYZE object_versions")
+		case "vacuumed":
+			p.exec("VACUUM ANALYZE object_versions")
+		}
+		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+			t.Run(known+"/"+mode, func(t *testing.T) {
+				q := *p
+				q.t = t
+				q.exec("DEALLOCATE ALL")
+				q.exec("SET plan_cache_mode = " + mode)
+				q.lists()
+				if known != "nothing" {
+					q.others()
+				}
+				if known == "vacuumed" { // else the table is asked, too, which rows of the index can be seen
+					q.check("count of a part", true, countSQL[bounded], part...)
+				} else if got := q.plan(countSQL[bounded], part...); strings.Contains(got, "Seq Scan on object_versions") {
+					t.Errorf("count of a part: %s", got)
+				}
+			})
+		}
+	}
+}
+
+func (p *planned) lists() {
+	span := []any{benchKey(10)[:29], []byte("/registry/q")}
+	key := benchKey(77)
+	for form, args := range [][]any{{key}, span, span[:1]} {
+		name := fmt.Sprint("form ", form)
+		p.check(name+" list", false, listSQL[form][0], append([]any{p.revision, int64(100)}, args...)...)
+		p.check(name+" keys", true, listSQL[form][1], append([]any{p.revision, int64(100)}, args...)...)
+		p.check(name+" load", false, loadSpanSQL[form], append([]any{int64(math.MaxInt64), int64(100)}, args...)...)
+	}
+	p.check("count of a key", true, countSQL[single], p.revision, key)
+	p.check("keys of a transaction", false, loadKeys, [][]byte{key, benchKey(3)})
+	p.check("rows by id", false, rowsByID, []int64{5, 77, 999}, []int32{0, 0, 0})
+}
+
+func (p *planned) others() {
+	span := []any{benchKey(10)[:29], []byte("/registry/q")}
+	key := benchKey(77)
+	for prev := range 2 {
+		p.check("tail", false, tailSQL[prev], p.revision-10, int64(math.MaxInt64), int64(100))
+		for form, args := range [][]any{nil, {key}, span, span[:1]} {
+			p.check(fmt.Sprint("history ", form), false, historySQL[form][prev][0], append([]any{p.revision - 100, p.revision, int64(100)}, args...)...)
+		}
+	}
+	p.check("purge", false, purgeRows, int64(100), int32(0), int64(5000), int64(100))
+	p.check("delete", false, deleteRows, []int64{5, 77, 999}, []int32{0, 0, 0})
+}
+
+// TestGrowthIsNoticed reads by connections that have kept their plans since the table was empty: as it grows the planner is told, and the
+// plans that are kept are made anew.
 func TestGrowthIsNoticed(t *testing.T) {
 	b := openTest(t, Config{DSN: database(t)})
 	f := newFiller(t, b, 2000, 64)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/sqlstore/sqlstore/backend"
 )
 
 func TestRedact(t *testing.T) {
@@ -37,15 +39,19 @@ func TestRedact(t *testing.T) {
 
 // TestErrorsKeepSecrets opens what cannot be opened.
 func TestErrorsKeepSecrets(t *testing.T) {
-	for _, dsn := range []string{
-		"postgres://u:secret@h:notaport/db", "postgres://u:%zzsecret@h/db", "host=h password='secret", "postgres://u:secret@127.0.0.1:1/db?sslmode=bad",
-		"postgres://u:secret@127.0.0.1:1/db?password=secret", "postgres://u:secret@127.0.0.1:1/db?sslrootcert=/does/not/exist&sslmode=verify-full",
-		"postgres://u:secret@127.0.0.1:1/db?sslmode=disable",
+	for dsn, want := range map[string]error{
+		"postgres://u:secret@h:notaport/db":                                                  ErrDSN,
+		"postgres://u:%zzsecret@h/db":                                                        ErrDSN,
+		"host=h password='secret":                                                            ErrDSN,
+		"postgres://u:secret@127.0.0.1:1/db?sslmode=bad":                                     ErrDSN,
+		"postgres://u:secret@127.0.0.1:1/db?default_query_exec_mode=bad":                     ErrDSN,
+		"postgres://u:secret@127.0.0.1:1/db?sslrootcert=/does/not/exist&sslmode=verify-full": ErrDSN,
+		"postgres://u:secret@127.0.0.1:1/db?password=secret":                                 backend.ErrUnavailable,
+		"postgres://u:secret@127.0.0.1:1/db?sslmode=disable":                                 backend.ErrUnavailable,
 	} {
 		_, err := Open(t.Context(), Config{DSN: dsn})
-		if err == nil || strings.Contains(err.Error(), "secret") {
-			t.Errorf("error %v", err)
+		if !errors.Is(err, want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: error %v, want %v", Redact(dsn), err, want)
 		}
-		t.Log(err, errors.Is(err, ErrDSN))
 	}
 }

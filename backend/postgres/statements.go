@@ -101,6 +101,19 @@ func newest(form int) string {
 		step("o.key > k.key", until) + " AS v) SELECT k.* FROM k WHERE NOT k.deleted LIMIT $2::bigint"
 }
 
+// counted is the query for the newest row of each key of a span, which follows revision $1, for a count. DISTINCT ON reads the
+// whole span once; a walk from key to key is faster only where keys have many versions.
+func counted(form int) string {
+	const from, at = "FROM object_versions WHERE ", " AND resource_version <= $1::bigint ORDER BY "
+	switch form {
+	case single:
+		return "SELECT deleted " + from + "key = $2::bytea" + at + newestFirst + " LIMIT 1"
+	case bounded:
+		return "SELECT DISTINCT ON (key) key, deleted " + from + "key >= $2::bytea AND key < $3::bytea" + at + "key, " + newestFirst
+	}
+	return "SELECT DISTINCT ON (key) key, deleted " + from + "key >= $2::bytea" + at + "key, " + newestFirst
+}
+
 // The statements by form of span.
 var (
 	countSQL    [spanForms]string
@@ -124,9 +137,7 @@ func init() {
 		}
 		listSQL[form] = [2]string{withClock(values), withClock(keys)}
 		loadSpanSQL[form] = values
-		where := [spanForms]string{"key = $2::bytea", "key >= $2::bytea AND key < $3::bytea", "key >= $2::bytea"}[form]
-		countSQL[form] = withClock("SELECT count(*) FROM (SELECT DISTINCT ON (key) key, deleted FROM object_versions WHERE " + where +
-			" AND resource_version <= $1::bigint ORDER BY key, " + newestFirst + ") AS n WHERE NOT n.deleted")
+		countSQL[form] = withClock("SELECT count(*) FROM (" + counted(form) + ") AS n WHERE NOT n.deleted")
 	}
 	for form := range historyForms {
 		for prev := range 2 {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"net/url"
+	"os"
 	"testing"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -44,13 +45,31 @@ func openTest(tb testing.TB, cfg Config) *Backend {
 	return b
 }
 
-// TestSuite runs the suite in every way that pgx can send statements in: the first is the one for servers, the last two are for poolers.
+// wholeVariable has every suite run whole in every mode.
+const wholeVariable = "SQLSTORE_TEST_WHOLE"
+
+// inPart are the tests that depend on how statements and rows are sent, for the modes that are not the default.
+func inPart() []string {
+	if os.Getenv(wholeVariable) != "" {
+		return nil
+	}
+	return []string{
+		"RowsComeBackWhole", "Spans", "RowsByID", "HistoryOfSpans", "HistoryWithPrev", "BeginLoads", "BeginLoadsLeases", "RefusedCommitChangesNothing",
+		"LeasesAndAlarms", "PurgeInSteps", "Reopen",
+	}
+}
+
+// TestSuite runs the suite in the mode that is pgx's default, and in part in the others: the last two are for poolers.
 func TestSuite(t *testing.T) {
 	for _, mode := range []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"} {
 		t.Run(mode, func(t *testing.T) {
+			hooks := backendtest.Hooks{Reopen: reopen}
+			if mode != "cache_statement" {
+				hooks.Only = inPart()
+			}
 			backendtest.Run(t, func(t *testing.T) backend.Backend {
 				return openTest(t, Config{DSN: database(t, "default_query_exec_mode", mode)})
-			}, backendtest.Hooks{Reopen: reopen})
+			}, hooks)
 		})
 	}
 }
@@ -84,12 +103,16 @@ func reopen(t *testing.T, b backend.Backend) backend.Backend {
 
 // TestShared runs the suite of what processes share, as over a server and as over a pooler.
 func TestShared(t *testing.T) {
-	for _, mode := range []string{"cache_statement", "exec", "simple_protocol"} {
+	modes := []string{"cache_statement", "simple_protocol"}
+	if os.Getenv(wholeVariable) != "" {
+		modes = []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"}
+	}
+	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			backendtest.RunShared(t, func(t *testing.T) (a, b backend.Shared) {
 				dsn := database(t, "default_query_exec_mode", mode)
 				return openTest(t, Config{DSN: dsn}), openTest(t, Config{DSN: dsn})
-			})
+			}, backendtest.SharedHooks{})
 		})
 	}
 }

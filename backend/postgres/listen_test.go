@@ -1,0 +1,55 @@
+package postgres
+
+import (
+	"context"
+	"testing"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/test/pgserver"
+)
+
+// TestListenOverAnOutage stops the server under a listener: what it says of that comes once when it breaks, and once when it is back.
+func TestListenOverAnOutage(t *testing.T) {
+	s := pgserver.Start(t, pgserver.Options{})
+	dsn := s.Database(t)
+	var log logged
+	b, other := openTest(t, Config{DSN: dsn, Logger: log.logger()}), openTest(t, Config{DSN: dsn})
+	ctx, cancel := context.WithCancel(t.Context())
+	states, hints, done := make(chan bool, 100), make(chan int64, 100), make(chan struct{})
+	go func() {
+		defer close(done)
+		b.Listen(ctx, func(revision int64) { hints <- revision }, func(listening bool) { states <- listening })
+	}()
+	tries := func() int64 { return b.listens.Load() }
+	const broke, back = "no connection for notifications", "notifications arrive again"
+	if !<-states {
+		t.Fatal("no notifications")
+	}
+	for outage := 1; outage <= 2; outage++ {
+		if err := s.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		if <-states {
+			t.Fatal("notifications of a server that is down")
+		}
+		before := tries()
+		eventually(t, "it is tried again", func() bool { return tries() >= before+3 })
+		if err := s.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if !<-states {
+			t.Fatal("said twice that there are no notifications")
+		}
+		if m, n := log.count(broke), log.count(back); m != outage || n != outage {
+			t.Errorf("after %d outages it was said %d times that it broke, %d times that it is back", outage, m, n)
+		}
+	}
+	if err := begin(t, other, backend.Needs{}).Commit(t.Context(), row("a", 2)); err != nil {
+		t.Fatal(err)
+	}
+	if revision := <-hints; revision != 2 {
+		t.Errorf("hint of revision %d", revision)
+	}
+	cancel()
+	<-done
+}

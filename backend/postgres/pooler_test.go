@@ -1,0 +1,89 @@
+package postgres
+
+import (
+	"bytes"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/backend/backendtest"
+	"github.com/sqlstore/sqlstore/test/pgserver"
+)
+
+// logged is what a Backend logs, counted by message.
+type logged struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logged) count(part string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.buf.String(), part)
+}
+
+func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// TestPooler runs the suites through a PgBouncer that gives each transaction another connection: as the DSN says, and without
+// a word of it in the DSN.
+func TestPooler(t *testing.T) {
+	through := throughPooler(t)
+	t.Run("unnamed", func(t *testing.T) {
+		var log logged
+		b := openTest(t, Config{DSN: through(t), Logger: log.logger()})
+		if mode := b.pool.Config().ConnConfig.DefaultQueryExecMode; mode != pgx.QueryExecModeCacheStatement {
+			t.Errorf("the DSN names mode %v", mode)
+		}
+		if n := log.count("a pooler stands before the database server"); n != 1 || !b.pooled.Load() {
+			t.Errorf("said %d times that there is a pooler, found: %t", n, b.pooled.Load())
+		}
+		backendtest.RunShared(t, func(t *testing.T) (a, b backend.Shared) {
+			dsn := through(t)
+			return openTest(t, Config{DSN: dsn}), openTest(t, Config{DSN: dsn})
+		}, backendtest.SharedHooks{NoHints: true})
+	})
+	for _, mode := range []string{"exec", "simple_protocol"} {
+		t.Run(mode, func(t *testing.T) {
+			backendtest.Run(t, func(t *testing.T) backend.Backend {
+				return openTest(t, Config{DSN: with(through(t), "default_query_exec_mode", mode)})
+			}, backendtest.Hooks{Reopen: reopen, Only: inPart()})
+		})
+	}
+}
+
+// throughPooler returns a function that makes databases and returns DSNs which lead through one pooler.
+func throughPooler(t *testing.T) func(t *testing.T) string {
+	first := database(t)
+	pooler := pgserver.Pooler(t, first)
+	return func(t *testing.T) string {
+		t.Helper()
+		to, err := url.Parse(pooler)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := url.Parse(database(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.Host = to.Host
+		return u.String()
+	}
+}
+
+// TestNoPooler opens a server without one.
+func TestNoPooler(t *testing.T) {
+	if b := openTest(t, Config{DSN: database(t)}); b.pooled.Load() {
+		t.Error("found a pooler where there is none")
+	}
+}

@@ -1,0 +1,120 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// cut drops all packets that come for a connection before its kernel sees them, as a network that is cut does: nothing is
+// acknowledged any more. It takes no privilege.
+func cut(t *testing.T, c net.Conn) {
+	t.Helper()
+	raw, err := c.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	drop := syscall.SockFilter{Code: syscall.BPF_RET} // accept 0 bytes
+	prog := syscall.SockFprog{Len: 1, Filter: &drop}
+	var errno syscall.Errno
+	err = raw.Control(func(fd uintptr) {
+		_, _, errno = syscall.Syscall6(syscall.SYS_SETSOCKOPT, fd, syscall.SOL_SOCKET, syscall.SO_ATTACH_FILTER,
+			uintptr(unsafe.Pointer(&prog)), unsafe.Sizeof(prog), 0) //nolint:gosec // there is no other way to hand a filter over
+	})
+	if err != nil || errno != 0 {
+		t.Fatal(err, errno)
+	}
+}
+
+// withoutProxy is the DSN of a database without what may stand before its server and acknowledge for it: a port that is published by a proxy.
+func withoutProxy(t *testing.T, dsn string) string {
+	t.Helper()
+	var host, port string
+	admin(t, dsn, "SELECT host(inet_server_addr()) || ' ' || inet_server_port()", &host)
+	host, port, _ = strings.Cut(host, " ")
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Host = net.JoinHostPort(host, port)
+	return u.String()
+}
+
+// TestHolderVanishes cuts a process off that holds the clock while the server waits for it in the middle of a round trip: for the
+// rest of what it sends, or for it to take the answer. Idle transactions are another matter, see TestHolderStandsStill.
+func TestHolderVanishes(t *testing.T) {
+	dsn := withoutProxy(t, database(t))
+	b := openTest(t, Config{DSN: dsn})
+	type trial struct {
+		name    string
+		waits   string // what the server waits for
+		cut     bool
+		sending string // a statement, or a part of a message
+	}
+	trials := []trial{
+		{"cut off while it sends", "ClientRead", true, "P\x00\x00\x10\x00half of a statement"},
+		{"cut off while it receives", "ClientWrite", true, ""},
+		{"frozen while it receives", "ClientWrite", false, ""},
+	}
+	if b.features.lock != lockClock { // nothing else bounds this: an older server waits as long as the client's machine lives
+		trials = append(trials, trial{"frozen while it sends", "ClientRead", false, "P\x00\x00\x10\x00half of a statement"})
+	}
+	for _, c := range trials {
+		t.Run(c.name, func(t *testing.T) {
+			cc, err := pgx.ParseConfig(dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h, err := pgx.ConnectConfig(t.Context(), cc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			nc := h.PgConn().Conn()
+			defer func() { _ = nc.Close() }()
+			for _, sql := range []string{beginSQL, b.features.bounds, b.features.lock} {
+				if _, err := h.Exec(t.Context(), sql); err != nil {
+					t.Fatal(err)
+				}
+			}
+			pid := h.PgConn().PID()
+			send := []byte(c.sending)
+			if c.waits == "ClientWrite" {
+				const large = "SELECT repeat('x', 1000) FROM generate_series(1, 100000)\x00"
+				send = append([]byte{'Q', 0, 0, 0, byte(len(large) + 4)}, large...)
+			}
+			if _, err := nc.Write(send); err != nil {
+				t.Fatal(err)
+			}
+			if c.cut {
+				cut(t, nc)
+			}
+			gone := time.Now()
+			eventually(t, "the server waits for its client", func() bool {
+				var state, event string
+				admin(t, dsn, fmt.Sprintf("SELECT COALESCE(state, ''), COALESCE(wait_event, '') FROM pg_stat_activity WHERE pid = %d", pid), &state, &event)
+				return state != "idle in transaction" && event == c.waits || c.waits == "ClientRead"
+			})
+			var tx backend.Tx
+			eventually(t, "another gets the clock", func() bool {
+				var err error
+				if tx, err = b.Begin(context.Background(), backend.Needs{}); err != nil && !errors.Is(err, backend.ErrUnavailable) {
+					t.Fatal(err)
+				}
+				return err == nil
+			})
+			t.Logf("the clock came after %v", time.Since(gone))
+			tx.Rollback()
+		})
+	}
+}
