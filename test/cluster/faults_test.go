@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/sqlstore/sqlstore/test/cluster/rig"
 )
 
@@ -53,6 +55,7 @@ func TestFaults(t0 *testing.T) {
 			r := s.Replicas[0]
 			s.ok(r.CutOff())
 			s.hold(8 * time.Second)
+			s.without(0)
 			s.ok(r.WaitReady(503))
 			s.ok(s.Replicas[1].Ready())
 			s.heal(r.Rejoin)
@@ -85,12 +88,31 @@ func TestFaults(t0 *testing.T) {
 			s := set(t, d)
 			f.fault(s)
 			for _, o := range s.finish(f.name) {
+				if f.holder == "" && o.Errors[codes.DeadlineExceeded.String()] > 0 {
+					t.Errorf("clients of %q ran out of patience, when a replica was there to answer: %v", o.Replica, o.Errors)
+				}
 				// Clients of all replicas wait for the holder, too.
 				if f.holder != "" && o.Replica != "" && o.Replica != f.holder && o.Writes > holderBound {
 					t.Errorf("clients of %s got no write acknowledged for %v while %s held the clock, want %v at most", o.Replica, o.Writes, f.holder, holderBound)
 				}
 			}
 		})
+	}
+}
+
+// without checks that a replica which has lost its database ends streams that asked for a leader, and no others.
+func (s *stage) without(replica int) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), recoveryTimeout)
+	defer cancel()
+	s.ok(s.Watches[replicas+replica].WaitEnded(ctx))
+	if w := s.Watches[replica]; w.Ended() > 0 {
+		s.Errorf("the watch of %s ended, which had not asked for a leader", w.Name)
+	}
+	for _, w := range s.Watches[replicas : 2*replicas] {
+		if w != s.Watches[replicas+replica] && w.Ended() > 0 {
+			s.Errorf("the watch of %s ended, whose replica had its database", w.Name)
+		}
 	}
 }
 

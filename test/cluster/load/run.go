@@ -36,7 +36,7 @@ type Replica struct{ Name, Endpoint string }
 // Run is the load on one cluster.
 type Run struct {
 	Journal *history.Journal
-	// Watches are those of everything on each replica, then those of a part, then one over all replicas.
+	// Watches are those of everything on each replica, then those of a part on each, which ask for a leader, then one over all.
 	Watches []*Watch
 	// Keepers are leases that are kept alive for the whole run by all means that a client has.
 	Keepers []clientv3.LeaseID

@@ -64,6 +64,8 @@ func (w *Watch) open(ctx context.Context, r *Run, c *clientv3.Client) bool {
 	}
 	w.mu.Lock()
 	w.ended++
+	close(w.changed)
+	w.changed = make(chan struct{})
 	w.mu.Unlock()
 	select { // not at full speed while there is nobody to answer
 	case <-ctx.Done():
@@ -125,12 +127,27 @@ func (w *Watch) WaitCompacted(ctx context.Context) (int64, error) {
 	return w.compacted, err
 }
 
+// WaitEnded waits until the watch was given back by its client, as its stream had ended.
+func (w *Watch) WaitEnded(ctx context.Context) error {
+	if err := w.until(ctx, func() bool { return w.ended > 0 }); err != nil {
+		return fmt.Errorf("watch of %s does not end: %w", w.Name, err)
+	}
+	return nil
+}
+
 // WaitRevision waits until the watch has seen a revision.
 func (w *Watch) WaitRevision(ctx context.Context, rev int64) error {
 	if err := w.until(ctx, func() bool { return w.nextLocked() > rev }); err != nil {
 		return fmt.Errorf("watch of %s does not get to revision %d: %w", w.Name, rev, err)
 	}
 	return nil
+}
+
+// Ended returns how often the watch was given back by its client, as its stream had ended.
+func (w *Watch) Ended() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ended
 }
 
 func (w *Watch) nextLocked() int64 {
