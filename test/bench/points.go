@@ -39,7 +39,7 @@ func (t *target) getter() step {
 	type client struct {
 		req pb.RangeRequest
 	}
-	clients := make([]client, t.c.clients)
+	clients := make([]client, max(t.c.clients, 2*len(t.conns))) // as many wake it
 	return func(ctx context.Context, n int) (bool, error) {
 		c := &clients[n]
 		i := rand.IntN(len(t.objects))

@@ -192,6 +192,11 @@ func (t *target) compact(ctx context.Context) (int64, error) {
 		if tries == compactTries || status.Code(err) != codes.OutOfRange {
 			return 0, fmt.Errorf("compact at %d: %w", res.Header.Revision, err)
 		}
+		if t.lags && tries%10 == 0 { // kine on Postgres learns of it with a write only
+			if _, err := t.newUpdates().one(ctx, 0); err != nil {
+				return 0, err
+			}
+		}
 		time.Sleep(compactWait) // kine tells of a revision before it knows it everywhere
 	}
 	t.compacted = res.Header.Revision
