@@ -1,0 +1,148 @@
+// Package datastore starts sqlstore servers over what the environment names, for the suites that must pass over every database:
+//
+//	SQLSTORE_TEST_DATASTORE   "sqlite" or unset: a file of each server's own
+//	                          "postgres": an empty database for each call of Start, on a server of package pgserver
+//	                          postgres://...: this database, whatever it holds
+//	SQLSTORE_TEST_REPLICAS    so many servers over one Postgres database (default 1)
+//	SQLSTORE_TEST_PGBOUNCER   1: a PgBouncer in transaction mode between them and Postgres
+package datastore
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sqlstore/sqlstore/test/launch"
+	"github.com/sqlstore/sqlstore/test/pgbouncer"
+	"github.com/sqlstore/sqlstore/test/pgserver"
+)
+
+// The variables of the environment.
+const (
+	Variable          = "SQLSTORE_TEST_DATASTORE"
+	ReplicasVariable  = "SQLSTORE_TEST_REPLICAS"
+	PgBouncerVariable = "SQLSTORE_TEST_PGBOUNCER"
+)
+
+// Choice is what the servers of a test keep their data in.
+type Choice struct {
+	// Postgres is whether it is a Postgres database, else a SQLite file.
+	Postgres bool
+	// DSN names the database to use as it is; "" is an empty one for each Start.
+	DSN string
+	// Replicas is how many servers share it, 1 at least.
+	Replicas int
+	// PgBouncer is whether they reach it through a PgBouncer.
+	PgBouncer bool
+}
+
+// FromEnv returns the environment's choice. The test fails if it makes no sense.
+func FromEnv(tb testing.TB) Choice {
+	tb.Helper()
+	c, err := parse(os.Getenv)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+func parse(getenv func(string) string) (Choice, error) {
+	c := Choice{Replicas: 1}
+	switch s := getenv(Variable); {
+	case s == "" || s == "sqlite":
+	case s == "postgres":
+		c.Postgres = true
+	case strings.HasPrefix(s, "postgres://") || strings.HasPrefix(s, "postgresql://"):
+		c.Postgres, c.DSN = true, s
+	default: // not shown: it may be a DSN with a typing error
+		return c, fmt.Errorf("%s: want sqlite, postgres or postgres://", Variable)
+	}
+	if s := getenv(ReplicasVariable); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 {
+			return c, fmt.Errorf("%s is %q, want a number above 0", ReplicasVariable, s)
+		}
+		c.Replicas = n
+	}
+	switch s := getenv(PgBouncerVariable); s {
+	case "", "0":
+	case "1":
+		c.PgBouncer = true
+	default:
+		return c, fmt.Errorf("%s is %q, want 1 or nothing", PgBouncerVariable, s)
+	}
+	if !c.Postgres && (c.Replicas > 1 || c.PgBouncer) {
+		return c, fmt.Errorf("%s and %s are for Postgres: set %s=postgres", ReplicasVariable, PgBouncerVariable, Variable)
+	}
+	return c, nil
+}
+
+// Start starts the chosen number of servers over the chosen datastore, all at once, and waits until all are ready. cfg is each
+// one's configuration; its DataDir is of use to a single server only.
+func (c Choice) Start(tb testing.TB, cfg launch.Config) []*launch.Server {
+	tb.Helper()
+	args := c.flags(tb)
+	servers, errs := make([]*launch.Server, c.Replicas), make([]error, c.Replicas)
+	launch.Binary(tb) // built before, as building fails the test
+	var wg sync.WaitGroup
+	for i := range servers {
+		own := cfg
+		own.Args = slices.Concat(args, cfg.Args)
+		if c.Replicas > 1 {
+			own.Args = slices.Concat(args, []string{"--name", fmt.Sprintf("replica-%d", i+1)}, cfg.Args)
+		}
+		wg.Go(func() { servers[i], errs[i] = launch.TryStart(tb, own) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			tb.Fatalf("datastore: %v", err)
+		}
+	}
+	return servers
+}
+
+// flags returns those of a server over the datastore, which is made if need be.
+func (c Choice) flags(tb testing.TB) []string {
+	tb.Helper()
+	if !c.Postgres {
+		return nil
+	}
+	dsn := c.DSN
+	if dsn == "" {
+		dsn = pgserver.Database(tb)
+	}
+	if c.PgBouncer {
+		dsn = pgbouncer.Before(tb, dsn)
+	}
+	u, err := url.Parse(dsn)
+	if err != nil {
+		tb.Fatalf("%s is not a URL", Variable)
+	}
+	password, ok := u.User.Password()
+	if !ok {
+		return []string{"--datastore", dsn}
+	}
+	// Not among the arguments, which all users of the machine see.
+	file := filepath.Join(tb.TempDir(), "password")
+	if err := os.WriteFile(file, []byte(password+"\n"), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	u.User = url.User(u.User.Username())
+	return []string{"--datastore", u.String(), "--datastore-password-file", file}
+}
+
+// Endpoints returns host:port of the servers' gRPC listeners.
+func Endpoints(servers []*launch.Server) []string {
+	endpoints := make([]string, len(servers))
+	for i, s := range servers {
+		endpoints[i] = s.Endpoint()
+	}
+	return endpoints
+}
