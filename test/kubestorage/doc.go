@@ -6,8 +6,9 @@
 //
 //	go test ./...                                     # sqlstore on SQLite
 //	SQLSTORE_TEST_TARGET=etcd go test ./...           # real etcd: proves the harness itself
-//	SQLSTORE_TEST_DATASTORE=postgres://... go test .  # passed to sqlstore as --datastore
-//	SQLSTORE_TEST_REPLICAS=3                          # so many sqlstore processes over that datastore
+//	SQLSTORE_TEST_DATASTORE=postgres go test .        # sqlstore on Postgres: see package datastore
+//	SQLSTORE_TEST_REPLICAS=3                          # so many sqlstore servers over it, all used at once
+//	SQLSTORE_TEST_PGBOUNCER=1                         # through a PgBouncer
 //	SQLSTORE_TEST_ENDPOINT=host:port,host:port        # servers that already run, all used at once
 //
 // Kubernetes gives each of these tests an etcd of its own. Here they share one server: each test

@@ -4,13 +4,13 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
 
+	"github.com/sqlstore/sqlstore/test/datastore"
 	"github.com/sqlstore/sqlstore/test/launch"
 )
 
@@ -43,38 +43,18 @@ func newServers(tb testing.TB) *servers {
 	default:
 		tb.Fatalf("SQLSTORE_TEST_TARGET is %q, want sqlstore or etcd", target)
 	}
-	if datastore := os.Getenv("SQLSTORE_TEST_DATASTORE"); datastore != "" {
-		return &servers{endpoints: startReplicas(tb, datastore)}
+	if datastore.FromEnv(tb).DSN != "" { // one database, which there is no other of
+		return &servers{endpoints: startSQLStore(tb)}
 	}
-	return &servers{endpoints: startSQLite(tb), start: startSQLite}
+	return &servers{endpoints: startSQLStore(tb), start: startSQLStore}
 }
 
-func startSQLite(tb testing.TB) []string {
+// startSQLStore starts the replicas that the environment asks for, over a database that is empty unless it names one.
+func startSQLStore(tb testing.TB) []string {
 	tb.Helper()
-	return []string{startSQLStore(tb).Endpoint()}
-}
-
-// startReplicas starts SQLSTORE_TEST_REPLICAS servers over one datastore.
-func startReplicas(tb testing.TB, datastore string) []string {
-	tb.Helper()
-	replicas := 1
-	if n := os.Getenv("SQLSTORE_TEST_REPLICAS"); n != "" {
-		var err error
-		if replicas, err = strconv.Atoi(n); err != nil || replicas < 1 {
-			tb.Fatalf("SQLSTORE_TEST_REPLICAS is %q, want a number above 0", n)
-		}
-	}
-	var endpoints []string
-	for range replicas {
-		endpoints = append(endpoints, startSQLStore(tb, "--datastore", datastore).Endpoint())
-	}
-	return endpoints
-}
-
-func startSQLStore(tb testing.TB, args ...string) *launch.Server {
-	tb.Helper()
-	args = append(args, "--watch-progress-notify-interval", progressInterval.String())
-	return launch.Start(tb, launch.Config{Args: args})
+	return datastore.Endpoints(datastore.FromEnv(tb).Start(tb, launch.Config{
+		Args: []string{"--watch-progress-notify-interval", progressInterval.String()},
+	}))
 }
 
 // startEtcd runs etcd in this process, as Kubernetes' own tests do.

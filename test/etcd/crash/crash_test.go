@@ -2,6 +2,8 @@ package crash
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -12,19 +14,22 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/sqlstore/sqlstore/test/datastore"
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
+	"github.com/sqlstore/sqlstore/test/launch"
 )
 
 func TestKill(t *testing.T) {
 	kills, seed := envUint(t, "SQLSTORE_TEST_KILLS", 5), envUint(t, "SQLSTORE_TEST_SEED", rand.Uint64())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	server := servers.Target(t)
+	replicas := servers.Targets(t)
+	endpoints := datastore.Endpoints(replicas)
 	j := newJournal()
 	m := newModel(j)
 	var watchers []*watcher
-	for key, end := range map[string]string{"\x00": "\x00", "t/": "t0", "l/": "l0"} {
-		w, err := watch(t.Context(), server.Endpoint(), key, end)
+	for i, span := range [][2]string{{"\x00", "\x00"}, {"t/", "t0"}, {"l/", "l0"}} {
+		w, err := watch(t.Context(), endpoints[i%len(endpoints)], span[0], span[1])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,37 +38,52 @@ func TestKill(t *testing.T) {
 
 	for round := range kills {
 		before := m.rev
+		victim := replicas[random.IntN(len(replicas))]
 		ctx, cancel := context.WithCancel(t.Context())
-		killed := make(chan struct{})
+		killed := make(chan error, 1)
 		moment := time.After(time.Duration(random.IntN(400)) * time.Millisecond)
 		go func() {
-			defer close(killed)
+			defer cancel()
 			<-moment
-			server.Kill()
-			cancel()
+			killed <- kill(ctx, victim, len(replicas) > 1, j)
 		}()
-		err := load(ctx, server.Endpoint(), j, random.Uint64())
-		<-killed
-		if err != nil {
+		err := load(ctx, endpoints, j, random.Uint64())
+		if err := errors.Join(err, <-killed); err != nil {
 			t.Fatalf("round %d: under load: %v", round, err)
 		}
-		server.Restart(t)
-		if random.IntN(5) == 0 { // a crash right after a start, with nothing new written
-			server.Kill()
-			server.Restart(t)
+		if len(replicas) == 1 {
+			victim.Restart(t)
 		}
-		check(t, server.Endpoint(), m, watchers)
+		if random.IntN(5) == 0 { // a crash right after a start, with nothing new written
+			victim.Kill()
+			victim.Restart(t)
+		}
+		check(t, endpoints[random.IntN(len(endpoints))], m, watchers)
 		if t.Failed() {
 			t.Fatalf("round %d of %d, seed %d", round, kills, seed)
 		}
 		t.Logf("round %d: revisions %d to %d, %d keys", round, before, m.rev, len(m.keys))
 		if random.IntN(4) == 0 {
-			compact(t, server.Endpoint(), m.rev-int64(random.IntN(2)))
+			compact(t, endpoints[random.IntN(len(endpoints))], m.rev-int64(random.IntN(2)))
 		}
 	}
 	if m.rev < int64(kills)*10 {
 		t.Errorf("only %d revisions in %d rounds: too little load to mean anything", m.rev, kills)
 	}
+}
+
+// kill kills a server under load. The replicas that are left go on without it; then it comes back.
+func kill(ctx context.Context, victim *launch.Server, others bool, j *journal) error {
+	victim.Kill()
+	if !others {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := j.awaitMore(ctx, 100); err != nil {
+		return fmt.Errorf("with one replica killed: %w", err)
+	}
+	return victim.TryRestart()
 }
 
 func check(t *testing.T, endpoint string, m *model, watchers []*watcher) {

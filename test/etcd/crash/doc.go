@@ -8,9 +8,13 @@
 //   - watches that resume after the revision they saw last miss nothing and repeat nothing;
 //   - ranges, at the newest and at older revisions, and leases agree with that history.
 //
+// Of several replicas (see package datastore) one is killed at a time, while clients write through all
+// of them: the others must go on, and each tells the same afterwards.
+//
 // The full disk and the directory that cannot be written to are tested here, too; they need root,
 // to mount a file system in memory. So is the sync that fails; that needs strace, with which any
-// process of the same user can be made to see such a failure.
+// process of the same user can be made to see such a failure. These are a file's matters, and so SQLite's
+// whatever the environment says.
 //
 // Environment:
 //

@@ -24,7 +24,7 @@ import (
 func TestFailedSync(t *testing.T) {
 	seed := envUint(t, "SQLSTORE_TEST_SEED", rand.Uint64())
 	t.Logf("seed %d", seed)
-	server := servers.Target(t)
+	server := launch.Start(t, servers.FileTargetConfig(t))
 	j := newJournal()
 	m := newModel(j)
 	w, err := watch(t.Context(), server.Endpoint(), "\x00", "\x00")
@@ -35,7 +35,7 @@ func TestFailedSync(t *testing.T) {
 		granted := grantedLeases(j)
 		failSyncs(t, server, first)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		err := load(ctx, server.Endpoint(), j, seed+uint64(first))
+		err := load(ctx, []string{server.Endpoint()}, j, seed+uint64(first))
 		if err != nil {
 			t.Errorf("from sync %d on: under load: %v", first, err)
 		}

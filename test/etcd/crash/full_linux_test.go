@@ -34,7 +34,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.WriteFile(ballast, make([]byte, ballastBytes), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg := servers.TargetConfig(t)
+	cfg := servers.FileTargetConfig(t)
 	cfg.DataDir = filepath.Join(dir, "data")
 	server := launch.Start(t, cfg)
 
@@ -162,7 +162,7 @@ func TestUnwritableDirectory(t *testing.T) {
 		"a file":          {file, "not a directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := servers.TargetConfig(t)
+			cfg := servers.FileTargetConfig(t)
 			cfg.DataDir = c.dir
 			_, err := launch.TryStart(t, cfg)
 			if err == nil {

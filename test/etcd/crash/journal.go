@@ -1,10 +1,12 @@
 package crash
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
+	"time"
 )
 
 // outcome is what a client knows of its write.
@@ -45,6 +47,7 @@ type journal struct {
 	next   int
 	byID   map[string]*write
 	byRev  map[int64]*write // acknowledged ones with an exact revision
+	acked  int              // acknowledged writes so far
 	open   []*write         // deletions that must be found by their keys
 	leases map[int64]*lease
 	alive  []int64 // leases with their key, free to be revoked
@@ -72,6 +75,9 @@ func (j *journal) end(w *write, o outcome, rev int64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	w.outcome, w.rev = o, rev
+	if o == acked {
+		j.acked++
+	}
 	if o != acked || w.loose {
 		return nil
 	}
@@ -79,6 +85,26 @@ func (j *journal) end(w *write, o outcome, rev int64) error {
 		return fmt.Errorf("revision %d acknowledged twice: %s and %s", rev, other, w)
 	}
 	j.byRev[rev] = w
+	return nil
+}
+
+// awaitMore returns when so many more writes have been acknowledged.
+func (j *journal) awaitMore(ctx context.Context, n int) error {
+	count := func() int {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		return j.acked
+	}
+	before := count()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for count() < before+n {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%d writes acknowledged, waiting for %d: %w", count()-before, n, ctx.Err())
+		}
+	}
 	return nil
 }
 

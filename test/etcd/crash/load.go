@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,25 +26,29 @@ const (
 type client struct {
 	*rand.Rand
 	j      *journal
-	kv     pb.KVClient
+	conns  []*grpc.ClientConn // to the replicas that have not failed it
+	kv     pb.KVClient        // of the replica that is asked now, as is leases
 	leases pb.LeaseClient
 	last   int64 // newest revision that this client was told
 }
 
-// load writes with all clients until ctx ends or the server dies, and returns the first answer
-// that no correct server gives.
-func load(ctx context.Context, endpoint string, j *journal, seed uint64) error {
+// load writes with all clients until ctx ends or the last server dies, and returns the first answer
+// that no correct server gives. Every request goes to any of the servers, which are replicas.
+func load(ctx context.Context, endpoints []string, j *journal, seed uint64) error {
 	var wg sync.WaitGroup
 	errs := make(chan error, clients)
 	for i := range clients {
 		wg.Go(func() {
-			conn, err := grpc.NewClient("passthrough:///"+endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
-			if err != nil {
-				errs <- err
-				return
+			c := &client{Rand: rand.New(rand.NewPCG(seed, uint64(i))), j: j}
+			for _, endpoint := range endpoints {
+				conn, err := grpc.NewClient("passthrough:///"+endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+				if err != nil {
+					errs <- err
+					return
+				}
+				defer conn.Close()
+				c.conns = append(c.conns, conn)
 			}
-			defer conn.Close()
-			c := &client{Rand: rand.New(rand.NewPCG(seed, uint64(i))), j: j, kv: pb.NewKVClient(conn), leases: pb.NewLeaseClient(conn)}
 			errs <- c.run(ctx)
 		})
 	}
@@ -58,7 +63,9 @@ func load(ctx context.Context, endpoint string, j *journal, seed uint64) error {
 }
 
 func (c *client) run(ctx context.Context) error {
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && len(c.conns) > 0 {
+		asked := c.IntN(len(c.conns))
+		c.kv, c.leases = pb.NewKVClient(c.conns[asked]), pb.NewLeaseClient(c.conns[asked])
 		// Not bounded by ctx: a request under way when the load ends gets its answer.
 		op, cancel := context.WithTimeout(context.WithoutCancel(ctx), opTimeout)
 		err := c.step(op)
@@ -66,7 +73,7 @@ func (c *client) run(ctx context.Context) error {
 		switch status.Code(err) {
 		case codes.OK:
 		case codes.Unavailable: // the server was killed; what happened to the request is unknown
-			return nil
+			c.conns = slices.Delete(c.conns, asked, asked+1)
 		default:
 			return err
 		}

@@ -1,8 +1,9 @@
 // Package servers starts the servers that the tests of this module talk to: a real etcd, and the
 // target that is held against it.
 //
-// The target is sqlstore. With SQLSTORE_TEST_TARGET=etcd it is a second etcd, which shows whether a
-// test asks for more than etcd itself keeps.
+// The target is sqlstore, over the database and with the replicas that package datastore reads from the
+// environment. With SQLSTORE_TEST_TARGET=etcd it is a second etcd of as many members, which shows
+// whether a test asks for more than etcd itself keeps.
 //
 // etcd and its tools are built from the versions that this module's go.mod names, once for all
 // test processes, by the go command's own cache.
@@ -17,6 +18,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sqlstore/sqlstore/test/datastore"
 	"github.com/sqlstore/sqlstore/test/launch"
 )
 
@@ -49,14 +51,49 @@ func EtcdConfig(tb testing.TB, dir string, args ...string) launch.Config {
 // TargetIsEtcd says whether the target is a second etcd rather than sqlstore.
 func TargetIsEtcd() bool { return os.Getenv("SQLSTORE_TEST_TARGET") == "etcd" }
 
-// Target starts the server under test with the given flags, which both etcd and sqlstore must know.
-func Target(tb testing.TB, args ...string) *launch.Server {
+// Targets starts the servers under test, each with the given flags, which both etcd and sqlstore must
+// know. They hold the same, and any of them may be asked.
+func Targets(tb testing.TB, args ...string) []*launch.Server {
 	tb.Helper()
-	return launch.Start(tb, TargetConfig(tb, args...))
+	return start(tb, datastore.FromEnv(tb), args)
 }
 
-// TargetConfig returns the configuration of the server under test, to be changed and launched.
-func TargetConfig(tb testing.TB, args ...string) launch.Config {
+// Target is Targets returning the first; the others run beside it.
+func Target(tb testing.TB, args ...string) *launch.Server {
+	tb.Helper()
+	return Targets(tb, args...)[0]
+}
+
+// OnlyTarget is Target without replicas, for what is said of clusters of a single member.
+func OnlyTarget(tb testing.TB, args ...string) *launch.Server {
+	tb.Helper()
+	choice := datastore.FromEnv(tb)
+	choice.Replicas = 1
+	return start(tb, choice, args)[0]
+}
+
+// Replicas starts several servers under test, over Postgres whatever the environment says.
+func Replicas(tb testing.TB, n int, args ...string) []*launch.Server {
+	tb.Helper()
+	choice := datastore.FromEnv(tb)
+	choice.Postgres, choice.Replicas = true, n
+	return start(tb, choice, args)
+}
+
+func start(tb testing.TB, choice datastore.Choice, args []string) []*launch.Server {
+	tb.Helper()
+	switch {
+	case choice.DSN != "":
+		tb.Fatalf("each test needs an empty database: set %s=postgres, and SQLSTORE_TEST_POSTGRES to the DSN of a server", datastore.Variable)
+	case TargetIsEtcd():
+		return EtcdCluster(tb, choice.Replicas, args...)
+	}
+	return choice.Start(tb, launch.Config{Args: args})
+}
+
+// FileTargetConfig returns the configuration of a server under test on a directory of its own, to be
+// changed and launched: sqlstore on SQLite whatever the environment says, or etcd.
+func FileTargetConfig(tb testing.TB, args ...string) launch.Config {
 	tb.Helper()
 	if TargetIsEtcd() {
 		return EtcdConfig(tb, "", args...)

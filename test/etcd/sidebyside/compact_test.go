@@ -21,9 +21,9 @@ func TestCompactAtTheFirstRevisions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx := within(t)
-			etcd, target := servers.Etcd(t), servers.Target(t)
+			etcd, target := servers.Etcd(t), servers.Targets(t)
 			for _, phase := range revisions {
-				p := newPlayer(dial(t, "etcd", etcd.Endpoint()), dial(t, "target", target.Endpoint()))
+				p := newPlayer(dial(t, "etcd", etcd.Endpoint()), dialAll(t, "target", target))
 				if err := p.ask(ctx, hashKVCall(&pb.HashKVRequest{})); err != nil { // with the compacted revision
 					t.Error(err)
 				}
@@ -38,8 +38,11 @@ func TestCompactAtTheFirstRevisions(t *testing.T) {
 						}
 					}
 				}
-				for _, s := range []*launch.Server{etcd, target} {
+				all := append([]*launch.Server{etcd}, target...)
+				for _, s := range all {
 					_ = s.Stop() // etcd ends by the signal itself, which counts as an error
+				}
+				for _, s := range all {
 					s.Restart(t)
 				}
 			}

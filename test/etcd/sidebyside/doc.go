@@ -7,6 +7,9 @@
 // was sent must be equal. Only what has to differ is set aside: cluster, member and term numbers,
 // the countdown of a lease, and the order among equals of a sorted range.
 //
+// Of several replicas (see package datastore) each request asks the next one: what one has answered, all
+// must know. etcd promises that for linearizable requests only; the others follow such a one here (see spread).
+//
 // A step is drawn from (seed, number of the step) and from what etcd has answered so far, so a
 // sequence can be replayed, and be shortened by leaving steps out. After a difference the
 // sequence is shortened for a while on fresh servers, and the rest is printed as a reproduction.

@@ -10,8 +10,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/sqlstore/sqlstore/test/etcd/servers"
 )
 
 const mib = 1 << 20
@@ -26,8 +24,7 @@ type refusal struct {
 // The errors that clients compare by code and text. Left out are those of enabled authentication,
 // which the target does not have, and of a database that does not answer.
 func TestErrors(t *testing.T) {
-	etcd := dial(t, "etcd", servers.Etcd(t, "--unsafe-no-fsync").Endpoint())
-	target := dial(t, "target", servers.Target(t, "--unsafe-no-fsync").Endpoint())
+	etcd, target := startBoth(t)
 	prepare(t, etcd)
 	prepare(t, target)
 	for _, r := range refusals() {
@@ -164,14 +161,14 @@ func refusals() []refusal {
 	}
 }
 
-// clusterCall makes a call that is told the answering member's id.
+// clusterCall makes a call that goes to the leader and is told its member id.
 func clusterCall(method string, send func(ctx context.Context, s *side, self uint64) (proto.Message, error)) call {
 	return call{method, nil, func(ctx context.Context, s *side) (proto.Message, error) {
-		members, err := s.cluster.MemberList(ctx, &pb.MemberListRequest{})
+		leader, self, err := s.leader(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return send(ctx, s, members.Header.MemberId)
+		return send(ctx, leader, self)
 	}}
 }
 

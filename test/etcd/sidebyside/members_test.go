@@ -14,7 +14,7 @@ import (
 // What a cluster of one member answers to changes that name this member: etcd refuses all but the one that changes nothing.
 func TestOnlyMember(t *testing.T) {
 	etcd := dial(t, "etcd", servers.Etcd(t, "--unsafe-no-fsync").Endpoint())
-	target := dial(t, "target", servers.Target(t, "--unsafe-no-fsync").Endpoint())
+	target := dial(t, "target", servers.OnlyTarget(t, "--unsafe-no-fsync").Endpoint())
 	for name, r := range map[string]refusal{
 		"removed": {memberCall("MemberRemove", func(ctx context.Context, c pb.ClusterClient, m *pb.Member) (proto.Message, error) {
 			return c.MemberRemove(ctx, &pb.MemberRemoveRequest{ID: m.ID})

@@ -1,15 +1,19 @@
 package sidebyside
 
 import (
+	"context"
+	"fmt"
 	"math"
 	"testing"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/sqlstore/sqlstore/test/launch"
 )
 
-// side is one of the two servers: a connection and etcd's services on it.
+// side is one of the two servers, or all of its replicas: a connection and etcd's services on it.
 type side struct {
 	name    string
 	kv      pb.KVClient
@@ -18,10 +22,58 @@ type side struct {
 	maint   pb.MaintenanceClient
 	cluster pb.ClusterClient
 	auth    pb.AuthClient
+	all     []*side // of several replicas: each alone
+}
+
+// dialAll connects to the replicas of a server. Each request goes to the next one of them; a stream stays
+// where it was opened.
+func dialAll(tb testing.TB, name string, replicas []*launch.Server) *side {
+	tb.Helper()
+	if len(replicas) == 1 {
+		return dial(tb, name, replicas[0].Endpoint())
+	}
+	var conns spread
+	var all []*side
+	for i, r := range replicas {
+		conn := connect(tb, name, r.Endpoint())
+		conns.all = append(conns.all, conn)
+		all = append(all, newSide(fmt.Sprintf("%s %d", name, i+1), conn))
+	}
+	s := newSide(name, &conns)
+	s.all = all
+	return s
+}
+
+// leader returns the side that only the leader answers on, and its member id: there are requests that it
+// alone can fulfil.
+func (s *side) leader(ctx context.Context) (*side, uint64, error) {
+	each := s.all
+	if len(each) == 0 {
+		each = []*side{s}
+	}
+	for {
+		for _, r := range each {
+			status, err := r.maint.Status(ctx, &pb.StatusRequest{})
+			if err != nil {
+				return nil, 0, err
+			}
+			if self := status.Header.MemberId; status.Leader == self {
+				return r, self, nil
+			}
+		}
+		if err := ctx.Err(); err != nil { // it may have changed while they were asked
+			return nil, 0, fmt.Errorf("find the leader: %w", err)
+		}
+	}
 }
 
 // dial connects to a server; the connection is closed with the test.
 func dial(tb testing.TB, name, endpoint string, opts ...grpc.DialOption) *side {
+	tb.Helper()
+	return newSide(name, connect(tb, name, endpoint, opts...))
+}
+
+func connect(tb testing.TB, name, endpoint string, opts ...grpc.DialOption) *grpc.ClientConn {
 	tb.Helper()
 	opts = append(opts,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -32,6 +84,10 @@ func dial(tb testing.TB, name, endpoint string, opts ...grpc.DialOption) *side {
 		tb.Fatalf("dial %s: %v", name, err)
 	}
 	tb.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func newSide(name string, conn grpc.ClientConnInterface) *side {
 	return &side{
 		name:    name,
 		kv:      pb.NewKVClient(conn),

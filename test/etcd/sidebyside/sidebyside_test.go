@@ -68,7 +68,5 @@ func play(t *testing.T, seed uint64, count int) {
 // freshPlayer starts both servers anew. Neither needs to outlive its machine here.
 func freshPlayer(t *testing.T) *player {
 	args := []string{"--max-txn-ops", strconv.Itoa(maxOps), "--unsafe-no-fsync"}
-	etcd := servers.Etcd(t, args...)
-	target := servers.Target(t, args...)
-	return newPlayer(dial(t, "etcd", etcd.Endpoint()), dial(t, "target", target.Endpoint()))
+	return newPlayer(dial(t, "etcd", servers.Etcd(t, args...).Endpoint()), dialAll(t, "target", servers.Targets(t, args...)))
 }

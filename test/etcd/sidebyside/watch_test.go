@@ -24,7 +24,7 @@ func within(t *testing.T) context.Context {
 func startBoth(t *testing.T, args ...string) (etcd, target *side) {
 	t.Helper()
 	args = append(args, "--unsafe-no-fsync")
-	return dial(t, "etcd", servers.Etcd(t, args...).Endpoint()), dial(t, "target", servers.Target(t, args...).Endpoint())
+	return dial(t, "etcd", servers.Etcd(t, args...).Endpoint()), dialAll(t, "target", servers.Targets(t, args...))
 }
 
 // A lease that ends takes its keys with it: in key order, at one revision, with the old values.
