@@ -101,7 +101,7 @@ func (s *cluster) MemberRemove(_ context.Context, r *pb.MemberRemoveRequest) (*p
 	switch {
 	case s.find(r.ID) == nil:
 		return nil, rpctypes.ErrGRPCMemberNotFound
-	case !s.alone():
+	case len(s.members()) > 1:
 		return nil, errLeavesItself
 	}
 	return nil, errQuorum

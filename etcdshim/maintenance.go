@@ -85,7 +85,11 @@ func (s *maintenance) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb.AlarmR
 	named := store.Alarm{Member: r.MemberID, Kind: store.AlarmKind(r.Alarm)}
 	switch r.Action {
 	case pb.AlarmRequest_GET:
-		for _, a := range s.engine.Alarms() {
+		alarms, err := s.engine.ReadAlarms(ctx)
+		if err != nil {
+			return nil, statusError(ctx, err)
+		}
+		for _, a := range alarms {
 			if named.Kind == store.AlarmNone || a.Kind == named.Kind {
 				resp.Alarms = append(resp.Alarms, alarmMember(a))
 			}

@@ -27,6 +27,9 @@ func TestMembersOfOneDatabase(t *testing.T) {
 		"alone":        {[]backend.Member{}, []uint64{self}},
 	} {
 		living = tc.living
+		if _, err := c.MemberRemove(ctx, &pb.MemberRemoveRequest{ID: self}); errors.Is(err, errQuorum) != (len(tc.want) == 1) {
+			t.Errorf("%s: removing this one: %v", name, err)
+		}
 		list, err := c.MemberList(ctx, &pb.MemberListRequest{Linearizable: true})
 		if err != nil || len(list.Members) != len(tc.want) || list.Header.MemberId != self || list.Header.Revision != 0 {
 			t.Fatalf("%s: %v, %v", name, list, err)

@@ -72,6 +72,8 @@ func receiveWatches(ctx context.Context, stream grpc.ServerStream, watches *stor
 		switch r := req.RequestUnion.(type) {
 		case *pb.WatchRequest_CreateRequest:
 			if r.CreateRequest != nil {
+				// Out of reach of its database a replica watches from what it knows, as a member of etcd does that is cut off.
+				_ = watches.CatchUp(ctx)
 				watches.Watch(watchRequest(r.CreateRequest))
 			}
 		case *pb.WatchRequest_CancelRequest:

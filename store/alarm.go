@@ -48,7 +48,15 @@ func (a *alarms) apply(fx *backend.Effects) {
 	a.raised = slices.DeleteFunc(a.raised, func(r backend.Alarm) bool { return slices.Contains(fx.Cleared, r) })
 }
 
-// Alarms returns the raised alarms.
+// ReadAlarms returns the alarms that are raised, by whichever replica. Errors: ctx's, those of the backend.
+func (s *Store) ReadAlarms(ctx context.Context) ([]Alarm, error) {
+	if err := s.confirm(ctx); err != nil {
+		return nil, err
+	}
+	return s.Alarms(), nil
+}
+
+// Alarms returns the alarms that this replica knows to be raised.
 func (s *Store) Alarms() []Alarm {
 	s.alarms.mu.RLock()
 	defer s.alarms.mu.RUnlock()
@@ -67,13 +75,11 @@ func (s *Store) RaiseAlarm(ctx context.Context, a Alarm) error {
 
 // ClearAlarm clears the alarm of exactly this kind and member, and says whether it was raised.
 func (s *Store) ClearAlarm(ctx context.Context, a Alarm) (bool, error) {
-	if err := s.confirm(ctx); err != nil {
+	raised, err := s.ReadAlarms(ctx)
+	if err != nil || !slices.Contains(raised, a) {
 		return false, err
 	}
-	if !slices.Contains(s.Alarms(), a) {
-		return false, nil
-	}
-	_, err := s.seq.do(ctx, &alarmOperation{clear: []backend.Alarm{a.stored()}})
+	_, err = s.seq.do(ctx, &alarmOperation{clear: []backend.Alarm{a.stored()}})
 	return err == nil, err
 }
 

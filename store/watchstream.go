@@ -80,6 +80,11 @@ func (st *WatchStream) Room(ctx context.Context) error {
 	}
 }
 
+// CatchUp is called before Watch. It returns when the stream knows of everything, compactions among it, that was acknowledged before
+// the call by whichever replica: a watch of the present begins behind it, one of compacted revisions ends at once. Errors: ctx's, those
+// of the backend; the watch may be started all the same.
+func (st *WatchStream) CatchUp(ctx context.Context) error { return st.store.confirm(ctx) }
+
 // Watch starts a watch. Its answer, also a refusal, comes out of Next.
 func (st *WatchStream) Watch(req WatchRequest) {
 	h := st.store.hub
