@@ -1,6 +1,7 @@
 package sidebyside
 
 import (
+	"sync"
 	"testing"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -42,9 +43,15 @@ func TestCompactAtTheFirstRevisions(t *testing.T) {
 				for _, s := range all {
 					_ = s.Stop() // etcd ends by the signal itself, which counts as an error
 				}
-				for _, s := range all {
-					s.Restart(t)
+				var wg sync.WaitGroup
+				for _, s := range all { // at once: a member of etcd is not ready alone
+					wg.Go(func() {
+						if err := s.TryRestart(); err != nil {
+							t.Error(err)
+						}
+					})
 				}
+				wg.Wait()
 			}
 		})
 	}

@@ -8,6 +8,8 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
+
+	"github.com/sqlstore/sqlstore/test/etcd/servers"
 )
 
 // spread is a connection to several replicas: every call goes to the next one.
@@ -68,8 +70,8 @@ func local(req any) bool {
 		return !slices.ContainsFunc(slices.Concat(r.Success, r.Failure), func(op *pb.RequestOp) bool {
 			return !op.GetRequestRange().GetSerializable()
 		})
-	case *pb.WatchRequest: // a watch begins at the member's own revision
-		return r.GetCreateRequest() != nil
+	case *pb.WatchRequest: // etcd's begins at the member's own revision, ours behind all that was acknowledged
+		return r.GetCreateRequest() != nil && servers.TargetIsEtcd()
 	case *pb.HashKVRequest, *pb.StatusRequest:
 		return true
 	}
