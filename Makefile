@@ -39,6 +39,11 @@ setup-postgres:
 	@scripts/setup.sh
 	@scripts/setup-postgres.sh
 
+# What the tests through PgBouncer start: the machine's, or Debian's in a container (test/pgbouncer).
+.PHONY: setup-pgbouncer
+setup-pgbouncer: setup-postgres
+	@timeout 20 docker version >/dev/null 2>&1 || scripts/setup.sh pgbouncer
+
 .PHONY: run
 run: build ## serve on SQLite: LISTEN=http://127.0.0.1:2379, data in DATA_DIR=default.sqlstore
 	exec bin/sqlstore serve --data-dir $(DATA_DIR) --listen-client-urls $(LISTEN) --advertise-client-urls $(LISTEN) $(SERVE_FLAGS)
@@ -82,15 +87,36 @@ $(LINTER): tools/go.mod tools/go.sum
 	go build -C tools -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 .PHONY: e2e
-e2e: e2e-etcd e2e-kubestorage e2e-kubeapiserver e2e-cluster ## the heavy suites, one round each
+e2e: e2e-etcd e2e-kubestorage e2e-postgres e2e-kubeapiserver e2e-cluster ## the heavy suites, one round each
 
 .PHONY: e2e-etcd
-e2e-etcd: setup-strace ## against a real etcd, with etcd's tools, hostile clients and crashes
+e2e-etcd: setup-strace setup-postgres ## against a real etcd, with etcd's tools, hostile clients and crashes
 	cd test/etcd && $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
 .PHONY: e2e-kubestorage
 e2e-kubestorage: setup ## Kubernetes' own storage tests
 	cd test/kubestorage && $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
+
+# How the suites are told to run over replicas that share a Postgres (test/datastore).
+REPLICAS ?= 3
+ON_POSTGRES = SQLSTORE_TEST_DATASTORE=postgres SQLSTORE_TEST_REPLICAS=$(REPLICAS)
+PGBOUNCER = SQLSTORE_TEST_PGBOUNCER=1
+
+.PHONY: e2e-postgres
+e2e-postgres: e2e-etcd-postgres e2e-kubestorage-postgres e2e-kubestorage-pgbouncer ## the suites that must pass over every database, over Postgres
+
+.PHONY: e2e-etcd-postgres
+e2e-etcd-postgres: setup-postgres ## against a real etcd, and crashes, over Postgres with REPLICAS=3
+	cd test/etcd && $(ON_POSTGRES) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./sidebyside ./clients
+	cd test/etcd && $(ON_POSTGRES) $(HEAVY_TEST) -timeout 25m -run TestKill $(TEST_FLAGS) ./crash
+
+.PHONY: e2e-kubestorage-postgres
+e2e-kubestorage-postgres: setup-postgres ## Kubernetes' own storage tests over Postgres with REPLICAS=3, all asked at once
+	cd test/kubestorage && $(ON_POSTGRES) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
+
+.PHONY: e2e-kubestorage-pgbouncer
+e2e-kubestorage-pgbouncer: setup-pgbouncer ## the same through a PgBouncer in transaction mode
+	cd test/kubestorage && $(ON_POSTGRES) $(PGBOUNCER) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
 .PHONY: e2e-kubeapiserver
 e2e-kubeapiserver: setup ## a real kube-apiserver and kubectl; building them takes minutes once
@@ -112,10 +138,17 @@ SOAK_CLUSTER_MINUTES ?= 120
 SOAK_BENCH_FLAGS ?= -objects 20000,1000000
 
 .PHONY: soak
-soak: setup-strace ## the heavy suites and the comparison at full length: hours
+soak: setup-strace setup-pgbouncer ## the heavy suites and the comparison at full length: hours
 	cd test/etcd && SQLSTORE_TEST_KILLS=$(SOAK_KILLS) $(HEAVY_TEST) -timeout 24h ./crash
 	cd test/etcd && SQLSTORE_TEST_RUNS=$(SOAK_RUNS) $(HEAVY_TEST) -timeout 24h ./sidebyside
+	cd test/etcd && $(ON_POSTGRES) SQLSTORE_TEST_KILLS=$(SOAK_KILLS) $(HEAVY_TEST) -timeout 24h -run TestKill ./crash
+	cd test/etcd && $(ON_POSTGRES) SQLSTORE_TEST_RUNS=$(SOAK_RUNS) $(HEAVY_TEST) -timeout 24h ./sidebyside
+	cd test/etcd && $(ON_POSTGRES) $(PGBOUNCER) SQLSTORE_TEST_RUNS=$(SOAK_RUNS) $(HEAVY_TEST) -timeout 24h ./...
 	cd test/kubestorage && $(HEAVY_TEST) -timeout 4h -count=5 ./...
+	cd test/kubestorage && for replicas in 1 3; do \
+		$(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=$$replicas $(HEAVY_TEST) -timeout 4h -count=5 ./... && \
+		$(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=$$replicas $(PGBOUNCER) $(HEAVY_TEST) -timeout 4h -count=5 ./... || exit 1; \
+	done
 	cd test/kubeapiserver && SQLSTORE_TEST_OBJECTS=$(SOAK_OBJECTS) $(HEAVY_TEST) -timeout 8h ./...
 	cd test/cluster && SQLSTORE_TEST_CLUSTER_MINUTES=$(SOAK_CLUSTER_MINUTES) $(HEAVY_TEST) -timeout 24h -v ./...
 	$(MAKE) bench BENCH_FLAGS="$(SOAK_BENCH_FLAGS)"
