@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +65,40 @@ func wantClock(t *testing.T, b *Backend, revision int64) {
 	}
 }
 
+// wantStandby has commits wait for a standby that does not exist, and returns when they do: processes of the server learn of a
+// setting at different times.
+func wantStandby(t *testing.T, s *pgserver.Server) {
+	t.Helper()
+	admin(t, s.DSN(), "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+	admin(t, s.DSN(), "SELECT pg_reload_conf()", new(bool))
+	c, err := pgx.Connect(t.Context(), s.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	pid, done := c.PgConn().PID(), make(chan error, 1)
+	commit := func() {
+		_, err := c.Exec(t.Context(), "SELECT pg_logical_emit_message(true, '', '')")
+		done <- err
+	}
+	go commit()
+	eventually(t, "a commit waits for the standby", func() bool {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			go commit() // it did not wait
+			return false
+		default:
+		}
+		n := 0
+		admin(t, s.DSN(), fmt.Sprintf("SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND pid = %d", pid), &n)
+		return n > 0
+	})
+	<-done
+}
+
 // TestCommitIsNeverCancelled lets a COMMIT wait for a standby that does not exist. Its outcome is unknown, and the server must go
 // on waiting: if it were cancelled, others would see what no standby has.
 func TestCommitIsNeverCancelled(t *testing.T) {
@@ -74,17 +109,11 @@ func TestCommitIsNeverCancelled(t *testing.T) {
 			b := openTest(t, Config{DSN: with(dsn, "default_query_exec_mode", mode)})
 			b.commitTimeout = 200 * time.Millisecond
 			begin(t, b, backend.Needs{}).Rollback() // whatever is prepared at first is there
-			admin(t, s.DSN(), "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-			admin(t, s.DSN(), "SELECT pg_reload_conf()", new(bool))
 			waiting := func() (n int) {
 				admin(t, s.DSN(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND datname <> 'postgres'", &n)
 				return n
 			}
-			var names string
-			eventually(t, "the setting is read", func() bool {
-				admin(t, s.DSN(), "SHOW synchronous_standby_names", &names)
-				return names == "nobody"
-			})
+			wantStandby(t, s)
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
 			err := begin(t, b, backend.Needs{}).Commit(ctx, row("a", 2))
@@ -113,8 +142,7 @@ func TestCommitIsNeverCancelled(t *testing.T) {
 func TestCancelledCommit(t *testing.T) {
 	s := pgserver.Start(t, pgserver.Options{})
 	b := openTest(t, Config{DSN: s.Database(t)})
-	admin(t, s.DSN(), "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-	admin(t, s.DSN(), "SELECT pg_reload_conf()", new(bool))
+	wantStandby(t, s)
 	got := make(chan error, 1)
 	tx := begin(t, b, backend.Needs{})
 	go func() { got <- tx.Commit(context.Background(), row("a", 2)) }()
