@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -143,6 +144,12 @@ func TestPostgresObjects(t *testing.T) {
 	add("/registry/pods/default/nginx", []byte("new"))
 	add("/registry/pods/default/gone", nil)
 	add("/a/\xff\x00", []byte("\xfe\x00"))
+	add("/b/ümlaut/€😀", []byte("tab\tand\nline: äöü €😀 \\ 'quoted'"))
+	add("/b/x", []byte("k8s\x00\n\x03Pod"))
+	// What looks like UTF-8 and is not: too long a form, a surrogate, beyond the last character, cut off.
+	for i, value := range []string{"\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\xf0\x8f\xbf\xbf", "\x80"} {
+		add(fmt.Sprint("/c/", i), []byte(value))
+	}
 	rows, err := db.Query("SELECT namespace, name, resource_version, text FROM objects ORDER BY key")
 	if err != nil {
 		t.Fatal(err)
@@ -160,8 +167,12 @@ func TestPostgresObjects(t *testing.T) {
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
-	want := `[/a/|\377\000|7|\376\000 /registry/pods/default/|nginx|5|new |plain|4|p]`
-	if fmt.Sprint(got) != want {
-		t.Errorf("objects %v, want %s", got, want)
+	want := []string{
+		`/a/|\377\000|7|\376\000`, "/b/|x|9|k8s\\000\n\x03Pod", "/b/ümlaut/|€😀|8|tab\tand\nline: äöü €😀 \\ 'quoted'",
+		`/c/|0|10|\300\257`, `/c/|1|11|\340\200\257`, `/c/|2|12|\355\240\200`, `/c/|3|13|\364\220\200\200`, `/c/|4|14|\342\202`, `/c/|5|15|\360\217\277\277`, `/c/|6|16|\200`,
+		"/registry/pods/default/|nginx|5|new", "|plain|4|p",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("objects %q, want %q", got, want)
 	}
 }

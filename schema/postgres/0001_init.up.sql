@@ -65,6 +65,7 @@ CREATE TABLE leases (
     expires_at timestamptz NOT NULL
 ) WITH (fillfactor = 50);
 CREATE INDEX leases_expires_at ON leases (expires_at);
+COMMENT ON TABLE leases IS 'granted and not revoked; object_versions.lease names them';
 COMMENT ON COLUMN leases.ttl IS 'seconds, as granted';
 COMMENT ON COLUMN leases.expires_at IS 'by this server''s clock';
 
@@ -73,6 +74,7 @@ CREATE TABLE alarms (
     kind   integer NOT NULL,
     PRIMARY KEY (member, kind)
 );
+COMMENT ON TABLE alarms IS 'raised by members, for lack of space or for damage';
 COMMENT ON COLUMN alarms.kind IS 'etcd''s AlarmType number';
 
 CREATE TABLE settings (
@@ -116,19 +118,30 @@ CREATE TABLE maintenance (
     heard_at timestamptz NOT NULL
 ) WITH (fillfactor = 10);
 INSERT INTO maintenance (id, holder, heard_at) VALUES (1, 0, clock_timestamp());
+COMMENT ON TABLE maintenance IS 'which of the replicas does what one has to do for all';
 COMMENT ON COLUMN maintenance.holder IS 'member that compacts and expires leases, 0 for none';
 COMMENT ON COLUMN maintenance.heard_at IS 'last heartbeat of any member';
 
--- For people: the objects that exist now. The name is what follows the last '/', the namespace all before it. Bytes that are no
--- text are shown as escapes.
+-- For people: the objects that exist now. The name is what follows the last '/', the namespace all before it. Bytes that are UTF-8
+-- are shown as text, others with escapes; no function tells the two apart without an error, hence the expressions.
 CREATE VIEW objects AS
-SELECT regexp_replace(t.name, '[^/]*$', '') AS namespace, regexp_replace(t.name, '^.*/', '') AS name,
-       n.resource_version, n.create_revision, n.version, n.lease, n.key, v.value, encode(v.value, 'escape') AS text
+SELECT regexp_replace(k.text, '[^/]*$', '') AS namespace, regexp_replace(k.text, '^.*/', '') AS name,
+       n.resource_version, n.create_revision, n.version, n.lease, t.text, n.key, v.value
 FROM (
     SELECT DISTINCT ON (key) key, resource_version, ordinal, deleted, create_revision, version, lease
     FROM object_versions ORDER BY key, resource_version DESC, ordinal DESC
 ) AS n
 JOIN object_versions AS v USING (resource_version, ordinal)
-CROSS JOIN LATERAL (SELECT encode(n.key, 'escape') AS name) AS t
+CROSS JOIN LATERAL (SELECT CASE WHEN getdatabaseencoding() = 'UTF8' AND encode(n.key, 'hex') ~
+    '^(0[1-9a-f]|[1-7][0-9a-f]|(c[2-9a-f]|d[0-9a-f])[89ab][0-9a-f]|(e0[ab]|e[1-9abcef][89ab]|ed[89])[0-9a-f][89ab][0-9a-f]|(f0[9ab]|f[1-3][89ab]|f48)[0-9a-f]([89ab][0-9a-f]){2})*$'
+    THEN convert_from(n.key, 'UTF8') ELSE encode(n.key, 'escape') END AS text) AS k
+CROSS JOIN LATERAL (SELECT CASE WHEN getdatabaseencoding() = 'UTF8' AND encode(v.value, 'hex') ~
+    '^(0[1-9a-f]|[1-7][0-9a-f]|(c[2-9a-f]|d[0-9a-f])[89ab][0-9a-f]|(e0[ab]|e[1-9abcef][89ab]|ed[89])[0-9a-f][89ab][0-9a-f]|(f0[9ab]|f[1-3][89ab]|f48)[0-9a-f]([89ab][0-9a-f]){2})*$'
+    THEN convert_from(v.value, 'UTF8') ELSE encode(v.value, 'escape') END AS text) AS t
 WHERE NOT n.deleted;
 COMMENT ON VIEW objects IS 'the objects that exist now, for people';
+COMMENT ON COLUMN objects.namespace IS 'the key up to its last ''/''';
+COMMENT ON COLUMN objects.name IS 'what follows the last ''/'' of the key';
+COMMENT ON COLUMN objects.text IS 'the value, with escapes for what is no UTF-8';
+COMMENT ON COLUMN objects.key IS 'as stored: WHERE key = ''/registry/pods/default/nginx'' looks in the index';
+COMMENT ON COLUMN objects.value IS 'as stored';
