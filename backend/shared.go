@@ -24,8 +24,8 @@ type Shared interface {
 	Listen(ctx context.Context, hint func(revision int64), state func(listening bool))
 
 	// RaiseIncarnation looks, holding the clock, whether history was lost: whether the clock is still of incarnation
-	// held.Incarnation, but has fallen below held.Revision or has another batch than batch there. If so it raises the
-	// incarnation. It returns the clock as it is then.
+	// held.Incarnation, but has fallen below held.Revision or has rows of another batch than batch there (0: there were none). If so
+	// it raises the incarnation. It returns the clock as it is then.
 	RaiseIncarnation(ctx context.Context, held Clock, batch int64) (Clock, error)
 
 	// LeaseStates returns the state of the leases with these ids, of all for nil, without those that are not there.

@@ -194,7 +194,7 @@ func (c *concurrent) list(s *Store, rev int64) {
 	r := &RangeRequest{Key: []byte{0}, End: []byte{0}, Limit: 3, Revision: rev}
 	for more := true; more; {
 		res, err := s.Range(within(c.t), r)
-		if errors.Is(err, ErrCompacted) && s.Compacted() > rev {
+		if errors.Is(err, ErrCompacted) && s.confirm(within(c.t)) == nil && s.Compacted() > rev { // the database knows it first
 			return
 		}
 		if err != nil {

@@ -29,7 +29,7 @@ type follower struct {
 	b backend.Shared
 
 	mu          sync.Mutex // whoever publishes holds it; before the index's and the hub's
-	batch       int64      // that wrote the last revision held, 0 when unknown
+	batch       int64      // that wrote the last revision held, 0 when no row is of it
 	incarnation atomic.Int64
 	alarms      int64 // the tail's number of those held
 	limit       int   // rows that the next tail is asked for
@@ -60,12 +60,38 @@ var (
 // tailRows bounds the rows that one question asks for.
 const tailRows = 1000
 
-func newFollower(s *Store, b backend.Shared, clock backend.Clock) *follower {
-	f := &follower{s: s, b: b, limit: chunkFirst, wake: make(chan struct{}, 1)}
+func newFollower(s *Store, b backend.Shared, clock backend.Clock, batch int64) *follower {
+	f := &follower{s: s, b: b, batch: batch, limit: chunkFirst, wake: make(chan struct{}, 1)}
 	f.incarnation.Store(clock.Incarnation)
 	f.contact.made(time.Now())
 	f.lessor = &sharedLessor{f: f}
 	return f
+}
+
+// positionTries bounds how often the clock is compacted between two looks at it.
+const positionTries = 5
+
+// position returns a clock to start from, and the batch that wrote its revision: who does not know that from the first does not
+// notice that the revision is lost later on.
+func position(ctx context.Context, b backend.Backend) (clock backend.Clock, batch int64, err error) {
+	clock, err = b.Clock(ctx)
+	shared, ok := b.(backend.Shared)
+	if err != nil || !ok {
+		return clock, 0, err
+	}
+	for range positionTries {
+		t, err := shared.Tail(ctx, backend.TailQuery{After: clock.Revision, Limit: 1})
+		if err != nil {
+			return clock, 0, err
+		}
+		revision := clock.Revision
+		if clock = t.Clock; clock.Revision < revision || clock.Compacted > revision {
+			continue
+		}
+		clock.Revision = revision
+		return clock, t.Base, nil
+	}
+	return clock, 0, fmt.Errorf("%w: the clock does not stand still", ErrUnavailable)
 }
 
 // question is a query for the tail and what was held when it was asked.
@@ -99,9 +125,11 @@ func (f *follower) adopt(ctx context.Context, q question, t *backend.Tail) error
 	case t.Clock.Incarnation < held || q.incarnation < held:
 		return errReset // asked before the reset
 	case t.Clock.Incarnation > held:
-		f.reset(t.Clock, true)
+		if err := f.reset(ctx, true); err != nil {
+			return err
+		}
 		return errReset
-	case t.Clock.Revision < q.After, t.Base != 0 && q.batch != 0 && t.Base != q.batch:
+	case t.Clock.Revision < q.After, t.Base != 0 && t.Base != q.batch:
 		return fmt.Errorf("%w: revision %d was seen, the database is at %d", errLostHistory, q.After, t.Clock.Revision)
 	}
 	if t.Alarms != f.alarms {
@@ -114,7 +142,9 @@ func (f *follower) adopt(ctx context.Context, q question, t *backend.Tail) error
 	if err := f.whole(q, t, rev); err != nil {
 		f.s.cfg.Logger.Warn("this replica has fallen behind a compaction: it reads its index anew, and watches below end",
 			"revision", rev, "database-revision", t.Clock.Revision, "compacted", t.Clock.Compacted, "reason", err)
-		f.reset(t.Clock, false)
+		if err := f.reset(ctx, false); err != nil {
+			return err
+		}
 		return errReset
 	}
 	compacted := int64(0)
@@ -223,21 +253,27 @@ func (f *follower) superseded(ctx context.Context, t *backend.Tail) (map[int]*it
 	return out, nil
 }
 
-// reset starts anew from clock: the index is read again, watches catch up or, when their history is lost, end. Callers hold mu.
-func (f *follower) reset(clock backend.Clock, lost bool) {
+// reset starts anew from the clock as it is: the index is read again, watches catch up or, when their history is lost, end.
+// Callers hold mu. Errors: those of the backend; then nothing has changed.
+func (f *follower) reset(ctx context.Context, lost bool) error {
 	s := f.s
+	clock, batch, err := position(ctx, f.b)
+	if err != nil {
+		return fmt.Errorf("start anew: %w", err)
+	}
 	if lost {
 		s.cfg.Logger.Error("HISTORY WAS LOST: the database lacks revisions that were acknowledged, as after a failover to a standby "+
 			"that had not received them. Caches are dropped and watches end. Clients may still hold revisions that exist no more: run "+
 			"'sqlstore repair --bump-revision N' with an N above all that they may have seen, and make replication synchronous",
 			"held-revision", s.Revision(), "database-revision", clock.Revision, "incarnation", clock.Incarnation)
 	}
-	f.batch = 0
+	f.batch = batch
 	f.incarnation.Store(clock.Incarnation)
 	s.counts.clear()
 	s.index.reset(clock.Revision, clock.Compacted)
 	s.hub.reset(clock.Revision, clock.Compacted, lost)
 	s.load.start()
+	return nil
 }
 
 // lost deals with a history that has lost revisions: it raises the incarnation, unless another replica has, and starts anew.
@@ -254,7 +290,7 @@ func (f *follower) lost(ctx context.Context, q question, reason error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.incarnation.Load() < clock.Incarnation {
-		f.reset(clock, true)
+		return f.reset(ctx, true)
 	}
 	return nil
 }

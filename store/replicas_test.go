@@ -52,9 +52,12 @@ func replicasOn(tb testing.TB, n int, cfg Config, dsn string) (all []*Store) {
 	return all
 }
 
-// watchAll watches all keys of s from a revision on.
+// watchAll watches all keys of s from a revision on; 0 is from now on, what others have written before included.
 func watchAll(tb testing.TB, s *Store, from int64) *WatchStream {
 	tb.Helper()
+	if err := s.confirm(within(tb)); err != nil {
+		tb.Fatal(err)
+	}
 	st := s.NewWatchStream()
 	tb.Cleanup(st.Close)
 	st.Watch(WatchRequest{Key: []byte{0}, End: []byte{0}, StartRevision: from, PrevKV: true})
@@ -393,26 +396,34 @@ func TestLostHistory(t *testing.T) {
 			t.Error("the other replica reads something else")
 		}
 	})
-	t.Run("others have written past the lost numbers", func(t *testing.T) {
-		dsn := pgserver.Database(t)
-		old := replicasOn(t, 1, Config{}, dsn)[0]
-		for n := range 20 {
-			put(t, old, fmt.Sprint("k", n), "v")
-		}
-		st := watchAll(t, old, 0)
-		execute(t, dsn, "DELETE FROM object_versions WHERE resource_version > 15") // the clock never falls below what the replica holds
-		execute(t, dsn, `INSERT INTO object_versions (resource_version, ordinal, key, deleted, create_revision, version, lease, previous_version, batch, value)
-			SELECT n, 0, convert_to('other'||n, 'UTF8'), false, n, 1, 0, 0, 4711, ''::bytea FROM generate_series(16, 30) AS n`)
-		execute(t, dsn, "UPDATE clock SET revision = 30")
-		ended(t, st)
-		if n := old.Incarnation(); n != 2 {
-			t.Errorf("of incarnation %d", n)
-		}
-		res, err := old.Range(within(t), &RangeRequest{Key: []byte{0}, End: []byte{0}})
-		if err != nil || res.Count != 29 || res.Revision != 30 {
-			t.Errorf("it has %d keys at %d, %v", res.Count, res.Revision, err)
-		}
-	})
+	for name, started := range map[string]bool{"others have written past the lost numbers": false, "of one that has just started": true} {
+		t.Run(name, func(t *testing.T) {
+			dsn := pgserver.Database(t)
+			old := replicasOn(t, 1, Config{}, dsn)[0]
+			for n := range 20 {
+				put(t, old, fmt.Sprint("k", n), "v")
+			}
+			if started { // it has the lost revisions from its start, and has published none
+				if err := old.Close(); err != nil {
+					t.Fatal(err)
+				}
+				old = replicasOn(t, 1, Config{}, dsn)[0]
+			}
+			st := watchAll(t, old, 0)
+			execute(t, dsn, "DELETE FROM object_versions WHERE resource_version > 15") // the clock never falls below what the replica holds
+			execute(t, dsn, `INSERT INTO object_versions (resource_version, ordinal, key, deleted, create_revision, version, lease, previous_version, batch, value)
+				SELECT n, 0, convert_to('other'||n, 'UTF8'), false, n, 1, 0, 0, 4711, ''::bytea FROM generate_series(16, 30) AS n`)
+			execute(t, dsn, "UPDATE clock SET revision = 30")
+			ended(t, st)
+			if n := old.Incarnation(); n != 2 {
+				t.Errorf("of incarnation %d", n)
+			}
+			res, err := old.Range(within(t), &RangeRequest{Key: []byte{0}, End: []byte{0}})
+			if err != nil || res.Count != 29 || res.Revision != 30 {
+				t.Errorf("it has %d keys at %d, %v", res.Count, res.Revision, err)
+			}
+		})
+	}
 }
 
 // TestBumpedClock lifts the clock over numbers that no row has, as a repair does.

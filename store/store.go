@@ -137,7 +137,7 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	clock, err := b.Clock(ctx)
+	clock, batch, err := position(ctx, b)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
@@ -149,7 +149,7 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	s.seq = newSequencer(s)
 	s.hub = newHub(s, clock.Revision)
 	if err = s.alarms.load(ctx, b); err == nil {
-		err = s.openLeases(ctx, clock)
+		err = s.openLeases(ctx, clock, batch)
 	}
 	if err != nil {
 		s.cancel()
@@ -171,13 +171,13 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 }
 
 // openLeases makes what depends on whether other processes write to the database.
-func (s *Store) openLeases(ctx context.Context, clock backend.Clock) (err error) {
+func (s *Store) openLeases(ctx context.Context, clock backend.Clock, batch int64) (err error) {
 	shared, ok := s.backend.(backend.Shared)
 	if !ok {
 		s.lessor, err = newLessor(ctx, s)
 		return err
 	}
-	s.follower = newFollower(s, shared, clock)
+	s.follower = newFollower(s, shared, clock, batch)
 	s.lessor = s.follower.lessor
 	if err := s.follower.beat(ctx); err != nil {
 		return fmt.Errorf("become a member: %w", err)

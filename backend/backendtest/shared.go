@@ -251,11 +251,11 @@ func testRaiseIncarnation(p *pair) {
 	}{
 		{"all as it was", backend.Clock{Revision: 3, Incarnation: now.Incarnation}, 12, 0},
 		{"others wrote since", backend.Clock{Revision: 2, Incarnation: now.Incarnation}, 11, 0},
-		{"no batch known", backend.Clock{Revision: 2, Incarnation: now.Incarnation}, 0, 0},
 		{"another incarnation", backend.Clock{Revision: 9, Incarnation: now.Incarnation + 5}, 1, 0},
 		{"the clock fell back", backend.Clock{Revision: 4, Incarnation: now.Incarnation}, 13, 1},
 		{"seen already", backend.Clock{Revision: 4, Incarnation: now.Incarnation}, 13, 1},
 		{"another batch", backend.Clock{Revision: 3, Incarnation: now.Incarnation + 1}, 99, 2},
+		{"a row where there was none", backend.Clock{Revision: 2, Incarnation: now.Incarnation + 2}, 0, 3},
 	} {
 		got, err := p.other.RaiseIncarnation(p.ctx, c.held, c.batch)
 		p.ok(err)

@@ -22,7 +22,7 @@ func (b *Backend) RaiseIncarnation(ctx context.Context, held backend.Clock, batc
 		}
 		there := int64(0) // no row of that revision is left, or there never was one: nothing can be said
 		err = scan(ctx, tx.Conn(), func(s *scanner) error { there = s.integer(); return nil }, readBatch, []any{held.Revision})
-		if err != nil || clock.Revision >= held.Revision && (batch == 0 || there == 0 || there == batch) {
+		if err != nil || clock.Revision >= held.Revision && (there == 0 || there == batch) {
 			return err
 		}
 		if _, err := tx.Exec(ctx, raiseIncarnation); err != nil {
