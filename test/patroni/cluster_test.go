@@ -1,0 +1,232 @@
+package patroni
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/sqlstore/sqlstore/test/images"
+	"github.com/sqlstore/sqlstore/test/patroni/machine"
+)
+
+const (
+	nodes, replicas = 3, 3
+
+	etcdPort, postgresPort, restPort = "2379/tcp", "5432/tcp", "8008/tcp"
+	// scope is what Patroni calls the cluster.
+	scope = "sqlstore"
+	// password is everybody's.
+	password = "of-this-test"
+
+	// Patroni's times, in seconds: as short as it takes them.
+	ttl, loopWait, retryTimeout = "20", "1", "5"
+	// storeDown is how long its store is away: longer than retryTimeout.
+	storeDown = 8 * time.Second
+
+	// stateTimeout bounds what a test waits for; how long it took is reported.
+	stateTimeout = 2 * time.Minute
+	pollInterval = 100 * time.Millisecond
+)
+
+// cluster is Patroni's, with its store and the replicas of sqlstore over it.
+type cluster struct {
+	testing.TB
+	store    *machine.Machine
+	nodes    []*machine.Machine
+	replicas []*machine.Machine
+}
+
+// newCluster starts everything, with an empty database.
+func newCluster(t *testing.T) *cluster {
+	network := machine.NewNetwork(t)
+	engine, err := images.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := images.Patroni(t.Context(), engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{TB: t}
+	c.store = network.Start(t, machine.Spec{
+		Name: "dcs", Image: machine.Sqlstore(t), Ports: []string{etcdPort},
+		Args: serve("dcs", "--data-dir=/data"),
+	})
+	for i := range nodes {
+		c.nodes = append(c.nodes, network.Start(t, machine.Spec{
+			Name: fmt.Sprintf("pg%d", i+1), Image: image, Ports: []string{postgresPort, restPort},
+			Env: map[string]string{
+				"ETCD_HOSTS": "dcs:2379", "POSTGRES_PASSWORD": password, "TTL": ttl, "LOOP_WAIT": loopWait, "RETRY_TIMEOUT": retryTimeout,
+				"PATRONI_SCOPE": scope, "PATRONI_ETCD3_HOSTS": "dcs:2379", // for patronictl
+			},
+		}))
+	}
+	c.until("three healthy nodes, one standby synchronous", healthy)
+	// Without a synchronous standby nothing is acknowledged, rather than kept by one server only. Without its store the primary
+	// stays the primary as long as it reaches all other nodes.
+	c.patronictl(c.nodes[0], "edit-config --force --set synchronous_mode_strict=true --set failsafe_mode=true")
+	c.execute("CREATE ROLE sqlstore LOGIN PASSWORD '" + password + "'")
+	c.execute("CREATE DATABASE sqlstore OWNER sqlstore")
+	for i := range replicas {
+		name := fmt.Sprintf("sqlstore-%d", i+1)
+		c.replicas = append(c.replicas, network.Start(t, machine.Spec{
+			Name: name, Image: machine.Sqlstore(t), Ports: []string{etcdPort}, Env: map[string]string{"PGPASSWORD": password},
+			Args: serve(name, "--datastore=postgres://sqlstore@pg1,pg2,pg3/sqlstore?target_session_attrs=read-write"),
+		}))
+	}
+	return c
+}
+
+func serve(name string, args ...string) []string {
+	return append([]string{
+		"serve", "--name=" + name, "--insecure-plaintext", "--listen-client-urls=http://0.0.0.0:2379", "--advertise-client-urls=http://" + name + ":2379",
+	}, args...)
+}
+
+// node returns the node of a name.
+func (c *cluster) node(name string) *machine.Machine {
+	i := slices.IndexFunc(c.nodes, func(m *machine.Machine) bool { return m.Name == name })
+	if i < 0 {
+		c.Fatalf("there is no node %q", name)
+	}
+	return c.nodes[i]
+}
+
+// patronictl runs a command of Patroni's on a node.
+func (c *cluster) patronictl(m *machine.Machine, command string) string {
+	c.Helper()
+	out, err := m.Run("patronictl " + command)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return out
+}
+
+// dsn names a database on the node that takes writes, as the test reaches it.
+func (c *cluster) dsn(database string) string {
+	var hosts []string
+	for _, m := range c.nodes {
+		hosts = append(hosts, m.Address(postgresPort))
+	}
+	return "postgres://postgres:" + password + "@" + strings.Join(hosts, ",") + "/" + database + "?target_session_attrs=read-write"
+}
+
+// connect connects to the node that takes writes.
+func (c *cluster) connect(ctx context.Context, database string) *pgx.Conn {
+	c.Helper()
+	conn, err := pgx.Connect(ctx, c.dsn(database))
+	if err != nil {
+		c.Fatal(err)
+	}
+	return conn
+}
+
+func (c *cluster) execute(sql string) {
+	c.Helper()
+	conn := c.connect(c.Context(), "postgres")
+	defer conn.Close(c.Context())
+	if _, err := conn.Exec(c.Context(), sql); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// client connects to replicas, or to Patroni's store.
+func (c *cluster) client(machines ...*machine.Machine) *clientv3.Client {
+	c.Helper()
+	var endpoints []string
+	for _, m := range machines {
+		endpoints = append(endpoints, m.Address(etcdPort))
+	}
+	client, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop()})
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(func() { client.Close() })
+	return client
+}
+
+// member is a node as Patroni describes it.
+type member struct {
+	Name, Role, State string
+	Timeline          any
+}
+
+type members []member
+
+// with returns the name of the one running member with a role, "" if there is none or there are several.
+func (ms members) with(role string) string {
+	var names []string
+	for _, m := range ms {
+		if m.Role == role && (m.State == "running" || m.State == "streaming") {
+			names = append(names, m.Name)
+		}
+	}
+	if len(names) != 1 {
+		return ""
+	}
+	return names[0]
+}
+
+// healthy says that all nodes run, on one timeline, and that one standby is synchronous.
+func healthy(ms members) bool {
+	for _, m := range ms {
+		if m.Timeline != ms[0].Timeline {
+			return false
+		}
+	}
+	return len(ms) == nodes && ms.with("leader") != "" && ms.with("sync_standby") != "" && ms.with("replica") != ""
+}
+
+// until waits until Patroni tells of a state, on every node that runs.
+func (c *cluster) until(state string, reached func(members) bool) members {
+	c.Helper()
+	deadline := time.Now().Add(stateTimeout)
+	for {
+		ms, all := c.members(), true
+		for _, m := range ms {
+			all = all && reached(m)
+		}
+		if len(ms) > 0 && all {
+			return ms[0]
+		}
+		if time.Now().After(deadline) {
+			c.Fatalf("no %s within %v: Patroni says %+v", state, stateTimeout, ms)
+		}
+		time.Sleep(pollInterval)
+	}
+}
+
+// members returns what each node that answers tells of the cluster.
+func (c *cluster) members() (all []members) {
+	for _, m := range c.nodes {
+		var answer struct{ Members members }
+		if err := getJSON(c.Context(), "http://"+m.Address(restPort)+"/cluster", &answer); err == nil {
+			all = append(all, answer.Members)
+		}
+	}
+	return all
+}
+
+func getJSON(ctx context.Context, url string, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	return json.NewDecoder(resp.Body).Decode(into)
+}

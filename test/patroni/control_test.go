@@ -1,0 +1,60 @@
+package patroni
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// control commits over a plain connection all the time, as somebody who knows the nodes just as the replicas do: what it cannot
+// do, no replica can.
+type control struct {
+	at chan []time.Time // holds when its commits ended
+}
+
+func (c *cluster) startControl(a *activity) *control {
+	c.Helper()
+	c.execute("CREATE TABLE control (n bigint)")
+	c.execute("INSERT INTO control VALUES (0)")
+	k := &control{at: make(chan []time.Time, 1)}
+	k.at <- nil
+	a.Go(func() {
+		for a.ctx.Err() == nil {
+			k.commit(a.ctx, c.dsn("postgres")+"&connect_timeout=1")
+			time.Sleep(pace)
+		}
+	})
+	return k
+}
+
+// commit commits until an error.
+func (k *control) commit(ctx context.Context, dsn string) {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	for {
+		limited, cancel := context.WithTimeout(ctx, requestTimeout)
+		_, err := conn.Exec(limited, "UPDATE control SET n = n + 1")
+		cancel()
+		if err != nil {
+			return
+		}
+		k.at <- append(<-k.at, time.Now())
+		time.Sleep(pace)
+	}
+}
+
+// outage returns the longest time between two commits of which the later ended in the span.
+func (k *control) outage(began, ended time.Time) (longest time.Duration) {
+	at := <-k.at
+	defer func() { k.at <- at }()
+	for i := 1; i < len(at); i++ {
+		if at[i].After(began) && at[i].Before(ended) {
+			longest = max(longest, at[i].Sub(at[i-1]))
+		}
+	}
+	return longest
+}
