@@ -1,7 +1,7 @@
 # Every target does its own set-up: see scripts/setup.sh.
 
 # The modules with tests beside the main one; their dependencies are large.
-HEAVY := test/etcd test/kubestorage test/kubeapiserver test/cluster
+HEAVY := test/etcd test/kubestorage test/kubeapiserver test/cluster test/patroni
 LINTED := . $(HEAVY) test/bench
 
 DATA_DIR ?= default.sqlstore
@@ -87,7 +87,7 @@ $(LINTER): tools/go.mod tools/go.sum
 	go build -C tools -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 .PHONY: e2e
-e2e: e2e-etcd e2e-kubestorage e2e-postgres e2e-kubeapiserver e2e-cluster ## the heavy suites, one round each
+e2e: e2e-etcd e2e-kubestorage e2e-postgres e2e-kubeapiserver e2e-cluster e2e-patroni ## the heavy suites, one round each
 
 .PHONY: e2e-etcd
 e2e-etcd: setup-strace setup-postgres ## against a real etcd, with etcd's tools, hostile clients and crashes
@@ -125,6 +125,12 @@ e2e-kubeapiserver: setup ## a real kube-apiserver and kubectl; building them tak
 .PHONY: e2e-cluster
 e2e-cluster: setup ## containers as hosts: what fails under load, and how long that lasts; needs Docker
 	cd test/cluster && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
+
+# Docker Compose, for the test of compose.yaml, comes with newer engines.
+.PHONY: e2e-patroni
+e2e-patroni: setup ## over the Postgres servers of Patroni, which keeps its own data in sqlstore; compose.yaml; needs Docker
+	@scripts/setup.sh $$(docker compose version >/dev/null 2>&1 || echo docker-compose)
+	cd test/patroni && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
 
 .PHONY: bench
 bench: setup ## compare with etcd, kine and a bare gRPC server (BENCH_FLAGS=-help lists the flags)
