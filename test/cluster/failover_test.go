@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/sqlstore/sqlstore/test/cluster/history"
 	"github.com/sqlstore/sqlstore/test/cluster/load"
@@ -57,6 +60,7 @@ func TestLostHistory(t *testing.T) {
 			l := s.lose(c.frozen, c.restarted, c.fresh)
 			report(history.Row{Fault: "standby without the last writes is promoted: " + c.name, Outages: s.back(l)})
 			s.noticed(l, c.restarted)
+			s.agree()
 			s.load(s.revision(t.Context())) // what is written from now on is sound
 			s.flows()
 			s.Stop()
@@ -222,6 +226,34 @@ func (s *stage) noticed(l loss, restarted bool) {
 	for _, r := range s.Replicas[1:] {
 		if got := s.term(ctx, r); got != term {
 			s.Errorf("the raft term of %s is %d, that of %s %d", r.Alias, got, s.Replicas[0].Alias, term)
+		}
+	}
+}
+
+// agree checks that all replicas show the same objects, and none of those that were lost.
+func (s *stage) agree() {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), recoveryTimeout)
+	defer cancel()
+	revision := s.revision(ctx)
+	var first *clientv3.GetResponse
+	for _, r := range s.Replicas {
+		got, err := s.client(r).Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithRev(revision))
+		s.ok(err)
+		lost := 0
+		for _, kv := range got.Kvs {
+			if strings.HasPrefix(string(kv.Key), "lost/") {
+				lost++
+			}
+		}
+		if lost > 0 {
+			s.Errorf("%s still shows %d keys that were lost", r.Alias, lost)
+		}
+		if first == nil {
+			first = got
+		}
+		if !slices.EqualFunc(got.Kvs, first.Kvs, func(a, b *mvccpb.KeyValue) bool { return proto.Equal(a, b) }) {
+			s.Errorf("%s and %s show different objects at revision %d: %d and %d of them", r.Alias, s.Replicas[0].Alias, revision, len(got.Kvs), len(first.Kvs))
 		}
 	}
 }
