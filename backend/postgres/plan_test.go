@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -51,6 +52,11 @@ func (p *planned) plan(sql string, args ...any) string {
 	p.prepared++
 	name := fmt.Sprint("s", p.prepared)
 	p.exec("PREPARE " + name + " AS " + sql)
+	return p.explain(name, args...)
+}
+
+func (p *planned) explain(name string, args ...any) string {
+	p.t.Helper()
 	var places []string
 	for i := range args {
 		places = append(places, fmt.Sprint("$", i+1))
@@ -62,7 +68,7 @@ func (p *planned) plan(sql string, args ...any) string {
 	}
 	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		p.t.Fatalf("%s: %v", sql, err)
+		p.t.Fatal(err)
 	}
 	return strings.Join(lines, "\n")
 }
@@ -145,8 +151,8 @@ func (p *planned) others() {
 	p.check("delete", false, deleteRows, []int64{5, 77, 999}, []int32{0, 0, 0})
 }
 
-// TestGrowthIsNoticed reads by connections that have kept their plans since the table was empty: as it grows the planner is told, and the
-// plans that are kept are made anew.
+// TestGrowthIsNoticed grows the table from nothing under a connection that keeps a plan for reading it: the planner is told of the
+// growth, and the plan that is kept goes by the index.
 func TestGrowthIsNoticed(t *testing.T) {
 	b := openTest(t, Config{DSN: database(t)})
 	f := newFiller(t, b, 2000, 64)
@@ -163,15 +169,30 @@ func TestGrowthIsNoticed(t *testing.T) {
 		f.all()
 	}
 	b.work.Wait()
-	c, err := b.pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	get()
+	known := int64(0)
+	err := b.query(t.Context(), "ask", nil, func(s *scanner) error { known = s.integer(); return nil },
+		"SELECT reltuples::bigint FROM pg_class WHERE oid = 'object_versions'::regclass")
+	if err != nil || known < 2000 {
+		t.Errorf("the planner knows of %d rows, %v", known, err)
 	}
-	defer c.Release()
-	rows := int64(0)
-	err = scan(t.Context(), c.Conn(), func(s *scanner) error { rows = s.integer(); return nil },
-		"SELECT reltuples::bigint FROM pg_class WHERE oid = 'object_versions'::regclass", nil)
-	if err != nil || rows < 2000 {
-		t.Errorf("the planner knows of %d rows, %v", rows, err)
+	kept := 0
+	for _, c := range b.pool.AcquireAllIdle(t.Context()) {
+		var name string
+		err := c.QueryRow(t.Context(), "SELECT name FROM pg_prepared_statements WHERE statement = $1", listSQL[single][0]).Scan(&name)
+		if errors.Is(err, pgx.ErrNoRows) {
+			c.Release()
+			continue
+		}
+		p := planned{t: t, c: c.Conn()}
+		got := p.explain(name, f.revision, int64(1), benchKey(7))
+		if !strings.Contains(got, "Index Scan using object_versions_namespace") || strings.Contains(got, "Seq Scan on object_versions") {
+			t.Errorf("the plan that is kept:\n%s", got)
+		}
+		kept++
+		c.Release()
+	}
+	if kept == 0 {
+		t.Error("no connection has kept the statement")
 	}
 }
