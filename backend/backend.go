@@ -165,6 +165,8 @@ type Effects struct {
 	// Batch is a number drawn at random for these effects, not 0. A [Shared] backend keeps it with the rows: it tells them from
 	// others that got their revisions after history was lost.
 	Batch int64
+	// Quiet says that no other process is known: a [Shared] backend need not hint at the commit.
+	Quiet bool
 	// Compacted is the clock's compacted revision afterwards when it is not 0.
 	Compacted int64
 	// Granted and Revoked are leases to insert and to remove.

@@ -15,6 +15,9 @@ import (
 type Shared interface {
 	Backend
 
+	// Head returns what tells whether there is anything new: at a fraction of what Tail costs.
+	Head(ctx context.Context) (Head, error)
+
 	// Tail returns what was written behind a revision, all of it from one snapshot.
 	Tail(ctx context.Context, q TailQuery) (Tail, error)
 
@@ -52,6 +55,15 @@ type Shared interface {
 
 	// Release ends a hold.
 	Release(ctx context.Context, id int64) error
+}
+
+// Head is the newest end of history.
+type Head struct {
+	Clock Clock
+	// Batch is the batch that moved the revision last, 0 for none.
+	Batch int64
+	// Alarms is a number that is raised with every change of the alarms.
+	Alarms int64
 }
 
 // TailQuery asks for what was written behind a revision.

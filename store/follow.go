@@ -35,6 +35,7 @@ type follower struct {
 	limit       int   // rows that the next tail is asked for
 
 	wake    chan struct{} // capacity 1
+	told    atomic.Bool   // a hint has told of something new
 	hints   atomic.Bool   // hints can be expected
 	asking  sync.Mutex
 	waiting []chan error // reads that the next question answers
@@ -43,6 +44,8 @@ type follower struct {
 	hinted  atomic.Uint64 // hints that told of something new
 	adopted atomic.Uint64 // revisions of others
 	again   atomic.Uint64 // batches that had to take the clock once more
+
+	flight atomic.Pointer[chan struct{}] // closed when the batch being committed is published
 
 	contact contact
 	members memberships

@@ -172,6 +172,13 @@ func (c *contact) isLost() bool {
 	return c.lost
 }
 
+// alone says that no other replica was heard of. One that comes finds what it is not told of by asking, until it is.
+func (f *follower) alone() bool {
+	f.members.mu.RLock()
+	defer f.members.mu.RUnlock()
+	return len(f.members.members) == 1
+}
+
 // Members returns the replicas that live, by id, as this one last heard; nil when no others can be.
 func (s *Store) Members() []backend.Member {
 	if s.follower == nil {

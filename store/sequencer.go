@@ -212,6 +212,10 @@ func (q *sequencer) try(batch []*call) error {
 		told.ValueBytes += int64(len(it.Value))
 	}
 	told.Puts = len(e.rows) - told.Deletes
+	if f := q.s.follower; f != nil {
+		fx.Quiet = f.alone()
+		defer f.departs()()
+	}
 	began := time.Now()
 	if err := tx.Commit(ctx, fx); err != nil {
 		if !errors.Is(err, backend.ErrRejected) && !errors.Is(err, backend.ErrNoSpace) && !errors.Is(err, backend.ErrUnavailable) {

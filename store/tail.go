@@ -21,6 +21,8 @@ const (
 	unsettledMax = 10
 	// syncTimeout bounds how long a read waits for a database that hangs.
 	syncTimeout = 7 * time.Second
+	// flightPatience is how long a question waits for a batch of our own instead of reading it from the database.
+	flightPatience = 20 * time.Millisecond
 )
 
 var errHangs = fmt.Errorf("%w: it does not answer", ErrUnavailable)
@@ -41,7 +43,10 @@ func (f *follower) run() {
 		}
 		before := f.s.Revision()
 		waiting := f.take()
-		err := f.catchUp(ctx)
+		known, err := f.nothingNew(ctx)
+		if err == nil && !known {
+			err = f.catchUp(ctx)
+		}
 		f.answer(waiting, err)
 		switch {
 		case err != nil:
@@ -56,6 +61,64 @@ func (f *follower) run() {
 			continue
 		}
 		timer.Reset(idle)
+	}
+}
+
+// nothingNew says whether everything that was committed before the call is published. If a batch of our own is on its way, it is
+// given a moment: it would only be read from the database what is published here at once.
+func (f *follower) nothingNew(ctx context.Context) (bool, error) {
+	if f.told.Swap(false) {
+		return false, nil
+	}
+	f.asked.Add(1)
+	q := f.ask()
+	head, err := f.b.Head(ctx)
+	if err != nil {
+		return false, err
+	}
+	if f.holds(q, head) {
+		return true, nil
+	}
+	flight := f.flight.Load()
+	if flight == nil {
+		return false, nil
+	}
+	patience := time.NewTimer(flightPatience)
+	defer patience.Stop()
+	select {
+	case <-*flight:
+	case <-patience.C:
+		return false, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	return f.holds(q, head), nil
+}
+
+// holds says whether all that there is up to head, which was asked for after q was made, is published, and nothing that it tells is new.
+func (f *follower) holds(q question, head backend.Head) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	x := f.s.index
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	switch {
+	case head.Clock.Incarnation != q.incarnation, q.incarnation != f.incarnation.Load(), head.Alarms != f.alarms,
+		etcdCompacted(head.Clock.Compacted) > etcdCompacted(x.compacted):
+		return false
+	case head.Clock.Revision == q.After:
+		return head.Batch == q.batch
+	}
+	return head.Clock.Revision > q.After && head.Clock.Revision <= x.rev
+}
+
+// departs tells that a batch is being committed; the function that it returns tells that it is published, or not to be.
+func (f *follower) departs() (arrives func()) {
+	flight := make(chan struct{})
+	f.flight.Store(&flight)
+	return func() {
+		f.flight.Store(nil)
+		close(flight)
 	}
 }
 
@@ -93,6 +156,7 @@ func (f *follower) listen() {
 	f.b.Listen(f.s.ctx, func(revision int64) {
 		if revision > f.s.Revision() {
 			f.hinted.Add(1)
+			f.told.Store(true)
 			f.signal()
 		}
 	}, func(listening bool) {

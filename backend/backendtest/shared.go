@@ -30,6 +30,7 @@ func RunShared(t *testing.T, open func(t *testing.T) (a, b backend.Shared), hook
 		{"Identities", testIdentities},
 		{"BeginExcludesOthers", testBeginExcludesOthers},
 		{"BeginIsFresh", testBeginIsFresh},
+		{"Head", testHead},
 		{"Tail", testTail},
 		{"TailInBegin", testTailInBegin},
 		{"TailSaysWhatWasPurged", testTailPurged},
@@ -236,6 +237,34 @@ func testTailPurged(p *pair) {
 	p.purge(10)
 	if n := purged(); n != 3 {
 		p.Errorf("purged %d after a purge at 3", n)
+	}
+}
+
+func testHead(p *pair) {
+	head := func(batch, alarms int64) {
+		p.Helper()
+		for _, s := range []backend.Shared{p.a, p.other} {
+			got, err := s.Head(p.ctx)
+			p.ok(err)
+			if got.Clock != p.m.clock || got.Batch != batch || got.Alarms != alarms {
+				p.Errorf("head %+v, want batch %d, alarms %d at %+v", got, batch, alarms, p.m.clock)
+			}
+		}
+	}
+	first, err := p.a.Head(p.ctx)
+	p.ok(err)
+	head(0, first.Alarms)
+	p.write(p.a, 11, put("a", "1"))
+	head(11, first.Alarms)
+	p.write(p.other, 12, put("a", "2"))
+	head(12, first.Alarms)
+	p.apply(&backend.Effects{Compacted: 2, Batch: 13}) // which moves no revision
+	head(12, first.Alarms)
+	p.apply(&backend.Effects{Raised: []backend.Alarm{{Member: 1, Kind: 1}}, Batch: 14})
+	now, err := p.other.Head(p.ctx)
+	p.ok(err)
+	if now.Alarms <= first.Alarms {
+		p.Errorf("the alarms' number is %d after %d", now.Alarms, first.Alarms)
 	}
 }
 

@@ -38,6 +38,15 @@ func (b *Backend) History(ctx context.Context, q backend.HistoryQuery) (backend.
 	return h, nil
 }
 
+// Head implements [backend.Shared].
+func (b *Backend) Head(ctx context.Context) (h backend.Head, err error) {
+	err = b.query(ctx, "read the clock", nil, func(s *scanner) error {
+		h.Clock, h.Batch, h.Alarms = s.clock(), s.integer(), s.integer()
+		return nil
+	}, readHead)
+	return h, err
+}
+
 // Tail implements [backend.Shared].
 func (b *Backend) Tail(ctx context.Context, q backend.TailQuery) (backend.Tail, error) {
 	t := newTailReader(q)

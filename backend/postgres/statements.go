@@ -18,6 +18,7 @@ const (
 	clockColumns = "c.revision, c.compacted, c.incarnation"
 	readClock    = "SELECT " + clockColumns + " FROM clock AS c WHERE c.id = 1"
 	lockClock    = readClock + " FOR UPDATE"
+	readHead     = "SELECT " + clockColumns + ", c.batch, c.alarms FROM clock AS c WHERE c.id = 1"
 
 	readAlarms = "SELECT member, kind FROM alarms ORDER BY member, kind"
 
@@ -44,7 +45,8 @@ const (
 	insertAlarms = "INSERT INTO alarms (member, kind) SELECT a.member, a.kind FROM unnest($1::bigint[], $2::integer[]) AS a(member, kind) " +
 		"ON CONFLICT DO NOTHING"
 	deleteAlarms = "DELETE FROM alarms WHERE (member, kind) IN (SELECT a.member, a.kind FROM unnest($1::bigint[], $2::integer[]) AS a(member, kind))"
-	moveClock    = "UPDATE clock SET revision = $1::bigint, compacted = $2::bigint, alarms = alarms + $3::bigint, bytes = bytes + $4::bigint WHERE id = 1"
+	moveClock    = "UPDATE clock SET revision = $1::bigint, compacted = $2::bigint, alarms = alarms + $3::bigint, bytes = bytes + $4::bigint, " +
+		"batch = CASE WHEN revision < $1::bigint THEN $5::bigint ELSE batch END WHERE id = 1"
 
 	rowsByID = "SELECT " + clockColumns + ", r.* FROM clock AS c LEFT JOIN LATERAL (SELECT n.place, v.* " +
 		"FROM unnest($1::bigint[], $2::integer[]) WITH ORDINALITY AS n(resource_version, ordinal, place) CROSS JOIN LATERAL (SELECT " +

@@ -274,9 +274,9 @@ func (t *tx) queue(batch *pgx.Batch, e *backend.Effects) {
 		compacted = e.Compacted
 	}
 	changed := int64(index(len(e.Raised)+len(e.Cleared) > 0))
-	batch.Queue(moveClock, e.Revision, compacted, changed, size)
+	batch.Queue(moveClock, e.Revision, compacted, changed, size, e.Batch)
 	// The COMMIT itself must not run into the statement's timeout while it waits for a standby.
-	if t.b.features.notify != "" {
+	if t.b.features.notify != "" && !e.Quiet {
 		batch.Queue(t.b.features.notify, t.b.features.channel, payload(t.b.settings.MemberID, e.Revision))
 	} else {
 		batch.Queue(t.b.features.unbound)

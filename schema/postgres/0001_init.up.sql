@@ -48,14 +48,16 @@ CREATE TABLE clock (
     revision    bigint NOT NULL,
     compacted   bigint NOT NULL CHECK (compacted <= revision),
     incarnation bigint NOT NULL,
+    batch       bigint NOT NULL,
     alarms      bigint NOT NULL,
     bytes       bigint NOT NULL
 ) WITH (fillfactor = 10);
-INSERT INTO clock (id, revision, compacted, incarnation, alarms, bytes) VALUES (1, 1, 0, 1, 0, 0);
+INSERT INTO clock (id, revision, compacted, incarnation, batch, alarms, bytes) VALUES (1, 1, 0, 1, 0, 0, 0);
 COMMENT ON TABLE clock IS 'the one row that orders all writes; whoever writes holds its lock';
 COMMENT ON COLUMN clock.revision IS 'of the last committed transaction';
 COMMENT ON COLUMN clock.compacted IS 'oldest revision that can still be read; 0 before the first compaction, -1 after one at 0';
 COMMENT ON COLUMN clock.incarnation IS 'raised when history was lost';
+COMMENT ON COLUMN clock.batch IS 'random number of the commit that moved the revision last; see object_versions.batch';
 COMMENT ON COLUMN clock.alarms IS 'raised with every change of the alarms';
 COMMENT ON COLUMN clock.bytes IS 'about what all rows ever written take; see purge.bytes';
 
