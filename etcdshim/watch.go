@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -28,8 +29,12 @@ func (s *watch) serve(stream grpc.ServerStream) error {
 	ctx, cancel := context.WithCancelCause(stream.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(s.stopping, func() { cancel(rpctypes.ErrGRPCStopped) })()
+	receive := receiveWatches
+	if s.engine.Members() != nil {
+		receive = receiveShared
+	}
 	go func() {
-		if err := receiveWatches(ctx, stream, watches); err != nil {
+		if err := receive(ctx, stream, watches); err != nil {
 			cancel(err)
 		}
 	}()
@@ -64,25 +69,74 @@ func receiveWatches(ctx context.Context, stream grpc.ServerStream, watches *stor
 		}
 		var req pb.WatchRequest
 		if err := stream.RecvMsg(&req); err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
+			return unlessEOF(err)
 		}
-		switch r := req.RequestUnion.(type) {
-		case *pb.WatchRequest_CreateRequest:
-			if r.CreateRequest != nil {
-				// Out of reach of its database a replica watches from what it knows, as a member of etcd does that is cut off.
-				_ = watches.CatchUp(ctx)
-				watches.Watch(watchRequest(r.CreateRequest))
+		passOn(watches, &req)
+	}
+}
+
+// readAhead is how many requests a replica takes at once.
+const readAhead = 64
+
+// receiveShared is receiveWatches of a replica, which asks the database what others have written before it begins a watch: once
+// for all requests that have come meanwhile.
+func receiveShared(ctx context.Context, stream grpc.ServerStream, watches *store.WatchStream) error {
+	requests := make(chan *pb.WatchRequest, readAhead)
+	ended := make(chan error, 1)
+	go func() {
+		defer close(requests)
+		for {
+			req := &pb.WatchRequest{}
+			if err := stream.RecvMsg(req); err != nil {
+				ended <- err
+				return
 			}
-		case *pb.WatchRequest_CancelRequest:
-			if r.CancelRequest != nil {
-				watches.Cancel(r.CancelRequest.WatchId)
+			select {
+			case requests <- req:
+			case <-ctx.Done():
+				ended <- ctx.Err()
+				return
 			}
-		case *pb.WatchRequest_ProgressRequest:
-			watches.RequestProgress()
 		}
+	}()
+	for req := range requests {
+		batch := []*pb.WatchRequest{req}
+		for range min(len(requests), readAhead) {
+			batch = append(batch, <-requests)
+		}
+		if slices.ContainsFunc(batch, func(r *pb.WatchRequest) bool { return r.GetCreateRequest() != nil }) {
+			// Out of reach of its database a replica watches from what it knows, as a member of etcd does that is cut off.
+			_ = watches.CatchUp(ctx)
+		}
+		for _, req := range batch {
+			if err := watches.Room(ctx); err != nil {
+				return err
+			}
+			passOn(watches, req)
+		}
+	}
+	return unlessEOF(<-ended)
+}
+
+func unlessEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+func passOn(watches *store.WatchStream, req *pb.WatchRequest) {
+	switch r := req.RequestUnion.(type) {
+	case *pb.WatchRequest_CreateRequest:
+		if r.CreateRequest != nil {
+			watches.Watch(watchRequest(r.CreateRequest))
+		}
+	case *pb.WatchRequest_CancelRequest:
+		if r.CancelRequest != nil {
+			watches.Cancel(r.CancelRequest.WatchId)
+		}
+	case *pb.WatchRequest_ProgressRequest:
+		watches.RequestProgress()
 	}
 }
 

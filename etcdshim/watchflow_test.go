@@ -136,3 +136,32 @@ func TestServerStopsUnderUnansweredRequests(t *testing.T) {
 		t.Errorf("sending ends with %v", err)
 	}
 }
+
+// A replica takes requests ahead, as many as may be, and passes them on in order.
+func TestWatchRequestsTakenAhead(t *testing.T) {
+	s := serve(t, Options{}, store.Config{})
+	watches := s.store.NewWatchStream()
+	defer watches.Close()
+	const n = 10 * readAhead
+	ended := make(chan error, 1)
+	stream := newUnanswered(t.Context(), n)
+	go func() { ended <- receiveShared(t.Context(), stream, watches) }()
+	for i := range n {
+		if r, err := watches.Next(t.Context()); err != nil || !r.Created || r.ID != int64(i) {
+			t.Fatalf("answer %d: %+v, %v", i, r, err)
+		}
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("after the client closed its side: %v", err)
+	}
+
+	// Without answers being taken it waits, as long as the stream lives.
+	ctx, cancel := context.WithCancel(t.Context())
+	stream = newUnanswered(ctx, 1_000_000)
+	go func() { ended <- receiveShared(ctx, stream, watches) }()
+	<-stream.enough
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v", err)
+	}
+}
