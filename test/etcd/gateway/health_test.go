@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqlstore/sqlstore/test/datastore"
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
 	"github.com/sqlstore/sqlstore/test/launch"
 )
@@ -51,6 +52,9 @@ func TestSameHealth(t *testing.T) {
 	for _, path := range []string{"/livez?verbose", "/readyz?verbose"} {
 		got := checks(target, path)
 		for _, check := range checks(etcd, path) {
+			if strings.Contains(check, "_read") && datastore.FromEnv(t).Postgres {
+				continue // a probe may not wait for a database on the network: these are asked for by their own paths only
+			}
 			if !slices.Contains(got, check) {
 				t.Errorf("%s: %q is not among %q", path, check, got)
 			}

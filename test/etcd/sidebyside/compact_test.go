@@ -21,9 +21,9 @@ func TestCompactAtTheFirstRevisions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx := within(t)
 			etcd, target := servers.Etcd(t), servers.Targets(t)
 			for _, phase := range revisions {
+				ctx := within(t)
 				p := newPlayer(dial(t, "etcd", etcd.Endpoint()), dialAll(t, "target", target))
 				if err := p.ask(ctx, hashKVCall(&pb.HashKVRequest{})); err != nil { // with the compacted revision
 					t.Error(err)
