@@ -214,9 +214,7 @@ func (s *stage) noticed(l loss, restarted bool) {
 			s.ok(err)
 			s.Logf("the watch of %s was told that revision %d is compacted", l.run.Watches[i].Name, revision)
 		}
-		if !strings.Contains(s.Replicas[i].Log(), lostHistory) {
-			s.Errorf("the log of %s does not say that history was lost", s.Replicas[i].Alias)
-		}
+		s.ok(s.Replicas[i].WaitLog(lostHistory))
 	}
 	s.ready()
 	term := s.term(ctx, s.Replicas[0])

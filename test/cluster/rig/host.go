@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/moby/moby/api/pkg/stdcopy"
 	dockercontainer "github.com/moby/moby/api/types/container"
@@ -174,6 +176,20 @@ func (h *Host) Rejoin() error {
 
 // Log returns all that the host's processes have written to standard output and standard error.
 func (h *Host) Log() string { return h.log("all") }
+
+// WaitLog waits until the log contains a text: the engine takes its time to pass it on.
+func (h *Host) WaitLog(text string) error {
+	return h.step("read the log of", func(ctx context.Context) error {
+		for !strings.Contains(h.Log(), text) {
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("it does not say %q: %w", text, ctx.Err())
+			case <-time.After(pollInterval):
+			}
+		}
+		return nil
+	})
+}
 
 func (h *Host) log(lines string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
