@@ -65,7 +65,7 @@ func newBackend(cfg Config) (*Backend, error) {
 	b := &Backend{
 		cfg: cfg, log: cfg.Logger, dsn: pc.ConnConfig, turn: make(chan struct{}, 1), closing: make(chan struct{}), commitTimeout: commitTimeout,
 	}
-	pc.BeforeConnect = b.prepare
+	pc.BeforeConnect, pc.AfterConnect = b.prepare, useByteaArrays
 	if b.pool, err = pgxpool.NewWithConfig(context.Background(), pc); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDSN, err)
 	}

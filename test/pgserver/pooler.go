@@ -130,7 +130,7 @@ func poolerProcess(tb testing.TB, u *url.URL) (addr string, err error) {
 		return "", err
 	}
 	host, port, _ := net.SplitHostPort(addr)
-	dir, err := os.MkdirTemp("", "sqlstore-pgbouncer-")
+	dir, err := os.MkdirTemp("", "sqlstore-pgbouncer-") //nolint:usetesting // another user must reach it
 	if err != nil {
 		return "", err
 	}
