@@ -1,5 +1,6 @@
 // Package kubeapiserver_test runs a stock kube-apiserver on the store under test and works through
-// it as a cluster does. SQLSTORE_TEST_TARGET=etcd runs the same on etcd; SQLSTORE_TEST_OBJECTS sets
+// it as a cluster does, over the datastore and with the replicas that package datastore reads from the
+// environment. SQLSTORE_TEST_TARGET=etcd runs the same on etcd; SQLSTORE_TEST_OBJECTS sets
 // how many objects a load writes.
 //
 // A new case is a function like those listed in TestKubeAPIServer, in a file of its own; what needs

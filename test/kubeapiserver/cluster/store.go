@@ -3,9 +3,11 @@ package cluster
 import (
 	"net/http"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/sqlstore/sqlstore/test/datastore"
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/build"
 	"github.com/sqlstore/sqlstore/test/launch"
 )
@@ -14,22 +16,25 @@ import (
 // when unset) or "etcd", which tells a fault of sqlstore from one of the test.
 const TargetVariable = "SQLSTORE_TEST_TARGET"
 
-// Store is the server behind kube-apiserver's --etcd-servers.
+// Store is the server, or the replicas, behind kube-apiserver's --etcd-servers.
 type Store interface {
-	// ClientURL returns the URL of the etcd API.
+	// ClientURL returns the URL of the etcd API, of several replicas all of them, with commas between.
 	ClientURL() string
-	// Kill ends the server with SIGKILL, as a crash would.
+	// Kill ends the server with SIGKILL, as a crash would; of several replicas the one whose turn it is, while the others go on.
 	Kill()
 	// Restart starts the killed server again on the same data and ports and waits until it is ready.
 	Restart(tb testing.TB)
+	// Replicated says whether others go on when one is killed.
+	Replicated() bool
 }
 
-// StartStore starts the store that TargetVariable names, empty, until the test ends.
+// StartStore starts the store that TargetVariable names, empty, until the test ends. sqlstore runs over the datastore and with the
+// replicas that package datastore reads from the environment.
 func StartStore(tb testing.TB) Store {
 	tb.Helper()
 	switch target := os.Getenv(TargetVariable); target {
 	case "", "sqlstore":
-		return launch.Start(tb, launch.Config{})
+		return &replicas{servers: datastore.FromEnv(tb).Start(tb, launch.Config{})}
 	case "etcd":
 		return startEtcd(tb)
 	default:
@@ -37,6 +42,32 @@ func StartStore(tb testing.TB) Store {
 		return nil
 	}
 }
+
+// replicas are sqlstore servers over one datastore.
+type replicas struct {
+	servers []*launch.Server
+	killed  int // of them, in turn, the one killed last
+}
+
+func (r *replicas) ClientURL() string {
+	urls := make([]string, len(r.servers))
+	for i, s := range r.servers {
+		urls[i] = s.ClientURL()
+	}
+	return strings.Join(urls, ",")
+}
+
+func (r *replicas) Kill() {
+	r.killed = (r.killed + 1) % len(r.servers)
+	r.servers[r.killed].Kill()
+}
+
+func (r *replicas) Restart(tb testing.TB) {
+	tb.Helper()
+	r.servers[r.killed].Restart(tb)
+}
+
+func (r *replicas) Replicated() bool { return len(r.servers) > 1 }
 
 // etcd is a stock etcd server.
 type etcd struct {
@@ -57,6 +88,8 @@ func startEtcd(tb testing.TB) *etcd {
 }
 
 func (e *etcd) ClientURL() string { return e.url }
+
+func (e *etcd) Replicated() bool { return false }
 
 func (e *etcd) Kill() { e.process.kill() }
 
