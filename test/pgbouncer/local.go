@@ -20,7 +20,7 @@ type local struct {
 
 func startLocal(tb testing.TB, program string, files map[string]string) (pooler, error) {
 	tb.Helper()
-	dir, err := os.MkdirTemp("", "sqlstore-pgbouncer-")
+	dir, err := os.MkdirTemp("", "sqlstore-pgbouncer-") //nolint:usetesting // another user must get in
 	if err != nil {
 		return nil, err
 	}
