@@ -104,6 +104,7 @@ func wantStandby(t *testing.T, s *pgserver.Server) {
 // TestCommitIsNeverCancelled lets a COMMIT wait for a standby that does not exist. Its outcome is unknown, and the server must go
 // on waiting: if it were cancelled, others would see what no standby has.
 func TestCommitIsNeverCancelled(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	s := pgserver.Start(t, pgserver.Options{})
 	for _, mode := range []string{"cache_statement", "simple_protocol"} {
 		t.Run(mode, func(t *testing.T) {
@@ -142,6 +143,7 @@ func TestCommitIsNeverCancelled(t *testing.T) {
 
 // TestCancelledCommit has somebody cancel the wait for the standby: the server answers COMMIT, with a warning.
 func TestCancelledCommit(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	s := pgserver.Start(t, pgserver.Options{})
 	b := openTest(t, Config{DSN: s.Database(t)})
 	wantStandby(t, s)
@@ -162,6 +164,7 @@ func TestCancelledCommit(t *testing.T) {
 
 // TestServerComesBack restarts the server under open connections, and kills it between the two round trips.
 func TestServerComesBack(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	s := pgserver.Start(t, pgserver.Options{})
 	b := openTest(t, Config{DSN: s.Database(t)})
 	wantClock(t, b, 1)
@@ -194,6 +197,7 @@ func TestServerComesBack(t *testing.T) {
 
 // TestServerHangs pauses the server: everything ends with ErrUnavailable within its bound, or when the context does.
 func TestServerHangs(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	s := pgserver.Start(t, pgserver.Options{})
 	b := openTest(t, Config{DSN: s.Database(t)})
 	b.commitTimeout = time.Second

@@ -62,6 +62,7 @@ func holder(dsn string) error {
 // TestHolderStandsStill freezes a process between its two round trips. The server ends its transaction, so that others can write;
 // when it goes on, its commit fails, changes nothing, and it can write again.
 func TestHolderStandsStill(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	dsn := database(t)
 	b := openTest(t, Config{DSN: dsn})
 	cmd := exec.Command(os.Args[0])

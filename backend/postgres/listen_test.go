@@ -10,6 +10,7 @@ import (
 
 // TestListenOverAnOutage stops the server under a listener: what it says of that comes once when it breaks, and once when it is back.
 func TestListenOverAnOutage(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	s := pgserver.Start(t, pgserver.Options{})
 	dsn := s.Database(t)
 	var log logged

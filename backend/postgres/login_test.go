@@ -32,6 +32,7 @@ func write(t *testing.T, path string, content []byte) {
 
 // TestPasswordFile logs in with the password of a file, which is changed under the open pool.
 func TestPasswordFile(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	s := pgserver.Start(t, pgserver.Options{})
 	dsn := s.Database(t)
 	admin(t, dsn, "CREATE ROLE replica LOGIN SUPERUSER PASSWORD 'first'")
@@ -102,6 +103,7 @@ func certificate(t *testing.T, c *x509.Certificate, signer *authority) (*ecdsa.P
 
 // TestTLS verifies the server's certificate, and refuses those of another authority and of another host.
 func TestTLS(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	s := pgserver.Start(t, pgserver.Options{})
 	dsn := s.Database(t)
 	ours, other := newAuthority(t, "ours"), newAuthority(t, "other")

@@ -64,6 +64,7 @@ func withoutProxy(t *testing.T, dsn string) string {
 // TestHolderVanishes cuts a process off that holds the clock while the server waits for it in the middle of a round trip: for the
 // rest of what it sends, or for it to take the answer. Idle transactions are another matter, see TestHolderStandsStill.
 func TestHolderVanishes(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	dsn := withoutProxy(t, database(t))
 	b := openTest(t, Config{DSN: dsn})
 	// A statement, behind which the server is no longer idle, and the beginning of the next.
