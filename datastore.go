@@ -118,25 +118,39 @@ func (c *Config) openPostgres(ctx context.Context) (backend.Backend, error) {
 			return nil, fmt.Errorf("%w: the file of the datastore's password: %w", ErrConfig, err)
 		}
 	}
+	var b backend.Backend
+	err := c.await(ctx, func() error {
+		opened, err := postgres.Open(ctx, c.postgres())
+		if err == nil {
+			b = opened
+		}
+		return err
+	})
+	return b, err
+}
+
+// await tries until try succeeds, the patience of DatastoreWait is at its end, or the database refuses for a reason that does not go
+// away by itself. A database that is not Postgres is tried once.
+func (c *Config) await(ctx context.Context, try func() error) error {
 	patience := c.DatastoreWait
-	if patience == 0 {
+	switch {
+	case !c.OnPostgres():
+		return try()
+	case patience == 0:
 		patience = defaultDatastoreWait
 	}
 	deadline := time.Now().Add(patience)
 	retry := time.NewTicker(datastoreRetry)
 	defer retry.Stop()
 	for {
-		b, err := postgres.Open(ctx, c.postgres())
-		switch {
-		case err == nil:
-			return b, nil
-		case ctx.Err() != nil || time.Now().After(deadline) || !comesBack(err):
-			return nil, err
+		err := try()
+		if err == nil || ctx.Err() != nil || time.Now().After(deadline) || !comesBack(err) {
+			return err
 		}
-		c.logger().Warn("the database cannot be reached, it is tried again", "until", deadline.Round(time.Second), "error", err)
+		c.logger().Warn("the database cannot be used yet, it is tried again", "until", deadline.Round(time.Second), "error", err)
 		select {
 		case <-ctx.Done():
-			return nil, errors.Join(ctx.Err(), err)
+			return errors.Join(ctx.Err(), err)
 		case <-retry.C:
 		}
 	}

@@ -155,10 +155,13 @@ func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
 	if cfg.CacheBytes == 0 {
 		cfg.CacheBytes = defaultCacheBytes()
 	}
-	s.store, err = store.Open(ctx, s.backend, store.Config{
-		Name: cfg.Name, ClientURLs: cfg.AdvertiseClientURLs,
-		Logger: s.log, ProgressInterval: cfg.WatchProgressInterval, QuotaBytes: s.quota(cfg.QuotaBytes),
-		CacheBytes: cfg.CacheBytes, Observer: s.metrics,
+	err = cfg.await(ctx, func() (err error) { // a Postgres that answers may have no standby yet to commit with
+		s.store, err = store.Open(ctx, s.backend, store.Config{
+			Name: cfg.Name, ClientURLs: cfg.AdvertiseClientURLs,
+			Logger: s.log, ProgressInterval: cfg.WatchProgressInterval, QuotaBytes: s.quota(cfg.QuotaBytes),
+			CacheBytes: cfg.CacheBytes, Observer: s.metrics,
+		})
+		return err
 	})
 	if err != nil {
 		return err

@@ -96,7 +96,7 @@ func (h *hold) end() {
 
 // release ends a hold of the database; one that this fails for ends by itself.
 func (f *follower) release(id int64) {
-	ctx, cancel := context.WithTimeout(f.s.ctx, leaveTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.s.ctx), leaveTimeout) // also when the store closes
 	defer cancel()
 	if err := f.b.Release(ctx, id); err != nil {
 		f.s.cfg.Logger.Debug("a hold ends when its time is up", "error", err)
