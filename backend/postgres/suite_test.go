@@ -53,10 +53,7 @@ func inPart() []string {
 	if os.Getenv(wholeVariable) != "" {
 		return nil
 	}
-	return []string{
-		"RowsComeBackWhole", "Spans", "RowsByID", "HistoryOfSpans", "HistoryWithPrev", "BeginLoads", "BeginLoadsLeases", "RefusedCommitChangesNothing",
-		"LeasesAndAlarms", "PurgeInSteps", "Reopen",
-	}
+	return []string{"RowsComeBackWhole", "RowsByID", "HistoryWithPrev", "BeginLoads", "RefusedCommitChangesNothing", "LeasesAndAlarms"}
 }
 
 // TestSuite runs the suite in the mode that is pgx's default, and in part in the others: the last two are for poolers.
@@ -101,9 +98,9 @@ func reopen(t *testing.T, b backend.Backend) backend.Backend {
 	return reopened{openTest(t, Config{DSN: old.cfg.DSN}), s.MemberID}
 }
 
-// TestShared runs the suite of what processes share, as over a server and as over a pooler.
+// TestShared runs the suite of what processes share; TestPooler does so without prepared statements.
 func TestShared(t *testing.T) {
-	modes := []string{"cache_statement", "simple_protocol"}
+	modes := []string{"cache_statement"}
 	if os.Getenv(wholeVariable) != "" {
 		modes = []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"}
 	}
