@@ -19,7 +19,8 @@ import (
 )
 
 // gcPercent is Go's GOGC unless the environment sets it: the heap is mostly rows that live long, and memory is dearer to an
-// edge node than the little CPU that this costs.
+// edge node than the little CPU that this costs. A replica over Postgres keeps to Go's own: it makes more garbage, and runs where
+// there is memory.
 const gcPercent = 50
 
 func serveCommand() *cobra.Command {
@@ -39,7 +40,7 @@ func serveCommand() *cobra.Command {
 }
 
 func serve(cmd *cobra.Command, s *settings) error {
-	if os.Getenv("GOGC") == "" {
+	if os.Getenv("GOGC") == "" && !s.config.OnPostgres() {
 		debug.SetGCPercent(gcPercent)
 	}
 	level := &slog.LevelVar{}
