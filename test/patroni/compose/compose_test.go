@@ -93,8 +93,12 @@ func (p *project) removeAtEnd() {
 	cmd.Env = p.env
 	// What ends the test's process group, an interrupt above all, must not end this.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	var out strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, &out
+	// A file, as a pipe to this process would break with it.
+	out, err := os.CreateTemp(p.TempDir(), "down")
+	if err != nil {
+		p.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = out, out
 	pipe, err := cmd.StdinPipe()
 	if err != nil {
 		p.Fatal(err)
@@ -109,7 +113,8 @@ func (p *project) removeAtEnd() {
 		}
 		_ = pipe.(io.Closer).Close()
 		if err := cmd.Wait(); err != nil {
-			p.Errorf("remove the project: %v\n%s", err, out.String())
+			text, _ := os.ReadFile(out.Name())
+			p.Errorf("remove the project: %v\n%s", err, text)
 		}
 	})
 }
