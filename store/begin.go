@@ -28,6 +28,11 @@ func (q *sequencer) begin(ctx context.Context, batch []*call) (backend.Tx, *eval
 	return tx, q.evaluator(ctx, loaded, complete), nil
 }
 
+// leasing is an operation that may name leases: where the database keeps their time it must tell of them under the clock's lock.
+type leasing interface {
+	leases(ids []int64) []int64
+}
+
 // beginTries is how often a batch takes the clock anew because more was committed by others than one question tells.
 const beginTries = 20
 
@@ -39,7 +44,7 @@ func (q *sequencer) beginShared(ctx context.Context, batch []*call) (backend.Tx,
 		n, complete, _ := q.needs(batch)
 		n.Tail = &asked.TailQuery
 		for _, c := range batch {
-			if l, ok := c.op.(interface{ leases(ids []int64) []int64 }); ok {
+			if l, ok := c.op.(leasing); ok {
 				n.Leases = l.leases(n.Leases)
 			}
 		}
@@ -99,4 +104,26 @@ func (q *sequencer) evaluator(ctx context.Context, loaded *backend.Loaded, compl
 		}
 	}
 	return e
+}
+
+// join adds the calls that came while the clock was waited for: with several replicas most of a batch's time. One that names a lease
+// has to be in the batch from its beginning, and those behind it wait with it.
+func (q *sequencer) join(batch []*call) []*call {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := 0
+	for ; n < len(q.waiting); n++ {
+		c := q.waiting[n]
+		if l, ok := c.op.(leasing); ok && len(l.leases(nil)) > 0 {
+			break
+		}
+		q.bytes -= c.op.size()
+		if !c.left.Load() {
+			batch = append(batch, c)
+		}
+	}
+	left := copy(q.waiting, q.waiting[n:])
+	clear(q.waiting[left:])
+	q.waiting = q.waiting[:left]
+	return batch
 }

@@ -120,8 +120,8 @@ func (q *sequencer) run() {
 				kept = append(kept, c)
 			}
 		}
-		q.commit(kept)
-		clear(batch)
+		q.commit(kept, true)
+		clear(batch[:cap(batch)]) // those that joined are behind its end
 	}
 }
 
@@ -144,18 +144,18 @@ func (q *sequencer) close() {
 	<-q.stopped
 }
 
-// commit runs one batch and answers its calls. A batch that the database refuses for its contents is split until only the
-// culprit fails.
-func (q *sequencer) commit(batch []*call) {
+// commit runs one batch, to which others may come where open says so, and answers its calls. A batch that the database refuses for
+// its contents is split until only the culprit fails.
+func (q *sequencer) commit(batch []*call, open bool) {
 	if len(batch) == 0 {
 		return
 	}
-	err := q.try(batch)
+	batch, err := q.try(batch, open)
 	unknown := errors.Is(err, backend.ErrUnknownOutcome)
 	if errors.Is(err, backend.ErrRejected) && !unknown && len(batch) > 1 {
 		half := len(batch) / 2
-		q.commit(batch[:half])
-		q.commit(batch[half:])
+		q.commit(batch[:half], false)
+		q.commit(batch[half:], false)
 		return
 	}
 	if unknown {
@@ -169,21 +169,30 @@ func (q *sequencer) commit(batch []*call) {
 	}
 }
 
-func (q *sequencer) try(batch []*call) error {
+// try returns the calls of the batch, those that came to it included.
+func (q *sequencer) try(batch []*call, open bool) ([]*call, error) {
 	ctx := q.s.ctx
 	if err := q.s.Err(); err != nil {
-		return fmt.Errorf("%w: the store has stopped writing: %v", ErrUnavailable, err) //nolint:errorlint // this outcome is known
+		return batch, fmt.Errorf("%w: the store has stopped writing: %v", ErrUnavailable, err) //nolint:errorlint // this outcome is known
 	}
 	tx, e, err := q.begin(ctx, batch)
 	if err != nil {
 		if errors.Is(err, backend.ErrTooManyRows) {
 			if len(batch) > 1 {
-				return fmt.Errorf("%w: %w", backend.ErrRejected, err) // find the one to blame
+				return batch, fmt.Errorf("%w: %w", backend.ErrRejected, err) // find the one to blame
 			}
-			return fmt.Errorf("%w: %w", ErrTxnTooLarge, err)
+			return batch, fmt.Errorf("%w: %w", ErrTxnTooLarge, err)
 		}
-		return fmt.Errorf("begin batch: %w", err)
+		return batch, fmt.Errorf("begin batch: %w", err)
 	}
+	if open && q.s.follower != nil && e.loaded == nil {
+		batch = q.join(batch)
+	}
+	return batch, q.finish(ctx, tx, e, batch)
+}
+
+// finish evaluates the calls and commits what they do.
+func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, batch []*call) error {
 	for _, c := range batch {
 		e.begin()
 		if c.err = c.op.evaluate(e); c.err != nil {
