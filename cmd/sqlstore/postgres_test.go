@@ -291,7 +291,7 @@ func TestStartBeforeTheDatabase(t *testing.T) {
 	ended := make(chan error, 1)
 	cmd := command(t, stopped, "serve", "--listen-client-urls", "http://127.0.0.1:0", "--datastore", dsn)
 	go func() { ended <- cmd.Wait() }()
-	stopped.wait(t, "cannot be reached")
+	stopped.wait(t, "it is tried again")
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +310,7 @@ func TestStartBeforeTheDatabase(t *testing.T) {
 		}
 		started <- s
 	}()
-	waiting.wait(t, "cannot be reached")
+	waiting.wait(t, "it is tried again")
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
