@@ -1,0 +1,128 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// Begin implements [backend.Backend]. It is one round trip: the lock, and behind it the statements that n asks for, each with a
+// snapshot of its own, which is younger than the lock.
+func (b *Backend) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error) {
+	if err := b.takeTurn(ctx); err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, beginTimeout)
+	defer cancel()
+	var err error
+	for range 3 {
+		var t *tx
+		if t, err = b.begin(limited, &n); err == nil {
+			return t, nil
+		}
+		if limited.Err() != nil || refused(err) && !transient(err) || err == backend.ErrTooManyRows { //nolint:errorlint // is not wrapped
+			break
+		}
+	}
+	b.giveTurn()
+	return nil, b.translate(ctx, "begin a write", err)
+}
+
+// begin tries once.
+func (b *Backend) begin(ctx context.Context, n *backend.Needs) (*tx, error) {
+	c, err := b.writerConn(ctx)
+	if err != nil {
+		b.pool.Reset()
+		return nil, err
+	}
+	t := &tx{b: b, c: c}
+	var l loader
+	l.queue(&b.features, n, &t.loaded)
+	err = l.run(ctx, c.Conn())
+	if err != nil {
+		b.abandon(err)
+		return nil, err
+	}
+	slices.SortFunc(t.loaded.Rows, func(a, b backend.Row) int { return bytes.Compare(a.Key, b.Key) })
+	t.loaded.Rows = slices.CompactFunc(t.loaded.Rows, func(a, b backend.Row) bool { return bytes.Equal(a.Key, b.Key) })
+	return t, nil
+}
+
+// loader is the first round trip of a write: statements and what to do with their rows, in the same order.
+type loader struct {
+	batch pgx.Batch
+	each  []func(*scanner) error // nil: the statement returns nothing that matters
+}
+
+func (l *loader) add(each func(*scanner) error, sql string, args ...any) {
+	l.batch.Queue(sql, args...)
+	l.each = append(l.each, each)
+}
+
+func (l *loader) queue(f *features, n *backend.Needs, to *backend.Loaded) {
+	l.add(nil, beginSQL)
+	l.add(nil, f.bounds)
+	l.add(func(s *scanner) error { to.Clock = s.clock(); return nil }, f.lock)
+	if n.Tail != nil {
+		t := newTailReader(*n.Tail)
+		l.add(func(s *scanner) error {
+			err := t.scan(s)
+			to.Tail = t.tail()
+			return err
+		}, t.sql(), t.args()...)
+	}
+	row := func(s *scanner) error {
+		to.Rows = append(to.Rows, backend.Row{})
+		s.row(&to.Rows[len(to.Rows)-1], true)
+		return nil
+	}
+	if len(n.Keys) > 0 {
+		l.add(row, loadKeys, n.Keys)
+	}
+	left := n.SpanLimit
+	for _, s := range n.Spans {
+		form, span := shape(s)
+		l.add(func(s *scanner) error {
+			if left--; left < 0 {
+				return backend.ErrTooManyRows
+			}
+			return row(s)
+		}, loadSpanSQL[form], append([]any{int64(math.MaxInt64), int64(n.SpanLimit) + 1}, span...)...)
+	}
+	if len(n.LeaseKeys) > 0 {
+		l.add(row, loadLeaseKeys, n.LeaseKeys)
+	}
+	if len(n.Leases) > 0 {
+		l.add(func(s *scanner) error {
+			to.Leases = append(to.Leases, leaseState(s))
+			return nil
+		}, lockLeases, n.Leases)
+	}
+}
+
+// run sends all and reads all.
+func (l *loader) run(ctx context.Context, c *pgx.Conn) (err error) {
+	br := c.SendBatch(ctx, &l.batch)
+	for _, each := range l.each {
+		if each == nil {
+			_, err = br.Exec()
+		} else {
+			var rows pgx.Rows
+			if rows, err = br.Query(); err == nil {
+				err = scanRows(rows, each)
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	if closeErr := br.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}

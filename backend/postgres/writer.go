@@ -1,0 +1,78 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// takeTurn waits for the writing connection; whoever took it calls giveTurn.
+func (b *Backend) takeTurn(ctx context.Context) error {
+	if err := b.usable(ctx); err != nil {
+		return err
+	}
+	select {
+	case b.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-b.closing:
+		return backend.ErrClosed
+	}
+	if err := b.usable(ctx); err != nil {
+		b.giveTurn()
+		return err
+	}
+	return nil
+}
+
+func (b *Backend) giveTurn() { <-b.turn }
+
+// writerConn returns the writing connection, a new one if need be. The caller has the turn.
+func (b *Backend) writerConn(ctx context.Context) (*pgxpool.Conn, error) {
+	if b.writer != nil && !b.writer.Conn().IsClosed() {
+		return b.writer, nil
+	}
+	b.dropWriter(false)
+	c, err := b.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b.writer = c
+	return c, nil
+}
+
+// dropWriter gives the writing connection up; all others with it when it failed: where one broke, others have, or lead to
+// another server than a new one would.
+func (b *Backend) dropWriter(failed bool) {
+	if b.writer != nil {
+		if failed {
+			ctx, cancel := context.WithTimeout(context.Background(), grace)
+			_ = b.writer.Conn().Close(ctx)
+			cancel()
+		}
+		b.writer.Release()
+		b.writer = nil
+	}
+	if failed {
+		b.pool.Reset()
+	}
+}
+
+// abandon ends a transaction that has failed or is not wanted any more, without giving back the turn.
+func (b *Backend) abandon(cause error) {
+	c := b.writer.Conn()
+	e := pgError(cause)
+	switch {
+	case c.IsClosed(), e != nil && (!refused(cause) || e.Code == codeReadOnly):
+		b.dropWriter(true)
+	case c.PgConn().TxStatus() == 'I':
+	default:
+		ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+		defer cancel()
+		if _, err := c.Exec(ctx, "ROLLBACK"); err != nil {
+			b.dropWriter(true)
+		}
+	}
+}

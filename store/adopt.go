@@ -1,0 +1,149 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// adopt publishes what t has beyond what is published, and takes over what its clock says. Errors: errLostHistory, errReset
+// when the store had to start anew from t's clock, those of the backend.
+func (f *follower) adopt(ctx context.Context, q question, t *backend.Tail) error {
+	superseded, err := f.superseded(ctx, t)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch held := f.incarnation.Load(); {
+	case t.Clock.Incarnation < held || q.incarnation < held:
+		return errReset // asked before the reset
+	case t.Clock.Incarnation > held:
+		if err := f.reset(ctx, true); err != nil {
+			return err
+		}
+		return errReset
+	case t.Clock.Revision < q.After, t.Base != 0 && t.Base != q.batch:
+		return fmt.Errorf("%w: revision %d was seen, the database is at %d", errLostHistory, q.After, t.Clock.Revision)
+	}
+	if t.Alarms != f.alarms {
+		if err := f.s.alarms.load(ctx, f.b); err != nil {
+			return err
+		}
+		f.alarms = t.Alarms
+	}
+	rev := f.s.Revision()
+	if err := f.whole(q, t, rev); err != nil {
+		f.s.cfg.Logger.Warn("this replica has fallen behind a compaction: it reads its index anew, and watches below end",
+			"revision", rev, "database-revision", t.Clock.Revision, "compacted", t.Clock.Compacted, "reason", err)
+		if err := f.reset(ctx, false); err != nil {
+			return err
+		}
+		return errReset
+	}
+	compacted := int64(0)
+	if t.Through >= t.Clock.Revision && t.Through >= rev {
+		compacted = t.Clock.Compacted
+	}
+	if t.Through > rev {
+		f.batch = t.Batch
+	}
+	f.publish(t, superseded, rev, compacted)
+	return nil
+}
+
+// whole says whether nothing is missing from what t has above rev.
+func (f *follower) whole(q question, t *backend.Tail, rev int64) error {
+	if t.Purged > q.After+1 && t.Clock.Revision > q.After {
+		return fmt.Errorf("rows up to revision %d may have been removed", t.Purged)
+	}
+	next := q.After + 1
+	for i := range t.Changes {
+		switch r := t.Changes[i].Row.ModRevision; r {
+		case next - 1: // another row of the same revision
+		case next:
+			next++
+		default:
+			return fmt.Errorf("revision %d is missing", next)
+		}
+	}
+	if t.Through > rev && next != t.Through+1 {
+		return fmt.Errorf("revisions from %d to %d are missing", next, t.Through)
+	}
+	return nil
+}
+
+// publish makes the changes of t above rev visible. Callers hold mu.
+func (f *follower) publish(t *backend.Tail, superseded map[int]*item, rev, compacted int64) {
+	s := f.s
+	var rows, prevs []*item
+	before := map[string]*item{} // what the revisions published here made of a key
+	var fx backend.Effects
+	s.index.mu.RLock()
+	for i := 0; i < len(t.Changes); {
+		first := i
+		for i < len(t.Changes) && t.Changes[i].Row.ModRevision == t.Changes[first].Row.ModRevision {
+			i++
+		}
+		if t.Changes[first].Row.ModRevision <= rev {
+			continue
+		}
+		began := len(rows)
+		for j := first; j < i; j++ {
+			r := t.Changes[j].Row
+			key := keyString(r.Key)
+			prev, ok := before[key]
+			if !ok {
+				prev, _ = s.index.tree.Get(key)
+			}
+			if prev != nil {
+				r.Key = prev.Key // all versions of a key share its bytes
+			}
+			if prev == nil && !ok && !s.index.complete {
+				prev = superseded[j]
+			}
+			if prev != nil && prev.Deleted || r.PrevRevision == 0 {
+				prev = nil // a key that was deleted before, perhaps by the same transaction
+			}
+			rows, prevs = append(rows, newItem(r)), append(prevs, prev)
+			fx.Rows = append(fx.Rows, r)
+		}
+		for _, it := range rows[began:] {
+			before[keyString(it.Key)] = it
+		}
+	}
+	s.index.mu.RUnlock()
+	moved := compacted != 0 && etcdCompacted(compacted) > etcdCompacted(s.compacted())
+	if !moved {
+		compacted = 0
+	}
+	if len(rows) == 0 && !moved {
+		return
+	}
+	through := max(rev, t.Through)
+	f.adopted.Add(uint64(through - rev))
+	s.quota.wrote(&fx)
+	s.index.apply(rows, through, compacted)
+	s.hub.publish(rows, prevs, through, compacted)
+}
+
+// superseded reads, for an index that may not know them, the rows that watchers are shown as superseded by those of t.
+func (f *follower) superseded(ctx context.Context, t *backend.Tail) (map[int]*item, error) {
+	var out map[int]*item
+	for i := range t.Changes {
+		c := &t.Changes[i]
+		if c.Prev == nil {
+			continue
+		}
+		it, err := f.s.before(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if out == nil {
+			out = map[int]*item{}
+		}
+		out[i] = it
+	}
+	return out, nil
+}

@@ -1,0 +1,20 @@
+package store
+
+// FollowStats counts, since the start, what keeping in step with other replicas took.
+type FollowStats struct {
+	// Asked counts questions for what others wrote, those that came with a batch left out; Hinted the hints of the database that
+	// told of something new; Adopted the revisions that came from the database: those of others, and the few of our own that the
+	// question found before the batch that wrote them had its answer.
+	Asked, Hinted, Adopted uint64
+	// Again counts the batches that took the clock more than once, as others had committed more than one look tells.
+	Again uint64
+}
+
+// FollowStats tells what keeping in step with other replicas took; ok is false where there can be none.
+func (s *Store) FollowStats() (stats FollowStats, ok bool) {
+	f := s.follower
+	if f == nil {
+		return stats, false
+	}
+	return FollowStats{Asked: f.asked.Load(), Hinted: f.hinted.Load(), Adopted: f.adopted.Load(), Again: f.again.Load()}, true
+}
