@@ -16,6 +16,9 @@ var (
 var (
 	// ErrRejected is returned when the database refuses a transaction for what it contains. Nothing was applied.
 	ErrRejected = errors.New("database refused the rows")
+	// ErrConflict is returned when the database gave a transaction up for another one and asks to try it again. Nothing was
+	// applied. Who does not try again takes it for [ErrUnavailable], which it is wrapped with.
+	ErrConflict = errors.New("transaction gave way to another one")
 	// ErrNoSpace is returned when the disk is full. Nothing was applied.
 	ErrNoSpace = errors.New("no space left for the database; free some, compact, or move it")
 	// ErrUnknownOutcome is returned when a commit may or may not have happened. It must not be repeated blindly.

@@ -186,6 +186,32 @@ func TestUnavailableDatabaseLosesNothing(t *testing.T) {
 	}
 }
 
+// TestBatchThatGaveWay is tried again, but not for ever.
+func TestBatchThatGaveWay(t *testing.T) {
+	conflicts := 0
+	f := &faults{Backend: openSQLite(t)}
+	f.commit = func(_ *backend.Effects, commit func() error) error {
+		if conflicts > 0 {
+			conflicts--
+			return fmt.Errorf("%w: %w", backend.ErrConflict, backend.ErrUnavailable)
+		}
+		return commit()
+	}
+	s := openStore(t, f, Config{})
+	conflicts = conflictTries - 1
+	if rev := put(t, s, "a", "1"); rev != 2 || conflicts != 0 {
+		t.Errorf("revision %d, %d conflicts are left", rev, conflicts)
+	}
+	conflicts = conflictTries + 1
+	if _, err := s.Put(within(t), &PutRequest{Key: []byte("a")}); !errors.Is(err, ErrUnavailable) || conflicts != 1 {
+		t.Errorf("got %v, %d conflicts are left", err, conflicts)
+	}
+	conflicts = 0
+	if rev := put(t, s, "a", "2"); rev != 3 {
+		t.Errorf("revision %d after a batch that was given up", rev)
+	}
+}
+
 func TestErrorsWithoutANameAreUnknownOutcomes(t *testing.T) {
 	f := &faults{Backend: openSQLite(t)}
 	f.commit = func(*backend.Effects, func() error) error { return errors.New("what is this?") }

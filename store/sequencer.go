@@ -144,6 +144,9 @@ func (q *sequencer) close() {
 	<-q.stopped
 }
 
+// conflictTries is how often a batch may give way to another transaction of the database.
+const conflictTries = 3
+
 // commit runs one batch, to which others may come where open says so, and answers its calls. A batch that the database refuses for
 // its contents is split until only the culprit fails.
 func (q *sequencer) commit(batch []*call, open bool) {
@@ -151,6 +154,9 @@ func (q *sequencer) commit(batch []*call, open bool) {
 		return
 	}
 	batch, err := q.try(batch, open)
+	for tries := 1; errors.Is(err, backend.ErrConflict) && tries < conflictTries; tries++ {
+		batch, err = q.try(batch, false)
+	}
 	unknown := errors.Is(err, backend.ErrUnknownOutcome)
 	if errors.Is(err, backend.ErrRejected) && !unknown && len(batch) > 1 {
 		half := len(batch) / 2

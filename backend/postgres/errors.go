@@ -47,6 +47,12 @@ func refused(err error) bool {
 	return e != nil && e.SeverityUnlocalized == "ERROR"
 }
 
+// conflict says that the server gave a transaction up for another one.
+func conflict(err error) bool {
+	e := pgError(err)
+	return e != nil && (e.Code == codeSerialization || e.Code == codeDeadlock)
+}
+
 // transient says that the same statements can succeed at the next try, on the same connection.
 func transient(err error) bool {
 	e := pgError(err)

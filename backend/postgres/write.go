@@ -126,6 +126,9 @@ func (t *tx) send(batch *pgx.Batch) error {
 	case err == nil: // ROLLBACK: the transaction had failed before
 		t.b.abandon(nil)
 		return fmt.Errorf("commit: %w: the server answers %s", backend.ErrUnavailable, tag)
+	case conflict(err):
+		t.b.abandon(err)
+		return fmt.Errorf("commit: %w: %w: %w", backend.ErrConflict, backend.ErrUnavailable, err)
 	case refused(err):
 		t.b.abandon(err)
 		return fmt.Errorf("commit: %w: %w", meaning(err), err)
