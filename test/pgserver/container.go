@@ -151,8 +151,7 @@ func (c *container) kill(ctx context.Context) error {
 }
 
 func (c *container) pause(ctx context.Context) error {
-	_, err := c.engine.Client.ContainerPause(ctx, c.name, client.ContainerPauseOptions{})
-	return err
+	return c.engine.Pause(ctx, c.name)
 }
 
 func (c *container) unpause(ctx context.Context) error {

@@ -150,10 +150,7 @@ func (h *Host) Start() error {
 
 // Pause freezes all processes of the host: its connections stay, and nothing answers.
 func (h *Host) Pause() error {
-	return h.step("pause", func(ctx context.Context) error {
-		_, err := h.engine.Client.ContainerPause(ctx, h.name, client.ContainerPauseOptions{})
-		return err
-	})
+	return h.step("pause", func(ctx context.Context) error { return h.engine.Pause(ctx, h.name) })
 }
 
 // Unpause lets a paused host go on.
