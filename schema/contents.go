@@ -26,6 +26,15 @@ func Measure(ctx context.Context, db *sql.DB) (Contents, error) {
 	return c, nil
 }
 
+// Living counts the replicas that a Postgres database has heard of in the last five seconds.
+func Living(ctx context.Context, db *sql.DB) (n int, err error) {
+	err = db.QueryRowContext(ctx, "SELECT count(*) FROM members WHERE seen_at > clock_timestamp() - interval '5 seconds'").Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("look for replicas: %w", err)
+	}
+	return n, nil
+}
+
 // String tells the figures in words.
 func (c Contents) String() string {
 	return fmt.Sprintf("%d keys in %d versions up to revision %d, %d leases", c.Keys, c.Versions, c.Revision, c.Leases)

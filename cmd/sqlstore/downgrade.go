@@ -69,15 +69,11 @@ func (d *downgrade) run(ctx context.Context, c *cobra.Command, db *sql.DB) error
 
 // refuseServed refuses a database that replicas serve at this moment: they would fail, and lose what they were about to write.
 func refuseServed(ctx context.Context, db *sql.DB) error {
-	var living int
-	const heard = "SELECT count(*) FROM members WHERE seen_at > clock_timestamp() - interval '5 seconds'"
-	if err := db.QueryRowContext(ctx, heard).Scan(&living); err != nil {
-		return fmt.Errorf("look for replicas: %w", err)
-	}
-	if living > 0 {
+	living, err := schema.Living(ctx, db)
+	if err == nil && living > 0 {
 		return fmt.Errorf("%w: %d of them were heard of in the last five seconds", errServed, living)
 	}
-	return nil
+	return err
 }
 
 // tellLoss says what the way back costs and how to keep it.

@@ -1,0 +1,72 @@
+package backendtest
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+func testHolds(p *pair) {
+	p.commit([]op{put("a", "1")}, []op{put("a", "2")}, []op{put("a", "3")}, []op{put("a", "4")})
+	p.compact(3)
+	if _, err := p.other.Hold(p.ctx, 2, time.Hour); !errors.Is(err, backend.ErrCompacted) {
+		p.Errorf("hold below the compacted revision: %v", err)
+	}
+	id, err := p.other.Hold(p.ctx, 3, time.Hour)
+	p.ok(err)
+	p.purge(10)
+	p.checkReadable()
+	p.compact(5)
+	for range 3 {
+		res, err := p.a.Purge(p.ctx, 10)
+		p.ok(err)
+		if res != (backend.PurgeResult{}) {
+			p.Errorf("purged %+v in spite of a hold", res)
+		}
+	}
+	h, err := p.a.History(p.ctx, backend.HistoryQuery{After: 2, Limit: 10, WithPrev: true})
+	p.ok(err)
+	if len(h.Changes) != 3 || h.Changes[1].Prev == nil {
+		p.Errorf("%d changes under a hold", len(h.Changes))
+	}
+	p.ok(p.other.Release(p.ctx, id))
+	if n := p.purge(10); n != 2 {
+		p.Errorf("%d rows purged after the hold", n)
+	}
+	p.checkKept()
+	// A hold that nobody ends passes by itself.
+	p.commit([]op{put("a", "5")}, []op{put("a", "6")})
+	_, err = p.other.Hold(p.ctx, 5, 50*time.Millisecond)
+	p.ok(err)
+	p.compact(7)
+	p.until("the hold passes", func() bool {
+		res, err := p.a.Purge(p.ctx, 10)
+		p.ok(err)
+		return res.Done
+	})
+	p.checkKept()
+}
+
+func testPurgeByBoth(p *pair) {
+	p.compactable()
+	p.compact(15)
+	var wg sync.WaitGroup
+	for _, b := range []backend.Shared{p.a, p.other, p.a} {
+		wg.Go(func() {
+			for {
+				res, err := b.Purge(p.ctx, 2)
+				if err != nil {
+					p.Error(err)
+				}
+				if err != nil || res.Done {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	p.checkReadable()
+	p.checkKept()
+}

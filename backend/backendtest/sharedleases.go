@@ -1,0 +1,120 @@
+package backendtest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+func leaseIDs(states []backend.LeaseState) (ids []int64) {
+	for _, s := range states {
+		ids = append(ids, s.ID)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func testSharedLeases(p *pair) {
+	short, long := backend.Lease{ID: 1, TTL: time.Second}, backend.Lease{ID: -2, TTL: time.Hour}
+	p.apply(&backend.Effects{Granted: []backend.Lease{short, long}})
+	states, err := p.other.LeaseStates(p.ctx, nil)
+	p.ok(err)
+	if !slices.Equal(leaseIDs(states), []int64{-2, 1}) {
+		p.Fatalf("leases %+v", states)
+	}
+	for _, s := range states {
+		if s.Remaining > s.TTL || s.ID == long.ID && s.Remaining < s.TTL-time.Minute {
+			p.Errorf("lease %+v", s)
+		}
+	}
+	one, err := p.other.LeaseStates(p.ctx, []int64{1, 99})
+	p.ok(err)
+	if !slices.Equal(leaseIDs(one), []int64{1}) {
+		p.Errorf("lease 1: %+v", one)
+	}
+	p.until("lease 1 ends", func() bool {
+		ids, err := p.other.ExpiredLeases(p.ctx, 10)
+		p.ok(err)
+		return slices.Equal(ids, []int64{1})
+	})
+	renewed, err := p.other.RenewLeases(p.ctx, []int64{1, -2, 99})
+	p.ok(err)
+	if !slices.Equal(renewed, []backend.Lease{long}) {
+		p.Errorf("renewed %+v", renewed)
+	}
+	tx, err := p.a.Begin(p.ctx, backend.Needs{Leases: []int64{1, -2, 99}})
+	p.ok(err)
+	states = tx.Loaded().Leases
+	tx.Rollback()
+	if len(states) != 2 || states[0].ID != -2 || states[0].Remaining <= 0 || states[1].ID != 1 || states[1].Remaining > 0 {
+		p.Errorf("leases in a transaction: %+v", states)
+	}
+	_, err = p.other.Heartbeat(p.ctx, backend.Member{ID: 7}, time.Hour, time.Nanosecond)
+	p.ok(err)
+	if renewed, err := p.a.RenewLeases(p.ctx, []int64{1}); err != nil || !slices.Equal(renewed, []backend.Lease{short}) {
+		p.Errorf("renewed %+v after all were extended, %v", renewed, err)
+	}
+}
+
+// testLockedLeases revokes a lease while another process renews it: the renewal comes too late.
+func testLockedLeases(p *pair) {
+	p.apply(&backend.Effects{Granted: []backend.Lease{{ID: 1, TTL: time.Hour}}})
+	tx, err := p.a.Begin(p.ctx, backend.Needs{Leases: []int64{1}})
+	p.ok(err)
+	renewed := make(chan []backend.Lease, 1)
+	go func() {
+		got, err := p.other.RenewLeases(p.ctx, []int64{1})
+		if err != nil {
+			p.Error(err)
+		}
+		renewed <- got
+	}()
+	select {
+	case got := <-renewed:
+		p.Errorf("renewed %+v while it was locked", got)
+		renewed <- nil
+	case <-time.After(100 * time.Millisecond):
+	}
+	p.ok(tx.Commit(p.ctx, &backend.Effects{Revoked: []int64{1}, Revision: p.m.clock.Revision}))
+	if got := <-renewed; len(got) != 0 {
+		p.Errorf("renewed %+v after it was revoked", got)
+	}
+}
+
+func testHeartbeat(p *pair) {
+	const patience = time.Hour
+	a := backend.Member{ID: 7, Name: "a", ClientURLs: []string{"http://a:2379", "https://b,c:1"}}
+	b := backend.Member{ID: 3, Name: "b"}
+	beat := func(s backend.Shared, m backend.Member, patience time.Duration, leader uint64, took bool, members ...backend.Member) {
+		p.Helper()
+		got, err := s.Heartbeat(p.ctx, m, patience, time.Hour)
+		p.ok(err)
+		equal := slices.EqualFunc(got.Members, members, func(x, y backend.Member) bool {
+			return x.ID == y.ID && x.Name == y.Name && slices.Equal(x.ClientURLs, y.ClientURLs)
+		})
+		if !equal || got.Leader != leader || got.Took != took || got.Silence < 0 || got.Silence > time.Minute {
+			p.Errorf("heartbeat of %s: %+v; want leader %d, took %t, members %+v", m.Name, got, leader, took, members)
+		}
+	}
+	beat(p.a, a, patience, 7, true, a)
+	beat(p.other, b, patience, 7, false, b, a)
+	beat(p.a, a, patience, 7, false, b, a)
+	p.ok(p.a.Leave(p.ctx, 7))
+	beat(p.other, b, patience, 3, true, b)
+	beat(p.a, a, patience, 3, false, b, a)
+	// One that was not heard of for longer than the other's patience is dead, and comes back to life.
+	beat(p.a, a, time.Nanosecond, 7, true, a)
+	beat(p.other, b, patience, 7, false, b, a)
+	first, err := p.a.Heartbeat(p.ctx, a, patience, time.Hour)
+	p.ok(err)
+	p.until("silence grows", func() bool {
+		select {
+		case <-time.After(first.Silence + 50*time.Millisecond):
+		case <-p.ctx.Done():
+		}
+		got, err := p.other.Heartbeat(p.ctx, b, patience, time.Hour)
+		p.ok(err)
+		return got.Silence >= 50*time.Millisecond
+	})
+}

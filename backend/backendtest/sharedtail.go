@@ -1,0 +1,159 @@
+package backendtest
+
+import (
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+func (p *pair) checkTail(got backend.Tail, want backend.Tail) {
+	p.Helper()
+	var rows, wantRows []backend.Row
+	for i, c := range got.Changes {
+		rows = append(rows, c.Row)
+		if i < len(want.Changes) {
+			w := want.Changes[i].Prev
+			if (c.Prev == nil) != (w == nil) || w != nil && !same(*c.Prev, *w) {
+				p.Errorf("change %d has another previous row", i)
+			}
+		}
+	}
+	for _, c := range want.Changes {
+		wantRows = append(wantRows, c.Row)
+	}
+	p.compare("tail", rows, wantRows, false)
+	got.Changes, want.Changes = nil, nil
+	if got.Clock != want.Clock || got.Through != want.Through || got.Base != want.Base || got.Batch != want.Batch || got.Purged != want.Purged {
+		p.Errorf("tail %+v, want %+v", got, want)
+	}
+}
+
+func testTail(p *pair) {
+	one := p.write(p.a, 11, put("a", "1"), put("b", "1"), put("c", "1"))
+	two := p.write(p.other, 12, put("a", "2"))
+	three := p.write(p.a, 13, del("b"), put("d", ""))
+	for _, c := range []struct {
+		q    backend.TailQuery
+		want backend.Tail
+	}{
+		{backend.TailQuery{After: 1, Limit: 100}, backend.Tail{Through: 4, Batch: 13, Changes: changes(one, two, three)}},
+		{backend.TailQuery{After: 1, Limit: 1}, backend.Tail{Through: 2, Batch: 11, Changes: changes(one)}},
+		{backend.TailQuery{After: 2, Limit: 1}, backend.Tail{Through: 3, Base: 11, Batch: 12, Changes: changes(two)}},
+		{backend.TailQuery{After: 2, Limit: 2}, backend.Tail{Through: 4, Base: 11, Batch: 13, Changes: changes(two, three)}},
+		{backend.TailQuery{After: 4, Limit: 10}, backend.Tail{Through: 4, Base: 13}},
+		{backend.TailQuery{After: 9, Limit: 10}, backend.Tail{Through: 9}},
+	} {
+		c.want.Clock = p.m.clock
+		got, err := p.other.Tail(p.ctx, c.q)
+		p.ok(err)
+		p.checkTail(got, c.want)
+	}
+	got, err := p.other.Tail(p.ctx, backend.TailQuery{After: 2, Limit: 10, WithPrev: true})
+	p.ok(err)
+	want := backend.Tail{Clock: p.m.clock, Through: 4, Base: 11, Batch: 13, Changes: changes(two, three)}
+	want.Changes[0].Prev, want.Changes[1].Prev = &one[0], &one[1]
+	p.checkTail(got, want)
+	before := got.Alarms
+	p.apply(&backend.Effects{Raised: []backend.Alarm{{Member: 1, Kind: 1}}})
+	raised, err := p.other.Tail(p.ctx, backend.TailQuery{After: 4, Limit: 10})
+	p.ok(err)
+	p.apply(&backend.Effects{Cleared: []backend.Alarm{{Member: 1, Kind: 1}}})
+	cleared, err := p.other.Tail(p.ctx, backend.TailQuery{After: 4, Limit: 10})
+	p.ok(err)
+	if raised.Alarms <= before || cleared.Alarms <= raised.Alarms {
+		p.Errorf("alarms %d, raised %d, cleared %d", before, raised.Alarms, cleared.Alarms)
+	}
+}
+
+func changes(txns ...[]backend.Row) (out []backend.Change) {
+	for _, rows := range txns {
+		for _, r := range rows {
+			out = append(out, backend.Change{Row: r})
+		}
+	}
+	return out
+}
+
+func testTailInBegin(p *pair) {
+	one := p.write(p.a, 11, put("a", "1"))
+	two := p.write(p.a, 12, put("b", "1"))
+	tx, err := p.other.Begin(p.ctx, backend.Needs{Keys: [][]byte{[]byte("a")}, Tail: &backend.TailQuery{After: 2, Limit: 10}})
+	p.ok(err)
+	defer tx.Rollback()
+	p.checkTail(tx.Loaded().Tail, backend.Tail{Clock: p.m.clock, Through: 3, Base: 11, Batch: 12, Changes: changes(two)})
+	p.compare("keys beside it", tx.Loaded().Rows, one, false)
+}
+
+func testTailPurged(p *pair) {
+	p.commit([]op{put("a", "1")}, []op{put("a", "2")}, []op{put("a", "3")})
+	p.compact(3)
+	purged := func() int64 {
+		tail, err := p.other.Tail(p.ctx, backend.TailQuery{After: 1, Limit: 10})
+		p.ok(err)
+		return tail.Purged
+	}
+	if n := purged(); n > 0 {
+		p.Errorf("purged %d before a purge", n)
+	}
+	p.purge(10)
+	if n := purged(); n != 3 {
+		p.Errorf("purged %d after a purge at 3", n)
+	}
+}
+
+func testHead(p *pair) {
+	head := func(batch, alarms int64) {
+		p.Helper()
+		for _, s := range []backend.Shared{p.a, p.other} {
+			got, err := s.Head(p.ctx)
+			p.ok(err)
+			if got.Clock != p.m.clock || got.Batch != batch || got.Alarms != alarms {
+				p.Errorf("head %+v, want batch %d, alarms %d at %+v", got, batch, alarms, p.m.clock)
+			}
+		}
+	}
+	first, err := p.a.Head(p.ctx)
+	p.ok(err)
+	head(0, first.Alarms)
+	p.write(p.a, 11, put("a", "1"))
+	head(11, first.Alarms)
+	p.write(p.other, 12, put("a", "2"))
+	head(12, first.Alarms)
+	p.apply(&backend.Effects{Compacted: 2, Batch: 13}) // which moves no revision
+	head(12, first.Alarms)
+	p.apply(&backend.Effects{Raised: []backend.Alarm{{Member: 1, Kind: 1}}, Batch: 14})
+	now, err := p.other.Head(p.ctx)
+	p.ok(err)
+	if now.Alarms <= first.Alarms {
+		p.Errorf("the alarms' number is %d after %d", now.Alarms, first.Alarms)
+	}
+}
+
+func testRaiseIncarnation(p *pair) {
+	p.write(p.a, 11, put("a", "1"))
+	p.write(p.a, 12, put("a", "2"))
+	now := p.m.clock
+	for _, c := range []struct {
+		what  string
+		held  backend.Clock
+		batch int64
+		raise int64
+	}{
+		{"all as it was", backend.Clock{Revision: 3, Incarnation: now.Incarnation}, 12, 0},
+		{"others wrote since", backend.Clock{Revision: 2, Incarnation: now.Incarnation}, 11, 0},
+		{"another incarnation", backend.Clock{Revision: 9, Incarnation: now.Incarnation + 5}, 1, 0},
+		{"the clock fell back", backend.Clock{Revision: 4, Incarnation: now.Incarnation}, 13, 1},
+		{"seen already", backend.Clock{Revision: 4, Incarnation: now.Incarnation}, 13, 1},
+		{"another batch", backend.Clock{Revision: 3, Incarnation: now.Incarnation + 1}, 99, 2},
+		{"a row where there was none", backend.Clock{Revision: 2, Incarnation: now.Incarnation + 2}, 0, 3},
+	} {
+		got, err := p.other.RaiseIncarnation(p.ctx, c.held, c.batch)
+		p.ok(err)
+		want := now
+		want.Incarnation += c.raise
+		if got != want {
+			p.Errorf("%s: clock %+v, want %+v", c.what, got, want)
+		}
+		if again, err := p.a.Clock(p.ctx); err != nil || again != want {
+			p.Errorf("%s: the other sees %+v, %v; want %+v", c.what, again, err, want)
+		}
+	}
+}
