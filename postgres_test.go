@@ -23,16 +23,18 @@ import (
 // eventually asks until it is told that all is well.
 func eventually(t *testing.T, what string, ask func() error) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline, tick := time.After(time.Minute), time.NewTicker(10*time.Millisecond)
+	defer tick.Stop()
 	for {
 		err := ask()
 		if err == nil {
 			return
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-tick.C:
+		case <-deadline:
 			t.Fatalf("%s: %v", what, err)
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 }
 

@@ -239,13 +239,13 @@ func TestSharedLeases(t *testing.T) {
 		t.Fatalf("put with a lease that is not there: %v", err)
 	}
 	st := watchAll(t, all[2], 0)
-	// Renewed for longer than it would last.
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
+	began := time.Now()
+	eventually(t, "renewed for longer than it would last", func() bool {
 		if ttl, err := all[2].LeaseRenew(ctx, 7); err != nil || ttl != 2 {
 			t.Fatalf("renewed: %d, %v", ttl, err)
 		}
-		time.Sleep(100 * time.Millisecond)
-	}
+		return time.Since(began) > 3*time.Second
+	})
 	if l, keys, err := all[1].LeaseTimeToLive(ctx, 7, true); err != nil || l.Granted != 2*time.Second || fmt.Sprintf("%s", keys) != "[a b]" {
 		t.Fatalf("lease %+v, keys %q, %v", l, keys, err)
 	}

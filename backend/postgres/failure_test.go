@@ -51,8 +51,12 @@ func admin(t *testing.T, dsn, sql string, into ...any) {
 // eventually polls until done, or fails.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	deadline, tick := time.After(20*time.Second), time.NewTicker(10*time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-deadline:
 			t.Fatalf("in vain: %s", what)
 		}
 	}
@@ -124,11 +128,13 @@ func TestCommitIsNeverCancelled(t *testing.T) {
 				t.Errorf("commit without a standby: %v", err)
 			}
 			// Longer than statement_timeout, which must not end it either.
-			for until := time.Now().Add(lockedTimeout + time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+			began := time.Now()
+			eventually(t, "the commit outlasts every bound", func() bool {
 				if n := waiting(); n != 1 {
 					t.Fatalf("%d commits wait for the standby, want 1", n)
 				}
-			}
+				return time.Since(began) > lockedTimeout+time.Second
+			})
 			wantClock(t, b, 1) // reads go on and see nothing of it
 			admin(t, s.DSN(), "ALTER SYSTEM RESET synchronous_standby_names")
 			admin(t, s.DSN(), "SELECT pg_reload_conf()", new(bool))

@@ -169,7 +169,8 @@ func wantMembers(t *testing.T, clients []*clientv3.Client, replicas []*launch.Se
 		want = append(want, r.ClientURL())
 	}
 	slices.Sort(want)
-	deadline := time.Now().Add(time.Minute)
+	deadline, tick := time.After(time.Minute), time.NewTicker(20*time.Millisecond)
+	defer tick.Stop()
 	for {
 		told := ""
 		same := true
@@ -195,10 +196,11 @@ func wantMembers(t *testing.T, clients []*clientv3.Client, replicas []*launch.Se
 		if same && len(leaders) == 1 && !leaders[0] && len(ids) == len(clients) {
 			return
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-tick.C:
+		case <-deadline:
 			t.Fatalf("the replicas tell %s; want %v", told, want)
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 }
 

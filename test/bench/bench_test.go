@@ -151,9 +151,14 @@ func TestTree(t *testing.T) {
 		}
 		return d
 	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
 	runs := func(from time.Duration) {
-		for end := time.Now().Add(time.Minute); cpu() < from+20*time.Millisecond; time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
+		end := time.After(time.Minute)
+		for cpu() < from+20*time.Millisecond {
+			select {
+			case <-tick.C:
+			case <-end:
 				t.Fatalf("its CPU stays at %v", from)
 			}
 		}
@@ -164,7 +169,7 @@ func TestTree(t *testing.T) {
 	}
 	stopped := cpu()
 	for range 100 {
-		time.Sleep(time.Millisecond)
+		<-tick.C
 		if now := cpu(); now != stopped {
 			t.Fatalf("stopped, it used %v", now-stopped)
 		}

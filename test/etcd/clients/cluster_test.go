@@ -85,7 +85,9 @@ func cluster(t *testing.T, all []*launch.Server) (shape []string) {
 	killed := slices.IndexFunc(all, func(s *launch.Server) bool { return s.ClientURL() == before[at].Endpoint })
 	all[killed].Kill()
 	rest := slices.Delete(slices.Clone(all), killed, killed+1)
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	deadline, tick := time.After(time.Minute), time.NewTicker(50*time.Millisecond)
+	defer tick.Stop()
+	for {
 		now := map[uint64]bool{}
 		for _, s := range rest {
 			led, _ := statusOf(t, s, "endpoint", "status")
@@ -94,7 +96,9 @@ func cluster(t *testing.T, all []*launch.Server) (shape []string) {
 		if len(now) == 1 && !now[leader] && !now[0] {
 			break
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-tick.C:
+		case <-deadline:
 			t.Fatalf("a minute after the leader %x was killed, leaders are %v", leader, slices.Collect(maps.Keys(now)))
 		}
 	}
@@ -107,12 +111,16 @@ func cluster(t *testing.T, all []*launch.Server) (shape []string) {
 // listed returns the lines of `member list` when they are so many: replicas learn of each other within a second or so.
 func listed(t *testing.T, s *launch.Server, count int) []string {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	deadline, tick := time.After(time.Minute), time.NewTicker(50*time.Millisecond)
+	defer tick.Stop()
+	for {
 		members := strings.Split(strings.TrimSpace(ctl(t, s.Endpoint(), "", "member", "list").must(t)), "\n")
 		if len(members) == count {
 			return members
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-tick.C:
+		case <-deadline:
 			t.Fatalf("after a minute the members are %q", members)
 		}
 	}
