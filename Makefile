@@ -1,7 +1,7 @@
 # Every target does its own set-up: see scripts/setup.sh.
 
 # The modules with tests beside the main one; their dependencies are large.
-HEAVY := test/etcd test/kubestorage test/kubeapiserver test/cluster test/patroni
+HEAVY := test/etcd test/restapi test/kubestorage test/kubeapiserver test/cluster test/patroni
 LINTED := . $(HEAVY) test/bench
 
 DATA_DIR ?= default.sqlstore
@@ -87,11 +87,15 @@ $(LINTER): tools/go.mod tools/go.sum
 	go build -C tools -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 .PHONY: e2e
-e2e: e2e-etcd e2e-kubestorage e2e-postgres e2e-kubeapiserver e2e-cluster e2e-patroni ## the heavy suites, one round each
+e2e: e2e-etcd e2e-restapi e2e-kubestorage e2e-postgres e2e-kubeapiserver e2e-cluster e2e-patroni ## the heavy suites, one round each
 
 .PHONY: e2e-etcd
 e2e-etcd: setup-strace setup-postgres ## against a real etcd, with etcd's tools, hostile clients and crashes
 	cd test/etcd && $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
+
+.PHONY: e2e-restapi
+e2e-restapi: setup-postgres ## the list/watch API over HTTP/JSON, and its answers against its OpenAPI description
+	cd test/restapi && $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
 .PHONY: e2e-kubestorage
 e2e-kubestorage: setup ## Kubernetes' own storage tests
