@@ -1,0 +1,199 @@
+package semantics
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"testing"
+)
+
+// Server is what the cases are put to: one store through any number of replicas, and hooks that change it.
+type Server struct {
+	Client *http.Client
+	// Lists has the URL of the same collection at each replica, without a query. Nobody else may write to it meanwhile.
+	Lists []string
+	// Object returns the URL of an object; nil is list + name.
+	Object func(list, name string) string
+	// Kube says that a kube-apiserver answers, and how it is set up; nil is sqlstore's own API.
+	Kube *Kube
+
+	// Put creates the object, or changes it if it is there: no two calls give it the same contents.
+	Put func(ctx context.Context, name string) error
+	// Delete deletes an object that is there.
+	Delete func(ctx context.Context, name string) error
+	// Compact compacts what is below a revision, and returns when every server that answers knows of it.
+	Compact func(ctx context.Context, revision int64) error
+}
+
+// Kube is how a kube-apiserver is set up.
+type Kube struct {
+	// WatchCache says that it answers from its watch cache, which keeps snapshots of its own beyond a compaction, and pays no heed
+	// to limits with resourceVersion 0.
+	WatchCache bool
+}
+
+// Item is an object of an answer.
+type Item struct {
+	Name     string
+	Revision int64  // its resourceVersion
+	Raw      string // all of it, as it came
+}
+
+// Page is a list's answer.
+type Page struct {
+	Revision  int64
+	Continue  string
+	Remaining *int64
+	Items     []Item
+}
+
+// Failure is a Status with a code other than 200.
+type Failure struct {
+	Code       int // of HTTP
+	Continue   string
+	RetryAfter string // the header
+	Status     struct {
+		Kind, APIVersion, Status, Message, Reason string
+		Code                                      int
+		Metadata                                  struct{ Continue string }
+		Details                                   struct {
+			RetryAfterSeconds int
+			Causes            []struct{ Reason, Message string }
+		}
+	}
+}
+
+func (f *Failure) Error() string {
+	return fmt.Sprintf("%d %s: %s", f.Code, f.Status.Reason, f.Status.Message)
+}
+
+// object is what the items of both APIs have in common.
+type object struct {
+	Metadata struct {
+		Name            string
+		ResourceVersion string
+		Annotations     map[string]string
+	}
+}
+
+func parseItem(raw json.RawMessage) (Item, error) {
+	var o object
+	if err := json.Unmarshal(raw, &o); err != nil {
+		return Item{}, err
+	}
+	revision, err := strconv.ParseInt(o.Metadata.ResourceVersion, 10, 64)
+	if err != nil {
+		return Item{}, fmt.Errorf("resourceVersion of item %q: %w", o.Metadata.Name, err)
+	}
+	return Item{o.Metadata.Name, revision, string(raw)}, nil
+}
+
+// get sends a GET and returns the body of a 200; other codes are a [*Failure].
+func get(ctx context.Context, client *http.Client, url string) ([]byte, error) {
+	res, err := open(ctx, client, url)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	return io.ReadAll(res.Body)
+}
+
+// open is get, but that the body is still to be read.
+func open(ctx context.Context, client *http.Client, url string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := client.Do(req)
+	if err != nil || res.StatusCode == http.StatusOK {
+		return res, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return nil, err
+	}
+	f := &Failure{Code: res.StatusCode, RetryAfter: res.Header.Get("Retry-After")}
+	if err := json.Unmarshal(body, &f.Status); err != nil {
+		return nil, fmt.Errorf("code %d without a Status: %w: %.200s", res.StatusCode, err, body)
+	}
+	f.Continue = f.Status.Metadata.Continue
+	return nil, f
+}
+
+// GetList asks for a list; the error is a [*Failure] if the server refuses it.
+func GetList(ctx context.Context, client *http.Client, list string, query url.Values) (*Page, error) {
+	body, err := get(ctx, client, list+"?"+query.Encode())
+	if err != nil {
+		return nil, err
+	}
+	var l struct {
+		Metadata struct {
+			ResourceVersion, Continue string
+			RemainingItemCount        *int64
+		}
+		Items []json.RawMessage
+	}
+	if err := json.Unmarshal(body, &l); err != nil {
+		return nil, fmt.Errorf("list: %w: %.200s", err, body)
+	}
+	p := &Page{Continue: l.Metadata.Continue, Remaining: l.Metadata.RemainingItemCount}
+	if p.Revision, err = strconv.ParseInt(l.Metadata.ResourceVersion, 10, 64); err != nil {
+		return nil, fmt.Errorf("resourceVersion of the list: %w", err)
+	}
+	if l.Items == nil {
+		return nil, errors.New("the list has no items, not even none")
+	}
+	for _, raw := range l.Items {
+		item, err := parseItem(raw)
+		if err != nil {
+			return nil, err
+		}
+		p.Items = append(p.Items, item)
+	}
+	return p, nil
+}
+
+// check compares what went wrong, or that nothing did, with the answer that is wanted.
+func (a Answer) check(t *testing.T, kube *Kube, err error) {
+	t.Helper()
+	if a.Code == http.StatusOK {
+		if err != nil {
+			t.Errorf("answered %v, want 200", err)
+		}
+		return
+	}
+	f, isFailure := errors.AsType[*Failure](err)
+	if !isFailure {
+		t.Errorf("answered %v, want %d %s", err, a.Code, a.Reason)
+		return
+	}
+	s := &f.Status
+	if f.Code != a.Code || s.Reason != a.Reason || s.Code != a.Code {
+		t.Errorf("answered %v (code %d in the Status), want %d %s", err, s.Code, a.Code, a.Reason)
+	}
+	if s.Kind != "Status" || s.APIVersion != "v1" || s.Status != "Failure" || s.Message == "" {
+		t.Errorf("no Status of Kubernetes: %+v", *s)
+	}
+	if a == tooLarge {
+		checkTooLarge(t, kube, f)
+	}
+}
+
+// checkTooLarge checks what clients of Kubernetes look at to find out that they are ahead of a server.
+func checkTooLarge(t *testing.T, kube *Kube, f *Failure) {
+	t.Helper()
+	d := f.Status.Details
+	if len(d.Causes) != 1 || d.Causes[0].Reason != "ResourceVersionTooLarge" || d.Causes[0].Message != "Too large resource version" {
+		t.Errorf("causes %+v, want ResourceVersionTooLarge", d.Causes)
+	}
+	// A kube-apiserver without a watch cache asks nobody to come again.
+	if (kube == nil || kube.WatchCache) && (d.RetryAfterSeconds != 1 || f.RetryAfter != "1") {
+		t.Errorf("retryAfterSeconds %d, Retry-After %q, want 1", d.RetryAfterSeconds, f.RetryAfter)
+	}
+}

@@ -1,0 +1,117 @@
+package semantics
+
+import (
+	"net/url"
+	"strconv"
+	"testing"
+)
+
+// tokens follows a list by its tokens: through all replicas in turn, over a compaction, and with tokens that are none.
+func (h *history) tokens(t *testing.T) {
+	t.Run("all pages", h.allPages)
+	t.Run("not a token", func(t *testing.T) {
+		for _, list := range h.Lists {
+			for _, token := range []string{"x", "AAAA", "e30", "~~~", h.token[1:], h.token[:len(h.token)-1], h.token + "A"} {
+				_, err := GetList(t.Context(), h.Client, list, url.Values{"continue": {token}, "limit": {"5"}})
+				badRequest.check(t, h.Kube, err)
+			}
+		}
+	})
+	t.Run("compacted", h.compactedToken)
+}
+
+func (h *history) allPages(t *testing.T) {
+	var items []Item
+	query, revision := url.Values{"limit": {"2"}}, int64(0)
+	for page := 0; ; page++ {
+		p, err := GetList(t.Context(), h.Client, h.Lists[page%len(h.Lists)], query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, p.Items...)
+		if revision == 0 {
+			revision = p.Revision
+			h.put(t, "item-04-b") // between the pages: no page shows it
+		}
+		if p.Revision != revision || len(p.Items) > 2 {
+			t.Errorf("page %d at %d with %d items, want %d and no more than 2", page, p.Revision, len(p.Items), revision)
+		}
+		if p.Continue == "" {
+			break
+		}
+		if want := int64(len(h.current.items) - len(items)); p.Remaining == nil || *p.Remaining != want {
+			t.Errorf("page %d: remainingItemCount %s, want %d", page, show(p.Remaining), want)
+		}
+		query.Set("continue", p.Continue)
+	}
+	checkPage(t, &Page{Items: items}, h.current.items, false)
+	h.current = h.look(t)
+}
+
+// compactedToken lists on where a compaction has overtaken the list.
+func (h *history) compactedToken(t *testing.T) {
+	for _, list := range h.Lists { // the token counts up to now
+		if _, err := GetList(t.Context(), h.Client, list, url.Values{"continue": {h.token}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.Compact(t.Context(), h.current.revision); err != nil {
+		t.Fatalf("compact: %v", err)
+	}
+	all := h.current.items[indexAfter(h.current.items, h.old.items[pageLimit-1].Name):]
+	for _, list := range h.Lists {
+		p, err := GetList(t.Context(), h.Client, list, url.Values{"continue": {h.token}, "limit": {"5"}})
+		if h.Kube != nil && h.Kube.WatchCache && err == nil {
+			checkPage(t, p, h.old.items[pageLimit:], true) // from a snapshot of its own
+			continue
+		}
+		expired.check(t, h.Kube, err)
+		f := asFailure(err)
+		if f == nil || f.Continue == "" {
+			t.Fatalf("%v, without a token that goes on", err)
+		}
+		for _, other := range h.Lists { // the rest, as it is now, with any replica
+			h.checkInconsistent(t, other, f.Continue, all)
+		}
+	}
+	_, err := GetList(t.Context(), h.Client, h.Lists[0], url.Values{"resourceVersion": {strconv.FormatInt(h.old.revision, 10)}, "resourceVersionMatch": {"Exact"}})
+	if h.Kube == nil {
+		expired.check(t, h.Kube, err)
+		if f := asFailure(err); f != nil && f.Continue != "" {
+			t.Errorf("a token with an expired list that had none")
+		}
+	}
+}
+
+func (h *history) checkInconsistent(t *testing.T, list, token string, all []Item) {
+	t.Helper()
+	p, err := GetList(t.Context(), h.Client, list, url.Values{"continue": {token}, "limit": {strconv.Itoa(pageLimit)}})
+	if err != nil {
+		t.Fatalf("continue with the new token: %v", err)
+	}
+	if p.Revision < h.current.revision {
+		t.Errorf("continued at %d, want the latest version, %d", p.Revision, h.current.revision)
+	}
+	checkPage(t, p, all, true)
+	if p.Continue == "" {
+		return
+	}
+	rest, err := GetList(t.Context(), h.Client, list, url.Values{"continue": {p.Continue}})
+	if err != nil {
+		t.Fatalf("the page behind it: %v", err)
+	}
+	if rest.Revision != p.Revision {
+		t.Errorf("the page behind it is at %d, want %d", rest.Revision, p.Revision)
+	}
+	checkPage(t, rest, all[pageLimit:], false)
+}
+
+// indexAfter returns where the items behind a name begin.
+func indexAfter(items []Item, name string) int {
+	for i, item := range items {
+		if item.Name > name {
+			return i
+		}
+	}
+	return len(items)
+}

@@ -1,0 +1,87 @@
+package semantics
+
+// Start is where the events of a watch begin.
+type Start string
+
+// The starts.
+const (
+	StateThenNow Start = "state, then now" // what there is as ADDED, then what changes
+	AfterVersion Start = "after N"         // what changed after N
+	FromNow      Start = "now"             // what changes from now on
+	Nothing      Start = "nothing for now" // N is not there yet
+	Refused      Start = "refused"
+)
+
+// Watch is a watch request and how it begins.
+type Watch struct {
+	Version   Version
+	Match     string // resourceVersionMatch
+	Initial   string // sendInitialEvents: "", "true" or "false"
+	Bookmarks bool
+	Continue  bool // a continue token is there, too
+	Limit     bool
+
+	Start       Start
+	EndBookmark bool   // a bookmark marks the end of the state
+	Want        Answer // of sqlstore's API
+	Kube        Answer // of a kube-apiserver; a code of 0 says that the case is not put to it
+	// KubeEvent says that a kube-apiserver answers 200 and tells Kube as an ERROR event.
+	KubeEvent bool
+}
+
+// Watches returns the ways to begin a watch.
+func Watches() []Watch {
+	const notOlder = "NotOlderThan"
+	same := func(w Watch) Watch {
+		w.Kube = w.Want
+		return w
+	}
+	began := func(v Version, s Start) Watch { return same(Watch{Version: v, Start: s, Want: ok}) }
+	all := []Watch{
+		// Without sendInitialEvents: the legacy rules.
+		began(Unset, StateThenNow),
+		began(Zero, StateThenNow),
+		began(Current, AfterVersion),
+		began(Old, AfterVersion),
+		{Version: Compacted, Start: Refused, Want: expired, Kube: expired, KubeEvent: true},
+		{Version: Above, Start: Nothing, Want: ok},
+		same(Watch{Version: Garbage, Start: Refused, Want: badRequest}),
+		same(Watch{Version: Negative, Start: Refused, Want: badRequest}),
+		// Continue is no option of a watch; a kube-apiserver does not look at it.
+		{Version: Unset, Continue: true, Start: Refused, Want: badRequest},
+		// A limit is ignored.
+		same(Watch{Version: Old, Limit: true, Start: AfterVersion, Want: ok}),
+		same(Watch{Version: Unset, Limit: true, Start: StateThenNow, Want: ok}),
+		// A match is for sendInitialEvents only.
+		{Version: Unset, Match: notOlder, Start: Refused, Want: badRequest, Kube: notValid},
+		{Version: Current, Match: notOlder, Start: Refused, Want: badRequest, Kube: notValid},
+		{Version: Current, Match: "Exact", Start: Refused, Want: badRequest, Kube: notValid},
+		{Version: Current, Match: unknownMatch, Start: Refused, Want: badRequest, Kube: notValid},
+	}
+	for _, initial := range []string{"true", "false"} {
+		all = append(all,
+			Watch{Version: Current, Initial: initial, Start: Refused, Want: badRequest, Kube: notValid},
+			Watch{Version: Current, Initial: initial, Match: "Exact", Start: Refused, Want: badRequest, Kube: notValid},
+			Watch{Version: Current, Initial: initial, Match: unknownMatch, Start: Refused, Want: badRequest, Kube: notValid},
+			Watch{Version: Unset, Initial: initial, Match: notOlder, Continue: true, Start: Refused, Want: badRequest, Kube: notValid},
+			same(Watch{Version: Garbage, Initial: initial, Match: notOlder, Start: Refused, Want: badRequest}),
+		)
+	}
+	// The state comes at a version not older than N, whether N is compacted or not.
+	for _, v := range []Version{Unset, Zero, Current, Old, Compacted} {
+		for _, bookmarks := range []bool{true, false} {
+			all = append(all, same(Watch{
+				Version: v, Initial: "true", Match: notOlder, Bookmarks: bookmarks,
+				Start: StateThenNow, EndBookmark: bookmarks, Want: ok,
+			}))
+		}
+	}
+	return append(all,
+		Watch{Version: Above, Initial: "true", Match: notOlder, Bookmarks: true, Start: Refused, Want: tooLarge},
+		same(Watch{Version: Unset, Initial: "false", Match: notOlder, Bookmarks: true, Start: FromNow, Want: ok}),
+		same(Watch{Version: Zero, Initial: "false", Match: notOlder, Bookmarks: true, Start: FromNow, Want: ok}),
+		same(Watch{Version: Current, Initial: "false", Match: notOlder, Start: AfterVersion, Want: ok}),
+		same(Watch{Version: Old, Initial: "false", Match: notOlder, Bookmarks: true, Start: AfterVersion, Want: ok}),
+		Watch{Version: Compacted, Initial: "false", Match: notOlder, Start: Refused, Want: expired, Kube: expired, KubeEvent: true},
+	)
+}
