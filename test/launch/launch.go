@@ -35,6 +35,8 @@ type Config struct {
 	Command []string
 	// DataDir is the server's --data-dir; "" is a fresh directory that is removed with the test.
 	DataDir string
+	// Objects opens the listener of the list/watch API, too.
+	Objects bool
 	// Args are added behind the flags that launch sets itself, so that they win over them.
 	Args []string
 	// Env is added to the environment of the test, each as "NAME=value".
@@ -50,6 +52,7 @@ type Server struct {
 	cfg     Config
 	client  string // host:port
 	metrics string // host:port
+	objects string // host:port; "" without that listener
 	log     *tail
 
 	mu      sync.Mutex
@@ -94,6 +97,11 @@ func TryStart(tb testing.TB, cfg Config) (*Server, error) {
 		cfg.Command = []string{Binary(tb), "serve"}
 	}
 	s := &Server{cfg: cfg, client: client, metrics: metrics, log: &tail{also: cfg.Log}}
+	if cfg.Objects {
+		if s.objects, err = FreeAddress(); err != nil {
+			return nil, err
+		}
+	}
 	tb.Cleanup(func() { s.cleanup(tb) })
 	if err := s.start(); err != nil {
 		return nil, err
@@ -109,6 +117,9 @@ func (s *Server) ClientURL() string { return "http://" + s.client }
 
 // MetricsURL returns the URL under which /metrics, /readyz and their like are served.
 func (s *Server) MetricsURL() string { return "http://" + s.metrics }
+
+// ObjectsURL returns the URL of the list/watch API, which a Config with Objects has.
+func (s *Server) ObjectsURL() string { return "http://" + s.objects }
 
 // DataDir returns the server's data directory.
 func (s *Server) DataDir() string { return s.cfg.DataDir }
@@ -172,6 +183,9 @@ func (s *Server) start() error {
 		"--advertise-client-urls", s.ClientURL(),
 		"--listen-metrics-urls", s.MetricsURL(),
 	)
+	if s.objects != "" {
+		args = append(args, "--listen-objects-urls", s.ObjectsURL())
+	}
 	cmd := exec.Command(s.cfg.Command[0], append(args, s.cfg.Args...)...)
 	cmd.Env = append(os.Environ(), s.cfg.Env...)
 	cmd.Stdout, cmd.Stderr = s.log, s.log

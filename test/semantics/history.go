@@ -35,6 +35,7 @@ type history struct {
 func write(t *testing.T, s *Server) *history {
 	t.Helper()
 	h, ctx := &history{Server: s}, t.Context()
+	others := len(h.look(t).items) // as in a namespace of Kubernetes, which has a ConfigMap from the start
 	for i := range 12 {
 		h.put(t, fmt.Sprintf("item-%02d", i))
 	}
@@ -59,8 +60,8 @@ func write(t *testing.T, s *Server) *history {
 	h.delete(t, "item-10") // gone, behind it
 	h.put(t, "item-99")    // a new last one
 	h.current = h.look(t)
-	if len(h.compacted.items) != 12 || len(h.old.items) != 11 || len(h.current.items) != 12 {
-		t.Fatalf("the states have %d, %d and %d items, want 12, 11 and 12", len(h.compacted.items), len(h.old.items), len(h.current.items))
+	if len(h.compacted.items) != 12+others || len(h.old.items) != 11+others || len(h.current.items) != 12+others {
+		t.Fatalf("the states have %d, %d and %d items, %d of others, want 12, 11 and 12", len(h.compacted.items), len(h.old.items), len(h.current.items), others)
 	}
 	return h
 }
