@@ -43,21 +43,21 @@ func relations(t *testing.T, db *sql.DB) (names string) {
 func TestPostgresUpAndDown(t *testing.T) {
 	ctx := context.Background()
 	db := openPostgres(t, pgserver.Database(t))
-	wantStatus(t, db, State{Newest: 1})
+	wantStatus(t, db, State{Newest: newestVersion})
 	for range 2 {
 		if err := Up(ctx, db); err != nil {
 			t.Fatal(err)
 		}
-		wantStatus(t, db, State{Version: 1, Newest: 1, Serves: 1})
+		wantStatus(t, db, State{Version: newestVersion, Newest: newestVersion, Serves: 1})
 	}
 	if c, err := Measure(ctx, db); err != nil || c != (Contents{Revision: 1}) {
 		t.Errorf("holds %+v, %v", c, err)
 	}
 	first := relations(t, db)
-	if err := Down(ctx, db, 1); err != nil {
+	if err := Down(ctx, db, newestVersion); err != nil {
 		t.Fatal(err)
 	}
-	wantStatus(t, db, State{Newest: 1})
+	wantStatus(t, db, State{Newest: newestVersion})
 	if left := relations(t, db); left != "rschema_migrations ischema_migrations_pkey" {
 		t.Errorf("left after going back: %s", left)
 	}
@@ -86,7 +86,7 @@ func TestPostgresUpByMany(t *testing.T) {
 		}
 		close(start)
 		wg.Wait()
-		wantStatus(t, openPostgres(t, dsn), State{Version: 1, Newest: 1, Serves: 1})
+		wantStatus(t, openPostgres(t, dsn), State{Version: newestVersion, Newest: newestVersion, Serves: 1})
 	}
 }
 
@@ -97,20 +97,49 @@ func TestPostgresServesOlder(t *testing.T) {
 	if err := Up(ctx, db); err != nil {
 		t.Fatal(err)
 	}
-	exec(t, db, "UPDATE schema_migrations SET version = 2")
+	exec(t, db, "UPDATE schema_migrations SET version = 3")
 	if err := Up(ctx, db); err != nil {
 		t.Errorf("on a newer schema that serves it: %v", err)
 	}
 	if err := Down(ctx, db, 1); !errors.Is(err, backend.ErrSchemaNewer) {
 		t.Errorf("going back from a version that it does not know: %v", err)
 	}
-	exec(t, db, "UPDATE settings SET value = 2 WHERE name = 'oldest_program'")
+	exec(t, db, "UPDATE settings SET value = 3 WHERE name = 'oldest_program'")
 	if err := Up(ctx, db); !errors.Is(err, backend.ErrSchemaNewer) {
 		t.Errorf("on a newer schema that does not serve it: %v", err)
 	}
-	exec(t, db, "UPDATE schema_migrations SET version = 1, dirty = true")
+	exec(t, db, "UPDATE schema_migrations SET version = 2, dirty = true")
 	if err := Up(ctx, db); !errors.Is(err, backend.ErrSchemaDirty) {
 		t.Errorf("on a dirty schema: %v", err)
+	}
+}
+
+// TestPostgresServesVersion1 has programs of version 1 go on, and start anew, on what this one has migrated to.
+func TestPostgresServesVersion1(t *testing.T) {
+	ctx := context.Background()
+	db := openPostgres(t, pgserver.Database(t))
+	upTo(t, db, 1)
+	wantStatus(t, db, State{Version: 1, Newest: newestVersion, Serves: 1})
+	first := relations(t, db)
+	exec(t, db, "INSERT INTO object_versions (resource_version, ordinal, key, deleted, create_revision, version, lease, previous_version, batch, value) "+
+		"VALUES (2, 0, 'a', false, 2, 1, 0, 0, 1, 'v')")
+	exec(t, db, "UPDATE clock SET revision = 2")
+	if err := Up(ctx, db); err != nil {
+		t.Fatal(err)
+	}
+	st, err := Status(ctx, db)
+	if err != nil || st != (State{Version: newestVersion, Newest: newestVersion, Serves: 1}) {
+		t.Errorf("status %+v, %v", st, err)
+	}
+	st.Newest = 1 // as a program of version 1 sees it
+	if !st.Usable() {
+		t.Errorf("a program of version 1 refuses %+v", st)
+	}
+	if err := Down(ctx, db, newestVersion-1); err != nil || relations(t, db) != first {
+		t.Errorf("%v, relations %s, were %s", err, relations(t, db), first)
+	}
+	if c, err := Measure(ctx, db); err != nil || c != (Contents{Revision: 2, Keys: 1, Versions: 1}) {
+		t.Errorf("holds %+v, %v", c, err)
 	}
 }
 

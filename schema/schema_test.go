@@ -9,10 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/golang-migrate/migrate/v4"
 	_ "github.com/mattn/go-sqlite3"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
+
+// newestVersion is that of the migrations there are.
+const newestVersion = 2
 
 func openDB(t *testing.T) *sql.DB {
 	t.Helper()
@@ -66,23 +70,23 @@ func schemaOf(t *testing.T, db *sql.DB) (out []string) {
 func TestUpAndDown(t *testing.T) {
 	ctx := context.Background()
 	db := openDB(t)
-	wantStatus(t, db, State{Newest: 1})
+	wantStatus(t, db, State{Newest: newestVersion})
 	for range 2 { // the second finds nothing to do
 		if err := Up(ctx, db); err != nil {
 			t.Fatal(err)
 		}
-		wantStatus(t, db, State{Version: 1, Newest: 1})
+		wantStatus(t, db, State{Version: newestVersion, Newest: newestVersion})
 	}
 	first := schemaOf(t, db)
-	for _, steps := range []int{0, 2, -1} {
+	for _, steps := range []int{0, newestVersion + 1, -1} {
 		if err := Down(ctx, db, steps); err == nil {
 			t.Errorf("went back %d steps", steps)
 		}
 	}
-	if err := Down(ctx, db, 1); err != nil {
+	if err := Down(ctx, db, newestVersion); err != nil {
 		t.Fatal(err)
 	}
-	wantStatus(t, db, State{Newest: 1})
+	wantStatus(t, db, State{Newest: newestVersion})
 	if left := schemaOf(t, db); len(left) != 1 || left[0] != "table "+versionTable {
 		t.Errorf("left after going back: %v", left)
 	}
@@ -94,6 +98,47 @@ func TestUpAndDown(t *testing.T) {
 	}
 }
 
+// upTo migrates as an older program does, which knows no more than n versions.
+func upTo(t *testing.T, db *sql.DB, n int) {
+	t.Helper()
+	if err := run(context.Background(), db, func(m *migrate.Migrate) error { return m.Steps(n) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDataStays migrates a database that is in use up and down again, with what version 1 keeps in it.
+func TestDataStays(t *testing.T) {
+	ctx := context.Background()
+	db := openDB(t)
+	upTo(t, db, 1)
+	exec(t, db, "INSERT INTO object_versions (id, resource_version, key, deleted, create_revision, version, lease, previous_version, value) "+
+		"VALUES (2 << 20, 2, 'a', 0, 2, 1, 7, 0, 'v')")
+	exec(t, db, "INSERT INTO leases VALUES (7, 60)")
+	exec(t, db, "UPDATE clock SET revision = 2")
+	first := schemaOf(t, db)
+	holds := func() {
+		t.Helper()
+		if c, err := Measure(ctx, db); err != nil || c != (Contents{Revision: 2, Keys: 1, Versions: 1, Leases: 1}) {
+			t.Errorf("holds %+v, %v", c, err)
+		}
+	}
+	for range 2 {
+		if err := Up(ctx, db); err != nil {
+			t.Fatal(err)
+		}
+		holds()
+		exec(t, db, "INSERT INTO token_keys VALUES (1, 'k', 0)")
+		if err := Down(ctx, db, newestVersion-1); err != nil {
+			t.Fatal(err)
+		}
+		wantStatus(t, db, State{Version: 1, Newest: newestVersion})
+		holds()
+		if left := schemaOf(t, db); fmt.Sprint(left) != fmt.Sprint(first) {
+			t.Errorf("schema %v, was %v", left, first)
+		}
+	}
+}
+
 func TestRefused(t *testing.T) {
 	ctx := context.Background()
 	db := openDB(t)
@@ -102,11 +147,11 @@ func TestRefused(t *testing.T) {
 	}
 	exec(t, db, "UPDATE schema_migrations SET version = 7")
 	for _, err := range []error{Up(ctx, db), Down(ctx, db, 1)} {
-		if !errors.Is(err, backend.ErrSchemaNewer) || !strings.Contains(err.Error(), "version 7") || !strings.Contains(err.Error(), "up to 1") {
+		if !errors.Is(err, backend.ErrSchemaNewer) || !strings.Contains(err.Error(), "version 7") || !strings.Contains(err.Error(), "up to 2") {
 			t.Error(err)
 		}
 	}
-	exec(t, db, "UPDATE schema_migrations SET version = 1, dirty = 1")
+	exec(t, db, "UPDATE schema_migrations SET version = 2, dirty = 1")
 	for _, err := range []error{Up(ctx, db), Down(ctx, db, 1)} {
 		if !errors.Is(err, backend.ErrSchemaDirty) || !strings.Contains(err.Error(), "UPDATE schema_migrations") {
 			t.Error(err)
@@ -122,7 +167,7 @@ func TestAllOrNothing(t *testing.T) {
 	if err := Up(ctx, db); err == nil || !strings.Contains(err.Error(), "objects") {
 		t.Fatalf("error %v", err)
 	}
-	wantStatus(t, db, State{Newest: 1})
+	wantStatus(t, db, State{Newest: newestVersion})
 	if left := schemaOf(t, db); len(left) != 1 {
 		t.Errorf("left of a migration that failed: %v", left)
 	}
