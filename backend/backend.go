@@ -215,6 +215,8 @@ type PurgeResult struct {
 //
 // Errors of every method: [ErrUnavailable] when the database cannot be reached in time, ctx.Err() when ctx ended first.
 type Backend interface {
+	TokenKeys
+
 	// Settings returns the identity that the database was created with.
 	Settings(ctx context.Context) (Settings, error)
 

@@ -10,7 +10,7 @@ import (
 type TokenKey struct {
 	ID   int64
 	Key  []byte    // 32 random bytes
-	Made time.Time // by the database's clock
+	Made time.Time // by the database's clock, in whole seconds
 }
 
 // TokenKeys is the part of a [Backend] that keeps the keys of continue tokens.
@@ -18,8 +18,9 @@ type TokenKeys interface {
 	// TokenKeys returns all keys, oldest first.
 	TokenKeys(ctx context.Context) ([]TokenKey, error)
 	// AddTokenKey keeps a key under the ID last+1, where last is the greatest ID there is, 0 for none. Errors: [ErrConflict] when
-	// that ID is taken: somebody else was faster.
+	// last is not that: somebody else was faster.
 	AddTokenKey(ctx context.Context, last int64, key []byte) error
-	// DropTokenKeys forgets the keys with an ID below this one: their tokens open no more.
+	// DropTokenKeys forgets the keys with an ID below this one: their tokens open no more. The newest key stays, whatever its ID:
+	// an ID is never given twice.
 	DropTokenKeys(ctx context.Context, below int64) error
 }

@@ -55,6 +55,8 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
 		{"Rollback", testRollback},
 		{"RefusedCommitChangesNothing", testRefusedCommit},
 		{"LeasesAndAlarms", testLeasesAndAlarms},
+		{"TokenKeys", testTokenKeys},
+		{"TokenKeysByMany", testTokenKeysByMany},
 		{"PurgeKeepsWhatIsSeen", testPurgeKeeps},
 		{"PurgeInSteps", testPurgeInSteps},
 		{"SpaceComesBack", testSpaceComesBack},

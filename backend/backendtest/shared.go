@@ -38,6 +38,7 @@ func RunShared(t *testing.T, open func(t *testing.T) (a, b backend.Shared), hook
 		{"Heartbeat", testHeartbeat},
 		{"HoldsKeepRows", testHolds},
 		{"PurgeByBoth", testPurgeByBoth},
+		{"TokenKeysByBoth", testTokenKeysByBoth},
 		{"Listen", testListen},
 	} {
 		t.Run(c.name, func(t *testing.T) {

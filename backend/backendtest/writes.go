@@ -203,6 +203,10 @@ func (f *fixture) everyMethod(ctx context.Context, check func(name string, err e
 	check("Leases", err)
 	_, err = f.b.Alarms(ctx)
 	check("Alarms", err)
+	_, err = f.b.TokenKeys(ctx)
+	check("TokenKeys", err)
+	check("AddTokenKey", f.b.AddTokenKey(ctx, 0, []byte("k")))
+	check("DropTokenKeys", f.b.DropTokenKeys(ctx, 1))
 	_, err = f.b.Begin(ctx, backend.Needs{})
 	check("Begin", err)
 	_, err = f.b.Purge(ctx, 1)
@@ -222,6 +226,9 @@ func testReopen(f *fixture) {
 	}
 	lease, alarm := backend.Lease{ID: 5, TTL: time.Minute}, backend.Alarm{Member: 3, Kind: 1}
 	f.apply(&backend.Effects{Granted: []backend.Lease{lease}, Raised: []backend.Alarm{alarm}})
+	if err := f.b.AddTokenKey(ctx, 0, []byte("secret")); err != nil {
+		f.Fatal(err)
+	}
 	var txns [][]op
 	for i := range 300 {
 		txns = append(txns, []op{put(fmt.Sprint("k", i%40), fmt.Sprint(i)), put("all", "v")}, []op{del(fmt.Sprint("k", i%7))})
@@ -245,6 +252,7 @@ func testReopen(f *fixture) {
 		if a, err := f.b.Alarms(ctx); err != nil || !slices.Equal(a, []backend.Alarm{alarm}) {
 			f.Errorf("alarms %v, %v", a, err)
 		}
+		f.checkTokenKeys("1=secret")
 		for r := f.m.clock.Compacted; r <= f.m.clock.Revision; r += 13 {
 			f.checkRange(backend.RangeQuery{Span: everything, Revision: r, Limit: 1000})
 		}

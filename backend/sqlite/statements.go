@@ -19,6 +19,10 @@ const (
 	readLeases
 	readAlarms
 
+	readTokenKeys
+	addTokenKey
+	dropTokenKeys
+
 	newestRow  // of one key
 	newestKey  // the same without its value, a row of NULLs for none
 	rowsByID   // by a JSON array of ids, in its order
@@ -83,6 +87,11 @@ func makeStatements() (s [numStatements]string) {
 	s[readSettings] = "SELECT name, value FROM settings"
 	s[readLeases] = "SELECT id, ttl FROM leases ORDER BY id"
 	s[readAlarms] = "SELECT member, kind FROM alarms ORDER BY member, kind"
+
+	s[readTokenKeys] = "SELECT id, key, made_at FROM token_keys ORDER BY id"
+	s[addTokenKey] = "INSERT INTO token_keys (id, key, made_at) SELECT ?1 + 1, ?2, unixepoch() " +
+		"WHERE ?1 = (SELECT COALESCE(max(id), 0) FROM token_keys)"
+	s[dropTokenKeys] = "DELETE FROM token_keys WHERE id < ?1 AND id < (SELECT max(id) FROM token_keys)"
 
 	s[newestRow] = "SELECT " + columns + ", v.value FROM object_versions AS v WHERE v.id = " +
 		"(SELECT max(id) FROM object_versions INDEXED BY " + keyIndex + " WHERE key = ?1 AND resource_version = " +

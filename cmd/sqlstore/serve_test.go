@@ -333,11 +333,13 @@ func TestSchemaCommands(t *testing.T) {
 	}
 	want("up to date", "status")
 	want("up to date", "up")
-	for _, to := range []string{"1", "1000", "-1"} {
+	for _, to := range []string{"2", "1000", "-1"} {
 		want("cannot go back to "+to, "down", "--to", to, "--yes")
 	}
-	for _, args := range [][]string{{"down"}, {"down", "--to", "0"}} { // nothing is lost without a word
-		want("removes ALL DATA", args...)
+	for loss, args := range map[string][]string{ // nothing is lost without a word
+		"removes ALL DATA": {"down", "--to", "0"}, "loses what only newer versions": {"down"},
+	} {
+		want(loss, args...)
 		want("1 keys in 1 versions up to revision 2", args...)
 		want("nothing was changed: it takes --yes", args...)
 	}
