@@ -32,34 +32,33 @@ func (s *Server) Reload(r Reload) error {
 	return s.compact(r.Compaction)
 }
 
-// compacting is the compactor in the background.
+// compacting is the compactor in the background. One serves all settings: it knows the revisions of the past, which another would
+// have to learn anew for the length of a retention.
 type compacting struct {
 	sync.Mutex
-	stop      context.CancelFunc // nil before there is one
-	mode      compactor.Mode
-	retention string
+	compactor *compactor.Compactor // nil before there is one
+	stop      context.CancelFunc
 	closed    bool
 }
 
-// compact runs a compactor in the place of the one before. One with the same settings stays: it knows the revisions of the
-// past, which another would have to learn anew for the length of a retention.
+// compact puts cfg into force, with a compactor in the background if there is none yet.
 func (s *Server) compact(cfg compactor.Config) error {
+	r := &s.compacting
+	r.Lock()
+	defer r.Unlock()
+	switch {
+	case r.closed:
+		return nil
+	case r.compactor != nil:
+		return r.compactor.Set(cfg)
+	}
 	cfg.Logger = s.log
 	c, err := compactor.New(s.store, cfg)
 	if err != nil {
 		return err
 	}
-	r := &s.compacting
-	r.Lock()
-	defer r.Unlock()
-	if r.closed || r.stop != nil && r.mode == cfg.Mode && r.retention == cfg.Retention {
-		return nil
-	}
-	if r.stop != nil {
-		r.stop()
-	}
 	ctx, stop := context.WithCancel(context.Background())
-	r.stop, r.mode, r.retention = stop, cfg.Mode, cfg.Retention
+	r.compactor, r.stop = c, stop
 	s.wg.Go(func() { c.Run(ctx) })
 	return nil
 }

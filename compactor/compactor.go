@@ -1,20 +1,20 @@
 // Package compactor decides when to compact, and paces the deletion of the rows that a compaction leaves behind.
 //
 // Modes and retention are etcd's: "periodic" keeps the revisions of the last retention, "revision" the last so many. Whoever
-// compacts (this package, kube-apiserver, an operator), the rows below go in small steps with a pause after each, as long
-// as a multiple of the step itself, so that writes hardly notice.
+// compacts (this package, kube-apiserver, an operator), the rows below go in small steps with a rest after each, so that
+// writes hardly notice; the type pace says how. Each time is put off by a little at random, so that servers that were started
+// together do not compact in step: more than the retention may be kept, never less.
 //
 // Of several replicas over one database the one that leads does both; the others note the revisions of the past, so that whoever
-// takes over knows at once what to compact to.
+// takes over knows at once what to compact to. How far the deletion came is in the database, so that whoever
+// leads next goes on from there.
 package compactor
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"math"
-	"strconv"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -39,12 +39,15 @@ type Config struct {
 	Mode Mode
 	// Retention is a duration or a number of hours for periodic, a number of revisions for revision; "" and "0" are off.
 	Retention string
-	Logger    *slog.Logger
+	// Logger may be nil. It and Jitter are those of New for good.
+	Logger *slog.Logger
+	// Jitter returns by how much something is put off, from 0 to below most; nil for a random time.
+	Jitter func(most time.Duration) time.Duration
 }
 
 // Check says whether c means something. Errors: [ErrConfig].
 func (c Config) Check() error {
-	_, err := New(nil, c)
+	_, err := c.settings()
 	return err
 }
 
@@ -57,69 +60,63 @@ type Engine interface {
 	Compact(ctx context.Context, revision int64, physical bool) (int64, error)
 	PurgeStep(ctx context.Context, rows int) (backend.PurgeResult, error)
 	Reclaim(ctx context.Context, pages int) (done bool, err error)
+	// Readers tells for people who, in this process, keeps rows from being deleted; "" for nobody.
+	Readers() string
 }
 
 // Compactor runs in the background of one server.
 type Compactor struct {
-	engine    Engine
-	period    time.Duration // periodic
-	revisions int64         // revision
-	log       *slog.Logger
+	engine  Engine
+	log     *slog.Logger
+	jitter  func(time.Duration) time.Duration
+	changed chan struct{} // has room for one; the settings are others
+
+	mu        sync.Mutex // held for moments only
+	settings  settings
+	automatic automatic
+	purging   purging
 }
 
 // New checks cfg. Errors: [ErrConfig].
 func New(e Engine, cfg Config) (*Compactor, error) {
-	c := &Compactor{engine: e, log: cfg.Logger}
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
-	}
-	retention := cfg.Retention
-	if retention == "" {
-		retention = "0"
-	}
-	var err error
-	switch cfg.Mode {
-	case Off:
-	case Periodic:
-		c.period, err = parsePeriod(retention)
-	case Revision:
-		c.revisions, err = strconv.ParseInt(retention, 10, 64)
-		if err != nil || c.revisions < 0 {
-			err = fmt.Errorf("%w: retention %q is not a number of revisions", ErrConfig, retention)
-		}
-	default:
-		err = fmt.Errorf("%w: mode %q is neither periodic nor revision", ErrConfig, cfg.Mode)
-	}
+	s, err := cfg.settings()
 	if err != nil {
 		return nil, err
 	}
+	c := &Compactor{engine: e, log: cfg.Logger, jitter: cfg.Jitter, changed: make(chan struct{}, 1), settings: s}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	if c.jitter == nil {
+		c.jitter = func(most time.Duration) time.Duration { return time.Duration(rand.Float64() * float64(most)) }
+	}
+	c.purging.through = unknown
 	return c, nil
 }
 
-// parsePeriod reads a duration; a mere number counts hours.
-func parsePeriod(s string) (time.Duration, error) {
-	if hours, err := strconv.ParseInt(s, 10, 64); err == nil {
-		if hours < 0 || hours > math.MaxInt64/int64(time.Hour) {
-			return 0, fmt.Errorf("%w: retention %q is not a possible number of hours", ErrConfig, s)
-		}
-		return time.Duration(hours) * time.Hour, nil
+// Set puts another mode and retention into force. What is known of the past stays known. Errors: [ErrConfig].
+func (c *Compactor) Set(cfg Config) error {
+	s, err := cfg.settings()
+	if err != nil {
+		return err
 	}
-	d, err := time.ParseDuration(s)
-	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%w: retention %q is neither a duration nor a number of hours", ErrConfig, s)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s == c.settings {
+		return nil
 	}
-	return d, nil
+	c.settings = s
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+	return nil
 }
 
 // Run compacts and deletes until ctx ends.
 func (c *Compactor) Run(ctx context.Context) {
-	var purging sync.WaitGroup
-	purging.Go(func() { c.purge(ctx) })
-	switch {
-	case c.period > 0:
-		c.runPeriodic(ctx)
-	case c.revisions > 0:
-		c.runRevision(ctx)
-	}
-	purging.Wait()
+	var wg sync.WaitGroup
+	wg.Go(func() { c.purge(ctx) })
+	c.schedule(ctx)
+	wg.Wait()
 }

@@ -50,7 +50,9 @@ func TestConfig(t *testing.T) {
 type clocked struct {
 	began time.Time
 	fail  func(minute int64) error
-	leads int64 // the minute from which on
+	leads int64                                              // the minute from which on
+	step  func(context.Context) (backend.PurgeResult, error) // nil for one that finds nothing to delete
+	who   string                                             // reads what is to be deleted
 
 	mu        sync.Mutex
 	compacted int64
@@ -84,11 +86,19 @@ func (c *clocked) Compact(_ context.Context, revision int64, physical bool) (int
 	return now, nil
 }
 
-func (c *clocked) PurgeStep(context.Context, int) (backend.PurgeResult, error) {
+func (c *clocked) PurgeStep(ctx context.Context, _ int) (backend.PurgeResult, error) {
+	if c.step != nil {
+		return c.step(ctx)
+	}
 	return backend.PurgeResult{Through: c.Compacted(), Done: true}, nil
 }
 
+func (c *clocked) Readers() string { return c.who }
+
 func (c *clocked) Reclaim(context.Context, int) (bool, error) { return true, nil }
+
+// never puts nothing off.
+func never(time.Duration) time.Duration { return 0 }
 
 // run lets a compactor work for some time and returns what it asked for.
 func run(t *testing.T, mode compactor.Mode, retention string, span time.Duration, fail func(int64) error) (calls []string) {
@@ -100,7 +110,7 @@ func runEngine(t *testing.T, mode compactor.Mode, retention string, span time.Du
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		e.began = time.Now()
-		c, err := compactor.New(e, compactor.Config{Mode: mode, Retention: retention})
+		c, err := compactor.New(e, compactor.Config{Mode: mode, Retention: retention, Jitter: never})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,4 +237,93 @@ func TestPurge(t *testing.T) {
 	}
 	stop()
 	done.Wait()
+}
+
+// Each compaction is put off at random, so that servers that were started together are soon apart, and none keeps less than the retention.
+func TestJitter(t *testing.T) {
+	cfg := compactor.Config{Mode: compactor.Periodic, Retention: "10m"}
+	synctest.Test(t, func(t *testing.T) {
+		const servers = 12
+		ctx, cancel := context.WithTimeout(t.Context(), 6*time.Hour)
+		defer cancel()
+		var wg sync.WaitGroup
+		all := make([]*timed, servers)
+		for i := range all {
+			all[i] = &timed{clocked: clocked{began: time.Now()}}
+			c, err := compactor.New(all[i], cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wg.Go(func() { c.Run(ctx) })
+		}
+		wg.Wait()
+		last := map[time.Time]bool{}
+		for i, e := range all {
+			if n := len(e.compactions); n < 6*5 || n > 6*6 {
+				t.Errorf("server %d compacted %d times in six hours", i, n)
+			}
+			for n, c := range e.compactions {
+				if kept := c.at.Sub(time.Unix(0, c.revision)); kept < 10*time.Minute || kept > 13*time.Minute {
+					t.Errorf("server %d kept %v", i, kept)
+				}
+				if n == 0 {
+					continue
+				}
+				if gap := c.at.Sub(e.compactions[n-1].at); gap < 10*time.Minute || gap > 11*time.Minute {
+					t.Errorf("server %d compacted again after %v", i, gap)
+				}
+			}
+			last[e.compactions[len(e.compactions)-1].at.Truncate(time.Second)] = true
+		}
+		if len(last) < servers/2 {
+			t.Errorf("%d servers compacted last at %d different seconds", servers, len(last))
+		}
+	})
+}
+
+// timed is an engine whose revision is the time in nanoseconds.
+type timed struct {
+	clocked
+	compactions []compaction
+}
+
+type compaction struct {
+	at       time.Time
+	revision int64
+}
+
+func (e *timed) Leads() bool     { return true }
+func (e *timed) Revision() int64 { return time.Now().UnixNano() }
+
+func (e *timed) Compact(_ context.Context, revision int64, _ bool) (int64, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.compacted = revision
+	e.compactions = append(e.compactions, compaction{time.Now(), revision})
+	return e.Revision(), nil
+}
+
+// Other settings do not make it forget the past.
+func TestSettingsChange(t *testing.T) {
+	e := &clocked{}
+	at(t, e, compactor.Config{Mode: compactor.Periodic, Retention: "2h", Jitter: never}, func(n int, c *compactor.Compactor) {
+		next := []compactor.Config{
+			{Mode: compactor.Periodic, Retention: "30m"},
+			{Mode: compactor.Periodic, Retention: "1h"},
+			{Mode: compactor.Revision, Retention: "10"},
+			{},
+			{Mode: compactor.Periodic, Retention: "20m"},
+			{Mode: compactor.Periodic, Retention: "20m"},
+		}
+		if err := c.Set(next[n]); err != nil {
+			t.Error(err)
+		}
+		if err := c.Set(compactor.Config{Mode: "x"}); !errors.Is(err, compactor.ErrConfig) {
+			t.Errorf("a mode that is none: %v", err)
+		}
+	}, 100*time.Minute, 40*time.Minute, time.Hour, 11*time.Minute, time.Hour, time.Hour)
+	want := []string{"100:66", "130:100", "190:130", "200:190", "205:195", "210:200", "271:247", "291:271", "311:291", "331:311"}
+	if !slices.Equal(e.calls, want) {
+		t.Errorf("got %v, want %v", e.calls, want)
+	}
 }

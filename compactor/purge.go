@@ -10,24 +10,27 @@ import (
 const (
 	// purgePeriod is how often the purge looks whether there is something to delete.
 	purgePeriod = time.Second
-	// stepRows is how many rows one step deletes, reclaimPages how many free pages one gives back.
-	stepRows     = 500
-	reclaimPages = 256
-	// restFactor is how many times its duration the pause after a step is. It is halved for each compaction that came while
-	// the rows of an earlier one were still there: a purge that falls behind for good would let the database grow for ever.
-	restFactor = 4
-	// stepRest is the shortest pause between two steps.
-	stepRest = 5 * time.Millisecond
+	// unknown is how far the purge came as long as this process has not looked.
+	unknown = -1
 )
+
+// purging is what there is to know about the deletion of rows by this process.
+type purging struct {
+	target   int64     // the compacted revision that is worked on
+	through  int64     // up to where rows are gone, or unknown
+	finished bool      // all is done for target, free space is given back
+	advanced time.Time // when something went on last, or when there came to be something to do
+	waits    bool      // the last step had to wait for somebody who reads the rows
+	err      error     // of the last step
+}
 
 // purge deletes what compactions leave behind, and gives free space back.
 func (c *Compactor) purge(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var (
-		finished = int64(-1) // the compacted revision whose rows are gone
-		target   int64       // the one being worked on
-		behind   int         // compactions that came meanwhile
+		rows, pages = newPace(), newPace()
+		backlog     int64 // when the compaction that is worked on came
 	)
 	for {
 		select {
@@ -36,45 +39,79 @@ func (c *Compactor) purge(ctx context.Context) {
 		case <-timer.C:
 		}
 		if !c.engine.Leads() {
-			finished, target, behind = -1, 0, 0 // what another replica has deleted is not known here
+			rows, pages, backlog = newPace(), newPace(), 0
+			c.progress(func(p *purging) { *p = purging{through: unknown} }) // another replica deletes; how far is not known here
 			timer.Reset(purgePeriod)
 			continue
 		}
 		compacted := c.engine.Compacted()
-		if compacted == finished {
-			behind = 0
+		was := c.purged()
+		if compacted == was.target && was.finished {
+			rows.behind, pages.behind, backlog = 0, 0, 0
 			timer.Reset(purgePeriod)
 			continue
 		}
-		if target > finished && compacted != target {
-			behind++
+		if compacted != was.target {
+			left := compacted - max(was.through, 0)
+			if backlog > 0 && left > backlog {
+				rows.hurry()
+				pages.hurry()
+			}
+			backlog = left
+			c.progress(func(p *purging) {
+				if p.finished || p.through == unknown {
+					p.advanced = time.Now() // from now on there is something to do
+				}
+				p.target, p.finished = compacted, false
+			})
 		}
-		target = compacted
-		began := time.Now()
-		done, waiting, err := c.step(ctx)
-		rest := max(time.Since(began)*(restFactor>>behind), stepRest)
-		switch {
-		case ctx.Err() != nil:
+		rest := c.step(ctx, &rows, &pages)
+		if ctx.Err() != nil {
 			return
-		case err != nil:
-			c.log.Error("rows below the compacted revision are not deleted yet", "compacted", compacted, "error", err)
-			rest = purgePeriod
-		case waiting:
-			rest = purgePeriod
-		case done:
-			finished = compacted
 		}
 		timer.Reset(rest)
 	}
 }
 
-// step deletes some rows or, when there are none left, gives some space back. It has to wait while something else reads what
-// is to be deleted.
-func (c *Compactor) step(ctx context.Context) (done, waiting bool, err error) {
-	res, err := c.engine.PurgeStep(ctx, stepRows)
-	if err != nil || !res.Done {
-		return false, res == (backend.PurgeResult{}), err
+// step deletes some rows or, when there are none left, gives some space back, and returns the rest after it. It has to wait while something
+// else reads what is to be deleted.
+func (c *Compactor) step(ctx context.Context, rows, pages *pace) (rest time.Duration) {
+	began := time.Now()
+	res, err := c.engine.PurgeStep(ctx, rows.units)
+	finished := false
+	switch {
+	case err != nil || res == (backend.PurgeResult{}):
+		rest = purgePeriod
+	case !res.Done:
+		rest = rows.took(time.Since(began))
+	default:
+		began = time.Now()
+		finished, err = c.engine.Reclaim(ctx, pages.units)
+		if rest = pages.took(time.Since(began)); err != nil {
+			rest = purgePeriod
+		}
 	}
-	done, err = c.engine.Reclaim(ctx, reclaimPages)
-	return done, false, err
+	if err != nil && ctx.Err() == nil {
+		c.log.Error("rows below the compacted revision are not deleted yet", "compacted", c.engine.Compacted(), "error", err)
+	}
+	c.progress(func(p *purging) {
+		p.err, p.waits = err, err == nil && res == backend.PurgeResult{}
+		if err == nil && !p.waits {
+			p.advanced, p.through, p.finished = time.Now(), max(p.through, res.Through), finished
+		}
+	})
+	return rest
+}
+
+// progress changes what is known of the purge.
+func (c *Compactor) progress(f func(*purging)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f(&c.purging)
+}
+
+func (c *Compactor) purged() purging {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.purging
 }

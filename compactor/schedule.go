@@ -8,94 +8,137 @@ import (
 	"github.com/sqlstore/sqlstore/store"
 )
 
-const (
-	// revisionPeriod is how often the revision mode looks.
-	revisionPeriod = 5 * time.Minute
-	// longestInterval is the longest time between two periodic compactions, however long the retention.
-	longestInterval = time.Hour
-	// samples is how often the revision is noted in such an interval.
-	samples = 10
-)
+// compactTimeout is how long one attempt may take. The commit is not undone by its end.
+const compactTimeout = 30 * time.Second
 
-// runPeriodic notes the revision now and then, and compacts to the one that was current a retention ago.
-func (c *Compactor) runPeriodic(ctx context.Context) {
-	interval := min(c.period, longestInterval)
-	tick := time.NewTicker(max(interval/samples, time.Millisecond))
-	defer tick.Stop()
-	h := history{keep: c.period}
-	h.note(time.Now(), c.engine.Revision())
-	var last time.Time // of a compaction
+// automatic is what there is to know about the compactions that this process makes by itself.
+type automatic struct {
+	last, next   time.Time
+	done, failed uint64
+	failing      time.Time // since when none has gone well, zero while they do
+	err          error     // of the last attempt
+}
+
+// schedule notes the revision now and then, and compacts when it is due.
+func (c *Compactor) schedule(ctx context.Context) {
+	var (
+		h     history
+		s     settings
+		last  time.Time // of a compaction
+		due   time.Time // of the next one
+		now   = time.Now()
+		timer = time.NewTimer(0)
+	)
+	defer timer.Stop()
+	<-timer.C
+	s = c.current()
+	h.note(now, c.engine.Revision())
+	if s.mode == Revision {
+		due = c.after(now, s)
+	}
+	timer.Reset(c.jitter(s.sample())) // all later notes are as much later
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-c.changed:
+			now, s = time.Now(), c.current()
+			due = time.Time{}
+			if !last.IsZero() {
+				due = c.after(last, s)
+			}
+		case <-timer.C:
+			now = time.Now()
 		}
-		now := time.Now()
 		h.note(now, c.engine.Revision())
-		rev, ok := h.old(now)
-		if !ok || !last.IsZero() && now.Sub(last) < interval {
-			continue
+		h.forget(now, s.remember())
+		if !now.Before(due) {
+			if c.attempt(ctx, s, &h, now) {
+				last, due = now, c.after(now, s)
+			} else if s.mode == Revision && !c.fails() {
+				due = c.after(now, s)
+			}
 		}
-		if c.compact(ctx, rev) {
-			last = now
+		c.plan(s, &h, due)
+		wait := s.sample()
+		if left := due.Sub(now); left > 0 {
+			wait = min(wait, left)
 		}
+		timer.Reset(wait)
 	}
 }
 
-// history remembers which revision was current when, as far back as a retention.
-type history struct {
-	keep  time.Duration
-	noted []note
+func (c *Compactor) current() settings {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.settings
 }
 
-type note struct {
-	at  time.Time
-	rev int64
+// after is when the compaction after one at t is due.
+func (c *Compactor) after(t time.Time, s settings) time.Time {
+	return t.Add(s.interval() + c.jitter(s.sample()))
 }
 
-func (h *history) note(now time.Time, rev int64) { h.noted = append(h.noted, note{now, rev}) }
-
-// old returns the newest revision noted at least a retention ago, and forgets what is older.
-func (h *history) old(now time.Time) (rev int64, ok bool) {
-	n := 0
-	for n < len(h.noted) && now.Sub(h.noted[n].at) >= h.keep {
-		n++
+// attempt compacts to what the settings ask for, if there is something, and returns whether it was done, by us or by somebody
+// else.
+func (c *Compactor) attempt(ctx context.Context, s settings, h *history, now time.Time) bool {
+	var rev int64
+	switch s.mode {
+	case Periodic:
+		rev, _ = h.old(now, s.period)
+	case Revision:
+		rev = c.engine.Revision() - s.revisions
 	}
-	if n == 0 {
-		return 0, false
-	}
-	h.noted = append(h.noted[:0], h.noted[n-1:]...)
-	return h.noted[0].rev, true
-}
-
-func (c *Compactor) runRevision(ctx context.Context) {
-	tick := time.NewTicker(revisionPeriod)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			c.compact(ctx, c.engine.Revision()-c.revisions)
-		}
-	}
-}
-
-// compact returns whether rev was compacted, by us or by somebody else.
-func (c *Compactor) compact(ctx context.Context, rev int64) bool {
-	if !c.engine.Leads() || rev <= c.engine.Compacted() {
+	if s.mode == Off || !c.engine.Leads() || rev <= c.engine.Compacted() {
+		c.note(func(a *automatic) { a.failing, a.err = time.Time{}, nil }) // nothing is left undone
 		return false
 	}
-	_, err := c.engine.Compact(ctx, rev, false)
+	attempt, cancel := context.WithTimeout(ctx, compactTimeout)
+	defer cancel()
+	_, err := c.engine.Compact(attempt, rev, false)
 	switch {
 	case err == nil:
 		c.log.Info("compacted", "revision", rev)
+		c.note(func(a *automatic) { a.done, a.last, a.failing, a.err = a.done+1, now, time.Time{}, nil })
 		return true
-	case errors.Is(err, store.ErrCompacted):
+	case errors.Is(err, store.ErrCompacted): // kube-apiserver was faster
+		c.note(func(a *automatic) { a.failing, a.err = time.Time{}, nil })
 		return true
 	case ctx.Err() == nil:
 		c.log.Error("automatic compaction failed, it is tried again", "revision", rev, "error", err)
+		c.note(func(a *automatic) {
+			if a.failed, a.err = a.failed+1, err; a.failing.IsZero() {
+				a.failing = now
+			}
+		})
 	}
 	return false
+}
+
+// note changes what is known of the automatic compactions.
+func (c *Compactor) note(f func(*automatic)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f(&c.automatic)
+}
+
+func (c *Compactor) fails() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.automatic.err != nil
+}
+
+// plan notes when the next compaction is due.
+func (c *Compactor) plan(s settings, h *history, due time.Time) {
+	c.note(func(a *automatic) {
+		a.next = due
+		switch s.mode {
+		case Off:
+			a.next = time.Time{}
+		case Periodic:
+			if known := h.since().Add(s.period); known.After(due) {
+				a.next = known
+			}
+		}
+	})
 }

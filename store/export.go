@@ -44,6 +44,7 @@ func (s *Store) Export(ctx context.Context) (*Export, error) {
 		s.purge.RUnlock()
 		return nil, fmt.Errorf("export: %w", err)
 	}
+	s.holds.exports.Add(1)
 	return x, nil
 }
 
@@ -77,6 +78,7 @@ func (x *Export) pin(ctx context.Context) error {
 
 // Close lets rows be deleted again.
 func (x *Export) Close() {
+	x.s.holds.exports.Add(-1)
 	x.s.purge.RUnlock()
 	if x.hold != 0 {
 		x.s.wg.Go(func() { x.s.follower.release(x.hold) })

@@ -2,7 +2,10 @@ package store
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,8 +24,9 @@ const (
 // revision, so it waits only for those below that: lists of the current revision do not meet the usual compaction, which is of
 // minutes ago.
 type holds struct {
-	mu   sync.Mutex
-	open map[*hold]struct{}
+	mu      sync.Mutex
+	open    map[*hold]struct{}
+	exports atomic.Int64 // those that are open
 }
 
 // hold keeps the rows that can be read at rev from being deleted, until end or until it is lost.
@@ -129,4 +133,28 @@ func (s *holds) allow(compacted int64, now time.Time) bool {
 		h.lost = h.lost || h.rev < compacted
 	}
 	return true
+}
+
+// Readers tells for people who, of this process's clients, keeps rows below the compacted revision from being deleted; "" for nobody.
+func (s *Store) Readers() string {
+	var who []string
+	if n := s.holds.exports.Load(); n > 0 {
+		who = append(who, fmt.Sprintf("%d snapshots or hashes being made", n))
+	}
+	if n := s.holds.older(s.Compacted(), s.cfg.Now()); n > 0 {
+		who = append(who, fmt.Sprintf("%d lists being read", n))
+	}
+	return strings.Join(who, " and ")
+}
+
+// older counts the streams that keep rows superseded at or below compacted.
+func (s *holds) older(compacted int64, now time.Time) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for h := range s.open {
+		if h.rev < compacted && now.Before(h.until) {
+			n++
+		}
+	}
+	return n
 }

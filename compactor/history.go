@@ -1,0 +1,40 @@
+package compactor
+
+import "time"
+
+// history remembers which revision was current when.
+type history struct{ noted []note } // oldest first
+
+type note struct {
+	at  time.Time
+	rev int64
+}
+
+func (h *history) note(now time.Time, rev int64) { h.noted = append(h.noted, note{now, rev}) }
+
+// old returns the newest revision noted at least age ago.
+func (h *history) old(now time.Time, age time.Duration) (rev int64, ok bool) {
+	n := h.before(now, age)
+	if n == 0 {
+		return 0, false
+	}
+	return h.noted[n-1].rev, true
+}
+
+// forget drops what is older than the newest note of at least age ago.
+func (h *history) forget(now time.Time, age time.Duration) {
+	if n := h.before(now, age); n > 1 {
+		h.noted = append(h.noted[:0], h.noted[n-1:]...)
+	}
+}
+
+// before counts the notes of at least age ago.
+func (h *history) before(now time.Time, age time.Duration) (n int) {
+	for n < len(h.noted) && now.Sub(h.noted[n].at) >= age {
+		n++
+	}
+	return n
+}
+
+// since is when the oldest note was taken.
+func (h *history) since() time.Time { return h.noted[0].at }

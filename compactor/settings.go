@@ -1,0 +1,86 @@
+package compactor
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+const (
+	// revisionPeriod is how often the revision mode looks.
+	revisionPeriod = 5 * time.Minute
+	// longestInterval is the longest time between two periodic compactions, however long the retention.
+	longestInterval = time.Hour
+	// samples is how often the revision is noted in such an interval.
+	samples = 10
+)
+
+// settings are a Config that was checked.
+type settings struct {
+	mode      Mode
+	retention string
+	period    time.Duration // periodic
+	revisions int64         // revision
+}
+
+func (c Config) settings() (s settings, err error) {
+	s = settings{mode: c.Mode, retention: c.Retention}
+	retention := c.Retention
+	if retention == "" {
+		retention = "0"
+	}
+	switch c.Mode {
+	case Off:
+	case Periodic:
+		s.period, err = parsePeriod(retention)
+	case Revision:
+		s.revisions, err = strconv.ParseInt(retention, 10, 64)
+		if err != nil || s.revisions < 0 {
+			err = fmt.Errorf("%w: retention %q is not a number of revisions", ErrConfig, retention)
+		}
+	default:
+		err = fmt.Errorf("%w: mode %q is neither periodic nor revision", ErrConfig, c.Mode)
+	}
+	if s.period == 0 && s.revisions == 0 {
+		s.mode, s.retention = Off, ""
+	}
+	return s, err
+}
+
+// parsePeriod reads a duration; a mere number counts hours.
+func parsePeriod(s string) (time.Duration, error) {
+	if hours, err := strconv.ParseInt(s, 10, 64); err == nil {
+		if hours < 0 || hours > math.MaxInt64/int64(time.Hour) {
+			return 0, fmt.Errorf("%w: retention %q is not a possible number of hours", ErrConfig, s)
+		}
+		return time.Duration(hours) * time.Hour, nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%w: retention %q is neither a duration nor a number of hours", ErrConfig, s)
+	}
+	return d, nil
+}
+
+// interval is the time from one compaction to the next, without the jitter.
+func (s settings) interval() time.Duration {
+	switch s.mode {
+	case Periodic:
+		return min(s.period, longestInterval)
+	case Revision:
+		return revisionPeriod
+	}
+	return longestInterval
+}
+
+// sample is how often the revision is noted: also where no period asks for it, as one may be set.
+func (s settings) sample() time.Duration { return max(s.interval()/samples, time.Millisecond) }
+
+// remember is how far the notes go back.
+func (s settings) remember() time.Duration {
+	if s.mode == Periodic {
+		return s.period
+	}
+	return longestInterval
+}
