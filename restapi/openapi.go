@@ -1,0 +1,212 @@
+package restapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+)
+
+// schemaOf is a part of the description: JSON Schema as OpenAPI 3.0 has it.
+type schemaOf map[string]any
+
+func ref(name string) schemaOf { return schemaOf{"$ref": "#/components/schemas/" + name} }
+
+var (
+	anySchema     = schemaOf{"nullable": true}
+	stringSchema  = schemaOf{"type": "string"}
+	booleanSchema = schemaOf{"type": "boolean"}
+	numberSchema  = schemaOf{"type": "integer", "format": "int64", "minimum": 0}
+	versionSchema = schemaOf{"type": "string", "pattern": "^[0-9]*$"}
+
+	itemSchema   = ref("Object")
+	listSchema   = ref("ObjectList")
+	eventSchema  = ref("WatchEvent")
+	statusSchema = ref("Status")
+	putSchema    = ref("ObjectPut")
+	deleteSchema = ref("DeleteOptions")
+)
+
+func members(doc string, required []string, properties schemaOf) schemaOf {
+	s := schemaOf{"type": "object", "description": doc, "properties": properties}
+	if len(required) > 0 {
+		s["required"] = required
+	}
+	return s
+}
+
+func described(s schemaOf, doc string) schemaOf {
+	out := schemaOf{"description": doc}
+	for k, v := range s {
+		out[k] = v
+	}
+	return out
+}
+
+// schemas are the shapes of what is sent and answered.
+func schemas() schemaOf {
+	value := described(anySchema, "The value, when it is JSON: its very bytes (a watch shows spaces for line breaks).")
+	encoded := schemaOf{"type": "string", "format": "byte", "description": "The value, when it is not JSON."}
+	metadata := schemaOf{
+		"key":             described(stringSchema, "All of the key."),
+		"keyBase64":       schemaOf{"type": "string", "format": "byte", "description": "The key when it is not UTF-8; key then has U+FFFD in it."},
+		"namespace":       described(stringSchema, "The key up to and including its last slash."),
+		"name":            described(stringSchema, "What follows in the key."),
+		"resourceVersion": described(versionSchema, "The version of the write that made this state."),
+		"createRevision":  described(versionSchema, "The version of the write that created the object."),
+	}
+	all := []string{"key", "namespace", "name", "resourceVersion", "createRevision"}
+	return schemaOf{
+		"ObjectMeta": members("What is told of an object besides its value.", all, metadata),
+		"Object": members("An object: value or valueBase64 is there, but for the DELETED event of a state that has been compacted.", []string{"metadata"},
+			schemaOf{"metadata": ref("ObjectMeta"), "value": value, "valueBase64": encoded}),
+		"ObjectPut": members("An object to put: one of value and valueBase64. What an Object's metadata tells besides the resourceVersion must be as the path says.", nil,
+			schemaOf{"metadata": members("", nil, metadata), "value": value, "valueBase64": encoded}),
+		"DeleteOptions": members("What to delete.", nil, schemaOf{
+			"preconditions": members("", nil, schemaOf{"resourceVersion": described(versionSchema, "The version that the object must have.")}),
+		}),
+		"ListMeta": members("What is told of a list.", []string{"resourceVersion"}, schemaOf{
+			"resourceVersion":    described(versionSchema, "The version that all items are of."),
+			"continue":           described(stringSchema, "The token for the next chunk; not there after the last one."),
+			"remainingItemCount": described(numberSchema, "How many items follow in the next chunks."),
+		}),
+		"ObjectList": members("A chunk of objects, in the order of their keys' bytes.", []string{"kind", "apiVersion", "metadata", "items"}, schemaOf{
+			"kind": schemaOf{"type": "string", "enum": []string{"ObjectList"}}, "apiVersion": schemaOf{"type": "string", "enum": []string{"sqlstore/v1"}},
+			"metadata": ref("ListMeta"), "items": schemaOf{"type": "array", "items": ref("Object")},
+		}),
+		"Bookmark": members("How far a watch has come.", []string{"metadata"}, schemaOf{
+			"metadata": members("", []string{"resourceVersion"}, schemaOf{
+				"resourceVersion": described(versionSchema, "Everything up to it was sent."),
+				"annotations":     schemaOf{"type": "object", "additionalProperties": stringSchema, "description": "k8s.io/initial-events-end says that the state is complete."},
+			}),
+		}),
+		"WatchEvent": members("A line of a watch.", []string{"type", "object"}, schemaOf{
+			"type":   schemaOf{"type": "string", "enum": []string{"ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"}},
+			"object": schemaOf{"anyOf": []schemaOf{ref("Object"), ref("Bookmark"), ref("Status")}},
+		}),
+		"Status": members("Kubernetes' Status: what went wrong, or that an object was deleted.", []string{"kind", "apiVersion", "metadata", "status", "code"}, schemaOf{
+			"kind": schemaOf{"type": "string", "enum": []string{"Status"}}, "apiVersion": schemaOf{"type": "string", "enum": []string{"v1"}},
+			"metadata": members("", nil, schemaOf{
+				"resourceVersion": described(versionSchema, "Of a deletion."),
+				"continue":        described(stringSchema, "Goes on with an expired list at the latest version."),
+			}),
+			"status":  schemaOf{"type": "string", "enum": []string{"Success", "Failure"}},
+			"message": stringSchema, "reason": stringSchema, "code": schemaOf{"type": "integer"},
+			"details": members("", nil, schemaOf{
+				"name": stringSchema, "retryAfterSeconds": schemaOf{"type": "integer"},
+				"causes": schemaOf{"type": "array", "items": members("", nil, schemaOf{"reason": stringSchema, "message": stringSchema})},
+			}),
+		}),
+	}
+}
+
+// paths are where the operations are found. OpenAPI has no parameter that spans slashes; a key's may be percent-encoded.
+var paths = []struct {
+	on         kind
+	path, name string
+	parameter  string
+}{
+	{aKey, objectsPath + "{key}", "", "key"},
+	{aCollection, objectsPath + "{prefix}/", "", "prefix"},
+	{aCollection, objectsPath, "All", ""},
+	{theOpenAPI, openapiPath, "", ""},
+}
+
+// errorsOfAll are the codes that any operation may answer.
+var errorsOfAll = []int{400, 405, 408, 429, 500, 503, 504}
+
+// describe makes the OpenAPI description from the table of operations.
+func describe(o *Options) []byte {
+	all := schemaOf{}
+	for _, p := range paths {
+		item := schemaOf{}
+		if p.parameter != "" {
+			item["parameters"] = []schemaOf{{
+				"name": p.parameter, "in": "path", "required": true, "schema": stringSchema,
+				"description": "As it is, slashes included, or percent-encoded.",
+			}}
+		}
+		for i := range operations {
+			if op := &operations[i]; op.on == p.on {
+				op.describe(item, p.name)
+			}
+		}
+		all[p.path] = item
+	}
+	doc := schemaOf{
+		"openapi": "3.0.3",
+		"info": schemaOf{
+			"title": "sqlstore's list/watch API", "version": o.version(),
+			"description": "Objects by key, at resource versions, as Kubernetes lists and watches them.",
+		},
+		"paths":      all,
+		"components": schemaOf{"schemas": schemas()},
+	}
+	out, err := json.Marshal(doc)
+	if err != nil {
+		panic(err) // it is made of what JSON has
+	}
+	return append(out, '\n')
+}
+
+func (o *Options) version() string {
+	if o.Version == "" {
+		return "unknown"
+	}
+	return o.Version
+}
+
+var methodNames = map[string]string{http.MethodGet: "get", http.MethodPut: "put", http.MethodDelete: "delete"}
+
+// describe adds an operation to a path. A watch is the same method as the read beside it, which is described first.
+func (op *operation) describe(item schemaOf, suffix string) {
+	method := methodNames[op.method]
+	into, beside := item[method].(schemaOf)
+	if !beside {
+		into = schemaOf{"operationId": op.id + suffix, "summary": op.summary, "responses": schemaOf{}}
+		item[method] = into
+	} else {
+		into["description"] = "With ?watch=true: " + op.summary + " The answer is a stream of WatchEvents, one on each line."
+	}
+	params, _ := into["parameters"].([]schemaOf)
+	for i := range op.params {
+		params = op.params[i].describe(params)
+	}
+	if len(params) > 0 {
+		into["parameters"] = params
+	}
+	if op.body != nil {
+		content := schemaOf{mediaJSON: schemaOf{"schema": op.body}}
+		if op.raw {
+			content[mediaBytes] = schemaOf{"schema": schemaOf{"type": "string", "format": "binary"}}
+		}
+		into["requestBody"] = schemaOf{"content": content, "required": op.raw}
+	}
+	responses := into["responses"].(schemaOf)
+	for _, code := range errorsOfAll {
+		responses[strconv.Itoa(code)] = response(code, statusSchema)
+	}
+	for code, schema := range op.answers {
+		key := strconv.Itoa(code)
+		if before, ok := responses[key].(schemaOf); ok && code == http.StatusOK {
+			schema = schemaOf{"anyOf": []schemaOf{before["content"].(schemaOf)[mediaJSON].(schemaOf)["schema"].(schemaOf), schema}}
+		}
+		responses[key] = response(code, schema)
+	}
+}
+
+func response(code int, schema schemaOf) schemaOf {
+	return schemaOf{"description": http.StatusText(code), "content": schemaOf{mediaJSON: schemaOf{"schema": schema}}}
+}
+
+// describe adds a parameter to those of an operation, unless it is there.
+func (p *parameter) describe(to []schemaOf) []schemaOf {
+	for _, other := range to {
+		if other["name"] == p.name {
+			if doc := other["description"].(string); doc != p.doc {
+				other["description"] = doc + " With watch=true: " + p.doc
+			}
+			return to
+		}
+	}
+	return append(to, schemaOf{"name": p.name, "in": "query", "description": p.doc, "schema": p.schema})
+}

@@ -1,0 +1,68 @@
+package restapi
+
+import (
+	"net/url"
+	"strings"
+)
+
+const (
+	objectsPath = "/v1/objects/"
+	openapiPath = "/openapi.json"
+)
+
+// kind is what a path names.
+type kind int
+
+const (
+	aKey        kind = iota // one object
+	aCollection             // all keys with a prefix
+	theOpenAPI              // the description of the API
+)
+
+// target is what a request is about.
+type target struct {
+	kind kind
+	key  []byte // or the prefix
+}
+
+// parsePath reads a path as the package comment tells. Errors: 400, 404.
+func parsePath(u *url.URL, maxKey int) (target, error) {
+	// The escaped path is what the client wrote: "/v1%2Fobjects/" is not ours.
+	escaped := u.EscapedPath()
+	if escaped == openapiPath {
+		return target{kind: theOpenAPI}, nil
+	}
+	raw, ok := strings.CutPrefix(escaped, objectsPath)
+	if !ok {
+		return target{}, notServed(u.Path)
+	}
+	key, err := url.PathUnescape(raw)
+	if err != nil {
+		return target{}, badRequest("the path is not percent-encoded as it should be: %v", err)
+	}
+	if maxKey > 0 && len(key) > maxKey {
+		return target{}, badRequest("the key is too large: it has %d bytes, the database can index keys of up to %d", len(key), maxKey)
+	}
+	for element := range strings.SplitSeq(key, "/") {
+		if element == "." || element == ".." {
+			return target{}, badRequest("the key has %q as an element: proxies and clients would take it for another one", element)
+		}
+	}
+	if key == "" || strings.HasSuffix(key, "/") {
+		return target{aCollection, []byte(key)}, nil
+	}
+	return target{aKey, []byte(key)}, nil
+}
+
+// end is the end of the range of keys that begin with prefix, as the store takes it.
+func end(prefix []byte) []byte {
+	out := append([]byte(nil), prefix...)
+	for len(out) > 0 {
+		if last := len(out) - 1; out[last] < 0xff {
+			out[last]++
+			return out
+		}
+		out = out[:len(out)-1]
+	}
+	return []byte{0}
+}
