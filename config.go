@@ -36,10 +36,12 @@ type Config struct {
 	AdvertiseClientURLs []string
 	// ListenMetricsURLs are served health and metrics only, besides the client URLs.
 	ListenMetricsURLs []string
+	// ListenObjectsURLs are URLs to serve the list/watch API over HTTP/JSON on (package restapi); none means that it is off.
+	ListenObjectsURLs []string
 	// InsecurePlaintext allows to listen without TLS where other machines can connect.
 	InsecurePlaintext bool
 	// CORS are the origins whose web pages may use the JSON API and the other HTTP paths of the client URLs, HostWhitelist the
-	// hosts that they are served as without TLS; for both, empty or "*" means all.
+	// hosts that they are served as without TLS; so for ListenObjectsURLs; for both, empty or "*" means all.
 	CORS, HostWhitelist []string
 	// TLS names the files for https and unixs URLs.
 	TLS listen.Files

@@ -19,6 +19,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/etcdshim"
 	"github.com/sqlstore/sqlstore/listen"
+	"github.com/sqlstore/sqlstore/restapi"
 	"github.com/sqlstore/sqlstore/store"
 	"github.com/sqlstore/sqlstore/telemetry"
 )
@@ -35,6 +36,7 @@ type Server struct {
 	backend backend.Backend
 	store   *store.Store
 	shim    *etcdshim.Server
+	objects *restapi.Server // nil when it is off
 	metrics *telemetry.Metrics
 	http    []*http.Server
 	certs   *listen.Certificates
@@ -42,6 +44,7 @@ type Server struct {
 
 	listeners  []*listen.Split
 	clients    []string // URLs of the client listeners
+	objectURLs []string // and of the list/watch API's
 	compacting compacting
 	wg         sync.WaitGroup
 	closing    sync.Once
@@ -92,6 +95,11 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
+	objects, urls, err := s.open(ctx, cfg.ListenObjectsURLs, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.objectURLs = urls
 	s.metrics = telemetry.New(telemetry.Config{Version: EtcdVersion, SQLStore: Version, Extensive: cfg.ExtensiveMetrics})
 	if err := s.openStore(ctx, &cfg); err != nil {
 		return nil, err
@@ -102,7 +110,11 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	if err := s.openShim(ctx, &cfg); err != nil {
 		return nil, err
 	}
+	if len(objects) > 0 {
+		s.openObjects(&cfg)
+	}
 	s.serve(clients, metrics, &cfg)
+	s.serveObjects(objects, &cfg)
 	return s, nil
 }
 

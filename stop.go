@@ -44,6 +44,9 @@ func (s *Server) stopServing() (errs []error) {
 	served := make(chan struct{})
 	defer close(served)
 	go s.cutIdle(grace, served)
+	if s.objects != nil {
+		s.objects.Stop()
+	}
 	if s.shim != nil {
 		s.shim.Shutdown(grace)
 	}
@@ -77,7 +80,7 @@ func (s *Server) cutIdle(grace context.Context, served <-chan struct{}) {
 			for _, l := range s.listeners {
 				n += l.Moved()
 			}
-			if n != moved || s.shim != nil && s.shim.Serving() > 0 {
+			if n != moved || s.serving() > 0 {
 				moved, idle = n, now
 			} else if now.Sub(idle) >= idleTimeout {
 				s.log.Info("idle connections that did not end by themselves are closed")
@@ -86,6 +89,17 @@ func (s *Server) cutIdle(grace context.Context, served <-chan struct{}) {
 			}
 		}
 	}
+}
+
+// serving is how many calls and requests are being served that may be silent for a while.
+func (s *Server) serving() (n int) {
+	if s.shim != nil {
+		n += s.shim.Serving()
+	}
+	if s.objects != nil {
+		n += s.objects.Serving()
+	}
+	return n
 }
 
 func (s *Server) cut() {

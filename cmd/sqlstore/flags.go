@@ -47,6 +47,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.ListenClientURLs, "listen-client-urls", []string{"http://localhost:2379"}, "URLs to serve clients on: http, https, unix or unixs")
 	f.StringSliceVar(&c.AdvertiseClientURLs, "advertise-client-urls", nil, "client URLs to tell to clients (default: those listened on)")
 	f.StringSliceVar(&c.ListenMetricsURLs, "listen-metrics-urls", nil, "further URLs to serve /metrics and the health endpoints on")
+	f.StringSliceVar(&c.ListenObjectsURLs, "listen-objects-urls", nil, "URLs to serve the list/watch API over HTTP/JSON on (default: it is off)")
 	f.BoolVar(&c.InsecurePlaintext, "insecure-plaintext", false, "allow to listen without TLS where other machines can connect")
 	f.StringSliceVar(&c.CORS, "cors", []string{"*"}, "origins whose web pages may use the JSON API: https://host:port, or * for all")
 	f.StringSliceVar(&c.HostWhitelist, "host-whitelist", []string{"*"}, "host names that HTTP is served as without TLS, or * for all")

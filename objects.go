@@ -1,0 +1,45 @@
+package sqlstore
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/sqlstore/sqlstore/listen"
+	"github.com/sqlstore/sqlstore/restapi"
+)
+
+const (
+	// objectsIdle is how long a connection of the list/watch API may wait for its next request.
+	objectsIdle = 3 * time.Minute
+	// objectsPing is after how long of silence a client of HTTP/2 is asked whether it is there, as its watches may be silent for ever.
+	objectsPing = 30 * time.Second
+)
+
+// ObjectEndpoints returns the URLs that the list/watch API is served on, none when it is off.
+func (s *Server) ObjectEndpoints() []string { return s.objectURLs }
+
+// openObjects makes the list/watch API.
+func (s *Server) openObjects(cfg *Config) {
+	o := restapi.Options{MaxRequestBytes: cfg.MaxRequestBytes, Version: Version, Logger: s.log}
+	if b, ok := s.backend.(interface{ MaxKeyBytes() int }); ok {
+		o.MaxKeyBytes = b.MaxKeyBytes()
+	}
+	s.objects = restapi.New(s.store, s.backend, o)
+	s.metrics.Registry.MustRegister(s.objects.Metrics())
+}
+
+// serveObjects serves the list/watch API. Its clients speak HTTP, also those that offer nothing but HTTP/2.
+func (s *Server) serveObjects(listeners []*listen.Split, cfg *Config) {
+	if len(listeners) == 0 {
+		return
+	}
+	h := s.newHTTP(&access{cfg.CORS, cfg.HostWhitelist, s.objects})
+	h.IdleTimeout = objectsIdle
+	h.HTTP2 = &http.HTTP2Config{SendPingTimeout: objectsPing}
+	s.http = append(s.http, h)
+	for _, l := range listeners {
+		s.log.Info("serving objects", "address", l.HTTP.Addr().String())
+		s.wg.Go(func() { s.ended("objects", h.Serve(l.HTTP)) })
+		s.wg.Go(func() { s.ended("objects", h.Serve(l.GRPC)) })
+	}
+}
