@@ -199,7 +199,7 @@ func (c *call) status(err error) *status {
 		}
 		st := failure(e.code, e.reason, message)
 		if e.retry > 0 {
-			st.retry(e.retry)
+			st = st.retry(e.retry)
 		}
 		return st
 	}
