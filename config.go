@@ -72,6 +72,8 @@ type Config struct {
 	Profiling bool
 	// Logger is where to log; default: nowhere.
 	Logger *slog.Logger
+
+	onWait func(error) // told why the database cannot be used yet, nil once it can
 }
 
 // quota is QuotaBytes as the store takes it. A server's database has its own operators and limits.

@@ -144,6 +144,9 @@ func (c *Config) await(ctx context.Context, try func() error) error {
 	defer retry.Stop()
 	for {
 		err := try()
+		if c.onWait != nil {
+			c.onWait(err)
+		}
 		if err == nil || ctx.Err() != nil || time.Now().After(deadline) || !comesBack(err) {
 			return err
 		}

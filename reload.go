@@ -16,8 +16,15 @@ type Reload struct {
 	Compaction compactor.Config
 }
 
-// Reload puts new settings into force, all or none. Errors: [ErrConfig], [compactor.ErrConfig], those of reading TLS files.
+// Reload puts new settings into force, all or none; either way it raises the generation that the conditions tell. Errors:
+// [ErrConfig], [compactor.ErrConfig], those of reading TLS files.
 func (s *Server) Reload(r Reload) error {
+	err := s.reload(r)
+	s.reloaded(err)
+	return err
+}
+
+func (s *Server) reload(r Reload) error {
 	if err := r.Compaction.Check(); err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/conditions"
 	"github.com/sqlstore/sqlstore/etcdshim"
 	"github.com/sqlstore/sqlstore/listen"
 	"github.com/sqlstore/sqlstore/restapi"
@@ -39,7 +40,10 @@ type Server struct {
 	objects *restapi.Server // nil when it is off
 	metrics *telemetry.Metrics
 	http    []*http.Server
+	front   [2]stage // of the client and of the metrics listeners
 	certs   *listen.Certificates
+	monitor *conditions.Monitor
+	state   state
 	quota   func(configured int64) int64
 
 	listeners  []*listen.Split
@@ -72,6 +76,7 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 			return nil, err
 		}
 	}
+	s.monitorConditions(&cfg)
 	if err := checkOrigins(cfg.CORS); err != nil {
 		return nil, err
 	}
@@ -101,6 +106,8 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	}
 	s.objectURLs = urls
 	s.metrics = telemetry.New(telemetry.Config{Version: EtcdVersion, SQLStore: Version, Extensive: cfg.ExtensiveMetrics})
+	s.metrics.WatchConditions(s)
+	s.serveHTTP(clients, metrics, &cfg)
 	if err := s.openStore(ctx, &cfg); err != nil {
 		return nil, err
 	}
@@ -113,8 +120,9 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	if len(objects) > 0 {
 		s.openObjects(&cfg)
 	}
-	s.serve(clients, metrics, &cfg)
+	s.serve(clients, &cfg)
 	s.serveObjects(objects, &cfg)
+	s.enter(conditions.Serving)
 	return s, nil
 }
 
@@ -207,8 +215,25 @@ func (s *Server) openShim(ctx context.Context, cfg *Config) (err error) {
 	return nil
 }
 
-func (s *Server) serve(clients, metrics []*listen.Split, cfg *Config) {
-	ops := s.metrics.Handler(s.store, EtcdVersion)
+// serveHTTP begins to serve what can be told before the database is open.
+func (s *Server) serveHTTP(clients, metrics []*listen.Split, cfg *Config) {
+	starting := s.metrics.StartingHandler(EtcdVersion, s)
+	s.front[0].set(&access{cfg.CORS, cfg.HostWhitelist, starting})
+	s.front[1].set(starting)
+	client, ops := s.newHTTP(&s.front[0]), s.newHTTP(&s.front[1])
+	s.http = []*http.Server{client, ops}
+	for _, l := range clients {
+		s.wg.Go(func() { s.ended("http", client.Serve(l.HTTP)) })
+	}
+	for _, l := range metrics {
+		s.log.Info("serving metrics", "address", l.HTTP.Addr().String())
+		s.wg.Go(func() { s.refuse(l.GRPC) })
+		s.wg.Go(func() { s.ended("metrics", ops.Serve(l.HTTP)) })
+	}
+}
+
+func (s *Server) serve(clients []*listen.Split, cfg *Config) {
+	ops := s.metrics.Handler(s.store, EtcdVersion, s)
 	if cfg.Profiling {
 		ops.HandleFunc("/debug/pprof/", pprof.Index)
 		ops.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
@@ -219,16 +244,11 @@ func (s *Server) serve(clients, metrics []*listen.Split, cfg *Config) {
 	all := http.NewServeMux()
 	all.Handle("/", ops)
 	all.Handle("/v3/", s.shim.Gateway)
-	s.http = []*http.Server{s.newHTTP(s.grpcOr(&access{cfg.CORS, cfg.HostWhitelist, all})), s.newHTTP(ops)}
+	s.front[0].set(s.grpcOr(&access{cfg.CORS, cfg.HostWhitelist, all}))
+	s.front[1].set(ops)
 	for _, l := range clients {
 		s.log.Info("serving clients", "address", l.HTTP.Addr().String())
 		s.wg.Go(func() { s.ended("grpc", s.shim.GRPC.Serve(l.GRPC)) })
-		s.wg.Go(func() { s.ended("http", s.http[0].Serve(l.HTTP)) })
-	}
-	for _, l := range metrics {
-		s.log.Info("serving metrics", "address", l.HTTP.Addr().String())
-		s.wg.Go(func() { s.refuse(l.GRPC) })
-		s.wg.Go(func() { s.ended("metrics", s.http[1].Serve(l.HTTP)) })
 	}
 }
 

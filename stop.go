@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/sqlstore/sqlstore/conditions"
 )
 
 const (
@@ -23,8 +25,13 @@ func (s *Server) Close() error {
 }
 
 func (s *Server) close() error {
+	if s.monitor == nil {
+		return nil // nothing was begun
+	}
+	s.enter(conditions.Stopping) // who asks while requests are finished hears of it
 	errs := s.stopServing()
 	s.stopCompacting()
+	s.state.stopMonitor()
 	s.wg.Wait()
 	if s.store != nil {
 		errs = append(errs, s.store.Close())

@@ -48,9 +48,10 @@ type Certificates struct {
 
 	mu      sync.Mutex
 	files   Files
-	config  *tls.Config // of the last good contents
-	seen    signature   // of the contents tried last
-	settled bool        // seen needs no second look while it stays the same
+	now     *contents // the last good ones
+	err     error     // why those tried last are no good
+	seen    signature // of the contents tried last
+	settled bool      // seen needs no second look while it stays the same
 }
 
 // signature tells whether files have changed.
@@ -76,11 +77,11 @@ func (c *Certificates) SetFiles(files Files) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	seen := look(files)
-	config, err := load(files)
+	now, err := load(files)
 	if err != nil {
 		return err
 	}
-	c.files, c.config, c.seen, c.settled = files, config, seen, seen.old()
+	c.files, c.now, c.err, c.seen, c.settled = files, now, nil, seen, seen.old()
 	return nil
 }
 
@@ -89,32 +90,32 @@ func (c *Certificates) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, // the handshake's own configuration decides
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			return c.current(), nil
+			return c.current().config, nil
 		},
 	}
 }
 
-// current returns the configuration of the newest good contents.
-func (c *Certificates) current() *tls.Config {
+// current returns the newest good contents.
+func (c *Certificates) current() *contents {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	seen := look(c.files)
 	if seen == c.seen && c.settled {
-		return c.config
+		return c.now
 	}
-	config, err := load(c.files)
+	now, err := load(c.files)
 	changed := seen != c.seen
-	c.seen, c.settled = seen, seen.old()
+	c.seen, c.settled, c.err = seen, seen.old(), err
 	switch {
 	case err == nil:
-		c.config = config
+		c.now = now
 		if changed {
 			c.log.Info("TLS files have changed and are in use", "cert-file", c.files.Cert)
 		}
 	case changed:
 		c.log.Error("TLS files have changed and cannot be used; staying with the old ones", "error", err)
 	}
-	return c.config
+	return c.now
 }
 
 func look(f Files) signature {
@@ -137,7 +138,14 @@ func (s signature) old() bool {
 	return true
 }
 
-func load(f Files) (*tls.Config, error) {
+// contents is what the files hold.
+type contents struct {
+	config    *tls.Config
+	leaf      *x509.Certificate
+	authority *x509.Certificate // of the clients' the one that ends last, nil without any
+}
+
+func load(f Files) (*contents, error) {
 	pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
 	if err != nil {
 		return nil, fmt.Errorf("read certificate %s and key %s: %w", f.Cert, f.Key, err)
@@ -148,17 +156,19 @@ func load(f Files) (*tls.Config, error) {
 		CipherSuites: f.CipherSuites,
 		NextProtos:   []string{"h2", "http/1.1"},
 	}
+	now := &contents{config: config, leaf: pair.Leaf}
 	if f.TrustedCA == "" {
-		return config, nil
+		return now, nil
 	}
-	pem, err := os.ReadFile(f.TrustedCA)
+	text, err := os.ReadFile(f.TrustedCA)
 	if err != nil {
 		return nil, fmt.Errorf("read trusted CA: %w", err)
 	}
 	config.ClientCAs = x509.NewCertPool()
-	if !config.ClientCAs.AppendCertsFromPEM(pem) {
+	if !config.ClientCAs.AppendCertsFromPEM(text) {
 		return nil, fmt.Errorf("trusted CA file %s holds no certificate", f.TrustedCA)
 	}
 	config.ClientAuth = tls.RequireAndVerifyClientCert
-	return config, nil
+	now.authority = lastToEnd(text)
+	return now, nil
 }

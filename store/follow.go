@@ -45,6 +45,8 @@ type follower struct {
 	adopted atomic.Uint64 // revisions of others
 	again   atomic.Uint64 // batches that had to take the clock once more
 
+	through atomic.Pointer[time.Time] // what was committed before is published
+
 	flight atomic.Pointer[chan struct{}] // closed when the batch being committed is published
 
 	contact contact
@@ -66,7 +68,9 @@ const tailRows = 1000
 func newFollower(s *Store, b backend.Shared, clock backend.Clock, batch int64) *follower {
 	f := &follower{s: s, b: b, batch: batch, limit: chunkFirst, wake: make(chan struct{}, 1)}
 	f.incarnation.Store(clock.Incarnation)
-	f.contact.made(time.Now())
+	now := time.Now()
+	f.contact.made(now)
+	f.through.Store(&now)
 	f.lessor = &sharedLessor{f: f}
 	return f
 }

@@ -20,11 +20,12 @@ type hub struct {
 	compacted int64
 	window    window
 	streams   map[*WatchStream]struct{}
-	keys      map[string]watchers // watches of single keys
-	ranges    adt.IntervalTree    // of watchers: watches of ranges
-	asking    []*WatchStream      // those whose progress answer waits for what is being published
-	staging   []*watcher          // those that the batch being published has events for
-	reads     chan struct{}       // bounds the watches that read from the database at the same time
+	keys      map[string]watchers    // watches of single keys
+	ranges    adt.IntervalTree       // of watchers: watches of ranges
+	asking    []*WatchStream         // those whose progress answer waits for what is being published
+	staging   []*watcher             // those that the batch being published has events for
+	trailing  map[*watcher]time.Time // watches that are not synced, and since when
+	reads     chan struct{}          // bounds the watches that read from the database at the same time
 	closed    bool
 }
 
@@ -35,11 +36,12 @@ const catchUpReads = 4
 func newHub(s *Store, rev int64) *hub {
 	return &hub{
 		s: s, rev: rev, compacted: s.clock.Compacted,
-		window:  window{max: s.cfg.WindowBytes, first: rev + 1},
-		streams: map[*WatchStream]struct{}{},
-		keys:    map[string]watchers{},
-		ranges:  adt.NewIntervalTree(),
-		reads:   make(chan struct{}, catchUpReads),
+		window:   window{max: s.cfg.WindowBytes, first: rev + 1},
+		streams:  map[*WatchStream]struct{}{},
+		keys:     map[string]watchers{},
+		ranges:   adt.NewIntervalTree(),
+		trailing: map[*watcher]time.Time{},
+		reads:    make(chan struct{}, catchUpReads),
 	}
 }
 
@@ -109,8 +111,7 @@ func (h *hub) unsync(w *watcher, published int64, lost bool) {
 	case w.next < h.compacted:
 		w.stream.cancelCompacted(w, h.compacted)
 	case w.synced && w.next <= h.rev:
-		w.synced = false
-		h.s.wg.Go(w.catchUp)
+		w.fallBehind()
 	}
 }
 

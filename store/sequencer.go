@@ -167,6 +167,9 @@ func (q *sequencer) commit(batch []*call, open bool) {
 	if unknown {
 		q.s.doubt(err)
 	}
+	if err != nil {
+		q.s.noteFault(err)
+	}
 	for _, c := range batch {
 		if err != nil {
 			c.err = err
@@ -232,7 +235,10 @@ func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, bat
 		defer f.departs()()
 	}
 	began := time.Now()
-	if err := tx.Commit(ctx, fx); err != nil {
+	q.s.committing.Store(&began)
+	err := tx.Commit(ctx, fx)
+	q.s.committing.Store(nil)
+	if err != nil {
 		if !errors.Is(err, backend.ErrRejected) && !errors.Is(err, backend.ErrNoSpace) && !errors.Is(err, backend.ErrUnavailable) {
 			err = fmt.Errorf("%w: %w", backend.ErrUnknownOutcome, err)
 		}
@@ -242,6 +248,7 @@ func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, bat
 	if f := q.s.follower; f != nil {
 		f.contact.made(time.Now())
 	}
+	q.s.noteFault(nil)
 	q.s.publish(e)
 	if o := q.s.cfg.Observer; o != nil {
 		o.Batch(told)

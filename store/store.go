@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -116,6 +117,9 @@ type Store struct {
 	quota    quota
 	purge    sync.RWMutex // held for reading by exports and by compactions under way: row deletion waits
 	holds    holds
+	fault    atomic.Pointer[WriteFault]
+
+	committing atomic.Pointer[time.Time] // when the commit under way began, nil when there is none
 
 	ctx    context.Context // of the background work
 	cancel context.CancelFunc

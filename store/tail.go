@@ -41,11 +41,14 @@ func (f *follower) run() {
 		case <-f.wake:
 		case <-timer.C:
 		}
-		before := f.s.Revision()
+		before, began := f.s.Revision(), time.Now()
 		waiting := f.take()
 		known, err := f.nothingNew(ctx)
 		if err == nil && !known {
 			err = f.catchUp(ctx)
+		}
+		if err == nil {
+			f.through.Store(&began)
 		}
 		f.answer(waiting, err)
 		switch {

@@ -77,8 +77,8 @@ func (w *watcher) offer() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if len(w.pending) > 0 && w.bytes+bytes > st.store.cfg.WatcherBytes {
-		w.synced, w.next = false, w.staged[0].item.ModRevision
-		st.store.wg.Go(w.catchUp)
+		w.next = w.staged[0].item.ModRevision
+		w.fallBehind()
 	} else {
 		w.push(w.staged, bytes)
 	}
@@ -157,7 +157,16 @@ func (w *watcher) join() bool {
 	}
 	w.next = max(w.next, h.rev+1)
 	w.synced = true
+	delete(h.trailing, w)
 	return true
+}
+
+// fallBehind makes the watch catch up from next on. Callers hold hub.mu and the stream's mu.
+func (w *watcher) fallBehind() {
+	s := w.stream.store
+	w.synced = false
+	s.hub.trailing[w] = time.Now()
+	s.wg.Go(w.catchUp)
 }
 
 // catchUp brings an unsynced watch up to the hub: a chunk at a time from the window or the database, never more than the

@@ -61,6 +61,7 @@ func (st *WatchStream) take() (*WatchResponse, *watcher, []*event) {
 			continue
 		}
 		events := w.pop()
+		st.taken++
 		if len(w.pending) > 0 {
 			w.ready = true
 			st.ready = append(st.ready, w)

@@ -29,6 +29,8 @@ type WatchStream struct {
 	room     chan struct{} // capacity 1: control has room again
 	closed   chan struct{}
 	ended    bool
+	taken    uint64 // responses with events
+	look     consumption
 }
 
 // NewWatchStream opens a stream; Close it.
@@ -117,7 +119,7 @@ func (st *WatchStream) Watch(req WatchRequest) {
 	case w.next < h.compacted:
 		st.cancelCompacted(w, h.compacted)
 	case !w.join():
-		h.s.wg.Go(w.catchUp)
+		w.fallBehind()
 	}
 }
 
@@ -170,6 +172,7 @@ func (st *WatchStream) drop(w *watcher) {
 	delete(st.watches, w.req.ID)
 	w.pending, w.synced = nil, false
 	close(w.gone)
+	delete(st.store.hub.trailing, w)
 	st.store.hub.remove(w)
 }
 

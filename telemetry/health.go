@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/sqlstore/sqlstore/conditions"
 	"github.com/sqlstore/sqlstore/store"
 )
 
@@ -46,9 +47,9 @@ func newHealthMetrics(m *Metrics) healthMetrics {
 	return h
 }
 
-// Handler serves /metrics, /health, /livez, /readyz and /version as etcd does, with its names of checks where it has them.
-// version is the etcd version.
-func (m *Metrics) Handler(s *store.Store, version string) *http.ServeMux {
+// Handler serves /metrics, /health, /livez, /readyz and /version as etcd does, with its names of checks where it has them, and
+// /status. version is the etcd version.
+func (m *Metrics) Handler(s *store.Store, version string, from Conditions) *http.ServeMux {
 	read := func(ctx context.Context, serializable bool) error {
 		_, err := s.Range(ctx, &store.RangeRequest{Key: []byte("health"), KeysOnly: true, Serializable: serializable})
 		return err
@@ -73,18 +74,24 @@ func (m *Metrics) Handler(s *store.Store, version string) *http.ServeMux {
 		live, ready, health = []check{writes}, []check{database, corruption, learner, writes}, []check{database, writes}
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.InstrumentMetricHandler(m.Registry, promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{})))
+	m.handleCommon(mux, version, from)
 	m.handleChecks(mux, "livez", live, serializable, writes)
-	m.handleChecks(mux, "readyz", ready, serializable, linearizable, corruption, learner, writes, database)
+	m.handleReady(mux, ready, from, serializable, linearizable, corruption, learner, writes, database)
 	get(mux, "/health", func(w http.ResponseWriter, r *http.Request) {
 		m.handleHealth(w, r, s, health...)
 	})
+	return mux
+}
+
+// handleCommon serves what needs no store.
+func (m *Metrics) handleCommon(mux *http.ServeMux, version string, from Conditions) {
+	mux.Handle("/metrics", promhttp.InstrumentMetricHandler(m.Registry, promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{})))
+	handleStatus(mux, from)
 	versions := fmt.Sprintf(`{"etcdserver":%q,"etcdcluster":"%[2]s.0","storage":"%[2]s.0"}`, version, minor(version))
 	get(mux, "/version", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		write(w, versions)
 	})
-	return mux
 }
 
 // get serves path to GET alone: HEAD is refused, too, as etcd refuses it.
@@ -164,27 +171,52 @@ func reachable(s *store.Store) error {
 
 // handleChecks serves /kind, which is good when the usual checks are, and /kind/name for each of all.
 func (m *Metrics) handleChecks(mux *http.ServeMux, kind string, usual []check, all ...check) {
-	get(mux, "/"+kind, func(w http.ResponseWriter, r *http.Request) { m.runChecks(w, r, kind, usual) })
+	get(mux, "/"+kind, func(w http.ResponseWriter, r *http.Request) { answer(w, r, m.runChecks(r, kind, usual)) })
+	m.handleEach(mux, kind, all)
+}
+
+func (m *Metrics) handleEach(mux *http.ServeMux, kind string, all []check) {
 	for _, c := range all {
 		get(mux, "/"+kind+"/"+c.name, func(w http.ResponseWriter, r *http.Request) {
-			m.runChecks(w, r, kind, []check{c})
+			answer(w, r, m.runChecks(r, kind, []check{c}))
 		})
 	}
 }
 
-// runChecks answers 200 or 503; ?verbose lists each check, ?exclude=name leaves one out.
-func (m *Metrics) runChecks(w http.ResponseWriter, r *http.Request, kind string, checks []check) {
+// handleReady serves /readyz, which is good when the Ready condition is True, and /readyz/name. Who excludes a check asks for etcd's
+// checks, as etcd answers them: conditions do not count then.
+func (m *Metrics) handleReady(mux *http.ServeMux, usual []check, from Conditions, all ...check) {
+	get(mux, "/readyz", func(w http.ResponseWriter, r *http.Request) {
+		o := m.runChecks(r, "readyz", usual)
+		if usual == nil || !r.URL.Query().Has("exclude") {
+			status := from.Status()
+			// Both look at the same things. A check that fails in the moment between them is believed, too.
+			o.failed = o.failed || !conditions.IsTrue(status.Conditions, conditions.Ready)
+			o.report += lines(&status)
+		}
+		answer(w, r, o)
+	})
+	m.handleEach(mux, "readyz", all)
+}
+
+// outcome is what came of checks.
+type outcome struct {
+	report string // a line for each
+	failed bool
+}
+
+// runChecks runs checks but for those that ?exclude=name leaves out.
+func (m *Metrics) runChecks(r *http.Request, kind string, checks []check) (o outcome) {
 	ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
 	defer cancel()
 	var report strings.Builder
-	code := http.StatusOK
 	for _, c := range checks {
 		if slices.Contains(r.URL.Query()["exclude"], c.name) {
 			continue
 		}
 		result := "success"
 		if err := c.run(ctx); err != nil {
-			code, result = http.StatusServiceUnavailable, "error"
+			o.failed, result = true, "error"
 			fmt.Fprintf(&report, "[-]%s failed: %v\n", c.name, err)
 		} else {
 			fmt.Fprintf(&report, "[+]%s ok\n", c.name)
@@ -192,14 +224,20 @@ func (m *Metrics) runChecks(w http.ResponseWriter, r *http.Request, kind string,
 		m.health.last.WithLabelValues(kind, c.name).Set(bit(result == "success"))
 		m.health.total.WithLabelValues(kind, c.name, result).Inc()
 	}
-	if code != http.StatusOK {
-		http.Error(w, report.String(), code)
+	o.report = report.String()
+	return o
+}
+
+// answer answers 200 or 503 as etcd does; what failed, and ?verbose, list all.
+func answer(w http.ResponseWriter, r *http.Request, o outcome) {
+	if o.failed {
+		http.Error(w, o.report, http.StatusServiceUnavailable)
 		return
 	}
 	if !r.URL.Query().Has("verbose") {
-		report.Reset()
+		o.report = ""
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	write(w, report.String()+"ok\n")
+	write(w, o.report+"ok\n")
 }

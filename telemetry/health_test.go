@@ -20,7 +20,7 @@ func request(t *testing.T, h http.Handler, method, path string) (int, string) {
 
 func TestHealthy(t *testing.T) {
 	m, s := newServer(t, false)
-	h := m.Handler(s, "3.7.3")
+	h := m.Handler(s, "3.7.3", newAlarmed(s))
 	for path, want := range map[string]string{
 		"/livez":                          "ok\n",
 		"/readyz":                         "ok\n",
@@ -67,7 +67,7 @@ func TestHealthy(t *testing.T) {
 
 func TestAlarms(t *testing.T) {
 	m, s := newServer(t, false)
-	h := m.Handler(s, "3.7.3")
+	h := m.Handler(s, "3.7.3", newAlarmed(s))
 	want := func(path string, code int, part string) {
 		t.Helper()
 		if got, body := request(t, h, http.MethodGet, path); got != code || !strings.Contains(body, part) {
@@ -79,7 +79,8 @@ func TestAlarms(t *testing.T) {
 	}
 	want("/health", http.StatusServiceUnavailable, `"reason":"ALARM NOSPACE"`)
 	want("/health?exclude=NOSPACE", http.StatusOK, `"true"`)
-	want("/readyz", http.StatusOK, "ok") // as in etcd: reads and deletes still work
+	want("/readyz", http.StatusServiceUnavailable, "[-]Ready False NoSpace") // etcd is ready, though it takes no writes
+	want("/readyz/data_corruption", http.StatusOK, "ok")
 	if err := s.RaiseAlarm(t.Context(), store.Alarm{Kind: store.AlarmCorrupt}); err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func TestNamesAreEtcds(t *testing.T) {
 	for _, extensive := range []bool{false, true} {
 		m, s := newServer(t, extensive)
 		// Some metrics are there only after a first request.
-		if code, body := request(t, m.Handler(s, "3.7.3"), http.MethodGet, "/readyz"); code != http.StatusOK {
+		if code, body := request(t, m.Handler(s, "3.7.3", newAlarmed(s)), http.MethodGet, "/readyz"); code != http.StatusOK {
 			t.Fatal(code, body)
 		}
 		if _, err := m.Unary()(t.Context(), nil, rangeInfo, succeeds); err != nil {

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -38,11 +40,13 @@ func (r *reloader) reload() {
 	}
 	if err != nil {
 		r.log.Error("settings not reloaded", "error", err)
+		r.server.RefuseReload(err)
 		return
 	}
 	changed, refused := r.changes(flags)
 	if len(refused) > 0 {
 		r.log.Error("settings not reloaded: these cannot change while the server runs", "settings", refused)
+		r.server.RefuseReload(fmt.Errorf("%w: %s", sqlstore.ErrFixed, strings.Join(refused, ", ")))
 		return
 	}
 	c := &next.config

@@ -1,0 +1,83 @@
+package listen
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"time"
+)
+
+const (
+	// expiringLeft is how long before its end a certificate counts as expiring; one with a short life only when a third of that
+	// is left.
+	expiringLeft = 30 * 24 * time.Hour
+	expiringPart = 3
+)
+
+// Validity is from when to when a certificate can be used.
+type Validity struct {
+	// File is where it comes from.
+	File                string
+	NotBefore, NotAfter time.Time
+}
+
+// Expiring says whether less than 30 days, or less than a third of its life, is left.
+func (v Validity) Expiring(now time.Time) bool {
+	return v.NotAfter.Sub(now) < min(expiringLeft, v.NotAfter.Sub(v.NotBefore)/expiringPart)
+}
+
+// CertificateState is what [Certificates] serve with.
+type CertificateState struct {
+	// Served are the server's own certificate and, where clients need one, the authority that signs theirs. Of several authorities
+	// it is the one that ends last: while they are replaced, the old one stands beside the new one.
+	Served []Validity
+	// Err is why the files as they are now cannot be used, nil when they can; then what was read before is served.
+	Err error
+}
+
+// State looks whether the files have changed, as a handshake does, and tells what is served.
+func (c *Certificates) State() CertificateState {
+	now := c.current()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	st := CertificateState{Err: c.err, Served: []Validity{validity(c.files.Cert, now.leaf)}}
+	if now.authority != nil {
+		st.Served = append(st.Served, validity(c.files.TrustedCA, now.authority))
+	}
+	if st.Err == nil {
+		st.Err = readable(c.files)
+	}
+	return st
+}
+
+func validity(file string, c *x509.Certificate) Validity {
+	return Validity{File: file, NotBefore: c.NotBefore, NotAfter: c.NotAfter}
+}
+
+// readable looks whether this process may still read the files: it is not seen in their times.
+func readable(files Files) error {
+	for _, name := range []string{files.Cert, files.Key, files.TrustedCA} {
+		if name == "" {
+			continue
+		}
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		_ = f.Close()
+	}
+	return nil
+}
+
+// lastToEnd returns the certificate of a PEM file that ends last.
+func lastToEnd(text []byte) (last *x509.Certificate) {
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		if c, err := x509.ParseCertificate(block.Bytes); err == nil && (last == nil || c.NotAfter.After(last.NotAfter)) {
+			last = c
+		}
+	}
+	return last
+}

@@ -1,0 +1,191 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sqlstore/sqlstore/compactor"
+	"github.com/sqlstore/sqlstore/conditions"
+	"github.com/sqlstore/sqlstore/store"
+)
+
+// ErrFixed is for [Server.RefuseReload]: the new configuration changes what cannot change while the server runs.
+var ErrFixed = errors.New("these settings cannot change while the server runs")
+
+// state is what the conditions are made of, besides what a look finds out.
+type state struct {
+	stopMonitor context.CancelFunc
+
+	mu                  sync.Mutex
+	generation, inForce int64
+	refused             *conditions.Fault
+	stage               conditions.Stage
+	waiting             error
+	setup               string
+	store               *store.Store // nil until it is open
+
+	datastore, name, passwordFile string
+}
+
+// monitorConditions begins to tell the conditions of a server that starts with cfg.
+func (s *Server) monitorConditions(cfg *Config) {
+	st := &s.state
+	st.generation, st.inForce = 1, 1
+	st.name, st.passwordFile = cfg.Name, cfg.DatastorePasswordFile
+	if st.name == "" {
+		st.name = "default"
+	}
+	st.datastore, _ = cfg.Database() // opening it tells what is wrong
+	cfg.onWait = func(err error) {
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		st.waiting = err
+	}
+	s.monitor = conditions.NewMonitor(s.log, s.facts)
+	s.monitor.Look()
+	ctx, cancel := context.WithCancel(context.Background())
+	st.stopMonitor = cancel
+	s.wg.Go(func() { s.monitor.Run(ctx) })
+}
+
+// enter moves the conditions to another stage.
+func (s *Server) enter(stage conditions.Stage) {
+	st := &s.state
+	st.mu.Lock()
+	st.stage = stage
+	if stage == conditions.Serving {
+		st.store, st.setup = s.store, s.setup()
+	}
+	st.mu.Unlock()
+	s.monitor.Look()
+}
+
+// setup says what is set up.
+func (s *Server) setup() string {
+	served := strings.Join(s.clients, ", ")
+	if len(s.objectURLs) > 0 {
+		served += ", the list/watch API on " + strings.Join(s.objectURLs, ", ")
+	}
+	return fmt.Sprintf("the schema is migrated, clients are served on %s, automatic compaction is %s", served, s.compacting.settings())
+}
+
+// settings tells what is compacted automatically, in words.
+func (r *compacting) settings() string {
+	c := r.state()
+	if c == nil || c.Mode == compactor.Off {
+		return "off"
+	}
+	return fmt.Sprintf("%s and keeps %s", c.Mode, c.Retention)
+}
+
+// reloaded notes that a reload was asked for, and what came of it.
+func (s *Server) reloaded(err error) {
+	st := &s.state
+	st.mu.Lock()
+	st.generation++
+	st.refused = refusal(err)
+	if err == nil {
+		st.inForce = st.generation
+		st.setup = s.setup()
+	}
+	st.mu.Unlock()
+	s.monitor.Look()
+}
+
+// RefuseReload tells in the conditions that new settings were asked for and are not fit to be given to [Server.Reload], and why:
+// their generation is not accepted, and the settings before them stay in force. err must hold no secrets.
+func (s *Server) RefuseReload(err error) { s.reloaded(err) }
+
+// refusal says why a reload was refused.
+func refusal(err error) *conditions.Fault {
+	if err == nil {
+		return nil
+	}
+	reason := "Invalid"
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		reason = "FileUnreadable"
+	}
+	if errors.Is(err, ErrFixed) {
+		reason = "FixedSetting"
+	}
+	return &conditions.Fault{Reason: reason, Message: err.Error()}
+}
+
+// Conditions returns the server's conditions as they were last looked at, about a second ago at most.
+func (s *Server) Conditions() []conditions.Condition { return s.monitor.List() }
+
+// Status looks at the state of the server now, and tells it as /status does.
+func (s *Server) Status() conditions.Report {
+	r := conditions.Report{Version: Version, EtcdVersion: EtcdVersion, Conditions: s.monitor.Look(), Time: time.Now().UTC().Truncate(time.Second)}
+	st := &s.state
+	st.mu.Lock()
+	opened := st.store
+	r.Name, r.Datastore, r.Generation = st.name, st.datastore, st.generation
+	st.mu.Unlock()
+	if opened == nil {
+		return r
+	}
+	r.Revision, r.Compacted = opened.Revision(), opened.Compacted()
+	r.Member, r.Leader = strconv.FormatUint(opened.Settings().MemberID, 16), strconv.FormatUint(opened.Leader(), 16)
+	r.Members = max(1, len(opened.Members()))
+	if c := s.compacting.state(); c != nil {
+		r.Compaction = describe(c)
+	}
+	return r
+}
+
+// state asks the compactor, nil when there is none.
+func (r *compacting) state() *compactor.State {
+	r.Lock()
+	c := r.compactor
+	r.Unlock()
+	if c == nil {
+		return nil
+	}
+	st := c.State()
+	return &st
+}
+
+// describe tells a compactor's state in one line.
+func describe(c *compactor.State) string {
+	var out strings.Builder
+	mode := string(c.Mode)
+	if mode == "" {
+		mode = "off"
+	}
+	fmt.Fprintf(&out, "mode=%s", mode)
+	if c.Retention != "" {
+		fmt.Fprintf(&out, " retention=%s", c.Retention)
+	}
+	fmt.Fprintf(&out, " leads=%t compacted=%d", c.Leads, c.Compacted)
+	if c.Purged >= 0 {
+		fmt.Fprintf(&out, " purged=%d", c.Purged)
+	}
+	if !c.Last.IsZero() {
+		fmt.Fprintf(&out, " last=%s", c.Last.UTC().Format(time.RFC3339))
+	}
+	if !c.Next.IsZero() {
+		fmt.Fprintf(&out, " next=%s", c.Next.UTC().Format(time.RFC3339))
+	}
+	if c.Stall != nil {
+		fmt.Fprintf(&out, " stalled=%s since=%s", c.Stall.Reason, c.Stall.Since.UTC().Format(time.RFC3339))
+	}
+	return out.String()
+}
+
+// stage serves HTTP with one handler while the server starts, and with another one after that.
+type stage struct{ handler atomic.Pointer[http.Handler] }
+
+func (x *stage) set(h http.Handler) { x.handler.Store(&h) }
+
+func (x *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	(*x.handler.Load()).ServeHTTP(w, r)
+}

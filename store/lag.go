@@ -1,0 +1,67 @@
+package store
+
+import "time"
+
+// Lag tells how far the watches of this replica are behind what was committed.
+type Lag struct {
+	// Tail is the age of the last moment before which all that was committed, by whomever, is known to be published here. While all
+	// is well it is at most about a second; 0 where nobody else writes.
+	Tail time.Duration
+	// Watches counts those that have been behind for as long as was asked about: they have been catching up without a break, or
+	// their client has taken nothing though something waits for it.
+	Watches int
+	// Longest is how long the one that is behind for the longest time has been, whatever was asked about.
+	Longest time.Duration
+	// Revisions is how many the one furthest behind of those that catch up has still to get.
+	Revisions int64
+}
+
+// consumption is what the last look saw of a stream that had events waiting. Guarded by the stream's mu.
+type consumption struct {
+	taken uint64
+	since time.Time // zero: nothing was waiting
+}
+
+// Lag looks how far the watches are behind, and counts those that have been for at least patience. What a client does not take is
+// noticed by looking again: call it about once a second. It costs a look at each stream and at each watch that catches up, while
+// nothing is published.
+func (s *Store) Lag(patience time.Duration) Lag {
+	now := time.Now()
+	out := Lag{}
+	if s.follower != nil {
+		out.Tail = now.Sub(*s.follower.through.Load())
+	}
+	behind := func(watches int, since time.Time) {
+		d := now.Sub(since)
+		out.Longest = max(out.Longest, d)
+		if d >= patience {
+			out.Watches += watches
+		}
+	}
+	h := s.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for w, since := range h.trailing {
+		behind(1, since)
+		out.Revisions = max(out.Revisions, h.rev+1-w.next)
+	}
+	for st := range h.streams {
+		st.mu.Lock()
+		switch {
+		case len(st.ready) == 0:
+			st.look.since = time.Time{}
+		case st.look.since.IsZero() || st.look.taken != st.taken:
+			st.look = consumption{st.taken, now}
+		default:
+			stuck := 0
+			for _, w := range st.ready {
+				if w.synced { // else it is counted above
+					stuck++
+				}
+			}
+			behind(stuck, st.look.since)
+		}
+		st.mu.Unlock()
+	}
+	return out
+}
