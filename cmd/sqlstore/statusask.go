@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/sqlstore/sqlstore/conditions"
+)
+
+// reportMax is more than a server's answer takes.
+const reportMax = 1 << 20
+
+// asker asks servers for their conditions.
+type asker struct {
+	endpoints         []string
+	cacert, cert, key string
+	timeout           time.Duration
+}
+
+// target is one server to ask.
+type target struct {
+	name   string // as given
+	url    string
+	client *http.Client
+}
+
+// targets makes sense of the endpoints. One without a scheme is http, as etcdctl takes it, or https when TLS files are given.
+func (a *asker) targets() ([]target, error) {
+	config, err := a.tls()
+	if err != nil {
+		return nil, err
+	}
+	if len(a.endpoints) == 0 {
+		return nil, fmt.Errorf("%w: --endpoint names no server", errSettings)
+	}
+	var all []target
+	for _, name := range a.endpoints {
+		full := name
+		if !strings.Contains(full, "://") {
+			scheme := "http"
+			if a.cacert != "" || a.cert != "" {
+				scheme = "https"
+			}
+			full = scheme + "://" + full
+		}
+		u, err := url.Parse(full)
+		if err != nil || u.User != nil {
+			return nil, fmt.Errorf("%w: --endpoint is not a URL like http://127.0.0.1:2379", errSettings) // it may hold a password
+		}
+		transport := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}
+		switch u.Scheme {
+		case "http", "https":
+			if u.Host == "" {
+				return nil, fmt.Errorf("%w: --endpoint %q names no host", errSettings, name)
+			}
+		case "unix", "unixs":
+			socket := u.Host + u.Path
+			transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+			}
+			u.Scheme = map[string]string{"unix": "http", "unixs": "https"}[u.Scheme]
+			u.Host = "localhost"
+		default:
+			return nil, fmt.Errorf("%w: --endpoint %q is none of http, https, unix and unixs", errSettings, name)
+		}
+		all = append(all, target{name: name, url: u.Scheme + "://" + u.Host + "/status", client: &http.Client{Transport: transport}})
+	}
+	return all, nil
+}
+
+func (a *asker) tls() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if a.cacert != "" {
+		text, err := os.ReadFile(a.cacert)
+		if err != nil {
+			return nil, fmt.Errorf("read --cacert: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%w: --cacert %s holds no certificate", errSettings, a.cacert)
+		}
+	}
+	if (a.cert == "") != (a.key == "") {
+		return nil, fmt.Errorf("%w: --cert and --key go together", errSettings)
+	}
+	if a.cert != "" {
+		pair, err := tls.LoadX509KeyPair(a.cert, a.key)
+		if err != nil {
+			return nil, fmt.Errorf("read --cert and --key: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}
+
+// ask asks one server.
+func (a *asker) ask(ctx context.Context, t target) (*conditions.Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := t.client.Do(req)
+	if err != nil {
+		if failed, ok := errors.AsType[*url.Error](err); ok {
+			err = failed.Err // the endpoint is told already
+		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("no answer within %s", a.timeout)
+		}
+		return nil, fmt.Errorf("%s does not answer: %w; is the server running, and is this one of its client or metrics URLs?", t.name, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, reportMax))
+	if err != nil {
+		return nil, fmt.Errorf("%s: read the answer: %w", t.name, err)
+	}
+	var r conditions.Report
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answers %s to /status: is it a server of sqlstore, and not an older one?", t.name, resp.Status)
+	}
+	if err := json.Unmarshal(body, &r); err != nil || len(r.Conditions) == 0 {
+		return nil, fmt.Errorf("%s tells no conditions at /status: is it a server of sqlstore?", t.name)
+	}
+	return &r, nil
+}
