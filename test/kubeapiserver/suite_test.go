@@ -32,6 +32,13 @@ func TestKubeAPIServer(t *testing.T) {
 		{"DeleteCollection", testDeleteCollection},
 		{"EventsExpire", testEventsExpire},
 		{"Kubectl", testKubectl},
+		{"GatewayAPI", testGatewayAPI},
+		{"ServerSideApply", testServerSideApply},
+		{"ConcurrentApply", testConcurrentApply},
+		{"DeleteCollectionAmongWrites", testDeleteCollectionAmongWrites},
+		{"DeleteCollectionFinalizers", testDeleteCollectionFinalizers},
+		{"LeaseRenewals", testLeaseRenewals},
+		{"LeaderElection", testLeaderElection},
 	}
 	for _, server := range servers {
 		t.Run(server.name, func(t *testing.T) {
