@@ -136,7 +136,7 @@ func (f *follower) reset(ctx context.Context, lost bool) error {
 	f.batch = batch
 	f.incarnation.Store(clock.Incarnation)
 	s.counts.clear()
-	s.index.reset(clock.Revision, clock.Compacted)
+	s.index.reset(clock)
 	s.hub.reset(clock.Revision, clock.Compacted, lost)
 	s.load.start()
 	return nil

@@ -48,15 +48,15 @@ type sharedHold struct {
 	ended bool
 }
 
-// hold pins the revision asked for, see pin. End it.
-func (s *Store) hold(revision int64) (h *hold, current int64, err error) {
+// hold pins the revision asked for, see pin, with a hold on it. End that.
+func (s *Store) hold(revision int64) (view, error) {
 	s.holds.mu.Lock() // a purge that begins later sees the hold, or a compacted revision that is not above it
 	defer s.holds.mu.Unlock()
-	rev, current, err := s.pin(revision)
+	v, err := s.pin(revision)
 	if err != nil {
-		return nil, 0, err
+		return v, err
 	}
-	h = &hold{of: &s.holds, rev: rev, until: s.cfg.Now().Add(StreamHold)}
+	h := &hold{of: &s.holds, rev: v.rev, until: s.cfg.Now().Add(StreamHold)}
 	if s.holds.open == nil {
 		s.holds.open = map[*hold]struct{}{}
 	}
@@ -65,7 +65,8 @@ func (s *Store) hold(revision int64) (h *hold, current int64, err error) {
 		h.shared = &sharedHold{f: s.follower}
 		h.shared.late = time.AfterFunc(holdLate, h.share)
 	}
-	return h, current, nil
+	v.hold = h
+	return v, nil
 }
 
 // share asks the other replicas to hold off. Until they have heard of it, and if it is too late, a compaction ends the stream.

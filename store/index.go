@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"github.com/tidwall/btree"
+
+	"github.com/sqlstore/sqlstore/backend"
 )
 
 // item is a row in the index. Everything but the residency bookkeeping is immutable; an evicted or reloaded value is a new
@@ -35,6 +37,7 @@ type index struct {
 	mu        sync.RWMutex
 	rev       int64
 	compacted int64
+	history   int64 // the incarnation that rev belongs to
 	tree      *tree
 	complete  bool
 	disabled  bool
@@ -43,6 +46,7 @@ type index struct {
 	leases    map[int64]map[string]struct{} // keys by lease, of the rows in the tree
 	residents residents
 	snapshots []*snapshot // oldest first
+	awaited   waiters
 }
 
 // snapshot is the index as it was at one revision.
@@ -58,8 +62,8 @@ const (
 	snapshotAge = time.Minute
 )
 
-func newIndex(rev, compacted, cacheBytes int64, disabled bool) *index {
-	x := &index{rev: rev, compacted: compacted, disabled: disabled, residents: residents{max: cacheBytes}}
+func newIndex(clock backend.Clock, cacheBytes int64, disabled bool) *index {
+	x := &index{rev: clock.Revision, compacted: clock.Compacted, history: clock.Incarnation, disabled: disabled, residents: residents{max: cacheBytes}}
 	x.empty()
 	return x
 }
@@ -98,6 +102,7 @@ func (x *index) apply(items []*item, rev, compacted int64) {
 	if etcdCompacted(compacted) > etcdCompacted(x.compacted) {
 		x.compacted = compacted
 	}
+	x.awaited.reach(x.rev)
 	x.prune(bytes)
 }
 
@@ -193,11 +198,12 @@ func (x *index) finish(number int) bool {
 	return true
 }
 
-// reset empties the index: it is at rev, and to be loaded anew.
-func (x *index) reset(rev, compacted int64) {
+// reset empties the index: it is where the clock is, and to be loaded anew.
+func (x *index) reset(clock backend.Clock) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.rev, x.compacted, x.complete = rev, compacted, false
+	x.rev, x.compacted, x.history, x.complete = clock.Revision, clock.Compacted, clock.Incarnation, false
+	x.awaited.reach(x.rev)
 	x.resets++
 	x.empty()
 }
@@ -250,21 +256,29 @@ func (x *index) keep(items []*item) {
 	}
 }
 
-// at returns a snapshot of the index at revision rev, nil when there is none. A snapshot of the current revision is made.
-func (x *index) at(rev int64) *tree {
+// at returns a snapshot of the index at revision rev of a history, nil when there is none. A snapshot of the current revision is
+// made.
+func (x *index) at(rev, history int64) *tree {
 	x.mu.RLock()
 	t := x.taken(rev)
 	could := rev == x.rev && x.complete
+	same := x.history == history
 	x.mu.RUnlock()
+	if !same {
+		return nil
+	}
 	if t != nil || !could {
 		return t
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.history != history {
+		return nil
+	}
 	if t := x.taken(rev); t != nil {
 		return t
 	}
-	if rev != x.rev {
+	if rev != x.rev || !x.complete {
 		return nil
 	}
 	if len(x.snapshots) == snapshotMax {

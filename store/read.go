@@ -38,16 +38,18 @@ func (v view) check(c backend.Clock) error {
 	return c.Check(v.rev)
 }
 
-// pin resolves the revision asked for. Errors: [ErrCompacted], [ErrFutureRevision].
-func (s *Store) pin(revision int64) (rev, current int64, err error) {
+// pin resolves the revision asked for to a view that has no tree yet. Errors: [ErrCompacted], [ErrFutureRevision].
+func (s *Store) pin(revision int64) (view, error) {
 	x := s.index
 	x.mu.RLock()
-	current, compacted := x.rev, x.compacted
+	clock := backend.Clock{Revision: x.rev, Compacted: x.compacted, Incarnation: x.history}
 	x.mu.RUnlock()
+	v := view{rev: revision, current: clock.Revision, incarnation: clock.Incarnation}
 	if revision <= 0 {
-		return current, current, nil
+		v.rev = v.current
+		return v, nil
 	}
-	return revision, current, backend.Clock{Revision: current, Compacted: compacted}.Check(revision)
+	return v, clock.Check(revision)
 }
 
 // confirm returns when reads show everything that was acknowledged, by whichever replica, before the call: at once where there is
@@ -97,19 +99,19 @@ func (s *Store) read(ctx context.Context, req *RangeRequest) (*RangeResult, erro
 		}
 	}
 	sp := makeSpan(req.Key, req.End)
-	rev, current, err := s.pin(req.Revision)
+	v, err := s.pin(req.Revision)
 	if err != nil {
 		return nil, err
 	}
 	if sp.empty {
-		return &RangeResult{Revision: current}, nil
+		return &RangeResult{Revision: v.current}, nil
 	}
-	if rev == current && req.plain() {
-		if res, ok, err := s.small(ctx, req, sp, rev); ok || err != nil {
+	if v.rev == v.current && req.plain() {
+		if res, ok, err := s.small(ctx, req, sp, v.rev); ok || err != nil {
 			return res, err
 		}
 	}
-	v := view{rev: rev, current: current, tree: s.index.at(rev), incarnation: s.Incarnation()}
+	v.tree = s.index.at(v.rev, v.incarnation)
 	if req.plain() {
 		return s.list(ctx, req, sp, v)
 	}
@@ -224,7 +226,7 @@ func (s *Store) list(ctx context.Context, req *RangeRequest, sp span, v view) (*
 		return nil, err
 	}
 	res.Count = int64(len(res.Rows))
-	if res.More {
+	if res.More && !req.NoCount {
 		res.Count, err = s.countPage(ctx, sp, v, next, res.Count)
 	}
 	return res, err

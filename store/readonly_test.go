@@ -163,7 +163,7 @@ func TestReadOnlyTransactionsLeaveTheSnapshotsOfLists(t *testing.T) {
 	for !complete(s) {
 		runtime.Gosched()
 	}
-	if s.index.at(first) == nil {
+	if s.index.at(first, s.Incarnation()) == nil {
 		t.Fatal("no snapshot for a list")
 	}
 	for i := range 2 * snapshotMax {
@@ -174,7 +174,7 @@ func TestReadOnlyTransactionsLeaveTheSnapshotsOfLists(t *testing.T) {
 			t.Fatalf("after %q: %+v, %v", want, res, err)
 		}
 	}
-	if s.index.at(first) == nil {
+	if s.index.at(first, s.Incarnation()) == nil {
 		t.Error("the list's snapshot was pushed out")
 	}
 }

@@ -147,7 +147,7 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	}
 	s := &Store{cfg: cfg, backend: b, settings: settings, clock: clock, failed: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	s.index = newIndex(clock.Revision, clock.Compacted, cfg.CacheBytes, cfg.DisableIndex)
+	s.index = newIndex(clock, cfg.CacheBytes, cfg.DisableIndex)
 	s.load.s = s
 	s.fetcher = &fetcher{ctx: s.ctx, backend: b}
 	s.seq = newSequencer(s)

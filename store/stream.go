@@ -22,16 +22,16 @@ func (s *Store) RangeStream(ctx context.Context, req *RangeRequest, send func(ro
 		}
 	}
 	sp := makeSpan(req.Key, req.End)
-	h, current, err := s.hold(req.Revision)
+	v, err := s.hold(req.Revision)
 	if err != nil {
 		return nil, err
 	}
-	defer h.end()
-	res := &RangeResult{Revision: current}
+	defer v.hold.end()
+	res := &RangeResult{Revision: v.current, Incarnation: v.incarnation}
 	if sp.empty {
 		return res, nil
 	}
-	v := view{rev: h.rev, current: current, tree: s.index.at(h.rev), hold: h, incarnation: s.Incarnation()}
+	v.tree = s.index.at(v.rev, v.incarnation)
 	if req.CountOnly {
 		res.Count, err = s.count(ctx, sp, v)
 		return res, err
@@ -47,7 +47,7 @@ func (s *Store) RangeStream(ctx context.Context, req *RangeRequest, send func(ro
 	if err != nil {
 		return nil, err
 	}
-	if res.More = more; more {
+	if res.More = more; more && !req.NoCount {
 		res.Count, err = s.countPage(ctx, sp, v, next, res.Count)
 	}
 	return res, err

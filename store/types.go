@@ -38,12 +38,14 @@ type RangeRequest struct {
 	// Limit bounds the rows returned; <= 0 means no limit.
 	Limit int64
 	// Revision pins the read; <= 0 means the current one.
-	Revision                   int64
-	Order                      SortOrder
-	Target                     SortTarget
-	Serializable               bool
-	KeysOnly                   bool
-	CountOnly                  bool
+	Revision     int64
+	Order        SortOrder
+	Target       SortTarget
+	Serializable bool
+	KeysOnly     bool
+	CountOnly    bool
+	// NoCount leaves the rows behind a limit uncounted: who knows how many there are need not have them counted again.
+	NoCount                    bool
 	MinModRev, MaxModRev       int64
 	MinCreateRev, MaxCreateRev int64
 }
@@ -53,10 +55,12 @@ type RangeResult struct {
 	Rows []*Row
 	// More says that the limit cut rows off.
 	More bool
-	// Count is that of all keys in the range, whatever limit and filters.
+	// Count is that of all keys in the range, whatever limit and filters; with NoCount that of the rows.
 	Count int64
 	// Revision is the store's when the request was served (inside a transaction: that of its effects so far).
 	Revision int64
+	// Incarnation is that of the history that a RangeStream's rows belong to.
+	Incarnation int64
 }
 
 // PutRequest writes one key.
