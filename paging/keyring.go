@@ -1,0 +1,156 @@
+package paging
+
+import (
+	"context"
+	"crypto/cipher"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/crypto/chacha20poly1305"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+const (
+	// keysFresh is how long the keys are used before the database is asked for them again: after so long a rotation and a
+	// revocation by another process have taken effect.
+	keysFresh = time.Minute
+	// keysPause is the least time between two questions for a key that is not known: tokens made up at random cost no more than that.
+	keysPause = 100 * time.Millisecond
+	// keysRetry is how long keys that could not be read again are used before the next try.
+	keysRetry = time.Second
+	// firstKeyTries bounds how often others are faster in making the first key.
+	firstKeyTries = 5
+)
+
+// TokenKeys is where the keys that seal continue tokens are kept, for all processes that share the database: a [backend.Backend].
+type TokenKeys interface {
+	TokenKeys(ctx context.Context) ([]backend.TokenKey, error)
+	AddTokenKey(ctx context.Context, last int64, key []byte) error
+}
+
+// keyring holds the keys in memory, and reads them again now and then.
+//
+// An id is never given twice, and the newest key is never dropped: an id up to the newest one known that is not there has been
+// dropped, and only one above it can be worth a question to the database.
+type keyring struct {
+	keys TokenKeys
+	set  atomic.Pointer[keySet]
+	turn chan struct{} // holds a token while somebody asks the database
+	next time.Time     // when it may be asked for an unknown key again; whoever has the turn may look at it
+}
+
+// keySet is what the database held at a time.
+type keySet struct {
+	byID   map[int64]cipher.AEAD
+	newest int64     // 0 for none
+	asked  time.Time // when the question went out
+	until  time.Time // when the next one is due
+}
+
+func newKeyring(keys TokenKeys) *keyring {
+	return &keyring{keys: keys, turn: make(chan struct{}, 1)}
+}
+
+// current returns the keys, at most keysFresh old. While the database cannot be asked, those held are used on: nobody can have
+// changed them through it either, as far as this process can tell. Errors: those of the backend, ctx's.
+func (k *keyring) current(ctx context.Context) (*keySet, error) {
+	set := k.set.Load()
+	switch {
+	case set == nil:
+		return k.ask(ctx, func(now *keySet) bool { return now != nil })
+	case time.Now().Before(set.until):
+		return set, nil
+	}
+	fresh, err := k.ask(ctx, func(now *keySet) bool { return now != set })
+	if err == nil {
+		return fresh, nil
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	stale := *set
+	stale.until = time.Now().Add(keysRetry)
+	k.set.CompareAndSwap(set, &stale)
+	return set, nil
+}
+
+// ask reads the keys from the database, unless somebody else has, as done tells by what he found, while this one waited for its turn.
+func (k *keyring) ask(ctx context.Context, done func(*keySet) bool) (*keySet, error) {
+	select {
+	case k.turn <- struct{}{}:
+		defer func() { <-k.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if set := k.set.Load(); done(set) {
+		return set, nil
+	}
+	return k.read(ctx)
+}
+
+// read reads the keys. Callers have the turn.
+func (k *keyring) read(ctx context.Context) (*keySet, error) {
+	asked := time.Now() // what changes after the question counts as not seen
+	k.next = asked.Add(keysPause)
+	all, err := k.keys.TokenKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	set := &keySet{byID: make(map[int64]cipher.AEAD, len(all)), asked: asked, until: asked.Add(keysFresh)}
+	for _, key := range all {
+		c, err := chacha20poly1305.NewX(key.Key)
+		if err != nil {
+			return nil, fmt.Errorf("token key %d in the database is damaged: %w: make another one with 'sqlstore token-keys rotate --revoke'", key.ID, err)
+		}
+		set.byID[key.ID], set.newest = c, key.ID
+	}
+	k.set.Store(set)
+	return set, nil
+}
+
+// sealing returns the keys with one at least, which it makes if there is none. Errors: as current.
+func (k *keyring) sealing(ctx context.Context) (*keySet, error) {
+	set, err := k.current(ctx)
+	for range firstKeyTries {
+		if err != nil || set.newest != 0 {
+			return set, err
+		}
+		if err := k.keys.AddTokenKey(ctx, 0, random(chacha20poly1305.KeySize)); err != nil && !errors.Is(err, backend.ErrConflict) {
+			return nil, err
+		}
+		empty := set
+		set, err = k.ask(ctx, func(now *keySet) bool { return now != empty && now.newest != 0 })
+	}
+	return set, errors.Join(err, fmt.Errorf("%w: a token key that was made is not there", backend.ErrUnavailable))
+}
+
+// opening returns the keys with that of the id if there is one. Errors: as current.
+func (k *keyring) opening(ctx context.Context, id int64) (*keySet, error) {
+	came := time.Now()
+	set, err := k.current(ctx)
+	if err != nil || id <= set.newest {
+		return set, err
+	}
+	select {
+	case k.turn <- struct{}{}:
+		defer func() { <-k.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if now := k.set.Load(); now.asked.After(came) {
+		return now, nil // for another one
+	}
+	if wait := time.Until(k.next); wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return k.read(ctx)
+}

@@ -1,0 +1,150 @@
+package paging
+
+import (
+	"context"
+	"errors"
+
+	"github.com/sqlstore/sqlstore/store"
+)
+
+// overtakenTries bounds how often a list of the current revision begins anew, as that was compacted before the first row was read.
+const overtakenTries = 5
+
+// list is one list, or one page of it, that is decided.
+type list struct {
+	p      *Pager
+	prefix string
+	limit  int64
+	keys   *keySet // nil for a list that needs no token
+	from   place
+	more   bool // goes on where a page before ended
+	lag    bool // may be read from this replica's memory, though others have written since
+}
+
+// plan decides how a list is read, and waits until it can be.
+func (p *Pager) plan(ctx context.Context, prefix string, o ListOptions) (*list, error) {
+	r, version, err := decide(o)
+	if err != nil {
+		return nil, err
+	}
+	l := &list{p: p, prefix: prefix, limit: o.Limit, from: place{revision: latest, rest: unknown}}
+	switch r {
+	case anyVersion:
+		l.lag = true
+	case notOlderThan:
+		l.lag = true
+		err = p.await(ctx, version)
+	case exact:
+		l.from.revision = version
+		err = p.await(ctx, version)
+	case continueToken:
+		err = l.resume(ctx, o.Continue)
+	}
+	if err == nil && l.keys == nil && l.limit > 0 {
+		l.keys, err = p.keys.sealing(ctx) // now: when the rows are sent it is too late to fail
+	}
+	return l, err
+}
+
+// resume goes on where a token says.
+func (l *list) resume(ctx context.Context, token string) error {
+	s, ok := parse(token)
+	if !ok {
+		return errToken
+	}
+	keys, err := l.p.keys.opening(ctx, s.id)
+	if err != nil {
+		return err
+	}
+	key, ok := keys.byID[s.id]
+	if !ok {
+		return errToken
+	}
+	if l.from, ok = s.open(key, l.prefix); !ok {
+		return errToken
+	}
+	l.keys, l.more = keys, true
+	switch {
+	case l.from.revision == latest:
+		return nil
+	case l.from.incarnation != l.p.engine.Incarnation():
+		return l.expired()
+	}
+	return l.p.await(ctx, l.from.revision)
+}
+
+// run reads the rows.
+func (l *list) run(ctx context.Context, send func(rows []*store.Row) error) (Page, error) {
+	req := &store.RangeRequest{
+		Key: []byte(l.prefix + l.from.start), End: prefixEnd(l.prefix), Limit: l.limit, Revision: l.from.revision,
+		Serializable: l.lag, NoCount: l.limit == 0 || l.from.rest != unknown,
+	}
+	if len(req.Key) == 0 {
+		req.Key = []byte{0}
+	}
+	read, last := int64(0), []byte(nil)
+	for tries := 1; ; tries++ {
+		res, err := l.p.engine.RangeStream(ctx, req, func(rows []*store.Row) error {
+			read, last = read+int64(len(rows)), rows[len(rows)-1].Key
+			return send(rows)
+		})
+		switch {
+		case err == nil:
+			return l.page(res, read, last)
+		case errors.Is(err, store.ErrCompacted) && read == 0 && l.from.revision == latest && tries < overtakenTries:
+			req.Serializable = false // another replica may know first which revision is the current one now
+		case errors.Is(err, store.ErrCompacted):
+			return Page{}, l.expired()
+		case errors.Is(err, store.ErrFutureRevision): // was there, and is lost
+			return Page{}, l.expired()
+		default:
+			return Page{}, err
+		}
+	}
+}
+
+// page is what a list that was read whole tells, with the token for the rest.
+func (l *list) page(res *store.RangeResult, read int64, last []byte) (Page, error) {
+	if l.from.revision != latest && l.more && res.Incarnation != l.from.incarnation {
+		return Page{}, l.expired() // history was lost meanwhile
+	}
+	page := Page{Revision: l.from.revision}
+	if page.Revision == latest {
+		page.Revision = res.Revision
+	}
+	if !res.More {
+		return page, nil
+	}
+	rest := l.from.rest
+	if rest == unknown {
+		rest = res.Count
+	}
+	page.Remaining = rest - read
+	next := place{incarnation: res.Incarnation, revision: page.Revision, rest: page.Remaining, start: string(last[len(l.prefix):]) + "\x00"}
+	page.Continue = l.seal(next)
+	return page, nil
+}
+
+// expired is the error for a revision that cannot be read any more. A list that was to go on can do so at the latest revision.
+func (l *list) expired() error {
+	if !l.more {
+		return &ExpiredError{}
+	}
+	return &ExpiredError{Continue: l.seal(place{revision: latest, rest: unknown, start: l.from.start})}
+}
+
+func (l *list) seal(p place) string {
+	return seal(l.keys.newest, l.keys.byID[l.keys.newest], l.prefix, p)
+}
+
+// prefixEnd is the least key above all that begin with prefix, in etcd's form: one NUL byte where there is none.
+func prefixEnd(prefix string) []byte {
+	end := []byte(prefix)
+	for i := len(end) - 1; i >= 0; i-- {
+		if end[i] < 0xff {
+			end[i]++
+			return end[:i+1]
+		}
+	}
+	return []byte{0}
+}

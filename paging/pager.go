@@ -1,0 +1,60 @@
+package paging
+
+import (
+	"context"
+	"errors"
+
+	"github.com/sqlstore/sqlstore/store"
+)
+
+// Engine is what a Pager needs of a store.
+type Engine interface {
+	Range(ctx context.Context, req *store.RangeRequest) (*store.RangeResult, error)
+	RangeStream(ctx context.Context, req *store.RangeRequest, send func(rows []*store.Row) error) (*store.RangeResult, error)
+	AwaitRevision(ctx context.Context, revision int64) (current int64, err error)
+	Revision() int64
+	Incarnation() int64
+}
+
+// Pager reads for clients of the list/watch API.
+type Pager struct {
+	engine Engine
+	keys   *keyring
+}
+
+// New returns a Pager over e.
+func New(e Engine, keys TokenKeys) *Pager {
+	return &Pager{engine: e, keys: newKeyring(keys)}
+}
+
+// List hands the rows of the keys that begin with prefix to send, in key order and bounded chunks, all at one revision.
+// Errors: [ErrInvalid], [ErrExpired], [ErrTooLarge], the engine's, send's. After an error what was sent is not the list.
+func (p *Pager) List(ctx context.Context, prefix []byte, o ListOptions, send func(rows []*store.Row) error) (Page, error) {
+	l, err := p.plan(ctx, string(prefix), o)
+	if err != nil {
+		return Page{}, err
+	}
+	return l.run(ctx, send)
+}
+
+// Get returns the row of key, nil when there is none, and the revision at which that is so. Errors: as List.
+func (p *Pager) Get(ctx context.Context, key []byte, o GetOptions) (*store.Row, int64, error) {
+	version, err := parseVersion(o.ResourceVersion)
+	if err != nil {
+		return nil, 0, err
+	}
+	req := &store.RangeRequest{Key: key, Serializable: o.ResourceVersion != ""}
+	if err := p.await(ctx, version); err != nil {
+		return nil, 0, err
+	}
+	res, err := p.engine.Range(ctx, req)
+	switch {
+	case errors.Is(err, store.ErrCompacted):
+		return nil, 0, &ExpiredError{}
+	case err != nil:
+		return nil, 0, err
+	case len(res.Rows) == 0:
+		return nil, res.Revision, nil
+	}
+	return res.Rows[0], res.Revision, nil
+}

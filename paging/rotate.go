@@ -1,0 +1,42 @@
+package paging
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/crypto/chacha20poly1305"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// rotateTries bounds how often others are faster in adding a key.
+const rotateTries = 5
+
+// Rotate adds a key, which seals from now on, and returns its id. With revoke those before it are dropped: what they have sealed is
+// refused, by other processes within a minute. Errors: those of the backend.
+func Rotate(ctx context.Context, keys backend.TokenKeys, revoke bool) (id int64, err error) {
+	for range rotateTries {
+		all, err := keys.TokenKeys(ctx)
+		if err != nil {
+			return 0, err
+		}
+		id = 1
+		if n := len(all); n > 0 {
+			id = all[n-1].ID + 1
+		}
+		if err = keys.AddTokenKey(ctx, id-1, random(chacha20poly1305.KeySize)); err == nil {
+			break
+		}
+		if !errors.Is(err, backend.ErrConflict) {
+			return 0, err
+		}
+		id = 0
+	}
+	if id == 0 {
+		return 0, backend.ErrConflict
+	}
+	if revoke {
+		err = keys.DropTokenKeys(ctx, id)
+	}
+	return id, err
+}

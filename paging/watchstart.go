@@ -1,0 +1,47 @@
+package paging
+
+import "fmt"
+
+// How a watch begins, by what is given:
+//
+//	sendInitialEvents | resourceVersion unset        | "0"                      | N
+//	not given         | state, most recent           | state, any version       | events after N
+//	true              | state, most recent           | state, any version       | state, not older than N
+//	false             | no state, events from now on | no state, from now on    | events after N
+//
+// With sendInitialEvents, resourceVersionMatch must be NotOlderThan; without it, it must not be given. A state that was asked for by
+// sendInitialEvents is followed by a bookmark where bookmarks are allowed. This is KEP-3157 and Kubernetes' documentation of
+// "Semantics for watch"; continue is refused in any case.
+
+// Watch decides how a watch begins. Errors: [ErrInvalid].
+func (p *Pager) Watch(o WatchOptions) (WatchStart, error) {
+	version, err := parseVersion(o.ResourceVersion)
+	if err != nil {
+		return WatchStart{}, err
+	}
+	if why := watchForbids(o); why != "" {
+		return WatchStart{}, fmt.Errorf("%w: %s", ErrInvalid, why)
+	}
+	switch {
+	case o.SendInitialEvents != nil && !*o.SendInitialEvents:
+		return WatchStart{After: version}, nil
+	case o.SendInitialEvents == nil && version > 0:
+		return WatchStart{After: version}, nil
+	}
+	start := WatchStart{State: true, List: ListOptions{ResourceVersion: o.ResourceVersion}}
+	start.EndBookmark = o.SendInitialEvents != nil && o.AllowWatchBookmarks
+	return start, nil
+}
+
+// watchForbids says, in Kubernetes' words, what does not go together; "" for nothing.
+func watchForbids(o WatchOptions) string {
+	switch given := o.SendInitialEvents != nil; {
+	case o.Continue != "":
+		return "continue is forbidden for watch"
+	case given && o.ResourceVersionMatch != matchNotOlderThan:
+		return "sendInitialEvents requires setting resourceVersionMatch to " + matchNotOlderThan
+	case !given && o.ResourceVersionMatch != "":
+		return "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+	}
+	return ""
+}
