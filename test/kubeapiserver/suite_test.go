@@ -27,9 +27,11 @@ func TestKubeAPIServer(t *testing.T) {
 	}{
 		{"Load", testLoad},
 		{"Lists", testLists},
+		{"Chunks", testChunks},
 		{"Informers", testInformers},
 		{"Conflicts", testConflicts},
 		{"DeleteCollection", testDeleteCollection},
+		{"Leases", testLeases},
 		{"EventsExpire", testEventsExpire},
 		{"Kubectl", testKubectl},
 		{"GatewayAPI", testGatewayAPI},
@@ -44,6 +46,7 @@ func TestKubeAPIServer(t *testing.T) {
 		t.Run(server.name, func(t *testing.T) {
 			store := cluster.StartStore(t)
 			c := cluster.Start(t, store, server.config)
+			t.Run("Semantics", func(t *testing.T) { testSemantics(t, store, c) })
 			for _, tc := range cases {
 				t.Run(tc.name, func(t *testing.T) { tc.run(t, c) })
 			}

@@ -10,6 +10,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -39,7 +40,13 @@ type Cluster struct {
 	REST    *rest.Config
 	Dynamic dynamic.Interface
 	Clients kubernetes.Interface
+	// HTTP is authorized as the other clients are, for requests to REST.Host as they are: client-go
+	// neither checks them nor interprets the answers.
+	HTTP *http.Client
+	// WatchCache is the Config's.
+	WatchCache bool
 
+	args       []string
 	process    *process
 	kubeconfig string
 }
@@ -76,9 +83,10 @@ func Start(tb testing.TB, store Store, cfg Config) *Cluster {
 			UserAgent:       "sqlstore-test",
 			WarningHandler:  rest.NoWarnings{},
 		},
-		process: startProcess(tb, build.APIServer.Path(tb), args...),
+		WatchCache: cfg.WatchCache,
+		args:       args,
 	}
-	waitReady(tb, c.process, startTimeout, c.ready)
+	c.start(tb)
 
 	var err error
 	if c.Dynamic, err = dynamic.NewForConfig(c.REST); err != nil {
@@ -87,12 +95,28 @@ func Start(tb testing.TB, store Store, cfg Config) *Cluster {
 	if c.Clients, err = kubernetes.NewForConfig(c.REST); err != nil {
 		tb.Fatal(err)
 	}
+	if c.HTTP, err = rest.HTTPClientFor(c.REST); err != nil {
+		tb.Fatal(err)
+	}
 	c.kubeconfig = writeKubeconfig(tb, c.REST)
 	return c
 }
 
+func (c *Cluster) start(tb testing.TB) {
+	tb.Helper()
+	c.process = startProcess(tb, build.APIServer.Path(tb), c.args...)
+	waitReady(tb, c.process, startTimeout, c.ready)
+}
+
 // Kill ends the kube-apiserver with SIGKILL.
 func (c *Cluster) Kill() { c.process.kill() }
+
+// Restart starts the killed kube-apiserver again, at the same address and with the same credentials,
+// and waits until it is ready. Its clients go on.
+func (c *Cluster) Restart(tb testing.TB) {
+	tb.Helper()
+	c.start(tb)
+}
 
 // PID returns the process id of the kube-apiserver.
 func (c *Cluster) PID() int { return c.process.cmd.Process.Pid }

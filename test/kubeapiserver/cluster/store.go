@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"strings"
@@ -24,6 +26,8 @@ type Store interface {
 	Kill()
 	// Restart starts the killed server again on the same data and ports and waits until it is ready.
 	Restart(tb testing.TB)
+	// Compact drops the history below a revision.
+	Compact(ctx context.Context, revision int64) error
 	// Replicated says whether others go on when one is killed.
 	Replicated() bool
 }
@@ -67,6 +71,10 @@ func (r *replicas) Restart(tb testing.TB) {
 	r.servers[r.killed].Restart(tb)
 }
 
+func (r *replicas) Compact(ctx context.Context, revision int64) error {
+	return compact(ctx, r.servers[0].ClientURL(), revision)
+}
+
 func (r *replicas) Replicated() bool { return len(r.servers) > 1 }
 
 // etcd is a stock etcd server.
@@ -89,6 +97,8 @@ func startEtcd(tb testing.TB) *etcd {
 
 func (e *etcd) ClientURL() string { return e.url }
 
+func (e *etcd) Compact(ctx context.Context, revision int64) error { return compact(ctx, e.url, revision) }
+
 func (e *etcd) Replicated() bool { return false }
 
 func (e *etcd) Kill() { e.process.kill() }
@@ -107,4 +117,14 @@ func (e *etcd) start(tb testing.TB) {
 		"--initial-cluster", "default="+e.peerURL,
 	)
 	waitReady(tb, e.process, time.Minute, func() error { return ok(http.Get(e.url + "/readyz")) })
+}
+
+// compact asks for a compaction through the JSON gateway.
+func compact(ctx context.Context, url string, revision int64) error {
+	body := strings.NewReader(fmt.Sprintf(`{"revision":"%d"}`, revision))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v3/kv/compaction", body)
+	if err != nil {
+		return err
+	}
+	return ok(http.DefaultClient.Do(req))
 }

@@ -42,9 +42,25 @@ func TestChecksNotice(t *testing.T) {
 			t.Errorf("checkTruth of %s: %v", tc.name, err)
 		}
 	}
-	late := &Watcher{Scope: scope, From: 4, seen: map[Key][]Change{a: {ending, deleted}}}
+	late := &Watcher{Scope: scope, Manner: Manner{From: 4}, seen: map[Key][]Change{a: {ending, deleted}}}
 	if err := late.checkTruth(truth); err != nil {
 		t.Errorf("checkTruth of a later watch: %v", err)
+	}
+	relisted := &Watcher{Scope: scope, gaps: []gap{{after: 2, to: 6}}, seen: map[Key][]Change{a: {added, deleted}}}
+	if err := relisted.checkTruth(truth); err != nil {
+		t.Errorf("checkTruth of a watch with a gap: %v", err)
+	}
+	relisted.gaps[0].to = 5
+	if err := relisted.checkTruth(truth); err == nil {
+		t.Error("checkTruth takes a loss behind the gap")
+	}
+	begun := &Watcher{Scope: scope, Manner: Manner{From: 7}, lists: []*List{{Scope: scope, Version: 7, Items: map[Key]Change{b: other}}}}
+	if err := begun.checkTruth(truth); err != nil {
+		t.Errorf("checkTruth of a watch that was shown the state: %v", err)
+	}
+	begun.lists[0].Items[a] = ending
+	if err := begun.checkTruth(truth); err == nil {
+		t.Error("checkTruth takes a wrong initial state")
 	}
 
 	lists := []struct {

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 )
@@ -43,21 +47,11 @@ func ListChunks(ctx context.Context, client dynamic.Interface, scope Scope, limi
 		}
 		list.Version = version
 		list.Pages++
-		if int64(len(page.Items)) > limit {
-			return nil, list.wrong("%d items on a page of %d", len(page.Items), limit)
+		if n := int64(len(page.Items)); n > limit || n < limit && page.GetContinue() != "" {
+			return nil, list.wrong("%d items on a page of %d, continue %q", n, limit, page.GetContinue())
 		}
-		for i := range page.Items {
-			item := &page.Items[i]
-			key := Key{scope.Kind.Resource, item.GetNamespace(), item.GetName()}
-			if _, ok := list.Items[key]; ok {
-				return nil, list.wrong("%v is there twice", key)
-			}
-			if list.Items[key], err = newChange(watch.Modified, item); err != nil {
-				return nil, list.errorf("%w", err)
-			}
-			if scope.within(key) {
-				list.Keys = append(list.Keys, key)
-			}
+		if err := list.add(page.Items); err != nil {
+			return nil, err
 		}
 		here := int64(len(list.Items))
 		if left := page.GetRemainingItemCount(); left != nil {
@@ -74,6 +68,67 @@ func ListChunks(ctx context.Context, client dynamic.Interface, scope Scope, limi
 			return list, nil
 		}
 	}
+}
+
+// insist is ListChunks through any outage, each time from the first page.
+func insist(ctx context.Context, client dynamic.Interface, scope Scope, limit int64) (list *List, err error) {
+	var last error
+	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, outage, true, func(ctx context.Context) (bool, error) {
+		list, last = ListChunks(ctx, client, scope, limit)
+		if last != nil && (refused(last) || errors.Is(last, errInconsistent)) {
+			return false, last
+		}
+		return last == nil, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w (last: %w)", err, last)
+	}
+	return list, nil
+}
+
+// add notes items that the list shows next.
+func (l *List) add(items []unstructured.Unstructured) error {
+	for i := range items {
+		item := &items[i]
+		key := Key{l.Kind.Resource, item.GetNamespace(), item.GetName()}
+		if _, ok := l.Items[key]; ok {
+			return l.wrong("%v is there twice", key)
+		}
+		change, err := newChange(watch.Modified, item)
+		if err != nil {
+			return l.errorf("%w", err)
+		}
+		l.Items[key] = change
+		if l.within(key) {
+			l.Keys = append(l.Keys, key)
+		}
+	}
+	return nil
+}
+
+// CheckExact asks for the whole list at the list's resource version, which must show the same.
+func (l *List) CheckExact(ctx context.Context, client dynamic.Interface) error {
+	page, err := l.of(client).List(ctx, metav1.ListOptions{
+		ResourceVersion:      strconv.FormatInt(l.Version, 10),
+		ResourceVersionMatch: metav1.ResourceVersionMatchExact,
+	})
+	if err != nil {
+		return l.errorf("at exactly its version: %w", err)
+	}
+	whole := &List{Scope: l.Scope, Version: l.Version, Pages: 1, Items: map[Key]Change{}}
+	if err := whole.add(page.Items); err != nil {
+		return err
+	}
+	if version := page.GetResourceVersion(); version != strconv.FormatInt(l.Version, 10) || page.GetContinue() != "" {
+		return whole.wrong("resource version %s, continue %q", version, page.GetContinue())
+	}
+	if !slices.Equal(whole.Keys, l.Keys) {
+		return whole.wrong("%d objects in chunks, %d in the whole list, or in another order", len(l.Keys), len(whole.Keys))
+	}
+	if err := whole.CheckItems(l.Items); err != nil {
+		return fmt.Errorf("%w: chunks and the whole list differ: %w", errInconsistent, err)
+	}
+	return nil
 }
 
 func (l *List) wrong(format string, args ...any) error {

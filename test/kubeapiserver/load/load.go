@@ -21,7 +21,36 @@ type Config struct {
 	Objects    int
 	// Writers work at the same time; each object belongs to one of them.
 	Writers int
+	// Life is what happens to each object; nil is FullLife.
+	Life []Stage
 }
+
+// Stage is something that happens to every of-th object.
+type Stage struct {
+	of  int
+	act func(*life, context.Context) error
+}
+
+// The lives of a load's objects. In each, some are deleted and some of those are created again.
+var (
+	// FullLife has every object replaced, patched and applied.
+	FullLife = []Stage{
+		{1, (*life).create},
+		{1, (*life).update},
+		{1, (*life).patch},
+		{1, (*life).apply},
+		{3, (*life).delete},
+		{6, (*life).create},
+	}
+	// Churn has few changes, for loads of many objects.
+	Churn = []Stage{
+		{1, (*life).create},
+		{5, (*life).update},
+		{7, (*life).patch},
+		{4, (*life).delete},
+		{8, (*life).create},
+	}
+)
 
 // MakeNamespaces creates n namespaces named after the prefix and returns their names.
 func MakeNamespaces(ctx context.Context, client kubernetes.Interface, prefix string, n int) ([]string, error) {
@@ -37,10 +66,13 @@ func MakeNamespaces(ctx context.Context, client kubernetes.Interface, prefix str
 	return names, nil
 }
 
-// Write gives every object its life: it is created, replaced, patched and applied; a third of them
-// are then deleted, and half of those created again. Objects of all kinds and namespaces mix. Write
-// returns at the first change that goes wrong.
+// Write gives every object its life. Objects of all kinds and namespaces mix. Write returns at the
+// first change that goes wrong.
 func Write(ctx context.Context, client dynamic.Interface, history *History, cfg Config) error {
+	stages := cfg.Life
+	if stages == nil {
+		stages = FullLife
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	for writer := range cfg.Writers {
 		group.Go(func() error {
@@ -50,25 +82,14 @@ func Write(ctx context.Context, client dynamic.Interface, history *History, cfg 
 				namespace := cfg.Namespaces[i/len(cfg.Kinds)%len(cfg.Namespaces)]
 				lives = append(lives, newLife(client, history, kind, namespace, fmt.Sprintf("object-%06d", i)))
 			}
-			return live(ctx, lives)
+			return live(ctx, lives, stages)
 		})
 	}
 	return group.Wait()
 }
 
 // live takes all lives of a writer through one stage after the other.
-func live(ctx context.Context, lives []*life) error {
-	stages := []struct {
-		of  int // every of-th object takes part
-		act func(*life, context.Context) error
-	}{
-		{1, (*life).create},
-		{1, (*life).update},
-		{1, (*life).patch},
-		{1, (*life).apply},
-		{3, (*life).delete},
-		{6, (*life).create},
-	}
+func live(ctx context.Context, lives []*life, stages []Stage) error {
 	for _, stage := range stages {
 		for i := 0; i < len(lives); i += stage.of {
 			if err := stage.act(lives[i], ctx); err != nil {

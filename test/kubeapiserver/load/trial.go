@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,13 +9,23 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 )
 
-// chunk is how many objects a list taken beside the writers asks for at a time: small, so that even
-// a small load has lists of many pages.
+// chunk is how many objects a list taken beside the writers asks for at a time, unless the Trial says:
+// few, so that even a small load has lists of many pages.
 const chunk = 100
+
+// changesPerList is how many changes there are between two lists, unless the Trial says.
+const changesPerList = 25
+
+// watches is how many watches begin while the writers work, turn how long a stream of some of them lasts,
+// and every so many lists one is compared with the whole list of its version.
+const (
+	watches    = 12
+	turn       = 4 * time.Second
+	wholeLists = 5
+)
 
 // keptItems bounds the memory that lists take until they are compared: about 200 bytes an item.
 const keptItems = 2_000_000
@@ -31,6 +42,13 @@ type Trial struct {
 	Client dynamic.Interface
 	// Interrupted allows requests to fail because the store goes away.
 	Interrupted bool
+	// Beside is another kube-apiserver on the same store, which may go away and lose what it had in
+	// memory: the later watches and the lists are of it. nil is Client.
+	Beside dynamic.Interface
+	// Chunk is how many objects a list asks for at a time, ChangesPerList how many changes there are
+	// between two lists at least; 0 are small numbers of each.
+	Chunk          int64
+	ChangesPerList int
 
 	History  *History
 	everyone []*Watcher // of all namespaces, from before the first change
@@ -40,14 +58,14 @@ type Trial struct {
 
 // Result says how much a Trial saw.
 type Result struct {
-	Changes, Unclear, Lists, Pages, Watches, Reopened, Bookmarks int
+	Changes, Unclear, Lists, Pages, Watches, Reopened, Relisted, Bookmarks int
 	// Truth is every change of every object with its resource version, deletions too.
 	Truth map[Key][]Change
 }
 
 func (r Result) String() string {
-	return fmt.Sprintf("%d changes (%d requests of unclear outcome), %d lists of %d pages, %d watches reopened %d times, %d bookmarks",
-		r.Changes, r.Unclear, r.Lists, r.Pages, r.Watches, r.Reopened, r.Bookmarks)
+	return fmt.Sprintf("%d changes (%d requests of unclear outcome), %d lists of %d pages, %d watches reopened %d times and listed again %d times, %d bookmarks",
+		r.Changes, r.Unclear, r.Lists, r.Pages, r.Watches, r.Reopened, r.Relisted, r.Bookmarks)
 }
 
 // Run writes the load and checks all that was seen of it. While the writers work, disturb may do what
@@ -55,6 +73,7 @@ func (r Result) String() string {
 func (t *Trial) Run(ctx context.Context, disturb func(context.Context) error) (Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the watchers when something failed
+	t.Chunk, t.ChangesPerList = cmp.Or(t.Chunk, chunk), cmp.Or(t.ChangesPerList, changesPerList)
 	if err := t.watchEveryone(ctx); err != nil {
 		return Result{}, err
 	}
@@ -88,11 +107,11 @@ func (t *Trial) Run(ctx context.Context, disturb func(context.Context) error) (R
 func (t *Trial) watchEveryone(ctx context.Context) error {
 	for _, kind := range t.Kinds {
 		scope := Scope{Kind: kind, Prefix: t.Prefix}
-		list, err := ListChunks(ctx, t.Client, scope, chunk)
+		list, err := ListChunks(ctx, t.Client, scope, t.Chunk)
 		if err != nil {
 			return err
 		}
-		t.everyone = append(t.everyone, Watch(ctx, t.Client, scope, list.Version, len(t.Namespaces)))
+		t.everyone = append(t.everyone, Watch(ctx, t.Client, scope, Manner{From: list.Version}, len(t.Namespaces)))
 	}
 	return nil
 }
@@ -101,11 +120,14 @@ func (t *Trial) watchEveryone(ctx context.Context) error {
 // watches from what some of the lists showed, as controllers do when they start. It lists as often as
 // the number of changes says, not the time, so that a fast store is not given more to do.
 func (t *Trial) look(ctx context.Context, written <-chan struct{}) error {
-	const watches, changesPerList = 12, 25
+	client := t.Client
+	if t.Beside != nil {
+		client = t.Beside
+	}
 	kept := 0
 	for i := 0; ; i++ {
 		select {
-		case <-t.History.Reached(i*changesPerList, 0):
+		case <-t.History.Reached(i*t.ChangesPerList, 0):
 		case <-written:
 			return nil
 		}
@@ -115,7 +137,7 @@ func (t *Trial) look(ctx context.Context, written <-chan struct{}) error {
 			scope.Namespace = t.Namespaces[i%len(t.Namespaces)]
 			fences = 1
 		}
-		list, err := t.list(ctx, scope)
+		list, err := t.list(ctx, client, scope)
 		if err != nil {
 			return err
 		}
@@ -123,28 +145,34 @@ func (t *Trial) look(ctx context.Context, written <-chan struct{}) error {
 			t.lists = append(t.lists, list)
 		}
 		if len(t.later) < watches {
-			t.later = append(t.later, Watch(ctx, t.Client, scope, list.Version, fences))
+			t.later = append(t.later, Watch(ctx, client, scope, t.manner(list), fences))
 		}
 	}
 }
 
-// list takes a list, again from its first page if the store went away.
-func (t *Trial) list(ctx context.Context, scope Scope) (list *List, err error) {
-	if !t.Interrupted {
-		return ListChunks(ctx, t.Client, scope, chunk)
+// manner returns how the next of the later watches watches.
+func (t *Trial) manner(list *List) Manner {
+	m := Manner{From: list.Version, Relist: t.Beside != nil}
+	switch len(t.later) % 3 {
+	case 1:
+		m.Turn = turn
+	case 2:
+		m.From = 0
 	}
-	var last error
-	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, outage, true, func(ctx context.Context) (bool, error) {
-		list, last = ListChunks(ctx, t.Client, scope, chunk)
-		if last != nil && (refused(last) || errors.Is(last, errInconsistent)) {
-			return false, last
-		}
-		return last == nil, nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("%w (last: %w)", err, last)
+	return m
+}
+
+// list takes a list, again from its first page if the store went away; else it is compared with the
+// whole list of its version, now and then.
+func (t *Trial) list(ctx context.Context, client dynamic.Interface, scope Scope) (*List, error) {
+	if t.Interrupted || t.Beside != nil {
+		return insist(ctx, client, scope, t.Chunk)
 	}
-	return list, nil
+	list, err := ListChunks(ctx, client, scope, t.Chunk)
+	if err == nil && len(t.lists)%wholeLists == 0 {
+		err = list.CheckExact(ctx, client)
+	}
+	return list, err
 }
 
 // check waits for the watchers and holds everything against the history.
@@ -161,6 +189,7 @@ func (t *Trial) check() (Result, error) {
 		errs = append(errs, w.Wait())
 		r.Watches++
 		r.Reopened += w.reopened
+		r.Relisted += len(w.gaps)
 		r.Bookmarks += w.bookmarks
 	}
 	history := t.History.Changes()

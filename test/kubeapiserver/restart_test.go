@@ -1,0 +1,46 @@
+package kubeapiserver_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/sqlstore/sqlstore/test/kubeapiserver/cluster"
+)
+
+// TestRestart kills one of two kube-apiservers that share the store and starts it again, while objects
+// are written through the other. Who watches the first goes on behind the last event or bookmark, or
+// lists again when its watch cache begins later, and has then seen each change once and in order.
+func TestRestart(t *testing.T) {
+	store := cluster.StartStore(t)
+	both := make([]*cluster.Cluster, len(servers))
+	for i, server := range servers {
+		both[i] = cluster.Start(t, store, server.config)
+	}
+	for i, server := range servers {
+		t.Run(server.name, func(t *testing.T) {
+			killed, other := both[i], both[len(both)-1-i]
+			trial := newTrial(t, other, "restart-"+[]string{"a", "b"}[i])
+			trial.Beside = killed.Dynamic
+			result, err := trial.Run(t.Context(), func(ctx context.Context) error {
+				select {
+				case <-trial.History.Reached(trial.Objects, 0): // of over four changes an object
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+				killed.Kill()
+				changes := trial.History.Count()
+				killed.Restart(t)
+				t.Logf("killed after %d changes, back at %d", changes, trial.History.Count())
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log(result)
+			if result.Reopened == 0 {
+				t.Error("no watch was open when its kube-apiserver was killed")
+			}
+			checkLive(t, killed, trial)
+		})
+	}
+}

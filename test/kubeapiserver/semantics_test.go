@@ -1,0 +1,45 @@
+package kubeapiserver_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sqlstore/sqlstore/test/kubeapiserver/cluster"
+	"github.com/sqlstore/sqlstore/test/kubeapiserver/load"
+	"github.com/sqlstore/sqlstore/test/semantics"
+)
+
+// testSemantics puts the tables of package semantics to kube-apiserver over plain HTTP: what lists, gets
+// and watches at resource versions are answered. The compactions are the store's, which a watch cache
+// does not hear of; TestCompaction has those that it does.
+func testSemantics(t *testing.T, store cluster.Store, c *cluster.Cluster) {
+	names, err := load.MakeNamespaces(t.Context(), c.Clients, "semantics", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := c.Dynamic.Resource(load.ConfigMaps.GroupVersionResource).Namespace(names[0])
+	contents := 0
+	semantics.Run(t, semantics.Server{
+		Client: c.HTTP,
+		Lists:  []string{c.REST.Host + "/api/v1/namespaces/" + names[0] + "/configmaps"},
+		Object: func(list, name string) string { return list + "/" + name },
+		Kube:   &semantics.Kube{WatchCache: c.WatchCache},
+		Put: func(ctx context.Context, name string) error {
+			contents++
+			object := load.ConfigMaps.New(names[0], name, fmt.Sprint(contents))
+			_, err := client.Create(ctx, object, metav1.CreateOptions{})
+			if apierrors.IsAlreadyExists(err) {
+				_, err = client.Update(ctx, object, metav1.UpdateOptions{})
+			}
+			return err
+		},
+		Delete: func(ctx context.Context, name string) error {
+			return client.Delete(ctx, name, metav1.DeleteOptions{})
+		},
+		Compact: store.Compact,
+	})
+}
