@@ -62,6 +62,7 @@ var (
 	expired    = Answer{http.StatusGone, "Expired"}
 	tooLarge   = Answer{http.StatusGatewayTimeout, "Timeout"}
 	notValid   = Answer{http.StatusUnprocessableEntity, "Invalid"} // a kube-apiserver's, for options that do not go together
+	unreadable = Answer{Code: http.StatusInternalServerError}      // a kube-apiserver's, for some versions that are no numbers
 )
 
 // Case is a list request and what it is answered.
@@ -165,6 +166,7 @@ type Get struct {
 	Missing bool   // there is no such object
 	Want    Answer // of sqlstore's API
 	Kube    Answer // of a kube-apiserver
+	Cached  Answer // of a kube-apiserver that answers from its watch cache
 }
 
 // Gets returns every get: a version, if there is one, is the least that will do.
@@ -187,7 +189,10 @@ func Gets() []Get {
 		{Version: Garbage, Missing: true, Want: badRequest},
 	}
 	for i := range all {
-		all[i].Kube = all[i].Want
+		all[i].Kube, all[i].Cached = all[i].Want, all[i].Want
+		if all[i].Want == badRequest {
+			all[i].Cached = unreadable
+		}
 	}
 	return all
 }

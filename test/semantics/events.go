@@ -48,7 +48,7 @@ func (s *Stream) Next() (Event, error) {
 		return Event{}, err
 	}
 	if e.Type == "ERROR" {
-		f := &Failure{}
+		f := &Failure{Event: true}
 		if err := json.Unmarshal(e.Object, &f.Status); err != nil {
 			return Event{}, fmt.Errorf("an ERROR without a Status: %w", err)
 		}

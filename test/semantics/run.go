@@ -91,10 +91,7 @@ func (h *history) lists(t *testing.T) {
 
 // check holds an answer against the case.
 func (h *history) check(t *testing.T, c Case, list string, a answered) {
-	want := c.Want
-	if h.Kube != nil {
-		want = c.Kube
-	}
+	want := h.wants(c.Want, c.Kube, c.Kube)
 	// From a snapshot in its memory a kube-apiserver may answer what its store has compacted.
 	snapshot := h.Kube != nil && h.Kube.WatchCache && want == expired
 	if snapshot && a.err == nil {
@@ -209,11 +206,7 @@ func (h *history) gets(t *testing.T) {
 		for n, c := range cases {
 			t.Run(fmt.Sprintf("%s/missing %v/replica %d", c.Version, c.Missing, replica), func(t *testing.T) {
 				r := results[replica*len(cases)+n]
-				want := c.Want
-				if h.Kube != nil {
-					want = c.Kube
-				}
-				want.check(t, h.Kube, r.err)
+				h.wants(c.Want, c.Kube, c.Cached).check(t, h.Kube, r.err)
 				// Every replica has told of the current state before, and goes not back behind it.
 				if r.err == nil && r.item.Revision != current.Revision {
 					t.Errorf("got version %d, want %d", r.item.Revision, current.Revision)

@@ -25,6 +25,7 @@ type Watch struct {
 	EndBookmark bool   // a bookmark marks the end of the state
 	Want        Answer // of sqlstore's API
 	Kube        Answer // of a kube-apiserver; a code of 0 says that the case is not put to it
+	Cached      Answer // of a kube-apiserver that answers from its watch cache, where that is another
 	// KubeEvent says that a kube-apiserver answers 200 and tells Kube as an ERROR event.
 	KubeEvent bool
 }
@@ -43,10 +44,10 @@ func Watches() []Watch {
 		began(Zero, StateThenNow),
 		began(Current, AfterVersion),
 		began(Old, AfterVersion),
-		{Version: Compacted, Start: Refused, Want: expired, Kube: expired, KubeEvent: true},
-		{Version: Above, Start: Nothing, Want: ok},
-		same(Watch{Version: Garbage, Start: Refused, Want: badRequest}),
-		same(Watch{Version: Negative, Start: Refused, Want: badRequest}),
+		{Version: Compacted, Start: Refused, Want: expired, Kube: expired, KubeEvent: true, Cached: ok},
+		began(Above, Nothing),
+		{Version: Garbage, Start: Refused, Want: badRequest, Kube: unreadable},
+		{Version: Negative, Start: Refused, Want: badRequest, Kube: unreadable},
 		// Continue is no option of a watch; a kube-apiserver does not look at it.
 		{Version: Unset, Continue: true, Start: Refused, Want: badRequest},
 		// A limit is ignored.
@@ -64,7 +65,7 @@ func Watches() []Watch {
 			Watch{Version: Current, Initial: initial, Match: "Exact", Start: Refused, Want: badRequest, Kube: notValid},
 			Watch{Version: Current, Initial: initial, Match: unknownMatch, Start: Refused, Want: badRequest, Kube: notValid},
 			Watch{Version: Unset, Initial: initial, Match: notOlder, Continue: true, Start: Refused, Want: badRequest, Kube: notValid},
-			same(Watch{Version: Garbage, Initial: initial, Match: notOlder, Start: Refused, Want: badRequest}),
+			Watch{Version: Garbage, Initial: initial, Match: notOlder, Start: Refused, Want: badRequest, Kube: unreadable},
 		)
 	}
 	// The state comes at a version not older than N, whether N is compacted or not.
@@ -76,12 +77,18 @@ func Watches() []Watch {
 			}))
 		}
 	}
-	return append(all,
-		Watch{Version: Above, Initial: "true", Match: notOlder, Bookmarks: true, Start: Refused, Want: tooLarge},
+	all = append(all,
+		Watch{Version: Above, Initial: "true", Match: notOlder, Bookmarks: true, Start: Refused, Want: tooLarge, Kube: tooLarge, KubeEvent: true},
 		same(Watch{Version: Unset, Initial: "false", Match: notOlder, Bookmarks: true, Start: FromNow, Want: ok}),
 		same(Watch{Version: Zero, Initial: "false", Match: notOlder, Bookmarks: true, Start: FromNow, Want: ok}),
 		same(Watch{Version: Current, Initial: "false", Match: notOlder, Start: AfterVersion, Want: ok}),
 		same(Watch{Version: Old, Initial: "false", Match: notOlder, Bookmarks: true, Start: AfterVersion, Want: ok}),
-		Watch{Version: Compacted, Initial: "false", Match: notOlder, Start: Refused, Want: expired, Kube: expired, KubeEvent: true},
+		Watch{Version: Compacted, Initial: "false", Match: notOlder, Start: Refused, Want: expired, Kube: expired, KubeEvent: true, Cached: ok},
 	)
+	for i := range all {
+		if all[i].Cached.Code == 0 {
+			all[i].Cached = all[i].Kube
+		}
+	}
+	return all
 }

@@ -86,18 +86,17 @@ func (h *history) watches(t *testing.T) {
 }
 
 func (h *history) checkWatch(t *testing.T, w *watch) {
-	want := w.Want
-	if h.Kube != nil {
-		want = w.Kube
-	}
+	want := h.wants(w.Want, w.Kube, w.Cached)
 	var events []Event
 	err := w.err
 	if w.stream != nil {
 		defer w.stream.Close()
 		events, err = w.stream.until(func(e Event) bool { return e.Name == marker })
-		if f := asFailure(err); f != nil && h.Kube == nil {
+		if f := asFailure(err); f != nil && (h.Kube == nil || !w.KubeEvent) {
 			t.Fatalf("an ERROR event %v, want the code in the answer", f)
 		}
+	} else if h.Kube != nil && w.KubeEvent && want != ok {
+		t.Fatalf("answered %v, want that as an ERROR event", err)
 	}
 	if w.Start == Nothing {
 		if !errors.Is(err, io.EOF) || len(events) > 0 {
@@ -123,8 +122,8 @@ func (h *history) checkWatch(t *testing.T, w *watch) {
 	for i, e := range events {
 		got[i] = e.Type + " " + e.Name + " " + strconv.FormatInt(e.Revision, 10)
 	}
-	if want := h.beginning(w.Watch); w.Start == AfterVersion && w.Version == Old {
-		h.checkChanges(t, events)
+	if want := h.beginning(w.Watch); want == nil {
+		h.checkChanges(t, w.Version, events)
 	} else if !slices.Equal(got, want) {
 		t.Errorf("events %v, want %v", got, want)
 	}
@@ -146,8 +145,11 @@ func checkEnd(t *testing.T, events []Event, least int64) []Event {
 	return slices.Delete(events, last, last+1)
 }
 
-// beginning is what a watch tells before the marker, unless it is the changes since an old version.
+// beginning is what a watch tells before the marker, nil if that is the changes since a version that is not the current one.
 func (h *history) beginning(w Watch) []string {
+	if w.Version == Compacted && w.Start != StateThenNow || w.Version == Old && w.Start == AfterVersion {
+		return nil
+	}
 	want := []string{}
 	if w.Start == StateThenNow {
 		for _, i := range h.current.items {
@@ -157,11 +159,15 @@ func (h *history) beginning(w Watch) []string {
 	return want
 }
 
-// checkChanges checks the events from the old state to the current one.
-func (h *history) checkChanges(t *testing.T, events []Event) {
+// checkChanges checks the events from the old state, or the compacted one, to the current one.
+func (h *history) checkChanges(t *testing.T, from Version, events []Event) {
 	t.Helper()
 	want := []string{"MODIFIED item-01", "ADDED item-05-b", "MODIFIED item-08", "DELETED item-10", "ADDED item-99"}
 	at := h.old.revision
+	if from == Compacted { // a watch cache keeps events of its own
+		want = append([]string{"MODIFIED item-03", "DELETED item-07"}, want...)
+		at = h.compacted.revision
+	}
 	for i, e := range events {
 		if i >= len(want) || e.Type+" "+e.Name != want[i] || e.Revision <= at {
 			t.Fatalf("event %d is %s %s at %d after %d, want of %v", i, e.Type, e.Name, e.Revision, at, want)
