@@ -17,11 +17,12 @@ func TestRestart(t *testing.T) {
 		both[i] = cluster.Start(t, store, server.config)
 	}
 	for i, server := range servers {
-		t.Run(server.name, func(t *testing.T) {
+		t.Run(server.name, func(sub *testing.T) {
 			killed, other := both[i], both[len(both)-1-i]
-			trial := newTrial(t, other, "restart-"+[]string{"a", "b"}[i])
+			trial := newTrial(sub, other, "restart-"+[]string{"a", "b"}[i])
+			trial.Objects = (trial.Objects + 1) / 2
 			trial.Beside = killed.Dynamic
-			result, err := trial.Run(t.Context(), func(ctx context.Context) error {
+			result, err := trial.Run(sub.Context(), func(ctx context.Context) error {
 				select {
 				case <-trial.History.Reached(trial.Objects, 0): // of over four changes an object
 				case <-ctx.Done():
@@ -29,18 +30,18 @@ func TestRestart(t *testing.T) {
 				}
 				killed.Kill()
 				changes := trial.History.Count()
-				killed.Restart(t)
-				t.Logf("killed after %d changes, back at %d", changes, trial.History.Count())
+				killed.Restart(t) // for the next trial, too
+				sub.Logf("killed after %d changes, back at %d", changes, trial.History.Count())
 				return nil
 			})
 			if err != nil {
-				t.Fatal(err)
+				sub.Fatal(err)
 			}
-			t.Log(result)
+			sub.Log(result)
 			if result.Reopened == 0 {
-				t.Error("no watch was open when its kube-apiserver was killed")
+				sub.Error("no watch was open when its kube-apiserver was killed")
 			}
-			checkLive(t, killed, trial)
+			checkLive(sub, killed, trial)
 		})
 	}
 }

@@ -29,6 +29,7 @@ func TestKubeAPIServer(t *testing.T) {
 		{"Lists", testLists},
 		{"Chunks", testChunks},
 		{"Informers", testInformers},
+		{"Bookmarks", testBookmarks},
 		{"Conflicts", testConflicts},
 		{"DeleteCollection", testDeleteCollection},
 		{"Leases", testLeases},

@@ -97,7 +97,9 @@ func startEtcd(tb testing.TB) *etcd {
 
 func (e *etcd) ClientURL() string { return e.url }
 
-func (e *etcd) Compact(ctx context.Context, revision int64) error { return compact(ctx, e.url, revision) }
+func (e *etcd) Compact(ctx context.Context, revision int64) error {
+	return compact(ctx, e.url, revision)
+}
 
 func (e *etcd) Replicated() bool { return false }
 
