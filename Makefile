@@ -87,7 +87,7 @@ $(LINTER): tools/go.mod tools/go.sum
 	go build -C tools -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 .PHONY: e2e
-e2e: e2e-etcd e2e-restapi e2e-kubestorage e2e-postgres e2e-kubeapiserver e2e-cluster e2e-patroni ## the heavy suites, one round each
+e2e: e2e-etcd e2e-restapi e2e-kubestorage e2e-postgres e2e-kubeapiserver e2e-kubeapiserver-postgres e2e-cluster e2e-patroni ## the heavy suites, one round each
 
 .PHONY: e2e-etcd
 e2e-etcd: setup-strace setup-postgres ## against a real etcd, with etcd's tools, hostile clients and crashes
@@ -126,6 +126,11 @@ e2e-kubestorage-pgbouncer: setup-pgbouncer ## the same through a PgBouncer in tr
 e2e-kubeapiserver: setup ## a real kube-apiserver and kubectl; building them takes minutes once
 	cd test/kubeapiserver && $(HEAVY_TEST) -timeout 45m $(TEST_FLAGS) ./...
 
+# Two replicas, so that there is one to go on when the other is killed.
+.PHONY: e2e-kubeapiserver-postgres
+e2e-kubeapiserver-postgres: setup-postgres ## the same over Postgres with two replicas
+	cd test/kubeapiserver && $(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=2 $(HEAVY_TEST) -timeout 45m $(TEST_FLAGS) ./...
+
 .PHONY: e2e-cluster
 e2e-cluster: setup ## containers as hosts: what fails under load, and how long that lasts; needs Docker
 	cd test/cluster && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
@@ -160,6 +165,7 @@ soak: setup-strace setup-pgbouncer ## the heavy suites and the comparison at ful
 		$(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=$$replicas $(PGBOUNCER) $(HEAVY_TEST) -timeout 4h -count=5 ./... || exit 1; \
 	done
 	cd test/kubeapiserver && SQLSTORE_TEST_OBJECTS=$(SOAK_OBJECTS) $(HEAVY_TEST) -timeout 8h ./...
+	cd test/kubeapiserver && $(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=2 SQLSTORE_TEST_OBJECTS=$(SOAK_OBJECTS) $(HEAVY_TEST) -timeout 8h ./...
 	cd test/cluster && SQLSTORE_TEST_CLUSTER_MINUTES=$(SOAK_CLUSTER_MINUTES) $(HEAVY_TEST) -timeout 24h -v ./...
 	$(MAKE) bench BENCH_FLAGS="$(SOAK_BENCH_FLAGS)"
 
