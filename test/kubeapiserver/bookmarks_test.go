@@ -2,7 +2,6 @@ package kubeapiserver_test
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
 	"testing"
@@ -13,7 +12,7 @@ import (
 )
 
 // testBookmarks watches until kube-apiserver ends the stream. From its watch cache it sends a bookmark
-// shortly before; without one it sends none. The next watch goes on behind the last event or bookmark.
+// shortly before, if the version has moved meanwhile; without one it sends none. The next watch goes on behind the last event or bookmark.
 // The loads do the same while objects are being written.
 func testBookmarks(t *testing.T, c *cluster.Cluster) {
 	names, err := load.MakeNamespaces(t.Context(), c.Clients, "bookmarks", 2)
@@ -25,39 +24,45 @@ func testBookmarks(t *testing.T, c *cluster.Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := list.Revision
-	for turn := range 2 {
-		want := fmt.Sprintf("object-%d", turn)
-		for _, namespace := range names { // the other's is not watched, but moves the version
-			create(t, c.Dynamic.Resource(load.ConfigMaps.GroupVersionResource).Namespace(namespace), namespace, want)
-		}
-		q := query("watch", "true", "allowWatchBookmarks", "true", "timeoutSeconds", "5", "resourceVersion", strconv.FormatInt(last, 10))
+	createIn := func(namespace, name string) {
+		create(t, c.Dynamic.Resource(load.ConfigMaps.GroupVersionResource).Namespace(namespace), namespace, name)
+	}
+	watch := func(from int64) *semantics.Stream {
+		q := query("watch", "true", "allowWatchBookmarks", "true", "timeoutSeconds", "5", "resourceVersion", strconv.FormatInt(from, 10))
 		stream, err := semantics.OpenWatch(t.Context(), c.HTTP, url+"?"+q.Encode())
 		if err != nil {
 			t.Fatal(err)
 		}
-		events, bookmarks := 0, 0
-		for {
-			event, err := stream.Next()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			switch {
-			case event.Type == "BOOKMARK" && !event.End && event.Revision >= last:
-				bookmarks++
-			case event.Type == "ADDED" && event.Name == want && event.Revision > last:
-				events++
-			default:
-				t.Fatalf("%+v after %d", event, last)
-			}
-			last = event.Revision
+		t.Cleanup(func() { stream.Close() })
+		return stream
+	}
+
+	createIn(names[0], "first")
+	last, events, bookmarks := list.Revision, 0, 0
+	for stream := watch(last); ; {
+		event, err := stream.Next()
+		if errors.Is(err, io.EOF) {
+			break
 		}
-		stream.Close()
-		if events != 1 || (bookmarks > 0) != c.WatchCache {
-			t.Errorf("watch %d had %d events and %d bookmarks", turn, events, bookmarks)
+		if err != nil {
+			t.Fatal(err)
 		}
+		switch {
+		case event.Type == "BOOKMARK" && !event.End && event.Revision >= last:
+			bookmarks++
+		case event.Type == "ADDED" && event.Name == "first" && event.Revision > last:
+			events++
+			createIn(names[1], "elsewhere") // which is not watched, but moves the version
+		default:
+			t.Fatalf("%+v after %d", event, last)
+		}
+		last = event.Revision
+	}
+	if events != 1 || (bookmarks > 0) != c.WatchCache {
+		t.Errorf("%d events and %d bookmarks", events, bookmarks)
+	}
+	createIn(names[0], "second")
+	if event, err := watch(last).Next(); err != nil || event.Type != "ADDED" || event.Name != "second" {
+		t.Errorf("behind %d: %+v, %v", last, event, err)
 	}
 }
