@@ -32,7 +32,6 @@ func TestKubeAPIServer(t *testing.T) {
 		{"Bookmarks", testBookmarks},
 		{"Conflicts", testConflicts},
 		{"DeleteCollection", testDeleteCollection},
-		{"Leases", testLeases},
 		{"EventsExpire", testEventsExpire},
 		{"Kubectl", testKubectl},
 		{"GatewayAPI", testGatewayAPI},
