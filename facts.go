@@ -12,8 +12,10 @@ import (
 )
 
 const (
-	// lagPatience is how long watches may be behind before it is told.
-	lagPatience = 5 * time.Second
+	// lagPatience is how long watches may be behind before it is told, readPatience how long this replica may be behind the others
+	// before it counts as one that serves no reads: they wait for it no longer.
+	lagPatience  = 5 * time.Second
+	readPatience = 7 * time.Second
 	// probePatience bounds what a look waits for a SQLite database, commitPatience how long a commit there may take.
 	probePatience  = time.Second
 	commitPatience = 5 * time.Second
@@ -139,9 +141,14 @@ func answers(s *store.Store) error {
 	return err
 }
 
-// lagging looks whether watches are behind.
+// lagging looks whether watches are behind, and reads with them.
 func lagging(s *store.Store, f *conditions.Facts) {
-	switch l := s.Lag(lagPatience); {
+	l := s.Lag(lagPatience)
+	if l.Tail >= readPatience && f.Database == nil {
+		f.Database = &conditions.Fault{Reason: "ReadsTimeOut", Message: "the database takes heartbeats, but has not told for " + readPatience.String() + " what other replicas " +
+			"have committed, and linearizable reads fail: look whether something holds locks on sqlstore's tables, and how busy the database is"}
+	}
+	switch {
 	case l.Tail >= lagPatience:
 		f.Lagging = &conditions.Fault{Reason: "TailBehind", Message: fmt.Sprintf("what other replicas have committed in the last %d s may not have reached the "+
 			"watches of this one: look how busy the database and this machine are, and whether something holds locks on sqlstore's tables", int(l.Tail.Seconds()))}

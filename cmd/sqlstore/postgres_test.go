@@ -141,7 +141,7 @@ func TestReplicas(t *testing.T) {
 	}
 	logs[2].wait(t, "cannot change while the server runs", `"datastore"`)
 	for i, r := range replicas {
-		for _, path := range []string{"/metrics", "/health", "/readyz?verbose", "/livez?verbose"} {
+		for _, path := range []string{"/metrics", "/health", "/readyz?verbose", "/livez?verbose", "/status", "/status"} {
 			body := page(t, r.MetricsURL()+path, http.StatusOK)
 			db.wantUntold(t, path, body)
 			if path == "/metrics" && !strings.Contains(body, `sqlstore_database_connections{state="idle"}`) {

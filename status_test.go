@@ -1,0 +1,399 @@
+package sqlstore_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
+
+	"github.com/sqlstore/sqlstore"
+	"github.com/sqlstore/sqlstore/compactor"
+	"github.com/sqlstore/sqlstore/conditions"
+	"github.com/sqlstore/sqlstore/listen"
+	"github.com/sqlstore/sqlstore/test/launch"
+	"github.com/sqlstore/sqlstore/test/pgserver"
+)
+
+// holds says whether a report has these conditions, written as "Ready False NoSpace"; "no NoSpace" is one that is not there.
+func holds(r conditions.Report, want ...string) error {
+	for _, w := range want {
+		kind, absent := strings.CutPrefix(w, "no ")
+		kind, _, _ = strings.Cut(kind, " ")
+		c := conditions.Find(r.Conditions, kind)
+		switch {
+		case absent && c != nil:
+			return fmt.Errorf("%+v, want none", *c)
+		case absent:
+		case c == nil:
+			return fmt.Errorf("no %s among %+v", kind, r.Conditions)
+		case fmt.Sprint(c.Type, " ", c.Status, " ", c.Reason) != w:
+			return fmt.Errorf("%+v, want %s", *c, w)
+		}
+	}
+	return nil
+}
+
+func wantConditions(t *testing.T, s *sqlstore.Server, want ...string) {
+	t.Helper()
+	if err := holds(s.Status(), want...); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStatusOfAServerThatIsWell(t *testing.T) {
+	s, c := start(t, sqlstore.Config{Name: "n", Compaction: compactor.Config{Mode: compactor.Periodic, Retention: "1h"}})
+	put, err := c.Put(t.Context(), "k", "v")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r conditions.Report
+	if err := json.Unmarshal([]byte(body(t, s.Endpoints()[0]+"/status")), &r); err != nil {
+		t.Fatal(err)
+	}
+	if err := holds(r, "Accepted True Accepted", "ResolvedRefs True ResolvedRefs", "Programmed True Programmed", "Ready True Ready"); err != nil {
+		t.Error(err)
+	}
+	id := fmt.Sprintf("%x", put.Header.MemberId)
+	if len(r.Conditions) != 4 || r.Name != "n" || r.Generation != 1 || r.Revision != put.Header.Revision || r.Member != id || r.Leader != id ||
+		r.Members != 1 || r.Datastore != "temporary" || r.EtcdVersion != sqlstore.EtcdVersion || r.Version != sqlstore.Version {
+		t.Errorf("report %+v", r)
+	}
+	programmed := conditions.Find(r.Conditions, conditions.Programmed)
+	if !strings.Contains(programmed.Message, s.Endpoints()[0]) || !strings.Contains(programmed.Message, "periodic and keeps 1h") {
+		t.Errorf("%+v", programmed)
+	}
+	verbose := body(t, s.Endpoints()[0]+"/readyz?verbose")
+	for _, want := range []string{"[+]writes ok\n", "[+]Ready True Ready: ", "[i]compactor mode=periodic retention=1h leads=true"} {
+		if !strings.Contains(verbose, want) {
+			t.Errorf("no %q in\n%s", want, verbose)
+		}
+	}
+}
+
+func TestStatusOfAFullDatabase(t *testing.T) {
+	s, c := start(t, sqlstore.Config{QuotaBytes: 4_000_000})
+	ctx, endpoint := t.Context(), s.Endpoints()[0]
+	value := strings.Repeat("v", 200_000)
+	for err := error(nil); !errors.Is(err, rpctypes.ErrNoSpace); {
+		wantConditions(t, s, "Ready True Ready", "no NoSpace")
+		if _, err = c.Put(ctx, "k", value); err != nil && !errors.Is(err, rpctypes.ErrNoSpace) {
+			t.Fatal(err)
+		}
+	}
+	wantConditions(t, s, "Ready False NoSpace", "NoSpace True QuotaExceeded", "no DatabaseUnavailable", "Programmed True Programmed")
+	for path, want := range map[string]struct {
+		code int
+		part string
+	}{
+		"/readyz":                   {http.StatusServiceUnavailable, "[-]Ready False NoSpace: the NOSPACE alarm is raised"},
+		"/readyz?exclude=NOSPACE":   {http.StatusOK, "ok"}, // etcd's checks, of which it fails none
+		"/readyz/linearizable_read": {http.StatusOK, "ok"},
+		"/livez":                    {http.StatusOK, "ok"},
+		"/metrics":                  {http.StatusOK, `sqlstore_condition{status="True",type="NoSpace"} 1`},
+	} {
+		if err := probe(endpoint+path, want.code, want.part); err != nil {
+			t.Error(err)
+		}
+	}
+	got, err := c.Get(ctx, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Compact(ctx, got.Header.Revision); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Defragment(ctx, c.Endpoints()[0]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.AlarmDisarm(ctx, &clientv3.AlarmMember{}); err != nil {
+		t.Fatal(err)
+	}
+	wantConditions(t, s, "Ready True Ready", "no NoSpace")
+}
+
+func TestStatusOfCertificates(t *testing.T) {
+	const day = 24 * time.Hour
+	dir := t.TempDir()
+	files := listen.Files{Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key"), TrustedCA: filepath.Join(dir, "ca")}
+	selfSigned(t, files.Cert, files.Key, 365*day, 100*day)
+	selfSigned(t, files.TrustedCA, filepath.Join(dir, "ca-key"), 365*day, 100*day)
+	s, err := sqlstore.Start(t.Context(), sqlstore.Config{TLS: files, ListenClientURLs: []string{"https://127.0.0.1:0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	wantConditions(t, s, "ResolvedRefs True ResolvedRefs", "no CertificateExpiring")
+	for _, c := range []struct {
+		what         string
+		file         string
+		whole, rest  time.Duration
+		want, beyond string
+	}{
+		{"a year's last weeks", files.Cert, 365 * day, 29 * day, "CertificateExpiring True NearEnd", files.Cert},
+		{"a short one's middle", files.Cert, 3 * day, 2 * day, "no CertificateExpiring", ""},
+		{"a short one's last third", files.Cert, 3 * day, 23 * time.Hour, "CertificateExpiring True NearEnd", files.Cert},
+		{"past its end", files.Cert, 3 * day, -time.Hour, "CertificateExpiring True Expired", files.Cert},
+		{"new", files.Cert, 90 * day, 90 * day, "no CertificateExpiring", ""},
+		{"the clients' authority", files.TrustedCA, 365 * day, day, "CertificateExpiring True NearEnd", files.TrustedCA},
+	} {
+		key := files.Key
+		if c.file != files.Cert {
+			key = filepath.Join(dir, "ca-key")
+		}
+		selfSigned(t, c.file, key, c.whole, c.rest)
+		wantConditions(t, s, c.want, "Ready True Ready", "ResolvedRefs True ResolvedRefs")
+		if told := conditions.Find(s.Status().Conditions, conditions.CertificateExpiring); told != nil && !strings.Contains(told.Message, c.beyond) {
+			t.Errorf("%s: %+v, want that it is %s", c.what, told, c.beyond)
+		}
+	}
+	// A bundle holds the old authority beside the new one.
+	old, err := os.ReadFile(files.TrustedCA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	selfSigned(t, files.TrustedCA, filepath.Join(dir, "ca-key"), 365*day, 365*day)
+	both, err := os.ReadFile(files.TrustedCA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(files.TrustedCA, append(old, both...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantConditions(t, s, "no CertificateExpiring")
+
+	good, err := os.ReadFile(files.Cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(files.Cert, []byte("garbage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantConditions(t, s, "ResolvedRefs False CertificateUnreadable", "Ready True Ready", "Accepted True Accepted")
+	if err := os.Remove(files.Cert); err != nil {
+		t.Fatal(err)
+	}
+	wantConditions(t, s, "ResolvedRefs False CertificateUnreadable")
+	if err := os.WriteFile(files.Cert, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantConditions(t, s, "ResolvedRefs True ResolvedRefs")
+}
+
+// Each reload raises the generation; a refused one is told by Accepted alone, and what is served keeps its own.
+func TestGenerations(t *testing.T) {
+	s, _ := start(t, sqlstore.Config{})
+	generations := func(newest, inForce int64, accepted string) {
+		t.Helper()
+		r := s.Status()
+		if err := holds(r, accepted, "Programmed True Programmed", "Ready True Ready"); err != nil || r.Generation != newest {
+			t.Errorf("generation %d, want %d; %v", r.Generation, newest, err)
+		}
+		for _, c := range r.Conditions {
+			want := inForce
+			if c.Type == conditions.Accepted {
+				want = newest
+			}
+			if c.ObservedGeneration != want {
+				t.Errorf("%s speaks of generation %d, want %d", c.Type, c.ObservedGeneration, want)
+			}
+		}
+	}
+	generations(1, 1, "Accepted True Accepted")
+	if err := s.Reload(sqlstore.Reload{Compaction: compactor.Config{Mode: compactor.Revision, Retention: "100"}}); err != nil {
+		t.Fatal(err)
+	}
+	generations(2, 2, "Accepted True Accepted")
+	if c := conditions.Find(s.Conditions(), conditions.Programmed); !strings.Contains(c.Message, "revision and keeps 100") {
+		t.Errorf("%+v does not tell of the new settings", c)
+	}
+	if err := s.Reload(sqlstore.Reload{Compaction: compactor.Config{Mode: compactor.Revision, Retention: "x"}}); err == nil {
+		t.Fatal("it was taken")
+	}
+	generations(3, 2, "Accepted False Invalid")
+	if c := conditions.Find(s.Conditions(), conditions.Accepted); !strings.Contains(c.Message, `"x"`) || !strings.Contains(c.Message, "generation 2 stays in force") {
+		t.Errorf("%+v does not tell why", c)
+	}
+	s.RefuseReload(fmt.Errorf("%w: name", sqlstore.ErrFixed))
+	generations(4, 2, "Accepted False FixedSetting")
+	if err := s.Reload(sqlstore.Reload{}); err != nil {
+		t.Fatal(err)
+	}
+	generations(5, 5, "Accepted True Accepted")
+}
+
+// A server that stops is not ready while it finishes what is in flight.
+func TestStatusWhileStopping(t *testing.T) {
+	address, err := launch.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, c := start(t, sqlstore.Config{ListenMetricsURLs: []string{"http://" + address}})
+	ctx := t.Context()
+	held, err := c.Grant(ctx, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := c.Grant(ctx, 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	locks := v3lockpb.NewLockClient(c.ActiveConnection())
+	if _, err := locks.Lock(ctx, &v3lockpb.LockRequest{Name: []byte("l"), Lease: int64(held.ID)}); err != nil {
+		t.Fatal(err)
+	}
+	line := c.Watch(ctx, "l/", clientv3.WithPrefix(), clientv3.WithCreatedNotify())
+	<-line
+	got := make(chan error, 1)
+	go func() {
+		_, err := locks.Lock(ctx, &v3lockpb.LockRequest{Name: []byte("l"), Lease: int64(next.ID)})
+		got <- err
+	}()
+	<-line // a call is in flight, until the first lock's lease ends
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	eventually(t, "stopping", func() error {
+		return probe("http://"+address+"/readyz", http.StatusServiceUnavailable, "[-]Ready False Stopping")
+	})
+	if err := <-got; err != nil {
+		t.Errorf("the call in flight: %v", err)
+	}
+	if err := <-closed; err != nil {
+		t.Fatal(err)
+	}
+	wantConditions(t, s, "Ready False Stopping", "Programmed True Programmed", "no DatabaseUnavailable")
+}
+
+// While a start waits for its database, an operator sees why; when that comes, and when it goes and comes back, too.
+func TestStatusFollowsPostgres(t *testing.T) {
+	server := pgserver.Start(t, pgserver.Options{})
+	cfg := sqlstore.Config{Datastore: server.Database(t), DatastorePasswordFile: filepath.Join(t.TempDir(), "password")}
+	u, err := url.Parse(cfg.Datastore)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, _ := u.User.Password()
+	if err := os.WriteFile(cfg.DatastorePasswordFile, []byte(secret), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var urls []string
+	for range 2 {
+		address, err := launch.FreeAddress()
+		if err != nil {
+			t.Fatal(err)
+		}
+		urls = append(urls, "http://"+address)
+	}
+	cfg.ListenClientURLs, cfg.ListenMetricsURLs = urls[:1], urls[1:]
+	if err := server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	started := make(chan *sqlstore.Server, 1)
+	go func() {
+		s, err := sqlstore.Start(t.Context(), cfg)
+		if err != nil {
+			t.Error(err)
+		}
+		started <- s
+	}()
+	report := func(at string) (r conditions.Report, err error) {
+		resp, err := http.Get(at + "/status") //nolint:noctx // a test's own loopback server
+		if err != nil {
+			return r, err
+		}
+		defer resp.Body.Close()
+		return r, json.NewDecoder(resp.Body).Decode(&r)
+	}
+	for _, at := range urls {
+		eventually(t, "the start waits", func() error {
+			r, err := report(at)
+			if err != nil {
+				return err
+			}
+			return holds(r, "Accepted True Accepted", "ResolvedRefs False DatabaseUnreachable", "Programmed Unknown Pending",
+				"Ready False DatabaseUnreachable", "DatabaseUnavailable True DatabaseUnreachable")
+		})
+		for path, want := range map[string]struct {
+			code int
+			part string
+		}{
+			"/livez":   {http.StatusOK, "ok"},
+			"/readyz":  {http.StatusServiceUnavailable, "[-]ResolvedRefs False DatabaseUnreachable"},
+			"/metrics": {http.StatusOK, `sqlstore_condition{status="Unknown",type="Programmed"} 1`},
+		} {
+			if err := probe(at+path, want.code, want.part); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s := <-started
+	if s == nil {
+		return
+	}
+	defer s.Close()
+	wantConditions(t, s, "ResolvedRefs True ResolvedRefs", "Programmed True Programmed", "Ready True Ready", "no DatabaseUnavailable")
+	if err := server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the database has gone", func() error {
+		return holds(conditions.Report{Conditions: s.Conditions()}, "Ready False DatabaseUnavailable", "DatabaseUnavailable True NoHeartbeat",
+			"WatchLagging True TailBehind", "ResolvedRefs True ResolvedRefs")
+	})
+	if err := probe(urls[1]+"/readyz", http.StatusServiceUnavailable, "[-]DatabaseUnavailable True NoHeartbeat"); err != nil {
+		t.Error(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the database is back", func() error {
+		return holds(s.Status(), "Ready True Ready", "no DatabaseUnavailable", "no WatchLagging")
+	})
+	if err := os.Remove(cfg.DatastorePasswordFile); err != nil {
+		t.Fatal(err)
+	}
+	wantConditions(t, s, "ResolvedRefs False PasswordFileUnreadable")
+}
+
+// A replica that cannot learn what others commit says so, and after a while that it serves no reads, though the database takes its
+// heartbeats.
+func TestStatusOfAReplicaThatIsBehind(t *testing.T) {
+	dsn := pgserver.Database(t)
+	s, _ := start(t, sqlstore.Config{Datastore: dsn})
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(t.Context()) }()
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE clock IN ACCESS EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "behind", func() error {
+		return holds(s.Status(), "WatchLagging True TailBehind")
+	})
+	eventually(t, "of no use", func() error {
+		return holds(s.Status(), "DatabaseUnavailable True ReadsTimeOut", "Ready False DatabaseUnavailable")
+	})
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "in step again", func() error {
+		return holds(s.Status(), "Ready True Ready", "no WatchLagging", "no DatabaseUnavailable")
+	})
+}
