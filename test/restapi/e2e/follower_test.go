@@ -1,0 +1,83 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/sqlstore/sqlstore/test/semantics"
+)
+
+// follower watches a collection as a client of Kubernetes does: it begins behind a list's version, and when a watch ends, it begins
+// again where it was, at the next replica.
+type follower struct {
+	s      *store
+	prefix string
+	done   int64    // the last version of which it has been told all
+	events []string // all events but bookmarks
+	open   []string // those of the version behind done, of which there may be more
+	began  int      // how often
+	marks  int      // bookmarks
+}
+
+var errDisorder = errors.New("out of order")
+
+// run follows until it is told of the object last.
+func (f *follower) run(ctx context.Context, last string) error {
+	for {
+		f.began++
+		err := f.once(ctx, last)
+		if err == nil || ctx.Err() != nil || errors.Is(err, errDisorder) {
+			return err
+		}
+		if failure, is := errors.AsType[*semantics.Failure](err); is && failure.Code < http.StatusInternalServerError {
+			return err
+		}
+	}
+}
+
+// once follows one watch. What was told already of a version that was cut in two has to come again.
+func (f *follower) once(ctx context.Context, last string) error {
+	query := url.Values{"watch": {"1"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {number(f.done)}}
+	w, err := semantics.OpenWatch(ctx, f.s.client, f.s.url(f.prefix)+"?"+query.Encode())
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	again := f.open
+	f.events, f.open = f.events[:len(f.events)-len(again)], nil
+	for {
+		e, err := w.Next()
+		switch {
+		case err != nil:
+			return f.cut(again, err)
+		case e.Failure != nil:
+			return f.cut(again, e.Failure)
+		case e.Revision < f.done || e.Revision == f.done && e.Type != "BOOKMARK":
+			return fmt.Errorf("%s of %s at %d after %d: %w", e.Type, e.Name, e.Revision, f.done, errDisorder)
+		case e.Type == "BOOKMARK":
+			f.marks++
+			f.done, f.open = e.Revision, nil
+			continue
+		}
+		if f.done < e.Revision-1 {
+			f.done, f.open = e.Revision-1, nil
+		}
+		told := fmt.Sprintf("%d %s %s", e.Revision, e.Type, e.Name)
+		f.open, f.events = append(f.open, told), append(f.events, told)
+		if len(again) > 0 && again[0] == told {
+			again = again[1:]
+		}
+		if e.Name == last {
+			return f.cut(again, nil)
+		}
+	}
+}
+
+// cut ends a watch: an event that was told before, and then did not come again, is kept, so that the difference shows.
+func (f *follower) cut(again []string, err error) error {
+	f.open, f.events = append(f.open, again...), append(f.events, again...)
+	return err
+}

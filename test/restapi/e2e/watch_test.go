@@ -1,0 +1,133 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/sqlstore/sqlstore/test/semantics"
+)
+
+// TestWatchUnderWriters follows thousands of changes with several watches, which are cut off now and then and resumed at the other
+// replica. Each is told every change once and in order: what etcd's API tells of the same versions.
+func TestWatchUnderWriters(t *testing.T) {
+	onEach(t, func(t *testing.T, s *store) { s.follow(t, false) }, "--watch-progress-notify-interval", "200ms")
+}
+
+// TestWatchAcrossKill is the same, while one server after the other is killed and started again.
+func TestWatchAcrossKill(t *testing.T) {
+	onEach(t, func(t *testing.T, s *store) { s.follow(t, true) }, "--watch-progress-notify-interval", "200ms")
+}
+
+func (s *store) follow(t *testing.T, kill bool) {
+	const objects, followers, changes = 500, 4, 1500
+	s.fill(t, objects)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	start, err := semantics.GetList(ctx, s.client, s.url("/load/"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, errs := make([]*follower, followers), make([]error, followers)
+	var wg sync.WaitGroup
+	for n := range all {
+		all[n] = &follower{s: s, prefix: "/load/", done: start.Revision}
+		wg.Go(func() { errs[n] = all[n].run(ctx, "zz-last") })
+	}
+
+	w := s.write(t, objects, kill)
+	s.passes(ctx, t, start.Revision+changes/3)
+	if kill {
+		for _, server := range s.servers {
+			at := s.revision(ctx, t)
+			server.Kill()
+			server.Restart(t)
+			s.passes(ctx, t, at+changes/3)
+		}
+	} else {
+		s.client.CloseIdleConnections()
+		s.passes(ctx, t, start.Revision+changes)
+	}
+	w.stop(t)
+	last, err := s.etcd.Put(ctx, "/load/zz-last", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	want := s.changes(ctx, t, "/load/", start.Revision+1, last.Header.Revision)
+	for n, f := range all {
+		if errs[n] != nil {
+			t.Errorf("follower %d: %v", n, errs[n])
+		}
+		if !slices.Equal(f.events, want) {
+			t.Errorf("follower %d heard %d events, etcd's API tells of %d%s", n, len(f.events), len(want), difference(f.events, want))
+		}
+		t.Logf("follower %d: %d events, %d bookmarks, %d watches", n, len(f.events), f.marks, f.began)
+		if kill && f.began < 2 && len(s.servers) == 1 {
+			t.Errorf("follower %d was not cut off", n)
+		}
+	}
+}
+
+// revision is the store's.
+func (s *store) revision(ctx context.Context, t *testing.T) int64 {
+	t.Helper()
+	res, err := s.etcd.Get(ctx, "none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.Header.Revision
+}
+
+// passes waits until the store's revision is beyond a number.
+func (s *store) passes(ctx context.Context, t *testing.T, revision int64) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		res, err := s.etcd.Get(ctx, "none") // fails while a server is down
+		if err == nil && res.Header.Revision > revision {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("the writers did not get to %d: %v", revision, err)
+		case <-tick.C:
+		}
+	}
+}
+
+// changes is what etcd's API tells of the versions from one to another.
+func (s *store) changes(ctx context.Context, t *testing.T, prefix string, from, to int64) []string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var all []string
+	for res := range s.etcd.Watch(ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(from)) {
+		if err := res.Err(); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range res.Events {
+			kind := "MODIFIED"
+			if e.IsCreate() {
+				kind = "ADDED"
+			}
+			if e.Type == clientv3.EventTypeDelete {
+				kind = "DELETED"
+			}
+			key := string(e.Kv.Key)
+			all = append(all, fmt.Sprintf("%d %s %s", e.Kv.ModRevision, kind, key[strings.LastIndex(key, "/")+1:]))
+			if e.Kv.ModRevision >= to {
+				return all
+			}
+		}
+	}
+	t.Fatalf("etcd's watch ended at %v", ctx.Err())
+	return nil
+}
