@@ -39,7 +39,8 @@ func TestBare(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range c.allPhases() {
-		if p.name == compactPhase || strings.HasPrefix(p.name, "follow") { // that takes replicas
+		// Following takes replicas, and the bare server speaks gRPC only.
+		if p.name == compactPhase || strings.HasPrefix(p.name, "follow") || strings.HasPrefix(p.name, overHTTP) {
 			continue
 		}
 		of := r.of(p.name, "bare")
@@ -84,6 +85,19 @@ func TestWalksAnswersAsProtobufReadsThem(t *testing.T) {
 	}
 	if err := r.walk(encoded[:len(encoded)-1]); err == nil {
 		t.Error("a truncated answer is taken")
+	}
+}
+
+func TestPlacesAreWithinTheWalk(t *testing.T) {
+	for pages := 1; pages < 100; pages++ {
+		last := 0
+		for _, p := range places {
+			from, to := p.pagesAt(pages)
+			if from < 0 || to > pages || from >= to || pages >= 2*shareOfAll && from < last {
+				t.Errorf("%s of %d pages is from %d to %d, the one before it ends at %d", p, pages, from, to, last)
+			}
+			last = to
+		}
 	}
 }
 

@@ -59,11 +59,13 @@ type walk struct {
 	res  rangeReply
 	at   int // the number of the next object
 	page int
-	last []byte
+	// pages is how many there are before it starts again.
+	pages int
+	last  []byte
 }
 
 func (t *target) newWalk() *walk {
-	w := &walk{t: t}
+	w := &walk{t: t, pages: t.c.pagesInWalk()}
 	w.res.check = t.expect(&w.at, &w.last)
 	w.again()
 	return w
@@ -91,7 +93,7 @@ func (w *walk) next(ctx context.Context, n int) error {
 	w.at += pageSize
 	w.page++
 	w.req.Key = append(append([]byte(nil), w.last...), 0)
-	if w.page == w.t.c.pagesInWalk() {
+	if w.page == w.pages {
 		w.again()
 	}
 	return nil

@@ -92,6 +92,7 @@ func (c *config) main() error {
 		}
 	}
 	printGrowth(os.Stdout, c, all.Slices)
+	printChunks(os.Stdout, c, all.Slices)
 	return c.save(all)
 }
 

@@ -23,6 +23,7 @@ type phase struct {
 func (c *config) allPhases() []*phase {
 	all := c.pointPhases(0, "")
 	all = append(all, c.listPhases()...)
+	all = append(all, c.chunkPhases()...)
 	if c.rate > 0 {
 		all = append(all, c.pointPhases(c.rate, "@rate")...)
 	}

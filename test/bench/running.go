@@ -112,6 +112,9 @@ func (t *target) end(sig syscall.Signal) (err error) {
 	for _, conn := range t.conns {
 		conn.Close()
 	}
+	if t.http != nil {
+		t.http.CloseIdleConnections()
+	}
 	for _, p := range slices.Backward(t.replicas) {
 		err = errors.Join(err, p.stop(sig))
 	}

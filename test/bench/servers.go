@@ -29,6 +29,8 @@ type server struct {
 	// onPostgres: keeps its data in a Postgres server; count is how many processes, its replicas, share that one.
 	onPostgres bool
 	count      int
+	// hasObjects: serves the list/watch API, too.
+	hasObjects bool
 	// note says in the table how durability is set.
 	note string
 }
@@ -38,6 +40,7 @@ type launching struct {
 	dir, port string
 	dsn       string // of its Postgres database, if it has one
 	replica   int    // from 1 on
+	objects   string // the port of the list/watch API; "" for a server without it
 	durable   bool   // an fsync before each acknowledgement
 }
 
@@ -102,6 +105,7 @@ const (
 
 // prepare builds the server inside its module, whose versions are pinned there.
 func (s *server) prepare(dir string) error {
+	defer s.findObjects()
 	if s.bin != "" {
 		return nil
 	}
@@ -134,6 +138,9 @@ func sqlstoreArgs(l launching) []string {
 	a := []string{
 		"serve", "--listen-client-urls", client, "--advertise-client-urls", client,
 		"--listen-metrics-urls", "http://127.0.0.1:" + freePort(), "--log-level", "error",
+	}
+	if l.objects != "" {
+		a = append(a, objectsFlag, "http://127.0.0.1:"+l.objects)
 	}
 	if l.dsn != "" {
 		a = append(a, "--datastore", l.dsn, "--name", fmt.Sprintf("replica-%d", l.replica))

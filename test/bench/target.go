@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -42,6 +43,10 @@ type target struct {
 	sequence  atomic.Int64
 	compacted int64 // the revision last compacted
 	noStream  bool  // answers RangeStream with Unimplemented
+
+	objectURLs []string // of the list/watch API at the replicas
+	http       *http.Client
+	walked     map[string]map[place]*outcome // by API: what a walk found, until it is reported
 }
 
 // newTarget makes a server's directory and starts its database, if it has one of its own.
@@ -74,10 +79,15 @@ func (t *target) start(durable bool) (ready time.Duration, err error) {
 			_ = t.end(syscall.SIGKILL)
 		}
 	}()
-	t.addrs = nil
+	t.addrs, t.objectURLs = nil, nil
+	t.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: t.c.conns}}
 	began := time.Now()
 	for l.replica = 1; l.replica <= t.count; l.replica++ {
 		l.port = freePort()
+		if t.hasObjects {
+			l.objects = freePort()
+			t.objectURLs = append(t.objectURLs, "http://127.0.0.1:"+l.objects)
+		}
 		p, err := startProcess(t.bin, t.args(l), nil)
 		if err != nil {
 			return 0, err

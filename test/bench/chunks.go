@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"text/tabwriter"
+	"time"
+)
+
+// What a chunk of a list costs by where it is, how many objects there are, and which API is asked. All are taken from one walk at one
+// revision, from the first page to the last, after an update inside the list, so that nothing that an earlier walk left fits.
+//
+// etcd and kine take no part: they count all that is behind each page, so that one walk through 1,000,000 objects takes minutes.
+
+// place is a part of a walk.
+type place string
+
+const (
+	firstPage  place = "first"  // which counts the list, too
+	beginning  place = "begin"  // a tenth of the pages, after the first one
+	middle     place = "middle" // a tenth around the middle
+	end        place = "end"    // the last tenth
+	overGRPC         = "chunk"
+	overHTTP         = "chunk-http"
+	shareOfAll       = 10
+)
+
+var places = []place{firstPage, beginning, middle, end}
+
+// pagesAt returns the first page of a place and the one behind its last, of so many pages.
+func (p place) pagesAt(pages int) (from, to int) {
+	share := max(1, pages/shareOfAll)
+	switch p {
+	case firstPage:
+		return 0, min(1, pages)
+	case beginning:
+		return min(1, pages-1), min(1+share, pages)
+	case middle:
+		return pages/2 - share/2, pages/2 - share/2 + share
+	default:
+		return pages - share, pages
+	}
+}
+
+// chunkPhases has a phase for each place and API.
+func (c *config) chunkPhases() []*phase {
+	var all []*phase
+	for _, api := range []string{overGRPC, overHTTP} {
+		for _, p := range places {
+			all = append(all, &phase{
+				name: api + "-" + string(p),
+				skip: func(t *target) bool { return !t.walksFast() || api == overHTTP && !t.hasObjects },
+				run:  func(ctx context.Context, t *target) (*outcome, error) { return t.chunksAt(ctx, api, p) },
+			})
+		}
+	}
+	return all
+}
+
+// walksFast says whether a page's cost does not grow with the list behind it.
+func (t *target) walksFast() bool { return t.canned || t.pkg == "./cmd/sqlstore" }
+
+// chunksAt returns what the pages of a place cost in a walk, which serves each place once.
+func (t *target) chunksAt(ctx context.Context, api string, p place) (*outcome, error) {
+	if t.walked[api] == nil || t.walked[api][p] == nil {
+		found, err := t.walkAll(ctx, api)
+		if err != nil {
+			return nil, err
+		}
+		if t.walked == nil {
+			t.walked = map[string]map[place]*outcome{}
+		}
+		t.walked[api] = found
+	}
+	out := t.walked[api][p]
+	delete(t.walked[api], p)
+	return out, nil
+}
+
+// walkAll walks the whole list, again until a slice's time is over, and adds up each place's pages.
+func (t *target) walkAll(ctx context.Context, api string) (map[place]*outcome, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, t.c.span+time.Hour, errHangs)
+	defer cancel()
+	found := map[place]*outcome{}
+	for _, p := range places {
+		found[p] = &outcome{}
+	}
+	pages := (len(t.objects) + pageSize - 1) / pageSize
+	for end := time.Now().Add(t.c.span); ; {
+		if _, err := t.newUpdates().one(ctx, rand.IntN(min(t.c.clients, len(t.objects)))); err != nil {
+			return nil, err
+		}
+		next := t.walker(api, pages)
+		for page := range pages {
+			before, err := t.used()
+			if err != nil {
+				return nil, err
+			}
+			took, err := next(ctx, page)
+			if err != nil {
+				return nil, err
+			}
+			after, err := t.used()
+			if err != nil {
+				return nil, err
+			}
+			for _, p := range places {
+				if from, to := p.pagesAt(pages); page >= from && page < to {
+					found[p].add(took, after.since(before))
+				}
+			}
+		}
+		if time.Now().After(end) {
+			return found, nil
+		}
+	}
+}
+
+// add counts an operation that was measured by itself.
+func (o *outcome) add(took time.Duration, used usage) {
+	o.ops++
+	o.wall += took
+	o.latency = append(o.latency, took)
+	o.used = o.used.plus(used)
+}
+
+// walker returns what reads the next page of a new walk and tells how long it took.
+func (t *target) walker(api string, pages int) func(ctx context.Context, page int) (time.Duration, error) {
+	if api == overHTTP {
+		return t.newHTTPWalk().next
+	}
+	w := t.newWalk()
+	w.pages = pages
+	return func(ctx context.Context, page int) (time.Duration, error) {
+		start := time.Now()
+		err := w.next(ctx, page)
+		return time.Since(start), err
+	}
+}
+
+// printChunks shows CPU and latency of a chunk by its place and by the number of objects.
+func printChunks(out io.Writer, c *config, r results) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	head := "\nCPU (p50) of a page\tserver\tobjects\tfirst\tbegin\tmiddle\tend\tend / begin\tmiddle, to the smallest size\t\n"
+	for _, api := range []string{overGRPC, overHTTP} {
+		for _, s := range c.servers {
+			var smallest float64
+			for _, n := range c.sizes {
+				row := fmt.Sprintf("%s\t%s\t%d\t", api, s.name, n)
+				cpu := map[place]float64{}
+				for _, p := range places {
+					of := slices.DeleteFunc(r.of(api+"-"+string(p), s.name), func(s slice) bool { return s.Objects != n })
+					if len(of) == 0 {
+						break
+					}
+					cost := medianOf(of, cpuPerOp) + time.Duration(medianOf(of, databasePerOp))
+					cpu[p] = float64(cost)
+					row += fmt.Sprintf("%s (%s)\t", duration(cost), duration(medianOf(of, half)))
+				}
+				if len(cpu) < len(places) {
+					continue
+				}
+				if smallest == 0 {
+					smallest = cpu[middle]
+				}
+				fmt.Fprintf(w, "%s%s%.2f\t%.2f\t\n", head, row, cpu[end]/cpu[beginning], cpu[middle]/smallest)
+				head = ""
+			}
+		}
+	}
+	_ = w.Flush()
+}
