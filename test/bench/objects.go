@@ -22,7 +22,7 @@ func (s *server) findObjects() {
 	if s.pkg != "./cmd/sqlstore" {
 		return
 	}
-	out, _ := exec.Command(s.bin, "serve", "--help").CombinedOutput() //nolint:errcheck // a binary that does not run fails at its start
+	out, _ := exec.Command(s.bin, "serve", "--help").CombinedOutput() // a binary that does not run fails at its start
 	s.hasObjects = bytes.Contains(out, []byte(objectsFlag[2:]))
 }
 
