@@ -48,7 +48,7 @@ func (s *store) must(t *testing.T, code int, r request) string {
 		t.Fatalf("%s %s: %v", r.method, r.url, err)
 	}
 	if got != code {
-		t.Fatalf("%s %s: %d %.300s, want %d", r.method, r.url, got, body, code)
+		t.Fatalf("%s %.200s: %d %.300s, want %d", r.method, r.url, got, body, code)
 	}
 	return body
 }
@@ -96,7 +96,7 @@ func (s *store) refused(t *testing.T, code int, reason string, r request) status
 	t.Helper()
 	st := parse[status](t, s.must(t, code, r))
 	if st.Kind != "Status" || st.APIVersion != "v1" || st.Status != "Failure" || st.Code != code || st.Reason != reason || st.Message == "" {
-		t.Errorf("%s %s: %+v, want a Status with reason %s", r.method, r.url, st, reason)
+		t.Errorf("%s %.200s: %+v, want a Status with reason %s", r.method, r.url, st, reason)
 	}
 	return st
 }

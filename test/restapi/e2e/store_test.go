@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"net/http"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/sqlstore/sqlstore/test/datastore"
 	"github.com/sqlstore/sqlstore/test/launch"
+	"github.com/sqlstore/sqlstore/test/pgserver"
 )
 
 // patience bounds every wait: generous, as tests share slow machines.
@@ -19,6 +21,7 @@ const patience = 2 * time.Minute
 // store is one sqlstore through all its replicas.
 type store struct {
 	servers []*launch.Server
+	env     []string         // tells the binary's other commands of the database
 	etcd    *clientv3.Client // knows all replicas
 	client  *http.Client
 	turn    atomic.Int64
@@ -33,8 +36,15 @@ func onEach(t *testing.T, test func(t *testing.T, s *store), args ...string) {
 
 func start(t *testing.T, c datastore.Choice, args ...string) *store {
 	t.Helper()
+	if c.Postgres {
+		c.DSN = pgserver.Database(t)
+	}
 	servers := c.Start(t, launch.Config{Objects: true, Args: append([]string{"--log-level", "warn"}, args...)})
-	return &store{servers: servers, etcd: dial(t, datastore.Endpoints(servers)...), client: newClient(t)}
+	env := append(os.Environ(), "SQLSTORE_DATASTORE="+c.DSN)
+	if !c.Postgres {
+		env = append(os.Environ(), "SQLSTORE_DATA_DIR="+servers[0].DataDir())
+	}
+	return &store{servers: servers, env: env, etcd: dial(t, datastore.Endpoints(servers)...), client: newClient(t)}
 }
 
 // dial connects an etcd client.
