@@ -19,10 +19,14 @@ type follower struct {
 	events []string // all events but bookmarks
 	open   []string // those of the version behind done, of which there may be more
 	began  int      // how often
+	each   int      // so many events end a watch, and the next one begins; 0 for none
 	marks  int      // bookmarks
 }
 
-var errDisorder = errors.New("out of order")
+var (
+	errDisorder = errors.New("out of order")
+	errEnough   = errors.New("cut off")
+)
 
 // run follows until it is told of the object last.
 func (f *follower) run(ctx context.Context, last string) error {
@@ -46,7 +50,7 @@ func (f *follower) once(ctx context.Context, last string) error {
 		return err
 	}
 	defer w.Close()
-	again := f.open
+	again, told := f.open, 0
 	f.events, f.open = f.events[:len(f.events)-len(again)], nil
 	for {
 		e, err := w.Next()
@@ -65,13 +69,17 @@ func (f *follower) once(ctx context.Context, last string) error {
 		if f.done < e.Revision-1 {
 			f.done, f.open = e.Revision-1, nil
 		}
-		told := fmt.Sprintf("%d %s %s", e.Revision, e.Type, e.Name)
-		f.open, f.events = append(f.open, told), append(f.events, told)
-		if len(again) > 0 && again[0] == told {
+		event := fmt.Sprintf("%d %s %s", e.Revision, e.Type, e.Name)
+		f.open, f.events = append(f.open, event), append(f.events, event)
+		if len(again) > 0 && again[0] == event {
 			again = again[1:]
 		}
-		if e.Name == last {
+		told++
+		switch {
+		case e.Name == last:
 			return f.cut(again, nil)
+		case told == f.each:
+			return f.cut(again, errEnough)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func TestTamperedTokens(t *testing.T) {
 func TestTokensOutliveServers(t *testing.T) {
 	onEach(t, func(t *testing.T, s *store) {
 		s.fill(t, 300)
-		revision, all := s.walk(t, "/load/", 50)
+		revision, all := s.walk(t, "/load/", 50, false)
 		query := url.Values{"limit": {"50"}}
 		var items []semantics.Item
 		for page := 0; ; page++ {
