@@ -22,11 +22,15 @@ func within(tb testing.TB) context.Context {
 	return ctx
 }
 
+// pass lets time pass in a bubble of synctest, where nobody waits for it.
+func pass(d time.Duration) { <-time.After(d) }
+
 // replica is one process's view of a database.
 type replica struct {
 	*store.Store
 	backend backend.Backend
 	pager   *Pager
+	dsn     string                       // of Postgres
 	reopen  func(tb testing.TB) *replica // closes this one and opens the same database again
 }
 
@@ -78,13 +82,15 @@ func onPostgres(tb testing.TB, n int, cfg store.Config) (all []*replica) {
 	tb.Helper()
 	dsn := pgserver.Database(tb)
 	for range n {
-		all = append(all, start(tb, cfg, func() (backend.Backend, error) {
+		r := start(tb, cfg, func() (backend.Backend, error) {
 			b, err := postgres.Open(context.Background(), postgres.Config{DSN: dsn, MaxConns: 6, Logger: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				return nil, err
 			}
 			return b, nil
-		}))
+		})
+		r.dsn = dsn
+		all = append(all, r)
 	}
 	return all
 }
@@ -108,7 +114,7 @@ func put(tb testing.TB, r *replica, key, value string) int64 {
 
 func compact(tb testing.TB, r *replica, revision int64) {
 	tb.Helper()
-	if _, err := r.Compact(within(tb), revision, true); err != nil {
+	if _, err := r.Compact(within(tb), revision, false); err != nil {
 		tb.Fatal(err)
 	}
 }

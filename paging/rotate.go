@@ -10,7 +10,7 @@ import (
 )
 
 // rotateTries bounds how often others are faster in adding a key.
-const rotateTries = 5
+const rotateTries = 10
 
 // Rotate adds a key, which seals from now on, and returns its id. With revoke those before it are dropped: what they have sealed is
 // refused, by other processes within a minute. Errors: those of the backend.

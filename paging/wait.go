@@ -17,7 +17,7 @@ func (p *Pager) await(ctx context.Context, revision int64) error {
 	if revision <= p.engine.Revision() {
 		return nil
 	}
-	if err := p.confirm(ctx); err != nil {
+	if current, err := p.confirm(ctx); err != nil || revision <= current {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, patience)
@@ -29,9 +29,12 @@ func (p *Pager) await(ctx context.Context, revision int64) error {
 	return err
 }
 
-// confirm returns when this replica shows what was acknowledged before, by whichever replica: so does any linearizable read, that of
-// one key's count at the least cost.
-func (p *Pager) confirm(ctx context.Context) error {
-	_, err := p.engine.Range(ctx, &store.RangeRequest{Key: []byte{0}, CountOnly: true})
-	return err
+// confirm returns the revision when this replica shows what was acknowledged before, by whichever replica: so does any linearizable
+// read, that of one key's count at the least cost.
+func (p *Pager) confirm(ctx context.Context) (current int64, err error) {
+	res, err := p.engine.Range(ctx, &store.RangeRequest{Key: []byte{0}, CountOnly: true})
+	if err != nil {
+		return 0, err
+	}
+	return res.Revision, nil
 }
