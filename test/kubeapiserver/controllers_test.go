@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -56,6 +57,7 @@ type workload struct {
 // roll takes the Deployment through its life.
 func (w *workload) roll(ctx context.Context, t *testing.T, c *cluster.Cluster, store cluster.Store) {
 	t.Helper()
+	start := time.Now()
 	step := func(what string, replicas int32, image string, sets int, err error) {
 		t.Helper()
 		if err == nil {
@@ -64,6 +66,7 @@ func (w *workload) roll(ctx context.Context, t *testing.T, c *cluster.Cluster, s
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
+		t.Logf("%s: done after %s", what, time.Since(start).Round(time.Millisecond))
 	}
 	_, err := w.clients.AppsV1().Deployments(w.namespace).Create(ctx, newDeployment("web", 10, "app:1"), metav1.CreateOptions{})
 	step("create", 10, "app:1", 1, err)
@@ -82,7 +85,7 @@ func (w *workload) roll(ctx context.Context, t *testing.T, c *cluster.Cluster, s
 		step("roll while the store is killed", 8, app, 3+i, err)
 	}
 	out := c.Kubectl(t, nil, "-n", w.namespace, "rollout", "undo", "deployment/web")
-	step("roll back: "+out, 8, "app:3", 4, nil)
+	step(strings.TrimSpace(out), 8, "app:3", 4, nil)
 	c.Kubectl(t, nil, "-n", w.namespace, "rollout", "status", "deployment/web", "--timeout=60s")
 }
 
@@ -243,6 +246,7 @@ func (w *workload) runPods(ctx context.Context) (stop func()) {
 
 func newDeployment(name string, replicas int32, image string) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
+	var grace int64 // the namespace controller would wait it out
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: appsv1.DeploymentSpec{
@@ -250,7 +254,10 @@ func newDeployment(name string, replicas int32, image string) *appsv1.Deployment
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: image}}},
+				Spec: corev1.PodSpec{
+					TerminationGracePeriodSeconds: &grace,
+					Containers:                    []corev1.Container{{Name: "app", Image: image}},
+				},
 			},
 		},
 	}

@@ -55,12 +55,20 @@ func TestEventStore(t *testing.T) {
 			}
 
 			events.Kill()
+			if !events.Replicated() { // away altogether: kube-apiserver says that it is not ready, and yet
+				if err := c.Await(ctx, false); err != nil {
+					t.Error(err)
+				}
+			}
 			if _, err := c.Clients.CoreV1().ConfigMaps(names[0]).Create(ctx, labelled("meanwhile", "fresh"), metav1.CreateOptions{}); err != nil {
 				t.Errorf("a write to the main store while the Events' is away: %v", err)
 			}
 			events.Restart(t)
 			if err := until(ctx, func(context.Context) (bool, error) { return create("after") == nil, nil }); err != nil {
 				t.Errorf("no Event can be written after the restart of their store: %v", err)
+			}
+			if err := c.Await(ctx, true); err != nil {
+				t.Error(err)
 			}
 		})
 	}

@@ -9,16 +9,13 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/build"
 )
 
-// ControllerManager is one running kube-controller-manager, with all its default controllers.
-type ControllerManager struct{ process *process }
-
-// StartControllerManager runs a kube-controller-manager on the cluster until the test ends, and waits
-// until it serves. args are added behind its flags. It stays through an outage of the store of half a
+// StartControllerManager runs a kube-controller-manager with all its default controllers on the cluster
+// until the test ends, and waits until it serves. It stays through an outage of the store of half a
 // minute; in a longer one it loses its lease and ends, which fails the test.
-func (c *Cluster) StartControllerManager(tb testing.TB, args ...string) *ControllerManager {
+func (c *Cluster) StartControllerManager(tb testing.TB) {
 	tb.Helper()
 	port := freePort(tb)
-	m := &ControllerManager{process: startProcess(tb, build.ControllerManager.Path(tb), append([]string{
+	manager := startProcess(tb, build.ControllerManager.Path(tb),
 		"--kubeconfig=" + c.kubeconfig,
 		"--bind-address=127.0.0.1",
 		"--secure-port=" + port,
@@ -28,15 +25,11 @@ func (c *Cluster) StartControllerManager(tb testing.TB, args ...string) *Control
 		// Unlimited as the tests' own clients are: it waits for its own limit otherwise, not for the store.
 		"--kube-api-qps=1000",
 		"--kube-api-burst=1000",
-	}, args...)...)}
+	)
 	client := &http.Client{
 		Timeout: 10 * time.Second,
 		// Its certificate is made at its start, in memory.
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}, //nolint:gosec // the loopback
 	}
-	waitReady(tb, m.process, startTimeout, func() error { return ok(client.Get("https://127.0.0.1:" + port + "/healthz")) })
-	return m
+	waitReady(tb, manager, startTimeout, func() error { return ok(client.Get("https://127.0.0.1:" + port + "/healthz")) })
 }
-
-// Kill ends it with SIGKILL: it does not give its lease back.
-func (m *ControllerManager) Kill() { m.process.kill() }
