@@ -16,9 +16,9 @@ func (c *Cluster) StartControllerManager(tb testing.TB) {
 	tb.Helper()
 	port := freePort(tb)
 	manager := startProcess(tb, build.ControllerManager.Path(tb),
-		"--kubeconfig=" + c.kubeconfig,
+		"--kubeconfig="+c.kubeconfig,
 		"--bind-address=127.0.0.1",
-		"--secure-port=" + port,
+		"--secure-port="+port,
 		"--leader-elect=true",
 		"--leader-elect-lease-duration=60s",
 		"--leader-elect-renew-deadline=40s",
