@@ -13,6 +13,7 @@ import (
 )
 
 func TestPathsAndMethods(t *testing.T) {
+	t.Parallel()
 	s := serve(t, restapi.Options{MaxKeyBytes: 100})
 	for _, c := range []struct {
 		method, path string
@@ -72,6 +73,7 @@ func TestPathsAndMethods(t *testing.T) {
 }
 
 func TestKeysAreWhatFollows(t *testing.T) {
+	t.Parallel()
 	s := serve(t, restapi.Options{})
 	for path, key := range map[string]string{
 		"k":                           "k",
@@ -120,6 +122,7 @@ func raw(t *testing.T, s *served, sent string) string {
 }
 
 func TestHostileRequests(t *testing.T) {
+	t.Parallel()
 	s := serve(t, restapi.Options{Timeout: time.Second})
 	for name, c := range map[string]struct{ sent, want string }{
 		"bad percent-encoding": {"GET /v1/objects/%zz HTTP/1.1\r\nHost: x\r\n\r\n", "400 Bad Request"},
@@ -149,6 +152,7 @@ func TestHostileRequests(t *testing.T) {
 
 // A client that ends within its body is answered that, though it may not be there to read it; and nothing is written.
 func TestTruncatedBody(t *testing.T) {
+	t.Parallel()
 	s := serve(t, restapi.Options{})
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	if err != nil {

@@ -25,6 +25,9 @@ var (
 )
 
 func (c *call) watch() error {
+	if c.s.stopping.Err() != nil {
+		return errStopping
+	}
 	start, err := c.s.pager.Watch(c.opts.watchOptions())
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ const (
 )
 
 func TestPutCreatesAndUpdates(t *testing.T) {
+	t.Parallel()
 	s := serve(t, restapi.Options{})
 	const path, key = "/v1/objects//registry/pods/default/nginx", "/registry/pods/default/nginx"
 	created := s.do("PUT", path, `{"value":{"a":1}}`, jsonType).want(201, "").item()
@@ -44,6 +45,7 @@ func TestPutCreatesAndUpdates(t *testing.T) {
 }
 
 func TestPutBodies(t *testing.T) {
+	t.Parallel()
 	s := serve(t, restapi.Options{MaxRequestBytes: 1000})
 	n := 0
 	for name, c := range map[string]struct {
@@ -115,6 +117,7 @@ func TestPutBodies(t *testing.T) {
 }
 
 func TestPreconditionInQueryAndBody(t *testing.T) {
+	t.Parallel()
 	s := serve(t, restapi.Options{})
 	rev := strconv.FormatInt(s.write("k", "1"), 10)
 	body := `{"metadata":{"resourceVersion":"` + rev + `"},"value":2}`
@@ -125,6 +128,7 @@ func TestPreconditionInQueryAndBody(t *testing.T) {
 }
 
 func TestUpdateKeepsTheLease(t *testing.T) {
+	t.Parallel()
 	s := serve(t, restapi.Options{})
 	lease, err := s.store.LeaseGrant(t.Context(), 0, 600)
 	if err != nil {
@@ -140,6 +144,7 @@ func TestUpdateKeepsTheLease(t *testing.T) {
 }
 
 func TestDelete(t *testing.T) {
+	t.Parallel()
 	s := serve(t, restapi.Options{})
 	s.do("DELETE", "/v1/objects/k", "").want(404, "NotFound")
 	s.do("DELETE", "/v1/objects/k?resourceVersion=3", "").want(404, "NotFound")
