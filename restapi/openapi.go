@@ -169,7 +169,7 @@ func (op *operation) describe(item schemaOf, suffix string) {
 	}
 	params, _ := into["parameters"].([]schemaOf)
 	for i := range op.params {
-		params = op.params[i].describe(params)
+		params = op.params[i].describe(params, beside)
 	}
 	if len(params) > 0 {
 		into["parameters"] = params
@@ -198,15 +198,22 @@ func response(code int, schema schemaOf) schemaOf {
 	return schemaOf{"description": http.StatusText(code), "content": schemaOf{mediaJSON: schemaOf{"schema": schema}}}
 }
 
-// describe adds a parameter to those of an operation, unless it is there.
-func (p *parameter) describe(to []schemaOf) []schemaOf {
+// ofWatch begins what is told of a parameter, or of a meaning of it, that only a watch has.
+const ofWatch = "With watch=true: "
+
+// describe adds a parameter to those of an operation, or what else it means to the watch beside it.
+func (p *parameter) describe(to []schemaOf, beside bool) []schemaOf {
+	doc := p.doc
 	for _, other := range to {
 		if other["name"] == p.name {
-			if doc := other["description"].(string); doc != p.doc {
-				other["description"] = doc + " With watch=true: " + p.doc
+			if before := other["description"].(string); before != doc {
+				other["description"] = before + " " + ofWatch + doc
 			}
 			return to
 		}
 	}
-	return append(to, schemaOf{"name": p.name, "in": "query", "description": p.doc, "schema": p.schema})
+	if beside && p.name != watchFlag.name {
+		doc = ofWatch + doc
+	}
+	return append(to, schemaOf{"name": p.name, "in": "query", "description": doc, "schema": p.schema})
 }

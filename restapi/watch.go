@@ -80,28 +80,36 @@ func (w *watching) ended(err error) error {
 	return w.send(*b)
 }
 
-// start answers the header, and the state where that is asked for, and begins the watch behind it.
+// start answers the header, and the state where that is asked for, and begins the watch behind it. Who has seen the header misses
+// nothing of what is written from then on.
 func (w *watching) start(s *paging.WatchStart) error {
-	after := s.After
+	incarnation := w.s.engine.Incarnation()
 	if s.State {
-		var err error
-		if after, err = w.state(s); err != nil {
-			return err
-		}
-	} else {
-		ctx, cancel := w.bounded(w.ctx)
-		err := because(ctx, w.watches.CatchUp(ctx))
-		cancel()
+		after, err := w.state(s)
 		if err != nil {
 			return err
 		}
-		if after > 0 && after+1 < w.s.engine.Compacted() {
-			return expired(watchExpired)
+		w.register(after)
+		if w.s.engine.Incarnation() != incarnation {
+			return expired(watchExpired) // the state may be of history that was lost
 		}
-		if err := w.header(); err != nil {
-			return err
-		}
+		return nil
 	}
+	ctx, cancel := w.bounded(w.ctx)
+	err := because(ctx, w.watches.CatchUp(ctx))
+	cancel()
+	if err != nil {
+		return err
+	}
+	if s.After > 0 && s.After+1 < w.s.engine.Compacted() {
+		return expired(watchExpired)
+	}
+	w.register(s.After)
+	return w.header()
+}
+
+// register begins the watch behind a revision, 0 for the current one.
+func (w *watching) register(after int64) {
 	req := store.WatchRequest{Key: w.to.key, PrevKV: true, ProgressNotify: w.opts.bookmarks}
 	if w.to.kind == aCollection {
 		req.End = end(w.to.key)
@@ -113,7 +121,6 @@ func (w *watching) start(s *paging.WatchStart) error {
 		req.StartRevision = after + 1
 	}
 	w.watches.Watch(req)
-	return nil
 }
 
 // header begins the answer, so that the client knows that its watch stands.

@@ -1,0 +1,2 @@
+// Package openapi holds the answers of the list/watch API against the OpenAPI description that the server itself serves.
+package openapi

@@ -1,0 +1,165 @@
+package openapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/sqlstore/sqlstore"
+	"github.com/sqlstore/sqlstore/store"
+	"github.com/sqlstore/sqlstore/test/semantics"
+)
+
+func serve(t *testing.T) (*sqlstore.Server, string, *checked) {
+	t.Helper()
+	s, err := sqlstore.Start(t.Context(), sqlstore.Config{ListenObjectsURLs: []string{"http://127.0.0.1:0"}, MaxRequestBytes: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	url := s.ObjectEndpoints()[0]
+	return s, url, &checked{t: t, doc: load(t, url), seen: map[string]bool{}}
+}
+
+// The tables of lists, gets and watches are answered as it is described.
+func TestAnswersToTheTables(t *testing.T) {
+	s, url, c := serve(t)
+	engine := s.Store()
+	var n atomic.Int64
+	semantics.Run(t, semantics.Server{
+		Client: &http.Client{Transport: c},
+		Lists:  []string{url + "/v1/objects/described/"},
+		Put: func(ctx context.Context, name string) error {
+			_, err := engine.Put(ctx, &store.PutRequest{Key: []byte("described/" + name), Value: fmt.Append(nil, n.Add(1))})
+			return err
+		},
+		Delete: func(ctx context.Context, name string) error {
+			_, err := engine.Delete(ctx, &store.DeleteRequest{Key: []byte("described/" + name)})
+			return err
+		},
+		Compact: func(ctx context.Context, revision int64) error {
+			_, err := engine.Compact(ctx, revision, true)
+			return err
+		},
+	})
+	c.want("list 200", "list 400", "list 410", "list 504", "get 200", "get 400", "get 504")
+}
+
+// want checks that answers were seen.
+func (c *checked) want(answers ...string) {
+	c.t.Helper()
+	for _, a := range answers {
+		if !c.seen[a] {
+			c.t.Errorf("no answer %q was held against the description", a)
+		}
+	}
+}
+
+func (c *checked) send(method, url, body, media string) *http.Response {
+	c.t.Helper()
+	req, err := http.NewRequestWithContext(c.t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if media != "" {
+		req.Header.Set("Content-Type", media)
+	}
+	resp, err := (&http.Client{Transport: c}).Do(req)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	return resp
+}
+
+func TestAnswersToWrites(t *testing.T) {
+	_, url, c := serve(t)
+	const media = "application/json"
+	for _, r := range []struct {
+		method, path, body, media string
+		code                      int
+	}{
+		{"PUT", "/v1/objects/a/k", `{"value":{"x":null}}`, media, 201},
+		{"PUT", "/v1/objects/a/null", `{"value":null}`, media, 201},
+		{"PUT", "/v1/objects/a/%00%ff", "\x00", "application/octet-stream", 201},
+		{"PUT", "/v1/objects/a/k", `{"value":2}`, media, 409},
+		{"PUT", "/v1/objects/a/k?resourceVersion=2", `{"value":[2]}`, media, 200},
+		{"PUT", "/v1/objects/a/k?resourceVersion=2", `{"value":2}`, media, 409},
+		{"PUT", "/v1/objects/a/none?resourceVersion=2", `{"value":2}`, media, 404},
+		{"PUT", "/v1/objects/a/k", `{`, media, 400},
+		{"PUT", "/v1/objects/a/k", strings.Repeat("x", 1000), "application/octet-stream", 413},
+		{"PUT", "/v1/objects/a/k", "x", "text/plain", 415},
+		{"GET", "/v1/objects/a/k", "", "", 200},
+		{"GET", "/v1/objects/a/null", "", "", 200},
+		{"HEAD", "/v1/objects/a/k", "", "", 200},
+		{"GET", "/v1/objects/a/none", "", "", 404},
+		{"GET", "/v1/objects/?limit=1", "", "", 200},
+		{"GET", "/v1/objects/", "", "", 200},
+		{"GET", "/v1/objects/a/", "", "", 200},
+		{"GET", "/openapi.json", "", "", 200},
+		{"GET", "/elsewhere", "", "", 404},
+		{"POST", "/v1/objects/a/k", "", "", 405},
+		{"DELETE", "/v1/objects/a/k?resourceVersion=2", "", "", 409},
+		{"DELETE", "/v1/objects/a/k", `{"preconditions":{"resourceVersion":"x"}}`, media, 400},
+		{"DELETE", "/v1/objects/a/k", `{}`, "text/plain", 415},
+		{"DELETE", "/v1/objects/a/k", strings.Repeat(" ", 1<<17), media, 413},
+		{"DELETE", "/v1/objects/a/k", `{"preconditions":{"resourceVersion":"5"}}`, media, 200},
+		{"DELETE", "/v1/objects/a/k", "", "", 404},
+	} {
+		if resp := c.send(r.method, url+r.path, r.body, r.media); resp.StatusCode != r.code {
+			t.Errorf("%s %s: %s, want %d", r.method, r.path, resp.Status, r.code)
+		}
+	}
+}
+
+// What is described is what is served: each method, and each parameter, whose nonsense is refused. What is not described is not.
+func TestDescriptionIsInStep(t *testing.T) {
+	_, url, c := serve(t)
+	for path, item := range c.doc.Paths.Map() {
+		at := url + strings.NewReplacer("{key}", "a/k", "{prefix}", "a").Replace(path)
+		allow := []string{}
+		for method := range item.Operations() {
+			allow = append(allow, method)
+		}
+		if item.Get != nil {
+			allow = append(allow, http.MethodHead)
+		}
+		slices.Sort(allow)
+		for _, method := range []string{"GET", "HEAD", "PUT", "DELETE", "POST", "PATCH", "TRACE"} {
+			resp := c.send(method, at, "{}", "")
+			if refused := resp.StatusCode == http.StatusMethodNotAllowed; refused == slices.Contains(allow, method) {
+				t.Errorf("%s %s: %s, but described are %v", method, path, resp.Status, allow)
+			} else if got := resp.Header.Get("Allow"); refused && got != strings.Join(allow, ", ") {
+				t.Errorf("%s %s: Allow %q, but described are %v", method, path, got, allow)
+			}
+		}
+		for method, op := range item.Operations() {
+			for _, p := range op.Parameters {
+				if s := p.Value.Schema.Value; s.Type.Is("string") && s.Pattern == "" {
+					continue // any text may be right
+				}
+				// A parameter of the watch alone counts only there.
+				for _, watch := range []string{"", "watch=true&"} {
+					if watch != "" && method != http.MethodGet {
+						continue
+					}
+					resp := c.send(method, at+"?"+watch+p.Value.Name+"=nonsense", `{"value":1}`, "")
+					if ofWatch := strings.HasPrefix(p.Value.Description, "With watch=true:"); resp.StatusCode != http.StatusBadRequest && (watch != "" || !ofWatch) {
+						t.Errorf("%s %s?%s%s=nonsense: %s", method, path, watch, p.Value.Name, resp.Status)
+					}
+				}
+			}
+		}
+		if resp := c.send(http.MethodGet, at+"?nothing=nonsense", "", ""); resp.StatusCode == http.StatusBadRequest {
+			t.Errorf("GET %s?nothing=nonsense: %s", path, resp.Status)
+		}
+	}
+}
