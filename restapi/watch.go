@@ -3,6 +3,7 @@ package restapi
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -101,7 +102,7 @@ func (w *watching) start(s *paging.WatchStart) error {
 	if err != nil {
 		return err
 	}
-	if s.After > 0 && s.After+1 < w.s.engine.Compacted() {
+	if s.After > 0 && s.After < w.s.engine.Compacted()-1 {
 		return expired(watchExpired)
 	}
 	w.register(s.After)
@@ -118,7 +119,7 @@ func (w *watching) register(after int64) {
 		}
 	}
 	if after > 0 {
-		req.StartRevision = after + 1
+		req.StartRevision = min(after, math.MaxInt64-1) + 1
 	}
 	w.watches.Watch(req)
 }

@@ -238,6 +238,7 @@ func TestWatchEnds(t *testing.T) {
 	t.Parallel()
 	s := serve(t, restapi.Options{})
 	s.write("k", "1")
+	s.watch("/v1/objects/?watch=true&resourceVersion=9223372036854775807&timeoutSeconds=1").wantEnd()
 	timed := s.watch("/v1/objects/k?watch=true&timeoutSeconds=1")
 	timed.want("ADDED k@2=1")
 	timed.wantEnd()
