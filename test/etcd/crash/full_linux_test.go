@@ -3,10 +3,13 @@ package crash
 import (
 	"bytes"
 	"context"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -48,6 +51,10 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("neither the log nor the error says that the disk is full: %v", filled.err)
 	}
 
+	if got := readiness(t, server); !servers.TargetIsEtcd() && !strings.Contains(got, "[-]NoSpace True DiskFull") {
+		t.Errorf("/readyz does not tell of the full disk: %s", got)
+	}
+
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +66,24 @@ func TestFullDisk(t *testing.T) {
 	if !writable(t, server) {
 		t.Error("not writable after there was room again")
 	}
+	if got := readiness(t, server); got != "ok\n" {
+		t.Errorf("/readyz when there is room again: %s", got)
+	}
+}
+
+// readiness returns what /readyz answers.
+func readiness(t *testing.T, server *launch.Server) string {
+	t.Helper()
+	resp, err := http.Get(server.MetricsURL() + "/readyz") //nolint:noctx // a test's own loopback server
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // full is how a server behaved as its disk filled.

@@ -38,12 +38,26 @@ func TestSameHealth(t *testing.T) {
 	}
 	for _, server := range []*launch.Server{etcd, target} {
 		for _, kind := range []string{"NOSPACE", "CORRUPT"} {
-			raiseAlarm(t, server, kind)
+			alarm(t, server, "ACTIVATE", kind)
 		}
 	}
 	for _, path := range []string{"/health?exclude=NOSPACE", "/health?exclude=CORRUPT", "/livez", "/readyz/data_corruption", "/readyz?exclude=data_corruption"} {
 		same(http.MethodGet, path)
 	}
+	// Under NOSPACE etcd is ready, though it takes no writes. Ours is ready when its Ready condition is True: when it serves both.
+	for _, server := range []*launch.Server{etcd, target} {
+		alarm(t, server, "DEACTIVATE", "CORRUPT")
+	}
+	if got := probe(t, etcd, http.MethodGet, "/readyz"); !strings.HasPrefix(got, "HTTP/1.1 200 OK\n") {
+		t.Errorf("etcd's /readyz under NOSPACE: %s", got)
+	}
+	if got := probe(t, target, http.MethodGet, "/readyz"); !servers.TargetIsEtcd() &&
+		(!strings.HasPrefix(got, "HTTP/1.1 503 ") || !strings.Contains(got, "[-]Ready False NoSpace")) {
+		t.Errorf("/readyz under NOSPACE: %s", got)
+	}
+	same(http.MethodGet, "/readyz?exclude=NOSPACE") // who excludes a check asks for etcd's checks alone
+	alarm(t, etcd, "ACTIVATE", "CORRUPT")
+	alarm(t, target, "ACTIVATE", "CORRUPT")
 	// The order of the checks is a map's in etcd, and ours has more.
 	checks := func(s *launch.Server, path string) []string {
 		lines := strings.Split(probe(t, s, http.MethodGet, path), "\n")
@@ -62,9 +76,9 @@ func TestSameHealth(t *testing.T) {
 	}
 }
 
-func raiseAlarm(t *testing.T, s *launch.Server, kind string) {
+func alarm(t *testing.T, s *launch.Server, action, kind string) {
 	t.Helper()
-	body := strings.NewReader(fmt.Sprintf(`{"action": "ACTIVATE", "alarm": %q}`, kind))
+	body := strings.NewReader(fmt.Sprintf(`{"action": %q, "alarm": %q}`, action, kind))
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.ClientURL()+"/v3/maintenance/alarm", body)
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +89,7 @@ func raiseAlarm(t *testing.T, s *launch.Server, kind string) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		t.Fatalf("alarm %s: %s", kind, resp.Status)
+		t.Fatalf("%s the alarm %s: %s", action, kind, resp.Status)
 	}
 }
 
