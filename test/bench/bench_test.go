@@ -149,7 +149,9 @@ func TestReplicasAreInTheServersName(t *testing.T) {
 
 // TestTree has a shell with a busy child: it counts, stops and goes on with it.
 func TestTree(t *testing.T) {
-	cmd := exec.Command("sh", "-c", "while :; do :; done & wait")
+	// Both end with this test, also when it is killed: the shell by the kernel, its child as the shell is gone.
+	cmd := exec.Command("sh", "-c", "while kill -0 $$; do :; done & wait")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
