@@ -40,6 +40,6 @@ func command() *cobra.Command {
 	root.Flags().AddFlagSet(serve.Flags())
 	root.Flags().Bool("version", false, "print the versions of sqlstore, of the etcd API and of Go") // as etcd has it
 	root.SetVersionTemplate(versions())
-	root.AddCommand(serve, statusCommand(), schemaCommand(), repairCommand(), versionCommand())
+	root.AddCommand(serve, statusCommand(), schemaCommand(), tokenKeysCommand(), repairCommand(), versionCommand())
 	return root
 }

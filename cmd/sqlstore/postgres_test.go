@@ -272,7 +272,7 @@ func TestRefusedDatabases(t *testing.T) {
 			}
 		})
 	}
-	for _, command := range [][]string{{"--help"}, {"serve", "--help"}, {"schema", "--help"}, {"repair", "--help"}} {
+	for _, command := range [][]string{{"--help"}, {"serve", "--help"}, {"schema", "--help"}, {"repair", "--help"}, {"token-keys", "--help"}} {
 		t.Setenv("SQLSTORE_DATASTORE", db.dsn())
 		out, err := sqlstore(t, command...)
 		if err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/sqlstore/sqlstore"
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/schema"
 )
 
 // bumpSpare is how far below the end of the numbers a repaired clock must stay: no store gets there by itself, and one that is
@@ -55,19 +53,14 @@ func repairCommand() *cobra.Command {
 	return cmd
 }
 
-func (r *repair) run(ctx context.Context, in io.Reader, out, errOut io.Writer) (err error) {
+func (r *repair) run(ctx context.Context, in io.Reader, out, errOut io.Writer) error {
 	if r.bump <= 0 || r.bump > bumpSpare {
 		return fmt.Errorf("%w: --bump-revision must be given, from 1 to %d", errSettings, int64(bumpSpare))
 	}
-	r.cfg.DatastoreWait = -1
-	if err := r.cfg.WithDatabase(ctx, holdsStore); err != nil { // opening makes one
-		return err
-	}
-	b, err := r.cfg.OpenBackend(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.Close()) }()
+	return withBackend(ctx, &r.cfg, func(b backend.Backend) error { return r.on(ctx, b, in, out, errOut) })
+}
+
+func (r *repair) on(ctx context.Context, b backend.Backend, in io.Reader, out, errOut io.Writer) error {
 	now, err := b.Clock(ctx)
 	if err != nil {
 		return err
@@ -85,14 +78,6 @@ func (r *repair) run(ctx context.Context, in io.Reader, out, errOut io.Writer) (
 		return err
 	}
 	_, err = fmt.Fprintf(out, "revision %d, compacted there (it was %d)\n", r.bump, was.Revision)
-	return err
-}
-
-func holdsStore(ctx context.Context, db *sql.DB) error {
-	st, err := schema.Status(ctx, db)
-	if err == nil && st.Version == 0 {
-		err = fmt.Errorf("%w: the database holds nothing of sqlstore's: look at --datastore", errSettings)
-	}
 	return err
 }
 
