@@ -127,7 +127,8 @@ func writing(s *store.Store, f *conditions.Facts, now time.Time) {
 	case err != nil:
 		f.Database = &conditions.Fault{Reason: "NoAnswer", Message: fmt.Sprintf("the database cannot be read: %v; look at its disk", err)}
 	case w.Commit > commitPatience:
-		f.Database = &conditions.Fault{Reason: "CommitHangs", Message: "a commit has not come to its end for more than " + commitPatience.String() + ": look at the disk of the database"}
+		f.Database = &conditions.Fault{Reason: "CommitHangs", Message: "a commit has not come to its end for more than " + commitPatience.String() + ": look at the disk of the database, " +
+			"and whether somebody writes very large transactions"}
 	case recent && !w.Fault.NoSpace():
 		f.Database = &conditions.Fault{Reason: "WritesFail", Message: fmt.Sprintf("the database takes no writes: %v; look at its disk and its permissions", w.Fault.Err)}
 	}
@@ -154,6 +155,6 @@ func lagging(s *store.Store, f *conditions.Facts) {
 			"watches of this one: look how busy the database and this machine are, and whether something holds locks on sqlstore's tables", int(l.Tail.Seconds()))}
 	case l.Watches > 0:
 		f.Lagging = &conditions.Fault{Reason: "SlowWatches", Message: fmt.Sprintf("%d watches have been behind for %d s or more, the longest for %d s, by up to %d revisions: "+
-			"their clients take events more slowly than they come, or stand still", l.Watches, int(lagPatience.Seconds()), int(l.Longest.Seconds()), l.Revisions)}
+			"they read a long history, or their clients take events more slowly than they come, or stand still", l.Watches, int(lagPatience.Seconds()), int(l.Longest.Seconds()), l.Revisions)}
 	}
 }
