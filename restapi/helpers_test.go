@@ -18,7 +18,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen. It is never waited for when all is well.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // served is the API over a store of its own.
 type served struct {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -185,7 +186,7 @@ func TestListThatIsCutOff(t *testing.T) {
 			resp := s.open("GET", "/v1/objects/p/", "")
 			defer resp.Body.Close()
 			body, err := io.ReadAll(resp.Body)
-			if resp.StatusCode != 200 || err == nil || json.Valid(body) {
+			if resp.StatusCode != http.StatusOK || err == nil || json.Valid(body) {
 				t.Fatalf("%s, %v after %d bytes", resp.Status, err, len(body))
 			}
 			if !secure && !errors.Is(err, io.ErrUnexpectedEOF) {

@@ -68,7 +68,7 @@ func (s *served) watch(path string) *watched {
 	s.t.Helper()
 	resp := s.open("GET", path, "")
 	s.t.Cleanup(func() { _ = resp.Body.Close() })
-	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "application/json" {
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "application/json" {
 		body, _ := io.ReadAll(resp.Body)
 		s.t.Fatalf("%s: %s %s", path, resp.Status, body)
 	}
@@ -123,7 +123,7 @@ func TestWatch(t *testing.T) {
 	s.write("q", "1")         // 4
 	s.write("p/a", "[1,\n2]") // 5
 	state := s.watch("/v1/objects/p/?watch=true")
-	any := s.watch("/v1/objects/p/?watch=1&resourceVersion=0")
+	whatever := s.watch("/v1/objects/p/?watch=1&resourceVersion=0")
 	history := s.watch("/v1/objects/p/?watch=true&resourceVersion=2")
 	key := s.watch("/v1/objects/p/a?watch&resourceVersion=1")
 	none := s.watch("/v1/objects/p?watch=true")
@@ -139,7 +139,7 @@ func TestWatch(t *testing.T) {
 
 	const first, second = "ADDED p/a@5=[1, 2]", "ADDED p/b@3=base64 AA=="
 	after := []string{"DELETED p/a@6=[1, 2]", "ADDED p/a@7=2", "ADDED p/z/y@9=base64 "}
-	for _, w := range []*watched{state, any} {
+	for _, w := range []*watched{state, whatever} {
 		w.want(first, second)
 		w.want(after...)
 	}
