@@ -27,6 +27,7 @@ type served struct {
 	store  *store.Store
 	api    *restapi.Server
 	client *http.Client
+	busy   bool // its database may be too busy to answer in time, on a busy machine
 }
 
 func openSQLite(t testing.TB) backend.Backend {

@@ -27,6 +27,7 @@ func replicas(t *testing.T) (a, b *served) {
 			}
 		})
 		both[i] = serveOver(t, db, restapi.Options{MaxKeyBytes: db.MaxKeyBytes()}, store.Config{}, false)
+		both[i].busy = true
 	}
 	return both[0], both[1]
 }

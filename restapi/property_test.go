@@ -61,7 +61,11 @@ func (s *served) listed(prefix string, limit int) (state, int64) {
 	st := state{}
 	version, token := "", ""
 	for {
-		l := s.do("GET", fmt.Sprintf("/v1/objects/%s?limit=%d&continue=%s", prefix, limit, token), "").want(200, "").list()
+		r := s.do("GET", fmt.Sprintf("/v1/objects/%s?limit=%d&continue=%s", prefix, limit, token), "")
+		if s.tooBusy(r.code) {
+			continue
+		}
+		l := r.want(200, "").list()
 		if version == "" {
 			version = l.Metadata.ResourceVersion
 		}
@@ -93,6 +97,8 @@ func (s *served) scribble(seed uint64, n int) {
 		got := s.do("GET", "/v1/objects/"+key, "")
 		var r *reply
 		switch {
+		case s.tooBusy(got.code):
+			continue
 		case got.code == 404:
 			r = s.do("PUT", "/v1/objects/"+key, fmt.Sprintf(`{"value":%d}`, random.IntN(1000)))
 		case random.IntN(3) == 0:
@@ -101,10 +107,10 @@ func (s *served) scribble(seed uint64, n int) {
 			i := got.item()
 			r = s.do("PUT", "/v1/objects/"+key, fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"value":%d}`, i.Metadata.ResourceVersion, random.IntN(1000)))
 		}
-		switch r.code {
-		case 200, 201:
+		switch {
+		case r.code == 200 || r.code == 201:
 			done++
-		case 409, 404:
+		case r.code == 409 || r.code == 404 || s.tooBusy(r.code):
 		default:
 			s.t.Errorf("%d %s", r.code, r.body)
 			return
@@ -115,12 +121,32 @@ func (s *served) scribble(seed uint64, n int) {
 // theEnd is the key that is written last. It sorts behind the others: who has it has all.
 const theEnd = "p/end"
 
+// tooBusy says whether a request is to be tried again.
+func (s *served) tooBusy(code int) bool { return s.busy && (code == 503 || code == 504) }
+
+// watchAgain is watch, tried until the database is not too busy.
+func (s *served) watchAgain(path string) *watched {
+	s.t.Helper()
+	for {
+		resp := s.open("GET", path, "")
+		if !s.tooBusy(resp.StatusCode) {
+			return s.watches(path, resp)
+		}
+		_ = resp.Body.Close()
+	}
+}
+
+// ended says whether a watch has ended for want of the database.
+func (s *served) ended(e eventJSON) bool {
+	return s.busy && e.String() == "ERROR 503 ServiceUnavailable"
+}
+
 // follower lists and watches, again and again, until it has seen the end.
 func (s *served) follower(seed uint64) state {
 	random := rand.New(rand.NewPCG(seed, 2))
 	st, at := s.listed("p/", 1+random.IntN(5))
 	for {
-		w := s.watch(fmt.Sprintf("/v1/objects/p/?watch=true&resourceVersion=%d", at))
+		w := s.watchAgain(fmt.Sprintf("/v1/objects/p/?watch=true&resourceVersion=%d", at))
 		for range 1 + random.IntN(50) {
 			if st[theEnd] != "" {
 				w.close()
@@ -130,6 +156,9 @@ func (s *served) follower(seed uint64) state {
 			if err != nil {
 				s.t.Errorf("the watch ended with %v", err)
 				return st
+			}
+			if s.ended(e) {
+				break
 			}
 			revision := st.apply(s.t, e)
 			if revision <= at {
@@ -143,24 +172,34 @@ func (s *served) follower(seed uint64) state {
 
 // streamer does the same with the state that a watch begins with.
 func (s *served) streamer() state {
-	st := state{}
-	w := s.watch("/v1/objects/p/?watch=true")
-	defer w.close()
-	for st[theEnd] == "" {
-		e, err := w.next()
-		if err != nil {
-			s.t.Errorf("the watch ended with %v", err)
-			return st
+	for {
+		st := state{}
+		w := s.watchAgain("/v1/objects/p/?watch=true")
+		for {
+			e, err := w.next()
+			if err != nil {
+				s.t.Errorf("the watch ended with %v", err)
+				return st
+			}
+			if s.ended(e) {
+				break
+			}
+			if st.apply(s.t, e); st[theEnd] != "" {
+				w.close()
+				return st
+			}
 		}
-		st.apply(s.t, e)
+		w.close()
 	}
-	return st
 }
 
 // history runs writers beside clients that list and watch; all end with the same state. Some of the clients may use other replicas.
 func history(t *testing.T, replicas ...*served) {
-	const writers, writes = 3, 60
-	s := replicas[0]
+	const writers = 3
+	s, writes := replicas[0], 60
+	if s.busy {
+		writes = 20
+	}
 	var writing, following sync.WaitGroup
 	for i := range writers {
 		writing.Go(func() { replicas[i%len(replicas)].scribble(uint64(i), writes) })

@@ -66,7 +66,12 @@ type watched struct {
 
 func (s *served) watch(path string) *watched {
 	s.t.Helper()
-	resp := s.open("GET", path, "")
+	return s.watches(path, s.open("GET", path, ""))
+}
+
+// watches is the watch that resp answers.
+func (s *served) watches(path string, resp *http.Response) *watched {
+	s.t.Helper()
 	s.t.Cleanup(func() { _ = resp.Body.Close() })
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "application/json" {
 		body, _ := io.ReadAll(resp.Body)
