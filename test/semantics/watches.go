@@ -26,6 +26,7 @@ type Watch struct {
 	Want        Answer // of sqlstore's API
 	Kube        Answer // of a kube-apiserver; a code of 0 says that the case is not put to it
 	Cached      Answer // of a kube-apiserver that answers from its watch cache, where that is another
+	KubeStart   Start  // of a kube-apiserver, where that is another
 	// KubeEvent says that a kube-apiserver answers 200 and tells Kube as an ERROR event.
 	KubeEvent bool
 }
@@ -49,7 +50,7 @@ func Watches() []Watch {
 		{Version: Garbage, Start: Refused, Want: badRequest, Kube: unreadable},
 		{Version: Negative, Start: Refused, Want: badRequest, Kube: unreadable},
 		// Continue is no option of a watch; a kube-apiserver does not look at it.
-		{Version: Unset, Continue: true, Start: Refused, Want: badRequest},
+		{Version: Unset, Continue: true, Start: Refused, Want: badRequest, Kube: ok, KubeStart: StateThenNow},
 		// A limit is ignored.
 		same(Watch{Version: Old, Limit: true, Start: AfterVersion, Want: ok}),
 		same(Watch{Version: Unset, Limit: true, Start: StateThenNow, Want: ok}),

@@ -63,6 +63,9 @@ func (h *history) watches(t *testing.T) {
 	var all []*watch
 	for replica, list := range h.Lists {
 		for _, w := range Watches() {
+			if h.Kube != nil && w.KubeStart != "" {
+				w.Start = w.KubeStart
+			}
 			if h.Kube == nil || w.Kube.Code != 0 {
 				all = append(all, &watch{Watch: w, list: list, replica: replica})
 			}
