@@ -49,8 +49,10 @@ func Watches() []Watch {
 		began(Above, Nothing),
 		{Version: Garbage, Start: Refused, Want: badRequest, Kube: unreadable},
 		{Version: Negative, Start: Refused, Want: badRequest, Kube: unreadable},
-		// Continue is no option of a watch; a kube-apiserver does not look at it.
-		{Version: Unset, Continue: true, Start: Refused, Want: badRequest, Kube: ok, KubeStart: StateThenNow},
+		// Continue is no option of a watch; a kube-apiserver looks at it only where it adds sendInitialEvents itself.
+		{Version: Unset, Continue: true, Start: Refused, Want: badRequest, Kube: notValid},
+		{Version: Zero, Continue: true, Start: Refused, Want: badRequest, Kube: notValid},
+		{Version: Current, Continue: true, Start: Refused, Want: badRequest, Kube: ok, KubeStart: AfterVersion},
 		// A limit is ignored.
 		same(Watch{Version: Old, Limit: true, Start: AfterVersion, Want: ok}),
 		same(Watch{Version: Unset, Limit: true, Start: StateThenNow, Want: ok}),
