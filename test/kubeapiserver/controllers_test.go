@@ -41,9 +41,13 @@ func TestControllerManager(t *testing.T) {
 			w := &workload{clients: c.Clients, namespace: names[0]}
 			defer w.runPods(ctx)()
 
+			start := time.Now()
 			w.roll(ctx, t, c, store)
+			rolled := time.Since(start)
 			w.collect(ctx, t)
+			collected := time.Since(start)
 			w.emptyNamespace(ctx, t)
+			t.Logf("rolled after %s, collected after %s, emptied after %s", rolled, collected, time.Since(start))
 		})
 	}
 }
