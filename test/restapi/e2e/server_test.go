@@ -145,7 +145,7 @@ func TestCurl(t *testing.T) {
 	if rest := run(base + "/edge/lamps/?limit=1&continue=" + list.Metadata.Continue); !strings.Contains(rest, `"edge/lamps/kitchen"`) {
 		t.Errorf("the second page: %s", rest)
 	}
-	watched := run("--no-buffer", base+"/edge/lamps/?watch=true&timeoutSeconds=1")
+	watched := run("--no-buffer", base+"/edge/lamps/?watch=true&timeoutSeconds=5")
 	if lines := strings.Count(watched, "\n"); lines != 2 || strings.Count(watched, `"ADDED"`) != 2 {
 		t.Errorf("watched %s, want two lines", watched)
 	}

@@ -162,7 +162,7 @@ func TestLines(t *testing.T) {
 	s := startSQLite(t)
 	const value = "{\n  \"a\": \"x\",\n  \"b\": [\r\n1]\n}"
 	s.must(t, http.StatusCreated, request{method: http.MethodPut, url: s.url("lines"), kind: "application/octet-stream", body: value})
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url("lines")+"?watch=1&timeoutSeconds=1", nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url("lines")+"?watch=1&timeoutSeconds=5", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
