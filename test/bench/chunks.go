@@ -65,13 +65,17 @@ func (t *target) walksFast() bool { return t.canned || t.pkg == "./cmd/sqlstore"
 
 // chunksAt returns what the pages of a place cost in a walk, which serves each place once.
 func (t *target) chunksAt(ctx context.Context, api string, p place) (*outcome, error) {
-	if t.walked[api] == nil || t.walked[api][p] == nil {
-		found, err := t.walkAll(ctx, api)
-		if err != nil {
+	if t.walked == nil {
+		t.walked = map[string]map[place]*outcome{}
+		// Not measured: it brings the values into memory, as far as they fit there, from which a short list's later walks live, too.
+		if _, err := t.walkAll(ctx, api, 0); err != nil {
 			return nil, err
 		}
-		if t.walked == nil {
-			t.walked = map[string]map[place]*outcome{}
+	}
+	if t.walked[api][p] == nil {
+		found, err := t.walkAll(ctx, api, t.c.span)
+		if err != nil {
+			return nil, err
 		}
 		t.walked[api] = found
 	}
@@ -80,16 +84,16 @@ func (t *target) chunksAt(ctx context.Context, api string, p place) (*outcome, e
 	return out, nil
 }
 
-// walkAll walks the whole list, again until a slice's time is over, and adds up each place's pages.
-func (t *target) walkAll(ctx context.Context, api string) (map[place]*outcome, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, t.c.span+time.Hour, errHangs)
+// walkAll walks the whole list, again until the time is over, and adds up each place's pages.
+func (t *target) walkAll(ctx context.Context, api string, span time.Duration) (map[place]*outcome, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, span+time.Hour, errHangs)
 	defer cancel()
 	found := map[place]*outcome{}
 	for _, p := range places {
 		found[p] = &outcome{}
 	}
 	pages := (len(t.objects) + pageSize - 1) / pageSize
-	for end := time.Now().Add(t.c.span); ; {
+	for end := time.Now().Add(span); ; {
 		if _, err := t.newUpdates().one(ctx, rand.IntN(min(t.c.clients, len(t.objects)))); err != nil {
 			return nil, err
 		}
