@@ -209,6 +209,8 @@ type PurgeResult struct {
 	Removed int
 	// Done says that Through has reached the clock's compacted revision.
 	Done bool
+	// Took is how long the step was at work. What it waited for others is not in it.
+	Took time.Duration
 }
 
 // Backend is a database with sqlstore's schema in it. All methods may be called concurrently.

@@ -7,11 +7,19 @@ import "time"
 // as large as takes stepTime on this machine. What is left of the time belongs to the writes: the rest after a step is restFactor
 // times as long.
 //
+// A deleted row costs the log nearly as much as one written, and a log that fills sooner is copied into the database more often, for
+// which writes wait, too. So the rows of a compaction are spread over most of the time until the next one is expected,
+// which is when the last came before this one; where that is not known, only the rests count.
+//
 // A purge that falls behind for good would let the database grow for ever. So whenever a compaction comes while more rows are
 // left than at the one before, the rests are halved, and when there is nothing left to halve, the steps get longer.
 const (
-	stepTime   = 4 * time.Millisecond
+	stepTime   = 2 * time.Millisecond
 	restFactor = 4
+	// spread is the part of the time between two compactions in which the rows are to go.
+	spread = 0.75
+	// longestSpread is the longest rest for the sake of that.
+	longestSpread = time.Second
 	// shortestRest and longestRest bound the rest between two steps.
 	shortestRest = 2 * time.Millisecond
 	longestRest  = 10 * time.Second
@@ -48,3 +56,30 @@ func (p *pace) took(d time.Duration) (rest time.Duration) {
 
 // hurry raises the pace.
 func (p *pace) hurry() { p.behind = min(p.behind+1, maxBehind) }
+
+// plan spreads what is left of a compaction over the time until the next one.
+type plan struct {
+	seen     time.Time // when the compaction came
+	deadline time.Time // when its rows should be gone; zero when the next one is not expected
+}
+
+// next tells of a compaction that has come.
+func (p *plan) next(now time.Time) {
+	every := now.Sub(p.seen)
+	if p.seen.IsZero() {
+		every = 0
+	}
+	p.seen, p.deadline = now, time.Time{}
+	if every > 0 {
+		p.deadline = now.Add(time.Duration(spread * float64(every)))
+	}
+}
+
+// rest is how long to rest after a step that came forward by done revisions, when left of them remain.
+func (p *plan) rest(now time.Time, done, left int64) time.Duration {
+	remains := p.deadline.Sub(now)
+	if p.deadline.IsZero() || remains <= 0 || done <= 0 || left <= 0 {
+		return 0
+	}
+	return min(time.Duration(float64(remains)*float64(done)/float64(left)), longestSpread)
+}

@@ -30,6 +30,7 @@ func (c *Compactor) purge(ctx context.Context) {
 	defer timer.Stop()
 	var (
 		rows, pages = newPace(), newPace()
+		next        plan
 		backlog     int64 // when the compaction that is worked on came
 	)
 	for {
@@ -39,7 +40,7 @@ func (c *Compactor) purge(ctx context.Context) {
 		case <-timer.C:
 		}
 		if !c.engine.Leads() {
-			rows, pages, backlog = newPace(), newPace(), 0
+			rows, pages, next, backlog = newPace(), newPace(), plan{}, 0
 			c.progress(func(p *purging) { *p = purging{through: unknown} }) // another replica deletes; how far is not known here
 			timer.Reset(purgePeriod)
 			continue
@@ -58,6 +59,7 @@ func (c *Compactor) purge(ctx context.Context) {
 				pages.hurry()
 			}
 			backlog = left
+			next.next(time.Now())
 			c.progress(func(p *purging) {
 				if p.finished || p.through == unknown {
 					p.advanced = time.Now() // from now on there is something to do
@@ -69,6 +71,9 @@ func (c *Compactor) purge(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		if is := c.purged(); rows.behind == 0 {
+			rest = max(rest, next.rest(time.Now(), is.through-was.through, is.target-is.through))
+		}
 		timer.Reset(rest)
 	}
 }
@@ -76,16 +81,15 @@ func (c *Compactor) purge(ctx context.Context) {
 // step deletes some rows or, when there are none left, gives some space back, and returns the rest after it. It has to wait while something
 // else reads what is to be deleted.
 func (c *Compactor) step(ctx context.Context, rows, pages *pace) (rest time.Duration) {
-	began := time.Now()
 	res, err := c.engine.PurgeStep(ctx, rows.units)
 	finished := false
 	switch {
 	case err != nil || res == (backend.PurgeResult{}):
 		rest = purgePeriod
 	case !res.Done:
-		rest = rows.took(time.Since(began))
+		rest = rows.took(res.Took)
 	default:
-		began = time.Now()
+		began := time.Now()
 		finished, err = c.engine.Reclaim(ctx, pages.units)
 		if rest = pages.took(time.Since(began)); err != nil {
 			rest = purgePeriod

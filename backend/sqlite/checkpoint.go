@@ -12,6 +12,10 @@ const (
 	// The more it holds, the more often a page in it is newer than another copy of itself, which need not be copied: 18 us of
 	// CPU a row at 4 MiB, 16 at 64, and no less beyond.
 	walLimit = 64 << 20
+	// restLimit is how many bytes may be left to be copied while the writer waits, unless they are still more after so many rounds
+	// of copying beside it.
+	restLimit = 256 << 10
+	rounds    = 4
 	// lookEvery is how many bytes are written, by a rough count, between two looks at the WAL's real size.
 	lookEvery = 4 << 20
 )
@@ -117,7 +121,7 @@ func (p *checkpointer) once(ctx context.Context, c *conn) {
 	if p.b.broken.Load() != nil {
 		return // nothing is synced again
 	}
-	if total, ok := p.checkpoint(c, "NOOP"); !ok || total < walLimit {
+	if w, ok := p.checkpoint(c, "NOOP"); !ok || w.total < walLimit {
 		return
 	}
 	copied := make(chan struct{})
@@ -125,8 +129,16 @@ func (p *checkpointer) once(ctx context.Context, c *conn) {
 	defer close(copied)
 	defer p.copying(nil)
 	// Beside the writer, for most of it. But a WAL that is always being added to never starts again by itself, so the rest is
-	// done while the writer waits.
-	if _, ok := p.checkpoint(c, "PASSIVE"); ok && p.b.takeTurnNow(ctx) == nil {
+	// done while the writer waits: what little has come while there was little to copy.
+	for range rounds {
+		if _, ok := p.checkpoint(c, "PASSIVE"); !ok {
+			return
+		}
+		if w, ok := p.checkpoint(c, "NOOP"); !ok || w.total-w.copied <= restLimit {
+			break
+		}
+	}
+	if p.b.takeTurnNow(ctx) == nil {
 		p.checkpoint(c, "RESTART")
 		p.b.giveTurn()
 	}
@@ -138,14 +150,16 @@ func (p *checkpointer) copying(copied chan struct{}) {
 	p.copied, p.written = copied, 0
 }
 
-// checkpoint returns the bytes in the WAL.
-func (p *checkpointer) checkpoint(c *conn, mode string) (total int64, ok bool) {
+// wal is what is in the WAL, in bytes.
+type wal struct{ total, copied int64 }
+
+func (p *checkpointer) checkpoint(c *conn, mode string) (w wal, ok bool) {
 	n, err := c.queryInts("PRAGMA wal_checkpoint(" + mode + ")")
 	if err != nil || len(n) != 3 {
 		p.failed(err)
-		return 0, false
+		return wal{}, false
 	}
-	return n[1] * p.b.pageSize, true
+	return wal{n[1] * p.b.pageSize, n[2] * p.b.pageSize}, true
 }
 
 func (p *checkpointer) failed(err error) {

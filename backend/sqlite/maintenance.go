@@ -15,7 +15,7 @@ func (b *Backend) Reclaim(ctx context.Context, pages int) (done bool, err error)
 	}
 	defer b.giveTurn()
 	// Each step of this pragma gives one page back, so it has to be stepped to its end.
-	err = b.write("give space back", func(c *conn) error {
+	err = b.writeLazily("give space back", func(c *conn) error {
 		_, err := c.queryInts(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", max(pages, 1)))
 		return err
 	})

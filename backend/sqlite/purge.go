@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
@@ -41,6 +42,7 @@ func (b *Backend) Purge(ctx context.Context, limit int) (backend.PurgeResult, er
 		return backend.PurgeResult{}, err
 	}
 	defer b.giveTurn()
+	began := time.Now()
 	p, err := b.writer.purgeProgress()
 	if err != nil {
 		return backend.PurgeResult{}, translate("read how far rows are purged", err)
@@ -51,7 +53,7 @@ func (b *Backend) Purge(ctx context.Context, limit int) (backend.PurgeResult, er
 	}
 	p.advance(target)
 	var res backend.PurgeResult
-	err = b.write("purge", func(c *conn) error {
+	err = b.writeLazily("purge", func(c *conn) error {
 		res, err = c.purge(&p, max(limit, 1))
 		if err == nil {
 			_, err = c.run(savePurge, p.target, p.next)
@@ -62,6 +64,7 @@ func (b *Backend) Purge(ctx context.Context, limit int) (backend.PurgeResult, er
 		return backend.PurgeResult{}, err
 	}
 	b.checkpoints.removed(res.Removed)
+	res.Took = time.Since(began)
 	return res, nil
 }
 

@@ -192,6 +192,22 @@ func (b *Backend) write(doing string, f func(*conn) error) error {
 	return b.breakDown(doing, err)
 }
 
+// writeLazily is write for what may be lost by a crash of the machine: it is not synced, and waits for no disk. It becomes durable with
+// the next commit, whose sync covers all of the WAL before it.
+func (b *Backend) writeLazily(doing string, f func(*conn) error) error {
+	if b.synchronous() == "OFF" {
+		return b.write(doing, f)
+	}
+	if err := b.writer.exec("PRAGMA synchronous = NORMAL"); err != nil {
+		return translate(doing, err)
+	}
+	err := b.write(doing, f)
+	if restored := b.writer.exec("PRAGMA synchronous = " + b.synchronous()); restored != nil {
+		return errors.Join(err, b.breakDown(doing+": sync commits again", restored))
+	}
+	return err
+}
+
 // undo ends the open transaction, if SQLite has not done so already.
 func (b *Backend) undo(doing string) error {
 	if b.writer.c.AutoCommit() {

@@ -43,6 +43,8 @@ var aimsOnSQLite = []aim{
 	{"update", "kine", "throughput", 5, true, "sqlstore"},
 	{"delete", "kine", "throughput", 5, true, "sqlstore"},
 	{"page", "kine", "throughput", 20, true, "sqlstore"},
+	{compactionPhase, "", slowdown, 1.5, false, "sqlstore"},
+	{compactionPhase, "", growth, 1.1, false, "sqlstore"},
 }
 
 var aimsOnPostgres = []aim{
@@ -59,17 +61,30 @@ var aimsOnPostgres = []aim{
 	{"delete", kinePooled, "throughput", 8, true, onPostgres},
 	{"get", kinePooled, "throughput", 1, true, onPostgres},
 	{"page", kinePooled, "throughput", 20, true, onPostgres},
+	{compactionPhase, "", slowdown, 1.5, false, onPostgres},
+	{compactionPhase, "", slowdown, 1.5, false, onPostgres + "-2"},
+	{compactionPhase, "", growth, 1.1, false, onPostgres},
+	{compactionPhase, "", growth, 1.1, false, onPostgres + "-2"},
 	{"follow", "", eventP50, 10, false, onPostgres + "-2"},
 	{"follow", "", eventP50, 10, false, onPostgres + "-3"},
 	{"follow@rate", "", eventP50, 10, false, onPostgres + "-2"},
 	{"follow@rate", "", eventP50, 10, false, onPostgres + "-3"},
 }
 
-// eventP50 is no ratio: milliseconds.
-const eventP50 = "p50 of an event on another replica, in ms"
+const (
+	// eventP50 is no ratio: milliseconds.
+	eventP50 = "p50 of an event on another replica, in ms"
+	// slowdown and growth compare a server with itself: see the methods of results.
+	slowdown = "p99 of updates while rows go, to without compaction"
+	growth   = "largest size in the last third of a slice, to the second"
+)
 
 func (a aim) value(r results) (spread, bool) {
 	switch a.figure {
+	case slowdown:
+		return r.slowdown(a.of)
+	case growth:
+		return r.growth(a.of)
 	case eventP50:
 		var v []float64
 		for _, s := range r.of(a.phase, a.of) {

@@ -40,7 +40,7 @@ func TestBare(t *testing.T) {
 	}
 	for _, p := range c.allPhases() {
 		// Following takes replicas, and the bare server speaks gRPC only.
-		if p.name == compactPhase || strings.HasPrefix(p.name, "follow") || strings.HasPrefix(p.name, overHTTP) {
+		if p.name == compactPhase || p.asked || strings.HasPrefix(p.name, "follow") || strings.HasPrefix(p.name, overHTTP) {
 			continue
 		}
 		of := r.of(p.name, "bare")

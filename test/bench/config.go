@@ -26,15 +26,18 @@ type config struct {
 	span        time.Duration
 	settle      time.Duration
 	rate        float64
-	only        []string
-	servers     []*server
-	phases      map[string]bool // nil = all
-	datastores  []string        // of serverNames
-	dir         string          // databases and binaries
-	json        string
-	bare        string
-	churn       int
-	profile     string
+
+	retention, compactionSpan time.Duration // see compactionPhases
+
+	only       []string
+	servers    []*server
+	phases     map[string]bool // nil = all
+	datastores []string        // of serverNames
+	dir        string          // databases and binaries
+	json       string
+	bare       string
+	churn      int
+	profile    string
 }
 
 // serverNames are the servers that are compared on each kind of datastore.
@@ -58,6 +61,8 @@ func parseFlags(args []string) (*config, error) {
 	f.IntVar(&c.restarts, "restarts", 2, "timed restarts after filling, alternately after SIGTERM and SIGKILL")
 	f.DurationVar(&c.span, "slice", 2*time.Second, "length of a slice")
 	f.Float64Var(&c.rate, "rate", 1000, "operations per second in the phases at a fixed rate; 0 = leave those out")
+	f.DurationVar(&c.retention, "retention", 5*time.Second, "what automatic compaction keeps in the phase compaction, which is left out unless -only names it")
+	f.DurationVar(&c.compactionSpan, "compaction-slice", 20*time.Second, "length of a slice of the phase compaction")
 	only := f.String("only", "", "phases and servers to measure, with commas, e.g. create,page,etcd,bare; name=/path is a server's binary, and a name of its own is another build of sqlstore")
 	short := f.Bool("short", false, "a minute or two: few objects, one pair, all servers; shows that it works, not how fast")
 	f.StringVar(&c.json, "json", "", "file for the raw figures of every slice")
@@ -108,6 +113,9 @@ func (c *config) choose() error {
 				c.phases = map[string]bool{}
 			}
 			c.phases[word] = true
+			if word == compactionPhase {
+				c.phases[steadyPhase] = true
+			}
 		case given || slices.Contains(serverNames["sqlite"], word) || slices.Contains(serverNames["postgres"], word):
 			names = append(names, name)
 			if given {
@@ -138,7 +146,7 @@ func (c *config) choose() error {
 	return nil
 }
 
-func (c *config) wants(phase string) bool { return c.phases == nil || c.phases[phase] }
+func (c *config) wants(p *phase) bool { return c.phases == nil && !p.asked || c.phases[p.name] }
 
 // pagesInWalk is the number of pages of one walk through the list.
 func (c *config) pagesInWalk() int {

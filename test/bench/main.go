@@ -85,6 +85,7 @@ func (c *config) main() error {
 		if len(r) > 0 { // a run that breaks off shows what it has
 			c.printTable(os.Stdout, r, starts)
 			c.printReplicas(os.Stdout, r)
+			c.printCompaction(os.Stdout, r)
 			c.printAims(os.Stdout, r, starts)
 		}
 		if err != nil {
@@ -137,8 +138,8 @@ func (c *config) measureAll(ctx context.Context) (r results, starts []starting, 
 	syscall.Sync()
 	for pair := range c.pairs {
 		fmt.Fprintf(os.Stderr, "pair %d of %d\n", pair+1, c.pairs)
-		for _, p := range c.allPhases() {
-			if !c.wants(p.name) && p.name != compactPhase {
+		for _, p := range c.inTurn(pair) {
+			if !c.wants(p) && p.name != compactPhase {
 				continue
 			}
 			for _, t := range targets {
@@ -153,7 +154,7 @@ func (c *config) measureAll(ctx context.Context) (r results, starts []starting, 
 				if err != nil {
 					return r, starts, err
 				}
-				if c.wants(p.name) && (p.skip == nil || !p.skip(t)) {
+				if c.wants(p) && (p.skip == nil || !p.skip(t)) {
 					r = append(r, s)
 				}
 			}

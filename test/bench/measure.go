@@ -32,6 +32,8 @@ type slice struct {
 	SentP50   time.Duration `json:"sent_p50,omitempty"`  // of an event, from when its update was sent (phase follow)
 	WriteP50  time.Duration `json:"write_p50,omitempty"` // of that update
 	Memory    memory        `json:"memory"`
+
+	Compacting *compacting `json:"compacting,omitempty"`
 }
 
 // outcome is what a phase reports of one slice.
@@ -42,6 +44,7 @@ type outcome struct {
 	used    usage // when the phase measured it itself; else 0
 
 	sent, write []time.Duration // see slice
+	compacting  *compacting
 }
 
 func percentile(sorted []time.Duration, p float64) time.Duration {
@@ -61,6 +64,9 @@ func (c *config) measure(ctx context.Context, p *phase, t *target, pair int) (s 
 			err = e
 		}
 	}()
+	if err := t.retain(p.retention); err != nil {
+		return s, err
+	}
 	if err := t.wake(ctx); err != nil {
 		return s, err
 	}
@@ -102,6 +108,7 @@ func (c *config) measure(ctx context.Context, p *phase, t *target, pair int) (s 
 	if out.used != (usage{}) {
 		s.CPU, s.Database = out.used.server, out.used.database
 	}
+	s.Compacting = out.compacting
 	slices.Sort(out.latency)
 	s.P50, s.P99 = percentile(out.latency, 0.5), percentile(out.latency, 0.99)
 	s.SentP50, s.WriteP50 = median(out.sent), median(out.write)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -11,6 +12,10 @@ const compactPhase = "compact"
 // phase is one kind of work that is measured.
 type phase struct {
 	name string
+	// asked: only when it is asked for by name.
+	asked bool
+	// retention is that of the automatic compaction that the server runs with, 0 for none.
+	retention time.Duration
 	// skip: this server cannot do it, or it would mean nothing there.
 	skip func(*target) bool
 	// prepare is done before, unmeasured.
@@ -29,7 +34,17 @@ func (c *config) allPhases() []*phase {
 	}
 	all = append(all, c.watchPhases()...)
 	all = append(all, c.followPhases()...)
+	all = append(all, c.compactionPhases()...)
 	return append(all, c.compaction())
+}
+
+// inTurn is allPhases for one pair: with compaction and without take turns in going first.
+func (c *config) inTurn(pair int) []*phase {
+	all := c.allPhases()
+	if i := slices.IndexFunc(all, func(p *phase) bool { return p.name == steadyPhase }); pair%2 == 1 {
+		all[i], all[i+1] = all[i+1], all[i]
+	}
+	return all
 }
 
 // compaction removes all history and waits until it is gone; an operation is

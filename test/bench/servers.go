@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/sqlstore/sqlstore/test/launch"
 )
@@ -38,10 +39,11 @@ type server struct {
 // launching is what a server's process is told.
 type launching struct {
 	dir, port string
-	dsn       string // of its Postgres database, if it has one
-	replica   int    // from 1 on
-	objects   string // the port of the list/watch API; "" for a server without it
-	durable   bool   // an fsync before each acknowledgement
+	dsn       string        // of its Postgres database, if it has one
+	replica   int           // from 1 on
+	objects   string        // the port of the list/watch API; "" for a server without it
+	durable   bool          // an fsync before each acknowledgement
+	retention time.Duration // of automatic compaction, 0 for none
 }
 
 // newServer returns the server of that name. A name that is none of the known
@@ -130,7 +132,15 @@ func etcdArgs(l launching) []string {
 	if !l.durable {
 		a = append(a, "--unsafe-no-fsync")
 	}
-	return a
+	return append(a, l.compaction()...)
+}
+
+// compaction are the flags that etcd and sqlstore share.
+func (l launching) compaction() []string {
+	if l.retention == 0 {
+		return nil
+	}
+	return []string{"--auto-compaction-mode", "periodic", "--auto-compaction-retention", l.retention.String()}
 }
 
 func sqlstoreArgs(l launching) []string {
@@ -150,7 +160,7 @@ func sqlstoreArgs(l launching) []string {
 	if !l.durable {
 		a = append(a, "--unsafe-no-fsync")
 	}
-	return a
+	return append(a, l.compaction()...)
 }
 
 func kineArgs(l launching) []string {

@@ -47,6 +47,7 @@ type target struct {
 	objectURLs []string // of the list/watch API at the replicas
 	http       *http.Client
 	walked     map[string]map[place]*outcome // by API: what a walk found, until it is reported
+	retention  time.Duration                 // of automatic compaction, 0 for none
 }
 
 // newTarget makes a server's directory and starts its database, if it has one of its own.
@@ -67,7 +68,7 @@ const startTimeout = 10 * time.Minute
 
 // start launches all replicas and returns how long it took until each had answered its first read.
 func (t *target) start(durable bool) (ready time.Duration, err error) {
-	l := launching{dir: t.dir, durable: durable}
+	l := launching{dir: t.dir, durable: durable, retention: t.retention}
 	if t.postgres != nil {
 		if err := t.postgres.setDurable(durable); err != nil {
 			return 0, err
@@ -172,6 +173,16 @@ func (t *target) restart(sig syscall.Signal) (time.Duration, error) {
 	}
 	syscall.Sync()
 	return t.start(true)
+}
+
+// retain restarts the server unless it runs with this retention.
+func (t *target) retain(retention time.Duration) error {
+	if t.retention == retention || t.canned {
+		return nil
+	}
+	t.retention = retention
+	_, err := t.restart(syscall.SIGTERM)
+	return err
 }
 
 const (
