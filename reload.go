@@ -66,6 +66,7 @@ func (s *Server) compact(cfg compactor.Config) error {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	r.compactor, r.stop = c, stop
+	s.metrics.WatchCompaction(c.State)
 	s.wg.Go(func() { c.Run(ctx) })
 	return nil
 }
