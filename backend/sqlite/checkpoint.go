@@ -3,20 +3,31 @@ package sqlite
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
 
 const (
-	// walLimit is the size of the WAL in bytes at which it is copied into the database and starts again from its beginning.
-	// The more it holds, the more often a page in it is newer than another copy of itself, which need not be copied: 18 us of
-	// CPU a row at 4 MiB, 16 at 64, and no less beyond.
+	// walLimit is the size of the WAL in bytes at which it starts again from its beginning. The more it holds, the more seldom the
+	// writer waits for that.
 	walLimit = 64 << 20
 	// restLimit is how many bytes may be left to be copied while the writer waits, unless they are still more after so many rounds
 	// of copying beside it.
 	restLimit = 256 << 10
 	rounds    = 4
-	// lookEvery is how many bytes are written, by a rough count, between two looks at the WAL's real size.
+
+	// copyEvery is how many bytes are written, by a rough count, between two rounds of copying, copyRest the least time between
+	// them. A round ends with a sync of all that it has copied, and a commit that comes meanwhile waits for the same disk: many small
+	// rounds hold it up less than few large ones. With 1,000 updates a second the slowest percent took half as long, and
+	// with rows deleted beside them 1.4 times that instead of 2.3 times.
+	copyEvery = 256 << 10
+	copyRest  = 10 * time.Millisecond
+	// busyRows is how many rows a commit has, on the average, when writers wait for each other anyway. Then the least work counts,
+	// and nothing is copied before the WAL is at its limit: the more it holds, the more often a page in it is newer than another copy
+	// of itself, which need not be copied. 18 us of CPU a row at 4 MiB, 16 at 64, and no less beyond.
+	busyRows = 8
+	// lookEvery is how many bytes are written, by a rough count, between two looks at the WAL's real size in that case.
 	lookEvery = 4 << 20
 )
 
@@ -28,8 +39,11 @@ type checkpointer struct {
 	done   chan struct{}
 
 	mu sync.Mutex
-	// written is about how many bytes were written since the last wake, or since copying began.
-	written int64
+	// written is about how many bytes were written since the last wake, or since copying began; rows and commits are what has
+	// been written since the last wake.
+	written       int64
+	rows, commits int
+	busy          bool // as found at the last wake
 	// copied is closed when the copying that is under way has ended, nil when there is none.
 	copied chan struct{}
 }
@@ -53,22 +67,38 @@ func (p *checkpointer) wrote(e *backend.Effects) {
 	for i := range e.Rows {
 		n += int64(len(e.Rows[i].Value)) + p.b.pageSize
 	}
-	p.add(n)
+	p.add(n, len(e.Rows), 1)
 }
 
 // removed counts what a purge has added: the table and the index lose an entry, in places that may all differ.
-func (p *checkpointer) removed(rows int) { p.add(int64(rows) * 2 * p.b.pageSize) }
+func (p *checkpointer) removed(rows int) { p.add(int64(rows)*2*p.b.pageSize, 0, 0) }
 
-func (p *checkpointer) add(bytes int64) {
+func (p *checkpointer) add(bytes int64, rows, commits int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.written += bytes; p.copied == nil && p.written >= lookEvery {
+	p.written, p.rows, p.commits = p.written+bytes, p.rows+rows, p.commits+commits
+	every := int64(copyEvery)
+	if p.busy {
+		every = lookEvery
+	}
+	if p.copied == nil && p.written >= every {
 		p.written = 0
 		p.poke()
 	}
 }
 
-// poke has the WAL looked at now.
+// judge says whether writers wait for each other.
+func (p *checkpointer) judge() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.commits > 0 {
+		p.busy = p.rows >= busyRows*p.commits
+	}
+	p.rows, p.commits = 0, 0
+	return p.busy
+}
+
+// poke has the WAL looked at soon.
 func (p *checkpointer) poke() {
 	select {
 	case p.wake <- struct{}{}:
@@ -106,36 +136,50 @@ func (p *checkpointer) run(ctx context.Context) {
 			p.b.log.Warn("close the checkpointing connection", "error", err)
 		}
 	}()
+	rest := time.NewTimer(0)
+	defer rest.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.wake:
-			p.once(ctx, c)
+		case <-rest.C:
 		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wake:
+		}
+		p.once(ctx, c)
+		rest.Reset(copyRest)
 	}
 }
 
-// once looks at the WAL and does what its size asks for.
+// once copies what is in the WAL, and has it start again when it is large.
 func (p *checkpointer) once(ctx context.Context, c *conn) {
 	if p.b.broken.Load() != nil {
 		return // nothing is synced again
 	}
-	if w, ok := p.checkpoint(c, "NOOP"); !ok || w.total < walLimit {
-		return
+	if p.judge() {
+		if w, ok := p.checkpoint(c, "NOOP"); !ok || w.total < walLimit {
+			return
+		}
 	}
 	copied := make(chan struct{})
 	p.copying(copied)
 	defer close(copied)
 	defer p.copying(nil)
-	// Beside the writer, for most of it. But a WAL that is always being added to never starts again by itself, so the rest is
-	// done while the writer waits: what little has come while there was little to copy.
+	w, ok := p.checkpoint(c, "PASSIVE")
+	if !ok || w.total < walLimit {
+		return
+	}
+	// A WAL that is always being added to never starts again by itself, so what little has come meanwhile is copied while
+	// the writer waits.
 	for range rounds {
-		if _, ok := p.checkpoint(c, "PASSIVE"); !ok {
-			return
-		}
-		if w, ok := p.checkpoint(c, "NOOP"); !ok || w.total-w.copied <= restLimit {
+		if w, ok = p.checkpoint(c, "NOOP"); !ok || w.total-w.copied <= restLimit {
 			break
+		}
+		if _, ok = p.checkpoint(c, "PASSIVE"); !ok {
+			return
 		}
 	}
 	if p.b.takeTurnNow(ctx) == nil {

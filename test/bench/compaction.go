@@ -56,7 +56,11 @@ func (c *config) compactionPhase(name string, retention time.Duration) *phase {
 		name: name, asked: true, retention: retention,
 		skip: func(t *target) bool { return t.canned || c.rate == 0 },
 		// The first compaction is due after a retention, and another tenth.
+		// What the slice before has left behind is not to be counted to this one.
 		prepare: func(ctx context.Context, t *target) error {
+			if _, err := t.compact(ctx); err != nil {
+				return err
+			}
 			_, _, err := steady(c.retention+c.retention/4+time.Second).run(ctx, t.updater())
 			return err
 		},
