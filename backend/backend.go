@@ -251,8 +251,8 @@ type Backend interface {
 	// its own, and remembers how far it came. It is safe to call at any time; the pacing is the caller's.
 	Purge(ctx context.Context, limit int) (PurgeResult, error)
 
-	// Reclaim gives up to pages free pages back to the operating system where the database can; done when none is left or
-	// it cannot.
+	// Reclaim gives up to pages free pages back to the operating system where the database can; done when it cannot, or only as
+	// many are left as the next writes will take.
 	Reclaim(ctx context.Context, pages int) (done bool, err error)
 
 	// Defragment gives back all the space that it can and may take long; writes wait for it where they must.

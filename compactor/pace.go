@@ -17,7 +17,7 @@ const (
 	stepTime   = 2 * time.Millisecond
 	restFactor = 4
 	// spread is the part of the time between two compactions in which the rows are to go.
-	spread = 0.75
+	spread = 0.9
 	// longestSpread is the longest rest for the sake of that.
 	longestSpread = time.Second
 	// shortestRest and longestRest bound the rest between two steps.

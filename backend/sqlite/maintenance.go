@@ -8,23 +8,41 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
+// slack is the part of the file, one in so many pages, that stays free. Steady writes take as much room as compaction frees: to give
+// it back each time would mean to move a page for every one of them, and the file would grow again at once.
+const slack = 8
+
 // Reclaim implements [backend.Backend]. The file shrinks with the next checkpoint.
 func (b *Backend) Reclaim(ctx context.Context, pages int) (done bool, err error) {
 	if err := b.takeTurn(ctx); err != nil {
 		return false, err
 	}
 	defer b.giveTurn()
+	surplus, err := b.surplus()
+	if err != nil || surplus <= 0 {
+		return err == nil, err
+	}
 	// Each step of this pragma gives one page back, so it has to be stepped to its end.
 	err = b.writeLazily("give space back", func(c *conn) error {
-		_, err := c.queryInts(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", max(pages, 1)))
+		_, err := c.queryInts(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", min(max(int64(pages), 1), surplus)))
 		return err
 	})
 	if err != nil {
 		return false, err
 	}
-	free, err := b.writer.queryInt("PRAGMA freelist_count")
 	b.checkpoints.poke()
-	return free == 0, translate("count free pages", err)
+	surplus, err = b.surplus()
+	return err == nil && surplus <= 0, err
+}
+
+// surplus is how many pages more are free than the slack.
+func (b *Backend) surplus() (pages int64, err error) {
+	free, err := b.writer.queryInt("PRAGMA freelist_count")
+	if err != nil {
+		return 0, translate("count free pages", err)
+	}
+	total, err := b.writer.queryInt("PRAGMA page_count")
+	return free - total/slack, translate("count pages", err)
 }
 
 // Defragment implements [backend.Backend]. It takes as much room on the disk again as the database has rows.
