@@ -8,6 +8,10 @@
 // Of several replicas over one database the one that leads does both; the others note the revisions of the past, so that whoever
 // takes over knows at once what to compact to. How far the deletion came is in the database, so that whoever
 // leads next goes on from there.
+//
+// Which revision was current when is known to processes only, as in etcd: one that starts alone begins to count anew, and one that
+// never lives for a whole retention never compacts. Whoever restarts servers that often counts revisions, or has
+// kube-apiserver compact, which keeps its times in the store.
 package compactor
 
 import (
