@@ -2,6 +2,7 @@ package restapi_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/sqlstore/sqlstore/backend/postgres"
 	"github.com/sqlstore/sqlstore/restapi"
@@ -59,8 +60,12 @@ func TestDatabaseOutOfReach(t *testing.T) {
 	if err := server.Unpause(); err != nil {
 		t.Fatal(err)
 	}
-	for s.do("GET", "/v1/objects/p/k", "").code != 200 {
-		t.Log("the database is not back yet")
+	// Reads come back at once, watches with the next heartbeat.
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for s.do("GET", "/v1/objects/p/?watch=true&timeoutSeconds=1", "").code != 200 {
+		<-tick.C
 	}
+	s.do("GET", "/v1/objects/p/k", "").want(200, "")
 	s.watch("/v1/objects/p/?watch=true&resourceVersion=1").want("ADDED p/k@2=1")
 }
