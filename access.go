@@ -12,6 +12,7 @@ import (
 // TLS only known hosts are served, against DNS rebinding.
 type access struct {
 	origins, hosts []string // empty or with "*": all
+	named          bool     // only origins that are named one by one; "*" is none
 	next           http.Handler
 }
 
@@ -29,11 +30,7 @@ func (a *access) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.StatusMisdirectedRequest)
 		return
 	}
-	origin := r.Header.Get("Origin")
-	if allows(a.origins, "*") {
-		origin = "*"
-	}
-	if allows(a.origins, origin) {
+	if origin, ok := a.shares(r.Header.Get("Origin")); ok {
 		h := w.Header()
 		h.Set("Access-Control-Allow-Methods", "POST, GET, OPTIONS, PUT, DELETE")
 		h.Set("Access-Control-Allow-Origin", origin)
@@ -44,6 +41,17 @@ func (a *access) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.next.ServeHTTP(w, r)
+}
+
+// shares says whether pages of an origin may read the answer, and which origins to tell the browser.
+func (a *access) shares(origin string) (told string, ok bool) {
+	switch {
+	case a.named:
+		return origin, origin != "*" && slices.Contains(a.origins, origin)
+	case allows(a.origins, "*"):
+		return "*", true
+	}
+	return origin, allows(a.origins, origin)
 }
 
 // checkOrigins refuses what no browser sends as its origin.

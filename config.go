@@ -41,7 +41,8 @@ type Config struct {
 	// InsecurePlaintext allows to listen without TLS where other machines can connect.
 	InsecurePlaintext bool
 	// CORS are the origins whose web pages may use the JSON API and the other HTTP paths of the client URLs, HostWhitelist the
-	// hosts that they are served as without TLS; so for ListenObjectsURLs; for both, empty or "*" means all.
+	// hosts that they are served as without TLS; so for ListenObjectsURLs. For both, empty or "*" means all, but of
+	// ListenObjectsURLs only origins that are named.
 	CORS, HostWhitelist []string
 	// TLS names the files for https and unixs URLs.
 	TLS listen.Files

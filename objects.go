@@ -33,7 +33,8 @@ func (s *Server) serveObjects(listeners []*listen.Split, cfg *Config) {
 	if len(listeners) == 0 {
 		return
 	}
-	h := s.newHTTP(&access{cfg.CORS, cfg.HostWhitelist, s.objects})
+	// etcd's default lets every web page use its JSON API. This one is new, so there is nobody to whom that was promised.
+	h := s.newHTTP(&access{origins: cfg.CORS, hosts: cfg.HostWhitelist, named: true, next: s.objects})
 	h.IdleTimeout = objectsIdle
 	h.HTTP2 = &http.HTTP2Config{SendPingTimeout: objectsPing}
 	s.http = append(s.http, h)

@@ -56,6 +56,15 @@ func TestObjectsListener(t *testing.T) {
 		t.Errorf("served on %v without being asked", urls)
 	}
 	wantCode(t, http.DefaultClient, "GET", off.Endpoints()[0]+"/v1/objects/", "", http.StatusNotFound)
+	// Web pages may use etcd's gateway by default, as with etcd, but not this.
+	for _, cors := range [][]string{nil, {"*"}} {
+		open, _ := start(t, sqlstore.Config{ListenObjectsURLs: []string{"http://127.0.0.1:0"}, CORS: cors})
+		for path, want := range map[string]string{open.ObjectEndpoints()[0] + "/v1/objects/": "", open.Endpoints()[0] + "/version": "*"} {
+			if origin := wantCode(t, http.DefaultClient, "GET", path, "", http.StatusOK).Header.Get("Access-Control-Allow-Origin"); origin != want {
+				t.Errorf("%s with --cors %v: the origin %q is allowed, want %q", path, cors, origin, want)
+			}
+		}
+	}
 
 	var log logged
 	s, c := start(t, sqlstore.Config{

@@ -218,7 +218,7 @@ func (s *Server) openShim(ctx context.Context, cfg *Config) (err error) {
 // serveHTTP begins to serve what can be told before the database is open.
 func (s *Server) serveHTTP(clients, metrics []*listen.Split, cfg *Config) {
 	starting := s.metrics.StartingHandler(EtcdVersion, s)
-	s.front[0].set(&access{cfg.CORS, cfg.HostWhitelist, starting})
+	s.front[0].set(&access{origins: cfg.CORS, hosts: cfg.HostWhitelist, next: starting})
 	s.front[1].set(starting)
 	client, ops := s.newHTTP(&s.front[0]), s.newHTTP(&s.front[1])
 	s.http = []*http.Server{client, ops}
@@ -244,7 +244,7 @@ func (s *Server) serve(clients []*listen.Split, cfg *Config) {
 	all := http.NewServeMux()
 	all.Handle("/", ops)
 	all.Handle("/v3/", s.shim.Gateway)
-	s.front[0].set(s.grpcOr(&access{cfg.CORS, cfg.HostWhitelist, all}))
+	s.front[0].set(s.grpcOr(&access{origins: cfg.CORS, hosts: cfg.HostWhitelist, next: all}))
 	s.front[1].set(ops)
 	for _, l := range clients {
 		s.log.Info("serving clients", "address", l.HTTP.Addr().String())

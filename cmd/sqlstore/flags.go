@@ -49,7 +49,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.ListenMetricsURLs, "listen-metrics-urls", nil, "further URLs to serve /metrics and the health endpoints on")
 	f.StringSliceVar(&c.ListenObjectsURLs, "listen-objects-urls", nil, "URLs to serve the list/watch API over HTTP/JSON on (default: it is off)")
 	f.BoolVar(&c.InsecurePlaintext, "insecure-plaintext", false, "allow to listen without TLS where other machines can connect")
-	f.StringSliceVar(&c.CORS, "cors", []string{"*"}, "origins whose web pages may use the JSON APIs: https://host:port, or * for all")
+	f.StringSliceVar(&c.CORS, "cors", []string{"*"}, "origins whose web pages may use the JSON gateway: https://host:port, or * for all; the list/watch API takes only those named")
 	f.StringSliceVar(&c.HostWhitelist, "host-whitelist", []string{"*"}, "host names that HTTP is served as without TLS, or * for all")
 	f.StringVar(&c.TLS.Cert, "cert-file", "", "the server's certificate chain for TLS; this and the other TLS files are read again when they change")
 	f.StringVar(&c.TLS.Key, "key-file", "", "the private key of --cert-file")
