@@ -36,7 +36,10 @@ func (a *access) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Access-Control-Allow-Origin", origin)
 		h.Set("Access-Control-Allow-Headers", "accept, content-type, authorization")
 	}
-	if r.Method == http.MethodOptions {
+	if a.named {
+		w.Header().Add("Vary", "Origin")
+	}
+	if r.Method == http.MethodOptions && (!a.named || w.Header().Get("Access-Control-Allow-Origin") != "") {
 		w.WriteHeader(http.StatusOK)
 		return
 	}

@@ -11,6 +11,8 @@ import (
 const (
 	// objectsIdle is how long a connection of the list/watch API may wait for its next request.
 	objectsIdle = 3 * time.Minute
+	// objectsGuard bounds an answer that is given before the API is asked.
+	objectsGuard = time.Minute
 	// objectsPing is after how long of silence a client of HTTP/2 is asked whether it is there, as its watches may be silent for ever.
 	objectsPing = 30 * time.Second
 )
@@ -34,7 +36,16 @@ func (s *Server) serveObjects(listeners []*listen.Split, cfg *Config) {
 		return
 	}
 	// etcd's default lets every web page use its JSON API. This one is new, so there is nobody to whom that was promised.
-	h := s.newHTTP(&access{origins: cfg.CORS, hosts: cfg.HostWhitelist, named: true, next: s.objects})
+	guard := &access{origins: cfg.CORS, hosts: cfg.HostWhitelist, named: true, next: s.objects}
+	h := s.newHTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c := http.NewResponseController(w); r.ProtoMajor == 1 { // for what guard answers; the API sets its own
+			_ = c.SetWriteDeadline(time.Now().Add(objectsGuard))
+			if r.ContentLength != 0 {
+				_ = c.SetReadDeadline(time.Now().Add(objectsGuard))
+			}
+		}
+		guard.ServeHTTP(w, r)
+	}))
 	h.IdleTimeout = objectsIdle
 	h.HTTP2 = &http.HTTP2Config{SendPingTimeout: objectsPing}
 	s.http = append(s.http, h)

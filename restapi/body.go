@@ -18,6 +18,9 @@ const (
 	mediaBytes = "application/octet-stream"
 )
 
+// announced is how much room is made for a body of which nothing has come yet.
+const announced = 64 << 10
+
 // putForm is what the body of a PUT looks like, for those who sent something else.
 const putForm = `the body must be {"metadata":{"resourceVersion":"..."},"value":<any JSON>}, or with "valueBase64":"..." in place of value; ` +
 	`metadata may be left out. Content-Type application/octet-stream sends the value itself`
@@ -52,7 +55,7 @@ func (c *call) body(limit int64) ([]byte, error) {
 	_ = c.ctl.SetReadDeadline(time.Now().Add(c.s.o.Timeout))
 	var b bytes.Buffer
 	if n := c.r.ContentLength; n > 0 {
-		b.Grow(int(n) + bytes.MinRead)
+		b.Grow(int(min(n, announced)) + bytes.MinRead)
 	}
 	if _, err := b.ReadFrom(http.MaxBytesReader(c.w, c.r.Body, limit)); err != nil {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -61,6 +64,7 @@ func (c *call) body(limit int64) ([]byte, error) {
 		return nil, bodyError(err)
 	}
 	_ = c.ctl.SetReadDeadline(time.Time{})
+	c.read = true
 	return b.Bytes(), nil
 }
 

@@ -18,7 +18,8 @@ type call struct {
 	to   target
 	opts options
 	verb string
-	code int // 0 until the answer has begun
+	code int  // 0 until the answer has begun
+	read bool // the body has been read to its end
 }
 
 // codeGone is counted for clients that went away before they were answered, as nginx counts them.
@@ -34,6 +35,9 @@ func (c *call) serve() (err error) {
 		return err
 	}
 	c.verb = op.verb
+	if op.body == nil && c.r.ContentLength != 0 {
+		return badRequest("a request of this kind has no body")
+	}
 	if err := op.parse(c.r, &c.opts); err != nil {
 		return err
 	}
@@ -49,8 +53,33 @@ func (c *call) extend() {
 	_ = c.ctl.SetWriteDeadline(time.Now().Add(c.s.o.Timeout))
 }
 
+// written ends that time where it would go on: over HTTP/2 a deadline ends the stream though nothing is being written.
+func (c *call) written() {
+	if c.r.ProtoMajor > 1 {
+		_ = c.ctl.SetWriteDeadline(time.Time{})
+	}
+}
+
+// write sends a part of an answer.
+func (c *call) write(b []byte) error {
+	c.extend()
+	_, err := c.w.Write(b)
+	c.written()
+	return err
+}
+
+// unreadPatience is how long the rest of a body that nobody wants is waited for.
+const unreadPatience = time.Second
+
 func (c *call) begin(code int) {
 	c.code = code
+	if c.r.ContentLength != 0 && !c.read {
+		// Else net/http waits for the body before it sends the answer, and again after that, for as long as the client likes.
+		if c.r.ProtoMajor == 1 {
+			c.w.Header().Set("Connection", "close")
+		}
+		_ = c.ctl.SetReadDeadline(time.Now().Add(unreadPatience))
+	}
 	c.w.WriteHeader(code)
 }
 

@@ -74,7 +74,7 @@ func parseDelete(body []byte) (version string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if _, given, _ := preconditions.text("uid"); given {
+	if uid, given := preconditions["uid"]; given && !bytes.Equal(uid, null) {
 		return "", badRequest("preconditions.uid: objects have none here; %s", deleteForm)
 	}
 	if dry, given := o["dryRun"]; given && !bytes.Equal(dry, null) && !bytes.Equal(dry, []byte("[]")) {

@@ -155,6 +155,28 @@ func TestBodyThatDoesNotCome(t *testing.T) {
 	}
 }
 
+// Nobody waits for a body that nobody wants: a read has none, and what is refused is refused without it.
+func TestBodyThatIsNotWanted(t *testing.T) {
+	t.Parallel()
+	s := serve(t, restapi.Options{})
+	const body = " HTTP/1.1\r\nHost: x\r\nContent-Length: 70000\r\n\r\n"
+	for request, want := range map[string]string{
+		"GET /v1/objects/p/?watch=true": "400 Bad Request",
+		"GET /v1/objects/p/":            "400 Bad Request",
+		"GET /v1/objects/k":             "400 Bad Request",
+		"GET /nothing":                  "404 Not Found",
+		"POST /v1/objects/k":            "405 Method Not Allowed",
+		"DELETE /v1/objects/k":          "413 Request Entity Too Large",
+	} {
+		t.Run(request, func(t *testing.T) {
+			t.Parallel()
+			if got := raw(t, s, request+body); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		})
+	}
+}
+
 // A client that ends within its body is answered that, though it may not be there to read it; and nothing is written.
 func TestTruncatedBody(t *testing.T) {
 	t.Parallel()

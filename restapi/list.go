@@ -52,9 +52,7 @@ func (c *call) list() error {
 	if c.code == 0 {
 		return c.answer(http.StatusOK, *b)
 	}
-	c.extend()
-	_, err = c.w.Write(*b)
-	return err
+	return c.write(*b)
 }
 
 // flush sends what has been gathered when it is enough.
@@ -69,8 +67,7 @@ func (c *call) flush(b *[]byte) error {
 			return errHeader
 		}
 	}
-	c.extend()
-	_, err := c.w.Write(*b)
+	err := c.write(*b)
 	*b = (*b)[:0]
 	return err
 }

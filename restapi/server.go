@@ -85,7 +85,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-cache, private")
 	h.Set("X-Content-Type-Options", "nosniff")
-	c.extend()
+	if r.ProtoMajor == 1 {
+		c.extend() // what an earlier request of the connection has left may be over
+	}
 	if err := c.serve(); err != nil {
 		c.fail(err)
 	}

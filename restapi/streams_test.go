@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/sqlstore/sqlstore/restapi"
 	"github.com/sqlstore/sqlstore/store"
@@ -51,4 +52,15 @@ func TestManyWatchesOfOneClient(t *testing.T) {
 	for s.api.Serving() > 0 { // the server hears of each in a moment
 		s.do("GET", "/v1/objects/none", "")
 	}
+}
+
+// A watch over HTTP/2 to which nothing happens lasts for as long as it was asked for, though no answer may take so long to be taken.
+func TestQuietWatch(t *testing.T) {
+	t.Parallel()
+	s := serveOver(t, openSQLite(t), restapi.Options{Timeout: 50 * time.Millisecond}, store.Config{}, true)
+	w := s.watch("/v1/objects/p/?watch=true&resourceVersion=1&timeoutSeconds=1")
+	if w.resp.ProtoMajor != 2 {
+		t.Fatalf("%s is spoken", w.resp.Proto)
+	}
+	w.wantEnd()
 }

@@ -140,6 +140,7 @@ var errUnsent = errors.New("the client does not take the answer")
 // send writes events and has them go out.
 func (w *watching) send(b []byte) error {
 	w.extend()
+	defer w.written()
 	if len(b) > 0 {
 		if _, err := w.w.Write(b); err != nil {
 			return errors.Join(errUnsent, err)
