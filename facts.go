@@ -17,7 +17,7 @@ const (
 	lagPatience  = 5 * time.Second
 	readPatience = 7 * time.Second
 	// probePatience bounds what a look waits for a SQLite database, commitPatience how long a commit there may take.
-	probePatience  = time.Second
+	probePatience  = 5 * time.Second
 	commitPatience = 5 * time.Second
 	// faultMemory is for how long a write that failed counts when none has been tried since.
 	faultMemory = 30 * time.Second

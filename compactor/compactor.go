@@ -59,6 +59,8 @@ func (c Config) Check() error {
 type Engine interface {
 	// Leads says whether this process does what one of those that share a database does. It may change at any time.
 	Leads() bool
+	// Incarnation changes when history was lost: revisions have other times then.
+	Incarnation() int64
 	Revision() int64
 	Compacted() int64
 	Compact(ctx context.Context, revision int64, physical bool) (int64, error)

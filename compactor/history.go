@@ -3,14 +3,23 @@ package compactor
 import "time"
 
 // history remembers which revision was current when.
-type history struct{ noted []note } // oldest first
+type history struct {
+	incarnation int64
+	noted       []note // oldest first
+}
 
 type note struct {
 	at  time.Time
 	rev int64
 }
 
-func (h *history) note(now time.Time, rev int64) { h.noted = append(h.noted, note{now, rev}) }
+// note forgets all when history was lost: its revisions were written again later.
+func (h *history) note(now time.Time, rev, incarnation int64) {
+	if n := len(h.noted); incarnation != h.incarnation || n > 0 && h.noted[n-1].rev > rev {
+		h.noted, h.incarnation = h.noted[:0], incarnation
+	}
+	h.noted = append(h.noted, note{now, rev})
+}
 
 // old returns the newest revision noted at least age ago.
 func (h *history) old(now time.Time, age time.Duration) (rev int64, ok bool) {

@@ -47,6 +47,10 @@ func (c *Compactor) purge(ctx context.Context) {
 		}
 		compacted := c.engine.Compacted()
 		was := c.purged()
+		if compacted < was.target { // history was lost
+			was = purging{through: unknown}
+			c.progress(func(p *purging) { *p = was })
+		}
 		if compacted == was.target && was.finished {
 			rows.behind, pages.behind, backlog = 0, 0, 0
 			timer.Reset(purgePeriod)

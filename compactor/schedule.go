@@ -32,7 +32,7 @@ func (c *Compactor) schedule(ctx context.Context) {
 	defer timer.Stop()
 	<-timer.C
 	s = c.current()
-	h.note(now, c.engine.Revision())
+	h.note(now, c.engine.Revision(), c.engine.Incarnation())
 	if s.mode == Revision {
 		due = c.after(now, s)
 	}
@@ -50,7 +50,7 @@ func (c *Compactor) schedule(ctx context.Context) {
 		case <-timer.C:
 			now = time.Now()
 		}
-		h.note(now, c.engine.Revision())
+		h.note(now, c.engine.Revision(), c.engine.Incarnation())
 		h.forget(now, s.remember())
 		if !now.Before(due) {
 			if c.attempt(ctx, s, &h, now) {

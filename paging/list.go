@@ -67,7 +67,12 @@ func (l *list) resume(ctx context.Context, token string) error {
 	switch {
 	case l.from.revision == latest:
 		return nil
-	case l.from.incarnation != l.p.engine.Incarnation():
+	case l.from.incarnation > l.p.engine.Incarnation():
+		if _, err := l.p.confirm(ctx); err != nil { // by a replica that knows of a loss before this one
+			return err
+		}
+	}
+	if l.from.incarnation != l.p.engine.Incarnation() {
 		return l.expired()
 	}
 	return l.p.await(ctx, l.from.revision)

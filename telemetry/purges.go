@@ -14,6 +14,7 @@ type purges struct {
 	rows         prometheus.Counter
 	last         prometheus.Gauge
 	spent        time.Duration // by the steps so far of the one under way
+	done         int64         // the revision of the last one that has ended
 }
 
 func newPurges(m *Metrics) purges {
@@ -40,8 +41,12 @@ func (m *Metrics) Purged(took time.Duration, r backend.PurgeResult) {
 		p.rows.Add(float64(r.Removed))
 		p.last.SetToCurrentTime()
 	}
-	if r.Done {
-		p.total.Observe(float64(p.spent) / float64(time.Millisecond))
-		p.spent = 0
+	if !r.Done {
+		return
 	}
+	if r.Through != p.done { // while space is given back, each look finds it done again
+		p.done = r.Through
+		p.total.Observe(float64(p.spent) / float64(time.Millisecond))
+	}
+	p.spent = 0
 }

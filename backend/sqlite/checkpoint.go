@@ -29,6 +29,10 @@ const (
 	busyRows = 8
 	// lookEvery is how many bytes are written, by a rough count, between two looks at the WAL's real size in that case.
 	lookEvery = 4 << 20
+	// idleRest is after how long without a wake what a round has left is copied.
+	idleRest = time.Second
+	// restartPatience is how long the writer stands still for those who read from the end of the WAL.
+	restartPatience = "50" // milliseconds
 )
 
 // checkpointer copies the WAL into the database, off the path of commits.
@@ -44,6 +48,8 @@ type checkpointer struct {
 	written       int64
 	rows, commits int
 	busy          bool // as found at the last wake
+
+	restartAt int64 // size of the WAL at which it is to start again
 	// copied is closed when the copying that is under way has ended, nil when there is none.
 	copied chan struct{}
 }
@@ -91,9 +97,7 @@ func (p *checkpointer) add(bytes int64, rows, commits int) {
 func (p *checkpointer) judge() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.commits > 0 {
-		p.busy = p.rows >= busyRows*p.commits
-	}
+	p.busy = p.commits > 0 && p.rows >= busyRows*p.commits
 	p.rows, p.commits = 0, 0
 	return p.busy
 }
@@ -126,7 +130,7 @@ func (p *checkpointer) keepUp(ctx context.Context) error {
 
 func (p *checkpointer) run(ctx context.Context) {
 	defer close(p.done)
-	c, err := connect(p.b.path, "synchronous = "+p.b.synchronous(), "wal_autocheckpoint = 0")
+	c, err := connect(p.b.path, "synchronous = "+p.b.synchronous(), "wal_autocheckpoint = 0", "busy_timeout = "+restartPatience)
 	if err != nil {
 		_ = p.b.breakDown("open the checkpointing connection", err)
 		return
@@ -138,6 +142,7 @@ func (p *checkpointer) run(ctx context.Context) {
 	}()
 	rest := time.NewTimer(0)
 	defer rest.Stop()
+	var again <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -148,20 +153,23 @@ func (p *checkpointer) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-p.wake:
+		case <-again:
 		}
-		p.once(ctx, c)
+		if again = nil; p.once(ctx, c) {
+			again = time.After(idleRest)
+		}
 		rest.Reset(copyRest)
 	}
 }
 
-// once copies what is in the WAL, and has it start again when it is large.
-func (p *checkpointer) once(ctx context.Context, c *conn) {
+// once copies what is in the WAL, and has it start again when it is large. It returns whether something was left.
+func (p *checkpointer) once(ctx context.Context, c *conn) (left bool) {
 	if p.b.broken.Load() != nil {
-		return // nothing is synced again
+		return false // nothing is synced again
 	}
 	if p.judge() {
 		if w, ok := p.checkpoint(c, "NOOP"); !ok || w.total < walLimit {
-			return
+			return true
 		}
 	}
 	copied := make(chan struct{})
@@ -169,8 +177,8 @@ func (p *checkpointer) once(ctx context.Context, c *conn) {
 	defer close(copied)
 	defer p.copying(nil)
 	w, ok := p.checkpoint(c, "PASSIVE")
-	if !ok || w.total < walLimit {
-		return
+	if !ok || w.total < max(p.restartAt, walLimit) {
+		return !ok || w.copied < w.total || p.news()
 	}
 	// A WAL that is always being added to never starts again by itself, so what little has come meanwhile is copied while
 	// the writer waits.
@@ -179,23 +187,40 @@ func (p *checkpointer) once(ctx context.Context, c *conn) {
 			break
 		}
 		if _, ok = p.checkpoint(c, "PASSIVE"); !ok {
-			return
+			return true
 		}
 	}
-	if p.b.takeTurnNow(ctx) == nil {
-		p.checkpoint(c, "RESTART")
-		p.b.giveTurn()
+	if p.b.takeTurnNow(ctx) != nil {
+		return true
 	}
+	defer p.b.giveTurn()
+	w, ok = p.checkpoint(c, "RESTART")
+	if p.restartAt = 0; ok && w.busy {
+		p.restartAt = w.total + lookEvery // the writer is not to stand still again at once
+	}
+	return !ok || w.busy
 }
 
 func (p *checkpointer) copying(copied chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.copied, p.written = copied, 0
+	if p.copied = copied; copied != nil {
+		p.written = 0
+	}
 }
 
-// wal is what is in the WAL, in bytes.
-type wal struct{ total, copied int64 }
+// news says whether something was written since the round began.
+func (p *checkpointer) news() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.written > 0
+}
+
+// wal is what is in the WAL, in bytes; busy says that somebody reads what was to be overwritten.
+type wal struct {
+	total, copied int64
+	busy          bool
+}
 
 func (p *checkpointer) checkpoint(c *conn, mode string) (w wal, ok bool) {
 	n, err := c.queryInts("PRAGMA wal_checkpoint(" + mode + ")")
@@ -203,7 +228,7 @@ func (p *checkpointer) checkpoint(c *conn, mode string) (w wal, ok bool) {
 		p.failed(err)
 		return wal{}, false
 	}
-	return wal{n[1] * p.b.pageSize, n[2] * p.b.pageSize}, true
+	return wal{n[1] * p.b.pageSize, n[2] * p.b.pageSize, n[0] != 0}, true
 }
 
 func (p *checkpointer) failed(err error) {
