@@ -105,6 +105,9 @@ func (c Choice) Start(tb testing.TB, cfg launch.Config) []*launch.Server {
 			tb.Fatalf("datastore: %v", err)
 		}
 	}
+	if len(servers) > 1 {
+		acquaint(tb, servers)
+	}
 	return servers
 }
 

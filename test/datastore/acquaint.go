@@ -1,0 +1,53 @@
+package datastore
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/sqlstore/sqlstore/test/launch"
+)
+
+// acquaintTimeout is many times the second in which replicas hear of each other.
+const acquaintTimeout = 30 * time.Second
+
+// acquaint waits until each replica lists all of them: one that is ready hears of those that began with it by its next heartbeat.
+func acquaint(tb testing.TB, servers []*launch.Server) {
+	tb.Helper()
+	client := &http.Client{Timeout: 5 * time.Second}
+	defer client.CloseIdleConnections()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	end := time.After(acquaintTimeout)
+	for _, s := range servers {
+		for {
+			n, err := members(client, s.ClientURL())
+			if n >= len(servers) {
+				break
+			}
+			select {
+			case <-tick.C:
+			case <-end:
+				tb.Fatalf("datastore: a replica knows of %d, not of %d (%v)", n, len(servers), err)
+			}
+		}
+	}
+}
+
+// members asks a replica how many it knows.
+func members(client *http.Client, url string) (int, error) {
+	resp, err := client.Get(url + "/status")
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	var status struct {
+		Members int `json:"members"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&status); err != nil {
+		return 0, fmt.Errorf("%s: %w", resp.Status, err)
+	}
+	return status.Members, nil
+}
