@@ -48,6 +48,10 @@ func (s *Server) serveObjects(listeners []*listen.Split, cfg *Config) {
 	}))
 	h.IdleTimeout = objectsIdle
 	h.HTTP2 = &http.HTTP2Config{SendPingTimeout: objectsPing}
+	h.Protocols = new(http.Protocols)
+	h.Protocols.SetHTTP1(true)
+	h.Protocols.SetHTTP2(true)
+	h.Protocols.SetUnencryptedHTTP2(true) // what begins with HTTP/2's preface comes from the GRPC half
 	s.http = append(s.http, h)
 	for _, l := range listeners {
 		s.log.Info("serving objects", "address", l.HTTP.Addr().String())

@@ -105,6 +105,18 @@ func TestObjectsListener(t *testing.T) {
 	}
 }
 
+// Without TLS, too, a client may speak HTTP/2 from its first byte.
+func TestObjectsPlainHTTP2(t *testing.T) {
+	s, _ := start(t, sqlstore.Config{ListenObjectsURLs: []string{"http://127.0.0.1:0"}})
+	p := new(http.Protocols)
+	p.SetUnencryptedHTTP2(true)
+	client := &http.Client{Transport: &http.Transport{Protocols: p}}
+	defer client.CloseIdleConnections()
+	if resp := wantCode(t, client, "PUT", s.ObjectEndpoints()[0]+"/v1/objects/k", `{"value":1}`, http.StatusCreated); resp.ProtoMajor != 2 {
+		t.Errorf("%s was spoken", resp.Proto)
+	}
+}
+
 func TestObjectsListenerRefused(t *testing.T) {
 	for url, want := range map[string]error{"http://0.0.0.0:0": listen.ErrPlaintext, "https://127.0.0.1:0": sqlstore.ErrConfig, "ftp://127.0.0.1:0": sqlstore.ErrConfig} {
 		s, err := sqlstore.Start(t.Context(), sqlstore.Config{ListenObjectsURLs: []string{url}})

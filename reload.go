@@ -32,9 +32,10 @@ func (s *Server) reload(r Reload) error {
 		if err := s.certs.SetFiles(r.TLS); err != nil {
 			return err
 		}
-	} else if r.TLS.Cert != "" {
+	} else if wanted(r.TLS) {
 		return fmt.Errorf("%w: TLS cannot be switched on while the server runs", ErrConfig)
 	}
+	// What may fail has been done: the compactor refuses nothing that Check has passed.
 	s.store.SetQuota(s.quota(r.QuotaBytes))
 	return s.compact(r.Compaction)
 }

@@ -2,6 +2,8 @@ package sqlstore_test
 
 import (
 	"errors"
+	"io/fs"
+	"os"
 	"testing"
 
 	"github.com/sqlstore/sqlstore"
@@ -33,6 +35,7 @@ func TestReload(t *testing.T) {
 	}{
 		"retention":       {sqlstore.Reload{Compaction: compactor.Config{Mode: compactor.Revision, Retention: "x"}}, compactor.ErrConfig},
 		"TLS from now on": {sqlstore.Reload{TLS: listen.Files{Cert: "c", Key: "k"}}, sqlstore.ErrConfig},
+		"half of TLS":     {sqlstore.Reload{TLS: listen.Files{TrustedCA: "c"}}, sqlstore.ErrConfig},
 	} {
 		c.reload.QuotaBytes = 5 << 30
 		if err := s.Reload(c.reload); !errors.Is(err, c.want) {
@@ -48,4 +51,33 @@ func TestReload(t *testing.T) {
 	if err := s.Reload(sqlstore.Reload{}); err != nil {
 		t.Errorf("after Close: %v", err)
 	}
+}
+
+// A reload with TLS files that are not there does not change the quota, one with a bad retention does not change the TLS files.
+func TestReloadWithTLS(t *testing.T) {
+	files, other := certificates(t), certificates(t)
+	s, err := sqlstore.Start(t.Context(), sqlstore.Config{QuotaBytes: 1 << 30, TLS: files, ListenClientURLs: []string{"https://127.0.0.1:0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	err = s.Reload(sqlstore.Reload{QuotaBytes: 5 << 30, TLS: listen.Files{Cert: files.Cert, Key: "not there"}})
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without the key: %v", err)
+	}
+	if st, err := s.Store().Status(t.Context()); err != nil || st.Quota != 1<<30 {
+		t.Errorf("quota %d, %v", st.Quota, err)
+	}
+	err = s.Reload(sqlstore.Reload{TLS: other, Compaction: compactor.Config{Mode: compactor.Revision, Retention: "x"}})
+	if !errors.Is(err, compactor.ErrConfig) {
+		t.Errorf("with a bad retention: %v", err)
+	}
+	if err := os.Remove(other.Cert); err != nil {
+		t.Fatal(err)
+	}
+	wantConditions(t, s, "ResolvedRefs True ResolvedRefs", "Ready True Ready")
 }

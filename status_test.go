@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
@@ -106,19 +105,7 @@ func TestStatusOfAFullDatabase(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	got, err := c.Get(ctx, "k")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Compact(ctx, got.Header.Revision); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Defragment(ctx, c.Endpoints()[0]); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.AlarmDisarm(ctx, &clientv3.AlarmMember{}); err != nil {
-		t.Fatal(err)
-	}
+	makeRoom(t, c)
 	wantConditions(t, s, "Ready True Ready", "no NoSpace")
 }
 
@@ -372,27 +359,14 @@ func TestStatusFollowsPostgres(t *testing.T) {
 func TestStatusOfAReplicaThatIsBehind(t *testing.T) {
 	dsn := pgserver.Database(t)
 	s, _ := start(t, sqlstore.Config{Datastore: dsn})
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(t.Context()) }()
-	tx, err := conn.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(t.Context(), "LOCK TABLE clock IN ACCESS EXCLUSIVE MODE"); err != nil {
-		t.Fatal(err)
-	}
+	unlock := pgserver.LockTable(t, dsn, "clock")
 	eventually(t, "behind", func() error {
 		return holds(s.Status(), "WatchLagging True TailBehind")
 	})
 	eventually(t, "of no use", func() error {
 		return holds(s.Status(), "DatabaseUnavailable True ReadsTimeOut", "Ready False DatabaseUnavailable")
 	})
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	unlock()
 	eventually(t, "in step again", func() error {
 		return holds(s.Status(), "Ready True Ready", "no WatchLagging", "no DatabaseUnavailable")
 	})

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/listen"
+	"github.com/sqlstore/sqlstore/test/authority"
 )
 
 // tlsServer does handshakes over real connections with the files in dir.
@@ -44,14 +45,14 @@ func (l *logBuffer) count(s string) int {
 	return strings.Count(l.b.String(), s)
 }
 
-func newTLSServer(t *testing.T, a *authority, change func(*listen.Files)) *tlsServer {
+func newTLSServer(t *testing.T, a *authority.Authority, change func(*listen.Files)) *tlsServer {
 	t.Helper()
 	dir := t.TempDir()
 	s := &tlsServer{t: t, log: &logBuffer{}, files: listen.Files{
 		Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key"),
 	}}
-	s.install(a.issue("first"))
-	write(t, filepath.Join(dir, "ca"), a.pem())
+	s.install(a.Issue("first"))
+	authority.Write(t, filepath.Join(dir, "ca"), a.PEM())
 	if change != nil {
 		change(&s.files)
 	}
@@ -88,13 +89,13 @@ func newTLSServer(t *testing.T, a *authority, change func(*listen.Files)) *tlsSe
 }
 
 func (s *tlsServer) install(cert, key []byte) {
-	write(s.t, s.files.Cert, cert)
-	write(s.t, s.files.Key, key)
+	authority.Write(s.t, s.files.Cert, cert)
+	authority.Write(s.t, s.files.Key, key)
 }
 
 // dial does a handshake and returns the name on the server's certificate.
-func (s *tlsServer) dial(a *authority, c *tls.Config) (string, error) {
-	c.RootCAs = a.pool()
+func (s *tlsServer) dial(a *authority.Authority, c *tls.Config) (string, error) {
+	c.RootCAs = a.Pool()
 	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: 10 * time.Second}, Config: c}
 	conn, err := d.DialContext(s.t.Context(), "tcp", s.addr)
 	if err != nil {
@@ -108,7 +109,7 @@ func (s *tlsServer) dial(a *authority, c *tls.Config) (string, error) {
 	return conn.(*tls.Conn).ConnectionState().PeerCertificates[0].Subject.CommonName, nil
 }
 
-func (s *tlsServer) want(a *authority, c *tls.Config, name string) {
+func (s *tlsServer) want(a *authority.Authority, c *tls.Config, name string) {
 	s.t.Helper()
 	got, err := s.dial(a, c)
 	if err != nil || got != name {
@@ -117,10 +118,10 @@ func (s *tlsServer) want(a *authority, c *tls.Config, name string) {
 }
 
 func TestCertificatesAreReadAgainWhenTheyChange(t *testing.T) {
-	a := newAuthority(t)
+	a := authority.New(t)
 	s := newTLSServer(t, a, nil)
 	s.want(a, &tls.Config{}, "first")
-	s.install(a.issue("second"))
+	s.install(a.Issue("second"))
 	s.want(a, &tls.Config{}, "second")
 	s.want(a, &tls.Config{}, "second")
 	if n := s.log.count("in use"); n < 1 {
@@ -129,10 +130,10 @@ func TestCertificatesAreReadAgainWhenTheyChange(t *testing.T) {
 }
 
 func TestBadCertificatesLeaveTheOldOnesInUse(t *testing.T) {
-	a := newAuthority(t)
+	a := authority.New(t)
 	s := newTLSServer(t, a, nil)
 	s.want(a, &tls.Config{}, "first")
-	write(t, s.files.Cert, []byte("garbage"))
+	authority.Write(t, s.files.Cert, []byte("garbage"))
 	for range 5 {
 		s.want(a, &tls.Config{}, "first")
 	}
@@ -140,10 +141,10 @@ func TestBadCertificatesLeaveTheOldOnesInUse(t *testing.T) {
 		t.Errorf("logged %d times, want once for one change", n)
 	}
 	// A certificate whose key has not arrived yet is as bad; both together are good.
-	cert, key := a.issue("second")
-	write(t, s.files.Cert, cert)
+	cert, key := a.Issue("second")
+	authority.Write(t, s.files.Cert, cert)
 	s.want(a, &tls.Config{}, "first")
-	write(t, s.files.Key, key)
+	authority.Write(t, s.files.Key, key)
 	s.want(a, &tls.Config{}, "second")
 	if err := os.Remove(s.files.Key); err != nil {
 		t.Fatal(err)
@@ -153,12 +154,12 @@ func TestBadCertificatesLeaveTheOldOnesInUse(t *testing.T) {
 
 // A file written in place within one tick of the clock and with the same length must be seen, too.
 func TestChangeWithinOneTickIsSeen(t *testing.T) {
-	a := newAuthority(t)
+	a := authority.New(t)
 	s := newTLSServer(t, a, nil)
 	var first, second [2][]byte
 	for len(first[0]) == 0 || len(first[0]) != len(second[0]) || len(first[1]) != len(second[1]) {
-		first[0], first[1] = a.issue("one")
-		second[0], second[1] = a.issue("two")
+		first[0], first[1] = a.Issue("one")
+		second[0], second[1] = a.Issue("two")
 	}
 	now := time.Now()
 	put := func(files [2][]byte) {
@@ -182,25 +183,25 @@ func TestClientCertificates(t *testing.T) {
 }
 
 func testClientCertificates(t *testing.T, aloud bool) {
-	a, stranger := newAuthority(t), newAuthority(t)
+	a, stranger := authority.New(t), authority.New(t)
 	s := newTLSServer(t, a, func(f *listen.Files) {
 		f.TrustedCA, f.RequireClientCert = filepath.Join(filepath.Dir(f.Cert), "ca"), aloud
 	})
-	s.want(a, &tls.Config{Certificates: []tls.Certificate{a.pair("client")}}, "first")
+	s.want(a, &tls.Config{Certificates: []tls.Certificate{a.Pair("client")}}, "first")
 	if _, err := s.dial(a, &tls.Config{}); err == nil {
 		t.Error("a client without a certificate came in")
 	}
-	outsider := &tls.Config{Certificates: []tls.Certificate{stranger.pair("client")}}
+	outsider := &tls.Config{Certificates: []tls.Certificate{stranger.Pair("client")}}
 	if _, err := s.dial(a, outsider); err == nil {
 		t.Error("a client of an unknown authority came in")
 	}
 	// The authorities are read again, too.
-	write(t, s.files.TrustedCA, append(a.pem(), stranger.pem()...))
+	authority.Write(t, s.files.TrustedCA, append(a.PEM(), stranger.PEM()...))
 	s.want(a, outsider, "first")
 }
 
 func TestVersionsAndSuites(t *testing.T) {
-	a := newAuthority(t)
+	a := authority.New(t)
 	s := newTLSServer(t, a, func(f *listen.Files) { f.MinVersion = tls.VersionTLS13 })
 	s.want(a, &tls.Config{}, "first")
 	if _, err := s.dial(a, &tls.Config{MaxVersion: tls.VersionTLS12}); err == nil {
@@ -216,16 +217,16 @@ func TestVersionsAndSuites(t *testing.T) {
 }
 
 func TestUnusableFiles(t *testing.T) {
-	a := newAuthority(t)
+	a := authority.New(t)
 	dir := t.TempDir()
-	cert, key := a.issue("x")
+	cert, key := a.Issue("x")
 	name := func(n string, content []byte) string {
 		path := filepath.Join(dir, n)
-		write(t, path, content)
+		authority.Write(t, path, content)
 		return path
 	}
-	good := listen.Files{Cert: name("cert", cert), Key: name("key", key), TrustedCA: name("ca", a.pem()), RequireClientCert: true}
-	_, otherKey := a.issue("y")
+	good := listen.Files{Cert: name("cert", cert), Key: name("key", key), TrustedCA: name("ca", a.PEM()), RequireClientCert: true}
+	_, otherKey := a.Issue("y")
 	for what, change := range map[string]func(*listen.Files){
 		"no key":        func(f *listen.Files) { f.Key = "" },
 		"no cert":       func(f *listen.Files) { f.Cert = "" },

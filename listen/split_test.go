@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"github.com/sqlstore/sqlstore/listen"
+	"github.com/sqlstore/sqlstore/test/authority"
 )
 
 // both serves gRPC's health service and HTTP on one port.
@@ -118,7 +119,7 @@ func TestSplitPlaintext(t *testing.T) {
 	}
 }
 
-func tlsConfig(t *testing.T, a *authority, clients bool) *tls.Config {
+func tlsConfig(t *testing.T, a *authority.Authority, clients bool) *tls.Config {
 	t.Helper()
 	dir := t.TempDir()
 	f := listen.Files{
@@ -126,11 +127,11 @@ func tlsConfig(t *testing.T, a *authority, clients bool) *tls.Config {
 	}
 	if clients {
 		f.TrustedCA = filepath.Join(dir, "ca")
-		write(t, f.TrustedCA, a.pem())
+		authority.Write(t, f.TrustedCA, a.PEM())
 	}
-	cert, key := a.issue("server")
-	write(t, f.Cert, cert)
-	write(t, f.Key, key)
+	cert, key := a.Issue("server")
+	authority.Write(t, f.Cert, cert)
+	authority.Write(t, f.Key, key)
 	c, err := listen.NewCertificates(f, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -139,10 +140,10 @@ func tlsConfig(t *testing.T, a *authority, clients bool) *tls.Config {
 }
 
 func TestSplitTLS(t *testing.T) {
-	a := newAuthority(t)
+	a := authority.New(t)
 	b := serveBoth(t, tlsConfig(t, a, true))
 	client := func() *tls.Config {
-		return &tls.Config{RootCAs: a.pool(), Certificates: []tls.Certificate{a.pair("alice")}}
+		return &tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{a.Pair("alice")}}
 	}
 	b.check(t, credentials.NewTLS(client()))
 	info, ok := b.peer().AuthInfo.(credentials.TLSInfo)
@@ -164,7 +165,7 @@ func TestSplitTLS(t *testing.T) {
 
 // A client that says nothing keeps neither others waiting nor Close.
 func TestSilentClient(t *testing.T) {
-	a := newAuthority(t)
+	a := authority.New(t)
 	for name, config := range map[string]*tls.Config{"plaintext": nil, "TLS": tlsConfig(t, a, false)} {
 		t.Run(name, func(t *testing.T) {
 			b := serveBoth(t, config)
@@ -176,7 +177,7 @@ func TestSilentClient(t *testing.T) {
 			if config == nil {
 				b.check(t, insecure.NewCredentials())
 			} else {
-				b.check(t, credentials.NewTLS(&tls.Config{RootCAs: a.pool()}))
+				b.check(t, credentials.NewTLS(&tls.Config{RootCAs: a.Pool()}))
 			}
 			if err := b.split.Close(); err != nil {
 				t.Fatal(err)

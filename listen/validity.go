@@ -21,7 +21,7 @@ type Validity struct {
 	NotBefore, NotAfter time.Time
 }
 
-// Expiring says whether less than 30 days, or less than a third of its life, is left.
+// Expiring says whether less than 30 days, and less than a third of its life, is left.
 func (v Validity) Expiring(now time.Time) bool {
 	return v.NotAfter.Sub(now) < min(expiringLeft, v.NotAfter.Sub(v.NotBefore)/expiringPart)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/listen"
+	"github.com/sqlstore/sqlstore/test/authority"
 )
 
 func TestExpiring(t *testing.T) {
@@ -33,7 +34,7 @@ func TestExpiring(t *testing.T) {
 }
 
 func TestCertificateState(t *testing.T) {
-	a := newAuthority(t)
+	a := authority.New(t)
 	s := newTLSServer(t, a, nil)
 	st := s.certs.State()
 	if st.Err != nil || len(st.Served) != 1 || st.Served[0].File != s.files.Cert || !st.Served[0].NotAfter.After(st.Served[0].NotBefore) {
@@ -46,7 +47,7 @@ func TestCertificateState(t *testing.T) {
 	if st := s.certs.State(); st.Err == nil || len(st.Served) != 1 || st.Served[0] != served {
 		t.Errorf("without its key: %+v", st)
 	}
-	s.install(a.issue("second"))
+	s.install(a.Issue("second"))
 	if st := s.certs.State(); st.Err != nil {
 		t.Errorf("with another pair: %+v", st)
 	}

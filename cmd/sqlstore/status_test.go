@@ -1,9 +1,7 @@
 package main_test
 
 import (
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/sqlstore/sqlstore/conditions"
+	"github.com/sqlstore/sqlstore/test/authority"
 	"github.com/sqlstore/sqlstore/test/launch"
 )
 
@@ -119,12 +118,13 @@ func TestStatusCommand(t *testing.T) {
 func TestStatusCommandOverTLSAndSockets(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	ca, l := newIssuer(t), newLog()
-	cert, key := ca.server(t, 1)
-	clientCert, clientKey := ca.issue(t, 2, &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
-	replace(t, map[string][]byte{
-		at("cert"): cert, at("key"): key, at("client"): clientCert, at("client-key"): clientKey, at("ca"): pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.cert.Raw}),
-	})
+	ca, l := authority.New(t), newLog()
+	for name, files := range map[string][2]string{"server": {"cert", "key"}, "client": {"client", "client-key"}} {
+		cert, key := ca.Issue(name)
+		authority.Write(t, at(files[0]), cert)
+		authority.Write(t, at(files[1]), key)
+	}
+	authority.Write(t, at("ca"), ca.PEM())
 	launch.Start(t, launch.Config{Log: l, Args: []string{
 		"--listen-client-urls", "https://127.0.0.1:0,unix://" + at("plain") + ",unixs://" + at("secure"),
 		"--cert-file", at("cert"), "--key-file", at("key"), "--trusted-ca-file", at("ca"),

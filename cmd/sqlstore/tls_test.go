@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"encoding/pem"
 	"io"
 	"net/http"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
+	"github.com/sqlstore/sqlstore/test/authority"
 	"github.com/sqlstore/sqlstore/test/launch"
 )
 
@@ -75,17 +75,21 @@ func call(t *testing.T, address string, config *tls.Config) map[string]error {
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
-	authority, stranger := newIssuer(t), newIssuer(t)
-	certificate, key := authority.server(t, 10)
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.cert.Raw})
-	replace(t, map[string][]byte{file("crt"): certificate, file("key"): key, file("ca"): ca})
+	ours, stranger := authority.New(t), authority.New(t)
+	install := func(name string) {
+		certificate, key := ours.Issue(name)
+		authority.Write(t, file("crt"), certificate)
+		authority.Write(t, file("key"), key)
+	}
+	install("first")
+	authority.Write(t, file("ca"), ours.PEM())
 	l := newLog()
 	launch.Start(t, launch.Config{Log: l, Args: []string{
 		"--listen-client-urls", "https://127.0.0.1:0", "--cert-file", file("crt"), "--key-file", file("key"),
 		"--trusted-ca-file", file("ca"), "--client-cert-auth", "--host-whitelist", "only.without.tls",
 	}})
 	address := secureEndpoint(t, l)
-	good := authority.client(t, authority)
+	good := clientOf(ours, ours)
 
 	for what, err := range call(t, address, good) {
 		if err != nil {
@@ -94,7 +98,7 @@ func TestTLS(t *testing.T) {
 	}
 	without := good.Clone()
 	without.GetClientCertificate = nil
-	for name, config := range map[string]*tls.Config{"no certificate": without, "a stranger's certificate": stranger.client(t, authority)} {
+	for name, config := range map[string]*tls.Config{"no certificate": without, "a stranger's certificate": clientOf(stranger, ours)} {
 		for what, err := range call(t, address, config) {
 			if err == nil || what == "gRPC" && status.Code(err) != codes.Unavailable {
 				t.Errorf("%s with %s: %v, want that the connection is refused", what, name, err)
@@ -102,14 +106,14 @@ func TestTLS(t *testing.T) {
 		}
 	}
 
-	serial := func() int64 {
+	served := func() string {
 		t.Helper()
 		conn, err := tls.Dial("tcp", address, good)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
+		return conn.ConnectionState().PeerCertificates[0].Subject.CommonName
 	}
 	old, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials.NewTLS(good)))
 	if err != nil {
@@ -123,13 +127,21 @@ func TestTLS(t *testing.T) {
 		}
 	}
 	put()
-	if got := serial(); got != 10 {
-		t.Errorf("certificate %d, want the first", got)
+	if got := served(); got != "first" {
+		t.Errorf("the %s certificate, want the first", got)
 	}
-	certificate, key = authority.server(t, 11)
-	replace(t, map[string][]byte{file("crt"): certificate, file("key"): key})
-	if got := serial(); got != 11 {
-		t.Errorf("certificate %d after the file was replaced", got)
+	install("second")
+	if got := served(); got != "second" {
+		t.Errorf("the %s certificate after the file was replaced", got)
 	}
 	put() // on the connection that was there before
+}
+
+// clientOf returns what a client connects with that trusts trusted and shows a certificate of a.
+func clientOf(a, trusted *authority.Authority) *tls.Config {
+	pair := a.Pair("client")
+	// Shown whoever the server says that it trusts, as a client with bad intentions would.
+	return &tls.Config{RootCAs: trusted.Pool(), MinVersion: tls.VersionTLS12, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		return &pair, nil
+	}}
 }

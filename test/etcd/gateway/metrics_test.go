@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -75,17 +74,8 @@ func work(t *testing.T, s *launch.Server) {
 // metrics returns the type and the names of the labels of each of etcd's own metrics, and of the file descriptors'.
 func metrics(t *testing.T, s *launch.Server) map[string][]string {
 	t.Helper()
-	resp, err := http.Get(s.ClientURL() + "/metrics") //nolint:noctx // a test's own loopback server
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
 	out, name := map[string][]string{}, ""
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(probe(t, s, http.MethodGet, "/metrics")) {
 		line = strings.TrimSpace(line)
 		if declared, ok := strings.CutPrefix(line, "# TYPE "); ok {
 			var kind string

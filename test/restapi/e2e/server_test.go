@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"net"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqlstore/sqlstore/test/authority"
 	"github.com/sqlstore/sqlstore/test/launch"
 )
 
@@ -48,8 +48,14 @@ func TestPlaintextRefused(t *testing.T) {
 
 // TestTLS serves with certificates, and refuses who has none, or one of somebody else.
 func TestTLS(t *testing.T) {
-	ours, others := newAuthority(t), newAuthority(t)
-	cert, key := ours.issue(t, "server")
+	ours, others := authority.New(t), authority.New(t)
+	dir := t.TempDir()
+	file := func(name string, content []byte) string {
+		path := filepath.Join(dir, name)
+		authority.Write(t, path, content)
+		return path
+	}
+	cert, key := ours.Issue("server")
 	address, err := launch.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
@@ -61,26 +67,16 @@ func TestTLS(t *testing.T) {
 	}
 	launch.Start(t, launch.Config{Args: []string{
 		"--listen-objects-urls", "https://" + address, "--listen-client-urls", "https://" + client, "--advertise-client-urls", "https://" + client,
-		"--cert-file", cert, "--key-file", key, "--trusted-ca-file", ours.file, "--client-cert-auth",
+		"--cert-file", file("cert", cert), "--key-file", file("key", key), "--trusted-ca-file", file("ca", ours.PEM()), "--client-cert-auth",
 	}})
-	roots := x509.NewCertPool()
-	roots.AddCert(ours.cert)
 	with := func(certificates ...tls.Certificate) *store {
-		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: certificates}}
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ours.Pool(), Certificates: certificates}}
 		t.Cleanup(transport.CloseIdleConnections)
 		return &store{client: &http.Client{Transport: transport}}
 	}
 	url := "https://" + address + "/v1/objects/a"
-	load := func(a *authority) tls.Certificate {
-		cert, key := a.issue(t, "client")
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return pair
-	}
-	with(load(ours)).must(t, http.StatusCreated, request{method: http.MethodPut, url: url, body: putJSON("1", "")})
-	for name, s := range map[string]*store{"none": with(), "another authority's": with(load(others))} {
+	with(ours.Pair("client")).must(t, http.StatusCreated, request{method: http.MethodPut, url: url, body: putJSON("1", "")})
+	for name, s := range map[string]*store{"none": with(), "another authority's": with(others.Pair("client"))} {
 		if code, body, err := s.do(t.Context(), request{url: url}); err == nil {
 			t.Errorf("certificate %s: answered %d %s, want no connection", name, code, body)
 		}

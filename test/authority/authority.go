@@ -1,4 +1,5 @@
-package listen_test
+// Package authority issues certificates, for tests only.
+package authority
 
 import (
 	"crypto/ecdsa"
@@ -11,22 +12,22 @@ import (
 	"math/big"
 	"net"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 )
 
-// authority signs certificates for tests.
-type authority struct {
-	t      *testing.T
+// Authority signs certificates.
+type Authority struct {
+	tb     testing.TB
 	cert   *x509.Certificate
 	key    *ecdsa.PrivateKey
 	serial int64
 }
 
-func newAuthority(t *testing.T) *authority {
-	t.Helper()
-	a := &authority{t: t, key: newKey(t), serial: 1}
+// New makes an authority that nobody trusts yet.
+func New(tb testing.TB) *Authority {
+	tb.Helper()
+	a := &Authority{tb: tb, key: newKey(tb), serial: 1}
 	a.cert = &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
@@ -34,28 +35,28 @@ func newAuthority(t *testing.T) *authority {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, a.cert, a.cert, a.key.Public(), a.key)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if a.cert, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return a
 }
 
-func newKey(t *testing.T) *ecdsa.PrivateKey {
-	t.Helper()
+func newKey(tb testing.TB) *ecdsa.PrivateKey {
+	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return key
 }
 
-// issue makes a certificate for name and its key, PEM.
-func (a *authority) issue(name string) (cert, key []byte) {
-	a.t.Helper()
+// Issue makes a certificate for name, a server on the loopback or a client, and its key, PEM.
+func (a *Authority) Issue(name string) (cert, key []byte) {
+	a.tb.Helper()
 	a.serial++
-	k := newKey(a.t)
+	k := newKey(a.tb)
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber: big.NewInt(a.serial), Subject: pkix.Name{CommonName: name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
@@ -63,11 +64,11 @@ func (a *authority) issue(name string) (cert, key []byte) {
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}, a.cert, k.Public(), a.key)
 	if err != nil {
-		a.t.Fatal(err)
+		a.tb.Fatal(err)
 	}
 	keyDER, err := x509.MarshalPKCS8PrivateKey(k)
 	if err != nil {
-		a.t.Fatal(err)
+		a.tb.Fatal(err)
 	}
 	return encode("CERTIFICATE", der), encode("PRIVATE KEY", keyDER)
 }
@@ -76,40 +77,33 @@ func encode(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-func (a *authority) pem() []byte { return encode("CERTIFICATE", a.cert.Raw) }
+// Pair is Issue for a program that is in the test itself.
+func (a *Authority) Pair(name string) tls.Certificate {
+	a.tb.Helper()
+	pair, err := tls.X509KeyPair(a.Issue(name))
+	if err != nil {
+		a.tb.Fatal(err)
+	}
+	return pair
+}
 
-// pool trusts the authority.
-func (a *authority) pool() *x509.CertPool {
+// PEM is the authority's own certificate, for who is to trust it.
+func (a *Authority) PEM() []byte { return encode("CERTIFICATE", a.cert.Raw) }
+
+// Pool trusts the authority.
+func (a *Authority) Pool() *x509.CertPool {
 	p := x509.NewCertPool()
 	p.AddCert(a.cert)
 	return p
 }
 
-// pair is a certificate of the authority for clients.
-func (a *authority) pair(name string) tls.Certificate {
-	a.t.Helper()
-	cert, key := a.issue(name)
-	pair, err := tls.X509KeyPair(cert, key)
-	if err != nil {
-		a.t.Fatal(err)
+// Write puts a file into place as a whole, as a careful operator does.
+func Write(tb testing.TB, path string, content []byte) {
+	tb.Helper()
+	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
+		tb.Fatal(err)
 	}
-	return pair
-}
-
-// write puts a file into place as a whole, as a careful operator does.
-func write(t *testing.T, path string, content []byte) {
-	t.Helper()
-	tmp, err := os.CreateTemp(filepath.Dir(path), "new-*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tmp.Write(content); err != nil {
-		t.Fatal(err)
-	}
-	if err := tmp.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(tmp.Name(), path); err != nil {
-		t.Fatal(err)
+	if err := os.Rename(path+".new", path); err != nil {
+		tb.Fatal(err)
 	}
 }
