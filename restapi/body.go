@@ -18,9 +18,6 @@ const (
 	mediaBytes = "application/octet-stream"
 )
 
-// announced is how much room is made for a body of which nothing has come yet.
-const announced = 64 << 10
-
 // putForm is what the body of a PUT looks like, for those who sent something else.
 const putForm = `the body must be {"metadata":{"resourceVersion":"..."},"value":<any JSON>}, or with "valueBase64":"..." in place of value; ` +
 	`metadata may be left out. Content-Type application/octet-stream sends the value itself`
@@ -46,30 +43,58 @@ func (c *call) mediaType(raw bool) (string, error) {
 	return "", failure(http.StatusUnsupportedMediaType, reasonMediaType, "a body of type "+media+" is not read: send "+mediaJSON)
 }
 
-// body reads the request's body, which the caller owns. Errors: 400, 408, 413.
+// body reads the request's body, which the caller owns. Errors: 400, 408, 429, [*http.MaxBytesError].
 func (c *call) body(limit int64) ([]byte, error) {
 	if c.r.ContentLength > limit {
-		return nil, tooLarge(limit)
+		return nil, &http.MaxBytesError{Limit: limit}
 	}
-	// A ResponseWriter without deadlines, as in a test, has none to set.
-	_ = c.ctl.SetReadDeadline(time.Now().Add(c.s.o.Timeout))
+	c.await()
 	var b bytes.Buffer
-	if n := c.r.ContentLength; n > 0 {
-		b.Grow(int(min(n, announced)) + bytes.MinRead)
-	}
-	if _, err := b.ReadFrom(http.MaxBytesReader(c.w, c.r.Body, limit)); err != nil {
-		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil, badRequest("the body ended before it was complete")
-		}
-		return nil, bodyError(err)
+	if err := c.readBody(&b, http.MaxBytesReader(c.w, c.r.Body, limit), limit); err != nil {
+		return nil, err
 	}
 	_ = c.ctl.SetReadDeadline(time.Time{})
 	c.read = true
 	return b.Bytes(), nil
 }
 
-// bodyError is why a body could not be read: the client's doing, unless it says something else.
+// await gives the client time to send its body.
+func (c *call) await() {
+	// A ResponseWriter without deadlines, as in a test, has none to set.
+	_ = c.ctl.SetReadDeadline(time.Now().Add(c.s.o.Timeout))
+}
+
+// readBody reads all of the request's body into b. One that is long has room in the server's budget until the request is answered.
+func (c *call) readBody(b *bytes.Buffer, from io.Reader, limit int64) error {
+	size := c.r.ContentLength
+	if size < 0 { // not told: most are small
+		switch _, err := io.CopyN(b, from, smallBody); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return bodyError(err)
+		}
+		size = limit
+	}
+	if size > smallBody {
+		if err := c.hold(size); err != nil {
+			return err
+		}
+		c.await()
+	}
+	b.Grow(int(size) - b.Len() + bytes.MinRead)
+	_, err := b.ReadFrom(from)
+	return bodyError(err)
+}
+
+// bodyError is why a body could not be read, if it could not: the client's doing, unless it says something else.
 func bodyError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return badRequest("the body ended before it was complete")
+	}
 	if timeout, ok := errors.AsType[interface {
 		error
 		Timeout() bool
@@ -92,6 +117,9 @@ func parseObject(body []byte, form string) (object, error) {
 	}
 	var o object
 	if err := json.Unmarshal(body, &o); err != nil {
+		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // it would tell of Go's types
+			return nil, badRequest("the body is JSON, but not an object: %s", form)
+		}
 		return nil, badRequest("the body is not a JSON object (%v): %s", err, form)
 	}
 	if o == nil { // null

@@ -20,6 +20,8 @@ type call struct {
 	verb string
 	code int  // 0 until the answer has begun
 	read bool // the body has been read to its end
+
+	held int64 // of the server's budget for bodies
 }
 
 // codeGone is counted for clients that went away before they were answered, as nginx counts them.

@@ -15,8 +15,8 @@
 //  3. An answer that looks whole is whole: a list that fails after its first bytes were sent ends its connection without an end.
 //  4. A watch sees every change after its start once, in order; one that cannot go on says so with an ERROR event.
 //  5. Parameters are parsed by the same table (operations.go) that the OpenAPI description is made from.
-//  6. What a request holds is bounded: its body, a chunk of its list, what a slow watch has not taken (package store), and how long
-//     a client may take to read.
+//  6. What a request holds is bounded: its body (and all large bodies together), a chunk of its list, what a slow watch has not taken
+//     (package store), and how long a client may take to read.
 //
 // Which revision a read is of, continue tokens, and what of a compacted revision is decided by package paging.
 package restapi

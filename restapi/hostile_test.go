@@ -55,6 +55,10 @@ func TestPathsAndMethods(t *testing.T) {
 		{"GET", "/v1/objects/?resourceVersion=99999999999999999999", 400, "BadRequest"},
 		{"GET", "/v1/objects/?sendInitialEvents=true", 400, "BadRequest"},
 		{"GET", "/v1/objects/k?resourceVersion=%00", 400, "BadRequest"},
+		{"GET", "/v1/objects/?labelSelector=app%3Dpump", 400, "BadRequest"},
+		{"GET", "/v1/objects/?watch=true&fieldSelector=metadata.name%3Dk", 400, "BadRequest"},
+		{"PUT", "/v1/objects/k?dryRun=All", 400, "BadRequest"},
+		{"DELETE", "/v1/objects/k?dryRun=All", 400, "BadRequest"},
 	} {
 		r := s.do(c.method, c.path, `{"value":1}`).want(c.code, c.reason)
 		if allow := r.header.Get("Allow"); (allow != "") != (c.code == 405) {

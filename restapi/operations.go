@@ -143,6 +143,10 @@ type options struct {
 	timeout   time.Duration // 0 means none
 }
 
+// notHere are Kubernetes' parameters that would make a list shorter, or have nothing written. An answer that overlooked them would
+// mislead whoever gave them.
+var notHere = []string{"labelSelector", "fieldSelector", "dryRun"}
+
 // parse reads the operation's parameters. Others are ignored, as Kubernetes does. Errors: 400.
 func (op *operation) parse(r *http.Request, o *options) error {
 	if r.URL.RawQuery == "" {
@@ -151,6 +155,11 @@ func (op *operation) parse(r *http.Request, o *options) error {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return badRequest("the query cannot be read: %v", err)
+	}
+	for _, name := range notHere {
+		if query.Get(name) != "" {
+			return badRequest("the parameter %s is not served here: leave it out", name)
+		}
 	}
 	for i := range op.params {
 		p := &op.params[i]

@@ -2,6 +2,7 @@ package restapi
 
 import (
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"strings"
 
@@ -11,13 +12,18 @@ import (
 // envelope is how much longer a body may be than the value in it, besides what base64 adds.
 const envelope = 64 << 10
 
+// putLimit is how long a body with a value in it may be.
+func (o *Options) putLimit() int64 {
+	return int64(base64.StdEncoding.EncodedLen(o.MaxRequestBytes)) + envelope
+}
+
 func (c *call) put() error {
 	value, version, err := c.readPut()
 	if err != nil {
 		return err
 	}
 	if limit := c.s.o.MaxRequestBytes; len(c.to.key)+len(value) > limit {
-		return tooLarge(int64(limit))
+		return requestTooLarge(limit)
 	}
 	ctx, cancel := c.bounded(c.r.Context())
 	defer cancel()
@@ -64,9 +70,12 @@ func (c *call) readPut() (value []byte, version int64, err error) {
 	}
 	limit := int64(c.s.o.MaxRequestBytes)
 	if media == mediaJSON {
-		limit = int64(base64.StdEncoding.EncodedLen(int(limit))) + envelope
+		limit = c.s.o.putLimit()
 	}
 	body, err := c.body(limit)
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, 0, requestTooLarge(c.s.o.MaxRequestBytes) // the body's own limit only follows from it
+	}
 	if err != nil {
 		return nil, 0, err
 	}

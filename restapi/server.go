@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/sqlstore/sqlstore/paging"
 	"github.com/sqlstore/sqlstore/store"
 )
@@ -54,6 +56,7 @@ type Server struct {
 	stopping context.Context
 	stop     context.CancelFunc
 	serving  atomic.Int64
+	bodies   *semaphore.Weighted
 }
 
 // New makes the API over s. It does not own s: shut the HTTP server down first, then close the store.
@@ -61,6 +64,7 @@ func New(s *store.Store, keys paging.TokenKeys, o Options) *Server {
 	o = o.withDefaults()
 	out := &Server{engine: s, pager: paging.New(s, keys), o: o, metrics: newMetrics()}
 	out.openapi = describe(&o)
+	out.bodies = newBudget(&o)
 	out.stopping, out.stop = context.WithCancel(context.Background())
 	return out
 }
@@ -79,6 +83,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{s: s, w: w, r: r, ctl: http.NewResponseController(w), verb: verbNone}
 	s.serving.Add(1)
 	defer func() {
+		s.bodies.Release(c.held)
 		s.serving.Add(-1)
 		s.metrics.count(c.verb, c.code)
 	}()

@@ -1,13 +1,13 @@
 package restapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
-	"strconv"
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/paging"
@@ -67,11 +67,13 @@ func failure(code int, reason, message string) *status {
 func (s *status) Error() string { return s.Message }
 
 func (s *status) json() []byte {
-	out, err := json.Marshal(s)
-	if err != nil {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false) // people read it
+	if err := e.Encode(s); err != nil {
 		panic(err) // strings and numbers
 	}
-	return out
+	return bytes.TrimSuffix(out.Bytes(), []byte{'\n'})
 }
 
 func (s *status) retryAfter() int {
@@ -186,7 +188,7 @@ func (c *call) status(err error) *status {
 		return st
 	}
 	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return tooLarge(e.Limit)
+		return bodyTooLarge(e.Limit)
 	}
 	for i := range errorTable {
 		e := &errorTable[i]
@@ -219,6 +221,10 @@ func expiredList(e *paging.ExpiredError, continued bool) *status {
 	return st
 }
 
-func tooLarge(limit int64) *status {
-	return failure(http.StatusRequestEntityTooLarge, reasonTooLarge, "the request is too large: the limit is "+strconv.FormatInt(limit, 10)+" bytes (--max-request-bytes)")
+func bodyTooLarge(limit int64) *status {
+	return failure(http.StatusRequestEntityTooLarge, reasonTooLarge, fmt.Sprintf("the body is too large: the limit is %d bytes", limit))
+}
+
+func requestTooLarge(limit int) *status {
+	return failure(http.StatusRequestEntityTooLarge, reasonTooLarge, fmt.Sprintf("the request is too large: the limit is %d bytes (--max-request-bytes)", limit))
 }

@@ -162,6 +162,7 @@ func TestDelete(t *testing.T) {
 		{"?resourceVersion=2", `{"preconditions":{"resourceVersion":"1"}}`, 400, "BadRequest"},
 		{"", `{"preconditions":{"uid":"1"}}`, 400, "BadRequest"},
 		{"", `{"dryRun":["All"]}`, 400, "BadRequest"},
+		{"?dryRun=All", "", 400, "BadRequest"},
 		{"", `{"preconditions":5}`, 400, "BadRequest"},
 		{"", `{"preconditions":{"resourceVersion":5}}`, 400, "BadRequest"},
 		{"", `x`, 400, "BadRequest"},
@@ -180,4 +181,23 @@ func TestDelete(t *testing.T) {
 		t.Error("another key was deleted")
 	}
 	s.do("DELETE", "/v1/objects/k2", "").want(200, "")
+}
+
+// What is refused is told in terms of what its sender can change.
+func TestWhatRefusalsSay(t *testing.T) {
+	t.Parallel()
+	s := serve(t, restapi.Options{MaxRequestBytes: 1000})
+	much := strings.Repeat("x", 1<<20)
+	for _, c := range []struct{ method, path, body, says string }{
+		{"PUT", "/v1/objects/k", `{"value":"` + much + `"}`, "1000 bytes (--max-request-bytes)"},
+		{"PUT", "/v1/objects/k", `{"value":"` + much[:1000] + `"}`, "1000 bytes (--max-request-bytes)"},
+		{"DELETE", "/v1/objects/k", much, "the limit is 65536 bytes\""},
+		{"PUT", "/v1/objects/k", "[]", "the body is JSON, but not an object: the body must be"},
+		{"GET", "/", "", "objects are at /v1/objects/<key>"},
+	} {
+		r := s.do(c.method, c.path, c.body, jsonType)
+		if r.code < 400 || !strings.Contains(r.body, c.says) {
+			t.Errorf("%s %s is answered %s, want %s", c.method, c.path, r.body, c.says)
+		}
+	}
 }
