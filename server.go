@@ -68,7 +68,7 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	if len(cfg.ListenClientURLs) == 0 {
 		cfg.ListenClientURLs = []string{"http://127.0.0.1:0"}
 	}
-	if cfg.TLS.Cert != "" || cfg.TLS.Key != "" || cfg.TLS.TrustedCA != "" || cfg.TLS.RequireClientCert {
+	if wanted(cfg.TLS) {
 		if err := cfg.TLS.Check(); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 		}
@@ -124,6 +124,11 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	s.serveObjects(objects, &cfg)
 	s.enter(conditions.Serving)
 	return s, nil
+}
+
+// wanted says whether any of TLS is asked for, be it only half of what it needs.
+func wanted(f listen.Files) bool {
+	return f.Cert != "" || f.Key != "" || f.TrustedCA != "" || f.RequireClientCert
 }
 
 // unspecified says whether a URL's host stands for all addresses of whichever machine.

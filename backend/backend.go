@@ -46,6 +46,9 @@ type RowID struct {
 	Ordinal     int32
 }
 
+// Size is what the byte bounds of reads count of the row: its key and its value.
+func (r *Row) Size() int64 { return int64(len(r.Key) + len(r.Value)) }
+
 // ID returns the row's identity.
 func (r *Row) ID() RowID { return RowID{r.ModRevision, r.Ordinal} }
 
@@ -84,8 +87,13 @@ type RangeQuery struct {
 	Revision int64
 	// Limit bounds the rows returned; it must be positive, since no caller reads without a bound.
 	Limit int
+	// Bytes ends the answer with the row at which their sizes together reach it; 0 for no such bound. Rows may be few and
+	// large: no number of them bounds memory. An answer that reaches it may be all there is.
+	Bytes int64
 	// KeysOnly leaves the values out.
 	KeysOnly bool
+	// Hold is what the read relies on, see [Shared.Hold]; 0 for nothing.
+	Hold int64
 }
 
 // HistoryQuery asks for rows in the order in which they were written.
@@ -98,10 +106,15 @@ type HistoryQuery struct {
 	Span Span
 	// Limit bounds the rows returned, but no revision is split: the last one is returned whole.
 	Limit int
+	// Bytes ends the answer with the revision at which the sizes of its rows, superseded ones included, reach it; 0 for no such
+	// bound.
+	Bytes int64
 	// KeysOnly leaves the values out.
 	KeysOnly bool
 	// WithPrev asks for the rows superseded, too.
 	WithPrev bool
+	// Hold is what the read relies on, see [Shared.Hold]; 0 for nothing.
+	Hold int64
 }
 
 // Change is a row and, where asked for and still kept, the row that it superseded (nil otherwise).
@@ -205,12 +218,15 @@ type Size struct {
 type PurgeResult struct {
 	// Through is the revision up to which superseded rows are gone.
 	Through int64
-	// Removed counts the rows that this step removed.
-	Removed int
+	// Near is at least Through: about where the step came to, as rows need not go in the order of their revisions. It is for pacing.
+	Near int64
+	// Looked counts the rows that this step was to remove, of which some may have been gone, or that it looked at to know; at
+	// most as many as it was asked for. Removed counts those that it removed.
+	Looked, Removed int
 	// Done says that Through has reached the clock's compacted revision.
 	Done bool
-	// Took is how long the step was at work. What it waited for others is not in it.
-	Took time.Duration
+	// Took is how long the step was at work, Blocked how long no commit could begin because of it. What it waited for others is in neither.
+	Took, Blocked time.Duration
 }
 
 // Backend is a database with sqlstore's schema in it. All methods may be called concurrently.
@@ -229,11 +245,12 @@ type Backend interface {
 	// the clock of the same snapshot and leaves it to the caller to check it.
 	Range(ctx context.Context, q RangeQuery) ([]Row, Clock, error)
 
-	// Count counts the keys that Range would return without a limit. It touches the index only.
-	Count(ctx context.Context, s Span, revision int64) (int64, Clock, error)
+	// Count counts the keys that Range would return for q if it had no limit. It touches the index only.
+	Count(ctx context.Context, q RangeQuery) (int64, Clock, error)
 
-	// Rows returns the rows with these ids, values included, in the order asked for. A row that is gone has a nil Key.
-	Rows(ctx context.Context, ids []RowID) ([]Row, Clock, error)
+	// Rows returns the rows with these ids, values included, in the order asked for. A row that is gone has a nil Key. The answer
+	// ends with the row at which their sizes together reach bytes, and so may be shorter than ids; 0 is no such bound.
+	Rows(ctx context.Context, ids []RowID, bytes int64) ([]Row, Clock, error)
 
 	// History returns rows in (ModRevision, Ordinal) order, tombstones included.
 	History(ctx context.Context, q HistoryQuery) (History, error)
@@ -252,8 +269,8 @@ type Backend interface {
 	Purge(ctx context.Context, limit int) (PurgeResult, error)
 
 	// Reclaim gives up to pages free pages back to the operating system where the database can; done when it cannot, or only as
-	// many are left as the next writes will take.
-	Reclaim(ctx context.Context, pages int) (done bool, err error)
+	// many are left as the next writes will take. took is as Blocked of [PurgeResult].
+	Reclaim(ctx context.Context, pages int) (done bool, took time.Duration, err error)
 
 	// Defragment gives back all the space that it can and may take long; writes wait for it where they must.
 	Defragment(ctx context.Context) error

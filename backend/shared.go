@@ -50,7 +50,9 @@ type Shared interface {
 	Leave(ctx context.Context, id uint64) error
 
 	// Hold keeps every process from purging what is superseded above revision until d has passed or Release is called with the
-	// hold's id. Errors: [ErrCompacted] when revision is compacted already.
+	// hold's id, which is not 0. A failover may lose it. Whoever relies on it names it in each query: as long as it is there in the
+	// snapshot that is read, the clock reported shows no compaction above revision. Errors: [ErrCompacted] when revision is
+	// compacted already.
 	Hold(ctx context.Context, revision int64, d time.Duration) (id int64, err error)
 
 	// Release ends a hold.
@@ -70,8 +72,9 @@ type Head struct {
 type TailQuery struct {
 	// After is the last revision already known.
 	After int64
-	// Limit bounds the rows returned, but no revision is split.
+	// Limit bounds the rows returned, and Bytes their sizes as in [HistoryQuery], but no revision is split.
 	Limit int
+	Bytes int64
 	// WithPrev asks for the rows superseded, too.
 	WithPrev bool
 }

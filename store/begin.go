@@ -55,7 +55,7 @@ func (q *sequencer) beginShared(ctx context.Context, batch []*call) (backend.Tx,
 		loaded := tx.Loaded()
 		if err = f.adopt(ctx, asked, &loaded.Tail); err == nil && q.current(loaded.Clock.Revision, complete) {
 			e := q.evaluator(ctx, loaded, complete)
-			e.states, e.incarnation = loaded.Leases, loaded.Clock.Incarnation
+			e.states = loaded.Leases
 			return tx, e, nil
 		}
 		tx.Rollback()
@@ -96,7 +96,7 @@ func (q *sequencer) needs(batch []*call) (n backend.Needs, complete bool, publis
 }
 
 func (q *sequencer) evaluator(ctx context.Context, loaded *backend.Loaded, complete bool) *evaluator {
-	e := &evaluator{s: q.s, ctx: ctx, rev: loaded.Clock.Revision}
+	e := &evaluator{s: q.s, ctx: ctx, rev: loaded.Clock.Revision, incarnation: loaded.Clock.Incarnation}
 	if !complete {
 		e.loaded = btree.NewMap[string, *item](0)
 		for i := range loaded.Rows {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"sync"
+
+	"github.com/sqlstore/sqlstore/backend"
 )
 
 // counts remembers what a limited list left behind, so that the next page of a list read from the database need not count
@@ -64,7 +66,7 @@ func (s *Store) count(ctx context.Context, sp span, v view) (int64, error) {
 	if n, ok := s.counts.get(sp.countKey(v.rev)); ok {
 		return n, nil
 	}
-	n, clock, err := s.backend.Count(ctx, sp.backend(), v.rev)
+	n, clock, err := s.backend.Count(ctx, backend.RangeQuery{Span: sp.backend(), Revision: v.rev, Hold: v.hold.id()})
 	if err == nil {
 		err = v.check(clock)
 	}
@@ -103,7 +105,7 @@ func (e *evaluator) committed(sp span) (int64, error) {
 		return countSpan(e.loaded, sp), nil
 	}
 	if e.loaded != nil {
-		return e.s.count(e.ctx, sp, view{rev: e.s.Revision(), incarnation: e.s.Incarnation()})
+		return e.s.count(e.ctx, sp, view{rev: e.s.Revision(), incarnation: e.incarnation})
 	}
 	e.s.index.mu.RLock()
 	defer e.s.index.mu.RUnlock()

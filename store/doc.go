@@ -11,10 +11,10 @@
 //  3. Nothing reaches a watcher before it is committed; a watcher sees every matching event once, in revision order, all
 //     events of one revision in one response; a progress response with revision R follows every event <= R on its stream
 //     (hub.go, watcher.go).
-//  4. A read at R returns the same rows for ever, or [ErrCompacted]; R above the current revision is [ErrFutureRevision] (read.go).
+//  4. A read at R returns the same rows for ever, or [ErrCompacted]; R above the current revision is [ErrFutureRevision] (read.go, hold.go).
 //  5. A commit of unknown outcome is never repeated (sequencer.go): the tail shows what became of it (follow.go), or a restart where
 //     this process is the only one that writes.
-//  6. Memory is bounded: by chunk for streamed reads, by bytes for resident values, the event window and each watcher's
+//  6. Memory is bounded: by a chunk of bounded bytes for streamed reads, by bytes for resident values, the event window and each watcher's
 //     backlog, by count and bytes for the sequencer's queue. The index of live keys is the exception: about 250 bytes a key.
 //
 // Over a [backend.Shared] any number of stores work side by side, each in a process of its own. They know of each other through the

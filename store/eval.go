@@ -154,7 +154,7 @@ func (e *evaluator) before(key string) *item {
 
 // values returns the items as rows with their values.
 func (e *evaluator) values(items []*item) ([]*Row, error) {
-	return e.s.rows(e.ctx, items, &RangeRequest{})
+	return e.s.rows(e.ctx, items, e.incarnation, &RangeRequest{})
 }
 
 func (e *evaluator) put(p *PutRequest) (*PutResult, error) {

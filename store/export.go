@@ -18,10 +18,10 @@ type Export struct {
 	Alarms              []Alarm
 	Settings            backend.Settings
 
-	s     *Store
-	until int64
-	hold  int64     // what the other replicas have heard of, 0 where there are none
-	ends  time.Time // when they forget it
+	s           *Store
+	until       int64
+	incarnation int64
+	hold        int64 // what the other replicas have heard of, 0 where there are none; see sharedHold
 }
 
 // exportHold is how long the other replicas hold off row deletion for an export that they do not hear of again.
@@ -56,7 +56,7 @@ func (x *Export) pin(ctx context.Context) error {
 		return err
 	}
 	x.s.index.mu.RLock()
-	x.Revision, x.Compacted = x.s.index.rev, x.s.index.compacted
+	x.Revision, x.Compacted, x.incarnation = x.s.index.rev, x.s.index.compacted, x.s.index.history
 	x.s.index.mu.RUnlock()
 	x.until, x.Leases = x.Revision, nil
 	after, err := x.s.lessor.all(ctx)
@@ -69,9 +69,8 @@ func (x *Export) pin(ctx context.Context) error {
 	slices.SortFunc(x.Leases, func(a, b Lease) int { return cmp.Compare(a.ID, b.ID) })
 	x.Leases = slices.CompactFunc(x.Leases, func(a, b Lease) bool { return a.ID == b.ID })
 	if f := x.s.follower; f != nil {
-		x.ends = time.Now().Add(exportHold)
 		// What is superseded at or below the compacted revision is left out, and what is above may not go.
-		x.hold, err = f.b.Hold(ctx, max(x.Compacted, 0), exportHold+holdMargin)
+		x.hold, err = f.b.Hold(ctx, max(x.Compacted, 0), exportHold)
 	}
 	return err
 }
@@ -85,6 +84,18 @@ func (x *Export) Close() {
 	}
 }
 
+// check says whether all that the export keeps was there in the snapshot of clock c, with the hold named.
+func (x *Export) check(c backend.Clock) error {
+	switch {
+	case c.Incarnation != x.incarnation || c.Revision < x.until:
+		return fmt.Errorf("export: %w: history was lost; begin again", ErrUnavailable)
+	case x.hold != 0 && c.Compacted > max(x.Compacted, 0):
+		return fmt.Errorf("export: %w, and rows may have been deleted: it took longer than %v, or a failover lost its hold; begin again",
+			ErrCompacted, exportHold)
+	}
+	return nil
+}
+
 // Rows hands every row that the export keeps to f, in the order in which they were written, tombstones included; rows
 // superseded at or below the compacted revision are left out, whether or not they are physically gone. The rows are f's
 // only during the call.
@@ -92,9 +103,12 @@ func (x *Export) Rows(ctx context.Context, f func(backend.Row) error) error {
 	sp := span{open: true}.backend()
 	chunk := chunkFirst
 	for after := int64(0); after < x.until; {
-		hist, err := x.s.backend.History(ctx, backend.HistoryQuery{After: after, Until: x.until, Span: sp, Limit: chunk})
+		hist, err := x.s.backend.History(ctx, backend.HistoryQuery{After: after, Until: x.until, Span: sp, Limit: chunk, Bytes: chunkBytes, Hold: x.hold})
 		if err != nil {
 			return fmt.Errorf("export: %w", err)
+		}
+		if err := x.check(hist.Clock); err != nil {
+			return err
 		}
 		dead, err := x.superseded(ctx, hist.Changes)
 		if err != nil {
@@ -113,9 +127,6 @@ func (x *Export) Rows(ctx context.Context, f func(backend.Row) error) error {
 		}
 		chunk = fitChunk(chunk, len(hist.Changes), total, readChunk)
 		after = hist.Through
-		if x.hold != 0 && time.Now().After(x.ends) {
-			return fmt.Errorf("export: %w: it took longer than %v, so rows may have been deleted meanwhile", ErrCompacted, exportHold)
-		}
 	}
 	return nil
 }
@@ -146,9 +157,12 @@ func (x *Export) superseded(ctx context.Context, changes []backend.Change) (map[
 
 // newest returns key's live row at the compacted revision.
 func (x *Export) newest(ctx context.Context, key []byte) (*backend.Row, error) {
-	rows, _, err := x.s.backend.Range(ctx, backend.RangeQuery{
-		Span: backend.Span{Start: key}, Revision: x.Compacted, Limit: 1, KeysOnly: true,
+	rows, clock, err := x.s.backend.Range(ctx, backend.RangeQuery{
+		Span: backend.Span{Start: key}, Revision: x.Compacted, Limit: 1, KeysOnly: true, Hold: x.hold,
 	})
+	if err == nil {
+		err = x.check(clock)
+	}
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}

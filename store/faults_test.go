@@ -36,13 +36,13 @@ func (f *faults) History(ctx context.Context, q backend.HistoryQuery) (backend.H
 	return f.Backend.History(ctx, q)
 }
 
-func (f *faults) Rows(ctx context.Context, ids []backend.RowID) ([]backend.Row, backend.Clock, error) {
+func (f *faults) Rows(ctx context.Context, ids []backend.RowID, bytes int64) ([]backend.Row, backend.Clock, error) {
 	if f.beforeRows != nil {
 		if err := f.beforeRows(ctx, ids); err != nil {
 			return nil, backend.Clock{}, err
 		}
 	}
-	return f.Backend.Rows(ctx, ids)
+	return f.Backend.Rows(ctx, ids, bytes)
 }
 
 func (f *faults) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error) {

@@ -22,25 +22,27 @@ type fetcher struct {
 	next *fetchGroup // gathers, nil when nobody waits
 }
 
-// fetchGroup is what one statement reads for several callers: rows and err count once done is closed.
+// fetchGroup is what one statement reads for several callers: rows, clock and err count once done is closed.
 type fetchGroup struct {
-	ids  []backend.RowID
-	done chan struct{}
-	rows []backend.Row
-	err  error
+	ids   []backend.RowID
+	done  chan struct{}
+	rows  []backend.Row
+	clock backend.Clock
+	err   error
 }
 
-// rows returns the row of each id. Errors: [ErrCompacted] when one is gone, those of the backend.
-func (f *fetcher) rows(ctx context.Context, ids []backend.RowID) ([]backend.Row, error) {
+// rows returns the row of each id, or of the first ones as far as bytes go, and the clock of the snapshot that they are from. Errors:
+// [ErrCompacted] when one is gone, those of the backend.
+func (f *fetcher) rows(ctx context.Context, ids []backend.RowID, bytes int64) ([]backend.Row, backend.Clock, error) {
 	if len(ids) != 1 {
-		return f.read(ctx, ids)
+		return f.read(ctx, ids, bytes)
 	}
 	f.mu.Lock()
 	if !f.busy {
 		f.busy = true
 		f.mu.Unlock()
 		defer f.pass()
-		return f.read(ctx, ids)
+		return f.read(ctx, ids, 0)
 	}
 	if f.next == nil {
 		f.next = &fetchGroup{done: make(chan struct{})}
@@ -51,12 +53,12 @@ func (f *fetcher) rows(ctx context.Context, ids []backend.RowID) ([]backend.Row,
 	select {
 	case <-g.done:
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, backend.Clock{}, ctx.Err()
 	}
 	if g.err != nil {
-		return f.read(ctx, ids) // what is wrong may concern another's row only
+		return f.read(ctx, ids, 0) // what is wrong may concern another's row only
 	}
-	return g.rows[at : at+1], gone(g.rows[at:at+1], ids)
+	return g.rows[at : at+1], g.clock, gone(g.rows[at:at+1], ids)
 }
 
 // pass starts the statement that has gathered meanwhile.
@@ -71,16 +73,16 @@ func (f *fetcher) pass() {
 	go func() {
 		defer f.pass()
 		defer close(g.done)
-		g.rows, _, g.err = f.backend.Rows(f.ctx, g.ids)
+		g.rows, g.clock, g.err = f.backend.Rows(f.ctx, g.ids, 0)
 	}()
 }
 
-func (f *fetcher) read(ctx context.Context, ids []backend.RowID) ([]backend.Row, error) {
-	rows, _, err := f.backend.Rows(ctx, ids)
+func (f *fetcher) read(ctx context.Context, ids []backend.RowID, bytes int64) ([]backend.Row, backend.Clock, error) {
+	rows, clock, err := f.backend.Rows(ctx, ids, bytes)
 	if err != nil {
-		return nil, fmt.Errorf("read %d rows: %w", len(ids), err)
+		return nil, clock, fmt.Errorf("read %d rows: %w", len(ids), err)
 	}
-	return rows, gone(rows, ids)
+	return rows, clock, gone(rows, ids)
 }
 
 // gone is an error if a row was not found.

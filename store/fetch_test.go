@@ -18,7 +18,7 @@ type gatedRows struct {
 	let   chan error
 }
 
-func (g *gatedRows) Rows(_ context.Context, ids []backend.RowID) ([]backend.Row, backend.Clock, error) {
+func (g *gatedRows) Rows(_ context.Context, ids []backend.RowID, _ int64) ([]backend.Row, backend.Clock, error) {
 	g.asked <- ids
 	if err := <-g.let; err != nil {
 		return nil, backend.Clock{}, err
@@ -44,7 +44,7 @@ func gather(ctx context.Context, t *testing.T, g *gatedRows, f *fetcher, revisio
 	for i, rev := range revisions {
 		out[i] = make(chan fetched, 1)
 		go func() {
-			rows, err := f.rows(ctx, []backend.RowID{{ModRevision: rev}})
+			rows, _, err := f.rows(ctx, []backend.RowID{{ModRevision: rev}}, 0)
 			out[i] <- fetched{rows, err}
 		}()
 		if i == 0 {
@@ -94,7 +94,7 @@ func TestFetchTogether(t *testing.T) {
 	// The turn was given back: a later read is not left waiting.
 	later := make(chan fetched, 1)
 	go func() {
-		rows, err := f.rows(t.Context(), []backend.RowID{{ModRevision: 10}})
+		rows, _, err := f.rows(t.Context(), []backend.RowID{{ModRevision: 10}}, 0)
 		later <- fetched{rows, err}
 	}()
 	<-g.asked
@@ -115,7 +115,7 @@ func TestFetchGivenUpAndFailed(t *testing.T) {
 	}
 	other := make(chan fetched, 1)
 	go func() {
-		rows, err := f.rows(t.Context(), []backend.RowID{{ModRevision: 9}})
+		rows, _, err := f.rows(t.Context(), []backend.RowID{{ModRevision: 9}}, 0)
 		other <- fetched{rows, err}
 	}()
 	for waiting := false; !waiting; {
@@ -149,7 +149,7 @@ func TestFetchConcurrently(t *testing.T) {
 		wg.Go(func() {
 			for n := range int64(200) {
 				want := i*1000 + n + 1
-				rows, err := f.rows(context.Background(), []backend.RowID{{ModRevision: want}})
+				rows, _, err := f.rows(context.Background(), []backend.RowID{{ModRevision: want}}, 0)
 				if err != nil || len(rows) != 1 || rows[0].ModRevision != want {
 					t.Errorf("row of revision %d: %v, %v", want, rows, err)
 				}

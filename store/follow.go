@@ -114,7 +114,7 @@ func (f *follower) ask() question {
 	f.s.index.mu.RLock()
 	defer f.s.index.mu.RUnlock()
 	return question{
-		TailQuery: backend.TailQuery{After: f.s.index.rev, Limit: f.limit, WithPrev: !f.s.index.complete},
+		TailQuery: backend.TailQuery{After: f.s.index.rev, Limit: f.limit, Bytes: heldBytes, WithPrev: !f.s.index.complete},
 		batch:     f.batch, incarnation: f.incarnation.Load(),
 	}
 }
@@ -134,9 +134,11 @@ func (f *follower) reset(ctx context.Context, lost bool) error {
 			"held-revision", s.Revision(), "database-revision", clock.Revision, "incarnation", clock.Incarnation)
 	}
 	f.batch = batch
-	f.incarnation.Store(clock.Incarnation)
 	s.counts.clear()
 	s.index.reset(clock)
+	// Between the two: who finds this incarnation then reads this history, and who still finds the one before is in time for the end
+	// of a watch that goes on from what was lost.
+	f.incarnation.Store(clock.Incarnation)
 	s.hub.reset(clock.Revision, clock.Compacted, lost)
 	s.load.start()
 	return nil

@@ -13,12 +13,8 @@ import (
 // takes, and bounds what a client that has stopped reading costs.
 const StreamHold = 5 * time.Minute
 
-const (
-	// holdLate is how long a stream may take before the other replicas are asked to hold off, too: the most are done by then.
-	holdLate = 500 * time.Millisecond
-	// holdMargin is how much longer the others hold off than this one relies on it.
-	holdMargin = 10 * time.Second
-)
+// holdLate is how long a stream may take before the other replicas are asked to hold off, too: the most are done by then.
+const holdLate = 500 * time.Millisecond
 
 // holds are the revisions that open streams read at. A purge deletes only what is superseded at or below the compacted
 // revision, so it waits only for those below that: lists of the current revision do not meet the usual compaction, which is of
@@ -36,15 +32,17 @@ type hold struct {
 	until time.Time
 	lost  bool // guarded by of.mu
 
-	// Where other replicas purge, too; guarded by of.mu.
-	shared *sharedHold
+	shared *sharedHold // where other replicas purge, too
 }
 
-// sharedHold is a hold that the other replicas hear of.
+// sharedHold is a hold that the other replicas hear of through the database. That may lose it, in a failover to a standby that had not
+// received it: so nobody here knows whether it still holds, and each read has the database tell, from the snapshot that it reads.
 type sharedHold struct {
-	f     *follower
-	late  *time.Timer
-	id    int64 // 0 until they have
+	f    *follower
+	late *time.Timer
+
+	// Guarded by holds.mu.
+	id    int64 // 0 until the database has it
 	ended bool
 }
 
@@ -72,7 +70,7 @@ func (s *Store) hold(revision int64) (view, error) {
 // share asks the other replicas to hold off. Until they have heard of it, and if it is too late, a compaction ends the stream.
 func (h *hold) share() {
 	f := h.shared.f
-	id, err := f.b.Hold(f.s.ctx, h.rev, StreamHold+holdMargin)
+	id, err := f.b.Hold(f.s.ctx, h.rev, StreamHold)
 	if err != nil {
 		f.s.cfg.Logger.Debug("a long list is not protected from compaction", "revision", h.rev, "error", err)
 		return
@@ -108,17 +106,25 @@ func (f *follower) release(id int64) {
 	}
 }
 
-// lasts says whether every row that h keeps is still there. What was read before the question is whole if so.
+// lasts says whether every row that h keeps is still there, where this process alone deletes rows. What was read before the question is
+// whole if so.
 func (h *hold) lasts() bool {
-	if h == nil {
+	if h == nil || h.shared != nil {
 		return false
 	}
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
-	if h.shared != nil && (h.shared.id == 0 || time.Now().After(h.until)) {
-		return false
-	}
 	return !h.lost
+}
+
+// id is what a read names to the database to rely on h, 0 when it has not heard of it.
+func (h *hold) id() int64 {
+	if h == nil || h.shared == nil {
+		return 0
+	}
+	h.of.mu.Lock()
+	defer h.of.mu.Unlock()
+	return h.shared.id
 }
 
 // allow says whether rows superseded at or below compacted may be deleted now. Holds that are too old are lost.

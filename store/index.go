@@ -289,18 +289,21 @@ func (x *index) at(rev, history int64) *tree {
 	return snap.tree
 }
 
-// now returns the index as it is, for a short look: the copy is not kept, so it pushes out none of those that lists go on from.
-// Nil when the index is not complete.
-func (x *index) now() (*tree, int64) {
+// now returns the index as it is, its revision and its history's incarnation, for a short look: the copy is not kept, so it pushes out
+// none of those that lists go on from. Nil when the index is not complete.
+func (x *index) now() (_ *tree, rev, history int64) {
 	x.mu.RLock()
-	t, rev, complete := x.taken(x.rev), x.rev, x.complete
+	t, rev, history, complete := x.taken(x.rev), x.rev, x.history, x.complete
 	x.mu.RUnlock()
 	if t != nil || !complete {
-		return t, rev
+		return t, rev, history
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.tree.Copy(), x.rev
+	if !x.complete {
+		return nil, x.rev, x.history // it was reset meanwhile
+	}
+	return x.tree.Copy(), x.rev, x.history
 }
 
 func (x *index) taken(rev int64) *tree {

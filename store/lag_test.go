@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/test/pgserver"
 )
@@ -83,22 +81,9 @@ func TestLagBehindOtherReplicas(t *testing.T) {
 	dsn := pgserver.Database(t)
 	s := replicasOn(t, 2, Config{}, dsn)[1]
 	eventually(t, "in step", func() bool { return s.Lag(0).Tail < time.Second })
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(t.Context()) }()
-	tx, err := conn.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(t.Context(), "LOCK TABLE clock IN ACCESS EXCLUSIVE MODE"); err != nil {
-		t.Fatal(err)
-	}
+	unlock := pgserver.LockTable(t, dsn, "clock")
 	eventually(t, "behind", func() bool { return s.Lag(0).Tail > 2*time.Second })
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	unlock()
 	eventually(t, "in step again", func() bool { return s.Lag(0).Tail < time.Second })
 }
 

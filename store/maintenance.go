@@ -46,7 +46,7 @@ func (s *Store) Defragment(ctx context.Context) error {
 }
 
 // Reclaim gives up to pages free pages of the database back to the operating system.
-func (s *Store) Reclaim(ctx context.Context, pages int) (done bool, err error) {
+func (s *Store) Reclaim(ctx context.Context, pages int) (done bool, took time.Duration, err error) {
 	return s.backend.Reclaim(ctx, pages)
 }
 

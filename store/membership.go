@@ -214,7 +214,7 @@ func (s *Store) NoLeader() <-chan struct{} {
 	return s.follower.contact.channel()
 }
 
-// Incarnation is raised when history was lost; etcd's raft term.
+// Incarnation is raised when history was lost; etcd's raft term. What is read after it is of no older history.
 func (s *Store) Incarnation() int64 {
 	if s.follower == nil {
 		return s.clock.Incarnation

@@ -27,15 +27,19 @@ type view struct {
 	incarnation int64
 }
 
-// check says whether what was read in the snapshot of clock c is all that there was at v's revision.
+// errOtherHistory is the error for what was read of another history than the view's.
+var errOtherHistory = fmt.Errorf("%w: history was lost; read again", ErrUnavailable)
+
+// check says whether what was read in the snapshot of clock c, with the hold's id named, is all that there was at v's revision.
 func (v view) check(c backend.Clock) error {
 	if c.Incarnation != v.incarnation {
-		return fmt.Errorf("%w: history was lost; read again", ErrUnavailable)
+		return errOtherHistory
 	}
-	if v.hold.lasts() {
+	err := c.Check(v.rev)
+	if errors.Is(err, ErrCompacted) && v.hold.lasts() {
 		return nil
 	}
-	return c.Check(v.rev)
+	return err
 }
 
 // pin resolves the revision asked for to a view that has no tree yet. Errors: [ErrCompacted], [ErrFutureRevision].
@@ -125,7 +129,7 @@ func (s *Store) get(ctx context.Context, req *RangeRequest) (_ *RangeResult, ok 
 	}
 	x := s.index
 	x.mu.RLock()
-	current := x.rev
+	current, history := x.rev, x.history
 	if req.Revision > 0 {
 		if err := (backend.Clock{Revision: current, Compacted: x.compacted}).Check(req.Revision); err != nil {
 			x.mu.RUnlock()
@@ -149,7 +153,7 @@ func (s *Store) get(ctx context.Context, req *RangeRequest) (_ *RangeResult, ok 
 	if req.CountOnly {
 		return res, true, nil
 	}
-	rows, err := s.rows(ctx, []*item{it}, req)
+	rows, err := s.rows(ctx, []*item{it}, history, req)
 	res.Rows = rows
 	return res, true, err
 }
@@ -169,6 +173,7 @@ func (s *Store) small(ctx context.Context, req *RangeRequest, sp span, rev int64
 		return res, true, nil
 	}
 	items, more := walk(x.tree, sp, walkLocked)
+	history := x.history
 	x.mu.RUnlock()
 	if more {
 		return nil, false, nil
@@ -177,7 +182,7 @@ func (s *Store) small(ctx context.Context, req *RangeRequest, sp span, rev int64
 	if req.Limit > 0 && res.Count > req.Limit {
 		items, res.More = items[:req.Limit], true
 	}
-	rows, err := s.rows(ctx, items, req)
+	rows, err := s.rows(ctx, items, history, req)
 	res.Rows = rows
 	return res, true, err
 }
@@ -214,7 +219,7 @@ func (s *Store) list(ctx context.Context, req *RangeRequest, sp span, v view) (*
 		limit = -1
 	}
 	var next span
-	next, res.More, err = s.scan(ctx, sp, v, limit, readChunk, req, func(rows []*Row) error {
+	next, res.More, err = s.scan(ctx, sp, v, limit, chunkSize{readChunk, heldBytes}, req, func(rows []*Row) error {
 		if res.Rows == nil {
 			res.Rows = rows
 		} else {
@@ -234,13 +239,13 @@ func (s *Store) list(ctx context.Context, req *RangeRequest, sp span, v view) (*
 
 // scan hands the rows of the span at v's revision to f in chunks, at most limit in all (-1: no limit), and says what is
 // left of the span.
-func (s *Store) scan(ctx context.Context, sp span, v view, limit int64, chunk int, req *RangeRequest, f func([]*Row) error) (span, bool, error) {
+func (s *Store) scan(ctx context.Context, sp span, v view, limit int64, size chunkSize, req *RangeRequest, f func([]*Row) error) (span, bool, error) {
 	for {
-		n := chunk
+		part := size
 		if limit >= 0 {
-			n = int(min(int64(n), limit))
+			part.rows = int(min(int64(part.rows), limit))
 		}
-		rows, more, err := s.chunk(ctx, sp, v, n, req)
+		rows, more, err := s.chunk(ctx, sp, v, part, req)
 		if err != nil {
 			return sp, false, err
 		}
@@ -256,23 +261,20 @@ func (s *Store) scan(ctx context.Context, sp span, v view, limit int64, chunk in
 		if !more || limit == 0 {
 			return sp, more, nil
 		}
-		chunk = nextChunk(chunk, rows)
+		size = size.next(rows)
 	}
 }
 
-// chunk reads the first n rows of the span at v's revision.
-func (s *Store) chunk(ctx context.Context, sp span, v view, n int, req *RangeRequest) (rows []*Row, more bool, err error) {
+// chunk reads the first rows of the span at v's revision.
+func (s *Store) chunk(ctx context.Context, sp span, v view, size chunkSize, req *RangeRequest) (rows []*Row, more bool, err error) {
 	if v.tree != nil {
-		items, more := walk(v.tree, sp, n)
-		rows, err = s.rows(ctx, items, req)
-		return rows, more, err
+		items, more := walk(v.tree, sp, size.rows)
+		rows, err = s.firstRows(ctx, items, v.incarnation, req, size.bytes)
+		return rows, more || len(rows) < len(items), err
 	}
-	found, err := s.fromDatabase(ctx, sp, v, n+1, req.KeysOnly || req.CountOnly)
+	found, more, err := s.fromDatabase(ctx, sp, v, size, req.KeysOnly || req.CountOnly)
 	if err != nil {
 		return nil, false, err
-	}
-	if more = len(found) > n; more {
-		found = found[:n]
 	}
 	rows = make([]*Row, len(found))
 	for i := range found {
@@ -284,13 +286,31 @@ func (s *Store) chunk(ctx context.Context, sp span, v view, n int, req *RangeReq
 	return rows, more, nil
 }
 
-func (s *Store) fromDatabase(ctx context.Context, sp span, v view, limit int, keysOnly bool) ([]Row, error) {
-	rows, clock, err := s.backend.Range(ctx, backend.RangeQuery{Span: sp.backend(), Revision: v.rev, Limit: limit, KeysOnly: keysOnly})
+// fromDatabase is chunk without an index. If more is true though there is no more, it is because fewer rows than asked for have filled
+// the chunk.
+func (s *Store) fromDatabase(ctx context.Context, sp span, v view, size chunkSize, keysOnly bool) (rows []Row, more bool, err error) {
+	rows, clock, err := s.backend.Range(ctx, backend.RangeQuery{
+		Span: sp.backend(), Revision: v.rev, Limit: size.rows + 1, Bytes: size.bytes, KeysOnly: keysOnly, Hold: v.hold.id(),
+	})
 	if err == nil {
 		err = v.check(clock)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read at revision %d: %w", v.rev, err)
+		return nil, false, fmt.Errorf("read at revision %d: %w", v.rev, err)
 	}
-	return rows, nil
+	total := int64(0)
+	for i := range rows {
+		total += rows[i].Size()
+	}
+	switch {
+	case len(rows) > size.rows:
+		return rows[:size.rows], true, nil
+	case total < size.bytes:
+		return rows, false, nil
+	case len(rows) < size.rows:
+		return rows, true, nil
+	}
+	// As many as wanted, which may be all that the request wants: whether there are more has to be told.
+	_, more, err = s.fromDatabase(ctx, sp.from(string(rows[len(rows)-1].Key)+"\x00"), v, chunkSize{0, heldBytes}, true)
+	return rows, more, err
 }

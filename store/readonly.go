@@ -28,11 +28,11 @@ func (s *Store) look(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err 
 	}
 	for tries := 1; ; tries++ {
 		compacted := s.Compacted()
-		tree, rev := s.index.now()
+		tree, rev, history := s.index.now()
 		if tree == nil {
 			return nil, false, nil
 		}
-		e := &evaluator{s: s, ctx: ctx, rev: rev, loaded: tree, whole: true}
+		e := &evaluator{s: s, ctx: ctx, rev: rev, incarnation: history, loaded: tree, whole: true}
 		if res, err = e.txn(t); err == nil {
 			res.Revision = rev
 		}

@@ -20,7 +20,7 @@ func (s *Store) sorted(ctx context.Context, req *RangeRequest, sp span, v view) 
 	}
 	items = slices.DeleteFunc(items, func(it *item) bool { return req.drops(&it.Row) })
 	if byValue {
-		if items, err = s.resident(ctx, items); err != nil {
+		if items, err = s.resident(ctx, items, v.incarnation); err != nil {
 			return nil, err
 		}
 	}
@@ -29,14 +29,14 @@ func (s *Store) sorted(ctx context.Context, req *RangeRequest, sp span, v view) 
 	if req.Limit > 0 && int64(len(items)) > req.Limit {
 		items, res.More = items[:req.Limit], true
 	}
-	res.Rows, err = s.shape(ctx, items, req)
+	res.Rows, err = s.shape(ctx, items, v.incarnation, req)
 	return res, err
 }
 
 // shape is rows for a sorted list: etcd fetches whole rows to sort them by value, and keys_only then drops the value alone.
-func (s *Store) shape(ctx context.Context, items []*item, req *RangeRequest) ([]*Row, error) {
+func (s *Store) shape(ctx context.Context, items []*item, history int64, req *RangeRequest) ([]*Row, error) {
 	if !req.KeysOnly || req.Target != SortValue {
-		return s.rows(ctx, items, req)
+		return s.rows(ctx, items, history, req)
 	}
 	out := make([]*Row, len(items))
 	for i, it := range items {
@@ -55,14 +55,14 @@ func (s *Store) metas(ctx context.Context, sp span, v view, values bool) ([]*ite
 	}
 	var items []*item
 	for {
-		rows, err := s.fromDatabase(ctx, sp, v, readChunk, !values)
+		rows, more, err := s.fromDatabase(ctx, sp, v, chunkSize{readChunk, heldBytes}, !values)
 		if err != nil {
 			return nil, err
 		}
 		for i := range rows {
 			items = append(items, &item{Row: rows[i], resident: values, slot: -1})
 		}
-		if len(rows) < readChunk {
+		if !more {
 			return items, nil
 		}
 		sp = sp.from(string(rows[len(rows)-1].Key) + "\x00")
@@ -70,8 +70,8 @@ func (s *Store) metas(ctx context.Context, sp span, v view, values bool) ([]*ite
 }
 
 // resident returns the items with all values in memory.
-func (s *Store) resident(ctx context.Context, items []*item) ([]*item, error) {
-	rows, err := s.rows(ctx, items, &RangeRequest{})
+func (s *Store) resident(ctx context.Context, items []*item, history int64) ([]*item, error) {
+	rows, err := s.rows(ctx, items, history, &RangeRequest{})
 	if err != nil {
 		return nil, err
 	}

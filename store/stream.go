@@ -2,19 +2,24 @@ package store
 
 import "context"
 
-// streamFirst is the size of the first chunk of a RangeStream; the next ones double, up to what keeps a chunk near streamBytes.
 const (
+	// chunkBytes ends a chunk with the row at which keys and values reach it: an open stream holds little while nobody reads it, and a
+	// chunk that ends with the largest value stays below the 4 MiB that gRPC's clients take by default.
+	chunkBytes = 1 << 20
+	// streamFirst is the size of the first chunk of a RangeStream; the next ones double, up to what would fill half of chunkBytes.
 	streamFirst = 10
-	streamBytes = 512 << 10
 	// chunkFirst is the first chunk of what is read for ourselves.
 	chunkFirst = 100
+	// heldBytes bounds one statement's part of what is in memory whole in the end: a statement must come to its end in time.
+	heldBytes = 16 << 20
 )
 
 // RangeStream hands the rows of req's range to send in chunks, all at one revision, holding no more than a chunk in memory.
 // The result has everything but the rows. req has no sort and no filters: the caller refuses those.
 //
 // A compaction that overtakes an open stream does not end it, as it ends etcd's: rows that the stream may still read are not
-// deleted. Only one that is still open after [StreamHold] may end with [ErrCompacted]. Errors: as Range, and what send returns.
+// deleted. Only one that is still open after [StreamHold] may end with [ErrCompacted]; over a database that other processes write to
+// also one that is overtaken at once, or whose hold was lost in a failover. Errors: as Range, and what send returns.
 func (s *Store) RangeStream(ctx context.Context, req *RangeRequest, send func(rows []*Row) error) (*RangeResult, error) {
 	if !req.Serializable {
 		if err := s.confirm(ctx); err != nil {
@@ -40,7 +45,7 @@ func (s *Store) RangeStream(ctx context.Context, req *RangeRequest, send func(ro
 	if limit <= 0 {
 		limit = -1
 	}
-	next, more, err := s.scan(ctx, sp, v, limit, streamFirst, req, func(rows []*Row) error {
+	next, more, err := s.scan(ctx, sp, v, limit, chunkSize{streamFirst, chunkBytes}, req, func(rows []*Row) error {
 		res.Count += int64(len(rows))
 		return send(rows)
 	})
@@ -53,20 +58,42 @@ func (s *Store) RangeStream(ctx context.Context, req *RangeRequest, send func(ro
 	return res, err
 }
 
-// nextChunk is the size of the chunk after one that was read as rows.
-func nextChunk(size int, rows []*Row) int {
-	total := int64(0)
-	for _, r := range rows {
-		total += int64(len(r.Key) + len(r.Value))
-	}
-	return fitChunk(size, len(rows), total, readChunk)
+// chunkSize bounds a chunk: it ends with the row at which the sizes of its rows reach bytes, if not before.
+type chunkSize struct {
+	rows  int
+	bytes int64
 }
 
-// fitChunk doubles a chunk's size, up to most, unless what the last one read says that it would not fit into streamBytes.
+// next is the size of the chunk after one that was read as rows.
+func (c chunkSize) next(rows []*Row) chunkSize {
+	return chunkSize{fitChunk(c.rows, len(rows), sizeOf(rows), readChunk), c.bytes}
+}
+
+// cut ends rows with the one at which their sizes reach bytes; 0 is no bound.
+func cut(rows []*Row, bytes int64) []*Row {
+	if bytes <= 0 {
+		return rows
+	}
+	for i, r := range rows {
+		if bytes -= r.Size(); bytes <= 0 {
+			return rows[:i+1]
+		}
+	}
+	return rows
+}
+
+func sizeOf(rows []*Row) (total int64) {
+	for _, r := range rows {
+		total += r.Size()
+	}
+	return total
+}
+
+// fitChunk doubles a chunk's size, up to most, unless what the last one read says that it would fill more than half of chunkBytes.
 func fitChunk(size, read int, total int64, most int) int {
 	if read == 0 {
 		return size
 	}
-	fits := streamBytes * int64(read) / max(1, total)
+	fits := chunkBytes / 2 * int64(read) / max(1, total)
 	return int(max(1, min(int64(2*size), int64(most), fits)))
 }

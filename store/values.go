@@ -2,18 +2,24 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// rows turns items into rows, fetching the values that are not in memory.
-func (s *Store) rows(ctx context.Context, items []*item, req *RangeRequest) ([]*Row, error) {
+// rows turns items of a history into rows, fetching the values that are not in memory.
+func (s *Store) rows(ctx context.Context, items []*item, history int64, req *RangeRequest) ([]*Row, error) {
+	return s.firstRows(ctx, items, history, req, 0)
+}
+
+// firstRows is rows for as many of the items as it takes for the rows' sizes to reach bytes, and not more; 0 is no bound.
+func (s *Store) firstRows(ctx context.Context, items []*item, history int64, req *RangeRequest, bytes int64) ([]*Row, error) {
 	out := make([]*Row, len(items))
 	if req.KeysOnly {
 		for i, it := range items {
 			out[i] = keyOnly(&it.Row)
 		}
-		return out, nil
+		return cut(out, bytes), nil
 	}
 	cold := false
 	for _, it := range items {
@@ -30,38 +36,55 @@ func (s *Store) rows(ctx context.Context, items []*item, req *RangeRequest) ([]*
 		}
 	}
 	if missing == 0 {
-		return out, nil
+		return cut(out, bytes), nil
 	}
-	fetched, err := s.fetch(ctx, items, missing)
+	fetched, err := s.fetch(ctx, items, history, missing, bytes)
 	if err != nil {
 		return nil, err
 	}
 	for i := range out {
-		if out[i] == nil {
-			out[i], fetched = &fetched[0].Row, fetched[1:]
+		if out[i] != nil {
+			continue
 		}
+		if len(fetched) == 0 {
+			out = out[:i]
+			break
+		}
+		out[i], fetched = &fetched[0].Row, fetched[1:]
 	}
-	return out, nil
+	return cut(out, bytes), nil
 }
 
-// fetch reads the values that are not resident from the database and keeps them while there is room.
-func (s *Store) fetch(ctx context.Context, items []*item, missing int) ([]*item, error) {
-	ids := make([]backend.RowID, 0, missing)
+// fetch reads the values that are not resident from the database, the first ones as far as bytes go, and keeps them while there is
+// room.
+func (s *Store) fetch(ctx context.Context, items []*item, history int64, missing int, bytes int64) ([]*item, error) {
+	ids, cold := make([]backend.RowID, 0, missing), make([]*item, 0, missing)
 	for _, it := range items {
 		if !it.resident {
-			ids = append(ids, it.ID())
+			ids, cold = append(ids, it.ID()), append(cold, it)
 		}
 	}
-	rows, err := s.fetcher.rows(ctx, ids)
+	rows, clock, err := s.fetcher.rows(ctx, ids, bytes)
 	if err != nil {
 		return nil, err
 	}
+	if clock.Incarnation != history {
+		return nil, errOtherHistory // another row may have the same id
+	}
 	fetched := make([]*item, len(rows))
 	for i := range rows {
+		if !cold[i].is(&rows[i]) {
+			return nil, errOtherHistory // that nobody has noticed yet
+		}
 		fetched[i] = newItem(rows[i])
 	}
 	s.index.keep(fetched)
 	return fetched, nil
+}
+
+// is says whether r is the row that it was made of, as far as that can be told without the value.
+func (it *item) is(r *Row) bool {
+	return slices.Equal(it.Key, r.Key) && it.CreateRevision == r.CreateRevision && it.Version == r.Version && it.Lease == r.Lease
 }
 
 // keyOnly is the row as keys_only shows it: etcd leaves the lease out, too.

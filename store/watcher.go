@@ -254,7 +254,7 @@ func (w *watcher) waitDrained() bool {
 func (w *watcher) readHistory(next, until int64) (events []*event, bytes, through int64, err error) {
 	s := w.stream.store
 	hist, err := s.backend.History(s.ctx, backend.HistoryQuery{
-		After: next - 1, Until: until, Span: w.span.backend(), Limit: w.chunk, WithPrev: w.req.PrevKV,
+		After: next - 1, Until: until, Span: w.span.backend(), Limit: w.chunk, Bytes: chunkBytes, WithPrev: w.req.PrevKV,
 	})
 	if err != nil {
 		return nil, 0, 0, err

@@ -130,7 +130,7 @@ func (st *WatchStream) fill(ctx context.Context, r *WatchResponse, w *watcher, e
 	if ids == nil {
 		return nil
 	}
-	rows, _, err := st.store.backend.Rows(ctx, ids)
+	rows, _, err := st.store.backend.Rows(ctx, ids, 0)
 	if err != nil {
 		return fmt.Errorf("read %d superseded rows: %w", len(ids), err)
 	}

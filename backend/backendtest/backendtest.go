@@ -45,6 +45,9 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
 		{"PinnedReads", testPinnedReads},
 		{"PutAndDeleteAtOneRevision", testPutAndDelete},
 		{"RowsByID", testRowsByID},
+		{"BytesOfRanges", testBytesOfRanges},
+		{"BytesOfRows", testBytesOfRows},
+		{"BytesOfHistory", testBytesOfHistory},
 		{"HistoryWholeRevisions", testHistoryWholeRevisions},
 		{"HistoryOfSpans", testHistoryOfSpans},
 		{"HistoryOfRareKeys", testHistoryOfRareKeys},
@@ -174,11 +177,11 @@ func (f *fixture) checkRange(q backend.RangeQuery) {
 		f.Fatalf("range %s: clock %+v, want %+v", describe(q), clock, f.m.clock)
 	}
 	want := f.m.rangeAt(q.Span, q.Revision)
-	n, clock, err := f.b.Count(context.Background(), q.Span, q.Revision)
+	n, clock, err := f.b.Count(context.Background(), q)
 	if err != nil || n != int64(len(want)) || clock != f.m.clock {
 		f.Fatalf("count %s: %d, clock %+v, %v; want %d, %+v", describe(q), n, clock, err, len(want), f.m.clock)
 	}
-	f.compare("range "+describe(q), rows, want[:min(len(want), q.Limit)], q.KeysOnly)
+	f.compare("range "+describe(q), rows, within(want[:min(len(want), q.Limit)], q.Bytes, q.KeysOnly), q.KeysOnly)
 }
 
 // compare fails unless the rows are the same, empty values told from none.
@@ -218,7 +221,7 @@ func show(rows []backend.Row) string {
 }
 
 func describe(q backend.RangeQuery) string {
-	return fmt.Sprintf("%s at %d, limit %d, keys only: %t", describeSpan(q.Span), q.Revision, q.Limit, q.KeysOnly)
+	return fmt.Sprintf("%s at %d, limit %d, bytes %d, keys only: %t", describeSpan(q.Span), q.Revision, q.Limit, q.Bytes, q.KeysOnly)
 }
 
 func describeSpan(s backend.Span) string {

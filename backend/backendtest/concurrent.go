@@ -101,7 +101,7 @@ func readDuringWrites(ctx context.Context, b backend.Backend, at int64, keys int
 			}
 		}
 	}
-	n, clock, err := b.Count(ctx, everything, at)
+	n, clock, err := b.Count(ctx, backend.RangeQuery{Span: everything, Revision: at})
 	if err != nil {
 		return err
 	}

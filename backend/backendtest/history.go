@@ -21,7 +21,7 @@ func (f *fixture) checkHistory(q backend.HistoryQuery) {
 	if s.Start == nil && s.End == nil {
 		s = everything
 	}
-	what := fmt.Sprintf("history of %s in (%d, %d], limit %d", describeSpan(s), q.After, until, q.Limit)
+	what := fmt.Sprintf("history of %s in (%d, %d], limit %d, bytes %d", describeSpan(s), q.After, until, q.Limit, q.Bytes)
 	want := f.m.history(s, q.After, until)
 	for q.After < until {
 		h, err := f.b.History(context.Background(), q)
@@ -38,6 +38,7 @@ func (f *fixture) checkHistory(q backend.HistoryQuery) {
 		for n < len(want) && want[n].ModRevision <= h.Through {
 			n++
 		}
+		f.checkBytes(what, q, h.Changes)
 		var got []backend.Row
 		for i, c := range h.Changes {
 			got = append(got, c.Row)

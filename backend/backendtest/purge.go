@@ -106,7 +106,7 @@ func testSpaceComesBack(f *fixture) {
 		f.Errorf("size %+v, then %+v after a purge, %v", full, less, err)
 	}
 	for done := false; !done; {
-		if done, err = f.b.Reclaim(ctx, 50); err != nil {
+		if done, _, err = f.b.Reclaim(ctx, 50); err != nil {
 			f.Fatal(err)
 		}
 	}

@@ -151,12 +151,12 @@ func testRowsByID(f *fixture) {
 		ids, want = append(ids, backend.RowID{ModRevision: id.revision, Ordinal: id.ordinal}), append(want, backend.Row{})
 		ids, want = append(ids, f.m.rows[1].ID()), append(want, f.m.rows[1]) // what is gone leaves the others in their places
 	}
-	rows, clock, err := f.b.Rows(ctx, ids)
+	rows, clock, err := f.b.Rows(ctx, ids, 0)
 	if err != nil || clock != f.m.clock {
 		f.Fatalf("clock %+v, %v", clock, err)
 	}
 	f.compare("rows", rows, want, false)
-	if rows, _, err := f.b.Rows(ctx, nil); err != nil || len(rows) != 0 {
+	if rows, _, err := f.b.Rows(ctx, nil, 0); err != nil || len(rows) != 0 {
 		f.Errorf("no rows: %v, %v", rows, err)
 	}
 	// Many at once, so that whatever is done in groups has several and a remainder.
@@ -169,7 +169,7 @@ func testRowsByID(f *fixture) {
 	for i := len(f.m.rows) - 1; i >= 0; i-- {
 		ids, want = append(ids, f.m.rows[i].ID()), append(want, f.m.rows[i])
 	}
-	rows, _, err = f.b.Rows(ctx, ids)
+	rows, _, err = f.b.Rows(ctx, ids, 0)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -31,7 +31,9 @@ func testHolds(p *pair) {
 	if len(h.Changes) != 3 || h.Changes[1].Prev == nil {
 		p.Errorf("%d changes under a hold", len(h.Changes))
 	}
+	p.underHold(id, 3)
 	p.ok(p.other.Release(p.ctx, id))
+	p.underHold(id, 5)
 	if n := p.purge(10); n != 2 {
 		p.Errorf("%d rows purged after the hold", n)
 	}
@@ -47,6 +49,35 @@ func testHolds(p *pair) {
 		return res.Done
 	})
 	p.checkKept()
+}
+
+// underHold checks what reads that rely on a hold are told of the compacted revision, by both.
+func (p *pair) underHold(id, compacted int64) {
+	p.Helper()
+	for _, b := range []backend.Shared{p.a, p.other} {
+		for _, sp := range []backend.Span{everything, {Start: []byte("a")}, {Start: []byte("a"), End: []byte("b")}} {
+			for _, keysOnly := range []bool{false, true} {
+				q := backend.RangeQuery{Span: sp, Revision: 3, Limit: 10, KeysOnly: keysOnly, Hold: id}
+				rows, clock, err := b.Range(p.ctx, q)
+				p.ok(err)
+				if clock.Compacted != compacted || clock.Revision != 5 || len(rows) != 1 || rows[0].ModRevision != 3 {
+					p.Errorf("range of %d rows, clock %+v; want one row, compacted %d", len(rows), clock, compacted)
+				}
+				n, clock, err := b.Count(p.ctx, q)
+				p.ok(err)
+				if clock.Compacted != compacted || clock.Revision != 5 || n != 1 {
+					p.Errorf("counted %d, clock %+v; want 1, compacted %d", n, clock, compacted)
+				}
+				for _, prev := range []bool{false, true} {
+					h, err := b.History(p.ctx, backend.HistoryQuery{After: 3, Span: sp, Limit: 10, KeysOnly: keysOnly, WithPrev: prev, Hold: id})
+					p.ok(err)
+					if h.Clock.Compacted != compacted || h.Clock.Revision != 5 || len(h.Changes) != 2 {
+						p.Errorf("history of %d changes, clock %+v; want 2, compacted %d", len(h.Changes), h.Clock, compacted)
+					}
+				}
+			}
+		}
+	}
 }
 
 func testPurgeByBoth(p *pair) {

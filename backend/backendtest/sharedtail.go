@@ -38,6 +38,10 @@ func testTail(p *pair) {
 		{backend.TailQuery{After: 1, Limit: 1}, backend.Tail{Through: 2, Batch: 11, Changes: changes(one)}},
 		{backend.TailQuery{After: 2, Limit: 1}, backend.Tail{Through: 3, Base: 11, Batch: 12, Changes: changes(two)}},
 		{backend.TailQuery{After: 2, Limit: 2}, backend.Tail{Through: 4, Base: 11, Batch: 13, Changes: changes(two, three)}},
+		{backend.TailQuery{After: 1, Limit: 100, Bytes: 1}, backend.Tail{Through: 2, Batch: 11, Changes: changes(one)}},
+		{backend.TailQuery{After: 1, Limit: 100, Bytes: 6}, backend.Tail{Through: 2, Batch: 11, Changes: changes(one)}},
+		{backend.TailQuery{After: 1, Limit: 100, Bytes: 7}, backend.Tail{Through: 3, Batch: 12, Changes: changes(one, two)}},
+		{backend.TailQuery{After: 1, Limit: 100, Bytes: 9}, backend.Tail{Through: 4, Batch: 13, Changes: changes(one, two, three)}},
 		{backend.TailQuery{After: 4, Limit: 10}, backend.Tail{Through: 4, Base: 13}},
 		{backend.TailQuery{After: 9, Limit: 10}, backend.Tail{Through: 9}},
 	} {

@@ -149,7 +149,7 @@ func benchReads(b *testing.B, be *Backend, f *filler) {
 			for range 500 {
 				ids = append(ids, backend.RowID{ModRevision: 2 + rand.Int64N(f.revision-1)})
 			}
-			if _, _, err := be.Rows(ctx, ids); err != nil {
+			if _, _, err := be.Rows(ctx, ids, 1<<30); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -176,7 +176,7 @@ func benchReads(b *testing.B, be *Backend, f *filler) {
 	})
 	b.Run("count", func(b *testing.B) {
 		for range b.N {
-			if n, _, err := be.Count(ctx, backend.Span{End: []byte{}}, f.revision); err != nil || n != int64(len(f.rows)) {
+			if n, _, err := be.Count(ctx, backend.RangeQuery{Span: backend.Span{End: []byte{}}, Revision: f.revision}); err != nil || n != int64(len(f.rows)) {
 				b.Fatal(n, err)
 			}
 		}

@@ -24,13 +24,15 @@ func (b *Backend) History(ctx context.Context, q backend.HistoryQuery) (backend.
 	if form == historyBounded || form == historyUnbounded {
 		until = min(until, q.After+historyWindow)
 	}
-	r := reader{prev: q.WithPrev, value: !q.KeysOnly}
+	r := reader{prev: q.WithPrev, value: !q.KeysOnly, bytes: q.Bytes}
 	h := backend.History{}
+	sql, args := underHold(q.Hold, historySQL[form][index(q.WithPrev)][index(q.KeysOnly)],
+		append([]any{q.After, until, int64(max(q.Limit, 1))}, span...))
 	err := b.query(ctx, "read history", r.reset, func(s *scanner) error {
 		h.Clock = s.clock()
 		r.change(s)
 		return nil
-	}, historySQL[form][index(q.WithPrev)][index(q.KeysOnly)], append([]any{q.After, until, int64(max(q.Limit, 1))}, span...)...)
+	}, sql, args...)
 	if err != nil {
 		return backend.History{}, err
 	}
@@ -61,28 +63,40 @@ func (b *Backend) Tail(ctx context.Context, q backend.TailQuery) (backend.Tail, 
 type reader struct {
 	changes     []backend.Change
 	prev, value bool
+	bytes       int64 // ends them with the revision that reaches it, 0 for no bound
+	read        int64 // bytes
+	cut         bool  // the server had more than the bound
 	batch       int64 // of the last change
 }
 
-func (r *reader) reset() { r.changes, r.batch = nil, 0 }
+func (r *reader) reset() { r.changes, r.batch, r.read, r.cut = nil, 0, 0, false }
 
 // change takes the columns of one, or the NULLs that stand for none.
 func (r *reader) change(s *scanner) {
-	if s.null() {
+	if r.cut || s.null() {
 		return
 	}
-	r.changes = append(r.changes, backend.Change{})
-	ch := &r.changes[len(r.changes)-1]
+	var ch backend.Change
 	s.row(&ch.Row, false)
+	if n := len(r.changes); n > 0 && reached(r.read, r.bytes) && r.changes[n-1].Row.ModRevision != ch.Row.ModRevision {
+		r.cut = true
+		return
+	}
 	r.batch = s.integer()
 	if r.value {
 		ch.Row.Value = s.bytes()
 	}
+	r.read += ch.Row.Size()
 	if r.prev && !s.null() {
 		ch.Prev = new(backend.Row)
 		s.row(ch.Prev, r.value)
+		r.read += ch.Prev.Size()
 	}
+	r.changes = append(r.changes, ch)
 }
+
+// reached says whether the bytes read are as many as are wanted, 0 for no bound.
+func reached(read, bytes int64) bool { return bytes > 0 && read >= bytes }
 
 // through is the revision up to which the changes are complete, if nothing was read above until.
 func (r *reader) through(after, until int64, limit int) int64 {
@@ -92,7 +106,7 @@ func (r *reader) through(after, until int64, limit int) int64 {
 	if !slices.IsSortedFunc(r.changes, byRow) {
 		slices.SortFunc(r.changes, byRow)
 	}
-	if n := len(r.changes); n > 0 && n >= limit {
+	if n := len(r.changes); n > 0 && (n >= limit || r.cut) {
 		return r.changes[n-1].Row.ModRevision
 	}
 	return max(after, until)
@@ -130,7 +144,7 @@ type tailReader struct {
 }
 
 func newTailReader(q backend.TailQuery) *tailReader {
-	return &tailReader{reader: reader{prev: q.WithPrev, value: true}, q: q}
+	return &tailReader{reader: reader{prev: q.WithPrev, value: true, bytes: q.Bytes}, q: q}
 }
 
 func (t *tailReader) sql() string { return tailSQL[index(t.q.WithPrev)] }

@@ -2,7 +2,10 @@ package postgres
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,8 +22,12 @@ const (
 )
 
 // Hold implements [backend.Shared].
+//
+// It and purges take turns, and it refuses a revision that is compacted: so what the hold keeps is there when it is made, and every
+// purge behind it finds it, or removes it first. A snapshot that shows a hold therefore shows what it keeps, on whichever server: one that a
+// failover made the primary has committed less than the one before it, but nothing in another order.
 func (b *Backend) Hold(ctx context.Context, revision int64, d time.Duration) (id int64, err error) {
-	id = rand.Int64()
+	id = 1 + rand.Int64N(math.MaxInt64)
 	err = b.transaction(ctx, "hold off the removal of rows", func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockPurge); err != nil {
 			return err
@@ -40,4 +47,15 @@ func (b *Backend) Release(ctx context.Context, id int64) error {
 		_, err := tx.Exec(ctx, deleteHold, id)
 		return err
 	})
+}
+
+// underHold has a query that begins with the clock report it as [backend.Shared] promises to those who rely on a hold.
+func underHold(hold int64, sql string, args []any) (string, []any) {
+	if hold == 0 {
+		return sql, args
+	}
+	args = append(args, hold)
+	// LEAST leaves out NULL, which is what there is without the hold.
+	clock := fmt.Sprintf("c.revision, LEAST(c.compacted, (SELECT h.revision FROM holds AS h WHERE h.id = $%d::bigint)), c.incarnation", len(args))
+	return strings.Replace(sql, clockColumns, clock, 1), args
 }

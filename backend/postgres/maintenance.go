@@ -9,8 +9,8 @@ import (
 )
 
 // Reclaim implements [backend.Backend]. Postgres gives space back by itself where it can, and uses the rest again.
-func (b *Backend) Reclaim(ctx context.Context, _ int) (done bool, err error) {
-	return true, b.usable(ctx)
+func (b *Backend) Reclaim(ctx context.Context, _ int) (done bool, took time.Duration, err error) {
+	return true, 0, b.usable(ctx)
 }
 
 // Defragment implements [backend.Backend]. It makes the room of removed rows usable again; only VACUUM FULL would give it back, and

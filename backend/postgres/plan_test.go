@@ -130,12 +130,20 @@ func (p *planned) lists() {
 	for form, args := range [][]any{{key}, span, span[:1]} {
 		name := fmt.Sprint("form ", form)
 		p.check(name+" list", false, listSQL[form][0], append([]any{p.revision, int64(100)}, args...)...)
+		if form != single {
+			p.check(name+" list within bytes", false, listWithinSQL[form], append(append([]any{p.revision, int64(100)}, args...), int64(1<<20))...)
+			p.check(name+" list sparing large values", false, listSparingSQL[form], append([]any{p.revision, int64(100)}, args...)...)
+		}
+		sql, held := underHold(1, listSQL[form][0], append([]any{p.revision, int64(100)}, args...))
+		p.check(name+" list under a hold", false, sql, held...)
 		p.check(name+" keys", true, listSQL[form][1], append([]any{p.revision, int64(100)}, args...)...)
 		p.check(name+" load", false, loadSpanSQL[form], append([]any{int64(math.MaxInt64), int64(100)}, args...)...)
 	}
 	p.check("count of a key", true, countSQL[single], p.revision, key)
 	p.check("keys of a transaction", false, loadKeys, [][]byte{key, benchKey(3)})
 	p.check("rows by id", false, rowsByID, []int64{5, 77, 999}, []int32{0, 0, 0})
+	p.check("rows by id sparing large values", false, rowsSparing, []int64{5, 77, 999}, []int32{0, 0, 0})
+	p.check("rows by id within bytes", false, rowsWithin, []int64{5, 77, 999}, []int32{0, 0, 0}, int64(1<<20))
 }
 
 func (p *planned) others() {

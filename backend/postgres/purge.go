@@ -117,6 +117,7 @@ func purge(ctx context.Context, tx pgx.Tx, limit int) (res backend.PurgeResult, 
 	if err != nil {
 		return res, err
 	}
+	res.Looked = len(rows)
 	var r removal
 	res.Done = r.walk(&p, rows, limit)
 	if res.Done {
@@ -126,6 +127,7 @@ func purge(ctx context.Context, tx pgx.Tx, limit int) (res backend.PurgeResult, 
 	if res.Done {
 		res.Through = target
 	}
+	res.Near = res.Through
 	if len(r.revisions) > 0 {
 		tag, err := tx.Exec(ctx, deleteRows, r.revisions, r.ordinals)
 		if err != nil {

@@ -17,18 +17,38 @@ func (b *Backend) Clock(ctx context.Context) (clock backend.Clock, err error) {
 
 // Range implements [backend.Backend].
 func (b *Backend) Range(ctx context.Context, q backend.RangeQuery) (rows []backend.Row, clock backend.Clock, err error) {
-	form, span := shape(q.Span)
-	keysOnly := 0
-	if q.KeysOnly {
-		keysOnly = 1
+	form, args := shape(q.Span)
+	args = append([]any{q.Revision, int64(q.Limit)}, args...)
+	if q.Bytes <= 0 || q.KeysOnly || form == single {
+		return b.list(ctx, q, listSQL[form][index(q.KeysOnly)], args)
 	}
-	err = b.query(ctx, "read a range", func() { rows = rows[:0] }, func(s *scanner) error {
-		if clock = s.clock(); !s.null() {
+	if q.Limit > fewRows {
+		if rows, clock, err = b.list(ctx, q, listSparingSQL[form], args); err != nil || !slices.ContainsFunc(rows, spared) {
+			return rows, clock, err
+		}
+	}
+	return b.list(ctx, q, listWithinSQL[form], append(args, q.Bytes))
+}
+
+// fewRows are so few that it does not matter what it costs to have the server count their bytes.
+const fewRows = 16
+
+// spared says that the row's value is large and was left out.
+func spared(r backend.Row) bool { return r.Value == nil && r.Key != nil && !r.Deleted }
+
+// list reads the rows of a statement for q, as far as q's bytes go.
+func (b *Backend) list(ctx context.Context, q backend.RangeQuery, sql string, args []any) (rows []backend.Row, clock backend.Clock, err error) {
+	sql, args = underHold(q.Hold, sql, args)
+	var read int64
+	err = b.query(ctx, "read a range", func() { rows, read = rows[:0], 0 }, func(s *scanner) error {
+		if clock = s.clock(); !s.null() && !reached(read, q.Bytes) {
 			rows = append(rows, backend.Row{})
-			s.row(&rows[len(rows)-1], !q.KeysOnly)
+			r := &rows[len(rows)-1]
+			s.row(r, !q.KeysOnly)
+			read += r.Size()
 		}
 		return nil
-	}, listSQL[form][keysOnly], append([]any{q.Revision, int64(q.Limit)}, span...)...)
+	}, sql, args...)
 	sortByKey(rows)
 	return rows, clock, err
 }
@@ -43,28 +63,49 @@ func sortByKey(rows []backend.Row) {
 }
 
 // Count implements [backend.Backend].
-func (b *Backend) Count(ctx context.Context, s backend.Span, revision int64) (n int64, clock backend.Clock, err error) {
-	form, span := shape(s)
+func (b *Backend) Count(ctx context.Context, q backend.RangeQuery) (n int64, clock backend.Clock, err error) {
+	form, span := shape(q.Span)
+	sql, args := underHold(q.Hold, countSQL[form], append([]any{q.Revision}, span...))
 	err = b.query(ctx, "count a range", nil, func(s *scanner) error {
 		clock, n = s.clock(), s.integer()
 		return nil
-	}, countSQL[form], append([]any{revision}, span...)...)
+	}, sql, args...)
 	return n, clock, err
 }
 
 // Rows implements [backend.Backend].
-func (b *Backend) Rows(ctx context.Context, ids []backend.RowID) (rows []backend.Row, clock backend.Clock, err error) {
-	rows = make([]backend.Row, len(ids))
+func (b *Backend) Rows(ctx context.Context, ids []backend.RowID, bytes int64) (rows []backend.Row, clock backend.Clock, err error) {
 	revisions, ordinals := make([]int64, len(ids)), make([]int32, len(ids))
 	for i, id := range ids {
 		revisions[i], ordinals[i] = id.ModRevision, id.Ordinal
 	}
-	err = b.query(ctx, "read rows", nil, func(s *scanner) error {
-		if clock = s.clock(); !s.null() {
-			s.row(&rows[s.integer()-1], true)
+	if bytes <= 0 {
+		return b.rows(ctx, len(ids), bytes, rowsByID, revisions, ordinals)
+	}
+	if len(ids) > fewRows {
+		if rows, clock, err = b.rows(ctx, len(ids), bytes, rowsSparing, revisions, ordinals); err != nil || !slices.ContainsFunc(rows, spared) {
+			return rows, clock, err
+		}
+	}
+	return b.rows(ctx, len(ids), bytes, rowsWithin, revisions, ordinals, bytes)
+}
+
+// rows reads the rows of a statement for n ids, as far as bytes go.
+func (b *Backend) rows(ctx context.Context, n int, bytes int64, sql string, args ...any) (rows []backend.Row, clock backend.Clock, err error) {
+	rows = make([]backend.Row, n)
+	var read, last int64
+	err = b.query(ctx, "read rows", func() { read, last = 0, 0 }, func(s *scanner) error {
+		if clock = s.clock(); !s.null() && !reached(read, bytes) {
+			last = s.integer()
+			r := &rows[last-1]
+			s.row(r, true)
+			read += r.Size()
 		}
 		return nil
-	}, rowsByID, revisions, ordinals)
+	}, sql, args...)
+	if reached(read, bytes) {
+		rows = rows[:last]
+	}
 	return rows, clock, err
 }
 

@@ -21,6 +21,9 @@ type Backend struct {
 	path    string
 	tempDir string // removed by Close when not empty
 	lock    *os.File
+	// file is the database, to be synced beside the writer. Closing it gives up the locks that SQLite has on it, so it is open for as
+	// long as the connections are.
+	file *os.File
 
 	settings backend.Settings
 	pageSize int64
@@ -38,6 +41,11 @@ type Backend struct {
 	readers chan *conn
 
 	checkpoints *checkpointer
+
+	// purging guards window, which is nil between two windows.
+	purging    sync.Mutex
+	window     *window
+	windowRows int
 
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -141,14 +149,21 @@ func (b *Backend) takeTurnNow(ctx context.Context) error {
 	case <-b.closing:
 		return backend.ErrClosed
 	}
-	err := b.usable()
-	if broken := b.broken.Load(); err == nil && broken != nil {
-		err = *broken
-	}
+	err := b.writable()
 	if err != nil {
 		b.giveTurn()
 	}
 	return err
+}
+
+func (b *Backend) writable() error {
+	if err := b.usable(); err != nil {
+		return err
+	}
+	if broken := b.broken.Load(); broken != nil {
+		return *broken
+	}
+	return nil
 }
 
 func (b *Backend) giveTurn() { <-b.turn }
@@ -187,8 +202,10 @@ func (b *Backend) Close() error {
 // release gives back what open took, as far as it came.
 func (b *Backend) release() error {
 	err := b.writer.close()
-	if b.lock != nil {
-		err = errors.Join(err, b.lock.Close())
+	for _, f := range []*os.File{b.file, b.lock} {
+		if f != nil {
+			err = errors.Join(err, f.Close())
+		}
 	}
 	if b.tempDir != "" {
 		err = errors.Join(err, os.RemoveAll(b.tempDir))

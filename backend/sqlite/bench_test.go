@@ -177,7 +177,7 @@ func BenchmarkRead(b *testing.B) {
 		}
 		done := reportCPU(b)
 		for range b.N {
-			if _, _, err := be.Rows(ctx, ids); err != nil {
+			if _, _, err := be.Rows(ctx, ids, 1<<30); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -224,7 +224,7 @@ func BenchmarkRead(b *testing.B) {
 	b.Run("count=20000", func(b *testing.B) {
 		done := reportCPU(b)
 		for range b.N {
-			if n, _, err := be.Count(ctx, all, f.revision); err != nil || n != 20_000 {
+			if n, _, err := be.Count(ctx, backend.RangeQuery{Span: all, Revision: f.revision}); err != nil || n != 20_000 {
 				b.Fatal(n, err)
 			}
 		}
@@ -240,7 +240,7 @@ func BenchmarkCountMillion(b *testing.B) {
 	f.all()
 	done := reportCPU(b)
 	for range b.N {
-		if n, _, err := be.Count(context.Background(), backend.Span{End: []byte{}}, f.revision); err != nil || n != 1_000_000 {
+		if n, _, err := be.Count(context.Background(), backend.RangeQuery{Span: backend.Span{End: []byte{}}, Revision: f.revision}); err != nil || n != 1_000_000 {
 			b.Fatal(n, err)
 		}
 	}
@@ -256,7 +256,7 @@ func BenchmarkRow(b *testing.B) {
 	done := reportCPU(b)
 	for range b.N {
 		id := backend.RowID{ModRevision: f.revision - rand.Int64N(rows)}
-		if got, _, err := be.Rows(context.Background(), []backend.RowID{id}); err != nil || len(got[0].Value) != len(f.value) {
+		if got, _, err := be.Rows(context.Background(), []backend.RowID{id}, 0); err != nil || len(got[0].Value) != len(f.value) {
 			b.Fatal(got, err)
 		}
 	}

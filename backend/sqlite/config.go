@@ -89,14 +89,15 @@ func (b *Backend) makeDirectory() error {
 	return nil
 }
 
-// makeFile makes sure that the file is there and can be written, before SQLite is asked, whose answer would be "unable to
+// makeFile opens the file and makes sure that it is there and can be written, before SQLite is asked, whose answer would be "unable to
 // open database file". The WAL and its index take over the mode of the file.
 func (b *Backend) makeFile() error {
 	f, err := os.OpenFile(b.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("the file must be readable and writable: %w", err)
 	}
-	return f.Close()
+	b.file = f
+	return nil
 }
 
 var _ backend.Backend = (*Backend)(nil)

@@ -17,7 +17,7 @@
 //
 // # Durability
 //
-// WAL with synchronous=FULL: a commit has been synced when it returns. After an I/O error from COMMIT, or from a checkpoint,
+// WAL with synchronous=FULL: a commit has been synced when it returns. After an I/O error from COMMIT, or from a checkpoint or its sync,
 // nobody knows what the file holds; the backend then refuses to write for good, because a second fsync may report success
 // for pages that the kernel has dropped. Checkpoints have a goroutine and a connection of their own; only when the WAL has
 // outgrown its bound does the next batch wait for one.

@@ -61,6 +61,38 @@ func TestNoSpace(t *testing.T) {
 	}
 }
 
+// A sync beside the writer that fails says as much about what was written as one of a commit.
+func TestFailedSyncBesideTheWriter(t *testing.T) {
+	b := openTest(t, Config{Path: filepath.Join(t.TempDir(), "db")})
+	p := b.checkpoints
+	p.stop()
+	if err := write(b, "a", nil); err != nil {
+		t.Fatal(err)
+	}
+	c, err := connect(b.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := c.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	file := b.file
+	defer func() { b.file = file }()
+	if b.file, err = os.Open(b.path + ".lock"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.limit = 1 // so that the WAL is to start again
+	p.once(t.Context(), c)
+	if err := write(b, "b", nil); !errors.Is(err, backend.ErrUnknownOutcome) {
+		t.Errorf("write: %v", err)
+	}
+}
+
 // TestFullDisk is the same on a file system that is full: a small one, which a child process of this test mounts for itself
 // only. Without root it takes a kernel that lets users have name spaces.
 func TestFullDisk(t *testing.T) {

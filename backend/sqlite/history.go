@@ -48,17 +48,20 @@ func (c *conn) history(q backend.HistoryQuery, until int64) (changes []backend.C
 		id += 2
 	}
 	through = until
+	left := bound(q.Bytes)
 	err = c.each(context.Background(), id, func(row []driver.Value) bool {
-		if n := len(changes); n >= q.Limit && n > 0 && changes[n-1].Row.ModRevision != revisionOf(integer(row[1])) {
+		if n := len(changes); (n >= q.Limit || left <= 0) && n > 0 && changes[n-1].Row.ModRevision != revisionOf(integer(row[1])) {
 			through = changes[n-1].Row.ModRevision
 			return false
 		}
 		changes = append(changes, backend.Change{})
 		ch := &changes[len(changes)-1]
 		scanRow(&ch.Row, row[:width])
+		left -= ch.Row.Size()
 		if q.WithPrev && row[width] != nil {
 			ch.Prev = new(backend.Row)
 			scanRow(ch.Prev, row[width:])
+			left -= ch.Prev.Size()
 		}
 		return true
 	}, append([]driver.Value{firstID(q.After + 1), firstID(until + 1)}, spanArgs...)...)

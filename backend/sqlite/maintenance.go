@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
@@ -13,11 +14,17 @@ import (
 const slack = 8
 
 // Reclaim implements [backend.Backend]. The file shrinks with the next checkpoint.
-func (b *Backend) Reclaim(ctx context.Context, pages int) (done bool, err error) {
+func (b *Backend) Reclaim(ctx context.Context, pages int) (done bool, took time.Duration, err error) {
 	if err := b.takeTurn(ctx); err != nil {
-		return false, err
+		return false, 0, err
 	}
 	defer b.giveTurn()
+	began := time.Now()
+	done, err = b.reclaim(pages)
+	return done, time.Since(began), err
+}
+
+func (b *Backend) reclaim(pages int) (done bool, err error) {
 	surplus, err := b.surplus()
 	if err != nil || surplus <= 0 {
 		return err == nil, err

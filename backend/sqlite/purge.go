@@ -1,8 +1,10 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"database/sql/driver"
+	"slices"
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -23,12 +25,30 @@ func (p *purgeProgress) advance(target int64) {
 // through is the revision up to which all is done.
 func (p *purgeProgress) through() int64 { return max(0, revisionOf(p.next)-1) }
 
-// superseding is what must be known of a row to remove what it superseded.
-type superseding struct {
-	id       int64
+const (
+	// windowRows is how many rows of the walk are looked at together, and keyBytes how long the keys of those to be removed may be in all.
+	windowRows = 8 << 10
+	keyBytes   = 4 << 20
+	// walkRows is how many of them one statement reads: while it runs, the WAL cannot start again.
+	walkRows = 512
+)
+
+// window is a stretch of the walk with what is to be removed for it, in the order of keys. Rows of the same page of the key index go
+// in the same transaction then, which writes that page to the WAL once instead of once for each row.
+type window struct {
+	before, after purgeProgress
+	looked        int  // rows of the walk
+	keyBytes      int  // of removals
+	whole         bool // the walk has come to its end
+	removals      []removal
+	removed       int // so many of them are done
+}
+
+// removal names a row: the version of key of that revision or, where id is not 0, the tombstone with that id.
+type removal struct {
 	key      []byte
-	deleted  bool
-	previous int64
+	revision int64
+	id       int64
 }
 
 // Purge implements [backend.Backend].
@@ -37,98 +57,148 @@ type superseding struct {
 // it by a walk as long as the number of revisions, and removes a tombstone only after the row below it, which would be the
 // key's newest otherwise. Removed are, for a row at revision r and a compaction at C >= r: the row it superseded, if that is
 // older than r or r < C; and the row itself, if it is a tombstone and r < C. What remains at C is what a watch from C shows.
-func (b *Backend) Purge(ctx context.Context, limit int) (backend.PurgeResult, error) {
+//
+// The walk goes on by windows, beside the writer, and what a window finds is removed key by key, oldest first. A step is a part of the
+// one, or of the other, or the end of the one and the beginning of the other. How far the walk came is remembered when a window is
+// done: after a crash the last one is walked again, and what is gone already is not found.
+func (b *Backend) Purge(ctx context.Context, limit int) (res backend.PurgeResult, err error) {
+	b.purging.Lock()
+	defer b.purging.Unlock()
+	if err := b.writable(); err != nil {
+		return res, err
+	}
+	if b.window == nil {
+		if b.window, err = b.nextWindow(ctx); err != nil {
+			return res, err
+		}
+	}
+	w := b.window
+	if !w.whole {
+		began := time.Now()
+		if err := b.walk(ctx, w); err != nil {
+			return res, err
+		}
+		res.Took = time.Since(began)
+	}
+	if w.whole && w.pending() {
+		if err := b.remove(ctx, w, max(limit, 1), &res); err != nil {
+			return backend.PurgeResult{}, err
+		}
+	}
+	res.Through, res.Near = w.before.through(), w.near()
+	if w.whole && !w.pending() {
+		b.window = nil
+		res.Through, res.Near = w.after.through(), w.after.through()
+		res.Done = res.Through >= b.clock.Load().Compacted // which is -1 after a compaction at 0
+	}
+	return res, nil
+}
+
+// pending says whether something is to be written of w.
+func (w *window) pending() bool { return w.removed < len(w.removals) || w.after != w.before }
+
+// near is where the walk would be if rows were removed in its order.
+func (w *window) near() int64 {
+	from, to := w.before.through(), w.after.through()
+	return from + int64(float64(to-from)*float64(w.removed)/float64(max(len(w.removals), 1)))
+}
+
+// nextWindow begins where the last window ended.
+func (b *Backend) nextWindow(ctx context.Context) (*window, error) {
+	w := &window{}
+	_, err := b.read(ctx, "read how far rows are purged", func(c *conn) error {
+		return c.each(context.Background(), purgeState, func(row []driver.Value) bool {
+			w.before = purgeProgress{integer(row[0]), integer(row[1])}
+			return false
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	w.after = w.before
+	w.after.advance(b.clock.Load().Compacted)
+	return w, nil
+}
+
+// walk goes on with w's walk for one statement, and sorts what was found at its end.
+func (b *Backend) walk(ctx context.Context, w *window) error {
+	limit, found := min(walkRows, b.windowRows-w.looked), *w
+	_, err := b.read(ctx, "look for rows to purge", func(c *conn) error { return found.look(c, limit) })
+	if err != nil {
+		return err
+	}
+	if found.whole = found.whole || found.looked >= b.windowRows || found.keyBytes >= keyBytes; found.whole {
+		slices.SortStableFunc(found.removals, func(a, b removal) int { return bytes.Compare(a.key, b.key) })
+	}
+	*w = found
+	return nil
+}
+
+// look moves w.after past up to limit rows, and notes what they have to be removed.
+func (w *window) look(c *conn, limit int) error {
+	began, target := w.looked, w.after.target
+	err := c.each(context.Background(), purgeRows, func(row []driver.Value) bool {
+		id, previous := integer(row[0]), integer(row[3])
+		key, _ := row[1].([]byte)
+		revision := revisionOf(id)
+		if previous != 0 && (previous < revision || revision < target) {
+			w.note(removal{key: key, revision: previous})
+		}
+		if deleted := integer(row[2]) != 0; deleted && revision < target {
+			w.note(removal{key: key, id: id})
+		}
+		w.looked++
+		w.after.next = id + 1
+		return w.keyBytes < keyBytes
+	}, w.after.next, firstID(target+1), int64(limit))
+	if err == nil && w.looked-began < limit && w.keyBytes < keyBytes {
+		w.after.next, w.whole = firstID(target+1), true
+	}
+	return err
+}
+
+func (w *window) note(r removal) {
+	w.removals = append(w.removals, r)
+	w.keyBytes += len(r.key)
+}
+
+// remove removes the next rows of w, less those that are gone already.
+func (b *Backend) remove(ctx context.Context, w *window, limit int, res *backend.PurgeResult) error {
 	if err := b.takeTurn(ctx); err != nil {
-		return backend.PurgeResult{}, err
+		return err
 	}
 	defer b.giveTurn()
 	began := time.Now()
-	p, err := b.writer.purgeProgress()
-	if err != nil {
-		return backend.PurgeResult{}, translate("read how far rows are purged", err)
-	}
-	target := b.clock.Load().Compacted
-	if finished, err := b.writer.purgeFinished(p, target); err != nil || finished {
-		return backend.PurgeResult{Through: target, Done: true}, translate("look for rows to purge", err)
-	}
-	p.advance(target)
-	var res backend.PurgeResult
-	err = b.writeLazily("purge", func(c *conn) error {
-		res, err = c.purge(&p, max(limit, 1))
-		if err == nil {
-			_, err = c.run(savePurge, p.target, p.next)
+	next := w.removals[w.removed:min(len(w.removals), w.removed+limit)]
+	err := b.writeLazily("purge", func(c *conn) error {
+		for i := range next {
+			n, err := c.remove(&next[i])
+			if err != nil {
+				return err
+			}
+			res.Removed += int(n)
 		}
+		if w.removed+len(next) < len(w.removals) {
+			return nil
+		}
+		_, err := c.run(savePurge, w.after.target, w.after.next)
 		return err
 	})
 	if err != nil {
-		return backend.PurgeResult{}, err
+		return err
+	}
+	if w.removed += len(next); w.removed == len(w.removals) {
+		w.before = w.after
 	}
 	b.checkpoints.removed(res.Removed)
-	res.Took = time.Since(began)
-	return res, nil
+	res.Looked, res.Blocked = len(next), time.Since(began)
+	res.Took += res.Blocked
+	return nil
 }
 
-func (c *conn) purgeProgress() (p purgeProgress, err error) {
-	err = c.each(context.Background(), purgeState, func(row []driver.Value) bool {
-		p = purgeProgress{integer(row[0]), integer(row[1])}
-		return false
-	})
-	return p, err
-}
-
-// purgeFinished tells, without a transaction, that nothing is left of the compaction at target.
-func (c *conn) purgeFinished(p purgeProgress, target int64) (bool, error) {
-	if p.target != target {
-		return false, nil
+func (c *conn) remove(r *removal) (int64, error) {
+	if r.id != 0 {
+		return c.run(deleteRow, r.id)
 	}
-	rows, err := c.toPurge(p, 1)
-	return len(rows) == 0, err
-}
-
-func (c *conn) toPurge(p purgeProgress, limit int) (rows []superseding, err error) {
-	err = c.each(context.Background(), purgeRows, func(row []driver.Value) bool {
-		r := superseding{id: integer(row[0]), deleted: integer(row[2]) != 0, previous: integer(row[3])}
-		r.key, _ = row[1].([]byte)
-		rows = append(rows, r)
-		return true
-	}, p.next, firstID(p.target+1), int64(limit))
-	return rows, err
-}
-
-// purge looks at up to limit rows, removes up to limit, and moves p past those that are done.
-func (c *conn) purge(p *purgeProgress, limit int) (res backend.PurgeResult, err error) {
-	rows, err := c.toPurge(*p, limit)
-	if err != nil {
-		return res, err
-	}
-	res.Done = len(rows) < limit
-	for _, r := range rows {
-		revision := revisionOf(r.id)
-		below := revision < p.target
-		if res.Removed < limit && r.previous != 0 && (r.previous < revision || below) {
-			n, err := c.run(deleteVersion, r.key, r.previous)
-			if err != nil {
-				return res, err
-			}
-			res.Removed += int(n)
-		}
-		if res.Removed >= limit {
-			// The row itself may still be to go; it is looked at again.
-			res.Done = false
-			break
-		}
-		if r.deleted && below {
-			n, err := c.run(deleteRow, r.id)
-			if err != nil {
-				return res, err
-			}
-			res.Removed += int(n)
-		}
-		p.next = r.id + 1
-	}
-	if res.Done {
-		p.next = firstID(p.target + 1)
-	}
-	res.Through = p.through()
-	return res, nil
+	return c.run(deleteVersion, r.key, r.revision)
 }

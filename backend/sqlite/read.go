@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"math"
 	"slices"
 	"strconv"
 
@@ -30,6 +31,14 @@ func scanRow(r *backend.Row, row []driver.Value) {
 	if len(row) > rowColumns {
 		r.Value, _ = row[rowColumns].([]byte)
 	}
+}
+
+// bound is a number of bytes as reads count them down.
+func bound(bytes int64) int64 {
+	if bytes <= 0 {
+		return math.MaxInt64
+	}
+	return bytes
 }
 
 // successor is the least key greater than key.
@@ -70,10 +79,13 @@ func (c *conn) list(q backend.RangeQuery) ([]backend.Row, error) {
 		args = append(args, nil) // ?3 is not used
 	}
 	var rows []backend.Row
+	left := bound(q.Bytes)
 	err := c.each(context.Background(), id, func(row []driver.Value) bool {
 		rows = append(rows, backend.Row{})
-		scanRow(&rows[len(rows)-1], row[:width])
-		return true
+		r := &rows[len(rows)-1]
+		scanRow(r, row[:width])
+		left -= r.Size()
+		return left > 0
 	}, append(args, int64(q.Limit))...)
 	return rows, err
 }
@@ -95,26 +107,28 @@ func (c *conn) get(key []byte, revision int64, keysOnly bool) (rows []backend.Ro
 }
 
 // Count implements [backend.Backend].
-func (b *Backend) Count(ctx context.Context, s backend.Span, revision int64) (n int64, clock backend.Clock, err error) {
-	form, args := shape(s)
+func (b *Backend) Count(ctx context.Context, q backend.RangeQuery) (n int64, clock backend.Clock, err error) {
+	form, args := shape(q.Span)
 	clock, err = b.read(ctx, "count a range", func(c *conn) error {
 		return c.each(ctx, countRange+statement(form), func(row []driver.Value) bool {
 			n = integer(row[0])
 			return true
-		}, append([]driver.Value{revision}, args...)...)
+		}, append([]driver.Value{q.Revision}, args...)...)
 	})
 	return n, clock, err
 }
 
 // Rows implements [backend.Backend].
-func (b *Backend) Rows(ctx context.Context, ids []backend.RowID) (rows []backend.Row, clock backend.Clock, err error) {
-	rows = make([]backend.Row, len(ids))
-	clock, err = b.read(ctx, "read rows", func(c *conn) error { return c.rowsByID(ids, rows) })
+func (b *Backend) Rows(ctx context.Context, ids []backend.RowID, bytes int64) (rows []backend.Row, clock backend.Clock, err error) {
+	clock, err = b.read(ctx, "read rows", func(c *conn) error {
+		rows, err = c.rowsByID(ids, bytes)
+		return err
+	})
 	return rows, clock, err
 }
 
-// rowsByID puts the row with ids[i] into rows[i].
-func (c *conn) rowsByID(ids []backend.RowID, rows []backend.Row) error {
+func (c *conn) rowsByID(ids []backend.RowID, bytes int64) ([]backend.Row, error) {
+	rows := make([]backend.Row, len(ids))
 	// All ids in one argument: a query of its own for each row would cost half as much again.
 	list := make([]byte, 0, 2+16*len(ids))
 	list = append(list, '[')
@@ -129,8 +143,8 @@ func (c *conn) rowsByID(ids []backend.RowID, rows []backend.Row) error {
 		list = strconv.AppendInt(list, n, 10)
 	}
 	list = append(list, ']')
-	i := 0
-	return c.each(context.Background(), rowsByID, func(row []driver.Value) bool {
+	i, left := 0, bound(bytes)
+	err := c.each(context.Background(), rowsByID, func(row []driver.Value) bool {
 		var r backend.Row
 		scanRow(&r, row)
 		for ids[i] != r.ID() {
@@ -138,6 +152,11 @@ func (c *conn) rowsByID(ids []backend.RowID, rows []backend.Row) error {
 		}
 		rows[i] = r
 		i++
-		return true
+		left -= r.Size()
+		return left > 0
 	}, string(list))
+	if left <= 0 {
+		rows = rows[:i]
+	}
+	return rows, err
 }

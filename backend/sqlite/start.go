@@ -121,6 +121,7 @@ func (b *Backend) start() error {
 	if found != 1 || b.settings.ClusterID == 0 || b.settings.MemberID == 0 {
 		return fmt.Errorf("%w: its clock or its settings are missing", ErrCorrupt)
 	}
+	b.windowRows = windowRows
 	b.turn = make(chan struct{}, 1)
 	b.closing = make(chan struct{})
 	b.readers = make(chan *conn, b.cfg.Readers)

@@ -19,9 +19,11 @@ func TestSuite(t *testing.T) {
 	}})
 }
 
-// TestSuiteTemporary is the same on a database that nothing is synced for.
+// TestSuiteTemporary is the same on a database that nothing is synced for, and that is purged by windows of two rows.
 func TestSuiteTemporary(t *testing.T) {
 	backendtest.Run(t, func(t *testing.T) backend.Backend {
-		return openTest(t, Config{Temporary: true, Readers: 2})
+		b := openTest(t, Config{Temporary: true, Readers: 2})
+		b.windowRows = 2
+		return b
 	}, backendtest.Hooks{})
 }

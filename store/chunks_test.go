@@ -1,0 +1,126 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+)
+
+// mixedSizes are those of values: many small ones, after which chunks are of many rows, and large ones behind them and among them.
+func mixedSizes() (sizes []int) {
+	for range 400 {
+		sizes = append(sizes, 1)
+	}
+	for i := range 4 {
+		sizes = append(sizes, chunkBytes+i, 400<<10, 0, 10)
+	}
+	for range 15 {
+		sizes = append(sizes, 100<<10)
+	}
+	return sizes
+}
+
+func mixedStore(t *testing.T, sizes []int, cfg Config) *Store {
+	t.Helper()
+	s := openStore(t, openSQLite(t), cfg)
+	txn := &Txn{}
+	for i, n := range sizes {
+		txn.Success = append(txn.Success, Op{Put: &PutRequest{Key: fmt.Appendf(nil, "k%04d", i), Value: bytes.Repeat([]byte{'v'}, n)}})
+	}
+	if _, err := s.Txn(within(t), txn); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// eachSource runs f with values in memory, in the database alone, and without an index.
+func eachSource(t *testing.T, f func(t *testing.T, cfg Config)) {
+	t.Helper()
+	for name, cfg := range map[string]Config{
+		"memory": {CacheBytes: 1 << 30}, "some of both": {CacheBytes: 4 << 20}, "values read": {CacheBytes: 1}, "no index": {DisableIndex: true},
+	} {
+		t.Run(name, func(t *testing.T) { f(t, cfg) })
+	}
+}
+
+// A stream is whole and in order, and no chunk holds more than the bound and the value that reaches it, the first one neither.
+func TestStreamOfMixedSizes(t *testing.T) {
+	mixed := mixedSizes()
+	large := mixed[400:]
+	eachSource(t, func(t *testing.T, cfg Config) {
+		for name, sizes := range map[string][]int{"small first": mixed, "large first": large} {
+			for _, keysOnly := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/keys only %t", name, keysOnly), func(t *testing.T) {
+					s, n := mixedStore(t, sizes, cfg), 0
+					res, err := s.RangeStream(within(t), &RangeRequest{Key: []byte("k"), End: []byte("l"), KeysOnly: keysOnly}, func(rows []*Row) error {
+						if n == 0 {
+							put(t, s, "k0000", "later")
+							put(t, s, fmt.Sprintf("k%04d", len(sizes)-1), "later")
+						}
+						if before := sizeOf(rows[:len(rows)-1]); before >= chunkBytes {
+							t.Errorf("a chunk of %d rows has %d bytes before its last", len(rows), before)
+						}
+						for _, r := range rows {
+							want := sizes[n]
+							if keysOnly {
+								want = 0
+							}
+							if string(r.Key) != fmt.Sprintf("k%04d", n) || len(r.Value) != want || r.ModRevision != 2 {
+								t.Fatalf("row %d is %s with %d bytes, want %d", n, r.Key, len(r.Value), want)
+							}
+							n++
+						}
+						return nil
+					})
+					if err != nil || n != len(sizes) || res.Count != int64(n) || res.More {
+						t.Errorf("%d rows of %d, count %d, more %t, %v", n, len(sizes), res.Count, res.More, err)
+					}
+				})
+			}
+		}
+	})
+}
+
+// Whether there are more rows behind a limit is told rightly wherever bytes have ended the last chunk.
+func TestStreamOfLargeRowsToItsLimit(t *testing.T) {
+	sizes := []int{chunkBytes, chunkBytes, 10, chunkBytes, 600 << 10, 600 << 10, 5, chunkBytes}
+	eachSource(t, func(t *testing.T, cfg Config) {
+		s := mixedStore(t, sizes, cfg)
+		for limit := range len(sizes) + 2 {
+			n := 0
+			res, err := s.RangeStream(within(t), &RangeRequest{Key: []byte("k"), End: []byte("l"), Limit: int64(limit)}, func(rows []*Row) error {
+				n += len(rows)
+				return nil
+			})
+			want := min(limit, len(sizes))
+			if limit == 0 {
+				want = len(sizes)
+			}
+			if err != nil || n != want || res.More != (want < len(sizes)) || res.Count != int64(len(sizes)) {
+				t.Errorf("limit %d: %d rows, count %d, more %t, %v", limit, n, res.Count, res.More, err)
+			}
+		}
+	})
+}
+
+// A list that is answered whole is so, however much of it one statement reads.
+func TestListOfMixedSizes(t *testing.T) {
+	sizes := mixedSizes()
+	for range 20 {
+		sizes = append(sizes, chunkBytes)
+	}
+	eachSource(t, func(t *testing.T, cfg Config) {
+		s := mixedStore(t, sizes, cfg)
+		for _, target := range []SortTarget{SortKey, SortValue} {
+			res, err := s.Range(within(t), &RangeRequest{Key: []byte("k"), End: []byte("l"), Target: target})
+			if err != nil || len(res.Rows) != len(sizes) || res.More {
+				t.Fatalf("%d rows, more %t, %v", len(res.Rows), res.More, err)
+			}
+			for i, r := range res.Rows {
+				if target == SortKey && (string(r.Key) != fmt.Sprintf("k%04d", i) || len(r.Value) != sizes[i]) {
+					t.Fatalf("row %d is %s with %d bytes, want %d", i, r.Key, len(r.Value), sizes[i])
+				}
+			}
+		}
+	})
+}

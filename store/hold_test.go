@@ -1,0 +1,235 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/test/pgserver"
+)
+
+// loseHolds takes all holds out of the database, as a failover does to a standby that has received every revision and no hold.
+func loseHolds(t *testing.T, dsn string) {
+	t.Helper()
+	execute(t, dsn, "DELETE FROM holds")
+}
+
+// sharedHolds counts the open streams whose holds the database has.
+func sharedHolds(s *Store) (n int) {
+	s.holds.mu.Lock()
+	defer s.holds.mu.Unlock()
+	for h := range s.holds.open {
+		if h.shared.id != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// rewrite changes n keys, compacts what was there before and purges what may be purged.
+func rewrite(t *testing.T, s *Store, n int) backend.PurgeResult {
+	t.Helper()
+	for i := range n {
+		put(t, s, fmt.Sprintf("k%04d", i), "new")
+	}
+	if _, err := s.Compact(within(t), s.Revision(), false); err != nil {
+		t.Fatal(err)
+	}
+	res, err := s.PurgeStep(within(t), 10*n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// TestStreamHoldsOffPurgeOnOtherReplicas has another replica compact and purge under a stream that has told of itself. The stream gives
+// all that there was, or says that it cannot: where its hold is lost it must not give what was left.
+func TestStreamHoldsOffPurgeOnOtherReplicas(t *testing.T) {
+	const n = 50
+	for name, c := range map[string]struct {
+		req  RangeRequest
+		lost bool
+		want int64 // rows, or what is counted
+	}{
+		"rows":            {want: n},
+		"keys":            {req: RangeRequest{KeysOnly: true}, want: n},
+		"page":            {req: RangeRequest{Limit: streamFirst}, want: n},
+		"rows, hold lost": {lost: true},
+		"keys, hold lost": {req: RangeRequest{KeysOnly: true}, lost: true},
+		"page, hold lost": {req: RangeRequest{Limit: streamFirst}, lost: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dsn := pgserver.Database(t)
+			all := replicasOn(t, 2, Config{DisableIndex: true}, dsn)
+			for i := range n {
+				put(t, all[0], fmt.Sprintf("k%04d", i), "old")
+			}
+			req := c.req
+			req.Key, req.End = []byte{0}, []byte{0}
+			var purged *backend.PurgeResult
+			got := 0
+			res, err := all[0].RangeStream(within(t), &req, func(rows []*Row) error {
+				for _, r := range rows {
+					if v := string(r.Value); v != "old" && !req.KeysOnly || r.ModRevision > n+1 {
+						t.Errorf("got %s", rowText(r))
+					}
+				}
+				got += len(rows)
+				if purged == nil {
+					eventually(t, "the database has the hold", func() bool { return sharedHolds(all[0]) == 1 })
+					if c.lost {
+						loseHolds(t, dsn)
+					}
+					res := rewrite(t, all[1], n)
+					purged = &res
+				}
+				return nil
+			})
+			switch {
+			case c.lost:
+				if !errors.Is(err, ErrCompacted) || purged.Removed != n {
+					t.Errorf("%d rows, %v, after a purge of %+v", got, err, *purged)
+				}
+			case err != nil || *purged != backend.PurgeResult{}:
+				t.Errorf("%v, after a purge of %+v", err, *purged)
+			case res.Count != c.want || req.Limit == 0 && got != n:
+				t.Errorf("%d rows, %d counted", got, res.Count)
+			}
+		})
+	}
+}
+
+// TestStreamMeetsLostHistory loses the revision that a stream with a hold reads at: the hold says nothing of that.
+func TestStreamMeetsLostHistory(t *testing.T) {
+	const n = 50
+	dsn := pgserver.Database(t)
+	s := replicasOn(t, 1, Config{DisableIndex: true}, dsn)[0]
+	for i := range n {
+		put(t, s, fmt.Sprintf("k%04d", i), "old")
+	}
+	began := false
+	_, err := s.RangeStream(within(t), &RangeRequest{Key: []byte{0}, End: []byte{0}}, func([]*Row) error {
+		if !began {
+			began = true
+			eventually(t, "the database has the hold", func() bool { return sharedHolds(s) == 1 })
+			s.follower.mu.Lock() // so that the loss is noticed by the stream alone
+			t.Cleanup(s.follower.mu.Unlock)
+			execute(t, dsn, "DELETE FROM object_versions WHERE resource_version > 30")
+			execute(t, dsn, "UPDATE clock SET revision = 30")
+		}
+		return nil
+	})
+	if !errors.Is(err, ErrFutureRevision) {
+		t.Errorf("the stream ended with %v", err)
+	}
+}
+
+// TestStreamFetchesOverLostHistory has others take the numbers of lost revisions under a stream that has the keys in memory, and their
+// values in the database.
+func TestStreamFetchesOverLostHistory(t *testing.T) {
+	const n = 50
+	dsn := pgserver.Database(t)
+	s := replicasOn(t, 1, Config{CacheBytes: 1}, dsn)[0]
+	for i := range n {
+		put(t, s, fmt.Sprintf("k%04d", i), "old")
+	}
+	eventually(t, "the index is loaded", s.index.whole)
+	got := 0
+	_, err := s.RangeStream(within(t), &RangeRequest{Key: []byte{0}, End: []byte{0}}, func(rows []*Row) error {
+		for _, r := range rows {
+			if string(r.Value) != "old" {
+				t.Errorf("got %s", rowText(r))
+			}
+		}
+		if got += len(rows); got == streamFirst {
+			execute(t, dsn, "UPDATE object_versions SET batch = 4711, value = 'other' WHERE resource_version > 30")
+			execute(t, dsn, "UPDATE clock SET batch = 4711")
+			if err := s.confirm(within(t)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if !errors.Is(err, errOtherHistory) || got != streamFirst {
+		t.Errorf("%d rows, %v", got, err)
+	}
+}
+
+// TestGetOverUnnoticedLoss has others take the numbers of lost revisions before this replica has heard of anything.
+func TestGetOverUnnoticedLoss(t *testing.T) {
+	dsn := pgserver.Database(t)
+	s := replicasOn(t, 1, Config{CacheBytes: 1}, dsn)[0]
+	for i := range 10 {
+		put(t, s, fmt.Sprintf("k%d", i), "old")
+	}
+	eventually(t, "the index is loaded", s.index.whole)
+	execute(t, dsn, "UPDATE object_versions SET key = key || 'x', value = 'other' WHERE resource_version = 5")
+	if res, err := s.Range(within(t), &RangeRequest{Key: []byte("k3"), Serializable: true}); !errors.Is(err, errOtherHistory) {
+		t.Errorf("%+v, %v", res, err)
+	}
+	if res, err := s.Range(within(t), &RangeRequest{Key: []byte("k4"), Serializable: true}); err != nil || len(res.Rows) != 1 {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+// TestExportWithoutItsHold lets an export's hold be lost, and another replica purge.
+func TestExportWithoutItsHold(t *testing.T) {
+	const n = 300 // more than a chunk
+	dsn := pgserver.Database(t)
+	all := replicasOn(t, 2, Config{}, dsn)
+	for i := range n {
+		put(t, all[0], fmt.Sprintf("k%04d", i), "old")
+	}
+	x, err := all[0].Export(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	purged := false
+	err = x.Rows(within(t), func(backend.Row) error {
+		if !purged {
+			purged = true
+			loseHolds(t, dsn)
+			if res := rewrite(t, all[1], n); res.Removed != n {
+				t.Errorf("purged %+v", res)
+			}
+		}
+		return nil
+	})
+	if !errors.Is(err, ErrCompacted) {
+		t.Errorf("the export ended with %v", err)
+	}
+}
+
+// TestExportMeetsLostHistory loses revisions, of which others take the numbers, under an export.
+func TestExportMeetsLostHistory(t *testing.T) {
+	const n = 300
+	dsn := pgserver.Database(t)
+	s := replicasOn(t, 1, Config{}, dsn)[0]
+	for i := range n {
+		put(t, s, fmt.Sprintf("k%04d", i), "old")
+	}
+	x, err := s.Export(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	began := false
+	err = x.Rows(within(t), func(backend.Row) error {
+		if began {
+			return nil
+		}
+		began = true
+		execute(t, dsn, "UPDATE object_versions SET batch = 4711 WHERE resource_version > 200")
+		execute(t, dsn, "UPDATE clock SET batch = 4711")
+		_, err := s.Range(within(t), &RangeRequest{Key: []byte("k")}) // notices it
+		if s.Incarnation() != 2 {
+			t.Errorf("of incarnation %d", s.Incarnation())
+		}
+		return err
+	})
+	if !errors.Is(err, ErrUnavailable) {
+		t.Errorf("the export ended with %v", err)
+	}
+}
