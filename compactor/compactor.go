@@ -65,7 +65,7 @@ type Engine interface {
 	Compacted() int64
 	Compact(ctx context.Context, revision int64, physical bool) (int64, error)
 	PurgeStep(ctx context.Context, rows int) (backend.PurgeResult, error)
-	Reclaim(ctx context.Context, pages int) (done bool, err error)
+	Reclaim(ctx context.Context, pages int) (done bool, took time.Duration, err error)
 	// Readers tells for people who, in this process, keeps rows from being deleted; "" for nobody.
 	Readers() string
 }

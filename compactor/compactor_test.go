@@ -97,7 +97,7 @@ func (c *clocked) PurgeStep(ctx context.Context, _ int) (backend.PurgeResult, er
 
 func (c *clocked) Readers() string { return c.who }
 
-func (c *clocked) Reclaim(context.Context, int) (bool, error) { return true, nil }
+func (c *clocked) Reclaim(context.Context, int) (bool, time.Duration, error) { return true, 0, nil }
 
 // never puts nothing off.
 func never(time.Duration) time.Duration { return 0 }

@@ -13,6 +13,12 @@ type note struct {
 	rev int64
 }
 
+// look notes the revision. The incarnation is asked for first: after it no revision is of an older one.
+func (h *history) look(now time.Time, e Engine) {
+	incarnation := e.Incarnation()
+	h.note(now, e.Revision(), incarnation)
+}
+
 // note forgets all when history was lost: its revisions were written again later.
 func (h *history) note(now time.Time, rev, incarnation int64) {
 	if n := len(h.noted); incarnation != h.incarnation || n > 0 && h.noted[n-1].rev > rev {

@@ -23,3 +23,28 @@ func TestLostHistoryIsForgotten(t *testing.T) {
 		}
 	}
 }
+
+// losing is an engine whose history is lost when it has been asked once.
+type losing struct {
+	Engine
+	asked bool
+}
+
+func (l *losing) ask(before, after int64) int64 {
+	if l.asked {
+		return after
+	}
+	l.asked = true
+	return before
+}
+
+func (l *losing) Revision() int64    { return l.ask(9, 5) }
+func (l *losing) Incarnation() int64 { return l.ask(1, 2) }
+
+func TestLookWhileHistoryIsLost(t *testing.T) {
+	h := history{incarnation: 1}
+	h.look(time.Now(), &losing{})
+	if h.incarnation != 1 || h.noted[0].rev != 5 {
+		t.Errorf("revision %d noted for incarnation %d", h.noted[0].rev, h.incarnation)
+	}
+}

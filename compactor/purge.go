@@ -18,6 +18,7 @@ const (
 type purging struct {
 	target   int64     // the compacted revision that is worked on
 	through  int64     // up to where rows are gone, or unknown
+	near     int64     // see [backend.PurgeResult]
 	finished bool      // all is done for target, free space is given back
 	advanced time.Time // when something went on last, or when there came to be something to do
 	waits    bool      // the last step had to wait for somebody who reads the rows
@@ -57,7 +58,7 @@ func (c *Compactor) purge(ctx context.Context) {
 			continue
 		}
 		if compacted != was.target {
-			left := compacted - max(was.through, 0)
+			left := compacted - was.near
 			if backlog > 0 && left > backlog {
 				rows.hurry()
 				pages.hurry()
@@ -76,7 +77,7 @@ func (c *Compactor) purge(ctx context.Context) {
 			return
 		}
 		if is := c.purged(); rows.behind == 0 {
-			rest = max(rest, next.rest(time.Now(), is.through-was.through, is.target-is.through))
+			rest = max(rest, next.rest(time.Now(), is.near-was.near, is.target-is.near))
 		}
 		timer.Reset(rest)
 	}
@@ -91,11 +92,11 @@ func (c *Compactor) step(ctx context.Context, rows, pages *pace) (rest time.Dura
 	case err != nil || res == (backend.PurgeResult{}):
 		rest = purgePeriod
 	case !res.Done:
-		rest = rows.took(res.Took)
+		rest = rows.took(res.Looked, res.Took, res.Blocked)
 	default:
-		began := time.Now()
-		finished, err = c.engine.Reclaim(ctx, pages.units)
-		if rest = pages.took(time.Since(began)); err != nil {
+		var took time.Duration
+		finished, took, err = c.engine.Reclaim(ctx, pages.units)
+		if rest = pages.took(pages.units, took, took); err != nil {
 			rest = purgePeriod
 		}
 	}
@@ -105,7 +106,7 @@ func (c *Compactor) step(ctx context.Context, rows, pages *pace) (rest time.Dura
 	c.progress(func(p *purging) {
 		p.err, p.waits = err, err == nil && res == backend.PurgeResult{}
 		if err == nil && !p.waits {
-			p.advanced, p.through, p.finished = time.Now(), max(p.through, res.Through), finished
+			p.advanced, p.through, p.near, p.finished = time.Now(), max(p.through, res.Through), max(p.near, res.Near), finished
 		}
 	})
 	return rest

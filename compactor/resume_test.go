@@ -97,17 +97,18 @@ func compactAll(t *testing.T, s *store.Store) int64 {
 // some does a few steps of a purge and returns how far they came.
 func some(t *testing.T, s *store.Store) (through int64) {
 	t.Helper()
+	var last backend.PurgeResult
 	for range 10 {
 		res, err := s.PurgeStep(t.Context(), 20)
-		if err != nil || res.Done {
-			t.Fatalf("done %v, %v: it should be in the middle", res.Done, err)
+		if err != nil || res.Done || res.Near < last.Near {
+			t.Fatalf("%+v, %v after %+v: it should be in the middle", res, err, last)
 		}
-		through = res.Through
+		last = res
 	}
-	if through < 2 {
-		t.Fatalf("ten steps came to revision %d", through)
+	if last.Near < 2 || last.Near < last.Through {
+		t.Fatalf("ten steps came to %+v", last)
 	}
-	return through
+	return last.Through
 }
 
 func versions(t *testing.T, b backend.Backend) int {
@@ -231,11 +232,15 @@ func testLevelsOff(t *testing.T, b backend.Backend, vacuum bool) {
 				t.Fatal(err)
 			}
 		}
-		size, err := b.Size(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		total[n], used[n] = size.Total, size.InUse
+		eventually(t, "the space is given back", func() bool {
+			size, err := b.Size(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			still := total[n] == size.Total && used[n] == size.InUse // the two are not of the same moment
+			total[n], used[n] = size.Total, size.InUse
+			return vacuum || still && size.Total-size.InUse <= size.Total/8 // SQLite keeps so much free
+		})
 	}
 	for n := rounds / 2; n < rounds; n++ {
 		if used[n] > used[1]*5/4 || total[n] > max(total[0], total[1])*5/4 {

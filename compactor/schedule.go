@@ -32,11 +32,13 @@ func (c *Compactor) schedule(ctx context.Context) {
 	defer timer.Stop()
 	<-timer.C
 	s = c.current()
-	h.note(now, c.engine.Revision(), c.engine.Incarnation())
+	h.look(now, c.engine)
 	if s.mode == Revision {
 		due = c.after(now, s)
 	}
-	timer.Reset(c.jitter(s.sample())) // all later notes are as much later
+	wait := c.jitter(s.sample()) // all later notes are as much later
+	c.plan(s, &h, due, now, wait)
+	timer.Reset(wait)
 	for {
 		select {
 		case <-ctx.Done():
@@ -50,7 +52,7 @@ func (c *Compactor) schedule(ctx context.Context) {
 		case <-timer.C:
 			now = time.Now()
 		}
-		h.note(now, c.engine.Revision(), c.engine.Incarnation())
+		h.look(now, c.engine)
 		h.forget(now, s.remember())
 		if !now.Before(due) {
 			if c.attempt(ctx, s, &h, now) {
@@ -59,11 +61,11 @@ func (c *Compactor) schedule(ctx context.Context) {
 				due = c.after(now, s)
 			}
 		}
-		c.plan(s, &h, due)
 		wait := s.sample()
 		if left := due.Sub(now); left > 0 {
 			wait = min(wait, left)
 		}
+		c.plan(s, &h, due, now, wait)
 		timer.Reset(wait)
 	}
 }
@@ -128,17 +130,19 @@ func (c *Compactor) fails() bool {
 	return c.automatic.err != nil
 }
 
-// plan notes when the next compaction is due.
-func (c *Compactor) plan(s settings, h *history, due time.Time) {
-	c.note(func(a *automatic) {
-		a.next = due
-		switch s.mode {
-		case Off:
-			a.next = time.Time{}
-		case Periodic:
-			if known := h.since().Add(s.period); known.After(due) {
-				a.next = known
-			}
+// plan notes when the next compaction is due. One that is due, and had nothing to do or failed, is due again at the next look, which is
+// wait from now.
+func (c *Compactor) plan(s settings, h *history, due, now time.Time, wait time.Duration) {
+	if s.mode == Periodic {
+		if known := h.since().Add(s.period); known.After(due) {
+			due = known
 		}
-	})
+	}
+	switch {
+	case s.mode == Off:
+		due = time.Time{}
+	case !due.After(now):
+		due = now.Add(wait)
+	}
+	c.note(func(a *automatic) { a.next = due })
 }

@@ -28,7 +28,8 @@ type State struct {
 	Compacted, Purged int64
 	// Done and Failed count the automatic compactions of this process.
 	Done, Failed uint64
-	// Last is when this process last compacted by itself, zero if never; Next when it means to do so again, zero if it does not.
+	// Last is when this process last compacted by itself, zero if never; Next when it means to do so again, or to look whether there is
+	// something to compact by then, zero if it does not.
 	Last, Next time.Time
 	// Stall is nil while all goes well.
 	Stall *Stall

@@ -69,6 +69,18 @@ func TestState(t *testing.T) {
 	}, 5*time.Minute, 20*time.Minute)
 }
 
+// When the first compaction is due is known from the start, not only once the revision is noted again.
+func TestStateAtTheStart(t *testing.T) {
+	most := func(d time.Duration) time.Duration { return d }
+	for _, cfg := range []compactor.Config{{Mode: compactor.Periodic, Retention: "1h", Jitter: most}, {Mode: compactor.Revision, Retention: "1000", Jitter: most}} {
+		at(t, &clocked{}, cfg, func(_ int, c *compactor.Compactor) {
+			if s := c.State(); s.Next.IsZero() {
+				t.Errorf("%s: %+v", cfg.Mode, s)
+			}
+		}, time.Second)
+	}
+}
+
 // Whoever does not lead neither compacts nor stalls, and does not know how far the purge came.
 func TestStateOfAnotherReplica(t *testing.T) {
 	e := &clocked{leads: 1 << 40, compacted: 5, fail: func(int64) error { return errors.New("no") }}
@@ -136,6 +148,17 @@ func TestPurgeThatDoesNotGetOnStalls(t *testing.T) {
 				}
 			}, c.span, 2*time.Second)
 		})
+	}
+}
+
+// With nothing to compact, the next look is told, which never lies behind.
+func TestNextOfAnIdleServer(t *testing.T) {
+	for _, cfg := range []compactor.Config{tenMinutes(), {Mode: compactor.Revision, Retention: "1000"}} {
+		at(t, &clocked{compacted: 1 << 40}, cfg, func(_ int, c *compactor.Compactor) {
+			if s, now := c.State(), time.Now(); !s.Next.After(now) || s.Next.Sub(now) > 10*time.Minute || s.Done != 0 {
+				t.Errorf("%s: next in %v: %+v", cfg.Mode, s.Next.Sub(now), s)
+			}
+		}, 30*time.Second, 3*time.Hour+30*time.Second)
 	}
 }
 

@@ -1,0 +1,76 @@
+package compactor
+
+import (
+	"testing"
+	"time"
+)
+
+// settle has p take steps of rows that take each so long, and returns how many it comes to in a second, and its longest step.
+func settle(p *pace, each time.Duration, blocking bool) (perSecond float64, longest time.Duration) {
+	var rows int
+	var spent time.Duration
+	for n := range 200 {
+		units := p.units
+		d, blocked := time.Duration(units)*each, time.Duration(0)
+		if blocking {
+			blocked = d
+		}
+		rest := p.took(units, d, blocked)
+		if n >= 100 {
+			rows += units
+			spent += d + rest
+			longest = max(longest, d)
+		}
+	}
+	return float64(rows) / spent.Seconds(), longest
+}
+
+// Each time that deletion falls behind makes it faster; until then, no step is longer than it should be.
+func TestPaceRises(t *testing.T) {
+	for _, tt := range []struct {
+		each     time.Duration
+		blocking bool
+		longest  time.Duration
+	}{{20 * time.Microsecond, true, blockTime}, {20 * time.Microsecond, false, stepTime}, {200 * time.Microsecond, false, stepTime}} {
+		p := newPace()
+		last := 0.0
+		for behind := range maxBehind {
+			rate, longest := settle(&p, tt.each, tt.blocking)
+			if rate <= last {
+				t.Errorf("%v a row: %.0f rows a second when behind %d times, %.0f before", tt.each, rate, behind, last)
+			}
+			if behind == 0 && longest > tt.longest {
+				t.Errorf("%v a row: steps of %v, want %v at most", tt.each, longest, tt.longest)
+			}
+			last = rate
+			p.hurry()
+		}
+	}
+}
+
+// Steps with little to do are quick for that reason, and say nothing of how long one with more takes.
+func TestPaceOfLittle(t *testing.T) {
+	p := newPace()
+	settle(&p, 20*time.Microsecond, true)
+	before := p.units
+	for range 100 {
+		p.took(0, 2*time.Millisecond, 0)
+		p.took(1, 80*time.Microsecond, 80*time.Microsecond)
+	}
+	if p.units != before {
+		t.Errorf("steps of %d rows became %d", before, p.units)
+	}
+}
+
+// A step that takes much longer than usual makes the next ones smaller, and the rest longer.
+func TestPaceOfOneSlowStep(t *testing.T) {
+	p := newPace()
+	settle(&p, 20*time.Microsecond, true)
+	before := p.units
+	if rest := p.took(p.units, time.Second, time.Second); rest != restFactor*time.Second {
+		t.Errorf("a rest of %v after a second", rest)
+	}
+	if p.units >= before || p.units < before/2 {
+		t.Errorf("steps of %d rows became %d", before, p.units)
+	}
+}
