@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"strconv"
 	"testing"
@@ -98,14 +100,34 @@ func check(t *testing.T, endpoint string, m *model, watchers []*watcher) {
 // compact drops history that has been checked, so that some kills meet its removal.
 func compact(t *testing.T, endpoint string, rev int64) {
 	t.Helper()
+	if _, err := pb.NewKVClient(dial(t, endpoint)).Compact(t.Context(), &pb.CompactionRequest{Revision: rev}); err != nil {
+		t.Logf("compact %d: %v", rev, err) // compacted there before, when little was written since
+	}
+}
+
+func dial(t *testing.T, endpoint string) *grpc.ClientConn {
+	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
-	if _, err := pb.NewKVClient(conn).Compact(t.Context(), &pb.CompactionRequest{Revision: rev}); err != nil {
-		t.Logf("compact %d: %v", rev, err) // compacted there before, when little was written since
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// get returns what a server answers beside its gRPC listener, whatever the status.
+func get(t *testing.T, server *launch.Server, path string) string {
+	t.Helper()
+	resp, err := http.Get(server.MetricsURL() + path) //nolint:noctx // a test's own loopback server
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func envUint(t *testing.T, name string, unset uint64) uint64 {

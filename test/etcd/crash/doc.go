@@ -11,6 +11,9 @@
 // Of several replicas (see package datastore) one is killed at a time, while clients write through all
 // of them: the others must go on, and each tells the same afterwards.
 //
+// In one test the server is killed again and again while it deletes what a compaction left behind: what is needed must stay, what is
+// not must go in the end.
+//
 // The full disk and the directory that cannot be written to are tested here, too; they need root,
 // to mount a file system in memory. So is the sync that fails; that needs strace, with which any
 // process of the same user can be made to see such a failure. These are a file's matters, and so SQLite's
@@ -18,7 +21,7 @@
 //
 // Environment:
 //
-//	SQLSTORE_TEST_KILLS   how often to kill (default 5; thousands for a soak)
+//	SQLSTORE_TEST_KILLS   how often TestKill kills (default 5; thousands for a soak)
 //	SQLSTORE_TEST_SEED    of the load and the moments of the kills; the order in which the server
 //	                      meets concurrent requests still varies
 //	SQLSTORE_TEST_TARGET  etcd: test the test

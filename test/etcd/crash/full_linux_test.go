@@ -3,8 +3,6 @@ package crash
 import (
 	"bytes"
 	"context"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,9 +13,7 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
@@ -51,7 +47,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("neither the log nor the error says that the disk is full: %v", filled.err)
 	}
 
-	if got := readiness(t, server); !servers.TargetIsEtcd() && !strings.Contains(got, "[-]NoSpace True DiskFull") {
+	if got := get(t, server, "/readyz"); !servers.TargetIsEtcd() && !strings.Contains(got, "[-]NoSpace True DiskFull") {
 		t.Errorf("/readyz does not tell of the full disk: %s", got)
 	}
 
@@ -66,24 +62,9 @@ func TestFullDisk(t *testing.T) {
 	if !writable(t, server) {
 		t.Error("not writable after there was room again")
 	}
-	if got := readiness(t, server); got != "ok\n" {
+	if got := get(t, server, "/readyz"); got != "ok\n" {
 		t.Errorf("/readyz when there is room again: %s", got)
 	}
-}
-
-// readiness returns what /readyz answers.
-func readiness(t *testing.T, server *launch.Server) string {
-	t.Helper()
-	resp, err := http.Get(server.MetricsURL() + "/readyz") //nolint:noctx // a test's own loopback server
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 // full is how a server behaved as its disk filled.
@@ -96,7 +77,7 @@ type full struct {
 // fillDisk writes until writing fails ten times.
 func fillDisk(t *testing.T, server *launch.Server) full {
 	t.Helper()
-	kv := connect(t, server)
+	kv := pb.NewKVClient(dial(t, server.Endpoint()))
 	result := full{acknowledged: map[string]int64{}}
 	for i, failures := 0, 0; failures < 10; i++ {
 		key := "big/" + strconv.Itoa(i)
@@ -126,7 +107,7 @@ func bigValue(i int) []byte { return bytes.Repeat([]byte{byte(i)}, 100<<10) }
 // checkBig looks for every acknowledged write.
 func checkBig(t *testing.T, server *launch.Server, acknowledged map[string]int64) {
 	t.Helper()
-	kv := connect(t, server)
+	kv := pb.NewKVClient(dial(t, server.Endpoint()))
 	for key, rev := range acknowledged {
 		i, _ := strconv.Atoi(key[len("big/"):])
 		r, err := kv.Range(t.Context(), &pb.RangeRequest{Key: []byte(key)})
@@ -142,7 +123,7 @@ func checkBig(t *testing.T, server *launch.Server, acknowledged map[string]int64
 // writable says whether the server takes a write within a few seconds.
 func writable(t *testing.T, server *launch.Server) bool {
 	t.Helper()
-	kv := connect(t, server)
+	kv := pb.NewKVClient(dial(t, server.Endpoint()))
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -159,16 +140,6 @@ func writable(t *testing.T, server *launch.Server) bool {
 			return false
 		}
 	}
-}
-
-func connect(t *testing.T, server *launch.Server) pb.KVClient {
-	t.Helper()
-	conn, err := grpc.NewClient("passthrough:///"+server.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return pb.NewKVClient(conn)
 }
 
 // A directory that cannot be written to is refused at the start, with the reason.

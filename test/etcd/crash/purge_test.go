@@ -1,0 +1,165 @@
+package crash
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sqlstore/sqlstore/test/datastore"
+	"github.com/sqlstore/sqlstore/test/launch"
+	"github.com/sqlstore/sqlstore/test/pgserver"
+)
+
+// A server that dies while it deletes what a compaction left behind costs no row that is needed: after its restart, or on another
+// replica, the deletion goes on where it was, until nothing is left that is not needed, and the space is given back.
+func TestKillInPurge(t *testing.T) {
+	seed := envUint(t, "SQLSTORE_TEST_SEED", rand.Uint64())
+	t.Logf("seed %d", seed)
+	p := startPurge(t)
+	kills, writes := 4, 60
+	if p.Postgres {
+		kills, writes = 2, 10 // another process takes over after some seconds only, and each step has its round trips
+	}
+	m := newModel(p.j)
+	last := p.fill(t, writes)
+	check(t, p.replicas[0].Endpoint(), m, nil)
+	kept, size := m.list(), p.size(t)
+	p.compacted = m.rev
+	compact(t, p.replicas[0].Endpoint(), p.compacted)
+	p.fill(t, 1) // supersedes what the compacted revision needs
+
+	for i := range kills {
+		p.kill(t, p.awaitUnderWay(t, p.compacted*int64(i+1)/int64(kills+3)), seed+uint64(i))
+	}
+	p.awaitUnderWay(t, 0)
+	server := p.await(t, p.compacted)
+	check(t, server.Endpoint(), m, nil)
+	p.checkCompacted(t, server, kept, last)
+	p.awaitSize(t, size/2)
+}
+
+// purge is a compaction whose rows are being deleted.
+type purge struct {
+	datastore.Choice
+	replicas  []*launch.Server
+	j         *journal
+	compacted int64
+	through   int64 // up to where rows are gone, as was last told
+}
+
+func startPurge(t *testing.T) *purge {
+	t.Helper()
+	p := &purge{Choice: datastore.FromEnv(t), j: newJournal()}
+	if p.Postgres {
+		p.DSN = pgserver.Database(t) // to look into it, too
+	}
+	p.replicas = p.Start(t, launch.Config{})
+	return p
+}
+
+// fill writes many versions of few keys with clients that have their own, and returns the write of the newest revision.
+func (p *purge) fill(t *testing.T, writes int) *write {
+	t.Helper()
+	const writers = 8
+	var all errgroup.Group
+	for i := range writers {
+		kv := pb.NewKVClient(dial(t, p.replicas[i%len(p.replicas)].Endpoint()))
+		all.Go(func() error {
+			for n := range writes {
+				if err := p.write(t.Context(), kv, i, n); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return p.j.byRev[slices.Max(slices.Collect(maps.Keys(p.j.byRev)))]
+}
+
+// write does a client's n-th write: a fifth of its keys go, which the write before has put, the others are put.
+func (p *purge) write(ctx context.Context, kv pb.KVClient, client, n int) error {
+	const groups, groupKeys = 5, 20
+	var puts, deletes []string
+	for k := range groups * groupKeys {
+		key := fmt.Sprintf("p/%d/%02d", client, k)
+		if n > 0 && k%groups == n%groups {
+			deletes = append(deletes, key)
+		} else {
+			puts = append(puts, key)
+		}
+	}
+	w := p.j.begin(puts, deletes)
+	txn := &pb.TxnRequest{}
+	for _, key := range puts {
+		txn.Success = append(txn.Success, putOp(key, w.id))
+	}
+	for _, key := range deletes {
+		txn.Success = append(txn.Success, &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{
+			RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte(key)},
+		}})
+	}
+	r, err := kv.Txn(ctx, txn)
+	if err != nil {
+		return err
+	}
+	return p.j.end(w, acked, r.Header.Revision)
+}
+
+// kill kills a replica under load. Whoever is to go on with the deletion does so afterwards.
+func (p *purge) kill(t *testing.T, victim *launch.Server, seed uint64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var loaded errgroup.Group
+	loaded.Go(func() error { return load(ctx, datastore.Endpoints(p.replicas), p.j, seed) })
+	err := p.j.awaitMore(ctx, clients)
+	victim.Kill()
+	cancel()
+	if err := loaded.Wait(); err != nil {
+		t.Fatalf("under load: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	victim.Restart(t)
+	if got, _ := gauge(t, victim, "revision"); got != p.compacted {
+		t.Fatalf("the compacted revision is %d after the restart, it was %d", got, p.compacted)
+	}
+}
+
+// checkCompacted looks whether what is left is what the compacted revision and all since need. last wrote the compacted revision.
+func (p *purge) checkCompacted(t *testing.T, s *launch.Server, kept []*mvccpb.KeyValue, last *write) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	conn := dial(t, s.Endpoint())
+	then, err := pb.NewKVClient(conn).Range(ctx, everything(p.compacted))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sameKeys(then.Kvs, kept); err != nil {
+		t.Errorf("range at the compacted revision %d: %v", p.compacted, err)
+	}
+	events, err := history(ctx, conn, p.compacted, then.Header.Revision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := firstRevision(events)
+	if err := matches(last, events[:n]); err != nil {
+		t.Errorf("the compacted revision %d: %v", p.compacted, err)
+	}
+	if got, want := p.rows(t), len(kept)+len(last.deletes)+len(events)-n; got != want {
+		t.Errorf("%d rows are left, want %d", got, want)
+	}
+}
