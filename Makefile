@@ -154,6 +154,7 @@ SOAK_BENCH_FLAGS ?= -objects 20000,1000000
 
 .PHONY: soak
 soak: setup-strace setup-pgbouncer ## the heavy suites and the comparison at full length: hours
+	$(MAKE) test-postgres-versions
 	cd test/etcd && SQLSTORE_TEST_KILLS=$(SOAK_KILLS) $(HEAVY_TEST) -timeout 24h ./crash
 	cd test/etcd && SQLSTORE_TEST_RUNS=$(SOAK_RUNS) $(HEAVY_TEST) -timeout 24h ./sidebyside
 	cd test/etcd && $(ON_POSTGRES) SQLSTORE_TEST_KILLS=$(SOAK_KILLS) $(HEAVY_TEST) -timeout 24h -run TestKill ./crash

@@ -22,19 +22,7 @@ func TestFullDatabaseIsWritableAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		got, err := c.Get(ctx, "k")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Compact(ctx, got.Header.Revision); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Defragment(ctx, c.Endpoints()[0]); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.AlarmDisarm(ctx, &clientv3.AlarmMember{}); err != nil {
-			t.Fatal(err)
-		}
+		makeRoom(t, c)
 		if _, err := c.Put(ctx, "k", value); err != nil {
 			t.Fatalf("after making room: %v", err)
 		}
@@ -42,5 +30,24 @@ func TestFullDatabaseIsWritableAgain(t *testing.T) {
 		if err != nil || status.DbSize > 1_000_000 || len(status.Errors) != 0 {
 			t.Errorf("status %v, %v", status, err)
 		}
+	}
+}
+
+// makeRoom takes that way; the database has the key k.
+func makeRoom(t *testing.T, c *clientv3.Client) {
+	t.Helper()
+	ctx := t.Context()
+	got, err := c.Get(ctx, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Compact(ctx, got.Header.Revision); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Defragment(ctx, c.Endpoints()[0]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.AlarmDisarm(ctx, &clientv3.AlarmMember{}); err != nil {
+		t.Fatal(err)
 	}
 }

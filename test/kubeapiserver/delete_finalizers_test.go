@@ -31,15 +31,7 @@ func testDeleteCollectionAmongWrites(t *testing.T, c *cluster.Cluster) {
 	if err := create(old, "old"); err != nil {
 		t.Fatal(err)
 	}
-	before, err := client.List(ctx, metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := client.Watch(ctx, metav1.ListOptions{ResourceVersion: before.ResourceVersion})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stream.Stop()
+	stream := watchFromNow(ctx, t, client)
 
 	created := make(chan error, 1)
 	go func() { created <- create(fresh, "fresh") }()

@@ -1,10 +1,10 @@
 package kubeapiserver_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -22,17 +22,13 @@ func testDeleteCollection(t *testing.T, c *cluster.Cluster) {
 		t.Fatal(err)
 	}
 	client := c.Dynamic.Resource(load.Secrets.GroupVersionResource).Namespace(names[0])
-	var group errgroup.Group
-	group.SetLimit(8)
-	for i := range count {
-		group.Go(func() error {
-			secret := load.Secrets.New(names[0], fmt.Sprintf("secret-%d", i), "")
-			secret.SetLabels(map[string]string{label: fmt.Sprint(i % 2)})
-			_, err := client.Create(ctx, secret, metav1.CreateOptions{})
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
+	err = parallel(ctx, count, func(ctx context.Context, i int) error {
+		secret := load.Secrets.New(names[0], fmt.Sprintf("secret-%d", i), "")
+		secret.SetLabels(map[string]string{label: fmt.Sprint(i % 2)})
+		_, err := client.Create(ctx, secret, metav1.CreateOptions{})
+		return err
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	before, err := client.List(ctx, metav1.ListOptions{})

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -32,31 +31,19 @@ func testEventsExpire(t *testing.T, c *cluster.Cluster) {
 		t.Fatal(err)
 	}
 	client := c.Clients.CoreV1().Events(names[0])
-	before, err := client.List(ctx, metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := client.Watch(ctx, metav1.ListOptions{ResourceVersion: before.ResourceVersion})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stream.Stop()
+	stream := watchFromNow(ctx, t, client)
 
 	start := time.Now()
-	group, create := errgroup.WithContext(ctx)
-	group.SetLimit(8)
-	for i := range count {
-		group.Go(func() error {
-			event := &corev1.Event{
-				ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("event-%d", i)},
-				InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: names[0], Name: "pod"},
-				Reason:         "Tested",
-			}
-			_, err := client.Create(create, event, metav1.CreateOptions{})
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
+	err = parallel(ctx, count, func(ctx context.Context, i int) error {
+		event := &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("event-%d", i)},
+			InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: names[0], Name: "pod"},
+			Reason:         "Tested",
+		}
+		_, err := client.Create(ctx, event, metav1.CreateOptions{})
+		return err
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 

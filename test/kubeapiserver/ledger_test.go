@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"testing"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
@@ -100,6 +102,27 @@ func describe(object runtime.Object) (version int64, text string, err error) {
 	}
 	version, err = strconv.ParseInt(accessor.GetResourceVersion(), 10, 64)
 	return version, string(content), err
+}
+
+// watched is a client for one kind of objects.
+type watched[L metav1.ListInterface] interface {
+	List(ctx context.Context, options metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+}
+
+// watchFromNow lists and watches what comes after the list, until the test ends.
+func watchFromNow[L metav1.ListInterface](ctx context.Context, t *testing.T, client watched[L]) watch.Interface {
+	t.Helper()
+	before, err := client.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := client.Watch(ctx, metav1.ListOptions{ResourceVersion: before.GetResourceVersion()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stream.Stop)
+	return stream
 }
 
 // parallel calls do for 0 to n-1, eight at a time, and returns the first error.

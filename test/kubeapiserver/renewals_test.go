@@ -25,15 +25,7 @@ func testLeaseRenewals(t *testing.T, c *cluster.Cluster) {
 		t.Fatal(err)
 	}
 	client := c.Clients.CoordinationV1().Leases(names[0])
-	before, err := client.List(ctx, metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := client.Watch(ctx, metav1.ListOptions{ResourceVersion: before.ResourceVersion})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stream.Stop()
+	stream := watchFromNow(ctx, t, client)
 
 	written := newLedger()
 	err = parallel(ctx, holders, func(ctx context.Context, i int) error {

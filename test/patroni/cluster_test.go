@@ -29,8 +29,6 @@ const (
 
 	// Patroni's times, in seconds: as short as it takes them.
 	ttl, loopWait, retryTimeout = "20", "1", "5"
-	// storeDown is how long its store is away: longer than retryTimeout.
-	storeDown = 8 * time.Second
 
 	// stateTimeout bounds what a test waits for; how long it took is reported.
 	stateTimeout = 2 * time.Minute
@@ -186,23 +184,36 @@ func healthy(ms members) bool {
 	return len(ms) == nodes && ms.with("leader") != "" && ms.with("sync_standby") != "" && ms.with("replica") != ""
 }
 
-// until waits until Patroni tells of a state, on every node that runs.
-func (c *cluster) until(state string, reached func(members) bool) members {
-	c.Helper()
-	deadline := time.Now().Add(stateTimeout)
-	for {
-		ms, all := c.members(), true
-		for _, m := range ms {
-			all = all && reached(m)
+// eventually waits until reached returns nil.
+func eventually(tb testing.TB, state string, reached func() error) {
+	tb.Helper()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for end := time.After(stateTimeout); ; {
+		err := reached()
+		if err == nil {
+			return
 		}
-		if len(ms) > 0 && all {
-			return ms[0]
+		select {
+		case <-tick.C:
+		case <-end:
+			tb.Fatalf("no %s within %v: %v", state, stateTimeout, err)
 		}
-		if time.Now().After(deadline) {
-			c.Fatalf("no %s within %v: Patroni says %+v", state, stateTimeout, ms)
-		}
-		time.Sleep(pollInterval)
 	}
+}
+
+// until waits until Patroni tells of a state, on every node that runs.
+func (c *cluster) until(state string, reached func(members) bool) (now members) {
+	c.Helper()
+	eventually(c, state, func() error {
+		told := c.members()
+		if len(told) == 0 || slices.ContainsFunc(told, func(ms members) bool { return !reached(ms) }) {
+			return fmt.Errorf("nodes tell %+v", told)
+		}
+		now = told[0]
+		return nil
+	})
+	return now
 }
 
 // members returns what each node that answers tells of the cluster.

@@ -20,16 +20,18 @@ func (c *cluster) startControl(a *activity) *control {
 	k := &control{at: make(chan []time.Time, 1)}
 	k.at <- nil
 	a.Go(func() {
+		tick := time.NewTicker(pace)
+		defer tick.Stop()
 		for a.ctx.Err() == nil {
-			k.commit(a.ctx, c.dsn("postgres")+"&connect_timeout=1")
-			time.Sleep(pace)
+			k.commit(a.ctx, c.dsn("postgres")+"&connect_timeout=1", tick)
+			<-tick.C
 		}
 	})
 	return k
 }
 
-// commit commits until an error.
-func (k *control) commit(ctx context.Context, dsn string) {
+// commit commits at each tick until an error.
+func (k *control) commit(ctx context.Context, dsn string, tick *time.Ticker) {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		return
@@ -43,7 +45,7 @@ func (k *control) commit(ctx context.Context, dsn string) {
 			return
 		}
 		k.at <- append(<-k.at, time.Now())
-		time.Sleep(pace)
+		<-tick.C
 	}
 }
 

@@ -105,19 +105,18 @@ func start(c *cluster) *load {
 }
 
 // firstWrite waits until replicas answer and returns their revision.
-func (l *load) firstWrite(client *clientv3.Client) int64 {
+func (l *load) firstWrite(client *clientv3.Client) (revision int64) {
 	l.Helper()
-	for deadline := time.Now().Add(stateTimeout); ; {
+	eventually(l, "replica that takes a write", func() error {
 		ctx, cancel := context.WithTimeout(l.writing.ctx, requestTimeout)
+		defer cancel()
 		r, err := client.Put(ctx, "/first", "")
-		cancel()
 		if err == nil {
-			return r.Header.Revision
+			revision = r.Header.Revision
 		}
-		if time.Now().After(deadline) {
-			l.Fatalf("no replica takes a write: %v", err)
-		}
-	}
+		return err
+	})
+	return revision
 }
 
 func (l *load) write(writer int, of string, client *clientv3.Client) {
@@ -172,20 +171,14 @@ func (l *load) flows() {
 	for i := range l.acked {
 		want[i] = l.acked[i].Load() + flowing
 	}
-	for deadline := time.Now().Add(stateTimeout); ; time.Sleep(pollInterval) {
-		behind := -1
+	eventually(l, "write of each writer", func() error {
 		for i := range want {
 			if l.acked[i].Load() < want[i] {
-				behind = i
+				return fmt.Errorf("writer %d gets no writes acknowledged; the last one that failed: %v", i, l.lastError()) //nolint:errorlint // it may be nil
 			}
 		}
-		if behind < 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			l.Fatalf("writer %d gets no writes acknowledged; the last one that failed: %v", behind, l.lastError())
-		}
-	}
+		return nil
+	})
 }
 
 func (l *load) lastError() error {

@@ -2,11 +2,14 @@ package patroni
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/sqlstore/sqlstore/test/patroni/machine"
 )
 
 func TestFailover(t *testing.T) {
@@ -40,7 +43,7 @@ func TestFailover(t *testing.T) {
 	l.phase("Patroni's store was killed and came back", func() {
 		before := c.until("a healthy cluster", healthy)
 		c.ok(c.store.Kill())
-		time.Sleep(storeDown)
+		c.storeMissed(c.node(before.with("leader")))
 		c.ok(c.store.Restart())
 		c.storeInUse()
 		if now := c.until("all nodes healthy", healthy); now[0].Timeline != before[0].Timeline || now.with("leader") != before.with("leader") {
@@ -67,6 +70,21 @@ func (c *cluster) ok(err error) {
 	if err != nil {
 		c.Fatal(err)
 	}
+}
+
+// storeMissed waits until the leader has given its store up, after retryTimeout, and leads by what the other nodes say.
+func (c *cluster) storeMissed(leader *machine.Machine) {
+	c.Helper()
+	eventually(c, "leader without its store", func() error {
+		var says struct {
+			Failsafe bool `json:"failsafe_mode_is_active"`
+			Role     string
+		}
+		if err := getJSON(c.Context(), "http://"+leader.Address(restPort)+"/patroni", &says); err != nil || says.Failsafe {
+			return err
+		}
+		return fmt.Errorf("%s says %+v", leader.Name, says)
+	})
 }
 
 // storeInUse waits until Patroni has written to its store, and checks that its leader's key is under a lease that is kept alive.

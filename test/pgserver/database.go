@@ -80,6 +80,22 @@ func database(tb testing.TB, dsn string) string {
 	return u.String()
 }
 
+// LockTable locks a table of the database of dsn against everybody else, until unlock is called or the test ends.
+func LockTable(tb testing.TB, dsn, table string) (unlock func()) {
+	tb.Helper()
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		tb.Fatalf("pgserver: %v", err)
+	}
+	unlock = func() { _ = conn.Close(ctx) } // ends the transaction
+	tb.Cleanup(unlock)
+	if _, err := conn.Exec(ctx, "BEGIN; LOCK TABLE "+table+" IN ACCESS EXCLUSIVE MODE"); err != nil {
+		tb.Fatalf("pgserver: lock %s: %v", table, err)
+	}
+	return unlock
+}
+
 // execute runs one statement over a connection of its own.
 func execute(dsn, statement string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), databaseTimeout)

@@ -71,8 +71,12 @@ func TestNothingOutlivesAKilledProcess(t *testing.T) {
 			}
 			check(t, cmd.Process.Kill())
 			_ = cmd.Wait()
-			for deadline := time.Now().Add(30 * time.Second); there(t, kind, name, pid); time.Sleep(20 * time.Millisecond) {
-				if time.Now().After(deadline) {
+			tick := time.NewTicker(20 * time.Millisecond)
+			defer tick.Stop()
+			for end := time.After(30 * time.Second); there(t, kind, name, pid); {
+				select {
+				case <-tick.C:
+				case <-end:
 					t.Fatalf("%s is still there", name)
 				}
 			}

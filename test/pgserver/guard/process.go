@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -42,12 +43,12 @@ func KillServer(dir string) {
 	for _, p := range processes {
 		_ = syscall.Kill(p, syscall.SIGKILL)
 	}
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		alive := false
-		for _, p := range processes {
-			alive = alive || running(p)
-		}
-		if !alive {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.After(10 * time.Second); slices.ContainsFunc(processes, running); {
+		select {
+		case <-tick.C:
+		case <-end:
 			return
 		}
 	}
