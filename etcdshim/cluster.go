@@ -32,20 +32,27 @@ var (
 type cluster struct {
 	id   *identities
 	self *pb.Member
-	// others returns the replicas that live, nil when there can be none.
-	others func() []backend.Member
+	membership
 	pb.UnsafeClusterServer
 }
 
-func newCluster(id *identities, o *Options, others func() []backend.Member) *cluster {
+// membership knows the replicas of one database.
+type membership interface {
+	// Members returns those that live, nil when there can be none but this one.
+	Members() []backend.Member
+	// HearMembers sees to it that Members knows of all that had joined before the call.
+	HearMembers(ctx context.Context) error
+}
+
+func newCluster(id *identities, o *Options, others membership) *cluster {
 	self := &pb.Member{ID: id.member(), Name: o.Name, PeerURLs: o.PeerURLs, ClientURLs: o.ClientURLs}
-	return &cluster{id: id, self: self, others: others}
+	return &cluster{id: id, self: self, membership: others}
 }
 
 // members are by id, this server always among them: it lives, whatever the database has heard of it.
 func (s *cluster) members() []*pb.Member {
 	list := []*pb.Member{s.self}
-	for _, m := range s.others() {
+	for _, m := range s.Members() {
 		if m.ID != s.self.ID {
 			list = append(list, &pb.Member{ID: m.ID, Name: m.Name, PeerURLs: m.ClientURLs, ClientURLs: m.ClientURLs})
 		}
@@ -72,9 +79,14 @@ func (s *cluster) find(id uint64) *pb.Member {
 }
 
 // alone says that there can be no other members.
-func (s *cluster) alone() bool { return s.others() == nil }
+func (s *cluster) alone() bool { return s.Members() == nil }
 
-func (s *cluster) MemberList(context.Context, *pb.MemberListRequest) (*pb.MemberListResponse, error) {
+func (s *cluster) MemberList(ctx context.Context, r *pb.MemberListRequest) (*pb.MemberListResponse, error) {
+	if r.Linearizable {
+		if err := s.HearMembers(ctx); err != nil {
+			return nil, statusError(ctx, err)
+		}
+	}
 	return &pb.MemberListResponse{Header: s.id.header(0), Members: s.members()}, nil
 }
 

@@ -1,6 +1,7 @@
 package etcdshim
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -10,13 +11,27 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
+// listed are members that a test sets.
+type listed struct {
+	living []backend.Member
+	err    error // of hearing who lives
+	heard  int
+}
+
+func (l *listed) Members() []backend.Member { return l.living }
+
+func (l *listed) HearMembers(context.Context) error {
+	l.heard++
+	return l.err
+}
+
 // Of several replicas each lists all, itself always, and none is added or removed by request.
 func TestMembersOfOneDatabase(t *testing.T) {
 	const self, other = 20, 10
 	urls := []string{"http://10.0.0.1:2379"}
-	var living []backend.Member
+	var others listed
 	id := newIdentities(1, self, func() int64 { return 1 })
-	c := newCluster(id, &Options{Name: "me", PeerURLs: urls, ClientURLs: urls}, func() []backend.Member { return living })
+	c := newCluster(id, &Options{Name: "me", PeerURLs: urls, ClientURLs: urls}, &others)
 	ctx := t.Context()
 	for name, tc := range map[string]struct {
 		living []backend.Member
@@ -26,7 +41,7 @@ func TestMembersOfOneDatabase(t *testing.T) {
 		"not seen yet": {[]backend.Member{{ID: other}}, []uint64{other, self}},
 		"alone":        {[]backend.Member{}, []uint64{self}},
 	} {
-		living = tc.living
+		others.living = tc.living
 		if _, err := c.MemberRemove(ctx, &pb.MemberRemoveRequest{ID: self}); errors.Is(err, errQuorum) != (len(tc.want) == 1) {
 			t.Errorf("%s: removing this one: %v", name, err)
 		}
@@ -40,7 +55,7 @@ func TestMembersOfOneDatabase(t *testing.T) {
 			}
 		}
 	}
-	living = []backend.Member{{ID: other, ClientURLs: []string{"http://10.0.0.2:2379"}}}
+	others.living = []backend.Member{{ID: other, ClientURLs: []string{"http://10.0.0.2:2379"}}}
 	for name, tc := range map[string]struct {
 		call func() error
 		want error
@@ -71,6 +86,24 @@ func TestMembersOfOneDatabase(t *testing.T) {
 	} {
 		if err := tc.call(); !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v, want %v", name, err, tc.want)
+		}
+	}
+}
+
+// A linearizable list asks the database first, and fails with it; another one answers from what was heard last.
+func TestLinearizableMemberList(t *testing.T) {
+	others := listed{living: []backend.Member{{ID: 10}}, err: backend.ErrUnavailable}
+	id := newIdentities(1, 20, func() int64 { return 1 })
+	c := newCluster(id, &Options{Name: "me"}, &others)
+	if _, err := c.MemberList(t.Context(), &pb.MemberListRequest{Linearizable: true}); !errors.Is(err, rpctypes.ErrGRPCTimeout) {
+		t.Errorf("linearizable, without the database: %v", err)
+	}
+	others.err = nil
+	for heard, linearizable := range []bool{false, true} {
+		others.heard = 0
+		l, err := c.MemberList(t.Context(), &pb.MemberListRequest{Linearizable: linearizable})
+		if err != nil || len(l.Members) != 2 || others.heard != heard {
+			t.Errorf("linearizable %v: %v, %v, asked %d times", linearizable, l, err, others.heard)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func NewServer(ctx context.Context, s *store.Store, o Options) (*Server, error) 
 	pb.RegisterMaintenanceServer(g, &maintenance{
 		engine: s, id: id, log: o.Logger, version: o.Version, tempDir: o.TempDir, noLeader: o.NoLeader, snapshots: make(chan struct{}, 1),
 	})
-	pb.RegisterClusterServer(g, newCluster(id, &o, s.Members))
+	pb.RegisterClusterServer(g, newCluster(id, &o, s))
 	pb.RegisterAuthServer(g, &auth{engine: s, id: id})
 	v3lockpb.RegisterLockServer(g, &locks{engine: s, id: id, most: most})
 	v3electionpb.RegisterElectionServer(g, &elections{engine: s, id: id, most: most})

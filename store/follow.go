@@ -52,8 +52,7 @@ type follower struct {
 	contact contact
 	members memberships
 	lessor  *sharedLessor
-	beating sync.Mutex // one heartbeat at a time
-	beaten  time.Time  // when the last one began; guarded by beating
+	beatNow chan struct{} // capacity 1: somebody waits for a heartbeat
 }
 
 // What adopt finds when a tail cannot be published.
@@ -66,7 +65,8 @@ var (
 const tailRows = 1000
 
 func newFollower(s *Store, b backend.Shared, clock backend.Clock, batch int64) *follower {
-	f := &follower{s: s, b: b, batch: batch, limit: chunkFirst, wake: make(chan struct{}, 1)}
+	f := &follower{s: s, b: b, batch: batch, limit: chunkFirst, wake: make(chan struct{}, 1), beatNow: make(chan struct{}, 1)}
+	f.members.later = make(chan struct{})
 	f.incarnation.Store(clock.Incarnation)
 	now := time.Now()
 	f.contact.made(now)

@@ -25,11 +25,14 @@ const (
 	contactPeriod   = 250 * time.Millisecond
 )
 
-// memberships is what the last heartbeat learned.
+// memberships is what heartbeats learned, and how the last one went.
 type memberships struct {
 	mu      sync.RWMutex
 	members []backend.Member
 	leader  uint64
+	began   time.Time
+	err     error
+	later   chan struct{} // closed when there was another one
 }
 
 // contact knows when the database last took a write of this replica: a heartbeat or a batch.
@@ -67,38 +70,56 @@ func (c *contact) channel() <-chan struct{} {
 	return c.gone
 }
 
-// beat says once that this replica lives.
+// beat says once that this replica lives. One at a time: before beats, or in it.
 func (f *follower) beat(ctx context.Context) error {
 	s := f.s
 	self := backend.Member{ID: s.settings.MemberID, Name: s.cfg.Name, ClientURLs: s.cfg.ClientURLs}
-	f.beating.Lock()
-	defer f.beating.Unlock()
 	began := time.Now()
 	m, err := f.b.Heartbeat(ctx, self, beatPatience, beatSilence)
-	if err != nil {
-		return err
+	if err == nil {
+		f.contact.made(time.Now())
 	}
-	f.contact.made(time.Now())
-	f.beaten = began
-	f.members.mu.Lock()
-	was := f.members.leader
-	f.members.members, f.members.leader = m.Members, m.Leader
-	f.members.mu.Unlock()
-	if m.Leader == self.ID && was != self.ID {
+	if f.members.learn(m, began, err) != self.ID && m.Leader == self.ID {
 		s.cfg.Logger.Info("this replica does the maintenance from now on: leases that end, compaction")
 	}
-	return nil
+	return err
 }
 
-// beatSince makes sure that there was a heartbeat after a moment.
-func (f *follower) beatSince(ctx context.Context, moment time.Time) error {
-	f.beating.Lock()
-	done := f.beaten.After(moment)
-	f.beating.Unlock()
-	if done {
-		return nil
+// learn takes what a heartbeat brought, and returns who led before.
+func (m *memberships) learn(got backend.Membership, began time.Time, err error) (led uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	led = m.leader
+	if err == nil {
+		m.members, m.leader = got.Members, got.Leader
 	}
-	return f.beat(ctx)
+	m.began, m.err = began, err
+	close(m.later)
+	m.later = make(chan struct{})
+	return led
+}
+
+// beatSince makes sure that there was a heartbeat after a moment: those who wait share one. Errors: the heartbeat's.
+func (f *follower) beatSince(ctx context.Context, moment time.Time) error {
+	for {
+		f.members.mu.RLock()
+		began, err, later := f.members.began, f.members.err, f.members.later
+		f.members.mu.RUnlock()
+		if began.After(moment) {
+			return err
+		}
+		select {
+		case f.beatNow <- struct{}{}:
+		default: // somebody has asked
+		}
+		select {
+		case <-later:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-f.s.ctx.Done():
+			return ErrClosed
+		}
+	}
 }
 
 // beats keeps saying that this replica lives, and looks for leases that have ended when that is its part.
@@ -108,17 +129,17 @@ func (f *follower) beats() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
+		due := false
 		select {
 		case <-ctx.Done():
 			f.leave()
 			return
 		case <-timer.C:
+			due = true
+		case <-f.beatNow:
 		}
 		began := time.Now()
 		err := f.beat(ctx)
-		if err == nil && f.leads() && time.Since(began) < beatSilence {
-			f.lessor.look(ctx)
-		}
 		if failed := err != nil && ctx.Err() == nil; failed != failing {
 			failing = failed
 			if failed {
@@ -126,6 +147,12 @@ func (f *follower) beats() {
 			} else {
 				f.s.cfg.Logger.Info("the database answers again")
 			}
+		}
+		if !due {
+			continue
+		}
+		if err == nil && f.leads() && time.Since(began) < beatSilence {
+			f.lessor.look(ctx)
 		}
 		every := beatOther
 		if f.leads() {
@@ -188,6 +215,15 @@ func (s *Store) Members() []backend.Member {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return slices.Clone(m.members)
+}
+
+// HearMembers asks the database who lives: Members returns at least those who had joined before the call. Errors: ErrUnavailable
+// and those of the context.
+func (s *Store) HearMembers(ctx context.Context) error {
+	if s.follower == nil {
+		return nil
+	}
+	return s.follower.beatSince(ctx, time.Now())
 }
 
 // Leader returns the id of the replica that has the maintenance lease: the same on all replicas, 0 while nobody has it.

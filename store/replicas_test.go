@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/postgres"
@@ -305,6 +306,40 @@ func TestMaintenanceMovesOn(t *testing.T) {
 	all = append(all[:first], all[first+1:]...)
 	eventually(t, "another leader", func() bool { return leader() >= 0 && len(all[0].Members()) == 2 })
 	put(t, all[0], "k", "v")
+}
+
+// TestHearMembers asks who lives right after another replica has joined, many at a time.
+func TestHearMembers(t *testing.T) {
+	ctx := within(t)
+	all := openReplicas(t, 2, Config{})
+	var asking errgroup.Group
+	for range 20 {
+		for _, s := range all {
+			asking.Go(func() error {
+				if err := s.HearMembers(ctx); err != nil {
+					return err
+				}
+				if n := len(s.Members()); n != 2 {
+					return fmt.Errorf("%d members, want 2", n)
+				}
+				return nil
+			})
+		}
+	}
+	if err := asking.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := all[0].HearMembers(gone); !errors.Is(err, context.Canceled) {
+		t.Fatalf("with a context that has ended: %v", err)
+	}
+	if err := all[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := all[0].HearMembers(ctx); !errors.Is(err, ErrClosed) {
+		t.Fatalf("of a closed store: %v", err)
+	}
 }
 
 // TestAlarmStopsAllReplicas raises an alarm on one replica and clears it on another.
