@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -17,11 +17,6 @@ import (
 
 	"github.com/sqlstore/sqlstore"
 )
-
-// gcPercent is Go's GOGC unless the environment sets it: the heap is mostly rows that live long, and memory is dearer to an
-// edge node than the little CPU that this costs. A replica over Postgres keeps to Go's own: it makes more garbage, and runs where
-// there is memory.
-const gcPercent = 50
 
 func serveCommand() *cobra.Command {
 	s := &settings{}
@@ -40,9 +35,8 @@ func serveCommand() *cobra.Command {
 }
 
 func serve(cmd *cobra.Command, s *settings) error {
-	if os.Getenv("GOGC") == "" && !s.config.OnPostgres() {
-		debug.SetGCPercent(gcPercent)
-	}
+	ballast := sizeHeap(s.config.OnPostgres())
+	defer runtime.KeepAlive(ballast)
 	level := &slog.LevelVar{}
 	log := s.logger(level)
 	s.config.Logger = log
