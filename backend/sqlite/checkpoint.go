@@ -17,21 +17,32 @@ const (
 	restLimit = 256 << 10
 	rounds    = 4
 
-	// copyEvery is how many bytes are written, by a rough count, between two rounds of copying, copyRest the least time between
-	// them. What a round leaves for the disk delays the syncs of the commits beside it, so rounds are small: with 15 pages every 3 ms the
-	// slowest percent of syncs takes 1.3 ms, with 60 every 12 ms it takes 3.3.
-	copyEvery = 64 << 10
-	copyRest  = 2 * time.Millisecond
-	// busyRows is how many rows a commit has, on the average, when writers wait for each other anyway. Then the least work counts,
-	// and nothing is copied before the WAL is at its limit: the more it holds, the more often a page in it is newer than another copy
-	// of itself, which need not be copied. 18 us of CPU a row at 4 MiB, 16 at 64, and no less beyond.
-	busyRows = 8
-	// lookEvery is how many bytes are written, by a rough count, between two looks at the WAL's real size in that case.
-	lookEvery = 4 << 20
 	// idleRest is after how long without a wake what a round has left is copied.
 	idleRest = time.Second
 	// restartPatience is how long the writer stands still for those who read from the end of the WAL.
 	restartPatience = "50" // milliseconds
+)
+
+// crowds are by how many rows a commit has on the average, which tells how much writers wait for each other anyway. What a round
+// of copying leaves for the disk delays the syncs of the commits beside it: with 15 pages every 3 ms the slowest percent of syncs takes
+// 1.3 ms, with 60 every 12 ms it takes 3.3. But each round costs a sync of the log, and many small ones write more pages.
+var crowds = [...]struct {
+	rows  float64       // a commit has, at least
+	every int64         // bytes are written, by a rough count, between two rounds
+	rest  time.Duration // and so much time goes by, at least
+}{
+	alone:   {0, 64 << 10, 2 * time.Millisecond},
+	several: {1.5, 256 << 10, 10 * time.Millisecond},
+	// The least work counts, and nothing is copied before the WAL is at its limit: the more it holds, the more often a page in it is newer
+	// than another copy of itself, which need not be copied. 18 us of CPU a row at 4 MiB, 16 at 64, and no less beyond. A round only
+	// looks at the WAL's real size.
+	many: {8, 4 << 20, 10 * time.Millisecond},
+}
+
+const (
+	alone = iota
+	several
+	many
 )
 
 // checkpointer copies the WAL into the database, off the path of commits.
@@ -48,7 +59,7 @@ type checkpointer struct {
 	// been written since the last wake.
 	written       int64
 	rows, commits int
-	busy          bool // as found at the last wake
+	crowd         int // of crowds, as found at the last wake
 
 	restartAt int64 // size of the WAL at which it is to start again
 	// copied is closed when the copying that is under way has ended, nil when there is none.
@@ -84,23 +95,21 @@ func (p *checkpointer) add(bytes int64, rows, commits int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.written, p.rows, p.commits = p.written+bytes, p.rows+rows, p.commits+commits
-	every := int64(copyEvery)
-	if p.busy {
-		every = lookEvery
-	}
-	if p.copied == nil && p.written >= every {
+	if p.copied == nil && p.written >= crowds[p.crowd].every {
 		p.written = 0
 		p.poke()
 	}
 }
 
-// judge says whether writers wait for each other.
-func (p *checkpointer) judge() bool {
+// judge finds the crowd of the commits since the last wake.
+func (p *checkpointer) judge() (crowd int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.busy = p.commits > 0 && p.rows >= busyRows*p.commits
-	p.rows, p.commits = 0, 0
-	return p.busy
+	for crowd = many; crowd > alone && (p.commits == 0 || float64(p.rows) < crowds[crowd].rows*float64(p.commits)); {
+		crowd--
+	}
+	p.crowd, p.rows, p.commits = crowd, 0, 0
+	return crowd
 }
 
 // poke has the WAL looked at soon.
@@ -156,30 +165,20 @@ func (p *checkpointer) run(ctx context.Context) {
 		case <-p.wake:
 		case <-again:
 		}
-		if again = nil; p.once(ctx, c) {
+		crowd := p.judge()
+		if again = nil; p.once(ctx, c, crowd) {
 			again = time.After(idleRest)
 		}
-		rest.Reset(copyRest)
-	}
-}
-
-// writeBack has the disk begin with what was copied, unless only throughput counts: what gathers until the WAL starts again is one long
-// sync, which commits wait for.
-func (p *checkpointer) writeBack() {
-	p.mu.Lock()
-	busy := p.busy
-	p.mu.Unlock()
-	if !busy && p.b.synchronous() != "OFF" {
-		beginWriteBack(p.b.file)
+		rest.Reset(crowds[crowd].rest)
 	}
 }
 
 // once copies what is in the WAL, and has it start again when it is large. It returns whether something was left.
-func (p *checkpointer) once(ctx context.Context, c *conn) (left bool) {
+func (p *checkpointer) once(ctx context.Context, c *conn, crowd int) (left bool) {
 	if p.b.broken.Load() != nil {
 		return false // nothing is synced again
 	}
-	if p.judge() {
+	if crowd == many {
 		if w, ok := p.checkpoint(c, "NOOP"); !ok || w.total < p.limit {
 			return true
 		}
@@ -189,7 +188,10 @@ func (p *checkpointer) once(ctx context.Context, c *conn) (left bool) {
 	defer close(copied)
 	defer p.copying(nil)
 	w, ok := p.checkpoint(c, "PASSIVE")
-	p.writeBack()
+	if crowd == alone && p.b.synchronous() != "OFF" {
+		// What gathers until the WAL starts again is one long sync, which commits wait for.
+		beginWriteBack(p.b.file)
+	}
 	if !ok || w.total < max(p.restartAt, p.limit) {
 		return !ok || w.copied < w.total || p.news()
 	}
@@ -212,7 +214,7 @@ func (p *checkpointer) once(ctx context.Context, c *conn) (left bool) {
 	defer p.b.giveTurn()
 	w, ok = p.checkpoint(c, "RESTART")
 	if p.restartAt = 0; ok && w.busy {
-		p.restartAt = w.total + lookEvery // the writer is not to stand still again at once
+		p.restartAt = w.total + crowds[many].every // the writer is not to stand still again at once
 	}
 	return !ok || w.busy
 }

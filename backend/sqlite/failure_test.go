@@ -87,7 +87,7 @@ func TestFailedSyncBesideTheWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.limit = 1 // so that the WAL is to start again
-	p.once(t.Context(), c)
+	p.once(t.Context(), c, alone)
 	if err := write(b, "b", nil); !errors.Is(err, backend.ErrUnknownOutcome) {
 		t.Errorf("write: %v", err)
 	}

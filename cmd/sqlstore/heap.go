@@ -3,24 +3,49 @@ package main
 import (
 	"math"
 	"os"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 )
 
 const (
 	// gcPercent is Go's GOGC on SQLite: the heap is mostly rows that live long, and memory is dearer to an edge node than the little CPU
 	// that this costs. A replica over Postgres keeps to Go's own: it makes more garbage, and runs where there is memory.
 	gcPercent = 50
-	// ballastBytes is what a small heap counts as more than it is: otherwise it would be collected once a second under 1,000 updates a
-	// second, and what comes in those 10 ms were the slowest percent of the updates. It costs half as much memory, in garbage that waits longer.
-	ballastBytes = 40 << 20
+	// leastGarbage is what gathers all the same before a small heap is collected: otherwise it would be collected once a second under
+	// 1,000 updates a second, and what comes in those 10 ms were the slowest percent of the updates.
+	leastGarbage = 24 << 20
+	// gcStep is by how much GOGC has to be wrong before it is set again, which stops everything for a moment.
+	gcStep = 5
 )
 
-// sizeHeap sets how often garbage is collected, unless GOGC or GOMEMLIMIT in the environment do. Who calls it keeps alive what it returns,
-// which nobody writes to, so that the system never gives it memory.
-func sizeHeap(onPostgres bool) (ballast []byte) {
+// tuneHeap sets, from now on, how often garbage is collected, unless GOGC or GOMEMLIMIT in the environment do.
+func tuneHeap(onPostgres bool) {
 	if onPostgres || os.Getenv("GOGC") != "" || debug.SetMemoryLimit(-1) != math.MaxInt64 {
-		return nil
+		return
 	}
-	debug.SetGCPercent(gcPercent)
-	return make([]byte, ballastBytes)
+	t := &heapTuner{live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
+	t.tune()
+}
+
+// heapTuner follows the heap's size.
+type heapTuner struct {
+	live    []metrics.Sample
+	percent int
+}
+
+// tune sets what holds until the next collection, and has itself called after that.
+func (t *heapTuner) tune() {
+	metrics.Read(t.live)
+	if p := percentFor(t.live[0].Value.Uint64()); p >= t.percent+gcStep || p <= t.percent-gcStep {
+		t.percent = p
+		debug.SetGCPercent(p)
+	}
+	// Not so small that it shares its place with others, which may live.
+	runtime.AddCleanup(new([64]byte), func(t *heapTuner) { t.tune() }, t)
+}
+
+// percentFor is the GOGC of a heap of which so many bytes live.
+func percentFor(live uint64) int {
+	return int(max(gcPercent, min(100*leastGarbage/max(live, 1), 100*leastGarbage/(4<<20)))) // Go takes every heap for 4 MiB at least
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -35,8 +34,7 @@ func serveCommand() *cobra.Command {
 }
 
 func serve(cmd *cobra.Command, s *settings) error {
-	ballast := sizeHeap(s.config.OnPostgres())
-	defer runtime.KeepAlive(ballast)
+	tuneHeap(s.config.OnPostgres())
 	level := &slog.LevelVar{}
 	log := s.logger(level)
 	s.config.Logger = log
