@@ -14,7 +14,7 @@ const (
 	gcPercent = 50
 	// leastGarbage is what gathers all the same before a small heap is collected: otherwise it would be collected once a second under
 	// 1,000 updates a second, and what comes in those 10 ms were the slowest percent of the updates.
-	leastGarbage = 24 << 20
+	leastGarbage = 20 << 20
 	// gcStep is by how much GOGC has to be wrong before it is set again, which stops everything for a moment.
 	gcStep = 5
 )
