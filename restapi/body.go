@@ -81,6 +81,7 @@ func (c *call) readBody(b *bytes.Buffer, from io.Reader, limit int64) error {
 			return err
 		}
 		c.await()
+		defer c.s.bodies.comes(c, size)()
 	}
 	b.Grow(int(size) - b.Len() + bytes.MinRead)
 	_, err := b.ReadFrom(from)

@@ -3,6 +3,8 @@ package restapi
 import (
 	"context"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -17,21 +19,67 @@ const (
 	leastBodies = 4
 	// bodyPatience is how long a body waits for others to be done with, unread.
 	bodyPatience = 3 * time.Second
+	// graceShare is the part of the time for a body that it has while others wait for its room: 10 seconds of a minute.
+	graceShare = 6
 )
 
 var errBodies = failure(http.StatusTooManyRequests, reasonTooMany, "too many large bodies are being read: try again").retry(1)
 
-func newBudget(o *Options) *semaphore.Weighted {
-	return semaphore.NewWeighted(max(bodiesBytes, leastBodies*o.putLimit()))
+// budget is the room that large bodies share. One that is long in coming gives way to those that wait, so that clients which announce much
+// and send nothing keep nobody out for longer than that.
+type budget struct {
+	*semaphore.Weighted
+	grace time.Duration
+
+	mu     sync.Mutex
+	coming []coming // in the order in which they were let in
+}
+
+// coming is a body of so many bytes that is being read.
+type coming struct {
+	call  *call
+	bytes int64
+	since time.Time
+}
+
+func newBudget(o *Options) *budget {
+	return &budget{Weighted: semaphore.NewWeighted(max(bodiesBytes, leastBodies*o.putLimit())), grace: o.Timeout / graceShare}
 }
 
 // hold waits until n bytes of the server's budget are free, and takes them until the request is answered. Errors: 429.
 func (c *call) hold(n int64) error {
-	ctx, cancel := context.WithTimeout(c.r.Context(), bodyPatience)
-	defer cancel()
-	if c.s.bodies.Acquire(ctx, n) != nil {
-		return errBodies
+	b := c.s.bodies
+	if !b.TryAcquire(n) {
+		b.giveWay(n)
+		ctx, cancel := context.WithTimeout(c.r.Context(), bodyPatience)
+		defer cancel()
+		if b.Acquire(ctx, n) != nil {
+			return errBodies
+		}
 	}
 	c.held += n
 	return nil
+}
+
+// comes tells of a body of n bytes that is read from now on, until the returned function is called.
+func (b *budget) comes(c *call, n int64) (came func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.coming = append(b.coming, coming{c, n, time.Now()})
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.coming = slices.DeleteFunc(b.coming, func(o coming) bool { return o.call == c })
+	}
+}
+
+// giveWay ends the reading of as many bodies as have n bytes together, the oldest first, if they had their time.
+func (b *budget) giveWay(n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(b.coming) > 0 && n > 0 && time.Since(b.coming[0].since) >= b.grace {
+		_ = b.coming[0].call.ctl.SetReadDeadline(time.Unix(1, 0))
+		n -= b.coming[0].bytes
+		b.coming = slices.Delete(b.coming, 0, 1) // it makes room once only
+	}
 }

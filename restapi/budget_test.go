@@ -3,6 +3,7 @@ package restapi_test
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,28 +24,9 @@ func TestManyLargeBodies(t *testing.T) {
 	}
 	defer drop()
 	for range 64 {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		slow = append(slow, conn)
-		if _, err := fmt.Fprintf(conn, "PUT /v1/objects/slow HTTP/1.1\r\nHost: x\r\nContent-Type: application/octet-stream\r\nContent-Length: %d\r\n\r\nx", 1<<20); err != nil {
-			t.Fatal(err)
-		}
+		slow = append(slow, s.announce(1<<20))
 	}
-	// until puts a large body until it is answered so.
-	until := func(done func(code int) bool) *reply {
-		for deadline := time.Now().Add(patience); ; {
-			r := s.do("PUT", "/v1/objects/large", large, bytesType)
-			if done(r.code) {
-				return r
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("a large body is still answered %d: %.300s", r.code, r.body)
-			}
-		}
-	}
-	if r := until(func(code int) bool { return code == 429 }); r.want(429, "TooManyRequests").header.Get("Retry-After") != "1" {
+	if r := s.putUntil(large, 429); r.want(429, "TooManyRequests").header.Get("Retry-After") != "1" {
 		t.Errorf("Retry-After %q", r.header.Get("Retry-After"))
 	}
 	chunked := "PUT /v1/objects/%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/octet-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n"
@@ -58,11 +40,66 @@ func TestManyLargeBodies(t *testing.T) {
 	s.do("DELETE", "/v1/objects/small", `{"preconditions":null}`).want(200, "")
 
 	drop()
-	until(func(code int) bool { return code == 201 || code == 409 })
+	s.putUntil(large, 201, 409)
 	if got := raw(t, s, fmt.Sprintf(chunked, "c3", len(large), large)); got != "201 Created" {
 		t.Errorf("a large body of chunks, when there is room again: %s", got)
 	}
 	if row := s.stored("c3"); row == nil || string(row.Value) != large {
 		t.Error("c3 is not what was put")
+	}
+}
+
+// putUntil puts a large body until it is answered so.
+func (s *served) putUntil(large string, codes ...int) *reply {
+	s.t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		r := s.do("PUT", "/v1/objects/large", large, bytesType)
+		if slices.Contains(codes, r.code) {
+			return r
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("a large body is still answered %d: %.300s", r.code, r.body)
+		}
+	}
+}
+
+// announce begins to put a body of which only the first byte comes.
+func (s *served) announce(bytes int) net.Conn {
+	s.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = conn.Close() })
+	if _, err := fmt.Fprintf(conn, "PUT /v1/objects/slow HTTP/1.1\r\nHost: x\r\nContent-Type: application/octet-stream\r\nContent-Length: %d\r\n\r\nx", bytes); err != nil {
+		s.t.Fatal(err)
+	}
+	return conn
+}
+
+// A body that does not come makes room, when its grace is over, for one that waits, and the others keep theirs.
+func TestSlowBodyGivesWay(t *testing.T) {
+	t.Parallel()
+	s := serve(t, restapi.Options{Timeout: 18 * time.Second}) // a grace of 3
+	var slow []net.Conn
+	for range 64 {
+		slow = append(slow, s.announce(1<<20))
+	}
+	large := strings.Repeat("x", 1<<20)
+	s.putUntil(large, 429)
+	s.putUntil(large, 201, 409)
+	var answered []int
+	for n, conn := range slow {
+		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+		b := make([]byte, 100)
+		if read, _ := conn.Read(b); read > 0 {
+			answered = append(answered, n)
+			if !strings.HasPrefix(string(b), "HTTP/1.1 408 ") {
+				t.Errorf("body %d is answered %.30q", n, b)
+			}
+		}
+	}
+	if len(answered) != 1 {
+		t.Errorf("answered are %d, want one", answered)
 	}
 }

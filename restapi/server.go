@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/sqlstore/sqlstore/paging"
 	"github.com/sqlstore/sqlstore/store"
 )
@@ -56,7 +54,7 @@ type Server struct {
 	stopping context.Context
 	stop     context.CancelFunc
 	serving  atomic.Int64
-	bodies   *semaphore.Weighted
+	bodies   *budget
 }
 
 // New makes the API over s. It does not own s: shut the HTTP server down first, then close the store.

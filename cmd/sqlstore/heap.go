@@ -1,7 +1,6 @@
 package main
 
 import (
-	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -19,9 +18,9 @@ const (
 	gcStep = 5
 )
 
-// tuneHeap sets, from now on, how often garbage is collected, unless GOGC or GOMEMLIMIT in the environment do.
+// tuneHeap sets, from now on, how often garbage is collected, unless GOGC in the environment does.
 func tuneHeap(onPostgres bool) {
-	if onPostgres || os.Getenv("GOGC") != "" || debug.SetMemoryLimit(-1) != math.MaxInt64 {
+	if onPostgres || os.Getenv("GOGC") != "" {
 		return
 	}
 	t := &heapTuner{live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
