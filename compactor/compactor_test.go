@@ -53,6 +53,8 @@ type clocked struct {
 	leads int64                                              // the minute from which on
 	step  func(context.Context) (backend.PurgeResult, error) // nil for one that finds nothing to delete
 	who   string                                             // reads what is to be deleted
+	// reclaim is nil for one that has no space to give back.
+	reclaim func(pages int) (finished bool, took time.Duration, err error)
 
 	mu        sync.Mutex
 	compacted int64
@@ -97,7 +99,12 @@ func (c *clocked) PurgeStep(ctx context.Context, _ int) (backend.PurgeResult, er
 
 func (c *clocked) Readers() string { return c.who }
 
-func (c *clocked) Reclaim(context.Context, int) (bool, time.Duration, error) { return true, 0, nil }
+func (c *clocked) Reclaim(_ context.Context, pages int) (bool, time.Duration, error) {
+	if c.reclaim != nil {
+		return c.reclaim(pages)
+	}
+	return true, 0, nil
+}
 
 // never puts nothing off.
 func never(time.Duration) time.Duration { return 0 }
@@ -168,6 +175,18 @@ func TestTakeOver(t *testing.T) {
 	}
 	if got := runEngine(t, compactor.Revision, "10", 28*time.Minute, &clocked{leads: 22}); !slices.Equal(got, []string{"25:15"}) {
 		t.Errorf("by revisions: got %v", got)
+	}
+}
+
+// Where no space is to be given back, that takes no time, and says nothing of how long a page takes.
+func TestReclaimOfNothing(t *testing.T) {
+	asked := map[int]int{}
+	e := &clocked{reclaim: func(pages int) (bool, time.Duration, error) {
+		asked[pages]++
+		return true, 30 * time.Microsecond, nil
+	}}
+	if calls := runEngine(t, compactor.Periodic, "10m", 5*time.Hour, e); len(calls) < 20 || len(asked) != 1 {
+		t.Errorf("%d compactions asked for numbers of pages as in %v", len(calls), asked)
 	}
 }
 

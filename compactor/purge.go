@@ -96,8 +96,13 @@ func (c *Compactor) step(ctx context.Context, rows, pages *pace) (rest time.Dura
 	default:
 		var took time.Duration
 		finished, took, err = c.engine.Reclaim(ctx, pages.units)
-		if rest = pages.took(pages.units, took, took); err != nil {
+		switch {
+		case err != nil:
 			rest = purgePeriod
+		case finished: // there was less to do, or nothing, which tells nothing of more
+			rest = shortestRest
+		default:
+			rest = pages.took(pages.units, took, took)
 		}
 	}
 	if err != nil && ctx.Err() == nil {

@@ -19,7 +19,7 @@ var errToken = fmt.Errorf("%w: continue key is not valid", ErrInvalid)
 
 // ExpiredError tells that a revision has been compacted, or belongs to lost history.
 type ExpiredError struct {
-	// Continue restarts the list at the same key, at the latest version; "" where there is no such place.
+	// Continue restarts the list at the same key, at the latest version; "" for a list that asked for no version.
 	Continue string
 }
 

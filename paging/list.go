@@ -40,7 +40,7 @@ func (p *Pager) plan(ctx context.Context, prefix string, o ListOptions) (*list, 
 	case continueToken:
 		err = l.resume(ctx, o.Continue)
 	}
-	if err == nil && l.keys == nil && l.limit > 0 {
+	if err == nil && l.keys == nil && (l.limit > 0 || r == exact) {
 		l.keys, err = p.keys.sealing(ctx) // now: when the rows are sent it is too late to fail
 	}
 	return l, err
@@ -130,9 +130,9 @@ func (l *list) page(res *store.RangeResult, read int64, last []byte) (Page, erro
 	return page, nil
 }
 
-// expired is the error for a revision that cannot be read any more. A list that was to go on can do so at the latest revision.
+// expired is the error for a revision that cannot be read any more: the list can go on from where it was to, or begin, at the latest one.
 func (l *list) expired() error {
-	if !l.more {
+	if l.keys == nil {
 		return &ExpiredError{}
 	}
 	return &ExpiredError{Continue: l.seal(place{revision: latest, rest: unknown, start: l.from.start})}

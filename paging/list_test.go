@@ -51,8 +51,12 @@ func TestExpired(t *testing.T) {
 			} {
 				rows, _, err := onePage(t, r, "/p/", o)
 				e, ok := errors.AsType[*ExpiredError](err)
-				if !ok || !errors.Is(err, ErrExpired) || e.Continue != "" || len(rows) > 0 {
-					t.Errorf("%+v: %d rows, %v", o, len(rows), err)
+				if !ok || !errors.Is(err, ErrExpired) || e.Continue == "" || len(rows) > 0 {
+					t.Fatalf("%+v: %d rows, %v", o, len(rows), err)
+				}
+				if rows, page := mustList(t, r, "/p/", ListOptions{Limit: o.Limit, Continue: e.Continue}); page.Revision != last ||
+					len(rows)+int(page.Remaining) != 32 || string(rows[0].Key) != "/p/0000" {
+					t.Errorf("%+v, begun again: %d rows, %+v", o, len(rows), page)
 				}
 			}
 			if rows, page := mustList(t, r, "/p/", ListOptions{ResourceVersion: fmt.Sprint(first)}); len(rows) != 32 || page.Revision != last {

@@ -13,7 +13,8 @@ import (
 const (
 	// smallBody is how long a body may be that is read whatever else is being read: most objects are no longer.
 	smallBody = 64 << 10
-	// bodiesBytes is how much longer bodies may hold together, from the first byte read until the request is answered.
+	// bodiesBytes is how much longer bodies may hold together, from the first byte read until the request is answered. What JSON is parsed
+	// into comes on top, for as long as that takes.
 	bodiesBytes = 64 << 20
 	// leastBodies is how many of the longest are let in, however long they may be.
 	leastBodies = 4
@@ -50,7 +51,9 @@ func newBudget(o *Options) *budget {
 func (c *call) hold(n int64) error {
 	b := c.s.bodies
 	if !b.TryAcquire(n) {
-		b.giveWay(n)
+		if later := b.giveWay(n); later > 0 {
+			defer time.AfterFunc(later, func() { b.giveWay(n) }).Stop()
+		}
 		ctx, cancel := context.WithTimeout(c.r.Context(), bodyPatience)
 		defer cancel()
 		if b.Acquire(ctx, n) != nil {
@@ -73,13 +76,18 @@ func (b *budget) comes(c *call, n int64) (came func()) {
 	}
 }
 
-// giveWay ends the reading of as many bodies as have n bytes together, the oldest first, if they had their time.
-func (b *budget) giveWay(n int64) {
+// giveWay ends the reading of as many bodies as have n bytes together, the oldest first, if they had their time. It returns how long the next
+// one has, if these are not enough.
+func (b *budget) giveWay(n int64) (later time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for len(b.coming) > 0 && n > 0 && time.Since(b.coming[0].since) >= b.grace {
+	for len(b.coming) > 0 && n > 0 {
+		if later := b.grace - time.Since(b.coming[0].since); later > 0 {
+			return later
+		}
 		_ = b.coming[0].call.ctl.SetReadDeadline(time.Unix(1, 0))
 		n -= b.coming[0].bytes
 		b.coming = slices.Delete(b.coming, 0, 1) // it makes room once only
 	}
+	return 0
 }

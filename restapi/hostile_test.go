@@ -60,7 +60,11 @@ func TestPathsAndMethods(t *testing.T) {
 		{"PUT", "/v1/objects/k?dryRun=All", 400, "BadRequest"},
 		{"DELETE", "/v1/objects/k?dryRun=All", 400, "BadRequest"},
 	} {
-		r := s.do(c.method, c.path, `{"value":1}`).want(c.code, c.reason)
+		body := `{"value":1}`
+		if c.method == "GET" { // or the body were what is refused
+			body = ""
+		}
+		r := s.do(c.method, c.path, body).want(c.code, c.reason)
 		if allow := r.header.Get("Allow"); (allow != "") != (c.code == 405) {
 			t.Errorf("%s %s: Allow %q", c.method, c.path, allow)
 		}

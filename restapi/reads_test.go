@@ -129,8 +129,12 @@ func TestListInChunks(t *testing.T) {
 	tooLarge(t, s.do("GET", "/v1/objects/p/?resourceVersion=100&resourceVersionMatch=Exact", ""), 100, 9)
 
 	compact(t, s, 9)
-	s.do("GET", "/v1/objects/p/?resourceVersion=8&resourceVersionMatch=Exact", "").want(410, "Expired")
-	st := s.do("GET", next, "").want(410, "Expired").status()
+	st := s.do("GET", "/v1/objects/p/?resourceVersion=8&resourceVersionMatch=Exact", "").want(410, "Expired").status()
+	again := s.do("GET", "/v1/objects/p/?limit=2&continue="+url.QueryEscape(st.Metadata.Continue), "").want(200, "").list()
+	if !strings.Contains(st.Message, "from the beginning") || keys(again) != "p/0 p/1" || again.Metadata.ResourceVersion != "9" {
+		t.Errorf("%q, and then %+v", st.Message, again)
+	}
+	st = s.do("GET", next, "").want(410, "Expired").status()
 	if !strings.Contains(st.Message, "inconsistent list") {
 		t.Errorf("%q", st.Message)
 	}

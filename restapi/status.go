@@ -134,6 +134,7 @@ func conflict(key []byte, wanted, has int64) *status {
 // What Kubernetes says of versions that are gone.
 const (
 	listExpired          = "The resourceVersion for the provided list is too old."
+	listExpiredToken     = listExpired + " The continue token in this response lists from the beginning, at the latest version."
 	watchExpired         = "The resourceVersion for the provided watch is too old."
 	continueExpired      = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter."
 	inconsistentContinue = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the " +
@@ -212,11 +213,14 @@ func (c *call) status(err error) *status {
 // expiredList is the 410 of a list: with a token that restarts it where one is known.
 func expiredList(e *paging.ExpiredError, continued bool) *status {
 	st := expired(listExpired)
-	if continued {
+	st.Metadata.Continue = e.Continue
+	switch token := e.Continue != ""; {
+	case continued && token:
+		st.Message = inconsistentContinue
+	case continued:
 		st.Message = continueExpired
-	}
-	if e.Continue != "" {
-		st.Message, st.Metadata.Continue = inconsistentContinue, e.Continue
+	case token:
+		st.Message = listExpiredToken
 	}
 	return st
 }

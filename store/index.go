@@ -216,15 +216,16 @@ func (x *index) empty() {
 	x.snapshots = nil
 }
 
-// warm replaces those of items whose values the index has in memory by now: a snapshot keeps what it was made of.
-func (x *index) warm(items []*item) (missing int) {
+// warm replaces those of a history's items whose values the index has in memory by now: a snapshot keeps what it was made of.
+func (x *index) warm(items []*item, history int64) (missing int) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for i, it := range items {
 		if it.resident {
 			continue
 		}
-		if now, ok := x.tree.Get(keyString(it.Key)); ok && now.resident && now.ID() == it.ID() {
+		// Of another history another row may have the same id.
+		if now, ok := x.tree.Get(keyString(it.Key)); ok && now.resident && now.ID() == it.ID() && x.history == history {
 			items[i] = now
 			continue
 		}
@@ -233,10 +234,13 @@ func (x *index) warm(items []*item) (missing int) {
 	return missing
 }
 
-// keep makes the fetched values of items resident as far as there is room: lists must not push out what gets use.
-func (x *index) keep(items []*item) {
+// keep makes the fetched values of a history's items resident as far as there is room: lists must not push out what gets use.
+func (x *index) keep(items []*item, history int64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.history != history {
+		return
+	}
 	kept := false
 	for _, it := range items {
 		if !x.residents.room(it) {

@@ -101,7 +101,7 @@ func (m *memberships) learn(got backend.Membership, began time.Time, err error) 
 
 // beatSince makes sure that there was a heartbeat after a moment: those who wait share one. Errors: the heartbeat's.
 func (f *follower) beatSince(ctx context.Context, moment time.Time) error {
-	for {
+	for ctx.Err() == nil {
 		f.members.mu.RLock()
 		began, err, later := f.members.began, f.members.err, f.members.later
 		f.members.mu.RUnlock()
@@ -115,11 +115,11 @@ func (f *follower) beatSince(ctx context.Context, moment time.Time) error {
 		select {
 		case <-later:
 		case <-ctx.Done():
-			return ctx.Err()
 		case <-f.s.ctx.Done():
 			return ErrClosed
 		}
 	}
+	return ctx.Err()
 }
 
 // beats keeps saying that this replica lives, and looks for leases that have ended when that is its part.

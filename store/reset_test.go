@@ -4,6 +4,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/test/pgserver"
 )
 
@@ -35,5 +36,31 @@ func TestIncarnationFollowsWhatIsRead(t *testing.T) {
 	eventually(t, "the incarnation is raised", func() bool { return s.Incarnation() == 2 })
 	if rev := s.Revision(); rev != 4 {
 		t.Errorf("incarnation 2 with reads at %d", rev)
+	}
+}
+
+// TestValuesOfOneHistory has an index that another history has come to, with a row of the same id: what is read of the one before gets
+// nothing from it, and brings nothing in.
+func TestValuesOfOneHistory(t *testing.T) {
+	row := func(value string) Row {
+		return Row{Key: []byte("k"), ModRevision: 2, CreateRevision: 2, Version: 1, Value: []byte(value)}
+	}
+	cold := func() *item { return &item{Row: row(""), slot: -1} }
+	for _, history := range []int64{1, 2} {
+		x := newIndex(backend.Clock{Revision: 1, Incarnation: 1}, 1<<20, false)
+		x.reset(backend.Clock{Revision: 1, Incarnation: 2})
+		x.apply([]*item{cold()}, 2, 0)
+		same := history == 2
+		x.keep([]*item{newItem(row("of the history that is asked for"))}, history)
+		if it, _ := x.lookup([]byte("k")); it.resident != same {
+			t.Errorf("history %d: a value that was fetched is kept: %v", history, it.resident)
+		}
+
+		x = newIndex(backend.Clock{Revision: 1, Incarnation: 2}, 1<<20, false)
+		x.apply([]*item{newItem(row("of history 2"))}, 2, 0)
+		items := []*item{cold()}
+		if missing := x.warm(items, history); (missing == 0) != same || items[0].resident != same {
+			t.Errorf("history %d: %d missing, %+v", history, missing, items[0])
+		}
 	}
 }

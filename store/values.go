@@ -27,7 +27,7 @@ func (s *Store) firstRows(ctx context.Context, items []*item, history int64, req
 	}
 	missing := 0
 	if cold {
-		missing = s.index.warm(items)
+		missing = s.index.warm(items, history)
 	}
 	for i, it := range items {
 		if it.resident {
@@ -78,13 +78,14 @@ func (s *Store) fetch(ctx context.Context, items []*item, history int64, missing
 		}
 		fetched[i] = newItem(rows[i])
 	}
-	s.index.keep(fetched)
+	s.index.keep(fetched, history)
 	return fetched, nil
 }
 
 // is says whether r is the row that it was made of, as far as that can be told without the value.
 func (it *item) is(r *Row) bool {
-	return slices.Equal(it.Key, r.Key) && it.CreateRevision == r.CreateRevision && it.Version == r.Version && it.Lease == r.Lease
+	return slices.Equal(it.Key, r.Key) && it.CreateRevision == r.CreateRevision && it.PrevRevision == r.PrevRevision &&
+		it.Version == r.Version && it.Lease == r.Lease
 }
 
 // keyOnly is the row as keys_only shows it: etcd leaves the lease out, too.

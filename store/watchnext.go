@@ -135,7 +135,7 @@ func (st *WatchStream) fill(ctx context.Context, r *WatchResponse, w *watcher, e
 		return fmt.Errorf("read %d superseded rows: %w", len(ids), err)
 	}
 	for i := range rows {
-		if rows[i].Key != nil { // else compacted meanwhile
+		if events[at[i]].prev.is(&rows[i]) { // else compacted meanwhile, or of another history
 			r.Events[at[i]].Prev = &rows[i]
 		}
 	}

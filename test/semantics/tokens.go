@@ -77,8 +77,12 @@ func (h *history) compactedToken(t *testing.T) {
 	_, err := GetList(t.Context(), h.Client, h.Lists[0], url.Values{"resourceVersion": {strconv.FormatInt(h.old.revision, 10)}, "resourceVersionMatch": {"Exact"}})
 	if h.Kube == nil {
 		expired.check(t, h.Kube, err)
-		if f := asFailure(err); f != nil && f.Continue != "" {
-			t.Errorf("a token with an expired list that had none")
+		f := asFailure(err)
+		if f == nil || f.Continue == "" {
+			t.Fatalf("%v, without a token that begins again", err)
+		}
+		for _, list := range h.Lists {
+			h.checkInconsistent(t, list, f.Continue, h.current.items)
 		}
 	}
 }
