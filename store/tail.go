@@ -135,6 +135,8 @@ func (f *follower) catchUp(ctx context.Context) error {
 		if err == nil {
 			f.fit(t.Changes)
 			err = f.adopt(ctx, q, &t)
+		} else {
+			f.askLess()
 		}
 		if err != nil {
 			if err = f.settle(ctx, q, err); err != nil {
@@ -177,6 +179,13 @@ func (f *follower) fit(changes []backend.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.limit = fitChunk(max(f.limit, chunkFirst), len(changes), total, tailRows)
+}
+
+// askLess halves what is asked for: it may have been more than comes in time.
+func (f *follower) askLess() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.limit = max(f.limit/2, 1)
 }
 
 func (f *follower) signal() {

@@ -257,6 +257,7 @@ func (w *watcher) readHistory(next, until int64) (events []*event, bytes, throug
 		After: next - 1, Until: until, Span: w.span.backend(), Limit: w.chunk, Bytes: chunkBytes, WithPrev: w.req.PrevKV,
 	})
 	if err != nil {
+		w.chunk = max(w.chunk/2, 1) // it may have been more than comes in time
 		return nil, 0, 0, err
 	}
 	if next < hist.Clock.Compacted {
