@@ -79,7 +79,7 @@ func (f *follower) beat(ctx context.Context) error {
 	if err == nil {
 		f.contact.made(time.Now())
 	}
-	if f.members.learn(m, began, err) != self.ID && m.Leader == self.ID {
+	if led := f.members.learn(m, began, err); err == nil && m.Leader == self.ID && led != self.ID {
 		s.cfg.Logger.Info("this replica does the maintenance from now on: leases that end, compaction")
 	}
 	return err
@@ -217,8 +217,8 @@ func (s *Store) Members() []backend.Member {
 	return slices.Clone(m.members)
 }
 
-// HearMembers asks the database who lives: Members returns at least those who had joined before the call. Errors: ErrUnavailable
-// and those of the context.
+// HearMembers asks the database who lives: Members returns at least those who had joined before the call. Errors: [ErrUnavailable],
+// [ErrClosed], the context's.
 func (s *Store) HearMembers(ctx context.Context) error {
 	if s.follower == nil {
 		return nil
