@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 
@@ -43,21 +45,21 @@ func relations(t *testing.T, db *sql.DB) (names string) {
 func TestPostgresUpAndDown(t *testing.T) {
 	ctx := context.Background()
 	db := openPostgres(t, pgserver.Database(t))
-	wantStatus(t, db, State{Newest: newestVersion})
+	wantStatus(t, db, State{Newest: newestPostgres})
 	for range 2 {
 		if err := Up(ctx, db); err != nil {
 			t.Fatal(err)
 		}
-		wantStatus(t, db, State{Version: newestVersion, Newest: newestVersion, Serves: 1})
+		wantStatus(t, db, State{Version: newestPostgres, Newest: newestPostgres, Serves: 1})
 	}
 	if c, err := Measure(ctx, db); err != nil || c != (Contents{Revision: 1}) {
 		t.Errorf("holds %+v, %v", c, err)
 	}
 	first := relations(t, db)
-	if err := Down(ctx, db, newestVersion); err != nil {
+	if err := Down(ctx, db, newestPostgres); err != nil {
 		t.Fatal(err)
 	}
-	wantStatus(t, db, State{Newest: newestVersion})
+	wantStatus(t, db, State{Newest: newestPostgres})
 	if left := relations(t, db); left != "rschema_migrations ischema_migrations_pkey" {
 		t.Errorf("left after going back: %s", left)
 	}
@@ -86,7 +88,7 @@ func TestPostgresUpByMany(t *testing.T) {
 		}
 		close(start)
 		wg.Wait()
-		wantStatus(t, openPostgres(t, dsn), State{Version: newestVersion, Newest: newestVersion, Serves: 1})
+		wantStatus(t, openPostgres(t, dsn), State{Version: newestPostgres, Newest: newestPostgres, Serves: 1})
 	}
 }
 
@@ -97,14 +99,14 @@ func TestPostgresServesOlder(t *testing.T) {
 	if err := Up(ctx, db); err != nil {
 		t.Fatal(err)
 	}
-	exec(t, db, "UPDATE schema_migrations SET version = 3")
+	exec(t, db, "UPDATE schema_migrations SET version = 99")
 	if err := Up(ctx, db); err != nil {
 		t.Errorf("on a newer schema that serves it: %v", err)
 	}
 	if err := Down(ctx, db, 1); !errors.Is(err, backend.ErrSchemaNewer) {
 		t.Errorf("going back from a version that it does not know: %v", err)
 	}
-	exec(t, db, "UPDATE settings SET value = 3 WHERE name = 'oldest_program'")
+	exec(t, db, "UPDATE settings SET value = 99 WHERE name = 'oldest_program'")
 	if err := Up(ctx, db); !errors.Is(err, backend.ErrSchemaNewer) {
 		t.Errorf("on a newer schema that does not serve it: %v", err)
 	}
@@ -119,7 +121,7 @@ func TestPostgresServesVersion1(t *testing.T) {
 	ctx := context.Background()
 	db := openPostgres(t, pgserver.Database(t))
 	upTo(t, db, 1)
-	wantStatus(t, db, State{Version: 1, Newest: newestVersion, Serves: 1})
+	wantStatus(t, db, State{Version: 1, Newest: newestPostgres, Serves: 1})
 	first := relations(t, db)
 	exec(t, db, "INSERT INTO object_versions (resource_version, ordinal, key, deleted, create_revision, version, lease, previous_version, batch, value) "+
 		"VALUES (2, 0, 'a', false, 2, 1, 0, 0, 1, 'v')")
@@ -128,14 +130,14 @@ func TestPostgresServesVersion1(t *testing.T) {
 		t.Fatal(err)
 	}
 	st, err := Status(ctx, db)
-	if err != nil || st != (State{Version: newestVersion, Newest: newestVersion, Serves: 1}) {
+	if err != nil || st != (State{Version: newestPostgres, Newest: newestPostgres, Serves: 1}) {
 		t.Errorf("status %+v, %v", st, err)
 	}
 	st.Newest = 1 // as a program of version 1 sees it
 	if !st.Usable() {
 		t.Errorf("a program of version 1 refuses %+v", st)
 	}
-	if err := Down(ctx, db, newestVersion-1); err != nil || relations(t, db) != first {
+	if err := Down(ctx, db, newestPostgres-1); err != nil || relations(t, db) != first {
 		t.Errorf("%v, relations %s, were %s", err, relations(t, db), first)
 	}
 	if c, err := Measure(ctx, db); err != nil || c != (Contents{Revision: 2, Keys: 1, Versions: 1}) {
@@ -203,5 +205,53 @@ func TestPostgresObjects(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("objects %q, want %q", got, want)
+	}
+}
+
+// TestPostgresLocked has somebody else hold what a migration needs: it gives up for now and says who that is.
+func TestPostgresLocked(t *testing.T) {
+	t.Parallel() // it waits most of its time
+	db := openPostgres(t, pgserver.Database(t))
+	upTo(t, db, 1)
+	other, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close() }()
+	on := func(query string) {
+		t.Helper()
+		if _, err := other.ExecContext(t.Context(), query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	on("BEGIN")
+	on("LOCK TABLE schema_migrations IN SHARE MODE") // its version can be read
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+	defer cancel()
+	if err := Up(ctx, db); !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), "idle in transaction") || !strings.Contains(err.Error(), "IN SHARE MODE") {
+		t.Errorf("a migration that gets no lock: %v", err)
+	}
+	on("ROLLBACK")
+	if err := Up(t.Context(), db); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPostgresLongKeysStay refuses to go back to a schema that has no place for keys that are there.
+func TestPostgresLongKeysStay(t *testing.T) {
+	ctx := context.Background()
+	db := openPostgres(t, pgserver.Database(t))
+	if err := Up(ctx, db); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, db, "INSERT INTO object_versions (resource_version, ordinal, key, long_key, deleted, create_revision, version, lease, previous_version, batch, value) "+
+		"SELECT 2, 0, substr(k, 1, 2600) || sha256(k), k, false, 2, 1, 0, 0, 1, 'v' FROM (SELECT convert_to(repeat('k', 3000), 'UTF8') AS k) AS l")
+	if err := Down(ctx, db, newestPostgres-3); err == nil || !strings.Contains(err.Error(), "object_versions_no_long_key") {
+		t.Errorf("going back with a long key: %v", err)
+	}
+	wantStatus(t, db, State{Version: newestPostgres, Newest: newestPostgres, Serves: 1})
+	exec(t, db, "DELETE FROM object_versions")
+	if err := Down(ctx, db, newestPostgres-3); err != nil {
+		t.Error(err)
 	}
 }

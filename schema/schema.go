@@ -73,14 +73,15 @@ func Status(ctx context.Context, db *sql.DB) (State, error) {
 	return s, err
 }
 
-// Up brings a database to the newest version. It refuses one that is newer ([backend.ErrSchemaNewer]), unless that serves this
-// program, or dirty ([backend.ErrSchemaDirty]) and does nothing to one that is up to date. Several processes can call it at once.
+// Up brings a database to the newest version. It refuses one that is newer ([backend.ErrSchemaNewer]), unless that
+// serves this program, or dirty ([backend.ErrSchemaDirty]) and does nothing to one that is up to date. Several
+// processes can call it at once. It tells who holds a lock that it does not get ([backend.ErrUnavailable]).
 func Up(ctx context.Context, db *sql.DB) error {
 	s, err := check(ctx, db)
 	if err != nil || s.Version >= s.Newest {
 		return err
 	}
-	if err = run(ctx, db, func(m *migrate.Migrate) error { return m.Up() }); err == nil {
+	if err = patiently(ctx, db, func(m *migrate.Migrate) error { return m.Up() }); err == nil {
 		return nil
 	}
 	// A newer program may have been faster, and its version means nothing to the migrations of this one.
@@ -103,7 +104,7 @@ func Down(ctx context.Context, db *sql.DB, steps int) error {
 	if steps <= 0 || uint(steps) > s.Version {
 		return fmt.Errorf("schema is at version %d: cannot go back %d steps", s.Version, steps)
 	}
-	return run(ctx, db, func(m *migrate.Migrate) error { return m.Steps(-steps) })
+	return patiently(ctx, db, func(m *migrate.Migrate) error { return m.Steps(-steps) })
 }
 
 func check(ctx context.Context, db *sql.DB) (State, error) {

@@ -18,6 +18,9 @@ import (
 // newestVersion is that of the migrations there are.
 const newestVersion = 2
 
+// newestPostgres is the same for Postgres.
+const newestPostgres = 4
+
 func openDB(t *testing.T) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite3", filepath.Join(t.TempDir(), "db"))

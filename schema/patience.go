@@ -1,0 +1,71 @@
+package schema
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/golang-migrate/migrate/v4"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+const (
+	// migrationTries is how often a migration that does not get its locks is tried, and migrationPause what others have
+	// in between.
+	migrationTries = 10
+	migrationPause = time.Second
+)
+
+// patiently runs a migration until it gets its locks. If it never does, the error says who holds them.
+func patiently(ctx context.Context, db *sql.DB, do func(*migrate.Migrate) error) error {
+	var locked error
+	for try := 1; ; try++ {
+		err := run(ctx, db, do)
+		var e *pgconn.PgError
+		switch {
+		case errors.As(err, &e) && e.Code == "55P03": // lock_not_available
+			locked = fmt.Errorf("%w: others hold locks of sqlstore's tables: %s; wait for them or end them (SELECT pg_terminate_backend(PROCESS)), "+
+				"then start again: %w", backend.ErrUnavailable, lockHoldersOf(ctx, db), err)
+		case err != nil && ctx.Err() != nil && locked != nil:
+			return locked
+		default:
+			return err
+		}
+		if try == migrationTries {
+			return locked
+		}
+		select {
+		case <-time.After(migrationPause):
+		case <-ctx.Done():
+			return locked
+		}
+	}
+}
+
+// lockHoldersOf describes those who hold locks.
+func lockHoldersOf(ctx context.Context, db *sql.DB) string {
+	rows, err := db.QueryContext(ctx, dialectOf(db).holders)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = rows.Close() }()
+	var all []string
+	for rows.Next() {
+		var one string
+		if rows.Scan(&one) == nil {
+			all = append(all, one)
+		}
+	}
+	switch {
+	case rows.Err() != nil:
+		return rows.Err().Error()
+	case len(all) == 0:
+		return "nobody any more"
+	}
+	return strings.Join(all, "; ")
+}
