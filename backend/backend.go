@@ -135,6 +135,8 @@ type History struct {
 type Lease struct {
 	ID  int64
 	TTL time.Duration // as granted, whole seconds
+	// Ending says that its revocation has begun: some of its keys are deleted, and nothing brings it back.
+	Ending bool
 }
 
 // Alarm is one raised alarm of one member.
@@ -150,8 +152,10 @@ type Needs struct {
 	// Spans whose live rows are all wanted, with their values; at most SpanLimit rows in all, else [ErrTooManyRows].
 	Spans     []Span
 	SpanLimit int
-	// LeaseKeys are leases whose attached live keys are wanted.
-	LeaseKeys []int64
+	// LeaseKeys are leases whose attached live rows are wanted, without their values: at most LeaseLimit in all, else
+	// [ErrTooManyRows]. Of a single lease with more any LeaseLimit+1 are the answer.
+	LeaseKeys  []int64
+	LeaseLimit int
 
 	// Tail asks a [Shared] backend for what others wrote, Leases for the state of these leases, which nobody can then renew
 	// before the transaction ends. Other backends ignore both.
@@ -162,8 +166,10 @@ type Needs struct {
 // Loaded is the answer to [Needs].
 type Loaded struct {
 	Clock Clock
-	// Rows are the live rows found for Needs, in key order without repetition.
+	// Rows are the live rows found for the keys and spans of Needs, in key order without repetition.
 	Rows []Row
+	// LeaseRows answers Needs.LeaseKeys, in no order.
+	LeaseRows []Row
 	// Tail and Leases answer Needs.Tail and Needs.Leases; a lease that is not there is left out.
 	Tail   Tail
 	Leases []LeaseState
@@ -178,13 +184,11 @@ type Effects struct {
 	// Batch is a number drawn at random for these effects, not 0. A [Shared] backend keeps it with the rows: it tells them from
 	// others that got their revisions after history was lost.
 	Batch int64
-	// Quiet says that no other process is known: a [Shared] backend need not hint at the commit.
-	Quiet bool
-	// Compacted is the clock's compacted revision afterwards when it is not 0.
+	// Compacted is the clock's compacted revision afterwards, unless it is 0 or that is higher already.
 	Compacted int64
-	// Granted and Revoked are leases to insert and to remove.
-	Granted []Lease
-	Revoked []int64
+	// Granted and Revoked are leases to insert and to remove, Ending those whose revocation begins.
+	Granted         []Lease
+	Ending, Revoked []int64
 	// Raised and Cleared are alarms to insert and to remove.
 	Raised, Cleared []Alarm
 }
@@ -212,6 +216,10 @@ type Size struct {
 	Total int64 // on disk, or of the tables for a server's database
 	InUse int64 // less the pages that are free to be used again
 	Reads int   // read transactions that are open at this moment, this one not counted
+	// Log is what a write-ahead log takes beside Total, over what it takes when all is well, and LogHeld for how long a
+	// reader has kept it from beginning anew.
+	Log     int64
+	LogHeld time.Duration
 }
 
 // PurgeResult tells how far a step of physical compaction came.
@@ -264,9 +272,10 @@ type Backend interface {
 	// Begin waits for the clock, takes it and reads what n asks for.
 	Begin(ctx context.Context, n Needs) (Tx, error)
 
-	// Purge removes up to limit rows that are superseded at or below the clock's compacted revision, in a transaction of
-	// its own, and remembers how far it came. It is safe to call at any time; the pacing is the caller's.
-	Purge(ctx context.Context, limit int) (PurgeResult, error)
+	// Purge removes up to limit rows that are superseded at or below the clock's compacted revision, but none above
+	// until, in a transaction of its own, and remembers how far it came. A zero result says that only until, or a hold,
+	// keeps the rest. It is safe to call at any time with an until that does not fall; the pacing is the caller's.
+	Purge(ctx context.Context, limit int, until int64) (PurgeResult, error)
 
 	// Reclaim gives up to pages free pages back to the operating system where the database can; done when it cannot, or only as
 	// many are left as the next writes will take. took is as Blocked of [PurgeResult].

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -42,6 +43,7 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
 		{"RowsComeBackWhole", testRowsComeBackWhole},
 		{"KeyOrder", testKeyOrder},
 		{"Spans", testSpans},
+		{"LongKeys", testLongKeys},
 		{"PinnedReads", testPinnedReads},
 		{"PutAndDeleteAtOneRevision", testPutAndDelete},
 		{"RowsByID", testRowsByID},
@@ -57,11 +59,13 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
 		{"BeginExcludes", testBeginExcludes},
 		{"Rollback", testRollback},
 		{"RefusedCommitChangesNothing", testRefusedCommit},
+		{"CompactedNeverFalls", testCompactedNeverFalls},
 		{"LeasesAndAlarms", testLeasesAndAlarms},
 		{"TokenKeys", testTokenKeys},
 		{"TokenKeysByMany", testTokenKeysByMany},
 		{"PurgeKeepsWhatIsSeen", testPurgeKeeps},
 		{"PurgeInSteps", testPurgeInSteps},
+		{"PurgeUntil", testPurgeUntil},
 		{"SpaceComesBack", testSpaceComesBack},
 		{"ReadsDuringWrites", testReadsDuringWrites},
 		{"Contexts", testContexts},
@@ -148,7 +152,7 @@ func (f *fixture) compact(revision int64) {
 func (f *fixture) purge(limit int) (removed int) {
 	f.Helper()
 	for range 10_000 {
-		res, err := f.b.Purge(context.Background(), limit)
+		res, err := f.b.Purge(context.Background(), limit, math.MaxInt64)
 		switch {
 		case err != nil:
 			f.Fatal(err)

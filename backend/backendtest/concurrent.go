@@ -3,6 +3,7 @@ package backendtest
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"sync"
@@ -70,7 +71,7 @@ func testReadsDuringWrites(f *fixture) {
 			rewrite <- struct{}{}
 		}
 		if rand.IntN(5) == 0 {
-			if _, err := f.b.Purge(ctx, 1+rand.IntN(30)); err != nil {
+			if _, err := f.b.Purge(ctx, 1+rand.IntN(30), math.MaxInt64); err != nil {
 				f.Error(err)
 				break
 			}

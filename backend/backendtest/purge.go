@@ -3,6 +3,7 @@ package backendtest
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -69,13 +70,48 @@ func testPurgeKeeps(f *fixture) {
 	f.checkKept()
 }
 
+// testPurgeUntil keeps what is superseded above a revision, for those who read it, and removes the rest; then that,
+// too.
+func testPurgeUntil(f *fixture) {
+	f.compactable()
+	last := f.m.clock.Revision
+	f.compact(last)
+	for until := int64(0); until < last; until++ {
+		f.m.clock.Compacted = until // which is what may be read
+		through := int64(-1)
+		for through < until {
+			res, err := f.b.Purge(context.Background(), 2, until)
+			if err != nil || res.Done || res.Through > until {
+				f.Fatalf("until %d: %+v, %v", until, res, err)
+			}
+			if through = res.Through; res == (backend.PurgeResult{}) {
+				break
+			}
+		}
+		for r := max(until, 1); r <= last; r++ {
+			rows, _, err := f.b.Range(context.Background(), backend.RangeQuery{Span: everything, Revision: r, Limit: 1000})
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.compare(fmt.Sprintf("revision %d, purged until %d", r, until), rows, f.m.rangeAt(everything, r), false)
+		}
+		f.checkKept()
+		if res, err := f.b.Purge(context.Background(), 2, until); err != nil || res != (backend.PurgeResult{}) {
+			f.Fatalf("nothing is left until %d: %+v, %v", until, res, err)
+		}
+	}
+	f.m.clock.Compacted = last
+	f.purge(2)
+	f.checkKept()
+}
+
 // testPurgeInSteps looks at everything between steps, and moves the compaction on while one is under way.
 func testPurgeInSteps(f *fixture) {
 	f.compactable()
 	for _, c := range []int64{5, 7, 10, 13, 14, 15} {
 		f.compact(c)
 		for range 3 {
-			if _, err := f.b.Purge(context.Background(), 1); err != nil {
+			if _, err := f.b.Purge(context.Background(), 1, math.MaxInt64); err != nil {
 				f.Fatal(err)
 			}
 			f.checkReadable()

@@ -3,6 +3,7 @@ package backendtest
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -34,7 +35,7 @@ func (r *random) step() {
 	case 0:
 		r.compactSomewhere()
 	case 1:
-		if _, err := r.b.Purge(context.Background(), 1+r.IntN(20)); err != nil {
+		if _, err := r.b.Purge(context.Background(), 1+r.IntN(20), math.MaxInt64); err != nil {
 			r.Fatal(err)
 		}
 	default:
@@ -110,5 +111,5 @@ func (r *random) read() {
 			want = append(want, string(row.Key))
 		}
 	}
-	r.checkLoaded(backend.Needs{LeaseKeys: []int64{lease}}, want...)
+	r.checkAttached(backend.Needs{LeaseKeys: []int64{lease}, LeaseLimit: len(want)}, want...)
 }

@@ -1,8 +1,10 @@
 package backendtest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -67,10 +69,33 @@ func testBeginLoadsLeases(f *fixture) {
 	on := func(key string, lease int64) op { return op{key: key, value: "v", lease: lease} }
 	f.commit([]op{on("a", 7), on("b", 7), on("c", 8), on("d", 7), on("e", 7)})
 	f.commit([]op{on("b", 8)}, []op{del("d")}, []op{on("e", 0)}, []op{on("e", 7)}, []op{on("f", 7), del("f")})
-	f.checkLoaded(backend.Needs{LeaseKeys: []int64{7}}, "a", "e")
-	f.checkLoaded(backend.Needs{LeaseKeys: []int64{8, 9}}, "b", "c")
-	f.checkLoaded(backend.Needs{LeaseKeys: []int64{8, 7}, Keys: [][]byte{[]byte("a")}}, "a", "b", "c", "e")
-	f.checkLoaded(backend.Needs{LeaseKeys: []int64{0}})
+	f.checkAttached(backend.Needs{LeaseKeys: []int64{7}, LeaseLimit: 2}, "a", "e")
+	f.checkAttached(backend.Needs{LeaseKeys: []int64{8, 9}, LeaseLimit: 10}, "b", "c")
+	f.checkAttached(backend.Needs{LeaseKeys: []int64{8, 7}, Keys: [][]byte{[]byte("a")}, LeaseLimit: 4}, "a", "b", "c", "e")
+	f.checkAttached(backend.Needs{LeaseKeys: []int64{0}, LeaseLimit: 1})
+	// One lease with too many rows is answered with one row too many, several are not answered.
+	tx := f.begin(backend.Needs{LeaseKeys: []int64{7}, LeaseLimit: 0})
+	if rows := tx.Loaded().LeaseRows; len(rows) != 1 || rows[0].Lease != 7 {
+		f.Errorf("a lease of two rows where none is allowed: %s", show(rows))
+	}
+	tx.Rollback()
+	_, err := f.b.Begin(context.Background(), backend.Needs{LeaseKeys: []int64{7, 8}, LeaseLimit: 3})
+	f.wantErr("leases of four rows where three are allowed", err, backend.ErrTooManyRows)
+	f.commit([]op{put("a", "3")}) // a refused Begin holds nothing
+}
+
+// checkAttached looks at the rows of leases, which come without their values.
+func (f *fixture) checkAttached(n backend.Needs, want ...string) {
+	f.Helper()
+	tx := f.begin(n)
+	defer tx.Rollback()
+	got := slices.Clone(tx.Loaded().LeaseRows)
+	slices.SortFunc(got, func(a, b backend.Row) int { return bytes.Compare(a.Key, b.Key) })
+	var rows []backend.Row
+	for _, k := range want {
+		rows = append(rows, *f.m.newest([]byte(k)))
+	}
+	f.compare(fmt.Sprintf("attached to %+v", n), got, rows, true)
 }
 
 func testBeginExcludes(f *fixture) {
@@ -138,6 +163,24 @@ func testRefusedCommit(f *fixture) {
 	f.checkHistory(backend.HistoryQuery{Limit: 10})
 }
 
+// testCompactedNeverFalls commits compactions that come late.
+func testCompactedNeverFalls(f *fixture) {
+	ctx := context.Background()
+	for range 5 {
+		f.commit([]op{put("a", "1")})
+	}
+	revision := f.m.clock.Revision
+	for _, c := range []struct{ compact, want int64 }{{0, 0}, {-1, -1}, {0, -1}, {2, 2}, {-1, 2}, {0, 2}, {1, 2}, {4, 4}, {3, 4}, {4, 4}} {
+		err := f.begin(backend.Needs{}).Commit(ctx, &backend.Effects{Revision: revision, Compacted: c.compact, Batch: 1})
+		if err != nil {
+			f.Fatal(err)
+		}
+		if clock, err := f.b.Clock(ctx); err != nil || clock.Compacted != c.want {
+			f.Errorf("after a compaction at %d: %+v, %v; want %d", c.compact, clock, err, c.want)
+		}
+	}
+}
+
 func testLeasesAndAlarms(f *fixture) {
 	ctx := context.Background()
 	a, b, c := backend.Lease{ID: -5, TTL: time.Second}, backend.Lease{ID: 1, TTL: 9_000_000_000 * time.Second}, backend.Lease{ID: 1 << 62, TTL: time.Hour}
@@ -161,6 +204,12 @@ func testLeasesAndAlarms(f *fixture) {
 	check([]backend.Lease{a, c}, []backend.Alarm{x, y})
 	f.apply(&backend.Effects{Granted: []backend.Lease{b}, Cleared: []backend.Alarm{x}})
 	check([]backend.Lease{a, b, c}, []backend.Alarm{y})
+	ending := b
+	ending.Ending = true
+	for range 2 {
+		f.apply(&backend.Effects{Ending: []int64{b.ID, 99}})
+		check([]backend.Lease{a, ending, c}, []backend.Alarm{y})
+	}
 	f.apply(&backend.Effects{Revoked: []int64{a.ID, b.ID, c.ID}, Cleared: []backend.Alarm{y, x}})
 	check(nil, nil)
 }
@@ -209,7 +258,7 @@ func (f *fixture) everyMethod(ctx context.Context, check func(name string, err e
 	check("DropTokenKeys", f.b.DropTokenKeys(ctx, 1))
 	_, err = f.b.Begin(ctx, backend.Needs{})
 	check("Begin", err)
-	_, err = f.b.Purge(ctx, 1)
+	_, err = f.b.Purge(ctx, 1, math.MaxInt64)
 	check("Purge", err)
 	_, _, err = f.b.Reclaim(ctx, 1)
 	check("Reclaim", err)
@@ -235,7 +284,7 @@ func testReopen(f *fixture) {
 	}
 	f.commit(txns...)
 	f.compact(200)
-	if _, err := f.b.Purge(ctx, 50); err != nil {
+	if _, err := f.b.Purge(ctx, 50, math.MaxInt64); err != nil {
 		f.Fatal(err)
 	}
 	for range 2 {

@@ -75,7 +75,11 @@ func (b *Backend) usable() error {
 func (b *Backend) Leases(ctx context.Context) (leases []backend.Lease, err error) {
 	_, err = b.read(ctx, "read leases", func(c *conn) error {
 		return c.each(context.Background(), readLeases, func(row []driver.Value) bool {
-			leases = append(leases, backend.Lease{ID: integer(row[0]), TTL: time.Duration(integer(row[1])) * time.Second})
+			l := backend.Lease{ID: integer(row[0]), TTL: time.Duration(integer(row[1])) * time.Second}
+			if l.Ending = l.TTL < 0; l.Ending {
+				l.TTL = -l.TTL
+			}
+			leases = append(leases, l)
 			return true
 		})
 	})

@@ -63,6 +63,7 @@ type checkpointer struct {
 	crowd         int // of crowds, as found at the last wake
 
 	restartAt int64 // size of the WAL at which it is to start again
+	pin       pin
 	// copied is closed when the copying that is under way has ended, nil when there is none.
 	copied chan struct{}
 }
@@ -189,11 +190,14 @@ func (p *checkpointer) once(ctx context.Context, c *conn, crowd int) (left bool)
 	defer close(copied)
 	defer p.copying(nil)
 	w, ok := p.checkpoint(c, "PASSIVE")
+	if ok && p.pin.observe(p.b, w, time.Now()) {
+		p.restartAt = 0
+	}
 	if crowd == alone && p.b.synchronous() != "OFF" {
 		// What gathers until the WAL starts again is one long sync, which commits wait for.
 		beginWriteBack(p.b.file)
 	}
-	if !ok || w.total < max(p.restartAt, p.limit) {
+	if !ok || w.total < max(p.restartAt, p.limit) || p.pin.held(time.Now()) > 0 {
 		return !ok || w.copied < w.total || p.news()
 	}
 	// A WAL that is always being added to never starts again by itself, so what little has come meanwhile is copied while
@@ -213,7 +217,11 @@ func (p *checkpointer) once(ctx context.Context, c *conn, crowd int) (left bool)
 		return true
 	}
 	defer p.b.giveTurn()
-	w, ok = p.checkpoint(c, "RESTART")
+	mode := "RESTART"
+	if log, err := p.b.logSize(); err == nil && log > 0 {
+		mode = "TRUNCATE" // what it has grown to while it could not begin anew is given back
+	}
+	w, ok = p.checkpoint(c, mode)
 	if p.restartAt = 0; ok && w.busy {
 		p.restartAt = w.total + crowds[many].every // the writer is not to stand still again at once
 	}

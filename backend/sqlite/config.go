@@ -55,6 +55,9 @@ func (b *Backend) open(ctx context.Context) error {
 		return err
 	}
 	b.lock = lock
+	if err := removeCopy(b.defragmented()); err != nil {
+		return err
+	}
 	if err := b.makeFile(); err != nil {
 		return err
 	}

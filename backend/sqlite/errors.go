@@ -48,9 +48,11 @@ func isCode(err error, code sqlite3.ErrNo) bool {
 	return errors.As(err, &e) && e.Code == code
 }
 
-// syncError translates the error of a statement that may have failed to sync the database.
+// syncError translates the error of a statement that may have failed to sync the database: only that says something
+// about what is committed.
 func (b *Backend) syncError(doing string, err error) error {
-	if isCode(err, sqlite3.ErrIoErr) {
+	var e sqlite3.Error
+	if errors.As(err, &e) && (e.ExtendedCode == sqlite3.ErrIoErrFsync || e.ExtendedCode == sqlite3.ErrIoErrDirFsync) {
 		return b.breakDown(doing, err)
 	}
 	return translate(doing, err)

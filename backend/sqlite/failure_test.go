@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -132,6 +133,12 @@ func fillDisk(t *testing.T, dir string) {
 	if !errors.Is(err, backend.ErrNoSpace) {
 		t.Fatalf("after %d writes: %v", n, err)
 	}
+	if err := b.Defragment(t.Context()); !errors.Is(err, backend.ErrNoSpace) {
+		t.Errorf("defragment: %v", err)
+	}
+	if _, err := os.Stat(b.defragmented()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the copy that had no room is left behind: %v", err)
+	}
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +180,7 @@ func TestCommitOfUnknownOutcome(t *testing.T) {
 	if _, err := b.Begin(ctx, backend.Needs{}); !errors.Is(err, backend.ErrUnknownOutcome) || !strings.Contains(err.Error(), "restart") {
 		t.Errorf("begin: %v", err)
 	}
-	if _, err := b.Purge(ctx, 1); !errors.Is(err, backend.ErrUnknownOutcome) {
+	if _, err := b.Purge(ctx, 1, math.MaxInt64); !errors.Is(err, backend.ErrUnknownOutcome) {
 		t.Errorf("purge: %v", err)
 	}
 	if err := b.Defragment(ctx); !errors.Is(err, backend.ErrUnknownOutcome) {

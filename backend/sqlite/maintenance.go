@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -52,26 +51,6 @@ func (b *Backend) surplus() (pages int64, err error) {
 	return free - total/slack, translate("count pages", err)
 }
 
-// Defragment implements [backend.Backend]. It takes as much room on the disk again as the database has rows.
-func (b *Backend) Defragment(ctx context.Context) error {
-	if err := b.takeTurn(ctx); err != nil {
-		return err
-	}
-	defer b.giveTurn()
-	if err := b.writer.exec("VACUUM"); err != nil {
-		return b.syncError("defragment", err)
-	}
-	mode, err := b.writer.queryInt("PRAGMA auto_vacuum")
-	if err != nil || mode != incrementalVacuum {
-		return errors.Join(translate("defragment", err), errIf(err == nil, fmt.Sprintf("defragment: auto_vacuum became %d", mode)))
-	}
-	// Readers may hold it up; then the checkpointer does it.
-	if _, err = b.writer.queryInts("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
-		return b.syncError("checkpoint after defragmenting", err)
-	}
-	return nil
-}
-
 // Size implements [backend.Backend].
 func (b *Backend) Size(ctx context.Context) (backend.Size, error) {
 	var total, free int64
@@ -81,5 +60,12 @@ func (b *Backend) Size(ctx context.Context) (backend.Size, error) {
 		}
 		return err
 	})
-	return backend.Size{Total: total * b.pageSize, InUse: max(0, total-free) * b.pageSize, Reads: cap(b.readers) - len(b.readers)}, err
+	if err != nil {
+		return backend.Size{}, err
+	}
+	log, err := b.logSize()
+	return backend.Size{
+		Total: total * b.pageSize, InUse: max(0, total-free) * b.pageSize, Reads: cap(b.readers) - len(b.readers),
+		Log: log, LogHeld: b.checkpoints.pin.held(time.Now()),
+	}, translate("read the size of the WAL", err)
 }

@@ -61,14 +61,14 @@ type removal struct {
 // The walk goes on by windows, beside the writer, and what a window finds is removed key by key, oldest first. A step is a part of the
 // one, or of the other, or the end of the one and the beginning of the other. How far the walk came is remembered when a window is
 // done: after a crash the last one is walked again, and what is gone already is not found.
-func (b *Backend) Purge(ctx context.Context, limit int) (res backend.PurgeResult, err error) {
+func (b *Backend) Purge(ctx context.Context, limit int, until int64) (res backend.PurgeResult, err error) {
 	b.purging.Lock()
 	defer b.purging.Unlock()
 	if err := b.writable(); err != nil {
 		return res, err
 	}
 	if b.window == nil {
-		if b.window, err = b.nextWindow(ctx); err != nil {
+		if b.window, err = b.nextWindow(ctx, until); b.window == nil || err != nil {
 			return res, err
 		}
 	}
@@ -103,8 +103,8 @@ func (w *window) near() int64 {
 	return from + int64(float64(to-from)*float64(w.removed)/float64(max(len(w.removals), 1)))
 }
 
-// nextWindow begins where the last window ended.
-func (b *Backend) nextWindow(ctx context.Context) (*window, error) {
+// nextWindow begins where the last window ended; nil when until keeps all that is left.
+func (b *Backend) nextWindow(ctx context.Context, until int64) (*window, error) {
 	w := &window{}
 	_, err := b.read(ctx, "read how far rows are purged", func(c *conn) error {
 		return c.each(context.Background(), purgeState, func(row []driver.Value) bool {
@@ -116,7 +116,11 @@ func (b *Backend) nextWindow(ctx context.Context) (*window, error) {
 		return nil, err
 	}
 	w.after = w.before
-	w.after.advance(b.clock.Load().Compacted)
+	compacted := b.clock.Load().Compacted
+	w.after.advance(min(compacted, until))
+	if until < compacted && w.after == w.before && w.after.next >= firstID(w.after.target+1) {
+		return nil, nil
+	}
 	return w, nil
 }
 

@@ -10,6 +10,7 @@ const (
 	insertRow
 	moveClock
 	grantLease
+	endLease
 	revokeLease
 	raiseAlarm
 	clearAlarm
@@ -26,7 +27,7 @@ const (
 	newestRow  // of one key
 	newestKey  // the same without its value, a row of NULLs for none
 	rowsByID   // by a JSON array of ids, in its order
-	leaseKeys  // that were ever attached
+	leaseKeys  // that were ever attached, with repetitions
 	countRange // + shape
 	_
 	listRange // + shape*2 + keysOnly
@@ -79,6 +80,8 @@ func makeStatements() (s [numStatements]string) {
 	s[moveClock] = "UPDATE clock SET revision = ?1, compacted = ?2 " +
 		"WHERE id = 1 AND revision = ?3 AND compacted = ?4 AND incarnation = ?5"
 	s[grantLease] = "INSERT INTO leases (id, ttl) VALUES (?, ?)"
+	// A negative TTL marks a lease whose revocation has begun.
+	s[endLease] = "UPDATE leases SET ttl = -abs(ttl) WHERE id = ?"
 	s[revokeLease] = "DELETE FROM leases WHERE id = ?"
 	s[raiseAlarm] = "INSERT INTO alarms (member, kind) VALUES (?, ?) ON CONFLICT DO NOTHING"
 	s[clearAlarm] = "DELETE FROM alarms WHERE member = ? AND kind = ?"
@@ -100,7 +103,7 @@ func makeStatements() (s [numStatements]string) {
 		" WHERE v.key = ?1 AND v.resource_version = " +
 		"(SELECT max(resource_version) FROM object_versions INDEXED BY " + keyIndex + " WHERE key = ?1 AND resource_version <= ?2)"
 	s[rowsByID] = "SELECT " + columns + ", v.value FROM json_each(?1) AS j CROSS JOIN object_versions AS v ON v.id = j.value"
-	s[leaseKeys] = "SELECT DISTINCT key FROM object_versions INDEXED BY object_versions_lease WHERE lease = ?1 AND lease <> 0"
+	s[leaseKeys] = "SELECT key FROM object_versions INDEXED BY object_versions_lease WHERE lease = ?1 AND lease <> 0"
 
 	for shape, where := range []string{bounded: "v.key >= ?2 AND v.key < ?3", unbounded: "v.key >= ?2"} {
 		s[countRange+statement(shape)] = "SELECT count(*) FROM (" + newest("v.deleted", where) + ")"

@@ -26,22 +26,21 @@ func (b *Backend) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error
 		return nil, err
 	}
 	t := &tx{b: b, loaded: backend.Loaded{Clock: *b.clock.Load()}}
-	rows, err := b.writer.load(n, t.loaded.Clock.Revision)
-	if err != nil {
+	if err := b.writer.load(n, &t.loaded); err != nil {
 		b.giveTurn()
 		return nil, translate("read what a transaction needs", err)
 	}
-	t.loaded.Rows = rows
 	return t, nil
 }
 
 // load reads the live rows that n names at the clock's revision.
-func (c *conn) load(n backend.Needs, revision int64) ([]backend.Row, error) {
+func (c *conn) load(n backend.Needs, to *backend.Loaded) error {
+	revision := to.Clock.Revision
 	var rows []backend.Row
 	for _, key := range n.Keys {
 		got, err := c.get(key, revision, false)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		rows = append(rows, got...)
 	}
@@ -49,38 +48,45 @@ func (c *conn) load(n backend.Needs, revision int64) ([]backend.Row, error) {
 	for _, s := range n.Spans {
 		got, err := c.list(backend.RangeQuery{Span: s, Revision: revision, Limit: left + 1})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if left -= len(got); left < 0 {
-			return nil, backend.ErrTooManyRows
+			return backend.ErrTooManyRows
 		}
 		rows = append(rows, got...)
 	}
 	for _, lease := range n.LeaseKeys {
-		got, err := c.attached(lease, revision)
+		got, err := c.attached(lease, revision, n.LeaseLimit+1-len(to.LeaseRows))
 		if err != nil {
-			return nil, err
+			return err
 		}
-		rows = append(rows, got...)
+		to.LeaseRows = append(to.LeaseRows, got...)
+		if len(to.LeaseRows) > n.LeaseLimit && len(n.LeaseKeys) > 1 {
+			return backend.ErrTooManyRows
+		}
 	}
 	slices.SortFunc(rows, func(a, b backend.Row) int { return bytes.Compare(a.Key, b.Key) })
-	return slices.CompactFunc(rows, func(a, b backend.Row) bool { return bytes.Equal(a.Key, b.Key) }), nil
+	to.Rows = slices.CompactFunc(rows, func(a, b backend.Row) bool { return bytes.Equal(a.Key, b.Key) })
+	return nil
 }
 
-// attached returns the live rows whose lease is the given one.
-func (c *conn) attached(lease, revision int64) ([]backend.Row, error) {
-	var keys [][]byte
+// attached returns live rows whose lease is the given one, without their values: up to limit of them.
+func (c *conn) attached(lease, revision int64, limit int) ([]backend.Row, error) {
+	keys := map[string]struct{}{}
 	err := c.each(context.Background(), leaseKeys, func(row []driver.Value) bool {
 		key, _ := row[0].([]byte)
-		keys = append(keys, key)
+		keys[string(key)] = struct{}{}
 		return true
 	}, lease)
 	if err != nil {
 		return nil, err
 	}
 	var rows []backend.Row
-	for _, key := range keys {
-		got, err := c.get(key, revision, false)
+	for key := range keys {
+		if len(rows) == limit {
+			break
+		}
+		got, err := c.get([]byte(key), revision, true)
 		if err != nil {
 			return nil, err
 		}
@@ -108,7 +114,7 @@ func (t *tx) Commit(_ context.Context, e *backend.Effects) error {
 	clock := t.loaded.Clock
 	next := clock
 	next.Revision = e.Revision
-	if e.Compacted != 0 {
+	if e.Compacted != 0 && (next.Compacted <= 0 || e.Compacted > next.Compacted) {
 		next.Compacted = e.Compacted
 	}
 	err := t.b.write("commit", func(c *conn) error {
@@ -138,6 +144,11 @@ func (c *conn) apply(e *backend.Effects) error {
 	}
 	for _, l := range e.Granted {
 		if _, err := c.run(grantLease, l.ID, int64(l.TTL.Seconds())); err != nil {
+			return err
+		}
+	}
+	for _, id := range e.Ending {
+		if _, err := c.run(endLease, id); err != nil {
 			return err
 		}
 	}

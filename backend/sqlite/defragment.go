@@ -1,0 +1,127 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// Defragment implements [backend.Backend]. VACUUM would do the same by way of a temporary file, for which SQLite knows
+// one directory per process, if any. So the rows are copied in order into a file beside the database and back from
+// there in one transaction. While it lasts the disk needs room for two copies of what is in use.
+func (b *Backend) Defragment(ctx context.Context) error {
+	if err := b.takeTurn(ctx); err != nil {
+		return err
+	}
+	defer b.giveTurn()
+	copied := b.defragmented()
+	err := b.copyTo(copied)
+	if err == nil {
+		err = b.copyBack(copied)
+	}
+	if err = errors.Join(err, removeCopy(copied)); err != nil {
+		return err
+	}
+	mode, err := b.writer.queryInt("PRAGMA auto_vacuum")
+	if err != nil || mode != incrementalVacuum {
+		return errors.Join(translate("defragment", err), errIf(err == nil, fmt.Sprintf("defragment: auto_vacuum became %d", mode)))
+	}
+	// Readers may hold it up; then the checkpointer does it.
+	if _, err = b.writer.queryInts("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+		return b.syncError("checkpoint after defragmenting", err)
+	}
+	return nil
+}
+
+// defragmented names the copy that Defragment makes. A crash may leave it behind.
+func (b *Backend) defragmented() string { return b.path + ".defragment" }
+
+// removeCopy removes a copy and its journal, as far as they are there.
+func removeCopy(path string) error {
+	var errs []error
+	for _, p := range []string{path, path + "-journal"} {
+		if err := os.Remove(p); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// makeCopy makes an empty file: SQLite would let others read its own.
+func makeCopy(path string) error {
+	if err := removeCopy(path); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// copyTo makes a copy of the database that has no free pages and its rows in order. Nothing depends on what becomes of
+// it.
+func (b *Backend) copyTo(path string) error {
+	if err := makeCopy(path); err != nil {
+		return fmt.Errorf("defragment: make room for a copy: %w: %w", backend.ErrUnavailable, err)
+	}
+	c, err := connect(b.path, "synchronous = OFF")
+	if err != nil {
+		return translate("defragment: open the database", err)
+	}
+	_, err = c.c.Exec("VACUUM INTO ?", []driver.Value{path})
+	return errors.Join(translate("defragment: copy the rows", err), c.close())
+}
+
+// copyBack replaces the database by its copy, in one transaction of the writing connection.
+func (b *Backend) copyBack(path string) error {
+	const doing = "defragment: put the copy in place"
+	from, err := connect(path)
+	if err != nil {
+		return translate(doing, err)
+	}
+	done, err := b.writer.replace(from)
+	err = errors.Join(err, from.close())
+	switch {
+	case err == nil && !done:
+		return fmt.Errorf("%s: %w: another program is using the database", doing, backend.ErrUnavailable)
+	case isCode(err, sqlite3.ErrIoErr) && !isRead(err):
+		return b.breakDown(doing, err) // it may have been the commit
+	}
+	return translate(doing, err)
+}
+
+// replace makes the contents of from those of c's database; done is false when somebody else has locked either.
+func (c *conn) replace(from *conn) (done bool, err error) {
+	backup, err := c.c.Backup("main", from.c, "main")
+	if err != nil {
+		return false, err
+	}
+	done, err = backup.Step(-1)
+	if finished := backup.Finish(); err == nil && done {
+		err = finished
+	}
+	return done, primary(err)
+}
+
+// primary gives an error of a backup, whose only code is the extended one, the form of all others.
+func primary(err error) error {
+	var e sqlite3.Error
+	if errors.As(err, &e) && e.ExtendedCode == 0 {
+		e.ExtendedCode, e.Code = sqlite3.ErrNoExtended(e.Code), e.Code&0xff
+		return e
+	}
+	return err
+}
+
+// isRead says that reading has failed, and so nothing was written.
+func isRead(err error) bool {
+	var e sqlite3.Error
+	return errors.As(err, &e) && (e.ExtendedCode == sqlite3.ErrIoErrRead || e.ExtendedCode == sqlite3.ErrIoErrShortRead)
+}

@@ -1,0 +1,70 @@
+package sqlite
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"time"
+)
+
+const (
+	// pinPatience is how long a reader may keep the WAL from being copied before that counts, and is logged.
+	pinPatience = 10 * time.Second
+	// pinPeriod is how often it is logged while it lasts.
+	pinPeriod = 10 * time.Minute
+)
+
+// pin knows for how long the same reader has kept the WAL from being copied any further: a transaction that stays open
+// in another program, such as a shell or a backup. Our own reads are short.
+type pin struct {
+	mu     sync.Mutex
+	at     int64     // how far the WAL was copied
+	since  time.Time // when it first was copied so far and no further, zero when all is copied
+	logged time.Time // zero while nothing was logged
+}
+
+// observe takes what a round of copying came to, and says whether a reader that counted is gone.
+func (p *pin) observe(b *Backend, w wal, now time.Time) (released bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w.copied == w.total || p.since.IsZero() || w.copied != p.at {
+		released = !p.since.IsZero() && now.Sub(p.since) >= pinPatience
+		if !p.logged.IsZero() {
+			p.logged = time.Time{}
+			b.log.Info("the write-ahead log is copied into the database again", "path", b.path)
+		}
+		if p.at, p.since = w.copied, now; w.copied == w.total {
+			p.since = time.Time{}
+		}
+		return released
+	}
+	if now.Sub(p.since) >= pinPatience && now.Sub(p.logged) >= pinPeriod {
+		p.logged = now
+		b.log.Warn("somebody has had the database open in one transaction for long, so its write-ahead log only grows: end that transaction; "+
+			"'fuser -v' on the file tells who it is", "path", b.path, "for", now.Sub(p.since).Round(time.Second), "log-bytes", w.total)
+	}
+	return false
+}
+
+// held is for how long, 0 when that does not count. Meanwhile the WAL cannot begin anew, and the writer need not stand
+// still to try.
+func (p *pin) held(now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.since.IsZero() || now.Sub(p.since) < pinPatience {
+		return 0
+	}
+	return now.Sub(p.since)
+}
+
+// logSize is what the WAL takes on the disk over what it may.
+func (b *Backend) logSize() (int64, error) {
+	info, err := os.Stat(b.path + "-wal")
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return max(0, info.Size()-2*b.checkpoints.limit), nil
+}

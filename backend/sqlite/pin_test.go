@@ -1,0 +1,95 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// levels takes what is logged, but for debugging.
+type levels chan slog.Level
+
+func (levels) Enabled(_ context.Context, l slog.Level) bool    { return l >= slog.LevelInfo }
+func (l levels) Handle(_ context.Context, r slog.Record) error { l <- r.Level; return nil }
+func (l levels) WithAttrs([]slog.Attr) slog.Handler            { return l }
+func (l levels) WithGroup(string) slog.Handler                 { return l }
+
+// A reader that stays is reported once, does not block the writer, and leaves nothing behind.
+func TestReaderThatStays(t *testing.T) {
+	log := make(levels, 10)
+	b := openTest(t, Config{Path: filepath.Join(t.TempDir(), "db"), UnsafeNoFsync: true, Logger: slog.New(log)})
+	p := b.checkpoints
+	p.stop()
+	p.limit = 64 << 10
+	reader, err := connect(b.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := connect(b.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.close() }()
+	size := func(held bool) int64 {
+		t.Helper()
+		s, err := b.Size(t.Context())
+		if err != nil || (s.LogHeld > 0) != held {
+			t.Errorf("%+v, %v", s, err)
+		}
+		return s.Log
+	}
+	value := bytes.Repeat([]byte{1}, 100<<10)
+	fill := func() {
+		t.Helper()
+		for range 3 {
+			if err := write(b, "k", value); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	fill()
+	if err := reader.exec("BEGIN; SELECT count(*) FROM clock"); err != nil {
+		t.Fatal(err)
+	}
+	fill()
+	p.once(t.Context(), c, alone)
+	size(false)
+	aged := func() {
+		p.pin.mu.Lock()
+		defer p.pin.mu.Unlock()
+		p.pin.since = p.pin.since.Add(-2 * pinPatience)
+	}
+	aged()
+	for range 3 {
+		fill()
+		if !p.once(t.Context(), c, alone) {
+			t.Error("nothing seems to be left to copy")
+		}
+	}
+	if log := size(true); log < 500<<10 {
+		t.Errorf("a log of %d bytes counts", log)
+	}
+	if err := reader.close(); err != nil {
+		t.Fatal(err)
+	}
+	p.once(t.Context(), c, alone)
+	if log := size(false); log != 0 {
+		t.Errorf("a log of %d bytes counts when the reader is gone", log)
+	}
+	for _, want := range []slog.Level{slog.LevelWarn, slog.LevelInfo} {
+		select {
+		case got := <-log:
+			if got != want {
+				t.Errorf("logged at %s, not at %s", got, want)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("nothing was logged at %s", want)
+		}
+	}
+	if len(log) != 0 {
+		t.Errorf("logged at %s, too", <-log)
+	}
+}
