@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
@@ -37,16 +38,26 @@ func (b *Backend) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error
 func (b *Backend) begin(ctx context.Context, n *backend.Needs) (*tx, error) {
 	c, err := b.writerConn(ctx)
 	if err != nil {
-		b.pool.Reset()
+		b.resetPools()
+		return nil, err
+	}
+	if err := b.durable(); err != nil {
 		return nil, err
 	}
 	t := &tx{b: b, c: c}
 	var l loader
-	l.queue(&b.features, n, &t.loaded)
+	l.queue(&b.features, n, &t.loaded, &t.origin)
 	err = l.run(ctx, c.Conn())
+	if err == nil && linkOf(c.Conn()).cancelled { // the request must not hit the COMMIT
+		err = context.Cause(ctx)
+	}
 	if err != nil {
+		settle(c, err)
 		b.abandon(err)
 		return nil, err
+	}
+	if l.tail != nil {
+		t.loaded.Tail = l.tail.tail()
 	}
 	slices.SortFunc(t.loaded.Rows, func(a, b backend.Row) int { return bytes.Compare(a.Key, b.Key) })
 	t.loaded.Rows = slices.CompactFunc(t.loaded.Rows, func(a, b backend.Row) bool { return bytes.Equal(a.Key, b.Key) })
@@ -57,6 +68,8 @@ func (b *Backend) begin(ctx context.Context, n *backend.Needs) (*tx, error) {
 type loader struct {
 	batch pgx.Batch
 	each  []func(*scanner) error // nil: the statement returns nothing that matters
+	tail  *tailReader            // nil when nobody asks
+	tag   string                 // of the last such statement
 }
 
 func (l *loader) add(each func(*scanner) error, sql string, args ...any) {
@@ -64,17 +77,13 @@ func (l *loader) add(each func(*scanner) error, sql string, args ...any) {
 	l.each = append(l.each, each)
 }
 
-func (l *loader) queue(f *features, n *backend.Needs, to *backend.Loaded) {
+func (l *loader) queue(f *features, n *backend.Needs, to *backend.Loaded, origin *backend.Origin) {
 	l.add(nil, beginSQL)
 	l.add(nil, f.bounds)
-	l.add(func(s *scanner) error { to.Clock = s.clock(); return nil }, f.lock)
+	l.add(func(s *scanner) error { to.Clock, *origin = s.clock(), s.origin(); return nil }, f.lock)
 	if n.Tail != nil {
-		t := newTailReader(*n.Tail)
-		l.add(func(s *scanner) error {
-			err := t.scan(s)
-			to.Tail = t.tail()
-			return err
-		}, t.sql(), t.args()...)
+		l.tail = newTailReader(*n.Tail)
+		l.add(l.tail.scan, l.tail.sql(f), l.tail.args()...)
 	}
 	row := func(s *scanner) error {
 		to.Rows = append(to.Rows, backend.Row{})
@@ -82,20 +91,33 @@ func (l *loader) queue(f *features, n *backend.Needs, to *backend.Loaded) {
 		return nil
 	}
 	if len(n.Keys) > 0 {
-		l.add(row, loadKeys, n.Keys)
+		l.add(row, loadKeys, allIndexed(n.Keys))
 	}
 	left := n.SpanLimit
 	for _, s := range n.Spans {
-		form, span := shape(s)
-		l.add(func(s *scanner) error {
+		form, span := shape(wider(s))
+		exact := !long(s.Start) && !long(s.End)
+		l.add(func(sc *scanner) error {
 			if left--; left < 0 {
 				return backend.ErrTooManyRows
 			}
-			return row(s)
+			err := row(sc)
+			if last := len(to.Rows) - 1; !exact && !inSpan(to.Rows[last].Key, s) {
+				to.Rows = to.Rows[:last]
+			}
+			return err
 		}, loadSpanSQL[form], append([]any{int64(math.MaxInt64), int64(n.SpanLimit) + 1}, span...)...)
 	}
 	if len(n.LeaseKeys) > 0 {
-		l.add(row, loadLeaseKeys, n.LeaseKeys)
+		left := n.LeaseLimit + 1
+		l.add(func(s *scanner) error {
+			if left--; left == 0 && len(n.LeaseKeys) > 1 {
+				return backend.ErrTooManyRows
+			}
+			to.LeaseRows = append(to.LeaseRows, backend.Row{})
+			s.row(&to.LeaseRows[len(to.LeaseRows)-1], false)
+			return nil
+		}, loadLeaseKeys, n.LeaseKeys, int64(left))
 	}
 	if len(n.Leases) > 0 {
 		l.add(func(s *scanner) error {
@@ -110,7 +132,9 @@ func (l *loader) run(ctx context.Context, c *pgx.Conn) (err error) {
 	br := c.SendBatch(ctx, &l.batch)
 	for _, each := range l.each {
 		if each == nil {
-			_, err = br.Exec()
+			var tag pgconn.CommandTag
+			tag, err = br.Exec()
+			l.tag = tag.String()
 		} else {
 			var rows pgx.Rows
 			if rows, err = br.Query(); err == nil {

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
@@ -18,8 +20,12 @@ import (
 // defaultMaxConns is enough for the writer, the listener and the reads that a few cores can have under way.
 const defaultMaxConns = 16
 
-// minConns are one for the writer, one for the listener and one to read.
-const minConns = 3
+// minConns are one for the writer, one for the listener, one for the other control statements and one to read.
+const minConns = 4
+
+// maxControlConns are one for the writer, one for heartbeats, one for questions about the clock, one for leases and one
+// for hints.
+const maxControlConns = 5
 
 // Config says which database is used and how.
 type Config struct {
@@ -28,7 +34,9 @@ type Config struct {
 	DSN string
 	// PasswordFile holds the password and nothing else. It is read anew for every connection and wins over the DSN's.
 	PasswordFile string
-	// MaxConns bounds all connections of this Backend; 0 takes pool_max_conns of the DSN, else 16. At least 3 are used.
+	// MaxConns bounds all connections of this Backend; 0 takes pool_max_conns of the DSN, else 16. At least 4 are used.
+	// One is the listener's; up to 5 are for control statements (writes, heartbeats, the clock, leases, hints); the
+	// others read.
 	MaxConns int
 	// UnsafeNoFsync accepts a server with fsync, full_page_writes or synchronous_commit off: a crash of it may lose or damage
 	// what was acknowledged.
@@ -47,10 +55,18 @@ func Open(ctx context.Context, cfg Config) (*Backend, error) {
 		return nil, err
 	}
 	if err := b.start(ctx); err != nil {
-		b.pool.Close()
+		b.closePools()
+		if errors.Is(err, errStandby) && !severalHosts(b.dsn) { // else the one that is promoted is waited for
+			err = fmt.Errorf("%w: %w; name all servers in the DSN", ErrUnsuitable, errStandby)
+		}
 		return nil, fmt.Errorf("open database %s: %w", Redact(cfg.DSN), err)
 	}
 	return b, nil
+}
+
+// severalHosts says whether the DSN names more than one server.
+func severalHosts(c *pgx.ConnConfig) bool {
+	return slices.ContainsFunc(c.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != c.Host || f.Port != c.Port })
 }
 
 // newBackend makes a Backend that has not connected yet.
@@ -65,11 +81,30 @@ func newBackend(cfg Config) (*Backend, error) {
 	b := &Backend{
 		cfg: cfg, log: cfg.Logger, dsn: pc.ConnConfig, turn: make(chan struct{}, 1), closing: make(chan struct{}), commitTimeout: commitTimeout,
 	}
-	pc.BeforeConnect, pc.AfterConnect = b.prepare, useByteaArrays
-	if b.pool, err = pgxpool.NewWithConfig(context.Background(), pc); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDSN, err)
+	b.servers.log, b.anySession = cfg.Logger, namesSession(cfg.DSN)
+	pc.PrepareConn = b.current
+	pc.BeforeConnect, pc.AfterConnect = b.prepareCancelling, b.greet
+	control := pc.Copy()
+	control.MaxConns = min(maxControlConns, max(2, (pc.MaxConns+1)/2))
+	control.MinConns, control.MinIdleConns = 0, 0
+	pc.MaxConns -= control.MaxConns
+	pc.MinConns, pc.MinIdleConns = min(pc.MinConns, pc.MaxConns), min(pc.MinIdleConns, pc.MaxConns)
+	if b.control, err = newLane(b, control); err != nil {
+		return nil, err
+	}
+	if b.reads, err = newLane(b, pc); err != nil {
+		b.control.pool.Close()
+		return nil, err
 	}
 	return b, nil
+}
+
+func newLane(b *Backend, pc *pgxpool.Config) (lane, error) {
+	pool, err := pgxpool.NewWithConfig(context.Background(), pc)
+	if err != nil {
+		return lane{}, fmt.Errorf("%w: %w", ErrDSN, err)
+	}
+	return lane{b, pool}, nil
 }
 
 // poolConfig reads the DSN.
@@ -91,7 +126,6 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 		total = defaultMaxConns
 	}
 	pc.MaxConns = int32(max(total, minConns) - 1) // one is the listener's
-	pc.MinConns, pc.MinIdleConns = min(pc.MinConns, pc.MaxConns), min(pc.MinIdleConns, pc.MaxConns)
 	// A connection that broke while it was idle is found by the read that fails on it, which is tried again.
 	pc.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	if pc.ConnConfig.RuntimeParams["application_name"] == "" {
@@ -119,8 +153,9 @@ func WithDatabase(ctx context.Context, cfg Config, f func(ctx context.Context, d
 	if err != nil {
 		return err
 	}
-	defer b.pool.Close()
-	db := stdlib.OpenDBFromPool(b.pool)
+	b.unbounded = true // a migration, or a count of everything, takes its time
+	defer b.closePools()
+	db := stdlib.OpenDBFromPool(b.reads.pool)
 	return errors.Join(f(ctx, db), db.Close())
 }
 

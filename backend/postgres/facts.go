@@ -2,14 +2,15 @@ package postgres
 
 import "github.com/sqlstore/sqlstore/backend"
 
-// MaxKeyBytes is the size of the largest key that can be written: an index entry must fit a third of a page.
-func (b *Backend) MaxKeyBytes() int { return maxKey }
-
-// Connections counts those of the pool and the bound on them; the listener's is not among them.
-func (b *Backend) Connections() backend.Connections {
-	st := b.pool.Stat()
-	return backend.Connections{
-		InUse: int(st.AcquiredConns()), Idle: int(st.IdleConns()), Max: int(st.MaxConns()),
-		Waits: st.EmptyAcquireCount(), Opened: st.NewConnsCount(),
+// Connections counts those of both pools and the bound on them; the listener's is not among them.
+func (b *Backend) Connections() (sum backend.Connections) {
+	for _, l := range []lane{b.control, b.reads} {
+		st := l.pool.Stat()
+		sum.InUse += int(st.AcquiredConns())
+		sum.Idle += int(st.IdleConns())
+		sum.Max += int(st.MaxConns())
+		sum.Waits += st.EmptyAcquireCount()
+		sum.Opened += st.NewConnsCount()
 	}
+	return sum
 }

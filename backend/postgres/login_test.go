@@ -52,9 +52,10 @@ func TestPasswordFile(t *testing.T) {
 	}
 	write(t, file, []byte("first\n"))
 	b := openTest(t, Config{DSN: dsn, PasswordFile: file})
+	wantClock(t, b, 1) // what control statements have a connection for now
 	admin(t, s.DSN(), "ALTER ROLE replica PASSWORD 'second'")
 	wantClock(t, b, 1) // by the connections that there are
-	b.pool.Reset()
+	b.resetPools()
 	if _, err := b.Clock(t.Context()); !errors.Is(err, backend.ErrUnavailable) {
 		t.Errorf("a new connection with the old password: %v", err)
 	}
@@ -135,7 +136,7 @@ func TestTLS(t *testing.T) {
 	wantClock(t, b, 1)
 	begin(t, b, backend.Needs{}).Rollback()
 	encrypted := false
-	err = b.query(t.Context(), "ask", nil, func(s *scanner) error { encrypted = s.boolean(); return nil },
+	err = b.reads.query(t.Context(), "ask", nil, func(s *scanner) error { encrypted = s.boolean(); return nil },
 		"SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
 	if err != nil || !encrypted {
 		t.Errorf("encrypted: %t, %v", encrypted, err)

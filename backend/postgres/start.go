@@ -23,14 +23,24 @@ const oldestServer = 13
 
 // features are what the server turned out to be able to do, as statements.
 type features struct {
+	// head reads the clock, tail what was written behind a revision (with previous rows, keys only), states and
+	// statesOf the leases. They and lock tell the origin.
+	head             string
+	tail             [2][2]string
+	states, statesOf string
+	// beat ends a heartbeat and tells the origin.
+	beat string
 	// bounds is a statement that gives the transaction that it stands in its bounds in time.
 	bounds string
+	// readBounds is the same for a read over a pooler.
+	readBounds string
 	// lock takes the clock, reads it, and begins to count the time that it may be held.
 	lock string
 	// unbound lifts those that a COMMIT must not run into.
 	unbound string
-	// notify is unbound and a notification to channel in one; empty where the server has none.
-	notify, channel string
+	// channel is what notifications are sent to; notifies says that the server takes them.
+	channel  string
+	notifies bool
 }
 
 // transactionBounds are settings for the time from a transaction's beginning to its end: a client that stands still or is cut off
@@ -60,7 +70,7 @@ func (b *Backend) start(ctx context.Context) error {
 	if err := b.checkServer(ctx); err != nil {
 		return err
 	}
-	db := stdlib.OpenDBFromPool(b.pool)
+	db := stdlib.OpenDBFromPool(b.reads.pool)
 	if err := errors.Join(schema.Up(ctx, db), db.Close()); err != nil {
 		if pgError(err) == nil && !errors.Is(err, backend.ErrSchemaNewer) && !errors.Is(err, backend.ErrSchemaDirty) {
 			return fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
@@ -83,18 +93,18 @@ func (b *Backend) checkPooler(ctx context.Context) error {
 	if given.RuntimeParams["default_query_exec_mode"] != "" {
 		return nil
 	}
-	c, err := b.pool.Acquire(ctx)
+	c, err := b.reads.pool.Acquire(ctx)
 	if err != nil {
 		return b.translate(ctx, "connect", err)
 	}
-	is, err := direct(ctx, c.Conn())
+	is := linkOf(c.Conn()).direct
 	c.Release()
-	if is || err != nil {
-		return b.translate(ctx, "look for a pooler", err)
+	if is {
+		return nil
 	}
 	b.log.Info("a pooler stands before the database server: no prepared statements are used; default_query_exec_mode in the DSN overrides this")
 	b.pooled.Store(true)
-	b.pool.Reset()
+	b.resetPools()
 	return nil
 }
 
@@ -121,13 +131,13 @@ func (b *Backend) checkServer(ctx context.Context) error {
 	set := map[string]string{}
 	var schemaName string
 	names := []string{
-		"server_version_num", "server_version", "fsync", "full_page_writes", "synchronous_commit", "transaction_read_only", "in_hot_standby",
-		transactionTimeout,
+		"server_version_num", "server_version", "transaction_read_only", "in_hot_standby", transactionTimeout,
 	}
+	names = append(names, weakSettings...)
 	for _, s := range transactionBounds {
 		names = append(names, s.name)
 	}
-	err := b.query(ctx, "read the server's settings", nil, func(s *scanner) error {
+	err := b.reads.query(ctx, "read the server's settings", nil, func(s *scanner) error {
 		set[s.text()] = s.text()
 		schemaName = s.text()
 		return nil
@@ -145,7 +155,7 @@ func (b *Backend) checkServer(ctx context.Context) error {
 	if schemaName == "" {
 		return fmt.Errorf("%w: no schema of the search_path exists; make it with CREATE SCHEMA", ErrUnsuitable)
 	}
-	for _, name := range []string{"fsync", "full_page_writes", "synchronous_commit"} {
+	for _, name := range weakSettings {
 		switch {
 		case set[name] != "off":
 		case b.cfg.UnsafeNoFsync:
@@ -162,12 +172,44 @@ func (b *Backend) checkServer(ctx context.Context) error {
 		}
 	}
 	b.features.bounds = "SELECT " + strings.Join(bounds, ", ")
-	b.features.lock = lockClock
+	if _, ok := set["statement_timeout"]; ok {
+		b.features.readBounds = fmt.Sprintf("SELECT set_config('statement_timeout', '%s', true)", milliseconds(sessionTimeout))
+	}
+	origin, err := b.origin(ctx)
+	if err != nil {
+		return err
+	}
+	b.features.tellOrigin(origin)
 	if _, ok := set[transactionTimeout]; ok {
-		b.features.lock = fmt.Sprintf("SELECT %s, set_config('%s', '%s', true) FROM (%s) AS c", clockColumns, transactionTimeout, milliseconds(lockedTimeout), lockClock)
+		b.features.lock = fmt.Sprintf("SELECT l.*, set_config('%s', '%s', true) FROM (%s) AS l", transactionTimeout, milliseconds(lockedTimeout), b.features.lock)
 	}
 	b.features.unbound = "SELECT set_config('statement_timeout', '0', true)"
 	return nil
+}
+
+// origin finds out how the server tells itself from others.
+func (b *Backend) origin(ctx context.Context) (columns string, err error) {
+	err = b.control.query(ctx, "look at the server", nil, func(*scanner) error { return nil }, "SELECT "+originColumns)
+	if refused(err) {
+		b.log.Info("the database server does not tell itself from others: that it is not replaced unnoticed is its own matter", "error", err)
+		return unknownOrigin, nil
+	}
+	return originColumns, err
+}
+
+// tellOrigin makes the statements that tell the origin of their answers.
+func (f *features) tellOrigin(origin string) {
+	const from = " FROM clock AS c WHERE c.id = 1"
+	f.head = "SELECT " + clockColumns + ", c.batch, c.alarms, " + origin + from
+	f.lock = "SELECT " + clockColumns + ", " + origin + from + " FOR UPDATE"
+	for prev := range 2 {
+		for keysOnly := range 2 {
+			f.tail[prev][keysOnly] = tailStatement(origin, prev == 1, keysOnly == 1)
+		}
+	}
+	f.beat = holdMaintenance + " RETURNING " + origin
+	f.states = fmt.Sprintf(readLeases, origin, " WHERE id >= $1::bigint ORDER BY id LIMIT $2::bigint")
+	f.statesOf = fmt.Sprintf(readLeases, origin, " WHERE id = ANY ($1::bigint[])")
 }
 
 // readSettings makes and reads the store's identity and draws this process's.
@@ -181,7 +223,7 @@ func (b *Backend) readSettings(ctx context.Context) error {
 		return err
 	}
 	b.settings.MemberID = uint64(member)
-	c, err := b.pool.Acquire(ctx)
+	c, err := b.reads.pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
 	}
@@ -190,13 +232,13 @@ func (b *Backend) readSettings(ctx context.Context) error {
 	if err != nil {
 		return b.translate(ctx, "make the store's identity", err)
 	}
-	err = b.query(ctx, "read the store's identity", nil, func(s *scanner) error { b.settings.ClusterID = uint64(s.integer()); return nil },
+	err = b.reads.query(ctx, "read the store's identity", nil, func(s *scanner) error { b.settings.ClusterID = uint64(s.integer()); return nil },
 		"SELECT value FROM settings WHERE name = 'cluster_id'")
 	if err != nil {
 		return err
 	}
 	rows := int64(0)
-	err = b.query(ctx, "read the table's size", nil, func(s *scanner) error { rows = s.integer(); return nil },
+	err = b.reads.query(ctx, "read the table's size", nil, func(s *scanner) error { rows = s.integer(); return nil },
 		"SELECT reltuples::bigint FROM pg_class WHERE oid = 'object_versions'::regclass")
 	b.analyzed.Store(max(rows, analyzeFirst/2))
 	return err
@@ -214,11 +256,10 @@ func randomID() (int64, error) {
 // checkNotify finds out whether the server takes notifications. Whether they arrive is for [Backend.Listen] to see.
 func (b *Backend) checkNotify(ctx context.Context) error {
 	b.features.channel = fmt.Sprintf("sqlstore_%016x", b.settings.ClusterID)
-	const notify = "SELECT set_config('statement_timeout', '0', true), pg_notify($1::text, $2::text)"
-	err := b.query(ctx, "notify", nil, func(*scanner) error { return nil }, notify, b.features.channel, "")
+	err := b.notify(ctx, "")
 	switch {
 	case err == nil:
-		b.features.notify = notify
+		b.features.notifies = true
 	case pgError(err) == nil:
 		return err
 	default:

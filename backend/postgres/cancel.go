@@ -1,0 +1,87 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const (
+	// cancelDelay is how long a statement whose context has ended may still come to its end by itself. Most do, which
+	// saves the request.
+	cancelDelay = 50 * time.Millisecond
+	// cancelTimeout is when its connection is closed because the server neither answers nor takes the request.
+	cancelTimeout = time.Second
+)
+
+// canceller ends the statement of a connection when its context ends: it asks the server to cancel it, so that the
+// server works no longer for nobody and the connection is soon free again. It never cancels a COMMIT: one that waits
+// for a synchronous standby would then count as committed on a server whose standby does not have it.
+type canceller struct {
+	c *pgconn.PgConn
+	l *link
+
+	over chan struct{} // closed when the statement has ended
+	done chan struct{} // closed when no request is on its way any more
+}
+
+// HandleCancel implements [ctxwatch.Handler].
+func (h *canceller) HandleCancel(context.Context) {
+	h.over, h.done = make(chan struct{}), make(chan struct{})
+	if h.l.committing.Load() {
+		_ = h.c.Conn().SetDeadline(time.Now().Add(grace))
+		close(h.done)
+		return
+	}
+	_ = h.c.Conn().SetDeadline(time.Now().Add(cancelTimeout))
+	go h.request()
+}
+
+func (h *canceller) request() {
+	defer close(h.done)
+	delay := time.NewTimer(cancelDelay)
+	defer delay.Stop()
+	select {
+	case <-h.over:
+		return
+	case <-delay.C:
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), cancelTimeout-cancelDelay)
+	defer cancel()
+	h.l.cancelled = true
+	h.l.cancelling.Store(true)
+	_ = h.c.CancelRequest(ctx) // if it fails, the deadline closes the connection
+	h.l.cancelling.Store(false)
+}
+
+// HandleUnwatchAfterCancel implements [ctxwatch.Handler].
+func (h *canceller) HandleUnwatchAfterCancel() {
+	close(h.over)
+	<-h.done
+	_ = h.c.Conn().SetDeadline(time.Time{})
+}
+
+// settle looks at a connection after a statement that ended with err, and says whether the next one may use it. A
+// request to cancel that did not end the statement may still be on its way, and would hit the next.
+func settle(c *pgxpool.Conn, err error) bool {
+	l := linkOf(c.Conn())
+	late := l.cancelled
+	l.cancelled = false
+	if e := pgError(err); late && (e == nil || e.Code != codeCancelled) {
+		closing, cancel := context.WithTimeout(context.Background(), grace)
+		defer cancel()
+		_ = c.Conn().Close(closing)
+	}
+	return !c.Conn().IsClosed()
+}
+
+// giveBack returns a connection to its pool after a statement that ended with err.
+func giveBack(c *pgxpool.Conn, err error) {
+	if !settle(c, err) {
+		// pgx waits up to 15 s for the server's farewell, and the pool for pgx.
+		_ = c.Conn().PgConn().Conn().Close()
+	}
+	c.Release()
+}

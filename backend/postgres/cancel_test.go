@@ -1,0 +1,239 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/test/pgserver"
+)
+
+// stuckReads has n reads wait for a lock until ctx ends, or until they reach a read's own bound, and returns when all
+// have ended.
+func stuckReads(ctx context.Context, t *testing.T, b *Backend, n int) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			_, _, err := b.Range(ctx, backend.RangeQuery{Span: backend.Span{Start: []byte("a")}, Revision: 2, Limit: 1})
+			if !errors.Is(err, context.Canceled) && !errors.Is(err, backend.ErrUnavailable) {
+				t.Errorf("a read of a locked table: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// waiting counts the statements of sqlstore that wait for a lock in the database of dsn.
+func waiting(t *testing.T, dsn string) (n int) {
+	t.Helper()
+	admin(t, dsn, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'sqlstore' AND wait_event_type = 'Lock'", &n)
+	return n
+}
+
+// TestAbandonedReads has many reads wait for a lock until their callers go: the server stops working for them, their
+// connections are used again, and what keeps a replica in service never waits for them.
+func TestAbandonedReads(t *testing.T) {
+	t.Parallel() // it waits most of its time
+	direct := database(t)
+	through := throughPooler(t)
+	for name, dsn := range map[string]string{"direct": direct, "pooler": through(t)} {
+		t.Run(name, func(t *testing.T) {
+			b := openTest(t, Config{DSN: dsn, MaxConns: 6})
+			if err := begin(t, b, backend.Needs{}).Commit(t.Context(), row("a", 2)); err != nil {
+				t.Fatal(err)
+			}
+			base := onHostOf(t, dsn, direct)
+			// Each connection of the pool is known to work before the lock, so that none is opened because another
+			// broke.
+			fill(t, b)
+			opened := b.Connections().Opened
+			unlock := pgserver.LockTable(t, base, "object_versions")
+			for range 2 {
+				readers := make(chan struct{})
+				ctx, leave := context.WithCancel(t.Context())
+				go func() {
+					defer close(readers)
+					stuckReads(ctx, t, b, 20)
+				}()
+				eventually(t, "reads wait for the lock", func() bool { return waiting(t, base) == int(b.reads.pool.Config().MaxConns) })
+				if _, err := b.Head(t.Context()); err != nil {
+					t.Errorf("the clock beside reads that hang: %v", err)
+				}
+				if _, err := b.Heartbeat(t.Context(), backend.Member{ID: 1}, time.Minute, time.Minute); err != nil {
+					t.Errorf("a heartbeat beside reads that hang: %v", err)
+				}
+				if _, err := b.RenewLeases(t.Context(), []int64{1}); err != nil {
+					t.Errorf("a renewal beside reads that hang: %v", err)
+				}
+				begin(t, b, backend.Needs{}).Rollback()
+				leave()
+				<-readers
+				eventually(t, "the server stops working for readers that have gone", func() bool { return waiting(t, base) == 0 })
+			}
+			unlock()
+			if rows, _, err := b.Range(t.Context(), backend.RangeQuery{Span: backend.Span{Start: []byte("a")}, Revision: 2, Limit: 1}); err != nil || len(rows) != 1 {
+				t.Errorf("a read after the lock: %v, %v", rows, err)
+			}
+			if n := b.Connections().Opened - opened; n > 1 { // heartbeats and renewals may have opened one more for control statements
+				t.Errorf("%d connections were opened anew", n)
+			}
+		})
+	}
+}
+
+// onHostOf is the database of dsn on the host of another DSN.
+func onHostOf(t *testing.T, dsn, other string) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := url.Parse(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Host = o.Host
+	return u.String()
+}
+
+// fill opens all connections for reads.
+func fill(t *testing.T, b *Backend) {
+	t.Helper()
+	var all []*pgxpool.Conn
+	for range b.reads.pool.Config().MaxConns {
+		c, err := b.reads.pool.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
+	}
+	for _, c := range all {
+		c.Release()
+	}
+}
+
+// TestSlowRead has one read end at its bound: no other connection is given up for it.
+func TestSlowRead(t *testing.T) {
+	t.Parallel() // it waits most of its time
+	dsn := database(t)
+	b := openTest(t, Config{DSN: dsn, MaxConns: 6})
+	fill(t, b)
+	wantClock(t, b, 1)
+	opened := b.Connections().Opened
+	unlock := pgserver.LockTable(t, dsn, "object_versions")
+	defer unlock()
+	_, _, err := b.Range(t.Context(), backend.RangeQuery{Span: backend.Span{Start: []byte("a")}, Revision: 1, Limit: 1})
+	if !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("a read over its bound: %v", err)
+	}
+	fill(t, b)
+	wantClock(t, b, 1)
+	if n := b.Connections().Opened - opened; n != 0 {
+		t.Errorf("%d connections were opened anew after one slow read", n)
+	}
+}
+
+// TestSessionBounds looks at the server's own bounds, for a process that cannot cancel any more, straight and over a
+// pooler.
+func TestSessionBounds(t *testing.T) {
+	direct := database(t)
+	through := throughPooler(t)
+	for name, dsn := range map[string]string{"direct": direct, "pooler": through(t)} {
+		b := openTest(t, Config{DSN: dsn})
+		var got string
+		ask := func(sql string) {
+			t.Helper()
+			err := b.reads.query(t.Context(), "ask", nil, func(s *scanner) error { got = s.text(); return nil }, sql)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if ask("SELECT current_setting('statement_timeout')"); got != "10s" {
+			t.Errorf("%s: a read may take %s", name, got)
+		}
+		if err := b.Defragment(t.Context()); err != nil {
+			t.Error(err)
+		}
+		for range 4 {
+			if ask("SELECT current_setting('statement_timeout')"); got != "10s" {
+				t.Errorf("%s: after a VACUUM a read may take %s", name, got)
+			}
+		}
+	}
+}
+
+// TestCancelHitsNoOther has the context of each of many short statements end at about the moment when the statement
+// does. None of the next statements, whose contexts do not end, may be cancelled in its place.
+func TestCancelHitsNoOther(t *testing.T) {
+	b := openTest(t, Config{DSN: database(t), MaxConns: 4})
+	for i := range 60 {
+		took := cancelDelay + time.Duration(i%20)*time.Millisecond/2
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		_ = b.reads.query(ctx, "sleep", nil, func(*scanner) error { return nil }, "SELECT pg_sleep($1::float8)::text", took.Seconds())
+		if err := b.reads.query(t.Context(), "ask", nil, func(*scanner) error { return nil }, "SELECT pg_sleep(0.005)::text"); err != nil {
+			t.Fatalf("the next statement: %v", err)
+		}
+		cancel()
+	}
+}
+
+// TestCancelledTail has a look at the tail end by itself though a request to cancel it was sent. That may hit whatever
+// comes next on the connection, so no COMMIT does.
+func TestCancelledTail(t *testing.T) {
+	b := openTest(t, Config{DSN: database(t)})
+	held := begin(t, b, backend.Needs{}).(*tx)
+	linkOf(held.c.Conn()).cancelled = true
+	if _, err := held.Tail(t.Context(), backend.TailQuery{Limit: 1}); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("a tail that a request may outlast: %v", err)
+	}
+	held.Rollback()
+	if err := begin(t, b, backend.Needs{}).Commit(t.Context(), row("a", 2)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestUrgentRead has a batch read while all other connections for control statements wait for a lease that it has
+// locked, and while all for reads are taken.
+func TestUrgentRead(t *testing.T) {
+	dsn := database(t)
+	b := openTest(t, Config{DSN: dsn, MaxConns: 4})
+	if err := begin(t, b, backend.Needs{}).Commit(t.Context(), &backend.Effects{Revision: 1, Granted: []backend.Lease{{ID: 7, TTL: time.Hour}}}); err != nil {
+		t.Fatal(err)
+	}
+	held := begin(t, b, backend.Needs{Leases: []int64{7}})
+	renewed := make(chan error, 1)
+	go func() {
+		_, err := b.RenewLeases(t.Context(), []int64{7})
+		renewed <- err
+	}()
+	eventually(t, "the renewal waits for the lease", func() bool { return waiting(t, dsn) == 1 })
+	if _, err := b.Size(backend.Urgent(t.Context())); err != nil {
+		t.Error(err)
+	}
+	if err := held.Commit(t.Context(), row("a", 2)); err != nil {
+		t.Error(err)
+	}
+	if err := <-renewed; err != nil {
+		t.Error(err)
+	}
+
+	held = begin(t, b, backend.Needs{})
+	c, err := b.reads.pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Release()
+	if _, err := b.Size(backend.Urgent(t.Context())); err != nil {
+		t.Error(err)
+	}
+	if err := held.Commit(t.Context(), row("a", 3)); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,178 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// lane is a pool of connections for one kind of statement. There are two, so that reads, however many and however slow,
+// never keep the writer, a heartbeat, a look at the clock or a renewal of leases waiting for a connection.
+type lane struct {
+	b    *Backend
+	pool *pgxpool.Pool
+}
+
+// laneFor is the lane of a read. An urgent one takes control's only if reads has no connection left: control statements
+// may wait for what whoever asks has locked, such as leases.
+func (b *Backend) laneFor(ctx context.Context) lane {
+	if backend.IsUrgent(ctx) {
+		if st := b.reads.pool.Stat(); st.AcquiredConns()+st.ConstructingConns() >= st.MaxConns() {
+			return b.control
+		}
+	}
+	return b.reads
+}
+
+// query runs one statement that only reads and hands its rows to each. It tries again, with reset called before, where
+// the connection turns out to be broken or the server asks for it.
+func (l lane) query(ctx context.Context, doing string, reset func(), each func(*scanner) error, sql string, args ...any) error {
+	if err := l.b.usable(ctx); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	var err error
+	for range 3 {
+		if reset != nil {
+			reset()
+		}
+		if err = l.queryOnce(limited, each, sql, args); err == nil {
+			return nil
+		}
+		if limited.Err() != nil || refused(err) && !transient(err) {
+			break
+		}
+		if !refused(err) {
+			l.b.resetPools() // where one connection broke, others have, or lead to another server than a new one would
+		}
+	}
+	if !refused(err) && ctx.Err() == nil {
+		l.b.resetPools()
+	}
+	return l.b.translate(ctx, doing, err)
+}
+
+func (l lane) queryOnce(ctx context.Context, each func(*scanner) error, sql string, args []any) error {
+	c, err := l.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	l.b.reading.Add(1)
+	defer l.b.reading.Add(-1)
+	if linkOf(c.Conn()).direct || l.b.features.readBounds == "" {
+		err = scan(ctx, c.Conn(), each, sql, args)
+	} else {
+		err = l.scanBounded(ctx, c.Conn(), each, sql, args)
+	}
+	giveBack(c, err)
+	return err
+}
+
+// scanBounded is scan over a pooler, whose sessions are not ours: the statement's bound comes with it in one
+// transaction.
+func (l lane) scanBounded(ctx context.Context, c *pgx.Conn, each func(*scanner) error, sql string, args []any) error {
+	var one loader
+	one.add(nil, beginSQL)
+	one.add(nil, l.b.features.readBounds)
+	one.add(each, sql, args...)
+	one.add(nil, "COMMIT")
+	err := one.run(ctx, c)
+	if !c.IsClosed() && c.PgConn().TxStatus() != 'I' {
+		closing, cancel := context.WithTimeout(context.Background(), endTimeout)
+		defer cancel()
+		_, _ = c.Exec(closing, "ROLLBACK") // a connection that is still inside the transaction is not used again
+	}
+	return err
+}
+
+func scan(ctx context.Context, c *pgx.Conn, each func(*scanner) error, sql string, args []any) error {
+	rows, err := c.Query(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	return scanRows(rows, each)
+}
+
+// transaction runs f in a transaction outside the writer's turn, with the server's bounds on it. f may run several
+// times.
+func (l lane) transaction(ctx context.Context, doing string, f func(ctx context.Context, tx pgx.Tx) error) error {
+	if err := l.b.usable(ctx); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, beginTimeout)
+	defer cancel()
+	var err error
+	for range 3 {
+		var how ending
+		how, err = l.transactionOnce(limited, f)
+		l.b.noteFailure(ctx, how, err)
+		if err == nil || limited.Err() != nil || !how.again && !transient(err) {
+			break
+		}
+	}
+	return l.b.translate(ctx, doing, err)
+}
+
+// ending is how a transaction ended that failed.
+type ending struct {
+	// broke says that its connection did, or that none was to be had.
+	broke bool
+	// again says besides that no COMMIT was sent, so that nothing has happened: an idle connection that died is found
+	// by whoever uses it next.
+	again bool
+}
+
+func (l lane) transactionOnce(ctx context.Context, f func(ctx context.Context, tx pgx.Tx) error) (how ending, err error) {
+	c, err := l.pool.Acquire(ctx)
+	if err != nil {
+		return ending{broke: !refused(err)}, err
+	}
+	sent, err := l.within(ctx, c.Conn(), f)
+	how.broke = err != nil && c.Conn().IsClosed()
+	how.again = how.broke && !sent
+	giveBack(c, err)
+	return how, err
+}
+
+// within runs f between BEGIN and COMMIT, and says whether the COMMIT was sent.
+func (l lane) within(ctx context.Context, c *pgx.Conn, f func(ctx context.Context, tx pgx.Tx) error) (sent bool, err error) {
+	known := linkOf(c)
+	known.warning.Store(nil)
+	tx, err := c.BeginTx(ctx, pgx.TxOptions{BeginQuery: beginSQL})
+	if err != nil {
+		return false, err
+	}
+	if _, err = tx.Exec(ctx, l.b.features.bounds); err == nil {
+		err = f(ctx, tx)
+	}
+	if err == nil {
+		_, err = tx.Exec(ctx, l.b.features.unbound)
+	}
+	if err != nil {
+		if !c.IsClosed() {
+			closing, cancel := context.WithTimeout(context.Background(), endTimeout)
+			defer cancel()
+			_ = tx.Rollback(closing) // it closes the connection if it fails
+		}
+		return false, err
+	}
+	known.committing.Store(true)
+	err = tx.Commit(ctx)
+	known.committing.Store(false)
+	if w := known.warning.Load(); err == nil && w != nil {
+		return true, fmt.Errorf("the server warns: %s", w.Message)
+	}
+	if err != nil && !refused(err) {
+		l.b.servers.doubt(known.place)
+	}
+	return true, err
+}
+
+// microseconds is a duration as the statements return it.
+func microseconds(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
