@@ -6,18 +6,23 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// maxKey is the longest key that fits an entry of the key index, in bytes: a third of a page less what is included.
-const maxKey = 2600
-
 // rowOverhead is about what a row takes besides its value and twice its key, in bytes: headers, numbers, entries of indexes.
 const rowOverhead = 160
 
 // rowSize is what a row counts for in the clock's bytes.
 func rowSize(key, value int) int64 { return int64(2*key + value + rowOverhead) }
 
+// keySize is what a long key takes besides what stands for it in the column key.
+func keySize(key []byte) (column, beside int) {
+	if long(key) {
+		return indexedKey, len(key)
+	}
+	return len(key), 0
+}
+
 // insertArrays are the columns of the rows of one commit, kept to be filled again.
 type insertArrays struct {
-	keys, values                               [][]byte
+	keys, values, longKeys                     [][]byte
 	revisions, creates, versions, leases, prev []int64
 	ordinals                                   []int32
 }
@@ -26,19 +31,33 @@ type insertArrays struct {
 func (a *insertArrays) queue(batch *pgx.Batch, e *backend.Effects) (size int64) {
 	clear(a.keys[:cap(a.keys)]) // let go of what the last commit held
 	clear(a.values[:cap(a.values)])
-	a.keys, a.values, a.ordinals = a.keys[:0], a.values[:0], a.ordinals[:0]
+	clear(a.longKeys[:cap(a.longKeys)])
+	a.keys, a.values, a.longKeys, a.ordinals = a.keys[:0], a.values[:0], a.longKeys[:0], a.ordinals[:0]
+	someLong := hasLong(e.Rows)
 	a.revisions, a.creates, a.versions, a.leases, a.prev = a.revisions[:0], a.creates[:0], a.versions[:0], a.leases[:0], a.prev[:0]
 	for i := range e.Rows {
 		r := &e.Rows[i]
-		size += rowSize(len(r.Key), len(r.Value))
+		column, beside := keySize(r.Key)
+		size += rowSize(column, len(r.Value)) + int64(beside)
 		value := r.Value
 		if !r.Deleted {
 			value = notNil(value) // NULL is a tombstone's
 		}
-		a.keys, a.values, a.ordinals = append(a.keys, notNil(r.Key)), append(a.values, value), append(a.ordinals, r.Ordinal)
+		a.keys, a.values, a.ordinals = append(a.keys, notNil(indexed(r.Key))), append(a.values, value), append(a.ordinals, r.Ordinal)
+		if someLong {
+			var key []byte // NULL is a short one's
+			if long(r.Key) {
+				key = r.Key
+			}
+			a.longKeys = append(a.longKeys, key)
+		}
 		a.revisions, a.creates = append(a.revisions, r.ModRevision), append(a.creates, r.CreateRevision)
 		a.versions, a.leases, a.prev = append(a.versions, r.Version), append(a.leases, r.Lease), append(a.prev, r.PrevRevision)
 	}
-	batch.Queue(insertRows, a.keys, a.revisions, a.ordinals, a.creates, a.versions, a.leases, a.prev, e.Batch, a.values)
+	sql, args := insertRows, []any{a.keys, a.revisions, a.ordinals, a.creates, a.versions, a.leases, a.prev, e.Batch, a.values}
+	if someLong {
+		sql, args = insertLongRows, append(args, a.longKeys)
+	}
+	batch.Queue(sql, args...)
 	return size
 }

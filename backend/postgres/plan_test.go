@@ -73,10 +73,21 @@ func (p *planned) explain(name string, args ...any) string {
 	return strings.Join(lines, "\n")
 }
 
+// asked leaves out of a plan what was never done: what asks for the keys that are long.
+func asked(plan string) string {
+	var lines []string
+	for line := range strings.SplitSeq(plan, "\n") {
+		if !strings.Contains(line, "(never executed)") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
 // check holds a plan to reading only what it needs, by an index, and nothing of the table where the index is enough.
 func (p *planned) check(name string, indexOnly bool, sql string, args ...any) {
 	p.t.Helper()
-	got := p.plan(sql, args...)
+	got := asked(p.plan(sql, args...))
 	bad := []string{"Seq Scan on object_versions", "Sort Key: key", "Sort Key: object_versions", "Hash", "Bitmap"}
 	if indexOnly {
 		bad = append(bad, "Index Scan using object_versions")
@@ -150,7 +161,7 @@ func (p *planned) others() {
 	span := []any{benchKey(10)[:29], []byte("/registry/q")}
 	key := benchKey(77)
 	for prev := range 2 {
-		p.check("tail", false, tailSQL[prev], p.revision-10, int64(math.MaxInt64), int64(100))
+		p.check("tail", false, tailStatement(originColumns, prev == 1, false), p.revision-10, int64(math.MaxInt64), int64(100), int64(1<<20))
 		for form, args := range [][]any{nil, {key}, span, span[:1]} {
 			p.check(fmt.Sprint("history ", form), false, historySQL[form][prev][0], append([]any{p.revision - 100, p.revision, int64(100)}, args...)...)
 		}
@@ -179,13 +190,13 @@ func TestGrowthIsNoticed(t *testing.T) {
 	b.work.Wait()
 	get()
 	known := int64(0)
-	err := b.query(t.Context(), "ask", nil, func(s *scanner) error { known = s.integer(); return nil },
+	err := b.reads.query(t.Context(), "ask", nil, func(s *scanner) error { known = s.integer(); return nil },
 		"SELECT reltuples::bigint FROM pg_class WHERE oid = 'object_versions'::regclass")
 	if err != nil || known < 2000 {
 		t.Errorf("the planner knows of %d rows, %v", known, err)
 	}
 	kept := 0
-	for _, c := range b.pool.AcquireAllIdle(t.Context()) {
+	for _, c := range b.reads.pool.AcquireAllIdle(t.Context()) {
 		var name string
 		err := c.QueryRow(t.Context(), "SELECT name FROM pg_prepared_statements WHERE statement = $1", listSQL[single][0]).Scan(&name)
 		if errors.Is(err, pgx.ErrNoRows) {

@@ -1,0 +1,307 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"math"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// An entry of an index has at most a third of a page, so a key of more than maxKey bytes is long: the column key holds
+// its first maxKey bytes and the SHA-256 of all of it, and the column long_key the key itself.
+//
+// What a column key holds is unlike any other key, so lookups go on as they do for others. Long keys that share their
+// first maxKey bytes are a group: its entries lie together, behind all shorter keys that are less and before all that
+// are greater, but inside of it they are in no order that means anything. So a span whose bounds are long is read in
+// parts, see parts, and a group is sorted when a page ends in it.
+const (
+	maxKey     = 2600
+	indexedKey = maxKey + sha256.Size
+	// longKeysProgram is the version of the schema that knows long keys.
+	longKeysProgram = 4
+)
+
+func long(key []byte) bool { return len(key) > maxKey }
+
+// indexed is what the column key holds for a key.
+func indexed(key []byte) []byte {
+	if !long(key) {
+		return key
+	}
+	sum := sha256.Sum256(key)
+	return append(append(make([]byte, 0, indexedKey), key[:maxKey]...), sum[:]...)
+}
+
+// allIndexed is indexed for each.
+func allIndexed(keys [][]byte) [][]byte {
+	var out [][]byte
+	for i, key := range keys {
+		if long(key) && out == nil {
+			out = append(out, keys...)
+		}
+		if out != nil {
+			out[i] = indexed(key)
+		}
+	}
+	if out == nil {
+		return keys
+	}
+	return out
+}
+
+// before and behind are bounds, for the column key, that have the whole group of a prefix between them.
+func before(prefix []byte) []byte { return append(bytes.Clone(prefix), 0) }
+
+func behind(prefix []byte) []byte {
+	return append(bytes.Clone(prefix), bytes.Repeat([]byte{0xff}, indexedKey-maxKey+1)...)
+}
+
+// part is a part of a span: the entries of the key index within bounds that hold for the column key, or the keys of one
+// group that are not less than from and, unless it is nil, less than until.
+type part struct {
+	entries     backend.Span
+	group       []byte
+	from, until []byte
+}
+
+// parts splits a span at its bounds that are long, in the order of keys.
+func parts(s backend.Span) []part {
+	if s.End == nil {
+		return []part{{entries: backend.Span{Start: indexed(s.Start)}}}
+	}
+	if !long(s.Start) && !long(s.End) {
+		return []part{{entries: s}}
+	}
+	if len(s.End) > 0 && bytes.Compare(s.Start, s.End) >= 0 {
+		return nil
+	}
+	var all []part
+	middle := s
+	if long(s.Start) {
+		first := part{group: s.Start[:maxKey], from: s.Start}
+		if long(s.End) && bytes.Equal(s.End[:maxKey], first.group) {
+			first.until = s.End
+			return []part{first}
+		}
+		all, middle.Start = append(all, first), behind(first.group)
+	}
+	if !long(s.End) {
+		return append(all, part{entries: middle})
+	}
+	last := part{group: s.End[:maxKey], until: s.End}
+	middle.End = before(last.group)
+	return append(all, part{entries: middle}, last)
+}
+
+// wider is a span for the column key that holds all of a span's keys, and maybe some others of the groups at its
+// bounds.
+func wider(s backend.Span) backend.Span {
+	if s.End == nil {
+		return backend.Span{Start: indexed(s.Start)}
+	}
+	if long(s.Start) {
+		s.Start = before(s.Start[:maxKey])
+	}
+	if long(s.End) {
+		s.End = behind(s.End[:maxKey])
+	}
+	return s
+}
+
+// within says whether a key is in a span.
+func inSpan(key []byte, s backend.Span) bool {
+	if s.End == nil {
+		return bytes.Equal(key, s.Start)
+	}
+	return bytes.Compare(key, s.Start) >= 0 && (len(s.End) == 0 || bytes.Compare(key, s.End) < 0)
+}
+
+// Range implements [backend.Backend].
+func (b *Backend) Range(ctx context.Context, q backend.RangeQuery) (rows []backend.Row, clock backend.Clock, err error) {
+	if !long(q.Span.Start) && !long(q.Span.End) { // nearly always
+		rows, clock, err = b.rangeOf(ctx, q)
+		if err != nil || !cutInGroup(rows, q) {
+			return rows, clock, err
+		}
+	}
+	var all joined
+	rows, limit, left := nil, q.Limit, q.Bytes
+	for _, p := range parts(q.Span) {
+		if len(rows) >= limit || reached(all.bytes, left) {
+			break
+		}
+		q.Limit, q.Bytes = limit-len(rows), left-all.bytes
+		if left == 0 {
+			q.Bytes = 0
+		}
+		if p.group == nil {
+			q.Span = p.entries
+			err = b.rangeOfEntries(ctx, q, &all)
+		} else {
+			err = b.rangeOfGroup(ctx, q, p, &all)
+		}
+		if err != nil {
+			return nil, backend.Clock{}, err
+		}
+		rows = all.rows
+	}
+	if !all.any {
+		clock, err = b.Clock(ctx)
+		return nil, clock, err
+	}
+	return rows, all.clock, nil
+}
+
+// cutInGroup says whether rows end in a group, by a bound, so that others of it may be to come before.
+func cutInGroup(rows []backend.Row, q backend.RangeQuery) bool {
+	n := len(rows)
+	if n == 0 || !long(rows[n-1].Key) || q.Span.End == nil {
+		return false
+	}
+	return n >= q.Limit || reached(size(rows), q.Bytes)
+}
+
+func size(rows []backend.Row) (n int64) {
+	for i := range rows {
+		n += rows[i].Size()
+	}
+	return n
+}
+
+// joined are the rows of several statements, each of a snapshot of its own: rows do not change, and the clock is what
+// is true of all of them.
+type joined struct {
+	rows  []backend.Row
+	count int64
+	bytes int64
+	clock backend.Clock
+	any   bool
+}
+
+func (j *joined) add(rows []backend.Row, clock backend.Clock) error {
+	switch {
+	case !j.any:
+		j.clock, j.any = clock, true
+	case j.clock.Incarnation != clock.Incarnation:
+		return fmt.Errorf("read a range: %w: history was lost in the middle of it", backend.ErrUnavailable)
+	}
+	j.clock.Revision, j.clock.Compacted = min(j.clock.Revision, clock.Revision), max(j.clock.Compacted, clock.Compacted)
+	j.rows, j.bytes = append(j.rows, rows...), j.bytes+size(rows)
+	return nil
+}
+
+// rangeOfEntries reads a part that has its groups whole, and the last of them, if the page ends there, in its order.
+func (b *Backend) rangeOfEntries(ctx context.Context, q backend.RangeQuery, all *joined) error {
+	rows, clock, err := b.rangeOf(ctx, q)
+	if err != nil {
+		return err
+	}
+	if !cutInGroup(rows, q) {
+		return all.add(rows, clock)
+	}
+	n := len(rows) - 1
+	group := rows[n].Key[:maxKey]
+	for n > 0 && long(rows[n-1].Key) && bytes.Equal(rows[n-1].Key[:maxKey], group) {
+		n--
+	}
+	if err := all.add(rows[:n], clock); err != nil {
+		return err
+	}
+	q.Limit -= n
+	if q.Bytes > 0 {
+		q.Bytes -= size(rows[:n])
+	}
+	return b.rangeOfGroup(ctx, q, part{group: group}, all)
+}
+
+func (p part) args(revision int64) []any {
+	return []any{revision, int64(math.MaxInt64), before(p.group), behind(p.group), notNil(p.from), p.until}
+}
+
+func (b *Backend) rangeOfGroup(ctx context.Context, q backend.RangeQuery, p part, all *joined) error {
+	most := int64(math.MaxInt64)
+	if q.Bytes > 0 {
+		most = q.Bytes
+	}
+	args := append(p.args(q.Revision), int64(q.Limit))
+	if !q.KeysOnly {
+		args = append(args, most)
+	}
+	rows, clock, err := b.list(ctx, q, groupSQL[index(q.KeysOnly)], args)
+	if err != nil {
+		return err
+	}
+	return all.add(rows, clock)
+}
+
+// Count implements [backend.Backend].
+func (b *Backend) Count(ctx context.Context, q backend.RangeQuery) (int64, backend.Clock, error) {
+	var all joined
+	count := func(sql string, args []any) error {
+		var n int64
+		var clock backend.Clock
+		sql, args = underHold(q.Hold, sql, args)
+		err := b.laneFor(ctx).query(ctx, "count a range", nil, func(s *scanner) error {
+			clock, n = s.clock(), s.integer()
+			return nil
+		}, sql, args...)
+		if err != nil {
+			return err
+		}
+		all.count += n
+		return all.add(nil, clock)
+	}
+	for _, p := range parts(q.Span) {
+		var err error
+		if p.group == nil {
+			form, span := shape(p.entries)
+			err = count(countSQL[form], append([]any{q.Revision}, span...))
+		} else {
+			err = count(groupCountSQL, p.args(q.Revision))
+		}
+		if err != nil {
+			return 0, backend.Clock{}, err
+		}
+	}
+	if !all.any {
+		clock, err := b.Clock(ctx)
+		return 0, clock, err
+	}
+	return all.count, all.clock, nil
+}
+
+const (
+	// oldMembers counts the replicas that live and do not know long keys.
+	oldMembers = "SELECT count(*) FROM members WHERE program < $1::integer AND seen_at > clock_timestamp() - interval '10 seconds'"
+	// barOldPrograms keeps programs from starting that do not know long keys.
+	barOldPrograms = "UPDATE settings SET value = $1::bigint WHERE name = 'oldest_program' AND value < $1::bigint"
+)
+
+// hasLong says whether a row has a long key.
+func hasLong(rows []backend.Row) bool {
+	for i := range rows {
+		if long(rows[i].Key) {
+			return true
+		}
+	}
+	return false
+}
+
+// knowLongKeys refuses long keys while a replica runs beside this one that would not know them for what they are.
+func (t *tx) knowLongKeys() error {
+	ctx, cancel := context.WithTimeout(context.Background(), lockedTimeout)
+	defer cancel()
+	old := int64(0)
+	err := scan(ctx, t.c.Conn(), func(s *scanner) error { old = s.integer(); return nil }, oldMembers, []any{int32(longKeysProgram)})
+	switch {
+	case err != nil:
+		return fmt.Errorf("commit: %w: %w", backend.ErrUnavailable, err)
+	case old > 0:
+		return fmt.Errorf("commit: %w: a key of more than %d bytes, which %d replicas of an older version that run beside this one do not know: upgrade them",
+			backend.ErrRejected, maxKey, old)
+	}
+	return nil
+}
