@@ -32,9 +32,13 @@ func RunShared(t *testing.T, open func(t *testing.T) (a, b backend.Shared), hook
 		{"Tail", testTail},
 		{"TailInBegin", testTailInBegin},
 		{"TailSaysWhatWasPurged", testTailPurged},
+		{"TailOfBump", testTailOfBump},
 		{"RaiseIncarnation", testRaiseIncarnation},
+		{"Confirm", testConfirm},
+		{"UnconfirmedUntilACommit", testUnconfirmed},
 		{"LeasesByTheDatabasesClock", testSharedLeases},
 		{"LockedLeasesAreNotRenewed", testLockedLeases},
+		{"EndingLeasesStayEnded", testEndingLeases},
 		{"Heartbeat", testHeartbeat},
 		{"HoldsKeepRows", testHolds},
 		{"PurgeByBoth", testPurgeByBoth},
@@ -117,7 +121,7 @@ func testBeginIsFresh(p *pair) {
 	got := make(chan backend.Loaded, 1)
 	go func() {
 		defer close(got)
-		tx, err := p.other.Begin(p.ctx, backend.Needs{Keys: [][]byte{[]byte("a")}, Spans: []backend.Span{from("b")}, SpanLimit: 5, LeaseKeys: []int64{7}})
+		tx, err := p.other.Begin(p.ctx, backend.Needs{Keys: [][]byte{[]byte("a")}, Spans: []backend.Span{from("b")}, SpanLimit: 5, LeaseKeys: []int64{7}, LeaseLimit: 1})
 		if err != nil {
 			p.Error(err)
 			return
@@ -132,6 +136,7 @@ func testBeginIsFresh(p *pair) {
 		p.Errorf("clock %+v, want %+v", l.Clock, p.m.clock)
 	}
 	p.compare("read after the wait", l.Rows, rows, false)
+	p.compare("attached after the wait", l.LeaseRows, rows[2:], true)
 }
 
 // write commits one transaction through b under a batch and returns its rows.

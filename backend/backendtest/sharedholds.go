@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -20,7 +21,7 @@ func testHolds(p *pair) {
 	p.checkReadable()
 	p.compact(5)
 	for range 3 {
-		res, err := p.a.Purge(p.ctx, 10)
+		res, err := p.a.Purge(p.ctx, 10, math.MaxInt64)
 		p.ok(err)
 		if res != (backend.PurgeResult{}) {
 			p.Errorf("purged %+v in spite of a hold", res)
@@ -44,10 +45,30 @@ func testHolds(p *pair) {
 	p.ok(err)
 	p.compact(7)
 	p.until("the hold passes", func() bool {
-		res, err := p.a.Purge(p.ctx, 10)
+		res, err := p.a.Purge(p.ctx, 10, math.MaxInt64)
 		p.ok(err)
 		return res.Done
 	})
+	p.checkKept()
+	// One keeps what is above it, and nothing else.
+	p.commit([]op{put("a", "7")}, []op{put("a", "8")})
+	id, err = p.other.Hold(p.ctx, 8, time.Hour)
+	p.ok(err)
+	p.compact(9)
+	removed := 0
+	for range 3 {
+		res, err := p.a.Purge(p.ctx, 10, math.MaxInt64)
+		p.ok(err)
+		removed += res.Removed
+		if res.Done || res.Through > 8 {
+			p.Errorf("purged %+v under a hold at 8", res)
+		}
+	}
+	if removed != 1 {
+		p.Errorf("%d rows purged under a hold at 8", removed)
+	}
+	p.ok(p.other.Release(p.ctx, id))
+	p.purge(10)
 	p.checkKept()
 }
 
@@ -87,7 +108,7 @@ func testPurgeByBoth(p *pair) {
 	for _, b := range []backend.Shared{p.a, p.other, p.a} {
 		wg.Go(func() {
 			for {
-				res, err := b.Purge(p.ctx, 2)
+				res, err := b.Purge(p.ctx, 2, math.MaxInt64)
 				if err != nil {
 					p.Error(err)
 				}

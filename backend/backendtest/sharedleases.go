@@ -18,17 +18,23 @@ func leaseIDs(states []backend.LeaseState) (ids []int64) {
 func testSharedLeases(p *pair) {
 	short, long := backend.Lease{ID: 1, TTL: time.Second}, backend.Lease{ID: -2, TTL: time.Hour}
 	p.apply(&backend.Effects{Granted: []backend.Lease{short, long}})
-	states, err := p.other.LeaseStates(p.ctx, nil)
+	states, origin, err := p.other.LeaseStates(p.ctx, nil)
 	p.ok(err)
 	if !slices.Equal(leaseIDs(states), []int64{-2, 1}) {
 		p.Fatalf("leases %+v", states)
 	}
+	p.fromPrimary("leases", origin)
 	for _, s := range states {
 		if s.Remaining > s.TTL || s.ID == long.ID && s.Remaining < s.TTL-time.Minute {
 			p.Errorf("lease %+v", s)
 		}
 	}
-	one, err := p.other.LeaseStates(p.ctx, []int64{1, 99})
+	if none, origin, err := p.other.LeaseStates(p.ctx, []int64{99}); err != nil || len(none) > 0 {
+		p.Errorf("a lease that is not there: %+v, %v", none, err)
+	} else {
+		p.fromPrimary("no leases", origin)
+	}
+	one, _, err := p.other.LeaseStates(p.ctx, []int64{1, 99})
 	p.ok(err)
 	if !slices.Equal(leaseIDs(one), []int64{1}) {
 		p.Errorf("lease 1: %+v", one)
@@ -54,6 +60,32 @@ func testSharedLeases(p *pair) {
 	p.ok(err)
 	if renewed, err := p.a.RenewLeases(p.ctx, []int64{1}); err != nil || !slices.Equal(renewed, []backend.Lease{short}) {
 		p.Errorf("renewed %+v after all were extended, %v", renewed, err)
+	}
+}
+
+// testEndingLeases begins to revoke a lease, which nothing brings back.
+func testEndingLeases(p *pair) {
+	l := backend.Lease{ID: 1, TTL: time.Hour}
+	p.apply(&backend.Effects{Granted: []backend.Lease{l}})
+	for range 2 {
+		p.apply(&backend.Effects{Ending: []int64{1, 99}})
+		if renewed, err := p.other.RenewLeases(p.ctx, []int64{1}); err != nil || len(renewed) != 0 {
+			p.Errorf("renewed %+v, %v", renewed, err)
+		}
+		if ids, err := p.other.ExpiredLeases(p.ctx, 10); err != nil || !slices.Equal(ids, []int64{1}) {
+			p.Errorf("leases that have ended: %v, %v", ids, err)
+		}
+		states, _, err := p.other.LeaseStates(p.ctx, nil)
+		if err != nil || len(states) != 1 || !states[0].Ending || states[0].TTL != l.TTL || states[0].Remaining > 0 {
+			p.Errorf("leases %+v, %v", states, err)
+		}
+		_, err = p.other.Heartbeat(p.ctx, backend.Member{ID: 7}, time.Hour, time.Nanosecond) // gives all their time again
+		p.ok(err)
+		p.until("the leases have their time again", func() bool {
+			done, err := p.other.ExtendLeases(p.ctx)
+			p.ok(err)
+			return done
+		})
 	}
 }
 

@@ -4,10 +4,10 @@ import "context"
 
 func testListen(p *pair) {
 	ctx, cancel := context.WithCancel(p.ctx)
-	states, hints, done := make(chan bool, 100), make(chan int64, 1000), make(chan struct{})
+	states, hints, done := make(chan bool, 100), make(chan [2]int64, 1000), make(chan struct{})
 	go func() {
 		defer close(done)
-		p.other.Listen(ctx, func(revision int64) { hints <- revision }, func(listening bool) { states <- listening })
+		p.other.Listen(ctx, func(revision, compacted int64) { hints <- [2]int64{revision, compacted} }, func(listening bool) { states <- listening })
 	}()
 	defer func() {
 		cancel()
@@ -16,25 +16,27 @@ func testListen(p *pair) {
 	if can := <-states; can == p.hooks.NoHints {
 		p.Fatalf("hints can be expected: %t", can)
 	}
-	p.commit([]op{put("a", "1")})
 	if p.hooks.NoHints {
 		p.noHint(hints, states)
 		return
 	}
-	for revision := int64(0); revision < p.m.clock.Revision; {
-		select {
-		case revision = <-hints:
-		case <-p.ctx.Done():
-			p.Fatal("no hint came")
+	for _, told := range [][2]int64{{2, 0}, {3, 2}, {4, -1}} {
+		p.ok(p.a.Hint(p.ctx, told[0], told[1]))
+		for hint := [2]int64{}; hint != told; {
+			select {
+			case hint = <-hints:
+			case <-p.ctx.Done():
+				p.Fatal("no hint came")
+			}
 		}
 	}
 }
 
-// noHint fails if, within the time of some commits, a hint comes or Listen says anything more.
-func (p *pair) noHint(hints <-chan int64, states <-chan bool) {
+// noHint fails if, after some were sent, a hint comes or Listen says anything more.
+func (p *pair) noHint(hints <-chan [2]int64, states <-chan bool) {
 	p.Helper()
 	for range 20 {
-		p.commit([]op{put("a", "1")})
+		p.ok(p.a.Hint(p.ctx, 2, 0))
 	}
 	select {
 	case h := <-hints:

@@ -1,6 +1,8 @@
 package backendtest
 
 import (
+	"errors"
+
 	"github.com/sqlstore/sqlstore/backend"
 )
 
@@ -41,8 +43,14 @@ func testTail(p *pair) {
 		{backend.TailQuery{After: 1, Limit: 100, Bytes: 1}, backend.Tail{Through: 2, Batch: 11, Changes: changes(one)}},
 		{backend.TailQuery{After: 1, Limit: 100, Bytes: 6}, backend.Tail{Through: 2, Batch: 11, Changes: changes(one)}},
 		{backend.TailQuery{After: 1, Limit: 100, Bytes: 7}, backend.Tail{Through: 3, Batch: 12, Changes: changes(one, two)}},
+		{backend.TailQuery{After: 1, Limit: 1, Bytes: 1}, backend.Tail{Through: 2, Batch: 11, Changes: changes(one)}},
+		{backend.TailQuery{After: 1, Limit: 1, Bytes: 1, WithPrev: true}, backend.Tail{Through: 2, Batch: 11, Changes: changes(one)}},
 		{backend.TailQuery{After: 1, Limit: 100, Bytes: 9}, backend.Tail{Through: 4, Batch: 13, Changes: changes(one, two, three)}},
-		{backend.TailQuery{After: 4, Limit: 10}, backend.Tail{Through: 4, Base: 13}},
+		{backend.TailQuery{After: 1, Limit: 100, Until: 3}, backend.Tail{Through: 3, Batch: 12, Changes: changes(one, two)}},
+		{backend.TailQuery{After: 3, Limit: 100, Until: 3}, backend.Tail{Through: 3, Base: 12, Batch: 12}},
+		{backend.TailQuery{After: 1, Limit: 100, KeysOnly: true}, backend.Tail{Through: 4, Batch: 13, Changes: bare(one, two, three)}},
+		{backend.TailQuery{After: 1, Limit: 100, KeysOnly: true, Bytes: 4}, backend.Tail{Through: 3, Batch: 12, Changes: bare(one, two)}},
+		{backend.TailQuery{After: 4, Limit: 10}, backend.Tail{Through: 4, Base: 13, Batch: 13}},
 		{backend.TailQuery{After: 9, Limit: 10}, backend.Tail{Through: 9}},
 	} {
 		c.want.Clock = p.m.clock
@@ -67,6 +75,36 @@ func testTail(p *pair) {
 	}
 }
 
+// testTailOfBump asks for the tail of a clock that was moved over revisions without rows, as a repair does.
+func testTailOfBump(p *pair) {
+	one := p.write(p.a, 11, put("a", "1"))
+	tx, err := p.a.Begin(p.ctx, backend.Needs{})
+	p.ok(err)
+	p.ok(tx.Commit(p.ctx, &backend.Effects{Revision: 100, Compacted: 100, Batch: 12}))
+	p.m.clock.Revision, p.m.clock.Compacted = 100, 100
+	check := func(after int64, want backend.Tail) {
+		p.Helper()
+		got, err := p.other.Tail(p.ctx, backend.TailQuery{After: after, Limit: 10})
+		p.ok(err)
+		want.Clock = p.m.clock
+		p.checkTail(got, want)
+	}
+	check(1, backend.Tail{Through: 100, Batch: 12, Changes: changes(one)})
+	check(2, backend.Tail{Through: 100, Base: 11, Batch: 12})
+	check(100, backend.Tail{Through: 100, Batch: 12})
+	two := p.write(p.a, 13, put("a", "2"))
+	check(100, backend.Tail{Through: 101, Batch: 13, Changes: changes(two)})
+}
+
+// bare are the changes without their values.
+func bare(txns ...[]backend.Row) (out []backend.Change) {
+	out = changes(txns...)
+	for i := range out {
+		out[i].Row.Value = nil
+	}
+	return out
+}
+
 func changes(txns ...[]backend.Row) (out []backend.Change) {
 	for _, rows := range txns {
 		for _, r := range rows {
@@ -81,9 +119,32 @@ func testTailInBegin(p *pair) {
 	two := p.write(p.a, 12, put("b", "1"))
 	tx, err := p.other.Begin(p.ctx, backend.Needs{Keys: [][]byte{[]byte("a")}, Tail: &backend.TailQuery{After: 2, Limit: 10}})
 	p.ok(err)
-	defer tx.Rollback()
 	p.checkTail(tx.Loaded().Tail, backend.Tail{Clock: p.m.clock, Through: 3, Base: 11, Batch: 12, Changes: changes(two)})
 	p.compare("keys beside it", tx.Loaded().Rows, one, false)
+	tx.Rollback()
+	three := p.write(p.a, 13, put("a", "2"), put("c", "1"))
+	for _, bytes := range []int64{0, 1} {
+		tx, err := p.other.Begin(p.ctx, backend.Needs{Tail: &backend.TailQuery{After: 3, Limit: 1, Bytes: bytes}})
+		p.ok(err)
+		p.checkTail(tx.Loaded().Tail, backend.Tail{Clock: p.m.clock, Through: 4, Base: 12, Batch: 13, Changes: changes(three)})
+		tx.Rollback()
+	}
+	tx, err = p.other.Begin(p.ctx, backend.Needs{})
+	p.ok(err)
+	defer tx.Rollback()
+	for _, keysOnly := range []bool{false, true} {
+		want := changes(one, two, three)
+		if keysOnly {
+			want = bare(one, two, three)
+		}
+		got, err := tx.(backend.SharedTx).Tail(p.ctx, backend.TailQuery{After: 1, Limit: 10, KeysOnly: keysOnly})
+		p.ok(err)
+		p.checkTail(got, backend.Tail{Clock: p.m.clock, Through: 4, Batch: 13, Changes: want})
+	}
+	tx.Rollback()
+	if _, err := tx.(backend.SharedTx).Tail(p.ctx, backend.TailQuery{After: 1, Limit: 10}); !errors.Is(err, backend.ErrUnavailable) {
+		p.Errorf("a transaction that has ended reads: %v", err)
+	}
 }
 
 func testTailPurged(p *pair) {
@@ -143,11 +204,12 @@ func testRaiseIncarnation(p *pair) {
 	}{
 		{"all as it was", backend.Clock{Revision: 3, Incarnation: now.Incarnation}, 12, 0},
 		{"others wrote since", backend.Clock{Revision: 2, Incarnation: now.Incarnation}, 11, 0},
-		{"another incarnation", backend.Clock{Revision: 9, Incarnation: now.Incarnation + 5}, 1, 0},
 		{"the clock fell back", backend.Clock{Revision: 4, Incarnation: now.Incarnation}, 13, 1},
 		{"seen already", backend.Clock{Revision: 4, Incarnation: now.Incarnation}, 13, 1},
 		{"another batch", backend.Clock{Revision: 3, Incarnation: now.Incarnation + 1}, 99, 2},
 		{"a row where there was none", backend.Clock{Revision: 2, Incarnation: now.Incarnation + 2}, 0, 3},
+		{"the incarnation fell back", backend.Clock{Revision: 2, Incarnation: now.Incarnation + 8}, 11, 9},
+		{"raised meanwhile", backend.Clock{Revision: 9, Incarnation: now.Incarnation + 8}, 1, 9},
 	} {
 		got, err := p.other.RaiseIncarnation(p.ctx, c.held, c.batch)
 		p.ok(err)

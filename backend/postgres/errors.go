@@ -22,6 +22,7 @@ var (
 // SQLSTATEs that mean something here.
 const (
 	codeReadOnly        = "25006"
+	codeCancelled       = "57014" // by a request, or by statement_timeout
 	codeIdleInTx        = "25P03"
 	codeTxTimeout       = "25P04"
 	codeDiskFull        = "53100"

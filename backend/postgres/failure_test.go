@@ -263,7 +263,7 @@ func TestUnsuitable(t *testing.T) {
 	dsn := database(t)
 	for param, want := range map[string]string{
 		"synchronous_commit":            "synchronous_commit=off",
-		"default_transaction_read_only": "target_session_attrs=read-write",
+		"default_transaction_read_only": "standby or read-only",
 		"search_path":                   "CREATE SCHEMA",
 	} {
 		value := map[string]string{"synchronous_commit": "off", "default_transaction_read_only": "on", "search_path": "nowhere"}[param]
@@ -290,17 +290,112 @@ func TestSchemas(t *testing.T) {
 	wantClock(t, two, 1)
 }
 
-func TestLongKeys(t *testing.T) {
-	b := openTest(t, Config{DSN: database(t)})
-	key := make([]byte, maxKey+1)
-	for i := range key {
-		key[i] = byte(i*i*7919 + i>>3)
+// TestDeadIdleConnections ends all connections while nobody uses them: what is asked next comes to its end all the
+// same.
+func TestDeadIdleConnections(t *testing.T) {
+	dsn := database(t)
+	b := openTest(t, Config{DSN: dsn})
+	if err := begin(t, b, backend.Needs{}).Commit(t.Context(), &backend.Effects{Batch: 1, Revision: 1, Granted: []backend.Lease{{ID: 7, TTL: time.Hour}}}); err != nil {
+		t.Fatal(err)
 	}
-	err := begin(t, b, backend.Needs{}).Commit(t.Context(), row(string(key), 2))
-	if !errors.Is(err, backend.ErrRejected) || !strings.Contains(err.Error(), "2600") {
-		t.Errorf("a key of %d bytes: %v", len(key), err)
+	for name, f := range map[string]func() error{
+		"renew": func() error {
+			renewed, err := b.RenewLeases(t.Context(), []int64{7})
+			if err == nil && len(renewed) != 1 {
+				err = fmt.Errorf("renewed %v", renewed)
+			}
+			return err
+		},
+		"heartbeat": func() error {
+			_, err := b.Heartbeat(t.Context(), backend.Member{ID: 1}, time.Hour, time.Hour)
+			return err
+		},
+		"hold":  func() error { _, err := b.Hold(t.Context(), 1, time.Minute); return err },
+		"read":  func() error { _, err := b.Clock(t.Context()); return err },
+		"write": func() error { begin(t, b, backend.Needs{}).Rollback(); return nil },
+	} {
+		if err := f(); err != nil { // a connection for it is there
+			t.Fatalf("%s: %v", name, err)
+		}
+		ended := 0
+		admin(t, dsn, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'sqlstore'", &ended)
+		if ended == 0 {
+			t.Fatal("there was no connection to end")
+		}
+		if err := f(); err != nil {
+			t.Errorf("%s after all connections died: %v", name, err)
+		}
 	}
-	if err := begin(t, b, backend.Needs{}).Commit(t.Context(), row(string(key[:maxKey]), 2)); err != nil {
-		t.Error(err)
+}
+
+// TestServerTurnsWeak turns a server's fsync off while it runs: nothing is written to it until it is on again.
+func TestServerTurnsWeak(t *testing.T) {
+	t.Parallel() // it waits most of its time
+	s := pgserver.Start(t, pgserver.Options{})
+	dsn := s.Database(t)
+	var log logged
+	b, careless := openTest(t, Config{DSN: dsn, Logger: log.logger()}), openTest(t, Config{DSN: dsn, UnsafeNoFsync: true})
+	beat := func(b *Backend) {
+		t.Helper()
+		if _, err := b.Heartbeat(t.Context(), backend.Member{ID: 1}, time.Hour, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set := func(value, weak string) {
+		t.Helper()
+		admin(t, s.DSN(), "ALTER SYSTEM SET fsync = "+value)
+		admin(t, s.DSN(), "SELECT pg_reload_conf()", new(bool))
+		eventually(t, "fsync="+value+" is noticed", func() bool { beat(b); beat(careless); return b.NotDurable() == weak })
+	}
+	set("off", "fsync=off")
+	if _, err := b.Begin(t.Context(), backend.Needs{}); !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), "fsync=off") {
+		t.Errorf("a write to a server that may lose it: %v", err)
+	}
+	wantClock(t, b, 1)
+	if weak := careless.NotDurable(); weak != "" {
+		t.Errorf("%s is reported although --unsafe-no-fsync accepts it", weak)
+	}
+	begin(t, careless, backend.Needs{}).Rollback()
+	b.resetPools() // a new connection tells, too
+	b.weak.Store(new(string))
+	wantClock(t, b, 1)
+	if weak := b.NotDurable(); weak != "fsync=off" {
+		t.Errorf("a new connection tells of %q", weak)
+	}
+	set("on", "")
+	begin(t, b, backend.Needs{}).Rollback()
+	if n := log.count("nothing is written to it"); n != 2 {
+		t.Errorf("it was said %d times that nothing is written", n)
+	}
+}
+
+// TestLongKeysWaitForUpgrades has a replica of an older version run beside this one, which does not know long keys.
+func TestLongKeysWaitForUpgrades(t *testing.T) {
+	dsn := database(t)
+	b := openTest(t, Config{DSN: dsn})
+	long := strings.Repeat("k", 3000)
+	serves := func() (program int) {
+		t.Helper()
+		admin(t, dsn, "SELECT value FROM settings WHERE name = 'oldest_program'", &program)
+		return program
+	}
+	admin(t, dsn, "INSERT INTO members (id, name, client_urls, seen_at) VALUES (7, 'old', '{}', clock_timestamp())")
+	if _, err := b.Heartbeat(t.Context(), backend.Member{ID: 8}, time.Hour, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	err := begin(t, b, backend.Needs{}).Commit(t.Context(), row(long, 2))
+	if !errors.Is(err, backend.ErrRejected) || !strings.Contains(err.Error(), "1 replicas of an older version") {
+		t.Errorf("a long key beside an older replica: %v", err)
+	}
+	if err := begin(t, b, backend.Needs{}).Commit(t.Context(), row(long[:maxKey], 2)); err != nil || serves() != 1 {
+		t.Errorf("a short key: %v, serves %d", err, serves())
+	}
+	admin(t, dsn, "UPDATE members SET seen_at = seen_at - interval '1 minute' WHERE id = 7")
+	if err := begin(t, b, backend.Needs{}).Commit(t.Context(), row(long, 3)); err != nil || serves() != longKeysProgram {
+		t.Errorf("a long key: %v, serves %d", err, serves())
+	}
+	var text string
+	if admin(t, dsn, "SELECT name FROM objects WHERE octet_length(key) > 2600", &text); text != long {
+		t.Errorf("people are shown a key of %d bytes", len(text))
 	}
 }

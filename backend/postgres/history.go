@@ -28,7 +28,7 @@ func (b *Backend) History(ctx context.Context, q backend.HistoryQuery) (backend.
 	h := backend.History{}
 	sql, args := underHold(q.Hold, historySQL[form][index(q.WithPrev)][index(q.KeysOnly)],
 		append([]any{q.After, until, int64(max(q.Limit, 1))}, span...))
-	err := b.query(ctx, "read history", r.reset, func(s *scanner) error {
+	err := b.reads.query(ctx, "read history", r.reset, func(s *scanner) error {
 		h.Clock = s.clock()
 		r.change(s)
 		return nil
@@ -42,17 +42,22 @@ func (b *Backend) History(ctx context.Context, q backend.HistoryQuery) (backend.
 
 // Head implements [backend.Shared].
 func (b *Backend) Head(ctx context.Context) (h backend.Head, err error) {
-	err = b.query(ctx, "read the clock", nil, func(s *scanner) error {
-		h.Clock, h.Batch, h.Alarms = s.clock(), s.integer(), s.integer()
+	err = b.control.query(ctx, "read the clock", nil, func(s *scanner) error {
+		h = head(s)
 		return nil
-	}, readHead)
+	}, b.features.head)
 	return h, err
+}
+
+// head takes the columns of features.head.
+func head(s *scanner) backend.Head {
+	return backend.Head{Clock: s.clock(), Batch: s.integer(), Alarms: s.integer(), Origin: s.origin()}
 }
 
 // Tail implements [backend.Shared].
 func (b *Backend) Tail(ctx context.Context, q backend.TailQuery) (backend.Tail, error) {
 	t := newTailReader(q)
-	err := b.query(ctx, "read the tail", t.reset, t.scan, t.sql(), t.args()...)
+	err := b.control.query(ctx, "read the tail", t.reset, t.scan, t.sql(&b.features), t.args()...)
 	if err != nil {
 		return backend.Tail{}, err
 	}
@@ -124,10 +129,10 @@ func historyForm(s backend.Span) (form int, args []any) {
 	case len(s.Start) == 0 && s.End == nil: // all of them; no key is empty
 		return historyAll, nil
 	case s.End == nil:
-		return historyOfKey, []any{s.Start}
+		return historyOfKey, []any{indexed(s.Start)}
 	case len(s.End) != 0:
 		if bytes.Equal(s.End, append(slices.Clip(s.Start), 0)) {
-			return historyOfKey, []any{notNil(s.Start)}
+			return historyOfKey, []any{notNil(indexed(s.Start))}
 		}
 		return historyBounded, []any{notNil(s.Start), s.End}
 	case bytes.Compare(s.Start, []byte{0}) <= 0: // [NUL, no bound) is everything, as etcd's clients write it
@@ -139,31 +144,50 @@ func historyForm(s backend.Span) (form int, args []any) {
 // tailReader reads the answer to a tail query.
 type tailReader struct {
 	reader
-	q backend.TailQuery
-	t backend.Tail
+	q     backend.TailQuery
+	t     backend.Tail
+	moved int64 // the batch that moved the clock last
 }
 
 func newTailReader(q backend.TailQuery) *tailReader {
-	return &tailReader{reader: reader{prev: q.WithPrev, value: true, bytes: q.Bytes}, q: q}
+	return &tailReader{reader: reader{prev: q.WithPrev, value: !q.KeysOnly}, q: q}
 }
 
-func (t *tailReader) sql() string { return tailSQL[index(t.q.WithPrev)] }
+func (t *tailReader) sql(f *features) string { return f.tail[index(t.q.WithPrev)][index(t.q.KeysOnly)] }
 
 func (t *tailReader) args() []any {
-	return []any{t.q.After, int64(math.MaxInt64), int64(max(t.q.Limit, 1))}
+	return []any{t.q.After, t.until(), int64(max(t.q.Limit, 1)), orAll(t.q.Bytes)}
+}
+
+func (t *tailReader) until() int64 { return orAll(t.q.Until) }
+
+// orAll is a bound, the greatest for none.
+func orAll(n int64) int64 {
+	if n <= 0 {
+		return math.MaxInt64
+	}
+	return n
 }
 
 func (t *tailReader) scan(s *scanner) error {
-	t.t.Clock, t.t.Alarms, t.t.Base, t.t.Purged = s.clock(), s.integer(), s.integer(), s.integer()
+	t.t.Clock, t.moved = s.clock(), s.integer()
+	t.t.Alarms, t.t.Base, t.t.Purged = s.integer(), s.integer(), s.integer()
+	t.t.Origin = s.origin()
 	t.change(s)
 	return nil
 }
 
 func (t *tailReader) tail() backend.Tail {
-	t.t.Through = t.through(t.q.After, t.t.Clock.Revision, t.q.Limit)
+	t.cut = reached(t.read, t.q.Bytes) // the server sends no more
+	t.t.Through = t.through(t.q.After, min(t.until(), t.t.Clock.Revision), t.q.Limit)
 	t.t.Changes = t.changes
-	if len(t.changes) > 0 {
-		t.t.Batch = t.batch
+	last, batch := t.q.After, t.t.Base
+	if n := len(t.changes); n > 0 {
+		last, batch = t.changes[n-1].Row.ModRevision, t.batch
 	}
+	if t.t.Clock.Revision == t.t.Through && (last < t.t.Through || batch == 0) {
+		batch = t.moved // without rows, as a repair does
+	}
+	t.t.Batch = batch
 	return t.t
 }

@@ -28,7 +28,7 @@ const (
 // failover made the primary has committed less than the one before it, but nothing in another order.
 func (b *Backend) Hold(ctx context.Context, revision int64, d time.Duration) (id int64, err error) {
 	id = 1 + rand.Int64N(math.MaxInt64)
-	err = b.transaction(ctx, "hold off the removal of rows", func(ctx context.Context, tx pgx.Tx) error {
+	err = b.reads.transaction(ctx, "hold off the removal of rows", func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockPurge); err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ func (b *Backend) Hold(ctx context.Context, revision int64, d time.Duration) (id
 
 // Release implements [backend.Shared].
 func (b *Backend) Release(ctx context.Context, id int64) error {
-	return b.transaction(ctx, "end a hold", func(ctx context.Context, tx pgx.Tx) error {
+	return b.reads.transaction(ctx, "end a hold", func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, deleteHold, id)
 		return err
 	})

@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -10,41 +12,78 @@ import (
 )
 
 func leaseState(s *scanner) backend.LeaseState {
-	return backend.LeaseState{
-		Lease:     backend.Lease{ID: s.integer(), TTL: time.Duration(s.integer()) * time.Second},
-		Remaining: microseconds(s.integer()),
+	return backend.LeaseState{Lease: lease(s), Remaining: microseconds(s.integer())}
+}
+
+// lease reads an id and a TTL, see endLeases.
+func lease(s *scanner) backend.Lease {
+	l := backend.Lease{ID: s.integer(), TTL: time.Duration(s.integer()) * time.Second}
+	if l.Ending = l.TTL < 0; l.Ending {
+		l.TTL = -l.TTL
 	}
+	return l
 }
 
 // LeaseStates implements [backend.Shared].
-func (b *Backend) LeaseStates(ctx context.Context, ids []int64) (states []backend.LeaseState, err error) {
-	sql, args := "SELECT "+leaseColumns+" FROM leases ORDER BY id", []any(nil)
-	if ids != nil {
-		sql, args = "SELECT "+leaseColumns+" FROM leases WHERE id = ANY ($1::bigint[]) ORDER BY id", []any{ids}
+func (b *Backend) LeaseStates(ctx context.Context, ids []int64) (states []backend.LeaseState, origin backend.Origin, err error) {
+	if ids == nil {
+		return b.allLeases(ctx)
 	}
-	err = b.query(ctx, "read leases", func() { states = nil }, func(s *scanner) error {
-		states = append(states, leaseState(s))
+	return b.leaseStates(ctx, b.features.statesOf, ids)
+}
+
+func (b *Backend) leaseStates(ctx context.Context, sql string, args ...any) (states []backend.LeaseState, origin backend.Origin, err error) {
+	err = b.reads.query(ctx, "read leases", func() { states = nil }, func(s *scanner) error {
+		if origin = s.origin(); !s.null() {
+			states = append(states, leaseState(s))
+		}
 		return nil
 	}, sql, args...)
-	return states, err
+	return states, origin, err
+}
+
+// leasePage is how many leases one statement reads of all: a million take longer than a statement may.
+const leasePage = 50_000
+
+// allLeases reads them in parts, each of a moment of its own and all from one server. The origin is that of the first.
+func (b *Backend) allLeases(ctx context.Context) (all []backend.LeaseState, first backend.Origin, err error) {
+	for from := int64(math.MinInt64); ; {
+		part, origin, err := b.leaseStates(ctx, b.features.states, from, int64(leasePage))
+		if err != nil {
+			return nil, origin, err
+		}
+		if all == nil {
+			first = origin
+		}
+		if origin.Server != first.Server {
+			return nil, origin, fmt.Errorf("read leases: %w: the server has changed meanwhile", backend.ErrUnavailable)
+		}
+		all = append(all, part...)
+		if len(part) < leasePage || part[leasePage-1].ID == math.MaxInt64 {
+			return all, first, nil
+		}
+		from = part[leasePage-1].ID + 1
+	}
 }
 
 // Leases are locked in the order of their ids, so that no two statements wait for each other.
 const (
+	// readLeases has a row without a lease when there is none.
+	readLeases = "SELECT %s, l.* FROM (SELECT 1) AS one LEFT JOIN (SELECT " + leaseColumns + " FROM leases%s) AS l ON true ORDER BY l.id"
+
 	renewLeases = "UPDATE leases AS l SET expires_at = clock_timestamp() + l.ttl * interval '1 second' FROM " +
-		"(SELECT id FROM leases WHERE id = ANY ($1::bigint[]) AND expires_at > clock_timestamp() ORDER BY id FOR UPDATE) AS n " +
-		"WHERE l.id = n.id RETURNING l.id, l.ttl"
-	extendLeases = "UPDATE leases AS l SET expires_at = clock_timestamp() + l.ttl * interval '1 second' FROM " +
-		"(SELECT id FROM leases ORDER BY id FOR UPDATE) AS n WHERE l.id = n.id"
-	expiredLeases = "SELECT id FROM leases WHERE expires_at <= clock_timestamp() ORDER BY expires_at LIMIT $1::bigint"
+		"(SELECT id FROM leases WHERE id = ANY ($1::bigint[]) AND (expires_at > clock_timestamp() OR ttl > 0 AND " + toBeExtended +
+		") ORDER BY id FOR UPDATE) AS n WHERE l.id = n.id RETURNING l.id, l.ttl"
+	expiredLeases = "SELECT id FROM leases WHERE expires_at <= clock_timestamp() AND (SELECT next_lease FROM lease_extension WHERE id = 1) IS NULL " +
+		"ORDER BY expires_at LIMIT $1::bigint"
 )
 
 // RenewLeases implements [backend.Shared].
 func (b *Backend) RenewLeases(ctx context.Context, ids []int64) (renewed []backend.Lease, err error) {
-	err = b.transaction(ctx, "renew leases", func(ctx context.Context, tx pgx.Tx) error {
+	err = b.control.transaction(ctx, "renew leases", func(ctx context.Context, tx pgx.Tx) error {
 		renewed = nil
 		return scan(ctx, tx.Conn(), func(s *scanner) error {
-			renewed = append(renewed, backend.Lease{ID: s.integer(), TTL: time.Duration(s.integer()) * time.Second})
+			renewed = append(renewed, lease(s))
 			return nil
 		}, renewLeases, []any{ids})
 	})
@@ -56,7 +95,7 @@ func (b *Backend) RenewLeases(ctx context.Context, ids []int64) (renewed []backe
 
 // ExpiredLeases implements [backend.Shared].
 func (b *Backend) ExpiredLeases(ctx context.Context, limit int) (ids []int64, err error) {
-	err = b.query(ctx, "look for leases that have ended", func() { ids = nil }, func(s *scanner) error {
+	err = b.control.query(ctx, "look for leases that have ended", func() { ids = nil }, func(s *scanner) error {
 		ids = append(ids, s.integer())
 		return nil
 	}, expiredLeases, int64(limit))

@@ -22,8 +22,27 @@ const (
 // errDeaf is returned where notifications can be asked for and never arrive.
 var errDeaf = errors.New("notifications do not arrive: there is a pooler in transaction mode before the server")
 
+// errOtherServer ends a connection for notifications to a server that was replaced.
+var errOtherServer = errors.New("another server has become the primary")
+
+// sendHint notifies in a transaction that waits for no disk and no standby: a transaction that notifies keeps all
+// others that do, in all databases of the server, from committing until it has.
+const sendHint = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1::text, $2::text)"
+
+// Hint implements [backend.Shared].
+func (b *Backend) Hint(ctx context.Context, revision, compacted int64) error {
+	if !b.features.notifies {
+		return nil
+	}
+	return b.notify(ctx, payload(b.settings.MemberID, revision, compacted))
+}
+
+func (b *Backend) notify(ctx context.Context, payload string) error {
+	return b.control.query(ctx, "notify", nil, func(*scanner) error { return nil }, sendHint, b.features.channel, payload)
+}
+
 // Listen implements [backend.Shared]. It has a connection of its own.
-func (b *Backend) Listen(ctx context.Context, hint func(revision int64), state func(listening bool)) {
+func (b *Backend) Listen(ctx context.Context, hint func(revision, compacted int64), state func(listening bool)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -67,10 +86,10 @@ func (b *Backend) Listen(ctx context.Context, hint func(revision int64), state f
 }
 
 // listen listens on one connection until it breaks.
-func (b *Backend) listen(ctx context.Context, hint func(int64), listening func()) error {
+func (b *Backend) listen(ctx context.Context, hint func(revision, compacted int64), listening func()) error {
 	b.listens.Add(1)
 	cc := b.dsn.Copy()
-	if err := b.prepare(ctx, cc); err != nil {
+	if err := b.prepare(cc); err != nil {
 		return err
 	}
 	connecting, cancel := context.WithTimeout(ctx, 2*connectTimeout)
@@ -97,14 +116,17 @@ func (b *Backend) listen(ctx context.Context, hint func(int64), listening func()
 		cancel()
 		switch {
 		case err == nil:
-			if member, revision, ok := parsePayload(n.Payload); ok && member != b.settings.MemberID {
-				hint(revision)
+			if member, revision, compacted, ok := parsePayload(n.Payload); ok && member != b.settings.MemberID {
+				hint(revision, compacted)
 			}
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case quiet.Err() == nil || c.IsClosed():
 			return err
 		default:
+			if !b.servers.current(linkOf(c).place) {
+				return errOtherServer
+			}
 			asking, cancel := context.WithTimeout(ctx, connectTimeout)
 			err := c.Ping(asking)
 			cancel()
@@ -115,18 +137,27 @@ func (b *Backend) listen(ctx context.Context, hint func(int64), listening func()
 	}
 }
 
-// payload is what a commit notifies: who committed, and up to which revision.
-func payload(member uint64, revision int64) string {
-	return strconv.FormatUint(member, 16) + " " + strconv.FormatInt(revision, 10)
+// payload is what a hint says: who committed, up to which revision and, if it moved, the compacted one. Programs that
+// know nothing of the latter pass over a hint with it.
+func payload(member uint64, revision, compacted int64) string {
+	s := strconv.FormatUint(member, 16) + " " + strconv.FormatInt(revision, 10)
+	if compacted != 0 {
+		s += " " + strconv.FormatInt(compacted, 10)
+	}
+	return s
 }
 
-func parsePayload(s string) (member uint64, revision int64, ok bool) {
+func parsePayload(s string) (member uint64, revision, compacted int64, ok bool) {
 	who, at, _ := strings.Cut(s, " ")
+	at, below, moved := strings.Cut(at, " ")
 	member, err := strconv.ParseUint(who, 16, 64)
 	if err == nil {
 		revision, err = strconv.ParseInt(at, 10, 64)
 	}
-	return member, revision, err == nil
+	if err == nil && moved {
+		compacted, err = strconv.ParseInt(below, 10, 64)
+	}
+	return member, revision, compacted, err == nil
 }
 
 // probe finds out whether notifications arrive. Over a connection that leads straight to a server process they do. Where a pooler
@@ -136,7 +167,7 @@ func (b *Backend) probe(ctx context.Context, c *pgx.Conn) error {
 	if is, err := direct(ctx, c); is || err != nil {
 		return err
 	}
-	if err := b.query(ctx, "notify", nil, func(*scanner) error { return nil }, "SELECT pg_notify($1::text, 'probe')", b.features.channel); err != nil {
+	if err := b.notify(ctx, "probe"); err != nil {
 		return err
 	}
 	waiting, cancel := context.WithTimeout(ctx, probeTime)

@@ -19,7 +19,7 @@ func TestListenOverAnOutage(t *testing.T) {
 	states, hints, done := make(chan bool, 100), make(chan int64, 100), make(chan struct{})
 	go func() {
 		defer close(done)
-		b.Listen(ctx, func(revision int64) { hints <- revision }, func(listening bool) { states <- listening })
+		b.Listen(ctx, func(revision, _ int64) { hints <- revision }, func(listening bool) { states <- listening })
 	}()
 	tries := func() int64 { return b.listens.Load() }
 	const broke, back = "no connection for notifications", "notifications arrive again"
@@ -45,11 +45,38 @@ func TestListenOverAnOutage(t *testing.T) {
 			t.Errorf("after %d outages it was said %d times that it broke, %d times that it is back", outage, m, n)
 		}
 	}
-	if err := begin(t, other, backend.Needs{}).Commit(t.Context(), row("a", 2)); err != nil {
+	if err := other.Hint(t.Context(), 2, 0); err != nil {
 		t.Fatal(err)
 	}
 	if revision := <-hints; revision != 2 {
 		t.Errorf("hint of revision %d", revision)
+	}
+	cancel()
+	<-done
+}
+
+// TestCommitSendsNoNotification commits, and then sends a hint: a transaction that notifies would wait for those of all
+// databases of the server.
+func TestCommitSendsNoNotification(t *testing.T) {
+	dsn := database(t)
+	b, other := openTest(t, Config{DSN: dsn}), openTest(t, Config{DSN: dsn})
+	ctx, cancel := context.WithCancel(t.Context())
+	states, hints, done := make(chan bool, 100), make(chan [2]int64, 100), make(chan struct{})
+	go func() {
+		defer close(done)
+		b.Listen(ctx, func(revision, compacted int64) { hints <- [2]int64{revision, compacted} }, func(listening bool) { states <- listening })
+	}()
+	if !<-states {
+		t.Fatal("no notifications")
+	}
+	if err := begin(t, other, backend.Needs{}).Commit(t.Context(), row("a", 2)); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Hint(t.Context(), 7, 5); err != nil {
+		t.Fatal(err)
+	}
+	if h := <-hints; h != [2]int64{7, 5} {
+		t.Errorf("the first hint is %v", h)
 	}
 	cancel()
 	<-done

@@ -27,18 +27,34 @@ func (b *Backend) Defragment(ctx context.Context) error {
 	return nil
 }
 
+// unboundSession lifts the bound that a session of ours has.
+const unboundSession = "SELECT set_config('statement_timeout', '0', false)"
+
 // maintain runs a statement that may take its time and belongs to no transaction.
 func (b *Backend) maintain(ctx context.Context, sql string) error {
-	c, err := b.pool.Acquire(ctx)
+	c, err := b.reads.pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
-	defer c.Release()
-	linkOf(c.Conn()).warning.Store(nil)
-	if _, err = c.Exec(ctx, sql); err != nil {
+	known := linkOf(c.Conn())
+	if known.direct {
+		_, err = c.Exec(ctx, unboundSession)
+	}
+	known.warning.Store(nil)
+	if err == nil {
+		_, err = c.Exec(ctx, sql)
+	}
+	w := known.warning.Load()
+	if known.direct { // the next statement has its bound again: another session's
+		closing, cancel := context.WithTimeout(context.Background(), grace)
+		defer cancel()
+		_ = c.Conn().Close(closing)
+	}
+	giveBack(c, err)
+	if err != nil {
 		return err
 	}
-	if w := linkOf(c.Conn()).warning.Load(); w != nil {
+	if w != nil {
 		b.log.Warn("the database server did not do what it was asked to", "statement", sql, "warning", w.Message)
 	}
 	return nil
@@ -54,7 +70,7 @@ const readSize = "SELECT (SELECT sum(pg_relation_size(r.oid)) FROM (" +
 
 // Size implements [backend.Backend]. What is in use is counted as it is written and removed, which Postgres does not tell.
 func (b *Backend) Size(ctx context.Context) (size backend.Size, err error) {
-	err = b.query(ctx, "read the size", nil, func(s *scanner) error {
+	err = b.laneFor(ctx).query(ctx, "read the size", nil, func(s *scanner) error {
 		size.Total, size.InUse, size.Reads = s.integer(), s.integer()+emptySize, int(b.reading.Load())-1
 		return nil
 	}, readSize)

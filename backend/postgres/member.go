@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -12,10 +13,14 @@ import (
 
 const (
 	// lockMaintenance makes heartbeats follow one another.
-	lockMaintenance = "SELECT holder, (extract(epoch FROM clock_timestamp() - heard_at) * 1000000)::bigint FROM maintenance WHERE id = 1 FOR UPDATE"
-	dropDead        = "DELETE FROM members WHERE id <> $1::bigint AND seen_at <= clock_timestamp() - $2::bigint * interval '1 microsecond'"
-	upsertMember    = "INSERT INTO members (id, name, client_urls, seen_at) VALUES ($1::bigint, $2::text, $3::text[], clock_timestamp()) " +
-		"ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name, client_urls = EXCLUDED.client_urls, seen_at = EXCLUDED.seen_at"
+	lockMaintenance = "SELECT holder, (extract(epoch FROM clock_timestamp() - heard_at) * 1000000)::bigint, " +
+		"(SELECT x.next_lease IS NOT NULL FROM lease_extension AS x WHERE x.id = 1), " + weakOf + " FROM maintenance WHERE id = 1 FOR UPDATE"
+	dropDead     = "DELETE FROM members WHERE id <> $1::bigint AND seen_at <= clock_timestamp() - $2::bigint * interval '1 microsecond'"
+	upsertMember = "INSERT INTO members (id, name, client_urls, seen_at, program) VALUES ($1::bigint, $2::text, $3::text[], clock_timestamp(), $4::integer) " +
+		"ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name, client_urls = EXCLUDED.client_urls, seen_at = EXCLUDED.seen_at, program = EXCLUDED.program"
+	// touchMember writes a member's row, and changes nothing where it is there.
+	touchMember = "INSERT INTO members AS m (id, name, client_urls, seen_at, program) VALUES ($1::bigint, $2::text, $3::text[], clock_timestamp(), $4::integer) " +
+		"ON CONFLICT (id) DO UPDATE SET seen_at = m.seen_at"
 	// readMembers has a row for each URL of a member, or one without.
 	readMembers     = "SELECT m.id, m.name, u.url FROM members AS m LEFT JOIN LATERAL unnest(m.client_urls) WITH ORDINALITY AS u(url, place) ON true ORDER BY m.id, u.place"
 	holdMaintenance = "UPDATE maintenance SET holder = $1::bigint, heard_at = clock_timestamp() WHERE id = 1"
@@ -25,10 +30,13 @@ const (
 
 // Heartbeat implements [backend.Shared].
 func (b *Backend) Heartbeat(ctx context.Context, m backend.Member, patience, silence time.Duration) (ms backend.Membership, err error) {
-	err = b.transaction(ctx, "heartbeat", func(ctx context.Context, tx pgx.Tx) error {
+	var origin backend.Origin
+	var ends time.Time // when the commit began, or before
+	err = b.control.transaction(ctx, "heartbeat", func(ctx context.Context, tx pgx.Tx) error {
 		ms = backend.Membership{}
 		err := scan(ctx, tx.Conn(), func(s *scanner) error {
-			ms.Leader, ms.Silence = uint64(s.integer()), max(0, microseconds(s.integer()))
+			ms.Leader, ms.Silence, ms.Extending = uint64(s.integer()), max(0, microseconds(s.integer())), s.boolean()
+			b.noteWeak(s.text())
 			return nil
 		}, lockMaintenance, nil)
 		if err != nil {
@@ -37,11 +45,7 @@ func (b *Backend) Heartbeat(ctx context.Context, m backend.Member, patience, sil
 		if _, err := tx.Exec(ctx, dropDead, int64(m.ID), patience.Microseconds()); err != nil {
 			return err
 		}
-		urls := m.ClientURLs
-		if urls == nil {
-			urls = []string{}
-		}
-		if _, err := tx.Exec(ctx, upsertMember, int64(m.ID), m.Name, urls); err != nil {
+		if _, err := tx.Exec(ctx, upsertMember, memberRow(m)...); err != nil {
 			return err
 		}
 		err = scan(ctx, tx.Conn(), func(s *scanner) error { addMember(&ms, s); return nil }, readMembers, nil)
@@ -52,14 +56,31 @@ func (b *Backend) Heartbeat(ctx context.Context, m backend.Member, patience, sil
 			ms.Leader, ms.Took = m.ID, true
 		}
 		if ms.Took || ms.Silence >= silence {
-			if _, err := tx.Exec(ctx, extendLeases); err != nil {
+			if _, err := tx.Exec(ctx, moveExtension, int64(math.MinInt64)); err != nil {
 				return err
 			}
+			done, err := extendPart(ctx, tx)
+			if err != nil {
+				return err
+			}
+			ms.Extending = !done
 		}
-		_, err = tx.Exec(ctx, holdMaintenance, int64(ms.Leader))
-		return err
+		ends = time.Now()
+		return scan(ctx, tx.Conn(), func(s *scanner) error { origin = s.origin(); return nil }, b.features.beat, []any{int64(ms.Leader)})
 	})
+	if err == nil {
+		b.servers.acknowledged(origin, ends)
+	}
 	return ms, err
+}
+
+// memberRow are the arguments of upsertMember.
+func memberRow(m backend.Member) []any {
+	urls := m.ClientURLs
+	if urls == nil {
+		urls = []string{}
+	}
+	return []any{int64(m.ID), m.Name, urls, int32(longKeysProgram)}
 }
 
 // addMember takes a row of readMembers.
@@ -75,7 +96,7 @@ func addMember(ms *backend.Membership, s *scanner) {
 
 // Leave implements [backend.Shared].
 func (b *Backend) Leave(ctx context.Context, id uint64) error {
-	return b.transaction(ctx, "leave", func(ctx context.Context, tx pgx.Tx) error {
+	return b.control.transaction(ctx, "leave", func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, freeMaintenance, int64(id)); err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@ func TestPooler(t *testing.T) {
 	t.Run("unnamed", func(t *testing.T) {
 		var log logged
 		b := openTest(t, Config{DSN: through(t), Logger: log.logger()})
-		if mode := b.pool.Config().ConnConfig.DefaultQueryExecMode; mode != pgx.QueryExecModeCacheStatement {
+		if mode := b.reads.pool.Config().ConnConfig.DefaultQueryExecMode; mode != pgx.QueryExecModeCacheStatement {
 			t.Errorf("the DSN names mode %v", mode)
 		}
 		if n := log.count("a pooler stands before the database server"); n != 1 || !b.pooled.Load() {

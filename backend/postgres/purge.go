@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,7 +16,7 @@ const (
 	// readTarget is the compacted revision and the least one that a hold keeps.
 	readTarget = "SELECT c.compacted, (SELECT min(revision) FROM holds) FROM clock AS c WHERE c.id = 1"
 	// purgeRows are the next rows, each beside the one that it superseded, and their sizes.
-	purgeRows = "SELECT v.resource_version, v.ordinal, v.deleted, v.previous_version, octet_length(v.key), " +
+	purgeRows = "SELECT v.resource_version, v.ordinal, v.deleted, v.previous_version, octet_length(v.key), COALESCE(octet_length(v.long_key), 0), " +
 		"p.resource_version, p.ordinal, octet_length(p.value) " +
 		"FROM (SELECT * FROM object_versions WHERE (resource_version, ordinal) >= ($1::bigint, $2::integer) AND resource_version <= $3::bigint " +
 		"ORDER BY resource_version, ordinal LIMIT $4::bigint) AS v LEFT JOIN LATERAL (SELECT * FROM object_versions AS o WHERE o.key = v.key " +
@@ -73,9 +72,9 @@ func (r *removal) add(id backend.RowID, bytes int64) {
 // it by a walk as long as the number of revisions, and removes a tombstone only after the row below it, which would be the
 // key's newest otherwise. Removed are, for a row at revision r and a compaction at C >= r: the row it superseded, if that is
 // older than r or r < C; and the row itself, if it is a tombstone and r < C. What remains at C is what a watch from C shows.
-func (b *Backend) Purge(ctx context.Context, limit int) (res backend.PurgeResult, err error) {
-	err = b.transaction(ctx, "purge", func(ctx context.Context, tx pgx.Tx) error {
-		res, err = purge(ctx, tx, max(limit, 1))
+func (b *Backend) Purge(ctx context.Context, limit int, until int64) (res backend.PurgeResult, err error) {
+	err = b.reads.transaction(ctx, "purge", func(ctx context.Context, tx pgx.Tx) error {
+		res, err = purge(ctx, tx, max(limit, 1), until)
 		return err
 	})
 	if err != nil {
@@ -84,7 +83,7 @@ func (b *Backend) Purge(ctx context.Context, limit int) (res backend.PurgeResult
 	return res, nil
 }
 
-func purge(ctx context.Context, tx pgx.Tx, limit int) (res backend.PurgeResult, err error) {
+func purge(ctx context.Context, tx pgx.Tx, limit int, until int64) (res backend.PurgeResult, err error) {
 	var p purgeProgress
 	err = scan(ctx, tx.Conn(), func(s *scanner) error {
 		p = purgeProgress{s.integer(), backend.RowID{ModRevision: s.integer(), Ordinal: int32(s.integer())}}
@@ -94,23 +93,26 @@ func purge(ctx context.Context, tx pgx.Tx, limit int) (res backend.PurgeResult, 
 		return res, err
 	}
 	began := time.Now()
-	target, held := int64(0), int64(math.MaxInt64)
+	compacted, held := int64(0), until
 	for _, sql := range []string{commitLazily, expireHolds} {
 		if _, err := tx.Exec(ctx, sql); err != nil {
 			return res, err
 		}
 	}
 	err = scan(ctx, tx.Conn(), func(s *scanner) error {
-		if target = s.integer(); !s.null() {
-			held = s.integer()
+		if compacted = s.integer(); !s.null() {
+			held = min(held, s.integer())
 		}
 		return nil
 	}, readTarget, nil)
-	if err != nil || held < target {
+	if err != nil {
 		return res, err
 	}
 	before := p
-	p.advance(target)
+	p.advance(min(compacted, held))
+	if held < compacted && p == before && p.next.ModRevision > p.target {
+		return res, nil
+	}
 	var rows []superseding
 	err = scan(ctx, tx.Conn(), func(s *scanner) error { rows = append(rows, supersedingRow(s)); return nil },
 		purgeRows, []any{p.next.ModRevision, p.next.Ordinal, p.target, int64(limit)})
@@ -123,11 +125,9 @@ func purge(ctx context.Context, tx pgx.Tx, limit int) (res backend.PurgeResult, 
 	if res.Done {
 		p.next = backend.RowID{ModRevision: p.target + 1}
 	}
-	res.Through = min(max(0, p.next.ModRevision-1), target)
-	if res.Done {
-		res.Through = target
-	}
+	res.Through = min(max(0, p.next.ModRevision-1), p.target)
 	res.Near = res.Through
+	res.Done = res.Done && p.target >= compacted
 	if len(r.revisions) > 0 {
 		tag, err := tx.Exec(ctx, deleteRows, r.revisions, r.ordinals)
 		if err != nil {
@@ -146,11 +146,11 @@ func supersedingRow(s *scanner) superseding {
 	r := superseding{
 		id: backend.RowID{ModRevision: s.integer(), Ordinal: int32(s.integer())}, deleted: s.boolean(), previous: s.integer(),
 	}
-	key := int(s.integer())
-	r.size = rowSize(key, 0)
+	key, beside := int(s.integer()), s.integer()
+	r.size = rowSize(key, 0) + beside
 	if r.gone = s.null(); !r.gone {
 		r.prevID = backend.RowID{ModRevision: s.integer(), Ordinal: int32(s.integer())}
-		r.prevSize = rowSize(key, int(s.integer()))
+		r.prevSize = rowSize(key, int(s.integer())) + beside
 	}
 	return r
 }

@@ -4,19 +4,19 @@ import (
 	"bytes"
 	"context"
 	"slices"
-	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
 
 // Clock implements [backend.Backend].
 func (b *Backend) Clock(ctx context.Context) (clock backend.Clock, err error) {
-	err = b.query(ctx, "read the clock", nil, func(s *scanner) error { clock = s.clock(); return nil }, readClock)
+	err = b.control.query(ctx, "read the clock", nil, func(s *scanner) error { clock = s.clock(); return nil }, readClock)
 	return clock, err
 }
 
-// Range implements [backend.Backend].
-func (b *Backend) Range(ctx context.Context, q backend.RangeQuery) (rows []backend.Row, clock backend.Clock, err error) {
+// rangeOf is Range for a span whose bounds are those of the column key, in its order: see [Backend.Range] for long
+// keys.
+func (b *Backend) rangeOf(ctx context.Context, q backend.RangeQuery) (rows []backend.Row, clock backend.Clock, err error) {
 	form, args := shape(q.Span)
 	args = append([]any{q.Revision, int64(q.Limit)}, args...)
 	if q.Bytes <= 0 || q.KeysOnly || form == single {
@@ -40,7 +40,7 @@ func spared(r backend.Row) bool { return r.Value == nil && r.Key != nil && !r.De
 func (b *Backend) list(ctx context.Context, q backend.RangeQuery, sql string, args []any) (rows []backend.Row, clock backend.Clock, err error) {
 	sql, args = underHold(q.Hold, sql, args)
 	var read int64
-	err = b.query(ctx, "read a range", func() { rows, read = rows[:0], 0 }, func(s *scanner) error {
+	err = b.laneFor(ctx).query(ctx, "read a range", func() { rows, read = rows[:0], 0 }, func(s *scanner) error {
 		if clock = s.clock(); !s.null() && !reached(read, q.Bytes) {
 			rows = append(rows, backend.Row{})
 			r := &rows[len(rows)-1]
@@ -60,17 +60,6 @@ func sortByKey(rows []backend.Row) {
 	if !slices.IsSortedFunc(rows, byKey) {
 		slices.SortFunc(rows, byKey)
 	}
-}
-
-// Count implements [backend.Backend].
-func (b *Backend) Count(ctx context.Context, q backend.RangeQuery) (n int64, clock backend.Clock, err error) {
-	form, span := shape(q.Span)
-	sql, args := underHold(q.Hold, countSQL[form], append([]any{q.Revision}, span...))
-	err = b.query(ctx, "count a range", nil, func(s *scanner) error {
-		clock, n = s.clock(), s.integer()
-		return nil
-	}, sql, args...)
-	return n, clock, err
 }
 
 // Rows implements [backend.Backend].
@@ -94,7 +83,7 @@ func (b *Backend) Rows(ctx context.Context, ids []backend.RowID, bytes int64) (r
 func (b *Backend) rows(ctx context.Context, n int, bytes int64, sql string, args ...any) (rows []backend.Row, clock backend.Clock, err error) {
 	rows = make([]backend.Row, n)
 	var read, last int64
-	err = b.query(ctx, "read rows", func() { read, last = 0, 0 }, func(s *scanner) error {
+	err = b.laneFor(ctx).query(ctx, "read rows", func() { read, last = 0, 0 }, func(s *scanner) error {
 		if clock = s.clock(); !s.null() && !reached(read, bytes) {
 			last = s.integer()
 			r := &rows[last-1]
@@ -110,17 +99,21 @@ func (b *Backend) rows(ctx context.Context, n int, bytes int64, sql string, args
 }
 
 // Leases implements [backend.Backend].
-func (b *Backend) Leases(ctx context.Context) (leases []backend.Lease, err error) {
-	err = b.query(ctx, "read leases", func() { leases = nil }, func(s *scanner) error {
-		leases = append(leases, backend.Lease{ID: s.integer(), TTL: time.Duration(s.integer()) * time.Second})
-		return nil
-	}, "SELECT id, ttl FROM leases ORDER BY id")
-	return leases, err
+func (b *Backend) Leases(ctx context.Context) ([]backend.Lease, error) {
+	states, _, err := b.allLeases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	leases := make([]backend.Lease, len(states))
+	for i := range states {
+		leases[i] = states[i].Lease
+	}
+	return leases, nil
 }
 
 // Alarms implements [backend.Backend].
 func (b *Backend) Alarms(ctx context.Context) (alarms []backend.Alarm, err error) {
-	err = b.query(ctx, "read alarms", func() { alarms = nil }, func(s *scanner) error {
+	err = b.laneFor(ctx).query(ctx, "read alarms", func() { alarms = nil }, func(s *scanner) error {
 		alarms = append(alarms, backend.Alarm{Member: uint64(s.integer()), Kind: int32(s.integer())})
 		return nil
 	}, readAlarms)

@@ -125,6 +125,11 @@ func (s *scanner) clock() backend.Clock {
 	return backend.Clock{Revision: s.integer(), Compacted: s.integer(), Incarnation: s.integer()}
 }
 
+// origin takes the columns of one.
+func (s *scanner) origin() backend.Origin {
+	return backend.Origin{Server: backend.Server{Timeline: s.integer(), Started: s.integer()}, At: s.integer()}
+}
+
 // row takes the columns of the constant columns and, when value is set, the value.
 func (s *scanner) row(r *backend.Row, value bool) {
 	r.Key = s.bytes()

@@ -12,27 +12,34 @@ const (
 	beginSQL = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
 	// columns of a row in the order in which scanner.row wants them; the value follows where it is asked for.
-	columns = "key, resource_version, ordinal, deleted, create_revision, version, lease, previous_version"
+	columns = "key, " + rest
+	rest    = "resource_version, ordinal, deleted, create_revision, version, lease, previous_version"
+	// rowColumns are they where the row itself is read and not only its entry in the key index: long keys are whole.
+	rowColumns = "COALESCE(long_key, key) AS key, " + rest
+	// entryColumns are they of v, an entry of the key index: the table is asked for long keys only.
+	entryColumns = "CASE WHEN octet_length(v.key) > 2600 THEN (SELECT f.long_key FROM object_versions AS f " +
+		"WHERE f.resource_version = v.resource_version AND f.ordinal = v.ordinal) ELSE v.key END AS key, " +
+		"v.resource_version, v.ordinal, v.deleted, v.create_revision, v.version, v.lease, v.previous_version"
 	// newestFirst is the order in which the first of a key's rows is its newest.
 	newestFirst = "resource_version DESC, ordinal DESC"
 
 	clockColumns = "c.revision, c.compacted, c.incarnation"
 	readClock    = "SELECT " + clockColumns + " FROM clock AS c WHERE c.id = 1"
-	lockClock    = readClock + " FOR UPDATE"
-	readHead     = "SELECT " + clockColumns + ", c.batch, c.alarms FROM clock AS c WHERE c.id = 1"
 
 	readAlarms = "SELECT member, kind FROM alarms ORDER BY member, kind"
 
 	// loadKeys are the newest rows of keys, tombstones left out.
-	loadKeys = "SELECT v.* FROM unnest($1::bytea[]) AS k(key) CROSS JOIN LATERAL (SELECT " + columns + ", value FROM object_versions AS o " +
+	loadKeys = "SELECT v.* FROM unnest($1::bytea[]) AS k(key) CROSS JOIN LATERAL (SELECT " + rowColumns + ", value FROM object_versions AS o " +
 		"WHERE o.key = k.key ORDER BY o.resource_version DESC, o.ordinal DESC LIMIT 1) AS v WHERE NOT v.deleted"
 	// loadLeaseKeys are the newest rows of all keys that were ever attached to leases, where they still are.
-	loadLeaseKeys = "SELECT v.* FROM (SELECT DISTINCT key FROM object_versions WHERE lease = ANY ($1::bigint[]) AND lease <> 0) AS k " +
-		"CROSS JOIN LATERAL (SELECT " + columns + ", value FROM object_versions AS o " +
+	loadLeaseKeys = "SELECT " + entryColumns + " FROM (SELECT DISTINCT key FROM object_versions WHERE lease = ANY ($1::bigint[]) AND lease <> 0) AS k " +
+		"CROSS JOIN LATERAL (SELECT " + columns + " FROM object_versions AS o " +
 		"WHERE o.key = k.key ORDER BY o.resource_version DESC, o.ordinal DESC LIMIT 1) AS v " +
-		"WHERE NOT v.deleted AND v.lease = ANY ($1::bigint[])"
+		"WHERE NOT v.deleted AND v.lease = ANY ($1::bigint[]) LIMIT $2::bigint"
 
-	leaseColumns = "id, ttl, (extract(epoch FROM expires_at - clock_timestamp()) * 1000000)::bigint"
+	// toBeExtended says of a lease that an extension is under way and has not come to it.
+	toBeExtended = "id >= (SELECT x.next_lease FROM lease_extension AS x WHERE x.id = 1)"
+	leaseColumns = "id, ttl, CASE WHEN " + toBeExtended + " THEN ttl * 1000000 ELSE (extract(epoch FROM expires_at - clock_timestamp()) * 1000000)::bigint END"
 	// lockLeases keeps them from being renewed. Leases are locked by id everywhere, so that nobody waits for each other.
 	lockLeases = "SELECT " + leaseColumns + " FROM leases WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE"
 
@@ -40,13 +47,22 @@ const (
 		"r.create_revision, r.version, r.lease, r.previous_version, $8::bigint, r.value " +
 		"FROM unnest($1::bytea[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $9::bytea[]) " +
 		"AS r(key, resource_version, ordinal, create_revision, version, lease, previous_version, value)"
+	// insertLongRows is insertRows where some keys are long.
+	insertLongRows = "INSERT INTO object_versions (" + columns + ", batch, value, long_key) SELECT r.key, r.resource_version, r.ordinal, r.value IS NULL, " +
+		"r.create_revision, r.version, r.lease, r.previous_version, $8::bigint, r.value, r.long_key " +
+		"FROM unnest($1::bytea[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $9::bytea[], $10::bytea[]) " +
+		"AS r(key, resource_version, ordinal, create_revision, version, lease, previous_version, value, long_key)"
 	insertLeases = "INSERT INTO leases (id, ttl, expires_at) SELECT l.id, l.ttl, clock_timestamp() + l.ttl * interval '1 second' " +
 		"FROM unnest($1::bigint[], $2::bigint[]) AS l(id, ttl)"
+	// endLeases marks leases whose revocation has begun by a negative TTL: whatever gives leases their time again
+	// leaves them ended.
+	endLeases    = "UPDATE leases SET ttl = -abs(ttl), expires_at = LEAST(expires_at, clock_timestamp()) WHERE id = ANY ($1::bigint[])"
 	deleteLeases = "DELETE FROM leases WHERE id = ANY ($1::bigint[])"
 	insertAlarms = "INSERT INTO alarms (member, kind) SELECT a.member, a.kind FROM unnest($1::bigint[], $2::integer[]) AS a(member, kind) " +
 		"ON CONFLICT DO NOTHING"
 	deleteAlarms = "DELETE FROM alarms WHERE (member, kind) IN (SELECT a.member, a.kind FROM unnest($1::bigint[], $2::integer[]) AS a(member, kind))"
-	moveClock    = "UPDATE clock SET revision = $1::bigint, compacted = $2::bigint, alarms = alarms + $3::bigint, bytes = bytes + $4::bigint, " +
+	moveClock    = "UPDATE clock SET revision = $1::bigint, compacted = CASE WHEN $2::bigint = 0 THEN compacted " +
+		"WHEN compacted <= 0 THEN $2::bigint ELSE GREATEST(compacted, $2::bigint) END, alarms = alarms + $3::bigint, bytes = bytes + $4::bigint, " +
 		"batch = CASE WHEN revision < $1::bigint THEN $5::bigint ELSE batch END WHERE id = 1"
 )
 
@@ -58,7 +74,7 @@ var (
 
 func rowsOfIDs(value string) string {
 	return "SELECT n.place, v.* FROM unnest($1::bigint[], $2::integer[]) WITH ORDINALITY AS n(resource_version, ordinal, place) " +
-		"CROSS JOIN LATERAL (SELECT " + columns + ", " + value + " FROM object_versions AS o " +
+		"CROSS JOIN LATERAL (SELECT " + rowColumns + ", " + value + " FROM object_versions AS o " +
 		"WHERE o.resource_version = n.resource_version AND o.ordinal = n.ordinal LIMIT 1) AS v"
 }
 
@@ -120,7 +136,7 @@ func newest(form int) string {
 		until = " AND o.key < $4::bytea"
 	}
 	return "WITH RECURSIVE k AS (" + step("o.key >= $3::bytea", until) + " UNION ALL SELECT v.* FROM k CROSS JOIN LATERAL " +
-		step("o.key > k.key", until) + " AS v) SELECT k.* FROM k WHERE NOT k.deleted LIMIT $2::bigint"
+		step("o.key > k.key", until) + " AS v) SELECT " + entryColumns + " FROM k AS v WHERE NOT v.deleted LIMIT $2::bigint"
 }
 
 // counted is the query for the newest row of each key of a span, which follows revision $1, for a count. DISTINCT ON reads the
@@ -142,19 +158,22 @@ var (
 	listSQL     [spanForms][2]string // [1]: keys only
 	loadSpanSQL [spanForms]string
 	historySQL  [historyForms][2][2]string // with previous rows, keys only
-	tailSQL     [2]string                  // with previous rows
 
 	listSparingSQL [spanForms]string // without large values
 	listWithinSQL  [spanForms]string // with a bound of bytes behind the span
+
+	// Those of a group of long keys, see part.args, up to $7: with values, up to $8 bytes, or keys only.
+	groupSQL      [2]string
+	groupCountSQL string
 )
 
 func init() {
 	for form := range spanForms {
 		var keys, values string
 		if form == single {
-			get := "SELECT n.* FROM (SELECT %s FROM object_versions WHERE key = $3::bytea AND resource_version <= $1::bigint ORDER BY " +
-				newestFirst + " LIMIT 1) AS n WHERE NOT n.deleted LIMIT $2::bigint"
-			keys, values = strings.Replace(get, "%s", columns, 1), strings.Replace(get, "%s", columns+", value", 1)
+			get := "SELECT %s FROM (SELECT %s FROM object_versions WHERE key = $3::bytea AND resource_version <= $1::bigint ORDER BY " +
+				newestFirst + " LIMIT 1) AS v WHERE NOT v.deleted LIMIT $2::bigint"
+			keys, values = fmt.Sprintf(get, entryColumns, columns), fmt.Sprintf(get, "v.*", rowColumns+", value")
 		} else {
 			keys = newest(form)
 			join := "SELECT n.*, v.value FROM (" + keys + ") AS n CROSS JOIN LATERAL (SELECT %s FROM object_versions AS o " +
@@ -171,6 +190,13 @@ func init() {
 		loadSpanSQL[form] = values
 		countSQL[form] = withClock("SELECT count(*) FROM (" + counted(form) + ") AS n WHERE NOT n.deleted")
 	}
+	const ofGroup = " WHERE n.key >= $5::bytea AND ($6::bytea IS NULL OR n.key < $6::bytea)"
+	sorted := ofGroup + " ORDER BY n.key LIMIT $7::bigint"
+	keys := "SELECT n.* FROM (" + newest(bounded) + ") AS n"
+	values := "SELECT n.*, v.value FROM (" + newest(bounded) + ") AS n CROSS JOIN LATERAL (SELECT value FROM object_versions AS o " +
+		"WHERE o.resource_version = n.resource_version AND o.ordinal = n.ordinal LIMIT 1) AS v"
+	groupSQL = [2]string{withClock(within(values+sorted, 8)), withClock(keys + sorted)}
+	groupCountSQL = withClock("SELECT count(*) FROM (" + newest(bounded) + ") AS n" + ofGroup)
 	for form := range historyForms {
 		for prev := range 2 {
 			for keysOnly := range 2 {
@@ -178,12 +204,14 @@ func init() {
 			}
 		}
 	}
-	for prev := range 2 {
-		tailSQL[prev] = "SELECT " + clockColumns + ", c.alarms, " +
-			"COALESCE((SELECT batch FROM object_versions WHERE resource_version = $1::bigint ORDER BY ordinal LIMIT 1), 0), " +
-			"(SELECT target FROM purge WHERE id = 1), r.* " +
-			"FROM clock AS c LEFT JOIN LATERAL (" + historyQuery(historyAll, prev == 1, false) + ") AS r ON true WHERE c.id = 1"
-	}
+}
+
+// tailStatement reads what was written behind revision $1, with the columns that tell the origin.
+func tailStatement(origin string, prev, keysOnly bool) string {
+	return "SELECT " + clockColumns + ", c.batch, c.alarms, " +
+		"COALESCE((SELECT batch FROM object_versions WHERE resource_version = $1::bigint ORDER BY ordinal LIMIT 1), 0), " +
+		"(SELECT target FROM purge WHERE id = 1), " + origin + ", r.* " +
+		"FROM clock AS c LEFT JOIN LATERAL (" + tailQuery(prev, keysOnly) + ") AS r ON true WHERE c.id = 1"
 }
 
 // The forms that a history query takes.
@@ -200,20 +228,24 @@ const (
 func historyQuery(form int, prev, keysOnly bool) string {
 	const window = "resource_version > $1::bigint AND resource_version <= $2::bigint"
 	const limit = " ORDER BY resource_version FETCH FIRST ($3::bigint) ROWS WITH TIES"
-	wanted, value := columns+", batch", ""
+	wanted, told := rowColumns+", batch", "v.key, v.resource_version, v.ordinal, v.deleted, v.create_revision, v.version, v.lease, v.previous_version, v.batch"
+	value := ""
 	if !keysOnly {
-		wanted, value = wanted+", value", ", p.value AS p_value"
+		wanted, told, value = wanted+", value", told+", v.value", ", p.value AS p_value"
+	}
+	if prev {
+		wanted += ", key AS entry"
 	}
 	var from string
 	switch form {
 	case historyAll:
 		from = "SELECT " + wanted + " FROM object_versions WHERE " + window + limit
 	case historyOfKey:
-		from = "SELECT " + wanted + " FROM object_versions WHERE key = $4::bytea AND " + window + limit
+		from = "SELECT " + wanted + " FROM object_versions AS o WHERE o.key = $4::bytea AND " + window + limit
 	default:
-		where := "key >= $4::bytea"
+		where := "w.key >= $4::bytea"
 		if form == historyBounded {
-			where += " AND key < $5::bytea"
+			where += " AND w.key < $5::bytea"
 		}
 		// OFFSET 0 keeps the planner from looking the span up in the key index: that would read all of its versions.
 		from = "SELECT * FROM (SELECT " + wanted + " FROM object_versions WHERE " + window +
@@ -222,8 +254,25 @@ func historyQuery(form int, prev, keysOnly bool) string {
 	if !prev {
 		return from
 	}
-	return "SELECT v.*, p.key AS p_key, p.resource_version AS p_resource_version, p.ordinal AS p_ordinal, p.deleted AS p_deleted, " +
+	return "SELECT " + told + ", COALESCE(p.long_key, p.key) AS p_key, p.resource_version AS p_resource_version, p.ordinal AS p_ordinal, p.deleted AS p_deleted, " +
 		"p.create_revision AS p_create_revision, p.version AS p_version, p.lease AS p_lease, p.previous_version AS p_previous_version" +
-		value + " FROM (" + from + ") AS v LEFT JOIN LATERAL (SELECT * FROM object_versions AS o WHERE o.key = v.key " +
+		value + " FROM (" + from + ") AS v LEFT JOIN LATERAL (SELECT * FROM object_versions AS o WHERE o.key = v.entry " +
 		"AND o.resource_version = v.previous_version AND NOT o.deleted LIMIT 1) AS p ON v.previous_version <> 0"
+}
+
+// tailQuery is the history of all keys, which ends with the revision at which keys and values reach $4 bytes: the
+// server reads the lengths of the values behind it, and sends nothing that nobody takes.
+func tailQuery(prev, keysOnly bool) string {
+	size := "octet_length(h.key)"
+	if !keysOnly {
+		size += " + COALESCE(octet_length(h.value), 0)"
+	}
+	if prev {
+		size += " + COALESCE(octet_length(h.p_key), 0)"
+		if !keysOnly {
+			size += " + COALESCE(octet_length(h.p_value), 0)"
+		}
+	}
+	return "SELECT w.* FROM (SELECT h.*, sum(" + size + ") OVER (ORDER BY h.resource_version GROUPS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) " +
+		"AS before FROM (" + historyQuery(historyAll, prev, keysOnly) + ") AS h) AS w WHERE COALESCE(w.before, 0) < $4::bigint"
 }

@@ -20,7 +20,7 @@ const (
 
 // TokenKeys implements [backend.TokenKeys].
 func (b *Backend) TokenKeys(ctx context.Context) (keys []backend.TokenKey, err error) {
-	err = b.query(ctx, "read token keys", func() { keys = nil }, func(s *scanner) error {
+	err = b.reads.query(ctx, "read token keys", func() { keys = nil }, func(s *scanner) error {
 		keys = append(keys, backend.TokenKey{ID: s.integer(), Key: s.bytes(), Made: time.Unix(s.integer(), 0)})
 		return nil
 	}, readTokenKeys)
@@ -30,7 +30,7 @@ func (b *Backend) TokenKeys(ctx context.Context) (keys []backend.TokenKey, err e
 // AddTokenKey implements [backend.TokenKeys].
 func (b *Backend) AddTokenKey(ctx context.Context, last int64, key []byte) error {
 	added := int64(0)
-	err := b.transaction(ctx, "add a token key", func(ctx context.Context, tx pgx.Tx) error {
+	err := b.reads.transaction(ctx, "add a token key", func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, addTokenKey, last, notNil(key))
 		added = tag.RowsAffected()
 		return err
@@ -43,7 +43,7 @@ func (b *Backend) AddTokenKey(ctx context.Context, last int64, key []byte) error
 
 // DropTokenKeys implements [backend.TokenKeys].
 func (b *Backend) DropTokenKeys(ctx context.Context, below int64) error {
-	return b.transaction(ctx, "drop token keys", func(ctx context.Context, tx pgx.Tx) error {
+	return b.reads.transaction(ctx, "drop token keys", func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, dropTokenKeys, below)
 		return err
 	})

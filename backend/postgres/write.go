@@ -16,10 +16,32 @@ type tx struct {
 	b      *Backend
 	c      *pgxpool.Conn
 	loaded backend.Loaded
+	origin backend.Origin // of the answer that gave the clock
 	ended  bool
 }
 
 func (t *tx) Loaded() *backend.Loaded { return &t.loaded }
+
+// Tail implements [backend.SharedTx].
+func (t *tx) Tail(ctx context.Context, q backend.TailQuery) (backend.Tail, error) {
+	if t.ended {
+		return backend.Tail{}, fmt.Errorf("read the tail: %w: the transaction has ended", backend.ErrUnavailable)
+	}
+	limited, cancel := context.WithTimeout(ctx, lockedTimeout)
+	defer cancel()
+	r := newTailReader(q)
+	err := scan(limited, t.c.Conn(), r.scan, r.sql(&t.b.features), r.args())
+	if err == nil && linkOf(t.c.Conn()).cancelled { // the request must not hit the COMMIT
+		err = fmt.Errorf("%w: the context ended meanwhile", backend.ErrUnavailable)
+	}
+	if err != nil {
+		return backend.Tail{}, t.b.translate(ctx, "read the tail", err)
+	}
+	if linkOf(t.c.Conn()).cancelled { // the request must not hit the COMMIT
+		return backend.Tail{}, fmt.Errorf("read the tail: %w: it took too long", backend.ErrUnavailable)
+	}
+	return r.tail(), nil
+}
 
 // Rollback implements [backend.Tx].
 func (t *tx) Rollback() {
@@ -41,9 +63,11 @@ func (t *tx) Commit(_ context.Context, e *backend.Effects) error {
 		return fmt.Errorf("commit: %w: the transaction has ended", backend.ErrUnavailable)
 	}
 	defer t.b.giveTurn()
-	if err := t.check(e); err != nil {
-		t.b.abandon(nil)
-		return err
+	if hasLong(e.Rows) {
+		if err := t.knowLongKeys(); err != nil {
+			t.b.abandon(err)
+			return err
+		}
 	}
 	var batch pgx.Batch
 	t.queue(&batch, e)
@@ -54,20 +78,16 @@ func (t *tx) Commit(_ context.Context, e *backend.Effects) error {
 	return nil
 }
 
-// check refuses what the database would refuse with less clear words.
-func (t *tx) check(e *backend.Effects) error {
-	for i := range e.Rows {
-		if n := len(e.Rows[i].Key); n > maxKey {
-			return fmt.Errorf("commit: %w: a key of %d bytes, Postgres can index keys of up to %d", backend.ErrRejected, n, maxKey)
-		}
-	}
-	return nil
-}
-
 func (t *tx) queue(batch *pgx.Batch, e *backend.Effects) {
 	var size int64
 	if len(e.Rows) > 0 {
 		size = t.b.insert.queue(batch, e)
+		if hasLong(e.Rows) {
+			batch.Queue(barOldPrograms, int64(longKeysProgram))
+		}
+	}
+	if len(e.Ending) > 0 {
+		batch.Queue(endLeases, e.Ending)
 	}
 	if len(e.Revoked) > 0 {
 		batch.Queue(deleteLeases, e.Revoked)
@@ -81,18 +101,10 @@ func (t *tx) queue(batch *pgx.Batch, e *backend.Effects) {
 	}
 	queueAlarms(batch, insertAlarms, e.Raised)
 	queueAlarms(batch, deleteAlarms, e.Cleared)
-	compacted := t.loaded.Clock.Compacted
-	if e.Compacted != 0 {
-		compacted = e.Compacted
-	}
 	changed := int64(index(len(e.Raised)+len(e.Cleared) > 0))
-	batch.Queue(moveClock, e.Revision, compacted, changed, size, e.Batch)
+	batch.Queue(moveClock, e.Revision, e.Compacted, changed, size, e.Batch)
 	// The COMMIT itself must not run into the statement's timeout while it waits for a standby.
-	if t.b.features.notify != "" && !e.Quiet {
-		batch.Queue(t.b.features.notify, t.b.features.channel, payload(t.b.settings.MemberID, e.Revision))
-	} else {
-		batch.Queue(t.b.features.unbound)
-	}
+	batch.Queue(t.b.features.unbound)
 	batch.Queue("COMMIT")
 }
 
@@ -113,13 +125,17 @@ func (t *tx) send(batch *pgx.Batch) error {
 	c := t.c.Conn()
 	known := linkOf(c)
 	known.warning.Store(nil)
+	known.committing.Store(true)
+	defer known.committing.Store(false)
 	nc := c.PgConn().Conn()
+	began := time.Now()
 	timer := time.AfterFunc(t.b.commitTimeout, func() { _ = nc.Close() })
 	tag, err := finish(c, batch)
 	timer.Stop()
 	warning := known.warning.Load()
 	switch {
 	case err == nil && tag == "COMMIT" && warning == nil:
+		t.b.servers.acknowledged(t.origin, began)
 		return nil
 	case err == nil && tag == "COMMIT":
 		err = fmt.Errorf("the server answers COMMIT with a warning: %s", warning.Message)
@@ -136,6 +152,7 @@ func (t *tx) send(batch *pgx.Batch) error {
 		t.b.dropWriter(true)
 		return fmt.Errorf("commit: %w: %w", backend.ErrUnavailable, err)
 	}
+	t.b.servers.doubt(known.place)
 	t.b.dropWriter(true)
 	return fmt.Errorf("commit: %w: %w", backend.ErrUnknownOutcome, err)
 }

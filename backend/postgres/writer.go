@@ -31,11 +31,11 @@ func (b *Backend) giveTurn() { <-b.turn }
 
 // writerConn returns the writing connection, a new one if need be. The caller has the turn.
 func (b *Backend) writerConn(ctx context.Context) (*pgxpool.Conn, error) {
-	if b.writer != nil && !b.writer.Conn().IsClosed() {
+	if b.writer != nil && !b.writer.Conn().IsClosed() && b.servers.current(linkOf(b.writer.Conn()).place) {
 		return b.writer, nil
 	}
 	b.dropWriter(false)
-	c, err := b.pool.Acquire(ctx)
+	c, err := b.control.pool.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (b *Backend) dropWriter(failed bool) {
 		b.writer = nil
 	}
 	if failed {
-		b.pool.Reset()
+		b.resetPools()
 	}
 }
 
@@ -71,7 +71,7 @@ func (b *Backend) abandon(cause error) {
 	default:
 		ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 		defer cancel()
-		if _, err := c.Exec(ctx, "ROLLBACK"); err != nil {
+		if _, err := c.Exec(ctx, "ROLLBACK"); err != nil || !settle(b.writer, err) {
 			b.dropWriter(true)
 		}
 	}

@@ -1,0 +1,96 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// errStandby is returned for a connection to a server that cannot be the primary.
+var errStandby = errors.New("the server is a standby or read-only")
+
+// What tells one server from another, as columns, each evaluated once for a statement. A server that is in recovery
+// refuses the first, so that no answer with them comes from a standby.
+const (
+	timelineOf = "('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint"
+	startedOf  = "(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint"
+	timeOf     = "(SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)"
+
+	originColumns = "(SELECT " + timelineOf + "), (SELECT " + startedOf + "), " + timeOf
+	// unknownOrigin is for an engine that is not Postgres.
+	unknownOrigin = "0::bigint, 0::bigint, " + timeOf
+)
+
+// introductions are tried in turn on a new connection: whether it is good for writing, the process id, the timeline,
+// the start, the system. What the server lacks, or does not let everybody see, is left out.
+var introductions = []string{
+	"SELECT current_setting('transaction_read_only'), pg_backend_pid(), CASE WHEN pg_is_in_recovery() THEN 0 ELSE " + timelineOf + " END, " + startedOf +
+		", (SELECT system_identifier FROM pg_control_system())",
+	"SELECT current_setting('transaction_read_only'), pg_backend_pid(), CASE WHEN pg_is_in_recovery() THEN 0 ELSE " + timelineOf + " END, " + startedOf + ", 0",
+	"SHOW transaction_read_only",
+}
+
+// meet looks at the server that a connection leads to. A pooler gives each transaction another one: its place is
+// unknown.
+func (b *Backend) meet(ctx context.Context, c *pgconn.PgConn) (place, error) {
+	var err error
+	for _, sql := range introductions {
+		var results []*pgconn.Result
+		if results, err = c.Exec(ctx, sql).ReadAll(); err != nil {
+			if pgError(err) == nil {
+				return place{}, err
+			}
+			continue
+		}
+		row := results[0].Rows[0]
+		if string(row[0]) == "on" && !b.anySession {
+			return place{}, errStandby
+		}
+		if len(row) == 1 || string(row[1]) != strconv.FormatUint(uint64(c.PID()), 10) {
+			return place{}, nil
+		}
+		var p place
+		for i, n := range []*int64{&p.Timeline, &p.Started, &p.system} {
+			if *n, err = strconv.ParseInt(string(row[2+i]), 10, 64); err != nil {
+				return place{}, fmt.Errorf("look at the server: %w", err)
+			}
+		}
+		if b.servers.preferred(p) {
+			return p, nil
+		}
+		// The error that keeps a connection for when no other server can be had is one that pgx alone can make. It does
+		// so for a primary where a standby is preferred, and this is one.
+		return p, pgconn.ValidateConnectTargetSessionAttrsPreferStandby(ctx, c)
+	}
+	return place{}, nil
+}
+
+// introduce has a connection that is being made meet its server.
+func (b *Backend) introduce(cc *pgconn.Config, l *link) {
+	asked := cc.ValidateConnect // as the DSN's target_session_attrs says
+	cc.ValidateConnect = func(ctx context.Context, c *pgconn.PgConn) (err error) {
+		if asked != nil {
+			if err := asked(ctx, c); err != nil {
+				return err
+			}
+		}
+		l.place, err = b.meet(ctx, c)
+		return err
+	}
+}
+
+// current says whether a connection of the pools leads to the server that was met last.
+func (b *Backend) current(_ context.Context, c *pgx.Conn) (bool, error) {
+	return b.servers.current(linkOf(c).place), nil
+}
+
+// namesSession says whether the user names the servers that are good enough. Otherwise those are that take writes.
+func namesSession(dsn string) bool {
+	return strings.Contains(dsn, "target_session_attrs") || os.Getenv("PGTARGETSESSIONATTRS") != ""
+}
