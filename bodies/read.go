@@ -1,0 +1,98 @@
+package bodies
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// Body is a body that has been read.
+type Body struct {
+	// Bytes are the reader's.
+	Bytes []byte
+
+	release func()
+}
+
+// Release gives the body's room back. It may be called twice, and on nil.
+func (b *Body) Release() {
+	if b != nil && b.release != nil {
+		b.release()
+	}
+}
+
+// Read reads a body that is length bytes long, negative when that is not told, and at most limit. Release it when it is
+// done with. abort must end a read that is under way, from another goroutine; it is called when the body is too long in
+// coming. Errors: [ErrFull], [ErrSlow], [*http.MaxBytesError], those of reading, of which [io.ErrUnexpectedEOF] is a
+// body that ends early.
+func (b *Budget) Read(ctx context.Context, from io.Reader, length, limit int64, abort func()) (*Body, error) {
+	if length > limit {
+		return nil, &http.MaxBytesError{Limit: limit}
+	}
+	var slow atomic.Bool
+	late := func() {
+		slow.Store(true)
+		abort()
+	}
+	timer := time.AfterFunc(b.timeout, late)
+	defer timer.Stop()
+	body := &Body{}
+	var err error
+	body.Bytes, err = b.read(ctx, from, length, limit, late, timer, body)
+	switch {
+	case err == nil:
+		return body, nil
+	case slow.Load():
+		err = ErrSlow
+	}
+	body.Release()
+	return nil, err
+}
+
+func (b *Budget) read(ctx context.Context, from io.Reader, length, limit int64, late func(), timer *time.Timer, body *Body) ([]byte, error) {
+	var buf bytes.Buffer
+	from = &bounded{from: from, left: limit, limit: limit}
+	if length < 0 { // most are small
+		switch _, err := io.CopyN(&buf, from, Small); {
+		case errors.Is(err, io.EOF):
+			return buf.Bytes(), nil
+		case err != nil:
+			return nil, err
+		}
+		length = limit
+	}
+	if length > Small {
+		came, release, err := b.Enter(ctx, length, late)
+		if err != nil {
+			return nil, err
+		}
+		body.release = release
+		defer came()
+		timer.Reset(b.timeout) // the wait for room was not the client's
+	}
+	buf.Grow(int(length) - buf.Len() + bytes.MinRead)
+	_, err := buf.ReadFrom(from)
+	return buf.Bytes(), err
+}
+
+// bounded fails with [*http.MaxBytesError] where more than limit bytes come.
+type bounded struct {
+	from        io.Reader
+	left, limit int64
+}
+
+func (r *bounded) Read(p []byte) (int, error) {
+	if int64(len(p)) > r.left+1 {
+		p = p[:r.left+1]
+	}
+	n, err := r.from.Read(p)
+	if int64(n) > r.left {
+		return int(r.left), &http.MaxBytesError{Limit: r.limit}
+	}
+	r.left -= int64(n)
+	return n, err
+}
