@@ -8,8 +8,11 @@ import (
 )
 
 // adopt publishes what t has beyond what is published, and takes over what its clock says. Errors: errLostHistory, errReset
-// when the store had to start anew from t's clock, those of the backend.
+// when the store had to start anew from t's clock, errOvertaken, errUnconfirmed, those of the backend.
 func (f *follower) adopt(ctx context.Context, q question, t *backend.Tail) error {
+	if !f.within(t.Origin, max(f.staleness, publishStaleness)) {
+		return errUnconfirmed
+	}
 	superseded, err := f.superseded(ctx, t)
 	if err != nil {
 		return err
@@ -17,8 +20,10 @@ func (f *follower) adopt(ctx context.Context, q question, t *backend.Tail) error
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch held := f.incarnation.Load(); {
-	case t.Clock.Incarnation < held || q.incarnation < held:
+	case q.incarnation < held:
 		return errReset // asked before the reset
+	case t.Clock.Incarnation < held:
+		return fmt.Errorf("%w: incarnation %d was seen, the database is at %d", errLostHistory, held, t.Clock.Incarnation)
 	case t.Clock.Incarnation > held:
 		if err := f.reset(ctx, true); err != nil {
 			return err
@@ -27,14 +32,17 @@ func (f *follower) adopt(ctx context.Context, q question, t *backend.Tail) error
 	case t.Clock.Revision < q.After, t.Base != 0 && t.Base != q.batch:
 		return fmt.Errorf("%w: revision %d was seen, the database is at %d", errLostHistory, q.After, t.Clock.Revision)
 	}
+	rev := f.s.Revision()
+	if rev != q.After && t.Origin.Server != f.server {
+		return errOvertaken
+	}
 	if t.Alarms != f.alarms {
-		if err := f.s.alarms.load(ctx, f.b); err != nil {
+		if err := f.s.alarms.load(backend.Urgent(ctx), f.b); err != nil {
 			return err
 		}
 		f.alarms = t.Alarms
 	}
-	rev := f.s.Revision()
-	if err := f.whole(q, t, rev); err != nil {
+	if err := whole(t, q.After, rev); err != nil {
 		f.s.cfg.Logger.Warn("this replica has fallen behind a compaction: it reads its index anew, and watches below end",
 			"revision", rev, "database-revision", t.Clock.Revision, "compacted", t.Clock.Compacted, "reason", err)
 		if err := f.reset(ctx, false); err != nil {
@@ -46,19 +54,20 @@ func (f *follower) adopt(ctx context.Context, q question, t *backend.Tail) error
 	if t.Through >= t.Clock.Revision && t.Through >= rev {
 		compacted = t.Clock.Compacted
 	}
-	if t.Through > rev {
+	if t.Through > rev || t.Through == rev && t.Batch != 0 {
 		f.batch = t.Batch
 	}
+	f.server = t.Origin.Server
 	f.publish(t, superseded, rev, compacted)
 	return nil
 }
 
-// whole says whether nothing is missing from what t has above rev.
-func (f *follower) whole(q question, t *backend.Tail, rev int64) error {
-	if t.Purged > q.After+1 && t.Clock.Revision > q.After {
+// whole says whether nothing is missing from what t, asked for after a revision, has above rev.
+func whole(t *backend.Tail, after, rev int64) error {
+	if t.Purged > after+1 && t.Clock.Revision > after {
 		return fmt.Errorf("rows up to revision %d may have been removed", t.Purged)
 	}
-	next := q.After + 1
+	next := after + 1
 	for i := range t.Changes {
 		switch r := t.Changes[i].Row.ModRevision; r {
 		case next - 1: // another row of the same revision

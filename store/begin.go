@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/tidwall/btree"
@@ -33,15 +34,18 @@ type leasing interface {
 	leases(ids []int64) []int64
 }
 
-// beginTries is how often a batch takes the clock anew because more was committed by others than one question tells.
-const beginTries = 20
+// beginTries is how often a batch takes the clock anew because the store starts anew, or is too far behind.
+const beginTries = 5
 
-// beginShared is begin where others commit, too: what they did since the last look comes with the clock, and is published first.
+// beginShared is begin where others commit, too. What they did since the last look comes with the clock and is
+// published, as far as it is small. What more there is, the batch looks at without its values, in a snapshot of its
+// own: whoever holds the clock does not read what can be read later.
 func (q *sequencer) beginShared(ctx context.Context, batch []*call) (backend.Tx, *evaluator, error) {
 	f := q.s.follower
 	for range beginTries {
 		asked := f.ask()
 		n, complete, _ := q.needs(batch)
+		asked.Bytes = lockedBytes
 		n.Tail = &asked.TailQuery
 		for _, c := range batch {
 			if l, ok := c.op.(leasing); ok {
@@ -53,14 +57,23 @@ func (q *sequencer) beginShared(ctx context.Context, batch []*call) (backend.Tx,
 			return nil, nil, err
 		}
 		loaded := tx.Loaded()
-		if err = f.adopt(ctx, asked, &loaded.Tail); err == nil && q.current(loaded.Clock.Revision, complete) {
-			e := q.evaluator(ctx, loaded, complete)
-			e.states = loaded.Leases
+		var e *evaluator
+		if err = f.adopt(ctx, asked, &loaded.Tail); err == nil {
+			e = q.evaluator(ctx, loaded, complete)
+			e.states = make(map[int64]backend.LeaseState, len(loaded.Leases))
+			for _, l := range loaded.Leases {
+				e.states[l.ID] = l
+			}
+			if complete {
+				err = f.ahead(ctx, tx.(backend.SharedTx), e)
+			}
+		}
+		if err == nil {
 			return tx, e, nil
 		}
 		tx.Rollback()
 		f.again.Add(1)
-		if err == nil {
+		if errors.Is(err, errBehind) {
 			err = f.catchUp(ctx)
 		} else {
 			err = f.settle(ctx, asked, err)
@@ -69,15 +82,7 @@ func (q *sequencer) beginShared(ctx context.Context, batch []*call) (backend.Tx,
 			return nil, nil, err
 		}
 	}
-	return nil, nil, fmt.Errorf("%w: others commit faster than this replica reads", ErrUnavailable)
-}
-
-// current says whether the index is at revision, and still as complete as it was when the needs of a batch were told.
-func (q *sequencer) current(revision int64, complete bool) bool {
-	x := q.s.index
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.rev == revision && (x.complete || !complete)
+	return nil, nil, fmt.Errorf("%w: this replica does not catch up with the others", ErrUnavailable)
 }
 
 // needs tells what the batch looks at, as far as the index cannot be asked.
@@ -87,7 +92,7 @@ func (q *sequencer) needs(batch []*call) (n backend.Needs, complete bool, publis
 	complete, published = x.complete, x.rev
 	x.mu.RUnlock()
 	if !complete {
-		n.SpanLimit = q.s.cfg.TxnRows
+		n.SpanLimit, n.LeaseLimit = q.s.cfg.TxnRows, q.s.cfg.TxnRows
 		for _, c := range batch {
 			c.op.needs(&n)
 		}
@@ -96,11 +101,25 @@ func (q *sequencer) needs(batch []*call) (n backend.Needs, complete bool, publis
 }
 
 func (q *sequencer) evaluator(ctx context.Context, loaded *backend.Loaded, complete bool) *evaluator {
-	e := &evaluator{s: q.s, ctx: ctx, rev: loaded.Clock.Revision, incarnation: loaded.Clock.Incarnation}
+	e := &evaluator{
+		s: q.s, ctx: ctx, incarnation: loaded.Clock.Incarnation,
+		from: loaded.Clock.Revision, oldest: loaded.Clock.Compacted, rev: loaded.Clock.Revision, server: loaded.Tail.Origin.Server,
+	}
 	if !complete {
 		e.loaded = btree.NewMap[string, *item](0)
 		for i := range loaded.Rows {
 			e.loaded.Set(keyString(loaded.Rows[i].Key), newItem(loaded.Rows[i]))
+		}
+		for i := range loaded.LeaseRows {
+			r := &loaded.LeaseRows[i]
+			key := keyString(r.Key)
+			if _, ok := e.loaded.Get(key); !ok {
+				e.loaded.Set(key, &item{Row: *r, slot: -1})
+			}
+			e.attached.add(r.Lease, key)
+		}
+		if rows := loaded.LeaseRows; len(rows) > q.s.cfg.TxnRows {
+			e.attached.part = rows[0].Lease // see [backend.Needs.LeaseKeys]
 		}
 	}
 	return e
@@ -111,19 +130,22 @@ func (q *sequencer) evaluator(ctx context.Context, loaded *backend.Loaded, compl
 func (q *sequencer) join(batch []*call) []*call {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n := 0
-	for ; n < len(q.waiting); n++ {
+	n, bytes := 0, int64(0)
+	for _, c := range batch {
+		bytes += c.op.size()
+	}
+	for ; n < len(q.waiting) && bytes < q.most(); n++ {
 		c := q.waiting[n]
+		if !c.queued {
+			continue
+		}
 		if l, ok := c.op.(leasing); ok && len(l.leases(nil)) > 0 {
 			break
 		}
-		q.bytes -= c.op.size()
-		if !c.left.Load() {
-			batch = append(batch, c)
+		if c.ctx.Err() == nil {
+			batch, bytes = append(batch, c), bytes+c.op.size()
 		}
 	}
-	left := copy(q.waiting, q.waiting[n:])
-	clear(q.waiting[left:])
-	q.waiting = q.waiting[:left]
+	q.drop(n)
 	return batch
 }

@@ -20,19 +20,25 @@ import (
 //   - Revisions are published without a gap, each once and whole: adopt and the sequencer's publish hold mu, and publish only
 //     what lies above the revision published last. A revision that is missing below others is not passed over: the store is
 //     reset.
-//   - A tail says which batch wrote the last revision that we hold. If that is another than the one we know, or the clock has
-//     fallen below, history was lost (a failover to a standby that lacked it): the incarnation is raised under the clock's lock,
-//     and everything held in memory is dropped.
-//   - A read is linearizable if the tail was asked for after the read came: it joins no question that is under way already.
+//   - A tail says which batch wrote the last revision that we hold. If that is another than the one we know, or the clock or its
+//     incarnation has fallen below ours, history was lost (a failover to a standby that lacked it, a restore in place): the
+//     incarnation is raised under the clock's lock, above all that we have seen, and everything held in memory is dropped. That
+//     compares what was held when the tail was asked for. If more has been published since, both must come from one server: another
+//     may have another history behind that point.
+//   - A read is linearizable if the tail was asked for after the read came: it joins no question that is under way already. And if
+//     the server that was asked had not been replaced: only a commit that it acknowledges proves that, one that began no longer ago
+//     than staleness. Heartbeats see to it that there is always one; else, or when staleness is 0, the question comes with a commit
+//     of its own (see [follower.confirm]).
 type follower struct {
 	s *Store
 	b backend.Shared
 
-	mu          sync.Mutex // whoever publishes holds it; before the index's and the hub's
-	batch       int64      // that wrote the last revision held, 0 when no row is of it
+	mu          sync.Mutex     // whoever publishes holds it; before the index's and the hub's
+	batch       int64          // that moved the clock to the last revision held, 0 when that is not known
+	server      backend.Server // that told of the last revision held, zero when that is not known
 	incarnation atomic.Int64
 	alarms      int64 // the tail's number of those held
-	limit       int   // rows that the next tail is asked for
+	bytes       int64 // that the next tail is asked for
 
 	wake    chan struct{} // capacity 1
 	told    atomic.Bool   // a hint has told of something new
@@ -43,14 +49,22 @@ type follower struct {
 	asked   atomic.Uint64 // questions for the tail
 	hinted  atomic.Uint64 // hints that told of something new
 	adopted atomic.Uint64 // revisions of others
+	aheads  atomic.Uint64 // batches that began before all that others wrote was published
 	again   atomic.Uint64 // batches that had to take the clock once more
 
 	through atomic.Pointer[time.Time] // what was committed before is published
 
-	flight atomic.Pointer[chan struct{}] // closed when the batch being committed is published
+	stepping sync.Mutex                    // held while a part of the tail is read and published
+	flight   atomic.Pointer[chan struct{}] // closed when the batch being committed is published
+	below    atomic.Int64                  // revision on top of which that batch comes
+
+	staleness     time.Duration // bounds what a linearizable read may miss after a failover that nobody noticed; 0: nothing
+	confirmations confirmations
+	confirmed     atomic.Uint64 // commits that were made for reads
 
 	contact contact
 	members memberships
+	hinting hinting
 	lessor  *sharedLessor
 	beatNow chan struct{} // capacity 1: somebody waits for a heartbeat
 }
@@ -59,13 +73,19 @@ type follower struct {
 var (
 	errLostHistory = errors.New("acknowledged revisions are missing from the database, or it has others under their numbers")
 	errReset       = errors.New("the store was reset")
+	errOvertaken   = errors.New("what another server told was published after this one was asked")
 )
 
-// tailRows bounds the rows that one question asks for.
-const tailRows = 1000
+// Bounds of one question for the tail; no revision is split.
+const (
+	tailRows  = 1000
+	tailBytes = 4 << 20
+)
 
 func newFollower(s *Store, b backend.Shared, clock backend.Clock, batch int64) *follower {
-	f := &follower{s: s, b: b, batch: batch, limit: chunkFirst, wake: make(chan struct{}, 1), beatNow: make(chan struct{}, 1)}
+	f := &follower{s: s, b: b, batch: batch, bytes: tailBytes, wake: make(chan struct{}, 1), beatNow: make(chan struct{}, 1)}
+	f.hinting.wake = make(chan struct{}, 1)
+	f.staleness = max(0, s.cfg.MaxStaleness)
 	f.members.later = make(chan struct{})
 	f.incarnation.Store(clock.Incarnation)
 	now := time.Now()
@@ -96,6 +116,9 @@ func position(ctx context.Context, b backend.Backend) (clock backend.Clock, batc
 			continue
 		}
 		clock.Revision = revision
+		if t.Through == revision {
+			return clock, t.Batch, nil
+		}
 		return clock, t.Base, nil
 	}
 	return clock, 0, fmt.Errorf("%w: the clock does not stand still", ErrUnavailable)
@@ -114,7 +137,7 @@ func (f *follower) ask() question {
 	f.s.index.mu.RLock()
 	defer f.s.index.mu.RUnlock()
 	return question{
-		TailQuery: backend.TailQuery{After: f.s.index.rev, Limit: f.limit, Bytes: heldBytes, WithPrev: !f.s.index.complete},
+		TailQuery: backend.TailQuery{After: f.s.index.rev, Limit: tailRows, Bytes: f.bytes, WithPrev: !f.s.index.complete},
 		batch:     f.batch, incarnation: f.incarnation.Load(),
 	}
 }
@@ -133,7 +156,7 @@ func (f *follower) reset(ctx context.Context, lost bool) error {
 			"'sqlstore repair --bump-revision N' with an N above all that they may have seen, and make replication synchronous",
 			"held-revision", s.Revision(), "database-revision", clock.Revision, "incarnation", clock.Incarnation)
 	}
-	f.batch = batch
+	f.batch, f.server = batch, backend.Server{}
 	s.counts.clear()
 	s.index.reset(clock)
 	// Between the two: who finds this incarnation then reads this history, and who still finds the one before is in time for the end
@@ -166,10 +189,13 @@ func (f *follower) lost(ctx context.Context, q question, reason error) error {
 // settle deals with what kept a tail from being adopted. It returns nil when asking again makes sense.
 func (f *follower) settle(ctx context.Context, q question, err error) error {
 	switch {
-	case errors.Is(err, errReset):
+	case errors.Is(err, errReset), errors.Is(err, errOvertaken):
 		return nil
 	case errors.Is(err, errLostHistory):
 		return f.lost(ctx, q, err)
+	case errors.Is(err, errUnconfirmed):
+		_, err = f.confirm(ctx)
+		return err
 	}
 	return err
 }

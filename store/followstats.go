@@ -6,8 +6,12 @@ type FollowStats struct {
 	// told of something new; Adopted the revisions that came from the database: those of others, and the few of our own that the
 	// question found before the batch that wrote them had its answer.
 	Asked, Hinted, Adopted uint64
-	// Again counts the batches that took the clock more than once, as others had committed more than one look tells.
-	Again uint64
+	// Ahead counts the batches that were evaluated before all that others had committed was published. Again counts
+	// those that took the clock more than once, as the store started anew or others had committed more than is looked
+	// at while the clock is held.
+	Ahead, Again uint64
+	// Confirmed counts the commits that were made so that reads could rely on their server, as none of late did.
+	Confirmed uint64
 }
 
 // FollowStats tells what keeping in step with other replicas took; ok is false where there can be none.
@@ -16,5 +20,8 @@ func (s *Store) FollowStats() (stats FollowStats, ok bool) {
 	if f == nil {
 		return stats, false
 	}
-	return FollowStats{Asked: f.asked.Load(), Hinted: f.hinted.Load(), Adopted: f.adopted.Load(), Again: f.again.Load()}, true
+	return FollowStats{
+		Asked: f.asked.Load(), Hinted: f.hinted.Load(), Adopted: f.adopted.Load(), Ahead: f.aheads.Load(), Again: f.again.Load(),
+		Confirmed: f.confirmed.Load(),
+	}, true
 }

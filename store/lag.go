@@ -12,7 +12,7 @@ type Lag struct {
 	Watches int
 	// Longest is how long the one that is behind for the longest time has been, whatever was asked about.
 	Longest time.Duration
-	// Revisions is how many the one furthest behind of those that catch up has still to get.
+	// Revisions is how many the client of the one furthest behind of those that catch up has still to take.
 	Revisions int64
 }
 
@@ -41,27 +41,37 @@ func (s *Store) Lag(patience time.Duration) Lag {
 	h := s.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for w, since := range h.trailing {
-		behind(1, since)
-		out.Revisions = max(out.Revisions, h.rev+1-w.next)
-	}
 	for st := range h.streams {
 		st.mu.Lock()
+		for w, since := range st.behind {
+			behind(1, since)
+			out.Revisions = max(out.Revisions, h.rev+1-w.untaken())
+		}
+		waiting, inStep := st.waiting()
 		switch {
-		case len(st.ready) == 0:
+		case waiting == 0:
 			st.look.since = time.Time{}
 		case st.look.since.IsZero() || st.look.taken != st.taken:
 			st.look = consumption{st.taken, now}
 		default:
-			stuck := 0
-			for _, w := range st.ready {
-				if w.synced { // else it is counted above
-					stuck++
-				}
-			}
-			behind(stuck, st.look.since)
+			behind(inStep, st.look.since) // the others are counted above
 		}
 		st.mu.Unlock()
 	}
 	return out
+}
+
+// waiting counts the watches that have events for the client, and those of them that are in step. One that ended with
+// events stays in the list until the client comes by. Callers hold mu.
+func (st *WatchStream) waiting() (all, inStep int) {
+	for _, w := range st.ready {
+		if len(w.pending) == 0 {
+			continue
+		}
+		all++
+		if _, behind := st.behind[w]; !behind {
+			inStep++
+		}
+	}
+	return all, inStep
 }

@@ -67,8 +67,12 @@ func TestLagOfAWatchThatCatchesUp(t *testing.T) {
 			if r := next(t, st); !r.Created {
 				t.Fatalf("%+v", r)
 			}
-			if l := s.Lag(0); l.Watches != 1 || l.Revisions <= 0 || l.Longest <= 0 {
-				t.Errorf("%+v, want one watch that is behind", l)
+			eventually(t, "history is read", func() bool { return s.WatchStats().Pending > 0 })
+			if l := s.Lag(0); l.Watches != 1 || l.Revisions != 100 || l.Longest <= 0 { // what is read is not taken
+				t.Errorf("%+v, want one watch that is 100 revisions behind", l)
+			}
+			if n := s.WatchStats().Lag; n != 100 {
+				t.Errorf("%d revisions behind", n)
 			}
 			end(t, s, st)
 			eventually(t, "nothing is behind", func() bool { return s.Lag(0) == Lag{} })

@@ -14,6 +14,8 @@ const (
 	// beat for leases that have ended.
 	beatLeader = 500 * time.Millisecond
 	beatOther  = time.Second
+	// beatShortest is how often they say so at most; reads that can rely on none then make commits of their own.
+	beatShortest = 100 * time.Millisecond
 	// beatPatience is how long a silent replica is taken for alive.
 	beatPatience = 5 * time.Second
 	// beatSilence is how long no replica may have been heard of before leases count as those that nobody could renew.
@@ -30,9 +32,12 @@ type memberships struct {
 	mu      sync.RWMutex
 	members []backend.Member
 	leader  uint64
-	began   time.Time
-	err     error
-	later   chan struct{} // closed when there was another one
+	// extending says that leases get their time again, see [backend.Shared.ExtendLeases].
+	extending bool
+	began     time.Time
+	heard     time.Time // when the last one began that succeeded
+	err       error
+	later     chan struct{} // closed when there was another one
 }
 
 // contact knows when the database last took a write of this replica: a heartbeat or a batch.
@@ -70,10 +75,15 @@ func (c *contact) channel() <-chan struct{} {
 	return c.gone
 }
 
+// self is what this replica says of itself.
+func (f *follower) self() backend.Member {
+	return backend.Member{ID: f.s.settings.MemberID, Name: f.s.cfg.Name, ClientURLs: f.s.cfg.ClientURLs}
+}
+
 // beat says once that this replica lives. One at a time: before beats, or in it.
 func (f *follower) beat(ctx context.Context) error {
 	s := f.s
-	self := backend.Member{ID: s.settings.MemberID, Name: s.cfg.Name, ClientURLs: s.cfg.ClientURLs}
+	self := f.self()
 	began := time.Now()
 	m, err := f.b.Heartbeat(ctx, self, beatPatience, beatSilence)
 	if err == nil {
@@ -91,12 +101,26 @@ func (m *memberships) learn(got backend.Membership, began time.Time, err error) 
 	defer m.mu.Unlock()
 	led = m.leader
 	if err == nil {
-		m.members, m.leader = got.Members, got.Leader
+		m.members, m.leader, m.extending, m.heard = got.Members, got.Leader, got.Extending, began
 	}
 	m.began, m.err = began, err
 	close(m.later)
 	m.later = make(chan struct{})
 	return led
+}
+
+// extends says whether the last heartbeat found leases that are to get their time again.
+func (m *memberships) extends() bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.extending
+}
+
+// heardLately says whether a heartbeat has seen, a moment ago, that leases can be renewed.
+func (m *memberships) heardLately() bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return time.Since(m.heard) < beatSilence
 }
 
 // beatSince makes sure that there was a heartbeat after a moment: those who wait share one. Errors: the heartbeat's.
@@ -158,8 +182,16 @@ func (f *follower) beats() {
 		if f.leads() {
 			every = beatLeader
 		}
-		timer.Reset(every)
+		timer.Reset(f.beatPeriod(every))
 	}
+}
+
+// beatPeriod makes heartbeats so frequent that reads can rely on the last one.
+func (f *follower) beatPeriod(every time.Duration) time.Duration {
+	if f.staleness == 0 {
+		return every // no read relies on one
+	}
+	return min(every, max(f.staleness/2, beatShortest))
 }
 
 func (f *follower) leave() {

@@ -225,8 +225,8 @@ func TestProgressFollowsOtherReplicas(t *testing.T) {
 
 // TestSharedLeases grants, attaches, renews and revokes on different replicas.
 func TestSharedLeases(t *testing.T) {
-	ctx := within(t)
 	all := openReplicas(t, 3, Config{})
+	ctx := within(t)
 	grant(t, all[0], 7, 2, "a")
 	for _, s := range all {
 		if _, err := s.LeaseGrant(ctx, 7, 5); !errors.Is(err, ErrLeaseExists) {
@@ -267,7 +267,7 @@ func TestSharedLeases(t *testing.T) {
 		}
 	}
 	grant(t, all[0], 9, 100, "x")
-	if err := all[1].LeaseRevoke(ctx, 9); err != nil {
+	if _, err := all[1].LeaseRevoke(ctx, 9); err != nil {
 		t.Fatal(err)
 	}
 	if row := get(t, all[2], "x", 0); row != nil {
@@ -310,8 +310,8 @@ func TestMaintenanceMovesOn(t *testing.T) {
 
 // TestHearMembers asks who lives right after another replica has joined, many at a time.
 func TestHearMembers(t *testing.T) {
-	ctx := within(t)
 	all := openReplicas(t, 2, Config{})
+	ctx := within(t)
 	var asking errgroup.Group
 	for range 20 {
 		for _, s := range all {
@@ -344,8 +344,8 @@ func TestHearMembers(t *testing.T) {
 
 // TestAlarmStopsAllReplicas raises an alarm on one replica and clears it on another.
 func TestAlarmStopsAllReplicas(t *testing.T) {
-	ctx := within(t)
 	all := openReplicas(t, 2, Config{})
+	ctx := within(t)
 	a := Alarm{Member: all[0].Settings().MemberID, Kind: AlarmNoSpace}
 	if err := all[0].RaiseAlarm(ctx, a); err != nil {
 		t.Fatal(err)
@@ -361,8 +361,8 @@ func TestAlarmStopsAllReplicas(t *testing.T) {
 
 // TestExportHoldsOffPurgeOnOtherReplicas exports on one replica while the other compacts.
 func TestExportHoldsOffPurgeOnOtherReplicas(t *testing.T) {
-	ctx := within(t)
 	all := openReplicas(t, 2, Config{})
+	ctx := within(t)
 	for n := range 100 {
 		put(t, all[0], fmt.Sprint("k", n%10), fmt.Sprint(n))
 	}
@@ -386,6 +386,26 @@ func TestExportHoldsOffPurgeOnOtherReplicas(t *testing.T) {
 	eventually(t, "purged once the export is closed", func() bool {
 		res, err := all[0].PurgeStep(ctx, 1000)
 		return err == nil && res.Done
+	})
+}
+
+// TestCompactionIsHinted compacts on one replica, which moves no revision.
+func TestCompactionIsHinted(t *testing.T) {
+	all := openReplicas(t, 2, Config{})
+	for _, s := range all {
+		eventually(t, "two replicas that listen", func() bool { return s.follower.hints.Load() && len(s.Members()) == 2 })
+	}
+	rev := put(t, all[0], "k", "v")
+	eventually(t, "the put", func() bool { return all[1].Revision() == rev })
+	before, _ := all[1].FollowStats()
+	for _, at := range []int64{0, rev} {
+		if _, err := all[0].Compact(within(t), at, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "a hint", func() bool {
+		now, _ := all[1].FollowStats()
+		return now.Hinted > before.Hinted && all[1].Compacted() == rev
 	})
 }
 
@@ -461,13 +481,51 @@ func TestLostHistory(t *testing.T) {
 	}
 }
 
+// TestIncarnationFallsBack takes the raise of the incarnation out of the database, as a second failover does, or the
+// return to the first primary, or a restore in place.
+func TestIncarnationFallsBack(t *testing.T) {
+	dsn := pgserver.Database(t)
+	all := replicasOn(t, 2, Config{}, dsn)
+	put(t, all[0], "k", "1")
+	execute(t, dsn, "UPDATE clock SET incarnation = 5")
+	for _, s := range all {
+		eventually(t, "the raise", func() bool { return s.Incarnation() == 5 })
+	}
+	put(t, all[0], "k", "2")
+	streams := []*WatchStream{watchAll(t, all[0], 0), watchAll(t, all[1], 0)}
+	execute(t, dsn, "UPDATE clock SET incarnation = 1")
+	for i, s := range all {
+		for {
+			r := next(t, streams[i])
+			if r.Canceled && r.CompactRevision > 0 {
+				break
+			}
+			if len(r.Events) == 0 {
+				t.Fatalf("replica %d: got %+v", i, r)
+			}
+		}
+		if row := get(t, s, "k", 0); row == nil || string(row.Value) != "2" {
+			t.Errorf("replica %d reads %+v", i, row)
+		}
+		if st, err := s.Status(within(t)); err != nil || st.Incarnation != 6 {
+			t.Errorf("replica %d is of %+v, %v; want an incarnation that nobody has seen", i, st, err)
+		}
+	}
+	for i, s := range all {
+		put(t, s, "k", fmt.Sprint(3+i))
+	}
+}
+
 // TestBumpedClock lifts the clock over numbers that no row has, as a repair does.
 func TestBumpedClock(t *testing.T) {
-	ctx := within(t)
 	all := openReplicas(t, 2, Config{})
+	ctx := within(t)
 	put(t, all[0], "a", "1")
 	get(t, all[1], "a", 0)
 	st := watchAll(t, all[1], 2)
+	if r := next(t, st); len(r.Events) == 0 { // before the compaction, which ends the watch with what waits for it
+		t.Fatalf("got %+v", r)
+	}
 	tx, err := all[0].backend.Begin(ctx, backend.Needs{})
 	if err != nil {
 		t.Fatal(err)
@@ -475,15 +533,20 @@ func TestBumpedClock(t *testing.T) {
 	if err := tx.Commit(ctx, &backend.Effects{Revision: 1000, Compacted: 1000, Batch: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if r := next(t, st); len(r.Events) == 0 { // it was set up before the put came through
-		t.Fatalf("got %+v", r)
-	}
 	if r := next(t, st); !r.Canceled || r.CompactRevision != 1000 {
 		t.Errorf("a watch from before goes on: %+v", r)
 	}
+	const reads = 100
 	for i, s := range all {
-		if row := get(t, s, "a", 0); row == nil {
-			t.Errorf("replica %d lacks a key", i)
+		before, _ := s.FollowStats()
+		for range reads {
+			if row := get(t, s, "a", 0); row == nil {
+				t.Errorf("replica %d lacks a key", i)
+			}
+		}
+		// One question for each read, and those of the poll.
+		if after, _ := s.FollowStats(); after.Asked-before.Asked > reads+reads/2 {
+			t.Errorf("replica %d asked %d questions for %d reads", i, after.Asked-before.Asked, reads)
 		}
 		if _, err := s.Range(ctx, &RangeRequest{Key: []byte("a"), Revision: 999}); !errors.Is(err, ErrCompacted) {
 			t.Errorf("replica %d reads below: %v", i, err)

@@ -19,6 +19,7 @@ type sharedLessor struct {
 	ended   atomic.Uint64
 	kept    atomic.Uint64
 	looking atomic.Bool // for leases that have ended
+	late    complaint   // of whoever is looking
 
 	mu   sync.Mutex
 	busy bool          // a statement renews
@@ -35,7 +36,7 @@ type renewalGroup struct {
 
 const (
 	// expiryLimit is how many leases one look for those that have ended finds at most.
-	expiryLimit = 1000
+	expiryLimit = 2000
 	// expiryFresh is how old the finding that a lease has ended may be when it is acted upon: the next one comes after the
 	// heartbeat that notices whether nobody could renew meanwhile.
 	expiryFresh = 2 * time.Second
@@ -43,26 +44,23 @@ const (
 
 func (l *sharedLessor) start() {} // the heartbeat calls expire
 
-func (l *sharedLessor) exists(e *evaluator, id int64) bool {
-	_, ok := leaseState(e.states, id)
-	return ok
+func (l *sharedLessor) status(e *evaluator, id int64) leaseStatus {
+	switch s, ok := e.states[id]; {
+	case !ok:
+		return leaseGone
+	case s.Ending:
+		return leaseEnding
+	}
+	return leaseLives
 }
 
 func (l *sharedLessor) expired(e *evaluator, id int64) bool {
-	s, ok := leaseState(e.states, id)
+	s, ok := e.states[id]
 	return ok && s.Remaining <= 0
 }
 
-func leaseState(states []backend.LeaseState, id int64) (backend.LeaseState, bool) {
-	for _, s := range states {
-		if s.ID == id {
-			return s, true
-		}
-	}
-	return backend.LeaseState{}, false
-}
-
 func (l *sharedLessor) granted([]backend.Lease) {}
+func (l *sharedLessor) ending([]int64)          {}
 func (l *sharedLessor) revoked([]int64)         {}
 
 // renewTries is how often a renewal finds a lease that has ended, and that neither can be revoked nor gets its time again.
@@ -86,7 +84,7 @@ func (l *sharedLessor) renew(ctx context.Context, id int64) (time.Duration, erro
 		if ttl, err = l.renewOnce(ctx, id); !errors.Is(err, ErrLeaseNotFound) {
 			return ttl, err
 		}
-		_, err = l.f.s.seq.do(ctx, &revokeOperation{id: id, expired: true, found: time.Now()})
+		_, err = l.f.s.revoke(ctx, revokeOperation{id: id, expired: true, found: time.Now()})
 		if err != nil && !errors.Is(err, ErrLeaseNotFound) {
 			return 0, err
 		}
@@ -142,8 +140,17 @@ func (l *sharedLessor) renewGroups() {
 	}
 }
 
+// states reads leases as a linearizable read does.
+func (l *sharedLessor) states(ctx context.Context, ids []int64) (states []backend.LeaseState, err error) {
+	err = l.f.current(ctx, func() (o backend.Origin, err error) {
+		states, o, err = l.f.b.LeaseStates(ctx, ids)
+		return o, err
+	})
+	return states, err
+}
+
 func (l *sharedLessor) state(ctx context.Context, id int64) (*Lease, error) {
-	states, err := l.f.b.LeaseStates(ctx, []int64{id})
+	states, err := l.states(ctx, []int64{id})
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +161,7 @@ func (l *sharedLessor) state(ctx context.Context, id int64) (*Lease, error) {
 }
 
 func (l *sharedLessor) all(ctx context.Context) ([]Lease, error) {
-	states, err := l.f.b.LeaseStates(ctx, nil)
+	states, err := l.states(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -173,36 +180,58 @@ func (l *sharedLessor) counted() LeaseStats {
 	return LeaseStats{Renewed: l.kept.Load(), Expired: l.ended.Load()}
 }
 
-// look begins to revoke the leases that have ended, unless it is at it already. The heartbeat before it, which does not wait for
-// it, has seen that they could be renewed.
+// look begins to revoke the leases that have ended, unless it is at it already. Heartbeats, which do not wait for it,
+// see meanwhile that they could be renewed.
 func (l *sharedLessor) look(ctx context.Context) {
 	if !l.looking.CompareAndSwap(false, true) {
 		return
 	}
 	l.f.s.wg.Go(func() {
 		defer l.looking.Store(false)
-		if err := l.expire(ctx); err != nil && ctx.Err() == nil {
-			l.f.s.cfg.Logger.Warn("leases that have ended are not revoked yet", "error", err)
+		if l.f.members.extends() {
+			if err := l.extend(ctx); err != nil {
+				l.late.about(l.f.s, []error{err})
+				return
+			}
+		}
+		for ctx.Err() == nil && l.f.members.heardLately() {
+			found, failed := l.expire(ctx)
+			if found > 0 || len(failed) > 0 {
+				l.late.about(l.f.s, failed)
+			}
+			if found < expiryLimit || len(failed) > 0 {
+				return
+			}
 		}
 	})
 }
 
-func (l *sharedLessor) expire(ctx context.Context) error {
-	ids, err := l.f.b.ExpiredLeases(ctx, expiryLimit)
-	if err != nil || len(ids) == 0 {
-		return err
+// extend gives the leases their time again that an extension has not come to yet.
+func (l *sharedLessor) extend(ctx context.Context) error {
+	for l.f.leads() {
+		if done, err := l.f.b.ExtendLeases(ctx); done || err != nil {
+			return err
+		}
 	}
-	found := time.Now()
+	return ctx.Err()
+}
+
+// expire revokes leases that have ended, and returns how many it has found and why it could not revoke some.
+func (l *sharedLessor) expire(ctx context.Context) (n int, failed []error) {
+	found := time.Now() // before the question: it may be answered long after the database looked
+	ids, err := l.f.b.ExpiredLeases(ctx, expiryLimit)
+	if err != nil {
+		return 0, []error{err}
+	}
 	var mu sync.Mutex
-	var failed []error
 	var wg sync.WaitGroup
 	for _, id := range ids {
 		wg.Go(func() {
-			_, err := l.f.s.seq.do(ctx, &revokeOperation{id: id, expired: true, found: found})
+			_, err := l.f.s.revoke(ctx, revokeOperation{id: id, expired: true, found: found})
 			switch {
 			case err == nil:
 				l.ended.Add(1)
-			case errors.Is(err, ErrLeaseNotFound), errors.Is(err, ErrClosed), errors.Is(err, ErrCorrupt):
+			case errors.Is(err, ErrLeaseNotFound), errors.Is(err, ErrClosed):
 			default:
 				mu.Lock()
 				failed = append(failed, err)
@@ -211,8 +240,5 @@ func (l *sharedLessor) expire(ctx context.Context) error {
 		})
 	}
 	wg.Wait()
-	if len(failed) > 0 {
-		return failed[0]
-	}
-	return nil
+	return len(ids), failed
 }

@@ -1,0 +1,244 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/test/pgserver"
+)
+
+var _ backend.Shared = (*trailing)(nil)
+
+// trailing is a backend that tells of one revision with the clock, and sends no hints: batches begin before all is
+// published. While its gate is closed nothing else tells what others wrote.
+type trailing struct {
+	backend.Shared
+	mu   sync.Mutex
+	gate chan struct{} // nil when open
+}
+
+func (b *trailing) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error) {
+	if n.Tail != nil {
+		tail := *n.Tail
+		tail.Limit, tail.Bytes = 1, 1
+		n.Tail = &tail
+	}
+	return b.Shared.Begin(ctx, n)
+}
+
+func (b *trailing) Tail(ctx context.Context, q backend.TailQuery) (backend.Tail, error) {
+	b.mu.Lock()
+	gate := b.gate
+	b.mu.Unlock()
+	if gate != nil {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			return backend.Tail{}, ctx.Err()
+		}
+	}
+	return b.Shared.Tail(ctx, q)
+}
+
+func (b *trailing) Listen(ctx context.Context, _ func(revision, compacted int64), state func(bool)) {
+	state(false)
+	<-ctx.Done()
+}
+
+// shut closes the gate; the function that it returns opens it again.
+func (b *trailing) shut() (open func()) {
+	gate := make(chan struct{})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.gate = gate
+	return sync.OnceFunc(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		close(gate)
+		b.gate = nil
+	})
+}
+
+// TestBatchBeforeAllIsPublished has a replica write while it has not published what another wrote: it evaluates on what
+// is committed, and publishes all in order.
+func TestBatchBeforeAllIsPublished(t *testing.T) {
+	both := openSharedOn(t, 2, pgserver.Database(t))
+	back := &trailing{Shared: both[1].(backend.Shared)}
+	a, b := openStore(t, both[0], Config{}), openStore(t, back, Config{})
+	grant(t, a, 7, 100, "l1")
+	for i, k := range []string{"a", "b", "c"} {
+		put(t, a, k, fmt.Sprint(i))
+	}
+	eventually(t, "the index", func() bool { return complete(b) && b.Revision() == a.Revision() })
+	st := watchAll(t, b, 2)
+
+	// behind has a write, b behind it, and looks at both on a.
+	behind := func(write func(), f func() error, committed func() bool) {
+		t.Helper()
+		open := back.shut()
+		defer open()
+		write()
+		done := make(chan error, 1)
+		go func() { done <- f() }()
+		eventually(t, "commit", committed)
+		if at := b.Revision(); at >= a.Revision() {
+			t.Fatalf("it has published %d already", at)
+		}
+		open()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if b.Revision() < a.Revision() {
+			t.Errorf("at %d after an answer, the other one at %d", b.Revision(), a.Revision())
+		}
+	}
+
+	var res *TxnResult
+	behind(func() {
+		put(t, a, "x", "")
+		put(t, a, "a", "10")
+		if _, err := a.Delete(within(t), &DeleteRequest{Key: []byte("b")}); err != nil {
+			t.Fatal(err)
+		}
+		put(t, a, "d", "4")
+	}, func() (err error) {
+		res, err = b.Txn(within(t), &Txn{
+			Compare: []Compare{
+				{Key: []byte("a"), Target: CompareValue, Result: CompareEqual, Value: []byte("10")},
+				{Key: []byte("b"), Target: CompareCreate, Result: CompareEqual},
+			},
+			Success: []Op{
+				{Range: &RangeRequest{Key: []byte("a"), End: []byte("e")}},
+				{Range: &RangeRequest{Key: []byte("a"), End: []byte("e"), CountOnly: true}},
+				{Range: &RangeRequest{Key: []byte("b"), End: []byte("e"), Limit: 1}},
+				{Delete: &DeleteRequest{Key: []byte("c"), End: []byte("e")}},
+				{Put: &PutRequest{Key: []byte("a"), Value: []byte("11"), PrevKV: true}},
+			},
+		})
+		return err
+	}, func() bool { return get(t, a, "c", 0) == nil })
+	if !res.Succeeded {
+		t.Fatal("the comparison saw something else")
+	}
+	list, count, page := res.Results[0].Range, res.Results[1].Range, res.Results[2].Range
+	if len(list.Rows) != 3 || string(list.Rows[0].Value) != "10" || string(list.Rows[2].Value) != "4" || count.Count != 3 {
+		t.Errorf("listed %+v, counted %d", list, count.Count)
+	}
+	if len(page.Rows) != 1 || string(page.Rows[0].Key) != "c" || !page.More || page.Count != 2 {
+		t.Errorf("a page is %+v", page)
+	}
+	if n := res.Results[3].Delete.Deleted; n != 2 {
+		t.Errorf("deleted %d", n)
+	}
+	if prev := res.Results[4].Put.Prev; prev == nil || string(prev.Value) != "10" {
+		t.Errorf("put over %+v", prev)
+	}
+
+	// A read of a revision that is not published yet.
+	put(t, a, "x", "")
+	at := put(t, a, "a", "12")
+	put(t, a, "a", "13")
+	res, err := b.Txn(within(t), &Txn{Success: []Op{{Put: &PutRequest{Key: []byte("y")}}, {Range: &RangeRequest{Key: []byte("a"), Revision: at}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if old := res.Results[1].Range; len(old.Rows) != 1 || string(old.Rows[0].Value) != "12" {
+		t.Errorf("read in the past: %+v", old)
+	}
+
+	behind(func() {
+		put(t, a, "x", "")
+		for _, k := range []string{"l2", "l3"} {
+			if _, err := a.Put(within(t), &PutRequest{Key: []byte(k), Lease: 7}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}, func() error { _, err := b.LeaseRevoke(within(t), 7); return err }, func() bool { return get(t, a, "l3", 0) == nil })
+	for _, s := range []*Store{a, b} {
+		if res, err := s.Range(within(t), &RangeRequest{Key: []byte("l"), End: []byte("m")}); err != nil || res.Count != 0 {
+			t.Errorf("%d keys are left of the lease, %v", res.Count, err)
+		}
+	}
+
+	var again error
+	stats, _ := b.FollowStats()
+	behind(func() {
+		put(t, a, "x", "")
+		put(t, a, "y", "")
+		if _, err := a.Compact(within(t), a.Revision(), false); err != nil {
+			t.Fatal(err)
+		}
+	}, func() error {
+		_, again = b.Compact(within(t), a.Compacted(), false)
+		return nil
+	}, func() bool {
+		now, _ := b.FollowStats()
+		return now.Ahead > stats.Ahead
+	})
+	if !errors.Is(again, ErrCompacted) {
+		t.Errorf("compacted where it was already: %v", again)
+	}
+
+	last, values := int64(1), map[string]string{}
+	for last < b.Revision() {
+		for _, e := range next(t, st).Events {
+			if r := e.Row.ModRevision; r != last && r != last+1 {
+				t.Fatalf("revision %d follows %d", r, last)
+			}
+			last = e.Row.ModRevision
+			key := string(e.Row.Key)
+			if was, ok := values[key]; ok != (e.Prev != nil) || ok && string(e.Prev.Value) != was {
+				t.Errorf("%s, and was %q", eventText(e), was)
+			}
+			if values[key] = string(e.Row.Value); e.Row.Deleted {
+				delete(values, key)
+			}
+		}
+	}
+	if stats, _ := b.FollowStats(); stats.Again > 0 {
+		t.Errorf("%d batches took the clock again", stats.Again)
+	}
+}
+
+// silent is a trailing backend that does not tell what others wrote while it is mute.
+type silent struct {
+	trailing
+	mute atomic.Bool
+}
+
+func (b *silent) Tail(ctx context.Context, q backend.TailQuery) (backend.Tail, error) {
+	if b.mute.Load() {
+		return backend.Tail{}, fmt.Errorf("%w: mute", backend.ErrUnavailable)
+	}
+	return b.trailing.Tail(ctx, q)
+}
+
+// A batch without rows passes over nothing of what others wrote before it, though that cannot be read at the time.
+func TestBatchWithoutRowsPassesOverNothing(t *testing.T) {
+	both := openSharedOn(t, 2, pgserver.Database(t))
+	back := &silent{trailing: trailing{Shared: both[1].(backend.Shared)}}
+	a, b := openStore(t, both[0], Config{}), openStore(t, back, Config{})
+	put(t, a, "first", "")
+	eventually(t, "the index", func() bool { return complete(b) && b.Revision() == a.Revision() })
+	st := watchAll(t, b, 2)
+	back.mute.Store(true)
+	for i := range 5 {
+		put(t, a, fmt.Sprint(i), "")
+	}
+	if _, err := b.LeaseGrant(within(t), 7, 100); err != nil {
+		t.Fatal(err)
+	}
+	back.mute.Store(false)
+	last := put(t, a, "last", "")
+	expectRevisions(t, st, 2, last, 1)
+	for i := range 5 {
+		if get(t, b, fmt.Sprint(i), 0) == nil {
+			t.Errorf("key %d is missing", i)
+		}
+	}
+}

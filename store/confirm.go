@@ -1,0 +1,124 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+const (
+	// defaultStaleness is less than any failover takes, and more than the time between two heartbeats.
+	defaultStaleness = 2 * time.Second
+	// publishStaleness is how long a server may have acknowledged nothing when what it answers is published to watches:
+	// longer than any commit is waited for.
+	publishStaleness = 10 * time.Second
+	// confirmTries is how often an answer may come from another server than the one that was confirmed.
+	confirmTries = 3
+)
+
+var (
+	// errUnconfirmed is for an answer of a server that may have been replaced without knowing it.
+	errUnconfirmed = errors.New("the database server has acknowledged no commit lately: it may have been replaced")
+	errServers     = fmt.Errorf("%w: its answers come from several servers in turn; is there more than one primary?", ErrUnavailable)
+)
+
+// within says whether an answer relies on a commit that its server acknowledged and that began no longer ago than
+// bound. It is to be called after the answer has come: the process may have stood still meanwhile.
+func (f *follower) within(o backend.Origin, bound time.Duration) bool {
+	return bound > 0 && f.b.Unconfirmed(o) <= bound
+}
+
+// confirmations are commits that prove which server is the primary. Those who ask while one is under way share the next
+// one, which begins after they have asked.
+type confirmations struct {
+	mu   sync.Mutex
+	busy bool
+	next *confirmation // gathers, nil when nobody waits
+}
+
+// confirmation is one commit: head and err count once done is closed.
+type confirmation struct {
+	done chan struct{}
+	head backend.Head
+	err  error
+}
+
+// confirm returns the head of a server that is the primary for certain, read after the call. Errors: ctx's, those of
+// the backend.
+func (f *follower) confirm(ctx context.Context) (backend.Head, error) {
+	cs := &f.confirmations
+	cs.mu.Lock()
+	if cs.next == nil {
+		cs.next = &confirmation{done: make(chan struct{})}
+	}
+	c := cs.next
+	if !cs.busy {
+		cs.busy = true
+		f.s.wg.Go(f.confirmInTurn)
+	}
+	cs.mu.Unlock()
+	select {
+	case <-c.done:
+		return c.head, c.err
+	case <-ctx.Done():
+		return backend.Head{}, ctx.Err()
+	}
+}
+
+func (f *follower) confirmInTurn() {
+	cs := &f.confirmations
+	for {
+		cs.mu.Lock()
+		c := cs.next
+		cs.next, cs.busy = nil, c != nil
+		cs.mu.Unlock()
+		if c == nil {
+			return
+		}
+		c.head, c.err = f.b.Confirm(f.s.ctx, f.self())
+		if c.err == nil {
+			f.confirmed.Add(1)
+			f.contact.made(time.Now())
+		}
+		close(c.done)
+	}
+}
+
+// current has ask read from the database, again if need be, until the answer is one that a linearizable read may rely
+// on.
+func (f *follower) current(ctx context.Context, ask func() (backend.Origin, error)) error {
+	for range confirmTries {
+		o, err := ask()
+		if err != nil || f.within(o, f.staleness) {
+			return err
+		}
+		// A commit that begins behind the answer and is acknowledged by its server proves that it was the primary then.
+		if head, err := f.confirm(ctx); err != nil || head.Origin.Server == o.Server {
+			return err
+		}
+	}
+	return errServers
+}
+
+// unchanged ends a transaction that has only read. Its answers are those of a linearizable read: a failed compare, a
+// lease that is not there. Where no commit of late vouches for them, one of their own does.
+func (q *sequencer) unchanged(ctx context.Context, tx backend.Tx, e *evaluator) error {
+	f := q.s.follower
+	if f == nil || f.within(tx.Loaded().Tail.Origin, f.staleness) {
+		tx.Rollback()
+		q.reach(ctx, e)
+		return nil
+	}
+	if err := tx.Commit(ctx, &backend.Effects{Revision: e.rev}); err != nil {
+		//nolint:errorlint // whatever became of the commit, it changes nothing
+		return fmt.Errorf("%w: confirm what was read: %v", ErrUnavailable, err)
+	}
+	f.confirmed.Add(1)
+	f.contact.made(time.Now())
+	q.reach(ctx, e)
+	return nil
+}

@@ -1,0 +1,58 @@
+package store
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// hinting is what the other replicas are still to be told of. Hints are sent behind the commits that they tell of, one
+// at a time, each with all that was committed meanwhile: no commit waits for one. A lost hint costs the others the time
+// until they ask by themselves.
+type hinting struct {
+	mu                  sync.Mutex
+	revision, compacted int64
+	wake                chan struct{} // capacity 1
+}
+
+// hintTimeout bounds how long newer hints wait for one.
+const hintTimeout = 2 * time.Second
+
+// tell has the others told of a commit; compacted is 0 if that has not moved.
+func (f *follower) tell(revision, compacted int64) {
+	h := &f.hinting
+	h.mu.Lock()
+	h.revision = revision
+	if compacted != 0 {
+		h.compacted = compacted
+	}
+	h.mu.Unlock()
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// tells sends hints.
+func (f *follower) tells() {
+	h := &f.hinting
+	for {
+		select {
+		case <-f.s.ctx.Done():
+			return
+		case <-h.wake:
+		}
+		h.mu.Lock()
+		revision, compacted := h.revision, h.compacted
+		h.compacted = 0
+		h.mu.Unlock()
+		if f.alone() {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(f.s.ctx, hintTimeout)
+		if err := f.b.Hint(ctx, revision, compacted); err != nil && f.s.ctx.Err() == nil {
+			f.s.cfg.Logger.Debug("a hint for the other replicas is lost", "error", err)
+		}
+		cancel()
+	}
+}

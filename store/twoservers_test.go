@@ -1,0 +1,169 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/test/pgserver"
+)
+
+// replaced is a backend whose next Begin is answered by another server than the one that it was asked of: who waits for
+// it says when, and nothing else is answered meanwhile.
+type replaced struct {
+	backend.Shared
+	asked    chan struct{}
+	answer   chan struct{}
+	next     atomic.Bool
+	other    atomic.Bool
+	standing atomic.Pointer[chan struct{}]
+}
+
+// name gives the origin of an answer another server's name once there is one.
+func (b *replaced) name(o *backend.Origin) {
+	if b.other.Load() {
+		o.Server.Timeline += 100
+	}
+}
+
+func (b *replaced) wait() {
+	if c := b.standing.Load(); c != nil {
+		<-*c
+	}
+}
+
+func (b *replaced) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error) {
+	if b.next.CompareAndSwap(true, false) {
+		close(b.asked)
+		<-b.answer
+		defer func() { close(*b.standing.Swap(nil)) }()
+	}
+	tx, err := b.Shared.Begin(ctx, n)
+	if err == nil {
+		b.name(&tx.Loaded().Tail.Origin)
+	}
+	return tx, err
+}
+
+func (b *replaced) Head(ctx context.Context) (backend.Head, error) {
+	b.wait()
+	h, err := b.Shared.Head(ctx)
+	b.name(&h.Origin)
+	return h, err
+}
+
+func (b *replaced) Confirm(ctx context.Context, m backend.Member) (backend.Head, error) {
+	h, err := b.Shared.Confirm(ctx, m)
+	b.name(&h.Origin)
+	return h, err
+}
+
+func (b *replaced) Tail(ctx context.Context, q backend.TailQuery) (backend.Tail, error) {
+	b.wait()
+	t, err := b.Shared.Tail(ctx, q)
+	b.name(&t.Origin)
+	return t, err
+}
+
+func (b *replaced) Unconfirmed(o backend.Origin) (d time.Duration) {
+	if o.Server.Timeline > 100 {
+		o.Server.Timeline -= 100
+	}
+	return b.Shared.Unconfirmed(o)
+}
+
+// TestBatchWhileTheServerIsReplaced has a batch take the clock of a server that lacks what the one before it had
+// acknowledged, and what was published after the batch asked. It is not evaluated on what is lost, and nothing of both
+// histories is mixed.
+func TestBatchWhileTheServerIsReplaced(t *testing.T) {
+	for _, others := range []int{0, 1, 2, 4} {
+		t.Run(fmt.Sprint(others), func(t *testing.T) {
+			dsn := pgserver.Database(t)
+			all := openSharedOn(t, 3, dsn)
+			back := &replaced{Shared: all[1].(backend.Shared), asked: make(chan struct{}), answer: make(chan struct{})}
+			a, b := openStore(t, all[0], Config{}), openStore(t, back, Config{})
+			kept := put(t, a, "k", "1")
+			eventually(t, "the index", func() bool { return complete(b) && b.Revision() == kept })
+			back.next.Store(true)
+			wrote := make(chan error, 1)
+			go func() {
+				_, err := b.Put(within(t), &PutRequest{Key: []byte("k"), Value: []byte("new")})
+				wrote <- err
+			}()
+			<-back.asked
+			put(t, a, "k", "2")
+			lost := put(t, a, "k", "3")
+			eventually(t, "the other replica's writes", func() bool { return b.Revision() == lost })
+			standing := make(chan struct{})
+			back.standing.Store(&standing)
+			if err := a.Close(); err != nil {
+				t.Fatal(err)
+			}
+			execute(t, dsn, "DELETE FROM object_versions WHERE resource_version > $1", kept)
+			execute(t, dsn, "UPDATE clock SET revision = $1, batch = (SELECT batch FROM object_versions WHERE resource_version = $1)", kept)
+			back.other.Store(true)
+			c := openStore(t, all[2], Config{})
+			for i := range others {
+				put(t, c, fmt.Sprint("other", i), "")
+			}
+			close(back.answer)
+			if err := <-wrote; err != nil {
+				t.Fatal(err)
+			}
+			for what, s := range map[string]*Store{"the writer": b, "another replica": c} {
+				if row := get(t, s, "k", 0); row.Version != 2 || string(row.Value) != "new" || row.CreateRevision != kept || row.PrevRevision != kept {
+					t.Errorf("%s reads %+v", what, row)
+				}
+				for i := range others {
+					if get(t, s, fmt.Sprint("other", i), 0) == nil {
+						t.Errorf("%s lacks key %d", what, i)
+					}
+				}
+			}
+			if b.Incarnation() == 1 {
+				t.Error("nobody has noticed that history was lost")
+			}
+		})
+	}
+}
+
+// resetting is an operation that has the store start anew while its batch is evaluated, once, and then puts a key.
+type resetting struct {
+	s    *Store
+	done bool
+	was  *item
+}
+
+func (o *resetting) size() int64            { return 1 }
+func (o *resetting) needs(n *backend.Needs) { n.Keys = append(n.Keys, []byte("k")) }
+
+func (o *resetting) evaluate(e *evaluator) error {
+	if f := o.s.follower; !o.done {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		o.done = true
+		if err := f.reset(e.ctx, false); err != nil {
+			return err
+		}
+	}
+	o.was = e.live("k")
+	_, err := e.put(&PutRequest{Key: []byte("k")})
+	return err
+}
+
+// TestResetWhileABatchIsEvaluated has the index emptied under a batch that looks at it.
+func TestResetWhileABatchIsEvaluated(t *testing.T) {
+	s := openReplicas(t, 1, Config{})[0]
+	put(t, s, "k", "v")
+	eventually(t, "the index", func() bool { return complete(s) })
+	op := &resetting{s: s}
+	if _, err := s.seq.do(within(t), op); err != nil {
+		t.Fatal(err)
+	}
+	if row := get(t, s, "k", 0); op.was == nil || row.Version != 2 {
+		t.Errorf("put over %v, now %+v", op.was, row)
+	}
+}
