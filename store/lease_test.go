@@ -1,9 +1,9 @@
 package store
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -88,11 +88,29 @@ func TestLeaseGetsItsFullTTLAfterARestart(t *testing.T) {
 	expired(t, s, clock, "a", 10*time.Second)
 }
 
-// A lease whose revocation is in a commit cannot be renewed; one whose commit failed can, where time was given back.
-func TestLeaseIsNotRenewedWhileItExpires(t *testing.T) {
+// Whoever renews a lease that has ended is answered when it is revoked: its key is gone then.
+func TestRenewalOfAnEndedLeaseWaitsForItsEnd(t *testing.T) {
+	eachIndex(t, func(t *testing.T, cfg Config) {
+		clock := &fakeClock{}
+		cfg.Now = clock.now
+		s := openStore(t, openSQLite(t), cfg)
+		for id := int64(1); id <= 10; id++ {
+			grant(t, s, id, 10, fmt.Sprint(id))
+			clock.pass(10 * time.Second)
+			_, err := s.LeaseRenew(within(t), id)
+			if row := get(t, s, fmt.Sprint(id), 0); !errors.Is(err, ErrLeaseNotFound) || row != nil {
+				t.Errorf("renewing lease %d answers %v, and its key is %v", id, err, row)
+			}
+		}
+	})
+}
+
+// A lease that cannot be revoked is not said to be gone, and is revoked when that works again.
+func TestRenewalOfALeaseThatCannotBeRevoked(t *testing.T) {
 	clock := &fakeClock{}
 	hold := newBlocked()
 	var fail atomic.Bool
+	fail.Store(true)
 	f := &faults{Backend: openSQLite(t)}
 	f.commit = func(e *backend.Effects, through func() error) error {
 		if len(e.Revoked) == 0 {
@@ -106,31 +124,60 @@ func TestLeaseIsNotRenewedWhileItExpires(t *testing.T) {
 	}
 	s := openStore(t, f, Config{Now: clock.now})
 	grant(t, s, 1, 10, "a")
-	fail.Store(true)
 	clock.pass(10 * time.Second)
 	<-hold.entered
-	clock.pass(-time.Second) // as extend does
-	if _, err := s.LeaseRenew(within(t), 1); !errors.Is(err, ErrLeaseNotFound) {
-		t.Errorf("renewing in the middle answers %v", err)
+	renewed := make(chan error, 1)
+	go func() {
+		_, err := s.LeaseRenew(within(t), 1)
+		renewed <- err
+	}()
+	select {
+	case err := <-renewed:
+		t.Errorf("renewing a lease whose revocation is being committed answers %v", err)
+		renewed <- err
+	case <-time.After(20 * time.Millisecond):
 	}
 	close(hold.release)
-	ctx := within(t)
-	for {
-		if _, err := s.LeaseRenew(ctx, 1); err == nil {
-			break
-		}
-		if ctx.Err() != nil {
-			t.Fatal("a lease that was not revoked cannot be renewed")
-		}
+	if err := <-renewed; !errors.Is(err, ErrUnavailable) {
+		t.Errorf("renewing a lease that cannot be revoked answers %v", err)
 	}
-	fail.Store(false)
-	if r := get(t, s, "a", 0); r == nil {
+	if get(t, s, "a", 0) == nil {
 		t.Fatal("its key is gone")
 	}
-	expired(t, s, clock, "a", 11*time.Second)
+	fail.Store(false)
+	expired(t, s, clock, "a", expiryRetry)
 }
 
-// Renewals and expiry at the same moment: whoever was told that the lease lives has its key.
+// What was waiting while the process stood still comes before the end of a lease, whoever notices the span first.
+func TestLeaseOutlivesAStandstill(t *testing.T) {
+	clock := &fakeClock{}
+	s := openStore(t, openSQLite(t), Config{Now: clock.now})
+	l := s.lessor.(*lessor)
+	l.mu.Lock()
+	l.awake = clock.now
+	l.looked = clock.now()
+	l.mu.Unlock()
+	grant(t, s, 1, 3, "a")
+	for range 20 {
+		clock.pass(5 * time.Second)
+		if ttl, err := s.LeaseRenew(within(t), 1); err != nil || ttl != 3 {
+			t.Fatalf("after a standstill a renewal is answered %d, %v", ttl, err)
+		}
+	}
+	// The time in which the process is at work counts.
+	for range 3 {
+		clock.pass(time.Second)
+		if _, _, err := s.LeaseTimeToLive(within(t), 1, false); err != nil && !errors.Is(err, ErrLeaseNotFound) {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.LeaseRenew(within(t), 1); !errors.Is(err, ErrLeaseNotFound) {
+		t.Errorf("after its time at work a renewal is answered %v", err)
+	}
+}
+
+// Renewals and expiry at the same moment: whoever was told that the lease lives has its key, and only who lost both is
+// told otherwise.
 func TestLeaseRenewalRacesExpiry(t *testing.T) {
 	clock := &fakeClock{}
 	s := openStore(t, openSQLite(t), Config{Now: clock.now})
@@ -141,20 +188,65 @@ func TestLeaseRenewalRacesExpiry(t *testing.T) {
 		var renewed error
 		wg.Go(func() { clock.pass(10 * time.Second) })
 		wg.Go(func() { _, renewed = s.LeaseRenew(within(t), id) })
-		wg.Go(func() {
-			_, err := s.seq.do(context.Background(), &revokeOperation{id: id, expired: true})
-			if err != nil && !errors.Is(err, ErrLeaseNotFound) {
-				t.Error(err)
-			}
-		})
+		wg.Go(func() { s.lessor.(*lessor).due <- struct{}{} })
 		wg.Wait()
+		row := get(t, s, key, 0)
 		l, _, err := s.LeaseTimeToLive(within(t), id, false)
-		if renewed == nil && err == nil && l.Remaining > 0 && get(t, s, key, 0) == nil {
+		if renewed == nil && err == nil && l.Remaining > 0 && row == nil {
 			t.Errorf("lease %d lives, its key does not", id)
 		}
-		if renewed != nil && err == nil && l.Remaining > 0 {
-			t.Errorf("lease %d lives, but could not be renewed: %v", id, renewed)
+		if renewed != nil && row != nil {
+			t.Errorf("lease %d could not be renewed: %v, but its key is there", id, renewed)
 		}
+	}
+}
+
+// However many leases cannot be revoked, and however often that is tried, the log says it once, and that it is over.
+func TestLeasesThatCannotBeRevokedAreLoggedOnce(t *testing.T) {
+	const leases, rounds = 20, 3
+	clock := &fakeClock{}
+	var full atomic.Bool
+	full.Store(true)
+	tried := make(chan int, leases*rounds*2)
+	f := &faults{Backend: openSQLite(t)}
+	f.commit = func(e *backend.Effects, through func() error) error {
+		if len(e.Revoked) > 0 && full.Load() {
+			tried <- len(e.Revoked)
+			return fmt.Errorf("commit: %w", backend.ErrNoSpace)
+		}
+		return through()
+	}
+	log := make(recorder, 10)
+	s := openStore(t, f, Config{Now: clock.now, Logger: slog.New(log)})
+	for id := int64(1); id <= leases; id++ {
+		grant(t, s, id, 10, fmt.Sprint(id))
+	}
+	clock.pass(10 * time.Second)
+	ctx := within(t)
+	for range rounds {
+		for n := 0; n < leases; {
+			select {
+			case m := <-tried:
+				n += m
+			case <-ctx.Done():
+				t.Fatal("leases that could not be revoked are not tried again")
+			}
+		}
+		clock.pass(expiryRetry)
+	}
+	full.Store(false)
+	for _, want := range []slog.Level{slog.LevelWarn, slog.LevelInfo} {
+		select {
+		case r := <-log:
+			if r.Level != want {
+				t.Errorf("logged %s %q, not at %s", r.Level, r.Message, want)
+			}
+		case <-ctx.Done():
+			t.Fatalf("nothing was logged at %s", want)
+		}
+	}
+	if len(log) != 0 {
+		t.Errorf("logged more: %q", (<-log).Message)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -19,11 +20,12 @@ const (
 // leaseKeeper keeps the time of leases: in memory when this process is the only one, else in the database.
 type leaseKeeper interface {
 	start()
-	// exists and expired tell of a lease as the batch of e found it; one that has expired is not renewed any more.
-	exists(e *evaluator, id int64) bool
+	// status and expired tell of a lease as the batch of e found it; one that has expired is not renewed any more.
+	status(e *evaluator, id int64) leaseStatus
 	expired(e *evaluator, id int64) bool
-	// granted and revoked hear what a batch has committed.
+	// granted, ending and revoked hear what a batch has committed.
 	granted(leases []backend.Lease)
+	ending(ids []int64)
 	revoked(ids []int64)
 	// renew gives a lease its full TTL again. Errors: [ErrLeaseNotFound].
 	renew(ctx context.Context, id int64) (ttl time.Duration, err error)
@@ -46,20 +48,21 @@ func (s *Store) LeaseGrant(ctx context.Context, id, ttl int64) (*Lease, error) {
 			id = rand.Int64N(1<<62) + 1
 		}
 		d := time.Duration(ttl) * time.Second
-		_, err := s.seq.do(ctx, &grantOperation{id: id, ttl: d})
+		rev, err := s.seq.do(ctx, &grantOperation{id: id, ttl: d})
 		switch {
 		case err == nil:
-			return &Lease{ID: id, Granted: d, Remaining: d}, nil
+			return &Lease{ID: id, Granted: d, Remaining: d, Revision: rev}, nil
 		case chosen || !errors.Is(err, ErrLeaseExists):
 			return nil, err
 		}
 	}
 }
 
-// LeaseRevoke revokes a lease and deletes its keys. Errors: [ErrLeaseNotFound], [ErrTxnTooLarge], those of the sequencer.
-func (s *Store) LeaseRevoke(ctx context.Context, id int64) error {
-	_, err := s.seq.do(ctx, &revokeOperation{id: id})
-	return err
+// LeaseRevoke revokes a lease and deletes its keys, and returns the revision of that. A lease with more keys than a
+// transaction may change ([Config.TxnRows]) goes in parts, each of which is a revision: when LeaseRevoke returns early,
+// with ctx's error say, the rest follows. Errors: [ErrLeaseNotFound], those of the sequencer.
+func (s *Store) LeaseRevoke(ctx context.Context, id int64) (revision int64, err error) {
+	return s.revoke(ctx, revokeOperation{id: id})
 }
 
 // LeaseRenew gives a lease its full TTL again and returns it in seconds. Errors: [ErrLeaseNotFound], those of the backend.
@@ -68,24 +71,53 @@ func (s *Store) LeaseRenew(ctx context.Context, id int64) (int64, error) {
 	return int64(ttl / time.Second), err
 }
 
-// LeaseTimeToLive describes a lease and, if wanted, its keys in order. Errors: [ErrLeaseNotFound], those of the backend.
+// LeaseTimeToLive describes a lease and, if wanted, its keys in order, at the revision in the description. Errors:
+// [ErrLeaseNotFound], which holds at [Store.Revision] then, those of the backend.
 func (s *Store) LeaseTimeToLive(ctx context.Context, id int64, keys bool) (*Lease, [][]byte, error) {
-	out, err := s.lessor.state(ctx, id)
-	if err != nil || !keys {
-		return out, nil, err
+	rev := s.Revision()
+	var attached [][]byte
+	if keys {
+		var err error
+		if attached, rev, err = s.leaseKeys(ctx, id); err != nil {
+			return nil, nil, err
+		}
 	}
-	op := &leaseKeysOperation{id: id}
-	if _, err := s.seq.do(ctx, op); err != nil {
+	out, err := s.lessor.state(ctx, id) // one that is there now was there at the revision of its keys
+	if errors.Is(err, ErrLeaseNotFound) {
+		if err := s.confirm(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err != nil {
 		return nil, nil, err
 	}
-	attached := make([][]byte, len(op.keys))
-	for i, k := range op.keys {
-		attached[i] = []byte(k)
-	}
+	out.Revision = rev
 	return out, attached, nil
 }
 
-// leaseKeysOperation lists the keys of a lease.
+// leaseKeys returns the keys of a lease in order, and the revision at which they are that.
+func (s *Store) leaseKeys(ctx context.Context, id int64) ([][]byte, int64, error) {
+	if err := s.confirm(ctx); err != nil {
+		return nil, 0, err
+	}
+	keys, rev, ok := s.index.leaseKeys(id)
+	if !ok {
+		op := &leaseKeysOperation{id: id}
+		var err error
+		if rev, err = s.seq.do(ctx, op); err != nil {
+			return nil, 0, err
+		}
+		keys = op.keys
+	}
+	slices.Sort(keys)
+	attached := make([][]byte, len(keys))
+	for i, k := range keys {
+		attached[i] = []byte(k)
+	}
+	return attached, rev, nil
+}
+
+// leaseKeysOperation lists the keys of a lease while the index is not complete.
 type leaseKeysOperation struct {
 	id   int64
 	keys []string
@@ -94,7 +126,10 @@ type leaseKeysOperation struct {
 func (o *leaseKeysOperation) size() int64            { return 64 }
 func (o *leaseKeysOperation) needs(n *backend.Needs) { n.LeaseKeys = append(n.LeaseKeys, o.id) }
 func (o *leaseKeysOperation) evaluate(e *evaluator) error {
-	o.keys = e.leaseKeys(o.id)
+	limit := e.s.cfg.TxnRows
+	if o.keys = e.leaseKeys(o.id, limit+1); len(o.keys) > limit || e.attached.isPart(o.id) {
+		return fmt.Errorf("%w: a lease with more than %d keys is listed once the index is loaded", ErrTxnTooLarge, limit)
+	}
 	return nil
 }
 
@@ -106,9 +141,13 @@ type LeaseStats struct {
 // LeaseStats counts renewals and the leases that ended because nobody renewed them.
 func (s *Store) LeaseStats() LeaseStats { return s.lessor.counted() }
 
-// Leases returns the ids of all leases, those that end first first. Errors: those of the backend.
+// Leases returns the ids of all leases, those that end first first. What was revoked before is gone at [Store.Revision]
+// then. Errors: those of the backend.
 func (s *Store) Leases(ctx context.Context) ([]int64, error) {
 	all, err := s.lessor.all(ctx)
+	if err == nil {
+		err = s.confirm(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}

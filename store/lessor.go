@@ -1,10 +1,10 @@
 package store
 
 import (
+	"container/heap"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,24 +13,46 @@ import (
 
 const (
 	expiryPeriod = 500 * time.Millisecond
-	expiryBatch  = 64 // leases revoked at the same time
+	// expiryBatch is how many leases are revoked at the same time.
+	expiryBatch = 512
+	// expiryRetry is how long a lease that could not be revoked waits for the next try.
+	expiryRetry = time.Second
+	// standstill is the shortest span without a look at the time that counts as one in which the process stood still.
+	standstill = 4 * expiryPeriod
 )
 
 // lessor keeps the leases' deadlines in memory; the database holds their ids and TTLs. A restart gives every lease its full
-// TTL again, and so does a span in which the process stood still, since nobody could renew.
+// TTL again. The time in which the process stood still does not count, since nobody could renew then.
+//
+// A lease that has ended lives until it is revoked, and whoever renews it meanwhile waits for that, as in etcd: "not
+// found" is never said of a lease whose keys are still there.
 type lessor struct {
-	s  *Store
-	mu sync.Mutex
+	s     *Store
+	awake func() time.Time // the machine's clock, which stands still with the process or shows that it did
+	mu    sync.Mutex
 
 	leases map[int64]*lease
-	due    chan struct{} // capacity 1: time to look for expired leases
+	order  leaseOrder
+	looked time.Time     // when somebody last looked at the time
+	stood  time.Duration // how long the process has stood still so far
+	due    chan struct{} // capacity 1: time to look for leases that have ended
 	stats  LeaseStats
+	late   complaint
 }
 
 type lease struct {
+	id       int64
 	ttl      time.Duration
-	deadline time.Time
-	expiring bool // a batch under way revokes it
+	deadline time.Time // zero once its revocation has begun
+	look     time.Time // when to look whether it has ended: at its deadline, or later after a failure
+	place    int       // in lessor.order, -1 when not there
+	ending   *ending   // nil while nobody revokes it for having ended
+}
+
+// ending is an attempt to revoke a lease that has ended. err counts once done is closed.
+type ending struct {
+	done chan struct{}
+	err  error
 }
 
 func newLessor(ctx context.Context, s *Store) (*lessor, error) {
@@ -38,30 +60,42 @@ func newLessor(ctx context.Context, s *Store) (*lessor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read leases: %w", err)
 	}
-	l := &lessor{s: s, leases: make(map[int64]*lease, len(found)), due: make(chan struct{}, 1)}
-	now := s.cfg.Now()
-	for _, f := range found {
-		l.leases[f.ID] = &lease{ttl: f.TTL, deadline: now.Add(f.TTL)}
-	}
+	l := &lessor{s: s, awake: time.Now, leases: make(map[int64]*lease, len(found)), due: make(chan struct{}, 1)}
+	l.looked = l.awake()
+	l.granted(found)
 	return l, nil
 }
 
-func (l *lessor) exists(_ *evaluator, id int64) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.leases[id] != nil
+// now is the time by which leases end: the clock's, less the spans in which the process stood still. Whoever looks
+// first after such a span, be it a renewal or the tick, finds it. Callers hold mu.
+func (l *lessor) now() time.Time {
+	awake := l.awake()
+	if span := awake.Sub(l.looked); span > standstill {
+		l.stood += span
+	}
+	l.looked = awake
+	return l.s.cfg.Now().Add(-l.stood)
 }
 
-// expired says whether the lease is past its deadline, and if so lets nobody renew it any more.
+func (l *lessor) status(_ *evaluator, id int64) leaseStatus {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch le := l.leases[id]; {
+	case le == nil:
+		return leaseGone
+	case le.deadline.IsZero():
+		return leaseEnding
+	}
+	return leaseLives
+}
+
+// expired holds until the batch that asks is done: only the goroutine of an ending asks, and meanwhile nobody renews
+// the lease.
 func (l *lessor) expired(_ *evaluator, id int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	le := l.leases[id]
-	if le == nil || le.deadline.After(l.s.cfg.Now()) {
-		return false
-	}
-	le.expiring = true
-	return true
+	return le != nil && !le.deadline.After(l.now())
 }
 
 func (l *lessor) granted(granted []backend.Lease) {
@@ -70,9 +104,30 @@ func (l *lessor) granted(granted []backend.Lease) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.s.cfg.Now()
+	now := l.now()
 	for _, g := range granted {
-		l.leases[g.ID] = &lease{ttl: g.TTL, deadline: now.Add(g.TTL)}
+		le := &lease{id: g.ID, ttl: g.TTL, deadline: now.Add(g.TTL), look: now.Add(g.TTL)}
+		if g.Ending {
+			le.deadline, le.look = time.Time{}, now
+		}
+		l.leases[g.ID] = le
+		heap.Push(&l.order, le)
+	}
+}
+
+// ending gives whoever revokes these leases some time to do so.
+func (l *lessor) ending(ids []int64) {
+	if len(ids) == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	for _, id := range ids {
+		if le := l.leases[id]; le != nil {
+			le.deadline = time.Time{}
+			l.order.move(le, now.Add(expiryRetry))
+		}
 	}
 }
 
@@ -83,7 +138,10 @@ func (l *lessor) revoked(ids []int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, id := range ids {
-		delete(l.leases, id)
+		if le := l.leases[id]; le != nil {
+			delete(l.leases, id)
+			heap.Remove(&l.order, le.place)
+		}
 	}
 }
 
@@ -92,18 +150,19 @@ func (l *lessor) start() {
 	l.s.wg.Go(l.revokeLoop)
 }
 
-// run wakes revokeLoop, and looks out for spans in which the process stood still; a slow database must not look like one.
+// run looks at the time often enough to notice when the process stood still, which a slow database must not look like,
+// and wakes revokeLoop.
 func (l *lessor) run() {
 	tick := time.NewTicker(expiryPeriod)
 	defer tick.Stop()
-	for last := time.Now(); ; last = time.Now() {
+	for {
 		select {
 		case <-l.s.ctx.Done():
 			return
 		case <-tick.C:
-			if stood := time.Since(last); stood > 4*expiryPeriod {
-				l.extend(stood)
-			}
+			l.mu.Lock()
+			l.now()
+			l.mu.Unlock()
 			select {
 			case l.due <- struct{}{}:
 			default:
@@ -118,71 +177,110 @@ func (l *lessor) revokeLoop() {
 		case <-l.s.ctx.Done():
 			return
 		case <-l.due:
-			l.revokeExpired(l.s.cfg.Now())
+			l.revokeEnded()
 		}
 	}
 }
 
-// extend moves every deadline by a span in which nobody could renew.
-func (l *lessor) extend(d time.Duration) {
+// revokeEnded revokes the leases that have ended. After a failure it leaves the rest to the next look.
+func (l *lessor) revokeEnded() {
+	for l.s.ctx.Err() == nil {
+		endings := l.endSome()
+		var failed []error
+		for _, e := range endings {
+			if <-e.done; e.err != nil {
+				failed = append(failed, e.err)
+			}
+		}
+		if len(endings) > 0 {
+			l.late.about(l.s, failed)
+		}
+		if len(endings) < expiryBatch || len(failed) > 0 {
+			return
+		}
+	}
+}
+
+// endSome begins to revoke leases that have ended.
+func (l *lessor) endSome() (endings []*ending) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, le := range l.leases {
-		le.deadline = le.deadline.Add(d)
+	now := l.now()
+	for len(l.order) > 0 && len(endings) < expiryBatch {
+		le := l.order[0]
+		if le.look.After(now) {
+			break
+		}
+		if le.deadline.After(now) {
+			l.order.move(le, le.deadline)
+			continue
+		}
+		l.order.move(le, now.Add(expiryRetry))
+		endings = append(endings, l.end(le))
 	}
+	return endings
 }
 
-func (l *lessor) revokeExpired(now time.Time) {
-	var ids []int64
+// end begins to revoke a lease that has ended, unless somebody has begun. Callers hold mu.
+func (l *lessor) end(le *lease) *ending {
+	if le.ending == nil {
+		e := &ending{done: make(chan struct{})}
+		le.ending = e
+		l.s.wg.Go(func() { l.finish(le, e) })
+	}
+	return le.ending
+}
+
+func (l *lessor) finish(le *lease, e *ending) {
+	_, err := l.s.revoke(l.s.ctx, revokeOperation{id: le.id, expired: true})
 	l.mu.Lock()
-	for id, le := range l.leases {
-		if !le.deadline.After(now) {
-			ids = append(ids, id)
-		}
-	}
-	l.mu.Unlock()
-	slices.Sort(ids)
-	for part := range slices.Chunk(ids, expiryBatch) {
-		var wg sync.WaitGroup
-		for _, id := range part {
-			wg.Go(func() { l.revokeOne(id) })
-		}
-		wg.Wait()
-	}
-}
-
-func (l *lessor) revokeOne(id int64) {
-	_, err := l.s.seq.do(l.s.ctx, &revokeOperation{id: id, expired: true})
-	if err == nil {
-		l.mu.Lock()
-		defer l.mu.Unlock()
+	defer l.mu.Unlock()
+	switch {
+	case err == nil && l.leases[le.id] != le:
 		l.stats.Expired++
-		return
+	case errors.Is(err, ErrLeaseNotFound): // somebody else has revoked it
+		err = nil
+	case l.s.ctx.Err() != nil:
+		err = ErrClosed
 	}
-	if errors.Is(err, ErrLeaseNotFound) || errors.Is(err, ErrClosed) || l.s.ctx.Err() != nil {
-		return
-	}
-	if !errors.Is(err, ErrCorrupt) { // the alarm speaks for itself, and for every lease at each look
-		l.s.cfg.Logger.Warn("expired lease not revoked yet", "lease", id, "error", err)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if le := l.leases[id]; le != nil {
-		le.expiring = false
+	le.ending, e.err = nil, err
+	close(e.done)
+}
+
+// renew waits for the end of a lease that has ended. It renews one that somebody tried to revoke too early.
+func (l *lessor) renew(ctx context.Context, id int64) (time.Duration, error) {
+	for {
+		ttl, e, err := l.renewOnce(id)
+		if e == nil {
+			return ttl, err
+		}
+		select {
+		case <-e.done:
+			if e.err != nil {
+				return 0, e.err
+			}
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
 	}
 }
 
-func (l *lessor) renew(_ context.Context, id int64) (time.Duration, error) {
+// renewOnce returns what to wait for if the lease has ended.
+func (l *lessor) renewOnce(id int64) (time.Duration, *ending, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	le := l.leases[id]
-	now := l.s.cfg.Now()
-	if le == nil || le.expiring || !le.deadline.After(now) {
-		return 0, ErrLeaseNotFound
+	if le == nil {
+		return 0, nil, ErrLeaseNotFound
+	}
+	now := l.now()
+	if le.ending != nil || !le.deadline.After(now) {
+		return 0, l.end(le), nil
 	}
 	le.deadline = now.Add(le.ttl)
+	l.order.move(le, le.deadline)
 	l.stats.Renewed++
-	return le.ttl, nil
+	return le.ttl, nil, nil
 }
 
 func (l *lessor) state(_ context.Context, id int64) (*Lease, error) {
@@ -192,16 +290,16 @@ func (l *lessor) state(_ context.Context, id int64) (*Lease, error) {
 	if le == nil {
 		return nil, ErrLeaseNotFound
 	}
-	return le.state(id, l.s.cfg.Now()), nil
+	return le.state(l.now()), nil
 }
 
 func (l *lessor) all(context.Context) ([]Lease, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := make([]Lease, 0, len(l.leases))
-	now := l.s.cfg.Now()
-	for id, le := range l.leases {
-		out = append(out, *le.state(id, now))
+	now := l.now()
+	for _, le := range l.leases {
+		out = append(out, *le.state(now))
 	}
 	return out, nil
 }
@@ -212,6 +310,6 @@ func (l *lessor) counted() LeaseStats {
 	return l.stats
 }
 
-func (l *lease) state(id int64, now time.Time) *Lease {
-	return &Lease{ID: id, Granted: l.ttl, Remaining: max(0, l.deadline.Sub(now))}
+func (l *lease) state(now time.Time) *Lease {
+	return &Lease{ID: l.id, Granted: l.ttl, Remaining: max(0, l.deadline.Sub(now))}
 }

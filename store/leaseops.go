@@ -1,0 +1,196 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// leaseStatus is what a batch may do with a lease.
+type leaseStatus int
+
+const (
+	leaseGone leaseStatus = iota
+	leaseLives
+	leaseEnding // its revocation has begun: it is not renewed and takes no keys
+)
+
+// grantOperation grants a lease.
+type grantOperation struct {
+	id  int64
+	ttl time.Duration
+}
+
+func (o *grantOperation) size() int64          { return 64 }
+func (o *grantOperation) needs(*backend.Needs) {}
+
+func (o *grantOperation) leases(ids []int64) []int64 { return append(ids, o.id) }
+
+func (o *grantOperation) evaluate(e *evaluator) error {
+	if err := e.intact(); err != nil {
+		return err
+	}
+	if err := e.room(o.size()); err != nil {
+		return err
+	}
+	if e.leaseStatus(o.id) != leaseGone {
+		return ErrLeaseExists
+	}
+	if _, changed := e.leases[o.id]; changed {
+		e.split = true // revoked and granted again: effects have no order that could say so
+	}
+	e.setLease(o.id, leaseLives)
+	e.effects.Granted = append(e.effects.Granted, backend.Lease{ID: o.id, TTL: o.ttl})
+	return nil
+}
+
+// revokeOperation revokes a lease and deletes its keys; with expired set only if nobody renewed it meanwhile. Of a
+// lease with more keys than a transaction may change it deletes as many as that, and says so: see [Store.revoke].
+type revokeOperation struct {
+	id      int64
+	expired bool
+	found   time.Time // when the database told that it has ended; see expiryFresh
+	more    bool
+}
+
+func (o *revokeOperation) size() int64            { return 64 }
+func (o *revokeOperation) needs(n *backend.Needs) { n.LeaseKeys = append(n.LeaseKeys, o.id) }
+
+func (o *revokeOperation) leases(ids []int64) []int64 { return append(ids, o.id) }
+
+func (o *revokeOperation) evaluate(e *evaluator) error {
+	o.more = false
+	if err := e.intact(); err != nil {
+		return err
+	}
+	status := e.leaseStatus(o.id)
+	switch {
+	case status == leaseGone:
+		return ErrLeaseNotFound
+	case status == leaseEnding:
+	case !o.found.IsZero() && time.Since(o.found) > expiryFresh, o.expired && !e.s.lessor.expired(e, o.id):
+		return nil
+	}
+	limit := e.s.cfg.TxnRows
+	keys := e.leaseKeys(o.id, limit+1)
+	o.more = len(keys) > limit || e.attached.isPart(o.id)
+	keys = keys[:min(len(keys), limit)]
+	for _, key := range keys {
+		it := e.live(key)
+		e.write(Row{Key: it.Key, Deleted: true}, it)
+	}
+	switch {
+	case !o.more:
+		e.setLease(o.id, leaseGone)
+		e.effects.Revoked = append(e.effects.Revoked, o.id)
+	case status == leaseLives:
+		e.setLease(o.id, leaseEnding)
+		e.effects.Ending = append(e.effects.Ending, o.id)
+	}
+	return nil
+}
+
+// revoke runs o until nothing is left of the lease, and returns the last revision. When it ends before, as in a crash,
+// the lease has ended for good and is revoked like any other that has.
+func (s *Store) revoke(ctx context.Context, o revokeOperation) (revision int64, err error) {
+	for parts := 0; ; parts++ {
+		op := o
+		revision, err = s.seq.do(ctx, &op)
+		if parts > 0 && errors.Is(err, ErrLeaseNotFound) {
+			return s.Revision(), nil // somebody else has deleted the rest
+		}
+		if err != nil || !op.more {
+			return revision, err
+		}
+	}
+}
+
+func (e *evaluator) setLease(id int64, status leaseStatus) {
+	if e.leases == nil {
+		e.leases = map[int64]leaseStatus{}
+	}
+	e.leases[id] = status
+}
+
+func (e *evaluator) leaseStatus(id int64) leaseStatus {
+	if status, ok := e.leases[id]; ok {
+		return status
+	}
+	return e.s.lessor.status(e, id)
+}
+
+// attachments are keys by lease that the index does not tell: those loaded or read ahead of it, and those that the
+// batch has attached. They may not be attached any more.
+type attachments struct {
+	keys map[int64][]string
+	rows int   // of the batch that are in keys
+	part int64 // a lease of which not all keys were loaded, 0 for none
+}
+
+// isPart says that not all keys of a lease were loaded.
+func (a *attachments) isPart(id int64) bool { return id != 0 && a.part == id }
+
+func (a *attachments) add(lease int64, key string) {
+	if a.keys == nil {
+		a.keys = map[int64][]string{}
+	}
+	a.keys[lease] = append(a.keys[lease], key)
+}
+
+// wrote adds what rows of the batch attach. What an aborted operation attached may stay.
+func (a *attachments) wrote(rows []*item) {
+	for _, it := range rows[a.rows:] {
+		if it.Lease != 0 {
+			a.add(it.Lease, keyString(it.Key))
+		}
+	}
+	a.rows = len(rows)
+}
+
+// leaseKeys returns live keys attached to a lease, sorted: up to limit of them, whichever.
+func (e *evaluator) leaseKeys(id int64, limit int) []string {
+	e.attached.wrote(e.rows)
+	keys := slices.Clone(e.attached.keys[id])
+	if e.indexed() {
+		keys = e.s.index.someLeaseKeys(keys, id, limit+e.overlay.Len()+len(e.ahead)) // as many may be attached no more
+	}
+	slices.Sort(keys)
+	keys = slices.DeleteFunc(slices.Compact(keys), func(key string) bool {
+		it := e.live(key)
+		return it == nil || it.Lease != id
+	})
+	return keys[:min(len(keys), limit)]
+}
+
+// someLeaseKeys appends up to limit keys of a lease, in no order.
+func (x *index) someLeaseKeys(keys []string, id int64, limit int) []string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.appendLeaseKeys(keys, id, limit)
+}
+
+// appendLeaseKeys is someLeaseKeys of callers that hold mu.
+func (x *index) appendLeaseKeys(keys []string, id int64, limit int) []string {
+	keys = slices.Grow(keys, min(limit, len(x.leases[id])))
+	for key := range x.leases[id] {
+		if it, ok := x.tree.Get(key); !ok || it.Lease != id {
+			continue // a large batch is being applied
+		}
+		if limit--; limit < 0 {
+			break
+		}
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// leaseKeys returns the keys of a lease in no order, and the revision at which they are that; ok is false while the
+// index is not complete.
+func (x *index) leaseKeys(id int64) (keys []string, revision int64, ok bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.appendLeaseKeys(nil, id, len(x.leases[id])), x.rev, x.complete
+}

@@ -1,0 +1,250 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// crowded grants a lease with n keys, of which the first ten have been moved to it from another one.
+func crowded(t *testing.T, s *Store, id, ttl int64, n int) {
+	t.Helper()
+	grant(t, s, id+1, 10_000)
+	grant(t, s, id, ttl)
+	for i := range n {
+		for _, lease := range []int64{id + 1, id}[min(1, i/10):] {
+			if _, err := s.Put(within(t), &PutRequest{Key: fmt.Append(nil, "k", i), Lease: lease}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// remaining counts the keys.
+func remaining(t *testing.T, s *Store, revision int64) int64 {
+	t.Helper()
+	res, err := s.Range(within(t), &RangeRequest{Key: []byte("k"), End: []byte("l"), CountOnly: true, Revision: revision})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.Count
+}
+
+// A lease with more keys than a transaction may change is revoked in parts, and nothing brings it back in between.
+func TestLeaseIsRevokedInParts(t *testing.T) {
+	eachIndex(t, func(t *testing.T, cfg Config) {
+		cfg.TxnRows = 10
+		var parts atomic.Int32
+		between := make(chan func())
+		f := &faults{Backend: openSQLite(t)}
+		f.commit = func(e *backend.Effects, through func() error) error {
+			err := through()
+			if len(e.Ending) > 0 {
+				parts.Add(1)
+				(<-between)()
+			}
+			return err
+		}
+		s := openStore(t, f, cfg)
+		crowded(t, s, 1, 100, 25)
+		if _, keys, err := s.LeaseTimeToLive(within(t), 1, true); cfg.DisableIndex != errors.Is(err, ErrTxnTooLarge) || len(keys) != 25 && err == nil {
+			t.Errorf("%d keys, %v", len(keys), err)
+		}
+		start := s.Revision()
+		type answer struct {
+			rev int64
+			err error
+		}
+		revoked := make(chan answer, 1)
+		go func() {
+			rev, err := s.LeaseRevoke(within(t), 1)
+			revoked <- answer{rev, err}
+		}()
+		late := make(chan error, 2)
+		between <- func() {
+			// These are evaluated behind the first part.
+			go func() {
+				_, err := s.Put(within(t), &PutRequest{Key: []byte("late"), Lease: 1})
+				late <- err
+			}()
+			waiting(t, s, 1)
+			go func() {
+				_, err := s.LeaseGrant(within(t), 1, 100)
+				if errors.Is(err, ErrLeaseExists) {
+					err = ErrLeaseNotFound
+				}
+				late <- err
+			}()
+			waiting(t, s, 2)
+		}
+		if a := <-revoked; a.err != nil || a.rev != start+3 {
+			t.Errorf("revoked at %d, %v; want %d", a.rev, a.err, start+3)
+		}
+		for range 2 {
+			if err := <-late; !errors.Is(err, ErrLeaseNotFound) {
+				t.Errorf("in between: %v", err)
+			}
+		}
+		for i, want := range []int64{25, 15, 5, 0} {
+			if n := remaining(t, s, start+int64(i)); n != want {
+				t.Errorf("%d keys behind part %d, not %d", n, i, want)
+			}
+		}
+		if _, _, err := s.LeaseTimeToLive(within(t), 1, false); !errors.Is(err, ErrLeaseNotFound) {
+			t.Errorf("the lease behind it: %v", err)
+		}
+		if _, keys, err := s.LeaseTimeToLive(within(t), 2, true); err != nil || len(keys) != 0 {
+			t.Errorf("the lease that had ten of the keys before: %q, %v", keys, err)
+		}
+		grant(t, s, 1, 10, "again")
+	})
+}
+
+// What has begun is finished, by a restart as well.
+func TestRevocationInPartsIsFinished(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restart %t", restart), func(t *testing.T) {
+			clock := &fakeClock{}
+			var fail atomic.Bool
+			f := &faults{Backend: openSQLite(t)}
+			f.commit = func(e *backend.Effects, through func() error) error {
+				if fail.Load() {
+					return fmt.Errorf("not now: %w", backend.ErrUnavailable)
+				}
+				err := through()
+				fail.Store(len(e.Ending) > 0)
+				return err
+			}
+			cfg := Config{TxnRows: 10, Now: clock.now}
+			s := openStore(t, f, cfg)
+			crowded(t, s, 1, 100, 25)
+			if _, err := s.LeaseRevoke(within(t), 1); !errors.Is(err, ErrUnavailable) {
+				t.Fatalf("revoked: %v", err)
+			}
+			if l, _, err := s.LeaseTimeToLive(within(t), 1, false); err != nil || l.Granted != 100*time.Second || l.Remaining != 0 {
+				t.Errorf("the lease in between: %+v, %v", l, err)
+			}
+			if _, err := s.LeaseRenew(within(t), 1); !errors.Is(err, ErrUnavailable) {
+				t.Errorf("renewed in between: %v", err)
+			}
+			if restart {
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				s = openStore(t, f, cfg)
+			}
+			st := s.NewWatchStream()
+			defer st.Close()
+			st.Watch(WatchRequest{Key: []byte("k"), End: []byte("l")})
+			next(t, st)
+			fail.Store(false)
+			clock.pass(expiryRetry)
+			for left := 15; left > 0; {
+				left -= len(next(t, st).Events)
+			}
+			if _, err := s.LeaseRenew(within(t), 1); !errors.Is(err, ErrLeaseNotFound) {
+				t.Errorf("renewed: %v", err)
+			}
+		})
+	}
+}
+
+// A lease of any number of keys ends.
+func TestLeaseWithManyKeysExpires(t *testing.T) {
+	eachIndex(t, func(t *testing.T, cfg Config) {
+		clock := &fakeClock{}
+		cfg.Now, cfg.TxnRows = clock.now, 10
+		s := openStore(t, openSQLite(t), cfg)
+		crowded(t, s, 1, 10, 31)
+		clock.pass(10 * time.Second)
+		if _, err := s.LeaseRenew(within(t), 1); !errors.Is(err, ErrLeaseNotFound) {
+			t.Errorf("renewed: %v", err)
+		}
+		if n := remaining(t, s, 0); n != 0 {
+			t.Errorf("%d keys are left", n)
+		}
+		if got := s.LeaseStats().Expired; got != 1 {
+			t.Errorf("%d leases count as expired", got)
+		}
+	})
+}
+
+// Of several replicas each finishes what another has begun.
+func TestSharedLeaseIsRevokedInParts(t *testing.T) {
+	all := openReplicas(t, 2, Config{TxnRows: 10})
+	crowded(t, all[0], 1, 10_000, 25)
+	var op revokeOperation
+	op.id = 1
+	if _, err := all[0].seq.do(within(t), &op); err != nil || !op.more {
+		t.Fatalf("the first part: more is %t, %v", op.more, err)
+	}
+	if _, err := all[1].Put(within(t), &PutRequest{Key: []byte("late"), Lease: 1}); !errors.Is(err, ErrLeaseNotFound) {
+		t.Errorf("put with a lease that is being revoked: %v", err)
+	}
+	// The renewal's replica may not be the one that looks for leases that have ended.
+	if _, err := all[1].LeaseRenew(within(t), 1); !errors.Is(err, ErrLeaseNotFound) {
+		t.Errorf("renewed: %v", err)
+	}
+	if n := remaining(t, all[1], 0); n != 0 {
+		t.Errorf("%d keys are left", n)
+	}
+	crowded(t, all[0], 3, 10_000, 25)
+	if rev, err := all[1].LeaseRevoke(within(t), 3); err != nil || remaining(t, all[0], rev) != 0 || remaining(t, all[0], rev-1) != 5 {
+		t.Errorf("revoked at %d: %v", rev, err)
+	}
+}
+
+// A lease whose keys are not all looked at keeps the rest though the batch has deleted some of those before: none stays
+// without its lease.
+func TestLeaseInPartsBesideDeletions(t *testing.T) {
+	eachIndex(t, func(t *testing.T, cfg Config) {
+		cfg.TxnRows = 10
+		hold := newBlocked()
+		f := &faults{Backend: openSQLite(t)}
+		f.commit = func(e *backend.Effects, through func() error) error {
+			if len(e.Rows) == 1 && string(e.Rows[0].Key) == "first" {
+				hold.first()
+			}
+			return through()
+		}
+		s := openStore(t, f, cfg)
+		crowded(t, s, 1, 100, 25)
+		var wg sync.WaitGroup
+		wg.Go(func() { put(t, s, "first", "") })
+		<-hold.entered
+		for i := range 14 {
+			wg.Go(func() {
+				if _, err := s.Delete(within(t), &DeleteRequest{Key: fmt.Append(nil, "k", i)}); err != nil {
+					t.Error(err)
+				}
+			})
+			waiting(t, s, i+1)
+		}
+		wg.Go(func() {
+			if _, err := s.LeaseRevoke(within(t), 1); err != nil {
+				t.Error(err)
+			}
+		})
+		waiting(t, s, 15)
+		close(hold.release)
+		wg.Wait()
+		if n := remaining(t, s, 0); n != 0 {
+			t.Errorf("%d keys are left of a lease that is no more", n)
+		}
+	})
+}
+
+// No lease has no keys, whether or not the index is complete.
+func TestKeysOfNoLease(t *testing.T) {
+	eachIndex(t, func(t *testing.T, cfg Config) {
+		s := openStore(t, openSQLite(t), cfg)
+		if _, _, err := s.LeaseTimeToLive(within(t), 0, true); !errors.Is(err, ErrLeaseNotFound) {
+			t.Errorf("got %v", err)
+		}
+	})
+}

@@ -1,0 +1,138 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/test/pgserver"
+)
+
+// leasesVariable says how many leases TestManyLeases takes.
+const leasesVariable = "SQLSTORE_TEST_LEASES"
+
+func manyLeases(t *testing.T) int {
+	t.Helper()
+	n, err := strconv.Atoi(os.Getenv(leasesVariable))
+	if err != nil && os.Getenv(leasesVariable) != "" {
+		t.Fatal(err)
+	}
+	return max(n, 20_000)
+}
+
+// minutes is how long a million leases may take on a busy machine.
+func minutes(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// grantMany commits n leases, every hundredth with a key, without a store.
+func grantMany(t *testing.T, b backend.Backend, n int, ttl time.Duration) {
+	t.Helper()
+	const part = 10_000
+	for from := 0; from < n; from += part {
+		tx, err := b.Begin(minutes(t), backend.Needs{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := &backend.Effects{Revision: tx.Loaded().Clock.Revision + 1, Batch: 1}
+		for id := from + 1; id <= min(from+part, n); id++ {
+			e.Granted = append(e.Granted, backend.Lease{ID: int64(id), TTL: ttl})
+			if id%100 == 0 {
+				e.Rows = append(e.Rows, backend.Row{
+					Key: fmt.Appendf(nil, "leased/%07d", id), Value: []byte("v"), Lease: int64(id), Version: 1,
+					ModRevision: e.Revision, CreateRevision: e.Revision, Ordinal: int32(len(e.Rows)),
+				})
+			}
+		}
+		if err := tx.Commit(minutes(t), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// whilePutting waits until done, and returns how long it took and how long the slowest of the writes beside it.
+func whilePutting(t *testing.T, s *Store, what string, done func() bool) {
+	t.Helper()
+	ctx, began, slowest, puts := minutes(t), time.Now(), time.Duration(0), 0
+	for !done() {
+		at := time.Now()
+		if _, err := s.Put(ctx, &PutRequest{Key: []byte("beside"), Value: []byte("v")}); err != nil {
+			t.Fatalf("a write during %s: %v", what, err)
+		}
+		slowest, puts = max(slowest, time.Since(at)), puts+1
+		select {
+		case <-ctx.Done():
+			t.Fatal("in vain: ", what)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	t.Logf("%s: %v, beside it %d writes, the slowest %v; heap %d MiB", what, time.Since(began).Round(time.Millisecond), puts,
+		slowest.Round(time.Millisecond), m.HeapAlloc>>20)
+}
+
+func countKeys(t *testing.T, s *Store) int64 {
+	t.Helper()
+	res, err := s.Range(minutes(t), &RangeRequest{Key: []byte("leased/"), End: []byte("leased0"), CountOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.Count
+}
+
+// TestManyLeases starts over many leases, takes them over and has all of them end.
+func TestManyLeases(t *testing.T) {
+	n := manyLeases(t)
+	t.Run("SQLite", func(t *testing.T) {
+		b, clock := openSQLite(t), &fakeClock{}
+		grantMany(t, b, n, time.Hour)
+		began := time.Now()
+		s := openStore(t, b, Config{Now: clock.now})
+		t.Logf("start: %v", time.Since(began).Round(time.Millisecond))
+		if keys := countKeys(t, s); keys != int64(n/100) {
+			t.Fatalf("%d keys have leases", keys)
+		}
+		clock.pass(2 * time.Hour) // a process that stood still for a while gives leases that while again
+		whilePutting(t, s, "all end", func() bool { return s.LeaseStats().Expired == uint64(n) })
+		wantNone(t, s)
+	})
+	t.Run("Postgres", func(t *testing.T) {
+		dsn := pgserver.Database(t)
+		grantMany(t, openSharedOn(t, 1, dsn)[0], n, time.Hour)
+		all := openSharedOn(t, 2, dsn)
+		began := time.Now()
+		first, second := openStore(t, all[0], Config{}), openStore(t, all[1], Config{})
+		t.Logf("two starts: %v", time.Since(began).Round(time.Millisecond))
+		extended := func(s *Store) func() bool {
+			return func() bool { return s.Leads() && !s.follower.members.extends() }
+		}
+		whilePutting(t, second, "the first extends all", extended(first))
+		if err := first.Close(); err != nil {
+			t.Fatal(err)
+		}
+		whilePutting(t, second, "the second takes over and extends all", extended(second))
+		if keys, ended := countKeys(t, second), second.LeaseStats().Expired; keys != int64(n/100) || ended != 0 {
+			t.Fatalf("%d keys have leases, %d leases have ended", keys, ended)
+		}
+		execute(t, dsn, "UPDATE leases SET expires_at = clock_timestamp()")
+		whilePutting(t, second, "all end", func() bool { return second.LeaseStats().Expired == uint64(n) })
+		wantNone(t, second)
+	})
+}
+
+func wantNone(t *testing.T, s *Store) {
+	t.Helper()
+	left, err := s.Leases(minutes(t))
+	if err != nil || len(left) != 0 || countKeys(t, s) != 0 {
+		t.Errorf("left are %d leases and %d keys, %v", len(left), countKeys(t, s), err)
+	}
+}
