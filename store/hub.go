@@ -2,13 +2,14 @@ package store
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/pkg/v3/adt"
 )
 
 // hub hands committed events to watches. The sequencer publishes to it after each commit; nobody waits for a slow watch: one
-// that lags too far is taken off and catches up from the window or the database by itself.
+// that lags too far is taken off and catches up from the window or the database as its consumer comes for it.
 //
 // What keeps the order: under mu a batch goes to every synced watch of every stream before rev moves, so whoever holds mu and
 // finds a stream's watches synced and drained may tell it that it has seen everything up to rev.
@@ -20,39 +21,34 @@ type hub struct {
 	compacted int64
 	window    window
 	streams   map[*WatchStream]struct{}
-	keys      map[string]watchers    // watches of single keys
-	ranges    adt.IntervalTree       // of watchers: watches of ranges
-	asking    []*WatchStream         // those whose progress answer waits for what is being published
-	staging   []*watcher             // those that the batch being published has events for
-	trailing  map[*watcher]time.Time // watches that are not synced, and since when
-	reads     chan struct{}          // bounds the watches that read from the database at the same time
+	keys      map[string]watchers // watches of single keys
+	ranges    adt.IntervalTree    // of watchers: watches of ranges
+	asking    []*WatchStream      // those whose progress answer waits for what is being published
+	staging   []*watcher          // those that the batch being published has events for
+	queue     []*WatchStream      // those that want what their watches have missed, in turn
+	readers   int                 // goroutines that read it for them
+	held      atomic.Int64        // bytes of what waits for watches, an event that several wait for counted once
 	closed    bool
 }
 
 type watchers map[*watcher]struct{}
 
-const catchUpReads = 4
-
 func newHub(s *Store, rev int64) *hub {
 	return &hub{
 		s: s, rev: rev, compacted: s.clock.Compacted,
-		window:   window{max: s.cfg.WindowBytes, first: rev + 1},
-		streams:  map[*WatchStream]struct{}{},
-		keys:     map[string]watchers{},
-		ranges:   adt.NewIntervalTree(),
-		trailing: map[*watcher]time.Time{},
-		reads:    make(chan struct{}, catchUpReads),
+		window:  window{max: s.cfg.WindowBytes, first: rev + 1},
+		streams: map[*WatchStream]struct{}{},
+		keys:    map[string]watchers{},
+		ranges:  adt.NewIntervalTree(),
 	}
 }
 
 // publish hands on the events of one committed batch.
 func (h *hub) publish(rows, prevs []*item, rev, compacted int64) {
-	events := make([]event, len(rows))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range rows {
-		e := &events[i]
-		e.item, e.prev = rows[i], prevs[i]
+		e := newEvent(rows[i], prevs[i])
 		h.window.add(e)
 		for w := range h.keys[keyString(e.item.Key)] {
 			w.stage(e)
@@ -72,6 +68,7 @@ func (h *hub) publish(rows, prevs []*item, rev, compacted int64) {
 		h.staging[i] = nil
 	}
 	h.staging = h.staging[:0]
+	h.takeBack()
 	h.window.trim()
 	h.rev = max(h.rev, rev)
 	h.compacted = max(h.compacted, compacted)
@@ -94,6 +91,9 @@ func (h *hub) reset(rev, compacted int64, lost bool) {
 		st.mu.Lock()
 		for _, w := range st.watches {
 			h.unsync(w, published, lost)
+		}
+		if lost {
+			st.progress, st.target = false, 0 // of a revision that is no more; the client asks again
 		}
 		st.signal()
 		st.mu.Unlock()
@@ -190,7 +190,8 @@ type WatchStats struct {
 	Streams, Watches int
 	Slow             int   // those catching up
 	Pending          int   // events waiting to be sent
-	Lag              int64 // revisions that the one furthest behind has still to get
+	PendingBytes     int64 // what they take, an event that several watches wait for counted once
+	Lag              int64 // revisions that the client of the one furthest behind has still to take
 	WindowBytes      int64
 }
 
@@ -199,16 +200,16 @@ func (s *Store) WatchStats() WatchStats {
 	h := s.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	out := WatchStats{Streams: len(h.streams), WindowBytes: h.window.bytes}
+	out := WatchStats{Streams: len(h.streams), WindowBytes: h.window.bytes, PendingBytes: h.held.Load()}
 	for st := range h.streams {
 		st.mu.Lock()
 		for _, w := range st.watches {
 			out.Watches++
 			out.Pending += len(w.pending)
-			if !w.synced {
-				out.Slow++
-				out.Lag = max(out.Lag, h.rev+1-w.next)
-			}
+		}
+		out.Slow += len(st.behind)
+		for w := range st.behind {
+			out.Lag = max(out.Lag, h.rev+1-w.untaken())
 		}
 		st.mu.Unlock()
 	}

@@ -1,42 +1,44 @@
 package store
 
 import (
-	"context"
-	"errors"
+	"slices"
 	"time"
 
 	"go.etcd.io/etcd/pkg/v3/adt"
-
-	"github.com/sqlstore/sqlstore/backend"
 )
 
 const (
 	// responseEvents and responseBytes bound one response, but for a revision that is larger by itself.
 	responseEvents = 1000
-	responseBytes  = 1 << 20
-	// catchUpRetry is how long a watch waits before it asks a database again that failed.
-	catchUpRetry = 200 * time.Millisecond
+	responseBytes  = 256 << 10
+	// slotBytes is what an event's place among those that wait for a watch takes.
+	slotBytes = 16
+	// stagedKept bounds the room for the events of a batch that a watch keeps for the next one.
+	stagedKept = 64
+	// joinEvents bounds the events that a watch looks through, while nothing is published, to be synced.
+	joinEvents = 256
 )
 
-// watcher is one watch. It is synced while the hub hands it every event as it is published; else it catches up, from next
-// on, in a goroutine of its own. Guarded by its stream's mu; synced and next change only under hub.mu as well.
+// watcher is one watch. It is synced while the hub hands it every event as it is published; else it is behind, and gets
+// what it misses, from next on, as its consumer asks for it (catchup.go). Guarded by its stream's mu; synced and next
+// change only under hub.mu as well.
 type watcher struct {
 	stream *WatchStream
 	req    WatchRequest
 	span   span
 
 	synced  bool
+	ended   bool
 	next    int64 // the first revision that pending has not had
+	joined  int64 // the hub's when the watch was synced
 	pending []*event
-	bytes   int64
+	sending int      // so many of pending are in the response under way
+	bytes   int64    // of pending
 	chunk   int      // rows that catching up reads at a time
 	staged  []*event // of the batch being published; guarded by hub.mu
 	ready   bool     // in the stream's list of watches with something pending
 	sent    bool     // events since the last progress tick
 	told    bool     // a progress response waits to be sent
-
-	drained chan struct{} // capacity 1: pending was emptied
-	gone    chan struct{} // closed when the watch has ended
 }
 
 func (w *watcher) interval() adt.Interval {
@@ -53,9 +55,21 @@ func (w *watcher) wants(e *event) bool {
 	return !w.req.NoPut
 }
 
+// wanted returns those of the events from revision next on that the watch wants, without the superseded rows that are
+// compacted.
+func (w *watcher) wanted(events []*event, next, compacted int64) []*event {
+	var out []*event
+	for _, e := range events {
+		if e.revision() >= next && w.span.contains(keyString(e.item.Key)) && w.wants(e) {
+			out = append(out, e.replayed(compacted))
+		}
+	}
+	return out
+}
+
 // stage takes an event of the batch being published. Callers hold hub.mu, and call offer when they have staged the batch.
 func (w *watcher) stage(e *event) {
-	if !w.synced || e.item.ModRevision < w.next || !w.wants(e) {
+	if !w.synced || e.revision() < w.next || !w.wants(e) {
 		return
 	}
 	if len(w.staged) == 0 {
@@ -65,238 +79,150 @@ func (w *watcher) stage(e *event) {
 	w.staged = append(w.staged, e)
 }
 
-// offer queues what was staged, all at once: a consumer that took part of a revision would split it over two responses. If
-// that is too much for what the consumer has not taken yet, the watch falls back to catching up, from the batch on. Callers
-// hold hub.mu.
+// offer queues what was staged, all at once: a consumer that took part of a revision would split it over two responses.
+// If that is too much for what the consumer has not taken yet, the watch falls behind, from the batch on. Callers hold
+// hub.mu.
 func (w *watcher) offer() {
-	var bytes int64
-	for _, e := range w.staged {
-		bytes += e.cost()
-	}
 	st := w.stream
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if len(w.pending) > 0 && w.bytes+bytes > st.store.cfg.WatcherBytes {
-		w.next = w.staged[0].item.ModRevision
+	if len(w.pending) > 0 && w.bytes+sizeOfEvents(w.staged) > st.store.cfg.WatcherBytes {
+		w.next = w.staged[0].revision()
 		w.fallBehind()
 	} else {
-		w.push(w.staged, bytes)
+		w.push(w.staged)
 	}
 	clear(w.staged)
-	w.staged = w.staged[:0]
+	if w.staged = w.staged[:0]; cap(w.staged) > stagedKept {
+		w.staged = nil
+	}
+}
+
+func sizeOfEvents(events []*event) (bytes int64) {
+	for _, e := range events {
+		bytes += e.bytes + slotBytes
+	}
+	return bytes
 }
 
 // push queues events. Callers hold the stream's mu.
-func (w *watcher) push(events []*event, bytes int64) {
+func (w *watcher) push(events []*event) {
 	if len(events) == 0 {
 		return
 	}
+	st := w.stream
 	w.pending = append(w.pending, events...)
+	var held, bytes int64
+	for _, e := range events {
+		if e.holds.Add(1) == 1 {
+			held += e.bytes
+		}
+		held += slotBytes
+		bytes += e.bytes + slotBytes
+	}
+	st.store.hub.held.Add(held)
 	w.bytes += bytes
+	st.bytes += bytes
 	if !w.ready {
 		w.ready = true
-		w.stream.ready = append(w.stream.ready, w)
+		st.ready = append(st.ready, w)
 	}
-	w.stream.signal()
+	st.signal()
 }
 
-// pop takes the next response's events: whole revisions, within the bounds of a response. Callers hold the stream's mu.
-func (w *watcher) pop() []*event {
-	n, bytes := 0, int64(0)
-	for n < len(w.pending) {
-		rev := w.pending[n].item.ModRevision
-		if n > 0 && (n >= responseEvents || bytes >= responseBytes) {
-			break
+// forget uncounts events that are pending no more, whether they were sent or not. Callers hold the stream's mu.
+func (w *watcher) forget(events []*event) {
+	var held, bytes int64
+	for _, e := range events {
+		if e.holds.Add(-1) == 0 {
+			held += e.bytes
 		}
-		for n < len(w.pending) && w.pending[n].item.ModRevision == rev {
-			bytes += w.pending[n].cost()
-			n++
-		}
+		held += slotBytes
+		bytes += e.bytes + slotBytes
 	}
-	out := w.pending[:n:n]
-	w.pending = w.pending[n:]
+	w.stream.store.hub.held.Add(-held)
 	w.bytes -= bytes
-	if len(w.pending) == 0 {
-		w.pending = nil
-		select {
-		case w.drained <- struct{}{}:
-		default:
-		}
-	}
-	w.sent = true
-	return out
+	w.stream.bytes -= bytes
 }
 
-// join takes what the window has from w.next on and makes the watch synced; false when the window begins later or holds more
-// than the watch may queue. Callers hold hub.mu and the stream's mu.
+// sentFirst takes the first n events off, which are in a response. Callers hold the stream's mu.
+func (w *watcher) sentFirst(n int) {
+	w.sending, w.sent = 0, true
+	w.forget(w.pending[:n])
+	clear(w.pending[:n]) // the array may live on
+	if w.pending = w.pending[n:]; len(w.pending) == 0 {
+		w.pending = nil
+		w.hunger()
+	}
+	w.arrive()
+}
+
+// arrive ends being behind once the client has taken what the watch has missed. Callers hold the stream's mu.
+func (w *watcher) arrive() {
+	if w.synced && w.untaken() > w.joined {
+		delete(w.stream.behind, w)
+	}
+}
+
+// takeBack drops what is pending and in no response yet: the watch falls behind by it. Callers hold hub.mu and the
+// stream's mu.
+func (w *watcher) takeBack() {
+	rest := w.pending[w.sending:]
+	if len(rest) == 0 {
+		return
+	}
+	w.forget(rest)
+	w.next = rest[0].revision()
+	w.pending = slices.Clone(w.pending[:w.sending])
+	w.fallBehind()
+}
+
+// untaken is the first revision that the client may not have had: what catching up has read is still ahead of it.
+// Callers hold the stream's mu.
+func (w *watcher) untaken() int64 {
+	if len(w.pending) > 0 {
+		return w.pending[0].revision()
+	}
+	return w.next
+}
+
+// join takes what the window has from w.next on and makes the watch synced; false when the window begins later, or has
+// too much for the moment that nothing is published in. Callers hold hub.mu and the stream's mu.
 func (w *watcher) join() bool {
-	h := w.stream.store.hub
-	if w.next < h.window.first {
-		return false
-	}
-	limit := w.stream.store.cfg.WatcherBytes / 2
-	events := h.window.from(w.next)
-	var wanted []*event
-	var bytes int64
-	full := false
-	for i, e := range events {
-		rev := e.item.ModRevision
-		if full = w.bytes+bytes > limit && i > 0 && events[i-1].item.ModRevision != rev; full {
-			w.next = rev
-			break
+	h, st := w.stream.store.hub, w.stream
+	if w.next <= h.rev {
+		if w.next < h.window.first {
+			return false
 		}
-		if w.span.contains(keyString(e.item.Key)) && w.wants(e) {
-			e = e.replayed(h.compacted)
-			wanted = append(wanted, e)
-			bytes += e.cost()
+		events := h.window.from(w.next)
+		if len(events) > joinEvents {
+			return false
 		}
+		wanted := w.wanted(events, w.next, h.compacted)
+		if len(wanted) > 0 && st.bytes > 0 && st.bytes+sizeOfEvents(wanted) > h.streamBytes() {
+			return false
+		}
+		w.push(wanted)
+		w.next = h.rev + 1
 	}
-	w.push(wanted, bytes)
-	if full {
-		return false
-	}
-	w.next = max(w.next, h.rev+1)
-	w.synced = true
-	delete(h.trailing, w)
+	w.synced, w.joined = true, h.rev
+	w.arrive()
 	return true
 }
 
-// fallBehind makes the watch catch up from next on. Callers hold hub.mu and the stream's mu.
+// fallBehind has the watch catch up from next on. Callers hold hub.mu and the stream's mu.
 func (w *watcher) fallBehind() {
-	s := w.stream.store
 	w.synced = false
-	s.hub.trailing[w] = time.Now()
-	s.wg.Go(w.catchUp)
+	if _, is := w.stream.behind[w]; !is {
+		w.stream.behind[w] = time.Now()
+	}
+	w.hunger()
+	w.stream.signal()
 }
 
-// catchUp brings an unsynced watch up to the hub: a chunk at a time from the window or the database, never more than the
-// client has taken.
-func (w *watcher) catchUp() {
-	for {
-		if !w.waitDrained() {
-			return
-		}
-		h, st := w.stream.store.hub, w.stream
-		h.mu.Lock()
-		st.mu.Lock()
-		done := w.synced || w.ended() || w.join()
-		compacted := !done && w.next < h.compacted
-		if compacted {
-			st.cancelCompacted(w, h.compacted)
-			done = true
-		}
-		next, until, inWindow := w.next, h.rev, w.next >= h.window.first
-		st.mu.Unlock()
-		h.mu.Unlock()
-		if done {
-			return
-		}
-		if inWindow {
-			continue
-		}
-		select {
-		case h.reads <- struct{}{}:
-		case <-w.gone:
-			return
-		}
-		events, bytes, through, err := w.readHistory(next, until)
-		<-h.reads
-		switch {
-		case errors.Is(err, ErrCompacted):
-			continue // the hub hears of it in a moment, and the watch is canceled above
-		case err != nil:
-			st.store.cfg.Logger.Warn("watch cannot catch up yet", "error", err)
-			select {
-			case <-w.gone:
-				return
-			case <-time.After(catchUpRetry):
-			}
-			continue
-		}
-		h.mu.Lock()
-		st.mu.Lock()
-		if !w.ended() {
-			w.push(events, bytes)
-			w.next = through + 1
-		}
-		st.mu.Unlock()
-		h.mu.Unlock()
+// hunger lists the watch as one that can be given more, if it is. Callers hold the stream's mu.
+func (w *watcher) hunger() {
+	if !w.synced && !w.ended && len(w.pending) == 0 {
+		w.stream.hungry = append(w.stream.hungry, w)
 	}
-}
-
-func (w *watcher) ended() bool {
-	select {
-	case <-w.gone:
-		return true
-	default:
-		return false
-	}
-}
-
-// waitDrained waits until nothing is pending; false when the watch has ended.
-func (w *watcher) waitDrained() bool {
-	for {
-		w.stream.mu.Lock()
-		empty := len(w.pending) == 0
-		w.stream.mu.Unlock()
-		if empty {
-			return !w.ended()
-		}
-		select {
-		case <-w.drained:
-		case <-w.gone:
-			return false
-		}
-	}
-}
-
-// readHistory reads a chunk of the watch's events from the database: those wanted of [next, through], and their cost.
-func (w *watcher) readHistory(next, until int64) (events []*event, bytes, through int64, err error) {
-	s := w.stream.store
-	hist, err := s.backend.History(s.ctx, backend.HistoryQuery{
-		After: next - 1, Until: until, Span: w.span.backend(), Limit: w.chunk, Bytes: chunkBytes, WithPrev: w.req.PrevKV,
-	})
-	if err != nil {
-		w.chunk = max(w.chunk/2, 1) // it may have been more than comes in time
-		return nil, 0, 0, err
-	}
-	if next < hist.Clock.Compacted {
-		return nil, 0, 0, ErrCompacted
-	}
-	events = make([]*event, 0, len(hist.Changes))
-	total := int64(0)
-	for i := range hist.Changes {
-		c := &hist.Changes[i]
-		e := &event{item: newItem(c.Row)}
-		if c.Prev != nil && c.Row.ModRevision > hist.Clock.Compacted {
-			if e.prev, err = s.before(s.ctx, c); err != nil {
-				return nil, 0, 0, err
-			}
-		}
-		total += e.cost()
-		if w.wants(e) {
-			events = append(events, e)
-			bytes += e.cost()
-		}
-	}
-	w.chunk = fitChunk(w.chunk, len(hist.Changes), total, responseEvents)
-	return events, bytes, hist.Through, nil
-}
-
-// before returns what watchers are shown as superseded by c: the key's live row before c's revision, which is another than
-// c.Prev where a transaction changed the key twice. Nil when there was none, or it is compacted.
-func (s *Store) before(ctx context.Context, c *backend.Change) (*item, error) {
-	if c.Prev.ModRevision != c.Row.ModRevision {
-		return newItem(*c.Prev), nil
-	}
-	rows, clock, err := s.backend.Range(ctx, backend.RangeQuery{
-		Span: backend.Span{Start: c.Row.Key}, Revision: c.Row.ModRevision - 1, Limit: 1,
-	})
-	if err != nil {
-		return nil, err
-	}
-	if len(rows) == 0 || c.Row.ModRevision-1 < clock.Compacted {
-		return nil, nil
-	}
-	return newItem(rows[0]), nil
 }

@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
@@ -10,15 +12,17 @@ import (
 // Next returns what is to be sent next, and waits for it. Errors: ctx's, [ErrClosed], those of reading superseded rows.
 func (st *WatchStream) Next(ctx context.Context) (*WatchResponse, error) {
 	for {
-		if r, w, events := st.take(); r != nil {
-			if events != nil {
-				if err := st.fill(ctx, r, w, events); err != nil {
-					return nil, err
-				}
+		r, w, events := st.take()
+		if w != nil {
+			if err := st.fill(ctx, r, w, events); err != nil {
+				return nil, err
 			}
-			return r, nil
+			st.took(w, r)
 		}
-		if r := st.takeProgress(); r != nil {
+		if r == nil {
+			r = st.takeProgress()
+		}
+		if r != nil {
 			return r, nil
 		}
 		select {
@@ -31,48 +35,85 @@ func (st *WatchStream) Next(ctx context.Context) (*WatchResponse, error) {
 	}
 }
 
-// take returns a control response, or the next events of the next watch that has some.
-func (st *WatchStream) take() (*WatchResponse, *watcher, []*event) {
+// take returns a control response, or the next watch that has events, with those of a response to be filled. If there
+// is neither the consumer waits. It has the hub read what watches have missed, if they have.
+func (st *WatchStream) take() (r *WatchResponse, w *watcher, events []*event) {
 	st.mu.Lock()
-	defer st.mu.Unlock()
-	if len(st.control) > 0 {
-		r := st.control[0]
-		st.control[0] = nil
-		if st.control = st.control[1:]; len(st.control) == 0 {
-			st.control = nil
-		}
-		if len(st.control) < controlMax {
-			select {
-			case st.room <- struct{}{}:
-			default:
-			}
-		}
-		if w := st.watches[r.ID]; w != nil {
-			w.told = false
-		}
-		return r, nil, nil
+	if r = st.takeControl(); r == nil {
+		r, w, events = st.takeEvents()
 	}
+	st.comes = r == nil
+	wants := st.wants()
+	st.mu.Unlock()
+	if wants {
+		st.store.hub.feed(st)
+	}
+	return r, w, events
+}
+
+// takeControl is the next answer that goes before events. Callers hold mu.
+func (st *WatchStream) takeControl() *WatchResponse {
+	if len(st.control) == 0 {
+		return nil
+	}
+	r := st.control[0]
+	st.control[0] = nil
+	if st.control = st.control[1:]; len(st.control) == 0 {
+		st.control = nil
+	}
+	if len(st.control) < controlMax {
+		select {
+		case st.room <- struct{}{}:
+		default:
+		}
+	}
+	if w := st.watches[r.ID]; w != nil {
+		w.told = false
+	}
+	return r
+}
+
+// takeEvents begins the response of the next watch that has events: whole revisions, within the bounds of a response.
+// They stay pending until the response is filled. Callers hold mu.
+func (st *WatchStream) takeEvents() (*WatchResponse, *watcher, []*event) {
 	for len(st.ready) > 0 {
 		w := st.ready[0]
-		st.ready[0] = nil
-		st.ready = st.ready[1:]
-		w.ready = false
 		if len(w.pending) == 0 {
+			st.ready[0] = nil
+			st.ready = st.ready[1:]
+			w.ready = false
 			continue
 		}
-		events := w.pop()
-		st.taken++
-		if len(w.pending) > 0 {
-			w.ready = true
-			st.ready = append(st.ready, w)
-		}
-		rev := events[len(events)-1].item.ModRevision
-		if !w.synced {
-			rev = max(rev, st.store.Revision())
-		}
-		return &WatchResponse{ID: w.req.ID, Revision: rev, Fragment: w.req.Fragment}, w, events
+		events := firstRevisions(w.pending, responseEvents, responseBytes)
+		w.sending = len(events)
+		return &WatchResponse{ID: w.req.ID, Fragment: w.req.Fragment}, w, events
 	}
 	return nil, nil, nil
+}
+
+// took ends what takeEvents began: what is in the response is pending no more.
+func (st *WatchStream) took(w *watcher, r *WatchResponse) {
+	n := len(r.Events)
+	now := time.Now()
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.taken++
+	st.since = now
+	r.Revision = r.Events[n-1].Row.ModRevision
+	if !w.synced {
+		r.Revision = max(r.Revision, st.store.Revision())
+	}
+	st.ready[0] = nil
+	st.ready = st.ready[1:]
+	w.ready = false
+	if w.ended {
+		return // meanwhile
+	}
+	w.sentFirst(n)
+	if len(w.pending) > 0 {
+		w.ready = true
+		st.ready = append(st.ready, w)
+	}
 }
 
 // takeProgress answers a manual request if every watch of the stream has had everything that is published.
@@ -105,10 +146,12 @@ func (st *WatchStream) takeProgress() *WatchResponse {
 			return nil // silence, as etcd's: the client asks again
 		}
 	}
+	st.comes = false
 	return &WatchResponse{ID: -1, Revision: h.rev}
 }
 
-// fill turns events into the response's, with the superseded rows where asked for.
+// fill turns events into the response's, with the superseded rows where asked for: as many of the events as fill a
+// response with what has to be read for it.
 func (st *WatchStream) fill(ctx context.Context, r *WatchResponse, w *watcher, events []*event) error {
 	r.Events = make([]Event, len(events))
 	var ids []backend.RowID
@@ -124,20 +167,31 @@ func (st *WatchStream) fill(ctx context.Context, r *WatchResponse, w *watcher, e
 		}
 		ids, at = append(ids, e.prev.ID()), append(at, i)
 	}
-	if o := st.store.cfg.Observer; o != nil {
-		o.Events(len(events))
-	}
-	if ids == nil {
-		return nil
-	}
-	rows, _, err := st.store.backend.Rows(ctx, ids, 0)
-	if err != nil {
-		return fmt.Errorf("read %d superseded rows: %w", len(ids), err)
-	}
-	for i := range rows {
-		if events[at[i]].prev.is(&rows[i]) { // else compacted meanwhile, or of another history
-			r.Events[at[i]].Prev = &rows[i]
+	for bytes := int64(0); len(ids) > 0; {
+		rows, _, err := st.store.backend.Rows(ctx, ids, responseBytes)
+		if err != nil || len(rows) == 0 {
+			return fmt.Errorf("read %d superseded rows: %w", len(ids), cmp.Or(err, ErrUnavailable))
 		}
+		for i := range rows {
+			if events[at[i]].prev.is(&rows[i]) { // else compacted meanwhile, or of another history
+				r.Events[at[i]].Prev = &rows[i]
+			}
+			bytes += rows[i].Size()
+		}
+		if ids, at = ids[len(rows):], at[len(rows):]; len(ids) == 0 || bytes < responseBytes {
+			continue
+		}
+		whole := at[0]
+		for whole > 0 && events[whole-1].revision() == events[whole].revision() {
+			whole--
+		}
+		if whole > 0 {
+			r.Events = r.Events[:whole]
+			break
+		}
+	}
+	if o := st.store.cfg.Observer; o != nil {
+		o.Events(len(r.Events))
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // controlMax is how many answers to requests may wait for the consumer, as in etcd.
@@ -18,25 +19,33 @@ const controlMax = 16
 type WatchStream struct {
 	store *Store
 
-	mu       sync.Mutex // after hub.mu
-	watches  map[int64]*watcher
-	nextID   int64
-	control  []*WatchResponse // goes before events
-	ready    []*watcher
-	progress bool  // a manual request waits
-	target   int64 // what its answer must reach
-	wake     chan struct{}
-	room     chan struct{} // capacity 1: control has room again
-	closed   chan struct{}
-	ended    bool
-	taken    uint64 // responses with events
-	look     consumption
+	mu         sync.Mutex // after hub.mu
+	watches    map[int64]*watcher
+	nextID     int64
+	control    []*WatchResponse // goes before events
+	ready      []*watcher
+	hungry     []*watcher             // those behind that have nothing pending, in turn; see catchup.go
+	queued     bool                   // in the hub's queue; changes under hub.mu as well
+	bytes      int64                  // of what is pending
+	comes      bool                   // the consumer waits in Next, or is about to take something
+	behind     map[*watcher]time.Time // those whose clients have not taken all that they have missed, and since when
+	since      time.Time              // when it took something last
+	progress   bool                   // a manual request waits
+	target     int64                  // what its answer must reach
+	asked      bool                   // a manual request waits for the database to be asked what others have written
+	confirming bool                   // that is being asked
+	wake       chan struct{}
+	room       chan struct{} // capacity 1: control has room again
+	closed     chan struct{}
+	ended      bool
+	taken      uint64 // responses with events
+	look       consumption
 }
 
 // NewWatchStream opens a stream; Close it.
 func (s *Store) NewWatchStream() *WatchStream {
 	st := &WatchStream{
-		store: s, watches: map[int64]*watcher{},
+		store: s, watches: map[int64]*watcher{}, behind: map[*watcher]time.Time{},
 		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	s.hub.mu.Lock()
@@ -103,10 +112,7 @@ func (st *WatchStream) Watch(req WatchRequest) {
 		return
 	}
 	req.Key, req.End = nil, nil // the span has them
-	w := &watcher{
-		stream: st, req: req, span: sp, next: req.StartRevision, chunk: chunkFirst,
-		drained: make(chan struct{}, 1), gone: make(chan struct{}),
-	}
+	w := &watcher{stream: st, req: req, span: sp, next: req.StartRevision, chunk: chunkFirst}
 	st.watches[req.ID] = w
 	now := max(h.rev, st.store.Revision()) // reads are a moment ahead of the hub: what they showed is not news
 	st.answer(&WatchResponse{ID: req.ID, Revision: now, Created: true})
@@ -170,31 +176,53 @@ func (st *WatchStream) cancelCompacted(w *watcher, compacted int64) {
 // drop forgets a watch. Callers hold hub.mu and mu.
 func (st *WatchStream) drop(w *watcher) {
 	delete(st.watches, w.req.ID)
-	w.pending, w.synced = nil, false
-	close(w.gone)
-	delete(st.store.hub.trailing, w)
+	w.forget(w.pending)
+	w.pending, w.sending, w.synced, w.ended = nil, 0, false, true // a response that is being made has its events
+	delete(st.behind, w)
 	st.store.hub.remove(w)
 }
 
 // RequestProgress asks for one response with id -1 that follows every event up to its revision, which is at least that of
 // any read answered before the request.
 func (st *WatchStream) RequestProgress() {
-	f := st.store.follower
-	if f == nil {
-		st.request(st.store.Revision())
+	if st.store.follower == nil {
+		st.request()
 		return
 	}
-	st.store.wg.Go(func() {
-		if f.sync(f.s.ctx) == nil { // else silence: the client asks again
-			st.request(st.store.Revision())
-		}
-	})
-}
-
-func (st *WatchStream) request(target int64) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.progress, st.target = true, max(st.target, target)
+	st.asked = true
+	if !st.confirming && !st.ended {
+		st.confirming = true
+		st.store.wg.Go(st.confirm)
+	}
+}
+
+// confirm asks the database for what others have written, once for the requests that have come, and again for those
+// that come meanwhile: however many a client sends while the database hangs, one waits.
+func (st *WatchStream) confirm() {
+	for st.confirms() {
+		if st.store.confirm(st.store.ctx) == nil { // else silence: the client asks again
+			st.request()
+		}
+	}
+}
+
+// confirms says whether a request waits that no question was asked for.
+func (st *WatchStream) confirms() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.confirming = st.asked && !st.ended
+	st.asked = false
+	return st.confirming
+}
+
+// request has Next answer once what is published has reached the current revision. It is looked up under mu: a reset
+// that loses it comes before, or forgets the request.
+func (st *WatchStream) request() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.progress, st.target = true, max(st.target, st.store.Revision())
 	st.signal()
 }
 

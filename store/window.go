@@ -1,19 +1,44 @@
 package store
 
-import "sort"
+import (
+	"sort"
+	"sync/atomic"
+)
+
+const (
+	// itemBytes and eventBytes are what an item and an event take besides their keys and values.
+	itemBytes  = 112
+	eventBytes = 32
+)
 
 // event is one published change. prev is what it superseded, nil on a create; its value may have to be fetched.
+//
+// Each event is an allocation of its own, and so are its items: whoever holds one holds nothing else of its batch. The
+// watches that it waits for share it, so it counts once however many they are.
 type event struct {
-	item *item
-	prev *item
+	item  *item
+	prev  *item
+	bytes int64        // what it keeps in memory
+	holds atomic.Int32 // by watches that it waits for
 }
 
-func (e *event) cost() int64 {
-	n := int64(len(e.item.Key)+len(e.item.Value)) + 128
-	if e.prev != nil {
-		n += int64(len(e.prev.Value))
+func newEvent(it, prev *item) *event {
+	n := int64(len(it.Key)+len(it.Value)) + eventBytes + itemBytes
+	if prev != nil {
+		n += int64(len(prev.Value)) + itemBytes
 	}
-	return n
+	return &event{item: it, prev: prev, bytes: n}
+}
+
+func (e *event) revision() int64 { return e.item.ModRevision }
+
+// replayed is the event as a later watch sees it: what was superseded at or below the compacted revision is not shown
+// any more, whether or not it is still there.
+func (e *event) replayed(compacted int64) *event {
+	if e.prev == nil || e.item.ModRevision > compacted {
+		return e
+	}
+	return newEvent(e.item, nil)
 }
 
 // window holds the most recent events, bounded by bytes: what new and lagging watchers need most often. Revisions are whole
@@ -27,16 +52,16 @@ type window struct {
 
 func (w *window) add(e *event) {
 	w.events = append(w.events, e)
-	w.bytes += e.cost()
+	w.bytes += e.bytes
 }
 
 // trim drops whole revisions from the old end until the bound holds.
 func (w *window) trim() {
 	n := 0
 	for w.bytes > w.max && n < len(w.events) {
-		rev := w.events[n].item.ModRevision
-		for n < len(w.events) && w.events[n].item.ModRevision == rev {
-			w.bytes -= w.events[n].cost()
+		rev := w.events[n].revision()
+		for n < len(w.events) && w.events[n].revision() == rev {
+			w.bytes -= w.events[n].bytes
 			w.events[n] = nil
 			n++
 		}
@@ -47,14 +72,18 @@ func (w *window) trim() {
 
 // from returns the events of revision rev and above.
 func (w *window) from(rev int64) []*event {
-	return w.events[sort.Search(len(w.events), func(i int) bool { return w.events[i].item.ModRevision >= rev }):]
+	return w.events[sort.Search(len(w.events), func(i int) bool { return w.events[i].revision() >= rev }):]
 }
 
-// replayed is the event as a later watch sees it: what was superseded at or below the compacted revision is not shown any
-// more, whether or not it is still there.
-func (e *event) replayed(compacted int64) *event {
-	if e.prev == nil || e.item.ModRevision > compacted {
-		return e
+// firstRevisions returns as many whole revisions of events as it takes to reach either bound, at least one.
+func firstRevisions(events []*event, most int, bytes int64) []*event {
+	for n := 0; n < len(events); {
+		if n > 0 && (n >= most || bytes <= 0) {
+			return events[:n]
+		}
+		for rev := events[n].revision(); n < len(events) && events[n].revision() == rev; n++ {
+			bytes -= events[n].bytes
+		}
 	}
-	return &event{item: e.item}
+	return events
 }

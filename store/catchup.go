@@ -1,0 +1,364 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+const (
+	// catchUpReads bounds the pieces of history that are read at the same time.
+	catchUpReads = 4
+	// catchUpRetry is how long a read waits before it asks a database again that failed.
+	catchUpRetry = 200 * time.Millisecond
+	// streamBytes bounds what watches that catch up are given of a stream that has not taken it, but for one revision.
+	streamBytes = 2 << 20
+	// pieceMembers bounds the watches that share a piece, and pieceLooks how many are looked at to find them.
+	pieceMembers = 1024
+	pieceLooks   = 4096
+	// pieceNear is how many revisions apart the watches may be that share a piece: about as many as it has.
+	pieceNear = 1000
+	// sharedSpans is how many spans it takes to read the keys between them, too: below, each span is read by itself.
+	sharedSpans = 8
+)
+
+// piece is a part of history for watches that have missed it, from the window or the database.
+//
+// Watches catch up on demand: a consumer that comes for more puts its stream into the hub's queue, and a few readers
+// give the streams in it a piece after the other, as far as what a stream may hold goes. So a client that does not read
+// costs one such measure at most, and no read waits for it. Watches at nearby revisions share a piece, whichever stream
+// they are of: when a server that keeps hundreds of them starts again, they come at once.
+type piece struct {
+	members []*watcher
+	from    []int64 // the next of each member when it was chosen
+	start   int64
+	events  []*event
+	through int64 // events are complete up to here
+	failed  bool
+}
+
+// feed queues a stream whose consumer has come for what its watches have missed.
+func (h *hub) feed(st *WatchStream) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	h.enqueue(st)
+}
+
+// enqueue does that unless the stream has enough. Callers hold mu and the stream's mu.
+func (h *hub) enqueue(st *WatchStream) {
+	if h.closed || !st.wants() {
+		return
+	}
+	st.queued = true
+	h.queue = append(h.queue, st)
+	if h.readers < catchUpReads {
+		h.readers++
+		h.s.wg.Go(h.catchUp)
+	}
+}
+
+// wants says that the stream has to be queued: it has hungry watches, and room for what they miss. Callers hold mu.
+func (st *WatchStream) wants() bool {
+	return !st.queued && len(st.hungry) > 0 && st.bytes < st.store.hub.streamBytes()
+}
+
+// dequeue is the next stream with a watch that can be given something. Callers hold mu.
+func (h *hub) dequeue() (*WatchStream, *watcher) {
+	for len(h.queue) > 0 && !h.closed {
+		st := h.queue[0]
+		h.queue = slices.Delete(h.queue, 0, 1)
+		st.mu.Lock()
+		st.queued = false
+		w := st.lead()
+		st.mu.Unlock()
+		if w != nil {
+			return st, w
+		}
+	}
+	return nil, nil
+}
+
+// lead is the hungry watch whose turn it is; one that was compacted away is canceled. Callers hold hub.mu and mu.
+func (st *WatchStream) lead() *watcher {
+	h := st.store.hub
+	for len(st.hungry) > 0 {
+		w := st.hungry[0]
+		if !w.ended && w.next >= h.compacted {
+			return w
+		}
+		st.hungry = st.hungry[1:]
+		if !w.ended {
+			st.cancelCompacted(w, h.compacted)
+		}
+	}
+	st.hungry = nil
+	return nil
+}
+
+// catchUp reads for the streams in the queue until there are none.
+func (h *hub) catchUp() {
+	for {
+		p, ready := h.choose()
+		if p == nil {
+			return
+		}
+		p.failed = !ready && !h.read(p)
+		h.deliver(p)
+	}
+}
+
+// choose makes the next piece; ready says that it has its events, from the window.
+func (h *hub) choose() (p *piece, ready bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	st, lead := h.dequeue()
+	if lead == nil {
+		h.readers--
+		return nil, false
+	}
+	p = &piece{start: lead.next, through: h.rev}
+	recent := lead.next >= h.window.first
+	shared := recent || h.spansNear(st, lead) >= sharedSpans
+	fits := func(w *watcher) bool {
+		return near(w, lead) && (shared || w.span == lead.span) && w.next >= h.compacted && (!recent || w.next >= h.window.first)
+	}
+	looks := pieceLooks
+	p.take(st, fits, &looks)
+	for i := 0; i < len(h.queue) && looks > 0 && len(p.members) < pieceMembers; i++ {
+		p.take(h.queue[i], fits, &looks)
+	}
+	st.mu.Lock()
+	h.enqueue(st) // the other readers go on with those that are left
+	st.mu.Unlock()
+	if recent {
+		all := h.window.from(p.start)
+		for _, e := range firstRevisions(all, responseEvents, chunkBytes) {
+			p.events = append(p.events, e.replayed(h.compacted))
+		}
+		if n := len(p.events); n < len(all) {
+			p.through = p.events[n-1].revision()
+		}
+	}
+	return p, recent
+}
+
+func near(w, lead *watcher) bool {
+	return !w.ended && w.next >= lead.next-pieceNear && w.next <= lead.next+pieceNear
+}
+
+// spansNear counts the spans of the watches that could share a piece with lead, up to sharedSpans. Callers hold mu.
+func (h *hub) spansNear(st *WatchStream, lead *watcher) int {
+	spans := make(map[span]struct{}, sharedSpans)
+	looks := pieceLooks
+	look := func(st *WatchStream) {
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		for i := 0; i < len(st.hungry) && looks > 0 && len(spans) < sharedSpans; i++ {
+			looks--
+			if w := st.hungry[i]; near(w, lead) {
+				spans[w.span] = struct{}{}
+			}
+		}
+	}
+	look(st)
+	for i := 0; i < len(h.queue) && looks > 0 && len(spans) < sharedSpans; i++ {
+		look(h.queue[i])
+	}
+	return len(spans)
+}
+
+// take moves the hungry watches of a stream that fit to the members. Callers hold hub.mu.
+func (p *piece) take(st *WatchStream, fits func(*watcher) bool, looks *int) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	n, kept := min(len(st.hungry), *looks), st.hungry[:0]
+	*looks -= n
+	for i, w := range st.hungry {
+		if i < n && len(p.members) < pieceMembers && fits(w) {
+			p.members, p.from = append(p.members, w), append(p.from, w.next)
+			p.start = min(p.start, w.next)
+		} else {
+			kept = append(kept, w)
+		}
+	}
+	clear(st.hungry[len(kept):])
+	st.hungry = kept
+}
+
+// span is the least that has those of all members.
+func (p *piece) span() span {
+	sp := p.members[0].span
+	for _, w := range p.members[1:] {
+		sp = sp.join(w.span)
+	}
+	return sp
+}
+
+// read fills the piece from the database; false when that failed, after a pause.
+func (h *hub) read(p *piece) bool {
+	err := h.s.readPiece(h.s.ctx, p)
+	if err == nil {
+		return true
+	}
+	if !errors.Is(err, ErrCompacted) && h.s.ctx.Err() == nil { // else the hub hears of it in a moment
+		h.s.cfg.Logger.Warn("watches cannot catch up yet", "watches", len(p.members), "revision", p.start, "error", err)
+	}
+	select {
+	case <-h.s.ctx.Done():
+	case <-time.After(catchUpRetry):
+	}
+	return false
+}
+
+// readPiece reads the events that the members want of, some of what lies from start through the piece's end.
+func (s *Store) readPiece(ctx context.Context, p *piece) error {
+	lead, prev, incarnation := p.members[0], false, s.Incarnation()
+	for _, w := range p.members {
+		prev = prev || w.req.PrevKV
+	}
+	hist, err := s.backend.History(ctx, backend.HistoryQuery{
+		After: p.start - 1, Until: p.through, Span: p.span().backend(), Limit: lead.chunk, Bytes: chunkBytes, WithPrev: prev,
+	})
+	switch {
+	case err != nil:
+		lead.chunk = max(lead.chunk/2, 1) // it may have been more than comes in time
+		return err
+	case p.start < hist.Clock.Compacted:
+		return ErrCompacted
+	case hist.Clock.Incarnation != incarnation:
+		return errOtherHistory
+	case hist.Through < p.start:
+		return errServerBehind
+	}
+	p.events = make([]*event, len(hist.Changes))
+	total := int64(0)
+	for i := range hist.Changes {
+		c := &hist.Changes[i]
+		var superseded *item
+		if c.Prev != nil && c.Row.ModRevision > hist.Clock.Compacted {
+			if superseded, err = s.before(ctx, c); err != nil {
+				return err
+			}
+		}
+		p.events[i] = newEvent(newItem(c.Row), superseded)
+		total += p.events[i].bytes
+	}
+	lead.chunk = fitChunk(lead.chunk, len(hist.Changes), total, responseEvents)
+	p.through = hist.Through
+	return nil
+}
+
+// before returns what watchers are shown as superseded by c: the key's live row before c's revision, which is another
+// than c.Prev where a transaction changed the key twice. Nil when there was none, or it is compacted.
+func (s *Store) before(ctx context.Context, c *backend.Change) (*item, error) {
+	if c.Prev.ModRevision != c.Row.ModRevision {
+		return newItem(*c.Prev), nil
+	}
+	rows, clock, err := s.backend.Range(ctx, backend.RangeQuery{
+		Span: backend.Span{Start: c.Row.Key}, Revision: c.Row.ModRevision - 1, Limit: 1,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 || c.Row.ModRevision-1 < clock.Compacted {
+		return nil, nil
+	}
+	return newItem(rows[0]), nil
+}
+
+// deliver gives the members what they want of the piece.
+func (h *hub) deliver(p *piece) {
+	for i, w := range p.members {
+		var wanted []*event
+		if !p.failed {
+			wanted = w.wanted(p.events, p.from[i], 0)
+		}
+		h.mu.Lock()
+		w.stream.mu.Lock()
+		if !w.ended {
+			if !p.failed && w.next == p.from[i] { // else a reset came between
+				w.receive(wanted, p.through)
+			}
+			w.hunger()
+			if w.stream.bytes == 0 {
+				h.enqueue(w.stream) // its consumer still waits
+			}
+		}
+		w.stream.mu.Unlock()
+		h.mu.Unlock()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.takeBack()
+}
+
+// receive takes what the watch wants up to a revision, as far as there is room, and joins the hub if it has come that
+// far. Callers hold hub.mu and the stream's mu.
+func (w *watcher) receive(wanted []*event, through int64) {
+	if through < w.next {
+		return
+	}
+	st := w.stream
+	given := wanted[:0]
+	if room := st.store.hub.streamBytes() - st.bytes; room > 0 {
+		given = firstRevisions(wanted, len(wanted), room)
+	}
+	w.next = through + 1
+	if len(given) < len(wanted) {
+		w.next = wanted[len(given)].revision()
+	}
+	w.push(given)
+	w.join()
+}
+
+// streamBytes is the constant, less where all watches together may have little.
+func (h *hub) streamBytes() int64 { return min(streamBytes, h.s.cfg.WatchBytes/8) }
+
+// takeBack keeps what all watches hold below its bound: it takes back what waits for those clients that have taken
+// nothing for the longest time, a quarter more than it must. They are given it again when they come for it. Callers
+// hold mu.
+func (h *hub) takeBack() {
+	if h.held.Load() <= h.s.cfg.WatchBytes {
+		return
+	}
+	for _, st := range h.idlest() {
+		if h.held.Load() <= h.s.cfg.WatchBytes/4*3 {
+			return
+		}
+		st.mu.Lock()
+		if !st.comes { // else its consumer is about to take something
+			for _, w := range st.ready {
+				w.takeBack()
+			}
+		}
+		st.mu.Unlock()
+	}
+}
+
+// idlest returns the streams that hold something, those first whose clients have taken nothing for the longest time.
+// Callers hold mu.
+func (h *hub) idlest() []*WatchStream {
+	type idle struct {
+		*WatchStream
+		since time.Time
+	}
+	var all []idle
+	for st := range h.streams {
+		st.mu.Lock()
+		if st.bytes > 0 && !st.comes {
+			all = append(all, idle{st, st.since})
+		}
+		st.mu.Unlock()
+	}
+	slices.SortFunc(all, func(a, b idle) int { return a.since.Compare(b.since) })
+	out := make([]*WatchStream, len(all))
+	for i := range all {
+		out[i] = all[i].WatchStream
+	}
+	return out
+}
