@@ -28,6 +28,22 @@ func (a *alarms) load(ctx context.Context, b backend.Backend) error {
 	return nil
 }
 
+// maxAlarms bounds the alarms that clients raise. As in etcd they may name any member and any kind, so that there is no
+// end of them.
+const maxAlarms = 256
+
+func (a *alarms) has(alarm backend.Alarm) bool {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return slices.Contains(a.raised, alarm)
+}
+
+func (a *alarms) count() int {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return len(a.raised)
+}
+
 func (a *alarms) is(kind AlarmKind) bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -67,7 +83,8 @@ func (s *Store) Alarms() []Alarm {
 	return out
 }
 
-// RaiseAlarm raises an alarm, whatever member it names: one of any member stops the writes that its kind stops.
+// RaiseAlarm raises an alarm, whatever member it names: one of any member stops the writes that its kind stops. Errors:
+// [ErrTooManyAlarms], ctx's, those of the backend.
 func (s *Store) RaiseAlarm(ctx context.Context, a Alarm) error {
 	_, err := s.seq.do(ctx, &alarmOperation{raise: []backend.Alarm{a.stored()}})
 	return err
@@ -89,8 +106,9 @@ func (a Alarm) stored() backend.Alarm { return backend.Alarm{Member: a.Member, K
 type quota struct {
 	s      *Store
 	limit  atomic.Int64
-	size   int64
-	looked time.Time
+	size   atomic.Int64
+	log    int64     // the sequencer's
+	looked time.Time // likewise
 }
 
 const (
@@ -105,27 +123,29 @@ func (s *Store) SetQuota(bytes int64) {
 
 func (q *quota) wrote(fx *backend.Effects) {
 	for i := range fx.Rows {
-		q.size += int64(2*len(fx.Rows[i].Key) + len(fx.Rows[i].Value) + rowOverhead)
+		q.size.Add(int64(2*len(fx.Rows[i].Key) + len(fx.Rows[i].Value) + rowOverhead))
 	}
 }
 
-// exceeded says whether size more bytes go over the quota. The sequencer alone calls it.
-func (q *quota) exceeded(ctx context.Context, size int64) bool {
+// exceeded says whether size more bytes go over the quota, and if not so, whether they do together with the log that a
+// reader keeps from beginning anew. The sequencer alone calls it.
+func (q *quota) exceeded(ctx context.Context, size int64) (over, logged bool) {
 	limit := q.limit.Load()
 	if limit < 0 {
-		return false
+		return false, false
 	}
-	over := q.size+size > limit
+	over = q.size.Load()+q.log+size > limit
 	if now := time.Now(); over || now.Sub(q.looked) > quotaPeriod {
 		if n, err := q.s.backend.Size(ctx); err == nil {
-			q.size, q.looked = n.Total, now
 			if q.s.follower != nil {
-				q.size = n.InUse
+				n.Total = n.InUse
 			}
+			q.size.Store(n.Total)
+			q.log, q.looked = n.Log, now
 		}
-		over = q.size+size > limit
 	}
-	return over
+	over = q.size.Load()+size > limit
+	return over, q.size.Load()+q.log+size > limit
 }
 
 // intact refuses what changes keys, leases or history while the CORRUPT alarm is raised.
@@ -141,7 +161,12 @@ func (e *evaluator) room(size int64) error {
 	if e.s.alarms.is(AlarmNoSpace) {
 		return ErrQuota
 	}
-	if !e.s.quota.exceeded(e.ctx, size) {
+	switch over, logged := e.s.quota.exceeded(e.ctx, size); {
+	case over:
+	case logged:
+		// No alarm: it is over as soon as the reader is gone, and neither compaction nor a larger quota would end it.
+		return fmt.Errorf("%w by the database's log, which a reader keeps from beginning anew", ErrQuota)
+	default:
 		return nil
 	}
 	e.raiseAlarm(backend.Alarm{Member: e.s.settings.MemberID, Kind: int32(AlarmNoSpace)})

@@ -44,43 +44,25 @@ func (s *Store) purgeAll(ctx context.Context, patience time.Duration) (done bool
 	return false, nil
 }
 
-// compact commits a compaction while no purge is under way: a purge has asked who reads below the compacted revision, and
-// that may not rise before the purge has read it. The commit may outlive ctx, and so does the lock.
+// compact commits a compaction.
 func (s *Store) compact(ctx context.Context, revision int64) (rev int64, err error) {
-	done := make(chan struct{})
-	var committed int64
-	var failed error
-	go func() {
-		defer close(done)
-		s.purge.RLock()
-		defer s.purge.RUnlock()
-		committed, failed = s.seq.do(context.WithoutCancel(ctx), &compactOperation{revision})
-	}()
-	select {
-	case <-done:
-		return committed, failed
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	}
+	return s.seq.do(ctx, &compactOperation{revision})
 }
 
-// PurgeStep removes up to rows superseded rows below the compacted revision; the pacing is the caller's. A zero result means
-// that somebody still reads what is to go.
+// PurgeStep removes up to rows superseded rows below the compacted revision, as far as nobody reads them; the pacing is
+// the caller's. A zero result means that somebody still reads all that is to go.
 func (s *Store) PurgeStep(ctx context.Context, rows int) (backend.PurgeResult, error) {
-	if !s.purge.TryLock() {
-		return backend.PurgeResult{}, nil // an export reads, or a compaction is being committed
+	if !s.purging.TryLock() {
+		return backend.PurgeResult{}, nil // somebody else is at it
 	}
-	defer s.purge.Unlock()
+	defer s.purging.Unlock()
 	compacted := s.Compacted()
-	switch {
-	case compacted == 0:
+	if compacted == 0 {
 		return backend.PurgeResult{Done: true}, nil
-	case !s.holds.allow(compacted, s.cfg.Now()):
-		return backend.PurgeResult{}, nil // a stream reads
 	}
 	began := time.Now()
-	res, err := s.backend.Purge(ctx, rows)
-	if o := s.cfg.Observer; o != nil && err == nil {
+	res, err := s.backend.Purge(ctx, rows, s.holds.until(compacted, s.cfg.Now()))
+	if o := s.cfg.Observer; o != nil && err == nil && res != (backend.PurgeResult{}) {
 		o.Purged(time.Since(began), res)
 	}
 	return res, err
@@ -113,9 +95,7 @@ func (o *compactOperation) evaluate(e *evaluator) error {
 	}
 	compacted := e.effects.Compacted // by the batch
 	if compacted == 0 {
-		e.s.index.mu.RLock()
-		compacted = e.s.index.compacted
-		e.s.index.mu.RUnlock()
+		compacted = e.oldest
 	}
 	switch {
 	case o.revision <= etcdCompacted(compacted):

@@ -27,22 +27,32 @@ func TestConcurrentRequestsAgainstModel(t *testing.T) {
 		slow    bool
 		compact bool
 		shared  bool
+		trails  bool
 	}{
-		{"index", Config{}, false, false, false},
-		{"index, compacted", Config{}, false, true, false},
-		{"index, small, compacted", small(Config{}), false, true, false},
-		{"no index, small", small(Config{DisableIndex: true}), false, false, false},
-		{"index loads, small", small(Config{}), true, false, false},
-		{"index loads, small, compacted", small(Config{}), true, true, false},
-		{"replicas", Config{}, false, false, true},
-		{"replicas, small, compacted", small(Config{}), false, true, true},
-		{"replicas, no index, small", small(Config{DisableIndex: true}), false, false, true},
+		{"index", Config{}, false, false, false, false},
+		{"index, compacted", Config{}, false, true, false, false},
+		{"index, small, compacted", small(Config{}), false, true, false, false},
+		{"no index, small", small(Config{DisableIndex: true}), false, false, false, false},
+		{"index loads, small", small(Config{}), true, false, false, false},
+		{"index loads, small, compacted", small(Config{}), true, true, false, false},
+		{"replicas", Config{}, false, false, true, false},
+		{"replicas, small, compacted", small(Config{}), false, true, true, false},
+		{"replicas, no index, small", small(Config{DisableIndex: true}), false, false, true, false},
+		{"replicas that trail", Config{}, false, true, true, true},
+		{"replicas that trail, no index, small", small(Config{DisableIndex: true}), false, true, true, true},
 	} {
 		t.Run(variant.name, func(t *testing.T) {
 			for _, seed := range seeds(2) {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
 					if variant.shared {
-						run := &concurrent{t: t, all: openReplicas(t, 3, variant.cfg), seed: seed, beat: make(chan struct{})}
+						var all []*Store
+						for _, b := range openShared(t, 3) {
+							if variant.trails {
+								b = &trailing{Shared: b.(backend.Shared)}
+							}
+							all = append(all, openStore(t, b, variant.cfg))
+						}
+						run := &concurrent{t: t, all: all, seed: seed, beat: make(chan struct{})}
 						run.run(variant.compact)
 						return
 					}

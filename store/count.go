@@ -60,8 +60,8 @@ func (s span) countKey(rev int64) countKey {
 
 // count returns how many keys the span has at v's revision.
 func (s *Store) count(ctx context.Context, sp span, v view) (int64, error) {
-	if v.tree != nil {
-		return countSpan(v.tree, sp), nil
+	if keys := v.keys(); keys != nil {
+		return countSpan(keys, sp), nil
 	}
 	if n, ok := s.counts.get(sp.countKey(v.rev)); ok {
 		return n, nil
@@ -105,7 +105,7 @@ func (e *evaluator) committed(sp span) (int64, error) {
 		return countSpan(e.loaded, sp), nil
 	}
 	if e.loaded != nil {
-		return e.s.count(e.ctx, sp, view{rev: e.s.Revision(), incarnation: e.incarnation})
+		return e.s.count(e.ctx, sp, view{rev: e.from, incarnation: e.incarnation})
 	}
 	e.s.index.mu.RLock()
 	defer e.s.index.mu.RUnlock()
@@ -115,7 +115,7 @@ func (e *evaluator) committed(sp span) (int64, error) {
 // countPage counts a span of which a page was just read, and remembers the count of what the page left.
 func (s *Store) countPage(ctx context.Context, sp span, v view, next span, read int64) (int64, error) {
 	n, err := s.count(ctx, sp, v)
-	if err == nil && v.tree == nil {
+	if err == nil && v.keys() == nil {
 		s.counts.put(next.countKey(v.rev), n-read)
 	}
 	return n, err

@@ -14,8 +14,8 @@
 //  4. A read at R returns the same rows for ever, or [ErrCompacted]; R above the current revision is [ErrFutureRevision] (read.go, hold.go).
 //  5. A commit of unknown outcome is never repeated (sequencer.go): the tail shows what became of it (follow.go), or a restart where
 //     this process is the only one that writes.
-//  6. Memory is bounded: by a chunk of bounded bytes for streamed reads, by bytes for resident values, the event window and each watcher's
-//     backlog, by count and bytes for the sequencer's queue. The index of live keys is the exception: about 250 bytes a key.
+//  6. Memory is bounded: by a chunk of bounded bytes for streamed reads, by bytes for resident values, the event window, each watch's
+//     backlog and all of them together, by count and bytes for the sequencer's queue. The index of live keys is the exception: about 250 bytes a key.
 //
 // Over a [backend.Shared] any number of stores work side by side, each in a process of its own. They know of each other through the
 // database alone: what others wrote is published here in the order of revisions, as if it had been written here (follow.go, adopt.go);

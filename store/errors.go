@@ -31,6 +31,8 @@ var (
 	ErrQuota = errors.New("database space exceeded")
 	// ErrCorrupt: the CORRUPT alarm is raised; nothing is written until it is cleared.
 	ErrCorrupt = errors.New("corrupt cluster")
+	// ErrTooManyAlarms: no further alarm can be raised by request.
+	ErrTooManyAlarms = errors.New("too many alarms are raised: clear some of them")
 )
 
 // Requests that came at a bad time.

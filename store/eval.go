@@ -12,8 +12,9 @@ import (
 
 // evaluator runs transactions in order, in memory, over the committed state and an overlay of the effects of those before.
 //
-// The sequencer uses one per batch, and look one for a transaction that only reads. The committed state is the index when that is
-// complete, or a snapshot of it, else the rows that the backend loaded under the clock's lock.
+// The sequencer uses one per batch, and look one for a transaction that only reads. The committed state is the index
+// when that is complete, or a snapshot of it, to which what others committed may be added, else the rows that the
+// backend loaded under the clock's lock.
 //
 // The rows that one transaction may change, or look at while it changes some, are bounded by [Config.TxnRows]. A deletion of a
 // range is one revision, of which no part may be seen without the rest, so all other writes wait for it, here as in etcd, which
@@ -25,8 +26,14 @@ type evaluator struct {
 	s       *Store
 	ctx     context.Context
 	loaded  *tree                    // nil when the index serves
-	whole   bool                     // loaded is a snapshot of the index, and the transaction only reads
+	whole   bool                     // loaded has all keys: it is a snapshot of the index
+	reading bool                     // the transaction only reads
+	ahead   []*item                  // what loaded has beyond the index, without values
 	overlay btree.Map[string, *item] // newest rows of the batch, tombstones included
+	from    int64                    // revision of the committed state
+	server  backend.Server           // that told of it
+	resets  int                      // number of the index that served when the batch began
+	oldest  int64                    // the clock's compacted revision there
 	rev     int64                    // of the last transaction that wrote
 	rows    []*item
 	prevs   []*item // what watchers are shown as superseded by each of rows: the key's row before the transaction
@@ -42,8 +49,9 @@ type evaluator struct {
 	key   string
 	found *item
 
-	leases      map[int64]bool       // granted (true) and revoked (false) by the batch
-	states      []backend.LeaseState // of the leases that the batch names, when the database keeps their time
+	leases      map[int64]leaseStatus        // of those that the batch has changed
+	states      map[int64]backend.LeaseState // of the leases that the batch names, when the database keeps their time
+	attached    attachments
 	incarnation int64
 	effects     backend.Effects
 }
@@ -53,6 +61,9 @@ type undone struct {
 	key string
 	was *item
 }
+
+// indexed says that the committed state has all keys: nothing need be loaded for an operation.
+func (e *evaluator) indexed() bool { return e.loaded == nil || e.whole }
 
 // begin starts a transaction; its rows, if any, get the next revision.
 func (e *evaluator) begin() {
@@ -78,6 +89,7 @@ func (e *evaluator) abort() {
 		}
 	}
 	e.rows, e.prevs = e.rows[:e.mark], e.prevs[:e.mark]
+	e.attached.rows = min(e.attached.rows, e.mark)
 }
 
 // inner is the revision that the transaction's own operations see.

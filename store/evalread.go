@@ -13,7 +13,7 @@ func (e *evaluator) scan(key, end []byte) ([]*item, error) {
 	if more {
 		return nil, fmt.Errorf("%w: more than %d", ErrTxnTooLarge, limit)
 	}
-	if e.whole {
+	if e.reading {
 		return items, nil
 	}
 	return items, e.see(len(items))
@@ -81,7 +81,15 @@ func (e *evaluator) first(key, end []byte, limit int) (items []*item, more bool)
 
 // read serves a range inside a transaction.
 func (e *evaluator) read(r *RangeRequest) (*RangeResult, error) {
+	if err := e.ctx.Err(); err != nil {
+		return nil, err
+	}
 	if r.Revision > 0 {
+		if f := e.s.follower; f != nil {
+			if err := f.reach(e.ctx, e.from); err != nil { // it may be a revision that is not published yet
+				return nil, err
+			}
+		}
 		res, err := e.s.readAgain(e.ctx, r)
 		if err == nil {
 			res.Revision = e.inner()
@@ -93,7 +101,7 @@ func (e *evaluator) read(r *RangeRequest) (*RangeResult, error) {
 		n, err := e.count(r.Key, r.End)
 		return &RangeResult{Count: n, Revision: e.inner()}, err
 	}
-	if r.plain() && r.Limit > 0 && (e.loaded == nil || e.whole) {
+	if r.plain() && r.Limit > 0 && e.indexed() {
 		return e.page(r)
 	}
 	items, err := e.scan(r.Key, r.End)
@@ -122,7 +130,7 @@ func (e *evaluator) read(r *RangeRequest) (*RangeResult, error) {
 	if r.Limit > 0 && int64(len(items)) > r.Limit {
 		items, res.More = items[:r.Limit], true
 	}
-	if e.whole {
+	if e.reading {
 		if err := e.see(len(items)); err != nil {
 			return nil, err
 		}

@@ -11,7 +11,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Export is the whole store at one revision, for snapshots and hashes. Row deletion is held off until it is closed.
+// Export is the whole store at one revision, for snapshots and hashes. The rows that it keeps are not deleted until it
+// is closed.
 type Export struct {
 	Revision, Compacted int64
 	Leases              []Lease
@@ -21,6 +22,7 @@ type Export struct {
 	s           *Store
 	until       int64
 	incarnation int64
+	held        *hold
 	hold        int64 // what the other replicas have heard of, 0 where there are none; see sharedHold
 }
 
@@ -32,7 +34,6 @@ func (s *Store) Export(ctx context.Context) (*Export, error) {
 	if err := s.confirm(ctx); err != nil {
 		return nil, err
 	}
-	s.purge.RLock()
 	x := &Export{Settings: s.settings, s: s, Alarms: s.Alarms()}
 	err := x.pin(ctx)
 	for tries := 1; errors.Is(err, ErrCompacted) && tries < readTries; tries++ { // another replica has compacted meanwhile
@@ -41,10 +42,9 @@ func (s *Store) Export(ctx context.Context) (*Export, error) {
 		}
 	}
 	if err != nil {
-		s.purge.RUnlock()
+		x.unhold()
 		return nil, fmt.Errorf("export: %w", err)
 	}
-	s.holds.exports.Add(1)
 	return x, nil
 }
 
@@ -55,9 +55,15 @@ func (x *Export) pin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	x.unhold()
+	x.s.holds.mu.Lock() // a purge that begins later sees the hold, or a compacted revision that is not above it
 	x.s.index.mu.RLock()
 	x.Revision, x.Compacted, x.incarnation = x.s.index.rev, x.s.index.compacted, x.s.index.history
 	x.s.index.mu.RUnlock()
+	// What is superseded at or below the compacted revision is left out, and what is above may not go.
+	x.held = &hold{rev: max(x.Compacted, 0), export: true}
+	x.s.holds.add(x.held)
+	x.s.holds.mu.Unlock()
 	x.until, x.Leases = x.Revision, nil
 	after, err := x.s.lessor.all(ctx)
 	if err != nil {
@@ -69,7 +75,6 @@ func (x *Export) pin(ctx context.Context) error {
 	slices.SortFunc(x.Leases, func(a, b Lease) int { return cmp.Compare(a.ID, b.ID) })
 	x.Leases = slices.CompactFunc(x.Leases, func(a, b Lease) bool { return a.ID == b.ID })
 	if f := x.s.follower; f != nil {
-		// What is superseded at or below the compacted revision is left out, and what is above may not go.
 		x.hold, err = f.b.Hold(ctx, max(x.Compacted, 0), exportHold)
 	}
 	return err
@@ -77,10 +82,16 @@ func (x *Export) pin(ctx context.Context) error {
 
 // Close lets rows be deleted again.
 func (x *Export) Close() {
-	x.s.holds.exports.Add(-1)
-	x.s.purge.RUnlock()
+	x.unhold()
 	if x.hold != 0 {
 		x.s.wg.Go(func() { x.s.follower.release(x.hold) })
+	}
+}
+
+func (x *Export) unhold() {
+	if x.held != nil {
+		x.held.end()
+		x.held = nil
 	}
 }
 

@@ -241,14 +241,6 @@ func TestAbandonedCallsAreNotTried(t *testing.T) {
 	})
 	waiting(t, s, 1)
 	cancel()
-	s.seq.mu.Lock()
-	c := s.seq.waiting[0]
-	s.seq.mu.Unlock()
-	for !c.left.Load() {
-		if t.Context().Err() != nil {
-			t.Fatal("nobody noticed")
-		}
-	}
 	close(hold.release)
 	wg.Wait()
 	if rev := put(t, s, "a", ""); rev != 3 {
@@ -332,7 +324,7 @@ func TestLeaseComesAgainInOneBatch(t *testing.T) {
 	wg.Go(func() { put(t, s, "first", "") })
 	<-hold.entered
 	wg.Go(func() {
-		if err := s.LeaseRevoke(within(t), 7); err != nil {
+		if _, err := s.LeaseRevoke(within(t), 7); err != nil {
 			t.Error(err)
 		}
 	})
@@ -449,4 +441,65 @@ func TestClockThatMovedOnStopsWriting(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	<-s.Done()
+}
+
+// Every operation of a batch answers with the revision that was current right behind it, not with the batch's last one.
+func TestRevisionsOfOneBatch(t *testing.T) {
+	eachIndex(t, func(t *testing.T, cfg Config) {
+		hold := newBlocked()
+		f := &faults{Backend: openSQLite(t)}
+		f.commit = func(e *backend.Effects, through func() error) error {
+			if len(e.Rows) == 1 && string(e.Rows[0].Key) == "first" {
+				hold.first()
+			}
+			return through()
+		}
+		s := openStore(t, f, cfg)
+		grant(t, s, 7, 60, "a", "b")
+		start := s.Revision() + 1
+		ctx := within(t)
+		write := func(key string, compare ...Compare) func() (int64, error) {
+			return func() (int64, error) {
+				res, err := s.Txn(ctx, &Txn{Compare: compare, Success: []Op{{Put: &PutRequest{Key: []byte(key)}}}})
+				if err != nil {
+					return 0, err
+				}
+				return res.Revision, nil
+			}
+		}
+		steps := []struct {
+			name string
+			rev  int64 // behind start
+			do   func() (int64, error)
+		}{
+			{"put", 1, write("c")},
+			{"grant", 1, func() (int64, error) {
+				l, err := s.LeaseGrant(ctx, 8, 60)
+				if err != nil {
+					return 0, err
+				}
+				return l.Revision, nil
+			}},
+			{"put", 2, write("d")},
+			{"failed txn", 2, write("e", Compare{Key: []byte("d"), Target: CompareVersion, Number: 9})},
+			{"revoke", 3, func() (int64, error) { return s.LeaseRevoke(ctx, 7) }},
+			{"put", 4, write("e")},
+			{"revoke without keys", 4, func() (int64, error) { return s.LeaseRevoke(ctx, 8) }},
+			{"compact", 4, func() (int64, error) { return s.compact(ctx, 1) }},
+			{"put", 5, write("f")},
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { put(t, s, "first", "") })
+		<-hold.entered
+		for i, step := range steps {
+			wg.Go(func() {
+				if rev, err := step.do(); err != nil || rev != start+step.rev {
+					t.Errorf("%s answers %d, %v; want %d", step.name, rev, err, start+step.rev)
+				}
+			})
+			waiting(t, s, i+1)
+		}
+		close(hold.release)
+		wg.Wait()
+	})
 }

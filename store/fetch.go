@@ -34,7 +34,7 @@ type fetchGroup struct {
 // rows returns the row of each id, or of the first ones as far as bytes go, and the clock of the snapshot that they are from. Errors:
 // [ErrCompacted] when one is gone, those of the backend.
 func (f *fetcher) rows(ctx context.Context, ids []backend.RowID, bytes int64) ([]backend.Row, backend.Clock, error) {
-	if len(ids) != 1 {
+	if len(ids) != 1 || backend.IsUrgent(ctx) {
 		return f.read(ctx, ids, bytes)
 	}
 	f.mu.Lock()

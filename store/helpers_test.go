@@ -87,3 +87,11 @@ func next(tb testing.TB, st *WatchStream) *WatchResponse {
 	}
 	return r
 }
+
+// recorder takes what is logged, but for debugging.
+type recorder chan slog.Record
+
+func (recorder) Enabled(_ context.Context, l slog.Level) bool    { return l >= slog.LevelInfo }
+func (r recorder) Handle(_ context.Context, l slog.Record) error { r <- l; return nil }
+func (r recorder) WithAttrs([]slog.Attr) slog.Handler            { return r }
+func (r recorder) WithGroup(string) slog.Handler                 { return r }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -16,21 +15,21 @@ const StreamHold = 5 * time.Minute
 // holdLate is how long a stream may take before the other replicas are asked to hold off, too: the most are done by then.
 const holdLate = 500 * time.Millisecond
 
-// holds are the revisions that open streams read at. A purge deletes only what is superseded at or below the compacted
-// revision, so it waits only for those below that: lists of the current revision do not meet the usual compaction, which is of
-// minutes ago.
+// holds are the revisions that open streams and exports read at. A purge deletes what is superseded at or below the
+// compacted revision, and not above the oldest of them: lists of the current revision do not meet the usual compaction,
+// which is of minutes ago.
 type holds struct {
-	mu      sync.Mutex
-	open    map[*hold]struct{}
-	exports atomic.Int64 // those that are open
+	mu   sync.Mutex
+	open map[*hold]struct{}
 }
 
 // hold keeps the rows that can be read at rev from being deleted, until end or until it is lost.
 type hold struct {
-	of    *holds
-	rev   int64
-	until time.Time
-	lost  bool // guarded by of.mu
+	of     *holds
+	rev    int64
+	export bool
+	until  time.Time // of a stream
+	lost   bool      // guarded by of.mu
 
 	shared *sharedHold // where other replicas purge, too
 }
@@ -46,25 +45,34 @@ type sharedHold struct {
 	ended bool
 }
 
-// hold pins the revision asked for, see pin, with a hold on it. End that.
+// hold pins the revision asked for, see pin, with a hold on it. End both that and its snapshot.
 func (s *Store) hold(revision int64) (view, error) {
 	s.holds.mu.Lock() // a purge that begins later sees the hold, or a compacted revision that is not above it
 	defer s.holds.mu.Unlock()
-	v, err := s.pin(revision)
+	clock, snap := s.index.hold(revision)
+	v, err := pinned(revision, clock)
 	if err != nil {
+		snap.end()
 		return v, err
 	}
-	h := &hold{of: &s.holds, rev: v.rev, until: s.cfg.Now().Add(StreamHold)}
-	if s.holds.open == nil {
-		s.holds.open = map[*hold]struct{}{}
-	}
-	s.holds.open[h] = struct{}{}
+	v.snap = snap
+	h := &hold{rev: v.rev, until: s.cfg.Now().Add(StreamHold)}
+	s.holds.add(h)
 	if s.follower != nil {
 		h.shared = &sharedHold{f: s.follower}
 		h.shared.late = time.AfterFunc(holdLate, h.share)
 	}
 	v.hold = h
 	return v, nil
+}
+
+// add opens a hold. Callers hold mu.
+func (s *holds) add(h *hold) {
+	if s.open == nil {
+		s.open = map[*hold]struct{}{}
+	}
+	h.of = s
+	s.open[h] = struct{}{}
 }
 
 // share asks the other replicas to hold off. Until they have heard of it, and if it is too late, a compaction ends the stream.
@@ -127,41 +135,50 @@ func (h *hold) id() int64 {
 	return h.shared.id
 }
 
-// allow says whether rows superseded at or below compacted may be deleted now. Holds that are too old are lost.
-func (s *holds) allow(compacted int64, now time.Time) bool {
+// until is the revision at or below which what is superseded may be deleted now: the compacted one, or the oldest that
+// is held. Those whose time is up are lost with what they kept.
+func (s *holds) until(compacted int64, now time.Time) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	until := compacted
 	for h := range s.open {
-		if h.rev < compacted && now.Before(h.until) {
-			return false
+		if h.keeps(now) {
+			until = min(until, h.rev)
 		}
 	}
 	for h := range s.open {
-		h.lost = h.lost || h.rev < compacted
+		h.lost = h.lost || h.rev < until
 	}
-	return true
+	return until
 }
+
+func (h *hold) keeps(now time.Time) bool { return h.export || now.Before(h.until) }
 
 // Readers tells for people who, of this process's clients, keeps rows below the compacted revision from being deleted; "" for nobody.
 func (s *Store) Readers() string {
+	exports, streams := s.holds.older(s.Compacted(), s.cfg.Now())
 	var who []string
-	if n := s.holds.exports.Load(); n > 0 {
-		who = append(who, fmt.Sprintf("%d snapshots or hashes being made", n))
+	if exports > 0 {
+		who = append(who, fmt.Sprintf("%d snapshots or hashes being made", exports))
 	}
-	if n := s.holds.older(s.Compacted(), s.cfg.Now()); n > 0 {
-		who = append(who, fmt.Sprintf("%d lists being read", n))
+	if streams > 0 {
+		who = append(who, fmt.Sprintf("%d lists being read", streams))
 	}
 	return strings.Join(who, " and ")
 }
 
-// older counts the streams that keep rows superseded at or below compacted.
-func (s *holds) older(compacted int64, now time.Time) (n int) {
+// older counts the exports and the streams that keep rows superseded at or below compacted.
+func (s *holds) older(compacted int64, now time.Time) (exports, streams int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for h := range s.open {
-		if h.rev < compacted && now.Before(h.until) {
-			n++
+		switch {
+		case h.rev >= compacted || !h.keeps(now):
+		case h.export:
+			exports++
+		default:
+			streams++
 		}
 	}
-	return n
+	return exports, streams
 }

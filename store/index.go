@@ -3,7 +3,6 @@ package store
 import (
 	"sort"
 	"sync"
-	"time"
 	"unsafe"
 
 	"github.com/tidwall/btree"
@@ -34,6 +33,7 @@ type tree = btree.Map[string, *item]
 // tree are made in O(1) and share its nodes; those made for lists are kept a while under their revision, so that the next
 // pages of the list are served from the same snapshot.
 type index struct {
+	writing   sync.Mutex // whoever changes the tree holds it; before mu
 	mu        sync.RWMutex
 	rev       int64
 	compacted int64
@@ -48,19 +48,6 @@ type index struct {
 	snapshots []*snapshot // oldest first
 	awaited   waiters
 }
-
-// snapshot is the index as it was at one revision.
-type snapshot struct {
-	rev   int64
-	tree  *tree
-	taken time.Time
-	bytes int64 // applied since: what it may be keeping alive
-}
-
-const (
-	snapshotMax = 8
-	snapshotAge = time.Minute
-)
 
 func newIndex(clock backend.Clock, cacheBytes int64, disabled bool) *index {
 	x := &index{rev: clock.Revision, compacted: clock.Compacted, history: clock.Incarnation, disabled: disabled, residents: residents{max: cacheBytes}}
@@ -82,76 +69,6 @@ func (x *index) holds(r *Row) bool {
 	return ok && it.ID() == r.ID()
 }
 
-// apply publishes the rows of one committed batch.
-func (x *index) apply(items []*item, rev, compacted int64) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	var bytes int64
-	if !x.disabled {
-		for _, it := range items {
-			bytes += int64(len(it.Key) + len(it.Value))
-			if it.Deleted {
-				x.remove(it.Key)
-				continue
-			}
-			x.set(it)
-		}
-		x.residents.evict(x)
-	}
-	x.rev = max(x.rev, rev)
-	if etcdCompacted(compacted) > etcdCompacted(x.compacted) {
-		x.compacted = compacted
-	}
-	x.awaited.reach(x.rev)
-	x.prune(bytes)
-}
-
-// set makes it the newest row of its key.
-func (x *index) set(it *item) {
-	key := keyString(it.Key)
-	old, replaced := x.tree.Set(key, it)
-	if !x.complete {
-		delete(x.gone, key)
-	}
-	if replaced {
-		x.detach(old, it.Lease)
-		x.residents.replace(old, it)
-	} else {
-		x.residents.add(it)
-	}
-	if it.Lease != 0 {
-		keys := x.leases[it.Lease]
-		if keys == nil {
-			keys = map[string]struct{}{}
-			x.leases[it.Lease] = keys
-		}
-		keys[key] = struct{}{}
-	}
-}
-
-func (x *index) remove(k []byte) {
-	key := keyString(k)
-	if !x.complete {
-		x.gone[key] = struct{}{}
-	}
-	if old, ok := x.tree.Delete(key); ok {
-		x.detach(old, 0)
-		x.residents.remove(old)
-	}
-}
-
-// detach forgets that old's key belongs to its lease, unless the key's new row keeps it.
-func (x *index) detach(old *item, lease int64) {
-	if old.Lease == 0 || old.Lease == lease {
-		return
-	}
-	keys := x.leases[old.Lease]
-	delete(keys, keyString(old.Key))
-	if len(keys) == 0 {
-		delete(x.leases, old.Lease)
-	}
-}
-
 // whole says whether the index is complete.
 func (x *index) whole() bool {
 	x.mu.RLock()
@@ -169,6 +86,8 @@ func (x *index) loading() int {
 // load adds rows read from the database, unless something newer is known of their keys; false when the index was reset since
 // loading gave the number.
 func (x *index) load(number int, rows []Row) bool {
+	x.writing.Lock()
+	defer x.writing.Unlock()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if number != x.resets {
@@ -189,6 +108,8 @@ func (x *index) load(number int, rows []Row) bool {
 
 // finish declares the index complete; false when it was reset.
 func (x *index) finish(number int) bool {
+	x.writing.Lock()
+	defer x.writing.Unlock()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if number != x.resets {
@@ -200,6 +121,8 @@ func (x *index) finish(number int) bool {
 
 // reset empties the index: it is where the clock is, and to be loaded anew.
 func (x *index) reset(clock backend.Clock) {
+	x.writing.Lock()
+	defer x.writing.Unlock()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.rev, x.compacted, x.history, x.complete = clock.Revision, clock.Compacted, clock.Incarnation, false
@@ -213,7 +136,7 @@ func (x *index) empty() {
 	x.gone = map[string]struct{}{}
 	x.leases = map[int64]map[string]struct{}{}
 	x.residents = residents{max: x.residents.max}
-	x.snapshots = nil
+	x.keepSnapshots(func(*snapshot) bool { return false })
 }
 
 // warm replaces those of a history's items whose values the index has in memory by now: a snapshot keeps what it was made of.
@@ -221,7 +144,7 @@ func (x *index) warm(items []*item, history int64) (missing int) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for i, it := range items {
-		if it.resident {
+		if it == nil || it.resident {
 			continue
 		}
 		// Of another history another row may have the same id.
@@ -236,6 +159,10 @@ func (x *index) warm(items []*item, history int64) (missing int) {
 
 // keep makes the fetched values of a history's items resident as far as there is room: lists must not push out what gets use.
 func (x *index) keep(items []*item, history int64) {
+	if !x.writing.TryLock() {
+		return
+	}
+	defer x.writing.Unlock()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.history != history {
@@ -256,51 +183,18 @@ func (x *index) keep(items []*item, history int64) {
 		kept = true
 	}
 	if n := len(x.snapshots); kept && n > 0 && x.snapshots[n-1].rev == x.rev {
-		x.snapshots[n-1].tree = x.tree.Copy() // the same rows, with what was fetched for them
+		x.snapshots[n-1].tree.Store(x.tree.Copy()) // the same rows, with what was fetched for them
 	}
-}
-
-// at returns a snapshot of the index at revision rev of a history, nil when there is none. A snapshot of the current revision is
-// made.
-func (x *index) at(rev, history int64) *tree {
-	x.mu.RLock()
-	t := x.taken(rev)
-	could := rev == x.rev && x.complete
-	same := x.history == history
-	x.mu.RUnlock()
-	if !same {
-		return nil
-	}
-	if t != nil || !could {
-		return t
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.history != history {
-		return nil
-	}
-	if t := x.taken(rev); t != nil {
-		return t
-	}
-	if rev != x.rev || !x.complete {
-		return nil
-	}
-	if len(x.snapshots) == snapshotMax {
-		x.snapshots = append(x.snapshots[:0], x.snapshots[1:]...)
-	}
-	snap := &snapshot{rev: rev, tree: x.tree.Copy(), taken: time.Now()}
-	x.snapshots = append(x.snapshots, snap)
-	return snap.tree
 }
 
 // now returns the index as it is, its revision and its history's incarnation, for a short look: the copy is not kept, so it pushes out
 // none of those that lists go on from. Nil when the index is not complete.
 func (x *index) now() (_ *tree, rev, history int64) {
 	x.mu.RLock()
-	t, rev, history, complete := x.taken(x.rev), x.rev, x.history, x.complete
+	snap, rev, history, complete := x.taken(x.rev), x.rev, x.history, x.complete
 	x.mu.RUnlock()
-	if t != nil || !complete {
-		return t, rev, history
+	if snap != nil || !complete {
+		return snap.keys(), rev, history
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -310,30 +204,16 @@ func (x *index) now() (_ *tree, rev, history int64) {
 	return x.tree.Copy(), x.rev, x.history
 }
 
-func (x *index) taken(rev int64) *tree {
-	for i := len(x.snapshots) - 1; i >= 0; i-- {
-		if x.snapshots[i].rev == rev {
-			return x.snapshots[i].tree
-		}
+// fork returns a copy of the index that its caller may change, if the index is below revision, and the index's
+// revision; ok is false when it is not complete. Behind a copy all that is written to the index copies parts of it,
+// too.
+func (x *index) fork(revision int64) (t *tree, rev int64, ok bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.complete && x.rev < revision {
+		t = x.tree.Copy()
 	}
-	return nil
-}
-
-// prune lets go of snapshots that are old, or behind which much was written.
-func (x *index) prune(bytes int64) {
-	if len(x.snapshots) == 0 {
-		return
-	}
-	now := time.Now()
-	kept := x.snapshots[:0]
-	for _, s := range x.snapshots {
-		s.bytes += bytes
-		if now.Sub(s.taken) < snapshotAge && s.bytes < x.residents.max/4 && s.rev >= x.compacted {
-			kept = append(kept, s)
-		}
-	}
-	clear(x.snapshots[len(kept):])
-	x.snapshots = kept
+	return t, x.rev, x.complete
 }
 
 // rank returns how many keys of t are below key.

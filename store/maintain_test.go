@@ -49,7 +49,7 @@ func TestQuota(t *testing.T) {
 	if r := get(t, s, "a", 0); r == nil {
 		t.Error("nothing can be read")
 	}
-	if err := s.LeaseRevoke(within(t), 1); err != nil {
+	if _, err := s.LeaseRevoke(within(t), 1); err != nil {
 		t.Errorf("a revocation answers %v", err)
 	}
 	if _, err := s.Delete(within(t), &DeleteRequest{Key: []byte("a")}); err != nil {
@@ -62,6 +62,32 @@ func TestQuota(t *testing.T) {
 		t.Errorf("cleared %v, %v", cleared, err)
 	}
 	put(t, s, "b", "")
+}
+
+// Clients cannot fill the database with alarms, nor keep the store from raising its own.
+func TestAlarmsAreBounded(t *testing.T) {
+	s := openStore(t, openSQLite(t), Config{})
+	for i := range maxAlarms {
+		if err := s.RaiseAlarm(within(t), Alarm{Member: uint64(i), Kind: AlarmKind(i + 3)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.RaiseAlarm(within(t), Alarm{Member: 1, Kind: AlarmCorrupt}); !errors.Is(err, ErrTooManyAlarms) {
+		t.Errorf("one more: %v", err)
+	}
+	if err := s.RaiseAlarm(within(t), Alarm{Member: 7, Kind: 10}); err != nil {
+		t.Errorf("one that is raised already: %v", err)
+	}
+	s.SetQuota(1)
+	if _, err := s.Put(within(t), &PutRequest{Key: []byte("a")}); !errors.Is(err, ErrQuota) {
+		t.Errorf("a put over the quota: %v", err)
+	}
+	if n := len(s.Alarms()); n != maxAlarms+1 || !s.alarms.is(AlarmNoSpace) {
+		t.Errorf("%d alarms", n)
+	}
+	if was, err := s.ClearAlarm(within(t), Alarm{Member: 0, Kind: 3}); err != nil || !was {
+		t.Errorf("clear one: %v, %v", was, err)
+	}
 }
 
 func TestAlarmsSurviveARestart(t *testing.T) {
@@ -146,9 +172,19 @@ func TestExport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, w.s, "later", "")
-	if res, err := w.s.PurgeStep(within(t), 1000); err != nil || res.Done {
-		t.Errorf("rows are removed while an export reads them: %+v, %v", res, err)
+	// What it leaves out may go meanwhile, and nothing that it holds.
+	later := put(t, w.s, "later", "")
+	if _, err := w.s.Compact(within(t), later, false); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		res, err := w.s.PurgeStep(within(t), 1000)
+		if err != nil || res.Done || res.Through > compacted {
+			t.Fatalf("rows are removed while an export reads them: %+v, %v", res, err)
+		}
+		if res == (backend.PurgeResult{}) {
+			break
+		}
 	}
 	var got []string
 	err = x.Rows(within(t), func(r backend.Row) error {

@@ -23,7 +23,7 @@ func (s *Store) Status(ctx context.Context) (*Status, error) {
 	return &Status{
 		Revision: rev, Compacted: max(0, compacted), Incarnation: s.Incarnation(), Keys: int64(keys), Waiting: s.seq.waitingNow(),
 		ClusterID: s.settings.ClusterID, MemberID: s.settings.MemberID, Leader: s.Leader(),
-		DBSize: size.Total, DBSizeInUse: size.InUse, OpenReads: size.Reads, Quota: max(0, s.quota.limit.Load()), Alarms: s.Alarms(),
+		DBSize: size.Total, DBSizeInUse: size.InUse, DBLog: size.Log, DBLogHeld: size.LogHeld, OpenReads: size.Reads, Quota: max(0, s.quota.limit.Load()), Alarms: s.Alarms(),
 	}, nil
 }
 
@@ -96,10 +96,4 @@ func hashRow(sum hash.Hash32, r *backend.Row) {
 }
 
 // Hash hashes the whole store.
-func (s *Store) Hash(ctx context.Context) (uint32, error) {
-	h, err := s.HashKV(ctx, 0)
-	if err != nil {
-		return 0, err
-	}
-	return h.Hash, nil
-}
+func (s *Store) Hash(ctx context.Context) (*Hash, error) { return s.HashKV(ctx, 0) }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"slices"
-	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
@@ -17,14 +16,19 @@ func (o *txnOperation) size() int64 { return o.txn.size() }
 
 func (t *Txn) size() (n int64) {
 	for i := range t.Compare {
-		n += int64(64 + len(t.Compare[i].Key) + len(t.Compare[i].Value))
+		c := &t.Compare[i]
+		n += int64(64 + len(c.Key) + len(c.End) + len(c.Value))
 	}
 	for _, ops := range [2][]Op{t.Success, t.Failure} {
 		for _, op := range ops {
 			n += 128
 			switch {
+			case op.Range != nil:
+				n += int64(len(op.Range.Key) + len(op.Range.End))
 			case op.Put != nil:
 				n += int64(len(op.Put.Key) + len(op.Put.Value))
+			case op.Delete != nil:
+				n += int64(len(op.Delete.Key) + len(op.Delete.End))
 			case op.Txn != nil:
 				n += op.Txn.size()
 			}
@@ -120,119 +124,6 @@ func (o *txnOperation) evaluate(e *evaluator) error {
 	return nil
 }
 
-// grantOperation grants a lease.
-type grantOperation struct {
-	id  int64
-	ttl time.Duration
-}
-
-func (o *grantOperation) size() int64          { return 64 }
-func (o *grantOperation) needs(*backend.Needs) {}
-
-func (o *grantOperation) leases(ids []int64) []int64 { return append(ids, o.id) }
-
-func (o *grantOperation) evaluate(e *evaluator) error {
-	if err := e.intact(); err != nil {
-		return err
-	}
-	if err := e.room(o.size()); err != nil {
-		return err
-	}
-	if e.leaseExists(o.id) {
-		return ErrLeaseExists
-	}
-	if _, changed := e.leases[o.id]; changed {
-		e.split = true // revoked and granted again: effects have no order that could say so
-	}
-	e.setLease(o.id, true)
-	e.effects.Granted = append(e.effects.Granted, backend.Lease{ID: o.id, TTL: o.ttl})
-	return nil
-}
-
-// revokeOperation revokes a lease and deletes its keys; with expired set only if nobody renewed it meanwhile.
-type revokeOperation struct {
-	id      int64
-	expired bool
-	found   time.Time // when the database told that it has ended; see expiryFresh
-}
-
-func (o *revokeOperation) size() int64            { return 64 }
-func (o *revokeOperation) needs(n *backend.Needs) { n.LeaseKeys = append(n.LeaseKeys, o.id) }
-
-func (o *revokeOperation) leases(ids []int64) []int64 { return append(ids, o.id) }
-
-func (o *revokeOperation) evaluate(e *evaluator) error {
-	if err := e.intact(); err != nil {
-		return err
-	}
-	if !e.leaseExists(o.id) {
-		return ErrLeaseNotFound
-	}
-	if !o.found.IsZero() && time.Since(o.found) > expiryFresh {
-		return nil
-	}
-	if o.expired && !e.s.lessor.expired(e, o.id) {
-		return nil
-	}
-	keys := e.leaseKeys(o.id)
-	if len(keys) > e.s.cfg.TxnRows {
-		return ErrTxnTooLarge
-	}
-	for _, key := range keys {
-		it := e.live(key)
-		e.write(Row{Key: it.Key, Deleted: true}, it)
-	}
-	e.setLease(o.id, false)
-	e.effects.Revoked = append(e.effects.Revoked, o.id)
-	return nil
-}
-
-func (e *evaluator) setLease(id int64, exists bool) {
-	if e.leases == nil {
-		e.leases = map[int64]bool{}
-	}
-	e.leases[id] = exists
-}
-
-func (e *evaluator) leaseExists(id int64) bool {
-	if exists, ok := e.leases[id]; ok {
-		return exists
-	}
-	return e.s.lessor.exists(e, id)
-}
-
-// leaseKeys returns the live keys attached to a lease, sorted.
-func (e *evaluator) leaseKeys(id int64) []string {
-	var keys []string
-	attached := func(key string, it *item) bool {
-		if it.Lease == id {
-			keys = append(keys, key)
-		}
-		return true
-	}
-	if e.loaded != nil {
-		e.loaded.Scan(attached)
-	} else {
-		keys = e.s.index.leaseKeys(id)
-	}
-	e.overlay.Scan(attached)
-	slices.Sort(keys)
-	return slices.DeleteFunc(slices.Compact(keys), func(key string) bool {
-		it := e.live(key)
-		return it == nil || it.Lease != id
-	})
-}
-
-func (x *index) leaseKeys(id int64) []string {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	keys := make([]string, 0, len(x.leases[id]))
-	for key := range x.leases[id] {
-		keys = append(keys, key)
-	}
-	return keys
-}
-
 // raiseAlarm raises an alarm whatever became of it earlier in the batch.
 func (e *evaluator) raiseAlarm(a backend.Alarm) {
 	e.effects.Cleared = slices.DeleteFunc(e.effects.Cleared, func(c backend.Alarm) bool { return c == a })
@@ -249,6 +140,9 @@ func (o *alarmOperation) needs(*backend.Needs) {}
 
 func (o *alarmOperation) evaluate(e *evaluator) error {
 	for _, a := range o.raise {
+		if !e.s.alarms.has(a) && e.s.alarms.count()+len(e.effects.Raised) >= maxAlarms {
+			return ErrTooManyAlarms
+		}
 		e.raiseAlarm(a)
 	}
 	for _, a := range o.clear {

@@ -231,20 +231,25 @@ func (w *world) lease(ctx context.Context) {
 	switch id := w.g.lease(); w.g.roll(4) {
 	case 0, 1:
 		id = int64(len(w.g.leases) + 1)
-		_, err := w.s.LeaseGrant(ctx, id, 1000)
+		l, err := w.s.LeaseGrant(ctx, id, 1000)
 		w.same("grant", errorText(err), "ok")
+		w.same("revision of a grant", fmt.Sprint(l.Revision), fmt.Sprint(w.m.rev))
 		w.m.leases[id] = true
 		w.g.leases = append(w.g.leases, id)
 	case 2:
 		w.note("revoke %d", id)
-		w.same("revoke", errorText(w.s.LeaseRevoke(ctx, id)), errorText(w.m.revoke(id)))
+		rev, err := w.s.LeaseRevoke(ctx, id)
+		w.same("revoke", errorText(err), errorText(w.m.revoke(id)))
+		if err == nil {
+			w.same("revision of a revocation", fmt.Sprint(rev), fmt.Sprint(w.m.rev))
+		}
 	case 3:
-		_, keys, err := w.s.LeaseTimeToLive(ctx, id, true)
+		l, keys, err := w.s.LeaseTimeToLive(ctx, id, true)
 		if !w.m.leases[id] {
 			w.same("keys of no lease", errorText(err), errorText(ErrLeaseNotFound))
 			return
 		}
-		w.same("keys of a lease", fmt.Sprintf("%q", keys), fmt.Sprintf("%q", w.m.leaseKeys(id)))
+		w.same("keys of a lease", fmt.Sprintf("%q at %d", keys, l.Revision), fmt.Sprintf("%q at %d", w.m.leaseKeys(id), w.m.rev))
 	}
 }
 

@@ -22,7 +22,8 @@ type view struct {
 	rev     int64
 	current int64 // the store's revision when the view was made
 	tree    *tree
-	hold    *hold // keeps the rows of rev though it is compacted; nil for short reads
+	snap    *snapshot // in place of the tree where a client may take its time
+	hold    *hold     // keeps the rows of rev though it is compacted; nil for short reads
 
 	incarnation int64
 }
@@ -30,24 +31,41 @@ type view struct {
 // errOtherHistory is the error for what was read of another history than the view's.
 var errOtherHistory = fmt.Errorf("%w: history was lost; read again", ErrUnavailable)
 
+// errServerBehind is the error for what was read from a server that lacks what was read before.
+var errServerBehind = fmt.Errorf("%w: it is behind what was read from it before; read again", ErrUnavailable)
+
 // check says whether what was read in the snapshot of clock c, with the hold's id named, is all that there was at v's revision.
 func (v view) check(c backend.Clock) error {
 	if c.Incarnation != v.incarnation {
 		return errOtherHistory
 	}
 	err := c.Check(v.rev)
+	if errors.Is(err, ErrFutureRevision) && v.rev <= v.current {
+		return errServerBehind
+	}
 	if errors.Is(err, ErrCompacted) && v.hold.lasts() {
 		return nil
 	}
 	return err
 }
 
-// pin resolves the revision asked for to a view that has no tree yet. Errors: [ErrCompacted], [ErrFutureRevision].
+// keys is the snapshot of the index that v reads from now, nil when it reads from the database.
+func (v view) keys() *tree {
+	if v.snap != nil {
+		return v.snap.keys()
+	}
+	return v.tree
+}
+
+// pin resolves the revision asked for to a view of it. Errors: [ErrCompacted], [ErrFutureRevision].
 func (s *Store) pin(revision int64) (view, error) {
-	x := s.index
-	x.mu.RLock()
-	clock := backend.Clock{Revision: x.rev, Compacted: x.compacted, Incarnation: x.history}
-	x.mu.RUnlock()
+	clock, keys := s.index.at(revision)
+	v, err := pinned(revision, clock)
+	v.tree = keys
+	return v, err
+}
+
+func pinned(revision int64, clock backend.Clock) (view, error) {
 	v := view{rev: revision, current: clock.Revision, incarnation: clock.Incarnation}
 	if revision <= 0 {
 		v.rev = v.current
@@ -103,6 +121,11 @@ func (s *Store) read(ctx context.Context, req *RangeRequest) (*RangeResult, erro
 		}
 	}
 	sp := makeSpan(req.Key, req.End)
+	if req.plain() && !sp.empty {
+		if res, ok, err := s.small(ctx, req, sp); ok || err != nil {
+			return res, err
+		}
+	}
 	v, err := s.pin(req.Revision)
 	if err != nil {
 		return nil, err
@@ -110,12 +133,29 @@ func (s *Store) read(ctx context.Context, req *RangeRequest) (*RangeResult, erro
 	if sp.empty {
 		return &RangeResult{Revision: v.current}, nil
 	}
-	if v.rev == v.current && req.plain() {
-		if res, ok, err := s.small(ctx, req, sp, v.rev); ok || err != nil {
-			return res, err
-		}
+	if v.tree == nil || !req.long(v.tree) {
+		return s.ranged(ctx, req, sp, v)
 	}
-	v.tree = s.index.at(v.rev, v.incarnation)
+	if req.Revision <= 0 {
+		v.tree = nil // those in line must not keep what each of them came to
+	}
+	turn, err := s.turns.takeOne(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if req.Revision <= 0 {
+		v, _ = s.pin(0)
+	}
+	res, err := s.ranged(turn.with(ctx), req, sp, v)
+	if err != nil || !req.KeepTurn {
+		turn.End()
+		return res, err
+	}
+	res.Turn = turn
+	return res, nil
+}
+
+func (s *Store) ranged(ctx context.Context, req *RangeRequest, sp span, v view) (*RangeResult, error) {
 	if req.plain() {
 		return s.list(ctx, req, sp, v)
 	}
@@ -158,15 +198,15 @@ func (s *Store) get(ctx context.Context, req *RangeRequest) (_ *RangeResult, ok 
 	return res, true, err
 }
 
-// small serves a range that turns out to hold few keys, under the index's lock.
-func (s *Store) small(ctx context.Context, req *RangeRequest, sp span, rev int64) (_ *RangeResult, ok bool, _ error) {
+// small serves a range of the current revision that turns out to hold few keys, under the index's lock.
+func (s *Store) small(ctx context.Context, req *RangeRequest, sp span) (_ *RangeResult, ok bool, _ error) {
 	x := s.index
 	x.mu.RLock()
-	if x.rev != rev || !x.complete || !req.CountOnly && x.taken(rev) != nil {
+	if req.Revision > 0 && req.Revision != x.rev || !x.complete || !req.CountOnly && x.taken(x.rev) != nil {
 		x.mu.RUnlock()
 		return nil, false, nil // a snapshot of this revision was made for a longer list: this may be its next page
 	}
-	res := &RangeResult{Revision: rev}
+	res := &RangeResult{Revision: x.rev}
 	if req.CountOnly {
 		res.Count = countSpan(x.tree, sp)
 		x.mu.RUnlock()
@@ -241,6 +281,9 @@ func (s *Store) list(ctx context.Context, req *RangeRequest, sp span, v view) (*
 // left of the span.
 func (s *Store) scan(ctx context.Context, sp span, v view, limit int64, size chunkSize, req *RangeRequest, f func([]*Row) error) (span, bool, error) {
 	for {
+		if err := ctx.Err(); err != nil { // memory alone never looks
+			return sp, false, err
+		}
 		part := size
 		if limit >= 0 {
 			part.rows = int(min(int64(part.rows), limit))
@@ -267,8 +310,16 @@ func (s *Store) scan(ctx context.Context, sp span, v view, limit int64, size chu
 
 // chunk reads the first rows of the span at v's revision.
 func (s *Store) chunk(ctx context.Context, sp span, v view, size chunkSize, req *RangeRequest) (rows []*Row, more bool, err error) {
-	if v.tree != nil {
-		items, more := walk(v.tree, sp, size.rows)
+	if keys := v.keys(); keys != nil {
+		if size.rows > longRead && longSpan(keys, sp) {
+			turn, err := s.turns.takeOne(ctx)
+			if err != nil {
+				return nil, false, err
+			}
+			defer turn.End()
+			ctx = turn.with(ctx)
+		}
+		items, more := walk(keys, sp, size.rows)
 		rows, err = s.firstRows(ctx, items, v.incarnation, req, size.bytes)
 		return rows, more || len(rows) < len(items), err
 	}
@@ -289,6 +340,7 @@ func (s *Store) chunk(ctx context.Context, sp span, v view, size chunkSize, req 
 // fromDatabase is chunk without an index. If more is true though there is no more, it is because fewer rows than asked for have filled
 // the chunk.
 func (s *Store) fromDatabase(ctx context.Context, sp span, v view, size chunkSize, keysOnly bool) (rows []Row, more bool, err error) {
+	asking(ctx)
 	rows, clock, err := s.backend.Range(ctx, backend.RangeQuery{
 		Span: sp.backend(), Revision: v.rev, Limit: size.rows + 1, Bytes: size.bytes, KeysOnly: keysOnly, Hold: v.hold.id(),
 	})

@@ -27,13 +27,12 @@ func (s *Store) look(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err 
 		return nil, true, err
 	}
 	for tries := 1; ; tries++ {
-		compacted := s.Compacted()
+		oldest, compacted := s.compacted(), s.Compacted()
 		tree, rev, history := s.index.now()
 		if tree == nil {
 			return nil, false, nil
 		}
-		e := &evaluator{s: s, ctx: ctx, rev: rev, incarnation: history, loaded: tree, whole: true}
-		if res, err = e.txn(t); err == nil {
+		if res, err = s.lookAt(ctx, t, tree, rev, oldest, history); err == nil {
 			res.Revision = rev
 		}
 		if !errors.Is(err, ErrCompacted) {
@@ -52,4 +51,21 @@ func (s *Store) look(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err 
 			}
 		}
 	}
+}
+
+// lookAt runs the transaction on a snapshot.
+func (s *Store) lookAt(ctx context.Context, t *Txn, tree *tree, rev, oldest, history int64) (res *TxnResult, err error) {
+	var turn *Turn
+	if t.long(tree) {
+		if turn, err = s.turns.take(ctx); err != nil {
+			return nil, err
+		}
+	}
+	e := &evaluator{s: s, ctx: turn.with(ctx), from: rev, oldest: oldest, rev: rev, incarnation: history, loaded: tree, whole: true, reading: true}
+	if res, err = e.txn(t); err != nil || !t.KeepTurn {
+		turn.End()
+		return res, err
+	}
+	res.Turn = turn
+	return res, nil
 }

@@ -2,8 +2,9 @@ package store
 
 import "sync/atomic"
 
-// residents bounds the bytes of the values that the index holds, by the clock algorithm: a hand goes round the items and
-// evicts those that nobody has read since it last came by. Guarded by index.mu, but for the items' touched marks.
+// residents bounds the bytes of the values that the index holds, by the clock algorithm: a hand goes round the items
+// and evicts those that nobody has read since it last came by, or one of many that all were. Guarded by index.mu, but
+// for the items' touched marks.
 type residents struct {
 	max   int64
 	bytes int64
@@ -50,22 +51,33 @@ func (r *residents) remove(it *item) {
 	it.slot = -1
 }
 
-// evict brings the bytes below the bound.
-func (r *residents) evict(x *index) {
-	for r.bytes > r.max && len(r.ring) > 0 {
+// evictLooks bounds the items that the hand passes over for one that it evicts: after a list of everything all have
+// been read, and a hand that went round all of them would hold up whoever writes next, and everybody behind the index's
+// lock.
+const evictLooks = 64
+
+// evict brings the bytes below the bound by evicting up to most items; more says that it takes more.
+func (r *residents) evict(x *index, most int) (more bool) {
+	for looks := 0; r.bytes > r.max && len(r.ring) > 0; looks++ {
+		if most == 0 {
+			return true
+		}
 		if r.hand >= len(r.ring) {
 			r.hand = 0
 		}
 		it := r.ring[r.hand]
-		if atomic.SwapUint32(&it.touched, 0) == 1 {
+		if atomic.SwapUint32(&it.touched, 0) == 1 && looks < evictLooks {
 			r.hand++
 			continue
 		}
+		looks = 0
+		most--
 		r.remove(it)
 		bare := &item{Row: it.Row, slot: -1}
 		bare.Value = nil
 		x.tree.Set(keyString(bare.Key), bare)
 	}
+	return false
 }
 
 // touch marks it as read.

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -24,11 +25,13 @@ type operation interface {
 
 // call is an operation on its way through the sequencer.
 type call struct {
+	ctx  context.Context // its caller's: once that has ended, an operation that has not been evaluated is not evaluated any more
 	op   operation
 	rev  int64 // the store's revision after the operation
 	err  error
-	left atomic.Bool // its caller has gone
 	done chan struct{}
+
+	queued bool // in sequencer.waiting; guarded by sequencer.mu
 }
 
 // sequencer orders all writes. One goroutine takes whatever operations are waiting, evaluates them in order in memory,
@@ -43,7 +46,8 @@ type sequencer struct {
 	mu sync.Mutex
 
 	waiting []*call
-	bytes   int64
+	bytes   int64 // of those in waiting that have not left
+	left    int   // of those in waiting: their callers have gone
 	closed  bool
 	wake    chan struct{} // capacity 1
 	stopped chan struct{}
@@ -61,14 +65,14 @@ func (q *sequencer) do(ctx context.Context, op operation) (rev int64, err error)
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	c := &call{op: op, done: make(chan struct{})}
+	c := &call{ctx: ctx, op: op, done: make(chan struct{}), queued: true}
 	size := op.size()
 	q.mu.Lock()
 	switch {
 	case q.closed:
 		q.mu.Unlock()
 		return 0, ErrClosed
-	case len(q.waiting) >= q.s.cfg.QueueRequests || q.bytes+size > q.s.cfg.QueueBytes && len(q.waiting) > 0:
+	case len(q.waiting)-q.left >= q.s.cfg.QueueRequests || q.bytes+size > q.s.cfg.QueueBytes && len(q.waiting) > 0:
 		q.mu.Unlock()
 		return 0, ErrTooManyRequests
 	}
@@ -86,8 +90,23 @@ func (q *sequencer) do(ctx context.Context, op operation) (rev int64, err error)
 	case <-c.done:
 		return c.rev, c.err
 	case <-ctx.Done():
-		c.left.Store(true)
+		q.leave(c, size)
 		return 0, ctx.Err()
+	}
+}
+
+// leave gives c's place in the queue to another, if it still has one.
+func (q *sequencer) leave(c *call, size int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !c.queued {
+		return
+	}
+	c.queued = false
+	q.bytes -= size
+	if q.left++; q.left > len(q.waiting)/2 { // so that what has left takes no more room than what waits
+		q.waiting = slices.DeleteFunc(q.waiting, func(c *call) bool { return !c.queued })
+		q.left = 0
 	}
 }
 
@@ -96,9 +115,7 @@ func (q *sequencer) take() []*call {
 	for {
 		q.mu.Lock()
 		if len(q.waiting) > 0 {
-			batch := q.waiting
-			q.waiting, q.bytes = q.spare[:0], 0
-			q.spare = batch
+			batch := q.first()
 			q.mu.Unlock()
 			return batch
 		}
@@ -111,12 +128,60 @@ func (q *sequencer) take() []*call {
 	}
 }
 
+// sharedBatchBytes is about how much one batch writes where others wait for the clock meanwhile: more of it saves
+// hardly anything.
+const sharedBatchBytes = 4 << 20
+
+// most bounds the bytes of the operations of a batch; the one that reaches it is the last.
+func (q *sequencer) most() int64 {
+	if q.s.follower != nil {
+		return sharedBatchBytes
+	}
+	return math.MaxInt64
+}
+
+// first takes the operations of the next batch from the queue. Callers hold mu.
+func (q *sequencer) first() []*call {
+	n := 0
+	for bytes := int64(0); n < len(q.waiting) && bytes < q.most(); n++ {
+		if c := q.waiting[n]; c.queued {
+			bytes += c.op.size()
+		}
+	}
+	if n < len(q.waiting) {
+		q.spare = append(q.spare[:0], q.waiting[:n]...)
+		q.drop(n)
+		return q.spare
+	}
+	for _, c := range q.waiting {
+		c.queued = false
+	}
+	batch := q.waiting
+	q.waiting, q.bytes, q.left = q.spare[:0], 0, 0
+	q.spare = batch
+	return batch
+}
+
+// drop removes the first n operations from the queue. Callers hold mu.
+func (q *sequencer) drop(n int) {
+	for _, c := range q.waiting[:n] {
+		if c.queued {
+			c.queued, q.bytes = false, q.bytes-c.op.size()
+		} else {
+			q.left--
+		}
+	}
+	left := copy(q.waiting, q.waiting[n:])
+	clear(q.waiting[left:])
+	q.waiting = q.waiting[:left]
+}
+
 func (q *sequencer) run() {
 	defer close(q.stopped)
 	for batch := q.take(); batch != nil; batch = q.take() {
 		kept := batch[:0]
 		for _, c := range batch {
-			if !c.left.Load() {
+			if c.ctx.Err() == nil {
 				kept = append(kept, c)
 			}
 		}
@@ -129,7 +194,7 @@ func (q *sequencer) run() {
 func (q *sequencer) waitingNow() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.waiting)
+	return len(q.waiting) - q.left
 }
 
 // close refuses further operations and waits until those in the queue are answered.
@@ -180,7 +245,7 @@ func (q *sequencer) commit(batch []*call, open bool) {
 
 // try returns the calls of the batch, those that came to it included.
 func (q *sequencer) try(batch []*call, open bool) ([]*call, error) {
-	ctx := q.s.ctx
+	ctx := q.s.batchCtx
 	if err := q.s.Err(); err != nil {
 		return batch, fmt.Errorf("%w: the store has stopped writing: %v", ErrUnavailable, err) //nolint:errorlint // this outcome is known
 	}
@@ -194,7 +259,7 @@ func (q *sequencer) try(batch []*call, open bool) ([]*call, error) {
 		}
 		return batch, fmt.Errorf("begin batch: %w", err)
 	}
-	if open && q.s.follower != nil && e.loaded == nil {
+	if open && q.s.follower != nil && e.indexed() {
 		batch = q.join(batch)
 	}
 	return batch, q.finish(ctx, tx, e, batch)
@@ -204,7 +269,10 @@ func (q *sequencer) try(batch []*call, open bool) ([]*call, error) {
 func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, batch []*call) error {
 	for _, c := range batch {
 		e.begin()
-		if c.err = c.op.evaluate(e); c.err != nil {
+		if c.err = c.ctx.Err(); c.err == nil {
+			c.err = c.op.evaluate(e)
+		}
+		if c.err != nil {
 			e.abort()
 		}
 		c.rev = e.end()
@@ -213,10 +281,13 @@ func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, bat
 		tx.Rollback()
 		return backend.ErrRejected
 	}
-	fx := &e.effects
-	if len(e.rows) == 0 && fx.Compacted == 0 && len(fx.Granted)+len(fx.Revoked)+len(fx.Raised)+len(fx.Cleared) == 0 {
+	if f := q.s.follower; f != nil && !f.steady(e) {
 		tx.Rollback()
-		return nil
+		return fmt.Errorf("%w: %w: the index was replaced meanwhile", backend.ErrConflict, ErrUnavailable)
+	}
+	fx := &e.effects
+	if len(e.rows) == 0 && fx.Compacted == 0 && len(fx.Granted)+len(fx.Ending)+len(fx.Revoked)+len(fx.Raised)+len(fx.Cleared) == 0 {
+		return q.unchanged(ctx, tx, e)
 	}
 	fx.Revision, fx.Batch = e.rev, rand.Int64()|1
 	fx.Rows = q.room(len(e.rows))
@@ -231,8 +302,7 @@ func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, bat
 	}
 	told.Puts = len(e.rows) - told.Deletes
 	if f := q.s.follower; f != nil {
-		fx.Quiet = f.alone()
-		defer f.departs()()
+		defer f.departs(e.from)()
 	}
 	began := time.Now()
 	q.s.committing.Store(&began)
@@ -247,13 +317,27 @@ func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, bat
 	told.Commit = time.Since(began)
 	if f := q.s.follower; f != nil {
 		f.contact.made(time.Now())
+		f.tell(fx.Revision, fx.Compacted)
 	}
+	q.reach(ctx, e)
 	q.s.noteFault(nil)
 	q.s.publish(e)
 	if o := q.s.cfg.Observer; o != nil {
 		o.Batch(told)
 	}
 	return nil
+}
+
+// reach publishes what others committed before a batch, so that its answers follow it. Where that cannot be read now,
+// the tail publishes it later on, and the batch with it.
+func (q *sequencer) reach(ctx context.Context, e *evaluator) {
+	f := q.s.follower
+	if f == nil {
+		return
+	}
+	if err := f.reach(ctx, e.from); err != nil {
+		q.s.cfg.Logger.Warn("what other replicas wrote before a batch cannot be read yet", "error", err)
+	}
 }
 
 // rowsKept bounds the room for rows that is kept for the next batch.

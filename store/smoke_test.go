@@ -160,7 +160,7 @@ func TestLeaseTakesItsKeysAlong(t *testing.T) {
 		if ttl, err := s.LeaseRenew(within(t), l.ID); err != nil || ttl != 60 {
 			t.Fatalf("renewed for %d, %v", ttl, err)
 		}
-		if err := s.LeaseRevoke(within(t), l.ID); err != nil {
+		if _, err := s.LeaseRevoke(within(t), l.ID); err != nil {
 			t.Fatal(err)
 		}
 		if r := get(t, s, "a", 0); r != nil {
@@ -169,7 +169,7 @@ func TestLeaseTakesItsKeysAlong(t *testing.T) {
 		if r := get(t, s, "b", 0); r == nil {
 			t.Fatal("gone with a lease that it had left")
 		}
-		if err := s.LeaseRevoke(within(t), l.ID); !errors.Is(err, ErrLeaseNotFound) {
+		if _, err := s.LeaseRevoke(within(t), l.ID); !errors.Is(err, ErrLeaseNotFound) {
 			t.Fatalf("revoking again answers %v", err)
 		}
 	})

@@ -9,19 +9,32 @@ import (
 
 // sorted serves a range with filters or an order of its own: it looks at every row, but fetches only the values it returns.
 func (s *Store) sorted(ctx context.Context, req *RangeRequest, sp span, v view) (*RangeResult, error) {
+	res, items, err := s.ordered(ctx, req, sp, v)
+	if err != nil || req.CountOnly {
+		return res, err
+	}
+	res.Rows, err = s.shape(ctx, items, v.incarnation, req)
+	return res, err
+}
+
+// ordered is sorted without the rows: the items tell which they are.
+func (s *Store) ordered(ctx context.Context, req *RangeRequest, sp span, v view) (*RangeResult, []*item, error) {
 	byValue := req.Target == SortValue
 	items, err := s.metas(ctx, sp, v, byValue)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
 	}
 	res := &RangeResult{Revision: v.current, Count: int64(len(items))}
 	if req.CountOnly {
-		return res, nil
+		return res, nil, nil
 	}
 	items = slices.DeleteFunc(items, func(it *item) bool { return req.drops(&it.Row) })
 	if byValue {
 		if items, err = s.resident(ctx, items, v.incarnation); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	items = req.first(items)
@@ -29,14 +42,44 @@ func (s *Store) sorted(ctx context.Context, req *RangeRequest, sp span, v view) 
 	if req.Limit > 0 && int64(len(items)) > req.Limit {
 		items, res.More = items[:req.Limit], true
 	}
-	res.Rows, err = s.shape(ctx, items, v.incarnation, req)
-	return res, err
+	return res, items, nil
+}
+
+// sortedStream is sorted in chunks. While a client takes its time only a chunk of values is in memory.
+func (s *Store) sortedStream(ctx context.Context, req *RangeRequest, sp span, v view, send func(rows []*Row) error) (*RangeResult, error) {
+	res, items, err := s.ordered(ctx, req, sp, v)
+	if err != nil {
+		return nil, err
+	}
+	res.Incarnation = v.incarnation
+	for i, it := range items {
+		r := it.Row
+		r.Value = nil
+		items[i] = &item{Row: r, slot: -1}
+	}
+	for len(items) > 0 {
+		part := slices.Clone(items[:min(len(items), readChunk)]) // which get their values
+		rows, err := s.shapeFirst(ctx, part, v.incarnation, req, chunkBytes)
+		if err != nil {
+			return nil, err
+		}
+		if err := send(rows); err != nil {
+			return nil, err
+		}
+		items = items[len(rows):]
+	}
+	return res, nil
 }
 
 // shape is rows for a sorted list: etcd fetches whole rows to sort them by value, and keys_only then drops the value alone.
 func (s *Store) shape(ctx context.Context, items []*item, history int64, req *RangeRequest) ([]*Row, error) {
+	return s.shapeFirst(ctx, items, history, req, 0)
+}
+
+// shapeFirst is shape for the first items, up to the one with which the sizes of the rows reach bytes; 0 is no bound.
+func (s *Store) shapeFirst(ctx context.Context, items []*item, history int64, req *RangeRequest, bytes int64) ([]*Row, error) {
 	if !req.KeysOnly || req.Target != SortValue {
-		return s.rows(ctx, items, history, req)
+		return s.firstRows(ctx, items, history, req, bytes)
 	}
 	out := make([]*Row, len(items))
 	for i, it := range items {
@@ -44,13 +87,13 @@ func (s *Store) shape(ctx context.Context, items []*item, history int64, req *Ra
 		r.Value = nil
 		out[i] = &r
 	}
-	return out, nil
+	return cut(out, bytes), nil
 }
 
 // metas returns all items of the span.
 func (s *Store) metas(ctx context.Context, sp span, v view, values bool) ([]*item, error) {
-	if v.tree != nil {
-		items, _ := walk(v.tree, sp, v.tree.Len())
+	if keys := v.keys(); keys != nil {
+		items, _ := walk(keys, sp, keys.Len())
 		return items, nil
 	}
 	var items []*item

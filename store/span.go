@@ -49,3 +49,15 @@ func (s span) from(key string) span {
 	s.start, s.single = key, false
 	return s
 }
+
+// join returns the least span that has both.
+func (s span) join(o span) span {
+	if s == o {
+		return s
+	}
+	out := span{start: min(s.start, o.start), open: s.open || o.open}
+	if !out.open {
+		out.end = max(s.end, o.end)
+	}
+	return out
+}

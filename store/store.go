@@ -57,8 +57,22 @@ type Config struct {
 	WindowBytes int64
 	// WatcherBytes bounds what waits for one slow watch before it catches up from the window or the database; default 4 MiB.
 	WatcherBytes int64
+	// WatchBytes bounds what waits for all watches together: beyond it, those catch up whose clients have taken nothing
+	// for the longest time; default 32 MiB.
+	WatchBytes int64
 	// DisableIndex serves every read from the database.
 	DisableIndex bool
+	// Caller tells callers apart by their contexts, so that none takes all the turns of long reads. Nil takes them for
+	// one.
+	Caller func(context.Context) any
+	// HangUp ends a caller's connection: it has taken nothing of a long read's result for half a minute, and others
+	// wait for the room. Nil lets it keep the memory.
+	HangUp func(caller any)
+	// MaxStaleness bounds what a linearizable read over a [backend.Shared] may miss when the database has failed over
+	// and its old server, which this process still reaches, does not know: only what was acknowledged in the last
+	// moments before the read. 0 means
+	// 2 s. When it is negative a read misses nothing: it waits for a commit that begins after it came. See [backend.Shared.Confirm].
+	MaxStaleness time.Duration
 	// Observer may be nil.
 	Observer Observer
 	// Now is the clock for leases and for how long a stream may hold off row deletion; default time.Now.
@@ -79,6 +93,9 @@ func (c Config) withDefaults() Config {
 	if c.ProgressInterval <= 0 {
 		c.ProgressInterval = 5 * time.Second
 	}
+	if c.MaxStaleness == 0 {
+		c.MaxStaleness = defaultStaleness
+	}
 	if c.QueueRequests == 0 {
 		c.QueueRequests = 10_000
 	}
@@ -96,6 +113,7 @@ func (c Config) withDefaults() Config {
 	def(&c.CacheBytes, 64<<20)
 	def(&c.WindowBytes, 8<<20)
 	def(&c.WatcherBytes, 4<<20)
+	def(&c.WatchBytes, 32<<20)
 	return c
 }
 
@@ -107,6 +125,7 @@ type Store struct {
 	clock    backend.Clock // as found at the start
 	index    *index
 	fetcher  *fetcher
+	turns    *turns
 	counts   counts
 	seq      *sequencer
 	hub      *hub
@@ -115,15 +134,16 @@ type Store struct {
 	load     loader
 	alarms   alarms
 	quota    quota
-	purge    sync.RWMutex // held for reading by exports and by compactions under way: row deletion waits
+	purging  sync.Mutex // held by the one that deletes rows
 	holds    holds
 	fault    atomic.Pointer[WriteFault]
 
 	committing atomic.Pointer[time.Time] // when the commit under way began, nil when there is none
 
-	ctx    context.Context // of the background work
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
+	ctx      context.Context // of the background work
+	batchCtx context.Context // of batches
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup
 
 	failOnce sync.Once
 	failed   chan struct{}
@@ -147,7 +167,9 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	}
 	s := &Store{cfg: cfg, backend: b, settings: settings, clock: clock, failed: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	s.batchCtx = backend.Urgent(withoutTurn(s.ctx)) // all other writes would wait for the turn
 	s.index = newIndex(clock, cfg.CacheBytes, cfg.DisableIndex)
+	s.turns = newTurns(cfg.Caller, cfg.HangUp)
 	s.load.s = s
 	s.fetcher = &fetcher{ctx: s.ctx, backend: b}
 	s.seq = newSequencer(s)
@@ -167,6 +189,7 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	if f := s.follower; f != nil {
 		s.wg.Go(f.run)
 		s.wg.Go(f.listen)
+		s.wg.Go(f.tells)
 		s.wg.Go(f.beats)
 		s.wg.Go(f.watchContact)
 	}
@@ -295,15 +318,19 @@ func (s *Store) publish(e *evaluator) {
 		for len(rows) > 0 && rows[0].ModRevision <= rev {
 			rows, prevs = rows[1:], prevs[1:]
 		}
-		if e.incarnation != f.incarnation.Load() || len(rows) > 0 && rows[0].ModRevision != rev+1 {
-			f.signal() // the store was reset meanwhile: the tail tells what has become of the batch
+		if e.incarnation != f.incarnation.Load() || rev < e.from || len(rows) > 0 && (rows[0].ModRevision != rev+1 || f.server != e.server) {
+			f.signal() // the store was reset, what is below is not published yet, or another server told of it: the tail publishes the batch
 			return
 		}
 		if fx.Revision > rev {
 			f.batch = fx.Batch
 		}
 	}
+	if len(e.ahead) > 0 {
+		s.index.warm(prevs, e.incarnation) // their values have come meanwhile
+	}
 	s.lessor.granted(fx.Granted)
+	s.lessor.ending(fx.Ending)
 	s.quota.wrote(fx)
 	s.index.apply(rows, fx.Revision, fx.Compacted)
 	s.lessor.revoked(fx.Revoked) // after its keys, so that no key is ever seen without its lease

@@ -14,8 +14,11 @@ const (
 	heldBytes = 16 << 20
 )
 
-// RangeStream hands the rows of req's range to send in chunks, all at one revision, holding no more than a chunk in memory.
-// The result has everything but the rows. req has no sort and no filters: the caller refuses those.
+// RangeStream hands the rows of req's range to send in chunks, all at one revision, holding no more than a chunk in
+// memory. The result has everything but the rows. req has no order and no filters: the caller refuses those. With a
+// sort target other than the key the rows are sorted, for which all are looked at before the first is sent; etcd sorts
+// each chunk and then goes on behind its last key, so that it loses rows or repeats them as soon as there are more than
+// ten.
 //
 // A compaction that overtakes an open stream does not end it, as it ends etcd's: rows that the stream may still read are not
 // deleted. Only one that is still open after [StreamHold] may end with [ErrCompacted]; over a database that other processes write to
@@ -32,14 +35,17 @@ func (s *Store) RangeStream(ctx context.Context, req *RangeRequest, send func(ro
 		return nil, err
 	}
 	defer v.hold.end()
+	defer v.snap.end()
 	res := &RangeResult{Revision: v.current, Incarnation: v.incarnation}
 	if sp.empty {
 		return res, nil
 	}
-	v.tree = s.index.at(v.rev, v.incarnation)
 	if req.CountOnly {
 		res.Count, err = s.count(ctx, sp, v)
 		return res, err
+	}
+	if !req.plain() {
+		return s.sortedStream(ctx, req, sp, v, send)
 	}
 	limit := req.Limit
 	if limit <= 0 {

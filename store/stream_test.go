@@ -1,8 +1,12 @@
 package store
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -48,7 +52,7 @@ func TestStreamOutlivesACompaction(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				s := streamStore(t, n, cfg)
 				rows, err := overtaken(t, s, n, revision, func() {
-					if res, err := s.PurgeStep(within(t), 10*n); err != nil || res != (backend.PurgeResult{}) {
+					if res, err := s.PurgeStep(within(t), 10*n); err != nil || res.Removed != 0 || res.Done {
 						t.Errorf("rows are deleted while a stream reads them: %+v, %v", res, err)
 					}
 				})
@@ -105,4 +109,110 @@ func TestStreamHoldsForAWhile(t *testing.T) {
 			t.Errorf("%d rows, %v", len(rows), err)
 		}
 	})
+}
+
+// Streams that nobody reads and that overlap, each younger than what it may hold for, keep no more than the oldest of
+// them does.
+func TestOverlappingStreamsLetPurgeGoOn(t *testing.T) {
+	clock := &fakeClock{}
+	s := openStore(t, openSQLite(t), Config{Now: clock.now})
+	release := make(chan struct{})
+	var streams sync.WaitGroup
+	t.Cleanup(streams.Wait)
+	t.Cleanup(func() { close(release) })
+	const period, writes = StreamHold / 2, 10
+	var opened []int64
+	for round := range 6 {
+		opened = append(opened, put(t, s, "k", ""))
+		entered := make(chan struct{})
+		streams.Go(func() {
+			_, _ = s.RangeStream(within(t), &RangeRequest{Key: []byte("k"), End: []byte("l")}, func([]*Row) error {
+				close(entered)
+				<-release
+				return nil
+			})
+		})
+		<-entered
+		for range writes {
+			put(t, s, "k", "")
+		}
+		if _, err := s.Compact(within(t), s.Revision(), false); err != nil {
+			t.Fatal(err)
+		}
+		through := int64(0)
+		for {
+			res, err := s.PurgeStep(within(t), 1000)
+			if err != nil || res.Done {
+				t.Fatalf("%+v, %v", res, err)
+			}
+			if res == (backend.PurgeResult{}) {
+				break
+			}
+			through = res.Through
+		}
+		if oldest := opened[max(0, round-1)]; through != oldest && round != 1 {
+			t.Errorf("round %d: purged through revision %d, not %d", round, through, oldest)
+		}
+		clock.pass(period)
+	}
+}
+
+// A stream with a sort target and no order is sorted as the same Range is, whatever it takes to send it.
+func TestStreamIsSortedByItsTarget(t *testing.T) {
+	const n = 40
+	eachIndex(t, func(t *testing.T, cfg Config) {
+		s := openStore(t, openSQLite(t), cfg)
+		for i := range n {
+			if _, err := s.Put(within(t), &PutRequest{Key: fmt.Appendf(nil, "k%d", 7*i%n), Value: bytes.Repeat([]byte{byte(3 * i % n)}, chunkBytes/10)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for target := SortVersion; target <= SortValue; target++ {
+			for _, limit := range []int64{0, 5} {
+				req := RangeRequest{Key: []byte{0}, End: []byte{0}, Target: target, Limit: limit}
+				want, err := s.Range(within(t), &req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got []*Row
+				chunks := 0
+				res, err := s.RangeStream(within(t), &req, func(rows []*Row) error {
+					got = append(got, rows...)
+					chunks++
+					return nil
+				})
+				if err != nil || res.Rows != nil || res.Count != want.Count || res.More != want.More || res.Revision != want.Revision {
+					t.Errorf("target %d, limit %d: %+v, %v; want %+v", target, limit, res, err, want)
+				}
+				if !slices.EqualFunc(got, want.Rows, func(a, b *Row) bool { return a.ID() == b.ID() && bytes.Equal(a.Value, b.Value) }) {
+					t.Errorf("target %d, limit %d: other rows than Range has, or in another order", target, limit)
+				}
+				if limit == 0 && chunks < 4 {
+					t.Errorf("%d MiB came in %d chunks", n*chunkBytes/10>>20, chunks)
+				}
+			}
+		}
+	})
+}
+
+// A sorted stream of the current revision reads from memory, as others do.
+func TestSortedStreamReadsMemory(t *testing.T) {
+	var reads atomic.Int32
+	f := &faults{Backend: openSQLite(t)}
+	f.beforeRange = func(context.Context, backend.RangeQuery) error {
+		reads.Add(1)
+		return nil
+	}
+	s := openStore(t, f, Config{})
+	many(t, s, 10, 1, 10)
+	eventually(t, "the index is complete", s.index.whole)
+	before := reads.Load()
+	rows := 0
+	req := &RangeRequest{Key: []byte("k"), End: []byte("l"), Target: SortMod}
+	if _, err := s.RangeStream(within(t), req, func(part []*Row) error { rows += len(part); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if n := reads.Load() - before; n != 0 || rows != 10 {
+		t.Errorf("%d rows, %d statements", rows, n)
+	}
 }

@@ -101,7 +101,7 @@ func (e *evaluator) checkBranch(t *Txn, path []bool) ([]bool, error) {
 }
 
 func (e *evaluator) checkPut(p *PutRequest) error {
-	if p.Lease != 0 && !p.IgnoreLease && !e.leaseExists(p.Lease) {
+	if p.Lease != 0 && !p.IgnoreLease && e.leaseStatus(p.Lease) != leaseLives {
 		return ErrLeaseNotFound
 	}
 	if (p.IgnoreValue || p.IgnoreLease) && e.live(keyString(p.Key)) == nil {
@@ -116,8 +116,6 @@ func (e *evaluator) checkRange(r *RangeRequest) error {
 	if r.Revision == 0 {
 		return nil
 	}
-	e.s.index.mu.RLock()
-	c := backend.Clock{Revision: min(e.rev, e.s.index.rev), Compacted: etcdCompacted(e.s.index.compacted)}
-	e.s.index.mu.RUnlock()
+	c := backend.Clock{Revision: e.from, Compacted: etcdCompacted(e.oldest)}
 	return c.Check(r.Revision)
 }

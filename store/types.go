@@ -48,6 +48,8 @@ type RangeRequest struct {
 	NoCount                    bool
 	MinModRev, MaxModRev       int64
 	MinCreateRev, MaxCreateRev int64
+	// KeepTurn leaves it to the caller to end the result's Turn, so that what it does with many rows counts, too.
+	KeepTurn bool
 }
 
 // RangeResult answers a RangeRequest.
@@ -61,6 +63,8 @@ type RangeResult struct {
 	Revision int64
 	// Incarnation is that of the history that a RangeStream's rows belong to.
 	Incarnation int64
+	// Turn is for the caller to end when the request kept it; nil where the read needed none.
+	Turn *Turn
 }
 
 // PutRequest writes one key.
@@ -135,6 +139,8 @@ type Op struct {
 type Txn struct {
 	Compare          []Compare
 	Success, Failure []Op
+	// KeepTurn is that of a RangeRequest, for a transaction that only reads.
+	KeepTurn bool
 }
 
 // OpResult answers an Op: the field of the same kind is set.
@@ -151,6 +157,8 @@ type TxnResult struct {
 	Results   []OpResult
 	// Revision is the store's after the transaction: its own when it wrote, else the current one.
 	Revision int64
+	// Turn is that of a RangeResult.
+	Turn *Turn
 }
 
 // Lease describes a granted lease.
@@ -158,6 +166,8 @@ type Lease struct {
 	ID int64
 	// Granted is the TTL as granted, Remaining what is left of it (0 when expired but not yet revoked).
 	Granted, Remaining time.Duration
+	// Revision is that of the store for which this holds, 0 where nobody asks.
+	Revision int64
 }
 
 // Event is one change of one key. Prev is the row it superseded, nil on a create, or when it was not asked for or is compacted.
@@ -216,6 +226,8 @@ type Status struct {
 	Revision, Compacted, Incarnation int64
 	ClusterID, MemberID, Leader      uint64
 	DBSize, DBSizeInUse, Quota       int64
+	DBLog                            int64         // what the database's log takes beside DBSize, over what it takes when all is well
+	DBLogHeld                        time.Duration // for how long a reader has kept it from beginning anew
 	OpenReads                        int
 	Keys                             int64 // in the index: all live keys once it is complete
 	Waiting                          int   // operations in the sequencer's queue

@@ -58,6 +58,7 @@ func (s *Store) firstRows(ctx context.Context, items []*item, history int64, req
 // fetch reads the values that are not resident from the database, the first ones as far as bytes go, and keeps them while there is
 // room.
 func (s *Store) fetch(ctx context.Context, items []*item, history int64, missing int, bytes int64) ([]*item, error) {
+	asking(ctx)
 	ids, cold := make([]backend.RowID, 0, missing), make([]*item, 0, missing)
 	for _, it := range items {
 		if !it.resident {

@@ -1,0 +1,149 @@
+package store
+
+// applyAtOnce bounds the rows that are applied while reads wait. A larger batch is applied to a copy of the tree, so
+// that reads wait for the exchange of the two alone, and what is kept beside the tree follows in parts.
+const applyAtOnce = 4096
+
+// apply publishes the rows of one committed batch.
+func (x *index) apply(items []*item, rev, compacted int64) {
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	if x.complete && len(items) > applyAtOnce {
+		x.applyMany(items, rev, compacted)
+		return
+	}
+	bytes := bytesOf(items)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.disabled {
+		for _, it := range items {
+			if it.Deleted {
+				x.remove(it.Key)
+			} else {
+				x.set(it)
+			}
+		}
+		x.residents.evict(x, len(x.residents.ring))
+	}
+	x.move(rev, compacted, bytes)
+}
+
+// move ends an apply. Callers hold writing and mu.
+func (x *index) move(rev, compacted, bytes int64) {
+	x.rev = max(x.rev, rev)
+	if etcdCompacted(compacted) > etcdCompacted(x.compacted) {
+		x.compacted = compacted
+	}
+	x.awaited.reach(x.rev)
+	x.prune(bytes)
+}
+
+func bytesOf(items []*item) (bytes int64) {
+	for _, it := range items {
+		bytes += int64(len(it.Key)+len(it.Value)) + itemBytes
+	}
+	return bytes
+}
+
+// applyMany applies a large batch to a complete index. While it does, the keys of a lease are more than those that the
+// tree has for it, never fewer: who asks for them looks at the tree. Callers hold writing.
+func (x *index) applyMany(items []*item, rev, compacted int64) {
+	x.mu.Lock()
+	state := x.tree.Copy()
+	x.mu.Unlock()
+	before := make([]*item, len(items))
+	for i, it := range items {
+		if it.Deleted {
+			before[i], _ = state.Delete(keyString(it.Key))
+		} else {
+			before[i], _ = state.Set(keyString(it.Key), it)
+		}
+	}
+	x.inParts(len(items), func(i int) { x.attach(items[i]) })
+	bytes := bytesOf(items)
+	x.mu.Lock()
+	x.tree = state
+	x.move(rev, compacted, bytes)
+	x.mu.Unlock()
+	x.inParts(len(items), func(i int) { x.follow(before[i], items[i]) })
+	for more := true; more; {
+		x.mu.Lock()
+		more = x.residents.evict(x, applyAtOnce)
+		x.mu.Unlock()
+	}
+}
+
+// inParts does something n times under mu, and lets others in now and then.
+func (x *index) inParts(n int, do func(i int)) {
+	for i := 0; i < n; {
+		x.mu.Lock()
+		for end := min(n, i+applyAtOnce); i < end; i++ {
+			do(i)
+		}
+		x.mu.Unlock()
+	}
+}
+
+// set makes it the newest row of its key. Callers hold writing and mu.
+func (x *index) set(it *item) {
+	key := keyString(it.Key)
+	old, _ := x.tree.Set(key, it)
+	if !x.complete {
+		delete(x.gone, key)
+	}
+	x.follow(old, it)
+}
+
+func (x *index) remove(k []byte) {
+	key := keyString(k)
+	if !x.complete {
+		x.gone[key] = struct{}{}
+	}
+	if old, ok := x.tree.Delete(key); ok {
+		x.detach(old, 0)
+		x.residents.remove(old)
+	}
+}
+
+// follow does for the leases and the residents what was done to the tree: it has taken the place of old, where there
+// was one.
+func (x *index) follow(old, it *item) {
+	if old != nil {
+		x.detach(old, it.Lease)
+	}
+	switch {
+	case it.Deleted && old != nil:
+		x.residents.remove(old)
+	case it.Deleted:
+	case old != nil:
+		x.residents.replace(old, it)
+	default:
+		x.residents.add(it)
+	}
+	x.attach(it)
+}
+
+// attach notes that it's key belongs to its lease.
+func (x *index) attach(it *item) {
+	if it.Lease == 0 {
+		return
+	}
+	keys := x.leases[it.Lease]
+	if keys == nil {
+		keys = map[string]struct{}{}
+		x.leases[it.Lease] = keys
+	}
+	keys[keyString(it.Key)] = struct{}{}
+}
+
+// detach forgets that old's key belongs to its lease, unless the key's new row keeps it.
+func (x *index) detach(old *item, lease int64) {
+	if old.Lease == 0 || old.Lease == lease {
+		return
+	}
+	keys := x.leases[old.Lease]
+	delete(keys, keyString(old.Key))
+	if len(keys) == 0 {
+		delete(x.leases, old.Lease)
+	}
+}

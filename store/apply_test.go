@@ -1,0 +1,155 @@
+package store
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// changes makes a batch of n puts and deletes of so many keys, some of them of leases, some more than once.
+func changes(r *rand.Rand, n, keys int, rev int64) []*item {
+	items := make([]*item, n)
+	for i := range items {
+		row := Row{Key: fmt.Appendf(nil, "k%06d", r.IntN(keys)), ModRevision: rev, Ordinal: int32(i)}
+		if row.Deleted = r.IntN(3) == 0; !row.Deleted {
+			row.Value, row.Lease = make([]byte, r.IntN(100)), int64(r.IntN(4))
+		}
+		items[i] = newItem(row)
+	}
+	return items
+}
+
+// clone is the items as they were before they were applied.
+func clone(items []*item) []*item {
+	out := make([]*item, len(items))
+	for i, it := range items {
+		out[i] = newItem(it.Row)
+	}
+	return out
+}
+
+// contents is what the index knows: ids by key, keys by lease, and the bytes in memory.
+func contents(t *testing.T, x *index) (ids map[string]backend.RowID, leases map[string]int64, bytes int64) {
+	t.Helper()
+	ids, leases = map[string]backend.RowID{}, map[string]int64{}
+	resident := int64(0)
+	x.tree.Scan(func(key string, it *item) bool {
+		ids[key] = it.ID()
+		if it.resident {
+			resident += int64(len(it.Value))
+			if x.residents.ring[it.slot] != it {
+				t.Errorf("%s is resident elsewhere", key)
+			}
+		}
+		return true
+	})
+	if resident != x.residents.bytes || resident > x.residents.max {
+		t.Errorf("%d bytes are in memory, %d are counted, %d are the bound", resident, x.residents.bytes, x.residents.max)
+	}
+	for id, keys := range x.leases {
+		for key := range keys {
+			if was, twice := leases[key]; twice {
+				t.Errorf("%s is of leases %d and %d", key, was, id)
+			}
+			leases[key] = id
+		}
+	}
+	return ids, leases, resident
+}
+
+// A batch that is applied in parts leaves what one leaves that is applied at once.
+func TestLargeBatchIsAppliedAsASmallOne(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	large := newIndex(backend.Clock{Revision: 1}, 100_000, false)
+	small := newIndex(backend.Clock{Revision: 1}, 100_000, false)
+	for _, x := range []*index{large, small} {
+		x.complete, x.gone = true, nil
+	}
+	for rev := int64(2); rev < 12; rev++ {
+		items := changes(r, 3*applyAtOnce, 2*applyAtOnce, rev)
+		again := clone(items)
+		large.apply(items, rev, 0)
+		for i := 0; i < len(again); i += applyAtOnce {
+			small.apply(again[i:i+applyAtOnce], rev, 0)
+		}
+		ids, leases, _ := contents(t, large)
+		wantIDs, wantLeases, _ := contents(t, small)
+		if !maps.Equal(ids, wantIDs) || !maps.Equal(leases, wantLeases) || large.rev != rev {
+			t.Fatalf("revision %d: %d keys, %d of leases; want %d and %d", large.rev, len(ids), len(leases), len(wantIDs), len(wantLeases))
+		}
+	}
+}
+
+// Reads beside a large batch see nothing or all of it.
+func TestReadsBesideALargeBatch(t *testing.T) {
+	const n = 20 * applyAtOnce
+	x := newIndex(backend.Clock{Revision: 1}, 1<<20, false)
+	x.complete, x.gone = true, nil
+	items := make([]*item, n)
+	for i := range items {
+		items[i] = newItem(Row{Key: fmt.Appendf(nil, "k%06d", i), Lease: 1, ModRevision: 2, Ordinal: int32(i)})
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		x.apply(items, 2, 0)
+	}()
+	for applied := false; !applied; {
+		select {
+		case <-done:
+			applied = true
+		case <-time.After(time.Millisecond):
+		}
+		tree, rev, _ := x.now()
+		keys, at, _ := x.leaseKeys(1)
+		if want := int(rev-1) * n; tree.Len() != want || applied && rev != 2 {
+			t.Fatalf("%d keys at revision %d", tree.Len(), rev)
+		}
+		if want := int(at-1) * n; len(keys) != want {
+			t.Fatalf("%d keys of the lease at revision %d", len(keys), at)
+		}
+	}
+}
+
+// BenchmarkApplyMillion applies a deletion of a million keys; stall is how long a read had to wait for the index
+// meanwhile, at most.
+func BenchmarkApplyMillion(b *testing.B) {
+	const n = 1_000_000
+	x := newIndex(backend.Clock{Revision: 1}, 1<<30, false)
+	x.complete, x.gone = true, nil
+	puts, deletes := make([]*item, n), make([]*item, n)
+	for i := range puts {
+		row := Row{Key: fmt.Appendf(nil, "/registry/pods/default/pod-%08d", i), Value: benchValue[:100], ModRevision: 2, Ordinal: int32(i)}
+		puts[i] = newItem(row)
+		deletes[i] = newItem(Row{Key: row.Key, Deleted: true, ModRevision: 3, Ordinal: int32(i)})
+	}
+	stall := time.Duration(0)
+	for b.Loop() {
+		b.StopTimer()
+		for _, it := range puts {
+			it.slot = -1
+		}
+		x.apply(puts, x.rev+1, 0)
+		done := make(chan struct{})
+		b.StartTimer()
+		go func() {
+			defer close(done)
+			x.apply(deletes, x.rev+1, 0)
+		}()
+		for waits := true; waits; {
+			select {
+			case <-done:
+				waits = false
+			default:
+				began := time.Now()
+				x.whole()
+				stall = max(stall, time.Since(began))
+			}
+		}
+	}
+	b.ReportMetric(float64(stall.Microseconds()), "stall-us")
+}

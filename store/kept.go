@@ -1,0 +1,111 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// keptMost is how many bytes of results may wait for their clients before long reads wait, too.
+	keptMost = 256 << 20
+	// keptShared is how many of them are for all: the rest is for callers who have no result waiting. One that takes
+	// nothing blocks nobody else.
+	keptShared = keptMost / 4 * 3
+	// keptTime is how long a client has for half of a result, and then for half of the rest, while others wait for the
+	// room: with a little at a time, a result could stand in the way for hours. If only its own reads wait, some of it
+	// is enough.
+	keptTime = 10 * time.Second
+)
+
+// Kept is the memory of a long read's result that its client has not taken yet.
+type Kept struct {
+	of     *turns
+	caller any
+	// Guarded by turns.mu.
+	bytes int64
+	had   int64 // bytes when the timer was set
+	timer *time.Timer
+}
+
+// Turn waits until a long read could begin, for who is about to encode a large result of another request. Errors:
+// ctx's.
+func (s *Store) Turn(ctx context.Context) (*Turn, error) { return s.turns.take(ctx) }
+
+// Keep counts memory that outlasts the turn, on behalf of ctx's caller. It is to be released.
+func (t *Turn) Keep(ctx context.Context, bytes int64) *Kept { return t.of.keep(ctx, bytes) }
+
+// Keep counts memory of a result that was read for ctx's caller. It is to be released.
+func (s *Store) Keep(ctx context.Context, bytes int64) *Kept { return s.turns.keep(ctx, bytes) }
+
+func (q *turns) keep(ctx context.Context, bytes int64) *Kept {
+	k := &Kept{of: q, caller: q.caller(ctx), bytes: bytes, had: bytes}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if bytes == 0 {
+		return k
+	}
+	q.kept += bytes
+	q.holding[k.caller]++
+	k.timer = time.AfterFunc(keptTime, k.look)
+	return k
+}
+
+// Bytes returns how many are not released.
+func (k *Kept) Bytes() int64 {
+	k.of.mu.Lock()
+	defer k.of.mu.Unlock()
+	return k.bytes
+}
+
+// Release gives back so many bytes, or what there is left.
+func (k *Kept) Release(bytes int64) {
+	k.of.mu.Lock()
+	defer k.of.mu.Unlock()
+	k.release(bytes)
+}
+
+func (k *Kept) release(bytes int64) {
+	if k.bytes == 0 {
+		return
+	}
+	q := k.of
+	bytes = min(bytes, k.bytes)
+	k.bytes -= bytes
+	q.kept -= bytes
+	if k.bytes == 0 {
+		k.timer.Stop()
+		if q.holding[k.caller]--; q.holding[k.caller] == 0 {
+			delete(q.holding, k.caller)
+		}
+	}
+	q.give()
+}
+
+// look gives up a client that stands in the way of others.
+func (k *Kept) look() {
+	q := k.of
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case k.bytes == 0:
+	case len(q.callers) == 0 || q.kept < keptShared || k.bytes <= k.had/2 || k.bytes < k.had && !q.othersWait(k.caller):
+		k.had = k.bytes
+		k.timer.Reset(keptTime)
+	default:
+		if q.hangUp != nil {
+			go q.hangUp(k.caller)
+		}
+		k.release(k.bytes) // where it cannot be hung up, others need not wait for it for ever
+	}
+}
+
+// othersWait says whether somebody else than a caller waits, or may do: nil are all that cannot be told apart. Callers
+// hold mu.
+func (q *turns) othersWait(than any) bool {
+	return len(q.callers) > 1 || len(q.callers) == 1 && (q.callers[0] != than || than == nil)
+}
+
+// room says whether a caller's next read may begin, as far as memory is concerned. Callers hold mu.
+func (q *turns) room(caller any) bool {
+	return q.kept < keptShared || q.kept < keptMost && q.holding[caller] == 0
+}

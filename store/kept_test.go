@@ -1,0 +1,122 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+// keptTurns returns turns of which one is free, with a result of so many bytes kept for a caller, and who was hung up
+// on.
+func keptTurns(t *testing.T, bytes int64) (*turns, *Kept, chan any) {
+	t.Helper()
+	hungUp := make(chan any, 1)
+	q := newTurns(func(ctx context.Context) any { return ctx.Value(callerKey{}) }, func(caller any) { hungUp <- caller })
+	q.free = 1
+	ctx := as(t.Context(), "slow")
+	turn, err := q.take(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := turn.Keep(ctx, bytes)
+	k.timer.Stop() // the test looks
+	turn.End()
+	return q, k, hungUp
+}
+
+// waits begins a read that has to wait, and returns what comes of it.
+func waits(t *testing.T, q *turns) chan error {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		turn, err := q.take(as(within(t), "other"))
+		turn.End()
+		done <- err
+	}()
+	inLine(t, q, "other", 1)
+	return done
+}
+
+// Long reads wait while too much of what others read waits for its clients.
+func TestResultsThatNobodyTakes(t *testing.T) {
+	q, k, _ := keptTurns(t, keptMost+10)
+	done := waits(t, q)
+	k.Release(10)
+	inLine(t, q, "other", 1)
+	k.Release(1)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	k.Release(2 * keptMost)
+	if q.kept != 0 || k.Bytes() != 0 || q.free != 1 {
+		t.Errorf("%d bytes kept, %d turns free", q.kept, q.free)
+	}
+}
+
+// One caller's results leave room for another's.
+func TestResultsOfOneCaller(t *testing.T) {
+	q, k, _ := keptTurns(t, keptShared)
+	own, leave := context.WithCancel(as(t.Context(), "slow"))
+	left := make(chan error, 1)
+	go func() {
+		_, err := q.take(own)
+		left <- err
+	}()
+	inLine(t, q, "slow", 1)
+	for range 2 { // at once, and from the line, past the caller that has to wait
+		turn, err := q.take(as(within(t), "other"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := waits(t, q)
+		turn.End()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	leave()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("a caller that has much to take begins more: %v", err)
+	}
+	k.Release(keptShared)
+	if q.kept != 0 || len(q.holding) != 0 || q.free != 1 || len(q.callers) != 0 {
+		t.Errorf("%d bytes kept of %v, %d turns free, %v wait", q.kept, q.holding, q.free, q.callers)
+	}
+}
+
+// A client that takes less than half of its result in its time is hung up on if others wait, and only then.
+func TestHangUpOnWhoTakesLittle(t *testing.T) {
+	q, k, hungUp := keptTurns(t, 4*keptMost)
+	k.look()
+	own, leave := context.WithCancel(as(t.Context(), "slow"))
+	left := make(chan error, 1)
+	go func() {
+		_, err := q.take(own)
+		left <- err
+	}()
+	inLine(t, q, "slow", 1)
+	k.Release(1)
+	k.look() // only itself waits
+	leave()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	done := waits(t, q)
+	k.Release(2 * keptMost)
+	k.look() // it has taken half
+	if len(hungUp) > 0 || k.Bytes() == 0 {
+		t.Error("hung up on a client that is in nobody's way, or takes its time")
+	}
+	k.Release(keptMost / 2)
+	k.look()
+	if caller := <-hungUp; caller != "slow" {
+		t.Errorf("hung up on %v", caller)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	k.Release(5) // what gRPC frees after it
+	if q.kept != 0 {
+		t.Errorf("%d bytes are kept", q.kept)
+	}
+}

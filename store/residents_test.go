@@ -1,0 +1,51 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// After a list of everything a write makes room by looking at a few values, not at all of them.
+func TestEvictionLooksAtFew(t *testing.T) {
+	const n = 100_000
+	x := newIndex(backend.Clock{Revision: 1}, n, false)
+	x.complete, x.gone = true, nil
+	items := make([]*item, n)
+	for i := range items {
+		items[i] = newItem(Row{Key: fmt.Appendf(nil, "k%06d", i), Value: []byte("v"), ModRevision: 2})
+	}
+	x.apply(items, 2, 0)
+	for _, it := range items {
+		it.touch()
+	}
+	x.apply([]*item{newItem(Row{Key: []byte("z"), Value: []byte("v"), ModRevision: 3})}, 3, 0)
+	cleared := 0
+	for _, it := range items {
+		if it.touched == 0 {
+			cleared++
+		}
+	}
+	if cleared == 0 || cleared > 2*evictLooks {
+		t.Errorf("a write has looked at %d values", cleared)
+	}
+	if x.residents.bytes > x.residents.max {
+		t.Errorf("%d bytes are kept, the bound is %d", x.residents.bytes, x.residents.max)
+	}
+}
+
+// What waits for the sequencer counts with all that it holds.
+func TestSizeOfTransactions(t *testing.T) {
+	big := make([]byte, 1<<20)
+	for name, txn := range map[string]*Txn{
+		"compare": {Compare: []Compare{{Key: big}}}, "compare's end": {Compare: []Compare{{End: big}}},
+		"range": {Success: []Op{{Range: &RangeRequest{Key: big}}}}, "range's end": {Failure: []Op{{Range: &RangeRequest{End: big}}}},
+		"put": {Success: []Op{{Put: &PutRequest{Value: big}}}}, "delete": {Success: []Op{{Delete: &DeleteRequest{Key: big}}}},
+		"nested": {Success: []Op{{Txn: &Txn{Failure: []Op{{Delete: &DeleteRequest{End: big}}}}}}},
+	} {
+		if n := txn.size(); n < 1<<20 {
+			t.Errorf("%s: %d bytes", name, n)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package store
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// snapshot is the index as it was at one revision. The index lets go of it when it is old, or when too much may be
+// alive because of it: whoever goes on from it then reads the rest from the database.
+type snapshot struct {
+	rev   int64
+	tree  atomic.Pointer[tree] // nil once the index has let go of it
+	users atomic.Int32         // streams that go on from it
+	taken time.Time
+	bytes int64 // applied since: what it may be keeping alive
+}
+
+const (
+	// snapshotMax bounds the snapshots that nobody goes on from at the moment, and snapshotAge how long they are kept.
+	snapshotMax = 8
+	snapshotAge = time.Minute
+	// snapshotUsed bounds all of them: each may keep the nodes of a tree of its own.
+	snapshotUsed = 64
+	// snapshotBytes is the least that may be written before a snapshot goes, where the cache is small.
+	snapshotBytes = 1 << 20
+)
+
+// keys is the tree, nil when the index has let go of it, or there is no snapshot.
+func (s *snapshot) keys() *tree {
+	if s == nil {
+		return nil
+	}
+	return s.tree.Load()
+}
+
+// end is called by a stream that goes on from the snapshot no more.
+func (s *snapshot) end() {
+	if s != nil {
+		s.users.Add(-1)
+	}
+}
+
+// at returns the clock of the index and, of the same moment, the tree of the snapshot at revision rev, nil when there is
+// none. A revision <= 0 means the current one; a snapshot of that is made. Later the index may let go of the snapshot,
+// but not of a tree that the caller has.
+func (x *index) at(rev int64) (backend.Clock, *tree) {
+	var keys *tree
+	clock, _ := x.snapshot(rev, func(s *snapshot) { keys = s.keys() })
+	return clock, keys
+}
+
+// hold is at for a stream, which goes on from the snapshot until it calls its end.
+func (x *index) hold(rev int64) (backend.Clock, *snapshot) {
+	return x.snapshot(rev, func(s *snapshot) { s.users.Add(1) })
+}
+
+// snapshot finds or makes the snapshot at rev and uses it under the lock, without which the index may let go of it.
+func (x *index) snapshot(rev int64, use func(*snapshot)) (backend.Clock, *snapshot) {
+	x.mu.RLock()
+	clock, snap, could := x.look(rev)
+	if snap != nil {
+		use(snap)
+	}
+	x.mu.RUnlock()
+	if snap != nil || !could {
+		return clock, snap
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if clock, snap, could = x.look(rev); snap == nil && could {
+		x.makeRoom()
+		snap = &snapshot{rev: x.rev, taken: time.Now()}
+		snap.tree.Store(x.tree.Copy())
+		x.snapshots = append(x.snapshots, snap)
+	}
+	if snap != nil {
+		use(snap)
+	}
+	return clock, snap
+}
+
+// look returns the clock, the snapshot at rev if it was made, and whether it can be. Callers hold mu.
+func (x *index) look(rev int64) (clock backend.Clock, snap *snapshot, could bool) {
+	clock = backend.Clock{Revision: x.rev, Compacted: x.compacted, Incarnation: x.history}
+	if rev <= 0 {
+		rev = x.rev
+	}
+	return clock, x.taken(rev), rev == x.rev && x.complete
+}
+
+func (x *index) taken(rev int64) *snapshot {
+	for i := len(x.snapshots) - 1; i >= 0; i-- {
+		if x.snapshots[i].rev == rev {
+			return x.snapshots[i]
+		}
+	}
+	return nil
+}
+
+// makeRoom lets go of the oldest snapshots for another one. Callers hold mu.
+func (x *index) makeRoom() {
+	idle, all := 0, len(x.snapshots)
+	for _, s := range x.snapshots {
+		if s.users.Load() == 0 {
+			idle++
+		}
+	}
+	x.keepSnapshots(func(s *snapshot) bool {
+		unused := s.users.Load() == 0
+		if all < snapshotUsed && (!unused || idle < snapshotMax) {
+			return true
+		}
+		all--
+		if unused {
+			idle--
+		}
+		return false
+	})
+}
+
+// prune lets go of snapshots that are old, or behind which much was written.
+func (x *index) prune(bytes int64) {
+	if len(x.snapshots) == 0 {
+		return
+	}
+	now, most := time.Now(), max(x.residents.max/4, snapshotBytes)
+	x.keepSnapshots(func(s *snapshot) bool {
+		s.bytes += bytes
+		return s.bytes < most && (s.users.Load() > 0 || now.Sub(s.taken) < snapshotAge && s.rev >= x.compacted)
+	})
+}
+
+// keepSnapshots lets go of the others. Callers hold mu.
+func (x *index) keepSnapshots(keep func(*snapshot) bool) {
+	kept := x.snapshots[:0]
+	for _, s := range x.snapshots {
+		if keep(s) {
+			kept = append(kept, s)
+		} else {
+			s.tree.Store(nil)
+		}
+	}
+	clear(x.snapshots[len(kept):])
+	x.snapshots = kept
+}

@@ -1,0 +1,53 @@
+package store
+
+import (
+	"testing"
+)
+
+// busyTurns has all turns taken, by reads that do not end.
+func busyTurns(t *testing.T, s *Store) {
+	t.Helper()
+	for range s.turns.free {
+		turn, err := s.turns.take(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		turn.timer.Stop() // the test ends it
+		t.Cleanup(turn.End)
+	}
+}
+
+// Neither a write that looks at many keys of a revision waits for long reads, as all other writes would wait with it,
+// nor does a short read of a snapshot that a long one has left.
+func TestWithoutTurn(t *testing.T) {
+	s := openStore(t, openSQLite(t), Config{})
+	many(t, s, 2*walkLocked, 2*walkLocked, 1)
+	eventually(t, "the index is complete", s.index.whole)
+	all := RangeRequest{Key: []byte("k"), End: []byte("l")}
+	list, err := s.Range(within(t), &all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	busyTurns(t, s)
+	for _, limit := range []int64{0, 2 * longRead} {
+		old := all
+		old.Revision, old.Limit = list.Revision, limit
+		if limit == 0 {
+			limit = 2 * walkLocked
+		}
+		res, err := s.Txn(within(t), &Txn{Success: []Op{{Put: &PutRequest{Key: []byte("a")}}, {Range: &old}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(res.Results[1].Range.Rows); int64(n) != limit {
+			t.Errorf("%d keys, not %d", n, limit)
+		}
+	}
+	for _, end := range []string{"", "k000010"} {
+		req := &RangeRequest{Key: []byte("k000001"), End: []byte(end), Revision: list.Revision}
+		want := map[string]int{"": 1, "k000010": 9}[end]
+		if res, err := s.Range(within(t), req); err != nil || len(res.Rows) != want {
+			t.Fatalf("%s: %+v, %v", end, res, err)
+		}
+	}
+}

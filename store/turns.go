@@ -1,0 +1,203 @@
+package store
+
+import (
+	"container/list"
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// longRead is how many keys make a read long: shorter ones are over before they could take turns.
+	longRead = 100
+	// turnTime is how long a turn lasts at most, whatever its read does.
+	turnTime = 5 * time.Second
+)
+
+// turns lets only so many long reads be computed at a time as there are processors, and takes them from all callers
+// alike: else a thousand lists at once would each be given a thousandth of the processors, and so would every put and
+// get beside them. Nor does it begin another one while the results of those before it, not yet taken by their clients,
+// hold too much memory.
+type turns struct {
+	caller func(context.Context) any // tells callers apart
+	hangUp func(caller any)          // may be nil
+
+	mu      sync.Mutex
+	free    int
+	kept    int64              // bytes of results
+	holding map[any]int        // how many of these results each caller has; none has 0
+	waiting map[any]*list.List // of *Turn by caller; none is empty
+	callers []any              // those in waiting
+	next    int                // in callers
+}
+
+// Turn is a long read's permission to compute. It ends by itself after a while.
+type Turn struct {
+	of     *turns
+	caller any
+	place  *list.Element // in its caller's line, nil when it is not there any more
+	given  chan struct{}
+	timer  *time.Timer
+	once   sync.Once
+}
+
+func newTurns(caller func(context.Context) any, hangUp func(any)) *turns {
+	if caller == nil {
+		caller = func(context.Context) any { return nil }
+	}
+	return &turns{caller: caller, hangUp: hangUp, free: max(2, runtime.GOMAXPROCS(0)), holding: map[any]int{}, waiting: map[any]*list.List{}}
+}
+
+// take waits for a turn, which whoever took it ends. Errors: ctx's.
+func (q *turns) take(ctx context.Context) (*Turn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	t := &Turn{of: q, caller: q.caller(ctx)}
+	q.mu.Lock()
+	if q.free > 0 && q.room(t.caller) {
+		q.free--
+		q.mu.Unlock()
+		t.begin()
+		return t, nil
+	}
+	t.given = make(chan struct{})
+	line := q.waiting[t.caller]
+	if line == nil {
+		line = list.New()
+		q.waiting[t.caller] = line
+		q.callers = append(q.callers, t.caller)
+	}
+	t.place = line.PushBack(t)
+	q.mu.Unlock()
+	select {
+	case <-t.given:
+		t.begin()
+		return t, nil
+	case <-ctx.Done():
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if t.place == nil {
+		q.over() // it was given meanwhile
+	} else {
+		q.remove(t)
+	}
+	return nil, ctx.Err()
+}
+
+func (t *Turn) begin() { t.timer = time.AfterFunc(turnTime, t.pass) }
+
+// End ends the turn, unless it has ended by itself. A nil Turn has nothing to end.
+func (t *Turn) End() {
+	if t == nil {
+		return
+	}
+	t.timer.Stop()
+	t.pass()
+}
+
+func (t *Turn) pass() {
+	t.once.Do(func() {
+		t.of.mu.Lock()
+		defer t.of.mu.Unlock()
+		t.of.over()
+	})
+}
+
+// over takes back a turn. Callers hold mu.
+func (q *turns) over() {
+	q.free++
+	q.give()
+}
+
+// give hands the turns that are free to the next callers' first reads, as far as there is room for their results.
+// Callers hold mu.
+func (q *turns) give() {
+	for passed := 0; q.free > 0 && q.kept < keptMost && passed < len(q.callers); {
+		q.next %= len(q.callers)
+		caller := q.callers[q.next]
+		if !q.room(caller) {
+			q.next++
+			passed++
+			continue
+		}
+		t := q.waiting[caller].Front().Value.(*Turn)
+		if last := q.remove(t); !last {
+			q.next++
+		}
+		q.free--
+		close(t.given)
+	}
+}
+
+// remove takes t out of its line, and says whether it was the last one there. Callers hold mu.
+func (q *turns) remove(t *Turn) (last bool) {
+	line := q.waiting[t.caller]
+	line.Remove(t.place)
+	t.place = nil
+	if line.Len() > 0 {
+		return false
+	}
+	delete(q.waiting, t.caller)
+	i := slices.Index(q.callers, t.caller)
+	q.callers = slices.Delete(q.callers, i, i+1)
+	if i < q.next {
+		q.next--
+	}
+	return true
+}
+
+type turnKey struct{}
+
+// with returns a context that knows the turn.
+func (t *Turn) with(ctx context.Context) context.Context {
+	if t == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, turnKey{}, t)
+}
+
+// withoutTurn returns a context whose reads take no turns.
+func withoutTurn(ctx context.Context) context.Context {
+	return context.WithValue(ctx, turnKey{}, (*Turn)(nil))
+}
+
+// takeOne is take for a part of a read, nil if the whole read has a turn, or needs none.
+func (q *turns) takeOne(ctx context.Context) (*Turn, error) {
+	if ctx.Value(turnKey{}) != nil {
+		return nil, nil //nolint:nilnil // a nil Turn has nothing to end
+	}
+	return q.take(ctx)
+}
+
+// asking ends the turn of a read that is about to ask the database: it will wait, which others can compute in.
+func asking(ctx context.Context) {
+	if t, ok := ctx.Value(turnKey{}).(*Turn); ok {
+		t.End()
+	}
+}
+
+// long says whether a read looks at many keys of t.
+func (r *RangeRequest) long(t *tree) bool {
+	if r.CountOnly || len(r.End) == 0 || r.plain() && r.Limit > 0 && r.Limit <= longRead {
+		return false
+	}
+	return longSpan(t, makeSpan(r.Key, r.End))
+}
+
+func longSpan(t *tree, sp span) bool { return !sp.empty && !sp.single && countSpan(t, sp) > longRead }
+
+// long says whether a transaction that only reads looks at many keys of t.
+func (t *Txn) long(of *tree) bool {
+	for _, ops := range [2][]Op{t.Success, t.Failure} {
+		for i := range ops {
+			if ops[i].Range.long(of) {
+				return true
+			}
+		}
+	}
+	return false
+}

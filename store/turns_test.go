@@ -1,0 +1,198 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+)
+
+type callerKey struct{}
+
+func as(ctx context.Context, caller string) context.Context {
+	return context.WithValue(ctx, callerKey{}, caller)
+}
+
+// oneTurn returns turns of which there is one at a time, and that one.
+func oneTurn(t *testing.T) (*turns, *Turn) {
+	t.Helper()
+	q := newTurns(func(ctx context.Context) any { return ctx.Value(callerKey{}) }, nil)
+	q.free = 1
+	first, err := q.take(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.timer.Stop() // the test ends it
+	return q, first
+}
+
+// inLine waits until so many reads of a caller wait.
+func inLine(t *testing.T, q *turns, caller string, n int) {
+	t.Helper()
+	ctx := within(t)
+	for have := -1; have != n; {
+		if ctx.Err() != nil {
+			t.Fatalf("%d of %s wait, not %d", have, caller, n)
+		}
+		runtime.Gosched()
+		q.mu.Lock()
+		have = 0
+		if line := q.waiting[caller]; line != nil {
+			have = line.Len()
+		}
+		q.mu.Unlock()
+	}
+}
+
+// Callers take turns, however many reads each of them has.
+func TestTurnsAreFair(t *testing.T) {
+	q, first := oneTurn(t)
+	var (
+		wg    sync.WaitGroup
+		order []string // guarded by the turn
+	)
+	for _, w := range []struct {
+		caller string
+		reads  int
+	}{{"many", 4}, {"two", 2}, {"one", 1}} {
+		for i := range w.reads {
+			wg.Go(func() {
+				turn, err := q.take(as(t.Context(), w.caller))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				order = append(order, w.caller)
+				turn.End()
+			})
+			inLine(t, q, w.caller, i+1)
+		}
+	}
+	first.End()
+	wg.Wait()
+	if want := []string{"many", "two", "one", "many", "two", "many", "many"}; !slices.Equal(order, want) {
+		t.Errorf("got %v, want %v", order, want)
+	}
+	if q.free != 1 || len(q.waiting) != 0 || len(q.callers) != 0 {
+		t.Errorf("nobody waits: %d free, %v, %v", q.free, q.waiting, q.callers)
+	}
+}
+
+// A read that is abandoned leaves the line, and a turn that it was given goes to the next.
+func TestAbandonedTurns(t *testing.T) {
+	q, first := oneTurn(t)
+	ctx, leave := context.WithCancel(as(t.Context(), "gone"))
+	var wg sync.WaitGroup
+	for i := range 3 {
+		wg.Go(func() {
+			if turn, err := q.take(ctx); err == nil {
+				turn.End() // given before it left
+			} else if !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
+		inLine(t, q, "gone", i+1)
+	}
+	leave()
+	first.End()
+	wg.Wait()
+	if q.free != 1 || len(q.waiting) != 0 || len(q.callers) != 0 {
+		t.Errorf("nobody waits: %d free, %v, %v", q.free, q.waiting, q.callers)
+	}
+	if _, err := q.take(canceled(t)); !errors.Is(err, context.Canceled) {
+		t.Errorf("who has gone gets %v", err)
+	}
+}
+
+// A turn that nobody ends does not keep others waiting.
+func TestTurnsEndByThemselves(t *testing.T) {
+	q := newTurns(nil, nil)
+	q.free = 1
+	first, err := q.take(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.timer.Reset(0)
+	if _, err := q.take(within(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Long reads wait for their turn, others do not.
+func TestLongReadsTakeTurns(t *testing.T) {
+	s := openStore(t, openSQLite(t), Config{})
+	for i := range 2 * walkLocked {
+		put(t, s, fmt.Sprintf("%04d", i), "value")
+	}
+	s.turns.mu.Lock()
+	s.turns.free = 1
+	s.turns.mu.Unlock()
+	all := RangeRequest{Key: []byte{0}, End: []byte{0}, KeepTurn: true}
+	res, err := s.Range(within(t), &all)
+	if err != nil || res.Turn == nil {
+		t.Fatalf("got %v, %v", res, err)
+	}
+	res.Turn.timer.Stop()
+	page := RangeRequest{Key: []byte{0}, End: []byte{0}, Limit: longRead}
+	count := RangeRequest{Key: []byte{0}, End: []byte{0}, CountOnly: true}
+	for _, short := range []*RangeRequest{{Key: []byte("0001")}, &page, &count} {
+		if _, err := s.Range(within(t), short); err != nil {
+			t.Errorf("%+v: %v", short, err)
+		}
+	}
+	put(t, s, "0001", "value")
+	sorted := RangeRequest{Key: []byte{0}, End: []byte{0}, Order: SortDescend}
+	reads := map[string]func(ctx context.Context) error{
+		"list": func(ctx context.Context) error {
+			_, err := s.Range(ctx, &RangeRequest{Key: []byte{0}, End: []byte{0}})
+			return err
+		},
+		"sorted list": func(ctx context.Context) error {
+			_, err := s.Range(ctx, &sorted)
+			return err
+		},
+		"transaction": func(ctx context.Context) error {
+			old := sorted
+			old.Revision = 5
+			_, err := s.Txn(ctx, &Txn{Success: []Op{{Range: &page}, {Range: &sorted}, {Range: &old}}}) // in one turn
+			return err
+		},
+		"stream": func(ctx context.Context) error {
+			_, err := s.RangeStream(ctx, &RangeRequest{Key: []byte{0}, End: []byte{0}}, func([]*Row) error { return nil })
+			return err
+		},
+	}
+	for name, read := range reads {
+		ctx, leave := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- read(ctx) }()
+		for waits := false; !waits; {
+			select {
+			case err := <-done:
+				t.Fatalf("a %s takes no turn: %v", name, err)
+			default:
+			}
+			s.turns.mu.Lock()
+			waits = len(s.turns.callers) > 0
+			s.turns.mu.Unlock()
+		}
+		leave()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("a %s that is abandoned while it waits: %v", name, err)
+		}
+	}
+	res.Turn.End()
+	for name, read := range reads {
+		if err := read(within(t)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	s.turns.mu.Lock()
+	defer s.turns.mu.Unlock()
+	if s.turns.free != 1 {
+		t.Errorf("%d turns are free", s.turns.free)
+	}
+}
