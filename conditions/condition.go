@@ -31,12 +31,17 @@ const (
 const (
 	// DatabaseUnavailable: the database does not answer, or takes no writes.
 	DatabaseUnavailable = "DatabaseUnavailable"
+	// NotDurable: the database may lose by a crash what it acknowledges, and takes no writes of this server.
+	NotDurable = "NotDurable"
 	// NoSpace: the database has reached its quota, or the disk is full.
 	NoSpace = "NoSpace"
 	// Corrupt: the CORRUPT alarm is raised.
 	Corrupt = "Corrupt"
 	// CompactionStalled: history is not compacted, or what is compacted not deleted, as it should be.
 	CompactionStalled = "CompactionStalled"
+	// CheckpointStalled: the log of a SQLite database grows, as somebody's transaction keeps it from being copied into
+	// the database.
+	CheckpointStalled = "CheckpointStalled"
 	// WatchLagging: watches have not got what was committed seconds ago.
 	WatchLagging = "WatchLagging"
 	// CertificateExpiring: the server's certificate, or the authority of the clients', is near its end or past it.
@@ -46,7 +51,7 @@ const (
 // Positive and Negative are all types, in the order in which they are told.
 var (
 	Positive = []string{Accepted, ResolvedRefs, Programmed, Ready}
-	Negative = []string{DatabaseUnavailable, NoSpace, Corrupt, CompactionStalled, WatchLagging, CertificateExpiring}
+	Negative = []string{DatabaseUnavailable, NotDurable, NoSpace, Corrupt, CompactionStalled, CheckpointStalled, WatchLagging, CertificateExpiring}
 )
 
 // Condition is one, with the fields and the JSON of metav1.Condition.

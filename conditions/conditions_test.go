@@ -76,6 +76,10 @@ func TestFactsAreJudged(t *testing.T) {
 			serving(func(f *conditions.Facts) { f.Stopped = fault("WritesStopped") }),
 			[]string{accepted, resolved, programmed, "Ready False WritesStopped", "DatabaseUnavailable True WritesStopped"},
 		},
+		"a database that may lose what it acknowledges": {
+			serving(func(f *conditions.Facts) { f.Weak, f.NoSpace = fault("WeakSettings"), fault("QuotaExceeded") }),
+			[]string{accepted, resolved, programmed, "Ready False NotDurable", "NotDurable True WeakSettings", "NoSpace True QuotaExceeded"},
+		},
 		"corrupt and full": {
 			serving(func(f *conditions.Facts) { f.Corrupt, f.NoSpace = fault("AlarmRaised"), fault("QuotaExceeded") }),
 			[]string{accepted, resolved, programmed, "Ready False Corrupt", "NoSpace True QuotaExceeded", "Corrupt True AlarmRaised"},

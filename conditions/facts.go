@@ -45,9 +45,11 @@ type Facts struct {
 
 	Stopped  *Fault // writes have stopped until a restart
 	Database *Fault
+	Weak     *Fault // the database keeps not all that it acknowledges
 	NoSpace  *Fault
 	Corrupt  *Fault
 	Stalled  *Fault // compaction
+	Held     *Fault // the database's log
 	Lagging  *Fault // watches
 	Expiring *Fault // certificates
 }
@@ -64,8 +66,8 @@ func (f *Facts) Conditions() []Condition {
 		database = f.waiting()
 	}
 	faults := map[string]*Fault{
-		DatabaseUnavailable: database, NoSpace: f.NoSpace, Corrupt: f.Corrupt,
-		CompactionStalled: f.Stalled, WatchLagging: f.Lagging, CertificateExpiring: f.Expiring,
+		DatabaseUnavailable: database, NotDurable: f.Weak, NoSpace: f.NoSpace, Corrupt: f.Corrupt,
+		CompactionStalled: f.Stalled, CheckpointStalled: f.Held, WatchLagging: f.Lagging, CertificateExpiring: f.Expiring,
 	}
 	for _, kind := range Negative {
 		if fault := faults[kind]; fault != nil {
@@ -127,6 +129,8 @@ func (f *Facts) ready() Condition {
 	case why != nil:
 	case f.Database != nil:
 		why = &Fault{DatabaseUnavailable, f.Database.Message}
+	case f.Weak != nil:
+		why = &Fault{NotDurable, f.Weak.Message}
 	case f.Corrupt != nil:
 		why = &Fault{Corrupt, f.Corrupt.Message}
 	case f.NoSpace != nil:

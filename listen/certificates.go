@@ -37,8 +37,8 @@ func (f Files) Check() error {
 	return nil
 }
 
-// settling is how old a file must be before an unchanged time and size are taken to mean unchanged contents: two writes
-// may fall into one tick of the file system's clock.
+// settling is for how long an unchanged time and size are not taken to mean unchanged contents: two writes may fall
+// into one tick of the file system's clock. It counts from the first look, as that clock may be wrong.
 const settling = 2 * time.Second
 
 // Certificates serves TLS with the current contents of its files. Each handshake looks whether one has changed; when the
@@ -51,7 +51,9 @@ type Certificates struct {
 	now     *contents // the last good ones
 	err     error     // why those tried last are no good
 	seen    signature // of the contents tried last
-	settled bool      // seen needs no second look while it stays the same
+	since   time.Time // when seen was first seen
+	settled bool      // the contents need no second look while seen stays the same
+	clock   func() time.Time
 }
 
 // signature tells whether files have changed.
@@ -62,7 +64,7 @@ type signature [3]struct {
 
 // NewCertificates reads the files.
 func NewCertificates(files Files, log *slog.Logger) (*Certificates, error) {
-	c := &Certificates{log: log}
+	c := &Certificates{log: log, clock: time.Now}
 	if err := c.SetFiles(files); err != nil {
 		return nil, err
 	}
@@ -76,12 +78,12 @@ func (c *Certificates) SetFiles(files Files) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	seen := look(files)
+	seen, since := look(files), c.clock()
 	now, err := load(files)
 	if err != nil {
 		return err
 	}
-	c.files, c.now, c.err, c.seen, c.settled = files, now, nil, seen, seen.old()
+	c.files, c.now, c.err, c.seen, c.since, c.settled = files, now, nil, seen, since, false
 	return nil
 }
 
@@ -100,19 +102,24 @@ func (c *Certificates) current() *contents {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	seen := look(c.files)
-	if seen == c.seen && c.settled {
+	changed := seen != c.seen
+	if !changed && c.settled {
 		return c.now
 	}
+	if changed {
+		c.seen, c.since = seen, c.clock()
+	}
+	settled := c.clock().Sub(c.since) >= settling // before the load: what is written during it is looked for again
 	now, err := load(c.files)
-	changed := seen != c.seen
-	c.seen, c.settled, c.err = seen, seen.old(), err
+	failed := c.err
+	c.err, c.settled = err, settled && err == nil // why a load fails need not show in times and sizes: a mode, too many open files
 	switch {
 	case err == nil:
 		c.now = now
-		if changed {
+		if changed || failed != nil {
 			c.log.Info("TLS files have changed and are in use", "cert-file", c.files.Cert)
 		}
-	case changed:
+	case changed || failed == nil || failed.Error() != err.Error():
 		c.log.Error("TLS files have changed and cannot be used; staying with the old ones", "error", err)
 	}
 	return c.now
@@ -126,16 +133,6 @@ func look(f Files) signature {
 		}
 	}
 	return s
-}
-
-func (s signature) old() bool {
-	limit := time.Now().Add(-settling)
-	for _, f := range s {
-		if f.modified.After(limit) {
-			return false
-		}
-	}
-	return true
 }
 
 // contents is what the files hold.

@@ -1,6 +1,7 @@
 package listen_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -186,6 +187,68 @@ func TestSilentClient(t *testing.T) {
 				t.Errorf("got %v, want a closed connection", err)
 			}
 		})
+	}
+}
+
+// Only the client meant is hung up on.
+func TestHangUp(t *testing.T) {
+	b := serveBoth(t, nil)
+	var conns [2]net.Conn
+	for i := range conns {
+		conn, err := net.Dial("tcp", b.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := conn.Write([]byte("GET / HTTP/1.1\r\nHost: test\r\n\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		conns[i] = conn
+	}
+	b.split.HangUp(conns[0].LocalAddr())
+	if _, err := io.Copy(io.Discard, conns[0]); err != nil {
+		t.Error(err)
+	}
+	if _, err := conns[1].Write([]byte("GET / HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(conns[1])
+	if err != nil || bytes.Count(rest, []byte("TTP/1.1 200")) != 2 {
+		t.Errorf("the other client got %q, %v", rest, err)
+	}
+}
+
+// On a unix socket clients have the same address, and yet only the one meant is hung up on.
+func TestHangUpOnUnixSocket(t *testing.T) {
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	split := listen.NewSplit(l, nil)
+	t.Cleanup(func() { _ = split.Close() })
+	var clients, accepted [2]net.Conn
+	for i := range clients {
+		if clients[i], err = net.Dial("unix", l.Addr().String()); err != nil {
+			t.Fatal(err)
+		}
+		defer clients[i].Close()
+		if _, err := clients[i].Write([]byte("GET")); err != nil {
+			t.Fatal(err)
+		}
+		if accepted[i], err = split.HTTP.Accept(); err != nil {
+			t.Fatal(err)
+		}
+		defer accepted[i].Close()
+	}
+	split.HangUp(accepted[0].RemoteAddr())
+	if _, err := accepted[0].Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("who is hung up on can be written to: %v", err)
+	}
+	if _, err := accepted[1].Write([]byte("x")); err != nil {
+		t.Errorf("the other client: %v", err)
 	}
 }
 

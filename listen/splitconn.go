@@ -66,6 +66,22 @@ func (s *Split) Cut() {
 	}
 }
 
+// HangUp closes the connections of the client at an address. On a unix socket clients have no addresses of their own:
+// there it must be the very one of the connection.
+func (s *Split) HangUp(client net.Addr) {
+	s.conns.mu.Lock()
+	var found []*conn
+	for c := range s.conns.open {
+		if a := c.RemoteAddr(); a == client || a.Network() != "unix" && a.String() == client.String() {
+			found = append(found, c)
+		}
+	}
+	s.conns.mu.Unlock()
+	for _, c := range found {
+		_ = c.Close()
+	}
+}
+
 // peek reads n bytes, which stay there for the next reader.
 func (c *conn) peek(n int) ([]byte, error) {
 	head := make([]byte, n)

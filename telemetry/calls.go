@@ -79,7 +79,7 @@ func (m *Metrics) Stream() grpc.StreamServerInterceptor {
 	c := m.calls
 	return func(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		r := c.requests.streams // which last: they are counted when they begin
-		r.add(sample{number: r.calls.Add(1), version: clientVersion(s.Context())})
+		r.add(sample{number: r.calls.Add(1), version: r.clients.version(s.Context())})
 		switch info.FullMethod {
 		case "/etcdserverpb.KV/RangeStream":
 			c.rangeStreams.Add(1)

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -13,8 +14,8 @@ import (
 
 // Conditions is where a server's conditions come from.
 type Conditions interface {
-	// Status looks now.
-	Status() conditions.Report
+	// StatusContext looks now; when ctx ends before the look does, it tells what was seen last.
+	StatusContext(ctx context.Context) conditions.Report
 	// Conditions are those of the last look, at most about a second ago.
 	Conditions() []conditions.Condition
 }
@@ -57,8 +58,10 @@ func (g *conditionGauges) Collect(out chan<- prometheus.Metric) {
 
 // handleStatus serves /status: a [conditions.Report] as JSON.
 func handleStatus(mux *http.ServeMux, from Conditions) {
-	get(mux, "/status", func(w http.ResponseWriter, _ *http.Request) {
-		body, err := json.MarshalIndent(from.Status(), "", "  ")
+	get(mux, "/status", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
+		defer cancel()
+		body, err := json.MarshalIndent(from.StatusContext(ctx), "", "  ")
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return

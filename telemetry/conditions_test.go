@@ -1,10 +1,12 @@
 package telemetry_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -42,8 +44,8 @@ func newAlarmed(s *store.Store) *alarmed {
 
 func (a *alarmed) Conditions() []conditions.Condition { return a.List() }
 
-func (a *alarmed) Status() conditions.Report {
-	return conditions.Report{Name: "n", Generation: 1, Conditions: a.Look(), Compaction: "mode=off"}
+func (a *alarmed) StatusContext(ctx context.Context) conditions.Report {
+	return conditions.Report{Name: "n", Generation: 1, Conditions: a.LookContext(ctx), Compaction: "mode=off"}
 }
 
 func TestConditionsAreTold(t *testing.T) {
@@ -116,6 +118,29 @@ func TestWhileStarting(t *testing.T) {
 	} {
 		if code, body := request(t, h, http.MethodGet, path); code != want.code || !strings.Contains(body, want.part) {
 			t.Errorf("%s: %d %.300q, want %d with %q", path, code, body, want.code, want.part)
+		}
+	}
+}
+
+// stuck is a server whose look does not end.
+type stuck struct{ *alarmed }
+
+func (s stuck) StatusContext(ctx context.Context) conditions.Report {
+	<-ctx.Done()
+	return s.alarmed.StatusContext(ctx)
+}
+
+// Who has gone waits for no look.
+func TestLookEndsWithItsRequest(t *testing.T) {
+	m, s := newServer(t, false)
+	h := m.Handler(s, "3.7.3", stuck{newAlarmed(s)})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, path := range []string{"/status", "/readyz"} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
+		if !strings.Contains(w.Body.String(), "all set up") {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}
 }

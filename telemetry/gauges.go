@@ -54,6 +54,7 @@ var gauges = []gauge{
 	{"etcd_debugging_server_lease_expired_total", "Leases that ended because nobody renewed them.", func(s state) float64 { return float64(s.leases.Expired) }, false},
 	{"sqlstore_incarnation", "Raised when the database was found to have lost acknowledged revisions.", func(s state) float64 { return float64(s.Incarnation) }, false},
 	{"sqlstore_watch_lag_revisions", "Revisions that the watch furthest behind has still to get.", func(s state) float64 { return float64(s.watches.Lag) }, false},
+	{"sqlstore_watch_pending_bytes", "Bytes of the events waiting to be sent to watches, those that several wait for counted once.", func(s state) float64 { return float64(s.watches.PendingBytes) }, false},
 	{"sqlstore_watch_window_bytes", "Bytes of recent events kept in memory for watches.", func(s state) float64 { return float64(s.watches.WindowBytes) }, false},
 }
 

@@ -171,14 +171,20 @@ func reachable(s *store.Store) error {
 
 // handleChecks serves /kind, which is good when the usual checks are, and /kind/name for each of all.
 func (m *Metrics) handleChecks(mux *http.ServeMux, kind string, usual []check, all ...check) {
-	get(mux, "/"+kind, func(w http.ResponseWriter, r *http.Request) { answer(w, r, m.runChecks(r, kind, usual)) })
+	get(mux, "/"+kind, func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
+		defer cancel()
+		answer(w, r, m.runChecks(ctx, r, kind, usual))
+	})
 	m.handleEach(mux, kind, all)
 }
 
 func (m *Metrics) handleEach(mux *http.ServeMux, kind string, all []check) {
 	for _, c := range all {
 		get(mux, "/"+kind+"/"+c.name, func(w http.ResponseWriter, r *http.Request) {
-			answer(w, r, m.runChecks(r, kind, []check{c}))
+			ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
+			defer cancel()
+			answer(w, r, m.runChecks(ctx, r, kind, []check{c}))
 		})
 	}
 }
@@ -187,9 +193,11 @@ func (m *Metrics) handleEach(mux *http.ServeMux, kind string, all []check) {
 // checks, as etcd answers them: conditions do not count then.
 func (m *Metrics) handleReady(mux *http.ServeMux, usual []check, from Conditions, all ...check) {
 	get(mux, "/readyz", func(w http.ResponseWriter, r *http.Request) {
-		o := m.runChecks(r, "readyz", usual)
+		ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
+		defer cancel()
+		o := m.runChecks(ctx, r, "readyz", usual)
 		if usual == nil || !r.URL.Query().Has("exclude") {
-			status := from.Status()
+			status := from.StatusContext(ctx)
 			// Both look at the same things. A check that fails in the moment between them is believed, too.
 			o.failed = o.failed || !conditions.IsTrue(status.Conditions, conditions.Ready)
 			o.report += lines(&status)
@@ -206,9 +214,7 @@ type outcome struct {
 }
 
 // runChecks runs checks but for those that ?exclude=name leaves out.
-func (m *Metrics) runChecks(r *http.Request, kind string, checks []check) (o outcome) {
-	ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
-	defer cancel()
+func (m *Metrics) runChecks(ctx context.Context, r *http.Request, kind string, checks []check) (o outcome) {
 	var report strings.Builder
 	for _, c := range checks {
 		if slices.Contains(r.URL.Query()["exclude"], c.name) {

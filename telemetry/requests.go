@@ -50,7 +50,10 @@ type requests struct {
 
 // newRequests samples frequent calls, or with all set looks at each.
 func newRequests(m *Metrics, all bool) *requests {
-	newRequest := func(every uint64) *request { return &request{every: every, versions: map[string]uint64{}} }
+	seen := &clients{versions: map[string]struct{}{}}
+	newRequest := func(every uint64) *request {
+		return &request{every: every, clients: seen, versions: map[string]uint64{}}
+	}
 	rs := &requests{unary: map[string]*request{}, rest: newRequest(1), streams: newRequest(1)}
 	coarse, fine := prometheus.ExponentialBuckets(0.001, 2, 14), prometheus.ExponentialBuckets(0.0001, 2, 20)
 	for method, name := range requestTypes {

@@ -96,16 +96,20 @@ func TestConcurrentCallsAreCountedExactly(t *testing.T) {
 func TestVersionsAreBounded(t *testing.T) {
 	m := telemetry.New(telemetry.Config{Version: "3.7.3"})
 	unary := m.Unary()
-	for i := range 100 {
-		ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("client-api-version", fmt.Sprint("v", i)))
-		_, _ = unary(ctx, nil, grantInfo, succeeds)
+	call := func(version string, info *grpc.UnaryServerInfo) {
+		_, _ = unary(metadata.NewIncomingContext(t.Context(), metadata.Pairs("client-api-version", version)), nil, info, succeeds)
 	}
-	_, _ = unary(metadata.NewIncomingContext(t.Context(), metadata.Pairs("client-api-version", "\xff")), nil, defragInfo, succeeds)
+	for _, odd := range []string{"\xff", "", "3.7 beta", "3.7\n", strings.Repeat("1", 33), strings.Repeat("a", 1<<20)} {
+		call(odd, defragInfo)
+	}
+	for i := range 100 { // of several types: all together are bounded
+		call(fmt.Sprint("v", i), []*grpc.UnaryServerInfo{grantInfo, defragInfo, {FullMethod: "/etcdserverpb.Cluster/MemberList"}}[i%3])
+	}
 	got := series(t, m, "etcd_server_client_requests_total")
-	if len(got) > 40 || got["other unary"] != 68 || got["unknown unary"] != 1 {
+	if len(got) != 34 || got["other unary"] != 68 || got["unknown unary"] != 6 {
 		t.Errorf("%v", got)
 	}
-	if got := value(t, m, "etcd_disk_backend_defrag_duration_seconds"); got != 1 {
+	if got := value(t, m, "etcd_disk_backend_defrag_duration_seconds"); got != 39 {
 		t.Errorf("%v defragmentations", got)
 	}
 }

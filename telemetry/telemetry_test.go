@@ -34,7 +34,10 @@ func newServer(t *testing.T, extensive bool) (*telemetry.Metrics, *store.Store) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { shim.Shutdown(t.Context()) })
+	t.Cleanup(func() {
+		shim.Shutdown(t.Context())
+		shim.Close()
+	})
 	m.Watch(s)
 	m.Attach(shim.GRPC, shim.Traffic)
 	return m, s
@@ -169,7 +172,7 @@ func TestValuesFollowTheStore(t *testing.T) {
 	if _, err := s.Compact(ctx, 3, false); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.LeaseRevoke(ctx, lease.ID); err != nil { // deletes b and c
+	if _, err := s.LeaseRevoke(ctx, lease.ID); err != nil { // deletes b and c
 		t.Fatal(err)
 	}
 	w := s.NewWatchStream()

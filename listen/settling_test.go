@@ -1,0 +1,104 @@
+package listen
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/sqlstore/sqlstore/test/authority"
+)
+
+// settled is a server's certificates with a clock that the test moves.
+type settled struct {
+	*Certificates
+	t     *testing.T
+	now   time.Time
+	files Files
+}
+
+func newSettled(t *testing.T, a *authority.Authority, modified time.Time) *settled {
+	t.Helper()
+	dir := t.TempDir()
+	s := &settled{t: t, now: time.Now(), files: Files{Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key")}}
+	s.install(a, "first", modified)
+	var err error
+	if s.Certificates, err = NewCertificates(s.files, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	s.clock = func() time.Time { return s.now }
+	return s
+}
+
+func (s *settled) install(a *authority.Authority, name string, modified time.Time) {
+	s.t.Helper()
+	cert, key := a.Issue(name)
+	authority.Write(s.t, s.files.Cert, cert)
+	authority.Write(s.t, s.files.Key, key)
+	if err := errors.Join(os.Chtimes(s.files.Cert, modified, modified), os.Chtimes(s.files.Key, modified, modified)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Files are read until their contents cannot change unseen, whatever their dates, and not at each handshake for ever.
+func TestFilesSettle(t *testing.T) {
+	a := authority.New(t)
+	for name, modified := range map[string]time.Time{
+		"of now": time.Now(), "of the past": time.Now().Add(-time.Hour), "of the future": time.Now().Add(24 * time.Hour),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSettled(t, a, modified)
+			for _, round := range []string{"at the start", "after a change"} {
+				first := s.current()
+				if s.now = s.now.Add(settling / 2); s.current() == first {
+					t.Errorf("%s: not read again within a tick", round)
+				}
+				s.now = s.now.Add(settling)
+				last := s.current()
+				if s.now = s.now.Add(settling); s.current() != last {
+					t.Errorf("%s: read again though nothing has changed", round)
+				}
+				s.install(a, "second", modified.Add(time.Minute))
+			}
+			if name := s.current().leaf.Subject.CommonName; name != "second" {
+				t.Errorf("serving %q", name)
+			}
+		})
+	}
+}
+
+// A load that fails is tried again, though the files look the same: what is repaired may not show in their times.
+func TestFailedLoadIsTriedAgain(t *testing.T) {
+	a := authority.New(t)
+	old := time.Now().Add(-time.Hour)
+	s := newSettled(t, a, old)
+	s.install(a, "second", old.Add(time.Minute))
+	key, err := os.ReadFile(s.files.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(text []byte) {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(s.files.Key, text, 0o600), os.Chtimes(s.files.Key, old, old)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(make([]byte, len(key))) // garbage stands for a file that may be looked at and not be read
+	for range 3 {
+		if s.now = s.now.Add(time.Hour); s.State().Err == nil {
+			t.Fatal("garbage was read as a key")
+		}
+	}
+	write(key)
+	if look(s.files) != s.seen {
+		t.Fatal("the repair shows, so nothing is proven")
+	}
+	if st := s.State(); st.Err != nil {
+		t.Errorf("still %v", st.Err)
+	}
+	if name := s.current().leaf.Subject.CommonName; name != "second" {
+		t.Errorf("serving %q", name)
+	}
+}
