@@ -1,23 +1,13 @@
 package etcdshim
 
 import (
-	"fmt"
-
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/sqlstore/sqlstore/store"
 )
 
 // What a request gets wrong in itself is refused here, in etcd's order: within a transaction the counts of a level first,
 // then its compares, then both branches in depth; at last keys that are written twice.
-
-// limits bound what a request may ask for.
-type limits struct {
-	ops int // of a transaction
-	key int // bytes of a key that is put, 0 for no bound
-}
 
 func checkRange(r *store.RangeRequest) error {
 	if len(r.Key) == 0 {
@@ -42,7 +32,7 @@ func checkRangeStream(r *store.RangeRequest) error {
 	return nil
 }
 
-func checkPut(r *store.PutRequest, most limits) error {
+func checkPut(r *store.PutRequest) error {
 	switch {
 	case len(r.Key) == 0:
 		return rpctypes.ErrGRPCEmptyKey
@@ -50,15 +40,6 @@ func checkPut(r *store.PutRequest, most limits) error {
 		return rpctypes.ErrGRPCValueProvided
 	case r.IgnoreLease && r.Lease != 0:
 		return rpctypes.ErrGRPCLeaseProvided
-	}
-	return checkKey(r.Key, most)
-}
-
-// checkKey refuses a key that the database cannot index, before it can make a whole batch fail.
-func checkKey(key []byte, most limits) error {
-	if most.key > 0 && len(key) > most.key {
-		return status.Error(codes.InvalidArgument, fmt.Sprintf(
-			"etcdserver: key is too large: it has %d bytes, the database can index keys of up to %d", len(key), most.key))
 	}
 	return nil
 }
@@ -70,7 +51,8 @@ func checkDelete(r *store.DeleteRequest) error {
 	return nil
 }
 
-func checkTxn(t *store.Txn, most limits) error {
+// checkTxn refuses a transaction of more than most operations, among others.
+func checkTxn(t *store.Txn, most int) error {
 	if err := checkOps(t, most); err != nil {
 		return err
 	}
@@ -84,13 +66,11 @@ func checkTxn(t *store.Txn, most limits) error {
 	return err
 }
 
-func checkOps(t *store.Txn, most limits) error {
+func checkOps(t *store.Txn, most int) error {
 	count := max(len(t.Compare), len(t.Success), len(t.Failure))
-	if count > most.ops {
+	if count > most {
 		return rpctypes.ErrGRPCTooManyOps
 	}
-	nested := most
-	nested.ops -= count
 	for i := range t.Compare {
 		if len(t.Compare[i].Key) == 0 {
 			return rpctypes.ErrGRPCEmptyKey
@@ -98,7 +78,7 @@ func checkOps(t *store.Txn, most limits) error {
 	}
 	for _, ops := range [2][]store.Op{t.Success, t.Failure} {
 		for i := range ops {
-			if err := checkOp(&ops[i], nested); err != nil {
+			if err := checkOp(&ops[i], most-count); err != nil {
 				return err
 			}
 		}
@@ -106,12 +86,12 @@ func checkOps(t *store.Txn, most limits) error {
 	return nil
 }
 
-func checkOp(op *store.Op, most limits) error {
+func checkOp(op *store.Op, most int) error {
 	switch {
 	case op.Range != nil:
 		return checkRange(op.Range)
 	case op.Put != nil:
-		return checkPut(op.Put, most)
+		return checkPut(op.Put)
 	case op.Delete != nil:
 		return checkDelete(op.Delete)
 	case op.Txn != nil:

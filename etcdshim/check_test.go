@@ -91,7 +91,7 @@ func TestCheckTxn(t *testing.T) {
 		"the first operation that fails": {store.Txn{Success: ops(put(""), store.Op{})}, rpctypes.ErrGRPCEmptyKey},
 		"syntax goes before duplicates":  {store.Txn{Success: ops(put("a"), put("a")), Failure: ops(store.Op{})}, rpctypes.ErrGRPCKeyNotFound},
 	} {
-		if err := checkTxn(&c.txn, limits{ops: defaultMaxTxnOps}); !errors.Is(err, c.want) {
+		if err := checkTxn(&c.txn, defaultMaxTxnOps); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}

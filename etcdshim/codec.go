@@ -34,19 +34,28 @@ func (c *codec) Marshal(v any) (mem.BufferSlice, error) {
 }
 
 func (c *codec) marshal(v any) (mem.BufferSlice, error) {
-	r, ok := v.(reply)
-	if !ok {
-		return c.CodecV2.Marshal(v)
+	switch v := v.(type) {
+	case reply:
+		return encode(v)
+	case encoded:
+		return v.data, nil
 	}
+	return c.CodecV2.Marshal(v)
+}
+
+// encoded is a reply whose bytes are ready.
+type encoded struct{ data mem.BufferSlice }
+
+func encode(r reply) (mem.BufferSlice, error) {
 	n := r.size()
-	if l, ok := v.(large); ok && n > largeReply {
+	if l, ok := r.(large); ok && n > largeReply {
 		return marshalLarge(r, l, n)
 	}
 	buf := replies.Get(n)
 	w := newWriter(*buf)
 	r.write(&w)
 	if w.i != 0 {
-		return nil, fmt.Errorf("%T is %d bytes shorter than measured", v, w.i)
+		return nil, fmt.Errorf("%T is %d bytes shorter than measured", r, w.i)
 	}
 	return mem.BufferSlice{mem.NewBuffer(buf, replies)}, nil
 }

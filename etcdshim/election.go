@@ -21,7 +21,7 @@ var (
 type elections struct {
 	engine *store.Store
 	id     *identities
-	most   limits
+	most   int
 	v3electionpb.UnsafeElectionServer
 }
 
@@ -32,9 +32,6 @@ func (s *elections) Campaign(ctx context.Context, r *v3electionpb.CampaignReques
 	}
 	q := newQueue(s.engine, r.Name)
 	key := q.key(lease)
-	if err := checkKey(key, s.most); err != nil {
-		return nil, clientError(ctx, err)
-	}
 	value := append([]byte{}, r.Value...)
 	place, was, rev, err := q.join(ctx, key, value, lease)
 	if err != nil {

@@ -36,8 +36,10 @@ type large interface {
 	kept(cut int) (values, bytes int)
 }
 
-func (r *rangeReply) kept(cut int) (values, bytes int) {
-	for _, row := range r.res.Rows {
+func (r *rangeReply) kept(cut int) (values, bytes int) { return keptRows(r.res.Rows, cut) }
+
+func keptRows(rows []*store.Row, cut int) (values, bytes int) {
+	for _, row := range rows {
 		if len(row.Value) >= cut {
 			values++
 			bytes += len(row.Value)
@@ -92,6 +94,8 @@ func (r *deleteReply) write(w *writer) {
 	w.header(r.id, r.res.Revision)
 }
 
+func (r *deleteReply) kept(cut int) (values, bytes int) { return keptRows(r.res.Prev, cut) }
+
 type txnReply struct {
 	id  *identity
 	res *store.TxnResult
@@ -102,6 +106,25 @@ func (r *txnReply) size() int { return r.id.size(r.res.Revision) + sizeResults(r
 func (r *txnReply) write(w *writer) {
 	w.results(r.res)
 	w.header(r.id, r.res.Revision)
+}
+
+func (r *txnReply) kept(cut int) (values, bytes int) { return keptResults(r.res, cut) }
+
+func keptResults(t *store.TxnResult, cut int) (values, bytes int) {
+	add := func(v, b int) { values, bytes = values+v, bytes+b }
+	for i := range t.Results {
+		switch r := &t.Results[i]; {
+		case r.Range != nil:
+			add(keptRows(r.Range.Rows, cut))
+		case r.Put != nil && r.Put.Prev != nil:
+			add(keptRows([]*store.Row{r.Put.Prev}, cut))
+		case r.Delete != nil:
+			add(keptRows(r.Delete.Prev, cut))
+		case r.Txn != nil:
+			add(keptResults(r.Txn, cut))
+		}
+	}
+	return values, bytes
 }
 
 // sizeResults is the size of a TxnResponse without its header.

@@ -15,6 +15,7 @@ import (
 var (
 	errTxnTooLarge  = status.Error(codes.InvalidArgument, "etcdserver: one transaction touches too many rows; delete or read the range in parts")
 	errRejected     = status.Error(codes.InvalidArgument, "etcdserver: the database refused the request for its contents")
+	errAlarms       = status.Error(codes.ResourceExhausted, "etcdserver: too many alarms are raised: clear some of them (etcdctl alarm disarm)")
 	errStreamSort   = status.Error(codes.Unimplemented, "RangeStream does not support custom sort orders")
 	errStreamFilter = status.Error(codes.Unimplemented, "RangeStream does not support revision filters")
 )
@@ -36,6 +37,7 @@ var errorTable = []struct{ from, to error }{
 	{store.ErrLeaseTTL, rpctypes.ErrGRPCLeaseTTLTooLarge},
 	{store.ErrQuota, rpctypes.ErrGRPCNoSpace},
 	{store.ErrCorrupt, rpctypes.ErrGRPCCorrupt},
+	{store.ErrTooManyAlarms, errAlarms},
 	{store.ErrTooManyRequests, rpctypes.ErrGRPCRequestTooManyRequests},
 	{store.ErrClosed, rpctypes.ErrGRPCStopped},
 	{backend.ErrClosed, rpctypes.ErrGRPCStopped},

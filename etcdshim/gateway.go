@@ -2,15 +2,18 @@ package etcdshim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
 	"net"
 	"net/http"
+	"time"
 
+	"github.com/gorilla/websocket"
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
-	"github.com/tmc/grpc-websocket-proxy/wsproxy"
 	etcdgw "go.etcd.io/etcd/api/v3/etcdserverpb/gw"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	electiongw "go.etcd.io/etcd/server/v3/etcdserver/api/v3election/v3electionpb/gw"
 	lockgw "go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb/gw"
 	"google.golang.org/grpc"
@@ -18,15 +21,34 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
-	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/sqlstore/sqlstore/bodies"
+	"github.com/sqlstore/sqlstore/store"
 )
 
-// gatewayBuffer is how many bytes wait between the gateway and the server, in each direction.
-const gatewayBuffer = 64 << 10
+const (
+	// gatewayBuffer is how many bytes wait between the gateway and the server, in each direction.
+	gatewayBuffer = 64 << 10
+	// gatewayFactor is how many times longer than a message its JSON may be: base64 takes a third more, and the rest is
+	// for names.
+	gatewayFactor = 4
+	// bodyTimeout is how long the body of a call may take to come.
+	bodyTimeout = time.Minute
+)
 
-// newGateway is the JSON API on top of a gRPC server in the same process. As in etcd its streams are served over websockets, too.
-// The returned connection is to be closed.
-func newGateway(ctx context.Context, server *grpc.Server, log *slog.Logger) (http.Handler, *grpc.ClientConn, error) {
+// gateway is the JSON API on top of a gRPC server in the same process. As in etcd its streams are served over
+// websockets, too.
+type gateway struct {
+	mux    *runtime.ServeMux
+	codec  *jsonCodec
+	bodies *bodies.Budget
+	limit  int64 // of a body, or of a document in one that streams
+	keep   func(ctx context.Context, bytes int64) *store.Kept
+	log    *slog.Logger
+}
+
+// newGateway serves what server serves. The returned connection is to be closed.
+func newGateway(ctx context.Context, server *grpc.Server, s *store.Store, o *Options) (http.Handler, *grpc.ClientConn, error) {
 	listener := bufconn.Listen(gatewayBuffer)
 	conn, err := grpc.NewClient("passthrough:///in-process",
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
@@ -36,47 +58,115 @@ func newGateway(ctx context.Context, server *grpc.Server, log *slog.Logger) (htt
 	if err != nil {
 		return nil, nil, fmt.Errorf("gateway: %w", err)
 	}
-	mux := runtime.NewServeMux(runtime.WithMarshalerOption(runtime.MIMEWildcard, &runtime.HTTPBodyMarshaler{
-		Marshaler: &runtime.JSONPb{
-			MarshalOptions:   protojson.MarshalOptions{UseProtoNames: true},
-			UnmarshalOptions: protojson.UnmarshalOptions{DiscardUnknown: true},
-		},
-	}), runtime.WithErrorHandler(handleError), runtime.WithStreamErrorHandler(func(_ context.Context, err error) *status.Status {
-		return status.Convert(deadlineError(err))
-	}))
+	g := &gateway{codec: newJSONCodec(), limit: gatewayFactor * int64(o.MaxRequestBytes+messageOverhead), keep: s.Keep, log: o.Logger}
+	g.bodies = bodies.NewBudget(g.limit, bodyTimeout)
+	g.mux = runtime.NewServeMux(runtime.WithMarshalerOption(runtime.MIMEWildcard, g.codec), runtime.WithForwardResponseOption(g.keepAnswer),
+		runtime.WithErrorHandler(handleError), runtime.WithStreamErrorHandler(func(ctx context.Context, err error) *status.Status {
+			err = gatewayError(ctx, err)
+			if e, ok := errors.AsType[*runtime.HTTPStatusError](err); ok {
+				err = e.Err // an answer that streams has its status already
+			}
+			return status.Convert(err)
+		}))
 	for _, register := range []func(context.Context, *runtime.ServeMux, *grpc.ClientConn) error{
 		etcdgw.RegisterKVHandler, etcdgw.RegisterWatchHandler, etcdgw.RegisterLeaseHandler, etcdgw.RegisterClusterHandler,
 		etcdgw.RegisterMaintenanceHandler, etcdgw.RegisterAuthHandler, lockgw.RegisterLockHandler, electiongw.RegisterElectionHandler,
 	} {
-		if err := register(ctx, mux, conn); err != nil {
+		if err := register(ctx, g.mux, conn); err != nil {
 			_ = conn.Close() // the first error is the one to tell
 			return nil, nil, fmt.Errorf("gateway: %w", err)
 		}
 	}
 	go server.Serve(listener) //nolint:errcheck // ends with the server
-	post := func(_, outgoing *http.Request) *http.Request {
-		outgoing.Method = http.MethodPost
-		return outgoing
+	return g, conn, nil
+}
+
+func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if websocket.IsWebSocketUpgrade(r) {
+		g.socket(w, r)
+		return
 	}
-	return wsproxy.WebsocketProxy(mux, wsproxy.WithRequestMutator(post),
-		wsproxy.WithMaxRespBodyBufferSize(math.MaxInt32), wsproxy.WithLogger(proxyLog{log})), conn, nil
+	ctl := http.NewResponseController(w)
+	g.serve(w, r, func(patience time.Duration) { _ = ctl.SetReadDeadline(time.Now().Add(patience)) })
+}
+
+// unreadPatience is how long the rest of a body that is refused is read: a client that is reset while it sends may miss
+// the answer.
+const unreadPatience = time.Second
+
+// serve serves a request. abort must end the reading of its body after that time, also a read that is under way.
+func (g *gateway) serve(w http.ResponseWriter, r *http.Request, abort func(time.Duration)) {
+	if r.URL.Path == "/v3/watch" || r.URL.Path == "/v3/lease/keepalive" {
+		g.serveStream(w, r, abort)
+		return
+	}
+	// The whole body is read first: until then net/http does not notice that a client has gone.
+	from := http.MaxBytesReader(w, r.Body, g.limit) // tells net/http what is wrong, and so how to close
+	body, err := g.bodies.Read(r.Context(), from, r.ContentLength, g.limit, func() { abort(0) })
+	if err != nil {
+		if r.ProtoMajor == 1 {
+			w.Header().Set("Connection", "close")
+		}
+		abort(unreadPatience) // or net/http would wait for the rest
+		runtime.HTTPError(r.Context(), g.mux, g.codec, w, r, g.bodyError(err, r.ContentLength))
+		return
+	}
+	defer body.Release()
+	r = ofClient(r)
+	r.Body = newWhole(body)
+	t := &taken{ResponseWriter: w}
+	defer t.done()
+	g.mux.ServeHTTP(t, r)
+}
+
+// serveStream serves a call whose requests come one after the other.
+func (g *gateway) serveStream(w http.ResponseWriter, r *http.Request, abort func(time.Duration)) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	if r.ProtoMajor == 1 {
+		// Else net/http waits for the end of the body before it sends an answer. A ResponseWriter of a websocket need
+		// not be told.
+		_ = http.NewResponseController(w).EnableFullDuplex()
+	}
+	r = r.WithContext(ctx)
+	r.Body = &documents{ReadCloser: r.Body, of: g, ctx: ctx, end: func(err error) {
+		cancel(g.bodyError(err, -1))
+		if errors.Is(err, bodies.ErrSlow) {
+			abort(0) // nothing comes
+		} else {
+			abort(unreadPatience)
+		}
+	}}
+	g.mux.ServeHTTP(w, r)
+}
+
+// bodyError is why a body cannot be read, as etcd would say it where it would. length is the declared length of the
+// body, if any.
+func (g *gateway) bodyError(err error, length int64) error {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return status.Errorf(codes.ResourceExhausted, "grpc: received message larger than max (%d vs. %d)", max(length, g.limit+1), g.limit)
+	}
+	switch {
+	case errors.Is(err, bodies.ErrFull):
+		return rpctypes.ErrGRPCRequestTooManyRequests
+	case errors.Is(err, bodies.ErrSlow):
+		return &runtime.HTTPStatusError{HTTPStatus: http.StatusRequestTimeout, Err: status.Error(codes.DeadlineExceeded, bodies.ErrSlow.Error())}
+	}
+	return status.Error(codes.InvalidArgument, err.Error())
 }
 
 func handleError(ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
-	runtime.DefaultHTTPErrorHandler(ctx, mux, m, w, r, deadlineError(err))
+	runtime.DefaultHTTPErrorHandler(ctx, mux, m, w, r, gatewayError(ctx, err))
 }
 
-// deadlineError tells of a deadline as etcd's gateway does. Which side notices it first is chance; grpc has another text when
-// it is the server.
-func deadlineError(err error) error {
+// gatewayError tells why the gateway ended a call, if it did, and of a deadline as etcd's gateway does. Which side
+// notices it first is chance; grpc has another text when it is the server.
+func gatewayError(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); ctx.Err() != nil && !errors.Is(cause, ctx.Err()) {
+		return cause
+	}
 	if status.Code(err) == codes.DeadlineExceeded {
 		return status.FromContextError(context.DeadlineExceeded).Err()
 	}
 	return err
 }
-
-// proxyLog is a logger as the websocket proxy wants it. What goes wrong there is the clients' doing.
-type proxyLog struct{ *slog.Logger }
-
-func (l proxyLog) Warnln(args ...any)  { l.Debug(fmt.Sprint(args...)) }
-func (l proxyLog) Debugln(args ...any) { l.Debug(fmt.Sprint(args...)) }

@@ -2,6 +2,7 @@ package etcdshim
 
 import (
 	"context"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -15,7 +16,8 @@ type kv struct {
 	engine   *store.Store
 	id       *identities
 	maxBytes int
-	most     limits
+	most     int           // operations of a transaction
+	patience time.Duration // with a client that takes nothing of a stream
 }
 
 // raftOverhead is what etcd's proposal adds to the request in it: its header with an id, and the prefixes of both.
@@ -33,16 +35,40 @@ func (s *kv) read(ctx context.Context, r *rangeRequest) (any, error) {
 	if err := checkRange(&r.RangeRequest); err != nil {
 		return nil, err
 	}
+	r.KeepTurn = true
 	res, err := s.engine.Range(ctx, &r.RangeRequest)
 	if err != nil {
 		return nil, statusError(ctx, err)
 	}
 	r.reply = rangeReply{s.id.now(), res}
-	return &r.reply, nil
+	return s.inTurn(ctx, res.Turn, &r.reply)
+}
+
+// largeInTurn is the size from which a reply is a matter for turns, however few rows it has.
+const largeInTurn = 64 << 10
+
+// inTurn encodes the reply to a long read while it is the read's turn, and a large one in a turn of its own. What waits
+// for the client then counts until it is sent. Other replies are encoded when they are sent.
+func (s *kv) inTurn(ctx context.Context, turn *store.Turn, r reply) (any, error) {
+	if turn == nil {
+		if r.size() < largeInTurn {
+			return r, nil
+		}
+		var err error
+		if turn, err = s.engine.Turn(ctx); err != nil {
+			return nil, statusError(ctx, err)
+		}
+	}
+	defer turn.End()
+	data, err := encode(r)
+	if err != nil {
+		return nil, err
+	}
+	return encoded{countSent(data, turn.Keep(ctx, int64(data.Len())))}, nil
 }
 
 func (s *kv) put(ctx context.Context, r *putRequest) (any, error) {
-	if err := checkPut(&r.PutRequest, s.most); err != nil {
+	if err := checkPut(&r.PutRequest); err != nil {
 		return nil, err
 	}
 	if err := s.fits(r.wire); err != nil {
@@ -83,12 +109,13 @@ func (s *kv) txn(ctx context.Context, r *txnRequest) (any, error) {
 		}
 		ownAll(t, r.wire)
 	}
+	t.KeepTurn = true
 	res, err := s.engine.Txn(ctx, t)
 	if err != nil {
 		return nil, statusError(ctx, err)
 	}
 	r.reply = txnReply{s.id.now(), res}
-	return &r.reply, nil
+	return s.inTurn(ctx, res.Turn, &r.reply)
 }
 
 // writes says whether any branch could write.
@@ -138,6 +165,9 @@ func (s *kv) rangeStream(r *rangeRequest, stream grpc.ServerStream) error {
 func unary[T any](name string, handle func(s *kv, ctx context.Context, req *T) (any, error)) grpc.MethodDesc {
 	method := "/" + pb.KV_ServiceDesc.ServiceName + "/" + name
 	return grpc.MethodDesc{MethodName: name, Handler: func(srv any, ctx context.Context, decode func(any) error, around grpc.UnaryServerInterceptor) (any, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, statusError(ctx, err)
+		}
 		req := new(T)
 		if err := decode(req); err != nil {
 			return nil, err
@@ -171,7 +201,8 @@ var kvService = grpc.ServiceDesc{
 			if err := stream.RecvMsg(r); err != nil {
 				return err
 			}
-			return srv.(*kv).rangeStream(r, stream)
+			s := srv.(*kv)
+			return attend(stream, s.patience, func(stream grpc.ServerStream) error { return s.rangeStream(r, stream) })
 		},
 	}},
 }

@@ -19,6 +19,14 @@ func TestLargeReplyIsTheSame(t *testing.T) {
 		for _, re := range []reply{
 			&rangeReply{newIdentity(1, 2, 3), res},
 			&chunkReply{rangeReply{newIdentity(1, 2, 3), res}},
+			&deleteReply{newIdentity(1, 2, 3), &store.DeleteResult{Revision: r.number(), Prev: res.Rows}},
+			&txnReply{newIdentity(1, 2, 3), &store.TxnResult{Results: []store.OpResult{
+				{Range: res},
+				{Put: &store.PutResult{Prev: r.row()}},
+				{Put: &store.PutResult{}},
+				{Delete: &store.DeleteResult{Prev: res.Rows}},
+				{Txn: &store.TxnResult{Succeeded: true, Results: []store.OpResult{{Range: res}}}},
+			}}},
 		} {
 			n := re.size()
 			w := newWriter(make([]byte, n))

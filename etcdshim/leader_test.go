@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -212,41 +211,5 @@ func TestErrorsOfTheDatabase(t *testing.T) {
 		if st.Code() != codes.Unavailable || st.Message() != "etcdserver: request timed out" {
 			t.Errorf("%v becomes %v", err, st)
 		}
-	}
-}
-
-// Keys that the database cannot index are refused wherever they would be put, and nowhere else.
-func TestLargeKeys(t *testing.T) {
-	s := serve(t, Options{MaxKeyBytes: 10}, store.Config{})
-	ctx := t.Context()
-	fits, large := []byte("0123456789"), []byte("0123456789a")
-	put := func(key []byte) *pb.RequestOp {
-		return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: key}}}
-	}
-	calls := map[string]func(key []byte) error{
-		"put": func(key []byte) error { _, err := s.kv.Put(ctx, &pb.PutRequest{Key: key}); return err },
-		"txn": func(key []byte) error {
-			_, err := s.kv.Txn(ctx, &pb.TxnRequest{Failure: []*pb.RequestOp{put(key)}})
-			return err
-		},
-		"nested": func(key []byte) error {
-			inner := &pb.TxnRequest{Success: []*pb.RequestOp{put(key)}}
-			_, err := s.kv.Txn(ctx, &pb.TxnRequest{Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestTxn{RequestTxn: inner}}}})
-			return err
-		},
-	}
-	for name, call := range calls {
-		if err := call(fits); err != nil {
-			t.Errorf("%s of a key that fits: %v", name, err)
-		}
-		if err := call(large); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "up to 10") {
-			t.Errorf("%s of a large key: %v", name, err)
-		}
-	}
-	if _, err := s.kv.Range(ctx, &pb.RangeRequest{Key: large}); err != nil {
-		t.Errorf("get of a large key: %v", err)
-	}
-	if _, err := s.kv.DeleteRange(ctx, &pb.DeleteRangeRequest{Key: large}); err != nil {
-		t.Errorf("delete of a large key: %v", err)
 	}
 }

@@ -20,6 +20,7 @@ type lease struct {
 	pb.UnsafeLeaseServer
 }
 
+// header is for what is true of the store as it is now; what an operation did or saw has the revision of that.
 func (s *lease) header() *pb.ResponseHeader { return s.id.header(s.engine.Revision()) }
 
 func (s *lease) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) (*pb.LeaseGrantResponse, error) {
@@ -27,14 +28,15 @@ func (s *lease) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) (*pb.Le
 	if err != nil {
 		return nil, statusError(ctx, err)
 	}
-	return &pb.LeaseGrantResponse{Header: s.header(), ID: l.ID, TTL: int64(l.Granted.Seconds())}, nil
+	return &pb.LeaseGrantResponse{Header: s.id.header(l.Revision), ID: l.ID, TTL: int64(l.Granted.Seconds())}, nil
 }
 
 func (s *lease) LeaseRevoke(ctx context.Context, r *pb.LeaseRevokeRequest) (*pb.LeaseRevokeResponse, error) {
-	if err := s.engine.LeaseRevoke(ctx, r.ID); err != nil {
+	rev, err := s.engine.LeaseRevoke(ctx, r.ID)
+	if err != nil {
 		return nil, statusError(ctx, err)
 	}
-	return &pb.LeaseRevokeResponse{Header: s.header()}, nil
+	return &pb.LeaseRevokeResponse{Header: s.id.header(rev)}, nil
 }
 
 func (s *lease) LeaseKeepAlive(stream pb.Lease_LeaseKeepAliveServer) error {
@@ -84,7 +86,7 @@ func (s *lease) LeaseTimeToLive(ctx context.Context, r *pb.LeaseTimeToLiveReques
 		return nil, statusError(ctx, err)
 	}
 	return &pb.LeaseTimeToLiveResponse{
-		Header: s.header(), ID: r.ID, TTL: int64(l.Remaining.Seconds()), GrantedTTL: int64(l.Granted.Seconds()), Keys: keys,
+		Header: s.id.header(l.Revision), ID: r.ID, TTL: int64(l.Remaining.Seconds()), GrantedTTL: int64(l.Granted.Seconds()), Keys: keys,
 	}, nil
 }
 

@@ -16,7 +16,6 @@ var errSessionExpired = status.Error(codes.Unknown, "mutex: session is expired")
 type locks struct {
 	engine *store.Store
 	id     *identities
-	most   limits
 	v3lockpb.UnsafeLockServer
 }
 
@@ -27,9 +26,6 @@ func (s *locks) Lock(ctx context.Context, r *v3lockpb.LockRequest) (*v3lockpb.Lo
 	}
 	q := newQueue(s.engine, r.Name)
 	key := q.key(lease)
-	if err := checkKey(key, s.most); err != nil {
-		return nil, clientError(ctx, err)
-	}
 	place, _, _, err := q.join(ctx, key, []byte{}, lease)
 	if err != nil {
 		return nil, clientError(ctx, err)

@@ -36,9 +36,8 @@ type maintenance struct {
 	version string
 	tempDir string
 	// noLeader is that of Options.
-	noLeader func() <-chan struct{}
-	// snapshots lets one snapshot at a time use the disk.
-	snapshots chan struct{}
+	noLeader  func() <-chan struct{}
+	snapshots *snapshots
 	pb.UnsafeMaintenanceServer
 }
 
@@ -130,7 +129,7 @@ func (s *maintenance) Hash(ctx context.Context, _ *pb.HashRequest) (*pb.HashResp
 	if err != nil {
 		return nil, statusError(ctx, err)
 	}
-	return &pb.HashResponse{Header: s.header(), Hash: h}, nil
+	return &pb.HashResponse{Header: s.id.header(h.Revision), Hash: h.Hash}, nil
 }
 
 func (s *maintenance) HashKV(ctx context.Context, r *pb.HashKVRequest) (*pb.HashKVResponse, error) {
@@ -189,39 +188,64 @@ const snapshotChunk = 64 << 10
 // Snapshot sends a file in etcd's own format, then its checksum in a message of its own.
 func (s *maintenance) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenance_SnapshotServer) error {
 	ctx := stream.Context()
-	select {
-	case s.snapshots <- struct{}{}:
-		defer func() { <-s.snapshots }()
-	case <-ctx.Done():
-		return statusError(ctx, ctx.Err())
+	if err := s.snapshots.enter(ctx); err != nil {
+		return statusError(ctx, err)
 	}
 	began := time.Now()
 	file, err := s.makeSnapshot(ctx)
 	if err != nil {
+		s.snapshots.leave()
 		s.log.Warn("snapshot failed", "error", err)
 		return statusError(ctx, err)
 	}
-	defer file.Close()
+	x := s.snapshots.send()
+	sent := make(chan error, 1)
+	go func() { // a message that the client does not take ends with the call only
+		defer s.snapshots.leave()
+		defer x.done()
+		defer file.Close()
+		sent <- sendSnapshot(file, stream, x.took)
+	}()
+	select {
+	case err = <-sent:
+	case <-x.cut:
+		s.log.Warn("a snapshot ends early: its client takes too little of it", "after", time.Since(began))
+		cutHTTP(ctx)
+		return errSnapshotSlow
+	}
+	if err != nil {
+		return statusError(ctx, err)
+	}
+	s.log.Info("snapshot sent", "bytes", file.Size, "took", time.Since(began))
+	return nil
+}
+
+func sendSnapshot(file *snapshot.File, stream pb.Maintenance_SnapshotServer, took func(int)) error {
 	for left := file.Size - sha256.Size; ; {
 		// The message is sent after Send returns, so that each needs a buffer of its own.
 		chunk := make([]byte, min(snapshotChunk, max(left, sha256.Size)))
 		n, err := io.ReadFull(file, chunk)
 		if errors.Is(err, io.EOF) {
-			s.log.Info("snapshot sent", "bytes", file.Size, "took", time.Since(began))
 			return nil
 		}
 		if err != nil {
-			return statusError(ctx, fmt.Errorf("read snapshot: %w", err))
+			return fmt.Errorf("read snapshot: %w", err)
 		}
 		left = max(0, left-int64(n))
-		err = stream.Send(&pb.SnapshotResponse{RemainingBytes: uint64(left), Blob: chunk[:n], Version: snapshot.StorageVersion})
-		if err != nil {
+		if err := stream.Send(&pb.SnapshotResponse{RemainingBytes: uint64(left), Blob: chunk[:n], Version: snapshot.StorageVersion}); err != nil {
 			return err
 		}
+		took(n)
 	}
 }
 
 func (s *maintenance) makeSnapshot(ctx context.Context) (*snapshot.File, error) {
+	select {
+	case s.snapshots.making <- struct{}{}:
+		defer func() { <-s.snapshots.making }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	x, err := s.engine.Export(ctx)
 	if err != nil {
 		return nil, err

@@ -31,9 +31,6 @@ type Options struct {
 	// KeepaliveTimeout is how long the server waits for a ping's answer; default 20 s.
 	KeepaliveTimeout time.Duration
 
-	// MaxKeyBytes bounds the keys that are put; 0 means no bound but that of the request.
-	MaxKeyBytes int
-
 	// NoLeader returns a channel that is closed while the database is out of reach, or nil when it cannot get there; default: the
 	// store's.
 	NoLeader func() <-chan struct{}
@@ -50,8 +47,12 @@ type Options struct {
 
 	// Logger is for what an operator should know; default: nothing is logged.
 	Logger *slog.Logger
-	// TempDir is where Maintenance.Snapshot makes its file; default: the system's. The file may be as large as the database.
+	// TempDir is where Maintenance.Snapshot makes its file; default: the system's. The file may be as large as the
+	// database, and there may be four at a time. Where that is possible it has no name, so that nothing is left of it
+	// after a crash.
 	TempDir string
+
+	streamPatience time.Duration // see the constant
 }
 
 const (
@@ -89,6 +90,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.KeepaliveTimeout <= 0 {
 		o.KeepaliveTimeout = 20 * time.Second
+	}
+	if o.streamPatience == 0 {
+		o.streamPatience = streamPatience
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

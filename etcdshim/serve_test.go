@@ -51,6 +51,7 @@ func serve(t testing.TB, o Options, c store.Config) *served {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		srv.Shutdown(ctx)
+		srv.Close()
 	})
 	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -71,4 +72,24 @@ func (s *served) put(t testing.TB, key, value string) int64 {
 		t.Fatal(err)
 	}
 	return r.Header.Revision
+}
+
+// grant grants a lease.
+func (s *served) grant(t testing.TB, ttl int64) int64 {
+	t.Helper()
+	r, err := s.lease.LeaseGrant(t.Context(), &pb.LeaseGrantRequest{TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.ID
+}
+
+// eventually waits for something that comes by itself.
+func eventually(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in 30 s: %s", what)
+		}
+	}
 }

@@ -22,6 +22,9 @@ import (
 type Server struct {
 	// GRPC serves all services. Its messages of the KV and Watch services are not protobuf types, see Options.
 	GRPC *grpc.Server
+	// HTTP serves the same calls for clients that have reached an HTTP server. They end with its Shutdown, not with
+	// that of Server.
+	HTTP http.Handler
 	// Gateway serves the JSON API under /v3/.
 	Gateway http.Handler
 	// Health is what grpc.health.v1 tells; it starts as SERVING.
@@ -29,43 +32,63 @@ type Server struct {
 
 	codec   *codec
 	serving serving
+	web     *web
 	conn    *grpc.ClientConn // of the gateway
 	stop    context.CancelFunc
 }
 
-// NewServer makes the services over s. They do not own s: call Shutdown first, then close the store.
+// NewServer makes the services over s. They do not own s: call Shutdown and Close first, then close the store.
 func NewServer(ctx context.Context, s *store.Store, o Options) (*Server, error) {
 	o = o.withDefaults()
 	if o.NoLeader == nil {
 		o.NoLeader = s.NoLeader
 	}
-	settings := s.Settings()
-	id := newIdentities(settings.ClusterID, settings.MemberID, s.Incarnation)
-	most := limits{ops: o.MaxTxnOps, key: o.MaxKeyBytes}
 	c := newCodec()
 	out := &Server{Health: health.NewServer(), codec: c}
-	out.GRPC = grpc.NewServer(o.serverOptions(c, &out.serving)...)
+	options := o.serverOptions(c, &out.serving)
+	out.web = newWeb(o.MaxRequestBytes+messageOverhead, options)
+	if !o.NoWorkers {
+		options = append(options, grpc.NumStreamWorkers(streamWorkers))
+	}
+	out.GRPC, out.HTTP = grpc.NewServer(options...), out.web
 	stopping, stop := context.WithCancel(context.Background())
 	out.stop = stop
-	g := out.GRPC
-	healthpb.RegisterHealthServer(g, out.Health)
-	g.RegisterService(&kvService, &kv{engine: s, id: id, maxBytes: o.MaxRequestBytes, most: most})
-	g.RegisterService(&watchService, &watch{engine: s, id: id, maxBytes: o.MaxRequestBytes + messageOverhead, stopping: stopping})
-	pb.RegisterLeaseServer(g, &lease{engine: s, id: id, stopping: stopping})
-	pb.RegisterMaintenanceServer(g, &maintenance{
-		engine: s, id: id, log: o.Logger, version: o.Version, tempDir: o.TempDir, noLeader: o.NoLeader, snapshots: make(chan struct{}, 1),
-	})
-	pb.RegisterClusterServer(g, newCluster(id, &o, s))
-	pb.RegisterAuthServer(g, &auth{engine: s, id: id})
-	v3lockpb.RegisterLockServer(g, &locks{engine: s, id: id, most: most})
-	v3electionpb.RegisterElectionServer(g, &elections{engine: s, id: id, most: most})
+	register := services(stopping, s, &o, out.Health)
+	register(out.GRPC)
+	register(out.web.server)
 	var err error
-	if out.Gateway, out.conn, err = newGateway(context.WithoutCancel(ctx), g, o.Logger); err != nil {
+	if out.Gateway, out.conn, err = newGateway(context.WithoutCancel(ctx), out.GRPC, s, &o); err != nil {
 		stop()
-		g.Stop()
+		out.GRPC.Stop()
+		out.web.server.Stop()
 		return nil, fmt.Errorf("new server: %w", err)
 	}
 	return out, nil
+}
+
+// services makes all services, to be registered with each gRPC server.
+func services(stopping context.Context, s *store.Store, o *Options, h healthpb.HealthServer) (register func(*grpc.Server)) {
+	settings := s.Settings()
+	id := newIdentities(settings.ClusterID, settings.MemberID, s.Incarnation)
+	keys := &kv{engine: s, id: id, maxBytes: o.MaxRequestBytes, most: o.MaxTxnOps, patience: o.streamPatience}
+	watches := &watch{engine: s, id: id, maxBytes: o.MaxRequestBytes + messageOverhead, stopping: stopping}
+	leases := &lease{engine: s, id: id, stopping: stopping}
+	maintain := &maintenance{
+		engine: s, id: id, log: o.Logger, version: o.Version, tempDir: o.TempDir, noLeader: o.NoLeader, snapshots: newSnapshots(),
+	}
+	members, users := newCluster(id, o, s), &auth{engine: s, id: id}
+	lock, election := &locks{engine: s, id: id}, &elections{engine: s, id: id, most: o.MaxTxnOps}
+	return func(g *grpc.Server) {
+		healthpb.RegisterHealthServer(g, h)
+		g.RegisterService(&kvService, keys)
+		g.RegisterService(&watchService, watches)
+		pb.RegisterLeaseServer(g, leases)
+		pb.RegisterMaintenanceServer(g, maintain)
+		pb.RegisterClusterServer(g, members)
+		pb.RegisterAuthServer(g, users)
+		v3lockpb.RegisterLockServer(g, lock)
+		v3electionpb.RegisterElectionServer(g, election)
+	}
 }
 
 // Traffic returns the bytes of all messages received and sent so far, those of the gateway included.
@@ -76,15 +99,22 @@ func (s *Server) Traffic() (received, sent uint64) {
 // Serving returns how many calls are being served, those of the gateway included.
 func (s *Server) Serving() int { return int(s.serving.calls.Load()) }
 
-// Shutdown tells clients to go elsewhere, ends the streams that would last for ever (watches, keep-alives), and lets calls in
-// flight finish until ctx ends; then it cuts them off. Clients that have connected and not greeted are waited for, too: who owns
-// the connections had better close them.
+// Shutdown tells clients to go elsewhere, ends the streams that would last for ever (watches, keep-alives), and lets
+// calls in flight finish until ctx ends; then it cuts them off. Clients that have connected and not greeted are waited
+// for, too: who owns the connections had better close them. Calls of HTTP end with the Shutdown of their HTTP server,
+// which had better begin at the same time.
 func (s *Server) Shutdown(ctx context.Context) {
 	s.Health.Shutdown()
 	s.stop()
 	cut := context.AfterFunc(ctx, s.GRPC.Stop)
 	s.GRPC.GracefulStop()
 	cut()
+}
+
+// Close cuts off what is left. Call it after Shutdown and after that of the HTTP server, if there is one.
+func (s *Server) Close() {
+	s.GRPC.Stop()
+	s.web.server.Stop()
 	_ = s.conn.Close() // its only error is that it is closed
 }
 
@@ -99,7 +129,7 @@ func (o *Options) serverOptions(c *codec, calls *serving) []grpc.ServerOption {
 	leader := &leadership{o.NoLeader}
 	unary := append([]grpc.UnaryServerInterceptor{calls.unary}, o.UnaryInterceptors...)
 	streams := append([]grpc.StreamServerInterceptor{calls.stream}, o.StreamInterceptors...)
-	opts := []grpc.ServerOption{
+	return append([]grpc.ServerOption{
 		grpc.ForceServerCodecV2(c),
 		grpc.ConnectionTimeout(connectionTimeout),
 		grpc.MaxRecvMsgSize(o.MaxRequestBytes + messageOverhead),
@@ -107,11 +137,7 @@ func (o *Options) serverOptions(c *codec, calls *serving) []grpc.ServerOption {
 		grpc.MaxConcurrentStreams(o.MaxConcurrentStreams),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: o.KeepaliveMinTime}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: o.KeepaliveInterval, Timeout: o.KeepaliveTimeout}),
-		grpc.ChainUnaryInterceptor(append(unary, leader.unary)...),
-		grpc.ChainStreamInterceptor(append(streams, leader.stream)...),
-	}
-	if !o.NoWorkers {
-		opts = append(opts, grpc.NumStreamWorkers(streamWorkers))
-	}
-	return append(opts, o.ServerOptions...)
+		grpc.ChainUnaryInterceptor(append(unary, leader.unary, wanted)...),
+		grpc.ChainStreamInterceptor(append(streams, leader.stream, wantedStream)...),
+	}, o.ServerOptions...)
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -47,44 +48,59 @@ type File struct {
 	io.Reader
 	// Size is that of everything that Read gives.
 	Size int64
-	dir  string
-	file *os.File
+	file *unnamed
 }
 
 // Close removes the file.
-func (f *File) Close() error {
-	f.file.Close()
-	return os.RemoveAll(f.dir)
+func (f *File) Close() error { return f.file.Close() }
+
+// unnamed is a temporary file whose name is gone, so that the system takes it back however the process ends. Where an
+// open file cannot be removed, Close does that.
+type unnamed struct {
+	*os.File
+	dir string
 }
 
+func (u *unnamed) Close() error { return errors.Join(u.File.Close(), os.RemoveAll(u.dir)) }
+
 // Write makes a snapshot of what x has pinned, in a temporary file under parent ("": the system's directory for such). Errors: those of x.Rows and of the file system.
-func Write(ctx context.Context, x *store.Export, parent string) (_ *File, err error) {
-	dir, err := os.MkdirTemp(parent, "sqlstore-snapshot-")
+func Write(ctx context.Context, x *store.Export, parent string) (*File, error) {
+	file, db, err := create(parent)
 	if err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			os.RemoveAll(dir)
-		}
-	}()
-	path := filepath.Join(dir, "db")
-	if err := write(ctx, x, path); err != nil {
-		return nil, fmt.Errorf("snapshot: %w", err)
+	err = write(ctx, x, db)
+	var info os.FileInfo
+	if err == nil {
+		info, err = file.Stat()
 	}
-	file, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("snapshot: %w", err)
-	}
-	info, err := file.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("snapshot: %w", err)
+		return nil, fmt.Errorf("snapshot: %w", errors.Join(err, file.Close()))
 	}
 	sum := sha256.New()
 	return &File{
 		Reader: io.MultiReader(io.TeeReader(file, sum), &sumReader{sum: sum.Sum}),
-		Size:   info.Size() + sha256.Size, dir: dir, file: file,
+		Size:   info.Size() + sha256.Size, file: file,
 	}, nil
+}
+
+// create makes a database in a file, and the file to read it from.
+func create(parent string) (_ *unnamed, _ *bbolt.DB, err error) {
+	dir, err := os.MkdirTemp(parent, "sqlstore-snapshot-")
+	if err != nil {
+		return nil, nil, err
+	}
+	path := filepath.Join(dir, "db")
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, FreelistType: bbolt.FreelistMapType})
+	if err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, nil, errors.Join(err, db.Close(), os.RemoveAll(dir))
+	}
+	_ = os.RemoveAll(dir) // if not now, then in Close
+	return &unnamed{file, dir}, db, nil
 }
 
 // sumReader gives a checksum that is complete only when everything before it has been read.
@@ -105,11 +121,8 @@ func (r *sumReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func write(ctx context.Context, x *store.Export, path string) (err error) {
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoSync: true, FreelistType: bbolt.FreelistMapType})
-	if err != nil {
-		return err
-	}
+// write writes everything, and closes the database.
+func write(ctx context.Context, x *store.Export, db *bbolt.DB) (err error) {
 	w := &writer{db: db}
 	defer func() {
 		if w.tx != nil {

@@ -1,0 +1,53 @@
+package etcdshim
+
+import (
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// streamPatience is how long a client may take nothing of a list that is being sent. A list keeps rows from being
+// deleted.
+const streamPatience = time.Minute
+
+var errStalled = status.Error(codes.Unavailable, "etcdserver: the client has read nothing of the stream for too long; list again")
+
+// attended is a stream whose sends are watched.
+type attended struct {
+	grpc.ServerStream
+	since atomic.Pointer[time.Time] // when the send under way began, nil when there is none
+}
+
+func (a *attended) SendMsg(m any) error {
+	now := time.Now()
+	a.since.Store(&now)
+	defer a.since.Store(nil)
+	return a.ServerStream.SendMsg(m)
+}
+
+// attend runs serve, and gives it up when one of its sends takes longer than patience. Nothing but the handler's return
+// ends a send that waits for a client: so serve runs beside it, and fails once attend has returned.
+func attend(stream grpc.ServerStream, patience time.Duration, serve func(grpc.ServerStream) error) error {
+	a := &attended{ServerStream: stream}
+	done := make(chan error, 1)
+	go func() { done <- serve(a) }()
+	look := time.NewTimer(patience)
+	defer look.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case now := <-look.C:
+			left := patience
+			if since := a.since.Load(); since != nil {
+				if left -= now.Sub(*since); left <= 0 {
+					return errStalled
+				}
+			}
+			look.Reset(left)
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package etcdshim
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/sqlstore/sqlstore/bodies"
+)
+
+// jsonCodec is grpc-gateway's JSON, except that it knows the bodies that the gateway hands over.
+type jsonCodec struct {
+	*runtime.HTTPBodyMarshaler
+	json *runtime.JSONPb
+}
+
+func newJSONCodec() *jsonCodec {
+	c := &runtime.JSONPb{
+		MarshalOptions: protojson.MarshalOptions{UseProtoNames: true},
+		// Each level of a transaction is two messages, and 128 levels are allowed. The default of 10,000 needs a very
+		// deep stack.
+		UnmarshalOptions: protojson.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: 512},
+	}
+	return &jsonCodec{&runtime.HTTPBodyMarshaler{Marshaler: c}, c}
+}
+
+// NewDecoder implements [runtime.Marshaler].
+func (c *jsonCodec) NewDecoder(r io.Reader) runtime.Decoder {
+	switch b := r.(type) {
+	case *whole:
+		return runtime.DecoderFunc(func(v any) error { return b.decode(c, v) })
+	case *documents:
+		b.decoder = json.NewDecoder(reading{b})
+		return runtime.DecoderFunc(func(v any) error { return b.decode(c, v) })
+	}
+	return c.json.NewDecoder(r)
+}
+
+// whole is a body that has been read.
+type whole struct {
+	*bytes.Reader
+	body *bodies.Body
+}
+
+func newWhole(b *bodies.Body) *whole { return &whole{bytes.NewReader(b.Bytes), b} }
+
+// Close implements [io.Closer].
+func (*whole) Close() error { return nil }
+
+// decode decodes the first document, and lets go of the body: the call may last.
+func (b *whole) decode(c *jsonCodec, v any) (err error) {
+	defer func() {
+		b.Reset(nil)
+		b.body.Bytes = nil
+		b.body.Release()
+	}()
+	if m, ok := v.(proto.Message); ok && c.json.UnmarshalOptions.Unmarshal(b.body.Bytes, m) == nil {
+		return nil // without the copies that a decoder makes
+	}
+	return c.json.NewDecoder(b).Decode(v) // it has etcd's errors, and takes no offence at what follows
+}
+
+// documents is a body that is a stream of JSON documents. What of a document has come is bounded, each for itself and,
+// when they are large, all together.
+type documents struct {
+	io.ReadCloser
+	of      *gateway
+	ctx     context.Context
+	end     func(error) // ends the call
+	decoder *json.Decoder
+
+	read    int64 // bytes in all
+	began   int64 // where the document began
+	come    func()
+	release func() // the room of the document, nil while it is small
+	failed  error
+}
+
+// decode decodes the next document. One goroutine calls it until it fails.
+func (d *documents) decode(c *jsonCodec, v any) error {
+	d.began = d.read - buffered(d.decoder)
+	var text json.RawMessage
+	err := d.decoder.Decode(&text)
+	if d.release != nil {
+		// What was read of the next document is little; the decoder would keep its large buffer.
+		rest, _ := io.ReadAll(d.decoder.Buffered())
+		d.decoder = json.NewDecoder(io.MultiReader(bytes.NewReader(rest), reading{d}))
+		d.come()
+	}
+	if m, ok := v.(proto.Message); ok && err == nil {
+		err = c.json.UnmarshalOptions.Unmarshal(text, m)
+	}
+	if d.release != nil {
+		d.release()
+		d.release = nil
+	}
+	switch {
+	case err == nil:
+		return nil
+	case d.failed != nil:
+		d.end(d.failed)
+	case !errors.Is(err, io.EOF):
+		// As in etcd the call goes on without further requests. But only who reads the body notices that the client has
+		// gone.
+		go func() { _, _ = io.Copy(io.Discard, d.ReadCloser) }()
+	}
+	if text := err.Error(); len(text) > loggedError && !errors.Is(err, io.EOF) {
+		return errors.New(text[:loggedError])
+	}
+	return err
+}
+
+// loggedError bounds what grpc-gateway logs of a document, which the error may repeat.
+const loggedError = 200
+
+func buffered(d *json.Decoder) int64 {
+	r, _ := d.Buffered().(*bytes.Reader)
+	return int64(r.Len())
+}
+
+// reading is how a decoder reads documents; to others they look as they are.
+type reading struct{ *documents }
+
+func (r reading) Read(p []byte) (int, error) {
+	d := r.documents
+	got := d.read - d.began
+	if got >= d.of.limit {
+		d.failed = &http.MaxBytesError{Limit: d.of.limit}
+		return 0, d.failed
+	}
+	room := d.of.limit - got
+	if d.release == nil {
+		if got >= bodies.Small {
+			if err := d.enter(); err != nil {
+				d.failed = err
+				return 0, err
+			}
+		} else {
+			room = bodies.Small - got
+		}
+	}
+	n, err := d.ReadCloser.Read(p[:min(int64(len(p)), room)])
+	d.read += int64(n)
+	return n, err
+}
+
+// enter makes room for a document that is not small.
+func (d *documents) enter() (err error) {
+	d.come, d.release, err = d.of.bodies.Enter(d.ctx, d.of.limit, func() { d.end(bodies.ErrSlow) })
+	return err
+}

@@ -1,0 +1,50 @@
+package etcdshim
+
+import (
+	"math"
+	"runtime"
+
+	"google.golang.org/grpc/mem"
+
+	"github.com/sqlstore/sqlstore/store"
+)
+
+// countedBytes is after how many bytes of a reply it is noted that they have been sent.
+const countedBytes = 256 << 10
+
+// countSent returns data that tells kept what of it gRPC has sent, or has thrown away: between its buffers there are
+// empty ones, each of which gives back what lies before it when it is freed.
+func countSent(data mem.BufferSlice, kept *store.Kept) mem.BufferSlice {
+	all := &sent{kept}
+	// When a connection breaks, gRPC forgets some of what it has not sent without freeing it.
+	runtime.AddCleanup(all, func(k *store.Kept) { k.Release(math.MaxInt64) }, kept)
+	out := make(mem.BufferSlice, 0, len(data)+data.Len()/countedBytes+1)
+	since := int64(0)
+	for i, b := range data {
+		out = append(out, b)
+		if since += int64(b.Len()); since >= countedBytes || i == len(data)-1 {
+			out = append(out, mem.NewBuffer(&nothing, &mark{all, since}))
+			since = 0
+		}
+	}
+	return out
+}
+
+// nothing is empty, and yet large enough that gRPC counts who refers to it.
+var nothing = make([]byte, 0, 2<<10)
+
+// sent is what the marks of a reply have in common.
+type sent struct{ kept *store.Kept }
+
+// mark is the pool that an empty buffer returns to.
+type mark struct {
+	of    *sent
+	bytes int64
+}
+
+func (m *mark) Get(n int) *[]byte {
+	b := make([]byte, n)
+	return &b
+}
+
+func (m *mark) Put(*[]byte) { m.of.kept.Release(m.bytes) }

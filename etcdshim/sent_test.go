@@ -1,0 +1,108 @@
+package etcdshim
+
+import (
+	"context"
+	"net"
+	"runtime"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/sqlstore/sqlstore/store"
+)
+
+// A reply's bytes count until gRPC has sent them, or its client has gone.
+func TestRepliesCountUntilSent(t *testing.T) {
+	s := serve(t, Options{}, store.Config{})
+	const size = 3 << 20
+	message, err := s.codec.CodecV2.Marshal(wrapperspb.Bytes(make([]byte, size)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := message.Materialize()
+	made := make(chan *store.Kept, 1)
+	g := grpc.NewServer(grpc.ForceServerCodecV2(newCodec()))
+	g.RegisterService(&grpc.ServiceDesc{
+		ServiceName: "test", HandlerType: (*any)(nil),
+		Methods: []grpc.MethodDesc{{MethodName: "Get", Handler: func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+			if err := decode(&emptypb.Empty{}); err != nil {
+				return nil, err
+			}
+			turn, err := s.store.Turn(ctx)
+			if err != nil {
+				return nil, err
+			}
+			defer turn.End()
+			kept := turn.Keep(ctx, int64(len(raw)))
+			made <- kept
+			var pieces mem.BufferSlice
+			for at := 0; at < len(raw); at += 1000 {
+				pieces = append(pieces, mem.SliceBuffer(raw[at:min(at+1000, len(raw))]))
+			}
+			return encoded{countSent(pieces, kept)}, nil
+		}}},
+	}, nil)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = g.Serve(l) }()
+	t.Cleanup(g.Stop)
+	released := func(what string, k *store.Kept) {
+		t.Helper()
+		for began := time.Now(); k.Bytes() != 0; runtime.GC() {
+			if time.Since(began) > 30*time.Second {
+				t.Fatalf("%s: %d bytes still count", what, k.Bytes())
+			}
+		}
+	}
+	dial := func() *grpc.ClientConn {
+		conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithStaticStreamWindowSize(1<<16),
+			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(2*size)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		return conn
+	}
+	conn := dial()
+	var got wrapperspb.BytesValue
+	if err := conn.Invoke(t.Context(), "/test/Get", &emptypb.Empty{}, &got); err != nil || len(got.Value) != size {
+		t.Fatalf("%d bytes, %v", len(got.Value), err)
+	}
+	released("read", <-made)
+	// A stream whose client does not read: its window is full before the reply is sent.
+	begin := func(ctx context.Context, conn *grpc.ClientConn) *store.Kept {
+		stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, "/test/Get")
+		if err == nil {
+			err = stream.SendMsg(&emptypb.Empty{})
+		}
+		if err == nil {
+			err = stream.CloseSend()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := <-made
+		if _, err := stream.Header(); err != nil {
+			t.Fatal(err)
+		}
+		if k.Bytes() == 0 {
+			t.Error("nothing counts of a reply that nobody reads")
+		}
+		return k
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	k := begin(ctx, conn)
+	leave()
+	released("reset", k)
+	broken := dial()
+	k = begin(t.Context(), broken)
+	_ = broken.Close()
+	released("cut off", k)
+}

@@ -1,0 +1,133 @@
+package etcdshim
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+const (
+	// mostSnapshots is how many snapshots there may be at a time: each has a file that may be as large as the database.
+	mostSnapshots = 4
+	// snapshotPiece is what a client must take within a patience to count as one that makes progress.
+	snapshotPiece = 256 << 10
+	// snapshotPatience is for how long a client may make no progress, snapshotGrace for how long while others wait for
+	// its room.
+	snapshotPatience = 5 * time.Minute
+	snapshotGrace    = 5 * time.Second
+)
+
+var errSnapshotSlow = status.Error(codes.ResourceExhausted, "etcdserver: the snapshot was taken too slowly, and its room is needed: try again")
+
+// snapshots bounds those that are made and sent. A client that stands still gives way to those that wait.
+type snapshots struct {
+	making chan struct{} // one at a time uses the disk
+	room   chan struct{}
+
+	mu   sync.Mutex
+	sent []*sending
+}
+
+// sending is a snapshot that a client takes.
+type sending struct {
+	of  *snapshots
+	cut chan struct{} // closed when it must end
+
+	// Guarded by of.mu.
+	over    bool
+	pending int       // bytes taken since then
+	since   time.Time // when the last piece was taken
+	timer   *time.Timer
+}
+
+func newSnapshots() *snapshots {
+	return &snapshots{making: make(chan struct{}, 1), room: make(chan struct{}, mostSnapshots)}
+}
+
+// enter waits for room for one more.
+func (s *snapshots) enter(ctx context.Context) error {
+	for {
+		select {
+		case s.room <- struct{}{}:
+			return nil
+		default:
+		}
+		again := time.NewTimer(s.giveWay())
+		select {
+		case s.room <- struct{}{}:
+			again.Stop()
+			return nil
+		case <-again.C:
+		case <-ctx.Done():
+			again.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+func (s *snapshots) leave() { <-s.room }
+
+// giveWay cuts off the client that has stood still for the longest time, if that is long enough, and returns when to
+// look again.
+func (s *snapshots) giveWay() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var still *sending
+	for _, x := range s.sent {
+		if !x.over && (still == nil || x.since.Before(still.since)) {
+			still = x
+		}
+	}
+	if still == nil {
+		return snapshotGrace
+	}
+	if left := snapshotGrace - time.Since(still.since); left > 0 {
+		return left
+	}
+	still.end()
+	return snapshotGrace
+}
+
+// send begins to send.
+func (s *snapshots) send() *sending {
+	x := &sending{of: s, cut: make(chan struct{}), since: time.Now()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent = append(s.sent, x)
+	x.timer = time.AfterFunc(snapshotPatience, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		x.end()
+	})
+	return x
+}
+
+// end cuts x off. Callers hold of.mu.
+func (x *sending) end() {
+	if !x.over {
+		x.over = true
+		close(x.cut)
+	}
+}
+
+// took tells that the client has taken n bytes.
+func (x *sending) took(n int) {
+	x.of.mu.Lock()
+	defer x.of.mu.Unlock()
+	if x.pending += n; x.pending >= snapshotPiece {
+		x.pending, x.since = 0, time.Now()
+		x.timer.Reset(snapshotPatience)
+	}
+}
+
+// done tells that nothing more is sent.
+func (x *sending) done() {
+	x.timer.Stop()
+	x.of.mu.Lock()
+	defer x.of.mu.Unlock()
+	x.of.sent = slices.DeleteFunc(x.of.sent, func(o *sending) bool { return o == x })
+}

@@ -1,0 +1,123 @@
+package etcdshim
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+
+	"github.com/sqlstore/sqlstore/store"
+)
+
+// Who stands still gives way, the longest first, and to nobody but those that wait until much later.
+func TestSnapshotsGiveWay(t *testing.T) {
+	over := func(x *sending) bool {
+		select {
+		case <-x.cut:
+			return true
+		default:
+			return false
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newSnapshots()
+		var sent []*sending
+		for range mostSnapshots {
+			if err := s.enter(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			x := s.send()
+			sent = append(sent, x)
+			go func() {
+				<-x.cut
+				x.done()
+				s.leave()
+			}()
+			time.Sleep(time.Millisecond)
+		}
+		began := time.Now()
+		sent[0].took(snapshotPiece) // it makes progress
+		for i := range 2 {
+			if err := s.enter(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took > time.Duration(i+1)*snapshotGrace+time.Second {
+				t.Errorf("number %d waited for %s", i, took)
+			}
+			synctest.Wait()
+			for j, x := range sent {
+				if over(x) != (j >= 1 && j <= i+1) {
+					t.Errorf("after %d came, client %d is cut off: %v", i+1, j, over(x))
+				}
+			}
+		}
+		time.Sleep(snapshotPatience)
+		synctest.Wait()
+		if !over(sent[0]) || !over(sent[3]) {
+			t.Error("a client may stand still for ever")
+		}
+	})
+}
+
+// Clients that begin a snapshot and do not read on keep nobody from one, and leave no file behind.
+func TestStalledSnapshots(t *testing.T) {
+	dir := t.TempDir()
+	s := serve(t, Options{TempDir: dir}, store.Config{})
+	for i := range 4 {
+		s.put(t, strings.Repeat("k", i+1), strings.Repeat("x", 1<<20))
+	}
+	front := httptest.NewUnstartedServer(s.HTTP)
+	front.EnableHTTP2 = true
+	front.StartTLS()
+	t.Cleanup(front.Close)
+	config := front.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	config.NextProtos = []string{"h2", "http/1.1"}
+	web, err := grpc.NewClient(front.Listener.Addr().String(), grpc.WithTransportCredentials(credentials.NewTLS(config)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = web.Close() })
+	begin := func(c pb.MaintenanceClient) pb.Maintenance_SnapshotClient {
+		t.Helper()
+		stream, err := c.Snapshot(t.Context(), &pb.SnapshotRequest{})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stream
+	}
+	rest := func(stream pb.Maintenance_SnapshotClient) (err error) {
+		for err == nil {
+			_, err = stream.Recv()
+		}
+		return err
+	}
+	first := begin(pb.NewMaintenanceClient(web))
+	for range mostSnapshots - 1 {
+		begin(s.maint)
+	}
+	for range 2 {
+		if err := rest(begin(s.maint)); !errors.Is(err, io.EOF) {
+			t.Errorf("a client that reads: %v", err)
+		}
+	}
+	if err := rest(first); status.Code(err) != codes.ResourceExhausted && status.Code(err) != codes.Internal && status.Code(err) != codes.Unknown {
+		t.Errorf("the first that stood still: %v", err) // over HTTP the stream is cut off without more words
+	}
+	if names, err := os.ReadDir(dir); err != nil || len(names) > 0 {
+		t.Errorf("left behind: %v, %v", names, err)
+	}
+}

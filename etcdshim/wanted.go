@@ -1,0 +1,33 @@
+package etcdshim
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+)
+
+// wanted spares what nobody waits for: a call whose context has ended is not begun, and its reply is not encoded. A
+// client may reset calls faster than they can be begun, and all of them wait for the same processors as everybody's.
+func wanted(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, statusError(ctx, err)
+	}
+	resp, err := handle(ctx, req)
+	if err == nil {
+		if ended := ctx.Err(); ended != nil {
+			if r, ok := resp.(encoded); ok {
+				r.data.Free()
+			}
+			return nil, statusError(ctx, ended)
+		}
+	}
+	return resp, err
+}
+
+// wantedStream is wanted for a stream, whose messages tell by themselves when it has ended.
+func wantedStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	if err := stream.Context().Err(); err != nil {
+		return statusError(stream.Context(), err)
+	}
+	return handle(srv, stream)
+}

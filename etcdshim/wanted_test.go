@@ -1,0 +1,31 @@
+package etcdshim
+
+import (
+	"context"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// A call whose client has gone is not begun, and a reply that comes too late is not sent.
+func TestUnwantedCalls(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	called := 0
+	handle := func(context.Context, any) (any, error) {
+		called++
+		leave()
+		return "reply", nil
+	}
+	for range 2 {
+		if resp, err := wanted(ctx, nil, nil, handle); resp != nil || status.Code(err) != codes.Canceled {
+			t.Errorf("got %v, %v", resp, err)
+		}
+	}
+	if called != 1 {
+		t.Errorf("called %d times", called)
+	}
+	if resp, err := wanted(t.Context(), nil, nil, handle); resp != "reply" || err != nil {
+		t.Errorf("got %v, %v", resp, err)
+	}
+}

@@ -1,0 +1,117 @@
+package etcdshim
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/stats"
+)
+
+// web serves calls that come as requests of an HTTP server. They have a gRPC server of their own, as a graceful stop of
+// one cuts calls of this kind: they end with their HTTP server's Shutdown.
+type web struct {
+	server *grpc.Server
+	// window is how many bytes of a call's messages may wait.
+	window int64
+}
+
+// readPiece is more than grpc reads of a body at a time.
+const readPiece = 16 << 10
+
+func newWeb(maxMessage int, options []grpc.ServerOption) *web {
+	return &web{server: grpc.NewServer(append(options, grpc.StatsHandler(meter{}))...), window: int64(maxMessage) + readPiece}
+}
+
+func (h *web) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body := newMetered(r.Body, h.window)
+	body.cut = func() { _ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0)) }
+	r = r.WithContext(context.WithValue(r.Context(), meteredKey{}, body))
+	r.Body = body
+	h.server.ServeHTTP(w, r)
+}
+
+// metered is a body that is read no further than a window beyond the messages that were taken from it. Left to itself,
+// grpc reads all that comes into memory, and so what comes has no bound while a call takes no messages.
+type metered struct {
+	io.ReadCloser
+	cut func() // ends a write that the client does not take
+
+	mu     sync.Mutex
+	room   sync.Cond
+	left   int64 // may be read
+	closed bool
+}
+
+type meteredKey struct{}
+
+// cutHTTP cuts off the answer of a call that came by HTTP, and does nothing about others: those end when their handler
+// returns, whatever is being written.
+func cutHTTP(ctx context.Context) {
+	if body, ok := ctx.Value(meteredKey{}).(*metered); ok {
+		body.cut()
+	}
+}
+
+var errBodyClosed = errors.New("body closed by handler") // grpc knows this text
+
+func newMetered(body io.ReadCloser, window int64) *metered {
+	m := &metered{ReadCloser: body, left: window}
+	m.room.L = &m.mu
+	return m
+}
+
+func (m *metered) Read(p []byte) (int, error) {
+	m.mu.Lock()
+	for m.left <= 0 && !m.closed {
+		m.room.Wait()
+	}
+	if m.closed {
+		m.mu.Unlock()
+		return 0, errBodyClosed
+	}
+	p = p[:min(int64(len(p)), m.left)]
+	m.mu.Unlock()
+	n, err := m.ReadCloser.Read(p)
+	m.mu.Lock()
+	m.left -= int64(n)
+	m.mu.Unlock()
+	return n, err
+}
+
+// taken tells that a message of n bytes waits no more.
+func (m *metered) taken(n int64) {
+	m.mu.Lock()
+	m.left += n
+	m.mu.Unlock()
+	m.room.Signal()
+}
+
+func (m *metered) Close() error {
+	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
+	m.room.Signal()
+	return m.ReadCloser.Close()
+}
+
+// meter tells bodies of the messages that were taken from them.
+type meter struct{}
+
+var _ stats.Handler = meter{}
+
+func (meter) HandleRPC(ctx context.Context, s stats.RPCStats) {
+	if in, ok := s.(*stats.InPayload); ok {
+		if body, ok := ctx.Value(meteredKey{}).(*metered); ok {
+			body.taken(int64(in.WireLength))
+		}
+	}
+}
+
+func (meter) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (meter) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (meter) HandleConn(context.Context, stats.ConnStats)                       {}

@@ -1,0 +1,98 @@
+package etcdshim
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+
+	"github.com/sqlstore/sqlstore/store"
+)
+
+// A body is read as far ahead as a window allows, and on as messages are taken.
+func TestMeteredBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMetered(io.NopCloser(bytes.NewReader(make([]byte, 1000))), 100)
+		var read atomic.Int64
+		ended := make(chan error, 1)
+		go func() {
+			for p := make([]byte, 30); ; {
+				n, err := m.Read(p)
+				read.Add(int64(n))
+				if err != nil {
+					ended <- err
+					return
+				}
+			}
+		}()
+		for taken := int64(0); taken < 500; taken += 50 {
+			synctest.Wait()
+			if n := read.Load(); n != 100+taken {
+				t.Fatalf("%d bytes read after %d were taken", n, taken)
+			}
+			m.taken(50)
+		}
+		synctest.Wait()
+		_ = m.Close()
+		if err := <-ended; !errors.Is(err, errBodyClosed) {
+			t.Errorf("reading ends with %v", err)
+		}
+	})
+}
+
+// A call over HTTP takes messages of all sizes that it may have, and as many as come.
+func TestCallsOverHTTP(t *testing.T) {
+	s := serve(t, Options{}, store.Config{})
+	front := httptest.NewUnstartedServer(s.HTTP)
+	front.EnableHTTP2 = true
+	front.StartTLS()
+	t.Cleanup(front.Close)
+	config := front.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	config.NextProtos = []string{"h2", "http/1.1"}
+	conn, err := grpc.NewClient(front.Listener.Addr().String(), grpc.WithTransportCredentials(credentials.NewTLS(config)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	kv := pb.NewKVClient(conn)
+	for size, want := range map[int]codes.Code{
+		0: codes.OK, 1 << 20: codes.OK, defaultMaxRequestBytes - 100: codes.OK, defaultMaxRequestBytes: codes.InvalidArgument, 4 << 20: codes.ResourceExhausted,
+	} {
+		if _, err := kv.Put(t.Context(), &pb.PutRequest{Key: []byte("k"), Value: make([]byte, size)}); status.Code(err) != want {
+			t.Errorf("a put of %d bytes: %v, want %v", size, err, want)
+		}
+	}
+	keep, err := pb.NewLeaseClient(conn).LeaseKeepAlive(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch, err := pb.NewWatchClient(conn).Watch(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 { // of half a MiB each, five windows in all
+		create := &pb.WatchCreateRequest{Key: make([]byte, 512<<10), WatchId: int64(i + 1)}
+		if err := watch.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: create}}); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := watch.Recv(); err != nil || r.WatchId != int64(i+1) {
+			t.Fatal(r, err)
+		}
+		if err := keep.Send(&pb.LeaseKeepAliveRequest{ID: int64(i)}); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := keep.Recv(); err != nil || r.ID != int64(i) {
+			t.Fatal(r, err)
+		}
+	}
+}
