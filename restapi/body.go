@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"time"
 	"unicode/utf8"
+
+	"github.com/sqlstore/sqlstore/bodies"
 )
 
 const (
@@ -43,67 +45,34 @@ func (c *call) mediaType(raw bool) (string, error) {
 	return "", failure(http.StatusUnsupportedMediaType, reasonMediaType, "a body of type "+media+" is not read: send "+mediaJSON)
 }
 
-// body reads the request's body, which the caller owns. Errors: 400, 408, 429, [*http.MaxBytesError].
+var errBodies = failure(http.StatusTooManyRequests, reasonTooMany, "too many large bodies are being read: try again").retry(1)
+
+// body reads the request's body, which the caller owns. A long one has its room until the request is answered. Errors:
+// 400, 408, 429, [*http.MaxBytesError].
 func (c *call) body(limit int64) ([]byte, error) {
-	if c.r.ContentLength > limit {
-		return nil, &http.MaxBytesError{Limit: limit}
-	}
-	c.await()
-	var b bytes.Buffer
-	if err := c.readBody(&b, http.MaxBytesReader(c.w, c.r.Body, limit), limit); err != nil {
-		return nil, err
+	// A ResponseWriter without deadlines, as in a test, has none to set.
+	abort := func() { _ = c.ctl.SetReadDeadline(time.Unix(1, 0)) }
+	body, err := c.s.bodies.Read(c.r.Context(), http.MaxBytesReader(c.w, c.r.Body, limit), c.r.ContentLength, limit, abort)
+	if err != nil {
+		return nil, bodyError(err)
 	}
 	_ = c.ctl.SetReadDeadline(time.Time{})
-	c.read = true
-	return b.Bytes(), nil
+	c.held, c.read = body, true
+	return body.Bytes, nil
 }
 
-// await gives the client time to send its body.
-func (c *call) await() {
-	// A ResponseWriter without deadlines, as in a test, has none to set.
-	_ = c.ctl.SetReadDeadline(time.Now().Add(c.s.o.Timeout))
-}
-
-// readBody reads all of the request's body into b. One that is long has room in the server's budget until the request is answered.
-func (c *call) readBody(b *bytes.Buffer, from io.Reader, limit int64) error {
-	size := c.r.ContentLength
-	if size < 0 { // not told: most are small
-		switch _, err := io.CopyN(b, from, smallBody); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return bodyError(err)
-		}
-		size = limit
-	}
-	if size > smallBody {
-		if err := c.hold(size); err != nil {
-			return err
-		}
-		c.await()
-		defer c.s.bodies.comes(c, size)()
-	}
-	b.Grow(int(size) - b.Len() + bytes.MinRead)
-	_, err := b.ReadFrom(from)
-	return bodyError(err)
-}
-
-// bodyError is why a body could not be read, if it could not: the client's doing, unless it says something else.
+// bodyError is why a body could not be read: the client's doing, unless it says something else.
 func bodyError(err error) error {
-	if err == nil {
-		return nil
-	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return badRequest("the body ended before it was complete")
-	}
-	if timeout, ok := errors.AsType[interface {
-		error
-		Timeout() bool
-	}](err); ok && timeout.Timeout() {
-		return failure(http.StatusRequestTimeout, reasonTimeout, "the body took too long to come")
-	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return err
+	}
+	switch {
+	case errors.Is(err, bodies.ErrFull):
+		return errBodies
+	case errors.Is(err, bodies.ErrSlow):
+		return failure(http.StatusRequestTimeout, reasonTimeout, "the body took too long to come")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return badRequest("the body ended before it was complete")
 	}
 	return badRequest("the body cannot be read: %v", err)
 }

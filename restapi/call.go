@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/sqlstore/sqlstore/bodies"
 )
 
 // call is one request on its way.
@@ -21,7 +23,7 @@ type call struct {
 	code int  // 0 until the answer has begun
 	read bool // the body has been read to its end
 
-	held int64 // of the server's budget for bodies
+	held *bodies.Body // keeps its room until the request is answered
 }
 
 // codeGone is counted for clients that went away before they were answered, as nginx counts them.
@@ -29,7 +31,7 @@ const codeGone = 499
 
 // serve finds out what is asked and does it.
 func (c *call) serve() (err error) {
-	if c.to, err = parsePath(c.r.URL, c.s.o.MaxKeyBytes); err != nil {
+	if c.to, err = parsePath(c.r.URL); err != nil {
 		return err
 	}
 	op, err := find(c.to.kind, c.r)

@@ -26,7 +26,7 @@ type target struct {
 }
 
 // parsePath reads a path as the package comment tells. Errors: 400, 404.
-func parsePath(u *url.URL, maxKey int) (target, error) {
+func parsePath(u *url.URL) (target, error) {
 	// The escaped path is what the client wrote: "/v1%2Fobjects/" is not ours.
 	escaped := u.EscapedPath()
 	if escaped == openapiPath {
@@ -39,9 +39,6 @@ func parsePath(u *url.URL, maxKey int) (target, error) {
 	key, err := url.PathUnescape(raw)
 	if err != nil {
 		return target{}, badRequest("the path is not percent-encoded as it should be: %v", err)
-	}
-	if maxKey > 0 && len(key) > maxKey {
-		return target{}, badRequest("the key is too large: it has %d bytes, the database can index keys of up to %d", len(key), maxKey)
 	}
 	for element := range strings.SplitSeq(key, "/") {
 		if element == "." || element == ".." {

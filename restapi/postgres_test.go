@@ -26,7 +26,7 @@ func replicas(t *testing.T) (a, b *served) {
 				t.Error(err)
 			}
 		})
-		both[i] = serveOver(t, db, restapi.Options{MaxKeyBytes: db.MaxKeyBytes()}, store.Config{}, false)
+		both[i] = serveOver(t, db, restapi.Options{}, store.Config{}, false)
 		both[i].busy = true
 	}
 	return both[0], both[1]
@@ -71,7 +71,9 @@ func TestReplicas(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	b.watch("/v1/objects/p/?watch=true&resourceVersion=23").want("DELETED p/l@24")
-	b.do("PUT", "/v1/objects/"+strings.Repeat("k", 3000), `{"value":1}`).want(400, "BadRequest")
+	long := "/v1/objects/" + strings.Repeat("k", 3000)
+	b.do("PUT", long, `{"value":1}`).want(201, "")
+	a.do("GET", long, "").want(200, "")
 }
 
 func TestListAndWatchAreTheStateOnReplicas(t *testing.T) {

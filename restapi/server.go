@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sqlstore/sqlstore/bodies"
 	"github.com/sqlstore/sqlstore/paging"
 	"github.com/sqlstore/sqlstore/store"
 )
@@ -20,8 +21,6 @@ const (
 type Options struct {
 	// MaxRequestBytes bounds a key and its value, when they are put; default 1.5 MiB.
 	MaxRequestBytes int
-	// MaxKeyBytes bounds a key; 0 means no bound but that of HTTP's header.
-	MaxKeyBytes int
 	// Timeout is how long a client may take to send a body, or to take what is written to it, and how long a get, a put or a
 	// delete may take in all; default 1 min.
 	Timeout time.Duration
@@ -54,7 +53,7 @@ type Server struct {
 	stopping context.Context
 	stop     context.CancelFunc
 	serving  atomic.Int64
-	bodies   *budget
+	bodies   *bodies.Budget
 }
 
 // New makes the API over s. It does not own s: shut the HTTP server down first, then close the store.
@@ -62,7 +61,7 @@ func New(s *store.Store, keys paging.TokenKeys, o Options) *Server {
 	o = o.withDefaults()
 	out := &Server{engine: s, pager: paging.New(s, keys), o: o, metrics: newMetrics()}
 	out.openapi = describe(&o)
-	out.bodies = newBudget(&o)
+	out.bodies = bodies.NewBudget(o.putLimit(), o.Timeout)
 	out.stopping, out.stop = context.WithCancel(context.Background())
 	return out
 }
@@ -81,7 +80,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{s: s, w: w, r: r, ctl: http.NewResponseController(w), verb: verbNone}
 	s.serving.Add(1)
 	defer func() {
-		s.bodies.Release(c.held)
+		c.held.Release()
 		s.serving.Add(-1)
 		s.metrics.count(c.verb, c.code)
 	}()
