@@ -50,7 +50,7 @@ func parseFlags(args []string) (*config, error) {
 	c := &config{settle: 150 * time.Millisecond}
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	sizes := f.String("objects", "20000", "objects stored before measuring; several sizes, with commas, are measured one after the other")
-	datastores := f.String("datastore", "sqlite", "compare the servers on sqlite, or on postgres, where sqlstore has one, two and three replicas, or on both, with a comma")
+	datastores := f.String("datastore", "", "compare the servers on sqlite (the default), or on postgres, where sqlstore has one, two and three replicas, or on both, with a comma (the default of -short)")
 	f.IntVar(&c.value, "value", 1024, "bytes in a value")
 	f.IntVar(&c.clients, "clients", 64, "concurrent clients")
 	f.IntVar(&c.conns, "conns", 8, "connections that the clients share")
@@ -83,7 +83,13 @@ func parseFlags(args []string) (*config, error) {
 	c.objects = c.sizes[0]
 	if *short {
 		c.sizes, c.objects, c.pairs, c.span, c.rate, c.churn = []int{3000}, 3000, 1, 250*time.Millisecond, 500, 0
+	}
+	switch {
+	case *datastores != "":
+	case *short:
 		*datastores = "sqlite,postgres"
+	default:
+		*datastores = "sqlite"
 	}
 	for d := range strings.SplitSeq(*datastores, ",") {
 		if serverNames[d] == nil {

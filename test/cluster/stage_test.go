@@ -31,6 +31,7 @@ type stage struct {
 	*load.Run
 	serving *rig.Postgres // that takes writes now
 	from    int64         // the revision before the load
+	stale   time.Duration // how old an answer may be
 	began   time.Duration // of the fault
 	healed  time.Duration // end of the fault
 }
@@ -38,7 +39,12 @@ type stage struct {
 // set starts a cluster over an empty database and puts it under load.
 func set(tb testing.TB, d *rig.Databases) *stage {
 	tb.Helper()
-	s := &stage{TB: tb, Cluster: d.NewCluster(tb, replicas), serving: d.Primary}
+	return setWith(tb, d, rig.Options{})
+}
+
+func setWith(tb testing.TB, d *rig.Databases, o rig.Options) *stage {
+	tb.Helper()
+	s := &stage{TB: tb, Cluster: d.NewCluster(tb, replicas, o), serving: d.Primary}
 	s.load(1)
 	return s
 }
@@ -119,7 +125,7 @@ func (s *stage) verify() {
 	}
 	check("a client was answered what no correct server says", s.Err())
 	check("revisions", history.Order(base, events, s.from, to))
-	ops := s.Journal.Ops()
+	ops := history.AllowStale(s.Journal.Ops(), s.stale)
 	fate, err := history.Writes(ops, events)
 	check("writes", err)
 	check("reads", history.Reads(base, ops, events))

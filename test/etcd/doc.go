@@ -5,7 +5,7 @@
 //	sidebyside/  the same requests to both, random ones and a table of errors: the same answers
 //	gateway/     the same over JSON
 //	clients/     etcdctl and etcdutl at work; a snapshot restored into etcd
-//	hostile/     garbled, greedy and malformed requests
+//	hostile/     garbled, greedy and malformed requests, floods; a client that must keep its service meanwhile
 //	crash/       SIGKILL under load, full disks
 //
 // Each package says which environment variables make it run longer, or repeat a run.

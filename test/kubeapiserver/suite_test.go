@@ -63,13 +63,13 @@ var servers = []struct {
 	{"NoWatchCache", cluster.Config{WatchCache: false, Args: []string{eventTTL}}},
 }
 
-// objects returns how many objects a load writes: few enough for a run of a minute, or what the
+// objects returns how many objects a load writes: few enough for half a minute, or what the
 // environment says.
 func objects(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv(objectsVariable)
 	if text == "" {
-		return 2000
+		return 1000
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {

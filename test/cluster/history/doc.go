@@ -10,5 +10,6 @@
 //   - [Watch]: a watch saw every event once, in order;
 //   - [Reads]: a read shows what the history holds at its revision, which is not below what anybody had been told before it;
 //   - [Linearizable]: the history of each key, as its clients saw it, is one of a register (with porcupine);
+//   - [AllowStale]: where reads may be stale by a bound, the checks see them as sent that much earlier;
 //   - [Leases]: a lease ends once, with all its keys, and not before its time.
 package history

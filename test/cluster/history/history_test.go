@@ -148,6 +148,28 @@ func TestWrongHistoriesAreRefused(t *testing.T) {
 	}
 }
 
+// TestAllowStale reads what was true 4 units of time before.
+func TestAllowStale(t *testing.T) {
+	for bound, passes := range map[time.Duration]bool{0: false, 2: false, 4: true} {
+		s := right()
+		stale(s.ops[opGetA], 2)
+		s.ops = AllowStale(s.ops, bound)
+		errs := s.check(7)
+		if (errs["reads"] == nil) != passes {
+			t.Errorf("with a bound of %d: reads: %v", bound, errs["reads"])
+		}
+		if passes && errs["linearizable"] != nil || bound == 0 && errs["linearizable"] == nil {
+			t.Errorf("with a bound of %d: linearizable: %v", bound, errs["linearizable"])
+		}
+		s = right()
+		s.ops[opPutA].Start, s.ops[opPutA].End = 5, 6 // a write has no such excuse
+		s.ops = AllowStale(s.ops, bound)
+		if s.check(7)["reads"] == nil {
+			t.Errorf("with a bound of %d, a write below an answered one passes", bound)
+		}
+	}
+}
+
 // stale lets a read of a find its first version, under the given revision.
 func stale(o *Op, rev int64) {
 	o.Found, o.Revision = []KV{{Key: "a", Value: "w1", Mod: 2, Create: 2, Version: 1}}, rev

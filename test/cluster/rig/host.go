@@ -51,6 +51,7 @@ func newHost(tb testing.TB, net Networks, alias string, req testcontainers.Conta
 	configure := req.HostConfigModifier
 	req.Name, req.ExposedPorts = h.name, publish
 	req.Networks = []string{net.public.name}
+	req.NetworkAliases = map[string][]string{net.public.name: {aside(alias)}}
 	req.HostConfigModifier = func(c *dockercontainer.HostConfig) {
 		c.PortBindings = bindings
 		if configure != nil {
@@ -70,6 +71,9 @@ func newHost(tb testing.TB, net Networks, alias string, req testcontainers.Conta
 	}
 	return h
 }
+
+// aside is a host's name on the public network, by which it is reached even while it is cut off.
+func aside(alias string) string { return alias + "-aside" }
 
 // publish chooses ports that stay the same over restarts, unlike those that the engine would choose.
 func (h *Host) publish(ports []string) (network.PortMap, error) {

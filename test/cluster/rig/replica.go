@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,16 +32,28 @@ type Cluster struct {
 	Replicas []*Replica
 }
 
+// Options are what replicas of a cluster may have besides.
+type Options struct {
+	// Flags are further flags of all replicas.
+	Flags []string
+	// Aside has the first replica reach the primary over a path of its own: it still does when the primary is cut off.
+	Aside bool
+}
+
 // NewCluster makes an empty database and starts n replicas over it, r1, r2 and so on, all at once, as they make the database's
 // tables together. They end with the test.
-func (d *Databases) NewCluster(tb testing.TB, n int) *Cluster {
+func (d *Databases) NewCluster(tb testing.TB, n int, o Options) *Cluster {
 	tb.Helper()
 	c := &Cluster{Databases: d, Database: strings.ReplaceAll(uniqueName(), "-", "_")}
 	if err := d.Primary.Execute("CREATE DATABASE " + c.Database + " OWNER " + owner); err != nil {
 		tb.Fatal(err)
 	}
 	for i := range n {
-		c.Replicas = append(c.Replicas, c.start(tb, fmt.Sprintf("r%d", i+1)))
+		primary := c.Primary.Alias
+		if o.Aside && i == 0 {
+			primary = aside(primary)
+		}
+		c.Replicas = append(c.Replicas, c.start(tb, fmt.Sprintf("r%d", i+1), primary, o.Flags))
 	}
 	for _, r := range c.Replicas {
 		if err := r.Ready(); err != nil {
@@ -50,12 +64,15 @@ func (d *Databases) NewCluster(tb testing.TB, n int) *Cluster {
 }
 
 // DSN returns how a replica reaches the database: on whichever server takes writes.
-func (c *Cluster) DSN() string {
-	return fmt.Sprintf("postgres://%s@pg1:5432,pg2:5432/%s?target_session_attrs=read-write&sslmode=disable", owner, c.Database)
+func (c *Cluster) DSN() string { return c.dsn(c.Primary.Alias) }
+
+func (c *Cluster) dsn(primary string) string {
+	hosts := net.JoinHostPort(primary, "5432") + ",pg2:5432"
+	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", owner, hosts, c.Database)
 }
 
-func (c *Cluster) datastore() []string {
-	return []string{"--datastore", c.DSN(), "--datastore-password-file", passwordFile}
+func datastore(dsn string) []string {
+	return []string{"--datastore", dsn, "--datastore-password-file", passwordFile}
 }
 
 func (c *Cluster) request(tb testing.TB, args ...string) testcontainers.ContainerRequest {
@@ -71,12 +88,12 @@ func (c *Cluster) request(tb testing.TB, args ...string) testcontainers.Containe
 	}
 }
 
-func (c *Cluster) start(tb testing.TB, alias string) *Replica {
+func (c *Cluster) start(tb testing.TB, alias, primary string, flags []string) *Replica {
 	tb.Helper()
-	req := c.request(tb, append([]string{
+	req := c.request(tb, slices.Concat([]string{
 		"serve", "--name", alias,
 		"--insecure-plaintext", "--listen-client-urls", "http://0.0.0.0:2379", "--advertise-client-urls", "http://" + alias + ":2379", "--listen-metrics-urls", "http://0.0.0.0:8080",
-	}, c.datastore()...)...)
+	}, datastore(c.dsn(primary)), flags)...)
 	return &Replica{newHost(tb, c.Networks, alias, req, clientPort, metricsPort)}
 }
 
@@ -84,7 +101,7 @@ func (c *Cluster) start(tb testing.TB, alias string) *Replica {
 // exit status.
 func (c *Cluster) Run(tb testing.TB, args ...string) (string, int64) {
 	tb.Helper()
-	h := newHost(tb, c.Networks, "command", c.request(tb, append(args, c.datastore()...)...))
+	h := newHost(tb, c.Networks, "command", c.request(tb, append(args, datastore(c.DSN())...)...))
 	var status int64
 	if err := h.step("wait for", func(ctx context.Context) error {
 		wait := h.engine.Client.ContainerWait(ctx, h.name, client.ContainerWaitOptions{Condition: dockercontainer.WaitConditionNotRunning})

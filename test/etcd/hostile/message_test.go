@@ -9,27 +9,9 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/encoding"
-	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
-
-// rawCodec passes bytes through as a message.
-type rawCodec struct{}
-
-func (rawCodec) Name() string { return "proto" }
-
-func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
-	return mem.BufferSlice{mem.SliceBuffer(v.([]byte))}, nil
-}
-
-func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	*v.(*[]byte) = data.Materialize()
-	return nil
-}
-
-var _ encoding.CodecV2 = rawCodec{}
 
 // methods lists every RPC of etcd's services, with whether it answers in a stream.
 func methods() map[string]grpc.StreamDesc {
@@ -90,14 +72,6 @@ func TestGarbledMessages(t *testing.T) {
 	}
 }
 
-func garbage(r *rand.Rand) []byte {
-	raw := make([]byte, r.IntN(200))
-	for i := range raw {
-		raw[i] = byte(r.Uint32())
-	}
-	return raw
-}
-
 // flipped returns a valid request, mostly of another method, with a few bits changed.
 func flipped(r *rand.Rand) []byte {
 	valid := []proto.Message{
@@ -149,38 +123,6 @@ func TestDeepNesting(t *testing.T) {
 		}
 		v.healthy(t)
 	}
-}
-
-// nested returns a marshalled TxnRequest with so many others, each the only success of the one
-// around it. Built from the inside, as no library nests that deep.
-func nested(depth int) []byte {
-	var reversed []byte // innermost last: prepending to a growing slice would be quadratic
-	size := 0
-	prepend := func(field byte) {
-		length := appendVarint(nil, size)
-		for i := len(length) - 1; i >= 0; i-- {
-			reversed = append(reversed, length[i])
-		}
-		reversed = append(reversed, field<<3|2)
-		size += len(length) + 1
-	}
-	for range depth {
-		prepend(4) // RequestOp.request_txn
-		prepend(2) // TxnRequest.success
-	}
-	raw := make([]byte, len(reversed))
-	for i, b := range reversed {
-		raw[len(raw)-1-i] = b
-	}
-	return raw
-}
-
-func appendVarint(b []byte, n int) []byte {
-	for n >= 0x80 {
-		b = append(b, byte(n)|0x80)
-		n >>= 7
-	}
-	return append(b, byte(n))
 }
 
 // Requests that are within the limit of a message and yet ask for more than is good.

@@ -1,9 +1,7 @@
 package hostile
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -12,7 +10,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-func createWatch(key string) *pb.WatchRequest {
+func watchOf(key string) *pb.WatchRequest {
 	return &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: []byte(key), PrevKv: true}}}
 }
 
@@ -29,7 +27,7 @@ func TestManyWatches(t *testing.T) {
 	}
 	go func() {
 		for range watches {
-			if stream.Send(createWatch("watched")) != nil {
+			if stream.Send(watchOf("watched")) != nil {
 				return
 			}
 		}
@@ -80,7 +78,7 @@ func drop(ctx context.Context, conn *grpc.ClientConn, i int) {
 	case 0:
 		if s, err := pb.NewWatchClient(conn).Watch(ctx); err == nil {
 			for range i % 10 {
-				_ = s.Send(createWatch("health"))
+				_ = s.Send(watchOf("health"))
 			}
 		}
 	case 1:
@@ -92,46 +90,4 @@ func drop(ctx context.Context, conn *grpc.ClientConn, i int) {
 	default:
 		_, _ = pb.NewKVClient(conn).RangeStream(ctx, &pb.RangeRequest{Key: []byte{0}, RangeEnd: []byte{0}})
 	}
-}
-
-// Watches whose client never reads: the server must neither keep what they miss in memory nor let
-// others wait.
-func TestWatchesThatAreNotRead(t *testing.T) {
-	const (
-		valueBytes = 100 << 10
-		writes     = 1500
-		most       = 400 << 20 // of the server's memory; far less than is written for each stream
-	)
-	v := startVictim(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	for range 20 {
-		stream, err := pb.NewWatchClient(dial(t, v.Endpoint())).Watch(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := stream.Send(createWatch("big")); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := stream.Recv(); err != nil { // created; nothing is read after it
-			t.Fatal(err)
-		}
-	}
-	var peak int64
-	for i := range writes {
-		put, cancel := context.WithTimeout(ctx, promptly)
-		_, err := v.kv.Put(put, &pb.PutRequest{Key: []byte("big"), Value: bytes.Repeat(fmt.Appendf(nil, "%10d", i), valueBytes/10)})
-		cancel()
-		if err != nil {
-			t.Fatalf("write %d: %v", i, err)
-		}
-		if i%50 == 0 {
-			peak = max(peak, v.memory(t))
-		}
-	}
-	t.Logf("peak of %d MiB", peak>>20)
-	if peak > most {
-		t.Errorf("%d MiB in memory, want at most %d", peak>>20, most>>20)
-	}
-	v.healthy(t)
 }

@@ -2,11 +2,15 @@ package hostile
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
-	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/sqlstore/sqlstore/test/authority"
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
 	"github.com/sqlstore/sqlstore/test/launch"
 )
@@ -24,13 +29,86 @@ const promptly = 10 * time.Second
 // victim is a server under attack and a connection to it that takes no part in the attacks.
 type victim struct {
 	*launch.Server
-	kv pb.KVClient
+	kv     pb.KVClient
+	tls    *tls.Config // nil without TLS
+	ca     []byte      // PEM
+	http   *http.Client
+	url    string // of the clients' listener
+	client string // its host:port
+	logged atomic.Int64
 }
 
-func startVictim(t *testing.T, args ...string) victim {
+func startVictim(t *testing.T, args ...string) *victim {
 	t.Helper()
 	server := servers.Target(t, append(args, "--unsafe-no-fsync")...)
-	return victim{server, pb.NewKVClient(dial(t, server.Endpoint()))}
+	return &victim{Server: server, kv: pb.NewKVClient(dial(t, server.Endpoint()))}
+}
+
+// startMeasured starts a victim that can be measured, over TLS if secure.
+func startMeasured(t *testing.T, secure bool) *victim {
+	t.Helper()
+	v := &victim{http: &http.Client{Timeout: probePatience, Transport: &http.Transport{DisableKeepAlives: true}}}
+	args := []string{"--unsafe-no-fsync", "--enable-pprof"}
+	cfg := launch.Config{Log: counter{&v.logged}, MayEnd: true, Args: args}
+
+	if secure {
+		dir, a := t.TempDir(), authority.New(t)
+		cert, key := a.Issue("server")
+		certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+		authority.Write(t, certFile, cert)
+		authority.Write(t, keyFile, key)
+		address, err := launch.FreeAddress()
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.ca = a.PEM()
+		v.tls = &tls.Config{RootCAs: a.Pool(), MinVersion: tls.VersionTLS12}
+		v.url, v.client = "https://"+address, address
+		cfg.Args = append(cfg.Args, "--cert-file", certFile, "--key-file", keyFile, "--listen-client-urls", v.url, "--advertise-client-urls", v.url)
+		v.http.Transport.(*http.Transport).TLSClientConfig = v.tls
+	}
+	v.Server = servers.TargetWith(t, cfg)
+	if v.url == "" {
+		v.url, v.client = v.ClientURL(), v.Endpoint()
+	}
+	conn, err := v.target().grpc()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	v.kv = pb.NewKVClient(conn)
+	return v
+}
+
+// target is the victim as its clients see it.
+func (v *victim) target() *target {
+	return &target{v.client, v.tls}
+}
+
+// fill puts so many objects of a size.
+func (v *victim) fill(t *testing.T, objects, size int) {
+	t.Helper()
+	const each = 100
+	value := make([]byte, size)
+	for at := 0; at < objects; at += each {
+		txn := &pb.TxnRequest{}
+		for i := at; i < min(at+each, objects); i++ {
+			txn.Success = append(txn.Success, &pb.RequestOp{Request: &pb.RequestOp_RequestPut{
+				RequestPut: &pb.PutRequest{Key: fmt.Appendf(nil, "object/%08d", i), Value: value},
+			}})
+		}
+		if _, err := v.kv.Txn(t.Context(), txn); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// counter counts what is written to it.
+type counter struct{ n *atomic.Int64 }
+
+func (c counter) Write(p []byte) (int, error) {
+	c.n.Add(int64(len(p)))
+	return len(p), nil
 }
 
 func dial(t *testing.T, endpoint string, opts ...grpc.DialOption) *grpc.ClientConn {
@@ -44,7 +122,7 @@ func dial(t *testing.T, endpoint string, opts ...grpc.DialOption) *grpc.ClientCo
 }
 
 // healthy checks that the server is still the same process and does its work.
-func (v victim) healthy(t *testing.T) {
+func (v *victim) healthy(t *testing.T) {
 	t.Helper()
 	select {
 	case <-v.Exited():
@@ -64,36 +142,25 @@ func (v victim) healthy(t *testing.T) {
 	}
 }
 
-// memory returns how many bytes of its own memory the process holds, without mapped files.
-func (v victim) memory(t *testing.T) int64 {
-	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", v.PID()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "RssAnon:"); ok {
-			kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return kib << 10
-		}
-	}
-	t.Fatal("no RssAnon in the process's status")
-	return 0
-}
-
 // random returns a source that SQLSTORE_TEST_SEED repeats.
 func random(t *testing.T) *rand.Rand {
 	t.Helper()
-	seed := rand.Uint64()
-	if s := os.Getenv("SQLSTORE_TEST_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatalf("SQLSTORE_TEST_SEED: %v", err)
-		}
-	}
-	t.Logf("seed %d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
+	n := seed()
+	t.Logf("seed %d", n)
+	return rand.New(rand.NewPCG(n, 0))
 }
+
+// seed is SQLSTORE_TEST_SEED, or one of its own for each process.
+var seed = sync.OnceValue(func() uint64 {
+	s := os.Getenv(seedVariable)
+	if s == "" {
+		return rand.Uint64()
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		panic(seedVariable + ": " + err.Error())
+	}
+	return n
+})
+
+const seedVariable = "SQLSTORE_TEST_SEED"

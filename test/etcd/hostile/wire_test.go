@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 )
 
 // connect opens a TCP connection that is closed with the test.
-func connect(t *testing.T, v victim) net.Conn {
+func connect(t *testing.T, v *victim) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", v.Endpoint())
 	if err != nil {
@@ -50,48 +50,10 @@ func TestMalformedConnections(t *testing.T) {
 	}
 }
 
-// A thousand connections that say nothing, kept open.
-func TestIdleConnections(t *testing.T) {
-	v := startVictim(t)
-	for range 1000 {
-		connect(t, v)
-	}
-	v.healthy(t)
-}
-
 // Frames that are each valid, and do not make sense together.
 func TestMalformedStreams(t *testing.T) {
 	for name, attack := range map[string]func(*http2.Framer){
 		"data on no stream": func(f *http2.Framer) { _ = f.WriteData(7, true, []byte("x")) },
-		"settings flood": func(f *http2.Framer) {
-			for range 10_000 {
-				if f.WriteSettings() != nil {
-					return
-				}
-			}
-		},
-		"ping flood": func(f *http2.Framer) {
-			for range 10_000 {
-				if f.WritePing(false, [8]byte{}) != nil {
-					return
-				}
-			}
-		},
-		"rapid resets": func(f *http2.Framer) {
-			for id := uint32(1); id < 20_000; id += 2 {
-				if writeRequest(f, id, nil) != nil || f.WriteRSTStream(id, http2.ErrCodeCancel) != nil {
-					return
-				}
-			}
-		},
-		"endless continuation": func(f *http2.Framer) {
-			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x40}})
-			for range 2_000 {
-				if f.WriteContinuation(1, false, bytes.Repeat([]byte{0}, 1000)) != nil {
-					return
-				}
-			}
-		},
 		"window overflow": func(f *http2.Framer) {
 			_ = writeRequest(f, 1, nil)
 			_ = f.WriteWindowUpdate(1, 1<<31-1)
@@ -128,22 +90,7 @@ func TestMalformedStreams(t *testing.T) {
 
 // writeRequest opens a stream with a Range call and sends the beginning of its body.
 func writeRequest(f *http2.Framer, id uint32, body []byte) error {
-	var block bytes.Buffer
-	e := hpack.NewEncoder(&block)
-	e.SetMaxDynamicTableSize(0) // each block stands for itself
-	for _, field := range [][2]string{
-		{":method", "POST"},
-		{":scheme", "http"},
-		{":path", "/etcdserverpb.KV/Range"},
-		{":authority", "x"},
-		{"content-type", "application/grpc"},
-		{"te", "trailers"},
-	} {
-		if err := e.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}); err != nil {
-			return err
-		}
-	}
-	if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndHeaders: true}); err != nil {
+	if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: headers(pb.KV_Range_FullMethodName), EndHeaders: true}); err != nil {
 		return err
 	}
 	if body == nil {

@@ -64,6 +64,20 @@ func Target(tb testing.TB, args ...string) *launch.Server {
 	return Targets(tb, args...)[0]
 }
 
+// TargetWith is OnlyTarget with a configuration of its own, of which it uses what tells nothing of the datastore: the
+// arguments, the log and what may end.
+func TargetWith(tb testing.TB, cfg launch.Config) *launch.Server {
+	tb.Helper()
+	if TargetIsEtcd() {
+		etcd := EtcdConfig(tb, "", cfg.Args...)
+		etcd.Log, etcd.MayEnd = cfg.Log, cfg.MayEnd
+		return launch.Start(tb, etcd)
+	}
+	choice := datastore.FromEnv(tb)
+	choice.Replicas = 1
+	return choice.Start(tb, cfg)[0]
+}
+
 // OnlyTarget is Target without replicas, for what is said of clusters of a single member.
 func OnlyTarget(tb testing.TB, args ...string) *launch.Server {
 	tb.Helper()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"math/rand/v2"
+	"strings"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
@@ -11,11 +12,15 @@ import (
 // maxOps is the --max-txn-ops of both servers in random sequences: low, so that it is met.
 const maxOps = 8
 
-// keys is the alphabet: few, with shared prefixes, and with the bytes at the ends of the order.
+// keys is the alphabet: few, with shared prefixes, with the bytes at the ends of the order, and of all lengths.
 var keys = []string{
 	"a", "a\x00", "a\x00\x00", "a\x00b", "aa", "ab", "a\xff", "a\xff\xff", "b", "b/", "b/1", "b/2", "b/2/x",
 	"c", "c\x01", "\x00", "\x00\x00", "\x01", "\xff", "\xff\xff", "\xff\x00", "\xc3\x28", "d", "e", "f", "g",
+	long[:2600], long, long + "\x00", long + "z",
 }
+
+// long is longer than what an entry of a database's index holds.
+var long = strings.Repeat("b/long/", 400)
 
 // leases are the ids that sequences grant and use, besides a few that never exist.
 var leases = []int64{1, 2, 3, 77, -5, math.MaxInt64, math.MinInt64}
@@ -154,12 +159,19 @@ func (g *gen) hashRequest() *pb.HashKVRequest {
 // streamRequest draws a range whose sort and filters RangeStream mostly takes.
 func (g *gen) streamRequest() *pb.RangeRequest {
 	r := g.rangeRequest()
-	if r.SortOrder == pb.RangeRequest_NONE && r.SortTarget <= pb.RangeRequest_VALUE {
-		r.SortTarget = pb.RangeRequest_KEY // else etcd sorts each chunk for itself and loses its place
-	}
 	if g.often(80) {
 		r.SortOrder, r.SortTarget = 0, 0
 		r.MinModRevision, r.MaxModRevision, r.MinCreateRevision, r.MaxCreateRevision = 0, 0, 0, 0
+	}
+	if g.often(20) {
+		r.SortOrder, r.SortTarget = 0, pb.RangeRequest_SortTarget(g.IntN(5))
+	}
+	if r.SortOrder == pb.RangeRequest_NONE && r.SortTarget != pb.RangeRequest_KEY && r.Limit >= 0 {
+		// etcd sorts each chunk for itself and then loses its place: it can be compared when the first chunk, of ten
+		// rows, is the last, or when a negative limit makes one chunk of all.
+		prefix := pick(g, "a", "b", "c")
+		r.Key, r.RangeEnd = []byte(prefix), prefixEnd([]byte(prefix))
+		r.Limit = pick[int64](g, 0, 10, 11, 1000, math.MaxInt64)
 	}
 	return r
 }

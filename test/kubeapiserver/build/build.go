@@ -84,17 +84,33 @@ func (p Program) Path(tb testing.TB) string {
 	return path
 }
 
-func (p Program) build() (string, error) {
+// Version returns the version of the program's module.
+func (p Program) Version(tb testing.TB) string {
+	tb.Helper()
+	_, version, err := p.module()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return version
+}
+
+// module returns the directory to build in and the version of the program's module.
+func (p Program) module() (dir, version string, err error) {
 	root, err := moduleRoot()
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	dir := filepath.Join(root, p.Dir)
-	version, err := output(dir, "go", "list", "-m", "-f", "{{.Version}}", p.Module)
+	dir = filepath.Join(root, p.Dir)
+	version, err = output(dir, "go", "list", "-m", "-f", "{{.Version}}", p.Module)
+	return dir, version, err
+}
+
+func (p Program) build() (string, error) {
+	dir, version, err := p.module()
 	if err != nil {
 		return "", err
 	}
-	flags := []string{"-trimpath", "-buildvcs=false", "-ldflags", p.linkerFlags(version)}
+	flags := []string{"-buildvcs=false", "-ldflags", p.linkerFlags(version)}
 	place, err := p.place(dir, version, flags)
 	if err != nil {
 		return "", err
@@ -128,7 +144,7 @@ func (p Program) linkerFlags(version string) string {
 
 // place returns the cache directory for a binary with these inputs.
 func (p Program) place(dir, version string, flags []string) (string, error) {
-	env, err := output(dir, "go", "env", "-json", "GOVERSION", "GOOS", "GOARCH")
+	env, err := output(dir, "go", "env", "-json", "GOVERSION", "GOOS", "GOARCH", "CGO_ENABLED")
 	if err != nil {
 		return "", err
 	}
@@ -177,9 +193,9 @@ func moduleRoot() (string, error) {
 func output(dir, name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = dir
-	// Without cgo, as the released binaries are built; without the flags of the test run itself, as
-	// -race would want cgo and belongs to another binary.
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	// Without the flags of the test run itself: -race belongs to another binary. All else is as for the tests, so that
+	// the standard library and what else the two have in common is compiled once.
+	cmd.Env = append(os.Environ(), "GOFLAGS=")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

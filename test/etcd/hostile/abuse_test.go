@@ -1,0 +1,30 @@
+package hostile
+
+import (
+	"os"
+	"testing"
+)
+
+func TestMain(m *testing.M) {
+	if !obeyOrder() {
+		os.Exit(m.Run())
+	}
+}
+
+// A well-behaved client keeps its service while others abuse the server, and afterwards the server takes up no more
+// than before.
+func TestAbuse(t *testing.T) {
+	for _, a := range abuses() {
+		t.Run(a.name, func(t *testing.T) { withstand(t, a, false) })
+	}
+}
+
+// The same over TLS; the short round does what is different there.
+func TestAbuseOverTLS(t *testing.T) {
+	full := roundFromEnv(t).full
+	for _, a := range abuses() {
+		if full || a.secure {
+			t.Run(a.name, func(t *testing.T) { withstand(t, a, true) })
+		}
+	}
+}

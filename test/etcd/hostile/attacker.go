@@ -1,0 +1,129 @@
+package hostile
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+)
+
+// orderVariable carries the order to an attacker: this test's own binary, started anew.
+const orderVariable = "SQLSTORE_TEST_ABUSE_ORDER"
+
+// order says what an attacker is to do.
+type order struct {
+	Abuse    string
+	Endpoint string        // host:port
+	CA       []byte        // PEM; empty without TLS
+	Count    int           // how much
+	Time     time.Duration // for how long at most
+}
+
+// outcome says what came of an order.
+type outcome struct {
+	Done int
+	Err  string
+}
+
+// obeyOrder does what the environment orders, and ends the process: true unless there is no order. What the attack
+// opened stays open until standard input ends.
+func obeyOrder() bool {
+	raw := os.Getenv(orderVariable)
+	if raw == "" {
+		return false
+	}
+	var o order
+	if err := json.Unmarshal([]byte(raw), &o); err != nil {
+		panic(err)
+	}
+	done, err := o.obey()
+	out := outcome{Done: done}
+	if err != nil {
+		out.Err = err.Error()
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(out); err != nil {
+		panic(err)
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return true
+}
+
+func (o order) obey() (int, error) {
+	a, ok := abuseNamed(o.Abuse)
+	if !ok {
+		return 0, fmt.Errorf("no abuse is called %q", o.Abuse)
+	}
+	t := &target{endpoint: o.Endpoint}
+	if len(o.CA) > 0 {
+		pool := x509.NewCertPool()
+		pool.AppendCertsFromPEM(o.CA)
+		t.tls = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), o.Time)
+	defer cancel()
+	done, err := a.attack(ctx, t, o.Count)
+	if ctx.Err() != nil {
+		err = nil // whatever the end of its time interrupted
+	}
+	return done, err
+}
+
+// attacker is a process that obeys an order, at a low priority: what is measured is what the server does to its other
+// clients, not what the attacker's own work does to them.
+type attacker struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	in  io.Closer
+	out chan outcome // one, when it has done what it was ordered
+}
+
+func startAttacker(t *testing.T, o order) *attacker {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &attacker{t: t, cmd: exec.Command("nice", "-n", "10", self), out: make(chan outcome, 1)}
+	t.Logf("seed %d", seed())
+	a.cmd.Env = append(os.Environ(), orderVariable+"="+string(raw), fmt.Sprint(seedVariable, "=", seed()))
+	a.cmd.Stderr = os.Stderr
+	a.cmd.SysProcAttr = dieWithParent()
+	out, err := a.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.in, err = a.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.cmd.Process.Kill() })
+	go func() {
+		var o outcome
+		if err := json.NewDecoder(out).Decode(&o); err != nil {
+			o.Err = "the attacker told no outcome: " + err.Error()
+		}
+		a.out <- o
+	}()
+	return a
+}
+
+// end ends the attacker, and with it all that it has open.
+func (a *attacker) end() {
+	a.t.Helper()
+	_ = a.in.Close()
+	if err := a.cmd.Wait(); err != nil {
+		a.t.Errorf("the attacker: %v", err)
+	}
+}

@@ -1,0 +1,6 @@
+package hostile
+
+import "syscall"
+
+// dieWithParent ends an attacker with the test, which may be killed before its clean-up has run.
+func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

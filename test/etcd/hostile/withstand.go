@@ -1,0 +1,209 @@
+package hostile
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/sqlstore/sqlstore/test/etcd/servers"
+)
+
+const (
+	roundVariable = "SQLSTORE_TEST_ABUSE"
+	tableVariable = "SQLSTORE_TEST_ABUSE_TABLE"
+)
+
+// round is how much abuse there is, and how soon the well-behaved client is to be answered.
+type round struct {
+	full     bool
+	time     time.Duration // of one attack, at most
+	hold     time.Duration // how long what an attack left open stays open
+	promptly time.Duration
+}
+
+// roundFromEnv returns the short round unless the environment asks for the full one. What is required is two seconds;
+// the short round also runs where other programs want the same processors.
+func roundFromEnv(t *testing.T) round {
+	t.Helper()
+	switch s := os.Getenv(roundVariable); s {
+	case "", "short":
+		return round{time: 5 * time.Second, hold: time.Second, promptly: 6 * time.Second}
+	case "full":
+		return round{full: true, time: time.Minute, hold: 10 * time.Second, promptly: 2 * time.Second}
+	default:
+		t.Fatalf("%s is %q, want short or full", roundVariable, s)
+		return round{}
+	}
+}
+
+// What a server may take up more after an abuse than before, for its own work makes it vary; and how soon it must be
+// down to that.
+const (
+	spareHeap       = 8 << 20
+	spareGoroutines = 20
+	spareFiles      = 32 // a pool of connections to a database, too
+	spareLog        = 64 << 10
+	settleTime      = 30 * time.Second
+)
+
+// result is what an abuse did to a server and its other clients.
+type result struct {
+	Abuse   string
+	TLS     bool
+	Done    int           // of the abuse
+	Took    time.Duration // the abuse
+	Ended   bool          // the server, by itself
+	Worst   time.Duration // answer to the well-behaved client
+	Failed  string        // what it got instead, at first
+	Peak    int64         // bytes of memory taken meanwhile
+	Settled time.Duration // after which what was taken was given back
+	Left    usage         // what was not, in the end
+}
+
+// withstand abuses a server while a well-behaved client measures it.
+func withstand(t *testing.T, a abuse, secure bool) {
+	r := roundFromEnv(t)
+	v := startMeasured(t, secure)
+	res := measure(t, v, a, r)
+	res.report(t)
+	if !servers.TargetIsEtcd() {
+		res.check(t, a, r)
+	}
+}
+
+func measure(t *testing.T, v *victim, a abuse, r round) result {
+	t.Helper()
+	res := result{Abuse: a.name, TLS: v.tls != nil}
+	v.fill(t, max(a.objects, usualObjects), objectBytes)
+	p, err := startProbe(v.target())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.stop()
+	p.await(t, probeConnects+1) // all that it opens has been opened once
+	before := v.mustUsage(t)
+	calm := v.mustStatus(t, "VmRSS")
+	if err := v.forgetPeak(); err != nil {
+		t.Fatal(err)
+	}
+	n := a.short
+	if r.full {
+		n = a.full
+	}
+	began := time.Now()
+	attack := startAttacker(t, order{Abuse: a.name, Endpoint: v.client, CA: v.ca, Count: n, Time: r.time})
+	o := <-attack.out
+	res.Done, res.Took = o.Done, time.Since(began)
+	if a.held {
+		select {
+		case <-time.After(r.hold):
+		case <-v.Exited():
+		}
+	}
+	attack.end()
+	gone := time.Now()
+	for {
+		if res.Ended = v.ended(); res.Ended {
+			break
+		}
+		if now, err := v.usage(); err == nil { // else it answers nobody
+			res.Left, res.Settled = now.less(before), time.Since(gone)
+			if !res.Left.tooMuch(a) {
+				break
+			}
+		}
+		if time.Since(gone) > settleTime {
+			break
+		}
+		pauseBetweenLooks()
+	}
+	if res.Ended {
+		return res
+	}
+	res.Peak = v.mustStatus(t, "VmHWM") - calm
+	p.stop()
+	res.Worst = p.worst
+	if p.failed != nil {
+		res.Failed = p.failed.Error()
+	}
+	if o.Err != "" {
+		t.Errorf("the attacker: %s", o.Err)
+	}
+	return res
+}
+
+func pauseBetweenLooks() { time.Sleep(100 * time.Millisecond) }
+
+// tooMuch says whether the server still takes up more than it may.
+func (u usage) tooMuch(a abuse) bool {
+	return u.heap > spareHeap+a.keeps || u.goroutines > spareGoroutines || u.files > spareFiles
+}
+
+func (u usage) less(v usage) usage {
+	return usage{u.heap - v.heap, u.resident - v.resident, u.goroutines - v.goroutines, u.files - v.files, u.logged - v.logged}
+}
+
+// check fails the test for what a server must not do.
+func (r *result) check(t *testing.T, a abuse, allowed round) {
+	t.Helper()
+	if r.Ended {
+		t.Fatal("the server has ended")
+	}
+	if r.Failed != "" {
+		t.Errorf("the well-behaved client got an error: %s", r.Failed)
+	}
+	if most := max(allowed.promptly, a.waits); r.Worst > most {
+		t.Errorf("the well-behaved client waited %v, want at most %v", r.Worst, most)
+	}
+	if r.Left.tooMuch(a) {
+		t.Errorf("%v later the server still takes up more than before: %v", r.Settled.Round(time.Second), r.Left)
+	}
+	most := a.peak
+	if most == 0 {
+		most = usualPeak
+	}
+	if r.Peak > most {
+		t.Errorf("%d MiB of memory, want at most %d", r.Peak>>20, most>>20)
+	}
+	if r.Left.logged > spareLog {
+		t.Errorf("%d bytes of log, want at most %d", r.Left.logged, spareLog)
+	}
+}
+
+// report tells the result, also in the file that the environment names.
+func (r *result) report(t *testing.T) {
+	t.Helper()
+	if r.Ended {
+		t.Logf("%d done in %v: the server has ended", r.Done, r.Took.Round(time.Millisecond))
+	} else {
+		t.Logf("%d done in %v: worst answer %v, peak of %d MiB more, settled after %v with %v more", r.Done, r.Took.Round(time.Millisecond),
+			r.Worst.Round(time.Millisecond), r.Peak>>20, r.Settled.Round(time.Millisecond), r.Left)
+	}
+	path := os.Getenv(tableVariable)
+	if path == "" {
+		return
+	}
+	line, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := fmt.Fprintf(file, "%s\n", line); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (u usage) String() string {
+	return fmt.Sprintf("%.1f MiB of heap, %d goroutines, %d descriptors, %d bytes of log", float64(u.heap)/(1<<20), u.goroutines, u.files, u.logged)
+}
+
+// MarshalJSON tells the fields by their names.
+func (u usage) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]int64{"heap": u.heap, "goroutines": u.goroutines, "files": u.files, "logged": u.logged})
+}
