@@ -33,6 +33,11 @@ setup:
 setup-strace:
 	@scripts/setup.sh $$(test "$$(uname)" != Linux || echo strace)
 
+# The tests use the database's file with it, as people do.
+.PHONY: setup-sqlite3
+setup-sqlite3:
+	@scripts/setup.sh sqlite3
+
 # What the tests take a Postgres from, if there is nothing: see test/pgserver.
 .PHONY: setup-postgres
 setup-postgres:
@@ -57,7 +62,7 @@ image: setup ## build the container image IMAGE=sqlstore:dev
 	scripts/image.sh $(IMAGE)
 
 .PHONY: test
-test: setup-postgres ## the main module's tests, with the race detector (TEST_FLAGS=...)
+test: setup-sqlite3 setup-postgres ## the main module's tests, with the race detector (TEST_FLAGS=...)
 	go test -race -timeout 20m $(TEST_FLAGS) ./...
 
 # One version after the other; without a container engine, the one of the machine's binaries.
@@ -87,7 +92,7 @@ $(LINTER): tools/go.mod tools/go.sum
 	go build -C tools -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 .PHONY: e2e
-e2e: e2e-etcd e2e-restapi e2e-kubestorage e2e-postgres e2e-kubeapiserver e2e-kubeapiserver-postgres e2e-cluster e2e-patroni ## the heavy suites, one round each
+e2e: e2e-etcd e2e-restapi e2e-kubestorage e2e-kubeapiserver e2e-postgres e2e-cluster e2e-patroni ## the heavy suites, one round each
 
 .PHONY: e2e-etcd
 e2e-etcd: setup-strace setup-postgres ## against a real etcd, with etcd's tools, hostile clients and crashes
@@ -107,12 +112,15 @@ ON_POSTGRES = SQLSTORE_TEST_DATASTORE=postgres SQLSTORE_TEST_REPLICAS=$(REPLICAS
 PGBOUNCER = SQLSTORE_TEST_PGBOUNCER=1
 
 .PHONY: e2e-postgres
-e2e-postgres: e2e-etcd-postgres e2e-kubestorage-postgres e2e-kubestorage-pgbouncer ## the suites that must pass over every database, over Postgres
+e2e-postgres: e2e-etcd-postgres e2e-etcd-pgbouncer e2e-kubestorage-postgres e2e-kubestorage-pgbouncer e2e-kubeapiserver-postgres e2e-kubeapiserver-pgbouncer ## the suites that must pass over every database, over Postgres
 
 .PHONY: e2e-etcd-postgres
-e2e-etcd-postgres: setup-postgres ## against a real etcd, and crashes, over Postgres with REPLICAS=3
-	cd test/etcd && $(ON_POSTGRES) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./sidebyside ./clients
-	cd test/etcd && $(ON_POSTGRES) $(HEAVY_TEST) -timeout 25m -run TestKill $(TEST_FLAGS) ./crash
+e2e-etcd-postgres: setup-strace setup-postgres ## e2e-etcd over Postgres with REPLICAS=3
+	cd test/etcd && $(ON_POSTGRES) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
+
+.PHONY: e2e-etcd-pgbouncer
+e2e-etcd-pgbouncer: setup-strace setup-pgbouncer ## the same through a PgBouncer in transaction mode
+	cd test/etcd && $(ON_POSTGRES) $(PGBOUNCER) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
 .PHONY: e2e-kubestorage-postgres
 e2e-kubestorage-postgres: setup-postgres ## Kubernetes' own storage tests over Postgres with REPLICAS=3, all asked at once
@@ -122,14 +130,22 @@ e2e-kubestorage-postgres: setup-postgres ## Kubernetes' own storage tests over P
 e2e-kubestorage-pgbouncer: setup-pgbouncer ## the same through a PgBouncer in transaction mode
 	cd test/kubestorage && $(ON_POSTGRES) $(PGBOUNCER) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
+.PHONY: kubernetes
+kubernetes: setup ## build kube-apiserver, kube-controller-manager and kubectl for the tests: minutes, once
+	cd test/kubeapiserver && $(HEAVY_TEST) -timeout 45m ./build
+
 .PHONY: e2e-kubeapiserver
-e2e-kubeapiserver: setup ## a real kube-apiserver and kubectl; building them takes minutes once
-	cd test/kubeapiserver && $(HEAVY_TEST) -timeout 45m $(TEST_FLAGS) ./...
+e2e-kubeapiserver: kubernetes ## a real kube-apiserver, kube-controller-manager and kubectl
+	cd test/kubeapiserver && $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
 # Two replicas, so that there is one to go on when the other is killed.
 .PHONY: e2e-kubeapiserver-postgres
-e2e-kubeapiserver-postgres: setup-postgres ## the same over Postgres with two replicas
-	cd test/kubeapiserver && $(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=2 $(HEAVY_TEST) -timeout 45m $(TEST_FLAGS) ./...
+e2e-kubeapiserver-postgres: setup-postgres kubernetes ## the same over Postgres with two replicas
+	cd test/kubeapiserver && $(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=2 $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
+
+.PHONY: e2e-kubeapiserver-pgbouncer
+e2e-kubeapiserver-pgbouncer: setup-pgbouncer kubernetes ## the same through a PgBouncer in transaction mode
+	cd test/kubeapiserver && $(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=2 $(PGBOUNCER) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
 .PHONY: e2e-cluster
 e2e-cluster: setup ## containers as hosts: what fails under load, and how long that lasts; needs Docker
@@ -152,22 +168,27 @@ SOAK_OBJECTS ?= 50000
 SOAK_CLUSTER_MINUTES ?= 120
 SOAK_BENCH_FLAGS ?= -objects 20000,1000000
 
+# Every suite over every database, where .ci/run takes one of them.
 .PHONY: soak
-soak: setup-strace setup-pgbouncer ## the heavy suites and the comparison at full length: hours
-	$(MAKE) test-postgres-versions
-	cd test/etcd && SQLSTORE_TEST_KILLS=$(SOAK_KILLS) $(HEAVY_TEST) -timeout 24h ./crash
-	cd test/etcd && SQLSTORE_TEST_RUNS=$(SOAK_RUNS) $(HEAVY_TEST) -timeout 24h ./sidebyside
-	cd test/etcd && $(ON_POSTGRES) SQLSTORE_TEST_KILLS=$(SOAK_KILLS) $(HEAVY_TEST) -timeout 24h -run TestKill ./crash
-	cd test/etcd && $(ON_POSTGRES) SQLSTORE_TEST_RUNS=$(SOAK_RUNS) $(HEAVY_TEST) -timeout 24h ./sidebyside
-	cd test/etcd && $(ON_POSTGRES) $(PGBOUNCER) SQLSTORE_TEST_RUNS=$(SOAK_RUNS) $(HEAVY_TEST) -timeout 24h ./...
+soak: setup-strace setup-pgbouncer kubernetes ## the heavy suites and the comparison at full length: hours
+	SQLSTORE_TEST_WHOLE=1 $(MAKE) test-postgres-versions
+	SQLSTORE_TEST_FAIR=1m $(HEAVY_TEST) -timeout 1h -v -run TestReplicasShareTheClock ./store
+	SQLSTORE_TEST_LEASES=1000000 $(HEAVY_TEST) -timeout 1h -v -run TestManyLeases ./store
+	cd test/etcd && for over in "" "$(ON_POSTGRES)" "$(ON_POSTGRES) $(PGBOUNCER)"; do \
+		env $$over SQLSTORE_TEST_KILLS=$(SOAK_KILLS) SQLSTORE_TEST_RUNS=$(SOAK_RUNS) SQLSTORE_TEST_ABUSE=full \
+			$(HEAVY_TEST) -timeout 24h ./... || exit 1; \
+	done
+	$(MAKE) e2e-restapi
 	cd test/kubestorage && $(HEAVY_TEST) -timeout 4h -count=5 ./...
 	cd test/kubestorage && for replicas in 1 3; do \
 		$(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=$$replicas $(HEAVY_TEST) -timeout 4h -count=5 ./... && \
 		$(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=$$replicas $(PGBOUNCER) $(HEAVY_TEST) -timeout 4h -count=5 ./... || exit 1; \
 	done
-	cd test/kubeapiserver && SQLSTORE_TEST_OBJECTS=$(SOAK_OBJECTS) $(HEAVY_TEST) -timeout 8h ./...
-	cd test/kubeapiserver && $(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=2 SQLSTORE_TEST_OBJECTS=$(SOAK_OBJECTS) $(HEAVY_TEST) -timeout 8h ./...
+	cd test/kubeapiserver && for over in "" "$(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=2" "$(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=2 $(PGBOUNCER)"; do \
+		env $$over SQLSTORE_TEST_OBJECTS=$(SOAK_OBJECTS) $(HEAVY_TEST) -timeout 8h ./... || exit 1; \
+	done
 	cd test/cluster && SQLSTORE_TEST_CLUSTER_MINUTES=$(SOAK_CLUSTER_MINUTES) $(HEAVY_TEST) -timeout 24h -v ./...
+	$(MAKE) e2e-patroni
 	$(MAKE) bench BENCH_FLAGS="$(SOAK_BENCH_FLAGS)"
 
 .PHONY: ci
