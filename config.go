@@ -29,6 +29,10 @@ type Config struct {
 	DatastoreMaxConns int
 	// DatastoreWait is how long Start waits for a Postgres that cannot be reached; default 1 min, negative: not at all.
 	DatastoreWait time.Duration
+	// DatastoreMaxStaleness bounds what a linearizable read may miss after a failover of Postgres that this server did
+	// not notice: only what was acknowledged in the last moments before the read. Default 2 s, which is less than a
+	// failover takes; negative: nothing is missed, and each read waits for a commit of its own.
+	DatastoreMaxStaleness time.Duration
 
 	// ListenClientURLs are http, https, unix or unixs URLs; default http://127.0.0.1:0.
 	ListenClientURLs []string
@@ -40,10 +44,14 @@ type Config struct {
 	ListenObjectsURLs []string
 	// InsecurePlaintext allows to listen without TLS where other machines can connect.
 	InsecurePlaintext bool
-	// CORS are the origins whose web pages may use the JSON API and the other HTTP paths of the client URLs, HostWhitelist the
-	// hosts that they are served as without TLS; so for ListenObjectsURLs. For both, empty or "*" means all, but of
-	// ListenObjectsURLs only origins that are named.
-	CORS, HostWhitelist []string
+	// CORS are the origins whose web pages may use the JSON API and the other HTTP paths of the client URLs; empty or
+	// "*" means all. Of ListenObjectsURLs only those may that are named. Pages of others can neither write nor open a
+	// websocket.
+	CORS []string
+	// HostWhitelist are the hosts that HTTP is served as without TLS; "*" means all. When it is empty, listeners on the
+	// loopback interface serve IP addresses, localhost and the names in AdvertiseClientURLs, and others serve all: a
+	// web page whose name an attacker lets resolve to 127.0.0.1 is refused (DNS rebinding).
+	HostWhitelist []string
 	// TLS names the files for https and unixs URLs.
 	TLS listen.Files
 

@@ -42,11 +42,23 @@ func (s *Server) facts(now time.Time) *conditions.Facts {
 		return f // the database may be closed by now
 	}
 	writing(opened, f, now)
+	if b, ok := s.backend.(interface{ NotDurable() string }); ok {
+		f.Weak = weak(b.NotDurable())
+	}
 	lagging(opened, f)
 	if c := s.compacting.state(); c != nil && c.Stall != nil {
 		f.Stalled = &conditions.Fault{Reason: c.Stall.Reason, Message: c.Stall.Message}
 	}
 	return f
+}
+
+// weak tells of settings of the database server with which it may lose what it acknowledges.
+func weak(settings string) *conditions.Fault {
+	if settings == "" {
+		return nil
+	}
+	return &conditions.Fault{Reason: "WeakSettings", Message: fmt.Sprintf("the database server has %s and may lose acknowledged writes when it crashes, so "+
+		"nothing is written to it: turn them on there, or accept that with --unsafe-no-fsync", settings)}
 }
 
 // references looks at the files that the configuration names.
@@ -123,7 +135,8 @@ func writing(s *store.Store, f *conditions.Facts, now time.Time) {
 		}
 		return
 	}
-	switch err := answers(s); {
+	err := answers(s, f)
+	switch {
 	case err != nil:
 		f.Database = &conditions.Fault{Reason: "NoAnswer", Message: fmt.Sprintf("the database cannot be read: %v; look at its disk", err)}
 	case w.Commit > commitPatience:
@@ -134,12 +147,21 @@ func writing(s *store.Store, f *conditions.Facts, now time.Time) {
 	}
 }
 
-// answers asks a SQLite database for something small.
-func answers(s *store.Store) error {
+// answers asks a SQLite database for its size, and looks at its log.
+func answers(s *store.Store, f *conditions.Facts) error {
 	ctx, cancel := context.WithTimeout(context.Background(), probePatience)
 	defer cancel()
-	_, err := s.Status(ctx)
-	return err
+	st, err := s.Status(ctx)
+	if err != nil || st.DBLogHeld == 0 || st.DBLog == 0 {
+		return err
+	}
+	f.Held = &conditions.Fault{Reason: "LongTransaction", Message: fmt.Sprintf("a transaction of another program (a sqlite3 shell, a backup) has been open on the "+
+		"database for longer than %s, so its write-ahead log grows, by %d MiB so far, and counts against the quota: end the transaction; 'fuser -v' on the "+
+		"database's file tells whose it is", st.DBLogHeld.Truncate(10*time.Second), st.DBLog>>20)}
+	if st.Quota > 0 && st.DBSize+st.DBLog > st.Quota && f.NoSpace == nil {
+		f.NoSpace = &conditions.Fault{Reason: "LogExceedsQuota", Message: "the database and its write-ahead log are larger than --quota-backend-bytes together: " + f.Held.Message}
+	}
+	return nil
 }
 
 // lagging looks whether watches are behind, and reads with them.

@@ -23,9 +23,6 @@ func (s *Server) ObjectEndpoints() []string { return s.objectURLs }
 // openObjects makes the list/watch API.
 func (s *Server) openObjects(cfg *Config) {
 	o := restapi.Options{MaxRequestBytes: cfg.MaxRequestBytes, Version: Version, Logger: s.log}
-	if b, ok := s.backend.(interface{ MaxKeyBytes() int }); ok {
-		o.MaxKeyBytes = b.MaxKeyBytes()
-	}
 	s.objects = restapi.New(s.store, s.backend, o)
 	s.metrics.Registry.MustRegister(s.objects.Metrics())
 }
@@ -36,7 +33,7 @@ func (s *Server) serveObjects(listeners []*listen.Split, cfg *Config) {
 		return
 	}
 	// etcd's default lets every web page use its JSON API. This one is new, so there is nobody to whom that was promised.
-	guard := &access{origins: cfg.CORS, hosts: cfg.HostWhitelist, named: true, next: s.objects}
+	guard := newHosts(cfg, &origins{allowed: cfg.CORS, named: true, next: s.objects})
 	h := s.newHTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c := http.NewResponseController(w); r.ProtoMajor == 1 { // for what guard answers; the API sets its own
 			_ = c.SetWriteDeadline(time.Now().Add(objectsGuard))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -39,8 +40,9 @@ type Server struct {
 	shim    *etcdshim.Server
 	objects *restapi.Server // nil when it is off
 	metrics *telemetry.Metrics
-	http    []*http.Server
-	front   [2]stage // of the client and of the metrics listeners
+	http    []*http.Server // of clients
+	ops     *http.Server   // of the metrics listeners
+	front   [2]stage       // of the client and of the metrics listeners
 	certs   *listen.Certificates
 	monitor *conditions.Monitor
 	state   state
@@ -184,7 +186,8 @@ func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
 		s.store, err = store.Open(ctx, s.backend, store.Config{
 			Name: cfg.Name, ClientURLs: cfg.AdvertiseClientURLs,
 			Logger: s.log, ProgressInterval: cfg.WatchProgressInterval, QuotaBytes: s.quota(cfg.QuotaBytes),
-			CacheBytes: cfg.CacheBytes, Observer: s.metrics,
+			MaxStaleness: cfg.DatastoreMaxStaleness, CacheBytes: cfg.CacheBytes, Observer: s.metrics, Caller: etcdshim.Caller,
+			HangUp: s.hangUp,
 		})
 		return err
 	})
@@ -207,9 +210,6 @@ func (s *Server) openShim(ctx context.Context, cfg *Config) (err error) {
 		KeepaliveMinTime: cfg.KeepaliveMinTime, KeepaliveInterval: cfg.KeepaliveInterval, KeepaliveTimeout: cfg.KeepaliveTimeout,
 		Logger: s.log,
 	}
-	if b, ok := s.backend.(interface{ MaxKeyBytes() int }); ok {
-		o.MaxKeyBytes = b.MaxKeyBytes()
-	}
 	o.ServerOptions = append(o.ServerOptions, grpc.Creds(listen.Credentials()))
 	o.UnaryInterceptors = append(o.UnaryInterceptors, s.metrics.Unary())
 	o.StreamInterceptors = append(o.StreamInterceptors, s.metrics.Stream())
@@ -223,10 +223,11 @@ func (s *Server) openShim(ctx context.Context, cfg *Config) (err error) {
 // serveHTTP begins to serve what can be told before the database is open.
 func (s *Server) serveHTTP(clients, metrics []*listen.Split, cfg *Config) {
 	starting := s.metrics.StartingHandler(EtcdVersion, s)
-	s.front[0].set(&access{origins: cfg.CORS, hosts: cfg.HostWhitelist, next: starting})
-	s.front[1].set(starting)
+	s.front[0].set(guardClients(cfg, starting))
+	s.front[1].set(guardMetrics(cfg, starting))
 	client, ops := s.newHTTP(&s.front[0]), s.newHTTP(&s.front[1])
-	s.http = []*http.Server{client, ops}
+	client.HTTP2 = cfg.http2()
+	s.http, s.ops = []*http.Server{client}, ops
 	for _, l := range clients {
 		s.wg.Go(func() { s.ended("http", client.Serve(l.HTTP)) })
 	}
@@ -249,8 +250,8 @@ func (s *Server) serve(clients []*listen.Split, cfg *Config) {
 	all := http.NewServeMux()
 	all.Handle("/", ops)
 	all.Handle("/v3/", s.shim.Gateway)
-	s.front[0].set(s.grpcOr(&access{origins: cfg.CORS, hosts: cfg.HostWhitelist, next: all}))
-	s.front[1].set(ops)
+	s.front[0].set(s.grpcOr(guardClients(cfg, all)))
+	s.front[1].set(guardMetrics(cfg, ops))
 	for _, l := range clients {
 		s.log.Info("serving clients", "address", l.HTTP.Addr().String())
 		s.wg.Go(func() { s.ended("grpc", s.shim.GRPC.Serve(l.GRPC)) })
@@ -258,14 +259,42 @@ func (s *Server) serve(clients []*listen.Split, cfg *Config) {
 }
 
 func (s *Server) newHTTP(h http.Handler) *http.Server {
-	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
+	return &http.Server{
+		Handler: watchHangups(hangupPeriod, h), ReadHeaderTimeout: 10 * time.Second, BaseContext: withLoopback, ConnContext: withConn,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+}
+
+// http2 serves HTTP/2 to what may be a gRPC client as the gRPC server would.
+func (c *Config) http2() *http.HTTP2Config {
+	h := &http.HTTP2Config{MaxConcurrentStreams: math.MaxInt32, SendPingTimeout: c.KeepaliveInterval, PingTimeout: c.KeepaliveTimeout}
+	if n := c.MaxConcurrentStreams; n > 0 {
+		h.MaxConcurrentStreams = int(min(n, math.MaxInt32))
+	}
+	if h.SendPingTimeout <= 0 {
+		h.SendPingTimeout = 2 * time.Hour
+	}
+	return h
+}
+
+// guardClients guards what is served as HTTP on the client listeners.
+func guardClients(cfg *Config, next http.Handler) http.Handler {
+	return newHosts(cfg, &origins{allowed: cfg.CORS, next: next})
+}
+
+// guardMetrics guards the metrics listeners. Whoever names hosts thinks of clients, so scrapers by other names are not
+// shut out.
+func guardMetrics(cfg *Config, next http.Handler) http.Handler {
+	h := newHosts(cfg, next)
+	h.besides = true
+	return h
 }
 
 // grpcOr serves the few gRPC clients that offer HTTP/1.1, too, and so end up with the HTTP server.
 func (s *Server) grpcOr(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
-			s.shim.GRPC.ServeHTTP(w, r)
+			s.shim.HTTP.ServeHTTP(w, r)
 			return
 		}
 		h.ServeHTTP(w, r)
@@ -286,6 +315,18 @@ func (s *Server) refuse(l net.Listener) {
 func (s *Server) ended(what string, err error) {
 	if err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, grpc.ErrServerStopped) {
 		s.log.Error("listener failed", "for", what, "error", err)
+	}
+}
+
+// hangUp closes the connection of a client that takes nothing while others wait.
+func (s *Server) hangUp(caller any) {
+	client := etcdshim.CallerAddress(caller)
+	if client == nil {
+		return
+	}
+	s.log.Debug("hung up on a client that does not take its answers while others wait", "client", client.String())
+	for _, l := range s.listeners {
+		l.HangUp(client)
 	}
 }
 

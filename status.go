@@ -123,8 +123,13 @@ func refusal(err error) *conditions.Fault {
 func (s *Server) Conditions() []conditions.Condition { return s.monitor.List() }
 
 // Status looks at the state of the server now, and tells it as /status does.
-func (s *Server) Status() conditions.Report {
-	r := conditions.Report{Version: Version, EtcdVersion: EtcdVersion, Conditions: s.monitor.Look(), Time: time.Now().UTC().Truncate(time.Second)}
+func (s *Server) Status() conditions.Report { return s.StatusContext(context.Background()) }
+
+// StatusContext is Status with the conditions that were seen last, about a second ago at most, when ctx ends before the
+// look does.
+func (s *Server) StatusContext(ctx context.Context) conditions.Report {
+	seen := s.monitor.LookContext(ctx)
+	r := conditions.Report{Version: Version, EtcdVersion: EtcdVersion, Conditions: seen, Time: time.Now().UTC().Truncate(time.Second)}
 	st := &s.state
 	st.mu.Lock()
 	opened := st.store

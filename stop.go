@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"sync"
 	"time"
 
 	"github.com/sqlstore/sqlstore/conditions"
@@ -54,19 +56,35 @@ func (s *Server) stopServing() (errs []error) {
 	if s.objects != nil {
 		s.objects.Stop()
 	}
+	var stopped sync.WaitGroup
 	if s.shim != nil {
-		s.shim.Shutdown(grace)
+		stopped.Go(func() { s.shim.Shutdown(grace) })
 	}
-	for _, h := range s.http {
-		if err := h.Shutdown(grace); err != nil {
-			errs = append(errs, h.Close())
-		}
+	failed := make([]error, len(s.http))
+	for i, h := range s.http { // at the same time: clients of both are served there
+		stopped.Go(func() { failed[i] = shutdown(grace, h) })
+	}
+	stopped.Wait()
+	errs = append(errs, failed...)
+	if s.shim != nil {
+		s.shim.Close()
+	}
+	if s.ops != nil { // last, so that who asks meanwhile is answered
+		errs = append(errs, shutdown(grace, s.ops))
 	}
 	for _, l := range s.listeners {
 		errs = append(errs, l.Close())
 	}
 	s.cut() // websockets, which no server knows of any more
 	return errs
+}
+
+// shutdown lets an HTTP server's requests finish until grace ends.
+func shutdown(grace context.Context, h *http.Server) error {
+	if err := h.Shutdown(grace); err != nil {
+		return h.Close()
+	}
+	return nil
 }
 
 // cutIdle closes all connections when nothing is going on any more, or grace ends.

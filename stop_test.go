@@ -2,6 +2,8 @@ package sqlstore_test
 
 import (
 	"bytes"
+	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"io"
@@ -15,9 +17,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
 
 	"github.com/sqlstore/sqlstore"
 	"github.com/sqlstore/sqlstore/listen"
@@ -164,5 +172,124 @@ func TestCloseWaitsForCalls(t *testing.T) {
 	}
 	if err := <-second; err != nil {
 		t.Errorf("a call in flight ended with %v", err)
+	}
+}
+
+// Of a gRPC client that offers HTTP/1.1, too, which a Close ends no less gently than another's.
+var clientProtocols = map[string][]string{"h2": {"h2"}, "h2 and http/1.1": {"h2", "http/1.1"}}
+
+// dialTLS starts a server with TLS, and dials it as a client that offers protocols.
+func dialTLS(t *testing.T, cfg sqlstore.Config, protocols []string) (*sqlstore.Server, *grpc.ClientConn) {
+	t.Helper()
+	cfg.TLS, cfg.ListenClientURLs = certificates(t), []string{"https://127.0.0.1:0"}
+	s, err := sqlstore.Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	roots := x509.NewCertPool()
+	text, err := os.ReadFile(cfg.TLS.Cert)
+	if err != nil || !roots.AppendCertsFromPEM(text) {
+		t.Fatal("no certificate", err)
+	}
+	creds := credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: "example.com", NextProtos: protocols})
+	conn, err := grpc.NewClient("passthrough:///"+strings.TrimPrefix(s.Endpoints()[0], "https://"), grpc.WithTransportCredentials(creds))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return s, conn
+}
+
+// Whatever a client offers, its calls in flight are waited for, and its watches end so that it goes to another server.
+func TestCloseWaitsForCallsOverTLS(t *testing.T) {
+	for name, protocols := range clientProtocols {
+		t.Run(name, func(t *testing.T) { testCloseOverTLS(t, protocols) })
+	}
+}
+
+func testCloseOverTLS(t *testing.T, protocols []string) {
+	ctx := t.Context()
+	s, conn := dialTLS(t, sqlstore.Config{}, protocols)
+	leases, locks := pb.NewLeaseClient(conn), v3lockpb.NewLockClient(conn)
+	grant := func(ttl int64) int64 {
+		t.Helper()
+		r, err := leases.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: ttl})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.ID
+	}
+	if _, err := locks.Lock(ctx, &v3lockpb.LockRequest{Name: []byte("l"), Lease: grant(2)}); err != nil {
+		t.Fatal(err)
+	}
+	waits, err := pb.NewWatchClient(conn).Watch(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := &pb.WatchCreateRequest{Key: []byte("l/"), RangeEnd: []byte("l0")}
+	if err := waits.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: create}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := waits.Recv(); err != nil { // created
+		t.Fatal(err)
+	}
+	second, lease := make(chan error, 1), grant(60)
+	go func() {
+		_, err := locks.Lock(ctx, &v3lockpb.LockRequest{Name: []byte("l"), Lease: lease})
+		second <- err
+	}()
+	if _, err := waits.Recv(); err != nil { // it stands in line, until the first one's lease ends
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-second; err != nil {
+		t.Errorf("a call in flight ended with %v", err)
+	}
+	for err == nil {
+		_, err = waits.Recv()
+	}
+	if status.Code(err) != codes.Unavailable {
+		t.Errorf("a watch ended with %v", err)
+	}
+}
+
+// Whatever a client offers, --max-concurrent-streams is what bounds its streams.
+func TestConcurrentStreams(t *testing.T) {
+	for name, protocols := range clientProtocols {
+		t.Run(name, func(t *testing.T) {
+			const most = 300 // net/http's own bound is 250
+			_, conn := dialTLS(t, sqlstore.Config{MaxConcurrentStreams: most}, protocols)
+			open := func(ctx context.Context) error {
+				stream, err := pb.NewWatchClient(conn).Watch(ctx)
+				if err != nil {
+					return err
+				}
+				create := &pb.WatchCreateRequest{Key: []byte("k")}
+				if err := stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: create}}); err != nil {
+					return err
+				}
+				_, err = stream.Recv()
+				return err
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			for i := range most {
+				if err := open(ctx); err != nil {
+					t.Fatalf("stream %d: %v", i+1, err)
+				}
+			}
+			short, stop := context.WithTimeout(ctx, 200*time.Millisecond)
+			defer stop()
+			if err := open(short); status.Code(err) != codes.DeadlineExceeded {
+				t.Errorf("one more: %v", err)
+			}
+		})
 	}
 }

@@ -40,6 +40,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&c.DataDir, "data-dir", "", "directory of a SQLite database (default \"<name>.sqlstore\")")
 	registerDatastore(f, c)
 	f.DurationVar(&c.DatastoreWait, "datastore-wait", time.Minute, "how long a start waits for a Postgres that cannot be reached; 0 for not at all")
+	f.DurationVar(&c.DatastoreMaxStaleness, "datastore-max-staleness", 2*time.Second, "how long ago Postgres may have acknowledged a commit last that a linearizable read relies on; 0 has each read wait for a commit of its own")
 	f.BoolVar(&c.UnsafeNoFsync, "unsafe-no-fsync", false, "acknowledge writes before they are on disk, or accept a Postgres that does; a crash of its machine may lose or damage data")
 	f.Int64Var(&c.QuotaBytes, "quota-backend-bytes", 0, "size of the database, in bytes, that raises the NOSPACE alarm; 0 is 2 GiB on SQLite and no quota on Postgres, negative is no quota")
 	f.Int64Var(&c.CacheBytes, "cache-bytes", 0, "values kept in memory, in bytes; 0 is a sixteenth of the memory there is, from 32 MiB to 4 GiB")
@@ -49,8 +50,8 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.ListenMetricsURLs, "listen-metrics-urls", nil, "further URLs to serve /metrics and the health endpoints on")
 	f.StringSliceVar(&c.ListenObjectsURLs, "listen-objects-urls", nil, "URLs to serve the list/watch API over HTTP/JSON on (default: it is off)")
 	f.BoolVar(&c.InsecurePlaintext, "insecure-plaintext", false, "allow to listen without TLS where other machines can connect")
-	f.StringSliceVar(&c.CORS, "cors", []string{"*"}, "origins whose web pages may use the JSON gateway: https://host:port, or * for all; the list/watch API takes only those named")
-	f.StringSliceVar(&c.HostWhitelist, "host-whitelist", []string{"*"}, "host names that HTTP is served as without TLS, or * for all")
+	f.StringSliceVar(&c.CORS, "cors", []string{"*"}, "origins whose web pages may use the JSON gateway: https://host:port, or * for all; others cannot write or open websockets then, and the list/watch API takes only those named")
+	f.StringSliceVar(&c.HostWhitelist, "host-whitelist", nil, "host names that HTTP is served as without TLS, or * for all (default: on the loopback interface IP addresses, localhost and advertised names, elsewhere all)")
 	f.StringVar(&c.TLS.Cert, "cert-file", "", "the server's certificate chain for TLS; this and the other TLS files are read again when they change")
 	f.StringVar(&c.TLS.Key, "key-file", "", "the private key of --cert-file")
 	f.StringVar(&c.TLS.TrustedCA, "trusted-ca-file", "", "certificates of the authorities that sign client certificates")
@@ -79,7 +80,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 func registerDatastore(f *pflag.FlagSet, c *sqlstore.Config) {
 	f.StringVar(&c.Datastore, "datastore", "sqlite", "database: sqlite for a file in the data directory, sqlite:///path/to/file, or postgres://user@host:5432/database")
 	f.StringVar(&c.DatastorePasswordFile, "datastore-password-file", "", "file with the password for Postgres, read again for each connection; wins over one in --datastore")
-	f.IntVar(&c.DatastoreMaxConns, "datastore-max-connections", 0, "most connections to Postgres, at least 3; 0 is pool_max_conns of --datastore, else 16")
+	f.IntVar(&c.DatastoreMaxConns, "datastore-max-connections", 0, "most connections to Postgres, at least 4; 0 is pool_max_conns of --datastore, else 16")
 }
 
 // registerDatabase defines those that a command on the database takes, which serves nobody.
@@ -100,6 +101,9 @@ func (s *settings) finish() error {
 	if c.DatastoreWait == 0 {
 		c.DatastoreWait = -1
 	}
+	if c.DatastoreMaxStaleness == 0 {
+		c.DatastoreMaxStaleness = -1
+	}
 	if _, err := parseLevel(s.logLevel); err != nil {
 		return err
 	}
@@ -119,8 +123,8 @@ func (s *settings) finish() error {
 		return fmt.Errorf("%w: --max-txn-ops and --max-request-bytes must be from 1 to %d", errSettings, most)
 	case c.MaxConcurrentStreams == 0:
 		return fmt.Errorf("%w: --max-concurrent-streams must be positive", errSettings)
-	case c.DatastoreMaxConns != 0 && (c.DatastoreMaxConns < 3 || c.DatastoreMaxConns > most):
-		return fmt.Errorf("%w: --datastore-max-connections must be 0, or from 3 to %d", errSettings, most)
+	case c.DatastoreMaxConns != 0 && (c.DatastoreMaxConns < 4 || c.DatastoreMaxConns > most):
+		return fmt.Errorf("%w: --datastore-max-connections must be 0, or from 4 to %d", errSettings, most)
 	case c.KeepaliveMinTime <= 0 || c.WatchProgressInterval <= 0:
 		return fmt.Errorf("%w: --grpc-keepalive-min-time and --watch-progress-notify-interval must be positive", errSettings)
 	}

@@ -129,8 +129,15 @@ func TestReplicas(t *testing.T) {
 		}
 	}
 	wantMembers(t, clients, replicas)
-	if _, err := clients[0].Put(ctx, strings.Repeat("k", 2601), "v"); err == nil || !strings.Contains(err.Error(), "2600") {
-		t.Errorf("a key of 2601 bytes: %v", err)
+	long := strings.Repeat("k", 5000)
+	for _, key := range []string{long + "a", long + "b", long} {
+		if _, err := clients[0].Put(ctx, key, "v"); err != nil {
+			t.Fatalf("a key of %d bytes: %v", len(key), err)
+		}
+	}
+	first, err := clients[1].Get(ctx, long, clientv3.WithPrefix(), clientv3.WithLimit(2))
+	if err != nil || first.Count != 3 || len(first.Kvs) != 2 || string(first.Kvs[0].Key) != long || string(first.Kvs[1].Key) != long+"a" {
+		t.Errorf("a page of long keys on another replica: %v, %v", first, err)
 	}
 
 	if err := os.WriteFile(config, []byte("datastore: "+strings.Replace(db.dsn(), "?", "x?", 1)+"\n"), 0o600); err != nil {
@@ -243,7 +250,7 @@ func TestRefusedDatabases(t *testing.T) {
 		"no scheme":             {[]string{"--datastore", "user:" + db.secret + "@host/db"}, "postgres://"},
 		"keywords":              {[]string{"--datastore", "host=h user=u password=" + db.secret}, "postgres://"},
 		"without its flag":      {[]string{db.dsn()}, "--datastore"},
-		"too few connections":   {[]string{"--datastore", db.dsn(), "--datastore-max-connections", "2"}, "--datastore-max-connections"},
+		"too few connections":   {[]string{"--datastore", db.dsn(), "--datastore-max-connections", "3"}, "--datastore-max-connections"},
 		"schema, wrong word":    {[]string{"!schema", "status", "--datastore", db.with(password(db.secret + "x"))}, "password authentication failed"},
 		"schema without flag":   {[]string{"!schema", "status", db.dsn()}, "--datastore"},
 		"repair of nothing":     {[]string{"!repair", "--bump-revision", "5", "--yes", "--datastore", db.dsn()}, "holds nothing"},

@@ -38,6 +38,7 @@ func serve(cmd *cobra.Command, s *settings) error {
 	level := &slog.LevelVar{}
 	log := s.logger(level)
 	s.config.Logger = log
+	quiet(log)
 	stop := make(chan os.Signal, 2)
 	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM)
 	hangup := make(chan os.Signal, 1)

@@ -194,6 +194,31 @@ func TestHangupReadsTheFileAgain(t *testing.T) {
 	}
 }
 
+// Clients cannot fill the log with what they get wrong; it is there for who wants to know.
+func TestBadRequestsAreNotLogged(t *testing.T) {
+	for _, level := range []string{"info", "debug"} {
+		t.Run(level, func(t *testing.T) {
+			s := launch.Start(t, launch.Config{Args: []string{"--log-level", level}})
+			resp, err := http.Post(s.ClientURL()+"/v3/lease/keepalive", "application/json", strings.NewReader("{")) //nolint:noctx // a test's own loopback server
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			if err := s.Stop(); err != nil { // all that is logged has been logged then
+				t.Fatal(err)
+			}
+			if logged := strings.Contains(s.Log(), "decode request"); logged != (level == "debug") {
+				t.Errorf("logged is %v:\n%s", logged, s.Log())
+			}
+			for line := range strings.Lines(s.Log()) {
+				if !json.Valid([]byte(line)) {
+					t.Errorf("a line that is not the log's: %s", line)
+				}
+			}
+		})
+	}
+}
+
 func TestSystemdIsTold(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})

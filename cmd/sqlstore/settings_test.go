@@ -176,7 +176,8 @@ func TestFlagsOfEtcd(t *testing.T) {
 		"max-request-bytes": "1572864", "max-concurrent-streams": "4294967295", "grpc-keepalive-min-time": "5s",
 		"grpc-keepalive-interval": "2h0m0s", "grpc-keepalive-timeout": "20s", "auto-compaction-mode": "periodic",
 		"auto-compaction-retention": "0", "log-level": "info", "log-format": "json", "metrics": "basic", "enable-pprof": "false",
-		"unsafe-no-fsync": "false", "config-file": "", "cors": "[*]", "host-whitelist": "[*]",
+		"unsafe-no-fsync": "false", "config-file": "", "cors": "[*]",
+		"host-whitelist":                 "[]", // etcd's is *, which any web page could use
 		"watch-progress-notify-interval": "5s", // etcd's is 10 minutes; kube-apiserver wants 5 s
 	} {
 		f := flags.Lookup(name)

@@ -1,0 +1,45 @@
+package sqlstore
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/sqlstore/sqlstore/listen"
+)
+
+// hangupPeriod is how often the server looks whether the client of an HTTP/1 request that lasts is still there.
+const hangupPeriod = 15 * time.Second
+
+type connKey struct{}
+
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// watchHangups ends the contexts of requests whose clients have gone. net/http does so itself as long as it has nothing
+// to read: once a client has sent more than its request, nobody reads on, and a stream without events would last for
+// ever.
+func watchHangups(period time.Duration, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, ok := r.Context().Value(connKey{}).(net.Conn)
+		if !ok || r.ProtoMajor != 1 { // HTTP/2 is always read
+			next.ServeHTTP(w, r)
+			return
+		}
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		var look func()
+		look = func() {
+			if listen.HungUp(conn) {
+				cancel()
+			} else if ctx.Err() == nil {
+				time.AfterFunc(period, look)
+			}
+		}
+		first := time.AfterFunc(period, look) // most requests end before
+		defer first.Stop()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}

@@ -1,0 +1,85 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// hosts guards HTTP without TLS against DNS rebinding: a web page whose name an attacker lets resolve to this machine
+// is of the same origin as what it reaches, and only the host that the browser names gives it away. gRPC needs no such
+// guard: no browser speaks HTTP/2 without TLS.
+type hosts struct {
+	whitelist  []string // with "*": all; empty: on the loopback interface those that no attacker can own
+	advertised []string // host names in the advertised client URLs
+	besides    bool     // the whitelist adds to what is served without it
+	next       http.Handler
+}
+
+// newHosts guards next by cfg, whose advertised URLs are known.
+func newHosts(cfg *Config, next http.Handler) *hosts {
+	h := &hosts{whitelist: cfg.HostWhitelist, next: next}
+	for _, raw := range cfg.AdvertiseClientURLs {
+		if u, err := url.Parse(strings.TrimSpace(raw)); err == nil {
+			h.advertised = append(h.advertised, u.Hostname())
+		}
+	}
+	return h
+}
+
+func (h *hosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if host := hostname(r.Host); r.TLS == nil && !h.serves(host, onLoopback(r.Context())) {
+		http.Error(w, fmt.Sprintf("sqlstore does not serve the host %q without TLS: name it in --host-whitelist, or use https", host),
+			http.StatusMisdirectedRequest)
+		return
+	}
+	h.next.ServeHTTP(w, r)
+}
+
+// serves says whether a host may be served without TLS.
+func (h *hosts) serves(host string, loopback bool) bool {
+	switch {
+	case slices.Contains(h.whitelist, "*") || named(h.whitelist, host):
+		return true
+	case len(h.whitelist) > 0 && !h.besides:
+		return false
+	case !loopback: // by --insecure-plaintext, or a unix socket, which no browser can reach
+		return true
+	}
+	// Only names can be rebound, and browsers tell one with each request.
+	_, err := netip.ParseAddr(host)
+	return err == nil || host == "" || strings.EqualFold(host, "localhost") || named(h.advertised, host)
+}
+
+func named(list []string, host string) bool {
+	return slices.ContainsFunc(list, func(s string) bool { return strings.EqualFold(s, host) })
+}
+
+// hostname is the host of a Host header or an :authority, without its port, an IPv6 address without its brackets, and
+// without the dot that ends a fully qualified name.
+func hostname(host string) string {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	} else if h, ok := strings.CutPrefix(host, "["); ok {
+		host = strings.TrimSuffix(h, "]")
+	}
+	return strings.TrimSuffix(host, ".")
+}
+
+type loopbackKey struct{}
+
+// withLoopback notes in the context of a listener's requests whether it is bound to the loopback interface.
+func withLoopback(l net.Listener) context.Context {
+	a, ok := l.Addr().(*net.TCPAddr)
+	return context.WithValue(context.Background(), loopbackKey{}, ok && a.IP.IsLoopback())
+}
+
+func onLoopback(ctx context.Context) bool {
+	on, _ := ctx.Value(loopbackKey{}).(bool)
+	return on
+}

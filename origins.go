@@ -1,0 +1,82 @@
+package sqlstore
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// origins tells browsers, as etcd does, which origins' pages may read the answers. Where origins are named it goes
+// further, and refuses what the pages of others could do without reading one: open a websocket, or send what browsers
+// send without asking first.
+type origins struct {
+	allowed []string // empty or with "*": all
+	named   bool     // only origins that are named one by one; "*" is none
+	next    http.Handler
+}
+
+func (o *origins) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	origin := r.Header.Get("Origin")
+	told, ok := o.shares(origin)
+	if ok {
+		h := w.Header()
+		h.Set("Access-Control-Allow-Methods", "POST, GET, OPTIONS, PUT, DELETE")
+		h.Set("Access-Control-Allow-Origin", told)
+		h.Set("Access-Control-Allow-Headers", "accept, content-type, authorization")
+	}
+	if o.named {
+		w.Header().Add("Vary", "Origin")
+	}
+	if !o.open() && !ok && origin != "" && acts(r) && !own(r, origin) {
+		http.Error(w, fmt.Sprintf("pages of the origin %q may not do this: name it in --cors", origin), http.StatusForbidden)
+		return
+	}
+	if r.Method == http.MethodOptions && (!o.named || ok) {
+		w.WriteHeader(http.StatusOK)
+		return
+	}
+	o.next.ServeHTTP(w, r)
+}
+
+// shares says whether pages of an origin may read the answer, and which origins to tell the browser.
+func (o *origins) shares(origin string) (told string, ok bool) {
+	switch {
+	case o.named:
+		return origin, origin != "*" && slices.Contains(o.allowed, origin)
+	case o.open():
+		return "*", true
+	}
+	return origin, slices.Contains(o.allowed, origin)
+}
+
+// open says that nobody has named the origins.
+func (o *origins) open() bool { return len(o.allowed) == 0 || slices.Contains(o.allowed, "*") }
+
+// acts says whether a request does something even if the page that sends it cannot read the answer. A websocket is read
+// all the same: its answers are no matter of CORS.
+func acts(r *http.Request) bool {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		return r.Header.Get("Upgrade") != ""
+	}
+	return true
+}
+
+// own says whether a page comes from the server itself, or from a proxy that serves under its name.
+func own(r *http.Request, origin string) bool {
+	u, err := url.Parse(origin)
+	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
+}
+
+// checkOrigins refuses what no browser sends as its origin.
+func checkOrigins(origins []string) error {
+	for _, o := range origins {
+		u, err := url.Parse(o)
+		if o != "*" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Scheme+"://"+u.Host != o) {
+			return fmt.Errorf("%w: CORS origin %q is neither * nor of the form https://host:port", ErrConfig, o)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package sqlstore_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/sqlstore/sqlstore"
+)
+
+const listed, foreign = "https://ok.example", "http://evil.example"
+
+// Where --cors names origins, pages of others can neither open a websocket nor send what a browser sends without
+// asking.
+func TestForeignOrigins(t *testing.T) {
+	closed, _ := start(t, sqlstore.Config{CORS: []string{listed}})
+	open, _ := start(t, sqlstore.Config{CORS: []string{"*"}})
+	host := strings.TrimPrefix(closed.Endpoints()[0], "http://")
+	for _, c := range []struct {
+		server  *sqlstore.Server
+		origin  string
+		refused bool
+	}{
+		{closed, "", false}, // no browser
+		{closed, listed, false},
+		{closed, "http://" + host, false}, // a page of its own
+		{closed, foreign, true},
+		{closed, "null", true}, // a sandboxed page, or a file
+		{closed, listed + ".evil.example", true},
+		{closed, "http://LISTED", true},
+		{open, foreign, false},
+		{open, "null", false},
+	} {
+		url := c.server.Endpoints()[0]
+		header := http.Header{}
+		if c.origin != "" {
+			header.Set("Origin", c.origin)
+		}
+		socket, resp, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(url, "http")+"/v3/watch", header)
+		if (err != nil) != c.refused || c.refused && resp.StatusCode != http.StatusForbidden {
+			t.Errorf("a websocket from %q: %v, want it refused: %v", c.origin, err, c.refused)
+		}
+		if err == nil {
+			_ = socket.Close()
+		}
+		for method, read := range map[string]bool{http.MethodPost: false, http.MethodGet: true} {
+			path := "/v3/kv/put"
+			if read {
+				path = "/version"
+			}
+			req, err := http.NewRequestWithContext(t.Context(), method, url+path, strings.NewReader(`{"key":"YQ=="}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header = header.Clone()
+			req.Header.Set("Content-Type", "text/plain")
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			want := http.StatusOK
+			if c.refused && !read {
+				want = http.StatusForbidden
+			}
+			if resp.StatusCode != want {
+				t.Errorf("%s from %q: %d, want %d", method, c.origin, resp.StatusCode, want)
+			}
+		}
+	}
+	if rev := closed.Store().Revision(); rev != 4 {
+		t.Errorf("revision %d after three puts that were allowed", rev)
+	}
+}
