@@ -15,6 +15,7 @@ import (
 // is of the same origin as what it reaches, and only the host that the browser names gives it away. gRPC needs no such
 // guard: no browser speaks HTTP/2 without TLS.
 type hosts struct {
+	// whitelist and advertised are as hostname makes them.
 	whitelist  []string // with "*": all; empty: on the loopback interface those that no attacker can own
 	advertised []string // host names in the advertised client URLs
 	besides    bool     // the whitelist adds to what is served without it
@@ -23,10 +24,13 @@ type hosts struct {
 
 // newHosts guards next by cfg, whose advertised URLs are known.
 func newHosts(cfg *Config, next http.Handler) *hosts {
-	h := &hosts{whitelist: cfg.HostWhitelist, next: next}
+	h := &hosts{next: next}
+	for _, name := range cfg.HostWhitelist {
+		h.whitelist = append(h.whitelist, hostname(strings.TrimSpace(name)))
+	}
 	for _, raw := range cfg.AdvertiseClientURLs {
 		if u, err := url.Parse(strings.TrimSpace(raw)); err == nil {
-			h.advertised = append(h.advertised, u.Hostname())
+			h.advertised = append(h.advertised, hostname(u.Host))
 		}
 	}
 	return h
@@ -60,7 +64,7 @@ func named(list []string, host string) bool {
 	return slices.ContainsFunc(list, func(s string) bool { return strings.EqualFold(s, host) })
 }
 
-// hostname is the host of a Host header or an :authority, without its port, an IPv6 address without its brackets, and
+// hostname is the host of a Host header, an :authority or a setting, without its port, an IPv6 address without its brackets, and
 // without the dot that ends a fully qualified name.
 func hostname(host string) string {
 	if h, _, err := net.SplitHostPort(host); err == nil {

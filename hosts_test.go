@@ -54,14 +54,14 @@ func TestHostsOnTheLoopback(t *testing.T) {
 		ListenClientURLs:    []string{"http://127.0.0.1:0"},
 		ListenMetricsURLs:   []string{"http://127.0.0.1:0"},
 		ListenObjectsURLs:   []string{"http://127.0.0.1:0"},
-		AdvertiseClientURLs: []string{"http://10.0.0.5:2379", "http://etcd.example:2379"},
+		AdvertiseClientURLs: []string{"http://10.0.0.5:2379", "http://etcd.example:2379", "http://etcd2.example.:2379"},
 		Profiling:           true,
 	})
 	_, metrics, _ := strings.Cut(log.String(), `msg="serving metrics" address=`)
 	metrics, _, _ = strings.Cut(metrics, "\n")
 	served := map[string]bool{
 		"": true, "127.0.0.1": true, "127.0.0.1:2379": true, "[::1]": true, "[::1]:2379": true, "192.168.7.7:80": true, "[fe80::1%25eth0]:80": true,
-		"localhost": true, "localhost:80": true, "LocalHost.": true, "etcd.example": true, "ETCD.example:99": true,
+		"localhost": true, "localhost:80": true, "LocalHost.": true, "etcd.example": true, "ETCD.example:99": true, "etcd2.example": true,
 		"evil.example": false, "evil.example:2379": false, "127.0.0.1.evil.example": false, "localhost.evil.example:80": false,
 		"x.etcd.example": false, "2130706433": false, "127.1": false, "[evil]": false, "a:b:c": false,
 	}
@@ -84,11 +84,17 @@ func TestHostsElsewhere(t *testing.T) {
 		whitelist []string
 		want      map[string]int
 	}{
-		"a unix socket":        {"unix://" + socket, nil, map[string]int{"evil.example": 200, "localhost": 200}},
-		"beyond the loopback":  {"http://0.0.0.0:0", nil, map[string]int{"etcd.example": 200, "127.0.0.1": 200}},
-		"TLS":                  {"https://127.0.0.1:0", []string{"a.example"}, map[string]int{"etcd.example": 200}},
-		"all":                  {"http://127.0.0.1:0", []string{"*"}, map[string]int{"evil.example": 200, "": 200}},
-		"named":                {"http://127.0.0.1:0", []string{"A.example"}, map[string]int{"a.example:1": 200, "127.0.0.1": 421, "localhost": 421, "": 421}},
+		"a unix socket":       {"unix://" + socket, nil, map[string]int{"evil.example": 200, "localhost": 200}},
+		"beyond the loopback": {"http://0.0.0.0:0", nil, map[string]int{"etcd.example": 200, "127.0.0.1": 200}},
+		"TLS":                 {"https://127.0.0.1:0", []string{"a.example"}, map[string]int{"etcd.example": 200}},
+		"all":                 {"http://127.0.0.1:0", []string{"*"}, map[string]int{"evil.example": 200, "": 200}},
+		"named":               {"http://127.0.0.1:0", []string{"A.example"}, map[string]int{"a.example:1": 200, "127.0.0.1": 421, "localhost": 421, "": 421}},
+		"named otherwise": {
+			"http://127.0.0.1:0", []string{"example.com.", " B.example:80", "[::1]:2379"},
+			map[string]int{
+				"example.com": 200, "Example.COM.:2379": 200, "b.example.": 200, "b.example:9": 200, "[::1]": 200, "example.org": 421, "example.com..": 421,
+			},
+		},
 		"named, not on the lo": {"http://0.0.0.0:0", []string{"a.example"}, map[string]int{"a.example": 200, "127.0.0.1": 421}},
 	} {
 		t.Run(name, func(t *testing.T) {
