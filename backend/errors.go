@@ -1,6 +1,9 @@
 package backend
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Reads.
 var (
@@ -16,6 +19,10 @@ var (
 var (
 	// ErrRejected is returned when the database refuses a transaction for what it contains. Nothing was applied.
 	ErrRejected = errors.New("database refused the rows")
+	// ErrOldReplica is returned for what a replica of an older version, which runs beside this one, would take for
+	// something else. Nothing was applied. It is an [ErrRejected].
+	ErrOldReplica = fmt.Errorf("%w: a replica of an older version does not know what they hold; upgrade all replicas",
+		ErrRejected)
 	// ErrConflict is returned when the database gave a transaction up for another one and asks to try it again. Nothing was
 	// applied. Who does not try again takes it for [ErrUnavailable], which it is wrapped with.
 	ErrConflict = errors.New("transaction gave way to another one")

@@ -13,8 +13,10 @@ import (
 )
 
 var (
-	errTxnTooLarge  = status.Error(codes.InvalidArgument, "etcdserver: one transaction touches too many rows; delete or read the range in parts")
-	errRejected     = status.Error(codes.InvalidArgument, "etcdserver: the database refused the request for its contents")
+	errTxnTooLarge = status.Error(codes.InvalidArgument, "etcdserver: one transaction touches too many rows; delete or read the range in parts")
+	errRejected    = status.Error(codes.InvalidArgument, "etcdserver: the database refused the request for its contents")
+	errOldReplica  = status.Error(codes.FailedPrecondition,
+		"etcdserver: a replica of an older version does not know keys of this length; upgrade all replicas")
 	errAlarms       = status.Error(codes.ResourceExhausted, "etcdserver: too many alarms are raised: clear some of them (etcdctl alarm disarm)")
 	errStreamSort   = status.Error(codes.Unimplemented, "RangeStream does not support custom sort orders")
 	errStreamFilter = status.Error(codes.Unimplemented, "RangeStream does not support revision filters")
@@ -42,6 +44,7 @@ var errorTable = []struct{ from, to error }{
 	{store.ErrClosed, rpctypes.ErrGRPCStopped},
 	{backend.ErrClosed, rpctypes.ErrGRPCStopped},
 	{backend.ErrNoSpace, rpctypes.ErrGRPCNoSpace},
+	{backend.ErrOldReplica, errOldReplica},
 	{backend.ErrRejected, errRejected},
 	{backend.ErrUnknownOutcome, rpctypes.ErrGRPCTimeout},
 	{store.ErrUnavailable, rpctypes.ErrGRPCTimeout},

@@ -162,6 +162,8 @@ var errorTable = []struct {
 	{store.ErrQuota, http.StatusServiceUnavailable, reasonUnavailable, "NOSPACE: the database has reached its quota; compact, defragment and disarm the alarm, or raise --quota-backend-bytes", 0},
 	{backend.ErrNoSpace, http.StatusServiceUnavailable, reasonUnavailable, "NOSPACE: no space is left for the database", 0},
 	{store.ErrCorrupt, http.StatusServiceUnavailable, reasonUnavailable, "CORRUPT: the alarm is raised, nothing is written until it is cleared", 0},
+	{backend.ErrOldReplica, http.StatusBadRequest, reasonBadRequest,
+		"a replica of an older version does not know keys of this length: upgrade all replicas", 0},
 	{backend.ErrRejected, http.StatusBadRequest, reasonBadRequest, "the database refused the request for its contents", 0},
 	{store.ErrClosed, http.StatusServiceUnavailable, reasonUnavailable, "the server is stopping", 1},
 	{backend.ErrClosed, http.StatusServiceUnavailable, reasonUnavailable, "the server is stopping", 1},

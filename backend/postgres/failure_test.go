@@ -384,7 +384,7 @@ func TestLongKeysWaitForUpgrades(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := begin(t, b, backend.Needs{}).Commit(t.Context(), row(long, 2))
-	if !errors.Is(err, backend.ErrRejected) || !strings.Contains(err.Error(), "1 replicas of an older version") {
+	if !errors.Is(err, backend.ErrOldReplica) || !errors.Is(err, backend.ErrRejected) {
 		t.Errorf("a long key beside an older replica: %v", err)
 	}
 	if err := begin(t, b, backend.Needs{}).Commit(t.Context(), row(long[:maxKey], 2)); err != nil || serves() != 1 {

@@ -300,8 +300,7 @@ func (t *tx) knowLongKeys() error {
 	case err != nil:
 		return fmt.Errorf("commit: %w: %w", backend.ErrUnavailable, err)
 	case old > 0:
-		return fmt.Errorf("commit: %w: a key of more than %d bytes, which %d replicas of an older version that run beside this one do not know: upgrade them",
-			backend.ErrRejected, maxKey, old)
+		return fmt.Errorf("commit: %w (a key of more than %d bytes; %d older replicas)", backend.ErrOldReplica, maxKey, old)
 	}
 	return nil
 }
