@@ -50,7 +50,8 @@ func TestTokenRoundTrip(t *testing.T) {
 				if strings.Trim(token, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
 					t.Errorf("a URL cannot take %q", token)
 				}
-				if start != "" && len(start) > 1 && strings.Contains(decoded(t, token), start[:len(start)-1]) {
+				// Two bytes stand somewhere in one of fifty random tokens.
+				if len(start) > 4 && strings.Contains(decoded(t, token), start[:len(start)-1]) {
 					t.Errorf("%q shows its start key", token)
 				}
 			}
