@@ -47,19 +47,19 @@ func (s *Store) ordered(ctx context.Context, req *RangeRequest, sp span, v view)
 
 // sortedStream is sorted in chunks. While a client takes its time only a chunk of values is in memory.
 func (s *Store) sortedStream(ctx context.Context, req *RangeRequest, sp span, v view, send func(rows []*Row) error) (*RangeResult, error) {
-	res, items, err := s.ordered(ctx, req, sp, v)
+	res, items, err := s.orderedInTurn(ctx, req, sp, v)
 	if err != nil {
 		return nil, err
 	}
 	res.Incarnation = v.incarnation
-	for i, it := range items {
-		r := it.Row
-		r.Value = nil
-		items[i] = &item{Row: r, slot: -1}
-	}
 	for len(items) > 0 {
 		part := slices.Clone(items[:min(len(items), readChunk)]) // which get their values
-		rows, err := s.shapeFirst(ctx, part, v.incarnation, req, chunkBytes)
+		turn, err := s.turns.takeFor(ctx, len(part))
+		if err != nil {
+			return nil, err
+		}
+		rows, err := s.shapeFirst(turn.with(ctx), part, v.incarnation, req, chunkBytes)
+		turn.End()
 		if err != nil {
 			return nil, err
 		}
@@ -69,6 +69,25 @@ func (s *Store) sortedStream(ctx context.Context, req *RangeRequest, sp span, v 
 		items = items[len(rows):]
 	}
 	return res, nil
+}
+
+// orderedInTurn is ordered in a turn of its own if the span is long. The items have no values.
+func (s *Store) orderedInTurn(ctx context.Context, req *RangeRequest, sp span, v view) (*RangeResult, []*item, error) {
+	if keys := v.keys(); keys != nil {
+		turn, err := s.turns.takeFor(ctx, int(countSpan(keys, sp)))
+		if err != nil {
+			return nil, nil, err
+		}
+		defer turn.End()
+		ctx = turn.with(ctx)
+	}
+	res, items, err := s.ordered(ctx, req, sp, v)
+	for i, it := range items {
+		r := it.Row
+		r.Value = nil
+		items[i] = &item{Row: r, slot: -1}
+	}
+	return res, items, err
 }
 
 // shape is rows for a sorted list: etcd fetches whole rows to sort them by value, and keys_only then drops the value alone.

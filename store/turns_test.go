@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -164,6 +165,10 @@ func TestLongReadsTakeTurns(t *testing.T) {
 			_, err := s.RangeStream(ctx, &RangeRequest{Key: []byte{0}, End: []byte{0}}, func([]*Row) error { return nil })
 			return err
 		},
+		"sorted stream": func(ctx context.Context) error {
+			_, err := s.RangeStream(ctx, &sorted, func([]*Row) error { return nil })
+			return err
+		},
 	}
 	for name, read := range reads {
 		ctx, leave := context.WithCancel(t.Context())
@@ -194,5 +199,35 @@ func TestLongReadsTakeTurns(t *testing.T) {
 	defer s.turns.mu.Unlock()
 	if s.turns.free != 1 {
 		t.Errorf("%d turns are free", s.turns.free)
+	}
+}
+
+// Each chunk of a sorted stream takes a turn, and none is held while the client has a chunk.
+func TestSortedStreamsTakeATurnForEachChunk(t *testing.T) {
+	s := openStore(t, openSQLite(t), Config{})
+	for i := range 5 * longRead {
+		put(t, s, fmt.Sprintf("%04d", i), strings.Repeat("x", chunkBytes/longRead/2)) // 200 rows are a chunk
+	}
+	eventually(t, "the index", s.index.whole)
+	free := func() int {
+		s.turns.mu.Lock()
+		defer s.turns.mu.Unlock()
+		return s.turns.free
+	}
+	all := free()
+	ctx, leave := context.WithCancel(t.Context())
+	chunks := 0
+	_, err := s.RangeStream(ctx, &RangeRequest{Key: []byte{0}, End: []byte{0}, Order: SortDescend}, func([]*Row) error {
+		if n := free(); n != all {
+			t.Errorf("%d of %d turns are free", n, all)
+		}
+		chunks++
+		if chunks == 1 {
+			leave() // who waits for a turn leaves the line, and else memory alone never looks
+		}
+		return nil
+	})
+	if chunks != 1 || !errors.Is(err, context.Canceled) {
+		t.Errorf("%d chunks, %v", chunks, err)
 	}
 }
