@@ -145,7 +145,7 @@ func (f *follower) superseded(ctx context.Context, t *backend.Tail) (map[int]*it
 		if c.Prev == nil {
 			continue
 		}
-		it, err := f.s.before(ctx, c)
+		it, err := f.s.before(ctx, c, t.Clock.Incarnation)
 		if err != nil {
 			return nil, err
 		}

@@ -37,6 +37,7 @@ type piece struct {
 	start   int64
 	events  []*event
 	through int64 // events are complete up to here
+	history int64 // the incarnation of what the members have had
 	failed  bool
 }
 
@@ -121,7 +122,7 @@ func (h *hub) choose() (p *piece, ready bool) {
 		h.readers--
 		return nil, false
 	}
-	p = &piece{start: lead.next, through: h.rev}
+	p = &piece{start: lead.next, through: h.rev, history: h.history}
 	recent := lead.next >= h.window.first
 	shared := recent || h.spansNear(st, lead) >= sharedSpans
 	fits := func(w *watcher) bool {
@@ -217,7 +218,7 @@ func (h *hub) read(p *piece) bool {
 
 // readPiece reads the events that the members want of, some of what lies from start through the piece's end.
 func (s *Store) readPiece(ctx context.Context, p *piece) error {
-	lead, prev, incarnation := p.members[0], false, s.Incarnation()
+	lead, prev := p.members[0], false
 	for _, w := range p.members {
 		prev = prev || w.req.PrevKV
 	}
@@ -230,7 +231,7 @@ func (s *Store) readPiece(ctx context.Context, p *piece) error {
 		return err
 	case p.start < hist.Clock.Compacted:
 		return ErrCompacted
-	case hist.Clock.Incarnation != incarnation:
+	case hist.Clock.Incarnation != p.history:
 		return errOtherHistory
 	case hist.Through < p.start:
 		return errServerBehind
@@ -241,7 +242,7 @@ func (s *Store) readPiece(ctx context.Context, p *piece) error {
 		c := &hist.Changes[i]
 		var superseded *item
 		if c.Prev != nil && c.Row.ModRevision > hist.Clock.Compacted {
-			if superseded, err = s.before(ctx, c); err != nil {
+			if superseded, err = s.before(ctx, c, p.history); err != nil {
 				return err
 			}
 		}
@@ -254,18 +255,22 @@ func (s *Store) readPiece(ctx context.Context, p *piece) error {
 }
 
 // before returns what watchers are shown as superseded by c: the key's live row before c's revision, which is another
-// than c.Prev where a transaction changed the key twice. Nil when there was none, or it is compacted.
-func (s *Store) before(ctx context.Context, c *backend.Change) (*item, error) {
+// than c.Prev where a transaction changed the key twice. Nil when there was none, or it is compacted. history is the
+// incarnation that c is of.
+func (s *Store) before(ctx context.Context, c *backend.Change, history int64) (*item, error) {
 	if c.Prev.ModRevision != c.Row.ModRevision {
 		return newItem(*c.Prev), nil
 	}
-	rows, clock, err := s.backend.Range(ctx, backend.RangeQuery{
-		Span: backend.Span{Start: c.Row.Key}, Revision: c.Row.ModRevision - 1, Limit: 1,
-	})
-	if err != nil {
+	rev := c.Row.ModRevision - 1
+	rows, clock, err := s.backend.Range(ctx, backend.RangeQuery{Span: backend.Span{Start: c.Row.Key}, Revision: rev, Limit: 1})
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if len(rows) == 0 || c.Row.ModRevision-1 < clock.Compacted {
+	case clock.Incarnation != history:
+		return nil, errOtherHistory
+	case clock.Revision < rev:
+		return nil, errServerBehind
+	case len(rows) == 0, rev < clock.Compacted:
 		return nil, nil
 	}
 	return newItem(rows[0]), nil

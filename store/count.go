@@ -9,7 +9,7 @@ import (
 )
 
 // counts remembers what a limited list left behind, so that the next page of a list read from the database need not count
-// again: the number of keys from a start key to the end of a span at a revision never changes.
+// again: in one history the number of keys from a start key to the end of a span at a revision never changes.
 type counts struct {
 	mu    sync.Mutex
 	known map[countKey]int64
@@ -17,6 +17,7 @@ type counts struct {
 }
 
 type countKey struct {
+	history    int64 // the incarnation that rev belongs to
 	rev        int64
 	start, end string
 	open       bool
@@ -47,15 +48,8 @@ func (c *counts) put(k countKey, n int64) {
 	c.known[k] = n
 }
 
-// clear forgets everything.
-func (c *counts) clear() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.known, c.order = nil, nil
-}
-
-func (s span) countKey(rev int64) countKey {
-	return countKey{rev: rev, start: s.start, end: s.end, open: s.open}
+func (s span) countKey(v view) countKey {
+	return countKey{history: v.incarnation, rev: v.rev, start: s.start, end: s.end, open: s.open}
 }
 
 // count returns how many keys the span has at v's revision.
@@ -63,7 +57,7 @@ func (s *Store) count(ctx context.Context, sp span, v view) (int64, error) {
 	if keys := v.keys(); keys != nil {
 		return countSpan(keys, sp), nil
 	}
-	if n, ok := s.counts.get(sp.countKey(v.rev)); ok {
+	if n, ok := s.counts.get(sp.countKey(v)); ok {
 		return n, nil
 	}
 	n, clock, err := s.backend.Count(ctx, backend.RangeQuery{Span: sp.backend(), Revision: v.rev, Hold: v.hold.id()})
@@ -116,7 +110,7 @@ func (e *evaluator) committed(sp span) (int64, error) {
 func (s *Store) countPage(ctx context.Context, sp span, v view, next span, read int64) (int64, error) {
 	n, err := s.count(ctx, sp, v)
 	if err == nil && v.keys() == nil {
-		s.counts.put(next.countKey(v.rev), n-read)
+		s.counts.put(next.countKey(v), n-read)
 	}
 	return n, err
 }

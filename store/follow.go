@@ -157,12 +157,11 @@ func (f *follower) reset(ctx context.Context, lost bool) error {
 			"held-revision", s.Revision(), "database-revision", clock.Revision, "incarnation", clock.Incarnation)
 	}
 	f.batch, f.server = batch, backend.Server{}
-	s.counts.clear()
 	s.index.reset(clock)
 	// Between the two: who finds this incarnation then reads this history, and who still finds the one before is in time for the end
 	// of a watch that goes on from what was lost.
 	f.incarnation.Store(clock.Incarnation)
-	s.hub.reset(clock.Revision, clock.Compacted, lost)
+	s.hub.reset(clock, lost)
 	s.load.start()
 	return nil
 }
@@ -189,7 +188,7 @@ func (f *follower) lost(ctx context.Context, q question, reason error) error {
 // settle deals with what kept a tail from being adopted. It returns nil when asking again makes sense.
 func (f *follower) settle(ctx context.Context, q question, err error) error {
 	switch {
-	case errors.Is(err, errReset), errors.Is(err, errOvertaken):
+	case errors.Is(err, errReset), errors.Is(err, errOvertaken), errors.Is(err, errOtherHistory):
 		return nil
 	case errors.Is(err, errLostHistory):
 		return f.lost(ctx, q, err)

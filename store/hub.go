@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/pkg/v3/adt"
+
+	"github.com/sqlstore/sqlstore/backend"
 )
 
 // hub hands committed events to watches. The sequencer publishes to it after each commit; nobody waits for a slow watch: one
@@ -19,6 +21,7 @@ type hub struct {
 	mu        sync.Mutex // before any stream's
 	rev       int64      // published through
 	compacted int64
+	history   int64 // the incarnation that rev belongs to
 	window    window
 	streams   map[*WatchStream]struct{}
 	keys      map[string]watchers // watches of single keys
@@ -35,7 +38,7 @@ type watchers map[*watcher]struct{}
 
 func newHub(s *Store, rev int64) *hub {
 	return &hub{
-		s: s, rev: rev, compacted: s.clock.Compacted,
+		s: s, rev: rev, compacted: s.clock.Compacted, history: s.clock.Incarnation,
 		window:  window{max: s.cfg.WindowBytes, first: rev + 1},
 		streams: map[*WatchStream]struct{}{},
 		keys:    map[string]watchers{},
@@ -79,14 +82,14 @@ func (h *hub) publish(rows, prevs []*item, rev, compacted int64) {
 	h.asking = h.asking[:0]
 }
 
-// reset starts anew at rev: what was published up to there is in the database only. Watches catch up from it, unless their history
+// reset starts anew from the clock: what was published up to there is in the database only. Watches catch up from it, unless their history
 // is lost: then they end as those do whose events are compacted, so that their clients list again.
-func (h *hub) reset(rev, compacted int64, lost bool) {
+func (h *hub) reset(clock backend.Clock, lost bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	published := h.rev
-	h.rev, h.compacted = rev, compacted
-	h.window = window{max: h.window.max, first: rev + 1}
+	h.rev, h.compacted, h.history = clock.Revision, clock.Compacted, clock.Incarnation
+	h.window = window{max: h.window.max, first: h.rev + 1}
 	for st := range h.streams {
 		st.mu.Lock()
 		for _, w := range st.watches {

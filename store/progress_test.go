@@ -20,7 +20,7 @@ func TestProgressAfterLostHistory(t *testing.T) {
 	st.RequestProgress() // and the consumer stands still
 	clock := backend.Clock{Revision: 5, Incarnation: 2}
 	s.index.reset(clock) // as follower.reset does
-	s.hub.reset(clock.Revision, clock.Compacted, true)
+	s.hub.reset(clock, true)
 	if r := next(t, st); !r.Canceled {
 		t.Fatalf("got %+v", r)
 	}

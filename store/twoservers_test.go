@@ -102,8 +102,7 @@ func TestBatchWhileTheServerIsReplaced(t *testing.T) {
 			if err := a.Close(); err != nil {
 				t.Fatal(err)
 			}
-			execute(t, dsn, "DELETE FROM object_versions WHERE resource_version > $1", kept)
-			execute(t, dsn, "UPDATE clock SET revision = $1, batch = (SELECT batch FROM object_versions WHERE resource_version = $1)", kept)
+			lose(t, dsn, kept)
 			back.other.Store(true)
 			c := openStore(t, all[2], Config{})
 			for i := range others {
