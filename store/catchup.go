@@ -57,9 +57,8 @@ func (h *hub) enqueue(st *WatchStream) {
 	}
 	st.queued = true
 	h.queue = append(h.queue, st)
-	if h.readers < catchUpReads {
+	if h.readers < catchUpReads && h.s.background.start(h.catchUp) {
 		h.readers++
-		h.s.wg.Go(h.catchUp)
 	}
 }
 

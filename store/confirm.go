@@ -47,19 +47,21 @@ type confirmation struct {
 	err  error
 }
 
-// confirm returns the head of a server that is the primary for certain, read after the call. Errors: ctx's, those of
-// the backend.
+// confirm returns the head of a server that is the primary for certain, read after the call. Errors: ctx's,
+// [ErrClosed], those of the backend.
 func (f *follower) confirm(ctx context.Context) (backend.Head, error) {
 	cs := &f.confirmations
 	cs.mu.Lock()
+	if !cs.busy {
+		if cs.busy = f.s.background.start(f.confirmInTurn); !cs.busy {
+			cs.mu.Unlock()
+			return backend.Head{}, ErrClosed
+		}
+	}
 	if cs.next == nil {
 		cs.next = &confirmation{done: make(chan struct{})}
 	}
 	c := cs.next
-	if !cs.busy {
-		cs.busy = true
-		f.s.wg.Go(f.confirmInTurn)
-	}
 	cs.mu.Unlock()
 	select {
 	case <-c.done:

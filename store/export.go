@@ -84,7 +84,7 @@ func (x *Export) pin(ctx context.Context) error {
 func (x *Export) Close() {
 	x.unhold()
 	if x.hold != 0 {
-		x.s.wg.Go(func() { x.s.follower.release(x.hold) })
+		x.s.follower.free(x.hold)
 	}
 }
 

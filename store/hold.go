@@ -60,7 +60,7 @@ func (s *Store) hold(revision int64) (view, error) {
 	s.holds.add(h)
 	if s.follower != nil {
 		h.shared = &sharedHold{f: s.follower}
-		h.shared.late = time.AfterFunc(holdLate, h.share)
+		h.shared.late = time.AfterFunc(holdLate, func() { s.background.start(h.share) })
 	}
 	v.hold = h
 	return v, nil
@@ -93,15 +93,29 @@ func (h *hold) share() {
 }
 
 func (h *hold) end() {
+	if id := h.forget(); id != 0 {
+		h.shared.f.free(id)
+	}
+}
+
+// forget ends the hold here, and returns the id of what the database has of it, 0 for nothing.
+func (h *hold) forget() (id int64) {
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
 	delete(h.of.open, h)
-	if sh := h.shared; sh != nil {
-		sh.ended = true
-		sh.late.Stop()
-		if sh.id != 0 {
-			sh.f.s.wg.Go(func() { sh.f.release(sh.id) })
-		}
+	if h.shared == nil {
+		return 0
+	}
+	h.shared.ended = true
+	h.shared.late.Stop()
+	return h.shared.id
+}
+
+// free ends a hold of the database beside its caller, who waits for it only while the store closes.
+func (f *follower) free(id int64) {
+	release := func() { f.release(id) }
+	if !f.s.background.start(release) {
+		release()
 	}
 }
 

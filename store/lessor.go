@@ -146,8 +146,8 @@ func (l *lessor) revoked(ids []int64) {
 }
 
 func (l *lessor) start() {
-	l.s.wg.Go(l.run)
-	l.s.wg.Go(l.revokeLoop)
+	l.s.background.start(l.run)
+	l.s.background.start(l.revokeLoop)
 }
 
 // run looks at the time often enough to notice when the process stood still, which a slow database must not look like,
@@ -225,8 +225,12 @@ func (l *lessor) endSome() (endings []*ending) {
 func (l *lessor) end(le *lease) *ending {
 	if le.ending == nil {
 		e := &ending{done: make(chan struct{})}
+		if !l.s.background.start(func() { l.finish(le, e) }) {
+			e.err = ErrClosed
+			close(e.done)
+			return e
+		}
 		le.ending = e
-		l.s.wg.Go(func() { l.finish(le, e) })
 	}
 	return le.ending
 }

@@ -20,7 +20,7 @@ type loader struct{ s *Store }
 // start begins to fill the index as it is now. A loader that was at it before the index was reset ends by itself.
 func (l *loader) start() {
 	if !l.s.cfg.DisableIndex {
-		l.s.wg.Go(func() { l.run(l.s.index.loading()) })
+		l.s.background.start(func() { l.run(l.s.index.loading()) })
 	}
 }
 

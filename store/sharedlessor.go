@@ -95,15 +95,17 @@ func (l *sharedLessor) renew(ctx context.Context, id int64) (time.Duration, erro
 // renewOnce gathers the renewals that come while a statement is under way into the next one.
 func (l *sharedLessor) renewOnce(ctx context.Context, id int64) (time.Duration, error) {
 	l.mu.Lock()
+	if !l.busy {
+		if l.busy = l.f.s.background.start(l.renewGroups); !l.busy {
+			l.mu.Unlock()
+			return 0, ErrClosed
+		}
+	}
 	if l.next == nil {
 		l.next = &renewalGroup{done: make(chan struct{})}
 	}
 	g := l.next
 	g.ids = append(g.ids, id)
-	if !l.busy {
-		l.busy = true
-		l.f.s.wg.Go(l.renewGroups)
-	}
 	l.mu.Unlock()
 	select {
 	case <-g.done:
@@ -186,7 +188,7 @@ func (l *sharedLessor) look(ctx context.Context) {
 	if !l.looking.CompareAndSwap(false, true) {
 		return
 	}
-	l.f.s.wg.Go(func() {
+	started := l.f.s.background.start(func() {
 		defer l.looking.Store(false)
 		if l.f.members.extends() {
 			if err := l.extend(ctx); err != nil {
@@ -204,6 +206,9 @@ func (l *sharedLessor) look(ctx context.Context) {
 			}
 		}
 	})
+	if !started {
+		l.looking.Store(false)
+	}
 }
 
 // extend gives the leases their time again that an extension has not come to yet.

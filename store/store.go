@@ -140,10 +140,10 @@ type Store struct {
 
 	committing atomic.Pointer[time.Time] // when the commit under way began, nil when there is none
 
-	ctx      context.Context // of the background work
-	batchCtx context.Context // of batches
-	cancel   context.CancelFunc
-	wg       sync.WaitGroup
+	background background
+	ctx        context.Context // of the background work
+	batchCtx   context.Context // of batches
+	cancel     context.CancelFunc
 
 	failOnce sync.Once
 	failed   chan struct{}
@@ -187,13 +187,11 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	s.load.start()
 	s.lessor.start()
 	if f := s.follower; f != nil {
-		s.wg.Go(f.run)
-		s.wg.Go(f.listen)
-		s.wg.Go(f.tells)
-		s.wg.Go(f.beats)
-		s.wg.Go(f.watchContact)
+		for _, work := range []func(){f.run, f.listen, f.tells, f.beats, f.watchContact} {
+			s.background.start(work)
+		}
 	}
-	s.wg.Go(s.hub.run)
+	s.background.start(s.hub.run)
 	return s, nil
 }
 
@@ -217,7 +215,7 @@ func (s *Store) Close() error {
 	s.seq.close()
 	s.cancel()
 	s.hub.close()
-	s.wg.Wait()
+	s.background.close()
 	return nil
 }
 

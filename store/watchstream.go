@@ -193,8 +193,7 @@ func (st *WatchStream) RequestProgress() {
 	defer st.mu.Unlock()
 	st.asked = true
 	if !st.confirming && !st.ended {
-		st.confirming = true
-		st.store.wg.Go(st.confirm)
+		st.confirming = st.store.background.start(st.confirm)
 	}
 }
 

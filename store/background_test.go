@@ -1,0 +1,94 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestBackground(t *testing.T) {
+	var b background
+	release, ended, closed := make(chan struct{}), false, make(chan struct{})
+	if !b.start(func() { <-release; ended = true }) {
+		t.Fatal("nothing begins")
+	}
+	go func() {
+		b.close()
+		close(closed)
+	}()
+	eventually(t, "the end begins", func() bool { return !b.start(func() {}) })
+	close(release)
+	<-closed
+	if !ended || b.start(func() { t.Error("begun after the end") }) {
+		t.Error("what had begun was not waited for")
+	}
+}
+
+// lateCalls makes calls, four at a time, from before a store closes until a while after it has. Nothing but time tells
+// them of that, which the race detector would take for an order of things.
+func lateCalls(t *testing.T, s *Store, call func() error) {
+	t.Helper()
+	const after = 50 * time.Millisecond
+	var wg, begun sync.WaitGroup
+	begun.Add(4)
+	for range 4 {
+		wg.Go(func() {
+			_ = call()
+			begun.Done()
+			for s.ctx.Err() == nil {
+				_ = call()
+			}
+			for until := time.Now().Add(after); time.Now().Before(until); {
+				_ = call()
+			}
+		})
+	}
+	begun.Wait()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	wg.Wait()
+	if err := call(); !errors.Is(err, ErrClosed) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// What calls leave to the background does not begin while Close waits for its end.
+func TestCallsWhileTheStoreCloses(t *testing.T) {
+	ctx := context.Background()
+	t.Run("SQLite", func(t *testing.T) {
+		clock := &fakeClock{}
+		s := openStore(t, openSQLite(t), Config{Now: clock.now})
+		l := s.lessor.(*lessor)
+		lateCalls(t, s, func() error { // renews a lease that has ended, and grants it again
+			_, grantErr := s.LeaseGrant(ctx, 1, 10)
+			l.mu.Lock()
+			if le := l.leases[1]; le != nil {
+				le.deadline = clock.now()
+			}
+			l.mu.Unlock()
+			_, renewErr := s.LeaseRenew(ctx, 1)
+			return errors.Join(grantErr, renewErr)
+		})
+	})
+	t.Run("Postgres", func(t *testing.T) {
+		s := openReplicas(t, 1, Config{})[0]
+		lateCalls(t, s, func() error {
+			v, err := s.hold(0)
+			if err != nil {
+				return err
+			}
+			v.hold.share()
+			v.hold.end()
+			v.snap.end()
+			(&Export{s: s, hold: 4711}).Close()
+			_, renewErr := s.follower.lessor.renewOnce(ctx, 1)
+			if _, err = s.follower.confirm(ctx); errors.Is(err, ErrClosed) {
+				return renewErr
+			}
+			return err
+		})
+	})
+}
