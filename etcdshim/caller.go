@@ -7,9 +7,12 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// Caller tells the clients of calls apart by their connections, as [store.Config] wants it. All that do not come over
-// gRPC are one.
+// Caller tells the clients of calls apart by their connections, as [store.Config] wants it, those of the gateway
+// included. All others are one.
 func Caller(ctx context.Context) any {
+	if address := ofGateway(ctx, gatewayClient); address != "" {
+		return webAddress(address)
+	}
 	if p, ok := peer.FromContext(ctx); ok {
 		return p.Addr // the same for all calls of a connection; of HTTP, each call has a peer of its own
 	}

@@ -2,10 +2,14 @@ package etcdshim
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/sqlstore/sqlstore/store"
 )
@@ -37,5 +41,32 @@ func TestCallerAddress(t *testing.T) {
 	}
 	if addr := CallerAddress(nil); addr != nil {
 		t.Errorf("the address of nobody is %v", addr)
+	}
+}
+
+// Callers of the gateway are its clients, whoever they say that they are.
+func TestCallersOfTheGateway(t *testing.T) {
+	callers := make(chan any, 1)
+	s := serve(t, Options{UnaryInterceptors: []grpc.UnaryServerInterceptor{
+		func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+			callers <- Caller(ctx)
+			return handle(ctx, req)
+		},
+	}}, store.Config{})
+	for _, address := range []string{"192.0.2.1:5", "192.0.2.2:5"} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v3/kv/range", strings.NewReader(`{"key":"YQ=="}`))
+		r.RemoteAddr = address
+		r.Header.Set("Grpc-Metadata-"+gatewayClient, "192.0.2.3:5")
+		s.Gateway.ServeHTTP(httptest.NewRecorder(), r)
+		if caller := <-callers; caller != webAddress(address) {
+			t.Errorf("%s calls as %v", address, caller)
+		}
+	}
+	ctx := metadata.AppendToOutgoingContext(t.Context(), gatewayClient, "192.0.2.3:5")
+	if _, err := s.kv.Range(ctx, &pb.RangeRequest{Key: []byte("a")}); err != nil {
+		t.Fatal(err)
+	}
+	if caller := <-callers; caller == webAddress("192.0.2.3:5") {
+		t.Errorf("a client of gRPC calls as %v", caller)
 	}
 }

@@ -44,11 +44,12 @@ type gateway struct {
 	bodies *bodies.Budget
 	limit  int64 // of a body, or of a document in one that streams
 	keep   func(ctx context.Context, bytes int64) *store.Kept
+	awaits *answers
 	log    *slog.Logger
 }
 
 // newGateway serves what server serves. The returned connection is to be closed.
-func newGateway(ctx context.Context, server *grpc.Server, s *store.Store, o *Options) (http.Handler, *grpc.ClientConn, error) {
+func newGateway(ctx context.Context, server *grpc.Server, s *store.Store, awaits *answers, o *Options) (http.Handler, *grpc.ClientConn, error) {
 	listener := bufconn.Listen(gatewayBuffer)
 	conn, err := grpc.NewClient("passthrough:///in-process",
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
@@ -58,10 +59,11 @@ func newGateway(ctx context.Context, server *grpc.Server, s *store.Store, o *Opt
 	if err != nil {
 		return nil, nil, fmt.Errorf("gateway: %w", err)
 	}
-	g := &gateway{codec: newJSONCodec(), limit: gatewayFactor * int64(o.MaxRequestBytes+messageOverhead), keep: s.Keep, log: o.Logger}
+	g := &gateway{codec: newJSONCodec(), keep: s.Keep, awaits: awaits, log: o.Logger}
+	g.limit = gatewayFactor * int64(o.MaxRequestBytes+messageOverhead)
 	g.bodies = bodies.NewBudget(g.limit, bodyTimeout)
 	g.mux = runtime.NewServeMux(runtime.WithMarshalerOption(runtime.MIMEWildcard, g.codec), runtime.WithForwardResponseOption(g.keepAnswer),
-		runtime.WithErrorHandler(handleError), runtime.WithStreamErrorHandler(func(ctx context.Context, err error) *status.Status {
+		runtime.WithMetadata(gatewayMetadata), runtime.WithErrorHandler(handleError), runtime.WithStreamErrorHandler(func(ctx context.Context, err error) *status.Status {
 			err = gatewayError(ctx, err)
 			if e, ok := errors.AsType[*runtime.HTTPStatusError](err); ok {
 				err = e.Err // an answer that streams has its status already
@@ -112,10 +114,10 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request, abort func(time.
 		return
 	}
 	defer body.Release()
-	r = ofClient(r)
-	r.Body = newWhole(body)
 	t := &taken{ResponseWriter: w}
-	defer t.done()
+	r, end := g.awaits.begin(t, ofClient(r))
+	defer end()
+	r.Body = newWhole(body)
 	g.mux.ServeHTTP(t, r)
 }
 

@@ -66,7 +66,7 @@ func socketRequest(ctx context.Context, r *http.Request, body io.Reader) (*http.
 	if err != nil {
 		return nil, err
 	}
-	request.ContentLength = -1
+	request.ContentLength, request.RemoteAddr = -1, r.RemoteAddr
 	if _, token, ok := strings.Cut(r.Header.Get("Sec-WebSocket-Protocol"), bearer+","); ok {
 		request.Header.Set("Authorization", bearer+" "+strings.Trim(token, " "))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"net/http"
+	"sync"
 
 	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/proto"
@@ -14,10 +15,14 @@ import (
 // keptFactor is how many times larger than a message its answer is in memory: the message itself, and its JSON.
 const keptFactor = 2
 
-// taken is where an answer goes that counts until its client has taken it: gRPC has sent it when the gateway has it.
+// taken is where an answer goes that counts until its client has taken it: first on its way through gRPC, for the one
+// that made it, then as what the gateway has.
 type taken struct {
 	http.ResponseWriter
-	kept *store.Kept // nil while the answer is small
+
+	mu    sync.Mutex
+	kept  *store.Kept // nil while the answer is small
+	ended bool        // nobody waits for it
 }
 
 // webAddress is where the client of an HTTP request is.
@@ -32,13 +37,31 @@ func (w *taken) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // keepAnswer counts an answer that is about to be made.
 func (g *gateway) keepAnswer(ctx context.Context, w http.ResponseWriter, m proto.Message) error {
 	t, ok := w.(*taken)
-	if !ok || m == nil || t.kept != nil {
+	if !ok || m == nil {
 		return nil
 	}
 	if n := proto.Size(m); n >= largeInTurn {
-		t.kept = g.keep(ctx, keptFactor*int64(n))
+		t.keep(g.keep(ctx, keptFactor*int64(n))) // from now on it is the client who takes its time
 	}
 	return nil
+}
+
+// keep counts the answer as kept instead of what it counted as.
+func (w *taken) keep(kept *store.Kept) {
+	w.mu.Lock()
+	if !w.ended {
+		w.kept, kept = kept, w.kept
+	}
+	w.mu.Unlock()
+	if kept != nil {
+		kept.Release(math.MaxInt64)
+	}
+}
+
+func (w *taken) counted() *store.Kept {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.kept
 }
 
 // ofClient returns r as a request of its client, who can be hung up on.
@@ -48,23 +71,25 @@ func ofClient(r *http.Request) *http.Request {
 
 // Write writes in pieces, so that it shows whether the client takes them.
 func (w *taken) Write(p []byte) (n int, err error) {
-	if w.kept == nil {
+	kept := w.counted()
+	if kept == nil {
 		return w.ResponseWriter.Write(p)
 	}
-	share := w.kept.Bytes()
+	share := kept.Bytes()
 	for all := len(p); n < all; {
 		m, err := w.ResponseWriter.Write(p[n:min(n+countedBytes, all)])
 		if n += m; err != nil {
 			return n, err
 		}
-		w.kept.Release(int64(float64(share) * float64(m) / float64(all)))
+		kept.Release(int64(float64(share) * float64(m) / float64(all)))
 	}
 	return n, nil
 }
 
 // done tells that nothing more is written.
 func (w *taken) done() {
-	if w.kept != nil {
-		w.kept.Release(math.MaxInt64)
-	}
+	w.keep(nil)
+	w.mu.Lock()
+	w.ended = true
+	w.mu.Unlock()
 }

@@ -2,8 +2,14 @@ package etcdshim
 
 import (
 	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,4 +53,77 @@ func TestGatewayAnswersThatNobodyTakes(t *testing.T) {
 		turn.End()
 		return err == nil && s.Serving() == 0
 	})
+}
+
+// stuck is a client that takes nothing: once it is offered something, it waits for the end.
+type stuck struct {
+	http.ResponseWriter
+	offered *atomic.Int64
+	end     <-chan struct{}
+}
+
+func (w *stuck) Write([]byte) (int, error) {
+	w.offered.Add(1)
+	<-w.end
+	return 0, io.ErrClosedPipe
+}
+
+// Answers that many clients ask for at one moment count before the gateway has them.
+func TestGatewayBurst(t *testing.T) {
+	t.Parallel() // it waits most of its time
+	type hangUp struct {
+		caller any
+		begun  int64
+	}
+	var begun atomic.Int64
+	hungUp := make(chan hangUp, 100)
+	s := serve(t, Options{}, store.Config{Caller: Caller, HangUp: func(caller any) { hungUp <- hangUp{caller, begun.Load()} }})
+	const (
+		mib     = 8
+		clients = 100
+		room    = 256 // MiB of results that may wait, see the engine
+	)
+	for i := range mib {
+		s.put(t, fmt.Sprint("a", i), strings.Repeat("x", 1<<20))
+	}
+	end := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range clients {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v3/kv/range", strings.NewReader(`{"key":"YQ==","range_end":"Yg=="}`))
+		r.RemoteAddr = fmt.Sprintf("192.0.2.%d:1", i)
+		wg.Go(func() { s.Gateway.ServeHTTP(&stuck{httptest.NewRecorder(), &begun, end}, r) })
+	}
+	first := <-hungUp
+	close(end)
+	if address := CallerAddress(first.caller); address == nil || !strings.HasPrefix(address.String(), "192.0.2.") {
+		t.Errorf("hung up on %v", first.caller)
+	}
+	// A turn for each processor may have begun when there was room.
+	if most := int64(room/(keptFactor*mib) + max(2, runtime.GOMAXPROCS(0))); first.begun > most {
+		t.Errorf("%d answers of %d MiB wait, and there is room for %d", first.begun, keptFactor*mib, most)
+	}
+	wg.Wait()
+	eventually(t, "the calls end", func() bool { return s.Serving() == 0 })
+}
+
+// An answer counts once, whoever counts it, and as nothing when nobody waits for it.
+func TestGatewayAnswersCountOnce(t *testing.T) {
+	s := serve(t, Options{}, store.Config{})
+	w := &taken{ResponseWriter: httptest.NewRecorder()}
+	made, has, late := s.store.Keep(t.Context(), 100), s.store.Keep(t.Context(), 200), s.store.Keep(t.Context(), 300)
+	for i, step := range []struct {
+		do   func()
+		want [3]int64
+	}{
+		{func() { w.keep(made) }, [3]int64{100, 200, 300}},
+		{func() { w.keep(has) }, [3]int64{0, 200, 300}},
+		{func() { _, _ = w.Write(make([]byte, 10)) }, [3]int64{0, 0, 300}},
+		{w.done, [3]int64{0, 0, 300}},
+		{func() { w.keep(late) }, [3]int64{}},
+	} {
+		step.do()
+		if got := [3]int64{made.Bytes(), has.Bytes(), late.Bytes()}; got != step.want {
+			t.Errorf("step %d: %v, want %v", i, got, step.want)
+		}
+	}
 }

@@ -18,6 +18,7 @@ type kv struct {
 	maxBytes int
 	most     int           // operations of a transaction
 	patience time.Duration // with a client that takes nothing of a stream
+	awaited  *answers      // of the gateway
 }
 
 // raftOverhead is what etcd's proposal adds to the request in it: its header with an id, and the prefixes of both.
@@ -48,7 +49,7 @@ func (s *kv) read(ctx context.Context, r *rangeRequest) (any, error) {
 const largeInTurn = 64 << 10
 
 // inTurn encodes the reply to a long read while it is the read's turn, and a large one in a turn of its own. What waits
-// for the client then counts until it is sent. Other replies are encoded when they are sent.
+// for the client then counts until it is sent, or the gateway's client has it. Other replies are encoded when they are sent.
 func (s *kv) inTurn(ctx context.Context, turn *store.Turn, r reply) (any, error) {
 	if turn == nil {
 		if r.size() < largeInTurn {
@@ -63,6 +64,10 @@ func (s *kv) inTurn(ctx context.Context, turn *store.Turn, r reply) (any, error)
 	data, err := encode(r)
 	if err != nil {
 		return nil, err
+	}
+	if t := s.awaited.of(ctx); t != nil {
+		t.keep(turn.Keep(ctx, keptFactor*int64(data.Len())))
+		return encoded{data}, nil
 	}
 	return encoded{countSent(data, turn.Keep(ctx, int64(data.Len())))}, nil
 }

@@ -53,11 +53,12 @@ func NewServer(ctx context.Context, s *store.Store, o Options) (*Server, error) 
 	out.GRPC, out.HTTP = grpc.NewServer(options...), out.web
 	stopping, stop := context.WithCancel(context.Background())
 	out.stop = stop
-	register := services(stopping, s, &o, out.Health)
+	awaited := &answers{}
+	register := services(stopping, s, awaited, &o, out.Health)
 	register(out.GRPC)
 	register(out.web.server)
 	var err error
-	if out.Gateway, out.conn, err = newGateway(context.WithoutCancel(ctx), out.GRPC, s, &o); err != nil {
+	if out.Gateway, out.conn, err = newGateway(context.WithoutCancel(ctx), out.GRPC, s, awaited, &o); err != nil {
 		stop()
 		out.GRPC.Stop()
 		out.web.server.Stop()
@@ -67,10 +68,10 @@ func NewServer(ctx context.Context, s *store.Store, o Options) (*Server, error) 
 }
 
 // services makes all services, to be registered with each gRPC server.
-func services(stopping context.Context, s *store.Store, o *Options, h healthpb.HealthServer) (register func(*grpc.Server)) {
+func services(stopping context.Context, s *store.Store, awaited *answers, o *Options, h healthpb.HealthServer) (register func(*grpc.Server)) {
 	settings := s.Settings()
 	id := newIdentities(settings.ClusterID, settings.MemberID, s.Incarnation)
-	keys := &kv{engine: s, id: id, maxBytes: o.MaxRequestBytes, most: o.MaxTxnOps, patience: o.streamPatience}
+	keys := &kv{engine: s, id: id, maxBytes: o.MaxRequestBytes, most: o.MaxTxnOps, patience: o.streamPatience, awaited: awaited}
 	watches := &watch{engine: s, id: id, maxBytes: o.MaxRequestBytes + messageOverhead, stopping: stopping}
 	leases := &lease{engine: s, id: id, stopping: stopping}
 	maintain := &maintenance{
