@@ -67,6 +67,7 @@ type follower struct {
 	hinting hinting
 	lessor  *sharedLessor
 	beatNow chan struct{} // capacity 1: somebody waits for a heartbeat
+	left    sync.Once
 }
 
 // What adopt finds when a tail cannot be published.

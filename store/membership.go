@@ -156,7 +156,6 @@ func (f *follower) beats() {
 		due := false
 		select {
 		case <-ctx.Done():
-			f.leave()
 			return
 		case <-timer.C:
 			due = true
@@ -194,6 +193,7 @@ func (f *follower) beatPeriod(every time.Duration) time.Duration {
 	return min(every, max(f.staleness/2, beatShortest))
 }
 
+// leave is the last that the database hears of this replica: whatever says that it lives would bring it back.
 func (f *follower) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()

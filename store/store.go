@@ -216,6 +216,9 @@ func (s *Store) Close() error {
 	s.cancel()
 	s.hub.close()
 	s.background.close()
+	if f := s.follower; f != nil {
+		f.left.Do(f.leave)
+	}
 	return nil
 }
 

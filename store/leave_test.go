@@ -1,0 +1,50 @@
+package store
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/test/pgserver"
+)
+
+// lateConfirm makes a confirmation when its store closes, and not before the store has left if it does that first.
+type lateConfirm struct {
+	backend.Shared
+	asked chan struct{} // closed with the first confirmation
+	left  chan struct{} // closed when the store has left
+}
+
+func (b *lateConfirm) Confirm(ctx context.Context, m backend.Member) (backend.Head, error) {
+	close(b.asked)
+	<-ctx.Done()
+	select {
+	case <-b.left:
+	case <-time.After(100 * time.Millisecond):
+	}
+	return b.Shared.Confirm(context.WithoutCancel(ctx), m) // its COMMIT was on the way
+}
+
+func (b *lateConfirm) Leave(ctx context.Context, id uint64) error {
+	defer close(b.left)
+	return b.Shared.Leave(ctx, id)
+}
+
+// A confirmation that is under way when a replica closes does not bring it back.
+func TestConfirmationBeforeLeaving(t *testing.T) {
+	all := openSharedOn(t, 2, pgserver.Database(t))
+	late := &lateConfirm{Shared: all[0].(backend.Shared), asked: make(chan struct{}), left: make(chan struct{})}
+	s, other := openStore(t, late, Config{}), openStore(t, all[1], Config{})
+	go func() { _, _ = s.follower.confirm(context.Background()) }()
+	<-late.asked
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.HearMembers(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	if m := other.Members(); len(m) != 1 {
+		t.Errorf("members %v", m)
+	}
+}
