@@ -3,11 +3,14 @@ package etcdshim
 import (
 	"context"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/sqlstore/sqlstore/backend/sqlite"
@@ -62,6 +65,23 @@ func serve(t testing.TB, o Options, c store.Config) *served {
 		Server: srv, store: st, conn: conn, kv: pb.NewKVClient(conn), watch: pb.NewWatchClient(conn),
 		lease: pb.NewLeaseClient(conn), maint: pb.NewMaintenanceClient(conn),
 	}
+}
+
+// overHTTP connects to Server.HTTP, as a client does that offers HTTP/1.1, too.
+func (s *served) overHTTP(t testing.TB) *grpc.ClientConn {
+	t.Helper()
+	front := httptest.NewUnstartedServer(s.HTTP)
+	front.EnableHTTP2 = true
+	front.StartTLS()
+	t.Cleanup(front.Close)
+	config := front.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	config.NextProtos = []string{"h2", "http/1.1"}
+	conn, err := grpc.NewClient(front.Listener.Addr().String(), grpc.WithTransportCredentials(credentials.NewTLS(config)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
 }
 
 // put writes a key and returns the revision.

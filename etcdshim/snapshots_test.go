@@ -3,8 +3,6 @@ package etcdshim
 import (
 	"errors"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -12,9 +10,7 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
 	"github.com/sqlstore/sqlstore/store"
@@ -77,17 +73,6 @@ func TestStalledSnapshots(t *testing.T) {
 	for i := range 4 {
 		s.put(t, strings.Repeat("k", i+1), strings.Repeat("x", 1<<20))
 	}
-	front := httptest.NewUnstartedServer(s.HTTP)
-	front.EnableHTTP2 = true
-	front.StartTLS()
-	t.Cleanup(front.Close)
-	config := front.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
-	config.NextProtos = []string{"h2", "http/1.1"}
-	web, err := grpc.NewClient(front.Listener.Addr().String(), grpc.WithTransportCredentials(credentials.NewTLS(config)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = web.Close() })
 	begin := func(c pb.MaintenanceClient) pb.Maintenance_SnapshotClient {
 		t.Helper()
 		stream, err := c.Snapshot(t.Context(), &pb.SnapshotRequest{})
@@ -105,7 +90,7 @@ func TestStalledSnapshots(t *testing.T) {
 		}
 		return err
 	}
-	first := begin(pb.NewMaintenanceClient(web))
+	first := begin(pb.NewMaintenanceClient(s.overHTTP(t)))
 	for range mostSnapshots - 1 {
 		begin(s.maint)
 	}

@@ -4,16 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
 	"github.com/sqlstore/sqlstore/store"
@@ -53,17 +49,7 @@ func TestMeteredBody(t *testing.T) {
 // A call over HTTP takes messages of all sizes that it may have, and as many as come.
 func TestCallsOverHTTP(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
-	front := httptest.NewUnstartedServer(s.HTTP)
-	front.EnableHTTP2 = true
-	front.StartTLS()
-	t.Cleanup(front.Close)
-	config := front.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
-	config.NextProtos = []string{"h2", "http/1.1"}
-	conn, err := grpc.NewClient(front.Listener.Addr().String(), grpc.WithTransportCredentials(credentials.NewTLS(config)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
+	conn := s.overHTTP(t)
 	kv := pb.NewKVClient(conn)
 	for size, want := range map[int]codes.Code{
 		0: codes.OK, 1 << 20: codes.OK, defaultMaxRequestBytes - 100: codes.OK, defaultMaxRequestBytes: codes.InvalidArgument, 4 << 20: codes.ResourceExhausted,

@@ -91,53 +91,40 @@ func deep(i int) *pb.TxnRequest {
 
 func tooDeep(ctx context.Context, t *target, n int) (int, error) {
 	raws := [][]byte{nested(128), nested(1_000), nested(9_999), nested(50_000), nested(200_000)}
-	return spread(n, connections, func(_, n int) (int, error) {
-		conn, err := t.grpc()
-		if err != nil {
-			return 0, err
-		}
-		defer conn.Close()
-		for i := range n {
-			var raw []byte
-			err := conn.Invoke(ctx, pb.KV_Txn_FullMethodName, raws[i%len(raws)], &raw, grpc.ForceCodecV2(rawCodec{}))
-			if err != nil && !refused(err) {
-				return i, err
-			}
-		}
-		return n, nil
+	return calls(t, n, func(conn *grpc.ClientConn, _, i int) error {
+		var raw []byte
+		return conn.Invoke(ctx, pb.KV_Txn_FullMethodName, raws[i%len(raws)], &raw, grpc.ForceCodecV2(rawCodec{}))
 	})
 }
 
 // bigPuts puts values as large as a request may be, over and over the same few.
 func bigPuts(ctx context.Context, t *target, n int) (int, error) {
 	value := make([]byte, 3<<19-1<<10)
+	return calls(t, n, func(conn *grpc.ClientConn, c, _ int) error {
+		_, err := pb.NewKVClient(conn).Put(ctx, &pb.PutRequest{Key: fmt.Append(nil, "big", c), Value: value})
+		return err
+	})
+}
+
+func deletes(ctx context.Context, t *target, n int) (int, error) {
+	return calls(t, n, func(conn *grpc.ClientConn, _, _ int) error {
+		everything := &pb.DeleteRangeRequest{Key: []byte("object"), RangeEnd: []byte("objecu"), PrevKv: true}
+		_, err := pb.NewKVClient(conn).DeleteRange(ctx, everything)
+		return err
+	})
+}
+
+// calls makes n calls over a few connections, one after the other on each of them: call gets the connection, its number
+// and the call's. A call may be refused.
+func calls(t *target, n int, call func(conn *grpc.ClientConn, c, i int) error) (int, error) {
 	return spread(n, connections, func(c, n int) (int, error) {
 		conn, err := t.grpc()
 		if err != nil {
 			return 0, err
 		}
 		defer conn.Close()
-		kv := pb.NewKVClient(conn)
 		for i := range n {
-			_, err := kv.Put(ctx, &pb.PutRequest{Key: fmt.Append(nil, "big", c), Value: value})
-			if err != nil && !refused(err) {
-				return i, err
-			}
-		}
-		return n, nil
-	})
-}
-
-func deletes(ctx context.Context, t *target, n int) (int, error) {
-	return spread(n, connections, func(_, n int) (int, error) {
-		conn, err := t.grpc()
-		if err != nil {
-			return 0, err
-		}
-		defer conn.Close()
-		kv := pb.NewKVClient(conn)
-		for i := range n {
-			if _, err := kv.DeleteRange(ctx, &pb.DeleteRangeRequest{Key: []byte("object"), RangeEnd: []byte("objecu"), PrevKv: true}); err != nil && !refused(err) {
+			if err := call(conn, c, i); err != nil && !refused(err) {
 				return i, err
 			}
 		}
