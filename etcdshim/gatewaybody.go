@@ -31,6 +31,17 @@ func newJSONCodec() *jsonCodec {
 	return &jsonCodec{&runtime.HTTPBodyMarshaler{Marshaler: c}, c}
 }
 
+// Marshal implements [runtime.Marshaler]. The JSON of a large message gets its memory at once: while it grew it would
+// leave several times as much behind.
+func (c *jsonCodec) Marshal(v any) ([]byte, error) {
+	if m, ok := v.(proto.Message); ok {
+		if n := proto.Size(m); n >= largeInTurn {
+			return c.json.MarshalOptions.MarshalAppend(make([]byte, 0, n/2*3), m)
+		}
+	}
+	return c.HTTPBodyMarshaler.Marshal(v)
+}
+
 // NewDecoder implements [runtime.Marshaler].
 func (c *jsonCodec) NewDecoder(r io.Reader) runtime.Decoder {
 	switch b := r.(type) {

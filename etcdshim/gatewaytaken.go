@@ -12,8 +12,9 @@ import (
 	"github.com/sqlstore/sqlstore/store"
 )
 
-// keptFactor is how many times larger than a message its answer is in memory: the message itself, and its JSON.
-const keptFactor = 2
+// keptFactor is how many times larger than a message its answer is in memory: what gRPC received, the copy that is
+// decoded, the message itself, and its JSON.
+const keptFactor = 4
 
 // taken is where an answer goes that counts until its client has taken it: first on its way through gRPC, for the one
 // that made it, then as what the gateway has.
