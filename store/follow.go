@@ -92,7 +92,7 @@ func newFollower(s *Store, b backend.Shared, clock backend.Clock, batch int64) *
 	now := time.Now()
 	f.contact.made(now)
 	f.through.Store(&now)
-	f.lessor = &sharedLessor{f: f}
+	f.lessor = &sharedLessor{f: f, renewals: renewals{f: f, places: map[int64]*renewalGroup{}}}
 	return f
 }
 

@@ -15,23 +15,12 @@ import (
 // renews any lease; the one that has the maintenance lease looks for those that have ended, and the batch that revokes one looks
 // at it again and keeps it from being renewed meanwhile. So a lease ends once, and never after a renewal that was answered.
 type sharedLessor struct {
-	f       *follower
-	ended   atomic.Uint64
-	kept    atomic.Uint64
-	looking atomic.Bool // for leases that have ended
-	late    complaint   // of whoever is looking
-
-	mu   sync.Mutex
-	busy bool          // a statement renews
-	next *renewalGroup // gathers, nil when nobody waits
-}
-
-// renewalGroup is what one statement renews for several callers: ttls and err count once done is closed.
-type renewalGroup struct {
-	ids  []int64
-	done chan struct{}
-	ttls map[int64]time.Duration
-	err  error
+	f        *follower
+	ended    atomic.Uint64
+	kept     atomic.Uint64
+	looking  atomic.Bool // for leases that have ended
+	late     complaint   // of whoever is looking
+	renewals renewals
 }
 
 const (
@@ -92,54 +81,12 @@ func (l *sharedLessor) renew(ctx context.Context, id int64) (time.Duration, erro
 	return 0, fmt.Errorf("%w: the lease has ended, and is not revoked yet", ErrUnavailable)
 }
 
-// renewOnce gathers the renewals that come while a statement is under way into the next one.
 func (l *sharedLessor) renewOnce(ctx context.Context, id int64) (time.Duration, error) {
-	l.mu.Lock()
-	if !l.busy {
-		if l.busy = l.f.s.background.start(l.renewGroups); !l.busy {
-			l.mu.Unlock()
-			return 0, ErrClosed
-		}
+	ttl, err := l.renewals.renew(ctx, id)
+	if err == nil {
+		l.kept.Add(1)
 	}
-	if l.next == nil {
-		l.next = &renewalGroup{done: make(chan struct{})}
-	}
-	g := l.next
-	g.ids = append(g.ids, id)
-	l.mu.Unlock()
-	select {
-	case <-g.done:
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	}
-	if g.err != nil {
-		return 0, g.err
-	}
-	ttl, ok := g.ttls[id]
-	if !ok {
-		return 0, ErrLeaseNotFound
-	}
-	l.kept.Add(1)
-	return ttl, nil
-}
-
-func (l *sharedLessor) renewGroups() {
-	for {
-		l.mu.Lock()
-		g := l.next
-		l.next, l.busy = nil, g != nil
-		l.mu.Unlock()
-		if g == nil {
-			return
-		}
-		var renewed []backend.Lease
-		renewed, g.err = l.f.b.RenewLeases(l.f.s.ctx, g.ids)
-		g.ttls = make(map[int64]time.Duration, len(renewed))
-		for _, r := range renewed {
-			g.ttls[r.ID] = r.TTL
-		}
-		close(g.done)
-	}
+	return ttl, err
 }
 
 // states reads leases as a linearizable read does.

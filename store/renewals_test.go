@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// renewing keeps a statement that renews leases waiting until told what becomes of it.
+type renewing struct {
+	backend.Shared
+	asked chan []int64
+	end   chan error
+}
+
+func (b *renewing) RenewLeases(ctx context.Context, ids []int64) (renewed []backend.Lease, err error) {
+	select {
+	case b.asked <- ids:
+	case <-ctx.Done():
+	}
+	for _, id := range ids {
+		renewed = append(renewed, backend.Lease{ID: id, TTL: time.Duration(id) * time.Second})
+	}
+	select {
+	case err = <-b.end:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	return renewed, err
+}
+
+// Renewals share statements, of which each has a bound: what is above it waits in line for the next.
+func TestRenewalsInGroups(t *testing.T) {
+	b := &renewing{Shared: openShared(t, 1)[0].(backend.Shared), asked: make(chan []int64), end: make(chan error)}
+	s := openStore(t, b, Config{})
+	r := &s.follower.lessor.renewals
+	var wg sync.WaitGroup
+	renew := func(ctx context.Context, id int64, want error) {
+		wg.Go(func() {
+			if ttl, err := s.LeaseRenew(ctx, id); !errors.Is(err, want) || err == nil && ttl != id {
+				t.Errorf("lease %d is renewed for %d s, %v; want %v", id, ttl, err, want)
+			}
+		})
+	}
+	inLine := func(want ...int) {
+		t.Helper()
+		var have []int
+		eventually(t, "callers in line", func() bool {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			have = nil
+			for _, g := range r.line {
+				n := 0
+				for _, callers := range g.callers {
+					n += callers
+				}
+				have = append(have, n)
+			}
+			return slices.Equal(have, want)
+		})
+	}
+	renew(t.Context(), 1, nil)
+	if ids := <-b.asked; !slices.Equal(ids, []int64{1}) {
+		t.Fatalf("the first statement renews %v", ids)
+	}
+	gone, leave := context.WithCancel(t.Context())
+	renew(gone, 1, context.Canceled)
+	renew(gone, 2, context.Canceled)
+	inLine(2)
+	renew(t.Context(), 2, nil)
+	inLine(3)
+	leave()
+	inLine(1)
+	for id := int64(3); id < renewalLimit+2; id++ {
+		renew(t.Context(), id, nil)
+	}
+	inLine(renewalLimit)
+	broken := errors.New("broken")
+	renew(t.Context(), 1, broken)
+	inLine(renewalLimit, 1)
+	renew(t.Context(), 2, nil)
+	inLine(renewalLimit+1, 1)
+	b.end <- nil
+	if ids := <-b.asked; len(ids) != renewalLimit || slices.Contains(ids, 1) {
+		t.Errorf("the second statement renews %d leases", len(ids))
+	}
+	b.end <- nil
+	if ids := <-b.asked; !slices.Equal(ids, []int64{1}) {
+		t.Errorf("the third statement renews %v", ids)
+	}
+	b.end <- broken
+	wg.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.places)+len(r.line) != 0 {
+		t.Errorf("%d leases and %d groups are left in line", len(r.places), len(r.line))
+	}
+}
