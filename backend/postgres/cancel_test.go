@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -43,9 +44,13 @@ func TestAbandonedReads(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	direct := database(t)
 	through := throughPooler(t)
-	for name, dsn := range map[string]string{"direct": direct, "pooler": through(t)} {
-		t.Run(name, func(t *testing.T) {
-			b := openTest(t, Config{DSN: dsn, MaxConns: 6})
+	for _, c := range []struct {
+		name, dsn string
+		conns     int
+	}{{"direct", direct, 6}, {"pooler", through(t), 6}, {"the fewest", database(t), minConns}, {"one more", database(t), minConns + 1}} {
+		t.Run(c.name, func(t *testing.T) {
+			dsn := c.dsn
+			b := openTest(t, Config{DSN: dsn, MaxConns: c.conns})
 			if err := begin(t, b, backend.Needs{}).Commit(t.Context(), row("a", 2)); err != nil {
 				t.Fatal(err)
 			}
@@ -106,7 +111,14 @@ func onHostOf(t *testing.T, dsn, other string) string {
 // fill opens all connections for reads.
 func fill(t *testing.T, b *Backend) {
 	t.Helper()
-	var all []*pgxpool.Conn
+	for _, c := range takeAll(t, b) {
+		c.Release()
+	}
+}
+
+// takeAll takes all connections for reads.
+func takeAll(t *testing.T, b *Backend) (all []*pgxpool.Conn) {
+	t.Helper()
 	for range b.reads.pool.Config().MaxConns {
 		c, err := b.reads.pool.Acquire(t.Context())
 		if err != nil {
@@ -114,9 +126,7 @@ func fill(t *testing.T, b *Backend) {
 		}
 		all = append(all, c)
 	}
-	for _, c := range all {
-		c.Release()
-	}
+	return all
 }
 
 // TestSlowRead has one read end at its bound: no other connection is given up for it.
@@ -199,41 +209,74 @@ func TestCancelledTail(t *testing.T) {
 	}
 }
 
-// TestUrgentRead has a batch read while all other connections for control statements wait for a lease that it has
-// locked, and while all for reads are taken.
+// TestUrgentRead has a batch read while a renewal waits for a lease that it has locked, and other reads have their
+// connections: it gets the first one that is given back, or one more for control statements where there is one.
 func TestUrgentRead(t *testing.T) {
-	dsn := database(t)
-	b := openTest(t, Config{DSN: dsn, MaxConns: 4})
-	if err := begin(t, b, backend.Needs{}).Commit(t.Context(), &backend.Effects{Revision: 1, Granted: []backend.Lease{{ID: 7, TTL: time.Hour}}}); err != nil {
-		t.Fatal(err)
+	for conns, hang := range map[int]bool{4: false, 5: true, 6: true} {
+		t.Run(strconv.Itoa(conns), func(t *testing.T) {
+			dsn := database(t)
+			b := openTest(t, Config{DSN: dsn, MaxConns: conns})
+			grant := &backend.Effects{Revision: 1, Granted: []backend.Lease{{ID: 7, TTL: time.Hour}}}
+			if err := begin(t, b, backend.Needs{}).Commit(t.Context(), grant); err != nil {
+				t.Fatal(err)
+			}
+			held := begin(t, b, backend.Needs{Leases: []int64{7}})
+			renewed := make(chan error, 1)
+			go func() {
+				_, err := b.RenewLeases(t.Context(), []int64{7})
+				renewed <- err
+			}()
+			eventually(t, "the renewal waits for the lease", func() bool { return waiting(t, dsn) == 1 })
+			if _, err := b.Size(backend.Urgent(t.Context())); err != nil {
+				t.Error(err)
+			}
+			taken := takeAll(t, b)
+			read := make(chan error, 1)
+			go func() {
+				_, err := b.Size(backend.Urgent(t.Context()))
+				read <- err
+			}()
+			if !hang {
+				time.AfterFunc(100*time.Millisecond, taken[0].Release) // most probably it waits by then
+				taken = taken[1:]
+			}
+			if err := <-read; err != nil {
+				t.Error(err)
+			}
+			if waiting(t, dsn) != 1 {
+				t.Error("the renewal came to the end of its patience before the batch could read")
+			}
+			if err := held.Commit(t.Context(), row("a", 2)); err != nil {
+				t.Error(err)
+			}
+			if err := <-renewed; err != nil {
+				t.Error(err)
+			}
+			for _, c := range taken {
+				c.Release()
+			}
+		})
 	}
-	held := begin(t, b, backend.Needs{Leases: []int64{7}})
-	renewed := make(chan error, 1)
-	go func() {
-		_, err := b.RenewLeases(t.Context(), []int64{7})
-		renewed <- err
-	}()
-	eventually(t, "the renewal waits for the lease", func() bool { return waiting(t, dsn) == 1 })
-	if _, err := b.Size(backend.Urgent(t.Context())); err != nil {
-		t.Error(err)
-	}
-	if err := held.Commit(t.Context(), row("a", 2)); err != nil {
-		t.Error(err)
-	}
-	if err := <-renewed; err != nil {
-		t.Error(err)
-	}
+}
 
-	held = begin(t, b, backend.Needs{})
-	c, err := b.reads.pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
+// TestUrgentReadTakesNoMore has many urgent reads wait for two kinds of connections: each is given back.
+func TestUrgentReadTakesNoMore(t *testing.T) {
+	b := openTest(t, Config{DSN: database(t), MaxConns: 4})
+	taken := takeAll(t, b)
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			if _, err := b.Size(backend.Urgent(t.Context())); err != nil {
+				t.Error(err)
+			}
+		})
 	}
-	defer c.Release()
-	if _, err := b.Size(backend.Urgent(t.Context())); err != nil {
-		t.Error(err)
+	for _, c := range taken {
+		c.Release()
 	}
-	if err := held.Commit(t.Context(), row("a", 3)); err != nil {
-		t.Error(err)
-	}
+	wg.Wait()
+	eventually(t, "all connections are given back", func() bool {
+		return b.reads.pool.Stat().AcquiredConns() == 0 && b.control.pool.Stat().AcquiredConns() == 0
+	})
+	begin(t, b, backend.Needs{}).Rollback()
 }

@@ -36,7 +36,8 @@ type Config struct {
 	PasswordFile string
 	// MaxConns bounds all connections of this Backend; 0 takes pool_max_conns of the DSN, else 16. At least 4 are used.
 	// One is the listener's; up to 5 are for control statements (writes, heartbeats, the clock, leases, hints); the
-	// others read.
+	// others read, which with less than 6 is one. With 4 a batch that has to read while a read hangs and a renewal waits
+	// for its lease may fail.
 	MaxConns int
 	// UnsafeNoFsync accepts a server with fsync, full_page_writes or synchronous_commit off: a crash of it may lose or damage
 	// what was acknowledged.
@@ -85,7 +86,8 @@ func newBackend(cfg Config) (*Backend, error) {
 	pc.PrepareConn = b.current
 	pc.BeforeConnect, pc.AfterConnect = b.prepareCancelling, b.greet
 	control := pc.Copy()
-	control.MaxConns = min(maxControlConns, max(2, (pc.MaxConns+1)/2))
+	// The writer has one, a renewal may wait for it with another one, and it may have to read with a third.
+	control.MaxConns = min(maxControlConns, pc.MaxConns-1, pc.MaxConns/2+1)
 	control.MinConns, control.MinIdleConns = 0, 0
 	pc.MaxConns -= control.MaxConns
 	pc.MinConns, pc.MinIdleConns = min(pc.MinConns, pc.MaxConns), min(pc.MinIdleConns, pc.MaxConns)
@@ -104,7 +106,7 @@ func newLane(b *Backend, pc *pgxpool.Config) (lane, error) {
 	if err != nil {
 		return lane{}, fmt.Errorf("%w: %w", ErrDSN, err)
 	}
-	return lane{b, pool}, nil
+	return lane{b: b, pool: pool}, nil
 }
 
 // poolConfig reads the DSN.

@@ -16,17 +16,51 @@ import (
 type lane struct {
 	b    *Backend
 	pool *pgxpool.Pool
+	// spare is a pool that may have a connection sooner; nil where there is none.
+	spare *pgxpool.Pool
 }
 
-// laneFor is the lane of a read. An urgent one takes control's only if reads has no connection left: control statements
-// may wait for what whoever asks has locked, such as leases.
+// laneFor is the lane of a read. An urgent one takes control's connections, too, but only if reads has none left: all
+// of them may be waiting for what whoever asks has locked, such as leases, and all for reads may hang.
 func (b *Backend) laneFor(ctx context.Context) lane {
+	l := b.reads
 	if backend.IsUrgent(ctx) {
-		if st := b.reads.pool.Stat(); st.AcquiredConns()+st.ConstructingConns() >= st.MaxConns() {
-			return b.control
+		if st := l.pool.Stat(); st.AcquiredConns()+st.ConstructingConns() >= st.MaxConns() {
+			l.spare = b.control.pool
 		}
 	}
-	return b.reads
+	return l
+}
+
+// acquire takes a connection from whichever pool has the first one.
+func (l lane) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	if l.spare == nil {
+		return l.pool.Acquire(ctx)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type taken struct {
+		c   *pgxpool.Conn
+		err error
+	}
+	each := make(chan taken, 2)
+	for _, p := range []*pgxpool.Pool{l.pool, l.spare} {
+		go func() {
+			c, err := p.Acquire(ctx)
+			each <- taken{c, err}
+		}()
+	}
+	first := <-each
+	if first.err != nil {
+		first = <-each
+		return first.c, first.err
+	}
+	go func() {
+		if second := <-each; second.err == nil {
+			second.c.Release()
+		}
+	}()
+	return first.c, nil
 }
 
 // query runs one statement that only reads and hands its rows to each. It tries again, with reset called before, where
@@ -59,7 +93,7 @@ func (l lane) query(ctx context.Context, doing string, reset func(), each func(*
 }
 
 func (l lane) queryOnce(ctx context.Context, each func(*scanner) error, sql string, args []any) error {
-	c, err := l.pool.Acquire(ctx)
+	c, err := l.acquire(ctx)
 	if err != nil {
 		return err
 	}
