@@ -1,0 +1,228 @@
+package bodies
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+)
+
+// never is an abort that must not be called.
+func never(t *testing.T) func() {
+	return func() { t.Error("aborted") }
+}
+
+// Bodies of all sizes are read, whether or not their size is announced, and those over the limit are refused.
+func TestSizes(t *testing.T) {
+	const limit = 3 * Small
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBudget(limit, minute)
+		for _, size := range []int{0, 1, Small - 1, Small, Small + 1, limit - 1, limit, limit + 1, 2 * limit} {
+			text := []byte(strings.Repeat("x", size))
+			for _, length := range []int64{int64(size), -1} {
+				for kind, from := range map[string]io.Reader{
+					"at once": bytes.NewReader(text), "in pieces": iotest.HalfReader(bytes.NewReader(text)), "and its end": iotest.DataErrReader(bytes.NewReader(text)),
+				} {
+					body, err := b.Read(t.Context(), from, length, limit, never(t))
+					tooLong, ok := errors.AsType[*http.MaxBytesError](err)
+					switch {
+					case size > limit && (!ok || tooLong.Limit != limit || body != nil):
+						t.Errorf("%d bytes, announced as %d, %s: %v", size, length, kind, err)
+					case size <= limit && (err != nil || !bytes.Equal(body.Bytes, text)):
+						t.Errorf("%d bytes, announced as %d, %s: %v", size, length, kind, err)
+					case err == nil && (body.release != nil) != (size > Small || size == Small && length < 0):
+						t.Errorf("%d bytes, announced as %d, %s: room is taken: %v", size, length, kind, body.release != nil)
+					}
+					body.Release()
+					body.Release()
+				}
+			}
+		}
+		empty(t, b, budgetBytes)
+	})
+}
+
+// What is announced as too long is not read at all, what turns out to be not to its end.
+func TestTooLongIsNotRead(t *testing.T) {
+	b := NewBudget(10, minute)
+	_, err := b.Read(t.Context(), iotest.ErrReader(errors.New("read")), 11, 10, never(t))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); !ok {
+		t.Error(err)
+	}
+	from := strings.NewReader(strings.Repeat("x", 100))
+	_, err = b.Read(t.Context(), from, -1, 10, never(t))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); !ok || from.Len() != 100-11 {
+		t.Errorf("%d bytes are left unread, %v", from.Len(), err)
+	}
+}
+
+// A body that has come does not give way, however long it is in use.
+func TestBodiesInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBudget(mib, minute)
+		var all []*Body
+		for range budgetBytes / mib {
+			body, err := b.Read(t.Context(), bytes.NewReader(make([]byte, mib)), mib, mib, never(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, body)
+		}
+		time.Sleep(2 * minute)
+		if _, err := tryEnter(t.Context(), b, mib); !errors.Is(err, ErrFull) {
+			t.Error(err)
+		}
+		for _, body := range all {
+			body.Release()
+		}
+		empty(t, b, budgetBytes)
+	})
+}
+
+// A body that cannot be read to its end gives its room back.
+func TestBrokenBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBudget(mib, minute)
+		for _, length := range []int64{10, mib, -1} {
+			for _, before := range []int{0, 5, Small + 5} {
+				from := io.MultiReader(strings.NewReader(strings.Repeat("x", before)), iotest.ErrReader(io.ErrUnexpectedEOF))
+				if body, err := b.Read(t.Context(), from, length, mib, never(t)); !errors.Is(err, io.ErrUnexpectedEOF) || body != nil {
+					t.Errorf("announced as %d, broken after %d: %v", length, before, err)
+				}
+			}
+		}
+		empty(t, b, budgetBytes)
+	})
+}
+
+// Small bodies are read while there is no room, also where only their end tells that they are small; others wait.
+func TestSmallBodiesNeedNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBudget(mib, minute)
+		all := fill(t, b, budgetBytes/mib)
+		for _, c := range []struct {
+			size, length int64
+			want         error
+		}{{10, 10, nil}, {10, -1, nil}, {Small, Small, nil}, {Small - 1, -1, nil}, {Small + 1, Small + 1, ErrFull}, {Small + 1, -1, ErrFull}} {
+			began := time.Now()
+			from := bytes.NewReader(make([]byte, c.size))
+			body, err := b.Read(t.Context(), from, c.length, mib, never(t))
+			if !errors.Is(err, c.want) || (time.Since(began) == 0) != (c.want == nil) {
+				t.Errorf("%+v: %v after %s", c, err, time.Since(began))
+			}
+			body.Release()
+		}
+		for _, e := range all {
+			e.release()
+		}
+		empty(t, b, budgetBytes)
+	})
+}
+
+// A body of unknown size takes the room of the longest while it comes, and until it is released.
+func TestChunkedBodiesTakeTheLimit(t *testing.T) {
+	const limit = budgetBytes / leastBodies
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBudget(limit, minute)
+		read := make(chan *Body)
+		var writers []*io.PipeWriter
+		for range leastBodies {
+			from, to := io.Pipe()
+			writers = append(writers, to)
+			go func() {
+				body, err := b.Read(t.Context(), from, -1, limit, never(t))
+				if err != nil {
+					t.Error(err)
+				}
+				read <- body
+			}()
+			_, _ = to.Write(make([]byte, Small))
+		}
+		synctest.Wait()
+		if b.room.TryAcquire(1) {
+			t.Error("there is room beside as many of the longest as fit")
+		}
+		_ = writers[0].Close()
+		body := <-read
+		if b.room.TryAcquire(1) {
+			t.Error("the room is free before the body is released")
+		}
+		body.Release()
+		body.Release()
+		enter(t, b, limit).release()
+		for _, w := range writers[1:] {
+			_ = w.Close()
+			(<-read).Release()
+		}
+		empty(t, b, budgetBytes)
+	})
+}
+
+// A body that does not come is given up: in its time when nobody waits, and after its grace when somebody does.
+func TestBodiesThatDoNotCome(t *testing.T) {
+	for name, c := range map[string]struct {
+		length int64
+		others bool
+		want   time.Duration
+	}{
+		"small":                    {10, false, minute},
+		"small, and others wait":   {10, true, minute},
+		"large":                    {mib, false, minute},
+		"large, and others wait":   {mib, true, grace},
+		"chunked":                  {-1, false, minute},
+		"chunked, and others wait": {-1, true, grace},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := NewBudget(mib, minute)
+				began := time.Now()
+				from, to := io.Pipe()
+				slow := make(chan error)
+				go func() {
+					_, err := b.Read(t.Context(), from, c.length, mib, func() { _ = from.CloseWithError(errors.New("aborted")) })
+					slow <- err
+				}()
+				if c.length < 0 {
+					_, _ = to.Write(make([]byte, Small+1)) // else it may be a small one
+				}
+				synctest.Wait()
+				if c.others {
+					if c.length != 10 {
+						fill(t, b, budgetBytes/mib-1)
+					}
+					time.AfterFunc(grace-time.Second, func() { _, _ = tryEnter(t.Context(), b, mib) })
+				}
+				if err := <-slow; !errors.Is(err, ErrSlow) || time.Since(began) != c.want {
+					t.Errorf("%v after %s", err, time.Since(began))
+				}
+				_ = to.Close()
+			})
+		})
+	}
+}
+
+// The time for which a body waits for room is not the client's.
+func TestWaitingIsNotSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBudget(mib, minute)
+		all := fill(t, b, budgetBytes/mib)
+		from, to := io.Pipe()
+		done := make(chan error)
+		go func() {
+			_, err := b.Read(t.Context(), from, mib, mib, never(t))
+			done <- err
+		}()
+		time.Sleep(patience - time.Millisecond)
+		all[0].release()
+		time.Sleep(minute - time.Millisecond)
+		_ = to.Close()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
