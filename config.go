@@ -12,18 +12,19 @@ import (
 // ErrConfig is returned for settings that cannot be used.
 var ErrConfig = errors.New("bad configuration")
 
-// Config says what to serve and where. The zero Config serves a temporary store on a free port of the loopback interface.
+// Config says what to serve and where. The zero Config serves a temporary store on a free port of the loopback
+// interface.
 type Config struct {
 	// Name is the member's name; default "default".
 	Name string
-	// DataDir holds the database when Datastore does not name one. When both are empty the store is temporary: nothing is
-	// synced, and Close removes it.
+	// DataDir holds the database when Datastore does not name one. When both are empty the store is temporary: nothing
+	// is synced, and Close removes it.
 	DataDir string
-	// Datastore is sqlite:///path/to/file, or "sqlite" or "" for sqlstore.db in DataDir; or postgres://user@host:5432/database with
-	// pgx's parameters, a database that any number of servers may share.
+	// Datastore is sqlite:///path/to/file, or "sqlite" or "" for sqlstore.db in DataDir; or
+	// postgres://user@host:5432/database with pgx's parameters, a database that any number of servers may share.
 	Datastore string
-	// DatastorePasswordFile holds the password for Postgres and nothing else. It is read anew for each connection, and wins over
-	// a password in Datastore.
+	// DatastorePasswordFile holds the password for Postgres and nothing else. It is read anew for each connection, and
+	// wins over a password in Datastore.
 	DatastorePasswordFile string
 	// DatastoreMaxConns bounds the connections to Postgres; default: pool_max_conns of Datastore, else 16.
 	DatastoreMaxConns int
@@ -40,7 +41,8 @@ type Config struct {
 	AdvertiseClientURLs []string
 	// ListenMetricsURLs are served health and metrics only, besides the client URLs.
 	ListenMetricsURLs []string
-	// ListenObjectsURLs are URLs to serve the list/watch API over HTTP/JSON on (package restapi); none means that it is off.
+	// ListenObjectsURLs are URLs to serve the list/watch API over HTTP/JSON on (package restapi); none means that it is
+	// off.
 	ListenObjectsURLs []string
 	// InsecurePlaintext allows to listen without TLS where other machines can connect.
 	InsecurePlaintext bool
@@ -55,10 +57,11 @@ type Config struct {
 	// TLS names the files for https and unixs URLs.
 	TLS listen.Files
 
-	// QuotaBytes is the size of the database that raises the NOSPACE alarm; 0 means 2 GiB on SQLite and none on Postgres, negative
-	// none.
+	// QuotaBytes is the size of the database that raises the NOSPACE alarm; 0 means 2 GiB on SQLite and none on
+	// Postgres, negative none.
 	QuotaBytes int64
-	// MaxRequestBytes (default 1.5 MiB), MaxTxnOps (default 128) and MaxConcurrentStreams (default: no bound) bound requests.
+	// MaxRequestBytes (default 1.5 MiB), MaxTxnOps (default 128) and MaxConcurrentStreams (default: no bound) bound
+	// requests.
 	MaxRequestBytes      int
 	MaxTxnOps            int
 	MaxConcurrentStreams uint32
@@ -66,8 +69,8 @@ type Config struct {
 	KeepaliveMinTime, KeepaliveInterval, KeepaliveTimeout time.Duration
 	// WatchProgressInterval is how often idle watches hear of progress; default 5 s.
 	WatchProgressInterval time.Duration
-	// CacheBytes bounds the values kept in memory; default: a sixteenth of the memory that the process may use, at least 32 MiB
-	// and at most 4 GiB.
+	// CacheBytes bounds the values kept in memory; default: a sixteenth of the memory that the process may use, at
+	// least 32 MiB and at most 4 GiB.
 	CacheBytes int64
 
 	// Compaction steers automatic compaction; its Logger is not used.

@@ -27,7 +27,8 @@ const (
 )
 
 // datastoreForm is how to name a database, for those who wrote something else.
-const datastoreForm = "write sqlite:///path/to/file, with three slashes before an absolute path, or postgres://user@host:5432/database"
+const datastoreForm = "write sqlite:///path/to/file, with three slashes before an absolute path, or " +
+	"postgres://user@host:5432/database"
 
 // OnPostgres says whether Datastore names a Postgres database.
 func (c *Config) OnPostgres() bool {
@@ -57,11 +58,14 @@ func (c *Config) file() (string, error) {
 	}
 	switch {
 	case u.Host != "" || u.User != nil: // with two slashes, a path's first part
-		return "", fmt.Errorf("%w: datastore %s has the host %q, but SQLite has files: %s", ErrConfig, u.Redacted(), u.Host, datastoreForm)
+		return "", fmt.Errorf("%w: datastore %s has the host %q, but SQLite has files: %s", ErrConfig, u.Redacted(),
+			u.Host, datastoreForm)
 	case u.RawQuery != "" || u.ForceQuery:
-		return "", fmt.Errorf("%w: datastore %s has the query ?%s, but takes no options; a ? in a path is written %%3F", ErrConfig, u.Redacted(), u.RawQuery)
+		return "", fmt.Errorf("%w: datastore %s has the query ?%s, but takes no options; a ? in a path is written %%3F",
+			ErrConfig, u.Redacted(), u.RawQuery)
 	case u.Fragment != "" || strings.HasSuffix(c.Datastore, "#"):
-		return "", fmt.Errorf("%w: datastore %s has the fragment #%s; a # in a path is written %%23", ErrConfig, u.Redacted(), u.Fragment)
+		return "", fmt.Errorf("%w: datastore %s has the fragment #%s; a # in a path is written %%23", ErrConfig,
+			u.Redacted(), u.Fragment)
 	case strings.Trim(u.Path, "/") == "":
 		return "", fmt.Errorf("%w: datastore %s names no file: %s", ErrConfig, u.Redacted(), datastoreForm)
 	}
@@ -94,8 +98,8 @@ func (c *Config) logger() *slog.Logger {
 	return c.Logger
 }
 
-// OpenBackend opens the database that Datastore names and migrates it if need be. A Postgres that cannot be reached is waited for.
-// Errors: [ErrConfig], those of opening the database.
+// OpenBackend opens the database that Datastore names and migrates it if need be. A Postgres that cannot be reached is
+// waited for. Errors: [ErrConfig], those of opening the database.
 func (c *Config) OpenBackend(ctx context.Context) (backend.Backend, error) {
 	if c.OnPostgres() {
 		return c.openPostgres(ctx)
@@ -104,7 +108,8 @@ func (c *Config) OpenBackend(ctx context.Context) (backend.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := sqlite.Open(ctx, sqlite.Config{Path: path, Temporary: path == "", UnsafeNoFsync: c.UnsafeNoFsync, Logger: c.logger()})
+	b, err := sqlite.Open(ctx, sqlite.Config{Path: path, Temporary: path == "", UnsafeNoFsync: c.UnsafeNoFsync,
+		Logger: c.logger()})
 	if err != nil {
 		return nil, err // a nil *sqlite.Backend would be a Backend that is not nil
 	}
@@ -129,8 +134,8 @@ func (c *Config) openPostgres(ctx context.Context) (backend.Backend, error) {
 	return b, err
 }
 
-// await tries until try succeeds, the patience of DatastoreWait is at its end, or the database refuses for a reason that does not go
-// away by itself. A database that is not Postgres is tried once.
+// await tries until try succeeds, the patience of DatastoreWait is at its end, or the database refuses for a reason
+// that does not go away by itself. A database that is not Postgres is tried once.
 func (c *Config) await(ctx context.Context, try func() error) error {
 	patience := c.DatastoreWait
 	switch {
@@ -150,7 +155,8 @@ func (c *Config) await(ctx context.Context, try func() error) error {
 		if err == nil || ctx.Err() != nil || time.Now().After(deadline) || !comesBack(err) {
 			return err
 		}
-		c.logger().Warn("the database cannot be used yet, it is tried again", "until", deadline.Round(time.Second), "error", err)
+		c.logger().Warn("the database cannot be used yet, it is tried again", "until", deadline.Round(time.Second),
+			"error", err)
 		select {
 		case <-ctx.Done():
 			return errors.Join(ctx.Err(), err)
@@ -159,7 +165,8 @@ func (c *Config) await(ctx context.Context, try func() error) error {
 	}
 }
 
-// comesBack says whether waiting can help: not where the server knows the user, the password or the database to be wrong.
+// comesBack says whether waiting can help: not where the server knows the user, the password or the database to be
+// wrong.
 func comesBack(err error) bool {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) && (strings.HasPrefix(refused.Code, "28") || refused.Code == "3D000") {
@@ -168,8 +175,8 @@ func comesBack(err error) bool {
 	return errors.Is(err, backend.ErrUnavailable)
 }
 
-// WithDatabase hands the database to f without migrating it, for looking at its schema and changing it. Errors: [ErrConfig], those
-// of opening the database, f's.
+// WithDatabase hands the database to f without migrating it, for looking at its schema and changing it. Errors:
+// [ErrConfig], those of opening the database, f's.
 func (c *Config) WithDatabase(ctx context.Context, f func(context.Context, *sql.DB) error) error {
 	if c.OnPostgres() {
 		return postgres.WithDatabase(ctx, c.postgres(), f)

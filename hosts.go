@@ -38,7 +38,9 @@ func newHosts(cfg *Config, next http.Handler) *hosts {
 
 func (h *hosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if host := hostname(r.Host); r.TLS == nil && !h.serves(host, onLoopback(r.Context())) {
-		http.Error(w, fmt.Sprintf("sqlstore does not serve the host %q without TLS: name it in --host-whitelist, or use https", host),
+		http.Error(w,
+			fmt.Sprintf("sqlstore does not serve the host %q without TLS: name it in --host-whitelist, or use https",
+				host),
 			http.StatusMisdirectedRequest)
 		return
 	}
@@ -64,8 +66,8 @@ func named(list []string, host string) bool {
 	return slices.ContainsFunc(list, func(s string) bool { return strings.EqualFold(s, host) })
 }
 
-// hostname is the host of a Host header, an :authority or a setting, without its port, an IPv6 address without its brackets, and
-// without the dot that ends a fully qualified name.
+// hostname is the host of a Host header, an :authority or a setting, without its port, an IPv6 address without its
+// brackets, and without the dot that ends a fully qualified name.
 func hostname(host string) string {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

@@ -11,8 +11,8 @@ const (
 	cacheMost  = 4 << 30
 )
 
-// defaultCacheBytes is a sixteenth of the memory that the process may use, in bounds: a small machine keeps its memory, a large
-// one need not read from the database what is asked for often.
+// defaultCacheBytes is a sixteenth of the memory that the process may use, in bounds: a small machine keeps its memory,
+// a large one need not read from the database what is asked for often.
 func defaultCacheBytes() int64 {
 	limit := memory.TotalMemory()
 	if group, err := memlimit.FromCgroup(); err == nil && group > 0 {

@@ -13,7 +13,8 @@ const (
 	objectsIdle = 3 * time.Minute
 	// objectsGuard bounds an answer that is given before the API is asked.
 	objectsGuard = time.Minute
-	// objectsPing is after how long of silence a client of HTTP/2 is asked whether it is there, as its watches may be silent for ever.
+	// objectsPing is after how long of silence a client of HTTP/2 is asked whether it is there, as its watches may be
+	// silent for ever.
 	objectsPing = 30 * time.Second
 )
 
@@ -32,7 +33,8 @@ func (s *Server) serveObjects(listeners []*listen.Split, cfg *Config) {
 	if len(listeners) == 0 {
 		return
 	}
-	// etcd's default lets every web page use its JSON API. This one is new, so there is nobody to whom that was promised.
+	// etcd's default lets every web page use its JSON API. This one is new, so there is nobody to whom that was
+	// promised.
 	guard := newHosts(cfg, &origins{allowed: cfg.CORS, named: true, next: s.objects})
 	h := s.newHTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c := http.NewResponseController(w); r.ProtoMajor == 1 { // for what guard answers; the API sets its own

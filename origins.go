@@ -30,7 +30,8 @@ func (o *origins) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Vary", "Origin")
 	}
 	if !o.open() && !ok && origin != "" && acts(r) && !own(r, origin) {
-		http.Error(w, fmt.Sprintf("pages of the origin %q may not do this: name it in --cors", origin), http.StatusForbidden)
+		http.Error(w, fmt.Sprintf("pages of the origin %q may not do this: name it in --cors", origin),
+			http.StatusForbidden)
 		return
 	}
 	if r.Method == http.MethodOptions && (!o.named || ok) {
@@ -74,7 +75,8 @@ func own(r *http.Request, origin string) bool {
 func checkOrigins(origins []string) error {
 	for _, o := range origins {
 		u, err := url.Parse(o)
-		if o != "*" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Scheme+"://"+u.Host != o) {
+		if o != "*" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+			u.Scheme+"://"+u.Host != o) {
 			return fmt.Errorf("%w: CORS origin %q is neither * nor of the form https://host:port", ErrConfig, o)
 		}
 	}

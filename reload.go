@@ -16,8 +16,8 @@ type Reload struct {
 	Compaction compactor.Config
 }
 
-// Reload puts new settings into force, all or none; either way it raises the generation that the conditions tell. Errors:
-// [ErrConfig], [compactor.ErrConfig], those of reading TLS files.
+// Reload puts new settings into force, all or none; either way it raises the generation that the conditions tell.
+// Errors: [ErrConfig], [compactor.ErrConfig], those of reading TLS files.
 func (s *Server) Reload(r Reload) error {
 	err := s.reload(r)
 	s.reloaded(err)
@@ -40,8 +40,8 @@ func (s *Server) reload(r Reload) error {
 	return s.compact(r.Compaction)
 }
 
-// compacting is the compactor in the background. One serves all settings: it knows the revisions of the past, which another would
-// have to learn anew for the length of a retention.
+// compacting is the compactor in the background. One serves all settings: it knows the revisions of the past, which
+// another would have to learn anew for the length of a retention.
 type compacting struct {
 	sync.Mutex
 	compactor *compactor.Compactor // nil before there is one

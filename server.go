@@ -58,8 +58,8 @@ type Server struct {
 }
 
 // Start opens the database, migrates it if need be, and serves. ctx bounds the start only. Errors: [ErrConfig],
-// [compactor.ErrConfig], those of listening (package listen) and of opening the database (package backend: in use, schema
-// newer, no permission).
+// [compactor.ErrConfig], those of listening (package listen) and of opening the database (package backend: in use,
+// schema newer, no permission).
 func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	s := &Server{log: cfg.logger(), quota: cfg.quota}
 	defer func() {
@@ -94,7 +94,8 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 		cfg.AdvertiseClientURLs = urls
 		for _, u := range urls {
 			if cfg.OnPostgres() && unspecified(u) {
-				s.log.Warn("this replica tells clients an address that leads nowhere from other machines: set --advertise-client-urls", "url", u)
+				s.log.Warn("this replica tells clients an address that leads nowhere from other machines: set "+
+					"--advertise-client-urls", "url", u)
 			}
 		}
 	}
@@ -107,7 +108,8 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 		return nil, err
 	}
 	s.objectURLs = urls
-	s.metrics = telemetry.New(telemetry.Config{Version: EtcdVersion, SQLStore: Version, Extensive: cfg.ExtensiveMetrics})
+	s.metrics = telemetry.New(telemetry.Config{Version: EtcdVersion, SQLStore: Version,
+		Extensive: cfg.ExtensiveMetrics})
 	s.metrics.WatchConditions(s)
 	s.serveHTTP(clients, metrics, &cfg)
 	if err := s.openStore(ctx, &cfg); err != nil {
@@ -144,7 +146,9 @@ func unspecified(raw string) bool {
 }
 
 // open listens on urls, split between gRPC and HTTP.
-func (s *Server) open(ctx context.Context, raw []string, cfg *Config) (opened []*listen.Split, bound []string, err error) {
+func (s *Server) open(
+	ctx context.Context, raw []string, cfg *Config,
+) (opened []*listen.Split, bound []string, err error) {
 	urls, err := listen.ParseURLs(raw)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrConfig, err)
@@ -158,7 +162,8 @@ func (s *Server) open(ctx context.Context, raw []string, cfg *Config) (opened []
 		var config *tls.Config
 		if u.Secure() {
 			if s.certs == nil {
-				return nil, nil, fmt.Errorf("%w: %s needs a certificate and its key (--cert-file, --key-file)", ErrConfig, u)
+				return nil, nil, fmt.Errorf("%w: %s needs a certificate and its key (--cert-file, --key-file)",
+					ErrConfig, u)
 			}
 			config = s.certs.Config()
 		} else if s.certs != nil {
@@ -186,7 +191,8 @@ func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
 		s.store, err = store.Open(ctx, s.backend, store.Config{
 			Name: cfg.Name, ClientURLs: cfg.AdvertiseClientURLs,
 			Logger: s.log, ProgressInterval: cfg.WatchProgressInterval, QuotaBytes: s.quota(cfg.QuotaBytes),
-			MaxStaleness: cfg.DatastoreMaxStaleness, CacheBytes: cfg.CacheBytes, Observer: s.metrics, Caller: etcdshim.Caller,
+			MaxStaleness: cfg.DatastoreMaxStaleness, CacheBytes: cfg.CacheBytes, Observer: s.metrics,
+			Caller: etcdshim.Caller,
 			HangUp: s.hangUp,
 		})
 		return err
@@ -203,12 +209,16 @@ func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
 
 func (s *Server) openShim(ctx context.Context, cfg *Config) (err error) {
 	o := etcdshim.Options{
-		// A temporary store is a test's, which may start a hundred of them in one process: 512 goroutines each would be 50,000.
+		// A temporary store is a test's, which may start a hundred of them in one process: 512 goroutines each would be
+		// 50,000.
 		NoWorkers: cfg.Temporary(),
-		Name:      cfg.Name, ClientURLs: cfg.AdvertiseClientURLs, PeerURLs: cfg.AdvertiseClientURLs, Version: EtcdVersion, // there are no peers, but etcd's tools expect URLs
+		// there are no peers, but etcd's tools expect URLs
+		Name: cfg.Name, ClientURLs: cfg.AdvertiseClientURLs, PeerURLs: cfg.AdvertiseClientURLs,
+		Version:         EtcdVersion,
 		MaxRequestBytes: cfg.MaxRequestBytes, MaxTxnOps: cfg.MaxTxnOps, MaxConcurrentStreams: cfg.MaxConcurrentStreams,
-		KeepaliveMinTime: cfg.KeepaliveMinTime, KeepaliveInterval: cfg.KeepaliveInterval, KeepaliveTimeout: cfg.KeepaliveTimeout,
-		Logger: s.log,
+		KeepaliveMinTime: cfg.KeepaliveMinTime, KeepaliveInterval: cfg.KeepaliveInterval,
+		KeepaliveTimeout: cfg.KeepaliveTimeout,
+		Logger:           s.log,
 	}
 	o.ServerOptions = append(o.ServerOptions, grpc.Creds(listen.Credentials()))
 	o.UnaryInterceptors = append(o.UnaryInterceptors, s.metrics.Unary())
@@ -260,14 +270,16 @@ func (s *Server) serve(clients []*listen.Split, cfg *Config) {
 
 func (s *Server) newHTTP(h http.Handler) *http.Server {
 	return &http.Server{
-		Handler: watchHangups(hangupPeriod, h), ReadHeaderTimeout: 10 * time.Second, BaseContext: withLoopback, ConnContext: withConn,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		Handler: watchHangups(hangupPeriod, h), ReadHeaderTimeout: 10 * time.Second, BaseContext: withLoopback,
+		ConnContext: withConn,
+		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 }
 
 // http2 serves HTTP/2 to what may be a gRPC client as the gRPC server would.
 func (c *Config) http2() *http.HTTP2Config {
-	h := &http.HTTP2Config{MaxConcurrentStreams: math.MaxInt32, SendPingTimeout: c.KeepaliveInterval, PingTimeout: c.KeepaliveTimeout}
+	h := &http.HTTP2Config{MaxConcurrentStreams: math.MaxInt32, SendPingTimeout: c.KeepaliveInterval,
+		PingTimeout: c.KeepaliveTimeout}
 	if n := c.MaxConcurrentStreams; n > 0 {
 		h.MaxConcurrentStreams = int(min(n, math.MaxInt32))
 	}
@@ -313,7 +325,8 @@ func (s *Server) refuse(l net.Listener) {
 }
 
 func (s *Server) ended(what string, err error) {
-	if err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, grpc.ErrServerStopped) {
+	if err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) &&
+		!errors.Is(err, grpc.ErrServerStopped) {
 		s.log.Error("listener failed", "for", what, "error", err)
 	}
 }

@@ -74,7 +74,8 @@ func (s *Server) setup() string {
 	if len(s.objectURLs) > 0 {
 		served += ", the list/watch API on " + strings.Join(s.objectURLs, ", ")
 	}
-	return fmt.Sprintf("the schema is migrated, clients are served on %s, automatic compaction is %s", served, s.compacting.settings())
+	return fmt.Sprintf("the schema is migrated, clients are served on %s, automatic compaction is %s", served,
+		s.compacting.settings())
 }
 
 // settings tells what is compacted automatically, in words.
@@ -100,8 +101,8 @@ func (s *Server) reloaded(err error) {
 	s.monitor.Look()
 }
 
-// RefuseReload tells in the conditions that new settings were asked for and are not fit to be given to [Server.Reload], and why:
-// their generation is not accepted, and the settings before them stay in force. err must hold no secrets.
+// RefuseReload tells in the conditions that new settings were asked for and are not fit to be given to [Server.Reload],
+// and why: their generation is not accepted, and the settings before them stay in force. err must hold no secrets.
 func (s *Server) RefuseReload(err error) { s.reloaded(err) }
 
 // refusal says why a reload was refused.
@@ -129,7 +130,8 @@ func (s *Server) Status() conditions.Report { return s.StatusContext(context.Bac
 // look does.
 func (s *Server) StatusContext(ctx context.Context) conditions.Report {
 	seen := s.monitor.LookContext(ctx)
-	r := conditions.Report{Version: Version, EtcdVersion: EtcdVersion, Conditions: seen, Time: time.Now().UTC().Truncate(time.Second)}
+	r := conditions.Report{Version: Version, EtcdVersion: EtcdVersion, Conditions: seen,
+		Time: time.Now().UTC().Truncate(time.Second)}
 	st := &s.state
 	st.mu.Lock()
 	opened := st.store

@@ -14,13 +14,14 @@ import (
 const (
 	// closeTimeout bounds how long Close lets requests in flight finish.
 	closeTimeout = 10 * time.Second
-	// idleTimeout is after how long without a call being served, or a byte moved on any connection, Close waits for clients no
-	// longer. It is there for clients that stopped halfway through a greeting or a request, or that do not answer a goodbye.
+	// idleTimeout is after how long without a call being served, or a byte moved on any connection, Close waits for
+	// clients no longer. It is there for clients that stopped halfway through a greeting or a request, or that do not
+	// answer a goodbye.
 	idleTimeout = time.Second
 )
 
-// Close lets requests in flight finish, for at most ten seconds, and closes the database. Connections that no request is served
-// on do not hold it.
+// Close lets requests in flight finish, for at most ten seconds, and closes the database. Connections that no request
+// is served on do not hold it.
 func (s *Server) Close() error {
 	s.closing.Do(func() { s.closeErr = s.close() })
 	return s.closeErr

@@ -13,7 +13,8 @@ import (
 // deleted.
 const streamPatience = time.Minute
 
-var errStalled = status.Error(codes.Unavailable, "etcdserver: the client has read nothing of the stream for too long; list again")
+var errStalled = status.Error(codes.Unavailable,
+	"etcdserver: the client has read nothing of the stream for too long; list again")
 
 // attended is a stream whose sends are watched.
 type attended struct {

@@ -6,14 +6,15 @@ import (
 	"github.com/sqlstore/sqlstore/store"
 )
 
-// What a request gets wrong in itself is refused here, in etcd's order: within a transaction the counts of a level first,
-// then its compares, then both branches in depth; at last keys that are written twice.
+// What a request gets wrong in itself is refused here, in etcd's order: within a transaction the counts of a level
+// first, then its compares, then both branches in depth; at last keys that are written twice.
 
 func checkRange(r *store.RangeRequest) error {
 	if len(r.Key) == 0 {
 		return rpctypes.ErrGRPCEmptyKey
 	}
-	if r.Order < store.SortNone || r.Order > store.SortDescend || r.Target < store.SortKey || r.Target > store.SortValue {
+	if r.Order < store.SortNone || r.Order > store.SortDescend || r.Target < store.SortKey ||
+		r.Target > store.SortValue {
 		return rpctypes.ErrGRPCInvalidSortOption
 	}
 	return nil

@@ -17,18 +17,21 @@ var (
 	// etcd 3.7 sends this one without its own code, FailedPrecondition.
 	errQuorum = status.Error(codes.Unknown, rpctypes.ErrorDesc(rpctypes.ErrGRPCMemberNotEnoughStarted))
 	// What etcd would do, and this server cannot: the answers say what to do instead.
-	errNoMoreMembers = status.Error(codes.Unimplemented, "etcdserver: this server is a cluster of one member and takes no other: "+
-		"to move it, stop it and start another one on its data directory, or restore a snapshot where it shall be")
+	errNoMoreMembers = status.Error(codes.Unimplemented,
+		"etcdserver: this server is a cluster of one member and takes no other: "+
+			"to move it, stop it and start another one on its data directory, or restore a snapshot where it shall be")
 	errJoinsItself = status.Error(codes.Unimplemented, "etcdserver: members are not added by request: "+
 		"start another server with the same --datastore, and it is one")
 	errLeavesItself = status.Error(codes.Unimplemented, "etcdserver: members are not removed by request: "+
 		"stop the server, and it is none any more")
-	errNoPeers = status.Error(codes.Unimplemented, "etcdserver: this server has no peers and its peer URLs cannot be set: "+
-		"to change the URLs that clients are told, start it again with other --advertise-client-urls")
+	errNoPeers = status.Error(codes.Unimplemented,
+		"etcdserver: this server has no peers and its peer URLs cannot be set: "+
+			"to change the URLs that clients are told, start it again with other --advertise-client-urls")
 )
 
-// cluster serves etcdserverpb.Cluster: for one member that stays, or for the replicas over one database, which come and go by
-// themselves. Requests that etcd refuses to its only member, or that change nothing, have etcd's answers, checked in etcd's order.
+// cluster serves etcdserverpb.Cluster: for one member that stays, or for the replicas over one database, which come and
+// go by themselves. Requests that etcd refuses to its only member, or that change nothing, have etcd's answers, checked
+// in etcd's order.
 type cluster struct {
 	id   *identities
 	self *pb.Member

@@ -16,7 +16,8 @@ type request interface {
 
 // codec encodes replies and decodes requests by hand, and leaves all other messages to protobuf.
 //
-// A request's bytes are copied once, out of the transport's buffer, and the decoded keys and values point into that copy.
+// A request's bytes are copied once, out of the transport's buffer, and the decoded keys and values point into that
+// copy.
 type codec struct {
 	encoding.CodecV2 // protobuf's
 
@@ -61,8 +62,8 @@ func encode(r reply) (mem.BufferSlice, error) {
 }
 
 const (
-	// largeReply is the size above which a list is sent from the rows' own memory: a copy of a long list would cost more
-	// memory than everything else.
+	// largeReply is the size above which a list is sent from the rows' own memory: a copy of a long list would cost
+	// more memory than everything else.
 	largeReply = 1 << 20
 	// largeValue is the size of a value that is worth a piece of its own.
 	largeValue = 256

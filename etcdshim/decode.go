@@ -14,9 +14,9 @@ var (
 	errTooDeep   = errors.New("proto: exceeded maximum recursion depth")
 )
 
-// fields walks the fields of one message. It follows protobuf's rules: a field of an unknown number or of another type than
-// expected is skipped if it is well-formed; of several with one number the last counts, or they are merged if they are
-// messages.
+// fields walks the fields of one message. It follows protobuf's rules: a field of an unknown number or of another type
+// than expected is skipped if it is well-formed; of several with one number the last counts, or they are merged if they
+// are messages.
 type fields struct {
 	b   []byte // what is left, from the current field's value on
 	num protowire.Number
@@ -318,8 +318,8 @@ func (d *txnDecoder) op(b []byte, op *store.Op, depth int) error {
 	return f.err
 }
 
-// txnDecoder has room for a transaction of the usual shape (one compare, one write, perhaps a read), so that it takes one
-// allocation.
+// txnDecoder has room for a transaction of the usual shape (one compare, one write, perhaps a read), so that it takes
+// one allocation.
 type txnDecoder struct {
 	txnRoom  store.Txn
 	compares [1]store.Compare

@@ -25,7 +25,9 @@ type elections struct {
 	v3electionpb.UnsafeElectionServer
 }
 
-func (s *elections) Campaign(ctx context.Context, r *v3electionpb.CampaignRequest) (*v3electionpb.CampaignResponse, error) {
+func (s *elections) Campaign(
+	ctx context.Context, r *v3electionpb.CampaignRequest,
+) (*v3electionpb.CampaignResponse, error) {
 	lease, err := session(ctx, s.engine, r.Lease)
 	if err != nil {
 		return nil, clientError(ctx, err)
@@ -55,7 +57,9 @@ func (s *elections) Campaign(ctx context.Context, r *v3electionpb.CampaignReques
 	}, nil
 }
 
-func (s *elections) Proclaim(ctx context.Context, r *v3electionpb.ProclaimRequest) (*v3electionpb.ProclaimResponse, error) {
+func (s *elections) Proclaim(
+	ctx context.Context, r *v3electionpb.ProclaimRequest,
+) (*v3electionpb.ProclaimResponse, error) {
 	l := r.Leader
 	if l == nil {
 		return nil, errMissingLeader
@@ -141,7 +145,8 @@ func (s *elections) Observe(r *v3electionpb.LeaderRequest, stream v3electionpb.E
 			}
 			return e.Row.Deleted || failed != nil
 		}
-		if _, err := follow(ctx, s.engine, store.WatchRequest{Key: leader.Key, StartRevision: rev + 1}, over); err != nil {
+		if _, err := follow(ctx, s.engine, store.WatchRequest{Key: leader.Key, StartRevision: rev + 1},
+			over); err != nil {
 			return clientError(ctx, err)
 		}
 		if failed != nil {

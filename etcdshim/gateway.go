@@ -49,10 +49,14 @@ type gateway struct {
 }
 
 // newGateway serves what server serves. The returned connection is to be closed.
-func newGateway(ctx context.Context, server *grpc.Server, s *store.Store, awaits *answers, o *Options) (http.Handler, *grpc.ClientConn, error) {
+func newGateway(
+	ctx context.Context, server *grpc.Server, s *store.Store, awaits *answers, o *Options,
+) (http.Handler, *grpc.ClientConn, error) {
 	listener := bufconn.Listen(gatewayBuffer)
 	conn, err := grpc.NewClient("passthrough:///in-process",
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return listener.DialContext(ctx)
+		}),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32)),
 	)
@@ -62,8 +66,10 @@ func newGateway(ctx context.Context, server *grpc.Server, s *store.Store, awaits
 	g := &gateway{codec: newJSONCodec(), keep: s.Keep, awaits: awaits, log: o.Logger}
 	g.limit = gatewayFactor * int64(o.MaxRequestBytes+messageOverhead)
 	g.bodies = bodies.NewBudget(g.limit, bodyTimeout)
-	g.mux = runtime.NewServeMux(runtime.WithMarshalerOption(runtime.MIMEWildcard, g.codec), runtime.WithForwardResponseOption(g.keepAnswer),
-		runtime.WithMetadata(gatewayMetadata), runtime.WithErrorHandler(handleError), runtime.WithStreamErrorHandler(func(ctx context.Context, err error) *status.Status {
+	g.mux = runtime.NewServeMux(runtime.WithMarshalerOption(runtime.MIMEWildcard, g.codec),
+		runtime.WithForwardResponseOption(g.keepAnswer),
+		runtime.WithMetadata(gatewayMetadata), runtime.WithErrorHandler(handleError),
+		runtime.WithStreamErrorHandler(func(ctx context.Context, err error) *status.Status {
 			err = gatewayError(ctx, err)
 			if e, ok := errors.AsType[*runtime.HTTPStatusError](err); ok {
 				err = e.Err // an answer that streams has its status already
@@ -71,8 +77,9 @@ func newGateway(ctx context.Context, server *grpc.Server, s *store.Store, awaits
 			return status.Convert(err)
 		}))
 	for _, register := range []func(context.Context, *runtime.ServeMux, *grpc.ClientConn) error{
-		etcdgw.RegisterKVHandler, etcdgw.RegisterWatchHandler, etcdgw.RegisterLeaseHandler, etcdgw.RegisterClusterHandler,
-		etcdgw.RegisterMaintenanceHandler, etcdgw.RegisterAuthHandler, lockgw.RegisterLockHandler, electiongw.RegisterElectionHandler,
+		etcdgw.RegisterKVHandler, etcdgw.RegisterWatchHandler, etcdgw.RegisterLeaseHandler,
+		etcdgw.RegisterClusterHandler, etcdgw.RegisterMaintenanceHandler, etcdgw.RegisterAuthHandler,
+		lockgw.RegisterLockHandler, electiongw.RegisterElectionHandler,
 	} {
 		if err := register(ctx, g.mux, conn); err != nil {
 			_ = conn.Close() // the first error is the one to tell
@@ -146,18 +153,22 @@ func (g *gateway) serveStream(w http.ResponseWriter, r *http.Request, abort func
 // body, if any.
 func (g *gateway) bodyError(err error, length int64) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return status.Errorf(codes.ResourceExhausted, "grpc: received message larger than max (%d vs. %d)", max(length, g.limit+1), g.limit)
+		return status.Errorf(codes.ResourceExhausted, "grpc: received message larger than max (%d vs. %d)",
+			max(length, g.limit+1), g.limit)
 	}
 	switch {
 	case errors.Is(err, bodies.ErrFull):
 		return rpctypes.ErrGRPCRequestTooManyRequests
 	case errors.Is(err, bodies.ErrSlow):
-		return &runtime.HTTPStatusError{HTTPStatus: http.StatusRequestTimeout, Err: status.Error(codes.DeadlineExceeded, bodies.ErrSlow.Error())}
+		return &runtime.HTTPStatusError{HTTPStatus: http.StatusRequestTimeout,
+			Err: status.Error(codes.DeadlineExceeded, bodies.ErrSlow.Error())}
 	}
 	return status.Error(codes.InvalidArgument, err.Error())
 }
 
-func handleError(ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
+func handleError(
+	ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error,
+) {
 	runtime.DefaultHTTPErrorHandler(ctx, mux, m, w, r, gatewayError(ctx, err))
 }
 

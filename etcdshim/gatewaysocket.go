@@ -155,5 +155,6 @@ func (w *socketWriter) endLine() error {
 // close ends the last line, and the socket. A client that does not take it has gone.
 func (w *socketWriter) close() {
 	_ = w.endLine()
-	_ = w.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(socketGoodbye))
+	_ = w.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""),
+		time.Now().Add(socketGoodbye))
 }

@@ -7,7 +7,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// identities knows the identity as it is now: the term is the database's incarnation, which rises when history was lost.
+// identities knows the identity as it is now: the term is the database's incarnation, which rises when history was
+// lost.
 type identities struct {
 	incarnation func() int64
 	current     atomic.Pointer[identity]

@@ -49,7 +49,8 @@ func (s *kv) read(ctx context.Context, r *rangeRequest) (any, error) {
 const largeInTurn = 64 << 10
 
 // inTurn encodes the reply to a long read while it is the read's turn, and a large one in a turn of its own. What waits
-// for the client then counts until it is sent, or the gateway's client has it. Other replies are encoded when they are sent.
+// for the client then counts until it is sent, or the gateway's client has it. Other replies are encoded when they are
+// sent.
 func (s *kv) inTurn(ctx context.Context, turn *store.Turn, r reply) (any, error) {
 	if turn == nil {
 		if r.size() < largeInTurn {
@@ -169,7 +170,8 @@ func (s *kv) rangeStream(r *rangeRequest, stream grpc.ServerStream) error {
 // unary makes the description of a method whose request is a *T. handle gets the service.
 func unary[T any](name string, handle func(s *kv, ctx context.Context, req *T) (any, error)) grpc.MethodDesc {
 	method := "/" + pb.KV_ServiceDesc.ServiceName + "/" + name
-	return grpc.MethodDesc{MethodName: name, Handler: func(srv any, ctx context.Context, decode func(any) error, around grpc.UnaryServerInterceptor) (any, error) {
+	return grpc.MethodDesc{MethodName: name, Handler: func(srv any, ctx context.Context, decode func(any) error,
+		around grpc.UnaryServerInterceptor) (any, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, statusError(ctx, err)
 		}
@@ -180,9 +182,10 @@ func unary[T any](name string, handle func(s *kv, ctx context.Context, req *T) (
 		if around == nil {
 			return handle(srv.(*kv), ctx, req)
 		}
-		return around(ctx, req, &grpc.UnaryServerInfo{Server: srv, FullMethod: method}, func(ctx context.Context, req any) (any, error) {
-			return handle(srv.(*kv), ctx, req.(*T))
-		})
+		return around(ctx, req, &grpc.UnaryServerInfo{Server: srv, FullMethod: method},
+			func(ctx context.Context, req any) (any, error) {
+				return handle(srv.(*kv), ctx, req.(*T))
+			})
 	}}
 }
 

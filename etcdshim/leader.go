@@ -12,8 +12,8 @@ import (
 const (
 	// patience is how long a request may wait for a database that other servers share, as in etcd for a leader.
 	patience = 7 * time.Second
-	// haste is how long before the client's own deadline it is told that the database does not answer, which says more than a
-	// deadline exceeded, and sends it to another replica.
+	// haste is how long before the client's own deadline it is told that the database does not answer, which says more
+	// than a deadline exceeded, and sends it to another replica.
 	haste = 100 * time.Millisecond
 )
 
@@ -45,7 +45,9 @@ func asks(ctx context.Context) bool {
 	return len(v) > 0 && v[0] == rpctypes.MetadataHasLeader
 }
 
-func (l *leadership) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+func (l *leadership) unary(
+	ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler,
+) (any, error) {
 	none := l.none()
 	if none == nil {
 		return handle(ctx, req)
@@ -74,14 +76,18 @@ func limitOf(method string, req any) (limit time.Duration, bounded bool) {
 	case "/etcdserverpb.KV/Range":
 		r, _ := req.(*rangeRequest)
 		return forever, r != nil && !r.Serializable
-	case "/etcdserverpb.KV/Put", "/etcdserverpb.KV/DeleteRange", "/etcdserverpb.KV/Txn", "/etcdserverpb.Lease/LeaseGrant",
-		"/etcdserverpb.Lease/LeaseRevoke", "/etcdserverpb.Lease/LeaseTimeToLive", "/etcdserverpb.Lease/LeaseLeases", "/etcdserverpb.Maintenance/Status":
+	case "/etcdserverpb.KV/Put", "/etcdserverpb.KV/DeleteRange", "/etcdserverpb.KV/Txn",
+		"/etcdserverpb.Lease/LeaseGrant", "/etcdserverpb.Lease/LeaseRevoke",
+		"/etcdserverpb.Lease/LeaseTimeToLive", "/etcdserverpb.Lease/LeaseLeases",
+		"/etcdserverpb.Maintenance/Status":
 		return patience, true
 	}
 	return 0, false
 }
 
-func (l *leadership) stream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+func (l *leadership) stream(
+	srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler,
+) error {
 	none := l.none()
 	if none == nil || !asks(stream.Context()) {
 		return handle(srv, stream)

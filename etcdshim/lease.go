@@ -77,7 +77,9 @@ func (s *lease) keepAlive(stream pb.Lease_LeaseKeepAliveServer) error {
 	}
 }
 
-func (s *lease) LeaseTimeToLive(ctx context.Context, r *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveResponse, error) {
+func (s *lease) LeaseTimeToLive(
+	ctx context.Context, r *pb.LeaseTimeToLiveRequest,
+) (*pb.LeaseTimeToLiveResponse, error) {
 	l, keys, err := s.engine.LeaseTimeToLive(ctx, r.ID, r.Keys)
 	if errors.Is(err, store.ErrLeaseNotFound) {
 		return &pb.LeaseTimeToLiveResponse{Header: s.header(), ID: r.ID, TTL: -1}, nil
@@ -86,7 +88,8 @@ func (s *lease) LeaseTimeToLive(ctx context.Context, r *pb.LeaseTimeToLiveReques
 		return nil, statusError(ctx, err)
 	}
 	return &pb.LeaseTimeToLiveResponse{
-		Header: s.id.header(l.Revision), ID: r.ID, TTL: int64(l.Remaining.Seconds()), GrantedTTL: int64(l.Granted.Seconds()), Keys: keys,
+		Header: s.id.header(l.Revision), ID: r.ID, TTL: int64(l.Remaining.Seconds()),
+		GrantedTTL: int64(l.Granted.Seconds()), Keys: keys,
 	}, nil
 }
 

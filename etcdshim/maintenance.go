@@ -55,8 +55,9 @@ func (s *maintenance) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.Stat
 	}
 	resp := &pb.StatusResponse{
 		Header: s.id.header(st.Revision), Version: s.version, StorageVersion: snapshot.StorageVersion,
-		Leader: st.Leader, RaftTerm: s.id.now().term, RaftIndex: uint64(st.Revision), RaftAppliedIndex: uint64(st.Revision),
-		DbSize: st.DBSize, DbSizeInUse: st.DBSizeInUse, DbSizeQuota: st.Quota,
+		Leader: st.Leader, RaftTerm: s.id.now().term, RaftIndex: uint64(st.Revision),
+		RaftAppliedIndex: uint64(st.Revision),
+		DbSize:           st.DBSize, DbSizeInUse: st.DBSizeInUse, DbSizeQuota: st.Quota,
 		DowngradeInfo: &pb.DowngradeInfo{},
 	}
 	for _, a := range st.Alarms {
@@ -232,7 +233,8 @@ func sendSnapshot(file *snapshot.File, stream pb.Maintenance_SnapshotServer, too
 			return fmt.Errorf("read snapshot: %w", err)
 		}
 		left = max(0, left-int64(n))
-		if err := stream.Send(&pb.SnapshotResponse{RemainingBytes: uint64(left), Blob: chunk[:n], Version: snapshot.StorageVersion}); err != nil {
+		if err := stream.Send(&pb.SnapshotResponse{RemainingBytes: uint64(left), Blob: chunk[:n],
+			Version: snapshot.StorageVersion}); err != nil {
 			return err
 		}
 		took(n)

@@ -11,8 +11,8 @@ import (
 type Options struct {
 	// Name is the member's name as MemberList tells it; default "default".
 	Name string
-	// ClientURLs and PeerURLs are what MemberList tells about this member. ClientURLs must not be empty. There are no peers to
-	// talk to, but clients expect PeerURLs; default ClientURLs.
+	// ClientURLs and PeerURLs are what MemberList tells about this member. ClientURLs must not be empty. There are no
+	// peers to talk to, but clients expect PeerURLs; default ClientURLs.
 	ClientURLs, PeerURLs []string
 	// Version is the etcd version that Status tells; default "3.7.3".
 	Version string
@@ -31,15 +31,15 @@ type Options struct {
 	// KeepaliveTimeout is how long the server waits for a ping's answer; default 20 s.
 	KeepaliveTimeout time.Duration
 
-	// NoLeader returns a channel that is closed while the database is out of reach, or nil when it cannot get there; default: the
-	// store's.
+	// NoLeader returns a channel that is closed while the database is out of reach, or nil when it cannot get there;
+	// default: the store's.
 	NoLeader func() <-chan struct{}
 
 	// NoWorkers keeps no goroutines ready for calls: each call is somewhat slower, but an idle server costs less.
 	NoWorkers bool
 
-	// UnaryInterceptors and StreamInterceptors run around each call, the first outermost. They must not look at the messages
-	// of the KV service: those are not protobuf types.
+	// UnaryInterceptors and StreamInterceptors run around each call, the first outermost. They must not look at the
+	// messages of the KV service: those are not protobuf types.
 	UnaryInterceptors  []grpc.UnaryServerInterceptor
 	StreamInterceptors []grpc.StreamServerInterceptor
 	// ServerOptions are appended to the server's own.

@@ -7,8 +7,9 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// replies lends buffers for encoded replies, in sizes of powers of two. Unlike grpc's default it does not clear what it lends
-// (every byte is written before it is sent), has sizes close to what is asked for, and does not keep huge buffers.
+// replies lends buffers for encoded replies, in sizes of powers of two. Unlike grpc's default it does not clear what it
+// lends (every byte is written before it is sent), has sizes close to what is asked for, and does not keep huge
+// buffers.
 var replies = &bufferPool{}
 
 const (

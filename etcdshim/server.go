@@ -68,14 +68,18 @@ func NewServer(ctx context.Context, s *store.Store, o Options) (*Server, error) 
 }
 
 // services makes all services, to be registered with each gRPC server.
-func services(stopping context.Context, s *store.Store, awaited *answers, o *Options, h healthpb.HealthServer) (register func(*grpc.Server)) {
+func services(
+	stopping context.Context, s *store.Store, awaited *answers, o *Options, h healthpb.HealthServer,
+) (register func(*grpc.Server)) {
 	settings := s.Settings()
 	id := newIdentities(settings.ClusterID, settings.MemberID, s.Incarnation)
-	keys := &kv{engine: s, id: id, maxBytes: o.MaxRequestBytes, most: o.MaxTxnOps, patience: o.streamPatience, awaited: awaited}
+	keys := &kv{engine: s, id: id, maxBytes: o.MaxRequestBytes, most: o.MaxTxnOps, patience: o.streamPatience,
+		awaited: awaited}
 	watches := &watch{engine: s, id: id, maxBytes: o.MaxRequestBytes + messageOverhead, stopping: stopping}
 	leases := &lease{engine: s, id: id, stopping: stopping}
 	maintain := &maintenance{
-		engine: s, id: id, log: o.Logger, version: o.Version, tempDir: o.TempDir, noLeader: o.NoLeader, snapshots: newSnapshots(),
+		engine: s, id: id, log: o.Logger, version: o.Version, tempDir: o.TempDir, noLeader: o.NoLeader,
+		snapshots: newSnapshots(),
 	}
 	members, users := newCluster(id, o, s), &auth{engine: s, id: id}
 	lock, election := &locks{engine: s, id: id}, &elections{engine: s, id: id, most: o.MaxTxnOps}
@@ -119,11 +123,13 @@ func (s *Server) Close() {
 	_ = s.conn.Close() // its only error is that it is closed
 }
 
-// streamWorkers is how many calls find a goroutine ready for them, with a stack that has grown already; that saves 3 to 5 us of
-// a call's 22 to 50. A stream that lasts, like a watch, keeps one, hence so many; when all are taken, calls get new goroutines.
+// streamWorkers is how many calls find a goroutine ready for them, with a stack that has grown already; that saves 3 to
+// 5 us of a call's 22 to 50. A stream that lasts, like a watch, keeps one, hence so many; when all are taken, calls get
+// new goroutines.
 const streamWorkers = 512
 
-// connectionTimeout is how long a client may take to greet; grpc's default of two minutes is also how long a stop would wait.
+// connectionTimeout is how long a client may take to greet; grpc's default of two minutes is also how long a stop would
+// wait.
 const connectionTimeout = 20 * time.Second
 
 func (o *Options) serverOptions(c *codec, calls *serving) []grpc.ServerOption {

@@ -21,8 +21,8 @@ const (
 	cleanupTimeout = 5 * time.Second
 )
 
-// queue is the line of those who wait for a lock or a leadership: the keys under a prefix, each under its holder's lease, in
-// the order of their creation. The first one has it.
+// queue is the line of those who wait for a lock or a leadership: the keys under a prefix, each under its holder's
+// lease, in the order of their creation. The first one has it.
 type queue struct {
 	engine *store.Store
 	prefix []byte
@@ -42,8 +42,8 @@ func (q queue) key(lease int64) []byte {
 	return fmt.Appendf(append([]byte{}, q.prefix...), "%x", lease)
 }
 
-// clientError is err as etcd's lock and election services answer it: they are clients of the server around them, and of the
-// errors that its clients know only the text is left.
+// clientError is err as etcd's lock and election services answer it: they are clients of the server around them, and of
+// the errors that its clients know only the text is left.
 func clientError(ctx context.Context, err error) error {
 	err = statusError(ctx, err)
 	var known rpctypes.EtcdError
@@ -69,9 +69,11 @@ func created(key []byte, revision int64) []store.Compare {
 	return []store.Compare{{Key: key, Target: store.CompareCreate, Number: revision}}
 }
 
-// join enters the line, or finds the place that the lease already has in it. It returns the revision of that place, and the
-// row if it was there before.
-func (q queue) join(ctx context.Context, key, value []byte, lease int64) (place int64, was *store.Row, revision int64, err error) {
+// join enters the line, or finds the place that the lease already has in it. It returns the revision of that place, and
+// the row if it was there before.
+func (q queue) join(
+	ctx context.Context, key, value []byte, lease int64,
+) (place int64, was *store.Row, revision int64, err error) {
 	res, err := q.engine.Txn(ctx, &store.Txn{
 		Compare: created(key, 0),
 		Success: []store.Op{{Put: &store.PutRequest{Key: key, Value: value, Lease: lease}}},
@@ -119,7 +121,8 @@ func (q queue) first(ctx context.Context) (*store.Row, int64, error) {
 func (q queue) wait(ctx context.Context, place int64) error {
 	for {
 		res, err := q.engine.Range(ctx, &store.RangeRequest{
-			Key: q.prefix, End: q.end, Limit: 1, Order: store.SortDescend, Target: store.SortCreate, MaxCreateRev: place - 1,
+			Key: q.prefix, End: q.end, Limit: 1, Order: store.SortDescend, Target: store.SortCreate,
+			MaxCreateRev: place - 1,
 		})
 		if err != nil {
 			return err
@@ -128,14 +131,17 @@ func (q queue) wait(ctx context.Context, place int64) error {
 			return nil
 		}
 		gone := func(e store.Event) bool { return e.Row.Deleted }
-		if _, err := follow(ctx, q.engine, store.WatchRequest{Key: res.Rows[0].Key, StartRevision: res.Revision}, gone); err != nil {
+		if _, err := follow(ctx, q.engine, store.WatchRequest{Key: res.Rows[0].Key, StartRevision: res.Revision},
+			gone); err != nil {
 			return err
 		}
 	}
 }
 
 // follow watches until stop says so, and returns the event that it said so of.
-func follow(ctx context.Context, s *store.Store, req store.WatchRequest, stop func(store.Event) bool) (store.Event, error) {
+func follow(
+	ctx context.Context, s *store.Store, req store.WatchRequest, stop func(store.Event) bool,
+) (store.Event, error) {
 	w := s.NewWatchStream()
 	defer w.Close()
 	w.Watch(req)
@@ -160,6 +166,7 @@ func follow(ctx context.Context, s *store.Store, req store.WatchRequest, stop fu
 
 func keyValue(r *store.Row) *mvccpb.KeyValue {
 	return &mvccpb.KeyValue{
-		Key: r.Key, Value: r.Value, CreateRevision: r.CreateRevision, ModRevision: r.ModRevision, Version: r.Version, Lease: r.Lease,
+		Key: r.Key, Value: r.Value, CreateRevision: r.CreateRevision, ModRevision: r.ModRevision, Version: r.Version,
+		Lease: r.Lease,
 	}
 }

@@ -21,7 +21,8 @@ const (
 	snapshotGrace    = 5 * time.Second
 )
 
-var errSnapshotSlow = status.Error(codes.ResourceExhausted, "etcdserver: the snapshot was taken too slowly, and its room is needed: try again")
+var errSnapshotSlow = status.Error(codes.ResourceExhausted,
+	"etcdserver: the snapshot was taken too slowly, and its room is needed: try again")
 
 // snapshots bounds those that are made and sent. A client that stands still gives way to those that wait.
 type snapshots struct {

@@ -60,8 +60,8 @@ func watchError(ctx context.Context, err error) error {
 	return statusError(ctx, err)
 }
 
-// receiveWatches passes requests on until the client closes its side, which leaves the watches running: then it returns nil.
-// While a client does not take the answers its requests are not taken either, and gRPC's flow control stops it.
+// receiveWatches passes requests on until the client closes its side, which leaves the watches running: then it returns
+// nil. While a client does not take the answers its requests are not taken either, and gRPC's flow control stops it.
 func receiveWatches(ctx context.Context, stream grpc.ServerStream, watches *store.WatchStream) error {
 	for {
 		if err := watches.Room(ctx); err != nil {
@@ -78,8 +78,8 @@ func receiveWatches(ctx context.Context, stream grpc.ServerStream, watches *stor
 // readAhead is how many requests a replica takes at once.
 const readAhead = 64
 
-// receiveShared is receiveWatches of a replica, which asks the database what others have written before it begins a watch: once
-// for all requests that have come meanwhile.
+// receiveShared is receiveWatches of a replica, which asks the database what others have written before it begins a
+// watch: once for all requests that have come meanwhile.
 func receiveShared(ctx context.Context, stream grpc.ServerStream, watches *store.WatchStream) error {
 	requests := make(chan *pb.WatchRequest, readAhead)
 	ended := make(chan error, 1)
@@ -105,7 +105,8 @@ func receiveShared(ctx context.Context, stream grpc.ServerStream, watches *store
 			batch = append(batch, <-requests)
 		}
 		if slices.ContainsFunc(batch, func(r *pb.WatchRequest) bool { return r.GetCreateRequest() != nil }) {
-			// Out of reach of its database a replica watches from what it knows, as a member of etcd does that is cut off.
+			// Out of reach of its database a replica watches from what it knows, as a member of etcd does that is cut
+			// off.
 			_ = watches.CatchUp(ctx)
 		}
 		for _, req := range batch {
@@ -170,7 +171,8 @@ func (s *watch) send(stream grpc.ServerStream, r *store.WatchResponse) error {
 	return fragments(w, s.maxBytes, func(part *watchReply) error { return stream.SendMsg(part) })
 }
 
-// fragments sends a response in parts smaller than limit where single events allow it; all but the last say that more follows.
+// fragments sends a response in parts smaller than limit where single events allow it; all but the last say that more
+// follows.
 func fragments(w watchReply, limit int, send func(*watchReply) error) error {
 	events := w.events
 	w.fragment = true

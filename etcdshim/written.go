@@ -9,8 +9,8 @@ import (
 
 // written is what the operations of a branch put and delete, nested transactions included.
 //
-// The intervals are etcd's own type, since its view of them can be seen from outside: a range without an end ("\0") counts
-// as empty, so that a put inside it is accepted.
+// The intervals are etcd's own type, since its view of them can be seen from outside: a range without an end ("\0")
+// counts as empty, so that a put inside it is accepted.
 type written struct {
 	puts    map[string]struct{}
 	deletes adt.IntervalTree
@@ -20,8 +20,8 @@ func (w *written) deleted(key string) bool {
 	return w.deletes.Intersects(adt.NewStringAffinePoint(key))
 }
 
-// writtenBy collects what ops write. It refuses a key that is put twice, or put by one operation and deleted by another of
-// the same level or above; the two branches of a nested transaction exclude each other.
+// writtenBy collects what ops write. It refuses a key that is put twice, or put by one operation and deleted by another
+// of the same level or above; the two branches of a nested transaction exclude each other.
 func writtenBy(ops []store.Op) (*written, error) {
 	w := &written{puts: map[string]struct{}{}, deletes: adt.NewIntervalTree()}
 	for i := range ops {

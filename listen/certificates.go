@@ -41,8 +41,8 @@ func (f Files) Check() error {
 // into one tick of the file system's clock. It counts from the first look, as that clock may be wrong.
 const settling = 2 * time.Second
 
-// Certificates serves TLS with the current contents of its files. Each handshake looks whether one has changed; when the
-// new contents are no good it logs that and goes on with the old ones.
+// Certificates serves TLS with the current contents of its files. Each handshake looks whether one has changed; when
+// the new contents are no good it logs that and goes on with the old ones.
 type Certificates struct {
 	log *slog.Logger
 
@@ -112,7 +112,8 @@ func (c *Certificates) current() *contents {
 	settled := c.clock().Sub(c.since) >= settling // before the load: what is written during it is looked for again
 	now, err := load(c.files)
 	failed := c.err
-	c.err, c.settled = err, settled && err == nil // why a load fails need not show in times and sizes: a mode, too many open files
+	// why a load fails need not show in times and sizes: a mode, too many open files
+	c.err, c.settled = err, settled && err == nil
 	switch {
 	case err == nil:
 		c.now = now

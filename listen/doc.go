@@ -1,8 +1,8 @@
 // Package listen opens the addresses that a server listens on.
 //
-// It reads etcd's listen URLs (http, https, unix, unixs), refuses plaintext beyond the loopback unless that is asked for,
-// serves TLS from files that are read again when they change, and splits the connections of one port between a gRPC server
-// and an HTTP server.
+// It reads etcd's listen URLs (http, https, unix, unixs), refuses plaintext beyond the loopback unless that is asked
+// for, serves TLS from files that are read again when they change, and splits the connections of one port between a
+// gRPC server and an HTTP server.
 //
 // # The split
 //

@@ -39,8 +39,8 @@ func (s *conns) add(accepted net.Conn) *conn {
 	return c
 }
 
-// Moved grows with everything that any connection reads or writes, so that a server which stops can see whether there is still
-// something going on.
+// Moved grows with everything that any connection reads or writes, so that a server which stops can see whether there
+// is still something going on.
 func (s *Split) Moved() uint64 {
 	s.conns.mu.Lock()
 	defer s.conns.mu.Unlock()
@@ -51,8 +51,8 @@ func (s *Split) Moved() uint64 {
 	return n
 }
 
-// Cut closes every connection, those that a server was handed, too, and any that is still accepted. Neither grpc nor net/http
-// give up soon a client that stops halfway through its greeting or a request.
+// Cut closes every connection, those that a server was handed, too, and any that is still accepted. Neither grpc nor
+// net/http give up soon a client that stops halfway through its greeting or a request.
 func (s *Split) Cut() {
 	s.conns.mu.Lock()
 	s.conns.cut = true

@@ -12,7 +12,8 @@ import (
 )
 
 // ErrPlaintext is returned for a URL without TLS whose address others than this machine can reach.
-var ErrPlaintext = errors.New("refusing to listen without TLS beyond the loopback: use https:// with a certificate, or allow it with --insecure-plaintext")
+var ErrPlaintext = errors.New("refusing to listen without TLS beyond the loopback: use https:// with a certificate, " +
+	"or allow it with --insecure-plaintext")
 
 // URL is one address to listen on.
 type URL struct {
@@ -22,9 +23,9 @@ type URL struct {
 	Address string
 }
 
-// ParseURLs parses listen URLs, each http://host:port, https://host:port, unix://path or unixs://path. As in etcd, a host
-// is an IP address or "localhost", and a unix URL of the form unix://host:port names a socket file "host:port" in the
-// current directory.
+// ParseURLs parses listen URLs, each http://host:port, https://host:port, unix://path or unixs://path. As in etcd, a
+// host is an IP address or "localhost", and a unix URL of the form unix://host:port names a socket file "host:port" in
+// the current directory.
 func ParseURLs(urls []string) ([]URL, error) {
 	parsed := make([]URL, 0, len(urls))
 	for _, s := range urls {

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// expiringLeft is how long before its end a certificate counts as expiring; one with a short life only when a third of that
-	// is left.
+	// expiringLeft is how long before its end a certificate counts as expiring; one with a short life only when a third
+	// of that is left.
 	expiringLeft = 30 * 24 * time.Hour
 	expiringPart = 3
 )
@@ -28,8 +28,8 @@ func (v Validity) Expiring(now time.Time) bool {
 
 // CertificateState is what [Certificates] serve with.
 type CertificateState struct {
-	// Served are the server's own certificate and, where clients need one, the authority that signs theirs. Of several authorities
-	// it is the one that ends last: while they are replaced, the old one stands beside the new one.
+	// Served are the server's own certificate and, where clients need one, the authority that signs theirs. Of several
+	// authorities it is the one that ends last: while they are replaced, the old one stands beside the new one.
 	Served []Validity
 	// Err is why the files as they are now cannot be used, nil when they can; then what was read before is served.
 	Err error
@@ -75,7 +75,8 @@ func lastToEnd(text []byte) (last *x509.Certificate) {
 		if block.Type != "CERTIFICATE" {
 			continue
 		}
-		if c, err := x509.ParseCertificate(block.Bytes); err == nil && (last == nil || c.NotAfter.After(last.NotAfter)) {
+		if c, err := x509.ParseCertificate(block.Bytes); err == nil &&
+			(last == nil || c.NotAfter.After(last.NotAfter)) {
 			last = c
 		}
 	}

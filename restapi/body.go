@@ -21,13 +21,15 @@ const (
 )
 
 // putForm is what the body of a PUT looks like, for those who sent something else.
-const putForm = `the body must be {"metadata":{"resourceVersion":"..."},"value":<any JSON>}, or with "valueBase64":"..." in place of value; ` +
+const putForm = `the body must be {"metadata":{"resourceVersion":"..."},"value":<any JSON>}, ` +
+	`or with "valueBase64":"..." in place of value; ` +
 	`metadata may be left out. Content-Type application/octet-stream sends the value itself`
 
 // mediaType returns the type of the request's body, "" when it has none. Errors: 400, 415.
 func (c *call) mediaType(raw bool) (string, error) {
 	if coding := c.r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
-		return "", failure(http.StatusUnsupportedMediaType, reasonMediaType, "a body with Content-Encoding "+coding+" is not read: send it as it is")
+		return "", failure(http.StatusUnsupportedMediaType, reasonMediaType,
+			"a body with Content-Encoding "+coding+" is not read: send it as it is")
 	}
 	given := c.r.Header.Get("Content-Type")
 	if given == "" {
@@ -42,17 +44,20 @@ func (c *call) mediaType(raw bool) (string, error) {
 	case raw && media == mediaBytes:
 		return mediaBytes, nil
 	}
-	return "", failure(http.StatusUnsupportedMediaType, reasonMediaType, "a body of type "+media+" is not read: send "+mediaJSON)
+	return "", failure(http.StatusUnsupportedMediaType, reasonMediaType,
+		"a body of type "+media+" is not read: send "+mediaJSON)
 }
 
-var errBodies = failure(http.StatusTooManyRequests, reasonTooMany, "too many large bodies are being read: try again").retry(1)
+var errBodies = failure(http.StatusTooManyRequests, reasonTooMany,
+	"too many large bodies are being read: try again").retry(1)
 
 // body reads the request's body, which the caller owns. A long one has its room until the request is answered. Errors:
 // 400, 408, 429, [*http.MaxBytesError].
 func (c *call) body(limit int64) ([]byte, error) {
 	// A ResponseWriter without deadlines, as in a test, has none to set.
 	abort := func() { _ = c.ctl.SetReadDeadline(time.Unix(1, 0)) }
-	body, err := c.s.bodies.Read(c.r.Context(), http.MaxBytesReader(c.w, c.r.Body, limit), c.r.ContentLength, limit, abort)
+	body, err := c.s.bodies.Read(c.r.Context(), http.MaxBytesReader(c.w, c.r.Body, limit), c.r.ContentLength, limit,
+		abort)
 	if err != nil {
 		return nil, bodyError(err)
 	}

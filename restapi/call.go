@@ -78,7 +78,8 @@ const unreadPatience = time.Second
 func (c *call) begin(code int) {
 	c.code = code
 	if c.r.ContentLength != 0 && !c.read {
-		// Else net/http waits for the body before it sends the answer, and again after that, for as long as the client likes.
+		// Else net/http waits for the body before it sends the answer, and again after that, for as long as the client
+		// likes.
 		if c.r.ProtoMajor == 1 {
 			c.w.Header().Set("Connection", "close")
 		}
@@ -103,7 +104,8 @@ func (c *call) answer(code int, body []byte) error {
 	return err
 }
 
-// fail answers with what went wrong, or, when the answer has begun, cuts it off where everybody sees that it is not whole.
+// fail answers with what went wrong, or, when the answer has begun, cuts it off where everybody sees that it is not
+// whole.
 func (c *call) fail(err error) {
 	if c.code != 0 {
 		if c.r.Context().Err() == nil {

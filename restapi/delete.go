@@ -63,8 +63,8 @@ func (c *call) readDelete() (version int64, given bool, err error) {
 	return version, c.opts.version != "" || inBody != "", err
 }
 
-// parseDelete reads the body of a DELETE, like Kubernetes' DeleteOptions. What would make it another deletion than the one that is
-// done is refused. Errors: 400.
+// parseDelete reads the body of a DELETE, like Kubernetes' DeleteOptions. What would make it another deletion than the
+// one that is done is refused. Errors: 400.
 func parseDelete(body []byte) (version string, err error) {
 	o, err := parseObject(body, deleteForm)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/sqlstore/sqlstore/store"
 )
 
-// maxDepth is how deep JSON may be nested that is shown as such. Many parsers end with an error, or worse, between 100 and 1,000:
-// one value must not make a list unreadable for them.
+// maxDepth is how deep JSON may be nested that is shown as such. Many parsers end with an error, or worse, between 100
+// and 1,000: one value must not make a list unreadable for them.
 const maxDepth = 100
 
 // appendItem appends an object as JSON. oneLine keeps it free of line breaks.

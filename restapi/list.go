@@ -9,8 +9,8 @@ import (
 	"github.com/sqlstore/sqlstore/store"
 )
 
-// chunkBytes is how much of an answer is gathered before it is sent. A list that is no longer has a Content-Length, and its
-// errors are answered as such.
+// chunkBytes is how much of an answer is gathered before it is sent. A list that is no longer has a Content-Length, and
+// its errors are answered as such.
 const chunkBytes = 256 << 10
 
 // errHeader ends a list of which only the header is wanted.

@@ -47,8 +47,9 @@ func schemas() schemaOf {
 	value := described(anySchema, "The value, when it is JSON: its very bytes (a watch shows spaces for line breaks).")
 	encoded := schemaOf{"type": "string", "format": "byte", "description": "The value, when it is not JSON."}
 	metadata := schemaOf{
-		"key":             described(stringSchema, "All of the key."),
-		"keyBase64":       schemaOf{"type": "string", "format": "byte", "description": "The key when it is not UTF-8; key then has U+FFFD in it."},
+		"key": described(stringSchema, "All of the key."),
+		"keyBase64": schemaOf{"type": "string", "format": "byte",
+			"description": "The key when it is not UTF-8; key then has U+FFFD in it."},
 		"namespace":       described(stringSchema, "The key up to and including its last slash."),
 		"name":            described(stringSchema, "What follows in the key."),
 		"resourceVersion": described(versionSchema, "The version of the write that made this state."),
@@ -57,49 +58,60 @@ func schemas() schemaOf {
 	all := []string{"key", "namespace", "name", "resourceVersion", "createRevision"}
 	return schemaOf{
 		"ObjectMeta": members("What is told of an object besides its value.", all, metadata),
-		"Object": members("An object: value or valueBase64 is there, but for the DELETED event of a state that has been compacted.", []string{"metadata"},
+		"Object": members("An object: value or valueBase64 is there, but for the DELETED event of a state that has "+
+			"been compacted.", []string{"metadata"},
 			schemaOf{"metadata": ref("ObjectMeta"), "value": value, "valueBase64": encoded}),
-		"ObjectPut": members("An object to put: one of value and valueBase64. What an Object's metadata tells besides the resourceVersion must be as the path says.", nil,
+		"ObjectPut": members("An object to put: one of value and valueBase64. What an Object's metadata tells "+
+			"besides the resourceVersion must be as the path says.", nil,
 			schemaOf{"metadata": members("", nil, metadata), "value": value, "valueBase64": encoded}),
 		"DeleteOptions": members("What to delete.", nil, schemaOf{
-			"preconditions": members("", nil, schemaOf{"resourceVersion": described(versionSchema, "The version that the object must have.")}),
+			"preconditions": members("", nil, schemaOf{"resourceVersion": described(versionSchema,
+				"The version that the object must have.")}),
 		}),
 		"ListMeta": members("What is told of a list.", []string{"resourceVersion"}, schemaOf{
-			"resourceVersion":    described(versionSchema, "The version that all items are of."),
-			"continue":           described(stringSchema, "The token for the next chunk; not there after the last one."),
+			"resourceVersion": described(versionSchema, "The version that all items are of."),
+			"continue": described(stringSchema,
+				"The token for the next chunk; not there after the last one."),
 			"remainingItemCount": described(numberSchema, "How many items follow in the next chunks."),
 		}),
-		"ObjectList": members("A chunk of objects, in the order of their keys' bytes.", []string{"kind", "apiVersion", "metadata", "items"}, schemaOf{
-			"kind": schemaOf{"type": "string", "enum": []string{"ObjectList"}}, "apiVersion": schemaOf{"type": "string", "enum": []string{"sqlstore/v1"}},
-			"metadata": ref("ListMeta"), "items": schemaOf{"type": "array", "items": ref("Object")},
-		}),
+		"ObjectList": members("A chunk of objects, in the order of their keys' bytes.",
+			[]string{"kind", "apiVersion", "metadata", "items"}, schemaOf{
+				"kind":       schemaOf{"type": "string", "enum": []string{"ObjectList"}},
+				"apiVersion": schemaOf{"type": "string", "enum": []string{"sqlstore/v1"}},
+				"metadata":   ref("ListMeta"), "items": schemaOf{"type": "array", "items": ref("Object")},
+			}),
 		"Bookmark": members("How far a watch has come.", []string{"metadata"}, schemaOf{
 			"metadata": members("", []string{"resourceVersion"}, schemaOf{
 				"resourceVersion": described(versionSchema, "Everything up to it was sent."),
-				"annotations":     schemaOf{"type": "object", "additionalProperties": stringSchema, "description": "k8s.io/initial-events-end says that the state is complete."},
+				"annotations": schemaOf{"type": "object", "additionalProperties": stringSchema,
+					"description": "k8s.io/initial-events-end says that the state is complete."},
 			}),
 		}),
 		"WatchEvent": members("A line of a watch.", []string{"type", "object"}, schemaOf{
 			"type":   schemaOf{"type": "string", "enum": []string{"ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"}},
 			"object": schemaOf{"anyOf": []schemaOf{ref("Object"), ref("Bookmark"), ref("Status")}},
 		}),
-		"Status": members("Kubernetes' Status: what went wrong, or that an object was deleted.", []string{"kind", "apiVersion", "metadata", "status", "code"}, schemaOf{
-			"kind": schemaOf{"type": "string", "enum": []string{"Status"}}, "apiVersion": schemaOf{"type": "string", "enum": []string{"v1"}},
-			"metadata": members("", nil, schemaOf{
-				"resourceVersion": described(versionSchema, "Of a deletion."),
-				"continue":        described(stringSchema, "Goes on with an expired list at the latest version."),
+		"Status": members("Kubernetes' Status: what went wrong, or that an object was deleted.",
+			[]string{"kind", "apiVersion", "metadata", "status", "code"}, schemaOf{
+				"kind":       schemaOf{"type": "string", "enum": []string{"Status"}},
+				"apiVersion": schemaOf{"type": "string", "enum": []string{"v1"}},
+				"metadata": members("", nil, schemaOf{
+					"resourceVersion": described(versionSchema, "Of a deletion."),
+					"continue":        described(stringSchema, "Goes on with an expired list at the latest version."),
+				}),
+				"status":  schemaOf{"type": "string", "enum": []string{"Success", "Failure"}},
+				"message": stringSchema, "reason": stringSchema, "code": schemaOf{"type": "integer"},
+				"details": members("", nil, schemaOf{
+					"name": stringSchema, "retryAfterSeconds": schemaOf{"type": "integer"},
+					"causes": schemaOf{"type": "array", "items": members("", nil,
+						schemaOf{"reason": stringSchema, "message": stringSchema})},
+				}),
 			}),
-			"status":  schemaOf{"type": "string", "enum": []string{"Success", "Failure"}},
-			"message": stringSchema, "reason": stringSchema, "code": schemaOf{"type": "integer"},
-			"details": members("", nil, schemaOf{
-				"name": stringSchema, "retryAfterSeconds": schemaOf{"type": "integer"},
-				"causes": schemaOf{"type": "array", "items": members("", nil, schemaOf{"reason": stringSchema, "message": stringSchema})},
-			}),
-		}),
 	}
 }
 
-// paths are where the operations are found. OpenAPI has no parameter that spans slashes; a key's may be percent-encoded.
+// paths are where the operations are found. OpenAPI has no parameter that spans slashes; a key's may be
+// percent-encoded.
 var paths = []struct {
 	on         kind
 	path, name string
@@ -165,7 +177,8 @@ func (op *operation) describe(item schemaOf, suffix string) {
 		into = schemaOf{"operationId": op.id + suffix, "summary": op.summary, "responses": schemaOf{}}
 		item[method] = into
 	} else {
-		into["description"] = "With ?watch=true: " + op.summary + " The answer is a stream of WatchEvents, one on each line."
+		into["description"] = "With ?watch=true: " + op.summary + " The answer is a stream of WatchEvents, one on " +
+			"each line."
 	}
 	params, _ := into["parameters"].([]schemaOf)
 	for i := range op.params {
@@ -188,7 +201,9 @@ func (op *operation) describe(item schemaOf, suffix string) {
 	for code, schema := range op.answers {
 		key := strconv.Itoa(code)
 		if before, ok := responses[key].(schemaOf); ok && code == http.StatusOK {
-			schema = schemaOf{"anyOf": []schemaOf{before["content"].(schemaOf)[mediaJSON].(schemaOf)["schema"].(schemaOf), schema}}
+			schema = schemaOf{"anyOf": []schemaOf{
+				before["content"].(schemaOf)[mediaJSON].(schemaOf)["schema"].(schemaOf), schema,
+			}}
 		}
 		responses[key] = response(code, schema)
 	}

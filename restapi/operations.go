@@ -67,15 +67,17 @@ func init() {
 		summary: "Create an object, or, with a resourceVersion, update the one that has it.",
 		params:  []parameter{precondition},
 		body:    putSchema, raw: true,
-		answers: map[int]schemaOf{200: itemSchema, 201: itemSchema, 404: statusSchema, 409: statusSchema, 413: statusSchema, 415: statusSchema},
-		serve:   (*call).put,
+		answers: map[int]schemaOf{200: itemSchema, 201: itemSchema, 404: statusSchema, 409: statusSchema,
+			413: statusSchema, 415: statusSchema},
+		serve: (*call).put,
 	}, {
 		id: "delete", verb: "delete", method: http.MethodDelete, on: aKey,
 		summary: "Delete an object.",
 		params:  []parameter{precondition},
 		body:    deleteSchema,
-		answers: map[int]schemaOf{200: statusSchema, 404: statusSchema, 409: statusSchema, 413: statusSchema, 415: statusSchema},
-		serve:   (*call).delete,
+		answers: map[int]schemaOf{200: statusSchema, 404: statusSchema, 409: statusSchema, 413: statusSchema,
+			415: statusSchema},
+		serve: (*call).delete,
 	}, {
 		id: "openapi", verb: "openapi", method: http.MethodGet, on: theOpenAPI,
 		summary: "This description.",
@@ -143,8 +145,8 @@ type options struct {
 	timeout   time.Duration // 0 means none
 }
 
-// notHere are Kubernetes' parameters that would make a list shorter, or have nothing written. An answer that overlooked them would
-// mislead whoever gave them.
+// notHere are Kubernetes' parameters that would make a list shorter, or have nothing written. An answer that overlooked
+// them would mislead whoever gave them.
 var notHere = []string{"labelSelector", "fieldSelector", "dryRun"}
 
 // parse reads the operation's parameters. Others are ignored, as Kubernetes does. Errors: 400.
@@ -185,30 +187,41 @@ type parameter struct {
 }
 
 var (
-	readVersion = version("What the answer must show: unset is the most recent state, 0 any that this server has, another not an older one than it.")
-	listVersion = version("The version that is asked for; resourceVersionMatch says how. Unset is the most recent, 0 any.")
-	fromVersion = version("Where the watch begins: unset is with the most recent state, 0 with any, another with the changes after it.")
+	readVersion = version("What the answer must show: unset is the most recent state, 0 any that this server has, " +
+		"another not an older one than it.")
+	listVersion = version("The version that is asked for; resourceVersionMatch says how. Unset is the most recent, 0 " +
+		"any.")
+	fromVersion = version("Where the watch begins: unset is with the most recent state, 0 with any, another with the " +
+		"changes after it.")
 
-	precondition = version("The version that the object must have; for a PUT, 0 or unset means that there must be none.")
+	precondition = version("The version that the object must have; " +
+		"for a PUT, 0 or unset means that there must be none.")
 
-	versionMatch = text("resourceVersionMatch", "Exact or NotOlderThan: how resourceVersion is meant.", func(o *options, s string) { o.match = s })
+	versionMatch = text("resourceVersionMatch", "Exact or NotOlderThan: how resourceVersion is meant.",
+		func(o *options, s string) { o.match = s })
 
 	limit = number("limit", "At most so many items; 0 means all.", func(o *options, n int64) { o.limit = n })
 
-	continueToken = text("continue", "The token that the chunk before ended with.", func(o *options, s string) { o.token = s })
+	continueToken = text("continue", "The token that the chunk before ended with.", func(o *options, s string) {
+		o.token = s
+	})
 
 	watchFlag = boolean("watch", "Stream changes as they happen.", func(o *options, b bool) { o.watch = b })
 
-	bookmarks = boolean("allowWatchBookmarks", "Tell from time to time, as BOOKMARK, up to which version everything was sent.", func(o *options, b bool) { o.bookmarks = b })
+	bookmarks = boolean("allowWatchBookmarks", "Tell from time to time, as BOOKMARK, up to which version everything "+
+		"was sent.", func(o *options, b bool) { o.bookmarks = b })
 
-	initialEvents = boolean("sendInitialEvents", "Whether a watch begins with what is there, as ADDED, and, if bookmarks are allowed, a BOOKMARK at its end. Needs resourceVersionMatch=NotOlderThan.",
+	initialEvents = boolean("sendInitialEvents", "Whether a watch begins with what is there, as ADDED, and, if "+
+		"bookmarks are allowed, a BOOKMARK at its end. Needs resourceVersionMatch=NotOlderThan.",
 		func(o *options, b bool) { o.initial = &b })
 
-	timeoutSeconds = number("timeoutSeconds", "When to end the watch; 0 means that it lasts.", func(o *options, n int64) {
-		o.timeout = time.Duration(min(n, math.MaxInt32)) * time.Second
-	})
+	timeoutSeconds = number("timeoutSeconds", "When to end the watch; 0 means that it lasts.",
+		func(o *options, n int64) {
+			o.timeout = time.Duration(min(n, math.MaxInt32)) * time.Second
+		})
 
-	watchParams = []parameter{watchFlag, fromVersion, versionMatch, initialEvents, bookmarks, timeoutSeconds, limit, continueToken}
+	watchParams = []parameter{watchFlag, fromVersion, versionMatch, initialEvents, bookmarks, timeoutSeconds, limit,
+		continueToken}
 )
 
 func text(name, doc string, set func(*options, string)) parameter {
@@ -268,7 +281,8 @@ func parseVersion(s string) (int64, error) {
 }
 
 func (o *options) listOptions() paging.ListOptions {
-	return paging.ListOptions{ResourceVersion: o.version, ResourceVersionMatch: o.match, Limit: o.limit, Continue: o.token}
+	return paging.ListOptions{ResourceVersion: o.version, ResourceVersionMatch: o.match, Limit: o.limit,
+		Continue: o.token}
 }
 
 func (o *options) watchOptions() paging.WatchOptions {

@@ -42,7 +42,8 @@ func parsePath(u *url.URL) (target, error) {
 	}
 	for element := range strings.SplitSeq(key, "/") {
 		if element == "." || element == ".." {
-			return target{}, badRequest("the key has %q as an element: proxies and clients would take it for another one", element)
+			return target{},
+				badRequest("the key has %q as an element: proxies and clients would take it for another one", element)
 		}
 	}
 	if key == "" || strings.HasSuffix(key, "/") {

@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// A database that other servers share can get out of reach. Requests then wait for as long as they do at etcd without a leader,
-// and are answered so that their clients turn to another replica.
+// A database that other servers share can get out of reach. Requests then wait for as long as they do at etcd without a
+// leader, and are answered so that their clients turn to another replica.
 const (
 	patience     = 7 * time.Second
 	listPatience = 30 * time.Second // for each chunk
 )
 
-var errNoDatabase = failure(http.StatusServiceUnavailable, reasonUnavailable, "the database is out of reach of this replica: ask another one").retry(1)
+var errNoDatabase = failure(http.StatusServiceUnavailable, reasonUnavailable,
+	"the database is out of reach of this replica: ask another one").retry(1)
 
 // bounded is for what has no reason to take long.
 func (c *call) bounded(parent context.Context) (context.Context, context.CancelFunc) {
@@ -31,9 +32,11 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-// steps is for what may take as long as it goes on: between two calls of the function returned, from going off to coming back,
-// the database has had its chance.
-func (c *call) steps(parent context.Context) (ctx context.Context, step func(func() error) error, cancel context.CancelFunc) {
+// steps is for what may take as long as it goes on: between two calls of the function returned, from going off to
+// coming back, the database has had its chance.
+func (c *call) steps(
+	parent context.Context,
+) (ctx context.Context, step func(func() error) error, cancel context.CancelFunc) {
 	if c.s.engine.NoLeader() == nil {
 		return parent, func(f func() error) error { return f() }, func() {}
 	}

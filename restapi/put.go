@@ -123,7 +123,8 @@ func parsePut(body, key []byte) (value []byte, version string, err error) {
 	return value, version, nil
 }
 
-// precondition is the version that the query and the body, which has inBody, agree on; 0 when neither has one. Errors: 400.
+// precondition is the version that the query and the body, which has inBody, agree on; 0 when neither has one. Errors:
+// 400.
 func (c *call) precondition(inBody string) (int64, error) {
 	version, err := parseVersion(c.opts.version)
 	if err != nil || inBody == "" {

@@ -21,8 +21,8 @@ const (
 type Options struct {
 	// MaxRequestBytes bounds a key and its value, when they are put; default 1.5 MiB.
 	MaxRequestBytes int
-	// Timeout is how long a client may take to send a body, or to take what is written to it, and how long a get, a put or a
-	// delete may take in all; default 1 min.
+	// Timeout is how long a client may take to send a body, or to take what is written to it, and how long a get, a put
+	// or a delete may take in all; default 1 min.
 	Timeout time.Duration
 	// Version is the program's, for the description.
 	Version string

@@ -108,11 +108,13 @@ func badRequest(format string, args ...any) *status {
 }
 
 func notServed(path string) *status {
-	return failure(http.StatusNotFound, reasonNotFound, fmt.Sprintf("nothing is served at %q: objects are at %s<key>, what is served is told by %s", path, objectsPath, openapiPath))
+	return failure(http.StatusNotFound, reasonNotFound, fmt.Sprintf("nothing is served at %q: objects are at "+
+		"%s<key>, what is served is told by %s", path, objectsPath, openapiPath))
 }
 
 func methodNotAllowed(method, allow string) *status {
-	st := failure(http.StatusMethodNotAllowed, reasonMethod, fmt.Sprintf("the method %q is not for this path: %s are", method, allow))
+	st := failure(http.StatusMethodNotAllowed, reasonMethod,
+		fmt.Sprintf("the method %q is not for this path: %s are", method, allow))
 	st.allow = allow
 	return st
 }
@@ -128,19 +130,23 @@ func alreadyExists(key []byte) *status {
 
 func conflict(key []byte, wanted, has int64) *status {
 	return failure(http.StatusConflict, reasonConflict, fmt.Sprintf(
-		"object %q has resourceVersion %d, not %d: it has been modified; apply your changes to the latest version and try again", key, has, wanted)).named(key)
+		"object %q has resourceVersion %d, not %d: it has been modified; apply your changes to the latest version "+
+			"and try again", key, has, wanted)).named(key)
 }
 
 // What Kubernetes says of versions that are gone.
 const (
-	listExpired          = "The resourceVersion for the provided list is too old."
-	listExpiredToken     = listExpired + " The continue token in this response lists from the beginning, at the latest version."
-	watchExpired         = "The resourceVersion for the provided watch is too old."
-	continueExpired      = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter."
-	inconsistentContinue = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the " +
-		"continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided " +
-		"token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned " +
-		"and now may show up in the list."
+	listExpired      = "The resourceVersion for the provided list is too old."
+	listExpiredToken = listExpired + " The continue token in this response lists from the beginning, at the " +
+		"latest version."
+	watchExpired    = "The resourceVersion for the provided watch is too old."
+	continueExpired = "The provided continue parameter is too old to display a consistent list result. You can " +
+		"start a new list without the continue parameter."
+	inconsistentContinue = "The provided continue parameter is too old to display a consistent list result. You can " +
+		"start a new list without the continue parameter, or use the continue token in this response to retrieve the " +
+		"remainder of the results. Continuing with the provided token results in an inconsistent list - objects that " +
+		"were created, modified, or deleted between the time the first chunk was returned and now may show up in the " +
+		"list."
 )
 
 func expired(message string) *status {
@@ -158,19 +164,27 @@ var errorTable = []struct {
 	{paging.ErrInvalid, http.StatusBadRequest, reasonBadRequest, "", 0},
 	{store.ErrCompacted, http.StatusGone, reasonExpired, listExpired, 0},
 	{store.ErrFutureRevision, http.StatusGatewayTimeout, reasonTimeout, paging.ErrTooLarge.Error(), 1},
-	{store.ErrTooManyRequests, http.StatusTooManyRequests, reasonTooMany, "too many requests are waiting: try again", 1},
-	{store.ErrQuota, http.StatusServiceUnavailable, reasonUnavailable, "NOSPACE: the database has reached its quota; compact, defragment and disarm the alarm, or raise --quota-backend-bytes", 0},
-	{backend.ErrNoSpace, http.StatusServiceUnavailable, reasonUnavailable, "NOSPACE: no space is left for the database", 0},
-	{store.ErrCorrupt, http.StatusServiceUnavailable, reasonUnavailable, "CORRUPT: the alarm is raised, nothing is written until it is cleared", 0},
+	{store.ErrTooManyRequests, http.StatusTooManyRequests, reasonTooMany, "too many requests are waiting: try again",
+		1},
+	{store.ErrQuota, http.StatusServiceUnavailable, reasonUnavailable, "NOSPACE: the database has reached its quota; " +
+		"compact, defragment and disarm the alarm, or raise --quota-backend-bytes", 0},
+	{backend.ErrNoSpace, http.StatusServiceUnavailable, reasonUnavailable, "NOSPACE: no space is left for the database",
+		0},
+	{store.ErrCorrupt, http.StatusServiceUnavailable, reasonUnavailable,
+		"CORRUPT: the alarm is raised, nothing is written until it is cleared", 0},
 	{backend.ErrOldReplica, http.StatusBadRequest, reasonBadRequest,
 		"a replica of an older version does not know keys of this length: upgrade all replicas", 0},
-	{backend.ErrRejected, http.StatusBadRequest, reasonBadRequest, "the database refused the request for its contents", 0},
+	{backend.ErrRejected, http.StatusBadRequest, reasonBadRequest, "the database refused the request for its contents",
+		0},
 	{store.ErrClosed, http.StatusServiceUnavailable, reasonUnavailable, "the server is stopping", 1},
 	{backend.ErrClosed, http.StatusServiceUnavailable, reasonUnavailable, "the server is stopping", 1},
-	{backend.ErrUnknownOutcome, http.StatusGatewayTimeout, reasonTimeout, "nobody can tell whether the write was done: read the object before you try again", 0},
-	{store.ErrUnavailable, http.StatusServiceUnavailable, reasonUnavailable, "the database is unavailable: try again", 1},
+	{backend.ErrUnknownOutcome, http.StatusGatewayTimeout, reasonTimeout,
+		"nobody can tell whether the write was done: read the object before you try again", 0},
+	{store.ErrUnavailable, http.StatusServiceUnavailable, reasonUnavailable, "the database is unavailable: try again",
+		1},
 	{os.ErrDeadlineExceeded, http.StatusRequestTimeout, reasonTimeout, "the request's body took too long to come", 0},
-	{context.DeadlineExceeded, http.StatusGatewayTimeout, reasonTimeout, "the request took too long; a write may have been done", 1},
+	{context.DeadlineExceeded, http.StatusGatewayTimeout, reasonTimeout,
+		"the request took too long; a write may have been done", 1},
 	{context.Canceled, http.StatusServiceUnavailable, reasonUnavailable, "the server is stopping", 1},
 }
 
@@ -228,9 +242,11 @@ func expiredList(e *paging.ExpiredError, continued bool) *status {
 }
 
 func bodyTooLarge(limit int64) *status {
-	return failure(http.StatusRequestEntityTooLarge, reasonTooLarge, fmt.Sprintf("the body is too large: the limit is %d bytes", limit))
+	return failure(http.StatusRequestEntityTooLarge, reasonTooLarge,
+		fmt.Sprintf("the body is too large: the limit is %d bytes", limit))
 }
 
 func requestTooLarge(limit int) *status {
-	return failure(http.StatusRequestEntityTooLarge, reasonTooLarge, fmt.Sprintf("the request is too large: the limit is %d bytes (--max-request-bytes)", limit))
+	return failure(http.StatusRequestEntityTooLarge, reasonTooLarge,
+		fmt.Sprintf("the request is too large: the limit is %d bytes (--max-request-bytes)", limit))
 }

@@ -81,8 +81,8 @@ func (w *watching) ended(err error) error {
 	return w.send(*b)
 }
 
-// start answers the header, and the state where that is asked for, and begins the watch behind it. Who has seen the header misses
-// nothing of what is written from then on.
+// start answers the header, and the state where that is asked for, and begins the watch behind it. Who has seen the
+// header misses nothing of what is written from then on.
 func (w *watching) start(s *paging.WatchStart) error {
 	incarnation := w.s.engine.Incarnation()
 	if s.State {
@@ -197,7 +197,8 @@ func (w *watching) one(s *paging.WatchStart, add func([]*store.Row) error) (revi
 func (w *watching) all(s *paging.WatchStart, add func([]*store.Row) error) (revision int64, err error) {
 	ctx, step, cancel := w.steps(w.ctx)
 	defer cancel()
-	page, err := w.s.pager.List(ctx, w.to.key, s.List, func(rows []*store.Row) error { return step(func() error { return add(rows) }) })
+	page, err := w.s.pager.List(ctx, w.to.key, s.List,
+		func(rows []*store.Row) error { return step(func() error { return add(rows) }) })
 	return page.Revision, because(ctx, err)
 }
 
@@ -254,8 +255,8 @@ func (w *watching) events(r *store.WatchResponse) error {
 	return w.gathered(b)
 }
 
-// appendEvent appends an event as a line. A deletion shows the last state, under the deletion's version; only its metadata when that
-// state has been compacted.
+// appendEvent appends an event as a line. A deletion shows the last state, under the deletion's version; only its
+// metadata when that state has been compacted.
 func appendEvent(b []byte, e *store.Event) []byte {
 	r := e.Row
 	switch {

@@ -19,7 +19,8 @@ type Contents struct {
 func Measure(ctx context.Context, db *sql.DB) (Contents, error) {
 	var c Contents
 	err := db.QueryRowContext(ctx, "SELECT (SELECT revision FROM clock), (SELECT count(*) FROM objects), "+
-		"(SELECT count(*) FROM object_versions), (SELECT count(*) FROM leases)").Scan(&c.Revision, &c.Keys, &c.Versions, &c.Leases)
+		"(SELECT count(*) FROM object_versions), (SELECT count(*) FROM leases)").Scan(&c.Revision, &c.Keys, &c.Versions,
+		&c.Leases)
 	if err != nil {
 		return Contents{}, fmt.Errorf("count what the database holds: %w", err)
 	}
@@ -28,7 +29,8 @@ func Measure(ctx context.Context, db *sql.DB) (Contents, error) {
 
 // Living counts the replicas that a Postgres database has heard of in the last five seconds.
 func Living(ctx context.Context, db *sql.DB) (n int, err error) {
-	err = db.QueryRowContext(ctx, "SELECT count(*) FROM members WHERE seen_at > clock_timestamp() - interval '5 seconds'").Scan(&n)
+	err = db.QueryRowContext(ctx,
+		"SELECT count(*) FROM members WHERE seen_at > clock_timestamp() - interval '5 seconds'").Scan(&n)
 	if err != nil {
 		return 0, fmt.Errorf("look for replicas: %w", err)
 	}

@@ -35,10 +35,12 @@ var (
 	}
 	postgresDialect = &dialect{
 		name: "postgres",
-		hasTable: "SELECT count(*) FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = '" +
+		hasTable: "SELECT count(*) FROM information_schema.tables WHERE table_schema = current_schema() " +
+			"AND table_name = '" +
 			versionTable + "'",
-		begin:         "BEGIN ISOLATION LEVEL READ COMMITTED",
-		lock:          []string{"SET LOCAL statement_timeout = 0", "SET LOCAL lock_timeout = " + lockTimeout, makeVersionTable + "BOOLEAN NOT NULL)", "LOCK TABLE " + versionTable + " IN EXCLUSIVE MODE"},
+		begin: "BEGIN ISOLATION LEVEL READ COMMITTED",
+		lock: []string{"SET LOCAL statement_timeout = 0", "SET LOCAL lock_timeout = " + lockTimeout,
+			makeVersionTable + "BOOLEAN NOT NULL)", "LOCK TABLE " + versionTable + " IN EXCLUSIVE MODE"},
 		holders:       lockHolders,
 		oldestProgram: "SELECT value FROM settings WHERE name = 'oldest_program'",
 		mend:          "psql URL -c",
@@ -50,8 +52,10 @@ const (
 	// so it gives others their turn and tries again.
 	lockTimeout = "3000"
 	// lockHolders are those who hold locks of tables in this schema, those first that have held them for longest.
-	lockHolders = "SELECT format('process %s (%s, user %s, %s since %s): %s', a.pid, COALESCE(NULLIF(a.application_name, ''), 'unnamed'), a.usename, a.state, " +
-		"date_trunc('second', now() - a.xact_start), left(regexp_replace(a.query, '\\s+', ' ', 'g'), 100)) FROM pg_stat_activity AS a " +
+	lockHolders = "SELECT format('process %s (%s, user %s, %s since %s): %s', a.pid, " +
+		"COALESCE(NULLIF(a.application_name, ''), 'unnamed'), a.usename, a.state, " +
+		"date_trunc('second', now() - a.xact_start), left(regexp_replace(a.query, '\\s+', ' ', 'g'), 100)) " +
+		"FROM pg_stat_activity AS a " +
 		"WHERE a.pid <> pg_backend_pid() AND a.datname = current_database() AND a.xact_start IS NOT NULL AND EXISTS " +
 		"(SELECT 1 FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation WHERE l.pid = a.pid AND l.granted " +
 		"AND c.relnamespace = current_schema()::regnamespace) ORDER BY a.xact_start LIMIT 3"

@@ -16,9 +16,10 @@ const versionTable = "schema_migrations"
 // lockTries bounds how often a lock is tried that others were faster to make the table of.
 const lockTries = 10
 
-// driver is a golang-migrate driver that puts everything between Lock and Unlock into one transaction, whose lock of the version
-// table keeps others out. Those that come with golang-migrate commit the migration and its version apart, and so can leave a
-// database dirty by a crash; the one for Postgres takes an advisory lock, which no pooler in transaction mode can keep.
+// driver is a golang-migrate driver that puts everything between Lock and Unlock into one transaction, whose lock of
+// the version table keeps others out. Those that come with golang-migrate commit the migration and its version apart,
+// and so can leave a database dirty by a crash; the one for Postgres takes an advisory lock, which no pooler in
+// transaction mode can keep.
 type driver struct {
 	ctx    context.Context
 	db     *sql.DB
@@ -65,15 +66,16 @@ func (d *driver) tryLock() error {
 	return nil
 }
 
-// overtaken says that another process made the version table at the same time, which CREATE TABLE IF NOT EXISTS does not expect
-// in Postgres, or that the server asks for another try.
+// overtaken says that another process made the version table at the same time, which CREATE TABLE IF NOT EXISTS does
+// not expect in Postgres, or that the server asks for another try.
 func overtaken(err error) bool {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
 		return false
 	}
 	switch e.Code {
-	case "23505", "42P07", "42710", "40001", "40P01": // unique_violation, duplicate_table and _object, serialization_failure, deadlock
+	// unique_violation, duplicate_table and _object, serialization_failure, deadlock
+	case "23505", "42P07", "42710", "40001", "40P01":
 		return true
 	}
 	return false

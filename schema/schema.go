@@ -1,13 +1,14 @@
 // Package schema holds the migrations of sqlstore's databases, embedded, and runs them.
 //
 // The files are golang-migrate's: <dialect>/NNNN_name.up.sql and .down.sql. Each run of migrations is one database
-// transaction together with the version that it leads to, so that a crash leaves either the old schema or the new one, and it
-// holds a lock on the table of the version, so that of several programs that start at once one migrates.
+// transaction together with the version that it leads to, so that a crash leaves either the old schema or the new one,
+// and it holds a lock on the table of the version, so that of several programs that start at once one migrates.
 //
 // The functions take a *sql.DB of either database and tell by its driver which one it is.
 //
-// Programs of two versions can share a Postgres database while replicas are rolled: a schema names the oldest program that it
-// serves, and a program whose own schema is older than the database's, but not older than that, starts without migrating.
+// Programs of two versions can share a Postgres database while replicas are rolled: a schema names the oldest program
+// that it serves, and a program whose own schema is older than the database's, but not older than that, starts without
+// migrating.
 package schema
 
 import (
@@ -34,8 +35,8 @@ type State struct {
 	Version uint
 	// Newest is the version that this program would migrate to.
 	Newest uint
-	// Serves is the newest version of the oldest program that can still run on the database; 0 when only programs that know
-	// Version can.
+	// Serves is the newest version of the oldest program that can still run on the database; 0 when only programs that
+	// know Version can.
 	Serves uint
 	// Dirty says that another tool left a migration half-way.
 	Dirty bool
@@ -91,8 +92,8 @@ func Up(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// Down takes a database steps versions back; data that the older schema has no place for is lost, all of it at version 0. It
-// refuses a database that is newer than this program or dirty.
+// Down takes a database steps versions back; data that the older schema has no place for is lost, all of it at version
+// 0. It refuses a database that is newer than this program or dirty.
 func Down(ctx context.Context, db *sql.DB, steps int) error {
 	s, err := check(ctx, db)
 	if err == nil && s.Version > s.Newest {
@@ -113,8 +114,9 @@ func check(ctx context.Context, db *sql.DB) (State, error) {
 	case err != nil:
 		return s, fmt.Errorf("read the schema's version: %w", err)
 	case s.Dirty:
-		return s, fmt.Errorf("%w at version %d: restore a backup, or look at the tables, then tell the version that they have with: "+
-			"%s 'UPDATE %s SET version = N, dirty = false'", backend.ErrSchemaDirty, s.Version, dialectOf(db).mend, versionTable)
+		return s, fmt.Errorf("%w at version %d: restore a backup, or look at the tables, "+
+			"then tell the version that they have with: %s 'UPDATE %s SET version = N, dirty = false'",
+			backend.ErrSchemaDirty, s.Version, dialectOf(db).mend, versionTable)
 	case !s.Usable():
 		return s, newer(s)
 	}
@@ -122,7 +124,8 @@ func check(ctx context.Context, db *sql.DB) (State, error) {
 }
 
 func newer(s State) error {
-	return fmt.Errorf("%w: the database is at version %d, this program knows up to %d", backend.ErrSchemaNewer, s.Version, s.Newest)
+	return fmt.Errorf("%w: the database is at version %d, this program knows up to %d", backend.ErrSchemaNewer,
+		s.Version, s.Newest)
 }
 
 func run(ctx context.Context, db *sql.DB, do func(*migrate.Migrate) error) (err error) {

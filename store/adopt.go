@@ -7,8 +7,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// adopt publishes what t has beyond what is published, and takes over what its clock says. Errors: errLostHistory, errReset
-// when the store had to start anew from t's clock, errOvertaken, errUnconfirmed, those of the backend.
+// adopt publishes what t has beyond what is published, and takes over what its clock says. Errors: errLostHistory,
+// errReset when the store had to start anew from t's clock, errOvertaken, errUnconfirmed, those of the backend.
 func (f *follower) adopt(ctx context.Context, q question, t *backend.Tail) error {
 	if !f.within(t.Origin, max(f.staleness, publishStaleness)) {
 		return errUnconfirmed
@@ -23,7 +23,8 @@ func (f *follower) adopt(ctx context.Context, q question, t *backend.Tail) error
 	case q.incarnation < held:
 		return errReset // asked before the reset
 	case t.Clock.Incarnation < held:
-		return fmt.Errorf("%w: incarnation %d was seen, the database is at %d", errLostHistory, held, t.Clock.Incarnation)
+		return fmt.Errorf("%w: incarnation %d was seen, the database is at %d", errLostHistory, held,
+			t.Clock.Incarnation)
 	case t.Clock.Incarnation > held:
 		if err := f.reset(ctx, true); err != nil {
 			return err
@@ -43,7 +44,8 @@ func (f *follower) adopt(ctx context.Context, q question, t *backend.Tail) error
 		f.alarms = t.Alarms
 	}
 	if err := whole(t, q.After, rev); err != nil {
-		f.s.cfg.Logger.Warn("this replica has fallen behind a compaction: it reads its index anew, and watches below end",
+		f.s.cfg.Logger.Warn("this replica has fallen behind a compaction: "+
+			"it reads its index anew, and watches below end",
 			"revision", rev, "database-revision", t.Clock.Revision, "compacted", t.Clock.Compacted, "reason", err)
 		if err := f.reset(ctx, false); err != nil {
 			return err

@@ -12,7 +12,8 @@ type waiter struct {
 	place    int // in the heap, -1 when it is not there any more
 }
 
-// waiters are a heap: what is published concerns the one that waits for the least revision, and no other unless that one is reached.
+// waiters are a heap: what is published concerns the one that waits for the least revision, and no other unless that
+// one is reached.
 type waiters []*waiter
 
 func (w waiters) Len() int           { return len(w) }
@@ -45,8 +46,8 @@ func (w *waiters) reach(rev int64) {
 	}
 }
 
-// AwaitRevision returns when reads show revision, written by whichever replica; it asks the database nothing. It returns the
-// current revision, with an error too. Errors: ctx's, [ErrClosed].
+// AwaitRevision returns when reads show revision, written by whichever replica; it asks the database nothing. It
+// returns the current revision, with an error too. Errors: ctx's, [ErrClosed].
 func (s *Store) AwaitRevision(ctx context.Context, revision int64) (current int64, err error) {
 	if current = s.Revision(); current >= revision {
 		return current, nil

@@ -125,7 +125,8 @@ func (h *hub) choose() (p *piece, ready bool) {
 	recent := lead.next >= h.window.first
 	shared := recent || h.spansNear(st, lead) >= sharedSpans
 	fits := func(w *watcher) bool {
-		return near(w, lead) && (shared || w.span == lead.span) && w.next >= h.compacted && (!recent || w.next >= h.window.first)
+		return near(w, lead) && (shared || w.span == lead.span) && w.next >= h.compacted &&
+			(!recent || w.next >= h.window.first)
 	}
 	looks := pieceLooks
 	p.take(st, fits, &looks)
@@ -222,7 +223,8 @@ func (s *Store) readPiece(ctx context.Context, p *piece) error {
 		prev = prev || w.req.PrevKV
 	}
 	hist, err := s.backend.History(ctx, backend.HistoryQuery{
-		After: p.start - 1, Until: p.through, Span: p.span().backend(), Limit: lead.chunk, Bytes: chunkBytes, WithPrev: prev,
+		After: p.start - 1, Until: p.through, Span: p.span().backend(), Limit: lead.chunk, Bytes: chunkBytes,
+		WithPrev: prev,
 	})
 	switch {
 	case err != nil:
@@ -261,7 +263,8 @@ func (s *Store) before(ctx context.Context, c *backend.Change, history int64) (*
 		return newItem(*c.Prev), nil
 	}
 	rev := c.Row.ModRevision - 1
-	rows, clock, err := s.backend.Range(ctx, backend.RangeQuery{Span: backend.Span{Start: c.Row.Key}, Revision: rev, Limit: 1})
+	rows, clock, err := s.backend.Range(ctx, backend.RangeQuery{Span: backend.Span{Start: c.Row.Key}, Revision: rev,
+		Limit: 1})
 	switch {
 	case err != nil:
 		return nil, err

@@ -11,9 +11,9 @@ import (
 // purgeRetry is how long a physical compaction waits before it looks again whether an export or a stream still reads.
 const purgeRetry = 50 * time.Millisecond
 
-// Compact makes revision the oldest that can be read. With physical set it waits until the rows below are gone, for which
-// those who read them are waited for. It returns the store's revision. Errors: [ErrCompacted], [ErrFutureRevision], those of
-// the sequencer.
+// Compact makes revision the oldest that can be read. With physical set it waits until the rows below are gone, for
+// which those who read them are waited for. It returns the store's revision. Errors: [ErrCompacted],
+// [ErrFutureRevision], those of the sequencer.
 func (s *Store) Compact(ctx context.Context, revision int64, physical bool) (int64, error) {
 	rev, err := s.compact(ctx, revision)
 	if err == nil && physical {
@@ -22,8 +22,8 @@ func (s *Store) Compact(ctx context.Context, revision int64, physical bool) (int
 	return rev, err
 }
 
-// purgeAll removes the rows below the compacted revision. It waits for those who read them; done is false when one of them
-// takes longer than patience.
+// purgeAll removes the rows below the compacted revision. It waits for those who read them; done is false when one of
+// them takes longer than patience.
 func (s *Store) purgeAll(ctx context.Context, patience time.Duration) (done bool, err error) {
 	for waited := time.Duration(0); waited < patience; {
 		res, err := s.PurgeStep(ctx, readChunk)
@@ -71,8 +71,8 @@ func (s *Store) PurgeStep(ctx context.Context, rows int) (backend.PurgeResult, e
 // compactedAtZero is what the clock has after a compaction at revision 0, when 0 means none.
 const compactedAtZero = -1
 
-// etcdCompacted is the clock's compacted revision as etcd counts it: -1 before the first compaction. A compaction at 0 makes
-// nothing unreadable, but is remembered, and accepted once only.
+// etcdCompacted is the clock's compacted revision as etcd counts it: -1 before the first compaction. A compaction at 0
+// makes nothing unreadable, but is remembered, and accepted once only.
 func etcdCompacted(compacted int64) int64 {
 	switch compacted {
 	case 0:

@@ -26,7 +26,8 @@ func (c *complaint) about(s *Store, failed []error) {
 	case errors.Is(failed[0], ErrCorrupt): // the alarm speaks for itself
 	case now.Sub(c.last) > complaintPeriod:
 		c.last = now
-		s.cfg.Logger.Warn("leases that have ended cannot be revoked yet: they and their keys stay until the database takes writes again",
+		s.cfg.Logger.Warn("leases that have ended cannot be revoked yet: they and their keys stay until the database "+
+			"takes writes again",
 			"leases", len(failed), "error", failed[0])
 	}
 }

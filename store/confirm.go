@@ -23,7 +23,8 @@ const (
 var (
 	// errUnconfirmed is for an answer of a server that may have been replaced without knowing it.
 	errUnconfirmed = errors.New("the database server has acknowledged no commit lately: it may have been replaced")
-	errServers     = fmt.Errorf("%w: its answers come from several servers in turn; is there more than one primary?", ErrUnavailable)
+	errServers     = fmt.Errorf("%w: its answers come from several servers in turn; is there more than one primary?",
+		ErrUnavailable)
 )
 
 // within says whether an answer relies on a commit that its server acknowledged and that began no longer ago than

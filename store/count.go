@@ -8,8 +8,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// counts remembers what a limited list left behind, so that the next page of a list read from the database need not count
-// again: in one history the number of keys from a start key to the end of a span at a revision never changes.
+// counts remembers what a limited list left behind, so that the next page of a list read from the database need not
+// count again: in one history the number of keys from a start key to the end of a span at a revision never changes.
 type counts struct {
 	mu    sync.Mutex
 	known map[countKey]int64
@@ -92,8 +92,8 @@ func (e *evaluator) count(key, end []byte) (int64, error) {
 	return n, nil
 }
 
-// committed counts the keys of the span before the batch. While the index is not complete the database does: the rows, which
-// may be many and large, need not be loaded for it.
+// committed counts the keys of the span before the batch. While the index is not complete the database does: the rows,
+// which may be many and large, need not be loaded for it.
 func (e *evaluator) committed(sp span) (int64, error) {
 	if e.whole {
 		return countSpan(e.loaded, sp), nil

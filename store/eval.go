@@ -10,18 +10,20 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// evaluator runs transactions in order, in memory, over the committed state and an overlay of the effects of those before.
+// evaluator runs transactions in order, in memory, over the committed state and an overlay of the effects of those
+// before.
 //
 // The sequencer uses one per batch, and look one for a transaction that only reads. The committed state is the index
 // when that is complete, or a snapshot of it, to which what others committed may be added, else the rows that the
 // backend loaded under the clock's lock.
 //
-// The rows that one transaction may change, or look at while it changes some, are bounded by [Config.TxnRows]. A deletion of a
-// range is one revision, of which no part may be seen without the rest, so all other writes wait for it, here as in etcd, which
-// has no bound: on two cores deleting 100,000 keys of 1,000 bytes took 0.56 s (etcd 3.7.3: 0.52 s), and 950,000 small ones 10 s
-// and 380 MB (etcd 4.7 s and 750 MB). A default below 1,000,000 would refuse what people do, such as `etcdctl del --prefix ""`
-// on a store of any size that Kubernetes reaches; one far above it the backend could not keep, as SQLite's ids have room for
-// 1,048,576 rows of a revision. A transaction that only reads holds up nobody (see look): of its rows those returned count.
+// The rows that one transaction may change, or look at while it changes some, are bounded by [Config.TxnRows]. A
+// deletion of a range is one revision, of which no part may be seen without the rest, so all other writes wait for it,
+// here as in etcd, which has no bound: on two cores deleting 100,000 keys of 1,000 bytes took 0.56 s (etcd 3.7.3: 0.52
+// s), and 950,000 small ones 10 s and 380 MB (etcd 4.7 s and 750 MB). A default below 1,000,000 would refuse what
+// people do, such as `etcdctl del --prefix ""` on a store of any size that Kubernetes reaches; one far above it the
+// backend could not keep, as SQLite's ids have room for 1,048,576 rows of a revision. A transaction that only reads
+// holds up nobody (see look): of its rows those returned count.
 type evaluator struct {
 	s       *Store
 	ctx     context.Context
@@ -127,8 +129,8 @@ func (e *evaluator) live(key string) *item {
 	return e.base(key)
 }
 
-// write appends a row of the transaction under way. All versions of a key share the bytes of the first: those that came with
-// the request would keep the whole message in memory.
+// write appends a row of the transaction under way. All versions of a key share the bytes of the first: those that came
+// with the request would keep the whole message in memory.
 func (e *evaluator) write(r Row, prev *item) {
 	r.ModRevision = e.rev + 1
 	r.Ordinal = int32(len(e.rows) - e.mark)

@@ -36,7 +36,8 @@ func (s *Store) Export(ctx context.Context) (*Export, error) {
 	}
 	x := &Export{Settings: s.settings, s: s, Alarms: s.Alarms()}
 	err := x.pin(ctx)
-	for tries := 1; errors.Is(err, ErrCompacted) && tries < readTries; tries++ { // another replica has compacted meanwhile
+	// another replica has compacted meanwhile
+	for tries := 1; errors.Is(err, ErrCompacted) && tries < readTries; tries++ {
 		if err = s.confirm(ctx); err == nil {
 			err = x.pin(ctx)
 		}
@@ -48,8 +49,8 @@ func (s *Store) Export(ctx context.Context) (*Export, error) {
 	return x, nil
 }
 
-// pin fixes the revision and reads the leases. One is granted before its keys are seen and revoked after, so those that were there
-// before the revision was fixed or after are all that keys have at it.
+// pin fixes the revision and reads the leases. One is granted before its keys are seen and revoked after, so those that
+// were there before the revision was fixed or after are all that keys have at it.
 func (x *Export) pin(ctx context.Context) error {
 	before, err := x.s.lessor.all(ctx)
 	if err != nil {
@@ -101,7 +102,8 @@ func (x *Export) check(c backend.Clock) error {
 	case c.Incarnation != x.incarnation || c.Revision < x.until:
 		return fmt.Errorf("export: %w: history was lost; begin again", ErrUnavailable)
 	case x.hold != 0 && c.Compacted > max(x.Compacted, 0):
-		return fmt.Errorf("export: %w, and rows may have been deleted: it took longer than %v, or a failover lost its hold; begin again",
+		return fmt.Errorf("export: %w, and rows may have been deleted: it took longer than %v, or a failover lost "+
+			"its hold; begin again",
 			ErrCompacted, exportHold)
 	}
 	return nil
@@ -114,7 +116,8 @@ func (x *Export) Rows(ctx context.Context, f func(backend.Row) error) error {
 	sp := span{open: true}.backend()
 	chunk := chunkFirst
 	for after := int64(0); after < x.until; {
-		hist, err := x.s.backend.History(ctx, backend.HistoryQuery{After: after, Until: x.until, Span: sp, Limit: chunk, Bytes: chunkBytes, Hold: x.hold})
+		hist, err := x.s.backend.History(ctx, backend.HistoryQuery{After: after, Until: x.until, Span: sp, Limit: chunk,
+			Bytes: chunkBytes, Hold: x.hold})
 		if err != nil {
 			return fmt.Errorf("export: %w", err)
 		}

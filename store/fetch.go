@@ -8,11 +8,11 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// fetcher reads rows by their ids. Single ones that several callers want are read together: most of what one costs is what a
-// statement costs. Rows never change, so it does not matter for whom one was read.
+// fetcher reads rows by their ids. Single ones that several callers want are read together: most of what one costs is
+// what a statement costs. Rows never change, so it does not matter for whom one was read.
 //
-// One statement runs at a time; while it does, the next one gathers. With 64 callers and the file in the system's cache a row
-// then costs 17 us of CPU, 27 with two statements at a time and 30 with four, at half the rows a second.
+// One statement runs at a time; while it does, the next one gathers. With 64 callers and the file in the system's cache
+// a row then costs 17 us of CPU, 27 with two statements at a time and 30 with four, at half the rows a second.
 type fetcher struct {
 	ctx     context.Context // of shared statements; each caller's own would end those of others
 	backend backend.Backend
@@ -31,8 +31,8 @@ type fetchGroup struct {
 	err   error
 }
 
-// rows returns the row of each id, or of the first ones as far as bytes go, and the clock of the snapshot that they are from. Errors:
-// [ErrCompacted] when one is gone, those of the backend.
+// rows returns the row of each id, or of the first ones as far as bytes go, and the clock of the snapshot that they are
+// from. Errors: [ErrCompacted] when one is gone, those of the backend.
 func (f *fetcher) rows(ctx context.Context, ids []backend.RowID, bytes int64) ([]backend.Row, backend.Clock, error) {
 	if len(ids) != 1 || backend.IsUrgent(ctx) {
 		return f.read(ctx, ids, bytes)

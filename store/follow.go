@@ -13,22 +13,22 @@ import (
 
 // follower keeps a store in step with a database that other processes write to.
 //
-// Whoever reads the tail hands it to adopt, which publishes what is not published yet: the sequencer for each batch, in the
-// round trip in which it takes the clock; and run, when a hint says that somebody has committed, when a read has to be
-// linearizable, and now and then in case a hint was lost. What keeps the invariants:
+// Whoever reads the tail hands it to adopt, which publishes what is not published yet: the sequencer for each batch, in
+// the round trip in which it takes the clock; and run, when a hint says that somebody has committed, when a read has to
+// be linearizable, and now and then in case a hint was lost. What keeps the invariants:
 //
-//   - Revisions are published without a gap, each once and whole: adopt and the sequencer's publish hold mu, and publish only
-//     what lies above the revision published last. A revision that is missing below others is not passed over: the store is
-//     reset.
-//   - A tail says which batch wrote the last revision that we hold. If that is another than the one we know, or the clock or its
-//     incarnation has fallen below ours, history was lost (a failover to a standby that lacked it, a restore in place): the
-//     incarnation is raised under the clock's lock, above all that we have seen, and everything held in memory is dropped. That
-//     compares what was held when the tail was asked for. If more has been published since, both must come from one server: another
-//     may have another history behind that point.
-//   - A read is linearizable if the tail was asked for after the read came: it joins no question that is under way already. And if
-//     the server that was asked had not been replaced: only a commit that it acknowledges proves that, one that began no longer ago
-//     than staleness. Heartbeats see to it that there is always one; else, or when staleness is 0, the question comes with a commit
-//     of its own (see [follower.confirm]).
+//   - Revisions are published without a gap, each once and whole: adopt and the sequencer's publish hold mu, and
+//     publish only what lies above the revision published last. A revision that is missing below others is not passed
+//     over: the store is reset.
+//   - A tail says which batch wrote the last revision that we hold. If that is another than the one we know, or the
+//     clock or its incarnation has fallen below ours, history was lost (a failover to a standby that lacked it, a
+//     restore in place): the incarnation is raised under the clock's lock, above all that we have seen, and everything
+//     held in memory is dropped. That compares what was held when the tail was asked for. If more has been published
+//     since, both must come from one server: another may have another history behind that point.
+//   - A read is linearizable if the tail was asked for after the read came: it joins no question that is under way
+//     already. And if the server that was asked had not been replaced: only a commit that it acknowledges proves that,
+//     one that began no longer ago than staleness. Heartbeats see to it that there is always one; else, or when
+//     staleness is 0, the question comes with a commit of its own (see [follower.confirm]).
 type follower struct {
 	s *Store
 	b backend.Shared
@@ -58,7 +58,8 @@ type follower struct {
 	flight   atomic.Pointer[chan struct{}] // closed when the batch being committed is published
 	below    atomic.Int64                  // revision on top of which that batch comes
 
-	staleness     time.Duration // bounds what a linearizable read may miss after a failover that nobody noticed; 0: nothing
+	// bounds what a linearizable read may miss after a failover that nobody noticed; 0: nothing
+	staleness     time.Duration
 	confirmations confirmations
 	confirmed     atomic.Uint64 // commits that were made for reads
 
@@ -72,9 +73,10 @@ type follower struct {
 
 // What adopt finds when a tail cannot be published.
 var (
-	errLostHistory = errors.New("acknowledged revisions are missing from the database, or it has others under their numbers")
-	errReset       = errors.New("the store was reset")
-	errOvertaken   = errors.New("what another server told was published after this one was asked")
+	errLostHistory = errors.New("acknowledged revisions are missing from the database, or it has others under their " +
+		"numbers")
+	errReset     = errors.New("the store was reset")
+	errOvertaken = errors.New("what another server told was published after this one was asked")
 )
 
 // Bounds of one question for the tail; no revision is split.
@@ -84,7 +86,8 @@ const (
 )
 
 func newFollower(s *Store, b backend.Shared, clock backend.Clock, batch int64) *follower {
-	f := &follower{s: s, b: b, batch: batch, bytes: tailBytes, wake: make(chan struct{}, 1), beatNow: make(chan struct{}, 1)}
+	f := &follower{s: s, b: b, batch: batch, bytes: tailBytes, wake: make(chan struct{}, 1),
+		beatNow: make(chan struct{}, 1)}
 	f.hinting.wake = make(chan struct{}, 1)
 	f.staleness = max(0, s.cfg.MaxStaleness)
 	f.members.later = make(chan struct{})
@@ -99,8 +102,8 @@ func newFollower(s *Store, b backend.Shared, clock backend.Clock, batch int64) *
 // positionTries bounds how often the clock is compacted between two looks at it.
 const positionTries = 5
 
-// position returns a clock to start from, and the batch that wrote its revision: who does not know that from the first does not
-// notice that the revision is lost later on.
+// position returns a clock to start from, and the batch that wrote its revision: who does not know that from the first
+// does not notice that the revision is lost later on.
 func position(ctx context.Context, b backend.Backend) (clock backend.Clock, batch int64, err error) {
 	clock, err = b.Clock(ctx)
 	shared, ok := b.(backend.Shared)
@@ -138,13 +141,14 @@ func (f *follower) ask() question {
 	f.s.index.mu.RLock()
 	defer f.s.index.mu.RUnlock()
 	return question{
-		TailQuery: backend.TailQuery{After: f.s.index.rev, Limit: tailRows, Bytes: f.bytes, WithPrev: !f.s.index.complete},
-		batch:     f.batch, incarnation: f.incarnation.Load(),
+		TailQuery: backend.TailQuery{After: f.s.index.rev, Limit: tailRows, Bytes: f.bytes,
+			WithPrev: !f.s.index.complete},
+		batch: f.batch, incarnation: f.incarnation.Load(),
 	}
 }
 
-// reset starts anew from the clock as it is: the index is read again, watches catch up or, when their history is lost, end.
-// Callers hold mu. Errors: those of the backend; then nothing has changed.
+// reset starts anew from the clock as it is: the index is read again, watches catch up or, when their history is lost,
+// end. Callers hold mu. Errors: those of the backend; then nothing has changed.
 func (f *follower) reset(ctx context.Context, lost bool) error {
 	s := f.s
 	clock, batch, err := position(ctx, f.b)
@@ -152,22 +156,24 @@ func (f *follower) reset(ctx context.Context, lost bool) error {
 		return fmt.Errorf("start anew: %w", err)
 	}
 	if lost {
-		s.cfg.Logger.Error("HISTORY WAS LOST: the database lacks revisions that were acknowledged, as after a failover to a standby "+
-			"that had not received them. Caches are dropped and watches end. Clients may still hold revisions that exist no more: run "+
-			"'sqlstore repair --bump-revision N' with an N above all that they may have seen, and make replication synchronous",
+		s.cfg.Logger.Error("HISTORY WAS LOST: the database lacks revisions that were acknowledged, as after a "+
+			"failover to a standby that had not received them. Caches are dropped and watches end. Clients may still "+
+			"hold revisions that exist no more: run 'sqlstore repair --bump-revision N' with an N above all that they "+
+			"may have seen, and make replication synchronous",
 			"held-revision", s.Revision(), "database-revision", clock.Revision, "incarnation", clock.Incarnation)
 	}
 	f.batch, f.server = batch, backend.Server{}
 	s.index.reset(clock)
-	// Between the two: who finds this incarnation then reads this history, and who still finds the one before is in time for the end
-	// of a watch that goes on from what was lost.
+	// Between the two: who finds this incarnation then reads this history, and who still finds the one before is in
+	// time for the end of a watch that goes on from what was lost.
 	f.incarnation.Store(clock.Incarnation)
 	s.hub.reset(clock, lost)
 	s.load.start()
 	return nil
 }
 
-// lost deals with a history that has lost revisions: it raises the incarnation, unless another replica has, and starts anew.
+// lost deals with a history that has lost revisions: it raises the incarnation, unless another replica has, and starts
+// anew.
 func (f *follower) lost(ctx context.Context, q question, reason error) error {
 	held := backend.Clock{Revision: q.After, Incarnation: q.incarnation}
 	clock, err := f.b.RaiseIncarnation(ctx, held, q.batch)

@@ -2,9 +2,9 @@ package store
 
 // FollowStats counts, since the start, what keeping in step with other replicas took.
 type FollowStats struct {
-	// Asked counts questions for what others wrote, those that came with a batch left out; Hinted the hints of the database that
-	// told of something new; Adopted the revisions that came from the database: those of others, and the few of our own that the
-	// question found before the batch that wrote them had its answer.
+	// Asked counts questions for what others wrote, those that came with a batch left out; Hinted the hints of the
+	// database that told of something new; Adopted the revisions that came from the database: those of others, and the
+	// few of our own that the question found before the batch that wrote them had its answer.
 	Asked, Hinted, Adopted uint64
 	// Ahead counts the batches that were evaluated before all that others had committed was published. Again counts
 	// those that took the clock more than once, as the store started anew or others had committed more than is looked
@@ -21,7 +21,8 @@ func (s *Store) FollowStats() (stats FollowStats, ok bool) {
 		return stats, false
 	}
 	return FollowStats{
-		Asked: f.asked.Load(), Hinted: f.hinted.Load(), Adopted: f.adopted.Load(), Ahead: f.aheads.Load(), Again: f.again.Load(),
+		Asked: f.asked.Load(), Hinted: f.hinted.Load(), Adopted: f.adopted.Load(), Ahead: f.aheads.Load(),
+		Again:     f.again.Load(),
 		Confirmed: f.confirmed.Load(),
 	}, true
 }

@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// StreamHold is how long an open stream holds off the deletion of rows that it may still read. It is far longer than a list
-// takes, and bounds what a client that has stopped reading costs.
+// StreamHold is how long an open stream holds off the deletion of rows that it may still read. It is far longer than a
+// list takes, and bounds what a client that has stopped reading costs.
 const StreamHold = 5 * time.Minute
 
-// holdLate is how long a stream may take before the other replicas are asked to hold off, too: the most are done by then.
+// holdLate is how long a stream may take before the other replicas are asked to hold off, too: the most are done by
+// then.
 const holdLate = 500 * time.Millisecond
 
 // holds are the revisions that open streams and exports read at. A purge deletes what is superseded at or below the
@@ -34,8 +35,9 @@ type hold struct {
 	shared *sharedHold // where other replicas purge, too
 }
 
-// sharedHold is a hold that the other replicas hear of through the database. That may lose it, in a failover to a standby that had not
-// received it: so nobody here knows whether it still holds, and each read has the database tell, from the snapshot that it reads.
+// sharedHold is a hold that the other replicas hear of through the database. That may lose it, in a failover to a
+// standby that had not received it: so nobody here knows whether it still holds, and each read has the database tell,
+// from the snapshot that it reads.
 type sharedHold struct {
 	f    *follower
 	late *time.Timer
@@ -75,7 +77,8 @@ func (s *holds) add(h *hold) {
 	s.open[h] = struct{}{}
 }
 
-// share asks the other replicas to hold off. Until they have heard of it, and if it is too late, a compaction ends the stream.
+// share asks the other replicas to hold off. Until they have heard of it, and if it is too late, a compaction ends the
+// stream.
 func (h *hold) share() {
 	f := h.shared.f
 	id, err := f.b.Hold(f.s.ctx, h.rev, StreamHold)
@@ -128,8 +131,8 @@ func (f *follower) release(id int64) {
 	}
 }
 
-// lasts says whether every row that h keeps is still there, where this process alone deletes rows. What was read before the question is
-// whole if so.
+// lasts says whether every row that h keeps is still there, where this process alone deletes rows. What was read before
+// the question is whole if so.
 func (h *hold) lasts() bool {
 	if h == nil || h.shared != nil {
 		return false
@@ -168,7 +171,8 @@ func (s *holds) until(compacted int64, now time.Time) int64 {
 
 func (h *hold) keeps(now time.Time) bool { return h.export || now.Before(h.until) }
 
-// Readers tells for people who, of this process's clients, keeps rows below the compacted revision from being deleted; "" for nobody.
+// Readers tells for people who, of this process's clients, keeps rows below the compacted revision from being deleted;
+// "" for nobody.
 func (s *Store) Readers() string {
 	exports, streams := s.holds.older(s.Compacted(), s.cfg.Now())
 	var who []string

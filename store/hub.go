@@ -10,11 +10,12 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// hub hands committed events to watches. The sequencer publishes to it after each commit; nobody waits for a slow watch: one
-// that lags too far is taken off and catches up from the window or the database as its consumer comes for it.
+// hub hands committed events to watches. The sequencer publishes to it after each commit; nobody waits for a slow
+// watch: one that lags too far is taken off and catches up from the window or the database as its consumer comes for
+// it.
 //
-// What keeps the order: under mu a batch goes to every synced watch of every stream before rev moves, so whoever holds mu and
-// finds a stream's watches synced and drained may tell it that it has seen everything up to rev.
+// What keeps the order: under mu a batch goes to every synced watch of every stream before rev moves, so whoever holds
+// mu and finds a stream's watches synced and drained may tell it that it has seen everything up to rev.
 type hub struct {
 	s *Store
 
@@ -82,8 +83,8 @@ func (h *hub) publish(rows, prevs []*item, rev, compacted int64) {
 	h.asking = h.asking[:0]
 }
 
-// reset starts anew from the clock: what was published up to there is in the database only. Watches catch up from it, unless their history
-// is lost: then they end as those do whose events are compacted, so that their clients list again.
+// reset starts anew from the clock: what was published up to there is in the database only. Watches catch up from it,
+// unless their history is lost: then they end as those do whose events are compacted, so that their clients list again.
 func (h *hub) reset(clock backend.Clock, lost bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -103,7 +104,8 @@ func (h *hub) reset(clock backend.Clock, lost bool) {
 	}
 }
 
-// unsync makes a watch that has had everything up to published go on after a reset. Callers hold mu and the stream's mu.
+// unsync makes a watch that has had everything up to published go on after a reset. Callers hold mu and the stream's
+// mu.
 func (h *hub) unsync(w *watcher, published int64, lost bool) {
 	if w.synced {
 		w.next = max(w.next, published+1)

@@ -4,11 +4,11 @@ import "time"
 
 // Lag tells how far the watches of this replica are behind what was committed.
 type Lag struct {
-	// Tail is the age of the last moment before which all that was committed, by whomever, is known to be published here. While all
-	// is well it is at most about a second; 0 where nobody else writes.
+	// Tail is the age of the last moment before which all that was committed, by whomever, is known to be published
+	// here. While all is well it is at most about a second; 0 where nobody else writes.
 	Tail time.Duration
-	// Watches counts those that have been behind for as long as was asked about: they have been catching up without a break, or
-	// their client has taken nothing though something waits for it.
+	// Watches counts those that have been behind for as long as was asked about: they have been catching up without a
+	// break, or their client has taken nothing though something waits for it.
 	Watches int
 	// Longest is how long the one that is behind for the longest time has been, whatever was asked about.
 	Longest time.Duration
@@ -22,9 +22,9 @@ type consumption struct {
 	since time.Time // zero: nothing was waiting
 }
 
-// Lag looks how far the watches are behind, and counts those that have been for at least patience. What a client does not take is
-// noticed by looking again: call it about once a second. It costs a look at each stream and at each watch that catches up, while
-// nothing is published.
+// Lag looks how far the watches are behind, and counts those that have been for at least patience. What a client does
+// not take is noticed by looking again: call it about once a second. It costs a look at each stream and at each watch
+// that catches up, while nothing is published.
 func (s *Store) Lag(patience time.Duration) Lag {
 	now := time.Now()
 	out := Lag{}

@@ -65,7 +65,8 @@ func (s *Store) LeaseRevoke(ctx context.Context, id int64) (revision int64, err 
 	return s.revoke(ctx, revokeOperation{id: id})
 }
 
-// LeaseRenew gives a lease its full TTL again and returns it in seconds. Errors: [ErrLeaseNotFound], those of the backend.
+// LeaseRenew gives a lease its full TTL again and returns it in seconds. Errors: [ErrLeaseNotFound], those of the
+// backend.
 func (s *Store) LeaseRenew(ctx context.Context, id int64) (int64, error) {
 	ttl, err := s.lessor.renew(ctx, id)
 	return int64(ttl / time.Second), err
@@ -128,7 +129,8 @@ func (o *leaseKeysOperation) needs(n *backend.Needs) { n.LeaseKeys = append(n.Le
 func (o *leaseKeysOperation) evaluate(e *evaluator) error {
 	limit := e.s.cfg.TxnRows
 	if o.keys = e.leaseKeys(o.id, limit+1); len(o.keys) > limit || e.attached.isPart(o.id) {
-		return fmt.Errorf("%w: a lease with more than %d keys is listed once the index is loaded", ErrTxnTooLarge, limit)
+		return fmt.Errorf("%w: a lease with more than %d keys is listed once the index is loaded", ErrTxnTooLarge,
+			limit)
 	}
 	return nil
 }

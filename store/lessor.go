@@ -21,8 +21,8 @@ const (
 	standstill = 4 * expiryPeriod
 )
 
-// lessor keeps the leases' deadlines in memory; the database holds their ids and TTLs. A restart gives every lease its full
-// TTL again. The time in which the process stood still does not count, since nobody could renew then.
+// lessor keeps the leases' deadlines in memory; the database holds their ids and TTLs. A restart gives every lease its
+// full TTL again. The time in which the process stood still does not count, since nobody could renew then.
 //
 // A lease that has ended lives until it is revoked, and whoever renews it meanwhile waits for that, as in etcd: "not
 // found" is never said of a lease whose keys are still there.

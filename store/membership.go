@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// beatLeader and beatOther are how often a replica says that it lives; the one with the maintenance lease looks after each
-	// beat for leases that have ended.
+	// beatLeader and beatOther are how often a replica says that it lives; the one with the maintenance lease looks
+	// after each beat for leases that have ended.
 	beatLeader = 500 * time.Millisecond
 	beatOther  = time.Second
 	// beatShortest is how often they say so at most; reads that can rely on none then make commits of their own.
@@ -212,7 +212,8 @@ func (f *follower) watchContact() {
 			return
 		case now := <-tick.C:
 			if f.contact.look(now) {
-				f.s.cfg.Logger.Error("the database is out of reach: streams that asked for a leader end, so that clients go to other replicas",
+				f.s.cfg.Logger.Error("the database is out of reach: streams that asked for a leader end, so that "+
+					"clients go to other replicas",
 					"for", contactPatience)
 			}
 		}
@@ -249,8 +250,8 @@ func (s *Store) Members() []backend.Member {
 	return slices.Clone(m.members)
 }
 
-// HearMembers asks the database who lives: Members returns at least those who had joined before the call. Errors: [ErrUnavailable],
-// [ErrClosed], the context's.
+// HearMembers asks the database who lives: Members returns at least those who had joined before the call. Errors:
+// [ErrUnavailable], [ErrClosed], the context's.
 func (s *Store) HearMembers(ctx context.Context) error {
 	if s.follower == nil {
 		return nil
@@ -272,9 +273,9 @@ func (s *Store) Leader() uint64 {
 // Leads says whether this process does the maintenance: compaction and the like. Of several replicas one does.
 func (s *Store) Leads() bool { return s.follower == nil || s.follower.leads() }
 
-// NoLeader returns a channel that is closed when the database has been out of reach for five seconds. After it has been closed, ask
-// again: there is another one as soon as the database answers. It is nil, which blocks for ever, when the database cannot get out
-// of reach.
+// NoLeader returns a channel that is closed when the database has been out of reach for five seconds. After it has been
+// closed, ask again: there is another one as soon as the database answers. It is nil, which blocks for ever, when the
+// database cannot get out of reach.
 func (s *Store) NoLeader() <-chan struct{} {
 	if s.follower == nil {
 		return nil

@@ -34,7 +34,8 @@ var errOtherHistory = fmt.Errorf("%w: history was lost; read again", ErrUnavaila
 // errServerBehind is the error for what was read from a server that lacks what was read before.
 var errServerBehind = fmt.Errorf("%w: it is behind what was read from it before; read again", ErrUnavailable)
 
-// check says whether what was read in the snapshot of clock c, with the hold's id named, is all that there was at v's revision.
+// check says whether what was read in the snapshot of clock c, with the hold's id named, is all that there was at v's
+// revision.
 func (v view) check(c backend.Clock) error {
 	if c.Incarnation != v.incarnation {
 		return errOtherHistory
@@ -74,8 +75,8 @@ func pinned(revision int64, clock backend.Clock) (view, error) {
 	return v, clock.Check(revision)
 }
 
-// confirm returns when reads show everything that was acknowledged, by whichever replica, before the call: at once where there is
-// only this one. Errors: ctx's, those of the backend.
+// confirm returns when reads show everything that was acknowledged, by whichever replica, before the call: at once
+// where there is only this one. Errors: ctx's, those of the backend.
 func (s *Store) confirm(ctx context.Context) error {
 	if s.follower == nil {
 		return nil
@@ -102,7 +103,8 @@ func (s *Store) readAgain(ctx context.Context, req *RangeRequest) (*RangeResult,
 		if req.Revision > 0 || !errors.Is(err, ErrCompacted) {
 			return res, err
 		}
-		// Written, compacted and removed while we looked: the current revision is a newer one, which another replica may know first.
+		// Written, compacted and removed while we looked: the current revision is a newer one, which another replica
+		// may know first.
 		if s.Compacted() == compacted {
 			if s.follower == nil || tries == readTries {
 				return res, err
@@ -279,7 +281,9 @@ func (s *Store) list(ctx context.Context, req *RangeRequest, sp span, v view) (*
 
 // scan hands the rows of the span at v's revision to f in chunks, at most limit in all (-1: no limit), and says what is
 // left of the span.
-func (s *Store) scan(ctx context.Context, sp span, v view, limit int64, size chunkSize, req *RangeRequest, f func([]*Row) error) (span, bool, error) {
+func (s *Store) scan(
+	ctx context.Context, sp span, v view, limit int64, size chunkSize, req *RangeRequest, f func([]*Row) error,
+) (span, bool, error) {
 	for {
 		if err := ctx.Err(); err != nil { // memory alone never looks
 			return sp, false, err
@@ -309,7 +313,9 @@ func (s *Store) scan(ctx context.Context, sp span, v view, limit int64, size chu
 }
 
 // chunk reads the first rows of the span at v's revision.
-func (s *Store) chunk(ctx context.Context, sp span, v view, size chunkSize, req *RangeRequest) (rows []*Row, more bool, err error) {
+func (s *Store) chunk(
+	ctx context.Context, sp span, v view, size chunkSize, req *RangeRequest,
+) (rows []*Row, more bool, err error) {
 	if keys := v.keys(); keys != nil {
 		if size.rows > longRead && longSpan(keys, sp) {
 			turn, err := s.turns.takeOne(ctx)
@@ -337,12 +343,15 @@ func (s *Store) chunk(ctx context.Context, sp span, v view, size chunkSize, req 
 	return rows, more, nil
 }
 
-// fromDatabase is chunk without an index. If more is true though there is no more, it is because fewer rows than asked for have filled
-// the chunk.
-func (s *Store) fromDatabase(ctx context.Context, sp span, v view, size chunkSize, keysOnly bool) (rows []Row, more bool, err error) {
+// fromDatabase is chunk without an index. If more is true though there is no more, it is because fewer rows than asked
+// for have filled the chunk.
+func (s *Store) fromDatabase(
+	ctx context.Context, sp span, v view, size chunkSize, keysOnly bool,
+) (rows []Row, more bool, err error) {
 	asking(ctx)
 	rows, clock, err := s.backend.Range(ctx, backend.RangeQuery{
-		Span: sp.backend(), Revision: v.rev, Limit: size.rows + 1, Bytes: size.bytes, KeysOnly: keysOnly, Hold: v.hold.id(),
+		Span: sp.backend(), Revision: v.rev, Limit: size.rows + 1, Bytes: size.bytes, KeysOnly: keysOnly,
+		Hold: v.hold.id(),
 	})
 	if err == nil {
 		err = v.check(clock)

@@ -17,8 +17,8 @@ func (t *Txn) readOnly() bool {
 	return true
 }
 
-// look runs a transaction that only reads on a snapshot of the current revision, so that no write waits for it, however much it
-// reads. ok is false as long as the index is not complete: then the sequencer has to load what it needs.
+// look runs a transaction that only reads on a snapshot of the current revision, so that no write waits for it, however
+// much it reads. ok is false as long as the index is not complete: then the sequencer has to load what it needs.
 func (s *Store) look(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err error) {
 	if !s.index.whole() {
 		return nil, false, nil
@@ -54,14 +54,17 @@ func (s *Store) look(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err 
 }
 
 // lookAt runs the transaction on a snapshot.
-func (s *Store) lookAt(ctx context.Context, t *Txn, tree *tree, rev, oldest, history int64) (res *TxnResult, err error) {
+func (s *Store) lookAt(
+	ctx context.Context, t *Txn, tree *tree, rev, oldest, history int64,
+) (res *TxnResult, err error) {
 	var turn *Turn
 	if t.long(tree) {
 		if turn, err = s.turns.take(ctx); err != nil {
 			return nil, err
 		}
 	}
-	e := &evaluator{s: s, ctx: turn.with(ctx), from: rev, oldest: oldest, rev: rev, incarnation: history, loaded: tree, whole: true, reading: true}
+	e := &evaluator{s: s, ctx: turn.with(ctx), from: rev, oldest: oldest, rev: rev, incarnation: history, loaded: tree,
+		whole: true, reading: true}
 	if res, err = e.txn(t); err != nil || !t.KeepTurn {
 		turn.End()
 		return res, err

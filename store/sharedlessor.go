@@ -11,9 +11,10 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// sharedLessor leaves the time of leases to the database that several replicas share: to its clock and its rows. Any replica
-// renews any lease; the one that has the maintenance lease looks for those that have ended, and the batch that revokes one looks
-// at it again and keeps it from being renewed meanwhile. So a lease ends once, and never after a renewal that was answered.
+// sharedLessor leaves the time of leases to the database that several replicas share: to its clock and its rows. Any
+// replica renews any lease; the one that has the maintenance lease looks for those that have ended, and the batch that
+// revokes one looks at it again and keeps it from being renewed meanwhile. So a lease ends once, and never after a
+// renewal that was answered.
 type sharedLessor struct {
 	f        *follower
 	ended    atomic.Uint64
@@ -26,8 +27,8 @@ type sharedLessor struct {
 const (
 	// expiryLimit is how many leases one look for those that have ended finds at most.
 	expiryLimit = 2000
-	// expiryFresh is how old the finding that a lease has ended may be when it is acted upon: the next one comes after the
-	// heartbeat that notices whether nobody could renew meanwhile.
+	// expiryFresh is how old the finding that a lease has ended may be when it is acted upon: the next one comes after
+	// the heartbeat that notices whether nobody could renew meanwhile.
 	expiryFresh = 2 * time.Second
 )
 
@@ -52,11 +53,13 @@ func (l *sharedLessor) granted([]backend.Lease) {}
 func (l *sharedLessor) ending([]int64)          {}
 func (l *sharedLessor) revoked([]int64)         {}
 
-// renewTries is how often a renewal finds a lease that has ended, and that neither can be revoked nor gets its time again.
+// renewTries is how often a renewal finds a lease that has ended, and that neither can be revoked nor gets its time
+// again.
 const renewTries = 3
 
-// renew does not call a lease that has ended lost while it is still there: it may have ended because nobody could renew, which a
-// heartbeat finds out and makes good. If so not, the lease is revoked before its client is told that it is not there.
+// renew does not call a lease that has ended lost while it is still there: it may have ended because nobody could
+// renew, which a heartbeat finds out and makes good. If so not, the lease is revoked before its client is told that it
+// is not there.
 func (l *sharedLessor) renew(ctx context.Context, id int64) (time.Duration, error) {
 	for range renewTries {
 		began := time.Now()

@@ -42,9 +42,9 @@ func (s *snapshot) end() {
 	}
 }
 
-// at returns the clock of the index and, of the same moment, the tree of the snapshot at revision rev, nil when there is
-// none. A revision <= 0 means the current one; a snapshot of that is made. Later the index may let go of the snapshot,
-// but not of a tree that the caller has.
+// at returns the clock of the index and, of the same moment, the tree of the snapshot at revision rev, nil when there
+// is none. A revision <= 0 means the current one; a snapshot of that is made. Later the index may let go of the
+// snapshot, but not of a tree that the caller has.
 func (x *index) at(rev int64) (backend.Clock, *tree) {
 	var keys *tree
 	clock, _ := x.snapshot(rev, func(s *snapshot) { keys = s.keys() })

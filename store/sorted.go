@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// sorted serves a range with filters or an order of its own: it looks at every row, but fetches only the values it returns.
+// sorted serves a range with filters or an order of its own: it looks at every row, but fetches only the values it
+// returns.
 func (s *Store) sorted(ctx context.Context, req *RangeRequest, sp span, v view) (*RangeResult, error) {
 	res, items, err := s.ordered(ctx, req, sp, v)
 	if err != nil || req.CountOnly {
@@ -46,7 +47,9 @@ func (s *Store) ordered(ctx context.Context, req *RangeRequest, sp span, v view)
 }
 
 // sortedStream is sorted in chunks. While a client takes its time only a chunk of values is in memory.
-func (s *Store) sortedStream(ctx context.Context, req *RangeRequest, sp span, v view, send func(rows []*Row) error) (*RangeResult, error) {
+func (s *Store) sortedStream(
+	ctx context.Context, req *RangeRequest, sp span, v view, send func(rows []*Row) error,
+) (*RangeResult, error) {
 	res, items, err := s.orderedInTurn(ctx, req, sp, v)
 	if err != nil {
 		return nil, err
@@ -90,13 +93,16 @@ func (s *Store) orderedInTurn(ctx context.Context, req *RangeRequest, sp span, v
 	return res, items, err
 }
 
-// shape is rows for a sorted list: etcd fetches whole rows to sort them by value, and keys_only then drops the value alone.
+// shape is rows for a sorted list: etcd fetches whole rows to sort them by value, and keys_only then drops the value
+// alone.
 func (s *Store) shape(ctx context.Context, items []*item, history int64, req *RangeRequest) ([]*Row, error) {
 	return s.shapeFirst(ctx, items, history, req, 0)
 }
 
 // shapeFirst is shape for the first items, up to the one with which the sizes of the rows reach bytes; 0 is no bound.
-func (s *Store) shapeFirst(ctx context.Context, items []*item, history int64, req *RangeRequest, bytes int64) ([]*Row, error) {
+func (s *Store) shapeFirst(
+	ctx context.Context, items []*item, history int64, req *RangeRequest, bytes int64,
+) ([]*Row, error) {
 	if !req.KeysOnly || req.Target != SortValue {
 		return s.firstRows(ctx, items, history, req, bytes)
 	}
@@ -160,8 +166,8 @@ func (r *RangeRequest) drops(row *Row) bool {
 		r.MaxCreateRev != 0 && row.CreateRevision > r.MaxCreateRev
 }
 
-// first cuts a range that names a target but no order: etcd applies its limit before it sorts, and reads one more row to know
-// whether there are more.
+// first cuts a range that names a target but no order: etcd applies its limit before it sorts, and reads one more row
+// to know whether there are more.
 func (r *RangeRequest) first(items []*item) []*item {
 	if r.Order == SortNone && !r.filtered() && r.Limit > 0 && int64(len(items))-1 > r.Limit {
 		return items[:r.Limit+1]

@@ -42,20 +42,21 @@ type Config struct {
 	Logger     *slog.Logger
 	// ProgressInterval is how often idle watches that asked for it get a progress response; default 5 s.
 	ProgressInterval time.Duration
-	// QuotaBytes is the size of the database at which the NOSPACE alarm is raised; 0 means 2 GiB, negative none. Of a database
-	// that processes share the bytes in use count, as it uses space again rather than giving it back.
+	// QuotaBytes is the size of the database at which the NOSPACE alarm is raised; 0 means 2 GiB, negative none. Of a
+	// database that processes share the bytes in use count, as it uses space again rather than giving it back.
 	QuotaBytes int64
 	// QueueRequests and QueueBytes bound what waits for the sequencer; default 10,000 and 64 MiB.
 	QueueRequests int
 	QueueBytes    int64
-	// TxnRows bounds the rows that one transaction may write or read while it writes; default 1,000,000, and 100,000 over a database
-	// that processes share, which gives each transaction a few seconds.
+	// TxnRows bounds the rows that one transaction may write or read while it writes; default 1,000,000, and 100,000
+	// over a database that processes share, which gives each transaction a few seconds.
 	TxnRows int
 	// CacheBytes bounds the values kept in memory; default 64 MiB.
 	CacheBytes int64
 	// WindowBytes bounds the recent events kept in memory for watchers; default 8 MiB.
 	WindowBytes int64
-	// WatcherBytes bounds what waits for one slow watch before it catches up from the window or the database; default 4 MiB.
+	// WatcherBytes bounds what waits for one slow watch before it catches up from the window or the database; default 4
+	// MiB.
 	WatcherBytes int64
 	// WatchBytes bounds what waits for all watches together: beyond it, those catch up whose clients have taken nothing
 	// for the longest time; default 32 MiB.
@@ -71,7 +72,8 @@ type Config struct {
 	// MaxStaleness bounds what a linearizable read over a [backend.Shared] may miss when the database has failed over
 	// and its old server, which this process still reaches, does not know: only what was acknowledged in the last
 	// moments before the read. 0 means
-	// 2 s. When it is negative a read misses nothing: it waits for a commit that begins after it came. See [backend.Shared.Confirm].
+	// 2 s. When it is negative a read misses nothing: it waits for a commit that begins after it came. See
+	// [backend.Shared.Confirm].
 	MaxStaleness time.Duration
 	// Observer may be nil.
 	Observer Observer
@@ -241,7 +243,8 @@ func (s *Store) doubt(err error) {
 		s.fail(err)
 		return
 	}
-	s.cfg.Logger.Warn("nobody can tell whether a batch was committed; its callers are told so, and the next look at the database shows it", "error", err)
+	s.cfg.Logger.Warn("nobody can tell whether a batch was committed; its callers are told so, and the next look at "+
+		"the database shows it", "error", err)
 	s.follower.signal()
 }
 
@@ -290,9 +293,9 @@ func (s *Store) Delete(ctx context.Context, d *DeleteRequest) (*DeleteResult, er
 	return res.Results[0].Delete, nil
 }
 
-// Txn runs a transaction. Its syntax must have been checked. Errors: [ErrKeyNotFound], [ErrLeaseNotFound], [ErrCompacted],
-// [ErrFutureRevision], [ErrQuota], [ErrCorrupt], [ErrTxnTooLarge], those of the sequencer. Nothing is applied on an error,
-// unless it says that the outcome is unknown.
+// Txn runs a transaction. Its syntax must have been checked. Errors: [ErrKeyNotFound], [ErrLeaseNotFound],
+// [ErrCompacted], [ErrFutureRevision], [ErrQuota], [ErrCorrupt], [ErrTxnTooLarge], those of the sequencer. Nothing is
+// applied on an error, unless it says that the outcome is unknown.
 func (s *Store) Txn(ctx context.Context, t *Txn) (*TxnResult, error) {
 	if t.readOnly() {
 		if res, ok, err := s.look(ctx, t); ok {
@@ -306,8 +309,8 @@ func (s *Store) Txn(ctx context.Context, t *Txn) (*TxnResult, error) {
 	return op.result, nil
 }
 
-// publish makes a committed batch visible: first to reads, then to watches. What the follower has read from the database before
-// us is visible already.
+// publish makes a committed batch visible: first to reads, then to watches. What the follower has read from the
+// database before us is visible already.
 func (s *Store) publish(e *evaluator) {
 	fx := &e.effects
 	s.alarms.apply(fx)
@@ -319,8 +322,11 @@ func (s *Store) publish(e *evaluator) {
 		for len(rows) > 0 && rows[0].ModRevision <= rev {
 			rows, prevs = rows[1:], prevs[1:]
 		}
-		if e.incarnation != f.incarnation.Load() || rev < e.from || len(rows) > 0 && (rows[0].ModRevision != rev+1 || f.server != e.server) {
-			f.signal() // the store was reset, what is below is not published yet, or another server told of it: the tail publishes the batch
+		if e.incarnation != f.incarnation.Load() || rev < e.from || len(rows) > 0 &&
+			(rows[0].ModRevision != rev+1 || f.server != e.server) {
+			// the store was reset, what is below is not published yet, or another server told of it: the tail publishes
+			// the batch
+			f.signal()
 			return
 		}
 		if fx.Revision > rev {

@@ -3,14 +3,16 @@ package store
 import "context"
 
 const (
-	// chunkBytes ends a chunk with the row at which keys and values reach it: an open stream holds little while nobody reads it, and a
-	// chunk that ends with the largest value stays below the 4 MiB that gRPC's clients take by default.
+	// chunkBytes ends a chunk with the row at which keys and values reach it: an open stream holds little while nobody
+	// reads it, and a chunk that ends with the largest value stays below the 4 MiB that gRPC's clients take by default.
 	chunkBytes = 1 << 20
-	// streamFirst is the size of the first chunk of a RangeStream; the next ones double, up to what would fill half of chunkBytes.
+	// streamFirst is the size of the first chunk of a RangeStream; the next ones double, up to what would fill half of
+	// chunkBytes.
 	streamFirst = 10
 	// chunkFirst is the first chunk of what is read for ourselves.
 	chunkFirst = 100
-	// heldBytes bounds one statement's part of what is in memory whole in the end: a statement must come to its end in time.
+	// heldBytes bounds one statement's part of what is in memory whole in the end: a statement must come to its end in
+	// time.
 	heldBytes = 16 << 20
 )
 
@@ -20,10 +22,13 @@ const (
 // each chunk and then goes on behind its last key, so that it loses rows or repeats them as soon as there are more than
 // ten.
 //
-// A compaction that overtakes an open stream does not end it, as it ends etcd's: rows that the stream may still read are not
-// deleted. Only one that is still open after [StreamHold] may end with [ErrCompacted]; over a database that other processes write to
-// also one that is overtaken at once, or whose hold was lost in a failover. Errors: as Range, and what send returns.
-func (s *Store) RangeStream(ctx context.Context, req *RangeRequest, send func(rows []*Row) error) (*RangeResult, error) {
+// A compaction that overtakes an open stream does not end it, as it ends etcd's: rows that the stream may still read
+// are not deleted. Only one that is still open after [StreamHold] may end with [ErrCompacted]; over a database that
+// other processes write to also one that is overtaken at once, or whose hold was lost in a failover. Errors: as Range,
+// and what send returns.
+func (s *Store) RangeStream(
+	ctx context.Context, req *RangeRequest, send func(rows []*Row) error,
+) (*RangeResult, error) {
 	if !req.Serializable {
 		if err := s.confirm(ctx); err != nil {
 			return nil, err
@@ -95,7 +100,8 @@ func sizeOf(rows []*Row) (total int64) {
 	return total
 }
 
-// fitChunk doubles a chunk's size, up to most, unless what the last one read says that it would fill more than half of chunkBytes.
+// fitChunk doubles a chunk's size, up to most, unless what the last one read says that it would fill more than half of
+// chunkBytes.
 func fitChunk(size, read int, total int64, most int) int {
 	if read == 0 {
 		return size

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// pollHinted is how often the tail is asked for though no hint came; without hints it is asked for from pollBusy after
-	// something came to pollIdle after nothing did for long.
+	// pollHinted is how often the tail is asked for though no hint came; without hints it is asked for from pollBusy
+	// after something came to pollIdle after nothing did for long.
 	pollHinted = time.Second
 	pollBusy   = 4 * time.Millisecond
 	pollIdle   = 64 * time.Millisecond
@@ -111,7 +111,8 @@ func (f *follower) nothingNew(ctx context.Context, bound time.Duration) (known b
 	return f.holds(q, head), sure, nil
 }
 
-// holds says whether all that there is up to head, which was asked for after q was made, is published, and nothing that it tells is new.
+// holds says whether all that there is up to head, which was asked for after q was made, is published, and nothing that
+// it tells is new.
 func (f *follower) holds(q question, head backend.Head) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -171,7 +172,8 @@ func (f *follower) follow(ctx context.Context, target int64, bound time.Duration
 		if err != nil {
 			if errors.Is(err, errUnsettled) || errors.Is(err, errUnconfirmed) {
 				if unsettled++; unsettled > unsettledMax {
-					return fmt.Errorf("%w: it does not answer twice alike: is there more than one primary?", ErrUnavailable)
+					return fmt.Errorf("%w: it does not answer twice alike: is there more than one primary?",
+						ErrUnavailable)
 				}
 				continue
 			}
@@ -191,7 +193,9 @@ var errUnsettled = errors.New("the next step may succeed")
 
 // step adopts the next part of what lies between the revision published and target, and returns the clock that it
 // found. One step at a time: another would read the same.
-func (f *follower) step(ctx context.Context, target int64, bound time.Duration, sure *backend.Server) (backend.Clock, error) {
+func (f *follower) step(
+	ctx context.Context, target int64, bound time.Duration, sure *backend.Server,
+) (backend.Clock, error) {
 	f.stepping.Lock()
 	defer f.stepping.Unlock()
 	q := f.ask()
@@ -252,8 +256,8 @@ func (f *follower) signal() {
 	}
 }
 
-// sync returns when everything is published that was committed, by whomever, before the call. Errors: ctx's, those of the
-// backend.
+// sync returns when everything is published that was committed, by whomever, before the call. Errors: ctx's, those of
+// the backend.
 func (f *follower) sync(ctx context.Context) error {
 	done := make(chan error, 1)
 	f.asking.Lock()

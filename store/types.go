@@ -33,7 +33,8 @@ const (
 
 // RangeRequest asks for the rows of [Key, End) as they were at Revision.
 type RangeRequest struct {
-	// Key and End have etcd's meaning: a nil End is exactly Key, an End of one NUL byte has no upper bound, End <= Key is empty.
+	// Key and End have etcd's meaning: a nil End is exactly Key, an End of one NUL byte has no upper bound, End <= Key
+	// is empty.
 	Key, End []byte
 	// Limit bounds the rows returned; <= 0 means no limit.
 	Limit int64
@@ -170,7 +171,8 @@ type Lease struct {
 	Revision int64
 }
 
-// Event is one change of one key. Prev is the row it superseded, nil on a create, or when it was not asked for or is compacted.
+// Event is one change of one key. Prev is the row it superseded, nil on a create, or when it was not asked for or is
+// compacted.
 type Event struct {
 	Row  *Row
 	Prev *Row
@@ -226,12 +228,13 @@ type Status struct {
 	Revision, Compacted, Incarnation int64
 	ClusterID, MemberID, Leader      uint64
 	DBSize, DBSizeInUse, Quota       int64
-	DBLog                            int64         // what the database's log takes beside DBSize, over what it takes when all is well
-	DBLogHeld                        time.Duration // for how long a reader has kept it from beginning anew
-	OpenReads                        int
-	Keys                             int64 // in the index: all live keys once it is complete
-	Waiting                          int   // operations in the sequencer's queue
-	Alarms                           []Alarm
+	// what the database's log takes beside DBSize, over what it takes when all is well
+	DBLog     int64
+	DBLogHeld time.Duration // for how long a reader has kept it from beginning anew
+	OpenReads int
+	Keys      int64 // in the index: all live keys once it is complete
+	Waiting   int   // operations in the sequencer's queue
+	Alarms    []Alarm
 }
 
 // Hash is the answer to HashKV. CompactRevision is -1 before the first compaction.

@@ -12,8 +12,11 @@ func (s *Store) rows(ctx context.Context, items []*item, history int64, req *Ran
 	return s.firstRows(ctx, items, history, req, 0)
 }
 
-// firstRows is rows for as many of the items as it takes for the rows' sizes to reach bytes, and not more; 0 is no bound.
-func (s *Store) firstRows(ctx context.Context, items []*item, history int64, req *RangeRequest, bytes int64) ([]*Row, error) {
+// firstRows is rows for as many of the items as it takes for the rows' sizes to reach bytes, and not more; 0 is no
+// bound.
+func (s *Store) firstRows(
+	ctx context.Context, items []*item, history int64, req *RangeRequest, bytes int64,
+) ([]*Row, error) {
 	out := make([]*Row, len(items))
 	if req.KeysOnly {
 		for i, it := range items {
@@ -55,8 +58,8 @@ func (s *Store) firstRows(ctx context.Context, items []*item, history int64, req
 	return cut(out, bytes), nil
 }
 
-// fetch reads the values that are not resident from the database, the first ones as far as bytes go, and keeps them while there is
-// room.
+// fetch reads the values that are not resident from the database, the first ones as far as bytes go, and keeps them
+// while there is room.
 func (s *Store) fetch(ctx context.Context, items []*item, history int64, missing int, bytes int64) ([]*item, error) {
 	asking(ctx)
 	ids, cold := make([]backend.RowID, 0, missing), make([]*item, 0, missing)

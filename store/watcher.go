@@ -67,7 +67,8 @@ func (w *watcher) wanted(events []*event, next, compacted int64) []*event {
 	return out
 }
 
-// stage takes an event of the batch being published. Callers hold hub.mu, and call offer when they have staged the batch.
+// stage takes an event of the batch being published. Callers hold hub.mu, and call offer when they have staged the
+// batch.
 func (w *watcher) stage(e *event) {
 	if !w.synced || e.revision() < w.next || !w.wants(e) {
 		return

@@ -9,13 +9,13 @@ import (
 // controlMax is how many answers to requests may wait for the consumer, as in etcd.
 const controlMax = 16
 
-// WatchStream carries any number of watches to one consumer, who calls Next in a loop. Requests come from one other goroutine,
-// which calls Room before each: the methods for requests never block, and so their answers would pile up if the consumer
-// stood still. What the stream itself has to say is bounded by its watches: at most an end and one or two notices of progress
-// for each.
+// WatchStream carries any number of watches to one consumer, who calls Next in a loop. Requests come from one other
+// goroutine, which calls Room before each: the methods for requests never block, and so their answers would pile up if
+// the consumer stood still. What the stream itself has to say is bounded by its watches: at most an end and one or two
+// notices of progress for each.
 //
-// The number of watches is not bounded, as it is not in etcd: clients share a stream among thousands of them. One that is idle
-// takes about a kilobyte and its keys.
+// The number of watches is not bounded, as it is not in etcd: clients share a stream among thousands of them. One that
+// is idle takes about a kilobyte and its keys.
 type WatchStream struct {
 	store *Store
 
@@ -91,9 +91,9 @@ func (st *WatchStream) Room(ctx context.Context) error {
 	}
 }
 
-// CatchUp is called before Watch. It returns when the stream knows of everything, compactions among it, that was acknowledged before
-// the call by whichever replica: a watch of the present begins behind it, one of compacted revisions ends at once. Errors: ctx's, those
-// of the backend; the watch may be started all the same.
+// CatchUp is called before Watch. It returns when the stream knows of everything, compactions among it, that was
+// acknowledged before the call by whichever replica: a watch of the present begins behind it, one of compacted
+// revisions ends at once. Errors: ctx's, those of the backend; the watch may be started all the same.
 func (st *WatchStream) CatchUp(ctx context.Context) error { return st.store.confirm(ctx) }
 
 // Watch starts a watch. Its answer, also a refusal, comes out of Next.
@@ -182,8 +182,8 @@ func (st *WatchStream) drop(w *watcher) {
 	st.store.hub.remove(w)
 }
 
-// RequestProgress asks for one response with id -1 that follows every event up to its revision, which is at least that of
-// any read answered before the request.
+// RequestProgress asks for one response with id -1 that follows every event up to its revision, which is at least that
+// of any read answered before the request.
 func (st *WatchStream) RequestProgress() {
 	if st.store.follower == nil {
 		st.request()
@@ -225,7 +225,8 @@ func (st *WatchStream) request() {
 	st.signal()
 }
 
-// tick queues progress responses for watches that asked for them and had no events since the last tick. Callers hold hub.mu.
+// tick queues progress responses for watches that asked for them and had no events since the last tick. Callers hold
+// hub.mu.
 func (st *WatchStream) tick(rev int64) {
 	st.mu.Lock()
 	defer st.mu.Unlock()

@@ -41,8 +41,8 @@ func (e *event) replayed(compacted int64) *event {
 	return newEvent(e.item, nil)
 }
 
-// window holds the most recent events, bounded by bytes: what new and lagging watchers need most often. Revisions are whole
-// in it. Guarded by hub.mu.
+// window holds the most recent events, bounded by bytes: what new and lagging watchers need most often. Revisions are
+// whole in it. Guarded by hub.mu.
 type window struct {
 	max    int64
 	bytes  int64

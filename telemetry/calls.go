@@ -26,10 +26,13 @@ type calls struct {
 func newCalls(m *Metrics, extensive bool) *calls {
 	c := &calls{
 		requests: newRequests(m, extensive),
-		failed:   m.counter("etcd_server_proposals_failed_total", "Writes that failed, or whose outcome is unknown, for no fault of theirs."),
+		failed: m.counter("etcd_server_proposals_failed_total",
+			"Writes that failed, or whose outcome is unknown, for no fault of theirs."),
 	}
 	ranges, txns := &c.requests.of(rangeMethod).calls, &c.requests.of(txnMethod).calls
-	m.counterFunc("etcd_mvcc_range_total", "Range and RangeStream calls.", func() float64 { return float64(ranges.Load() + c.rangeStreams.Load()) })
+	m.counterFunc("etcd_mvcc_range_total", "Range and RangeStream calls.", func() float64 {
+		return float64(ranges.Load() + c.rangeStreams.Load())
+	})
 	m.counterFunc("etcd_mvcc_txn_total", "Txn calls.", func() float64 { return float64(txns.Load()) })
 	rpc := rpcmetrics.New(extensive)
 	m.Registry.MustRegister(rpc)
@@ -90,8 +93,8 @@ func (m *Metrics) Stream() grpc.StreamServerInterceptor {
 	}
 }
 
-// Attach adds what is read from the gRPC server: zeros for all its methods, and the bytes of its messages as traffic tells
-// them.
+// Attach adds what is read from the gRPC server: zeros for all its methods, and the bytes of its messages as traffic
+// tells them.
 func (m *Metrics) Attach(g *grpc.Server, traffic func() (received, sent uint64)) {
 	m.calls.initialize(g)
 	for name, read := range map[string]func() float64{
@@ -99,7 +102,8 @@ func (m *Metrics) Attach(g *grpc.Server, traffic func() (received, sent uint64))
 		"sent":     func() float64 { _, n := traffic(); return float64(n) },
 	} {
 		m.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "etcd_network_client_grpc_" + name + "_bytes_total", Help: "Bytes of all messages " + name + " by gRPC.",
+			Name: "etcd_network_client_grpc_" + name + "_bytes_total",
+			Help: "Bytes of all messages " + name + " by gRPC.",
 		}, read))
 	}
 }

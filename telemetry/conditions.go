@@ -20,8 +20,8 @@ type Conditions interface {
 	Conditions() []conditions.Condition
 }
 
-// conditionGauges tells the conditions as kube-state-metrics tells those of Kubernetes' objects: 1 for the status that a condition
-// has, 0 for the two others. A negative condition that is not there counts as False.
+// conditionGauges tells the conditions as kube-state-metrics tells those of Kubernetes' objects: 1 for the status that
+// a condition has, 0 for the two others. A negative condition that is not there counts as False.
 type conditionGauges struct {
 	from Conditions
 	desc *prometheus.Desc
@@ -30,7 +30,8 @@ type conditionGauges struct {
 // WatchConditions adds the conditions.
 func (m *Metrics) WatchConditions(from Conditions) {
 	m.Registry.MustRegister(&conditionGauges{from, prometheus.NewDesc(
-		"sqlstore_condition", "1 for the status that a condition has, as /status tells it.", []string{"type", "status"}, nil)})
+		"sqlstore_condition", "1 for the status that a condition has, as /status tells it.", []string{"type", "status"},
+		nil)})
 }
 
 // Describe implements [prometheus.Collector].
@@ -91,8 +92,8 @@ func lines(r *conditions.Report) string {
 
 func oneLine(s string) string { return strings.ReplaceAll(s, "\n", "; ") }
 
-// StartingHandler serves what can be told before the database is open: /livez is good, /readyz and /health are not, /status and
-// /metrics tell why.
+// StartingHandler serves what can be told before the database is open: /livez is good, /readyz and /health are not,
+// /status and /metrics tell why.
 func (m *Metrics) StartingHandler(version string, from Conditions) *http.ServeMux {
 	mux := http.NewServeMux()
 	m.handleCommon(mux, version, from)

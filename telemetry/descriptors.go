@@ -5,8 +5,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// descriptors tells file descriptors under the names that etcd has beside the usual process_open_fds and process_max_fds. Where
-// the operating system does not tell them, there are none.
+// descriptors tells file descriptors under the names that etcd has beside the usual process_open_fds and
+// process_max_fds. Where the operating system does not tell them, there are none.
 type descriptors struct {
 	process     *prometheus.Registry
 	used, limit *prometheus.Desc

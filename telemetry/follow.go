@@ -20,13 +20,17 @@ func (m *Metrics) watchFollowing(read func() (store.FollowStats, bool)) {
 	}
 	desc := func(name, help string) *prometheus.Desc { return prometheus.NewDesc("sqlstore_"+name, help, nil, nil) }
 	m.Registry.MustRegister(&follow{
-		read:      read,
-		asked:     desc("tail_queries_total", "Queries for what other replicas wrote, those that come with a batch left out."),
-		hinted:    desc("tail_hints_total", "Notifications that told of something new."),
-		adopted:   desc("tail_revisions_total", "Revisions that were learned from the database."),
-		ahead:     desc("batches_ahead_total", "Batches that began before all that other replicas had written was published here."),
-		again:     desc("batch_retries_total", "Batches that took the clock again, as the store started anew or was far behind."),
-		confirmed: desc("read_confirmations_total", "Commits that were made for reads, as Postgres had acknowledged none lately."),
+		read: read,
+		asked: desc("tail_queries_total",
+			"Queries for what other replicas wrote, those that come with a batch left out."),
+		hinted:  desc("tail_hints_total", "Notifications that told of something new."),
+		adopted: desc("tail_revisions_total", "Revisions that were learned from the database."),
+		ahead: desc("batches_ahead_total",
+			"Batches that began before all that other replicas had written was published here."),
+		again: desc("batch_retries_total",
+			"Batches that took the clock again, as the store started anew or was far behind."),
+		confirmed: desc("read_confirmations_total",
+			"Commits that were made for reads, as Postgres had acknowledged none lately."),
 	})
 }
 

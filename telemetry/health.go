@@ -47,8 +47,8 @@ func newHealthMetrics(m *Metrics) healthMetrics {
 	return h
 }
 
-// Handler serves /metrics, /health, /livez, /readyz and /version as etcd does, with its names of checks where it has them, and
-// /status. version is the etcd version.
+// Handler serves /metrics, /health, /livez, /readyz and /version as etcd does, with its names of checks where it has
+// them, and /status. version is the etcd version.
 func (m *Metrics) Handler(s *store.Store, version string, from Conditions) *http.ServeMux {
 	read := func(ctx context.Context, serializable bool) error {
 		_, err := s.Range(ctx, &store.RangeRequest{Key: []byte("health"), KeysOnly: true, Serializable: serializable})
@@ -65,11 +65,12 @@ func (m *Metrics) Handler(s *store.Store, version string, from Conditions) *http
 		}}
 		learner = check{"non_learner", func(context.Context) error { return nil }} // there are no learners
 	)
-	live, ready, health := []check{serializable, writes}, []check{serializable, linearizable, corruption, learner, writes, database},
+	live, ready, health := []check{serializable, writes}, []check{serializable, linearizable, corruption, learner,
+		writes, database},
 		[]check{writes, linearizable, database}
 	if s.NoLeader() != nil {
-		// A database on the network may hang, and a probe may not; nor would it help to end this process. Each heartbeat is a write
-		// that is waited for in the background. What reads is asked for by its own path only.
+		// A database on the network may hang, and a probe may not; nor would it help to end this process. Each
+		// heartbeat is a write that is waited for in the background. What reads is asked for by its own path only.
 		database.run = func(context.Context) error { return reachable(s) }
 		live, ready, health = []check{writes}, []check{database, corruption, learner, writes}, []check{database, writes}
 	}
@@ -85,7 +86,8 @@ func (m *Metrics) Handler(s *store.Store, version string, from Conditions) *http
 
 // handleCommon serves what needs no store.
 func (m *Metrics) handleCommon(mux *http.ServeMux, version string, from Conditions) {
-	mux.Handle("/metrics", promhttp.InstrumentMetricHandler(m.Registry, promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{})))
+	mux.Handle("/metrics", promhttp.InstrumentMetricHandler(m.Registry,
+		promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{})))
 	handleStatus(mux, from)
 	versions := fmt.Sprintf(`{"etcdserver":%q,"etcdcluster":"%[2]s.0","storage":"%[2]s.0"}`, version, minor(version))
 	get(mux, "/version", func(w http.ResponseWriter, _ *http.Request) {
@@ -189,8 +191,8 @@ func (m *Metrics) handleEach(mux *http.ServeMux, kind string, all []check) {
 	}
 }
 
-// handleReady serves /readyz, which is good when the Ready condition is True, and /readyz/name. Who excludes a check asks for etcd's
-// checks, as etcd answers them: conditions do not count then.
+// handleReady serves /readyz, which is good when the Ready condition is True, and /readyz/name. Who excludes a check
+// asks for etcd's checks, as etcd answers them: conditions do not count then.
 func (m *Metrics) handleReady(mux *http.ServeMux, usual []check, from Conditions, all ...check) {
 	get(mux, "/readyz", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)

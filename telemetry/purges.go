@@ -22,10 +22,12 @@ func newPurges(m *Metrics) purges {
 		pause: m.histogram("etcd_debugging_mvcc_db_compaction_pause_duration_milliseconds",
 			"Duration of the steps that delete superseded rows.", prometheus.ExponentialBuckets(1, 2, 13)),
 		total: m.histogram("etcd_debugging_mvcc_db_compaction_total_duration_milliseconds",
-			"Duration of all steps of a compaction, without the rests between them.", prometheus.ExponentialBuckets(100, 2, 14)),
+			"Duration of all steps of a compaction, without the rests between them.",
+			prometheus.ExponentialBuckets(100, 2, 14)),
 		rows: m.counter("etcd_debugging_mvcc_db_compaction_keys_total", "Superseded rows deleted."),
 		last: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "etcd_debugging_mvcc_db_compaction_last", Help: "When rows were last deleted, in seconds since 1970; 0 before that.",
+			Name: "etcd_debugging_mvcc_db_compaction_last",
+			Help: "When rows were last deleted, in seconds since 1970; 0 before that.",
 		}),
 	}
 	m.Registry.MustRegister(p.last)

@@ -13,9 +13,9 @@ import (
 // version take 0.2 to 0.4 us and an allocation; a call takes from 22 us.
 const sampleEvery = 16
 
-// request counts the calls of one type and samples what is dear to look at. A sample stands for its call and for those that
-// follow until the next: the numbers of calls are exact at any time, how they spread over durations, outcomes and versions is
-// an estimate, unless every call is sampled.
+// request counts the calls of one type and samples what is dear to look at. A sample stands for its call and for those
+// that follow until the next: the numbers of calls are exact at any time, how they spread over durations, outcomes and
+// versions is an estimate, unless every call is sampled.
 type request struct {
 	every   uint64
 	clients *clients
@@ -125,7 +125,8 @@ func (s *spread) collect(out chan<- prometheus.Metric) {
 			}
 		}
 		if total > 0 {
-			out <- prometheus.MustNewConstHistogram(s.desc, total, side.sum, buckets, append(s.labels[:len(s.labels):len(s.labels)], outcome)...)
+			out <- prometheus.MustNewConstHistogram(s.desc, total, side.sum, buckets,
+				append(s.labels[:len(s.labels):len(s.labels)], outcome)...)
 		}
 	}
 }

@@ -32,11 +32,13 @@ var frequent = []string{rangeMethod, "/etcdserverpb.KV/Put", "/etcdserverpb.KV/D
 
 var (
 	requestSeconds = prometheus.NewDesc("etcd_server_request_duration_seconds",
-		"Duration of requests, by type; of the frequent types every 16th is timed and stands for those that follow it.", []string{"type", "success"}, nil)
+		"Duration of requests, by type; of the frequent types every 16th is timed and stands for those that follow it.",
+		[]string{"type", "success"}, nil)
 	rangeSeconds = prometheus.NewDesc("etcd_server_range_duration_seconds",
 		"Duration of ranges; every 16th is timed and stands for those that follow it.", []string{"success"}, nil)
 	clientRequests = prometheus.NewDesc("etcd_server_client_requests_total",
-		"Calls by the version of the client's library; of the frequent types every 16th tells it and stands for those that follow it.",
+		"Calls by the version of the client's library; of the frequent types every 16th tells it and stands for "+
+			"those that follow it.",
 		[]string{"type", "client_api_version"}, nil)
 )
 
@@ -72,12 +74,16 @@ func newRequests(m *Metrics, all bool) *requests {
 	slow := func(name, help string, first float64, count int) prometheus.Observer {
 		return m.histogram(name, help, prometheus.ExponentialBuckets(first, 2, count))
 	}
-	rs.unary["/etcdserverpb.Maintenance/Hash"].observer = slow("etcd_mvcc_hash_duration_seconds", "Duration of Maintenance/Hash.", 0.01, 15)
-	rs.unary["/etcdserverpb.Maintenance/HashKV"].observer = slow("etcd_mvcc_hash_rev_duration_seconds", "Duration of Maintenance/HashKV.", 0.01, 15)
+	rs.unary["/etcdserverpb.Maintenance/Hash"].observer = slow("etcd_mvcc_hash_duration_seconds",
+		"Duration of Maintenance/Hash.", 0.01, 15)
+	rs.unary["/etcdserverpb.Maintenance/HashKV"].observer = slow("etcd_mvcc_hash_rev_duration_seconds",
+		"Duration of Maintenance/HashKV.", 0.01, 15)
 	rs.snapshot = slow("etcd_disk_backend_snapshot_duration_seconds", "Duration of Maintenance/Snapshot.", 0.01, 17)
 	defragment := rs.unary["/etcdserverpb.Maintenance/Defragment"]
-	defragment.observer = slow("etcd_disk_backend_defrag_duration_seconds", "Duration of Maintenance/Defragment, which stops nobody.", 0.1, 13)
-	defragment.active = prometheus.NewGauge(prometheus.GaugeOpts{Name: "etcd_disk_defrag_inflight", Help: "Calls of Maintenance/Defragment under way."})
+	defragment.observer = slow("etcd_disk_backend_defrag_duration_seconds",
+		"Duration of Maintenance/Defragment, which stops nobody.", 0.1, 13)
+	defragment.active = prometheus.NewGauge(prometheus.GaugeOpts{Name: "etcd_disk_defrag_inflight",
+		Help: "Calls of Maintenance/Defragment under way."})
 	m.Registry.MustRegister(defragment.active, rs)
 	return rs
 }

@@ -101,7 +101,8 @@ func (b *Backend) Close() error {
 	return nil
 }
 
-// noteFailure closes all connections when one broke, or turned out to lead to a server that is not the primary any more.
+// noteFailure closes all connections when one broke, or turned out to lead to a server that is not the primary any
+// more.
 func (b *Backend) noteFailure(ctx context.Context, how ending, err error) {
 	if err == nil || ctx.Err() != nil || b.closed() {
 		return

@@ -29,25 +29,25 @@ const maxControlConns = 5
 
 // Config says which database is used and how.
 type Config struct {
-	// DSN is a postgres:// URL or keyword/value string as pgx reads it: several hosts, target_session_attrs, TLS parameters,
-	// pool_max_conns, default_query_exec_mode. What it leaves out comes from libpq's environment variables.
+	// DSN is a postgres:// URL or keyword/value string as pgx reads it: several hosts, target_session_attrs, TLS
+	// parameters, pool_max_conns, default_query_exec_mode. What it leaves out comes from libpq's environment variables.
 	DSN string
 	// PasswordFile holds the password and nothing else. It is read anew for every connection and wins over the DSN's.
 	PasswordFile string
 	// MaxConns bounds all connections of this Backend; 0 takes pool_max_conns of the DSN, else 16. At least 4 are used.
 	// One is the listener's; up to 5 are for control statements (writes, heartbeats, the clock, leases, hints); the
-	// others read, which with less than 6 is one. With 4 a batch that has to read while a read hangs and a renewal waits
-	// for its lease may fail.
+	// others read, which with less than 6 is one. With 4 a batch that has to read while a read hangs and a renewal
+	// waits for its lease may fail.
 	MaxConns int
-	// UnsafeNoFsync accepts a server with fsync, full_page_writes or synchronous_commit off: a crash of it may lose or damage
-	// what was acknowledged.
+	// UnsafeNoFsync accepts a server with fsync, full_page_writes or synchronous_commit off: a crash of it may lose or
+	// damage what was acknowledged.
 	UnsafeNoFsync bool
 	// Logger takes warnings and errors, nil for slog's default.
 	Logger *slog.Logger
 }
 
-// Open connects, migrates the schema where needed and checks that the server keeps what it acknowledges. It tries once; waiting
-// for a server that is not up yet is the caller's.
+// Open connects, migrates the schema where needed and checks that the server keeps what it acknowledges. It tries once;
+// waiting for a server that is not up yet is the caller's.
 //
 // Errors: [backend.ErrUnavailable], [backend.ErrSchemaNewer], [backend.ErrSchemaDirty], [ErrUnsuitable], [ErrDSN].
 func Open(ctx context.Context, cfg Config) (*Backend, error) {
@@ -67,7 +67,9 @@ func Open(ctx context.Context, cfg Config) (*Backend, error) {
 
 // severalHosts says whether the DSN names more than one server.
 func severalHosts(c *pgx.ConnConfig) bool {
-	return slices.ContainsFunc(c.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != c.Host || f.Port != c.Port })
+	return slices.ContainsFunc(c.Fallbacks, func(f *pgconn.FallbackConfig) bool {
+		return f.Host != c.Host || f.Port != c.Port
+	})
 }
 
 // newBackend makes a Backend that has not connected yet.
@@ -80,7 +82,8 @@ func newBackend(cfg Config) (*Backend, error) {
 		return nil, err
 	}
 	b := &Backend{
-		cfg: cfg, log: cfg.Logger, dsn: pc.ConnConfig, turn: make(chan struct{}, 1), closing: make(chan struct{}), commitTimeout: commitTimeout,
+		cfg: cfg, log: cfg.Logger, dsn: pc.ConnConfig, turn: make(chan struct{}, 1), closing: make(chan struct{}),
+		commitTimeout: commitTimeout,
 	}
 	b.servers.log, b.anySession = cfg.Logger, namesSession(cfg.DSN)
 	pc.PrepareConn = b.current
@@ -145,8 +148,9 @@ func dsnError(dsn string, err error) error {
 	if errors.As(err, &file) {
 		return fmt.Errorf("%w: %s: %w", ErrDSN, Redact(dsn), file)
 	}
-	return fmt.Errorf("%w: %s: write postgres://user@host:5432/database?sslmode=verify-full, escape what is special in it as %%XX, "+
-		"and see https://www.postgresql.org/docs/current/libpq-connect.html for the parameters", ErrDSN, Redact(dsn))
+	return fmt.Errorf("%w: %s: write postgres://user@host:5432/database?sslmode=verify-full, escape what is special "+
+		"in it as %%XX, and see https://www.postgresql.org/docs/current/libpq-connect.html for the "+
+		"parameters", ErrDSN, Redact(dsn))
 }
 
 // WithDatabase hands the database to f without migrating or checking it, for looking at its schema and changing it.

@@ -20,11 +20,11 @@ const (
 	connectTimeout = 3 * time.Second
 	// readTimeout bounds a statement outside a transaction of ours, and the tries of it together.
 	readTimeout = 8 * time.Second
-	// lockedTimeout is what the server allows a transaction of ours for a lock and for a statement, and all together from when it
-	// has the clock on.
+	// lockedTimeout is what the server allows a transaction of ours for a lock and for a statement, and all together
+	// from when it has the clock on.
 	lockedTimeout = 5 * time.Second
-	// silenceTimeout is what it allows a client for saying nothing, and TCP for being out of reach, inside a transaction. It is
-	// less than those who wait for the clock wait: they get it, instead of an error.
+	// silenceTimeout is what it allows a client for saying nothing, and TCP for being out of reach, inside a
+	// transaction. It is less than those who wait for the clock wait: they get it, instead of an error.
 	silenceTimeout = 4 * time.Second
 	// beginTimeout bounds the first round trip of a write: the wait for the clock and the statements behind it.
 	beginTimeout = lockedTimeout + 2*time.Second

@@ -32,15 +32,16 @@ func (b *Backend) noteWeak(weak string) {
 	case weak == "":
 		b.log.Info("the database server keeps what it acknowledges again, and writes go on")
 	default:
-		b.log.Error("the database server may lose acknowledged writes when it crashes, and nothing is written to it: turn the settings on, or "+
-			"restart with --unsafe-no-fsync", "settings", weak)
+		b.log.Error("the database server may lose acknowledged writes when it crashes, and nothing is written to it: "+
+			"turn the settings on, or restart with --unsafe-no-fsync", "settings", weak)
 	}
 }
 
 // durable refuses to write to a server that may lose it.
 func (b *Backend) durable() error {
 	if weak := b.NotDurable(); weak != "" {
-		return fmt.Errorf("%w: the server has %s and may lose acknowledged writes when it crashes", backend.ErrUnavailable, weak)
+		return fmt.Errorf("%w: the server has %s and may lose acknowledged writes when it crashes",
+			backend.ErrUnavailable, weak)
 	}
 	return nil
 }

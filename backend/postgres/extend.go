@@ -14,8 +14,10 @@ const extensionPart = 5000
 const (
 	moveExtension = "UPDATE lease_extension SET next_lease = $1::bigint WHERE id = 1"
 	lockExtension = "SELECT next_lease FROM lease_extension WHERE id = 1 FOR UPDATE"
-	extendLeases  = "WITH n AS (SELECT id FROM leases WHERE id >= $1::bigint ORDER BY id LIMIT $2::bigint FOR UPDATE), " +
-		"u AS (UPDATE leases AS l SET expires_at = clock_timestamp() + l.ttl * interval '1 second' FROM n WHERE l.id = n.id) " +
+	extendLeases  = "WITH n AS (SELECT id FROM leases WHERE id >= $1::bigint " +
+		"ORDER BY id LIMIT $2::bigint FOR UPDATE), " +
+		"u AS (UPDATE leases AS l SET expires_at = clock_timestamp() + l.ttl * interval '1 second' FROM n " +
+		"WHERE l.id = n.id) " +
 		"SELECT count(*), max(id) FROM n"
 	endExtension = "UPDATE lease_extension SET next_lease = NULL WHERE id = 1"
 )
@@ -43,7 +45,8 @@ func extendPart(ctx context.Context, tx pgx.Tx) (done bool, err error) {
 	if err != nil || done {
 		return done, err
 	}
-	err = scan(ctx, tx.Conn(), func(s *scanner) error { n, last = s.integer(), s.integer(); return nil }, extendLeases, []any{next, int64(extensionPart)})
+	err = scan(ctx, tx.Conn(), func(s *scanner) error { n, last = s.integer(), s.integer(); return nil }, extendLeases,
+		[]any{next, int64(extensionPart)})
 	if err != nil {
 		return false, err
 	}

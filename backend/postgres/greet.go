@@ -18,11 +18,14 @@ const clientCheck = 2 * time.Second
 // is ours. A pooler gives the session to others, too, and shows another process id than the server's: there each
 // transaction has its bounds.
 var greetings = []string{
-	"SELECT pg_backend_pid(), " + weakOf + ", CASE WHEN $1::integer = pg_backend_pid() THEN set_config('statement_timeout', $2::text, false) END, " +
-		"CASE WHEN $1::integer = pg_backend_pid() AND current_setting('client_connection_check_interval', true) IS NOT NULL " +
+	"SELECT pg_backend_pid(), " + weakOf + ", CASE WHEN $1::integer = pg_backend_pid() " +
+		"THEN set_config('statement_timeout', $2::text, false) END, " +
+		"CASE WHEN $1::integer = pg_backend_pid() AND current_setting('client_connection_check_interval', true) IS " +
+		"NOT NULL " +
 		"THEN set_config('client_connection_check_interval', $3::text, false) END",
 	// Not every platform can look.
-	"SELECT pg_backend_pid(), " + weakOf + ", CASE WHEN $1::integer = pg_backend_pid() THEN set_config('statement_timeout', $2::text, false) END WHERE $3::text <> ''",
+	"SELECT pg_backend_pid(), " + weakOf + ", CASE WHEN $1::integer = pg_backend_pid() " +
+		"THEN set_config('statement_timeout', $2::text, false) END WHERE $3::text <> ''",
 	"SELECT pg_backend_pid(), '' WHERE $1::integer <> 0 AND $2::text <> '' AND $3::text <> ''",
 }
 

@@ -6,7 +6,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// rowOverhead is about what a row takes besides its value and twice its key, in bytes: headers, numbers, entries of indexes.
+// rowOverhead is about what a row takes besides its value and twice its key, in bytes: headers, numbers, entries of
+// indexes.
 const rowOverhead = 160
 
 // rowSize is what a row counts for in the clock's bytes.
@@ -34,7 +35,8 @@ func (a *insertArrays) queue(batch *pgx.Batch, e *backend.Effects) (size int64) 
 	clear(a.longKeys[:cap(a.longKeys)])
 	a.keys, a.values, a.longKeys, a.ordinals = a.keys[:0], a.values[:0], a.longKeys[:0], a.ordinals[:0]
 	someLong := hasLong(e.Rows)
-	a.revisions, a.creates, a.versions, a.leases, a.prev = a.revisions[:0], a.creates[:0], a.versions[:0], a.leases[:0], a.prev[:0]
+	a.revisions, a.creates, a.versions, a.leases, a.prev = a.revisions[:0], a.creates[:0], a.versions[:0], a.leases[:0],
+		a.prev[:0]
 	for i := range e.Rows {
 		r := &e.Rows[i]
 		column, beside := keySize(r.Key)
@@ -43,7 +45,8 @@ func (a *insertArrays) queue(batch *pgx.Batch, e *backend.Effects) (size int64) 
 		if !r.Deleted {
 			value = notNil(value) // NULL is a tombstone's
 		}
-		a.keys, a.values, a.ordinals = append(a.keys, notNil(indexed(r.Key))), append(a.values, value), append(a.ordinals, r.Ordinal)
+		a.keys, a.values, a.ordinals = append(a.keys, notNil(indexed(r.Key))), append(a.values, value),
+			append(a.ordinals, r.Ordinal)
 		if someLong {
 			var key []byte // NULL is a short one's
 			if long(r.Key) {
@@ -52,9 +55,11 @@ func (a *insertArrays) queue(batch *pgx.Batch, e *backend.Effects) (size int64) 
 			a.longKeys = append(a.longKeys, key)
 		}
 		a.revisions, a.creates = append(a.revisions, r.ModRevision), append(a.creates, r.CreateRevision)
-		a.versions, a.leases, a.prev = append(a.versions, r.Version), append(a.leases, r.Lease), append(a.prev, r.PrevRevision)
+		a.versions, a.leases, a.prev = append(a.versions, r.Version), append(a.leases, r.Lease),
+			append(a.prev, r.PrevRevision)
 	}
-	sql, args := insertRows, []any{a.keys, a.revisions, a.ordinals, a.creates, a.versions, a.leases, a.prev, e.Batch, a.values}
+	sql, args := insertRows, []any{a.keys, a.revisions, a.ordinals, a.creates, a.versions, a.leases, a.prev, e.Batch,
+		a.values}
 	if someLong {
 		sql, args = insertLongRows, append(args, a.longKeys)
 	}

@@ -65,7 +65,9 @@ func (l lane) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 
 // query runs one statement that only reads and hands its rows to each. It tries again, with reset called before, where
 // the connection turns out to be broken or the server asks for it.
-func (l lane) query(ctx context.Context, doing string, reset func(), each func(*scanner) error, sql string, args ...any) error {
+func (l lane) query(
+	ctx context.Context, doing string, reset func(), each func(*scanner) error, sql string, args ...any,
+) error {
 	if err := l.b.usable(ctx); err != nil {
 		return err
 	}
@@ -162,7 +164,9 @@ type ending struct {
 	again bool
 }
 
-func (l lane) transactionOnce(ctx context.Context, f func(ctx context.Context, tx pgx.Tx) error) (how ending, err error) {
+func (l lane) transactionOnce(
+	ctx context.Context, f func(ctx context.Context, tx pgx.Tx) error,
+) (how ending, err error) {
 	c, err := l.pool.Acquire(ctx)
 	if err != nil {
 		return ending{broke: !refused(err)}, err
@@ -175,7 +179,9 @@ func (l lane) transactionOnce(ctx context.Context, f func(ctx context.Context, t
 }
 
 // within runs f between BEGIN and COMMIT, and says whether the COMMIT was sent.
-func (l lane) within(ctx context.Context, c *pgx.Conn, f func(ctx context.Context, tx pgx.Tx) error) (sent bool, err error) {
+func (l lane) within(
+	ctx context.Context, c *pgx.Conn, f func(ctx context.Context, tx pgx.Tx) error,
+) (sent bool, err error) {
 	known := linkOf(c)
 	known.warning.Store(nil)
 	tx, err := c.BeginTx(ctx, pgx.TxOptions{BeginQuery: beginSQL})

@@ -25,14 +25,18 @@ func lease(s *scanner) backend.Lease {
 }
 
 // LeaseStates implements [backend.Shared].
-func (b *Backend) LeaseStates(ctx context.Context, ids []int64) (states []backend.LeaseState, origin backend.Origin, err error) {
+func (b *Backend) LeaseStates(
+	ctx context.Context, ids []int64,
+) (states []backend.LeaseState, origin backend.Origin, err error) {
 	if ids == nil {
 		return b.allLeases(ctx)
 	}
 	return b.leaseStates(ctx, b.features.statesOf, ids)
 }
 
-func (b *Backend) leaseStates(ctx context.Context, sql string, args ...any) (states []backend.LeaseState, origin backend.Origin, err error) {
+func (b *Backend) leaseStates(
+	ctx context.Context, sql string, args ...any,
+) (states []backend.LeaseState, origin backend.Origin, err error) {
 	err = b.reads.query(ctx, "read leases", func() { states = nil }, func(s *scanner) error {
 		if origin = s.origin(); !s.null() {
 			states = append(states, leaseState(s))
@@ -69,12 +73,15 @@ func (b *Backend) allLeases(ctx context.Context) (all []backend.LeaseState, firs
 // Leases are locked in the order of their ids, so that no two statements wait for each other.
 const (
 	// readLeases has a row without a lease when there is none.
-	readLeases = "SELECT %s, l.* FROM (SELECT 1) AS one LEFT JOIN (SELECT " + leaseColumns + " FROM leases%s) AS l ON true ORDER BY l.id"
+	readLeases = "SELECT %s, l.* FROM (SELECT 1) AS one LEFT JOIN (SELECT " + leaseColumns +
+		" FROM leases%s) AS l ON true ORDER BY l.id"
 
 	renewLeases = "UPDATE leases AS l SET expires_at = clock_timestamp() + l.ttl * interval '1 second' FROM " +
-		"(SELECT id FROM leases WHERE id = ANY ($1::bigint[]) AND (expires_at > clock_timestamp() OR ttl > 0 AND " + toBeExtended +
+		"(SELECT id FROM leases WHERE id = ANY ($1::bigint[]) AND (expires_at > clock_timestamp() OR ttl > 0 AND " +
+		toBeExtended +
 		") ORDER BY id FOR UPDATE) AS n WHERE l.id = n.id RETURNING l.id, l.ttl"
-	expiredLeases = "SELECT id FROM leases WHERE expires_at <= clock_timestamp() AND (SELECT next_lease FROM lease_extension WHERE id = 1) IS NULL " +
+	expiredLeases = "SELECT id FROM leases WHERE expires_at <= clock_timestamp() AND (SELECT next_lease " +
+		"FROM lease_extension WHERE id = 1) IS NULL " +
 		"ORDER BY expires_at LIMIT $1::bigint"
 )
 

@@ -38,7 +38,8 @@ func (b *Backend) Hint(ctx context.Context, revision, compacted int64) error {
 }
 
 func (b *Backend) notify(ctx context.Context, payload string) error {
-	return b.control.query(ctx, "notify", nil, func(*scanner) error { return nil }, sendHint, b.features.channel, payload)
+	return b.control.query(ctx, "notify", nil, func(*scanner) error { return nil }, sendHint, b.features.channel,
+		payload)
 }
 
 // Listen implements [backend.Shared]. It has a connection of its own.
@@ -68,9 +69,11 @@ func (b *Backend) Listen(ctx context.Context, hint func(revision, compacted int6
 		if !broken { // else it was said before
 			state(false)
 			if never {
-				b.log.Info("no notifications from the database server; what others write is found by polling", "error", err)
+				b.log.Info("no notifications from the database server; what others write is found by polling", "error",
+					err)
 			} else {
-				b.log.Warn("no connection for notifications; what others write is found by polling until there is one", "error", err)
+				b.log.Warn("no connection for notifications; what others write is found by polling until there is one",
+					"error", err)
 			}
 		}
 		if broken = true; never {
@@ -160,9 +163,9 @@ func parsePayload(s string) (member uint64, revision, compacted int64, ok bool) 
 	return member, revision, compacted, err == nil
 }
 
-// probe finds out whether notifications arrive. Over a connection that leads straight to a server process they do. Where a pooler
-// stands between, one is waited for. It must come from another connection: on the same one the pooler would pass it on with the
-// answer to the statement that sent it.
+// probe finds out whether notifications arrive. Over a connection that leads straight to a server process they do.
+// Where a pooler stands between, one is waited for. It must come from another connection: on the same one the pooler
+// would pass it on with the answer to the statement that sent it.
 func (b *Backend) probe(ctx context.Context, c *pgx.Conn) error {
 	if is, err := direct(ctx, c); is || err != nil {
 		return err

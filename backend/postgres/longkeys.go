@@ -120,7 +120,9 @@ func inSpan(key []byte, s backend.Span) bool {
 }
 
 // Range implements [backend.Backend].
-func (b *Backend) Range(ctx context.Context, q backend.RangeQuery) (rows []backend.Row, clock backend.Clock, err error) {
+func (b *Backend) Range(
+	ctx context.Context, q backend.RangeQuery,
+) (rows []backend.Row, clock backend.Clock, err error) {
 	if !long(q.Span.Start) && !long(q.Span.End) { // nearly always
 		rows, clock, err = b.rangeOf(ctx, q)
 		if err != nil || !cutInGroup(rows, q) {
@@ -275,7 +277,8 @@ func (b *Backend) Count(ctx context.Context, q backend.RangeQuery) (int64, backe
 
 const (
 	// oldMembers counts the replicas that live and do not know long keys.
-	oldMembers = "SELECT count(*) FROM members WHERE program < $1::integer AND seen_at > clock_timestamp() - interval '10 seconds'"
+	oldMembers = "SELECT count(*) FROM members WHERE program < $1::integer " +
+		"AND seen_at > clock_timestamp() - interval '10 seconds'"
 	// barOldPrograms keeps programs from starting that do not know long keys.
 	barOldPrograms = "UPDATE settings SET value = $1::bigint WHERE name = 'oldest_program' AND value < $1::bigint"
 )
@@ -295,12 +298,14 @@ func (t *tx) knowLongKeys() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lockedTimeout)
 	defer cancel()
 	old := int64(0)
-	err := scan(ctx, t.c.Conn(), func(s *scanner) error { old = s.integer(); return nil }, oldMembers, []any{int32(longKeysProgram)})
+	err := scan(ctx, t.c.Conn(), func(s *scanner) error { old = s.integer(); return nil }, oldMembers,
+		[]any{int32(longKeysProgram)})
 	switch {
 	case err != nil:
 		return fmt.Errorf("commit: %w: %w", backend.ErrUnavailable, err)
 	case old > 0:
-		return fmt.Errorf("commit: %w (a key of more than %d bytes; %d older replicas)", backend.ErrOldReplica, maxKey, old)
+		return fmt.Errorf("commit: %w (a key of more than %d bytes; %d older replicas)", backend.ErrOldReplica, maxKey,
+			old)
 	}
 	return nil
 }

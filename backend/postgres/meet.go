@@ -30,9 +30,11 @@ const (
 // introductions are tried in turn on a new connection: whether it is good for writing, the process id, the timeline,
 // the start, the system. What the server lacks, or does not let everybody see, is left out.
 var introductions = []string{
-	"SELECT current_setting('transaction_read_only'), pg_backend_pid(), CASE WHEN pg_is_in_recovery() THEN 0 ELSE " + timelineOf + " END, " + startedOf +
+	"SELECT current_setting('transaction_read_only'), pg_backend_pid(), CASE WHEN pg_is_in_recovery() THEN 0 ELSE " +
+		timelineOf + " END, " + startedOf +
 		", (SELECT system_identifier FROM pg_control_system())",
-	"SELECT current_setting('transaction_read_only'), pg_backend_pid(), CASE WHEN pg_is_in_recovery() THEN 0 ELSE " + timelineOf + " END, " + startedOf + ", 0",
+	"SELECT current_setting('transaction_read_only'), pg_backend_pid(), CASE WHEN pg_is_in_recovery() THEN 0 ELSE " +
+		timelineOf + " END, " + startedOf + ", 0",
 	"SHOW transaction_read_only",
 }
 

@@ -14,22 +14,30 @@ import (
 const (
 	// lockMaintenance makes heartbeats follow one another.
 	lockMaintenance = "SELECT holder, (extract(epoch FROM clock_timestamp() - heard_at) * 1000000)::bigint, " +
-		"(SELECT x.next_lease IS NOT NULL FROM lease_extension AS x WHERE x.id = 1), " + weakOf + " FROM maintenance WHERE id = 1 FOR UPDATE"
-	dropDead     = "DELETE FROM members WHERE id <> $1::bigint AND seen_at <= clock_timestamp() - $2::bigint * interval '1 microsecond'"
-	upsertMember = "INSERT INTO members (id, name, client_urls, seen_at, program) VALUES ($1::bigint, $2::text, $3::text[], clock_timestamp(), $4::integer) " +
-		"ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name, client_urls = EXCLUDED.client_urls, seen_at = EXCLUDED.seen_at, program = EXCLUDED.program"
+		"(SELECT x.next_lease IS NOT NULL FROM lease_extension AS x WHERE x.id = 1), " + weakOf +
+		" FROM maintenance WHERE id = 1 FOR UPDATE"
+	dropDead = "DELETE FROM members WHERE id <> $1::bigint AND seen_at <= clock_timestamp() - $2::bigint * " +
+		"interval '1 microsecond'"
+	upsertMember = "INSERT INTO members (id, name, client_urls, seen_at, program) " +
+		"VALUES ($1::bigint, $2::text, $3::text[], clock_timestamp(), $4::integer) " +
+		"ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name, client_urls = EXCLUDED.client_urls, seen_at = " +
+		"EXCLUDED.seen_at, program = EXCLUDED.program"
 	// touchMember writes a member's row, and changes nothing where it is there.
-	touchMember = "INSERT INTO members AS m (id, name, client_urls, seen_at, program) VALUES ($1::bigint, $2::text, $3::text[], clock_timestamp(), $4::integer) " +
+	touchMember = "INSERT INTO members AS m (id, name, client_urls, seen_at, program) " +
+		"VALUES ($1::bigint, $2::text, $3::text[], clock_timestamp(), $4::integer) " +
 		"ON CONFLICT (id) DO UPDATE SET seen_at = m.seen_at"
 	// readMembers has a row for each URL of a member, or one without.
-	readMembers     = "SELECT m.id, m.name, u.url FROM members AS m LEFT JOIN LATERAL unnest(m.client_urls) WITH ORDINALITY AS u(url, place) ON true ORDER BY m.id, u.place"
+	readMembers = "SELECT m.id, m.name, u.url FROM members AS m LEFT JOIN LATERAL unnest(m.client_urls) WITH " +
+		"ORDINALITY AS u(url, place) ON true ORDER BY m.id, u.place"
 	holdMaintenance = "UPDATE maintenance SET holder = $1::bigint, heard_at = clock_timestamp() WHERE id = 1"
 	leaveMembers    = "DELETE FROM members WHERE id = $1::bigint"
 	freeMaintenance = "UPDATE maintenance SET holder = 0 WHERE id = 1 AND holder = $1::bigint"
 )
 
 // Heartbeat implements [backend.Shared].
-func (b *Backend) Heartbeat(ctx context.Context, m backend.Member, patience, silence time.Duration) (ms backend.Membership, err error) {
+func (b *Backend) Heartbeat(
+	ctx context.Context, m backend.Member, patience, silence time.Duration,
+) (ms backend.Membership, err error) {
 	var origin backend.Origin
 	var ends time.Time // when the commit began, or before
 	err = b.control.transaction(ctx, "heartbeat", func(ctx context.Context, tx pgx.Tx) error {
@@ -66,7 +74,8 @@ func (b *Backend) Heartbeat(ctx context.Context, m backend.Member, patience, sil
 			ms.Extending = !done
 		}
 		ends = time.Now()
-		return scan(ctx, tx.Conn(), func(s *scanner) error { origin = s.origin(); return nil }, b.features.beat, []any{int64(ms.Leader)})
+		return scan(ctx, tx.Conn(), func(s *scanner) error { origin = s.origin(); return nil }, b.features.beat,
+			[]any{int64(ms.Leader)})
 	})
 	if err == nil {
 		b.servers.acknowledged(origin, ends)

@@ -10,20 +10,24 @@ import (
 
 // Clock implements [backend.Backend].
 func (b *Backend) Clock(ctx context.Context) (clock backend.Clock, err error) {
-	err = b.control.query(ctx, "read the clock", nil, func(s *scanner) error { clock = s.clock(); return nil }, readClock)
+	err = b.control.query(ctx, "read the clock", nil, func(s *scanner) error { clock = s.clock(); return nil },
+		readClock)
 	return clock, err
 }
 
 // rangeOf is Range for a span whose bounds are those of the column key, in its order: see [Backend.Range] for long
 // keys.
-func (b *Backend) rangeOf(ctx context.Context, q backend.RangeQuery) (rows []backend.Row, clock backend.Clock, err error) {
+func (b *Backend) rangeOf(
+	ctx context.Context, q backend.RangeQuery,
+) (rows []backend.Row, clock backend.Clock, err error) {
 	form, args := shape(q.Span)
 	args = append([]any{q.Revision, int64(q.Limit)}, args...)
 	if q.Bytes <= 0 || q.KeysOnly || form == single {
 		return b.list(ctx, q, listSQL[form][index(q.KeysOnly)], args)
 	}
 	if q.Limit > fewRows {
-		if rows, clock, err = b.list(ctx, q, listSparingSQL[form], args); err != nil || !slices.ContainsFunc(rows, spared) {
+		if rows, clock, err = b.list(ctx, q, listSparingSQL[form], args); err != nil ||
+			!slices.ContainsFunc(rows, spared) {
 			return rows, clock, err
 		}
 	}
@@ -37,7 +41,9 @@ const fewRows = 16
 func spared(r backend.Row) bool { return r.Value == nil && r.Key != nil && !r.Deleted }
 
 // list reads the rows of a statement for q, as far as q's bytes go.
-func (b *Backend) list(ctx context.Context, q backend.RangeQuery, sql string, args []any) (rows []backend.Row, clock backend.Clock, err error) {
+func (b *Backend) list(
+	ctx context.Context, q backend.RangeQuery, sql string, args []any,
+) (rows []backend.Row, clock backend.Clock, err error) {
 	sql, args = underHold(q.Hold, sql, args)
 	var read int64
 	err = b.laneFor(ctx).query(ctx, "read a range", func() { rows, read = rows[:0], 0 }, func(s *scanner) error {
@@ -53,8 +59,8 @@ func (b *Backend) list(ctx context.Context, q backend.RangeQuery, sql string, ar
 	return rows, clock, err
 }
 
-// sortByKey sorts rows that are nearly always sorted already: the statements keep the order of the index, but do not say so, since
-// saying it costs another sort.
+// sortByKey sorts rows that are nearly always sorted already: the statements keep the order of the index, but do not
+// say so, since saying it costs another sort.
 func sortByKey(rows []backend.Row) {
 	byKey := func(a, b backend.Row) int { return bytes.Compare(a.Key, b.Key) }
 	if !slices.IsSortedFunc(rows, byKey) {
@@ -63,7 +69,9 @@ func sortByKey(rows []backend.Row) {
 }
 
 // Rows implements [backend.Backend].
-func (b *Backend) Rows(ctx context.Context, ids []backend.RowID, bytes int64) (rows []backend.Row, clock backend.Clock, err error) {
+func (b *Backend) Rows(
+	ctx context.Context, ids []backend.RowID, bytes int64,
+) (rows []backend.Row, clock backend.Clock, err error) {
 	revisions, ordinals := make([]int64, len(ids)), make([]int32, len(ids))
 	for i, id := range ids {
 		revisions[i], ordinals[i] = id.ModRevision, id.Ordinal
@@ -72,7 +80,8 @@ func (b *Backend) Rows(ctx context.Context, ids []backend.RowID, bytes int64) (r
 		return b.rows(ctx, len(ids), bytes, rowsByID, revisions, ordinals)
 	}
 	if len(ids) > fewRows {
-		if rows, clock, err = b.rows(ctx, len(ids), bytes, rowsSparing, revisions, ordinals); err != nil || !slices.ContainsFunc(rows, spared) {
+		if rows, clock, err = b.rows(ctx, len(ids), bytes, rowsSparing, revisions, ordinals); err != nil ||
+			!slices.ContainsFunc(rows, spared) {
 			return rows, clock, err
 		}
 	}
@@ -80,7 +89,9 @@ func (b *Backend) Rows(ctx context.Context, ids []backend.RowID, bytes int64) (r
 }
 
 // rows reads the rows of a statement for n ids, as far as bytes go.
-func (b *Backend) rows(ctx context.Context, n int, bytes int64, sql string, args ...any) (rows []backend.Row, clock backend.Clock, err error) {
+func (b *Backend) rows(
+	ctx context.Context, n int, bytes int64, sql string, args ...any,
+) (rows []backend.Row, clock backend.Clock, err error) {
 	rows = make([]backend.Row, n)
 	var read, last int64
 	err = b.laneFor(ctx).query(ctx, "read rows", func() { read, last = 0, 0 }, func(s *scanner) error {

@@ -9,13 +9,14 @@ const hidden = "xxxxx"
 
 // shown are the parameters of a DSN whose values may be seen; all others are hidden, known or not.
 var shown = map[string]bool{
-	"host": true, "hostaddr": true, "port": true, "dbname": true, "database": true, "user": true, "sslmode": true, "target_session_attrs": true,
-	"application_name": true, "connect_timeout": true, "pool_max_conns": true, "default_query_exec_mode": true, "search_path": true,
+	"host": true, "hostaddr": true, "port": true, "dbname": true, "database": true, "user": true, "sslmode": true,
+	"target_session_attrs": true, "application_name": true, "connect_timeout": true, "pool_max_conns": true,
+	"default_query_exec_mode": true, "search_path": true,
 	"sslrootcert": true,
 }
 
-// Redact makes a DSN fit to be logged: it hides passwords, values of parameters that are not known to be harmless, and whatever of
-// a malformed DSN may be one.
+// Redact makes a DSN fit to be logged: it hides passwords, values of parameters that are not known to be harmless, and
+// whatever of a malformed DSN may be one.
 func Redact(dsn string) string {
 	dsn = strings.TrimSpace(dsn)
 	if scheme, rest, ok := strings.Cut(dsn, "://"); ok && !strings.ContainsAny(scheme, "= '") {

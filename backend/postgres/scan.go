@@ -13,8 +13,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// scanner takes the columns of a row one after the other. It reads the wire's bytes itself: pgx's own way costs as much again as
-// the server's work for a page of rows. Which format they come in depends on the exec mode.
+// scanner takes the columns of a row one after the other. It reads the wire's bytes itself: pgx's own way costs as much
+// again as the server's work for a page of rows. Which format they come in depends on the exec mode.
 type scanner struct {
 	fields []pgconn.FieldDescription
 	raw    [][]byte

@@ -98,10 +98,12 @@ func (s *servers) met(p place, over *socket) {
 	switch {
 	case was == p || was == place{}:
 	case p.system == highest.system && p.Timeline < highest.Timeline:
-		s.log.Warn("connected to a database server that another one has replaced, as no other can be reached: unless somebody went back to it "+
-			"on purpose, stop it", "timeline", p.Timeline, "replaced-by-timeline", highest.Timeline)
+		s.log.Warn("connected to a database server that another one has replaced, as no other can be reached: unless "+
+			"somebody went back to it on purpose, stop "+
+			"it", "timeline", p.Timeline, "replaced-by-timeline", highest.Timeline)
 	default:
-		s.log.Info("connected to another database server, or to the same after a restart", "timeline", p.Timeline, "timeline-before", was.Timeline)
+		s.log.Info("connected to another database server, or to the same after a restart", "timeline", p.Timeline,
+			"timeline-before", was.Timeline)
 	}
 }
 

@@ -43,8 +43,8 @@ func (b *Backend) writerConn(ctx context.Context) (*pgxpool.Conn, error) {
 	return c, nil
 }
 
-// dropWriter gives the writing connection up; all others with it when it failed: where one broke, others have, or lead to
-// another server than a new one would.
+// dropWriter gives the writing connection up; all others with it when it failed: where one broke, others have, or lead
+// to another server than a new one would.
 func (b *Backend) dropWriter(failed bool) {
 	if b.writer != nil {
 		if failed {

@@ -1,10 +1,10 @@
 // Package rpcmetrics counts gRPC calls under the names that go-grpc-middleware's Prometheus provider made common
-// (grpc_server_started_total, grpc_server_handled_total, grpc_server_msg_received_total, grpc_server_msg_sent_total and,
-// where asked for, the histogram grpc_server_handling_seconds).
+// (grpc_server_started_total, grpc_server_handled_total, grpc_server_msg_received_total, grpc_server_msg_sent_total
+// and, where asked for, the histogram grpc_server_handling_seconds).
 //
-// That provider looks labels up for each count, which costs 0.6 us, 1.4 us with the histogram, and two allocations of a call
-// that takes 22 us in all. Here it is one map lookup and four atomic additions, 0.03 us; two looks at the clock and the
-// histogram make it 0.2 us.
+// That provider looks labels up for each count, which costs 0.6 us, 1.4 us with the histogram, and two allocations of a
+// call that takes 22 us in all. Here it is one map lookup and four atomic additions, 0.03 us; two looks at the clock
+// and the histogram make it 0.2 us.
 package rpcmetrics
 
 import (
@@ -43,7 +43,8 @@ func New(durations bool) *Metrics {
 	if durations {
 		m.seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "grpc_server_handling_seconds", Buckets: prometheus.DefBuckets,
-			Help: "Histogram of response latency (seconds) of gRPC that had been application-level handled by the server.",
+			Help: "Histogram of response latency (seconds) of gRPC that had been application-level handled by the " +
+				"server.",
 		}, labels)
 	}
 	m.methods.Store(&map[string]*method{})
@@ -117,7 +118,9 @@ func (c *method) end(began time.Time, err error) {
 }
 
 // Unary counts unary calls.
-func (m *Metrics) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+func (m *Metrics) Unary(
+	ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
+) (any, error) {
 	c := m.method(info.FullMethod, false, false)
 	began := c.begin()
 	c.received.Add(1)
@@ -161,11 +164,15 @@ func (s *stream) RecvMsg(m any) error {
 
 var (
 	labels  = []string{"grpc_type", "grpc_service", "grpc_method"}
-	started = prometheus.NewDesc("grpc_server_started_total", "Total number of RPCs started on the server.", labels, nil)
+	started = prometheus.NewDesc("grpc_server_started_total", "Total number of RPCs started on the server.", labels,
+		nil)
 	handled = prometheus.NewDesc("grpc_server_handled_total",
-		"Total number of RPCs completed on the server, regardless of success or failure.", append(labels, "grpc_code"), nil)
-	received = prometheus.NewDesc("grpc_server_msg_received_total", "Total number of RPC stream messages received on the server.", labels, nil)
-	sent     = prometheus.NewDesc("grpc_server_msg_sent_total", "Total number of gRPC stream messages sent by the server.", labels, nil)
+		"Total number of RPCs completed on the server, regardless of success or failure.", append(labels, "grpc_code"),
+		nil)
+	received = prometheus.NewDesc("grpc_server_msg_received_total",
+		"Total number of RPC stream messages received on the server.", labels, nil)
+	sent = prometheus.NewDesc("grpc_server_msg_sent_total",
+		"Total number of gRPC stream messages sent by the server.", labels, nil)
 )
 
 // Describe implements [prometheus.Collector].
@@ -182,7 +189,8 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	for _, c := range *m.methods.Load() {
 		count := func(d *prometheus.Desc, n *atomic.Uint64, more ...string) {
-			out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n.Load()), append(c.labels[:], more...)...)
+			out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n.Load()),
+				append(c.labels[:], more...)...)
 		}
 		count(started, &c.started)
 		count(received, &c.received)

@@ -63,7 +63,8 @@ type unnamed struct {
 
 func (u *unnamed) Close() error { return errors.Join(u.File.Close(), os.RemoveAll(u.dir)) }
 
-// Write makes a snapshot of what x has pinned, in a temporary file under parent ("": the system's directory for such). Errors: those of x.Rows and of the file system.
+// Write makes a snapshot of what x has pinned, in a temporary file under parent ("": the system's directory for such).
+// Errors: those of x.Rows and of the file system.
 func Write(ctx context.Context, x *store.Export, parent string) (*File, error) {
 	file, db, err := create(parent)
 	if err != nil {
@@ -183,7 +184,8 @@ func (w *writer) facts(x *store.Export) error {
 	}
 	if x.Compacted > 0 {
 		rev := revision(x.Compacted, 0, false)
-		pairs = append(pairs, [2][]byte{[]byte("scheduledCompactRev"), rev}, [2][]byte{[]byte("finishedCompactRev"), rev})
+		pairs = append(pairs, [2][]byte{[]byte("scheduledCompactRev"), rev},
+			[2][]byte{[]byte("finishedCompactRev"), rev})
 	}
 	for _, p := range pairs {
 		if err := w.put(bucketMeta, p[0], p[1]); err != nil {
