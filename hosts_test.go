@@ -92,7 +92,8 @@ func TestHostsElsewhere(t *testing.T) {
 		"named otherwise": {
 			"http://127.0.0.1:0", []string{"example.com.", " B.example:80", "[::1]:2379"},
 			map[string]int{
-				"example.com": 200, "Example.COM.:2379": 200, "b.example.": 200, "b.example:9": 200, "[::1]": 200, "example.org": 421, "example.com..": 421,
+				"example.com": 200, "Example.COM.:2379": 200, "b.example.": 200, "b.example:9": 200, "[::1]": 200,
+				"example.org": 421, "example.com..": 421,
 			},
 		},
 		"named, not on the lo": {"http://0.0.0.0:0", []string{"a.example"}, map[string]int{"a.example": 200, "127.0.0.1": 421}},

@@ -26,7 +26,9 @@ func TestSizes(t *testing.T) {
 			text := []byte(strings.Repeat("x", size))
 			for _, length := range []int64{int64(size), -1} {
 				for kind, from := range map[string]io.Reader{
-					"at once": bytes.NewReader(text), "in pieces": iotest.HalfReader(bytes.NewReader(text)), "and its end": iotest.DataErrReader(bytes.NewReader(text)),
+					"at once":     bytes.NewReader(text),
+					"in pieces":   iotest.HalfReader(bytes.NewReader(text)),
+					"and its end": iotest.DataErrReader(bytes.NewReader(text)),
 				} {
 					body, err := b.Read(t.Context(), from, length, limit, never(t))
 					tooLong, ok := errors.AsType[*http.MaxBytesError](err)
@@ -36,7 +38,7 @@ func TestSizes(t *testing.T) {
 					case size <= limit && (err != nil || !bytes.Equal(body.Bytes, text)):
 						t.Errorf("%d bytes, announced as %d, %s: %v", size, length, kind, err)
 					case err == nil && (body.release != nil) != (size > Small || size == Small && length < 0):
-						t.Errorf("%d bytes, announced as %d, %s: room is taken: %v", size, length, kind, body.release != nil)
+						t.Errorf("%d bytes, announced as %d, %s: room taken or not is wrong", size, length, kind)
 					}
 					body.Release()
 					body.Release()
@@ -90,8 +92,10 @@ func TestBrokenBodies(t *testing.T) {
 		b := NewBudget(mib, minute)
 		for _, length := range []int64{10, mib, -1} {
 			for _, before := range []int{0, 5, Small + 5} {
-				from := io.MultiReader(strings.NewReader(strings.Repeat("x", before)), iotest.ErrReader(io.ErrUnexpectedEOF))
-				if body, err := b.Read(t.Context(), from, length, mib, never(t)); !errors.Is(err, io.ErrUnexpectedEOF) || body != nil {
+				text := strings.NewReader(strings.Repeat("x", before))
+				from := io.MultiReader(text, iotest.ErrReader(io.ErrUnexpectedEOF))
+				body, err := b.Read(t.Context(), from, length, mib, never(t))
+				if !errors.Is(err, io.ErrUnexpectedEOF) || body != nil {
 					t.Errorf("announced as %d, broken after %d: %v", length, before, err)
 				}
 			}
@@ -108,7 +112,10 @@ func TestSmallBodiesNeedNoRoom(t *testing.T) {
 		for _, c := range []struct {
 			size, length int64
 			want         error
-		}{{10, 10, nil}, {10, -1, nil}, {Small, Small, nil}, {Small - 1, -1, nil}, {Small + 1, Small + 1, ErrFull}, {Small + 1, -1, ErrFull}} {
+		}{
+			{10, 10, nil}, {10, -1, nil}, {Small, Small, nil}, {Small - 1, -1, nil},
+			{Small + 1, Small + 1, ErrFull}, {Small + 1, -1, ErrFull},
+		} {
 			began := time.Now()
 			from := bytes.NewReader(make([]byte, c.size))
 			body, err := b.Read(t.Context(), from, c.length, mib, never(t))
@@ -184,7 +191,8 @@ func TestBodiesThatDoNotCome(t *testing.T) {
 				from, to := io.Pipe()
 				slow := make(chan error)
 				go func() {
-					_, err := b.Read(t.Context(), from, c.length, mib, func() { _ = from.CloseWithError(errors.New("aborted")) })
+					abort := func() { _ = from.CloseWithError(errors.New("aborted")) }
+					_, err := b.Read(t.Context(), from, c.length, mib, abort)
 					slow <- err
 				}()
 				if c.length < 0 {

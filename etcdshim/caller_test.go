@@ -54,7 +54,8 @@ func TestCallersOfTheGateway(t *testing.T) {
 		},
 	}}, store.Config{})
 	for _, address := range []string{"192.0.2.1:5", "192.0.2.2:5"} {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v3/kv/range", strings.NewReader(`{"key":"YQ=="}`))
+		body := strings.NewReader(`{"key":"YQ=="}`)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v3/kv/range", body)
 		r.RemoteAddr = address
 		r.Header.Set("Grpc-Metadata-"+gatewayClient, "192.0.2.3:5")
 		s.Gateway.ServeHTTP(httptest.NewRecorder(), r)

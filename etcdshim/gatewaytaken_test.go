@@ -77,7 +77,8 @@ func TestGatewayBurst(t *testing.T) {
 	}
 	var begun atomic.Int64
 	hungUp := make(chan hangUp, 100)
-	s := serve(t, Options{}, store.Config{Caller: Caller, HangUp: func(caller any) { hungUp <- hangUp{caller, begun.Load()} }})
+	note := func(caller any) { hungUp <- hangUp{caller, begun.Load()} }
+	s := serve(t, Options{}, store.Config{Caller: Caller, HangUp: note})
 	const (
 		mib     = 8
 		clients = 100
@@ -89,7 +90,8 @@ func TestGatewayBurst(t *testing.T) {
 	end := make(chan struct{})
 	var wg sync.WaitGroup
 	for i := range clients {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v3/kv/range", strings.NewReader(`{"key":"YQ==","range_end":"Yg=="}`))
+		all := strings.NewReader(`{"key":"YQ==","range_end":"Yg=="}`)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v3/kv/range", all)
 		r.RemoteAddr = fmt.Sprintf("192.0.2.%d:1", i)
 		wg.Go(func() { s.Gateway.ServeHTTP(&stuck{httptest.NewRecorder(), &begun, end}, r) })
 	}

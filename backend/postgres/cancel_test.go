@@ -47,7 +47,10 @@ func TestAbandonedReads(t *testing.T) {
 	for _, c := range []struct {
 		name, dsn string
 		conns     int
-	}{{"direct", direct, 6}, {"pooler", through(t), 6}, {"the fewest", database(t), minConns}, {"one more", database(t), minConns + 1}} {
+	}{
+		{"direct", direct, 6}, {"pooler", through(t), 6},
+		{"the fewest", database(t), minConns}, {"one more", database(t), minConns + 1},
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			dsn := c.dsn
 			b := openTest(t, Config{DSN: dsn, MaxConns: c.conns})
