@@ -47,6 +47,9 @@ func (o *grantOperation) evaluate(e *evaluator) error {
 	return nil
 }
 
+// errNotEnded is for a lease to be revoked for having ended: somebody has renewed it, or may have.
+var errNotEnded = errors.New("the lease has not ended")
+
 // revokeOperation revokes a lease and deletes its keys; with expired set only if nobody renewed it meanwhile. Of a
 // lease with more keys than a transaction may change it deletes as many as that, and says so: see [Store.revoke].
 type revokeOperation struct {
@@ -72,7 +75,7 @@ func (o *revokeOperation) evaluate(e *evaluator) error {
 		return ErrLeaseNotFound
 	case status == leaseEnding:
 	case !o.found.IsZero() && time.Since(o.found) > expiryFresh, o.expired && !e.s.lessor.expired(e, o.id):
-		return nil
+		return errNotEnded
 	}
 	limit := e.s.cfg.TxnRows
 	keys := e.leaseKeys(o.id, limit+1)

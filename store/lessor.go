@@ -240,9 +240,9 @@ func (l *lessor) finish(le *lease, e *ending) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case err == nil && l.leases[le.id] != le:
+	case err == nil:
 		l.stats.Expired++
-	case errors.Is(err, ErrLeaseNotFound): // somebody else has revoked it
+	case errors.Is(err, ErrLeaseNotFound), errors.Is(err, errNotEnded): // somebody else has revoked it, or renewed
 		err = nil
 	case l.s.ctx.Err() != nil:
 		err = ErrClosed

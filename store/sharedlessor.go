@@ -62,7 +62,6 @@ const renewTries = 3
 // is not there.
 func (l *sharedLessor) renew(ctx context.Context, id int64) (time.Duration, error) {
 	for range renewTries {
-		began := time.Now()
 		ttl, err := l.renewOnce(ctx, id)
 		if !errors.Is(err, ErrLeaseNotFound) {
 			return ttl, err
@@ -70,14 +69,15 @@ func (l *sharedLessor) renew(ctx context.Context, id int64) (time.Duration, erro
 		if _, stateErr := l.state(ctx, id); stateErr != nil {
 			return 0, stateErr
 		}
-		if err := l.f.beatSince(ctx, began); err != nil {
+		if err := l.f.beatSince(ctx, time.Now()); err != nil {
 			return 0, err
 		}
+		asked := time.Now()
 		if ttl, err = l.renewOnce(ctx, id); !errors.Is(err, ErrLeaseNotFound) {
 			return ttl, err
 		}
-		_, err = l.f.s.revoke(ctx, revokeOperation{id: id, expired: true, found: time.Now()})
-		if err != nil && !errors.Is(err, ErrLeaseNotFound) {
+		_, err = l.f.s.revoke(ctx, revokeOperation{id: id, expired: true, found: asked})
+		if err != nil && !errors.Is(err, ErrLeaseNotFound) && !errors.Is(err, errNotEnded) {
 			return 0, err
 		}
 	}
@@ -172,12 +172,26 @@ func (l *sharedLessor) extend(ctx context.Context) error {
 }
 
 // expire revokes leases that have ended, and returns how many it has found and why it could not revoke some.
+//
+// A database that has failed over may look with a clock that is ahead. The heartbeat behind the answer finds that nobody
+// was heard of since, and begins an extension; what another replica's heartbeat has extended by then, the batch finds.
 func (l *sharedLessor) expire(ctx context.Context) (n int, failed []error) {
 	found := time.Now() // before the question: it may be answered long after the database looked
 	ids, err := l.f.b.ExpiredLeases(ctx, expiryLimit)
+	if err == nil && len(ids) > 0 {
+		err = l.f.beatSince(ctx, time.Now())
+	}
 	if err != nil {
 		return 0, []error{err}
 	}
+	if l.f.members.extends() {
+		return 0, nil
+	}
+	return len(ids), l.end(ctx, ids, found)
+}
+
+// end revokes leases that were found to have ended, at the same time.
+func (l *sharedLessor) end(ctx context.Context, ids []int64, found time.Time) (failed []error) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for _, id := range ids {
@@ -186,7 +200,7 @@ func (l *sharedLessor) expire(ctx context.Context) (n int, failed []error) {
 			switch {
 			case err == nil:
 				l.ended.Add(1)
-			case errors.Is(err, ErrLeaseNotFound), errors.Is(err, ErrClosed):
+			case errors.Is(err, ErrLeaseNotFound), errors.Is(err, errNotEnded), errors.Is(err, ErrClosed):
 			default:
 				mu.Lock()
 				failed = append(failed, err)
@@ -195,5 +209,5 @@ func (l *sharedLessor) expire(ctx context.Context) (n int, failed []error) {
 		})
 	}
 	wg.Wait()
-	return len(ids), failed
+	return failed
 }

@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/test/pgserver"
+)
+
+// jumping is a database whose clock goes forward by an hour between a heartbeat and a question, once and when told to:
+// it has failed over to a server whose clock is ahead.
+type jumping struct {
+	backend.Shared
+	t   *testing.T
+	dsn string
+
+	mu          sync.Mutex
+	onLook      chan struct{} // closed by the look that jumps, nil when none is to
+	onRenewal   func()        // is called before the renewal that jumps
+	lookedAfter chan struct{} // closed by the next look
+}
+
+func (b *jumping) jump() {
+	execute(b.t, b.dsn, "WITH l AS (UPDATE leases SET expires_at = expires_at - interval '1 hour'), "+
+		"m AS (UPDATE members SET seen_at = seen_at - interval '1 hour') UPDATE maintenance SET heard_at = heard_at - interval '1 hour'")
+}
+
+func (b *jumping) ExpiredLeases(ctx context.Context, limit int) ([]int64, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.onLook != nil:
+		close(b.onLook)
+		b.onLook, b.lookedAfter = nil, make(chan struct{})
+		b.jump()
+	case b.lookedAfter != nil:
+		close(b.lookedAfter)
+		b.lookedAfter = nil
+	}
+	return b.Shared.ExpiredLeases(ctx, limit)
+}
+
+func (b *jumping) RenewLeases(ctx context.Context, ids []int64) ([]backend.Lease, error) {
+	b.mu.Lock()
+	on := b.onRenewal
+	b.onRenewal = nil
+	b.mu.Unlock()
+	if on != nil {
+		on()
+		b.jump()
+	}
+	return b.Shared.RenewLeases(ctx, ids)
+}
+
+// A lease lives though the database's clock has gone forward since the last heartbeat: whoever finds that it has ended
+// waits for the next one, which notices.
+func TestLeaseOutlivesAJumpOfTheClock(t *testing.T) {
+	setup := func(t *testing.T) (*Store, *jumping) {
+		dsn := pgserver.Database(t)
+		b := &jumping{Shared: openSharedOn(t, 1, dsn)[0].(backend.Shared), t: t, dsn: dsn}
+		s := openStore(t, b, Config{})
+		grant(t, s, 7, 1000, "k")
+		return s, b
+	}
+	lives := func(t *testing.T, s *Store) {
+		t.Helper()
+		l, _, err := s.LeaseTimeToLive(within(t), 7, false)
+		if err != nil || l.Remaining < 500*time.Second || s.LeaseStats().Expired != 0 || get(t, s, "k", 0) == nil {
+			t.Errorf("lease %+v, %v; its key is %v, %d leases have ended", l, err, get(t, s, "k", 0), s.LeaseStats().Expired)
+		}
+	}
+	t.Run("look", func(t *testing.T) {
+		s, b := setup(t)
+		jumps := make(chan struct{})
+		b.mu.Lock()
+		b.onLook = jumps
+		b.mu.Unlock()
+		<-jumps
+		eventually(t, "the look is over, and another one", func() bool {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return b.lookedAfter == nil
+		})
+		lives(t, s)
+	})
+	t.Run("renewal", func(t *testing.T) {
+		s, b := setup(t)
+		b.mu.Lock()
+		b.onRenewal = func() {
+			if err := s.HearMembers(within(t)); err != nil {
+				t.Error(err)
+			}
+		}
+		b.mu.Unlock()
+		if ttl, err := s.LeaseRenew(within(t), 7); err != nil || ttl != 1000 {
+			t.Errorf("renewed for %d s, %v", ttl, err)
+		}
+		lives(t, s)
+	})
+}
