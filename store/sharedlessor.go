@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,8 +26,11 @@ type sharedLessor struct {
 }
 
 const (
-	// expiryLimit is how many leases one look for those that have ended finds at most.
-	expiryLimit = 2000
+	// expiryLimit is how many leases one look for those that have ended finds at most: a look passes the index entries
+	// of all that were revoked before it, and costs a heartbeat.
+	expiryLimit = 20_000
+	// sharedExpiryBatch is how many of them are revoked at the same time, which is how long others wait for the clock.
+	sharedExpiryBatch = 2000
 	// expiryFresh is how old the finding that a lease has ended may be when it is acted upon: the next one comes after
 	// the heartbeat that notices whether nobody could renew meanwhile.
 	expiryFresh = 2 * time.Second
@@ -187,7 +191,12 @@ func (l *sharedLessor) expire(ctx context.Context) (n int, failed []error) {
 	if l.f.members.extends() {
 		return 0, nil
 	}
-	return len(ids), l.end(ctx, ids, found)
+	for part := range slices.Chunk(ids, sharedExpiryBatch) {
+		if failed = l.end(ctx, part, found); len(failed) > 0 || time.Since(found) > expiryFresh {
+			break
+		}
+	}
+	return len(ids), failed
 }
 
 // end revokes leases that were found to have ended, at the same time.
