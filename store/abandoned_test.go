@@ -44,7 +44,7 @@ func TestAbandonedCallsLeaveTheQueue(t *testing.T) {
 		leave()
 		gone.Wait()
 	}
-	if n := s.seq.waitingNow(); n != 0 {
+	if n := s.seq.queue.waiting(); n != 0 {
 		t.Errorf("%d calls wait", n)
 	}
 	for i := range places {
@@ -53,10 +53,11 @@ func TestAbandonedCallsLeaveTheQueue(t *testing.T) {
 	}
 	close(hold.release)
 	wg.Wait()
-	s.seq.mu.Lock()
-	defer s.seq.mu.Unlock()
-	if s.seq.bytes != 0 || s.seq.left != 0 {
-		t.Errorf("an empty queue counts %d bytes, %d calls that have left", s.seq.bytes, s.seq.left)
+	q := s.seq.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.bytes != 0 || q.short.left != 0 {
+		t.Errorf("an empty queue counts %d bytes, %d calls that have left", q.bytes, q.short.left)
 	}
 }
 

@@ -124,28 +124,3 @@ func (q *sequencer) evaluator(ctx context.Context, loaded *backend.Loaded, compl
 	}
 	return e
 }
-
-// join adds the calls that came while the clock was waited for: with several replicas most of a batch's time. One that names a lease
-// has to be in the batch from its beginning, and those behind it wait with it.
-func (q *sequencer) join(batch []*call) []*call {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n, bytes := 0, int64(0)
-	for _, c := range batch {
-		bytes += c.op.size()
-	}
-	for ; n < len(q.waiting) && bytes < q.most(); n++ {
-		c := q.waiting[n]
-		if !c.queued {
-			continue
-		}
-		if l, ok := c.op.(leasing); ok && len(l.leases(nil)) > 0 {
-			break
-		}
-		if c.ctx.Err() == nil {
-			batch, bytes = append(batch, c), bytes+c.op.size()
-		}
-	}
-	q.drop(n)
-	return batch
-}

@@ -35,9 +35,7 @@ func waiting(t *testing.T, s *Store, n int) {
 	t.Helper()
 	ctx := within(t)
 	for {
-		s.seq.mu.Lock()
-		have := len(s.seq.waiting)
-		s.seq.mu.Unlock()
+		have := s.seq.queue.waiting()
 		if have >= n {
 			return
 		}

@@ -224,6 +224,26 @@ func rank(t *tree, key string) int {
 	})
 }
 
+// unknownSpan is what a span counts for of which only the database can tell how many keys it has.
+const unknownSpan = 1000
+
+// within is about how many keys [key, end) has, 0 for a single one.
+func (x *index) within(key, end []byte) int64 {
+	if len(end) == 0 {
+		return 0
+	}
+	sp := makeSpan(key, end)
+	if sp.empty {
+		return 0
+	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if !x.complete {
+		return unknownSpan
+	}
+	return countSpan(x.tree, sp)
+}
+
 // countSpan counts the keys of a span.
 func countSpan(t *tree, s span) int64 {
 	hi := t.Len()

@@ -62,6 +62,12 @@ type revokeOperation struct {
 func (o *revokeOperation) size() int64            { return 64 }
 func (o *revokeOperation) needs(n *backend.Needs) { n.LeaseKeys = append(n.LeaseKeys, o.id) }
 
+func (o *revokeOperation) looks(x *index) int64 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return int64(len(x.leases[o.id]))
+}
+
 func (o *revokeOperation) leases(ids []int64) []int64 { return append(ids, o.id) }
 
 func (o *revokeOperation) evaluate(e *evaluator) error {

@@ -37,6 +37,34 @@ func (t *Txn) size() (n int64) {
 	return n
 }
 
+func (o *txnOperation) looks(x *index) int64 { return o.txn.looks(x) }
+
+// looks counts the keys of the spans that t looks at, of the branch with more.
+func (t *Txn) looks(x *index) (n int64) {
+	for i := range t.Compare {
+		n += x.within(t.Compare[i].Key, t.Compare[i].End)
+	}
+	return n + max(looks(t.Success, x), looks(t.Failure, x))
+}
+
+func looks(ops []Op, x *index) (n int64) {
+	for _, op := range ops {
+		switch {
+		case op.Range != nil && !op.Range.CountOnly:
+			keys := x.within(op.Range.Key, op.Range.End)
+			if op.Range.plain() && op.Range.Limit > 0 {
+				keys = min(keys, op.Range.Limit)
+			}
+			n += keys
+		case op.Delete != nil:
+			n += x.within(op.Delete.Key, op.Delete.End)
+		case op.Txn != nil:
+			n += op.Txn.looks(x)
+		}
+	}
+	return n
+}
+
 func (o *txnOperation) needs(n *backend.Needs) { o.txn.needs(n) }
 
 func (o *txnOperation) leases(ids []int64) []int64 { return o.txn.leases(ids) }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -23,6 +21,12 @@ type operation interface {
 	size() int64
 }
 
+// looking is an operation that may look at more keys than it names.
+type looking interface {
+	// looks is about how many.
+	looks(x *index) int64
+}
+
 // call is an operation on its way through the sequencer.
 type call struct {
 	ctx  context.Context // its caller's: once that has ended, an operation that has not been evaluated is not evaluated any more
@@ -31,10 +35,20 @@ type call struct {
 	err  error
 	done chan struct{}
 
-	queued bool // in sequencer.waiting; guarded by sequencer.mu
+	bytes  int64 // the operation's size
+	keys   int32 // about as many as it looks at without naming them
+	queued bool  // guarded by queue.mu
 }
 
-// sequencer orders all writes. One goroutine takes whatever operations are waiting, evaluates them in order in memory,
+func (s *Store) newCall(ctx context.Context, op operation) *call {
+	c := &call{ctx: ctx, op: op, done: make(chan struct{}), bytes: op.size()}
+	if l, ok := op.(looking); ok {
+		c.keys = int32(min(l.looks(s.index), math.MaxInt32))
+	}
+	return c
+}
+
+// sequencer orders all writes. One goroutine takes the operations that wait (see queue), evaluates them in order in memory,
 // commits all their rows in one database transaction under the clock, publishes them and answers the callers; the next
 // batch fills meanwhile. So commit order is revision order, revisions have no gaps, and one fsync serves the batch.
 //
@@ -42,21 +56,14 @@ type call struct {
 // get the error. Where this process is the only one that writes, the store stops writing (see Store.Done), since only a restart can
 // read what happened; where there are others, the next batch reads it like what they did, once it holds the clock.
 type sequencer struct {
-	s  *Store
-	mu sync.Mutex
-
-	waiting []*call
-	bytes   int64 // of those in waiting that have not left
-	left    int   // of those in waiting: their callers have gone
-	closed  bool
-	wake    chan struct{} // capacity 1
+	s       *Store
+	queue   *queue
 	stopped chan struct{}
-	spare   []*call
 	rows    []Row // of the batch under way
 }
 
 func newSequencer(s *Store) *sequencer {
-	return &sequencer{s: s, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
+	return &sequencer{s: s, queue: newQueue(s.cfg.QueueRequests, s.cfg.QueueBytes), stopped: make(chan struct{})}
 }
 
 // do queues op and waits for its answer. Errors: [ErrTooManyRequests] when the queue is full, [ErrClosed], ctx's error (the
@@ -65,66 +72,16 @@ func (q *sequencer) do(ctx context.Context, op operation) (rev int64, err error)
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	c := &call{ctx: ctx, op: op, done: make(chan struct{}), queued: true}
-	size := op.size()
-	q.mu.Lock()
-	switch {
-	case q.closed:
-		q.mu.Unlock()
-		return 0, ErrClosed
-	case len(q.waiting)-q.left >= q.s.cfg.QueueRequests || q.bytes+size > q.s.cfg.QueueBytes && len(q.waiting) > 0:
-		q.mu.Unlock()
-		return 0, ErrTooManyRequests
-	}
-	q.waiting = append(q.waiting, c)
-	q.bytes += size
-	first := len(q.waiting) == 1
-	q.mu.Unlock()
-	if first {
-		select {
-		case q.wake <- struct{}{}:
-		default:
-		}
+	c := q.s.newCall(ctx, op)
+	if err := q.queue.add(c); err != nil {
+		return 0, err
 	}
 	select {
 	case <-c.done:
 		return c.rev, c.err
 	case <-ctx.Done():
-		q.leave(c, size)
+		q.queue.leave(c)
 		return 0, ctx.Err()
-	}
-}
-
-// leave gives c's place in the queue to another, if it still has one.
-func (q *sequencer) leave(c *call, size int64) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !c.queued {
-		return
-	}
-	c.queued = false
-	q.bytes -= size
-	if q.left++; q.left > len(q.waiting)/2 { // so that what has left takes no more room than what waits
-		q.waiting = slices.DeleteFunc(q.waiting, func(c *call) bool { return !c.queued })
-		q.left = 0
-	}
-}
-
-// take returns the operations waiting, nil when the queue is closed and empty.
-func (q *sequencer) take() []*call {
-	for {
-		q.mu.Lock()
-		if len(q.waiting) > 0 {
-			batch := q.first()
-			q.mu.Unlock()
-			return batch
-		}
-		closed := q.closed
-		q.mu.Unlock()
-		if closed {
-			return nil
-		}
-		<-q.wake
 	}
 }
 
@@ -132,7 +89,7 @@ func (q *sequencer) take() []*call {
 // hardly anything.
 const sharedBatchBytes = 4 << 20
 
-// most bounds the bytes of the operations of a batch; the one that reaches it is the last.
+// most bounds the bytes of a batch where others wait for the clock meanwhile.
 func (q *sequencer) most() int64 {
 	if q.s.follower != nil {
 		return sharedBatchBytes
@@ -140,45 +97,9 @@ func (q *sequencer) most() int64 {
 	return math.MaxInt64
 }
 
-// first takes the operations of the next batch from the queue. Callers hold mu.
-func (q *sequencer) first() []*call {
-	n := 0
-	for bytes := int64(0); n < len(q.waiting) && bytes < q.most(); n++ {
-		if c := q.waiting[n]; c.queued {
-			bytes += c.op.size()
-		}
-	}
-	if n < len(q.waiting) {
-		q.spare = append(q.spare[:0], q.waiting[:n]...)
-		q.drop(n)
-		return q.spare
-	}
-	for _, c := range q.waiting {
-		c.queued = false
-	}
-	batch := q.waiting
-	q.waiting, q.bytes, q.left = q.spare[:0], 0, 0
-	q.spare = batch
-	return batch
-}
-
-// drop removes the first n operations from the queue. Callers hold mu.
-func (q *sequencer) drop(n int) {
-	for _, c := range q.waiting[:n] {
-		if c.queued {
-			c.queued, q.bytes = false, q.bytes-c.op.size()
-		} else {
-			q.left--
-		}
-	}
-	left := copy(q.waiting, q.waiting[n:])
-	clear(q.waiting[left:])
-	q.waiting = q.waiting[:left]
-}
-
 func (q *sequencer) run() {
 	defer close(q.stopped)
-	for batch := q.take(); batch != nil; batch = q.take() {
+	for batch := q.queue.take(q.most()); batch != nil; batch = q.queue.take(q.most()) {
 		kept := batch[:0]
 		for _, c := range batch {
 			if c.ctx.Err() == nil {
@@ -190,22 +111,9 @@ func (q *sequencer) run() {
 	}
 }
 
-// waitingNow counts the operations in the queue.
-func (q *sequencer) waitingNow() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.waiting) - q.left
-}
-
 // close refuses further operations and waits until those in the queue are answered.
 func (q *sequencer) close() {
-	q.mu.Lock()
-	q.closed = true
-	q.mu.Unlock()
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
+	q.queue.close()
 	<-q.stopped
 }
 
@@ -260,7 +168,7 @@ func (q *sequencer) try(batch []*call, open bool) ([]*call, error) {
 		return batch, fmt.Errorf("begin batch: %w", err)
 	}
 	if open && q.s.follower != nil && e.indexed() {
-		batch = q.join(batch)
+		batch = q.queue.join(batch, q.most())
 	}
 	return batch, q.finish(ctx, tx, e, batch)
 }
@@ -308,13 +216,13 @@ func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, bat
 	q.s.committing.Store(&began)
 	err := tx.Commit(ctx, fx)
 	q.s.committing.Store(nil)
+	told.Commit = time.Since(began)
 	if err != nil {
 		if !errors.Is(err, backend.ErrRejected) && !errors.Is(err, backend.ErrNoSpace) && !errors.Is(err, backend.ErrUnavailable) {
 			err = fmt.Errorf("%w: %w", backend.ErrUnknownOutcome, err)
 		}
 		return fmt.Errorf("commit %d rows: %w", len(fx.Rows), err)
 	}
-	told.Commit = time.Since(began)
 	if f := q.s.follower; f != nil {
 		f.contact.made(time.Now())
 		f.tell(fx.Revision, fx.Compacted)

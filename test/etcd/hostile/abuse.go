@@ -3,7 +3,6 @@ package hostile
 import (
 	"context"
 	"slices"
-	"time"
 )
 
 // abuse is one way to treat a server as no well-meaning client would. Every abuse is bounded in count and in time.
@@ -21,9 +20,6 @@ type abuse struct {
 	secure bool
 	// objects is how many objects of 1 KiB the server holds; 0 is a few.
 	objects int
-	// waits is how long the well-behaved client may wait where that is longer than the round allows: what is known not
-	// to be better yet.
-	waits time.Duration
 	// peak is how much memory the server may take meanwhile, in bytes; 0 is usualPeak.
 	peak int64
 	// keeps is how much memory the server may keep for what the abuse left in its database, in bytes.
