@@ -269,7 +269,8 @@ type Backend interface {
 	// Alarms returns all raised alarms.
 	Alarms(ctx context.Context) ([]Alarm, error)
 
-	// Begin waits for the clock, takes it and reads what n asks for.
+	// Begin waits for the clock, takes it and reads what n asks for. Errors: [ErrTooManyRows], [ErrClockHeld] with
+	// [ErrUnavailable] when it can be tried again.
 	Begin(ctx context.Context, n Needs) (Tx, error)
 
 	// Purge removes up to limit rows that are superseded at or below the clock's compacted revision, but none above

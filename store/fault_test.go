@@ -210,6 +210,33 @@ func TestBatchThatGaveWay(t *testing.T) {
 	}
 }
 
+// TestBatchThatWaitedInVain waits for the clock again while its callers do, and no longer.
+func TestBatchThatWaitedInVain(t *testing.T) {
+	f := &faults{Backend: openSQLite(t)}
+	begins := 0
+	waited := func() {}
+	f.beforeBegin = func(context.Context) error {
+		if begins++; begins%conflictTries != 0 {
+			waited()
+			return fmt.Errorf("%w: %w", backend.ErrClockHeld, backend.ErrUnavailable)
+		}
+		return nil
+	}
+	s := openStore(t, f, Config{})
+	if rev := put(t, s, "a", "1"); rev != 2 || begins != conflictTries {
+		t.Errorf("revision %d, the clock was waited for %d times", rev, begins)
+	}
+	begins = 0
+	ctx, leave := context.WithCancel(t.Context())
+	waited = leave
+	if _, err := s.Put(ctx, &PutRequest{Key: []byte("a")}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if err := s.Close(); err != nil || begins != 1 {
+		t.Errorf("%v; the clock was waited for %d times for a caller that has gone", err, begins)
+	}
+}
+
 func TestErrorsWithoutANameAreUnknownOutcomes(t *testing.T) {
 	f := &faults{Backend: openSQLite(t)}
 	f.commit = func(*backend.Effects, func() error) error { return errors.New("what is this?") }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -117,7 +118,7 @@ func (q *sequencer) close() {
 	<-q.stopped
 }
 
-// conflictTries is how often a batch may give way to another transaction of the database.
+// conflictTries is how often a batch may give way to another transaction of the database, or wait for the clock in vain.
 const conflictTries = 3
 
 // commit runs one batch, to which others may come where open says so, and answers its calls. A batch that the database refuses for
@@ -127,7 +128,7 @@ func (q *sequencer) commit(batch []*call, open bool) {
 		return
 	}
 	batch, err := q.try(batch, open)
-	for tries := 1; errors.Is(err, backend.ErrConflict) && tries < conflictTries; tries++ {
+	for tries := 1; gaveWay(err) && tries < conflictTries && awaited(batch); tries++ {
 		batch, err = q.try(batch, false)
 	}
 	unknown := errors.Is(err, backend.ErrUnknownOutcome)
@@ -149,6 +150,16 @@ func (q *sequencer) commit(batch []*call, open bool) {
 		}
 		close(c.done)
 	}
+}
+
+// gaveWay says that nothing is wrong with a batch but that others were before it.
+func gaveWay(err error) bool {
+	return errors.Is(err, backend.ErrConflict) || errors.Is(err, backend.ErrClockHeld)
+}
+
+// awaited says whether a caller still waits for the batch.
+func awaited(batch []*call) bool {
+	return slices.ContainsFunc(batch, func(c *call) bool { return c.ctx.Err() == nil })
 }
 
 // try returns the calls of the batch, those that came to it included.

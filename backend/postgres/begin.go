@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 
@@ -48,12 +49,16 @@ func (b *Backend) begin(ctx context.Context, n *backend.Needs) (*tx, error) {
 	var l loader
 	l.queue(&b.features, n, &t.loaded, &t.origin)
 	err = l.run(ctx, c.Conn())
+	inVain := !l.locked && !linkOf(c.Conn()).cancelled && timedOut(err)
 	if err == nil && linkOf(c.Conn()).cancelled { // the request must not hit the COMMIT
 		err = context.Cause(ctx)
 	}
 	if err != nil {
 		settle(c, err)
 		b.abandon(err)
+		if inVain {
+			err = fmt.Errorf("begin a write: %w: %w: %w", backend.ErrClockHeld, backend.ErrUnavailable, err)
+		}
 		return nil, err
 	}
 	if l.tail != nil {
@@ -66,10 +71,11 @@ func (b *Backend) begin(ctx context.Context, n *backend.Needs) (*tx, error) {
 
 // loader is the first round trip of a write: statements and what to do with their rows, in the same order.
 type loader struct {
-	batch pgx.Batch
-	each  []func(*scanner) error // nil: the statement returns nothing that matters
-	tail  *tailReader            // nil when nobody asks
-	tag   string                 // of the last such statement
+	batch  pgx.Batch
+	each   []func(*scanner) error // nil: the statement returns nothing that matters
+	tail   *tailReader            // nil when nobody asks
+	tag    string                 // of the last such statement
+	locked bool                   // the clock has been read, and so is held
 }
 
 func (l *loader) add(each func(*scanner) error, sql string, args ...any) {
@@ -80,7 +86,7 @@ func (l *loader) add(each func(*scanner) error, sql string, args ...any) {
 func (l *loader) queue(f *features, n *backend.Needs, to *backend.Loaded, origin *backend.Origin) {
 	l.add(nil, beginSQL)
 	l.add(nil, f.bounds)
-	l.add(func(s *scanner) error { to.Clock, *origin = s.clock(), s.origin(); return nil }, f.lock)
+	l.add(func(s *scanner) error { to.Clock, *origin, l.locked = s.clock(), s.origin(), true; return nil }, f.lock)
 	if n.Tail != nil {
 		l.tail = newTailReader(*n.Tail)
 		l.add(l.tail.scan, l.tail.sql(f), l.tail.args()...)

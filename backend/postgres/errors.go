@@ -54,6 +54,12 @@ func conflict(err error) bool {
 	return e != nil && (e.Code == codeSerialization || e.Code == codeDeadlock)
 }
 
+// timedOut says that a statement took longer than it may, or waited longer for a lock.
+func timedOut(err error) bool {
+	e := pgError(err)
+	return e != nil && (e.Code == codeCancelled || e.Code == codeLockNotGranted)
+}
+
 // transient says that the same statements can succeed at the next try, on the same connection.
 func transient(err error) bool {
 	e := pgError(err)

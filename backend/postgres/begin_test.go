@@ -1,0 +1,47 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// TestClockHeld waits for the clock in vain, which says more than that the database is unavailable: it can be waited for
+// again. What takes too long behind the lock does not say so.
+func TestClockHeld(t *testing.T) {
+	dsn := database(t)
+	b := openTest(t, Config{DSN: dsn})
+	c, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	if _, err := c.Exec(t.Context(), "BEGIN; SELECT 1 FROM clock FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	bounds := b.features.bounds
+	for _, bound := range []string{"statement_timeout", "lock_timeout"} {
+		b.features.bounds = "SELECT set_config('" + bound + "', '50', true)"
+		_, err := b.Begin(t.Context(), backend.Needs{})
+		if !errors.Is(err, backend.ErrClockHeld) || !errors.Is(err, backend.ErrUnavailable) {
+			t.Errorf("%s ends the wait: %v", bound, err)
+		}
+	}
+	if _, err := c.Exec(t.Context(), "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	b.features.bounds = "SELECT set_config('statement_timeout', '500', true)"
+	tail := b.features.tail
+	b.features.tail[0][0] = strings.Replace(tail[0][0], "WHERE c.id = 1", "WHERE c.id = 1 AND pg_sleep(5) IS NOT NULL", 1)
+	_, err = b.Begin(t.Context(), backend.Needs{Tail: &backend.TailQuery{Limit: 1}})
+	if errors.Is(err, backend.ErrClockHeld) || !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("a slow statement behind the lock: %v", err)
+	}
+	b.features.bounds, b.features.tail = bounds, tail
+	begin(t, b, backend.Needs{}).Rollback()
+}
