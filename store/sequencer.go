@@ -59,12 +59,13 @@ func (s *Store) newCall(ctx context.Context, op operation) *call {
 type sequencer struct {
 	s       *Store
 	queue   *queue
+	pace    pace
 	stopped chan struct{}
 	rows    []Row // of the batch under way
 }
 
 func newSequencer(s *Store) *sequencer {
-	return &sequencer{s: s, queue: newQueue(s.cfg.QueueRequests, s.cfg.QueueBytes), stopped: make(chan struct{})}
+	return &sequencer{s: s, queue: newQueue(s.cfg.QueueRequests, s.cfg.QueueBytes), pace: newPace(), stopped: make(chan struct{})}
 }
 
 // do queues op and waits for its answer. Errors: [ErrTooManyRequests] when the queue is full, [ErrClosed], ctx's error (the
@@ -86,14 +87,10 @@ func (q *sequencer) do(ctx context.Context, op operation) (rev int64, err error)
 	}
 }
 
-// sharedBatchBytes is about how much one batch writes where others wait for the clock meanwhile: more of it saves
-// hardly anything.
-const sharedBatchBytes = 4 << 20
-
 // most bounds the bytes of a batch where others wait for the clock meanwhile.
 func (q *sequencer) most() int64 {
 	if q.s.follower != nil {
-		return sharedBatchBytes
+		return q.pace.bytes
 	}
 	return math.MaxInt64
 }
@@ -228,6 +225,7 @@ func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, bat
 	err := tx.Commit(ctx, fx)
 	q.s.committing.Store(nil)
 	told.Commit = time.Since(began)
+	q.pace.committed(size(batch), told.Commit)
 	if err != nil {
 		if !errors.Is(err, backend.ErrRejected) && !errors.Is(err, backend.ErrNoSpace) && !errors.Is(err, backend.ErrUnavailable) {
 			err = fmt.Errorf("%w: %w", backend.ErrUnknownOutcome, err)

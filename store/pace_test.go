@@ -1,0 +1,28 @@
+package store
+
+import (
+	"testing"
+	"time"
+)
+
+// Full batches come to take about as long as they may, however fast the database is, and grow again with it.
+func TestPace(t *testing.T) {
+	p := newPace()
+	took := func(perSecond int64) time.Duration {
+		return 5*time.Millisecond + time.Duration(float64(p.bytes)/float64(perSecond)*float64(time.Second))
+	}
+	for _, perSecond := range []int64{100 << 20, 2 << 20, 8 << 20, 100 << 10, 100 << 20} {
+		for range 10 {
+			p.committed(p.bytes, took(perSecond))
+		}
+		d := took(perSecond)
+		if d > paceTime*11/10 && p.bytes != leastBatch || d < paceTime*9/10 && p.bytes != mostBatch {
+			t.Errorf("at %d bytes a second a batch has %d bytes and takes %v", perSecond, p.bytes, d)
+		}
+	}
+	was := p.bytes
+	p.committed(1, paceTime)
+	if p.bytes != was {
+		t.Errorf("a batch of one byte makes %d of %d", p.bytes, was)
+	}
+}
