@@ -25,7 +25,8 @@ type jumping struct {
 
 func (b *jumping) jump() {
 	execute(b.t, b.dsn, "WITH l AS (UPDATE leases SET expires_at = expires_at - interval '1 hour'), "+
-		"m AS (UPDATE members SET seen_at = seen_at - interval '1 hour') UPDATE maintenance SET heard_at = heard_at - interval '1 hour'")
+		"m AS (UPDATE members SET seen_at = seen_at - interval '1 hour') "+
+		"UPDATE maintenance SET heard_at = heard_at - interval '1 hour'")
 }
 
 func (b *jumping) ExpiredLeases(ctx context.Context, limit int) ([]int64, error) {

@@ -177,8 +177,9 @@ func (l *sharedLessor) extend(ctx context.Context) error {
 
 // expire revokes leases that have ended, and returns how many it has found and why it could not revoke some.
 //
-// A database that has failed over may look with a clock that is ahead. The heartbeat behind the answer finds that nobody
-// was heard of since, and begins an extension; what another replica's heartbeat has extended by then, the batch finds.
+// A database that has failed over may look with a clock that is ahead. The heartbeat behind the answer finds that
+// nobody was heard of since, and begins an extension; what another replica's heartbeat has extended by then, the batch
+// finds.
 func (l *sharedLessor) expire(ctx context.Context) (n int, failed []error) {
 	found := time.Now() // before the question: it may be answered long after the database looked
 	ids, err := l.f.b.ExpiredLeases(ctx, expiryLimit)
