@@ -1,10 +1,15 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
+	"sync"
+	"syscall"
 )
 
 // Ports from which systems do not take those of outgoing connections: Linux begins at 32768, others at 49152.
@@ -13,16 +18,53 @@ const (
 	endPort   = 32768
 )
 
-// FreeAddress returns a loopback address that nobody listened on a moment ago. A server that is down for a while gets it back:
-// no client's connection can take it meanwhile, as it could take one that the system chose.
+// claims holds the files whose locks keep this process's ports from other test processes, until it ends.
+var claims struct {
+	sync.Mutex
+	files []*os.File
+}
+
+// FreeAddress returns a loopback address that nobody listens on, and that no other call returns, in any process of this
+// user, while this process runs. A server that is down for a while gets it back: no client's connection can take it
+// meanwhile, as it could take one that the system chose.
 func FreeAddress() (string, error) {
-	for tries := 1; ; tries++ {
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+rand.IntN(endPort-firstPort))))
-		if err == nil {
+	err := errors.New("all are claimed")
+	for range 100 {
+		port := strconv.Itoa(firstPort + rand.IntN(endPort-firstPort))
+		claimed, claimErr := claim(port)
+		if claimErr != nil {
+			return "", fmt.Errorf("claim port %s: %w", port, claimErr)
+		}
+		if !claimed {
+			continue
+		}
+		var l net.Listener
+		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", port)); err == nil {
 			return l.Addr().String(), l.Close()
 		}
-		if tries == 100 {
-			return "", fmt.Errorf("find a free port: %w", err)
-		}
 	}
+	return "", fmt.Errorf("find a free port: %w", err)
+}
+
+// claim says whether nobody had the port yet. A lock on a file ends with the process, however that ends.
+func claim(port string) (bool, error) {
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("sqlstore-ports-%d", os.Getuid()))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return false, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, port), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return false, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return false, nil
+		}
+		return false, err
+	}
+	claims.Lock()
+	defer claims.Unlock()
+	claims.files = append(claims.files, f)
+	return true, nil
 }

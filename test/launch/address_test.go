@@ -1,0 +1,18 @@
+package launch
+
+import "testing"
+
+// Addresses that are free at one moment are different ones.
+func TestFreeAddresses(t *testing.T) {
+	seen := map[string]bool{}
+	for range 2000 { // by chance alone, a hundred would come twice
+		a, err := FreeAddress()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen[a] {
+			t.Fatalf("%s comes twice", a)
+		}
+		seen[a] = true
+	}
+}
