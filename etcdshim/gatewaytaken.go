@@ -48,11 +48,18 @@ func (g *gateway) keepAnswer(ctx context.Context, w http.ResponseWriter, m proto
 }
 
 // keep counts the answer as kept instead of what it counted as.
-func (w *taken) keep(kept *store.Kept) {
+func (w *taken) keep(kept *store.Kept) { w.count(kept, false) }
+
+// done tells that nothing more is written.
+func (w *taken) done() { w.count(nil, true) }
+
+// count ends, in one step with what it counts as then: who made the answer may be about to hand over what it takes.
+func (w *taken) count(kept *store.Kept, end bool) {
 	w.mu.Lock()
 	if !w.ended {
 		w.kept, kept = kept, w.kept
 	}
+	w.ended = w.ended || end
 	w.mu.Unlock()
 	if kept != nil {
 		kept.Release(math.MaxInt64)
@@ -85,12 +92,4 @@ func (w *taken) Write(p []byte) (n int, err error) {
 		kept.Release(int64(float64(share) * float64(m) / float64(all)))
 	}
 	return n, nil
-}
-
-// done tells that nothing more is written.
-func (w *taken) done() {
-	w.keep(nil)
-	w.mu.Lock()
-	w.ended = true
-	w.mu.Unlock()
 }

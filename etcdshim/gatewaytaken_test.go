@@ -129,3 +129,19 @@ func TestGatewayAnswersCountOnce(t *testing.T) {
 		}
 	}
 }
+
+// An answer that is handed over just as its request ends counts for nobody.
+func TestGatewayAnswerBesideItsEnd(t *testing.T) {
+	s := serve(t, Options{}, store.Config{})
+	for i := range 200_000 {
+		kept := s.store.Keep(t.Context(), 1)
+		w := &taken{}
+		var both sync.WaitGroup
+		both.Go(func() { w.keep(kept) })
+		both.Go(w.done)
+		both.Wait()
+		if n := kept.Bytes(); n != 0 {
+			t.Fatalf("round %d: %d bytes are kept", i, n)
+		}
+	}
+}
