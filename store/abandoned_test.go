@@ -56,8 +56,8 @@ func TestAbandonedCallsLeaveTheQueue(t *testing.T) {
 	q := s.seq.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.bytes != 0 || q.short.left != 0 {
-		t.Errorf("an empty queue counts %d bytes, %d calls that have left", q.bytes, q.short.left)
+	if q.short.bytes != 0 || q.short.left != 0 {
+		t.Errorf("an empty queue counts %d bytes, %d calls that have left", q.short.bytes, q.short.left)
 	}
 }
 

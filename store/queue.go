@@ -7,27 +7,35 @@ import (
 )
 
 // queue holds the operations that wait for the sequencer. All of them are under way at once, so their order is free:
-// those that look at many keys wait in a line of their own, for the others not to wait for all of them.
+// those that look at many keys wait in a line of their own, for the others not to wait for all of them. It has half of
+// the queue's room, for them not to take everybody's.
+//
+// Leases that have ended pass that line, if they have many keys: clients keep it long for as long as they like, and the
+// finding that a lease has ended does not hold for long (see expiryFresh).
 type queue struct {
 	mostCalls int
 	mostBytes int64
 	wake      chan struct{} // capacity 1
 
-	mu          sync.Mutex
-	short, long line
-	tookLong    bool  // the last batch had long ones
-	bytes       int64 // of those that have not left
-	closed      bool
-	batch       []*call // under way
+	mu       sync.Mutex
+	short    line
+	long     line
+	ended    line // long ones, too
+	tookLong bool // the last batch had long ones
+	closed   bool
+	batch    []*call // under way
 }
 
 // line is calls in the order in which they came.
 type line struct {
 	calls []*call
-	left  int // of calls: their callers have gone
+	left  int   // of calls: their callers have gone
+	bytes int64 // of those that have not left
 }
 
-// longBatch is how many keys the long operations of one batch look at; the one that reaches it is the last.
+func (l *line) length() int { return len(l.calls) - l.left }
+
+// longBatch is how many keys the operations of a long line look at in one batch; the one that reaches it is the last.
 const longBatch = 10_000
 
 func newQueue(calls int, bytes int64) *queue {
@@ -37,24 +45,30 @@ func newQueue(calls int, bytes int64) *queue {
 // add puts c at the end of its line. Errors: [ErrClosed], [ErrTooManyRequests].
 func (q *queue) add(c *call) error {
 	q.mu.Lock()
-	n := q.length()
+	n, l := q.length(), q.line(c)
 	switch {
 	case q.closed:
 		q.mu.Unlock()
 		return ErrClosed
-	case n >= q.mostCalls || q.bytes+c.bytes > q.mostBytes && n > 0:
+	case full(n, q.mostCalls, q.short.bytes+q.long.bytes+q.ended.bytes+c.bytes, q.mostBytes),
+		l == &q.long && full(l.length(), max(1, q.mostCalls/2), l.bytes+c.bytes, q.mostBytes/2):
 		q.mu.Unlock()
 		return ErrTooManyRequests
 	}
-	l := q.line(c)
 	l.calls = append(l.calls, c)
 	c.queued = true
-	q.bytes += c.bytes
+	l.bytes += c.bytes
 	q.mu.Unlock()
 	if n == 0 {
 		q.rouse()
 	}
 	return nil
+}
+
+// full says whether a call finds no room behind so many others, with which it would make so many bytes. One that is
+// alone does.
+func full(calls, mostCalls int, bytes, mostBytes int64) bool {
+	return calls >= mostCalls || bytes > mostBytes && calls > 0
 }
 
 func (q *queue) rouse() {
@@ -65,15 +79,18 @@ func (q *queue) rouse() {
 }
 
 func (q *queue) line(c *call) *line {
-	if c.keys > longRead {
-		return &q.long
+	switch {
+	case c.keys <= longRead:
+		return &q.short
+	case c.ended:
+		return &q.ended
 	}
-	return &q.short
+	return &q.long
 }
 
 // length counts the calls that have not left. Callers hold mu.
 func (q *queue) length() int {
-	return len(q.short.calls) - q.short.left + len(q.long.calls) - q.long.left
+	return q.short.length() + q.long.length() + q.ended.length()
 }
 
 // leave gives c's place to another, if it still has one.
@@ -84,8 +101,8 @@ func (q *queue) leave(c *call) {
 		return
 	}
 	c.queued = false
-	q.bytes -= c.bytes
 	l := q.line(c)
+	l.bytes -= c.bytes
 	if l.left++; l.left > len(l.calls)/2 { // so that what has left takes no more room than what waits
 		l.calls = slices.DeleteFunc(l.calls, func(c *call) bool { return !c.queued })
 		l.left = 0
@@ -107,7 +124,9 @@ func (q *queue) take(bytes int64) []*call {
 		q.mu.Lock()
 	}
 	batch := q.move(&q.short, q.batch[:0], bytes, math.MaxInt64)
-	if q.tookLong = len(q.long.calls) > 0 && !(q.tookLong && len(batch) > 0); q.tookLong {
+	waits := q.long.length()+q.ended.length() > 0
+	if q.tookLong = waits && !(q.tookLong && len(batch) > 0); q.tookLong {
+		batch = q.move(&q.ended, batch, bytes, longBatch)
 		batch = q.move(&q.long, batch, bytes, longBatch)
 	}
 	q.batch = batch
@@ -125,15 +144,15 @@ func (q *queue) move(l *line, batch []*call, bytes, keys int64) []*call {
 		bytes, keys = bytes-c.bytes, keys-int64(c.keys)
 		batch = append(batch, c)
 	}
-	q.drop(l, n)
+	l.drop(n)
 	return batch
 }
 
 // drop removes the first n calls of l. Callers hold mu.
-func (q *queue) drop(l *line, n int) {
+func (l *line) drop(n int) {
 	for _, c := range l.calls[:n] {
 		if c.queued {
-			c.queued, q.bytes = false, q.bytes-c.bytes
+			c.queued, l.bytes = false, l.bytes-c.bytes
 		} else {
 			l.left--
 		}
@@ -162,7 +181,7 @@ func (q *queue) join(batch []*call, bytes int64) []*call {
 			batch, bytes = append(batch, c), bytes-c.bytes
 		}
 	}
-	q.drop(l, n)
+	l.drop(n)
 	return batch
 }
 

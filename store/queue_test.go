@@ -1,7 +1,9 @@
 package store
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -101,4 +103,52 @@ func TestLongOperationsTakeTurns(t *testing.T) {
 	want("long3")
 	next <- struct{}{}
 	wg.Wait()
+}
+
+// Operations that look at many keys leave room in the queue for the others.
+func TestLongOperationsLeaveRoom(t *testing.T) {
+	long := func(bytes int64) *call { return &call{ctx: t.Context(), keys: longRead + 1, bytes: bytes} }
+	for _, test := range []struct{ bytes, fit int64 }{{1, 5}, {20, 2}, {500, 1}} {
+		q := newQueue(10, 100)
+		for range test.fit {
+			if err := q.add(long(test.bytes)); err != nil {
+				t.Errorf("of %d bytes: %v", test.bytes, err)
+			}
+		}
+		if err := q.add(long(test.bytes)); !errors.Is(err, ErrTooManyRequests) {
+			t.Errorf("one too many of %d bytes: %v", test.bytes, err)
+		}
+		if test.bytes > 100 {
+			continue
+		}
+		if err := q.add(&call{ctx: t.Context(), bytes: 50}); err != nil {
+			t.Errorf("a short one behind long ones of %d bytes: %v", test.bytes, err)
+		}
+	}
+}
+
+// A lease that has ended does not wait for all that clients want of many keys.
+func TestEndedLeasesPassLongOperations(t *testing.T) {
+	s := openStore(t, openSQLite(t), Config{})
+	eventually(t, "the index", s.index.whole)
+	keys := make([]string, longRead+1)
+	for i := range keys {
+		keys[i] = fmt.Sprint("leased", i)
+	}
+	grant(t, s, 7, 60, keys...)
+	q := newQueue(10, 1000)
+	for range 3 {
+		if err := q.add(&call{ctx: t.Context(), keys: longBatch}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, expired := range []bool{false, true} {
+		c := s.newCall(t.Context(), &revokeOperation{id: 7, expired: expired})
+		if err := q.add(c); err != nil {
+			t.Fatal(err)
+		}
+		if batch := q.take(math.MaxInt64); slices.Contains(batch, c) != expired {
+			t.Errorf("the revocation is in a batch of %d calls: %v, expired %v", len(batch), !expired, expired)
+		}
+	}
 }

@@ -38,6 +38,7 @@ type call struct {
 
 	bytes  int64 // the operation's size
 	keys   int32 // about as many as it looks at without naming them
+	ended  bool  // it revokes a lease that has ended
 	queued bool  // guarded by queue.mu
 }
 
@@ -45,6 +46,9 @@ func (s *Store) newCall(ctx context.Context, op operation) *call {
 	c := &call{ctx: ctx, op: op, done: make(chan struct{}), bytes: op.size()}
 	if l, ok := op.(looking); ok {
 		c.keys = int32(min(l.looks(s.index), math.MaxInt32))
+	}
+	if o, ok := op.(*revokeOperation); ok {
+		c.ended = o.expired
 	}
 	return c
 }
