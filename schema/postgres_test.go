@@ -255,3 +255,120 @@ func TestPostgresLongKeysStay(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestPostgresClockTurn has what a program of version 4 sends for the clock find its one row under the newest
+// schema, beside versions that an open snapshot keeps, and goes back to a key of id.
+func TestPostgresClockTurn(t *testing.T) {
+	ctx := context.Background()
+	db := openPostgres(t, pgserver.Database(t))
+	upTo(t, db, 4)
+	clock := func() (shape string) {
+		t.Helper()
+		err := db.QueryRow("SELECT reloptions::text || relreplident::text || (SELECT string_agg(pg_get_indexdef(indexrelid), ' ') FROM pg_index WHERE indrelid = c.oid) || " +
+			"(SELECT count(*) FROM pg_trigger WHERE tgrelid = c.oid) || (SELECT count(*) FROM information_schema.columns WHERE table_name = 'clock') " +
+			"FROM pg_class AS c WHERE oid = 'clock'::regclass").Scan(&shape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return shape
+	}
+	first := clock()
+	if err := Up(ctx, db); err != nil {
+		t.Fatal(err)
+	}
+	snapshot, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = snapshot.Rollback() }()
+	read := func(query string) (revision int64) {
+		t.Helper()
+		if err := snapshot.QueryRow(query).Scan(&revision); err != nil {
+			t.Fatal(err)
+		}
+		return revision
+	}
+	read("SELECT revision FROM clock")
+	for want := int64(1); want <= 300; want++ {
+		tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var revision int64
+		err = tx.QueryRow("SELECT c.revision FROM clock AS c WHERE c.id = 1 FOR UPDATE").Scan(&revision)
+		if err != nil || revision != want {
+			t.Fatalf("locked revision %d, %v; want %d", revision, err, want)
+		}
+		res, err := tx.Exec("UPDATE clock SET revision = $1::bigint WHERE id = 1", want+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := res.RowsAffected(); err != nil || n != 1 {
+			t.Fatalf("moved %d rows, %v", n, err)
+		}
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c, err := Measure(ctx, db); err != nil || c != (Contents{Revision: 301}) {
+		t.Errorf("holds %+v, %v", c, err)
+	}
+	if r := read("SELECT revision FROM clock WHERE id = 1 ORDER BY turn DESC LIMIT 1"); r != 1 {
+		t.Errorf("the snapshot moved to revision %d", r)
+	}
+	if err := snapshot.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := Down(ctx, db, newestPostgres-4); err != nil || clock() != first {
+		t.Errorf("%v, the clock is %s, was %s", err, clock(), first)
+	}
+	if c, err := Measure(ctx, db); err != nil || c != (Contents{Revision: 301}) {
+		t.Errorf("holds %+v, %v", c, err)
+	}
+	if _, err := db.Exec("INSERT INTO clock SELECT * FROM clock"); err == nil || !strings.Contains(err.Error(), "clock_pkey") {
+		t.Errorf("another row: %v", err)
+	}
+}
+
+// TestPostgresUpBesideWriter migrates while a program of version 2 is in the middle of a write: it locks the clock, and
+// the table of rows when the migration waits already. Both come to their end.
+func TestPostgresUpBesideWriter(t *testing.T) {
+	ctx := t.Context()
+	db := openPostgres(t, pgserver.Database(t))
+	upTo(t, db, 2)
+	writer, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = writer.Rollback() }()
+	if _, err := writer.Exec("SELECT revision FROM clock WHERE id = 1 FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	migrated := make(chan error, 1)
+	go func() { migrated <- Up(ctx, db) }()
+	for waits, holds := 0, 0; waits == 0; {
+		err := db.QueryRow("SELECT count(*) FILTER (WHERE NOT granted AND relation = 'clock'::regclass), "+
+			"count(*) FILTER (WHERE granted AND relation = 'object_versions'::regclass) FROM pg_locks WHERE mode = 'AccessExclusiveLock'").Scan(&waits, &holds)
+		if err != nil || holds > 0 {
+			t.Fatalf("the migration holds what the writer needs, and waits for the writer: %d, %v", holds, err)
+		}
+	}
+	for _, query := range []string{
+		"INSERT INTO object_versions (resource_version, ordinal, key, deleted, create_revision, version, lease, previous_version, batch, value) " +
+			"VALUES (2, 0, 'a', false, 2, 1, 0, 0, 1, 'v')",
+		"UPDATE clock SET revision = 2 WHERE id = 1",
+	} {
+		if _, err := writer.Exec(query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := writer.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-migrated; err != nil {
+		t.Error(err)
+	}
+	if c, err := Measure(ctx, db); err != nil || c != (Contents{Revision: 2, Keys: 1, Versions: 1}) {
+		t.Errorf("holds %+v, %v", c, err)
+	}
+}

@@ -19,7 +19,7 @@ import (
 const newestVersion = 2
 
 // newestPostgres is the same for Postgres.
-const newestPostgres = 4
+const newestPostgres = 5
 
 func openDB(t *testing.T) *sql.DB {
 	t.Helper()

@@ -17,7 +17,7 @@ const (
 	// lockPurge keeps rows from being removed, and holds from being made meanwhile.
 	lockPurge  = "SELECT target, next_version, next_ordinal FROM purge WHERE id = 1 FOR UPDATE"
 	insertHold = "INSERT INTO holds (id, revision, expires_at) " +
-		"SELECT $1::bigint, $2::bigint, clock_timestamp() + $3::bigint * interval '1 microsecond' FROM clock WHERE compacted <= $2::bigint"
+		"SELECT $1::bigint, $2::bigint, clock_timestamp() + $3::bigint * interval '1 microsecond'" + fromClock + " WHERE c.compacted <= $2::bigint"
 	deleteHold = "DELETE FROM holds WHERE id = $1::bigint"
 )
 

@@ -10,7 +10,7 @@ import (
 
 const (
 	readBatch        = "SELECT batch FROM object_versions WHERE resource_version = $1::bigint ORDER BY ordinal LIMIT 1"
-	raiseIncarnation = "UPDATE clock SET incarnation = $1::bigint WHERE id = 1"
+	raiseIncarnation = "UPDATE clock SET incarnation = $1::bigint WHERE id = 1 AND turn = $2::bigint >> 6"
 )
 
 // RaiseIncarnation implements [backend.Shared].
@@ -30,7 +30,7 @@ func (b *Backend) RaiseIncarnation(ctx context.Context, held backend.Clock, batc
 		// Above what was held: nobody takes it for an incarnation that he has seen, and no client sees its raft term
 		// fall.
 		clock.Incarnation = held.Incarnation + 1
-		_, err = tx.Exec(ctx, raiseIncarnation, clock.Incarnation)
+		_, err = tx.Exec(ctx, raiseIncarnation, clock.Incarnation, clock.Revision)
 		return err
 	})
 	return clock, err

@@ -66,7 +66,7 @@ const emptySize = 4 * 8192
 const readSize = "SELECT (SELECT sum(pg_relation_size(r.oid)) FROM (" +
 	"SELECT c.oid FROM pg_class AS c WHERE c.oid IN (t.oid, t.reltoastrelid) UNION ALL " +
 	"SELECT i.indexrelid FROM pg_index AS i WHERE i.indrelid IN (t.oid, t.reltoastrelid)) AS r)::bigint, " +
-	"c.bytes - p.bytes FROM clock AS c, purge AS p, pg_class AS t WHERE c.id = 1 AND p.id = 1 AND t.oid = 'object_versions'::regclass"
+	"c.bytes - p.bytes" + fromClock + ", purge AS p, pg_class AS t WHERE p.id = 1 AND t.oid = 'object_versions'::regclass"
 
 // Size implements [backend.Backend]. What is in use is counted as it is written and removed, which Postgres does not tell.
 func (b *Backend) Size(ctx context.Context) (size backend.Size, err error) {

@@ -57,11 +57,19 @@ func (p *planned) plan(sql string, args ...any) string {
 
 func (p *planned) explain(name string, args ...any) string {
 	p.t.Helper()
+	return p.explainWith("ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF", name, args...)
+}
+
+func (p *planned) explainWith(options, name string, args ...any) string {
+	p.t.Helper()
 	var places []string
 	for i := range args {
 		places = append(places, fmt.Sprint("$", i+1))
 	}
-	explain := "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) EXECUTE " + name + "(" + strings.Join(places, ", ") + ")"
+	explain := "EXPLAIN (" + options + ") EXECUTE " + name
+	if len(args) > 0 {
+		explain += "(" + strings.Join(places, ", ") + ")"
+	}
 	rows, err := p.c.Query(p.t.Context(), explain, append([]any{pgx.QueryExecModeSimpleProtocol}, args...)...)
 	if err != nil {
 		p.t.Fatal(err)

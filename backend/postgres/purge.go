@@ -14,7 +14,7 @@ const (
 	commitLazily = "SET LOCAL synchronous_commit = off"
 	expireHolds  = "DELETE FROM holds WHERE expires_at <= clock_timestamp()"
 	// readTarget is the compacted revision and the least one that a hold keeps.
-	readTarget = "SELECT c.compacted, (SELECT min(revision) FROM holds) FROM clock AS c WHERE c.id = 1"
+	readTarget = "SELECT c.compacted, (SELECT min(revision) FROM holds)" + fromClock
 	// purgeRows are the next rows, each beside the one that it superseded, and their sizes.
 	purgeRows = "SELECT v.resource_version, v.ordinal, v.deleted, v.previous_version, octet_length(v.key), COALESCE(octet_length(v.long_key), 0), " +
 		"p.resource_version, p.ordinal, octet_length(p.value) " +

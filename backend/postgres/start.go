@@ -199,9 +199,8 @@ func (b *Backend) origin(ctx context.Context) (columns string, err error) {
 
 // tellOrigin makes the statements that tell the origin of their answers.
 func (f *features) tellOrigin(origin string) {
-	const from = " FROM clock AS c WHERE c.id = 1"
-	f.head = "SELECT " + clockColumns + ", c.batch, c.alarms, " + origin + from
-	f.lock = "SELECT " + clockColumns + ", " + origin + from + " FOR UPDATE"
+	f.head = "SELECT " + clockColumns + ", c.batch, c.alarms, " + origin + fromClock
+	f.lock = "SELECT " + clockColumns + ", " + origin + " FROM (" + newestClock + " FOR UPDATE) AS c"
 	for prev := range 2 {
 		for keysOnly := range 2 {
 			f.tail[prev][keysOnly] = tailStatement(origin, prev == 1, keysOnly == 1)

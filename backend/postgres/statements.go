@@ -24,7 +24,10 @@ const (
 	newestFirst = "resource_version DESC, ordinal DESC"
 
 	clockColumns = "c.revision, c.compacted, c.incarnation"
-	readClock    = "SELECT " + clockColumns + " FROM clock AS c WHERE c.id = 1"
+	// newestClock is the clock's row. The order leads to it past the versions that an open snapshot keeps.
+	newestClock = "SELECT * FROM clock WHERE id = 1 ORDER BY turn DESC LIMIT 1"
+	fromClock   = " FROM (" + newestClock + ") AS c"
+	readClock   = "SELECT " + clockColumns + fromClock
 
 	readAlarms = "SELECT member, kind FROM alarms ORDER BY member, kind"
 
@@ -61,9 +64,10 @@ const (
 	insertAlarms = "INSERT INTO alarms (member, kind) SELECT a.member, a.kind FROM unnest($1::bigint[], $2::integer[]) AS a(member, kind) " +
 		"ON CONFLICT DO NOTHING"
 	deleteAlarms = "DELETE FROM alarms WHERE (member, kind) IN (SELECT a.member, a.kind FROM unnest($1::bigint[], $2::integer[]) AS a(member, kind))"
-	moveClock    = "UPDATE clock SET revision = $1::bigint, compacted = CASE WHEN $2::bigint = 0 THEN compacted " +
+	// moveClock names the turn that was locked, for the same reason as newestClock has its order.
+	moveClock = "UPDATE clock SET revision = $1::bigint, compacted = CASE WHEN $2::bigint = 0 THEN compacted " +
 		"WHEN compacted <= 0 THEN $2::bigint ELSE GREATEST(compacted, $2::bigint) END, alarms = alarms + $3::bigint, bytes = bytes + $4::bigint, " +
-		"batch = CASE WHEN revision < $1::bigint THEN $5::bigint ELSE batch END WHERE id = 1"
+		"batch = CASE WHEN revision < $1::bigint THEN $5::bigint ELSE batch END WHERE id = 1 AND turn = $6::bigint >> 6"
 )
 
 var (
@@ -80,7 +84,7 @@ func rowsOfIDs(value string) string {
 
 // withClock makes of a query one whose rows follow the clock of the same snapshot; without rows it returns the clock alone.
 func withClock(query string) string {
-	return "SELECT " + clockColumns + ", r.* FROM clock AS c LEFT JOIN LATERAL (" + query + ") AS r ON true WHERE c.id = 1"
+	return "SELECT " + clockColumns + ", r.*" + fromClock + " LEFT JOIN LATERAL (" + query + ") AS r ON true"
 }
 
 // sparing is a row's value unless it is large, else NULL: a statement of many rows sends no more than it may in vain, should they turn
@@ -210,8 +214,8 @@ func init() {
 func tailStatement(origin string, prev, keysOnly bool) string {
 	return "SELECT " + clockColumns + ", c.batch, c.alarms, " +
 		"COALESCE((SELECT batch FROM object_versions WHERE resource_version = $1::bigint ORDER BY ordinal LIMIT 1), 0), " +
-		"(SELECT target FROM purge WHERE id = 1), " + origin + ", r.* " +
-		"FROM clock AS c LEFT JOIN LATERAL (" + tailQuery(prev, keysOnly) + ") AS r ON true WHERE c.id = 1"
+		"(SELECT target FROM purge WHERE id = 1), " + origin + ", r.*" +
+		fromClock + " LEFT JOIN LATERAL (" + tailQuery(prev, keysOnly) + ") AS r ON true"
 }
 
 // The forms that a history query takes.

@@ -1,3 +1,5 @@
+-- Writers lock the clock before anything else. So does this, as what follows in the same transaction needs it, too.
+LOCK TABLE clock IN ACCESS EXCLUSIVE MODE;
 -- A key of more than 2,600 bytes does not fit an entry of an index. Its rows hold its first 2,600 bytes and the SHA-256 of all of it
 -- where others hold the key, and the key itself beside that. No key of up to 2,600 bytes is changed, and no index is built anew.
 ALTER TABLE object_versions ADD COLUMN long_key bytea;
