@@ -50,12 +50,8 @@ func (t *Txn) looks(x *index) (n int64) {
 func looks(ops []Op, x *index) (n int64) {
 	for _, op := range ops {
 		switch {
-		case op.Range != nil && !op.Range.CountOnly:
-			keys := x.within(op.Range.Key, op.Range.End)
-			if op.Range.plain() && op.Range.Limit > 0 {
-				keys = min(keys, op.Range.Limit)
-			}
-			n += keys
+		case op.Range != nil:
+			n += op.Range.looks(x)
 		case op.Delete != nil:
 			n += x.within(op.Delete.Key, op.Delete.End)
 		case op.Txn != nil:
@@ -63,6 +59,22 @@ func looks(ops []Op, x *index) (n int64) {
 		}
 	}
 	return n
+}
+
+func (r *RangeRequest) looks(x *index) int64 {
+	if len(r.End) == 0 {
+		return 0
+	}
+	keys := x.within(r.Key, r.End)
+	switch {
+	case r.Revision > 0, !x.whole(): // only the database can tell, whatever of it is returned
+		return max(keys, unknownSpan)
+	case r.CountOnly:
+		return 0
+	case r.plain() && r.Limit > 0:
+		return min(keys, r.Limit)
+	}
+	return keys
 }
 
 func (o *txnOperation) needs(n *backend.Needs) { o.txn.needs(n) }

@@ -152,3 +152,43 @@ func TestEndedLeasesPassLongOperations(t *testing.T) {
 		}
 	}
 }
+
+// What only the database can tell makes an operation long, though no key is left or few are returned.
+func TestRangesThatLookAtManyKeys(t *testing.T) {
+	eachIndex(t, func(t *testing.T, cfg Config) {
+		s := openStore(t, openSQLite(t), cfg)
+		indexed := !cfg.DisableIndex
+		if indexed {
+			eventually(t, "the index", s.index.whole)
+		}
+		for i := range longRead + 1 {
+			put(t, s, fmt.Sprint("object", i), "")
+		}
+		for _, test := range []struct {
+			r    RangeRequest
+			long bool
+		}{
+			{RangeRequest{}, true},
+			{RangeRequest{Limit: 1}, !indexed},
+			{RangeRequest{Limit: 1, Order: SortDescend}, true},
+			{RangeRequest{CountOnly: true}, !indexed},
+			{RangeRequest{Revision: 2}, true},
+			{RangeRequest{Revision: 2, Limit: 1}, true},
+			{RangeRequest{Revision: 2, CountOnly: true}, true},
+		} {
+			for _, key := range []string{"object", "empty"} {
+				r := test.r
+				r.Key, r.End = []byte(key), append([]byte(key), 0xff)
+				long := test.long && (key == "object" || r.Revision > 0 || !indexed)
+				c := s.newCall(t.Context(), &txnOperation{txn: &Txn{Success: []Op{{Range: &r}}}})
+				if (c.keys > longRead) != long {
+					t.Errorf("%+v looks at %d keys", r, c.keys)
+				}
+				r.End = nil
+				if c = s.newCall(t.Context(), &txnOperation{txn: &Txn{Success: []Op{{Range: &r}}}}); c.keys != 0 {
+					t.Errorf("%+v looks at %d keys", r, c.keys)
+				}
+			}
+		}
+	})
+}
