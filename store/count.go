@@ -99,7 +99,7 @@ func (e *evaluator) committed(sp span) (int64, error) {
 		return countSpan(e.loaded, sp), nil
 	}
 	if e.loaded != nil {
-		return e.s.count(e.ctx, sp, view{rev: e.from, incarnation: e.incarnation})
+		return e.s.count(e.ctx, sp, view{rev: e.from, current: e.from, incarnation: e.incarnation})
 	}
 	e.s.index.mu.RLock()
 	defer e.s.index.mu.RUnlock()

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -67,4 +68,25 @@ func TestCountInATransaction(t *testing.T) {
 			t.Errorf("counted %v", got)
 		}
 	})
+}
+
+// behind is a database whose counts come from a server that lacks the last revision.
+type behind struct{ backend.Backend }
+
+func (b behind) Count(ctx context.Context, q backend.RangeQuery) (int64, backend.Clock, error) {
+	n, clock, err := b.Backend.Count(ctx, q)
+	clock.Revision--
+	return n, clock, err
+}
+
+// A count inside of a transaction that names no revision never answers that its revision is in the future.
+func TestCountFromAServerBehind(t *testing.T) {
+	s := openStore(t, behind{openSQLite(t)}, Config{DisableIndex: true})
+	_, err := s.Txn(within(t), &Txn{Success: []Op{
+		{Put: &PutRequest{Key: []byte("k")}},
+		{Range: &RangeRequest{Key: []byte("a"), End: []byte("z"), CountOnly: true}},
+	}})
+	if !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrFutureRevision) {
+		t.Errorf("got %v", err)
+	}
 }
