@@ -83,9 +83,12 @@ func (f *follower) confirmInTurn() {
 			return
 		}
 		c.head, c.err = f.b.Confirm(f.s.ctx, f.self())
-		if c.err == nil {
+		switch {
+		case c.err == nil:
 			f.confirmed.Add(1)
 			f.contact.made(time.Now())
+		case f.s.ctx.Err() != nil:
+			c.err = ErrClosed
 		}
 		close(c.done)
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -46,5 +47,33 @@ func TestConfirmationBeforeLeaving(t *testing.T) {
 	}
 	if m := other.Members(); len(m) != 1 {
 		t.Errorf("members %v", m)
+	}
+}
+
+// endlessConfirm makes no confirmation.
+type endlessConfirm struct {
+	backend.Shared
+	asked chan struct{}
+}
+
+func (b *endlessConfirm) Confirm(ctx context.Context, _ backend.Member) (backend.Head, error) {
+	close(b.asked)
+	<-ctx.Done()
+	return backend.Head{}, ctx.Err()
+}
+
+// Who waits for a confirmation when the store closes is told so, and not that its caller has gone.
+func TestConfirmationWhileTheStoreCloses(t *testing.T) {
+	b := &endlessConfirm{Shared: openShared(t, 1)[0].(backend.Shared), asked: make(chan struct{})}
+	s := openStore(t, b, Config{})
+	answer := make(chan error)
+	go func() {
+		_, err := s.follower.confirm(context.Background())
+		answer <- err
+	}()
+	<-b.asked
+	go func() { _ = s.Close() }()
+	if err := <-answer; !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v", err)
 	}
 }

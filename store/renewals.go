@@ -108,6 +108,9 @@ func (r *renewals) run() {
 	for g, ids := r.next(); g != nil; g, ids = r.next() {
 		var renewed []backend.Lease
 		renewed, g.err = r.f.b.RenewLeases(r.f.s.ctx, ids)
+		if g.err != nil && r.f.s.ctx.Err() != nil {
+			g.err = ErrClosed
+		}
 		g.ttls = make(map[int64]time.Duration, len(renewed))
 		for _, l := range renewed {
 			g.ttls[l.ID] = l.TTL

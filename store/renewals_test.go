@@ -101,3 +101,19 @@ func TestRenewalsInGroups(t *testing.T) {
 		t.Errorf("%d leases and %d groups are left in line", len(r.places), len(r.line))
 	}
 }
+
+// A renewal that is under way when the store closes says so, and not that its caller has gone.
+func TestRenewalWhileTheStoreCloses(t *testing.T) {
+	b := &renewing{Shared: openShared(t, 1)[0].(backend.Shared), asked: make(chan []int64), end: make(chan error)}
+	s := openStore(t, b, Config{})
+	answer := make(chan error)
+	go func() {
+		_, err := s.LeaseRenew(context.Background(), 1)
+		answer <- err
+	}()
+	<-b.asked
+	go func() { _ = s.Close() }()
+	if err := <-answer; !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+}
