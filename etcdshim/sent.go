@@ -15,7 +15,7 @@ const countedBytes = 256 << 10
 // countSent returns data that tells kept what of it gRPC has sent, or has thrown away: between its buffers there are
 // empty ones, each of which gives back what lies before it when it is freed.
 func countSent(data mem.BufferSlice, kept *store.Kept) mem.BufferSlice {
-	all := &sent{kept}
+	all := &sent{kept: kept}
 	// When a connection breaks, gRPC forgets some of what it has not sent without freeing it.
 	runtime.AddCleanup(all, func(k *store.Kept) { k.Release(math.MaxInt64) }, kept)
 	out := make(mem.BufferSlice, 0, len(data)+data.Len()/countedBytes+1)
@@ -33,8 +33,12 @@ func countSent(data mem.BufferSlice, kept *store.Kept) mem.BufferSlice {
 // nothing is empty, and yet large enough that gRPC counts who refers to it.
 var nothing = make([]byte, 0, 2<<10)
 
-// sent is what the marks of a reply have in common.
-type sent struct{ kept *store.Kept }
+// sent is what the marks of a reply have in common. It is large so that few are neighbours in memory: a cleanup is added
+// behind those of all neighbours, which it passes one by one.
+type sent struct {
+	kept *store.Kept
+	_    [1 << 10]byte
+}
 
 // mark is the pool that an empty buffer returns to.
 type mark struct {

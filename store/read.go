@@ -317,7 +317,7 @@ func (s *Store) chunk(
 	ctx context.Context, sp span, v view, size chunkSize, req *RangeRequest,
 ) (rows []*Row, more bool, err error) {
 	if keys := v.keys(); keys != nil {
-		if size.rows > longRead && longSpan(keys, sp) {
+		if size.rows > longRead && !inTurn(ctx) && longSpan(keys, sp) {
 			turn, err := s.turns.takeOne(ctx)
 			if err != nil {
 				return nil, false, err

@@ -168,11 +168,14 @@ func withoutTurn(ctx context.Context) context.Context {
 
 // takeOne is take for a part of a read, nil if the whole read has a turn, or needs none.
 func (q *turns) takeOne(ctx context.Context) (*Turn, error) {
-	if ctx.Value(turnKey{}) != nil {
+	if inTurn(ctx) {
 		return nil, nil //nolint:nilnil // a nil Turn has nothing to end
 	}
 	return q.take(ctx)
 }
+
+// inTurn says whether ctx is that of a read that has a turn, or needs none.
+func inTurn(ctx context.Context) bool { return ctx.Value(turnKey{}) != nil }
 
 // takeFor is takeOne for a part that looks at so many keys, nil also when these are few.
 func (q *turns) takeFor(ctx context.Context, keys int) (*Turn, error) {
@@ -197,7 +200,17 @@ func (r *RangeRequest) long(t *tree) bool {
 	return longSpan(t, makeSpan(r.Key, r.End))
 }
 
-func longSpan(t *tree, sp span) bool { return !sp.empty && !sp.single && countSpan(t, sp) > longRead }
+func longSpan(t *tree, sp span) bool {
+	if sp.empty || sp.single {
+		return false
+	}
+	at := 0
+	if sp.start != "" {
+		at = rank(t, sp.start)
+	}
+	key, _, ok := t.GetAt(at + longRead)
+	return ok && (sp.open || key < sp.end)
+}
 
 // long says whether a transaction that only reads looks at many keys of t.
 func (t *Txn) long(of *tree) bool {
