@@ -108,8 +108,10 @@ func (c *Config) OpenBackend(ctx context.Context) (backend.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := sqlite.Open(ctx, sqlite.Config{Path: path, Temporary: path == "", UnsafeNoFsync: c.UnsafeNoFsync,
-		Logger: c.logger()})
+	b, err := sqlite.Open(ctx, sqlite.Config{
+		Path: path, Temporary: path == "", UnsafeNoFsync: c.UnsafeNoFsync,
+		Logger: c.logger(),
+	})
 	if err != nil {
 		return nil, err // a nil *sqlite.Backend would be a Backend that is not nil
 	}

@@ -57,9 +57,11 @@ func weak(settings string) *conditions.Fault {
 	if settings == "" {
 		return nil
 	}
-	return &conditions.Fault{Reason: "WeakSettings",
+	return &conditions.Fault{
+		Reason: "WeakSettings",
 		Message: fmt.Sprintf("the database server has %s and may lose acknowledged writes when it crashes, so "+
-			"nothing is written to it: turn them on there, or accept that with --unsafe-no-fsync", settings)}
+			"nothing is written to it: turn them on there, or accept that with --unsafe-no-fsync", settings),
+	}
 }
 
 // references looks at the files that the configuration names.
@@ -110,14 +112,18 @@ func alarms(s *store.Store, f *conditions.Facts) {
 	for _, a := range s.Alarms() {
 		switch a.Kind {
 		case store.AlarmNoSpace:
-			f.NoSpace = &conditions.Fault{Reason: "QuotaExceeded",
+			f.NoSpace = &conditions.Fault{
+				Reason: "QuotaExceeded",
 				Message: "the NOSPACE alarm is raised and only reads and deletes are served: compact and " +
 					"defragment the database (etcdctl compact, etcdctl defrag), or raise --quota-backend-bytes, then " +
-					"etcdctl alarm disarm"}
+					"etcdctl alarm disarm",
+			}
 		case store.AlarmCorrupt:
-			f.Corrupt = &conditions.Fault{Reason: "AlarmRaised",
+			f.Corrupt = &conditions.Fault{
+				Reason: "AlarmRaised",
 				Message: "the CORRUPT alarm is raised and nothing is written: find out who raised it and why, " +
-					"restore a backup if the data is damaged, then etcdctl alarm disarm"}
+					"restore a backup if the data is damaged, then etcdctl alarm disarm",
+			}
 		}
 	}
 }
@@ -131,15 +137,19 @@ func writing(s *store.Store, f *conditions.Facts, now time.Time) {
 	w := s.Writing()
 	recent := w.Fault != nil && now.Sub(w.Fault.At) < faultMemory
 	if recent && w.Fault.NoSpace() && f.NoSpace == nil {
-		f.NoSpace = &conditions.Fault{Reason: "DiskFull",
-			Message: fmt.Sprintf("the database has no room on its disk: %v", w.Fault.Err)}
+		f.NoSpace = &conditions.Fault{
+			Reason:  "DiskFull",
+			Message: fmt.Sprintf("the database has no room on its disk: %v", w.Fault.Err),
+		}
 	}
 	if gone := s.NoLeader(); gone != nil { // heartbeats tell it better than single writes, which a failover may cut off
 		select {
 		case <-gone:
-			f.Database = &conditions.Fault{Reason: "NoHeartbeat",
+			f.Database = &conditions.Fault{
+				Reason: "NoHeartbeat",
 				Message: "the database has taken no heartbeat of this replica for five seconds: look whether " +
-					"it runs, can be reached from here, and can commit (a synchronous standby may be missing)"}
+					"it runs, can be reached from here, and can commit (a synchronous standby may be missing)",
+			}
 		default:
 		}
 		return
@@ -147,15 +157,21 @@ func writing(s *store.Store, f *conditions.Facts, now time.Time) {
 	err := answers(s, f)
 	switch {
 	case err != nil:
-		f.Database = &conditions.Fault{Reason: "NoAnswer",
-			Message: fmt.Sprintf("the database cannot be read: %v; look at its disk", err)}
+		f.Database = &conditions.Fault{
+			Reason:  "NoAnswer",
+			Message: fmt.Sprintf("the database cannot be read: %v; look at its disk", err),
+		}
 	case w.Commit > commitPatience:
-		f.Database = &conditions.Fault{Reason: "CommitHangs",
+		f.Database = &conditions.Fault{
+			Reason: "CommitHangs",
 			Message: "a commit has not come to its end for more than " + commitPatience.String() +
-				": look at the disk of the database, and whether somebody writes very large transactions"}
+				": look at the disk of the database, and whether somebody writes very large transactions",
+		}
 	case recent && !w.Fault.NoSpace():
-		f.Database = &conditions.Fault{Reason: "WritesFail",
-			Message: fmt.Sprintf("the database takes no writes: %v; look at its disk and its permissions", w.Fault.Err)}
+		f.Database = &conditions.Fault{
+			Reason:  "WritesFail",
+			Message: fmt.Sprintf("the database takes no writes: %v; look at its disk and its permissions", w.Fault.Err),
+		}
 	}
 }
 
@@ -167,15 +183,19 @@ func answers(s *store.Store, f *conditions.Facts) error {
 	if err != nil || st.DBLogHeld == 0 || st.DBLog == 0 {
 		return err
 	}
-	f.Held = &conditions.Fault{Reason: "LongTransaction",
+	f.Held = &conditions.Fault{
+		Reason: "LongTransaction",
 		Message: fmt.Sprintf("a transaction of another program (a sqlite3 shell, a backup) has been open on the "+
 			"database for longer than %s, so its write-ahead log grows, by %d MiB so far, and counts against the "+
 			"quota: end the transaction; 'fuser -v' on the database's file tells whose it is",
-			st.DBLogHeld.Truncate(10*time.Second), st.DBLog>>20)}
+			st.DBLogHeld.Truncate(10*time.Second), st.DBLog>>20),
+	}
 	if st.Quota > 0 && st.DBSize+st.DBLog > st.Quota && f.NoSpace == nil {
-		f.NoSpace = &conditions.Fault{Reason: "LogExceedsQuota",
+		f.NoSpace = &conditions.Fault{
+			Reason: "LogExceedsQuota",
 			Message: "the database and its write-ahead log are larger than --quota-backend-bytes together: " +
-				f.Held.Message}
+				f.Held.Message,
+		}
 	}
 	return nil
 }
@@ -184,22 +204,28 @@ func answers(s *store.Store, f *conditions.Facts) error {
 func lagging(s *store.Store, f *conditions.Facts) {
 	l := s.Lag(lagPatience)
 	if l.Tail >= readPatience && f.Database == nil {
-		f.Database = &conditions.Fault{Reason: "ReadsTimeOut",
+		f.Database = &conditions.Fault{
+			Reason: "ReadsTimeOut",
 			Message: "the database takes heartbeats, but has not told for " + readPatience.String() +
 				" what other replicas have committed, and linearizable reads fail: look whether something holds " +
-				"locks on sqlstore's tables, and how busy the database is"}
+				"locks on sqlstore's tables, and how busy the database is",
+		}
 	}
 	switch {
 	case l.Tail >= lagPatience:
-		f.Lagging = &conditions.Fault{Reason: "TailBehind",
+		f.Lagging = &conditions.Fault{
+			Reason: "TailBehind",
 			Message: fmt.Sprintf("what other replicas have committed in the last %d s may not have reached the "+
 				"watches of this one: look how busy the database and this machine are, and whether something holds "+
-				"locks on sqlstore's tables", int(l.Tail.Seconds()))}
+				"locks on sqlstore's tables", int(l.Tail.Seconds())),
+		}
 	case l.Watches > 0:
-		f.Lagging = &conditions.Fault{Reason: "SlowWatches",
+		f.Lagging = &conditions.Fault{
+			Reason: "SlowWatches",
 			Message: fmt.Sprintf("%d watches have been behind for %d s or more, the longest for %d s, by up to %d "+
 				"revisions: they read a long history, or their clients take events more slowly than they come, or "+
 				"stand still",
-				l.Watches, int(lagPatience.Seconds()), int(l.Longest.Seconds()), l.Revisions)}
+				l.Watches, int(lagPatience.Seconds()), int(l.Longest.Seconds()), l.Revisions),
+		}
 	}
 }

@@ -90,7 +90,8 @@ func TestHostsElsewhere(t *testing.T) {
 		"all":                 {"http://127.0.0.1:0", []string{"*"}, map[string]int{"evil.example": 200, "": 200}},
 		"named":               {"http://127.0.0.1:0", []string{"A.example"}, map[string]int{"a.example:1": 200, "127.0.0.1": 421, "localhost": 421, "": 421}},
 		"named otherwise": {
-			"http://127.0.0.1:0", []string{"example.com.", " B.example:80", "[::1]:2379"},
+			"http://127.0.0.1:0",
+			[]string{"example.com.", " B.example:80", "[::1]:2379"},
 			map[string]int{
 				"example.com": 200, "Example.COM.:2379": 200, "b.example.": 200, "b.example:9": 200, "[::1]": 200,
 				"example.org": 421, "example.com..": 421,

@@ -108,8 +108,10 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 		return nil, err
 	}
 	s.objectURLs = urls
-	s.metrics = telemetry.New(telemetry.Config{Version: EtcdVersion, SQLStore: Version,
-		Extensive: cfg.ExtensiveMetrics})
+	s.metrics = telemetry.New(telemetry.Config{
+		Version: EtcdVersion, SQLStore: Version,
+		Extensive: cfg.ExtensiveMetrics,
+	})
 	s.metrics.WatchConditions(s)
 	s.serveHTTP(clients, metrics, &cfg)
 	if err := s.openStore(ctx, &cfg); err != nil {
@@ -278,8 +280,10 @@ func (s *Server) newHTTP(h http.Handler) *http.Server {
 
 // http2 serves HTTP/2 to what may be a gRPC client as the gRPC server would.
 func (c *Config) http2() *http.HTTP2Config {
-	h := &http.HTTP2Config{MaxConcurrentStreams: math.MaxInt32, SendPingTimeout: c.KeepaliveInterval,
-		PingTimeout: c.KeepaliveTimeout}
+	h := &http.HTTP2Config{
+		MaxConcurrentStreams: math.MaxInt32, SendPingTimeout: c.KeepaliveInterval,
+		PingTimeout: c.KeepaliveTimeout,
+	}
 	if n := c.MaxConcurrentStreams; n > 0 {
 		h.MaxConcurrentStreams = int(min(n, math.MaxInt32))
 	}

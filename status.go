@@ -130,8 +130,10 @@ func (s *Server) Status() conditions.Report { return s.StatusContext(context.Bac
 // look does.
 func (s *Server) StatusContext(ctx context.Context) conditions.Report {
 	seen := s.monitor.LookContext(ctx)
-	r := conditions.Report{Version: Version, EtcdVersion: EtcdVersion, Conditions: seen,
-		Time: time.Now().UTC().Truncate(time.Second)}
+	r := conditions.Report{
+		Version: Version, EtcdVersion: EtcdVersion, Conditions: seen,
+		Time: time.Now().UTC().Truncate(time.Second),
+	}
 	st := &s.state
 	st.mu.Lock()
 	opened := st.store

@@ -113,8 +113,12 @@ func TestSmallBodiesNeedNoRoom(t *testing.T) {
 			size, length int64
 			want         error
 		}{
-			{10, 10, nil}, {10, -1, nil}, {Small, Small, nil}, {Small - 1, -1, nil},
-			{Small + 1, Small + 1, ErrFull}, {Small + 1, -1, ErrFull},
+			{10, 10, nil},
+			{10, -1, nil},
+			{Small, Small, nil},
+			{Small - 1, -1, nil},
+			{Small + 1, Small + 1, ErrFull},
+			{Small + 1, -1, ErrFull},
 		} {
 			began := time.Now()
 			from := bytes.NewReader(make([]byte, c.size))

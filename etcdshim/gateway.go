@@ -160,8 +160,10 @@ func (g *gateway) bodyError(err error, length int64) error {
 	case errors.Is(err, bodies.ErrFull):
 		return rpctypes.ErrGRPCRequestTooManyRequests
 	case errors.Is(err, bodies.ErrSlow):
-		return &runtime.HTTPStatusError{HTTPStatus: http.StatusRequestTimeout,
-			Err: status.Error(codes.DeadlineExceeded, bodies.ErrSlow.Error())}
+		return &runtime.HTTPStatusError{
+			HTTPStatus: http.StatusRequestTimeout,
+			Err:        status.Error(codes.DeadlineExceeded, bodies.ErrSlow.Error()),
+		}
 	}
 	return status.Error(codes.InvalidArgument, err.Error())
 }

@@ -171,7 +171,8 @@ func (s *kv) rangeStream(r *rangeRequest, stream grpc.ServerStream) error {
 func unary[T any](name string, handle func(s *kv, ctx context.Context, req *T) (any, error)) grpc.MethodDesc {
 	method := "/" + pb.KV_ServiceDesc.ServiceName + "/" + name
 	return grpc.MethodDesc{MethodName: name, Handler: func(srv any, ctx context.Context, decode func(any) error,
-		around grpc.UnaryServerInterceptor) (any, error) {
+		around grpc.UnaryServerInterceptor,
+	) (any, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, statusError(ctx, err)
 		}

@@ -233,8 +233,10 @@ func sendSnapshot(file *snapshot.File, stream pb.Maintenance_SnapshotServer, too
 			return fmt.Errorf("read snapshot: %w", err)
 		}
 		left = max(0, left-int64(n))
-		if err := stream.Send(&pb.SnapshotResponse{RemainingBytes: uint64(left), Blob: chunk[:n],
-			Version: snapshot.StorageVersion}); err != nil {
+		if err := stream.Send(&pb.SnapshotResponse{
+			RemainingBytes: uint64(left), Blob: chunk[:n],
+			Version: snapshot.StorageVersion,
+		}); err != nil {
 			return err
 		}
 		took(n)

@@ -73,8 +73,10 @@ func services(
 ) (register func(*grpc.Server)) {
 	settings := s.Settings()
 	id := newIdentities(settings.ClusterID, settings.MemberID, s.Incarnation)
-	keys := &kv{engine: s, id: id, maxBytes: o.MaxRequestBytes, most: o.MaxTxnOps, patience: o.streamPatience,
-		awaited: awaited}
+	keys := &kv{
+		engine: s, id: id, maxBytes: o.MaxRequestBytes, most: o.MaxTxnOps, patience: o.streamPatience,
+		awaited: awaited,
+	}
 	watches := &watch{engine: s, id: id, maxBytes: o.MaxRequestBytes + messageOverhead, stopping: stopping}
 	leases := &lease{engine: s, id: id, stopping: stopping}
 	maintain := &maintenance{

@@ -24,8 +24,10 @@ type web struct {
 const readPiece = 16 << 10
 
 func newWeb(maxMessage int, options []grpc.ServerOption) *web {
-	return &web{server: grpc.NewServer(append(options, grpc.StatsHandler(meter{}))...),
-		window: int64(maxMessage) + readPiece}
+	return &web{
+		server: grpc.NewServer(append(options, grpc.StatsHandler(meter{}))...),
+		window: int64(maxMessage) + readPiece,
+	}
 }
 
 func (h *web) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -19,8 +19,10 @@ func newMetrics() *Metrics {
 			Help: "Requests of the list/watch API that have ended, by what they asked for and HTTP's code; 499 for " +
 				"clients that left before they were answered.",
 		}, []string{"verb", "code"}),
-		watches: prometheus.NewGauge(prometheus.GaugeOpts{Name: "sqlstore_objects_watches",
-			Help: "Watches of the list/watch API that are open."}),
+		watches: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "sqlstore_objects_watches",
+			Help: "Watches of the list/watch API that are open.",
+		}),
 	}
 }
 

@@ -48,8 +48,10 @@ func schemas() schemaOf {
 	encoded := schemaOf{"type": "string", "format": "byte", "description": "The value, when it is not JSON."}
 	metadata := schemaOf{
 		"key": described(stringSchema, "All of the key."),
-		"keyBase64": schemaOf{"type": "string", "format": "byte",
-			"description": "The key when it is not UTF-8; key then has U+FFFD in it."},
+		"keyBase64": schemaOf{
+			"type": "string", "format": "byte",
+			"description": "The key when it is not UTF-8; key then has U+FFFD in it.",
+		},
 		"namespace":       described(stringSchema, "The key up to and including its last slash."),
 		"name":            described(stringSchema, "What follows in the key."),
 		"resourceVersion": described(versionSchema, "The version of the write that made this state."),
@@ -83,8 +85,10 @@ func schemas() schemaOf {
 		"Bookmark": members("How far a watch has come.", []string{"metadata"}, schemaOf{
 			"metadata": members("", []string{"resourceVersion"}, schemaOf{
 				"resourceVersion": described(versionSchema, "Everything up to it was sent."),
-				"annotations": schemaOf{"type": "object", "additionalProperties": stringSchema,
-					"description": "k8s.io/initial-events-end says that the state is complete."},
+				"annotations": schemaOf{
+					"type": "object", "additionalProperties": stringSchema,
+					"description": "k8s.io/initial-events-end says that the state is complete.",
+				},
 			}),
 		}),
 		"WatchEvent": members("A line of a watch.", []string{"type", "object"}, schemaOf{

@@ -67,16 +67,20 @@ func init() {
 		summary: "Create an object, or, with a resourceVersion, update the one that has it.",
 		params:  []parameter{precondition},
 		body:    putSchema, raw: true,
-		answers: map[int]schemaOf{200: itemSchema, 201: itemSchema, 404: statusSchema, 409: statusSchema,
-			413: statusSchema, 415: statusSchema},
+		answers: map[int]schemaOf{
+			200: itemSchema, 201: itemSchema, 404: statusSchema, 409: statusSchema,
+			413: statusSchema, 415: statusSchema,
+		},
 		serve: (*call).put,
 	}, {
 		id: "delete", verb: "delete", method: http.MethodDelete, on: aKey,
 		summary: "Delete an object.",
 		params:  []parameter{precondition},
 		body:    deleteSchema,
-		answers: map[int]schemaOf{200: statusSchema, 404: statusSchema, 409: statusSchema, 413: statusSchema,
-			415: statusSchema},
+		answers: map[int]schemaOf{
+			200: statusSchema, 404: statusSchema, 409: statusSchema, 413: statusSchema,
+			415: statusSchema,
+		},
 		serve: (*call).delete,
 	}, {
 		id: "openapi", verb: "openapi", method: http.MethodGet, on: theOpenAPI,
@@ -220,8 +224,10 @@ var (
 			o.timeout = time.Duration(min(n, math.MaxInt32)) * time.Second
 		})
 
-	watchParams = []parameter{watchFlag, fromVersion, versionMatch, initialEvents, bookmarks, timeoutSeconds, limit,
-		continueToken}
+	watchParams = []parameter{
+		watchFlag, fromVersion, versionMatch, initialEvents, bookmarks, timeoutSeconds, limit,
+		continueToken,
+	}
 )
 
 func text(name, doc string, set func(*options, string)) parameter {
@@ -281,8 +287,10 @@ func parseVersion(s string) (int64, error) {
 }
 
 func (o *options) listOptions() paging.ListOptions {
-	return paging.ListOptions{ResourceVersion: o.version, ResourceVersionMatch: o.match, Limit: o.limit,
-		Continue: o.token}
+	return paging.ListOptions{
+		ResourceVersion: o.version, ResourceVersionMatch: o.match, Limit: o.limit,
+		Continue: o.token,
+	}
 }
 
 func (o *options) watchOptions() paging.WatchOptions {

@@ -164,27 +164,43 @@ var errorTable = []struct {
 	{paging.ErrInvalid, http.StatusBadRequest, reasonBadRequest, "", 0},
 	{store.ErrCompacted, http.StatusGone, reasonExpired, listExpired, 0},
 	{store.ErrFutureRevision, http.StatusGatewayTimeout, reasonTimeout, paging.ErrTooLarge.Error(), 1},
-	{store.ErrTooManyRequests, http.StatusTooManyRequests, reasonTooMany, "too many requests are waiting: try again",
-		1},
+	{
+		store.ErrTooManyRequests, http.StatusTooManyRequests, reasonTooMany, "too many requests are waiting: try again",
+		1,
+	},
 	{store.ErrQuota, http.StatusServiceUnavailable, reasonUnavailable, "NOSPACE: the database has reached its quota; " +
 		"compact, defragment and disarm the alarm, or raise --quota-backend-bytes", 0},
-	{backend.ErrNoSpace, http.StatusServiceUnavailable, reasonUnavailable, "NOSPACE: no space is left for the database",
-		0},
-	{store.ErrCorrupt, http.StatusServiceUnavailable, reasonUnavailable,
-		"CORRUPT: the alarm is raised, nothing is written until it is cleared", 0},
-	{backend.ErrOldReplica, http.StatusBadRequest, reasonBadRequest,
-		"a replica of an older version does not know keys of this length: upgrade all replicas", 0},
-	{backend.ErrRejected, http.StatusBadRequest, reasonBadRequest, "the database refused the request for its contents",
-		0},
+	{
+		backend.ErrNoSpace, http.StatusServiceUnavailable, reasonUnavailable, "NOSPACE: no space is left for the database",
+		0,
+	},
+	{
+		store.ErrCorrupt, http.StatusServiceUnavailable, reasonUnavailable,
+		"CORRUPT: the alarm is raised, nothing is written until it is cleared", 0,
+	},
+	{
+		backend.ErrOldReplica, http.StatusBadRequest, reasonBadRequest,
+		"a replica of an older version does not know keys of this length: upgrade all replicas", 0,
+	},
+	{
+		backend.ErrRejected, http.StatusBadRequest, reasonBadRequest, "the database refused the request for its contents",
+		0,
+	},
 	{store.ErrClosed, http.StatusServiceUnavailable, reasonUnavailable, "the server is stopping", 1},
 	{backend.ErrClosed, http.StatusServiceUnavailable, reasonUnavailable, "the server is stopping", 1},
-	{backend.ErrUnknownOutcome, http.StatusGatewayTimeout, reasonTimeout,
-		"nobody can tell whether the write was done: read the object before you try again", 0},
-	{store.ErrUnavailable, http.StatusServiceUnavailable, reasonUnavailable, "the database is unavailable: try again",
-		1},
+	{
+		backend.ErrUnknownOutcome, http.StatusGatewayTimeout, reasonTimeout,
+		"nobody can tell whether the write was done: read the object before you try again", 0,
+	},
+	{
+		store.ErrUnavailable, http.StatusServiceUnavailable, reasonUnavailable, "the database is unavailable: try again",
+		1,
+	},
 	{os.ErrDeadlineExceeded, http.StatusRequestTimeout, reasonTimeout, "the request's body took too long to come", 0},
-	{context.DeadlineExceeded, http.StatusGatewayTimeout, reasonTimeout,
-		"the request took too long; a write may have been done", 1},
+	{
+		context.DeadlineExceeded, http.StatusGatewayTimeout, reasonTimeout,
+		"the request took too long; a write may have been done", 1,
+	},
 	{context.Canceled, http.StatusServiceUnavailable, reasonUnavailable, "the server is stopping", 1},
 }
 

@@ -39,8 +39,10 @@ var (
 			"AND table_name = '" +
 			versionTable + "'",
 		begin: "BEGIN ISOLATION LEVEL READ COMMITTED",
-		lock: []string{"SET LOCAL statement_timeout = 0", "SET LOCAL lock_timeout = " + lockTimeout,
-			makeVersionTable + "BOOLEAN NOT NULL)", "LOCK TABLE " + versionTable + " IN EXCLUSIVE MODE"},
+		lock: []string{
+			"SET LOCAL statement_timeout = 0", "SET LOCAL lock_timeout = " + lockTimeout,
+			makeVersionTable + "BOOLEAN NOT NULL)", "LOCK TABLE " + versionTable + " IN EXCLUSIVE MODE",
+		},
 		holders:       lockHolders,
 		oldestProgram: "SELECT value FROM settings WHERE name = 'oldest_program'",
 		mend:          "psql URL -c",

@@ -263,8 +263,10 @@ func (s *Store) before(ctx context.Context, c *backend.Change, history int64) (*
 		return newItem(*c.Prev), nil
 	}
 	rev := c.Row.ModRevision - 1
-	rows, clock, err := s.backend.Range(ctx, backend.RangeQuery{Span: backend.Span{Start: c.Row.Key}, Revision: rev,
-		Limit: 1})
+	rows, clock, err := s.backend.Range(ctx, backend.RangeQuery{
+		Span: backend.Span{Start: c.Row.Key}, Revision: rev,
+		Limit: 1,
+	})
 	switch {
 	case err != nil:
 		return nil, err

@@ -116,8 +116,10 @@ func (x *Export) Rows(ctx context.Context, f func(backend.Row) error) error {
 	sp := span{open: true}.backend()
 	chunk := chunkFirst
 	for after := int64(0); after < x.until; {
-		hist, err := x.s.backend.History(ctx, backend.HistoryQuery{After: after, Until: x.until, Span: sp, Limit: chunk,
-			Bytes: chunkBytes, Hold: x.hold})
+		hist, err := x.s.backend.History(ctx, backend.HistoryQuery{
+			After: after, Until: x.until, Span: sp, Limit: chunk,
+			Bytes: chunkBytes, Hold: x.hold,
+		})
 		if err != nil {
 			return fmt.Errorf("export: %w", err)
 		}

@@ -86,8 +86,10 @@ const (
 )
 
 func newFollower(s *Store, b backend.Shared, clock backend.Clock, batch int64) *follower {
-	f := &follower{s: s, b: b, batch: batch, bytes: tailBytes, wake: make(chan struct{}, 1),
-		beatNow: make(chan struct{}, 1)}
+	f := &follower{
+		s: s, b: b, batch: batch, bytes: tailBytes, wake: make(chan struct{}, 1),
+		beatNow: make(chan struct{}, 1),
+	}
 	f.hinting.wake = make(chan struct{}, 1)
 	f.staleness = max(0, s.cfg.MaxStaleness)
 	f.members.later = make(chan struct{})
@@ -141,8 +143,10 @@ func (f *follower) ask() question {
 	f.s.index.mu.RLock()
 	defer f.s.index.mu.RUnlock()
 	return question{
-		TailQuery: backend.TailQuery{After: f.s.index.rev, Limit: tailRows, Bytes: f.bytes,
-			WithPrev: !f.s.index.complete},
+		TailQuery: backend.TailQuery{
+			After: f.s.index.rev, Limit: tailRows, Bytes: f.bytes,
+			WithPrev: !f.s.index.complete,
+		},
 		batch: f.batch, incarnation: f.incarnation.Load(),
 	}
 }

@@ -31,8 +31,10 @@ func (l *loader) run(generation int) {
 	next := span{open: true}
 	for count := 0; ; {
 		rev := s.Revision()
-		found, clock, err := s.backend.Range(s.ctx, backend.RangeQuery{Span: next.backend(), Revision: rev, Limit: rows,
-			KeysOnly: true})
+		found, clock, err := s.backend.Range(s.ctx, backend.RangeQuery{
+			Span: next.backend(), Revision: rev, Limit: rows,
+			KeysOnly: true,
+		})
 		if err == nil {
 			err = clock.Check(rev)
 		}

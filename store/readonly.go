@@ -63,8 +63,10 @@ func (s *Store) lookAt(
 			return nil, err
 		}
 	}
-	e := &evaluator{s: s, ctx: turn.with(ctx), from: rev, oldest: oldest, rev: rev, incarnation: history, loaded: tree,
-		whole: true, reading: true}
+	e := &evaluator{
+		s: s, ctx: turn.with(ctx), from: rev, oldest: oldest, rev: rev, incarnation: history, loaded: tree,
+		whole: true, reading: true,
+	}
 	if res, err = e.txn(t); err != nil || !t.KeepTurn {
 		turn.End()
 		return res, err

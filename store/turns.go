@@ -47,8 +47,10 @@ func newTurns(caller func(context.Context) any, hangUp func(any)) *turns {
 	if caller == nil {
 		caller = func(context.Context) any { return nil }
 	}
-	return &turns{caller: caller, hangUp: hangUp, free: max(2, runtime.GOMAXPROCS(0)), holding: map[any]int{},
-		waiting: map[any]*list.List{}}
+	return &turns{
+		caller: caller, hangUp: hangUp, free: max(2, runtime.GOMAXPROCS(0)), holding: map[any]int{},
+		waiting: map[any]*list.List{},
+	}
 }
 
 // take waits for a turn, which whoever took it ends. Errors: ctx's.

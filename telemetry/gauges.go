@@ -35,50 +35,90 @@ var gauges = []gauge{
 	{"etcd_server_has_leader", "1 when there is a leader.", func(s state) float64 {
 		return bit(s.Leader != 0 && s.reachable)
 	}, false},
-	{"etcd_server_is_leader", "1 when this member is the leader.", func(s state) float64 { return bit(s.leads) },
-		false},
-	{"etcd_server_leader_changes_seen_total", "Changes of the leader that scrapes have seen.",
-		func(s state) float64 { return float64(s.changes) }, false},
+	{
+		"etcd_server_is_leader", "1 when this member is the leader.", func(s state) float64 { return bit(s.leads) },
+		false,
+	},
+	{
+		"etcd_server_leader_changes_seen_total", "Changes of the leader that scrapes have seen.",
+		func(s state) float64 { return float64(s.changes) }, false,
+	},
 	{"etcd_server_is_learner", "1 when this member is a learner: never.", func(state) float64 { return 0 }, false},
-	{"etcd_server_proposals_committed_total", "The revision of the last commit.",
-		func(s state) float64 { return float64(s.Revision) }, false},
-	{"etcd_server_proposals_applied_total", "The revision up to which everything is applied.",
-		func(s state) float64 { return float64(s.Revision) }, false},
-	{"etcd_server_proposals_pending", "Operations waiting for a batch.",
-		func(s state) float64 { return float64(s.Waiting) }, true},
-	{"etcd_server_quota_backend_bytes", "Size of the database, in bytes, that raises the NOSPACE alarm.",
-		func(s state) float64 { return float64(s.Quota) }, true},
-	{"etcd_mvcc_db_total_size_in_bytes", "Bytes that the database takes.",
-		func(s state) float64 { return float64(s.DBSize) }, true},
-	{"etcd_mvcc_db_total_size_in_use_in_bytes", "Bytes that the database takes, less free pages.",
-		func(s state) float64 { return float64(s.DBSizeInUse) }, true},
+	{
+		"etcd_server_proposals_committed_total", "The revision of the last commit.",
+		func(s state) float64 { return float64(s.Revision) }, false,
+	},
+	{
+		"etcd_server_proposals_applied_total", "The revision up to which everything is applied.",
+		func(s state) float64 { return float64(s.Revision) }, false,
+	},
+	{
+		"etcd_server_proposals_pending", "Operations waiting for a batch.",
+		func(s state) float64 { return float64(s.Waiting) }, true,
+	},
+	{
+		"etcd_server_quota_backend_bytes", "Size of the database, in bytes, that raises the NOSPACE alarm.",
+		func(s state) float64 { return float64(s.Quota) }, true,
+	},
+	{
+		"etcd_mvcc_db_total_size_in_bytes", "Bytes that the database takes.",
+		func(s state) float64 { return float64(s.DBSize) }, true,
+	},
+	{
+		"etcd_mvcc_db_total_size_in_use_in_bytes", "Bytes that the database takes, less free pages.",
+		func(s state) float64 { return float64(s.DBSizeInUse) }, true,
+	},
 	{"etcd_debugging_mvcc_keys_total", "Keys alive.", func(s state) float64 { return float64(s.Keys) }, true},
-	{"etcd_debugging_mvcc_current_revision", "The current revision.",
-		func(s state) float64 { return float64(s.Revision) }, false},
-	{"etcd_debugging_mvcc_compact_revision", "The oldest revision that can be read.",
-		func(s state) float64 { return float64(s.Compacted) }, false},
-	{"etcd_debugging_mvcc_watch_stream_total", "Watch streams.",
-		func(s state) float64 { return float64(s.watches.Streams) }, false},
-	{"etcd_debugging_mvcc_watcher_total", "Watches.", func(s state) float64 { return float64(s.watches.Watches) },
-		false},
-	{"etcd_debugging_mvcc_slow_watcher_total", "Watches that are catching up.",
-		func(s state) float64 { return float64(s.watches.Slow) }, false},
-	{"etcd_debugging_mvcc_pending_events_total", "Events waiting to be sent to watches.",
-		func(s state) float64 { return float64(s.watches.Pending) }, false},
-	{"etcd_mvcc_db_open_read_transactions", "Read transactions that are open.",
-		func(s state) float64 { return float64(s.OpenReads) }, true},
-	{"etcd_debugging_lease_renewed_total", "Renewals of leases.",
-		func(s state) float64 { return float64(s.leases.Renewed) }, false},
-	{"etcd_debugging_server_lease_expired_total", "Leases that ended because nobody renewed them.",
-		func(s state) float64 { return float64(s.leases.Expired) }, false},
-	{"sqlstore_incarnation", "Raised when the database was found to have lost acknowledged revisions.",
-		func(s state) float64 { return float64(s.Incarnation) }, false},
-	{"sqlstore_watch_lag_revisions", "Revisions that the watch furthest behind has still to get.",
-		func(s state) float64 { return float64(s.watches.Lag) }, false},
+	{
+		"etcd_debugging_mvcc_current_revision", "The current revision.",
+		func(s state) float64 { return float64(s.Revision) }, false,
+	},
+	{
+		"etcd_debugging_mvcc_compact_revision", "The oldest revision that can be read.",
+		func(s state) float64 { return float64(s.Compacted) }, false,
+	},
+	{
+		"etcd_debugging_mvcc_watch_stream_total", "Watch streams.",
+		func(s state) float64 { return float64(s.watches.Streams) }, false,
+	},
+	{
+		"etcd_debugging_mvcc_watcher_total", "Watches.", func(s state) float64 { return float64(s.watches.Watches) },
+		false,
+	},
+	{
+		"etcd_debugging_mvcc_slow_watcher_total", "Watches that are catching up.",
+		func(s state) float64 { return float64(s.watches.Slow) }, false,
+	},
+	{
+		"etcd_debugging_mvcc_pending_events_total", "Events waiting to be sent to watches.",
+		func(s state) float64 { return float64(s.watches.Pending) }, false,
+	},
+	{
+		"etcd_mvcc_db_open_read_transactions", "Read transactions that are open.",
+		func(s state) float64 { return float64(s.OpenReads) }, true,
+	},
+	{
+		"etcd_debugging_lease_renewed_total", "Renewals of leases.",
+		func(s state) float64 { return float64(s.leases.Renewed) }, false,
+	},
+	{
+		"etcd_debugging_server_lease_expired_total", "Leases that ended because nobody renewed them.",
+		func(s state) float64 { return float64(s.leases.Expired) }, false,
+	},
+	{
+		"sqlstore_incarnation", "Raised when the database was found to have lost acknowledged revisions.",
+		func(s state) float64 { return float64(s.Incarnation) }, false,
+	},
+	{
+		"sqlstore_watch_lag_revisions", "Revisions that the watch furthest behind has still to get.",
+		func(s state) float64 { return float64(s.watches.Lag) }, false,
+	},
 	{"sqlstore_watch_pending_bytes", "Bytes of the events waiting to be sent to watches, those that several wait for " +
 		"counted once.", func(s state) float64 { return float64(s.watches.PendingBytes) }, false},
-	{"sqlstore_watch_window_bytes", "Bytes of recent events kept in memory for watches.",
-		func(s state) float64 { return float64(s.watches.WindowBytes) }, false},
+	{
+		"sqlstore_watch_window_bytes", "Bytes of recent events kept in memory for watches.",
+		func(s state) float64 { return float64(s.watches.WindowBytes) }, false,
+	},
 }
 
 // counters are those of the gauges that only grow.
@@ -163,8 +203,10 @@ func (c *stateCollector) read() (s state, answered bool) {
 		}
 	}
 	if answered = s.Status != nil; !answered {
-		s.Status = &store.Status{Revision: st.Revision(), Compacted: st.Compacted(), Incarnation: st.Incarnation(),
-			Leader: st.Leader()}
+		s.Status = &store.Status{
+			Revision: st.Revision(), Compacted: st.Compacted(), Incarnation: st.Incarnation(),
+			Leader: st.Leader(),
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

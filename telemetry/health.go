@@ -65,8 +65,10 @@ func (m *Metrics) Handler(s *store.Store, version string, from Conditions) *http
 		}}
 		learner = check{"non_learner", func(context.Context) error { return nil }} // there are no learners
 	)
-	live, ready, health := []check{serializable, writes}, []check{serializable, linearizable, corruption, learner,
-		writes, database},
+	live, ready, health := []check{serializable, writes}, []check{
+		serializable, linearizable, corruption, learner,
+		writes, database,
+	},
 		[]check{writes, linearizable, database}
 	if s.NoLeader() != nil {
 		// A database on the network may hang, and a probe may not; nor would it help to end this process. Each

@@ -82,8 +82,10 @@ func newRequests(m *Metrics, all bool) *requests {
 	defragment := rs.unary["/etcdserverpb.Maintenance/Defragment"]
 	defragment.observer = slow("etcd_disk_backend_defrag_duration_seconds",
 		"Duration of Maintenance/Defragment, which stops nobody.", 0.1, 13)
-	defragment.active = prometheus.NewGauge(prometheus.GaugeOpts{Name: "etcd_disk_defrag_inflight",
-		Help: "Calls of Maintenance/Defragment under way."})
+	defragment.active = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "etcd_disk_defrag_inflight",
+		Help: "Calls of Maintenance/Defragment under way.",
+	})
 	m.Registry.MustRegister(defragment.active, rs)
 	return rs
 }

@@ -60,8 +60,10 @@ func New(cfg Config) *Metrics {
 	m.health = newHealthMetrics(m)
 	m.puts = m.counter("etcd_mvcc_put_total", "Rows put, one for each key and transaction.")
 	m.deletes = m.counter("etcd_mvcc_delete_total", "Keys deleted.")
-	m.putBytes = prometheus.NewGauge(prometheus.GaugeOpts{Name: "etcd_debugging_mvcc_total_put_size_in_bytes",
-		Help: "Bytes of all values put."})
+	m.putBytes = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "etcd_debugging_mvcc_total_put_size_in_bytes",
+		Help: "Bytes of all values put.",
+	})
 	m.Registry.MustRegister(m.putBytes)
 	m.granted = m.counter("etcd_debugging_lease_granted_total", "Leases granted.")
 	m.revoked = m.counter("etcd_debugging_lease_revoked_total", "Leases revoked, those that expired included.")

@@ -48,8 +48,10 @@ func TestAbandonedReads(t *testing.T) {
 		name, dsn string
 		conns     int
 	}{
-		{"direct", direct, 6}, {"pooler", through(t), 6},
-		{"the fewest", database(t), minConns}, {"one more", database(t), minConns + 1},
+		{"direct", direct, 6},
+		{"pooler", through(t), 6},
+		{"the fewest", database(t), minConns},
+		{"one more", database(t), minConns + 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dsn := c.dsn

@@ -58,8 +58,10 @@ func (a *insertArrays) queue(batch *pgx.Batch, e *backend.Effects) (size int64) 
 		a.versions, a.leases, a.prev = append(a.versions, r.Version), append(a.leases, r.Lease),
 			append(a.prev, r.PrevRevision)
 	}
-	sql, args := insertRows, []any{a.keys, a.revisions, a.ordinals, a.creates, a.versions, a.leases, a.prev, e.Batch,
-		a.values}
+	sql, args := insertRows, []any{
+		a.keys, a.revisions, a.ordinals, a.creates, a.versions, a.leases, a.prev, e.Batch,
+		a.values,
+	}
 	if someLong {
 		sql, args = insertLongRows, append(args, a.longKeys)
 	}
