@@ -13,8 +13,8 @@ import (
 )
 
 // keptFactor is how many times larger than a message its answer is in memory: what gRPC received, the copy that is
-// decoded, the message itself, and its JSON.
-const keptFactor = 4
+// decoded, the message itself, and its JSON, which is half as large again.
+const keptFactor = 5
 
 // taken is where an answer goes that counts until its client has taken it: first on its way through gRPC, for the one
 // that made it, then as what the gateway has.

@@ -99,8 +99,10 @@ func (s *lease) LeaseLeases(ctx context.Context, _ *pb.LeaseLeasesRequest) (*pb.
 		return nil, statusError(ctx, err)
 	}
 	resp := &pb.LeaseLeasesResponse{Header: s.header(), Leases: make([]*pb.LeaseStatus, len(ids))}
+	statuses := make([]pb.LeaseStatus, len(ids))
 	for i, id := range ids {
-		resp.Leases[i] = &pb.LeaseStatus{ID: id}
+		statuses[i].ID = id
+		resp.Leases[i] = &statuses[i]
 	}
 	return resp, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -33,65 +32,22 @@ func (f *follower) within(o backend.Origin, bound time.Duration) bool {
 	return bound > 0 && f.b.Unconfirmed(o) <= bound
 }
 
-// confirmations are commits that prove which server is the primary. Those who ask while one is under way share the next
-// one, which begins after they have asked.
-type confirmations struct {
-	mu   sync.Mutex
-	busy bool
-	next *confirmation // gathers, nil when nobody waits
-}
-
-// confirmation is one commit: head and err count once done is closed.
-type confirmation struct {
-	done chan struct{}
-	head backend.Head
-	err  error
-}
-
-// confirm returns the head of a server that is the primary for certain, read after the call. Errors: ctx's,
-// [ErrClosed], those of the backend.
+// confirm returns the head of a server that is the primary for certain, read after the call: a commit proves it. Errors:
+// ctx's, [ErrClosed], those of the backend.
 func (f *follower) confirm(ctx context.Context) (backend.Head, error) {
-	cs := &f.confirmations
-	cs.mu.Lock()
-	if !cs.busy {
-		if cs.busy = f.s.background.start(f.confirmInTurn); !cs.busy {
-			cs.mu.Unlock()
-			return backend.Head{}, ErrClosed
-		}
-	}
-	if cs.next == nil {
-		cs.next = &confirmation{done: make(chan struct{})}
-	}
-	c := cs.next
-	cs.mu.Unlock()
-	select {
-	case <-c.done:
-		return c.head, c.err
-	case <-ctx.Done():
-		return backend.Head{}, ctx.Err()
-	}
+	return f.confirmations.get(ctx)
 }
 
-func (f *follower) confirmInTurn() {
-	cs := &f.confirmations
-	for {
-		cs.mu.Lock()
-		c := cs.next
-		cs.next, cs.busy = nil, c != nil
-		cs.mu.Unlock()
-		if c == nil {
-			return
-		}
-		c.head, c.err = f.b.Confirm(f.s.ctx, f.self())
-		switch {
-		case c.err == nil:
-			f.confirmed.Add(1)
-			f.contact.made(time.Now())
-		case f.s.ctx.Err() != nil:
-			c.err = ErrClosed
-		}
-		close(c.done)
+func (f *follower) confirmNow() (backend.Head, error) {
+	head, err := f.b.Confirm(f.s.ctx, f.self())
+	switch {
+	case err == nil:
+		f.confirmed.Add(1)
+		f.contact.made(time.Now())
+	case f.s.ctx.Err() != nil:
+		err = ErrClosed
 	}
+	return head, err
 }
 
 // current has ask read from the database, again if need be, until the answer is one that a linearizable read may rely

@@ -70,7 +70,7 @@ func (x *Export) pin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, l := range append(before, after...) {
+	for _, l := range slices.Concat(before, after) {
 		x.Leases = append(x.Leases, Lease{ID: l.ID, Granted: l.Granted, Remaining: l.Granted})
 	}
 	slices.SortFunc(x.Leases, func(a, b Lease) int { return cmp.Compare(a.ID, b.ID) })

@@ -60,8 +60,8 @@ type follower struct {
 
 	// bounds what a linearizable read may miss after a failover that nobody noticed; 0: nothing
 	staleness     time.Duration
-	confirmations confirmations
-	confirmed     atomic.Uint64 // commits that were made for reads
+	confirmations together[backend.Head] // commits that prove which server is the primary
+	confirmed     atomic.Uint64          // commits that were made for reads
 
 	contact contact
 	members memberships
@@ -97,7 +97,8 @@ func newFollower(s *Store, b backend.Shared, clock backend.Clock, batch int64) *
 	now := time.Now()
 	f.contact.made(now)
 	f.through.Store(&now)
-	f.lessor = &sharedLessor{f: f, renewals: renewals{f: f, places: map[int64]*renewalGroup{}}}
+	f.confirmations = together[backend.Head]{background: &s.background, ask: f.confirmNow}
+	f.lessor = newSharedLessor(f)
 	return f
 }
 

@@ -31,6 +31,7 @@ type leaseKeeper interface {
 	renew(ctx context.Context, id int64) (ttl time.Duration, err error)
 	// state describes a lease. Errors: [ErrLeaseNotFound].
 	state(ctx context.Context, id int64) (*Lease, error)
+	// all returns all leases, those that end first first. Others may have them, too: they must not be changed.
 	all(ctx context.Context) ([]Lease, error)
 	counted() LeaseStats
 }
@@ -153,10 +154,14 @@ func (s *Store) Leases(ctx context.Context) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(all, func(a, b Lease) int { return cmp.Compare(a.Remaining, b.Remaining) })
 	ids := make([]int64, len(all))
 	for i := range all {
 		ids[i] = all[i].ID
 	}
 	return ids, nil
+}
+
+// byRemaining sorts leases, the one that ends first before the others.
+func byRemaining(all []Lease) {
+	slices.SortFunc(all, func(a, b Lease) int { return cmp.Compare(a.Remaining, b.Remaining) })
 }

@@ -299,12 +299,13 @@ func (l *lessor) state(_ context.Context, id int64) (*Lease, error) {
 
 func (l *lessor) all(context.Context) ([]Lease, error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	out := make([]Lease, 0, len(l.leases))
 	now := l.now()
 	for _, le := range l.leases {
 		out = append(out, *le.state(now))
 	}
+	l.mu.Unlock()
+	byRemaining(out)
 	return out, nil
 }
 

@@ -23,6 +23,13 @@ type sharedLessor struct {
 	looking  atomic.Bool // for leases that have ended
 	late     complaint   // of whoever is looking
 	renewals renewals
+	lists    together[[]Lease] // all leases
+}
+
+func newSharedLessor(f *follower) *sharedLessor {
+	l := &sharedLessor{f: f, renewals: renewals{f: f, places: map[int64]*renewalGroup{}}}
+	l.lists = together[[]Lease]{background: &f.s.background, ask: l.allNow}
+	return l
 }
 
 const (
@@ -116,8 +123,10 @@ func (l *sharedLessor) state(ctx context.Context, id int64) (*Lease, error) {
 	return described(states[0]), nil
 }
 
-func (l *sharedLessor) all(ctx context.Context) ([]Lease, error) {
-	states, err := l.states(ctx, nil)
+func (l *sharedLessor) all(ctx context.Context) ([]Lease, error) { return l.lists.get(ctx) }
+
+func (l *sharedLessor) allNow() ([]Lease, error) {
+	states, err := l.states(l.f.s.ctx, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -125,6 +134,7 @@ func (l *sharedLessor) all(ctx context.Context) ([]Lease, error) {
 	for i, s := range states {
 		out[i] = *described(s)
 	}
+	byRemaining(out)
 	return out, nil
 }
 

@@ -1,0 +1,56 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// Those who come while a question is asked share one answer, which is asked for after they came.
+func TestAskedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b background
+		release, asked := make(chan struct{}), 0
+		q := together[int]{background: &b, ask: func() (int, error) {
+			asked++
+			n := asked
+			<-release
+			return n, nil
+		}}
+		var wg sync.WaitGroup
+		get := func(want int) {
+			wg.Go(func() {
+				if got, err := q.get(t.Context()); got != want || err != nil {
+					t.Errorf("answer %d, %v, want %d", got, err, want)
+				}
+			})
+		}
+		get(1)
+		synctest.Wait()
+		for range 100 {
+			get(2)
+		}
+		gone, leave := context.WithCancel(t.Context())
+		wg.Go(func() {
+			if _, err := q.get(gone); !errors.Is(err, context.Canceled) {
+				t.Errorf("whoever has gone gets %v", err)
+			}
+		})
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		release <- struct{}{}
+		synctest.Wait()
+		release <- struct{}{}
+		wg.Wait()
+		if asked != 2 {
+			t.Errorf("asked %d times", asked)
+		}
+		b.close()
+		if _, err := q.get(t.Context()); !errors.Is(err, ErrClosed) {
+			t.Errorf("behind the close: %v", err)
+		}
+	})
+}
