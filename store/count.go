@@ -81,6 +81,7 @@ func (e *evaluator) count(key, end []byte) (int64, error) {
 		return 0, err
 	}
 	changed, _ := walk(&e.overlay, sp, e.overlay.Len())
+	e.looked += len(changed)
 	for _, it := range changed {
 		if !it.Deleted {
 			n++

@@ -40,6 +40,7 @@ type evaluator struct {
 	rows    []*item
 	prevs   []*item // what watchers are shown as superseded by each of rows: the key's row before the transaction
 	undo    []undone
+	looked  int // rows of ranges, those that the batch itself has changed included
 	// of the transaction under way:
 	mark   int  // where its rows begin
 	seen   int  // rows that it looked at

@@ -49,6 +49,7 @@ func (e *evaluator) first(key, end []byte, limit int) (items []*item, more bool)
 		base, more = walk(e.s.index.tree, sp, limit)
 		e.s.index.mu.RUnlock()
 	}
+	e.looked += len(changed) + len(base)
 	if len(changed) == 0 {
 		return base, more
 	}

@@ -122,22 +122,27 @@ func (q *sequencer) close() {
 // conflictTries is how often a batch may give way to another transaction of the database, or wait for the clock in vain.
 const conflictTries = 3
 
-// commit runs one batch, to which others may come where open says so, and answers its calls. A batch that the database refuses for
-// its contents is split until only the culprit fails.
+// commit runs a batch, to which others may come where open says so, and answers its calls.
 func (q *sequencer) commit(batch []*call, open bool) {
-	if len(batch) == 0 {
-		return
+	for len(batch) > 0 {
+		batch, open = q.commitPart(batch, open), false
 	}
-	batch, err := q.try(batch, open)
+}
+
+// commitPart commits as much of the batch as one transaction takes, and returns the rest. What the database refuses for
+// its contents is split until only the culprit fails.
+func (q *sequencer) commitPart(batch []*call, open bool) (rest []*call) {
+	batch, n, err := q.try(batch, open)
 	for tries := 1; gaveWay(err) && tries < conflictTries && awaited(batch); tries++ {
-		batch, err = q.try(batch, false)
+		batch, n, err = q.try(batch, false)
 	}
+	batch, rest = batch[:n], batch[n:]
 	unknown := errors.Is(err, backend.ErrUnknownOutcome)
 	if errors.Is(err, backend.ErrRejected) && !unknown && len(batch) > 1 {
 		half := len(batch) / 2
 		q.commit(batch[:half], false)
 		q.commit(batch[half:], false)
-		return
+		return rest
 	}
 	if unknown {
 		q.s.doubt(err)
@@ -151,6 +156,7 @@ func (q *sequencer) commit(batch []*call, open bool) {
 		}
 		close(c.done)
 	}
+	return rest
 }
 
 // gaveWay says that nothing is wrong with a batch but that others were before it.
@@ -163,31 +169,39 @@ func awaited(batch []*call) bool {
 	return slices.ContainsFunc(batch, func(c *call) bool { return c.ctx.Err() == nil })
 }
 
-// try returns the calls of the batch, those that came to it included.
-func (q *sequencer) try(batch []*call, open bool) ([]*call, error) {
+// try returns the calls of the batch, those that came to it included, and how many of them the error is about: for nil
+// those that are committed.
+func (q *sequencer) try(batch []*call, open bool) (_ []*call, n int, err error) {
 	ctx := q.s.batchCtx
 	if err := q.s.Err(); err != nil {
-		return batch, fmt.Errorf("%w: the store has stopped writing: %v", ErrUnavailable, err) //nolint:errorlint // this outcome is known
+		return batch, len(batch), fmt.Errorf("%w: the store has stopped writing: %v", ErrUnavailable, err) //nolint:errorlint // this outcome is known
 	}
 	tx, e, err := q.begin(ctx, batch)
 	if err != nil {
 		if errors.Is(err, backend.ErrTooManyRows) {
 			if len(batch) > 1 {
-				return batch, fmt.Errorf("%w: %w", backend.ErrRejected, err) // find the one to blame
+				return batch, len(batch), fmt.Errorf("%w: %w", backend.ErrRejected, err) // find the one to blame
 			}
-			return batch, fmt.Errorf("%w: %w", ErrTxnTooLarge, err)
+			return batch, len(batch), fmt.Errorf("%w: %w", ErrTxnTooLarge, err)
 		}
-		return batch, fmt.Errorf("begin batch: %w", err)
+		return batch, len(batch), fmt.Errorf("begin batch: %w", err)
 	}
 	if open && q.s.follower != nil && e.indexed() {
 		batch = q.queue.join(batch, q.most())
 	}
-	return batch, q.finish(ctx, tx, e, batch)
+	n = e.run(batch)
+	return batch, n, q.finish(ctx, tx, e, batch[:n])
 }
 
-// finish evaluates the calls and commits what they do.
-func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, batch []*call) error {
-	for _, c := range batch {
+// batchRows is how many rows a batch looks at or writes; the call that reaches it is the last. All calls wait for the
+// whole batch, other replicas for the clock, and ranges over what the batch itself has written take longer with each
+// of its rows.
+const batchRows = 10_000
+
+// run evaluates the calls up to the bound of a batch, and returns how many those are. Where the rows that the calls need
+// were loaded for all of them the bound is [Config.TxnRows]: the rest would have to load theirs again.
+func (e *evaluator) run(batch []*call) int {
+	for i, c := range batch {
 		e.begin()
 		if c.err = c.ctx.Err(); c.err == nil {
 			c.err = c.op.evaluate(e)
@@ -196,7 +210,15 @@ func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, bat
 			e.abort()
 		}
 		c.rev = e.end()
+		if e.indexed() && e.looked+len(e.rows) >= batchRows {
+			return i + 1
+		}
 	}
+	return len(batch)
+}
+
+// finish commits what the calls, which are evaluated, do.
+func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, batch []*call) error {
 	if e.split {
 		tx.Rollback()
 		return backend.ErrRejected

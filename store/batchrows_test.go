@@ -1,0 +1,78 @@
+package store
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// Operations that write or look at many rows together make several transactions, in order, though each looks short.
+func TestBatchesAreBoundedByRows(t *testing.T) {
+	const objects = "object"
+	putAndRead := func(r RangeRequest) func(s *Store, i int) error {
+		r.Key, r.End = []byte(objects), []byte("objecu")
+		return func(s *Store, i int) error {
+			key := fmt.Appendf(nil, "%s%04d", objects, i)
+			_, err := s.Txn(within(t), &Txn{Success: []Op{{Put: &PutRequest{Key: key}}, {Range: &r}}})
+			return err
+		}
+	}
+	for _, test := range []struct {
+		name         string
+		calls, lease int // leases have so many keys each
+		most         int // rows of one transaction
+		call         func(s *Store, i int) error
+	}{
+		{"revocations", 250, longRead, 10_000 + longRead - 1, func(s *Store, i int) error {
+			_, err := s.LeaseRevoke(within(t), int64(i+1))
+			return err
+		}},
+		{"ranges", 1000, 0, 150, putAndRead(RangeRequest{})},
+		{"pages", 1000, 0, 150, putAndRead(RangeRequest{Limit: 1})},
+		{"counts", 1000, 0, 150, putAndRead(RangeRequest{CountOnly: true})},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			hold := newBlocked()
+			conflicts, most, rows := 0, 0, 0
+			f := &faults{Backend: openSQLite(t)}
+			s := openStore(t, f, Config{})
+			eventually(t, "the index", s.index.whole)
+			for i := range test.calls {
+				if test.lease == 0 {
+					break
+				}
+				keys := make([]string, test.lease)
+				for j := range keys {
+					keys[j] = fmt.Sprint("leased/", i, "/", j)
+				}
+				grant(t, s, int64(i+1), 60, keys...)
+			}
+			f.commit = func(e *backend.Effects, through func() error) error {
+				hold.first()
+				if conflicts++; conflicts%3 == 2 { // what gave way keeps its end
+					return fmt.Errorf("%w: %w", backend.ErrConflict, backend.ErrUnavailable)
+				}
+				most, rows = max(most, len(e.Rows)), rows+len(e.Rows)
+				return through()
+			}
+			var wg sync.WaitGroup
+			wg.Go(func() { put(t, s, "first", "") })
+			<-hold.entered
+			for i := range test.calls {
+				wg.Go(func() {
+					if err := test.call(s, i); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			waiting(t, s, test.calls)
+			close(hold.release)
+			wg.Wait()
+			if want := 1 + test.calls*max(1, test.lease); rows != want || most > test.most {
+				t.Errorf("%d rows are written, want %d; up to %d in one transaction, want %d at most", rows, want, most, test.most)
+			}
+		})
+	}
+}
