@@ -52,8 +52,10 @@ func (s *Server) stopServing() (errs []error) {
 	grace, stop := context.WithTimeout(context.Background(), closeTimeout)
 	defer stop()
 	served := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() { s.cutIdle(grace, served) })
+	defer watching.Wait() // before stop, which would look like the end of the grace period
 	defer close(served)
-	go s.cutIdle(grace, served)
 	if s.objects != nil {
 		s.objects.Stop()
 	}

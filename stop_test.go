@@ -120,6 +120,27 @@ func TestCloseDoesNotWaitForHalfOpenConnections(t *testing.T) {
 	}
 }
 
+// A start that fails has no requests to cut off.
+func TestFailedStartCutsNothingOff(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var log logged
+	cfg := sqlstore.Config{
+		Logger: slog.New(slog.NewTextHandler(&log, nil)), ListenClientURLs: []string{"http://" + l.Addr().String()},
+	}
+	for range 50 { // to cut off was one of two ways that were open
+		if _, err := sqlstore.Start(t.Context(), cfg); err == nil {
+			t.Fatal("it started")
+		}
+	}
+	if strings.Contains(log.String(), "cut off") {
+		t.Error(log.String())
+	}
+}
+
 // certificates are those that net/http/httptest brings along.
 func certificates(t *testing.T) listen.Files {
 	t.Helper()
