@@ -71,7 +71,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&c.Compaction.Retention, "auto-compaction-retention", "0", "history to keep: a duration or a number of hours, or a number of revisions; 0 turns automatic compaction off")
 
 	f.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
-	f.StringVar(&s.logFormat, "log-format", "json", "json or console")
+	f.StringVar(&s.logFormat, "log-format", formatAuto, "json, console for people, or auto: console on a terminal, else json")
 	f.StringVar(&s.metrics, "metrics", "basic", "basic, or extensive with histograms of the calls' durations")
 	f.BoolVar(&c.Profiling, "enable-pprof", false, "serve profiles under /debug/pprof/")
 }
@@ -113,8 +113,8 @@ func (s *settings) finish() error {
 	switch {
 	case len(c.ListenClientURLs) == 0:
 		return fmt.Errorf("%w: --listen-client-urls names no URL", errSettings)
-	case s.logFormat != "json" && s.logFormat != "console":
-		return fmt.Errorf("%w: --log-format %q is neither json nor console", errSettings, s.logFormat)
+	case s.logFormat != formatAuto && s.logFormat != formatJSON && s.logFormat != formatConsole:
+		return fmt.Errorf("%w: --log-format %q is none of auto, json and console", errSettings, s.logFormat)
 	case s.metrics != "basic" && s.metrics != "extensive":
 		return fmt.Errorf("%w: --metrics %q is neither basic nor extensive", errSettings, s.metrics)
 	case s.compactionMode != string(compactor.Periodic) && s.compactionMode != string(compactor.Revision):

@@ -10,6 +10,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -20,7 +21,9 @@ import (
 
 func main() {
 	if err := command().Execute(); err != nil {
-		fmt.Fprintln(os.Stderr, "sqlstore:", err)
+		if !errors.Is(err, errLogged) {
+			fmt.Fprintln(os.Stderr, "sqlstore:", err)
+		}
 		os.Exit(1)
 	}
 }

@@ -17,26 +17,34 @@ import (
 	"github.com/sqlstore/sqlstore"
 )
 
+// errLogged is returned when the log tells what is wrong.
+var errLogged = errors.New("the server failed")
+
 func serveCommand() *cobra.Command {
 	s := &settings{}
 	cmd := &cobra.Command{Use: "serve", Short: "Serve the etcd API (the default command)", Args: noArgs}
 	s.register(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := applySettings(cmd.Flags(), os.LookupEnv); err != nil {
-			return err
+		err := applySettings(cmd.Flags(), os.LookupEnv)
+		if err == nil {
+			err = s.finish()
 		}
-		if err := s.finish(); err != nil {
-			return err
+		level := &slog.LevelVar{}
+		log := s.logger(level)
+		if err == nil {
+			err = serve(cmd, s, log, level)
 		}
-		return serve(cmd, s)
+		if err != nil {
+			log.Error("the server failed", "error", err)
+			return errLogged
+		}
+		return nil
 	}
 	return cmd
 }
 
-func serve(cmd *cobra.Command, s *settings) error {
+func serve(cmd *cobra.Command, s *settings, log *slog.Logger, level *slog.LevelVar) error {
 	tuneHeap(s.config.OnPostgres())
-	level := &slog.LevelVar{}
-	log := s.logger(level)
 	s.config.Logger = log
 	quiet(log)
 	stop := make(chan os.Signal, 2)
@@ -99,17 +107,6 @@ func start(cfg sqlstore.Config, stop chan os.Signal) (*sqlstore.Server, error) {
 	cancel()
 	listening.Wait()
 	return server, err
-}
-
-// logger logs to standard error in the format asked for.
-func (s *settings) logger(level *slog.LevelVar) *slog.Logger {
-	l, _ := parseLevel(s.logLevel) // finish has checked it
-	level.Set(l)
-	o := &slog.HandlerOptions{Level: level}
-	if s.logFormat == "console" {
-		return slog.New(slog.NewTextHandler(os.Stderr, o))
-	}
-	return slog.New(slog.NewJSONHandler(os.Stderr, o))
 }
 
 func notify(log *slog.Logger, state string) {

@@ -289,9 +289,9 @@ func TestRefusedStarts(t *testing.T) {
 		"clients without TLS": {[]string{"--client-cert-auth"}, []string{"--cert-file"}},
 		"unknown flag":        {[]string{"--initial-cluster", "x"}, []string{"--initial-cluster"}},
 		"unknown database":    {[]string{"--datastore", "oracle://user:secret@host/x"}, []string{"oracle"}},
-		"relative path":       {[]string{"--datastore", "sqlite://rel/path.db"}, []string{`"rel"`, "sqlite:///path/to/file"}},
+		"relative path":       {[]string{"--datastore", "sqlite://rel/path.db"}, []string{`\"rel\"`, "sqlite:///path/to/file"}},
 		"datastore's options": {[]string{"--datastore", "sqlite://" + file + "?c%20.db"}, []string{"?c%20.db", "%3F"}},
-		"advertised nonsense": {[]string{"--advertise-client-urls", "junk"}, []string{`advertised URL "junk"`, "http"}},
+		"advertised nonsense": {[]string{"--advertise-client-urls", "junk"}, []string{`advertised URL \"junk\"`, "http"}},
 		"not a database":      {[]string{"--datastore", "sqlite://" + file}, []string{file}},
 		"directory of a file": {[]string{"--data-dir", file + "/x"}, []string{file}},
 	} {

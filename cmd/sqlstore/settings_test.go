@@ -175,10 +175,11 @@ func TestFlagsOfEtcd(t *testing.T) {
 		"cipher-suites": "[]", "tls-min-version": "TLS1.2", "quota-backend-bytes": "0", "max-txn-ops": "128",
 		"max-request-bytes": "1572864", "max-concurrent-streams": "4294967295", "grpc-keepalive-min-time": "5s",
 		"grpc-keepalive-interval": "2h0m0s", "grpc-keepalive-timeout": "20s", "auto-compaction-mode": "periodic",
-		"auto-compaction-retention": "0", "log-level": "info", "log-format": "json", "metrics": "basic", "enable-pprof": "false",
+		"auto-compaction-retention": "0", "log-level": "info", "metrics": "basic", "enable-pprof": "false",
 		"unsafe-no-fsync": "false", "config-file": "", "cors": "[*]",
-		"host-whitelist":                 "[]", // etcd's is *, which any web page could use
-		"watch-progress-notify-interval": "5s", // etcd's is 10 minutes; kube-apiserver wants 5 s
+		"log-format":                     "auto", // json, as etcd's, except on a terminal
+		"host-whitelist":                 "[]",   // etcd's is *, which any web page could use
+		"watch-progress-notify-interval": "5s",   // etcd's is 10 minutes; kube-apiserver wants 5 s
 	} {
 		f := flags.Lookup(name)
 		if f == nil || f.DefValue != byDefault {
