@@ -6,7 +6,8 @@
 // Flags have etcd's names where etcd has one. Each is also an environment variable, SQLSTORE_ and the flag in capitals
 // (SQLSTORE_DATA_DIR), and a key of the YAML file that --config-file names. A flag wins over the variable, the variable over
 // the file. On SIGHUP the file is read again: log level, quota, compaction and TLS files may have changed, any other change is
-// refused by name, and told by `sqlstore status`. SIGTERM and SIGINT let requests in flight finish, checkpoint the database and end the process.
+// refused by name, and told by `sqlstore status`. The SIGHUP that comes when the server's terminal is closed ends it, unless
+// nohup started it. SIGTERM and SIGINT let requests in flight finish, checkpoint the database and end the process.
 package main
 
 import (

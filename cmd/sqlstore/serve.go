@@ -49,6 +49,7 @@ func serve(cmd *cobra.Command, s *settings, log *slog.Logger, level *slog.LevelV
 	quiet(log)
 	stop := make(chan os.Signal, 2)
 	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM)
+	lost := terminalLost()
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	database, err := s.config.Database()
@@ -77,6 +78,11 @@ func serve(cmd *cobra.Command, s *settings, log *slog.Logger, level *slog.LevelV
 	for {
 		select {
 		case <-hangup:
+			if lost() {
+				log.Info("stopping", "signal", "hangup", "reason", "the terminal was closed")
+				notify(log, daemon.SdNotifyStopping)
+				return server.Close()
+			}
 			notify(log, reloading())
 			r.reload()
 			notify(log, daemon.SdNotifyReady)
