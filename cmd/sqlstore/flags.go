@@ -24,7 +24,7 @@ type settings struct {
 	tlsMinVersion     string
 	cipherSuites      []string
 	compactionMode    string
-	maxRequestBytes   uint
+	maxRequestBytes   int64
 	maxTxnOps         uint
 	keepaliveInterval time.Duration
 	keepaliveTimeout  time.Duration
@@ -42,8 +42,8 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.DurationVar(&c.DatastoreWait, "datastore-wait", time.Minute, "how long a start waits for a Postgres that cannot be reached; 0 for not at all")
 	f.DurationVar(&c.DatastoreMaxStaleness, "datastore-max-staleness", 2*time.Second, "how long ago Postgres may have acknowledged a commit last that a linearizable read relies on; 0 has each read wait for a commit of its own")
 	f.BoolVar(&c.UnsafeNoFsync, "unsafe-no-fsync", false, "acknowledge writes before they are on disk, or accept a Postgres that does; a crash of its machine may lose or damage data")
-	f.Int64Var(&c.QuotaBytes, "quota-backend-bytes", 0, "size of the database, in bytes, that raises the NOSPACE alarm; 0 is 2 GiB on SQLite and no quota on Postgres, negative is no quota")
-	f.Int64Var(&c.CacheBytes, "cache-bytes", 0, "values kept in memory, in bytes; 0 is a sixteenth of the memory there is, from 32 MiB to 4 GiB")
+	bytesVar(f, &c.QuotaBytes, "quota-backend-bytes", 0, "size of the database, such as 8GiB, that raises the NOSPACE alarm; 0 is 2 GiB on SQLite and no quota on Postgres, negative is no quota")
+	bytesVar(f, &c.CacheBytes, "cache-bytes", 0, "memory for values, such as 256MiB; 0 is a sixteenth of the memory there is, from 32 MiB to 4 GiB")
 
 	f.StringSliceVar(&c.ListenClientURLs, "listen-client-urls", []string{"http://localhost:2379"}, "URLs to serve clients on: http, https, unix or unixs")
 	f.StringSliceVar(&c.AdvertiseClientURLs, "advertise-client-urls", nil, "client URLs to tell to clients (default: those listened on)")
@@ -60,7 +60,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&s.cipherSuites, "cipher-suites", nil, "cipher suites of TLS 1.2 to accept (default: Go's choice)")
 
 	f.UintVar(&s.maxTxnOps, "max-txn-ops", 128, "most operations that a transaction may have")
-	f.UintVar(&s.maxRequestBytes, "max-request-bytes", 3<<19, "most bytes that a client's write request may have")
+	bytesVar(f, &s.maxRequestBytes, "max-request-bytes", 3<<19, "largest write request that a client may send")
 	f.Uint32Var(&c.MaxConcurrentStreams, "max-concurrent-streams", math.MaxUint32, "most streams that one client connection may have open")
 	f.DurationVar(&c.KeepaliveMinTime, "grpc-keepalive-min-time", 5*time.Second, "how long a client must wait between two pings")
 	f.DurationVar(&s.keepaliveInterval, "grpc-keepalive-interval", 2*time.Hour, "after how long without activity the server pings a client; 0 for never")
@@ -119,7 +119,7 @@ func (s *settings) finish() error {
 		return fmt.Errorf("%w: --metrics %q is neither basic nor extensive", errSettings, s.metrics)
 	case s.compactionMode != string(compactor.Periodic) && s.compactionMode != string(compactor.Revision):
 		return fmt.Errorf("%w: --auto-compaction-mode %q is neither periodic nor revision", errSettings, s.compactionMode)
-	case s.maxTxnOps == 0 || s.maxTxnOps > most || s.maxRequestBytes == 0 || s.maxRequestBytes > most:
+	case s.maxTxnOps == 0 || s.maxTxnOps > most || s.maxRequestBytes <= 0 || s.maxRequestBytes > most:
 		return fmt.Errorf("%w: --max-txn-ops and --max-request-bytes must be from 1 to %d", errSettings, most)
 	case c.MaxConcurrentStreams == 0:
 		return fmt.Errorf("%w: --max-concurrent-streams must be positive", errSettings)

@@ -41,6 +41,7 @@ func command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetFlagErrorFunc(flagError)
 	root.Flags().AddFlagSet(serve.Flags())
 	root.Flags().Bool("version", false, "print the versions of sqlstore, of the etcd API and of Go") // as etcd has it
 	root.SetVersionTemplate(versions())

@@ -13,7 +13,10 @@ import (
 )
 
 func schemaCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "schema", Short: "Look at the database's schema or migrate it; no server may run on a SQLite file meanwhile"}
+	cmd := &cobra.Command{
+		Use: "schema", Short: "Look at the database's schema or migrate it; no server may run on a SQLite file meanwhile",
+		Args: noArgs, RunE: helpOnly,
+	}
 	cfg := &sqlstore.Config{}
 	registerDatabase(cmd.PersistentFlags(), cfg)
 	with := func(use, short string, f func(context.Context, *cobra.Command, *sql.DB) error) *cobra.Command {

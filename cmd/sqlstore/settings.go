@@ -91,7 +91,8 @@ func applyFile(flags *pflag.FlagSet, set map[string]bool, text []byte) error {
 	for name, node := range values {
 		f := flags.Lookup(name)
 		if f == nil || slices.Contains(notInFile, name) {
-			errs = append(errs, fmt.Errorf("%w: line %d: unknown key %q", errSettings, node.Line, name))
+			errs = append(errs, fmt.Errorf("%w: line %d: unknown key %q%s", errSettings, node.Line, name,
+				didYouMean(similarFlags(flags, name))))
 			continue
 		}
 		if set[name] {

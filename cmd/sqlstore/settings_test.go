@@ -84,7 +84,7 @@ func TestEverySettingHasAllThreeForms(t *testing.T) {
 		}
 		value := values[f.Name]
 		if value == "" {
-			value = map[string]string{"bool": "true", "int": "7", "int64": "7", "uint": "7", "uint32": "7", "duration": "7s"}[f.Value.Type()]
+			value = map[string]string{"bool": "true", "int": "7", "int64": "7", "uint": "7", "uint32": "7", "duration": "7s", "bytes": "7"}[f.Value.Type()]
 		}
 		if value == "" {
 			value = "x"
@@ -115,7 +115,7 @@ func TestRefusedSettings(t *testing.T) {
 		file string
 		want []string // parts of the error
 	}{
-		"unknown keys":         {file: "name: x\nfoo: 1\nlisten-client-url: http://127.0.0.1:1\n", want: []string{`line 2: unknown key "foo"`, `line 3: unknown key "listen-client-url"`}},
+		"unknown keys":         {file: "name: x\nfoo: 1\nlisten-client-url: http://127.0.0.1:1\n", want: []string{`line 2: unknown key "foo"`, `line 3: unknown key "listen-client-url"; did you mean listen-client-urls?`}},
 		"file names a file":    {file: "config-file: x\n", want: []string{`unknown key "config-file"`}},
 		"not YAML":             {file: "name: [", want: []string{"config.yaml"}},
 		"not a map":            {file: "- name\n", want: []string{"config.yaml"}},
@@ -136,6 +136,7 @@ func TestRefusedSettings(t *testing.T) {
 		"version in file":      {file: "version: true\n", want: []string{`unknown key "version"`}},
 		"no operations":        {args: []string{"--max-txn-ops", "0"}, want: []string{"--max-txn-ops"}},
 		"no bytes":             {args: []string{"--max-request-bytes", "0"}, want: []string{"--max-request-bytes"}},
+		"size":                 {args: []string{"--quota-backend-bytes", "8XB"}, want: []string{"--quota-backend-bytes", "8GiB"}},
 		"no streams":           {args: []string{"--max-concurrent-streams", "0"}, want: []string{"--max-concurrent-streams"}},
 		"no progress interval": {args: []string{"--watch-progress-notify-interval", "0s"}, want: []string{"--watch-progress-notify-interval"}},
 	} {

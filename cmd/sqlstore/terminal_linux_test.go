@@ -117,4 +117,3 @@ func wantGeneration(t *testing.T, socket string) {
 		}
 	}
 }
-

@@ -25,7 +25,7 @@ On Postgres replicas may serve meanwhile; they use a new key, and refuse those d
 its server: stop that first, rotate, and start it again. The keys themselves are never shown.`
 
 func tokenKeysCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "token-keys", Short: "Look at the keys that seal continue tokens, or rotate them", Long: tokenKeysHelp, Args: noArgs}
+	cmd := &cobra.Command{Use: "token-keys", Short: "Look at the keys that seal continue tokens, or rotate them", Long: tokenKeysHelp, Args: noArgs, RunE: helpOnly}
 	cfg := &sqlstore.Config{}
 	registerDatabase(cmd.PersistentFlags(), cfg)
 	with := func(use, short string, f func(context.Context, io.Writer, backend.TokenKeys) error) *cobra.Command {

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+)
+
+func TestSuggestions(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"sreve", `unknown command "sreve" for "sqlstore"; did you mean serve?`},
+		{"schema stauts", `unknown command "stauts" for "sqlstore schema"; did you mean status?`},
+		{"serve --data-dri x", "unknown flag: --data-dri; did you mean --data-dir?"},
+		{"--listen-client-url x", "unknown flag: --listen-client-url; did you mean --listen-client-urls?"},
+		{"repair --bump-revison 5", "did you mean --bump-revision?"},
+		{"serve --zzzzzzzzzzzz x", "unknown flag: --zzzzzzzzzzzz"},
+		{"repair postgres://u:secret@h/d", "there is an argument without its flag"},
+	} {
+		cmd := command()
+		cmd.SetArgs(strings.Fields(c.args))
+		cmd.SetOut(io.Discard)
+		err := cmd.Execute()
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v, want %q", c.args, err, c.want)
+		}
+		if c.want == "unknown flag: --zzzzzzzzzzzz" && strings.Contains(err.Error(), "mean") {
+			t.Errorf("%s: %v", c.args, err)
+		}
+	}
+}
