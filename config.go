@@ -12,6 +12,9 @@ import (
 // ErrConfig is returned for settings that cannot be used.
 var ErrConfig = errors.New("bad configuration")
 
+// ErrPlaintext is returned for a listener without TLS that other machines can reach; see [Config].InsecurePlaintext.
+var ErrPlaintext = listen.ErrPlaintext
+
 // Config says what to serve and where. The zero Config serves a temporary store on a free port of the loopback
 // interface.
 type Config struct {
@@ -41,8 +44,7 @@ type Config struct {
 	AdvertiseClientURLs []string
 	// ListenMetricsURLs are served health and metrics only, besides the client URLs.
 	ListenMetricsURLs []string
-	// ListenObjectsURLs are URLs to serve the list/watch API over HTTP/JSON on (package restapi); none means that it is
-	// off.
+	// ListenObjectsURLs are URLs to serve the list/watch API over HTTP/JSON on; none means that it is off.
 	ListenObjectsURLs []string
 	// InsecurePlaintext allows to listen without TLS where other machines can connect.
 	InsecurePlaintext bool
@@ -55,7 +57,7 @@ type Config struct {
 	// web page whose name an attacker lets resolve to 127.0.0.1 is refused (DNS rebinding).
 	HostWhitelist []string
 	// TLS names the files for https and unixs URLs.
-	TLS listen.Files
+	TLS TLSFiles
 
 	// QuotaBytes is the size of the database that raises the NOSPACE alarm; 0 means 2 GiB on SQLite and none on
 	// Postgres, negative none.
@@ -86,6 +88,27 @@ type Config struct {
 	Logger *slog.Logger
 
 	onWait func(error) // told why the database cannot be used yet, nil once it can
+}
+
+// TLSFiles names the files that TLS takes its certificates from. They are read again when they change. The zero TLSFiles
+// means no TLS.
+type TLSFiles struct {
+	// Cert and Key are the server's certificate chain and private key, PEM.
+	Cert, Key string
+	// TrustedCA holds the authorities that sign client certificates, PEM. As in etcd, naming them is enough to refuse
+	// clients without such a certificate.
+	TrustedCA string
+	// RequireClientCert makes it an error to leave TrustedCA empty.
+	RequireClientCert bool
+	// MinVersion is the oldest TLS version accepted, 0 for TLS 1.2.
+	MinVersion uint16
+	// CipherSuites are those of TLS 1.2 that are accepted, nil for Go's choice.
+	CipherSuites []uint16
+}
+
+// wanted says whether any of TLS is asked for, be it only half of what it needs.
+func (f TLSFiles) wanted() bool {
+	return f.Cert != "" || f.Key != "" || f.TrustedCA != "" || f.RequireClientCert
 }
 
 // quota is QuotaBytes as the store takes it. A server's database has its own operators and limits.

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore"
-	"github.com/sqlstore/sqlstore/listen"
 )
 
 // fetch does a request at the list/watch API.
@@ -118,7 +117,7 @@ func TestObjectsPlainHTTP2(t *testing.T) {
 }
 
 func TestObjectsListenerRefused(t *testing.T) {
-	for url, want := range map[string]error{"http://0.0.0.0:0": listen.ErrPlaintext, "https://127.0.0.1:0": sqlstore.ErrConfig, "ftp://127.0.0.1:0": sqlstore.ErrConfig} {
+	for url, want := range map[string]error{"http://0.0.0.0:0": sqlstore.ErrPlaintext, "https://127.0.0.1:0": sqlstore.ErrConfig, "ftp://127.0.0.1:0": sqlstore.ErrConfig} {
 		s, err := sqlstore.Start(t.Context(), sqlstore.Config{ListenObjectsURLs: []string{url}})
 		if err == nil {
 			_ = s.Close()

@@ -12,7 +12,7 @@ import (
 // Reload is what may change while a server runs.
 type Reload struct {
 	QuotaBytes int64
-	TLS        listen.Files
+	TLS        TLSFiles
 	Compaction compactor.Config
 }
 
@@ -29,10 +29,10 @@ func (s *Server) reload(r Reload) error {
 		return err
 	}
 	if s.certs != nil {
-		if err := s.certs.SetFiles(r.TLS); err != nil {
+		if err := s.certs.SetFiles(listen.Files(r.TLS)); err != nil {
 			return err
 		}
-	} else if wanted(r.TLS) {
+	} else if r.TLS.wanted() {
 		return fmt.Errorf("%w: TLS cannot be switched on while the server runs", ErrConfig)
 	}
 	// What may fail has been done: the compactor refuses nothing that Check has passed.

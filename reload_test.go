@@ -8,7 +8,6 @@ import (
 
 	"github.com/sqlstore/sqlstore"
 	"github.com/sqlstore/sqlstore/compactor"
-	"github.com/sqlstore/sqlstore/listen"
 )
 
 func TestReload(t *testing.T) {
@@ -34,8 +33,8 @@ func TestReload(t *testing.T) {
 		want   error
 	}{
 		"retention":       {sqlstore.Reload{Compaction: compactor.Config{Mode: compactor.Revision, Retention: "x"}}, compactor.ErrConfig},
-		"TLS from now on": {sqlstore.Reload{TLS: listen.Files{Cert: "c", Key: "k"}}, sqlstore.ErrConfig},
-		"half of TLS":     {sqlstore.Reload{TLS: listen.Files{TrustedCA: "c"}}, sqlstore.ErrConfig},
+		"TLS from now on": {sqlstore.Reload{TLS: sqlstore.TLSFiles{Cert: "c", Key: "k"}}, sqlstore.ErrConfig},
+		"half of TLS":     {sqlstore.Reload{TLS: sqlstore.TLSFiles{TrustedCA: "c"}}, sqlstore.ErrConfig},
 	} {
 		c.reload.QuotaBytes = 5 << 30
 		if err := s.Reload(c.reload); !errors.Is(err, c.want) {
@@ -65,7 +64,7 @@ func TestReloadWithTLS(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	err = s.Reload(sqlstore.Reload{QuotaBytes: 5 << 30, TLS: listen.Files{Cert: files.Cert, Key: "not there"}})
+	err = s.Reload(sqlstore.Reload{QuotaBytes: 5 << 30, TLS: sqlstore.TLSFiles{Cert: files.Cert, Key: "not there"}})
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without the key: %v", err)
 	}

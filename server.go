@@ -58,8 +58,8 @@ type Server struct {
 }
 
 // Start opens the database, migrates it if need be, and serves. ctx bounds the start only. Errors: [ErrConfig],
-// [compactor.ErrConfig], those of listening (package listen) and of opening the database (package backend: in use,
-// schema newer, no permission).
+// [ErrPlaintext], [compactor.ErrConfig], those of listening and of opening the database (package backend: in use, schema
+// newer, no permission).
 func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	s := &Server{log: cfg.logger(), quota: cfg.quota}
 	defer func() {
@@ -70,11 +70,12 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	if len(cfg.ListenClientURLs) == 0 {
 		cfg.ListenClientURLs = []string{"http://127.0.0.1:0"}
 	}
-	if wanted(cfg.TLS) {
-		if err := cfg.TLS.Check(); err != nil {
+	if cfg.TLS.wanted() {
+		files := listen.Files(cfg.TLS)
+		if err := files.Check(); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 		}
-		if s.certs, err = listen.NewCertificates(cfg.TLS, s.log); err != nil {
+		if s.certs, err = listen.NewCertificates(files, s.log); err != nil {
 			return nil, err
 		}
 	}
@@ -112,7 +113,7 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 		Version: EtcdVersion, SQLStore: Version,
 		Extensive: cfg.ExtensiveMetrics,
 	})
-	s.metrics.WatchConditions(s)
+	s.metrics.WatchConditions(reporter{s})
 	s.serveHTTP(clients, metrics, &cfg)
 	if err := s.openStore(ctx, &cfg); err != nil {
 		return nil, err
@@ -130,11 +131,6 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	s.serveObjects(objects, &cfg)
 	s.enter(conditions.Serving)
 	return s, nil
-}
-
-// wanted says whether any of TLS is asked for, be it only half of what it needs.
-func wanted(f listen.Files) bool {
-	return f.Cert != "" || f.Key != "" || f.TrustedCA != "" || f.RequireClientCert
 }
 
 // unspecified says whether a URL's host stands for all addresses of whichever machine.
@@ -234,7 +230,7 @@ func (s *Server) openShim(ctx context.Context, cfg *Config) (err error) {
 
 // serveHTTP begins to serve what can be told before the database is open.
 func (s *Server) serveHTTP(clients, metrics []*listen.Split, cfg *Config) {
-	starting := s.metrics.StartingHandler(EtcdVersion, s)
+	starting := s.metrics.StartingHandler(EtcdVersion, reporter{s})
 	s.front[0].set(guardClients(cfg, starting))
 	s.front[1].set(guardMetrics(cfg, starting))
 	client, ops := s.newHTTP(&s.front[0]), s.newHTTP(&s.front[1])
@@ -251,7 +247,7 @@ func (s *Server) serveHTTP(clients, metrics []*listen.Split, cfg *Config) {
 }
 
 func (s *Server) serve(clients []*listen.Split, cfg *Config) {
-	ops := s.metrics.Handler(s.store, EtcdVersion, s)
+	ops := s.metrics.Handler(s.store, EtcdVersion, reporter{s})
 	if cfg.Profiling {
 		ops.HandleFunc("/debug/pprof/", pprof.Index)
 		ops.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
@@ -349,9 +345,6 @@ func (s *Server) hangUp(caller any) {
 
 // Endpoints returns the URLs that clients can connect to, as listened on.
 func (s *Server) Endpoints() []string { return s.clients }
-
-// Store returns the engine, for programs that want it without gRPC.
-func (s *Server) Store() *store.Store { return s.store }
 
 // Done is closed when the server can acknowledge no more writes; see Err.
 func (s *Server) Done() <-chan struct{} { return s.store.Done() }

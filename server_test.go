@@ -12,7 +12,6 @@ import (
 	"github.com/sqlstore/sqlstore"
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/compactor"
-	"github.com/sqlstore/sqlstore/listen"
 )
 
 func start(t *testing.T, cfg sqlstore.Config) (*sqlstore.Server, *clientv3.Client) {
@@ -77,7 +76,7 @@ func TestRefusedConfigurations(t *testing.T) {
 		cfg  sqlstore.Config
 		want error
 	}{
-		"plaintext beyond loopback": {sqlstore.Config{ListenClientURLs: []string{"http://0.0.0.0:0"}}, listen.ErrPlaintext},
+		"plaintext beyond loopback": {sqlstore.Config{ListenClientURLs: []string{"http://0.0.0.0:0"}}, sqlstore.ErrPlaintext},
 		"https without certificate": {sqlstore.Config{ListenClientURLs: []string{"https://127.0.0.1:0"}}, sqlstore.ErrConfig},
 		"unknown datastore":         {sqlstore.Config{Datastore: "oracle://x"}, sqlstore.ErrConfig},
 		"relative datastore":        {sqlstore.Config{Datastore: "sqlite://rel/path.db"}, sqlstore.ErrConfig},

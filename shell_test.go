@@ -76,7 +76,7 @@ func TestShellThatKeepsATransactionOpen(t *testing.T) {
 			}
 			deleted++
 		}
-		return holds(s.Status(), "CheckpointStalled True LongTransaction", "NoSpace True LogExceedsQuota", "Ready False NoSpace")
+		return holds(s.Status(t.Context()), "CheckpointStalled True LongTransaction", "NoSpace True LogExceedsQuota", "Ready False NoSpace")
 	})
 	if _, err := io.WriteString(in, "COMMIT;\n"); err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestShellThatKeepsATransactionOpen(t *testing.T) {
 		if _, err := s.Store().Put(ctx, &store.PutRequest{Key: []byte("k"), Value: []byte(value)}); err != nil {
 			return err
 		}
-		return holds(s.Status(), "no CheckpointStalled", "no NoSpace", "Ready True Ready")
+		return holds(s.Status(t.Context()), "no CheckpointStalled", "no NoSpace", "Ready True Ready")
 	})
 	if info, err := os.Stat(filepath.Join(dir, "sqlstore.db-wal")); err != nil || info.Size() > 128<<20 {
 		t.Errorf("the WAL keeps %d bytes, %v", info.Size(), err)

@@ -120,15 +120,98 @@ func refusal(err error) *conditions.Fault {
 	return &conditions.Fault{Reason: reason, Message: err.Error()}
 }
 
-// Conditions returns the server's conditions as they were last looked at, about a second ago at most.
-func (s *Server) Conditions() []conditions.Condition { return s.monitor.List() }
+// Status is the state of a server, and what it answers at /status as JSON. Revisions and members are those of the
+// moment, 0 and "" before the database is open.
+type Status struct {
+	// Name is the member's name, Version sqlstore's, EtcdVersion that of the API served.
+	Name        string `json:"name"`
+	Version     string `json:"version"`
+	EtcdVersion string `json:"etcdVersion"`
+	// Time is the server's clock, for the age of a condition.
+	Time time.Time `json:"time"`
+	// Generation is the newest generation of the configuration that was asked for: 1 at the start, and one more with
+	// each reload, a refused one included.
+	Generation int64       `json:"generation"`
+	Conditions []Condition `json:"conditions"`
 
-// Status looks at the state of the server now, and tells it as /status does.
-func (s *Server) Status() conditions.Report { return s.StatusContext(context.Background()) }
+	// Datastore names the database, without secrets.
+	Datastore string `json:"datastore"`
+	// Revision is the last one published on this server, Compacted the oldest that can be read.
+	Revision  int64 `json:"revision"`
+	Compacted int64 `json:"compacted"`
+	// Member and Leader are ids as etcd writes them, in hexadecimal. Leader is the replica that has the maintenance
+	// lease; Members counts the replicas that live.
+	Member  string `json:"member"`
+	Leader  string `json:"leader"`
+	Members int    `json:"members"`
+	// Compaction is the state of the compactor, in one line.
+	Compaction string `json:"compaction"`
+}
 
-// StatusContext is Status with the conditions that were seen last, about a second ago at most, when ctx ends before the
-// look does.
-func (s *Server) StatusContext(ctx context.Context) conditions.Report {
+// Condition is one condition of a server, with the fields and the JSON of Kubernetes' metav1.Condition.
+//
+// Accepted, ResolvedRefs, Programmed and Ready are always there, and True in a healthy server. DatabaseUnavailable,
+// NotDurable, NoSpace, Corrupt, CompactionStalled, CheckpointStalled, WatchLagging and CertificateExpiring are there
+// only while they are True.
+type Condition struct {
+	Type string `json:"type"`
+	// Status is True, False or Unknown.
+	Status string `json:"status"`
+	// ObservedGeneration is the generation of the configuration that the condition speaks of: for Accepted the newest
+	// one, for all others the one in force.
+	ObservedGeneration int64 `json:"observedGeneration"`
+	// LastTransitionTime is when Status last changed, in whole seconds.
+	LastTransitionTime time.Time `json:"lastTransitionTime"`
+	// Reason is one word in CamelCase, for programs.
+	Reason string `json:"reason"`
+	// Message says what the condition means to an operator, and what to do about it.
+	Message string `json:"message"`
+}
+
+// Conditions returns the conditions that the server saw last, about a second ago at most.
+func (s *Server) Conditions() []Condition { return published(s.monitor.List()) }
+
+// Status looks at the state of the server now. When ctx ends before that, it has the conditions that were seen last,
+// about a second ago at most.
+func (s *Server) Status(ctx context.Context) Status {
+	r := s.report(ctx)
+	return Status{
+		Name: r.Name, Version: r.Version, EtcdVersion: r.EtcdVersion, Time: r.Time, Generation: r.Generation,
+		Conditions: published(r.Conditions), Datastore: r.Datastore, Revision: r.Revision, Compacted: r.Compacted,
+		Member: r.Member, Leader: r.Leader, Members: r.Members, Compaction: r.Compaction,
+	}
+}
+
+func published(all []conditions.Condition) []Condition {
+	out := make([]Condition, len(all))
+	for i, c := range all {
+		out[i] = Condition{
+			c.Type, string(c.Status), c.ObservedGeneration, c.LastTransitionTime, c.Reason, c.Message,
+		}
+	}
+	return out
+}
+
+// Alive returns an error when the process is of no use and should be started again. Over Postgres it returns nil
+// whatever has become of the database: another start would not bring it back.
+func (s *Server) Alive(ctx context.Context) error {
+	if s.store.NoLeader() != nil {
+		return nil
+	}
+	_, err := s.store.Status(ctx)
+	return err
+}
+
+// reporter is a server as the metrics and the health checks see it.
+type reporter struct{ s *Server }
+
+// Conditions implements [telemetry.Conditions].
+func (r reporter) Conditions() []conditions.Condition { return r.s.monitor.List() }
+
+// StatusContext implements [telemetry.Conditions].
+func (r reporter) StatusContext(ctx context.Context) conditions.Report { return r.s.report(ctx) }
+
+func (s *Server) report(ctx context.Context) conditions.Report {
 	seen := s.monitor.LookContext(ctx)
 	r := conditions.Report{
 		Version: Version, EtcdVersion: EtcdVersion, Conditions: seen,

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -18,18 +19,26 @@ import (
 
 	"github.com/sqlstore/sqlstore"
 	"github.com/sqlstore/sqlstore/compactor"
-	"github.com/sqlstore/sqlstore/conditions"
-	"github.com/sqlstore/sqlstore/listen"
 	"github.com/sqlstore/sqlstore/test/launch"
 	"github.com/sqlstore/sqlstore/test/pgserver"
 )
 
+// find returns the condition of a type, nil when there is none.
+func find(all []sqlstore.Condition, kind string) *sqlstore.Condition {
+	for i := range all {
+		if all[i].Type == kind {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
 // holds says whether a report has these conditions, written as "Ready False NoSpace"; "no NoSpace" is one that is not there.
-func holds(r conditions.Report, want ...string) error {
+func holds(r sqlstore.Status, want ...string) error {
 	for _, w := range want {
 		kind, absent := strings.CutPrefix(w, "no ")
 		kind, _, _ = strings.Cut(kind, " ")
-		c := conditions.Find(r.Conditions, kind)
+		c := find(r.Conditions, kind)
 		switch {
 		case absent && c != nil:
 			return fmt.Errorf("%+v, want none", *c)
@@ -45,7 +54,7 @@ func holds(r conditions.Report, want ...string) error {
 
 func wantConditions(t *testing.T, s *sqlstore.Server, want ...string) {
 	t.Helper()
-	if err := holds(s.Status(), want...); err != nil {
+	if err := holds(s.Status(t.Context()), want...); err != nil {
 		t.Error(err)
 	}
 }
@@ -56,7 +65,7 @@ func TestStatusOfAServerThatIsWell(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r conditions.Report
+	var r sqlstore.Status
 	if err := json.Unmarshal([]byte(body(t, s.Endpoints()[0]+"/status")), &r); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +77,15 @@ func TestStatusOfAServerThatIsWell(t *testing.T) {
 		r.Members != 1 || r.Datastore != "temporary" || r.EtcdVersion != sqlstore.EtcdVersion || r.Version != sqlstore.Version {
 		t.Errorf("report %+v", r)
 	}
-	programmed := conditions.Find(r.Conditions, conditions.Programmed)
+	same := s.Status(t.Context())
+	same.Time = r.Time
+	if !reflect.DeepEqual(same, r) {
+		t.Errorf("Status returns %+v, /status %+v", same, r)
+	}
+	if err := s.Alive(t.Context()); err != nil {
+		t.Error(err)
+	}
+	programmed := find(r.Conditions, "Programmed")
 	if !strings.Contains(programmed.Message, s.Endpoints()[0]) || !strings.Contains(programmed.Message, "periodic and keeps 1h") {
 		t.Errorf("%+v", programmed)
 	}
@@ -112,7 +129,7 @@ func TestStatusOfAFullDatabase(t *testing.T) {
 func TestStatusOfCertificates(t *testing.T) {
 	const day = 24 * time.Hour
 	dir := t.TempDir()
-	files := listen.Files{Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key"), TrustedCA: filepath.Join(dir, "ca")}
+	files := sqlstore.TLSFiles{Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key"), TrustedCA: filepath.Join(dir, "ca")}
 	selfSigned(t, files.Cert, files.Key, 365*day, 100*day)
 	selfSigned(t, files.TrustedCA, filepath.Join(dir, "ca-key"), 365*day, 100*day)
 	s, err := sqlstore.Start(t.Context(), sqlstore.Config{TLS: files, ListenClientURLs: []string{"https://127.0.0.1:0"}})
@@ -140,7 +157,7 @@ func TestStatusOfCertificates(t *testing.T) {
 		}
 		selfSigned(t, c.file, key, c.whole, c.rest)
 		wantConditions(t, s, c.want, "Ready True Ready", "ResolvedRefs True ResolvedRefs")
-		if told := conditions.Find(s.Status().Conditions, conditions.CertificateExpiring); told != nil && !strings.Contains(told.Message, c.beyond) {
+		if told := find(s.Status(t.Context()).Conditions, "CertificateExpiring"); told != nil && !strings.Contains(told.Message, c.beyond) {
 			t.Errorf("%s: %+v, want that it is %s", c.what, told, c.beyond)
 		}
 	}
@@ -182,13 +199,13 @@ func TestGenerations(t *testing.T) {
 	s, _ := start(t, sqlstore.Config{})
 	generations := func(newest, inForce int64, accepted string) {
 		t.Helper()
-		r := s.Status()
+		r := s.Status(t.Context())
 		if err := holds(r, accepted, "Programmed True Programmed", "Ready True Ready"); err != nil || r.Generation != newest {
 			t.Errorf("generation %d, want %d; %v", r.Generation, newest, err)
 		}
 		for _, c := range r.Conditions {
 			want := inForce
-			if c.Type == conditions.Accepted {
+			if c.Type == "Accepted" {
 				want = newest
 			}
 			if c.ObservedGeneration != want {
@@ -201,14 +218,14 @@ func TestGenerations(t *testing.T) {
 		t.Fatal(err)
 	}
 	generations(2, 2, "Accepted True Accepted")
-	if c := conditions.Find(s.Conditions(), conditions.Programmed); !strings.Contains(c.Message, "revision and keeps 100") {
+	if c := find(s.Conditions(), "Programmed"); !strings.Contains(c.Message, "revision and keeps 100") {
 		t.Errorf("%+v does not tell of the new settings", c)
 	}
 	if err := s.Reload(sqlstore.Reload{Compaction: compactor.Config{Mode: compactor.Revision, Retention: "x"}}); err == nil {
 		t.Fatal("it was taken")
 	}
 	generations(3, 2, "Accepted False Invalid")
-	if c := conditions.Find(s.Conditions(), conditions.Accepted); !strings.Contains(c.Message, `"x"`) || !strings.Contains(c.Message, "generation 2 stays in force") {
+	if c := find(s.Conditions(), "Accepted"); !strings.Contains(c.Message, `"x"`) || !strings.Contains(c.Message, "generation 2 stays in force") {
 		t.Errorf("%+v does not tell why", c)
 	}
 	s.RefuseReload(fmt.Errorf("%w: name", sqlstore.ErrFixed))
@@ -293,7 +310,7 @@ func TestStatusFollowsPostgres(t *testing.T) {
 		}
 		started <- s
 	}()
-	report := func(at string) (r conditions.Report, err error) {
+	report := func(at string) (r sqlstore.Status, err error) {
 		resp, err := http.Get(at + "/status") //nolint:noctx // a test's own loopback server
 		if err != nil {
 			return r, err
@@ -336,7 +353,7 @@ func TestStatusFollowsPostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the database has gone", func() error {
-		return holds(conditions.Report{Conditions: s.Conditions()}, "Ready False DatabaseUnavailable", "DatabaseUnavailable True NoHeartbeat",
+		return holds(sqlstore.Status{Conditions: s.Conditions()}, "Ready False DatabaseUnavailable", "DatabaseUnavailable True NoHeartbeat",
 			"WatchLagging True TailBehind", "ResolvedRefs True ResolvedRefs")
 	})
 	if err := probe(urls[1]+"/readyz", http.StatusServiceUnavailable, "[-]DatabaseUnavailable True NoHeartbeat"); err != nil {
@@ -346,7 +363,7 @@ func TestStatusFollowsPostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the database is back", func() error {
-		return holds(s.Status(), "Ready True Ready", "no DatabaseUnavailable", "no WatchLagging")
+		return holds(s.Status(t.Context()), "Ready True Ready", "no DatabaseUnavailable", "no WatchLagging")
 	})
 	if err := os.Remove(cfg.DatastorePasswordFile); err != nil {
 		t.Fatal(err)
@@ -361,13 +378,13 @@ func TestStatusOfAReplicaThatIsBehind(t *testing.T) {
 	s, _ := start(t, sqlstore.Config{Datastore: dsn})
 	unlock := pgserver.LockTable(t, dsn, "clock")
 	eventually(t, "behind", func() error {
-		return holds(s.Status(), "WatchLagging True TailBehind")
+		return holds(s.Status(t.Context()), "WatchLagging True TailBehind")
 	})
 	eventually(t, "of no use", func() error {
-		return holds(s.Status(), "DatabaseUnavailable True ReadsTimeOut", "Ready False DatabaseUnavailable")
+		return holds(s.Status(t.Context()), "DatabaseUnavailable True ReadsTimeOut", "Ready False DatabaseUnavailable")
 	})
 	unlock()
 	eventually(t, "in step again", func() error {
-		return holds(s.Status(), "Ready True Ready", "no WatchLagging", "no DatabaseUnavailable")
+		return holds(s.Status(t.Context()), "Ready True Ready", "no WatchLagging", "no DatabaseUnavailable")
 	})
 }

@@ -28,7 +28,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/sqlstore/sqlstore"
-	"github.com/sqlstore/sqlstore/listen"
 )
 
 // logged is what a server logs.
@@ -142,7 +141,7 @@ func TestFailedStartCutsNothingOff(t *testing.T) {
 }
 
 // certificates are those that net/http/httptest brings along.
-func certificates(t *testing.T) listen.Files {
+func certificates(t *testing.T) sqlstore.TLSFiles {
 	t.Helper()
 	server := httptest.NewUnstartedServer(nil)
 	server.StartTLS()
@@ -152,7 +151,7 @@ func certificates(t *testing.T) listen.Files {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := listen.Files{Cert: filepath.Join(t.TempDir(), "cert"), Key: filepath.Join(t.TempDir(), "key")}
+	f := sqlstore.TLSFiles{Cert: filepath.Join(t.TempDir(), "cert"), Key: filepath.Join(t.TempDir(), "key")}
 	for path, block := range map[string]*pem.Block{
 		f.Cert: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]},
 		f.Key:  {Type: "PRIVATE KEY", Bytes: key},

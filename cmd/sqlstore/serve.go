@@ -136,21 +136,11 @@ func watchdog(log *slog.Logger, server *sqlstore.Server) (stop func()) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				if alive(ctx, server) {
+				if server.Alive(ctx) == nil {
 					notify(log, daemon.SdNotifyWatchdog)
 				}
 			}
 		}
 	}()
 	return cancel
-}
-
-// alive says whether the process is of use. One whose database is on another machine is, whatever has become of that: to start it
-// again would not help.
-func alive(ctx context.Context, server *sqlstore.Server) bool {
-	if server.Store().NoLeader() != nil {
-		return true
-	}
-	_, err := server.Store().Status(ctx)
-	return err == nil
 }

@@ -9,8 +9,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/sqlstore/sqlstore"
-	"github.com/sqlstore/sqlstore/store"
 	"github.com/sqlstore/sqlstore/test/semantics"
 )
 
@@ -32,21 +33,25 @@ func serve(t *testing.T) (*sqlstore.Server, string, *checked) {
 // The tables of lists, gets and watches are answered as it is described.
 func TestAnswersToTheTables(t *testing.T) {
 	s, url, c := serve(t)
-	engine := s.Store()
+	etcd, err := clientv3.New(clientv3.Config{Endpoints: s.Endpoints()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = etcd.Close() })
 	var n atomic.Int64
 	semantics.Run(t, semantics.Server{
 		Client: &http.Client{Transport: c},
 		Lists:  []string{url + "/v1/objects/described/"},
 		Put: func(ctx context.Context, name string) error {
-			_, err := engine.Put(ctx, &store.PutRequest{Key: []byte("described/" + name), Value: fmt.Append(nil, n.Add(1))})
+			_, err := etcd.Put(ctx, "described/"+name, fmt.Sprint(n.Add(1)))
 			return err
 		},
 		Delete: func(ctx context.Context, name string) error {
-			_, err := engine.Delete(ctx, &store.DeleteRequest{Key: []byte("described/" + name)})
+			_, err := etcd.Delete(ctx, "described/"+name)
 			return err
 		},
 		Compact: func(ctx context.Context, revision int64) error {
-			_, err := engine.Compact(ctx, revision, true)
+			_, err := etcd.Compact(ctx, revision, clientv3.WithCompactPhysical())
 			return err
 		},
 	})

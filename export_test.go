@@ -1,0 +1,6 @@
+package sqlstore
+
+import "github.com/sqlstore/sqlstore/store"
+
+// Store returns the engine.
+func (s *Server) Store() *store.Store { return s.store }
