@@ -26,12 +26,24 @@ func (b *Backend) Confirm(ctx context.Context, m backend.Member) (h backend.Head
 	return h, b.translate(ctx, "confirm that the server is the primary", err)
 }
 
+// confirmOnce joins the members again if others have taken m for dead. It does so only once it has seen that, since the
+// server may execute what it was sent long after m has left.
 func (b *Backend) confirmOnce(ctx context.Context, m backend.Member) (h backend.Head, err error) {
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
+	h, wrote, err := b.confirmBy(ctx, touchMember, int64(m.ID))
+	if err == nil && !wrote {
+		h, _, err = b.confirmBy(ctx, upsertMember+" RETURNING id", memberRow(m)...)
+	}
+	return h, err
+}
+
+// confirmBy reads the head in a transaction with a statement that writes, and says whether that wrote anything: only
+// then does the commit confirm the server.
+func (b *Backend) confirmBy(ctx context.Context, sql string, args ...any) (h backend.Head, wrote bool, err error) {
 	c, err := b.control.pool.Acquire(ctx)
 	if err != nil {
-		return h, err
+		return h, false, err
 	}
 	defer func() { giveBack(c, err) }()
 	known := linkOf(c.Conn())
@@ -42,7 +54,7 @@ func (b *Backend) confirmOnce(ctx context.Context, m backend.Member) (h backend.
 	var l loader
 	l.add(nil, beginSQL)
 	l.add(nil, b.features.bounds)
-	l.add(nil, touchMember, memberRow(m)...)
+	l.add(func(*scanner) error { wrote = true; return nil }, sql, args...)
 	l.add(func(s *scanner) error { h = head(s); return nil }, b.features.head)
 	l.add(nil, b.features.unbound)
 	l.add(nil, "COMMIT")
@@ -50,8 +62,10 @@ func (b *Backend) confirmOnce(ctx context.Context, m backend.Member) (h backend.
 	warning := known.warning.Load()
 	switch {
 	case err == nil && warning == nil && l.tag == "COMMIT":
-		b.servers.acknowledged(h.Origin, began)
-		return h, nil
+		if wrote {
+			b.servers.acknowledged(h.Origin, began)
+		}
+		return h, wrote, nil
 	case err == nil && warning == nil:
 		err = fmt.Errorf("%w: the server answers %s", backend.ErrUnavailable, l.tag)
 	case err == nil:
@@ -60,5 +74,5 @@ func (b *Backend) confirmOnce(ctx context.Context, m backend.Member) (h backend.
 	if !refused(err) {
 		b.servers.doubt(known.place)
 	}
-	return h, err
+	return h, false, err
 }

@@ -22,10 +22,8 @@ const (
 		"VALUES ($1::bigint, $2::text, $3::text[], clock_timestamp(), $4::integer) " +
 		"ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name, client_urls = EXCLUDED.client_urls, seen_at = " +
 		"EXCLUDED.seen_at, program = EXCLUDED.program"
-	// touchMember writes a member's row, and changes nothing where it is there.
-	touchMember = "INSERT INTO members AS m (id, name, client_urls, seen_at, program) " +
-		"VALUES ($1::bigint, $2::text, $3::text[], clock_timestamp(), $4::integer) " +
-		"ON CONFLICT (id) DO UPDATE SET seen_at = m.seen_at"
+	// touchMember writes a member's row without a change. It does not bring back one that has left.
+	touchMember = "UPDATE members SET seen_at = seen_at WHERE id = $1::bigint RETURNING id"
 	// readMembers has a row for each URL of a member, or one without.
 	readMembers = "SELECT m.id, m.name, u.url FROM members AS m LEFT JOIN LATERAL unnest(m.client_urls) WITH " +
 		"ORDINALITY AS u(url, place) ON true ORDER BY m.id, u.place"
