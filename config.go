@@ -86,8 +86,6 @@ type Config struct {
 	Profiling bool
 	// Logger is where to log; default: nowhere.
 	Logger *slog.Logger
-
-	onWait func(error) // told why the database cannot be used yet, nil once it can
 }
 
 // TLSFiles names the files that TLS takes its certificates from. They are read again when they change. The zero TLSFiles

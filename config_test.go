@@ -2,11 +2,46 @@ package sqlstore_test
 
 import (
 	"errors"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/sqlstore/sqlstore"
+	"github.com/sqlstore/sqlstore/compactor"
 )
+
+// Two servers can be started with one Config, whose slices have room to append to.
+func TestStartLeavesItsConfig(t *testing.T) {
+	config := func() *sqlstore.Config {
+		list := func(s ...string) []string { return slices.Grow(s, 4) }
+		return &sqlstore.Config{
+			ListenClientURLs: list("http://127.0.0.1:0"), ListenMetricsURLs: list("http://127.0.0.1:0"),
+			ListenObjectsURLs: list("http://127.0.0.1:0"), AdvertiseClientURLs: list("http://a.example:1"),
+			CORS: list("https://b.example"), HostWhitelist: list(" c.example "),
+			Compaction: compactor.Config{Mode: compactor.Periodic, Retention: "1h"},
+		}
+	}
+	// room shows what is in the slices behind their ends, too.
+	room := func(c *sqlstore.Config) []string {
+		var all []string
+		for _, s := range [][]string{
+			c.ListenClientURLs, c.ListenMetricsURLs, c.ListenObjectsURLs, c.AdvertiseClientURLs, c.CORS, c.HostWhitelist,
+		} {
+			all = append(all, s[:5]...)
+		}
+		return all
+	}
+	used, want := config(), config()
+	one, _ := start(t, *used)
+	two, _ := start(t, *used)
+	if one.Endpoints()[0] == two.Endpoints()[0] {
+		t.Errorf("both serve on %s", one.Endpoints()[0])
+	}
+	if !reflect.DeepEqual(used, want) || !slices.Equal(room(used), room(want)) {
+		t.Errorf("Start made it %+v (%q), want %+v", used, room(used), want)
+	}
+}
 
 func TestDatabase(t *testing.T) {
 	for datastore, want := range map[string]string{

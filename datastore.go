@@ -101,8 +101,13 @@ func (c *Config) logger() *slog.Logger {
 // OpenBackend opens the database that Datastore names and migrates it if need be. A Postgres that cannot be reached is
 // waited for. Errors: [ErrConfig], those of opening the database.
 func (c *Config) OpenBackend(ctx context.Context) (backend.Backend, error) {
+	return c.openBackend(ctx, func(error) {})
+}
+
+// openBackend is OpenBackend; waiting gets why the database cannot be used yet, and nil once it can.
+func (c *Config) openBackend(ctx context.Context, waiting func(error)) (backend.Backend, error) {
 	if c.OnPostgres() {
-		return c.openPostgres(ctx)
+		return c.openPostgres(ctx, waiting)
 	}
 	path, err := c.file()
 	if err != nil {
@@ -119,14 +124,14 @@ func (c *Config) OpenBackend(ctx context.Context) (backend.Backend, error) {
 }
 
 // openPostgres tries until the server answers, or refuses for a reason that does not go away by itself.
-func (c *Config) openPostgres(ctx context.Context) (backend.Backend, error) {
+func (c *Config) openPostgres(ctx context.Context, waiting func(error)) (backend.Backend, error) {
 	if c.DatastorePasswordFile != "" {
 		if _, err := os.Stat(c.DatastorePasswordFile); err != nil {
 			return nil, fmt.Errorf("%w: the file of the datastore's password: %w", ErrConfig, err)
 		}
 	}
 	var b backend.Backend
-	err := c.await(ctx, func() error {
+	err := c.await(ctx, waiting, func() error {
 		opened, err := postgres.Open(ctx, c.postgres())
 		if err == nil {
 			b = opened
@@ -138,7 +143,7 @@ func (c *Config) openPostgres(ctx context.Context) (backend.Backend, error) {
 
 // await tries until try succeeds, the patience of DatastoreWait is at its end, or the database refuses for a reason
 // that does not go away by itself. A database that is not Postgres is tried once.
-func (c *Config) await(ctx context.Context, try func() error) error {
+func (c *Config) await(ctx context.Context, waiting func(error), try func() error) error {
 	patience := c.DatastoreWait
 	switch {
 	case !c.OnPostgres():
@@ -151,9 +156,7 @@ func (c *Config) await(ctx context.Context, try func() error) error {
 	defer retry.Stop()
 	for {
 		err := try()
-		if c.onWait != nil {
-			c.onWait(err)
-		}
+		waiting(err)
 		if err == nil || ctx.Err() != nil || time.Now().After(deadline) || !comesBack(err) {
 			return err
 		}

@@ -22,13 +22,13 @@ type hosts struct {
 	next       http.Handler
 }
 
-// newHosts guards next by cfg, whose advertised URLs are known.
-func newHosts(cfg *Config, next http.Handler) *hosts {
+// newHosts guards next by the hosts that are configured and those in the advertised URLs.
+func newHosts(whitelist, advertised []string, next http.Handler) *hosts {
 	h := &hosts{next: next}
-	for _, name := range cfg.HostWhitelist {
+	for _, name := range whitelist {
 		h.whitelist = append(h.whitelist, hostname(strings.TrimSpace(name)))
 	}
-	for _, raw := range cfg.AdvertiseClientURLs {
+	for _, raw := range advertised {
 		if u, err := url.Parse(strings.TrimSpace(raw)); err == nil {
 			h.advertised = append(h.advertised, hostname(u.Host))
 		}

@@ -35,7 +35,7 @@ func (s *Server) serveObjects(listeners []*listen.Split, cfg *Config) {
 	}
 	// etcd's default lets every web page use its JSON API. This one is new, so there is nobody to whom that was
 	// promised.
-	guard := newHosts(cfg, &origins{allowed: cfg.CORS, named: true, next: s.objects})
+	guard := newHosts(cfg.HostWhitelist, s.advertised, &origins{allowed: cfg.CORS, named: true, next: s.objects})
 	h := s.newHTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c := http.NewResponseController(w); r.ProtoMajor == 1 { // for what guard answers; the API sets its own
 			_ = c.SetWriteDeadline(time.Now().Add(objectsGuard))

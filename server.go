@@ -50,6 +50,7 @@ type Server struct {
 
 	listeners  []*listen.Split
 	clients    []string // URLs of the client listeners
+	advertised []string // and those that clients are given
 	objectURLs []string // and of the list/watch API's
 	compacting compacting
 	wg         sync.WaitGroup
@@ -67,9 +68,6 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	if len(cfg.ListenClientURLs) == 0 {
-		cfg.ListenClientURLs = []string{"http://127.0.0.1:0"}
-	}
 	if cfg.TLS.wanted() {
 		files := listen.Files(cfg.TLS)
 		if err := files.Check(); err != nil {
@@ -86,20 +84,16 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	if err := listen.CheckAdvertised(cfg.AdvertiseClientURLs); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	clients, urls, err := s.open(ctx, cfg.ListenClientURLs, &cfg)
+	clientURLs := cfg.ListenClientURLs
+	if len(clientURLs) == 0 {
+		clientURLs = []string{"http://127.0.0.1:0"}
+	}
+	clients, urls, err := s.open(ctx, clientURLs, &cfg)
 	if err != nil {
 		return nil, err
 	}
 	s.clients = urls
-	if len(cfg.AdvertiseClientURLs) == 0 {
-		cfg.AdvertiseClientURLs = urls
-		for _, u := range urls {
-			if cfg.OnPostgres() && unspecified(u) {
-				s.log.Warn("this replica tells clients an address that leads nowhere from other machines: set "+
-					"--advertise-client-urls", "url", u)
-			}
-		}
-	}
+	s.advertise(&cfg)
 	metrics, _, err := s.open(ctx, cfg.ListenMetricsURLs, &cfg)
 	if err != nil {
 		return nil, err
@@ -131,6 +125,20 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	s.serveObjects(objects, &cfg)
 	s.enter(conditions.Serving)
 	return s, nil
+}
+
+// advertise chooses the URLs that clients are given.
+func (s *Server) advertise(cfg *Config) {
+	if s.advertised = cfg.AdvertiseClientURLs; len(s.advertised) > 0 {
+		return
+	}
+	s.advertised = s.clients
+	for _, u := range s.clients {
+		if cfg.OnPostgres() && unspecified(u) {
+			s.log.Warn("this replica tells clients an address that leads nowhere from other machines: set "+
+				"--advertise-client-urls", "url", u)
+		}
+	}
 }
 
 // unspecified says whether a URL's host stands for all addresses of whichever machine.
@@ -179,17 +187,18 @@ func (s *Server) open(
 }
 
 func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
-	if s.backend, err = cfg.OpenBackend(ctx); err != nil {
+	if s.backend, err = cfg.openBackend(ctx, s.state.wait); err != nil {
 		return err
 	}
-	if cfg.CacheBytes == 0 {
-		cfg.CacheBytes = defaultCacheBytes()
+	cacheBytes := cfg.CacheBytes
+	if cacheBytes == 0 {
+		cacheBytes = defaultCacheBytes()
 	}
-	err = cfg.await(ctx, func() (err error) { // a Postgres that answers may have no standby yet to commit with
+	err = cfg.await(ctx, s.state.wait, func() (err error) { // a Postgres that answers may have no standby yet to commit with
 		s.store, err = store.Open(ctx, s.backend, store.Config{
-			Name: cfg.Name, ClientURLs: cfg.AdvertiseClientURLs,
+			Name: cfg.Name, ClientURLs: s.advertised,
 			Logger: s.log, ProgressInterval: cfg.WatchProgressInterval, QuotaBytes: s.quota(cfg.QuotaBytes),
-			MaxStaleness: cfg.DatastoreMaxStaleness, CacheBytes: cfg.CacheBytes, Observer: s.metrics,
+			MaxStaleness: cfg.DatastoreMaxStaleness, CacheBytes: cacheBytes, Observer: s.metrics,
 			Caller: etcdshim.Caller,
 			HangUp: s.hangUp,
 		})
@@ -211,7 +220,7 @@ func (s *Server) openShim(ctx context.Context, cfg *Config) (err error) {
 		// 50,000.
 		NoWorkers: cfg.Temporary(),
 		// there are no peers, but etcd's tools expect URLs
-		Name: cfg.Name, ClientURLs: cfg.AdvertiseClientURLs, PeerURLs: cfg.AdvertiseClientURLs,
+		Name: cfg.Name, ClientURLs: s.advertised, PeerURLs: s.advertised,
 		Version:         EtcdVersion,
 		MaxRequestBytes: cfg.MaxRequestBytes, MaxTxnOps: cfg.MaxTxnOps, MaxConcurrentStreams: cfg.MaxConcurrentStreams,
 		KeepaliveMinTime: cfg.KeepaliveMinTime, KeepaliveInterval: cfg.KeepaliveInterval,
@@ -231,8 +240,8 @@ func (s *Server) openShim(ctx context.Context, cfg *Config) (err error) {
 // serveHTTP begins to serve what can be told before the database is open.
 func (s *Server) serveHTTP(clients, metrics []*listen.Split, cfg *Config) {
 	starting := s.metrics.StartingHandler(EtcdVersion, reporter{s})
-	s.front[0].set(guardClients(cfg, starting))
-	s.front[1].set(guardMetrics(cfg, starting))
+	s.front[0].set(s.guardClients(cfg, starting))
+	s.front[1].set(s.guardMetrics(cfg, starting))
 	client, ops := s.newHTTP(&s.front[0]), s.newHTTP(&s.front[1])
 	client.HTTP2 = cfg.http2()
 	s.http, s.ops = []*http.Server{client}, ops
@@ -258,8 +267,8 @@ func (s *Server) serve(clients []*listen.Split, cfg *Config) {
 	all := http.NewServeMux()
 	all.Handle("/", ops)
 	all.Handle("/v3/", s.shim.Gateway)
-	s.front[0].set(s.grpcOr(guardClients(cfg, all)))
-	s.front[1].set(guardMetrics(cfg, ops))
+	s.front[0].set(s.grpcOr(s.guardClients(cfg, all)))
+	s.front[1].set(s.guardMetrics(cfg, ops))
 	for _, l := range clients {
 		s.log.Info("serving clients", "address", l.HTTP.Addr().String())
 		s.wg.Go(func() { s.ended("grpc", s.shim.GRPC.Serve(l.GRPC)) })
@@ -290,14 +299,14 @@ func (c *Config) http2() *http.HTTP2Config {
 }
 
 // guardClients guards what is served as HTTP on the client listeners.
-func guardClients(cfg *Config, next http.Handler) http.Handler {
-	return newHosts(cfg, &origins{allowed: cfg.CORS, next: next})
+func (s *Server) guardClients(cfg *Config, next http.Handler) http.Handler {
+	return newHosts(cfg.HostWhitelist, s.advertised, &origins{allowed: cfg.CORS, next: next})
 }
 
 // guardMetrics guards the metrics listeners. Whoever names hosts thinks of clients, so scrapers by other names are not
 // shut out.
-func guardMetrics(cfg *Config, next http.Handler) http.Handler {
-	h := newHosts(cfg, next)
+func (s *Server) guardMetrics(cfg *Config, next http.Handler) http.Handler {
+	h := newHosts(cfg.HostWhitelist, s.advertised, next)
 	h.besides = true
 	return h
 }

@@ -44,16 +44,18 @@ func (s *Server) monitorConditions(cfg *Config) {
 		st.name = "default"
 	}
 	st.datastore, _ = cfg.Database() // opening it tells what is wrong
-	cfg.onWait = func(err error) {
-		st.mu.Lock()
-		defer st.mu.Unlock()
-		st.waiting = err
-	}
 	s.monitor = conditions.NewMonitor(s.log, s.facts)
 	s.monitor.Look()
 	ctx, cancel := context.WithCancel(context.Background())
 	st.stopMonitor = cancel
 	s.wg.Go(func() { s.monitor.Run(ctx) })
+}
+
+// wait notes why the database cannot be used yet, nil once it can.
+func (st *state) wait(err error) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.waiting = err
 }
 
 // enter moves the conditions to another stage.
