@@ -35,6 +35,10 @@ var (
 	ErrUnknownOutcome = errors.New("commit has an unknown outcome")
 	// ErrUnavailable is returned when the database cannot be reached or used now. Nothing was applied.
 	ErrUnavailable = errors.New("database is unavailable")
+	// ErrNoClock is returned when the database lacks the row that orders all writes: nothing can be read or written for
+	// certain. It is an [ErrUnavailable].
+	ErrNoClock = fmt.Errorf("%w: its table clock has no row, as after a restore that left it out; "+
+		"restore a complete backup", ErrUnavailable)
 	// ErrClosed is returned by a backend after Close.
 	ErrClosed = errors.New("database is closed")
 )

@@ -27,7 +27,7 @@ func (b *Backend) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error
 		if t, err = b.begin(limited, &n); err == nil {
 			return t, nil
 		}
-		if limited.Err() != nil || refused(err) && !transient(err) || err == backend.ErrTooManyRows { //nolint:errorlint // is not wrapped
+		if limited.Err() != nil || refused(err) && !transient(err) || err == backend.ErrTooManyRows || err == backend.ErrNoClock { //nolint:errorlint // are not wrapped
 			break
 		}
 	}
@@ -52,6 +52,9 @@ func (b *Backend) begin(ctx context.Context, n *backend.Needs) (*tx, error) {
 	inVain := !l.locked && !linkOf(c.Conn()).cancelled && timedOut(err)
 	if err == nil && linkOf(c.Conn()).cancelled { // the request must not hit the COMMIT
 		err = context.Cause(ctx)
+	}
+	if err == nil {
+		err = found(t.loaded.Clock)
 	}
 	if err != nil {
 		settle(c, err)

@@ -23,6 +23,9 @@ func (b *Backend) Confirm(ctx context.Context, m backend.Member) (h backend.Head
 		}
 		b.resetPools() // the server may have been replaced
 	}
+	if err == nil {
+		err = found(h.Clock)
+	}
 	return h, b.translate(ctx, "confirm that the server is the primary", err)
 }
 

@@ -46,6 +46,9 @@ func (b *Backend) Head(ctx context.Context) (h backend.Head, err error) {
 		h = head(s)
 		return nil
 	}, b.features.head)
+	if err == nil {
+		err = found(h.Clock)
+	}
 	return h, err
 }
 
@@ -58,6 +61,9 @@ func head(s *scanner) backend.Head {
 func (b *Backend) Tail(ctx context.Context, q backend.TailQuery) (backend.Tail, error) {
 	t := newTailReader(q)
 	err := b.control.query(ctx, "read the tail", t.reset, t.scan, t.sql(&b.features), t.args()...)
+	if err == nil {
+		err = found(t.t.Clock)
+	}
 	if err != nil {
 		return backend.Tail{}, err
 	}

@@ -17,6 +17,9 @@ const (
 func (b *Backend) RaiseIncarnation(ctx context.Context, held backend.Clock, batch int64) (clock backend.Clock, err error) {
 	err = b.control.transaction(ctx, "look whether history was lost", func(ctx context.Context, tx pgx.Tx) error {
 		err := scan(ctx, tx.Conn(), func(s *scanner) error { clock = s.clock(); return nil }, b.features.lock, nil)
+		if err == nil {
+			err = found(clock)
+		}
 		if err != nil || clock.Incarnation > held.Incarnation {
 			return err
 		}

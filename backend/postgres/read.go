@@ -12,7 +12,18 @@ import (
 func (b *Backend) Clock(ctx context.Context) (clock backend.Clock, err error) {
 	err = b.control.query(ctx, "read the clock", nil, func(s *scanner) error { clock = s.clock(); return nil },
 		readClock)
+	if err == nil {
+		err = found(clock)
+	}
 	return clock, err
+}
+
+// found says whether a clock was read: the incarnations begin with 1. Errors: [backend.ErrNoClock].
+func found(clock backend.Clock) error {
+	if clock.Incarnation == 0 {
+		return backend.ErrNoClock
+	}
+	return nil
 }
 
 // rangeOf is Range for a span whose bounds are those of the column key, in its order: see [Backend.Range] for long
