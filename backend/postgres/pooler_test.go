@@ -12,7 +12,7 @@ import (
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/backendtest"
-	"github.com/sqlstore/sqlstore/test/pgserver"
+	"github.com/sqlstore/sqlstore/test/pgbouncer"
 )
 
 // logged is what a Backend logs, counted by message.
@@ -65,7 +65,7 @@ func TestPooler(t *testing.T) {
 // throughPooler returns a function that makes databases and returns DSNs which lead through one pooler.
 func throughPooler(t *testing.T) func(t *testing.T) string {
 	first := database(t)
-	pooler := pgserver.Pooler(t, first)
+	pooler := pgbouncer.Before(t, first)
 	return func(t *testing.T) string {
 		t.Helper()
 		to, err := url.Parse(pooler)
