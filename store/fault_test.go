@@ -210,6 +210,28 @@ func TestBatchThatGaveWay(t *testing.T) {
 	}
 }
 
+// A batch is not tried again when it may have happened, whatever else its error says.
+func TestConflictOfUnknownOutcome(t *testing.T) {
+	tries := 0
+	f := &faults{Backend: openSQLite(t)}
+	f.beforeBegin = func(context.Context) error {
+		tries++
+		return nil
+	}
+	f.commit = func(_ *backend.Effects, commit func() error) error {
+		if err := commit(); err != nil {
+			return err
+		}
+		return fmt.Errorf("%w: %w", backend.ErrConflict, backend.ErrUnknownOutcome)
+	}
+	s := openStore(t, f, Config{})
+	_, err := s.Put(within(t), &PutRequest{Key: []byte("a")})
+	if !errors.Is(err, backend.ErrUnknownOutcome) || tries != 1 {
+		t.Errorf("got %v after %d tries", err, tries)
+	}
+	<-s.Done()
+}
+
 // TestBatchThatWaitedInVain waits for the clock again while its callers do, and no longer.
 func TestBatchThatWaitedInVain(t *testing.T) {
 	f := &faults{Backend: openSQLite(t)}

@@ -119,7 +119,9 @@ func (q *sequencer) close() {
 	<-q.stopped
 }
 
-// conflictTries is how often a batch may give way to another transaction of the database, or wait for the clock in vain.
+// conflictTries is how often a batch may give way to another transaction of the database, or wait for the clock in vain:
+// about 15 s in all while a caller still waits. Requests of clients end before that, by bounds of their own; what the
+// store itself does, such as revoking leases, would only have to begin again.
 const conflictTries = 3
 
 // commit runs a batch, to which others may come where open says so, and answers its calls.
@@ -159,9 +161,10 @@ func (q *sequencer) commitPart(batch []*call, open bool) (rest []*call) {
 	return rest
 }
 
-// gaveWay says that nothing is wrong with a batch but that others were before it.
+// gaveWay says that nothing is wrong with a batch but that others were before it, and that nothing of it has happened.
 func gaveWay(err error) bool {
-	return errors.Is(err, backend.ErrConflict) || errors.Is(err, backend.ErrClockHeld)
+	return !errors.Is(err, backend.ErrUnknownOutcome) &&
+		(errors.Is(err, backend.ErrConflict) || errors.Is(err, backend.ErrClockHeld))
 }
 
 // awaited says whether a caller still waits for the batch.
