@@ -6,11 +6,11 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"syscall"
+
+	"github.com/sqlstore/sqlstore/test/launch"
 )
 
 const (
@@ -41,33 +41,13 @@ func postgresBinaries() (string, error) {
 	return "", errNoBinaries
 }
 
-// otherThanRoot returns whom Postgres, which refuses root, runs as; nil for the user who runs the benchmark.
-func otherThanRoot() (*syscall.Credential, error) {
-	if os.Getuid() != 0 {
-		return nil, nil
-	}
-	for _, name := range []string{"postgres", "nobody"} {
-		u, err := user.Lookup(name)
-		if err != nil {
-			continue
-		}
-		uid, errUID := strconv.ParseUint(u.Uid, 10, 32)
-		gid, errGID := strconv.ParseUint(u.Gid, 10, 32)
-		if err := errors.Join(errUID, errGID); err != nil {
-			return nil, err
-		}
-		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
-	}
-	return nil, errors.New("postgres does not run as root, and there is no user postgres or nobody")
-}
-
 // localPostgres makes a cluster in dir and starts a server on it.
 func localPostgres(dir string) (*postgres, error) {
 	bin, err := postgresBinaries()
 	if err != nil {
 		return nil, err
 	}
-	as, err := otherThanRoot()
+	as, err := launch.OtherThanRoot()
 	if err != nil {
 		return nil, err
 	}

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
-	"syscall"
 	"testing"
+
+	"github.com/sqlstore/sqlstore/test/launch"
 )
 
 // local is a PgBouncer that runs as a process of this machine.
@@ -32,7 +31,7 @@ func startLocal(tb testing.TB, program string, files map[string]string) (pooler,
 }
 
 func (l *local) start(program string, files map[string]string) error {
-	credentials, err := otherThanRoot()
+	credentials, err := launch.OtherThanRoot()
 	if err != nil {
 		return err
 	}
@@ -68,23 +67,4 @@ func (l *local) remove() error {
 func (l *local) logs() string {
 	b, _ := os.ReadFile(filepath.Join(l.dir, "log"))
 	return string(bytes.TrimSpace(b[max(0, len(b)-16<<10):]))
-}
-
-// otherThanRoot returns whom PgBouncer, which refuses root, runs as; nil for the user who runs the test.
-func otherThanRoot() (*syscall.Credential, error) {
-	if os.Getuid() != 0 {
-		return nil, nil
-	}
-	for _, name := range []string{"postgres", "nobody"} {
-		u, err := user.Lookup(name)
-		if err != nil {
-			continue
-		}
-		uid, errUID := strconv.ParseUint(u.Uid, 10, 32)
-		gid, errGID := strconv.ParseUint(u.Gid, 10, 32)
-		if errUID == nil && errGID == nil && uid != 0 {
-			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
-		}
-	}
-	return nil, errors.New("it does not run as root, and there is no user postgres or nobody")
 }

@@ -8,9 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"syscall"
 
 	"github.com/sqlstore/sqlstore/test/launch"
@@ -44,7 +42,7 @@ func (b binaries) local(settings []string) (*local, error) {
 	if l.hostPort, err = launch.FreeAddress(); err != nil {
 		return nil, err
 	}
-	if l.credentials, err = otherThanRoot(); err != nil {
+	if l.credentials, err = launch.OtherThanRoot(); err != nil {
 		return nil, err
 	}
 	if l.dir, err = os.MkdirTemp("", "sqlstore-postgres-"); err != nil {
@@ -57,25 +55,6 @@ func (b binaries) local(settings []string) (*local, error) {
 		return nil, errors.Join(err, os.RemoveAll(l.dir))
 	}
 	return l, nil
-}
-
-// otherThanRoot returns whom Postgres, which refuses root, runs as; nil for the user who runs the test.
-func otherThanRoot() (*syscall.Credential, error) {
-	if os.Getuid() != 0 {
-		return nil, nil
-	}
-	for _, name := range []string{"postgres", "nobody"} {
-		u, err := user.Lookup(name)
-		if err != nil {
-			continue
-		}
-		uid, errUID := strconv.ParseUint(u.Uid, 10, 32)
-		gid, errGID := strconv.ParseUint(u.Gid, 10, 32)
-		if errUID == nil && errGID == nil && uid != 0 {
-			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
-		}
-	}
-	return nil, errors.New("postgres does not run as root, and there is no user postgres or nobody")
 }
 
 func (l *local) data() string { return filepath.Join(l.dir, "data") }
