@@ -81,7 +81,8 @@ func (l *list) resume(ctx context.Context, token string) error {
 // run reads the rows.
 func (l *list) run(ctx context.Context, send func(rows []*store.Row) error) (Page, error) {
 	req := &store.RangeRequest{
-		Key: []byte(l.prefix + l.from.start), End: prefixEnd(l.prefix), Limit: l.limit, Revision: l.from.revision,
+		Key: []byte(l.prefix + l.from.start), End: store.PrefixEnd([]byte(l.prefix)),
+		Limit: l.limit, Revision: l.from.revision,
 		Serializable: l.lag, NoCount: l.limit == 0 || l.from.rest != unknown,
 	}
 	if len(req.Key) == 0 {
@@ -140,16 +141,4 @@ func (l *list) expired() error {
 
 func (l *list) seal(p place) string {
 	return seal(l.keys.newest, l.keys.byID[l.keys.newest], l.prefix, p)
-}
-
-// prefixEnd is the least key above all that begin with prefix, in etcd's form: one NUL byte where there is none.
-func prefixEnd(prefix string) []byte {
-	end := []byte(prefix)
-	for i := len(end) - 1; i >= 0; i-- {
-		if end[i] < 0xff {
-			end[i]++
-			return end[:i+1]
-		}
-	}
-	return []byte{0}
 }

@@ -54,7 +54,7 @@ var matchTable = []struct {
 
 // decide looks a list up in the table. The revision is the one given, 0 for none. Errors: [ErrInvalid].
 func decide(o ListOptions) (rule, int64, error) {
-	version, err := parseVersion(o.ResourceVersion)
+	version, err := ParseVersion(o.ResourceVersion)
 	if err != nil {
 		return invalid, 0, err
 	}
@@ -103,8 +103,8 @@ func whyNot(o ListOptions) string {
 	return `resourceVersionMatch "Exact" is forbidden for resourceVersion "0"`
 }
 
-// parseVersion reads a resourceVersion, 0 when none is given. Errors: [ErrInvalid].
-func parseVersion(s string) (int64, error) {
+// ParseVersion reads a resourceVersion, 0 when none is given. Errors: [ErrInvalid].
+func ParseVersion(s string) (int64, error) {
 	if s == "" {
 		return 0, nil
 	}

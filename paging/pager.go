@@ -39,7 +39,7 @@ func (p *Pager) List(ctx context.Context, prefix []byte, o ListOptions, send fun
 
 // Get returns the row of key, nil when there is none, and the revision at which that is so. Errors: as List.
 func (p *Pager) Get(ctx context.Context, key []byte, o GetOptions) (*store.Row, int64, error) {
-	version, err := parseVersion(o.ResourceVersion)
+	version, err := ParseVersion(o.ResourceVersion)
 	if err != nil {
 		return nil, 0, err
 	}

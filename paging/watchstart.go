@@ -15,7 +15,7 @@ import "fmt"
 
 // Watch decides how a watch begins. Errors: [ErrInvalid].
 func (p *Pager) Watch(o WatchOptions) (WatchStart, error) {
-	version, err := parseVersion(o.ResourceVersion)
+	version, err := ParseVersion(o.ResourceVersion)
 	if err != nil {
 		return WatchStart{}, err
 	}

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sqlstore/sqlstore/bodies"
+	"github.com/sqlstore/sqlstore/paging"
 )
 
 const (
@@ -132,8 +133,8 @@ func (o object) object(name string) (object, error) {
 func (o object) version(name string) (v string, err error) {
 	v, _, err = o.text(name)
 	if err == nil {
-		if _, wrong := parseVersion(v); wrong != nil {
-			err = badRequest("%s %q %v", name, v, wrong)
+		if _, wrong := paging.ParseVersion(v); wrong != nil {
+			err = badRequest("%s %q %v", name, v, errVersion)
 		}
 	}
 	return v, err

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/sqlstore/sqlstore/paging"
 	"github.com/sqlstore/sqlstore/store"
 )
 
@@ -129,14 +130,14 @@ func FuzzBody(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if value, version, err := parsePut(body, []byte("k")); err == nil {
-			if _, err := parseVersion(version); err != nil || value == nil {
+			if _, err := paging.ParseVersion(version); err != nil || value == nil {
 				t.Errorf("%q: value %q, version %q", body, value, version)
 			}
 		} else {
 			wantBadRequest(t, err)
 		}
 		if version, err := parseDelete(body); err == nil {
-			if _, err := parseVersion(version); err != nil {
+			if _, err := paging.ParseVersion(version); err != nil {
 				t.Errorf("%q: version %q", body, version)
 			}
 		} else {

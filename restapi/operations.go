@@ -240,8 +240,10 @@ func text(name, doc string, set func(*options, string)) parameter {
 func version(doc string) parameter {
 	return parameter{name: "resourceVersion", doc: doc, schema: versionSchema, set: func(o *options, s string) error {
 		o.version = s
-		_, err := parseVersion(s)
-		return err
+		if _, err := paging.ParseVersion(s); err != nil {
+			return errVersion
+		}
+		return nil
 	}}
 }
 
@@ -272,18 +274,6 @@ func boolean(name, doc string, set func(*options, bool)) parameter {
 		set(o, b)
 		return nil
 	}}
-}
-
-// parseVersion reads a resource version, "" as 0.
-func parseVersion(s string) (int64, error) {
-	if s == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseUint(s, 10, 63)
-	if err != nil {
-		return 0, errVersion
-	}
-	return int64(n), nil
 }
 
 func (o *options) listOptions() paging.ListOptions {

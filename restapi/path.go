@@ -51,16 +51,3 @@ func parsePath(u *url.URL) (target, error) {
 	}
 	return target{aKey, []byte(key)}, nil
 }
-
-// end is the end of the range of keys that begin with prefix, as the store takes it.
-func end(prefix []byte) []byte {
-	out := append([]byte(nil), prefix...)
-	for len(out) > 0 {
-		if last := len(out) - 1; out[last] < 0xff {
-			out[last]++
-			return out
-		}
-		out = out[:len(out)-1]
-	}
-	return []byte{0}
-}

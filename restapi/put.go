@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/sqlstore/sqlstore/paging"
 	"github.com/sqlstore/sqlstore/store"
 )
 
@@ -126,11 +127,11 @@ func parsePut(body, key []byte) (value []byte, version string, err error) {
 // precondition is the version that the query and the body, which has inBody, agree on; 0 when neither has one. Errors:
 // 400.
 func (c *call) precondition(inBody string) (int64, error) {
-	version, err := parseVersion(c.opts.version)
+	version, err := paging.ParseVersion(c.opts.version)
 	if err != nil || inBody == "" {
 		return version, err
 	}
-	also, err := parseVersion(inBody)
+	also, err := paging.ParseVersion(inBody)
 	if err == nil && c.opts.version != "" && version != also {
 		err = badRequest("resourceVersion is %d in the query, but %d in the body", version, also)
 	}

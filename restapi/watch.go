@@ -113,7 +113,7 @@ func (w *watching) start(s *paging.WatchStart) error {
 func (w *watching) register(after int64) {
 	req := store.WatchRequest{Key: w.to.key, PrevKV: true, ProgressNotify: w.opts.bookmarks}
 	if w.to.kind == aCollection {
-		req.End = end(w.to.key)
+		req.End = store.PrefixEnd(w.to.key)
 		if len(req.Key) == 0 {
 			req.Key = []byte{0}
 		}

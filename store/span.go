@@ -27,6 +27,19 @@ func makeSpan(key, end []byte) span {
 	return span{start: string(key), end: string(end)}
 }
 
+// PrefixEnd returns the End of the range of all keys that begin with prefix, in etcd's convention: the least key above
+// them, or one NUL byte when there is none.
+func PrefixEnd(prefix []byte) []byte {
+	end := bytes.Clone(prefix)
+	for i := len(end) - 1; i >= 0; i-- {
+		if end[i] < 0xff {
+			end[i]++
+			return end[:i+1]
+		}
+	}
+	return []byte{0}
+}
+
 func (s span) contains(key string) bool {
 	return !s.empty && key >= s.start && (s.open || key < s.end)
 }

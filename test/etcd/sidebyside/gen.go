@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // maxOps is the --max-txn-ops of both servers in random sequences: low, so that it is met.
@@ -60,24 +61,12 @@ func (g *gen) span() (key, end []byte) {
 	case 3:
 		return []byte{0}, []byte{0} // everything
 	case 4:
-		return key, prefixEnd(key)
+		return key, []byte(clientv3.GetPrefixRangeEnd(string(key)))
 	case 5:
 		return key, bytes.Clone(key) // empty
 	default:
 		return key, g.key() // reversed half of the time
 	}
-}
-
-// prefixEnd returns the end of the range of all keys that start with key.
-func prefixEnd(key []byte) []byte {
-	end := bytes.Clone(key)
-	for i := len(end) - 1; i >= 0; i-- {
-		if end[i] < 0xff {
-			end[i]++
-			return end[:i+1]
-		}
-	}
-	return []byte{0}
 }
 
 func (g *gen) value() []byte {
@@ -170,7 +159,7 @@ func (g *gen) streamRequest() *pb.RangeRequest {
 		// etcd sorts each chunk for itself and then loses its place: it can be compared when the first chunk, of ten
 		// rows, is the last, or when a negative limit makes one chunk of all.
 		prefix := pick(g, "a", "b", "c")
-		r.Key, r.RangeEnd = []byte(prefix), prefixEnd([]byte(prefix))
+		r.Key, r.RangeEnd = []byte(prefix), []byte(clientv3.GetPrefixRangeEnd(prefix))
 		r.Limit = pick[int64](g, 0, 10, 11, 1000, math.MaxInt64)
 	}
 	return r
