@@ -43,12 +43,5 @@ var (
 	ErrClosed = errors.New("database is closed")
 )
 
-// Start.
-var (
-	// ErrInUse is returned when another process has the database file open for writing.
-	ErrInUse = errors.New("database is in use by another process; stop that one or choose another data directory")
-	// ErrSchemaNewer is returned when the database was migrated by a newer program.
-	ErrSchemaNewer = errors.New("database schema is newer than this program; start the newer version again")
-	// ErrSchemaDirty is returned when a migration broke off half-way.
-	ErrSchemaDirty = errors.New("database migration broke off half-way")
-)
+// ErrInUse is returned at the start when another process has the database file open for writing.
+var ErrInUse = errors.New("database is in use by another process; stop that one or choose another data directory")

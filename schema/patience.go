@@ -10,8 +10,6 @@ import (
 
 	"github.com/golang-migrate/migrate/v4"
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/sqlstore/sqlstore/backend"
 )
 
 const (
@@ -29,9 +27,9 @@ func patiently(ctx context.Context, db *sql.DB, do func(*migrate.Migrate) error)
 		var e *pgconn.PgError
 		switch {
 		case errors.As(err, &e) && e.Code == "55P03": // lock_not_available
-			locked = fmt.Errorf("%w: others hold locks of sqlstore's tables: %s; wait for them or end them (SELECT "+
+			locked = fmt.Errorf("%w: %s; wait for them or end them (SELECT "+
 				"pg_terminate_backend(PROCESS)), "+
-				"then start again: %w", backend.ErrUnavailable, lockHoldersOf(ctx, db), err)
+				"then start again: %w", ErrLocked, lockHoldersOf(ctx, db), err)
 		case err != nil && ctx.Err() != nil && locked != nil:
 			return locked
 		default:

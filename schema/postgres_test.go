@@ -13,7 +13,6 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/test/pgserver"
 )
 
@@ -103,15 +102,15 @@ func TestPostgresServesOlder(t *testing.T) {
 	if err := Up(ctx, db); err != nil {
 		t.Errorf("on a newer schema that serves it: %v", err)
 	}
-	if err := Down(ctx, db, 1); !errors.Is(err, backend.ErrSchemaNewer) {
+	if err := Down(ctx, db, 1); !errors.Is(err, ErrNewer) {
 		t.Errorf("going back from a version that it does not know: %v", err)
 	}
 	exec(t, db, "UPDATE settings SET value = 99 WHERE name = 'oldest_program'")
-	if err := Up(ctx, db); !errors.Is(err, backend.ErrSchemaNewer) {
+	if err := Up(ctx, db); !errors.Is(err, ErrNewer) {
 		t.Errorf("on a newer schema that does not serve it: %v", err)
 	}
 	exec(t, db, "UPDATE schema_migrations SET version = 2, dirty = true")
-	if err := Up(ctx, db); !errors.Is(err, backend.ErrSchemaDirty) {
+	if err := Up(ctx, db); !errors.Is(err, ErrDirty) {
 		t.Errorf("on a dirty schema: %v", err)
 	}
 }
@@ -228,7 +227,7 @@ func TestPostgresLocked(t *testing.T) {
 	on("LOCK TABLE schema_migrations IN SHARE MODE") // its version can be read
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 	defer cancel()
-	if err := Up(ctx, db); !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), "idle in transaction") || !strings.Contains(err.Error(), "IN SHARE MODE") {
+	if err := Up(ctx, db); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "idle in transaction") || !strings.Contains(err.Error(), "IN SHARE MODE") {
 		t.Errorf("a migration that gets no lock: %v", err)
 	}
 	on("ROLLBACK")

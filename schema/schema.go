@@ -22,8 +22,6 @@ import (
 	"github.com/golang-migrate/migrate/v4"
 	"github.com/golang-migrate/migrate/v4/source"
 	"github.com/golang-migrate/migrate/v4/source/iofs"
-
-	"github.com/sqlstore/sqlstore/backend"
 )
 
 //go:embed sqlite/*.sql postgres/*.sql
@@ -74,9 +72,9 @@ func Status(ctx context.Context, db *sql.DB) (State, error) {
 	return s, err
 }
 
-// Up brings a database to the newest version. It refuses one that is newer ([backend.ErrSchemaNewer]), unless that
-// serves this program, or dirty ([backend.ErrSchemaDirty]) and does nothing to one that is up to date. Several
-// processes can call it at once. It tells who holds a lock that it does not get ([backend.ErrUnavailable]).
+// Up brings a database to the newest version. It refuses one that is newer ([ErrNewer]), unless that serves this
+// program, or dirty ([ErrDirty]) and does nothing to one that is up to date. Several processes can call it at once. It
+// tells who holds a lock that it does not get ([ErrLocked]).
 func Up(ctx context.Context, db *sql.DB) error {
 	s, err := check(ctx, db)
 	if err != nil || s.Version >= s.Newest {
@@ -116,7 +114,7 @@ func check(ctx context.Context, db *sql.DB) (State, error) {
 	case s.Dirty:
 		return s, fmt.Errorf("%w at version %d: restore a backup, or look at the tables, "+
 			"then tell the version that they have with: %s 'UPDATE %s SET version = N, dirty = false'",
-			backend.ErrSchemaDirty, s.Version, dialectOf(db).mend, versionTable)
+			ErrDirty, s.Version, dialectOf(db).mend, versionTable)
 	case !s.Usable():
 		return s, newer(s)
 	}
@@ -124,7 +122,7 @@ func check(ctx context.Context, db *sql.DB) (State, error) {
 }
 
 func newer(s State) error {
-	return fmt.Errorf("%w: the database is at version %d, this program knows up to %d", backend.ErrSchemaNewer,
+	return fmt.Errorf("%w: the database is at version %d, this program knows up to %d", ErrNewer,
 		s.Version, s.Newest)
 }
 

@@ -11,8 +11,6 @@ import (
 
 	"github.com/golang-migrate/migrate/v4"
 	_ "github.com/mattn/go-sqlite3"
-
-	"github.com/sqlstore/sqlstore/backend"
 )
 
 // newestVersion is that of the migrations there are.
@@ -150,13 +148,13 @@ func TestRefused(t *testing.T) {
 	}
 	exec(t, db, "UPDATE schema_migrations SET version = 7")
 	for _, err := range []error{Up(ctx, db), Down(ctx, db, 1)} {
-		if !errors.Is(err, backend.ErrSchemaNewer) || !strings.Contains(err.Error(), "version 7") || !strings.Contains(err.Error(), "up to 2") {
+		if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "version 7") || !strings.Contains(err.Error(), "up to 2") {
 			t.Error(err)
 		}
 	}
 	exec(t, db, "UPDATE schema_migrations SET version = 2, dirty = 1")
 	for _, err := range []error{Up(ctx, db), Down(ctx, db, 1)} {
-		if !errors.Is(err, backend.ErrSchemaDirty) || !strings.Contains(err.Error(), "UPDATE schema_migrations") {
+		if !errors.Is(err, ErrDirty) || !strings.Contains(err.Error(), "UPDATE schema_migrations") {
 			t.Error(err)
 		}
 	}

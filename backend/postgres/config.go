@@ -49,7 +49,7 @@ type Config struct {
 // Open connects, migrates the schema where needed and checks that the server keeps what it acknowledges. It tries once;
 // waiting for a server that is not up yet is the caller's.
 //
-// Errors: [backend.ErrUnavailable], [backend.ErrSchemaNewer], [backend.ErrSchemaDirty], [ErrUnsuitable], [ErrDSN].
+// Errors: [backend.ErrUnavailable], [schema.ErrNewer], [schema.ErrDirty], [ErrUnsuitable], [ErrDSN].
 func Open(ctx context.Context, cfg Config) (*Backend, error) {
 	b, err := newBackend(cfg)
 	if err != nil {

@@ -72,7 +72,8 @@ func (b *Backend) start(ctx context.Context) error {
 	}
 	db := stdlib.OpenDBFromPool(b.reads.pool)
 	if err := errors.Join(schema.Up(ctx, db), db.Close()); err != nil {
-		if pgError(err) == nil && !errors.Is(err, backend.ErrSchemaNewer) && !errors.Is(err, backend.ErrSchemaDirty) {
+		refused := errors.Is(err, schema.ErrNewer) || errors.Is(err, schema.ErrDirty)
+		if errors.Is(err, schema.ErrLocked) || pgError(err) == nil && !refused {
 			return fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
 		}
 		return err

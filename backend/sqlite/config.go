@@ -28,7 +28,7 @@ type Config struct {
 
 // Open opens the database, creates or migrates it where needed, and keeps every other process from doing so.
 //
-// Errors: [backend.ErrInUse], [backend.ErrSchemaNewer], [backend.ErrSchemaDirty], [ErrNotSQLStore], [ErrCorrupt], and those
+// Errors: [backend.ErrInUse], [schema.ErrNewer], [schema.ErrDirty], [ErrNotSQLStore], [ErrCorrupt], and those
 // of the file system.
 func Open(ctx context.Context, cfg Config) (*Backend, error) {
 	if cfg.Logger == nil {

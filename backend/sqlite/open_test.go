@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/schema"
 )
 
 // write commits one row at the next revision.
@@ -169,9 +170,9 @@ func TestSchemaOfAnotherVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	edit(t, path, "UPDATE schema_migrations SET version = 4711")
-	wantOpenError(t, path, backend.ErrSchemaNewer, "at version 4711, this program knows up to 2")
+	wantOpenError(t, path, schema.ErrNewer, "at version 4711, this program knows up to 2")
 	edit(t, path, "UPDATE schema_migrations SET version = 2, dirty = 1")
-	wantOpenError(t, path, backend.ErrSchemaDirty, "sqlite3 FILE")
+	wantOpenError(t, path, schema.ErrDirty, "sqlite3 FILE")
 	edit(t, path, "UPDATE schema_migrations SET dirty = 0")
 	openTest(t, Config{Path: path})
 }
