@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/conditions"
 	"github.com/sqlstore/sqlstore/listen"
 	"github.com/sqlstore/sqlstore/store"
@@ -42,7 +43,7 @@ func (s *Server) facts(now time.Time) *conditions.Facts {
 		return f // the database may be closed by now
 	}
 	writing(opened, f, now)
-	if b, ok := s.backend.(interface{ NotDurable() string }); ok {
+	if b, ok := s.backend.(backend.Durability); ok {
 		f.Weak = weak(b.NotDurable())
 	}
 	lagging(opened, f)

@@ -208,7 +208,7 @@ func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
 		return err
 	}
 	s.metrics.Watch(s.store)
-	if b, ok := s.backend.(interface{ Connections() backend.Connections }); ok {
+	if b, ok := s.backend.(backend.Pooled); ok {
 		s.metrics.WatchConnections(b.Connections)
 	}
 	return nil

@@ -239,6 +239,10 @@ type PurgeResult struct {
 
 // Backend is a database with sqlstore's schema in it. All methods may be called concurrently.
 //
+// A backend may implement more, which its callers find out with a type assertion: [Shared] when other processes write to
+// the database as well, [Pooled] when it keeps connections to a server, [Durability] when that server's settings may
+// weaken a commit.
+//
 // Errors of every method: [ErrUnavailable] when the database cannot be reached in time, ctx.Err() when ctx ended first.
 type Backend interface {
 	TokenKeys

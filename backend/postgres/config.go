@@ -165,4 +165,8 @@ func WithDatabase(ctx context.Context, cfg Config, f func(ctx context.Context, d
 	return errors.Join(f(ctx, db), db.Close())
 }
 
-var _ backend.Shared = (*Backend)(nil)
+var (
+	_ backend.Shared     = (*Backend)(nil)
+	_ backend.Pooled     = (*Backend)(nil)
+	_ backend.Durability = (*Backend)(nil)
+)
