@@ -1,9 +1,6 @@
 package sqlstore
 
-import (
-	"github.com/KimMachineGun/automemlimit/memlimit"
-	"github.com/pbnjay/memory"
-)
+import "github.com/KimMachineGun/automemlimit/memlimit"
 
 const (
 	cacheShare = 16 // of the memory that the process may use
@@ -14,7 +11,7 @@ const (
 // defaultCacheBytes is a sixteenth of the memory that the process may use, in bounds: a small machine keeps its memory,
 // a large one need not read from the database what is asked for often.
 func defaultCacheBytes() int64 {
-	limit := memory.TotalMemory()
+	limit, _ := memlimit.FromSystem() // 0 where the system does not say
 	if group, err := memlimit.FromCgroup(); err == nil && group > 0 {
 		limit = min(limit, group)
 	}
