@@ -57,6 +57,11 @@ run: build ## serve on SQLite: LISTEN=http://127.0.0.1:2379, data in DATA_DIR=de
 build: setup ## build bin/sqlstore
 	go build -o bin/sqlstore ./cmd/sqlstore
 
+# In the version that the tests use. go install refuses it for its module's replace directives.
+.PHONY: etcdctl
+etcdctl: setup ## build bin/etcdctl, etcd's command line client
+	cd test/etcd && go build -o $(CURDIR)/bin/etcdctl go.etcd.io/etcd/etcdctl/v3
+
 .PHONY: image
 image: setup ## build the container image IMAGE=sqlstore:dev
 	scripts/image.sh $(IMAGE)
@@ -64,6 +69,10 @@ image: setup ## build the container image IMAGE=sqlstore:dev
 .PHONY: test
 test: setup-sqlite3 setup-postgres ## the main module's tests, with the race detector (TEST_FLAGS=...)
 	go test -race -timeout 20m $(TEST_FLAGS) ./...
+
+.PHONY: docs
+docs: setup ## write the flags into docs/configuration.md anew
+	go test -count=1 ./cmd/sqlstore -run TestConfigurationPage -update
 
 # One version after the other; without a container engine, the one of the machine's binaries.
 POSTGRES_VERSIONS ?= 13 15 17 18

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+var update = flag.Bool("update", false, "write docs/configuration.md anew")
+
+// The page of the configuration shows the flags as they are.
+func TestConfigurationPage(t *testing.T) {
+	const path = "../../docs/configuration.md"
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin, end = "<!-- flags: begin -->\n", "<!-- flags: end -->"
+	before, rest, ok := strings.Cut(string(page), begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatalf("%s has no place between %q and %q", path, begin, end)
+	}
+	want := before + begin + flagTables() + "\n" + end + after
+	switch {
+	case *update:
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	case want != string(page):
+		t.Errorf("%s does not show the flags as they are: run 'make docs' and commit the page", path)
+	}
+}
+
+// flagTables describes the flags of every command that has some of its own, in Markdown.
+func flagTables() string {
+	var out strings.Builder
+	table(&out, find("serve")) // the root has the same
+	var each func(c *cobra.Command)
+	each = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			if sub.Name() != "serve" {
+				table(&out, sub)
+			}
+			each(sub)
+		}
+	}
+	each(command())
+	return out.String()
+}
+
+func find(name string) *cobra.Command {
+	c, _, _ := command().Find([]string{name}) // the root, if there is none
+	return c
+}
+
+func table(out *strings.Builder, c *cobra.Command) {
+	all := pflag.NewFlagSet("", pflag.ContinueOnError)
+	all.SortFlags = false
+	all.AddFlagSet(c.PersistentFlags())
+	all.AddFlagSet(c.Flags())
+	if !all.HasAvailableFlags() {
+		return
+	}
+	serves := c.Name() == "serve"
+	fmt.Fprintf(out, "\n### %s\n\n%s.\n\n| Flag | Default | Meaning |\n|---|---|---|\n", c.CommandPath(), c.Short)
+	all.VisitAll(func(f *pflag.Flag) {
+		usage := f.Usage
+		if serves && slices.Contains(reloadable, f.Name) {
+			usage += " (SIGHUP)"
+		}
+		fmt.Fprintf(out, "| `--%s` | %s | %s |\n", f.Name, defaultOf(f), strings.ReplaceAll(usage, "<", "&lt;"))
+	})
+}
+
+func defaultOf(f *pflag.Flag) string {
+	value := strings.Trim(f.DefValue, "[]")
+	if value == "" {
+		return ""
+	}
+	return "`" + value + "`"
+}
