@@ -18,20 +18,20 @@ import (
 	"github.com/sqlstore/sqlstore/store"
 )
 
-// documentedBackup is the command of docs/kubernetes.md, for other paths.
+// documentedBackup is the command of docs/operations.md, for other paths.
 func documentedBackup(t *testing.T, database, backup string) string {
 	t.Helper()
-	doc, err := os.ReadFile("docs/kubernetes.md")
+	doc, err := os.ReadFile("docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, after, ok := strings.Cut(string(doc), "- **SQLite**: `")
-	command, _, closed := strings.Cut(after, "`")
 	const from, to = "/var/lib/sqlstore/sqlstore.db", "/backup/sqlstore.db"
-	if !ok || !closed || !strings.Contains(command, from) || !strings.Contains(command, to) {
-		t.Fatalf("docs/kubernetes.md has no command that backs %s up to %s: %q", from, to, command)
+	_, after, ok := strings.Cut(string(doc), "\nsqlite3 "+from)
+	command, _, _ := strings.Cut(after, "\n")
+	if !ok || !strings.Contains(command, to) {
+		t.Fatalf("docs/operations.md has no command that backs %s up to %s: %q", from, to, command)
 	}
-	return strings.ReplaceAll(strings.ReplaceAll(command, from, database), to, backup)
+	return "sqlite3 " + database + strings.ReplaceAll(command, to, backup)
 }
 
 // The documented backup comes to its end beside steady writes, and is the database as it was at one revision.
