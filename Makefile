@@ -33,10 +33,10 @@ setup:
 setup-strace:
 	@scripts/setup.sh $$(test "$$(uname)" != Linux || echo strace)
 
-# The tests use the database's file with it, as people do.
-.PHONY: setup-sqlite3
-setup-sqlite3:
-	@scripts/setup.sh sqlite3
+# The tests use them as people do, among others in the commands of the documentation.
+.PHONY: setup-tools
+setup-tools:
+	@scripts/setup.sh sqlite3 curl openssl
 
 # What the tests take a Postgres from, if there is nothing: see test/pgserver.
 .PHONY: setup-postgres
@@ -67,7 +67,7 @@ image: setup ## build the container image IMAGE=sqlstore:dev
 	scripts/image.sh $(IMAGE)
 
 .PHONY: test
-test: setup-sqlite3 setup-postgres ## the main module's tests, with the race detector (TEST_FLAGS=...)
+test: setup-tools setup-postgres ## the main module's tests, with the race detector (TEST_FLAGS=...)
 	go test -race -timeout 20m $(TEST_FLAGS) ./...
 
 .PHONY: docs
@@ -104,7 +104,7 @@ $(LINTER): tools/go.mod tools/go.sum
 e2e: e2e-etcd e2e-restapi e2e-kubestorage e2e-kubeapiserver e2e-postgres e2e-cluster e2e-patroni ## the heavy suites, one round each
 
 .PHONY: e2e-etcd
-e2e-etcd: setup-strace setup-postgres ## against a real etcd, with etcd's tools, hostile clients and crashes
+e2e-etcd: setup-strace setup-tools setup-postgres ## against a real etcd, with etcd's tools, hostile clients and crashes
 	cd test/etcd && $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
 .PHONY: e2e-restapi
@@ -124,11 +124,11 @@ PGBOUNCER = SQLSTORE_TEST_PGBOUNCER=1
 e2e-postgres: e2e-etcd-postgres e2e-etcd-pgbouncer e2e-kubestorage-postgres e2e-kubestorage-pgbouncer e2e-kubeapiserver-postgres e2e-kubeapiserver-pgbouncer ## the suites that must pass over every database, over Postgres
 
 .PHONY: e2e-etcd-postgres
-e2e-etcd-postgres: setup-strace setup-postgres ## e2e-etcd over Postgres with REPLICAS=3
+e2e-etcd-postgres: setup-strace setup-tools setup-postgres ## e2e-etcd over Postgres with REPLICAS=3
 	cd test/etcd && $(ON_POSTGRES) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
 .PHONY: e2e-etcd-pgbouncer
-e2e-etcd-pgbouncer: setup-strace setup-pgbouncer ## the same through a PgBouncer in transaction mode
+e2e-etcd-pgbouncer: setup-strace setup-tools setup-pgbouncer ## the same through a PgBouncer in transaction mode
 	cd test/etcd && $(ON_POSTGRES) $(PGBOUNCER) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
 .PHONY: e2e-kubestorage-postgres
@@ -140,7 +140,7 @@ e2e-kubestorage-pgbouncer: setup-pgbouncer ## the same through a PgBouncer in tr
 	cd test/kubestorage && $(ON_POSTGRES) $(PGBOUNCER) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
 .PHONY: kubernetes
-kubernetes: setup ## build kube-apiserver, kube-controller-manager and kubectl for the tests: minutes, once
+kubernetes: setup-tools ## build kube-apiserver, kube-controller-manager and kubectl for the tests: minutes, once
 	cd test/kubeapiserver && $(HEAVY_TEST) -timeout 45m ./build
 
 .PHONY: e2e-kubeapiserver
@@ -179,7 +179,7 @@ SOAK_BENCH_FLAGS ?= -objects 20000,1000000
 
 # Every suite over every database, where .ci/run takes one of them.
 .PHONY: soak
-soak: setup-strace setup-pgbouncer kubernetes ## the heavy suites and the comparison at full length: hours
+soak: setup-strace setup-tools setup-pgbouncer kubernetes ## the heavy suites and the comparison at full length: hours
 	SQLSTORE_TEST_WHOLE=1 $(MAKE) test-postgres-versions
 	SQLSTORE_TEST_FAIR=1m $(HEAVY_TEST) -timeout 1h -v -run TestReplicasShareTheClock ./store
 	SQLSTORE_TEST_LEASES=1000000 $(HEAVY_TEST) -timeout 1h -v -run TestManyLeases ./store

@@ -1,0 +1,122 @@
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/sqlstore/sqlstore/test/support/pages"
+)
+
+// The commands that need nothing but sqlstore and the machine's own tools work.
+func TestCommands(t *testing.T) { pages.Run(t, pages.Unit, pages.Setup{}) }
+
+// Every block is of a known language and belongs to a suite that runs it.
+func TestBlocksAreRun(t *testing.T) {
+	languages := []string{"sh", "console", "sql", "go", "text", "yaml", "ini", "mermaid"}
+	for _, p := range pages.All(t) {
+		for _, b := range p.Blocks() {
+			if !slices.Contains(languages, b.Language) {
+				t.Errorf("%s is a block of %q, want one of %q", &b, b.Language, languages)
+			}
+			if !slices.Contains(pages.Suites, b.Suite) {
+				t.Errorf("%s is of the suite %q, want one of %q", &b, b.Suite, pages.Suites)
+			}
+		}
+		// An indented block would be code that nothing runs.
+		if indented.MatchString(outsideFences(&p)) {
+			t.Errorf("%s has an indented block, want a fenced one: %q", p.Name, indented.FindString(outsideFences(&p)))
+		}
+	}
+}
+
+var indented = regexp.MustCompile(`(?m)\n\n    +[^\s*-].*$`)
+
+// outsideFences returns the page's text without its fenced blocks.
+func outsideFences(p *pages.Page) string {
+	return regexp.MustCompile("(?ms)^\\s*```.*?^\\s*```$").ReplaceAllString(p.Text, "")
+}
+
+// Go on a page is part of an example or a test, indented as there or not.
+func TestGoCompiles(t *testing.T) {
+	var code strings.Builder
+	for _, pattern := range []string{"*_test.go", "sqlstoretest/*_test.go"} {
+		files, err := filepath.Glob(filepath.Join(pages.Root(t), pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			code.WriteString(flat(string(text)))
+		}
+	}
+	for _, p := range pages.All(t) {
+		for _, b := range p.Blocks() {
+			if b.Language == "go" && !strings.Contains(code.String(), flat(b.Text)) {
+				t.Errorf("%s is not the code of any example or test", &b)
+			}
+		}
+	}
+}
+
+// flat is code without indentation.
+func flat(code string) string { return regexp.MustCompile(`(?m)^\s+`).ReplaceAllString(code, "") }
+
+var link = regexp.MustCompile(`\]\(([^)#\s]*)(#[^)\s]*)?\)|(?:src|srcset)="([^"]+)"`)
+
+// Links to other pages, headings and files lead somewhere.
+func TestLinks(t *testing.T) {
+	root := pages.Root(t)
+	all := pages.All(t)
+	for _, p := range all {
+		for _, m := range link.FindAllStringSubmatch(outsideFences(&p), -1) {
+			path, anchor := m[1]+m[3], m[2]
+			if strings.Contains(path, "://") {
+				continue
+			}
+			target := p.Name
+			if path != "" {
+				target = filepath.ToSlash(filepath.Join(filepath.Dir(p.Name), path))
+			}
+			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
+				t.Errorf("%s links to %s: %v", p.Name, m[0], err)
+				continue
+			}
+			i := slices.IndexFunc(all, func(q pages.Page) bool { return q.Name == target })
+			if anchor != "" && (i < 0 || !slices.Contains(headings(&all[i]), anchor)) {
+				t.Errorf("%s links to %s, a heading that is not there", p.Name, m[0])
+			}
+		}
+	}
+}
+
+// headings returns the anchors that GitHub gives a page's headings.
+func headings(p *pages.Page) (anchors []string) {
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(outsideFences(p), -1) {
+		anchor := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		anchors = append(anchors, "#"+strings.ReplaceAll(anchor, " ", "-"))
+	}
+	return anchors
+}
+
+// The README stays short, and lines of prose fit a screen; a table's row cannot be broken.
+func TestLengths(t *testing.T) {
+	for _, p := range pages.All(t) {
+		lines := strings.Split(strings.TrimSuffix(p.Text, "\n"), "\n")
+		if p.Name == "README.md" && len(lines) > 120 {
+			t.Errorf("%s has %d lines, want 120 at most", p.Name, len(lines))
+		}
+		for i, line := range lines {
+			if n := utf8.RuneCountInString(line); n > 120 && !strings.HasPrefix(strings.TrimSpace(line), "|") {
+				t.Errorf("%s:%d has %d columns, want 120 at most", p.Name, i+1, n)
+			}
+		}
+	}
+}

@@ -1,0 +1,2 @@
+// Package docs runs the commands on the repository's pages that need etcdctl, etcdutl or a Postgres.
+package docs

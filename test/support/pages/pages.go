@@ -1,0 +1,141 @@
+// Package pages reads the repository's Markdown pages and runs the commands in them, so that a command that no longer
+// works fails a test instead of a reader.
+//
+// A page's fenced blocks in these languages run, in order, in one shell that starts in an empty directory:
+//
+//   - sh: commands, each of which must succeed. A block that ends in "# keep it running" keeps its terminal: once the
+//     server in it logs that it is ready, the page goes on in a fresh shell.
+//   - console: commands behind "$ ", each followed by its output. "..." stands for any text, alone on a line for any
+//     lines. A command that ends in "# Ctrl-C ends it" is interrupted after as many lines as the page shows.
+//   - sql: statements for the suite's Postgres, run as its superuser.
+//
+// Blocks in Go must appear in one of the repository's Go files, which the compiler checks. Anything else (text, yaml,
+// ini, mermaid) is an illustration and does not run.
+//
+// A block belongs to the suite that [suites] gives its page, or to the one that the line before its fence names:
+// <!-- suite: kubeapiserver -->. Addresses and directories that a test must not use are replaced; see [Setup].
+package pages
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Names of the suites that run blocks. Each calls [Run] with its own name.
+const (
+	Unit          = "unit"          // the main module's tests: sqlstore, sqlite3, curl, openssl
+	Etcd          = "etcd"          // test/etcd: also etcdctl, etcdutl, a Postgres
+	KubeAPIServer = "kubeapiserver" // test/kubeapiserver: also kube-apiserver and kubectl
+)
+
+// Suites are all of them.
+var Suites = []string{Unit, Etcd, KubeAPIServer}
+
+// suites names the suite of each page that needs more than the unit tests have.
+var suites = map[string]string{
+	"README.md":               Etcd,
+	"docs/getting-started.md": Etcd,
+	"docs/edge.md":            Etcd,
+	"docs/operations.md":      Etcd,
+	"docs/postgres.md":        Etcd,
+	"docs/upgrades.md":        Etcd,
+}
+
+// Page is one Markdown file.
+type Page struct {
+	// Name is the path below the repository's root, with slashes.
+	Name string
+	Text string
+}
+
+// Block is a fenced block of a page.
+type Block struct {
+	Page, Suite, Language, Text string
+	Line                        int
+}
+
+// String says where the block is.
+func (b *Block) String() string { return fmt.Sprintf("%s:%d", b.Page, b.Line) }
+
+// Runs says whether a suite runs the block, rather than that it illustrates.
+func (b *Block) Runs() bool { return slices.Contains([]string{"sh", "console", "sql"}, b.Language) }
+
+// Root returns the repository's root.
+func Root(tb testing.TB) string {
+	tb.Helper()
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/sqlstore/sqlstore").Output()
+	if err != nil {
+		tb.Fatalf("find the repository: %v", err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// All returns the pages at the repository's root and in docs.
+func All(tb testing.TB) []Page {
+	tb.Helper()
+	root := Root(tb)
+	var all []Page
+	for _, pattern := range []string{"*.md", "docs/*.md"} {
+		paths, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
+		if err != nil || len(paths) == 0 {
+			tb.Fatalf("no page matches %s in %s: %v", pattern, root, err)
+		}
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			name, err := filepath.Rel(root, path)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			all = append(all, Page{Name: filepath.ToSlash(name), Text: string(text)})
+		}
+	}
+	return all
+}
+
+var (
+	fence  = regexp.MustCompile("^\\s*```(\\w*)$")
+	marker = regexp.MustCompile(`^\s*<!-- suite: (\w+) -->$`)
+)
+
+// Blocks returns the page's fenced blocks. One inside a list is indented; the indentation is not part of it.
+func (p *Page) Blocks() []Block {
+	var blocks []Block
+	var open *Block
+	indent, suite := "", ""
+	for i, line := range strings.Split(p.Text, "\n") {
+		found := fence.FindStringSubmatch(line)
+		switch {
+		case found != nil && open != nil:
+			blocks, open, suite = append(blocks, *open), nil, ""
+		case found != nil:
+			indent, _, _ = strings.Cut(line, "`")
+			open = &Block{Page: p.Name, Language: found[1], Suite: suite, Line: i + 1}
+			if suite == "" {
+				open.Suite = Unit
+				if s, ok := suites[p.Name]; ok {
+					open.Suite = s
+				}
+			}
+		case open != nil:
+			open.Text += strings.TrimPrefix(line, indent) + "\n"
+		default:
+			suite = ""
+			if m := marker.FindStringSubmatch(line); m != nil {
+				suite = m[1]
+			}
+		}
+	}
+	if open != nil {
+		blocks = append(blocks, *open)
+	}
+	return blocks
+}
