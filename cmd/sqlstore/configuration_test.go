@@ -38,6 +38,28 @@ func TestConfigurationPage(t *testing.T) {
 	}
 }
 
+// The configuration file that a page shows is one.
+func TestDocumentedFile(t *testing.T) {
+	page, err := os.ReadFile("../../docs/kubernetes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, ok := strings.Cut(string(page), "# /etc/sqlstore/config.yaml\n")
+	text, _, closed := strings.Cut(after, "```")
+	if !ok || !closed {
+		t.Fatal("docs/kubernetes.md shows no configuration file")
+	}
+	s := &settings{}
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	s.register(flags)
+	if err := applyFile(flags, map[string]bool{}, []byte(text)); err != nil {
+		t.Error(err)
+	}
+	if err := s.finish(); err != nil {
+		t.Error(err)
+	}
+}
+
 // flagTables describes the flags of every command that has some of its own, in Markdown.
 func flagTables() string {
 	var out strings.Builder
