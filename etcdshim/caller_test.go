@@ -14,15 +14,21 @@ import (
 	"github.com/sqlstore/sqlstore/store"
 )
 
-// A caller can be found again by its address: who takes nothing of its answers is hung up on.
-func TestCallerAddress(t *testing.T) {
+// reportCallers makes options of a server that sends the caller of each call.
+func reportCallers() (Options, <-chan any) {
 	callers := make(chan any, 1)
-	s := serve(t, Options{UnaryInterceptors: []grpc.UnaryServerInterceptor{
+	return Options{UnaryInterceptors: []grpc.UnaryServerInterceptor{
 		func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 			callers <- Caller(ctx)
 			return handle(ctx, req)
 		},
-	}}, store.Config{})
+	}}, callers
+}
+
+// A caller can be found again by its address: who takes nothing of its answers is hung up on.
+func TestCallerAddress(t *testing.T) {
+	o, callers := reportCallers()
+	s := serve(t, o, store.Config{})
 	var first any
 	for range 2 {
 		if _, err := s.kv.Range(t.Context(), &pb.RangeRequest{Key: []byte("a")}); err != nil {
@@ -46,13 +52,8 @@ func TestCallerAddress(t *testing.T) {
 
 // Callers of the gateway are its clients, whoever they say that they are.
 func TestCallersOfTheGateway(t *testing.T) {
-	callers := make(chan any, 1)
-	s := serve(t, Options{UnaryInterceptors: []grpc.UnaryServerInterceptor{
-		func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-			callers <- Caller(ctx)
-			return handle(ctx, req)
-		},
-	}}, store.Config{})
+	o, callers := reportCallers()
+	s := serve(t, o, store.Config{})
 	for _, address := range []string{"192.0.2.1:5", "192.0.2.2:5"} {
 		body := strings.NewReader(`{"key":"YQ=="}`)
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v3/kv/range", body)
