@@ -33,7 +33,8 @@ func openPostgres(t *testing.T, dsn string) *sql.DB {
 // relations are all tables, indexes and views of the database.
 func relations(t *testing.T, db *sql.DB) (names string) {
 	t.Helper()
-	err := db.QueryRow("SELECT COALESCE(string_agg(relkind::text || relname::text, ' ' ORDER BY relname), '') FROM pg_class " +
+	err := db.QueryRow("SELECT COALESCE(string_agg(relkind::text || relname::text, ' ' ORDER BY relname), '') " +
+		"FROM pg_class " +
 		"WHERE relnamespace = current_schema()::regnamespace").Scan(&names)
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +123,8 @@ func TestPostgresServesVersion1(t *testing.T) {
 	upTo(t, db, 1)
 	wantStatus(t, db, State{Version: 1, Newest: newestPostgres, Serves: 1})
 	first := relations(t, db)
-	exec(t, db, "INSERT INTO object_versions (resource_version, ordinal, key, deleted, create_revision, version, lease, previous_version, batch, value) "+
+	exec(t, db, "INSERT INTO object_versions (resource_version, ordinal, key, deleted, create_revision, version, "+
+		"lease, previous_version, batch, value) "+
 		"VALUES (2, 0, 'a', false, 2, 1, 0, 0, 1, 'v')")
 	exec(t, db, "UPDATE clock SET revision = 2")
 	if err := Up(ctx, db); err != nil {
@@ -165,7 +167,8 @@ func TestPostgresObjects(t *testing.T) {
 	revision := int64(1)
 	add := func(key string, value any) {
 		revision++
-		exec(t, db, "INSERT INTO object_versions (resource_version, ordinal, key, deleted, create_revision, version, lease, previous_version, batch, value) "+
+		exec(t, db, "INSERT INTO object_versions (resource_version, ordinal, key, deleted, create_revision, "+
+			"version, lease, previous_version, batch, value) "+
 			"VALUES ($1, 0, $2, $3::bytea IS NULL, 2, 1, 0, 0, 1, $3)", revision, []byte(key), value)
 	}
 	add("/registry/pods/default/nginx", []byte("old"))
@@ -177,7 +180,9 @@ func TestPostgresObjects(t *testing.T) {
 	add("/b/ümlaut/€😀", []byte("tab\tand\nline: äöü €😀 \\ 'quoted'"))
 	add("/b/x", []byte("k8s\x00\n\x03Pod"))
 	// What looks like UTF-8 and is not: too long a form, a surrogate, beyond the last character, cut off.
-	for i, value := range []string{"\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\xf0\x8f\xbf\xbf", "\x80"} {
+	for i, value := range []string{
+		"\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\xf0\x8f\xbf\xbf", "\x80",
+	} {
 		add(fmt.Sprint("/c/", i), []byte(value))
 	}
 	rows, err := db.Query("SELECT namespace, name, resource_version, text FROM objects ORDER BY key")
@@ -198,8 +203,10 @@ func TestPostgresObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		`/a/|\377\000|7|\376\000`, "/b/|x|9|k8s\\000\n\x03Pod", "/b/ümlaut/|€😀|8|tab\tand\nline: äöü €😀 \\ 'quoted'",
-		`/c/|0|10|\300\257`, `/c/|1|11|\340\200\257`, `/c/|2|12|\355\240\200`, `/c/|3|13|\364\220\200\200`, `/c/|4|14|\342\202`, `/c/|5|15|\360\217\277\277`, `/c/|6|16|\200`,
+		`/a/|\377\000|7|\376\000`, "/b/|x|9|k8s\\000\n\x03Pod",
+		"/b/ümlaut/|€😀|8|tab\tand\nline: äöü €😀 \\ 'quoted'",
+		`/c/|0|10|\300\257`, `/c/|1|11|\340\200\257`, `/c/|2|12|\355\240\200`, `/c/|3|13|\364\220\200\200`,
+		`/c/|4|14|\342\202`, `/c/|5|15|\360\217\277\277`, `/c/|6|16|\200`,
 		"/registry/pods/default/|nginx|5|new", "|plain|4|p",
 	}
 	if !slices.Equal(got, want) {
@@ -227,7 +234,8 @@ func TestPostgresLocked(t *testing.T) {
 	on("LOCK TABLE schema_migrations IN SHARE MODE") // its version can be read
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 	defer cancel()
-	if err := Up(ctx, db); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "idle in transaction") || !strings.Contains(err.Error(), "IN SHARE MODE") {
+	if err := Up(ctx, db); !errors.Is(err, ErrLocked) ||
+		!strings.Contains(err.Error(), "idle in transaction") || !strings.Contains(err.Error(), "IN SHARE MODE") {
 		t.Errorf("a migration that gets no lock: %v", err)
 	}
 	on("ROLLBACK")
@@ -243,9 +251,12 @@ func TestPostgresLongKeysStay(t *testing.T) {
 	if err := Up(ctx, db); err != nil {
 		t.Fatal(err)
 	}
-	exec(t, db, "INSERT INTO object_versions (resource_version, ordinal, key, long_key, deleted, create_revision, version, lease, previous_version, batch, value) "+
-		"SELECT 2, 0, substr(k, 1, 2600) || sha256(k), k, false, 2, 1, 0, 0, 1, 'v' FROM (SELECT convert_to(repeat('k', 3000), 'UTF8') AS k) AS l")
-	if err := Down(ctx, db, newestPostgres-3); err == nil || !strings.Contains(err.Error(), "object_versions_no_long_key") {
+	exec(t, db, "INSERT INTO object_versions (resource_version, ordinal, key, long_key, deleted, create_revision, "+
+		"version, lease, previous_version, batch, value) "+
+		"SELECT 2, 0, substr(k, 1, 2600) || sha256(k), k, false, 2, 1, 0, 0, 1, 'v' FROM "+
+		"(SELECT convert_to(repeat('k', 3000), 'UTF8') AS k) AS l")
+	err := Down(ctx, db, newestPostgres-3)
+	if err == nil || !strings.Contains(err.Error(), "object_versions_no_long_key") {
 		t.Errorf("going back with a long key: %v", err)
 	}
 	wantStatus(t, db, State{Version: newestPostgres, Newest: newestPostgres, Serves: 1})
@@ -263,8 +274,10 @@ func TestPostgresClockTurn(t *testing.T) {
 	upTo(t, db, 4)
 	clock := func() (shape string) {
 		t.Helper()
-		err := db.QueryRow("SELECT reloptions::text || relreplident::text || (SELECT string_agg(pg_get_indexdef(indexrelid), ' ') FROM pg_index WHERE indrelid = c.oid) || " +
-			"(SELECT count(*) FROM pg_trigger WHERE tgrelid = c.oid) || (SELECT count(*) FROM information_schema.columns WHERE table_name = 'clock') " +
+		err := db.QueryRow("SELECT reloptions::text || relreplident::text || " +
+			"(SELECT string_agg(pg_get_indexdef(indexrelid), ' ') FROM pg_index WHERE indrelid = c.oid) || " +
+			"(SELECT count(*) FROM pg_trigger WHERE tgrelid = c.oid) || (SELECT count(*) " +
+			"FROM information_schema.columns WHERE table_name = 'clock') " +
 			"FROM pg_class AS c WHERE oid = 'clock'::regclass").Scan(&shape)
 		if err != nil {
 			t.Fatal(err)
@@ -324,7 +337,8 @@ func TestPostgresClockTurn(t *testing.T) {
 	if c, err := Measure(ctx, db); err != nil || c != (Contents{Revision: 301}) {
 		t.Errorf("holds %+v, %v", c, err)
 	}
-	if _, err := db.Exec("INSERT INTO clock SELECT * FROM clock"); err == nil || !strings.Contains(err.Error(), "clock_pkey") {
+	_, err = db.Exec("INSERT INTO clock SELECT * FROM clock")
+	if err == nil || !strings.Contains(err.Error(), "clock_pkey") {
 		t.Errorf("another row: %v", err)
 	}
 }
@@ -347,13 +361,15 @@ func TestPostgresUpBesideWriter(t *testing.T) {
 	go func() { migrated <- Up(ctx, db) }()
 	for waits, holds := 0, 0; waits == 0; {
 		err := db.QueryRow("SELECT count(*) FILTER (WHERE NOT granted AND relation = 'clock'::regclass), "+
-			"count(*) FILTER (WHERE granted AND relation = 'object_versions'::regclass) FROM pg_locks WHERE mode = 'AccessExclusiveLock'").Scan(&waits, &holds)
+			"count(*) FILTER (WHERE granted AND relation = 'object_versions'::regclass) FROM pg_locks "+
+			"WHERE mode = 'AccessExclusiveLock'").Scan(&waits, &holds)
 		if err != nil || holds > 0 {
 			t.Fatalf("the migration holds what the writer needs, and waits for the writer: %d, %v", holds, err)
 		}
 	}
 	for _, query := range []string{
-		"INSERT INTO object_versions (resource_version, ordinal, key, deleted, create_revision, version, lease, previous_version, batch, value) " +
+		"INSERT INTO object_versions (resource_version, ordinal, key, deleted, create_revision, version, lease, " +
+			"previous_version, batch, value) " +
 			"VALUES (2, 0, 'a', false, 2, 1, 0, 0, 1, 'v')",
 		"UPDATE clock SET revision = 2 WHERE id = 1",
 	} {

@@ -7,7 +7,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Every number that a statement takes is cast, so that modes without a description of the statement give it the same type.
+// Every number that a statement takes is cast, so that modes without a description of the statement give it the same
+// type.
 const (
 	beginSQL = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
@@ -32,41 +33,54 @@ const (
 	readAlarms = "SELECT member, kind FROM alarms ORDER BY member, kind"
 
 	// loadKeys are the newest rows of keys, tombstones left out.
-	loadKeys = "SELECT v.* FROM unnest($1::bytea[]) AS k(key) CROSS JOIN LATERAL (SELECT " + rowColumns + ", value FROM object_versions AS o " +
+	loadKeys = "SELECT v.* FROM unnest($1::bytea[]) AS k(key) CROSS JOIN LATERAL (SELECT " + rowColumns + ", value " +
+		"FROM object_versions AS o " +
 		"WHERE o.key = k.key ORDER BY o.resource_version DESC, o.ordinal DESC LIMIT 1) AS v WHERE NOT v.deleted"
 	// loadLeaseKeys are the newest rows of all keys that were ever attached to leases, where they still are.
-	loadLeaseKeys = "SELECT " + entryColumns + " FROM (SELECT DISTINCT key FROM object_versions WHERE lease = ANY ($1::bigint[]) AND lease <> 0) AS k " +
+	loadLeaseKeys = "SELECT " + entryColumns + " FROM (SELECT DISTINCT key FROM object_versions " +
+		"WHERE lease = ANY ($1::bigint[]) AND lease <> 0) AS k " +
 		"CROSS JOIN LATERAL (SELECT " + columns + " FROM object_versions AS o " +
 		"WHERE o.key = k.key ORDER BY o.resource_version DESC, o.ordinal DESC LIMIT 1) AS v " +
 		"WHERE NOT v.deleted AND v.lease = ANY ($1::bigint[]) LIMIT $2::bigint"
 
 	// toBeExtended says of a lease that an extension is under way and has not come to it.
 	toBeExtended = "id >= (SELECT x.next_lease FROM lease_extension AS x WHERE x.id = 1)"
-	leaseColumns = "id, ttl, CASE WHEN " + toBeExtended + " THEN ttl * 1000000 ELSE (extract(epoch FROM expires_at - clock_timestamp()) * 1000000)::bigint END"
-	// lockLeases keeps them from being renewed. Leases are locked by id everywhere, so that nobody waits for each other.
+	leaseColumns = "id, ttl, CASE WHEN " + toBeExtended + " THEN ttl * 1000000 ELSE (extract(epoch " +
+		"FROM expires_at - clock_timestamp()) * 1000000)::bigint END"
+	// lockLeases keeps them from being renewed. Leases are locked by id everywhere, so that nobody waits for each
+	// other.
 	lockLeases = "SELECT " + leaseColumns + " FROM leases WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE"
 
-	insertRows = "INSERT INTO object_versions (" + columns + ", batch, value) SELECT r.key, r.resource_version, r.ordinal, r.value IS NULL, " +
+	insertRows = "INSERT INTO object_versions (" + columns + ", batch, value) SELECT r.key, r.resource_version, " +
+		"r.ordinal, r.value IS NULL, " +
 		"r.create_revision, r.version, r.lease, r.previous_version, $8::bigint, r.value " +
-		"FROM unnest($1::bytea[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $9::bytea[]) " +
+		"FROM unnest($1::bytea[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[], $6::bigint[], " +
+		"$7::bigint[], $9::bytea[]) " +
 		"AS r(key, resource_version, ordinal, create_revision, version, lease, previous_version, value)"
 	// insertLongRows is insertRows where some keys are long.
-	insertLongRows = "INSERT INTO object_versions (" + columns + ", batch, value, long_key) SELECT r.key, r.resource_version, r.ordinal, r.value IS NULL, " +
+	insertLongRows = "INSERT INTO object_versions (" + columns + ", batch, value, long_key) SELECT r.key, " +
+		"r.resource_version, r.ordinal, r.value IS NULL, " +
 		"r.create_revision, r.version, r.lease, r.previous_version, $8::bigint, r.value, r.long_key " +
-		"FROM unnest($1::bytea[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $9::bytea[], $10::bytea[]) " +
+		"FROM unnest($1::bytea[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[], $6::bigint[], " +
+		"$7::bigint[], $9::bytea[], $10::bytea[]) " +
 		"AS r(key, resource_version, ordinal, create_revision, version, lease, previous_version, value, long_key)"
-	insertLeases = "INSERT INTO leases (id, ttl, expires_at) SELECT l.id, l.ttl, clock_timestamp() + l.ttl * interval '1 second' " +
+	insertLeases = "INSERT INTO leases (id, ttl, expires_at) SELECT l.id, l.ttl, " +
+		"clock_timestamp() + l.ttl * interval '1 second' " +
 		"FROM unnest($1::bigint[], $2::bigint[]) AS l(id, ttl)"
 	// endLeases marks leases whose revocation has begun by a negative TTL: whatever gives leases their time again
 	// leaves them ended.
-	endLeases    = "UPDATE leases SET ttl = -abs(ttl), expires_at = LEAST(expires_at, clock_timestamp()) WHERE id = ANY ($1::bigint[])"
+	endLeases = "UPDATE leases SET ttl = -abs(ttl), expires_at = LEAST(expires_at, clock_timestamp()) " +
+		"WHERE id = ANY ($1::bigint[])"
 	deleteLeases = "DELETE FROM leases WHERE id = ANY ($1::bigint[])"
-	insertAlarms = "INSERT INTO alarms (member, kind) SELECT a.member, a.kind FROM unnest($1::bigint[], $2::integer[]) AS a(member, kind) " +
+	insertAlarms = "INSERT INTO alarms (member, kind) SELECT a.member, a.kind FROM unnest($1::bigint[], " +
+		"$2::integer[]) AS a(member, kind) " +
 		"ON CONFLICT DO NOTHING"
-	deleteAlarms = "DELETE FROM alarms WHERE (member, kind) IN (SELECT a.member, a.kind FROM unnest($1::bigint[], $2::integer[]) AS a(member, kind))"
+	deleteAlarms = "DELETE FROM alarms WHERE (member, kind) IN (SELECT a.member, a.kind FROM unnest($1::bigint[], " +
+		"$2::integer[]) AS a(member, kind))"
 	// moveClock names the turn that was locked, for the same reason as newestClock has its order.
 	moveClock = "UPDATE clock SET revision = $1::bigint, compacted = CASE WHEN $2::bigint = 0 THEN compacted " +
-		"WHEN compacted <= 0 THEN $2::bigint ELSE GREATEST(compacted, $2::bigint) END, alarms = alarms + $3::bigint, bytes = bytes + $4::bigint, " +
+		"WHEN compacted <= 0 THEN $2::bigint ELSE GREATEST(compacted, $2::bigint) END, " +
+		"alarms = alarms + $3::bigint, bytes = bytes + $4::bigint, " +
 		"batch = CASE WHEN revision < $1::bigint THEN $5::bigint ELSE batch END WHERE id = 1 AND turn = $6::bigint >> 6"
 )
 
@@ -77,26 +91,31 @@ var (
 )
 
 func rowsOfIDs(value string) string {
-	return "SELECT n.place, v.* FROM unnest($1::bigint[], $2::integer[]) WITH ORDINALITY AS n(resource_version, ordinal, place) " +
+	return "SELECT n.place, v.* FROM unnest($1::bigint[], $2::integer[]) WITH ORDINALITY AS n(resource_version, " +
+		"ordinal, place) " +
 		"CROSS JOIN LATERAL (SELECT " + rowColumns + ", " + value + " FROM object_versions AS o " +
 		"WHERE o.resource_version = n.resource_version AND o.ordinal = n.ordinal LIMIT 1) AS v"
 }
 
-// withClock makes of a query one whose rows follow the clock of the same snapshot; without rows it returns the clock alone.
+// withClock makes of a query one whose rows follow the clock of the same snapshot; without rows it returns the clock
+// alone.
 func withClock(query string) string {
 	return "SELECT " + clockColumns + ", r.*" + fromClock + " LEFT JOIN LATERAL (" + query + ") AS r ON true"
 }
 
-// sparing is a row's value unless it is large, else NULL: a statement of many rows sends no more than it may in vain, should they turn
-// out to be large, and costs no more than one that sends all. Then, and for few rows, there is within.
+// sparing is a row's value unless it is large, else NULL: a statement of many rows sends no more than it may in vain,
+// should they turn out to be large, and costs no more than one that sends all. Then, and for few rows, there is
+// within.
 const sparing = "CASE WHEN octet_length(value) <= 65536 THEN value END AS value"
 
-// within ends a query's rows, in the order in which they come, with the one at which keys and values reach the n-th argument, so that
-// the server does not send what nobody reads. It reads the lengths of the rest, not the values. A page of 500 takes an eighth longer.
-// They come in the order asked for: the walk and the list of ids are gone through in turn, with a LATERAL for each, which no plan turns.
+// within ends a query's rows, in the order in which they come, with the one at which keys and values reach the n-th
+// argument, so that the server does not send what nobody reads. It reads the lengths of the rest, not the values. A
+// page of 500 takes an eighth longer. They come in the order asked for: the walk and the list of ids are gone through
+// in turn, with a LATERAL for each, which no plan turns.
 func within(query string, n int) string {
 	return fmt.Sprintf("SELECT w.* FROM (SELECT q.*, sum(octet_length(q.key) + COALESCE(octet_length(q.value), 0)) "+
-		"OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM (%s) AS q) AS w WHERE COALESCE(w.before, 0) < $%d::bigint", query, n)
+		"OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM (%s) AS q) AS w "+
+		"WHERE COALESCE(w.before, 0) < $%d::bigint", query, n)
 }
 
 // How a span of keys is written in SQL, as arguments from the n-th on.
@@ -126,10 +145,11 @@ func notNil(key []byte) []byte {
 	return key
 }
 
-// newest is the query for the newest row of each key of a span at revision $1, keys whose newest row is a tombstone left out, in
-// the order of keys, up to $2 of them. It goes from key to key, each time to the first entry of the index behind the last key, and so
-// costs as much for keys of many versions, and whatever the planner believes about the table: DISTINCT ON is three times as
-// fast on keys of one version, but reads and sorts the whole table where vacuum has not been yet.
+// newest is the query for the newest row of each key of a span at revision $1, keys whose newest row is a tombstone
+// left out, in the order of keys, up to $2 of them. It goes from key to key, each time to the first entry of the
+// index behind the last key, and so costs as much for keys of many versions, and whatever the planner believes about
+// the table: DISTINCT ON is three times as fast on keys of one version, but reads and sorts the whole table where
+// vacuum has not been yet.
 func newest(form int) string {
 	step := func(after, until string) string {
 		return "(SELECT " + columns + " FROM object_versions AS o WHERE " + after + until +
@@ -139,19 +159,22 @@ func newest(form int) string {
 	if form == bounded {
 		until = " AND o.key < $4::bytea"
 	}
-	return "WITH RECURSIVE k AS (" + step("o.key >= $3::bytea", until) + " UNION ALL SELECT v.* FROM k CROSS JOIN LATERAL " +
-		step("o.key > k.key", until) + " AS v) SELECT " + entryColumns + " FROM k AS v WHERE NOT v.deleted LIMIT $2::bigint"
+	return "WITH RECURSIVE k AS (" + step("o.key >= $3::bytea", until) + " UNION ALL SELECT v.* FROM k " +
+		"CROSS JOIN LATERAL " +
+		step("o.key > k.key", until) + " AS v) SELECT " + entryColumns + " FROM k AS v WHERE NOT v.deleted " +
+		"LIMIT $2::bigint"
 }
 
-// counted is the query for the newest row of each key of a span, which follows revision $1, for a count. DISTINCT ON reads the
-// whole span once; a walk from key to key is faster only where keys have many versions.
+// counted is the query for the newest row of each key of a span, which follows revision $1, for a count. DISTINCT ON
+// reads the whole span once; a walk from key to key is faster only where keys have many versions.
 func counted(form int) string {
 	const from, at = "FROM object_versions WHERE ", " AND resource_version <= $1::bigint ORDER BY "
 	switch form {
 	case single:
 		return "SELECT deleted " + from + "key = $2::bytea" + at + newestFirst + " LIMIT 1"
 	case bounded:
-		return "SELECT DISTINCT ON (key) key, deleted " + from + "key >= $2::bytea AND key < $3::bytea" + at + "key, " + newestFirst
+		return "SELECT DISTINCT ON (key) key, deleted " + from + "key >= $2::bytea AND key < $3::bytea" + at +
+			"key, " + newestFirst
 	}
 	return "SELECT DISTINCT ON (key) key, deleted " + from + "key >= $2::bytea" + at + "key, " + newestFirst
 }
@@ -175,12 +198,14 @@ func init() {
 	for form := range spanForms {
 		var keys, values string
 		if form == single {
-			get := "SELECT %s FROM (SELECT %s FROM object_versions WHERE key = $3::bytea AND resource_version <= $1::bigint ORDER BY " +
+			get := "SELECT %s FROM (SELECT %s FROM object_versions WHERE key = $3::bytea " +
+				"AND resource_version <= $1::bigint ORDER BY " +
 				newestFirst + " LIMIT 1) AS v WHERE NOT v.deleted LIMIT $2::bigint"
 			keys, values = fmt.Sprintf(get, entryColumns, columns), fmt.Sprintf(get, "v.*", rowColumns+", value")
 		} else {
 			keys = newest(form)
-			join := "SELECT n.*, v.value FROM (" + keys + ") AS n CROSS JOIN LATERAL (SELECT %s FROM object_versions AS o " +
+			join := "SELECT n.*, v.value FROM (" + keys + ") AS n CROSS JOIN LATERAL (SELECT %s " +
+				"FROM object_versions AS o " +
 				"WHERE o.resource_version = n.resource_version AND o.ordinal = n.ordinal LIMIT 1) AS v"
 			values = strings.Replace(join, "%s", "value", 1)
 			behind := 4
@@ -197,7 +222,8 @@ func init() {
 	const ofGroup = " WHERE n.key >= $5::bytea AND ($6::bytea IS NULL OR n.key < $6::bytea)"
 	sorted := ofGroup + " ORDER BY n.key LIMIT $7::bigint"
 	keys := "SELECT n.* FROM (" + newest(bounded) + ") AS n"
-	values := "SELECT n.*, v.value FROM (" + newest(bounded) + ") AS n CROSS JOIN LATERAL (SELECT value FROM object_versions AS o " +
+	values := "SELECT n.*, v.value FROM (" + newest(bounded) + ") AS n CROSS JOIN LATERAL (SELECT value " +
+		"FROM object_versions AS o " +
 		"WHERE o.resource_version = n.resource_version AND o.ordinal = n.ordinal LIMIT 1) AS v"
 	groupSQL = [2]string{withClock(within(values+sorted, 8)), withClock(keys + sorted)}
 	groupCountSQL = withClock("SELECT count(*) FROM (" + newest(bounded) + ") AS n" + ofGroup)
@@ -213,7 +239,8 @@ func init() {
 // tailStatement reads what was written behind revision $1, with the columns that tell the origin.
 func tailStatement(origin string, prev, keysOnly bool) string {
 	return "SELECT " + clockColumns + ", c.batch, c.alarms, " +
-		"COALESCE((SELECT batch FROM object_versions WHERE resource_version = $1::bigint ORDER BY ordinal LIMIT 1), 0), " +
+		"COALESCE((SELECT batch FROM object_versions WHERE resource_version = $1::bigint ORDER BY ordinal " +
+		"LIMIT 1), 0), " +
 		"(SELECT target FROM purge WHERE id = 1), " + origin + ", r.*" +
 		fromClock + " LEFT JOIN LATERAL (" + tailQuery(prev, keysOnly) + ") AS r ON true"
 }
@@ -227,12 +254,13 @@ const (
 	historyForms
 )
 
-// historyQuery reads the rows of revisions ($1, $2] in their order until there are $3 and the last revision is complete. The
-// span's arguments follow.
+// historyQuery reads the rows of revisions ($1, $2] in their order until there are $3 and the last revision is
+// complete. The span's arguments follow.
 func historyQuery(form int, prev, keysOnly bool) string {
 	const window = "resource_version > $1::bigint AND resource_version <= $2::bigint"
 	const limit = " ORDER BY resource_version FETCH FIRST ($3::bigint) ROWS WITH TIES"
-	wanted, told := rowColumns+", batch", "v.key, v.resource_version, v.ordinal, v.deleted, v.create_revision, v.version, v.lease, v.previous_version, v.batch"
+	wanted, told := rowColumns+", batch", "v.key, v.resource_version, v.ordinal, v.deleted, v.create_revision, "+
+		"v.version, v.lease, v.previous_version, v.batch"
 	value := ""
 	if !keysOnly {
 		wanted, told, value = wanted+", value", told+", v.value", ", p.value AS p_value"
@@ -258,9 +286,12 @@ func historyQuery(form int, prev, keysOnly bool) string {
 	if !prev {
 		return from
 	}
-	return "SELECT " + told + ", COALESCE(p.long_key, p.key) AS p_key, p.resource_version AS p_resource_version, p.ordinal AS p_ordinal, p.deleted AS p_deleted, " +
-		"p.create_revision AS p_create_revision, p.version AS p_version, p.lease AS p_lease, p.previous_version AS p_previous_version" +
-		value + " FROM (" + from + ") AS v LEFT JOIN LATERAL (SELECT * FROM object_versions AS o WHERE o.key = v.entry " +
+	return "SELECT " + told + ", COALESCE(p.long_key, p.key) AS p_key, p.resource_version AS p_resource_version, " +
+		"p.ordinal AS p_ordinal, p.deleted AS p_deleted, " +
+		"p.create_revision AS p_create_revision, p.version AS p_version, p.lease AS p_lease, " +
+		"p.previous_version AS p_previous_version" +
+		value + " FROM (" + from + ") AS v LEFT JOIN LATERAL (SELECT * FROM object_versions AS o " +
+		"WHERE o.key = v.entry " +
 		"AND o.resource_version = v.previous_version AND NOT o.deleted LIMIT 1) AS p ON v.previous_version <> 0"
 }
 
@@ -277,6 +308,8 @@ func tailQuery(prev, keysOnly bool) string {
 			size += " + COALESCE(octet_length(h.p_value), 0)"
 		}
 	}
-	return "SELECT w.* FROM (SELECT h.*, sum(" + size + ") OVER (ORDER BY h.resource_version GROUPS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) " +
-		"AS before FROM (" + historyQuery(historyAll, prev, keysOnly) + ") AS h) AS w WHERE COALESCE(w.before, 0) < $4::bigint"
+	return "SELECT w.* FROM (SELECT h.*, sum(" + size +
+		") OVER (ORDER BY h.resource_version GROUPS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) " +
+		"AS before FROM (" + historyQuery(historyAll, prev, keysOnly) + ") AS h) AS w " +
+		"WHERE COALESCE(w.before, 0) < $4::bigint"
 }
