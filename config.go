@@ -40,7 +40,7 @@ type Config struct {
 
 	// ListenClientURLs are http, https, unix or unixs URLs; default http://127.0.0.1:0.
 	ListenClientURLs []string
-	// AdvertiseClientURLs are what clients are told; default: what is listened on.
+	// AdvertiseClientURLs are those in the member list; default: what is listened on.
 	AdvertiseClientURLs []string
 	// ListenMetricsURLs are served health and metrics only, besides the client URLs.
 	ListenMetricsURLs []string

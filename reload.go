@@ -16,7 +16,7 @@ type Reload struct {
 	Compaction compactor.Config
 }
 
-// Reload puts new settings into force, all or none; either way it raises the generation that the conditions tell.
+// Reload puts new settings into force, all or none; either way it raises the generation in the conditions.
 // Errors: [ErrConfig], [compactor.ErrConfig], those of reading TLS files.
 func (s *Server) Reload(r Reload) error {
 	err := s.reload(r)

@@ -57,7 +57,7 @@ func NewBudget(largest int64, timeout time.Duration) *Budget {
 	return &Budget{room: semaphore.NewWeighted(max(budgetBytes, leastBodies*largest)), timeout: timeout}
 }
 
-// Enter waits for room for a body of n bytes, which is read from now on. came tells that it has come, in whatever way,
+// Enter waits for room for a body of n bytes, which is read from now on. came says that it has come, in whatever way,
 // and release gives the room back; each may be called twice. When others wait and the body is long in coming, abort is
 // called, which must end the reading. Errors: [ErrFull], also when ctx ends.
 func (b *Budget) Enter(ctx context.Context, n int64, abort func()) (came, release func(), err error) {

@@ -15,13 +15,13 @@ const (
 	grace  = minute / graceShare
 )
 
-// entered is a body that was let in; cut says whether it was told to give way, and then it is gone.
+// entered is a body that was let in; cut says whether it was aborted, and then it is gone.
 type entered struct {
 	came, release func()
 	cut           bool
 }
 
-// enter lets a body in, which gives way at once when it is told to.
+// enter lets a body in, which gives way at once when it is aborted.
 func enter(t *testing.T, b *Budget, bytes int64) *entered {
 	t.Helper()
 	e, err := tryEnter(t.Context(), b, bytes)
@@ -64,7 +64,7 @@ func empty(t *testing.T, b *Budget, room int64) {
 	all.release()
 }
 
-// cuts are the numbers of those that were told to give way.
+// cuts are the numbers of those that were aborted.
 func cuts(all []*entered) (n []int) {
 	synctest.Wait()
 	for i, e := range all {
@@ -135,13 +135,13 @@ func TestSlowBodiesGiveWay(t *testing.T) {
 	})
 }
 
-// A body that was told to give way, and takes its time, makes room for one other only.
+// A body that takes its time after an abort makes room for one other only.
 func TestGivesWayOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
-		told := make([]int, budgetBytes/mib)
-		for i := range told {
-			if _, _, err := b.Enter(t.Context(), mib, func() { told[i]++ }); err != nil {
+		aborts := make([]int, budgetBytes/mib)
+		for i := range aborts {
+			if _, _, err := b.Enter(t.Context(), mib, func() { aborts[i]++ }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -151,8 +151,8 @@ func TestGivesWayOnce(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if !slices.Equal(told[:4], []int{1, 1, 1, 0}) {
-			t.Errorf("the oldest were told %v times", told[:4])
+		if !slices.Equal(aborts[:4], []int{1, 1, 1, 0}) {
+			t.Errorf("the oldest were aborted %v times", aborts[:4])
 		}
 	})
 }

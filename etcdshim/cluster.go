@@ -26,7 +26,7 @@ var (
 		"stop the server, and it is none any more")
 	errNoPeers = status.Error(codes.Unimplemented,
 		"etcdserver: this server has no peers and its peer URLs cannot be set: "+
-			"to change the URLs that clients are told, start it again with other --advertise-client-urls")
+			"to advertise other URLs to clients, restart it with another --advertise-client-urls")
 )
 
 // cluster serves etcdserverpb.Cluster: for one member that stays, or for the replicas over one database, which come and

@@ -115,11 +115,11 @@ func (s *elections) Resign(ctx context.Context, r *v3electionpb.ResignRequest) (
 	return &v3electionpb.ResignResponse{Header: s.id.header(rev)}, nil
 }
 
-// Observe tells every leader and every value that a leader proclaims, from the current one on.
+// Observe sends every leader and every value that a leader proclaims, from the current one on.
 func (s *elections) Observe(r *v3electionpb.LeaderRequest, stream v3electionpb.Election_ObserveServer) error {
 	ctx := stream.Context()
 	q := newQueue(s.engine, r.Name)
-	tell := func(row *store.Row, rev int64) error {
+	send := func(row *store.Row, rev int64) error {
 		return stream.Send(&v3electionpb.LeaderResponse{Header: s.id.header(rev), Kv: keyValue(row)})
 	}
 	for {
@@ -135,13 +135,13 @@ func (s *elections) Observe(r *v3electionpb.LeaderRequest, stream v3electionpb.E
 			}
 			leader, rev = e.Row, e.Row.ModRevision
 		}
-		if err := tell(leader, rev); err != nil {
+		if err := send(leader, rev); err != nil {
 			return err
 		}
 		var failed error
 		over := func(e store.Event) bool {
 			if !e.Row.Deleted {
-				failed = tell(e.Row, e.Row.ModRevision)
+				failed = send(e.Row, e.Row.ModRevision)
 			}
 			return e.Row.Deleted || failed != nil
 		}

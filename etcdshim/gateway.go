@@ -82,7 +82,7 @@ func newGateway(
 		lockgw.RegisterLockHandler, electiongw.RegisterElectionHandler,
 	} {
 		if err := register(ctx, g.mux, conn); err != nil {
-			_ = conn.Close() // the first error is the one to tell
+			_ = conn.Close() // the first error is the one to report
 			return nil, nil, fmt.Errorf("gateway: %w", err)
 		}
 	}
@@ -110,7 +110,7 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request, abort func(time.
 		return
 	}
 	// The whole body is read first: until then net/http does not notice that a client has gone.
-	from := http.MaxBytesReader(w, r.Body, g.limit) // tells net/http what is wrong, and so how to close
+	from := http.MaxBytesReader(w, r.Body, g.limit) // lets net/http know how to close
 	body, err := g.bodies.Read(r.Context(), from, r.ContentLength, g.limit, func() { abort(0) })
 	if err != nil {
 		if r.ProtoMajor == 1 {
@@ -133,8 +133,8 @@ func (g *gateway) serveStream(w http.ResponseWriter, r *http.Request, abort func
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	if r.ProtoMajor == 1 {
-		// Else net/http waits for the end of the body before it sends an answer. A ResponseWriter of a websocket need
-		// not be told.
+		// Else net/http waits for the end of the body before it sends an answer. A websocket's ResponseWriter does
+		// not need this.
 		_ = http.NewResponseController(w).EnableFullDuplex()
 	}
 	r = r.WithContext(ctx)
@@ -174,7 +174,7 @@ func handleError(
 	runtime.DefaultHTTPErrorHandler(ctx, mux, m, w, r, gatewayError(ctx, err))
 }
 
-// gatewayError tells why the gateway ended a call, if it did, and of a deadline as etcd's gateway does. Which side
+// gatewayError says why the gateway ended a call, if it did, and reports a deadline as etcd's gateway does. Which side
 // notices it first is chance; grpc has another text when it is the server.
 func gatewayError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); ctx.Err() != nil && !errors.Is(cause, ctx.Err()) {

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// What the gateway tells the server with each of its calls: the client's address, and the number of the answer.
+// What the gateway sends the server with each call: the client's address, and the number of the answer.
 const (
 	gatewayClient = "gateway-client"
 	gatewayAnswer = "gateway-answer"

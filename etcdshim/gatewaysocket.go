@@ -31,7 +31,7 @@ func (g *gateway) socket(w http.ResponseWriter, r *http.Request) {
 	}
 	conn, err := upgrader.Upgrade(w, r, header)
 	if err != nil {
-		g.log.Debug("no websocket", "error", err) // who asked has been told
+		g.log.Debug("no websocket", "error", err) // the client has its answer
 		return
 	}
 	defer conn.Close()

@@ -50,7 +50,7 @@ func (g *gateway) keepAnswer(ctx context.Context, w http.ResponseWriter, m proto
 // keep counts the answer as kept instead of what it counted as.
 func (w *taken) keep(kept *store.Kept) { w.count(kept, false) }
 
-// done tells that nothing more is written.
+// done says that nothing more is written.
 func (w *taken) done() { w.count(nil, true) }
 
 // count ends, in one step with what it counts as then: who made the answer may be about to hand over what it takes.

@@ -57,7 +57,7 @@ func (id *identity) header(revision int64) *pb.ResponseHeader {
 	return &pb.ResponseHeader{ClusterId: id.cluster, MemberId: id.member, Revision: revision, RaftTerm: id.term}
 }
 
-// innerHeader is that of the operations inside a transaction: it tells a revision and nothing else.
+// innerHeader is that of the operations inside a transaction: it has a revision and nothing else.
 var innerHeader = &identity{}
 
 func (id *identity) size(revision int64) int {

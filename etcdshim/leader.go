@@ -12,8 +12,8 @@ import (
 const (
 	// patience is how long a request may wait for a database that other servers share, as in etcd for a leader.
 	patience = 7 * time.Second
-	// haste is how long before the client's own deadline it is told that the database does not answer, which says more
-	// than a deadline exceeded, and sends it to another replica.
+	// haste is how long before the client's own deadline it gets "request timed out", which says more than a deadline
+	// exceeded, and sends it to another replica.
 	haste = 100 * time.Millisecond
 )
 
@@ -70,7 +70,7 @@ func (l *leadership) unary(
 
 const forever time.Duration = 1<<63 - 1
 
-// limitOf tells how long a request may take that needs the database. How long a list may take its client alone knows.
+// limitOf is how long a request that needs the database may take. How long a list may take only its client knows.
 func limitOf(method string, req any) (limit time.Duration, bounded bool) {
 	switch method {
 	case "/etcdserverpb.KV/Range":

@@ -7,14 +7,14 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Options says how to serve. Zero fields have the defaults told.
+// Options says how to serve. Zero fields have the defaults named below.
 type Options struct {
-	// Name is the member's name as MemberList tells it; default "default".
+	// Name is the member's name as in MemberList; default "default".
 	Name string
-	// ClientURLs and PeerURLs are what MemberList tells about this member. ClientURLs must not be empty. There are no
+	// ClientURLs and PeerURLs are this member's in MemberList. ClientURLs must not be empty. There are no
 	// peers to talk to, but clients expect PeerURLs; default ClientURLs.
 	ClientURLs, PeerURLs []string
-	// Version is the etcd version that Status tells; default "3.7.3".
+	// Version is the etcd version in Status; default "3.7.3".
 	Version string
 
 	// MaxRequestBytes bounds a write request, marshalled; default 1.5 MiB. A message may be 512 KiB larger.

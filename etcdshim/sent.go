@@ -12,7 +12,7 @@ import (
 // countedBytes is after how many bytes of a reply it is noted that they have been sent.
 const countedBytes = 256 << 10
 
-// countSent returns data that tells kept what of it gRPC has sent, or has thrown away: between its buffers there are
+// countSent returns data that reports to kept what of it gRPC has sent, or thrown away: between its buffers there are
 // empty ones, each of which gives back what lies before it when it is freed.
 func countSent(data mem.BufferSlice, kept *store.Kept) mem.BufferSlice {
 	all := &sent{kept: kept}

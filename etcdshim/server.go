@@ -27,7 +27,7 @@ type Server struct {
 	HTTP http.Handler
 	// Gateway serves the JSON API under /v3/.
 	Gateway http.Handler
-	// Health is what grpc.health.v1 tells; it starts as SERVING.
+	// Health answers grpc.health.v1; it starts as SERVING.
 	Health *health.Server
 
 	codec   *codec
@@ -106,7 +106,7 @@ func (s *Server) Traffic() (received, sent uint64) {
 // Serving returns how many calls are being served, those of the gateway included.
 func (s *Server) Serving() int { return int(s.serving.calls.Load()) }
 
-// Shutdown tells clients to go elsewhere, ends the streams that would last for ever (watches, keep-alives), and lets
+// Shutdown sends clients elsewhere, ends the streams that would last for ever (watches, keep-alives), and lets
 // calls in flight finish until ctx ends; then it cuts them off. Clients that have connected and not greeted are waited
 // for, too: who owns the connections had better close them. Calls of HTTP end with the Shutdown of their HTTP server,
 // which had better begin at the same time.

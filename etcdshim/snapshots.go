@@ -115,7 +115,7 @@ func (x *sending) end() {
 	}
 }
 
-// took tells that the client has taken n bytes.
+// took says that the client has taken n bytes.
 func (x *sending) took(n int) {
 	x.of.mu.Lock()
 	defer x.of.mu.Unlock()
@@ -125,7 +125,7 @@ func (x *sending) took(n int) {
 	}
 }
 
-// done tells that nothing more is sent.
+// done says that nothing more is sent.
 func (x *sending) done() {
 	x.timer.Stop()
 	x.of.mu.Lock()

@@ -24,7 +24,7 @@ func wanted(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.U
 	return resp, err
 }
 
-// wantedStream is wanted for a stream, whose messages tell by themselves when it has ended.
+// wantedStream is wanted for a stream, whose messages show when it has ended.
 func wantedStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	if err := stream.Context().Err(); err != nil {
 		return statusError(stream.Context(), err)

@@ -86,7 +86,7 @@ func (m *metered) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// taken tells that a message of n bytes waits no more.
+// taken says that a message of n bytes waits no more.
 func (m *metered) taken(n int64) {
 	m.mu.Lock()
 	m.left += n
@@ -102,7 +102,7 @@ func (m *metered) Close() error {
 	return m.ReadCloser.Close()
 }
 
-// meter tells bodies of the messages that were taken from them.
+// meter reports to bodies the messages that were taken from them.
 type meter struct{}
 
 var _ stats.Handler = meter{}

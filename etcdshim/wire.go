@@ -7,7 +7,7 @@ import (
 )
 
 // writer fills a buffer from its end to its start. So the length of a message is known when its prefix is written, and
-// nothing is measured twice. The buffer must have exactly the right size, which the size functions tell.
+// nothing is measured twice. The buffer must have exactly the right size, which the size functions compute.
 type writer struct {
 	b []byte
 	i int // b[i:] is written
@@ -172,7 +172,7 @@ func (w *writer) rows(tag byte, rows []*store.Row) {
 	}
 }
 
-// sizeEvent and event encode mvccpb.Event. A tombstone tells its key and revision only.
+// sizeEvent and event encode mvccpb.Event. A tombstone has its key and revision only.
 func sizeEvent(e *store.Event) (n int) {
 	if e.Row.Deleted {
 		n = 2 + sizeMessage(sizeBytes(len(e.Row.Key))+sizeInt(e.Row.ModRevision))

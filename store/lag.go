@@ -2,7 +2,7 @@ package store
 
 import "time"
 
-// Lag tells how far the watches of this replica are behind what was committed.
+// Lag is how far the watches of this replica are behind what was committed.
 type Lag struct {
 	// Tail is the age of the last moment before which all that was committed, by whomever, is known to be published
 	// here. While all is well it is at most about a second; 0 where nobody else writes.

@@ -34,7 +34,7 @@ type Batch struct {
 	Commit        time.Duration
 }
 
-// Config steers a store; zero fields have the defaults told.
+// Config steers a store; zero fields have the defaults named below.
 type Config struct {
 	// Name and ClientURLs are what the other replicas over the same database tell their clients of this one.
 	Name       string
