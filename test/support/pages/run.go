@@ -117,12 +117,19 @@ func (p *page) environment() []string {
 		"SQLSTORE_LISTEN_CLIENT_URLS="+server,
 		"SQLSTORE_ENDPOINT="+server,
 		"ETCDCTL_ENDPOINTS="+server,
-		"GIT_CONFIG_COUNT=2",
-		"GIT_CONFIG_KEY_0=url.file://"+Root(p.t)+".insteadOf",
-		"GIT_CONFIG_VALUE_0=https://github.com/sqlstore/sqlstore",
-		"GIT_CONFIG_KEY_1=safe.directory",
-		"GIT_CONFIG_VALUE_1=*",
+		"GIT_CONFIG_GLOBAL="+p.gitConfig(),
 	)
+}
+
+// gitConfig writes a configuration in which the repository's address is this checkout, whoever owns it.
+func (p *page) gitConfig() string {
+	p.t.Helper()
+	path := filepath.Join(p.dir, "gitconfig")
+	const text = "[safe]\n\tdirectory = *\n[url %q]\n\tinsteadOf = https://github.com/sqlstore/sqlstore\n"
+	if err := os.WriteFile(path, fmt.Appendf(nil, text, "file://"+Root(p.t)), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	return path
 }
 
 // homeFor returns the home directory, which a machine of continuous integration may leave unset.
