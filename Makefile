@@ -181,8 +181,8 @@ SOAK_BENCH_FLAGS ?= -objects 20000,1000000
 .PHONY: soak
 soak: setup-strace setup-tools setup-pgbouncer kubernetes ## the heavy suites and the comparison at full length: hours
 	SQLSTORE_TEST_WHOLE=1 $(MAKE) test-postgres-versions
-	SQLSTORE_TEST_FAIR=1m $(HEAVY_TEST) -timeout 1h -v -run TestReplicasShareTheClock ./store
-	SQLSTORE_TEST_LEASES=1000000 $(HEAVY_TEST) -timeout 1h -v -run TestManyLeases ./store
+	SQLSTORE_TEST_FAIR=1m $(HEAVY_TEST) -timeout 1h -v -run TestReplicasShareTheClock ./internal/store
+	SQLSTORE_TEST_LEASES=1000000 $(HEAVY_TEST) -timeout 1h -v -run TestManyLeases ./internal/store
 	cd test/etcd && for over in "" "$(ON_POSTGRES)" "$(ON_POSTGRES) $(PGBOUNCER)"; do \
 		env $$over SQLSTORE_TEST_KILLS=$(SOAK_KILLS) SQLSTORE_TEST_RUNS=$(SOAK_RUNS) SQLSTORE_TEST_ABUSE=full \
 			$(HEAVY_TEST) -timeout 24h ./... || exit 1; \

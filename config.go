@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/compactor"
-	"github.com/sqlstore/sqlstore/listen"
+	"github.com/sqlstore/sqlstore/internal/listen"
 )
 
 // ErrConfig is returned for settings that cannot be used.

@@ -1,6 +1,6 @@
 package sqlstore
 
-import "github.com/sqlstore/sqlstore/store"
+import "github.com/sqlstore/sqlstore/internal/store"
 
 // Store returns the engine.
 func (s *Server) Store() *store.Store { return s.store }

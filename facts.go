@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/conditions"
-	"github.com/sqlstore/sqlstore/listen"
-	"github.com/sqlstore/sqlstore/store"
+	"github.com/sqlstore/sqlstore/internal/conditions"
+	"github.com/sqlstore/sqlstore/internal/listen"
+	"github.com/sqlstore/sqlstore/internal/store"
 )
 
 const (

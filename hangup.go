@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/sqlstore/sqlstore/listen"
+	"github.com/sqlstore/sqlstore/internal/listen"
 )
 
 // hangupPeriod is how often the server looks whether the client of an HTTP/1 request that lasts is still there.

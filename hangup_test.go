@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sqlstore/sqlstore/listen"
+	"github.com/sqlstore/sqlstore/internal/listen"
 )
 
 // A client that has sent more than its request is noticed when it leaves.

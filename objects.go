@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/sqlstore/sqlstore/listen"
-	"github.com/sqlstore/sqlstore/restapi"
+	"github.com/sqlstore/sqlstore/internal/listen"
+	"github.com/sqlstore/sqlstore/internal/restapi"
 )
 
 const (

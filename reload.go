@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/sqlstore/sqlstore/compactor"
-	"github.com/sqlstore/sqlstore/listen"
+	"github.com/sqlstore/sqlstore/internal/listen"
 )
 
 // Reload is what may change while a server runs.

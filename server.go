@@ -18,12 +18,12 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/conditions"
 	"github.com/sqlstore/sqlstore/etcdshim"
-	"github.com/sqlstore/sqlstore/listen"
-	"github.com/sqlstore/sqlstore/restapi"
-	"github.com/sqlstore/sqlstore/store"
-	"github.com/sqlstore/sqlstore/telemetry"
+	"github.com/sqlstore/sqlstore/internal/conditions"
+	"github.com/sqlstore/sqlstore/internal/listen"
+	"github.com/sqlstore/sqlstore/internal/restapi"
+	"github.com/sqlstore/sqlstore/internal/store"
+	"github.com/sqlstore/sqlstore/internal/telemetry"
 )
 
 // EtcdVersion is the version of etcd whose API is served.

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/compactor"
-	"github.com/sqlstore/sqlstore/conditions"
-	"github.com/sqlstore/sqlstore/store"
+	"github.com/sqlstore/sqlstore/internal/conditions"
+	"github.com/sqlstore/sqlstore/internal/store"
 )
 
 // ErrFixed is for [Server.RefuseReload]: the new configuration changes what cannot change while the server runs.

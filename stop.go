@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sqlstore/sqlstore/conditions"
+	"github.com/sqlstore/sqlstore/internal/conditions"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/sqlite"
 	"github.com/sqlstore/sqlstore/compactor"
-	"github.com/sqlstore/sqlstore/store"
+	"github.com/sqlstore/sqlstore/internal/store"
 )
 
 func TestConfig(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend/postgres"
 	"github.com/sqlstore/sqlstore/backend/sqlite"
 	"github.com/sqlstore/sqlstore/compactor"
-	"github.com/sqlstore/sqlstore/store"
+	"github.com/sqlstore/sqlstore/internal/store"
 	"github.com/sqlstore/sqlstore/test/pgserver"
 )
 

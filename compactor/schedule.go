@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/sqlstore/sqlstore/store"
+	"github.com/sqlstore/sqlstore/internal/store"
 )
 
 // compactTimeout is how long one attempt may take. The commit is not undone by its end.

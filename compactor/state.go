@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sqlstore/sqlstore/store"
+	"github.com/sqlstore/sqlstore/internal/store"
 )
 
 const (

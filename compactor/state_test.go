@@ -10,7 +10,7 @@ import (
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/compactor"
-	"github.com/sqlstore/sqlstore/store"
+	"github.com/sqlstore/sqlstore/internal/store"
 )
 
 // at runs a compactor over e and calls look after each of the spans, which follow one another.

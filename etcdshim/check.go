@@ -3,7 +3,7 @@ package etcdshim
 import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
-	"github.com/sqlstore/sqlstore/store"
+	"github.com/sqlstore/sqlstore/internal/store"
 )
 
 // What a request gets wrong in itself is refused here, in etcd's order: within a transaction the counts of a level

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/store"
+	"github.com/sqlstore/sqlstore/internal/store"
 )
 
 func put(key string) store.Op { return store.Op{Put: &store.PutRequest{Key: []byte(key)}} }

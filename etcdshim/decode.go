@@ -5,7 +5,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/sqlstore/sqlstore/store"
+	"github.com/sqlstore/sqlstore/internal/store"
 )
 
 var (

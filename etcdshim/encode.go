@@ -1,6 +1,6 @@
 package etcdshim
 
-import "github.com/sqlstore/sqlstore/store"
+import "github.com/sqlstore/sqlstore/internal/store"
 
 // reply is an answer that encodes itself: write must fill exactly size bytes, as proto.Marshal would.
 type reply interface {

@@ -22,8 +22,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
-	"github.com/sqlstore/sqlstore/bodies"
-	"github.com/sqlstore/sqlstore/store"
+	"github.com/sqlstore/sqlstore/internal/bodies"
+	"github.com/sqlstore/sqlstore/internal/store"
 )
 
 const (

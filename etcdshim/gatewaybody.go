@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/sqlstore/sqlstore/bodies"
+	"github.com/sqlstore/sqlstore/internal/bodies"
 )
 
 // jsonCodec is grpc-gateway's JSON, except that it knows the bodies that the gateway hands over.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sqlstore/sqlstore/store"
+	"github.com/sqlstore/sqlstore/internal/store"
 )
 
 // Answers that clients of the gateway do not take are bounded as those of gRPC are: who stands in the way of others is

@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/etcdshim/snapshot"
-	"github.com/sqlstore/sqlstore/store"
+	"github.com/sqlstore/sqlstore/internal/snapshot"
+	"github.com/sqlstore/sqlstore/internal/store"
 )
 
 // clusterVersion is etcd's version without the patch level.

@@ -3,7 +3,7 @@ package etcdshim
 import (
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/sqlstore/sqlstore/store"
+	"github.com/sqlstore/sqlstore/internal/store"
 )
 
 // The requests of the KV service. wire is the size of the message.

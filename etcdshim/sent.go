@@ -6,7 +6,7 @@ import (
 
 	"google.golang.org/grpc/mem"
 
-	"github.com/sqlstore/sqlstore/store"
+	"github.com/sqlstore/sqlstore/internal/store"
 )
 
 // countedBytes is after how many bytes of a reply it is noted that they have been sent.

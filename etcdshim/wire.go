@@ -3,7 +3,7 @@ package etcdshim
 import (
 	"math/bits"
 
-	"github.com/sqlstore/sqlstore/store"
+	"github.com/sqlstore/sqlstore/internal/store"
 )
 
 // writer fills a buffer from its end to its start. So the length of a message is known when its prefix is written, and

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/sqlite"
-	"github.com/sqlstore/sqlstore/store"
+	"github.com/sqlstore/sqlstore/internal/store"
 )
 
 // largeVariable has BenchmarkPage run over 1,000,000 keys, too: that takes about 700 MB on the disk, and as many in memory.

@@ -10,7 +10,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/postgres"
 	"github.com/sqlstore/sqlstore/backend/sqlite"
-	"github.com/sqlstore/sqlstore/store"
+	"github.com/sqlstore/sqlstore/internal/store"
 	"github.com/sqlstore/sqlstore/test/pgserver"
 )
 

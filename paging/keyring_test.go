@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/store"
+	"github.com/sqlstore/sqlstore/internal/store"
 )
 
 // TestFirstKey has several replicas need the first key at the same time: there is one, and all open what any has sealed.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/sqlstore/sqlstore/store"
+	"github.com/sqlstore/sqlstore/internal/store"
 )
 
 // overtakenTries bounds how often a list of the current revision begins anew, as that was compacted before the first row was read.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/sqlstore/sqlstore/store"
+	"github.com/sqlstore/sqlstore/internal/store"
 )
 
 // Engine is what a Pager needs of a store.

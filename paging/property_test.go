@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sqlstore/sqlstore/store"
+	"github.com/sqlstore/sqlstore/internal/store"
 )
 
 // prefixes are those that lists are made of: with neighbours that differ in the last byte, without an end, and everything.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/sqlstore/sqlstore/store"
+	"github.com/sqlstore/sqlstore/internal/store"
 )
 
 // patience is how long a read waits for a revision that is not written yet; Kubernetes' watch cache waits as long.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sqlstore/sqlstore/conditions"
+	"github.com/sqlstore/sqlstore/internal/conditions"
 )
 
 const statusHelp = `Print the conditions of running servers, as they tell them at /status on their client and metrics URLs.

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sqlstore/sqlstore/conditions"
+	"github.com/sqlstore/sqlstore/internal/conditions"
 )
 
 // reportMax is more than a server's answer takes.

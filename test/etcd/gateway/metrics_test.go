@@ -110,7 +110,7 @@ func labelNames(sample string) (names []string) {
 // notServed reads the names, and beginnings of names, of metrics that are left out for a reason.
 func notServed(t *testing.T) (names []string) {
 	t.Helper()
-	text, err := os.ReadFile("../../../telemetry/testdata/not-served.txt")
+	text, err := os.ReadFile("../../../internal/telemetry/testdata/not-served.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,202 @@
+package conditions_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqlstore/sqlstore/internal/conditions"
+)
+
+// brief is a condition as the tables write it.
+func brief(c conditions.Condition) string { return c.Type + " " + string(c.Status) + " " + c.Reason }
+
+func briefs(all []conditions.Condition) (out []string) {
+	for _, c := range all {
+		out = append(out, brief(c))
+	}
+	return out
+}
+
+func fault(reason string) *conditions.Fault {
+	return &conditions.Fault{Reason: reason, Message: "do something about it"}
+}
+
+func TestFactsAreJudged(t *testing.T) {
+	serving := func(change func(*conditions.Facts)) *conditions.Facts {
+		f := &conditions.Facts{Generation: 1, InForce: 1, Stage: conditions.Serving, Setup: "all is set up"}
+		change(f)
+		return f
+	}
+	const accepted, resolved, programmed, ready = "Accepted True Accepted", "ResolvedRefs True ResolvedRefs", "Programmed True Programmed", "Ready True Ready"
+	refused := errors.New("connection refused")
+	for name, c := range map[string]struct {
+		facts *conditions.Facts
+		want  []string
+	}{
+		"all well": {serving(func(*conditions.Facts) {}), []string{accepted, resolved, programmed, ready}},
+		"just begun": {
+			&conditions.Facts{Generation: 1, InForce: 1},
+			[]string{accepted, "ResolvedRefs Unknown Pending", "Programmed Unknown Pending", "Ready False Starting"},
+		},
+		"waiting": {
+			&conditions.Facts{Generation: 1, InForce: 1, Waiting: refused},
+			[]string{
+				accepted, "ResolvedRefs False DatabaseUnreachable", "Programmed Unknown Pending", "Ready False DatabaseUnreachable",
+				"DatabaseUnavailable True DatabaseUnreachable",
+			},
+		},
+		"stopped before the start was done": {
+			&conditions.Facts{Generation: 1, InForce: 1, Stage: conditions.Stopping},
+			[]string{accepted, "ResolvedRefs Unknown Pending", "Programmed Unknown Pending", "Ready False Stopping"},
+		},
+		"stopping with a full database": {
+			serving(func(f *conditions.Facts) { f.Stage, f.NoSpace = conditions.Stopping, fault("QuotaExceeded") }),
+			[]string{accepted, resolved, programmed, "Ready False Stopping", "NoSpace True QuotaExceeded"},
+		},
+		"a reload that is refused": {
+			serving(func(f *conditions.Facts) { f.Generation, f.Refused = 2, fault("Invalid") }),
+			[]string{"Accepted False Invalid", resolved, programmed, ready},
+		},
+		"a file that has gone": {
+			serving(func(f *conditions.Facts) { f.Missing = fault("CertificateUnreadable") }),
+			[]string{accepted, "ResolvedRefs False CertificateUnreadable", programmed, ready},
+		},
+		"a database that does not answer": {
+			serving(func(f *conditions.Facts) { f.Database, f.Lagging = fault("NoHeartbeat"), fault("TailBehind") }),
+			[]string{accepted, resolved, programmed, "Ready False DatabaseUnavailable", "DatabaseUnavailable True NoHeartbeat", "WatchLagging True TailBehind"},
+		},
+		"writes that have stopped": {
+			serving(func(f *conditions.Facts) { f.Stopped = fault("WritesStopped") }),
+			[]string{accepted, resolved, programmed, "Ready False WritesStopped", "DatabaseUnavailable True WritesStopped"},
+		},
+		"a database that may lose what it acknowledges": {
+			serving(func(f *conditions.Facts) { f.Weak, f.NoSpace = fault("WeakSettings"), fault("QuotaExceeded") }),
+			[]string{accepted, resolved, programmed, "Ready False NotDurable", "NotDurable True WeakSettings", "NoSpace True QuotaExceeded"},
+		},
+		"corrupt and full": {
+			serving(func(f *conditions.Facts) { f.Corrupt, f.NoSpace = fault("AlarmRaised"), fault("QuotaExceeded") }),
+			[]string{accepted, resolved, programmed, "Ready False Corrupt", "NoSpace True QuotaExceeded", "Corrupt True AlarmRaised"},
+		},
+		"what keeps nobody from being served": {
+			serving(func(f *conditions.Facts) {
+				f.Expiring, f.Lagging, f.Stalled = fault("NearEnd"), fault("SlowWatches"), fault("HeldBack")
+			}),
+			[]string{accepted, resolved, programmed, ready, "CompactionStalled True HeldBack", "WatchLagging True SlowWatches", "CertificateExpiring True NearEnd"},
+		},
+	} {
+		all := c.facts.Conditions()
+		if got := briefs(all); !slices.Equal(got, c.want) {
+			t.Errorf("%s:\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+		}
+		for i := range all {
+			want := c.facts.InForce
+			if all[i].Type == conditions.Accepted {
+				want = c.facts.Generation
+			}
+			if all[i].ObservedGeneration != want {
+				t.Errorf("%s: %s speaks of generation %d, want %d", name, all[i].Type, all[i].ObservedGeneration, want)
+			}
+			if all[i].Message == "" {
+				t.Errorf("%s: %s has no message", name, all[i].Type)
+			}
+		}
+	}
+}
+
+// A transition is a change of the status: not one of the reason, the message or the generation.
+func TestTransitionTimes(t *testing.T) {
+	var s conditions.Set
+	at := func(second int) time.Time { return time.Date(2026, 1, 2, 3, 4, second, 500, time.FixedZone("x", 3600)) }
+	ready := func(status conditions.Status, reason string, generation int64) conditions.Condition {
+		return conditions.Condition{Type: conditions.Ready, Status: status, Reason: reason, ObservedGeneration: generation}
+	}
+	full := conditions.Condition{Type: conditions.NoSpace, Status: conditions.True, Reason: "QuotaExceeded"}
+	since := func(kind string, second int) {
+		t.Helper()
+		c := conditions.Find(s.List(), kind)
+		if want := at(second).UTC().Truncate(time.Second); c == nil || !c.LastTransitionTime.Equal(want) {
+			t.Errorf("%+v, want it since %s", c, want)
+		}
+	}
+	changed := func(second int, want []string, all ...conditions.Condition) {
+		t.Helper()
+		if got := briefs(s.Replace(at(second), all)); !slices.Equal(got, want) {
+			t.Errorf("second %d: changed %q, want %q", second, got, want)
+		}
+	}
+	changed(1, []string{"Ready False Starting"}, ready(conditions.False, "Starting", 1))
+	changed(2, []string{"Ready True Ready"}, ready(conditions.True, "Ready", 1))
+	changed(3, nil, ready(conditions.True, "Other", 2))
+	since(conditions.Ready, 2)
+	if c := conditions.Find(s.List(), conditions.Ready); c.Reason != "Other" || c.ObservedGeneration != 2 {
+		t.Errorf("%+v, want the new reason and generation", c)
+	}
+	changed(4, []string{"Ready False NoSpace", "NoSpace True QuotaExceeded"}, ready(conditions.False, "NoSpace", 2), full)
+	changed(5, nil, ready(conditions.False, "Corrupt", 2), full)
+	since(conditions.Ready, 4)
+	since(conditions.NoSpace, 4)
+	changed(6, []string{"Ready Unknown Pending"}, ready(conditions.Unknown, "Pending", 2), full)
+	changed(7, []string{"NoSpace False QuotaExceeded"}, ready(conditions.Unknown, "Pending", 2))
+	if conditions.Find(s.List(), conditions.NoSpace) != nil {
+		t.Error("a negative condition stays when it is over")
+	}
+	changed(8, []string{"NoSpace True QuotaExceeded"}, ready(conditions.Unknown, "Pending", 2), full)
+	since(conditions.NoSpace, 8)
+	since(conditions.Ready, 6)
+}
+
+func TestMonitorLooksEachSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		fullFrom, fullUntil := began.Add(10*time.Second+time.Millisecond), began.Add(20*time.Second+time.Millisecond)
+		looks := 0
+		m := conditions.NewMonitor(slog.New(slog.DiscardHandler), func(now time.Time) *conditions.Facts {
+			looks++
+			f := &conditions.Facts{Generation: 1, InForce: 1, Stage: conditions.Serving, Setup: "x"}
+			if now.After(fullFrom) && now.Before(fullUntil) {
+				f.NoSpace = fault("QuotaExceeded")
+			}
+			return f
+		})
+		m.Look()
+		ctx, cancel := context.WithCancel(t.Context())
+		go m.Run(ctx)
+		ready := func(after time.Duration, want conditions.Status, since time.Duration) {
+			t.Helper()
+			<-time.After(after - time.Since(began))
+			synctest.Wait()
+			c := conditions.Find(m.List(), conditions.Ready)
+			if c.Status != want || !c.LastTransitionTime.Equal(began.Add(since).UTC().Truncate(time.Second)) {
+				t.Errorf("after %s: %+v, want %s since %s", after, c, want, since)
+			}
+		}
+		ready(10500*time.Millisecond, conditions.True, 0)
+		ready(12500*time.Millisecond, conditions.False, 11*time.Second)
+		ready(30500*time.Millisecond, conditions.True, 21*time.Second)
+		cancel()
+		synctest.Wait()
+		if looks != 31 {
+			t.Errorf("%d looks in 30 s", looks)
+		}
+	})
+}
+
+// The names in JSON are those of metav1.Condition, and the time is written as metav1.Time is.
+func TestJSON(t *testing.T) {
+	var s conditions.Set
+	s.Replace(time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), []conditions.Condition{
+		{Type: conditions.Ready, Status: conditions.True, ObservedGeneration: 3, Reason: "Ready", Message: "m"},
+	})
+	got, err := json.Marshal(s.List()[0])
+	const want = `{"type":"Ready","status":"True","observedGeneration":3,"lastTransitionTime":"2026-01-02T03:04:05Z","reason":"Ready","message":"m"}`
+	if err != nil || string(got) != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+}

@@ -1,0 +1,84 @@
+package restapi
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+
+	"github.com/sqlstore/sqlstore/internal/store"
+)
+
+const (
+	// deleteBytes bounds the body of a DELETE.
+	deleteBytes = 64 << 10
+	deleteForm  = `the body of a DELETE may be left out, or is {"preconditions":{"resourceVersion":"..."}}`
+)
+
+func (c *call) delete() error {
+	version, given, err := c.readDelete()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := c.bounded(c.r.Context())
+	defer cancel()
+	key := c.to.key
+	t := &store.Txn{Success: []store.Op{{Delete: &store.DeleteRequest{Key: key}}}}
+	if given {
+		t.Compare = []store.Compare{{Key: key, Target: store.CompareMod, Result: store.CompareEqual, Number: version}}
+		t.Failure = []store.Op{{Range: &store.RangeRequest{Key: key, KeysOnly: true}}}
+	}
+	res, err := c.s.engine.Txn(ctx, t)
+	switch {
+	case err != nil:
+		return err
+	case !res.Succeeded:
+		if rows := res.Results[0].Range.Rows; len(rows) > 0 {
+			return conflict(key, version, rows[0].ModRevision)
+		}
+		return notFound(key)
+	case res.Results[0].Delete.Deleted == 0:
+		return notFound(key)
+	}
+	st := (&status{Kind: "Status", APIVersion: "v1", Status: "Success", Code: http.StatusOK}).named(key)
+	st.Metadata.ResourceVersion = strconv.FormatInt(res.Revision, 10)
+	return c.answer(st.Code, append(st.json(), '\n'))
+}
+
+// readDelete returns the version that is to be deleted, if one was given. Errors: 400, 413, 415.
+func (c *call) readDelete() (version int64, given bool, err error) {
+	body, err := c.body(deleteBytes)
+	if err != nil {
+		return 0, false, err
+	}
+	inBody := ""
+	if len(bytes.TrimSpace(body)) > 0 {
+		if _, err := c.mediaType(false); err != nil {
+			return 0, false, err
+		}
+		if inBody, err = parseDelete(body); err != nil {
+			return 0, false, err
+		}
+	}
+	version, err = c.precondition(inBody)
+	return version, c.opts.version != "" || inBody != "", err
+}
+
+// parseDelete reads the body of a DELETE, like Kubernetes' DeleteOptions. What would make it another deletion than the
+// one that is done is refused. Errors: 400.
+func parseDelete(body []byte) (version string, err error) {
+	o, err := parseObject(body, deleteForm)
+	if err != nil {
+		return "", err
+	}
+	preconditions, err := o.object("preconditions")
+	if err != nil {
+		return "", err
+	}
+	if uid, given := preconditions["uid"]; given && !bytes.Equal(uid, null) {
+		return "", badRequest("preconditions.uid: objects have none here; %s", deleteForm)
+	}
+	if dry, given := o["dryRun"]; given && !bytes.Equal(dry, null) && !bytes.Equal(dry, []byte("[]")) {
+		return "", badRequest("dryRun: there is none here; %s", deleteForm)
+	}
+	return preconditions.version("resourceVersion")
+}

@@ -1,0 +1,30 @@
+package restapi
+
+import (
+	"net/http"
+
+	"github.com/sqlstore/sqlstore/internal/store"
+	"github.com/sqlstore/sqlstore/paging"
+)
+
+func (c *call) get() error {
+	ctx, cancel := c.bounded(c.r.Context())
+	defer cancel()
+	row, _, err := c.s.pager.Get(ctx, c.to.key, paging.GetOptions{ResourceVersion: c.opts.version})
+	if err != nil {
+		return because(ctx, err)
+	}
+	if row == nil {
+		return notFound(c.to.key)
+	}
+	return c.answerItem(http.StatusOK, row)
+}
+
+func (c *call) answerItem(code int, row *store.Row) error {
+	b := getBuffer()
+	defer putBuffer(b)
+	*b = append(appendItem(*b, row, false), '\n')
+	return c.answer(code, *b)
+}
+
+func (c *call) describe() error { return c.answer(http.StatusOK, c.s.openapi) }

@@ -1,0 +1,119 @@
+package restapi
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sqlstore/sqlstore/internal/store"
+)
+
+// maxDepth is how deep JSON may be nested that is shown as such. Many parsers end with an error, or worse, between 100
+// and 1,000: one value must not make a list unreadable for them.
+const maxDepth = 100
+
+// appendItem appends an object as JSON. oneLine keeps it free of line breaks.
+func appendItem(b []byte, r *store.Row, oneLine bool) []byte {
+	b = appendMetadata(b, r.Key, r.ModRevision, r.CreateRevision)
+	b = append(b, ',')
+	b = appendValue(b, r.Value, oneLine)
+	return append(b, '}')
+}
+
+// appendMetadata appends an object as far as its metadata, without the end.
+func appendMetadata(b, key []byte, version, created int64) []byte {
+	b = append(b, `{"metadata":{"key":`...)
+	b = appendString(b, key)
+	if !utf8.Valid(key) {
+		b = append(b, `,"keyBase64":"`...)
+		b = base64.StdEncoding.AppendEncode(b, key)
+		b = append(b, '"')
+	}
+	cut := bytes.LastIndexByte(key, '/') + 1
+	b = append(b, `,"namespace":`...)
+	b = appendString(b, key[:cut])
+	b = append(b, `,"name":`...)
+	b = appendString(b, key[cut:])
+	b = append(b, `,"resourceVersion":"`...)
+	b = strconv.AppendInt(b, version, 10)
+	b = append(b, `","createRevision":"`...)
+	b = strconv.AppendInt(b, created, 10)
+	return append(b, `"}`...)
+}
+
+// appendValue appends a value as the member that shows it.
+func appendValue(b, value []byte, oneLine bool) []byte {
+	if !isJSON(value) {
+		b = append(b, `"valueBase64":"`...)
+		b = base64.StdEncoding.AppendEncode(b, value)
+		return append(b, '"')
+	}
+	b = append(b, `"value":`...)
+	from := len(b)
+	b = append(b, value...)
+	if oneLine && bytes.ContainsAny(value, "\n\r") { // between tokens: inside of strings they are escaped
+		for i := from; i < len(b); i++ {
+			if b[i] == '\n' || b[i] == '\r' {
+				b[i] = ' '
+			}
+		}
+	}
+	return b
+}
+
+// isJSON says whether a value can be shown as the JSON that it is.
+func isJSON(value []byte) bool {
+	return json.Valid(value) && utf8.Valid(value) && !deeper(value, maxDepth)
+}
+
+// deeper says whether valid JSON is nested more than limit deep.
+func deeper(value []byte, limit int) bool {
+	if bytes.Count(value, []byte{'{'})+bytes.Count(value, []byte{'['}) <= limit {
+		return false
+	}
+	depth, inString := 0, false
+	for i := 0; i < len(value); i++ {
+		switch c := value[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			if depth++; depth > limit {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendString appends s as a JSON string; what is not UTF-8 becomes U+FFFD.
+func appendString(b, s []byte) []byte {
+	b = append(b, '"')
+	if !utf8.Valid(s) {
+		s = bytes.ToValidUTF8(s, []byte("\uFFFD"))
+	}
+	for _, c := range s {
+		switch {
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		case c < 0x20 || c == 0x7f:
+			b = append(b, `\u00`...)
+			b = append(b, hexDigits[c>>4], hexDigits[c&0xf])
+		default:
+			b = append(b, c)
+		}
+	}
+	return append(b, '"')
+}
+
+// shown is a key, or a part of one, as appendString shows it.
+func shown(s []byte) string { return strings.ToValidUTF8(string(s), "\uFFFD") }

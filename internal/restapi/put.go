@@ -1,0 +1,139 @@
+package restapi
+
+import (
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/sqlstore/sqlstore/internal/store"
+	"github.com/sqlstore/sqlstore/paging"
+)
+
+// envelope is how much longer a body may be than the value in it, besides what base64 adds.
+const envelope = 64 << 10
+
+// putLimit is how long a body with a value in it may be.
+func (o *Options) putLimit() int64 {
+	return int64(base64.StdEncoding.EncodedLen(o.MaxRequestBytes)) + envelope
+}
+
+func (c *call) put() error {
+	value, version, err := c.readPut()
+	if err != nil {
+		return err
+	}
+	if limit := c.s.o.MaxRequestBytes; len(c.to.key)+len(value) > limit {
+		return requestTooLarge(limit)
+	}
+	ctx, cancel := c.bounded(c.r.Context())
+	defer cancel()
+	key := c.to.key
+	write := &store.PutRequest{Key: key, Value: value}
+	if version > 0 {
+		write.PrevKV, write.IgnoreLease = true, true
+	}
+	res, err := c.s.engine.Txn(ctx, &store.Txn{
+		Compare: []store.Compare{{Key: key, Target: store.CompareMod, Result: store.CompareEqual, Number: version}},
+		Success: []store.Op{{Put: write}},
+		Failure: []store.Op{{Range: &store.RangeRequest{Key: key, KeysOnly: true}}},
+	})
+	if err != nil {
+		return err
+	}
+	if !res.Succeeded {
+		return refused(key, version, res.Results[0].Range.Rows)
+	}
+	row := &store.Row{Key: key, Value: value, ModRevision: res.Revision, CreateRevision: res.Revision}
+	if version == 0 {
+		return c.answerItem(http.StatusCreated, row)
+	}
+	row.CreateRevision = res.Results[0].Put.Prev.CreateRevision
+	return c.answerItem(http.StatusOK, row)
+}
+
+// refused tells why a precondition did not hold; is is what there is.
+func refused(key []byte, wanted int64, is []*store.Row) error {
+	switch {
+	case len(is) == 0:
+		return notFound(key)
+	case wanted == 0:
+		return alreadyExists(key)
+	}
+	return conflict(key, wanted, is[0].ModRevision)
+}
+
+// readPut returns the value to put and the version that it replaces, 0 for none. Errors: 400, 413, 415.
+func (c *call) readPut() (value []byte, version int64, err error) {
+	media, err := c.mediaType(true)
+	if err != nil {
+		return nil, 0, err
+	}
+	limit := int64(c.s.o.MaxRequestBytes)
+	if media == mediaJSON {
+		limit = c.s.o.putLimit()
+	}
+	body, err := c.body(limit)
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, 0, requestTooLarge(c.s.o.MaxRequestBytes) // the body's own limit only follows from it
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	given := ""
+	if media == mediaBytes {
+		value = body
+		if value == nil {
+			value = []byte{}
+		}
+	} else if value, given, err = parsePut(body, c.to.key); err != nil {
+		return nil, 0, err
+	}
+	version, err = c.precondition(given)
+	return value, version, err
+}
+
+// parsePut reads the body of a PUT to key. Errors: 400.
+func parsePut(body, key []byte) (value []byte, version string, err error) {
+	o, err := parseObject(body, putForm)
+	if err != nil {
+		return nil, "", err
+	}
+	if value, err = o.value(); err != nil {
+		return nil, "", err
+	}
+	metadata, err := o.object("metadata")
+	if err != nil {
+		return nil, "", err
+	}
+	version, err = metadata.version("resourceVersion")
+	if err != nil {
+		return nil, "", err
+	}
+	name := shown(key)
+	cut := strings.LastIndexByte(name, '/') + 1
+	for member, want := range map[string]string{
+		"key": name, "namespace": name[:cut], "name": name[cut:], "keyBase64": base64.StdEncoding.EncodeToString(key),
+	} {
+		if got, given, err := metadata.text(member); err != nil {
+			return nil, "", err
+		} else if given && got != want {
+			return nil, "", badRequest("metadata.%s is %q, but the path's is %q", member, got, want)
+		}
+	}
+	return value, version, nil
+}
+
+// precondition is the version that the query and the body, which has inBody, agree on; 0 when neither has one. Errors:
+// 400.
+func (c *call) precondition(inBody string) (int64, error) {
+	version, err := paging.ParseVersion(c.opts.version)
+	if err != nil || inBody == "" {
+		return version, err
+	}
+	also, err := paging.ParseVersion(inBody)
+	if err == nil && c.opts.version != "" && version != also {
+		err = badRequest("resourceVersion is %d in the query, but %d in the body", version, also)
+	}
+	return also, err
+}

@@ -1,0 +1,96 @@
+package restapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/sqlstore/sqlstore/internal/bodies"
+	"github.com/sqlstore/sqlstore/internal/store"
+	"github.com/sqlstore/sqlstore/paging"
+)
+
+const (
+	defaultMaxRequestBytes = 3 << 19
+	defaultTimeout         = time.Minute
+)
+
+// Options says how to serve. Zero fields have the defaults told.
+type Options struct {
+	// MaxRequestBytes bounds a key and its value, when they are put; default 1.5 MiB.
+	MaxRequestBytes int
+	// Timeout is how long a client may take to send a body, or to take what is written to it, and how long a get, a put
+	// or a delete may take in all; default 1 min.
+	Timeout time.Duration
+	// Version is the program's, for the description.
+	Version string
+	// Logger is for errors that clients are not told of; default: nowhere.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.MaxRequestBytes <= 0 {
+		o.MaxRequestBytes = defaultMaxRequestBytes
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = defaultTimeout
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Server is the API over one store. It is an [http.Handler].
+type Server struct {
+	engine   *store.Store
+	pager    *paging.Pager
+	o        Options
+	metrics  *Metrics
+	openapi  []byte
+	stopping context.Context
+	stop     context.CancelFunc
+	serving  atomic.Int64
+	bodies   *bodies.Budget
+}
+
+// New makes the API over s. It does not own s: shut the HTTP server down first, then close the store.
+func New(s *store.Store, keys paging.TokenKeys, o Options) *Server {
+	o = o.withDefaults()
+	out := &Server{engine: s, pager: paging.New(s, keys), o: o, metrics: newMetrics()}
+	out.openapi = describe(&o)
+	out.bodies = bodies.NewBudget(o.putLimit(), o.Timeout)
+	out.stopping, out.stop = context.WithCancel(context.Background())
+	return out
+}
+
+// Metrics returns what counts the requests.
+func (s *Server) Metrics() *Metrics { return s.metrics }
+
+// Serving returns how many requests are being served, watches among them.
+func (s *Server) Serving() int { return int(s.serving.Load()) }
+
+// Stop ends the watches, and refuses new ones; other requests go on. Call it before the HTTP server's Shutdown.
+func (s *Server) Stop() { s.stop() }
+
+// ServeHTTP implements [http.Handler].
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := &call{s: s, w: w, r: r, ctl: http.NewResponseController(w), verb: verbNone}
+	s.serving.Add(1)
+	defer func() {
+		c.held.Release()
+		s.serving.Add(-1)
+		s.metrics.count(c.verb, c.code)
+	}()
+	h := w.Header()
+	h.Set("Cache-Control", "no-cache, private")
+	h.Set("X-Content-Type-Options", "nosniff")
+	if r.ProtoMajor == 1 {
+		c.extend() // what an earlier request of the connection has left may be over
+	}
+	if err := c.serve(); err != nil {
+		c.fail(err)
+	}
+}

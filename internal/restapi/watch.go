@@ -1,0 +1,291 @@
+package restapi
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/sqlstore/sqlstore/internal/store"
+	"github.com/sqlstore/sqlstore/paging"
+)
+
+// watching is a watch that is being served.
+type watching struct {
+	*call
+	ctx     context.Context
+	watches *store.WatchStream
+}
+
+// Why a watch ends without anything having gone wrong.
+var (
+	errStopping = failure(http.StatusServiceUnavailable, reasonUnavailable, "the server is stopping").retry(1)
+	errTimeout  = errors.New("timeoutSeconds are over")
+)
+
+func (c *call) watch() error {
+	if c.s.stopping.Err() != nil {
+		return errStopping
+	}
+	start, err := c.s.pager.Watch(c.opts.watchOptions())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(c.r.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(c.s.stopping, func() { cancel(errStopping) })()
+	ctx, done := c.connected(ctx)
+	defer done()
+	if c.opts.timeout > 0 {
+		defer time.AfterFunc(c.opts.timeout, func() { cancel(errTimeout) }).Stop()
+	}
+	c.s.metrics.watches.Inc()
+	defer c.s.metrics.watches.Dec()
+	w := &watching{call: c, ctx: ctx, watches: c.s.engine.NewWatchStream()}
+	defer w.watches.Close()
+	if err = w.start(&start); err == nil {
+		err = w.follow()
+	}
+	return w.ended(err)
+}
+
+// ended is what is answered at a watch's end: what went wrong is an ERROR event when the answer has begun.
+func (w *watching) ended(err error) error {
+	if errors.Is(err, errHeader) || errors.Is(err, store.ErrClosed) && w.code != 0 {
+		return nil
+	}
+	if w.ctx.Err() != nil {
+		err = context.Cause(w.ctx)
+	}
+	switch begun := w.code != 0; {
+	case w.r.Context().Err() != nil:
+		if begun {
+			return nil // a watch has no end that would be missed
+		}
+		return context.Canceled
+	case errors.Is(err, errTimeout) && !begun:
+		w.begin(http.StatusOK)
+		return nil
+	case errors.Is(err, errTimeout), errors.Is(err, errStopping) && begun:
+		return nil
+	case !begun, errors.Is(err, errUnsent):
+		return err
+	}
+	b := getBuffer()
+	defer putBuffer(b)
+	*b = append(*b, `{"type":"ERROR","object":`...)
+	*b = append(*b, w.status(err).json()...)
+	*b = append(*b, '}', '\n')
+	return w.send(*b)
+}
+
+// start answers the header, and the state where that is asked for, and begins the watch behind it. Who has seen the
+// header misses nothing of what is written from then on.
+func (w *watching) start(s *paging.WatchStart) error {
+	incarnation := w.s.engine.Incarnation()
+	if s.State {
+		after, err := w.state(s)
+		if err != nil {
+			return err
+		}
+		w.register(after)
+		if w.s.engine.Incarnation() != incarnation {
+			return expired(watchExpired) // the state may be of history that was lost
+		}
+		return nil
+	}
+	ctx, cancel := w.bounded(w.ctx)
+	err := because(ctx, w.watches.CatchUp(ctx))
+	cancel()
+	if err != nil {
+		return err
+	}
+	if s.After > 0 && s.After < w.s.engine.Compacted()-1 {
+		return expired(watchExpired)
+	}
+	w.register(s.After)
+	return w.header()
+}
+
+// register begins the watch behind a revision, 0 for the current one.
+func (w *watching) register(after int64) {
+	req := store.WatchRequest{Key: w.to.key, PrevKV: true, ProgressNotify: w.opts.bookmarks}
+	if w.to.kind == aCollection {
+		req.End = store.PrefixEnd(w.to.key)
+		if len(req.Key) == 0 {
+			req.Key = []byte{0}
+		}
+	}
+	if after > 0 {
+		req.StartRevision = min(after, math.MaxInt64-1) + 1
+	}
+	w.watches.Watch(req)
+}
+
+// header begins the answer, so that the client knows that its watch stands.
+func (w *watching) header() error {
+	w.w.Header().Set("Content-Type", contentJSON)
+	w.begin(http.StatusOK)
+	if w.head() {
+		return errHeader
+	}
+	return w.send(nil)
+}
+
+// errUnsent is returned when the client does not take what is sent.
+var errUnsent = errors.New("the client does not take the answer")
+
+// send writes events and has them go out.
+func (w *watching) send(b []byte) error {
+	w.extend()
+	defer w.written()
+	if len(b) > 0 {
+		if _, err := w.w.Write(b); err != nil {
+			return errors.Join(errUnsent, err)
+		}
+	}
+	if err := w.ctl.Flush(); err != nil {
+		return errors.Join(errUnsent, err)
+	}
+	return nil
+}
+
+// state sends what is there and returns the revision at which that was so.
+func (w *watching) state(s *paging.WatchStart) (revision int64, err error) {
+	b := getBuffer()
+	defer putBuffer(b)
+	add := func(rows []*store.Row) error {
+		for _, r := range rows {
+			*b = append(*b, `{"type":"ADDED","object":`...)
+			*b = append(appendItem(*b, r, true), '}', '\n')
+			if len(*b) >= chunkBytes {
+				if err := w.gathered(b); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	if w.to.kind == aKey {
+		revision, err = w.one(s, add)
+	} else {
+		revision, err = w.all(s, add)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if s.EndBookmark {
+		*b = appendBookmark(*b, revision, true)
+	}
+	return revision, w.gathered(b)
+}
+
+// one hands the watched object to add.
+func (w *watching) one(s *paging.WatchStart, add func([]*store.Row) error) (revision int64, err error) {
+	ctx, cancel := w.bounded(w.ctx)
+	defer cancel()
+	row, revision, err := w.s.pager.Get(ctx, w.to.key, paging.GetOptions{ResourceVersion: s.List.ResourceVersion})
+	if err == nil && row != nil {
+		return revision, add([]*store.Row{row})
+	}
+	return revision, because(ctx, err)
+}
+
+// all hands the watched objects to add.
+func (w *watching) all(s *paging.WatchStart, add func([]*store.Row) error) (revision int64, err error) {
+	ctx, step, cancel := w.steps(w.ctx)
+	defer cancel()
+	page, err := w.s.pager.List(ctx, w.to.key, s.List,
+		func(rows []*store.Row) error { return step(func() error { return add(rows) }) })
+	return page.Revision, because(ctx, err)
+}
+
+// gathered sends what has been gathered, after the header.
+func (w *watching) gathered(b *[]byte) error {
+	if w.code == 0 {
+		if err := w.header(); err != nil {
+			return err
+		}
+	}
+	if len(*b) == 0 {
+		return nil
+	}
+	err := w.send(*b)
+	*b = (*b)[:0]
+	return err
+}
+
+// follow sends events until the watch ends.
+func (w *watching) follow() error {
+	for {
+		r, err := w.watches.Next(w.ctx)
+		switch {
+		case err != nil:
+			return err
+		case r.Err != nil:
+			return r.Err
+		case r.Canceled:
+			return expired(watchExpired)
+		case r.Created:
+		default:
+			if err := w.events(r); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// events sends a response: its events, or the progress that it tells of when it has none.
+func (w *watching) events(r *store.WatchResponse) error {
+	b := getBuffer()
+	defer putBuffer(b)
+	if len(r.Events) == 0 {
+		*b = appendBookmark(*b, r.Revision, false)
+	}
+	for i := range r.Events {
+		*b = appendEvent(*b, &r.Events[i])
+		if len(*b) >= chunkBytes {
+			if err := w.gathered(b); err != nil {
+				return err
+			}
+		}
+	}
+	return w.gathered(b)
+}
+
+// appendEvent appends an event as a line. A deletion shows the last state, under the deletion's version; only its
+// metadata when that state has been compacted.
+func appendEvent(b []byte, e *store.Event) []byte {
+	r := e.Row
+	switch {
+	case r.Deleted:
+		b = append(b, `{"type":"DELETED","object":`...)
+		created := int64(0)
+		if e.Prev != nil {
+			created = e.Prev.CreateRevision
+		}
+		b = appendMetadata(b, r.Key, r.ModRevision, created)
+		if e.Prev != nil {
+			b = append(b, ',')
+			b = appendValue(b, e.Prev.Value, true)
+		}
+		return append(b, '}', '}', '\n')
+	case r.CreateRevision == r.ModRevision:
+		b = append(b, `{"type":"ADDED","object":`...)
+	default:
+		b = append(b, `{"type":"MODIFIED","object":`...)
+	}
+	return append(appendItem(b, r, true), '}', '\n')
+}
+
+func appendBookmark(b []byte, revision int64, initialEnd bool) []byte {
+	b = append(b, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"`...)
+	b = strconv.AppendInt(b, revision, 10)
+	b = append(b, '"')
+	if initialEnd {
+		b = append(b, `,"annotations":{"k8s.io/initial-events-end":"true"}`...)
+	}
+	return append(b, '}', '}', '}', '\n')
+}

@@ -1,0 +1,110 @@
+package telemetry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sqlstore/sqlstore/internal/conditions"
+)
+
+// Conditions is where a server's conditions come from.
+type Conditions interface {
+	// StatusContext looks now; when ctx ends before the look does, it tells what was seen last.
+	StatusContext(ctx context.Context) conditions.Report
+	// Conditions are those of the last look, at most about a second ago.
+	Conditions() []conditions.Condition
+}
+
+// conditionGauges tells the conditions as kube-state-metrics tells those of Kubernetes' objects: 1 for the status that
+// a condition has, 0 for the two others. A negative condition that is not there counts as False.
+type conditionGauges struct {
+	from Conditions
+	desc *prometheus.Desc
+}
+
+// WatchConditions adds the conditions.
+func (m *Metrics) WatchConditions(from Conditions) {
+	m.Registry.MustRegister(&conditionGauges{from, prometheus.NewDesc(
+		"sqlstore_condition", "1 for the status that a condition has, as /status tells it.", []string{"type", "status"},
+		nil)})
+}
+
+// Describe implements [prometheus.Collector].
+func (g *conditionGauges) Describe(out chan<- *prometheus.Desc) { out <- g.desc }
+
+// Collect implements [prometheus.Collector].
+func (g *conditionGauges) Collect(out chan<- prometheus.Metric) {
+	all := g.from.Conditions()
+	tell := func(kind string, absent conditions.Status) {
+		has := absent
+		if c := conditions.Find(all, kind); c != nil {
+			has = c.Status
+		}
+		for _, s := range []conditions.Status{conditions.True, conditions.False, conditions.Unknown} {
+			out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, bit(s == has), kind, string(s))
+		}
+	}
+	for _, kind := range conditions.Positive {
+		tell(kind, conditions.Unknown)
+	}
+	for _, kind := range conditions.Negative {
+		tell(kind, conditions.False)
+	}
+}
+
+// handleStatus serves /status: a [conditions.Report] as JSON.
+func handleStatus(mux *http.ServeMux, from Conditions) {
+	get(mux, "/status", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
+		defer cancel()
+		body, err := json.MarshalIndent(from.StatusContext(ctx), "", "  ")
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		write(w, string(body)+"\n")
+	})
+}
+
+// lines lists the conditions and the compactor's state as ?verbose shows them.
+func lines(r *conditions.Report) string {
+	var out strings.Builder
+	for i := range r.Conditions {
+		c := &r.Conditions[i]
+		mark := '-'
+		if c.Good() {
+			mark = '+'
+		}
+		fmt.Fprintf(&out, "[%c]%s %s %s: %s\n", mark, c.Type, c.Status, c.Reason, oneLine(c.Message))
+	}
+	if r.Compaction != "" {
+		fmt.Fprintf(&out, "[i]compactor %s\n", r.Compaction)
+	}
+	return out.String()
+}
+
+func oneLine(s string) string { return strings.ReplaceAll(s, "\n", "; ") }
+
+// StartingHandler serves what can be told before the database is open: /livez is good, /readyz and /health are not,
+// /status and /metrics tell why.
+func (m *Metrics) StartingHandler(version string, from Conditions) *http.ServeMux {
+	mux := http.NewServeMux()
+	m.handleCommon(mux, version, from)
+	m.handleChecks(mux, "livez", nil)
+	m.handleReady(mux, nil, from)
+	get(mux, "/health", func(w http.ResponseWriter, _ *http.Request) {
+		m.health.failures.Inc()
+		http.Error(w, `{"health":"false","reason":"the server is starting"}`, http.StatusServiceUnavailable)
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "the server is starting: see /status", http.StatusServiceUnavailable)
+	})
+	return mux
+}

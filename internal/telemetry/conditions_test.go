@@ -1,0 +1,146 @@
+package telemetry_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqlstore/sqlstore/internal/conditions"
+	"github.com/sqlstore/sqlstore/internal/store"
+	"github.com/sqlstore/sqlstore/internal/telemetry"
+)
+
+// alarmed judges a store by its alarms alone.
+type alarmed struct {
+	*conditions.Monitor
+	facts *conditions.Facts
+}
+
+func newAlarmed(s *store.Store) *alarmed {
+	a := &alarmed{facts: &conditions.Facts{Generation: 1, InForce: 1, Stage: conditions.Serving, Setup: "all set up"}}
+	a.Monitor = conditions.NewMonitor(slog.New(slog.DiscardHandler), func(time.Time) *conditions.Facts {
+		f := *a.facts
+		for _, raised := range s.Alarms() {
+			fault := &conditions.Fault{Reason: "AlarmRaised", Message: "disarm it\nsoon"}
+			switch raised.Kind {
+			case store.AlarmNoSpace:
+				f.NoSpace = fault
+			case store.AlarmCorrupt:
+				f.Corrupt = fault
+			}
+		}
+		return &f
+	})
+	a.Look()
+	return a
+}
+
+func (a *alarmed) Conditions() []conditions.Condition { return a.List() }
+
+func (a *alarmed) StatusContext(ctx context.Context) conditions.Report {
+	return conditions.Report{Name: "n", Generation: 1, Conditions: a.LookContext(ctx), Compaction: "mode=off"}
+}
+
+func TestConditionsAreTold(t *testing.T) {
+	m, s := newServer(t, false)
+	from := newAlarmed(s)
+	m.WatchConditions(from)
+	h := m.Handler(s, "3.7.3", from)
+	if err := s.RaiseAlarm(t.Context(), store.Alarm{Kind: store.AlarmNoSpace}); err != nil {
+		t.Fatal(err)
+	}
+	code, body := request(t, h, http.MethodGet, "/status")
+	var r conditions.Report
+	if err := json.Unmarshal([]byte(body), &r); err != nil || code != http.StatusOK {
+		t.Fatal(code, body, err)
+	}
+	if ready := conditions.Find(r.Conditions, conditions.Ready); ready == nil || ready.Status != conditions.False || ready.Reason != conditions.NoSpace {
+		t.Errorf("ready is %+v", ready)
+	}
+	if code, _ := request(t, h, http.MethodPost, "/status"); code != http.StatusMethodNotAllowed {
+		t.Errorf("POST /status: %d", code)
+	}
+	code, body = request(t, h, http.MethodGet, "/readyz?verbose")
+	for _, want := range []string{
+		"[+]linearizable_read ok", "[+]Accepted True Accepted: the configuration is valid", "[-]Ready False NoSpace: disarm it; soon",
+		"[-]NoSpace True AlarmRaised: disarm it; soon", "[i]compactor mode=off",
+	} {
+		if code != http.StatusServiceUnavailable || !slices.Contains(strings.Split(body, "\n"), want) {
+			t.Errorf("/readyz?verbose: %d without %q:\n%s", code, want, body)
+		}
+	}
+	_, body = request(t, h, http.MethodGet, "/metrics")
+	lines := strings.Split(body, "\n")
+	for _, want := range []string{
+		`sqlstore_condition{status="True",type="Accepted"} 1`, `sqlstore_condition{status="False",type="Accepted"} 0`,
+		`sqlstore_condition{status="False",type="Ready"} 1`, `sqlstore_condition{status="True",type="Ready"} 0`,
+		`sqlstore_condition{status="True",type="NoSpace"} 1`, `sqlstore_condition{status="Unknown",type="NoSpace"} 0`,
+		`sqlstore_condition{status="True",type="CertificateExpiring"} 0`, `sqlstore_condition{status="False",type="CertificateExpiring"} 1`,
+	} {
+		if !slices.Contains(lines, want) {
+			t.Errorf("/metrics without %s", want)
+		}
+	}
+	// Who excludes a check asks for etcd's.
+	if code, body := request(t, h, http.MethodGet, "/readyz?exclude=NOSPACE"); code != http.StatusOK || body != "ok\n" {
+		t.Errorf("/readyz?exclude=NOSPACE: %d %q", code, body)
+	}
+}
+
+func TestWhileStarting(t *testing.T) {
+	m := telemetry.New(telemetry.Config{Version: "3.7.3"})
+	_, s := newServer(t, false)
+	from := newAlarmed(s)
+	from.facts = &conditions.Facts{Generation: 1, InForce: 1, Waiting: errors.New("connection refused")}
+	from.Look()
+	m.WatchConditions(from)
+	h := m.StartingHandler("3.7.3", from)
+	for path, want := range map[string]struct {
+		code int
+		part string
+	}{
+		"/livez":                   {http.StatusOK, "ok\n"},
+		"/readyz":                  {http.StatusServiceUnavailable, "[-]Ready False DatabaseUnreachable: the database cannot be used yet: connection refused"},
+		"/readyz?exclude=database": {http.StatusServiceUnavailable, "[-]Ready False"},
+		"/readyz/writes":           {http.StatusServiceUnavailable, "see /status"},
+		"/v3/kv/range":             {http.StatusServiceUnavailable, "see /status"},
+		"/health":                  {http.StatusServiceUnavailable, `"health":"false"`},
+		"/status":                  {http.StatusOK, `"reason": "DatabaseUnreachable"`},
+		"/version":                 {http.StatusOK, `"etcdserver":"3.7.3"`},
+		"/metrics":                 {http.StatusOK, `sqlstore_condition{status="Unknown",type="Programmed"} 1`},
+	} {
+		if code, body := request(t, h, http.MethodGet, path); code != want.code || !strings.Contains(body, want.part) {
+			t.Errorf("%s: %d %.300q, want %d with %q", path, code, body, want.code, want.part)
+		}
+	}
+}
+
+// stuck is a server whose look does not end.
+type stuck struct{ *alarmed }
+
+func (s stuck) StatusContext(ctx context.Context) conditions.Report {
+	<-ctx.Done()
+	return s.alarmed.StatusContext(ctx)
+}
+
+// Who has gone waits for no look.
+func TestLookEndsWithItsRequest(t *testing.T) {
+	m, s := newServer(t, false)
+	h := m.Handler(s, "3.7.3", stuck{newAlarmed(s)})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, path := range []string{"/status", "/readyz"} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
+		if !strings.Contains(w.Body.String(), "all set up") {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package telemetry
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sqlstore/sqlstore/internal/store"
+)
+
+// scrapeTimeout bounds what a scrape waits for the database.
+const scrapeTimeout = 2 * time.Second
+
+// state is what a scrape reads of a store.
+type state struct {
+	*store.Status
+	reachable, leads bool
+	changes          uint64 // of the leader
+	watches          store.WatchStats
+	leases           store.LeaseStats
+}
+
+// gauge is one number of the state. One that is asked of the database is left out while that does not answer.
+type gauge struct {
+	name, help string
+	read       func(state) float64
+	asked      bool
+}
+
+var gauges = []gauge{
+	{"etcd_server_has_leader", "1 when there is a leader.", func(s state) float64 {
+		return bit(s.Leader != 0 && s.reachable)
+	}, false},
+	{
+		"etcd_server_is_leader", "1 when this member is the leader.", func(s state) float64 { return bit(s.leads) },
+		false,
+	},
+	{
+		"etcd_server_leader_changes_seen_total", "Changes of the leader that scrapes have seen.",
+		func(s state) float64 { return float64(s.changes) }, false,
+	},
+	{"etcd_server_is_learner", "1 when this member is a learner: never.", func(state) float64 { return 0 }, false},
+	{
+		"etcd_server_proposals_committed_total", "The revision of the last commit.",
+		func(s state) float64 { return float64(s.Revision) }, false,
+	},
+	{
+		"etcd_server_proposals_applied_total", "The revision up to which everything is applied.",
+		func(s state) float64 { return float64(s.Revision) }, false,
+	},
+	{
+		"etcd_server_proposals_pending", "Operations waiting for a batch.",
+		func(s state) float64 { return float64(s.Waiting) }, true,
+	},
+	{
+		"etcd_server_quota_backend_bytes", "Size of the database, in bytes, that raises the NOSPACE alarm.",
+		func(s state) float64 { return float64(s.Quota) }, true,
+	},
+	{
+		"etcd_mvcc_db_total_size_in_bytes", "Bytes that the database takes.",
+		func(s state) float64 { return float64(s.DBSize) }, true,
+	},
+	{
+		"etcd_mvcc_db_total_size_in_use_in_bytes", "Bytes that the database takes, less free pages.",
+		func(s state) float64 { return float64(s.DBSizeInUse) }, true,
+	},
+	{"etcd_debugging_mvcc_keys_total", "Keys alive.", func(s state) float64 { return float64(s.Keys) }, true},
+	{
+		"etcd_debugging_mvcc_current_revision", "The current revision.",
+		func(s state) float64 { return float64(s.Revision) }, false,
+	},
+	{
+		"etcd_debugging_mvcc_compact_revision", "The oldest revision that can be read.",
+		func(s state) float64 { return float64(s.Compacted) }, false,
+	},
+	{
+		"etcd_debugging_mvcc_watch_stream_total", "Watch streams.",
+		func(s state) float64 { return float64(s.watches.Streams) }, false,
+	},
+	{
+		"etcd_debugging_mvcc_watcher_total", "Watches.", func(s state) float64 { return float64(s.watches.Watches) },
+		false,
+	},
+	{
+		"etcd_debugging_mvcc_slow_watcher_total", "Watches that are catching up.",
+		func(s state) float64 { return float64(s.watches.Slow) }, false,
+	},
+	{
+		"etcd_debugging_mvcc_pending_events_total", "Events waiting to be sent to watches.",
+		func(s state) float64 { return float64(s.watches.Pending) }, false,
+	},
+	{
+		"etcd_mvcc_db_open_read_transactions", "Read transactions that are open.",
+		func(s state) float64 { return float64(s.OpenReads) }, true,
+	},
+	{
+		"etcd_debugging_lease_renewed_total", "Renewals of leases.",
+		func(s state) float64 { return float64(s.leases.Renewed) }, false,
+	},
+	{
+		"etcd_debugging_server_lease_expired_total", "Leases that ended because nobody renewed them.",
+		func(s state) float64 { return float64(s.leases.Expired) }, false,
+	},
+	{
+		"sqlstore_incarnation", "Raised when the database was found to have lost acknowledged revisions.",
+		func(s state) float64 { return float64(s.Incarnation) }, false,
+	},
+	{
+		"sqlstore_watch_lag_revisions", "Revisions that the watch furthest behind has still to get.",
+		func(s state) float64 { return float64(s.watches.Lag) }, false,
+	},
+	{"sqlstore_watch_pending_bytes", "Bytes of the events waiting to be sent to watches, those that several wait for " +
+		"counted once.", func(s state) float64 { return float64(s.watches.PendingBytes) }, false},
+	{
+		"sqlstore_watch_window_bytes", "Bytes of recent events kept in memory for watches.",
+		func(s state) float64 { return float64(s.watches.WindowBytes) }, false,
+	},
+}
+
+// counters are those of the gauges that only grow.
+var counters = []string{
+	"etcd_debugging_lease_renewed_total", "etcd_debugging_server_lease_expired_total",
+	"etcd_server_leader_changes_seen_total",
+}
+
+func bit(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Watch adds what is read from s at scrape time.
+func (m *Metrics) Watch(s *store.Store) {
+	c := &stateCollector{store: s, leader: s.Leader()}
+	for _, g := range gauges {
+		c.descs = append(c.descs, prometheus.NewDesc(g.name, g.help, nil, nil))
+	}
+	c.peers = prometheus.NewDesc("etcd_network_known_peers", "Members known, this one among them.",
+		[]string{"Local", "Remote"}, nil)
+	m.Registry.MustRegister(c)
+	m.watchFollowing(s.FollowStats)
+	m.info("etcd_server_id", "This member's id.", "server_id", hex(s.Settings().MemberID))
+}
+
+func hex(id uint64) string { return strconv.FormatUint(id, 16) }
+
+// stateCollector reads the state once for all gauges of a scrape.
+type stateCollector struct {
+	store *store.Store
+	descs []*prometheus.Desc // of gauges
+	peers *prometheus.Desc
+
+	mu      sync.Mutex
+	leader  uint64 // the last one seen, not 0 after the first
+	changes uint64
+}
+
+func (c *stateCollector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range c.descs {
+		out <- d
+	}
+	out <- c.peers
+}
+
+func (c *stateCollector) Collect(out chan<- prometheus.Metric) {
+	s, answered := c.read()
+	for i, g := range gauges {
+		if g.asked && !answered {
+			continue
+		}
+		kind := prometheus.GaugeValue
+		if slices.Contains(counters, g.name) {
+			kind = prometheus.CounterValue
+		}
+		out <- prometheus.MustNewConstMetric(c.descs[i], kind, g.read(s))
+	}
+	self := c.store.Settings().MemberID
+	known := []uint64{self}
+	for _, m := range c.store.Members() {
+		if m.ID != self {
+			known = append(known, m.ID)
+		}
+	}
+	for _, id := range known {
+		out <- prometheus.MustNewConstMetric(c.peers, prometheus.GaugeValue, 1, hex(self), hex(id))
+	}
+}
+
+// read returns what memory knows in any case, and says whether the database has answered for the rest.
+func (c *stateCollector) read() (s state, answered bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	st := c.store
+	s = state{reachable: reachable(st) == nil, leads: st.Leads(), watches: st.WatchStats(), leases: st.LeaseStats()}
+	if s.reachable {
+		if status, err := st.Status(ctx); err == nil {
+			s.Status = status
+		}
+	}
+	if answered = s.Status != nil; !answered {
+		s.Status = &store.Status{
+			Revision: st.Revision(), Compacted: st.Compacted(), Incarnation: st.Incarnation(),
+			Leader: st.Leader(),
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.Leader != 0 && s.Leader != c.leader {
+		if c.leader != 0 {
+			c.changes++
+		}
+		c.leader = s.Leader
+	}
+	s.changes = c.changes
+	return s, answered
+}

@@ -1,0 +1,253 @@
+package telemetry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/sqlstore/sqlstore/internal/conditions"
+	"github.com/sqlstore/sqlstore/internal/store"
+)
+
+// checkTimeout bounds one request to a health endpoint.
+const checkTimeout = 5 * time.Second
+
+// check is one named part of a health endpoint.
+type check struct {
+	name string
+	run  func(context.Context) error
+}
+
+type healthMetrics struct {
+	success, failures prometheus.Counter // of /health
+	last              *prometheus.GaugeVec
+	total             *prometheus.CounterVec
+}
+
+func newHealthMetrics(m *Metrics) healthMetrics {
+	h := healthMetrics{
+		success:  m.counter("etcd_server_health_success", "Successful answers of /health."),
+		failures: m.counter("etcd_server_health_failures", "Failures told by /health."),
+		last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "etcd_server_healthcheck", Help: "The last result of each check: 1 is good.",
+		}, []string{"type", "name"}),
+		total: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "etcd_server_healthchecks_total", Help: "Results of each check.",
+		}, []string{"type", "name", "status"}),
+	}
+	m.Registry.MustRegister(h.last, h.total)
+	return h
+}
+
+// Handler serves /metrics, /health, /livez, /readyz and /version as etcd does, with its names of checks where it has
+// them, and /status. version is the etcd version.
+func (m *Metrics) Handler(s *store.Store, version string, from Conditions) *http.ServeMux {
+	read := func(ctx context.Context, serializable bool) error {
+		_, err := s.Range(ctx, &store.RangeRequest{Key: []byte("health"), KeysOnly: true, Serializable: serializable})
+		return err
+	}
+	var (
+		writes       = check{"writes", func(context.Context) error { return s.Err() }}
+		serializable = check{"serializable_read", func(ctx context.Context) error { return read(ctx, true) }}
+		linearizable = check{"linearizable_read", func(ctx context.Context) error { return read(ctx, false) }}
+		corruption   = check{"data_corruption", func(context.Context) error { return alarmed(s, store.AlarmCorrupt) }}
+		database     = check{"database", func(ctx context.Context) error {
+			_, err := s.Status(ctx)
+			return err
+		}}
+		learner = check{"non_learner", func(context.Context) error { return nil }} // there are no learners
+	)
+	live, ready, health := []check{serializable, writes}, []check{
+		serializable, linearizable, corruption, learner,
+		writes, database,
+	},
+		[]check{writes, linearizable, database}
+	if s.NoLeader() != nil {
+		// A database on the network may hang, and a probe may not; nor would it help to end this process. Each
+		// heartbeat is a write that is waited for in the background. What reads is asked for by its own path only.
+		database.run = func(context.Context) error { return reachable(s) }
+		live, ready, health = []check{writes}, []check{database, corruption, learner, writes}, []check{database, writes}
+	}
+	mux := http.NewServeMux()
+	m.handleCommon(mux, version, from)
+	m.handleChecks(mux, "livez", live, serializable, writes)
+	m.handleReady(mux, ready, from, serializable, linearizable, corruption, learner, writes, database)
+	get(mux, "/health", func(w http.ResponseWriter, r *http.Request) {
+		m.handleHealth(w, r, s, health...)
+	})
+	return mux
+}
+
+// handleCommon serves what needs no store.
+func (m *Metrics) handleCommon(mux *http.ServeMux, version string, from Conditions) {
+	mux.Handle("/metrics", promhttp.InstrumentMetricHandler(m.Registry,
+		promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{})))
+	handleStatus(mux, from)
+	versions := fmt.Sprintf(`{"etcdserver":%q,"etcdcluster":"%[2]s.0","storage":"%[2]s.0"}`, version, minor(version))
+	get(mux, "/version", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		write(w, versions)
+	})
+}
+
+// get serves path to GET alone: HEAD is refused, too, as etcd refuses it.
+func get(mux *http.ServeMux, path string, h http.HandlerFunc) {
+	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			w.Header().Set("Allow", http.MethodGet)
+			http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
+			return
+		}
+		h(w, r)
+	})
+}
+
+// write sends the body of an answer; an error means that the client has gone.
+func write(w http.ResponseWriter, body string) { _, _ = w.Write([]byte(body)) }
+
+// alarmError is an alarm that is raised. It has two texts, as in etcd: this one in /readyz, another in /health.
+type alarmError struct{ kind store.AlarmKind }
+
+func (e alarmError) Error() string { return "alarm activated: " + alarmNames[e.kind] }
+
+// alarmed returns an [alarmError] if an alarm of one of these kinds is raised.
+func alarmed(s *store.Store, kinds ...store.AlarmKind) error {
+	for _, a := range s.Alarms() {
+		if slices.Contains(kinds, a.Kind) {
+			return alarmError{a.Kind}
+		}
+	}
+	return nil
+}
+
+var alarmNames = map[store.AlarmKind]string{store.AlarmNoSpace: "NOSPACE", store.AlarmCorrupt: "CORRUPT"}
+
+// handleHealth answers in etcd's older form; ?exclude=NOSPACE leaves that alarm out of account.
+func (m *Metrics) handleHealth(w http.ResponseWriter, r *http.Request, s *store.Store, checks ...check) {
+	ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
+	defer cancel()
+	var kinds []store.AlarmKind
+	for kind, name := range alarmNames {
+		if !slices.Contains(r.URL.Query()["exclude"], name) {
+			kinds = append(kinds, kind)
+		}
+	}
+	err := alarmed(s, kinds...)
+	for _, c := range checks {
+		if err == nil {
+			err = c.run(ctx)
+		}
+	}
+	if err == nil {
+		m.health.success.Inc()
+		write(w, `{"health":"true","reason":""}`) // as plain text, as in etcd
+		return
+	}
+	m.health.failures.Inc()
+	reason := err.Error()
+	if alarm, ok := errors.AsType[alarmError](err); ok {
+		reason = "ALARM " + alarmNames[alarm.kind]
+	}
+	body, _ := json.Marshal(map[string]string{"health": "false", "reason": reason}) // strings are never refused
+	http.Error(w, string(body), http.StatusServiceUnavailable)
+}
+
+// errOutOfReach is what a replica tells that its database does not answer.
+var errOutOfReach = errors.New("the database has taken no heartbeat of this replica for five seconds")
+
+// reachable returns errOutOfReach while the store has no leader.
+func reachable(s *store.Store) error {
+	select {
+	case <-s.NoLeader():
+		return errOutOfReach
+	default:
+		return nil
+	}
+}
+
+// handleChecks serves /kind, which is good when the usual checks are, and /kind/name for each of all.
+func (m *Metrics) handleChecks(mux *http.ServeMux, kind string, usual []check, all ...check) {
+	get(mux, "/"+kind, func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
+		defer cancel()
+		answer(w, r, m.runChecks(ctx, r, kind, usual))
+	})
+	m.handleEach(mux, kind, all)
+}
+
+func (m *Metrics) handleEach(mux *http.ServeMux, kind string, all []check) {
+	for _, c := range all {
+		get(mux, "/"+kind+"/"+c.name, func(w http.ResponseWriter, r *http.Request) {
+			ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
+			defer cancel()
+			answer(w, r, m.runChecks(ctx, r, kind, []check{c}))
+		})
+	}
+}
+
+// handleReady serves /readyz, which is good when the Ready condition is True, and /readyz/name. Who excludes a check
+// asks for etcd's checks, as etcd answers them: conditions do not count then.
+func (m *Metrics) handleReady(mux *http.ServeMux, usual []check, from Conditions, all ...check) {
+	get(mux, "/readyz", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
+		defer cancel()
+		o := m.runChecks(ctx, r, "readyz", usual)
+		if usual == nil || !r.URL.Query().Has("exclude") {
+			status := from.StatusContext(ctx)
+			// Both look at the same things. A check that fails in the moment between them is believed, too.
+			o.failed = o.failed || !conditions.IsTrue(status.Conditions, conditions.Ready)
+			o.report += lines(&status)
+		}
+		answer(w, r, o)
+	})
+	m.handleEach(mux, "readyz", all)
+}
+
+// outcome is what came of checks.
+type outcome struct {
+	report string // a line for each
+	failed bool
+}
+
+// runChecks runs checks but for those that ?exclude=name leaves out.
+func (m *Metrics) runChecks(ctx context.Context, r *http.Request, kind string, checks []check) (o outcome) {
+	var report strings.Builder
+	for _, c := range checks {
+		if slices.Contains(r.URL.Query()["exclude"], c.name) {
+			continue
+		}
+		result := "success"
+		if err := c.run(ctx); err != nil {
+			o.failed, result = true, "error"
+			fmt.Fprintf(&report, "[-]%s failed: %v\n", c.name, err)
+		} else {
+			fmt.Fprintf(&report, "[+]%s ok\n", c.name)
+		}
+		m.health.last.WithLabelValues(kind, c.name).Set(bit(result == "success"))
+		m.health.total.WithLabelValues(kind, c.name, result).Inc()
+	}
+	o.report = report.String()
+	return o
+}
+
+// answer answers 200 or 503 as etcd does; what failed, and ?verbose, list all.
+func answer(w http.ResponseWriter, r *http.Request, o outcome) {
+	if o.failed {
+		http.Error(w, o.report, http.StatusServiceUnavailable)
+		return
+	}
+	if !r.URL.Query().Has("verbose") {
+		o.report = ""
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	write(w, o.report+"ok\n")
+}
