@@ -38,13 +38,13 @@ setup-strace:
 setup-tools:
 	@scripts/setup.sh sqlite3 curl openssl
 
-# What the tests take a Postgres from, if there is nothing: see test/pgserver.
+# What the tests take a Postgres from, if there is nothing: see test/support/pgserver.
 .PHONY: setup-postgres
 setup-postgres:
 	@scripts/setup.sh
 	@scripts/setup-postgres.sh
 
-# What the tests through PgBouncer start: the machine's, or Debian's in a container (test/pgbouncer).
+# What the tests through PgBouncer start: the machine's, or Debian's in a container (test/support/pgbouncer).
 .PHONY: setup-pgbouncer
 setup-pgbouncer: setup-postgres
 	@timeout 20 docker version >/dev/null 2>&1 || scripts/setup.sh pgbouncer
@@ -115,7 +115,7 @@ e2e-restapi: setup-postgres ## the list/watch API over HTTP/JSON, and its answer
 e2e-kubestorage: setup ## Kubernetes' own storage tests
 	cd test/kubestorage && $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
-# How the suites are told to run over replicas that share a Postgres (test/datastore).
+# How the suites are told to run over replicas that share a Postgres (test/support/datastore).
 REPLICAS ?= 3
 ON_POSTGRES = SQLSTORE_TEST_DATASTORE=postgres SQLSTORE_TEST_REPLICAS=$(REPLICAS)
 PGBOUNCER = SQLSTORE_TEST_PGBOUNCER=1

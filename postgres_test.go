@@ -17,7 +17,7 @@ import (
 
 	"github.com/sqlstore/sqlstore"
 	"github.com/sqlstore/sqlstore/compactor"
-	"github.com/sqlstore/sqlstore/test/pgserver"
+	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
 // eventually asks until it is told that all is well.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/test/pgserver"
+	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
 // TestListenOverAnOutage stops the server under a listener: what it says of that comes once when it breaks, and once when it is back.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/backendtest"
-	"github.com/sqlstore/sqlstore/test/pgbouncer"
+	"github.com/sqlstore/sqlstore/test/support/pgbouncer"
 )
 
 // logged is what a Backend logs, counted by message.

@@ -13,8 +13,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/sqlstore/sqlstore/internal/conditions"
-	"github.com/sqlstore/sqlstore/test/authority"
-	"github.com/sqlstore/sqlstore/test/launch"
+	"github.com/sqlstore/sqlstore/test/support/authority"
+	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // wantStatus asks until the command's output has all parts, and ends with this exit.

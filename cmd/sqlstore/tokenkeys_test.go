@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"github.com/sqlstore/sqlstore/backend/postgres"
-	"github.com/sqlstore/sqlstore/test/launch"
-	"github.com/sqlstore/sqlstore/test/pgserver"
+	"github.com/sqlstore/sqlstore/test/support/launch"
+	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
 // tokenKeys runs a token-keys command and wants part in what it prints.

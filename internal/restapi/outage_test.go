@@ -7,7 +7,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend/postgres"
 	"github.com/sqlstore/sqlstore/internal/restapi"
 	"github.com/sqlstore/sqlstore/internal/store"
-	"github.com/sqlstore/sqlstore/test/pgserver"
+	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
 // While the database does not answer, requests that need it are told so in time, watches end, and what is in memory can be read.

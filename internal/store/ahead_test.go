@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/test/pgserver"
+	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
 var _ backend.Shared = (*trailing)(nil)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/test/pgserver"
+	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
 // jumping is a database whose clock goes forward by an hour between a heartbeat and a question, once and when told to:

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend/postgres"
-	"github.com/sqlstore/sqlstore/test/pgserver"
+	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
 // onHost returns the DSN with another address in it.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/test/pgserver"
+	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
 // loseHolds takes all holds out of the database, as a failover does to a standby that has received every revision and no hold.

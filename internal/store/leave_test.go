@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/test/pgserver"
+	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
 // lateConfirm makes a confirmation when its store closes, and not before the store has left if it does that first.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/test/pgserver"
+	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
 // TestIncarnationFollowsWhatIsRead stops a replica that has noticed lost history before its index is reset: who reads then must not be

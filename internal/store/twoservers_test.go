@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/test/pgserver"
+	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
 // replaced is a backend whose next Begin is answered by another server than the one that it was asked of: who waits for

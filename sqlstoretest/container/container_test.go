@@ -11,7 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/sqlstore/sqlstore/sqlstoretest/container"
-	"github.com/sqlstore/sqlstore/test/images"
+	"github.com/sqlstore/sqlstore/test/support/images"
 )
 
 // image is the one of the environment, else one of this checkout.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sqlstore/sqlstore/test/launch"
+	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // server is how one of the compared servers is built and launched.

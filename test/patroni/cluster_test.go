@@ -14,8 +14,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/sqlstore/sqlstore/test/images"
 	"github.com/sqlstore/sqlstore/test/patroni/machine"
+	"github.com/sqlstore/sqlstore/test/support/images"
 )
 
 const (

@@ -18,9 +18,9 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 	tclog "github.com/testcontainers/testcontainers-go/log"
 
-	"github.com/sqlstore/sqlstore/test/images"
-	"github.com/sqlstore/sqlstore/test/launch"
-	"github.com/sqlstore/sqlstore/test/pgserver/guard"
+	"github.com/sqlstore/sqlstore/test/support/images"
+	"github.com/sqlstore/sqlstore/test/support/launch"
+	"github.com/sqlstore/sqlstore/test/support/pgserver/guard"
 )
 
 // Host is a container on both networks. Its methods may be called from any goroutine, but not at once.

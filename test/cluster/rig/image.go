@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sqlstore/sqlstore/test/images"
+	"github.com/sqlstore/sqlstore/test/support/images"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 
-	"github.com/sqlstore/sqlstore/test/images"
-	"github.com/sqlstore/sqlstore/test/pgserver/guard"
+	"github.com/sqlstore/sqlstore/test/support/images"
+	"github.com/sqlstore/sqlstore/test/support/pgserver/guard"
 )
 
 // stepTimeout bounds what is done to a host or a network.

@@ -11,7 +11,7 @@ import (
 	dockercontainer "github.com/moby/moby/api/types/container"
 	"github.com/testcontainers/testcontainers-go"
 
-	"github.com/sqlstore/sqlstore/test/images"
+	"github.com/sqlstore/sqlstore/test/support/images"
 )
 
 const (

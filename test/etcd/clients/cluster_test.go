@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sqlstore/sqlstore/test/datastore"
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
-	"github.com/sqlstore/sqlstore/test/launch"
+	"github.com/sqlstore/sqlstore/test/support/datastore"
+	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // What etcdctl tells of three replicas over one database is what it tells of an etcd of three members; and when the leader is

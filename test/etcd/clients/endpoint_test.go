@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
-	"github.com/sqlstore/sqlstore/test/launch"
+	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // statusFlags are those with which all that a status can show is there: on Postgres there is no quota unless it is asked for.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
-	"github.com/sqlstore/sqlstore/test/launch"
+	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // onBoth runs a test against etcd, which shows that it is right, and against the target.

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
-	"github.com/sqlstore/sqlstore/test/launch"
+	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // The kernel reports a failed sync once and may have dropped the pages: a second one that succeeds says nothing. So a server

@@ -12,7 +12,7 @@ import (
 	_ "github.com/mattn/go-sqlite3"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
-	"github.com/sqlstore/sqlstore/test/launch"
+	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // awaitUnderWay is await, for a moment when there is more to do.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sqlstore/sqlstore/test/launch"
+	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // EtcdCluster starts an etcd of so many members, each with the given flags behind the usual ones, and

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sqlstore/sqlstore/test/launch"
+	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // shownLog is how many bytes of a process's log a failed test shows.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sqlstore/sqlstore/test/datastore"
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/build"
-	"github.com/sqlstore/sqlstore/test/launch"
+	"github.com/sqlstore/sqlstore/test/support/datastore"
+	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // TargetVariable is the environment variable that names the store under test: "sqlstore" (also

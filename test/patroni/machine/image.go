@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sqlstore/sqlstore/test/images"
+	"github.com/sqlstore/sqlstore/test/support/images"
 )
 
 const (

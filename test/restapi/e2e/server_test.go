@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sqlstore/sqlstore/test/authority"
-	"github.com/sqlstore/sqlstore/test/launch"
+	"github.com/sqlstore/sqlstore/test/support/authority"
+	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // TestOffByDefault starts a server without the API's flag: no port of it serves the API.

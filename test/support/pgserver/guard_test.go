@@ -13,8 +13,8 @@ import (
 
 	"github.com/moby/moby/client"
 
-	"github.com/sqlstore/sqlstore/test/images"
-	"github.com/sqlstore/sqlstore/test/pgserver/guard"
+	"github.com/sqlstore/sqlstore/test/support/images"
+	"github.com/sqlstore/sqlstore/test/support/pgserver/guard"
 )
 
 // The test binary, started with this variable, starts a server of the kind that it names and waits to be killed.

@@ -18,9 +18,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sqlstore/sqlstore/test/launch"
-	"github.com/sqlstore/sqlstore/test/pgbouncer"
-	"github.com/sqlstore/sqlstore/test/pgserver"
+	"github.com/sqlstore/sqlstore/test/support/launch"
+	"github.com/sqlstore/sqlstore/test/support/pgbouncer"
+	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
 // The variables of the environment.

@@ -19,9 +19,9 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 	tclog "github.com/testcontainers/testcontainers-go/log"
 
-	"github.com/sqlstore/sqlstore/test/images"
-	"github.com/sqlstore/sqlstore/test/launch"
-	"github.com/sqlstore/sqlstore/test/pgserver/guard"
+	"github.com/sqlstore/sqlstore/test/support/images"
+	"github.com/sqlstore/sqlstore/test/support/launch"
+	"github.com/sqlstore/sqlstore/test/support/pgserver/guard"
 )
 
 const postgresPort = "5432/tcp"

@@ -15,8 +15,8 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 	tclog "github.com/testcontainers/testcontainers-go/log"
 
-	"github.com/sqlstore/sqlstore/test/images"
-	"github.com/sqlstore/sqlstore/test/pgserver/guard"
+	"github.com/sqlstore/sqlstore/test/support/images"
+	"github.com/sqlstore/sqlstore/test/support/pgserver/guard"
 )
 
 // container is a PgBouncer in a container.
