@@ -1,0 +1,59 @@
+// Package publicapi tests what programs outside this repository can use: which packages they can import, that package
+// sqlstore's exported names need none of the others, and a program that embeds the server.
+package publicapi
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/sqlstore/sqlstore"
+
+// public are the packages that other programs can import, besides the suites and their helpers in test. One more is a
+// promise: think of internal first.
+var public = []string{
+	module,
+	module + "/backend",
+	module + "/backend/backendtest",
+	module + "/backend/postgres",
+	module + "/backend/sqlite",
+	module + "/cmd/sqlstore",
+	module + "/compactor",
+	module + "/etcdshim",
+	module + "/paging",
+	module + "/schema",
+	module + "/sqlstoretest",
+	module + "/sqlstoretest/container",
+}
+
+func TestPublicPackages(t *testing.T) {
+	found := slices.DeleteFunc(list(t, module+"/..."), func(path string) bool {
+		return internal(path) || strings.HasPrefix(path, module+"/test/")
+	})
+	slices.Sort(found)
+	if !slices.Equal(found, public) {
+		t.Errorf("public packages:\n%s\nwant\n%s", strings.Join(found, "\n"), strings.Join(public, "\n"))
+	}
+}
+
+// internal says whether other modules cannot import a package of this one.
+func internal(path string) bool {
+	return inModule(path) && slices.Contains(strings.Split(path, "/"), "internal")
+}
+
+func inModule(path string) bool { return path == module || strings.HasPrefix(path, module+"/") }
+
+// list returns the lines that go list prints.
+func list(t *testing.T, args ...string) []string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.String())
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}
