@@ -3,9 +3,9 @@
 // This package is the way to run it inside a Go program, or in a test: [Start] opens the database, the engine over it
 // and the listeners, and returns in milliseconds. The command in cmd/sqlstore is a wrapper around it.
 //
-// What lies below, each importing only what comes after it: etcdshim (the etcd API) and restapi (the list/watch API
-// over HTTP/JSON), paging (chunks and resource versions), compactor (when to compact), store (the engine), backend (the
-// interface of a database), backend/sqlite and backend/postgres, schema (the tables).
+// The folders below it, each importing only what comes after it: etcdshim (the etcd API) and internal/restapi (the
+// list/watch API over HTTP/JSON), paging (chunks and resource versions), compactor (when to compact), internal/store
+// (the engine), backend (the interface of a database), backend/sqlite and backend/postgres, schema (the tables).
 //
 // # Processes
 //
