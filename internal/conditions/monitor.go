@@ -88,12 +88,10 @@ func (m *Monitor) looks() {
 
 func (m *Monitor) look() {
 	now := time.Now()
-	first := m.set.List() == nil
+	before := m.set.List()
 	changed := m.set.Replace(now, m.facts(now).Conditions())
-	for i := range changed {
-		if c := &changed[i]; !first {
-			m.log.Info("condition has changed", "type", c.Type, "status", c.Status, "reason", c.Reason, "message", c.Message)
-		}
+	if before != nil {
+		logChanges(m.log, before, changed)
 	}
 }
 

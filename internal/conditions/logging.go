@@ -1,0 +1,55 @@
+package conditions
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+)
+
+// errorTypes are the conditions with which acknowledged data or all writes are at stake.
+var errorTypes = []string{DatabaseUnavailable, NotDurable, NoSpace, Corrupt}
+
+// logChanges logs what has become of the conditions that were before.
+func logChanges(log *slog.Logger, before, changed []Condition) {
+	for i := range changed {
+		c, was := &changed[i], Find(before, changed[i].Type)
+		attrs := []any{"type", c.Type, "status", c.Status}
+		switch {
+		case c.Good() && was != nil && badLevel(was) > slog.LevelInfo, c.Good() && slices.Contains(Negative, c.Type):
+			log.Info("condition recovered", append(attrs, "was", was.Reason,
+				"after", c.LastTransitionTime.Sub(was.LastTransitionTime))...)
+		case c.Good():
+			log.Info("condition holds", append(attrs, "message", c.Message)...)
+		default:
+			attrs = append(attrs, "reason", c.Reason)
+			if !toldByAnother(c, changed) {
+				attrs = append(attrs, "message", c.Message)
+			}
+			level, message := badLevel(c), "condition failing"
+			if level < slog.LevelWarn {
+				message = "condition has changed"
+			}
+			log.Log(context.Background(), level, message, attrs...)
+		}
+	}
+}
+
+// badLevel is the level of a condition that is not good.
+func badLevel(c *Condition) slog.Level {
+	switch {
+	case c.Status == Unknown, c.Reason == ReasonDatabaseUnreachable: // the start itself logs that it waits
+		return slog.LevelDebug
+	case c.Reason == ReasonStarting, c.Reason == ReasonStopping:
+		return slog.LevelInfo
+	case slices.Contains(errorTypes, c.Type):
+		return slog.LevelError
+	}
+	return slog.LevelWarn
+}
+
+// toldByAnother says whether c, a summary, repeats the message of a negative condition that has changed with it.
+func toldByAnother(c *Condition, changed []Condition) bool {
+	return slices.ContainsFunc(changed, func(other Condition) bool {
+		return other.Type != c.Type && other.Message == c.Message && slices.Contains(Negative, other.Type)
+	})
+}

@@ -1,0 +1,67 @@
+package conditions_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sqlstore/sqlstore/internal/conditions"
+)
+
+// A condition that becomes bad is a warning or an error, and its end is no line that reads as another failure.
+func TestChangesAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))
+		now := conditions.Facts{Generation: 1, InForce: 1}
+		m := conditions.NewMonitor(log, func(time.Time) *conditions.Facts { f := now; return &f })
+		look := func(want ...string) {
+			t.Helper()
+			out.Reset()
+			m.Look()
+			got := slices.Collect(strings.Lines(out.String()))
+			for i := range got {
+				got[i] = strings.TrimSpace(got[i])
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("logged:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+			time.Sleep(3 * time.Second)
+		}
+		look()
+		now.Waiting = errors.New("x")
+		look() // at level debug: the start logs it
+		now.Waiting, now.Stage, now.Setup = nil, conditions.Serving, "all"
+		look(
+			`level=INFO msg="condition holds" type=ResolvedRefs status=True message="the files, secrets and the database that the configuration names were found"`,
+			`level=INFO msg="condition holds" type=Programmed status=True message=all`,
+			`level=INFO msg="condition holds" type=Ready status=True message="reads and writes are served"`,
+			`level=INFO msg="condition recovered" type=DatabaseUnavailable status=False was=DatabaseUnreachable after=3s`,
+		)
+		now.NoSpace, now.Lagging = &conditions.Fault{Reason: "DiskFull", Message: "no room"}, &conditions.Fault{Reason: "Slow", Message: "behind"}
+		look(
+			`level=WARN msg="condition failing" type=Ready status=False reason=NoSpace`,
+			`level=ERROR msg="condition failing" type=NoSpace status=True reason=DiskFull message="no room"`,
+			`level=WARN msg="condition failing" type=WatchLagging status=True reason=Slow message=behind`,
+		)
+		now.NoSpace, now.Lagging = nil, nil
+		look(
+			`level=INFO msg="condition recovered" type=Ready status=True was=NoSpace after=3s`,
+			`level=INFO msg="condition recovered" type=NoSpace status=False was=DiskFull after=3s`,
+			`level=INFO msg="condition recovered" type=WatchLagging status=False was=Slow after=3s`,
+		)
+		now.Stage = conditions.Stopping
+		look(`level=INFO msg="condition has changed" type=Ready status=False reason=Stopping message="the server is stopping: ` +
+			`requests in flight are finished, new ones belong to another server"`)
+	})
+}
