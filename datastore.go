@@ -22,8 +22,10 @@ import (
 const (
 	// defaultDatastoreWait is how long a start waits for a Postgres that cannot be reached yet.
 	defaultDatastoreWait = time.Minute
-	// datastoreRetry is the pause between two tries.
-	datastoreRetry = time.Second
+	// datastoreRetry is the pause between two tries, datastoreReport that from the first line in the log to the second;
+	// each further pause is twice as long.
+	datastoreRetry  = time.Second
+	datastoreReport = 5 * time.Second
 )
 
 // datastoreForm is how to name a database, for those who wrote something else.
@@ -151,17 +153,25 @@ func (c *Config) await(ctx context.Context, waiting func(error), try func() erro
 	case patience == 0:
 		patience = defaultDatastoreWait
 	}
-	deadline := time.Now().Add(patience)
+	began := time.Now()
+	deadline, report, pause := began.Add(patience), began, datastoreReport
 	retry := time.NewTicker(datastoreRetry)
 	defer retry.Stop()
 	for {
 		err := try()
 		waiting(err)
-		if err == nil || ctx.Err() != nil || time.Now().After(deadline) || !comesBack(err) {
+		now := time.Now()
+		switch {
+		case err == nil && report.After(began):
+			c.logger().Info("the database can be used", "after", now.Sub(began))
+			return nil
+		case err == nil || ctx.Err() != nil || now.After(deadline) || !comesBack(err):
 			return err
+		case !now.Before(report):
+			c.logger().Warn("the database cannot be used yet, it is tried again", "error", err, "every", datastoreRetry,
+				"until", deadline.UTC().Truncate(time.Second), "next-report-in", pause)
+			report, pause = now.Add(pause), 2*pause
 		}
-		c.logger().Warn("the database cannot be used yet, it is tried again", "until", deadline.Round(time.Second),
-			"error", err)
 		select {
 		case <-ctx.Done():
 			return errors.Join(ctx.Err(), err)

@@ -91,6 +91,9 @@ func (b *Backend) translate(ctx context.Context, doing string, err error) error 
 	case errors.Is(err, backend.ErrTooManyRows), errors.Is(err, backend.ErrUnavailable), errors.Is(err, backend.ErrCompacted):
 		return err
 	}
+	if failure := asConnectFailure(err); failure != nil {
+		return failure
+	}
 	if e := pgError(err); e != nil && (e.Code == codeNoSuchStatement || e.Code == codeDupStatement) {
 		err = fmt.Errorf("%w: a pooler that gives each transaction another connection needs default_query_exec_mode=exec in the DSN", err)
 	}

@@ -47,8 +47,10 @@ func TestPasswordFile(t *testing.T) {
 		t.Errorf("without the file: %v", err)
 	}
 	write(t, file, []byte("wrong\n"))
-	if _, err := Open(t.Context(), Config{DSN: dsn, PasswordFile: file}); !errors.Is(err, backend.ErrUnavailable) || strings.Contains(err.Error(), "wrong") {
-		t.Errorf("with another password: %v", err)
+	_, err = Open(t.Context(), Config{DSN: dsn, PasswordFile: file})
+	want := "open database " + Redact(dsn) + `: the database server refuses the login: password authentication failed for user "replica"`
+	if !errors.Is(err, backend.ErrUnavailable) || strings.Contains(err.Error(), "wrong") || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("with another password: %v, want %s", err, want)
 	}
 	write(t, file, []byte("first\n"))
 	b := openTest(t, Config{DSN: dsn, PasswordFile: file})
@@ -62,6 +64,22 @@ func TestPasswordFile(t *testing.T) {
 	write(t, file, []byte("second\n"))
 	wantClock(t, b, 1)
 	begin(t, b, backend.Needs{}).Rollback()
+}
+
+// TestUnreachable has one line for a server that nobody listens for, though it was tried with TLS and without.
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(t.Context(), Config{DSN: "postgres://u@" + l.Addr().String() + "/d"})
+	if !errors.Is(err, backend.ErrUnavailable) || strings.Contains(err.Error(), "\n") || strings.Count(err.Error(), "connection refused") != 1 {
+		t.Errorf("got %v", err)
+	}
 }
 
 // authority signs certificates.

@@ -1,0 +1,46 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// connectFailure is an error of connecting whose text is one line: pgx's own has a line for each try, and most tries of
+// one server fail alike.
+type connectFailure struct {
+	text string
+	err  error
+}
+
+func (e *connectFailure) Error() string   { return e.text }
+func (e *connectFailure) Unwrap() []error { return []error{backend.ErrUnavailable, e.err} }
+
+// asConnectFailure finds an error of connecting in err, nil when there is none. A login that the server refuses is told
+// before all else: no other try can change that.
+func asConnectFailure(err error) error {
+	c, ok := errors.AsType[*pgconn.ConnectError](err)
+	if !ok {
+		return nil
+	}
+	if e := pgError(err); e != nil && strings.HasPrefix(e.Code, "28") {
+		return &connectFailure{fmt.Sprintf("the database server refuses the login: %s (SQLSTATE %s): check the user and the password",
+			e.Message, e.Code), err}
+	}
+	tries := []error{c.Unwrap()}
+	if several, ok := c.Unwrap().(interface{ Unwrap() []error }); ok {
+		tries = several.Unwrap()
+	}
+	var told []string
+	for _, try := range tries {
+		if text := strings.Join(strings.Fields(try.Error()), " "); !slices.Contains(told, text) {
+			told = append(told, text)
+		}
+	}
+	return &connectFailure{fmt.Sprintf("%v: %s", backend.ErrUnavailable, strings.Join(told, "; ")), err}
+}
