@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"testing"
@@ -17,7 +18,7 @@ func TestHangup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	split := listen.NewSplit(l, nil)
+	split := listen.NewSplit(l, nil, slog.New(slog.DiscardHandler))
 	began, ended := make(chan struct{}), make(chan struct{})
 	s := (&Server{log: (&Config{}).logger()}).newHTTP(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

@@ -179,7 +179,7 @@ func (s *Server) open(
 		if err != nil {
 			return nil, nil, fmt.Errorf("listen on %s: %w", u, err)
 		}
-		split := listen.NewSplit(l, config)
+		split := listen.NewSplit(l, config, s.log)
 		s.listeners = append(s.listeners, split)
 		opened, bound = append(opened, split), append(bound, u.Bound(l).String())
 	}

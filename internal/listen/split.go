@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net"
 	"slices"
 	"sync"
@@ -24,11 +25,13 @@ type Split struct {
 	stop     context.CancelFunc
 	done     sync.WaitGroup
 	conns    conns
+	refused  refusals
 }
 
 // NewSplit splits l, over TLS if config is not nil. It owns l from now on: closing either half, or the Split, closes l.
-func NewSplit(l net.Listener, config *tls.Config) *Split {
-	s := &Split{listener: l, tls: config}
+// Clients that fail the handshake are logged, as many as a person can read.
+func NewSplit(l net.Listener, config *tls.Config, log *slog.Logger) *Split {
+	s := &Split{listener: l, tls: config, refused: refusals{log: log}}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	grpc, http := &half{split: s, conns: make(chan net.Conn)}, &half{split: s, conns: make(chan net.Conn)}
 	s.GRPC, s.HTTP = grpc, http
@@ -84,7 +87,9 @@ func (s *Split) greet(conn *conn, grpc, http *half) {
 	if s.tls != nil {
 		secure, isGRPC, err := s.handshake(conn)
 		if err != nil {
-			abort()
+			if abort() {
+				s.refused.add(conn.RemoteAddr(), err)
+			}
 			_ = conn.Close()
 			return
 		}
@@ -100,6 +105,9 @@ func (s *Split) greet(conn *conn, grpc, http *half) {
 			return
 		}
 		passed = conn
+		if head[0] == tlsRecord {
+			s.refused.add(conn.RemoteAddr(), errSpeaksTLS) // the HTTP server answers it with an error that its client can read
+		}
 		if string(head) == preface {
 			to = grpc
 		}
@@ -134,6 +142,11 @@ func (s *Split) handshake(conn net.Conn) (*tls.Conn, bool, error) {
 
 // preface is how every HTTP/2 connection begins, and no HTTP/1 request.
 const preface = "PRI"
+
+// tlsRecord is the first byte of a TLS handshake.
+const tlsRecord = 0x16
+
+var errSpeaksTLS = errors.New("it speaks TLS, this listener does not: use an http URL, or listen on an https one")
 
 // half is the listener of one of the two servers.
 type half struct {

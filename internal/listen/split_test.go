@@ -41,7 +41,7 @@ func serveBoth(t *testing.T, config *tls.Config) *both {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &both{addr: l.Addr().String(), split: listen.NewSplit(l, config)}
+	b := &both{addr: l.Addr().String(), split: listen.NewSplit(l, config, slog.New(slog.DiscardHandler))}
 	g := grpc.NewServer(grpc.Creds(listen.Credentials()), grpc.UnaryInterceptor(
 		func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 			p, _ := peer.FromContext(ctx)
@@ -227,7 +227,7 @@ func TestHangUpOnUnixSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	split := listen.NewSplit(l, nil)
+	split := listen.NewSplit(l, nil, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { _ = split.Close() })
 	var clients, accepted [2]net.Conn
 	for i := range clients {
@@ -257,7 +257,7 @@ func TestClosedSplitAcceptsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := listen.NewSplit(l, nil)
+	s := listen.NewSplit(l, nil, slog.New(slog.DiscardHandler))
 	if s.GRPC.Addr().String() != l.Addr().String() {
 		t.Errorf("address %s, want %s", s.GRPC.Addr(), l.Addr())
 	}
