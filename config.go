@@ -82,6 +82,9 @@ type Config struct {
 	UnsafeNoFsync bool
 	// ExtensiveMetrics adds histograms of the calls' durations.
 	ExtensiveMetrics bool
+	// WarningUnaryRequestDuration is how long a unary gRPC call takes that is logged as slow; default 300 ms, negative:
+	// none is logged.
+	WarningUnaryRequestDuration time.Duration
 	// Profiling serves /debug/pprof beside the metrics.
 	Profiling bool
 	// Logger is where to log; default: nowhere.

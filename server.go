@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -28,6 +29,9 @@ import (
 
 // EtcdVersion is the version of etcd whose API is served.
 const EtcdVersion = "3.7.3"
+
+// defaultWarning is etcd's.
+const defaultWarning = 300 * time.Millisecond
 
 // Version is the program's own version; releases set it at link time.
 var Version = "0.1.0-dev"
@@ -225,6 +229,7 @@ func (s *Server) openShim(ctx context.Context, cfg *Config) (err error) {
 		MaxRequestBytes: cfg.MaxRequestBytes, MaxTxnOps: cfg.MaxTxnOps, MaxConcurrentStreams: cfg.MaxConcurrentStreams,
 		KeepaliveMinTime: cfg.KeepaliveMinTime, KeepaliveInterval: cfg.KeepaliveInterval,
 		KeepaliveTimeout: cfg.KeepaliveTimeout,
+		WarningDuration:  max(0, cmp.Or(cfg.WarningUnaryRequestDuration, defaultWarning)),
 		Logger:           s.log,
 	}
 	o.ServerOptions = append(o.ServerOptions, grpc.Creds(listen.Credentials()))

@@ -45,6 +45,9 @@ type Options struct {
 	// ServerOptions are appended to the server's own.
 	ServerOptions []grpc.ServerOption
 
+	// WarningDuration is how long a unary call takes that is logged as slow; 0 means that none is.
+	WarningDuration time.Duration
+
 	// Logger is for what an operator should know; default: nothing is logged.
 	Logger *slog.Logger
 	// TempDir is where Maintenance.Snapshot makes its file; default: the system's. The file may be as large as the

@@ -137,6 +137,9 @@ const connectionTimeout = 20 * time.Second
 func (o *Options) serverOptions(c *codec, calls *serving) []grpc.ServerOption {
 	leader := &leadership{o.NoLeader}
 	unary := append([]grpc.UnaryServerInterceptor{calls.unary}, o.UnaryInterceptors...)
+	if o.WarningDuration > 0 {
+		unary = append(unary, newSlowCalls(o).unary)
+	}
 	streams := append([]grpc.StreamServerInterceptor{calls.stream}, o.StreamInterceptors...)
 	return append([]grpc.ServerOption{
 		grpc.ForceServerCodecV2(c),

@@ -72,6 +72,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 
 	f.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&s.logFormat, "log-format", formatAuto, "json, console for people, or auto: console on a terminal, else json")
+	f.DurationVar(&c.WarningUnaryRequestDuration, "warning-unary-request-duration", 300*time.Millisecond, "how long a request takes that is logged as slow; 0 logs none")
 	f.StringVar(&s.metrics, "metrics", "basic", "basic, or extensive with histograms of the calls' durations")
 	f.BoolVar(&c.Profiling, "enable-pprof", false, "serve profiles under /debug/pprof/")
 }
@@ -103,6 +104,9 @@ func (s *settings) finish() error {
 	}
 	if c.DatastoreMaxStaleness == 0 {
 		c.DatastoreMaxStaleness = -1
+	}
+	if c.WarningUnaryRequestDuration == 0 {
+		c.WarningUnaryRequestDuration = -1
 	}
 	if _, err := parseLevel(s.logLevel); err != nil {
 		return err

@@ -178,6 +178,7 @@ func TestFlagsOfEtcd(t *testing.T) {
 		"grpc-keepalive-interval": "2h0m0s", "grpc-keepalive-timeout": "20s", "auto-compaction-mode": "periodic",
 		"auto-compaction-retention": "0", "log-level": "info", "metrics": "basic", "enable-pprof": "false",
 		"unsafe-no-fsync": "false", "config-file": "", "cors": "[*]",
+		"warning-unary-request-duration": "300ms",
 		"log-format":                     "auto", // json, as etcd's, except on a terminal
 		"host-whitelist":                 "[]",   // etcd's is *, which any web page could use
 		"watch-progress-notify-interval": "5s",   // etcd's is 10 minutes; kube-apiserver wants 5 s

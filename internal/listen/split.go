@@ -25,13 +25,13 @@ type Split struct {
 	stop     context.CancelFunc
 	done     sync.WaitGroup
 	conns    conns
-	refused  refusals
+	refused  *refusals
 }
 
 // NewSplit splits l, over TLS if config is not nil. It owns l from now on: closing either half, or the Split, closes l.
 // Clients that fail the handshake are logged, as many as a person can read.
 func NewSplit(l net.Listener, config *tls.Config, log *slog.Logger) *Split {
-	s := &Split{listener: l, tls: config, refused: refusals{log: log}}
+	s := &Split{listener: l, tls: config, refused: newRefusals(log)}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	grpc, http := &half{split: s, conns: make(chan net.Conn)}, &half{split: s, conns: make(chan net.Conn)}
 	s.GRPC, s.HTTP = grpc, http

@@ -1,0 +1,34 @@
+// Package loglimit bounds how often a line is logged that clients can cause as often as they like.
+package loglimit
+
+import (
+	"sync"
+	"time"
+)
+
+// Limit lets a number of lines through in each period and counts the others.
+type Limit struct {
+	Lines  int
+	Period time.Duration
+
+	mu      sync.Mutex
+	began   time.Time // of the period
+	passed  int       // in the period
+	skipped int       // since the last line
+}
+
+// Allow says whether to log a line now, and how many were not logged since the last one.
+func (l *Limit) Allow() (skipped int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := time.Now(); now.Sub(l.began) >= l.Period {
+		l.began, l.passed = now, 0
+	}
+	if l.passed >= l.Lines {
+		l.skipped++
+		return 0, false
+	}
+	l.passed++
+	skipped, l.skipped = l.skipped, 0
+	return skipped, true
+}
