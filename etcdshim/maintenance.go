@@ -117,11 +117,12 @@ func (s *maintenance) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb.AlarmR
 
 func (s *maintenance) Defragment(ctx context.Context, _ *pb.DefragmentRequest) (*pb.DefragmentResponse, error) {
 	began := time.Now()
+	s.log.Info("defragmentation begins")
 	if err := s.engine.Defragment(ctx); err != nil {
-		s.log.Warn("defragmentation failed", "error", err)
+		s.log.Warn("defragmentation failed", "error", err, "took", time.Since(began))
 		return nil, statusError(ctx, err)
 	}
-	s.log.Info("defragmented", "took", time.Since(began))
+	s.log.Info("defragmentation is done", "took", time.Since(began))
 	return &pb.DefragmentResponse{}, nil
 }
 
@@ -193,19 +194,25 @@ func (s *maintenance) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenance_Snap
 		return statusError(ctx, err)
 	}
 	began := time.Now()
+	s.log.Info("snapshot begins")
 	file, err := s.makeSnapshot(ctx)
 	if err != nil {
 		s.snapshots.leave()
 		s.log.Warn("snapshot failed", "error", err)
 		return statusError(ctx, err)
 	}
+	s.log.Info("snapshot is made and being sent", "bytes", file.Size, "took", time.Since(began))
+	progress := &progress{log: s.log, size: file.Size, last: time.Now()}
 	x := s.snapshots.send()
 	sent := make(chan error, 1)
 	go func() { // a message that the client does not take ends with the call only
 		defer s.snapshots.leave()
 		defer x.done()
 		defer file.Close()
-		sent <- sendSnapshot(file, stream, x.took)
+		sent <- sendSnapshot(file, stream, func(n int) {
+			x.took(n)
+			progress.took(n)
+		})
 	}()
 	select {
 	case err = <-sent:
@@ -215,10 +222,29 @@ func (s *maintenance) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenance_Snap
 		return errSnapshotSlow
 	}
 	if err != nil {
+		s.log.Warn("snapshot not sent", "error", err, "took", time.Since(began))
 		return statusError(ctx, err)
 	}
 	s.log.Info("snapshot sent", "bytes", file.Size, "took", time.Since(began))
 	return nil
+}
+
+// progressPeriod is how often it is logged how far a snapshot has been sent.
+const progressPeriod = 10 * time.Second
+
+// progress logs how far a snapshot has been sent.
+type progress struct {
+	log        *slog.Logger
+	size, sent int64
+	last       time.Time
+}
+
+func (p *progress) took(n int) {
+	p.sent += int64(n)
+	if now := time.Now(); now.Sub(p.last) >= progressPeriod {
+		p.last = now
+		p.log.Info("snapshot is being sent", "sent-bytes", p.sent, "bytes", p.size)
+	}
 }
 
 func sendSnapshot(file *snapshot.File, stream pb.Maintenance_SnapshotServer, took func(int)) error {

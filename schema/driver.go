@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 
 	"github.com/golang-migrate/migrate/v4/database"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -24,6 +25,7 @@ type driver struct {
 	ctx    context.Context
 	db     *sql.DB
 	d      *dialect
+	log    *slog.Logger
 	conn   *sql.Conn
 	failed bool
 }
@@ -107,7 +109,13 @@ func (d *driver) SetVersion(version int, dirty bool) error {
 	if err := d.exec("DELETE FROM " + versionTable); err != nil || version == database.NilVersion {
 		return err
 	}
-	return d.exec(fmt.Sprintf("INSERT INTO %s (version, dirty) VALUES (%d, %t)", versionTable, version, dirty))
+	if err := d.exec(fmt.Sprintf("INSERT INTO %s (version, dirty) VALUES (%d, %t)", versionTable, version, dirty)); err != nil {
+		return err
+	}
+	if !dirty {
+		d.log.Info("schema migration has done a step", "version", version)
+	}
+	return nil
 }
 
 func (d *driver) Version() (int, bool, error) {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -20,10 +21,10 @@ const (
 )
 
 // patiently runs a migration until it gets its locks. If it never does, the error says who holds them.
-func patiently(ctx context.Context, db *sql.DB, do func(*migrate.Migrate) error) error {
+func patiently(ctx context.Context, db *sql.DB, log *slog.Logger, do func(*migrate.Migrate) error) error {
 	var locked error
 	for try := 1; ; try++ {
-		err := run(ctx, db, do)
+		err := run(ctx, db, log, do)
 		var e *pgconn.PgError
 		switch {
 		case errors.As(err, &e) && e.Code == "55P03": // lock_not_available
@@ -38,6 +39,7 @@ func patiently(ctx context.Context, db *sql.DB, do func(*migrate.Migrate) error)
 		if try == migrationTries {
 			return locked
 		}
+		log.Warn("schema migration waits for a lock", "try", try, "of", migrationTries, "error", locked)
 		select {
 		case <-time.After(migrationPause):
 		case <-ctx.Done():

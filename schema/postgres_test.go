@@ -47,7 +47,7 @@ func TestPostgresUpAndDown(t *testing.T) {
 	db := openPostgres(t, pgserver.Database(t))
 	wantStatus(t, db, State{Newest: newestPostgres})
 	for range 2 {
-		if err := Up(ctx, db); err != nil {
+		if err := Up(ctx, db, nil); err != nil {
 			t.Fatal(err)
 		}
 		wantStatus(t, db, State{Version: newestPostgres, Newest: newestPostgres, Serves: 1})
@@ -63,7 +63,7 @@ func TestPostgresUpAndDown(t *testing.T) {
 	if left := relations(t, db); left != "rschema_migrations ischema_migrations_pkey" {
 		t.Errorf("left after going back: %s", left)
 	}
-	if err := Up(ctx, db); err != nil || relations(t, db) != first {
+	if err := Up(ctx, db, nil); err != nil || relations(t, db) != first {
 		t.Errorf("%v, relations %s, then %s", err, first, relations(t, db))
 	}
 }
@@ -81,7 +81,7 @@ func TestPostgresUpByMany(t *testing.T) {
 			}
 			wg.Go(func() {
 				<-start
-				if err := Up(context.Background(), db); err != nil {
+				if err := Up(context.Background(), db, nil); err != nil {
 					t.Error(err)
 				}
 			})
@@ -96,22 +96,22 @@ func TestPostgresUpByMany(t *testing.T) {
 func TestPostgresServesOlder(t *testing.T) {
 	ctx := context.Background()
 	db := openPostgres(t, pgserver.Database(t))
-	if err := Up(ctx, db); err != nil {
+	if err := Up(ctx, db, nil); err != nil {
 		t.Fatal(err)
 	}
 	exec(t, db, "UPDATE schema_migrations SET version = 99")
-	if err := Up(ctx, db); err != nil {
+	if err := Up(ctx, db, nil); err != nil {
 		t.Errorf("on a newer schema that serves it: %v", err)
 	}
 	if err := Down(ctx, db, 1); !errors.Is(err, ErrNewer) {
 		t.Errorf("going back from a version that it does not know: %v", err)
 	}
 	exec(t, db, "UPDATE settings SET value = 99 WHERE name = 'oldest_program'")
-	if err := Up(ctx, db); !errors.Is(err, ErrNewer) {
+	if err := Up(ctx, db, nil); !errors.Is(err, ErrNewer) {
 		t.Errorf("on a newer schema that does not serve it: %v", err)
 	}
 	exec(t, db, "UPDATE schema_migrations SET version = 2, dirty = true")
-	if err := Up(ctx, db); !errors.Is(err, ErrDirty) {
+	if err := Up(ctx, db, nil); !errors.Is(err, ErrDirty) {
 		t.Errorf("on a dirty schema: %v", err)
 	}
 }
@@ -127,7 +127,7 @@ func TestPostgresServesVersion1(t *testing.T) {
 		"lease, previous_version, batch, value) "+
 		"VALUES (2, 0, 'a', false, 2, 1, 0, 0, 1, 'v')")
 	exec(t, db, "UPDATE clock SET revision = 2")
-	if err := Up(ctx, db); err != nil {
+	if err := Up(ctx, db, nil); err != nil {
 		t.Fatal(err)
 	}
 	st, err := Status(ctx, db)
@@ -150,7 +150,7 @@ func TestPostgresServesVersion1(t *testing.T) {
 func TestPostgresAllOrNothing(t *testing.T) {
 	db := openPostgres(t, pgserver.Database(t))
 	exec(t, db, "CREATE VIEW objects AS SELECT 1 AS one")
-	if err := Up(context.Background(), db); err == nil {
+	if err := Up(context.Background(), db, nil); err == nil {
 		t.Fatal("migrated over a view")
 	}
 	if left := relations(t, db); left != "vobjects" {
@@ -161,7 +161,7 @@ func TestPostgresAllOrNothing(t *testing.T) {
 // TestPostgresObjects reads the view that is made for people, with a key and a value that are no text.
 func TestPostgresObjects(t *testing.T) {
 	db := openPostgres(t, pgserver.Database(t))
-	if err := Up(context.Background(), db); err != nil {
+	if err := Up(context.Background(), db, nil); err != nil {
 		t.Fatal(err)
 	}
 	revision := int64(1)
@@ -234,12 +234,12 @@ func TestPostgresLocked(t *testing.T) {
 	on("LOCK TABLE schema_migrations IN SHARE MODE") // its version can be read
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 	defer cancel()
-	if err := Up(ctx, db); !errors.Is(err, ErrLocked) ||
+	if err := Up(ctx, db, nil); !errors.Is(err, ErrLocked) ||
 		!strings.Contains(err.Error(), "idle in transaction") || !strings.Contains(err.Error(), "IN SHARE MODE") {
 		t.Errorf("a migration that gets no lock: %v", err)
 	}
 	on("ROLLBACK")
-	if err := Up(t.Context(), db); err != nil {
+	if err := Up(t.Context(), db, nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -248,7 +248,7 @@ func TestPostgresLocked(t *testing.T) {
 func TestPostgresLongKeysStay(t *testing.T) {
 	ctx := context.Background()
 	db := openPostgres(t, pgserver.Database(t))
-	if err := Up(ctx, db); err != nil {
+	if err := Up(ctx, db, nil); err != nil {
 		t.Fatal(err)
 	}
 	exec(t, db, "INSERT INTO object_versions (resource_version, ordinal, key, long_key, deleted, create_revision, "+
@@ -285,7 +285,7 @@ func TestPostgresClockTurn(t *testing.T) {
 		return shape
 	}
 	first := clock()
-	if err := Up(ctx, db); err != nil {
+	if err := Up(ctx, db, nil); err != nil {
 		t.Fatal(err)
 	}
 	snapshot, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
@@ -358,7 +358,7 @@ func TestPostgresUpBesideWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	migrated := make(chan error, 1)
-	go func() { migrated <- Up(ctx, db) }()
+	go func() { migrated <- Up(ctx, db, nil) }()
 	for waits, holds := 0, 0; waits == 0; {
 		err := db.QueryRow("SELECT count(*) FILTER (WHERE NOT granted AND relation = 'clock'::regclass), "+
 			"count(*) FILTER (WHERE granted AND relation = 'object_versions'::regclass) FROM pg_locks "+

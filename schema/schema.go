@@ -18,6 +18,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"time"
 
 	"github.com/golang-migrate/migrate/v4"
 	"github.com/golang-migrate/migrate/v4/source"
@@ -74,15 +76,23 @@ func Status(ctx context.Context, db *sql.DB) (State, error) {
 
 // Up brings a database to the newest version. It refuses one that is newer ([ErrNewer]), unless that serves this
 // program, or dirty ([ErrDirty]) and does nothing to one that is up to date. Several processes can call it at once. It
-// tells who holds a lock that it does not get ([ErrLocked]).
-func Up(ctx context.Context, db *sql.DB) error {
+// tells who holds a lock that it does not get ([ErrLocked]). log takes the beginning, each step and the end of a
+// migration; it may be nil.
+func Up(ctx context.Context, db *sql.DB, log *slog.Logger) error {
 	s, err := check(ctx, db)
 	if err != nil || s.Version >= s.Newest {
 		return err
 	}
-	if err = patiently(ctx, db, func(m *migrate.Migrate) error { return m.Up() }); err == nil {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	began := time.Now()
+	log.Info("schema migration begins", "from", s.Version, "to", s.Newest)
+	if err = patiently(ctx, db, log, func(m *migrate.Migrate) error { return m.Up() }); err == nil {
+		log.Info("schema migration is done", "version", s.Newest, "took", time.Since(began))
 		return nil
 	}
+	log.Warn("schema migration failed, and the schema is as it was", "error", err, "took", time.Since(began))
 	// A newer program may have been faster, and its version means nothing to the migrations of this one.
 	if s, again := check(ctx, db); again != nil || s.Version < s.Newest {
 		return err
@@ -103,7 +113,7 @@ func Down(ctx context.Context, db *sql.DB, steps int) error {
 	if steps <= 0 || uint(steps) > s.Version {
 		return fmt.Errorf("schema is at version %d: cannot go back %d steps", s.Version, steps)
 	}
-	return patiently(ctx, db, func(m *migrate.Migrate) error { return m.Steps(-steps) })
+	return patiently(ctx, db, slog.New(slog.DiscardHandler), func(m *migrate.Migrate) error { return m.Steps(-steps) })
 }
 
 func check(ctx context.Context, db *sql.DB) (State, error) {
@@ -126,14 +136,14 @@ func newer(s State) error {
 		s.Version, s.Newest)
 }
 
-func run(ctx context.Context, db *sql.DB, do func(*migrate.Migrate) error) (err error) {
+func run(ctx context.Context, db *sql.DB, log *slog.Logger, do func(*migrate.Migrate) error) (err error) {
 	d := dialectOf(db)
 	src, err := iofs.New(files, d.name)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	m, err := migrate.NewWithInstance("embedded", src, d.name, &driver{ctx: ctx, db: db, d: d})
+	m, err := migrate.NewWithInstance("embedded", src, d.name, &driver{ctx: ctx, db: db, d: d, log: log})
 	if err != nil {
 		return err
 	}

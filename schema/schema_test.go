@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -73,7 +74,7 @@ func TestUpAndDown(t *testing.T) {
 	db := openDB(t)
 	wantStatus(t, db, State{Newest: newestVersion})
 	for range 2 { // the second finds nothing to do
-		if err := Up(ctx, db); err != nil {
+		if err := Up(ctx, db, nil); err != nil {
 			t.Fatal(err)
 		}
 		wantStatus(t, db, State{Version: newestVersion, Newest: newestVersion})
@@ -91,7 +92,7 @@ func TestUpAndDown(t *testing.T) {
 	if left := schemaOf(t, db); len(left) != 1 || left[0] != "table "+versionTable {
 		t.Errorf("left after going back: %v", left)
 	}
-	if err := Up(ctx, db); err != nil {
+	if err := Up(ctx, db, nil); err != nil {
 		t.Fatal(err)
 	}
 	if again := schemaOf(t, db); fmt.Sprint(again) != fmt.Sprint(first) {
@@ -99,10 +100,35 @@ func TestUpAndDown(t *testing.T) {
 	}
 }
 
+// A migration may take long: whoever waits for it sees that it goes on.
+func TestMigrationIsLogged(t *testing.T) {
+	db := openDB(t)
+	upTo(t, db, 1)
+	for _, want := range []string{
+		"INFO schema migration begins from=1 to=2\nINFO schema migration has done a step version=2\nINFO schema migration is done version=2\n",
+		"", // nothing to do
+	} {
+		var out strings.Builder
+		log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey || a.Key == "took" {
+				return slog.Attr{}
+			}
+			return a
+		}}))
+		if err := Up(t.Context(), db, log); err != nil {
+			t.Fatal(err)
+		}
+		got := strings.NewReplacer("level=", "", `msg="`, "", `" `, " ").Replace(out.String())
+		if got != want {
+			t.Errorf("logged:\n%swant:\n%s", got, want)
+		}
+	}
+}
+
 // upTo migrates as an older program does, which knows no more than n versions.
 func upTo(t *testing.T, db *sql.DB, n int) {
 	t.Helper()
-	if err := run(context.Background(), db, func(m *migrate.Migrate) error { return m.Steps(n) }); err != nil {
+	if err := run(context.Background(), db, slog.New(slog.DiscardHandler), func(m *migrate.Migrate) error { return m.Steps(n) }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -124,7 +150,7 @@ func TestDataStays(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if err := Up(ctx, db); err != nil {
+		if err := Up(ctx, db, nil); err != nil {
 			t.Fatal(err)
 		}
 		holds()
@@ -143,17 +169,17 @@ func TestDataStays(t *testing.T) {
 func TestRefused(t *testing.T) {
 	ctx := context.Background()
 	db := openDB(t)
-	if err := Up(ctx, db); err != nil {
+	if err := Up(ctx, db, nil); err != nil {
 		t.Fatal(err)
 	}
 	exec(t, db, "UPDATE schema_migrations SET version = 7")
-	for _, err := range []error{Up(ctx, db), Down(ctx, db, 1)} {
+	for _, err := range []error{Up(ctx, db, nil), Down(ctx, db, 1)} {
 		if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "version 7") || !strings.Contains(err.Error(), "up to 2") {
 			t.Error(err)
 		}
 	}
 	exec(t, db, "UPDATE schema_migrations SET version = 2, dirty = 1")
-	for _, err := range []error{Up(ctx, db), Down(ctx, db, 1)} {
+	for _, err := range []error{Up(ctx, db, nil), Down(ctx, db, 1)} {
 		if !errors.Is(err, ErrDirty) || !strings.Contains(err.Error(), "UPDATE schema_migrations") {
 			t.Error(err)
 		}
@@ -165,7 +191,7 @@ func TestAllOrNothing(t *testing.T) {
 	ctx := context.Background()
 	db := openDB(t)
 	exec(t, db, "CREATE VIEW objects AS SELECT 1")
-	if err := Up(ctx, db); err == nil || !strings.Contains(err.Error(), "objects") {
+	if err := Up(ctx, db, nil); err == nil || !strings.Contains(err.Error(), "objects") {
 		t.Fatalf("error %v", err)
 	}
 	wantStatus(t, db, State{Newest: newestVersion})
@@ -173,7 +199,7 @@ func TestAllOrNothing(t *testing.T) {
 		t.Errorf("left of a migration that failed: %v", left)
 	}
 	exec(t, db, "DROP VIEW objects")
-	if err := Up(ctx, db); err != nil {
+	if err := Up(ctx, db, nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -181,7 +207,7 @@ func TestAllOrNothing(t *testing.T) {
 // TestObjects reads the view that is made for people.
 func TestObjects(t *testing.T) {
 	db := openDB(t)
-	if err := Up(context.Background(), db); err != nil {
+	if err := Up(context.Background(), db, nil); err != nil {
 		t.Fatal(err)
 	}
 	revision := int64(1)

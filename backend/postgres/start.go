@@ -71,7 +71,7 @@ func (b *Backend) start(ctx context.Context) error {
 		return err
 	}
 	db := stdlib.OpenDBFromPool(b.reads.pool)
-	if err := errors.Join(schema.Up(ctx, db), db.Close()); err != nil {
+	if err := errors.Join(schema.Up(ctx, db, b.log), db.Close()); err != nil {
 		refused := errors.Is(err, schema.ErrNewer) || errors.Is(err, schema.ErrDirty)
 		if errors.Is(err, schema.ErrLocked) || pgError(err) == nil && !refused {
 			return fmt.Errorf("%w: %w", backend.ErrUnavailable, err)

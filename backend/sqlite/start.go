@@ -30,7 +30,7 @@ func (b *Backend) prepareFile(ctx context.Context) error {
 		return startError(err)
 	}
 	db := sql.OpenDB(connector{b.path, b.synchronous()})
-	return startError(errors.Join(schema.Up(ctx, db), db.Close()))
+	return startError(errors.Join(schema.Up(ctx, db, b.log), db.Close()))
 }
 
 func (b *Backend) checkFile(c *conn) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"log/slog"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -29,7 +30,7 @@ func schemaCommand() *cobra.Command {
 	}
 	status := with("status", "Print the version of the database's schema", printStatus)
 	up := with("up", "Migrate to the newest version (a start does it by itself)", func(ctx context.Context, c *cobra.Command, db *sql.DB) error {
-		if err := schema.Up(ctx, db); err != nil {
+		if err := schema.Up(ctx, db, (&settings{logFormat: formatAuto}).logger(&slog.LevelVar{})); err != nil {
 			return err
 		}
 		return printStatus(ctx, c, db)

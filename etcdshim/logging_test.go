@@ -3,6 +3,8 @@ package etcdshim
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -64,6 +66,45 @@ func TestSlowRequestsAreLogged(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestMaintenanceIsLogged(t *testing.T) {
+	var log lockedBuffer
+	s := serve(t, Options{ClientURLs: []string{"http://x"}, Logger: slog.New(slog.NewTextHandler(&log, nil))}, store.Config{})
+	if _, err := s.maint.Defragment(t.Context(), &pb.DefragmentRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	stream, err := s.maint.Snapshot(t.Context(), &pb.SnapshotRequest{})
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	if !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	text := log.String()
+	for _, want := range []string{
+		`"defragmentation begins"`, `"defragmentation is done"`, `"snapshot begins"`, `"snapshot is made and being sent"`, `"snapshot sent"`,
+	} {
+		_, rest, found := strings.Cut(text, want)
+		if !found {
+			t.Fatalf("no %s, in this order:\n%s", want, log.String())
+		}
+		text = rest
+	}
+}
+
+func TestSnapshotProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log lockedBuffer
+		p := &progress{log: slog.New(slog.NewTextHandler(&log, nil)), size: 100, last: time.Now()}
+		for range 25 { // one a second
+			time.Sleep(time.Second)
+			p.took(4)
+		}
+		if text := log.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "sent-bytes=40 bytes=100") || !strings.Contains(text, "sent-bytes=80") {
+			t.Errorf("logged:\n%s", text)
+		}
+	})
 }
 
 func TestSlowRequestsAreLoggedInBounds(t *testing.T) {
