@@ -11,6 +11,8 @@ mkdir -p "$context/root/etc/ssl/certs" "$context/written/data" "$context/written
 chmod 755 "$context/root" "$context/written"
 chmod 700 "$context/written/data"
 
+began=$(date +%s)
+echo "image: compiling a static binary, which takes minutes the first time" >&2
 # A static binary can load no libraries: SQLite goes without extensions, and Go looks up hosts and users itself.
 CGO_ENABLED=1 go build -trimpath -tags sqlite_omit_load_extension,netgo,osusergo \
 	-ldflags '-s -w -linkmode external -extldflags "-static"' -o "$context/root/sqlstore" ./cmd/sqlstore
@@ -22,4 +24,6 @@ for certificates in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bun
 		break
 	fi
 done
+echo "image: putting $image together" >&2
 docker build --quiet --file Dockerfile --tag "$image" "$context"
+echo "image: $image is there after $(($(date +%s) - began)) s" >&2
