@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -97,6 +98,9 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 		return nil, err
 	}
 	s.clients = urls
+	if s.certs != nil && !slices.ContainsFunc(urls, secure) {
+		s.log.Warn("TLS files are given, but no URL for clients uses them: serve clients on https", "listeners", urls)
+	}
 	s.advertise(&cfg)
 	metrics, _, err := s.open(ctx, cfg.ListenMetricsURLs, &cfg)
 	if err != nil {
@@ -145,6 +149,9 @@ func (s *Server) advertise(cfg *Config) {
 	}
 }
 
+// secure says whether a listener's URL is one of TLS.
+func secure(u string) bool { return strings.HasPrefix(u, "https:") || strings.HasPrefix(u, "unixs:") }
+
 // unspecified says whether a URL's host stands for all addresses of whichever machine.
 func unspecified(raw string) bool {
 	u, err := url.Parse(raw)
@@ -176,8 +183,6 @@ func (s *Server) open(
 					ErrConfig, u)
 			}
 			config = s.certs.Config()
-		} else if s.certs != nil {
-			s.log.Warn("TLS files are given, but not used for a listener without TLS", "listener", u.String())
 		}
 		l, err := u.Listen(ctx)
 		if err != nil {

@@ -3,7 +3,9 @@ package sqlstore_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,5 +119,32 @@ func TestCloseEndsWatches(t *testing.T) {
 	defer cancel()
 	if _, err := c.Get(ctx, "k"); err == nil {
 		t.Fatal("a closed server answers")
+	}
+}
+
+// Metrics without TLS on the loopback are as docs/kubernetes.md has them; clients without it are most likely a mistake.
+func TestUnusedTLSFilesAreLogged(t *testing.T) {
+	for name, tc := range map[string]struct {
+		clients []string
+		warns   bool
+	}{
+		"metrics without TLS":   {[]string{"https://127.0.0.1:0"}, false},
+		"a socket besides":      {[]string{"https://127.0.0.1:0", "unix://" + filepath.Join(t.TempDir(), "s")}, false},
+		"all clients plaintext": {[]string{"http://127.0.0.1:0"}, true},
+	} {
+		var log logged
+		s, err := sqlstore.Start(t.Context(), sqlstore.Config{
+			TLS: certificates(t), ListenClientURLs: tc.clients, ListenMetricsURLs: []string{"http://127.0.0.1:0"},
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if warns := strings.Contains(log.String(), "level=WARN"); warns != tc.warns {
+			t.Errorf("%s: warns %v:\n%s", name, warns, log.String())
+		}
 	}
 }
