@@ -77,13 +77,13 @@ func Status(ctx context.Context, db *sql.DB) (State, error) {
 // Up brings a database to the newest version. It refuses one that is newer ([ErrNewer]), unless that serves this
 // program, or dirty ([ErrDirty]) and does nothing to one that is up to date. Several processes can call it at once. It
 // tells who holds a lock that it does not get ([ErrLocked]). log takes the beginning, each step and the end of a
-// migration; it may be nil.
+// migration of data; it may be nil.
 func Up(ctx context.Context, db *sql.DB, log *slog.Logger) error {
 	s, err := check(ctx, db)
 	if err != nil || s.Version >= s.Newest {
 		return err
 	}
-	if log == nil {
+	if log == nil || s.Version == 0 { // a new database takes no time
 		log = slog.New(slog.DiscardHandler)
 	}
 	began := time.Now()

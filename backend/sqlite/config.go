@@ -28,8 +28,8 @@ type Config struct {
 
 // Open opens the database, creates or migrates it where needed, and keeps every other process from doing so.
 //
-// Errors: [backend.ErrInUse], [schema.ErrNewer], [schema.ErrDirty], [ErrNotSQLStore], [ErrCorrupt], and those
-// of the file system.
+// Errors: [backend.ErrInUse], [schema.ErrNewer], [schema.ErrDirty], [ErrNotSQLStore], [ErrCorrupt],
+// [ErrStaleLog], and those of the file system.
 func Open(ctx context.Context, cfg Config) (*Backend, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
@@ -61,10 +61,19 @@ func (b *Backend) open(ctx context.Context) error {
 	if err := b.makeFile(); err != nil {
 		return err
 	}
+	if err := b.checkLog(); err != nil {
+		return err
+	}
+	if err := b.forgetFiles(); err != nil {
+		return err
+	}
 	if err := b.prepareFile(ctx); err != nil {
 		return err
 	}
-	return b.start()
+	if err := b.start(); err != nil {
+		return err
+	}
+	return b.noteFiles()
 }
 
 func (b *Backend) makeDirectory() error {

@@ -1,0 +1,82 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+)
+
+// ErrStaleLog is returned for a database file beside the write-ahead log of another one.
+var ErrStaleLog = errors.New("the write-ahead log is not that of the database file, which was put there after it (a backup?): " +
+	"SQLite would write the old log into it; remove the -wal and -shm files to use the file as it is, or put the file " +
+	"that belongs to them back")
+
+const (
+	walHeader = 32 // bytes before the first frame
+	// journalVersions is where a database's header has the versions that say how it is written: both are walVersion
+	// from before the first frame is in a log. VACUUM INTO makes files in which they are not.
+	journalVersions = 18
+	walVersion      = 2
+	// noteLength is more than is noted.
+	noteLength = 100
+)
+
+// checkLog looks whether the log that a crash has left belongs to the file. The lock file says which files were in use
+// together.
+func (b *Backend) checkLog() error {
+	log, err := os.Stat(b.path + "-wal")
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look at the write-ahead log: %w", err)
+	case log.Size() <= walHeader:
+		return nil
+	}
+	var versions [2]byte
+	if _, err := b.file.ReadAt(versions[:], journalVersions); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if versions != [2]byte{walVersion, walVersion} {
+		return fmt.Errorf("%w: %s-wal", ErrStaleLog, b.path)
+	}
+	file, err := b.file.Stat()
+	if err != nil {
+		return err
+	}
+	var fileThen, logThen string
+	if _, err := fmt.Fscan(io.NewSectionReader(b.lock, 0, noteLength), &fileThen, &logThen); err != nil {
+		return nil //nolint:nilerr // an older program, or a start that broke off, has noted nothing
+	}
+	if fileThen != identity(file) && logThen == identity(log) { // of a copy of both, both are new
+		return fmt.Errorf("%w: %s-wal", ErrStaleLog, b.path)
+	}
+	return nil
+}
+
+// forgetFiles empties the lock file while the files may change.
+func (b *Backend) forgetFiles() error { return b.lock.Truncate(0) }
+
+// noteFiles notes in the lock file which files are in use together.
+func (b *Backend) noteFiles() error {
+	file, err := b.file.Stat()
+	if err != nil {
+		return err
+	}
+	log, err := os.Stat(b.path + "-wal")
+	if err != nil {
+		return err
+	}
+	_, err = b.lock.WriteAt([]byte(identity(file)+" "+identity(log)+"\n"), 0)
+	return err
+}
+
+// identity tells a file from all others on the machine.
+func identity(info os.FileInfo) string {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return fmt.Sprintf("%d:%d", st.Dev, st.Ino)
+	}
+	return "?"
+}

@@ -1,0 +1,124 @@
+package sqlite
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// crashed leaves the files of a database behind as a crash does, with the key old in its log, and a backup of it from
+// before that, made by VACUUM INTO.
+func crashed(t *testing.T) (path, backup string) {
+	t.Helper()
+	live := filepath.Join(t.TempDir(), "db")
+	b, err := Open(t.Context(), Config{Path: live})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close() })
+	backup = filepath.Join(t.TempDir(), "backup")
+	edit(t, live, "VACUUM INTO '"+backup+"'")
+	if err := write(b, "old", []byte("v")); err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(t.TempDir(), "db")
+	for _, suffix := range []string{"", "-wal", ".lock"} {
+		copyFile(t, live+suffix, path+suffix)
+	}
+	file, errFile := os.Stat(path)
+	log, errLog := os.Stat(path + "-wal")
+	if errFile != nil || errLog != nil || log.Size() <= walHeader {
+		t.Fatal(errFile, errLog, log)
+	}
+	// What the server would have noted, had it run here.
+	if err := os.WriteFile(path+".lock", []byte(identity(file)+" "+identity(log)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path, backup
+}
+
+// copyFile copies as cp does, into the file that is there.
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	content, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, content, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLogOfAnotherFile(t *testing.T) {
+	replace := func(t *testing.T, from, to string) {
+		t.Helper()
+		copyFile(t, from, to+".new")
+		if err := os.Rename(to+".new", to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	raw := func(t *testing.T, path string) string { // a copy of the file alone, as cp or rsync make a backup of a server at rest
+		t.Helper()
+		to := filepath.Join(t.TempDir(), "raw")
+		copyFile(t, path, to)
+		return to
+	}
+	for name, restore := range map[string]func(t *testing.T, path, backup string){
+		"VACUUM INTO, copied": func(t *testing.T, path, backup string) { t.Helper(); copyFile(t, backup, path) },
+		"VACUUM INTO, moved":  func(t *testing.T, path, backup string) { t.Helper(); replace(t, backup, path) },
+		"a raw copy, moved":   func(t *testing.T, path, _ string) { t.Helper(); replace(t, raw(t, path), path) },
+		"no file": func(t *testing.T, path, _ string) {
+			t.Helper()
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, backup := crashed(t)
+			restore(t, path, backup)
+			for range 2 { // it stays refused
+				wantOpenError(t, path, ErrStaleLog, path+"-wal")
+			}
+			for _, suffix := range []string{"-wal", "-shm"} {
+				if err := os.Remove(path + suffix); err != nil && !strings.Contains(err.Error(), "no such file") {
+					t.Fatal(err)
+				}
+			}
+			openAfterRestore(t, path)
+		})
+	}
+}
+
+// What a crash leaves is taken up, also where it was copied to as a whole.
+func TestLogOfACrash(t *testing.T) {
+	for _, copied := range []bool{false, true} {
+		path, _ := crashed(t)
+		if copied {
+			to := filepath.Join(t.TempDir(), "copy")
+			for _, suffix := range []string{"", "-wal", ".lock"} {
+				copyFile(t, path+suffix, to+suffix)
+			}
+			path = to
+		}
+		b := openAfterRestore(t, path)
+		if clock, err := b.Clock(t.Context()); err != nil || clock.Revision != 2 {
+			t.Errorf("copied %v: clock %+v, %v", copied, clock, err)
+		}
+	}
+}
+
+func openAfterRestore(t *testing.T, path string) *Backend {
+	t.Helper()
+	b, err := Open(t.Context(), Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
