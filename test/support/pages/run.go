@@ -204,8 +204,9 @@ func (p *page) sh(text string) {
 func (p *page) background(text string) {
 	p.t.Helper()
 	log := filepath.Join(p.t.TempDir(), "log")
-	p.shell.run(fmt.Sprintf(`( %s
-) >%[2]s 2>&1 &
+	p.shell.run(fmt.Sprintf(`: >%[2]s
+( %[1]s
+) >>%[2]s 2>&1 &
 server=$!
 exec {log}< <(exec tail -n +1 -f --pid=$server %[2]s)
 tail=$!

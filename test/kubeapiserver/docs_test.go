@@ -1,0 +1,16 @@
+package kubeapiserver_test
+
+import (
+	"testing"
+
+	"github.com/sqlstore/sqlstore/test/kubeapiserver/build"
+	"github.com/sqlstore/sqlstore/test/support/pages"
+)
+
+// The commands on the pages that take a kube-apiserver work.
+func TestDocs(t *testing.T) {
+	pages.Run(t, pages.KubeAPIServer, pages.Setup{
+		Programs: map[string]string{"kube-apiserver": build.APIServer.Path(t)},
+		Server:   true,
+	})
+}
