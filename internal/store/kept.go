@@ -23,8 +23,8 @@ type Kept struct {
 	caller any
 	// Guarded by turns.mu.
 	bytes int64
-	had   int64 // bytes when the timer was set
-	timer *time.Timer
+	had   int64       // bytes when the timer was set
+	timer *time.Timer // nil as long as there is nothing to take
 }
 
 // Turn waits until a long read could begin, for who is about to encode a large result of another request. Errors:
@@ -44,10 +44,35 @@ func (q *turns) keep(ctx context.Context, bytes int64) *Kept {
 	if bytes == 0 {
 		return k
 	}
-	q.kept += bytes
-	q.holding[k.caller]++
+	q.count(k.caller, bytes)
 	k.timer = time.AfterFunc(keptTime, k.look)
 	return k
+}
+
+// reserve waits until there is room and then counts a result that is yet to be made. One that is larger than all room
+// waits like any other, and is then alone. It is to be released. Errors: ctx's.
+func (q *turns) reserve(ctx context.Context, bytes int64) (*Kept, error) {
+	p := &place{caller: q.caller(ctx), bytes: bytes}
+	k := &Kept{of: q, caller: p.caller, bytes: bytes}
+	if err := q.wait(ctx, &q.writes, p, func() { k.release(bytes) }); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// turn waits for a turn to encode a result that counts already. It needs no room, since room may come only from such
+// results. The end of the turn releases k. Errors: ctx's.
+func (k *Kept) turn(ctx context.Context) (*Turn, error) {
+	if err := k.of.wait(ctx, &k.of.encoding, &place{caller: k.caller}, k.of.over); err != nil {
+		return nil, err
+	}
+	return k.of.begin(k), nil
+}
+
+// count counts a caller's result. Callers hold mu.
+func (q *turns) count(caller any, bytes int64) {
+	q.kept += bytes
+	q.holding[caller]++
 }
 
 // Bytes returns how many are not released.
@@ -73,7 +98,9 @@ func (k *Kept) release(bytes int64) {
 	k.bytes -= bytes
 	q.kept -= bytes
 	if k.bytes == 0 {
-		k.timer.Stop()
+		if k.timer != nil {
+			k.timer.Stop()
+		}
 		if q.holding[k.caller]--; q.holding[k.caller] == 0 {
 			delete(q.holding, k.caller)
 		}
@@ -88,7 +115,7 @@ func (k *Kept) look() {
 	defer q.mu.Unlock()
 	switch {
 	case k.bytes == 0:
-	case len(q.callers) == 0 || q.kept < keptShared || k.bytes <= k.had/2 || k.bytes < k.had && !q.othersWait(k.caller):
+	case !q.awaited() || q.kept < keptShared || k.bytes <= k.had/2 || k.bytes < k.had && !q.othersWait(k.caller):
 		k.had = k.bytes
 		k.timer.Reset(keptTime)
 	default:
@@ -99,11 +126,11 @@ func (k *Kept) look() {
 	}
 }
 
-// othersWait says whether somebody else than a caller waits, or may do: nil are all that cannot be told apart. Callers
-// hold mu.
-func (q *turns) othersWait(than any) bool {
-	return len(q.callers) > 1 || len(q.callers) == 1 && (q.callers[0] != than || than == nil)
-}
+// awaited says whether anybody waits for room. Callers hold mu.
+func (q *turns) awaited() bool { return len(q.reads.callers)+len(q.writes.callers) > 0 }
+
+// othersWait says whether somebody else than a caller waits for room, or may do. Callers hold mu.
+func (q *turns) othersWait(than any) bool { return q.reads.others(than) || q.writes.others(than) }
 
 // room says whether a caller's next read may begin, as far as memory is concerned. Callers hold mu.
 func (q *turns) room(caller any) bool {

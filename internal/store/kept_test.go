@@ -53,6 +53,64 @@ func TestResultsThatNobodyTakes(t *testing.T) {
 	}
 }
 
+// Room for a result is waited for before it is made, turn or not, and then a turn to encode it needs none.
+func TestRoomForResultsToCome(t *testing.T) {
+	q, k, _ := keptTurns(t, keptMost)
+	ctx := as(within(t), "other")
+	q.free = 0
+	reserved := make(chan *Kept, 1)
+	reserve := func(ctx context.Context) {
+		r, err := q.reserve(ctx, 3*keptMost)
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		reserved <- r
+	}
+	gone, leave := context.WithCancel(ctx)
+	go reserve(gone)
+	inLine(t, q, "other", 1)
+	leave()
+	if <-reserved != nil {
+		t.Error("room for one that has left")
+	}
+	go reserve(ctx)
+	inLine(t, q, "other", 1)
+	go reserve(ctx)
+	inLine(t, q, "other", 2)
+	k.Release(keptMost)
+	first := <-reserved
+	inLine(t, q, "other", 1) // the first is larger than all room, so it is alone
+	if n := first.Bytes(); n != 3*keptMost || q.kept != n {
+		t.Fatalf("%d bytes count of %d", q.kept, n)
+	}
+	left := make(chan error, 2)
+	encode := func(ctx context.Context, k *Kept) {
+		turn, err := k.turn(ctx)
+		turn.End()
+		left <- err
+	}
+	gone, leave = context.WithCancel(ctx)
+	go encode(gone, first)
+	inLine(t, q, "other", 2)
+	leave()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	go encode(ctx, first)
+	inLine(t, q, "other", 2)
+	q.mu.Lock()
+	q.over()
+	q.mu.Unlock()
+	second := <-reserved
+	encode(ctx, second)
+	if err := errors.Join(<-left, <-left); err != nil {
+		t.Error(err)
+	}
+	if q.kept != 0 || len(q.holding) != 0 || q.free != 1 {
+		t.Errorf("%d bytes kept of %v, %d turns free", q.kept, q.holding, q.free)
+	}
+}
+
 // One caller's results leave room for another's.
 func TestResultsOfOneCaller(t *testing.T) {
 	q, k, _ := keptTurns(t, keptShared)
@@ -79,8 +137,8 @@ func TestResultsOfOneCaller(t *testing.T) {
 		t.Errorf("a caller that has much to take begins more: %v", err)
 	}
 	k.Release(keptShared)
-	if q.kept != 0 || len(q.holding) != 0 || q.free != 1 || len(q.callers) != 0 {
-		t.Errorf("%d bytes kept of %v, %d turns free, %v wait", q.kept, q.holding, q.free, q.callers)
+	if q.kept != 0 || len(q.holding) != 0 || q.free != 1 || len(q.reads.callers) != 0 {
+		t.Errorf("%d bytes kept of %v, %d turns free, %v wait", q.kept, q.holding, q.free, q.reads.callers)
 	}
 }
 

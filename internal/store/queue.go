@@ -24,6 +24,9 @@ type queue struct {
 	tookLong bool // the last batch had long ones
 	closed   bool
 	batch    []*call // under way
+	// Calls that are to join the long line; see expect.
+	coming      int
+	comingBytes int64
 }
 
 // line is calls in the order in which they came.
@@ -50,8 +53,7 @@ func (q *queue) add(c *call) error {
 	case q.closed:
 		q.mu.Unlock()
 		return ErrClosed
-	case full(n, q.mostCalls, q.short.bytes+q.long.bytes+q.ended.bytes+c.bytes, q.mostBytes),
-		l == &q.long && full(l.length(), max(1, q.mostCalls/2), l.bytes+c.bytes, q.mostBytes/2):
+	case q.full(c.bytes), l == &q.long && q.longFull(c.bytes):
 		q.mu.Unlock()
 		return ErrTooManyRequests
 	}
@@ -63,6 +65,41 @@ func (q *queue) add(c *call) error {
 		q.rouse()
 	}
 	return nil
+}
+
+// expect counts a call that waits for something else before it joins the long line: its request takes up memory
+// already. Whoever calls it calls came when the wait is over. Errors: [ErrClosed], [ErrTooManyRequests].
+func (q *queue) expect(bytes int64) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.closed:
+		return ErrClosed
+	case q.full(bytes), q.longFull(bytes):
+		return ErrTooManyRequests
+	}
+	q.coming++
+	q.comingBytes += bytes
+	return nil
+}
+
+// came ends what expect began.
+func (q *queue) came(bytes int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.coming--
+	q.comingBytes -= bytes
+}
+
+// full says whether there is no room for a call of so many bytes. Callers hold mu.
+func (q *queue) full(bytes int64) bool {
+	waiting := q.short.bytes + q.long.bytes + q.ended.bytes + q.comingBytes
+	return full(q.length()+q.coming, q.mostCalls, waiting+bytes, q.mostBytes)
+}
+
+// longFull says whether there is none in the long line's part. Callers hold mu.
+func (q *queue) longFull(bytes int64) bool {
+	return full(q.long.length()+q.coming, max(1, q.mostCalls/2), q.long.bytes+q.comingBytes+bytes, q.mostBytes/2)
 }
 
 // full says whether a call finds no room behind so many others, with which it would make so many bytes. One that is

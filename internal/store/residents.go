@@ -14,6 +14,14 @@ type residents struct {
 
 func (r *residents) cost(it *item) int64 { return int64(len(it.Value)) }
 
+// average is about how large a value is, 0 where there is none.
+func (r *residents) average() int64 {
+	if len(r.ring) == 0 {
+		return 0
+	}
+	return r.bytes / int64(len(r.ring))
+}
+
 // room says whether it fits without pushing another out.
 func (r *residents) room(it *item) bool { return r.bytes+r.cost(it) <= r.max }
 

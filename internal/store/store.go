@@ -303,6 +303,9 @@ func (s *Store) Txn(ctx context.Context, t *Txn) (*TxnResult, error) {
 		}
 	}
 	op := &txnOperation{txn: t}
+	if rows := t.returns(s.index); rows > longRead {
+		return s.returning(ctx, op, rows)
+	}
 	if _, err := s.seq.do(ctx, op); err != nil {
 		return nil, err
 	}

@@ -1,10 +1,9 @@
 package store
 
 import (
-	"container/list"
 	"context"
+	"math"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 )
@@ -24,21 +23,19 @@ type turns struct {
 	caller func(context.Context) any // tells callers apart
 	hangUp func(caller any)          // may be nil
 
-	mu      sync.Mutex
-	free    int
-	kept    int64              // bytes of results
-	holding map[any]int        // how many of these results each caller has; none has 0
-	waiting map[any]*list.List // of *Turn by caller; none is empty
-	callers []any              // those in waiting
-	next    int                // in callers
+	mu       sync.Mutex
+	free     int
+	kept     int64       // bytes of results
+	holding  map[any]int // how many of these results each caller has; none has 0
+	encoding lines       // results that count already wait for a turn to be encoded
+	reads    lines       // long reads wait for a turn, and for room
+	writes   lines       // writes that return many rows wait for room only
 }
 
 // Turn is a long read's permission to compute. It ends by itself after a while.
 type Turn struct {
 	of     *turns
-	caller any
-	place  *list.Element // in its caller's line, nil when it is not there any more
-	given  chan struct{}
+	result *Kept // is released when the turn ends; nil for those whose results do not count yet
 	timer  *time.Timer
 	once   sync.Once
 }
@@ -49,49 +46,47 @@ func newTurns(caller func(context.Context) any, hangUp func(any)) *turns {
 	}
 	return &turns{
 		caller: caller, hangUp: hangUp, free: max(2, runtime.GOMAXPROCS(0)), holding: map[any]int{},
-		waiting: map[any]*list.List{},
 	}
 }
 
 // take waits for a turn, which whoever took it ends. Errors: ctx's.
 func (q *turns) take(ctx context.Context) (*Turn, error) {
-	if err := ctx.Err(); err != nil {
+	if err := q.wait(ctx, &q.reads, &place{caller: q.caller(ctx)}, q.over); err != nil {
 		return nil, err
 	}
-	t := &Turn{of: q, caller: q.caller(ctx)}
+	return q.begin(nil), nil
+}
+
+func (q *turns) begin(result *Kept) *Turn {
+	t := &Turn{of: q, result: result}
+	t.timer = time.AfterFunc(turnTime, t.pass)
+	return t
+}
+
+// wait returns when p gets what those in l wait for. Where ctx ends at the same time, undo gives it back, with mu held.
+func (q *turns) wait(ctx context.Context, l *lines, p *place, undo func()) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p.given = make(chan struct{})
 	q.mu.Lock()
-	if q.free > 0 && q.room(t.caller) {
-		q.free--
-		q.mu.Unlock()
-		t.begin()
-		return t, nil
-	}
-	t.given = make(chan struct{})
-	line := q.waiting[t.caller]
-	if line == nil {
-		line = list.New()
-		q.waiting[t.caller] = line
-		q.callers = append(q.callers, t.caller)
-	}
-	t.place = line.PushBack(t)
+	l.join(p)
+	q.give()
 	q.mu.Unlock()
 	select {
-	case <-t.given:
-		t.begin()
-		return t, nil
+	case <-p.given:
+		return nil
 	case <-ctx.Done():
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if t.place == nil {
-		q.over() // it was given meanwhile
+	if p.at == nil {
+		undo() // it was given meanwhile
 	} else {
-		q.remove(t)
+		l.remove(p)
 	}
-	return nil, ctx.Err()
+	return ctx.Err()
 }
-
-func (t *Turn) begin() { t.timer = time.AfterFunc(turnTime, t.pass) }
 
 // End ends the turn, unless it has ended by itself. A nil Turn has nothing to end.
 func (t *Turn) End() {
@@ -107,6 +102,9 @@ func (t *Turn) pass() {
 		t.of.mu.Lock()
 		defer t.of.mu.Unlock()
 		t.of.over()
+		if t.result != nil {
+			t.result.release(math.MaxInt64) // with the turn free, so that reads get the room first
+		}
 	})
 }
 
@@ -116,41 +114,33 @@ func (q *turns) over() {
 	q.give()
 }
 
-// give hands the turns that are free to the next callers' first reads, as far as there is room for their results.
+// give hands out the turns that are free and the room for results. What counts already goes first, since it makes room.
 // Callers hold mu.
 func (q *turns) give() {
-	for passed := 0; q.free > 0 && q.kept < keptMost && passed < len(q.callers); {
-		q.next %= len(q.callers)
-		caller := q.callers[q.next]
-		if !q.room(caller) {
-			q.next++
-			passed++
-			continue
-		}
-		t := q.waiting[caller].Front().Value.(*Turn)
-		if last := q.remove(t); !last {
-			q.next++
+	for q.free > 0 {
+		p := q.encoding.leave(nil)
+		if p == nil {
+			break
 		}
 		q.free--
-		close(t.given)
+		close(p.given)
 	}
-}
-
-// remove takes t out of its line, and says whether it was the last one there. Callers hold mu.
-func (q *turns) remove(t *Turn) (last bool) {
-	line := q.waiting[t.caller]
-	line.Remove(t.place)
-	t.place = nil
-	if line.Len() > 0 {
-		return false
+	for q.free > 0 && q.kept < keptMost {
+		p := q.reads.leave(q.room)
+		if p == nil {
+			break
+		}
+		q.free--
+		close(p.given)
 	}
-	delete(q.waiting, t.caller)
-	i := slices.Index(q.callers, t.caller)
-	q.callers = slices.Delete(q.callers, i, i+1)
-	if i < q.next {
-		q.next--
+	for q.kept < keptMost {
+		p := q.writes.leave(q.room)
+		if p == nil {
+			break
+		}
+		q.count(p.caller, p.bytes)
+		close(p.given)
 	}
-	return true
 }
 
 type turnKey struct{}

@@ -30,7 +30,7 @@ func oneTurn(t *testing.T) (*turns, *Turn) {
 	return q, first
 }
 
-// inLine waits until so many reads of a caller wait.
+// inLine waits until so many of a caller's wait.
 func inLine(t *testing.T, q *turns, caller string, n int) {
 	t.Helper()
 	ctx := within(t)
@@ -41,8 +41,10 @@ func inLine(t *testing.T, q *turns, caller string, n int) {
 		runtime.Gosched()
 		q.mu.Lock()
 		have = 0
-		if line := q.waiting[caller]; line != nil {
-			have = line.Len()
+		for _, l := range []*lines{&q.encoding, &q.reads, &q.writes} {
+			if line := l.waiting[caller]; line != nil {
+				have += line.Len()
+			}
 		}
 		q.mu.Unlock()
 	}
@@ -77,8 +79,8 @@ func TestTurnsAreFair(t *testing.T) {
 	if want := []string{"many", "two", "one", "many", "two", "many", "many"}; !slices.Equal(order, want) {
 		t.Errorf("got %v, want %v", order, want)
 	}
-	if q.free != 1 || len(q.waiting) != 0 || len(q.callers) != 0 {
-		t.Errorf("nobody waits: %d free, %v, %v", q.free, q.waiting, q.callers)
+	if q.free != 1 || len(q.reads.waiting) != 0 || len(q.reads.callers) != 0 {
+		t.Errorf("nobody waits: %d free, %v, %v", q.free, q.reads.waiting, q.reads.callers)
 	}
 }
 
@@ -100,8 +102,8 @@ func TestAbandonedTurns(t *testing.T) {
 	leave()
 	first.End()
 	wg.Wait()
-	if q.free != 1 || len(q.waiting) != 0 || len(q.callers) != 0 {
-		t.Errorf("nobody waits: %d free, %v, %v", q.free, q.waiting, q.callers)
+	if q.free != 1 || len(q.reads.waiting) != 0 || len(q.reads.callers) != 0 {
+		t.Errorf("nobody waits: %d free, %v, %v", q.free, q.reads.waiting, q.reads.callers)
 	}
 	if _, err := q.take(canceled(t)); !errors.Is(err, context.Canceled) {
 		t.Errorf("who has gone gets %v", err)
@@ -181,7 +183,7 @@ func TestLongReadsTakeTurns(t *testing.T) {
 			default:
 			}
 			s.turns.mu.Lock()
-			waits = len(s.turns.callers) > 0
+			waits = len(s.turns.reads.callers) > 0
 			s.turns.mu.Unlock()
 		}
 		leave()

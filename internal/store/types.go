@@ -140,7 +140,7 @@ type Op struct {
 type Txn struct {
 	Compare          []Compare
 	Success, Failure []Op
-	// KeepTurn is that of a RangeRequest, for a transaction that only reads.
+	// KeepTurn is that of a RangeRequest.
 	KeepTurn bool
 }
 

@@ -1,0 +1,71 @@
+package store
+
+import (
+	"context"
+	"math"
+)
+
+// leastRowBytes is the least that rowBytes returns: values may be small, but references and encoding have their price.
+const leastRowBytes = 1 << 10
+
+// returning runs a transaction that returns many rows and may write. Once it is evaluated, its result is in memory, and
+// only its encoding ends that. So the transaction waits for room before it is queued.
+func (s *Store) returning(ctx context.Context, o *txnOperation, rows int64) (*TxnResult, error) {
+	size := o.size()
+	if err := s.seq.queue.expect(size); err != nil {
+		return nil, err
+	}
+	room, err := s.turns.reserve(ctx, min(rows, int64(s.cfg.TxnRows))*s.index.rowBytes())
+	s.seq.queue.came(size)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = s.seq.do(ctx, o); err == nil && o.txn.KeepTurn {
+		if o.result.Turn, err = room.turn(ctx); err == nil {
+			return o.result, nil
+		}
+	}
+	room.Release(math.MaxInt64)
+	if err != nil {
+		return nil, err
+	}
+	return o.result, nil
+}
+
+// rowBytes is what a row of a result counts as before it has been read.
+func (x *index) rowBytes() int64 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return max(leastRowBytes, x.residents.average())
+}
+
+// returns is about how many rows of spans t returns, of the branch with more.
+func (t *Txn) returns(x *index) int64 { return max(returns(t.Success, x), returns(t.Failure, x)) }
+
+func returns(ops []Op, x *index) (n int64) {
+	for i := range ops {
+		switch op := &ops[i]; {
+		case op.Range != nil:
+			n += op.Range.returns(x)
+		case op.Delete != nil && op.Delete.PrevKV:
+			n += x.within(op.Delete.Key, op.Delete.End)
+		case op.Txn != nil:
+			n += op.Txn.returns(x)
+		}
+	}
+	return n
+}
+
+func (r *RangeRequest) returns(x *index) int64 {
+	if r.CountOnly || len(r.End) == 0 {
+		return 0
+	}
+	rows := x.within(r.Key, r.End)
+	if r.Revision > 0 {
+		rows = max(rows, unknownSpan) // those of then may be gone now
+	}
+	if r.Limit > 0 {
+		rows = min(rows, r.Limit)
+	}
+	return rows
+}

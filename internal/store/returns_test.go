@@ -1,0 +1,139 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+)
+
+// withoutRoom returns a store with more keys than a short read has, a transaction that writes and returns them all, and
+// a result that takes up all room.
+func withoutRoom(t *testing.T, cfg Config) (*Store, *Txn, *Kept) {
+	t.Helper()
+	cfg.Caller = func(ctx context.Context) any { return ctx.Value(callerKey{}) }
+	s := openStore(t, openSQLite(t), cfg)
+	eventually(t, "the index", s.index.whole)
+	for i := range longRead + 1 {
+		put(t, s, fmt.Sprint("object", i), "value")
+	}
+	ctx := as(t.Context(), "slow")
+	turn, err := s.Turn(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer turn.End()
+	return s, &Txn{KeepTurn: true, Success: []Op{
+		{Put: &PutRequest{Key: []byte("written")}},
+		{Range: &RangeRequest{Key: []byte("object"), End: []byte("objecu")}},
+	}}, turn.Keep(ctx, keptMost)
+}
+
+// A transaction that writes and returns many rows is not evaluated before there is room for its result, which counts
+// until it is encoded. Others do not wait for it.
+func TestWritesWaitForRoomForTheirResults(t *testing.T) {
+	s, txn, kept := withoutRoom(t, Config{})
+	ctx := as(within(t), "reads")
+	type answer struct {
+		res *TxnResult
+		err error
+	}
+	answers := make(chan answer, 1)
+	run := func(ctx context.Context) {
+		res, err := s.Txn(ctx, txn)
+		answers <- answer{res, err}
+	}
+	gone, leave := context.WithCancel(ctx)
+	go run(gone)
+	inLine(t, s.turns, "reads", 1)
+	leave()
+	if a := <-answers; !errors.Is(a.err, context.Canceled) {
+		t.Errorf("who has left gets %v", a.err)
+	}
+	go run(ctx)
+	inLine(t, s.turns, "reads", 1)
+	reading := func(limit int64, count bool) *Txn {
+		r := *txn.Success[1].Range
+		r.Limit, r.CountOnly = limit, count
+		return &Txn{KeepTurn: true, Success: []Op{txn.Success[0], {Range: &r}}}
+	}
+	for _, other := range []*Txn{{Success: txn.Success[:1]}, reading(longRead, false), reading(0, true)} {
+		if res, err := s.Txn(ctx, other); err != nil || res.Turn != nil {
+			t.Errorf("what returns few rows: %v", err)
+		}
+	}
+	if get(t, s, "written", 0).Version != 3 {
+		t.Error("it was evaluated without room")
+	}
+	kept.Release(keptMost)
+	a := <-answers
+	if a.err != nil || len(a.res.Results[1].Range.Rows) != longRead+1 || a.res.Turn == nil {
+		t.Fatalf("got %+v, %v", a.res, a.err)
+	}
+	counts := func(want int64) {
+		t.Helper()
+		s.turns.mu.Lock()
+		defer s.turns.mu.Unlock()
+		if s.turns.kept != want {
+			t.Errorf("%d bytes count, want %d", s.turns.kept, want)
+		}
+	}
+	counts((longRead + 1) * leastRowBytes)
+	a.res.Turn.End()
+	counts(0)
+	txn.KeepTurn = false
+	if res, err := s.Txn(ctx, txn); err != nil || res.Turn != nil {
+		t.Errorf("without its turn: %+v, %v", res, err)
+	}
+	counts(0)
+	txn.Success[0].Put.Lease = 77
+	if _, err := s.Txn(ctx, txn); !errors.Is(err, ErrLeaseNotFound) {
+		t.Errorf("of no lease: %v", err)
+	}
+	counts(0)
+}
+
+// Requests that wait for room for their results take room in the queue.
+func TestRequestsThatWaitForRoomAreBounded(t *testing.T) {
+	s, txn, kept := withoutRoom(t, Config{QueueRequests: 6, QueueBytes: 3000})
+	ctx, leave := context.WithCancel(as(t.Context(), "reads"))
+	done := make(chan error, 3)
+	for i := range cap(done) {
+		go func() {
+			_, err := s.Txn(ctx, txn)
+			done <- err
+		}()
+		inLine(t, s.turns, "reads", i+1)
+	}
+	if _, err := s.Txn(within(t), txn); !errors.Is(err, ErrTooManyRequests) {
+		t.Errorf("one more request: %v", err)
+	}
+	put(t, s, "short", "")
+	leave()
+	for range cap(done) {
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+	put := &PutRequest{Key: []byte("large"), Value: make([]byte, 1200)}
+	large := &Txn{Success: append([]Op{{Put: put}}, txn.Success...)}
+	ctx, leave = context.WithCancel(as(t.Context(), "reads"))
+	go func() {
+		_, err := s.Txn(ctx, large)
+		done <- err
+	}()
+	inLine(t, s.turns, "reads", 1)
+	if _, err := s.Txn(within(t), txn); !errors.Is(err, ErrTooManyRequests) {
+		t.Errorf("more bytes: %v", err)
+	}
+	leave()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	kept.Release(keptMost)
+	res, err := s.Txn(within(t), txn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Turn.End()
+}
