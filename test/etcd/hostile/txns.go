@@ -12,7 +12,7 @@ func txnAbuses() []abuse {
 	return []abuse{
 		{name: "reading transactions, as wide as allowed", short: 20, full: 400, objects: 5_000, attack: sendTxns(wideReads)},
 		{name: "writing transactions, as wide as allowed", short: 300, full: 10_000, keeps: 16 << 20, attack: sendTxns(wideWrites)},
-		{name: "writing transactions that read everything", short: 8, full: 200, objects: 5_000, keeps: 4 << 20, peak: 640 << 20, attack: sendTxns(writesThatRead)},
+		{name: "writing transactions that read everything", short: 8, full: 200, objects: 5_000, keeps: 4 << 20, attack: sendTxns(writesThatRead)},
 		{name: "transactions, as deep as allowed", short: 300, full: 10_000, keeps: 4 << 20, attack: sendTxns(deep)},
 		{name: "transactions, deeper than allowed", short: 100, full: 2_000, attack: tooDeep},
 		{name: "puts of the greatest size", short: 100, full: 2_000, keeps: 64 << 20, peak: 768 << 20, attack: bigPuts},
