@@ -69,10 +69,12 @@ func (k *Kept) turn(ctx context.Context) (*Turn, error) {
 	return k.of.begin(k), nil
 }
 
-// count counts a caller's result. Callers hold mu.
+// count counts a caller's result, if it has bytes. Callers hold mu.
 func (q *turns) count(caller any, bytes int64) {
-	q.kept += bytes
-	q.holding[caller]++
+	if bytes > 0 {
+		q.kept += bytes
+		q.holding[caller]++
+	}
 }
 
 // Bytes returns how many are not released.

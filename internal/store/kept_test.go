@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 )
 
@@ -108,6 +109,44 @@ func TestRoomForResultsToCome(t *testing.T) {
 	}
 	if q.kept != 0 || len(q.holding) != 0 || q.free != 1 {
 		t.Errorf("%d bytes kept of %v, %d turns free", q.kept, q.holding, q.free)
+	}
+}
+
+// Turns go alternately to what encodes a result that counts already and to long reads.
+func TestEncodingAndReadsAlternate(t *testing.T) {
+	q, first := oneTurn(t)
+	ctx := as(within(t), "caller")
+	var (
+		wg    sync.WaitGroup
+		order []string // guarded by the turn
+	)
+	for i := range 3 {
+		k, err := q.reserve(ctx, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, take := range map[string]func(context.Context) (*Turn, error){"encode": k.turn, "read": q.take} {
+			wg.Go(func() {
+				turn, err := take(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				order = append(order, what)
+				turn.End()
+			})
+		}
+		inLine(t, q, "caller", 2*i+2)
+	}
+	first.End()
+	wg.Wait()
+	for i, what := range order[2:] {
+		if what != order[i] {
+			t.Fatalf("got turns in the order %v", order)
+		}
+	}
+	if order[0] == order[1] || q.kept != 0 || q.free != 1 {
+		t.Errorf("order %v, %d bytes kept, %d turns free", order, q.kept, q.free)
 	}
 }
 

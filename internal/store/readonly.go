@@ -59,7 +59,7 @@ func (s *Store) lookAt(
 ) (res *TxnResult, err error) {
 	var turn *Turn
 	if t.long(tree) {
-		if turn, err = s.turns.take(ctx); err != nil {
+		if turn, err = s.turns.takeWith(ctx, s.resultBytes(t.returns(s.index))); err != nil {
 			return nil, err
 		}
 	}

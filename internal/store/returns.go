@@ -15,7 +15,7 @@ func (s *Store) returning(ctx context.Context, o *txnOperation, rows int64) (*Tx
 	if err := s.seq.queue.expect(size); err != nil {
 		return nil, err
 	}
-	room, err := s.turns.reserve(ctx, min(rows, int64(s.cfg.TxnRows))*s.index.rowBytes())
+	room, err := s.turns.reserve(ctx, s.resultBytes(rows))
 	s.seq.queue.came(size)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,12 @@ func (s *Store) returning(ctx context.Context, o *txnOperation, rows int64) (*Tx
 	return o.result, nil
 }
 
-// rowBytes is what a row of a result counts as before it has been read.
+// resultBytes is what so many rows of a transaction count as before they have been read.
+func (s *Store) resultBytes(rows int64) int64 {
+	return min(rows, int64(s.cfg.TxnRows)) * s.index.rowBytes()
+}
+
+// rowBytes is what one of them counts as.
 func (x *index) rowBytes() int64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

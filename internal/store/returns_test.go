@@ -81,6 +81,16 @@ func TestWritesWaitForRoomForTheirResults(t *testing.T) {
 	counts((longRead + 1) * leastRowBytes)
 	a.res.Turn.End()
 	counts(0)
+	looks := &Txn{KeepTurn: true, Success: txn.Success[1:]}
+	looked, err := s.Txn(ctx, looks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts((longRead + 1) * leastRowBytes) // of one that only reads, too
+	looked.Turn.pass()                     // as after its time
+	counts((longRead + 1) * leastRowBytes)
+	looked.Turn.End()
+	counts(0)
 	txn.KeepTurn = false
 	if res, err := s.Txn(ctx, txn); err != nil || res.Turn != nil {
 		t.Errorf("without its turn: %+v, %v", res, err)

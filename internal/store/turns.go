@@ -30,12 +30,13 @@ type turns struct {
 	encoding lines       // results that count already wait for a turn to be encoded
 	reads    lines       // long reads wait for a turn, and for room
 	writes   lines       // writes that return many rows wait for room only
+	encodes  bool        // the last turn was for encoding, as far as anything waited for it
 }
 
 // Turn is a long read's permission to compute. It ends by itself after a while.
 type Turn struct {
 	of     *turns
-	result *Kept // is released when the turn ends; nil for those whose results do not count yet
+	result *Kept // what counts of the result until the holder ends the turn
 	timer  *time.Timer
 	once   sync.Once
 }
@@ -50,11 +51,19 @@ func newTurns(caller func(context.Context) any, hangUp func(any)) *turns {
 }
 
 // take waits for a turn, which whoever took it ends. Errors: ctx's.
-func (q *turns) take(ctx context.Context) (*Turn, error) {
-	if err := q.wait(ctx, &q.reads, &place{caller: q.caller(ctx)}, q.over); err != nil {
+func (q *turns) take(ctx context.Context) (*Turn, error) { return q.takeWith(ctx, 0) }
+
+// takeWith is take for a read whose result counts as so many bytes until its turn is ended.
+func (q *turns) takeWith(ctx context.Context, bytes int64) (*Turn, error) {
+	k := &Kept{of: q, caller: q.caller(ctx), bytes: bytes}
+	undo := func() {
+		q.over()
+		k.release(bytes)
+	}
+	if err := q.wait(ctx, &q.reads, &place{caller: k.caller, bytes: bytes}, undo); err != nil {
 		return nil, err
 	}
-	return q.begin(nil), nil
+	return q.begin(k), nil
 }
 
 func (q *turns) begin(result *Kept) *Turn {
@@ -88,13 +97,14 @@ func (q *turns) wait(ctx context.Context, l *lines, p *place, undo func()) error
 	return ctx.Err()
 }
 
-// End ends the turn, unless it has ended by itself. A nil Turn has nothing to end.
+// End ends the turn, unless it has ended by itself, and what counts of its result. A nil Turn has nothing to end.
 func (t *Turn) End() {
 	if t == nil {
 		return
 	}
 	t.timer.Stop()
 	t.pass()
+	t.result.Release(math.MaxInt64)
 }
 
 func (t *Turn) pass() {
@@ -102,9 +112,6 @@ func (t *Turn) pass() {
 		t.of.mu.Lock()
 		defer t.of.mu.Unlock()
 		t.of.over()
-		if t.result != nil {
-			t.result.release(math.MaxInt64) // with the turn free, so that reads get the room first
-		}
 	})
 }
 
@@ -114,23 +121,15 @@ func (q *turns) over() {
 	q.give()
 }
 
-// give hands out the turns that are free and the room for results. What counts already goes first, since it makes room.
-// Callers hold mu.
+// give hands out the turns that are free and the room for results. Callers hold mu.
 func (q *turns) give() {
 	for q.free > 0 {
-		p := q.encoding.leave(nil)
+		p := q.nextTurn()
 		if p == nil {
 			break
 		}
 		q.free--
-		close(p.given)
-	}
-	for q.free > 0 && q.kept < keptMost {
-		p := q.reads.leave(q.room)
-		if p == nil {
-			break
-		}
-		q.free--
+		q.count(p.caller, p.bytes)
 		close(p.given)
 	}
 	for q.kept < keptMost {
@@ -141,6 +140,28 @@ func (q *turns) give() {
 		q.count(p.caller, p.bytes)
 		close(p.given)
 	}
+}
+
+// nextTurn takes out of its line what gets the next turn: encoding and reads alternate, so that neither waits for all of
+// the other. Callers hold mu.
+func (q *turns) nextTurn() *place {
+	q.encodes = !q.encodes
+	p := q.leave(q.encodes)
+	if p == nil {
+		q.encodes = !q.encodes
+		p = q.leave(q.encodes)
+	}
+	return p
+}
+
+func (q *turns) leave(encodes bool) *place {
+	switch {
+	case encodes:
+		return q.encoding.leave(nil)
+	case q.kept >= keptMost:
+		return nil
+	}
+	return q.reads.leave(q.room)
 }
 
 type turnKey struct{}
@@ -177,10 +198,11 @@ func (q *turns) takeFor(ctx context.Context, keys int) (*Turn, error) {
 	return q.takeOne(ctx)
 }
 
-// asking ends the turn of a read that is about to ask the database: it will wait, which others can compute in.
+// asking passes on the turn of a read that is about to ask the database: it will wait, which others can compute in.
 func asking(ctx context.Context) {
-	if t, ok := ctx.Value(turnKey{}).(*Turn); ok {
-		t.End()
+	if t, ok := ctx.Value(turnKey{}).(*Turn); ok && t != nil {
+		t.timer.Stop()
+		t.pass()
 	}
 }
 
