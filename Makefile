@@ -11,9 +11,6 @@ BENCH_FLAGS ?=
 TEST_FLAGS ?=
 FUZZ_TIME ?= 30s
 IMAGE ?= sqlstore:dev
-# Where lint compares from: make lint LINT_FLAGS=--new-from-rev=origin/main
-LINT_FLAGS ?=
-
 LINTER := bin/golangci-lint
 # One suite after the other: they start servers that share the machine's processors and disk.
 HEAVY_TEST = go test -count=1 -p 1
@@ -89,8 +86,12 @@ fuzz: setup ## each fuzz test for FUZZ_TIME=30s
 	scripts/fuzz.sh $(FUZZ_TIME)
 
 .PHONY: lint
-lint: $(LINTER) ## golangci-lint over every module, by .golangci.yaml
-	for dir in $(LINTED); do (echo "lint $$dir" && cd $$dir && $(CURDIR)/$(LINTER) run --config $(CURDIR)/.golangci.yaml $(LINT_FLAGS) ./...) || exit 1; done
+lint: $(LINTER) ## golangci-lint over the packages that differ from the main branch (LINT_BASE=...)
+	@scripts/lint.sh $(LINTED)
+
+.PHONY: lint-all
+lint-all: $(LINTER) ## the same over every package of every module, as continuous integration does
+	@LINT_ALL=1 scripts/lint.sh $(LINTED)
 
 .PHONY: fmt
 fmt: $(LINTER) ## format every module's code
