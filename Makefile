@@ -93,6 +93,16 @@ lint: $(LINTER) ## golangci-lint over the packages that differ from the main bra
 lint-all: $(LINTER) ## the same over every package of every module, as continuous integration does
 	@LINT_ALL=1 scripts/lint.sh $(LINTED)
 
+VULNCHECK := bin/govulncheck
+
+.PHONY: vuln
+vuln: $(VULNCHECK) ## govulncheck over every module; asks https://vuln.go.dev
+	for dir in $(LINTED); do echo "govulncheck $$dir" && $(VULNCHECK) -C $$dir ./... || exit 1; done
+
+$(VULNCHECK): tools/go.mod tools/go.sum
+	@scripts/setup.sh
+	go build -C tools -o $(CURDIR)/$@ golang.org/x/vuln/cmd/govulncheck
+
 .PHONY: fmt
 fmt: $(LINTER) ## format every module's code
 	for dir in $(LINTED); do (cd $$dir && $(CURDIR)/$(LINTER) fmt --config $(CURDIR)/.golangci.yaml ./...) || exit 1; done
