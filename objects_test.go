@@ -82,7 +82,7 @@ func TestObjectsListener(t *testing.T) {
 	wantCode(t, http.DefaultClient, "GET", url+"/metrics", "", http.StatusNotFound)
 	metrics := wantCode(t, http.DefaultClient, "GET", s.Endpoints()[0]+"/metrics", "", http.StatusOK)
 	text, err := io.ReadAll(metrics.Body)
-	for _, line := range []string{`sqlstore_objects_requests_total{code="201",verb="put"} 1`, `sqlstore_objects_requests_total{code="404",verb="none"} 1`, "sqlstore_objects_watches 0"} {
+	for _, line := range []string{`sqlstore_objects_requests_total{code="201",verb="put"} 1`, `sqlstore_objects_requests_total{code="404",verb="none"} 1`, "sqlstore_objects_watches 0", `sqlstore_objects_request_duration_seconds_count{verb="put"} 1`} {
 		if err != nil || !strings.Contains(string(text), line+"\n") {
 			t.Errorf("%v, no %s among the metrics", err, line)
 		}

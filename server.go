@@ -116,6 +116,9 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 		Extensive: cfg.ExtensiveMetrics,
 	})
 	s.metrics.WatchConditions(reporter{s})
+	if s.certs != nil {
+		s.metrics.WatchCertificates(s.certificateEnds)
+	}
 	s.serveHTTP(clients, metrics, &cfg)
 	if err := s.openStore(ctx, &cfg); err != nil {
 		return nil, err
@@ -147,6 +150,15 @@ func (s *Server) advertise(cfg *Config) {
 				"--advertise-client-urls", "url", u)
 		}
 	}
+}
+
+// certificateEnds tells when the certificates in use end, by their files.
+func (s *Server) certificateEnds() map[string]time.Time {
+	ends := map[string]time.Time{}
+	for _, v := range s.certs.State().Served {
+		ends[v.File] = v.NotAfter
+	}
+	return ends
 }
 
 // secure says whether a listener's URL is one of TLS.

@@ -3,7 +3,9 @@ package sqlstore_test
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"github.com/sqlstore/sqlstore"
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/compactor"
+	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 func start(t *testing.T, cfg sqlstore.Config) (*sqlstore.Server, *clientv3.Client) {
@@ -132,13 +135,22 @@ func TestUnusedTLSFilesAreLogged(t *testing.T) {
 		"a socket besides":      {[]string{"https://127.0.0.1:0", "unix://" + filepath.Join(t.TempDir(), "s")}, false},
 		"all clients plaintext": {[]string{"http://127.0.0.1:0"}, true},
 	} {
+		address, err := launch.FreeAddress()
+		if err != nil {
+			t.Fatal(err)
+		}
 		var log logged
 		s, err := sqlstore.Start(t.Context(), sqlstore.Config{
-			TLS: certificates(t), ListenClientURLs: tc.clients, ListenMetricsURLs: []string{"http://127.0.0.1:0"},
+			TLS: certificates(t), ListenClientURLs: tc.clients, ListenMetricsURLs: []string{"http://" + address},
 			Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		if err != nil {
 			t.Fatal(err)
+		}
+		metrics := wantCode(t, http.DefaultClient, "GET", "http://"+address+"/metrics", "", http.StatusOK)
+		text, err := io.ReadAll(metrics.Body)
+		if err != nil || !strings.Contains(string(text), "\nsqlstore_certificate_expiry_timestamp_seconds{file=\"") {
+			t.Errorf("%s: %v, the certificate's end is no metric", name, err)
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -29,9 +29,10 @@ type operation struct {
 }
 
 const (
-	verbNone = "none" // what is asked is not known
-	verbGet  = "get"
-	verbList = "list"
+	verbWatch = "watch"
+	verbNone  = "none" // what is asked is not known
+	verbGet   = "get"
+	verbList  = "list"
 )
 
 // operations is the API. It is filled by init, as what it leads to looks into it.
@@ -45,7 +46,7 @@ func init() {
 		answers: map[int]schemaOf{200: itemSchema, 404: statusSchema, 504: statusSchema},
 		serve:   (*call).get,
 	}, {
-		id: "watch", verb: "watch", method: http.MethodGet, on: aKey, watch: true,
+		id: "watch", verb: verbWatch, method: http.MethodGet, on: aKey, watch: true,
 		summary: "Watch one object.",
 		params:  watchParams,
 		answers: map[int]schemaOf{200: eventSchema, 410: statusSchema, 504: statusSchema},
@@ -57,7 +58,7 @@ func init() {
 		answers: map[int]schemaOf{200: listSchema, 410: statusSchema, 504: statusSchema},
 		serve:   (*call).list,
 	}, {
-		id: "watchList", verb: "watch", method: http.MethodGet, on: aCollection, watch: true,
+		id: "watchList", verb: verbWatch, method: http.MethodGet, on: aCollection, watch: true,
 		summary: "Watch the objects whose keys begin with a prefix.",
 		params:  watchParams,
 		answers: map[int]schemaOf{200: eventSchema, 410: statusSchema, 504: statusSchema},

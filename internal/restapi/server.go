@@ -78,11 +78,12 @@ func (s *Server) Stop() { s.stop() }
 // ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{s: s, w: w, r: r, ctl: http.NewResponseController(w), verb: verbNone}
+	began := time.Now()
 	s.serving.Add(1)
 	defer func() {
 		c.held.Release()
 		s.serving.Add(-1)
-		s.metrics.count(c.verb, c.code)
+		s.metrics.count(c.verb, c.code, time.Since(began))
 	}()
 	h := w.Header()
 	h.Set("Cache-Control", "no-cache, private")
