@@ -51,6 +51,9 @@ func TestLeaseIsRevokedInParts(t *testing.T) {
 			return err
 		}
 		s := openStore(t, f, cfg)
+		if !cfg.DisableIndex {
+			eventually(t, "the index is loaded", s.index.whole)
+		}
 		crowded(t, s, 1, 100, 25)
 		if _, keys, err := s.LeaseTimeToLive(within(t), 1, true); cfg.DisableIndex != errors.Is(err, ErrTxnTooLarge) || len(keys) != 25 && err == nil {
 			t.Errorf("%d keys, %v", len(keys), err)
