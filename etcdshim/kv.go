@@ -2,6 +2,7 @@ package etcdshim
 
 import (
 	"context"
+	"math"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -157,14 +158,30 @@ func (s *kv) rangeStream(r *rangeRequest, stream grpc.ServerStream) error {
 		if send == nil {
 			return nil
 		}
-		return stream.SendMsg(&chunkReply{rangeReply{res: &store.RangeResult{Rows: send}}})
+		return s.sendChunk(stream, &chunkReply{rangeReply{res: &store.RangeResult{Rows: send}}})
 	})
 	if err != nil {
 		return statusError(ctx, err)
 	}
 	last := *res
 	last.Rows = held
-	return stream.SendMsg(&chunkReply{rangeReply{s.id.now(), &last}})
+	return s.sendChunk(stream, &chunkReply{rangeReply{s.id.now(), &last}})
+}
+
+// sendChunk sends a chunk once there is room for it. It counts until it is sent: each of many streams that nobody reads
+// would hold some.
+func (s *kv) sendChunk(stream grpc.ServerStream, r *chunkReply) error {
+	ctx := stream.Context()
+	kept, err := s.engine.Room(ctx, int64(replies.size(r.size())))
+	if err != nil {
+		return statusError(ctx, err)
+	}
+	data, err := encode(r)
+	if err != nil {
+		kept.Release(math.MaxInt64)
+		return err
+	}
+	return stream.SendMsg(encoded{countSent(data, kept)})
 }
 
 // unary makes the description of a method whose request is a *T. handle gets the service.

@@ -2,10 +2,12 @@ package etcdshim
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"testing"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc/codes"
@@ -163,5 +165,40 @@ func TestPageOfRows(t *testing.T) {
 				t.Fatalf("row %d is %v", i, kv)
 			}
 		}
+	}
+}
+
+// A stream waits while results that nobody takes leave no room.
+func TestRangeStreamWaitsForRoom(t *testing.T) {
+	s := serve(t, Options{}, store.Config{})
+	for i := range 100 {
+		s.put(t, fmt.Sprintf("k%03d", i), "value")
+	}
+	all := &pb.RangeRequest{Key: []byte("k"), RangeEnd: []byte("l")}
+	read := func(ctx context.Context) (rows int, _ error) {
+		stream, err := s.kv.RangeStream(ctx, all)
+		if err != nil {
+			return 0, err
+		}
+		for {
+			r, err := stream.Recv()
+			if errors.Is(err, io.EOF) {
+				return rows, nil
+			}
+			if err != nil {
+				return rows, err
+			}
+			rows += len(r.RangeResponse.Kvs)
+		}
+	}
+	others := s.store.Keep(t.Context(), 1<<30)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if rows, err := read(ctx); rows != 0 || status.Code(err) != codes.DeadlineExceeded {
+		t.Errorf("without room: %d rows, %v", rows, err)
+	}
+	others.Release(1 << 30)
+	if rows, err := read(t.Context()); rows != 100 || err != nil {
+		t.Errorf("with room: %d rows, %v", rows, err)
 	}
 }

@@ -37,6 +37,14 @@ func (p *bufferPool) Get(n int) *[]byte {
 	return &b
 }
 
+// size is the capacity of the buffer that Get returns for n bytes.
+func (p *bufferPool) size(n int) int {
+	if mem.IsBelowBufferPoolingThreshold(n) || n > 1<<poolMax {
+		return n
+	}
+	return 1 << max(poolMin, bits.Len(uint(n-1)))
+}
+
 func (p *bufferPool) Put(b *[]byte) {
 	exp := bits.Len(uint(cap(*b))) - 1
 	if exp >= poolMin && exp <= poolMax && cap(*b) == 1<<exp {

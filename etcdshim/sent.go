@@ -22,7 +22,9 @@ func countSent(data mem.BufferSlice, kept *store.Kept) mem.BufferSlice {
 	since := int64(0)
 	for i, b := range data {
 		out = append(out, b)
-		if since += int64(b.Len()); since >= countedBytes || i == len(data)-1 {
+		if since += int64(b.Len()); i == len(data)-1 {
+			out = append(out, mem.NewBuffer(&nothing, &mark{all, math.MaxInt64})) // all that is left
+		} else if since >= countedBytes {
 			out = append(out, mem.NewBuffer(&nothing, &mark{all, since}))
 			since = 0
 		}

@@ -49,12 +49,25 @@ func (q *turns) keep(ctx context.Context, bytes int64) *Kept {
 	return k
 }
 
+// Room waits until there is room for a result of ctx's caller, and then counts it as Keep does. It is to be released.
+// Errors: ctx's.
+func (s *Store) Room(ctx context.Context, bytes int64) (*Kept, error) {
+	k, err := s.turns.reserve(ctx, bytes)
+	if err != nil {
+		return nil, err
+	}
+	s.turns.mu.Lock()
+	defer s.turns.mu.Unlock()
+	k.had, k.timer = bytes, time.AfterFunc(keptTime, k.look)
+	return k, nil
+}
+
 // reserve waits until there is room and then counts a result that is yet to be made. One that is larger than all room
 // waits like any other, and is then alone. It is to be released. Errors: ctx's.
 func (q *turns) reserve(ctx context.Context, bytes int64) (*Kept, error) {
 	p := &place{caller: q.caller(ctx), bytes: bytes}
 	k := &Kept{of: q, caller: p.caller, bytes: bytes}
-	if err := q.wait(ctx, &q.writes, p, func() { k.release(bytes) }); err != nil {
+	if err := q.wait(ctx, &q.results, p, func() { k.release(bytes) }); err != nil {
 		return nil, err
 	}
 	return k, nil
@@ -129,10 +142,10 @@ func (k *Kept) look() {
 }
 
 // awaited says whether anybody waits for room. Callers hold mu.
-func (q *turns) awaited() bool { return len(q.reads.callers)+len(q.writes.callers) > 0 }
+func (q *turns) awaited() bool { return len(q.reads.callers)+len(q.results.callers) > 0 }
 
 // othersWait says whether somebody else than a caller waits for room, or may do. Callers hold mu.
-func (q *turns) othersWait(than any) bool { return q.reads.others(than) || q.writes.others(than) }
+func (q *turns) othersWait(than any) bool { return q.reads.others(than) || q.results.others(than) }
 
 // room says whether a caller's next read may begin, as far as memory is concerned. Callers hold mu.
 func (q *turns) room(caller any) bool {

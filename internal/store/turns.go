@@ -29,7 +29,7 @@ type turns struct {
 	holding  map[any]int // how many of these results each caller has; none has 0
 	encoding lines       // results that count already wait for a turn to be encoded
 	reads    lines       // long reads wait for a turn, and for room
-	writes   lines       // writes that return many rows wait for room only
+	results  lines       // writes that return many rows and chunks of streams wait for room only
 	encodes  bool        // the last turn was for encoding, as far as anything waited for it
 }
 
@@ -133,7 +133,7 @@ func (q *turns) give() {
 		close(p.given)
 	}
 	for q.kept < keptMost {
-		p := q.writes.leave(q.room)
+		p := q.results.leave(q.room)
 		if p == nil {
 			break
 		}

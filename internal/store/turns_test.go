@@ -41,7 +41,7 @@ func inLine(t *testing.T, q *turns, caller string, n int) {
 		runtime.Gosched()
 		q.mu.Lock()
 		have = 0
-		for _, l := range []*lines{&q.encoding, &q.reads, &q.writes} {
+		for _, l := range []*lines{&q.encoding, &q.reads, &q.results} {
 			if line := l.waiting[caller]; line != nil {
 				have += line.Len()
 			}
