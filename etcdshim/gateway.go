@@ -20,15 +20,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/sqlstore/sqlstore/internal/bodies"
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
 const (
-	// gatewayBuffer is how many bytes wait between the gateway and the server, in each direction.
-	gatewayBuffer = 64 << 10
 	// gatewayFactor is how many times longer than a message its JSON may be: base64 takes a third more, and the rest is
 	// for names.
 	gatewayFactor = 4
@@ -52,10 +49,10 @@ type gateway struct {
 func newGateway(
 	ctx context.Context, server *grpc.Server, s *store.Store, awaits *answers, o *Options,
 ) (http.Handler, *grpc.ClientConn, error) {
-	listener := bufconn.Listen(gatewayBuffer)
+	listener := newPipes()
 	conn, err := grpc.NewClient("passthrough:///in-process",
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return listener.DialContext(ctx)
+			return listener.dial(ctx)
 		}),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32)),

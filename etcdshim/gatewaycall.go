@@ -17,7 +17,7 @@ const (
 )
 
 // gatewayNetwork is the network of the gateway's connection to the server, and of no other.
-const gatewayNetwork = "bufconn"
+const gatewayNetwork = "in-process"
 
 // answers are those that the gateway waits for, by their numbers. They are in the process of who makes them, and so
 // what an answer takes counts from when it is made until its client has it.
