@@ -93,6 +93,30 @@ func TestMaintenanceIsLogged(t *testing.T) {
 	}
 }
 
+// Operations that clients ask for over and over do not fill the log.
+func TestMaintenanceIsLoggedInBounds(t *testing.T) {
+	var log lockedBuffer
+	s := serve(t, Options{ClientURLs: []string{"http://x"}, Logger: slog.New(slog.NewTextHandler(&log, nil))}, store.Config{})
+	const asked = 30
+	for range asked {
+		if _, err := s.maint.Defragment(t.Context(), &pb.DefragmentRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		stream, err := s.maint.Snapshot(t.Context(), &pb.SnapshotRequest{})
+		for err == nil {
+			_, err = stream.Recv()
+		}
+		if !errors.Is(err, io.EOF) {
+			t.Fatal(err)
+		}
+	}
+	for _, what := range []string{"defragmentation begins", "defragmentation is done", "snapshot begins", "snapshot sent"} {
+		if n := strings.Count(log.String(), what); n == 0 || n >= asked {
+			t.Errorf("%d of %d times: %s", n, asked, what)
+		}
+	}
+}
+
 func TestSnapshotProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedBuffer

@@ -32,12 +32,12 @@ var errStaysLeader = status.Error(codes.Unimplemented, "etcdserver: the leadersh
 type maintenance struct {
 	engine  *store.Store
 	id      *identities
-	log     *slog.Logger
 	version string
 	tempDir string
 	// noLeader is that of Options.
-	noLeader  func() <-chan struct{}
-	snapshots *snapshots
+	noLeader                    func() <-chan struct{}
+	snapshots                   *snapshots
+	snapshotting, defragmenting *runs // in the log
 	pb.UnsafeMaintenanceServer
 }
 
@@ -117,12 +117,12 @@ func (s *maintenance) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb.AlarmR
 
 func (s *maintenance) Defragment(ctx context.Context, _ *pb.DefragmentRequest) (*pb.DefragmentResponse, error) {
 	began := time.Now()
-	s.log.Info("defragmentation begins")
+	log := s.defragmenting.begin("defragmentation begins")
 	if err := s.engine.Defragment(ctx); err != nil {
-		s.log.Warn("defragmentation failed", "error", err, "took", time.Since(began))
+		log.Warn("defragmentation failed", "error", err, "took", time.Since(began))
 		return nil, statusError(ctx, err)
 	}
-	s.log.Info("defragmentation is done", "took", time.Since(began))
+	log.Info("defragmentation is done", "took", time.Since(began))
 	return &pb.DefragmentResponse{}, nil
 }
 
@@ -194,15 +194,15 @@ func (s *maintenance) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenance_Snap
 		return statusError(ctx, err)
 	}
 	began := time.Now()
-	s.log.Info("snapshot begins")
+	log := s.snapshotting.begin("snapshot begins")
 	file, err := s.makeSnapshot(ctx)
 	if err != nil {
 		s.snapshots.leave()
-		s.log.Warn("snapshot failed", "error", err)
+		log.Warn("snapshot failed", "error", err)
 		return statusError(ctx, err)
 	}
-	s.log.Info("snapshot is made and being sent", "bytes", file.Size, "took", time.Since(began))
-	progress := &progress{log: s.log, size: file.Size, last: time.Now()}
+	log.Info("snapshot is made and being sent", "bytes", file.Size, "took", time.Since(began))
+	progress := &progress{log: log, size: file.Size, last: time.Now()}
 	x := s.snapshots.send()
 	sent := make(chan error, 1)
 	go func() { // a message that the client does not take ends with the call only
@@ -217,15 +217,15 @@ func (s *maintenance) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenance_Snap
 	select {
 	case err = <-sent:
 	case <-x.cut:
-		s.log.Warn("a snapshot ends early: its client takes too little of it", "after", time.Since(began))
+		log.Warn("a snapshot ends early: its client takes too little of it", "after", time.Since(began))
 		cutHTTP(ctx)
 		return errSnapshotSlow
 	}
 	if err != nil {
-		s.log.Warn("snapshot not sent", "error", err, "took", time.Since(began))
+		log.Warn("snapshot not sent", "error", err, "took", time.Since(began))
 		return statusError(ctx, err)
 	}
-	s.log.Info("snapshot sent", "bytes", file.Size, "took", time.Since(began))
+	log.Info("snapshot sent", "bytes", file.Size, "took", time.Since(began))
 	return nil
 }
 

@@ -80,8 +80,8 @@ func services(
 	watches := &watch{engine: s, id: id, maxBytes: o.MaxRequestBytes + messageOverhead, stopping: stopping}
 	leases := &lease{engine: s, id: id, stopping: stopping}
 	maintain := &maintenance{
-		engine: s, id: id, log: o.Logger, version: o.Version, tempDir: o.TempDir, noLeader: o.NoLeader,
-		snapshots: newSnapshots(),
+		engine: s, id: id, version: o.Version, tempDir: o.TempDir, noLeader: o.NoLeader,
+		snapshots: newSnapshots(), snapshotting: newRuns(o.Logger), defragmenting: newRuns(o.Logger),
 	}
 	members, users := newCluster(id, o, s), &auth{engine: s, id: id}
 	lock, election := &locks{engine: s, id: id}, &elections{engine: s, id: id, most: o.MaxTxnOps}

@@ -23,7 +23,7 @@ func (b *Backend) Defragment(ctx context.Context) error {
 	copied := b.defragmented()
 	err := b.copyTo(copied)
 	if err == nil {
-		b.log.Info("defragmentation has made a compact copy, which replaces the database now", "path", b.path)
+		b.log.Debug("defragmentation has made a compact copy, which replaces the database now", "path", b.path)
 		err = b.copyBack(copied)
 	}
 	if err = errors.Join(err, removeCopy(copied)); err != nil {
