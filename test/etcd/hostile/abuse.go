@@ -22,8 +22,11 @@ type abuse struct {
 	objects int
 	// peak is how much memory the server may take meanwhile, in bytes; 0 is usualPeak.
 	peak int64
-	// keeps is how much memory the server may keep for what the abuse left in its database, in bytes.
+	// keeps is how much memory the server may keep for what the abuse left in its database, and for goroutines: the
+	// runtime keeps half a KiB for each of the most that there were at a time. In bytes.
 	keeps int64
+	// args are what the server is started with besides.
+	args []string
 }
 
 const (

@@ -28,7 +28,7 @@ func slowAbuses() []abuse {
 		{name: "lines without end", short: few, full: many, held: true, attack: drip},
 		{name: "half a body", secure: true, short: few, full: many, held: true, attack: saying(false, constant(
 			"POST /v3/kv/range HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{\"key\":\""))},
-		{name: "half a message", short: few, full: many, held: true, attack: halfMessage},
+		{name: "half a message", short: few, full: many, held: true, keeps: 16 << 20, attack: halfMessage},
 		{name: "garbage", short: few, full: many, attack: garbageOnThePort},
 		{name: "connections that come and go", secure: true, short: 2_000, full: 50_000, attack: comeAndGo},
 	}

@@ -15,7 +15,7 @@ func txnAbuses() []abuse {
 		{name: "writing transactions that read everything", short: 8, full: 200, objects: 5_000, keeps: 4 << 20, attack: sendTxns(writesThatRead)},
 		{name: "transactions, as deep as allowed", short: 300, full: 10_000, keeps: 4 << 20, attack: sendTxns(deep)},
 		{name: "transactions, deeper than allowed", short: 100, full: 2_000, attack: tooDeep},
-		{name: "puts of the greatest size", short: 100, full: 2_000, keeps: 64 << 20, peak: 768 << 20, attack: bigPuts},
+		{name: "puts of the greatest size", short: 100, full: 2_000, keeps: 64 << 20, peak: 768 << 20, args: []string{"--quota-backend-bytes", "8589934592"}, attack: bigPuts}, // 3 GB, without a compaction
 		{name: "deletes of everything", short: 200, full: 5_000, objects: 1_000, attack: deletes},
 	}
 }

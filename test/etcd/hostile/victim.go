@@ -45,10 +45,10 @@ func startVictim(t *testing.T, args ...string) *victim {
 }
 
 // startMeasured starts a victim that can be measured, over TLS if secure.
-func startMeasured(t *testing.T, secure bool) *victim {
+func startMeasured(t *testing.T, secure bool, more ...string) *victim {
 	t.Helper()
 	v := &victim{http: &http.Client{Timeout: probePatience, Transport: &http.Transport{DisableKeepAlives: true}}}
-	args := []string{"--unsafe-no-fsync", "--enable-pprof"}
+	args := append([]string{"--unsafe-no-fsync", "--enable-pprof"}, more...)
 	cfg := launch.Config{Log: counter{&v.logged}, MayEnd: true, Args: args}
 
 	if secure {

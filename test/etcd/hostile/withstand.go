@@ -65,7 +65,7 @@ type result struct {
 // withstand abuses a server while a well-behaved client measures it.
 func withstand(t *testing.T, a abuse, secure bool) {
 	r := roundFromEnv(t)
-	v := startMeasured(t, secure)
+	v := startMeasured(t, secure, a.args...)
 	res := measure(t, v, a, r)
 	res.report(t)
 	if !servers.TargetIsEtcd() {
