@@ -9,17 +9,17 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// streamPatience is how long a client may take nothing of a list that is being sent. A list keeps rows from being
+// streamPatience is how long a client may read nothing of a list that is being sent. A list keeps rows from being
 // deleted.
 const streamPatience = time.Minute
 
 var errStalled = status.Error(codes.Unavailable,
 	"etcdserver: the client has read nothing of the stream for too long; list again")
 
-// attended is a stream whose sends are watched.
+// attended is a stream with a time limit on its sends.
 type attended struct {
 	grpc.ServerStream
-	since atomic.Pointer[time.Time] // when the send under way began, nil when there is none
+	since atomic.Pointer[time.Time] // when the current send began, nil if there is none
 }
 
 func (a *attended) SendMsg(m any) error {
@@ -29,8 +29,8 @@ func (a *attended) SendMsg(m any) error {
 	return a.ServerStream.SendMsg(m)
 }
 
-// attend runs serve, and gives it up when one of its sends takes longer than patience. Nothing but the handler's return
-// ends a send that waits for a client: so serve runs beside it, and fails once attend has returned.
+// attend runs serve, and abandons it if one of its sends takes longer than patience. Only the handler's return ends a
+// send that waits for a client. So serve runs in another goroutine, and fails once attend has returned.
 func attend(stream grpc.ServerStream, patience time.Duration, serve func(grpc.ServerStream) error) error {
 	a := &attended{ServerStream: stream}
 	done := make(chan error, 1)

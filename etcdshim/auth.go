@@ -9,8 +9,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// auth serves etcdserverpb.Auth as an etcd does whose auth was never enabled. What would change users or roles is
-// Unimplemented.
+// auth serves etcdserverpb.Auth like an etcd whose auth was never enabled. Changes to users or roles are Unimplemented.
 type auth struct {
 	engine *store.Store
 	id     *identities

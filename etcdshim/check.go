@@ -6,8 +6,8 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// What a request gets wrong in itself is refused here, in etcd's order: within a transaction the counts of a level
-// first, then its compares, then both branches in depth; at last keys that are written twice.
+// This file refuses invalid requests, in etcd's order: within a transaction first the counts of a level, then its
+// compares, then both branches depth-first, and finally keys that are written twice.
 
 func checkRange(r *store.RangeRequest) error {
 	if len(r.Key) == 0 {
@@ -52,7 +52,7 @@ func checkDelete(r *store.DeleteRequest) error {
 	return nil
 }
 
-// checkTxn refuses a transaction of more than most operations, among others.
+// checkTxn refuses, among others, a transaction of more than most operations.
 func checkTxn(t *store.Txn, most int) error {
 	if err := checkOps(t, most); err != nil {
 		return err
@@ -101,7 +101,7 @@ func checkOp(op *store.Op, most int) error {
 	return rpctypes.ErrGRPCKeyNotFound
 }
 
-// simple says that no key can be written twice.
+// simple reports whether no key can be written twice.
 func simple(ops []store.Op) bool {
 	return len(ops) == 0 || len(ops) == 1 && ops[0].Txn == nil
 }

@@ -14,23 +14,23 @@ import (
 )
 
 var (
-	// etcd 3.7 sends this one without its own code, FailedPrecondition.
+	// etcd 3.7 sends this error without its own code, FailedPrecondition.
 	errQuorum = status.Error(codes.Unknown, rpctypes.ErrorDesc(rpctypes.ErrGRPCMemberNotEnoughStarted))
-	// What etcd would do, and this server cannot: the answers say what to do instead.
+	// Requests that etcd supports and this server cannot: the answers say what to do instead.
 	errNoMoreMembers = status.Error(codes.Unimplemented,
-		"etcdserver: this server is a cluster of one member and takes no other: "+
-			"to move it, stop it and start another one on its data directory, or restore a snapshot where it shall be")
-	errJoinsItself = status.Error(codes.Unimplemented, "etcdserver: members are not added by request: "+
-		"start another server with the same --datastore, and it is one")
-	errLeavesItself = status.Error(codes.Unimplemented, "etcdserver: members are not removed by request: "+
-		"stop the server, and it is none any more")
+		"etcdserver: this server is a single-member cluster and cannot add members: "+
+			"to move it, stop it and start another one on its data directory, or restore a snapshot elsewhere")
+	errJoinsItself = status.Error(codes.Unimplemented, "etcdserver: members cannot be added by request: "+
+		"start another server with the same --datastore, and it joins")
+	errLeavesItself = status.Error(codes.Unimplemented, "etcdserver: members cannot be removed by request: "+
+		"stop the server, and it leaves")
 	errNoPeers = status.Error(codes.Unimplemented,
-		"etcdserver: this server has no peers and its peer URLs cannot be set: "+
+		"etcdserver: this server has no peers, so peer URLs cannot be set: "+
 			"to advertise other URLs to clients, restart it with another --advertise-client-urls")
 )
 
-// cluster serves etcdserverpb.Cluster: for one member that stays, or for the replicas over one database, which come and
-// go by themselves. Requests that etcd refuses to its only member, or that change nothing, have etcd's answers, checked
+// cluster serves etcdserverpb.Cluster: for one permanent member, or for the replicas over one database, which come and
+// go on their own. Requests that etcd refuses to its only member, or that change nothing, get etcd's answers, checked
 // in etcd's order.
 type cluster struct {
 	id   *identities
@@ -41,9 +41,9 @@ type cluster struct {
 
 // membership knows the replicas of one database.
 type membership interface {
-	// Members returns those that live, nil when there can be none but this one.
+	// Members returns the live members, or nil if there can be none but this one.
 	Members() []backend.Member
-	// HearMembers sees to it that Members knows of all that had joined before the call.
+	// HearMembers makes Members include all that joined before the call.
 	HearMembers(ctx context.Context) error
 }
 
@@ -52,7 +52,7 @@ func newCluster(id *identities, o *Options, others membership) *cluster {
 	return &cluster{id: id, self: self, membership: others}
 }
 
-// members are by id, this server always among them: it lives, whatever the database has heard of it.
+// members returns the members by id. This server is always included: it is alive, whatever the database knows.
 func (s *cluster) members() []*pb.Member {
 	list := []*pb.Member{s.self}
 	for _, m := range s.Members() {
@@ -81,7 +81,7 @@ func (s *cluster) find(id uint64) *pb.Member {
 	return nil
 }
 
-// alone says that there can be no other members.
+// alone reports whether there can be no other members.
 func (s *cluster) alone() bool { return s.Members() == nil }
 
 func (s *cluster) MemberList(ctx context.Context, r *pb.MemberListRequest) (*pb.MemberListResponse, error) {
@@ -122,7 +122,7 @@ func (s *cluster) MemberRemove(_ context.Context, r *pb.MemberRemoveRequest) (*p
 	return nil, errQuorum
 }
 
-// MemberUpdate succeeds where it changes nothing.
+// MemberUpdate succeeds if it changes nothing.
 func (s *cluster) MemberUpdate(_ context.Context, r *pb.MemberUpdateRequest) (*pb.MemberUpdateResponse, error) {
 	m := s.find(r.ID)
 	if m == nil {

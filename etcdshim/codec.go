@@ -9,15 +9,14 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// request is a message that decodes itself, as proto.Unmarshal would. It may keep b.
+// request is a message that decodes itself, with the result of proto.Unmarshal. It may retain b.
 type request interface {
 	decode(b []byte) error
 }
 
 // codec encodes replies and decodes requests by hand, and leaves all other messages to protobuf.
 //
-// A request's bytes are copied once, out of the transport's buffer, and the decoded keys and values point into that
-// copy.
+// A request's bytes are copied once, out of the transport's buffer. The decoded keys and values point into that copy.
 type codec struct {
 	encoding.CodecV2 // protobuf's
 
@@ -44,7 +43,7 @@ func (c *codec) marshal(v any) (mem.BufferSlice, error) {
 	return c.CodecV2.Marshal(v)
 }
 
-// encoded is a reply whose bytes are ready.
+// encoded is a reply that is already encoded.
 type encoded struct{ data mem.BufferSlice }
 
 func encode(r reply) (mem.BufferSlice, error) {
@@ -62,10 +61,10 @@ func encode(r reply) (mem.BufferSlice, error) {
 }
 
 const (
-	// largeReply is the size above which a list is sent from the rows' own memory: a copy of a long list would cost
-	// more memory than everything else.
+	// largeReply is the size above which a list is sent from the rows' own memory: copying a long list would cost more
+	// memory than everything else.
 	largeReply = 1 << 20
-	// largeValue is the size of a value that is worth a piece of its own.
+	// largeValue is the size from which a value is sent as a separate piece.
 	largeValue = 256
 )
 

@@ -14,17 +14,17 @@ var (
 	errTooDeep   = errors.New("proto: exceeded maximum recursion depth")
 )
 
-// fields walks the fields of one message. It follows protobuf's rules: a field of an unknown number or of another type
-// than expected is skipped if it is well-formed; of several with one number the last counts, or they are merged if they
-// are messages.
+// fields walks the fields of one message. It follows protobuf's rules: it skips a well-formed field with an unknown
+// number or an unexpected type. Of several fields with one number the last counts, or they are merged if they are
+// messages.
 type fields struct {
-	b   []byte // what is left, from the current field's value on
+	b   []byte // the rest, beginning with the current field's value
 	num protowire.Number
 	typ protowire.Type
 	err error
 }
 
-// next moves to the next field; false at the end or at an error.
+// next moves to the next field. It returns false at the end or on an error.
 func (f *fields) next() bool {
 	if len(f.b) == 0 || f.err != nil {
 		return false
@@ -51,7 +51,7 @@ func (f *fields) fail() bool {
 	return false
 }
 
-// skip passes over a field that means nothing here.
+// skip skips a field that has no meaning here.
 func (f *fields) skip() {
 	n := protowire.ConsumeFieldValue(f.num, f.typ, f.b)
 	if n < 0 {
@@ -61,7 +61,7 @@ func (f *fields) skip() {
 	f.b = f.b[n:]
 }
 
-// varint returns the field's value; ok is false when it has none of that type, and then the field was skipped.
+// varint returns the field's value; ok is false if its type differs, and then the field is skipped.
 func (f *fields) varint() (v uint64, ok bool) {
 	if f.typ != protowire.VarintType {
 		f.skip()
@@ -193,7 +193,7 @@ func decodeDelete(b []byte, r *store.DeleteRequest) error {
 	return f.err
 }
 
-// The members of a Compare's target_union by their field numbers, in the order of the targets that they belong to.
+// The members of a Compare's target_union by field number, in the order of their targets.
 const (
 	unionVersion = 4 + iota
 	unionCreate
@@ -228,7 +228,7 @@ func decodeCompare(b []byte, c *store.Compare) error {
 		}
 	}
 	if union != protowire.Number(unionVersion+c.Target) {
-		// The value given is not that of the target: etcd compares with zero.
+		// The value does not match the target: etcd then compares with zero.
 		c.Number, c.Value = 0, nil
 	}
 	return f.err
@@ -318,8 +318,8 @@ func (d *txnDecoder) op(b []byte, op *store.Op, depth int) error {
 	return f.err
 }
 
-// txnDecoder has room for a transaction of the usual shape (one compare, one write, perhaps a read), so that it takes
-// one allocation.
+// txnDecoder has room for a typical transaction (one compare, one write, perhaps a read), so that it takes one
+// allocation.
 type txnDecoder struct {
 	txnRoom  store.Txn
 	compares [1]store.Compare
@@ -347,7 +347,7 @@ func (d *txnDecoder) newPut() *store.PutRequest {
 	return &d.put
 }
 
-// own gives a put bytes of its own when the store would keep a much larger request alive with them.
+// own copies a put's bytes if the store would otherwise keep a much larger request alive.
 func own(p *store.PutRequest, request int) {
 	if n := len(p.Key) + len(p.Value); 2*n < request {
 		b := make([]byte, 0, n)

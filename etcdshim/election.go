@@ -47,7 +47,7 @@ func (s *elections) Campaign(
 	}
 	if err := q.wait(ctx, place); err != nil {
 		if ctx.Err() != nil {
-			_, _ = q.leave(ctx, key, place) // else the lease's end removes it
+			_, _ = q.leave(ctx, key, place) // otherwise the end of the lease removes it
 		}
 		return nil, clientError(ctx, err)
 	}
@@ -115,7 +115,7 @@ func (s *elections) Resign(ctx context.Context, r *v3electionpb.ResignRequest) (
 	return &v3electionpb.ResignResponse{Header: s.id.header(rev)}, nil
 }
 
-// Observe sends every leader and every value that a leader proclaims, from the current one on.
+// Observe sends every leader, and every value that a leader proclaims, starting with the current one.
 func (s *elections) Observe(r *v3electionpb.LeaderRequest, stream v3electionpb.Election_ObserveServer) error {
 	ctx := stream.Context()
 	q := newQueue(s.engine, r.Name)

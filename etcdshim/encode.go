@@ -2,7 +2,7 @@ package etcdshim
 
 import "github.com/sqlstore/sqlstore/internal/store"
 
-// reply is an answer that encodes itself: write must fill exactly size bytes, as proto.Marshal would.
+// reply is an answer that encodes itself: write must fill exactly size bytes, with the result of proto.Marshal.
 type reply interface {
 	size() int
 	write(w *writer)
@@ -30,7 +30,7 @@ func (r *rangeReply) write(w *writer) {
 	}
 }
 
-// large is a reply whose values are better not copied.
+// large is a reply whose values should not be copied.
 type large interface {
 	// kept counts the values of at least cut bytes, and their bytes.
 	kept(cut int) (values, bytes int)
@@ -48,7 +48,7 @@ func keptRows(rows []*store.Row, cut int) (values, bytes int) {
 	return values, bytes
 }
 
-// chunkReply is a RangeStreamResponse; a nil id leaves the header out, as in all chunks but the last.
+// chunkReply is a RangeStreamResponse. A nil id omits the header, as in all chunks but the last.
 type chunkReply struct{ rangeReply }
 
 func (r *chunkReply) size() int { return sizeMessage(r.rangeReply.size()) }
@@ -127,7 +127,7 @@ func keptResults(t *store.TxnResult, cut int) (values, bytes int) {
 	return values, bytes
 }
 
-// sizeResults is the size of a TxnResponse without its header.
+// sizeResults returns the size of a TxnResponse without its header.
 func sizeResults(t *store.TxnResult) int {
 	n := sizeBool(t.Succeeded)
 	for i := range t.Results {

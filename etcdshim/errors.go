@@ -16,16 +16,16 @@ var (
 	errTxnTooLarge = status.Error(codes.InvalidArgument,
 		"etcdserver: one transaction touches too many rows; delete or read the range in parts")
 	errRejected = status.Error(codes.InvalidArgument,
-		"etcdserver: the database refused the request for its contents")
+		"etcdserver: the database refused the contents of the request")
 	errOldReplica = status.Error(codes.FailedPrecondition,
-		"etcdserver: a replica of an older version does not know keys of this length; upgrade all replicas")
+		"etcdserver: a replica of an older version does not support keys of this length; upgrade all replicas")
 	errAlarms = status.Error(codes.ResourceExhausted,
 		"etcdserver: too many alarms are raised: clear some of them (etcdctl alarm disarm)")
 	errStreamSort   = status.Error(codes.Unimplemented, "RangeStream does not support custom sort orders")
 	errStreamFilter = status.Error(codes.Unimplemented, "RangeStream does not support revision filters")
 )
 
-// errorTable maps the engine's errors to etcd's. The first that matches counts.
+// errorTable maps the engine's errors to etcd's. The first match counts.
 var errorTable = []struct{ from, to error }{
 	{store.ErrEmptyKey, rpctypes.ErrGRPCEmptyKey},
 	{store.ErrDuplicateKey, rpctypes.ErrGRPCDuplicateKey},
@@ -53,8 +53,8 @@ var errorTable = []struct{ from, to error }{
 	{store.ErrUnavailable, rpctypes.ErrGRPCTimeout},
 }
 
-// statusError is err as the client shall see it. Only the end of the request's own ctx shows as cancelled: when the
-// engine stops, the request has merely met a server that goes away.
+// statusError converts err for the client. Only the end of the request's own ctx counts as cancelled: if the engine
+// stops, the request has merely met a server that is shutting down.
 func statusError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

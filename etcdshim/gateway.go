@@ -26,26 +26,26 @@ import (
 )
 
 const (
-	// gatewayFactor is how many times longer than a message its JSON may be: base64 takes a third more, and the rest is
+	// gatewayFactor is how many times longer than a message its JSON may be: base64 adds a third, and the rest is
 	// for names.
 	gatewayFactor = 4
-	// bodyTimeout is how long the body of a call may take to come.
+	// bodyTimeout is how long the body of a call may take to arrive.
 	bodyTimeout = time.Minute
 )
 
-// gateway is the JSON API on top of a gRPC server in the same process. As in etcd its streams are served over
-// websockets, too.
+// gateway is the JSON API on top of a gRPC server in the same process. As in etcd, its streams are also available over
+// websockets.
 type gateway struct {
 	mux    *runtime.ServeMux
 	codec  *jsonCodec
 	bodies *bodies.Budget
-	limit  int64 // of a body, or of a document in one that streams
+	limit  int64 // of a body, or of a document in a streaming one
 	keep   func(ctx context.Context, bytes int64) *store.Kept
 	awaits *answers
 	log    *slog.Logger
 }
 
-// newGateway serves what server serves. The returned connection is to be closed.
+// newGateway serves the API of server. The caller must close the returned connection.
 func newGateway(
 	ctx context.Context, server *grpc.Server, s *store.Store, awaits *answers, o *Options,
 ) (http.Handler, *grpc.ClientConn, error) {
@@ -69,7 +69,7 @@ func newGateway(
 		runtime.WithStreamErrorHandler(func(ctx context.Context, err error) *status.Status {
 			err = gatewayError(ctx, err)
 			if e, ok := errors.AsType[*runtime.HTTPStatusError](err); ok {
-				err = e.Err // an answer that streams has its status already
+				err = e.Err // a streaming answer has already sent its status
 			}
 			return status.Convert(err)
 		}))
@@ -96,24 +96,24 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.serve(w, r, func(patience time.Duration) { _ = ctl.SetReadDeadline(time.Now().Add(patience)) })
 }
 
-// unreadPatience is how long the rest of a body that is refused is read: a client that is reset while it sends may miss
-// the answer.
+// unreadPatience is how long the rest of a refused body is read: a client that is reset while it sends may miss the
+// answer.
 const unreadPatience = time.Second
 
-// serve serves a request. abort must end the reading of its body after that time, also a read that is under way.
+// serve serves a request. abort must end the reading of its body after that time, including a running read.
 func (g *gateway) serve(w http.ResponseWriter, r *http.Request, abort func(time.Duration)) {
 	if r.URL.Path == "/v3/watch" || r.URL.Path == "/v3/lease/keepalive" {
 		g.serveStream(w, r, abort)
 		return
 	}
-	// The whole body is read first: until then net/http does not notice that a client has gone.
+	// The whole body is read first: until then net/http does not notice a disconnect.
 	from := http.MaxBytesReader(w, r.Body, g.limit) // lets net/http know how to close
 	body, err := g.bodies.Read(r.Context(), from, r.ContentLength, g.limit, func() { abort(0) })
 	if err != nil {
 		if r.ProtoMajor == 1 {
 			w.Header().Set("Connection", "close")
 		}
-		abort(unreadPatience) // or net/http would wait for the rest
+		abort(unreadPatience) // otherwise net/http would wait for the rest
 		runtime.HTTPError(r.Context(), g.mux, g.codec, w, r, g.bodyError(err, r.ContentLength))
 		return
 	}
@@ -125,12 +125,12 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request, abort func(time.
 	g.mux.ServeHTTP(t, r)
 }
 
-// serveStream serves a call whose requests come one after the other.
+// serveStream serves a call with a stream of requests.
 func (g *gateway) serveStream(w http.ResponseWriter, r *http.Request, abort func(time.Duration)) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	if r.ProtoMajor == 1 {
-		// Else net/http waits for the end of the body before it sends an answer. A websocket's ResponseWriter does
+		// Otherwise net/http waits for the end of the body before it sends an answer. A websocket's ResponseWriter does
 		// not need this.
 		_ = http.NewResponseController(w).EnableFullDuplex()
 	}
@@ -138,7 +138,7 @@ func (g *gateway) serveStream(w http.ResponseWriter, r *http.Request, abort func
 	r.Body = &documents{ReadCloser: r.Body, of: g, ctx: ctx, end: func(err error) {
 		cancel(g.bodyError(err, -1))
 		if errors.Is(err, bodies.ErrSlow) {
-			abort(0) // nothing comes
+			abort(0) // no body arrives
 		} else {
 			abort(unreadPatience)
 		}
@@ -146,8 +146,8 @@ func (g *gateway) serveStream(w http.ResponseWriter, r *http.Request, abort func
 	g.mux.ServeHTTP(w, r)
 }
 
-// bodyError is why a body cannot be read, as etcd would say it where it would. length is the declared length of the
-// body, if any.
+// bodyError converts an error of reading a body, to etcd's if there is one. length is the declared length of the body,
+// if any.
 func (g *gateway) bodyError(err error, length int64) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return status.Errorf(codes.ResourceExhausted, "grpc: received message larger than max (%d vs. %d)",
@@ -171,8 +171,8 @@ func handleError(
 	runtime.DefaultHTTPErrorHandler(ctx, mux, m, w, r, gatewayError(ctx, err))
 }
 
-// gatewayError says why the gateway ended a call, if it did, and reports a deadline as etcd's gateway does. Which side
-// notices it first is chance; grpc has another text when it is the server.
+// gatewayError returns why the gateway ended a call, if it did, and reports a deadline as etcd's gateway does. Either
+// side may notice the deadline first, and grpc's text differs if the server does.
 func gatewayError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); ctx.Err() != nil && !errors.Is(cause, ctx.Err()) {
 		return cause

@@ -15,7 +15,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/bodies"
 )
 
-// jsonCodec is grpc-gateway's JSON, except that it knows the bodies that the gateway hands over.
+// jsonCodec is grpc-gateway's JSON codec with support for the bodies that the gateway passes on.
 type jsonCodec struct {
 	*runtime.HTTPBodyMarshaler
 	json *runtime.JSONPb
@@ -31,8 +31,8 @@ func newJSONCodec() *jsonCodec {
 	return &jsonCodec{&runtime.HTTPBodyMarshaler{Marshaler: c}, c}
 }
 
-// Marshal implements [runtime.Marshaler]. The JSON of a large message gets its memory at once: while it grew it would
-// leave several times as much behind.
+// Marshal implements [runtime.Marshaler]. It allocates the JSON of a large message at once: growing it would leave
+// several times as much garbage.
 func (c *jsonCodec) Marshal(v any) ([]byte, error) {
 	if m, ok := v.(proto.Message); ok {
 		if n := proto.Size(m); n >= largeInTurn {
@@ -54,7 +54,7 @@ func (c *jsonCodec) NewDecoder(r io.Reader) runtime.Decoder {
 	return c.json.NewDecoder(r)
 }
 
-// whole is a body that has been read.
+// whole is a body that has been read completely.
 type whole struct {
 	*bytes.Reader
 	body *bodies.Body
@@ -65,7 +65,7 @@ func newWhole(b *bodies.Body) *whole { return &whole{bytes.NewReader(b.Bytes), b
 // Close implements [io.Closer].
 func (*whole) Close() error { return nil }
 
-// decode decodes the first document, and lets go of the body: the call may last.
+// decode decodes the first document and releases the body, because the call may be long.
 func (b *whole) decode(c *jsonCodec, v any) (err error) {
 	defer func() {
 		b.Reset(nil)
@@ -73,13 +73,13 @@ func (b *whole) decode(c *jsonCodec, v any) (err error) {
 		b.body.Release()
 	}()
 	if m, ok := v.(proto.Message); ok && c.json.UnmarshalOptions.Unmarshal(b.body.Bytes, m) == nil {
-		return nil // without the copies that a decoder makes
+		return nil // without the copies of a decoder
 	}
-	return c.json.NewDecoder(b).Decode(v) // it has etcd's errors, and takes no offence at what follows
+	return c.json.NewDecoder(b).Decode(v) // it has etcd's errors, and ignores trailing data
 }
 
-// documents is a body that is a stream of JSON documents. What of a document has come is bounded, each for itself and,
-// when they are large, all together.
+// documents is a body that is a stream of JSON documents. The buffered part of a document is limited, individually and,
+// for large ones, in total.
 type documents struct {
 	io.ReadCloser
 	of      *gateway
@@ -87,10 +87,10 @@ type documents struct {
 	end     func(error) // ends the call
 	decoder *json.Decoder
 
-	read    int64 // bytes in all
-	began   int64 // where the document began
+	read    int64 // total bytes
+	began   int64 // offset where the document began
 	come    func()
-	release func() // the room of the document, nil while it is small
+	release func() // releases the document's room, nil while it is small
 	failed  error
 }
 
@@ -100,7 +100,7 @@ func (d *documents) decode(c *jsonCodec, v any) error {
 	var text json.RawMessage
 	err := d.decoder.Decode(&text)
 	if d.release != nil {
-		// What was read of the next document is little; the decoder would keep its large buffer.
+		// Little of the next document has been read, but the decoder would keep its large buffer.
 		rest, _ := io.ReadAll(d.decoder.Buffered())
 		d.decoder = json.NewDecoder(io.MultiReader(bytes.NewReader(rest), reading{d}))
 		d.come()
@@ -118,8 +118,8 @@ func (d *documents) decode(c *jsonCodec, v any) error {
 	case d.failed != nil:
 		d.end(d.failed)
 	case !errors.Is(err, io.EOF):
-		// As in etcd the call goes on without further requests. But only who reads the body notices that the client has
-		// gone.
+		// As in etcd, the call continues without further requests. But a disconnect is noticed only while the body is
+		// read.
 		go func() { _, _ = io.Copy(io.Discard, d.ReadCloser) }()
 	}
 	if text := err.Error(); len(text) > loggedError && !errors.Is(err, io.EOF) {
@@ -128,7 +128,7 @@ func (d *documents) decode(c *jsonCodec, v any) error {
 	return err
 }
 
-// loggedError bounds what grpc-gateway logs of a document, which the error may repeat.
+// loggedError limits what grpc-gateway logs of a document, which the error may repeat.
 const loggedError = 200
 
 func buffered(d *json.Decoder) int64 {
@@ -136,7 +136,7 @@ func buffered(d *json.Decoder) int64 {
 	return int64(r.Len())
 }
 
-// reading is how a decoder reads documents; to others they look as they are.
+// reading is the reader that a decoder uses on documents; it enforces their limits.
 type reading struct{ *documents }
 
 func (r reading) Read(p []byte) (int, error) {

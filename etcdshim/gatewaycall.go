@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// What the gateway sends the server with each call: the client's address, and the number of the answer.
+// Metadata that the gateway adds to each call: the client's address, and the number of the answer.
 const (
 	gatewayClient = "gateway-client"
 	gatewayAnswer = "gateway-answer"
@@ -19,8 +19,8 @@ const (
 // gatewayNetwork is the network of the gateway's connection to the server, and of no other.
 const gatewayNetwork = "in-process"
 
-// answers are those that the gateway waits for, by their numbers. They are in the process of who makes them, and so
-// what an answer takes counts from when it is made until its client has it.
+// answers are those that the gateway waits for, by number. The gateway runs in the process that makes them, so the
+// memory of an answer counts from its creation until its client has received it.
 type answers struct {
 	mu   sync.Mutex
 	last uint64
@@ -29,7 +29,7 @@ type answers struct {
 
 type answerKey struct{}
 
-// begin returns r with an answer to come, and what ends it.
+// begin returns r with a pending answer, and a function that ends it.
 func (a *answers) begin(t *taken, r *http.Request) (_ *http.Request, end func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -47,7 +47,7 @@ func (a *answers) begin(t *taken, r *http.Request) (_ *http.Request, end func())
 	}
 }
 
-// of returns the answer that a call of the gateway's is for, nil where it is another's, or nobody waits any more.
+// of returns the answer for a call of the gateway, or nil if the call is another's, or nobody waits any more.
 func (a *answers) of(ctx context.Context) *taken {
 	number := ofGateway(ctx, gatewayAnswer)
 	if number == "" {
@@ -58,14 +58,14 @@ func (a *answers) of(ctx context.Context) *taken {
 	return a.open[number]
 }
 
-// gatewayMetadata is what a request's call carries. It comes behind what the request's headers may have under the same
+// gatewayMetadata is the metadata of a request's call. It follows any values of the request's headers under the same
 // names.
 func gatewayMetadata(ctx context.Context, r *http.Request) metadata.MD {
 	number, _ := ctx.Value(answerKey{}).(string)
 	return metadata.Pairs(gatewayClient, r.RemoteAddr, gatewayAnswer, number)
 }
 
-// ofGateway returns what a call of the gateway's carries under a name, "" for other calls.
+// ofGateway returns the gateway's metadata of a call under a name, "" for other calls.
 func ofGateway(ctx context.Context, name string) string {
 	if p, ok := peer.FromContext(ctx); !ok || p.Addr == nil || p.Addr.Network() != gatewayNetwork {
 		return ""

@@ -11,14 +11,14 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// A websocket is a call whose body and answer are streams of messages, each a JSON document, as etcd serves them.
+// A websocket is a call whose body and answer are streams of messages, each a JSON document, as in etcd.
 
 var upgrader = websocket.Upgrader{
 	ReadBufferSize: 1 << 10, WriteBufferSize: 1 << 10,
-	CheckOrigin: func(*http.Request) bool { return true }, // which pages may come is decided before
+	CheckOrigin: func(*http.Request) bool { return true }, // the origin is checked earlier
 }
 
-// socketGoodbye is how long the client has to take that the websocket ends.
+// socketGoodbye is how long a client may take to receive the close message.
 const socketGoodbye = time.Second
 
 // bearer is the subprotocol that carries a token.
@@ -31,7 +31,7 @@ func (g *gateway) socket(w http.ResponseWriter, r *http.Request) {
 	}
 	conn, err := upgrader.Upgrade(w, r, header)
 	if err != nil {
-		g.log.Debug("no websocket", "error", err) // the client has its answer
+		g.log.Debug("no websocket", "error", err) // the client already has its answer
 		return
 	}
 	defer conn.Close()
@@ -47,20 +47,20 @@ func (g *gateway) socket(w http.ResponseWriter, r *http.Request) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		defer cancel() // the client has gone
+		defer cancel() // the client has disconnected
 		_ = messages.CloseWithError(readSocket(conn, messages))
 	}()
 	answer := &socketWriter{conn: conn, header: http.Header{}}
 	g.serve(answer, request, func(time.Duration) { _ = body.CloseWithError(context.DeadlineExceeded) })
 	answer.close()
-	// The client answers the goodbye, or is still sending, and would miss it if it were reset.
+	// The client answers the close message, or is still sending and would miss it after a reset.
 	_ = conn.SetReadDeadline(time.Now().Add(socketGoodbye))
 	_ = body.Close()
 	<-ended
 	_, _ = io.Copy(io.Discard, conn.NetConn())
 }
 
-// socketRequest is the request that r stands for: a POST with the headers that etcd passes on.
+// socketRequest is the request for which r opened the socket: a POST with the headers that etcd passes on.
 func socketRequest(ctx context.Context, r *http.Request, body io.Reader) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.URL.String(), body)
 	if err != nil {
@@ -81,8 +81,8 @@ func socketRequest(ctx context.Context, r *http.Request, body io.Reader) (*http.
 	return request, nil
 }
 
-// readSocket passes on what comes until the socket or the body is closed, and returns [io.EOF] then. No message is held
-// in memory.
+// readSocket copies messages until the socket or the body is closed, and then returns [io.EOF]. It holds no message in
+// memory.
 func readSocket(conn *websocket.Conn, body io.Writer) error {
 	for piece := make([]byte, 4<<10); ; {
 		_, message, err := conn.NextReader()
@@ -107,10 +107,10 @@ type socketWriter struct {
 
 func (w *socketWriter) Header() http.Header { return w.header }
 
-// WriteHeader does nothing: by then the socket is open.
+// WriteHeader does nothing: the socket is already open.
 func (w *socketWriter) WriteHeader(int) {}
 
-// Flush does nothing: each line is sent at its end.
+// Flush does nothing: each line is sent when it ends.
 func (w *socketWriter) Flush() {}
 
 func (w *socketWriter) Write(p []byte) (n int, err error) {
@@ -152,7 +152,7 @@ func (w *socketWriter) endLine() error {
 	return err
 }
 
-// close ends the last line, and the socket. A client that does not take it has gone.
+// close ends the last line and the socket. A client that does not take it has disconnected.
 func (w *socketWriter) close() {
 	_ = w.endLine()
 	_ = w.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""),

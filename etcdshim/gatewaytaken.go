@@ -12,12 +12,12 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// keptFactor is how many times larger than a message its answer is in memory: what gRPC received, the copy that is
+// keptFactor is how much more memory than a message its answer takes: the bytes that gRPC received, the copy that is
 // decoded, the message itself, and its JSON, which is half as large again.
 const keptFactor = 5
 
-// taken is where an answer goes that counts until its client has taken it: first on its way through gRPC, for the one
-// that made it, then as what the gateway has.
+// taken is the destination of an answer that counts until its client has received it: first, on its way through gRPC,
+// for whoever made it, then as the gateway's.
 type taken struct {
 	http.ResponseWriter
 
@@ -26,7 +26,7 @@ type taken struct {
 	ended bool        // nobody waits for it
 }
 
-// webAddress is where the client of an HTTP request is.
+// webAddress is the address of an HTTP client.
 type webAddress string
 
 func (webAddress) Network() string  { return "tcp" }
@@ -35,25 +35,26 @@ func (a webAddress) String() string { return string(a) }
 // Unwrap is for [http.ResponseController].
 func (w *taken) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// keepAnswer counts an answer that is about to be made.
+// keepAnswer accounts for an answer that is about to be made.
 func (g *gateway) keepAnswer(ctx context.Context, w http.ResponseWriter, m proto.Message) error {
 	t, ok := w.(*taken)
 	if !ok || m == nil {
 		return nil
 	}
 	if n := proto.Size(m); n >= largeInTurn {
-		t.keep(g.keep(ctx, keptFactor*int64(n))) // from now on it is the client who takes its time
+		t.keep(g.keep(ctx, keptFactor*int64(n))) // from here on it waits for the client
 	}
 	return nil
 }
 
-// keep counts the answer as kept instead of what it counted as.
+// keep replaces what the answer counted so far.
 func (w *taken) keep(kept *store.Kept) { w.count(kept, false) }
 
-// done says that nothing more is written.
+// done means that nothing more is written.
 func (w *taken) done() { w.count(nil, true) }
 
-// count ends, in one step with what it counts as then: who made the answer may be about to hand over what it takes.
+// count ends in the same step in which it replaces the account: the maker of the answer may be about to hand over its
+// memory.
 func (w *taken) count(kept *store.Kept, end bool) {
 	w.mu.Lock()
 	if !w.ended {
@@ -72,12 +73,12 @@ func (w *taken) counted() *store.Kept {
 	return w.kept
 }
 
-// ofClient returns r as a request of its client, who can be hung up on.
+// ofClient returns r as a request of its client, whose connection can be closed.
 func ofClient(r *http.Request) *http.Request {
 	return r.WithContext(peer.NewContext(r.Context(), &peer.Peer{Addr: webAddress(r.RemoteAddr)}))
 }
 
-// Write writes in pieces, so that it shows whether the client takes them.
+// Write writes in pieces, which shows whether the client reads them.
 func (w *taken) Write(p []byte) (n int, err error) {
 	kept := w.counted()
 	if kept == nil {

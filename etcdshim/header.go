@@ -7,8 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// identities knows the identity as it is now: the term is the database's incarnation, which rises when history was
-// lost.
+// identities holds the current identity: the term is the database's incarnation, which rises after a loss of history.
 type identities struct {
 	incarnation func() int64
 	current     atomic.Pointer[identity]
@@ -31,7 +30,7 @@ func (ids *identities) now() *identity {
 
 func (ids *identities) header(revision int64) *pb.ResponseHeader { return ids.now().header(revision) }
 
-// member is that of this server, which never changes.
+// member is the id of this server, which never changes.
 func (ids *identities) member() uint64 { return ids.current.Load().member }
 
 // identity is what all response headers of this server share. A reply keeps the one that it was measured with.
@@ -57,14 +56,14 @@ func (id *identity) header(revision int64) *pb.ResponseHeader {
 	return &pb.ResponseHeader{ClusterId: id.cluster, MemberId: id.member, Revision: revision, RaftTerm: id.term}
 }
 
-// innerHeader is that of the operations inside a transaction: it has a revision and nothing else.
+// innerHeader is the header of operations inside a transaction: it has only a revision.
 var innerHeader = &identity{}
 
 func (id *identity) size(revision int64) int {
 	return sizeMessage(len(id.before) + sizeInt(revision) + len(id.after))
 }
 
-// header writes field 1, which is the header in all responses.
+// header writes field 1, the header of every response.
 func (w *writer) header(id *identity, revision int64) {
 	end := w.mark()
 	w.i -= len(id.after)

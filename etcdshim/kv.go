@@ -12,20 +12,20 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// kv serves etcdserverpb.KV with messages of its own, see codec.
+// kv serves etcdserverpb.KV with its own message types, see codec.
 type kv struct {
 	engine   *store.Store
 	id       *identities
 	maxBytes int
-	most     int           // operations of a transaction
-	patience time.Duration // with a client that takes nothing of a stream
+	most     int           // maximum operations of a transaction
+	patience time.Duration // with a client that reads nothing of a stream
 	awaited  *answers      // of the gateway
 }
 
 // raftOverhead is what etcd's proposal adds to the request in it: its header with an id, and the prefixes of both.
 const raftOverhead = 17
 
-// fits refuses a write whose proposal would be over the limit in etcd.
+// fits refuses a write whose proposal would exceed etcd's limit.
 func (s *kv) fits(wire int) error {
 	if wire+raftOverhead > s.maxBytes {
 		return rpctypes.ErrGRPCRequestTooLarge
@@ -46,12 +46,11 @@ func (s *kv) read(ctx context.Context, r *rangeRequest) (any, error) {
 	return s.inTurn(ctx, res.Turn, &r.reply)
 }
 
-// largeInTurn is the size from which a reply is a matter for turns, however few rows it has.
+// largeInTurn is the size from which encoding a reply takes a turn, however few rows it has.
 const largeInTurn = 64 << 10
 
-// inTurn encodes the reply to a long read while it is the read's turn, and a large one in a turn of its own. What waits
-// for the client then counts until it is sent, or the gateway's client has it. Other replies are encoded when they are
-// sent.
+// inTurn encodes the reply to a long read during the read's turn, and a large one in its own turn. What then waits for
+// the client counts until it is sent, or the gateway's client has it. Other replies are encoded when they are sent.
 func (s *kv) inTurn(ctx context.Context, turn *store.Turn, r reply) (any, error) {
 	if turn == nil {
 		if r.size() < largeInTurn {
@@ -125,7 +124,7 @@ func (s *kv) txn(ctx context.Context, r *txnRequest) (any, error) {
 	return s.inTurn(ctx, res.Turn, &r.reply)
 }
 
-// writes says whether any branch could write.
+// writes reports whether any branch could write.
 func writes(t *store.Txn) bool {
 	for _, ops := range [2][]store.Op{t.Success, t.Failure} {
 		for i := range ops {
@@ -145,7 +144,7 @@ func (s *kv) compact(ctx context.Context, r *pb.CompactionRequest) (any, error) 
 	return &pb.CompactionResponse{Header: s.id.header(rev)}, nil
 }
 
-// rangeStream sends one chunk behind the engine, since the last one carries the header.
+// rangeStream sends one chunk behind the engine, because the last chunk carries the header.
 func (s *kv) rangeStream(r *rangeRequest, stream grpc.ServerStream) error {
 	if err := checkRangeStream(&r.RangeRequest); err != nil {
 		return err
@@ -184,7 +183,7 @@ func (s *kv) sendChunk(stream grpc.ServerStream, r *chunkReply) error {
 	return stream.SendMsg(encoded{countSent(data, kept)})
 }
 
-// unary makes the description of a method whose request is a *T. handle gets the service.
+// unary describes a method whose request is a *T. handle gets the service.
 func unary[T any](name string, handle func(s *kv, ctx context.Context, req *T) (any, error)) grpc.MethodDesc {
 	method := "/" + pb.KV_ServiceDesc.ServiceName + "/" + name
 	return grpc.MethodDesc{MethodName: name, Handler: func(srv any, ctx context.Context, decode func(any) error,

@@ -10,25 +10,26 @@ import (
 )
 
 const (
-	// patience is how long a request may wait for a database that other servers share, as in etcd for a leader.
+	// patience is how long a request may wait for a database shared by several servers, as long as for a leader in
+	// etcd.
 	patience = 7 * time.Second
-	// haste is how long before the client's own deadline it gets "request timed out", which says more than a deadline
-	// exceeded, and sends it to another replica.
+	// haste is how long before the client's own deadline it gets "request timed out", which says more than "deadline
+	// exceeded", and makes it try another replica.
 	haste = 100 * time.Millisecond
 )
 
-// leadership keeps what etcd promises to requests while it has no leader: here, while the database is out of reach.
+// leadership keeps etcd's promises to requests while it has no leader: here, while the database is unreachable.
 //
-//   - Calls that carry etcd's metadata `hasleader: true` are refused, and their streams end as soon as it is noticed.
+//   - Calls with etcd's metadata `hasleader: true` are refused, and their streams end as soon as it is noticed.
 //   - Requests that need the database end with etcd's "request timed out", within the client's deadline.
 //
-// Where the database cannot get out of reach nothing of this costs anything.
+// It costs nothing if the database cannot become unreachable.
 type leadership struct {
-	// none returns a channel that is closed while there is no leader, nil when there always is one.
+	// none returns a channel that is closed while there is no leader, or nil if there always is one.
 	none func() <-chan struct{}
 }
 
-// require returns etcd's error if ctx asks for a leader and there is none.
+// require returns etcd's error if ctx requires a leader and there is none.
 func require(ctx context.Context, none <-chan struct{}) error {
 	select {
 	case <-none:
@@ -70,7 +71,7 @@ func (l *leadership) unary(
 
 const forever time.Duration = 1<<63 - 1
 
-// limitOf is how long a request that needs the database may take. How long a list may take only its client knows.
+// limitOf returns how long a request that needs the database may take. Only its client knows how long a list may take.
 func limitOf(method string, req any) (limit time.Duration, bounded bool) {
 	switch method {
 	case "/etcdserverpb.KV/Range":

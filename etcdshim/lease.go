@@ -20,7 +20,7 @@ type lease struct {
 	pb.UnsafeLeaseServer
 }
 
-// header is for what is true of the store as it is now; what an operation did or saw has the revision of that.
+// header is for answers about the store's current state; what an operation did or saw has that operation's revision.
 func (s *lease) header() *pb.ResponseHeader { return s.id.header(s.engine.Revision()) }
 
 func (s *lease) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) (*pb.LeaseGrantResponse, error) {

@@ -31,10 +31,10 @@ func (s *locks) Lock(ctx context.Context, r *v3lockpb.LockRequest) (*v3lockpb.Lo
 		return nil, clientError(ctx, err)
 	}
 	if err := q.wait(ctx, place); err != nil {
-		_, _ = q.leave(ctx, key, place) // else the lease's end removes it
+		_, _ = q.leave(ctx, key, place) // otherwise the end of the lease removes it
 		return nil, clientError(ctx, err)
 	}
-	// The lease may have ended while we waited.
+	// The lease may have ended during the wait.
 	res, err := s.engine.Range(ctx, &store.RangeRequest{Key: key})
 	if err != nil {
 		_, _ = q.leave(ctx, key, place)

@@ -25,8 +25,8 @@ import (
 // clusterVersion is etcd's version without the patch level.
 const clusterVersion = "3.7"
 
-var errStaysLeader = status.Error(codes.Unimplemented, "etcdserver: the leadership is not moved by request: "+
-	"stop this server, and another one takes it")
+var errStaysLeader = status.Error(codes.Unimplemented, "etcdserver: the leadership cannot be moved by request: "+
+	"stop this server, and another one takes over")
 
 // maintenance serves etcdserverpb.Maintenance.
 type maintenance struct {
@@ -45,7 +45,7 @@ func (s *maintenance) header() *pb.ResponseHeader { return s.id.header(s.engine.
 
 func (s *maintenance) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.StatusResponse, error) {
 	select {
-	case <-s.noLeader(): // as in etcd, who asks learns it, and not by waiting
+	case <-s.noLeader(): // as in etcd, answer at once instead of waiting
 		return s.statusWithoutLeader(), nil
 	default:
 	}
@@ -66,7 +66,7 @@ func (s *maintenance) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.Stat
 	return resp, nil
 }
 
-// statusWithoutLeader is what is known while the database is out of reach.
+// statusWithoutLeader is what is known while the database is unreachable.
 func (s *maintenance) statusWithoutLeader() *pb.StatusResponse {
 	rev := s.engine.Revision()
 	return &pb.StatusResponse{
@@ -103,7 +103,7 @@ func (s *maintenance) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb.AlarmR
 		}
 		resp.Alarms = []*pb.AlarmMember{alarmMember(named)}
 	case pb.AlarmRequest_DEACTIVATE:
-		cleared, err := s.engine.ClearAlarm(ctx, named) // of one member and kind: clients list them and clear each
+		cleared, err := s.engine.ClearAlarm(ctx, named) // of one member and kind: clients list them and clear each one
 		if err != nil {
 			return nil, statusError(ctx, err)
 		}
@@ -117,12 +117,12 @@ func (s *maintenance) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb.AlarmR
 
 func (s *maintenance) Defragment(ctx context.Context, _ *pb.DefragmentRequest) (*pb.DefragmentResponse, error) {
 	began := time.Now()
-	log := s.defragmenting.begin("defragmentation begins")
+	log := s.defragmenting.begin("defragmentation started")
 	if err := s.engine.Defragment(ctx); err != nil {
 		log.Warn("defragmentation failed", "error", err, "took", time.Since(began))
 		return nil, statusError(ctx, err)
 	}
-	log.Info("defragmentation is done", "took", time.Since(began))
+	log.Info("defragmentation done", "took", time.Since(began))
 	return &pb.DefragmentResponse{}, nil
 }
 
@@ -144,7 +144,7 @@ func (s *maintenance) HashKV(ctx context.Context, r *pb.HashKVRequest) (*pb.Hash
 	}, nil
 }
 
-// MoveLeader has nowhere to move to but here: replicas take the leadership by themselves when the leader stops.
+// MoveLeader can only move to this server: replicas take over the leadership when the leader stops.
 func (s *maintenance) MoveLeader(_ context.Context, r *pb.MoveLeaderRequest) (*pb.MoveLeaderResponse, error) {
 	switch self := s.id.member(); {
 	case s.engine.Leader() != self:
@@ -157,7 +157,7 @@ func (s *maintenance) MoveLeader(_ context.Context, r *pb.MoveLeaderRequest) (*p
 	return nil, rpctypes.ErrGRPCBadLeaderTransferee
 }
 
-// Downgrade refuses every version: the database is no etcd's.
+// Downgrade refuses every version: the database is not etcd's.
 func (s *maintenance) Downgrade(_ context.Context, r *pb.DowngradeRequest) (*pb.DowngradeResponse, error) {
 	switch r.Action {
 	case pb.DowngradeRequest_VALIDATE, pb.DowngradeRequest_ENABLE:
@@ -187,25 +187,25 @@ func isVersion(v string) bool {
 
 const snapshotChunk = 64 << 10
 
-// Snapshot sends a file in etcd's own format, then its checksum in a message of its own.
+// Snapshot sends a file in etcd's own format, then its checksum in a separate message.
 func (s *maintenance) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenance_SnapshotServer) error {
 	ctx := stream.Context()
 	if err := s.snapshots.enter(ctx); err != nil {
 		return statusError(ctx, err)
 	}
 	began := time.Now()
-	log := s.snapshotting.begin("snapshot begins")
+	log := s.snapshotting.begin("snapshot started")
 	file, err := s.makeSnapshot(ctx)
 	if err != nil {
 		s.snapshots.leave()
 		log.Warn("snapshot failed", "error", err)
 		return statusError(ctx, err)
 	}
-	log.Info("snapshot is made and being sent", "bytes", file.Size, "took", time.Since(began))
+	log.Info("snapshot complete, sending it", "bytes", file.Size, "took", time.Since(began))
 	progress := &progress{log: log, size: file.Size, last: time.Now()}
 	x := s.snapshots.send()
 	sent := make(chan error, 1)
-	go func() { // a message that the client does not take ends with the call only
+	go func() { // only the end of the call ends the send of a message that the client does not take
 		defer s.snapshots.leave()
 		defer x.done()
 		defer file.Close()
@@ -217,7 +217,7 @@ func (s *maintenance) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenance_Snap
 	select {
 	case err = <-sent:
 	case <-x.cut:
-		log.Warn("a snapshot ends early: its client takes too little of it", "after", time.Since(began))
+		log.Warn("snapshot cut off: its client reads too slowly", "after", time.Since(began))
 		cutHTTP(ctx)
 		return errSnapshotSlow
 	}
@@ -229,10 +229,10 @@ func (s *maintenance) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenance_Snap
 	return nil
 }
 
-// progressPeriod is how often it is logged how far a snapshot has been sent.
+// progressPeriod is how often the progress of sending a snapshot is logged.
 const progressPeriod = 10 * time.Second
 
-// progress logs how far a snapshot has been sent.
+// progress logs how much of a snapshot has been sent.
 type progress struct {
 	log        *slog.Logger
 	size, sent int64
@@ -243,13 +243,13 @@ func (p *progress) took(n int) {
 	p.sent += int64(n)
 	if now := time.Now(); now.Sub(p.last) >= progressPeriod {
 		p.last = now
-		p.log.Info("snapshot is being sent", "sent-bytes", p.sent, "bytes", p.size)
+		p.log.Info("sending snapshot", "sent-bytes", p.sent, "bytes", p.size)
 	}
 }
 
 func sendSnapshot(file *snapshot.File, stream pb.Maintenance_SnapshotServer, took func(int)) error {
 	for left := file.Size - sha256.Size; ; {
-		// The message is sent after Send returns, so that each needs a buffer of its own.
+		// The message is sent after Send returns, so each needs its own buffer.
 		chunk := make([]byte, min(snapshotChunk, max(left, sha256.Size)))
 		n, err := io.ReadFull(file, chunk)
 		if errors.Is(err, io.EOF) {

@@ -7,52 +7,52 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Options says how to serve. Zero fields have the defaults named below.
+// Options configures a Server. Zero fields have the defaults below.
 type Options struct {
-	// Name is the member's name as in MemberList; default "default".
+	// Name is the member's name in MemberList. Default "default".
 	Name string
-	// ClientURLs and PeerURLs are this member's in MemberList. ClientURLs must not be empty. There are no
-	// peers to talk to, but clients expect PeerURLs; default ClientURLs.
+	// ClientURLs and PeerURLs are this member's URLs in MemberList. ClientURLs must not be empty. There are no peers to
+	// talk to, but clients expect PeerURLs. Default: ClientURLs.
 	ClientURLs, PeerURLs []string
-	// Version is the etcd version in Status; default "3.7.3".
+	// Version is the etcd version in Status. Default "3.7.3".
 	Version string
 
-	// MaxRequestBytes bounds a write request, marshalled; default 1.5 MiB. A message may be 512 KiB larger.
+	// MaxRequestBytes limits a marshalled write request. Default 1.5 MiB. A message may be 512 KiB larger.
 	MaxRequestBytes int
-	// MaxTxnOps bounds the operations of a transaction; default 128.
+	// MaxTxnOps limits the operations of a transaction. Default 128.
 	MaxTxnOps int
-	// MaxConcurrentStreams bounds the streams of one connection; 0 means no bound.
+	// MaxConcurrentStreams limits the streams of one connection. 0 means no limit.
 	MaxConcurrentStreams uint32
 
-	// KeepaliveMinTime is how often clients may ping; default 5 s.
+	// KeepaliveMinTime is the minimum time between a client's pings. Default 5 s.
 	KeepaliveMinTime time.Duration
-	// KeepaliveInterval is after how long without activity the server pings; default 2 h.
+	// KeepaliveInterval is the idle time after which the server pings. Default 2 h.
 	KeepaliveInterval time.Duration
-	// KeepaliveTimeout is how long the server waits for a ping's answer; default 20 s.
+	// KeepaliveTimeout is how long the server waits for the answer to a ping. Default 20 s.
 	KeepaliveTimeout time.Duration
 
-	// NoLeader returns a channel that is closed while the database is out of reach, or nil when it cannot get there;
-	// default: the store's.
+	// NoLeader returns a channel that is closed while the database is unreachable, or nil if it cannot become so.
+	// Default: the store's.
 	NoLeader func() <-chan struct{}
 
-	// NoWorkers keeps no goroutines ready for calls: each call is somewhat slower, but an idle server costs less.
+	// NoWorkers keeps no goroutines ready for calls: calls are somewhat slower, but an idle server costs less.
 	NoWorkers bool
 
-	// UnaryInterceptors and StreamInterceptors run around each call, the first outermost. They must not look at the
-	// messages of the KV service: those are not protobuf types.
+	// UnaryInterceptors and StreamInterceptors run around each call, the first outermost. They must not inspect the
+	// messages of the KV service, which are not protobuf types.
 	UnaryInterceptors  []grpc.UnaryServerInterceptor
 	StreamInterceptors []grpc.StreamServerInterceptor
 	// ServerOptions are appended to the server's own.
 	ServerOptions []grpc.ServerOption
 
-	// WarningDuration is how long a unary call takes that is logged as slow; 0 means that none is.
+	// WarningDuration is the duration above which a unary call is logged as slow. 0 logs none.
 	WarningDuration time.Duration
 
-	// Logger is for what an operator should know; default: nothing is logged.
+	// Logger receives what an operator should know. Default: no log.
 	Logger *slog.Logger
-	// TempDir is where Maintenance.Snapshot makes its file; default: the system's. The file may be as large as the
-	// database, and there may be four at a time. Where that is possible it has no name, so that nothing is left of it
-	// after a crash.
+	// TempDir is where Maintenance.Snapshot makes its file. Default: the system's. The file may be as large as the
+	// database, and there may be four at a time. If the system allows, the file has no name, so that a crash leaves
+	// nothing behind.
 	TempDir string
 
 	streamPatience time.Duration // see the constant
@@ -62,7 +62,7 @@ const (
 	defaultVersion         = "3.7.3"
 	defaultMaxRequestBytes = 3 << 19
 	defaultMaxTxnOps       = 128
-	// messageOverhead is by how much a message may exceed MaxRequestBytes.
+	// messageOverhead is how much a message may exceed MaxRequestBytes.
 	messageOverhead = 512 << 10
 )
 

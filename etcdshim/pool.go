@@ -7,13 +7,13 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// replies lends buffers for encoded replies, in sizes of powers of two. Unlike grpc's default it does not clear what it
-// lends (every byte is written before it is sent), has sizes close to what is asked for, and does not keep huge
+// replies is a pool of buffers for encoded replies, in sizes of powers of two. Unlike grpc's default it does not clear
+// buffers (every byte is written before it is sent), has sizes close to the requested ones, and does not keep huge
 // buffers.
 var replies = &bufferPool{}
 
 const (
-	poolMin = 11 // 2 KiB; grpc does not give back what is smaller than 1 KiB
+	poolMin = 11 // 2 KiB; grpc does not return buffers smaller than 1 KiB
 	poolMax = 20 // 1 MiB
 )
 

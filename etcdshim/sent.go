@@ -9,14 +9,14 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// countedBytes is after how many bytes of a reply it is noted that they have been sent.
+// countedBytes is the number of bytes of a reply after which it is noted that they have been sent.
 const countedBytes = 256 << 10
 
-// countSent returns data that reports to kept what of it gRPC has sent, or thrown away: between its buffers there are
-// empty ones, each of which gives back what lies before it when it is freed.
+// countSent returns data that reports to kept how much of it gRPC has sent, or discarded. Between its buffers it puts
+// empty ones, each of which reports the bytes before it when it is freed.
 func countSent(data mem.BufferSlice, kept *store.Kept) mem.BufferSlice {
 	all := &sent{kept: kept}
-	// When a connection breaks, gRPC forgets some of what it has not sent without freeing it.
+	// When a connection breaks, gRPC drops some unsent data without freeing it.
 	runtime.AddCleanup(all, func(k *store.Kept) { k.Release(math.MaxInt64) }, kept)
 	out := make(mem.BufferSlice, 0, len(data)+data.Len()/countedBytes+1)
 	since := int64(0)
@@ -32,17 +32,17 @@ func countSent(data mem.BufferSlice, kept *store.Kept) mem.BufferSlice {
 	return out
 }
 
-// nothing is empty, and yet large enough that gRPC counts who refers to it.
+// nothing is empty, but has enough capacity that gRPC counts its references.
 var nothing = make([]byte, 0, 2<<10)
 
-// sent is what the marks of a reply have in common. It is large so that few are neighbours in memory: a cleanup is added
-// behind those of all neighbours, which it passes one by one.
+// sent is what the marks of a reply share. It is large so that few are neighbours in memory: adding a cleanup walks
+// past the cleanups of all neighbours.
 type sent struct {
 	kept *store.Kept
 	_    [1 << 10]byte
 }
 
-// mark is the pool that an empty buffer returns to.
+// mark is the pool to which an empty buffer returns.
 type mark struct {
 	of    *sent
 	bytes int64

@@ -20,10 +20,10 @@ import (
 
 // Server is the etcd API over one store.
 type Server struct {
-	// GRPC serves all services. Its messages of the KV and Watch services are not protobuf types, see Options.
+	// GRPC serves all services. Its KV and Watch messages are not protobuf types, see Options.
 	GRPC *grpc.Server
-	// HTTP serves the same calls for clients that have reached an HTTP server. They end with its Shutdown, not with
-	// that of Server.
+	// HTTP serves the same calls for clients that reach an HTTP server. They end with the Shutdown of that server, not
+	// with that of Server.
 	HTTP http.Handler
 	// Gateway serves the JSON API under /v3/.
 	Gateway http.Handler
@@ -37,7 +37,7 @@ type Server struct {
 	stop    context.CancelFunc
 }
 
-// NewServer makes the services over s. They do not own s: call Shutdown and Close first, then close the store.
+// NewServer creates the services over s. They do not own s: call Shutdown and Close, then close the store.
 func NewServer(ctx context.Context, s *store.Store, o Options) (*Server, error) {
 	o = o.withDefaults()
 	if o.NoLeader == nil {
@@ -67,7 +67,7 @@ func NewServer(ctx context.Context, s *store.Store, o Options) (*Server, error) 
 	return out, nil
 }
 
-// services makes all services, to be registered with each gRPC server.
+// services creates all services, to be registered with each gRPC server.
 func services(
 	stopping context.Context, s *store.Store, awaited *answers, o *Options, h healthpb.HealthServer,
 ) (register func(*grpc.Server)) {
@@ -98,18 +98,18 @@ func services(
 	}
 }
 
-// Traffic returns the bytes of all messages received and sent so far, those of the gateway included.
+// Traffic returns the bytes of all messages received and sent so far, including the gateway's.
 func (s *Server) Traffic() (received, sent uint64) {
 	return s.codec.received.Load(), s.codec.sent.Load()
 }
 
-// Serving returns how many calls are being served, those of the gateway included.
+// Serving returns the number of calls in progress, including the gateway's.
 func (s *Server) Serving() int { return int(s.serving.calls.Load()) }
 
-// Shutdown sends clients elsewhere, ends the streams that would last for ever (watches, keep-alives), and lets
-// calls in flight finish until ctx ends; then it cuts them off. Clients that have connected and not greeted are waited
-// for, too: who owns the connections had better close them. Calls of HTTP end with the Shutdown of their HTTP server,
-// which had better begin at the same time.
+// Shutdown makes clients reconnect elsewhere, ends endless streams (watches, keep-alives), and lets calls in flight
+// finish until ctx ends; then it cuts them off. It also waits for clients that have connected but not completed the
+// handshake, so the owner of the connections should close them. Calls over HTTP end with the Shutdown of their HTTP
+// server, which should begin at the same time.
 func (s *Server) Shutdown(ctx context.Context) {
 	s.Health.Shutdown()
 	s.stop()
@@ -118,20 +118,20 @@ func (s *Server) Shutdown(ctx context.Context) {
 	cut()
 }
 
-// Close cuts off what is left. Call it after Shutdown and after that of the HTTP server, if there is one.
+// Close cuts off the remaining calls. Call it after Shutdown and after that of the HTTP server, if there is one.
 func (s *Server) Close() {
 	s.GRPC.Stop()
 	s.web.server.Stop()
-	_ = s.conn.Close() // its only error is that it is closed
+	_ = s.conn.Close() // its only error is that it is already closed
 }
 
-// streamWorkers is how many calls find a goroutine ready for them, with a stack that has grown already; that saves 3 to
-// 5 us of a call's 22 to 50. A stream that lasts, like a watch, keeps one, hence so many; when all are taken, calls get
-// new goroutines.
+// streamWorkers is how many goroutines with a grown stack are kept ready for calls, which saves 3 to 5 us of a call's
+// 22 to 50. A long stream, like a watch, keeps one, hence the large number; when all are taken, calls get new
+// goroutines.
 const streamWorkers = 512
 
-// connectionTimeout is how long a client may take to greet; grpc's default of two minutes is also how long a stop would
-// wait.
+// connectionTimeout is how long a client may take for the handshake. With grpc's default of two minutes a stop would
+// wait that long.
 const connectionTimeout = 20 * time.Second
 
 func (o *Options) serverOptions(c *codec, calls *serving) []grpc.ServerOption {

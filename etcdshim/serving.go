@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// serving counts the calls that are being served.
+// serving counts the calls in progress.
 type serving struct{ calls atomic.Int64 }
 
 func (s *serving) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {

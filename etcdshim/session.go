@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// sessionTTL is how long a lease lasts that a lock or a candidacy without one is given, in seconds.
+	// sessionTTL is the TTL, in seconds, of the lease for a lock or a candidacy that brings none.
 	sessionTTL = 60
-	// cleanupTimeout is how long giving up a lock or a candidacy may take after its caller has gone.
+	// cleanupTimeout limits giving up a lock or a candidacy after its caller has disconnected.
 	cleanupTimeout = 5 * time.Second
 )
 
-// queue is the line of those who wait for a lock or a leadership: the keys under a prefix, each under its holder's
-// lease, in the order of their creation. The first one has it.
+// queue is the queue for a lock or a leadership: the keys under a prefix, each with its holder's lease, in the order of
+// their creation. The first one holds it.
 type queue struct {
 	engine *store.Store
 	prefix []byte
 	end    []byte
 }
 
-// newQueue is the line for a name; its keys are name/lease, as etcd's clients make them.
+// newQueue returns the queue for a name; its keys are name/lease, as etcd's clients make them.
 func newQueue(s *store.Store, name []byte) queue {
 	prefix := append(append([]byte{}, name...), '/')
 	end := append([]byte{}, prefix...)
@@ -42,8 +42,8 @@ func (q queue) key(lease int64) []byte {
 	return fmt.Appendf(append([]byte{}, q.prefix...), "%x", lease)
 }
 
-// clientError is err as etcd's lock and election services answer it: they are clients of the server around them, and of
-// the errors that its clients know only the text is left.
+// clientError converts err as etcd's lock and election services do: they are clients of the server around them, and
+// keep only the text of errors that etcd's clients know.
 func clientError(ctx context.Context, err error) error {
 	err = statusError(ctx, err)
 	var known rpctypes.EtcdError
@@ -69,8 +69,8 @@ func created(key []byte, revision int64) []store.Compare {
 	return []store.Compare{{Key: key, Target: store.CompareCreate, Number: revision}}
 }
 
-// join enters the line, or finds the place that the lease already has in it. It returns the revision of that place, and
-// the row if it was there before.
+// join enters the queue, or finds the place that the lease already has in it. It returns the revision of that place,
+// and the row if it existed before.
 func (q queue) join(
 	ctx context.Context, key, value []byte, lease int64,
 ) (place int64, was *store.Row, revision int64, err error) {
@@ -103,7 +103,7 @@ func (q queue) leave(ctx context.Context, key []byte, place int64) (int64, error
 	return res.Revision, nil
 }
 
-// first returns the row at the head of the line, nil when nobody waits.
+// first returns the row at the head of the queue, or nil if nobody waits.
 func (q queue) first(ctx context.Context) (*store.Row, int64, error) {
 	res, err := q.engine.Range(ctx, &store.RangeRequest{
 		Key: q.prefix, End: q.end, Limit: 1, Order: store.SortAscend, Target: store.SortCreate,
@@ -138,7 +138,7 @@ func (q queue) wait(ctx context.Context, place int64) error {
 	}
 }
 
-// follow watches until stop says so, and returns the event that it said so of.
+// follow watches until stop returns true, and returns that event.
 func follow(
 	ctx context.Context, s *store.Store, req store.WatchRequest, stop func(store.Event) bool,
 ) (store.Event, error) {

@@ -15,12 +15,12 @@ import (
 // shownKey is how much of a key is logged.
 const shownKey = 256
 
-// waiting are the calls that last for as long as somebody else likes, and the one that logs its own duration.
+// waiting are the calls whose duration depends on others, and the one that logs its own duration.
 var waiting = map[string]bool{
 	"/v3lockpb.Lock/Lock": true, "/v3electionpb.Election/Campaign": true, "/etcdserverpb.Maintenance/Defragment": true,
 }
 
-// slowCalls logs unary calls that take longer than a threshold. When the database is slow all do, so only some are logged.
+// slowCalls logs unary calls that exceed a threshold. If the database is slow all calls do, so only some are logged.
 type slowCalls struct {
 	threshold time.Duration
 	log       *slog.Logger
@@ -54,7 +54,7 @@ func (s *slowCalls) report(ctx context.Context, req any, method string, took tim
 	s.log.Warn("slow request", attrs...)
 }
 
-// describeRequest tells what a request is about, without values.
+// describeRequest summarizes a request, without values.
 func describeRequest(req any) []any {
 	switch r := req.(type) {
 	case *rangeRequest:
@@ -79,7 +79,7 @@ func describeRequest(req any) []any {
 	return nil
 }
 
-// keysOf tells the keys of an operation, nil for a nested transaction.
+// keysOf returns the keys of an operation, nil for a nested transaction.
 func keysOf(op *store.Op) []any {
 	switch {
 	case op.Range != nil:

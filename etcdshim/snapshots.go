@@ -11,12 +11,13 @@ import (
 )
 
 const (
-	// mostSnapshots is how many snapshots there may be at a time: each has a file that may be as large as the database.
+	// mostSnapshots is the maximum number of concurrent snapshots: each has a file that may be as large as the
+	// database.
 	mostSnapshots = 4
-	// snapshotPiece is what a client must take within a patience to count as one that makes progress.
+	// snapshotPiece is how much a client must read within the time limit to count as making progress.
 	snapshotPiece = 256 << 10
-	// snapshotPatience is for how long a client may make no progress, snapshotGrace for how long while others wait for
-	// its room.
+	// snapshotPatience is how long a client may make no progress, snapshotGrace how long while others wait for its
+	// room.
 	snapshotPatience = 5 * time.Minute
 	snapshotGrace    = 5 * time.Second
 )
@@ -24,7 +25,7 @@ const (
 var errSnapshotSlow = status.Error(codes.ResourceExhausted,
 	"etcdserver: the snapshot was taken too slowly, and its room is needed: try again")
 
-// snapshots bounds those that are made and sent. A client that stands still gives way to those that wait.
+// snapshots limits those that are made and sent. A client that makes no progress gives way to those that wait.
 type snapshots struct {
 	making chan struct{} // one at a time uses the disk
 	room   chan struct{}
@@ -33,15 +34,15 @@ type snapshots struct {
 	sent []*sending
 }
 
-// sending is a snapshot that a client takes.
+// sending is a snapshot on its way to a client.
 type sending struct {
 	of  *snapshots
 	cut chan struct{} // closed when it must end
 
 	// Guarded by of.mu.
 	over    bool
-	pending int       // bytes taken since then
-	since   time.Time // when the last piece was taken
+	pending int       // bytes read since then
+	since   time.Time // when the last piece was read
 	timer   *time.Timer
 }
 
@@ -72,8 +73,8 @@ func (s *snapshots) enter(ctx context.Context) error {
 
 func (s *snapshots) leave() { <-s.room }
 
-// giveWay cuts off the client that has stood still for the longest time, if that is long enough, and returns when to
-// look again.
+// giveWay cuts off the client that has made no progress for the longest time, if that is long enough, and returns when
+// to check again.
 func (s *snapshots) giveWay() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +94,7 @@ func (s *snapshots) giveWay() time.Duration {
 	return snapshotGrace
 }
 
-// send begins to send.
+// send registers a snapshot that is being sent.
 func (s *snapshots) send() *sending {
 	x := &sending{of: s, cut: make(chan struct{}), since: time.Now()}
 	s.mu.Lock()
@@ -115,7 +116,7 @@ func (x *sending) end() {
 	}
 }
 
-// took says that the client has taken n bytes.
+// took records that the client has read n bytes.
 func (x *sending) took(n int) {
 	x.of.mu.Lock()
 	defer x.of.mu.Unlock()
@@ -125,7 +126,7 @@ func (x *sending) took(n int) {
 	}
 }
 
-// done says that nothing more is sent.
+// done means that nothing more is sent.
 func (x *sending) done() {
 	x.timer.Stop()
 	x.of.mu.Lock()

@@ -6,8 +6,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// wanted spares what nobody waits for: a call whose context has ended is not begun, and its reply is not encoded. A
-// client may reset calls faster than they can be begun, and all of them wait for the same processors as everybody's.
+// wanted skips work that nobody waits for: it does not begin a call whose context has ended, nor encode its reply. A
+// client may reset calls faster than they can begin, and all of them compete for the processors with everybody else's.
 func wanted(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, statusError(ctx, err)
@@ -24,7 +24,7 @@ func wanted(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.U
 	return resp, err
 }
 
-// wantedStream is wanted for a stream, whose messages show when it has ended.
+// wantedStream is wanted for a stream, whose messages reveal when it has ended.
 func wantedStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	if err := stream.Context().Err(); err != nil {
 		return statusError(stream.Context(), err)

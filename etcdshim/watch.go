@@ -15,11 +15,11 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// watch serves etcdserverpb.Watch. A stream's handler sends; a goroutine beside it receives.
+// watch serves etcdserverpb.Watch. A stream's handler sends; another goroutine receives.
 type watch struct {
 	engine   *store.Store
 	id       *identities
-	maxBytes int // a response of this size is sent in fragments where the watch asked for it
+	maxBytes int // a larger response is sent in fragments if the watch asked for that
 	stopping context.Context
 }
 
@@ -49,7 +49,7 @@ func (s *watch) serve(stream grpc.ServerStream) error {
 	}
 }
 
-// watchError is why a stream ended: what went wrong with receiving goes before what followed from it.
+// watchError returns why a stream ended: an error of receiving takes precedence over its consequences.
 func watchError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
@@ -60,8 +60,8 @@ func watchError(ctx context.Context, err error) error {
 	return statusError(ctx, err)
 }
 
-// receiveWatches passes requests on until the client closes its side, which leaves the watches running: then it returns
-// nil. While a client does not take the answers its requests are not taken either, and gRPC's flow control stops it.
+// receiveWatches passes requests on until the client closes its side, which leaves the watches running; then it returns
+// nil. While a client does not read the answers, its requests are not read either, and gRPC's flow control stops it.
 func receiveWatches(ctx context.Context, stream grpc.ServerStream, watches *store.WatchStream) error {
 	for {
 		if err := watches.Room(ctx); err != nil {
@@ -78,8 +78,8 @@ func receiveWatches(ctx context.Context, stream grpc.ServerStream, watches *stor
 // readAhead is how many requests a replica takes at once.
 const readAhead = 64
 
-// receiveShared is receiveWatches of a replica, which asks the database what others have written before it begins a
-// watch: once for all requests that have come meanwhile.
+// receiveShared is receiveWatches for a replica, which asks the database what others have written before it begins a
+// watch: once for all requests that have arrived meanwhile.
 func receiveShared(ctx context.Context, stream grpc.ServerStream, watches *store.WatchStream) error {
 	requests := make(chan *pb.WatchRequest, readAhead)
 	ended := make(chan error, 1)
@@ -105,7 +105,7 @@ func receiveShared(ctx context.Context, stream grpc.ServerStream, watches *store
 			batch = append(batch, <-requests)
 		}
 		if slices.ContainsFunc(batch, func(r *pb.WatchRequest) bool { return r.GetCreateRequest() != nil }) {
-			// Out of reach of its database a replica watches from what it knows, as a member of etcd does that is cut
+			// While its database is unreachable, a replica watches from what it knows, like an etcd member that is cut
 			// off.
 			_ = watches.CatchUp(ctx)
 		}
@@ -171,7 +171,7 @@ func (s *watch) send(stream grpc.ServerStream, r *store.WatchResponse) error {
 	return fragments(w, s.maxBytes, func(part *watchReply) error { return stream.SendMsg(part) })
 }
 
-// fragments sends a response in parts smaller than limit where single events allow it; all but the last say that more
+// fragments splits a response into parts smaller than limit, if single events allow it; all but the last say that more
 // follows.
 func fragments(w watchReply, limit int, send func(*watchReply) error) error {
 	events := w.events
@@ -195,7 +195,7 @@ func fragments(w watchReply, limit int, send func(*watchReply) error) error {
 	return nil
 }
 
-// cancelReason is the text that etcd refuses a watch with.
+// cancelReason is etcd's text for refusing a watch.
 func cancelReason(err error) string {
 	switch {
 	case err == nil:

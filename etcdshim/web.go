@@ -12,15 +12,15 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// web serves calls that come as requests of an HTTP server. They have a gRPC server of their own, as a graceful stop of
-// one cuts calls of this kind: they end with their HTTP server's Shutdown.
+// web serves calls that arrive as requests of an HTTP server. They have a separate gRPC server, because a graceful stop
+// cuts calls of this kind: they end with their HTTP server's Shutdown.
 type web struct {
 	server *grpc.Server
 	// window is how many bytes of a call's messages may wait.
 	window int64
 }
 
-// readPiece is more than grpc reads of a body at a time.
+// readPiece is more than grpc reads from a body at a time.
 const readPiece = 16 << 10
 
 func newWeb(maxMessage int, options []grpc.ServerOption) *web {
@@ -38,11 +38,11 @@ func (h *web) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.server.ServeHTTP(w, r)
 }
 
-// metered is a body that is read no further than a window beyond the messages that were taken from it. Left to itself,
-// grpc reads all that comes into memory, and so what comes has no bound while a call takes no messages.
+// metered is a body that is read at most a window ahead of the messages taken from it. Otherwise grpc reads everything
+// into memory, without limit while a call takes no messages.
 type metered struct {
 	io.ReadCloser
-	cut func() // ends a write that the client does not take
+	cut func() // ends a write that the client does not read
 
 	mu     sync.Mutex
 	room   sync.Cond
@@ -52,8 +52,8 @@ type metered struct {
 
 type meteredKey struct{}
 
-// cutHTTP cuts off the answer of a call that came by HTTP, and does nothing about others: those end when their handler
-// returns, whatever is being written.
+// cutHTTP cuts off the answer of a call over HTTP. It ignores other calls, which end when their handler returns, even
+// during a write.
 func cutHTTP(ctx context.Context) {
 	if body, ok := ctx.Value(meteredKey{}).(*metered); ok {
 		body.cut()
@@ -86,7 +86,7 @@ func (m *metered) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// taken says that a message of n bytes waits no more.
+// taken records that a message of n bytes no longer waits.
 func (m *metered) taken(n int64) {
 	m.mu.Lock()
 	m.left += n

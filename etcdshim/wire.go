@@ -12,8 +12,8 @@ type writer struct {
 	b []byte
 	i int // b[i:] is written
 
-	// The values of a large reply are not copied: they stay where they are, between two pieces of b.
-	cut    int // values of at least so many bytes stay; 0: none
+	// The values of a large reply are not copied: they stay in place, between two pieces of b.
+	cut    int // values of at least this size stay in place; 0: none
 	values []cutValue
 	left   int // bytes of values so far
 }
@@ -24,7 +24,7 @@ type cutValue struct {
 	value []byte
 }
 
-// mark is the writer's place, values that were not copied included: the difference of two is a length.
+// mark is the writer's position, including values that were not copied: the difference of two is a length.
 func (w *writer) mark() int { return w.i - w.left }
 
 func newWriter(b []byte) writer { return writer{b: b, i: len(b)} }
@@ -46,7 +46,7 @@ func sizeBool(v bool) int {
 	return 0
 }
 
-// sizeBytes is the size of a field with a one-byte tag; proto3 leaves empty ones out.
+// sizeBytes is the size of a field with a one-byte tag; proto3 omits empty ones.
 func sizeBytes(n int) int {
 	if n == 0 {
 		return 0
@@ -54,7 +54,7 @@ func sizeBytes(n int) int {
 	return sizeMessage(n)
 }
 
-// sizeMessage is the size of a field that is there even if its message is empty.
+// sizeMessage is the size of a field that is present even if its message is empty.
 func sizeMessage(n int) int { return 1 + sizeVarint(uint64(n)) + n }
 
 func (w *writer) byte(v byte) {
@@ -172,7 +172,7 @@ func (w *writer) rows(tag byte, rows []*store.Row) {
 	}
 }
 
-// sizeEvent and event encode mvccpb.Event. A tombstone has its key and revision only.
+// sizeEvent and event encode mvccpb.Event. A tombstone has only its key and revision.
 func sizeEvent(e *store.Event) (n int) {
 	if e.Row.Deleted {
 		n = 2 + sizeMessage(sizeBytes(len(e.Row.Key))+sizeInt(e.Row.ModRevision))

@@ -7,10 +7,10 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// written is what the operations of a branch put and delete, nested transactions included.
+// written is what the operations of a branch put and delete, including nested transactions.
 //
-// The intervals are etcd's own type, since its view of them can be seen from outside: a range without an end ("\0")
-// counts as empty, so that a put inside it is accepted.
+// The intervals have etcd's own type, because its behaviour is visible to clients: a range without an end ("\0") counts
+// as empty, so that a put inside it is accepted.
 type written struct {
 	puts    map[string]struct{}
 	deletes adt.IntervalTree
