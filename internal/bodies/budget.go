@@ -1,8 +1,7 @@
-// Package bodies bounds the memory that the bodies of HTTP requests take while they come.
+// Package bodies limits the memory that HTTP request bodies take while they arrive.
 //
-// Small bodies are read whatever else is being read: each costs little more than its connection. Longer ones share a
-// [Budget]. Clients that announce much and send nothing would fill it, so a body that is long in coming gives way to
-// those that wait for room.
+// Small bodies are always read: each costs little more than its connection. Larger ones share a [Budget]. Clients that
+// announce much and send nothing would fill it, so a slow body is dropped when others wait for room.
 package bodies
 
 import (
@@ -16,50 +15,50 @@ import (
 )
 
 const (
-	// Small is how long a body may be that needs no room in a budget: most are no longer.
+	// Small is the size up to which a body needs no room in a budget, as most do.
 	Small = 64 << 10
-	// budgetBytes is the room of a budget, unless the largest bodies need more. What bodies are parsed into comes on
-	// top, for as long as that takes.
+	// budgetBytes is the size of a budget, unless the largest bodies need more. The parsed form of bodies comes on top,
+	// for as long as it is in use.
 	budgetBytes = 64 << 20
-	// leastBodies is how many of the largest bodies have room, however large they may be.
+	// leastBodies is how many of the largest bodies always fit.
 	leastBodies = 4
-	// patience is how long a body waits for others to be done with, unread.
+	// patience is how long an unread body waits for others to finish.
 	patience = 3 * time.Second
-	// graceShare is the part of the time for a body that it has while others wait for its room: 10 seconds of a minute.
+	// graceShare is the share of its time that a body keeps while others wait for its room: 10 seconds of a minute.
 	graceShare = 6
 )
 
 var (
-	// ErrFull is returned when there is no room for a body and none becomes free.
+	// ErrFull is returned if there is no room for a body and none becomes free.
 	ErrFull = errors.New("too many large bodies are being read")
-	// ErrSlow is returned for a body that took too long to come.
-	ErrSlow = errors.New("the body took too long to come")
+	// ErrSlow is returned for a body that took too long to arrive.
+	ErrSlow = errors.New("the body took too long to arrive")
 )
 
-// Budget is the room that large bodies share.
+// Budget is the memory that large bodies share.
 type Budget struct {
 	room    *semaphore.Weighted
 	timeout time.Duration
 
 	mu     sync.Mutex
-	coming []*entry // in the order in which they were let in
+	coming []*entry // in order of admission
 }
 
-// entry is a body of so many bytes that is being read.
+// entry is a body of n bytes that is being read.
 type entry struct {
 	bytes int64
 	since time.Time
 	abort func()
 }
 
-// NewBudget makes a budget for bodies of up to largest bytes, each of which may take so long to come.
+// NewBudget makes a budget for bodies of up to largest bytes, each of which has timeout to arrive.
 func NewBudget(largest int64, timeout time.Duration) *Budget {
 	return &Budget{room: semaphore.NewWeighted(max(budgetBytes, leastBodies*largest)), timeout: timeout}
 }
 
-// Enter waits for room for a body of n bytes, which is read from now on. came says that it has come, in whatever way,
-// and release gives the room back; each may be called twice. When others wait and the body is long in coming, abort is
-// called, which must end the reading. Errors: [ErrFull], also when ctx ends.
+// Enter waits for room for a body of n bytes, which the caller then reads. Call came when the read has ended, whatever
+// its result, and release to give the room back; each may be called twice. If others wait and the body is slow, Enter
+// calls abort, which must end the read. Errors: [ErrFull], also when ctx ends.
 func (b *Budget) Enter(ctx context.Context, n int64, abort func()) (came, release func(), err error) {
 	if err := b.acquire(ctx, n); err != nil {
 		return nil, nil, err
@@ -94,8 +93,8 @@ func (b *Budget) acquire(ctx context.Context, n int64) error {
 	return nil
 }
 
-// giveWay ends the reading of as many bodies as have n bytes together, the oldest first, if they had their time. It
-// returns how long the next one has, if these are not enough.
+// giveWay ends the reading of as many bodies as make up n bytes, the oldest first, if they had their time. If these are
+// not enough, it returns how long the next one has left.
 func (b *Budget) giveWay(n int64) (later time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -106,7 +105,7 @@ func (b *Budget) giveWay(n int64) (later time.Duration) {
 		}
 		e.abort()
 		n -= e.bytes
-		b.coming = slices.Delete(b.coming, 0, 1) // it makes room once only
+		b.coming = slices.Delete(b.coming, 0, 1) // it makes room only once
 	}
 	return 0
 }

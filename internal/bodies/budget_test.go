@@ -15,7 +15,7 @@ const (
 	grace  = minute / graceShare
 )
 
-// entered is a body that was let in; cut says whether it was aborted, and then it is gone.
+// entered is a body that was let in; cut reports whether it was aborted, and then it is gone.
 type entered struct {
 	came, release func()
 	cut           bool

@@ -12,23 +12,22 @@ import (
 
 // Body is a body that has been read.
 type Body struct {
-	// Bytes are the reader's.
+	// Bytes belong to the reader.
 	Bytes []byte
 
 	release func()
 }
 
-// Release gives the body's room back. It may be called twice, and on nil.
+// Release frees the body's room. It may be called twice, and on nil.
 func (b *Body) Release() {
 	if b != nil && b.release != nil {
 		b.release()
 	}
 }
 
-// Read reads a body that is length bytes long, negative when that is not told, and at most limit. Release it when it is
-// done with. abort must end a read that is under way, from another goroutine; it is called when the body is too long in
-// coming. Errors: [ErrFull], [ErrSlow], [*http.MaxBytesError], those of reading, of which [io.ErrUnexpectedEOF] is a
-// body that ends early.
+// Read reads a body of length bytes, negative if unknown, and at most limit. Release it after use. abort must end a
+// running read, from another goroutine; it is called if the body is too slow. Errors: [ErrFull], [ErrSlow],
+// [*http.MaxBytesError], and those of reading, where [io.ErrUnexpectedEOF] means a body that ends early.
 func (b *Budget) Read(ctx context.Context, from io.Reader, length, limit int64, abort func()) (*Body, error) {
 	if length > limit {
 		return nil, &http.MaxBytesError{Limit: limit}
@@ -72,14 +71,14 @@ func (b *Budget) read(ctx context.Context, from io.Reader, length, limit int64, 
 		}
 		body.release = release
 		defer came()
-		timer.Reset(b.timeout) // the wait for room was not the client's
+		timer.Reset(b.timeout) // the client did not cause the wait for room
 	}
 	buf.Grow(int(length) - buf.Len() + bytes.MinRead)
 	_, err := buf.ReadFrom(from)
 	return buf.Bytes(), err
 }
 
-// bounded fails with [*http.MaxBytesError] where more than limit bytes come.
+// bounded fails with [*http.MaxBytesError] if more than limit bytes arrive.
 type bounded struct {
 	from        io.Reader
 	left, limit int64

@@ -1,15 +1,15 @@
-// Package conditions tells the state of a server as conditions, in the manner of Kubernetes' metav1.Condition and of the Gateway
+// Package conditions reports the state of a server as conditions, like Kubernetes' metav1.Condition and the Gateway
 // API's GEP-1364.
 //
-// The positive summary conditions [Accepted], [ResolvedRefs], [Programmed] and [Ready] are always there; each is True in a server
-// that is well, and Unknown while nobody can tell yet. The negative ones ([DatabaseUnavailable] and the others) are there only
-// while they are True.
+// The positive summary conditions [Accepted], [ResolvedRefs], [Programmed] and [Ready] are always present. Each is True
+// in a healthy server, and Unknown until its state is known. The negative conditions ([DatabaseUnavailable] and the
+// others) are present only while they are True.
 //
-// A configuration has a generation: 1 at the start, and one more with each reload that is asked for, a refused one included. As
-// a controller does, each condition tells in observedGeneration which generation it speaks of. Accepted speaks of the newest:
-// when a reload is refused it is False with that reload's generation. All others speak of what is served, and so keep the
-// generation that is in force: one that is smaller than Accepted's says that the newest settings are not in use.
+// A configuration has a generation: 1 at the start, plus one for each reload, even a refused one. observedGeneration is
+// the generation that a condition describes. Accepted describes the newest one: after a refused reload it is False with
+// that reload's generation. All others describe the generation in force. If theirs is smaller than Accepted's, the
+// newest settings are not in use.
 //
-// lastTransitionTime moves only when a condition's status changes, or a negative one appears, whatever becomes of its reason and
-// message. This package knows nothing of servers: whoever has the facts fills [Facts].
+// lastTransitionTime changes only when a condition's status changes, or a negative condition appears, whatever happens
+// to its reason and message. This package knows nothing of servers: the caller fills in [Facts].
 package conditions

@@ -2,50 +2,50 @@ package conditions
 
 import "fmt"
 
-// Stage is what a server is about.
+// Stage is the phase in a server's life.
 type Stage int
 
-// The stages, in their order.
+// The stages, in order.
 const (
-	Starting Stage = iota // waits for its database, migrates it, sets up what serves
+	Starting Stage = iota // waits for its database, migrates it, sets up listeners
 	Serving
 	Stopping
 )
 
-// Fault is something that is not as it should be.
+// Fault is something that is wrong.
 type Fault struct {
-	Reason  string // one word in CamelCase
-	Message string // what it is, and what to do about it
+	Reason  string // one CamelCase word
+	Message string // what is wrong, and what to do about it
 }
 
-// Reasons of the conditions that this package makes up by itself.
+// Reasons that this package sets itself.
 const (
-	ReasonPending  = "Pending"  // nobody can tell yet
+	ReasonPending  = "Pending"  // not known yet
 	ReasonStarting = "Starting" // not Ready yet
-	ReasonStopping = "Stopping" // not Ready any more
-	// ReasonDatabaseUnreachable is told while a start waits for its database.
+	ReasonStopping = "Stopping" // no longer Ready
+	// ReasonDatabaseUnreachable is set while a start waits for its database.
 	ReasonDatabaseUnreachable = "DatabaseUnreachable"
-	// ReasonWritesStopped is told when the outcome of a commit is unknown and only a restart can tell it.
+	// ReasonWritesStopped is set if the outcome of a commit is unknown until a restart.
 	ReasonWritesStopped = "WritesStopped"
 )
 
-// Facts is what the conditions are made of. A nil fault means that all is well.
+// Facts holds the inputs of the conditions. A nil fault means that all is well.
 type Facts struct {
-	// Generation is the newest that was asked for, InForce the one that is served. Refused is why they differ.
+	// Generation is the newest one requested, InForce the one in use. Refused is why they differ.
 	Generation, InForce int64
 	Refused             *Fault
 
 	Stage Stage
-	// Waiting is why the database cannot be used yet, while starting; nil before it was tried.
+	// Waiting is why the database is not usable yet, while starting; nil before the first attempt.
 	Waiting error
-	// Missing is what the configuration names and cannot be found or read.
+	// Missing is what the configuration names but cannot be found or read.
 	Missing *Fault
-	// Setup says what is set up once Stage is Serving.
+	// Setup describes what is set up once Stage is Serving.
 	Setup string
 
 	Stopped  *Fault // writes have stopped until a restart
 	Database *Fault
-	Weak     *Fault // the database keeps not all that it acknowledges
+	Weak     *Fault // the database may lose acknowledged writes
 	NoSpace  *Fault
 	Corrupt  *Fault
 	Stalled  *Fault // compaction
@@ -54,7 +54,7 @@ type Facts struct {
 	Expiring *Fault // certificates
 }
 
-// Conditions judges the facts. Transition times are left to [Set.Replace].
+// Conditions derives the conditions. [Set.Replace] sets the transition times.
 func (f *Facts) Conditions() []Condition {
 	all := []Condition{f.accepted(), f.resolved(), f.programmed(), f.ready()}
 	database := f.Database
@@ -77,14 +77,14 @@ func (f *Facts) Conditions() []Condition {
 	return all
 }
 
-// served makes a condition that speaks of the configuration in force.
+// served makes a condition that describes the configuration in force.
 func (f *Facts) served(kind string, status Status, why Fault) Condition {
 	return Condition{Type: kind, Status: status, ObservedGeneration: f.InForce, Reason: why.Reason, Message: why.Message}
 }
 
 func (f *Facts) waiting() *Fault {
 	return &Fault{ReasonDatabaseUnreachable, fmt.Sprintf(
-		"the database cannot be used yet: %v; the start tries again until --datastore-wait is over: look at the database and at --datastore", f.Waiting)}
+		"the database is not usable yet: %v; the start retries until --datastore-wait has passed: check the database and --datastore", f.Waiting)}
 }
 
 func (f *Facts) accepted() Condition {
@@ -106,7 +106,7 @@ func (f *Facts) resolved() Condition {
 	case f.Setup == "":
 		return f.served(ResolvedRefs, Unknown, Fault{ReasonPending, "the database is being opened"})
 	}
-	return f.served(ResolvedRefs, True, Fault{ResolvedRefs, "the files, secrets and the database that the configuration names were found"})
+	return f.served(ResolvedRefs, True, Fault{ResolvedRefs, "the files, secrets and database that the configuration names were found"})
 }
 
 func (f *Facts) programmed() Condition {
@@ -116,12 +116,12 @@ func (f *Facts) programmed() Condition {
 	return f.served(Programmed, True, Fault{Programmed, f.Setup})
 }
 
-// ready tells the first thing that keeps clients from being served.
+// ready returns the first problem that prevents serving clients.
 func (f *Facts) ready() Condition {
 	why := f.Stopped
 	switch {
 	case f.Stage == Stopping:
-		why = &Fault{ReasonStopping, "the server is stopping: requests in flight are finished, new ones belong to another server"}
+		why = &Fault{ReasonStopping, "the server is stopping: it finishes requests in flight; send new ones to another server"}
 	case f.Stage == Starting && f.Waiting != nil:
 		why = f.waiting()
 	case f.Stage == Starting:

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// errorTypes are the conditions with which acknowledged data or all writes are at stake.
+// errorTypes are the conditions that put acknowledged data or all writes at risk.
 var errorTypes = []string{DatabaseUnavailable, NotDurable, NoSpace, Corrupt}
 
-// logChanges logs what has become of the conditions that were before.
+// logChanges logs how the conditions differ from those before.
 func logChanges(log *slog.Logger, before, changed []Condition) {
 	for i := range changed {
 		c, was := &changed[i], Find(before, changed[i].Type)
@@ -27,14 +27,14 @@ func logChanges(log *slog.Logger, before, changed []Condition) {
 			}
 			level, message := badLevel(c), "condition failing"
 			if level < slog.LevelWarn {
-				message = "condition has changed"
+				message = "condition changed"
 			}
 			log.Log(context.Background(), level, message, attrs...)
 		}
 	}
 }
 
-// badLevel is the level of a condition that is not good.
+// badLevel returns the log level for a condition that is not good.
 func badLevel(c *Condition) slog.Level {
 	switch {
 	case c.Status == Unknown, c.Reason == ReasonDatabaseUnreachable: // the start itself logs that it waits
@@ -47,7 +47,8 @@ func badLevel(c *Condition) slog.Level {
 	return slog.LevelWarn
 }
 
-// toldByAnother says whether c, a summary, repeats the message of a negative condition that has changed with it.
+// toldByAnother reports whether c, a summary, repeats the message of a negative condition that changed at the same
+// time.
 func toldByAnother(c *Condition, changed []Condition) bool {
 	return slices.ContainsFunc(changed, func(other Condition) bool {
 		return other.Type != c.Type && other.Message == c.Message && slices.Contains(Negative, other.Type)

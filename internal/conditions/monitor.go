@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Period is how often a monitor looks by itself: transition times are right to about that.
+// Period is how often a monitor checks on its own, and so the precision of transition times.
 const Period = time.Second
 
 // Monitor keeps a [Set] up to date.
@@ -17,17 +17,17 @@ type Monitor struct {
 	set   Set
 
 	mu      sync.Mutex
-	running bool          // a look is under way, one at a time
-	next    chan struct{} // closed by the look that begins when that one ends; nil when nobody has asked for it
+	running bool          // a check is running, one at a time
+	next    chan struct{} // closed by the check that follows the running one; nil if nobody has asked for it
 }
 
-// NewMonitor makes a monitor that takes the state of a server from facts, which must be cheap and must not block for long. It logs
-// what changes, after the first look, to log.
+// NewMonitor makes a monitor that takes a server's state from facts, which must be cheap and must not block for long.
+// It logs changes after the first check.
 func NewMonitor(log *slog.Logger, facts func(now time.Time) *Facts) *Monitor {
 	return &Monitor{facts: facts, log: log}
 }
 
-// Run looks once in each [Period] until ctx ends.
+// Run checks once in each [Period] until ctx ends.
 func (m *Monitor) Run(ctx context.Context) {
 	tick := time.NewTicker(Period)
 	defer tick.Stop()
@@ -41,12 +41,12 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// Look looks now, and returns what it saw.
+// Look checks now and returns the result.
 func (m *Monitor) Look() []Condition { return m.LookContext(context.Background()) }
 
-// LookContext looks now, and returns what it saw, or, when ctx ends before that, what the last look saw. Those who ask
-// while a look is under way share the next one: what it sees is not older than their question, and however many they
-// are, they wait for two looks at most.
+// LookContext checks now and returns the result or, if ctx ends first, the previous result. Callers that arrive during
+// a check share the next one: its result is not older than their call, and any number of callers waits for at most two
+// checks.
 func (m *Monitor) LookContext(ctx context.Context) []Condition {
 	select {
 	case <-m.begin():
@@ -55,7 +55,7 @@ func (m *Monitor) LookContext(ctx context.Context) []Condition {
 	return m.set.List()
 }
 
-// begin sees to it that a look begins from now on, and returns a channel that is closed when it has ended.
+// begin makes sure that a check starts after this call, and returns a channel that is closed when it ends.
 func (m *Monitor) begin() <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -70,7 +70,7 @@ func (m *Monitor) begin() <-chan struct{} {
 	return done
 }
 
-// looks looks for as long as somebody has asked for it.
+// looks checks for as long as somebody asks for it.
 func (m *Monitor) looks() {
 	for {
 		m.mu.Lock()
@@ -95,5 +95,5 @@ func (m *Monitor) look() {
 	}
 }
 
-// List returns what the last look saw.
+// List returns the result of the last check.
 func (m *Monitor) List() []Condition { return m.set.List() }

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Set holds the conditions of one server and knows since when each has its status. The zero Set is empty. It may be used by
-// several goroutines.
+// Set holds the conditions of one server and remembers since when each has its status. The zero Set is empty. It is
+// safe for concurrent use.
 type Set struct {
 	mu  sync.RWMutex
 	all []Condition
 }
 
-// Replace makes all the conditions those of the moment now, and returns those whose status has changed, or that have appeared or
-// vanished, as they are now; one that has vanished comes with the status False. The transition times in all are not looked at.
+// Replace sets all the conditions as of now, and returns those whose status changed, or that appeared or vanished; a
+// vanished one has the status False. Replace ignores the transition times in all.
 func (s *Set) Replace(now time.Time, all []Condition) (changed []Condition) {
 	now = now.UTC().Truncate(time.Second) // as metav1.Time is written
 	all = slices.Clone(all)

@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// Files says where TLS takes its certificates from. The zero Files means no TLS.
+// Files names the certificate files of TLS. The zero Files means no TLS.
 type Files struct {
-	// Cert and Key are the server's certificate chain and private key, PEM.
+	// Cert and Key are the server's certificate chain and private key, in PEM.
 	Cert, Key string
-	// TrustedCA holds the authorities that sign client certificates, PEM. As in etcd, naming them is enough to refuse
+	// TrustedCA holds the authorities that sign client certificates, in PEM. As in etcd, setting it is enough to refuse
 	// clients without such a certificate.
 	TrustedCA string
-	// RequireClientCert says the same aloud: it is an error without TrustedCA.
+	// RequireClientCert makes an empty TrustedCA an error.
 	RequireClientCert bool
-	// MinVersion is the oldest TLS version accepted, 0 for TLS 1.2.
+	// MinVersion is the oldest TLS version to accept. 0 means TLS 1.2.
 	MinVersion uint16
-	// CipherSuites are those of TLS 1.2 that are accepted, nil for Go's choice.
+	// CipherSuites are the TLS 1.2 cipher suites to accept. nil means Go's choice.
 	CipherSuites []uint16
 }
 
-// Check returns an error if f cannot be right, without looking at the files.
+// Check returns an error if f cannot be valid, without opening the files.
 func (f Files) Check() error {
 	switch {
 	case f.Cert == "" || f.Key == "":
@@ -37,26 +37,26 @@ func (f Files) Check() error {
 	return nil
 }
 
-// settling is for how long an unchanged time and size are not taken to mean unchanged contents: two writes may fall
-// into one tick of the file system's clock. It counts from the first look, as that clock may be wrong.
+// settling is how long an unchanged time and size do not prove unchanged contents: two writes may fall into one tick of
+// the file system's clock. It counts from the first check, because that clock may be wrong.
 const settling = 2 * time.Second
 
-// Certificates serves TLS with the current contents of its files. Each handshake looks whether one has changed; when
-// the new contents are no good it logs that and goes on with the old ones.
+// Certificates serves TLS with the current contents of its files. Each handshake checks whether one has changed. If the
+// new contents are unusable, it logs that and keeps the old ones.
 type Certificates struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
 	files   Files
-	now     *contents // the last good ones
-	err     error     // why those tried last are no good
-	seen    signature // of the contents tried last
+	now     *contents // the last usable ones
+	err     error     // why the latest contents are unusable
+	seen    signature // of the latest contents
 	since   time.Time // when seen was first seen
-	settled bool      // the contents need no second look while seen stays the same
+	settled bool      // the contents need no second check while seen stays the same
 	clock   func() time.Time
 }
 
-// signature tells whether files have changed.
+// signature identifies a version of the files.
 type signature [3]struct {
 	modified time.Time
 	size     int64
@@ -71,7 +71,7 @@ func NewCertificates(files Files, log *slog.Logger) (*Certificates, error) {
 	return c, nil
 }
 
-// SetFiles reads other files, or the same ones again, and keeps what it had if that fails.
+// SetFiles reads other files, or the same ones again. If that fails, it keeps the previous contents.
 func (c *Certificates) SetFiles(files Files) error {
 	if err := files.Check(); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (c *Certificates) SetFiles(files Files) error {
 	return nil
 }
 
-// Config returns a TLS configuration that asks c for each handshake.
+// Config returns a TLS configuration that asks c in each handshake.
 func (c *Certificates) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, // the handshake's own configuration decides
@@ -97,7 +97,7 @@ func (c *Certificates) Config() *tls.Config {
 	}
 }
 
-// current returns the newest good contents.
+// current returns the newest usable contents.
 func (c *Certificates) current() *contents {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,19 +109,19 @@ func (c *Certificates) current() *contents {
 	if changed {
 		c.seen, c.since = seen, c.clock()
 	}
-	settled := c.clock().Sub(c.since) >= settling // before the load: what is written during it is looked for again
+	settled := c.clock().Sub(c.since) >= settling // before the load, so that a write during the load is noticed later
 	now, err := load(c.files)
 	failed := c.err
-	// why a load fails need not show in times and sizes: a mode, too many open files
+	// a load may fail for reasons that times and sizes do not show: a mode, too many open files
 	c.err, c.settled = err, settled && err == nil
 	switch {
 	case err == nil:
 		c.now = now
 		if changed || failed != nil {
-			c.log.Info("TLS files have changed and are in use", "cert-file", c.files.Cert)
+			c.log.Info("TLS files changed, using the new ones", "cert-file", c.files.Cert)
 		}
 	case changed || failed == nil || failed.Error() != err.Error():
-		c.log.Error("TLS files have changed and cannot be used; staying with the old ones", "error", err)
+		c.log.Error("TLS files changed but cannot be used, keeping the old ones", "error", err)
 	}
 	return c.now
 }
@@ -136,11 +136,11 @@ func look(f Files) signature {
 	return s
 }
 
-// contents is what the files hold.
+// contents is what the files contain.
 type contents struct {
 	config    *tls.Config
 	leaf      *x509.Certificate
-	authority *x509.Certificate // of the clients' the one that ends last, nil without any
+	authority *x509.Certificate // the clients' authority that expires last, nil without any
 }
 
 func load(f Files) (*contents, error) {
@@ -164,7 +164,7 @@ func load(f Files) (*contents, error) {
 	}
 	config.ClientCAs = x509.NewCertPool()
 	if !config.ClientCAs.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("trusted CA file %s holds no certificate", f.TrustedCA)
+		return nil, fmt.Errorf("trusted CA file %s contains no certificate", f.TrustedCA)
 	}
 	config.ClientAuth = tls.RequireAndVerifyClientCert
 	now.authority = lastToEnd(text)

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// Credentials returns the credentials of a gRPC server behind a [Split]: the handshake is done by then, so they only
-// tell grpc what came of it. One server may serve listeners with and without TLS.
+// Credentials returns the credentials of a gRPC server behind a [Split]. The handshake is already done, so they only
+// pass its result to grpc. One server may serve listeners with and without TLS.
 func Credentials() credentials.TransportCredentials {
 	return splitCredentials{insecure.NewCredentials()}
 }

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HungUp says whether the other side has closed a connection, without reading from it: what it has sent may never be
-// read.
+// HungUp reports whether the other side has closed a connection, without reading from it: nobody may ever read what it
+// has sent.
 func HungUp(c net.Conn) (hungUp bool) {
 	sc, ok := underlying(c).(syscall.Conn)
 	if !ok {
@@ -26,7 +26,7 @@ func HungUp(c net.Conn) (hungUp bool) {
 	return hungUp || err != nil
 }
 
-// underlying is the connection below TLS and below what counts its bytes.
+// underlying returns the connection below TLS and below the byte counter.
 func underlying(c net.Conn) net.Conn {
 	for {
 		switch x := c.(type) {

@@ -4,5 +4,5 @@ package listen
 
 import "net"
 
-// HungUp cannot tell here whether the other side has closed a connection.
+// HungUp always returns false: it cannot detect a closed connection on this system.
 func HungUp(net.Conn) bool { return false }

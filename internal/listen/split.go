@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// greeting is how long a client may take from connecting until it is known what it speaks.
+// greeting limits how long it takes from the connection until the client's protocol is known.
 const greeting = 20 * time.Second
 
 // Split divides the connections of one listener between a gRPC server and an HTTP server; see the package comment.
 type Split struct {
-	// GRPC and HTTP are to be served at the same time.
+	// GRPC and HTTP must be served at the same time.
 	GRPC, HTTP net.Listener
 
 	listener net.Listener
@@ -28,8 +28,8 @@ type Split struct {
 	refused  *refusals
 }
 
-// NewSplit splits l, over TLS if config is not nil. It owns l from now on: closing either half, or the Split, closes l.
-// Clients that fail the handshake are logged, as many as a person can read.
+// NewSplit splits l, over TLS if config is not nil, and takes ownership of it: closing either half, or the Split,
+// closes l. It logs clients that fail the handshake, with a rate limit.
 func NewSplit(l net.Listener, config *tls.Config, log *slog.Logger) *Split {
 	s := &Split{listener: l, tls: config, refused: newRefusals(log)}
 	s.ctx, s.stop = context.WithCancel(context.Background())
@@ -39,8 +39,8 @@ func NewSplit(l net.Listener, config *tls.Config, log *slog.Logger) *Split {
 	return s
 }
 
-// Close stops accepting, drops the connections that are still being greeted and waits for that. Connections handed to a
-// server stay; see [Split.Cut].
+// Close stops accepting, drops the connections that are still in the handshake and waits for that. Connections passed
+// to a server stay open; see [Split.Cut].
 func (s *Split) Close() error {
 	err := s.close()
 	s.done.Wait()
@@ -68,7 +68,7 @@ func (s *Split) accept(grpc, http *half) {
 		if s.ctx.Err() != nil {
 			return
 		}
-		// Out of file descriptors, most likely: that passes.
+		// Most likely out of file descriptors, which passes.
 		delay = min(max(2*delay, 5*time.Millisecond), time.Second)
 		select {
 		case <-time.After(delay):
@@ -78,7 +78,7 @@ func (s *Split) accept(grpc, http *half) {
 	}
 }
 
-// greet finds out what the client speaks and passes the connection on.
+// greet detects the client's protocol and passes the connection on.
 func (s *Split) greet(conn *conn, grpc, http *half) {
 	abort := context.AfterFunc(s.ctx, func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(greeting))
@@ -106,7 +106,7 @@ func (s *Split) greet(conn *conn, grpc, http *half) {
 		}
 		passed = conn
 		if head[0] == tlsRecord {
-			s.refused.add(conn.RemoteAddr(), errSpeaksTLS) // the HTTP server answers it with an error that its client can read
+			s.refused.add(conn.RemoteAddr(), errSpeaksTLS) // the HTTP server sends an error that the client can read
 		}
 		if string(head) == preface {
 			to = grpc
@@ -123,7 +123,7 @@ func (s *Split) greet(conn *conn, grpc, http *half) {
 	}
 }
 
-// handshake finishes TLS and says whether the client offered nothing but HTTP/2.
+// handshake completes TLS and reports whether the client offered only HTTP/2.
 func (s *Split) handshake(conn net.Conn) (*tls.Conn, bool, error) {
 	var offered []string
 	config := s.tls.Clone()
@@ -140,7 +140,7 @@ func (s *Split) handshake(conn net.Conn) (*tls.Conn, bool, error) {
 	return secure, isGRPC, nil
 }
 
-// preface is how every HTTP/2 connection begins, and no HTTP/1 request.
+// preface begins every HTTP/2 connection, and no HTTP/1 request.
 const preface = "PRI"
 
 // tlsRecord is the first byte of a TLS handshake.

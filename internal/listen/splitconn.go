@@ -7,21 +7,21 @@ import (
 	"sync/atomic"
 )
 
-// conns are the connections of a [Split] that are open, whoever serves them.
+// conns are the open connections of a [Split], whoever serves them.
 type conns struct {
 	mu     sync.Mutex
 	open   map[*conn]struct{}
-	closed uint64 // what the connections that are closed had moved
-	cut    bool   // no further ones
+	closed uint64 // bytes moved by connections that are closed
+	cut    bool   // accept no more
 }
 
 // conn is an accepted connection, below TLS.
 type conn struct {
 	net.Conn
 	all *conns
-	// head was read to find out what the client speaks; it is given back to the reader.
+	// head was read to detect the client's protocol; Read returns it first.
 	head  []byte
-	moved atomic.Uint64 // reads and writes that have moved something
+	moved atomic.Uint64 // reads and writes that moved data
 }
 
 func (s *conns) add(accepted net.Conn) *conn {
@@ -39,8 +39,8 @@ func (s *conns) add(accepted net.Conn) *conn {
 	return c
 }
 
-// Moved grows with everything that any connection reads or writes, so that a server which stops can see whether there
-// is still something going on.
+// Moved grows with everything that any connection reads or writes, so that a stopping server can see whether there is
+// still activity.
 func (s *Split) Moved() uint64 {
 	s.conns.mu.Lock()
 	defer s.conns.mu.Unlock()
@@ -51,8 +51,8 @@ func (s *Split) Moved() uint64 {
 	return n
 }
 
-// Cut closes every connection, those that a server was handed, too, and any that is still accepted. Neither grpc nor
-// net/http give up soon a client that stops halfway through its greeting or a request.
+// Cut closes every connection, including those passed to a server and any that is still accepted later. Neither grpc
+// nor net/http soon gives up on a client that stops halfway through its handshake or a request.
 func (s *Split) Cut() {
 	s.conns.mu.Lock()
 	s.conns.cut = true
@@ -66,8 +66,8 @@ func (s *Split) Cut() {
 	}
 }
 
-// HangUp closes the connections of the client at an address. On a unix socket clients have no addresses of their own:
-// there it must be the very one of the connection.
+// HangUp closes the connections of the client at an address. Clients of a unix socket have no addresses of their own,
+// so there the address must be the connection's own value.
 func (s *Split) HangUp(client net.Addr) {
 	s.conns.mu.Lock()
 	var found []*conn
@@ -82,7 +82,7 @@ func (s *Split) HangUp(client net.Addr) {
 	}
 }
 
-// peek reads n bytes, which stay there for the next reader.
+// peek reads n bytes and leaves them for the next reader.
 func (c *conn) peek(n int) ([]byte, error) {
 	head := make([]byte, n)
 	if _, err := io.ReadFull(c, head); err != nil {

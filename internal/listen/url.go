@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// ErrPlaintext is returned for a URL without TLS whose address others than this machine can reach.
+// ErrPlaintext is returned for a URL without TLS whose address other machines can reach.
 var ErrPlaintext = errors.New("refusing to listen without TLS beyond the loopback: use https:// with a certificate, " +
 	"or allow it with --insecure-plaintext")
 
@@ -23,9 +23,9 @@ type URL struct {
 	Address string
 }
 
-// ParseURLs parses listen URLs, each http://host:port, https://host:port, unix://path or unixs://path. As in etcd, a
-// host is an IP address or "localhost", and a unix URL of the form unix://host:port names a socket file "host:port" in
-// the current directory.
+// ParseURLs parses listen URLs: http://host:port, https://host:port, unix://path or unixs://path. As in etcd, a host is
+// an IP address or "localhost", and a unix URL of the form unix://host:port names a socket file "host:port" in the
+// current directory.
 func ParseURLs(urls []string) ([]URL, error) {
 	parsed := make([]URL, 0, len(urls))
 	for _, s := range urls {
@@ -38,7 +38,7 @@ func ParseURLs(urls []string) ([]URL, error) {
 	return parsed, nil
 }
 
-// CheckAdvertised refuses what clients could not connect to: it takes the URLs of [ParseURLs], and a host by any name.
+// CheckAdvertised refuses URLs that clients cannot connect to. It accepts the URLs of [ParseURLs], with any host name.
 func CheckAdvertised(urls []string) error {
 	for _, s := range urls {
 		if _, _, err := parseAnyHost(strings.TrimSpace(s)); err != nil {
@@ -59,7 +59,7 @@ func parse(s string) (URL, error) {
 func parseAnyHost(s string) (_ URL, host string, _ error) {
 	u, err := url.Parse(s)
 	if err != nil {
-		return URL{}, "", errors.Unwrap(err) // without the URL, which the caller names
+		return URL{}, "", errors.Unwrap(err) // without the URL, which the caller adds
 	}
 	switch u.Scheme {
 	case "unix", "unixs":
@@ -87,10 +87,10 @@ func parseAnyHost(s string) (_ URL, host string, _ error) {
 // String returns the URL.
 func (u URL) String() string { return u.Scheme + "://" + u.Address }
 
-// Secure says whether connections are to use TLS.
+// Secure reports whether connections use TLS.
 func (u URL) Secure() bool { return u.Scheme == "https" || u.Scheme == "unixs" }
 
-// Local says whether only this machine can reach the address.
+// Local reports whether only this machine can reach the address.
 func (u URL) Local() bool {
 	if u.unix() {
 		return true
@@ -115,8 +115,8 @@ func CheckPlaintext(urls []URL) error {
 	return nil
 }
 
-// Listen opens the address, without TLS. A unix socket is for its owner only; one that a dead process left behind is
-// replaced. Port 0 picks a free one, see [Bound].
+// Listen opens the address, without TLS. Only its owner can use a unix socket; one left behind by a dead process is
+// replaced. Port 0 picks a free port, see [Bound].
 func (u URL) Listen(ctx context.Context) (net.Listener, error) {
 	var lc net.ListenConfig
 	if !u.unix() {
@@ -138,7 +138,7 @@ func (u URL) Listen(ctx context.Context) (net.Listener, error) {
 	return l, nil
 }
 
-// abandoned says whether the socket at path has nobody behind it.
+// abandoned reports whether nobody listens on the socket at path.
 func abandoned(ctx context.Context, path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode()&os.ModeSocket == 0 {
@@ -152,7 +152,7 @@ func abandoned(ctx context.Context, path string) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// Bound returns u with the address that l got, which tells the port where u's is 0.
+// Bound returns u with the address of l, which has the real port if u's is 0.
 func (u URL) Bound(l net.Listener) URL {
 	if !u.unix() {
 		u.Address = l.Addr().String()

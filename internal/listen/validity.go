@@ -8,34 +8,34 @@ import (
 )
 
 const (
-	// expiringLeft is how long before its end a certificate counts as expiring; one with a short life only when a third
-	// of that is left.
+	// expiringLeft is how long before its end a certificate counts as expiring. A short-lived one counts only when less
+	// than a third of its life is left.
 	expiringLeft = 30 * 24 * time.Hour
 	expiringPart = 3
 )
 
-// Validity is from when to when a certificate can be used.
+// Validity is the period in which a certificate is valid.
 type Validity struct {
-	// File is where it comes from.
+	// File is where the certificate comes from.
 	File                string
 	NotBefore, NotAfter time.Time
 }
 
-// Expiring says whether less than 30 days, and less than a third of its life, is left.
+// Expiring reports whether less than 30 days, and less than a third of its life, is left.
 func (v Validity) Expiring(now time.Time) bool {
 	return v.NotAfter.Sub(now) < min(expiringLeft, v.NotAfter.Sub(v.NotBefore)/expiringPart)
 }
 
-// CertificateState is what [Certificates] serve with.
+// CertificateState is the state of [Certificates].
 type CertificateState struct {
-	// Served are the server's own certificate and, where clients need one, the authority that signs theirs. Of several
-	// authorities it is the one that ends last: while they are replaced, the old one stands beside the new one.
+	// Served are the server's own certificate and, if clients need one, the authority that signs theirs. Of several
+	// authorities it is the one that expires last: during a replacement, the old one stands next to the new one.
 	Served []Validity
-	// Err is why the files as they are now cannot be used, nil when they can; then what was read before is served.
+	// Err is why the current files are unusable, or nil. Until it is resolved, the previous contents are served.
 	Err error
 }
 
-// State looks whether the files have changed, as a handshake does, and tells what is served.
+// State checks whether the files have changed, as a handshake does, and returns what is served.
 func (c *Certificates) State() CertificateState {
 	now := c.current()
 	c.mu.Lock()
@@ -54,7 +54,7 @@ func validity(file string, c *x509.Certificate) Validity {
 	return Validity{File: file, NotBefore: c.NotBefore, NotAfter: c.NotAfter}
 }
 
-// readable looks whether this process may still read the files: it is not seen in their times.
+// readable checks whether this process may still read the files, which their times do not show.
 func readable(files Files) error {
 	for _, name := range []string{files.Cert, files.Key, files.TrustedCA} {
 		if name == "" {
@@ -69,7 +69,7 @@ func readable(files Files) error {
 	return nil
 }
 
-// lastToEnd returns the certificate of a PEM file that ends last.
+// lastToEnd returns the certificate of a PEM file that expires last.
 func lastToEnd(text []byte) (last *x509.Certificate) {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != "CERTIFICATE" {

@@ -1,4 +1,4 @@
-// Package loglimit bounds how often a line is logged that clients can cause as often as they like.
+// Package loglimit limits how often a line is logged that clients can trigger at will.
 package loglimit
 
 import (
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Limit lets a number of lines through in each period and counts the others.
+// Limit allows a number of lines in each period and counts the others.
 type Limit struct {
 	Lines  int
 	Period time.Duration
@@ -17,7 +17,7 @@ type Limit struct {
 	skipped int       // since the last line
 }
 
-// Allow says whether to log a line now, and how many were not logged since the last one.
+// Allow reports whether to log a line now, and how many were skipped since the last one.
 func (l *Limit) Allow() (skipped int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,20 +17,20 @@ import (
 
 const (
 	mediaJSON  = "application/json"
-	mediaForm  = "application/x-www-form-urlencoded" // what curl -d says of any body
+	mediaForm  = "application/x-www-form-urlencoded" // what curl -d sends for any body
 	mediaBytes = "application/octet-stream"
 )
 
-// putForm is what the body of a PUT looks like, for those who sent something else.
+// putForm describes the body of a PUT, for error messages.
 const putForm = `the body must be {"metadata":{"resourceVersion":"..."},"value":<any JSON>}, ` +
 	`or with "valueBase64":"..." in place of value; ` +
-	`metadata may be left out. Content-Type application/octet-stream sends the value itself`
+	`metadata may be omitted. Content-Type application/octet-stream sends the value itself`
 
-// mediaType returns the type of the request's body, "" when it has none. Errors: 400, 415.
+// mediaType returns the type of the request's body, "" if it has none. Errors: 400, 415.
 func (c *call) mediaType(raw bool) (string, error) {
 	if coding := c.r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return "", failure(http.StatusUnsupportedMediaType, reasonMediaType,
-			"a body with Content-Encoding "+coding+" is not read: send it as it is")
+			"a body with Content-Encoding "+coding+" is not supported: send it without an encoding")
 	}
 	given := c.r.Header.Get("Content-Type")
 	if given == "" {
@@ -39,21 +39,21 @@ func (c *call) mediaType(raw bool) (string, error) {
 	media, _, err := mime.ParseMediaType(given)
 	switch {
 	case err != nil:
-		return "", badRequest("the Content-Type %q cannot be read", given)
+		return "", badRequest("the Content-Type %q cannot be parsed", given)
 	case media == mediaJSON || media == mediaForm:
 		return mediaJSON, nil
 	case raw && media == mediaBytes:
 		return mediaBytes, nil
 	}
 	return "", failure(http.StatusUnsupportedMediaType, reasonMediaType,
-		"a body of type "+media+" is not read: send "+mediaJSON)
+		"a body of type "+media+" is not supported: send "+mediaJSON)
 }
 
 var errBodies = failure(http.StatusTooManyRequests, reasonTooMany,
 	"too many large bodies are being read: try again").retry(1)
 
-// body reads the request's body, which the caller owns. A long one has its room until the request is answered. Errors:
-// 400, 408, 429, [*http.MaxBytesError].
+// body reads the request's body, which the caller owns. A large one keeps its room until the request is answered.
+// Errors: 400, 408, 429, [*http.MaxBytesError].
 func (c *call) body(limit int64) ([]byte, error) {
 	// A ResponseWriter without deadlines, as in a test, has none to set.
 	abort := func() { _ = c.ctl.SetReadDeadline(time.Unix(1, 0)) }
@@ -67,7 +67,7 @@ func (c *call) body(limit int64) ([]byte, error) {
 	return body.Bytes, nil
 }
 
-// bodyError is why a body could not be read: the client's doing, unless it says something else.
+// bodyError converts an error of reading a body. The client is to blame, unless the error says otherwise.
 func bodyError(err error) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return err
@@ -76,7 +76,7 @@ func bodyError(err error) error {
 	case errors.Is(err, bodies.ErrFull):
 		return errBodies
 	case errors.Is(err, bodies.ErrSlow):
-		return failure(http.StatusRequestTimeout, reasonTimeout, "the body took too long to come")
+		return failure(http.StatusRequestTimeout, reasonTimeout, "the body took too long to arrive")
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return badRequest("the body ended before it was complete")
 	}
@@ -86,14 +86,14 @@ func bodyError(err error) error {
 // object is a JSON object by its members' exact names.
 type object map[string]json.RawMessage
 
-// parseObject reads JSON that must be an object. Errors: 400, with form told.
+// parseObject parses JSON that must be an object. Errors: 400, which describes form.
 func parseObject(body []byte, form string) (object, error) {
 	if !utf8.Valid(body) {
 		return nil, badRequest("the body is not UTF-8: %s", form)
 	}
 	var o object
 	if err := json.Unmarshal(body, &o); err != nil {
-		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // it would tell of Go's types
+		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its text would reveal Go's types
 			return nil, badRequest("the body is JSON, but not an object: %s", form)
 		}
 		return nil, badRequest("the body is not a JSON object (%v): %s", err, form)
@@ -106,7 +106,7 @@ func parseObject(body []byte, form string) (object, error) {
 
 var null = []byte("null")
 
-// text returns a member that is a string; given is false when it is not there, or null.
+// text returns a string member; given is false if it is absent or null.
 func (o object) text(name string) (s string, given bool, err error) {
 	raw, ok := o[name]
 	if !ok || bytes.Equal(raw, null) {
@@ -118,7 +118,7 @@ func (o object) text(name string) (s string, given bool, err error) {
 	return s, true, nil
 }
 
-// object returns a member that is an object, nil when it is not there or null. Errors: 400.
+// object returns an object member, nil if it is absent or null. Errors: 400.
 func (o object) object(name string) (object, error) {
 	var member object
 	if raw, ok := o[name]; ok {
@@ -129,7 +129,7 @@ func (o object) object(name string) (object, error) {
 	return member, nil
 }
 
-// version is a member that is a resource version. Errors: 400.
+// version returns a resource version member. Errors: 400.
 func (o object) version(name string) (v string, err error) {
 	v, _, err = o.text(name)
 	if err == nil {
@@ -140,7 +140,7 @@ func (o object) version(name string) (v string, err error) {
 	return v, err
 }
 
-// value is the value that a PUT's body shows. Errors: 400.
+// value returns the value in the body of a PUT. Errors: 400.
 func (o object) value() ([]byte, error) {
 	asJSON, isJSON := o["value"]
 	encoded, isEncoded, err := o.text("valueBase64")

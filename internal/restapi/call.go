@@ -11,7 +11,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/bodies"
 )
 
-// call is one request on its way.
+// call is one request in progress.
 type call struct {
 	s    *Server
 	w    http.ResponseWriter
@@ -20,16 +20,16 @@ type call struct {
 	to   target
 	opts options
 	verb string
-	code int  // 0 until the answer has begun
-	read bool // the body has been read to its end
+	code int  // 0 until the answer begins
+	read bool // the body has been read completely
 
 	held *bodies.Body // keeps its room until the request is answered
 }
 
-// codeGone is counted for clients that went away before they were answered, as nginx counts them.
+// codeGone counts clients that disconnected before the answer, as in nginx.
 const codeGone = 499
 
-// serve finds out what is asked and does it.
+// serve determines the operation and runs it.
 func (c *call) serve() (err error) {
 	if c.to, err = parsePath(c.r.URL); err != nil {
 		return err
@@ -48,16 +48,16 @@ func (c *call) serve() (err error) {
 	return op.serve(c)
 }
 
-// head says that only the answer's header is wanted.
+// head reports whether only the header of the answer is requested.
 func (c *call) head() bool { return c.r.Method == http.MethodHead }
 
-// extend gives the client time to take what is written next.
+// extend gives the client time to receive the next write.
 func (c *call) extend() {
 	// A ResponseWriter without deadlines, as in a test, has none to extend.
 	_ = c.ctl.SetWriteDeadline(time.Now().Add(c.s.o.Timeout))
 }
 
-// written ends that time where it would go on: over HTTP/2 a deadline ends the stream though nothing is being written.
+// written ends that time if it would remain in force: over HTTP/2 a deadline ends the stream even between writes.
 func (c *call) written() {
 	if c.r.ProtoMajor > 1 {
 		_ = c.ctl.SetWriteDeadline(time.Time{})
@@ -72,14 +72,14 @@ func (c *call) write(b []byte) error {
 	return err
 }
 
-// unreadPatience is how long the rest of a body that nobody wants is waited for.
+// unreadPatience is how long to wait for the rest of an unwanted body.
 const unreadPatience = time.Second
 
 func (c *call) begin(code int) {
 	c.code = code
 	if c.r.ContentLength != 0 && !c.read {
-		// Else net/http waits for the body before it sends the answer, and again after that, for as long as the client
-		// likes.
+		// Otherwise net/http waits for the body before it sends the answer, and again after that, for as long as the
+		// client likes.
 		if c.r.ProtoMajor == 1 {
 			c.w.Header().Set("Connection", "close")
 		}
@@ -90,7 +90,7 @@ func (c *call) begin(code int) {
 
 const contentJSON = "application/json"
 
-// answer sends a whole answer.
+// answer sends a complete answer.
 func (c *call) answer(code int, body []byte) error {
 	h := c.w.Header()
 	h.Set("Content-Type", contentJSON)
@@ -104,14 +104,13 @@ func (c *call) answer(code int, body []byte) error {
 	return err
 }
 
-// fail answers with what went wrong, or, when the answer has begun, cuts it off where everybody sees that it is not
-// whole.
+// fail answers with the error or, if the answer has begun, cuts it off so that it is visibly incomplete.
 func (c *call) fail(err error) {
 	if c.code != 0 {
 		if c.r.Context().Err() == nil {
-			c.s.o.Logger.Debug("an answer is cut off", "path", c.r.URL.Path, "error", err)
+			c.s.o.Logger.Debug("answer cut off", "path", c.r.URL.Path, "error", err)
 		}
-		panic(http.ErrAbortHandler) // how net/http is told to
+		panic(http.ErrAbortHandler) // the way to make net/http do it
 	}
 	if c.r.Context().Err() != nil && errors.Is(err, context.Canceled) {
 		c.code = codeGone
@@ -121,11 +120,11 @@ func (c *call) fail(err error) {
 	if seconds := st.retryAfter(); seconds > 0 {
 		c.w.Header().Set("Retry-After", strconv.Itoa(seconds))
 	}
-	// A client that does not take it is gone.
+	// A client that does not read it has disconnected.
 	_ = c.answer(st.Code, append(st.json(), '\n'))
 }
 
-// buffers are for answers; they are given back by [putBuffer].
+// buffers are for answers; [putBuffer] returns them.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
 
 // keptBuffer is the largest buffer that is kept.

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// deleteBytes bounds the body of a DELETE.
+	// deleteBytes limits the body of a DELETE.
 	deleteBytes = 64 << 10
-	deleteForm  = `the body of a DELETE may be left out, or is {"preconditions":{"resourceVersion":"..."}}`
+	deleteForm  = `omit the body of a DELETE, or send {"preconditions":{"resourceVersion":"..."}}`
 )
 
 func (c *call) delete() error {
@@ -44,7 +44,7 @@ func (c *call) delete() error {
 	return c.answer(st.Code, append(st.json(), '\n'))
 }
 
-// readDelete returns the version that is to be deleted, if one was given. Errors: 400, 413, 415.
+// readDelete returns the version to delete, if one was given. Errors: 400, 413, 415.
 func (c *call) readDelete() (version int64, given bool, err error) {
 	body, err := c.body(deleteBytes)
 	if err != nil {
@@ -63,8 +63,8 @@ func (c *call) readDelete() (version int64, given bool, err error) {
 	return version, c.opts.version != "" || inBody != "", err
 }
 
-// parseDelete reads the body of a DELETE, like Kubernetes' DeleteOptions. What would make it another deletion than the
-// one that is done is refused. Errors: 400.
+// parseDelete parses the body of a DELETE, like Kubernetes' DeleteOptions. It refuses options that ask for another kind
+// of deletion. Errors: 400.
 func parseDelete(body []byte) (version string, err error) {
 	o, err := parseObject(body, deleteForm)
 	if err != nil {
@@ -75,10 +75,10 @@ func parseDelete(body []byte) (version string, err error) {
 		return "", err
 	}
 	if uid, given := preconditions["uid"]; given && !bytes.Equal(uid, null) {
-		return "", badRequest("preconditions.uid: objects have none here; %s", deleteForm)
+		return "", badRequest("preconditions.uid: objects have no uid in this API; %s", deleteForm)
 	}
 	if dry, given := o["dryRun"]; given && !bytes.Equal(dry, null) && !bytes.Equal(dry, []byte("[]")) {
-		return "", badRequest("dryRun: there is none here; %s", deleteForm)
+		return "", badRequest("dryRun: not supported by this API; %s", deleteForm)
 	}
 	return preconditions.version("resourceVersion")
 }

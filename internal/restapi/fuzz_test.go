@@ -15,7 +15,7 @@ import (
 	"github.com/sqlstore/sqlstore/paging"
 )
 
-// same says whether two JSON texts mean the same to a reader that keeps numbers as they are.
+// same reports whether two JSON texts mean the same to a reader that keeps numbers as they are.
 func same(t *testing.T, a, b []byte) bool {
 	t.Helper()
 	var short [2]bytes.Buffer

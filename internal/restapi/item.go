@@ -11,8 +11,8 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// maxDepth is how deep JSON may be nested that is shown as such. Many parsers end with an error, or worse, between 100
-// and 1,000: one value must not make a list unreadable for them.
+// maxDepth is the maximum nesting of JSON that is embedded. Many parsers fail, or worse, between 100 and 1,000: one
+// value must not make a list unreadable for them.
 const maxDepth = 100
 
 // appendItem appends an object as JSON. oneLine keeps it free of line breaks.
@@ -23,7 +23,7 @@ func appendItem(b []byte, r *store.Row, oneLine bool) []byte {
 	return append(b, '}')
 }
 
-// appendMetadata appends an object as far as its metadata, without the end.
+// appendMetadata appends an object up to and including its metadata, without the closing brace.
 func appendMetadata(b, key []byte, version, created int64) []byte {
 	b = append(b, `{"metadata":{"key":`...)
 	b = appendString(b, key)
@@ -44,7 +44,7 @@ func appendMetadata(b, key []byte, version, created int64) []byte {
 	return append(b, `"}`...)
 }
 
-// appendValue appends a value as the member that shows it.
+// appendValue appends the member that holds a value.
 func appendValue(b, value []byte, oneLine bool) []byte {
 	if !isJSON(value) {
 		b = append(b, `"valueBase64":"`...)
@@ -54,7 +54,7 @@ func appendValue(b, value []byte, oneLine bool) []byte {
 	b = append(b, `"value":`...)
 	from := len(b)
 	b = append(b, value...)
-	if oneLine && bytes.ContainsAny(value, "\n\r") { // between tokens: inside of strings they are escaped
+	if oneLine && bytes.ContainsAny(value, "\n\r") { // between tokens: inside strings they are escaped
 		for i := from; i < len(b); i++ {
 			if b[i] == '\n' || b[i] == '\r' {
 				b[i] = ' '
@@ -64,12 +64,12 @@ func appendValue(b, value []byte, oneLine bool) []byte {
 	return b
 }
 
-// isJSON says whether a value can be shown as the JSON that it is.
+// isJSON reports whether a value can be embedded as JSON.
 func isJSON(value []byte) bool {
 	return json.Valid(value) && utf8.Valid(value) && !deeper(value, maxDepth)
 }
 
-// deeper says whether valid JSON is nested more than limit deep.
+// deeper reports whether valid JSON is nested more than limit deep.
 func deeper(value []byte, limit int) bool {
 	if bytes.Count(value, []byte{'{'})+bytes.Count(value, []byte{'['}) <= limit {
 		return false
@@ -95,7 +95,7 @@ func deeper(value []byte, limit int) bool {
 
 const hexDigits = "0123456789abcdef"
 
-// appendString appends s as a JSON string; what is not UTF-8 becomes U+FFFD.
+// appendString appends s as a JSON string; invalid UTF-8 becomes U+FFFD.
 func appendString(b, s []byte) []byte {
 	b = append(b, '"')
 	if !utf8.Valid(s) {
@@ -115,5 +115,5 @@ func appendString(b, s []byte) []byte {
 	return append(b, '"')
 }
 
-// shown is a key, or a part of one, as appendString shows it.
+// shown returns a key, or a part of one, as appendString writes it.
 func shown(s []byte) string { return strings.ToValidUTF8(string(s), "\uFFFD") }

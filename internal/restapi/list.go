@@ -9,11 +9,11 @@ import (
 	"github.com/sqlstore/sqlstore/paging"
 )
 
-// chunkBytes is how much of an answer is gathered before it is sent. A list that is no longer has a Content-Length, and
-// its errors are answered as such.
+// chunkBytes is how much of an answer is buffered before it is sent. A list that fits has a Content-Length, and its
+// errors get their own status code.
 const chunkBytes = 256 << 10
 
-// errHeader ends a list of which only the header is wanted.
+// errHeader ends a list of which only the header is requested.
 var errHeader = errors.New("the header is complete")
 
 func (c *call) list() error {
@@ -55,7 +55,7 @@ func (c *call) list() error {
 	return c.write(*b)
 }
 
-// flush sends what has been gathered when it is enough.
+// flush sends the buffer once it is large enough.
 func (c *call) flush(b *[]byte) error {
 	if len(*b) < chunkBytes {
 		return nil

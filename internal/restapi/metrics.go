@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics counts requests. It is a [prometheus.Collector].
+// Metrics counts requests. It implements [prometheus.Collector].
 type Metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
@@ -18,18 +18,18 @@ func newMetrics() *Metrics {
 	return &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sqlstore_objects_requests_total",
-			Help: "Requests of the list/watch API that have ended, by what they asked for and HTTP's code; 499 for " +
-				"clients that left before they were answered.",
+			Help: "Finished requests of the list/watch API, by verb and HTTP status code; 499 for " +
+				"clients that disconnected before the answer.",
 		}, []string{"verb", "code"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "sqlstore_objects_request_duration_seconds",
-			Help: "Duration of requests of the list/watch API, by what they asked for; without watches, which last.",
-			// up to 8 s, as etcd's
+			Help: "Duration of requests of the list/watch API, by verb; without watches, which are long-lived.",
+			// up to 8 s, like etcd's
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 		}, []string{"verb"}),
 		watches: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "sqlstore_objects_watches",
-			Help: "Watches of the list/watch API that are open.",
+			Help: "Open watches of the list/watch API.",
 		}),
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// schemaOf is a part of the description: JSON Schema as OpenAPI 3.0 has it.
+// schemaOf is a part of the description, in OpenAPI 3.0's JSON Schema.
 type schemaOf map[string]any
 
 func ref(name string) schemaOf { return schemaOf{"$ref": "#/components/schemas/" + name} }
@@ -42,49 +42,49 @@ func described(s schemaOf, doc string) schemaOf {
 	return out
 }
 
-// schemas are the shapes of what is sent and answered.
+// schemas are the schemas of requests and answers.
 func schemas() schemaOf {
-	value := described(anySchema, "The value, when it is JSON: its very bytes (a watch shows spaces for line breaks).")
-	encoded := schemaOf{"type": "string", "format": "byte", "description": "The value, when it is not JSON."}
+	value := described(anySchema, "The value, if it is JSON, byte for byte (a watch replaces line breaks with spaces).")
+	encoded := schemaOf{"type": "string", "format": "byte", "description": "The value, if it is not JSON."}
 	metadata := schemaOf{
-		"key": described(stringSchema, "All of the key."),
+		"key": described(stringSchema, "The full key."),
 		"keyBase64": schemaOf{
 			"type": "string", "format": "byte",
-			"description": "The key when it is not UTF-8; key then has U+FFFD in it.",
+			"description": "The key if it is not UTF-8; key then contains U+FFFD.",
 		},
 		"namespace":       described(stringSchema, "The key up to and including its last slash."),
-		"name":            described(stringSchema, "What follows in the key."),
-		"resourceVersion": described(versionSchema, "The version of the write that made this state."),
+		"name":            described(stringSchema, "The part of the key after its last slash."),
+		"resourceVersion": described(versionSchema, "The version of the write that produced this state."),
 		"createRevision":  described(versionSchema, "The version of the write that created the object."),
 	}
 	all := []string{"key", "namespace", "name", "resourceVersion", "createRevision"}
 	return schemaOf{
-		"ObjectMeta": members("What is told of an object besides its value.", all, metadata),
-		"Object": members("An object: value or valueBase64 is there, but for the DELETED event of a state that has "+
+		"ObjectMeta": members("The metadata of an object.", all, metadata),
+		"Object": members("An object. It has value or valueBase64, except in the DELETED event of a state that has "+
 			"been compacted.", []string{"metadata"},
 			schemaOf{"metadata": ref("ObjectMeta"), "value": value, "valueBase64": encoded}),
-		"ObjectPut": members("An object to put: one of value and valueBase64. What an Object's metadata tells "+
-			"besides the resourceVersion must be as the path says.", nil,
+		"ObjectPut": members("An object to put, with either value or valueBase64. Members of metadata other than "+
+			"resourceVersion must match the path.", nil,
 			schemaOf{"metadata": members("", nil, metadata), "value": value, "valueBase64": encoded}),
 		"DeleteOptions": members("What to delete.", nil, schemaOf{
 			"preconditions": members("", nil, schemaOf{"resourceVersion": described(versionSchema,
 				"The version that the object must have.")}),
 		}),
-		"ListMeta": members("What is told of a list.", []string{"resourceVersion"}, schemaOf{
-			"resourceVersion": described(versionSchema, "The version that all items are of."),
+		"ListMeta": members("The metadata of a list.", []string{"resourceVersion"}, schemaOf{
+			"resourceVersion": described(versionSchema, "The version of all items."),
 			"continue": described(stringSchema,
-				"The token for the next chunk; not there after the last one."),
+				"The token for the next chunk; absent after the last one."),
 			"remainingItemCount": described(numberSchema, "How many items follow in the next chunks."),
 		}),
-		"ObjectList": members("A chunk of objects, in the order of their keys' bytes.",
+		"ObjectList": members("A chunk of objects, in byte order of their keys.",
 			[]string{"kind", "apiVersion", "metadata", "items"}, schemaOf{
 				"kind":       schemaOf{"type": "string", "enum": []string{"ObjectList"}},
 				"apiVersion": schemaOf{"type": "string", "enum": []string{"sqlstore/v1"}},
 				"metadata":   ref("ListMeta"), "items": schemaOf{"type": "array", "items": ref("Object")},
 			}),
-		"Bookmark": members("How far a watch has come.", []string{"metadata"}, schemaOf{
+		"Bookmark": members("The progress of a watch.", []string{"metadata"}, schemaOf{
 			"metadata": members("", []string{"resourceVersion"}, schemaOf{
-				"resourceVersion": described(versionSchema, "Everything up to it was sent."),
+				"resourceVersion": described(versionSchema, "Everything up to it has been sent."),
 				"annotations": schemaOf{
 					"type": "object", "additionalProperties": stringSchema,
 					"description": "k8s.io/initial-events-end says that the state is complete.",
@@ -95,13 +95,13 @@ func schemas() schemaOf {
 			"type":   schemaOf{"type": "string", "enum": []string{"ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"}},
 			"object": schemaOf{"anyOf": []schemaOf{ref("Object"), ref("Bookmark"), ref("Status")}},
 		}),
-		"Status": members("Kubernetes' Status: what went wrong, or that an object was deleted.",
+		"Status": members("Kubernetes' Status: an error, or the confirmation of a deletion.",
 			[]string{"kind", "apiVersion", "metadata", "status", "code"}, schemaOf{
 				"kind":       schemaOf{"type": "string", "enum": []string{"Status"}},
 				"apiVersion": schemaOf{"type": "string", "enum": []string{"v1"}},
 				"metadata": members("", nil, schemaOf{
 					"resourceVersion": described(versionSchema, "Of a deletion."),
-					"continue":        described(stringSchema, "Goes on with an expired list at the latest version."),
+					"continue":        described(stringSchema, "Continues an expired list at the latest version."),
 				}),
 				"status":  schemaOf{"type": "string", "enum": []string{"Success", "Failure"}},
 				"message": stringSchema, "reason": stringSchema, "code": schemaOf{"type": "integer"},
@@ -114,8 +114,7 @@ func schemas() schemaOf {
 	}
 }
 
-// paths are where the operations are found. OpenAPI has no parameter that spans slashes; a key's may be
-// percent-encoded.
+// paths are the paths of the operations. OpenAPI has no parameter that spans slashes; a key's may be percent-encoded.
 var paths = []struct {
 	on         kind
 	path, name string
@@ -127,7 +126,7 @@ var paths = []struct {
 	{theOpenAPI, openapiPath, "", ""},
 }
 
-// errorsOfAll are the codes that any operation may answer.
+// errorsOfAll are the codes that any operation may return.
 var errorsOfAll = []int{400, 405, 408, 429, 500, 503, 504}
 
 // describe makes the OpenAPI description from the table of operations.
@@ -138,7 +137,7 @@ func describe(o *Options) []byte {
 		if p.parameter != "" {
 			item["parameters"] = []schemaOf{{
 				"name": p.parameter, "in": "path", "required": true, "schema": stringSchema,
-				"description": "As it is, slashes included, or percent-encoded.",
+				"description": "The key as it is, including slashes, or percent-encoded.",
 			}}
 		}
 		for i := range operations {
@@ -159,7 +158,7 @@ func describe(o *Options) []byte {
 	}
 	out, err := json.Marshal(doc)
 	if err != nil {
-		panic(err) // it is made of what JSON has
+		panic(err) // it contains only what JSON supports
 	}
 	return append(out, '\n')
 }
@@ -173,7 +172,7 @@ func (o *Options) version() string {
 
 var methodNames = map[string]string{http.MethodGet: "get", http.MethodPut: "put", http.MethodDelete: "delete"}
 
-// describe adds an operation to a path. A watch is the same method as the read beside it, which is described first.
+// describe adds an operation to a path. A watch uses the same method as its read, which is described first.
 func (op *operation) describe(item schemaOf, suffix string) {
 	method := methodNames[op.method]
 	into, beside := item[method].(schemaOf)
@@ -181,8 +180,8 @@ func (op *operation) describe(item schemaOf, suffix string) {
 		into = schemaOf{"operationId": op.id + suffix, "summary": op.summary, "responses": schemaOf{}}
 		item[method] = into
 	} else {
-		into["description"] = "With ?watch=true: " + op.summary + " The answer is a stream of WatchEvents, one on " +
-			"each line."
+		into["description"] = "With ?watch=true: " + op.summary + " The answer is a stream of WatchEvents, one per " +
+			"line."
 	}
 	params, _ := into["parameters"].([]schemaOf)
 	for i := range op.params {
@@ -217,10 +216,10 @@ func response(code int, schema schemaOf) schemaOf {
 	return schemaOf{"description": http.StatusText(code), "content": schemaOf{mediaJSON: schemaOf{"schema": schema}}}
 }
 
-// ofWatch begins what is told of a parameter, or of a meaning of it, that only a watch has.
+// ofWatch introduces a parameter, or a meaning of it, that only a watch has.
 const ofWatch = "With watch=true: "
 
-// describe adds a parameter to those of an operation, or what else it means to the watch beside it.
+// describe adds a parameter to those of an operation, or its meaning for the watch with the same method.
 func (p *parameter) describe(to []schemaOf, beside bool) []schemaOf {
 	doc := p.doc
 	for _, other := range to {

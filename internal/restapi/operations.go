@@ -13,29 +13,29 @@ import (
 	"github.com/sqlstore/sqlstore/paging"
 )
 
-// operation is one thing that can be asked. Requests are parsed, and the description is made, from the table of them.
+// operation is one operation of the API. The table of operations drives the parser and the description.
 type operation struct {
 	id      string // in the description
 	verb    string // in the metrics
 	method  string
 	on      kind
-	watch   bool // ?watch=true leads here
+	watch   bool // with ?watch=true
 	summary string
 	params  []parameter
 	body    schemaOf         // of a request, nil for none
 	raw     bool             // the body may be the value itself
-	answers map[int]schemaOf // by code; those of errors that every operation may answer are left out
+	answers map[int]schemaOf // by code, without errors that every operation may return
 	serve   func(*call) error
 }
 
 const (
 	verbWatch = "watch"
-	verbNone  = "none" // what is asked is not known
+	verbNone  = "none" // the operation is unknown
 	verbGet   = "get"
 	verbList  = "list"
 )
 
-// operations is the API. It is filled by init, as what it leads to looks into it.
+// operations is the API. init fills it, because its handlers refer to it.
 var operations []operation
 
 func init() {
@@ -53,7 +53,7 @@ func init() {
 		serve:   (*call).watch,
 	}, {
 		id: "list", verb: verbList, method: http.MethodGet, on: aCollection,
-		summary: "List the objects whose keys begin with a prefix, in chunks that are one consistent snapshot.",
+		summary: "List the objects whose keys begin with a prefix, in chunks that form one consistent snapshot.",
 		params:  []parameter{limit, continueToken, listVersion, versionMatch, initialEvents},
 		answers: map[int]schemaOf{200: listSchema, 410: statusSchema, 504: statusSchema},
 		serve:   (*call).list,
@@ -91,7 +91,7 @@ func init() {
 	}}
 }
 
-// find returns the operation that a request asks for. Errors: 400, 405.
+// find returns the operation of a request. Errors: 400, 405.
 func find(on kind, r *http.Request) (*operation, error) {
 	method := r.Method
 	if method == http.MethodHead {
@@ -124,7 +124,7 @@ func find(on kind, r *http.Request) (*operation, error) {
 	return found, nil
 }
 
-// allowed returns the methods of what a path names.
+// allowed returns the methods for a path.
 func allowed(on kind) string {
 	methods := map[string]bool{}
 	for i := range operations {
@@ -138,34 +138,34 @@ func allowed(on kind) string {
 	return strings.Join(slices.Sorted(maps.Keys(methods)), ", ")
 }
 
-// options are the parameters that a request gave.
+// options are the parameters of a request.
 type options struct {
 	watch     bool
 	limit     int64
 	token     string
-	version   string // "" when not given
+	version   string // "" if not given
 	match     string
 	initial   *bool
 	bookmarks bool
 	timeout   time.Duration // 0 means none
 }
 
-// notHere are Kubernetes' parameters that would make a list shorter, or have nothing written. An answer that overlooked
-// them would mislead whoever gave them.
+// notHere are Kubernetes' parameters that would shorten a list or suppress a write. Ignoring them would mislead the
+// client.
 var notHere = []string{"labelSelector", "fieldSelector", "dryRun"}
 
-// parse reads the operation's parameters. Others are ignored, as Kubernetes does. Errors: 400.
+// parse parses the operation's parameters. It ignores unknown ones, as Kubernetes does. Errors: 400.
 func (op *operation) parse(r *http.Request, o *options) error {
 	if r.URL.RawQuery == "" {
 		return nil
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return badRequest("the query cannot be read: %v", err)
+		return badRequest("the query cannot be parsed: %v", err)
 	}
 	for _, name := range notHere {
 		if query.Get(name) != "" {
-			return badRequest("the parameter %s is not served here: leave it out", name)
+			return badRequest("the parameter %s is not supported: omit it", name)
 		}
 	}
 	for i := range op.params {
@@ -184,7 +184,7 @@ func (op *operation) parse(r *http.Request, o *options) error {
 	return nil
 }
 
-// parameter is one of a query's.
+// parameter is a query parameter.
 type parameter struct {
 	name, doc string
 	schema    schemaOf
@@ -192,35 +192,35 @@ type parameter struct {
 }
 
 var (
-	readVersion = version("What the answer must show: unset is the most recent state, 0 any that this server has, " +
-		"another not an older one than it.")
-	listVersion = version("The version that is asked for; resourceVersionMatch says how. Unset is the most recent, 0 " +
+	readVersion = version("The version of the answer: unset is the most recent state, 0 any that this server has, " +
+		"any other means not older than that.")
+	listVersion = version("The version to read, as specified by resourceVersionMatch. Unset is the most recent, 0 " +
 		"any.")
-	fromVersion = version("Where the watch begins: unset is with the most recent state, 0 with any, another with the " +
+	fromVersion = version("Where the watch begins: unset is the most recent state, 0 any state, any other value the " +
 		"changes after it.")
 
 	precondition = version("The version that the object must have; " +
-		"for a PUT, 0 or unset means that there must be none.")
+		"for a PUT, 0 or unset means that it must not exist.")
 
-	versionMatch = text("resourceVersionMatch", "Exact or NotOlderThan: how resourceVersion is meant.",
+	versionMatch = text("resourceVersionMatch", "Exact or NotOlderThan: the meaning of resourceVersion.",
 		func(o *options, s string) { o.match = s })
 
-	limit = number("limit", "At most so many items; 0 means all.", func(o *options, n int64) { o.limit = n })
+	limit = number("limit", "Maximum number of items; 0 means all.", func(o *options, n int64) { o.limit = n })
 
-	continueToken = text("continue", "The token that the chunk before ended with.", func(o *options, s string) {
+	continueToken = text("continue", "The token from the end of the previous chunk.", func(o *options, s string) {
 		o.token = s
 	})
 
 	watchFlag = boolean("watch", "Stream changes as they happen.", func(o *options, b bool) { o.watch = b })
 
-	bookmarks = boolean("allowWatchBookmarks", "Tell from time to time, as BOOKMARK, up to which version everything "+
+	bookmarks = boolean("allowWatchBookmarks", "Send a BOOKMARK from time to time with the version up to which everything "+
 		"was sent.", func(o *options, b bool) { o.bookmarks = b })
 
-	initialEvents = boolean("sendInitialEvents", "Whether a watch begins with what is there, as ADDED, and, if "+
-		"bookmarks are allowed, a BOOKMARK at its end. Needs resourceVersionMatch=NotOlderThan.",
+	initialEvents = boolean("sendInitialEvents", "Whether a watch begins with the existing objects, as ADDED, and, if "+
+		"bookmarks are allowed, a BOOKMARK at their end. Needs resourceVersionMatch=NotOlderThan.",
 		func(o *options, b bool) { o.initial = &b })
 
-	timeoutSeconds = number("timeoutSeconds", "When to end the watch; 0 means that it lasts.",
+	timeoutSeconds = number("timeoutSeconds", "When to end the watch; 0 means never.",
 		func(o *options, n int64) {
 			o.timeout = time.Duration(min(n, math.MaxInt32)) * time.Second
 		})
@@ -262,7 +262,7 @@ func number(name, doc string, set func(*options, int64)) parameter {
 	}}
 }
 
-// boolean is true when given without a value, as in Kubernetes.
+// boolean is true if given without a value, as in Kubernetes.
 func boolean(name, doc string, set func(*options, bool)) parameter {
 	return parameter{name: name, doc: doc, schema: booleanSchema, set: func(o *options, s string) error {
 		b := true

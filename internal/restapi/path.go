@@ -19,15 +19,15 @@ const (
 	theOpenAPI              // the description of the API
 )
 
-// target is what a request is about.
+// target is what a request refers to.
 type target struct {
 	kind kind
 	key  []byte // or the prefix
 }
 
-// parsePath reads a path as the package comment tells. Errors: 400, 404.
+// parsePath parses a path as described in the package comment. Errors: 400, 404.
 func parsePath(u *url.URL) (target, error) {
-	// The escaped path is what the client wrote: "/v1%2Fobjects/" is not ours.
+	// The escaped path is what the client wrote: "/v1%2Fobjects/" does not match.
 	escaped := u.EscapedPath()
 	if escaped == openapiPath {
 		return target{kind: theOpenAPI}, nil
@@ -38,12 +38,12 @@ func parsePath(u *url.URL) (target, error) {
 	}
 	key, err := url.PathUnescape(raw)
 	if err != nil {
-		return target{}, badRequest("the path is not percent-encoded as it should be: %v", err)
+		return target{}, badRequest("the path is not correctly percent-encoded: %v", err)
 	}
 	for element := range strings.SplitSeq(key, "/") {
 		if element == "." || element == ".." {
 			return target{},
-				badRequest("the key has %q as an element: proxies and clients would take it for another one", element)
+				badRequest("the key has the element %q, which proxies and clients would interpret", element)
 		}
 	}
 	if key == "" || strings.HasSuffix(key, "/") {

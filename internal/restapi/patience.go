@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// A database that other servers share can get out of reach. Requests then wait for as long as they do at etcd without a
-// leader, and are answered so that their clients turn to another replica.
+// A database shared by several servers can become unreachable. Requests then wait as long as in an etcd without a
+// leader, and fail so that their clients try another replica.
 const (
 	patience     = 7 * time.Second
 	listPatience = 30 * time.Second // for each chunk
 )
 
 var errNoDatabase = failure(http.StatusServiceUnavailable, reasonUnavailable,
-	"the database is out of reach of this replica: ask another one").retry(1)
+	"this replica cannot reach the database: try another one").retry(1)
 
-// bounded is for what has no reason to take long.
+// bounded limits operations that have no reason to take long.
 func (c *call) bounded(parent context.Context) (context.Context, context.CancelFunc) {
 	if c.s.engine.NoLeader() != nil {
 		return context.WithTimeoutCause(parent, patience, errNoDatabase)
@@ -24,7 +24,7 @@ func (c *call) bounded(parent context.Context) (context.Context, context.CancelF
 	return context.WithTimeout(parent, c.s.o.Timeout)
 }
 
-// because is err, or why ctx ended when that is what err tells of.
+// because returns err, or why ctx ended if that caused err.
 func because(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -32,8 +32,8 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-// steps is for what may take as long as it goes on: between two calls of the function returned, from going off to
-// coming back, the database has had its chance.
+// steps limits operations that may run as long as they make progress. The time between two calls of the returned
+// function is the database's.
 func (c *call) steps(
 	parent context.Context,
 ) (ctx context.Context, step func(func() error) error, cancel context.CancelFunc) {
@@ -53,7 +53,7 @@ func (c *call) steps(
 	}
 }
 
-// connected is a context that ends when the database has been out of reach for five seconds.
+// connected returns a context that ends when the database has been unreachable for five seconds.
 func (c *call) connected(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	if none := c.s.engine.NoLeader(); none != nil {

@@ -121,7 +121,7 @@ func (s *served) scribble(seed uint64, n int) {
 // theEnd is the key that is written last. It sorts behind the others: who has it has all.
 const theEnd = "p/end"
 
-// tooBusy says whether a request is to be tried again.
+// tooBusy reports whether a request is to be tried again.
 func (s *served) tooBusy(code int) bool { return s.busy && (code == 503 || code == 504) }
 
 // watchAgain is watch, tried until the database is not too busy.
@@ -136,7 +136,7 @@ func (s *served) watchAgain(path string) *watched {
 	}
 }
 
-// ended says whether a watch has ended for want of the database.
+// ended reports whether a watch has ended for want of the database.
 func (s *served) ended(e eventJSON) bool {
 	return s.busy && e.String() == "ERROR 503 ServiceUnavailable"
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/sqlstore/sqlstore/paging"
 )
 
-// envelope is how much longer a body may be than the value in it, besides what base64 adds.
+// envelope is how much longer a body may be than the value in it, besides base64.
 const envelope = 64 << 10
 
-// putLimit is how long a body with a value in it may be.
+// putLimit is the maximum length of a body that contains a value.
 func (o *Options) putLimit() int64 {
 	return int64(base64.StdEncoding.EncodedLen(o.MaxRequestBytes)) + envelope
 }
@@ -52,7 +52,7 @@ func (c *call) put() error {
 	return c.answerItem(http.StatusOK, row)
 }
 
-// refused tells why a precondition did not hold; is is what there is.
+// refused explains why a precondition failed; is is the existing row.
 func refused(key []byte, wanted int64, is []*store.Row) error {
 	switch {
 	case len(is) == 0:
@@ -75,7 +75,7 @@ func (c *call) readPut() (value []byte, version int64, err error) {
 	}
 	body, err := c.body(limit)
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, 0, requestTooLarge(c.s.o.MaxRequestBytes) // the body's own limit only follows from it
+		return nil, 0, requestTooLarge(c.s.o.MaxRequestBytes) // the limit of the body is derived from this one
 	}
 	if err != nil {
 		return nil, 0, err
@@ -93,7 +93,7 @@ func (c *call) readPut() (value []byte, version int64, err error) {
 	return value, version, err
 }
 
-// parsePut reads the body of a PUT to key. Errors: 400.
+// parsePut parses the body of a PUT to key. Errors: 400.
 func parsePut(body, key []byte) (value []byte, version string, err error) {
 	o, err := parseObject(body, putForm)
 	if err != nil {
@@ -124,8 +124,7 @@ func parsePut(body, key []byte) (value []byte, version string, err error) {
 	return value, version, nil
 }
 
-// precondition is the version that the query and the body, which has inBody, agree on; 0 when neither has one. Errors:
-// 400.
+// precondition returns the version on which query and body (inBody) agree; 0 if neither has one. Errors: 400.
 func (c *call) precondition(inBody string) (int64, error) {
 	version, err := paging.ParseVersion(c.opts.version)
 	if err != nil || inBody == "" {

@@ -17,16 +17,16 @@ const (
 	defaultTimeout         = time.Minute
 )
 
-// Options says how to serve. Zero fields have the defaults told.
+// Options configures a Server. Zero fields have the defaults below.
 type Options struct {
-	// MaxRequestBytes bounds a key and its value, when they are put; default 1.5 MiB.
+	// MaxRequestBytes limits the size of a key plus its value in a put. Default 1.5 MiB.
 	MaxRequestBytes int
-	// Timeout is how long a client may take to send a body, or to take what is written to it, and how long a get, a put
-	// or a delete may take in all; default 1 min.
+	// Timeout is how long a client may take to send a body or to receive a write, and how long a get, a put or a delete
+	// may take in total. Default 1 min.
 	Timeout time.Duration
-	// Version is the program's, for the description.
+	// Version is the program's version, for the description.
 	Version string
-	// Logger is for errors that clients are not told of; default: nowhere.
+	// Logger receives errors that clients do not see. Default: no log.
 	Logger *slog.Logger
 }
 
@@ -43,7 +43,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Server is the API over one store. It is an [http.Handler].
+// Server is the API over one store. It implements [http.Handler].
 type Server struct {
 	engine   *store.Store
 	pager    *paging.Pager
@@ -56,7 +56,7 @@ type Server struct {
 	bodies   *bodies.Budget
 }
 
-// New makes the API over s. It does not own s: shut the HTTP server down first, then close the store.
+// New creates the API over s, without owning it: shut down the HTTP server first, then close the store.
 func New(s *store.Store, keys paging.TokenKeys, o Options) *Server {
 	o = o.withDefaults()
 	out := &Server{engine: s, pager: paging.New(s, keys), o: o, metrics: newMetrics()}
@@ -66,13 +66,13 @@ func New(s *store.Store, keys paging.TokenKeys, o Options) *Server {
 	return out
 }
 
-// Metrics returns what counts the requests.
+// Metrics returns the request metrics.
 func (s *Server) Metrics() *Metrics { return s.metrics }
 
-// Serving returns how many requests are being served, watches among them.
+// Serving returns the number of requests in progress, including watches.
 func (s *Server) Serving() int { return int(s.serving.Load()) }
 
-// Stop ends the watches, and refuses new ones; other requests go on. Call it before the HTTP server's Shutdown.
+// Stop ends the watches and refuses new ones; other requests continue. Call it before the HTTP server's Shutdown.
 func (s *Server) Stop() { s.stop() }
 
 // ServeHTTP implements [http.Handler].
@@ -89,7 +89,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-cache, private")
 	h.Set("X-Content-Type-Options", "nosniff")
 	if r.ProtoMajor == 1 {
-		c.extend() // what an earlier request of the connection has left may be over
+		c.extend() // the deadline of the connection's previous request may have passed
 	}
 	if err := c.serve(); err != nil {
 		c.fail(err)

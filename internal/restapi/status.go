@@ -63,15 +63,15 @@ func failure(code int, reason, message string) *status {
 	return &status{Kind: "Status", APIVersion: "v1", Status: "Failure", Code: code, Reason: reason, Message: message}
 }
 
-// Error makes a status an error that is answered as it is.
+// Error makes a status an error that is sent unchanged.
 func (s *status) Error() string { return s.Message }
 
 func (s *status) json() []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false) // people read it
+	e.SetEscapeHTML(false) // for human readers
 	if err := e.Encode(s); err != nil {
-		panic(err) // strings and numbers
+		panic(err) // strings and numbers always marshal
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte{'\n'})
 }
@@ -96,11 +96,11 @@ func (s *status) retry(seconds int) *status {
 	return s
 }
 
-// What is wrong with a parameter.
+// Problems with a parameter.
 var (
-	errNumber  = errors.New("is not a whole number from 0 on")
+	errNumber  = errors.New("is not a non-negative integer")
 	errBoolean = errors.New("is neither true nor false")
-	errVersion = errors.New("is not a resource version: those are whole numbers")
+	errVersion = errors.New("is not a resource version, which is an integer")
 )
 
 func badRequest(format string, args ...any) *status {
@@ -109,12 +109,12 @@ func badRequest(format string, args ...any) *status {
 
 func notServed(path string) *status {
 	return failure(http.StatusNotFound, reasonNotFound, fmt.Sprintf("nothing is served at %q: objects are at "+
-		"%s<key>, what is served is told by %s", path, objectsPath, openapiPath))
+		"%s<key>, and %s describes the API", path, objectsPath, openapiPath))
 }
 
 func methodNotAllowed(method, allow string) *status {
 	st := failure(http.StatusMethodNotAllowed, reasonMethod,
-		fmt.Sprintf("the method %q is not for this path: %s are", method, allow))
+		fmt.Sprintf("the method %q is not allowed for this path, only %s", method, allow))
 	st.allow = allow
 	return st
 }
@@ -125,7 +125,7 @@ func notFound(key []byte) *status {
 
 func alreadyExists(key []byte) *status {
 	return failure(http.StatusConflict, reasonExists,
-		fmt.Sprintf("object %q already exists: to update it, give the resourceVersion that it has", key)).named(key)
+		fmt.Sprintf("object %q already exists: to update it, send its current resourceVersion", key)).named(key)
 }
 
 func conflict(key []byte, wanted, has int64) *status {
@@ -134,7 +134,7 @@ func conflict(key []byte, wanted, has int64) *status {
 			"and try again", key, has, wanted)).named(key)
 }
 
-// What Kubernetes says of versions that are gone.
+// Kubernetes' texts for versions that are gone.
 const (
 	listExpired      = "The resourceVersion for the provided list is too old."
 	listExpiredToken = listExpired + " The continue token in this response lists from the beginning, at the " +
@@ -153,7 +153,7 @@ func expired(message string) *status {
 	return failure(http.StatusGone, reasonExpired, message)
 }
 
-// errorTable maps errors to what is answered. The first that matches counts; paging's typed errors go before it.
+// errorTable maps errors to answers. The first match counts; paging's typed errors are checked before it.
 var errorTable = []struct {
 	from    error
 	code    int
@@ -171,32 +171,32 @@ var errorTable = []struct {
 	{store.ErrQuota, http.StatusServiceUnavailable, reasonUnavailable, "NOSPACE: the database has reached its quota; " +
 		"compact, defragment and disarm the alarm, or raise --quota-backend-bytes", 0},
 	{
-		backend.ErrNoSpace, http.StatusServiceUnavailable, reasonUnavailable, "NOSPACE: no space is left for the database",
+		backend.ErrNoSpace, http.StatusServiceUnavailable, reasonUnavailable, "NOSPACE: the database's disk is full",
 		0,
 	},
 	{
 		store.ErrCorrupt, http.StatusServiceUnavailable, reasonUnavailable,
-		"CORRUPT: the alarm is raised, nothing is written until it is cleared", 0,
+		"CORRUPT: the alarm is raised, and nothing is written until it is cleared", 0,
 	},
 	{
 		backend.ErrOldReplica, http.StatusBadRequest, reasonBadRequest,
-		"a replica of an older version does not know keys of this length: upgrade all replicas", 0,
+		"a replica of an older version does not support keys of this length: upgrade all replicas", 0,
 	},
 	{
-		backend.ErrRejected, http.StatusBadRequest, reasonBadRequest, "the database refused the request for its contents",
+		backend.ErrRejected, http.StatusBadRequest, reasonBadRequest, "the database refused the contents of the request",
 		0,
 	},
 	{store.ErrClosed, http.StatusServiceUnavailable, reasonUnavailable, "the server is stopping", 1},
 	{backend.ErrClosed, http.StatusServiceUnavailable, reasonUnavailable, "the server is stopping", 1},
 	{
 		backend.ErrUnknownOutcome, http.StatusGatewayTimeout, reasonTimeout,
-		"nobody can tell whether the write was done: read the object before you try again", 0,
+		"the outcome of the write is unknown: read the object before you try again", 0,
 	},
 	{
 		store.ErrUnavailable, http.StatusServiceUnavailable, reasonUnavailable, "the database is unavailable: try again",
 		1,
 	},
-	{os.ErrDeadlineExceeded, http.StatusRequestTimeout, reasonTimeout, "the request's body took too long to come", 0},
+	{os.ErrDeadlineExceeded, http.StatusRequestTimeout, reasonTimeout, "the request's body took too long to arrive", 0},
 	{
 		context.DeadlineExceeded, http.StatusGatewayTimeout, reasonTimeout,
 		"the request took too long; a write may have been done", 1,
@@ -204,7 +204,7 @@ var errorTable = []struct {
 	{context.Canceled, http.StatusServiceUnavailable, reasonUnavailable, "the server is stopping", 1},
 }
 
-// status is err as the client shall see it.
+// status converts err for the client.
 func (c *call) status(err error) *status {
 	if st, ok := errors.AsType[*status](err); ok {
 		if st.allow != "" {
@@ -239,10 +239,10 @@ func (c *call) status(err error) *status {
 		return st
 	}
 	c.s.o.Logger.Error("a request failed", "method", c.r.Method, "path", c.r.URL.Path, "error", err)
-	return failure(http.StatusInternalServerError, reasonInternal, "internal error; the server's log tells more")
+	return failure(http.StatusInternalServerError, reasonInternal, "internal error; see the server's log")
 }
 
-// expiredList is the 410 of a list: with a token that restarts it where one is known.
+// expiredList is the 410 of a list, with a token that restarts it if there is one.
 func expiredList(e *paging.ExpiredError, continued bool) *status {
 	st := expired(listExpired)
 	st.Metadata.Continue = e.Continue

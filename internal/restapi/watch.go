@@ -12,17 +12,17 @@ import (
 	"github.com/sqlstore/sqlstore/paging"
 )
 
-// watching is a watch that is being served.
+// watching is a watch in progress.
 type watching struct {
 	*call
 	ctx     context.Context
 	watches *store.WatchStream
 }
 
-// Why a watch ends without anything having gone wrong.
+// Reasons why a watch ends without an error.
 var (
 	errStopping = failure(http.StatusServiceUnavailable, reasonUnavailable, "the server is stopping").retry(1)
-	errTimeout  = errors.New("timeoutSeconds are over")
+	errTimeout  = errors.New("timeoutSeconds has passed")
 )
 
 func (c *call) watch() error {
@@ -51,7 +51,7 @@ func (c *call) watch() error {
 	return w.ended(err)
 }
 
-// ended is what is answered at a watch's end: what went wrong is an ERROR event when the answer has begun.
+// ended is the answer at the end of a watch: an error becomes an ERROR event if the answer has begun.
 func (w *watching) ended(err error) error {
 	if errors.Is(err, errHeader) || errors.Is(err, store.ErrClosed) && w.code != 0 {
 		return nil
@@ -62,7 +62,7 @@ func (w *watching) ended(err error) error {
 	switch begun := w.code != 0; {
 	case w.r.Context().Err() != nil:
 		if begun {
-			return nil // a watch has no end that would be missed
+			return nil // a watch has no end that a client could miss
 		}
 		return context.Canceled
 	case errors.Is(err, errTimeout) && !begun:
@@ -81,8 +81,8 @@ func (w *watching) ended(err error) error {
 	return w.send(*b)
 }
 
-// start answers the header, and the state where that is asked for, and begins the watch behind it. Who has seen the
-// header misses nothing of what is written from then on.
+// start sends the header and, if requested, the state, and begins the watch after it. A client that has the header
+// misses nothing that is written from then on.
 func (w *watching) start(s *paging.WatchStart) error {
 	incarnation := w.s.engine.Incarnation()
 	if s.State {
@@ -92,7 +92,7 @@ func (w *watching) start(s *paging.WatchStart) error {
 		}
 		w.register(after)
 		if w.s.engine.Incarnation() != incarnation {
-			return expired(watchExpired) // the state may be of history that was lost
+			return expired(watchExpired) // the state may belong to lost history
 		}
 		return nil
 	}
@@ -109,7 +109,7 @@ func (w *watching) start(s *paging.WatchStart) error {
 	return w.header()
 }
 
-// register begins the watch behind a revision, 0 for the current one.
+// register begins the watch after a revision, 0 for the current one.
 func (w *watching) register(after int64) {
 	req := store.WatchRequest{Key: w.to.key, PrevKV: true, ProgressNotify: w.opts.bookmarks}
 	if w.to.kind == aCollection {
@@ -124,7 +124,7 @@ func (w *watching) register(after int64) {
 	w.watches.Watch(req)
 }
 
-// header begins the answer, so that the client knows that its watch stands.
+// header begins the answer, so that the client knows that its watch is active.
 func (w *watching) header() error {
 	w.w.Header().Set("Content-Type", contentJSON)
 	w.begin(http.StatusOK)
@@ -134,10 +134,10 @@ func (w *watching) header() error {
 	return w.send(nil)
 }
 
-// errUnsent is returned when the client does not take what is sent.
-var errUnsent = errors.New("the client does not take the answer")
+// errUnsent is returned if the client does not receive what is sent.
+var errUnsent = errors.New("the client does not read the answer")
 
-// send writes events and has them go out.
+// send writes and flushes events.
 func (w *watching) send(b []byte) error {
 	w.extend()
 	defer w.written()
@@ -152,7 +152,7 @@ func (w *watching) send(b []byte) error {
 	return nil
 }
 
-// state sends what is there and returns the revision at which that was so.
+// state sends the existing objects and returns the revision of that state.
 func (w *watching) state(s *paging.WatchStart) (revision int64, err error) {
 	b := getBuffer()
 	defer putBuffer(b)
@@ -182,7 +182,7 @@ func (w *watching) state(s *paging.WatchStart) (revision int64, err error) {
 	return revision, w.gathered(b)
 }
 
-// one hands the watched object to add.
+// one passes the watched object to add.
 func (w *watching) one(s *paging.WatchStart, add func([]*store.Row) error) (revision int64, err error) {
 	ctx, cancel := w.bounded(w.ctx)
 	defer cancel()
@@ -193,7 +193,7 @@ func (w *watching) one(s *paging.WatchStart, add func([]*store.Row) error) (revi
 	return revision, because(ctx, err)
 }
 
-// all hands the watched objects to add.
+// all passes the watched objects to add.
 func (w *watching) all(s *paging.WatchStart, add func([]*store.Row) error) (revision int64, err error) {
 	ctx, step, cancel := w.steps(w.ctx)
 	defer cancel()
@@ -202,7 +202,7 @@ func (w *watching) all(s *paging.WatchStart, add func([]*store.Row) error) (revi
 	return page.Revision, because(ctx, err)
 }
 
-// gathered sends what has been gathered, after the header.
+// gathered sends the buffer, after the header.
 func (w *watching) gathered(b *[]byte) error {
 	if w.code == 0 {
 		if err := w.header(); err != nil {
@@ -237,7 +237,7 @@ func (w *watching) follow() error {
 	}
 }
 
-// events sends a response: its events, or the progress that it tells of when it has none.
+// events sends a response: its events or, if it has none, its progress.
 func (w *watching) events(r *store.WatchResponse) error {
 	b := getBuffer()
 	defer putBuffer(b)
@@ -255,8 +255,8 @@ func (w *watching) events(r *store.WatchResponse) error {
 	return w.gathered(b)
 }
 
-// appendEvent appends an event as a line. A deletion shows the last state, under the deletion's version; only its
-// metadata when that state has been compacted.
+// appendEvent appends an event as a line. A deletion shows the last state, with the deletion's version; only its
+// metadata if that state has been compacted.
 func appendEvent(b []byte, e *store.Event) []byte {
 	r := e.Row
 	switch {

@@ -1,10 +1,10 @@
 // Package rpcmetrics counts gRPC calls under the names that go-grpc-middleware's Prometheus provider made common
 // (grpc_server_started_total, grpc_server_handled_total, grpc_server_msg_received_total, grpc_server_msg_sent_total
-// and, where asked for, the histogram grpc_server_handling_seconds).
+// and, optionally, the histogram grpc_server_handling_seconds).
 //
-// That provider looks labels up for each count, which costs 0.6 us, 1.4 us with the histogram, and two allocations of a
-// call that takes 22 us in all. Here it is one map lookup and four atomic additions, 0.03 us; two looks at the clock
-// and the histogram make it 0.2 us.
+// That provider looks up labels for each count, which costs 0.6 us, 1.4 us with the histogram, and two allocations in a
+// call that takes 22 us in all. This package needs one map lookup and four atomic additions, 0.03 us; reading the clock
+// twice and the histogram make it 0.2 us.
 package rpcmetrics
 
 import (
@@ -23,9 +23,9 @@ import (
 
 const lastCode = codes.Unauthenticated
 
-// Metrics counts the calls of one server. It is a [prometheus.Collector].
+// Metrics counts the calls of one server. It implements [prometheus.Collector].
 type Metrics struct {
-	mu      sync.Mutex // of writers
+	mu      sync.Mutex // for writers
 	methods atomic.Pointer[map[string]*method]
 	seconds *prometheus.HistogramVec // nil: durations are not measured
 }
@@ -37,7 +37,7 @@ type method struct {
 	seconds                 prometheus.Observer // or nil
 }
 
-// New returns Metrics that have counted nothing. With durations they have a histogram of how long calls take.
+// New returns empty Metrics. If durations is set, they include a histogram of call durations.
 func New(durations bool) *Metrics {
 	m := &Metrics{}
 	if durations {
@@ -51,7 +51,7 @@ func New(durations bool) *Metrics {
 	return m
 }
 
-// Initialize makes the counters of all methods of a server, so that they are there, as zeros, before the first call.
+// Initialize creates the counters of all methods of a server, so that they exist, as zeros, before the first call.
 func (m *Metrics) Initialize(s *grpc.Server) {
 	for service, info := range s.GetServiceInfo() {
 		for _, i := range info.Methods {
@@ -93,7 +93,7 @@ func kind(client, server bool) string {
 	return "unary"
 }
 
-// begin counts a call's start; what it returns is for end.
+// begin counts the start of a call and returns the argument for end.
 func (c *method) begin() (began time.Time) {
 	c.started.Add(1)
 	if c.seconds != nil {

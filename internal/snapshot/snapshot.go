@@ -1,8 +1,8 @@
-// Package snapshot writes the store as etcd keeps it: a bbolt file that `etcdutl snapshot restore` accepts, revisions,
-// leases and alarms kept, so that nobody is locked in.
+// Package snapshot writes the store as a bbolt file in etcd's format, which `etcdutl snapshot restore` accepts.
+// Revisions, leases and alarms are preserved, so that you can move to etcd.
 //
-// Rows superseded at or below the compacted revision are left out, and the file says that the compaction up to there is
-// finished: without that an etcd restored from it would fall back behind a compacted last revision.
+// Rows superseded at or below the compacted revision are omitted, and the file says that the compaction up to there is
+// finished: otherwise an etcd restored from it would fall back behind a compacted last revision.
 package snapshot
 
 import (
@@ -25,10 +25,10 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// StorageVersion is etcd's name for the layout of the file.
+// StorageVersion is etcd's name for the file layout.
 const StorageVersion = "3.7.0"
 
-// batchBytes is how much is written to the file before bbolt commits; it bounds the memory of a snapshot.
+// batchBytes is how much is written to the file before bbolt commits; it limits the memory of a snapshot.
 const batchBytes = 8 << 20
 
 var (
@@ -43,10 +43,10 @@ var (
 	}
 )
 
-// File is a finished snapshot: the bbolt file's bytes followed by their sha256, to be read once. Close removes it.
+// File is a finished snapshot: the bytes of the bbolt file followed by their sha256, readable once. Close removes it.
 type File struct {
 	io.Reader
-	// Size is that of everything that Read gives.
+	// Size is the total number of bytes that Read returns.
 	Size int64
 	file *unnamed
 }
@@ -54,8 +54,8 @@ type File struct {
 // Close removes the file.
 func (f *File) Close() error { return f.file.Close() }
 
-// unnamed is a temporary file whose name is gone, so that the system takes it back however the process ends. Where an
-// open file cannot be removed, Close does that.
+// unnamed is a temporary file without a name, so that the system frees it however the process ends. On systems that
+// cannot remove an open file, Close does it.
 type unnamed struct {
 	*os.File
 	dir string
@@ -63,7 +63,7 @@ type unnamed struct {
 
 func (u *unnamed) Close() error { return errors.Join(u.File.Close(), os.RemoveAll(u.dir)) }
 
-// Write makes a snapshot of what x has pinned, in a temporary file under parent ("": the system's directory for such).
+// Write makes a snapshot of what x has pinned, in a temporary file under parent ("": the system's temporary directory).
 // Errors: those of x.Rows and of the file system.
 func Write(ctx context.Context, x *store.Export, parent string) (*File, error) {
 	file, db, err := create(parent)
@@ -85,7 +85,7 @@ func Write(ctx context.Context, x *store.Export, parent string) (*File, error) {
 	}, nil
 }
 
-// create makes a database in a file, and the file to read it from.
+// create makes a database in a file, and a handle to read that file.
 func create(parent string) (_ *unnamed, _ *bbolt.DB, err error) {
 	dir, err := os.MkdirTemp(parent, "sqlstore-snapshot-")
 	if err != nil {
@@ -104,7 +104,7 @@ func create(parent string) (_ *unnamed, _ *bbolt.DB, err error) {
 	return &unnamed{file, dir}, db, nil
 }
 
-// sumReader gives a checksum that is complete only when everything before it has been read.
+// sumReader appends a checksum that is complete only after everything before it has been read.
 type sumReader struct {
 	sum  func([]byte) []byte
 	left []byte
@@ -127,7 +127,7 @@ func write(ctx context.Context, x *store.Export, db *bbolt.DB) (err error) {
 	w := &writer{db: db}
 	defer func() {
 		if w.tx != nil {
-			_ = w.tx.Rollback() // the file is thrown away
+			_ = w.tx.Rollback() // the file is discarded
 		}
 		if e := db.Close(); err == nil {
 			err = e
@@ -150,7 +150,7 @@ func write(ctx context.Context, x *store.Export, db *bbolt.DB) (err error) {
 	return w.end()
 }
 
-// writer puts pairs into the file, committing now and then.
+// writer puts pairs into the file, and commits in between.
 type writer struct {
 	db    *bbolt.DB
 	tx    *bbolt.Tx
@@ -171,11 +171,11 @@ func (w *writer) end() error {
 
 func (w *writer) put(bucket, key, value []byte) error {
 	b := w.tx.Bucket(bucket)
-	b.FillPercent = 0.9 // keys come in order
+	b.FillPercent = 0.9 // keys arrive in order
 	return b.Put(key, value)
 }
 
-// facts writes everything but the rows.
+// facts writes everything except the rows.
 func (w *writer) facts(x *store.Export) error {
 	pairs := [][2][]byte{
 		{[]byte("consistent_index"), number(x.Revision)},
@@ -239,7 +239,7 @@ func (w *writer) row(r backend.Row) error {
 
 func number(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
-// revision is a row's key in etcd's file.
+// revision is the key of a row in etcd's file.
 func revision(main, sub int64, tombstone bool) []byte {
 	b := append(number(main), '_')
 	b = binary.BigEndian.AppendUint64(b, uint64(sub))

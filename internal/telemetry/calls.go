@@ -27,7 +27,7 @@ func newCalls(m *Metrics, extensive bool) *calls {
 	c := &calls{
 		requests: newRequests(m, extensive),
 		failed: m.counter("etcd_server_proposals_failed_total",
-			"Writes that failed, or whose outcome is unknown, for no fault of theirs."),
+			"Writes that failed, or whose outcome is unknown, through no fault of the client."),
 	}
 	ranges, txns := &c.requests.of(rangeMethod).calls, &c.requests.of(txnMethod).calls
 	m.counterFunc("etcd_mvcc_range_total", "Range and RangeStream calls.", func() float64 {
@@ -40,7 +40,7 @@ func newCalls(m *Metrics, extensive bool) *calls {
 	return c
 }
 
-// Unary counts unary calls; it goes around them as an interceptor.
+// Unary counts unary calls, as an interceptor.
 func (m *Metrics) Unary() grpc.UnaryServerInterceptor {
 	c := m.calls
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
@@ -62,7 +62,7 @@ func (m *Metrics) Unary() grpc.UnaryServerInterceptor {
 	}
 }
 
-// isFailure says whether a write failed for the server's sake.
+// isFailure reports whether a write failed because of the server.
 func (c *calls) isFailure(method string, err error) bool {
 	switch method {
 	case "/etcdserverpb.KV/Put", "/etcdserverpb.KV/DeleteRange", "/etcdserverpb.KV/Txn", "/etcdserverpb.KV/Compact",
@@ -77,11 +77,11 @@ func (c *calls) isFailure(method string, err error) bool {
 	return false
 }
 
-// Stream counts streaming calls; it goes around them as an interceptor.
+// Stream counts streaming calls, as an interceptor.
 func (m *Metrics) Stream() grpc.StreamServerInterceptor {
 	c := m.calls
 	return func(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-		r := c.requests.streams // which last: they are counted when they begin
+		r := c.requests.streams // long-lived: they are counted when they begin
 		r.add(sample{number: r.calls.Add(1), version: r.clients.version(s.Context())})
 		switch info.FullMethod {
 		case "/etcdserverpb.KV/RangeStream":
@@ -93,8 +93,7 @@ func (m *Metrics) Stream() grpc.StreamServerInterceptor {
 	}
 }
 
-// Attach adds what is read from the gRPC server: zeros for all its methods, and the bytes of its messages as traffic
-// tells them.
+// Attach adds what comes from the gRPC server: zeros for all its methods, and the bytes of its messages, from traffic.
 func (m *Metrics) Attach(g *grpc.Server, traffic func() (received, sent uint64)) {
 	m.calls.initialize(g)
 	for name, read := range map[string]func() float64{

@@ -6,16 +6,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// certificates tells when the certificates end that are served with.
+// certificates exports when the certificates in use expire.
 type certificates struct {
 	read func() map[string]time.Time // by file
 	ends *prometheus.Desc
 }
 
-// WatchCertificates adds what read tells of the certificates in use: by the file of each, when it ends.
+// WatchCertificates adds the expiry times from read: by file, when the certificate in use expires.
 func (m *Metrics) WatchCertificates(read func() map[string]time.Time) {
 	m.Registry.MustRegister(&certificates{read, prometheus.NewDesc("sqlstore_certificate_expiry_timestamp_seconds",
-		"When the certificate in use ends, in seconds since 1970: the server's own, and the authority of its clients'.",
+		"When the certificate in use expires, in seconds since 1970: the server's own, and the authority of its clients'.",
 		[]string{"file"}, nil)})
 }
 

@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// maxVersions bounds the client versions told apart in one process, maxVersion the length of one: both are the
-	// clients' choice, and a label lives as long as the process.
+	// maxVersions limits the client versions that one process distinguishes, maxVersion the length of one. Clients
+	// choose both, and a label lives as long as the process.
 	maxVersions = 32
 	maxVersion  = 32
 )
 
-// clients are the versions of clients that have been seen.
+// clients are the client versions seen so far.
 type clients struct {
 	mu       sync.Mutex
 	versions map[string]struct{}
 }
 
-// version is what a client says of the version of its library: "unknown" if it says nothing that could be one, "other"
-// when too many have been seen before.
+// version returns the version that a client claims for its library: "unknown" if it claims nothing plausible, "other"
+// if too many have been seen before.
 func (c *clients) version(ctx context.Context) string {
 	said := metadata.ValueFromIncomingContext(ctx, "client-api-version")
 	if len(said) == 0 || !isVersion(said[0]) {
@@ -41,7 +41,7 @@ func (c *clients) version(ctx context.Context) string {
 	return v
 }
 
-// isVersion accepts what a semantic version may consist of.
+// isVersion accepts the characters of a semantic version.
 func isVersion(s string) bool {
 	return s != "" && len(s) <= maxVersion && strings.IndexFunc(s, func(r rune) bool {
 		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && !strings.ContainsRune(".-+_", r)

@@ -8,30 +8,30 @@ import (
 	"github.com/sqlstore/sqlstore/compactor"
 )
 
-// compaction tells how compaction, and the deletion of rows behind it, get on.
+// compaction exports the progress of compaction and of the deletion of compacted rows.
 type compaction struct {
 	read                                                       func() compactor.State
 	total, compacted, purged, backlog, stalled, last, next, on *prometheus.Desc
 }
 
-// WatchCompaction adds what read tells of the compactor. What only the replica that compacts knows is left out by the
-// others.
+// WatchCompaction adds the compactor's state from read. Replicas that do not compact omit what only the compacting one
+// knows.
 func (m *Metrics) WatchCompaction(read func() compactor.State) {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("sqlstore_compaction_"+name, help, labels, nil)
 	}
 	m.Registry.MustRegister(&compaction{
 		read: read,
-		total: desc("automatic_total", "Automatic compactions that this process tried, by what came of them.",
+		total: desc("automatic_total", "Automatic compactions that this process tried, by result.",
 			"result"),
 		compacted: desc("revision", "The oldest revision that can be read."),
 		purged:    desc("purged_revision", "The revision up to which superseded rows are deleted."),
 		backlog:   desc("backlog_revisions", "Compacted revisions whose superseded rows are not deleted yet."),
-		stalled: desc("stalled", "1 when compaction, or the deletion of rows, does not get on: see /status.",
+		stalled: desc("stalled", "1 when compaction, or the deletion of rows, makes no progress: see /status.",
 			"reason"),
 		last: desc("last_timestamp_seconds",
-			"When this process last compacted by itself, in seconds since 1970; 0 before that."),
-		next: desc("next_timestamp_seconds", "When it means to do so again; 0 when it does not."),
+			"When this process last compacted automatically, in seconds since 1970; 0 before that."),
+		next: desc("next_timestamp_seconds", "When it plans to do so again; 0 if it does not."),
 		on:   desc("leads", "1 when this process is the one that compacts and deletes rows."),
 	})
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/sqlstore/sqlstore/internal/conditions"
 )
 
-// Conditions is where a server's conditions come from.
+// Conditions provides a server's conditions.
 type Conditions interface {
-	// StatusContext looks now; when ctx ends before the look does, it tells what was seen last.
+	// StatusContext checks now; if ctx ends before the check does, it returns the previous result.
 	StatusContext(ctx context.Context) conditions.Report
-	// Conditions are those of the last look, at most about a second ago.
+	// Conditions are those of the last check, at most about a second ago.
 	Conditions() []conditions.Condition
 }
 
-// conditionGauges tells the conditions as kube-state-metrics tells those of Kubernetes' objects: 1 for the status that
-// a condition has, 0 for the two others. A negative condition that is not there counts as False.
+// conditionGauges exports conditions like kube-state-metrics does for Kubernetes' objects: 1 for the status that a
+// condition has, 0 for the two others. An absent negative condition counts as False.
 type conditionGauges struct {
 	from Conditions
 	desc *prometheus.Desc
@@ -30,7 +30,7 @@ type conditionGauges struct {
 // WatchConditions adds the conditions.
 func (m *Metrics) WatchConditions(from Conditions) {
 	m.Registry.MustRegister(&conditionGauges{from, prometheus.NewDesc(
-		"sqlstore_condition", "1 for the status that a condition has, as /status tells it.", []string{"type", "status"},
+		"sqlstore_condition", "1 for the status that a condition has, as in /status.", []string{"type", "status"},
 		nil)})
 }
 
@@ -73,7 +73,7 @@ func handleStatus(mux *http.ServeMux, from Conditions) {
 	})
 }
 
-// lines lists the conditions and the compactor's state as ?verbose shows them.
+// lines formats the conditions and the compactor's state for ?verbose.
 func lines(r *conditions.Report) string {
 	var out strings.Builder
 	for i := range r.Conditions {
@@ -92,8 +92,8 @@ func lines(r *conditions.Report) string {
 
 func oneLine(s string) string { return strings.ReplaceAll(s, "\n", "; ") }
 
-// StartingHandler serves what can be told before the database is open: /livez is good, /readyz and /health are not,
-// /status and /metrics tell why.
+// StartingHandler serves what is available before the database is open: /livez is good, /readyz and /health are not,
+// /status and /metrics show why.
 func (m *Metrics) StartingHandler(version string, from Conditions) *http.ServeMux {
 	mux := http.NewServeMux()
 	m.handleCommon(mux, version, from)

@@ -6,23 +6,23 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// connections tells how a backend's connections are used.
+// connections exports how a backend's connections are used.
 type connections struct {
 	read                      func() backend.Connections
 	open, most, waits, opened *prometheus.Desc
 }
 
-// WatchConnections adds what read tells of the connections to the database.
+// WatchConnections adds the database connections from read.
 func (m *Metrics) WatchConnections(read func() backend.Connections) {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("sqlstore_database_"+name, help, labels, nil)
 	}
 	m.Registry.MustRegister(&connections{
 		read:   read,
-		open:   desc("connections", "Connections to the database that are open, by what they do.", "state"),
-		most:   desc("connections_max", "Most connections to the database that may be open."),
+		open:   desc("connections", "Open connections to the database, by use.", "state"),
+		most:   desc("connections_max", "Maximum number of open connections to the database."),
 		waits:  desc("connection_waits_total", "How often no connection was idle when one was needed."),
-		opened: desc("connections_opened_total", "Connections to the database that were opened."),
+		opened: desc("connections_opened_total", "Connections to the database opened so far."),
 	})
 }
 

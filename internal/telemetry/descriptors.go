@@ -5,8 +5,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// descriptors tells file descriptors under the names that etcd has beside the usual process_open_fds and
-// process_max_fds. Where the operating system does not tell them, there are none.
+// descriptors exports file descriptors under the names that etcd uses in addition to process_open_fds and
+// process_max_fds. It exports nothing if the operating system does not report them.
 type descriptors struct {
 	process     *prometheus.Registry
 	used, limit *prometheus.Desc
@@ -16,7 +16,7 @@ func newDescriptors() *descriptors {
 	d := &descriptors{
 		process: prometheus.NewRegistry(),
 		used:    prometheus.NewDesc("os_fd_used", "File descriptors in use.", nil, nil),
-		limit:   prometheus.NewDesc("os_fd_limit", "Most file descriptors that may be in use.", nil, nil),
+		limit:   prometheus.NewDesc("os_fd_limit", "Maximum number of file descriptors.", nil, nil),
 	}
 	d.process.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return d

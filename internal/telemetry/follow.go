@@ -6,14 +6,14 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// follow tells what keeping in step with other replicas takes.
+// follow exports the work of keeping up with other replicas.
 type follow struct {
 	read func() (store.FollowStats, bool)
 
 	asked, hinted, adopted, ahead, again, confirmed *prometheus.Desc
 }
 
-// watchFollowing adds what read tells, if it tells anything.
+// watchFollowing adds the statistics from read, if there are any.
 func (m *Metrics) watchFollowing(read func() (store.FollowStats, bool)) {
 	if _, ok := read(); !ok {
 		return
@@ -22,15 +22,15 @@ func (m *Metrics) watchFollowing(read func() (store.FollowStats, bool)) {
 	m.Registry.MustRegister(&follow{
 		read: read,
 		asked: desc("tail_queries_total",
-			"Queries for what other replicas wrote, those that come with a batch left out."),
-		hinted:  desc("tail_hints_total", "Notifications that told of something new."),
-		adopted: desc("tail_revisions_total", "Revisions that were learned from the database."),
+			"Queries for other replicas' writes, excluding those that come with a batch."),
+		hinted:  desc("tail_hints_total", "Notifications that announced something new."),
+		adopted: desc("tail_revisions_total", "Revisions learned from the database."),
 		ahead: desc("batches_ahead_total",
-			"Batches that began before all that other replicas had written was published here."),
+			"Batches that began before everything that other replicas had written was published here."),
 		again: desc("batch_retries_total",
-			"Batches that took the clock again, as the store started anew or was far behind."),
+			"Batches that read the clock again, because the store had restarted or was far behind."),
 		confirmed: desc("read_confirmations_total",
-			"Commits that were made for reads, as Postgres had acknowledged none lately."),
+			"Commits made for reads, because Postgres had acknowledged none recently."),
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// scrapeTimeout bounds what a scrape waits for the database.
+// scrapeTimeout limits how long a scrape waits for the database.
 const scrapeTimeout = 2 * time.Second
 
 // state is what a scrape reads of a store.
@@ -24,7 +24,7 @@ type state struct {
 	leases           store.LeaseStats
 }
 
-// gauge is one number of the state. One that is asked of the database is left out while that does not answer.
+// gauge is one number of the state. One that comes from the database is omitted while that does not answer.
 type gauge struct {
 	name, help string
 	read       func(state) float64
@@ -40,7 +40,7 @@ var gauges = []gauge{
 		false,
 	},
 	{
-		"etcd_server_leader_changes_seen_total", "Changes of the leader that scrapes have seen.",
+		"etcd_server_leader_changes_seen_total", "Leader changes seen by scrapes.",
 		func(s state) float64 { return float64(s.changes) }, false,
 	},
 	{"etcd_server_is_learner", "1 when this member is a learner: never.", func(state) float64 { return 0 }, false},
@@ -57,24 +57,24 @@ var gauges = []gauge{
 		func(s state) float64 { return float64(s.Waiting) }, true,
 	},
 	{
-		"etcd_server_quota_backend_bytes", "Size of the database, in bytes, that raises the NOSPACE alarm.",
+		"etcd_server_quota_backend_bytes", "Database size, in bytes, that raises the NOSPACE alarm.",
 		func(s state) float64 { return float64(s.Quota) }, true,
 	},
 	{
-		"etcd_mvcc_db_total_size_in_bytes", "Bytes that the database takes.",
+		"etcd_mvcc_db_total_size_in_bytes", "Bytes that the database uses.",
 		func(s state) float64 { return float64(s.DBSize) }, true,
 	},
 	{
-		"etcd_mvcc_db_total_size_in_use_in_bytes", "Bytes that the database takes, less free pages.",
+		"etcd_mvcc_db_total_size_in_use_in_bytes", "Bytes that the database uses, without free pages.",
 		func(s state) float64 { return float64(s.DBSizeInUse) }, true,
 	},
-	{"etcd_debugging_mvcc_keys_total", "Keys alive.", func(s state) float64 { return float64(s.Keys) }, true},
+	{"etcd_debugging_mvcc_keys_total", "Live keys.", func(s state) float64 { return float64(s.Keys) }, true},
 	{
 		"etcd_debugging_mvcc_current_revision", "The current revision.",
 		func(s state) float64 { return float64(s.Revision) }, false,
 	},
 	{
-		"etcd_debugging_mvcc_compact_revision", "The oldest revision that can be read.",
+		"etcd_debugging_mvcc_compact_revision", "The oldest readable revision.",
 		func(s state) float64 { return float64(s.Compacted) }, false,
 	},
 	{
@@ -94,34 +94,34 @@ var gauges = []gauge{
 		func(s state) float64 { return float64(s.watches.Pending) }, false,
 	},
 	{
-		"etcd_mvcc_db_open_read_transactions", "Read transactions that are open.",
+		"etcd_mvcc_db_open_read_transactions", "Open read transactions.",
 		func(s state) float64 { return float64(s.OpenReads) }, true,
 	},
 	{
-		"etcd_debugging_lease_renewed_total", "Renewals of leases.",
+		"etcd_debugging_lease_renewed_total", "Lease renewals.",
 		func(s state) float64 { return float64(s.leases.Renewed) }, false,
 	},
 	{
-		"etcd_debugging_server_lease_expired_total", "Leases that ended because nobody renewed them.",
+		"etcd_debugging_server_lease_expired_total", "Leases that expired.",
 		func(s state) float64 { return float64(s.leases.Expired) }, false,
 	},
 	{
-		"sqlstore_incarnation", "Raised when the database was found to have lost acknowledged revisions.",
+		"sqlstore_incarnation", "Raised when the database has lost acknowledged revisions.",
 		func(s state) float64 { return float64(s.Incarnation) }, false,
 	},
 	{
-		"sqlstore_watch_lag_revisions", "Revisions that the watch furthest behind has still to get.",
+		"sqlstore_watch_lag_revisions", "Revisions that the slowest watch is behind.",
 		func(s state) float64 { return float64(s.watches.Lag) }, false,
 	},
-	{"sqlstore_watch_pending_bytes", "Bytes of the events waiting to be sent to watches, those that several wait for " +
-		"counted once.", func(s state) float64 { return float64(s.watches.PendingBytes) }, false},
+	{"sqlstore_watch_pending_bytes", "Bytes of the events waiting to be sent to watches; events that several wait for " +
+		"count once.", func(s state) float64 { return float64(s.watches.PendingBytes) }, false},
 	{
 		"sqlstore_watch_window_bytes", "Bytes of recent events kept in memory for watches.",
 		func(s state) float64 { return float64(s.watches.WindowBytes) }, false,
 	},
 }
 
-// counters are those of the gauges that only grow.
+// counters are the gauges that only grow.
 var counters = []string{
 	"etcd_debugging_lease_renewed_total", "etcd_debugging_server_lease_expired_total",
 	"etcd_server_leader_changes_seen_total",
@@ -140,7 +140,7 @@ func (m *Metrics) Watch(s *store.Store) {
 	for _, g := range gauges {
 		c.descs = append(c.descs, prometheus.NewDesc(g.name, g.help, nil, nil))
 	}
-	c.peers = prometheus.NewDesc("etcd_network_known_peers", "Members known, this one among them.",
+	c.peers = prometheus.NewDesc("etcd_network_known_peers", "Known members, including this one.",
 		[]string{"Local", "Remote"}, nil)
 	m.Registry.MustRegister(c)
 	m.watchFollowing(s.FollowStats)
@@ -191,7 +191,7 @@ func (c *stateCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// read returns what memory knows in any case, and says whether the database has answered for the rest.
+// read returns what is in memory in any case, and reports whether the database answered for the rest.
 func (c *stateCollector) read() (s state, answered bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// checkTimeout bounds one request to a health endpoint.
+// checkTimeout limits one request to a health endpoint.
 const checkTimeout = 5 * time.Second
 
 // check is one named part of a health endpoint.
@@ -35,7 +35,7 @@ type healthMetrics struct {
 func newHealthMetrics(m *Metrics) healthMetrics {
 	h := healthMetrics{
 		success:  m.counter("etcd_server_health_success", "Successful answers of /health."),
-		failures: m.counter("etcd_server_health_failures", "Failures told by /health."),
+		failures: m.counter("etcd_server_health_failures", "Failures of /health."),
 		last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "etcd_server_healthcheck", Help: "The last result of each check: 1 is good.",
 		}, []string{"type", "name"}),
@@ -47,7 +47,7 @@ func newHealthMetrics(m *Metrics) healthMetrics {
 	return h
 }
 
-// Handler serves /metrics, /health, /livez, /readyz and /version as etcd does, with its names of checks where it has
+// Handler serves /metrics, /health, /livez, /readyz and /version like etcd, with etcd's names for checks where it has
 // them, and /status. version is the etcd version.
 func (m *Metrics) Handler(s *store.Store, version string, from Conditions) *http.ServeMux {
 	read := func(ctx context.Context, serializable bool) error {
@@ -71,8 +71,8 @@ func (m *Metrics) Handler(s *store.Store, version string, from Conditions) *http
 	},
 		[]check{writes, linearizable, database}
 	if s.NoLeader() != nil {
-		// A database on the network may hang, and a probe may not; nor would it help to end this process. Each
-		// heartbeat is a write that is waited for in the background. What reads is asked for by its own path only.
+		// A networked database may hang, but a probe must not, and ending this process would not help. Each heartbeat
+		// is a write awaited in the background. The read check runs only under its own path.
 		database.run = func(context.Context) error { return reachable(s) }
 		live, ready, health = []check{writes}, []check{database, corruption, learner, writes}, []check{database, writes}
 	}
@@ -98,7 +98,7 @@ func (m *Metrics) handleCommon(mux *http.ServeMux, version string, from Conditio
 	})
 }
 
-// get serves path to GET alone: HEAD is refused, too, as etcd refuses it.
+// get serves path for GET only. It also refuses HEAD, as etcd does.
 func get(mux *http.ServeMux, path string, h http.HandlerFunc) {
 	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
@@ -110,10 +110,10 @@ func get(mux *http.ServeMux, path string, h http.HandlerFunc) {
 	})
 }
 
-// write sends the body of an answer; an error means that the client has gone.
+// write sends the body of an answer; an error means that the client has disconnected.
 func write(w http.ResponseWriter, body string) { _, _ = w.Write([]byte(body)) }
 
-// alarmError is an alarm that is raised. It has two texts, as in etcd: this one in /readyz, another in /health.
+// alarmError is a raised alarm. As in etcd, /readyz shows this text, and /health another.
 type alarmError struct{ kind store.AlarmKind }
 
 func (e alarmError) Error() string { return "alarm activated: " + alarmNames[e.kind] }
@@ -130,7 +130,7 @@ func alarmed(s *store.Store, kinds ...store.AlarmKind) error {
 
 var alarmNames = map[store.AlarmKind]string{store.AlarmNoSpace: "NOSPACE", store.AlarmCorrupt: "CORRUPT"}
 
-// handleHealth answers in etcd's older form; ?exclude=NOSPACE leaves that alarm out of account.
+// handleHealth answers in etcd's older form; ?exclude=NOSPACE ignores that alarm.
 func (m *Metrics) handleHealth(w http.ResponseWriter, r *http.Request, s *store.Store, checks ...check) {
 	ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
 	defer cancel()
@@ -156,12 +156,12 @@ func (m *Metrics) handleHealth(w http.ResponseWriter, r *http.Request, s *store.
 	if alarm, ok := errors.AsType[alarmError](err); ok {
 		reason = "ALARM " + alarmNames[alarm.kind]
 	}
-	body, _ := json.Marshal(map[string]string{"health": "false", "reason": reason}) // strings are never refused
+	body, _ := json.Marshal(map[string]string{"health": "false", "reason": reason}) // strings always marshal
 	http.Error(w, string(body), http.StatusServiceUnavailable)
 }
 
-// errOutOfReach is what a replica tells that its database does not answer.
-var errOutOfReach = errors.New("the database has taken no heartbeat of this replica for five seconds")
+// errOutOfReach is returned while a replica's database does not answer.
+var errOutOfReach = errors.New("the database has accepted no heartbeat from this replica for five seconds")
 
 // reachable returns errOutOfReach while the store has no leader.
 func reachable(s *store.Store) error {
@@ -173,7 +173,7 @@ func reachable(s *store.Store) error {
 	}
 }
 
-// handleChecks serves /kind, which is good when the usual checks are, and /kind/name for each of all.
+// handleChecks serves /kind, which is good if the usual checks are, and /kind/name for each of all.
 func (m *Metrics) handleChecks(mux *http.ServeMux, kind string, usual []check, all ...check) {
 	get(mux, "/"+kind, func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
@@ -193,8 +193,8 @@ func (m *Metrics) handleEach(mux *http.ServeMux, kind string, all []check) {
 	}
 }
 
-// handleReady serves /readyz, which is good when the Ready condition is True, and /readyz/name. Who excludes a check
-// asks for etcd's checks, as etcd answers them: conditions do not count then.
+// handleReady serves /readyz, which is good if the Ready condition is True, and /readyz/name. A request that excludes a
+// check gets etcd's checks only: conditions do not count then.
 func (m *Metrics) handleReady(mux *http.ServeMux, usual []check, from Conditions, all ...check) {
 	get(mux, "/readyz", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
@@ -202,7 +202,7 @@ func (m *Metrics) handleReady(mux *http.ServeMux, usual []check, from Conditions
 		o := m.runChecks(ctx, r, "readyz", usual)
 		if usual == nil || !r.URL.Query().Has("exclude") {
 			status := from.StatusContext(ctx)
-			// Both look at the same things. A check that fails in the moment between them is believed, too.
+			// Both check the same things. A check that fails in between counts, too.
 			o.failed = o.failed || !conditions.IsTrue(status.Conditions, conditions.Ready)
 			o.report += lines(&status)
 		}
@@ -211,13 +211,13 @@ func (m *Metrics) handleReady(mux *http.ServeMux, usual []check, from Conditions
 	m.handleEach(mux, "readyz", all)
 }
 
-// outcome is what came of checks.
+// outcome is the result of the checks.
 type outcome struct {
 	report string // a line for each
 	failed bool
 }
 
-// runChecks runs checks but for those that ?exclude=name leaves out.
+// runChecks runs the checks except those that ?exclude=name names.
 func (m *Metrics) runChecks(ctx context.Context, r *http.Request, kind string, checks []check) (o outcome) {
 	var report strings.Builder
 	for _, c := range checks {
@@ -238,7 +238,7 @@ func (m *Metrics) runChecks(ctx context.Context, r *http.Request, kind string, c
 	return o
 }
 
-// answer answers 200 or 503 as etcd does; what failed, and ?verbose, list all.
+// answer sends 200 or 503 as etcd does. A failure, or ?verbose, lists all checks.
 func answer(w http.ResponseWriter, r *http.Request, o outcome) {
 	if o.failed {
 		http.Error(w, o.report, http.StatusServiceUnavailable)

@@ -8,13 +8,13 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// purges measures physical compactions, each of which takes one or many steps.
+// purges measures physical compactions, each of which takes one or more steps.
 type purges struct {
 	pause, total prometheus.Histogram // milliseconds
 	rows         prometheus.Counter
 	last         prometheus.Gauge
-	spent        time.Duration // by the steps so far of the one under way
-	done         int64         // the revision of the last one that has ended
+	spent        time.Duration // by the steps so far of the current compaction
+	done         int64         // the revision of the last one completed
 }
 
 func newPurges(m *Metrics) purges {
@@ -22,7 +22,7 @@ func newPurges(m *Metrics) purges {
 		pause: m.histogram("etcd_debugging_mvcc_db_compaction_pause_duration_milliseconds",
 			"Duration of the steps that delete superseded rows.", prometheus.ExponentialBuckets(1, 2, 13)),
 		total: m.histogram("etcd_debugging_mvcc_db_compaction_total_duration_milliseconds",
-			"Duration of all steps of a compaction, without the rests between them.",
+			"Duration of all steps of a compaction, without the pauses between them.",
 			prometheus.ExponentialBuckets(100, 2, 14)),
 		rows: m.counter("etcd_debugging_mvcc_db_compaction_keys_total", "Superseded rows deleted."),
 		last: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -46,7 +46,7 @@ func (m *Metrics) Purged(took time.Duration, r backend.PurgeResult) {
 	if !r.Done {
 		return
 	}
-	if r.Through != p.done { // while space is given back, each look finds it done again
+	if r.Through != p.done { // while it frees space, each check finds it done again
 		p.done = r.Through
 		p.total.Observe(float64(p.spent) / float64(time.Millisecond))
 	}

@@ -9,12 +9,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// sampleEvery is how many calls of a frequent type one sample stands for. The looks at the clock and at the client's
-// version take 0.2 to 0.4 us and an allocation; a call takes from 22 us.
+// sampleEvery is how many calls of a frequent type one sample represents. Reading the clock and the client's version
+// takes 0.2 to 0.4 us and an allocation; a call takes from 22 us.
 const sampleEvery = 16
 
-// request counts the calls of one type and samples what is dear to look at. A sample stands for its call and for those
-// that follow until the next: the numbers of calls are exact at any time, how they spread over durations, outcomes and
+// request counts the calls of one type and samples what is expensive to observe. A sample represents its call and those
+// until the next sample: the numbers of calls are always exact, their distribution over durations, outcomes and
 // versions is an estimate, unless every call is sampled.
 type request struct {
 	every   uint64
@@ -22,7 +22,7 @@ type request struct {
 	calls   atomic.Uint64
 
 	mu       sync.Mutex
-	last     sample // its number is 0 before the first
+	last     sample // its number is 0 before the first sample
 	covered  uint64 // calls accounted for
 	versions map[string]uint64
 	spreads  []*spread // of durations
@@ -31,7 +31,7 @@ type request struct {
 	active   prometheus.Gauge    // 1 while a call runs, or nil
 }
 
-// sample is one call looked at.
+// sample is one observed call.
 type sample struct {
 	number  uint64 // of the call
 	took    time.Duration
@@ -39,7 +39,7 @@ type sample struct {
 	version string
 }
 
-// begin begins a call that is a sample.
+// begin starts a call that is a sample.
 func (r *request) begin() time.Time {
 	if r.active != nil {
 		r.active.Inc()
@@ -70,7 +70,7 @@ func (r *request) add(s sample) {
 	r.last = s
 }
 
-// settle lets the last sample stand for the calls up to number that are not accounted for. Callers hold mu.
+// settle attributes the unaccounted calls up to number to the last sample. Callers hold mu.
 func (r *request) settle(number uint64) {
 	if r.last.number > 0 && number > r.covered {
 		r.account(&r.last, number-r.covered)
@@ -86,10 +86,10 @@ func (r *request) account(s *sample, n uint64) {
 	}
 }
 
-// spread is a histogram, for each outcome, whose observations have a weight.
+// spread is a histogram per outcome, whose observations have a weight.
 type spread struct {
 	desc    *prometheus.Desc
-	labels  []string  // before the one of the outcome
+	labels  []string  // those before the outcome's
 	bounds  []float64 // in seconds
 	success [2]struct {
 		counts []uint64 // one more than bounds

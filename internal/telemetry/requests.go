@@ -12,7 +12,7 @@ const (
 	snapshotMethod = "/etcdserverpb.Maintenance/Snapshot"
 )
 
-// requestTypes are etcd's names of the requests that it measures. Its ReadonlyTxn is among our Txn.
+// requestTypes are etcd's names for the requests that it measures. Its ReadonlyTxn is part of our Txn.
 var requestTypes = map[string]string{
 	rangeMethod:                            "Range",
 	"/etcdserverpb.KV/Put":                 "Put",
@@ -27,22 +27,22 @@ var requestTypes = map[string]string{
 	"/etcdserverpb.Maintenance/Defragment": "",
 }
 
-// frequent are the methods of which not every call is looked at.
+// frequent are the methods of which only some calls are sampled.
 var frequent = []string{rangeMethod, "/etcdserverpb.KV/Put", "/etcdserverpb.KV/DeleteRange", txnMethod}
 
 var (
 	requestSeconds = prometheus.NewDesc("etcd_server_request_duration_seconds",
-		"Duration of requests, by type; of the frequent types every 16th is timed and stands for those that follow it.",
+		"Duration of requests, by type; of the frequent types every 16th is timed and represents those that follow it.",
 		[]string{"type", "success"}, nil)
 	rangeSeconds = prometheus.NewDesc("etcd_server_range_duration_seconds",
-		"Duration of ranges; every 16th is timed and stands for those that follow it.", []string{"success"}, nil)
+		"Duration of ranges; every 16th is timed and represents those that follow it.", []string{"success"}, nil)
 	clientRequests = prometheus.NewDesc("etcd_server_client_requests_total",
-		"Calls by the version of the client's library; of the frequent types every 16th tells it and stands for "+
+		"Calls by the version of the client's library; of the frequent types every 16th is examined and represents "+
 			"those that follow it.",
 		[]string{"type", "client_api_version"}, nil)
 )
 
-// requests are the calls of one server. It is a [prometheus.Collector].
+// requests are the calls of one server. It implements [prometheus.Collector].
 type requests struct {
 	unary    map[string]*request // by method; never changed
 	rest     *request            // of the other unary methods
@@ -50,7 +50,7 @@ type requests struct {
 	snapshot prometheus.Observer // durations of streams of that method
 }
 
-// newRequests samples frequent calls, or with all set looks at each.
+// newRequests samples frequent calls or, if all is set, every call.
 func newRequests(m *Metrics, all bool) *requests {
 	seen := &clients{versions: map[string]struct{}{}}
 	newRequest := func(every uint64) *request {
@@ -81,10 +81,10 @@ func newRequests(m *Metrics, all bool) *requests {
 	rs.snapshot = slow("etcd_disk_backend_snapshot_duration_seconds", "Duration of Maintenance/Snapshot.", 0.01, 17)
 	defragment := rs.unary["/etcdserverpb.Maintenance/Defragment"]
 	defragment.observer = slow("etcd_disk_backend_defrag_duration_seconds",
-		"Duration of Maintenance/Defragment, which stops nobody.", 0.1, 13)
+		"Duration of Maintenance/Defragment, which does not block clients.", 0.1, 13)
 	defragment.active = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "etcd_disk_defrag_inflight",
-		Help: "Calls of Maintenance/Defragment under way.",
+		Help: "Calls of Maintenance/Defragment in progress.",
 	})
 	m.Registry.MustRegister(defragment.active, rs)
 	return rs

@@ -1,14 +1,14 @@
-// Package telemetry is what an operator sees from outside: Prometheus metrics under etcd's names wherever etcd has one,
-// so that its dashboards and alerts work, sqlstore's own beside them, and the health endpoints.
+// Package telemetry provides the Prometheus metrics and the health endpoints. Metrics have etcd's names wherever etcd
+// has one, so that its dashboards and alerts work; sqlstore adds its own.
 //
-// Counters on hot paths are resolved once; what can be read at scrape time is. The durations of frequent calls are
-// sampled, see the type request: two looks at the clock for each call would cost more than all the rest.
+// Counters on hot paths are resolved once, and other values are read at scrape time. The durations of frequent calls
+// are sampled, see the type request: reading the clock twice per call would cost more than all the rest.
 //
-// Where a figure of etcd's has no part here that it measures, but dashboards and alerts ask for it, its value is the
-// one that is true, zero (read indexes, learners), or that of the nearest thing: a commit stands for the write and for
-// the sync of the log, and for the applying of a batch (op "Batch"). Left out is what has no meaning here: raft and its
-// snapshots, peers' traffic, the v2 store, the gRPC proxy, feature gates, and the steps of a bbolt commit;
-// testdata/not-served.txt names all and each reason.
+// Some of etcd's metrics measure parts that do not exist here, but dashboards and alerts query them. Their value is the
+// true one, zero (read indexes, learners), or that of the nearest equivalent: a commit stands for the write and the
+// sync of the log, and for applying a batch (op "Batch"). Metrics without a meaning here are omitted: raft and its
+// snapshots, peer traffic, the v2 store, the gRPC proxy, feature gates, and the steps of a bbolt commit.
+// testdata/not-served.txt lists each with its reason.
 package telemetry
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// slowCommit is how long a commit takes that counts as slow, as in etcd.
+// slowCommit is the duration above which a commit counts as slow, as in etcd.
 const slowCommit = 100 * time.Millisecond
 
-// Metrics is the registry of one server. It is the store's [store.Observer].
+// Metrics is the registry of one server. It implements the store's [store.Observer].
 type Metrics struct {
 	Registry *prometheus.Registry
 
@@ -33,7 +33,7 @@ type Metrics struct {
 	health healthMetrics
 
 	puts, deletes              prometheus.Counter
-	putBytes                   prometheus.Gauge // as in etcd, though it only grows
+	putBytes                   prometheus.Gauge // a gauge as in etcd, though it only grows
 	granted, revoked           prometheus.Counter
 	events, operations, slow   prometheus.Counter
 	fsync, walWrite, commit    prometheus.Histogram
@@ -45,44 +45,44 @@ type Metrics struct {
 
 // Config describes the server to New.
 type Config struct {
-	// Version is the etcd version served, SQLStore the program's own.
+	// Version is the etcd version, SQLStore that of the program.
 	Version, SQLStore string
-	// Extensive adds histograms of the calls' durations, as etcd's --metrics=extensive.
+	// Extensive adds histograms of call durations, like etcd's --metrics=extensive.
 	Extensive bool
 }
 
-// New makes a registry. Before it is scraped, [Metrics.Watch] and [Metrics.Attach] are to be called.
+// New makes a registry. Call [Metrics.Watch] and [Metrics.Attach] before the first scrape.
 func New(cfg Config) *Metrics {
 	m := &Metrics{Registry: prometheus.NewRegistry()}
 	m.Registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.calls = newCalls(m, cfg.Extensive)
 	m.health = newHealthMetrics(m)
-	m.puts = m.counter("etcd_mvcc_put_total", "Rows put, one for each key and transaction.")
+	m.puts = m.counter("etcd_mvcc_put_total", "Rows put, one per key and transaction.")
 	m.deletes = m.counter("etcd_mvcc_delete_total", "Keys deleted.")
 	m.putBytes = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "etcd_debugging_mvcc_total_put_size_in_bytes",
-		Help: "Bytes of all values put.",
+		Help: "Total bytes of values put.",
 	})
 	m.Registry.MustRegister(m.putBytes)
 	m.granted = m.counter("etcd_debugging_lease_granted_total", "Leases granted.")
-	m.revoked = m.counter("etcd_debugging_lease_revoked_total", "Leases revoked, those that expired included.")
-	m.events = m.counter("etcd_debugging_mvcc_events_total", "Events handed to watch streams.")
-	m.operations = m.counter("sqlstore_operations_total", "Operations of committed batches, failed compares included.")
+	m.revoked = m.counter("etcd_debugging_lease_revoked_total", "Leases revoked, including those that expired.")
+	m.events = m.counter("etcd_debugging_mvcc_events_total", "Events passed to watch streams.")
+	m.operations = m.counter("sqlstore_operations_total", "Operations of committed batches, including failed compares.")
 	m.slow = m.counter("etcd_server_slow_apply_total", "Commits that took longer than 100 ms.")
-	seconds := prometheus.ExponentialBuckets(0.001, 2, 14) // etcd's, up to 8 s
+	seconds := prometheus.ExponentialBuckets(0.001, 2, 14) // etcd's buckets, up to 8 s
 	m.fsync = m.histogram("etcd_disk_wal_fsync_duration_seconds",
 		"Duration of the commits, each of which is synced once.", seconds)
 	m.commit = m.histogram("etcd_disk_backend_commit_duration_seconds", "Duration of the commits.", seconds)
 	m.walWrite = m.histogram("etcd_disk_wal_write_duration_seconds",
-		"Duration of the commits: SQLite writes its log and syncs it in one.", seconds)
+		"Duration of the commits: SQLite writes and syncs its log in one step.", seconds)
 	apply := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "etcd_server_apply_duration_seconds", Buckets: prometheus.ExponentialBuckets(0.0001, 2, 20),
 		Help: "Duration of the commits: a batch is applied as one.",
 	}, []string{"version", "op", "success"})
 	m.Registry.MustRegister(apply)
 	m.apply = apply.WithLabelValues("v3", "Batch", "true")
-	m.ttl = m.histogram("etcd_debugging_lease_ttl_total", "TTLs of the leases granted, in seconds.",
+	m.ttl = m.histogram("etcd_debugging_lease_ttl_total", "TTLs of granted leases, in seconds.",
 		prometheus.ExponentialBuckets(1, 2, 24))
 	m.purges = newPurges(m)
 	m.counter("etcd_server_slow_read_indexes_total", "Slow reads of raft's index: none, as there is no raft.")
@@ -93,15 +93,15 @@ func New(cfg Config) *Metrics {
 		prometheus.ExponentialBuckets(1, 2, 11))
 	m.batchRows = m.histogram("sqlstore_batch_rows", "Rows of a committed batch.",
 		prometheus.ExponentialBuckets(1, 2, 13))
-	m.info("etcd_server_version", "The etcd version served.", "server_version", cfg.Version)
-	m.info("etcd_server_go_version", "The Go version that the server was built with.", "server_go_version",
+	m.info("etcd_server_version", "The etcd version of the API.", "server_version", cfg.Version)
+	m.info("etcd_server_go_version", "The Go version that built the server.", "server_go_version",
 		runtime.Version())
 	m.info("etcd_cluster_version", "The cluster's version.", "cluster_version", minor(cfg.Version))
 	m.info("sqlstore_build_info", "The version of sqlstore.", "version", cfg.SQLStore)
 	return m
 }
 
-// minor cuts a version to major.minor.
+// minor shortens a version to major.minor.
 func minor(version string) string {
 	if i := strings.LastIndexByte(version, '.'); i >= 0 {
 		return version[:i]
@@ -125,7 +125,7 @@ func (m *Metrics) histogram(name, help string, buckets []float64) prometheus.His
 	return h
 }
 
-// info makes a metric whose label is what it has to tell; its value is always 1.
+// info makes a metric whose label carries the information; its value is always 1.
 func (m *Metrics) info(name, help, label, value string) {
 	m.Registry.MustRegister(prometheus.NewGaugeFunc(
 		prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{label: value}}, func() float64 {
