@@ -1,17 +1,17 @@
 // Package compactor decides when to compact, and paces the deletion of the rows that a compaction leaves behind.
 //
-// Modes and retention are etcd's: "periodic" keeps the revisions of the last retention, "revision" the last so many. Whoever
-// compacts (this package, kube-apiserver, an operator), the rows below go in small steps with a rest after each, so that
-// writes hardly notice; the type pace says how. Each time is put off by a little at random, so that servers that were started
-// together do not compact in step: more than the retention may be kept, never less.
+// Modes and retention are etcd's: "periodic" keeps the revisions of the retention period, "revision" keeps that many
+// revisions. Whoever compacts (this package, kube-apiserver, an operator), the superseded rows are deleted in small
+// steps with pauses, so that writes hardly notice; the type pace has the details. A small random delay keeps servers
+// that were started together from compacting in step: more than the retention may be kept, never less.
 //
-// Of several replicas over one database the one that leads does both; the others note the revisions of the past, so that whoever
-// takes over knows at once what to compact to. How far the deletion came is in the database, so that whoever
-// leads next goes on from there.
+// If several replicas share a database, the leader does both. The others record past revisions, so that a new leader
+// knows at once what to compact to. The database records how far the deletion came, and a new leader continues from
+// there.
 //
-// Which revision was current when is known to processes only, as in etcd: one that starts alone begins to count anew, and one that
-// never lives for a whole retention never compacts. Whoever restarts servers that often counts revisions, or has
-// kube-apiserver compact, which keeps its times in the store.
+// As in etcd, only processes know which revision was current when. After a restart of all processes the record starts
+// over, and a lone process that never runs for a whole retention never compacts. If you restart servers that often,
+// count revisions instead, or let kube-apiserver compact, which keeps its times in the store.
 package compactor
 
 import (
@@ -35,29 +35,31 @@ const (
 	Revision Mode = "revision"
 )
 
-// ErrConfig is returned for a mode or retention that means nothing.
+// ErrConfig is returned for an invalid mode or retention.
 var ErrConfig = errors.New("bad auto-compaction setting")
 
-// Config steers a compactor.
+// Config configures a compactor.
 type Config struct {
 	Mode Mode
-	// Retention is a duration or a number of hours for periodic, a number of revisions for revision; "" and "0" are off.
+	// Retention is a duration or a number of hours in periodic mode, and a number of revisions in revision mode. "" and
+	// "0" turn compaction off.
 	Retention string
-	// Logger may be nil. It and Jitter are those of New for good.
+	// Logger may be nil. Logger and Jitter are fixed by New.
 	Logger *slog.Logger
-	// Jitter returns by how much something is put off, from 0 to below most; nil for a random time.
+	// Jitter returns a delay from 0 to below most; nil means a random one.
 	Jitter func(most time.Duration) time.Duration
 }
 
-// Check says whether c means something. Errors: [ErrConfig].
+// Check reports whether c is valid. Errors: [ErrConfig].
 func (c Config) Check() error {
 	_, err := c.settings()
 	return err
 }
 
-// Engine is what a compactor needs of a store.
+// Engine is what a compactor needs from a store.
 type Engine interface {
-	// Leads says whether this process does what one of those that share a database does. It may change at any time.
+	// Leads reports whether this process does the work that only one of those sharing a database does. It may change at
+	// any time.
 	Leads() bool
 	// Incarnation changes when history was lost: revisions have other times then.
 	Incarnation() int64
@@ -66,7 +68,7 @@ type Engine interface {
 	Compact(ctx context.Context, revision int64, physical bool) (int64, error)
 	PurgeStep(ctx context.Context, rows int) (backend.PurgeResult, error)
 	Reclaim(ctx context.Context, pages int) (done bool, took time.Duration, err error)
-	// Readers tells for people who, in this process, keeps rows from being deleted; "" for nobody.
+	// Readers describes for people who, in this process, keeps rows from being deleted; "" for nobody.
 	Readers() string
 }
 
@@ -75,9 +77,9 @@ type Compactor struct {
 	engine  Engine
 	log     *slog.Logger
 	jitter  func(time.Duration) time.Duration
-	changed chan struct{} // has room for one; the settings are others
+	changed chan struct{} // has capacity one: the settings have changed
 
-	mu        sync.Mutex // held for moments only
+	mu        sync.Mutex // held only briefly
 	settings  settings
 	automatic automatic
 	purging   purging
@@ -100,7 +102,7 @@ func New(e Engine, cfg Config) (*Compactor, error) {
 	return c, nil
 }
 
-// Set puts another mode and retention into force. What is known of the past stays known. Errors: [ErrConfig].
+// Set applies another mode and retention, and keeps what is known of past revisions. Errors: [ErrConfig].
 func (c *Compactor) Set(cfg Config) error {
 	s, err := cfg.settings()
 	if err != nil {

@@ -2,7 +2,7 @@ package compactor
 
 import "time"
 
-// history remembers which revision was current when.
+// history records which revision was current when.
 type history struct {
 	incarnation int64
 	noted       []note // oldest first
@@ -13,13 +13,13 @@ type note struct {
 	rev int64
 }
 
-// look notes the revision. The incarnation is asked for first: after it no revision is of an older one.
+// look records the revision. It asks for the incarnation first, so that the revision cannot belong to an older one.
 func (h *history) look(now time.Time, e Engine) {
 	incarnation := e.Incarnation()
 	h.note(now, e.Revision(), incarnation)
 }
 
-// note forgets all when history was lost: its revisions were written again later.
+// note discards everything after a loss of history: its revisions were written again later.
 func (h *history) note(now time.Time, rev, incarnation int64) {
 	if n := len(h.noted); incarnation != h.incarnation || n > 0 && h.noted[n-1].rev > rev {
 		h.noted, h.incarnation = h.noted[:0], incarnation
@@ -27,7 +27,7 @@ func (h *history) note(now time.Time, rev, incarnation int64) {
 	h.noted = append(h.noted, note{now, rev})
 }
 
-// old returns the newest revision noted at least age ago.
+// old returns the newest revision recorded at least age ago.
 func (h *history) old(now time.Time, age time.Duration) (rev int64, ok bool) {
 	n := h.before(now, age)
 	if n == 0 {
@@ -36,7 +36,7 @@ func (h *history) old(now time.Time, age time.Duration) (rev int64, ok bool) {
 	return h.noted[n-1].rev, true
 }
 
-// forget drops what is older than the newest note of at least age ago.
+// forget drops notes older than the newest note of at least age ago.
 func (h *history) forget(now time.Time, age time.Duration) {
 	if n := h.before(now, age); n > 1 {
 		h.noted = append(h.noted[:0], h.noted[n-1:]...)

@@ -2,39 +2,39 @@ package compactor
 
 import "time"
 
-// A write that comes while a step deletes rows waits for it: on SQLite for its end, as one connection writes, and for the disk to take
-// what the step has left in the log; on Postgres for a share of the disk and the processors. So the longest step, not the sum of all, is
-// what a slow write notices, and a step is as large as keeps writes away for blockTime on this machine, or, where it does not, takes
-// stepTime, most of which may be on the way to the database. What is left of the time belongs to the writes: the rest after a step is
-// restFactor times as long.
+// A write that arrives during a step waits for it. On SQLite it waits for the end of the step, as one connection
+// writes, and for the disk to absorb what the step left in the log; on Postgres it waits for a share of the disk and
+// the processors. So a slow write notices the longest step, not the sum of all. A step is therefore sized to block
+// writes for blockTime on this machine or, if it does not block them, to take stepTime, most of which may be network
+// time. The remaining time belongs to the writes: the pause after a step is restFactor times as long.
 //
-// A deleted row costs the log nearly as much as one written, and a log that fills sooner is copied into the database more often, for
-// which writes wait, too. So the rows of a compaction are spread over most of the time until the next one is expected,
-// which is when the last came before this one; where that is not known, only the rests count.
+// A deleted row costs the log nearly as much as a written one, and a log that fills sooner is checkpointed more often,
+// which also blocks writes. So the rows of a compaction are spread over most of the time until the next one is
+// expected, judging by the previous interval; if that is unknown, only the pauses count.
 //
-// A purge that falls behind for good would let the database grow for ever. So whenever a compaction comes while more rows are
-// left than at the one before, the rests are halved, and when there is nothing left to halve, the steps get longer.
+// A purge that falls behind for good would let the database grow forever. So if a compaction arrives while more rows
+// are left than at the previous one, the pauses are halved, and once they cannot be halved, the steps get longer.
 const (
 	blockTime  = 300 * time.Microsecond
 	stepTime   = 5 * time.Millisecond
 	restFactor = 4
-	// spread is the part of the time between two compactions in which the rows are to go.
+	// spread is the part of the time between two compactions over which rows are deleted.
 	spread = 0.9
-	// longestSpread is the longest rest for the sake of that.
+	// longestSpread is the longest pause for that purpose.
 	longestSpread = time.Second
-	// shortestRest and longestRest bound the rest between two steps; the former is halved with the rests.
+	// shortestRest and longestRest limit the pause between two steps; the former is halved with the pauses.
 	shortestRest = 2 * time.Millisecond
 	longestRest  = 10 * time.Second
-	// firstUnits is how many rows, or pages given back, the first step takes; minUnits and maxUnits bound what it may become.
+	// firstUnits is how many rows, or freed pages, the first step handles; minUnits and maxUnits limit later steps.
 	firstUnits = 64
 	minUnits   = 8
 	maxUnits   = 2000
-	// maxBehind is how often the pace is raised: rests of 4, 2, 1 and 0 times the step, then steps of twice to 16 times the length. With
-	// rows of 20 us on SQLite, that is 7,000 a second at first and 27,000 without rests.
+	// maxBehind is how often the pace can be raised: pauses of 4, 2, 1 and 0 times the step, then steps of 2 to 16
+	// times the length. With rows of 20 us on SQLite, that is 7,000 a second at first and 27,000 without pauses.
 	maxBehind = 7
 )
 
-// pace decides how large the next step is, and how long the rest after the last one.
+// pace decides how large the next step is, and how long to pause after the last one.
 type pace struct {
 	units  int
 	behind int
@@ -42,8 +42,8 @@ type pace struct {
 
 func newPace() pace { return pace{units: firstUnits} }
 
-// took learns from a step of n units, which were p.units if there were so many, that took d, for blocked of which nobody could write. It
-// returns the rest after it.
+// took learns from a step of n units (p.units, if that many were left) that took d and blocked writes for blocked. It
+// returns the pause after it.
 func (p *pace) took(n int, d, blocked time.Duration) (rest time.Duration) {
 	longer, factor := 0, restFactor>>p.behind
 	if factor == 0 {
@@ -51,10 +51,10 @@ func (p *pace) took(n int, d, blocked time.Duration) (rest time.Duration) {
 	}
 	share := max(float64(d)/float64(stepTime<<longer), float64(blocked)/float64(blockTime<<longer)) // of the longest step
 	ideal := p.units
-	if n > 0 && (share > 1 || n >= p.units) { // what took no time as there was little to do says nothing of more
+	if n > 0 && (share > 1 || n >= p.units) { // a step that was short because there was little to do proves nothing
 		ideal = int(min(float64(n)/max(share, 1e-3), maxUnits))
 	}
-	// One step that took long for another reason does not count for much.
+	// One step that was slow for another reason must not count for much.
 	p.units = min(max(ideal, p.units/2, minUnits), p.units*3/2, maxUnits)
 	return min(max(d*time.Duration(factor), shortestRest>>min(p.behind, 3)), longestRest)
 }
@@ -62,13 +62,13 @@ func (p *pace) took(n int, d, blocked time.Duration) (rest time.Duration) {
 // hurry raises the pace.
 func (p *pace) hurry() { p.behind = min(p.behind+1, maxBehind) }
 
-// plan spreads what is left of a compaction over the time until the next one.
+// plan spreads the rest of a compaction over the time until the next one.
 type plan struct {
 	seen     time.Time // when the compaction came
 	deadline time.Time // when its rows should be gone; zero when the next one is not expected
 }
 
-// next tells of a compaction that has come.
+// next records that a compaction has arrived.
 func (p *plan) next(now time.Time) {
 	every := now.Sub(p.seen)
 	if p.seen.IsZero() {
@@ -80,7 +80,7 @@ func (p *plan) next(now time.Time) {
 	}
 }
 
-// rest is how long to rest after a step that came forward by done revisions, when left of them remain.
+// rest is how long to pause after a step that advanced by done revisions, when left of them remain.
 func (p *plan) rest(now time.Time, done, left int64) time.Duration {
 	remains := p.deadline.Sub(now)
 	if p.deadline.IsZero() || remains <= 0 || done <= 0 || left <= 0 {

@@ -8,31 +8,31 @@ import (
 )
 
 const (
-	// purgePeriod is how often the purge looks whether there is something to delete.
+	// purgePeriod is how often the purge checks whether there is something to delete.
 	purgePeriod = time.Second
-	// unknown is how far the purge came as long as this process has not looked.
+	// unknown is the progress of the purge until this process has checked it.
 	unknown = -1
 )
 
-// purging is what there is to know about the deletion of rows by this process.
+// purging is what this process knows about the deletion of rows.
 type purging struct {
-	target   int64     // the compacted revision that is worked on
-	through  int64     // up to where rows are gone, or unknown
+	target   int64     // the compacted revision being worked on
+	through  int64     // rows up to here are deleted, or unknown
 	near     int64     // see [backend.PurgeResult]
-	finished bool      // all is done for target, free space is given back
-	advanced time.Time // when something went on last, or when there came to be something to do
-	waits    bool      // the last step had to wait for somebody who reads the rows
+	finished bool      // target is done, including freeing space
+	advanced time.Time // when it last made progress, or when work first appeared
+	waits    bool      // the last step had to wait for a reader of the rows
 	err      error     // of the last step
 }
 
-// purge deletes what compactions leave behind, and gives free space back.
+// purge deletes what compactions leave behind, and frees space.
 func (c *Compactor) purge(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var (
 		rows, pages = newPace(), newPace()
 		next        plan
-		backlog     int64 // when the compaction that is worked on came
+		backlog     int64 // when the current compaction arrived
 	)
 	for {
 		select {
@@ -42,7 +42,7 @@ func (c *Compactor) purge(ctx context.Context) {
 		}
 		if !c.engine.Leads() {
 			rows, pages, next, backlog = newPace(), newPace(), plan{}, 0
-			c.progress(func(p *purging) { *p = purging{through: unknown} }) // another replica deletes; how far is not known here
+			c.progress(func(p *purging) { *p = purging{through: unknown} }) // another replica deletes; its progress is unknown here
 			timer.Reset(purgePeriod)
 			continue
 		}
@@ -67,7 +67,7 @@ func (c *Compactor) purge(ctx context.Context) {
 			next.next(time.Now())
 			c.progress(func(p *purging) {
 				if p.finished || p.through == unknown {
-					p.advanced = time.Now() // from now on there is something to do
+					p.advanced = time.Now() // there is work from now on
 				}
 				p.target, p.finished = compacted, false
 			})
@@ -83,8 +83,8 @@ func (c *Compactor) purge(ctx context.Context) {
 	}
 }
 
-// step deletes some rows or, when there are none left, gives some space back, and returns the rest after it. It has to wait while something
-// else reads what is to be deleted.
+// step deletes some rows or, if none are left, frees some space, and returns the pause after it. It has to wait while
+// something else reads the rows to be deleted.
 func (c *Compactor) step(ctx context.Context, rows, pages *pace) (rest time.Duration) {
 	res, err := c.engine.PurgeStep(ctx, rows.units)
 	finished := false
@@ -99,7 +99,7 @@ func (c *Compactor) step(ctx context.Context, rows, pages *pace) (rest time.Dura
 		switch {
 		case err != nil:
 			rest = purgePeriod
-		case finished: // there was less to do, or nothing, which tells nothing of more
+		case finished: // there was little or nothing to do, which proves nothing
 			rest = shortestRest
 		default:
 			rest = pages.took(pages.units, took, took)
@@ -117,7 +117,7 @@ func (c *Compactor) step(ctx context.Context, rows, pages *pace) (rest time.Dura
 	return rest
 }
 
-// progress changes what is known of the purge.
+// progress updates the state of the purge.
 func (c *Compactor) progress(f func(*purging)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,18 +8,18 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// compactTimeout is how long one attempt may take. The commit is not undone by its end.
+// compactTimeout limits one attempt. A timeout does not undo the commit.
 const compactTimeout = 30 * time.Second
 
-// automatic is what there is to know about the compactions that this process makes by itself.
+// automatic is what this process knows about its automatic compactions.
 type automatic struct {
 	last, next   time.Time
 	done, failed uint64
-	failing      time.Time // since when none has gone well, zero while they do
+	failing      time.Time // since when all have failed, zero if the last succeeded
 	err          error     // of the last attempt
 }
 
-// schedule notes the revision now and then, and compacts when it is due.
+// schedule records the revision regularly, and compacts when it is due.
 func (c *Compactor) schedule(ctx context.Context) {
 	var (
 		h     history
@@ -36,7 +36,7 @@ func (c *Compactor) schedule(ctx context.Context) {
 	if s.mode == Revision {
 		due = c.after(now, s)
 	}
-	wait := c.jitter(s.sample()) // all later notes are as much later
+	wait := c.jitter(s.sample()) // delays all later notes equally
 	c.plan(s, &h, due, now, wait)
 	timer.Reset(wait)
 	for {
@@ -81,8 +81,8 @@ func (c *Compactor) after(t time.Time, s settings) time.Time {
 	return t.Add(s.interval() + c.jitter(s.sample()))
 }
 
-// attempt compacts to what the settings ask for, if there is something, and returns whether it was done, by us or by somebody
-// else.
+// attempt compacts as the settings require, if there is something to compact, and reports whether it was done, by this
+// process or another.
 func (c *Compactor) attempt(ctx context.Context, s settings, h *history, now time.Time) bool {
 	var rev int64
 	switch s.mode {
@@ -92,7 +92,7 @@ func (c *Compactor) attempt(ctx context.Context, s settings, h *history, now tim
 		rev = c.engine.Revision() - s.revisions
 	}
 	if s.mode == Off || !c.engine.Leads() || rev <= c.engine.Compacted() {
-		c.note(func(a *automatic) { a.failing, a.err = time.Time{}, nil }) // nothing is left undone
+		c.note(func(a *automatic) { a.failing, a.err = time.Time{}, nil }) // nothing is left to do
 		return false
 	}
 	attempt, cancel := context.WithTimeout(ctx, compactTimeout)
@@ -107,7 +107,7 @@ func (c *Compactor) attempt(ctx context.Context, s settings, h *history, now tim
 		c.note(func(a *automatic) { a.failing, a.err = time.Time{}, nil })
 		return true
 	case ctx.Err() == nil:
-		c.log.Error("automatic compaction failed, it is tried again", "revision", rev, "error", err)
+		c.log.Error("automatic compaction failed, retrying", "revision", rev, "error", err)
 		c.note(func(a *automatic) {
 			if a.failed, a.err = a.failed+1, err; a.failing.IsZero() {
 				a.failing = now
@@ -117,7 +117,7 @@ func (c *Compactor) attempt(ctx context.Context, s settings, h *history, now tim
 	return false
 }
 
-// note changes what is known of the automatic compactions.
+// note updates the state of the automatic compactions.
 func (c *Compactor) note(f func(*automatic)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,8 +130,8 @@ func (c *Compactor) fails() bool {
 	return c.automatic.err != nil
 }
 
-// plan notes when the next compaction is due. One that is due, and had nothing to do or failed, is due again at the next look, which is
-// wait from now.
+// plan records when the next compaction is due. One that is due, and had nothing to do or failed, is due again at the
+// next check, wait from now.
 func (c *Compactor) plan(s settings, h *history, due, now time.Time, wait time.Duration) {
 	if s.mode == Periodic {
 		if known := h.since().Add(s.period); known.After(due) {

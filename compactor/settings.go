@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// revisionPeriod is how often the revision mode looks.
+	// revisionPeriod is how often the revision mode checks.
 	revisionPeriod = 5 * time.Minute
 	// longestInterval is the longest time between two periodic compactions, however long the retention.
 	longestInterval = time.Hour
-	// samples is how often the revision is noted in such an interval.
+	// samples is how often the revision is recorded in such an interval.
 	samples = 10
 )
 
-// settings are a Config that was checked.
+// settings are a valid Config.
 type settings struct {
 	mode      Mode
 	retention string
@@ -48,7 +48,7 @@ func (c Config) settings() (s settings, err error) {
 	return s, err
 }
 
-// parsePeriod reads a duration; a mere number counts hours.
+// parsePeriod parses a duration; a bare number means hours.
 func parsePeriod(s string) (time.Duration, error) {
 	if hours, err := strconv.ParseInt(s, 10, 64); err == nil {
 		if hours < 0 || hours > math.MaxInt64/int64(time.Hour) {
@@ -63,7 +63,7 @@ func parsePeriod(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// interval is the time from one compaction to the next, without the jitter.
+// interval is the time between two compactions, without the jitter.
 func (s settings) interval() time.Duration {
 	switch s.mode {
 	case Periodic:
@@ -74,10 +74,10 @@ func (s settings) interval() time.Duration {
 	return longestInterval
 }
 
-// sample is how often the revision is noted: also where no period asks for it, as one may be set.
+// sample is how often the revision is recorded, even if no period needs it, because one may be set later.
 func (s settings) sample() time.Duration { return max(s.interval()/samples, time.Millisecond) }
 
-// remember is how far the notes go back.
+// remember is how far back the notes go.
 func (s settings) remember() time.Duration {
 	if s.mode == Periodic {
 		return s.period

@@ -8,49 +8,49 @@ import (
 )
 
 const (
-	// failPatience is how long automatic compaction may fail at least before that counts as a stall; else it is two intervals.
+	// failPatience is how long automatic compaction may fail before that counts as a stall, or two intervals if longer.
 	failPatience = time.Minute
-	// purgePatience is how long the deletion of rows may stand still though there are some.
+	// purgePatience is how long the deletion of rows may make no progress while there are some.
 	purgePatience = 2 * time.Minute
-	// readPatience is how long it may do so for those who read the rows: longer than a list can hold it off.
+	// readPatience is the same if readers hold the rows: longer than a list can hold them.
 	readPatience = store.StreamHold + purgePatience
 )
 
-// State is what a compactor is about, for metrics, /readyz?verbose and /status.
+// State is the state of a compactor, for metrics, /readyz?verbose and /status.
 type State struct {
-	// Mode is Off, and Retention empty, when no automatic compaction is asked for.
+	// Mode is Off, and Retention empty, if automatic compaction is off.
 	Mode      Mode
 	Retention string
-	// Leads says that this process is the one that compacts and deletes.
+	// Leads reports that this process compacts and deletes.
 	Leads bool
-	// Compacted is the oldest revision that can be read; Purged the one up to which the superseded rows are gone, -1 when this
-	// process does not know.
+	// Compacted is the oldest readable revision. Purged is the revision up to which superseded rows are deleted, or -1
+	// if this process does not know.
 	Compacted, Purged int64
 	// Done and Failed count the automatic compactions of this process.
 	Done, Failed uint64
-	// Last is when this process last compacted by itself, zero if never; Next when it means to do so again, or to look whether there is
-	// something to compact by then, zero if it does not.
+	// Last is when this process last compacted automatically, zero if never. Next is when it plans to do so again, or
+	// to check whether there is something to compact, zero if it does not.
 	Last, Next time.Time
-	// Stall is nil while all goes well.
+	// Stall is nil while all is well.
 	Stall *Stall
 }
 
-// Stall tells why compaction, or the deletion behind it, does not get on.
+// Stall explains why compaction, or the deletion of rows, makes no progress.
 type Stall struct {
 	Since   time.Time
-	Reason  string // one word, in CamelCase
-	Message string // what it is and what to do about it
+	Reason  string // one CamelCase word
+	Message string // what is wrong and what to do about it
 }
 
 // The reasons of a [Stall].
 const (
 	CompactionFails = "CompactionFails" // automatic compaction ends in an error
 	PurgeFails      = "PurgeFails"      // deleting rows ends in an error
-	PurgeHeld       = "PurgeHeld"       // somebody reads the rows and does not end
+	PurgeHeld       = "PurgeHeld"       // somebody keeps reading the rows
 	PurgeHangs      = "PurgeHangs"      // a step does not end
 )
 
-// State returns what c is about. It never blocks.
+// State returns the state of c. It never blocks.
 func (c *Compactor) State() State {
 	c.mu.Lock()
 	s, a, p := c.settings, c.automatic, c.purging
@@ -75,7 +75,7 @@ func (a *automatic) stall(now time.Time, s settings) *Stall {
 		return nil
 	}
 	return &Stall{a.failing, CompactionFails, fmt.Sprintf(
-		"automatic compaction has failed since then, and the history grows; it is tried again every %v, see to the database: %v", s.sample(), a.err)}
+		"automatic compaction has failed since then, and the history grows; it is retried every %v, check the database: %v", s.sample(), a.err)}
 }
 
 func (p *purging) stall(now time.Time, readers func() string) *Stall {
@@ -83,12 +83,12 @@ func (p *purging) stall(now time.Time, readers func() string) *Stall {
 	if p.finished || p.advanced.IsZero() || still <= purgePatience {
 		return nil
 	}
-	where := fmt.Sprintf("rows superseded at or below revision %d are not deleted, and the database grows: ", p.target)
+	where := fmt.Sprintf("rows superseded at or below revision %d are not being deleted, and the database grows: ", p.target)
 	switch {
 	case p.err != nil:
-		return &Stall{p.advanced, PurgeFails, where + fmt.Sprintf("see to the database: %v", p.err)}
+		return &Stall{p.advanced, PurgeFails, where + fmt.Sprintf("check the database: %v", p.err)}
 	case !p.waits:
-		return &Stall{p.advanced, PurgeHangs, where + "a step has not ended; see what locks or loads the database"}
+		return &Stall{p.advanced, PurgeHangs, where + "a step does not finish; check what locks or loads the database"}
 	case still <= readPatience:
 		return nil
 	}
@@ -96,5 +96,5 @@ func (p *purging) stall(now time.Time, readers func() string) *Stall {
 	if who == "" {
 		who = "a long read through another replica"
 	}
-	return &Stall{p.advanced, PurgeHeld, where + "they are held by " + who + "; end it, or wait for its end"}
+	return &Stall{p.advanced, PurgeHeld, where + "still needed by " + who + "; end it, or wait until it ends"}
 }

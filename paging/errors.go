@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	// ErrInvalid is returned for options that do not go together, and tokens that are none of ours: 400.
+	// ErrInvalid is returned for options that do not go together, and for foreign tokens: 400.
 	ErrInvalid = errors.New("invalid list options")
 	// ErrExpired is matched by every [*ExpiredError]: 410.
 	ErrExpired = errors.New("the provided resource version is too old: it has been compacted")
@@ -14,12 +14,12 @@ var (
 	ErrTooLarge = errors.New("Too large resource version") //nolint:staticcheck // Kubernetes' own words
 )
 
-// errToken is what every token that does not open meets: why is for nobody to know.
+// errToken is the error for every token that does not open. It must not reveal why.
 var errToken = fmt.Errorf("%w: continue key is not valid", ErrInvalid)
 
-// ExpiredError tells that a revision has been compacted, or belongs to lost history.
+// ExpiredError means that a revision has been compacted, or belongs to lost history.
 type ExpiredError struct {
-	// Continue restarts the list at the same key, at the latest version; "" for a list that asked for no version.
+	// Continue restarts the list at the same key, at the latest version; "" for a list without a resource version.
 	Continue string
 }
 
@@ -28,7 +28,7 @@ func (e *ExpiredError) Error() string { return ErrExpired.Error() }
 // Is matches [ErrExpired].
 func (e *ExpiredError) Is(target error) bool { return target == ErrExpired }
 
-// TooLargeError tells that a revision has not been written, and was waited for in vain.
+// TooLargeError means that a revision has not been written, and did not appear while waiting.
 type TooLargeError struct{ Requested, Current int64 }
 
 func (e *TooLargeError) Error() string {

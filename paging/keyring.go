@@ -14,39 +14,39 @@ import (
 )
 
 const (
-	// keysFresh is how long the keys are used before the database is asked for them again: after so long a rotation and a
-	// revocation by another process have taken effect.
+	// keysFresh is how long keys are used before they are read from the database again. After that time, a rotation or
+	// a revocation by another process has taken effect.
 	keysFresh = time.Minute
-	// keysPause is the least time between two questions for a key that is not known: tokens made up at random cost no more than that.
+	// keysPause is the minimum time between two queries for an unknown key, which limits the cost of invented tokens.
 	keysPause = 100 * time.Millisecond
-	// keysRetry is how long keys that could not be read again are used before the next try.
+	// keysRetry is how long keys that could not be refreshed are used before the next attempt.
 	keysRetry = time.Second
-	// firstKeyTries bounds how often others are faster in making the first key.
+	// firstKeyTries limits how often another process may win the race to make the first key.
 	firstKeyTries = 5
 )
 
-// TokenKeys is where the keys that seal continue tokens are kept, for all processes that share the database: a [backend.Backend].
+// TokenKeys stores the keys that seal continue tokens, for all processes that share the database: a [backend.Backend].
 type TokenKeys interface {
 	TokenKeys(ctx context.Context) ([]backend.TokenKey, error)
 	AddTokenKey(ctx context.Context, last int64, key []byte) error
 }
 
-// keyring holds the keys in memory, and reads them again now and then.
+// keyring caches the keys and refreshes them from time to time.
 //
-// An id is never given twice, and the newest key is never dropped: an id up to the newest one known that is not there has been
-// dropped, and only one above it can be worth a question to the database.
+// Ids are never reused, and the newest key is never dropped. So an unknown id up to the newest known one has been
+// dropped, and only a higher one may justify a query to the database.
 type keyring struct {
 	keys TokenKeys
 	set  atomic.Pointer[keySet]
-	turn chan struct{} // holds a token while somebody asks the database
-	next time.Time     // when it may be asked for an unknown key again; whoever has the turn may look at it
+	turn chan struct{} // holds a token while somebody queries the database
+	next time.Time     // when the next query for an unknown key is allowed; protected by turn
 }
 
-// keySet is what the database held at a time.
+// keySet is what the database contained at some time.
 type keySet struct {
 	byID   map[int64]cipher.AEAD
 	newest int64     // 0 for none
-	asked  time.Time // when the question went out
+	asked  time.Time // when the query was sent
 	until  time.Time // when the next one is due
 }
 
@@ -54,8 +54,8 @@ func newKeyring(keys TokenKeys) *keyring {
 	return &keyring{keys: keys, turn: make(chan struct{}, 1)}
 }
 
-// current returns the keys, at most keysFresh old. While the database cannot be asked, those held are used on: nobody can have
-// changed them through it either, as far as this process can tell. Errors: those of the backend, ctx's.
+// current returns the keys, at most keysFresh old. While the database cannot be queried, the cached keys stay in use:
+// as far as this process can tell, nobody can have changed them either. Errors: those of the backend, ctx's.
 func (k *keyring) current(ctx context.Context) (*keySet, error) {
 	set := k.set.Load()
 	switch {
@@ -77,7 +77,8 @@ func (k *keyring) current(ctx context.Context) (*keySet, error) {
 	return set, nil
 }
 
-// ask reads the keys from the database, unless somebody else has, as done tells by what he found, while this one waited for its turn.
+// ask reads the keys from the database, unless done accepts what somebody else read while this call waited for its
+// turn.
 func (k *keyring) ask(ctx context.Context, done func(*keySet) bool) (*keySet, error) {
 	select {
 	case k.turn <- struct{}{}:
@@ -91,9 +92,9 @@ func (k *keyring) ask(ctx context.Context, done func(*keySet) bool) (*keySet, er
 	return k.read(ctx)
 }
 
-// read reads the keys. Callers have the turn.
+// read reads the keys. Callers hold the turn.
 func (k *keyring) read(ctx context.Context) (*keySet, error) {
-	asked := time.Now() // what changes after the question counts as not seen
+	asked := time.Now() // a change after the query counts as not seen
 	k.next = asked.Add(keysPause)
 	all, err := k.keys.TokenKeys(ctx)
 	if err != nil {
@@ -111,7 +112,7 @@ func (k *keyring) read(ctx context.Context) (*keySet, error) {
 	return set, nil
 }
 
-// sealing returns the keys with one at least, which it makes if there is none. Errors: as current.
+// sealing returns the keys, at least one: it makes the first. Errors: as current.
 func (k *keyring) sealing(ctx context.Context) (*keySet, error) {
 	set, err := k.current(ctx)
 	for range firstKeyTries {
@@ -124,10 +125,10 @@ func (k *keyring) sealing(ctx context.Context) (*keySet, error) {
 		empty := set
 		set, err = k.ask(ctx, func(now *keySet) bool { return now != empty && now.newest != 0 })
 	}
-	return set, errors.Join(err, fmt.Errorf("%w: a token key that was made is not there", backend.ErrUnavailable))
+	return set, errors.Join(err, fmt.Errorf("%w: a newly made token key is missing", backend.ErrUnavailable))
 }
 
-// opening returns the keys with that of the id if there is one. Errors: as current.
+// opening returns the keys, including the one with the id if it exists. Errors: as current.
 func (k *keyring) opening(ctx context.Context, id int64) (*keySet, error) {
 	came := time.Now()
 	set, err := k.current(ctx)

@@ -7,21 +7,22 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// overtakenTries bounds how often a list of the current revision begins anew, as that was compacted before the first row was read.
+// overtakenTries limits how often a list of the current revision restarts because that was compacted before the first
+// row was read.
 const overtakenTries = 5
 
-// list is one list, or one page of it, that is decided.
+// list is one list, or one page of it, after its revision is decided.
 type list struct {
 	p      *Pager
 	prefix string
 	limit  int64
 	keys   *keySet // nil for a list that needs no token
 	from   place
-	more   bool // goes on where a page before ended
+	more   bool // continues after a previous page
 	lag    bool // may be read from this replica's memory, though others have written since
 }
 
-// plan decides how a list is read, and waits until it can be.
+// plan decides how to read a list, and waits until that is possible.
 func (p *Pager) plan(ctx context.Context, prefix string, o ListOptions) (*list, error) {
 	r, version, err := decide(o)
 	if err != nil {
@@ -41,12 +42,12 @@ func (p *Pager) plan(ctx context.Context, prefix string, o ListOptions) (*list, 
 		err = l.resume(ctx, o.Continue)
 	}
 	if err == nil && l.keys == nil && (l.limit > 0 || r == exact) {
-		l.keys, err = p.keys.sealing(ctx) // now: when the rows are sent it is too late to fail
+		l.keys, err = p.keys.sealing(ctx) // now: it is too late to fail once rows are sent
 	}
 	return l, err
 }
 
-// resume goes on where a token says.
+// resume continues where a token says.
 func (l *list) resume(ctx context.Context, token string) error {
 	s, ok := parse(token)
 	if !ok {
@@ -68,7 +69,7 @@ func (l *list) resume(ctx context.Context, token string) error {
 	case l.from.revision == latest:
 		return nil
 	case l.from.incarnation > l.p.engine.Incarnation():
-		if _, err := l.p.confirm(ctx); err != nil { // by a replica that knows of a loss before this one
+		if _, err := l.p.confirm(ctx); err != nil { // by a replica that learned of a loss before this one
 			return err
 		}
 	}
@@ -98,10 +99,10 @@ func (l *list) run(ctx context.Context, send func(rows []*store.Row) error) (Pag
 		case err == nil:
 			return l.page(res, read, last)
 		case errors.Is(err, store.ErrCompacted) && read == 0 && l.from.revision == latest && tries < overtakenTries:
-			req.Serializable = false // another replica may know first which revision is the current one now
+			req.Serializable = false // another replica may already know a newer current revision
 		case errors.Is(err, store.ErrCompacted):
 			return Page{}, l.expired()
-		case errors.Is(err, store.ErrFutureRevision): // was there, and is lost
+		case errors.Is(err, store.ErrFutureRevision): // it existed, and is lost
 			return Page{}, l.expired()
 		default:
 			return Page{}, err
@@ -109,7 +110,7 @@ func (l *list) run(ctx context.Context, send func(rows []*store.Row) error) (Pag
 	}
 }
 
-// page is what a list that was read whole tells, with the token for the rest.
+// page describes a completely read list, with the token for the rest.
 func (l *list) page(res *store.RangeResult, read int64, last []byte) (Page, error) {
 	if l.from.revision != latest && l.more && res.Incarnation != l.from.incarnation {
 		return Page{}, l.expired() // history was lost meanwhile
@@ -131,7 +132,7 @@ func (l *list) page(res *store.RangeResult, read int64, last []byte) (Page, erro
 	return page, nil
 }
 
-// expired is the error for a revision that cannot be read any more: the list can go on from where it was to, or begin, at the latest one.
+// expired is the error for a revision that is no longer readable: the list can continue, or start, at the latest one.
 func (l *list) expired() error {
 	if l.keys == nil {
 		return &ExpiredError{}

@@ -5,19 +5,19 @@ import (
 	"strconv"
 )
 
-// rule is how a list finds the revision that it is read at.
+// rule is how a list chooses the revision to read.
 type rule int
 
 const (
 	invalid       rule = iota // 400
-	mostRecent                // what was acknowledged before, by any replica
+	mostRecent                // everything acknowledged before, by any replica
 	anyVersion                // what this replica has in memory; it may lag
 	notOlderThan              // any revision from the given one on
 	exact                     // the given one
-	continueToken             // the token's: that of its list, or the most recent for one that restarts an expired list
+	continueToken             // the token's: its list's revision, or the most recent for one that restarts an expired list
 )
 
-// paged is what of limit and continue was given.
+// paged says which of limit and continue are set.
 type paged int
 
 const (
@@ -31,8 +31,9 @@ const (
 	matchNotOlderThan = "NotOlderThan"
 )
 
-// matchTable is the table of KEP-2523, "Consistent Reads and resourceVersionMatch": resourceVersionMatch and paging against
-// resourceVersion. A continue token beside resourceVersion "0" is not in the KEP; Kubernetes takes it, for old clients.
+// matchTable is the table of KEP-2523, "Consistent Reads and resourceVersionMatch": resourceVersionMatch and paging
+// against resourceVersion. A continue token with resourceVersion "0" is not in the KEP; Kubernetes accepts it, for old
+// clients.
 //
 // https://github.com/kubernetes/enhancements/blob/master/keps/sig-api-machinery/2523-consistent-resource-versions-semantics/README.md
 var matchTable = []struct {
@@ -52,7 +53,7 @@ var matchTable = []struct {
 	{matchNotOlderThan, continued, invalid, invalid, invalid},
 }
 
-// decide looks a list up in the table. The revision is the one given, 0 for none. Errors: [ErrInvalid].
+// decide looks up a list in the table. It returns the requested revision, or 0. Errors: [ErrInvalid].
 func decide(o ListOptions) (rule, int64, error) {
 	version, err := ParseVersion(o.ResourceVersion)
 	if err != nil {
@@ -88,7 +89,7 @@ func decide(o ListOptions) (rule, int64, error) {
 	return r, version, nil
 }
 
-// whyNot words what the table refuses as Kubernetes does.
+// whyNot explains a refusal in Kubernetes' words.
 func whyNot(o ListOptions) string {
 	switch {
 	case o.ResourceVersionMatch == "":
@@ -103,14 +104,14 @@ func whyNot(o ListOptions) string {
 	return `resourceVersionMatch "Exact" is forbidden for resourceVersion "0"`
 }
 
-// ParseVersion reads a resourceVersion, 0 when none is given. Errors: [ErrInvalid].
+// ParseVersion parses a resourceVersion; "" is 0. Errors: [ErrInvalid].
 func ParseVersion(s string) (int64, error) {
 	if s == "" {
 		return 0, nil
 	}
 	n, err := strconv.ParseUint(s, 10, 63)
 	if err != nil {
-		return 0, fmt.Errorf("%w: resourceVersion %.40q is not a number of a revision", ErrInvalid, s)
+		return 0, fmt.Errorf("%w: resourceVersion %.40q is not a revision number", ErrInvalid, s)
 	}
 	return int64(n), nil
 }

@@ -1,43 +1,43 @@
 package paging
 
-// ListOptions are a list's query parameters, as given.
+// ListOptions are the query parameters of a list.
 type ListOptions struct {
 	ResourceVersion      string // "", "0" or a revision
 	ResourceVersionMatch string // "", "Exact" or "NotOlderThan"
-	Limit                int64  // rows at most; 0 means no limit
-	Continue             string // the token of the page before
+	Limit                int64  // maximum rows; 0 means no limit
+	Continue             string // the token of the previous page
 }
 
-// Page is what a list tells besides its rows; ListMeta, in Kubernetes' words.
+// Page is the result of a list without its rows, in Kubernetes' terms its ListMeta.
 type Page struct {
 	Revision  int64  // of all rows
 	Continue  string // the token for the next page, "" after the last one
-	Remaining int64  // rows behind this page; 0 after the last one
+	Remaining int64  // rows after this page; 0 after the last one
 }
 
-// GetOptions are a get's query parameters, as given.
+// GetOptions are the query parameters of a get.
 type GetOptions struct {
 	ResourceVersion string // "" is the most recent, "0" any, N not older than N
 }
 
-// WatchOptions are a watch's query parameters, as given.
+// WatchOptions are the query parameters of a watch.
 type WatchOptions struct {
 	ResourceVersion      string
 	ResourceVersionMatch string
-	SendInitialEvents    *bool // nil when not given
+	SendInitialEvents    *bool // nil if not set
 	AllowWatchBookmarks  bool
-	Limit                int64 // ignored, as Kubernetes does
+	Limit                int64 // ignored, as in Kubernetes
 	Continue             string
 }
 
-// WatchStart is how a watch begins.
+// WatchStart is where a watch begins.
 type WatchStart struct {
-	// State says that the objects that exist are sent first, as a list with List's options gives them; the watch goes on after
-	// that list's revision.
+	// State means that the existing objects are sent first, as a list with the options in List returns them. The watch
+	// then continues after that list's revision.
 	State bool
 	List  ListOptions
-	// After is the revision behind which the watch begins when State is false; 0 means with the next write.
+	// After is the revision after which the watch begins if State is false; 0 means at the next write.
 	After int64
-	// EndBookmark says that the state is followed by the bookmark that tells its end.
+	// EndBookmark means that a bookmark marks the end of the state.
 	EndBookmark bool
 }

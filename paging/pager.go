@@ -7,7 +7,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// Engine is what a Pager needs of a store.
+// Engine is what a Pager needs from a store.
 type Engine interface {
 	Range(ctx context.Context, req *store.RangeRequest) (*store.RangeResult, error)
 	RangeStream(ctx context.Context, req *store.RangeRequest, send func(rows []*store.Row) error) (*store.RangeResult, error)
@@ -16,7 +16,7 @@ type Engine interface {
 	Incarnation() int64
 }
 
-// Pager reads for clients of the list/watch API.
+// Pager implements the reads of the list/watch API.
 type Pager struct {
 	engine Engine
 	keys   *keyring
@@ -27,8 +27,9 @@ func New(e Engine, keys TokenKeys) *Pager {
 	return &Pager{engine: e, keys: newKeyring(keys)}
 }
 
-// List hands the rows of the keys that begin with prefix to send, in key order and bounded chunks, all at one revision.
-// Errors: [ErrInvalid], [ErrExpired], [ErrTooLarge], the engine's, send's. After an error what was sent is not the list.
+// List passes the rows whose keys begin with prefix to send, in key order and bounded chunks, all at one revision.
+// After an error, the rows sent so far are not the complete list. Errors: [ErrInvalid], [ErrExpired], [ErrTooLarge],
+// the engine's, send's.
 func (p *Pager) List(ctx context.Context, prefix []byte, o ListOptions, send func(rows []*store.Row) error) (Page, error) {
 	l, err := p.plan(ctx, string(prefix), o)
 	if err != nil {
@@ -37,7 +38,7 @@ func (p *Pager) List(ctx context.Context, prefix []byte, o ListOptions, send fun
 	return l.run(ctx, send)
 }
 
-// Get returns the row of key, nil when there is none, and the revision at which that is so. Errors: as List.
+// Get returns the row of key, or nil if there is none, and the revision of that result. Errors: as List.
 func (p *Pager) Get(ctx context.Context, key []byte, o GetOptions) (*store.Row, int64, error) {
 	version, err := ParseVersion(o.ResourceVersion)
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 //
 //	version (1 byte) | key id (8) | nonce (24) | sealed (24 and more) | tag (16)
 //
-// where what is sealed, with XChaCha20-Poly1305, is
+// where the sealed part, encrypted with XChaCha20-Poly1305, is
 //
 //	incarnation (8) | revision (8, 0: the latest) | rows from the start key on (8, -1: not known) | start key without the prefix
 //
-// All numbers are big-endian. The additional data is the version, the key's id and the list's prefix: a token opens for its own list
-// only, and its start key cannot lie outside of it.
+// All numbers are big-endian. The additional data is the version, the key's id and the list's prefix: a token opens
+// only for its own list, and its start key cannot lie outside that list.
 const (
 	tokenVersion = 1
 	tokenHeader  = 1 + 8
@@ -26,12 +26,12 @@ const (
 	tokenLeast   = tokenHeader + chacha20poly1305.NonceSizeX + tokenNumbers + chacha20poly1305.Overhead
 )
 
-// place is where a list goes on.
+// place is where a list continues.
 type place struct {
 	incarnation int64  // of the history that revision belongs to
-	revision    int64  // of the list's rows; 0 is the latest, whatever it is
-	rest        int64  // rows from start on at revision, -1 when it is not known
-	start       string // first key wanted, without the list's prefix
+	revision    int64  // of the list's rows; 0 is the latest
+	rest        int64  // rows from start on at revision, -1 if unknown
+	start       string // first key to read, without the list's prefix
 }
 
 const (
@@ -39,7 +39,7 @@ const (
 	unknown = -1
 )
 
-// seal makes a token of a place in the list of a prefix.
+// seal makes a token for a place in the list of a prefix.
 func seal(id int64, key cipher.AEAD, prefix string, p place) string {
 	head := header(id)
 	nonce := random(chacha20poly1305.NonceSizeX)
@@ -63,23 +63,23 @@ func header(id int64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{tokenVersion}, uint64(id))
 }
 
-// sealed is a token as it came, not opened yet: nothing of it can be trusted.
+// sealed is a token as received. Nothing in it can be trusted until it is opened.
 type sealed struct {
 	id    int64
 	bytes []byte
 }
 
-// parse takes a token apart; ok is false for one that was certainly not sealed here.
+// parse splits a token; ok is false for one that was certainly not sealed here.
 func parse(token string) (s sealed, ok bool) {
 	raw, err := base64.RawURLEncoding.DecodeString(token)
-	// What decodes, but is not written as we write it, has been changed: line breaks, or bits behind the last byte.
+	// A token that decodes but differs from our encoding has been modified: line breaks, or bits after the last byte.
 	if err != nil || len(raw) < tokenLeast || raw[0] != tokenVersion || base64.RawURLEncoding.EncodeToString(raw) != token {
 		return sealed{}, false
 	}
 	return sealed{id: int64(binary.BigEndian.Uint64(raw[1:])), bytes: raw}, true
 }
 
-// open says where the list of a prefix goes on; ok is false for a token that was not sealed for it with this key.
+// open returns where the list of a prefix continues; ok is false for a token that was not sealed for it with this key.
 func (s sealed) open(key cipher.AEAD, prefix string) (p place, ok bool) {
 	nonce, box := s.bytes[tokenHeader:tokenHeader+chacha20poly1305.NonceSizeX], s.bytes[tokenHeader+chacha20poly1305.NonceSizeX:]
 	contents, err := key.Open(nil, nonce, box, append(header(s.id), prefix...))

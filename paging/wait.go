@@ -8,11 +8,12 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// patience is how long a read waits for a revision that is not written yet; Kubernetes' watch cache waits as long.
+// patience is how long a read waits for a revision that is not written yet, as long as in Kubernetes' watch cache.
 const patience = 3 * time.Second
 
-// await returns when this replica shows the revision. One above what it knows may have been written by another replica, so the
-// database is asked once; then the store tells when it has come. Errors: [*TooLargeError], the engine's, ctx's.
+// await returns when this replica has reached the revision. If it is above the known one, another replica may have
+// written it: await queries the database once, and then waits for the store's notification. Errors: [*TooLargeError],
+// the engine's, ctx's.
 func (p *Pager) await(ctx context.Context, revision int64) error {
 	if revision <= p.engine.Revision() {
 		return nil
@@ -29,8 +30,8 @@ func (p *Pager) await(ctx context.Context, revision int64) error {
 	return err
 }
 
-// confirm returns the revision when this replica shows what was acknowledged before, by whichever replica: so does any linearizable
-// read, that of one key's count at the least cost.
+// confirm returns the current revision once this replica has everything that any replica had acknowledged before the
+// call. Any linearizable read does that; counting one key is the cheapest.
 func (p *Pager) confirm(ctx context.Context) (current int64, err error) {
 	res, err := p.engine.Range(ctx, &store.RangeRequest{Key: []byte{0}, CountOnly: true})
 	if err != nil {

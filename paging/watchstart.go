@@ -2,18 +2,18 @@ package paging
 
 import "fmt"
 
-// How a watch begins, by what is given:
+// Where a watch begins, by its parameters:
 //
 //	sendInitialEvents | resourceVersion unset        | "0"                      | N
 //	not given         | state, most recent           | state, any version       | events after N
 //	true              | state, most recent           | state, any version       | state, not older than N
 //	false             | no state, events from now on | no state, from now on    | events after N
 //
-// With sendInitialEvents, resourceVersionMatch must be NotOlderThan; without it, it must not be given. A state that was asked for by
-// sendInitialEvents is followed by a bookmark where bookmarks are allowed. This is KEP-3157 and Kubernetes' documentation of
-// "Semantics for watch"; continue is refused in any case.
+// With sendInitialEvents, resourceVersionMatch must be NotOlderThan; without it, resourceVersionMatch must not be set.
+// If sendInitialEvents requested the state and bookmarks are allowed, a bookmark follows the state. This is KEP-3157
+// and Kubernetes' documentation of "Semantics for watch"; continue is always refused.
 
-// Watch decides how a watch begins. Errors: [ErrInvalid].
+// Watch decides where a watch begins. Errors: [ErrInvalid].
 func (p *Pager) Watch(o WatchOptions) (WatchStart, error) {
 	version, err := ParseVersion(o.ResourceVersion)
 	if err != nil {
@@ -33,7 +33,7 @@ func (p *Pager) Watch(o WatchOptions) (WatchStart, error) {
 	return start, nil
 }
 
-// watchForbids says, in Kubernetes' words, what does not go together; "" for nothing.
+// watchForbids explains, in Kubernetes' words, which options do not go together; "" if all do.
 func watchForbids(o WatchOptions) string {
 	switch given := o.SendInitialEvents != nil; {
 	case o.Continue != "":
