@@ -8,18 +8,18 @@ import (
 
 // dialect is what differs between the databases.
 type dialect struct {
-	// name is that of the folder of migrations.
+	// name is the folder of the migrations.
 	name string
-	// hasTable asks whether the version table is there, in the schema that it would be made in.
+	// hasTable checks for the version table, in the schema where it would be created.
 	hasTable string
-	// begin and lock keep all others from migrating until the transaction ends. holders asks who else holds locks, when
-	// one was not to be had in time.
+	// begin and lock keep all others from migrating until the transaction ends. holders returns who else holds locks,
+	// after a lock timed out.
 	begin   string
 	lock    []string
 	holders string
-	// oldestProgram asks for the oldest program that the schema serves; empty when no two programs share the database.
+	// oldestProgram reads the oldest program that the schema supports; empty if programs cannot share the database.
 	oldestProgram string
-	// mend is how to set the version by hand.
+	// mend is the command to set the version by hand.
 	mend string
 }
 
@@ -50,10 +50,10 @@ var (
 )
 
 const (
-	// lockTimeout is how long a migration waits for a lock, in milliseconds. What comes behind it waits for it as well,
-	// so it gives others their turn and tries again.
+	// lockTimeout is how long a migration waits for a lock, in milliseconds. Others queue behind it, so it gives way
+	// and tries again.
 	lockTimeout = "3000"
-	// lockHolders are those who hold locks of tables in this schema, those first that have held them for longest.
+	// lockHolders lists the holders of table locks in this schema, those with the longest transactions first.
 	lockHolders = "SELECT format('process %s (%s, user %s, %s since %s): %s', a.pid, " +
 		"COALESCE(NULLIF(a.application_name, ''), 'unnamed'), a.usename, a.state, " +
 		"date_trunc('second', now() - a.xact_start), left(regexp_replace(a.query, '\\s+', ' ', 'g'), 100)) " +
@@ -63,7 +63,7 @@ const (
 		"AND c.relnamespace = current_schema()::regnamespace) ORDER BY a.xact_start LIMIT 3"
 )
 
-// dialectOf tells the dialect by the driver that db was opened with: pgx's is Postgres, any other SQLite.
+// dialectOf chooses the dialect by the driver that opened db: pgx means Postgres, any other SQLite.
 func dialectOf(db *sql.DB) *dialect {
 	if _, ok := db.Driver().(*stdlib.Driver); ok {
 		return postgresDialect

@@ -14,13 +14,13 @@ import (
 
 const versionTable = "schema_migrations"
 
-// lockTries bounds how often a lock is tried that others were faster to make the table of.
+// lockTries limits the attempts to lock a table that another process created first.
 const lockTries = 10
 
-// driver is a golang-migrate driver that puts everything between Lock and Unlock into one transaction, whose lock of
-// the version table keeps others out. Those that come with golang-migrate commit the migration and its version apart,
-// and so can leave a database dirty by a crash; the one for Postgres takes an advisory lock, which no pooler in
-// transaction mode can keep.
+// driver is a golang-migrate driver that runs everything between Lock and Unlock in one transaction, whose lock on the
+// version table keeps others out. The drivers of golang-migrate commit the migration and its version separately, so
+// that a crash can leave a database dirty. The one for Postgres takes an advisory lock, which does not survive a pooler
+// in transaction mode.
 type driver struct {
 	ctx    context.Context
 	db     *sql.DB
@@ -33,7 +33,7 @@ type driver struct {
 var _ database.Driver = (*driver)(nil)
 
 func (d *driver) Open(string) (database.Driver, error) {
-	return nil, errors.New("schema: the driver is made from an open database only")
+	return nil, errors.New("schema: the driver only works on an open database")
 }
 
 func (d *driver) Close() error { return nil }
@@ -68,8 +68,8 @@ func (d *driver) tryLock() error {
 	return nil
 }
 
-// overtaken says that another process made the version table at the same time, which CREATE TABLE IF NOT EXISTS does
-// not expect in Postgres, or that the server asks for another try.
+// overtaken reports whether another process created the version table at the same time, which CREATE TABLE IF NOT
+// EXISTS does not expect in Postgres, or whether the server requests a retry.
 func overtaken(err error) bool {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
@@ -113,7 +113,7 @@ func (d *driver) SetVersion(version int, dirty bool) error {
 		return err
 	}
 	if !dirty {
-		d.log.Info("schema migration has done a step", "version", version)
+		d.log.Info("schema migration step done", "version", version)
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func (d *driver) Version() (int, bool, error) {
 	return version, dirty, err
 }
 
-func (d *driver) Drop() error { return errors.New("schema: dropping a database is not offered") }
+func (d *driver) Drop() error { return errors.New("schema: dropping a database is not supported") }
 
 func (d *driver) exec(query string) error {
 	_, err := d.conn.ExecContext(d.ctx, query)

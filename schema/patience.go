@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// migrationTries is how often a migration that does not get its locks is tried, and migrationPause what others have
-	// in between.
+	// migrationTries is how often a migration tries to get its locks, and migrationPause the time for others in
+	// between.
 	migrationTries = 10
 	migrationPause = time.Second
 )
 
-// patiently runs a migration until it gets its locks. If it never does, the error says who holds them.
+// patiently retries a migration until it gets its locks. If it never does, the error names who holds them.
 func patiently(ctx context.Context, db *sql.DB, log *slog.Logger, do func(*migrate.Migrate) error) error {
 	var locked error
 	for try := 1; ; try++ {
@@ -28,7 +28,7 @@ func patiently(ctx context.Context, db *sql.DB, log *slog.Logger, do func(*migra
 		var e *pgconn.PgError
 		switch {
 		case errors.As(err, &e) && e.Code == "55P03": // lock_not_available
-			locked = fmt.Errorf("%w: %s; wait for them or end them (SELECT "+
+			locked = fmt.Errorf("%w: %s; wait until they finish, or end them (SELECT "+
 				"pg_terminate_backend(PROCESS)), "+
 				"then start again: %w", ErrLocked, lockHoldersOf(ctx, db), err)
 		case err != nil && ctx.Err() != nil && locked != nil:
@@ -39,7 +39,7 @@ func patiently(ctx context.Context, db *sql.DB, log *slog.Logger, do func(*migra
 		if try == migrationTries {
 			return locked
 		}
-		log.Warn("schema migration waits for a lock", "try", try, "of", migrationTries, "error", locked)
+		log.Warn("schema migration is waiting for a lock", "try", try, "of", migrationTries, "error", locked)
 		select {
 		case <-time.After(migrationPause):
 		case <-ctx.Done():
@@ -48,7 +48,7 @@ func patiently(ctx context.Context, db *sql.DB, log *slog.Logger, do func(*migra
 	}
 }
 
-// lockHoldersOf describes those who hold locks.
+// lockHoldersOf describes the holders of the locks.
 func lockHoldersOf(ctx context.Context, db *sql.DB) string {
 	rows, err := db.QueryContext(ctx, dialectOf(db).holders)
 	if err != nil {

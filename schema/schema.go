@@ -1,14 +1,13 @@
-// Package schema holds the migrations of sqlstore's databases, embedded, and runs them.
+// Package schema embeds and runs the migrations of sqlstore's databases.
 //
-// The files are golang-migrate's: <dialect>/NNNN_name.up.sql and .down.sql. Each run of migrations is one database
-// transaction together with the version that it leads to, so that a crash leaves either the old schema or the new one,
-// and it holds a lock on the table of the version, so that of several programs that start at once one migrates.
+// The files are golang-migrate's: <dialect>/NNNN_name.up.sql and .down.sql. Each run is one database transaction that
+// includes the new version, so a crash leaves either the old schema or the new one. It holds a lock on the version
+// table, so that of several programs that start at once only one migrates.
 //
-// The functions take a *sql.DB of either database and tell by its driver which one it is.
+// The functions accept a *sql.DB of either database and detect which one it is by its driver.
 //
-// Programs of two versions can share a Postgres database while replicas are rolled: a schema names the oldest program
-// that it serves, and a program whose own schema is older than the database's, but not older than that, starts without
-// migrating.
+// During a rolling upgrade, programs of two versions share a Postgres database. A schema names the oldest program that
+// it supports. A program older than the database's schema, but not older than that, starts without migrating.
 package schema
 
 import (
@@ -29,20 +28,20 @@ import (
 //go:embed sqlite/*.sql postgres/*.sql
 var files embed.FS
 
-// State is what a database says about its schema.
+// State is the state of a database's schema.
 type State struct {
-	// Version is the database's, 0 when it has no schema yet.
+	// Version is the database's version, or 0 if it has no schema yet.
 	Version uint
-	// Newest is the version that this program would migrate to.
+	// Newest is the version that this program migrates to.
 	Newest uint
-	// Serves is the newest version of the oldest program that can still run on the database; 0 when only programs that
+	// Serves is the newest version of the oldest program that can still run on the database; 0 if only programs that
 	// know Version can.
 	Serves uint
-	// Dirty says that another tool left a migration half-way.
+	// Dirty means that another tool left a migration half done.
 	Dirty bool
 }
 
-// Usable says whether this program can run on the database once it has migrated it as far as it knows how to.
+// Usable reports whether this program can run on the database after migrating it as far as it can.
 func (s State) Usable() bool {
 	return !s.Dirty && (s.Version <= s.Newest || s.Serves != 0 && s.Serves <= s.Newest)
 }
@@ -74,9 +73,9 @@ func Status(ctx context.Context, db *sql.DB) (State, error) {
 	return s, err
 }
 
-// Up brings a database to the newest version. It refuses one that is newer ([ErrNewer]), unless that serves this
-// program, or dirty ([ErrDirty]) and does nothing to one that is up to date. Several processes can call it at once. It
-// tells who holds a lock that it does not get ([ErrLocked]). log takes the beginning, each step and the end of a
+// Up brings a database to the newest version, and does nothing if it is up to date. It refuses a database that is newer
+// ([ErrNewer]), unless that supports this program, or dirty ([ErrDirty]). Several processes can call it at once. If it
+// cannot get a lock, the error names the holders ([ErrLocked]). log receives the start, each step and the end of a
 // migration of data; it may be nil.
 func Up(ctx context.Context, db *sql.DB, log *slog.Logger) error {
 	s, err := check(ctx, db)
@@ -87,21 +86,21 @@ func Up(ctx context.Context, db *sql.DB, log *slog.Logger) error {
 		log = slog.New(slog.DiscardHandler)
 	}
 	began := time.Now()
-	log.Info("schema migration begins", "from", s.Version, "to", s.Newest)
+	log.Info("schema migration started", "from", s.Version, "to", s.Newest)
 	if err = patiently(ctx, db, log, func(m *migrate.Migrate) error { return m.Up() }); err == nil {
-		log.Info("schema migration is done", "version", s.Newest, "took", time.Since(began))
+		log.Info("schema migration done", "version", s.Newest, "took", time.Since(began))
 		return nil
 	}
-	log.Warn("schema migration failed, and the schema is as it was", "error", err, "took", time.Since(began))
-	// A newer program may have been faster, and its version means nothing to the migrations of this one.
+	log.Warn("schema migration failed, the schema is unchanged", "error", err, "took", time.Since(began))
+	// A newer program may have been faster, and the migrations of this one do not know its version.
 	if s, again := check(ctx, db); again != nil || s.Version < s.Newest {
 		return err
 	}
 	return nil
 }
 
-// Down takes a database steps versions back; data that the older schema has no place for is lost, all of it at version
-// 0. It refuses a database that is newer than this program or dirty.
+// Down takes a database steps versions back. Data that the older schema cannot store is lost, all of it at version 0.
+// It refuses a database that is dirty or newer than this program.
 func Down(ctx context.Context, db *sql.DB, steps int) error {
 	s, err := check(ctx, db)
 	if err == nil && s.Version > s.Newest {
@@ -122,8 +121,8 @@ func check(ctx context.Context, db *sql.DB) (State, error) {
 	case err != nil:
 		return s, fmt.Errorf("read the schema's version: %w", err)
 	case s.Dirty:
-		return s, fmt.Errorf("%w at version %d: restore a backup, or look at the tables, "+
-			"then tell the version that they have with: %s 'UPDATE %s SET version = N, dirty = false'",
+		return s, fmt.Errorf("%w at version %d: restore a backup, or check the tables and "+
+			"set the version that matches them with: %s 'UPDATE %s SET version = N, dirty = false'",
 			ErrDirty, s.Version, dialectOf(db).mend, versionTable)
 	case !s.Usable():
 		return s, newer(s)
@@ -153,7 +152,7 @@ func run(ctx context.Context, db *sql.DB, log *slog.Logger, do func(*migrate.Mig
 	return nil
 }
 
-// newest finds the greatest version among the embedded migrations of a dialect.
+// newest returns the newest of the embedded migrations of a dialect.
 func newest(dialect string) (uint, error) {
 	entries, err := fs.ReadDir(files, dialect)
 	if err != nil {
