@@ -7,11 +7,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// noArgs refuses arguments. One that may hold a secret, as a DSN given without its flag does, is not shown.
+// noArgs refuses arguments. It does not show one that may hold a secret, such as a DSN without its flag.
 func noArgs(cmd *cobra.Command, args []string) error {
 	for _, a := range args {
 		if strings.ContainsAny(a, ":@=") {
-			return fmt.Errorf("%w: there is an argument without its flag; a database is named by --datastore", errSettings)
+			return fmt.Errorf("%w: found an argument without its flag; name a database with --datastore", errSettings)
 		}
 	}
 	if len(args) > 0 && cmd.HasSubCommands() {
@@ -21,5 +21,5 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return cobra.NoArgs(cmd, args)
 }
 
-// helpOnly is what a command does that is nothing without a subcommand.
+// helpOnly is the action of a command that needs a subcommand.
 func helpOnly(cmd *cobra.Command, _ []string) error { return cmd.Help() }

@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// byteSize is a flag's value: a number of bytes, also written 8GiB or 500MB.
+// byteSize is the value of a flag: a number of bytes, or a size such as 8GiB or 500MB.
 type byteSize struct{ to *int64 }
 
 var (
-	errByteSize = errors.New("write a number of bytes, or one with a unit: 8GiB, 512MiB, 500MB")
+	errByteSize = errors.New("write a number of bytes, or a size with a unit: 8GiB, 512MiB, 500MB")
 	byteUnits   = map[string]float64{
 		"": 1, "b": 1,
 		"k": 1e3, "kb": 1e3, "m": 1e6, "mb": 1e6, "g": 1e9, "gb": 1e9, "t": 1e12, "tb": 1e12,
@@ -46,7 +46,7 @@ func (b byteSize) Set(s string) error {
 
 // String implements [pflag.Value].
 func (b byteSize) String() string {
-	if b.to == nil { // pflag asks a zero value
+	if b.to == nil { // pflag calls this on a zero value
 		return "0"
 	}
 	return strconv.FormatInt(*b.to, 10)

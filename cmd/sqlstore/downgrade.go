@@ -18,22 +18,22 @@ import (
 	"github.com/sqlstore/sqlstore/schema"
 )
 
-// errNotConfirmed is returned when nobody has agreed to the loss of data.
-var errNotConfirmed = errors.New("nothing was changed: it takes --yes, or the answer typed at the terminal, to go on")
+// errNotConfirmed is returned if nobody has agreed to the loss of data.
+var errNotConfirmed = errors.New("nothing was changed: pass --yes, or type the answer at the terminal, to continue")
 
-// errServed is returned while a database may not be changed for the sake of those who serve it.
-var errServed = errors.New("replicas serve the database: stop them first")
+// errServed is returned if replicas are serving the database.
+var errServed = errors.New("replicas are serving the database: stop them first")
 
-// downgrade is schema down. It asks before it takes anything away.
+// downgrade implements schema down. It asks before it removes anything.
 type downgrade struct {
-	to  int // -1: one version back
+	to  int // -1: the previous version
 	yes bool
 	cfg *sqlstore.Config
 }
 
 func (d *downgrade) register(f *pflag.FlagSet) {
-	f.IntVar(&d.to, "to", -1, "version to go back to (default: the one before)")
-	f.BoolVar(&d.yes, "yes", false, "agree to lose the data that the older version has no place for")
+	f.IntVar(&d.to, "to", -1, "version to go back to (default: the previous one)")
+	f.BoolVar(&d.yes, "yes", false, "agree to lose the data that the older version cannot store")
 }
 
 func (d *downgrade) run(ctx context.Context, c *cobra.Command, db *sql.DB) error {
@@ -48,12 +48,12 @@ func (d *downgrade) run(ctx context.Context, c *cobra.Command, db *sql.DB) error
 	if to < 0 || to >= now {
 		return fmt.Errorf("%w: the schema is at version %d and cannot go back to %d", errSettings, now, to)
 	}
-	if d.cfg.OnPostgres() { // SQLite's file is locked by its server
+	if d.cfg.OnPostgres() { // the server locks SQLite's file
 		if err := refuseServed(ctx, db); err != nil {
 			return err
 		}
 	}
-	if !d.yes && st.Version <= st.Newest && !st.Dirty { // what Down refuses needs no question
+	if !d.yes && st.Version <= st.Newest && !st.Dirty { // no need to ask about what Down refuses
 		if err := tellLoss(ctx, c.ErrOrStderr(), db, now, to); err != nil {
 			return err
 		}
@@ -67,36 +67,36 @@ func (d *downgrade) run(ctx context.Context, c *cobra.Command, db *sql.DB) error
 	return printStatus(ctx, c, db)
 }
 
-// refuseServed refuses a database that replicas serve at this moment: they would fail, and lose what they were about to write.
+// refuseServed refuses a database that replicas are serving: they would fail, and lose the writes they have in flight.
 func refuseServed(ctx context.Context, db *sql.DB) error {
 	living, err := schema.Living(ctx, db)
 	if err == nil && living > 0 {
-		return fmt.Errorf("%w: %d of them were heard of in the last five seconds", errServed, living)
+		return fmt.Errorf("%w: %d of them sent a heartbeat in the last five seconds", errServed, living)
 	}
 	return err
 }
 
-// tellLoss says what the way back costs and how to keep it.
+// tellLoss prints what the downgrade loses and how to keep it.
 func tellLoss(ctx context.Context, out io.Writer, db *sql.DB, now, to int) error {
 	holds, err := schema.Measure(ctx, db)
 	if err != nil {
 		return err
 	}
-	loss := "loses what only newer versions have a place for"
+	loss := "loses what only newer versions can store"
 	if to == 0 {
 		loss = "removes ALL DATA"
 	}
-	_, err = fmt.Fprintf(out, "Going back from version %d of the schema to %d %s.\n"+
+	_, err = fmt.Fprintf(out, "Going back from schema version %d to %d %s.\n"+
 		"The database holds %s.\n"+
-		"There is no way to undo it but a copy of the database: make one first, while no server runs.\n", now, to, loss, holds)
+		"Only a copy of the database can undo it: make one first, while no server runs.\n", now, to, loss, holds)
 	return err
 }
 
-// confirm waits for word at a terminal and takes anything else for no.
+// confirm waits for word at a terminal and treats any other answer as no.
 func confirm(in io.Reader, out io.Writer, what, word string) error {
 	if f, ok := in.(*os.File); ok {
 		if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
-			return errNotConfirmed // a pipe or a file: nobody is there to ask
+			return errNotConfirmed // a pipe or a file: nobody can answer
 		}
 	}
 	if _, err := fmt.Fprintf(out, "Type the %s (%s) to confirm: ", what, word); err != nil {
@@ -104,7 +104,7 @@ func confirm(in io.Reader, out io.Writer, what, word string) error {
 	}
 	line, err := bufio.NewReader(in).ReadString('\n')
 	if err != nil {
-		_, _ = fmt.Fprintln(out) // the line that the question stands on has no end yet
+		_, _ = fmt.Fprintln(out) // end the line of the question
 	}
 	if strings.TrimSpace(line) != word || err != nil && !errors.Is(err, io.EOF) {
 		return errNotConfirmed

@@ -14,7 +14,7 @@ import (
 	"github.com/sqlstore/sqlstore/compactor"
 )
 
-// settings are the flags of serve: what becomes the server's configuration, and what only the command needs.
+// settings are the flags of serve: the server's configuration, and what only the command needs.
 type settings struct {
 	config            sqlstore.Config
 	configFile        string
@@ -30,70 +30,70 @@ type settings struct {
 	keepaliveTimeout  time.Duration
 }
 
-// register defines the flags on f, with their defaults. Names and meanings are etcd's where etcd has the flag.
+// register defines the flags on f, with their defaults. Names and meanings are etcd's if etcd has the flag.
 func (s *settings) register(f *pflag.FlagSet) {
 	c := &s.config
 	f.SortFlags = false
-	f.StringVar(&s.configFile, "config-file", "", "YAML file with settings, its keys named as these flags; flags and environment variables win over it")
+	f.StringVar(&s.configFile, "config-file", "", "YAML file with settings; its keys are these flags' names; flags and environment variables take precedence")
 
 	f.StringVar(&c.Name, "name", "default", "human-readable name of this member")
 	f.StringVar(&c.DataDir, "data-dir", "", "directory of a SQLite database (default \"<name>.sqlstore\")")
 	registerDatastore(f, c)
-	f.DurationVar(&c.DatastoreWait, "datastore-wait", time.Minute, "how long a start waits for a Postgres that cannot be reached; 0 for not at all")
-	f.DurationVar(&c.DatastoreMaxStaleness, "datastore-max-staleness", 2*time.Second, "how long ago Postgres may have acknowledged a commit last that a linearizable read relies on; 0 has each read wait for a commit of its own")
-	f.BoolVar(&c.UnsafeNoFsync, "unsafe-no-fsync", false, "acknowledge writes before they are on disk, or accept a Postgres that does; a crash of its machine may lose or damage data")
-	bytesVar(f, &c.QuotaBytes, "quota-backend-bytes", 0, "size of the database, such as 8GiB, that raises the NOSPACE alarm; 0 is 2 GiB on SQLite and no quota on Postgres, negative is no quota")
-	bytesVar(f, &c.CacheBytes, "cache-bytes", 0, "memory for values, such as 256MiB; 0 is a sixteenth of the memory there is, from 32 MiB to 4 GiB")
+	f.DurationVar(&c.DatastoreWait, "datastore-wait", time.Minute, "how long a start waits for an unreachable Postgres; 0 does not wait")
+	f.DurationVar(&c.DatastoreMaxStaleness, "datastore-max-staleness", 2*time.Second, "maximum age of the last Postgres acknowledgement that a linearizable read relies on; 0 makes each read wait for its own commit")
+	f.BoolVar(&c.UnsafeNoFsync, "unsafe-no-fsync", false, "acknowledge writes before they are on disk, or accept a Postgres that does; a machine crash may lose or damage data")
+	bytesVar(f, &c.QuotaBytes, "quota-backend-bytes", 0, "database size, such as 8GiB, that raises the NOSPACE alarm; 0 is 2 GiB on SQLite and no quota on Postgres, negative is no quota")
+	bytesVar(f, &c.CacheBytes, "cache-bytes", 0, "memory for values, such as 256MiB; 0 is a sixteenth of the available memory, from 32 MiB to 4 GiB")
 
 	f.StringSliceVar(&c.ListenClientURLs, "listen-client-urls", []string{"http://localhost:2379"}, "URLs to serve clients on: http, https, unix or unixs")
-	f.StringSliceVar(&c.AdvertiseClientURLs, "advertise-client-urls", nil, "client URLs to tell to clients (default: those listened on)")
-	f.StringSliceVar(&c.ListenMetricsURLs, "listen-metrics-urls", nil, "further URLs to serve /metrics and the health endpoints on")
-	f.StringSliceVar(&c.ListenObjectsURLs, "listen-objects-urls", nil, "URLs to serve the list/watch API over HTTP/JSON on (default: it is off)")
-	f.BoolVar(&c.InsecurePlaintext, "insecure-plaintext", false, "allow to listen without TLS where other machines can connect")
-	f.StringSliceVar(&c.CORS, "cors", []string{"*"}, "origins whose web pages may use the JSON gateway: https://host:port, or * for all; others cannot write or open websockets then, and the list/watch API takes only those named")
-	f.StringSliceVar(&c.HostWhitelist, "host-whitelist", nil, "host names that HTTP is served as without TLS, or * for all (default: on the loopback interface IP addresses, localhost and advertised names, elsewhere all)")
-	f.StringVar(&c.TLS.Cert, "cert-file", "", "the server's certificate chain for TLS; this and the other TLS files are read again when they change")
+	f.StringSliceVar(&c.AdvertiseClientURLs, "advertise-client-urls", nil, "client URLs to advertise (default: the listen URLs)")
+	f.StringSliceVar(&c.ListenMetricsURLs, "listen-metrics-urls", nil, "additional URLs that serve /metrics and the health endpoints")
+	f.StringSliceVar(&c.ListenObjectsURLs, "listen-objects-urls", nil, "URLs to serve the list/watch API over HTTP/JSON on (default: off)")
+	f.BoolVar(&c.InsecurePlaintext, "insecure-plaintext", false, "allow listening without TLS where other machines can connect")
+	f.StringSliceVar(&c.CORS, "cors", []string{"*"}, "origins whose web pages may use the JSON gateway: https://host:port, or * for all; others can then neither write nor open websockets, and the list/watch API accepts only listed origins")
+	f.StringSliceVar(&c.HostWhitelist, "host-whitelist", nil, "host names to serve over HTTP without TLS, or * for all (default: IP addresses, localhost and advertised names on the loopback interface, all elsewhere)")
+	f.StringVar(&c.TLS.Cert, "cert-file", "", "the server's TLS certificate chain; all TLS files are read again when they change")
 	f.StringVar(&c.TLS.Key, "key-file", "", "the private key of --cert-file")
 	f.StringVar(&c.TLS.TrustedCA, "trusted-ca-file", "", "certificates of the authorities that sign client certificates")
 	f.BoolVar(&c.TLS.RequireClientCert, "client-cert-auth", false, "refuse clients without a certificate signed by --trusted-ca-file")
 	f.StringVar(&s.tlsMinVersion, "tls-min-version", "TLS1.2", "oldest TLS version to accept: TLS1.2 or TLS1.3")
 	f.StringSliceVar(&s.cipherSuites, "cipher-suites", nil, "cipher suites of TLS 1.2 to accept (default: Go's choice)")
 
-	f.UintVar(&s.maxTxnOps, "max-txn-ops", 128, "most operations that a transaction may have")
-	bytesVar(f, &s.maxRequestBytes, "max-request-bytes", 3<<19, "largest write request that a client may send")
-	f.Uint32Var(&c.MaxConcurrentStreams, "max-concurrent-streams", math.MaxUint32, "most streams that one client connection may have open")
-	f.DurationVar(&c.KeepaliveMinTime, "grpc-keepalive-min-time", 5*time.Second, "how long a client must wait between two pings")
-	f.DurationVar(&s.keepaliveInterval, "grpc-keepalive-interval", 2*time.Hour, "after how long without activity the server pings a client; 0 for never")
-	f.DurationVar(&s.keepaliveTimeout, "grpc-keepalive-timeout", 20*time.Second, "how long the server waits for the answer to its ping; 0 for ever")
-	f.DurationVar(&c.WatchProgressInterval, "watch-progress-notify-interval", 5*time.Second, "how often idle watches that asked for it are told of progress")
+	f.UintVar(&s.maxTxnOps, "max-txn-ops", 128, "maximum number of operations in a transaction")
+	bytesVar(f, &s.maxRequestBytes, "max-request-bytes", 3<<19, "maximum size of a client's write request")
+	f.Uint32Var(&c.MaxConcurrentStreams, "max-concurrent-streams", math.MaxUint32, "maximum number of open streams per client connection")
+	f.DurationVar(&c.KeepaliveMinTime, "grpc-keepalive-min-time", 5*time.Second, "minimum time between two pings from a client")
+	f.DurationVar(&s.keepaliveInterval, "grpc-keepalive-interval", 2*time.Hour, "idle time after which the server pings a client; 0 never pings")
+	f.DurationVar(&s.keepaliveTimeout, "grpc-keepalive-timeout", 20*time.Second, "how long the server waits for the answer to its ping; 0 waits forever")
+	f.DurationVar(&c.WatchProgressInterval, "watch-progress-notify-interval", 5*time.Second, "how often idle watches that asked for it get a progress notification")
 
-	f.StringVar(&s.compactionMode, "auto-compaction-mode", string(compactor.Periodic), "what --auto-compaction-retention counts: periodic (time) or revision")
-	f.StringVar(&c.Compaction.Retention, "auto-compaction-retention", "0", "history to keep: a duration or a number of hours, or a number of revisions; 0 turns automatic compaction off")
+	f.StringVar(&s.compactionMode, "auto-compaction-mode", string(compactor.Periodic), "unit of --auto-compaction-retention: periodic (time) or revision")
+	f.StringVar(&c.Compaction.Retention, "auto-compaction-retention", "0", "history to keep: a duration, a number of hours, or a number of revisions; 0 turns automatic compaction off")
 
 	f.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
-	f.StringVar(&s.logFormat, "log-format", formatAuto, "json, console for people, or auto: console on a terminal, else json")
-	f.DurationVar(&c.WarningUnaryRequestDuration, "warning-unary-request-duration", 300*time.Millisecond, "how long a request takes that is logged as slow; 0 logs none")
-	f.StringVar(&s.metrics, "metrics", "basic", "basic, or extensive with histograms of the calls' durations")
+	f.StringVar(&s.logFormat, "log-format", formatAuto, "json, console (human-readable), or auto: console on a terminal, json otherwise")
+	f.DurationVar(&c.WarningUnaryRequestDuration, "warning-unary-request-duration", 300*time.Millisecond, "duration above which a request is logged as slow; 0 logs none")
+	f.StringVar(&s.metrics, "metrics", "basic", "basic, or extensive, which adds histograms of call durations")
 	f.BoolVar(&c.Profiling, "enable-pprof", false, "serve profiles under /debug/pprof/")
 }
 
-// registerDatastore defines the flags that say which database is meant.
+// registerDatastore defines the flags that select the database.
 func registerDatastore(f *pflag.FlagSet, c *sqlstore.Config) {
 	f.StringVar(&c.Datastore, "datastore", "sqlite", "database: sqlite for a file in the data directory, sqlite:///path/to/file, or postgres://user@host:5432/database")
-	f.StringVar(&c.DatastorePasswordFile, "datastore-password-file", "", "file with the password for Postgres, read again for each connection; wins over one in --datastore")
-	f.IntVar(&c.DatastoreMaxConns, "datastore-max-connections", 0, "most connections to Postgres, at least 4; 0 is pool_max_conns of --datastore, else 16")
+	f.StringVar(&c.DatastorePasswordFile, "datastore-password-file", "", "file with the password for Postgres, read for each new connection; takes precedence over one in --datastore")
+	f.IntVar(&c.DatastoreMaxConns, "datastore-max-connections", 0, "maximum connections to Postgres, at least 4; 0 is pool_max_conns of --datastore, or 16")
 }
 
-// registerDatabase defines those that a command on the database takes, which serves nobody.
+// registerDatabase defines the flags of a command that works on the database without serving it.
 func registerDatabase(f *pflag.FlagSet, c *sqlstore.Config) {
 	f.StringVar(&c.DataDir, "data-dir", "default.sqlstore", "directory of a SQLite database")
 	registerDatastore(f, c)
 }
 
-// most is more than any bound of operations or bytes needs to be.
+// most is larger than any limit of operations or bytes needs to be.
 const most = 1 << 30
 
-// finish checks what the flags hold and turns it into the server's configuration.
+// finish checks the flags and converts them to the server's configuration.
 func (s *settings) finish() error {
 	c := &s.config
 	if c.DataDir == "" {
@@ -139,7 +139,7 @@ func (s *settings) finish() error {
 	return c.Compaction.Check()
 }
 
-// orForever reads 0, which turns a timer off, as longer than anybody waits.
+// orForever converts 0, which turns a timer off, to longer than anybody waits.
 func orForever(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 1<<63 - 1
@@ -173,7 +173,7 @@ func (s *settings) finishTLS() error {
 
 func parseLevel(name string) (slog.Level, error) {
 	switch name {
-	case "panic", "fatal": // etcd has these; nothing of ours is above an error
+	case "panic", "fatal": // etcd accepts these; sqlstore logs nothing above error
 		return slog.LevelError, nil
 	}
 	var level slog.Level

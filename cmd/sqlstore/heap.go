@@ -8,17 +8,18 @@ import (
 )
 
 const (
-	// gcPercent is Go's GOGC on SQLite: the heap is mostly rows that live long, and memory is dearer to an edge node than the little CPU
-	// that this costs. A replica over Postgres keeps to Go's own: it makes more garbage, and runs where there is memory.
+	// gcPercent is Go's GOGC on SQLite: the heap is mostly long-lived rows, and on an edge node memory costs more than
+	// the little CPU this takes. A replica over Postgres keeps Go's default: it produces more garbage and runs where
+	// there is memory.
 	gcPercent = 50
-	// leastGarbage is what gathers all the same before a small heap is collected: otherwise it would be collected once a second under
-	// 1,000 updates a second, and what comes in those 10 ms were the slowest percent of the updates.
+	// leastGarbage is the garbage that accumulates before a small heap is collected. Without it, 1,000 updates a second
+	// would cause one collection a second, and the updates in those 10 ms would be the slowest percent.
 	leastGarbage = 20 << 20
-	// gcStep is by how much GOGC has to be wrong before it is set again, which stops everything for a moment.
+	// gcStep is how far GOGC must be off before it is set again, which stops the world for a moment.
 	gcStep = 5
 )
 
-// tuneHeap sets, from now on, how often garbage is collected, unless GOGC in the environment does.
+// tuneHeap starts to control how often garbage is collected, unless GOGC is set in the environment.
 func tuneHeap(onPostgres bool) {
 	if onPostgres || os.Getenv("GOGC") != "" {
 		return
@@ -27,24 +28,24 @@ func tuneHeap(onPostgres bool) {
 	t.tune()
 }
 
-// heapTuner follows the heap's size.
+// heapTuner adapts GOGC to the size of the heap.
 type heapTuner struct {
 	live    []metrics.Sample
 	percent int
 }
 
-// tune sets what holds until the next collection, and has itself called after that.
+// tune sets GOGC for the next collection and schedules itself to run after it.
 func (t *heapTuner) tune() {
 	metrics.Read(t.live)
 	if p := percentFor(t.live[0].Value.Uint64()); p >= t.percent+gcStep || p <= t.percent-gcStep {
 		t.percent = p
 		debug.SetGCPercent(p)
 	}
-	// Not so small that it shares its place with others, which may live.
+	// Large enough not to share an allocation with other objects, which may live.
 	runtime.AddCleanup(new([64]byte), func(t *heapTuner) { t.tune() }, t)
 }
 
-// percentFor is the GOGC of a heap of which so many bytes live.
+// percentFor returns the GOGC for a heap with this many live bytes.
 func percentFor(live uint64) int {
-	return int(max(gcPercent, min(100*leastGarbage/max(live, 1), 100*leastGarbage/(4<<20)))) // Go takes every heap for 4 MiB at least
+	return int(max(gcPercent, min(100*leastGarbage/max(live, 1), 100*leastGarbage/(4<<20)))) // Go assumes a heap of at least 4 MiB
 }

@@ -20,7 +20,7 @@ const (
 	formatConsole = "console"
 )
 
-// logger logs to standard error in the format asked for.
+// logger logs to standard error in the requested format.
 func (s *settings) logger(level *slog.LevelVar) *slog.Logger {
 	if l, err := parseLevel(s.logLevel); err == nil {
 		level.Set(l)
@@ -36,7 +36,7 @@ func newHandler(out io.Writer, format string, terminal bool, level slog.Leveler)
 	return slog.NewJSONHandler(out, o)
 }
 
-// readableDuration writes 4 ms, where slog's JSON has nanoseconds.
+// readableDuration writes 4 ms where slog's JSON has nanoseconds.
 func readableDuration(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(readable(a.Value.Duration()))
@@ -44,7 +44,7 @@ func readableDuration(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// readable writes a duration as a person would: 12 us, 4 ms, 1.25 s, 2m5s.
+// readable formats a duration for people: 12 us, 4 ms, 1.25 s, 2m5s.
 func readable(d time.Duration) string {
 	if d >= time.Minute || d <= -time.Minute {
 		return d.Round(time.Second).String()
@@ -60,7 +60,7 @@ func readable(d time.Duration) string {
 	return fmt.Sprintf("%d ns", d)
 }
 
-// console writes lines for people: time, level and message, then the attributes as slog's text handler has them.
+// console writes lines for people: time, level and message, then the attributes as slog's text handler formats them.
 type console struct {
 	slog.Handler // writes the attributes to line
 	out          io.Writer

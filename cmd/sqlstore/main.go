@@ -3,11 +3,13 @@
 //	sqlstore serve --data-dir /var/lib/sqlstore --listen-client-urls http://127.0.0.1:2379
 //	sqlstore serve --datastore postgres://user@host/database --datastore-password-file /run/secrets/password
 //
-// Flags have etcd's names where etcd has one. Each is also an environment variable, SQLSTORE_ and the flag in capitals
-// (SQLSTORE_DATA_DIR), and a key of the YAML file that --config-file names. A flag wins over the variable, the variable over
-// the file. On SIGHUP the file is read again: log level, quota, compaction and TLS files may have changed, any other change is
-// refused by name, and told by `sqlstore status`. The SIGHUP that comes when the server's terminal is closed ends it, unless
-// nohup started it. SIGTERM and SIGINT let requests in flight finish, checkpoint the database and end the process.
+// Flags have etcd's names if etcd has the flag. Each is also an environment variable, SQLSTORE_ and the flag in
+// capitals (SQLSTORE_DATA_DIR), and a key of the YAML file given with --config-file. Flags take precedence over
+// variables, and variables over the file.
+//
+// SIGHUP reads the file again. Log level, quota, compaction and TLS files may change; any other change is refused, and
+// `sqlstore status` reports it. Closing the server's terminal also sends SIGHUP, which stops the server unless nohup
+// started it. SIGTERM and SIGINT let requests in flight finish, checkpoint the database and end the process.
 package main
 
 import (
@@ -29,7 +31,7 @@ func main() {
 	}
 }
 
-// command is the tree of commands; without a subcommand it serves.
+// command returns the tree of commands. Without a subcommand it serves.
 func command() *cobra.Command {
 	serve := serveCommand()
 	root := &cobra.Command{

@@ -12,7 +12,7 @@ import (
 	"github.com/sqlstore/sqlstore"
 )
 
-// reloadable are the settings that a SIGHUP may change.
+// reloadable lists the settings that SIGHUP may change.
 var reloadable = []string{
 	"log-level", "quota-backend-bytes", "auto-compaction-mode", "auto-compaction-retention",
 	"cert-file", "key-file", "trusted-ca-file",
@@ -20,18 +20,18 @@ var reloadable = []string{
 
 // reloader reads the configuration file again on SIGHUP.
 type reloader struct {
-	flags  *pflag.FlagSet // as in force
+	flags  *pflag.FlagSet // in force
 	level  *slog.LevelVar
 	log    *slog.Logger
 	server *sqlstore.Server
 }
 
-// reload applies what may change and refuses the rest by name; after any error everything stays as it was.
+// reload applies the reloadable settings and refuses the rest by name. After any error everything stays unchanged.
 func (r *reloader) reload() {
 	next := &settings{}
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	next.register(flags)
-	err := flags.Parse(os.Args[1:]) // the command's name is an argument like another
+	err := flags.Parse(os.Args[1:]) // the command name is an argument like any other
 	if err == nil {
 		err = applySettings(flags, os.LookupEnv)
 	}
@@ -54,14 +54,14 @@ func (r *reloader) reload() {
 		r.log.Error("settings not reloaded", "error", err)
 		return
 	}
-	level, _ := parseLevel(next.logLevel) // finish has checked it
+	level, _ := parseLevel(next.logLevel) // finish has validated it
 	r.flags = flags
-	r.level.Set(min(level, r.level.Level())) // so that the next line is seen under the old level or under the new one
+	r.level.Set(min(level, r.level.Level())) // so that the next line appears under either level
 	r.log.Info("settings reloaded", "changed", changed)
 	r.level.Set(level)
 }
 
-// changes compares next with what is in force.
+// changes compares next with the settings in force.
 func (r *reloader) changes(next *pflag.FlagSet) (changed, refused []string) {
 	next.VisitAll(func(f *pflag.Flag) {
 		if r.flags.Lookup(f.Name).Value.String() == f.Value.String() {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reloading is what systemd is told when a reload begins. It takes the notice only with the time on its own clock, by which it
-// tells the end of this reload from that of an earlier one, see sd_notify(3).
+// reloading is the notification to systemd that a reload has begun. It needs a CLOCK_MONOTONIC timestamp, so that
+// systemd can match the end of a reload with its beginning; see sd_notify(3).
 func reloading() string {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {

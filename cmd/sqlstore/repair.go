@@ -16,22 +16,22 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// bumpSpare is how far below the end of the numbers a repaired clock must stay: no store gets there by itself, and one that is
-// there can write no more.
+// bumpSpare is how far below the largest number a repaired clock must stay: no store gets there on its own, and one
+// that is there can write no more.
 const bumpSpare = 1 << 62
 
-const repairHelp = `Repair a database whose history was lost, as after a failover to a standby that had not received the last commits.
+const repairHelp = `Repair a database that lost history, for example in a failover to a standby that had not received the last commits.
 
-Clients may then hold revisions that exist no more, or that others have taken meanwhile. --bump-revision N lifts the database's
-revision to N and marks N as compacted: nothing is deleted, reads of the current state go on, and every watch or list that
-a client continues from a revision below N is told that it is compacted, so that the client lists again. N must be above every
-revision that a client can have seen; a generous distance costs nothing:
+Clients may then hold revisions that no longer exist, or that now stand for other writes. --bump-revision N raises the
+database's revision to N and marks N as compacted. It deletes no live key, and reads of the current state continue. Watches
+and lists that continue from a revision below N get the error that it is compacted, and clients list again. N must be above
+every revision that a client may have seen; a large margin costs nothing:
 
     sqlstore repair --datastore postgres://user@host/database --bump-revision 2000000
 
-A server must not run on a SQLite file meanwhile. On Postgres replicas may run: they notice.`
+Stop the server of a SQLite file first. On Postgres, replicas may keep running: they notice the change.`
 
-// repair is the command of that name.
+// repair implements the command.
 type repair struct {
 	cfg  sqlstore.Config
 	bump int64
@@ -40,10 +40,10 @@ type repair struct {
 
 func repairCommand() *cobra.Command {
 	r := &repair{}
-	cmd := &cobra.Command{Use: "repair", Short: "Lift the revision past all that clients may have seen, after history was lost", Long: repairHelp, Args: noArgs}
+	cmd := &cobra.Command{Use: "repair", Short: "Raise the revision above all that clients may have seen, after history was lost", Long: repairHelp, Args: noArgs}
 	registerDatabase(cmd.Flags(), &r.cfg)
-	cmd.Flags().Int64Var(&r.bump, "bump-revision", 0, "revision to lift the database to; it must be above the current one")
-	cmd.Flags().BoolVar(&r.yes, "yes", false, "go on without a question")
+	cmd.Flags().Int64Var(&r.bump, "bump-revision", 0, "revision to raise the database to; must be above the current one")
+	cmd.Flags().BoolVar(&r.yes, "yes", false, "continue without asking")
 	cmd.RunE = func(c *cobra.Command, _ []string) error {
 		if err := applyEnvironment(c.Flags(), given(c.Flags()), os.LookupEnv); err != nil {
 			return err
@@ -55,7 +55,7 @@ func repairCommand() *cobra.Command {
 
 func (r *repair) run(ctx context.Context, in io.Reader, out, errOut io.Writer) error {
 	if r.bump <= 0 || r.bump > bumpSpare {
-		return fmt.Errorf("%w: --bump-revision must be given, from 1 to %d", errSettings, int64(bumpSpare))
+		return fmt.Errorf("%w: --bump-revision is required, from 1 to %d", errSettings, int64(bumpSpare))
 	}
 	return withBackend(ctx, &r.cfg, func(b backend.Backend) error { return r.on(ctx, b, in, out, errOut) })
 }
@@ -83,7 +83,7 @@ func (r *repair) on(ctx context.Context, b backend.Backend, in io.Reader, out, e
 
 func (r *repair) check(c backend.Clock) error {
 	if r.bump <= c.Revision {
-		return fmt.Errorf("%w: --bump-revision %d: the database is at revision %d already", errSettings, r.bump, c.Revision)
+		return fmt.Errorf("%w: --bump-revision %d: the database is already at revision %d", errSettings, r.bump, c.Revision)
 	}
 	return nil
 }
@@ -93,16 +93,16 @@ func (r *repair) ask(in io.Reader, out io.Writer, now backend.Clock) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "The database %s is at revision %d, the oldest that can be read is %d.\n"+
-		"It will be at revision %d, and that will be the oldest: all history goes, no live key does, and all watches start anew.\n"+
-		"There is no way back.\n", database, now.Revision, max(0, now.Compacted), r.bump)
+	_, err = fmt.Fprintf(out, "The database %s is at revision %d, the oldest readable revision is %d.\n"+
+		"It will be at revision %d, which will be the oldest readable: history is lost, live keys stay, and all watches restart.\n"+
+		"This cannot be undone.\n", database, now.Revision, max(0, now.Compacted), r.bump)
 	if err != nil {
 		return err
 	}
 	return confirm(in, out, "revision", strconv.FormatInt(r.bump, 10))
 }
 
-// lift moves the clock, which others may have moved since it was looked at. It returns what it was before.
+// lift raises the clock, which others may have moved since it was read. It returns the previous revision.
 func (r *repair) lift(ctx context.Context, b backend.Backend) (backend.Clock, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 
 func schemaCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "schema", Short: "Look at the database's schema or migrate it; no server may run on a SQLite file meanwhile",
+		Use: "schema", Short: "Show or migrate the database's schema; stop the server of a SQLite file first",
 		Args: noArgs, RunE: helpOnly,
 	}
 	cfg := &sqlstore.Config{}
@@ -29,14 +29,14 @@ func schemaCommand() *cobra.Command {
 		}}
 	}
 	status := with("status", "Print the version of the database's schema", printStatus)
-	up := with("up", "Migrate to the newest version (a start does it by itself)", func(ctx context.Context, c *cobra.Command, db *sql.DB) error {
+	up := with("up", "Migrate to the newest version (a start also does this)", func(ctx context.Context, c *cobra.Command, db *sql.DB) error {
 		if err := schema.Up(ctx, db, (&settings{logFormat: formatAuto}).logger(&slog.LevelVar{})); err != nil {
 			return err
 		}
 		return printStatus(ctx, c, db)
 	})
 	d := &downgrade{cfg: cfg}
-	down := with("down", "Go back to an older version; data that it has no place for is lost, all of it at version 0", d.run)
+	down := with("down", "Go back to an older version; data that it cannot store is lost, all data at version 0", d.run)
 	d.register(down.Flags())
 	cmd.AddCommand(status, up, down)
 	return cmd
@@ -50,11 +50,11 @@ func printStatus(ctx context.Context, c *cobra.Command, db *sql.DB) error {
 	state := "up to date"
 	switch {
 	case st.Dirty:
-		state = "dirty: a migration broke off"
+		state = "dirty: a migration was interrupted"
 	case st.Version < st.Newest:
 		state = "older than this program: sqlstore schema up, or a start, migrates it"
 	case st.Version > st.Newest && st.Usable():
-		state = "newer than this program, and serves it"
+		state = "newer than this program, which can still serve it"
 	case st.Version > st.Newest:
 		state = "newer than this program"
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/sqlstore/sqlstore"
 )
 
-// errLogged is returned when the log tells what is wrong.
+// errLogged is returned if the log already contains the error.
 var errLogged = errors.New("the server failed")
 
 func serveCommand() *cobra.Command {
@@ -65,7 +65,7 @@ func serve(cmd *cobra.Command, s *settings, log *slog.Logger, level *slog.LevelV
 	}
 	server, err := start(s.config, stop)
 	if errors.Is(err, context.Canceled) {
-		log.Info("stopping before the start was done", "signal", (<-stop).String())
+		log.Info("stopping before the start has finished", "signal", (<-stop).String())
 		return nil
 	}
 	if err != nil {
@@ -91,13 +91,14 @@ func serve(cmd *cobra.Command, s *settings, log *slog.Logger, level *slog.LevelV
 			notify(log, daemon.SdNotifyStopping)
 			return server.Close()
 		case <-server.Done():
-			err := fmt.Errorf("the database can no longer be written, start again to recover: %w", server.Err())
+			err := fmt.Errorf("the database is no longer writable, restart to recover: %w", server.Err())
 			return errors.Join(err, server.Close())
 		}
 	}
 }
 
-// start starts the server. A signal that comes meanwhile is put back, and ends the wait for a database that is not there yet.
+// start starts the server. It puts back a signal that arrives during the start, and stops waiting for an unavailable
+// database.
 func start(cfg sqlstore.Config, stop chan os.Signal) (*sqlstore.Server, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var listening sync.WaitGroup
@@ -117,7 +118,7 @@ func start(cfg sqlstore.Config, stop chan os.Signal) (*sqlstore.Server, error) {
 
 func notify(log *slog.Logger, state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
-		log.Warn("systemd is not told", "state", state, "error", err)
+		log.Warn("cannot notify systemd", "state", state, "error", err)
 	}
 }
 

@@ -11,21 +11,21 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// environment is the prefix of the variables that stand for flags.
+// environment is the prefix of the environment variables for flags.
 const environment = "SQLSTORE_"
 
-// errSettings is returned for settings that mean nothing.
+// errSettings is returned for invalid settings.
 var errSettings = errors.New("bad settings")
 
-// notSettings are flags that ask for something else than to serve: they have no other form than the flag. notInFile are those
-// that a configuration file cannot set.
+// notSettings are flags that request something other than serving; they exist only as flags. notInFile are flags that a
+// configuration file cannot set.
 var (
 	notSettings = []string{"help", "version"}
 	notInFile   = append([]string{"config-file"}, notSettings...)
 )
 
-// applySettings fills the flags that the command line left alone: from the environment, else from the file that
-// --config-file names.
+// applySettings sets the flags that the command line did not, from the environment or else from the file given with
+// --config-file.
 func applySettings(flags *pflag.FlagSet, getenv func(string) (string, bool)) error {
 	set := given(flags)
 	if err := applyEnvironment(flags, set, getenv); err != nil {
@@ -62,8 +62,8 @@ func applyEnvironment(flags *pflag.FlagSet, set map[string]bool, getenv func(str
 	return errors.Join(errs...)
 }
 
-// unknownVariables returns the names of variables in environ that look like settings and are none, in order. Their values are
-// not told: one may be a secret that is meant for something else.
+// unknownVariables returns the sorted names of variables in environ that have the prefix but match no flag. It omits
+// their values: one may be a secret meant for something else.
 func unknownVariables(flags *pflag.FlagSet, environ []string) (unknown []string) {
 	known := map[string]bool{}
 	flags.VisitAll(func(f *pflag.Flag) { known[variable(f.Name)] = !slices.Contains(notSettings, f.Name) })
@@ -77,7 +77,7 @@ func unknownVariables(flags *pflag.FlagSet, environ []string) (unknown []string)
 	return unknown
 }
 
-// variable is the environment variable that stands for a flag.
+// variable returns the environment variable for a flag.
 func variable(flag string) string {
 	return environment + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
@@ -106,7 +106,7 @@ func applyFile(flags *pflag.FlagSet, set map[string]bool, text []byte) error {
 	return errors.Join(errs...)
 }
 
-// setNode gives a flag the value of a YAML scalar or, where the flag takes several values, of a list of scalars.
+// setNode sets a flag to the value of a YAML scalar or, if the flag takes several values, of a list of scalars.
 func setNode(flags *pflag.FlagSet, f *pflag.Flag, node *yaml.Node) error {
 	switch node.Kind {
 	case yaml.ScalarNode:
@@ -128,7 +128,7 @@ func setNode(flags *pflag.FlagSet, f *pflag.Flag, node *yaml.Node) error {
 	return errors.New("takes a plain value or a list")
 }
 
-// given are the flags that the command line sets.
+// given returns the flags that the command line sets.
 func given(f *pflag.FlagSet) map[string]bool {
 	set := map[string]bool{}
 	f.Visit(func(fl *pflag.Flag) { set[fl.Name] = true })

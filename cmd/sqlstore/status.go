@@ -15,14 +15,14 @@ import (
 	"github.com/sqlstore/sqlstore/internal/conditions"
 )
 
-const statusHelp = `Print the conditions of running servers, as they tell them at /status on their client and metrics URLs.
+const statusHelp = `Print the conditions of running servers, from /status on their client or metrics URLs.
 
     sqlstore status
     sqlstore status --endpoint https://10.0.0.5:2379,https://10.0.0.6:2379 --cacert ca.crt --cert client.crt --key client.key
 
-The exit code is 0 when every server is Ready, and 1 when one is not or does not answer.`
+The exit code is 0 if every server is Ready, and 1 if one is not or does not answer.`
 
-// errNotReady is returned when the table shows what is wrong.
+// errNotReady is returned if the table already shows what is wrong.
 var errNotReady = errors.New("not every server is ready")
 
 // statusCommand asks servers for their conditions.
@@ -33,7 +33,7 @@ func statusCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringSliceVar(&a.endpoints, "endpoint", []string{"http://127.0.0.1:2379"}, "client or metrics URLs of the servers: http, https, unix or unixs")
-	f.StringVar(&a.cacert, "cacert", "", "certificates of the authorities that sign the servers' (default: the system's)")
+	f.StringVar(&a.cacert, "cacert", "", "certificates of the authorities that sign the servers' certificates (default: the system's)")
 	f.StringVar(&a.cert, "cert", "", "the client's certificate for TLS")
 	f.StringVar(&a.key, "key", "", "the private key of --cert")
 	f.DurationVar(&a.timeout, "command-timeout", 5*time.Second, "how long to wait for an answer")
@@ -62,7 +62,7 @@ func statusCommand() *cobra.Command {
 	return cmd
 }
 
-// answer is what came of asking one endpoint.
+// answer is the result of asking one endpoint.
 type answer struct {
 	Endpoint string             `json:"endpoint"`
 	Report   *conditions.Report `json:"status,omitempty"`
@@ -91,7 +91,7 @@ func (a *asker) askAll(ctx context.Context) ([]answer, error) {
 	return answers, nil
 }
 
-// failures returns an error that tells whose answer is missing, or errNotReady.
+// failures returns an error that names the endpoints without an answer, or errNotReady.
 func failures(answers []answer) error {
 	var errs []error
 	ready := true

@@ -18,7 +18,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/conditions"
 )
 
-// reportMax is more than a server's answer takes.
+// reportMax is larger than any server's answer.
 const reportMax = 1 << 20
 
 // asker asks servers for their conditions.
@@ -35,7 +35,7 @@ type target struct {
 	client *http.Client
 }
 
-// targets makes sense of the endpoints. One without a scheme is http, as etcdctl takes it, or https when TLS files are given.
+// targets parses the endpoints. One without a scheme uses http, as in etcdctl, or https if TLS files are given.
 func (a *asker) targets() ([]target, error) {
 	config, err := a.tls()
 	if err != nil {
@@ -115,12 +115,12 @@ func (a *asker) ask(ctx context.Context, t target) (*conditions.Report, error) {
 	resp, err := t.client.Do(req)
 	if err != nil {
 		if failed, ok := errors.AsType[*url.Error](err); ok {
-			err = failed.Err // the endpoint is told already
+			err = failed.Err // the caller already names the endpoint
 		}
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = fmt.Errorf("no answer within %s", a.timeout)
 		}
-		return nil, fmt.Errorf("%s does not answer: %w; is the server running, and is this one of its client or metrics URLs?", t.name, err)
+		return nil, fmt.Errorf("%s does not answer: %w; check that the server is running, and that this is one of its client or metrics URLs", t.name, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, reportMax))
@@ -129,10 +129,10 @@ func (a *asker) ask(ctx context.Context, t target) (*conditions.Report, error) {
 	}
 	var r conditions.Report
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers %s to /status: is it a server of sqlstore, and not an older one?", t.name, resp.Status)
+		return nil, fmt.Errorf("%s answers %s to /status: check that it is a sqlstore server, and not an older version", t.name, resp.Status)
 	}
 	if err := json.Unmarshal(body, &r); err != nil || len(r.Conditions) == 0 {
-		return nil, fmt.Errorf("%s tells no conditions at /status: is it a server of sqlstore?", t.name)
+		return nil, fmt.Errorf("%s reports no conditions at /status: check that it is a sqlstore server", t.name)
 	}
 	return &r, nil
 }

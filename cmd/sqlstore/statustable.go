@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// printTable prints a heading and the conditions of each server that has answered. What is missing is told as an error.
+// printTable prints a heading and the conditions of each server that answered. Missing answers are reported as errors.
 func printTable(w io.Writer, answers []answer) error {
 	printed := false
 	for i := range answers {
@@ -39,10 +39,10 @@ func printTable(w io.Writer, answers []answer) error {
 	return nil
 }
 
-// cell makes a message fit into a table's cell.
+// cell makes a message fit into a table cell.
 func cell(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// age tells a duration as kubectl does, in its one or two largest units.
+// age formats a duration as kubectl does, in its one or two largest units.
 func age(d time.Duration) string {
 	d = max(0, d)
 	days, hours, minutes, seconds := int(d.Hours())/24, int(d.Hours())%24, int(d.Minutes())%60, int(d.Seconds())%60

@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// typingError is how many letters of a name may be wrong, missing or too many.
+// typingError is the maximum edit distance of a suggestion.
 const typingError = 2
 
-// didYouMean is the end of a message about a name that is unknown, empty where none of the known is like it.
+// didYouMean ends the error for an unknown name. It is empty if no known name is similar.
 func didYouMean(similar []string) string {
 	if len(similar) == 0 {
 		return ""
@@ -20,7 +20,7 @@ func didYouMean(similar []string) string {
 	return "; did you mean " + strings.Join(similar, " or ") + "?"
 }
 
-// similarFlags are the flags whose names are like name, as cobra finds commands that are like one.
+// similarFlags returns the flags whose names resemble name, by the rule that cobra uses for commands.
 func similarFlags(flags *pflag.FlagSet, name string) []string {
 	names := &cobra.Command{SuggestionsMinimumDistance: typingError}
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -31,7 +31,7 @@ func similarFlags(flags *pflag.FlagSet, name string) []string {
 	return names.SuggestionsFor(name)
 }
 
-// flagError is an error of parsing flags, with what was probably meant.
+// flagError adds a suggestion to an error of parsing flags.
 func flagError(cmd *cobra.Command, err error) error {
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok || unknown.GetSpecifiedShortnames() != "" {

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// terminalLost returns a function that says whether the terminal that the process was started on is gone. It must be
-// called before anything asks for SIGHUP: who had that ignored, as nohup does, means to outlive the terminal.
+// terminalLost returns a function that reports whether the terminal that started the process is gone. Call it before
+// anything catches SIGHUP: a process that ignores SIGHUP, as under nohup, is meant to outlive the terminal.
 func terminalLost() func() bool {
 	if !hasTerminal() || signal.Ignored(syscall.SIGHUP) {
 		return func() bool { return false }
@@ -15,7 +15,7 @@ func terminalLost() func() bool {
 	return func() bool { return !hasTerminal() }
 }
 
-// hasTerminal says whether the process has a controlling terminal. The kernel takes it away before it sends SIGHUP.
+// hasTerminal reports whether the process has a controlling terminal. The kernel detaches it before it sends SIGHUP.
 func hasTerminal() bool {
 	f, err := os.OpenFile("/dev/tty", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {

@@ -15,17 +15,18 @@ import (
 	"github.com/sqlstore/sqlstore/paging"
 )
 
-const tokenKeysHelp = `Look at the keys that seal the continue tokens of the list/watch API, or make a new one.
+const tokenKeysHelp = `Show the keys that seal the continue tokens of the list/watch API, or make a new one.
 
-A continue token holds the key at which a list goes on, which may be a secret; it is encrypted with a key that all servers over one
-database share. The first key is made when it is needed. The newest one seals; the others open what they have sealed, so that lists
-under way go on over a rotation. 'rotate --revoke' drops the others: their tokens are answered with 400 Bad Request.
+A continue token contains the key at which a list continues, which may be a secret. It is encrypted with a key that all
+servers over one database share. The first key is made when it is needed. The newest key seals; older keys still open what
+they sealed, so that lists in progress survive a rotation. 'rotate --revoke' drops the older keys: their tokens then get
+400 Bad Request.
 
-On Postgres replicas may serve meanwhile; they use a new key, and refuse those dropped, within a minute. A SQLite database belongs to
-its server: stop that first, rotate, and start it again. The keys themselves are never shown.`
+On Postgres, replicas may keep running; they use a new key, and refuse dropped ones, within a minute. With SQLite, stop the
+server, rotate, and start it again. The keys themselves are never shown.`
 
 func tokenKeysCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "token-keys", Short: "Look at the keys that seal continue tokens, or rotate them", Long: tokenKeysHelp, Args: noArgs, RunE: helpOnly}
+	cmd := &cobra.Command{Use: "token-keys", Short: "Show the keys that seal continue tokens, or rotate them", Long: tokenKeysHelp, Args: noArgs, RunE: helpOnly}
 	cfg := &sqlstore.Config{}
 	registerDatabase(cmd.PersistentFlags(), cfg)
 	with := func(use, short string, f func(context.Context, io.Writer, backend.TokenKeys) error) *cobra.Command {
@@ -40,19 +41,19 @@ func tokenKeysCommand() *cobra.Command {
 	rotate := with("rotate", "Make a new key, which seals from now on", func(ctx context.Context, out io.Writer, keys backend.TokenKeys) error {
 		id, err := paging.Rotate(ctx, keys, revoke)
 		if err != nil {
-			return fmt.Errorf("rotate token keys: %w: 'sqlstore token-keys list' shows what there is now", err)
+			return fmt.Errorf("rotate token keys: %w: 'sqlstore token-keys list' shows the current keys", err)
 		}
 		return tellRotated(out, id, revoke)
 	})
-	rotate.Flags().BoolVar(&revoke, "revoke", false, "drop the keys before it: tokens that they have sealed are refused, and lists under way begin anew")
-	cmd.AddCommand(with("list", "Print the keys' ids, and when they were made", listTokenKeys), rotate)
+	rotate.Flags().BoolVar(&revoke, "revoke", false, "drop the older keys: the tokens they sealed are refused, and lists in progress start over")
+	cmd.AddCommand(with("list", "Print the keys' ids and creation times", listTokenKeys), rotate)
 	return cmd
 }
 
 func tellRotated(out io.Writer, id int64, revoked bool) error {
-	others := "those before it open what they have sealed"
+	others := "older keys open what they sealed"
 	if revoked {
-		others = "those before it are dropped"
+		others = "older keys are dropped"
 	}
 	_, err := fmt.Fprintf(out, "key %d seals from now on, %s\n", id, others)
 	return err
@@ -64,7 +65,7 @@ func listTokenKeys(ctx context.Context, out io.Writer, keys backend.TokenKeys) e
 		return err
 	}
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(out, "no key yet: the first list in pages makes one")
+		_, err := fmt.Fprintln(out, "no key yet: the first paged list makes one")
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

@@ -10,7 +10,7 @@ import (
 	"github.com/sqlstore/sqlstore"
 )
 
-// versions is what the command and the flag --version print.
+// versions returns what the version command and --version print.
 func versions() string {
 	return fmt.Sprintf("sqlstore %s\netcd API %s\nGo       %s %s/%s\n",
 		sqlstore.Version, sqlstore.EtcdVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)

@@ -11,7 +11,8 @@ import (
 	"github.com/sqlstore/sqlstore/schema"
 )
 
-// withBackend opens the database, which must hold a store already, migrates it if need be, as a start does, and hands it to f.
+// withBackend opens the database, which must already hold a store, migrates it if needed, as a start does, and passes
+// it to f.
 func withBackend(ctx context.Context, cfg *sqlstore.Config, f func(backend.Backend) error) error {
 	cfg.DatastoreWait = -1
 	if err := cfg.WithDatabase(ctx, holdsStore); err != nil {
@@ -27,7 +28,7 @@ func withBackend(ctx context.Context, cfg *sqlstore.Config, f func(backend.Backe
 func holdsStore(ctx context.Context, db *sql.DB) error {
 	st, err := schema.Status(ctx, db)
 	if err == nil && st.Version == 0 {
-		err = fmt.Errorf("%w: the database holds nothing of sqlstore's: look at --datastore", errSettings)
+		err = fmt.Errorf("%w: the database contains no sqlstore data: check --datastore", errSettings)
 	}
 	return err
 }
