@@ -1,5 +1,6 @@
-// Package sqlstoretest starts sqlstore in the tests of other programs: inside the test's own process, on a temporary store and a
-// free port of the loopback, in milliseconds. It needs nothing installed. Package container starts it in a container.
+// Package sqlstoretest starts sqlstore in the tests of other programs: inside the test process, on a temporary store
+// and a free port of the loopback interface, within milliseconds. It needs nothing installed. Package container starts
+// it in a container.
 package sqlstoretest
 
 import (
@@ -11,14 +12,14 @@ import (
 	"github.com/sqlstore/sqlstore"
 )
 
-// startTimeout bounds the start of a server that has to reach a database.
+// startTimeout limits the start of a server that has to reach a database.
 const startTimeout = time.Minute
 
 // Option changes the configuration of the server that [Start] starts.
 type Option func(*sqlstore.Config)
 
-// Start starts a server and closes it when the test ends; its Endpoints are for the client. Without options the store is temporary
-// and is gone then: nothing is synced to disk. What the server warns of is in the test's log.
+// Start starts a server and closes it when the test ends. Connect clients to its Endpoints. Without options the store
+// is temporary: nothing is synced to disk, and it is removed at the end. The test's log shows the server's warnings.
 func Start(tb testing.TB, options ...Option) *sqlstore.Server {
 	tb.Helper()
 	cfg := sqlstore.Config{Logger: slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))}

@@ -1,5 +1,5 @@
-// Package container starts sqlstore in a container, for tests of programs that want it as a process of its own. It is a package by
-// itself so that programs which need no containers do not depend on testcontainers.
+// Package container starts sqlstore in a container, for tests that need it as a separate process. It is a separate
+// package so that other programs do not depend on testcontainers.
 package container
 
 import (
@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// ImageVariable is the environment variable with the name of the image to start where the caller names none.
+	// ImageVariable is the environment variable that names the image to start if the caller does not.
 	ImageVariable = "SQLSTORE_IMAGE"
 	// DefaultImage is what `make image` builds.
 	DefaultImage = "sqlstore:dev"
@@ -32,10 +32,10 @@ type Container struct {
 	testcontainers.Container
 }
 
-// Run starts sqlstore from an image and waits until it is ready. For an image named "" the one of [ImageVariable] is taken, else
-// [DefaultImage]. The store is in the container and not synced to disk; testcontainers.WithCmdArgs adds flags, such as
-// --datastore=postgres://..., which win.
-// testcontainers.CleanupContainer terminates the container at the end of a test.
+// Run starts sqlstore from an image and waits until it is ready. If image is "", it uses [ImageVariable], else
+// [DefaultImage]. The store is in the container and not synced to disk. testcontainers.WithCmdArgs adds flags, such as
+// --datastore=postgres://..., which take precedence. testcontainers.CleanupContainer terminates the container at the
+// end of a test.
 func Run(ctx context.Context, image string, options ...testcontainers.ContainerCustomizer) (*Container, error) {
 	if image == "" {
 		image = os.Getenv(ImageVariable)
@@ -69,7 +69,7 @@ func Run(ctx context.Context, image string, options ...testcontainers.ContainerC
 	return &Container{c}, nil
 }
 
-// publish keeps the port from other machines where the engine runs on this one.
+// publish hides the port from other machines if the engine runs on this one.
 func publish(c *container.HostConfig, host string) {
 	ip := net.ParseIP(host)
 	if host != "localhost" && (ip == nil || !ip.IsLoopback()) {
@@ -78,7 +78,7 @@ func publish(c *container.HostConfig, host string) {
 	c.PortBindings = network.PortMap{network.MustParsePort(clientPort): {{HostIP: netip.MustParseAddr("127.0.0.1")}}}
 }
 
-// ClientURL returns the URL for clients outside the container's network. Inside it is http://<name of the container>:2379.
+// ClientURL returns the URL for clients outside the container's network. Inside, it is http://<container name>:2379.
 func (c *Container) ClientURL(ctx context.Context) (string, error) {
 	return c.PortEndpoint(ctx, clientPort, "http")
 }
