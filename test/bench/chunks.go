@@ -60,7 +60,7 @@ func (c *config) chunkPhases() []*phase {
 	return all
 }
 
-// walksFast says whether a page's cost does not grow with the list behind it.
+// walksFast reports whether a page's cost does not grow with the list behind it.
 func (t *target) walksFast() bool { return t.canned || t.pkg == "./cmd/sqlstore" }
 
 // chunksAt returns what the pages of a place cost in a walk, which serves each place once.

@@ -124,7 +124,7 @@ func awaitStop(stopped func() (bool, error)) error {
 	return errors.New("the process does not stop")
 }
 
-// stoppedThreads says whether each thread of a process has stopped; one that has ended counts as stopped.
+// stoppedThreads reports whether each thread of a process has stopped; one that has ended counts as stopped.
 func stoppedThreads(pid int) (bool, error) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil {

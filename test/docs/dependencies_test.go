@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// CONTRIBUTING.md has a reason for each direct dependency of the main module, and for nothing else.
+// CONTRIBUTING.md gives a reason for each direct dependency of the main module, and for nothing else.
 func TestDependenciesHaveReasons(t *testing.T) {
 	root := filepath.Join("..", "..")
 	out, err := exec.CommandContext(t.Context(), "go", "mod", "edit", "-json", filepath.Join(root, "go.mod")).Output()

@@ -1,3 +1,3 @@
-// Package docs checks the repository's pages: links, blocks and lengths, and it runs the commands that need nothing but
-// sqlstore. Commands that need more run in the suites that have it; see package pages.
+// Package docs checks the repository's pages (links, code blocks, lengths) and runs the commands that need only
+// sqlstore. The other suites run the commands that need more; see package pages.
 package docs

@@ -12,10 +12,10 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pages"
 )
 
-// The commands that need nothing but sqlstore and the machine's own tools work.
+// The commands that need only sqlstore and the machine's own tools work.
 func TestCommands(t *testing.T) { pages.Run(t, pages.Unit, pages.Setup{}) }
 
-// Every block is of a known language and belongs to a suite that runs it.
+// Every block has a known language and belongs to a suite that runs it.
 func TestBlocksAreRun(t *testing.T) {
 	languages := []string{"sh", "console", "sql", "go", "text", "yaml", "ini", "mermaid"}
 	for _, p := range pages.All(t) {
@@ -41,7 +41,7 @@ func outsideFences(p *pages.Page) string {
 	return regexp.MustCompile("(?ms)^\\s*```.*?^\\s*```$").ReplaceAllString(p.Text, "")
 }
 
-// Go on a page is part of an example or a test, indented as there or not.
+// Go code on a page is part of an example or a test, whatever its indentation.
 func TestGoCompiles(t *testing.T) {
 	var code strings.Builder
 	for _, pattern := range []string{"*_test.go", "sqlstoretest/*_test.go"} {
@@ -66,12 +66,12 @@ func TestGoCompiles(t *testing.T) {
 	}
 }
 
-// flat is code without indentation.
+// flat removes the indentation of code.
 func flat(code string) string { return regexp.MustCompile(`(?m)^\s+`).ReplaceAllString(code, "") }
 
 var link = regexp.MustCompile(`\]\(([^)#\s]*)(#[^)\s]*)?\)|(?:src|srcset)="([^"]+)"`)
 
-// Links to other pages, headings and files lead somewhere.
+// Links to other pages, headings and files resolve.
 func TestLinks(t *testing.T) {
 	root := pages.Root(t)
 	all := pages.All(t)
@@ -106,7 +106,7 @@ func headings(p *pages.Page) (anchors []string) {
 	return anchors
 }
 
-// The README stays short, and lines of prose fit a screen; a table's row cannot be broken.
+// The README stays short, and lines of prose fit a screen; table rows cannot be broken.
 func TestLengths(t *testing.T) {
 	for _, p := range pages.All(t) {
 		lines := strings.Split(strings.TrimSuffix(p.Text, "\n"), "\n")

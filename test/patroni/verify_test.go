@@ -65,7 +65,7 @@ func (c *cluster) history(from int64) (history []event) {
 	return history
 }
 
-// compare says whether every acknowledged write is in the history once, at its revision, and nothing is there that nobody wrote.
+// compare reports whether every acknowledged write is in the history once, at its revision, and nothing is there that nobody wrote.
 // Nobody but the load writes: one write is one revision.
 func compare(from int64, puts []put, history []event) error {
 	written := map[string]*put{}
@@ -95,7 +95,7 @@ func compare(from int64, puts []put, history []event) error {
 	return nil
 }
 
-// same says whether a watch saw all of the history, once and in order.
+// same reports whether a watch saw all of the history, once and in order.
 func same(events, history []event) error {
 	for i := range min(len(events), len(history)) {
 		if events[i] != history[i] {

@@ -12,14 +12,14 @@ import (
 	"testing"
 )
 
-// Programs that embed the server can write down every type that they meet.
+// Programs that embed the server can name every type that they encounter.
 func TestExportedNamesNeedNothingInternal(t *testing.T) {
 	if found := mentions(t, module); len(found) > 0 {
 		t.Errorf("internal types in the exported API:\n%s", strings.Join(found, "\n"))
 	}
 }
 
-// The engine is an argument of etcdshim's, which this repository alone can call.
+// The engine is an argument of etcdshim, which only this repository can call.
 func TestMentionsAreFound(t *testing.T) {
 	const want = "NewServer: " + module + "/internal/store.Store"
 	if found := mentions(t, module+"/etcdshim"); !slices.Contains(found, want) {
@@ -43,7 +43,7 @@ func mentions(t *testing.T, path string) []string {
 	return w.found
 }
 
-// exports opens what the compiler wrote down of a package and those that it imports.
+// exports opens the compiler's export data of a package and of its imports.
 func exports(t *testing.T, path string) importer.Lookup {
 	t.Helper()
 	files := map[string]string{}
@@ -54,7 +54,7 @@ func exports(t *testing.T, path string) importer.Lookup {
 	return func(path string) (io.ReadCloser, error) { return os.Open(files[path]) }
 }
 
-// walk visits a type and all that it is made of, as far as other packages can see it.
+// walk visits a type and its parts, as far as other packages can see them.
 type walk struct {
 	seen  map[types.Type]bool
 	found []string

@@ -1,5 +1,5 @@
-// Package publicapi tests what programs outside this repository can use: which packages they can import, that package
-// sqlstore's exported names need none of the others, and a program that embeds the server.
+// Package publicapi tests what programs outside this repository can use: which packages they can import, that the
+// exported names of package sqlstore need no internal ones, and a program that embeds the server.
 package publicapi
 
 import (
@@ -11,8 +11,8 @@ import (
 
 const module = "github.com/sqlstore/sqlstore"
 
-// public are the packages that other programs can import, besides the suites and their helpers in test. One more is a
-// promise: think of internal first.
+// public are the packages that other programs can import, besides those in test. Each one is a promise: consider
+// internal first.
 var public = []string{
 	module,
 	module + "/backend",
@@ -38,14 +38,14 @@ func TestPublicPackages(t *testing.T) {
 	}
 }
 
-// internal says whether other modules cannot import a package of this one.
+// internal reports whether other modules cannot import a package of this one.
 func internal(path string) bool {
 	return inModule(path) && slices.Contains(strings.Split(path, "/"), "internal")
 }
 
 func inModule(path string) bool { return path == module || strings.HasPrefix(path, module+"/") }
 
-// list returns the lines that go list prints.
+// list returns the output lines of go list.
 func list(t *testing.T, args ...string) []string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...)

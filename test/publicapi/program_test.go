@@ -15,7 +15,7 @@ func TestProgramThatEmbedsTheServer(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "program"))); err != nil {
 		t.Fatal(err)
 	}
-	// It takes the versions that this module takes, so that nothing is downloaded.
+	// It uses the versions of this module, so that nothing is downloaded.
 	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err != nil {
 		t.Fatal(err)

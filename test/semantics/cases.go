@@ -2,20 +2,20 @@ package semantics
 
 import "net/http"
 
-// Outcome is the rule by which a list is answered; the words are those of paging's table.
+// Outcome is the rule by which a list is answered, in the words of paging's table.
 type Outcome string
 
 // The outcomes.
 const (
 	MostRecent    Outcome = "MostRecent"    // at the latest version
-	Any           Outcome = "Any"           // at whatever version is at hand
-	NotOlderThan  Outcome = "NotOlderThan"  // at the version asked for or a later one
-	Exact         Outcome = "Exact"         // at the version asked for
-	ContinueToken Outcome = "ContinueToken" // behind the token's key, at the token's version
+	Any           Outcome = "Any"           // at any available version
+	NotOlderThan  Outcome = "NotOlderThan"  // at the requested version or a later one
+	Exact         Outcome = "Exact"         // at the requested version
+	ContinueToken Outcome = "ContinueToken" // after the token's key, at the token's version
 	Invalid       Outcome = "Invalid"       // refused
 )
 
-// Paging is how a list is cut.
+// Paging is how a list is paged.
 type Paging string
 
 // The kinds of paging.
@@ -23,13 +23,13 @@ const (
 	Whole         Paging = "whole"
 	Limited       Paging = "limit"
 	ContinuedPage Paging = "limit+continue"
-	ContinuedRest Paging = "continue" // without a limit: all that is left
+	ContinuedRest Paging = "continue" // without a limit: everything left
 )
 
-// Continued says whether there is a continue token.
+// Continued reports whether there is a continue token.
 func (p Paging) Continued() bool { return p == ContinuedPage || p == ContinuedRest }
 
-// Limits says whether there is a limit.
+// Limits reports whether there is a limit.
 func (p Paging) Limits() bool { return p == Limited || p == ContinuedPage }
 
 // Version is a kind of resourceVersion.
@@ -43,13 +43,13 @@ const (
 	Old       Version = "old"       // older than current, and kept
 	Compacted Version = "compacted" // below the compacted revision
 	Above     Version = "above"     // not written yet
-	Garbage   Version = "garbage"   // no number
+	Garbage   Version = "garbage"   // not a number
 	Negative  Version = "negative"
 )
 
 var allVersions = []Version{Unset, Zero, Current, Old, Compacted, Above, Garbage, Negative}
 
-// Answer is what a request is answered.
+// Answer is the expected answer to a request.
 type Answer struct {
 	Code   int
 	Reason string // of the Status; "" with 200
@@ -62,17 +62,17 @@ var (
 	expired    = Answer{http.StatusGone, "Expired"}
 	tooLarge   = Answer{http.StatusGatewayTimeout, "Timeout"}
 	notValid   = Answer{http.StatusUnprocessableEntity, "Invalid"} // a kube-apiserver's, for options that do not go together
-	unreadable = Answer{Code: http.StatusInternalServerError}      // a kube-apiserver's, for some versions that are no numbers
+	unreadable = Answer{Code: http.StatusInternalServerError}      // a kube-apiserver's, for some versions that are not numbers
 )
 
-// Case is a list request and what it is answered.
+// Case is a list request and its expected answer.
 type Case struct {
 	Match   string // resourceVersionMatch; "" is unset
 	Paging  Paging
 	Version Version
 	Outcome Outcome
-	Want    Answer // of sqlstore's API
-	Kube    Answer // of a kube-apiserver
+	Want    Answer // from sqlstore's API
+	Kube    Answer // from a kube-apiserver
 }
 
 // rule is a line of KEP-2523's table: the outcome by kind of resourceVersion.
@@ -83,10 +83,10 @@ type rule struct {
 	positive    Outcome
 }
 
-// unknownMatch is a resourceVersionMatch that nobody knows.
+// unknownMatch is an invalid resourceVersionMatch.
 const unknownMatch = "Sometimes"
 
-// rules is the table, to be held against the KEP.
+// rules is the table, to compare with the KEP.
 var rules = []rule{
 	// match, paging, resourceVersion unset, "0", N
 	{match: "", paging: Whole, unset: MostRecent, zero: Any, positive: NotOlderThan},
@@ -135,7 +135,7 @@ func (r rule) outcome(v Version) Outcome {
 	}
 }
 
-// answer follows from the outcome and the version.
+// answer derives the answer from the outcome and the version.
 func (c Case) answer() Answer {
 	switch {
 	case c.Outcome == Invalid:
@@ -149,7 +149,7 @@ func (c Case) answer() Answer {
 	}
 }
 
-// kube is the same, but that a kube-apiserver answers 422 where its validation of the options refuses them, which the KEP calls 400.
+// kube is the same, except that a kube-apiserver answers 422 if its validation refuses the options; the KEP says 400.
 func (c Case) kube() Answer {
 	if c.Outcome == Invalid && c.Match != "" {
 		forbidden := c.Version == Unset || c.Paging.Continued() || c.Match == unknownMatch || c.Match == "Exact" && c.Version == Zero
@@ -160,16 +160,16 @@ func (c Case) kube() Answer {
 	return c.Want
 }
 
-// Get is a get request and what it is answered.
+// Get is a get request and its expected answer.
 type Get struct {
 	Version Version
 	Missing bool   // there is no such object
-	Want    Answer // of sqlstore's API
-	Kube    Answer // of a kube-apiserver
-	Cached  Answer // of a kube-apiserver that answers from its watch cache
+	Want    Answer // from sqlstore's API
+	Kube    Answer // from a kube-apiserver
+	Cached  Answer // from a kube-apiserver that answers from its watch cache
 }
 
-// Gets returns every get: a version, if there is one, is the least that will do.
+// Gets returns every get: a version, if set, is a minimum.
 func Gets() []Get {
 	notFound := Answer{http.StatusNotFound, "NotFound"}
 	all := []Get{

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// kep is the table of KEP-2523, and of the API's contract, as text: match, paging, then the outcome for resourceVersion unset, "0", N.
+// kep is the table of KEP-2523, and of the API's contract, as text: match, paging, then the outcome for resourceVersion
+// unset, "0", N.
 const kep = `
 -            whole           MostRecent    Any           NotOlderThan
 -            limit           MostRecent    Any           Exact

@@ -1,9 +1,9 @@
-// Package semantics holds what a Kubernetes-style API answers to lists, gets and watches at resource versions, as tables of
-// cases, and puts them to a server over HTTP: to sqlstore's own API and to a kube-apiserver over sqlstore.
+// Package semantics defines how a Kubernetes-style API answers lists, gets and watches at resource versions, as tables
+// of cases, and checks a server against them over HTTP: sqlstore's own API, and a kube-apiserver over sqlstore.
 //
-// The tables follow KEP-2523 (resourceVersionMatch), the API-chunking KEP and KEP-3157 (sendInitialEvents). A case knows which rule
-// of the KEP it falls under ([Outcome]), and what follows from that: the code, the Status's reason, the resource version that the
-// list shows, and exactly which objects it holds.
+// The tables follow KEP-2523 (resourceVersionMatch), the API-chunking KEP and KEP-3157 (sendInitialEvents). A case
+// names its rule of the KEP ([Outcome]). From that follow the code, the Status's reason, the resource version of the
+// list, and exactly which objects it contains.
 //
 //	semantics.Run(t, semantics.Server{
 //		Client: http.DefaultClient,
@@ -11,6 +11,6 @@
 //		Put:    ..., Delete: ..., Compact: ...,
 //	})
 //
-// Run writes a history of a few objects through the server's hooks, compacts a part of it, and asks every case of every replica.
-// The package needs the standard library only, so that any module can use it.
+// Run writes a history of a few objects through the server's hooks, compacts a part of it, and runs every case against
+// every replica. The package needs only the standard library, so that any module can use it.
 package semantics

@@ -10,23 +10,23 @@ import (
 	"strconv"
 )
 
-// Event is one of a watch.
+// Event is an event of a watch.
 type Event struct {
 	Type     string // ADDED, MODIFIED, DELETED, BOOKMARK or ERROR
 	Name     string // of the object
 	Revision int64
-	Raw      string // the object, as it came
+	Raw      string // the object, as received
 	End      bool   // a bookmark that ends the initial events
 	Failure  *Failure
 }
 
-// Stream is a watch under way.
+// Stream is a running watch.
 type Stream struct {
 	body   io.ReadCloser
 	events *json.Decoder
 }
 
-// OpenWatch begins a watch at a URL, which has its query; the error is a [*Failure] if the server refuses it.
+// OpenWatch starts a watch at a URL, including its query; the error is a [*Failure] if the server refuses it.
 func OpenWatch(ctx context.Context, client *http.Client, url string) (*Stream, error) {
 	res, err := open(ctx, client, url)
 	if err != nil {
@@ -38,7 +38,7 @@ func OpenWatch(ctx context.Context, client *http.Client, url string) (*Stream, e
 // Close ends the watch.
 func (s *Stream) Close() error { return s.body.Close() }
 
-// Next waits for an event; [io.EOF] is the end of a watch that the server has ended in good order.
+// Next waits for an event; [io.EOF] means that the server ended the watch cleanly.
 func (s *Stream) Next() (Event, error) {
 	var e struct {
 		Type   string
@@ -67,7 +67,7 @@ func (s *Stream) Next() (Event, error) {
 	return Event{Type: e.Type, Name: o.Metadata.Name, Revision: revision, Raw: string(e.Object), End: end}, nil
 }
 
-// until reads up to the event that a stop finds, and returns all, that one among them.
+// until reads up to and including the event for which stop returns true, and returns all events.
 func (s *Stream) until(stop func(Event) bool) ([]Event, error) {
 	var all []Event
 	for {
@@ -85,7 +85,7 @@ func (s *Stream) until(stop func(Event) bool) ([]Event, error) {
 	}
 }
 
-// asFailure returns the Status in an error, nil when there is none.
+// asFailure returns the Status in an error, nil if there is none.
 func asFailure(err error) *Failure {
 	f, _ := errors.AsType[*Failure](err)
 	return f

@@ -15,10 +15,10 @@ import (
 // pageLimit cuts the lists of the history into three pages.
 const pageLimit = 5
 
-// aboveBy is how far a version is from the current one that nobody reaches during a test.
+// aboveBy is the distance to a version that nobody reaches during a test.
 const aboveBy = 1_000_000
 
-// state is what a collection holds at a revision.
+// state is the content of a collection at a revision.
 type state struct {
 	revision int64
 	items    []Item // by name
@@ -28,14 +28,14 @@ type state struct {
 type history struct {
 	*Server
 	compacted, old, current state
-	token                   string // behind the first page of old
+	token                   string // after the first page of old
 }
 
-// write makes the history.
+// write creates the history.
 func write(t *testing.T, s *Server) *history {
 	t.Helper()
 	h, ctx := &history{Server: s}, t.Context()
-	others := len(h.look(t).items) // as in a namespace of Kubernetes, which has a ConfigMap from the start
+	others := len(h.look(t).items) // as in a Kubernetes namespace, which has a ConfigMap from the start
 	for i := range 12 {
 		h.put(t, fmt.Sprintf("item-%02d", i))
 	}
@@ -55,9 +55,9 @@ func write(t *testing.T, s *Server) *history {
 	}
 	h.old.revision, h.token = first.Revision, first.Continue
 	h.put(t, "item-01")    // on the first page
-	h.put(t, "item-05-b")  // new, behind it
-	h.put(t, "item-08")    // changed, behind it
-	h.delete(t, "item-10") // gone, behind it
+	h.put(t, "item-05-b")  // new, after it
+	h.put(t, "item-08")    // changed, after it
+	h.delete(t, "item-10") // deleted, after it
 	h.put(t, "item-99")    // a new last one
 	h.current = h.look(t)
 	if len(h.compacted.items) != 12+others || len(h.old.items) != 11+others || len(h.current.items) != 12+others {
@@ -80,7 +80,7 @@ func (h *history) delete(t *testing.T, name string) {
 	}
 }
 
-// look lists all at every replica: a replica that has told of a state goes never back behind it.
+// look lists everything at every replica: a replica that has shown a state never goes back behind it.
 func (h *history) look(t *testing.T) state {
 	t.Helper()
 	var found state
@@ -97,7 +97,7 @@ func (h *history) look(t *testing.T) state {
 	return found
 }
 
-// version is a resourceVersion of a kind.
+// version returns a resourceVersion of a kind.
 func (h *history) version(v Version) string {
 	switch v {
 	case Zero:
@@ -119,14 +119,14 @@ func (h *history) version(v Version) string {
 	}
 }
 
-// at returns what the collection held at a revision.
+// at returns the content of the collection at a revision.
 func (h *history) at(ctx context.Context, list string, revision int64) ([]Item, error) {
 	switch {
 	case revision >= h.current.revision:
 		return h.current.items, nil
 	case revision == h.old.revision:
 		return h.old.items, nil
-	default: // a state between them, which a replica may be at: another way to read it
+	default: // a state in between, at which a replica may be: read it another way
 		p, err := GetList(ctx, h.Client, list, url.Values{"resourceVersion": {strconv.FormatInt(revision, 10)}, "resourceVersionMatch": {"Exact"}})
 		if err != nil {
 			return nil, fmt.Errorf("list at %d: %w", revision, err)
@@ -143,7 +143,7 @@ func (h *history) object(list, name string) string {
 	return h.Object(list, name)
 }
 
-// Collection returns hooks for a collection of sqlstore's own API: its objects are written through the replicas in turn.
+// Collection returns hooks for a collection of sqlstore's own API. They write its objects through the replicas in turn.
 func Collection(client *http.Client, lists []string) (put, del func(ctx context.Context, name string) error) {
 	var turn, contents atomic.Int64
 	next := func() string { return lists[int(turn.Add(1))%len(lists)] }

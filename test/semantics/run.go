@@ -10,26 +10,27 @@ import (
 	"testing"
 )
 
-// Run writes a history to the server and puts every case to each replica, in subtests "lists", "gets", "watches" and "tokens".
+// Run writes a history to the server and runs every case against each replica, in subtests "lists", "gets", "watches"
+// and "tokens".
 func Run(t *testing.T, s Server) {
 	t.Helper()
 	h := write(t, &s)
 	t.Run("lists", h.lists)
 	t.Run("gets", h.gets)
 	t.Run("watches", h.watches)
-	t.Run("tokens", h.tokens) // last, as it compacts
+	t.Run("tokens", h.tokens) // last, because it compacts
 }
 
-// answered is a case's answer at a replica.
+// answered is a replica's answer to a case.
 type answered struct {
 	page *Page
 	err  error
 }
 
-// atOnce is how many cases are asked at the same time: those above the current version wait for seconds.
+// atOnce is how many cases run concurrently: those above the current version wait for seconds.
 const atOnce = 16
 
-// each calls ask for so many cases at each replica, several at once, and returns when all are answered.
+// each calls ask for that many cases at each replica, several at once, and returns when all are answered.
 func each(lists []string, cases int, ask func(list string, n int) answered) map[string][]answered {
 	all := map[string][]answered{}
 	for _, list := range lists {
@@ -50,7 +51,7 @@ func each(lists []string, cases int, ask func(list string, n int) answered) map[
 	return all
 }
 
-// name is a subtest's.
+// name is the name of the subtest.
 func (c Case) name(replica int) string {
 	match := c.Match
 	if match == "" {
@@ -89,10 +90,10 @@ func (h *history) lists(t *testing.T) {
 	}
 }
 
-// check holds an answer against the case.
+// check compares an answer with the case.
 func (h *history) check(t *testing.T, c Case, list string, a answered) {
 	want := h.wants(c.Want, c.Kube, c.Kube)
-	// From a snapshot in its memory a kube-apiserver may answer what its store has compacted.
+	// A kube-apiserver may answer from a snapshot in memory what its store has compacted.
 	snapshot := h.Kube != nil && h.Kube.WatchCache && want == expired
 	if snapshot && a.err == nil {
 		want = ok
@@ -117,12 +118,12 @@ func (h *history) check(t *testing.T, c Case, list string, a answered) {
 	}
 	limits := c.Paging.Limits()
 	if h.Kube != nil && h.Kube.WatchCache && c.Version == Zero && len(a.page.Items) == len(all) {
-		limits = false // the watch cache may pay no heed to a limit then
+		limits = false // the watch cache may then ignore a limit
 	}
 	checkPage(t, a.page, all, limits)
 }
 
-// checkRevision checks at what version a list is.
+// checkRevision checks the version of a list.
 func (h *history) checkRevision(c Case, got int64) error {
 	least, most := int64(1), int64(0)
 	switch c.Outcome {
@@ -145,7 +146,7 @@ func (h *history) checkRevision(c Case, got int64) error {
 	return nil
 }
 
-// checkPage checks that a page is the beginning of all items that it can be, and tells what it left out.
+// checkPage checks that a page is a possible first page of all items, and that it reports what it omits.
 func checkPage(t *testing.T, p *Page, all []Item, limited bool) {
 	t.Helper()
 	want := all
@@ -207,7 +208,7 @@ func (h *history) gets(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/missing %v/replica %d", c.Version, c.Missing, replica), func(t *testing.T) {
 				r := results[replica*len(cases)+n]
 				h.wants(c.Want, c.Kube, c.Cached).check(t, h.Kube, r.err)
-				// Every replica has told of the current state before, and goes not back behind it.
+				// Every replica has already shown the current state, and does not go back behind it.
 				if r.err == nil && r.item.Revision != current.Revision {
 					t.Errorf("got version %d, want %d", r.item.Revision, current.Revision)
 				}

@@ -12,32 +12,33 @@ import (
 	"testing"
 )
 
-// Server is what the cases are put to: one store through any number of replicas, and hooks that change it.
+// Server is the server under test: one store through any number of replicas, and hooks that change it.
 type Server struct {
 	Client *http.Client
-	// Lists has the URL of the same collection at each replica, without a query. Nobody else may write to it meanwhile.
+	// Lists has the URL of the same collection at each replica, without a query. Nobody else may write to it during the
+	// test.
 	Lists []string
 	// Object returns the URL of an object; nil is list + name.
 	Object func(list, name string) string
-	// Kube says that a kube-apiserver answers, and how it is set up; nil is sqlstore's own API.
+	// Kube says that a kube-apiserver answers, and how it is configured; nil is sqlstore's own API.
 	Kube *Kube
 
-	// Put creates the object, or changes it if it is there: no two calls give it the same contents.
+	// Put creates the object, or changes it if it exists: no two calls write the same contents.
 	Put func(ctx context.Context, name string) error
-	// Delete deletes an object that is there.
+	// Delete deletes an existing object.
 	Delete func(ctx context.Context, name string) error
-	// Compact compacts what is below a revision, and returns when every server that answers knows of it.
+	// Compact compacts what is below a revision, and returns when every server knows of it.
 	Compact func(ctx context.Context, revision int64) error
 }
 
-// Kube is how a kube-apiserver is set up.
+// Kube is the configuration of a kube-apiserver.
 type Kube struct {
-	// WatchCache says that it answers from its watch cache, which keeps snapshots of its own beyond a compaction, and pays no heed
-	// to limits with resourceVersion 0.
+	// WatchCache means that it answers from its watch cache, which keeps its own snapshots beyond a compaction, and
+	// ignores limits with resourceVersion 0.
 	WatchCache bool
 }
 
-// wants returns which of the answers is wanted: sqlstore's own, a kube-apiserver's, or one's with a watch cache.
+// wants chooses the expected answer: sqlstore's own, a kube-apiserver's, or one's with a watch cache.
 func (s *Server) wants(own, kube, cached Answer) Answer {
 	switch {
 	case s.Kube == nil:
@@ -53,10 +54,10 @@ func (s *Server) wants(own, kube, cached Answer) Answer {
 type Item struct {
 	Name     string
 	Revision int64  // its resourceVersion
-	Raw      string // all of it, as it came
+	Raw      string // the object, as received
 }
 
-// Page is a list's answer.
+// Page is the answer to a list.
 type Page struct {
 	Revision  int64
 	Continue  string
@@ -67,7 +68,7 @@ type Page struct {
 // Failure is a Status with a code other than 200.
 type Failure struct {
 	Code       int  // of HTTP
-	Event      bool // an ERROR event told it, which has no headers
+	Event      bool // from an ERROR event, which has no headers
 	Continue   string
 	RetryAfter string // the header
 	Status     struct {
@@ -116,7 +117,7 @@ func get(ctx context.Context, client *http.Client, url string) ([]byte, error) {
 	return io.ReadAll(res.Body)
 }
 
-// open is get, but that the body is still to be read.
+// open is get without reading the body.
 func open(ctx context.Context, client *http.Client, url string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -139,7 +140,7 @@ func open(ctx context.Context, client *http.Client, url string) (*http.Response,
 	return nil, f
 }
 
-// GetList asks for a list; the error is a [*Failure] if the server refuses it.
+// GetList requests a list; the error is a [*Failure] if the server refuses it.
 func GetList(ctx context.Context, client *http.Client, list string, query url.Values) (*Page, error) {
 	body, err := get(ctx, client, list+"?"+query.Encode())
 	if err != nil {
@@ -172,7 +173,7 @@ func GetList(ctx context.Context, client *http.Client, list string, query url.Va
 	return p, nil
 }
 
-// check compares what went wrong, or that nothing did, with the answer that is wanted.
+// check compares an error, or nil, with the expected answer.
 func (a Answer) check(t *testing.T, kube *Kube, err error) {
 	t.Helper()
 	if a.Code == http.StatusOK {
@@ -198,14 +199,14 @@ func (a Answer) check(t *testing.T, kube *Kube, err error) {
 	}
 }
 
-// checkTooLarge checks what clients of Kubernetes look at to find out that they are ahead of a server.
+// checkTooLarge checks what Kubernetes clients use to detect that they are ahead of a server.
 func checkTooLarge(t *testing.T, kube *Kube, f *Failure) {
 	t.Helper()
 	d := f.Status.Details
 	if len(d.Causes) != 1 || d.Causes[0].Reason != "ResourceVersionTooLarge" || d.Causes[0].Message != "Too large resource version" {
 		t.Errorf("causes %+v, want ResourceVersionTooLarge", d.Causes)
 	}
-	// A kube-apiserver without a watch cache asks nobody to come again.
+	// A kube-apiserver without a watch cache does not ask for a retry.
 	if (kube == nil || kube.WatchCache) && (d.RetryAfterSeconds != 1 || f.RetryAfter != "1" && !f.Event) {
 		t.Errorf("retryAfterSeconds %d, Retry-After %q, want 1", d.RetryAfterSeconds, f.RetryAfter)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// tokens follows a list by its tokens: through all replicas in turn, over a compaction, and with tokens that are none.
+// tokens follows a list by its tokens: through all replicas in turn, across a compaction, and with invalid tokens.
 func (h *history) tokens(t *testing.T) {
 	t.Run("all pages", h.allPages)
 	t.Run("not a token", func(t *testing.T) {
@@ -48,9 +48,9 @@ func (h *history) allPages(t *testing.T) {
 	h.current = h.look(t)
 }
 
-// compactedToken lists on where a compaction has overtaken the list.
+// compactedToken continues a list after its revision has been compacted.
 func (h *history) compactedToken(t *testing.T) {
-	for _, list := range h.Lists { // the token counts up to now
+	for _, list := range h.Lists { // the token expires now
 		if _, err := GetList(t.Context(), h.Client, list, url.Values{"continue": {h.token}}); err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func (h *history) compactedToken(t *testing.T) {
 	for _, list := range h.Lists {
 		p, err := GetList(t.Context(), h.Client, list, url.Values{"continue": {h.token}, "limit": {"5"}})
 		if h.Kube != nil && h.Kube.WatchCache && err == nil {
-			checkPage(t, p, h.old.items[pageLimit:], true) // from a snapshot of its own
+			checkPage(t, p, h.old.items[pageLimit:], true) // from its own snapshot
 			continue
 		}
 		expired.check(t, h.Kube, err)
@@ -70,7 +70,7 @@ func (h *history) compactedToken(t *testing.T) {
 		if f == nil || f.Continue == "" {
 			t.Fatalf("%v, without a token that goes on", err)
 		}
-		for _, other := range h.Lists { // the rest, as it is now, with any replica
+		for _, other := range h.Lists { // the rest, in its current state, from any replica
 			h.checkInconsistent(t, other, f.Continue, all)
 		}
 	}
@@ -110,7 +110,7 @@ func (h *history) checkInconsistent(t *testing.T, list, token string, all []Item
 	checkPage(t, rest, all[pageLimit:], false)
 }
 
-// indexAfter returns where the items behind a name begin.
+// indexAfter returns the index of the first item after a name.
 func indexAfter(items []Item, name string) int {
 	for i, item := range items {
 		if item.Name > name {

@@ -5,10 +5,10 @@ type Start string
 
 // The starts.
 const (
-	StateThenNow Start = "state, then now" // what there is as ADDED, then what changes
+	StateThenNow Start = "state, then now" // existing objects as ADDED, then changes
 	AfterVersion Start = "after N"         // what changed after N
-	FromNow      Start = "now"             // what changes from now on
-	Nothing      Start = "nothing for now" // N is not there yet
+	FromNow      Start = "now"             // changes from now on
+	Nothing      Start = "nothing for now" // N does not exist yet
 	Refused      Start = "refused"
 )
 
@@ -18,16 +18,16 @@ type Watch struct {
 	Match     string // resourceVersionMatch
 	Initial   string // sendInitialEvents: "", "true" or "false"
 	Bookmarks bool
-	Continue  bool // a continue token is there, too
+	Continue  bool // with a continue token
 	Limit     bool
 
 	Start       Start
 	EndBookmark bool   // a bookmark marks the end of the state
-	Want        Answer // of sqlstore's API
-	Kube        Answer // of a kube-apiserver; a code of 0 says that the case is not put to it
-	Cached      Answer // of a kube-apiserver that answers from its watch cache, where that is another
-	KubeStart   Start  // of a kube-apiserver, where that is another
-	// KubeEvent says that a kube-apiserver answers 200 and tells Kube as an ERROR event.
+	Want        Answer // from sqlstore's API
+	Kube        Answer // from a kube-apiserver; code 0 skips the case there
+	Cached      Answer // from a kube-apiserver that answers from its watch cache, if different
+	KubeStart   Start  // of a kube-apiserver, if different
+	// KubeEvent means that a kube-apiserver answers 200 and sends Kube as an ERROR event.
 	KubeEvent bool
 }
 
@@ -49,14 +49,14 @@ func Watches() []Watch {
 		began(Above, Nothing),
 		{Version: Garbage, Start: Refused, Want: badRequest, Kube: unreadable},
 		{Version: Negative, Start: Refused, Want: badRequest, Kube: unreadable},
-		// Continue is no option of a watch; a kube-apiserver looks at it only where it adds sendInitialEvents itself.
+		// Watches do not support continue; a kube-apiserver checks it only if it adds sendInitialEvents itself.
 		{Version: Unset, Continue: true, Start: Refused, Want: badRequest, Kube: notValid},
 		{Version: Zero, Continue: true, Start: Refused, Want: badRequest, Kube: notValid},
 		{Version: Current, Continue: true, Start: Refused, Want: badRequest, Kube: ok, KubeStart: AfterVersion},
 		// A limit is ignored.
 		same(Watch{Version: Old, Limit: true, Start: AfterVersion, Want: ok}),
 		same(Watch{Version: Unset, Limit: true, Start: StateThenNow, Want: ok}),
-		// A match is for sendInitialEvents only.
+		// A match requires sendInitialEvents.
 		{Version: Unset, Match: notOlder, Start: Refused, Want: badRequest, Kube: notValid},
 		{Version: Current, Match: notOlder, Start: Refused, Want: badRequest, Kube: notValid},
 		{Version: Current, Match: "Exact", Start: Refused, Want: badRequest, Kube: notValid},

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// marker is the object that is written when all watches have begun: what a watch tells before it is its beginning.
+// marker is the object that is written when all watches have begun: what a watch sends before it is its beginning.
 const marker = "item-marker"
 
 // watch is a case at a replica.
@@ -20,7 +20,7 @@ type watch struct {
 	list    string
 	replica int
 	stream  *Stream
-	state   []Event // what it told before the marker was written, up to the end of the state
+	state   []Event // events before the marker was written, up to the end of the state
 	err     error
 }
 
@@ -52,12 +52,12 @@ func (h *history) watchURL(w *watch) string {
 		q.Set("limit", "1")
 	}
 	if w.Start == Nothing {
-		q.Set("timeoutSeconds", "1") // else it would wait for ever
+		q.Set("timeoutSeconds", "1") // otherwise it would wait forever
 	}
 	return w.list + "?" + q.Encode()
 }
 
-// watches begins every watch, writes the marker, and checks what each has told up to it.
+// watches begins every watch, writes the marker, and checks what each has sent up to it.
 func (h *history) watches(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel() // ends the streams
@@ -89,8 +89,8 @@ func (h *history) watches(t *testing.T) {
 	}
 }
 
-// begin opens the watch. One whose state has an end is read up to there: a kube-apiserver without a watch cache lists the state
-// after it has sent the header, and the marker may not be among it.
+// begin opens the watch. If its state has an end, begin reads up to that: a kube-apiserver without a watch cache lists
+// the state after it has sent the header, and the state must not include the marker.
 func (w *watch) begin(ctx context.Context, h *history) {
 	w.stream, w.err = OpenWatch(ctx, h.Client, h.watchURL(w))
 	if w.err == nil && w.EndBookmark {
@@ -145,7 +145,7 @@ func (h *history) checkWatch(t *testing.T, w *watch) {
 	}
 }
 
-// checkEnd takes the bookmark that ends the state off its events.
+// checkEnd removes the bookmark that ends the state from its events.
 func checkEnd(t *testing.T, events []Event, least int64) []Event {
 	t.Helper()
 	last := slices.IndexFunc(events, func(e Event) bool { return e.End })
@@ -161,7 +161,7 @@ func checkEnd(t *testing.T, events []Event, least int64) []Event {
 	return slices.Delete(events, last, last+1)
 }
 
-// beginning is what a watch tells before the marker, nil if that is the changes since a version that is not the current one.
+// beginning is what a watch sends before the marker, nil for the changes since a version that is not the current one.
 func (h *history) beginning(w Watch) []string {
 	if w.Version == Compacted && w.Start != StateThenNow || w.Version == Old && w.Start == AfterVersion {
 		return nil
@@ -180,7 +180,7 @@ func (h *history) checkChanges(t *testing.T, from Version, events []Event) {
 	t.Helper()
 	want := []string{"MODIFIED item-01", "ADDED item-05-b", "MODIFIED item-08", "DELETED item-10", "ADDED item-99"}
 	at := h.old.revision
-	if from == Compacted { // a watch cache keeps events of its own
+	if from == Compacted { // a watch cache keeps its own events
 		want = append([]string{"MODIFIED item-03", "DELETED item-07"}, want...)
 		at = h.compacted.revision
 	}

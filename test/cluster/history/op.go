@@ -20,7 +20,7 @@ const (
 
 func (k Kind) String() string { return [...]string{"put", "delete", "swap", "get", "list"}[k] }
 
-// Writes says whether operations of this kind change something when they succeed.
+// Writes reports whether operations of this kind change something when they succeed.
 func (k Kind) Writes() bool { return k == Put || k == Delete || k == Swap }
 
 // Outcome is what a client knows of its operation.

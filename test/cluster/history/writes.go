@@ -100,7 +100,7 @@ func (w *writes) match(events []Event) error {
 	return whole(o, events)
 }
 
-// whole says whether the events are all that a write does, in order.
+// whole reports whether the events are all that a write does, in order.
 func whole(o *Op, events []Event) error {
 	if len(events) != len(o.Keys) {
 		return fmt.Errorf("%d events of the write %v", len(events), o)

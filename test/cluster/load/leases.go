@@ -51,7 +51,7 @@ func (c *client) lease(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// renew keeps a lease alive once, and says whether it still is.
+// renew keeps a lease alive once, and reports whether it still is.
 func (c *client) renew(ctx context.Context, id clientv3.LeaseID) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
 	defer cancel()

@@ -192,7 +192,7 @@ func code(err error) codes.Code {
 	}
 }
 
-// Outage says whether an error is one that a client must expect of a server without its database, or of none.
+// Outage reports whether an error is one that a client must expect of a server without its database, or of none.
 func Outage(err error) bool {
 	c := code(err)
 	return c == codes.Unavailable || c == codes.DeadlineExceeded

@@ -42,7 +42,7 @@ func (r *Run) watch(tb testing.TB, ctx context.Context, w *Watch, endpoints ...s
 	})
 }
 
-// open watches until the client gives the watch back, and says whether to go on.
+// open watches until the client gives the watch back, and reports whether to go on.
 func (w *Watch) open(ctx context.Context, r *Run, c *clientv3.Client) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

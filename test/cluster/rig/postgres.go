@@ -82,7 +82,7 @@ func newPostgres(tb testing.TB, net Networks, alias, follows string) *Postgres {
 	}, postgresPort)}
 }
 
-// Synchronous says whether commits wait for the standby, and waits until it is so.
+// Synchronous reports whether commits wait for the standby, and waits until it is so.
 func (d *Databases) Synchronous(on bool) error {
 	names, state := standbyName, "sync"
 	if !on {

@@ -120,7 +120,7 @@ func checkBig(t *testing.T, server *launch.Server, acknowledged map[string]int64
 	}
 }
 
-// writable says whether the server takes a write within a few seconds.
+// writable reports whether the server takes a write within a few seconds.
 func writable(t *testing.T, server *launch.Server) bool {
 	t.Helper()
 	kv := pb.NewKVClient(dial(t, server.Endpoint()))

@@ -92,7 +92,7 @@ func (m *model) match(rev int64, events []*mvccpb.Event) error {
 	return matches(w, events)
 }
 
-// matches says whether the events are what w does, all of it and in order.
+// matches reports whether the events are what w does, all of it and in order.
 func matches(w *write, events []*mvccpb.Event) error {
 	if len(events) != len(w.puts)+len(w.deletes) {
 		return fmt.Errorf("%d events of %s", len(events), w)

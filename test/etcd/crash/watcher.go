@@ -125,7 +125,7 @@ func (w *watcher) skip(rev int64) {
 	w.seen = max(w.seen, rev)
 }
 
-// matches says whether an event belongs to the watched range.
+// matches reports whether an event belongs to the watched range.
 func (w *watcher) matches(e *mvccpb.Event) bool {
 	return string(e.Kv.Key) >= w.key && (w.end == "\x00" || string(e.Kv.Key) < w.end)
 }

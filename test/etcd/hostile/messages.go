@@ -79,7 +79,7 @@ func mutated(ctx context.Context, t *target, n int) (int, error) {
 	})
 }
 
-// changesTheCluster says whether a request, if it is taken for what it says, rightly ends the service to others: an
+// changesTheCluster reports whether a request, if it is taken for what it says, rightly ends the service to others: an
 // alarm refuses writes, a member more than there are servers refuses everything.
 func changesTheCluster(m method, raw []byte) bool {
 	request := m.input.New().Interface()

@@ -196,7 +196,7 @@ func briefly(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, time.Until(deadline)/2)
 }
 
-// refused says whether the server answered with an error, rather than not at all.
+// refused reports whether the server answered with an error, rather than not at all.
 func refused(err error) bool {
 	return status.Code(err) != codes.Unavailable || strings.HasPrefix(status.Convert(err).Message(), "etcdserver: ")
 }

@@ -95,7 +95,7 @@ func (v *victim) mustStatus(t *testing.T, name string) int64 {
 	return n
 }
 
-// ended says whether the server is no more.
+// ended reports whether the server is no more.
 func (v *victim) ended() bool {
 	select {
 	case <-v.Exited():

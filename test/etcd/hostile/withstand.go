@@ -136,7 +136,7 @@ func measure(t *testing.T, v *victim, a abuse, r round) result {
 
 func pauseBetweenLooks() { time.Sleep(100 * time.Millisecond) }
 
-// tooMuch says whether the server still takes up more than it may.
+// tooMuch reports whether the server still takes up more than it may.
 func (u usage) tooMuch(a abuse) bool {
 	return u.heap > spareHeap+a.keeps || u.goroutines > spareGoroutines || u.files > spareFiles
 }

@@ -48,7 +48,7 @@ func EtcdConfig(tb testing.TB, dir string, args ...string) launch.Config {
 	}
 }
 
-// TargetIsEtcd says whether the target is a second etcd rather than sqlstore.
+// TargetIsEtcd reports whether the target is a second etcd rather than sqlstore.
 func TargetIsEtcd() bool { return os.Getenv("SQLSTORE_TEST_TARGET") == "etcd" }
 
 // Targets starts the servers under test, each with the given flags, which both etcd and sqlstore must

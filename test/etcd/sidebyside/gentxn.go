@@ -18,7 +18,7 @@ func (g *gen) txnRequest() *pb.TxnRequest {
 	return r
 }
 
-// deletesFromKey says whether r deletes a range that has no end. etcd does not see that such a
+// deletesFromKey reports whether r deletes a range that has no end. etcd does not see that such a
 // range overlaps with a put, and takes both.
 func deletesFromKey(r *pb.TxnRequest) bool {
 	for _, op := range slices.Concat(r.Success, r.Failure) {

@@ -61,7 +61,7 @@ func (s caughtUp) RecvMsg(reply any) error {
 	return level(s.Context(), s.conn, reply)
 }
 
-// local says whether a member may answer out of what it knows itself, also in etcd.
+// local reports whether a member may answer out of what it knows itself, also in etcd.
 func local(req any) bool {
 	switch r := req.(type) {
 	case *pb.RangeRequest:

@@ -28,7 +28,7 @@ type Store interface {
 	Restart(tb testing.TB)
 	// Compact drops the history below a revision.
 	Compact(ctx context.Context, revision int64) error
-	// Replicated says whether others go on when one is killed.
+	// Replicated reports whether others go on when one is killed.
 	Replicated() bool
 }
 

@@ -46,7 +46,7 @@ func (w *Watcher) checkTruth(truth map[Key][]Change) error {
 	return w.describe(errs)
 }
 
-// skipped says whether a list stands for a change.
+// skipped reports whether a list stands for a change.
 func (w *Watcher) skipped(c Change) bool {
 	return slices.ContainsFunc(w.gaps, func(g gap) bool { return c.Version > g.after && c.Version <= g.to })
 }

@@ -163,7 +163,7 @@ func (w *Watcher) fence(key Key) {
 	}
 }
 
-// complete says whether all fences have come.
+// complete reports whether all fences have come.
 func (w *Watcher) complete() bool { return len(w.fenced) >= w.fences }
 
 // follow notes events until the stream breaks or the last fence has come.

@@ -52,7 +52,7 @@ func newKey(tb testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-// Issue makes a certificate for name, a server on the loopback or a client, and its key, PEM.
+// Issue makes a PEM certificate and key for name, a server on the loopback interface or a client.
 func (a *Authority) Issue(name string) (cert, key []byte) {
 	a.tb.Helper()
 	a.serial++
@@ -77,7 +77,7 @@ func encode(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// Pair is Issue for a program that is in the test itself.
+// Pair is Issue for a program inside the test process.
 func (a *Authority) Pair(name string) tls.Certificate {
 	a.tb.Helper()
 	pair, err := tls.X509KeyPair(a.Issue(name))
@@ -87,7 +87,7 @@ func (a *Authority) Pair(name string) tls.Certificate {
 	return pair
 }
 
-// PEM is the authority's own certificate, for who is to trust it.
+// PEM is the authority's own certificate, for those who should trust it.
 func (a *Authority) PEM() []byte { return encode("CERTIFICATE", a.cert.Raw) }
 
 // Pool trusts the authority.
@@ -97,7 +97,7 @@ func (a *Authority) Pool() *x509.CertPool {
 	return p
 }
 
-// Write puts a file into place as a whole, as a careful operator does.
+// Write replaces a file atomically, as a careful operator does.
 func Write(tb testing.TB, path string, content []byte) {
 	tb.Helper()
 	if err := os.WriteFile(path+".new", content, 0o600); err != nil {

@@ -10,10 +10,11 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// acquaintTimeout is many times the second in which replicas hear of each other.
+// acquaintTimeout is many times the second in which replicas learn of each other.
 const acquaintTimeout = 30 * time.Second
 
-// acquaint waits until each replica lists all of them: one that is ready hears of those that began with it by its next heartbeat.
+// acquaint waits until each replica lists all of them: a ready replica learns of those that started with it at its next
+// heartbeat.
 func acquaint(tb testing.TB, servers []*launch.Server) {
 	tb.Helper()
 	client := &http.Client{Timeout: 5 * time.Second}
@@ -36,7 +37,7 @@ func acquaint(tb testing.TB, servers []*launch.Server) {
 	}
 }
 
-// members asks a replica how many it knows.
+// members asks a replica how many members it knows.
 func members(client *http.Client, url string) (int, error) {
 	resp, err := client.Get(url + "/status")
 	if err != nil {

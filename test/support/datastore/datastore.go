@@ -1,9 +1,10 @@
-// Package datastore starts sqlstore servers over what the environment names, for the suites that must pass over every database:
+// Package datastore starts sqlstore servers over the database that the environment names, for the suites that must pass
+// over every database:
 //
-//	SQLSTORE_TEST_DATASTORE   "sqlite" or unset: a file of each server's own
+//	SQLSTORE_TEST_DATASTORE   "sqlite" or unset: a separate file for each server
 //	                          "postgres": an empty database for each call of Start, on a server of package pgserver
-//	                          postgres://...: this database, whatever it holds
-//	SQLSTORE_TEST_REPLICAS    so many servers over one Postgres database (default 1)
+//	                          postgres://...: this database, whatever it contains
+//	SQLSTORE_TEST_REPLICAS    number of servers over one Postgres database (default 1)
 //	SQLSTORE_TEST_PGBOUNCER   1: a PgBouncer in transaction mode between them and Postgres
 package datastore
 
@@ -23,26 +24,26 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// The variables of the environment.
+// The environment variables.
 const (
 	Variable          = "SQLSTORE_TEST_DATASTORE"
 	ReplicasVariable  = "SQLSTORE_TEST_REPLICAS"
 	PgBouncerVariable = "SQLSTORE_TEST_PGBOUNCER"
 )
 
-// Choice is what the servers of a test keep their data in.
+// Choice says where the servers of a test keep their data.
 type Choice struct {
-	// Postgres is whether it is a Postgres database, else a SQLite file.
+	// Postgres reports whether it is a Postgres database rather than a SQLite file.
 	Postgres bool
-	// DSN names the database to use as it is; "" is an empty one for each Start.
+	// DSN names an existing database; "" creates an empty one for each Start.
 	DSN string
-	// Replicas is how many servers share it, 1 at least.
+	// Replicas is how many servers share it, at least 1.
 	Replicas int
-	// PgBouncer is whether they reach it through a PgBouncer.
+	// PgBouncer reports whether they connect through a PgBouncer.
 	PgBouncer bool
 }
 
-// FromEnv returns the environment's choice. The test fails if it makes no sense.
+// FromEnv returns the environment's choice. The test fails if that is invalid.
 func FromEnv(tb testing.TB) Choice {
 	tb.Helper()
 	c, err := parse(os.Getenv)
@@ -60,7 +61,7 @@ func parse(getenv func(string) string) (Choice, error) {
 		c.Postgres = true
 	case strings.HasPrefix(s, "postgres://") || strings.HasPrefix(s, "postgresql://"):
 		c.Postgres, c.DSN = true, s
-	default: // not shown: it may be a DSN with a typing error
+	default: // not shown: it may be a mistyped DSN
 		return c, fmt.Errorf("%s: want sqlite, postgres or postgres://", Variable)
 	}
 	if s := getenv(ReplicasVariable); s != "" {
@@ -83,13 +84,13 @@ func parse(getenv func(string) string) (Choice, error) {
 	return c, nil
 }
 
-// Start starts the chosen number of servers over the chosen datastore, all at once, and waits until all are ready. cfg is each
-// one's configuration; its DataDir is of use to a single server only.
+// Start starts the chosen number of servers over the chosen datastore, all at once, and waits until all are ready. cfg
+// is the configuration of each; its DataDir only makes sense for a single server.
 func (c Choice) Start(tb testing.TB, cfg launch.Config) []*launch.Server {
 	tb.Helper()
 	args := c.flags(tb)
 	servers, errs := make([]*launch.Server, c.Replicas), make([]error, c.Replicas)
-	launch.Binary(tb) // built before, as building fails the test
+	launch.Binary(tb) // built first, because building fails the test
 	var wg sync.WaitGroup
 	for i := range servers {
 		own := cfg
@@ -111,7 +112,7 @@ func (c Choice) Start(tb testing.TB, cfg launch.Config) []*launch.Server {
 	return servers
 }
 
-// flags returns those of a server over the datastore, which is made if need be.
+// flags returns the flags of a server over the datastore, which it creates if needed.
 func (c Choice) flags(tb testing.TB) []string {
 	tb.Helper()
 	if !c.Postgres {

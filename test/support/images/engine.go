@@ -12,23 +12,23 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 )
 
-// An engine that does not answer within this time is not there.
+// engineTimeout is how long an engine may take to answer before it counts as absent.
 const engineTimeout = 10 * time.Second
 
 // Engine is a container engine that answered.
 type Engine struct {
-	// Client speaks to it. It is never closed: the process shares it.
+	// Client is its client. It is never closed: the process shares it.
 	Client *testcontainers.DockerClient
-	// Host is where published ports are reached from here.
+	// Host is where published ports are reachable from here.
 	Host string
-	// Bind is the address to publish ports on: the loopback where that is enough.
+	// Bind is the address to publish ports on: the loopback interface if that is enough.
 	Bind string
 }
 
-// Find returns the engine that testcontainers uses, or why there is none; it asks once per process. Call it before anything
-// else of testcontainers, as it sets that package's environment where the user has not:
-// no reaper container, whose image may be out of reach (package guard cleans up instead), and the loopback as the engine's
-// host in a machine that looks like a container to testcontainers and is not one of this engine.
+// Find returns the engine that testcontainers uses, or why there is none; it looks once per process. Call it before
+// anything else of testcontainers, because it sets that package's environment unless the user has: no reaper container,
+// whose image may be unavailable (package guard cleans up instead), and the loopback interface as the engine's host on
+// a machine that looks like a container to testcontainers but is not one of this engine.
 var Find = sync.OnceValues(find)
 
 func find() (*Engine, error) {
@@ -63,7 +63,7 @@ func find() (*Engine, error) {
 	return e, nil
 }
 
-// connect turns testcontainers' panic, where it finds no engine at all, into an error.
+// connect converts testcontainers' panic, if it finds no engine at all, to an error.
 func connect(ctx context.Context) (cli *testcontainers.DockerClient, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -77,8 +77,8 @@ func connect(ctx context.Context) (cli *testcontainers.DockerClient, err error) 
 	return cli, nil
 }
 
-// notOfThisEngine says that the process runs on the engine's own host although /.dockerenv suggests a container: the engine
-// behind the local socket knows no container of this host name.
+// notOfThisEngine reports whether the process runs on the engine's own host although /.dockerenv suggests a container:
+// the engine behind the local socket has no container with this host name.
 func notOfThisEngine(ctx context.Context) bool {
 	if os.Getenv("TESTCONTAINERS_HOST_OVERRIDE") != "" || os.Getenv("DOCKER_HOST") != "" {
 		return false

@@ -1,9 +1,9 @@
-// Package images provides the container images that tests run, also where no registry can be reached: build.sh makes them on
-// the host, out of Debian's packages, in about a minute each. For tests only.
+// Package images provides the container images that tests run, even if no registry is reachable: build.sh builds them
+// on the host from Debian's packages, in about a minute each. For tests only.
 //
-// An image is looked for in this order: the one that was built here before, the official one if the engine has it, the
-// official one from its registry if that answers within seconds, a build. Test processes that need one at the same time build
-// it once. Nothing waits without a bound.
+// It looks for an image in this order: one built here earlier, the official one if the engine has it, the official one
+// from its registry if that answers within seconds, a build. Concurrent test processes that need the same image build
+// it once. Every wait has a timeout.
 package images
 
 import (
@@ -23,7 +23,7 @@ import (
 const Prefix = "sqlstore-test/"
 
 const (
-	registryTimeout = 5 * time.Second // for the registry's answer whether it has the image
+	registryTimeout = 5 * time.Second // for the registry to say whether it has the image
 	pullTimeout     = 3 * time.Minute
 	buildTimeout    = 8 * time.Minute
 )
@@ -31,14 +31,13 @@ const (
 //go:embed build.sh */Dockerfile */recipe */*.sh
 var recipes embed.FS
 
-// PostgresEntrypoint is a bash script that makes an image with Postgres's programs take the variables of the images built
-// here, a standby's among them: bash -c PostgresEntrypoint entrypoint postgres ..., as the user postgres.
-//
+// PostgresEntrypoint is a bash script for an image with Postgres's programs. It supports the variables of the images
+// built here, including a standby's: bash -c PostgresEntrypoint entrypoint postgres ..., as the user postgres.
 //go:embed postgres/entrypoint.sh
 var PostgresEntrypoint string
 
-// Postgres returns the reference of an image of this Postgres version, "15" say, that the engine has.
-// It takes POSTGRES_PASSWORD and the rest of the official image's variables that postgres/entrypoint.sh names.
+// Postgres returns the reference of an image of this Postgres version, for example "15", that the engine has. It
+// supports POSTGRES_PASSWORD and the official image's other variables that postgres/entrypoint.sh names.
 func Postgres(ctx context.Context, e *Engine, version string) (string, error) {
 	return ensure(ctx, e, "postgres", version, "postgres:"+version)
 }
@@ -92,7 +91,7 @@ func present(ctx context.Context, e *Engine, refs ...string) string {
 	return ""
 }
 
-// pull fetches an image, if its registry answers at all.
+// pull fetches an image if its registry answers.
 func pull(ctx context.Context, e *Engine, ref string) error {
 	ask, cancel := context.WithTimeout(ctx, registryTimeout)
 	defer cancel()
@@ -112,7 +111,7 @@ func pull(ctx context.Context, e *Engine, ref string) error {
 	return nil
 }
 
-// build runs build.sh out of the embedded recipes, so that it works from every module and build mode.
+// build runs build.sh from the embedded recipes, so that it works from every module and build mode.
 func build(ctx context.Context, name, version, tag string) error {
 	dir, err := os.MkdirTemp("", "sqlstore-images-")
 	if err != nil {
@@ -125,7 +124,7 @@ func build(ctx context.Context, name, version, tag string) error {
 	ctx, cancel := context.WithTimeout(ctx, buildTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", filepath.Join(dir, "build.sh"), name, version, tag)
-	// mmdebstrap has a process group of its own, and ends it when it is told to; the script's pipes must not wait for it.
+	// mmdebstrap runs in its own process group, which it ends on a signal; the script's pipes must not wait for it.
 	cmd.WaitDelay = 10 * time.Second
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build image %s from Debian's packages: %w\n%s", tag, err, out[max(0, len(out)-4<<10):])

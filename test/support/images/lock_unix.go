@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// lock waits for the user's lock of this name, over all processes; its holder's death frees it.
+// lock waits for the user's lock of this name, across all processes; it is freed when its holder dies.
 func lock(name string) (unlock func(), err error) {
 	path := filepath.Join(os.TempDir(), fmt.Sprintf("sqlstore-test-%d-%s", os.Getuid(), name))
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)

@@ -7,11 +7,11 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// freezeTries is how often a container is asked to stand still.
+// freezeTries is how often to try to freeze a container.
 const freezeTries = 10
 
-// Pause freezes all processes of a container. Where the kernel's freezer is of the first kind, it gives up now and then on processes
-// that start others or write to disk meanwhile ("unable to freeze"), and is asked again.
+// Pause freezes all processes of a container. The cgroup v1 freezer sometimes fails for processes that start others or
+// write to disk meanwhile ("unable to freeze"), so Pause retries.
 func (e *Engine) Pause(ctx context.Context, container string) error {
 	for tries := 1; ; tries++ {
 		_, err := e.Client.ContainerPause(ctx, container, client.ContainerPauseOptions{})

@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// Ports from which systems do not take those of outgoing connections: Linux begins at 32768, others at 49152.
+// Ports that systems do not use for outgoing connections: Linux begins those at 32768, others at 49152.
 const (
 	firstPort = 16384
 	endPort   = 32768
@@ -25,8 +25,8 @@ var claims struct {
 }
 
 // FreeAddress returns a loopback address that nobody listens on, and that no other call returns, in any process of this
-// user, while this process runs. A server that is down for a while gets it back: no client's connection can take it
-// meanwhile, as it could take one that the system chose.
+// user, while this process runs. A server can restart on it: no client's connection can take it meanwhile, unlike a
+// port that the system chose.
 func FreeAddress() (string, error) {
 	err := errors.New("all are claimed")
 	for range 100 {
@@ -46,7 +46,7 @@ func FreeAddress() (string, error) {
 	return "", fmt.Errorf("find a free port: %w", err)
 }
 
-// claim says whether nobody had the port yet. A lock on a file ends with the process, however that ends.
+// claim reports whether the port was unclaimed. A lock on a file ends with the process, however that ends.
 func claim(port string) (bool, error) {
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("sqlstore-ports-%d", os.Getuid()))
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -21,9 +21,9 @@ var build struct {
 	err  error
 }
 
-// Binary returns the path of the sqlstore binary under test: $SQLSTORE_BIN if that is set, else
-// ./cmd/sqlstore of the module that the running test sees, built once per test process.
-// GOFLAGS counts as always, so that GOFLAGS=-race gives a server with the race detector.
+// Binary returns the path of the sqlstore binary under test: $SQLSTORE_BIN if set, else ./cmd/sqlstore of the module
+// that the running test uses, built once per test process. GOFLAGS applies, so GOFLAGS=-race gives a server with the
+// race detector.
 func Binary(tb testing.TB) string {
 	tb.Helper()
 	build.once.Do(func() { build.path, build.err = buildBinary() })
@@ -37,7 +37,7 @@ func buildBinary() (string, error) {
 	if path := os.Getenv("SQLSTORE_BIN"); path != "" {
 		return filepath.Abs(path)
 	}
-	// Asked of the go command, as a nested module's test runs in another module than the binary's.
+	// From the go command, because a nested module's test runs in another module than the binary's.
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	if err != nil {
 		return "", fmt.Errorf("find module %s: %w", module, describe(err))
@@ -48,8 +48,8 @@ func buildBinary() (string, error) {
 		return "", err
 	}
 
-	// Test processes of several packages build at the same time: each builds its own file and renames
-	// it into place, which never disturbs a server that runs the file it replaces.
+	// Test processes of several packages build at the same time: each builds its own file and renames it into place,
+	// which never disturbs a server that runs the file it replaces.
 	tmp, err := os.MkdirTemp(dir, "build-")
 	if err != nil {
 		return "", err
@@ -68,8 +68,8 @@ func buildBinary() (string, error) {
 	return path, nil
 }
 
-// binaryDir returns where the binary of the module at root is kept: one place per checkout and
-// per GOFLAGS, so that test runs leave no trail of binaries.
+// binaryDir returns where the binary of the module at root is kept: one place per checkout and GOFLAGS, so that test
+// runs do not pile up binaries.
 func binaryDir(root string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -80,7 +80,7 @@ func binaryDir(root string) (string, error) {
 	return dir, os.MkdirAll(dir, 0o700)
 }
 
-// describe adds what a command wrote to standard error to the error of its Output.
+// describe adds a command's standard error to the error of its Output.
 func describe(err error) error {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr) > 0 {
 		return fmt.Errorf("%w: %s", err, exit.Stderr)

@@ -1,5 +1,5 @@
-// Package launch runs real servers, above all the sqlstore binary, for tests: on free ports of the loopback, in a
-// directory of its own, killed when the test ends, its log shown when the test fails.
+// Package launch runs real servers, usually the sqlstore binary, for tests: on free ports of the loopback interface, in
+// a separate directory. It kills them when the test ends and shows their log if the test fails.
 //
 //	server := launch.Start(t, launch.Config{Args: []string{"--max-txn-ops", "16"}})
 //	client, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Endpoint()}})
@@ -20,36 +20,34 @@ import (
 	"time"
 )
 
-// readyTimeout bounds the wait for /readyz: generous, as tests share slow machines.
+// readyTimeout limits the wait for /readyz: generous, because tests share slow machines.
 const readyTimeout = 60 * time.Second
 
-// stopTimeout bounds the wait for a graceful stop.
+// stopTimeout limits the wait for a graceful stop.
 const stopTimeout = 60 * time.Second
 
-// Config says how to run a server. The zero Config is a server with default settings and an empty
-// directory.
+// Config configures a server. The zero Config is a server with default settings and an empty directory.
 type Config struct {
-	// Command is the program and its first arguments; nil is `sqlstore serve`. With it the same
-	// machinery runs any server that takes etcd's flags for its directory and its listeners and
-	// answers /readyz, as etcd itself does.
+	// Command is the program and its first arguments; nil is `sqlstore serve`. It can be any server that has etcd's
+	// flags for directory and listeners and answers /readyz, such as etcd itself.
 	Command []string
-	// DataDir is the server's --data-dir; "" is a fresh directory that is removed with the test.
+	// DataDir is the server's --data-dir; "" is a new directory that is removed with the test.
 	DataDir string
-	// Objects opens the listener of the list/watch API, too.
+	// Objects also opens the listener of the list/watch API.
 	Objects bool
-	// Args are added behind the flags that launch sets itself, so that they win over them.
+	// Args follow the flags that launch sets itself, and so take precedence.
 	Args []string
 	// Env is added to the environment of the test, each as "NAME=value".
 	Env []string
 	// Log also receives what the server writes to its standard output and standard error.
 	Log io.Writer
-	// MayEnd says that the test is about whether the server ends by itself: that alone does not fail it.
+	// MayEnd means that the server may end by itself without failing the test.
 	MayEnd bool
 }
 
-// Server is one sqlstore process, or, after Kill, Stop and Restart, a line of them on one
-// directory and one pair of ports. Its methods may be called from several goroutines, except that
-// Restart must not run beside another Restart, Kill or Stop.
+// Server is one sqlstore process or, after Kill, Stop and Restart, a sequence of them on one directory and one pair of
+// ports. Its methods are safe for concurrent use, except that Restart must not run concurrently with Restart, Kill or
+// Stop.
 type Server struct {
 	cfg     Config
 	client  string // host:port
@@ -65,12 +63,12 @@ type Server struct {
 type process struct {
 	cmd     *exec.Cmd
 	done    chan struct{} // closed when the process has been waited for
-	err     error         // of Wait; read only after done
+	err     error         // from Wait; read only after done
 	stopped bool          // by us; guarded by Server.mu
 }
 
-// Start runs `sqlstore serve` and waits until it is ready. The process is killed when the test
-// ends; the test fails if the server does not get ready, or ends without having been asked to.
+// Start runs `sqlstore serve` and waits until it is ready. It kills the process when the test ends. The test fails if
+// the server does not become ready, or ends unasked.
 func Start(tb testing.TB, cfg Config) *Server {
 	tb.Helper()
 	server, err := TryStart(tb, cfg)
@@ -80,8 +78,8 @@ func Start(tb testing.TB, cfg Config) *Server {
 	return server
 }
 
-// TryStart is Start for servers that may refuse to start: it returns the error, which carries the
-// end of the server's log, instead of failing the test.
+// TryStart is Start for servers that may refuse to start: it returns the error, which includes the end of the server's
+// log, instead of failing the test.
 func TryStart(tb testing.TB, cfg Config) (*Server, error) {
 	tb.Helper()
 	if cfg.DataDir == "" {
@@ -117,17 +115,16 @@ func (s *Server) Endpoint() string { return s.client }
 // ClientURL returns the URL of the gRPC listener, which also serves the JSON gateway.
 func (s *Server) ClientURL() string { return "http://" + s.client }
 
-// MetricsURL returns the URL under which /metrics, /readyz and their like are served.
+// MetricsURL returns the URL that serves /metrics, /readyz and so on.
 func (s *Server) MetricsURL() string { return "http://" + s.metrics }
 
-// ObjectsURL returns the URL of the list/watch API, which a Config with Objects has.
+// ObjectsURL returns the URL of the list/watch API, if Config has Objects.
 func (s *Server) ObjectsURL() string { return "http://" + s.objects }
 
 // DataDir returns the server's data directory.
 func (s *Server) DataDir() string { return s.cfg.DataDir }
 
-// Log returns the end of what the server has written to standard output and standard error, over
-// all restarts.
+// Log returns the end of the server's standard output and standard error, across all restarts.
 func (s *Server) Log() string { return s.log.String() }
 
 // PID returns the process id of the running server, or of the last one.
@@ -137,21 +134,21 @@ func (s *Server) PID() int {
 	return s.process.cmd.Process.Pid
 }
 
-// Exited returns a channel that is closed when the process running now has ended.
+// Exited returns a channel that is closed when the current process has ended.
 func (s *Server) Exited() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.process.done
 }
 
-// Kill ends the server with SIGKILL and waits for its end. A server that has ended stays ended.
+// Kill ends the server with SIGKILL and waits for that. It does nothing if the server has already ended.
 func (s *Server) Kill() {
 	p := s.signal(syscall.SIGKILL)
 	<-p.done
 }
 
-// Stop asks the server to end with SIGTERM and waits for it. It returns an error if the server
-// ends with a status other than 0, or has to be killed because it does not end in a minute.
+// Stop ends the server with SIGTERM and waits for it. It returns an error if the server exits with a non-zero status,
+// or has to be killed because it does not end within a minute.
 func (s *Server) Stop() error {
 	p := s.signal(syscall.SIGTERM)
 	select {
@@ -163,8 +160,8 @@ func (s *Server) Stop() error {
 	}
 }
 
-// Restart starts the server again on the same directory and ports, killing it first if it still
-// runs, and waits until it is ready.
+// Restart starts the server again on the same directory and ports, killing it first if it still runs, and waits until
+// it is ready.
 func (s *Server) Restart(tb testing.TB) {
 	tb.Helper()
 	if err := s.TryRestart(); err != nil {
@@ -214,21 +211,21 @@ func (s *Server) start() error {
 	return nil
 }
 
-// signal sends sig unless the process has ended, and notes that its end is wanted.
+// signal sends sig unless the process has ended, and records that its end is intended.
 func (s *Server) signal(sig syscall.Signal) *process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.process
 	select {
-	case <-p.done: // its end was noticed before we asked for it
+	case <-p.done: // it ended before the signal
 	default:
 		p.stopped = true
-		_ = p.cmd.Process.Signal(sig) // fails only when the process has just ended, which is what we want
+		_ = p.cmd.Process.Signal(sig) // fails only if the process has just ended, which is fine
 	}
 	return p
 }
 
-// cleanup kills the server and reports an end that nobody asked for.
+// cleanup kills the server and reports an unintended end.
 func (s *Server) cleanup(tb testing.TB) {
 	s.mu.Lock()
 	p := s.process

@@ -2,8 +2,7 @@ package launch
 
 import "syscall"
 
-// sysProcAttr lets the kernel end the server with the test process, which may be killed before its
-// clean-up has run.
+// sysProcAttr makes the kernel end the server with the test process, which may be killed before its clean-up has run.
 func sysProcAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// waitReady asks url until it answers 200, exited is closed, or the timeout has passed.
+// waitReady polls url until it answers 200, exited is closed, or the timeout has passed.
 func waitReady(url string, exited <-chan struct{}, timeout time.Duration) error {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	deadline := time.After(timeout)

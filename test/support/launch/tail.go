@@ -20,7 +20,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.buf = append(t.buf, p...)
-	if len(t.buf) > 2*tailBytes { // cut rarely, as each cut copies
+	if len(t.buf) > 2*tailBytes { // cut rarely, because each cut copies
 		t.buf = append(t.buf[:0], t.buf[len(t.buf)-tailBytes:]...)
 	}
 	if t.also != nil {

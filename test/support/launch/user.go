@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// OtherThanRoot returns the user to run Postgres or PgBouncer as, which both refuse to run as root; nil for the current
-// user.
+// OtherThanRoot returns the user to run Postgres or PgBouncer as, because both refuse to run as root; nil for the
+// current user.
 func OtherThanRoot() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil

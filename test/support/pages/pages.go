@@ -60,10 +60,10 @@ type Block struct {
 	Line                        int
 }
 
-// String says where the block is.
+// String returns the location of the block.
 func (b *Block) String() string { return fmt.Sprintf("%s:%d", b.Page, b.Line) }
 
-// Runs says whether a suite runs the block, rather than that it illustrates.
+// Runs reports whether a suite runs the block.
 func (b *Block) Runs() bool { return slices.Contains([]string{"sh", "console", "sql"}, b.Language) }
 
 // Root returns the repository's root.

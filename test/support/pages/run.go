@@ -17,20 +17,20 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// Setup is what a suite has for its blocks.
+// Setup is what a suite provides to its blocks.
 type Setup struct {
-	// Programs are the paths of programs that blocks may call by name, besides those of the machine and sqlstore.
+	// Programs are the paths of programs that blocks may call by name, in addition to the machine's and sqlstore.
 	Programs map[string]string
-	// Server has a sqlstore run at the default address before a page's first block.
+	// Server starts a sqlstore at the default address before a page's first block.
 	Server bool
 }
 
-// Run runs the blocks of all pages that belong to the suite, each page as a test of its own. In them
+// Run runs the blocks of all pages that belong to the suite, each page as a subtest. In them
 //
-//   - 127.0.0.1:PORT is a free port instead, the same one throughout a page;
-//   - what tools do without an address, at 127.0.0.1:2379, is done at that one's replacement;
+//   - 127.0.0.1:PORT becomes a free port, the same one throughout a page;
+//   - tools without an address use the replacement of 127.0.0.1:2379;
 //   - /var/lib/sqlstore, /etc/sqlstore and /backup lie in the test's directory;
-//   - postgres://...@localhost/ is a Postgres of the page's own;
+//   - postgres://...@localhost/ is a separate Postgres for the page;
 //   - git clones this repository.
 func Run(t *testing.T, suite string, setup Setup) {
 	ran := false
@@ -56,8 +56,8 @@ type page struct {
 	shell    *shell
 }
 
-// program calls a program by its path, without those of the page's defaults that the arguments name themselves: etcdctl
-// refuses endpoints from both a flag and the environment, and a file's settings count less than the environment's.
+// program calls a program by its path, without the page's defaults that the arguments set themselves: etcdctl refuses
+// endpoints from both a flag and the environment, and the environment takes precedence over a file's settings.
 const program = `#!/bin/sh
 case " $* " in *" --endpoints"*) unset ETCDCTL_ENDPOINTS ;; esac
 case " $* " in *" serve "*) unset SQLSTORE_ENDPOINT ;; *) unset SQLSTORE_LISTEN_CLIENT_URLS ;; esac
@@ -101,19 +101,19 @@ func runPage(t *testing.T, blocks []Block, setup Setup) {
 	}
 }
 
-// terminal goes on in a fresh shell.
+// terminal continues in a new shell.
 func (p *page) terminal() {
 	p.t.Helper()
 	p.shell = startShell(p.t, filepath.Join(p.dir, "work"), p.environment())
 }
 
-// environment sends what has no address given to the page's own servers, and clones of the repository to this one.
+// environment directs tools without an address to the page's own servers, and clones of the repository to this one.
 func (p *page) environment() []string {
 	server := "http://" + p.port("2379")
 	return append(os.Environ(),
 		"PATH="+filepath.Join(p.dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"),
 		"HOME="+homeFor(p.t),
-		"LISTEN="+server, // of make run
+		"LISTEN="+server, // for make run
 		"SQLSTORE_LISTEN_CLIENT_URLS="+server,
 		"SQLSTORE_ENDPOINT="+server,
 		"ETCDCTL_ENDPOINTS="+server,
@@ -121,7 +121,7 @@ func (p *page) environment() []string {
 	)
 }
 
-// gitConfig writes a configuration in which the repository's address is this checkout, whoever owns it.
+// gitConfig writes a configuration that maps the repository's address to this checkout, whoever owns it.
 func (p *page) gitConfig() string {
 	p.t.Helper()
 	path := filepath.Join(p.dir, "gitconfig")
@@ -132,7 +132,7 @@ func (p *page) gitConfig() string {
 	return path
 }
 
-// homeFor returns the home directory, which a machine of continuous integration may leave unset.
+// homeFor returns the home directory, which may be unset in continuous integration.
 func homeFor(t *testing.T) string {
 	t.Helper()
 	home, err := os.UserHomeDir()
@@ -142,7 +142,7 @@ func homeFor(t *testing.T) string {
 	return home
 }
 
-// port returns what stands for 127.0.0.1:PORT.
+// port returns the replacement of 127.0.0.1:PORT.
 func (p *page) port(documented string) string {
 	p.t.Helper()
 	if p.ports[documented] == "" {
@@ -188,7 +188,7 @@ func (p *page) database() *pgserver.Server {
 	return p.postgres
 }
 
-// keep ends a block that is a terminal of its own.
+// keep ends a block that keeps its terminal.
 const keep = "# keep it running"
 
 func (p *page) sh(text string) {
@@ -200,7 +200,7 @@ func (p *page) sh(text string) {
 	p.shell.run(p.fit(text))
 }
 
-// background runs a server and waits until its log says that it is ready. The page goes on in another terminal.
+// background runs a server and waits until its log says that it is ready. The page continues in another terminal.
 func (p *page) background(text string) {
 	p.t.Helper()
 	log := filepath.Join(p.t.TempDir(), "log")
@@ -235,7 +235,7 @@ func (p *page) console(text string) {
 	}
 }
 
-// cutCommand cuts a prompt's lines into the command, which backslashes continue, and what it prints.
+// cutCommand splits the lines of a prompt into the command, which backslashes continue, and its output.
 func cutCommand(text string) (command, output string) {
 	for {
 		line, rest, _ := strings.Cut(text, "\n")
@@ -255,7 +255,7 @@ func matches(want, got string) bool {
 	return regexp.MustCompile("^" + pattern + "$").MatchString(strings.TrimSpace(got))
 }
 
-// sql runs statements in the database that the page has made, or, before it has, in the server's own.
+// sql runs statements in the database that the page has created, or, before that, in the server's own.
 func (p *page) sql(text string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), timeout)

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// timeout bounds each command. A build from a fresh clone is among them.
+// timeout limits each command, including a build from a new clone.
 const timeout = 3 * time.Minute
 
-// shell is a bash that keeps its directory, variables and background processes from one command to the next.
+// shell is a bash that keeps its directory, variables and background processes between commands.
 type shell struct {
 	t     *testing.T
 	stdin io.Writer
@@ -23,7 +23,7 @@ type shell struct {
 	ended string
 }
 
-// startShell starts a shell that ends, with all that it has started, when the test does.
+// startShell starts a shell that ends, with everything it started, when the test does.
 func startShell(t *testing.T, dir string, env []string) *shell {
 	t.Helper()
 	cmd := exec.Command("bash", "-euo", "pipefail")

@@ -25,9 +25,10 @@ type container struct {
 	name   string
 }
 
-// startContainer starts one on the engine's own network, where it reaches what the engine's host does. It returns the host too.
+// startContainer starts one on the engine's own network, where it reaches the same servers as the engine's host. It
+// also returns the host.
 func startContainer(server *url.URL, port string) (pooler, string, error) {
-	ctx := context.Background() // the time to get an image is bounded by package images
+	ctx := context.Background() // package images limits the time to get an image
 	e, err := images.Find()
 	if err != nil {
 		return nil, "", fmt.Errorf("install pgbouncer ('sudo apt-get install pgbouncer') or a container engine: %w", err)

@@ -60,7 +60,7 @@ func (l *local) remove() error {
 	if errors.Is(err, os.ErrProcessDone) {
 		err = errors.New("it ended by itself")
 	}
-	_ = l.cmd.Wait() // says that it was killed
+	_ = l.cmd.Wait() // reports that it was killed
 	return errors.Join(err, os.RemoveAll(l.dir))
 }
 

@@ -1,6 +1,7 @@
-// Package pgbouncer puts a PgBouncer in transaction mode before a Postgres server, for tests. It is the machine's program, else
-// Debian's in a container (package images). Its limits are those of Debian's version 1.18, the strictest in use: no prepared
-// statements of the protocol, no session state, no startup parameters but those it knows.
+// Package pgbouncer puts a PgBouncer in transaction mode in front of a Postgres server, for tests. It uses the
+// machine's program, else Debian's in a container (package images). Its limits are those of Debian's version 1.18, the
+// strictest in use: no prepared statements of the protocol, no session state, and only the startup parameters that it
+// knows.
 package pgbouncer
 
 import (
@@ -19,10 +20,10 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// startTimeout bounds the start, image aside.
+// startTimeout limits the start, without getting the image.
 const startTimeout = 30 * time.Second
 
-// Parameter is what a DSN of pgx needs to do without prepared statements.
+// Parameter makes pgx work without prepared statements, as part of a DSN.
 const (
 	Parameter      = "default_query_exec_mode"
 	ParameterValue = "exec"
@@ -34,8 +35,8 @@ type pooler interface {
 	logs() string
 }
 
-// Before starts a PgBouncer before the server of dsn, a URL with user and password. It returns the DSN of the same database through
-// it, for pgx. It ends with the test.
+// Before starts a PgBouncer in front of the server of dsn, a URL with user and password. It returns the DSN of the same
+// database through it, for pgx. It ends with the test.
 func Before(tb testing.TB, dsn string) string {
 	tb.Helper()
 	u, err := url.Parse(dsn)
@@ -81,7 +82,7 @@ func Before(tb testing.TB, dsn string) string {
 	return u.String()
 }
 
-// find returns the machine's program, which Debian keeps where users do not look.
+// find returns the machine's program, which Debian installs outside users' PATH.
 func find() (string, error) {
 	if path, err := exec.LookPath("pgbouncer"); err == nil {
 		return path, nil
@@ -95,7 +96,7 @@ const (
 	usersName  = "users"
 )
 
-// files returns the contents of PgBouncer's files by name. The users' file is looked for in the directory it is started in.
+// files returns the contents of PgBouncer's files by name. The users' file is relative to the working directory.
 func files(server *url.URL, host, port string) map[string]string {
 	password, _ := server.User.Password()
 	serverPort := server.Port()

@@ -12,8 +12,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// What passes through is not one session: two transactions of one client meet different connections of the server when others are
-// busy, and nothing that one sets is there for the next.
+// A client does not have one session: two of its transactions use different server connections if others are busy, and
+// what one sets is gone in the next.
 func TestTransactionMode(t *testing.T) {
 	dsn := Before(t, pgserver.Database(t))
 	var conns []*pgx.Conn
@@ -50,7 +50,7 @@ func TestTransactionMode(t *testing.T) {
 	}
 }
 
-// Where the machine has no PgBouncer it is a container.
+// Without a local PgBouncer it is a container.
 func TestContainer(t *testing.T) {
 	u, err := url.Parse(pgserver.Database(t))
 	if err != nil {

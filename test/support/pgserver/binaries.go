@@ -15,7 +15,7 @@ type binaries struct {
 	version string // the major version
 }
 
-// findBinaries returns the installation of a version. Without one it prefers the default version, then PATH's.
+// findBinaries returns the installation of a version. Without a version it prefers the default one, then PATH's.
 func findBinaries(version string) (binaries, error) {
 	var found []binaries
 	for _, dir := range binaryDirs() {
@@ -43,7 +43,7 @@ func findBinaries(version string) (binaries, error) {
 func binaryDirs() []string {
 	var dirs []string
 	if path, err := exec.LookPath("postgres"); err == nil {
-		// A link in PATH does not say that the programs beside the server are linked, too.
+		// A link in PATH does not mean that the programs next to the server are linked, too.
 		if path, err = filepath.EvalSymlinks(path); err == nil {
 			dirs = append(dirs, filepath.Dir(path))
 		}
@@ -62,7 +62,7 @@ func binaryDirs() []string {
 	return dirs
 }
 
-// versionOf returns the major version of the server in dir, which may hold client programs only: then "".
+// versionOf returns the major version of the server in dir, or "" if that contains only client programs.
 func versionOf(dir string) string {
 	if _, err := exec.LookPath(filepath.Join(dir, "initdb")); err != nil {
 		return ""

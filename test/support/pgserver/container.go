@@ -58,7 +58,7 @@ func newContainer(ctx context.Context, o Options) (*container, error) {
 	return c, c.identify()
 }
 
-// identify gives the container its own name and port. A port that the engine chose would change with each start.
+// identify gives the container its own name and port. A port chosen by the engine would change with each start.
 func (c *container) identify() error {
 	addr, err := launch.FreeAddress()
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *container) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Of every image only the programs are used, so that all behave alike; the official one's script knows no standby.
+	// Only the programs of any image are used, so that all behave alike; the official one's script supports no standby.
 	cmd := []string{"bash", "-c", images.PostgresEntrypoint, "entrypoint", "postgres", "-c", "listen_addresses=*"}
 	for _, s := range c.settings {
 		cmd = append(cmd, "-c", s)
@@ -98,7 +98,7 @@ func (c *container) create(ctx context.Context) error {
 		Name:  c.name,
 		Env: map[string]string{
 			"POSTGRES_USER": superuser, "POSTGRES_PASSWORD": password, "PRIMARY_CONNINFO": c.primary,
-			"POSTGRES_INITDB_ARGS": "--no-sync", // an empty cluster is soon made again; what is written later is synced
+			"POSTGRES_INITDB_ARGS": "--no-sync", // an empty cluster is quickly recreated; what is written later is synced
 		},
 		ExposedPorts: []string{postgresPort},
 		ConfigModifier: func(cfg *dockercontainer.Config) {
@@ -167,7 +167,7 @@ func (c *container) running(ctx context.Context) bool {
 func (c *container) remove(ctx context.Context) error {
 	err := guard.RemoveContainer(ctx, c.engine.Client.Client, c.name)
 	if c.network != "" && c.primary == "" {
-		// The standbys, which were started later, have gone before.
+		// The standbys, which were started later, are already gone.
 		_, errNetwork := c.engine.Client.NetworkRemove(ctx, c.network, client.NetworkRemoveOptions{})
 		err = errors.Join(err, errNetwork)
 	}

@@ -1,16 +1,17 @@
-// Package pgserver starts real Postgres servers for tests: [Database] for an empty database on a server that the tests of a
-// process share, [Start] for a server of one's own, to be stopped, killed, paused or followed by a standby. For tests only.
+// Package pgserver starts real Postgres servers for tests: [Database] for an empty database on a server shared by the
+// tests of a process, [Start] for a dedicated server, to be stopped, killed, paused or followed by a standby. For tests
+// only.
 //
-// Where the servers come from, in this order; the first use in a process logs which:
+// The servers come from, in this order; the first use in a process logs which:
 //
 //  1. SQLSTORE_TEST_POSTGRES, the DSN of a server where databases may be created; for [Database] only.
-//  2. A container engine. SQLSTORE_TEST_POSTGRES_IMAGE names the image, else it is that of SQLSTORE_TEST_POSTGRES_VERSION (15),
-//     pulled or built by package images.
-//  3. The machine's Postgres binaries, of SQLSTORE_TEST_POSTGRES_VERSION if that is set. Under root they run as the user
-//     postgres or nobody.
+//  2. A container engine. SQLSTORE_TEST_POSTGRES_IMAGE names the image. By default it is that of
+//     SQLSTORE_TEST_POSTGRES_VERSION (15), pulled or built by package images.
+//  3. The machine's Postgres binaries, of SQLSTORE_TEST_POSTGRES_VERSION if set. Under root they run as the user postgres
+//     or nobody.
 //
-// With none of them the test fails and says what to install. Servers sync to disk (fsync=on). They listen on the loopback where
-// that reaches the tests. None outlives its test process, however that ends: see package guard.
+// If there are none, the test fails and says what to install. Servers sync to disk (fsync=on). They listen on the
+// loopback interface if that reaches the tests. None outlives its test process, however that ends: see package guard.
 package pgserver
 
 import (
@@ -27,7 +28,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// databaseTimeout bounds the creation and the removal of a database.
+// databaseTimeout limits the creation and the removal of a database.
 const databaseTimeout = time.Minute
 
 // shared is the server of all tests of the process. It ends with the process.
@@ -59,11 +60,11 @@ func Database(tb testing.TB) string {
 	return database(tb, shared.dsn)
 }
 
-// database creates a database on the server of dsn and has it dropped at the end of the test.
+// database creates a database on the server of dsn and drops it at the end of the test.
 func database(tb testing.TB, dsn string) string {
 	tb.Helper()
 	name := "test_" + strings.ToLower(rand.Text()[:12])
-	// Of template0, to which nobody is connected.
+	// From template0, to which nobody is connected.
 	if err := execute(dsn, "CREATE DATABASE "+name+" TEMPLATE template0 ENCODING 'UTF8'"); err != nil {
 		tb.Fatalf("pgserver: create a database: %v", err)
 	}
@@ -96,7 +97,7 @@ func LockTable(tb testing.TB, dsn, table string) (unlock func()) {
 	return unlock
 }
 
-// execute runs one statement over a connection of its own.
+// execute runs one statement over a new connection.
 func execute(dsn, statement string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), databaseTimeout)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver/guard"
 )
 
-// The test binary, started with this variable, starts a server of the kind that it names and waits to be killed.
+// victimVariable makes the test binary start a server of the kind that it names and wait to be killed.
 const victimVariable = "SQLSTORE_TEST_VICTIM"
 
 func TestMain(m *testing.M) {
@@ -84,7 +84,7 @@ func TestNothingOutlivesAKilledProcess(t *testing.T) {
 	}
 }
 
-// there says whether the container, or the server's process or directory, exists.
+// there reports whether the container, or the server's process or directory, exists.
 func there(t *testing.T, kind, name string, pid int) bool {
 	t.Helper()
 	if kind == "binaries" {

@@ -166,7 +166,7 @@ func (l *local) kill(context.Context) error {
 func (l *local) pause(context.Context) error   { return l.signal(syscall.SIGSTOP) }
 func (l *local) unpause(context.Context) error { return l.signal(syscall.SIGCONT) }
 
-// signal sends a signal to all of the server's processes; the first one first, as it could start others.
+// signal sends a signal to all of the server's processes; the first one first, because it could start others.
 func (l *local) signal(sig syscall.Signal) error {
 	pid := guard.Postmaster(l.dir)
 	if pid == 0 {

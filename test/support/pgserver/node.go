@@ -9,7 +9,7 @@ import (
 // defaultVersion is that of containers, and preferred among the machine's binaries.
 const defaultVersion = "15"
 
-// newNode makes a container, or processes of this machine where containers are not to be had.
+// newNode makes a container, or processes of this machine if no containers are available.
 func newNode(ctx context.Context, o Options) (node, error) {
 	c, errContainer := newContainer(ctx, o)
 	if errContainer == nil {

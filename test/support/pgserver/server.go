@@ -13,28 +13,29 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The superuser of every server started here, who listens on the loopback and lives as long as a test.
+// The superuser of every server started here, which listens on the loopback interface and lives as long as a test.
 const (
 	superuser = "postgres"
 	password  = "pgserver"
 )
 
-// Each step (start, stop, promote ...) must be done within stepTimeout; connectTimeout is that of one attempt to connect.
+// stepTimeout limits each step (start, stop, promote ...); connectTimeout limits one attempt to connect.
 const (
 	stepTimeout    = 90 * time.Second
 	connectTimeout = 2 * time.Second
 )
 
-// Options say what server [Start] starts.
+// Options configures a server for [Start].
 type Options struct {
-	// Version is the major version, "15" say. Empty means that of SQLSTORE_TEST_POSTGRES_VERSION, else what is at hand.
+	// Version is the major version, for example "15". Empty means that of SQLSTORE_TEST_POSTGRES_VERSION, else what is
+	// available.
 	Version string
 	// Settings are Postgres settings, NAME=VALUE.
 	Settings []string
 }
 
-// Server is a Postgres server that a test has for itself. Its address stays the same for its life.
-// Its methods may be called from any goroutine, but not at once.
+// Server is a Postgres server dedicated to a test. Its address never changes. Its methods may be called from any
+// goroutine, but not concurrently.
 type Server struct {
 	node node
 }
@@ -43,14 +44,14 @@ type Server struct {
 type node interface {
 	// start starts the server, for the first time or again; it need not wait for connections.
 	start(ctx context.Context) error
-	// stop shuts it down in good order, without waiting for clients.
+	// stop shuts it down cleanly, without waiting for clients.
 	stop(ctx context.Context) error
 	kill(ctx context.Context) error
 	pause(ctx context.Context) error
 	unpause(ctx context.Context) error
-	// running says whether it has not ended by itself.
+	// running reports whether it has not ended by itself.
 	running(ctx context.Context) bool
-	// remove ends it in whatever state it is, and deletes its data.
+	// remove ends it in any state, and deletes its data.
 	remove(ctx context.Context) error
 	logs(ctx context.Context) string
 	// standby makes a node that will copy this one at its first start and follow it under this name.
@@ -60,7 +61,7 @@ type node interface {
 	describe() string
 }
 
-// Start starts a server, which is removed when the test ends. If the test failed, its log is shown.
+// Start starts a server and removes it when the test ends. If the test failed, it shows the server's log.
 func Start(tb testing.TB, o Options) *Server {
 	tb.Helper()
 	s, err := start(o, newNode)
@@ -89,7 +90,7 @@ func start(o Options, newNode func(context.Context, Options) (node, error)) (*Se
 	if o.Version == "" {
 		o.Version = os.Getenv("SQLSTORE_TEST_POSTGRES_VERSION")
 	}
-	// The time to get an image is bounded by package images.
+	// Package images limits the time to get an image.
 	n, err := newNode(context.Background(), o)
 	if err != nil {
 		return nil, err
@@ -110,13 +111,14 @@ func (s *Server) DSN() string {
 	return u.String()
 }
 
-// Database creates a database on this server and returns its DSN. It is dropped when the test ends, if the server still runs.
+// Database creates a database on this server and returns its DSN. It is dropped when the test ends, if the server still
+// runs.
 func (s *Server) Database(tb testing.TB) string {
 	tb.Helper()
 	return database(tb, s.DSN())
 }
 
-// Start starts the stopped or killed server again and waits until it takes connections.
+// Start starts the stopped or killed server again and waits until it accepts connections.
 func (s *Server) Start() error {
 	return s.step("start", func(ctx context.Context) error {
 		if err := s.node.start(ctx); err != nil {
@@ -126,19 +128,19 @@ func (s *Server) Start() error {
 	})
 }
 
-// Stop shuts the server down in good order, breaking clients' connections.
+// Stop shuts the server down cleanly, breaking clients' connections.
 func (s *Server) Stop() error { return s.step("stop", s.node.stop) }
 
 // Restart stops the server and starts it again.
 func (s *Server) Restart() error { return errors.Join(s.Stop(), s.Start()) }
 
-// Kill ends the server at once, as a crash would; [Server.Start] has it recover.
+// Kill ends the server at once, as a crash would; [Server.Start] makes it recover.
 func (s *Server) Kill() error { return s.step("kill", s.node.kill) }
 
-// Pause freezes all of the server's processes: connections stay, and nothing answers.
+// Pause freezes all of the server's processes: connections stay open, and nothing answers.
 func (s *Server) Pause() error { return s.step("pause", s.node.pause) }
 
-// Unpause lets a paused server go on.
+// Unpause resumes a paused server.
 func (s *Server) Unpause() error { return s.step("unpause", s.node.unpause) }
 
 func (s *Server) step(what string, do func(context.Context) error) error {
@@ -150,12 +152,12 @@ func (s *Server) step(what string, do func(context.Context) error) error {
 	return nil
 }
 
-// ready waits until the server takes connections.
+// ready waits until the server accepts connections.
 func (s *Server) ready(ctx context.Context) error {
 	return s.until(ctx, func(ctx context.Context, conn *pgx.Conn) (bool, error) { return true, nil })
 }
 
-// until asks over fresh connections until done says true, and ends early when the server does.
+// until polls over new connections until done returns true, and ends early when the server does.
 func (s *Server) until(ctx context.Context, done func(context.Context, *pgx.Conn) (bool, error)) error {
 	for {
 		ok, err := s.try(ctx, done)

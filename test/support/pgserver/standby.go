@@ -13,8 +13,8 @@ func conninfo(host, port, name string) string {
 	return fmt.Sprintf("host=%s port=%s user=%s password=%s application_name=%s", host, port, superuser, password, name)
 }
 
-// Standby starts a synchronous standby: from now on a commit waits for it. It is removed when the test ends.
-// Without it ([Server.Stop], [Server.Kill], [Server.Pause]) commits wait for ever; see [Server.Asynchronous].
+// Standby starts a synchronous standby: from now on a commit waits for it. It is removed when the test ends. While it
+// is down ([Server.Stop], [Server.Kill], [Server.Pause]) commits wait forever; see [Server.Asynchronous].
 func (s *Server) Standby(tb testing.TB) *Server {
 	tb.Helper()
 	const name = "standby"
@@ -35,7 +35,7 @@ func (s *Server) Standby(tb testing.TB) *Server {
 	return standby
 }
 
-// synchronous has commits wait for the standby of this name, and waits until they do.
+// synchronous makes commits wait for the standby of this name, and waits until they do.
 func (s *Server) synchronous(ctx context.Context, name string) error {
 	if err := s.setStandbys(name); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (s *Server) synchronous(ctx context.Context, name string) error {
 	})
 }
 
-// Asynchronous has commits wait for no standby any more: what they commit can be lost by [Server.Promote].
+// Asynchronous makes commits wait for no standby: [Server.Promote] can then lose what they commit.
 func (s *Server) Asynchronous() error {
 	return s.step("make asynchronous", func(context.Context) error { return s.setStandbys("") })
 }
@@ -58,7 +58,7 @@ func (s *Server) setStandbys(names string) error {
 	return execute(s.DSN(), "SELECT pg_reload_conf()")
 }
 
-// Promote makes a standby a primary of its own, and waits until it takes writes. It does not stop the old primary.
+// Promote makes a standby a primary, and waits until it accepts writes. It does not stop the old primary.
 func (s *Server) Promote() error {
 	return s.step("promote", func(ctx context.Context) error {
 		if err := execute(s.DSN(), "SELECT pg_promote(false)"); err != nil {

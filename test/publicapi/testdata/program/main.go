@@ -1,4 +1,4 @@
-// Command program embeds sqlstore by its public API alone.
+// Command program embeds sqlstore through its public API only.
 package main
 
 import (
@@ -18,7 +18,7 @@ func main() {
 	}
 }
 
-// server is a program's own record of what it runs: each type has a name that it can write down.
+// server is the program's own record of what it runs: it can name each type.
 type server struct {
 	*sqlstore.Server
 	tls       sqlstore.TLSFiles

@@ -1,8 +1,8 @@
-// Package guard removes what a test process leaves behind: containers, networks, and Postgres servers with their directories.
-// It does so when the process ends, however it ends.
+// Package guard removes what a test process leaves behind: containers, networks, and Postgres servers with their
+// directories. It does so when the process ends, however it ends.
 //
-// The guard is a second process, the test binary started again, that waits for the end of a pipe of which the test process
-// holds the other end. It is told the names of things before they are created. For tests only.
+// The guard is a second process of the same test binary. It waits for the end of a pipe whose other end the test
+// process holds, and receives the names of things before they are created. For tests only.
 package guard
 
 import (
@@ -21,10 +21,10 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 )
 
-// variable tells a test binary that it is a guard.
+// variable makes a test binary a guard.
 const variable = "SQLSTORE_TEST_GUARD"
 
-// removeTimeout bounds the whole clean-up.
+// removeTimeout limits the whole clean-up.
 const removeTimeout = time.Minute
 
 func init() {
@@ -34,13 +34,13 @@ func init() {
 	}
 }
 
-// Container has the container of this name removed, with its volumes.
+// Container registers a container for removal, with its volumes.
 func Container(name string) error { return tell("container", name) }
 
-// Network has the network of this name removed, after the containers.
+// Network registers a network for removal, after the containers.
 func Network(name string) error { return tell("network", name) }
 
-// Server has the Postgres server that runs on dir/data killed, and dir removed.
+// Server registers the Postgres server that runs on dir/data to be killed, and dir for removal.
 func Server(dir string) error { return tell("server", dir) }
 
 var (
@@ -72,7 +72,7 @@ func start() (io.Writer, error) {
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), variable+"=1")
 	cmd.Dir = "/"
-	// What ends the test's process group, an interrupt above all, must not end the guard.
+	// What ends the test's process group, usually an interrupt, must not end the guard.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	w, err := cmd.StdinPipe()
 	if err != nil {
@@ -109,9 +109,9 @@ func wait(r io.Reader) {
 	}
 }
 
-// RemoveContainer removes a container in whatever state it is, with its volumes.
+// RemoveContainer removes a container in any state, with its volumes.
 func RemoveContainer(ctx context.Context, cli *client.Client, name string) error {
-	// A paused container takes no signal.
+	// A paused container receives no signal.
 	_, _ = cli.ContainerUnpause(ctx, name, client.ContainerUnpauseOptions{})
 	_, err := cli.ContainerRemove(ctx, name, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 	return err

@@ -24,7 +24,8 @@ func Postmaster(dir string) int {
 	if err != nil || pid <= 1 {
 		return 0
 	}
-	// A killed server leaves the file, and its number may be another process's now. A server's directory is its data's.
+	// A killed server leaves the file, and another process may have its id now. A server's working directory is its
+	// data directory.
 	if cwd, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd"); err == nil && cwd != data {
 		return 0
 	}
@@ -37,7 +38,7 @@ func KillServer(dir string) {
 	if pid == 0 {
 		return
 	}
-	// Not to start further processes while they are listed.
+	// So that it starts no further processes while they are listed.
 	_ = syscall.Kill(pid, syscall.SIGSTOP)
 	processes := append(Children(pid), pid)
 	for _, p := range processes {
@@ -54,7 +55,7 @@ func KillServer(dir string) {
 	}
 }
 
-// running says whether the process still has memory: a dead one that nobody has waited for has not.
+// running reports whether the process still has memory, unlike a zombie.
 func running(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return false
