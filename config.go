@@ -9,110 +9,110 @@ import (
 	"github.com/sqlstore/sqlstore/internal/listen"
 )
 
-// ErrConfig is returned for settings that cannot be used.
+// ErrConfig is returned for unusable settings.
 var ErrConfig = errors.New("bad configuration")
 
-// ErrPlaintext is returned for a listener without TLS that other machines can reach; see [Config].InsecurePlaintext.
+// ErrPlaintext is returned for a listener without TLS that other machines can reach. See [Config].InsecurePlaintext.
 var ErrPlaintext = listen.ErrPlaintext
 
-// Config says what to serve and where. The zero Config serves a temporary store on a free port of the loopback
+// Config describes what to serve and where. The zero Config serves a temporary store on a free port of the loopback
 // interface.
 type Config struct {
-	// Name is the member's name; default "default".
+	// Name is the name of the member. Default "default".
 	Name string
-	// DataDir holds the database when Datastore does not name one. When both are empty the store is temporary: nothing
-	// is synced, and Close removes it.
+	// DataDir holds the database if Datastore does not name one. If both are empty, the store is temporary: nothing is
+	// synced, and Close removes it.
 	DataDir string
-	// Datastore is sqlite:///path/to/file, or "sqlite" or "" for sqlstore.db in DataDir; or
-	// postgres://user@host:5432/database with pgx's parameters, a database that any number of servers may share.
+	// Datastore is sqlite:///path/to/file, or "sqlite" or "" for sqlstore.db in DataDir, or
+	// postgres://user@host:5432/database with pgx's parameters. Any number of servers may share a Postgres database.
 	Datastore string
-	// DatastorePasswordFile holds the password for Postgres and nothing else. It is read anew for each connection, and
-	// wins over a password in Datastore.
+	// DatastorePasswordFile holds the password for Postgres and nothing else. It is read for each new connection and
+	// takes precedence over a password in Datastore.
 	DatastorePasswordFile string
-	// DatastoreMaxConns bounds the connections to Postgres; default: pool_max_conns of Datastore, else 16.
+	// DatastoreMaxConns limits the connections to Postgres. Default: pool_max_conns in Datastore, or 16.
 	DatastoreMaxConns int
-	// DatastoreWait is how long Start waits for a Postgres that cannot be reached; default 1 min, negative: not at all.
+	// DatastoreWait is how long Start waits for an unreachable Postgres. Default 1 min; negative means no wait.
 	DatastoreWait time.Duration
-	// DatastoreMaxStaleness bounds what a linearizable read may miss after a failover of Postgres that this server did
-	// not notice: only what was acknowledged in the last moments before the read. Default 2 s, which is less than a
-	// failover takes; negative: nothing is missed, and each read waits for a commit of its own.
+	// DatastoreMaxStaleness limits what a linearizable read can miss after a Postgres failover that this server did not
+	// notice: only writes acknowledged within this time before the read. The default, 2 s, is shorter than a failover
+	// takes. If negative, reads miss nothing, and each one waits for a commit of its own.
 	DatastoreMaxStaleness time.Duration
 
-	// ListenClientURLs are http, https, unix or unixs URLs; default http://127.0.0.1:0.
+	// ListenClientURLs are http, https, unix or unixs URLs. Default http://127.0.0.1:0.
 	ListenClientURLs []string
-	// AdvertiseClientURLs are those in the member list; default: what is listened on.
+	// AdvertiseClientURLs appear in the member list. Default: the listen URLs.
 	AdvertiseClientURLs []string
-	// ListenMetricsURLs are served health and metrics only, besides the client URLs.
+	// ListenMetricsURLs serve only health and metrics, in addition to the client URLs.
 	ListenMetricsURLs []string
-	// ListenObjectsURLs are URLs to serve the list/watch API over HTTP/JSON on; none means that it is off.
+	// ListenObjectsURLs serve the list/watch API over HTTP/JSON. The API is off if there are none.
 	ListenObjectsURLs []string
-	// InsecurePlaintext allows to listen without TLS where other machines can connect.
+	// InsecurePlaintext allows listening without TLS where other machines can connect.
 	InsecurePlaintext bool
-	// CORS are the origins whose web pages may use the JSON API and the other HTTP paths of the client URLs; empty or
-	// "*" means all. Of ListenObjectsURLs only those may that are named. Pages of others can neither write nor open a
-	// websocket.
+	// CORS lists the origins whose web pages may use the JSON API and the other HTTP paths of the client URLs. Empty or
+	// "*" allows all. ListenObjectsURLs accept only origins listed here. Pages of other origins can neither write nor
+	// open a websocket.
 	CORS []string
-	// HostWhitelist are the hosts that HTTP is served as without TLS; "*" means all. When it is empty, listeners on the
-	// loopback interface serve IP addresses, localhost and the names in AdvertiseClientURLs, and others serve all: a
-	// web page whose name an attacker lets resolve to 127.0.0.1 is refused (DNS rebinding).
+	// HostWhitelist lists the host names to serve over HTTP without TLS; "*" allows all. If it is empty, listeners on
+	// the loopback interface serve IP addresses, localhost and the names in AdvertiseClientURLs, and other listeners
+	// serve all names. This stops DNS rebinding, where an attacker's name resolves to 127.0.0.1.
 	HostWhitelist []string
 	// TLS names the files for https and unixs URLs.
 	TLS TLSFiles
 
-	// QuotaBytes is the size of the database that raises the NOSPACE alarm; 0 means 2 GiB on SQLite and none on
-	// Postgres, negative none.
+	// QuotaBytes is the database size that raises the NOSPACE alarm. 0 means 2 GiB on SQLite and no quota on Postgres;
+	// negative means no quota.
 	QuotaBytes int64
-	// MaxRequestBytes (default 1.5 MiB), MaxTxnOps (default 128) and MaxConcurrentStreams (default: no bound) bound
+	// MaxRequestBytes (default 1.5 MiB), MaxTxnOps (default 128) and MaxConcurrentStreams (default unlimited) limit
 	// requests.
 	MaxRequestBytes      int
 	MaxTxnOps            int
 	MaxConcurrentStreams uint32
-	// KeepaliveMinTime (default 5 s), KeepaliveInterval (default 2 h) and KeepaliveTimeout (default 20 s) are gRPC's.
+	// KeepaliveMinTime (default 5 s), KeepaliveInterval (default 2 h) and KeepaliveTimeout (default 20 s) are those of
+	// gRPC.
 	KeepaliveMinTime, KeepaliveInterval, KeepaliveTimeout time.Duration
-	// WatchProgressInterval is how often idle watches hear of progress; default 5 s.
+	// WatchProgressInterval is how often idle watches get a progress notification. Default 5 s.
 	WatchProgressInterval time.Duration
-	// CacheBytes bounds the values kept in memory; default: a sixteenth of the memory that the process may use, at
-	// least 32 MiB and at most 4 GiB.
+	// CacheBytes limits the values kept in memory. Default: a sixteenth of the memory available to the process, from 32
+	// MiB to 4 GiB.
 	CacheBytes int64
 
-	// Compaction steers automatic compaction; its Logger is not used.
+	// Compaction configures automatic compaction. Its Logger is ignored.
 	Compaction compactor.Config
 
-	// UnsafeNoFsync acknowledges writes before they are on disk. A crash of the machine may lose or damage data.
+	// UnsafeNoFsync acknowledges writes before they are on disk. A machine crash may lose or damage data.
 	UnsafeNoFsync bool
-	// ExtensiveMetrics adds histograms of the calls' durations.
+	// ExtensiveMetrics adds histograms of call durations.
 	ExtensiveMetrics bool
-	// WarningUnaryRequestDuration is how long a unary gRPC call takes that is logged as slow; default 300 ms, negative:
-	// none is logged.
+	// WarningUnaryRequestDuration is the duration above which a unary gRPC call is logged as slow. Default 300 ms;
+	// negative logs none.
 	WarningUnaryRequestDuration time.Duration
-	// Profiling serves /debug/pprof beside the metrics.
+	// Profiling serves /debug/pprof next to the metrics.
 	Profiling bool
-	// Logger is where to log; default: nowhere.
+	// Logger receives the log. Default: no log.
 	Logger *slog.Logger
 }
 
-// TLSFiles names the files that TLS takes its certificates from. They are read again when they change. The zero TLSFiles
-// means no TLS.
+// TLSFiles names the certificate files for TLS. They are read again when they change. The zero TLSFiles means no TLS.
 type TLSFiles struct {
-	// Cert and Key are the server's certificate chain and private key, PEM.
+	// Cert and Key are the server's certificate chain and private key, in PEM.
 	Cert, Key string
-	// TrustedCA holds the authorities that sign client certificates, PEM. As in etcd, naming them is enough to refuse
+	// TrustedCA holds the authorities that sign client certificates, in PEM. As in etcd, setting it is enough to refuse
 	// clients without such a certificate.
 	TrustedCA string
-	// RequireClientCert makes it an error to leave TrustedCA empty.
+	// RequireClientCert makes an empty TrustedCA an error.
 	RequireClientCert bool
-	// MinVersion is the oldest TLS version accepted, 0 for TLS 1.2.
+	// MinVersion is the oldest TLS version to accept. 0 means TLS 1.2.
 	MinVersion uint16
-	// CipherSuites are those of TLS 1.2 that are accepted, nil for Go's choice.
+	// CipherSuites are the TLS 1.2 cipher suites to accept. nil means Go's choice.
 	CipherSuites []uint16
 }
 
-// wanted says whether any of TLS is asked for, be it only half of what it needs.
+// wanted reports whether any TLS file is set, even if others are missing.
 func (f TLSFiles) wanted() bool {
 	return f.Cert != "" || f.Key != "" || f.TrustedCA != "" || f.RequireClientCert
 }
 
-// quota is QuotaBytes as the store takes it. A server's database has its own operators and limits.
+// quota converts QuotaBytes to the store's form. A Postgres database has its own operators and limits.
 func (c *Config) quota(bytes int64) int64 {
 	if bytes == 0 && c.OnPostgres() {
 		return -1

@@ -20,27 +20,27 @@ import (
 )
 
 const (
-	// defaultDatastoreWait is how long a start waits for a Postgres that cannot be reached yet.
+	// defaultDatastoreWait is how long Start waits for an unreachable Postgres.
 	defaultDatastoreWait = time.Minute
-	// datastoreRetry is the pause between two tries, datastoreReport that from the first line in the log to the second;
-	// each further pause is twice as long.
+	// datastoreRetry is the pause between two attempts. datastoreReport is the pause between the first two log lines;
+	// each further pause doubles.
 	datastoreRetry  = time.Second
 	datastoreReport = 5 * time.Second
 )
 
-// datastoreForm is how to name a database, for those who wrote something else.
+// datastoreForm ends the errors for a malformed datastore.
 const datastoreForm = "write sqlite:///path/to/file, with three slashes before an absolute path, or " +
 	"postgres://user@host:5432/database"
 
-// OnPostgres says whether Datastore names a Postgres database.
+// OnPostgres reports whether Datastore names a Postgres database.
 func (c *Config) OnPostgres() bool {
 	return strings.HasPrefix(c.Datastore, "postgres://") || strings.HasPrefix(c.Datastore, "postgresql://")
 }
 
-// Temporary says whether the store is one that ends with its server.
+// Temporary reports whether the store is removed when its server closes.
 func (c *Config) Temporary() bool { return c.Datastore == "" && c.DataDir == "" }
 
-// file resolves Datastore to the path of a SQLite file, "" for a temporary one. Errors: [ErrConfig].
+// file resolves Datastore to the path of a SQLite file, or "" for a temporary store. Errors: [ErrConfig].
 func (c *Config) file() (string, error) {
 	switch {
 	case c.Temporary():
@@ -56,17 +56,17 @@ func (c *Config) file() (string, error) {
 		return "", fmt.Errorf("%w: datastore is not a URL: %s", ErrConfig, datastoreForm)
 	}
 	if u.Scheme != "sqlite" {
-		return "", fmt.Errorf("%w: datastore is of the unknown kind %q: %s", ErrConfig, u.Scheme, datastoreForm)
+		return "", fmt.Errorf("%w: datastore has the unknown kind %q: %s", ErrConfig, u.Scheme, datastoreForm)
 	}
 	switch {
-	case u.Host != "" || u.User != nil: // with two slashes, a path's first part
-		return "", fmt.Errorf("%w: datastore %s has the host %q, but SQLite has files: %s", ErrConfig, u.Redacted(),
+	case u.Host != "" || u.User != nil: // with two slashes, the first part of a path
+		return "", fmt.Errorf("%w: datastore %s has the host %q, but SQLite opens a file: %s", ErrConfig, u.Redacted(),
 			u.Host, datastoreForm)
 	case u.RawQuery != "" || u.ForceQuery:
-		return "", fmt.Errorf("%w: datastore %s has the query ?%s, but takes no options; a ? in a path is written %%3F",
+		return "", fmt.Errorf("%w: datastore %s has the query ?%s, but takes no options; write a ? in a path as %%3F",
 			ErrConfig, u.Redacted(), u.RawQuery)
 	case u.Fragment != "" || strings.HasSuffix(c.Datastore, "#"):
-		return "", fmt.Errorf("%w: datastore %s has the fragment #%s; a # in a path is written %%23", ErrConfig,
+		return "", fmt.Errorf("%w: datastore %s has the fragment #%s; write a # in a path as %%23", ErrConfig,
 			u.Redacted(), u.Fragment)
 	case strings.Trim(u.Path, "/") == "":
 		return "", fmt.Errorf("%w: datastore %s names no file: %s", ErrConfig, u.Redacted(), datastoreForm)
@@ -74,7 +74,8 @@ func (c *Config) file() (string, error) {
 	return u.Path, nil
 }
 
-// Database tells which database Datastore names, without secrets: a path, a URL, or "temporary". Errors: [ErrConfig].
+// Database describes the database that Datastore names, without secrets: a path, a URL, or "temporary". Errors:
+// [ErrConfig].
 func (c *Config) Database() (string, error) {
 	if c.OnPostgres() {
 		return postgres.Redact(c.Datastore), nil
@@ -100,13 +101,14 @@ func (c *Config) logger() *slog.Logger {
 	return c.Logger
 }
 
-// OpenBackend opens the database that Datastore names and migrates it if need be. A Postgres that cannot be reached is
-// waited for. Errors: [ErrConfig], those of opening the database.
+// OpenBackend opens the database that Datastore names and migrates it if needed. It waits for a Postgres that is
+// unreachable. Errors: [ErrConfig], those of opening the database.
 func (c *Config) OpenBackend(ctx context.Context) (backend.Backend, error) {
 	return c.openBackend(ctx, func(error) {})
 }
 
-// openBackend is OpenBackend; waiting gets why the database cannot be used yet, and nil once it can.
+// openBackend is OpenBackend. It calls waiting with the reason why the database is not usable yet, and with nil once it
+// is.
 func (c *Config) openBackend(ctx context.Context, waiting func(error)) (backend.Backend, error) {
 	if c.OnPostgres() {
 		return c.openPostgres(ctx, waiting)
@@ -125,11 +127,11 @@ func (c *Config) openBackend(ctx context.Context, waiting func(error)) (backend.
 	return b, nil
 }
 
-// openPostgres tries until the server answers, or refuses for a reason that does not go away by itself.
+// openPostgres retries until the server answers, or refuses for a reason that does not resolve itself.
 func (c *Config) openPostgres(ctx context.Context, waiting func(error)) (backend.Backend, error) {
 	if c.DatastorePasswordFile != "" {
 		if _, err := os.Stat(c.DatastorePasswordFile); err != nil {
-			return nil, fmt.Errorf("%w: the file of the datastore's password: %w", ErrConfig, err)
+			return nil, fmt.Errorf("%w: the datastore password file: %w", ErrConfig, err)
 		}
 	}
 	var b backend.Backend
@@ -143,8 +145,8 @@ func (c *Config) openPostgres(ctx context.Context, waiting func(error)) (backend
 	return b, err
 }
 
-// await tries until try succeeds, the patience of DatastoreWait is at its end, or the database refuses for a reason
-// that does not go away by itself. A database that is not Postgres is tried once.
+// await calls try until it succeeds, DatastoreWait has passed, or the database refuses for a reason that does not
+// resolve itself. It tries a database other than Postgres once.
 func (c *Config) await(ctx context.Context, waiting func(error), try func() error) error {
 	patience := c.DatastoreWait
 	switch {
@@ -163,12 +165,12 @@ func (c *Config) await(ctx context.Context, waiting func(error), try func() erro
 		now := time.Now()
 		switch {
 		case err == nil && report.After(began):
-			c.logger().Info("the database can be used", "after", now.Sub(began))
+			c.logger().Info("database is available", "after", now.Sub(began))
 			return nil
 		case err == nil || ctx.Err() != nil || now.After(deadline) || !comesBack(err):
 			return err
 		case !now.Before(report):
-			c.logger().Warn("the database cannot be used yet, it is tried again", "error", err, "every", datastoreRetry,
+			c.logger().Warn("database is not available yet, retrying", "error", err, "every", datastoreRetry,
 				"until", deadline.UTC().Truncate(time.Second), "next-report-in", pause)
 			report, pause = now.Add(pause), 2*pause
 		}
@@ -180,8 +182,7 @@ func (c *Config) await(ctx context.Context, waiting func(error), try func() erro
 	}
 }
 
-// comesBack says whether waiting can help: not where the server knows the user, the password or the database to be
-// wrong.
+// comesBack reports whether waiting can help. It cannot if the server rejects the user, the password or the database.
 func comesBack(err error) bool {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) && (strings.HasPrefix(refused.Code, "28") || refused.Code == "3D000") {
@@ -190,8 +191,8 @@ func comesBack(err error) bool {
 	return errors.Is(err, backend.ErrUnavailable)
 }
 
-// WithDatabase hands the database to f without migrating it, for looking at its schema and changing it. Errors:
-// [ErrConfig], those of opening the database, f's.
+// WithDatabase passes the database to f without migrating it, to inspect or change its schema. Errors: [ErrConfig],
+// those of opening the database, and those of f.
 func (c *Config) WithDatabase(ctx context.Context, f func(context.Context, *sql.DB) error) error {
 	if c.OnPostgres() {
 		return postgres.WithDatabase(ctx, c.postgres(), f)

@@ -13,18 +13,19 @@ import (
 )
 
 const (
-	// lagPatience is how long watches may be behind before it is told, readPatience how long this replica may be behind
-	// the others before it counts as one that serves no reads: they wait for it no longer.
+	// lagPatience is how far watches may be behind before that is reported. readPatience is how far this replica may be
+	// behind the others before it counts as serving no reads and they stop waiting for it.
 	lagPatience  = 5 * time.Second
 	readPatience = 7 * time.Second
-	// probePatience bounds what a look waits for a SQLite database, commitPatience how long a commit there may take.
+	// probePatience limits how long a check waits for a SQLite database, commitPatience how long a commit there may
+	// take.
 	probePatience  = 5 * time.Second
 	commitPatience = 5 * time.Second
-	// faultMemory is for how long a write that failed counts when none has been tried since.
+	// faultMemory is how long a failed write counts if no other write has been tried since.
 	faultMemory = 30 * time.Second
 )
 
-// facts looks at what the conditions are made of. The monitor calls it about once a second, and never twice at a time.
+// facts collects the inputs of the conditions. The monitor calls it about once a second, never concurrently.
 func (s *Server) facts(now time.Time) *conditions.Facts {
 	st := &s.state
 	st.mu.Lock()
@@ -40,7 +41,7 @@ func (s *Server) facts(now time.Time) *conditions.Facts {
 	}
 	alarms(opened, f)
 	if f.Stage != conditions.Serving {
-		return f // the database may be closed by now
+		return f // the database may already be closed
 	}
 	writing(opened, f, now)
 	if b, ok := s.backend.(backend.Durability); ok {
@@ -53,7 +54,7 @@ func (s *Server) facts(now time.Time) *conditions.Facts {
 	return f
 }
 
-// weak tells of settings of the database server with which it may lose what it acknowledges.
+// weak reports settings of the database server that may lose acknowledged writes.
 func weak(settings string) *conditions.Fault {
 	if settings == "" {
 		return nil
@@ -61,16 +62,16 @@ func weak(settings string) *conditions.Fault {
 	return &conditions.Fault{
 		Reason: "WeakSettings",
 		Message: fmt.Sprintf("the database server has %s and may lose acknowledged writes when it crashes, so "+
-			"nothing is written to it: turn them on there, or accept that with --unsafe-no-fsync", settings),
+			"sqlstore writes nothing to it: turn them on there, or accept the risk with --unsafe-no-fsync", settings),
 	}
 }
 
-// references looks at the files that the configuration names.
+// references checks the files that the configuration names.
 func (s *Server) references(now time.Time) (missing, expiring *conditions.Fault) {
 	if path := s.state.passwordFile; path != "" {
 		if f, err := os.Open(path); err != nil {
 			missing = &conditions.Fault{Reason: "PasswordFileUnreadable", Message: fmt.Sprintf(
-				"the file of the datastore's password: %v; new connections to the database cannot be opened: restore "+
+				"the datastore password file: %v; no new connection to the database can be opened: restore "+
 					"the file", err)}
 		} else {
 			_ = f.Close()
@@ -82,13 +83,13 @@ func (s *Server) references(now time.Time) (missing, expiring *conditions.Fault)
 	certs := s.certs.State()
 	if certs.Err != nil {
 		missing = &conditions.Fault{Reason: "CertificateUnreadable", Message: fmt.Sprintf(
-			"the TLS files cannot be used as they are now, and what was read before is served: %v; restore them, "+
+			"the TLS files cannot be used, and the server keeps the ones it read before: %v; restore them, "+
 				"they are read again at once", certs.Err)}
 	}
 	return missing, expiry(certs.Served, now)
 }
 
-// expiry tells the certificate that ends first of those that are near their end.
+// expiry returns a fault for the certificate that expires first, if one expires soon.
 func expiry(served []listen.Validity, now time.Time) *conditions.Fault {
 	var first *listen.Validity
 	for i := range served {
@@ -99,57 +100,57 @@ func expiry(served []listen.Validity, now time.Time) *conditions.Fault {
 	if first == nil {
 		return nil
 	}
-	f := &conditions.Fault{Reason: "NearEnd", Message: "ends"}
+	f := &conditions.Fault{Reason: "NearEnd", Message: "expires"}
 	if first.NotAfter.Before(now) {
-		f.Reason, f.Message = "Expired", "has ended"
+		f.Reason, f.Message = "Expired", "expired"
 	}
-	f.Message = fmt.Sprintf("the certificate in %s %s on %s: put a new one there, it is used at once", first.File,
+	f.Message = fmt.Sprintf("the certificate in %s %s on %s: replace the file, the server uses the new one at once", first.File,
 		f.Message, first.NotAfter.UTC().Format(time.RFC3339))
 	return f
 }
 
-// alarms tells those that are raised.
+// alarms reports the alarms that are raised.
 func alarms(s *store.Store, f *conditions.Facts) {
 	for _, a := range s.Alarms() {
 		switch a.Kind {
 		case store.AlarmNoSpace:
 			f.NoSpace = &conditions.Fault{
 				Reason: "QuotaExceeded",
-				Message: "the NOSPACE alarm is raised and only reads and deletes are served: compact and " +
+				Message: "the NOSPACE alarm is raised, so the server accepts only reads and deletes: compact and " +
 					"defragment the database (etcdctl compact, etcdctl defrag), or raise --quota-backend-bytes, then " +
 					"etcdctl alarm disarm",
 			}
 		case store.AlarmCorrupt:
 			f.Corrupt = &conditions.Fault{
 				Reason: "AlarmRaised",
-				Message: "the CORRUPT alarm is raised and nothing is written: find out who raised it and why, " +
-					"restore a backup if the data is damaged, then etcdctl alarm disarm",
+				Message: "the CORRUPT alarm is raised, so the server accepts no writes: find out who raised it and why, " +
+					"restore a backup if the data is damaged, then run etcdctl alarm disarm",
 			}
 		}
 	}
 }
 
-// writing looks whether the database answers and takes writes.
+// writing checks whether the database answers and accepts writes.
 func writing(s *store.Store, f *conditions.Facts, now time.Time) {
 	if err := s.Err(); err != nil {
 		f.Stopped = &conditions.Fault{Reason: conditions.ReasonWritesStopped, Message: fmt.Sprintf(
-			"the outcome of a commit is unknown, and nothing is written until the server is started again: %v", err)}
+			"the outcome of a commit is unknown, so the server accepts no writes until it is restarted: %v", err)}
 	}
 	w := s.Writing()
 	recent := w.Fault != nil && now.Sub(w.Fault.At) < faultMemory
 	if recent && w.Fault.NoSpace() && f.NoSpace == nil {
 		f.NoSpace = &conditions.Fault{
 			Reason:  "DiskFull",
-			Message: fmt.Sprintf("the database has no room on its disk: %v", w.Fault.Err),
+			Message: fmt.Sprintf("the database's disk is full: %v", w.Fault.Err),
 		}
 	}
-	if gone := s.NoLeader(); gone != nil { // heartbeats tell it better than single writes, which a failover may cut off
+	if gone := s.NoLeader(); gone != nil { // heartbeats are a better sign than single writes, which a failover may cut off
 		select {
 		case <-gone:
 			f.Database = &conditions.Fault{
 				Reason: "NoHeartbeat",
-				Message: "the database has taken no heartbeat of this replica for five seconds: look whether " +
-					"it runs, can be reached from here, and can commit (a synchronous standby may be missing)",
+				Message: "the database has accepted no heartbeat from this replica for five seconds: check whether " +
+					"it runs, is reachable from here, and can commit (a synchronous standby may be missing)",
 			}
 		default:
 		}
@@ -160,23 +161,23 @@ func writing(s *store.Store, f *conditions.Facts, now time.Time) {
 	case err != nil:
 		f.Database = &conditions.Fault{
 			Reason:  "NoAnswer",
-			Message: fmt.Sprintf("the database cannot be read: %v; look at its disk", err),
+			Message: fmt.Sprintf("the database cannot be read: %v; check its disk", err),
 		}
 	case w.Commit > commitPatience:
 		f.Database = &conditions.Fault{
 			Reason: "CommitHangs",
-			Message: "a commit has not come to its end for more than " + commitPatience.String() +
-				": look at the disk of the database, and whether somebody writes very large transactions",
+			Message: "a commit has been running for more than " + commitPatience.String() +
+				": check the database's disk, and whether clients write very large transactions",
 		}
 	case recent && !w.Fault.NoSpace():
 		f.Database = &conditions.Fault{
 			Reason:  "WritesFail",
-			Message: fmt.Sprintf("the database takes no writes: %v; look at its disk and its permissions", w.Fault.Err),
+			Message: fmt.Sprintf("the database accepts no writes: %v; check its disk and its permissions", w.Fault.Err),
 		}
 	}
 }
 
-// answers asks a SQLite database for its size, and looks at its log.
+// answers asks a SQLite database for its size and checks its write-ahead log.
 func answers(s *store.Store, f *conditions.Facts) error {
 	ctx, cancel := context.WithTimeout(context.Background(), probePatience)
 	defer cancel()
@@ -186,29 +187,29 @@ func answers(s *store.Store, f *conditions.Facts) error {
 	}
 	f.Held = &conditions.Fault{
 		Reason: "LongTransaction",
-		Message: fmt.Sprintf("a transaction of another program (a sqlite3 shell, a backup) has been open on the "+
+		Message: fmt.Sprintf("another program (a sqlite3 shell, a backup) has kept a transaction open on the "+
 			"database for longer than %s, so its write-ahead log grows, by %d MiB so far, and counts against the "+
-			"quota: end the transaction; 'fuser -v' on the database's file tells whose it is",
+			"quota: end the transaction; 'fuser -v' on the database file shows whose it is",
 			st.DBLogHeld.Truncate(10*time.Second), st.DBLog>>20),
 	}
 	if st.Quota > 0 && st.DBSize+st.DBLog > st.Quota && f.NoSpace == nil {
 		f.NoSpace = &conditions.Fault{
 			Reason: "LogExceedsQuota",
-			Message: "the database and its write-ahead log are larger than --quota-backend-bytes together: " +
+			Message: "the database and its write-ahead log together exceed --quota-backend-bytes: " +
 				f.Held.Message,
 		}
 	}
 	return nil
 }
 
-// lagging looks whether watches are behind, and reads with them.
+// lagging checks whether watches, and reads with them, are behind.
 func lagging(s *store.Store, f *conditions.Facts) {
 	l := s.Lag(lagPatience)
 	if l.Tail >= readPatience && f.Database == nil {
 		f.Database = &conditions.Fault{
 			Reason: "ReadsTimeOut",
-			Message: "the database takes heartbeats, but has not told for " + readPatience.String() +
-				" what other replicas have committed, and linearizable reads fail: look whether something holds " +
+			Message: "the database accepts heartbeats, but has not reported for " + readPatience.String() +
+				" what other replicas have committed, and linearizable reads fail: check whether something holds " +
 				"locks on sqlstore's tables, and how busy the database is",
 		}
 	}
@@ -216,16 +217,16 @@ func lagging(s *store.Store, f *conditions.Facts) {
 	case l.Tail >= lagPatience:
 		f.Lagging = &conditions.Fault{
 			Reason: "TailBehind",
-			Message: fmt.Sprintf("what other replicas have committed in the last %d s may not have reached the "+
-				"watches of this one: look how busy the database and this machine are, and whether something holds "+
+			Message: fmt.Sprintf("commits of other replicas in the last %d s may not have reached the "+
+				"watches on this one: check how busy the database and this machine are, and whether something holds "+
 				"locks on sqlstore's tables", int(l.Tail.Seconds())),
 		}
 	case l.Watches > 0:
 		f.Lagging = &conditions.Fault{
 			Reason: "SlowWatches",
 			Message: fmt.Sprintf("%d watches have been behind for %d s or more, the longest for %d s, by up to %d "+
-				"revisions: they read a long history, or their clients take events more slowly than they come, or "+
-				"stand still",
+				"revisions: they read a long history, or their clients receive events more slowly than they arrive, or "+
+				"have stopped",
 				l.Watches, int(lagPatience.Seconds()), int(l.Longest.Seconds()), l.Revisions),
 		}
 	}

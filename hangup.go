@@ -9,7 +9,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/listen"
 )
 
-// hangupPeriod is how often the server looks whether the client of an HTTP/1 request that lasts is still there.
+// hangupPeriod is how often the server checks whether the client of a long HTTP/1 request is still connected.
 const hangupPeriod = 15 * time.Second
 
 type connKey struct{}
@@ -18,13 +18,13 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// watchHangups ends the contexts of requests whose clients have gone. net/http does so itself as long as it has nothing
-// to read: once a client has sent more than its request, nobody reads on, and a stream without events would last for
-// ever.
+// watchHangups cancels the contexts of requests whose clients have disconnected. net/http does that only while it has
+// nothing to read: once a client has sent more than its request, nobody reads on, and a stream without events would
+// never end.
 func watchHangups(period time.Duration, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, ok := r.Context().Value(connKey{}).(net.Conn)
-		if !ok || r.ProtoMajor != 1 { // HTTP/2 is always read
+		if !ok || r.ProtoMajor != 1 { // HTTP/2 connections are always read
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -38,7 +38,7 @@ func watchHangups(period time.Duration, next http.Handler) http.Handler {
 				time.AfterFunc(period, look)
 			}
 		}
-		first := time.AfterFunc(period, look) // most requests end before
+		first := time.AfterFunc(period, look) // most requests end earlier
 		defer first.Stop()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})

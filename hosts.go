@@ -11,18 +11,18 @@ import (
 	"strings"
 )
 
-// hosts guards HTTP without TLS against DNS rebinding: a web page whose name an attacker lets resolve to this machine
-// is of the same origin as what it reaches, and only the host that the browser names gives it away. gRPC needs no such
-// guard: no browser speaks HTTP/2 without TLS.
+// hosts guards HTTP without TLS against DNS rebinding: if an attacker's host name resolves to this machine, the
+// attacker's web page has the same origin as this server, and only the Host header reveals it. gRPC needs no such
+// guard, because no browser speaks HTTP/2 without TLS.
 type hosts struct {
-	// whitelist and advertised are as hostname makes them.
-	whitelist  []string // with "*": all; empty: on the loopback interface those that no attacker can own
+	// whitelist and advertised are normalized by hostname.
+	whitelist  []string // "*": all; empty: on the loopback interface, those that no attacker can own
 	advertised []string // host names in the advertised client URLs
-	besides    bool     // the whitelist adds to what is served without it
+	besides    bool     // the whitelist adds to the default hosts
 	next       http.Handler
 }
 
-// newHosts guards next by the hosts that are configured and those in the advertised URLs.
+// newHosts guards next with the configured hosts and those in the advertised URLs.
 func newHosts(whitelist, advertised []string, next http.Handler) *hosts {
 	h := &hosts{next: next}
 	for _, name := range whitelist {
@@ -47,17 +47,17 @@ func (h *hosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.next.ServeHTTP(w, r)
 }
 
-// serves says whether a host may be served without TLS.
+// serves reports whether a host may be served without TLS.
 func (h *hosts) serves(host string, loopback bool) bool {
 	switch {
 	case slices.Contains(h.whitelist, "*") || named(h.whitelist, host):
 		return true
 	case len(h.whitelist) > 0 && !h.besides:
 		return false
-	case !loopback: // by --insecure-plaintext, or a unix socket, which no browser can reach
+	case !loopback: // allowed by --insecure-plaintext, or a unix socket, which no browser can reach
 		return true
 	}
-	// Only names can be rebound, and browsers tell one with each request.
+	// Only names can be rebound, and browsers send one with each request.
 	_, err := netip.ParseAddr(host)
 	return err == nil || host == "" || strings.EqualFold(host, "localhost") || named(h.advertised, host)
 }
@@ -66,8 +66,8 @@ func named(list []string, host string) bool {
 	return slices.ContainsFunc(list, func(s string) bool { return strings.EqualFold(s, host) })
 }
 
-// hostname is the host of a Host header, an :authority or a setting, without its port, an IPv6 address without its
-// brackets, and without the dot that ends a fully qualified name.
+// hostname returns the host of a Host header, an :authority or a setting, without the port, the brackets of an IPv6
+// address, and the trailing dot of a fully qualified name.
 func hostname(host string) string {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
@@ -79,7 +79,7 @@ func hostname(host string) string {
 
 type loopbackKey struct{}
 
-// withLoopback notes in the context of a listener's requests whether it is bound to the loopback interface.
+// withLoopback records in the context of a listener's requests whether it is bound to the loopback interface.
 func withLoopback(l net.Listener) context.Context {
 	a, ok := l.Addr().(*net.TCPAddr)
 	return context.WithValue(context.Background(), loopbackKey{}, ok && a.IP.IsLoopback())

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// origins tells browsers, as etcd does, which origins' pages may read the answers. Where origins are named it goes
-// further, and refuses what the pages of others could do without reading one: open a websocket, or send what browsers
-// send without asking first.
+// origins tells browsers, as etcd does, which origins may read the answers. If the operator lists origins, it also
+// refuses what pages of other origins could do without reading the answer: open a websocket, or send requests that
+// browsers send without a preflight.
 type origins struct {
 	allowed []string // empty or with "*": all
-	named   bool     // only origins that are named one by one; "*" is none
+	named   bool     // only listed origins; "*" allows none
 	next    http.Handler
 }
 
@@ -30,7 +30,7 @@ func (o *origins) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Vary", "Origin")
 	}
 	if !o.open() && !ok && origin != "" && acts(r) && !own(r, origin) {
-		http.Error(w, fmt.Sprintf("pages of the origin %q may not do this: name it in --cors", origin),
+		http.Error(w, fmt.Sprintf("pages of the origin %q may not do this: add it to --cors", origin),
 			http.StatusForbidden)
 		return
 	}
@@ -41,7 +41,7 @@ func (o *origins) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o.next.ServeHTTP(w, r)
 }
 
-// shares says whether pages of an origin may read the answer, and which origins to tell the browser.
+// shares reports whether pages of an origin may read the answer, and which origins to name to the browser.
 func (o *origins) shares(origin string) (told string, ok bool) {
 	switch {
 	case o.named:
@@ -52,11 +52,11 @@ func (o *origins) shares(origin string) (told string, ok bool) {
 	return origin, slices.Contains(o.allowed, origin)
 }
 
-// open says that nobody has named the origins.
+// open reports whether no origins are listed.
 func (o *origins) open() bool { return len(o.allowed) == 0 || slices.Contains(o.allowed, "*") }
 
-// acts says whether a request does something even if the page that sends it cannot read the answer. A websocket is read
-// all the same: its answers are no matter of CORS.
+// acts reports whether a request has an effect even if the page that sends it cannot read the answer. Websockets are
+// included: CORS does not cover what they answer.
 func acts(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
@@ -65,13 +65,13 @@ func acts(r *http.Request) bool {
 	return true
 }
 
-// own says whether a page comes from the server itself, or from a proxy that serves under its name.
+// own reports whether a page comes from the server itself, or from a proxy that serves under its name.
 func own(r *http.Request, origin string) bool {
 	u, err := url.Parse(origin)
 	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
 }
 
-// checkOrigins refuses what no browser sends as its origin.
+// checkOrigins refuses origins that no browser sends.
 func checkOrigins(origins []string) error {
 	for _, o := range origins {
 		u, err := url.Parse(o)

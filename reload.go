@@ -9,15 +9,15 @@ import (
 	"github.com/sqlstore/sqlstore/internal/listen"
 )
 
-// Reload is what may change while a server runs.
+// Reload holds the settings that may change while a server runs.
 type Reload struct {
 	QuotaBytes int64
 	TLS        TLSFiles
 	Compaction compactor.Config
 }
 
-// Reload puts new settings into force, all or none; either way it raises the generation in the conditions.
-// Errors: [ErrConfig], [compactor.ErrConfig], those of reading TLS files.
+// Reload applies new settings, all or none. Either way it raises the generation in the conditions. Errors: [ErrConfig],
+// [compactor.ErrConfig], those of reading TLS files.
 func (s *Server) Reload(r Reload) error {
 	err := s.reload(r)
 	s.reloaded(err)
@@ -35,21 +35,21 @@ func (s *Server) reload(r Reload) error {
 	} else if r.TLS.wanted() {
 		return fmt.Errorf("%w: TLS cannot be switched on while the server runs", ErrConfig)
 	}
-	// What may fail has been done: the compactor refuses nothing that Check has passed.
+	// Everything that can fail is done: the compactor accepts whatever Check has passed.
 	s.store.SetQuota(s.quota(r.QuotaBytes))
 	return s.compact(r.Compaction)
 }
 
-// compacting is the compactor in the background. One serves all settings: it knows the revisions of the past, which
-// another would have to learn anew for the length of a retention.
+// compacting holds the background compactor. All settings share one, because it knows past revisions, which a new one
+// would take a whole retention to learn.
 type compacting struct {
 	sync.Mutex
-	compactor *compactor.Compactor // nil before there is one
+	compactor *compactor.Compactor // nil until the first use
 	stop      context.CancelFunc
 	closed    bool
 }
 
-// compact puts cfg into force, with a compactor in the background if there is none yet.
+// compact applies cfg, and starts a background compactor if there is none yet.
 func (s *Server) compact(cfg compactor.Config) error {
 	r := &s.compacting
 	r.Lock()

@@ -28,13 +28,13 @@ import (
 	"github.com/sqlstore/sqlstore/internal/telemetry"
 )
 
-// EtcdVersion is the version of etcd whose API is served.
+// EtcdVersion is the version of etcd whose API the server implements.
 const EtcdVersion = "3.7.3"
 
 // defaultWarning is etcd's.
 const defaultWarning = 300 * time.Millisecond
 
-// Version is the program's own version; releases set it at link time.
+// Version is the version of sqlstore. Releases set it at link time.
 var Version = "0.1.0-dev"
 
 // Server is a running server.
@@ -43,11 +43,11 @@ type Server struct {
 	backend backend.Backend
 	store   *store.Store
 	shim    *etcdshim.Server
-	objects *restapi.Server // nil when it is off
+	objects *restapi.Server // nil if it is off
 	metrics *telemetry.Metrics
-	http    []*http.Server // of clients
-	ops     *http.Server   // of the metrics listeners
-	front   [2]stage       // of the client and of the metrics listeners
+	http    []*http.Server // for clients
+	ops     *http.Server   // for the metrics listeners
+	front   [2]stage       // for the client and the metrics listeners
 	certs   *listen.Certificates
 	monitor *conditions.Monitor
 	state   state
@@ -55,17 +55,17 @@ type Server struct {
 
 	listeners  []*listen.Split
 	clients    []string // URLs of the client listeners
-	advertised []string // and those that clients are given
-	objectURLs []string // and of the list/watch API's
+	advertised []string // URLs given to clients
+	objectURLs []string // URLs of the list/watch API
 	compacting compacting
 	wg         sync.WaitGroup
 	closing    sync.Once
 	closeErr   error
 }
 
-// Start opens the database, migrates it if need be, and serves. ctx bounds the start only. Errors: [ErrConfig],
-// [ErrPlaintext], [compactor.ErrConfig], those of listening and of opening the database (package backend: in use, schema
-// newer, no permission).
+// Start opens the database, migrates it if needed, and serves. ctx limits only the start. Errors: [ErrConfig],
+// [ErrPlaintext], [compactor.ErrConfig], those of listening and of opening the database (package backend: in use,
+// schema newer, no permission).
 func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	s := &Server{log: cfg.logger(), quota: cfg.quota}
 	defer func() {
@@ -99,7 +99,7 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	}
 	s.clients = urls
 	if s.certs != nil && !slices.ContainsFunc(urls, secure) {
-		s.log.Warn("TLS files are given, but no URL for clients uses them: serve clients on https", "listeners", urls)
+		s.log.Warn("TLS files are given, but no client URL uses them: serve clients on https", "listeners", urls)
 	}
 	s.advertise(&cfg)
 	metrics, _, err := s.open(ctx, cfg.ListenMetricsURLs, &cfg)
@@ -138,7 +138,7 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	return s, nil
 }
 
-// advertise chooses the URLs that clients are given.
+// advertise chooses the URLs given to clients.
 func (s *Server) advertise(cfg *Config) {
 	if s.advertised = cfg.AdvertiseClientURLs; len(s.advertised) > 0 {
 		return
@@ -146,13 +146,13 @@ func (s *Server) advertise(cfg *Config) {
 	s.advertised = s.clients
 	for _, u := range s.clients {
 		if cfg.OnPostgres() && unspecified(u) {
-			s.log.Warn("this replica tells clients an address that leads nowhere from other machines: set "+
+			s.log.Warn("this replica advertises an address that other machines cannot reach: set "+
 				"--advertise-client-urls", "url", u)
 		}
 	}
 }
 
-// certificateEnds tells when the certificates in use end, by their files.
+// certificateEnds returns when the certificates in use expire, by file.
 func (s *Server) certificateEnds() map[string]time.Time {
 	ends := map[string]time.Time{}
 	for _, v := range s.certs.State().Served {
@@ -161,10 +161,10 @@ func (s *Server) certificateEnds() map[string]time.Time {
 	return ends
 }
 
-// secure says whether a listener's URL is one of TLS.
+// secure reports whether a listener's URL uses TLS.
 func secure(u string) bool { return strings.HasPrefix(u, "https:") || strings.HasPrefix(u, "unixs:") }
 
-// unspecified says whether a URL's host stands for all addresses of whichever machine.
+// unspecified reports whether a URL's host is an unspecified address, such as 0.0.0.0.
 func unspecified(raw string) bool {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -174,7 +174,7 @@ func unspecified(raw string) bool {
 	return ip != nil && ip.IsUnspecified()
 }
 
-// open listens on urls, split between gRPC and HTTP.
+// open listens on urls and splits connections between gRPC and HTTP.
 func (s *Server) open(
 	ctx context.Context, raw []string, cfg *Config,
 ) (opened []*listen.Split, bound []string, err error) {
@@ -215,7 +215,7 @@ func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
 	if cacheBytes == 0 {
 		cacheBytes = defaultCacheBytes()
 	}
-	err = cfg.await(ctx, s.state.wait, func() (err error) { // a Postgres that answers may have no standby yet to commit with
+	err = cfg.await(ctx, s.state.wait, func() (err error) { // a Postgres that answers may not have a standby to commit with yet
 		s.store, err = store.Open(ctx, s.backend, store.Config{
 			Name: cfg.Name, ClientURLs: s.advertised,
 			Logger: s.log, ProgressInterval: cfg.WatchProgressInterval, QuotaBytes: s.quota(cfg.QuotaBytes),
@@ -237,8 +237,8 @@ func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
 
 func (s *Server) openShim(ctx context.Context, cfg *Config) (err error) {
 	o := etcdshim.Options{
-		// A temporary store is a test's, which may start a hundred of them in one process: 512 goroutines each would be
-		// 50,000.
+		// Tests use temporary stores and may start a hundred of them in one process. With 512 goroutines each that
+		// would be 50,000.
 		NoWorkers: cfg.Temporary(),
 		// there are no peers, but etcd's tools expect URLs
 		Name: cfg.Name, ClientURLs: s.advertised, PeerURLs: s.advertised,
@@ -259,7 +259,7 @@ func (s *Server) openShim(ctx context.Context, cfg *Config) (err error) {
 	return nil
 }
 
-// serveHTTP begins to serve what can be told before the database is open.
+// serveHTTP starts to serve what is available before the database is open.
 func (s *Server) serveHTTP(clients, metrics []*listen.Split, cfg *Config) {
 	starting := s.metrics.StartingHandler(EtcdVersion, reporter{s})
 	s.front[0].set(s.guardClients(cfg, starting))
@@ -305,7 +305,7 @@ func (s *Server) newHTTP(h http.Handler) *http.Server {
 	}
 }
 
-// http2 serves HTTP/2 to what may be a gRPC client as the gRPC server would.
+// http2 configures HTTP/2 for clients that may speak gRPC, like the gRPC server does.
 func (c *Config) http2() *http.HTTP2Config {
 	h := &http.HTTP2Config{
 		MaxConcurrentStreams: math.MaxInt32, SendPingTimeout: c.KeepaliveInterval,
@@ -320,20 +320,20 @@ func (c *Config) http2() *http.HTTP2Config {
 	return h
 }
 
-// guardClients guards what is served as HTTP on the client listeners.
+// guardClients guards HTTP on the client listeners.
 func (s *Server) guardClients(cfg *Config, next http.Handler) http.Handler {
 	return newHosts(cfg.HostWhitelist, s.advertised, &origins{allowed: cfg.CORS, next: next})
 }
 
-// guardMetrics guards the metrics listeners. Whoever names hosts thinks of clients, so scrapers by other names are not
-// shut out.
+// guardMetrics guards the metrics listeners. Operators list hosts with clients in mind, so scrapers under other names
+// are still served.
 func (s *Server) guardMetrics(cfg *Config, next http.Handler) http.Handler {
 	h := newHosts(cfg.HostWhitelist, s.advertised, next)
 	h.besides = true
 	return h
 }
 
-// grpcOr serves the few gRPC clients that offer HTTP/1.1, too, and so end up with the HTTP server.
+// grpcOr also serves the few gRPC clients that offer HTTP/1.1 and therefore end up at the HTTP server.
 func (s *Server) grpcOr(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
@@ -344,7 +344,7 @@ func (s *Server) grpcOr(h http.Handler) http.Handler {
 	})
 }
 
-// refuse closes connections for gRPC where none is served.
+// refuse closes gRPC connections where there is no gRPC server.
 func (s *Server) refuse(l net.Listener) {
 	for {
 		conn, err := l.Accept()
@@ -362,13 +362,13 @@ func (s *Server) ended(what string, err error) {
 	}
 }
 
-// hangUp closes the connection of a client that takes nothing while others wait.
+// hangUp closes the connection of a client that does not read its answers while others wait.
 func (s *Server) hangUp(caller any) {
 	client := etcdshim.CallerAddress(caller)
 	if client == nil {
 		return
 	}
-	s.log.Debug("hung up on a client that does not take its answers while others wait", "client", client.String())
+	s.log.Debug("closed the connection of a client that does not read its answers while others wait", "client", client.String())
 	for _, l := range s.listeners {
 		l.HangUp(client)
 	}
@@ -377,7 +377,7 @@ func (s *Server) hangUp(caller any) {
 // Endpoints returns the URLs that clients can connect to, as listened on.
 func (s *Server) Endpoints() []string { return s.clients }
 
-// Done is closed when the server can acknowledge no more writes; see Err.
+// Done is closed when the server can acknowledge no more writes. See Err.
 func (s *Server) Done() <-chan struct{} { return s.store.Done() }
 
 // Err returns why Done was closed.

@@ -17,10 +17,10 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// ErrFixed is for [Server.RefuseReload]: the new configuration changes what cannot change while the server runs.
+// ErrFixed is for [Server.RefuseReload]: the new configuration changes settings that require a restart.
 var ErrFixed = errors.New("these settings cannot change while the server runs")
 
-// state is what the conditions are made of, besides what a look finds out.
+// state holds the inputs of the conditions that a check does not collect itself.
 type state struct {
 	stopMonitor context.CancelFunc
 
@@ -35,7 +35,7 @@ type state struct {
 	datastore, name, passwordFile string
 }
 
-// monitorConditions begins to tell the conditions of a server that starts with cfg.
+// monitorConditions starts to monitor the conditions of a server that starts with cfg.
 func (s *Server) monitorConditions(cfg *Config) {
 	st := &s.state
 	st.generation, st.inForce = 1, 1
@@ -43,7 +43,7 @@ func (s *Server) monitorConditions(cfg *Config) {
 	if st.name == "" {
 		st.name = "default"
 	}
-	st.datastore, _ = cfg.Database() // opening it tells what is wrong
+	st.datastore, _ = cfg.Database() // opening it reports the error
 	s.monitor = conditions.NewMonitor(s.log, s.facts)
 	s.monitor.Look()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -51,7 +51,7 @@ func (s *Server) monitorConditions(cfg *Config) {
 	s.wg.Go(func() { s.monitor.Run(ctx) })
 }
 
-// wait notes why the database cannot be used yet, nil once it can.
+// wait records why the database is not usable yet, or nil once it is.
 func (st *state) wait(err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *Server) enter(stage conditions.Stage) {
 	s.monitor.Look()
 }
 
-// setup says what is set up.
+// setup describes what is set up.
 func (s *Server) setup() string {
 	served := strings.Join(s.clients, ", ")
 	if len(s.objectURLs) > 0 {
@@ -80,7 +80,7 @@ func (s *Server) setup() string {
 		s.compacting.settings())
 }
 
-// settings tells what is compacted automatically, in words.
+// settings describes what is compacted automatically.
 func (r *compacting) settings() string {
 	c := r.state()
 	if c == nil || c.Mode == compactor.Off {
@@ -89,7 +89,7 @@ func (r *compacting) settings() string {
 	return fmt.Sprintf("%s and keeps %s", c.Mode, c.Retention)
 }
 
-// reloaded notes that a reload was asked for, and what came of it.
+// reloaded records a reload and its result.
 func (s *Server) reloaded(err error) {
 	st := &s.state
 	st.mu.Lock()
@@ -103,11 +103,11 @@ func (s *Server) reloaded(err error) {
 	s.monitor.Look()
 }
 
-// RefuseReload tells in the conditions that new settings were asked for and are not fit to be given to [Server.Reload],
-// and why: their generation is not accepted, and the settings before them stay in force. err must hold no secrets.
+// RefuseReload reports in the conditions that new settings were rejected before they reached [Server.Reload], and why.
+// Their generation is not accepted, and the previous settings stay in force. err must not contain secrets.
 func (s *Server) RefuseReload(err error) { s.reloaded(err) }
 
-// refusal says why a reload was refused.
+// refusal returns why a reload was refused.
 func refusal(err error) *conditions.Fault {
 	if err == nil {
 		return nil
@@ -122,17 +122,17 @@ func refusal(err error) *conditions.Fault {
 	return &conditions.Fault{Reason: reason, Message: err.Error()}
 }
 
-// Status is the state of a server, and what it answers at /status as JSON. Revisions and members are those of the
-// moment, 0 and "" before the database is open.
+// Status is the state of a server, and the JSON answer of /status. Revisions and members are current; they are 0 and ""
+// until the database is open.
 type Status struct {
-	// Name is the member's name, Version sqlstore's, EtcdVersion that of the API served.
+	// Name is the name of the member, Version that of sqlstore, EtcdVersion that of the etcd API.
 	Name        string `json:"name"`
 	Version     string `json:"version"`
 	EtcdVersion string `json:"etcdVersion"`
 	// Time is the server's clock, for the age of a condition.
 	Time time.Time `json:"time"`
-	// Generation is the newest generation of the configuration that was asked for: 1 at the start, and one more with
-	// each reload, a refused one included.
+	// Generation is the newest generation of the configuration: 1 at the start, plus one for each reload, even if
+	// refused.
 	Generation int64       `json:"generation"`
 	Conditions []Condition `json:"conditions"`
 
@@ -141,8 +141,8 @@ type Status struct {
 	// Revision is the last one published on this server, Compacted the oldest that can be read.
 	Revision  int64 `json:"revision"`
 	Compacted int64 `json:"compacted"`
-	// Member and Leader are ids as etcd writes them, in hexadecimal. Leader is the replica that has the maintenance
-	// lease; Members counts the replicas that live.
+	// Member and Leader are ids in hexadecimal, as etcd writes them. Leader is the replica that holds the maintenance
+	// lease; Members counts the live replicas.
 	Member  string `json:"member"`
 	Leader  string `json:"leader"`
 	Members int    `json:"members"`
@@ -152,29 +152,29 @@ type Status struct {
 
 // Condition is one condition of a server, with the fields and the JSON of Kubernetes' metav1.Condition.
 //
-// Accepted, ResolvedRefs, Programmed and Ready are always there, and True in a healthy server. DatabaseUnavailable,
-// NotDurable, NoSpace, Corrupt, CompactionStalled, CheckpointStalled, WatchLagging and CertificateExpiring are there
+// Accepted, ResolvedRefs, Programmed and Ready are always present, and True in a healthy server. DatabaseUnavailable,
+// NotDurable, NoSpace, Corrupt, CompactionStalled, CheckpointStalled, WatchLagging and CertificateExpiring are present
 // only while they are True.
 type Condition struct {
 	Type string `json:"type"`
 	// Status is True, False or Unknown.
 	Status string `json:"status"`
-	// ObservedGeneration is the generation of the configuration that the condition speaks of: for Accepted the newest
-	// one, for all others the one in force.
+	// ObservedGeneration is the generation of the configuration that the condition describes: the newest one for
+	// Accepted, the one in force for all others.
 	ObservedGeneration int64 `json:"observedGeneration"`
 	// LastTransitionTime is when Status last changed, in whole seconds.
 	LastTransitionTime time.Time `json:"lastTransitionTime"`
-	// Reason is one word in CamelCase, for programs.
+	// Reason is one CamelCase word, for programs.
 	Reason string `json:"reason"`
-	// Message says what the condition means to an operator, and what to do about it.
+	// Message tells an operator what the condition means and what to do about it.
 	Message string `json:"message"`
 }
 
-// Conditions returns the conditions that the server saw last, about a second ago at most.
+// Conditions returns the conditions that the server last observed, at most about a second ago.
 func (s *Server) Conditions() []Condition { return published(s.monitor.List()) }
 
-// Status looks at the state of the server now. When ctx ends before that, it has the conditions that were seen last,
-// about a second ago at most.
+// Status returns the current state of the server. If ctx ends first, it contains the last observed conditions, at most
+// about a second old.
 func (s *Server) Status(ctx context.Context) Status {
 	r := s.report(ctx)
 	return Status{
@@ -194,8 +194,8 @@ func published(all []conditions.Condition) []Condition {
 	return out
 }
 
-// Alive returns an error when the process is of no use and should be started again. Over Postgres it returns nil
-// whatever has become of the database: another start would not bring it back.
+// Alive returns an error if the process is unusable and should be restarted. Over Postgres it returns nil whatever the
+// state of the database, because a restart would not help.
 func (s *Server) Alive(ctx context.Context) error {
 	if s.store.NoLeader() != nil {
 		return nil
@@ -204,7 +204,7 @@ func (s *Server) Alive(ctx context.Context) error {
 	return err
 }
 
-// reporter is a server as the metrics and the health checks see it.
+// reporter presents a server to the metrics and the health checks.
 type reporter struct{ s *Server }
 
 // Conditions implements [telemetry.Conditions].
@@ -236,7 +236,7 @@ func (s *Server) report(ctx context.Context) conditions.Report {
 	return r
 }
 
-// state asks the compactor, nil when there is none.
+// state returns the compactor's state, or nil if there is no compactor.
 func (r *compacting) state() *compactor.State {
 	r.Lock()
 	c := r.compactor
@@ -248,7 +248,7 @@ func (r *compacting) state() *compactor.State {
 	return &st
 }
 
-// describe tells a compactor's state in one line.
+// describe formats a compactor's state in one line.
 func describe(c *compactor.State) string {
 	var out strings.Builder
 	mode := string(c.Mode)
@@ -275,7 +275,7 @@ func describe(c *compactor.State) string {
 	return out.String()
 }
 
-// stage serves HTTP with one handler while the server starts, and with another one after that.
+// stage serves HTTP with one handler while the server starts, and with another afterwards.
 type stage struct{ handler atomic.Pointer[http.Handler] }
 
 func (x *stage) set(h http.Handler) { x.handler.Store(&h) }

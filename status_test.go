@@ -33,7 +33,7 @@ func find(all []sqlstore.Condition, kind string) *sqlstore.Condition {
 	return nil
 }
 
-// holds says whether a report has these conditions, written as "Ready False NoSpace"; "no NoSpace" is one that is not there.
+// holds reports whether a report has these conditions, written as "Ready False NoSpace"; "no NoSpace" is one that is not there.
 func holds(r sqlstore.Status, want ...string) error {
 	for _, w := range want {
 		kind, absent := strings.CutPrefix(w, "no ")

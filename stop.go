@@ -12,16 +12,15 @@ import (
 )
 
 const (
-	// closeTimeout bounds how long Close lets requests in flight finish.
+	// closeTimeout limits how long Close waits for requests in flight.
 	closeTimeout = 10 * time.Second
-	// idleTimeout is after how long without a call being served, or a byte moved on any connection, Close waits for
-	// clients no longer. It is there for clients that stopped halfway through a greeting or a request, or that do not
-	// answer a goodbye.
+	// idleTimeout is how long Close waits for clients while no call is served and no connection moves a byte. Some
+	// clients stop halfway through a handshake or a request, or do not answer a GOAWAY.
 	idleTimeout = time.Second
 )
 
-// Close lets requests in flight finish, for at most ten seconds, and closes the database. Connections that no request
-// is served on do not hold it.
+// Close lets requests in flight finish, for at most ten seconds, and closes the database. It does not wait for
+// connections without a request.
 func (s *Server) Close() error {
 	s.closing.Do(func() { s.closeErr = s.close() })
 	return s.closeErr
@@ -29,9 +28,9 @@ func (s *Server) Close() error {
 
 func (s *Server) close() error {
 	if s.monitor == nil {
-		return nil // nothing was begun
+		return nil // nothing was started
 	}
-	s.enter(conditions.Stopping) // who asks while requests are finished hears of it
+	s.enter(conditions.Stopping) // visible to probes while requests finish
 	errs := s.stopServing()
 	s.stopCompacting()
 	s.state.stopMonitor()
@@ -64,7 +63,7 @@ func (s *Server) stopServing() (errs []error) {
 		stopped.Go(func() { s.shim.Shutdown(grace) })
 	}
 	failed := make([]error, len(s.http))
-	for i, h := range s.http { // at the same time: clients of both are served there
+	for i, h := range s.http { // concurrently: both serve clients
 		stopped.Go(func() { failed[i] = shutdown(grace, h) })
 	}
 	stopped.Wait()
@@ -72,13 +71,13 @@ func (s *Server) stopServing() (errs []error) {
 	if s.shim != nil {
 		s.shim.Close()
 	}
-	if s.ops != nil { // last, so that who asks meanwhile is answered
+	if s.ops != nil { // last, so that probes are answered until then
 		errs = append(errs, shutdown(grace, s.ops))
 	}
 	for _, l := range s.listeners {
 		errs = append(errs, l.Close())
 	}
-	s.cut() // websockets, which no server knows of any more
+	s.cut() // websockets, which no server tracks any more
 	return errs
 }
 
@@ -90,7 +89,7 @@ func shutdown(grace context.Context, h *http.Server) error {
 	return nil
 }
 
-// cutIdle closes all connections when nothing is going on any more, or grace ends.
+// cutIdle closes all connections once they are idle, or when grace ends.
 func (s *Server) cutIdle(grace context.Context, served <-chan struct{}) {
 	tick := time.NewTicker(idleTimeout / 8)
 	defer tick.Stop()
@@ -100,7 +99,7 @@ func (s *Server) cutIdle(grace context.Context, served <-chan struct{}) {
 		case <-served:
 			return
 		case <-grace.Done():
-			s.log.Warn("requests still in flight are cut off", "after", closeTimeout)
+			s.log.Warn("cutting off requests still in flight", "after", closeTimeout)
 			s.cut()
 			return
 		case now := <-tick.C:
@@ -111,7 +110,7 @@ func (s *Server) cutIdle(grace context.Context, served <-chan struct{}) {
 			if n != moved || s.serving() > 0 {
 				moved, idle = n, now
 			} else if now.Sub(idle) >= idleTimeout {
-				s.log.Info("idle connections that did not end by themselves are closed")
+				s.log.Info("closing idle connections that did not end by themselves")
 				s.cut()
 				return
 			}
@@ -119,7 +118,7 @@ func (s *Server) cutIdle(grace context.Context, served <-chan struct{}) {
 	}
 }
 
-// serving is how many calls and requests are being served that may be silent for a while.
+// serving counts the calls and requests being served that may be silent for a while.
 func (s *Server) serving() (n int) {
 	if s.shim != nil {
 		n += s.shim.Serving()
