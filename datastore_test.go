@@ -30,10 +30,10 @@ func TestWaitIsLoggedSeldom(t *testing.T) {
 			t.Errorf("%d tries, %v", tries, err)
 		}
 		text := out.String()
-		if n := strings.Count(text, "cannot be used yet"); n != 4 { // after 0, 5, 15 and 35 seconds
+		if n := strings.Count(text, "not available yet"); n != 4 { // after 0, 5, 15 and 35 seconds
 			t.Errorf("%d warnings:\n%s", n, text)
 		}
-		if n := strings.Count(text, "the database can be used"); n != 1 {
+		if n := strings.Count(text, "database is available"); n != 1 {
 			t.Errorf("%d lines of its end:\n%s", n, text)
 		}
 		out.Reset()

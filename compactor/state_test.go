@@ -134,7 +134,7 @@ func TestPurgeThatDoesNotGetOnStalls(t *testing.T) {
 		"error":         {func(context.Context) (result, error) { return result{}, errors.New("disk on fire") }, "", 2 * time.Minute, compactor.PurgeFails, "disk on fire"},
 		"held":          {func(context.Context) (result, error) { return result{}, nil }, "a snapshot", 7 * time.Minute, compactor.PurgeHeld, "a snapshot"},
 		"held far away": {func(context.Context) (result, error) { return result{}, nil }, "", 7 * time.Minute, compactor.PurgeHeld, "another replica"},
-		"hangs":         {func(ctx context.Context) (result, error) { <-ctx.Done(); return result{}, ctx.Err() }, "", 2 * time.Minute, compactor.PurgeHangs, "has not ended"},
+		"hangs":         {func(ctx context.Context) (result, error) { <-ctx.Done(); return result{}, ctx.Err() }, "", 2 * time.Minute, compactor.PurgeHangs, "does not finish"},
 		"slow":          {func(context.Context) (result, error) { <-time.After(100 * time.Second); return result{Removed: 1}, nil }, "", time.Hour, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -83,7 +83,7 @@ func TestMaintenanceIsLogged(t *testing.T) {
 	}
 	text := log.String()
 	for _, want := range []string{
-		`"defragmentation begins"`, `"defragmentation is done"`, `"snapshot begins"`, `"snapshot is made and being sent"`, `"snapshot sent"`,
+		`"defragmentation started"`, `"defragmentation done"`, `"snapshot started"`, `"snapshot complete, sending it"`, `"snapshot sent"`,
 	} {
 		_, rest, found := strings.Cut(text, want)
 		if !found {
@@ -110,7 +110,7 @@ func TestMaintenanceIsLoggedInBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, what := range []string{"defragmentation begins", "defragmentation is done", "snapshot begins", "snapshot sent"} {
+	for _, what := range []string{"defragmentation started", "defragmentation done", "snapshot started", "snapshot sent"} {
 		if n := strings.Count(log.String(), what); n == 0 || n >= asked {
 			t.Errorf("%d of %d times: %s", n, asked, what)
 		}

@@ -105,7 +105,7 @@ func TestMigrationIsLogged(t *testing.T) {
 	db := openDB(t)
 	upTo(t, db, 1)
 	for _, want := range []string{
-		"INFO schema migration begins from=1 to=2\nINFO schema migration has done a step version=2\nINFO schema migration is done version=2\n",
+		"INFO schema migration started from=1 to=2\nINFO schema migration step done version=2\nINFO schema migration done version=2\n",
 		"", // nothing to do
 	} {
 		var out strings.Builder

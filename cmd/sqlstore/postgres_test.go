@@ -300,7 +300,7 @@ func TestStartBeforeTheDatabase(t *testing.T) {
 	ended := make(chan error, 1)
 	cmd := command(t, stopped, "serve", "--listen-client-urls", "http://127.0.0.1:0", "--datastore", dsn)
 	go func() { ended <- cmd.Wait() }()
-	stopped.wait(t, "it is tried again")
+	stopped.wait(t, "retrying")
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -319,7 +319,7 @@ func TestStartBeforeTheDatabase(t *testing.T) {
 		}
 		started <- s
 	}()
-	waiting.wait(t, "it is tried again")
+	waiting.wait(t, "retrying")
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -374,8 +374,8 @@ func testRepair(t *testing.T, s *launch.Server, running bool, database ...string
 	} else if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	repair("--bump-revision must be given")
-	repair("--bump-revision must be given", "--bump-revision", "-5", "--yes")
+	repair("--bump-revision is required")
+	repair("--bump-revision is required", "--bump-revision", "-5", "--yes")
 	repair("is at revision 11 already", "--bump-revision", "11", "--yes")
 	repair("nothing was changed", "--bump-revision", fmt.Sprint(bump))
 	repair("will be at revision 1000000", "--bump-revision", fmt.Sprint(bump))
@@ -437,12 +437,12 @@ func TestSchemaCommandsOnPostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("up to date", "status") // beside a server
-	want("replicas serve the database: stop them first: 1 of them", "down", "--to", "0", "--yes")
+	want("replicas are serving the database: stop them first: 1 of them", "down", "--to", "0", "--yes")
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	want("1 keys in 1 versions up to revision 2", "down", "--to", "0")
-	want("nothing was changed: it takes --yes", "down", "--to", "0")
+	want("nothing was changed: pass --yes", "down", "--to", "0")
 	want("up to date", "status")
 	want("version 0 of", "down", "--to", "0", "--yes")
 	want("older than this program", "status")

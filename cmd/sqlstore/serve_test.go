@@ -366,7 +366,7 @@ func TestSchemaCommands(t *testing.T) {
 	} {
 		want(loss, args...)
 		want("1 keys in 1 versions up to revision 2", args...)
-		want("nothing was changed: it takes --yes", args...)
+		want("nothing was changed: pass --yes", args...)
 	}
 	want("up to date", "status")
 	s.Restart(t)

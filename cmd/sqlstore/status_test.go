@@ -104,7 +104,7 @@ func TestStatusCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantStatus(t, false, []string{"--endpoint", s.ClientURL(), "--endpoint", "http://" + gone},
-		"Ready True ", "sqlstore: http://"+gone+" does not answer: ", "connection refused", "is the server running")
+		"Ready True ", "sqlstore: http://"+gone+" does not answer: ", "connection refused", "check that the server is running")
 	for _, args := range [][]string{
 		{"--endpoint", "ftp://127.0.0.1"}, {"--endpoint", ""}, {"-o", "yaml"}, {"--cert", "x"}, {"--cacert", path}, {"--endpoint", "http://u:secret@h"},
 	} {

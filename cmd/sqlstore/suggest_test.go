@@ -14,7 +14,7 @@ func TestSuggestions(t *testing.T) {
 		{"--listen-client-url x", "unknown flag: --listen-client-url; did you mean --listen-client-urls?"},
 		{"repair --bump-revison 5", "did you mean --bump-revision?"},
 		{"serve --zzzzzzzzzzzz x", "unknown flag: --zzzzzzzzzzzz"},
-		{"repair postgres://u:secret@h/d", "there is an argument without its flag"},
+		{"repair postgres://u:secret@h/d", "found an argument without its flag"},
 	} {
 		cmd := command()
 		cmd.SetArgs(strings.Fields(c.args))

@@ -38,12 +38,12 @@ func TestTokenKeys(t *testing.T) {
 	}
 	tokenKeys(t, "no key yet", "list", "--data-dir", dir)
 	tokenKeys(t, "key 1 seals from now on", "rotate", "--data-dir", dir)
-	tokenKeys(t, "key 2 seals from now on, those before it open", "rotate", "--data-dir", dir)
+	tokenKeys(t, "key 2 seals from now on, older keys open", "rotate", "--data-dir", dir)
 	out := tokenKeys(t, "seals and opens", "list", "--data-dir", dir)
 	if lines := strings.Split(strings.TrimSpace(out), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[1], "1 ") || !strings.HasPrefix(lines[2], "2 ") {
 		t.Errorf("listed %q", out)
 	}
-	tokenKeys(t, "key 3 seals from now on, those before it are dropped", "rotate", "--revoke", "--data-dir", dir)
+	tokenKeys(t, "key 3 seals from now on, older keys are dropped", "rotate", "--revoke", "--data-dir", dir)
 	if out := tokenKeys(t, "3 ", "list", "--data-dir", dir); strings.Contains(out, "\n1 ") || strings.Contains(out, "\n2 ") {
 		t.Errorf("listed %q after the others were dropped", out)
 	}
@@ -55,7 +55,7 @@ func TestTokenKeys(t *testing.T) {
 // made it. No secret is shown.
 func TestTokenKeysOnPostgres(t *testing.T) {
 	dsn := pgserver.Database(t)
-	tokenKeys(t, "holds nothing of sqlstore's", "rotate", "--datastore", dsn)
+	tokenKeys(t, "contains no sqlstore data", "rotate", "--datastore", dsn)
 	var replicas []*launch.Server
 	var addresses []string
 	for range 2 {

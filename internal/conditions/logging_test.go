@@ -43,7 +43,7 @@ func TestChangesAreLogged(t *testing.T) {
 		look() // at level debug: the start logs it
 		now.Waiting, now.Stage, now.Setup = nil, conditions.Serving, "all"
 		look(
-			`level=INFO msg="condition holds" type=ResolvedRefs status=True message="the files, secrets and the database that the configuration names were found"`,
+			`level=INFO msg="condition holds" type=ResolvedRefs status=True message="the files, secrets and database that the configuration names were found"`,
 			`level=INFO msg="condition holds" type=Programmed status=True message=all`,
 			`level=INFO msg="condition holds" type=Ready status=True message="reads and writes are served"`,
 			`level=INFO msg="condition recovered" type=DatabaseUnavailable status=False was=DatabaseUnreachable after=3s`,
@@ -61,7 +61,7 @@ func TestChangesAreLogged(t *testing.T) {
 			`level=INFO msg="condition recovered" type=WatchLagging status=False was=Slow after=3s`,
 		)
 		now.Stage = conditions.Stopping
-		look(`level=INFO msg="condition has changed" type=Ready status=False reason=Stopping message="the server is stopping: ` +
-			`requests in flight are finished, new ones belong to another server"`)
+		look(`level=INFO msg="condition changed" type=Ready status=False reason=Stopping message="the server is stopping: ` +
+			`it finishes requests in flight; send new ones to another server"`)
 	})
 }

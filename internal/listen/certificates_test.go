@@ -124,7 +124,7 @@ func TestCertificatesAreReadAgainWhenTheyChange(t *testing.T) {
 	s.install(a.Issue("second"))
 	s.want(a, &tls.Config{}, "second")
 	s.want(a, &tls.Config{}, "second")
-	if n := s.log.count("in use"); n < 1 {
+	if n := s.log.count("using the new ones"); n < 1 {
 		t.Errorf("the change was not logged")
 	}
 }
@@ -137,7 +137,7 @@ func TestBadCertificatesLeaveTheOldOnesInUse(t *testing.T) {
 	for range 5 {
 		s.want(a, &tls.Config{}, "first")
 	}
-	if n := s.log.count("staying with the old ones"); n != 1 {
+	if n := s.log.count("keeping the old ones"); n != 1 {
 		t.Errorf("logged %d times, want once for one change", n)
 	}
 	// A certificate whose key has not arrived yet is as bad; both together are good.

@@ -107,7 +107,7 @@ func TestWhileStarting(t *testing.T) {
 		part string
 	}{
 		"/livez":                   {http.StatusOK, "ok\n"},
-		"/readyz":                  {http.StatusServiceUnavailable, "[-]Ready False DatabaseUnreachable: the database cannot be used yet: connection refused"},
+		"/readyz":                  {http.StatusServiceUnavailable, "[-]Ready False DatabaseUnreachable: the database is not usable yet: connection refused"},
 		"/readyz?exclude=database": {http.StatusServiceUnavailable, "[-]Ready False"},
 		"/readyz/writes":           {http.StatusServiceUnavailable, "see /status"},
 		"/v3/kv/range":             {http.StatusServiceUnavailable, "see /status"},

@@ -72,7 +72,7 @@ func wantFailure(t *testing.T, server *launch.Server) {
 		t.Errorf("it ended with %v, want a status other than 0", err)
 	}
 	lines := strings.Split(strings.TrimSpace(server.Log()), "\n")
-	last, want := lines[len(lines)-1], "the database can no longer be written, start again to recover"
+	last, want := lines[len(lines)-1], "the database is no longer writable, restart to recover"
 	if servers.TargetIsEtcd() {
 		last, want = server.Log(), "input/output error"
 	}
