@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// aim is a bound on a ratio that sqlstore should keep.
+// aim is a bound on one of sqlstore's ratios.
 type aim struct {
 	phase, to, figure string
 	bound             float64
-	least             bool   // the ratio must be at least the bound, not at most
+	least             bool   // the bound is a minimum, not a maximum
 	of                string // which sqlstore
 }
 
-// aims are sqlstore's: what makes it worth having beside etcd and kine.
+// aims are sqlstore's goals against etcd and kine.
 var aims = slices.Concat(aimsOnSQLite, aimsOnPostgres)
 
 var aimsOnSQLite = []aim{
@@ -72,7 +72,7 @@ var aimsOnPostgres = []aim{
 }
 
 const (
-	// eventP50 is no ratio: milliseconds.
+	// eventP50 is not a ratio: milliseconds.
 	eventP50 = "p50 of an event on another replica, in ms"
 	// slowdown and growth compare a server with itself: see the methods of results.
 	slowdown = "p99 of updates while rows go, to without compaction"
@@ -102,7 +102,7 @@ func (a aim) value(r results) (spread, bool) {
 	}
 }
 
-// printAims says which aims were kept.
+// printAims prints which aims were met.
 func (c *config) printAims(out io.Writer, r results, starts []starting) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	head := "\naim\tbound\tmeasured\t\n"

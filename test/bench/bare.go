@@ -13,12 +13,11 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// streamChunk is how many objects the bare server puts into one message of a RangeStream, about as many as etcd does.
+// streamChunk is how many objects the bare server puts into one message of a RangeStream, about as many as etcd.
 const streamChunk = 1000
 
-// bare answers etcd's calls with prepared replies: what is left of a server
-// when it stores nothing. It counts revisions and hands updates to its watchers,
-// so that the client can check it like any other.
+// bare answers etcd's calls with prepared replies: it costs what a server costs that stores nothing. It counts
+// revisions and passes updates to its watchers, so that the client can check it like any other.
 type bare struct {
 	pb.UnimplementedKVServer
 	pb.UnimplementedWatchServer
@@ -103,7 +102,7 @@ func (b *bare) RangeStream(_ *pb.RangeRequest, s grpc.ServerStreamingServer[pb.R
 	return nil
 }
 
-// Txn takes the success branch and tells the watchers.
+// Txn takes the success branch and notifies the watchers.
 func (b *bare) Txn(_ context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error) {
 	op := r.Success[0]
 	b.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// TestMain lets the test binary be the bare server, as the command itself is.
+// TestMain makes the test binary the bare server, as the command itself is.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "-serve-bare" {
 		main()
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestBare takes every phase through its whole course against the bare server.
+// TestBare runs every phase completely against the bare server.
 func TestBare(t *testing.T) {
 	c, err := parseFlags([]string{"-objects", "1200", "-pairs", "2", "-slice", "50ms", "-rate", "500", "-only", "bare"})
 	if err != nil {
@@ -39,7 +39,7 @@ func TestBare(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range c.allPhases() {
-		// Following takes replicas, and the bare server speaks gRPC only.
+		// Following needs replicas, and the bare server speaks only gRPC.
 		if p.name == compactPhase || p.asked || strings.HasPrefix(p.name, "follow") || strings.HasPrefix(p.name, overHTTP) {
 			continue
 		}
@@ -147,9 +147,10 @@ func TestReplicasAreInTheServersName(t *testing.T) {
 	}
 }
 
-// TestTree has a shell with a busy child: it counts, stops and goes on with it.
+// TestTree counts, stops and resumes a shell with a busy child.
 func TestTree(t *testing.T) {
-	// Both end with this test, also when it is killed: the shell by the kernel, its child as the shell is gone.
+	// Both end with this test, even if it is killed: the kernel kills the shell, and its child ends once the shell is
+	// gone.
 	cmd := exec.Command("sh", "-c", "while kill -0 $$; do :; done & wait")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {

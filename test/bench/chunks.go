@@ -10,16 +10,18 @@ import (
 	"time"
 )
 
-// What a chunk of a list costs by where it is, how many objects there are, and which API is asked. All are taken from one walk at one
-// revision, from the first page to the last, after an update inside the list, so that nothing that an earlier walk left fits.
+// The cost of a chunk of a list by its position, the number of objects, and the API. All chunks come from one walk at
+// one revision, from the first page to the last, after an update inside the list, so that nothing from an earlier walk
+// can be reused.
 //
-// etcd and kine take no part: they count all that is behind each page, so that one walk through 1,000,000 objects takes minutes.
+// etcd and kine are left out: they count everything after each page, so that one walk through 1,000,000 objects takes
+// minutes.
 
 // place is a part of a walk.
 type place string
 
 const (
-	firstPage  place = "first"  // which counts the list, too
+	firstPage  place = "first"  // which also counts the list
 	beginning  place = "begin"  // a tenth of the pages, after the first one
 	middle     place = "middle" // a tenth around the middle
 	end        place = "end"    // the last tenth
@@ -30,7 +32,7 @@ const (
 
 var places = []place{firstPage, beginning, middle, end}
 
-// pagesAt returns the first page of a place and the one behind its last, of so many pages.
+// pagesAt returns the first page of a place and the one after its last, out of pages.
 func (p place) pagesAt(pages int) (from, to int) {
 	share := max(1, pages/shareOfAll)
 	switch p {
@@ -60,14 +62,15 @@ func (c *config) chunkPhases() []*phase {
 	return all
 }
 
-// walksFast reports whether a page's cost does not grow with the list behind it.
+// walksFast reports whether a page's cost does not grow with the list after it.
 func (t *target) walksFast() bool { return t.canned || t.pkg == "./cmd/sqlstore" }
 
-// chunksAt returns what the pages of a place cost in a walk, which serves each place once.
+// chunksAt returns the cost of the pages of a place in a walk, which is reported once per place.
 func (t *target) chunksAt(ctx context.Context, api string, p place) (*outcome, error) {
 	if t.walked == nil {
 		t.walked = map[string]map[place]*outcome{}
-		// Not measured: it brings the values into memory, as far as they fit there, from which a short list's later walks live, too.
+		// Not measured: it brings the values into memory, as far as they fit, and later walks of a short list profit
+		// from that.
 		if _, err := t.walkAll(ctx, api, 0); err != nil {
 			return nil, err
 		}
@@ -84,7 +87,7 @@ func (t *target) chunksAt(ctx context.Context, api string, p place) (*outcome, e
 	return out, nil
 }
 
-// walkAll walks the whole list, again until the time is over, and adds up each place's pages.
+// walkAll walks the whole list, repeatedly until the time is over, and adds up each place's pages.
 func (t *target) walkAll(ctx context.Context, api string, span time.Duration) (map[place]*outcome, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, span+time.Hour, errHangs)
 	defer cancel()
@@ -123,7 +126,7 @@ func (t *target) walkAll(ctx context.Context, api string, span time.Duration) (m
 	}
 }
 
-// add counts an operation that was measured by itself.
+// add counts an operation that was measured separately.
 func (o *outcome) add(took time.Duration, used usage) {
 	o.ops++
 	o.wall += took
@@ -131,7 +134,7 @@ func (o *outcome) add(took time.Duration, used usage) {
 	o.used = o.used.plus(used)
 }
 
-// walker returns what reads the next page of a new walk and tells how long it took.
+// walker returns a function that reads the next page of a new walk and returns its duration.
 func (t *target) walker(api string, pages int) func(ctx context.Context, page int) (time.Duration, error) {
 	if api == overHTTP {
 		return t.newHTTPWalk().next

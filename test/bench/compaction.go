@@ -20,25 +20,25 @@ import (
 )
 
 const (
-	// steadyPhase and compactionPhase are the same load, without and with automatic compaction. They are measured only when
-	// "compaction" is asked for, and take turns in going first.
+	// steadyPhase and compactionPhase are the same load, without and with automatic compaction. They run only if
+	// "compaction" is requested, and alternate in going first.
 	steadyPhase     = "no-compaction"
 	compactionPhase = "compaction"
-	// samplePeriod is how often a server is asked how far it is and how large its database is. Its metrics cost it 10 ms, too, so that four
-	// times a second were the slowest percent of the updates.
+	// samplePeriod is how often a server's progress and database size are sampled. Its metrics take 10 ms, so that four
+	// samples a second would be the slowest percent of the updates.
 	samplePeriod = 2 * time.Second
 )
 
-// compacting is what a slice of those phases has besides.
+// compacting is additional data of a slice of those phases.
 type compacting struct {
 	Retention time.Duration `json:"retention"` // 0: no automatic compaction
 	Samples   []sample      `json:"samples"`
-	// UnderWay is the share of the time in which rows went, P99UnderWay that of the updates that ended in it.
+	// UnderWay is the share of the time in which rows were deleted, P99UnderWay the p99 of the updates that ended then.
 	UnderWay    float64       `json:"under_way"`
 	P99UnderWay time.Duration `json:"p99_under_way"`
 }
 
-// sample is what a server told of itself; Size and InUse are of its database, in bytes.
+// sample is what a server reported; Size and InUse are of its database, in bytes.
 type sample struct {
 	At      time.Duration `json:"at"` // since the slice began
 	Size    float64       `json:"size"`
@@ -46,7 +46,7 @@ type sample struct {
 	Removed float64       `json:"removed"` // rows, since its start
 }
 
-// compactionPhases: updates at a fixed rate, of servers that keep the history of the last moments only.
+// compactionPhases are updates at a fixed rate, on servers that keep only recent history.
 func (c *config) compactionPhases() []*phase {
 	return []*phase{c.compactionPhase(steadyPhase, 0), c.compactionPhase(compactionPhase, c.retention)}
 }
@@ -56,8 +56,7 @@ func (c *config) compactionPhase(name string, retention time.Duration) *phase {
 	return &phase{
 		name: name, asked: true, retention: retention,
 		skip: func(t *target) bool { return t.canned || c.rate == 0 },
-		// The first compaction is due after a retention, and another tenth.
-		// What the slice before has left behind is not to be counted to this one.
+		// The first compaction is due after the retention plus a tenth. Leftovers of the previous slice must not count.
 		prepare: func(ctx context.Context, t *target) error {
 			if _, err := t.compact(ctx); err != nil {
 				return err
@@ -126,7 +125,7 @@ func (t *target) watchSize(ctx context.Context) func() (*watching, error) {
 	return func() (*watching, error) { close(done); wg.Wait(); return w, failed }
 }
 
-// sample asks the first replica for its metrics; kine, which has none of these, shows its files.
+// sample reads the metrics of the first replica; kine has none of these, so its files are measured.
 func (t *target) sample(ctx context.Context) (s sample, err error) {
 	if t.oneKey {
 		s.Size, err = t.filesSize()
@@ -144,7 +143,7 @@ func (t *target) sample(ctx context.Context) (s sample, err error) {
 	return s, nil
 }
 
-// filesSize is what the server's database takes on the disk.
+// filesSize returns the disk space of the server's database.
 func (t *target) filesSize() (bytes float64, err error) {
 	if t.postgres != nil {
 		err = t.postgres.with(func(ctx context.Context, conn *pgx.Conn) error {
@@ -161,7 +160,7 @@ func (t *target) filesSize() (bytes float64, err error) {
 	return bytes, err
 }
 
-// scrape reads the metrics that have no labels.
+// scrape reads the metrics without labels.
 func scrape(ctx context.Context, url string) (map[string]float64, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -186,7 +185,7 @@ func scrape(ctx context.Context, url string) (map[string]float64, error) {
 	return m, nil
 }
 
-// judge tells the updates that ended while rows went from the others.
+// judge separates the updates that ended during deletion from the others.
 func (w *watching) judge(latency []time.Duration, ended []time.Time) {
 	var during []time.Duration
 	var spent time.Duration
@@ -208,7 +207,7 @@ func (w *watching) judge(latency []time.Duration, ended []time.Time) {
 	}
 }
 
-// largest is the greatest size among the samples of the n-th third of the slice.
+// largest is the largest size among the samples of the n-th third of the slice.
 func (k *compacting) largest(n int, figure func(sample) float64) (most float64) {
 	third := len(k.Samples) / 3
 	for _, s := range k.Samples[n*third : (n+1)*third] {
@@ -220,8 +219,8 @@ func (k *compacting) largest(n int, figure func(sample) float64) (most float64) 
 func total(s sample) float64 { return s.Size }
 func inUse(s sample) float64 { return s.InUse }
 
-// slowdown is, pair by pair, the p99 of updates while rows went (of all, where the server does not tell when) as a multiple of the p99
-// without compaction.
+// slowdown is, pair by pair, the p99 of updates during deletion (of all, if the server does not report it) as a
+// multiple of the p99 without compaction.
 func (r results) slowdown(server string) (spread, bool) {
 	return r.compactionRatio(server, func(s slice) float64 {
 		if k := s.Compacting; k != nil && k.P99UnderWay > 0 {
@@ -242,7 +241,7 @@ func (r results) compactionRatio(server string, figure func(slice) float64) (spr
 	return spreadOf(v)
 }
 
-// growth is by how much the database was larger in the last third of each slice with compaction than in the second.
+// growth is how much larger the database was in the last third of each slice with compaction than in the second.
 func (r results) growth(server string) (spread, bool) {
 	var v []float64
 	for _, s := range r.of(compactionPhase, server) {
@@ -253,7 +252,7 @@ func (r results) growth(server string) (spread, bool) {
 	return spreadOf(v)
 }
 
-// printCompaction shows what automatic compaction costs the writes, and what becomes of the database's size.
+// printCompaction prints what automatic compaction costs writes, and how the database's size develops.
 func (c *config) printCompaction(out io.Writer, r results) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	head := fmt.Sprintf("\n%.0f updates/s, retention %v\tp99 without\twith\twhile rows go\tto without\tshare of the time\tCPU, to without\trows/s\tsize by thirds\tin use by thirds\tlast to second\n", c.rate, c.retention)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// config is what one run measures.
+// config is the configuration of one run.
 type config struct {
 	objects     int   // of the size being measured
 	sizes       []int // all sizes, measured one after the other
@@ -40,7 +40,7 @@ type config struct {
 	profile    string
 }
 
-// serverNames are the servers that are compared on each kind of datastore.
+// serverNames are the servers compared on each kind of datastore.
 var serverNames = map[string][]string{
 	"sqlite":   {"sqlstore", "etcd", "kine", "bare"},
 	"postgres": {onPostgres, "etcd", kinePostgres, kinePooled, "bare", onPostgres + "-2", onPostgres + "-3"},

@@ -39,9 +39,8 @@ func newValue(n int) []byte {
 
 func stampValue(v []byte, n int) { binary.BigEndian.PutUint64(v, uint64(n)) }
 
-// txn is kube-apiserver's conditional transaction, prepared once and filled in
-// for each call: one compare of mod_revision, one write, and a read of the key
-// if the compare fails.
+// txn is kube-apiserver's conditional transaction, prepared once and filled in for each call: one compare of
+// mod_revision, one write, and a read of the key if the compare fails.
 type txn struct {
 	req pb.TxnRequest
 	cmp *pb.Compare

@@ -15,10 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// countSyncs sends writes one after the other while strace counts the
-// server's fsync and fdatasync calls, and returns how many there were per
-// write. Fewer than one is an error: it would acknowledge what is not durable.
-// Without strace it returns -1.
+// countSyncs sends writes one after the other while strace counts the server's fsync and fdatasync calls, and returns
+// the syncs per write. Fewer than one is an error: the server would acknowledge what is not durable. Without strace it
+// returns -1.
 func (t *target) countSyncs(ctx context.Context) (float64, error) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {
@@ -75,7 +74,7 @@ func (t *target) countSyncs(ctx context.Context) (float64, error) {
 func readTrace(r io.Reader, processes int, attached chan<- struct{}) (n int) {
 	for s := bufio.NewScanner(r); s.Scan(); {
 		line := s.Text()
-		// One line may tell of both: of a new thread in the middle of a call.
+		// One line may contain both: a new thread in the middle of a call.
 		if strings.Contains(line, "attached") {
 			if processes--; processes == 0 {
 				close(attached)
@@ -88,8 +87,8 @@ func readTrace(r io.Reader, processes int, attached chan<- struct{}) (n int) {
 	return n
 }
 
-// syncTime measures the disk: the median time of a write of 4 KiB and its
-// fdatasync. A file system in memory is refused, nothing is durable there.
+// syncTime measures the disk: the median time of a write of 4 KiB and its fdatasync. It refuses a file system in
+// memory, where nothing is durable.
 func syncTime(dir string) (time.Duration, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {

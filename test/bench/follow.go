@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// followPhases: updates through the first replica alone, watched at each of the others. An operation is an event that a client of
-// another replica got; its latency counts from when the update's acknowledgement had come to the client that sent
-// it, which is later than the commit by the answer's way; it is negative when the event came first. The time from when
-// the update was sent, and the update's own, are kept beside it. One update at a time shows how soon an
-// otherwise idle replica is told; many at a fixed rate, how that is under load.
+// followPhases are updates through the first replica, watched at each of the others. An operation is an event that a
+// client of another replica received. Its latency counts from when the sender had the update's acknowledgement, which
+// is later than the commit by the answer's way, and is negative if the event arrived first. The time since the update
+// was sent, and the update's own duration, are recorded, too. One update at a time shows the delay on an otherwise idle
+// replica; many at a fixed rate show it under load.
 func (c *config) followPhases() []*phase {
 	alone := func(t *target) bool { return t.count < 2 }
 	all := []*phase{{name: "follow", skip: alone, run: func(ctx context.Context, t *target) (*outcome, error) {
@@ -56,7 +56,7 @@ func (t *target) follow(ctx context.Context, l load) (*outcome, error) {
 	return out, nil
 }
 
-// printReplicas shows what further replicas bring, and how soon an event is seen on another one than its update went through.
+// printReplicas prints what additional replicas bring, and how soon after an update its event is seen on another one.
 func (c *config) printReplicas(out io.Writer, r results) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	head := "\nreplicas\tphase\top/s, to 1 replica's\tserver CPU/op\tPostgres CPU/op\n"

@@ -52,14 +52,14 @@ func (t *target) expect(first *int, last *[]byte) func(int, *kv) error {
 	}
 }
 
-// walk goes through the objects page by page, all at the first page's revision.
+// walk reads the objects page by page, all at the first page's revision.
 type walk struct {
 	t    *target
 	req  pb.RangeRequest
 	res  rangeReply
 	at   int // the number of the next object
 	page int
-	// pages is how many there are before it starts again.
+	// pages is the number of pages before it starts over.
 	pages int
 	last  []byte
 }
@@ -108,8 +108,8 @@ func (t *target) pager() step {
 	return func(ctx context.Context, n int) (bool, error) { return true, walks[n].next(ctx, n) }
 }
 
-// firstPages reads first pages only, each after an update inside the list, so
-// that no answer from an earlier revision fits, and counts the pages' CPU alone.
+// firstPages reads only first pages, each after an update inside the list, so that no answer from an earlier revision
+// can be reused, and counts only the pages' CPU.
 func (t *target) firstPages(ctx context.Context, span time.Duration) (*outcome, error) {
 	out, u := &outcome{}, t.newUpdates()
 	for end := time.Now().Add(span); time.Now().Before(end); {
@@ -182,7 +182,7 @@ func (t *target) streamer() step {
 	}
 }
 
-// probeStream finds out whether the server has RangeStream.
+// probeStream checks whether the server supports RangeStream.
 func (t *target) probeStream(ctx context.Context) error {
 	s, err := t.kv(0).RangeStream(ctx, &pb.RangeRequest{Key: objectKey(0)})
 	for err == nil {

@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// load is how a phase's operations are issued.
+// load is how a phase issues its operations.
 type load struct {
 	clients int
-	span    time.Duration // no operation starts later than this; 0 = until step says so
-	rate    float64       // operations per second in all, 0 = each client as fast as answers come
+	span    time.Duration // no operation starts later than this; 0 = until step returns false
+	rate    float64       // operations per second in total, 0 = each client as fast as answers arrive
 }
 
 var errHangs = errors.New("an operation does not end")
 
-// step performs one operation as one of the clients and checks its answer;
-// it returns false, doing nothing, when there is nothing left to do.
+// step performs one operation as one of the clients and checks its answer. It returns false, doing nothing, if there is
+// nothing left to do.
 type step func(ctx context.Context, client int) (bool, error)
 
-// run issues operations and returns each one's latency and the time that all took.
+// run issues operations and returns each one's latency and the total time.
 func (l load) run(ctx context.Context, do step) (latency []time.Duration, wall time.Duration, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -50,7 +50,7 @@ func (l load) run(ctx context.Context, do step) (latency []time.Duration, wall t
 					start = due
 				}
 				if l.span > 0 && (start.Sub(began) >= l.span || time.Since(began) >= 2*l.span) {
-					return // the second: a server that cannot keep up with the rate
+					return // the second time: the server cannot keep up with the rate
 				}
 				more, err := do(ctx, c)
 				if err != nil {
@@ -71,7 +71,7 @@ func (l load) run(ctx context.Context, do step) (latency []time.Duration, wall t
 	}
 	for c, a := range all {
 		latency = append(latency, a...)
-		wall = max(wall, ends[c].Sub(began)) // not the clients that found nothing left
+		wall = max(wall, ends[c].Sub(began)) // except the clients that found nothing left
 	}
 	return latency, wall, nil
 }

@@ -82,7 +82,7 @@ func (c *config) main() error {
 		r, starts, err := c.measureAll(ctx)
 		all.Slices = append(all.Slices, r...)
 		all.Starts = append(all.Starts, starts...)
-		if len(r) > 0 { // a run that breaks off shows what it has
+		if len(r) > 0 { // an interrupted run prints what it has
 			c.printTable(os.Stdout, r, starts)
 			c.printReplicas(os.Stdout, r)
 			c.printCompaction(os.Stdout, r)
@@ -164,7 +164,7 @@ func (c *config) measureAll(ctx context.Context) (r results, starts []starting, 
 	return r, starts, nil
 }
 
-// alone measures a phase and sees that the other servers did nothing meanwhile.
+// alone measures a phase and verifies that the other servers did nothing meanwhile.
 func (c *config) alone(ctx context.Context, p *phase, t *target, all []*target, pair int) (slice, error) {
 	idle := func() (sum time.Duration, err error) {
 		for _, o := range all {

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// slice is what one phase cost on one server once. Times are in nanoseconds.
+// slice is the cost of one phase on one server, once. Times are in nanoseconds.
 type slice struct {
 	Objects   int           `json:"objects"`
 	Phase     string        `json:"phase"`
@@ -26,7 +26,7 @@ type slice struct {
 	CPU       time.Duration `json:"cpu"`        // the server's, all replicas together
 	Database  time.Duration `json:"database"`   // CPU of its Postgres server
 	ClientCPU time.Duration `json:"client_cpu"` // the load generator's
-	OtherCPU  time.Duration `json:"other_cpu"`  // of anything else on the machine
+	OtherCPU  time.Duration `json:"other_cpu"`  // of everything else on the machine
 	P50       time.Duration `json:"p50"`
 	P99       time.Duration `json:"p99"`
 	SentP50   time.Duration `json:"sent_p50,omitempty"`  // of an event, from when its update was sent (phase follow)
@@ -41,7 +41,7 @@ type outcome struct {
 	ops     int
 	wall    time.Duration
 	latency []time.Duration
-	used    usage // when the phase measured it itself; else 0
+	used    usage // if the phase measured it itself; else 0
 
 	sent, write []time.Duration // see slice
 	compacting  *compacting
@@ -54,7 +54,7 @@ func percentile(sorted []time.Duration, p float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(p*float64(len(sorted))))]
 }
 
-// measure runs one phase on one server, which it wakes for that long.
+// measure runs one phase on one server, which it resumes for that long.
 func (c *config) measure(ctx context.Context, p *phase, t *target, pair int) (s slice, err error) {
 	if err := t.resume(); err != nil {
 		return s, err
@@ -92,7 +92,7 @@ func (c *config) measure(ctx context.Context, p *phase, t *target, pair int) (s 
 		}
 		return s, fmt.Errorf("%s on %s: %w", p.name, t.name, err)
 	}
-	// What the server put off until after its answers belongs to them.
+	// Work that the server postponed until after its answers counts for them.
 	time.Sleep(c.settle)
 	after, err := t.used()
 	if err != nil {
@@ -119,7 +119,7 @@ func (c *config) measure(ctx context.Context, p *phase, t *target, pair int) (s 
 	return s, nil
 }
 
-// watchAnon samples the anonymous memory until the returned function is called, which tells the most seen.
+// watchAnon samples the anonymous memory until the returned function is called, which returns the maximum.
 func (t *target) watchAnon() func() int64 {
 	var (
 		most int64
@@ -142,11 +142,11 @@ func (t *target) watchAnon() func() int64 {
 	return func() int64 { close(done); wg.Wait(); return most }
 }
 
-// wakeTime is how long a server may take to find itself in a world that has moved on: a replica's database is stopped with it.
+// wakeTime is how long a server may take to recover after a stop: a replica's database is stopped with it.
 const wakeTime = 10 * time.Second
 
-// wake sends a little traffic over every connection, so that a slice does not
-// start with what a stopped server had to catch up on.
+// wake sends a little traffic over every connection, so that a slice does not start with what a stopped server has to
+// catch up on.
 func (t *target) wake(ctx context.Context) error {
 	for end := time.Now().Add(wakeTime); ; {
 		_, _, err := load{clients: 2 * len(t.conns), span: 50 * time.Millisecond}.run(ctx, t.getter())

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// The list/watch API over HTTP/JSON, which sqlstore has beside etcd's.
+// The list/watch API over HTTP/JSON, which sqlstore offers in addition to etcd's.
 
 const objectsFlag = "--listen-objects-urls"
 
-// findObjects asks the binary whether it has that API: another build may be older.
+// findObjects asks the binary whether it has that API, because another build may be older.
 func (s *server) findObjects() {
 	if s.pkg != "./cmd/sqlstore" {
 		return
@@ -26,7 +26,7 @@ func (s *server) findObjects() {
 	s.hasObjects = bytes.Contains(out, []byte(objectsFlag[2:]))
 }
 
-// httpWalk goes through the objects page by page, by continue tokens, at the replicas in turn.
+// httpWalk reads the objects page by page, with continue tokens, from the replicas in turn.
 type httpWalk struct {
 	t        *target
 	at       int // the number of the next object
@@ -37,7 +37,7 @@ type httpWalk struct {
 
 func (t *target) newHTTPWalk() *httpWalk { return &httpWalk{t: t} }
 
-// objectPage is what a page is checked by.
+// objectPage is what is checked of a page.
 type objectPage struct {
 	Metadata struct {
 		ResourceVersion, Continue string
@@ -50,7 +50,7 @@ type objectPage struct {
 	}
 }
 
-// next reads a page, and checks it when it has been timed.
+// next reads a page, and checks it after timing it.
 func (w *httpWalk) next(ctx context.Context, page int) (time.Duration, error) {
 	query := url.Values{"limit": {strconv.Itoa(pageSize)}}
 	if w.token != "" {

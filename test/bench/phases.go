@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// compactPhase is done even when it is not asked for.
+// compactPhase always runs, even if not requested.
 const compactPhase = "compact"
 
 // phase is one kind of work that is measured.
 type phase struct {
 	name string
-	// asked: only when it is asked for by name.
+	// asked: runs only if requested by name.
 	asked bool
 	// retention is that of the automatic compaction that the server runs with, 0 for none.
 	retention time.Duration
-	// skip: this server cannot do it, or it would mean nothing there.
+	// skip: this server cannot do it, or it would be meaningless there.
 	skip func(*target) bool
 	// prepare is done before, unmeasured.
 	prepare func(context.Context, *target) error
 	run     func(context.Context, *target) (*outcome, error)
 }
 
-// allPhases in the order in which a pair goes through them. Compaction ends the
-// pair, so that each begins with the same contents and no history.
+// allPhases returns the phases in the order of a pair. Compaction ends the pair, so that each begins with the same
+// contents and no history.
 func (c *config) allPhases() []*phase {
 	all := c.pointPhases(0, "")
 	all = append(all, c.listPhases()...)
@@ -38,7 +38,7 @@ func (c *config) allPhases() []*phase {
 	return append(all, c.compaction())
 }
 
-// inTurn is allPhases for one pair: with compaction and without take turns in going first.
+// inTurn is allPhases for one pair: with and without compaction alternate in going first.
 func (c *config) inTurn(pair int) []*phase {
 	all := c.allPhases()
 	if i := slices.IndexFunc(all, func(p *phase) bool { return p.name == steadyPhase }); pair%2 == 1 {
@@ -47,8 +47,7 @@ func (c *config) inTurn(pair int) []*phase {
 	return all
 }
 
-// compaction removes all history and waits until it is gone; an operation is
-// one revision (kine keeps the last 1,000).
+// compaction removes all history and waits until it is gone; an operation is one revision (kine keeps the last 1,000).
 func (c *config) compaction() *phase {
 	return &phase{
 		name:    compactPhase,

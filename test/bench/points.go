@@ -10,7 +10,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// pointPhases are the operations on one key, in a closed loop, or at a fixed rate if there is one.
+// pointPhases are the operations on one key, in a closed loop or, if rate is set, at a fixed rate.
 func (c *config) pointPhases(rate float64, suffix string) []*phase {
 	closed := func(s func(*target) step) func(context.Context, *target) (*outcome, error) {
 		return func(ctx context.Context, t *target) (*outcome, error) {
@@ -59,7 +59,7 @@ func (t *target) getter() step {
 	}
 }
 
-// updates replaces random objects, each client its own ones, so that every compare must hold.
+// updates replaces random objects. Each client has its own, so that every compare must hold.
 type updates struct {
 	t      *target
 	txns   []*txn
@@ -68,7 +68,7 @@ type updates struct {
 
 func (t *target) newUpdates() *updates { return &updates{t, t.txns(true, true), t.values()} }
 
-// one updates an object as client n and returns the new revision, 0 if the client owns none.
+// one updates an object as client n and returns the new revision, 0 if the client has none.
 func (u *updates) one(ctx context.Context, n int) (int64, error) {
 	clients := u.t.c.clients
 	own := (len(u.t.objects) - n + clients - 1) / clients
@@ -125,7 +125,7 @@ func (t *target) values() [][]byte {
 	return all
 }
 
-// createFor creates objects that were never there and keeps them for deletion.
+// createFor creates new objects and keeps them for deletion.
 func (t *target) createFor(ctx context.Context, l load) (*outcome, error) {
 	txns, values, made := t.txns(true, false), t.values(), make([][]object, l.clients)
 	out, err := report(l.run(ctx, func(ctx context.Context, n int) (bool, error) {
@@ -160,13 +160,13 @@ func (t *target) deleter() step {
 	}
 }
 
-// deleteCreated clears what an earlier create phase left.
+// deleteCreated removes what an earlier create phase left.
 func (t *target) deleteCreated(ctx context.Context) error {
 	_, _, err := load{clients: t.c.clients}.run(ctx, t.deleter())
 	return err
 }
 
-// haveCreated makes something to delete when no create phase did.
+// haveCreated creates something to delete if no create phase did.
 func (t *target) haveCreated(ctx context.Context) error {
 	if len(t.created) > 0 {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// postgres is the Postgres server that one target has for itself, with its own settings but for fsync, and a database on it. It
-// is measured and stopped with all its processes.
+// postgres is one target's own Postgres server, with default settings except fsync, and a database on it. It is
+// measured and stopped with all its processes.
 type postgres struct {
 	tree
 	dsn    string // of the target's database
@@ -25,10 +25,10 @@ type postgres struct {
 	remove func() error
 }
 
-// postgresTimeout bounds the start of a server and each statement.
+// postgresTimeout limits the start of a server and each statement.
 const postgresTimeout = time.Minute
 
-// newPostgres starts a server from the machine's binaries, on data in dir, or in a container where there are none.
+// newPostgres starts a server from the machine's binaries, on data in dir, or in a container if there are none.
 func newPostgres(dir string) (_ *postgres, err error) {
 	p, err := localPostgres(dir)
 	if errors.Is(err, errNoBinaries) {
@@ -59,14 +59,14 @@ func newPostgres(dir string) (_ *postgres, err error) {
 	}
 	u.Path = "/" + name
 	p.dsn = u.String()
-	// The server's process, wherever it runs, is the parent of one that says in its title which database it serves.
+	// Wherever the server's process runs, it is the parent of one whose title names the database that it serves.
 	return p, p.with(func(context.Context, *pgx.Conn) (err error) {
 		p.tree, err = parentOf(name)
 		return err
 	})
 }
 
-// await waits until the server takes connections.
+// await waits until the server accepts connections.
 func (p *postgres) await() error {
 	for end := time.Now().Add(postgresTimeout); ; {
 		err := p.with(func(context.Context, *pgx.Conn) error { return nil })
@@ -98,7 +98,7 @@ func parentOf(database string) (tree, error) {
 	return 0, errors.New("none of this machine's processes serves the database: its CPU cannot be measured")
 }
 
-// with calls f with a connection of its own.
+// with calls f with a new connection.
 func (p *postgres) with(f func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), postgresTimeout)
 	defer cancel()
@@ -121,7 +121,7 @@ func (p *postgres) execute(statements ...string) error {
 	})
 }
 
-// setDurable turns fsync on or off and sees that all that makes a commit durable is as asked for.
+// setDurable turns fsync on or off and checks all settings that make a commit durable.
 func (p *postgres) setDurable(on bool) error {
 	fsync := map[bool]string{true: "on", false: "off"}[on]
 	if err := p.execute("ALTER SYSTEM SET fsync = "+fsync, "SELECT pg_reload_conf()", "CHECKPOINT"); err != nil {

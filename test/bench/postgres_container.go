@@ -8,7 +8,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// containerPostgres starts a server as the tests do: in a container.
+// containerPostgres starts a server in a container, as the tests do.
 func containerPostgres() (p *postgres, err error) {
 	r := &run{}
 	defer func() {
@@ -35,9 +35,9 @@ func containerPostgres() (p *postgres, err error) {
 	return p, nil
 }
 
-// run stands in for a test: it has what package pgserver wants of one.
+// run replaces a test: it implements what package pgserver needs of one.
 type run struct {
-	testing.TB // nil: what is not below is not called
+	testing.TB // nil: only the methods below are called
 	cleanups   []func()
 	failed     error
 }
@@ -59,7 +59,7 @@ func (r *run) Errorf(format string, args ...any) {
 	r.failed = errors.Join(r.failed, fmt.Errorf(format, args...))
 }
 
-// Fatalf implements testing.TB: it ends what runs by a panic with r.
+// Fatalf implements testing.TB: it panics with r.
 func (r *run) Fatalf(format string, args ...any) {
 	r.Errorf(format, args...)
 	panic(r)

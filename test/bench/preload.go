@@ -64,7 +64,7 @@ func (c *config) bring(ctx context.Context, t *target) (st starting, err error) 
 	return st, t.pause()
 }
 
-// fill stores all objects in shuffled order and notes their revisions.
+// fill stores all objects in shuffled order and records their revisions.
 func (t *target) fill(ctx context.Context) error {
 	t.objects = make([]object, t.c.objects)
 	for i := range t.objects {
@@ -114,8 +114,8 @@ func (t *target) fill(ctx context.Context) error {
 	if _, _, err := (load{clients: clients}).run(ctx, do); err != nil || t.oneKey {
 		return err
 	}
-	// etcd keeps its last 5,000 to 10,000 transactions in memory and reads them
-	// again at start; after a batch of puts that would be far more than in life.
+	// etcd keeps its last 5,000 to 10,000 transactions in memory and reads them again at start; after a batch of puts
+	// that would be far more than in practice.
 	var done atomic.Int64
 	u := t.newUpdates()
 	_, _, err := load{clients: t.c.clients}.run(ctx, func(ctx context.Context, n int) (bool, error) {

@@ -27,7 +27,7 @@ type memory struct {
 	File int64 `json:"file"` // RssFile
 }
 
-// startProcess starts a program, as another user where credentials say so.
+// startProcess starts a program, as another user if credentials are given.
 func startProcess(bin string, args []string, as *syscall.Credential) (*process, error) {
 	p := &process{cmd: exec.Command(bin, args...), log: new(bytes.Buffer), exited: make(chan error, 1)}
 	p.cmd.Stdout = &tail{buf: p.log}
@@ -43,7 +43,7 @@ func startProcess(bin string, args []string, as *syscall.Credential) (*process, 
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// dead returns an error with the end of the log when the process has exited.
+// dead returns an error with the end of the log if the process has exited.
 func (p *process) dead() error {
 	select {
 	case err := <-p.exited:
@@ -69,8 +69,8 @@ func (p *process) stop(sig syscall.Signal) error {
 	}
 }
 
-// pause stops the process until resume; it returns once all of it has stopped: a thread that waits for a disk goes on until
-// that has answered.
+// pause stops the process until resume. It returns once all of it has stopped: a thread that waits for a disk continues
+// until that has answered.
 func (p *process) pause() error {
 	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -111,7 +111,7 @@ func (p *process) memory() (m memory, err error) {
 	return m, nil
 }
 
-// forgetPeak makes VmHWM start again from what is resident now.
+// forgetPeak resets VmHWM to what is resident now.
 func (p *process) forgetPeak() error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.pid()), []byte("5"), 0)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What a target does with all its processes: one, or as many as it has replicas, and its Postgres server.
+// What a target does with all its processes: its replicas and its Postgres server.
 
 // usage is CPU time.
 type usage struct {
@@ -21,7 +21,7 @@ func (u usage) since(before usage) usage {
 
 func (u usage) plus(o usage) usage { return usage{u.server + o.server, u.database + o.database} }
 
-// scaled is the share of an operation, or of some.
+// scaled is the share of one or more operations.
 func (u usage) scaled(by float64) usage {
 	return usage{time.Duration(float64(u.server) * by), time.Duration(float64(u.database) * by)}
 }
@@ -41,7 +41,7 @@ func (t *target) used() (u usage, err error) {
 	return u, err
 }
 
-// dead returns an error with the end of its log when a replica has exited.
+// dead returns an error with the end of its log if a replica has exited.
 func (t *target) dead() error {
 	for _, p := range t.replicas {
 		if err := p.dead(); err != nil {

@@ -18,25 +18,26 @@ import (
 type server struct {
 	name string
 	bin  string // set by build, or given by the caller
-	// module and pkg say where the program is built from, unless bin is given.
+	// module and pkg are where the program is built from, unless bin is given.
 	module, pkg string
 	args        func(launching) []string
-	// oneKey: takes only kube-apiserver's own transactions, no batch of puts.
+	// oneKey: supports only kube-apiserver's own transactions, no batch of puts.
 	oneKey bool
-	// lags: now and then its watches lose events, or it does not know a revision that it has told of; this is told and does not end the run.
+	// lags: sometimes its watches lose events, or it does not know a revision that it has returned; this is reported
+	// and does not end the run.
 	lags bool
 	// canned: answers with prepared replies, so contents cannot be checked, and stores nothing.
 	canned bool
 	// onPostgres: keeps its data in a Postgres server; count is how many processes, its replicas, share that one.
 	onPostgres bool
 	count      int
-	// hasObjects: serves the list/watch API, too.
+	// hasObjects: also serves the list/watch API.
 	hasObjects bool
-	// note says in the table how durability is set.
+	// note describes in the table how durability is configured.
 	note string
 }
 
-// launching is what a server's process is told.
+// launching configures a server's process.
 type launching struct {
 	dir, port string
 	dsn       string        // of its Postgres database, if it has one
@@ -46,8 +47,8 @@ type launching struct {
 	retention time.Duration // of automatic compaction, 0 for none
 }
 
-// newServer returns the server of that name. A name that is none of the known
-// ones is another sqlstore, to compare two builds; it needs a binary. NAME-postgres and NAME-postgres-N are it on Postgres, with N replicas.
+// newServer returns the server of that name. An unknown name is another sqlstore, to compare two builds; it needs a
+// binary. NAME-postgres and NAME-postgres-N are that build on Postgres, with N replicas.
 func newServer(name, bin string, c *config) (*server, error) {
 	s := &server{name: name, bin: bin, count: 1}
 	switch name {
@@ -96,16 +97,16 @@ func newServer(name, bin string, c *config) (*server, error) {
 }
 
 const (
-	// onPostgres with -N behind it is sqlstore with N replicas.
+	// onPostgres followed by -N is sqlstore with N replicas.
 	onPostgres = "sqlstore-postgres"
-	// kine as it comes closes connections that are idle above 20, so that 64 clients have it open new ones all the time; pooled, it is
-	// told to keep them.
+	// kine by default closes idle connections above 20, so that 64 clients keep it opening new ones; pooled, it is
+	// configured to keep them.
 	kinePostgres = "kine-postgres"
 	kinePooled   = "kine-postgres-pooled"
 	postgresNote = "Postgres as it comes: fsync, synchronous_commit and full_page_writes on (fsync off only while filling)"
 )
 
-// prepare builds the server inside its module, whose versions are pinned there.
+// prepare builds the server inside its module, which pins the versions.
 func (s *server) prepare(dir string) error {
 	defer s.findObjects()
 	if s.bin != "" {
@@ -174,7 +175,7 @@ func kineArgs(l launching) []string {
 	return []string{"--endpoint", dsn, "--listen-address", "127.0.0.1:" + l.port, "--metrics-bind-address", "0"}
 }
 
-// kinePoolSize is one connection for each client, and fewer than Postgres allows.
+// kinePoolSize is one connection per client, and fewer than Postgres allows.
 const kinePoolSize = "64"
 
 func kinePostgresArgs(pooled bool) func(launching) []string {
@@ -187,7 +188,7 @@ func kinePostgresArgs(pooled bool) func(launching) []string {
 	}
 }
 
-// freePort returns a port of the loopback that nothing listens on, and that no outgoing connection takes meanwhile.
+// freePort returns a loopback port that nothing listens on, and that no outgoing connection takes meanwhile.
 func freePort() string {
 	addr, err := launch.FreeAddress()
 	if err != nil {

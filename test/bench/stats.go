@@ -7,7 +7,7 @@ import (
 
 type number interface{ ~int64 | ~float64 }
 
-// median of the values, which it does not reorder; 0 of none.
+// median returns the median of the values, which it does not reorder; 0 if there are none.
 func median[T number](values []T) T {
 	if len(values) == 0 {
 		return 0
@@ -16,7 +16,7 @@ func median[T number](values []T) T {
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
-// spread is the median of some ratios with the least and the greatest.
+// spread is the median of some ratios with their minimum and maximum.
 type spread struct{ mid, low, high float64 }
 
 func spreadOf(v []float64) (s spread, ok bool) {
@@ -64,7 +64,7 @@ func (r results) ratio(phase, server, to string, figure func(slice) float64) (sp
 	return r.compare(phase, server, to, "", figure)
 }
 
-// above compares what lies above the bare call.
+// above compares the CPU above the bare call.
 func (r results) above(phase, server, to string) (spread, bool) {
 	return r.compare(phase, server, to, "bare", perOp)
 }

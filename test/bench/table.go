@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// printTable prints every phase and server with its medians and, as the median of the
-// pairs' own ratios, how it compares with etcd and with kine on the same kind of database.
+// printTable prints every phase and server with its medians and, as the median of the pairs' own ratios, how it
+// compares with etcd and with kine on the same kind of database.
 func (c *config) printTable(out io.Writer, r results, starts []starting) {
 	fmt.Fprintf(out, "\n%d objects of %d bytes, %d clients on %d connections, %d pairs of %v\n",
 		c.objects, c.value, c.clients, c.conns, c.pairs, c.span)

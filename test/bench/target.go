@@ -27,8 +27,7 @@ type object struct {
 	mod int64
 }
 
-// target is one server under test, with its data, its connections and what the
-// client knows of its contents.
+// target is one server under test, with its data, its connections and what the client knows of its contents.
 type target struct {
 	*server
 	c        *config
@@ -47,11 +46,11 @@ type target struct {
 
 	objectURLs []string // of the list/watch API at the replicas
 	http       *http.Client
-	walked     map[string]map[place]*outcome // by API: what a walk found, until it is reported
+	walked     map[string]map[place]*outcome // by API: the results of a walk, until they are reported
 	retention  time.Duration                 // of automatic compaction, 0 for none
 }
 
-// newTarget makes a server's directory and starts its database, if it has one of its own.
+// newTarget creates a server's directory and starts its own database, if it has one.
 func newTarget(s *server, c *config) (*target, error) {
 	t := &target{server: s, c: c, dir: filepath.Join(c.dir, s.name+"-data")}
 	if err := os.MkdirAll(t.dir, 0o700); err != nil {
@@ -122,7 +121,7 @@ func (t *target) start(durable bool) (ready time.Duration, err error) {
 	return time.Since(began), nil
 }
 
-// awaitListener waits until a replica takes connections.
+// awaitListener waits until a replica accepts connections.
 func (t *target) awaitListener(addr string, deadline time.Time) error {
 	for {
 		if err := t.dead(); err != nil {
@@ -139,7 +138,7 @@ func (t *target) awaitListener(addr string, deadline time.Time) error {
 	}
 }
 
-// dial opens the handful of connections that kube-apiserver would have, as many to each replica.
+// dial opens as many connections as kube-apiserver would, the same number to each replica.
 func (t *target) dial() error {
 	t.conns, t.kvs = nil, nil
 	each := (t.c.conns + t.count - 1) / t.count
@@ -176,7 +175,7 @@ func (t *target) restart(sig syscall.Signal) (time.Duration, error) {
 	return t.start(true)
 }
 
-// retain restarts the server unless it runs with this retention.
+// retain restarts the server unless it already runs with this retention.
 func (t *target) retain(retention time.Duration) error {
 	if t.retention == retention || t.canned {
 		return nil
@@ -191,8 +190,8 @@ const (
 	compactWait  = 100 * time.Millisecond
 )
 
-// compact compacts everything before the current revision, waits for the rows
-// to go, and returns the number of revisions that were compacted.
+// compact compacts everything before the current revision, waits until the rows are deleted, and returns the number of
+// compacted revisions.
 func (t *target) compact(ctx context.Context) (int64, error) {
 	res, err := t.kv(0).Range(ctx, &pb.RangeRequest{Key: objectKey(0), Limit: 1})
 	if err != nil {
@@ -205,7 +204,7 @@ func (t *target) compact(ctx context.Context) (int64, error) {
 	for tries := 1; ; tries++ {
 		_, err := t.kv(0).Compact(ctx, &pb.CompactionRequest{Revision: res.Header.Revision, Physical: true})
 		if err == nil || rpctypes.Error(err) == rpctypes.ErrCompacted { //nolint:errorlint // a value that is compared
-			break // automatic compaction was there first
+			break // automatic compaction was faster
 		}
 		if tries == compactTries && t.lags {
 			fmt.Printf("%s was not compacted: %v\n", t.name, err)
@@ -214,12 +213,12 @@ func (t *target) compact(ctx context.Context) (int64, error) {
 		if tries == compactTries || status.Code(err) != codes.OutOfRange {
 			return 0, fmt.Errorf("compact at %d: %w", res.Header.Revision, err)
 		}
-		if t.lags && tries%10 == 0 { // kine on Postgres learns of it with a write only
+		if t.lags && tries%10 == 0 { // kine on Postgres learns of it only with a write
 			if _, err := t.newUpdates().one(ctx, 0); err != nil {
 				return 0, err
 			}
 		}
-		time.Sleep(compactWait) // kine tells of a revision before it knows it everywhere
+		time.Sleep(compactWait) // kine returns a revision before it knows it everywhere
 	}
 	t.compacted = res.Header.Revision
 	return n, nil
@@ -227,7 +226,7 @@ func (t *target) compact(ctx context.Context) (int64, error) {
 
 var errWrong = errors.New("wrong answer")
 
-// wrong is an error for an answer that is not what etcd would say.
+// wrong is the error for an answer that differs from etcd's.
 func (t *target) wrong(format string, args ...any) error {
 	return fmt.Errorf("%s: %w: %s", t.name, errWrong, fmt.Sprintf(format, args...))
 }

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tree is a process with its children, as a Postgres server is: they come and go, but have none themselves.
+// tree is a process with its children, such as a Postgres server's: they come and go, but have none themselves.
 type tree int
 
 // clockTick is the unit of times in /proc/PID/stat.
@@ -43,7 +43,7 @@ func (t tree) pids() ([]int, error) {
 	return all, nil
 }
 
-// cpu is the user and system time of all so far. That of children that have ended is known in steps of 10 ms.
+// cpu is the total user and system time so far. For ended children it has steps of 10 ms.
 func (t tree) cpu() (sum time.Duration, err error) {
 	all, err := t.pids()
 	if err != nil {
@@ -73,7 +73,7 @@ func (t tree) cpu() (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// signal sends a signal to all; to the first one first, as it could start others.
+// signal sends a signal to all; to the first one first, because it could start others.
 func (t tree) signal(sig syscall.Signal) error {
 	all, err := t.pids()
 	if err != nil {
@@ -151,11 +151,11 @@ func statOf(file string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The name before it may hold anything.
+	// The name before it may contain anything.
 	return strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:])), nil
 }
 
-// cpuOf is the user and system time of a process so far, of threads that ended too.
+// cpuOf is the user and system time of a process so far, including ended threads.
 func cpuOf(pid int) (time.Duration, error) {
 	var ts unix.Timespec
 	// The kernel's encoding of another process's CPU clock, as clock_getcpuclockid(3) makes it.

@@ -25,10 +25,9 @@ type seen struct {
 	at       time.Time
 }
 
-// watchPhases: updates without watchers, then with, both in a closed loop; the
-// difference in CPU is what delivering the events cost. At a fixed rate
-// that difference would be less than what an idle scheduler costs, so there
-// all CPU, the updates' too, is divided by the events.
+// watchPhases are updates without watchers, then with, both in a closed loop; the difference in CPU is the cost of
+// delivering the events. At a fixed rate that difference would be less than the cost of an idle scheduler, so there all
+// CPU, including the updates', is divided by the events.
 func (c *config) watchPhases() []*phase {
 	all := []*phase{{name: "watch", run: func(ctx context.Context, t *target) (*outcome, error) {
 		l := load{clients: c.clients, span: c.span}
@@ -52,8 +51,8 @@ func (c *config) watchPhases() []*phase {
 	return all
 }
 
-// deliver updates objects while they are watched; an operation is an event
-// delivered to a watcher, its latency counts from when the update was sent.
+// deliver updates objects while they are watched. An operation is an event delivered to a watcher, and its latency
+// counts from when the update was sent.
 func (t *target) deliver(ctx context.Context, l load) (out *outcome, updates int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -79,8 +78,8 @@ func (t *target) deliver(ctx context.Context, l load) (out *outcome, updates int
 	return out, watched.ops, nil
 }
 
-// updatesFor updates objects, waits until every watcher has been told, and returns what was written. Only one of so many of the
-// target's clients is used.
+// updatesFor updates objects, waits until every watcher has received the events, and returns what was written. It uses
+// only one of every n of the target's clients.
 func (t *target) updatesFor(ctx context.Context, l load, every int, ws ...*watcher) (*outcome, []sent, error) {
 	before, err := t.used()
 	if err != nil {
@@ -113,7 +112,7 @@ func (t *target) updatesFor(ctx context.Context, l load, every int, ws ...*watch
 	return out, slices.Concat(writes...), err
 }
 
-// watcher is one watch of all objects on a stream of its own.
+// watcher is one watch of all objects on its own stream.
 type watcher struct {
 	t      *target
 	stream grpc.ClientStream
@@ -121,7 +120,7 @@ type watcher struct {
 	mu     sync.Mutex
 	events []seen
 	err    error
-	change chan struct{} // has room for one; a signal that something above changed
+	change chan struct{} // has capacity one; signals that something above changed
 }
 
 // openWatchers opens n watches, over these connections in turn.
@@ -188,13 +187,13 @@ func (w *watcher) receive() {
 	}
 }
 
-// lostAfter is how long after the last update, and the last event, further ones are waited for.
+// lostAfter is how long to wait for more events after the last update and the last event.
 const lostAfter = 20 * time.Second
 
-// errLost is that of a watcher to which events never came.
+// errLost is returned for a watcher that never received some events.
 var errLost = errors.New("lost events")
 
-// await waits until n events have come.
+// await waits until n events have arrived.
 func (w *watcher) await(ctx context.Context, n int) error {
 	late := time.NewTimer(lostAfter)
 	defer late.Stop()
@@ -219,7 +218,8 @@ func (w *watcher) await(ctx context.Context, n int) error {
 	}
 }
 
-// check compares what the watcher saw with what was written, which it sorts by revision, and returns when each event came.
+// check compares what the watcher saw with what was written, which it sorts by revision, and returns when each event
+// arrived.
 func (w *watcher) check(writes []sent) ([]time.Time, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,9 +12,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// codec is grpc's protobuf codec, except that the bulky answers are walked in
-// place instead of being decoded: the client shares the machine with the server
-// and must leave it the time.
+// codec is grpc's protobuf codec, except that it walks the bulky answers in place instead of decoding them: the client
+// shares the machine with the server and must leave it the time.
 type codec struct{ encoding.CodecV2 }
 
 // walker is an answer that reads itself from its encoded form.
@@ -28,8 +27,8 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if !ok {
 		return c.CodecV2.Unmarshal(data, v)
 	}
-	// Not grpc's pool: it hands out, and clears, whatever large buffer it has, and
-	// after a full list of a gigabyte it has one of that size.
+	// Not grpc's pool: that returns, and clears, any large buffer it has, and after a full list of a gigabyte it has
+	// one of that size.
 	b := scratch.Get().(*[]byte)
 	n := data.Len()
 	if cap(*b) < n {

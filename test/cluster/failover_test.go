@@ -21,7 +21,7 @@ import (
 
 const lostHistory = "HISTORY WAS LOST"
 
-// A primary that dies loses nothing to a synchronous standby: replicas find it by themselves.
+// When a primary dies, a synchronous standby loses nothing: replicas find it on their own.
 func TestFailover(t *testing.T) {
 	s := set(t, rig.NewDatabases(t))
 	s.failOver()
@@ -42,12 +42,13 @@ func (s *stage) failOver() {
 	s.serving = s.Standby
 }
 
-// An asynchronous standby that had not received what was acknowledged takes over.
+// An asynchronous standby takes over that had not received some acknowledged writes.
 func TestLostHistory(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		// frozen says that one replica sees nothing of the failover until the others have written past the lost revisions;
-		// restarted that these know nothing of what was lost; fresh that the frozen one has read it when it started, and nothing since.
+		// frozen: one replica sees nothing of the failover until the others have written past the lost revisions.
+		// restarted: these know nothing of what was lost. fresh: the frozen one read it when it started, and nothing
+		// since.
 		frozen, restarted, fresh bool
 	}{
 		{"under the eyes of all", false, false, false},
@@ -61,7 +62,7 @@ func TestLostHistory(t *testing.T) {
 			report(history.Row{Fault: "standby without the last writes is promoted: " + c.name, Outages: s.back(l)})
 			s.noticed(l, c.restarted)
 			s.agree()
-			s.load(s.revision(t.Context())) // what is written from now on is sound
+			s.load(s.revision(t.Context())) // what is written from now on is intact
 			s.flows()
 			s.Stop()
 			s.verify()
@@ -71,17 +72,17 @@ func TestLostHistory(t *testing.T) {
 	}
 }
 
-// loss is what was before history was lost.
+// loss is the state before history was lost.
 type loss struct {
 	run   *load.Run // whose watches saw what was lost
 	last  int64     // the newest revision that was acknowledged
 	term  uint64
 	fresh clientv3.WatchChan // of a replica that was started after that, nil without one
-	// when the primary was killed, and when its place was taken and all replicas were there again
+	// when the primary was killed, and when it was replaced and all replicas were back
 	killed, healed time.Time
 }
 
-// lose has writes acknowledged that the standby does not get, and fails over to it.
+// lose makes writes that the standby does not receive, and fails over to it.
 func (s *stage) lose(frozen, restarted, fresh bool) loss {
 	s.Helper()
 	s.flows()
@@ -162,7 +163,7 @@ func (s *stage) lose(frozen, restarted, fresh bool) loss {
 	return l
 }
 
-// back writes through each replica and tells how long it took until that could be.
+// back writes through each replica and returns how long it took until that worked.
 func (s *stage) back(l loss) []history.Outage {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), recoveryTimeout)
@@ -256,8 +257,8 @@ func (s *stage) agree() {
 	}
 }
 
-// endsCompacted checks the watch of the replica that had just been started: it must not show what others wrote under numbers behind
-// those that were lost, as if they followed.
+// endsCompacted checks the watch of the newly started replica: it must not show what others wrote at revisions after
+// the lost ones as if it followed these.
 func (s *stage) endsCompacted(ctx context.Context, l loss) {
 	s.Helper()
 	select {
@@ -278,7 +279,7 @@ func firstRevision(resp clientv3.WatchResponse) int64 {
 	return resp.Events[0].Kv.ModRevision
 }
 
-// repair lifts the revision past everything that clients have seen. They are told, and list again.
+// repair lifts the revision past everything that clients have seen. They get an error, and list again.
 func (s *stage) repair(l loss) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), recoveryTimeout)

@@ -10,16 +10,16 @@ import (
 	"github.com/sqlstore/sqlstore/test/cluster/rig"
 )
 
-// holderBound is how long the others may have to wait for one that does not let go of the clock.
+// holderBound is how long the others may have to wait for a replica that does not release the clock.
 const holderBound = 6 * time.Second
 
-// TestFaults lets one thing fail at a time that leaves the primary what it is.
+// TestFaults lets one component fail at a time, without a change of the primary.
 func TestFaults(t0 *testing.T) {
-	var d *rig.Databases // shared, as each test has a database of its own; after a failure nobody knows what state they are in
+	var d *rig.Databases // shared, because each test has its own database; after a failure their state is unknown
 	for _, f := range []struct {
 		name  string
 		fault func(s *stage)
-		// holder is who keeps the clock from the others, for a bounded time.
+		// holder is who blocks the clock for the others, for a limited time.
 		holder string
 	}{
 		{"replica is killed", func(s *stage) { s.restart(s.Replicas[0], "KILL") }, ""},
@@ -100,7 +100,7 @@ func TestFaults(t0 *testing.T) {
 	}
 }
 
-// without checks that a replica which has lost its database ends streams that asked for a leader, and no others.
+// without checks that a replica that has lost its database ends the streams that require a leader, and no others.
 func (s *stage) without(replica int) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), recoveryTimeout)
@@ -136,7 +136,7 @@ func (s *stage) pause(h *rig.Host, d time.Duration) {
 	s.heal(h.Unpause)
 }
 
-// ready waits until all replicas say that they are ready.
+// ready waits until all replicas are ready.
 func (s *stage) ready() {
 	s.Helper()
 	for _, r := range s.Replicas {
@@ -144,7 +144,7 @@ func (s *stage) ready() {
 	}
 }
 
-// freeze stops a replica while it holds the clock row. The attempts before do not count as part of the fault.
+// freeze stops a replica while it holds the clock row. Earlier attempts do not count as part of the fault.
 func (s *stage) freeze(r *rig.Replica) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), recoveryTimeout)

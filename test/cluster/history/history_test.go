@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// A check that cannot fail proves nothing. The history here is right, and every test makes it wrong in one way.
+// A check that cannot fail proves nothing. This history is correct, and every test makes it wrong in one way.
 //
-// Times are in units of one: client 1 puts a at revision 2 (times 1 to 2), client 2 puts b and c at 3 (3 to 4), client 1 swaps a
-// at 4 (5 to 6), deletes b at 5 (7 to 8), and so on.
+// Times are in units: client 1 puts a at revision 2 (times 1 to 2), client 2 puts b and c at 3 (3 to 4), client 1 swaps
+// a at 4 (5 to 6), deletes b at 5 (7 to 8), and so on.
 type story struct {
 	ops    []*Op
 	events []Event
@@ -84,7 +84,7 @@ func TestRightHistoryPasses(t *testing.T) {
 }
 
 func TestWrongHistoriesAreRefused(t *testing.T) {
-	// without removes a revision and moves those behind it down, as if it had never been.
+	// without removes a revision and moves the later ones down, as if it had never existed.
 	without := func(s *story, rev int64) {
 		s.events = slices.DeleteFunc(s.events, func(e Event) bool { return e.Revision == rev })
 	}
@@ -148,7 +148,7 @@ func TestWrongHistoriesAreRefused(t *testing.T) {
 	}
 }
 
-// TestAllowStale reads what was true 4 units of time before.
+// TestAllowStale reads what was true 4 units earlier.
 func TestAllowStale(t *testing.T) {
 	for bound, passes := range map[time.Duration]bool{0: false, 2: false, 4: true} {
 		s := right()
@@ -162,7 +162,7 @@ func TestAllowStale(t *testing.T) {
 			t.Errorf("with a bound of %d: linearizable: %v", bound, errs["linearizable"])
 		}
 		s = right()
-		s.ops[opPutA].Start, s.ops[opPutA].End = 5, 6 // a write has no such excuse
+		s.ops[opPutA].Start, s.ops[opPutA].End = 5, 6 // a write must not be stale
 		s.ops = AllowStale(s.ops, bound)
 		if s.check(7)["reads"] == nil {
 			t.Errorf("with a bound of %d, a write below an answered one passes", bound)
@@ -170,7 +170,7 @@ func TestAllowStale(t *testing.T) {
 	}
 }
 
-// stale lets a read of a find its first version, under the given revision.
+// stale makes a read of a find its first version, under the given revision.
 func stale(o *Op, rev int64) {
 	o.Found, o.Revision = []KV{{Key: "a", Value: "w1", Mod: 2, Create: 2, Version: 1}}, rev
 }

@@ -12,26 +12,26 @@ type Lease struct {
 	TTL time.Duration // as granted
 	// Renewed is when the last request was sent that granted or renewed it and was answered.
 	Renewed time.Duration
-	// Missed is when a request was first answered that there is no such lease; 0 if never.
+	// Missed is when an answer first said that the lease does not exist; 0 if never.
 	Missed time.Duration
 	Keys   []string // put with it, acknowledged or not
 }
 
-// Granted notes a new lease, by a request sent at the given time.
+// Granted records a new lease, from a request sent at the given time.
 func (j *Journal) Granted(id int64, ttl, sent time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.leases[id] = &Lease{ID: id, TTL: ttl, Renewed: sent}
 }
 
-// Renewed notes that a lease's keep-alive, sent at the given time, was answered.
+// Renewed records that a keep-alive, sent at the given time, was answered.
 func (j *Journal) Renewed(id int64, sent time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.leases[id].Renewed = max(j.leases[id].Renewed, sent)
 }
 
-// Missed notes that a server said that there is no such lease.
+// Missed records that a server reported the lease as not found.
 func (j *Journal) Missed(id int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -40,7 +40,7 @@ func (j *Journal) Missed(id int64) {
 	}
 }
 
-// Attach notes keys that are about to be put with a lease.
+// Attach records keys that are about to be put with a lease.
 func (j *Journal) Attach(id int64, keys ...string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -58,9 +58,9 @@ func (j *Journal) Leases() []Lease {
 	return leases
 }
 
-// Leases checks that no lease ended before its time: a lease's end is seen as the deletion of its keys, by any watch, or as the
-// answer that it is not there. seen is when each revision was first seen by a watch. With ended, all must have ended.
-// That a lease ends once, with all its keys, is in [Writes] and [Order].
+// Leases checks that no lease ended early. A lease's end shows as the deletion of its keys, in any watch, or as the
+// answer that it does not exist. seen is when each revision was first seen by a watch. With ended, all must have ended.
+// [Writes] and [Order] check that a lease ends once, with all its keys.
 func Leases(leases []Lease, events []Event, seen map[int64]time.Duration, ended bool) error {
 	at := map[string]int64{} // key -> revision of its deletion
 	there := map[string]bool{}

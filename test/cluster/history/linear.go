@@ -8,9 +8,9 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Linearizable checks each key's history with porcupine as that of a register with compare-and-swap, for at most the given
-// time over all keys. It knows nothing of revisions but those that clients compared with, and of writes without an answer only
-// whether they ever took effect.
+// Linearizable checks each key's history with porcupine as that of a register with compare-and-swap, for at most the
+// given time in total. Of revisions it only knows those that clients compared with, and of writes without an answer
+// only whether they ever took effect.
 func Linearizable(base Base, ops []*Op, fate Fate, bound time.Duration) error {
 	deadline := time.Now().Add(bound)
 	for key, history := range byKey(base, ops, fate) {
@@ -64,8 +64,8 @@ var register = porcupine.Model{
 	},
 }
 
-// byKey splits operations into those of each key. A write of unknown outcome that the history lacks did nothing; one that it
-// holds may have taken effect at any time.
+// byKey splits operations by key. A write of unknown outcome that is missing from the history did nothing; one that is
+// there may have taken effect at any time.
 func byKey(base Base, ops []*Op, fate Fate) map[string][]porcupine.Operation {
 	// Values are what porcupine compares, revisions what clients compare with.
 	valueAt := map[int64]string{}

@@ -23,7 +23,7 @@ func (k Kind) String() string { return [...]string{"put", "delete", "swap", "get
 // Writes reports whether operations of this kind change something when they succeed.
 func (k Kind) Writes() bool { return k == Put || k == Delete || k == Swap }
 
-// Outcome is what a client knows of its operation.
+// Outcome is what a client knows about its operation.
 type Outcome int
 
 // The outcomes of operations.
@@ -36,10 +36,10 @@ const (
 // Op is one request of a client.
 type Op struct {
 	Client  int
-	Replica string // that the client is bound to, empty for a client of all
+	Replica string // the client's only replica, empty for a client of all
 	Kind    Kind
 	Keys    []string
-	Value   string // of a write that puts: no other has it
+	Value   string // of a write that puts; unique
 	Expect  int64  // of a Swap
 	Lease   int64  // of a Put
 
@@ -61,16 +61,16 @@ type KV struct {
 	Mod, Create, Version int64
 }
 
-// Event is a version of a key, out of a watch or out of the table.
+// Event is a version of a key, from a watch or from the table.
 type Event struct {
 	Key, Value string
 	Deleted    bool
-	// Revision is the one that wrote it; Create and Version are 0 when deleted.
+	// Revision is that of the write; Create and Version are 0 for a deletion.
 	Revision, Create, Version int64
 	Lease                     int64
 }
 
-// Journal is what all clients of a run did. Its methods may be called from any goroutine.
+// Journal records what all clients of a run did. Its methods may be called from any goroutine.
 type Journal struct {
 	began time.Time
 
@@ -86,7 +86,7 @@ func NewJournal() *Journal { return &Journal{began: time.Now(), leases: map[int6
 // Now returns the time since the run's beginning.
 func (j *Journal) Now() time.Duration { return time.Since(j.began) }
 
-// Begin notes an operation that is about to be sent, and gives a write its value. It must not be changed but by End.
+// Begin records an operation that is about to be sent, and gives a write its value. Only End may change it.
 func (j *Journal) Begin(o Op) *Op {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -99,7 +99,7 @@ func (j *Journal) Begin(o Op) *Op {
 	return &o
 }
 
-// End notes how an operation ended; change fills in the answer.
+// End records how an operation ended; change fills in the answer.
 func (j *Journal) End(o *Op, change func(*Op)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -107,8 +107,8 @@ func (j *Journal) End(o *Op, change func(*Op)) {
 	change(o)
 }
 
-// Ops returns the operations so far. Those under way may still be changed: wait for the clients first, except to look at
-// copies that [Journal.Since] makes.
+// Ops returns the operations so far. Those in progress may still change: wait for the clients first, unless you look at
+// copies from [Journal.Since].
 func (j *Journal) Ops() []*Op {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -2,11 +2,11 @@ package history
 
 import "fmt"
 
-// Base is what the keys held when a run began, their newest events.
+// Base is the content of the keys when a run began: their newest events.
 type Base map[string]Event
 
-// Order checks that events are all revisions from the one behind from up to to, without a gap, and that each says the truth
-// about its key's past.
+// Order checks that events cover all revisions after from up to to, without a gap, and that each is correct about its
+// key's past.
 func Order(base Base, events []Event, from, to int64) error {
 	last := from
 	keys := make(Base, len(base))
@@ -40,7 +40,7 @@ func Order(base Base, events []Event, from, to int64) error {
 	return nil
 }
 
-// Watch checks that a watch saw what the history holds, once and in order.
+// Watch checks that a watch saw the history, once and in order.
 func Watch(got, history []Event) error {
 	for i := range max(len(got), len(history)) {
 		switch {

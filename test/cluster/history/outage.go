@@ -16,12 +16,12 @@ type Outage struct {
 	Writes  time.Duration // longest span between two writes acknowledged one after the other
 	Reads   time.Duration // and between two reads
 	After   time.Duration // from the end of the fault to the first write acknowledged then
-	Open    bool          // nothing was acknowledged any more
+	Open    bool          // nothing was acknowledged afterwards
 	Errors  map[string]int
 	Slowest time.Duration // request that failed
 }
 
-// Outages returns one for each replica, of what ended from the time on that the fault began; it was over at healed.
+// Outages returns one for each replica, from what ended after the fault began; it was over at healed.
 func Outages(ops []*Op, began, healed, until time.Duration) []Outage {
 	by := map[string][]*Op{}
 	for _, o := range ops {
@@ -50,7 +50,7 @@ func Outages(ops []*Op, began, healed, until time.Duration) []Outage {
 	return outages
 }
 
-// longest returns the longest span between two successes that ends after began, and whether it goes on at until.
+// longest returns the longest span between two successes that ends after began, and whether it is still open at until.
 func longest(ops []*Op, began, until time.Duration, which func(Kind) bool) (span time.Duration, open bool) {
 	var last time.Duration
 	for _, o := range ops {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Reads checks every answer against the history: what a read found is what was there at the revision that it names, what was
-// refused was to be refused, and no answer names a revision below one that anybody had been told before the request was sent.
+// Reads checks every answer against the history: a read found what existed at its revision, a refusal was justified,
+// and no answer has a revision below one that any answer had shown before the request was sent.
 func Reads(base Base, ops []*Op, events []Event) error {
 	if err := realTime(ops); err != nil {
 		return err
@@ -54,7 +54,7 @@ func realTime(ops []*Op) error {
 	return nil
 }
 
-// past answers what a key held at a revision.
+// past returns a key's content at a revision.
 type past struct {
 	keys   []string
 	events map[string][]Event
@@ -75,7 +75,7 @@ func newPast(base Base, events []Event) *past {
 	return p
 }
 
-// at returns the key as it was at a revision, and whether it was there.
+// at returns the key at a revision, and whether it existed.
 func (p *past) at(key string, rev int64) (Event, bool) {
 	events := p.events[key]
 	i := sort.Search(len(events), func(i int) bool { return events[i].Revision > rev })
@@ -96,7 +96,7 @@ func (p *past) check(o *Op) error {
 	case o.Kind == Swap:
 		rev := o.Revision
 		if o.Outcome == Done {
-			rev-- // what was compared is what was there before
+			rev-- // a compare sees the state before
 		}
 		e, _ := p.at(o.Keys[0], rev)
 		if (e.Revision == o.Expect) != (o.Outcome == Done) {
@@ -106,7 +106,7 @@ func (p *past) check(o *Op) error {
 	return nil
 }
 
-// same compares what a read found with what was there.
+// same compares what a read found with the history.
 func (p *past) same(o *Op) error {
 	var want []KV
 	for _, k := range p.keys {

@@ -2,9 +2,8 @@ package history
 
 import "time"
 
-// AllowStale returns the operations as they would be if reads that may miss what was acknowledged in a time before them
-// had been sent that much earlier. A refused write has read, too. An answer that is older than that still fits no
-// history.
+// AllowStale moves reads that may miss recent acknowledgements to an earlier start, by the bound. A refused write has
+// read, too. An answer that is even older still contradicts every history.
 func AllowStale(ops []*Op, bound time.Duration) []*Op {
 	if bound == 0 {
 		return ops

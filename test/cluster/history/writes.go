@@ -12,7 +12,7 @@ const LeasePrefix = "l/"
 // Fate is the revision of each write that is in the history, acknowledged or not.
 type Fate map[*Op]int64
 
-// Writes checks the history against what clients wrote, and returns what became of each write.
+// Writes checks the history against what clients wrote, and returns the fate of each write.
 func Writes(ops []*Op, events []Event) (Fate, error) {
 	w := &writes{byValue: map[string]*Op{}, acked: map[int64]*Op{}, fate: Fate{}}
 	if err := w.index(ops); err != nil {
@@ -61,7 +61,7 @@ func (w *writes) index(ops []*Op) error {
 	return nil
 }
 
-// sameRevision returns how many events the first one's revision has.
+// sameRevision returns the number of events in the first revision.
 func sameRevision(events []Event) int {
 	n := 1
 	for n < len(events) && events[n].Revision == events[0].Revision {

@@ -15,14 +15,14 @@ import (
 	"github.com/sqlstore/sqlstore/test/cluster/history"
 )
 
-// The keys are few, so that clients meet on them.
+// The keys are few, so that clients collide on them.
 const (
 	plainKeys = 40
 	counters  = 5
 	groups    = 6
 )
 
-// client is one of many, which waits for each answer.
+// client is one of many clients, each of which waits for its answers.
 type client struct {
 	*rand.Rand
 	*clientv3.Client
@@ -40,7 +40,7 @@ func (c *client) look(ctx context.Context) {
 	c.each(ctx, func(ctx context.Context) { c.get(ctx, c.key()) })
 }
 
-// each sends one request after the other until ctx ends. One under way then gets its answer.
+// each sends one request after the other until ctx ends. A request in progress then still gets its answer.
 func (c *client) each(ctx context.Context, step func(context.Context)) {
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
@@ -83,7 +83,7 @@ func (c *client) begin(o history.Op) *history.Op {
 	return c.j.Begin(o)
 }
 
-// end notes an answer, of which fill takes what the operation's kind has, or an error.
+// end records an error, or an answer, from which fill takes what the operation's kind has.
 func (c *client) end(o *history.Op, err error, header *pb.ResponseHeader, fill func(*history.Op)) bool {
 	if err != nil && !Outage(err) && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		c.run.violation(fmt.Errorf("%v: %w", o, err))

@@ -14,14 +14,16 @@ import (
 )
 
 const (
-	shortTTL = 2 // seconds, of leases that end while the load goes on
-	keptTTL  = 8 // seconds, more than others may wait for a frozen replica
-	// renewal is how often a lease is kept alive, keepTimeout how long one answer is waited for before the next replica is asked.
+	shortTTL = 2 // seconds, for leases that end during the load
+	keptTTL  = 8 // seconds, longer than others may wait for a frozen replica
+	// renewal is how often a lease is kept alive, keepTimeout how long to wait for an answer before asking the next
+	// replica.
 	renewal     = 500 * time.Millisecond
 	keepTimeout = 1500 * time.Millisecond
 )
 
-// leases grants leases one after the other until ctx ends, puts two keys with each, keeps it alive for a while and then leaves it to its end.
+// leases grants leases one after the other until ctx ends, puts two keys with each, keeps it alive for a while and then
+// lets it expire.
 func (c *client) leases(ctx context.Context) {
 	for c.lease(ctx) || wait(ctx, 10*pace) == nil {
 	}
@@ -29,14 +31,14 @@ func (c *client) leases(ctx context.Context) {
 
 // lease grants one lease. It returns false if that failed, or if ctx has ended.
 func (c *client) lease(ctx context.Context) bool {
-	// Not bounded by ctx: a request under way when the load ends gets its answer.
+	// Not bounded by ctx: a request in progress when the load ends gets its answer.
 	op, cancel := context.WithTimeout(context.WithoutCancel(ctx), opTimeout)
 	defer cancel()
 	sent := c.j.Now()
 	r, err := c.Grant(op, shortTTL)
 	if err != nil {
 		c.expect(err)
-		return false // a lease that nobody knows, without keys
+		return false // an unknown lease, without keys
 	}
 	id := int64(r.ID)
 	c.j.Granted(id, time.Duration(r.TTL)*time.Second, sent)
@@ -75,7 +77,7 @@ func (c *client) expect(err error) {
 	}
 }
 
-// keep grants a lease by one replica, puts a key with it, and keeps it alive through all.
+// keep grants a lease through one replica, puts a key with it, and keeps it alive through all.
 func (r *Run) keep(tb testing.TB, ctx context.Context, endpoint string, all []string) {
 	tb.Helper()
 	op, cancel := context.WithTimeout(ctx, opTimeout)
@@ -93,7 +95,7 @@ func (r *Run) keep(tb testing.TB, ctx context.Context, endpoint string, all []st
 		tb.Fatal("a put before any fault failed")
 	}
 	r.Keepers = append(r.Keepers, lease.ID)
-	var clients []*client // one for each replica: a stream to one that says nothing must not hold up the others
+	var clients []*client // one per replica: a stream to a silent one must not hold up the others
 	for _, e := range all {
 		clients = append(clients, &client{run: r, j: r.Journal, Client: connect(tb, e)})
 	}

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// opTimeout is a client's patience. A server must have given up before, unless it cannot speak.
+	// opTimeout is a client's timeout. A server must have given up earlier, unless it cannot answer.
 	opTimeout = 12 * time.Second
-	// pace is the least time from one request of a client to its next, so that the load leaves room on a small machine.
+	// pace is the minimum time between two requests of a client, which leaves room on a small machine.
 	pace         = 10 * time.Millisecond
 	perReplica   = 3 // clients bound to each replica, besides one that only reads
 	roaming      = 3 // clients of all replicas
@@ -36,9 +36,10 @@ type Replica struct{ Name, Endpoint string }
 // Run is the load on one cluster.
 type Run struct {
 	Journal *history.Journal
-	// Watches are those of everything on each replica, then those of a part on each, which ask for a leader, then one over all.
+	// Watches are those of everything on each replica, then those of a part on each, which require a leader, then one
+	// over all.
 	Watches []*Watch
-	// Keepers are leases that are kept alive for the whole run by all means that a client has.
+	// Keepers are leases that are kept alive for the whole run by all means of a client.
 	Keepers []clientv3.LeaseID
 
 	replicas    []Replica
@@ -51,7 +52,8 @@ type Run struct {
 	errs []error // answers that no correct server gives
 }
 
-// Start puts an idle cluster under load until the run is stopped or the test ends. The watches begin behind revision from.
+// Start puts an idle cluster under load until the run is stopped or the test ends. The watches begin after revision
+// from.
 func Start(tb testing.TB, replicas []Replica, from int64) *Run {
 	tb.Helper()
 	r := &Run{Journal: history.NewJournal(), replicas: replicas}
@@ -101,7 +103,7 @@ func Start(tb testing.TB, replicas []Replica, from int64) *Run {
 	return r
 }
 
-// connect makes a client that fails when its server does, and comes back as soon as it does.
+// connect creates a client that fails when its server does, and reconnects as soon as possible.
 func connect(tb testing.TB, endpoints ...string) *clientv3.Client {
 	tb.Helper()
 	c, err := clientv3.New(clientv3.Config{
@@ -118,7 +120,7 @@ func connect(tb testing.TB, endpoints ...string) *clientv3.Client {
 	return c
 }
 
-// Stop ends the load and waits for the answers to what was sent. The watches go on.
+// Stop ends the load and waits for outstanding answers. The watches continue.
 func (r *Run) Stop() {
 	r.stopLoad()
 	r.load.Wait()
@@ -145,7 +147,7 @@ func (r *Run) violation(err error) {
 	}
 }
 
-// WaitWrites waits until every replica has acknowledged n writes that were sent from now on by the clients bound to it.
+// WaitWrites waits until every replica has acknowledged n writes, sent from now on by its own clients.
 func (r *Run) WaitWrites(ctx context.Context, n int, names ...string) error {
 	if len(names) == 0 {
 		for _, replica := range r.replicas {
@@ -192,7 +194,7 @@ func code(err error) codes.Code {
 	}
 }
 
-// Outage reports whether an error is one that a client must expect of a server without its database, or of none.
+// Outage reports whether an error is nil or one that a client must expect from a server without its database.
 func Outage(err error) bool {
 	c := code(err)
 	return c == codes.Unavailable || c == codes.DeadlineExceeded

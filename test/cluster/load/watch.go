@@ -16,18 +16,18 @@ import (
 	"github.com/sqlstore/sqlstore/test/cluster/history"
 )
 
-// Watch is a watch that goes on over all failures, until its revision is compacted.
+// Watch is a watch that continues across all failures, until its revision is compacted.
 type Watch struct {
 	Name   string
 	Prefix string // empty for everything
 	from   int64
-	leader bool // it asks for a leader, and its stream ends when the replica has lost its database
+	leader bool // requires a leader, and its stream ends when the replica has lost its database
 
 	mu        sync.Mutex
 	events    []history.Event
 	seen      map[int64]time.Duration // when each revision came, by the journal's clock
 	compacted int64
-	ended     int // how often the client gave it back
+	ended     int // how often the client returned it
 	changed   chan struct{}
 }
 

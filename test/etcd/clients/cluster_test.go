@@ -13,7 +13,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// What etcdctl tells of three replicas over one database is what it tells of an etcd of three members; and when the leader is
+// etcdctl shows the same of three replicas over one database as of an etcd with three members; and when the leader is
 // killed, another one leads.
 func TestCluster(t *testing.T) {
 	shapes := map[string][]string{}
@@ -61,7 +61,7 @@ func cluster(t *testing.T, all []*launch.Server) (shape []string) {
 				t.Errorf("endpoint health --cluster: %q", health)
 			}
 		}
-		ctl(t, s.Endpoint(), "", "get", "a").must(t) // the newest: what follows tells what each member has seen
+		ctl(t, s.Endpoint(), "", "get", "a").must(t) // the newest: the output below shows what each member has seen
 	}
 
 	leader, before := statusOf(t, all[0], "endpoint", "status", "--cluster")
@@ -108,7 +108,7 @@ func cluster(t *testing.T, all []*launch.Server) (shape []string) {
 	return shape
 }
 
-// listed returns the lines of `member list` when they are so many: replicas learn of each other within a second or so.
+// listed waits for count lines of `member list`: replicas learn of each other within a second or so.
 func listed(t *testing.T, s *launch.Server, count int) []string {
 	t.Helper()
 	deadline, tick := time.After(time.Minute), time.NewTicker(50*time.Millisecond)

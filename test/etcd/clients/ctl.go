@@ -17,16 +17,16 @@ import (
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
 )
 
-// timeout bounds every command that ends by itself and every wait for a line.
+// timeout limits every command that ends by itself and every wait for a line.
 const timeout = 30 * time.Second
 
-// result is how a command ended.
+// result is the result of a command.
 type result struct {
 	stdout, stderr string
 	code           int
 }
 
-// ctl runs etcdctl against an endpoint to its end.
+// ctl runs etcdctl against an endpoint until it ends.
 func ctl(t *testing.T, endpoint, stdin string, args ...string) result {
 	t.Helper()
 	return run(t, stdin, servers.Tool(t, "etcdctl"), append([]string{"--endpoints", endpoint}, args...)...)
@@ -62,7 +62,7 @@ func run(t *testing.T, stdin, program string, args ...string) result {
 	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-// session is an etcdctl that goes on until it is told to end.
+// session is an etcdctl that runs until it is stopped.
 type session struct {
 	t     *testing.T
 	name  string

@@ -11,11 +11,11 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// statusFlags are those with which all that a status can show is there: on Postgres there is no quota unless it is asked for.
+// statusFlags make a status complete: on Postgres there is no quota by default.
 var statusFlags = []string{"--unsafe-no-fsync", "--quota-backend-bytes", "1000000000"}
 
-// Commands that print ids and sizes: in JSON, etcd's and the target's answers must have the same
-// fields; as a table, the same columns. A server that has no peers has no URLs for them.
+// Commands that print ids and sizes: in JSON, etcd's and the target's answers must have the same fields; as a table,
+// the same columns. A server without peers has no URLs for them.
 func TestSameShape(t *testing.T) {
 	etcd, target := servers.Etcd(t, statusFlags...), servers.Target(t, statusFlags...)
 	for _, args := range []string{"endpoint status", "endpoint health", "endpoint hashkv", "member list"} {
@@ -78,7 +78,7 @@ func columns(table string) []string {
 	return nil
 }
 
-// A server that is alone can give its leadership to itself, and to nobody else.
+// A lone server can give its leadership to itself, and to nobody else.
 func TestMoveLeader(t *testing.T) {
 	move := func(t *testing.T, server *launch.Server) {
 		id, _, _ := strings.Cut(ctl(t, server.Endpoint(), "", "member", "list").must(t), ",")

@@ -14,7 +14,7 @@ type command struct {
 	stdin string
 }
 
-// The commands whose output depends on nothing but what they say and what was there before.
+// The commands whose output depends only on their arguments and the existing data.
 var commands = []command{
 	{args: "put a 1"},
 	{args: "put a 2 --prev-kv"},
@@ -111,10 +111,10 @@ var (
 	took    = regexp.MustCompile(`took( = | ?)[0-9.µmsn]+`)
 	seconds = regexp.MustCompile(`remaining\((29[0-9]|300)s\)`)
 	ids     = regexp.MustCompile(`"(ClusterID|MemberID|RaftTerm)" : [0-9]+`)
-	logged  = regexp.MustCompile(`(?m)^\{"level".*\n`) // by the client library, with times and addresses of its own
+	logged  = regexp.MustCompile(`(?m)^\{"level".*\n`) // from the client library, with its own times and addresses
 )
 
-// normal takes out of a command's output what differs between any two servers.
+// normal removes from a command's output what differs between any two servers.
 func normal(r result, endpoint, lease string) result {
 	for _, s := range []*string{&r.stdout, &r.stderr} {
 		*s = strings.ReplaceAll(*s, endpoint, "ENDPOINT")

@@ -9,7 +9,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// onBoth runs a test against etcd, which shows that it is right, and against the target.
+// onBoth runs a test against etcd, which shows that the test is right, and against the target.
 func onBoth(t *testing.T, test func(*testing.T, *launch.Server), args ...string) {
 	args = append(args, "--unsafe-no-fsync")
 	t.Run("etcd", func(t *testing.T) { test(t, servers.Etcd(t, args...)) })
@@ -39,7 +39,7 @@ func TestWatch(t *testing.T) {
 		wantLines(t, past, "DELETE", "k/1", "b", "k/1", "")
 		wantLines(t, past, "PUT", "k/2", "c")
 
-		// The second command's answer shows that the first one's watch is there, as both share a stream.
+		// The second command's answer shows that the first one's watch exists, because both share a stream.
 		typed := start(t, endpoint, "watch", "-i")
 		typed.write("watch now")
 		typed.write("watch k/2 --rev=6")
@@ -61,7 +61,7 @@ func TestLeaseKeepAlive(t *testing.T) {
 		id := granted.FindStringSubmatch(ctl(t, server.Endpoint(), "", "lease", "grant", "2").must(t))[1]
 		ctl(t, server.Endpoint(), "", "put", "leased", "1", "--lease="+id).must(t)
 		alive := start(t, server.Endpoint(), "lease", "keep-alive", id)
-		for range 5 { // a third of the time to live apart: longer than that in all
+		for range 5 { // a third of the TTL apart: longer than it in total
 			wantLines(t, alive, "lease "+id+" keepalived with TTL(2)")
 		}
 		if got := ctl(t, server.Endpoint(), "", "get", "leased", "--print-value-only").must(t); got != "1\n" {
@@ -86,7 +86,7 @@ func TestLock(t *testing.T) {
 		}
 		second := start(t, endpoint, "lock", "l")
 		waiting := start(t, endpoint, "watch", "l/", "--prefix", "--rev=1")
-		for waiting.line() != firstKey { // which shows its past; then the second one's key comes
+		for waiting.line() != firstKey { // which shows its past; then the second one's key follows
 		}
 		first.interrupt()
 		if key := second.line(); key == firstKey || !strings.HasPrefix(key, "l/") {
@@ -111,7 +111,7 @@ func TestElect(t *testing.T) {
 	})
 }
 
-// make-mirror copies in either direction between etcd and the target, and follows.
+// make-mirror copies in either direction between etcd and the target, and keeps following.
 func TestMakeMirror(t *testing.T) {
 	etcd, target := servers.Etcd(t, "--unsafe-no-fsync"), servers.Target(t, "--unsafe-no-fsync")
 	mirror := func(t *testing.T, prefix string, from, to *launch.Server) {

@@ -21,8 +21,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// Nobody is locked in: what etcdctl saves from the target, etcdutl restores into a directory that a
-// real etcd serves, with all revisions, all history since the compaction, and the leases.
+// There is no lock-in: etcdutl restores what etcdctl saves from the target into a directory that a real etcd serves,
+// with all revisions, all history since the compaction, and the leases.
 func TestSnapshotRestoresIntoEtcd(t *testing.T) {
 	for name, compact := range map[string]int64{"not compacted": 0, "compacted": 20, "compacted at the last revision": 41} {
 		t.Run(name, func(t *testing.T) { snapshotAndRestore(t, compact) })
@@ -54,7 +54,7 @@ func snapshotAndRestore(t *testing.T, compact int64) {
 	compareHistory(t, source, restored, compact)
 	compareLeases(t, source, restored)
 
-	// It goes on from there.
+	// It continues from there.
 	put, err := restored.kv.Put(t.Context(), &pb.PutRequest{Key: []byte("after")})
 	if err != nil || put.Header.Revision != 42 {
 		t.Errorf("first write to the restored etcd: %v, %v; want revision 42", put, err)
@@ -78,8 +78,8 @@ func connect(t *testing.T, server *launch.Server) services {
 	return services{pb.NewKVClient(conn), pb.NewLeaseClient(conn), pb.NewWatchClient(conn)}
 }
 
-// writeHistory brings a fresh server to revision 41, with updates, deletions, transactions of
-// several keys, and leases; and compacts it, unless compact is 0.
+// writeHistory brings a new server to revision 41, with updates, deletions, transactions of several keys, and leases;
+// and compacts it, unless compact is 0.
 func writeHistory(t *testing.T, s services, compact int64) {
 	t.Helper()
 	ctx := t.Context()
@@ -108,7 +108,7 @@ func writeHistory(t *testing.T, s services, compact int64) {
 		}
 		must(err)
 	}
-	// The last revision deletes, so that a snapshot compacted there has no row of it that is alive.
+	// The last revision deletes, so that a snapshot compacted there has no live row of it.
 	for _, value := range []string{"1", "2", "3"} {
 		_, err := s.kv.Put(ctx, &pb.PutRequest{Key: []byte("\x00last\xff"), Value: []byte(value), Lease: 3})
 		must(err)
@@ -151,8 +151,8 @@ func compareHistory(t *testing.T, a, b services, compact int64) {
 
 func equal[M proto.Message](a, b M) bool { return proto.Equal(a, b) }
 
-// events returns all events from a revision to 41. Those of the first revision are without prev_kv, which
-// compaction there may or may not have left.
+// events returns all events from a revision to 41. Those of the first revision have no prev_kv, which compaction may or
+// may not have kept.
 func events(t *testing.T, s services, from int64) []*mvccpb.Event {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)

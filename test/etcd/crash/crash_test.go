@@ -74,7 +74,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// kill kills a server under load. The replicas that are left go on without it; then it comes back.
+// kill kills a server under load. The remaining replicas continue without it; then it comes back.
 func kill(ctx context.Context, victim *launch.Server, others bool, j *journal) error {
 	victim.Kill()
 	if !others {
@@ -97,11 +97,11 @@ func check(t *testing.T, endpoint string, m *model, watchers []*watcher) {
 	}
 }
 
-// compact drops history that has been checked, so that some kills meet its removal.
+// compact drops history that has been checked, so that some kills hit its removal.
 func compact(t *testing.T, endpoint string, rev int64) {
 	t.Helper()
 	if _, err := pb.NewKVClient(dial(t, endpoint)).Compact(t.Context(), &pb.CompactionRequest{Revision: rev}); err != nil {
-		t.Logf("compact %d: %v", rev, err) // compacted there before, when little was written since
+		t.Logf("compact %d: %v", rev, err) // already compacted there, if little was written since
 	}
 }
 
@@ -115,7 +115,7 @@ func dial(t *testing.T, endpoint string) *grpc.ClientConn {
 	return conn
 }
 
-// get returns what a server answers beside its gRPC listener, whatever the status.
+// get returns the body of a path on the server's HTTP listener, whatever the status.
 func get(t *testing.T, server *launch.Server, path string) string {
 	t.Helper()
 	resp, err := http.Get(server.MetricsURL() + path) //nolint:noctx // a test's own loopback server

@@ -19,8 +19,9 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// The kernel reports a failed sync once and may have dropped the pages: a second one that succeeds says nothing. So a server
-// whose sync fails under load ends, with the reason and a status that tells it, and acknowledges no write that was not synced.
+// The kernel reports a failed sync once and may have dropped the pages: a second one that succeeds proves nothing. So a
+// server whose sync fails under load exits, with the reason in its log and its exit status, and acknowledges no write
+// that was not synced.
 func TestFailedSync(t *testing.T) {
 	seed := envUint(t, "SQLSTORE_TEST_SEED", rand.Uint64())
 	t.Logf("seed %d", seed)
@@ -64,7 +65,7 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// wantFailure looks at how a server that has ended did so.
+// wantFailure checks how a server ended.
 func wantFailure(t *testing.T, server *launch.Server) {
 	t.Helper()
 	err := server.Stop()
@@ -90,8 +91,8 @@ func grantedLeases(j *journal) (n int) {
 	return n
 }
 
-// failSyncs lets every sync of the running server fail with an I/O error, beginning with the given one from now on (counted
-// by thread). It stops the server meanwhile, so that no thread comes into being that strace does not see.
+// failSyncs makes every sync of the running server fail with an I/O error, starting with the given one from now on
+// (counted per thread). It stops the server meanwhile, so that no thread starts that strace does not see.
 func failSyncs(t *testing.T, server *launch.Server, first int) {
 	t.Helper()
 	path, err := exec.LookPath("strace")

@@ -20,8 +20,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// A full disk costs no acknowledged write. When there is room again, writing goes on, at the latest
-// after a restart.
+// A full disk loses no acknowledged write. Once there is room again, writing continues, at the latest after a restart.
 func TestFullDisk(t *testing.T) {
 	const ballastBytes = 16 << 20
 	size := 48 << 20
@@ -120,7 +119,7 @@ func checkBig(t *testing.T, server *launch.Server, acknowledged map[string]int64
 	}
 }
 
-// writable reports whether the server takes a write within a few seconds.
+// writable reports whether the server accepts a write within a few seconds.
 func writable(t *testing.T, server *launch.Server) bool {
 	t.Helper()
 	kv := pb.NewKVClient(dial(t, server.Endpoint()))
@@ -142,7 +141,7 @@ func writable(t *testing.T, server *launch.Server) bool {
 	}
 }
 
-// A directory that cannot be written to is refused at the start, with the reason.
+// An unwritable directory is refused at the start, with the reason.
 func TestUnwritableDirectory(t *testing.T) {
 	readOnly := mountMemory(t, 1<<20)
 	if err := syscall.Mount("", readOnly, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
@@ -171,7 +170,7 @@ func TestUnwritableDirectory(t *testing.T) {
 	}
 }
 
-// mountMemory mounts a file system of the given size that is gone with the test.
+// mountMemory mounts a file system of the given size, which is removed with the test.
 func mountMemory(t *testing.T, bytes int) string {
 	t.Helper()
 	dir := t.TempDir()

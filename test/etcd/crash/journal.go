@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// outcome is what a client knows of its write.
+// outcome is what a client knows about its write.
 type outcome int
 
 const (
@@ -24,8 +24,8 @@ type write struct {
 	puts    []string
 	deletes []string // keys, in order
 	outcome outcome
-	// rev is the revision of an acknowledged write; of a lease's revocation, whose answer does not
-	// tell, one not below it.
+	// rev is the revision of an acknowledged write. A lease's revocation has none in its answer: rev is then a lower
+	// bound.
 	rev   int64
 	loose bool // rev is only a bound
 	seen  bool // in the server's history
@@ -41,7 +41,7 @@ type lease struct {
 	wantRevoked      bool // a revocation was sent
 }
 
-// journal is what all clients together have sent and been answered.
+// journal records the requests and answers of all clients.
 type journal struct {
 	mu     sync.Mutex
 	next   int
@@ -57,7 +57,7 @@ func newJournal() *journal {
 	return &journal{byID: map[string]*write{}, byRev: map[int64]*write{}, leases: map[int64]*lease{}}
 }
 
-// begin notes a write that is about to be sent.
+// begin records a write that is about to be sent.
 func (j *journal) begin(puts, deletes []string) *write {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -70,7 +70,7 @@ func (j *journal) begin(puts, deletes []string) *write {
 	return w
 }
 
-// end notes the outcome of a write, and an error if its revision is another's.
+// end records the outcome of a write, and returns an error if its revision belongs to another.
 func (j *journal) end(w *write, o outcome, rev int64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -88,7 +88,7 @@ func (j *journal) end(w *write, o outcome, rev int64) error {
 	return nil
 }
 
-// awaitMore returns when so many more writes have been acknowledged.
+// awaitMore returns when n more writes have been acknowledged.
 func (j *journal) awaitMore(ctx context.Context, n int) error {
 	count := func() int {
 		j.mu.Lock()
@@ -118,7 +118,7 @@ func (j *journal) nextLease() int64 {
 	return id
 }
 
-// lease changes what is known of a lease.
+// lease updates what is known of a lease.
 func (j *journal) lease(id int64, change func(*lease)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -143,7 +143,7 @@ func (j *journal) dropLease(id int64) {
 	delete(j.leases, id)
 }
 
-// keepLease says that a lease and its key are there and nobody is about to change that.
+// keepLease records that a lease and its key exist and nobody is about to change that.
 func (j *journal) keepLease(id int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -169,7 +169,7 @@ func (j *journal) writes() []*write {
 	return slices.Collect(maps.Values(j.byID))
 }
 
-// settled forgets the writes: a check has found them, or their absence for good.
+// settled forgets the writes: a check has found them, or established their absence.
 func (j *journal) settled() {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -17,23 +17,23 @@ import (
 
 const (
 	clients   = 32
-	keySpace  = 60               // few, so that clients meet on them
-	leaseTTL  = 86400            // seconds: no lease ends by itself
-	opTimeout = 20 * time.Second // longer than any answer takes: an open connection that says nothing is a failure
+	keySpace  = 60               // few, so that clients collide on them
+	leaseTTL  = 86400            // seconds: no lease expires
+	opTimeout = 20 * time.Second // longer than any answer takes: an open connection without an answer is a failure
 )
 
-// client is one of many that write at the same time.
+// client is one of many concurrent writers.
 type client struct {
 	*rand.Rand
 	j      *journal
 	conns  []*grpc.ClientConn // to the replicas that have not failed it
-	kv     pb.KVClient        // of the replica that is asked now, as is leases
+	kv     pb.KVClient        // of the current replica, like leases
 	leases pb.LeaseClient
-	last   int64 // newest revision that this client was told
+	last   int64 // newest revision that this client has seen
 }
 
-// load writes with all clients until ctx ends or the last server dies, and returns the first answer
-// that no correct server gives. Every request goes to any of the servers, which are replicas.
+// load writes with all clients until ctx ends or the last server dies, and returns the first answer that no correct
+// server gives. Every request goes to any of the servers, which are replicas.
 func load(ctx context.Context, endpoints []string, j *journal, seed uint64) error {
 	var wg sync.WaitGroup
 	errs := make(chan error, clients)
@@ -66,13 +66,13 @@ func (c *client) run(ctx context.Context) error {
 	for ctx.Err() == nil && len(c.conns) > 0 {
 		asked := c.IntN(len(c.conns))
 		c.kv, c.leases = pb.NewKVClient(c.conns[asked]), pb.NewLeaseClient(c.conns[asked])
-		// Not bounded by ctx: a request under way when the load ends gets its answer.
+		// Not bounded by ctx: a request in progress when the load ends gets its answer.
 		op, cancel := context.WithTimeout(context.WithoutCancel(ctx), opTimeout)
 		err := c.step(op)
 		cancel()
 		switch status.Code(err) {
 		case codes.OK:
-		case codes.Unavailable: // the server was killed; what happened to the request is unknown
+		case codes.Unavailable: // the server was killed; the outcome of the request is unknown
 			c.conns = slices.Delete(c.conns, asked, asked+1)
 		default:
 			return err
@@ -109,7 +109,7 @@ func (c *client) told(rev int64) error {
 	return nil
 }
 
-// finish notes the end of a write that took a revision, unless err leaves it open.
+// finish records the end of a write that took a revision, unless err leaves it open.
 func (c *client) finish(w *write, o outcome, rev int64, err error) error {
 	if err != nil {
 		return err // the write stays unknown
@@ -149,7 +149,7 @@ func (c *client) delete(ctx context.Context) error {
 	return c.finish(w, acked, r.GetHeader().GetRevision(), err)
 }
 
-// update is kube-apiserver's: read, then put if nobody was faster.
+// update works like kube-apiserver's: read, then put if nobody was faster.
 func (c *client) update(ctx context.Context) error {
 	key := c.key()
 	old, err := c.kv.Range(ctx, &pb.RangeRequest{Key: []byte(key)})

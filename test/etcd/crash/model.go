@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// model is what the server must hold, built from its history as that is checked.
+// model is what the server must contain, built from its history while that is checked.
 type model struct {
 	j    *journal
 	rev  int64 // checked up to here
@@ -18,7 +18,7 @@ type model struct {
 
 func newModel(j *journal) *model { return &model{j: j, rev: 1, keys: map[string]*mvccpb.KeyValue{}} }
 
-// advance takes the events of the revisions after those already checked.
+// advance processes the events of the revisions after those already checked.
 func (m *model) advance(events []*mvccpb.Event) error {
 	m.j.mu.Lock()
 	defer m.j.mu.Unlock()
@@ -50,8 +50,8 @@ func firstRevision(events []*mvccpb.Event) int {
 	return n
 }
 
-// finish checks that nothing is missing from a history that ended at the server's current
-// revision, to, and forgets its writes.
+// finish checks that nothing is missing from a history that ended at the server's current revision, to, and forgets its
+// writes.
 func (m *model) finish(to int64) error {
 	if m.rev != to {
 		return fmt.Errorf("history ends at revision %d, the server is at %d", m.rev, to)
@@ -110,7 +110,7 @@ func matches(w *write, events []*mvccpb.Event) error {
 	return nil
 }
 
-// apply takes an event over and checks what it says of the key's past.
+// apply adopts an event and checks what it says of the key's past.
 func (m *model) apply(e *mvccpb.Event) error {
 	key := string(e.Kv.Key)
 	old := m.keys[key]

@@ -6,7 +6,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// A check that cannot fail proves nothing: each history here is wrong, but for the first.
+// A check that cannot fail proves nothing: each history here is wrong, except the first.
 func TestModelNotices(t *testing.T) {
 	put := func(key, id string, rev, create, version int64) *mvccpb.Event {
 		return &mvccpb.Event{Kv: &mvccpb.KeyValue{Key: []byte(key), Value: []byte(id), ModRevision: rev, CreateRevision: create, Version: version}}

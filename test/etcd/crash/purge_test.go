@@ -18,15 +18,15 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// A server that dies while it deletes what a compaction left behind costs no row that is needed: after its restart, or on another
-// replica, the deletion goes on where it was, until nothing is left that is not needed, and the space is given back.
+// A server that dies while it deletes what a compaction left behind loses no row that is needed. After its restart, or
+// on another replica, the deletion continues where it was, until only needed rows are left and the space is freed.
 func TestKillInPurge(t *testing.T) {
 	seed := envUint(t, "SQLSTORE_TEST_SEED", rand.Uint64())
 	t.Logf("seed %d", seed)
 	p := startPurge(t)
 	kills, writes := 4, 60
 	if p.Postgres {
-		kills, writes = 2, 10 // another process takes over after some seconds only, and each step has its round trips
+		kills, writes = 2, 10 // another process takes over only after some seconds, and each step has its round trips
 	}
 	m := newModel(p.j)
 	last := p.fill(t, writes)
@@ -52,7 +52,7 @@ type purge struct {
 	replicas  []*launch.Server
 	j         *journal
 	compacted int64
-	through   int64 // up to where rows are gone, as was last told
+	through   int64 // the last reported revision up to which rows are deleted
 }
 
 func startPurge(t *testing.T) *purge {
@@ -65,7 +65,8 @@ func startPurge(t *testing.T) *purge {
 	return p
 }
 
-// fill writes many versions of few keys with clients that have their own, and returns the write of the newest revision.
+// fill writes many versions of few keys, with clients that each have their own, and returns the write of the newest
+// revision.
 func (p *purge) fill(t *testing.T, writes int) *write {
 	t.Helper()
 	const writers = 8
@@ -87,7 +88,7 @@ func (p *purge) fill(t *testing.T, writes int) *write {
 	return p.j.byRev[slices.Max(slices.Collect(maps.Keys(p.j.byRev)))]
 }
 
-// write does a client's n-th write: a fifth of its keys go, which the write before has put, the others are put.
+// write does a client's n-th write: it deletes a fifth of its keys, put by the previous write, and puts the others.
 func (p *purge) write(ctx context.Context, kv pb.KVClient, client, n int) error {
 	const groups, groupKeys = 5, 20
 	var puts, deletes []string
@@ -116,7 +117,7 @@ func (p *purge) write(ctx context.Context, kv pb.KVClient, client, n int) error 
 	return p.j.end(w, acked, r.Header.Revision)
 }
 
-// kill kills a replica under load. Whoever is to go on with the deletion does so afterwards.
+// kill kills a replica under load. Another, or the restarted one, continues the deletion afterwards.
 func (p *purge) kill(t *testing.T, victim *launch.Server, seed uint64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -138,7 +139,8 @@ func (p *purge) kill(t *testing.T, victim *launch.Server, seed uint64) {
 	}
 }
 
-// checkCompacted looks whether what is left is what the compacted revision and all since need. last wrote the compacted revision.
+// checkCompacted checks that the remaining rows are those that the compacted revision and all later ones need. last
+// wrote the compacted revision.
 func (p *purge) checkCompacted(t *testing.T, s *launch.Server, kept []*mvccpb.KeyValue, last *write) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

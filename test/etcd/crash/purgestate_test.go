@@ -15,7 +15,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// awaitUnderWay is await, for a moment when there is more to do.
+// awaitUnderWay is await at a moment with more left to delete.
 func (p *purge) awaitUnderWay(t *testing.T, through int64) *launch.Server {
 	t.Helper()
 	s := p.await(t, through)
@@ -26,7 +26,7 @@ func (p *purge) awaitUnderWay(t *testing.T, through int64) *launch.Server {
 	return s
 }
 
-// await waits until a replica says that what is to go is gone through a revision, and returns it.
+// await waits until a replica reports that deletion has reached a revision, and returns it.
 func (p *purge) await(t *testing.T, through int64) *launch.Server {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -41,7 +41,7 @@ func (p *purge) await(t *testing.T, through int64) *launch.Server {
 			}
 			if got > p.through {
 				p.through = got
-				end.Reset(time.Minute) // it goes on, however slowly
+				end.Reset(time.Minute) // it makes progress, however slowly
 			}
 			if ok && got >= through {
 				return s
@@ -55,7 +55,7 @@ func (p *purge) await(t *testing.T, through int64) *launch.Server {
 	}
 }
 
-// gauge reads one of the metrics about compaction; some are there only where rows are deleted.
+// gauge reads one of the metrics about compaction; some exist only where rows are deleted.
 func gauge(t *testing.T, s *launch.Server, name string) (int64, bool) {
 	t.Helper()
 	found := regexp.MustCompile(`(?m)^sqlstore_compaction_` + name + ` (\d+)$`).FindStringSubmatch(get(t, s, "/metrics"))
@@ -87,7 +87,7 @@ func (p *purge) rows(t *testing.T) (n int) {
 	return n
 }
 
-// size is what the database takes of the disk; of a Postgres, which uses space again, what is in use.
+// size is the disk space of the database; for Postgres, which reuses space, the space in use.
 func (p *purge) size(t *testing.T) int64 {
 	t.Helper()
 	r, err := pb.NewMaintenanceClient(dial(t, p.replicas[0].Endpoint())).Status(t.Context(), &pb.StatusRequest{})

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// verify compares a server that nobody writes to with what the journal and the model know, and
-// the watchers with the server's history.
+// verify compares a server that nobody writes to with the journal and the model, and the watchers with the server's
+// history.
 func verify(ctx context.Context, endpoint string, m *model, watchers []*watcher) error {
 	conn, err := grpc.NewClient("passthrough:///"+endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -101,8 +101,8 @@ func verifyWatcher(ctx context.Context, w *watcher, events []*mvccpb.Event, to i
 	return w.broken()
 }
 
-// verifyLeases compares the leases with what clients were told. Not knowing whether a lease was
-// revoked, its key decides.
+// verifyLeases compares the leases with what clients know. If it is unknown whether a lease was revoked, its key
+// decides.
 func verifyLeases(ctx context.Context, c pb.LeaseClient, m *model) error {
 	list, err := c.LeaseLeases(ctx, &pb.LeaseLeasesRequest{})
 	if err != nil {

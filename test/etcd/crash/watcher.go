@@ -13,15 +13,15 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// watcher watches a range over all restarts of the server: when its stream ends it opens another
-// one, at the revision after the last one seen.
+// watcher watches a range across all restarts of the server: when its stream ends it opens another one, at the revision
+// after the last one seen.
 type watcher struct {
 	key, end string
 	conn     *grpc.ClientConn
 
 	mu      sync.Mutex
 	events  []*mvccpb.Event // not yet taken
-	seen    int64           // revision up to which everything has come
+	seen    int64           // revision up to which everything has arrived
 	err     error           // what no correct server sends
 	changed chan struct{}
 }
@@ -96,7 +96,7 @@ func (w *watcher) take(r *pb.WatchResponse) {
 	w.changed = make(chan struct{})
 }
 
-// wait returns the events up to a revision that has some, once they have come.
+// wait returns the events up to a revision that has some, once they have arrived.
 func (w *watcher) wait(ctx context.Context, rev int64) ([]*mvccpb.Event, error) {
 	for {
 		w.mu.Lock()
@@ -118,7 +118,7 @@ func (w *watcher) wait(ctx context.Context, rev int64) ([]*mvccpb.Event, error) 
 	}
 }
 
-// skip says that nothing of this range happened up to a revision, which may be compacted soon.
+// skip records that nothing of this range happened up to a revision, which may be compacted soon.
 func (w *watcher) skip(rev int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
 )
 
-// What browsers are told, and which hosts are served, by the flags that both servers have.
+// What browsers may do, and which hosts are served, by the flags that both servers have.
 func TestSameAccess(t *testing.T) {
 	const listed, other = "http://a.example:80", "http://b.example:80"
 	for name, flags := range map[string][]string{

@@ -141,7 +141,7 @@ func send(t *testing.T, ctx context.Context, url string, body io.Reader) *http.R
 	return resp
 }
 
-// normal blanks the values that differ between any two servers, wherever they are.
+// normal blanks the values that differ between any two servers.
 func normal(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -162,7 +162,7 @@ func normal(v any) any {
 			v[i] = normal(v[i])
 		}
 	case string:
-		// Protobuf's errors have one or the other space, by the hash of the binary.
+		// Protobuf's errors have one or the other space, depending on the hash of the binary.
 		return strings.ReplaceAll(v, "\u00a0", " ")
 	}
 	return v
@@ -177,7 +177,7 @@ func TestWatchStreams(t *testing.T) {
 	}
 }
 
-// watched returns what a watch of the key a is sent as it is written, and one of its past.
+// watched returns what a watch of the key a receives as it is written, and what one of its past receives.
 func watched(t *testing.T, url string) []any {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

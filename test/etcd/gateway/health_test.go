@@ -14,7 +14,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// Probes and scripts read these byte for byte, headers included.
+// Probes and scripts read these byte for byte, including headers.
 func TestSameHealth(t *testing.T) {
 	const flag = "--unsafe-no-fsync"
 	etcd, target := servers.Etcd(t, flag), servers.Target(t, flag)
@@ -44,7 +44,8 @@ func TestSameHealth(t *testing.T) {
 	for _, path := range []string{"/health?exclude=NOSPACE", "/health?exclude=CORRUPT", "/livez", "/readyz/data_corruption", "/readyz?exclude=data_corruption"} {
 		same(http.MethodGet, path)
 	}
-	// Under NOSPACE etcd is ready, though it takes no writes. Ours is ready when its Ready condition is True: when it serves both.
+	// Under NOSPACE etcd is ready, though it refuses writes. Ours is ready if its Ready condition is True: if it serves
+	// both.
 	for _, server := range []*launch.Server{etcd, target} {
 		alarm(t, server, "DEACTIVATE", "CORRUPT")
 	}
@@ -55,7 +56,7 @@ func TestSameHealth(t *testing.T) {
 		(!strings.HasPrefix(got, "HTTP/1.1 503 ") || !strings.Contains(got, "[-]Ready False NoSpace")) {
 		t.Errorf("/readyz under NOSPACE: %s", got)
 	}
-	same(http.MethodGet, "/readyz?exclude=NOSPACE") // who excludes a check asks for etcd's checks alone
+	same(http.MethodGet, "/readyz?exclude=NOSPACE") // a request that excludes a check gets only etcd's checks
 	alarm(t, etcd, "ACTIVATE", "CORRUPT")
 	alarm(t, target, "ACTIVATE", "CORRUPT")
 	// The order of the checks is a map's in etcd, and ours has more.
@@ -67,7 +68,7 @@ func TestSameHealth(t *testing.T) {
 		got := checks(target, path)
 		for _, check := range checks(etcd, path) {
 			if strings.Contains(check, "_read") && datastore.FromEnv(t).Postgres {
-				continue // a probe may not wait for a database on the network: these are asked for by their own paths only
+				continue // a probe must not wait for a database on the network: these run only under their own paths
 			}
 			if !slices.Contains(got, check) {
 				t.Errorf("%s: %q is not among %q", path, check, got)
@@ -95,7 +96,7 @@ func alarm(t *testing.T, s *launch.Server, action, kind string) {
 
 var date = regexp.MustCompile(`(?m)^Date: .*\r\n`)
 
-// probe returns a whole answer but for its date.
+// probe returns a whole answer except its date.
 func probe(t *testing.T, s *launch.Server, method, path string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.ClientURL()+path, http.NoBody)

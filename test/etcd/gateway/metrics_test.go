@@ -13,7 +13,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// Dashboards and alert rules made for etcd must find what they ask for: its names, types and labels.
+// Dashboards and alert rules made for etcd must find what they query: its names, types and labels.
 func TestSameMetrics(t *testing.T) {
 	const flag = "--unsafe-no-fsync"
 	etcd, target := servers.Etcd(t, flag), servers.Target(t, flag)
@@ -40,7 +40,7 @@ func TestSameMetrics(t *testing.T) {
 	}
 }
 
-// work calls what makes metrics appear.
+// work makes the calls that make metrics appear.
 func work(t *testing.T, s *launch.Server) {
 	t.Helper()
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{s.Endpoint()}})
@@ -92,7 +92,7 @@ func metrics(t *testing.T, s *launch.Server) map[string][]string {
 	return out
 }
 
-// labelNames returns the names of a sample's labels but le. No value here has a comma or a brace in it.
+// labelNames returns the names of a sample's labels except le. No value here contains a comma or a brace.
 func labelNames(sample string) (names []string) {
 	_, rest, _ := strings.Cut(sample, "{")
 	list, _, ok := strings.Cut(rest, "}")
@@ -107,7 +107,7 @@ func labelNames(sample string) (names []string) {
 	return names
 }
 
-// notServed reads the names, and beginnings of names, of metrics that are left out for a reason.
+// notServed reads the names, and prefixes of names, of metrics that are omitted for a reason.
 func notServed(t *testing.T) (names []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../../internal/telemetry/testdata/not-served.txt")
