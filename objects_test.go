@@ -128,7 +128,8 @@ func TestObjectsListenerRefused(t *testing.T) {
 	}
 }
 
-// With TLS clients speak HTTP/1.1 or HTTP/2, also those that offer nothing else, and need a certificate where that is asked for.
+// With TLS clients speak HTTP/1.1 or HTTP/2, also those that offer nothing else, and need a certificate where that is
+// asked for.
 func TestObjectsTLS(t *testing.T) {
 	files := certificates(t)
 	pem, err := os.ReadFile(files.Cert)

@@ -52,8 +52,8 @@ func probe(url string, code int, part string) error {
 	return nil
 }
 
-// While the database hangs, requests fail with etcd's Unavailable before the client's deadline, what asked for a leader ends, and
-// probes and metrics tell it without hanging. All comes back by itself.
+// While the database hangs, requests fail with etcd's Unavailable before the client's deadline, what asked for a leader
+// ends, and probes and metrics tell it without hanging. All comes back by itself.
 func TestDatabaseThatHangs(t *testing.T) {
 	server := pgserver.Start(t, pgserver.Options{})
 	s, c := start(t, sqlstore.Config{Datastore: server.Database(t)})
@@ -227,7 +227,8 @@ func TestMaintenanceOnAnyReplica(t *testing.T) {
 		t.Errorf("snapshots of %d and %d bytes differ", len(files[0]), len(files[1]))
 	}
 
-	// The alarm of one replica stops writes on both, and is cleared on either, though the replica that raised it is gone.
+	// The alarm of one replica stops writes on both, and is cleared on either, though the replica that raised it is
+	// gone.
 	raiser := a.Store().Settings().MemberID
 	if raiser == b.Store().Settings().MemberID {
 		t.Fatal("both replicas have one id")

@@ -52,7 +52,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// A reload with TLS files that are not there does not change the quota, one with a bad retention does not change the TLS files.
+// A reload with TLS files that are not there does not change the quota, one with a bad retention does not change the
+// TLS files.
 func TestReloadWithTLS(t *testing.T) {
 	files, other := certificates(t), certificates(t)
 	s, err := sqlstore.Start(t.Context(), sqlstore.Config{QuotaBytes: 1 << 30, TLS: files, ListenClientURLs: []string{"https://127.0.0.1:0"}})

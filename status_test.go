@@ -33,7 +33,8 @@ func find(all []sqlstore.Condition, kind string) *sqlstore.Condition {
 	return nil
 }
 
-// holds reports whether a report has these conditions, written as "Ready False NoSpace"; "no NoSpace" is one that is not there.
+// holds reports whether a report has these conditions, written as "Ready False NoSpace"; "no NoSpace" is one that is
+// not there.
 func holds(r sqlstore.Status, want ...string) error {
 	for _, w := range want {
 		kind, absent := strings.CutPrefix(w, "no ")
@@ -371,8 +372,8 @@ func TestStatusFollowsPostgres(t *testing.T) {
 	wantConditions(t, s, "ResolvedRefs False PasswordFileUnreadable")
 }
 
-// A replica that cannot learn what others commit says so, and after a while that it serves no reads, though the database takes its
-// heartbeats.
+// A replica that cannot learn what others commit says so, and after a while that it serves no reads, though the
+// database takes its heartbeats.
 func TestStatusOfAReplicaThatIsBehind(t *testing.T) {
 	dsn := pgserver.Database(t)
 	s, _ := start(t, sqlstore.Config{Datastore: dsn})

@@ -45,8 +45,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// clocked is an engine whose revision is the minutes that have passed, and that keeps what it was asked for. It has nothing
-// to delete. Real ones have their test below; days must pass here.
+// clocked is an engine whose revision is the minutes that have passed, and that keeps what it was asked for. It has
+// nothing to delete. Real ones have their test below; days must pass here.
 type clocked struct {
 	began time.Time
 	fail  func(minute int64) error
@@ -260,7 +260,8 @@ func TestPurge(t *testing.T) {
 	done.Wait()
 }
 
-// Each compaction is put off at random, so that servers that were started together are soon apart, and none keeps less than the retention.
+// Each compaction is put off at random, so that servers that were started together are soon apart, and none keeps less
+// than the retention.
 func TestJitter(t *testing.T) {
 	cfg := compactor.Config{Mode: compactor.Periodic, Retention: "10m"}
 	synctest.Test(t, func(t *testing.T) {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// What is written after history was lost has revisions that were others' before: what was noted of those says nothing about them.
+// What is written after history was lost has revisions that were others' before: what was noted of those says nothing
+// about them.
 func TestLostHistoryIsForgotten(t *testing.T) {
 	at := func(minute int) time.Time { return time.Unix(0, 0).Add(time.Duration(minute) * time.Minute) }
 	for name, later := range map[string]struct{ rev, incarnation int64 }{

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// settle has p take steps of rows that take each so long, and returns how many it comes to in a second, and its longest step.
+// settle has p take steps of rows that take each so long, and returns how many it comes to in a second, and its longest
+// step.
 func settle(p *pace, each time.Duration, blocking bool) (perSecond float64, longest time.Duration) {
 	var rows int
 	var spent time.Duration

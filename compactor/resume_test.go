@@ -149,8 +149,8 @@ func eventually(t *testing.T, what string, f func() bool) {
 	}
 }
 
-// A purge that a crash has interrupted goes on where it was. The files, copied while the first server runs, are what one finds that
-// starts after a SIGKILL.
+// A purge that a crash has interrupted goes on where it was. The files, copied while the first server runs, are what
+// one finds that starts after a SIGKILL.
 func TestPurgeGoesOnAfterACrash(t *testing.T) {
 	dir := t.TempDir()
 	b := openSQLite(t, filepath.Join(dir, "before.db"))

@@ -80,8 +80,8 @@ func same(a, b reflect.Value) bool {
 	return a.Equal(b)
 }
 
-// message makes bytes that look like a protobuf message: fields of likely and unlikely numbers and types, in any order and
-// any number, nested, and now and then broken off.
+// message makes bytes that look like a protobuf message: fields of likely and unlikely numbers and types, in any order
+// and any number, nested, and now and then broken off.
 func (r random) message(depth int) []byte {
 	var b []byte
 	for range r.IntN(5) {

@@ -52,7 +52,8 @@ func wantNoLeader(t *testing.T, what string, err error) {
 	}
 }
 
-// Without the database calls that ask for a leader are refused and their streams end; others go on. All work again after it.
+// Without the database calls that ask for a leader are refused and their streams end; others go on. All work again
+// after it.
 func TestRequireLeader(t *testing.T) {
 	r := newReach()
 	s := serve(t, Options{NoLeader: r.noLeader}, store.Config{})

@@ -14,7 +14,8 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// largeVariable has BenchmarkPage run over 1,000,000 keys, too: that takes about 700 MB on the disk, and as many in memory.
+// largeVariable has BenchmarkPage run over 1,000,000 keys, too: that takes about 700 MB on the disk, and as many in
+// memory.
 const largeVariable = "SQLSTORE_BENCH_LARGE"
 
 const (
@@ -23,9 +24,9 @@ const (
 	benchKey   = "/registry/pods/default/pod-%07d"
 )
 
-// BenchmarkPage reads pages of 500 at the beginning, in the middle and at the end of 20,000 and of 1,000,000 keys: what one costs
-// must depend on neither. No value is in memory. "first" is a page without a token before it: it counts the list, which takes the
-// index a moment and the database, where it has to, a look at all keys.
+// BenchmarkPage reads pages of 500 at the beginning, in the middle and at the end of 20,000 and of 1,000,000 keys: what
+// one costs must depend on neither. No value is in memory. "first" is a page without a token before it: it counts the
+// list, which takes the index a moment and the database, where it has to, a look at all keys.
 func BenchmarkPage(b *testing.B) {
 	sizes := []int{20_000}
 	if os.Getenv(largeVariable) != "" {

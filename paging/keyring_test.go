@@ -15,7 +15,8 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// TestFirstKey has several replicas need the first key at the same time: there is one, and all open what any has sealed.
+// TestFirstKey has several replicas need the first key at the same time: there is one, and all open what any has
+// sealed.
 func TestFirstKey(t *testing.T) {
 	onEach(t, func(t *testing.T, all []*replica) {
 		fill(t, all[0], "/p/", 10)

@@ -156,8 +156,8 @@ func TestSendFails(t *testing.T) {
 	}
 }
 
-// TestOvertaken has a list under way overtaken by a compaction that takes its rows away: it ends with an error, and is never thinner
-// than it was.
+// TestOvertaken has a list under way overtaken by a compaction that takes its rows away: it ends with an error, and is
+// never thinner than it was.
 func TestOvertaken(t *testing.T) {
 	for name, disabled := range map[string]bool{"index": false, "no index": true} {
 		t.Run(name, func(t *testing.T) {
@@ -194,8 +194,8 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// TestLostHistory takes revisions out of the database, as a failover to a standby that lacks them does: a list of before does not go
-// on among the rows that have their numbers now.
+// TestLostHistory takes revisions out of the database, as a failover to a standby that lacks them does: a list of
+// before does not go on among the rows that have their numbers now.
 func TestLostHistory(t *testing.T) {
 	all := onPostgres(t, 2, store.Config{})
 	last := fill(t, all[0], "/p/", 20)

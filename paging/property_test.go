@@ -11,7 +11,8 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// prefixes are those that lists are made of: with neighbours that differ in the last byte, without an end, and everything.
+// prefixes are those that lists are made of: with neighbours that differ in the last byte, without an end, and
+// everything.
 var prefixes = []string{"/p/", "/p", "/q/", "/p/../", "/p/\xff", "\xff", "\xff\xff", "\x00", "a", ""}
 
 // randomKey is below one of the prefixes, or beside it.
@@ -136,8 +137,8 @@ func (h *history) check(t *testing.T, w whole) {
 	}
 }
 
-// TestPagesAreOneList lists in pages of random sizes, from random replicas, while others write: put together they are the list at
-// the first one's revision, nothing missing and nothing double.
+// TestPagesAreOneList lists in pages of random sizes, from random replicas, while others write: put together they are
+// the list at the first one's revision, nothing missing and nothing double.
 func TestPagesAreOneList(t *testing.T) {
 	const writers, readers, lists = 2, 2, 25
 	onEach(t, func(t *testing.T, all []*replica) {

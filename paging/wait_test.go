@@ -95,8 +95,8 @@ func (e told) AwaitRevision(ctx context.Context, revision int64) (int64, error) 
 	return e.Store.AwaitRevision(ctx, revision)
 }
 
-// TestWaitForAnotherReplica waits on one replica for what the other one writes meanwhile; and for what it has written before,
-// nobody waits.
+// TestWaitForAnotherReplica waits on one replica for what the other one writes meanwhile; and for what it has written
+// before, nobody waits.
 func TestWaitForAnotherReplica(t *testing.T) {
 	all := onPostgres(t, 2, store.Config{})
 	waits := make(chan int64, 1)

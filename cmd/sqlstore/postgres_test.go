@@ -89,8 +89,8 @@ func (s secretive) wantUntold(t *testing.T, what, text string) {
 	}
 }
 
-// Two processes over one database are members of one cluster: what is written on one is read and watched on the other, and both
-// tell the same members and leader. The password is in nothing that they say.
+// Two processes over one database are members of one cluster: what is written on one is read and watched on the other,
+// and both tell the same members and leader. The password is in nothing that they say.
 func TestReplicas(t *testing.T) {
 	db := newSecretive(t)
 	config := filepath.Join(t.TempDir(), "c.yaml")
@@ -226,7 +226,8 @@ func page(t *testing.T, address string, code int) string {
 	return string(body)
 }
 
-// Whatever is wrong with a DSN, what is said about it helps and holds no password. None of these is waited for for a minute.
+// Whatever is wrong with a DSN, what is said about it helps and holds no password. None of these is waited for for a
+// minute.
 func TestRefusedDatabases(t *testing.T) {
 	db := newSecretive(t)
 	password := func(p string) func(*url.URL) {
@@ -336,8 +337,8 @@ func TestStartBeforeTheDatabase(t *testing.T) {
 	}
 }
 
-// After a repair the current state is served, everything older is compacted, and the next write follows the new revision; running
-// replicas notice, and their watches of older revisions end.
+// After a repair the current state is served, everything older is compacted, and the next write follows the new
+// revision; running replicas notice, and their watches of older revisions end.
 func TestRepair(t *testing.T) {
 	t.Run("postgres", func(t *testing.T) {
 		dsn := pgserver.Database(t)

@@ -152,7 +152,8 @@ func TestRefusedSettings(t *testing.T) {
 	}
 }
 
-// A variable that an image happens to have, like SQLSTORE_VERSION, must not stop the server, but a misspelt one must be seen.
+// A variable that an image happens to have, like SQLSTORE_VERSION, must not stop the server, but a misspelt one must be
+// seen.
 func TestUnknownVariables(t *testing.T) {
 	flags := serveCommand().Flags()
 	flags.Bool("version", false, "")

@@ -52,7 +52,8 @@ func until(t *testing.T, lines *bufio.Reader, part string) string {
 	}
 }
 
-// A server in the foreground reloads on SIGHUP as any other, and ends with its terminal, unless it was started with nohup.
+// A server in the foreground reloads on SIGHUP as any other, and ends with its terminal, unless it was started with
+// nohup.
 func TestClosedTerminal(t *testing.T) {
 	for name, ignored := range map[string]bool{"foreground": false, "nohup": true} {
 		t.Run(name, func(t *testing.T) {

@@ -51,8 +51,8 @@ func TestTokenKeys(t *testing.T) {
 	s.Restart(t)
 }
 
-// TestTokenKeysOnPostgres rotates while two replicas serve: a page of before goes on over a rotation, on the replica that has not
-// made it. No secret is shown.
+// TestTokenKeysOnPostgres rotates while two replicas serve: a page of before goes on over a rotation, on the replica
+// that has not made it. No secret is shown.
 func TestTokenKeysOnPostgres(t *testing.T) {
 	dsn := pgserver.Database(t)
 	tokenKeys(t, "contains no sqlstore data", "rotate", "--datastore", dsn)

@@ -10,7 +10,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// While the database does not answer, requests that need it are told so in time, watches end, and what is in memory can be read.
+// While the database does not answer, requests that need it are told so in time, watches end, and what is in memory can
+// be read.
 func TestDatabaseOutOfReach(t *testing.T) {
 	t.Parallel()
 	server := pgserver.Start(t, pgserver.Options{})

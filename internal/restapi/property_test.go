@@ -193,7 +193,8 @@ func (s *served) streamer() state {
 	}
 }
 
-// history runs writers beside clients that list and watch; all end with the same state. Some of the clients may use other replicas.
+// history runs writers beside clients that list and watch; all end with the same state. Some of the clients may use
+// other replicas.
 func history(t *testing.T, replicas ...*served) {
 	const writers = 3
 	s, writes := replicas[0], 60

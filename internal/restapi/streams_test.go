@@ -54,7 +54,8 @@ func TestManyWatchesOfOneClient(t *testing.T) {
 	}
 }
 
-// A watch over HTTP/2 to which nothing happens lasts for as long as it was asked for, though no answer may take so long to be taken.
+// A watch over HTTP/2 to which nothing happens lasts for as long as it was asked for, though no answer may take so long
+// to be taken.
 func TestQuietWatch(t *testing.T) {
 	t.Parallel()
 	s := serveOver(t, openSQLite(t), restapi.Options{Timeout: 50 * time.Millisecond}, store.Config{}, true)

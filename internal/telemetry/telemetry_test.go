@@ -43,8 +43,8 @@ func newServer(t *testing.T, extensive bool) (*telemetry.Metrics, *store.Store) 
 	return m, s
 }
 
-// notServed reads the list of etcd's metrics that sqlstore does not have: names, or beginnings of names that end in _, each with
-// its reason.
+// notServed reads the list of etcd's metrics that sqlstore does not have: names, or beginnings of names that end in _,
+// each with its reason.
 func notServed(t *testing.T) (names []string) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/not-served.txt")

@@ -185,8 +185,8 @@ func (s *stage) leasesEnd(ctx context.Context) {
 	}
 }
 
-// revision returns the revision that every replica, asked after the other, names for a store that nobody writes to. Kept leases
-// are no longer kept: theirs may end while this looks on, so it does not take longer than their TTL.
+// revision returns the revision that every replica, asked after the other, names for a store that nobody writes to.
+// Kept leases are no longer kept: theirs may end while this looks on, so it does not take longer than their TTL.
 func (s *stage) revision(ctx context.Context) int64 {
 	s.Helper()
 	var revision int64

@@ -11,9 +11,9 @@ import (
 	"github.com/sqlstore/sqlstore/test/semantics"
 )
 
-// testBookmarks watches until kube-apiserver ends the stream. From its watch cache it sends a bookmark
-// shortly before, if the version has moved meanwhile; without one it sends none. The next watch goes on behind the last event or bookmark.
-// The loads do the same while objects are being written.
+// testBookmarks watches until kube-apiserver ends the stream. From its watch cache it sends a bookmark shortly before,
+// if the version has moved meanwhile; without one it sends none. The next watch goes on behind the last event or
+// bookmark. The loads do the same while objects are being written.
 func testBookmarks(t *testing.T, c *cluster.Cluster) {
 	names, err := load.MakeNamespaces(t.Context(), c.Clients, "bookmarks", 2)
 	if err != nil {

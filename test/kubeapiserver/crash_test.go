@@ -7,10 +7,10 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/cluster"
 )
 
-// TestCrash kills the store several times while a load is being written. kube-apiserver goes on by
-// itself; every acknowledged change is there, and watches, also those that were open when the store
-// died, show each change once and in order. A kube-apiserver started anew finds the same. Of several replicas one is killed at a
-// time, while the others serve.
+// TestCrash kills the store several times while a load is being written. kube-apiserver goes on by itself; every
+// acknowledged change is there, and watches, also those that were open when the store died, show each change once and
+// in order. A kube-apiserver started anew finds the same. Of several replicas one is killed at a time, while the others
+// serve.
 func TestCrash(t *testing.T) {
 	for i, server := range servers {
 		t.Run(server.name, func(t *testing.T) {

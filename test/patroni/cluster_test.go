@@ -69,8 +69,8 @@ func newCluster(t *testing.T) *cluster {
 		}))
 	}
 	c.until("three healthy nodes, one standby synchronous", healthy)
-	// Without a synchronous standby nothing is acknowledged, rather than kept by one server only. Without its store the primary
-	// stays the primary as long as it reaches all other nodes.
+	// Without a synchronous standby nothing is acknowledged, rather than kept by one server only. Without its store the
+	// primary stays the primary as long as it reaches all other nodes.
 	c.patronictl(c.nodes[0], "edit-config --force --set synchronous_mode_strict=true --set failsafe_mode=true")
 	c.execute("CREATE ROLE sqlstore LOGIN PASSWORD '" + password + "'")
 	c.execute("CREATE DATABASE sqlstore OWNER sqlstore")

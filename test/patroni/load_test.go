@@ -192,8 +192,8 @@ func (l *load) lastError() error {
 	return nil
 }
 
-// outage returns the longest time between two acknowledged writes of the clients of each replica, and of all clients, that
-// ended in the span given.
+// outage returns the longest time between two acknowledged writes of the clients of each replica, and of all clients,
+// that ended in the span given.
 func (l *load) outage(began, ended time.Time) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -87,7 +87,8 @@ func (c *cluster) storeMissed(leader *machine.Machine) {
 	})
 }
 
-// storeInUse waits until Patroni has written to its store, and checks that its leader's key is under a lease that is kept alive.
+// storeInUse waits until Patroni has written to its store, and checks that its leader's key is under a lease that is
+// kept alive.
 func (c *cluster) storeInUse() {
 	c.Helper()
 	const status, leader = "/service/" + scope + "/status", "/service/" + scope + "/leader"

@@ -65,8 +65,8 @@ func (c *cluster) history(from int64) (history []event) {
 	return history
 }
 
-// compare reports whether every acknowledged write is in the history once, at its revision, and nothing is there that nobody wrote.
-// Nobody but the load writes: one write is one revision.
+// compare reports whether every acknowledged write is in the history once, at its revision, and nothing is there that
+// nobody wrote. Nobody but the load writes: one write is one revision.
 func compare(from int64, puts []put, history []event) error {
 	written := map[string]*put{}
 	for i := range puts {

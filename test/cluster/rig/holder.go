@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// holding reports whether a session of one address holds a lock and says nothing: it has the clock, and is between its two round
-// trips. In a steady state only: the test asks twice.
+// holding reports whether a session of one address holds a lock and says nothing: it has the clock, and is between its
+// two round trips. In a steady state only: the test asks twice.
 const holding = `SELECT count(*) > 0 FROM pg_stat_activity
 	WHERE datname = $1 AND client_addr = $2::inet AND state = 'idle in transaction' AND backend_xid IS NOT NULL`
 

@@ -36,8 +36,8 @@ type Host struct {
 	ports   map[string]string // "5432/tcp" -> HOST:PORT where it is published
 }
 
-// newHost starts a container, which is removed when the test ends; its log is shown if the test failed. What req leaves out is
-// filled in.
+// newHost starts a container, which is removed when the test ends; its log is shown if the test failed. What req leaves
+// out is filled in.
 func newHost(tb testing.TB, net Networks, alias string, req testcontainers.ContainerRequest, publish ...string) *Host {
 	tb.Helper()
 	h := &Host{Alias: alias, Addr: net.private.address(), engine: net.private.engine, private: net.private, name: uniqueName(), ports: map[string]string{}}

@@ -60,8 +60,8 @@ func newNetwork(tb testing.TB, e *images.Engine, internal bool) *Network {
 	return n
 }
 
-// randomSubnet chooses a subnet of 4,096 addresses. Only where addresses are chosen, and not the engine's to give out, does a host
-// that was cut off or down come back under its own.
+// randomSubnet chooses a subnet of 4,096 addresses. Only where addresses are chosen, and not the engine's to give out,
+// does a host that was cut off or down come back under its own.
 func randomSubnet() netip.Prefix {
 	n := rand.IntN(1 << 10)
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(192 + n>>4), byte(n << 4), 0}), 20)

@@ -40,8 +40,8 @@ type Options struct {
 	Aside bool
 }
 
-// NewCluster makes an empty database and starts n replicas over it, r1, r2 and so on, all at once, as they make the database's
-// tables together. They end with the test.
+// NewCluster makes an empty database and starts n replicas over it, r1, r2 and so on, all at once, as they make the
+// database's tables together. They end with the test.
 func (d *Databases) NewCluster(tb testing.TB, n int, o Options) *Cluster {
 	tb.Helper()
 	c := &Cluster{Databases: d, Database: strings.ReplaceAll(uniqueName(), "-", "_")}
@@ -97,8 +97,8 @@ func (c *Cluster) start(tb testing.TB, alias, primary string, flags []string) *R
 	return &Replica{newHost(tb, c.Networks, alias, req, clientPort, metricsPort)}
 }
 
-// Run runs sqlstore with a subcommand that takes the database's flags, as `sqlstore repair`, and returns what it printed and its
-// exit status.
+// Run runs sqlstore with a subcommand that takes the database's flags, as `sqlstore repair`, and returns what it
+// printed and its exit status.
 func (c *Cluster) Run(tb testing.TB, args ...string) (string, int64) {
 	tb.Helper()
 	h := newHost(tb, c.Networks, "command", c.request(tb, append(args, datastore(c.DSN())...)...))

@@ -11,7 +11,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
 )
 
-// What a cluster of one member answers to changes that name this member: etcd refuses all but the one that changes nothing.
+// What a cluster of one member answers to changes that name this member: etcd refuses all but the one that changes
+// nothing.
 func TestOnlyMember(t *testing.T) {
 	etcd := dial(t, "etcd", servers.Etcd(t, "--unsafe-no-fsync").Endpoint())
 	target := dial(t, "target", servers.OnlyTarget(t, "--unsafe-no-fsync").Endpoint())

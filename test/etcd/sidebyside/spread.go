@@ -39,7 +39,8 @@ func (s *spread) NewStream(ctx context.Context, desc *grpc.StreamDesc, method st
 	return caughtUp{stream, conn}, err
 }
 
-// caughtUp is a stream to one replica, which learns of everything before each request that it may answer out of what it knows.
+// caughtUp is a stream to one replica, which learns of everything before each request that it may answer out of what it
+// knows.
 type caughtUp struct {
 	grpc.ClientStream
 	conn *grpc.ClientConn
@@ -78,8 +79,9 @@ func local(req any) bool {
 	return false
 }
 
-// level gives an answer about leases the revision that the replica tells when it is asked for the newest. Leases have no
-// revisions: what is said of them must be true everywhere at once, but the header tells what the answering member has seen.
+// level gives an answer about leases the revision that the replica tells when it is asked for the newest. Leases have
+// no revisions: what is said of them must be true everywhere at once, but the header tells what the answering member
+// has seen.
 func level(ctx context.Context, conn *grpc.ClientConn, reply any) error {
 	var h *pb.ResponseHeader
 	switch a := reply.(type) {

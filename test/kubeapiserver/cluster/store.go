@@ -22,7 +22,8 @@ const TargetVariable = "SQLSTORE_TEST_TARGET"
 type Store interface {
 	// ClientURL returns the URL of the etcd API, of several replicas all of them, with commas between.
 	ClientURL() string
-	// Kill ends the server with SIGKILL, as a crash would; of several replicas the one whose turn it is, while the others go on.
+	// Kill ends the server with SIGKILL, as a crash would; of several replicas the one whose turn it is, while the
+	// others go on.
 	Kill()
 	// Restart starts the killed server again on the same data and ports and waits until it is ready.
 	Restart(tb testing.TB)
@@ -32,8 +33,8 @@ type Store interface {
 	Replicated() bool
 }
 
-// StartStore starts the store that TargetVariable names, empty, until the test ends. sqlstore runs over the datastore and with the
-// replicas that package datastore reads from the environment.
+// StartStore starts the store that TargetVariable names, empty, until the test ends. sqlstore runs over the datastore
+// and with the replicas that package datastore reads from the environment.
 func StartStore(tb testing.TB) Store {
 	tb.Helper()
 	switch target := os.Getenv(TargetVariable); target {

@@ -1,5 +1,5 @@
-// Package compose tests the repository's compose.yaml: two replicas over one Postgres come up from nothing, clients of one see
-// what those of the other write, and one goes on when the other stops.
+// Package compose tests the repository's compose.yaml: two replicas over one Postgres come up from nothing, clients of
+// one see what those of the other write, and one goes on when the other stops.
 package compose
 
 import (
@@ -85,8 +85,8 @@ func find(tb testing.TB) []string {
 	return []string{path}
 }
 
-// removeAtEnd starts a process that waits for the end of a pipe, which comes with the end of this process at the latest, and then
-// removes all that the project has created.
+// removeAtEnd starts a process that waits for the end of a pipe, which comes with the end of this process at the
+// latest, and then removes all that the project has created.
 func (p *project) removeAtEnd() {
 	down := slices.Concat(p.command, []string{"down", "--volumes", "--timeout", "1"})
 	cmd := exec.Command("sh", append([]string{"-c", `cat >/dev/null; exec "$@"`, "sh"}, down...)...)

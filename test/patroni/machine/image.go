@@ -20,8 +20,8 @@ const (
 	imageTimeout = 10 * time.Minute
 )
 
-// Sqlstore returns the image of the sqlstore under test: the one that SQLSTORE_TEST_IMAGE names, else the project's own, built of
-// the module under test once per test process.
+// Sqlstore returns the image of the sqlstore under test: the one that SQLSTORE_TEST_IMAGE names, else the project's
+// own, built of the module under test once per test process.
 func Sqlstore(tb testing.TB) string {
 	tb.Helper()
 	ref, err := sqlstore()

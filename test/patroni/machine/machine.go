@@ -1,5 +1,6 @@
-// Package machine runs containers as the hosts of a test: on one private network, where they find each other by name, with ports
-// that stay the same over restarts. All is removed when the test ends, or by package guard when its process dies.
+// Package machine runs containers as the hosts of a test: on one private network, where they find each other by name,
+// with ports that stay the same over restarts. All is removed when the test ends, or by package guard when its process
+// dies.
 package machine
 
 import (
@@ -165,7 +166,8 @@ func (m *Machine) step(what string, do func(ctx context.Context) error) error {
 // Address returns HOST:PORT where the test reaches a port of Spec.Ports.
 func (m *Machine) Address(port string) string { return m.ports[port] }
 
-// Kill ends all processes of the machine with SIGKILL, as a power cut would, and waits for their end. What is on disk stays.
+// Kill ends all processes of the machine with SIGKILL, as a power cut would, and waits for their end. What is on disk
+// stays.
 func (m *Machine) Kill() error {
 	return m.step("kill", func(ctx context.Context) error {
 		wait := m.engine.Client.ContainerWait(ctx, m.id, client.ContainerWaitOptions{Condition: dockercontainer.WaitConditionNotRunning})

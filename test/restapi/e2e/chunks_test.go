@@ -13,8 +13,9 @@ import (
 	"github.com/sqlstore/sqlstore/test/semantics"
 )
 
-// TestChunksUnderWriters walks lists of thousands of objects in many prefixes, each page from another replica, while writers write:
-// all pages are at one resource version, and together they are what etcd's API tells of that version, no more and no less.
+// TestChunksUnderWriters walks lists of thousands of objects in many prefixes, each page from another replica, while
+// writers write: all pages are at one resource version, and together they are what etcd's API tells of that version, no
+// more and no less.
 func TestChunksUnderWriters(t *testing.T) {
 	const objects = 6000
 	onEach(t, func(t *testing.T, s *store) {
@@ -33,7 +34,8 @@ func TestChunksUnderWriters(t *testing.T) {
 	})
 }
 
-// walk lists a prefix in chunks of a limit; 0 is none. With written it waits for what writers write between the first pages.
+// walk lists a prefix in chunks of a limit; 0 is none. With written it waits for what writers write between the first
+// pages.
 func (s *store) walk(t *testing.T, prefix string, limit int, written bool) (revision int64, all []semantics.Item) {
 	t.Helper()
 	query := url.Values{}
@@ -108,8 +110,8 @@ func difference(got, want []string) string {
 	return ""
 }
 
-// TestCompactionOvertakesList compacts between two pages, while writers write: the list goes on with the token of the refusal, at the
-// latest version, and misses no object that was there all the time, and shows none of them twice.
+// TestCompactionOvertakesList compacts between two pages, while writers write: the list goes on with the token of the
+// refusal, at the latest version, and misses no object that was there all the time, and shows none of them twice.
 func TestCompactionOvertakesList(t *testing.T) {
 	const objects, limit = 3000, 250
 	onEach(t, func(t *testing.T, s *store) {

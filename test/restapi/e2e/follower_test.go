@@ -10,8 +10,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/semantics"
 )
 
-// follower watches a collection as a client of Kubernetes does: it begins behind a list's version, and when a watch ends, it begins
-// again where it was, at the next replica.
+// follower watches a collection as a client of Kubernetes does: it begins behind a list's version, and when a watch
+// ends, it begins again where it was, at the next replica.
 type follower struct {
 	s      *store
 	prefix string

@@ -62,7 +62,8 @@ func (s *store) rotate(t *testing.T, keys func(args ...string)) {
 	works(s.firstPage(t, "/load/"))
 }
 
-// comesToRefuse waits until the replica whose turn it is takes a token no more: it hears of a revocation within a minute.
+// comesToRefuse waits until the replica whose turn it is takes a token no more: it hears of a revocation within a
+// minute.
 func (s *store) comesToRefuse(t *testing.T, prefix, token string) {
 	t.Helper()
 	r, end := s.behind(prefix, token), time.After(patience)

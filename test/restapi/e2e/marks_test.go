@@ -36,7 +36,8 @@ func next(t *testing.T, w *semantics.Stream) semantics.Event {
 	return e
 }
 
-// TestBookmarks resumes a watch of a quiet collection from a bookmark, behind a compaction that only the bookmark has passed.
+// TestBookmarks resumes a watch of a quiet collection from a bookmark, behind a compaction that only the bookmark has
+// passed.
 func TestBookmarks(t *testing.T) {
 	onEach(t, func(t *testing.T, s *store) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -76,8 +77,8 @@ func TestBookmarks(t *testing.T) {
 	}, "--watch-progress-notify-interval", "100ms")
 }
 
-// TestInitialEvents begins watches with the state of thousands of objects, while writers write: the state is that of the bookmark's
-// version, and with the events behind it the watch comes to what is there at the end.
+// TestInitialEvents begins watches with the state of thousands of objects, while writers write: the state is that of
+// the bookmark's version, and with the events behind it the watch comes to what is there at the end.
 func TestInitialEvents(t *testing.T) {
 	const objects = 3000
 	onEach(t, func(t *testing.T, s *store) {

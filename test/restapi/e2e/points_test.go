@@ -125,7 +125,8 @@ func TestLongKeys(t *testing.T) {
 	})
 }
 
-// TestCounter lets many clients count in one object, each by the version that it has seen: no count is lost, none counts twice.
+// TestCounter lets many clients count in one object, each by the version that it has seen: no count is lost, none
+// counts twice.
 func TestCounter(t *testing.T) {
 	onEach(t, func(t *testing.T, s *store) {
 		const clients, counts, key = 8, 25, "/counter"

@@ -44,8 +44,8 @@ func values() []value {
 	}
 }
 
-// TestValues writes values of every kind in every way, and reads them in every way, byte for byte. What is written through one API is
-// the other one's, too.
+// TestValues writes values of every kind in every way, and reads them in every way, byte for byte. What is written
+// through one API is the other one's, too.
 func TestValues(t *testing.T) {
 	onEach(t, func(t *testing.T, s *store) {
 		for n, v := range values() {

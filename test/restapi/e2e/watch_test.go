@@ -14,8 +14,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/semantics"
 )
 
-// TestWatchUnderWriters follows thousands of changes with several watches, which are cut off now and then and resumed at the other
-// replica. Each is told every change once and in order: what etcd's API tells of the same versions.
+// TestWatchUnderWriters follows thousands of changes with several watches, which are cut off now and then and resumed
+// at the other replica. Each is told every change once and in order: what etcd's API tells of the same versions.
 func TestWatchUnderWriters(t *testing.T) {
 	onEach(t, func(t *testing.T, s *store) { s.follow(t, false) }, "--watch-progress-notify-interval", "200ms")
 }

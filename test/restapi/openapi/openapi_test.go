@@ -125,7 +125,8 @@ func TestAnswersToWrites(t *testing.T) {
 	}
 }
 
-// What is described is what is served: each method, and each parameter, whose nonsense is refused. What is not described is not.
+// What is described is what is served: each method, and each parameter, whose nonsense is refused. What is not
+// described is not.
 func TestDescriptionIsInStep(t *testing.T) {
 	_, url, c := serve(t)
 	for path, item := range c.doc.Paths.Map() {
