@@ -33,6 +33,7 @@ var recipes embed.FS
 
 // PostgresEntrypoint is a bash script for an image with Postgres's programs. It supports the variables of the images
 // built here, including a standby's: bash -c PostgresEntrypoint entrypoint postgres ..., as the user postgres.
+//
 //go:embed postgres/entrypoint.sh
 var PostgresEntrypoint string
 
