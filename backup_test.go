@@ -45,7 +45,10 @@ func TestDocumentedBackupBesideWrites(t *testing.T) {
 		for i := range pairs {
 			txn := &store.Txn{}
 			for _, side := range []string{"a", "b"} {
-				txn.Success = append(txn.Success, store.Op{Put: &store.PutRequest{Key: fmt.Append(nil, side, i), Value: append(fmt.Append(nil, round, " "), value...)}})
+				txn.Success = append(txn.Success, store.Op{Put: &store.PutRequest{
+					Key:   fmt.Append(nil, side, i),
+					Value: append(fmt.Append(nil, round, " "), value...),
+				}})
 			}
 			if _, err := s.Store().Txn(ctx, txn); err != nil {
 				return err
@@ -75,7 +78,8 @@ func TestDocumentedBackupBesideWrites(t *testing.T) {
 	}
 	patience, done := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer done()
-	out, err := exec.CommandContext(patience, "sh", "-c", documentedBackup(t, filepath.Join(dir, "data", "sqlstore.db"), backup)).CombinedOutput()
+	out, err := exec.CommandContext(patience, "sh", "-c", documentedBackup(t, filepath.Join(dir, "data", "sqlstore.db"),
+		backup)).CombinedOutput()
 	cancel()
 	writers.Wait()
 	if err != nil {
@@ -95,7 +99,8 @@ func TestDocumentedBackupBesideWrites(t *testing.T) {
 		}
 		for _, kv := range got.Kvs {
 			other, err := c.Get(t.Context(), map[string]string{"a": "b", "b": "a"}[side]+string(kv.Key[1:]))
-			if err != nil || len(other.Kvs) != 1 || other.Kvs[0].ModRevision != kv.ModRevision || string(other.Kvs[0].Value) != string(kv.Value) {
+			if err != nil || len(other.Kvs) != 1 || other.Kvs[0].ModRevision != kv.ModRevision ||
+				string(other.Kvs[0].Value) != string(kv.Value) {
 				t.Errorf("%s is of revision %d, its pair is not: %v", kv.Key, kv.ModRevision, err)
 			}
 		}

@@ -26,7 +26,8 @@ func TestStartLeavesItsConfig(t *testing.T) {
 	room := func(c *sqlstore.Config) []string {
 		var all []string
 		for _, s := range [][]string{
-			c.ListenClientURLs, c.ListenMetricsURLs, c.ListenObjectsURLs, c.AdvertiseClientURLs, c.CORS, c.HostWhitelist,
+			c.ListenClientURLs, c.ListenMetricsURLs, c.ListenObjectsURLs, c.AdvertiseClientURLs, c.CORS,
+			c.HostWhitelist,
 		} {
 			all = append(all, s[:5]...)
 		}
@@ -67,7 +68,8 @@ func TestDatabase(t *testing.T) {
 		c := sqlstore.Config{DataDir: "dir", Datastore: datastore}
 		got, err := c.Database()
 		if part, refused := strings.CutPrefix(want, "! "); refused {
-			if !errors.Is(err, sqlstore.ErrConfig) || !strings.Contains(err.Error(), part) || strings.Contains(err.Error(), "secret") {
+			if !errors.Is(err, sqlstore.ErrConfig) || !strings.Contains(err.Error(), part) ||
+				strings.Contains(err.Error(), "secret") {
 				t.Errorf("%q: %q, %v; want an error with %q", datastore, got, err, part)
 			}
 		} else if err != nil || got != want {

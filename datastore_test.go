@@ -18,7 +18,10 @@ func TestWaitIsLoggedSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		began := time.Now()
-		c := &Config{Datastore: "postgres://u@h/d", DatastoreWait: time.Minute, Logger: slog.New(slog.NewTextHandler(&out, nil))}
+		c := &Config{
+			Datastore: "postgres://u@h/d", DatastoreWait: time.Minute,
+			Logger: slog.New(slog.NewTextHandler(&out, nil)),
+		}
 		tries := 0
 		err := c.await(t.Context(), func(error) {}, func() error {
 			if tries++; time.Since(began) >= 50*time.Second {
@@ -40,7 +43,8 @@ func TestWaitIsLoggedSeldom(t *testing.T) {
 		if err := c.await(t.Context(), func(error) {}, func() error { return nil }); err != nil || out.Len() > 0 {
 			t.Errorf("a database that is there: %v, %s", err, &out)
 		}
-		if err := c.await(t.Context(), func(error) {}, func() error { return schema.ErrNewer }); !errors.Is(err, schema.ErrNewer) || out.Len() > 0 {
+		if err := c.await(t.Context(), func(error) {}, func() error { return schema.ErrNewer }); !errors.Is(err,
+			schema.ErrNewer) || out.Len() > 0 {
 			t.Errorf("a wait that cannot help: %v, %s", err, &out)
 		}
 	})

@@ -104,7 +104,8 @@ func expiry(served []listen.Validity, now time.Time) *conditions.Fault {
 	if first.NotAfter.Before(now) {
 		f.Reason, f.Message = "Expired", "expired"
 	}
-	f.Message = fmt.Sprintf("the certificate in %s %s on %s: replace the file, the server uses the new one at once", first.File,
+	f.Message = fmt.Sprintf("the certificate in %s %s on %s: replace the file, the server uses the new one at once",
+		first.File,
 		f.Message, first.NotAfter.UTC().Format(time.RFC3339))
 	return f
 }
@@ -123,7 +124,8 @@ func alarms(s *store.Store, f *conditions.Facts) {
 		case store.AlarmCorrupt:
 			f.Corrupt = &conditions.Fault{
 				Reason: "AlarmRaised",
-				Message: "the CORRUPT alarm is raised, so the server accepts no writes: find out who raised it and why, " +
+				Message: "the CORRUPT alarm is raised, so the server accepts no writes: find out who raised " +
+					"it and why, " +
 					"restore a backup if the data is damaged, then run etcdctl alarm disarm",
 			}
 		}
@@ -144,7 +146,8 @@ func writing(s *store.Store, f *conditions.Facts, now time.Time) {
 			Message: fmt.Sprintf("the database's disk is full: %v", w.Fault.Err),
 		}
 	}
-	if gone := s.NoLeader(); gone != nil { // heartbeats are a better sign than single writes, which a failover may cut off
+	// heartbeats are a better sign than single writes, which a failover may cut off
+	if gone := s.NoLeader(); gone != nil {
 		select {
 		case <-gone:
 			f.Database = &conditions.Fault{
@@ -225,7 +228,8 @@ func lagging(s *store.Store, f *conditions.Facts) {
 		f.Lagging = &conditions.Fault{
 			Reason: "SlowWatches",
 			Message: fmt.Sprintf("%d watches have been behind for %d s or more, the longest for %d s, by up to %d "+
-				"revisions: they read a long history, or their clients receive events more slowly than they arrive, or "+
+				"revisions: they read a long history, or their clients receive events more slowly than they "+
+				"arrive, or "+
 				"have stopped",
 				l.Watches, int(lagPatience.Seconds()), int(l.Longest.Seconds()), l.Revisions),
 		}

@@ -60,16 +60,22 @@ func TestHostsOnTheLoopback(t *testing.T) {
 	_, metrics, _ := strings.Cut(log.String(), `msg="serving metrics" address=`)
 	metrics, _, _ = strings.Cut(metrics, "\n")
 	served := map[string]bool{
-		"": true, "127.0.0.1": true, "127.0.0.1:2379": true, "[::1]": true, "[::1]:2379": true, "192.168.7.7:80": true, "[fe80::1%25eth0]:80": true,
-		"localhost": true, "localhost:80": true, "LocalHost.": true, "etcd.example": true, "ETCD.example:99": true, "etcd2.example": true,
-		"evil.example": false, "evil.example:2379": false, "127.0.0.1.evil.example": false, "localhost.evil.example:80": false,
-		"x.etcd.example": false, "2130706433": false, "127.1": false, "[evil]": false, "a:b:c": false,
+		"": true, "127.0.0.1": true, "127.0.0.1:2379": true, "[::1]": true, "[::1]:2379": true, "192.168.7.7:80": true,
+		"[fe80::1%25eth0]:80": true,
+		"localhost":           true, "localhost:80": true, "LocalHost.": true, "etcd.example": true,
+		"ETCD.example:99": true,
+		"etcd2.example":   true,
+		"evil.example":    false, "evil.example:2379": false, "127.0.0.1.evil.example": false,
+		"localhost.evil.example:80": false,
+		"x.etcd.example":            false, "2130706433": false, "127.1": false, "[evil]": false, "a:b:c": false,
 	}
 	for host, want := range served {
 		for url, path := range map[string]string{
-			s.Endpoints()[0]: "/version", s.ObjectEndpoints()[0]: "/v1/objects/", "http://" + metrics: "/debug/pprof/cmdline",
+			s.Endpoints()[0]: "/version", s.ObjectEndpoints()[0]: "/v1/objects/",
+			"http://" + metrics: "/debug/pprof/cmdline",
 		} {
-			if code := askAs(t, url, path, host); (code == http.StatusOK) != want || !want && code != http.StatusMisdirectedRequest {
+			if code := askAs(t, url, path, host); (code == http.StatusOK) != want || !want &&
+				code != http.StatusMisdirectedRequest {
 				t.Errorf("%s%s as %q: %d, want it served: %v", url, path, host, code, want)
 			}
 		}
@@ -88,7 +94,10 @@ func TestHostsElsewhere(t *testing.T) {
 		"beyond the loopback": {"http://0.0.0.0:0", nil, map[string]int{"etcd.example": 200, "127.0.0.1": 200}},
 		"TLS":                 {"https://127.0.0.1:0", []string{"a.example"}, map[string]int{"etcd.example": 200}},
 		"all":                 {"http://127.0.0.1:0", []string{"*"}, map[string]int{"evil.example": 200, "": 200}},
-		"named":               {"http://127.0.0.1:0", []string{"A.example"}, map[string]int{"a.example:1": 200, "127.0.0.1": 421, "localhost": 421, "": 421}},
+		"named": {"http://127.0.0.1:0", []string{"A.example"}, map[string]int{
+			"a.example:1": 200,
+			"127.0.0.1":   421, "localhost": 421, "": 421,
+		}},
 		"named otherwise": {
 			"http://127.0.0.1:0",
 			[]string{"example.com.", " B.example:80", "[::1]:2379"},
@@ -97,11 +106,15 @@ func TestHostsElsewhere(t *testing.T) {
 				"example.org": 421, "example.com..": 421,
 			},
 		},
-		"named, not on the lo": {"http://0.0.0.0:0", []string{"a.example"}, map[string]int{"a.example": 200, "127.0.0.1": 421}},
+		"named, not on the lo": {"http://0.0.0.0:0", []string{"a.example"}, map[string]int{
+			"a.example": 200,
+			"127.0.0.1": 421,
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := sqlstore.Start(t.Context(), sqlstore.Config{
-				ListenClientURLs: []string{c.listen}, HostWhitelist: c.whitelist, InsecurePlaintext: true, TLS: certificates(t),
+				ListenClientURLs: []string{c.listen}, HostWhitelist: c.whitelist, InsecurePlaintext: true,
+				TLS: certificates(t),
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -35,7 +35,8 @@ func (s *Server) serveObjects(listeners []*listen.Split, cfg *Config) {
 	// etcd's default lets every web page use its JSON API. This API is new and need not keep that promise.
 	guard := newHosts(cfg.HostWhitelist, s.advertised, &origins{allowed: cfg.CORS, named: true, next: s.objects})
 	h := s.newHTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c := http.NewResponseController(w); r.ProtoMajor == 1 { // for the guard's answers; the API sets its own deadline
+		// for the guard's answers; the API sets its own deadline
+		if c := http.NewResponseController(w); r.ProtoMajor == 1 {
 			_ = c.SetWriteDeadline(time.Now().Add(objectsGuard))
 			if r.ContentLength != 0 {
 				_ = c.SetReadDeadline(time.Now().Add(objectsGuard))

@@ -58,8 +58,12 @@ func TestObjectsListener(t *testing.T) {
 	// Web pages may use etcd's gateway by default, as with etcd, but not this.
 	for _, cors := range [][]string{nil, {"*"}} {
 		open, _ := start(t, sqlstore.Config{ListenObjectsURLs: []string{"http://127.0.0.1:0"}, CORS: cors})
-		for path, want := range map[string]string{open.ObjectEndpoints()[0] + "/v1/objects/": "", open.Endpoints()[0] + "/version": "*"} {
-			if origin := wantCode(t, http.DefaultClient, "GET", path, "", http.StatusOK).Header.Get("Access-Control-Allow-Origin"); origin != want {
+		for path, want := range map[string]string{
+			open.ObjectEndpoints()[0] + "/v1/objects/": "",
+			open.Endpoints()[0] + "/version":           "*",
+		} {
+			if origin := wantCode(t, http.DefaultClient, "GET", path, "",
+				http.StatusOK).Header.Get("Access-Control-Allow-Origin"); origin != want {
 				t.Errorf("%s with --cors %v: the origin %q is allowed, want %q", path, cors, origin, want)
 			}
 		}
@@ -67,8 +71,9 @@ func TestObjectsListener(t *testing.T) {
 
 	var log logged
 	s, c := start(t, sqlstore.Config{
-		ListenObjectsURLs: []string{"http://127.0.0.1:0"}, CORS: []string{"https://somewhere.example"}, HostWhitelist: []string{"127.0.0.1"},
-		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		ListenObjectsURLs: []string{"http://127.0.0.1:0"}, CORS: []string{"https://somewhere.example"},
+		HostWhitelist: []string{"127.0.0.1"},
+		Logger:        slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	url := s.ObjectEndpoints()[0]
 	created := wantCode(t, http.DefaultClient, "PUT", url+"/v1/objects/k", `{"value":1}`, http.StatusCreated)
@@ -78,11 +83,16 @@ func TestObjectsListener(t *testing.T) {
 	if got, err := c.Get(t.Context(), "k"); err != nil || string(got.Kvs[0].Value) != "1" {
 		t.Errorf("etcd's API has %v, %v", got, err)
 	}
-	wantCode(t, http.DefaultClient, "GET", strings.Replace(url, "127.0.0.1", "localhost", 1)+"/v1/objects/k", "", http.StatusMisdirectedRequest)
+	wantCode(t, http.DefaultClient, "GET", strings.Replace(url, "127.0.0.1", "localhost", 1)+"/v1/objects/k", "",
+		http.StatusMisdirectedRequest)
 	wantCode(t, http.DefaultClient, "GET", url+"/metrics", "", http.StatusNotFound)
 	metrics := wantCode(t, http.DefaultClient, "GET", s.Endpoints()[0]+"/metrics", "", http.StatusOK)
 	text, err := io.ReadAll(metrics.Body)
-	for _, line := range []string{`sqlstore_objects_requests_total{code="201",verb="put"} 1`, `sqlstore_objects_requests_total{code="404",verb="none"} 1`, "sqlstore_objects_watches 0", `sqlstore_objects_request_duration_seconds_count{verb="put"} 1`} {
+	for _, line := range []string{
+		`sqlstore_objects_requests_total{code="201",verb="put"} 1`,
+		`sqlstore_objects_requests_total{code="404",verb="none"} 1`, "sqlstore_objects_watches 0",
+		`sqlstore_objects_request_duration_seconds_count{verb="put"} 1`,
+	} {
 		if err != nil || !strings.Contains(string(text), line+"\n") {
 			t.Errorf("%v, no %s among the metrics", err, line)
 		}
@@ -111,13 +121,17 @@ func TestObjectsPlainHTTP2(t *testing.T) {
 	p.SetUnencryptedHTTP2(true)
 	client := &http.Client{Transport: &http.Transport{Protocols: p}}
 	defer client.CloseIdleConnections()
-	if resp := wantCode(t, client, "PUT", s.ObjectEndpoints()[0]+"/v1/objects/k", `{"value":1}`, http.StatusCreated); resp.ProtoMajor != 2 {
+	if resp := wantCode(t, client, "PUT", s.ObjectEndpoints()[0]+"/v1/objects/k", `{"value":1}`,
+		http.StatusCreated); resp.ProtoMajor != 2 {
 		t.Errorf("%s was spoken", resp.Proto)
 	}
 }
 
 func TestObjectsListenerRefused(t *testing.T) {
-	for url, want := range map[string]error{"http://0.0.0.0:0": sqlstore.ErrPlaintext, "https://127.0.0.1:0": sqlstore.ErrConfig, "ftp://127.0.0.1:0": sqlstore.ErrConfig} {
+	for url, want := range map[string]error{
+		"http://0.0.0.0:0":    sqlstore.ErrPlaintext,
+		"https://127.0.0.1:0": sqlstore.ErrConfig, "ftp://127.0.0.1:0": sqlstore.ErrConfig,
+	} {
 		s, err := sqlstore.Start(t.Context(), sqlstore.Config{ListenObjectsURLs: []string{url}})
 		if err == nil {
 			_ = s.Close()
@@ -143,13 +157,19 @@ func TestObjectsTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	socket := filepath.Join(t.TempDir(), "s.sock")
-	s, _ := start(t, sqlstore.Config{ListenObjectsURLs: []string{"https://127.0.0.1:0", "unix://" + socket}, TLS: files})
+	s, _ := start(t, sqlstore.Config{
+		ListenObjectsURLs: []string{"https://127.0.0.1:0", "unix://" + socket},
+		TLS:               files,
+	})
 	url := s.ObjectEndpoints()[0]
 	for major, protocols := range map[int]string{1: "http/1.1", 2: "h2"} {
 		p := new(http.Protocols)
 		p.SetHTTP1(major == 1)
 		p.SetHTTP2(major == 2)
-		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "example.com", Certificates: []tls.Certificate{pair}}, Protocols: p}}
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{
+			RootCAs:    roots,
+			ServerName: "example.com", Certificates: []tls.Certificate{pair},
+		}, Protocols: p}}
 		resp := wantCode(t, client, "PUT", url+"/v1/objects/"+protocols, `{"value":1}`, http.StatusCreated)
 		if resp.ProtoMajor != major {
 			t.Errorf("%s was spoken, want %s", resp.Proto, protocols)
@@ -162,7 +182,10 @@ func TestObjectsTLS(t *testing.T) {
 
 	files.TrustedCA, files.RequireClientCert = files.Cert, true
 	strict, _ := start(t, sqlstore.Config{ListenObjectsURLs: []string{"https://127.0.0.1:0"}, TLS: files})
-	stranger := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "example.com"}}}
+	stranger := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{
+		RootCAs:    roots,
+		ServerName: "example.com",
+	}}}
 	if resp, err := fetch(t, stranger, "GET", strict.ObjectEndpoints()[0]+"/v1/objects/", ""); err == nil {
 		t.Errorf("a client without a certificate was answered %s", resp.Status)
 	}

@@ -38,7 +38,8 @@ func TestForeignOrigins(t *testing.T) {
 		if c.origin != "" {
 			header.Set("Origin", c.origin)
 		}
-		socket, resp, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(url, "http")+"/v3/watch", header)
+		socket, resp, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(url,
+			"http")+"/v3/watch", header)
 		if (err != nil) != c.refused || c.refused && resp.StatusCode != http.StatusForbidden {
 			t.Errorf("a websocket from %q: %v, want it refused: %v", c.origin, err, c.refused)
 		}

@@ -68,7 +68,8 @@ func TestDatabaseThatHangs(t *testing.T) {
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	kv, leases := pb.NewKVClient(c.ActiveConnection()), pb.NewLeaseClient(c.ActiveConnection()) // what clientv3 would repeat
+	// what clientv3 would repeat
+	kv, leases := pb.NewKVClient(c.ActiveConnection()), pb.NewLeaseClient(c.ActiveConnection())
 	calls := map[string]func(context.Context) error{
 		"put": func(ctx context.Context) error { _, err := c.Put(ctx, "k", "lost?"); return err },
 		"grant": func(ctx context.Context) error {
@@ -116,7 +117,8 @@ func TestDatabaseThatHangs(t *testing.T) {
 	short, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	// The answer is meant to come before the deadline, but on a busy machine the client may notice that first.
-	if _, err := kv.Range(short, &pb.RangeRequest{Key: []byte("k")}); !errors.Is(rpctypes.Error(err), rpctypes.ErrTimeout) && short.Err() == nil {
+	if _, err := kv.Range(short, &pb.RangeRequest{Key: []byte("k")}); !errors.Is(rpctypes.Error(err),
+		rpctypes.ErrTimeout) && short.Err() == nil {
 		t.Errorf("a read: %v", err)
 	}
 	for range calls {
@@ -145,7 +147,10 @@ func TestDatabaseThatHangs(t *testing.T) {
 
 // Of two replicas one compacts; when it stops, the other does.
 func TestCompactionMovesOn(t *testing.T) {
-	cfg := sqlstore.Config{Datastore: pgserver.Database(t), Compaction: compactor.Config{Mode: compactor.Periodic, Retention: "1s"}}
+	cfg := sqlstore.Config{Datastore: pgserver.Database(t), Compaction: compactor.Config{
+		Mode:      compactor.Periodic,
+		Retention: "1s",
+	}}
 	first, c := start(t, cfg)
 	second, c2 := start(t, cfg)
 	put := func(c *clientv3.Client) int64 {
@@ -190,7 +195,8 @@ func TestMaintenanceOnAnyReplica(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 50 {
-		if _, err := ca.Put(ctx, fmt.Sprintf("k%d", i%10), strings.Repeat("v", 1000), clientv3.WithLease(lease.ID)); err != nil {
+		if _, err := ca.Put(ctx, fmt.Sprintf("k%d", i%10), strings.Repeat("v", 1000),
+			clientv3.WithLease(lease.ID)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -234,7 +240,10 @@ func TestMaintenanceOnAnyReplica(t *testing.T) {
 		t.Fatal("both replicas have one id")
 	}
 	m := pb.NewMaintenanceClient(ca.ActiveConnection())
-	if _, err := m.Alarm(ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, MemberID: raiser, Alarm: pb.AlarmType_NOSPACE}); err != nil {
+	if _, err := m.Alarm(ctx, &pb.AlarmRequest{
+		Action: pb.AlarmRequest_ACTIVATE, MemberID: raiser,
+		Alarm: pb.AlarmType_NOSPACE,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.Close(); err != nil {

@@ -32,7 +32,10 @@ func TestReload(t *testing.T) {
 		reload sqlstore.Reload
 		want   error
 	}{
-		"retention":       {sqlstore.Reload{Compaction: compactor.Config{Mode: compactor.Revision, Retention: "x"}}, compactor.ErrConfig},
+		"retention": {
+			sqlstore.Reload{Compaction: compactor.Config{Mode: compactor.Revision, Retention: "x"}},
+			compactor.ErrConfig,
+		},
 		"TLS from now on": {sqlstore.Reload{TLS: sqlstore.TLSFiles{Cert: "c", Key: "k"}}, sqlstore.ErrConfig},
 		"half of TLS":     {sqlstore.Reload{TLS: sqlstore.TLSFiles{TrustedCA: "c"}}, sqlstore.ErrConfig},
 	} {
@@ -56,7 +59,9 @@ func TestReload(t *testing.T) {
 // TLS files.
 func TestReloadWithTLS(t *testing.T) {
 	files, other := certificates(t), certificates(t)
-	s, err := sqlstore.Start(t.Context(), sqlstore.Config{QuotaBytes: 1 << 30, TLS: files, ListenClientURLs: []string{"https://127.0.0.1:0"}})
+	s, err := sqlstore.Start(t.Context(), sqlstore.Config{QuotaBytes: 1 << 30, TLS: files, ListenClientURLs: []string{
+		"https://127.0.0.1:0",
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -215,7 +215,8 @@ func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
 	if cacheBytes == 0 {
 		cacheBytes = defaultCacheBytes()
 	}
-	err = cfg.await(ctx, s.state.wait, func() (err error) { // a Postgres that answers may not have a standby to commit with yet
+	// a Postgres that answers may not have a standby to commit with yet
+	err = cfg.await(ctx, s.state.wait, func() (err error) {
 		s.store, err = store.Open(ctx, s.backend, store.Config{
 			Name: cfg.Name, ClientURLs: s.advertised,
 			Logger: s.log, ProgressInterval: cfg.WatchProgressInterval, QuotaBytes: s.quota(cfg.QuotaBytes),
@@ -368,7 +369,8 @@ func (s *Server) hangUp(caller any) {
 	if client == nil {
 		return
 	}
-	s.log.Debug("closed the connection of a client that does not read its answers while others wait", "client", client.String())
+	s.log.Debug("closed the connection of a client that does not read its answers while others wait", "client",
+		client.String())
 	for _, l := range s.listeners {
 		l.HangUp(client)
 	}

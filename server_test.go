@@ -60,7 +60,8 @@ func TestDataOutlivesServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Kvs) != 1 || string(got.Kvs[0].Value) != "v" || got.Kvs[0].ModRevision != put.Header.Revision || got.Kvs[0].Lease != int64(lease.ID) {
+	if len(got.Kvs) != 1 || string(got.Kvs[0].Value) != "v" || got.Kvs[0].ModRevision != put.Header.Revision ||
+		got.Kvs[0].Lease != int64(lease.ID) {
 		t.Fatalf("after a restart: %v", got.Kvs)
 	}
 	ttl, err := c.TimeToLive(t.Context(), lease.ID, clientv3.WithAttachedKeys())
@@ -81,14 +82,26 @@ func TestRefusedConfigurations(t *testing.T) {
 		cfg  sqlstore.Config
 		want error
 	}{
-		"plaintext beyond loopback": {sqlstore.Config{ListenClientURLs: []string{"http://0.0.0.0:0"}}, sqlstore.ErrPlaintext},
-		"https without certificate": {sqlstore.Config{ListenClientURLs: []string{"https://127.0.0.1:0"}}, sqlstore.ErrConfig},
-		"unknown datastore":         {sqlstore.Config{Datastore: "oracle://x"}, sqlstore.ErrConfig},
-		"relative datastore":        {sqlstore.Config{Datastore: "sqlite://rel/path.db"}, sqlstore.ErrConfig},
-		"advertised nonsense":       {sqlstore.Config{AdvertiseClientURLs: []string{"junk"}}, sqlstore.ErrConfig},
-		"bad origin":                {sqlstore.Config{CORS: []string{"https://host/path"}}, sqlstore.ErrConfig},
-		"bad URL":                   {sqlstore.Config{ListenClientURLs: []string{"127.0.0.1:2379"}}, sqlstore.ErrConfig},
-		"bad retention":             {sqlstore.Config{Compaction: compactor.Config{Mode: compactor.Revision, Retention: "1h"}}, compactor.ErrConfig},
+		"plaintext beyond loopback": {
+			sqlstore.Config{ListenClientURLs: []string{"http://0.0.0.0:0"}},
+			sqlstore.ErrPlaintext,
+		},
+		"https without certificate": {
+			sqlstore.Config{ListenClientURLs: []string{"https://127.0.0.1:0"}},
+			sqlstore.ErrConfig,
+		},
+		"unknown datastore":   {sqlstore.Config{Datastore: "oracle://x"}, sqlstore.ErrConfig},
+		"relative datastore":  {sqlstore.Config{Datastore: "sqlite://rel/path.db"}, sqlstore.ErrConfig},
+		"advertised nonsense": {sqlstore.Config{AdvertiseClientURLs: []string{"junk"}}, sqlstore.ErrConfig},
+		"bad origin":          {sqlstore.Config{CORS: []string{"https://host/path"}}, sqlstore.ErrConfig},
+		"bad URL": {
+			sqlstore.Config{ListenClientURLs: []string{"127.0.0.1:2379"}},
+			sqlstore.ErrConfig,
+		},
+		"bad retention": {sqlstore.Config{Compaction: compactor.Config{
+			Mode:      compactor.Revision,
+			Retention: "1h",
+		}}, compactor.ErrConfig},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := sqlstore.Start(t.Context(), tc.cfg)

@@ -49,7 +49,8 @@ func TestShellThatKeepsATransactionOpen(t *testing.T) {
 	if _, err := io.WriteString(in, "BEGIN; SELECT revision FROM clock;\n"); err != nil {
 		t.Fatal(err)
 	}
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || strings.TrimSpace(line) != fmt.Sprint(1+small) {
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil ||
+		strings.TrimSpace(line) != fmt.Sprint(1+small) {
 		t.Fatalf("the shell reads %q, %v", line, err)
 	}
 	value := strings.Repeat("v", 1<<20)
@@ -76,7 +77,8 @@ func TestShellThatKeepsATransactionOpen(t *testing.T) {
 			}
 			deleted++
 		}
-		return holds(s.Status(t.Context()), "CheckpointStalled True LongTransaction", "NoSpace True LogExceedsQuota", "Ready False NoSpace")
+		return holds(s.Status(t.Context()), "CheckpointStalled True LongTransaction", "NoSpace True LogExceedsQuota",
+			"Ready False NoSpace")
 	})
 	if _, err := io.WriteString(in, "COMMIT;\n"); err != nil {
 		t.Fatal(err)

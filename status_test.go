@@ -61,7 +61,10 @@ func wantConditions(t *testing.T, s *sqlstore.Server, want ...string) {
 }
 
 func TestStatusOfAServerThatIsWell(t *testing.T) {
-	s, c := start(t, sqlstore.Config{Name: "n", Compaction: compactor.Config{Mode: compactor.Periodic, Retention: "1h"}})
+	s, c := start(t, sqlstore.Config{Name: "n", Compaction: compactor.Config{
+		Mode:      compactor.Periodic,
+		Retention: "1h",
+	}})
 	put, err := c.Put(t.Context(), "k", "v")
 	if err != nil {
 		t.Fatal(err)
@@ -70,12 +73,15 @@ func TestStatusOfAServerThatIsWell(t *testing.T) {
 	if err := json.Unmarshal([]byte(body(t, s.Endpoints()[0]+"/status")), &r); err != nil {
 		t.Fatal(err)
 	}
-	if err := holds(r, "Accepted True Accepted", "ResolvedRefs True ResolvedRefs", "Programmed True Programmed", "Ready True Ready"); err != nil {
+	if err := holds(r, "Accepted True Accepted", "ResolvedRefs True ResolvedRefs", "Programmed True Programmed",
+		"Ready True Ready"); err != nil {
 		t.Error(err)
 	}
 	id := fmt.Sprintf("%x", put.Header.MemberId)
-	if len(r.Conditions) != 4 || r.Name != "n" || r.Generation != 1 || r.Revision != put.Header.Revision || r.Member != id || r.Leader != id ||
-		r.Members != 1 || r.Datastore != "temporary" || r.EtcdVersion != sqlstore.EtcdVersion || r.Version != sqlstore.Version {
+	if len(r.Conditions) != 4 || r.Name != "n" || r.Generation != 1 || r.Revision != put.Header.Revision ||
+		r.Member != id || r.Leader != id ||
+		r.Members != 1 || r.Datastore != "temporary" || r.EtcdVersion != sqlstore.EtcdVersion ||
+		r.Version != sqlstore.Version {
 		t.Errorf("report %+v", r)
 	}
 	same := s.Status(t.Context())
@@ -87,11 +93,15 @@ func TestStatusOfAServerThatIsWell(t *testing.T) {
 		t.Error(err)
 	}
 	programmed := find(r.Conditions, "Programmed")
-	if !strings.Contains(programmed.Message, s.Endpoints()[0]) || !strings.Contains(programmed.Message, "periodic and keeps 1h") {
+	if !strings.Contains(programmed.Message, s.Endpoints()[0]) || !strings.Contains(programmed.Message,
+		"periodic and keeps 1h") {
 		t.Errorf("%+v", programmed)
 	}
 	verbose := body(t, s.Endpoints()[0]+"/readyz?verbose")
-	for _, want := range []string{"[+]writes ok\n", "[+]Ready True Ready: ", "[i]compactor mode=periodic retention=1h leads=true"} {
+	for _, want := range []string{
+		"[+]writes ok\n", "[+]Ready True Ready: ",
+		"[i]compactor mode=periodic retention=1h leads=true",
+	} {
 		if !strings.Contains(verbose, want) {
 			t.Errorf("no %q in\n%s", want, verbose)
 		}
@@ -108,12 +118,16 @@ func TestStatusOfAFullDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wantConditions(t, s, "Ready False NoSpace", "NoSpace True QuotaExceeded", "no DatabaseUnavailable", "Programmed True Programmed")
+	wantConditions(t, s, "Ready False NoSpace", "NoSpace True QuotaExceeded", "no DatabaseUnavailable",
+		"Programmed True Programmed")
 	for path, want := range map[string]struct {
 		code int
 		part string
 	}{
-		"/readyz":                   {http.StatusServiceUnavailable, "[-]Ready False NoSpace: the NOSPACE alarm is raised"},
+		"/readyz": {
+			http.StatusServiceUnavailable,
+			"[-]Ready False NoSpace: the NOSPACE alarm is raised",
+		},
 		"/readyz?exclude=NOSPACE":   {http.StatusOK, "ok"}, // etcd's checks, of which it fails none
 		"/readyz/linearizable_read": {http.StatusOK, "ok"},
 		"/livez":                    {http.StatusOK, "ok"},
@@ -130,10 +144,15 @@ func TestStatusOfAFullDatabase(t *testing.T) {
 func TestStatusOfCertificates(t *testing.T) {
 	const day = 24 * time.Hour
 	dir := t.TempDir()
-	files := sqlstore.TLSFiles{Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key"), TrustedCA: filepath.Join(dir, "ca")}
+	files := sqlstore.TLSFiles{
+		Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key"),
+		TrustedCA: filepath.Join(dir, "ca"),
+	}
 	selfSigned(t, files.Cert, files.Key, 365*day, 100*day)
 	selfSigned(t, files.TrustedCA, filepath.Join(dir, "ca-key"), 365*day, 100*day)
-	s, err := sqlstore.Start(t.Context(), sqlstore.Config{TLS: files, ListenClientURLs: []string{"https://127.0.0.1:0"}})
+	s, err := sqlstore.Start(t.Context(), sqlstore.Config{TLS: files, ListenClientURLs: []string{
+		"https://127.0.0.1:0",
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,10 +166,16 @@ func TestStatusOfCertificates(t *testing.T) {
 	}{
 		{"a year's last weeks", files.Cert, 365 * day, 29 * day, "CertificateExpiring True NearEnd", files.Cert},
 		{"a short one's middle", files.Cert, 3 * day, 2 * day, "no CertificateExpiring", ""},
-		{"a short one's last third", files.Cert, 3 * day, 23 * time.Hour, "CertificateExpiring True NearEnd", files.Cert},
+		{
+			"a short one's last third", files.Cert, 3 * day, 23 * time.Hour, "CertificateExpiring True NearEnd",
+			files.Cert,
+		},
 		{"past its end", files.Cert, 3 * day, -time.Hour, "CertificateExpiring True Expired", files.Cert},
 		{"new", files.Cert, 90 * day, 90 * day, "no CertificateExpiring", ""},
-		{"the clients' authority", files.TrustedCA, 365 * day, day, "CertificateExpiring True NearEnd", files.TrustedCA},
+		{
+			"the clients' authority", files.TrustedCA, 365 * day, day, "CertificateExpiring True NearEnd",
+			files.TrustedCA,
+		},
 	} {
 		key := files.Key
 		if c.file != files.Cert {
@@ -158,7 +183,8 @@ func TestStatusOfCertificates(t *testing.T) {
 		}
 		selfSigned(t, c.file, key, c.whole, c.rest)
 		wantConditions(t, s, c.want, "Ready True Ready", "ResolvedRefs True ResolvedRefs")
-		if told := find(s.Status(t.Context()).Conditions, "CertificateExpiring"); told != nil && !strings.Contains(told.Message, c.beyond) {
+		if told := find(s.Status(t.Context()).Conditions, "CertificateExpiring"); told != nil &&
+			!strings.Contains(told.Message, c.beyond) {
 			t.Errorf("%s: %+v, want that it is %s", c.what, told, c.beyond)
 		}
 	}
@@ -201,7 +227,8 @@ func TestGenerations(t *testing.T) {
 	generations := func(newest, inForce int64, accepted string) {
 		t.Helper()
 		r := s.Status(t.Context())
-		if err := holds(r, accepted, "Programmed True Programmed", "Ready True Ready"); err != nil || r.Generation != newest {
+		if err := holds(r, accepted, "Programmed True Programmed", "Ready True Ready"); err != nil ||
+			r.Generation != newest {
 			t.Errorf("generation %d, want %d; %v", r.Generation, newest, err)
 		}
 		for _, c := range r.Conditions {
@@ -215,18 +242,25 @@ func TestGenerations(t *testing.T) {
 		}
 	}
 	generations(1, 1, "Accepted True Accepted")
-	if err := s.Reload(sqlstore.Reload{Compaction: compactor.Config{Mode: compactor.Revision, Retention: "100"}}); err != nil {
+	if err := s.Reload(sqlstore.Reload{Compaction: compactor.Config{
+		Mode:      compactor.Revision,
+		Retention: "100",
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	generations(2, 2, "Accepted True Accepted")
 	if c := find(s.Conditions(), "Programmed"); !strings.Contains(c.Message, "revision and keeps 100") {
 		t.Errorf("%+v does not tell of the new settings", c)
 	}
-	if err := s.Reload(sqlstore.Reload{Compaction: compactor.Config{Mode: compactor.Revision, Retention: "x"}}); err == nil {
+	if err := s.Reload(sqlstore.Reload{Compaction: compactor.Config{
+		Mode:      compactor.Revision,
+		Retention: "x",
+	}}); err == nil {
 		t.Fatal("it was taken")
 	}
 	generations(3, 2, "Accepted False Invalid")
-	if c := find(s.Conditions(), "Accepted"); !strings.Contains(c.Message, `"x"`) || !strings.Contains(c.Message, "generation 2 stays in force") {
+	if c := find(s.Conditions(), "Accepted"); !strings.Contains(c.Message, `"x"`) || !strings.Contains(c.Message,
+		"generation 2 stays in force") {
 		t.Errorf("%+v does not tell why", c)
 	}
 	s.RefuseReload(fmt.Errorf("%w: name", sqlstore.ErrFixed))
@@ -325,7 +359,8 @@ func TestStatusFollowsPostgres(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return holds(r, "Accepted True Accepted", "ResolvedRefs False DatabaseUnreachable", "Programmed Unknown Pending",
+			return holds(r, "Accepted True Accepted", "ResolvedRefs False DatabaseUnreachable",
+				"Programmed Unknown Pending",
 				"Ready False DatabaseUnreachable", "DatabaseUnavailable True DatabaseUnreachable")
 		})
 		for path, want := range map[string]struct {
@@ -349,15 +384,18 @@ func TestStatusFollowsPostgres(t *testing.T) {
 		return
 	}
 	defer s.Close()
-	wantConditions(t, s, "ResolvedRefs True ResolvedRefs", "Programmed True Programmed", "Ready True Ready", "no DatabaseUnavailable")
+	wantConditions(t, s, "ResolvedRefs True ResolvedRefs", "Programmed True Programmed", "Ready True Ready",
+		"no DatabaseUnavailable")
 	if err := server.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the database has gone", func() error {
-		return holds(sqlstore.Status{Conditions: s.Conditions()}, "Ready False DatabaseUnavailable", "DatabaseUnavailable True NoHeartbeat",
+		return holds(sqlstore.Status{Conditions: s.Conditions()}, "Ready False DatabaseUnavailable",
+			"DatabaseUnavailable True NoHeartbeat",
 			"WatchLagging True TailBehind", "ResolvedRefs True ResolvedRefs")
 	})
-	if err := probe(urls[1]+"/readyz", http.StatusServiceUnavailable, "[-]DatabaseUnavailable True NoHeartbeat"); err != nil {
+	if err := probe(urls[1]+"/readyz", http.StatusServiceUnavailable,
+		"[-]DatabaseUnavailable True NoHeartbeat"); err != nil {
 		t.Error(err)
 	}
 	if err := server.Start(); err != nil {

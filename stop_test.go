@@ -78,13 +78,15 @@ func TestCloseDoesNotWaitForHalfOpenConnections(t *testing.T) {
 		secure bool
 		sent   string
 	}{
-		"nothing":                       {},
-		"three bytes of a preface":      {sent: preface[:3]},
-		"half a preface":                {sent: preface[:12]},
-		"a preface":                     {sent: preface},
-		"a greeting, and no answers":    {sent: preface + emptySettings},
-		"half an HTTP header":           {sent: "GET /health HTTP/1.1\r\nHost: x"},
-		"half an HTTP body":             {sent: "POST /v3/kv/put HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"key\":"},
+		"nothing":                    {},
+		"three bytes of a preface":   {sent: preface[:3]},
+		"half a preface":             {sent: preface[:12]},
+		"a preface":                  {sent: preface},
+		"a greeting, and no answers": {sent: preface + emptySettings},
+		"half an HTTP header":        {sent: "GET /health HTTP/1.1\r\nHost: x"},
+		"half an HTTP body": {
+			sent: "POST /v3/kv/put HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"key\":",
+		},
 		"nothing, TLS":                  {secure: true},
 		"half a TLS record":             {secure: true, sent: "\x16\x03\x01\x02\x00\x01\x00"},
 		"plaintext where TLS is served": {secure: true, sent: preface[:3]},
@@ -217,7 +219,8 @@ func dialTLS(t *testing.T, cfg sqlstore.Config, protocols []string) (*sqlstore.S
 		t.Fatal("no certificate", err)
 	}
 	creds := credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: "example.com", NextProtos: protocols})
-	conn, err := grpc.NewClient("passthrough:///"+strings.TrimPrefix(s.Endpoints()[0], "https://"), grpc.WithTransportCredentials(creds))
+	conn, err := grpc.NewClient("passthrough:///"+strings.TrimPrefix(s.Endpoints()[0], "https://"),
+		grpc.WithTransportCredentials(creds))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +255,9 @@ func testCloseOverTLS(t *testing.T, protocols []string) {
 		t.Fatal(err)
 	}
 	create := &pb.WatchCreateRequest{Key: []byte("l/"), RangeEnd: []byte("l0")}
-	if err := waits.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: create}}); err != nil {
+	if err := waits.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{
+		CreateRequest: create,
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := waits.Recv(); err != nil { // created
@@ -292,7 +297,9 @@ func TestConcurrentStreams(t *testing.T) {
 					return err
 				}
 				create := &pb.WatchCreateRequest{Key: []byte("k")}
-				if err := stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: create}}); err != nil {
+				if err := stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{
+					CreateRequest: create,
+				}}); err != nil {
 					return err
 				}
 				_, err = stream.Recv()

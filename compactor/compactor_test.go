@@ -110,7 +110,9 @@ func (c *clocked) Reclaim(_ context.Context, pages int) (bool, time.Duration, er
 func never(time.Duration) time.Duration { return 0 }
 
 // run lets a compactor work for some time and returns what it asked for.
-func run(t *testing.T, mode compactor.Mode, retention string, span time.Duration, fail func(int64) error) (calls []string) {
+func run(t *testing.T, mode compactor.Mode, retention string, span time.Duration,
+	fail func(int64) error,
+) (calls []string) {
 	t.Helper()
 	return runEngine(t, mode, retention, span, &clocked{fail: fail})
 }
@@ -173,7 +175,8 @@ func TestTakeOver(t *testing.T) {
 	if got := runEngine(t, compactor.Periodic, "10m", 46*time.Minute, &clocked{leads: 25}); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if got := runEngine(t, compactor.Revision, "10", 28*time.Minute, &clocked{leads: 22}); !slices.Equal(got, []string{"25:15"}) {
+	if got := runEngine(t, compactor.Revision, "10", 28*time.Minute, &clocked{leads: 22}); !slices.Equal(got,
+		[]string{"25:15"}) {
 		t.Errorf("by revisions: got %v", got)
 	}
 }
@@ -328,23 +331,27 @@ func (e *timed) Compact(_ context.Context, revision int64, _ bool) (int64, error
 // Other settings do not make it forget the past.
 func TestSettingsChange(t *testing.T) {
 	e := &clocked{}
-	at(t, e, compactor.Config{Mode: compactor.Periodic, Retention: "2h", Jitter: never}, func(n int, c *compactor.Compactor) {
-		next := []compactor.Config{
-			{Mode: compactor.Periodic, Retention: "30m"},
-			{Mode: compactor.Periodic, Retention: "1h"},
-			{Mode: compactor.Revision, Retention: "10"},
-			{},
-			{Mode: compactor.Periodic, Retention: "20m"},
-			{Mode: compactor.Periodic, Retention: "20m"},
-		}
-		if err := c.Set(next[n]); err != nil {
-			t.Error(err)
-		}
-		if err := c.Set(compactor.Config{Mode: "x"}); !errors.Is(err, compactor.ErrConfig) {
-			t.Errorf("a mode that is none: %v", err)
-		}
-	}, 100*time.Minute, 40*time.Minute, time.Hour, 11*time.Minute, time.Hour, time.Hour)
-	want := []string{"100:66", "130:100", "190:130", "200:190", "205:195", "210:200", "271:247", "291:271", "311:291", "331:311"}
+	at(t, e, compactor.Config{Mode: compactor.Periodic, Retention: "2h", Jitter: never},
+		func(n int, c *compactor.Compactor) {
+			next := []compactor.Config{
+				{Mode: compactor.Periodic, Retention: "30m"},
+				{Mode: compactor.Periodic, Retention: "1h"},
+				{Mode: compactor.Revision, Retention: "10"},
+				{},
+				{Mode: compactor.Periodic, Retention: "20m"},
+				{Mode: compactor.Periodic, Retention: "20m"},
+			}
+			if err := c.Set(next[n]); err != nil {
+				t.Error(err)
+			}
+			if err := c.Set(compactor.Config{Mode: "x"}); !errors.Is(err, compactor.ErrConfig) {
+				t.Errorf("a mode that is none: %v", err)
+			}
+		}, 100*time.Minute, 40*time.Minute, time.Hour, 11*time.Minute, time.Hour, time.Hour)
+	want := []string{
+		"100:66", "130:100", "190:130", "200:190", "205:195", "210:200", "271:247", "291:271",
+		"311:291", "331:311",
+	}
 	if !slices.Equal(e.calls, want) {
 		t.Errorf("got %v, want %v", e.calls, want)
 	}

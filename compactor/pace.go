@@ -49,7 +49,8 @@ func (p *pace) took(n int, d, blocked time.Duration) (rest time.Duration) {
 	if factor == 0 {
 		longer = p.behind - 3
 	}
-	share := max(float64(d)/float64(stepTime<<longer), float64(blocked)/float64(blockTime<<longer)) // of the longest step
+	// of the longest step
+	share := max(float64(d)/float64(stepTime<<longer), float64(blocked)/float64(blockTime<<longer))
 	ideal := p.units
 	if n > 0 && (share > 1 || n >= p.units) { // a step that was short because there was little to do proves nothing
 		ideal = int(min(float64(n)/max(share, 1e-3), maxUnits))

@@ -32,7 +32,10 @@ func TestPaceRises(t *testing.T) {
 		each     time.Duration
 		blocking bool
 		longest  time.Duration
-	}{{20 * time.Microsecond, true, blockTime}, {20 * time.Microsecond, false, stepTime}, {200 * time.Microsecond, false, stepTime}} {
+	}{{20 * time.Microsecond, true, blockTime}, {20 * time.Microsecond, false, stepTime}, {
+		200 * time.Microsecond,
+		false, stepTime,
+	}} {
 		p := newPace()
 		last := 0.0
 		for behind := range maxBehind {

@@ -42,7 +42,8 @@ func (c *Compactor) purge(ctx context.Context) {
 		}
 		if !c.engine.Leads() {
 			rows, pages, next, backlog = newPace(), newPace(), plan{}, 0
-			c.progress(func(p *purging) { *p = purging{through: unknown} }) // another replica deletes; its progress is unknown here
+			// another replica deletes; its progress is unknown here
+			c.progress(func(p *purging) { *p = purging{through: unknown} })
 			timer.Reset(purgePeriod)
 			continue
 		}
@@ -106,12 +107,14 @@ func (c *Compactor) step(ctx context.Context, rows, pages *pace) (rest time.Dura
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		c.log.Error("rows below the compacted revision are not deleted yet", "compacted", c.engine.Compacted(), "error", err)
+		c.log.Error("rows below the compacted revision are not deleted yet", "compacted", c.engine.Compacted(),
+			"error", err)
 	}
 	c.progress(func(p *purging) {
 		p.err, p.waits = err, err == nil && res == backend.PurgeResult{}
 		if err == nil && !p.waits {
-			p.advanced, p.through, p.near, p.finished = time.Now(), max(p.through, res.Through), max(p.near, res.Near), finished
+			p.advanced, p.through, p.near, p.finished = time.Now(), max(p.through, res.Through), max(p.near, res.Near),
+				finished
 		}
 	})
 	return rest

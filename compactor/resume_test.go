@@ -77,7 +77,10 @@ func update(t *testing.T, s *store.Store, n int) {
 	for range n / keys {
 		txn := &store.Txn{}
 		for k := range keys {
-			txn.Success = append(txn.Success, store.Op{Put: &store.PutRequest{Key: fmt.Appendf(nil, "k%d", k), Value: value}})
+			txn.Success = append(txn.Success, store.Op{Put: &store.PutRequest{
+				Key:   fmt.Appendf(nil, "k%d", k),
+				Value: value,
+			}})
 		}
 		if _, err := s.Txn(t.Context(), txn); err != nil {
 			t.Fatal(err)
@@ -244,7 +247,8 @@ func testLevelsOff(t *testing.T, b backend.Backend, vacuum bool) {
 	}
 	for n := rounds / 2; n < rounds; n++ {
 		if used[n] > used[1]*5/4 || total[n] > max(total[0], total[1])*5/4 {
-			t.Errorf("round %d: %d bytes, %d in use; rounds before it: %v, %v", n, total[n], used[n], total[:n], used[:n])
+			t.Errorf("round %d: %d bytes, %d in use; rounds before it: %v, %v", n, total[n], used[n],
+				total[:n], used[:n])
 		}
 	}
 }

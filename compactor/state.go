@@ -75,7 +75,8 @@ func (a *automatic) stall(now time.Time, s settings) *Stall {
 		return nil
 	}
 	return &Stall{a.failing, CompactionFails, fmt.Sprintf(
-		"automatic compaction has failed since then, and the history grows; it is retried every %v, check the database: %v", s.sample(), a.err)}
+		"automatic compaction has failed since then, and the history grows; it is retried every %v, check the "+
+			"database: %v", s.sample(), a.err)}
 }
 
 func (p *purging) stall(now time.Time, readers func() string) *Stall {
@@ -83,7 +84,8 @@ func (p *purging) stall(now time.Time, readers func() string) *Stall {
 	if p.finished || p.advanced.IsZero() || still <= purgePatience {
 		return nil
 	}
-	where := fmt.Sprintf("rows superseded at or below revision %d are not being deleted, and the database grows: ", p.target)
+	where := fmt.Sprintf("rows superseded at or below revision %d are not being deleted, and the database grows: ",
+		p.target)
 	switch {
 	case p.err != nil:
 		return &Stall{p.advanced, PurgeFails, where + fmt.Sprintf("check the database: %v", p.err)}

@@ -14,7 +14,9 @@ import (
 )
 
 // at runs a compactor over e and calls look after each of the spans, which follow one another.
-func at(t *testing.T, e *clocked, cfg compactor.Config, look func(n int, c *compactor.Compactor), spans ...time.Duration) {
+func at(t *testing.T, e *clocked, cfg compactor.Config, look func(n int, c *compactor.Compactor),
+	spans ...time.Duration,
+) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		e.began = time.Now()
@@ -62,7 +64,8 @@ func TestState(t *testing.T) {
 				t.Errorf("before the first compaction: %+v", s)
 			}
 		case 1:
-			if since(s.Last) != 21*time.Minute || since(s.Next) != 31*time.Minute || s.Done != 2 || s.Compacted != 11 || s.Purged != 11 {
+			if since(s.Last) != 21*time.Minute || since(s.Next) != 31*time.Minute || s.Done != 2 || s.Compacted != 11 ||
+				s.Purged != 11 {
 				t.Errorf("after the second: %+v, last %v, next %v", s, since(s.Last), since(s.Next))
 			}
 		}
@@ -72,7 +75,10 @@ func TestState(t *testing.T) {
 // When the first compaction is due is known from the start, not only once the revision is noted again.
 func TestStateAtTheStart(t *testing.T) {
 	most := func(d time.Duration) time.Duration { return d }
-	for _, cfg := range []compactor.Config{{Mode: compactor.Periodic, Retention: "1h", Jitter: most}, {Mode: compactor.Revision, Retention: "1000", Jitter: most}} {
+	for _, cfg := range []compactor.Config{
+		{Mode: compactor.Periodic, Retention: "1h", Jitter: most},
+		{Mode: compactor.Revision, Retention: "1000", Jitter: most},
+	} {
 		at(t, &clocked{}, cfg, func(_ int, c *compactor.Compactor) {
 			if s := c.State(); s.Next.IsZero() {
 				t.Errorf("%s: %+v", cfg.Mode, s)
@@ -85,7 +91,8 @@ func TestStateAtTheStart(t *testing.T) {
 func TestStateOfAnotherReplica(t *testing.T) {
 	e := &clocked{leads: 1 << 40, compacted: 5, fail: func(int64) error { return errors.New("no") }}
 	at(t, e, tenMinutes(), func(_ int, c *compactor.Compactor) {
-		if s := c.State(); s.Leads || !s.Next.IsZero() || s.Purged != -1 || s.Compacted != 5 || s.Stall != nil || s.Done+s.Failed != 0 {
+		if s := c.State(); s.Leads || !s.Next.IsZero() || s.Purged != -1 || s.Compacted != 5 || s.Stall != nil ||
+			s.Done+s.Failed != 0 {
 			t.Errorf("%+v", s)
 		}
 	}, time.Hour)
@@ -105,7 +112,8 @@ func TestFailingCompactionStalls(t *testing.T) {
 			t.Errorf("%d: stalled %q, want %q", n, got, want[n])
 		}
 		if n == 1 {
-			if since := s.Stall.Since.Sub(e.began); since != 11*time.Minute || !strings.Contains(s.Stall.Message, "disk on fire") || s.Failed == 0 {
+			if since := s.Stall.Since.Sub(e.began); since != 11*time.Minute || !strings.Contains(s.Stall.Message,
+				"disk on fire") || s.Failed == 0 {
 				t.Errorf("since %v, %d failed: %s", since, s.Failed, s.Stall.Message)
 			}
 		}
@@ -131,22 +139,42 @@ func TestPurgeThatDoesNotGetOnStalls(t *testing.T) {
 		want string
 		text string
 	}{
-		"error":         {func(context.Context) (result, error) { return result{}, errors.New("disk on fire") }, "", 2 * time.Minute, compactor.PurgeFails, "disk on fire"},
-		"held":          {func(context.Context) (result, error) { return result{}, nil }, "a snapshot", 7 * time.Minute, compactor.PurgeHeld, "a snapshot"},
-		"held far away": {func(context.Context) (result, error) { return result{}, nil }, "", 7 * time.Minute, compactor.PurgeHeld, "another replica"},
-		"hangs":         {func(ctx context.Context) (result, error) { <-ctx.Done(); return result{}, ctx.Err() }, "", 2 * time.Minute, compactor.PurgeHangs, "does not finish"},
-		"slow":          {func(context.Context) (result, error) { <-time.After(100 * time.Second); return result{Removed: 1}, nil }, "", time.Hour, "", ""},
+		"error": {
+			func(context.Context) (result, error) { return result{}, errors.New("disk on fire") }, "",
+			2 * time.Minute, compactor.PurgeFails, "disk on fire",
+		},
+		"held": {
+			func(context.Context) (result, error) { return result{}, nil }, "a snapshot", 7 * time.Minute,
+			compactor.PurgeHeld, "a snapshot",
+		},
+		"held far away": {
+			func(context.Context) (result, error) { return result{}, nil }, "", 7 * time.Minute,
+			compactor.PurgeHeld, "another replica",
+		},
+		"hangs": {
+			func(ctx context.Context) (result, error) { <-ctx.Done(); return result{}, ctx.Err() }, "",
+			2 * time.Minute, compactor.PurgeHangs, "does not finish",
+		},
+		"slow": {func(context.Context) (result, error) {
+			<-time.After(100 * time.Second)
+			return result{
+				Removed: 1,
+			}, nil
+		}, "", time.Hour, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			at(t, &clocked{compacted: 5, who: c.who, step: c.step}, compactor.Config{}, func(n int, comp *compactor.Compactor) {
-				s := comp.State()
-				if n == 0 && s.Stall != nil || n == 1 && stalled(s) != c.want {
-					t.Fatalf("look %d: stalled %q, want %q at the second look", n, stalled(s), c.want)
-				}
-				if s.Stall != nil && (!strings.Contains(s.Stall.Message, c.text) || !strings.Contains(s.Stall.Message, "revision 5")) {
-					t.Errorf("since %v: %q", s.Stall.Since, s.Stall.Message)
-				}
-			}, c.span, 2*time.Second)
+			at(t, &clocked{compacted: 5, who: c.who, step: c.step}, compactor.Config{},
+				func(n int, comp *compactor.Compactor) {
+					s := comp.State()
+					if n == 0 && s.Stall != nil || n == 1 && stalled(s) != c.want {
+						t.Fatalf("look %d: stalled %q, want %q at the second look", n, stalled(s), c.want)
+					}
+					if s.Stall != nil && (!strings.Contains(s.Stall.Message, c.text) ||
+						!strings.Contains(s.Stall.Message,
+							"revision 5")) {
+						t.Errorf("since %v: %q", s.Stall.Since, s.Stall.Message)
+					}
+				}, c.span, 2*time.Second)
 		})
 	}
 }

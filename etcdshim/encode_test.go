@@ -40,7 +40,8 @@ func (r random) flag() bool { return r.IntN(2) == 0 }
 
 func (r random) row() *store.Row {
 	return &store.Row{
-		Key: r.data(), Value: r.data(), ModRevision: r.number(), CreateRevision: r.number(), Version: r.number(), Lease: r.number(),
+		Key: r.data(), Value: r.data(), ModRevision: r.number(), CreateRevision: r.number(), Version: r.number(),
+		Lease:        r.number(),
 		PrevRevision: r.number(), Ordinal: r.Int32(),
 	}
 }
@@ -71,9 +72,15 @@ func (r random) txnResult(depth int) *store.TxnResult {
 		case 0:
 			t.Results = append(t.Results, store.OpResult{Range: r.rangeResult()})
 		case 1:
-			t.Results = append(t.Results, store.OpResult{Put: &store.PutResult{Prev: r.maybeRow(), Revision: r.number()}})
+			t.Results = append(t.Results, store.OpResult{Put: &store.PutResult{
+				Prev:     r.maybeRow(),
+				Revision: r.number(),
+			}})
 		case 2:
-			t.Results = append(t.Results, store.OpResult{Delete: &store.DeleteResult{Deleted: r.number(), Prev: r.rows(), Revision: r.number()}})
+			t.Results = append(t.Results, store.OpResult{Delete: &store.DeleteResult{
+				Deleted: r.number(),
+				Prev:    r.rows(), Revision: r.number(),
+			}})
 		case 3:
 			if depth > 0 {
 				t.Results = append(t.Results, store.OpResult{Txn: r.txnResult(depth - 1)})
@@ -85,8 +92,9 @@ func (r random) txnResult(depth int) *store.TxnResult {
 
 func (r random) watchReply(id *identity) *watchReply {
 	w := &watchReply{
-		id: id, watch: r.number(), revision: r.number(), created: r.flag(), canceled: r.flag(), fragment: r.flag(), compact: r.number(),
-		reason: []string{"", "mvcc: watcher range is empty"}[r.IntN(2)],
+		id: id, watch: r.number(), revision: r.number(), created: r.flag(), canceled: r.flag(), fragment: r.flag(),
+		compact: r.number(),
+		reason:  []string{"", "mvcc: watcher range is empty"}[r.IntN(2)],
 	}
 	for range r.IntN(4) {
 		e := store.Event{Row: r.row(), Prev: r.maybeRow()}

@@ -63,7 +63,8 @@ func TestGatewayWebsocket(t *testing.T) {
 	t.Cleanup(web.Close)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
-	socket, resp, err := websocket.DefaultDialer.DialContext(ctx, "ws"+strings.TrimPrefix(web.URL, "http")+"/v3/watch", nil)
+	socket, resp, err := websocket.DefaultDialer.DialContext(ctx, "ws"+strings.TrimPrefix(web.URL, "http")+"/v3/watch",
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,13 +93,22 @@ func TestGatewayErrors(t *testing.T) {
 	web := httptest.NewServer(s.Gateway)
 	t.Cleanup(web.Close)
 	for _, c := range []struct{ path, body, timeout, want string }{
-		{"/v3/lock/lock", `{"name": "bA==", "lease": "99"}`, "", `500 {"code":2,"message":"etcdserver: requested lease not found"}`},
+		{
+			"/v3/lock/lock", `{"name": "bA==", "lease": "99"}`, "",
+			`500 {"code":2,"message":"etcdserver: requested lease not found"}`,
+		},
 		{"/v3/lock/unlock", `{}`, "", `500 {"code":2,"message":"etcdserver: key is not provided"}`},
-		{"/v3/election/campaign", `{"name": "bA==", "lease": "99"}`, "", `500 {"code":2,"message":"etcdserver: requested lease not found"}`},
+		{
+			"/v3/election/campaign", `{"name": "bA==", "lease": "99"}`, "",
+			`500 {"code":2,"message":"etcdserver: requested lease not found"}`,
+		},
 		{"/v3/election/proclaim", `{"leader": {}}`, "", `500 {"code":2,"message":"etcdserver: key is not provided"}`},
 		{"/v3/election/resign", `{"leader": {}}`, "", `500 {"code":2,"message":"etcdserver: key is not provided"}`},
 		{"/v3/election/leader", `{"name": "bA=="}`, "", `500 {"code":2,"message":"election: no leader"}`},
-		{"/v3/election/observe", `{"name": "bA=="}`, "50m", `504 {"error":{"code":4,"message":"context deadline exceeded"}}`},
+		{
+			"/v3/election/observe", `{"name": "bA=="}`, "50m",
+			`504 {"error":{"code":4,"message":"context deadline exceeded"}}`,
+		},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL+c.path, strings.NewReader(c.body))
 		if err != nil {

@@ -96,7 +96,8 @@ func TestGatewayRefusesLongBodies(t *testing.T) {
 func TestGatewayRefusesLongMessages(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	web := webOf(t, s)
-	socket, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(web.URL, "http")+"/v3/watch", nil)
+	socket, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(web.URL,
+		"http")+"/v3/watch", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,13 +117,15 @@ func TestGatewayRefusesLongMessages(t *testing.T) {
 func TestGatewayDocuments(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	web := webOf(t, s)
-	socket, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(web.URL, "http")+"/v3/watch", nil)
+	socket, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(web.URL,
+		"http")+"/v3/watch", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = socket.Close() })
 	for i := range 30 { // 15 MiB in all, in messages of several documents or of a part of one
-		create := fmt.Sprintf(`{"create_request":{"key":"YQ==","range_end":"%s","watch_id":"%d"}}`, strings.Repeat("YmJi", i%3<<17), 2*i+1)
+		create := fmt.Sprintf(`{"create_request":{"key":"YQ==","range_end":"%s","watch_id":"%d"}}`,
+			strings.Repeat("YmJi", i%3<<17), 2*i+1)
 		small := fmt.Sprintf(`{"create_request":{"key":"YQ==","watch_id":"%d"}}`, 2*i+2)
 		for _, message := range []string{create[:18], create[18:] + small} {
 			if err := socket.WriteMessage(websocket.TextMessage, []byte(message)); err != nil {
@@ -131,7 +134,8 @@ func TestGatewayDocuments(t *testing.T) {
 		}
 		for id := 2*i + 1; id <= 2*i+2; id++ {
 			_, message, err := socket.ReadMessage()
-			if text := strings.ReplaceAll(string(message), " ", ""); err != nil || id > 1 && !strings.Contains(text, fmt.Sprintf(`"watch_id":"%d"`, id)) {
+			if text := strings.ReplaceAll(string(message), " ", ""); err != nil || id > 1 && !strings.Contains(text,
+				fmt.Sprintf(`"watch_id":"%d"`, id)) {
 				t.Fatalf("watch %d: %.300s, %v", id, text, err)
 			}
 		}
@@ -166,7 +170,8 @@ func TestGatewayNoticesWhoLeaves(t *testing.T) {
 	web := webOf(t, s)
 	held := s.grant(t, 600)
 	lock := func(lease int64) string { return fmt.Sprintf(`{"name":"bA==","lease":"%d"}`, lease) }
-	if code, body := heard(t, speak(t, web, "POST /v3/lock/lock"+fmt.Sprintf(counted, len(lock(held)))+lock(held))); code != http.StatusOK {
+	if code, body := heard(t, speak(t, web, "POST /v3/lock/lock"+fmt.Sprintf(counted,
+		len(lock(held)))+lock(held))); code != http.StatusOK {
 		t.Fatal(body)
 	}
 	waits := lock(s.grant(t, 600))
@@ -189,7 +194,8 @@ func TestGatewayNoticesWhoLeaves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn := speak(t, web, sent)
-			if strings.HasPrefix(sent, "POST /v3/watch") || name == "a lock" { // the others do not come that far, or do not last
+			// the others do not come that far, or do not last
+			if strings.HasPrefix(sent, "POST /v3/watch") || name == "a lock" {
 				eventually(t, "the call begins", func() bool { return s.Serving() > 0 })
 			}
 			if strings.Contains(sent, create) && strings.Contains(name, "request") {

@@ -94,7 +94,8 @@ func TestGatewayOutlivesCallsThatAreLeft(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				_, _ = io.WriteString(conn, "POST /v3/kv/range HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 33\r\n\r\n"+all)
+				_, _ = io.WriteString(conn,
+					"POST /v3/kv/range HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 33\r\n\r\n"+all)
 				_ = conn.Close()
 			}
 		})

@@ -23,7 +23,9 @@ func TestObjectsLife(t *testing.T) {
 	guarded := func(mod int64, op *pb.RequestOp) *pb.TxnResponse {
 		t.Helper()
 		r, err := s.kv.Txn(ctx, &pb.TxnRequest{
-			Compare: []*pb.Compare{{Key: key, Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: mod}}},
+			Compare: []*pb.Compare{{Key: key, Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{
+				ModRevision: mod,
+			}}},
 			Success: []*pb.RequestOp{op},
 			Failure: []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: key}}}},
 		})
@@ -35,26 +37,33 @@ func TestObjectsLife(t *testing.T) {
 	write := func(v string) *pb.RequestOp {
 		return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: key, Value: []byte(v)}}}
 	}
-	if r := guarded(0, write("one")); !r.Succeeded || r.Header.Revision != 2 || r.Responses[0].GetResponsePut().Header.Revision != 2 {
+	if r := guarded(0, write("one")); !r.Succeeded || r.Header.Revision != 2 ||
+		r.Responses[0].GetResponsePut().Header.Revision != 2 {
 		t.Errorf("create: %v", r)
 	}
 	r := guarded(0, write("again"))
-	if kv := r.Responses[0].GetResponseRange().Kvs; r.Succeeded || len(kv) != 1 || string(kv[0].Value) != "one" || kv[0].ModRevision != 2 {
+	if kv := r.Responses[0].GetResponseRange().Kvs; r.Succeeded || len(kv) != 1 || string(kv[0].Value) != "one" ||
+		kv[0].ModRevision != 2 {
 		t.Errorf("create of what exists: %v", r)
 	}
 	if r := guarded(2, write("two")); !r.Succeeded || r.Header.Revision != 3 {
 		t.Errorf("update: %v", r)
 	}
 	got, err := s.kv.Range(ctx, &pb.RangeRequest{Key: key})
-	if err != nil || len(got.Kvs) != 1 || got.Kvs[0].Version != 2 || got.Kvs[0].CreateRevision != 2 || string(got.Kvs[0].Value) != "two" {
+	if err != nil || len(got.Kvs) != 1 || got.Kvs[0].Version != 2 || got.Kvs[0].CreateRevision != 2 ||
+		string(got.Kvs[0].Value) != "two" {
 		t.Errorf("get: %v, %v", got, err)
 	}
 	if got.Header.ClusterId == 0 || got.Header.MemberId == 0 || got.Header.RaftTerm == 0 || got.Header.Revision != 3 {
 		t.Errorf("header %v", got.Header)
 	}
-	del := &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: key, PrevKv: true}}}
+	del := &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{
+		Key:    key,
+		PrevKv: true,
+	}}}
 	r = guarded(3, del)
-	if d := r.Responses[0].GetResponseDeleteRange(); !r.Succeeded || d.Deleted != 1 || string(d.PrevKvs[0].Value) != "two" {
+	if d := r.Responses[0].GetResponseDeleteRange(); !r.Succeeded || d.Deleted != 1 ||
+		string(d.PrevKvs[0].Value) != "two" {
 		t.Errorf("delete: %v", r)
 	}
 	got, err = s.kv.Range(ctx, &pb.RangeRequest{Key: key})
@@ -73,7 +82,10 @@ func TestRequestSize(t *testing.T) {
 	}{
 		{9_900, codes.OK, ""},
 		{10_000, codes.InvalidArgument, "etcdserver: request is too large"},
-		{10_000 + messageOverhead, codes.ResourceExhausted, "grpc: received message larger than max (534295 vs. 534288)"},
+		{
+			10_000 + messageOverhead, codes.ResourceExhausted,
+			"grpc: received message larger than max (534295 vs. 534288)",
+		},
 	} {
 		_, err := s.kv.Put(ctx, &pb.PutRequest{Key: []byte("k"), Value: make([]byte, c.size)})
 		if got := status.Convert(err); got.Code() != c.code || got.Message() != c.text {

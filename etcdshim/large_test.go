@@ -36,7 +36,8 @@ func TestLargeReplyIsTheSame(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got.Len() != n || !bytes.Equal(got.Materialize(), w.b) {
-				t.Fatalf("%T of %d rows: %d bytes differ from the %d of the copying encoder", re, len(res.Rows), got.Len(), n)
+				t.Fatalf("%T of %d rows: %d bytes differ from the %d of the copying encoder", re, len(res.Rows),
+					got.Len(), n)
 			}
 		}
 	}

@@ -47,7 +47,8 @@ func outgoing(ctx context.Context) context.Context {
 
 func wantNoLeader(t *testing.T, what string, err error) {
 	t.Helper()
-	if want := rpctypes.ErrGRPCNoLeader; status.Code(err) != codes.Unavailable || !errors.Is(rpctypes.Error(err), rpctypes.Error(want)) {
+	if want := rpctypes.ErrGRPCNoLeader; status.Code(err) != codes.Unavailable || !errors.Is(rpctypes.Error(err),
+		rpctypes.Error(want)) {
 		t.Errorf("%s: %v, want %v", what, err, want)
 	}
 }
@@ -66,7 +67,9 @@ func TestRequireLeader(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			err = w.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: []byte("a")}}})
+			err = w.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{
+				CreateRequest: &pb.WatchCreateRequest{Key: []byte("a")},
+			}})
 			if err != nil && !errors.Is(err, io.EOF) { // a stream that has ended: Recv tells why
 				return nil, err
 			}
@@ -117,7 +120,8 @@ func TestRequireLeader(t *testing.T) {
 	wantNoLeader(t, "snapshot", err)
 
 	st, err := s.maint.Status(t.Context(), &pb.StatusRequest{})
-	if err != nil || st.Leader != 0 || len(st.Errors) != 1 || st.Errors[0] != "etcdserver: no leader" || st.RaftIndex != 2 {
+	if err != nil || st.Leader != 0 || len(st.Errors) != 1 || st.Errors[0] != "etcdserver: no leader" ||
+		st.RaftIndex != 2 {
 		t.Errorf("status: %v, %v", st, err)
 	}
 	s.put(t, "a", "2") // nobody asked for a leader
@@ -165,14 +169,26 @@ func TestUnavailableWithinTheDeadline(t *testing.T) {
 		want     time.Duration // when it is answered
 		code     codes.Code
 	}{
-		"put":                         {put, &putRequest{}, 0, patience, codes.Unavailable},
-		"put, patient client":         {put, &putRequest{}, time.Minute, patience, codes.Unavailable},
-		"put, hasty client":           {put, &putRequest{}, time.Second, time.Second - haste, codes.Unavailable},
-		"put, in no time":             {put, &putRequest{}, haste, haste / 2, codes.Unavailable},
-		"grant":                       {"/etcdserverpb.Lease/LeaseGrant", &pb.LeaseGrantRequest{}, 0, patience, codes.Unavailable},
-		"get":                         {"/etcdserverpb.KV/Range", &rangeRequest{}, 5 * time.Second, 5*time.Second - haste, codes.Unavailable},
-		"long list":                   {"/etcdserverpb.KV/Range", &rangeRequest{}, time.Hour, time.Hour - haste, codes.Unavailable},
-		"what is the client's to end": {"/etcdserverpb.Maintenance/Defragment", nil, time.Minute, time.Minute, codes.DeadlineExceeded},
+		"put":                 {put, &putRequest{}, 0, patience, codes.Unavailable},
+		"put, patient client": {put, &putRequest{}, time.Minute, patience, codes.Unavailable},
+		"put, hasty client":   {put, &putRequest{}, time.Second, time.Second - haste, codes.Unavailable},
+		"put, in no time":     {put, &putRequest{}, haste, haste / 2, codes.Unavailable},
+		"grant": {
+			"/etcdserverpb.Lease/LeaseGrant", &pb.LeaseGrantRequest{}, 0, patience,
+			codes.Unavailable,
+		},
+		"get": {
+			"/etcdserverpb.KV/Range", &rangeRequest{}, 5 * time.Second,
+			5*time.Second - haste, codes.Unavailable,
+		},
+		"long list": {
+			"/etcdserverpb.KV/Range", &rangeRequest{}, time.Hour, time.Hour - haste,
+			codes.Unavailable,
+		},
+		"what is the client's to end": {
+			"/etcdserverpb.Maintenance/Defragment", nil, time.Minute, time.Minute,
+			codes.DeadlineExceeded,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -204,7 +220,8 @@ func TestErrorsOfTheDatabase(t *testing.T) {
 	l := &leadership{newReach().noLeader}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := l.unary(ctx, &putRequest{}, &grpc.UnaryServerInfo{FullMethod: "/etcdserverpb.KV/Put"}, slow); status.Code(err) != codes.Canceled {
+	if _, err := l.unary(ctx, &putRequest{}, &grpc.UnaryServerInfo{FullMethod: "/etcdserverpb.KV/Put"},
+		slow); status.Code(err) != codes.Canceled {
 		t.Errorf("cancelled by the client: %v", err)
 	}
 	for _, err := range []error{backend.ErrUnavailable, backend.ErrUnknownOutcome} {

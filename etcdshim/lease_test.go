@@ -17,7 +17,8 @@ func TestLease(t *testing.T) {
 	if err != nil || g.ID <= 0 || g.TTL != 2 || g.Header.Revision != 1 {
 		t.Fatalf("grant: %v, %v", g, err)
 	}
-	if g, err := s.lease.LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: -5, TTL: 600}); err != nil || g.ID != -5 || g.TTL != 600 {
+	if g, err := s.lease.LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: -5, TTL: 600}); err != nil || g.ID != -5 ||
+		g.TTL != 600 {
 		t.Fatalf("grant of a negative id: %v, %v", g, err)
 	}
 	for _, c := range []struct {
@@ -43,7 +44,8 @@ func TestLease(t *testing.T) {
 	if err != nil || ttl.GrantedTTL != 600 || ttl.TTL < 590 || len(ttl.Keys) != 2 || string(ttl.Keys[0]) != "a" {
 		t.Errorf("time to live: %v, %v", ttl, err)
 	}
-	if ttl, err := s.lease.LeaseTimeToLive(ctx, &pb.LeaseTimeToLiveRequest{ID: 99}); err != nil || ttl.TTL != -1 || ttl.ID != 99 {
+	if ttl, err := s.lease.LeaseTimeToLive(ctx, &pb.LeaseTimeToLiveRequest{ID: 99}); err != nil || ttl.TTL != -1 ||
+		ttl.ID != 99 {
 		t.Errorf("time to live of an unknown lease: %v, %v", ttl, err)
 	}
 	if l, err := s.lease.LeaseLeases(ctx, &pb.LeaseLeasesRequest{}); err != nil || len(l.Leases) != 2 {
@@ -67,7 +69,8 @@ func TestLease(t *testing.T) {
 	if _, err := s.lease.LeaseRevoke(ctx, &pb.LeaseRevokeRequest{ID: -5}); status.Code(err) != codes.NotFound {
 		t.Errorf("revoke again: %v", err)
 	}
-	if r, err := s.kv.Range(ctx, &pb.RangeRequest{Key: []byte("a"), RangeEnd: []byte("c")}); err != nil || r.Count != 0 {
+	if r, err := s.kv.Range(ctx, &pb.RangeRequest{Key: []byte("a"), RangeEnd: []byte("c")}); err != nil ||
+		r.Count != 0 {
 		t.Errorf("keys of a revoked lease: %v, %v", r, err)
 	}
 }

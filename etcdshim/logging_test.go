@@ -39,7 +39,8 @@ func (l *lockedBuffer) String() string {
 func TestSlowRequestsAreLogged(t *testing.T) {
 	var log lockedBuffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
-	s := serve(t, Options{ClientURLs: []string{"http://x"}, WarningDuration: time.Nanosecond, Logger: logger}, store.Config{})
+	s := serve(t, Options{ClientURLs: []string{"http://x"}, WarningDuration: time.Nanosecond, Logger: logger},
+		store.Config{})
 	ctx := t.Context()
 	if _, err := s.kv.Put(ctx, &pb.PutRequest{Key: []byte("the-key"), Value: []byte("secret")}); err != nil {
 		t.Fatal(err)
@@ -47,7 +48,10 @@ func TestSlowRequestsAreLogged(t *testing.T) {
 	if _, err := s.kv.Range(ctx, &pb.RangeRequest{Key: []byte("a"), RangeEnd: []byte("b"), Limit: 7}); err != nil {
 		t.Fatal(err)
 	}
-	put := &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte("in-txn"), Value: []byte("secret")}}}
+	put := &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{
+		Key:   []byte("in-txn"),
+		Value: []byte("secret"),
+	}}}
 	if _, err := s.kv.Txn(ctx, &pb.TxnRequest{Success: []*pb.RequestOp{put}}); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +74,8 @@ func TestSlowRequestsAreLogged(t *testing.T) {
 
 func TestMaintenanceIsLogged(t *testing.T) {
 	var log lockedBuffer
-	s := serve(t, Options{ClientURLs: []string{"http://x"}, Logger: slog.New(slog.NewTextHandler(&log, nil))}, store.Config{})
+	s := serve(t, Options{ClientURLs: []string{"http://x"}, Logger: slog.New(slog.NewTextHandler(&log, nil))},
+		store.Config{})
 	if _, err := s.maint.Defragment(t.Context(), &pb.DefragmentRequest{}); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +88,8 @@ func TestMaintenanceIsLogged(t *testing.T) {
 	}
 	text := log.String()
 	for _, want := range []string{
-		`"defragmentation started"`, `"defragmentation done"`, `"snapshot started"`, `"snapshot complete, sending it"`, `"snapshot sent"`,
+		`"defragmentation started"`, `"defragmentation done"`, `"snapshot started"`, `"snapshot complete, sending it"`,
+		`"snapshot sent"`,
 	} {
 		_, rest, found := strings.Cut(text, want)
 		if !found {
@@ -96,7 +102,8 @@ func TestMaintenanceIsLogged(t *testing.T) {
 // Operations that clients ask for over and over do not fill the log.
 func TestMaintenanceIsLoggedInBounds(t *testing.T) {
 	var log lockedBuffer
-	s := serve(t, Options{ClientURLs: []string{"http://x"}, Logger: slog.New(slog.NewTextHandler(&log, nil))}, store.Config{})
+	s := serve(t, Options{ClientURLs: []string{"http://x"}, Logger: slog.New(slog.NewTextHandler(&log, nil))},
+		store.Config{})
 	const asked = 30
 	for range asked {
 		if _, err := s.maint.Defragment(t.Context(), &pb.DefragmentRequest{}); err != nil {
@@ -110,7 +117,10 @@ func TestMaintenanceIsLoggedInBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, what := range []string{"defragmentation started", "defragmentation done", "snapshot started", "snapshot sent"} {
+	for _, what := range []string{
+		"defragmentation started", "defragmentation done", "snapshot started",
+		"snapshot sent",
+	} {
 		if n := strings.Count(log.String(), what); n == 0 || n >= asked {
 			t.Errorf("%d of %d times: %s", n, asked, what)
 		}
@@ -125,7 +135,8 @@ func TestSnapshotProgress(t *testing.T) {
 			time.Sleep(time.Second)
 			p.took(4)
 		}
-		if text := log.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "sent-bytes=40 bytes=100") || !strings.Contains(text, "sent-bytes=80") {
+		if text := log.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "sent-bytes=40 bytes=100") ||
+			!strings.Contains(text, "sent-bytes=80") {
 			t.Errorf("logged:\n%s", text)
 		}
 	})
@@ -134,12 +145,16 @@ func TestSnapshotProgress(t *testing.T) {
 func TestSlowRequestsAreLoggedInBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedBuffer
-		s := newSlowCalls(&Options{WarningDuration: 300 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		s := newSlowCalls(&Options{
+			WarningDuration: 300 * time.Millisecond,
+			Logger:          slog.New(slog.NewTextHandler(&log, nil)),
+		})
 		call := func(method string, takes time.Duration) {
-			_, _ = s.unary(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: method}, func(context.Context, any) (any, error) {
-				time.Sleep(takes)
-				return new(struct{}), nil
-			})
+			_, _ = s.unary(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: method},
+				func(context.Context, any) (any, error) {
+					time.Sleep(takes)
+					return new(struct{}), nil
+				})
 		}
 		call("fast", 299*time.Millisecond)
 		call("/v3lockpb.Lock/Lock", time.Hour)
@@ -150,7 +165,8 @@ func TestSlowRequestsAreLoggedInBounds(t *testing.T) {
 			call("slow", 300*time.Millisecond)
 		}
 		call("slow", 10*time.Second)
-		if n := strings.Count(log.String(), "slow request"); n != 11 || !strings.Contains(log.String(), "not-logged-before=10") {
+		if n := strings.Count(log.String(), "slow request"); n != 11 || !strings.Contains(log.String(),
+			"not-logged-before=10") {
 			t.Errorf("%d lines:\n%s", n, log.String())
 		}
 	})

@@ -30,14 +30,17 @@ func TestStatusAndMembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if st.Version != "3.7.3" || st.StorageVersion != "3.7.0" || st.Header.Revision != 2 || st.RaftIndex != 2 || st.RaftTerm == 0 ||
-		st.Leader != st.Header.MemberId || st.DbSize < st.DbSizeInUse || st.DbSizeInUse <= 0 || st.DbSizeQuota != 2<<30 || len(st.Errors) != 0 {
+	if st.Version != "3.7.3" || st.StorageVersion != "3.7.0" || st.Header.Revision != 2 || st.RaftIndex != 2 ||
+		st.RaftTerm == 0 ||
+		st.Leader != st.Header.MemberId || st.DbSize < st.DbSizeInUse || st.DbSizeInUse <= 0 ||
+		st.DbSizeQuota != 2<<30 || len(st.Errors) != 0 {
 		t.Errorf("status %v", st)
 	}
 	members := pb.NewClusterClient(s.conn)
 	l, err := members.MemberList(ctx, &pb.MemberListRequest{})
 	if err != nil || len(l.Members) != 1 || l.Members[0].ID != st.Header.MemberId || l.Members[0].Name != "me" ||
-		len(l.Members[0].ClientURLs) != 1 || len(l.Members[0].PeerURLs) != 1 || l.Header.Revision != 0 || l.Header.ClusterId != st.Header.ClusterId {
+		len(l.Members[0].ClientURLs) != 1 || len(l.Members[0].PeerURLs) != 1 || l.Header.Revision != 0 ||
+		l.Header.ClusterId != st.Header.ClusterId {
 		t.Errorf("members %v, %v", l, err)
 	}
 	self := st.Header.MemberId
@@ -47,21 +50,32 @@ func TestStatusAndMembers(t *testing.T) {
 		code codes.Code
 		text string
 	}{
-		"move leader to self": {func() error { _, err := s.maint.MoveLeader(ctx, &pb.MoveLeaderRequest{TargetID: self}); return err }, codes.OK, ""},
+		"move leader to self": {func() error {
+			_, err := s.maint.MoveLeader(ctx, &pb.MoveLeaderRequest{
+				TargetID: self,
+			})
+			return err
+		}, codes.OK, ""},
 		"move leader": {
 			func() error { _, err := s.maint.MoveLeader(ctx, &pb.MoveLeaderRequest{TargetID: 9}); return err },
 			codes.FailedPrecondition, "etcdserver: bad leader transferee",
 		},
 		"downgrade to nonsense": {
 			func() error {
-				_, err := s.maint.Downgrade(ctx, &pb.DowngradeRequest{Action: pb.DowngradeRequest_VALIDATE, Version: "x"})
+				_, err := s.maint.Downgrade(ctx, &pb.DowngradeRequest{
+					Action:  pb.DowngradeRequest_VALIDATE,
+					Version: "x",
+				})
 				return err
 			},
 			codes.InvalidArgument, "etcdserver: wrong downgrade target version format",
 		},
 		"downgrade": {
 			func() error {
-				_, err := s.maint.Downgrade(ctx, &pb.DowngradeRequest{Action: pb.DowngradeRequest_ENABLE, Version: "3.6"})
+				_, err := s.maint.Downgrade(ctx, &pb.DowngradeRequest{
+					Action:  pb.DowngradeRequest_ENABLE,
+					Version: "3.6",
+				})
 				return err
 			},
 			codes.InvalidArgument, "etcdserver: invalid downgrade target version",
@@ -125,14 +139,20 @@ func TestAlarm(t *testing.T) {
 	if err != nil || len(st.Errors) != 1 || !strings.Contains(st.Errors[0], "NOSPACE") {
 		t.Errorf("status: %v, %v", st, err)
 	}
-	if a := call(&pb.AlarmRequest{Action: pb.AlarmRequest_DEACTIVATE, Alarm: pb.AlarmType_NOSPACE, MemberID: 55}); len(a) != 0 {
+	if a := call(&pb.AlarmRequest{
+		Action: pb.AlarmRequest_DEACTIVATE, Alarm: pb.AlarmType_NOSPACE,
+		MemberID: 55,
+	}); len(a) != 0 {
 		t.Errorf("cleared %v of another member", a)
 	}
 	got := call(&pb.AlarmRequest{Action: pb.AlarmRequest_GET})
 	if len(got) != 1 || got[0].Alarm != pb.AlarmType_NOSPACE || got[0].MemberID != 0 {
 		t.Fatalf("alarms %v", got)
 	}
-	if a := call(&pb.AlarmRequest{Action: pb.AlarmRequest_DEACTIVATE, Alarm: pb.AlarmType_NOSPACE, MemberID: got[0].MemberID}); len(a) != 1 {
+	if a := call(&pb.AlarmRequest{
+		Action: pb.AlarmRequest_DEACTIVATE, Alarm: pb.AlarmType_NOSPACE,
+		MemberID: got[0].MemberID,
+	}); len(a) != 1 {
 		t.Errorf("cleared %v", a)
 	}
 	s.put(t, "a", "")
@@ -168,14 +188,16 @@ func TestSnapshot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Version != "3.7.0" || last != nil && last.RemainingBytes != 0 && last.RemainingBytes-r.RemainingBytes != uint64(len(r.Blob)) {
+		if r.Version != "3.7.0" || last != nil && last.RemainingBytes != 0 &&
+			last.RemainingBytes-r.RemainingBytes != uint64(len(r.Blob)) {
 			t.Errorf("%d bytes left of version %s after %d more", r.RemainingBytes, r.Version, len(r.Blob))
 		}
 		raw.Write(r.Blob)
 		last = r
 	}
 	body, sum := raw.Bytes()[:raw.Len()-sha256.Size], raw.Bytes()[raw.Len()-sha256.Size:]
-	if want := sha256.Sum256(body); !bytes.Equal(sum, want[:]) || len(body)%512 != 0 || !bytes.Equal(last.Blob, sum) || last.RemainingBytes != 0 {
+	if want := sha256.Sum256(body); !bytes.Equal(sum, want[:]) || len(body)%512 != 0 || !bytes.Equal(last.Blob, sum) ||
+		last.RemainingBytes != 0 {
 		t.Fatalf("%d bytes with checksum %x, the last message %d bytes", len(body), sum, len(last.Blob))
 	}
 	path := filepath.Join(t.TempDir(), "db")

@@ -37,20 +37,26 @@ func TestMembersOfOneDatabase(t *testing.T) {
 		living []backend.Member
 		want   []uint64
 	}{
-		"both":         {[]backend.Member{{ID: other, Name: "o", ClientURLs: []string{"http://10.0.0.2:2379"}}, {ID: self}}, []uint64{other, self}},
+		"both": {[]backend.Member{
+			{ID: other, Name: "o", ClientURLs: []string{"http://10.0.0.2:2379"}},
+			{ID: self},
+		}, []uint64{other, self}},
 		"not seen yet": {[]backend.Member{{ID: other}}, []uint64{other, self}},
 		"alone":        {[]backend.Member{}, []uint64{self}},
 	} {
 		others.living = tc.living
-		if _, err := c.MemberRemove(ctx, &pb.MemberRemoveRequest{ID: self}); errors.Is(err, errQuorum) != (len(tc.want) == 1) {
+		if _, err := c.MemberRemove(ctx, &pb.MemberRemoveRequest{ID: self}); errors.Is(err,
+			errQuorum) != (len(tc.want) == 1) {
 			t.Errorf("%s: removing this one: %v", name, err)
 		}
 		list, err := c.MemberList(ctx, &pb.MemberListRequest{Linearizable: true})
-		if err != nil || len(list.Members) != len(tc.want) || list.Header.MemberId != self || list.Header.Revision != 0 {
+		if err != nil || len(list.Members) != len(tc.want) || list.Header.MemberId != self ||
+			list.Header.Revision != 0 {
 			t.Fatalf("%s: %v, %v", name, list, err)
 		}
 		for i, m := range list.Members {
-			if m.ID != tc.want[i] || m.ID == self && (m.Name != "me" || m.ClientURLs[0] != urls[0] || m.PeerURLs[0] != urls[0]) {
+			if m.ID != tc.want[i] || m.ID == self && (m.Name != "me" || m.ClientURLs[0] != urls[0] ||
+				m.PeerURLs[0] != urls[0]) {
 				t.Errorf("%s: member %v, want %d", name, m, tc.want[i])
 			}
 		}
@@ -68,9 +74,22 @@ func TestMembersOfOneDatabase(t *testing.T) {
 			_, err := c.MemberAdd(ctx, &pb.MemberAddRequest{PeerURLs: []string{"http://10.0.0.2:2379"}})
 			return err
 		}, rpctypes.ErrGRPCPeerURLExist},
-		"remove":          {func() error { _, err := c.MemberRemove(ctx, &pb.MemberRemoveRequest{ID: other}); return err }, errLeavesItself},
-		"remove nobody":   {func() error { _, err := c.MemberRemove(ctx, &pb.MemberRemoveRequest{ID: 5}); return err }, rpctypes.ErrGRPCMemberNotFound},
-		"promote another": {func() error { _, err := c.MemberPromote(ctx, &pb.MemberPromoteRequest{ID: other}); return err }, rpctypes.ErrGRPCMemberNotLearner},
+		"remove": {func() error {
+			_, err := c.MemberRemove(ctx, &pb.MemberRemoveRequest{
+				ID: other,
+			})
+			return err
+		}, errLeavesItself},
+		"remove nobody": {
+			func() error { _, err := c.MemberRemove(ctx, &pb.MemberRemoveRequest{ID: 5}); return err },
+			rpctypes.ErrGRPCMemberNotFound,
+		},
+		"promote another": {func() error {
+			_, err := c.MemberPromote(ctx, &pb.MemberPromoteRequest{
+				ID: other,
+			})
+			return err
+		}, rpctypes.ErrGRPCMemberNotLearner},
 		"update, same URLs": {func() error {
 			_, err := c.MemberUpdate(ctx, &pb.MemberUpdateRequest{ID: self, PeerURLs: urls})
 			return err
@@ -95,7 +114,8 @@ func TestLinearizableMemberList(t *testing.T) {
 	others := listed{living: []backend.Member{{ID: 10}}, err: backend.ErrUnavailable}
 	id := newIdentities(1, 20, func() int64 { return 1 })
 	c := newCluster(id, &Options{Name: "me"}, &others)
-	if _, err := c.MemberList(t.Context(), &pb.MemberListRequest{Linearizable: true}); !errors.Is(err, rpctypes.ErrGRPCTimeout) {
+	if _, err := c.MemberList(t.Context(), &pb.MemberListRequest{Linearizable: true}); !errors.Is(err,
+		rpctypes.ErrGRPCTimeout) {
 		t.Errorf("linearizable, without the database: %v", err)
 	}
 	others.err = nil

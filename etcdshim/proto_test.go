@@ -14,13 +14,15 @@ func protoRange(r *pb.RangeRequest) *store.RangeRequest {
 		Key: r.Key, End: r.RangeEnd, Limit: r.Limit, Revision: r.Revision,
 		Order: store.SortOrder(r.SortOrder), Target: store.SortTarget(r.SortTarget),
 		Serializable: r.Serializable, KeysOnly: r.KeysOnly, CountOnly: r.CountOnly,
-		MinModRev: r.MinModRevision, MaxModRev: r.MaxModRevision, MinCreateRev: r.MinCreateRevision, MaxCreateRev: r.MaxCreateRevision,
+		MinModRev: r.MinModRevision, MaxModRev: r.MaxModRevision, MinCreateRev: r.MinCreateRevision,
+		MaxCreateRev: r.MaxCreateRevision,
 	}
 }
 
 func protoPut(r *pb.PutRequest) *store.PutRequest {
 	return &store.PutRequest{
-		Key: r.Key, Value: r.Value, Lease: r.Lease, PrevKV: r.PrevKv, IgnoreValue: r.IgnoreValue, IgnoreLease: r.IgnoreLease,
+		Key: r.Key, Value: r.Value, Lease: r.Lease, PrevKV: r.PrevKv, IgnoreValue: r.IgnoreValue,
+		IgnoreLease: r.IgnoreLease,
 	}
 }
 
@@ -57,7 +59,10 @@ func protoOp(r *pb.RequestOp) store.Op {
 }
 
 func protoCompare(r *pb.Compare) store.Compare {
-	c := store.Compare{Key: r.Key, End: r.RangeEnd, Target: store.CompareTarget(r.Target), Result: store.CompareResult(r.Result)}
+	c := store.Compare{
+		Key: r.Key, End: r.RangeEnd, Target: store.CompareTarget(r.Target),
+		Result: store.CompareResult(r.Result),
+	}
 	switch u := r.TargetUnion.(type) {
 	case *pb.Compare_Version:
 		if r.Target == pb.Compare_VERSION {
@@ -111,7 +116,10 @@ func (r *putReply) proto() *pb.PutResponse {
 }
 
 func (r *deleteReply) proto() *pb.DeleteRangeResponse {
-	return &pb.DeleteRangeResponse{Header: r.id.proto(r.res.Revision), Deleted: r.res.Deleted, PrevKvs: protoRows(r.res.Prev)}
+	return &pb.DeleteRangeResponse{
+		Header: r.id.proto(r.res.Revision), Deleted: r.res.Deleted,
+		PrevKvs: protoRows(r.res.Prev),
+	}
 }
 
 func (r *txnReply) proto() *pb.TxnResponse {
@@ -124,7 +132,9 @@ func (r *txnReply) proto() *pb.TxnResponse {
 		case res.Put != nil:
 			op.Response = &pb.ResponseOp_ResponsePut{ResponsePut: (&putReply{innerHeader, res.Put}).proto()}
 		case res.Delete != nil:
-			op.Response = &pb.ResponseOp_ResponseDeleteRange{ResponseDeleteRange: (&deleteReply{innerHeader, res.Delete}).proto()}
+			op.Response = &pb.ResponseOp_ResponseDeleteRange{
+				ResponseDeleteRange: (&deleteReply{innerHeader, res.Delete}).proto(),
+			}
 		case res.Txn != nil:
 			inner := (&txnReply{innerHeader, res.Txn}).proto()
 			inner.Header = &pb.ResponseHeader{}

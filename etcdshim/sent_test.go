@@ -29,7 +29,9 @@ func TestRepliesCountUntilSent(t *testing.T) {
 	g := grpc.NewServer(grpc.ForceServerCodecV2(newCodec()))
 	g.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "test", HandlerType: (*any)(nil),
-		Methods: []grpc.MethodDesc{{MethodName: "Get", Handler: func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		Methods: []grpc.MethodDesc{{MethodName: "Get", Handler: func(_ any, ctx context.Context, decode func(any) error,
+			_ grpc.UnaryServerInterceptor,
+		) (any, error) {
 			if err := decode(&emptypb.Empty{}); err != nil {
 				return nil, err
 			}
@@ -62,7 +64,8 @@ func TestRepliesCountUntilSent(t *testing.T) {
 		}
 	}
 	dial := func() *grpc.ClientConn {
-		conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithStaticStreamWindowSize(1<<16),
+		conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithStaticStreamWindowSize(1<<16),
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(2*size)))
 		if err != nil {
 			t.Fatal(err)

@@ -76,7 +76,8 @@ func (s *served) overHTTP(t testing.TB) *grpc.ClientConn {
 	t.Cleanup(front.Close)
 	config := front.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	config.NextProtos = []string{"h2", "http/1.1"}
-	conn, err := grpc.NewClient(front.Listener.Addr().String(), grpc.WithTransportCredentials(credentials.NewTLS(config)))
+	conn, err := grpc.NewClient(front.Listener.Addr().String(),
+		grpc.WithTransportCredentials(credentials.NewTLS(config)))
 	if err != nil {
 		t.Fatal(err)
 	}

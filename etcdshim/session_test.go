@@ -70,7 +70,10 @@ func TestLock(t *testing.T) {
 	if a.err != nil || len(a.key) == 0 {
 		t.Fatalf("second: %q, %v", a.key, a.err)
 	}
-	if _, err := locks.Lock(ctx, &v3lockpb.LockRequest{Name: []byte("l"), Lease: 12345}); status.Code(err) != codes.Unknown {
+	if _, err := locks.Lock(ctx, &v3lockpb.LockRequest{
+		Name:  []byte("l"),
+		Lease: 12345,
+	}); status.Code(err) != codes.Unknown {
 		t.Errorf("lock with an unknown lease: %v", err)
 	}
 }
@@ -81,7 +84,9 @@ func TestElection(t *testing.T) {
 	defer cancel()
 	elections := v3electionpb.NewElectionClient(s.conn)
 	name := []byte("e")
-	if _, err := elections.Leader(ctx, &v3electionpb.LeaderRequest{Name: name}); status.Convert(err).Message() != "election: no leader" {
+	if _, err := elections.Leader(ctx, &v3electionpb.LeaderRequest{
+		Name: name,
+	}); status.Convert(err).Message() != "election: no leader" {
 		t.Errorf("leader of nobody: %v", err)
 	}
 	observed, err := elections.Observe(ctx, &v3electionpb.LeaderRequest{Name: name})
@@ -109,10 +114,14 @@ func TestElection(t *testing.T) {
 		second <- r
 	}()
 	s.waiters(t, "e", 2)
-	if l, err := elections.Leader(ctx, &v3electionpb.LeaderRequest{Name: name}); err != nil || string(l.Kv.Value) != "one" {
+	if l, err := elections.Leader(ctx, &v3electionpb.LeaderRequest{Name: name}); err != nil ||
+		string(l.Kv.Value) != "one" {
 		t.Errorf("leader %v, %v", l, err)
 	}
-	if _, err := elections.Proclaim(ctx, &v3electionpb.ProclaimRequest{Leader: first.Leader, Value: []byte("uno")}); err != nil {
+	if _, err := elections.Proclaim(ctx, &v3electionpb.ProclaimRequest{
+		Leader: first.Leader,
+		Value:  []byte("uno"),
+	}); err != nil {
 		t.Error(err)
 	}
 	sees("uno")

@@ -28,10 +28,15 @@ type slowCalls struct {
 }
 
 func newSlowCalls(o *Options) *slowCalls {
-	return &slowCalls{threshold: o.WarningDuration, log: o.Logger, limit: loglimit.Limit{Lines: 10, Period: 10 * time.Second}}
+	return &slowCalls{threshold: o.WarningDuration, log: o.Logger, limit: loglimit.Limit{
+		Lines:  10,
+		Period: 10 * time.Second,
+	}}
 }
 
-func (s *slowCalls) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+func (s *slowCalls) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any,
+	error,
+) {
 	began := time.Now()
 	resp, err := handle(ctx, req)
 	if took := time.Since(began); took >= s.threshold && !waiting[info.FullMethod] {

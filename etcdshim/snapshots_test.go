@@ -99,7 +99,8 @@ func TestStalledSnapshots(t *testing.T) {
 			t.Errorf("a client that reads: %v", err)
 		}
 	}
-	if err := rest(first); status.Code(err) != codes.ResourceExhausted && status.Code(err) != codes.Internal && status.Code(err) != codes.Unknown {
+	if err := rest(first); status.Code(err) != codes.ResourceExhausted && status.Code(err) != codes.Internal &&
+		status.Code(err) != codes.Unknown {
 		t.Errorf("the first that stood still: %v", err) // over HTTP the stream is cut off without more words
 	}
 	if names, err := os.ReadDir(dir); err != nil || len(names) > 0 {

@@ -54,7 +54,8 @@ func TestWatch(t *testing.T) {
 		t.Fatalf("created: %v", r)
 	}
 	s.put(t, "a", "1")
-	if r := w.next(); len(r.Events) != 1 || string(r.Events[0].Kv.Value) != "1" || r.Events[0].PrevKv != nil || r.Header.Revision != 2 {
+	if r := w.next(); len(r.Events) != 1 || string(r.Events[0].Kv.Value) != "1" || r.Events[0].PrevKv != nil ||
+		r.Header.Revision != 2 {
 		t.Errorf("put: %v", r)
 	}
 	s.put(t, "a", "2")
@@ -65,16 +66,26 @@ func TestWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := w.next()
-	if len(r.Events) != 1 || r.Events[0].Type.String() != "DELETE" || r.Events[0].Kv.ModRevision != 4 || string(r.Events[0].PrevKv.GetValue()) != "2" {
+	if len(r.Events) != 1 || r.Events[0].Type.String() != "DELETE" || r.Events[0].Kv.ModRevision != 4 ||
+		string(r.Events[0].PrevKv.GetValue()) != "2" {
 		t.Errorf("delete: %v", r)
 	}
 	for name, c := range map[string]struct {
 		req    *pb.WatchCreateRequest
 		reason string
 	}{
-		"empty range":    {&pb.WatchCreateRequest{Key: []byte("b"), RangeEnd: []byte("a")}, "mvcc: watcher range is empty"},
-		"id in use":      {&pb.WatchCreateRequest{Key: []byte("b"), WatchId: 7}, "mvcc: duplicate watch ID provided on the WatchStream"},
-		"negative start": {&pb.WatchCreateRequest{Key: []byte("b"), StartRevision: -1}, "etcdserver: mvcc: required revision has been compacted"},
+		"empty range": {
+			&pb.WatchCreateRequest{Key: []byte("b"), RangeEnd: []byte("a")},
+			"mvcc: watcher range is empty",
+		},
+		"id in use": {
+			&pb.WatchCreateRequest{Key: []byte("b"), WatchId: 7},
+			"mvcc: duplicate watch ID provided on the WatchStream",
+		},
+		"negative start": {
+			&pb.WatchCreateRequest{Key: []byte("b"), StartRevision: -1},
+			"etcdserver: mvcc: required revision has been compacted",
+		},
 	} {
 		if name == "id in use" {
 			w.create(c.req)
@@ -104,12 +115,18 @@ func TestWatchSplitsLargeResponsesWhereAsked(t *testing.T) {
 	for i := range 1500 { // one deletion of all of them is one revision
 		rev = s.put(t, fmt.Sprintf("k%04d", i), string(value))
 	}
-	if _, err := s.kv.DeleteRange(t.Context(), &pb.DeleteRangeRequest{Key: []byte("k"), RangeEnd: []byte("l")}); err != nil {
+	if _, err := s.kv.DeleteRange(t.Context(), &pb.DeleteRangeRequest{
+		Key:      []byte("k"),
+		RangeEnd: []byte("l"),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for _, fragment := range []bool{true, false} {
 		w := s.watchStream(t)
-		w.create(&pb.WatchCreateRequest{Key: []byte("k"), RangeEnd: []byte("l"), StartRevision: rev + 1, PrevKv: true, Fragment: fragment})
+		w.create(&pb.WatchCreateRequest{
+			Key: []byte("k"), RangeEnd: []byte("l"), StartRevision: rev + 1, PrevKv: true,
+			Fragment: fragment,
+		})
 		w.next()
 		events, parts := 0, 0
 		for {

@@ -30,7 +30,10 @@ type unanswered struct {
 const flowing = 1 + 16
 
 func newUnanswered(ctx context.Context, last int) *unanswered {
-	return &unanswered{ctx: ctx, last: last, take: make(chan struct{}), enough: make(chan struct{}), excess: make(chan struct{})}
+	return &unanswered{
+		ctx: ctx, last: last, take: make(chan struct{}), enough: make(chan struct{}),
+		excess: make(chan struct{}),
+	}
 }
 
 func (u *unanswered) Context() context.Context { return u.ctx }
@@ -45,7 +48,9 @@ func (u *unanswered) RecvMsg(m any) error {
 	case flowing + 1:
 		close(u.excess)
 	}
-	m.(*pb.WatchRequest).RequestUnion = &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: []byte("k")}}
+	m.(*pb.WatchRequest).RequestUnion = &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
+		Key: []byte("k"),
+	}}
 	return nil
 }
 
@@ -62,7 +67,10 @@ func (u *unanswered) SendMsg(m any) error {
 // A client that sends requests and takes no answers is not listened to any longer: what waits for it does not grow.
 func TestWatchRequestsWaitForAnswers(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
-	w := &watch{engine: s.store, id: newIdentities(0, 0, func() int64 { return 0 }), maxBytes: 1 << 20, stopping: t.Context()}
+	w := &watch{
+		engine: s.store, id: newIdentities(0, 0, func() int64 { return 0 }), maxBytes: 1 << 20,
+		stopping: t.Context(),
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	stream := newUnanswered(ctx, 1_000_000)
 	ended := make(chan error)
@@ -82,7 +90,10 @@ func TestWatchRequestsWaitForAnswers(t *testing.T) {
 // All is answered, in order, when it goes on.
 func TestWatchRequestsGoOn(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
-	w := &watch{engine: s.store, id: newIdentities(0, 0, func() int64 { return 0 }), maxBytes: 1 << 20, stopping: t.Context()}
+	w := &watch{
+		engine: s.store, id: newIdentities(0, 0, func() int64 { return 0 }), maxBytes: 1 << 20,
+		stopping: t.Context(),
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	const n = 10 * flowing
@@ -121,7 +132,9 @@ func TestServerStopsUnderUnansweredRequests(t *testing.T) {
 			if i == 1000 {
 				close(full)
 			}
-			err := stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: []byte("k")}}})
+			err := stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{
+				CreateRequest: &pb.WatchCreateRequest{Key: []byte("k")},
+			}})
 			if err != nil {
 				sending <- err
 				return

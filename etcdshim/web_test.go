@@ -52,9 +52,13 @@ func TestCallsOverHTTP(t *testing.T) {
 	conn := s.overHTTP(t)
 	kv := pb.NewKVClient(conn)
 	for size, want := range map[int]codes.Code{
-		0: codes.OK, 1 << 20: codes.OK, defaultMaxRequestBytes - 100: codes.OK, defaultMaxRequestBytes: codes.InvalidArgument, 4 << 20: codes.ResourceExhausted,
+		0: codes.OK, 1 << 20: codes.OK, defaultMaxRequestBytes - 100: codes.OK,
+		defaultMaxRequestBytes: codes.InvalidArgument, 4 << 20: codes.ResourceExhausted,
 	} {
-		if _, err := kv.Put(t.Context(), &pb.PutRequest{Key: []byte("k"), Value: make([]byte, size)}); status.Code(err) != want {
+		if _, err := kv.Put(t.Context(), &pb.PutRequest{
+			Key:   []byte("k"),
+			Value: make([]byte, size),
+		}); status.Code(err) != want {
 			t.Errorf("a put of %d bytes: %v, want %v", size, err, want)
 		}
 	}
@@ -68,7 +72,9 @@ func TestCallsOverHTTP(t *testing.T) {
 	}
 	for i := range 20 { // of half a MiB each, five windows in all
 		create := &pb.WatchCreateRequest{Key: make([]byte, 512<<10), WatchId: int64(i + 1)}
-		if err := watch.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: create}}); err != nil {
+		if err := watch.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{
+			CreateRequest: create,
+		}}); err != nil {
 			t.Fatal(err)
 		}
 		if r, err := watch.Recv(); err != nil || r.WatchId != int64(i+1) {

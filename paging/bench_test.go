@@ -44,7 +44,10 @@ func BenchmarkPage(b *testing.B) {
 // openFile opens the file with a test's care for what can be lost.
 func openFile(b *testing.B, path string) *sqlite.Backend {
 	b.Helper()
-	s, err := sqlite.Open(b.Context(), sqlite.Config{Path: path, UnsafeNoFsync: true, Logger: slog.New(slog.DiscardHandler)})
+	s, err := sqlite.Open(b.Context(), sqlite.Config{
+		Path: path, UnsafeNoFsync: true,
+		Logger: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -65,7 +68,8 @@ func fillFile(b *testing.B, path string, n int) {
 		for i := next; i < min(n, next+benchBatch); i++ {
 			e.Revision++
 			e.Rows = append(e.Rows, backend.Row{
-				Key: fmt.Appendf(nil, benchKey, i), Value: value, ModRevision: e.Revision, CreateRevision: e.Revision, Version: 1,
+				Key: fmt.Appendf(nil, benchKey, i), Value: value, ModRevision: e.Revision, CreateRevision: e.Revision,
+				Version: 1,
 			})
 		}
 		if err := tx.Commit(b.Context(), &e); err != nil {
@@ -102,7 +106,10 @@ func benchmarkPages(b *testing.B, path string, n int, disabled bool) {
 	const prefix = "/registry/pods/"
 	at := func(first int) string {
 		start := fmt.Sprintf(benchKey, first)[len(prefix):]
-		return seal(keys.newest, keys.byID[keys.newest], prefix, place{incarnation: 1, revision: s.Revision(), rest: int64(n - first), start: start})
+		return seal(keys.newest, keys.byID[keys.newest], prefix, place{
+			incarnation: 1, revision: s.Revision(),
+			rest: int64(n - first), start: start,
+		})
 	}
 	for _, place := range []struct{ name, token string }{
 		{"first", ""}, {"beginning", at(benchPage)}, {"middle", at(n / 2)}, {"end", at(n - 2*benchPage)},
@@ -110,7 +117,10 @@ func benchmarkPages(b *testing.B, path string, n int, disabled bool) {
 		b.Run("at="+place.name, func(b *testing.B) {
 			for b.Loop() {
 				rows := 0
-				page, err := p.List(context.Background(), []byte(prefix), ListOptions{Limit: benchPage, Continue: place.token}, func(chunk []*store.Row) error {
+				page, err := p.List(context.Background(), []byte(prefix), ListOptions{
+					Limit:    benchPage,
+					Continue: place.token,
+				}, func(chunk []*store.Row) error {
 					rows += len(chunk)
 					return nil
 				})

@@ -69,7 +69,10 @@ func onSQLite(tb testing.TB, cfg store.Config) *replica {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "db")
 	return start(tb, cfg, func() (backend.Backend, error) {
-		b, err := sqlite.Open(context.Background(), sqlite.Config{Path: path, UnsafeNoFsync: true, Logger: slog.New(slog.DiscardHandler)})
+		b, err := sqlite.Open(context.Background(), sqlite.Config{
+			Path: path, UnsafeNoFsync: true,
+			Logger: slog.New(slog.DiscardHandler),
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +86,10 @@ func onPostgres(tb testing.TB, n int, cfg store.Config) (all []*replica) {
 	dsn := pgserver.Database(tb)
 	for range n {
 		r := start(tb, cfg, func() (backend.Backend, error) {
-			b, err := postgres.Open(context.Background(), postgres.Config{DSN: dsn, MaxConns: 6, Logger: slog.New(slog.DiscardHandler)})
+			b, err := postgres.Open(context.Background(), postgres.Config{
+				DSN: dsn, MaxConns: 6,
+				Logger: slog.New(slog.DiscardHandler),
+			})
 			if err != nil {
 				return nil, err
 			}
@@ -99,7 +105,9 @@ func onPostgres(tb testing.TB, n int, cfg store.Config) (all []*replica) {
 func onEach(t *testing.T, f func(t *testing.T, all []*replica)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) { f(t, []*replica{onSQLite(t, store.Config{})}) })
-	t.Run("sqlite without index", func(t *testing.T) { f(t, []*replica{onSQLite(t, store.Config{DisableIndex: true})}) })
+	t.Run("sqlite without index", func(t *testing.T) {
+		f(t, []*replica{onSQLite(t, store.Config{DisableIndex: true})})
+	})
 	t.Run("postgres", func(t *testing.T) { f(t, onPostgres(t, 2, store.Config{})) })
 }
 

@@ -104,7 +104,8 @@ func (k *keyring) read(ctx context.Context) (*keySet, error) {
 	for _, key := range all {
 		c, err := chacha20poly1305.NewX(key.Key)
 		if err != nil {
-			return nil, fmt.Errorf("token key %d in the database is damaged: %w: make another one with 'sqlstore token-keys rotate --revoke'", key.ID, err)
+			return nil, fmt.Errorf("token key %d in the database is damaged: %w: make another one with 'sqlstore "+
+				"token-keys rotate --revoke'", key.ID, err)
 		}
 		set.byID[key.ID], set.newest = c, key.ID
 	}
@@ -119,7 +120,8 @@ func (k *keyring) sealing(ctx context.Context) (*keySet, error) {
 		if err != nil || set.newest != 0 {
 			return set, err
 		}
-		if err := k.keys.AddTokenKey(ctx, 0, random(chacha20poly1305.KeySize)); err != nil && !errors.Is(err, backend.ErrConflict) {
+		if err := k.keys.AddTokenKey(ctx, 0, random(chacha20poly1305.KeySize)); err != nil &&
+			!errors.Is(err, backend.ErrConflict) {
 			return nil, err
 		}
 		empty := set

@@ -22,7 +22,8 @@ func TestFirstKey(t *testing.T) {
 		fill(t, all[0], "/p/", 10)
 		wantKeys(t, all[0], 0)
 		mustList(t, all[0], "/p/", ListOptions{}) // needs none
-		if _, _, err := onePage(t, all[0], "/p/", ListOptions{Continue: seal(1, aead(t, testKey), "/p/", place{})}); !errors.Is(err, ErrInvalid) {
+		if _, _, err := onePage(t, all[0], "/p/", ListOptions{Continue: seal(1, aead(t, testKey), "/p/",
+			place{})}); !errors.Is(err, ErrInvalid) {
 			t.Errorf("a token though there is no key: %v", err)
 		}
 		wantKeys(t, all[0], 0)
@@ -37,7 +38,9 @@ func TestFirstKey(t *testing.T) {
 		for i, p := range pagers {
 			wg.Go(func() {
 				<-start
-				page, err := p.List(within(t), []byte("/p/"), ListOptions{Limit: 3}, func([]*store.Row) error { return nil })
+				page, err := p.List(within(t), []byte("/p/"), ListOptions{Limit: 3}, func([]*store.Row) error {
+					return nil
+				})
 				if err != nil {
 					t.Error(err)
 				}
@@ -49,7 +52,8 @@ func TestFirstKey(t *testing.T) {
 		wantKeys(t, all[0], 1)
 		for _, token := range tokens {
 			for i, p := range pagers {
-				if page, err := p.List(within(t), []byte("/p/"), ListOptions{Limit: 3, Continue: token}, func([]*store.Row) error { return nil }); err != nil || page.Remaining != 4 {
+				if page, err := p.List(within(t), []byte("/p/"), ListOptions{Limit: 3, Continue: token},
+					func([]*store.Row) error { return nil }); err != nil || page.Remaining != 4 {
 					t.Errorf("pager %d: %+v, %v", i, page, err)
 				}
 			}
@@ -130,7 +134,8 @@ func TestRotationTakesEffect(t *testing.T) {
 			t.Errorf("sealed with key %d", id)
 		}
 		for _, token := range []string{one, two} {
-			if _, _, err := onePage(t, r, "/p/", ListOptions{Continue: token}); !errors.Is(err, ErrInvalid) || err.Error() != errToken.Error() {
+			if _, _, err := onePage(t, r, "/p/", ListOptions{Continue: token}); !errors.Is(err, ErrInvalid) ||
+				err.Error() != errToken.Error() {
 				t.Errorf("of a revoked key: %v", err)
 			}
 		}
@@ -168,7 +173,8 @@ func TestGarbageIsCheap(t *testing.T) {
 		mustList(t, r, "/p/", ListOptions{Limit: 3})
 		garbage := func(id int64) {
 			t.Helper()
-			if _, _, err := onePage(t, r, "/p/", ListOptions{Continue: seal(id, aead(t, testKey), "/p/", place{})}); !errors.Is(err, ErrInvalid) {
+			if _, _, err := onePage(t, r, "/p/", ListOptions{Continue: seal(id, aead(t, testKey), "/p/",
+				place{})}); !errors.Is(err, ErrInvalid) {
 				t.Errorf("of key %d: %v", id, err)
 			}
 		}

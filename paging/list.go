@@ -127,7 +127,10 @@ func (l *list) page(res *store.RangeResult, read int64, last []byte) (Page, erro
 		rest = res.Count
 	}
 	page.Remaining = rest - read
-	next := place{incarnation: res.Incarnation, revision: page.Revision, rest: page.Remaining, start: string(last[len(l.prefix):]) + "\x00"}
+	next := place{
+		incarnation: res.Incarnation, revision: page.Revision, rest: page.Remaining,
+		start: string(last[len(l.prefix):]) + "\x00",
+	}
 	page.Continue = l.seal(next)
 	return page, nil
 }

@@ -54,12 +54,16 @@ func TestExpired(t *testing.T) {
 				if !ok || !errors.Is(err, ErrExpired) || e.Continue == "" || len(rows) > 0 {
 					t.Fatalf("%+v: %d rows, %v", o, len(rows), err)
 				}
-				if rows, page := mustList(t, r, "/p/", ListOptions{Limit: o.Limit, Continue: e.Continue}); page.Revision != last ||
+				if rows, page := mustList(t, r, "/p/", ListOptions{
+					Limit:    o.Limit,
+					Continue: e.Continue,
+				}); page.Revision != last ||
 					len(rows)+int(page.Remaining) != 32 || string(rows[0].Key) != "/p/0000" {
 					t.Errorf("%+v, begun again: %d rows, %+v", o, len(rows), page)
 				}
 			}
-			if rows, page := mustList(t, r, "/p/", ListOptions{ResourceVersion: fmt.Sprint(first)}); len(rows) != 32 || page.Revision != last {
+			if rows, page := mustList(t, r, "/p/", ListOptions{ResourceVersion: fmt.Sprint(first)}); len(rows) != 32 ||
+				page.Revision != last {
 				t.Errorf("not older than what is compacted: %d rows, %+v", len(rows), page)
 			}
 			_, _, err := onePage(t, r, "/p/", ListOptions{Limit: 10, Continue: page.Continue})
@@ -67,7 +71,8 @@ func TestExpired(t *testing.T) {
 			if !ok || e.Continue == "" {
 				t.Fatalf("continue below the compacted revision: %v", err)
 			}
-			if _, _, err := onePage(t, r, "/q/", ListOptions{Limit: 10, Continue: e.Continue}); !errors.Is(err, ErrInvalid) {
+			if _, _, err := onePage(t, r, "/q/", ListOptions{Limit: 10, Continue: e.Continue}); !errors.Is(err,
+				ErrInvalid) {
 				t.Errorf("the token for the rest opens for another list: %v", err)
 			}
 			rows, rest := mustList(t, r, "/p/", ListOptions{Limit: 7, Continue: e.Continue})
@@ -94,13 +99,19 @@ func TestNewestAndAny(t *testing.T) {
 		for i := range 50 {
 			revision := put(t, all[i%len(all)], "/p/a", fmt.Sprint(i))
 			other := all[(i+1)%len(all)]
-			for _, o := range []ListOptions{{}, {Limit: 5}, {ResourceVersion: fmt.Sprint(revision)}, {ResourceVersion: fmt.Sprint(revision), ResourceVersionMatch: "Exact"}} {
+			for _, o := range []ListOptions{
+				{},
+				{Limit: 5},
+				{ResourceVersion: fmt.Sprint(revision)},
+				{ResourceVersion: fmt.Sprint(revision), ResourceVersionMatch: "Exact"},
+			} {
 				rows, page := mustList(t, other, "/p/", o)
 				if len(rows) != 1 || string(rows[0].Value) != fmt.Sprint(i) || page != (Page{Revision: revision}) {
 					t.Fatalf("%+v after the put at %d: %d rows, %+v", o, revision, len(rows), page)
 				}
 			}
-			if _, page := mustList(t, other, "/p/", ListOptions{ResourceVersion: "0"}); page.Revision > revision || page.Revision < 1 {
+			if _, page := mustList(t, other, "/p/", ListOptions{ResourceVersion: "0"}); page.Revision > revision ||
+				page.Revision < 1 {
 				t.Fatalf("any version is %d", page.Revision)
 			}
 		}
@@ -132,13 +143,16 @@ func TestForeignTokens(t *testing.T) {
 	}
 	wording := errToken.Error()
 	for _, token := range []string{
-		"x", "", page.Continue + "A", page.Continue[1:], "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NSwic3RhcnQiOiIuLi8uLi8ifQ",
-		seal(1, aead(t, testKey), "/p/", place{start: "a"}), seal(99, aead(t, testKey), "/p/", place{start: "a"}), seal(-1, aead(t, testKey), "/p/", place{start: "a"}),
+		"x", "", page.Continue + "A", page.Continue[1:],
+		"eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NSwic3RhcnQiOiIuLi8uLi8ifQ",
+		seal(1, aead(t, testKey), "/p/", place{start: "a"}), seal(99, aead(t, testKey), "/p/", place{start: "a"}),
+		seal(-1, aead(t, testKey), "/p/", place{start: "a"}),
 	} {
 		if token == "" {
 			continue // is none
 		}
-		if _, _, err := onePage(t, r, "/p/", ListOptions{Continue: token}); !errors.Is(err, ErrInvalid) || err.Error() != wording {
+		if _, _, err := onePage(t, r, "/p/", ListOptions{Continue: token}); !errors.Is(err, ErrInvalid) ||
+			err.Error() != wording {
 			t.Errorf("token %q: %v", token, err)
 		}
 	}
@@ -164,7 +178,8 @@ func TestOvertaken(t *testing.T) {
 			var later atomic.Int64
 			began := time.Now()
 			now := func() time.Time { return began.Add(time.Duration(later.Load())) }
-			r := onSQLite(t, store.Config{CacheBytes: 1, DisableIndex: disabled, Now: now}) // values come from the database
+			// values come from the database
+			r := onSQLite(t, store.Config{CacheBytes: 1, DisableIndex: disabled, Now: now})
 			const n = 60
 			fill(t, r, "/p/", n)
 			for _, goesOn := range []bool{false, true} {
@@ -210,13 +225,15 @@ func TestLostHistory(t *testing.T) {
 	}
 	defer func() { _ = conn.Close(within(t)) }()
 	for _, q := range []string{
-		fmt.Sprintf("DELETE FROM object_versions WHERE resource_version > %d", last-5), fmt.Sprintf("UPDATE clock SET revision = %d", last-5),
+		fmt.Sprintf("DELETE FROM object_versions WHERE resource_version > %d", last-5),
+		fmt.Sprintf("UPDATE clock SET revision = %d", last-5),
 	} {
 		if _, err := conn.Exec(within(t), q); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for i := range 10 { // now the old revision is there again, with other rows; a write may meet the loss before anybody has noticed it
+	// now the old revision is there again, with other rows; a write may meet the loss before anybody has noticed it
+	for i := range 10 {
 		req := &store.PutRequest{Key: fmt.Appendf(nil, "/p/new%d", i)}
 		_, err := all[0].Put(within(t), req)
 		for errors.Is(err, store.ErrUnavailable) {

@@ -9,12 +9,13 @@ import (
 type rule int
 
 const (
-	invalid       rule = iota // 400
-	mostRecent                // everything acknowledged before, by any replica
-	anyVersion                // what this replica has in memory; it may lag
-	notOlderThan              // any revision from the given one on
-	exact                     // the given one
-	continueToken             // the token's: its list's revision, or the most recent for one that restarts an expired list
+	invalid      rule = iota // 400
+	mostRecent               // everything acknowledged before, by any replica
+	anyVersion               // what this replica has in memory; it may lag
+	notOlderThan             // any revision from the given one on
+	exact                    // the given one
+	// the token's: its list's revision, or the most recent for one that restarts an expired list
+	continueToken
 )
 
 // paged says which of limit and continue are set.
@@ -35,7 +36,7 @@ const (
 // against resourceVersion. A continue token with resourceVersion "0" is not in the KEP; Kubernetes accepts it, for old
 // clients.
 //
-// https://github.com/kubernetes/enhancements/blob/master/keps/sig-api-machinery/2523-consistent-resource-versions-semantics/README.md
+// In kubernetes/enhancements it is keps/sig-api-machinery/2523-consistent-resource-versions-semantics/README.md.
 var matchTable = []struct {
 	match  string
 	paging paged
@@ -95,7 +96,8 @@ func whyNot(o ListOptions) string {
 	case o.ResourceVersionMatch == "":
 		return "specifying resource version is not allowed when using continue"
 	case o.ResourceVersionMatch != matchExact && o.ResourceVersionMatch != matchNotOlderThan:
-		return fmt.Sprintf("resourceVersionMatch: Unsupported value: %.40q: supported values: %q, %q", o.ResourceVersionMatch, matchExact, matchNotOlderThan)
+		return fmt.Sprintf("resourceVersionMatch: Unsupported value: %.40q: supported values: %q, %q",
+			o.ResourceVersionMatch, matchExact, matchNotOlderThan)
 	case o.ResourceVersion == "":
 		return "resourceVersionMatch is forbidden unless resourceVersion is provided"
 	case o.Continue != "":

@@ -14,10 +14,14 @@ func TestMatch(t *testing.T) {
 		for _, match := range []string{"", "Exact", "NotOlderThan", "exact", "Newest", "0"} {
 			for _, limit := range []int64{0, 1, 500, math.MaxInt64, -1, math.MinInt64} {
 				for _, token := range []string{"", "x"} {
-					o := ListOptions{ResourceVersion: version, ResourceVersionMatch: match, Limit: limit, Continue: token}
+					o := ListOptions{
+						ResourceVersion: version, ResourceVersionMatch: match, Limit: limit,
+						Continue: token,
+					}
 					want := kubernetes(o)
 					got, n, err := decide(o)
-					if got != want || (want == invalid) != errors.Is(err, ErrInvalid) || (want != invalid) != (err == nil) {
+					if got != want || (want == invalid) != errors.Is(err, ErrInvalid) ||
+						(want != invalid) != (err == nil) {
 						t.Errorf("%+v: %d, %v; want %d", o, got, err, want)
 					}
 					if err == nil && version != "" && version != "00" && fmt.Sprint(n) != version {
@@ -78,7 +82,10 @@ func TestMatchTable(t *testing.T) {
 	}
 }
 
-var garbage = []string{"x", "-1", "+1", "1.0", " 1", "1 ", "0x1", "1_0", "9223372036854775808", "99999999999999999999", "٣", "\x00"}
+var garbage = []string{
+	"x", "-1", "+1", "1.0", " 1", "1 ", "0x1", "1_0", "9223372036854775808", "99999999999999999999",
+	"٣", "\x00",
+}
 
 func TestVersionsThatAreNone(t *testing.T) {
 	for _, version := range garbage {
@@ -88,7 +95,8 @@ func TestVersionsThatAreNone(t *testing.T) {
 		if _, err := new(Pager).Watch(WatchOptions{ResourceVersion: version}); !errors.Is(err, ErrInvalid) {
 			t.Errorf("watch from %q: %v", version, err)
 		}
-		if _, _, err := new(Pager).Get(t.Context(), []byte("k"), GetOptions{ResourceVersion: version}); !errors.Is(err, ErrInvalid) {
+		if _, _, err := new(Pager).Get(t.Context(), []byte("k"), GetOptions{ResourceVersion: version}); !errors.Is(err,
+			ErrInvalid) {
 			t.Errorf("get at %q: %v", version, err)
 		}
 	}

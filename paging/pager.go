@@ -10,7 +10,8 @@ import (
 // Engine is what a Pager needs from a store.
 type Engine interface {
 	Range(ctx context.Context, req *store.RangeRequest) (*store.RangeResult, error)
-	RangeStream(ctx context.Context, req *store.RangeRequest, send func(rows []*store.Row) error) (*store.RangeResult, error)
+	RangeStream(ctx context.Context, req *store.RangeRequest, send func(rows []*store.Row) error) (*store.RangeResult,
+		error)
 	AwaitRevision(ctx context.Context, revision int64) (current int64, err error)
 	Revision() int64
 	Incarnation() int64
@@ -30,7 +31,9 @@ func New(e Engine, keys TokenKeys) *Pager {
 // List passes the rows whose keys begin with prefix to send, in key order and bounded chunks, all at one revision.
 // After an error, the rows sent so far are not the complete list. Errors: [ErrInvalid], [ErrExpired], [ErrTooLarge],
 // the engine's, send's.
-func (p *Pager) List(ctx context.Context, prefix []byte, o ListOptions, send func(rows []*store.Row) error) (Page, error) {
+func (p *Pager) List(ctx context.Context, prefix []byte, o ListOptions, send func(rows []*store.Row) error) (Page,
+	error,
+) {
 	l, err := p.plan(ctx, string(prefix), o)
 	if err != nil {
 		return Page{}, err

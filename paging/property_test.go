@@ -107,7 +107,8 @@ func pages(t *testing.T, random *rand.Rand, all []*replica, o ListOptions) (w wh
 		case page.Revision != w.revision:
 			t.Errorf("a page at %d of a list at %d", page.Revision, w.revision)
 		}
-		if o.Limit > 0 && int64(len(rows)) > o.Limit || page.Continue != "" && int64(len(rows)) != o.Limit || (page.Continue == "") != (page.Remaining == 0) {
+		if o.Limit > 0 && int64(len(rows)) > o.Limit || page.Continue != "" && int64(len(rows)) != o.Limit ||
+			(page.Continue == "") != (page.Remaining == 0) {
 			t.Errorf("%d rows for %+v, then %+v", len(rows), o, page)
 		}
 		w.add(rows, page)
@@ -167,7 +168,10 @@ func TestPagesAreOneList(t *testing.T) {
 			random := rand.New(rand.NewPCG(4, uint64(i)))
 			reading.Go(func() {
 				for range lists {
-					o := []ListOptions{{}, {ResourceVersion: "0"}, {ResourceVersion: "200"}, {ResourceVersion: "150", ResourceVersionMatch: "NotOlderThan"}}[random.IntN(4)]
+					o := []ListOptions{{}, {ResourceVersion: "0"}, {ResourceVersion: "200"}, {
+						ResourceVersion:      "150",
+						ResourceVersionMatch: "NotOlderThan",
+					}}[random.IntN(4)]
 					results[i] = append(results[i], pages(t, random, all, o))
 				}
 			})
@@ -223,7 +227,10 @@ func TestChunksAreBounded(t *testing.T) {
 		for i := 0; i < n; i += 100 {
 			txn := &store.Txn{}
 			for j := range 100 {
-				txn.Success = append(txn.Success, store.Op{Put: &store.PutRequest{Key: fmt.Appendf(nil, "/p/%05d", i+j), Value: make([]byte, 100)}})
+				txn.Success = append(txn.Success, store.Op{Put: &store.PutRequest{
+					Key:   fmt.Appendf(nil, "/p/%05d", i+j),
+					Value: make([]byte, 100),
+				}})
 			}
 			if _, err := all[0].Txn(within(t), txn); err != nil {
 				t.Fatal(err)
@@ -231,10 +238,11 @@ func TestChunksAreBounded(t *testing.T) {
 		}
 		for _, limit := range []int64{0, n, n + 1, 1 << 62} {
 			chunks, most, rows := 0, 0, 0
-			page, err := all[len(all)-1].pager.List(within(t), []byte("/p/"), ListOptions{Limit: limit}, func(chunk []*store.Row) error {
-				chunks, most, rows = chunks+1, max(most, len(chunk)), rows+len(chunk)
-				return nil
-			})
+			page, err := all[len(all)-1].pager.List(within(t), []byte("/p/"), ListOptions{Limit: limit},
+				func(chunk []*store.Row) error {
+					chunks, most, rows = chunks+1, max(most, len(chunk)), rows+len(chunk)
+					return nil
+				})
 			if err != nil || rows != n || page.Continue != "" || page.Remaining != 0 {
 				t.Errorf("limit %d: %d rows, %+v, %v", limit, rows, page, err)
 			}

@@ -15,7 +15,8 @@ import (
 //
 // where the sealed part, encrypted with XChaCha20-Poly1305, is
 //
-//	incarnation (8) | revision (8, 0: the latest) | rows from the start key on (8, -1: not known) | start key without the prefix
+//	incarnation (8) | revision (8, 0: the latest) | rows from the start key on (8, -1: unknown) |
+//	start key without the prefix
 //
 // All numbers are big-endian. The additional data is the version, the key's id and the list's prefix: a token opens
 // only for its own list, and its start key cannot lie outside that list.
@@ -73,7 +74,8 @@ type sealed struct {
 func parse(token string) (s sealed, ok bool) {
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	// A token that decodes but differs from our encoding has been modified: line breaks, or bits after the last byte.
-	if err != nil || len(raw) < tokenLeast || raw[0] != tokenVersion || base64.RawURLEncoding.EncodeToString(raw) != token {
+	if err != nil || len(raw) < tokenLeast || raw[0] != tokenVersion ||
+		base64.RawURLEncoding.EncodeToString(raw) != token {
 		return sealed{}, false
 	}
 	return sealed{id: int64(binary.BigEndian.Uint64(raw[1:])), bytes: raw}, true
@@ -81,7 +83,8 @@ func parse(token string) (s sealed, ok bool) {
 
 // open returns where the list of a prefix continues; ok is false for a token that was not sealed for it with this key.
 func (s sealed) open(key cipher.AEAD, prefix string) (p place, ok bool) {
-	nonce, box := s.bytes[tokenHeader:tokenHeader+chacha20poly1305.NonceSizeX], s.bytes[tokenHeader+chacha20poly1305.NonceSizeX:]
+	nonce, box := s.bytes[tokenHeader:tokenHeader+chacha20poly1305.NonceSizeX],
+		s.bytes[tokenHeader+chacha20poly1305.NonceSizeX:]
 	contents, err := key.Open(nil, nonce, box, append(header(s.id), prefix...))
 	if err != nil {
 		return place{}, false

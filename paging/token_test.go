@@ -34,7 +34,10 @@ func decode(tb testing.TB, token, prefix string) (place, bool) {
 
 func TestTokenRoundTrip(t *testing.T) {
 	for _, prefix := range []string{"", "/", "/registry/pods/", "\xff", "\x00", "a/../b/", strings.Repeat("x", 3000)} {
-		for _, start := range []string{"\x00", "nginx\x00", "../..\x00", "\xff\xfe\x00", strings.Repeat("y", 3000) + "\x00", ""} {
+		for _, start := range []string{
+			"\x00", "nginx\x00", "../..\x00", "\xff\xfe\x00",
+			strings.Repeat("y", 3000) + "\x00", "",
+		} {
 			for _, p := range []place{
 				{incarnation: 1, revision: 5, rest: 12, start: start},
 				{revision: latest, rest: unknown, start: start},
@@ -105,7 +108,10 @@ func TestTokenTampered(t *testing.T) {
 		refused("something behind it", token+c, prefix)
 		refused("something before it", c+token, prefix)
 	}
-	for _, other := range []string{"", "/", "/registry/", "/registry/secrets", "/registry/secrets/default/", "/registry/secretz/", prefix + "\x00"} {
+	for _, other := range []string{
+		"", "/", "/registry/", "/registry/secrets", "/registry/secrets/default/",
+		"/registry/secretz/", prefix + "\x00",
+	} {
 		refused("another list", token, other)
 	}
 	for version := range 256 {
@@ -121,7 +127,10 @@ func TestTokenTampered(t *testing.T) {
 // FuzzToken opens arbitrary bytes, which never works and never panics, and changes what was sealed.
 func FuzzToken(f *testing.F) {
 	// Of another key: what one process has sealed is given to others, which must not open it.
-	foreign := seal(3, aead(f, bytes.Repeat([]byte{8}, 32)), "/p/", place{incarnation: 1, revision: 5, rest: 1, start: "a\x00"})
+	foreign := seal(3, aead(f, bytes.Repeat([]byte{8}, 32)), "/p/", place{
+		incarnation: 1, revision: 5, rest: 1,
+		start: "a\x00",
+	})
 	f.Add(foreign, "/p/", "a\x00", int64(5), int64(1), uint16(9))
 	f.Add("", "", "", int64(0), int64(-1), uint16(0))
 	f.Add(foreign+"\n", "/p/", "\xff", int64(math.MaxInt64), int64(math.MaxInt64), uint16(math.MaxUint16))

@@ -21,10 +21,13 @@ func reads(t *testing.T, r *replica, revision int64) map[string]func() (int64, e
 		}
 	}
 	return map[string]func() (int64, error){
-		"not older than":       listed(ListOptions{ResourceVersion: version}),
-		"not older than, page": listed(ListOptions{ResourceVersion: version, ResourceVersionMatch: "NotOlderThan", Limit: 1}),
-		"exact":                listed(ListOptions{ResourceVersion: version, ResourceVersionMatch: "Exact"}),
-		"exact, as a page is":  listed(ListOptions{ResourceVersion: version, Limit: 1}),
+		"not older than": listed(ListOptions{ResourceVersion: version}),
+		"not older than, page": listed(ListOptions{
+			ResourceVersion: version, ResourceVersionMatch: "NotOlderThan",
+			Limit: 1,
+		}),
+		"exact":               listed(ListOptions{ResourceVersion: version, ResourceVersionMatch: "Exact"}),
+		"exact, as a page is": listed(ListOptions{ResourceVersion: version, Limit: 1}),
 		"a key, not older than": func() (int64, error) {
 			_, at, err := r.pager.Get(within(t), []byte("/p/a"), GetOptions{ResourceVersion: version})
 			return at, err
@@ -41,7 +44,8 @@ func TestTooLarge(t *testing.T) {
 			began := time.Now()
 			_, err := read()
 			e, ok := errors.AsType[*TooLargeError](err)
-			if !ok || !errors.Is(err, ErrTooLarge) || *e != (TooLargeError{Requested: 1000, Current: current}) || time.Since(began) != patience {
+			if !ok || !errors.Is(err, ErrTooLarge) || *e != (TooLargeError{Requested: 1000, Current: current}) ||
+				time.Since(began) != patience {
 				t.Errorf("%s: %v after %v", what, err, time.Since(began))
 			}
 			if err != nil && err.Error() != "Too large resource version: 1000, current: 2" {
@@ -50,7 +54,8 @@ func TestTooLarge(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, _, err := r.pager.Get(ctx, []byte("k"), GetOptions{ResourceVersion: "1000"}); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrTooLarge) {
+		if _, _, err := r.pager.Get(ctx, []byte("k"), GetOptions{ResourceVersion: "1000"}); !errors.Is(err,
+			context.DeadlineExceeded) || errors.Is(err, ErrTooLarge) {
 			t.Errorf("a request that ended first: %v", err)
 		}
 		r.close(t)
@@ -144,13 +149,15 @@ func TestGet(t *testing.T) {
 				case row == nil || string(row.Value) != fmt.Sprint(i) || at != revision:
 					t.Fatalf("version %q after the put at %d: %v at %d", version, revision, row, at)
 				}
-				if row, _, err := b.pager.Get(within(t), []byte("/p/none"), GetOptions{ResourceVersion: version}); row != nil || err != nil {
+				if row, _, err := b.pager.Get(within(t), []byte("/p/none"),
+					GetOptions{ResourceVersion: version}); row != nil || err != nil {
 					t.Fatalf("a key that is not there, version %q: %v, %v", version, row, err)
 				}
 			}
 		}
 		compact(t, all[0], all[0].Revision())
-		if row, _, err := all[0].pager.Get(within(t), []byte("/p/a"), GetOptions{ResourceVersion: "2"}); row == nil || err != nil {
+		if row, _, err := all[0].pager.Get(within(t), []byte("/p/a"), GetOptions{ResourceVersion: "2"}); row == nil ||
+			err != nil {
 			t.Errorf("not older than what is compacted: %v, %v", row, err)
 		}
 	})

@@ -24,15 +24,18 @@ func TestWatchStart(t *testing.T) {
 					for _, limit := range []int64{0, 3, -3} {
 						for _, token := range []string{"", "x"} {
 							o := WatchOptions{
-								ResourceVersion: version, ResourceVersionMatch: match, SendInitialEvents: initial, AllowWatchBookmarks: bookmarks,
-								Limit: limit, Continue: token,
+								ResourceVersion: version, ResourceVersionMatch: match, SendInitialEvents: initial,
+								AllowWatchBookmarks: bookmarks,
+								Limit:               limit, Continue: token,
 							}
 							wanted := want[version]
 							wanted.EndBookmark = wanted.EndBookmark && bookmarks
-							fits := token == "" && (initial == nil) == (match == "") && (initial == nil || match == "NotOlderThan")
+							fits := token == "" && (initial == nil) == (match == "") &&
+								(initial == nil || match == "NotOlderThan")
 							got, err := new(Pager).Watch(o)
 							if fits && (err != nil || got != wanted) || !fits && !errors.Is(err, ErrInvalid) {
-								t.Errorf("%+v, initial events %s: %+v, %v; want %+v, valid: %t", o, given(initial), got, err, wanted, fits)
+								t.Errorf("%+v, initial events %s: %+v, %v; want %+v, valid: %t", o, given(initial), got,
+									err, wanted, fits)
 							}
 						}
 					}
@@ -53,7 +56,10 @@ func given(b *bool) string {
 func TestWatchStates(t *testing.T) {
 	yes := true
 	for version, want := range map[string]rule{"": mostRecent, "0": anyVersion, "7": notOlderThan} {
-		start, err := new(Pager).Watch(WatchOptions{ResourceVersion: version, ResourceVersionMatch: "NotOlderThan", SendInitialEvents: &yes})
+		start, err := new(Pager).Watch(WatchOptions{
+			ResourceVersion: version, ResourceVersionMatch: "NotOlderThan",
+			SendInitialEvents: &yes,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -109,7 +109,8 @@ func (d *driver) SetVersion(version int, dirty bool) error {
 	if err := d.exec("DELETE FROM " + versionTable); err != nil || version == database.NilVersion {
 		return err
 	}
-	if err := d.exec(fmt.Sprintf("INSERT INTO %s (version, dirty) VALUES (%d, %t)", versionTable, version, dirty)); err != nil {
+	if err := d.exec(fmt.Sprintf("INSERT INTO %s (version, dirty) VALUES (%d, %t)", versionTable, version,
+		dirty)); err != nil {
 		return err
 	}
 	if !dirty {

@@ -105,16 +105,19 @@ func TestMigrationIsLogged(t *testing.T) {
 	db := openDB(t)
 	upTo(t, db, 1)
 	for _, want := range []string{
-		"INFO schema migration started from=1 to=2\nINFO schema migration step done version=2\nINFO schema migration done version=2\n",
+		"INFO schema migration started from=1 to=2\nINFO schema migration step done version=2\nINFO schema migration " +
+			"done version=2\n",
 		"", // nothing to do
 	} {
 		var out strings.Builder
-		log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-			if a.Key == slog.TimeKey || a.Key == "took" {
-				return slog.Attr{}
-			}
-			return a
-		}}))
+		log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{
+			ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				if a.Key == slog.TimeKey || a.Key == "took" {
+					return slog.Attr{}
+				}
+				return a
+			},
+		}))
 		if err := Up(t.Context(), db, log); err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +131,9 @@ func TestMigrationIsLogged(t *testing.T) {
 // upTo migrates as an older program does, which knows no more than n versions.
 func upTo(t *testing.T, db *sql.DB, n int) {
 	t.Helper()
-	if err := run(context.Background(), db, slog.New(slog.DiscardHandler), func(m *migrate.Migrate) error { return m.Steps(n) }); err != nil {
+	if err := run(context.Background(), db, slog.New(slog.DiscardHandler), func(m *migrate.Migrate) error {
+		return m.Steps(n)
+	}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -138,7 +143,8 @@ func TestDataStays(t *testing.T) {
 	ctx := context.Background()
 	db := openDB(t)
 	upTo(t, db, 1)
-	exec(t, db, "INSERT INTO object_versions (id, resource_version, key, deleted, create_revision, version, lease, previous_version, value) "+
+	exec(t, db, "INSERT INTO object_versions (id, resource_version, key, deleted, create_revision, version, lease, "+
+		"previous_version, value) "+
 		"VALUES (2 << 20, 2, 'a', 0, 2, 1, 7, 0, 'v')")
 	exec(t, db, "INSERT INTO leases VALUES (7, 60)")
 	exec(t, db, "UPDATE clock SET revision = 2")
@@ -174,7 +180,8 @@ func TestRefused(t *testing.T) {
 	}
 	exec(t, db, "UPDATE schema_migrations SET version = 7")
 	for _, err := range []error{Up(ctx, db, nil), Down(ctx, db, 1)} {
-		if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "version 7") || !strings.Contains(err.Error(), "up to 2") {
+		if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "version 7") || !strings.Contains(err.Error(),
+			"up to 2") {
 			t.Error(err)
 		}
 	}
@@ -213,7 +220,8 @@ func TestObjects(t *testing.T) {
 	revision := int64(1)
 	add := func(key string, value any) {
 		revision++
-		exec(t, db, "INSERT INTO object_versions (id, resource_version, key, deleted, create_revision, version, lease, previous_version, value) "+
+		exec(t, db, "INSERT INTO object_versions (id, resource_version, key, deleted, create_revision, version, "+
+			"lease, previous_version, value) "+
 			"VALUES (?1 << 20, ?1, ?2, ?3 IS NULL, 2, 1, 0, 0, ?3)", revision, []byte(key), value)
 	}
 	add("/registry/pods/default/nginx", []byte("old"))
@@ -222,7 +230,8 @@ func TestObjects(t *testing.T) {
 	add("/registry/pods/default/nginx", []byte("new"))
 	add("/registry/pods/default/gone", nil)
 	add("/registry/namespaces/", []byte("n"))
-	if c, err := Measure(context.Background(), db); err != nil || c.Keys != 3 || c.Versions != 6 || c.Revision != 1 || c.Leases != 0 {
+	if c, err := Measure(context.Background(), db); err != nil || c.Keys != 3 || c.Versions != 6 || c.Revision != 1 ||
+		c.Leases != 0 {
 		t.Errorf("holds %+v, %v", c, err) // the rows were added without moving the clock
 	}
 	rows, err := db.Query("SELECT namespace, name, resource_version, CAST(value AS TEXT) FROM objects ORDER BY key")

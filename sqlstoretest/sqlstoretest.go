@@ -22,7 +22,9 @@ type Option func(*sqlstore.Config)
 // is temporary: nothing is synced to disk, and it is removed at the end. The test's log shows the server's warnings.
 func Start(tb testing.TB, options ...Option) *sqlstore.Server {
 	tb.Helper()
-	cfg := sqlstore.Config{Logger: slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	cfg := sqlstore.Config{
+		Logger: slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
 	for _, o := range options {
 		o(&cfg)
 	}

@@ -10,7 +10,8 @@ import (
 func TestConfirm(t *testing.T) {
 	for typed, want := range map[string]error{
 		"0\n": nil, " 0 \r\n": nil, "0": nil,
-		"": errNotConfirmed, "\n": errNotConfirmed, "y\n": errNotConfirmed, "00\n": errNotConfirmed, "1\n0\n": errNotConfirmed,
+		"": errNotConfirmed, "\n": errNotConfirmed, "y\n": errNotConfirmed, "00\n": errNotConfirmed,
+		"1\n0\n": errNotConfirmed,
 	} {
 		var out strings.Builder
 		if err := confirm(strings.NewReader(typed), &out, "version", "0"); !errors.Is(err, want) {

@@ -34,54 +34,84 @@ type settings struct {
 func (s *settings) register(f *pflag.FlagSet) {
 	c := &s.config
 	f.SortFlags = false
-	f.StringVar(&s.configFile, "config-file", "", "YAML file with settings; its keys are these flags' names; flags and environment variables take precedence")
+	f.StringVar(&s.configFile, "config-file", "",
+		"YAML file with settings; its keys are these flags' names; flags and environment variables take precedence")
 
 	f.StringVar(&c.Name, "name", "default", "human-readable name of this member")
 	f.StringVar(&c.DataDir, "data-dir", "", "directory of a SQLite database (default \"<name>.sqlstore\")")
 	registerDatastore(f, c)
-	f.DurationVar(&c.DatastoreWait, "datastore-wait", time.Minute, "how long a start waits for an unreachable Postgres; 0 does not wait")
-	f.DurationVar(&c.DatastoreMaxStaleness, "datastore-max-staleness", 2*time.Second, "maximum age of the last Postgres acknowledgement that a linearizable read relies on; 0 makes each read wait for its own commit")
-	f.BoolVar(&c.UnsafeNoFsync, "unsafe-no-fsync", false, "acknowledge writes before they are on disk, or accept a Postgres that does; a machine crash may lose or damage data")
-	bytesVar(f, &c.QuotaBytes, "quota-backend-bytes", 0, "database size, such as 8GiB, that raises the NOSPACE alarm; 0 is 2 GiB on SQLite and no quota on Postgres, negative is no quota")
-	bytesVar(f, &c.CacheBytes, "cache-bytes", 0, "memory for values, such as 256MiB; 0 is a sixteenth of the available memory, from 32 MiB to 4 GiB")
+	f.DurationVar(&c.DatastoreWait, "datastore-wait", time.Minute,
+		"how long a start waits for an unreachable Postgres; 0 does not wait")
+	f.DurationVar(&c.DatastoreMaxStaleness, "datastore-max-staleness", 2*time.Second,
+		"maximum age of the last Postgres acknowledgement that a linearizable read relies on; 0 makes each read wait "+
+			"for its own commit")
+	f.BoolVar(&c.UnsafeNoFsync, "unsafe-no-fsync", false, "acknowledge writes before they are on disk, or accept a "+
+		"Postgres that does; a machine crash may lose or damage data")
+	bytesVar(f, &c.QuotaBytes, "quota-backend-bytes", 0, "database size, such as 8GiB, that raises the NOSPACE "+
+		"alarm; 0 is 2 GiB on SQLite and no quota on Postgres, negative is no quota")
+	bytesVar(f, &c.CacheBytes, "cache-bytes", 0,
+		"memory for values, such as 256MiB; 0 is a sixteenth of the available memory, from 32 MiB to 4 GiB")
 
-	f.StringSliceVar(&c.ListenClientURLs, "listen-client-urls", []string{"http://localhost:2379"}, "URLs to serve clients on: http, https, unix or unixs")
-	f.StringSliceVar(&c.AdvertiseClientURLs, "advertise-client-urls", nil, "client URLs to advertise (default: the listen URLs)")
-	f.StringSliceVar(&c.ListenMetricsURLs, "listen-metrics-urls", nil, "additional URLs that serve /metrics and the health endpoints")
-	f.StringSliceVar(&c.ListenObjectsURLs, "listen-objects-urls", nil, "URLs to serve the list/watch API over HTTP/JSON on (default: off)")
-	f.BoolVar(&c.InsecurePlaintext, "insecure-plaintext", false, "allow listening without TLS where other machines can connect")
-	f.StringSliceVar(&c.CORS, "cors", []string{"*"}, "origins whose web pages may use the JSON gateway: https://host:port, or * for all; others can then neither write nor open websockets, and the list/watch API accepts only listed origins")
-	f.StringSliceVar(&c.HostWhitelist, "host-whitelist", nil, "host names to serve over HTTP without TLS, or * for all (default: IP addresses, localhost and advertised names on the loopback interface, all elsewhere)")
-	f.StringVar(&c.TLS.Cert, "cert-file", "", "the server's TLS certificate chain; all TLS files are read again when they change")
+	f.StringSliceVar(&c.ListenClientURLs, "listen-client-urls", []string{"http://localhost:2379"},
+		"URLs to serve clients on: http, https, unix or unixs")
+	f.StringSliceVar(&c.AdvertiseClientURLs, "advertise-client-urls", nil,
+		"client URLs to advertise (default: the listen URLs)")
+	f.StringSliceVar(&c.ListenMetricsURLs, "listen-metrics-urls", nil,
+		"additional URLs that serve /metrics and the health endpoints")
+	f.StringSliceVar(&c.ListenObjectsURLs, "listen-objects-urls", nil,
+		"URLs to serve the list/watch API over HTTP/JSON on (default: off)")
+	f.BoolVar(&c.InsecurePlaintext, "insecure-plaintext", false,
+		"allow listening without TLS where other machines can connect")
+	f.StringSliceVar(&c.CORS, "cors", []string{"*"}, "origins whose web pages may use the JSON gateway: "+
+		"https://host:port, or * for all; others can then neither write nor open websockets, and the list/watch API "+
+		"accepts only listed origins")
+	f.StringSliceVar(&c.HostWhitelist, "host-whitelist", nil, "host names to serve over HTTP without TLS, or * for "+
+		"all (default: IP addresses, localhost and advertised names on the loopback interface, all elsewhere)")
+	f.StringVar(&c.TLS.Cert, "cert-file", "", "the server's TLS certificate chain; all TLS files are read again when "+
+		"they change")
 	f.StringVar(&c.TLS.Key, "key-file", "", "the private key of --cert-file")
-	f.StringVar(&c.TLS.TrustedCA, "trusted-ca-file", "", "certificates of the authorities that sign client certificates")
-	f.BoolVar(&c.TLS.RequireClientCert, "client-cert-auth", false, "refuse clients without a certificate signed by --trusted-ca-file")
+	f.StringVar(&c.TLS.TrustedCA, "trusted-ca-file", "",
+		"certificates of the authorities that sign client certificates")
+	f.BoolVar(&c.TLS.RequireClientCert, "client-cert-auth", false,
+		"refuse clients without a certificate signed by --trusted-ca-file")
 	f.StringVar(&s.tlsMinVersion, "tls-min-version", "TLS1.2", "oldest TLS version to accept: TLS1.2 or TLS1.3")
 	f.StringSliceVar(&s.cipherSuites, "cipher-suites", nil, "cipher suites of TLS 1.2 to accept (default: Go's choice)")
 
 	f.UintVar(&s.maxTxnOps, "max-txn-ops", 128, "maximum number of operations in a transaction")
 	bytesVar(f, &s.maxRequestBytes, "max-request-bytes", 3<<19, "maximum size of a client's write request")
-	f.Uint32Var(&c.MaxConcurrentStreams, "max-concurrent-streams", math.MaxUint32, "maximum number of open streams per client connection")
-	f.DurationVar(&c.KeepaliveMinTime, "grpc-keepalive-min-time", 5*time.Second, "minimum time between two pings from a client")
-	f.DurationVar(&s.keepaliveInterval, "grpc-keepalive-interval", 2*time.Hour, "idle time after which the server pings a client; 0 never pings")
-	f.DurationVar(&s.keepaliveTimeout, "grpc-keepalive-timeout", 20*time.Second, "how long the server waits for the answer to its ping; 0 waits forever")
-	f.DurationVar(&c.WatchProgressInterval, "watch-progress-notify-interval", 5*time.Second, "how often idle watches that asked for it get a progress notification")
+	f.Uint32Var(&c.MaxConcurrentStreams, "max-concurrent-streams", math.MaxUint32,
+		"maximum number of open streams per client connection")
+	f.DurationVar(&c.KeepaliveMinTime, "grpc-keepalive-min-time", 5*time.Second,
+		"minimum time between two pings from a client")
+	f.DurationVar(&s.keepaliveInterval, "grpc-keepalive-interval", 2*time.Hour,
+		"idle time after which the server pings a client; 0 never pings")
+	f.DurationVar(&s.keepaliveTimeout, "grpc-keepalive-timeout", 20*time.Second,
+		"how long the server waits for the answer to its ping; 0 waits forever")
+	f.DurationVar(&c.WatchProgressInterval, "watch-progress-notify-interval", 5*time.Second,
+		"how often idle watches that asked for it get a progress notification")
 
-	f.StringVar(&s.compactionMode, "auto-compaction-mode", string(compactor.Periodic), "unit of --auto-compaction-retention: periodic (time) or revision")
-	f.StringVar(&c.Compaction.Retention, "auto-compaction-retention", "0", "history to keep: a duration, a number of hours, or a number of revisions; 0 turns automatic compaction off")
+	f.StringVar(&s.compactionMode, "auto-compaction-mode", string(compactor.Periodic),
+		"unit of --auto-compaction-retention: periodic (time) or revision")
+	f.StringVar(&c.Compaction.Retention, "auto-compaction-retention", "0",
+		"history to keep: a duration, a number of hours, or a number of revisions; 0 turns automatic compaction off")
 
 	f.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
-	f.StringVar(&s.logFormat, "log-format", formatAuto, "json, console (human-readable), or auto: console on a terminal, json otherwise")
-	f.DurationVar(&c.WarningUnaryRequestDuration, "warning-unary-request-duration", 300*time.Millisecond, "duration above which a request is logged as slow; 0 logs none")
+	f.StringVar(&s.logFormat, "log-format", formatAuto,
+		"json, console (human-readable), or auto: console on a terminal, json otherwise")
+	f.DurationVar(&c.WarningUnaryRequestDuration, "warning-unary-request-duration", 300*time.Millisecond,
+		"duration above which a request is logged as slow; 0 logs none")
 	f.StringVar(&s.metrics, "metrics", "basic", "basic, or extensive, which adds histograms of call durations")
 	f.BoolVar(&c.Profiling, "enable-pprof", false, "serve profiles under /debug/pprof/")
 }
 
 // registerDatastore defines the flags that select the database.
 func registerDatastore(f *pflag.FlagSet, c *sqlstore.Config) {
-	f.StringVar(&c.Datastore, "datastore", "sqlite", "database: sqlite for a file in the data directory, sqlite:///path/to/file, or postgres://user@host:5432/database")
-	f.StringVar(&c.DatastorePasswordFile, "datastore-password-file", "", "file with the password for Postgres, read for each new connection; takes precedence over one in --datastore")
-	f.IntVar(&c.DatastoreMaxConns, "datastore-max-connections", 0, "maximum connections to Postgres, at least 4; 0 is pool_max_conns of --datastore, or 16")
+	f.StringVar(&c.Datastore, "datastore", "sqlite", "database: sqlite for a file in the data directory, "+
+		"sqlite:///path/to/file, or postgres://user@host:5432/database")
+	f.StringVar(&c.DatastorePasswordFile, "datastore-password-file", "",
+		"file with the password for Postgres, read for each new connection; takes precedence over one in --datastore")
+	f.IntVar(&c.DatastoreMaxConns, "datastore-max-connections", 0,
+		"maximum connections to Postgres, at least 4; 0 is pool_max_conns of --datastore, or 16")
 }
 
 // registerDatabase defines the flags of a command that works on the database without serving it.
@@ -122,7 +152,8 @@ func (s *settings) finish() error {
 	case s.metrics != "basic" && s.metrics != "extensive":
 		return fmt.Errorf("%w: --metrics %q is neither basic nor extensive", errSettings, s.metrics)
 	case s.compactionMode != string(compactor.Periodic) && s.compactionMode != string(compactor.Revision):
-		return fmt.Errorf("%w: --auto-compaction-mode %q is neither periodic nor revision", errSettings, s.compactionMode)
+		return fmt.Errorf("%w: --auto-compaction-mode %q is neither periodic nor revision", errSettings,
+			s.compactionMode)
 	case s.maxTxnOps == 0 || s.maxTxnOps > most || s.maxRequestBytes <= 0 || s.maxRequestBytes > most:
 		return fmt.Errorf("%w: --max-txn-ops and --max-request-bytes must be from 1 to %d", errSettings, most)
 	case c.MaxConcurrentStreams == 0:
@@ -130,7 +161,8 @@ func (s *settings) finish() error {
 	case c.DatastoreMaxConns != 0 && (c.DatastoreMaxConns < 4 || c.DatastoreMaxConns > most):
 		return fmt.Errorf("%w: --datastore-max-connections must be 0, or from 4 to %d", errSettings, most)
 	case c.KeepaliveMinTime <= 0 || c.WatchProgressInterval <= 0:
-		return fmt.Errorf("%w: --grpc-keepalive-min-time and --watch-progress-notify-interval must be positive", errSettings)
+		return fmt.Errorf("%w: --grpc-keepalive-min-time and --watch-progress-notify-interval must be positive",
+			errSettings)
 	}
 	c.ExtensiveMetrics = s.metrics == "extensive"
 	c.Compaction.Mode = compactor.Mode(s.compactionMode)

@@ -47,5 +47,6 @@ func (t *heapTuner) tune() {
 
 // percentFor returns the GOGC for a heap with this many live bytes.
 func percentFor(live uint64) int {
-	return int(max(gcPercent, min(100*leastGarbage/max(live, 1), 100*leastGarbage/(4<<20)))) // Go assumes a heap of at least 4 MiB
+	// Go assumes a heap of at least 4 MiB
+	return int(max(gcPercent, min(100*leastGarbage/max(live, 1), 100*leastGarbage/(4<<20))))
 }

@@ -45,7 +45,8 @@ func TestLogFormats(t *testing.T) {
 
 func TestReadableDurations(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		0: "0 ns", 12300: "12.3 us", 4 * time.Millisecond: "4 ms", 10 * time.Second: "10 s", -1500 * time.Millisecond: "-1.5 s",
+		0: "0 ns", 12300: "12.3 us", 4 * time.Millisecond: "4 ms", 10 * time.Second: "10 s",
+		-1500 * time.Millisecond:              "-1.5 s",
 		59*time.Second + 900*time.Millisecond: "59.9 s", 125*time.Second + 400*time.Millisecond: "2m5s",
 	} {
 		if got := readable(d); got != want {

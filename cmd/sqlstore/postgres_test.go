@@ -55,7 +55,8 @@ func newSecretive(t *testing.T) secretive {
 	}
 	database := strings.TrimPrefix(u.Path, "/")
 	role, secret := database+"_owner", "tell-nobody-"+database
-	execute(t, dsn, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", role, secret), fmt.Sprintf("ALTER DATABASE %s OWNER TO %s", database, role))
+	execute(t, dsn, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", role, secret),
+		fmt.Sprintf("ALTER DATABASE %s OWNER TO %s", database, role))
 	t.Cleanup(func() {
 		execute(t, dsn, "REASSIGN OWNED BY "+role+" TO CURRENT_USER", "DROP ROLE "+role)
 	})
@@ -101,8 +102,14 @@ func TestReplicas(t *testing.T) {
 	logs := []*log{newLog(), newLog(), newLog(), newLog()}
 	replicas := []*launch.Server{
 		launch.Start(t, launch.Config{Log: logs[0], Args: []string{"--name", "a", "--datastore", db.dsn()}}),
-		launch.Start(t, launch.Config{Log: logs[1], Args: []string{"--name", "b"}, Env: []string{"SQLSTORE_DATASTORE=" + db.dsn()}}),
-		launch.Start(t, launch.Config{Log: logs[2], Args: []string{"--name", "c", "--config-file", config, "--datastore-max-connections", "4"}}),
+		launch.Start(t, launch.Config{
+			Log: logs[1], Args: []string{"--name", "b"},
+			Env: []string{"SQLSTORE_DATASTORE=" + db.dsn()},
+		}),
+		launch.Start(t, launch.Config{Log: logs[2], Args: []string{
+			"--name", "c", "--config-file", config,
+			"--datastore-max-connections", "4",
+		}}),
 		launch.Start(t, launch.Config{Log: logs[3], Args: []string{
 			"--name", "d", "--datastore", passwordless, "--datastore-password-file", db.passwordFile(t, db.secret+"\n"),
 		}}),
@@ -136,11 +143,13 @@ func TestReplicas(t *testing.T) {
 		}
 	}
 	first, err := clients[1].Get(ctx, long, clientv3.WithPrefix(), clientv3.WithLimit(2))
-	if err != nil || first.Count != 3 || len(first.Kvs) != 2 || string(first.Kvs[0].Key) != long || string(first.Kvs[1].Key) != long+"a" {
+	if err != nil || first.Count != 3 || len(first.Kvs) != 2 || string(first.Kvs[0].Key) != long ||
+		string(first.Kvs[1].Key) != long+"a" {
 		t.Errorf("a page of long keys on another replica: %v, %v", first, err)
 	}
 
-	if err := os.WriteFile(config, []byte("datastore: "+strings.Replace(db.dsn(), "?", "x?", 1)+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("datastore: "+strings.Replace(db.dsn(), "?", "x?", 1)+"\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := syscall.Kill(replicas[2].PID(), syscall.SIGHUP); err != nil {
@@ -148,7 +157,10 @@ func TestReplicas(t *testing.T) {
 	}
 	logs[2].wait(t, "cannot change while the server runs", `"datastore"`)
 	for i, r := range replicas {
-		for _, path := range []string{"/metrics", "/health", "/readyz?verbose", "/livez?verbose", "/status", "/status"} {
+		for _, path := range []string{
+			"/metrics", "/health", "/readyz?verbose", "/livez?verbose", "/status",
+			"/status",
+		} {
 			body := page(t, r.MetricsURL()+path, http.StatusOK)
 			db.wantUntold(t, path, body)
 			if path == "/metrics" && !strings.Contains(body, `sqlstore_database_connections{state="idle"}`) {
@@ -237,25 +249,64 @@ func TestRefusedDatabases(t *testing.T) {
 		args []string
 		want string
 	}{
-		"wrong password":        {[]string{"--datastore", db.with(password(db.secret + "x"))}, "password authentication failed"},
-		"wrong password file":   {[]string{"--datastore", db.dsn(), "--datastore-password-file", db.passwordFile(t, db.secret+"x")}, "password authentication failed"},
-		"no password file":      {[]string{"--datastore", db.dsn(), "--datastore-password-file", "/nowhere"}, "/nowhere"},
-		"no such database":      {[]string{"--datastore", db.with(func(u *url.URL) { u.Path += "x" })}, "does not exist"},
-		"nobody listens":        {[]string{"--datastore", db.with(func(u *url.URL) { u.Host = "127.0.0.1:1" }), "--datastore-wait", "0"}, "127.0.0.1"},
-		"nobody listens, yet":   {[]string{"--datastore", db.with(func(u *url.URL) { u.Host = "127.0.0.1:1" }), "--datastore-wait", "1s"}, "127.0.0.1"},
-		"malformed":             {[]string{"--datastore", strings.Replace(db.dsn(), "@", "@%zz:", 1)}, "postgres://"},
-		"unescaped":             {[]string{"--datastore", "postgres://user:" + db.secret + "/#@host/db", "--datastore-wait", "0"}, "postgres://"},
-		"bad port":              {[]string{"--datastore", db.with(func(u *url.URL) { u.Host = "host:port" }), "--datastore-wait", "0"}, "postgres://"},
-		"unknown parameter":     {[]string{"--datastore", db.dsn() + "&password=" + db.secret + "&sslmode=odd"}, "postgres://"},
-		"another scheme":        {[]string{"--datastore", "mysql://user:" + db.secret + "@host/db"}, "mysql"},
-		"no scheme":             {[]string{"--datastore", "user:" + db.secret + "@host/db"}, "postgres://"},
-		"keywords":              {[]string{"--datastore", "host=h user=u password=" + db.secret}, "postgres://"},
-		"without its flag":      {[]string{db.dsn()}, "--datastore"},
-		"too few connections":   {[]string{"--datastore", db.dsn(), "--datastore-max-connections", "3"}, "--datastore-max-connections"},
-		"schema, wrong word":    {[]string{"!schema", "status", "--datastore", db.with(password(db.secret + "x"))}, "password authentication failed"},
-		"schema without flag":   {[]string{"!schema", "status", db.dsn()}, "--datastore"},
-		"repair of nothing":     {[]string{"!repair", "--bump-revision", "5", "--yes", "--datastore", db.dsn()}, "holds nothing"},
-		"repair, nothing there": {[]string{"!repair", "--bump-revision", "5", "--yes", "--datastore", db.with(func(u *url.URL) { u.Host = "127.0.0.1:1" })}, "127.0.0.1"},
+		"wrong password": {
+			[]string{"--datastore", db.with(password(db.secret + "x"))},
+			"password authentication failed",
+		},
+		"wrong password file": {[]string{
+			"--datastore", db.dsn(), "--datastore-password-file",
+			db.passwordFile(t, db.secret+"x"),
+		}, "password authentication failed"},
+		"no password file": {
+			[]string{"--datastore", db.dsn(), "--datastore-password-file", "/nowhere"},
+			"/nowhere",
+		},
+		"no such database": {
+			[]string{"--datastore", db.with(func(u *url.URL) { u.Path += "x" })},
+			"does not exist",
+		},
+		"nobody listens": {[]string{
+			"--datastore", db.with(func(u *url.URL) { u.Host = "127.0.0.1:1" }),
+			"--datastore-wait", "0",
+		}, "127.0.0.1"},
+		"nobody listens, yet": {[]string{
+			"--datastore", db.with(func(u *url.URL) { u.Host = "127.0.0.1:1" }),
+			"--datastore-wait", "1s",
+		}, "127.0.0.1"},
+		"malformed": {[]string{"--datastore", strings.Replace(db.dsn(), "@", "@%zz:", 1)}, "postgres://"},
+		"unescaped": {[]string{
+			"--datastore", "postgres://user:" + db.secret + "/#@host/db",
+			"--datastore-wait", "0",
+		}, "postgres://"},
+		"bad port": {[]string{
+			"--datastore", db.with(func(u *url.URL) { u.Host = "host:port" }),
+			"--datastore-wait", "0",
+		}, "postgres://"},
+		"unknown parameter": {
+			[]string{"--datastore", db.dsn() + "&password=" + db.secret + "&sslmode=odd"},
+			"postgres://",
+		},
+		"another scheme":   {[]string{"--datastore", "mysql://user:" + db.secret + "@host/db"}, "mysql"},
+		"no scheme":        {[]string{"--datastore", "user:" + db.secret + "@host/db"}, "postgres://"},
+		"keywords":         {[]string{"--datastore", "host=h user=u password=" + db.secret}, "postgres://"},
+		"without its flag": {[]string{db.dsn()}, "--datastore"},
+		"too few connections": {
+			[]string{"--datastore", db.dsn(), "--datastore-max-connections", "3"},
+			"--datastore-max-connections",
+		},
+		"schema, wrong word": {
+			[]string{"!schema", "status", "--datastore", db.with(password(db.secret + "x"))},
+			"password authentication failed",
+		},
+		"schema without flag": {[]string{"!schema", "status", db.dsn()}, "--datastore"},
+		"repair of nothing": {
+			[]string{"!repair", "--bump-revision", "5", "--yes", "--datastore", db.dsn()},
+			"holds nothing",
+		},
+		"repair, nothing there": {[]string{
+			"!repair", "--bump-revision", "5", "--yes", "--datastore",
+			db.with(func(u *url.URL) { u.Host = "127.0.0.1:1" }),
+		}, "127.0.0.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -275,12 +326,19 @@ func TestRefusedDatabases(t *testing.T) {
 			}
 			db.wantUntold(t, "what is said", said)
 			lines := strings.Split(strings.TrimSpace(said), "\n") // the error ends with the log
-			if last := lines[len(lines)-1]; !strings.Contains(last, c.want) || !strings.HasPrefix(last, "sqlstore: ") && !strings.Contains(last, `"level":"ERROR"`) {
+			if last := lines[len(lines)-1]; !strings.Contains(last, c.want) || !strings.HasPrefix(last, "sqlstore: ") &&
+				!strings.Contains(last, `"level":"ERROR"`) {
 				t.Errorf("the last line is %q, want %q in it", last, c.want)
 			}
 		})
 	}
-	for _, command := range [][]string{{"--help"}, {"serve", "--help"}, {"schema", "--help"}, {"repair", "--help"}, {"token-keys", "--help"}} {
+	for _, command := range [][]string{
+		{"--help"},
+		{"serve", "--help"},
+		{"schema", "--help"},
+		{"repair", "--help"},
+		{"token-keys", "--help"},
+	} {
 		t.Setenv("SQLSTORE_DATASTORE", db.dsn())
 		out, err := sqlstore(t, command...)
 		if err != nil {

@@ -50,7 +50,10 @@ func (r *reloader) reload() {
 		return
 	}
 	c := &next.config
-	if err := r.server.Reload(sqlstore.Reload{QuotaBytes: c.QuotaBytes, TLS: c.TLS, Compaction: c.Compaction}); err != nil {
+	if err := r.server.Reload(sqlstore.Reload{
+		QuotaBytes: c.QuotaBytes, TLS: c.TLS,
+		Compaction: c.Compaction,
+	}); err != nil {
 		r.log.Error("settings not reloaded", "error", err)
 		return
 	}

@@ -20,12 +20,14 @@ import (
 // that is there can write no more.
 const bumpSpare = 1 << 62
 
-const repairHelp = `Repair a database that lost history, for example in a failover to a standby that had not received the last commits.
+const repairHelp = `Repair a database that lost history, for example in a failover to a standby that had not
+received the last commits.
 
-Clients may then hold revisions that no longer exist, or that now stand for other writes. --bump-revision N raises the
-database's revision to N and marks N as compacted. It deletes no live key, and reads of the current state continue. Watches
-and lists that continue from a revision below N get the error that it is compacted, and clients list again. N must be above
-every revision that a client may have seen; a large margin costs nothing:
+Clients may then hold revisions that no longer exist, or that now stand for other writes.
+--bump-revision N raises the database's revision to N and marks N as compacted. It deletes no
+live key, and reads of the current state continue. Watches and lists that continue from a revision
+below N get the error that it is compacted, and clients list again. N must be above every revision
+that a client may have seen; a large margin costs nothing:
 
     sqlstore repair --datastore postgres://user@host/database --bump-revision 2000000
 
@@ -40,9 +42,11 @@ type repair struct {
 
 func repairCommand() *cobra.Command {
 	r := &repair{}
-	cmd := &cobra.Command{Use: "repair", Short: "Raise the revision above all that clients may have seen, after history was lost", Long: repairHelp, Args: noArgs}
+	cmd := &cobra.Command{Use: "repair", Short: "Raise the revision above all that clients may have seen, after " +
+		"history was lost", Long: repairHelp, Args: noArgs}
 	registerDatabase(cmd.Flags(), &r.cfg)
-	cmd.Flags().Int64Var(&r.bump, "bump-revision", 0, "revision to raise the database to; must be above the current one")
+	cmd.Flags().Int64Var(&r.bump, "bump-revision", 0,
+		"revision to raise the database to; must be above the current one")
 	cmd.Flags().BoolVar(&r.yes, "yes", false, "continue without asking")
 	cmd.RunE = func(c *cobra.Command, _ []string) error {
 		if err := applyEnvironment(c.Flags(), given(c.Flags()), os.LookupEnv); err != nil {
@@ -83,7 +87,8 @@ func (r *repair) on(ctx context.Context, b backend.Backend, in io.Reader, out, e
 
 func (r *repair) check(c backend.Clock) error {
 	if r.bump <= c.Revision {
-		return fmt.Errorf("%w: --bump-revision %d: the database is already at revision %d", errSettings, r.bump, c.Revision)
+		return fmt.Errorf("%w: --bump-revision %d: the database is already at revision %d", errSettings, r.bump,
+			c.Revision)
 	}
 	return nil
 }
@@ -94,7 +99,8 @@ func (r *repair) ask(in io.Reader, out io.Writer, now backend.Clock) error {
 		return err
 	}
 	_, err = fmt.Fprintf(out, "The database %s is at revision %d, the oldest readable revision is %d.\n"+
-		"It will be at revision %d, which will be the oldest readable: history is lost, live keys stay, and all watches restart.\n"+
+		"It will be at revision %d, which will be the oldest readable: history is lost, live keys stay, and all "+
+		"watches restart.\n"+
 		"This cannot be undone.\n", database, now.Revision, max(0, now.Compacted), r.bump)
 	if err != nil {
 		return err
@@ -117,7 +123,8 @@ func (r *repair) lift(ctx context.Context, b backend.Backend) (backend.Clock, er
 	}
 	err = tx.Commit(ctx, &backend.Effects{Revision: r.bump, Compacted: r.bump, Batch: rand.Int64N(1<<62) + 1})
 	if errors.Is(err, backend.ErrUnknownOutcome) {
-		return was, fmt.Errorf("%w: run the same command again to find out: it refuses a revision that was reached", err)
+		return was, fmt.Errorf("%w: run the same command again to find out: it refuses a revision that was reached",
+			err)
 	}
 	return was, err
 }

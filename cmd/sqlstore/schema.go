@@ -25,16 +25,19 @@ func schemaCommand() *cobra.Command {
 			if err := applyEnvironment(c.Flags(), given(c.Flags()), os.LookupEnv); err != nil {
 				return err
 			}
-			return cfg.WithDatabase(context.Background(), func(ctx context.Context, db *sql.DB) error { return f(ctx, c, db) })
+			return cfg.WithDatabase(context.Background(), func(ctx context.Context, db *sql.DB) error {
+				return f(ctx, c, db)
+			})
 		}}
 	}
 	status := with("status", "Print the version of the database's schema", printStatus)
-	up := with("up", "Migrate to the newest version (a start also does this)", func(ctx context.Context, c *cobra.Command, db *sql.DB) error {
-		if err := schema.Up(ctx, db, (&settings{logFormat: formatAuto}).logger(&slog.LevelVar{})); err != nil {
-			return err
-		}
-		return printStatus(ctx, c, db)
-	})
+	up := with("up", "Migrate to the newest version (a start also does this)",
+		func(ctx context.Context, c *cobra.Command, db *sql.DB) error {
+			if err := schema.Up(ctx, db, (&settings{logFormat: formatAuto}).logger(&slog.LevelVar{})); err != nil {
+				return err
+			}
+			return printStatus(ctx, c, db)
+		})
 	d := &downgrade{cfg: cfg}
 	down := with("down", "Go back to an older version; data that it cannot store is lost, all data at version 0", d.run)
 	d.register(down.Flags())

@@ -61,7 +61,8 @@ func serve(cmd *cobra.Command, s *settings, log *slog.Logger, level *slog.LevelV
 		log.Warn("unrecognized environment variable", "environment-variable", name)
 	}
 	if s.config.UnsafeNoFsync {
-		log.Warn("--unsafe-no-fsync: acknowledged writes may be lost, and the database damaged, when its machine crashes")
+		log.Warn("--unsafe-no-fsync: acknowledged writes may be lost, and the database damaged, when its " +
+			"machine crashes")
 	}
 	server, err := start(s.config, stop)
 	if errors.Is(err, context.Canceled) {

@@ -28,7 +28,10 @@ import (
 
 func connect(t *testing.T, endpoint string) *clientv3.Client {
 	t.Helper()
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, DialTimeout: 10 * time.Second, Logger: zap.NewNop()})
+	c, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{endpoint}, DialTimeout: 10 * time.Second,
+		Logger: zap.NewNop(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +202,8 @@ func TestBadRequestsAreNotLogged(t *testing.T) {
 	for _, level := range []string{"info", "debug"} {
 		t.Run(level, func(t *testing.T) {
 			s := launch.Start(t, launch.Config{Args: []string{"--log-level", level}})
-			resp, err := http.Post(s.ClientURL()+"/v3/lease/keepalive", "application/json", strings.NewReader("{")) //nolint:noctx // a test's own loopback server
+			//nolint:noctx // a test's own loopback server
+			resp, err := http.Post(s.ClientURL()+"/v3/lease/keepalive", "application/json", strings.NewReader("{"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -283,15 +287,27 @@ func TestRefusedStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ args, want []string }{
-		"plaintext for all":   {[]string{"--listen-client-urls", "http://0.0.0.0:0"}, []string{"http://0.0.0.0:0", "--insecure-plaintext"}},
-		"metrics for all":     {[]string{"--listen-metrics-urls", "http://0.0.0.0:0"}, []string{"http://0.0.0.0:0", "--insecure-plaintext"}},
+		"plaintext for all": {[]string{"--listen-client-urls", "http://0.0.0.0:0"}, []string{
+			"http://0.0.0.0:0",
+			"--insecure-plaintext",
+		}},
+		"metrics for all": {[]string{"--listen-metrics-urls", "http://0.0.0.0:0"}, []string{
+			"http://0.0.0.0:0",
+			"--insecure-plaintext",
+		}},
 		"TLS without files":   {[]string{"--listen-client-urls", "https://127.0.0.1:0"}, []string{"--cert-file"}},
 		"clients without TLS": {[]string{"--client-cert-auth"}, []string{"--cert-file"}},
 		"unknown flag":        {[]string{"--initial-cluster", "x"}, []string{"--initial-cluster"}},
 		"unknown database":    {[]string{"--datastore", "oracle://user:secret@host/x"}, []string{"oracle"}},
-		"relative path":       {[]string{"--datastore", "sqlite://rel/path.db"}, []string{`\"rel\"`, "sqlite:///path/to/file"}},
+		"relative path": {
+			[]string{"--datastore", "sqlite://rel/path.db"},
+			[]string{`\"rel\"`, "sqlite:///path/to/file"},
+		},
 		"datastore's options": {[]string{"--datastore", "sqlite://" + file + "?c%20.db"}, []string{"?c%20.db", "%3F"}},
-		"advertised nonsense": {[]string{"--advertise-client-urls", "junk"}, []string{`advertised URL \"junk\"`, "http"}},
+		"advertised nonsense": {
+			[]string{"--advertise-client-urls", "junk"},
+			[]string{`advertised URL \"junk\"`, "http"},
+		},
 		"not a database":      {[]string{"--datastore", "sqlite://" + file}, []string{file}},
 		"directory of a file": {[]string{"--data-dir", file + "/x"}, []string{file}},
 	} {
@@ -315,7 +331,10 @@ func TestRefusedStarts(t *testing.T) {
 }
 
 func TestInsecurePlaintext(t *testing.T) {
-	s := launch.Start(t, launch.Config{Args: []string{"--listen-client-urls", "http://0.0.0.0:0", "--insecure-plaintext"}})
+	s := launch.Start(t, launch.Config{Args: []string{
+		"--listen-client-urls", "http://0.0.0.0:0",
+		"--insecure-plaintext",
+	}})
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -395,7 +414,8 @@ func TestVersionAndCompletion(t *testing.T) {
 	}
 	out, err = sqlstore(t, "version", "--json")
 	var v map[string]string
-	if err != nil || json.Unmarshal([]byte(out), &v) != nil || v["etcd"] != "3.7.3" || v["sqlstore"] == "" || v["go"] == "" {
+	if err != nil || json.Unmarshal([]byte(out), &v) != nil || v["etcd"] != "3.7.3" || v["sqlstore"] == "" ||
+		v["go"] == "" {
 		t.Errorf("version --json: %q, %v", out, err)
 	}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {

@@ -41,15 +41,20 @@ func read(t *testing.T, args []string, env map[string]string, file string) (*set
 func TestPrecedence(t *testing.T) {
 	file := "name: from-file\ndata-dir: /file\nmax-txn-ops: 64\n" +
 		"listen-client-urls: [http://127.0.0.1:1, http://127.0.0.1:2]\nadvertise-client-urls: http://a:1,http://b:2\n" +
-		"client-cert-auth: true\nwatch-progress-notify-interval: 7s\nauto-compaction-retention: 12\nenable-pprof: null\n"
-	env := map[string]string{"SQLSTORE_NAME": "from-env", "SQLSTORE_DATA_DIR": "/env", "SQLSTORE_ADVERTISE_CLIENT_URLS": "http://c:3", "NAME": "x"}
+		"client-cert-auth: true\nwatch-progress-notify-interval: 7s\nauto-compaction-retention: " +
+		"12\nenable-pprof: null\n"
+	env := map[string]string{
+		"SQLSTORE_NAME": "from-env", "SQLSTORE_DATA_DIR": "/env",
+		"SQLSTORE_ADVERTISE_CLIENT_URLS": "http://c:3", "NAME": "x",
+	}
 	s, err := read(t, []string{"--name", "from-flag"}, env, file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := s.config
 	if c.Name != "from-flag" || c.DataDir != "/env" || c.MaxTxnOps != 64 {
-		t.Errorf("name %q, data dir %q, operations %d: want flag over variable over file", c.Name, c.DataDir, c.MaxTxnOps)
+		t.Errorf("name %q, data dir %q, operations %d: want flag over variable over file", c.Name, c.DataDir,
+			c.MaxTxnOps)
 	}
 	if want := []string{"http://127.0.0.1:1", "http://127.0.0.1:2"}; !slices.Equal(c.ListenClientURLs, want) {
 		t.Errorf("listen on %v, want %v", c.ListenClientURLs, want)
@@ -57,7 +62,8 @@ func TestPrecedence(t *testing.T) {
 	if want := []string{"http://c:3"}; !slices.Equal(c.AdvertiseClientURLs, want) {
 		t.Errorf("advertise %v, want %v", c.AdvertiseClientURLs, want)
 	}
-	if !c.TLS.RequireClientCert || c.WatchProgressInterval != 7*time.Second || c.Compaction.Retention != "12" || c.Profiling {
+	if !c.TLS.RequireClientCert || c.WatchProgressInterval != 7*time.Second || c.Compaction.Retention != "12" ||
+		c.Profiling {
 		t.Errorf("%+v", c)
 	}
 }
@@ -75,7 +81,10 @@ func TestFileFromEnvironment(t *testing.T) {
 
 // Every flag but --help and --config-file can be set by the environment and by the file.
 func TestEverySettingHasAllThreeForms(t *testing.T) {
-	values := map[string]string{"tls-min-version": "TLS1.3", "cipher-suites": "TLS_AES_128_GCM_SHA256", "log-level": "debug", "log-format": "console", "metrics": "extensive"}
+	values := map[string]string{
+		"tls-min-version": "TLS1.3", "cipher-suites": "TLS_AES_128_GCM_SHA256",
+		"log-level": "debug", "log-format": "console", "metrics": "extensive",
+	}
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	(&settings{}).register(flags)
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -84,7 +93,10 @@ func TestEverySettingHasAllThreeForms(t *testing.T) {
 		}
 		value := values[f.Name]
 		if value == "" {
-			value = map[string]string{"bool": "true", "int": "7", "int64": "7", "uint": "7", "uint32": "7", "duration": "7s", "bytes": "7"}[f.Value.Type()]
+			value = map[string]string{
+				"bool": "true", "int": "7", "int64": "7", "uint": "7", "uint32": "7",
+				"duration": "7s", "bytes": "7",
+			}[f.Value.Type()]
 		}
 		if value == "" {
 			value = "x"
@@ -95,7 +107,10 @@ func TestEverySettingHasAllThreeForms(t *testing.T) {
 					return value, name == variable(f.Name)
 				})
 			},
-			"file": func(fs *pflag.FlagSet) error { return applyFile(fs, map[string]bool{}, []byte(f.Name+": "+value)) },
+			"file": func(fs *pflag.FlagSet) error {
+				return applyFile(fs, map[string]bool{},
+					[]byte(f.Name+": "+value))
+			},
 		} {
 			fs := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 			(&settings{}).register(fs)
@@ -115,30 +130,56 @@ func TestRefusedSettings(t *testing.T) {
 		file string
 		want []string // parts of the error
 	}{
-		"unknown keys":         {file: "name: x\nfoo: 1\nlisten-client-url: http://127.0.0.1:1\n", want: []string{`line 2: unknown key "foo"`, `line 3: unknown key "listen-client-url"; did you mean listen-client-urls?`}},
-		"file names a file":    {file: "config-file: x\n", want: []string{`unknown key "config-file"`}},
-		"not YAML":             {file: "name: [", want: []string{"config.yaml"}},
-		"not a map":            {file: "- name\n", want: []string{"config.yaml"}},
-		"given twice":          {file: "name: a\nname: b\n", want: []string{"already defined"}},
-		"list for one value":   {file: "name: [a, b]\n", want: []string{"line 1: name: takes one value"}},
-		"map for a value":      {file: "name: {a: b}\n", want: []string{"name: takes a plain value"}},
-		"number in file":       {file: "name: x\nmax-txn-ops: many\n", want: []string{"line 2: max-txn-ops", "many"}},
-		"number in variable":   {env: map[string]string{"SQLSTORE_MAX_TXN_OPS": "many"}, want: []string{"SQLSTORE_MAX_TXN_OPS", "many"}},
-		"level":                {args: []string{"--log-level", "loud"}, want: []string{"--log-level", "loud"}},
-		"format":               {args: []string{"--log-format", "xml"}, want: []string{"--log-format", "xml"}},
-		"metrics":              {args: []string{"--metrics", "some"}, want: []string{"--metrics", "some"}},
-		"compaction mode":      {args: []string{"--auto-compaction-mode", "x"}, want: []string{"--auto-compaction-mode", "x"}},
-		"retention":            {args: []string{"--auto-compaction-retention", "x"}, want: []string{"retention", "x"}},
-		"TLS version":          {args: []string{"--tls-min-version", "SSL3"}, want: []string{"--tls-min-version", "SSL3"}},
-		"cipher suite":         {args: []string{"--cipher-suites", "ROT13"}, want: []string{"--cipher-suites", "ROT13"}},
-		"no listeners":         {args: []string{"--listen-client-urls", ""}, want: []string{"--listen-client-urls names no URL"}},
+		"unknown keys": {file: "name: x\nfoo: 1\nlisten-client-url: http://127.0.0.1:1\n", want: []string{
+			`line 2: unknown key "foo"`, `line 3: unknown key "listen-client-url"; did you mean listen-client-urls?`,
+		}},
+		"file names a file":  {file: "config-file: x\n", want: []string{`unknown key "config-file"`}},
+		"not YAML":           {file: "name: [", want: []string{"config.yaml"}},
+		"not a map":          {file: "- name\n", want: []string{"config.yaml"}},
+		"given twice":        {file: "name: a\nname: b\n", want: []string{"already defined"}},
+		"list for one value": {file: "name: [a, b]\n", want: []string{"line 1: name: takes one value"}},
+		"map for a value":    {file: "name: {a: b}\n", want: []string{"name: takes a plain value"}},
+		"number in file":     {file: "name: x\nmax-txn-ops: many\n", want: []string{"line 2: max-txn-ops", "many"}},
+		"number in variable": {
+			env:  map[string]string{"SQLSTORE_MAX_TXN_OPS": "many"},
+			want: []string{"SQLSTORE_MAX_TXN_OPS", "many"},
+		},
+		"level":   {args: []string{"--log-level", "loud"}, want: []string{"--log-level", "loud"}},
+		"format":  {args: []string{"--log-format", "xml"}, want: []string{"--log-format", "xml"}},
+		"metrics": {args: []string{"--metrics", "some"}, want: []string{"--metrics", "some"}},
+		"compaction mode": {
+			args: []string{"--auto-compaction-mode", "x"},
+			want: []string{"--auto-compaction-mode", "x"},
+		},
+		"retention": {args: []string{"--auto-compaction-retention", "x"}, want: []string{"retention", "x"}},
+		"TLS version": {
+			args: []string{"--tls-min-version", "SSL3"},
+			want: []string{"--tls-min-version", "SSL3"},
+		},
+		"cipher suite": {
+			args: []string{"--cipher-suites", "ROT13"},
+			want: []string{"--cipher-suites", "ROT13"},
+		},
+		"no listeners": {
+			args: []string{"--listen-client-urls", ""},
+			want: []string{"--listen-client-urls names no URL"},
+		},
 		"no listeners in file": {file: "listen-client-urls: []\n", want: []string{"--listen-client-urls names no URL"}},
 		"version in file":      {file: "version: true\n", want: []string{`unknown key "version"`}},
 		"no operations":        {args: []string{"--max-txn-ops", "0"}, want: []string{"--max-txn-ops"}},
 		"no bytes":             {args: []string{"--max-request-bytes", "0"}, want: []string{"--max-request-bytes"}},
-		"size":                 {args: []string{"--quota-backend-bytes", "8XB"}, want: []string{"--quota-backend-bytes", "8GiB"}},
-		"no streams":           {args: []string{"--max-concurrent-streams", "0"}, want: []string{"--max-concurrent-streams"}},
-		"no progress interval": {args: []string{"--watch-progress-notify-interval", "0s"}, want: []string{"--watch-progress-notify-interval"}},
+		"size": {
+			args: []string{"--quota-backend-bytes", "8XB"},
+			want: []string{"--quota-backend-bytes", "8GiB"},
+		},
+		"no streams": {
+			args: []string{"--max-concurrent-streams", "0"},
+			want: []string{"--max-concurrent-streams"},
+		},
+		"no progress interval": {
+			args: []string{"--watch-progress-notify-interval", "0s"},
+			want: []string{"--watch-progress-notify-interval"},
+		},
 	} {
 		_, err := read(t, c.args, c.env, c.file)
 		for _, part := range c.want {
@@ -147,7 +188,8 @@ func TestRefusedSettings(t *testing.T) {
 			}
 		}
 	}
-	if _, err := read(t, []string{"--config-file", filepath.Join(t.TempDir(), "none")}, nil, ""); !errors.Is(err, os.ErrNotExist) {
+	if _, err := read(t, []string{"--config-file", filepath.Join(t.TempDir(), "none")}, nil, ""); !errors.Is(err,
+		os.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
 	}
 }
@@ -157,11 +199,20 @@ func TestRefusedSettings(t *testing.T) {
 func TestUnknownVariables(t *testing.T) {
 	flags := serveCommand().Flags()
 	flags.Bool("version", false, "")
-	environ := []string{"SQLSTORE_NONSENSE=secret", "SQLSTORE_NAME=n", "HOME=/", "SQLSTORE_VERSION=1.2", "SQLSTORE_DATA_DIR=", "sqlstore_name=x"}
-	if got, want := unknownVariables(flags, environ), []string{"SQLSTORE_NONSENSE", "SQLSTORE_VERSION"}; !slices.Equal(got, want) {
+	environ := []string{
+		"SQLSTORE_NONSENSE=secret", "SQLSTORE_NAME=n", "HOME=/", "SQLSTORE_VERSION=1.2",
+		"SQLSTORE_DATA_DIR=", "sqlstore_name=x",
+	}
+	if got, want := unknownVariables(flags, environ), []string{
+		"SQLSTORE_NONSENSE",
+		"SQLSTORE_VERSION",
+	}; !slices.Equal(got, want) {
 		t.Errorf("unknown: %q, want %q", got, want)
 	}
-	err := applyEnvironment(flags, map[string]bool{}, func(name string) (string, bool) { return "1.2", name == "SQLSTORE_VERSION" })
+	err := applyEnvironment(flags, map[string]bool{}, func(name string) (string, bool) {
+		return "1.2",
+			name == "SQLSTORE_VERSION"
+	})
 	if err != nil {
 		t.Errorf("with SQLSTORE_VERSION: %v", err)
 	}
@@ -172,9 +223,11 @@ func TestFlagsOfEtcd(t *testing.T) {
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	(&settings{}).register(flags)
 	for name, byDefault := range map[string]string{
-		"name": "default", "data-dir": "", "listen-client-urls": "[http://localhost:2379]", "advertise-client-urls": "[]",
-		"listen-metrics-urls": "[]", "cert-file": "", "key-file": "", "trusted-ca-file": "", "client-cert-auth": "false",
-		"cipher-suites": "[]", "tls-min-version": "TLS1.2", "quota-backend-bytes": "0", "max-txn-ops": "128",
+		"name": "default", "data-dir": "", "listen-client-urls": "[http://localhost:2379]",
+		"advertise-client-urls": "[]",
+		"listen-metrics-urls":   "[]", "cert-file": "", "key-file": "", "trusted-ca-file": "",
+		"client-cert-auth": "false",
+		"cipher-suites":    "[]", "tls-min-version": "TLS1.2", "quota-backend-bytes": "0", "max-txn-ops": "128",
 		"max-request-bytes": "1572864", "max-concurrent-streams": "4294967295", "grpc-keepalive-min-time": "5s",
 		"grpc-keepalive-interval": "2h0m0s", "grpc-keepalive-timeout": "20s", "auto-compaction-mode": "periodic",
 		"auto-compaction-retention": "0", "log-level": "info", "metrics": "basic", "enable-pprof": "false",

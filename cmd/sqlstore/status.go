@@ -18,7 +18,8 @@ import (
 const statusHelp = `Print the conditions of running servers, from /status on their client or metrics URLs.
 
     sqlstore status
-    sqlstore status --endpoint https://10.0.0.5:2379,https://10.0.0.6:2379 --cacert ca.crt --cert client.crt --key client.key
+    sqlstore status --endpoint https://10.0.0.5:2379,https://10.0.0.6:2379 \
+        --cacert ca.crt --cert client.crt --key client.key
 
 The exit code is 0 if every server is Ready, and 1 if one is not or does not answer.`
 
@@ -29,11 +30,16 @@ var errNotReady = errors.New("not every server is ready")
 func statusCommand() *cobra.Command {
 	a := &asker{}
 	output := ""
-	cmd := &cobra.Command{Use: "status", Short: "Print the conditions of running servers", Long: statusHelp, Args: noArgs}
+	cmd := &cobra.Command{
+		Use: "status", Short: "Print the conditions of running servers", Long: statusHelp,
+		Args: noArgs,
+	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringSliceVar(&a.endpoints, "endpoint", []string{"http://127.0.0.1:2379"}, "client or metrics URLs of the servers: http, https, unix or unixs")
-	f.StringVar(&a.cacert, "cacert", "", "certificates of the authorities that sign the servers' certificates (default: the system's)")
+	f.StringSliceVar(&a.endpoints, "endpoint", []string{"http://127.0.0.1:2379"},
+		"client or metrics URLs of the servers: http, https, unix or unixs")
+	f.StringVar(&a.cacert, "cacert", "", "certificates of the authorities that sign the servers' certificates "+
+		"(default: the system's)")
 	f.StringVar(&a.cert, "cert", "", "the client's certificate for TLS")
 	f.StringVar(&a.key, "key", "", "the private key of --cert")
 	f.DurationVar(&a.timeout, "command-timeout", 5*time.Second, "how long to wait for an answer")

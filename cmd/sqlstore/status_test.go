@@ -58,13 +58,24 @@ func TestStatusCommand(t *testing.T) {
 		}
 	}
 	endpoint := []string{"--endpoint", s.ClientURL()}
-	wantStatus(t, true, endpoint, s.ClientURL()+": edge, sqlstore ", "generation 1", "datastore "+s.DataDir(), "revision 1,",
-		"CONDITION STATUS AGE GENERATION REASON MESSAGE", "Accepted True ", "ResolvedRefs True ", "Programmed True ", "Ready True ", "1 Ready reads and writes are served")
-	wantStatus(t, true, []string{"--endpoint", s.MetricsURL() + "," + s.Endpoint()}, s.MetricsURL()+": edge", s.Endpoint()+": edge")
+	wantStatus(t, true, endpoint, s.ClientURL()+": edge, sqlstore ", "generation 1", "datastore "+s.DataDir(),
+		"revision 1,",
+		"CONDITION STATUS AGE GENERATION REASON MESSAGE", "Accepted True ", "ResolvedRefs True ", "Programmed True ",
+		"Ready True ", "1 Ready reads and writes are served")
+	wantStatus(t, true, []string{"--endpoint", s.MetricsURL() + "," + s.Endpoint()}, s.MetricsURL()+": edge",
+		s.Endpoint()+": edge")
 
 	for _, bad := range []struct{ text, reason string }{
-		{"quota-backend-byte: 4000000000\n", `2 Invalid generation 2 of the configuration was refused, and generation 1 stays in force: --config-file ` + path},
-		{"max-txn-ops: 5\n", `3 FixedSetting generation 3 of the configuration was refused, and generation 1 stays in force: these settings cannot change while the server runs: max-txn-ops`},
+		{
+			"quota-backend-byte: 4000000000\n",
+			`2 Invalid generation 2 of the configuration was refused, and generation 1 stays in force: --config-file ` +
+				path,
+		},
+		{
+			"max-txn-ops: 5\n",
+			`3 FixedSetting generation 3 of the configuration was refused, and generation 1 stays in force: ` +
+				`these settings cannot change while the server runs: max-txn-ops`,
+		},
 	} {
 		write(bad.text)
 		hangup()
@@ -77,7 +88,8 @@ func TestStatusCommand(t *testing.T) {
 	wantStatus(t, true, endpoint, "Accepted False ", "4 FileUnreadable ", "generation 4")
 	write("quota-backend-bytes: 3000000000\n")
 	hangup()
-	wantStatus(t, true, endpoint, "Accepted True ", "5 Accepted the configuration is valid", "5 Programmed ", "5 Ready ")
+	wantStatus(t, true, endpoint, "Accepted True ", "5 Accepted the configuration is valid", "5 Programmed ",
+		"5 Ready ")
 
 	c := connect(t, s.Endpoint())
 	raise := &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, Alarm: pb.AlarmType_NOSPACE}
@@ -90,7 +102,8 @@ func TestStatusCommand(t *testing.T) {
 		Endpoint string
 		Status   conditions.Report
 	}
-	if err == nil || json.NewDecoder(strings.NewReader(out)).Decode(&answers) != nil || len(answers) != 1 || answers[0].Endpoint != s.ClientURL() ||
+	if err == nil || json.NewDecoder(strings.NewReader(out)).Decode(&answers) != nil || len(answers) != 1 ||
+		answers[0].Endpoint != s.ClientURL() ||
 		!conditions.IsTrue(answers[0].Status.Conditions, conditions.NoSpace) {
 		t.Errorf("json: %v\n%s", err, out)
 	}
@@ -104,11 +117,18 @@ func TestStatusCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantStatus(t, false, []string{"--endpoint", s.ClientURL(), "--endpoint", "http://" + gone},
-		"Ready True ", "sqlstore: http://"+gone+" does not answer: ", "connection refused", "check that the server is running")
+		"Ready True ", "sqlstore: http://"+gone+" does not answer: ", "connection refused",
+		"check that the server is running")
 	for _, args := range [][]string{
-		{"--endpoint", "ftp://127.0.0.1"}, {"--endpoint", ""}, {"-o", "yaml"}, {"--cert", "x"}, {"--cacert", path}, {"--endpoint", "http://u:secret@h"},
+		{"--endpoint", "ftp://127.0.0.1"},
+		{"--endpoint", ""},
+		{"-o", "yaml"},
+		{"--cert", "x"},
+		{"--cacert", path},
+		{"--endpoint", "http://u:secret@h"},
 	} {
-		if out, err := sqlstore(t, append([]string{"status"}, args...)...); err == nil || !strings.Contains(out, args[0]) && !strings.Contains(out, "--output") ||
+		if out, err := sqlstore(t, append([]string{"status"}, args...)...); err == nil || !strings.Contains(out,
+			args[0]) && !strings.Contains(out, "--output") ||
 			strings.Contains(out, "secret") {
 			t.Errorf("status %q: %v\n%s", args, err, out)
 		}
@@ -133,6 +153,8 @@ func TestStatusCommandOverTLSAndSockets(t *testing.T) {
 	files := []string{"--cacert", at("ca"), "--cert", at("client"), "--key", at("client-key")}
 	wantStatus(t, true, append(files, "--endpoint", address+",https://"+address), address+": default", "Ready True ")
 	wantStatus(t, true, []string{"--endpoint", "unix://" + at("plain")}, "Ready True ")
-	wantStatus(t, false, []string{"--endpoint", "https://" + address}, "does not answer", "certificate signed by unknown authority")
-	wantStatus(t, false, append([]string{"--endpoint", "https://" + address}, files[:2]...), "does not answer", "certificate required")
+	wantStatus(t, false, []string{"--endpoint", "https://" + address}, "does not answer",
+		"certificate signed by unknown authority")
+	wantStatus(t, false, append([]string{"--endpoint", "https://" + address}, files[:2]...), "does not answer",
+		"certificate required")
 }

@@ -56,7 +56,8 @@ func (a *asker) targets() ([]target, error) {
 		}
 		u, err := url.Parse(full)
 		if err != nil || u.User != nil {
-			return nil, fmt.Errorf("%w: --endpoint is not a URL like http://127.0.0.1:2379", errSettings) // it may hold a password
+			// it may hold a password
+			return nil, fmt.Errorf("%w: --endpoint is not a URL like http://127.0.0.1:2379", errSettings)
 		}
 		transport := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}
 		switch u.Scheme {
@@ -74,7 +75,9 @@ func (a *asker) targets() ([]target, error) {
 		default:
 			return nil, fmt.Errorf("%w: --endpoint %q is none of http, https, unix and unixs", errSettings, name)
 		}
-		all = append(all, target{name: name, url: u.Scheme + "://" + u.Host + "/status", client: &http.Client{Transport: transport}})
+		all = append(all, target{name: name, url: u.Scheme + "://" + u.Host + "/status", client: &http.Client{
+			Transport: transport,
+		}})
 	}
 	return all, nil
 }
@@ -120,7 +123,8 @@ func (a *asker) ask(ctx context.Context, t target) (*conditions.Report, error) {
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = fmt.Errorf("no answer within %s", a.timeout)
 		}
-		return nil, fmt.Errorf("%s does not answer: %w; check that the server is running, and that this is one of its client or metrics URLs", t.name, err)
+		return nil, fmt.Errorf("%s does not answer: %w; check that the server is running, and that this is one of "+
+			"its client or metrics URLs", t.name, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, reportMax))
@@ -129,7 +133,8 @@ func (a *asker) ask(ctx context.Context, t target) (*conditions.Report, error) {
 	}
 	var r conditions.Report
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers %s to /status: check that it is a sqlstore server, and not an older version", t.name, resp.Status)
+		return nil, fmt.Errorf("%s answers %s to /status: check that it is a sqlstore server, and not an older version",
+			t.name, resp.Status)
 	}
 	if err := json.Unmarshal(body, &r); err != nil || len(r.Conditions) == 0 {
 		return nil, fmt.Errorf("%s reports no conditions at /status: check that it is a sqlstore server", t.name)

@@ -20,17 +20,20 @@ func printTable(w io.Writer, answers []answer) error {
 			fmt.Fprintln(w)
 		}
 		printed = true
-		fmt.Fprintf(w, "%s: %s, sqlstore %s, etcd API %s, generation %d\n", answers[i].Endpoint, r.Name, r.Version, r.EtcdVersion, r.Generation)
+		fmt.Fprintf(w, "%s: %s, sqlstore %s, etcd API %s, generation %d\n", answers[i].Endpoint, r.Name, r.Version,
+			r.EtcdVersion, r.Generation)
 		fmt.Fprintf(w, "datastore %s", r.Datastore)
 		if r.Member != "" {
-			fmt.Fprintf(w, ", revision %d, compacted %d, member %s of %d, leader %s", r.Revision, r.Compacted, r.Member, r.Members, r.Leader)
+			fmt.Fprintf(w, ", revision %d, compacted %d, member %s of %d, leader %s", r.Revision, r.Compacted, r.Member,
+				r.Members, r.Leader)
 		}
 		fmt.Fprint(w, "\n\n")
 		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "CONDITION\tSTATUS\tAGE\tGENERATION\tREASON\tMESSAGE")
 		for j := range r.Conditions {
 			c := &r.Conditions[j]
-			fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", c.Type, c.Status, age(r.Time.Sub(c.LastTransitionTime)), c.ObservedGeneration, c.Reason, cell(c.Message))
+			fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", c.Type, c.Status, age(r.Time.Sub(c.LastTransitionTime)),
+				c.ObservedGeneration, c.Reason, cell(c.Message))
 		}
 		if err := table.Flush(); err != nil {
 			return err

@@ -64,7 +64,8 @@ func TestClosedTerminal(t *testing.T) {
 				t.Fatal(err)
 			}
 			serve := []string{
-				launch.Binary(t), "serve", "--config-file", config, "--data-dir", dir, "--listen-client-urls", "unix://" + dir + "/socket",
+				launch.Binary(t), "serve", "--config-file", config, "--data-dir", dir, "--listen-client-urls",
+				"unix://" + dir + "/socket",
 			}
 			if ignored {
 				serve = append([]string{"sh", "-c", `trap "" HUP; exec "$@"`, "sh"}, serve...)

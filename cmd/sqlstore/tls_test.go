@@ -59,7 +59,8 @@ func call(t *testing.T, address string, config *tls.Config) map[string]error {
 			return err
 		}
 		defer resp.Body.Close()
-		if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(text), want) {
+		if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK ||
+			!strings.Contains(string(text), want) {
 			t.Errorf("%s: %s, %v, %.300s; want %s", path, resp.Status, err, text, want)
 		}
 		return nil
@@ -98,7 +99,10 @@ func TestTLS(t *testing.T) {
 	}
 	without := good.Clone()
 	without.GetClientCertificate = nil
-	for name, config := range map[string]*tls.Config{"no certificate": without, "a stranger's certificate": clientOf(stranger, ours)} {
+	for name, config := range map[string]*tls.Config{
+		"no certificate":           without,
+		"a stranger's certificate": clientOf(stranger, ours),
+	} {
 		for what, err := range call(t, address, config) {
 			if err == nil || what == "gRPC" && status.Code(err) != codes.Unavailable {
 				t.Errorf("%s with %s: %v, want that the connection is refused", what, name, err)
@@ -141,7 +145,10 @@ func TestTLS(t *testing.T) {
 func clientOf(a, trusted *authority.Authority) *tls.Config {
 	pair := a.Pair("client")
 	// Shown whoever the server says that it trusts, as a client with bad intentions would.
-	return &tls.Config{RootCAs: trusted.Pool(), MinVersion: tls.VersionTLS12, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		return &pair, nil
-	}}
+	return &tls.Config{
+		RootCAs: trusted.Pool(), MinVersion: tls.VersionTLS12,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return &pair, nil
+		},
+	}
 }

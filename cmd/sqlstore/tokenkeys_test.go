@@ -40,11 +40,13 @@ func TestTokenKeys(t *testing.T) {
 	tokenKeys(t, "key 1 seals from now on", "rotate", "--data-dir", dir)
 	tokenKeys(t, "key 2 seals from now on, older keys open", "rotate", "--data-dir", dir)
 	out := tokenKeys(t, "seals and opens", "list", "--data-dir", dir)
-	if lines := strings.Split(strings.TrimSpace(out), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[1], "1 ") || !strings.HasPrefix(lines[2], "2 ") {
+	if lines := strings.Split(strings.TrimSpace(out), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[1], "1 ") ||
+		!strings.HasPrefix(lines[2], "2 ") {
 		t.Errorf("listed %q", out)
 	}
 	tokenKeys(t, "key 3 seals from now on, older keys are dropped", "rotate", "--revoke", "--data-dir", dir)
-	if out := tokenKeys(t, "3 ", "list", "--data-dir", dir); strings.Contains(out, "\n1 ") || strings.Contains(out, "\n2 ") {
+	if out := tokenKeys(t, "3 ", "list", "--data-dir", dir); strings.Contains(out, "\n1 ") ||
+		strings.Contains(out, "\n2 ") {
 		t.Errorf("listed %q after the others were dropped", out)
 	}
 	tokenKeys(t, "argument without its flag", "list", "postgres://user:word@host/database")
@@ -61,7 +63,10 @@ func TestTokenKeysOnPostgres(t *testing.T) {
 	for range 2 {
 		objects := filepath.Join(t.TempDir(), "objects.sock")
 		addresses = append(addresses, objects)
-		replicas = append(replicas, launch.Start(t, launch.Config{Args: []string{"--datastore", dsn, "--listen-objects-urls", "unix://" + objects}}))
+		replicas = append(replicas, launch.Start(t, launch.Config{Args: []string{
+			"--datastore", dsn,
+			"--listen-objects-urls", "unix://" + objects,
+		}}))
 	}
 	client := connect(t, replicas[0].Endpoint())
 	for _, key := range []string{"/p/a", "/p/b", "/p/c"} {
@@ -101,9 +106,12 @@ func TestTokenKeysOnPostgres(t *testing.T) {
 // pageOf reads a page of one object from a socket.
 func pageOf(t *testing.T, socket, token string) (next, names string) {
 	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}}
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		},
+	}}
 	resp, err := client.Get("http://objects/v1/objects//p/?limit=1&continue=" + url.QueryEscape(token))
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,9 @@ func (b *Budget) Read(ctx context.Context, from io.Reader, length, limit int64, 
 	return nil, err
 }
 
-func (b *Budget) read(ctx context.Context, from io.Reader, length, limit int64, late func(), timer *time.Timer, body *Body) ([]byte, error) {
+func (b *Budget) read(ctx context.Context, from io.Reader, length, limit int64, late func(), timer *time.Timer,
+	body *Body,
+) ([]byte, error) {
 	var buf bytes.Buffer
 	from = &bounded{from: from, left: limit, limit: limit}
 	if length < 0 { // most are small

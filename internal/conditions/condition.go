@@ -51,7 +51,10 @@ const (
 // Positive and Negative are all types, in the order of the report.
 var (
 	Positive = []string{Accepted, ResolvedRefs, Programmed, Ready}
-	Negative = []string{DatabaseUnavailable, NotDurable, NoSpace, Corrupt, CompactionStalled, CheckpointStalled, WatchLagging, CertificateExpiring}
+	Negative = []string{
+		DatabaseUnavailable, NotDurable, NoSpace, Corrupt, CompactionStalled, CheckpointStalled,
+		WatchLagging, CertificateExpiring,
+	}
 )
 
 // Condition is one condition, with the fields and the JSON of metav1.Condition.

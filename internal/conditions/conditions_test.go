@@ -34,7 +34,8 @@ func TestFactsAreJudged(t *testing.T) {
 		change(f)
 		return f
 	}
-	const accepted, resolved, programmed, ready = "Accepted True Accepted", "ResolvedRefs True ResolvedRefs", "Programmed True Programmed", "Ready True Ready"
+	const accepted, resolved, programmed, ready = "Accepted True Accepted", "ResolvedRefs True ResolvedRefs",
+		"Programmed True Programmed", "Ready True Ready"
 	refused := errors.New("connection refused")
 	for name, c := range map[string]struct {
 		facts *conditions.Facts
@@ -48,7 +49,8 @@ func TestFactsAreJudged(t *testing.T) {
 		"waiting": {
 			&conditions.Facts{Generation: 1, InForce: 1, Waiting: refused},
 			[]string{
-				accepted, "ResolvedRefs False DatabaseUnreachable", "Programmed Unknown Pending", "Ready False DatabaseUnreachable",
+				accepted, "ResolvedRefs False DatabaseUnreachable", "Programmed Unknown Pending",
+				"Ready False DatabaseUnreachable",
 				"DatabaseUnavailable True DatabaseUnreachable",
 			},
 		},
@@ -70,25 +72,40 @@ func TestFactsAreJudged(t *testing.T) {
 		},
 		"a database that does not answer": {
 			serving(func(f *conditions.Facts) { f.Database, f.Lagging = fault("NoHeartbeat"), fault("TailBehind") }),
-			[]string{accepted, resolved, programmed, "Ready False DatabaseUnavailable", "DatabaseUnavailable True NoHeartbeat", "WatchLagging True TailBehind"},
+			[]string{
+				accepted, resolved, programmed, "Ready False DatabaseUnavailable",
+				"DatabaseUnavailable True NoHeartbeat", "WatchLagging True TailBehind",
+			},
 		},
 		"writes that have stopped": {
 			serving(func(f *conditions.Facts) { f.Stopped = fault("WritesStopped") }),
-			[]string{accepted, resolved, programmed, "Ready False WritesStopped", "DatabaseUnavailable True WritesStopped"},
+			[]string{
+				accepted, resolved, programmed, "Ready False WritesStopped",
+				"DatabaseUnavailable True WritesStopped",
+			},
 		},
 		"a database that may lose what it acknowledges": {
 			serving(func(f *conditions.Facts) { f.Weak, f.NoSpace = fault("WeakSettings"), fault("QuotaExceeded") }),
-			[]string{accepted, resolved, programmed, "Ready False NotDurable", "NotDurable True WeakSettings", "NoSpace True QuotaExceeded"},
+			[]string{
+				accepted, resolved, programmed, "Ready False NotDurable", "NotDurable True WeakSettings",
+				"NoSpace True QuotaExceeded",
+			},
 		},
 		"corrupt and full": {
 			serving(func(f *conditions.Facts) { f.Corrupt, f.NoSpace = fault("AlarmRaised"), fault("QuotaExceeded") }),
-			[]string{accepted, resolved, programmed, "Ready False Corrupt", "NoSpace True QuotaExceeded", "Corrupt True AlarmRaised"},
+			[]string{
+				accepted, resolved, programmed, "Ready False Corrupt", "NoSpace True QuotaExceeded",
+				"Corrupt True AlarmRaised",
+			},
 		},
 		"what keeps nobody from being served": {
 			serving(func(f *conditions.Facts) {
 				f.Expiring, f.Lagging, f.Stalled = fault("NearEnd"), fault("SlowWatches"), fault("HeldBack")
 			}),
-			[]string{accepted, resolved, programmed, ready, "CompactionStalled True HeldBack", "WatchLagging True SlowWatches", "CertificateExpiring True NearEnd"},
+			[]string{
+				accepted, resolved, programmed, ready, "CompactionStalled True HeldBack",
+				"WatchLagging True SlowWatches", "CertificateExpiring True NearEnd",
+			},
 		},
 	} {
 		all := c.facts.Conditions()
@@ -115,7 +132,10 @@ func TestTransitionTimes(t *testing.T) {
 	var s conditions.Set
 	at := func(second int) time.Time { return time.Date(2026, 1, 2, 3, 4, second, 500, time.FixedZone("x", 3600)) }
 	ready := func(status conditions.Status, reason string, generation int64) conditions.Condition {
-		return conditions.Condition{Type: conditions.Ready, Status: status, Reason: reason, ObservedGeneration: generation}
+		return conditions.Condition{
+			Type: conditions.Ready, Status: status, Reason: reason,
+			ObservedGeneration: generation,
+		}
 	}
 	full := conditions.Condition{Type: conditions.NoSpace, Status: conditions.True, Reason: "QuotaExceeded"}
 	since := func(kind string, second int) {
@@ -138,7 +158,8 @@ func TestTransitionTimes(t *testing.T) {
 	if c := conditions.Find(s.List(), conditions.Ready); c.Reason != "Other" || c.ObservedGeneration != 2 {
 		t.Errorf("%+v, want the new reason and generation", c)
 	}
-	changed(4, []string{"Ready False NoSpace", "NoSpace True QuotaExceeded"}, ready(conditions.False, "NoSpace", 2), full)
+	changed(4, []string{"Ready False NoSpace", "NoSpace True QuotaExceeded"}, ready(conditions.False, "NoSpace", 2),
+		full)
 	changed(5, nil, ready(conditions.False, "Corrupt", 2), full)
 	since(conditions.Ready, 4)
 	since(conditions.NoSpace, 4)
@@ -195,7 +216,8 @@ func TestJSON(t *testing.T) {
 		{Type: conditions.Ready, Status: conditions.True, ObservedGeneration: 3, Reason: "Ready", Message: "m"},
 	})
 	got, err := json.Marshal(s.List()[0])
-	const want = `{"type":"Ready","status":"True","observedGeneration":3,"lastTransitionTime":"2026-01-02T03:04:05Z","reason":"Ready","message":"m"}`
+	const want = `{"type":"Ready","status":"True","observedGeneration":3,` +
+		`"lastTransitionTime":"2026-01-02T03:04:05Z","reason":"Ready","message":"m"}`
 	if err != nil || string(got) != want {
 		t.Errorf("%s, %v, want %s", got, err, want)
 	}

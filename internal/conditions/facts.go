@@ -67,7 +67,8 @@ func (f *Facts) Conditions() []Condition {
 	}
 	faults := map[string]*Fault{
 		DatabaseUnavailable: database, NotDurable: f.Weak, NoSpace: f.NoSpace, Corrupt: f.Corrupt,
-		CompactionStalled: f.Stalled, CheckpointStalled: f.Held, WatchLagging: f.Lagging, CertificateExpiring: f.Expiring,
+		CompactionStalled: f.Stalled, CheckpointStalled: f.Held, WatchLagging: f.Lagging,
+		CertificateExpiring: f.Expiring,
 	}
 	for _, kind := range Negative {
 		if fault := faults[kind]; fault != nil {
@@ -79,19 +80,27 @@ func (f *Facts) Conditions() []Condition {
 
 // served makes a condition that describes the configuration in force.
 func (f *Facts) served(kind string, status Status, why Fault) Condition {
-	return Condition{Type: kind, Status: status, ObservedGeneration: f.InForce, Reason: why.Reason, Message: why.Message}
+	return Condition{
+		Type: kind, Status: status, ObservedGeneration: f.InForce, Reason: why.Reason,
+		Message: why.Message,
+	}
 }
 
 func (f *Facts) waiting() *Fault {
 	return &Fault{ReasonDatabaseUnreachable, fmt.Sprintf(
-		"the database is not usable yet: %v; the start retries until --datastore-wait has passed: check the database and --datastore", f.Waiting)}
+		"the database is not usable yet: %v; the start retries until --datastore-wait has passed: check the database "+
+			"and --datastore", f.Waiting)}
 }
 
 func (f *Facts) accepted() Condition {
-	c := Condition{Type: Accepted, Status: True, ObservedGeneration: f.Generation, Reason: Accepted, Message: "the configuration is valid"}
+	c := Condition{
+		Type: Accepted, Status: True, ObservedGeneration: f.Generation, Reason: Accepted,
+		Message: "the configuration is valid",
+	}
 	if f.Refused != nil {
 		c.Status, c.Reason = False, f.Refused.Reason
-		c.Message = fmt.Sprintf("generation %d of the configuration was refused, and generation %d stays in force: %s; correct it and send SIGHUP again",
+		c.Message = fmt.Sprintf("generation %d of the configuration was refused, and generation %d stays in force: "+
+			"%s; correct it and send SIGHUP again",
 			f.Generation, f.InForce, f.Refused.Message)
 	}
 	return c
@@ -106,12 +115,14 @@ func (f *Facts) resolved() Condition {
 	case f.Setup == "":
 		return f.served(ResolvedRefs, Unknown, Fault{ReasonPending, "the database is being opened"})
 	}
-	return f.served(ResolvedRefs, True, Fault{ResolvedRefs, "the files, secrets and database that the configuration names were found"})
+	return f.served(ResolvedRefs, True,
+		Fault{ResolvedRefs, "the files, secrets and database that the configuration names were found"})
 }
 
 func (f *Facts) programmed() Condition {
 	if f.Setup == "" {
-		return f.served(Programmed, Unknown, Fault{ReasonPending, "schema, listeners and compactor are set up once the database is open"})
+		return f.served(Programmed, Unknown,
+			Fault{ReasonPending, "schema, listeners and compactor are set up once the database is open"})
 	}
 	return f.served(Programmed, True, Fault{Programmed, f.Setup})
 }
@@ -121,7 +132,8 @@ func (f *Facts) ready() Condition {
 	why := f.Stopped
 	switch {
 	case f.Stage == Stopping:
-		why = &Fault{ReasonStopping, "the server is stopping: it finishes requests in flight; send new ones to another server"}
+		why = &Fault{ReasonStopping, "the server is stopping: it finishes requests in flight; send new ones to " +
+			"another server"}
 	case f.Stage == Starting && f.Waiting != nil:
 		why = f.waiting()
 	case f.Stage == Starting:

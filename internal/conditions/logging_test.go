@@ -17,12 +17,14 @@ import (
 func TestChangesAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-			if a.Key == slog.TimeKey {
-				return slog.Attr{}
-			}
-			return a
-		}}))
+		log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{
+			ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				if a.Key == slog.TimeKey {
+					return slog.Attr{}
+				}
+				return a
+			},
+		}))
 		now := conditions.Facts{Generation: 1, InForce: 1}
 		m := conditions.NewMonitor(log, func(time.Time) *conditions.Facts { f := now; return &f })
 		look := func(want ...string) {
@@ -43,12 +45,16 @@ func TestChangesAreLogged(t *testing.T) {
 		look() // at level debug: the start logs it
 		now.Waiting, now.Stage, now.Setup = nil, conditions.Serving, "all"
 		look(
-			`level=INFO msg="condition holds" type=ResolvedRefs status=True message="the files, secrets and database that the configuration names were found"`,
+			`level=INFO msg="condition holds" type=ResolvedRefs status=True `+
+				`message="the files, secrets and database that the configuration names were found"`,
 			`level=INFO msg="condition holds" type=Programmed status=True message=all`,
 			`level=INFO msg="condition holds" type=Ready status=True message="reads and writes are served"`,
-			`level=INFO msg="condition recovered" type=DatabaseUnavailable status=False was=DatabaseUnreachable after=3s`,
+			`level=INFO msg="condition recovered" type=DatabaseUnavailable status=False `+
+				`was=DatabaseUnreachable after=3s`,
 		)
-		now.NoSpace, now.Lagging = &conditions.Fault{Reason: "DiskFull", Message: "no room"}, &conditions.Fault{Reason: "Slow", Message: "behind"}
+		now.NoSpace, now.Lagging = &conditions.Fault{Reason: "DiskFull", Message: "no room"}, &conditions.Fault{
+			Reason: "Slow", Message: "behind",
+		}
 		look(
 			`level=WARN msg="condition failing" type=Ready status=False reason=NoSpace`,
 			`level=ERROR msg="condition failing" type=NoSpace status=True reason=DiskFull message="no room"`,
@@ -61,7 +67,8 @@ func TestChangesAreLogged(t *testing.T) {
 			`level=INFO msg="condition recovered" type=WatchLagging status=False was=Slow after=3s`,
 		)
 		now.Stage = conditions.Stopping
-		look(`level=INFO msg="condition changed" type=Ready status=False reason=Stopping message="the server is stopping: ` +
+		look(`level=INFO msg="condition changed" type=Ready status=False reason=Stopping ` +
+			`message="the server is stopping: ` +
 			`it finishes requests in flight; send new ones to another server"`)
 	})
 }

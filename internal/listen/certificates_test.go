@@ -210,7 +210,9 @@ func TestVersionsAndSuites(t *testing.T) {
 	suite := tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384
 	s = newTLSServer(t, a, func(f *listen.Files) { f.CipherSuites = []uint16{suite} })
 	s.want(a, &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{suite}}, "first")
-	other := &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256}}
+	other := &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{
+		tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+	}}
 	if _, err := s.dial(a, other); err == nil {
 		t.Error("another cipher suite was accepted")
 	}
@@ -225,7 +227,10 @@ func TestUnusableFiles(t *testing.T) {
 		authority.Write(t, path, content)
 		return path
 	}
-	good := listen.Files{Cert: name("cert", cert), Key: name("key", key), TrustedCA: name("ca", a.PEM()), RequireClientCert: true}
+	good := listen.Files{
+		Cert: name("cert", cert), Key: name("key", key), TrustedCA: name("ca", a.PEM()),
+		RequireClientCert: true,
+	}
 	_, otherKey := a.Issue("y")
 	for what, change := range map[string]func(*listen.Files){
 		"no key":        func(f *listen.Files) { f.Key = "" },
@@ -254,7 +259,8 @@ func TestUnusableFiles(t *testing.T) {
 	if err != nil || len(config.Certificates) != 1 {
 		t.Fatalf("the good files are no longer in use: %v", err)
 	}
-	if leaf, err := x509.ParseCertificate(config.Certificates[0].Certificate[0]); err != nil || leaf.Subject.CommonName != "x" {
+	if leaf, err := x509.ParseCertificate(config.Certificates[0].Certificate[0]); err != nil ||
+		leaf.Subject.CommonName != "x" {
 		t.Errorf("certificate of %v, error %v", leaf.Subject, err)
 	}
 }

@@ -11,6 +11,6 @@
 //
 //   - without TLS, by the first bytes: HTTP/2's preface means gRPC, anything else is HTTP/1;
 //   - with TLS, by ALPN: a client that offers only h2 is a gRPC client. One that also offers http/1.1 may be either (a
-//     browser, curl, a few gRPC libraries) and goes to the HTTP server, which speaks HTTP/2 and can pass gRPC requests to
-//     [google.golang.org/grpc.Server.ServeHTTP].
+//     browser, curl, a few gRPC libraries) and goes to the HTTP server, which speaks HTTP/2 and can pass gRPC requests
+//     to [google.golang.org/grpc.Server.ServeHTTP].
 package listen

@@ -82,11 +82,23 @@ func TestRefusedClientsAreLogged(t *testing.T) {
 		client func(net.Conn) error
 		want   string
 	}{
-		"no certificate":          {secure, withTLS(&tls.Config{RootCAs: a.Pool(), ServerName: "localhost"}), "client didn't provide a certificate"},
-		"another's certificate":   {secure, withTLS(&tls.Config{RootCAs: a.Pool(), ServerName: "localhost", Certificates: []tls.Certificate{authority.New(t).Pair("eve")}}), "unknown authority"},
-		"trusts somebody else":    {secure, withTLS(&tls.Config{RootCAs: authority.New(t).Pool(), ServerName: "localhost"}), "bad certificate"},
-		"plaintext to TLS":        {secure, plain, "does not look like a TLS handshake"},
-		"TLS where there is none": {nil, withTLS(&tls.Config{RootCAs: a.Pool(), ServerName: "localhost"}), "speaks TLS"},
+		"no certificate": {
+			secure, withTLS(&tls.Config{RootCAs: a.Pool(), ServerName: "localhost"}),
+			"client didn't provide a certificate",
+		},
+		"another's certificate": {secure, withTLS(&tls.Config{
+			RootCAs: a.Pool(), ServerName: "localhost",
+			Certificates: []tls.Certificate{authority.New(t).Pair("eve")},
+		}), "unknown authority"},
+		"trusts somebody else": {secure, withTLS(&tls.Config{
+			RootCAs:    authority.New(t).Pool(),
+			ServerName: "localhost",
+		}), "bad certificate"},
+		"plaintext to TLS": {secure, plain, "does not look like a TLS handshake"},
+		"TLS where there is none": {
+			nil, withTLS(&tls.Config{RootCAs: a.Pool(), ServerName: "localhost"}),
+			"speaks TLS",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			addr, log := serveLogged(t, c.config)

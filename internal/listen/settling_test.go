@@ -37,7 +37,8 @@ func (s *settled) install(a *authority.Authority, name string, modified time.Tim
 	cert, key := a.Issue(name)
 	authority.Write(s.t, s.files.Cert, cert)
 	authority.Write(s.t, s.files.Key, key)
-	if err := errors.Join(os.Chtimes(s.files.Cert, modified, modified), os.Chtimes(s.files.Key, modified, modified)); err != nil {
+	if err := errors.Join(os.Chtimes(s.files.Cert, modified, modified), os.Chtimes(s.files.Key, modified,
+		modified)); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -46,7 +47,8 @@ func (s *settled) install(a *authority.Authority, name string, modified time.Tim
 func TestFilesSettle(t *testing.T) {
 	a := authority.New(t)
 	for name, modified := range map[string]time.Time{
-		"of now": time.Now(), "of the past": time.Now().Add(-time.Hour), "of the future": time.Now().Add(24 * time.Hour),
+		"of now": time.Now(), "of the past": time.Now().Add(-time.Hour),
+		"of the future": time.Now().Add(24 * time.Hour),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSettled(t, a, modified)

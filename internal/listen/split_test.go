@@ -51,13 +51,16 @@ func serveBoth(t *testing.T, config *tls.Config) *both {
 			return next(ctx, req)
 		}))
 	healthpb.RegisterHealthServer(g, health.NewServer())
-	h := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Content-Type") == "application/grpc" {
-			g.ServeHTTP(w, r)
-			return
-		}
-		fmt.Fprintf(w, "%s %v", r.Proto, r.TLS != nil)
-	})}
+	h := &http.Server{
+		ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Content-Type") == "application/grpc" {
+				g.ServeHTTP(w, r)
+				return
+			}
+			fmt.Fprintf(w, "%s %v", r.Proto, r.TLS != nil)
+		}),
+	}
 	var served sync.WaitGroup
 	served.Go(func() { _ = g.Serve(b.split.GRPC) })
 	served.Go(func() { _ = h.Serve(b.split.HTTP) })
@@ -148,7 +151,8 @@ func TestSplitTLS(t *testing.T) {
 	}
 	b.check(t, credentials.NewTLS(client()))
 	info, ok := b.peer().AuthInfo.(credentials.TLSInfo)
-	if !ok || info.State.VerifiedChains[0][0].Subject.CommonName != "alice" || info.SecurityLevel != credentials.PrivacyAndIntegrity {
+	if !ok || info.State.VerifiedChains[0][0].Subject.CommonName != "alice" ||
+		info.SecurityLevel != credentials.PrivacyAndIntegrity {
 		t.Errorf("the server does not see its client's certificate: %+v", b.peer().AuthInfo)
 	}
 	// A gRPC client that offers HTTP/1.1 as well, as some libraries do.
@@ -159,7 +163,8 @@ func TestSplitTLS(t *testing.T) {
 	if got := get(t, &http.Transport{TLSClientConfig: client()}, "https://"+b.addr); got != "HTTP/1.1 true" {
 		t.Errorf("HTTP/1 client: got %q", got)
 	}
-	if got := get(t, &http.Transport{TLSClientConfig: client(), ForceAttemptHTTP2: true}, "https://"+b.addr); got != "HTTP/2.0 true" {
+	if got := get(t, &http.Transport{TLSClientConfig: client(), ForceAttemptHTTP2: true},
+		"https://"+b.addr); got != "HTTP/2.0 true" {
 		t.Errorf("HTTP/2 client: got %q", got)
 	}
 }

@@ -37,7 +37,8 @@ func TestCertificateState(t *testing.T) {
 	a := authority.New(t)
 	s := newTLSServer(t, a, nil)
 	st := s.certs.State()
-	if st.Err != nil || len(st.Served) != 1 || st.Served[0].File != s.files.Cert || !st.Served[0].NotAfter.After(st.Served[0].NotBefore) {
+	if st.Err != nil || len(st.Served) != 1 || st.Served[0].File != s.files.Cert ||
+		!st.Served[0].NotAfter.After(st.Served[0].NotBefore) {
 		t.Errorf("%+v", st)
 	}
 	served := st.Served[0]

@@ -15,7 +15,16 @@ func TestLimit(t *testing.T) {
 			skipped int
 			ok      bool
 			after   time.Duration
-		}{{0, true, 0}, {0, true, 0}, {0, false, 0}, {0, false, 5 * time.Second}, {0, false, 5 * time.Second}, {3, true, 0}, {0, true, 0}, {0, false, 0}} {
+		}{
+			{0, true, 0},
+			{0, true, 0},
+			{0, false, 0},
+			{0, false, 5 * time.Second},
+			{0, false, 5 * time.Second},
+			{3, true, 0},
+			{0, true, 0},
+			{0, false, 0},
+		} {
 			if skipped, ok := l.Allow(); skipped != want.skipped || ok != want.ok {
 				t.Errorf("line %d: %d skipped, %v; want %+v", i, skipped, ok, want)
 			}

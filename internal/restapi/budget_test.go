@@ -29,7 +29,8 @@ func TestManyLargeBodies(t *testing.T) {
 	if r := s.putUntil(large, 429); r.want(429, "TooManyRequests").header.Get("Retry-After") != "1" {
 		t.Errorf("Retry-After %q", r.header.Get("Retry-After"))
 	}
-	chunked := "PUT /v1/objects/%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/octet-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n"
+	chunked := "PUT /v1/objects/%s HTTP/1.1\r\nHost: x\r\nContent-Type: " +
+		"application/octet-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n"
 	if got := raw(t, s, fmt.Sprintf(chunked, "c1", len(large), large)); got != "429 Too Many Requests" {
 		t.Errorf("a large body of chunks: %s", got)
 	}
@@ -71,7 +72,8 @@ func (s *served) announce(bytes int) net.Conn {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { _ = conn.Close() })
-	if _, err := fmt.Fprintf(conn, "PUT /v1/objects/slow HTTP/1.1\r\nHost: x\r\nContent-Type: application/octet-stream\r\nContent-Length: %d\r\n\r\nx", bytes); err != nil {
+	if _, err := fmt.Fprintf(conn, "PUT /v1/objects/slow HTTP/1.1\r\nHost: x\r\nContent-Type: "+
+		"application/octet-stream\r\nContent-Length: %d\r\n\r\nx", bytes); err != nil {
 		s.t.Fatal(err)
 	}
 	return conn

@@ -2,7 +2,7 @@
 // and delete. It is for edge programs, tests and people with curl, who have no kube-apiserver.
 //
 //	GET    /v1/objects/<key>             one object; with ?watch=true its changes
-//	GET    /v1/objects/<prefix>/         the objects below a prefix, in chunks (limit, continue); with ?watch=true their changes
+//	GET    /v1/objects/<prefix>/         the objects below a prefix, in chunks; with ?watch=true their changes
 //	PUT    /v1/objects/<key>             create, or, with a resourceVersion, update
 //	DELETE /v1/objects/<key>
 //	GET    /openapi.json                 the description of the API
@@ -11,13 +11,13 @@
 //
 //  1. The key is what follows "/v1/objects/", percent-decoded and otherwise unchanged: no path is cleaned, nothing is
 //     redirected.
-//  2. A value's bytes never change. A JSON value is embedded as it is (in a watch its line breaks become spaces, because
-//     an event is one line), any other is base64.
+//  2. A value's bytes never change. A JSON value is embedded as it is (in a watch its line breaks become spaces,
+//     because an event is one line), any other is base64.
 //  3. An answer that looks complete is complete: a list that fails after its first bytes breaks the connection.
 //  4. A watch delivers every change after its start once, in order. If it cannot continue, it ends with an ERROR event.
 //  5. Requests are parsed with the same table (operations.go) that generates the OpenAPI description.
-//  6. The memory of a request is bounded: its body (and all large bodies together), a chunk of its list, the backlog of a
-//     slow watch (package store), and how long a client may take to read.
+//  6. The memory of a request is bounded: its body (and all large bodies together), a chunk of its list, the backlog of
+//     a slow watch (package store), and how long a client may take to read.
 //
 // Package paging decides which revision a read uses, handles continue tokens, and what happens to compacted revisions.
 package restapi

@@ -30,8 +30,10 @@ func same(t *testing.T, a, b []byte) bool {
 // An item that is put back as it was shown is the same item, in a list as in a watch.
 func FuzzItem(f *testing.F) {
 	for _, v := range []string{
-		"", "null", `"x"`, "1e3", "12345678901234567890.10", " {\"a\" : [1,\n2]}\r\n", "{\"a\":\"<&>\\n\u2028\"}", "\xff", "\"\xff\"", "k8s\x00", `{"a":1,"a":2}`,
-		strings.Repeat("[", 200) + strings.Repeat("]", 200), `"` + strings.Repeat("[", 200) + `"`, "\ufeff1", "[]", "{", "\"\\\"[{\"",
+		"", "null", `"x"`, "1e3", "12345678901234567890.10", " {\"a\" : [1,\n2]}\r\n", "{\"a\":\"<&>\\n\u2028\"}",
+		"\xff", "\"\xff\"", "k8s\x00", `{"a":1,"a":2}`,
+		strings.Repeat("[", 200) + strings.Repeat("]", 200), `"` + strings.Repeat("[", 200) + `"`, "\ufeff1", "[]", "{",
+		"\"\\\"[{\"",
 	} {
 		f.Add([]byte("/registry/pods/default/nginx"), []byte(v), false)
 		f.Add([]byte("a\"\\\x00\x1f\x7f\xff/\u20ac\u2028"), []byte(v), true)
@@ -48,7 +50,8 @@ func FuzzItem(f *testing.F) {
 		if shown && !oneLine && !bytes.Contains(b, append([]byte(`"value":`), value...)) {
 			t.Errorf("%q does not hold the bytes %q", b, value)
 		}
-		if !shown && json.Valid(value) && utf8.Valid(value) && bytes.Count(value, []byte("["))+bytes.Count(value, []byte("{")) <= maxDepth {
+		if !shown && json.Valid(value) && utf8.Valid(value) && bytes.Count(value, []byte("["))+bytes.Count(value,
+			[]byte("{")) <= maxDepth {
 			t.Errorf("%q is not shown as JSON", value)
 		}
 		if oneLine && bytes.ContainsAny(b, "\n\r") {
@@ -77,10 +80,13 @@ func FuzzItem(f *testing.F) {
 		if err := json.Unmarshal(b, &i); err != nil {
 			t.Fatal(err)
 		}
-		if m := i.Metadata; m.Namespace+m.Name != m.Key || strings.Contains(m.Name, "/") || m.Namespace != "" && !strings.HasSuffix(m.Namespace, "/") {
+		if m := i.Metadata; m.Namespace+m.Name != m.Key || strings.Contains(m.Name, "/") || m.Namespace != "" &&
+			!strings.HasSuffix(m.Namespace, "/") {
 			t.Errorf("%+v", m)
 		}
-		if got, err := base64.StdEncoding.DecodeString(i.Metadata.KeyBase64); err != nil || utf8.Valid(key) != (len(got) == 0) || len(got) > 0 && !bytes.Equal(got, key) || len(got) == 0 && i.Metadata.Key != string(key) {
+		if got, err := base64.StdEncoding.DecodeString(i.Metadata.KeyBase64); err != nil ||
+			utf8.Valid(key) != (len(got) == 0) || len(got) > 0 && !bytes.Equal(got, key) || len(got) == 0 &&
+			i.Metadata.Key != string(key) {
 			t.Errorf("%q came back as %+v", key, i.Metadata)
 		}
 	})
@@ -89,7 +95,8 @@ func FuzzItem(f *testing.F) {
 // A key in a path, however escaped, is that key or refused.
 func FuzzPath(f *testing.F) {
 	for _, p := range []string{
-		"", "k", "a/b/", "/registry/pods/default/nginx", "a//b", "..", "a/../b", "%2e%2e/x", "%2F..%2f", "%00%ff", "%zz", "%", "a?b", "a#b", "\u20ac", "a;b", " ", "\xff",
+		"", "k", "a/b/", "/registry/pods/default/nginx", "a//b", "..", "a/../b", "%2e%2e/x", "%2F..%2f", "%00%ff",
+		"%zz", "%", "a?b", "a#b", "\u20ac", "a;b", " ", "\xff",
 	} {
 		f.Add(p)
 	}
@@ -123,8 +130,10 @@ func FuzzPath(f *testing.F) {
 // Bodies are read or refused, and what is read is in them.
 func FuzzBody(f *testing.F) {
 	for _, body := range []string{
-		`{"value":1}`, `{"metadata":{"resourceVersion":"5","key":"k"},"valueBase64":"AA=="}`, `{"metadata":null,"value":null}`, `[]`, `null`, `{"value"`,
-		`{"preconditions":{"resourceVersion":"5"}}`, `{"dryRun":["All"]}`, `{"preconditions":{"uid":"x"}}`, `{"metadata":{"resourceVersion":""},"value":"` + "\xff" + `"}`,
+		`{"value":1}`, `{"metadata":{"resourceVersion":"5","key":"k"},"valueBase64":"AA=="}`,
+		`{"metadata":null,"value":null}`, `[]`, `null`, `{"value"`,
+		`{"preconditions":{"resourceVersion":"5"}}`, `{"dryRun":["All"]}`, `{"preconditions":{"uid":"x"}}`,
+		`{"metadata":{"resourceVersion":""},"value":"` + "\xff" + `"}`,
 	} {
 		f.Add([]byte(body))
 	}
@@ -159,7 +168,10 @@ func wantBadRequest(t *testing.T, err error) {
 
 // Whatever the query, each operation reads it or refuses it.
 func FuzzQuery(f *testing.F) {
-	for _, q := range []string{"limit=5&continue=x", "watch", "watch=true&timeoutSeconds=99999999999", "resourceVersion=-1", "%zz", "a;b", "limit=1&limit=2", "sendInitialEvents=0"} {
+	for _, q := range []string{
+		"limit=5&continue=x", "watch", "watch=true&timeoutSeconds=99999999999",
+		"resourceVersion=-1", "%zz", "a;b", "limit=1&limit=2", "sendInitialEvents=0",
+	} {
 		f.Add(q)
 	}
 	f.Fuzz(func(t *testing.T, query string) {

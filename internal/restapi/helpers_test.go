@@ -125,7 +125,8 @@ func (r *reply) want(code int, reason string) *reply {
 	}
 	if reason != "" {
 		st := r.status()
-		if st.Kind != "Status" || st.APIVersion != "v1" || st.Status != "Failure" || st.Reason != reason || st.Code != code || st.Message == "" {
+		if st.Kind != "Status" || st.APIVersion != "v1" || st.Status != "Failure" || st.Reason != reason ||
+			st.Code != code || st.Message == "" {
 			r.t.Fatalf("answered %s, want a failure for %s", r.body, reason)
 		}
 	}

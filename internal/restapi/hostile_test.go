@@ -133,16 +133,25 @@ func TestHostileRequests(t *testing.T) {
 	for name, c := range map[string]struct{ sent, want string }{
 		"bad percent-encoding": {"GET /v1/objects/%zz HTTP/1.1\r\nHost: x\r\n\r\n", "400 Bad Request"},
 		"a path cut off":       {"GET /v1/objects/% HTTP/1.1\r\nHost: x\r\n\r\n", "400 Bad Request"},
-		"header of 10 MB":      {"GET /v1/objects/k HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat("x", 10<<20) + "\r\n\r\n", "431 Request Header Fields Too Large"},
-		"a path of 10 MB":      {"GET /v1/objects/" + strings.Repeat("x", 10<<20) + " HTTP/1.1\r\nHost: x\r\n\r\n", "431 Request Header Fields Too Large"},
-		"an asterisk":          {"GET * HTTP/1.1\r\nHost: x\r\n\r\n", "404 Not Found"},
+		"header of 10 MB": {"GET /v1/objects/k HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat("x",
+			10<<20) + "\r\n\r\n", "431 Request Header Fields Too Large"},
+		"a path of 10 MB": {
+			"GET /v1/objects/" + strings.Repeat("x", 10<<20) + " HTTP/1.1\r\nHost: x\r\n\r\n",
+			"431 Request Header Fields Too Large",
+		},
+		"an asterisk": {"GET * HTTP/1.1\r\nHost: x\r\n\r\n", "404 Not Found"},
 		"a body that says it is too large": {
-			"PUT /v1/objects/k HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000000000000000\r\n\r\n", "413 Request Entity Too Large",
+			"PUT /v1/objects/k HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000000000000000\r\n\r\n",
+			"413 Request Entity Too Large",
 		},
 		"a body without end": {
-			"PUT /v1/objects/k HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("10000\r\n"+strings.Repeat("x", 1<<16)+"\r\n", 64), "413 Request Entity Too Large",
+			"PUT /v1/objects/k HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("10000\r\n"+
+				strings.Repeat("x", 1<<16)+"\r\n", 64), "413 Request Entity Too Large",
 		},
-		"a body of bad chunks": {"PUT /v1/objects/k HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "400 Bad Request"},
+		"a body of bad chunks": {
+			"PUT /v1/objects/k HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+			"400 Bad Request",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -156,7 +165,8 @@ func TestHostileRequests(t *testing.T) {
 func TestBodyThatDoesNotCome(t *testing.T) {
 	t.Parallel()
 	s := serve(t, restapi.Options{Timeout: 100 * time.Millisecond})
-	if got := raw(t, s, "PUT /v1/objects/k HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{"); got != "408 Request Timeout" {
+	if got := raw(t, s,
+		"PUT /v1/objects/k HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{"); got != "408 Request Timeout" {
 		t.Errorf("%s, want 408", got)
 	}
 }
@@ -192,7 +202,8 @@ func TestTruncatedBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if _, err := io.WriteString(conn, "PUT /v1/objects/k HTTP/1.1\r\nHost: x\r\nContent-Type: application/octet-stream\r\nContent-Length: 10\r\n\r\n12345"); err != nil {
+	if _, err := io.WriteString(conn, "PUT /v1/objects/k HTTP/1.1\r\nHost: x\r\nContent-Type: "+
+		"application/octet-stream\r\nContent-Length: 10\r\n\r\n12345"); err != nil {
 		t.Fatal(err)
 	}
 	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {

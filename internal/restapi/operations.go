@@ -213,8 +213,9 @@ var (
 
 	watchFlag = boolean("watch", "Stream changes as they happen.", func(o *options, b bool) { o.watch = b })
 
-	bookmarks = boolean("allowWatchBookmarks", "Send a BOOKMARK from time to time with the version up to which everything "+
-		"was sent.", func(o *options, b bool) { o.bookmarks = b })
+	bookmarks = boolean("allowWatchBookmarks",
+		"Send a BOOKMARK from time to time with the version up to which everything "+
+			"was sent.", func(o *options, b bool) { o.bookmarks = b })
 
 	initialEvents = boolean("sendInitialEvents", "Whether a watch begins with the existing objects, as ADDED, and, if "+
 		"bookmarks are allowed, a BOOKMARK at their end. Needs resourceVersionMatch=NotOlderThan.",

@@ -39,7 +39,10 @@ func TestDatabaseOutOfReach(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	t.Run("refused", func(t *testing.T) {
-		for _, path := range []string{"/v1/objects/p/k", "/v1/objects/p/k?watch=true", "/v1/objects/p/?watch=true&resourceVersion=1"} {
+		for _, path := range []string{
+			"/v1/objects/p/k", "/v1/objects/p/k?watch=true",
+			"/v1/objects/p/?watch=true&resourceVersion=1",
+		} {
 			t.Run(path, func(t *testing.T) {
 				t.Parallel()
 				at := *s

@@ -42,12 +42,14 @@ func TestReplicas(t *testing.T) {
 		if i == 0 {
 			created = a.do("PUT", "/v1/objects/p/k", `{"value":0}`).want(201, "").item()
 		} else {
-			created = a.do("PUT", "/v1/objects/p/k?resourceVersion="+strconv.Itoa(i+1), `{"value":`+value+`}`).want(200, "").item()
+			created = a.do("PUT", "/v1/objects/p/k?resourceVersion="+strconv.Itoa(i+1), `{"value":`+value+`}`).want(200,
+				"").item()
 		}
 		if got := b.do("GET", "/v1/objects/p/k", "").want(200, "").item(); string(got.Value) != value {
 			t.Fatalf("%+v, want %s", got, value)
 		}
-		if l := b.do("GET", "/v1/objects/p/", "").want(200, "").list(); l.Metadata.ResourceVersion != created.Metadata.ResourceVersion {
+		if l := b.do("GET", "/v1/objects/p/", "").want(200,
+			"").list(); l.Metadata.ResourceVersion != created.Metadata.ResourceVersion {
 			t.Fatalf("%+v, want %+v", l, created)
 		}
 		a.do("GET", "/v1/objects/p/k?resourceVersion="+created.Metadata.ResourceVersion, "").want(200, "")

@@ -105,7 +105,8 @@ func (s *served) scribble(seed uint64, n int) {
 			r = s.do("DELETE", "/v1/objects/"+key+"?resourceVersion="+got.item().Metadata.ResourceVersion, "")
 		default:
 			i := got.item()
-			r = s.do("PUT", "/v1/objects/"+key, fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"value":%d}`, i.Metadata.ResourceVersion, random.IntN(1000)))
+			r = s.do("PUT", "/v1/objects/"+key, fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"value":%d}`,
+				i.Metadata.ResourceVersion, random.IntN(1000)))
 		}
 		switch {
 		case r.code == 200 || r.code == 201:

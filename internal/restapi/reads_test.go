@@ -56,8 +56,12 @@ func TestGet(t *testing.T) {
 	s.write("ns/k", `{"a":1.0}`) // 2
 	s.write("ns/k", `{"a":2.0}`) // 3
 	s.write("other", "x")        // 4
-	const want = `{"metadata":{"key":"ns/k","namespace":"ns/","name":"k","resourceVersion":"3","createRevision":"2"},"value":{"a":2.0}}` + "\n"
-	for _, query := range []string{"", "?resourceVersion=", "?resourceVersion=0", "?resourceVersion=1", "?resourceVersion=4", "?unknown=x", "?watch=false", "?watch=0"} {
+	const want = `{"metadata":{"key":"ns/k","namespace":"ns/","name":"k","resourceVersion":"3",` +
+		`"createRevision":"2"},"value":{"a":2.0}}` + "\n"
+	for _, query := range []string{
+		"", "?resourceVersion=", "?resourceVersion=0", "?resourceVersion=1",
+		"?resourceVersion=4", "?unknown=x", "?watch=false", "?watch=0",
+	} {
 		r := s.do("GET", "/v1/objects/ns/k"+query, "").want(200, "")
 		if r.body != want || r.header.Get("Content-Length") != strconv.Itoa(len(want)) {
 			t.Errorf("%s: %v %q", query, r.header, r.body)
@@ -80,7 +84,8 @@ func tooLarge(t *testing.T, r *reply, wanted, current int64) {
 	if st.Message != fmt.Sprintf("Too large resource version: %d, current: %d", wanted, current) {
 		t.Errorf("%q", st.Message)
 	}
-	if c := st.Details.Causes; len(c) != 1 || c[0].Reason != "ResourceVersionTooLarge" || c[0].Message != "Too large resource version" {
+	if c := st.Details.Causes; len(c) != 1 || c[0].Reason != "ResourceVersionTooLarge" ||
+		c[0].Message != "Too large resource version" {
 		t.Errorf("%+v", st.Details)
 	}
 	if st.Details.RetryAfterSeconds != 1 || r.header.Get("Retry-After") != "1" {
@@ -96,11 +101,13 @@ func TestListInChunks(t *testing.T) {
 	}
 	s.write("p", "1")
 	s.write("q/0", "1") // 8
-	if l := s.do("GET", "/v1/objects/", "").want(200, "").list(); keys(l) != "p p/0 p/1 p/2 p/3 p/4 q/0" || l.Metadata.ResourceVersion != "8" {
+	if l := s.do("GET", "/v1/objects/", "").want(200, "").list(); keys(l) != "p p/0 p/1 p/2 p/3 p/4 q/0" ||
+		l.Metadata.ResourceVersion != "8" {
 		t.Errorf("everything: %+v", l)
 	}
 	r := s.do("GET", "/v1/objects/p/", "").want(200, "")
-	if l := r.list(); keys(l) != "p/0 p/1 p/2 p/3 p/4" || l.Metadata.Continue != "" || l.Metadata.RemainingItemCount != nil {
+	if l := r.list(); keys(l) != "p/0 p/1 p/2 p/3 p/4" || l.Metadata.Continue != "" ||
+		l.Metadata.RemainingItemCount != nil {
 		t.Errorf("all: %s", r.body)
 	}
 	if r.header.Get("Content-Length") != strconv.Itoa(len(r.body)) {
@@ -123,15 +130,18 @@ func TestListInChunks(t *testing.T) {
 	s.do("GET", "/v1/objects/q/?continue="+first.Metadata.Continue, "").want(400, "BadRequest")
 	s.do("GET", "/v1/objects/p/?continue=AAAA", "").want(400, "BadRequest")
 	s.do("GET", "/v1/objects/p/?resourceVersionMatch=Other&resourceVersion=1", "").want(400, "BadRequest")
-	if head := s.do("HEAD", "/v1/objects/p/", "").want(200, ""); head.body != "" || head.header.Get("Content-Length") == "" {
+	if head := s.do("HEAD", "/v1/objects/p/", "").want(200, ""); head.body != "" ||
+		head.header.Get("Content-Length") == "" {
 		t.Errorf("HEAD: %v", head.header)
 	}
 	tooLarge(t, s.do("GET", "/v1/objects/p/?resourceVersion=100&resourceVersionMatch=Exact", ""), 100, 9)
 
 	compact(t, s, 9)
 	st := s.do("GET", "/v1/objects/p/?resourceVersion=8&resourceVersionMatch=Exact", "").want(410, "Expired").status()
-	again := s.do("GET", "/v1/objects/p/?limit=2&continue="+url.QueryEscape(st.Metadata.Continue), "").want(200, "").list()
-	if !strings.Contains(st.Message, "from the beginning") || keys(again) != "p/0 p/1" || again.Metadata.ResourceVersion != "9" {
+	again := s.do("GET", "/v1/objects/p/?limit=2&continue="+url.QueryEscape(st.Metadata.Continue),
+		"").want(200, "").list()
+	if !strings.Contains(st.Message, "from the beginning") || keys(again) != "p/0 p/1" ||
+		again.Metadata.ResourceVersion != "9" {
 		t.Errorf("%q, and then %+v", st.Message, again)
 	}
 	st = s.do("GET", next, "").want(410, "Expired").status()
@@ -159,7 +169,8 @@ func TestLongList(t *testing.T) {
 	for _, query := range []string{"", "?limit=9223372036854775807", "?resourceVersion=0"} {
 		r := s.do("GET", "/v1/objects/p/"+query, "").want(200, "")
 		l := r.list()
-		if len(l.Items) != n || l.Metadata.ResourceVersion != strconv.Itoa(n+1) || r.header.Get("Content-Length") != "" {
+		if len(l.Items) != n || l.Metadata.ResourceVersion != strconv.Itoa(n+1) ||
+			r.header.Get("Content-Length") != "" {
 			t.Fatalf("%d items, %+v, %v", len(l.Items), l.Metadata, r.header)
 		}
 		for i, item := range l.Items {

@@ -183,7 +183,8 @@ var errorTable = []struct {
 		"a replica of an older version does not support keys of this length: upgrade all replicas", 0,
 	},
 	{
-		backend.ErrRejected, http.StatusBadRequest, reasonBadRequest, "the database refused the contents of the request",
+		backend.ErrRejected, http.StatusBadRequest, reasonBadRequest,
+		"the database refused the contents of the request",
 		0,
 	},
 	{store.ErrClosed, http.StatusServiceUnavailable, reasonUnavailable, "the server is stopping", 1},
@@ -193,7 +194,8 @@ var errorTable = []struct {
 		"the outcome of the write is unknown: read the object before you try again", 0,
 	},
 	{
-		store.ErrUnavailable, http.StatusServiceUnavailable, reasonUnavailable, "the database is unavailable: try again",
+		store.ErrUnavailable, http.StatusServiceUnavailable, reasonUnavailable,
+		"the database is unavailable: try again",
 		1,
 	},
 	{os.ErrDeadlineExceeded, http.StatusRequestTimeout, reasonTimeout, "the request's body took too long to arrive", 0},

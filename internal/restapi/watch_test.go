@@ -134,8 +134,11 @@ func TestWatch(t *testing.T) {
 	none := s.watch("/v1/objects/p?watch=true")
 	future := s.watch("/v1/objects/p/?watch=true&resourceVersion=6")
 	now := s.watch("/v1/objects/p/?watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan")
-	marked := s.watch("/v1/objects/p/?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
-	keyMarked := s.watch("/v1/objects/p/a?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&resourceVersion=5")
+	marked := s.watch(
+		"/v1/objects/p/?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
+	keyMarked := s.watch(
+		"/v1/objects/p/a?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan" +
+			"&allowWatchBookmarks=true&resourceVersion=5")
 	s.remove("p/a")      // 6
 	s.write("p/a", "2")  // 7
 	s.write("pp", "1")   // 8
@@ -177,7 +180,8 @@ func TestDeletedShowsTheLastState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if i := e.item(t); e.Type != "DELETED" || string(i.Value) != "2" || i.Metadata.ResourceVersion != "4" || i.Metadata.CreateRevision != "2" {
+	if i := e.item(t); e.Type != "DELETED" || string(i.Value) != "2" || i.Metadata.ResourceVersion != "4" ||
+		i.Metadata.CreateRevision != "2" {
 		t.Errorf("%s", e)
 	}
 	// Of a state that is compacted there is nothing but its key.

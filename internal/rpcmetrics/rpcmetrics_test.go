@@ -121,8 +121,9 @@ func BenchmarkUnary(b *testing.B) {
 	next := func(context.Context, any) (any, error) { return nil, nil }
 	for name, around := range map[string]grpc.UnaryServerInterceptor{
 		"ours": rpcmetrics.New(false).Unary, "provider": grpcprom.NewServerMetrics().UnaryServerInterceptor(),
-		"ours with durations":     rpcmetrics.New(true).Unary,
-		"provider with durations": grpcprom.NewServerMetrics(grpcprom.WithServerHandlingTimeHistogram()).UnaryServerInterceptor(),
+		"ours with durations": rpcmetrics.New(true).Unary,
+		"provider with durations": grpcprom.NewServerMetrics(
+			grpcprom.WithServerHandlingTimeHistogram()).UnaryServerInterceptor(),
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -15,7 +15,8 @@ type certificates struct {
 // WatchCertificates adds the expiry times from read: by file, when the certificate in use expires.
 func (m *Metrics) WatchCertificates(read func() map[string]time.Time) {
 	m.Registry.MustRegister(&certificates{read, prometheus.NewDesc("sqlstore_certificate_expiry_timestamp_seconds",
-		"When the certificate in use expires, in seconds since 1970: the server's own, and the authority of its clients'.",
+		"When the certificate in use expires, in seconds since 1970: the server's own, and the authority of "+
+			"its clients'.",
 		[]string{"file"}, nil)})
 }
 

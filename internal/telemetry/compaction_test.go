@@ -27,10 +27,13 @@ func TestCompaction(t *testing.T) {
 	}
 	got := lines()
 	for _, want := range []string{
-		`sqlstore_compaction_automatic_total{result="success"} 3`, `sqlstore_compaction_automatic_total{result="failure"} 2`,
-		`sqlstore_compaction_revision 100`, `sqlstore_compaction_purged_revision 60`, `sqlstore_compaction_backlog_revisions 40`,
+		`sqlstore_compaction_automatic_total{result="success"} 3`,
+		`sqlstore_compaction_automatic_total{result="failure"} 2`,
+		`sqlstore_compaction_revision 100`, `sqlstore_compaction_purged_revision 60`,
+		`sqlstore_compaction_backlog_revisions 40`,
 		`sqlstore_compaction_stalled{reason="PurgeHeld"} 1`, `sqlstore_compaction_stalled{reason="PurgeFails"} 0`,
-		`sqlstore_compaction_last_timestamp_seconds 1.5`, `sqlstore_compaction_next_timestamp_seconds 0`, `sqlstore_compaction_leads 1`,
+		`sqlstore_compaction_last_timestamp_seconds 1.5`, `sqlstore_compaction_next_timestamp_seconds 0`,
+		`sqlstore_compaction_leads 1`,
 	} {
 		if !slices.Contains(got, want) {
 			t.Errorf("no %s", want)

@@ -61,7 +61,8 @@ func TestConditionsAreTold(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &r); err != nil || code != http.StatusOK {
 		t.Fatal(code, body, err)
 	}
-	if ready := conditions.Find(r.Conditions, conditions.Ready); ready == nil || ready.Status != conditions.False || ready.Reason != conditions.NoSpace {
+	if ready := conditions.Find(r.Conditions, conditions.Ready); ready == nil || ready.Status != conditions.False ||
+		ready.Reason != conditions.NoSpace {
 		t.Errorf("ready is %+v", ready)
 	}
 	if code, _ := request(t, h, http.MethodPost, "/status"); code != http.StatusMethodNotAllowed {
@@ -69,7 +70,8 @@ func TestConditionsAreTold(t *testing.T) {
 	}
 	code, body = request(t, h, http.MethodGet, "/readyz?verbose")
 	for _, want := range []string{
-		"[+]linearizable_read ok", "[+]Accepted True Accepted: the configuration is valid", "[-]Ready False NoSpace: disarm it; soon",
+		"[+]linearizable_read ok", "[+]Accepted True Accepted: the configuration is valid",
+		"[-]Ready False NoSpace: disarm it; soon",
 		"[-]NoSpace True AlarmRaised: disarm it; soon", "[i]compactor mode=off",
 	} {
 		if code != http.StatusServiceUnavailable || !slices.Contains(strings.Split(body, "\n"), want) {
@@ -82,7 +84,8 @@ func TestConditionsAreTold(t *testing.T) {
 		`sqlstore_condition{status="True",type="Accepted"} 1`, `sqlstore_condition{status="False",type="Accepted"} 0`,
 		`sqlstore_condition{status="False",type="Ready"} 1`, `sqlstore_condition{status="True",type="Ready"} 0`,
 		`sqlstore_condition{status="True",type="NoSpace"} 1`, `sqlstore_condition{status="Unknown",type="NoSpace"} 0`,
-		`sqlstore_condition{status="True",type="CertificateExpiring"} 0`, `sqlstore_condition{status="False",type="CertificateExpiring"} 1`,
+		`sqlstore_condition{status="True",type="CertificateExpiring"} 0`,
+		`sqlstore_condition{status="False",type="CertificateExpiring"} 1`,
 	} {
 		if !slices.Contains(lines, want) {
 			t.Errorf("/metrics without %s", want)
@@ -106,8 +109,11 @@ func TestWhileStarting(t *testing.T) {
 		code int
 		part string
 	}{
-		"/livez":                   {http.StatusOK, "ok\n"},
-		"/readyz":                  {http.StatusServiceUnavailable, "[-]Ready False DatabaseUnreachable: the database is not usable yet: connection refused"},
+		"/livez": {http.StatusOK, "ok\n"},
+		"/readyz": {
+			http.StatusServiceUnavailable,
+			"[-]Ready False DatabaseUnreachable: the database is not usable yet: connection refused",
+		},
 		"/readyz?exclude=database": {http.StatusServiceUnavailable, "[-]Ready False"},
 		"/readyz/writes":           {http.StatusServiceUnavailable, "see /status"},
 		"/v3/kv/range":             {http.StatusServiceUnavailable, "see /status"},

@@ -113,8 +113,11 @@ var gauges = []gauge{
 		"sqlstore_watch_lag_revisions", "Revisions that the slowest watch is behind.",
 		func(s state) float64 { return float64(s.watches.Lag) }, false,
 	},
-	{"sqlstore_watch_pending_bytes", "Bytes of the events waiting to be sent to watches; events that several wait for " +
-		"count once.", func(s state) float64 { return float64(s.watches.PendingBytes) }, false},
+	{
+		"sqlstore_watch_pending_bytes",
+		"Bytes of the events waiting to be sent to watches; events that several wait for " +
+			"count once.", func(s state) float64 { return float64(s.watches.PendingBytes) }, false,
+	},
 	{
 		"sqlstore_watch_window_bytes", "Bytes of recent events kept in memory for watches.",
 		func(s state) float64 { return float64(s.watches.WindowBytes) }, false,

@@ -97,13 +97,17 @@ func TestVersionsAreBounded(t *testing.T) {
 	m := telemetry.New(telemetry.Config{Version: "3.7.3"})
 	unary := m.Unary()
 	call := func(version string, info *grpc.UnaryServerInfo) {
-		_, _ = unary(metadata.NewIncomingContext(t.Context(), metadata.Pairs("client-api-version", version)), nil, info, succeeds)
+		_, _ = unary(metadata.NewIncomingContext(t.Context(), metadata.Pairs("client-api-version", version)), nil,
+			info, succeeds)
 	}
 	for _, odd := range []string{"\xff", "", "3.7 beta", "3.7\n", strings.Repeat("1", 33), strings.Repeat("a", 1<<20)} {
 		call(odd, defragInfo)
 	}
 	for i := range 100 { // of several types: all together are bounded
-		call(fmt.Sprint("v", i), []*grpc.UnaryServerInfo{grantInfo, defragInfo, {FullMethod: "/etcdserverpb.Cluster/MemberList"}}[i%3])
+		call(fmt.Sprint("v", i), []*grpc.UnaryServerInfo{
+			grantInfo, defragInfo,
+			{FullMethod: "/etcdserverpb.Cluster/MemberList"},
+		}[i%3])
 	}
 	got := series(t, m, "etcd_server_client_requests_total")
 	if len(got) != 34 || got["other unary"] != 68 || got["unknown unary"] != 6 {

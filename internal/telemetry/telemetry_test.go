@@ -66,7 +66,8 @@ func TestNamesAreEtcds(t *testing.T) {
 	for _, extensive := range []bool{false, true} {
 		m, s := newServer(t, extensive)
 		// Some metrics are there only after a first request.
-		if code, body := request(t, m.Handler(s, "3.7.3", newAlarmed(s)), http.MethodGet, "/readyz"); code != http.StatusOK {
+		if code, body := request(t, m.Handler(s, "3.7.3", newAlarmed(s)), http.MethodGet,
+			"/readyz"); code != http.StatusOK {
 			t.Fatal(code, body)
 		}
 		if _, err := m.Unary()(t.Context(), nil, rangeInfo, succeeds); err != nil {
@@ -162,7 +163,10 @@ func TestValuesFollowTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"a", "b", "c"} {
-		if _, err := s.Put(ctx, &store.PutRequest{Key: []byte(key), Value: []byte("12345"), Lease: lease.ID}); err != nil {
+		if _, err := s.Put(ctx, &store.PutRequest{
+			Key: []byte(key), Value: []byte("12345"),
+			Lease: lease.ID,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -226,7 +230,8 @@ func TestValuesFollowTheStore(t *testing.T) {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}
 	}
-	if total, used := value(t, m, "etcd_mvcc_db_total_size_in_bytes"), value(t, m, "etcd_mvcc_db_total_size_in_use_in_bytes"); used <= 0 || total < used {
+	if total, used := value(t, m, "etcd_mvcc_db_total_size_in_bytes"),
+		value(t, m, "etcd_mvcc_db_total_size_in_use_in_bytes"); used <= 0 || total < used {
 		t.Errorf("size %v, in use %v", total, used)
 	}
 }

@@ -21,7 +21,8 @@ func image(t *testing.T) string {
 		return name
 	}
 	const name = images.Prefix + "sqlstore:container"
-	out, err := exec.CommandContext(t.Context(), filepath.Join("..", "..", "scripts", "image.sh"), name).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), filepath.Join("..", "..", "scripts", "image.sh"),
+		name).CombinedOutput()
 	if err != nil {
 		t.Fatalf("build the image: %v\n%s", err, out)
 	}

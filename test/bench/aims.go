@@ -160,7 +160,8 @@ func printGrowth(out io.Writer, c *config, r results) {
 			if smallest == 0 {
 				smallest = later
 			}
-			fmt.Fprintf(w, "\t%s\t%d\t%s\t%s\t%.2f\n", s.name, n, duration(first), duration(later), float64(later)/float64(smallest))
+			fmt.Fprintf(w, "\t%s\t%d\t%s\t%s\t%.2f\n", s.name, n, duration(first), duration(later),
+				float64(later)/float64(smallest))
 		}
 	}
 	_ = w.Flush()

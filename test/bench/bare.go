@@ -110,7 +110,10 @@ func (b *bare) Txn(_ context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error)
 	rev := b.revision
 	if put := op.GetRequestPut(); put != nil && len(b.watchers) > 0 {
 		ev := &mvccpb.Event{
-			Kv:     &mvccpb.KeyValue{Key: put.Key, Value: put.Value, CreateRevision: 20000, ModRevision: rev, Version: 3},
+			Kv: &mvccpb.KeyValue{
+				Key: put.Key, Value: put.Value, CreateRevision: 20000, ModRevision: rev,
+				Version: 3,
+			},
 			PrevKv: b.one,
 		}
 		m := &pb.WatchResponse{Header: b.header(rev), Events: []*mvccpb.Event{ev}}
@@ -122,9 +125,13 @@ func (b *bare) Txn(_ context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error)
 	res := &pb.TxnResponse{Header: b.header(rev), Succeeded: true}
 	inner := &pb.ResponseHeader{Revision: rev}
 	if op.GetRequestPut() != nil {
-		res.Responses = []*pb.ResponseOp{{Response: &pb.ResponseOp_ResponsePut{ResponsePut: &pb.PutResponse{Header: inner}}}}
+		res.Responses = []*pb.ResponseOp{
+			{Response: &pb.ResponseOp_ResponsePut{ResponsePut: &pb.PutResponse{Header: inner}}},
+		}
 	} else {
-		res.Responses = []*pb.ResponseOp{{Response: &pb.ResponseOp_ResponseDeleteRange{ResponseDeleteRange: &pb.DeleteRangeResponse{Header: inner, Deleted: 1}}}}
+		res.Responses = []*pb.ResponseOp{{Response: &pb.ResponseOp_ResponseDeleteRange{
+			ResponseDeleteRange: &pb.DeleteRangeResponse{Header: inner, Deleted: 1},
+		}}}
 	}
 	return res, nil
 }

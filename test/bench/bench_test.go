@@ -40,7 +40,8 @@ func TestBare(t *testing.T) {
 	}
 	for _, p := range c.allPhases() {
 		// Following needs replicas, and the bare server speaks only gRPC.
-		if p.name == compactPhase || p.asked || strings.HasPrefix(p.name, "follow") || strings.HasPrefix(p.name, overHTTP) {
+		if p.name == compactPhase || p.asked || strings.HasPrefix(p.name, "follow") || strings.HasPrefix(p.name,
+			overHTTP) {
 			continue
 		}
 		of := r.of(p.name, "bare")
@@ -105,7 +106,10 @@ func TestRatiosAreTakenPairByPair(t *testing.T) {
 	var r results
 	for pair, cpu := range []int64{100, 200, 300} { // the machine gets slower
 		for server, factor := range map[string]int64{"bare": 1, "sqlstore": 2, "etcd": 3} {
-			r = append(r, slice{Phase: "get", Server: server, Pair: pair, Ops: 10, Wall: time.Second, CPU: time.Duration(cpu * factor)})
+			r = append(r, slice{
+				Phase: "get", Server: server, Pair: pair, Ops: 10, Wall: time.Second,
+				CPU: time.Duration(cpu * factor),
+			})
 		}
 	}
 	if s, ok := r.above("get", "sqlstore", "etcd"); !ok || s != (spread{0.5, 0.5, 0.5}) {
@@ -131,7 +135,10 @@ func TestFixedRateIsKept(t *testing.T) {
 }
 
 func TestReplicasAreInTheServersName(t *testing.T) {
-	for name, want := range map[string]int{"sqlstore": 0, "sqlstore-postgres": 1, "sqlstore-postgres-3": 3, "other-postgres-2": 2, "kine-postgres": 1} {
+	for name, want := range map[string]int{
+		"sqlstore": 0, "sqlstore-postgres": 1, "sqlstore-postgres-3": 3,
+		"other-postgres-2": 2, "kine-postgres": 1,
+	} {
 		s, err := newServer(name, "/bin/true", &config{})
 		if err != nil {
 			t.Fatal(err)
@@ -201,7 +208,8 @@ func TestEventsOnAnotherReplicaHaveAnAimOfTime(t *testing.T) {
 	r := results{{Phase: "follow", Server: "sqlstore-postgres-2", Ops: 1, P50: 11 * time.Millisecond}}
 	for _, a := range aimsOnPostgres {
 		v, ok := a.value(r)
-		if want := a.phase == "follow" && a.of == "sqlstore-postgres-2"; ok != want || ok && (v.mid != 11 || v.mid <= a.bound) {
+		if want := a.phase == "follow" && a.of == "sqlstore-postgres-2"; ok != want || ok &&
+			(v.mid != 11 || v.mid <= a.bound) {
 			t.Errorf("%s of %s: %v, %v", a.phase, a.of, v, ok)
 		}
 	}

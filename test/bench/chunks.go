@@ -151,7 +151,8 @@ func (t *target) walker(api string, pages int) func(ctx context.Context, page in
 // printChunks shows CPU and latency of a chunk by its place and by the number of objects.
 func printChunks(out io.Writer, c *config, r results) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	head := "\nCPU (p50) of a page\tserver\tobjects\tfirst\tbegin\tmiddle\tend\tend / begin\tmiddle, to the smallest size\t\n"
+	head := "\nCPU (p50) of a page\tserver\tobjects\tfirst\tbegin\tmiddle\tend\tend / begin\tmiddle, to the " +
+		"smallest size\t\n"
 	for _, api := range []string{overGRPC, overHTTP} {
 		for _, s := range c.servers {
 			var smallest float64
@@ -159,7 +160,9 @@ func printChunks(out io.Writer, c *config, r results) {
 				row := fmt.Sprintf("%s\t%s\t%d\t", api, s.name, n)
 				cpu := map[place]float64{}
 				for _, p := range places {
-					of := slices.DeleteFunc(r.of(api+"-"+string(p), s.name), func(s slice) bool { return s.Objects != n })
+					of := slices.DeleteFunc(r.of(api+"-"+string(p), s.name), func(s slice) bool {
+						return s.Objects != n
+					})
 					if len(of) == 0 {
 						break
 					}

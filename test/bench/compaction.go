@@ -255,7 +255,8 @@ func (r results) growth(server string) (spread, bool) {
 // printCompaction prints what automatic compaction costs writes, and how the database's size develops.
 func (c *config) printCompaction(out io.Writer, r results) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	head := fmt.Sprintf("\n%.0f updates/s, retention %v\tp99 without\twith\twhile rows go\tto without\tshare of the time\tCPU, to without\trows/s\tsize by thirds\tin use by thirds\tlast to second\n", c.rate, c.retention)
+	head := fmt.Sprintf("\n%.0f updates/s, retention %v\tp99 without\twith\twhile rows go\tto without\tshare of the "+
+		"time\tCPU, to without\trows/s\tsize by thirds\tin use by thirds\tlast to second\n", c.rate, c.retention)
 	for _, s := range c.servers {
 		of, without := r.of(compactionPhase, s.name), r.of(steadyPhase, s.name)
 		slow, ok := r.slowdown(s.name)
@@ -267,11 +268,13 @@ func (c *config) printCompaction(out io.Writer, r results) {
 		thirds := func(figure func(sample) float64) string {
 			var v []string
 			for n := range 3 {
-				v = append(v, size(int64(medianOf(of, func(s slice) float64 { return s.Compacting.largest(n, figure) }))))
+				v = append(v,
+					size(int64(medianOf(of, func(s slice) float64 { return s.Compacting.largest(n, figure) }))))
 			}
 			return strings.Join(v, " ")
 		}
-		fmt.Fprintf(w, "%s%s\t%s\t%s\t%s\t%s\t%.0f%%\t%s\t%.0f\t%s\t%s\t%s\n", head, s.name, duration(medianOf(without, slowest)), duration(medianOf(of, slowest)),
+		fmt.Fprintf(w, "%s%s\t%s\t%s\t%s\t%s\t%.0f%%\t%s\t%.0f\t%s\t%s\t%s\n", head, s.name,
+			duration(medianOf(without, slowest)), duration(medianOf(of, slowest)),
 			duration(medianOf(of, func(s slice) time.Duration { return s.Compacting.P99UnderWay })), times(slow, true),
 			100*medianOf(of, func(s slice) float64 { return s.Compacting.UnderWay }), times(cpu, true),
 			medianOf(of, func(s slice) float64 {

@@ -49,26 +49,34 @@ var serverNames = map[string][]string{
 func parseFlags(args []string) (*config, error) {
 	c := &config{settle: 150 * time.Millisecond}
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
-	sizes := f.String("objects", "20000", "objects stored before measuring; several sizes, with commas, are measured one after the other")
-	datastores := f.String("datastore", "", "compare the servers on sqlite (the default), or on postgres, where sqlstore has one, two and three replicas, or on both, with a comma (the default of -short)")
+	sizes := f.String("objects", "20000", "objects stored before measuring; several sizes, with commas, are measured "+
+		"one after the other")
+	datastores := f.String("datastore", "", "compare the servers on sqlite (the default), or on postgres, where "+
+		"sqlstore has one, two and three replicas, or on both, with a comma (the default of -short)")
 	f.IntVar(&c.value, "value", 1024, "bytes in a value")
 	f.IntVar(&c.clients, "clients", 64, "concurrent clients")
 	f.IntVar(&c.conns, "conns", 8, "connections that the clients share")
 	f.IntVar(&c.listClients, "list-clients", 4, "concurrent clients that walk pages")
 	f.IntVar(&c.watchers, "watchers", 10, "watchers of all objects in the watch phase, each with a stream of its own")
-	f.IntVar(&c.walkPages, "walk-pages", 0, "pages after which a walk starts again; 0 = the whole list up to 100,000 objects, else 200")
+	f.IntVar(&c.walkPages, "walk-pages", 0, "pages after which a walk starts again; 0 = the whole list up to 100,000 "+
+		"objects, else 200")
 	f.IntVar(&c.pairs, "pairs", 5, "slices of each phase on each server, in alternating order")
 	f.IntVar(&c.restarts, "restarts", 2, "timed restarts after filling, alternately after SIGTERM and SIGKILL")
 	f.DurationVar(&c.span, "slice", 2*time.Second, "length of a slice")
 	f.Float64Var(&c.rate, "rate", 1000, "operations per second in the phases at a fixed rate; 0 = leave those out")
-	f.DurationVar(&c.retention, "retention", 5*time.Second, "what automatic compaction keeps in the phase compaction, which is left out unless -only names it")
+	f.DurationVar(&c.retention, "retention", 5*time.Second,
+		"what automatic compaction keeps in the phase compaction, which is left out unless -only names it")
 	f.DurationVar(&c.compactionSpan, "compaction-slice", 20*time.Second, "length of a slice of the phase compaction")
-	only := f.String("only", "", "phases and servers to measure, with commas, e.g. create,page,etcd,bare; name=/path is a server's binary, and a name of its own is another build of sqlstore")
-	short := f.Bool("short", false, "a minute or two: few objects, one pair, all servers; shows that it works, not how fast")
+	only := f.String("only", "", "phases and servers to measure, with commas, e.g. create,page,etcd,bare; name=/path "+
+		"is a server's binary, and a name of its own is another build of sqlstore")
+	short := f.Bool("short", false, "a minute or two: few objects, one pair, all servers; shows that it works, "+
+		"not how fast")
 	f.StringVar(&c.json, "json", "", "file for the raw figures of every slice")
-	f.IntVar(&c.churn, "churn", 16000, "updates after filling, so that logs hold transactions of the usual size and not those of the filling")
+	f.IntVar(&c.churn, "churn", 16000, "updates after filling, so that logs hold transactions of the usual size and "+
+		"not those of the filling")
 	f.StringVar(&c.profile, "cpuprofile", "", "file for a CPU profile of the load generator itself")
-	f.StringVar(&c.dir, "dir", "", "directory for databases and binaries, on the disk to be measured (default: a temporary one)")
+	f.StringVar(&c.dir, "dir", "", "directory for databases and binaries, on the disk to be measured (default: a "+
+		"temporary one)")
 	f.StringVar(&c.bare, "serve-bare", "", "internal: be the bare server on this address")
 	if err := f.Parse(args); err != nil {
 		return nil, err

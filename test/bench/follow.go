@@ -19,7 +19,9 @@ func (c *config) followPhases() []*phase {
 		return t.follow(ctx, load{clients: 1, span: c.span})
 	}}}
 	if c.rate > 0 {
-		all = append(all, &phase{name: "follow@rate", skip: alone, run: func(ctx context.Context, t *target) (*outcome, error) {
+		all = append(all, &phase{name: "follow@rate", skip: alone, run: func(ctx context.Context, t *target) (*outcome,
+			error,
+		) {
 			return t.follow(ctx, load{clients: max(1, c.clients/t.count), span: c.span, rate: c.rate})
 		}})
 	}
@@ -68,18 +70,21 @@ func (c *config) printReplicas(out io.Writer, r results) {
 			}
 			cpu, _ := r.ratio(p.name, s.name, onPostgres, perOp)
 			db, okDB := r.ratio(p.name, s.name, onPostgres, databasePerOp)
-			fmt.Fprintf(w, "%s%d\t%s\t%s\t%s\t%s\n", head, s.count, p.name, times(of, true), times(cpu, true), times(db, okDB))
+			fmt.Fprintf(w, "%s%d\t%s\t%s\t%s\t%s\n", head, s.count, p.name, times(of, true), times(cpu, true),
+				times(db, okDB))
 			head = ""
 		}
 	}
-	head = "\nevent on another replica\tserver\tafter the acknowledgement: p50\tp99\tafter sending: p50\tthe update itself: p50\n"
+	head = "\nevent on another replica\tserver\tafter the acknowledgement: p50\tp99\tafter sending: p50\tthe update " +
+		"itself: p50\n"
 	for _, p := range c.followPhases() {
 		for _, s := range c.servers {
 			of := r.of(p.name, s.name)
 			if len(of) == 0 {
 				continue
 			}
-			fmt.Fprintf(w, "%s%s\t%s\t%s\t%s\t%s\t%s\n", head, p.name, s.name, duration(medianOf(of, half)), duration(medianOf(of, slowest)),
+			fmt.Fprintf(w, "%s%s\t%s\t%s\t%s\t%s\t%s\n", head, p.name, s.name, duration(medianOf(of, half)),
+				duration(medianOf(of, slowest)),
 				duration(medianOf(of, func(s slice) time.Duration { return s.SentP50 })),
 				duration(medianOf(of, func(s slice) time.Duration { return s.WriteP50 })))
 			head = ""

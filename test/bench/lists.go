@@ -19,13 +19,18 @@ func (c *config) listPhases() []*phase {
 		{name: "page", run: func(ctx context.Context, t *target) (*outcome, error) {
 			return report(load{clients: c.listClients, span: c.span}.run(ctx, t.pager()))
 		}},
-		{name: "page-first", run: func(ctx context.Context, t *target) (*outcome, error) { return t.firstPages(ctx, c.span) }},
+		{name: "page-first", run: func(ctx context.Context, t *target) (*outcome, error) {
+			return t.firstPages(ctx, c.span)
+		}},
 		{name: "list", run: func(ctx context.Context, t *target) (*outcome, error) {
 			return report(load{clients: 1, span: c.span}.run(ctx, t.lister()))
 		}},
-		{name: "stream", skip: func(t *target) bool { return t.noStream }, run: func(ctx context.Context, t *target) (*outcome, error) {
-			return report(load{clients: 1, span: c.span}.run(ctx, t.streamer()))
-		}},
+		{
+			name: "stream", skip: func(t *target) bool { return t.noStream },
+			run: func(ctx context.Context, t *target) (*outcome, error) {
+				return report(load{clients: 1, span: c.span}.run(ctx, t.streamer()))
+			},
+		},
 	}
 }
 
@@ -43,7 +48,8 @@ func (t *target) expect(first *int, last *[]byte) func(int, *kv) error {
 		}
 		o := &t.objects[i]
 		if !bytes.Equal(k.key, o.key) || k.mod != o.mod || k.stamp() != uint64(i) {
-			return t.wrong("listed %s at %d, value %d; should be %s at %d, value %d", k.key, k.mod, k.stamp(), o.key, o.mod, i)
+			return t.wrong("listed %s at %d, value %d; should be %s at %d, value %d", k.key, k.mod, k.stamp(),
+				o.key, o.mod, i)
 		}
 		if last != nil {
 			*last = o.key
@@ -162,7 +168,8 @@ func (t *target) streamer() step {
 		first := 0
 		var res streamReply
 		res.check = t.expect(&first, nil)
-		s, err := t.conns[n%len(t.conns)].NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, pb.KV_RangeStream_FullMethodName)
+		s, err := t.conns[n%len(t.conns)].NewStream(ctx, &grpc.StreamDesc{ServerStreams: true},
+			pb.KV_RangeStream_FullMethodName)
 		if err != nil {
 			return false, err
 		}
@@ -176,7 +183,8 @@ func (t *target) streamer() step {
 			return false, err
 		}
 		if res.n != len(t.objects) || res.count != int64(res.n) || res.more || res.revision == 0 {
-			return false, t.wrong("streamed list: %d objects, count %d, more %v, revision %d", res.n, res.count, res.more, res.revision)
+			return false, t.wrong("streamed list: %d objects, count %d, more %v, revision %d", res.n, res.count,
+				res.more, res.revision)
 		}
 		return true, nil
 	}

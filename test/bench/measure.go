@@ -102,7 +102,8 @@ func (c *config) measure(ctx context.Context, p *phase, t *target, pair int) (s 
 	client, machine := clientCPU()-client0, machineCPU()-machine0
 	s = slice{
 		Objects: c.objects, Phase: p.name, Server: t.name, Pair: pair, Ops: out.ops, Wall: out.wall,
-		CPU: used.server, Database: used.database, ClientCPU: client, OtherCPU: max(0, machine-client-used.server-used.database),
+		CPU: used.server, Database: used.database, ClientCPU: client,
+		OtherCPU: max(0, machine-client-used.server-used.database),
 	}
 	s.OtherCPU = time.Duration(float64(s.OtherCPU) * float64(out.wall) / float64(time.Since(began)))
 	if out.used != (usage{}) {

@@ -84,8 +84,10 @@ func (w *httpWalk) check() error {
 		return fmt.Errorf("page over HTTP: %w", err)
 	}
 	left := len(w.t.objects) - w.at
-	if n := min(left, pageSize); len(p.Items) != n || p.Metadata.RemainingItemCount != left-n || (p.Metadata.Continue != "") != (left > n) {
-		return w.t.wrong("page over HTTP at object %d: %d objects, %d left, continue %q", w.at, len(p.Items), p.Metadata.RemainingItemCount, p.Metadata.Continue)
+	if n := min(left, pageSize); len(p.Items) != n || p.Metadata.RemainingItemCount != left-n ||
+		(p.Metadata.Continue != "") != (left > n) {
+		return w.t.wrong("page over HTTP at object %d: %d objects, %d left, continue %q", w.at, len(p.Items),
+			p.Metadata.RemainingItemCount, p.Metadata.Continue)
 	}
 	if w.revision == "" {
 		w.revision = p.Metadata.ResourceVersion

@@ -20,13 +20,21 @@ func (c *config) pointPhases(rate float64, suffix string) []*phase {
 	return []*phase{
 		{name: "get" + suffix, run: closed((*target).getter)},
 		{name: "update" + suffix, run: closed((*target).updater)},
-		{name: "create" + suffix, prepare: func(ctx context.Context, t *target) error { return t.deleteCreated(ctx) }, run: func(ctx context.Context, t *target) (*outcome, error) {
-			return t.createFor(ctx, load{clients: c.clients, span: c.span, rate: rate})
-		}},
+		{
+			name: "create" + suffix, prepare: func(ctx context.Context, t *target) error {
+				return t.deleteCreated(ctx)
+			},
+			run: func(ctx context.Context, t *target) (*outcome, error) {
+				return t.createFor(ctx, load{clients: c.clients, span: c.span, rate: rate})
+			},
+		},
 		// Deletes what create made, however long it takes.
-		{name: "delete" + suffix, prepare: func(ctx context.Context, t *target) error { return t.haveCreated(ctx) }, run: func(ctx context.Context, t *target) (*outcome, error) {
-			return report(load{clients: c.clients, rate: rate}.run(ctx, t.deleter()))
-		}},
+		{
+			name: "delete" + suffix, prepare: func(ctx context.Context, t *target) error { return t.haveCreated(ctx) },
+			run: func(ctx context.Context, t *target) (*outcome, error) {
+				return report(load{clients: c.clients, rate: rate}.run(ctx, t.deleter()))
+			},
+		},
 	}
 }
 
@@ -53,7 +61,8 @@ func (t *target) getter() step {
 			return false, t.wrong("get %s: %d objects", c.req.Key, len(res.Kvs))
 		case t.canned:
 		case !bytes.Equal(res.Kvs[0].Key, c.req.Key) || res.Kvs[0].ModRevision != t.objects[i].mod || res.Count != 1:
-			return false, t.wrong("get %s: mod_revision %d, should be %d", c.req.Key, res.Kvs[0].ModRevision, t.objects[i].mod)
+			return false, t.wrong("get %s: mod_revision %d, should be %d", c.req.Key, res.Kvs[0].ModRevision,
+				t.objects[i].mod)
 		}
 		return true, nil
 	}
@@ -101,7 +110,8 @@ func (t *target) commit(ctx context.Context, n int, x *txn, last int64) (int64, 
 		return 0, err
 	}
 	if !res.Succeeded || len(res.Responses) != 1 || res.Header.GetRevision() <= last && !t.canned {
-		return 0, t.wrong("txn on %s at %d: succeeded %v, revision %d", x.cmp.Key, last, res.Succeeded, res.Header.GetRevision())
+		return 0, t.wrong("txn on %s at %d: succeeded %v, revision %d", x.cmp.Key, last, res.Succeeded,
+			res.Header.GetRevision())
 	}
 	if x.del != nil && res.Responses[0].GetResponseDeleteRange().GetDeleted() != 1 {
 		return 0, t.wrong("delete of %s deleted nothing", x.cmp.Key)

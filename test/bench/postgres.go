@@ -34,7 +34,8 @@ func newPostgres(dir string) (_ *postgres, err error) {
 	if errors.Is(err, errNoBinaries) {
 		var inner error
 		if p, inner = containerPostgres(); inner != nil {
-			return nil, fmt.Errorf("there is no Postgres to measure: install its server (Debian: 'apt-get install postgresql') or start Docker: %w", errors.Join(err, inner))
+			return nil, fmt.Errorf("there is no Postgres to measure: install its server (Debian: 'apt-get install "+
+				"postgresql') or start Docker: %w", errors.Join(err, inner))
 		}
 		err = nil
 	}
@@ -85,7 +86,8 @@ func parentOf(database string) (tree, error) {
 	}
 	for _, file := range all {
 		title, err := os.ReadFile(file)
-		if err != nil || !strings.HasPrefix(string(title), "postgres: ") || !strings.Contains(string(title), " "+database+" ") {
+		if err != nil || !strings.HasPrefix(string(title), "postgres: ") || !strings.Contains(string(title),
+			" "+database+" ") {
 			continue
 		}
 		f, err := statOf(filepath.Join(filepath.Dir(file), "stat"))
@@ -136,7 +138,8 @@ func (p *postgres) setDurable(on bool) error {
 			wrong := ""
 			for name, value := range want {
 				var is string
-				if err := conn.QueryRow(ctx, "SELECT setting FROM pg_settings WHERE name = $1", name).Scan(&is); err != nil {
+				if err := conn.QueryRow(ctx, "SELECT setting FROM pg_settings WHERE name = $1",
+					name).Scan(&is); err != nil {
 					return err
 				}
 				if is != value {

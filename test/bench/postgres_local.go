@@ -69,15 +69,22 @@ func localPostgres(dir string) (*postgres, error) {
 	init.Dir = "/"
 	init.SysProcAttr = &syscall.SysProcAttr{Credential: as}
 	if out, err := init.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("make a cluster in %s, which must be reachable for Postgres's user: %w\n%s", dir, err, out)
+		return nil, fmt.Errorf("make a cluster in %s, which must be reachable for Postgres's user: %w\n%s",
+			dir, err, out)
 	}
 	port := freePort()
 	server, err := startProcess(filepath.Join(bin, "postgres"),
-		[]string{"-D", data, "-c", "listen_addresses=127.0.0.1", "-c", "port=" + port, "-c", "unix_socket_directories="}, as)
+		[]string{
+			"-D", data, "-c", "listen_addresses=127.0.0.1", "-c", "port=" + port, "-c",
+			"unix_socket_directories=",
+		}, as)
 	if err != nil {
 		return nil, err
 	}
-	u := url.URL{Scheme: "postgres", User: url.UserPassword(postgresUser, postgresPassword), Host: "127.0.0.1:" + port, Path: "/postgres", RawQuery: "sslmode=disable"}
+	u := url.URL{
+		Scheme: "postgres", User: url.UserPassword(postgresUser, postgresPassword), Host: "127.0.0.1:" + port,
+		Path: "/postgres", RawQuery: "sslmode=disable",
+	}
 	p := &postgres{dsn: u.String(), from: bin}
 	p.remove = func() error {
 		if p.tree != 0 {

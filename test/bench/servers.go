@@ -59,7 +59,8 @@ func newServer(name, bin string, c *config) (*server, error) {
 	case "kine", kinePostgres, kinePooled:
 		s.module, s.pkg = "kine", "github.com/k3s-io/kine"
 		s.oneKey = true
-		s.args, s.note = kineArgs, "DSN with _synchronous=FULL (kine's own default is NORMAL, which does not sync each commit)"
+		s.args, s.note = kineArgs, "DSN with _synchronous=FULL (kine's own default is NORMAL, which does not sync "+
+			"each commit)"
 		if name != "kine" {
 			s.args, s.note, s.onPostgres, s.lags = kinePostgresArgs(name == kinePooled), postgresNote, true, true
 		}
@@ -74,7 +75,10 @@ func newServer(name, bin string, c *config) (*server, error) {
 			s.bin = self
 		}
 		s.args = func(l launching) []string {
-			return []string{"-serve-bare", "127.0.0.1:" + l.port, "-objects", fmt.Sprint(c.objects), "-value", fmt.Sprint(c.value)}
+			return []string{
+				"-serve-bare", "127.0.0.1:" + l.port, "-objects", fmt.Sprint(c.objects), "-value",
+				fmt.Sprint(c.value),
+			}
 		}
 	default:
 		s.module, s.pkg = "../..", "./cmd/sqlstore"
@@ -103,7 +107,8 @@ const (
 	// configured to keep them.
 	kinePostgres = "kine-postgres"
 	kinePooled   = "kine-postgres-pooled"
-	postgresNote = "Postgres as it comes: fsync, synchronous_commit and full_page_writes on (fsync off only while filling)"
+	postgresNote = "Postgres as it comes: fsync, synchronous_commit and full_page_writes on (fsync off only " +
+		"while filling)"
 )
 
 // prepare builds the server inside its module, which pins the versions.
@@ -171,7 +176,8 @@ func kineArgs(l launching) []string {
 	}
 	// kine's own defaults for everything but synchronous.
 	dsn := "sqlite://" + filepath.Join(l.dir, "state.db") +
-		"?_journal_mode=WAL&_busy_timeout=30000&_synchronous=" + sync + "&_txlock=immediate&_stmt_cache_size=20&cache=shared"
+		"?_journal_mode=WAL&_busy_timeout=30000&_synchronous=" + sync +
+		"&_txlock=immediate&_stmt_cache_size=20&cache=shared"
 	return []string{"--endpoint", dsn, "--listen-address", "127.0.0.1:" + l.port, "--metrics-bind-address", "0"}
 }
 
@@ -182,7 +188,8 @@ func kinePostgresArgs(pooled bool) func(launching) []string {
 	return func(l launching) []string {
 		a := []string{"--endpoint", l.dsn, "--listen-address", "127.0.0.1:" + l.port, "--metrics-bind-address", "0"}
 		if pooled {
-			a = append(a, "--datastore-max-open-connections", kinePoolSize, "--datastore-max-idle-connections", kinePoolSize)
+			a = append(a, "--datastore-max-open-connections", kinePoolSize, "--datastore-max-idle-connections",
+				kinePoolSize)
 		}
 		return a
 	}

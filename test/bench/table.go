@@ -14,7 +14,8 @@ func (c *config) printTable(out io.Writer, r results, starts []starting) {
 	fmt.Fprintf(out, "\n%d objects of %d bytes, %d clients on %d connections, %d pairs of %v\n",
 		c.objects, c.value, c.clients, c.conns, c.pairs, c.span)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "phase\tserver\top/s\tp50\tp99\tCPU/op\tPostgres\tabove bare\tpeak\tanon\top/s /etcd\tCPU /etcd\tabove bare /etcd\top/s /kine\tCPU /kine\tclient CPU\tother load\t")
+	fmt.Fprintln(w, "phase\tserver\top/s\tp50\tp99\tCPU/op\tPostgres\tabove bare\tpeak\tanon\top/s /etcd\tCPU "+
+		"/etcd\tabove bare /etcd\top/s /kine\tCPU /kine\tclient CPU\tother load\t")
 	for _, p := range c.allPhases() {
 		for _, s := range c.servers {
 			c.printRow(w, r, p.name, s)
@@ -39,8 +40,10 @@ func (c *config) printRow(w io.Writer, r results, phase string, s *server) {
 	}
 	cols := []string{
 		phase, s.name, rate(medianOf(of, throughput)), duration(medianOf(of, half)), duration(medianOf(of, slowest)),
-		duration(medianOf(of, cpuPerOp)), duration(time.Duration(medianOf(of, databasePerOp))), above, size(medianOf(of, peak)), size(medianOf(of, anonymous)),
-		times(r.ratio(phase, s.name, "etcd", throughput)), times(r.ratio(phase, s.name, "etcd", perOp)), times(r.above(phase, s.name, "etcd")),
+		duration(medianOf(of, cpuPerOp)), duration(time.Duration(medianOf(of, databasePerOp))), above,
+		size(medianOf(of, peak)), size(medianOf(of, anonymous)),
+		times(r.ratio(phase, s.name, "etcd", throughput)), times(r.ratio(phase, s.name, "etcd", perOp)),
+		times(r.above(phase, s.name, "etcd")),
 		times(r.ratio(phase, s.name, kine, throughput)), times(r.ratio(phase, s.name, kine, perOp)),
 		duration(time.Duration(medianOf(of, clientCost))), fmt.Sprintf("%.0f%%", 100*medianOf(of, otherShare)),
 	}
@@ -59,13 +62,15 @@ func (c *config) printRow(w io.Writer, r results, phase string, s *server) {
 func (c *config) printStarts(out io.Writer, starts []starting) {
 	fmt.Fprintln(out)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "server\tready after stop\tready after kill\tmemory when ready (anon)\tfilled in\tsyncs per write\tdurability")
+	fmt.Fprintln(w, "server\tready after stop\tready after kill\tmemory when ready (anon)\tfilled in\tsyncs per "+
+		"write\tdurability")
 	for i, st := range starts {
 		syncs := fmt.Sprintf("%.2f", st.Syncs)
 		if st.Syncs < 0 {
 			syncs = "not counted"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s (%s)\t%s\t%s\t%s\n", st.Server, duration(median(st.Clean)), duration(median(st.Killed)),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s (%s)\t%s\t%s\t%s\n", st.Server, duration(median(st.Clean)),
+			duration(median(st.Killed)),
 			size(st.Memory.Peak), size(st.Memory.Anon), duration(st.Fill), syncs, c.servers[i].note)
 	}
 	_ = w.Flush()

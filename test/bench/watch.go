@@ -132,7 +132,8 @@ func (t *target) openWatchers(ctx context.Context, n int, conns []*grpc.ClientCo
 	}
 	var ws []*watcher
 	for i := range n {
-		s, err := conns[i%len(conns)].NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, pb.Watch_Watch_FullMethodName)
+		s, err := conns[i%len(conns)].NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
+			pb.Watch_Watch_FullMethodName)
 		if err != nil {
 			return nil, err
 		}
@@ -159,8 +160,10 @@ func (t *target) openWatchers(ctx context.Context, n int, conns []*grpc.ClientCo
 
 func (w *watcher) receive() {
 	res := watchReply{event: func(cur, prev *kv) error {
-		if !bytes.HasPrefix(cur.key, []byte(objectsDir)) || len(cur.value) != w.t.c.value || len(prev.value) != w.t.c.value {
-			return w.t.wrong("event on %s: value of %d bytes, previous one of %d", cur.key, len(cur.value), len(prev.value))
+		if !bytes.HasPrefix(cur.key, []byte(objectsDir)) || len(cur.value) != w.t.c.value ||
+			len(prev.value) != w.t.c.value {
+			return w.t.wrong("event on %s: value of %d bytes, previous one of %d", cur.key, len(cur.value),
+				len(prev.value))
 		}
 		if !w.t.canned && (!bytes.Equal(cur.key, prev.key) || prev.mod >= cur.mod || prev.stamp() != cur.stamp()) {
 			return w.t.wrong("event on %s at %d has previous %s at %d", cur.key, cur.mod, prev.key, prev.mod)
@@ -230,7 +233,8 @@ func (w *watcher) check(writes []sent) ([]time.Time, error) {
 	at := make([]time.Time, len(writes))
 	for i, e := range w.events {
 		if e.revision != writes[i].revision {
-			return nil, w.t.wrong("a watcher's event %d has revision %d, should be %d", i, e.revision, writes[i].revision)
+			return nil, w.t.wrong("a watcher's event %d has revision %d, should be %d", i, e.revision,
+				writes[i].revision)
 		}
 		at[i] = e.at
 	}

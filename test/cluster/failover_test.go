@@ -114,7 +114,8 @@ func (s *stage) lose(frozen, restarted, fresh bool) loss {
 		if got := s.revision(ctx); got != l.last {
 			s.Fatalf("the replicas are at revision %d, %d was acknowledged last", got, l.last)
 		}
-		l.fresh = s.client(odd).Watch(s.Context(), "\x00", clientv3.WithFromKey(), clientv3.WithRev(l.last+1), clientv3.WithCreatedNotify())
+		l.fresh = s.client(odd).Watch(s.Context(), "\x00", clientv3.WithFromKey(), clientv3.WithRev(l.last+1),
+			clientv3.WithCreatedNotify())
 		if resp := <-l.fresh; !resp.Created {
 			s.Fatalf("a watch on %s began with %+v", odd.Alias, resp)
 		}
@@ -171,7 +172,10 @@ func (s *stage) back(l loss) []history.Outage {
 	var outages []history.Outage
 	for _, r := range s.Replicas {
 		s.put(ctx, r, "back/"+r.Alias)
-		outages = append(outages, history.Outage{Replica: r.Alias, Writes: time.Since(l.killed), After: time.Since(l.healed)})
+		outages = append(outages, history.Outage{
+			Replica: r.Alias, Writes: time.Since(l.killed),
+			After: time.Since(l.healed),
+		})
 	}
 	return outages
 }
@@ -252,7 +256,8 @@ func (s *stage) agree() {
 			first = got
 		}
 		if !slices.EqualFunc(got.Kvs, first.Kvs, func(a, b *mvccpb.KeyValue) bool { return proto.Equal(a, b) }) {
-			s.Errorf("%s and %s show different objects at revision %d: %d and %d of them", r.Alias, s.Replicas[0].Alias, revision, len(got.Kvs), len(first.Kvs))
+			s.Errorf("%s and %s show different objects at revision %d: %d and %d of them", r.Alias, s.Replicas[0].Alias,
+				revision, len(got.Kvs), len(first.Kvs))
 		}
 	}
 }
@@ -303,16 +308,19 @@ func (s *stage) repair(l loss) {
 			s.Errorf("%s is at revision %d after the repair, want %d or more", r.Alias, now.Header.Revision, bumped)
 		}
 		for _, rev := range []int64{l.last, l.last + 1, bumped - 1} {
-			if _, err := c.Get(ctx, "k/", clientv3.WithPrefix(), clientv3.WithRev(rev)); !errors.Is(err, rpctypes.ErrCompacted) {
+			if _, err := c.Get(ctx, "k/", clientv3.WithPrefix(), clientv3.WithRev(rev)); !errors.Is(err,
+				rpctypes.ErrCompacted) {
 				s.Errorf("%s: a list at revision %d ended with %v, want %v", r.Alias, rev, err, rpctypes.ErrCompacted)
 			}
 			resp, ok := <-c.Watch(ctx, "k/", clientv3.WithPrefix(), clientv3.WithRev(rev))
 			if !ok || !errors.Is(resp.Err(), rpctypes.ErrCompacted) || resp.CompactRevision < bumped {
-				s.Errorf("%s: a watch from revision %d was answered %v, compact revision %d, want %v", r.Alias, rev, resp.Err(), resp.CompactRevision, rpctypes.ErrCompacted)
+				s.Errorf("%s: a watch from revision %d was answered %v, compact revision %d, want %v", r.Alias, rev,
+					resp.Err(), resp.CompactRevision, rpctypes.ErrCompacted)
 			}
 		}
 		// The list that follows is what a watch goes on from.
-		resp, ok := <-c.Watch(clientv3.WithRequireLeader(ctx), "k/again", clientv3.WithRev(now.Header.Revision+1), clientv3.WithCreatedNotify())
+		resp, ok := <-c.Watch(clientv3.WithRequireLeader(ctx), "k/again", clientv3.WithRev(now.Header.Revision+1),
+			clientv3.WithCreatedNotify())
 		if !ok || resp.Err() != nil {
 			s.Errorf("%s: the watch behind a new list: %v", r.Alias, resp.Err())
 		}

@@ -89,11 +89,13 @@ func TestFaults(t0 *testing.T) {
 			f.fault(s)
 			for _, o := range s.finish(f.name) {
 				if f.holder == "" && o.Errors[codes.DeadlineExceeded.String()] > 0 {
-					t.Errorf("clients of %q ran out of patience, when a replica was there to answer: %v", o.Replica, o.Errors)
+					t.Errorf("clients of %q ran out of patience, when a replica was there to answer: %v",
+						o.Replica, o.Errors)
 				}
 				// Clients of all replicas wait for the holder, too.
 				if f.holder != "" && o.Replica != "" && o.Replica != f.holder && o.Writes > holderBound {
-					t.Errorf("clients of %s got no write acknowledged for %v while %s held the clock, want %v at most", o.Replica, o.Writes, f.holder, holderBound)
+					t.Errorf("clients of %s got no write acknowledged for %v while %s held the clock, want %v at most",
+						o.Replica, o.Writes, f.holder, holderBound)
 				}
 			}
 		})

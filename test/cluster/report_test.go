@@ -24,7 +24,8 @@ func report(r history.Row) {
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if len(rows.all) > 0 {
-		fmt.Printf("\nHow long clients went without an answer: longest span between two requests that succeeded.\n%s\n", history.Table(rows.all))
+		fmt.Printf("\nHow long clients went without an answer: longest span between two requests that succeeded.\n%s\n",
+			history.Table(rows.all))
 	}
 	os.Exit(code)
 }

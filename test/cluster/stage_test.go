@@ -164,7 +164,10 @@ func (s *stage) kept(ctx context.Context) {
 
 // ending returns the leases that were left to their end.
 func (s *stage) ending() []history.Lease {
-	return slices.DeleteFunc(s.Journal.Leases(), func(l history.Lease) bool { return slices.Contains(s.Keepers, clientv3.LeaseID(l.ID)) })
+	return slices.DeleteFunc(s.Journal.Leases(), func(l history.Lease) bool {
+		return slices.Contains(s.Keepers,
+			clientv3.LeaseID(l.ID))
+	})
 }
 
 // leasesEnd waits until the keys of all leases that were left to their end are gone.
@@ -217,7 +220,8 @@ func (s *stage) history(ctx context.Context, from, to int64) (history.Base, []hi
 		return nil, nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	rows, err := conn.Query(ctx, `SELECT resource_version, ordinal, key, deleted, create_revision, version, lease, previous_version, value
+	rows, err := conn.Query(ctx, `SELECT resource_version, ordinal, key, deleted, create_revision, version, lease,
+			previous_version, value
 		FROM object_versions WHERE resource_version <= $1 ORDER BY resource_version, ordinal`, to)
 	if err != nil {
 		return nil, nil, err
@@ -229,7 +233,8 @@ func (s *stage) history(ctx context.Context, from, to int64) (history.Base, []hi
 		var e history.Event
 		var ordinal, previous int64
 		var key, value []byte
-		if err := rows.Scan(&e.Revision, &ordinal, &key, &e.Deleted, &e.Create, &e.Version, &e.Lease, &previous, &value); err != nil {
+		if err := rows.Scan(&e.Revision, &ordinal, &key, &e.Deleted, &e.Create, &e.Version, &e.Lease, &previous,
+			&value); err != nil {
 			return nil, nil, err
 		}
 		e.Key, e.Value = string(key), string(value)
@@ -241,7 +246,8 @@ func (s *stage) history(ctx context.Context, from, to int64) (history.Base, []hi
 		}
 		next++
 		if previous != newest[e.Key] {
-			return nil, nil, fmt.Errorf("%+v has the previous version %d, its key's newest is %d", e, previous, newest[e.Key])
+			return nil, nil, fmt.Errorf("%+v has the previous version %d, its key's newest is %d", e, previous,
+				newest[e.Key])
 		}
 		newest[e.Key] = e.Revision
 		if e.Deleted {

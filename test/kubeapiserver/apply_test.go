@@ -198,7 +198,9 @@ func (c configMaps) applyInTurn(ctx context.Context, written *ledger, manager st
 		data := map[string]string{manager: strconv.Itoa(i)}
 		// kube-apiserver itself tries a few times, not for ever.
 		err := untilNoConflict(func() error {
-			got, err := c.Apply(ctx, apply.ConfigMap("shared", c.namespace).WithData(data), metav1.ApplyOptions{FieldManager: manager})
+			got, err := c.Apply(ctx, apply.ConfigMap("shared", c.namespace).WithData(data), metav1.ApplyOptions{
+				FieldManager: manager,
+			})
 			if err != nil {
 				return err
 			}

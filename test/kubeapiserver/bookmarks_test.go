@@ -28,7 +28,8 @@ func testBookmarks(t *testing.T, c *cluster.Cluster) {
 		create(t, c.Dynamic.Resource(load.ConfigMaps.GroupVersionResource).Namespace(namespace), namespace, name)
 	}
 	watch := func(from int64) *semantics.Stream {
-		q := query("watch", "true", "allowWatchBookmarks", "true", "timeoutSeconds", "5", "resourceVersion", strconv.FormatInt(from, 10))
+		q := query("watch", "true", "allowWatchBookmarks", "true", "timeoutSeconds", "5", "resourceVersion",
+			strconv.FormatInt(from, 10))
 		stream, err := semantics.OpenWatch(t.Context(), c.HTTP, url+"?"+q.Encode())
 		if err != nil {
 			t.Fatal(err)

@@ -93,7 +93,8 @@ func newOvertaken(t *testing.T, c *cluster.Cluster) *overtaken {
 
 func create(t *testing.T, client dynamic.ResourceInterface, namespace, name string) {
 	t.Helper()
-	if _, err := client.Create(t.Context(), load.ConfigMaps.New(namespace, name, ""), metav1.CreateOptions{}); err != nil {
+	if _, err := client.Create(t.Context(), load.ConfigMaps.New(namespace, name, ""),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -54,7 +54,8 @@ func testConflicts(t *testing.T, c *cluster.Cluster) {
 			return err
 		}, apierrors.IsConflict},
 		{"patch at an old version", func() error {
-			patch := []byte(`{"metadata":{"resourceVersion":"` + stale.ResourceVersion + `"},"data":{"payload":"lost"}}`)
+			patch := []byte(`{"metadata":{"resourceVersion":"` + stale.ResourceVersion +
+				`"},"data":{"payload":"lost"}}`)
 			_, err := client.Patch(ctx, "object", types.MergePatchType, patch, metav1.PatchOptions{})
 			return err
 		}, apierrors.IsConflict},
@@ -68,7 +69,9 @@ func testConflicts(t *testing.T, c *cluster.Cluster) {
 			})
 		}, apierrors.IsConflict},
 		{"delete another incarnation", func() error {
-			return client.Delete(ctx, "object", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &otherUID}})
+			return client.Delete(ctx, "object", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
+				UID: &otherUID,
+			}})
 		}, apierrors.IsConflict},
 		{"delete missing", func() error {
 			return client.Delete(ctx, "missing", metav1.DeleteOptions{})

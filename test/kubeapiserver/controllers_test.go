@@ -72,7 +72,8 @@ func (w *workload) roll(ctx context.Context, t *testing.T, c *cluster.Cluster, s
 		}
 		t.Logf("%s: done after %s", what, time.Since(start).Round(time.Millisecond))
 	}
-	_, err := w.clients.AppsV1().Deployments(w.namespace).Create(ctx, newDeployment("web", 10, "app:1"), metav1.CreateOptions{})
+	_, err := w.clients.AppsV1().Deployments(w.namespace).Create(ctx, newDeployment("web", 10, "app:1"),
+		metav1.CreateOptions{})
 	step("create", 10, "app:1", 1, err)
 	step("scale up", 25, "app:1", 1, w.patch(ctx, `{"spec":{"replicas":25}}`))
 	step("scale down", 8, "app:1", 1, w.patch(ctx, `{"spec":{"replicas":8}}`))
@@ -159,13 +160,15 @@ func (w *workload) emptyNamespace(ctx context.Context, t *testing.T) {
 	objects, err := configMaps.List(ctx, metav1.ListOptions{})
 	sets, pods, errList := w.list(ctx)
 	if err := errors.Join(err, errList); err != nil || len(objects.Items)+len(sets)+len(pods) > 0 {
-		t.Errorf("%d ConfigMaps, %d ReplicaSets and %d Pods outlived the namespace: %v", len(objects.Items), len(sets), len(pods), err)
+		t.Errorf("%d ConfigMaps, %d ReplicaSets and %d Pods outlived the namespace: %v", len(objects.Items), len(sets),
+			len(pods), err)
 	}
 }
 
 // patch changes the Deployment, through any outage: a merge patch may be repeated.
 func (w *workload) patch(ctx context.Context, patch string) error {
-	_, err := w.clients.AppsV1().Deployments(w.namespace).Patch(ctx, "web", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err := w.clients.AppsV1().Deployments(w.namespace).Patch(ctx, "web", types.StrategicMergePatchType,
+		[]byte(patch), metav1.PatchOptions{})
 	return err
 }
 

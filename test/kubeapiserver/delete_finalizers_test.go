@@ -35,7 +35,9 @@ func testDeleteCollectionAmongWrites(t *testing.T, c *cluster.Cluster) {
 
 	created := make(chan error, 1)
 	go func() { created <- create(fresh, "fresh") }()
-	if err := client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "age=old"}); err != nil {
+	if err := client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{
+		LabelSelector: "age=old",
+	}); err != nil {
 		t.Error(err)
 	}
 	if err := <-created; err != nil {
@@ -45,7 +47,8 @@ func testDeleteCollectionAmongWrites(t *testing.T, c *cluster.Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if i := slices.IndexFunc(after.Items, func(c corev1.ConfigMap) bool { return c.Labels["age"] == "old" }); i >= 0 || len(after.Items) != fresh {
+	if i := slices.IndexFunc(after.Items, func(c corev1.ConfigMap) bool { return c.Labels["age"] == "old" }); i >= 0 ||
+		len(after.Items) != fresh {
 		t.Errorf("%d objects are left (an old one at %d), want %d fresh ones", len(after.Items), i, fresh)
 	}
 	seen := map[string]watch.EventType{}
@@ -92,7 +95,8 @@ func testDeleteCollectionFinalizers(t *testing.T, c *cluster.Cluster) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		err := client.DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &tc.propagation}, metav1.ListOptions{})
+		err := client.DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &tc.propagation},
+			metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +109,8 @@ func testDeleteCollectionFinalizers(t *testing.T, c *cluster.Cluster) {
 		}
 		for _, object := range held.Items {
 			slices.Sort(object.Finalizers)
-			if object.DeletionTimestamp == nil || !slices.Equal(object.Finalizers, slices.Sorted(slices.Values(tc.finalizers))) {
+			if object.DeletionTimestamp == nil || !slices.Equal(object.Finalizers,
+				slices.Sorted(slices.Values(tc.finalizers))) {
 				t.Fatalf("%s: %s is being deleted since %v, held by %v, want %v",
 					tc.name, object.Name, object.DeletionTimestamp, object.Finalizers, tc.finalizers)
 			}
@@ -116,7 +121,8 @@ func testDeleteCollectionFinalizers(t *testing.T, c *cluster.Cluster) {
 		}
 		defer stream.Stop()
 		if err := parallel(ctx, count, func(ctx context.Context, i int) error {
-			_, err := client.Patch(ctx, held.Items[i].Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+			_, err := client.Patch(ctx, held.Items[i].Name, types.MergePatchType,
+				[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 			return err
 		}); err != nil {
 			t.Fatal(err)

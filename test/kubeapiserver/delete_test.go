@@ -44,7 +44,9 @@ func testDeleteCollection(t *testing.T, c *cluster.Cluster) {
 	}
 	defer stream.Stop()
 
-	if err := client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: label + "=0"}); err != nil {
+	if err := client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{
+		LabelSelector: label + "=0",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	after, err := client.List(ctx, metav1.ListOptions{})

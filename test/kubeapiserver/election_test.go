@@ -66,7 +66,9 @@ func (e *election) run(ctx context.Context) error {
 	const candidates = 3
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	stream, err := e.client.CoordinationV1().Leases(e.namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + e.lock})
+	stream, err := e.client.CoordinationV1().Leases(e.namespace).Watch(ctx, metav1.ListOptions{
+		FieldSelector: "metadata.name=" + e.lock,
+	})
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,8 @@ func TestEventStore(t *testing.T) {
 			if err := create("before"); err != nil {
 				t.Fatal(err)
 			}
-			if inMain, inOwn := countKeys(t, main, "/registry/events/"), countKeys(t, events, "/registry/events/"); inMain > 0 || inOwn == 0 {
+			if inMain, inOwn := countKeys(t, main, "/registry/events/"),
+				countKeys(t, events, "/registry/events/"); inMain > 0 || inOwn == 0 {
 				t.Errorf("%d Events in the main store, %d in their own", inMain, inOwn)
 			}
 
@@ -60,11 +61,15 @@ func TestEventStore(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if _, err := c.Clients.CoreV1().ConfigMaps(names[0]).Create(ctx, labelled("meanwhile", "fresh"), metav1.CreateOptions{}); err != nil {
+			if _, err := c.Clients.CoreV1().ConfigMaps(names[0]).Create(ctx, labelled("meanwhile", "fresh"),
+				metav1.CreateOptions{}); err != nil {
 				t.Errorf("a write to the main store while the Events' is away: %v", err)
 			}
 			events.Restart(t)
-			if err := until(ctx, func(context.Context) (bool, error) { return create("after") == nil, nil }); err != nil {
+			if err := until(ctx, func(context.Context) (bool, error) {
+				return create("after") == nil,
+					nil
+			}); err != nil {
 				t.Errorf("no Event can be written after the restart of their store: %v", err)
 			}
 			if err := c.Await(ctx, true); err != nil {

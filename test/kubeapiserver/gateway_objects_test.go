@@ -86,7 +86,8 @@ func (g *gateways) checkRefusals(ctx context.Context, t *testing.T) {
 		}},
 		{"condition without reason", "status.conditions[0].reason", func() error {
 			_, err := g.Gateways(namespace).Patch(ctx, "gateway-0", types.MergePatchType,
-				[]byte(`{"status":{"conditions":[{"type":"Accepted","status":"True","message":""}]}}`), metav1.PatchOptions{}, "status")
+				[]byte(`{"status":{"conditions":[{"type":"Accepted","status":"True","message":""}]}}`),
+				metav1.PatchOptions{}, "status")
 			return err
 		}},
 	} {

@@ -49,7 +49,10 @@ func testGatewayAPI(t *testing.T, c *cluster.Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gateways{GatewayV1Interface: clients.GatewayV1(), namespaces: names, gateways: newLedger(), routes: newLedger()}
+	g := &gateways{
+		GatewayV1Interface: clients.GatewayV1(), namespaces: names, gateways: newLedger(),
+		routes: newLedger(),
+	}
 	gatewayEvents, routeEvents := g.watch(ctx, t)
 
 	if err := g.create(ctx); err != nil {
@@ -66,7 +69,10 @@ func testGatewayAPI(t *testing.T, c *cluster.Cluster) {
 	}
 	c.Kubectl(t, nil, "wait", "gateways", "--all", "-A", "--for=condition=Programmed", "--timeout=60s")
 	for resource, each := range map[string]int{"gateways": gatewaysEach, "httproutes": routesEach} {
-		kind := load.Kind{GroupVersionResource: schema.GroupVersionResource{Group: gatewayv1.GroupName, Version: "v1", Resource: resource}}
+		kind := load.Kind{GroupVersionResource: schema.GroupVersionResource{
+			Group: gatewayv1.GroupName, Version: "v1",
+			Resource: resource,
+		}}
 		list, err := load.ListChunks(ctx, c.Dynamic, load.Scope{Kind: kind}, 7)
 		if err != nil {
 			t.Error(err)
@@ -107,7 +113,8 @@ func awaitEstablished(t *testing.T, c *cluster.Cluster, crds ...string) {
 // gatewayCRDs returns the directory of the Gateway API's standard CRDs, which its module carries.
 func gatewayCRDs(t *testing.T) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}",
+		"sigs.k8s.io/gateway-api").Output()
 	if err != nil {
 		t.Fatalf("go list -m sigs.k8s.io/gateway-api: %v", err)
 	}
@@ -165,7 +172,8 @@ func (g *gateways) create(ctx context.Context) error {
 // reconcile writes the statuses of all gateways and routes.
 func (g *gateways) reconcile(ctx context.Context) error {
 	errGateways := parallel(ctx, gatewaysEach*len(g.namespaces), func(ctx context.Context, i int) error {
-		return g.reconcileGateway(ctx, g.namespaces[i%len(g.namespaces)], fmt.Sprintf("gateway-%d", i/len(g.namespaces)))
+		return g.reconcileGateway(ctx, g.namespaces[i%len(g.namespaces)], fmt.Sprintf("gateway-%d",
+			i/len(g.namespaces)))
 	})
 	errRoutes := parallel(ctx, routesEach*len(g.namespaces), func(ctx context.Context, i int) error {
 		return g.reconcileRoute(ctx, g.namespaces[i%len(g.namespaces)], fmt.Sprintf("route-%d", i/len(g.namespaces)))
@@ -208,7 +216,10 @@ func (g *gateways) reconcileGateway(ctx context.Context, namespace, name string)
 // is a map by type.
 func (g *gateways) applyGatewayStatus(ctx context.Context, namespace, name string, generation int64) error {
 	var got *gatewayv1.Gateway
-	for _, kind := range []gatewayv1.GatewayConditionType{gatewayv1.GatewayConditionAccepted, gatewayv1.GatewayConditionProgrammed} {
+	for _, kind := range []gatewayv1.GatewayConditionType{
+		gatewayv1.GatewayConditionAccepted,
+		gatewayv1.GatewayConditionProgrammed,
+	} {
 		status := apply.GatewayStatus().WithConditions(applyCondition(string(kind), generation))
 		if kind == gatewayv1.GatewayConditionProgrammed {
 			status.WithListeners(apply.ListenerStatus().WithName("http").WithAttachedRoutes(routesEach).
@@ -239,8 +250,10 @@ func (g *gateways) reconcileRoute(ctx context.Context, namespace, name string) e
 	client := g.HTTPRoutes(namespace)
 	parent := apply.RouteParentStatus().WithControllerName(controller).
 		WithParentRef(apply.ParentReference().WithName("gateway-0")).
-		WithConditions(applyCondition(string(gatewayv1.RouteConditionAccepted), 1), applyCondition(string(gatewayv1.RouteConditionResolvedRefs), 1))
-	got, err := client.ApplyStatus(ctx, apply.HTTPRoute(name, namespace).WithStatus(apply.HTTPRouteStatus().WithParents(parent)),
+		WithConditions(applyCondition(string(gatewayv1.RouteConditionAccepted), 1),
+			applyCondition(string(gatewayv1.RouteConditionResolvedRefs), 1))
+	got, err := client.ApplyStatus(ctx,
+		apply.HTTPRoute(name, namespace).WithStatus(apply.HTTPRouteStatus().WithParents(parent)),
 		metav1.ApplyOptions{FieldManager: "controller"})
 	if err != nil {
 		return fmt.Errorf("apply the status of route %s: %w", name, err)
@@ -251,7 +264,8 @@ func (g *gateways) reconcileRoute(ctx context.Context, namespace, name string) e
 	if err := allTrue(got.Status.Parents[0].Conditions, "Accepted", "ResolvedRefs"); err != nil {
 		return fmt.Errorf("route %s: %w", name, err)
 	}
-	got.Status.Parents[0].Conditions[1] = condition(string(gatewayv1.RouteConditionResolvedRefs), metav1.ConditionFalse, "BackendNotFound", 1)
+	got.Status.Parents[0].Conditions[1] = condition(string(gatewayv1.RouteConditionResolvedRefs), metav1.ConditionFalse,
+		"BackendNotFound", 1)
 	patch, err := json.Marshal(map[string]any{"status": got.Status})
 	if err != nil {
 		return err

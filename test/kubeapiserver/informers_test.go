@@ -72,7 +72,8 @@ func testInformers(t *testing.T, c *cluster.Cluster) {
 			return versions
 		}
 		if got := held(); !maps.Equal(got, want) {
-			t.Fatalf("informer %d synced with %d objects %v, want %d", round, len(got), slices.Sorted(maps.Keys(got)), len(want))
+			t.Fatalf("informer %d synced with %d objects %v, want %d", round, len(got), slices.Sorted(maps.Keys(got)),
+				len(want))
 		}
 		caches = append(caches, held)
 	}

@@ -30,7 +30,10 @@ func TestLedger(t *testing.T) {
 		"out of order":    {[]watch.Event{at(4, "b"), at(2, "a"), at(5, "c")}, false},
 		"other content":   {[]watch.Event{at(2, "a"), at(4, "x"), at(5, "c")}, false},
 		"nobody's write":  {[]watch.Event{at(2, "a"), at(3, "x"), at(4, "b"), at(5, "c")}, false},
-		"a deletion":      {[]watch.Event{at(2, "a"), {Type: watch.Deleted, Object: at(4, "b").Object}, at(5, "c")}, false},
+		"a deletion": {
+			[]watch.Event{at(2, "a"), {Type: watch.Deleted, Object: at(4, "b").Object}, at(5, "c")},
+			false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			written := newLedger()

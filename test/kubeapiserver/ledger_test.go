@@ -94,7 +94,8 @@ func (l *ledger) check(ctx context.Context, stream watch.Interface, see func(run
 // describe returns the resource version of an object and all of it as text.
 func describe(object runtime.Object) (version int64, text string, err error) {
 	object = object.DeepCopyObject()
-	object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // which typed clients set in some answers only
+	// which typed clients set in some answers only
+	object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	content, errJSON := json.Marshal(object)
 	accessor, err := meta.Accessor(object)
 	if err := errors.Join(err, errJSON); err != nil {

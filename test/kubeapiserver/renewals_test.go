@@ -32,7 +32,10 @@ func testLeaseRenewals(t *testing.T, c *cluster.Cluster) {
 		holder, seconds, now := fmt.Sprintf("node-%d", i), int32(40), metav1.NowMicro()
 		lease := &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Name: holder},
-			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &now},
+			Spec: coordinationv1.LeaseSpec{
+				HolderIdentity: &holder, LeaseDurationSeconds: &seconds,
+				RenewTime: &now,
+			},
 		}
 		lease, err := client.Create(ctx, lease, metav1.CreateOptions{})
 		if err != nil {
@@ -61,7 +64,8 @@ func testLeaseRenewals(t *testing.T, c *cluster.Cluster) {
 	err = written.check(ctx, stream, func(object runtime.Object) error {
 		lease := object.(*coordinationv1.Lease)
 		if lease.Spec.RenewTime.Time.Before(renewed[lease.Name]) {
-			return fmt.Errorf("%s was renewed at %v, before that at %v", lease.Name, lease.Spec.RenewTime, renewed[lease.Name])
+			return fmt.Errorf("%s was renewed at %v, before that at %v", lease.Name, lease.Spec.RenewTime,
+				renewed[lease.Name])
 		}
 		renewed[lease.Name] = lease.Spec.RenewTime.Time
 		return nil

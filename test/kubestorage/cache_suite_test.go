@@ -24,13 +24,22 @@ func TestWatchCache(t *testing.T) {
 	runTwice(t, []case_{
 		{"Create", func(t *testing.T) { storagetesting.RunTestCreate(t.Context(), t, setup(t), uncheckedKey) }},
 		{"CreateWithTTL", func(t *testing.T) { storagetesting.RunTestCreateWithTTL(t.Context(), t, setup(t)) }},
-		{"CreateWithKeyExist", func(t *testing.T) { storagetesting.RunTestCreateWithKeyExist(t.Context(), t, setup(t)) }},
+		{"CreateWithKeyExist", func(t *testing.T) {
+			storagetesting.RunTestCreateWithKeyExist(t.Context(), t,
+				setup(t))
+		}},
 		{"Get", func(t *testing.T) { storagetesting.RunTestGet(t.Context(), t, setup(t)) }},
 		{"KeySchema", func(t *testing.T) { storagetesting.RunTestKeySchema(t.Context(), t, setup(t)) }},
 
-		{"UnconditionalDelete", func(t *testing.T) { storagetesting.RunTestUnconditionalDelete(t.Context(), t, setup(t)) }},
+		{"UnconditionalDelete", func(t *testing.T) {
+			storagetesting.RunTestUnconditionalDelete(t.Context(), t,
+				setup(t))
+		}},
 		{"ConditionalDelete", func(t *testing.T) { storagetesting.RunTestConditionalDelete(t.Context(), t, setup(t)) }},
-		{"DeleteWithSuggestion", func(t *testing.T) { storagetesting.RunTestDeleteWithSuggestion(t.Context(), t, setup(t)) }},
+		{"DeleteWithSuggestion", func(t *testing.T) {
+			storagetesting.RunTestDeleteWithSuggestion(t.Context(), t,
+				setup(t))
+		}},
 		{"DeleteWithSuggestionAndConflict", func(t *testing.T) {
 			storagetesting.RunTestDeleteWithSuggestionAndConflict(t.Context(), t, setup(t))
 		}},
@@ -43,7 +52,10 @@ func TestWatchCache(t *testing.T) {
 		{"ValidateDeletionWithOnlySuggestionValid", func(t *testing.T) {
 			storagetesting.RunTestValidateDeletionWithOnlySuggestionValid(t.Context(), t, setup(t))
 		}},
-		{"DeleteWithConflict", func(t *testing.T) { storagetesting.RunTestDeleteWithConflict(t.Context(), t, setup(t)) }},
+		{"DeleteWithConflict", func(t *testing.T) {
+			storagetesting.RunTestDeleteWithConflict(t.Context(), t,
+				setup(t))
+		}},
 		{"PreconditionalDeleteWithSuggestion", func(t *testing.T) {
 			storagetesting.RunTestPreconditionalDeleteWithSuggestion(t.Context(), t, setup(t))
 		}},
@@ -52,7 +64,8 @@ func TestWatchCache(t *testing.T) {
 		}},
 		{"DeleteOfUntransformableWithConflict", func(t *testing.T) {
 			c := setup(t)
-			storagetesting.RunTestDeleteWithConflictAndMissingExpectedTransformOrDecodeError(t.Context(), t, c, c.setFailing)
+			storagetesting.RunTestDeleteWithConflictAndMissingExpectedTransformOrDecodeError(t.Context(), t, c,
+				c.setFailing)
 		}},
 		{"DeleteOfUntransformable", func(t *testing.T) {
 			c := setup(t)
@@ -67,8 +80,14 @@ func TestWatchCache(t *testing.T) {
 			storagetesting.RunTestDeleteWithSuggestionAndMissingExpectedTransformOrDecodeError(t.Context(), t, setup(t))
 		}},
 
-		{"GuaranteedUpdate", func(t *testing.T) { storagetesting.RunTestGuaranteedUpdate(t.Context(), t, setup(t), uncheckedKey) }},
-		{"GuaranteedUpdateWithTTL", func(t *testing.T) { storagetesting.RunTestGuaranteedUpdateWithTTL(t.Context(), t, setup(t)) }},
+		{"GuaranteedUpdate", func(t *testing.T) {
+			storagetesting.RunTestGuaranteedUpdate(t.Context(), t, setup(t),
+				uncheckedKey)
+		}},
+		{"GuaranteedUpdateWithTTL", func(t *testing.T) {
+			storagetesting.RunTestGuaranteedUpdateWithTTL(t.Context(), t,
+				setup(t))
+		}},
 		{"GuaranteedUpdateChecksStoredData", func(t *testing.T) {
 			storagetesting.RunTestGuaranteedUpdateChecksStoredData(t.Context(), t, setup(t))
 		}},
@@ -81,7 +100,8 @@ func TestWatchCache(t *testing.T) {
 
 		{"List", func(t *testing.T) {
 			c := fresh(t)
-			storagetesting.RunTestList(t.Context(), t, c, c.compact, true, c.client.Kubernetes.(*storagetesting.KubernetesRecorder))
+			storagetesting.RunTestList(t.Context(), t, c, c.compact, true,
+				c.client.Kubernetes.(*storagetesting.KubernetesRecorder))
 		}},
 		{"ConsistentList", func(t *testing.T) {
 			c := setup(t)
@@ -93,15 +113,24 @@ func TestWatchCache(t *testing.T) {
 			c := setup(t)
 			storagetesting.RunTestGetListNonRecursive(t.Context(), t, c.store.increaseRevision, c)
 		}},
-		{"GetListRecursivePrefix", func(t *testing.T) { storagetesting.RunTestGetListRecursivePrefix(t.Context(), t, setup(t)) }},
-		{"ListContinuation", func(t *testing.T) { storagetesting.RunTestListContinuation(t.Context(), t, setup(t), uncheckedReads) }},
+		{"GetListRecursivePrefix", func(t *testing.T) {
+			storagetesting.RunTestGetListRecursivePrefix(t.Context(), t,
+				setup(t))
+		}},
+		{"ListContinuation", func(t *testing.T) {
+			storagetesting.RunTestListContinuation(t.Context(), t, setup(t),
+				uncheckedReads)
+		}},
 		{"ListPaginationRareObject", func(t *testing.T) {
 			storagetesting.RunTestListPaginationRareObject(t.Context(), t, setup(t), uncheckedReads)
 		}},
 		{"ListContinuationWithFilter", func(t *testing.T) {
 			storagetesting.RunTestListContinuationWithFilter(t.Context(), t, setup(t), uncheckedReads)
 		}},
-		{"ListResourceVersionMatch", func(t *testing.T) { storagetesting.RunTestListResourceVersionMatch(t.Context(), t, setup(t)) }},
+		{"ListResourceVersionMatch", func(t *testing.T) {
+			storagetesting.RunTestListResourceVersionMatch(t.Context(), t,
+				setup(t))
+		}},
 		{"NamespaceScopedList", func(t *testing.T) {
 			storagetesting.RunTestNamespaceScopedList(t.Context(), t, setupWith(t, cacheOptions{indexed: true}))
 		}},
@@ -122,24 +151,37 @@ func TestWatchCache(t *testing.T) {
 
 		{"Watch", func(t *testing.T) { storagetesting.RunTestWatch(t.Context(), t, setup(t)) }},
 		{"ClusterScopedWatch", func(t *testing.T) {
-			storagetesting.RunTestClusterScopedWatch(t.Context(), t, setupWith(t, cacheOptions{clusterScoped: true, indexed: true}))
+			storagetesting.RunTestClusterScopedWatch(t.Context(), t,
+				setupWith(t, cacheOptions{clusterScoped: true, indexed: true}))
 		}},
 		{"NamespaceScopedWatch", func(t *testing.T) {
 			storagetesting.RunTestNamespaceScopedWatch(t.Context(), t, setupWith(t, cacheOptions{indexed: true}))
 		}},
-		{"DeleteTriggerWatch", func(t *testing.T) { storagetesting.RunTestDeleteTriggerWatch(t.Context(), t, setup(t)) }},
+		{"DeleteTriggerWatch", func(t *testing.T) {
+			storagetesting.RunTestDeleteTriggerWatch(t.Context(), t,
+				setup(t))
+		}},
 		{"WatchFromZero", func(t *testing.T) {
 			c := setup(t)
 			storagetesting.RunTestWatchFromZero(t.Context(), t, c, c.compactAndRestart)
 		}},
 		{"WatchFromNonZero", func(t *testing.T) { storagetesting.RunTestWatchFromNonZero(t.Context(), t, setup(t)) }},
-		{"DelayedWatchDelivery", func(t *testing.T) { storagetesting.RunTestDelayedWatchDelivery(t.Context(), t, setup(t)) }},
-		{"WatchContextCancel", func(t *testing.T) { storagetesting.RunTestWatchContextCancel(t.Context(), t, setup(t)) }},
+		{"DelayedWatchDelivery", func(t *testing.T) {
+			storagetesting.RunTestDelayedWatchDelivery(t.Context(), t,
+				setup(t))
+		}},
+		{"WatchContextCancel", func(t *testing.T) {
+			storagetesting.RunTestWatchContextCancel(t.Context(), t,
+				setup(t))
+		}},
 		{"WatcherTimeout", func(t *testing.T) { storagetesting.RunTestWatcherTimeout(t.Context(), t, setup(t)) }},
 		{"WatchDeleteEventObjectHaveLatestRV", func(t *testing.T) {
 			storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV(t.Context(), t, setup(t))
 		}},
-		{"WatchInitializationSignal", func(t *testing.T) { storagetesting.RunTestWatchInitializationSignal(t.Context(), t, setup(t)) }},
+		{"WatchInitializationSignal", func(t *testing.T) {
+			storagetesting.RunTestWatchInitializationSignal(t.Context(),
+				t, setup(t))
+		}},
 		{"WatchDispatchBookmarkEvents", func(t *testing.T) {
 			storagetesting.RunTestWatchDispatchBookmarkEvents(t.Context(), t, setup(t), true)
 		}},

@@ -67,13 +67,15 @@ func (c *cached) start(t *testing.T) {
 		GroupResource:       pods,
 		EventsHistoryWindow: cacher.DefaultEventFreshDuration,
 		ResourcePrefix:      podPrefix,
-		KeyFunc:             func(obj runtime.Object) (string, error) { return storage.NamespaceKeyFunc(podPrefix, obj) },
-		GetAttrsFunc:        podAttrs,
-		NewFunc:             newPod,
-		NewListFunc:         newPodList,
-		Indexers:            &toolscache.Indexers{},
-		Codec:               c.store.codec,
-		Clock:               hastyClock{},
+		KeyFunc: func(obj runtime.Object) (string, error) {
+			return storage.NamespaceKeyFunc(podPrefix, obj)
+		},
+		GetAttrsFunc: podAttrs,
+		NewFunc:      newPod,
+		NewListFunc:  newPodList,
+		Indexers:     &toolscache.Indexers{},
+		Codec:        c.store.codec,
+		Clock:        hastyClock{},
 	}
 	if c.options.clusterScoped {
 		config.KeyFunc = func(obj runtime.Object) (string, error) { return storage.NoNamespaceKeyFunc(podPrefix, obj) }
@@ -83,8 +85,14 @@ func (c *cached) start(t *testing.T) {
 			"spec.nodeName": func(obj runtime.Object) string { return obj.(*example.Pod).Spec.NodeName },
 		}
 		config.Indexers = &toolscache.Indexers{
-			"f:spec.nodeName":      func(obj any) ([]string, error) { return []string{obj.(*example.Pod).Spec.NodeName}, nil },
-			"f:metadata.namespace": func(obj any) ([]string, error) { return []string{obj.(*example.Pod).Namespace}, nil },
+			"f:spec.nodeName": func(obj any) ([]string, error) {
+				return []string{obj.(*example.Pod).Spec.NodeName},
+					nil
+			},
+			"f:metadata.namespace": func(obj any) ([]string, error) {
+				return []string{obj.(*example.Pod).Namespace},
+					nil
+			},
 		}
 	}
 	cache, err := cacher.NewCacherFromConfig(config)
@@ -96,9 +104,10 @@ func (c *cached) start(t *testing.T) {
 		delegator.Stop()
 		cache.Stop()
 	})
-	err = wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, wait.ForeverTestTimeout, true, func(context.Context) (bool, error) {
-		return below.ErrorsConsumed()
-	})
+	err = wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, wait.ForeverTestTimeout, true,
+		func(context.Context) (bool, error) {
+			return below.ErrorsConsumed()
+		})
 	if err != nil {
 		t.Fatalf("the watch cache has not listed: %v", err)
 	}
@@ -128,14 +137,15 @@ func (l lockstep) Create(ctx context.Context, key string, obj, out runtime.Objec
 	if err := l.cached.Create(ctx, key, obj, out, ttl); err != nil {
 		return err
 	}
-	return wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, wait.ForeverTestTimeout, true, func(ctx context.Context) (bool, error) {
-		got := newPod()
-		err := l.Get(ctx, key, storage.GetOptions{ResourceVersion: "0"}, got)
-		if storage.IsNotFound(err) {
-			return false, nil
-		}
-		return err == nil && equality.Semantic.DeepEqual(got, out), err
-	})
+	return wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, wait.ForeverTestTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			got := newPod()
+			err := l.Get(ctx, key, storage.GetOptions{ResourceVersion: "0"}, got)
+			if storage.IsNotFound(err) {
+				return false, nil
+			}
+			return err == nil && equality.Semantic.DeepEqual(got, out), err
+		})
 }
 
 // podAttrs returns a pod's labels and the fields that selectors may name.

@@ -43,9 +43,10 @@ func waitCompacted(ctx context.Context, t *testing.T, s interface{ CompactRevisi
 	if !utilfeature.DefaultFeatureGate.Enabled(features.ListFromCacheSnapshot) {
 		return
 	}
-	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, wait.ForeverTestTimeout, true, func(context.Context) (bool, error) {
-		return s.CompactRevision() == revision, nil
-	})
+	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, wait.ForeverTestTimeout, true,
+		func(context.Context) (bool, error) {
+			return s.CompactRevision() == revision, nil
+		})
 	if err != nil {
 		t.Fatalf("the store knows of compaction at %d, want %d: %v", s.CompactRevision(), revision, err)
 	}

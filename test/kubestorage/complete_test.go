@@ -27,8 +27,10 @@ var excluded = map[string]map[string]string{
 		"RunTestWatchError":                     readsFromCache,
 		"RunTestWatchWithUnsafeDelete":          readsFromCache,
 		"RunWatchErrorIsBlockingFurtherEvents":  readsFromCache,
-		"RunTestListInconsistentContinuation":   "wants pages at resource version 0, where a watch cache returns everything at once",
-		"RunOptionalTestProgressNotify":         "a watch cache asks its store for progress notifications but offers none",
+		"RunTestListInconsistentContinuation": "wants pages at resource version 0, where a watch cache returns " +
+			"everything at once",
+		"RunOptionalTestProgressNotify": "a watch cache asks its store for progress notifications but " +
+			"offers none",
 	},
 }
 
@@ -93,7 +95,8 @@ func takesTest(f *ast.FuncDecl) bool {
 		if star, ok := typ.(*ast.StarExpr); ok {
 			typ = star.X
 		}
-		if sel, ok := typ.(*ast.SelectorExpr); ok && isIdent(sel.X, "testing") && (sel.Sel.Name == "T" || sel.Sel.Name == "TB") {
+		if sel, ok := typ.(*ast.SelectorExpr); ok && isIdent(sel.X, "testing") &&
+			(sel.Sel.Name == "T" || sel.Sel.Name == "TB") {
 			return true
 		}
 	}

@@ -47,7 +47,10 @@ func TestDirectoryRequest(t *testing.T) {
 func TestDirectoryResponse(t *testing.T) {
 	d := directory{prefix: "/dir", base: 100}
 	response := func(prefix string, base int64) *etcdserverpb.WatchResponse {
-		kv := &mvccpb.KeyValue{Key: []byte(prefix + "/a"), CreateRevision: base + 2, ModRevision: base + 3, Version: 2, Value: []byte("v")}
+		kv := &mvccpb.KeyValue{
+			Key: []byte(prefix + "/a"), CreateRevision: base + 2, ModRevision: base + 3, Version: 2,
+			Value: []byte("v"),
+		}
 		return &etcdserverpb.WatchResponse{
 			Header:          &etcdserverpb.ResponseHeader{Revision: base + 4, RaftTerm: 6},
 			WatchId:         8,

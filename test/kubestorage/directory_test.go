@@ -39,7 +39,9 @@ func translated(method string) bool {
 
 // unary and stream refuse whatever is neither passed nor translated: a request that slipped
 // through unseen would reach other tests' keys.
-func (d directory) unary(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (d directory) unary(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+) error {
 	switch {
 	case passed[method]:
 		return invoke(ctx, method, req, reply, conn, opts...)
@@ -53,7 +55,9 @@ func (d directory) unary(ctx context.Context, method string, req, reply any, con
 	return nil
 }
 
-func (d directory) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func (d directory) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string,
+	open grpc.Streamer, opts ...grpc.CallOption,
+) (grpc.ClientStream, error) {
 	if !passed[method] && !translated(method) {
 		return nil, status.Errorf(codes.Internal, "a directory does not translate %s", method)
 	}

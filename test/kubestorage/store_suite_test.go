@@ -31,13 +31,22 @@ func TestStore(t *testing.T) {
 			storagetesting.RunTestCreate(t.Context(), t, s, s.checkStored)
 		}},
 		{"CreateWithTTL", func(t *testing.T) { storagetesting.RunTestCreateWithTTL(t.Context(), t, setup(t)) }},
-		{"CreateWithKeyExist", func(t *testing.T) { storagetesting.RunTestCreateWithKeyExist(t.Context(), t, setup(t)) }},
+		{"CreateWithKeyExist", func(t *testing.T) {
+			storagetesting.RunTestCreateWithKeyExist(t.Context(), t,
+				setup(t))
+		}},
 		{"Get", func(t *testing.T) { storagetesting.RunTestGet(t.Context(), t, setup(t)) }},
 		{"KeySchema", func(t *testing.T) { storagetesting.RunTestKeySchema(t.Context(), t, setup(t)) }},
 
-		{"UnconditionalDelete", func(t *testing.T) { storagetesting.RunTestUnconditionalDelete(t.Context(), t, setup(t)) }},
+		{"UnconditionalDelete", func(t *testing.T) {
+			storagetesting.RunTestUnconditionalDelete(t.Context(), t,
+				setup(t))
+		}},
 		{"ConditionalDelete", func(t *testing.T) { storagetesting.RunTestConditionalDelete(t.Context(), t, setup(t)) }},
-		{"DeleteWithSuggestion", func(t *testing.T) { storagetesting.RunTestDeleteWithSuggestion(t.Context(), t, setup(t)) }},
+		{"DeleteWithSuggestion", func(t *testing.T) {
+			storagetesting.RunTestDeleteWithSuggestion(t.Context(), t,
+				setup(t))
+		}},
 		{"DeleteWithSuggestionAndConflict", func(t *testing.T) {
 			storagetesting.RunTestDeleteWithSuggestionAndConflict(t.Context(), t, setup(t))
 		}},
@@ -50,7 +59,10 @@ func TestStore(t *testing.T) {
 		{"ValidateDeletionWithOnlySuggestionValid", func(t *testing.T) {
 			storagetesting.RunTestValidateDeletionWithOnlySuggestionValid(t.Context(), t, setup(t))
 		}},
-		{"DeleteWithConflict", func(t *testing.T) { storagetesting.RunTestDeleteWithConflict(t.Context(), t, setup(t)) }},
+		{"DeleteWithConflict", func(t *testing.T) {
+			storagetesting.RunTestDeleteWithConflict(t.Context(), t,
+				setup(t))
+		}},
 		{"PreconditionalDeleteWithSuggestion", func(t *testing.T) {
 			storagetesting.RunTestPreconditionalDeleteWithSuggestion(t.Context(), t, setup(t))
 		}},
@@ -59,7 +71,8 @@ func TestStore(t *testing.T) {
 		}},
 		{"DeleteOfUndecodableWithConflict", func(t *testing.T) {
 			s, codec := failing(t)
-			storagetesting.RunTestDeleteWithConflictAndMissingExpectedTransformOrDecodeError(t.Context(), t, s, codec.setFailing)
+			storagetesting.RunTestDeleteWithConflictAndMissingExpectedTransformOrDecodeError(t.Context(), t, s,
+				codec.setFailing)
 		}},
 		{"DeleteOfUntransformable", func(t *testing.T) {
 			s := setup(t)
@@ -77,7 +90,10 @@ func TestStore(t *testing.T) {
 			s := setup(t)
 			storagetesting.RunTestGuaranteedUpdate(t.Context(), t, s, s.checkStored)
 		}},
-		{"GuaranteedUpdateWithTTL", func(t *testing.T) { storagetesting.RunTestGuaranteedUpdateWithTTL(t.Context(), t, setup(t)) }},
+		{"GuaranteedUpdateWithTTL", func(t *testing.T) {
+			storagetesting.RunTestGuaranteedUpdateWithTTL(t.Context(), t,
+				setup(t))
+		}},
 		{"GuaranteedUpdateChecksStoredData", func(t *testing.T) {
 			storagetesting.RunTestGuaranteedUpdateChecksStoredData(t.Context(), t, setup(t))
 		}},
@@ -87,11 +103,15 @@ func TestStore(t *testing.T) {
 		{"GuaranteedUpdateWithSuggestionAndConflict", func(t *testing.T) {
 			storagetesting.RunTestGuaranteedUpdateWithSuggestionAndConflict(t.Context(), t, setup(t))
 		}},
-		{"TransformationFailure", func(t *testing.T) { storagetesting.RunTestTransformationFailure(t.Context(), t, setup(t)) }},
+		{"TransformationFailure", func(t *testing.T) {
+			storagetesting.RunTestTransformationFailure(t.Context(), t,
+				setup(t))
+		}},
 
 		{"List", func(t *testing.T) {
 			s := setup(t)
-			storagetesting.RunTestList(t.Context(), t, s, s.compact, false, s.client.Kubernetes.(*storagetesting.KubernetesRecorder))
+			storagetesting.RunTestList(t.Context(), t, s, s.compact, false,
+				s.client.Kubernetes.(*storagetesting.KubernetesRecorder))
 		}},
 		{"ConsistentList", func(t *testing.T) {
 			s := setup(t)
@@ -102,7 +122,10 @@ func TestStore(t *testing.T) {
 			s := setup(t)
 			storagetesting.RunTestGetListNonRecursive(t.Context(), t, s.increaseRevision, s)
 		}},
-		{"GetListRecursivePrefix", func(t *testing.T) { storagetesting.RunTestGetListRecursivePrefix(t.Context(), t, setup(t)) }},
+		{"GetListRecursivePrefix", func(t *testing.T) {
+			storagetesting.RunTestGetListRecursivePrefix(t.Context(), t,
+				setup(t))
+		}},
 		{"GetListWithErrorAggregation", func(t *testing.T) {
 			s := setup(t)
 			s.Interface = etcd3.NewStoreWithUnsafeCorruptObjectDeletion(s.Interface, pods)
@@ -128,8 +151,14 @@ func TestStore(t *testing.T) {
 			s := setup(t)
 			storagetesting.RunTestListInconsistentContinuation(t.Context(), t, s, s.compact)
 		}},
-		{"ListResourceVersionMatch", func(t *testing.T) { storagetesting.RunTestListResourceVersionMatch(t.Context(), t, setup(t)) }},
-		{"NamespaceScopedList", func(t *testing.T) { storagetesting.RunTestNamespaceScopedList(t.Context(), t, setup(t)) }},
+		{"ListResourceVersionMatch", func(t *testing.T) {
+			storagetesting.RunTestListResourceVersionMatch(t.Context(), t,
+				setup(t))
+		}},
+		{"NamespaceScopedList", func(t *testing.T) {
+			storagetesting.RunTestNamespaceScopedList(t.Context(), t,
+				setup(t))
+		}},
 		{"CompactRevision", func(t *testing.T) {
 			setGate(t, features.ListFromCacheSnapshot, true) // without it a store does not follow compactions
 			s := setup(t)
@@ -150,15 +179,27 @@ func TestStore(t *testing.T) {
 		}},
 
 		{"Watch", func(t *testing.T) { storagetesting.RunTestWatch(t.Context(), t, setup(t)) }},
-		{"ClusterScopedWatch", func(t *testing.T) { storagetesting.RunTestClusterScopedWatch(t.Context(), t, setup(t)) }},
-		{"NamespaceScopedWatch", func(t *testing.T) { storagetesting.RunTestNamespaceScopedWatch(t.Context(), t, setup(t)) }},
-		{"DeleteTriggerWatch", func(t *testing.T) { storagetesting.RunTestDeleteTriggerWatch(t.Context(), t, setup(t)) }},
+		{"ClusterScopedWatch", func(t *testing.T) {
+			storagetesting.RunTestClusterScopedWatch(t.Context(), t,
+				setup(t))
+		}},
+		{"NamespaceScopedWatch", func(t *testing.T) {
+			storagetesting.RunTestNamespaceScopedWatch(t.Context(), t,
+				setup(t))
+		}},
+		{"DeleteTriggerWatch", func(t *testing.T) {
+			storagetesting.RunTestDeleteTriggerWatch(t.Context(), t,
+				setup(t))
+		}},
 		{"WatchFromZero", func(t *testing.T) {
 			s := setup(t)
 			storagetesting.RunTestWatchFromZero(t.Context(), t, s, s.compact)
 		}},
 		{"WatchFromNonZero", func(t *testing.T) { storagetesting.RunTestWatchFromNonZero(t.Context(), t, setup(t)) }},
-		{"DelayedWatchDelivery", func(t *testing.T) { storagetesting.RunTestDelayedWatchDelivery(t.Context(), t, setup(t)) }},
+		{"DelayedWatchDelivery", func(t *testing.T) {
+			storagetesting.RunTestDelayedWatchDelivery(t.Context(), t,
+				setup(t))
+		}},
 		{"WatchError", func(t *testing.T) { storagetesting.RunTestWatchError(t.Context(), t, setup(t)) }},
 		{"WatchErrorIsBlockingFurtherEvents", func(t *testing.T) {
 			storagetesting.RunWatchErrorIsBlockingFurtherEvents(t.Context(), t, setup(t))
@@ -166,12 +207,18 @@ func TestStore(t *testing.T) {
 		{"WatchWithUnsafeDelete", func(t *testing.T) {
 			storagetesting.RunTestWatchWithUnsafeDelete(t.Context(), t, setup(t), errCorrupt())
 		}},
-		{"WatchContextCancel", func(t *testing.T) { storagetesting.RunTestWatchContextCancel(t.Context(), t, setup(t)) }},
+		{"WatchContextCancel", func(t *testing.T) {
+			storagetesting.RunTestWatchContextCancel(t.Context(), t,
+				setup(t))
+		}},
 		{"WatcherTimeout", func(t *testing.T) { storagetesting.RunTestWatcherTimeout(t.Context(), t, setup(t)) }},
 		{"WatchDeleteEventObjectHaveLatestRV", func(t *testing.T) {
 			storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV(t.Context(), t, setup(t))
 		}},
-		{"WatchInitializationSignal", func(t *testing.T) { storagetesting.RunTestWatchInitializationSignal(t.Context(), t, setup(t)) }},
+		{"WatchInitializationSignal", func(t *testing.T) {
+			storagetesting.RunTestWatchInitializationSignal(t.Context(),
+				t, setup(t))
+		}},
 		{"ProgressNotify", func(t *testing.T) {
 			s := setup(t)
 			storagetesting.RunOptionalTestProgressNotify(t.Context(), t, s, s.increaseRevision)
@@ -186,7 +233,10 @@ func TestStore(t *testing.T) {
 		{"WatchSemanticInitialEventsExtended", func(t *testing.T) {
 			storagetesting.RunWatchSemanticInitialEventsExtended(t.Context(), t, setup(t))
 		}},
-		{"WatchListMatchSingle", func(t *testing.T) { storagetesting.RunWatchListMatchSingle(t.Context(), t, setup(t)) }},
+		{"WatchListMatchSingle", func(t *testing.T) {
+			storagetesting.RunWatchListMatchSingle(t.Context(), t,
+				setup(t))
+		}},
 	})
 }
 

@@ -118,8 +118,10 @@ func (s *store) checkStored(ctx context.Context, t *testing.T, key string) {
 	if err != nil {
 		t.Fatalf("decode %s: %v", key, err)
 	}
-	if pod := obj.(*example.Pod); pod.ResourceVersion != "" || pod.SelfLink != "" { //nolint:staticcheck // that the deprecated SelfLink is empty is the point
-		t.Errorf("%s is stored with resourceVersion %q and selfLink %q, want neither", key, pod.ResourceVersion, pod.SelfLink) //nolint:staticcheck // as above
+	//nolint:staticcheck // that the deprecated SelfLink is empty is the point
+	if pod := obj.(*example.Pod); pod.ResourceVersion != "" || pod.SelfLink != "" {
+		t.Errorf("%s is stored with resourceVersion %q and selfLink %q, want neither", key, pod.ResourceVersion,
+			pod.SelfLink)
 	}
 }
 

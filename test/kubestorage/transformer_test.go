@@ -44,7 +44,9 @@ func (t *transformer) set(next value.Transformer) func() {
 	return func() { t.set(before) }
 }
 
-func (t *transformer) TransformFromStorage(ctx context.Context, data []byte, dataCtx value.Context) ([]byte, bool, error) {
+func (t *transformer) TransformFromStorage(ctx context.Context, data []byte, dataCtx value.Context) ([]byte,
+	bool, error,
+) {
 	return t.get().TransformFromStorage(ctx, data, dataCtx)
 }
 
@@ -84,7 +86,8 @@ func (failingTransformer) TransformFromStorage(context.Context, []byte, value.Co
 // errCorrupt returns the error by which the etcd3 store recognises an object that cannot be
 // transformed. Its type is private; what makes it is not.
 func errCorrupt() error {
-	_, _, err := etcd3.WithCorruptObjErrorHandlingTransformer(failingTransformer{}).TransformFromStorage(context.Background(), nil, nil)
+	_, _, err := etcd3.WithCorruptObjErrorHandlingTransformer(failingTransformer{}).TransformFromStorage(
+		context.Background(), nil, nil)
 	return err
 }
 
@@ -101,7 +104,9 @@ func (c *failingCodec) setFailing(fail bool) {
 	c.fail = fail
 }
 
-func (c *failingCodec) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (c *failingCodec) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object,
+	*schema.GroupVersionKind, error,
+) {
 	c.mu.Lock()
 	fail := c.fail
 	c.mu.Unlock()

@@ -63,7 +63,8 @@ func newCluster(t *testing.T) *cluster {
 		c.nodes = append(c.nodes, network.Start(t, machine.Spec{
 			Name: fmt.Sprintf("pg%d", i+1), Image: image, Ports: []string{postgresPort, restPort},
 			Env: map[string]string{
-				"ETCD_HOSTS": "dcs:2379", "POSTGRES_PASSWORD": password, "TTL": ttl, "LOOP_WAIT": loopWait, "RETRY_TIMEOUT": retryTimeout,
+				"ETCD_HOSTS": "dcs:2379", "POSTGRES_PASSWORD": password, "TTL": ttl, "LOOP_WAIT": loopWait,
+				"RETRY_TIMEOUT": retryTimeout,
 				"PATRONI_SCOPE": scope, "PATRONI_ETCD3_HOSTS": "dcs:2379", // for patronictl
 			},
 		}))
@@ -77,7 +78,9 @@ func newCluster(t *testing.T) *cluster {
 	for i := range replicas {
 		name := fmt.Sprintf("sqlstore-%d", i+1)
 		c.replicas = append(c.replicas, network.Start(t, machine.Spec{
-			Name: name, Image: machine.Sqlstore(t), Ports: []string{etcdPort}, Env: map[string]string{"PGPASSWORD": password},
+			Name: name, Image: machine.Sqlstore(t), Ports: []string{etcdPort}, Env: map[string]string{
+				"PGPASSWORD": password,
+			},
 			Args: serve(name, "--datastore=postgres://sqlstore@pg1,pg2,pg3/sqlstore?target_session_attrs=read-write"),
 		}))
 	}
@@ -86,7 +89,8 @@ func newCluster(t *testing.T) *cluster {
 
 func serve(name string, args ...string) []string {
 	return append([]string{
-		"serve", "--name=" + name, "--insecure-plaintext", "--listen-client-urls=http://0.0.0.0:2379", "--advertise-client-urls=http://" + name + ":2379",
+		"serve", "--name=" + name, "--insecure-plaintext", "--listen-client-urls=http://0.0.0.0:2379",
+		"--advertise-client-urls=http://" + name + ":2379",
 	}, args...)
 }
 
@@ -115,7 +119,8 @@ func (c *cluster) dsn(database string) string {
 	for _, m := range c.nodes {
 		hosts = append(hosts, m.Address(postgresPort))
 	}
-	return "postgres://postgres:" + password + "@" + strings.Join(hosts, ",") + "/" + database + "?target_session_attrs=read-write"
+	return "postgres://postgres:" + password + "@" + strings.Join(hosts,
+		",") + "/" + database + "?target_session_attrs=read-write"
 }
 
 // connect connects to the node that takes writes.

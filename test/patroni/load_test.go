@@ -95,7 +95,10 @@ func start(c *cluster) *load {
 		client := c.client(m)
 		write(m.Name, client)
 		l.writing.Go(func() { l.read(m.Name, client) })
-		w := &watch{of: m.Name, client: c.client(m), requireLeader: i > 0, next: l.from + 1, seen: make(chan struct{}, 1)}
+		w := &watch{
+			of: m.Name, client: c.client(m), requireLeader: i > 0, next: l.from + 1,
+			seen: make(chan struct{}, 1),
+		}
 		l.watches = append(l.watches, w)
 		l.watching.Go(func() { w.run(l.watching.ctx) })
 	}
@@ -123,7 +126,10 @@ func (l *load) write(writer int, of string, client *clientv3.Client) {
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
 	for n := 0; ; n++ {
-		p := put{key: fmt.Sprintf("%s%02d", prefix, (writer*7+n)%keys), value: fmt.Sprintf("%s, %d-%d", of, writer, n), of: of}
+		p := put{
+			key: fmt.Sprintf("%s%02d", prefix, (writer*7+n)%keys), value: fmt.Sprintf("%s, %d-%d", of, writer, n),
+			of: of,
+		}
 		ctx, cancel := context.WithTimeout(l.writing.ctx, requestTimeout)
 		r, err := client.Put(ctx, p.key, p.value)
 		cancel()
@@ -158,7 +164,8 @@ func (l *load) read(of string, client *clientv3.Client) {
 		r, err := client.Get(ctx, prefix+"00")
 		cancel()
 		if err == nil && r.Header.Revision < before {
-			l.Errorf("a stale read: %s answers at revision %d after a write was acknowledged at %d", of, r.Header.Revision, before)
+			l.Errorf("a stale read: %s answers at revision %d after a write was acknowledged at %d", of,
+				r.Header.Revision, before)
 		}
 		<-tick.C
 	}
@@ -174,7 +181,9 @@ func (l *load) flows() {
 	eventually(l, "write of each writer", func() error {
 		for i := range want {
 			if l.acked[i].Load() < want[i] {
-				return fmt.Errorf("writer %d gets no writes acknowledged; the last one that failed: %v", i, l.lastError()) //nolint:errorlint // it may be nil
+				//nolint:errorlint // it may be nil
+				return fmt.Errorf("writer %d gets no writes acknowledged; the last one that failed: %v", i,
+					l.lastError())
 			}
 		}
 		return nil
@@ -223,5 +232,6 @@ func (l *load) outage(began, ended time.Time) string {
 		each = append(each, fmt.Sprintf("%s %.1f s", of, d.Seconds()))
 	}
 	slices.Sort(each)
-	return fmt.Sprintf("%.1f s without an acknowledged write (by what clients know: %s), %d writes failed", all, strings.Join(each, ", "), failed)
+	return fmt.Sprintf("%.1f s without an acknowledged write (by what clients know: %s), %d writes failed", all,
+		strings.Join(each, ", "), failed)
 }

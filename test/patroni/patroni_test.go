@@ -20,7 +20,10 @@ func TestFailover(t *testing.T) {
 
 	l.phase("the primary was killed", func() {
 		c.ok(c.node(old.with("leader")).Kill())
-		now := c.until("a standby promoted", func(ms members) bool { return ms.with("leader") != "" && ms.with("leader") != old.with("leader") })
+		now := c.until("a standby promoted", func(ms members) bool {
+			return ms.with("leader") != "" &&
+				ms.with("leader") != old.with("leader")
+		})
 		if now.with("leader") != old.with("sync_standby") {
 			t.Errorf("%s was promoted, the synchronous standby was %s", now.with("leader"), old.with("sync_standby"))
 		}
@@ -34,8 +37,12 @@ func TestFailover(t *testing.T) {
 	})
 	l.phase("the primary was moved", func() {
 		before := c.until("a healthy cluster", healthy)
-		l.Log(c.patronictl(c.nodes[0], "switchover --force --leader "+before.with("leader")+" --candidate "+before.with("sync_standby")))
-		now := c.until("all nodes healthy", func(ms members) bool { return healthy(ms) && ms.with("leader") != before.with("leader") })
+		l.Log(c.patronictl(c.nodes[0], "switchover --force --leader "+before.with("leader")+" --candidate "+
+			before.with("sync_standby")))
+		now := c.until("all nodes healthy", func(ms members) bool {
+			return healthy(ms) &&
+				ms.with("leader") != before.with("leader")
+		})
 		if now.with("leader") != before.with("sync_standby") {
 			t.Errorf("%s is the primary, it was to be %s", now.with("leader"), before.with("sync_standby"))
 		}
@@ -46,7 +53,8 @@ func TestFailover(t *testing.T) {
 		c.storeMissed(c.node(before.with("leader")))
 		c.ok(c.store.Restart())
 		c.storeInUse()
-		if now := c.until("all nodes healthy", healthy); now[0].Timeline != before[0].Timeline || now.with("leader") != before.with("leader") {
+		if now := c.until("all nodes healthy", healthy); now[0].Timeline != before[0].Timeline ||
+			now.with("leader") != before.with("leader") {
 			t.Errorf("the cluster was %+v and is %+v", before, now)
 		}
 	})
@@ -80,7 +88,8 @@ func (c *cluster) storeMissed(leader *machine.Machine) {
 			Failsafe bool `json:"failsafe_mode_is_active"`
 			Role     string
 		}
-		if err := getJSON(c.Context(), "http://"+leader.Address(restPort)+"/patroni", &says); err != nil || says.Failsafe {
+		if err := getJSON(c.Context(), "http://"+leader.Address(restPort)+"/patroni", &says); err != nil ||
+			says.Failsafe {
 			return err
 		}
 		return fmt.Errorf("%s says %+v", leader.Name, says)

@@ -45,7 +45,8 @@ func (c *cluster) history(from int64) (history []event) {
 	defer cancel()
 	conn := c.connect(ctx, "sqlstore")
 	defer conn.Close(ctx)
-	rows, err := conn.Query(ctx, "SELECT resource_version, key, value FROM object_versions WHERE resource_version > $1 ORDER BY resource_version, ordinal", from)
+	rows, err := conn.Query(ctx, "SELECT resource_version, key, value FROM object_versions WHERE resource_version > "+
+		"$1 ORDER BY resource_version, ordinal", from)
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -81,9 +82,11 @@ func compare(from int64, puts []put, history []event) error {
 		case p == nil || p.key != e.key:
 			return fmt.Errorf("nobody wrote %+v", e)
 		case at[e.value] != 0:
-			return fmt.Errorf("the write of %s is there twice, at revisions %d and %d", e.value, at[e.value], e.revision)
+			return fmt.Errorf("the write of %s is there twice, at revisions %d and %d", e.value, at[e.value],
+				e.revision)
 		case p.revision != 0 && p.revision != e.revision:
-			return fmt.Errorf("the write of %s was acknowledged at revision %d and is at %d", e.value, p.revision, e.revision)
+			return fmt.Errorf("the write of %s was acknowledged at revision %d and is at %d", e.value, p.revision,
+				e.revision)
 		}
 		at[e.value] = e.revision
 	}

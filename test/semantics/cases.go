@@ -61,8 +61,10 @@ var (
 	badRequest = Answer{http.StatusBadRequest, "BadRequest"}
 	expired    = Answer{http.StatusGone, "Expired"}
 	tooLarge   = Answer{http.StatusGatewayTimeout, "Timeout"}
-	notValid   = Answer{http.StatusUnprocessableEntity, "Invalid"} // a kube-apiserver's, for options that do not go together
-	unreadable = Answer{Code: http.StatusInternalServerError}      // a kube-apiserver's, for some versions that are not numbers
+	// a kube-apiserver's, for options that do not go together
+	notValid = Answer{http.StatusUnprocessableEntity, "Invalid"}
+	// a kube-apiserver's, for some versions that are not numbers
+	unreadable = Answer{Code: http.StatusInternalServerError}
 )
 
 // Case is a list request and its expected answer.
@@ -152,7 +154,8 @@ func (c Case) answer() Answer {
 // kube is the same, except that a kube-apiserver answers 422 if its validation refuses the options; the KEP says 400.
 func (c Case) kube() Answer {
 	if c.Outcome == Invalid && c.Match != "" {
-		forbidden := c.Version == Unset || c.Paging.Continued() || c.Match == unknownMatch || c.Match == "Exact" && c.Version == Zero
+		forbidden := c.Version == Unset || c.Paging.Continued() || c.Match == unknownMatch || c.Match == "Exact" &&
+			c.Version == Zero
 		if forbidden {
 			return notValid
 		}

@@ -61,7 +61,8 @@ func write(t *testing.T, s *Server) *history {
 	h.put(t, "item-99")    // a new last one
 	h.current = h.look(t)
 	if len(h.compacted.items) != 12+others || len(h.old.items) != 11+others || len(h.current.items) != 12+others {
-		t.Fatalf("the states have %d, %d and %d items, %d of others, want 12, 11 and 12", len(h.compacted.items), len(h.old.items), len(h.current.items), others)
+		t.Fatalf("the states have %d, %d and %d items, %d of others, want 12, 11 and 12", len(h.compacted.items),
+			len(h.old.items), len(h.current.items), others)
 	}
 	return h
 }
@@ -127,7 +128,10 @@ func (h *history) at(ctx context.Context, list string, revision int64) ([]Item, 
 	case revision == h.old.revision:
 		return h.old.items, nil
 	default: // a state in between, at which a replica may be: read it another way
-		p, err := GetList(ctx, h.Client, list, url.Values{"resourceVersion": {strconv.FormatInt(revision, 10)}, "resourceVersionMatch": {"Exact"}})
+		p, err := GetList(ctx, h.Client, list, url.Values{
+			"resourceVersion":      {strconv.FormatInt(revision, 10)},
+			"resourceVersionMatch": {"Exact"},
+		})
 		if err != nil {
 			return nil, fmt.Errorf("list at %d: %w", revision, err)
 		}
@@ -161,7 +165,8 @@ func Collection(client *http.Client, lists []string) (put, del func(ctx context.
 		if err != nil {
 			return err
 		}
-		return Send(ctx, client, http.MethodPut, target, fmt.Sprintf(`%s,"metadata":{"resourceVersion":"%d"}}`, value, item.Revision))
+		return Send(ctx, client, http.MethodPut, target, fmt.Sprintf(`%s,"metadata":{"resourceVersion":"%d"}}`, value,
+			item.Revision))
 	}
 	return put, func(ctx context.Context, name string) error {
 		return Send(ctx, client, http.MethodDelete, next()+name, "")

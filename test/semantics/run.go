@@ -141,7 +141,8 @@ func (h *history) checkRevision(c Case, got int64) error {
 		return fmt.Errorf("a list at %d", got)
 	}
 	if got < least || most > 0 && got > most {
-		return fmt.Errorf("a list at %d, want one at %d or later, and not later than %d unless that is 0", got, least, most)
+		return fmt.Errorf("a list at %d, want one at %d or later, and not later than %d unless that is 0", got,
+			least, most)
 	}
 	return nil
 }

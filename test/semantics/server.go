@@ -203,7 +203,8 @@ func (a Answer) check(t *testing.T, kube *Kube, err error) {
 func checkTooLarge(t *testing.T, kube *Kube, f *Failure) {
 	t.Helper()
 	d := f.Status.Details
-	if len(d.Causes) != 1 || d.Causes[0].Reason != "ResourceVersionTooLarge" || d.Causes[0].Message != "Too large resource version" {
+	if len(d.Causes) != 1 || d.Causes[0].Reason != "ResourceVersionTooLarge" ||
+		d.Causes[0].Message != "Too large resource version" {
 		t.Errorf("causes %+v, want ResourceVersionTooLarge", d.Causes)
 	}
 	// A kube-apiserver without a watch cache does not ask for a retry.

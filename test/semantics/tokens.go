@@ -11,7 +11,10 @@ func (h *history) tokens(t *testing.T) {
 	t.Run("all pages", h.allPages)
 	t.Run("not a token", func(t *testing.T) {
 		for _, list := range h.Lists {
-			for _, token := range []string{"x", "AAAA", "e30", "~~~", h.token[1:], h.token[:len(h.token)-1], h.token + "A"} {
+			for _, token := range []string{
+				"x", "AAAA", "e30", "~~~", h.token[1:], h.token[:len(h.token)-1],
+				h.token + "A",
+			} {
 				_, err := GetList(t.Context(), h.Client, list, url.Values{"continue": {token}, "limit": {"5"}})
 				badRequest.check(t, h.Kube, err)
 			}
@@ -34,7 +37,8 @@ func (h *history) allPages(t *testing.T) {
 			h.put(t, "item-04-b") // between the pages: no page shows it
 		}
 		if p.Revision != revision || len(p.Items) > 2 {
-			t.Errorf("page %d at %d with %d items, want %d and no more than 2", page, p.Revision, len(p.Items), revision)
+			t.Errorf("page %d at %d with %d items, want %d and no more than 2", page, p.Revision,
+				len(p.Items), revision)
 		}
 		if p.Continue == "" {
 			break
@@ -74,7 +78,8 @@ func (h *history) compactedToken(t *testing.T) {
 			h.checkInconsistent(t, other, f.Continue, all)
 		}
 	}
-	_, err := GetList(t.Context(), h.Client, h.Lists[0], url.Values{"resourceVersion": {strconv.FormatInt(h.old.revision, 10)}, "resourceVersionMatch": {"Exact"}})
+	_, err := GetList(t.Context(), h.Client, h.Lists[0],
+		url.Values{"resourceVersion": {strconv.FormatInt(h.old.revision, 10)}, "resourceVersionMatch": {"Exact"}})
 	if h.Kube == nil {
 		expired.check(t, h.Kube, err)
 		f := asFailure(err)

@@ -66,9 +66,18 @@ func Watches() []Watch {
 		all = append(all,
 			Watch{Version: Current, Initial: initial, Start: Refused, Want: badRequest, Kube: notValid},
 			Watch{Version: Current, Initial: initial, Match: "Exact", Start: Refused, Want: badRequest, Kube: notValid},
-			Watch{Version: Current, Initial: initial, Match: unknownMatch, Start: Refused, Want: badRequest, Kube: notValid},
-			Watch{Version: Unset, Initial: initial, Match: notOlder, Continue: true, Start: Refused, Want: badRequest, Kube: notValid},
-			Watch{Version: Garbage, Initial: initial, Match: notOlder, Start: Refused, Want: badRequest, Kube: unreadable},
+			Watch{
+				Version: Current, Initial: initial, Match: unknownMatch, Start: Refused, Want: badRequest,
+				Kube: notValid,
+			},
+			Watch{
+				Version: Unset, Initial: initial, Match: notOlder, Continue: true, Start: Refused, Want: badRequest,
+				Kube: notValid,
+			},
+			Watch{
+				Version: Garbage, Initial: initial, Match: notOlder, Start: Refused, Want: badRequest,
+				Kube: unreadable,
+			},
 		)
 	}
 	// The state comes at a version not older than N, whether N is compacted or not.
@@ -81,12 +90,18 @@ func Watches() []Watch {
 		}
 	}
 	all = append(all,
-		Watch{Version: Above, Initial: "true", Match: notOlder, Bookmarks: true, Start: Refused, Want: tooLarge, Kube: tooLarge, KubeEvent: true},
+		Watch{
+			Version: Above, Initial: "true", Match: notOlder, Bookmarks: true, Start: Refused, Want: tooLarge,
+			Kube: tooLarge, KubeEvent: true,
+		},
 		same(Watch{Version: Unset, Initial: "false", Match: notOlder, Bookmarks: true, Start: FromNow, Want: ok}),
 		same(Watch{Version: Zero, Initial: "false", Match: notOlder, Bookmarks: true, Start: FromNow, Want: ok}),
 		same(Watch{Version: Current, Initial: "false", Match: notOlder, Start: AfterVersion, Want: ok}),
 		same(Watch{Version: Old, Initial: "false", Match: notOlder, Bookmarks: true, Start: AfterVersion, Want: ok}),
-		Watch{Version: Compacted, Initial: "false", Match: notOlder, Start: Refused, Want: expired, Kube: expired, KubeEvent: true, Cached: ok},
+		Watch{
+			Version: Compacted, Initial: "false", Match: notOlder, Start: Refused, Want: expired, Kube: expired,
+			KubeEvent: true, Cached: ok,
+		},
 	)
 	for i := range all {
 		if all[i].Cached.Code == 0 {

@@ -32,12 +32,16 @@ func (w *watch) name() string {
 	if w.Continue {
 		more = ", continue"
 	}
-	return fmt.Sprintf("version %s, match %q, sendInitialEvents %q, bookmarks %v%s%s/replica %d", w.Version, w.Match, w.Initial, w.Bookmarks, limit, more, w.replica)
+	return fmt.Sprintf("version %s, match %q, sendInitialEvents %q, bookmarks %v%s%s/replica %d", w.Version, w.Match,
+		w.Initial, w.Bookmarks, limit, more, w.replica)
 }
 
 func (h *history) watchURL(w *watch) string {
 	q := url.Values{"watch": {"true"}}
-	for key, value := range map[string]string{"resourceVersion": h.version(w.Version), "resourceVersionMatch": w.Match, "sendInitialEvents": w.Initial} {
+	for key, value := range map[string]string{
+		"resourceVersion": h.version(w.Version), "resourceVersionMatch": w.Match,
+		"sendInitialEvents": w.Initial,
+	} {
 		if value != "" {
 			q.Set(key, value)
 		}

@@ -6,8 +6,8 @@
 // history. The checks are separate functions:
 //
 //   - [Order]: revisions have no gap, each key's versions follow each other;
-//   - [Writes]: every acknowledged write is there once, at its acknowledged revision, complete; one without an answer at most
-//     once; a refused one never; and every revision has its writer;
+//   - [Writes]: every acknowledged write is there once, at its acknowledged revision, complete; one without an answer
+//     at most once; a refused one never; and every revision has its writer;
 //   - [Watch]: a watch saw every event once, in order;
 //   - [Reads]: a read shows what the history contains at its revision, which is not below what any answer before it had
 //     shown;

@@ -43,9 +43,15 @@ func right() *story {
 			op(Op{Client: 2, Kind: Put, Keys: []string{"b", "c"}, Value: "w2"}, 3, 4, Done, 3),
 			op(Op{Client: 1, Kind: Swap, Keys: []string{"a"}, Value: "w3", Expect: 2}, 5, 6, Done, 4),
 			op(Op{Client: 1, Kind: Delete, Keys: []string{"b"}, Value: "w4"}, 7, 8, Done, 5),
-			op(Op{Client: 2, Kind: Get, Keys: []string{"a"}, Found: []KV{{Key: "a", Value: "w3", Mod: 4, Create: 2, Version: 2}}}, 7, 9, Done, 4),
+			op(Op{Client: 2, Kind: Get, Keys: []string{"a"}, Found: []KV{{
+				Key: "a", Value: "w3", Mod: 4, Create: 2,
+				Version: 2,
+			}}}, 7, 9, Done, 4),
 			op(Op{Client: 3, Kind: List, Keys: []string{""}, Found: []KV{
-				{Key: "a", Value: "w3", Mod: 4, Create: 2, Version: 2}, {Key: "c", Value: "w2", Mod: 3, Create: 3, Version: 1},
+				{Key: "a", Value: "w3", Mod: 4, Create: 2, Version: 2}, {
+					Key: "c", Value: "w2", Mod: 3, Create: 3,
+					Version: 1,
+				},
 			}}, 10, 11, Done, 5),
 			op(Op{Client: 3, Kind: Swap, Keys: []string{"a"}, Value: "w5", Expect: 2}, 12, 13, Refused, 5),
 			op(Op{Client: 4, Kind: Put, Keys: []string{"d"}, Value: "w6"}, 14, 15, Unknown, 0),
@@ -110,28 +116,46 @@ func TestWrongHistoriesAreRefused(t *testing.T) {
 		"twice": {func(s *story) {
 			s.events = append(s.events, Event{Key: "d", Value: "w6", Revision: 8, Create: 6, Version: 2})
 		}, 8, "writes"},
-		"deletion twice": {func(s *story) { s.events = append(s.events, Event{Key: "c", Deleted: true, Revision: 8}) }, 8, "writes"},
-		"nobody's":       {func(s *story) { s.events[5].Value = "w99" }, 0, "writes"},
+		"deletion twice": {
+			func(s *story) { s.events = append(s.events, Event{Key: "c", Deleted: true, Revision: 8}) },
+			8, "writes",
+		},
+		"nobody's": {func(s *story) { s.events[5].Value = "w99" }, 0, "writes"},
 		"refused one": {func(s *story) {
 			s.events = append(s.events, Event{Key: "a", Value: "w5", Revision: 8, Create: 2, Version: 3})
 		}, 8, "writes"},
-		"half a transaction":            {func(s *story) { s.events = slices.Delete(s.events, 2, 3) }, 0, "writes"},
-		"at another revision":           {func(s *story) { s.events[3].Value, s.events[5].Value = "w6", "w3" }, 0, "writes"},
-		"another key":                   {func(s *story) { s.events[5].Key = "a" }, 0, "writes"},
-		"one revision for two":          {func(s *story) { s.ops[opUnknown].Outcome, s.ops[opUnknown].Revision = Done, 5 }, 0, "writes"},
-		"without its lease":             {func(s *story) { s.ops[opPutA].Lease = 7 }, 0, "writes"},
-		"stale read":                    {func(s *story) { stale(s.ops[opGetA], 2) }, 0, "reads"},
-		"stale read of nothing":         {func(s *story) { s.ops[opListAll].Found, s.ops[opListAll].Revision = nil, 1 }, 0, "reads"},
-		"read of the wrong revision":    {func(s *story) { stale(s.ops[opGetA], 4) }, 0, "reads"},
-		"list lacks a key":              {func(s *story) { s.ops[opListAll].Found = s.ops[opListAll].Found[:1] }, 0, "reads"},
-		"wrongly refused swap":          {func(s *story) { s.ops[opRefused].Expect = 4 }, 0, "reads"},
-		"swap of what was not there":    {func(s *story) { s.ops[opSwapA].Expect = 0 }, 0, "reads"},
-		"wrongly refused deletion":      {func(s *story) { s.ops[opDeleteNil].Keys = []string{"a"} }, 0, "reads"},
-		"write below an answered one":   {func(s *story) { s.ops[opPutA].Start, s.ops[opPutA].End = 5, 6 }, 0, "reads"},
-		"stale read, to porcupine":      {func(s *story) { stale(s.ops[opGetA], 2) }, 0, "linearizable"},
-		"wrong swap, to porcupine":      {func(s *story) { s.ops[opSwapA].Expect = 3 }, 0, "linearizable"},
-		"refused swap, to porcupine":    {func(s *story) { s.ops[opRefused].Expect = 4 }, 0, "linearizable"},
-		"deleted nothing, to porcupine": {func(s *story) { s.ops[opDeleteNil].Keys = []string{"a"} }, 0, "linearizable"},
+		"half a transaction": {func(s *story) { s.events = slices.Delete(s.events, 2, 3) }, 0, "writes"},
+		"at another revision": {
+			func(s *story) { s.events[3].Value, s.events[5].Value = "w6", "w3" },
+			0, "writes",
+		},
+		"another key": {func(s *story) { s.events[5].Key = "a" }, 0, "writes"},
+		"one revision for two": {func(s *story) {
+			s.ops[opUnknown].Outcome, s.ops[opUnknown].Revision = Done,
+				5
+		}, 0, "writes"},
+		"without its lease": {func(s *story) { s.ops[opPutA].Lease = 7 }, 0, "writes"},
+		"stale read":        {func(s *story) { stale(s.ops[opGetA], 2) }, 0, "reads"},
+		"stale read of nothing": {
+			func(s *story) { s.ops[opListAll].Found, s.ops[opListAll].Revision = nil, 1 },
+			0, "reads",
+		},
+		"read of the wrong revision": {func(s *story) { stale(s.ops[opGetA], 4) }, 0, "reads"},
+		"list lacks a key": {
+			func(s *story) { s.ops[opListAll].Found = s.ops[opListAll].Found[:1] },
+			0, "reads",
+		},
+		"wrongly refused swap":        {func(s *story) { s.ops[opRefused].Expect = 4 }, 0, "reads"},
+		"swap of what was not there":  {func(s *story) { s.ops[opSwapA].Expect = 0 }, 0, "reads"},
+		"wrongly refused deletion":    {func(s *story) { s.ops[opDeleteNil].Keys = []string{"a"} }, 0, "reads"},
+		"write below an answered one": {func(s *story) { s.ops[opPutA].Start, s.ops[opPutA].End = 5, 6 }, 0, "reads"},
+		"stale read, to porcupine":    {func(s *story) { stale(s.ops[opGetA], 2) }, 0, "linearizable"},
+		"wrong swap, to porcupine":    {func(s *story) { s.ops[opSwapA].Expect = 3 }, 0, "linearizable"},
+		"refused swap, to porcupine":  {func(s *story) { s.ops[opRefused].Expect = 4 }, 0, "linearizable"},
+		"deleted nothing, to porcupine": {
+			func(s *story) { s.ops[opDeleteNil].Keys = []string{"a"} }, 0,
+			"linearizable",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := right()
@@ -211,16 +235,19 @@ func TestLeasesNotices(t *testing.T) {
 		seen   time.Duration // revision 3
 		ok     bool
 	}{
-		"right":           {lease, both, 12 * time.Second, true},
-		"late":            {lease, both, 20 * time.Second, true},
-		"other keys":      {lease, others, 12 * time.Second, true},
-		"never put":       {Lease{ID: 7, TTL: ttl, Renewed: 1}, nil, 0, true},
-		"early":           {lease, both, 11 * time.Second, false},
-		"missed":          {missed(13 * time.Second), both, 14 * time.Second, true},
-		"missed early":    {missed(11 * time.Second), both, 14 * time.Second, false},
-		"still there":     {lease, puts, 0, false},
-		"one key left":    {lease, both[:3], 12 * time.Second, false},
-		"in two steps":    {lease, append(slices.Clone(puts), gone("l/7/a", 3), gone("l/7/b", 4)), 12 * time.Second, false},
+		"right":        {lease, both, 12 * time.Second, true},
+		"late":         {lease, both, 20 * time.Second, true},
+		"other keys":   {lease, others, 12 * time.Second, true},
+		"never put":    {Lease{ID: 7, TTL: ttl, Renewed: 1}, nil, 0, true},
+		"early":        {lease, both, 11 * time.Second, false},
+		"missed":       {missed(13 * time.Second), both, 14 * time.Second, true},
+		"missed early": {missed(11 * time.Second), both, 14 * time.Second, false},
+		"still there":  {lease, puts, 0, false},
+		"one key left": {lease, both[:3], 12 * time.Second, false},
+		"in two steps": {
+			lease, append(slices.Clone(puts), gone("l/7/a", 3), gone("l/7/b", 4)),
+			12 * time.Second, false,
+		},
 		"ended twice":     {lease, append(slices.Clone(both), gone("l/7/a", 4)), 12 * time.Second, false},
 		"back once ended": {lease, append(slices.Clone(both), put("l/7/a", 4)), 12 * time.Second, false},
 	} {
@@ -248,7 +275,8 @@ func TestOutages(t *testing.T) {
 		write(time.Duration(i)*time.Second, outcome)
 	}
 	o := Outages(ops, 3500*time.Millisecond, 6*time.Second, 10*time.Second)
-	if len(o) != 1 || o[0].Writes != 5*time.Second || o[0].After != 2*time.Second || o[0].Open || o[0].Errors["Unavailable"] != 4 {
+	if len(o) != 1 || o[0].Writes != 5*time.Second || o[0].After != 2*time.Second || o[0].Open ||
+		o[0].Errors["Unavailable"] != 4 {
 		t.Errorf("%+v, want 5 s between the writes acknowledged at 3 s and at 8 s", o)
 	}
 	if o := Outages(ops[:7], 3500*time.Millisecond, 6*time.Second, 10*time.Second); !o[0].Open {

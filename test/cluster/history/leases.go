@@ -70,7 +70,8 @@ func Leases(leases []Lease, events []Event, seen map[int64]time.Duration, ended 
 		}
 		if e.Deleted {
 			if at[e.Key] != 0 {
-				return fmt.Errorf("key %q of a lease is deleted twice, at revisions %d and %d", e.Key, at[e.Key], e.Revision)
+				return fmt.Errorf("key %q of a lease is deleted twice, at revisions %d and %d", e.Key, at[e.Key],
+					e.Revision)
 			}
 			at[e.Key] = e.Revision
 		}
@@ -94,7 +95,8 @@ func Leases(leases []Lease, events []Event, seen map[int64]time.Duration, ended 
 			over = t
 		}
 		if over != 0 && over < l.Renewed+l.TTL {
-			return fmt.Errorf("lease %d ended by %v, %v after it was renewed, its TTL is %v", l.ID, over, over-l.Renewed, l.TTL)
+			return fmt.Errorf("lease %d ended by %v, %v after it was renewed, its TTL is %v", l.ID, over,
+				over-l.Renewed, l.TTL)
 		}
 	}
 	return nil

@@ -24,7 +24,8 @@ func Linearizable(base Base, ops []*Op, fate Fate, bound time.Duration) error {
 		case porcupine.Illegal:
 			return fmt.Errorf("the history of key %q, %d operations, is not linearizable", key, len(history))
 		case porcupine.Unknown:
-			return fmt.Errorf("the history of key %q, %d operations, was not decided within %v", key, len(history), bound)
+			return fmt.Errorf("the history of key %q, %d operations, was not decided within %v", key,
+				len(history), bound)
 		}
 	}
 	return nil

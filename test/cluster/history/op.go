@@ -30,7 +30,8 @@ type Outcome int
 const (
 	Unknown Outcome = iota // no answer, or an error that leaves it open
 	Done
-	Refused // answered, and nothing was changed: the compare failed, there was nothing to delete, or no lease to put with
+	// answered, and nothing was changed: the compare failed, there was nothing to delete, or no lease to put with
+	Refused
 )
 
 // Op is one request of a client.

@@ -78,7 +78,8 @@ func Table(rows []Row) string {
 	fmt.Fprintln(w, "fault\tclients of\twithout writes\tafter its end\twithout reads\tslowest failure\tfailed with")
 	for _, r := range rows {
 		for _, o := range r.Outages {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Fault, cmp.Or(o.Replica, "all"), seconds(o.Writes), seconds(o.After), seconds(o.Reads), seconds(o.Slowest), counts(o.Errors))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Fault, cmp.Or(o.Replica, "all"), seconds(o.Writes),
+				seconds(o.After), seconds(o.Reads), seconds(o.Slowest), counts(o.Errors))
 		}
 	}
 	_ = w.Flush() // into memory

@@ -106,7 +106,8 @@ func whole(o *Op, events []Event) error {
 		return fmt.Errorf("%d events of the write %v", len(events), o)
 	}
 	for i, e := range events {
-		if e.Key != o.Keys[i] || e.Deleted != (o.Kind == Delete) || e.Lease != o.Lease || !e.Deleted && e.Value != o.Value {
+		if e.Key != o.Keys[i] || e.Deleted != (o.Kind == Delete) || e.Lease != o.Lease || !e.Deleted &&
+			e.Value != o.Value {
 			return fmt.Errorf("event %d is not of the write %v", i, o)
 		}
 	}

@@ -149,7 +149,8 @@ func (c *client) swap(ctx context.Context, key string) {
 		mod = old[0].Mod
 	}
 	o := c.begin(history.Op{Kind: history.Swap, Keys: []string{key}, Expect: mod})
-	r, err := c.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", mod)).Then(clientv3.OpPut(key, o.Value)).Commit()
+	r, err := c.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", mod)).Then(clientv3.OpPut(key,
+		o.Value)).Commit()
 	c.end(o, err, headerOf(r), func(o *history.Op) {
 		if !r.Succeeded {
 			o.Outcome = history.Refused
@@ -165,7 +166,9 @@ func (c *client) list(ctx context.Context, prefix string) {
 	c.read(ctx, history.List, prefix, clientv3.WithPrefix())
 }
 
-func (c *client) read(ctx context.Context, kind history.Kind, key string, opts ...clientv3.OpOption) ([]history.KV, bool) {
+func (c *client) read(ctx context.Context, kind history.Kind, key string, opts ...clientv3.OpOption) ([]history.KV,
+	bool,
+) {
 	o := c.begin(history.Op{Kind: kind, Keys: []string{key}})
 	r, err := c.Get(ctx, key, opts...)
 	var header *pb.ResponseHeader
@@ -180,7 +183,10 @@ func (c *client) read(ctx context.Context, kind history.Kind, key string, opts .
 func kvs(from []*mvccpb.KeyValue) []history.KV {
 	var list []history.KV
 	for _, kv := range from {
-		list = append(list, history.KV{Key: string(kv.Key), Value: string(kv.Value), Mod: kv.ModRevision, Create: kv.CreateRevision, Version: kv.Version})
+		list = append(list, history.KV{
+			Key: string(kv.Key), Value: string(kv.Value), Mod: kv.ModRevision,
+			Create: kv.CreateRevision, Version: kv.Version,
+		})
 	}
 	return list
 }

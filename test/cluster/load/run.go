@@ -109,7 +109,10 @@ func connect(tb testing.TB, endpoints ...string) *clientv3.Client {
 	c, err := clientv3.New(clientv3.Config{
 		Endpoints: endpoints, Logger: zap.NewNop(), MaxUnaryRetries: 1,
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.5, MaxDelay: 100 * time.Millisecond},
+			Backoff: backoff.Config{
+				BaseDelay: 20 * time.Millisecond, Multiplier: 1.5,
+				MaxDelay: 100 * time.Millisecond,
+			},
 			MinConnectTimeout: 2 * time.Second,
 		})},
 	})
@@ -173,7 +176,8 @@ func (r *Run) WaitWrites(ctx context.Context, n int, names ...string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("clients of %s got %d writes acknowledged in %v, want %d: %w", missing, counts[missing], r.Journal.Now()-began, n, ctx.Err())
+			return fmt.Errorf("clients of %s got %d writes acknowledged in %v, want %d: %w", missing, counts[missing],
+				r.Journal.Now()-began, n, ctx.Err())
 		case <-time.After(pace):
 		}
 	}

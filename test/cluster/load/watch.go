@@ -86,7 +86,8 @@ func (w *Watch) take(r *Run, resp clientv3.WatchResponse) {
 	now := r.Journal.Now()
 	for _, e := range resp.Events {
 		if n := len(w.events); n > 0 && e.Kv.ModRevision < w.events[n-1].Revision {
-			r.violation(fmt.Errorf("watch of %s was sent revision %d after %d", w.Name, e.Kv.ModRevision, w.events[n-1].Revision))
+			r.violation(fmt.Errorf("watch of %s was sent revision %d after %d", w.Name, e.Kv.ModRevision,
+				w.events[n-1].Revision))
 		}
 		w.events = append(w.events, event(e))
 		w.seen[e.Kv.ModRevision] = now
@@ -104,13 +105,16 @@ func event(e *clientv3.Event) history.Event {
 }
 
 // Wait waits until the watch has seen as much as it must of a history, and returns what it saw and when.
-func (w *Watch) Wait(ctx context.Context, full []history.Event) (got, want []history.Event, seen map[int64]time.Duration) {
+func (w *Watch) Wait(ctx context.Context, full []history.Event) (got, want []history.Event,
+	seen map[int64]time.Duration,
+) {
 	for _, e := range full {
 		if strings.HasPrefix(e.Key, w.Prefix) {
 			want = append(want, e)
 		}
 	}
-	_ = w.until(ctx, func() bool { return len(w.events) >= len(want) }) // what is missing then is told by the comparison
+	// what is missing then is told by the comparison
+	_ = w.until(ctx, func() bool { return len(w.events) >= len(want) })
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.events, want, w.seen
@@ -122,7 +126,8 @@ func (w *Watch) WaitCompacted(ctx context.Context) (int64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
-		err = fmt.Errorf("watch of %s was not ended as compacted, having seen revision %d, ended %d times: %w", w.Name, w.nextLocked()-1, w.ended, err)
+		err = fmt.Errorf("watch of %s was not ended as compacted, having seen revision %d, ended %d times: %w", w.Name,
+			w.nextLocked()-1, w.ended, err)
 	}
 	return w.compacted, err
 }

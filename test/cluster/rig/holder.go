@@ -42,7 +42,8 @@ func (c *Cluster) FreezeHolder(ctx context.Context, r *Replica) (attempts int, e
 			return attempts, fmt.Errorf("freeze %s while it holds the clock: %w, %w", r.Alias, err, errCont)
 		}
 		if err := pause(ctx, time.Duration(rand.IntN(40))*time.Millisecond); err != nil {
-			return attempts, fmt.Errorf("%s was never stopped while it held the clock, in %d attempts: %w", r.Alias, attempts, err)
+			return attempts, fmt.Errorf("%s was never stopped while it held the clock, in %d attempts: %w", r.Alias,
+				attempts, err)
 		}
 	}
 }

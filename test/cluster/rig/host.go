@@ -40,7 +40,10 @@ type Host struct {
 // out is filled in.
 func newHost(tb testing.TB, net Networks, alias string, req testcontainers.ContainerRequest, publish ...string) *Host {
 	tb.Helper()
-	h := &Host{Alias: alias, Addr: net.private.address(), engine: net.private.engine, private: net.private, name: uniqueName(), ports: map[string]string{}}
+	h := &Host{
+		Alias: alias, Addr: net.private.address(), engine: net.private.engine, private: net.private,
+		name: uniqueName(), ports: map[string]string{},
+	}
 	bindings, err := h.publish(publish)
 	if err != nil {
 		tb.Fatal(err)
@@ -129,8 +132,12 @@ func (h *Host) Signal(name string) error {
 // End sends a signal and waits until the host is down. It returns the exit status.
 func (h *Host) End(signal string) (status int64, err error) {
 	err = h.step("end", func(ctx context.Context) error {
-		wait := h.engine.Client.ContainerWait(ctx, h.name, client.ContainerWaitOptions{Condition: dockercontainer.WaitConditionNotRunning})
-		if _, err := h.engine.Client.ContainerKill(ctx, h.name, client.ContainerKillOptions{Signal: "SIG" + signal}); err != nil {
+		wait := h.engine.Client.ContainerWait(ctx, h.name, client.ContainerWaitOptions{
+			Condition: dockercontainer.WaitConditionNotRunning,
+		})
+		if _, err := h.engine.Client.ContainerKill(ctx, h.name, client.ContainerKillOptions{
+			Signal: "SIG" + signal,
+		}); err != nil {
 			return err
 		}
 		select {
@@ -195,7 +202,10 @@ func (h *Host) WaitLog(text string) error {
 func (h *Host) log(lines string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
 	defer cancel()
-	r, err := h.engine.Client.ContainerLogs(ctx, h.name, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: lines})
+	r, err := h.engine.Client.ContainerLogs(ctx, h.name, client.ContainerLogsOptions{
+		ShowStdout: true, ShowStderr: true,
+		Tail: lines,
+	})
 	if err != nil {
 		return fmt.Sprintf("(no log: %v)", err)
 	}

@@ -43,7 +43,10 @@ func newNetwork(tb testing.TB, e *images.Engine, internal bool) *Network {
 		first := subnet.Addr().Next() // the gateway's
 		n.last.Store(&first)
 		ipam := &network.IPAM{Config: []network.IPAMConfig{{Subnet: subnet}}}
-		if _, err = e.Client.NetworkCreate(ctx, n.name, client.NetworkCreateOptions{Driver: "bridge", Internal: internal, IPAM: ipam}); err == nil {
+		if _, err = e.Client.NetworkCreate(ctx, n.name, client.NetworkCreateOptions{
+			Driver:   "bridge",
+			Internal: internal, IPAM: ipam,
+		}); err == nil {
 			break // else the subnet is somebody's
 		}
 	}
@@ -81,8 +84,13 @@ func uniqueName() string { return "sqlstore-test-" + strings.ToLower(crand.Text(
 
 // connect connects a host, under its address.
 func (n *Network) connect(ctx context.Context, h *Host) error {
-	s := &network.EndpointSettings{Aliases: []string{h.Alias}, IPAMConfig: &network.EndpointIPAMConfig{IPv4Address: h.Addr}}
-	_, err := n.engine.Client.NetworkConnect(ctx, n.name, client.NetworkConnectOptions{Container: h.name, EndpointConfig: s})
+	s := &network.EndpointSettings{Aliases: []string{h.Alias}, IPAMConfig: &network.EndpointIPAMConfig{
+		IPv4Address: h.Addr,
+	}}
+	_, err := n.engine.Client.NetworkConnect(ctx, n.name, client.NetworkConnectOptions{
+		Container:      h.name,
+		EndpointConfig: s,
+	})
 	if err != nil {
 		return fmt.Errorf("connect %s to its network: %w", h.Alias, err)
 	}
@@ -91,7 +99,10 @@ func (n *Network) connect(ctx context.Context, h *Host) error {
 
 // disconnect cuts a host off: its packets and those to it are lost, and connections on both sides are not told.
 func (n *Network) disconnect(ctx context.Context, h *Host) error {
-	_, err := n.engine.Client.NetworkDisconnect(ctx, n.name, client.NetworkDisconnectOptions{Container: h.name, Force: true})
+	_, err := n.engine.Client.NetworkDisconnect(ctx, n.name, client.NetworkDisconnectOptions{
+		Container: h.name,
+		Force:     true,
+	})
 	if err != nil {
 		return fmt.Errorf("disconnect %s from its network: %w", h.Alias, err)
 	}

@@ -54,7 +54,8 @@ func NewDatabases(tb testing.TB) *Databases {
 	if err := d.Primary.Execute("CREATE ROLE " + owner + " LOGIN PASSWORD '" + password + "'"); err != nil {
 		tb.Fatal(err)
 	}
-	d.Standby = newPostgres(tb, net, "pg2", fmt.Sprintf("host=pg1 user=%s password=%s application_name=%s", superuser, password, standbyName))
+	d.Standby = newPostgres(tb, net, "pg2", fmt.Sprintf("host=pg1 user=%s password=%s application_name=%s", superuser,
+		password, standbyName))
 	// Not before it is there: it would copy the setting, and wait for a standby of its own when it is promoted.
 	if err := d.Standby.Until("SELECT pg_is_in_recovery()"); err != nil {
 		tb.Fatal(err)
@@ -74,7 +75,10 @@ func newPostgres(tb testing.TB, net Networks, alias, follows string) *Postgres {
 	cmd := []string{"bash", "-c", images.PostgresEntrypoint, "entrypoint", "postgres", "-c", "listen_addresses=*"}
 	return &Postgres{newHost(tb, net, alias, testcontainers.ContainerRequest{
 		Image: ref,
-		Env:   map[string]string{"POSTGRES_USER": superuser, "POSTGRES_PASSWORD": password, "PRIMARY_CONNINFO": follows},
+		Env: map[string]string{
+			"POSTGRES_USER": superuser, "POSTGRES_PASSWORD": password,
+			"PRIMARY_CONNINFO": follows,
+		},
 		ConfigModifier: func(c *dockercontainer.Config) {
 			c.User, c.Entrypoint, c.Cmd = "postgres", cmd[:1], cmd[1:]
 		},
@@ -91,7 +95,8 @@ func (d *Databases) Synchronous(on bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
 	defer cancel()
 	// Not before it follows: commits would wait for it.
-	if err := d.Primary.until(ctx, "SELECT count(*) > 0 FROM pg_stat_replication WHERE state = 'streaming'"); err != nil {
+	if err := d.Primary.until(ctx,
+		"SELECT count(*) > 0 FROM pg_stat_replication WHERE state = 'streaming'"); err != nil {
 		return err
 	}
 	if err := d.Primary.Execute("ALTER SYSTEM SET synchronous_standby_names = '" + names + "'"); err != nil {
@@ -114,7 +119,8 @@ func (p *Postgres) Promote() error {
 // DSN returns how the test reaches one of the server's databases, as the superuser.
 func (p *Postgres) DSN(database string) string {
 	u := url.URL{
-		Scheme: "postgres", User: url.UserPassword(superuser, password), Host: p.ports[postgresPort], Path: "/" + database,
+		Scheme: "postgres", User: url.UserPassword(superuser, password), Host: p.ports[postgresPort],
+		Path:     "/" + database,
 		RawQuery: "sslmode=disable",
 	}
 	return u.String()

@@ -84,7 +84,10 @@ func (c *Cluster) request(tb testing.TB, args ...string) testcontainers.Containe
 	return testcontainers.ContainerRequest{
 		Image: id,
 		Cmd:   args,
-		Files: []testcontainers.ContainerFile{{Reader: strings.NewReader(password + "\n"), ContainerFilePath: passwordFile, FileMode: 0o444}},
+		Files: []testcontainers.ContainerFile{{
+			Reader:            strings.NewReader(password + "\n"),
+			ContainerFilePath: passwordFile, FileMode: 0o444,
+		}},
 	}
 }
 
@@ -92,7 +95,8 @@ func (c *Cluster) start(tb testing.TB, alias, primary string, flags []string) *R
 	tb.Helper()
 	req := c.request(tb, slices.Concat([]string{
 		"serve", "--name", alias,
-		"--insecure-plaintext", "--listen-client-urls", "http://0.0.0.0:2379", "--advertise-client-urls", "http://" + alias + ":2379", "--listen-metrics-urls", "http://0.0.0.0:8080",
+		"--insecure-plaintext", "--listen-client-urls", "http://0.0.0.0:2379", "--advertise-client-urls",
+		"http://" + alias + ":2379", "--listen-metrics-urls", "http://0.0.0.0:8080",
 	}, datastore(c.dsn(primary)), flags)...)
 	return &Replica{newHost(tb, c.Networks, alias, req, clientPort, metricsPort)}
 }
@@ -104,7 +108,9 @@ func (c *Cluster) Run(tb testing.TB, args ...string) (string, int64) {
 	h := newHost(tb, c.Networks, "command", c.request(tb, append(args, datastore(c.DSN())...)...))
 	var status int64
 	if err := h.step("wait for", func(ctx context.Context) error {
-		wait := h.engine.Client.ContainerWait(ctx, h.name, client.ContainerWaitOptions{Condition: dockercontainer.WaitConditionNotRunning})
+		wait := h.engine.Client.ContainerWait(ctx, h.name, client.ContainerWaitOptions{
+			Condition: dockercontainer.WaitConditionNotRunning,
+		})
 		select {
 		case r := <-wait.Result:
 			status = r.StatusCode

@@ -69,7 +69,8 @@ func cluster(t *testing.T, all []*launch.Server) (shape []string) {
 		t.Fatalf("endpoint status --cluster tells of %v", before)
 	}
 	for _, st := range before {
-		if st.Status.Leader != leader || st.Status.Header.Revision != 2 || !strings.HasPrefix(st.Status.Version, "3.7.") {
+		if st.Status.Leader != leader || st.Status.Header.Revision != 2 ||
+			!strings.HasPrefix(st.Status.Version, "3.7.") {
 			t.Errorf("endpoint status --cluster: %+v", st)
 		}
 	}

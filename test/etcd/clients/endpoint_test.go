@@ -82,10 +82,12 @@ func columns(table string) []string {
 func TestMoveLeader(t *testing.T) {
 	move := func(t *testing.T, server *launch.Server) {
 		id, _, _ := strings.Cut(ctl(t, server.Endpoint(), "", "member", "list").must(t), ",")
-		if got := ctl(t, server.Endpoint(), "", "move-leader", id).must(t); !strings.Contains(got, "Leadership transferred from "+id+" to "+id) {
+		if got := ctl(t, server.Endpoint(), "", "move-leader", id).must(t); !strings.Contains(got,
+			"Leadership transferred from "+id+" to "+id) {
 			t.Errorf("move-leader to itself prints %q", got)
 		}
-		if got := ctl(t, server.Endpoint(), "", "move-leader", "63"); got.code == 0 || !strings.Contains(got.stderr, "bad leader transferee") {
+		if got := ctl(t, server.Endpoint(), "", "move-leader", "63"); got.code == 0 || !strings.Contains(got.stderr,
+			"bad leader transferee") {
 			t.Errorf("move-leader to an unknown member: %+v", got)
 		}
 	}

@@ -24,7 +24,10 @@ import (
 // There is no lock-in: etcdutl restores what etcdctl saves from the target into a directory that a real etcd serves,
 // with all revisions, all history since the compaction, and the leases.
 func TestSnapshotRestoresIntoEtcd(t *testing.T) {
-	for name, compact := range map[string]int64{"not compacted": 0, "compacted": 20, "compacted at the last revision": 41} {
+	for name, compact := range map[string]int64{
+		"not compacted": 0, "compacted": 20,
+		"compacted at the last revision": 41,
+	} {
 		t.Run(name, func(t *testing.T) { snapshotAndRestore(t, compact) })
 	}
 }
@@ -70,7 +73,8 @@ type services struct {
 
 func connect(t *testing.T, server *launch.Server) services {
 	t.Helper()
-	conn, err := grpc.NewClient("passthrough:///"+server.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("passthrough:///"+server.Endpoint(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +108,10 @@ func writeHistory(t *testing.T, s services, compact int64) {
 		case 5:
 			_, err = s.kv.DeleteRange(ctx, &pb.DeleteRangeRequest{Key: []byte("t/"), RangeEnd: []byte("t0")})
 		default:
-			_, err = s.kv.Put(ctx, &pb.PutRequest{Key: key, Value: fmt.Appendf(nil, "value %d", i), Lease: int64(i % 3)})
+			_, err = s.kv.Put(ctx, &pb.PutRequest{
+				Key: key, Value: fmt.Appendf(nil, "value %d", i),
+				Lease: int64(i % 3),
+			})
 		}
 		must(err)
 	}
@@ -125,7 +132,10 @@ func writeHistory(t *testing.T, s services, compact int64) {
 }
 
 func put(key, value string) *pb.RequestOp {
-	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte(key), Value: []byte(value)}}}
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{
+		Key:   []byte(key),
+		Value: []byte(value),
+	}}}
 }
 
 // compareHistory reads at every revision, and all events since the compaction.
@@ -135,10 +145,12 @@ func compareHistory(t *testing.T, a, b services, compact int64) {
 		r := &pb.RangeRequest{Key: []byte{0}, RangeEnd: []byte{0}, Revision: rev}
 		want, wantErr := a.kv.Range(t.Context(), r)
 		got, gotErr := b.kv.Range(t.Context(), r)
-		if status.Code(gotErr) != status.Code(wantErr) || status.Convert(gotErr).Message() != status.Convert(wantErr).Message() {
+		if status.Code(gotErr) != status.Code(wantErr) ||
+			status.Convert(gotErr).Message() != status.Convert(wantErr).Message() {
 			t.Errorf("range at %d: %v, want %v", rev, gotErr, wantErr)
 		}
-		if wantErr == nil && status.Code(gotErr) == codes.OK && (got.Header.Revision != want.Header.Revision || !slices.EqualFunc(got.Kvs, want.Kvs, equal)) {
+		if wantErr == nil && status.Code(gotErr) == codes.OK && (got.Header.Revision != want.Header.Revision ||
+			!slices.EqualFunc(got.Kvs, want.Kvs, equal)) {
 			t.Errorf("range at %d:\n%v\nwant\n%v", rev, got, want)
 		}
 	}
@@ -161,9 +173,11 @@ func events(t *testing.T, s services, from int64) []*mvccpb.Event {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
-		Key: []byte{0}, RangeEnd: []byte{0}, StartRevision: from, PrevKv: true,
-	}}})
+	err = stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{
+		CreateRequest: &pb.WatchCreateRequest{
+			Key: []byte{0}, RangeEnd: []byte{0}, StartRevision: from, PrevKv: true,
+		},
+	}})
 	var all []*mvccpb.Event
 	for err == nil && (len(all) == 0 || all[len(all)-1].Kv.ModRevision < 41) {
 		var r *pb.WatchResponse
@@ -195,7 +209,8 @@ func compareLeases(t *testing.T, a, b services) {
 		}
 		slices.SortFunc(want.Keys, bytes.Compare)
 		slices.SortFunc(got.Keys, bytes.Compare)
-		if got.GrantedTTL != want.GrantedTTL || (got.TTL > 0) != (want.TTL > 0) || !slices.EqualFunc(got.Keys, want.Keys, bytes.Equal) {
+		if got.GrantedTTL != want.GrantedTTL || (got.TTL > 0) != (want.TTL > 0) || !slices.EqualFunc(got.Keys,
+			want.Keys, bytes.Equal) {
 			t.Errorf("lease %d: %v, want %v", id, got, want)
 		}
 	}

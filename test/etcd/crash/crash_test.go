@@ -100,7 +100,9 @@ func check(t *testing.T, endpoint string, m *model, watchers []*watcher) {
 // compact drops history that has been checked, so that some kills hit its removal.
 func compact(t *testing.T, endpoint string, rev int64) {
 	t.Helper()
-	if _, err := pb.NewKVClient(dial(t, endpoint)).Compact(t.Context(), &pb.CompactionRequest{Revision: rev}); err != nil {
+	if _, err := pb.NewKVClient(dial(t, endpoint)).Compact(t.Context(), &pb.CompactionRequest{
+		Revision: rev,
+	}); err != nil {
 		t.Logf("compact %d: %v", rev, err) // already compacted there, if little was written since
 	}
 }

@@ -2,8 +2,8 @@
 // same files, and compares its contents with what it had acknowledged:
 //
 //   - every acknowledged write is there, at the revision in its answer;
-//   - a write without an answer is there once or not at all, and one of several parts completely or not at all; a refused one
-//     is not there;
+//   - a write without an answer is there once or not at all, and one of several parts completely or not at all;
+//     a refused one is not there;
 //   - every revision has its events, and every event its write;
 //   - watches that resume after the last revision they saw miss nothing and repeat nothing;
 //   - ranges, at the newest and at older revisions, and leases agree with that history.

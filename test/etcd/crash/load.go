@@ -41,7 +41,8 @@ func load(ctx context.Context, endpoints []string, j *journal, seed uint64) erro
 		wg.Go(func() {
 			c := &client{Rand: rand.New(rand.NewPCG(seed, uint64(i))), j: j}
 			for _, endpoint := range endpoints {
-				conn, err := grpc.NewClient("passthrough:///"+endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+				conn, err := grpc.NewClient("passthrough:///"+endpoint,
+					grpc.WithTransportCredentials(insecure.NewCredentials()))
 				if err != nil {
 					errs <- err
 					return
@@ -162,7 +163,9 @@ func (c *client) update(ctx context.Context) error {
 	}
 	w := c.j.begin([]string{key}, nil)
 	r, err := c.kv.Txn(ctx, &pb.TxnRequest{
-		Compare: []*pb.Compare{{Key: []byte(key), Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: mod}}},
+		Compare: []*pb.Compare{{Key: []byte(key), Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{
+			ModRevision: mod,
+		}}},
 		Success: []*pb.RequestOp{putOp(key, w.id)},
 	})
 	if err == nil && !r.Succeeded {
@@ -208,7 +211,8 @@ func (c *client) read(ctx context.Context) error {
 	}
 	for _, kv := range r.Kvs {
 		if kv.ModRevision > r.Header.Revision {
-			return status.Errorf(codes.DataLoss, "%q of revision %d in a read at %d", kv.Key, kv.ModRevision, r.Header.Revision)
+			return status.Errorf(codes.DataLoss, "%q of revision %d in a read at %d", kv.Key, kv.ModRevision,
+				r.Header.Revision)
 		}
 	}
 	return c.told(r.Header.Revision)
@@ -217,5 +221,8 @@ func (c *client) read(ctx context.Context) error {
 func leaseKey(id int64) string { return fmt.Sprintf("l/%d", id) }
 
 func putOp(key, value string) *pb.RequestOp {
-	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte(key), Value: []byte(value)}}}
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{
+		Key:   []byte(key),
+		Value: []byte(value),
+	}}}
 }

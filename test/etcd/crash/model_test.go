@@ -9,11 +9,17 @@ import (
 // A check that cannot fail proves nothing: each history here is wrong, except the first.
 func TestModelNotices(t *testing.T) {
 	put := func(key, id string, rev, create, version int64) *mvccpb.Event {
-		return &mvccpb.Event{Kv: &mvccpb.KeyValue{Key: []byte(key), Value: []byte(id), ModRevision: rev, CreateRevision: create, Version: version}}
+		return &mvccpb.Event{Kv: &mvccpb.KeyValue{
+			Key: []byte(key), Value: []byte(id), ModRevision: rev,
+			CreateRevision: create, Version: version,
+		}}
 	}
 	withPrev := func(e, prev *mvccpb.Event) *mvccpb.Event { e.PrevKv = prev.Kv; return e }
 	del := func(key string, rev int64, prev *mvccpb.Event) *mvccpb.Event {
-		return withPrev(&mvccpb.Event{Type: mvccpb.Event_DELETE, Kv: &mvccpb.KeyValue{Key: []byte(key), ModRevision: rev}}, prev)
+		return withPrev(&mvccpb.Event{Type: mvccpb.Event_DELETE, Kv: &mvccpb.KeyValue{
+			Key:         []byte(key),
+			ModRevision: rev,
+		}}, prev)
 	}
 	a1 := put("a", "w1", 2, 2, 1)
 	for name, c := range map[string]struct {
@@ -21,21 +27,42 @@ func TestModelNotices(t *testing.T) {
 		to     int64
 		ok     bool
 	}{
-		"right":                    {[]*mvccpb.Event{a1, put("b", "w2", 3, 3, 1), put("c", "w2", 3, 3, 1), del("a", 4, a1)}, 4, true},
-		"without the unknown one":  {[]*mvccpb.Event{a1, put("b", "w2", 3, 3, 1), put("c", "w2", 3, 3, 1)}, 3, true},
-		"acknowledged one lost":    {[]*mvccpb.Event{a1}, 2, false},
-		"server further":           {[]*mvccpb.Event{a1, put("b", "w2", 3, 3, 1), put("c", "w2", 3, 3, 1)}, 4, false},
-		"half a transaction":       {[]*mvccpb.Event{a1, put("b", "w2", 3, 3, 1)}, 3, false},
-		"other half":               {[]*mvccpb.Event{a1, put("c", "w2", 3, 3, 1)}, 3, false},
-		"gap":                      {[]*mvccpb.Event{a1, put("b", "w2", 4, 4, 1), put("c", "w2", 4, 4, 1)}, 4, false},
-		"another revision":         {[]*mvccpb.Event{put("b", "w2", 2, 2, 1), put("c", "w2", 2, 2, 1), put("a", "w1", 3, 3, 1)}, 3, false},
-		"twice":                    {[]*mvccpb.Event{a1, put("b", "w2", 3, 3, 1), put("c", "w2", 3, 3, 1), del("a", 4, a1), put("a", "w1", 5, 5, 1)}, 5, false},
-		"refused one":              {[]*mvccpb.Event{a1, put("b", "w2", 3, 3, 1), put("c", "w2", 3, 3, 1), put("d", "w4", 4, 4, 1)}, 4, false},
-		"nobody's":                 {[]*mvccpb.Event{a1, put("b", "w2", 3, 3, 1), put("c", "w2", 3, 3, 1), put("d", "w9", 4, 4, 1)}, 4, false},
-		"nobody's deletion":        {[]*mvccpb.Event{a1, put("b", "w2", 3, 3, 1), put("c", "w2", 3, 3, 1), del("b", 4, put("b", "w2", 3, 3, 1))}, 4, false},
-		"wrong version":            {[]*mvccpb.Event{a1, put("b", "w2", 3, 3, 2), put("c", "w2", 3, 3, 1)}, 3, false},
-		"wrong create_revision":    {[]*mvccpb.Event{a1, put("b", "w2", 3, 2, 1), put("c", "w2", 3, 3, 1)}, 3, false},
-		"deletion without prev_kv": {[]*mvccpb.Event{a1, put("b", "w2", 3, 3, 1), put("c", "w2", 3, 3, 1), del("a", 4, &mvccpb.Event{})}, 4, false},
+		"right": {[]*mvccpb.Event{
+			a1, put("b", "w2", 3, 3, 1), put("c", "w2", 3, 3, 1),
+			del("a", 4, a1),
+		}, 4, true},
+		"without the unknown one": {[]*mvccpb.Event{a1, put("b", "w2", 3, 3, 1), put("c", "w2", 3, 3, 1)}, 3, true},
+		"acknowledged one lost":   {[]*mvccpb.Event{a1}, 2, false},
+		"server further":          {[]*mvccpb.Event{a1, put("b", "w2", 3, 3, 1), put("c", "w2", 3, 3, 1)}, 4, false},
+		"half a transaction":      {[]*mvccpb.Event{a1, put("b", "w2", 3, 3, 1)}, 3, false},
+		"other half":              {[]*mvccpb.Event{a1, put("c", "w2", 3, 3, 1)}, 3, false},
+		"gap":                     {[]*mvccpb.Event{a1, put("b", "w2", 4, 4, 1), put("c", "w2", 4, 4, 1)}, 4, false},
+		"another revision": {[]*mvccpb.Event{
+			put("b", "w2", 2, 2, 1), put("c", "w2", 2, 2, 1),
+			put("a", "w1", 3, 3, 1),
+		}, 3, false},
+		"twice": {[]*mvccpb.Event{
+			a1, put("b", "w2", 3, 3, 1), put("c", "w2", 3, 3, 1),
+			del("a", 4, a1), put("a", "w1", 5, 5, 1),
+		}, 5, false},
+		"refused one": {[]*mvccpb.Event{
+			a1, put("b", "w2", 3, 3, 1), put("c", "w2", 3, 3, 1),
+			put("d", "w4", 4, 4, 1),
+		}, 4, false},
+		"nobody's": {[]*mvccpb.Event{
+			a1, put("b", "w2", 3, 3, 1), put("c", "w2", 3, 3, 1),
+			put("d", "w9", 4, 4, 1),
+		}, 4, false},
+		"nobody's deletion": {[]*mvccpb.Event{
+			a1, put("b", "w2", 3, 3, 1), put("c", "w2", 3, 3, 1),
+			del("b", 4, put("b", "w2", 3, 3, 1)),
+		}, 4, false},
+		"wrong version":         {[]*mvccpb.Event{a1, put("b", "w2", 3, 3, 2), put("c", "w2", 3, 3, 1)}, 3, false},
+		"wrong create_revision": {[]*mvccpb.Event{a1, put("b", "w2", 3, 2, 1), put("c", "w2", 3, 3, 1)}, 3, false},
+		"deletion without prev_kv": {[]*mvccpb.Event{
+			a1, put("b", "w2", 3, 3, 1), put("c", "w2", 3, 3, 1),
+			del("a", 4, &mvccpb.Event{}),
+		}, 4, false},
 	} {
 		j := newJournal()
 		must := func(err error) {

@@ -58,7 +58,8 @@ func (p *purge) await(t *testing.T, through int64) *launch.Server {
 // gauge reads one of the metrics about compaction; some exist only where rows are deleted.
 func gauge(t *testing.T, s *launch.Server, name string) (int64, bool) {
 	t.Helper()
-	found := regexp.MustCompile(`(?m)^sqlstore_compaction_` + name + ` (\d+)$`).FindStringSubmatch(get(t, s, "/metrics"))
+	found := regexp.MustCompile(`(?m)^sqlstore_compaction_` + name + ` (\d+)$`).FindStringSubmatch(get(t, s,
+		"/metrics"))
 	if found == nil {
 		return 0, false
 	}

@@ -93,7 +93,8 @@ func verifyWatcher(ctx context.Context, w *watcher, events []*mvccpb.Event, to i
 		for i := range max(len(want), len(got)) {
 			if i >= len(got) || i >= len(want) || !proto.Equal(got[i], want[i]) {
 				return fmt.Errorf("watch of %q has %d events, the history %d; the first difference is event %d: %v, %v",
-					w.key, len(got), len(want), i, got[min(i, len(got)):][:min(1, len(got)-i)], want[min(i, len(want)):][:min(1, len(want)-i)])
+					w.key, len(got), len(want), i, got[min(i, len(got)):][:min(1, len(got)-i)],
+					want[min(i, len(want)):][:min(1, len(want)-i)])
 			}
 		}
 	}

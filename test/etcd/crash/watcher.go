@@ -30,7 +30,10 @@ type watcher struct {
 func watch(ctx context.Context, endpoint, key, end string) (*watcher, error) {
 	conn, err := grpc.NewClient("passthrough:///"+endpoint,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1, MaxDelay: 20 * time.Millisecond}}))
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{
+			BaseDelay:  20 * time.Millisecond,
+			Multiplier: 1, MaxDelay: 20 * time.Millisecond,
+		}}))
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +90,8 @@ func (w *watcher) take(r *pb.WatchResponse) {
 	case len(r.Events) == 0: // progress
 		w.seen = max(w.seen, r.Header.Revision)
 	case r.Events[0].Kv.ModRevision <= w.seen:
-		w.err = fmt.Errorf("watch of %q was sent revision %d again or late, after %d", w.key, r.Events[0].Kv.ModRevision, w.seen)
+		w.err = fmt.Errorf("watch of %q was sent revision %d again or late, after %d", w.key,
+			r.Events[0].Kv.ModRevision, w.seen)
 	default:
 		w.events = append(w.events, r.Events...)
 		w.seen = r.Events[len(r.Events)-1].Kv.ModRevision // a revision is never split over responses

@@ -34,9 +34,12 @@ var requests = []struct{ path, body string }{
 	{"/v3/kv/range", `{"unknown": "YQ=="}`},
 	{"/v3/kv/range", `not JSON`},
 	{"/v3/kv/txn", `{"compare": [{"key": "YQ==", "target": "VALUE", "result": "EQUAL", "value": "dg=="}],
-		"success": [{"request_put": {"key": "Yw==", "value": "dg=="}}, {"request_range": {"key": "Yw=="}}], "failure": [{"request_range": {"key": "YQ=="}}]}`},
+		"success": [{"request_put": {"key": "Yw==", "value": "dg=="}}, {"request_range": {"key": "Yw=="}}],
+		"failure": [{"request_range": {"key": "YQ=="}}]}`},
 	{"/v3/kv/txn", `{"compare": [{"key": "YQ==", "target": "CREATE", "createRevision": "0"}],
-		"success": [{"requestPut": {"key": "Yw=="}}], "failure": [{"requestDeleteRange": {"key": "Yw==", "prevKv": true}}, {"request_txn": {"success": [{"request_range": {"key": "Yw=="}}]}}]}`},
+		"success": [{"requestPut": {"key": "Yw=="}}],
+		"failure": [{"requestDeleteRange": {"key": "Yw==", "prevKv": true}},
+		{"request_txn": {"success": [{"request_range": {"key": "Yw=="}}]}}]}`},
 	{"/v3/kv/txn", `{"success": [{}]}`},
 	{"/v3/kv/deleterange", `{"key": "Yg==", "prev_kv": true}`},
 	{"/v3/kv/compaction", `{"revision": "3", "physical": true}`},
@@ -189,7 +192,8 @@ func watched(t *testing.T, url string) []any {
 	post(t, url+"/v3/kv/deleterange", `{"key": "YQ=="}`)
 	documents = append(documents, now.read(t, 1)...)
 
-	past := open(t, ctx, url+"/v3/watch", `{"create_request": {"key": "YQ==", "start_revision": "2", "prev_kv": true, "watch_id": "5"}}`)
+	past := open(t, ctx, url+"/v3/watch",
+		`{"create_request": {"key": "YQ==", "start_revision": "2", "prev_kv": true, "watch_id": "5"}}`)
 	return append(documents, past.read(t, 2)...)
 }
 

@@ -27,12 +27,16 @@ func TestSameHealth(t *testing.T) {
 	}
 	paths := []string{
 		"/health", "/health?serializable=true", "/health?exclude=NOSPACE", "/version",
-		"/livez", "/livez/serializable_read", "/livez/serializable_read?verbose", "/livez/non_learner", "/livez?exclude=no_such_check",
+		"/livez", "/livez/serializable_read", "/livez/serializable_read?verbose", "/livez/non_learner",
+		"/livez?exclude=no_such_check",
 		"/readyz", "/readyz/serializable_read", "/readyz/linearizable_read?verbose", "/readyz/non_learner?verbose",
 		"/readyz/data_corruption?verbose", "/readyz/no_such_check", "/no_such_path",
 	}
 	for _, path := range paths {
-		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions} {
+		for _, method := range []string{
+			http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut,
+			http.MethodDelete, http.MethodOptions,
+		} {
 			same(method, path)
 		}
 	}
@@ -41,7 +45,10 @@ func TestSameHealth(t *testing.T) {
 			alarm(t, server, "ACTIVATE", kind)
 		}
 	}
-	for _, path := range []string{"/health?exclude=NOSPACE", "/health?exclude=CORRUPT", "/livez", "/readyz/data_corruption", "/readyz?exclude=data_corruption"} {
+	for _, path := range []string{
+		"/health?exclude=NOSPACE", "/health?exclude=CORRUPT", "/livez",
+		"/readyz/data_corruption", "/readyz?exclude=data_corruption",
+	} {
 		same(http.MethodGet, path)
 	}
 	// Under NOSPACE etcd is ready, though it refuses writes. Ours is ready if its Ready condition is True: if it serves

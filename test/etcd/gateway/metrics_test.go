@@ -27,7 +27,10 @@ func TestSameMetrics(t *testing.T) {
 	}
 	excuses := notServed(t)
 	for name, shape := range want {
-		excused := slices.ContainsFunc(excuses, func(p string) bool { return name == p || strings.HasSuffix(p, "_") && strings.HasPrefix(name, p) })
+		excused := slices.ContainsFunc(excuses, func(p string) bool {
+			return name == p || strings.HasSuffix(p, "_") &&
+				strings.HasPrefix(name, p)
+		})
 		switch served := got[name]; {
 		case served == nil && !excused:
 			t.Errorf("%s is not served, nor is there a reason", name)

@@ -37,7 +37,8 @@ const (
 
 // abuses are all of them, family by family.
 func abuses() []abuse {
-	return slices.Concat(readAbuses(), frameAbuses(), slowAbuses(), messageAbuses(), watchAbuses(), leaseAbuses(), txnAbuses(), gatewayAbuses())
+	return slices.Concat(readAbuses(), frameAbuses(), slowAbuses(), messageAbuses(), watchAbuses(), leaseAbuses(),
+		txnAbuses(), gatewayAbuses())
 }
 
 func abuseNamed(name string) (abuse, bool) {

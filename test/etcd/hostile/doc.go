@@ -5,7 +5,7 @@
 // keep its service, and when the attacker has gone, memory, goroutines, descriptors and the log must be where they
 // were. The other tests send what is malformed in a particular way, one after the other, and look at the answers.
 //
-//	SQLSTORE_TEST_ABUSE         short or unset: a second or a few of each abuse; the client is answered within six seconds
+//	SQLSTORE_TEST_ABUSE         short or unset: a few seconds of each abuse; the client is answered within six seconds
 //	                            full: each at full length; the client is answered within two
 //	SQLSTORE_TEST_ABUSE_TABLE   a file that a line of JSON is added to for each abuse: what docs/abuse.md tells
 //	SQLSTORE_TEST_SEED          repeats the random attacks of a run

@@ -15,13 +15,22 @@ func frameAbuses() []abuse {
 		return func(ctx context.Context, t *target, n int) (int, error) { return t.flood(ctx, n, step) }
 	}
 	return []abuse{
-		{name: "SETTINGS", short: 100_000, full: 2_000_000, attack: flood(func(f *framed) error { return f.WriteSettings() })},
+		{
+			name: "SETTINGS", short: 100_000, full: 2_000_000,
+			attack: flood(func(f *framed) error { return f.WriteSettings() }),
+		},
 		{name: "SETTINGS that change the window", short: 100_000, full: 2_000_000, attack: flood(func(f *framed) error {
 			f.next++
 			return f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: f.next})
 		})},
-		{name: "PING", short: 100_000, full: 2_000_000, attack: flood(func(f *framed) error { return f.WritePing(false, [8]byte{}) })},
-		{name: "WINDOW_UPDATE", short: 100_000, full: 2_000_000, attack: flood(func(f *framed) error { return f.WriteWindowUpdate(0, 1) })},
+		{
+			name: "PING", short: 100_000, full: 2_000_000,
+			attack: flood(func(f *framed) error { return f.WritePing(false, [8]byte{}) }),
+		},
+		{
+			name: "WINDOW_UPDATE", short: 100_000, full: 2_000_000,
+			attack: flood(func(f *framed) error { return f.WriteWindowUpdate(0, 1) }),
+		},
 		{name: "PRIORITY", short: 100_000, full: 2_000_000, attack: flood(func(f *framed) error {
 			f.next += 2
 			return f.WritePriority(f.next, http2.PriorityParam{StreamDep: 1})
@@ -34,7 +43,10 @@ func frameAbuses() []abuse {
 			}
 			return f.WriteData(1, false, nil)
 		})},
-		{name: "frames of unknown types", short: 100_000, full: 2_000_000, attack: flood(func(f *framed) error { return f.WriteRawFrame(0xee, 0, 1, []byte("?")) })},
+		{
+			name: "frames of unknown types", short: 100_000, full: 2_000_000,
+			attack: flood(func(f *framed) error { return f.WriteRawFrame(0xee, 0, 1, []byte("?")) }),
+		},
 		{name: "CONTINUATION", short: 100_000, full: 2_000_000, attack: flood(continuation)},
 		{name: "HEADERS, reset at once", short: 60_000, full: 560_000, attack: flood(func(f *framed) error {
 			id, err := f.call(pb.KV_Range_FullMethodName, nil, false)
@@ -45,10 +57,13 @@ func frameAbuses() []abuse {
 		})},
 		{name: "HEADERS that unfold", short: 200, full: 4_000, attack: unfolding},
 		// A call takes 11 KiB, 8 of them its goroutine's stack. What bounds it is --max-concurrent-streams.
-		{name: "calls that never send their message", short: 20_000, full: 50_000, held: true, keeps: 24 << 20, peak: 640 << 20, attack: flood(func(f *framed) error {
-			_, err := f.call(pb.KV_Range_FullMethodName, []byte{0, 0, 0, 1, 0, 'x'}, false)
-			return err
-		})},
+		{
+			name: "calls that never send their message", short: 20_000, full: 50_000, held: true, keeps: 24 << 20,
+			peak: 640 << 20, attack: flood(func(f *framed) error {
+				_, err := f.call(pb.KV_Range_FullMethodName, []byte{0, 0, 0, 1, 0, 'x'}, false)
+				return err
+			}),
+		},
 		{name: "calls of unknown methods", short: 50_000, full: 500_000, attack: flood(func(f *framed) error {
 			_, err := f.call("/no.Such/Method", []byte{0, 0, 0, 0, 0}, true)
 			return err
@@ -80,6 +95,10 @@ func unfolding(ctx context.Context, t *target, n int) (int, error) {
 		}
 		id := f.next
 		f.next += 2
-		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: append(bytes.Clone(headers(pb.KV_Range_FullMethodName)), block.Bytes()...), EndHeaders: true, EndStream: true})
+		return f.WriteHeaders(http2.HeadersFrameParam{
+			StreamID:      id,
+			BlockFragment: append(bytes.Clone(headers(pb.KV_Range_FullMethodName)), block.Bytes()...), EndHeaders: true,
+			EndStream: true,
+		})
 	})
 }

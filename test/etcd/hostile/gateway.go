@@ -13,7 +13,10 @@ import (
 func gatewayAbuses() []abuse {
 	return []abuse{
 		{name: "gateway: watches whose body is not read to its end", short: 300, full: 3_000, attack: leaveWatches},
-		{name: "gateway: lists that nobody reads", short: 64, full: 500, objects: 10_000, held: true, attack: unreadJSON},
+		{
+			name: "gateway: lists that nobody reads", short: 64, full: 500, objects: 10_000, held: true,
+			attack: unreadJSON,
+		},
 		{name: "gateway: calls that are left at once", short: 2_000, full: 40_000, objects: 10_000, attack: leaveJSON},
 		{name: "gateway: requests in a row", short: 5_000, full: 100_000, attack: pipelined},
 		{name: "gateway: nested JSON", short: 200, full: 2_000, peak: 192 << 20, attack: nestedJSON},
@@ -22,7 +25,8 @@ func gatewayAbuses() []abuse {
 }
 
 func post(path, body string, length int) []byte {
-	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, length, body)
+	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: "+
+		"application/json\r\nContent-Length: %d\r\n\r\n%s", path, length, body)
 }
 
 // each opens a connection for each of n, f's.

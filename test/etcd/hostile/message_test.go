@@ -82,7 +82,9 @@ func flipped(r *rand.Rand) []byte {
 			Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte("a")}}}},
 			Failure: []*pb.RequestOp{{Request: &pb.RequestOp_RequestTxn{RequestTxn: &pb.TxnRequest{}}}},
 		},
-		&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: []byte("a"), StartRevision: 1}}},
+		&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
+			Key: []byte("a"), StartRevision: 1,
+		}}},
 		&pb.LeaseGrantRequest{ID: 5, TTL: 100},
 		&pb.MemberAddRequest{PeerURLs: []string{"http://127.0.0.1:1"}},
 	}
@@ -101,8 +103,12 @@ func TestInvalidStrings(t *testing.T) {
 	v := startVictim(t)
 	conn := dial(t, v.Endpoint())
 	bad := []byte{0x0a, 0x04, 0xff, 0xfe, 0xc3, 0x28} // field 1, four bytes
-	for _, method := range []string{pb.Auth_Authenticate_FullMethodName, pb.Cluster_MemberAdd_FullMethodName, pb.Auth_UserAdd_FullMethodName} {
-		if err := sendRaw(t.Context(), conn, method, grpc.StreamDesc{}, bad); err == nil || status.Code(err) == codes.DeadlineExceeded {
+	for _, method := range []string{
+		pb.Auth_Authenticate_FullMethodName, pb.Cluster_MemberAdd_FullMethodName,
+		pb.Auth_UserAdd_FullMethodName,
+	} {
+		if err := sendRaw(t.Context(), conn, method, grpc.StreamDesc{}, bad); err == nil ||
+			status.Code(err) == codes.DeadlineExceeded {
 			t.Errorf("%s: %v, want a prompt refusal", method, err)
 		}
 	}
@@ -118,7 +124,8 @@ func TestDeepNesting(t *testing.T) {
 		switch {
 		case depth < 128 && err != nil:
 			t.Errorf("depth %d, which the limit of operations allows: %v", depth, err)
-		case depth >= 1_000 && (err == nil || status.Code(err) == codes.DeadlineExceeded || status.Code(err) == codes.Unavailable):
+		case depth >= 1_000 && (err == nil || status.Code(err) == codes.DeadlineExceeded ||
+			status.Code(err) == codes.Unavailable):
 			t.Errorf("depth %d: %v, want a prompt refusal", depth, err)
 		}
 		v.healthy(t)

@@ -99,7 +99,8 @@ func changesTheCluster(m method, raw []byte) bool {
 func sendBriefly(ctx context.Context, conn *grpc.ClientConn, method string, raw []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
-	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method, grpc.ForceCodecV2(rawCodec{}))
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method,
+		grpc.ForceCodecV2(rawCodec{}))
 	if err != nil {
 		return err
 	}
@@ -150,8 +151,14 @@ func randomField(r *rand.Rand, empty protoreflect.Value, depth int) (protoreflec
 }
 
 var (
-	someNumbers = []int64{0, 1, 2, 3, 100, -1, -2, math.MaxInt32, math.MinInt32, math.MaxInt64, math.MinInt64, math.MaxInt64 - 1}
-	someBytes   = []string{"", "\x00", "a", "b", "object/", "object0", "object/00000001", "probe", "\xff\xff", "a\x00b", "http://127.0.0.1:1", "3.6", "root"}
+	someNumbers = []int64{
+		0, 1, 2, 3, 100, -1, -2, math.MaxInt32, math.MinInt32, math.MaxInt64, math.MinInt64,
+		math.MaxInt64 - 1,
+	}
+	someBytes = []string{
+		"", "\x00", "a", "b", "object/", "object0", "object/00000001", "probe", "\xff\xff", "a\x00b",
+		"http://127.0.0.1:1", "3.6", "root",
+	}
 )
 
 func randomScalar(r *rand.Rand, f protoreflect.FieldDescriptor) protoreflect.Value {

@@ -19,10 +19,22 @@ func readAbuses() []abuse {
 	return []abuse{
 		{name: "lists, reset at once", secure: true, short: 60_000, full: 560_000, objects: 10_000, attack: resetReads},
 		{name: "lists at once, read", short: 100, full: 2_000, objects: 10_000, attack: readLists},
-		{name: "lists that nobody reads", short: 64, full: 1_000, objects: 10_000, held: true, attack: unread(pb.KV_Range_FullMethodName, everything)},
-		{name: "range streams that nobody reads", short: 200, full: 4_000, objects: 10_000, held: true, attack: unread(pb.KV_RangeStream_FullMethodName, everything)},
-		{name: "snapshots that nobody reads", short: 20, full: 200, objects: 10_000, held: true, attack: unread(pb.Maintenance_Snapshot_FullMethodName, &pb.SnapshotRequest{})},
-		{name: "connections that nobody reads", short: 200, full: 1_000, objects: 10_000, held: true, attack: unreadConnections},
+		{
+			name: "lists that nobody reads", short: 64, full: 1_000, objects: 10_000, held: true,
+			attack: unread(pb.KV_Range_FullMethodName, everything),
+		},
+		{
+			name: "range streams that nobody reads", short: 200, full: 4_000, objects: 10_000, held: true,
+			attack: unread(pb.KV_RangeStream_FullMethodName, everything),
+		},
+		{
+			name: "snapshots that nobody reads", short: 20, full: 200, objects: 10_000, held: true,
+			attack: unread(pb.Maintenance_Snapshot_FullMethodName, &pb.SnapshotRequest{}),
+		},
+		{
+			name: "connections that nobody reads", short: 200, full: 1_000, objects: 10_000, held: true,
+			attack: unreadConnections,
+		},
 	}
 }
 
@@ -51,7 +63,8 @@ func readLists(ctx context.Context, t *target, n int) (int, error) {
 		defer conn.Close()
 		return spread(n, n, func(int, int) (int, error) {
 			var raw []byte
-			if err := conn.Invoke(ctx, pb.KV_Range_FullMethodName, mustMarshal(everything), &raw, grpc.ForceCodecV2(rawCodec{})); err != nil {
+			if err := conn.Invoke(ctx, pb.KV_Range_FullMethodName, mustMarshal(everything), &raw,
+				grpc.ForceCodecV2(rawCodec{})); err != nil {
 				return 0, err
 			}
 			return 1, nil

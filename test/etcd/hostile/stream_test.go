@@ -11,7 +11,9 @@ import (
 )
 
 func watchOf(key string) *pb.WatchRequest {
-	return &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: []byte(key), PrevKv: true}}}
+	return &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
+		Key: []byte(key), PrevKv: true,
+	}}}
 }
 
 // A hundred thousand watches of one key on one stream: each is told of the key's change, and

@@ -10,12 +10,25 @@ import (
 
 func txnAbuses() []abuse {
 	return []abuse{
-		{name: "reading transactions, as wide as allowed", short: 20, full: 400, objects: 5_000, attack: sendTxns(wideReads)},
-		{name: "writing transactions, as wide as allowed", short: 300, full: 10_000, keeps: 16 << 20, attack: sendTxns(wideWrites)},
-		{name: "writing transactions that read everything", short: 8, full: 200, objects: 5_000, keeps: 4 << 20, attack: sendTxns(writesThatRead)},
+		{
+			name: "reading transactions, as wide as allowed", short: 20, full: 400, objects: 5_000,
+			attack: sendTxns(wideReads),
+		},
+		{
+			name: "writing transactions, as wide as allowed", short: 300, full: 10_000, keeps: 16 << 20,
+			attack: sendTxns(wideWrites),
+		},
+		{
+			name: "writing transactions that read everything", short: 8, full: 200, objects: 5_000, keeps: 4 << 20,
+			attack: sendTxns(writesThatRead),
+		},
 		{name: "transactions, as deep as allowed", short: 300, full: 10_000, keeps: 4 << 20, attack: sendTxns(deep)},
 		{name: "transactions, deeper than allowed", short: 100, full: 2_000, attack: tooDeep},
-		{name: "puts of the greatest size", short: 100, full: 2_000, keeps: 64 << 20, peak: 768 << 20, args: []string{"--quota-backend-bytes", "8589934592"}, attack: bigPuts}, // 3 GB, without a compaction
+		// 3 GB, without a compaction
+		{
+			name: "puts of the greatest size", short: 100, full: 2_000, keeps: 64 << 20, peak: 768 << 20,
+			args: []string{"--quota-backend-bytes", "8589934592"}, attack: bigPuts,
+		},
 		{name: "deletes of everything", short: 200, full: 5_000, objects: 1_000, attack: deletes},
 	}
 }
@@ -34,7 +47,8 @@ func sendTxns(of func(i int) *pb.TxnRequest) func(context.Context, *target, int)
 			return spread(n, 8, func(j, n int) (int, error) {
 				for i := range n {
 					var raw []byte
-					err := conn.Invoke(ctx, pb.KV_Txn_FullMethodName, mustMarshal(of(c*1000+j*100+i)), &raw, grpc.ForceCodecV2(rawCodec{}))
+					err := conn.Invoke(ctx, pb.KV_Txn_FullMethodName, mustMarshal(of(c*1000+j*100+i)), &raw,
+						grpc.ForceCodecV2(rawCodec{}))
 					if err != nil && !refused(err) {
 						return i, err
 					}
@@ -50,7 +64,10 @@ func rangeOp(r *pb.RangeRequest) *pb.RequestOp {
 }
 
 func putOp(key string) *pb.RequestOp {
-	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte(key), Value: []byte("value"), PrevKv: true}}}
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{
+		Key:   []byte(key),
+		Value: []byte("value"), PrevKv: true,
+	}}}
 }
 
 func wideReads(int) *pb.TxnRequest {
@@ -66,7 +83,8 @@ func wideWrites(i int) *pb.TxnRequest {
 	for j := range ops {
 		key := fmt.Sprintf("wide/%d/%d", i%16, j)
 		txn.Compare = append(txn.Compare, &pb.Compare{
-			Key: []byte(key), Target: pb.Compare_VERSION, Result: pb.Compare_NOT_EQUAL, TargetUnion: &pb.Compare_Version{Version: -1},
+			Key: []byte(key), Target: pb.Compare_VERSION, Result: pb.Compare_NOT_EQUAL,
+			TargetUnion: &pb.Compare_Version{Version: -1},
 		})
 		txn.Success = append(txn.Success, putOp(key))
 	}

@@ -64,7 +64,8 @@ func startMeasured(t *testing.T, secure bool, more ...string) *victim {
 		v.ca = a.PEM()
 		v.tls = &tls.Config{RootCAs: a.Pool(), MinVersion: tls.VersionTLS12}
 		v.url, v.client = "https://"+address, address
-		cfg.Args = append(cfg.Args, "--cert-file", certFile, "--key-file", keyFile, "--listen-client-urls", v.url, "--advertise-client-urls", v.url)
+		cfg.Args = append(cfg.Args, "--cert-file", certFile, "--key-file", keyFile, "--listen-client-urls", v.url,
+			"--advertise-client-urls", v.url)
 		v.http.Transport.(*http.Transport).TLSClientConfig = v.tls
 	}
 	v.Server = servers.TargetWith(t, cfg)
@@ -113,7 +114,8 @@ func (c counter) Write(p []byte) (int, error) {
 
 func dial(t *testing.T, endpoint string, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient("passthrough:///"+endpoint, append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	conn, err := grpc.NewClient("passthrough:///"+endpoint,
+		append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,13 +9,25 @@ import (
 
 func watchAbuses() []abuse {
 	return []abuse{
-		{name: "watches on one stream, unread", short: 10_000, full: 200_000, held: true, attack: func(ctx context.Context, t *target, n int) (int, error) {
-			return unreadWatches(ctx, t, n, 1, &pb.WatchCreateRequest{Key: []byte("nothing")})
-		}},
-		{name: "watches of all history, unread", short: 3_000, full: 45_000, objects: 10_000, held: true, attack: func(ctx context.Context, t *target, n int) (int, error) {
-			return unreadWatches(ctx, t, n, 8, &pb.WatchCreateRequest{Key: []byte{0}, RangeEnd: []byte{0}, StartRevision: 1, PrevKv: true})
-		}},
-		{name: "watches that miss 100 KiB a write", short: 200, full: 2_000, held: true, keeps: 24 << 20, attack: missedWrites},
+		{
+			name: "watches on one stream, unread", short: 10_000, full: 200_000, held: true,
+			attack: func(ctx context.Context, t *target, n int) (int, error) {
+				return unreadWatches(ctx, t, n, 1, &pb.WatchCreateRequest{Key: []byte("nothing")})
+			},
+		},
+		{
+			name: "watches of all history, unread", short: 3_000, full: 45_000, objects: 10_000, held: true,
+			attack: func(ctx context.Context, t *target, n int) (int, error) {
+				return unreadWatches(ctx, t, n, 8, &pb.WatchCreateRequest{
+					Key: []byte{0}, RangeEnd: []byte{0},
+					StartRevision: 1, PrevKv: true,
+				})
+			},
+		},
+		{
+			name: "watches that miss 100 KiB a write", short: 200, full: 2_000, held: true, keeps: 24 << 20,
+			attack: missedWrites,
+		},
 		{name: "watches created and canceled", short: 20_000, full: 300_000, attack: createAndCancel},
 		{name: "progress requests, unread", short: 50_000, full: 500_000, held: true, attack: progressRequests},
 	}
@@ -26,7 +38,9 @@ func createWatch(r *pb.WatchCreateRequest) *pb.WatchRequest {
 }
 
 // watchStreams sends n requests on so many streams, each on a connection of its own that takes no answer.
-func watchStreams(ctx context.Context, t *target, n, streams int, send func(f *framed, id uint32, i int) error) (int, error) {
+func watchStreams(ctx context.Context, t *target, n, streams int, send func(f *framed, id uint32, i int) error) (int,
+	error,
+) {
 	return spread(n, streams, func(_, n int) (int, error) {
 		f, err := t.http2(ctx)
 		if err != nil {
@@ -50,11 +64,15 @@ func unreadWatches(ctx context.Context, t *target, n, streams int, r *pb.WatchCr
 	raw := message(createWatch(r))
 	ctx, cancel := briefly(ctx)
 	defer cancel()
-	return watchStreams(ctx, t, n, streams, func(f *framed, id uint32, _ int) error { return f.WriteData(id, false, raw) })
+	return watchStreams(ctx, t, n, streams, func(f *framed, id uint32, _ int) error {
+		return f.WriteData(id, false, raw)
+	})
 }
 
 func progressRequests(ctx context.Context, t *target, n int) (int, error) {
-	raw := message(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}})
+	raw := message(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{
+		ProgressRequest: &pb.WatchProgressRequest{},
+	}})
 	ctx, cancel := briefly(ctx)
 	defer cancel()
 	return watchStreams(ctx, t, n, 8, func(f *framed, id uint32, _ int) error { return f.WriteData(id, false, raw) })
@@ -98,7 +116,9 @@ func createAndCancel(ctx context.Context, t *target, n int) (int, error) {
 			for i := range n {
 				id := int64(i + 1)
 				if stream.Send(createWatch(&pb.WatchCreateRequest{Key: []byte("a"), WatchId: id})) != nil ||
-					stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{CancelRequest: &pb.WatchCancelRequest{WatchId: id}}}) != nil {
+					stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{
+						CancelRequest: &pb.WatchCancelRequest{WatchId: id},
+					}}) != nil {
 					return
 				}
 			}

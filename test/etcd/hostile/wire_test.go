@@ -29,10 +29,11 @@ func TestMalformedConnections(t *testing.T) {
 	r := random(t)
 	preface := []byte(http2.ClientPreface)
 	for name, raw := range map[string][]byte{
-		"nothing":                      nil,
-		"half a preface":               preface[:10],
-		"HTTP/1 garbage":               []byte("GET \x00\xff HTTP/9.9\r\n\r\n"),
-		"HTTP/1 to a gRPC path":        []byte("POST /etcdserverpb.KV/Range HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nabc"),
+		"nothing":        nil,
+		"half a preface": preface[:10],
+		"HTTP/1 garbage": []byte("GET \x00\xff HTTP/9.9\r\n\r\n"),
+		"HTTP/1 to a gRPC path": []byte("POST /etcdserverpb.KV/Range HTTP/1.1\r\nHost: x\r\nContent-Length: " +
+			"1000000\r\n\r\nabc"),
 		"endless HTTP/1 header":        append([]byte("GET / HTTP/1.1\r\nX: "), bytes.Repeat([]byte("x"), 4<<20)...),
 		"garbage":                      bytes.Repeat(garbage(r), 50),
 		"preface and garbage":          append(bytes.Clone(preface), bytes.Repeat(garbage(r), 50)...),
@@ -90,7 +91,10 @@ func TestMalformedStreams(t *testing.T) {
 
 // writeRequest opens a stream with a Range call and sends the beginning of its body.
 func writeRequest(f *http2.Framer, id uint32, body []byte) error {
-	if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: headers(pb.KV_Range_FullMethodName), EndHeaders: true}); err != nil {
+	if err := f.WriteHeaders(http2.HeadersFrameParam{
+		StreamID: id, BlockFragment: headers(pb.KV_Range_FullMethodName),
+		EndHeaders: true,
+	}); err != nil {
 		return err
 	}
 	if body == nil {

@@ -142,7 +142,10 @@ func (u usage) tooMuch(a abuse) bool {
 }
 
 func (u usage) less(v usage) usage {
-	return usage{u.heap - v.heap, u.resident - v.resident, u.goroutines - v.goroutines, u.files - v.files, u.logged - v.logged}
+	return usage{
+		u.heap - v.heap, u.resident - v.resident, u.goroutines - v.goroutines, u.files - v.files,
+		u.logged - v.logged,
+	}
 }
 
 // check fails the test for what a server must not do.
@@ -178,7 +181,8 @@ func (r *result) report(t *testing.T) {
 	if r.Ended {
 		t.Logf("%d done in %v: the server has ended", r.Done, r.Took.Round(time.Millisecond))
 	} else {
-		t.Logf("%d done in %v: worst answer %v, peak of %d MiB more, settled after %v with %v more", r.Done, r.Took.Round(time.Millisecond),
+		t.Logf("%d done in %v: worst answer %v, peak of %d MiB more, settled after %v with %v more", r.Done,
+			r.Took.Round(time.Millisecond),
 			r.Worst.Round(time.Millisecond), r.Peak>>20, r.Settled.Round(time.Millisecond), r.Left)
 	}
 	path := os.Getenv(tableVariable)
@@ -200,10 +204,14 @@ func (r *result) report(t *testing.T) {
 }
 
 func (u usage) String() string {
-	return fmt.Sprintf("%.1f MiB of heap, %d goroutines, %d descriptors, %d bytes of log", float64(u.heap)/(1<<20), u.goroutines, u.files, u.logged)
+	return fmt.Sprintf("%.1f MiB of heap, %d goroutines, %d descriptors, %d bytes of log", float64(u.heap)/(1<<20),
+		u.goroutines, u.files, u.logged)
 }
 
 // MarshalJSON tells the fields by their names.
 func (u usage) MarshalJSON() ([]byte, error) {
-	return json.Marshal(map[string]int64{"heap": u.heap, "goroutines": u.goroutines, "files": u.files, "logged": u.logged})
+	return json.Marshal(map[string]int64{
+		"heap": u.heap, "goroutines": u.goroutines, "files": u.files,
+		"logged": u.logged,
+	})
 }

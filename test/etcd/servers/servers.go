@@ -98,7 +98,8 @@ func start(tb testing.TB, choice datastore.Choice, args []string) []*launch.Serv
 	tb.Helper()
 	switch {
 	case choice.DSN != "":
-		tb.Fatalf("each test needs an empty database: set %s=postgres, and SQLSTORE_TEST_POSTGRES to the DSN of a server", datastore.Variable)
+		tb.Fatalf("each test needs an empty database: set %s=postgres, and SQLSTORE_TEST_POSTGRES to the DSN "+
+			"of a server", datastore.Variable)
 	case TargetIsEtcd():
 		return EtcdCluster(tb, choice.Replicas, args...)
 	}

@@ -24,7 +24,9 @@ type call struct {
 func (c call) String() string { return c.method + " {" + text(c.req) + "}" }
 
 // unary makes a call out of a generated client's method.
-func unary[Q, A proto.Message](method string, req Q, f func(*side) func(context.Context, Q, ...grpc.CallOption) (A, error)) call {
+func unary[Q, A proto.Message](method string, req Q, f func(*side) func(context.Context, Q, ...grpc.CallOption) (A,
+	error),
+) call {
 	return call{method, req, func(ctx context.Context, s *side) (proto.Message, error) {
 		a, err := f(s)(ctx, req)
 		if err != nil {
@@ -35,63 +37,73 @@ func unary[Q, A proto.Message](method string, req Q, f func(*side) func(context.
 }
 
 func rangeCall(r *pb.RangeRequest) call {
-	return unary("Range", r, func(s *side) func(context.Context, *pb.RangeRequest, ...grpc.CallOption) (*pb.RangeResponse, error) {
-		return s.kv.Range
-	})
+	return unary("Range", r,
+		func(s *side) func(context.Context, *pb.RangeRequest, ...grpc.CallOption) (*pb.RangeResponse, error) {
+			return s.kv.Range
+		})
 }
 
 func putCall(r *pb.PutRequest) call {
-	return unary("Put", r, func(s *side) func(context.Context, *pb.PutRequest, ...grpc.CallOption) (*pb.PutResponse, error) {
+	return unary("Put", r, func(s *side) func(context.Context, *pb.PutRequest, ...grpc.CallOption) (*pb.PutResponse,
+		error) {
 		return s.kv.Put
 	})
 }
 
 func deleteCall(r *pb.DeleteRangeRequest) call {
-	return unary("DeleteRange", r, func(s *side) func(context.Context, *pb.DeleteRangeRequest, ...grpc.CallOption) (*pb.DeleteRangeResponse, error) {
+	return unary("DeleteRange", r, func(s *side) func(context.Context, *pb.DeleteRangeRequest,
+		...grpc.CallOption) (*pb.DeleteRangeResponse, error) {
 		return s.kv.DeleteRange
 	})
 }
 
 func txnCall(r *pb.TxnRequest) call {
-	return unary("Txn", r, func(s *side) func(context.Context, *pb.TxnRequest, ...grpc.CallOption) (*pb.TxnResponse, error) {
+	return unary("Txn", r, func(s *side) func(context.Context, *pb.TxnRequest, ...grpc.CallOption) (*pb.TxnResponse,
+		error) {
 		return s.kv.Txn
 	})
 }
 
 func compactCall(r *pb.CompactionRequest) call {
-	return unary("Compact", r, func(s *side) func(context.Context, *pb.CompactionRequest, ...grpc.CallOption) (*pb.CompactionResponse, error) {
+	return unary("Compact", r, func(s *side) func(context.Context, *pb.CompactionRequest,
+		...grpc.CallOption) (*pb.CompactionResponse, error) {
 		return s.kv.Compact
 	})
 }
 
 func grantCall(r *pb.LeaseGrantRequest) call {
-	return unary("LeaseGrant", r, func(s *side) func(context.Context, *pb.LeaseGrantRequest, ...grpc.CallOption) (*pb.LeaseGrantResponse, error) {
+	return unary("LeaseGrant", r, func(s *side) func(context.Context, *pb.LeaseGrantRequest,
+		...grpc.CallOption) (*pb.LeaseGrantResponse, error) {
 		return s.lease.LeaseGrant
 	})
 }
 
 func revokeCall(r *pb.LeaseRevokeRequest) call {
-	return unary("LeaseRevoke", r, func(s *side) func(context.Context, *pb.LeaseRevokeRequest, ...grpc.CallOption) (*pb.LeaseRevokeResponse, error) {
+	return unary("LeaseRevoke", r, func(s *side) func(context.Context, *pb.LeaseRevokeRequest,
+		...grpc.CallOption) (*pb.LeaseRevokeResponse, error) {
 		return s.lease.LeaseRevoke
 	})
 }
 
 func timeToLiveCall(r *pb.LeaseTimeToLiveRequest) call {
-	return unary("LeaseTimeToLive", r, func(s *side) func(context.Context, *pb.LeaseTimeToLiveRequest, ...grpc.CallOption) (*pb.LeaseTimeToLiveResponse, error) {
+	return unary("LeaseTimeToLive", r, func(s *side) func(context.Context, *pb.LeaseTimeToLiveRequest,
+		...grpc.CallOption) (*pb.LeaseTimeToLiveResponse, error) {
 		return s.lease.LeaseTimeToLive
 	})
 }
 
 func leasesCall() call {
-	return unary("LeaseLeases", &pb.LeaseLeasesRequest{}, func(s *side) func(context.Context, *pb.LeaseLeasesRequest, ...grpc.CallOption) (*pb.LeaseLeasesResponse, error) {
+	return unary("LeaseLeases", &pb.LeaseLeasesRequest{}, func(s *side) func(context.Context, *pb.LeaseLeasesRequest,
+		...grpc.CallOption) (*pb.LeaseLeasesResponse, error) {
 		return s.lease.LeaseLeases
 	})
 }
 
 func hashKVCall(r *pb.HashKVRequest) call {
-	return unary("HashKV", r, func(s *side) func(context.Context, *pb.HashKVRequest, ...grpc.CallOption) (*pb.HashKVResponse, error) {
-		return s.maint.HashKV
-	})
+	return unary("HashKV", r,
+		func(s *side) func(context.Context, *pb.HashKVRequest, ...grpc.CallOption) (*pb.HashKVResponse, error) {
+			return s.maint.HashKV
+		})
 }
 
 // keepAliveCall sends one request over a stream of its own.

@@ -48,7 +48,10 @@ func TestOneKeyTwiceInOneRevision(t *testing.T) {
 		}
 	}
 	for rev := range p.rev + 1 {
-		if err := p.ask(ctx, rangeCall(&pb.RangeRequest{Key: []byte{0}, RangeEnd: []byte{0}, Revision: rev})); err != nil {
+		if err := p.ask(ctx, rangeCall(&pb.RangeRequest{
+			Key: []byte{0}, RangeEnd: []byte{0},
+			Revision: rev,
+		})); err != nil {
 			t.Error(err)
 		}
 	}

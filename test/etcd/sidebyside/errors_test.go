@@ -109,8 +109,17 @@ func refusals() []refusal {
 		{rangeCall(&pb.RangeRequest{Key: a, SortTarget: 5}), invalid, badSort},
 		{rangeCall(&pb.RangeRequest{Key: a, SortTarget: -1}), invalid, badSort},
 		{rangeStreamCall(&pb.RangeRequest{Key: a, SortTarget: 5}), invalid, badSort},
-		{rangeStreamCall(&pb.RangeRequest{Key: a, SortTarget: pb.RangeRequest_MOD, SortOrder: pb.RangeRequest_DESCEND}), codes.Unimplemented, "RangeStream does not support custom sort orders"},
-		{rangeStreamCall(&pb.RangeRequest{Key: a, MinModRevision: 1}), codes.Unimplemented, "RangeStream does not support revision filters"},
+		{
+			rangeStreamCall(&pb.RangeRequest{
+				Key: a, SortTarget: pb.RangeRequest_MOD,
+				SortOrder: pb.RangeRequest_DESCEND,
+			}),
+			codes.Unimplemented, "RangeStream does not support custom sort orders",
+		},
+		{
+			rangeStreamCall(&pb.RangeRequest{Key: a, MinModRevision: 1}), codes.Unimplemented,
+			"RangeStream does not support revision filters",
+		},
 
 		{putCall(&pb.PutRequest{Key: a, Value: make([]byte, 3*mib/2)}), invalid, tooLarge},
 		{txnCall(success(bigPutOp("x", mib), bigPutOp("y", mib/2))), invalid, tooLarge},
@@ -129,16 +138,27 @@ func refusals() []refusal {
 		{compactCall(&pb.CompactionRequest{Revision: 7}), codes.OutOfRange, future},
 
 		{putCall(&pb.PutRequest{Key: a, Lease: 99}), codes.NotFound, noLease},
-		{txnCall(success(putOp("b"), &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: a, Lease: 99}}})), codes.NotFound, noLease},
+		{txnCall(success(putOp("b"), &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{
+			Key:   a,
+			Lease: 99,
+		}}})), codes.NotFound, noLease},
 		{revokeCall(&pb.LeaseRevokeRequest{ID: 99}), codes.NotFound, noLease},
-		{grantCall(&pb.LeaseGrantRequest{ID: 7, TTL: 60}), codes.FailedPrecondition, "etcdserver: lease already exists"},
-		{grantCall(&pb.LeaseGrantRequest{ID: 8, TTL: 9_000_000_001}), codes.OutOfRange, "etcdserver: too large lease TTL"},
+		{
+			grantCall(&pb.LeaseGrantRequest{ID: 7, TTL: 60}), codes.FailedPrecondition,
+			"etcdserver: lease already exists",
+		},
+		{
+			grantCall(&pb.LeaseGrantRequest{ID: 8, TTL: 9_000_000_001}), codes.OutOfRange,
+			"etcdserver: too large lease TTL",
+		},
 
 		{clusterCall("MemberRemove", func(ctx context.Context, s *side, _ uint64) (proto.Message, error) {
 			return s.cluster.MemberRemove(ctx, &pb.MemberRemoveRequest{ID: 99})
 		}), codes.NotFound, "etcdserver: member not found"},
 		{clusterCall("MemberUpdate", func(ctx context.Context, s *side, _ uint64) (proto.Message, error) {
-			return s.cluster.MemberUpdate(ctx, &pb.MemberUpdateRequest{ID: 99, PeerURLs: []string{"http://127.0.0.1:1"}})
+			return s.cluster.MemberUpdate(ctx, &pb.MemberUpdateRequest{ID: 99, PeerURLs: []string{
+				"http://127.0.0.1:1",
+			}})
 		}), codes.NotFound, "etcdserver: member not found"},
 		{clusterCall("MemberPromote", func(ctx context.Context, s *side, _ uint64) (proto.Message, error) {
 			return s.cluster.MemberPromote(ctx, &pb.MemberPromoteRequest{ID: 99})
@@ -175,7 +195,10 @@ func clusterCall(method string, send func(ctx context.Context, s *side, self uin
 // messageTooLarge is a put too large for gRPC to look into.
 func messageTooLarge() refusal {
 	r := &pb.PutRequest{Key: []byte("a"), Value: make([]byte, 2*mib)}
-	return refusal{putCall(r), codes.ResourceExhausted, fmt.Sprintf("grpc: received message larger than max (%d vs. 2097152)", proto.Size(r))}
+	return refusal{
+		putCall(r), codes.ResourceExhausted,
+		fmt.Sprintf("grpc: received message larger than max (%d vs. 2097152)", proto.Size(r)),
+	}
 }
 
 func success(ops ...*pb.RequestOp) *pb.TxnRequest { return &pb.TxnRequest{Success: ops} }
@@ -188,15 +211,23 @@ func txnOp(ops ...*pb.RequestOp) *pb.RequestOp {
 func putOp(key string) *pb.RequestOp { return bigPutOp(key, 1) }
 
 func bigPutOp(key string, size int) *pb.RequestOp {
-	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: []byte(key), Value: bytes.Repeat([]byte("v"), size)}}}
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{
+		Key:   []byte(key),
+		Value: bytes.Repeat([]byte("v"), size),
+	}}}
 }
 
 func deleteOp(key, end string) *pb.RequestOp {
-	return &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte(key), RangeEnd: []byte(end)}}}
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{
+		Key: []byte(key), RangeEnd: []byte(end),
+	}}}
 }
 
 func rangeOp(key string, rev int64) *pb.RequestOp {
-	return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: []byte(key), Revision: rev}}}
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{
+		Key:      []byte(key),
+		Revision: rev,
+	}}}
 }
 
 func puts(n int) []*pb.RequestOp {

@@ -74,7 +74,10 @@ func (h *history) created(requests []*pb.WatchCreateRequest, r *pb.WatchResponse
 		h.breaks(r, "created without a request")
 		return
 	}
-	w := &watchHistory{request: requests[created], id: r.WatchId, floor: requests[created].StartRevision - 1, ended: r.Canceled}
+	w := &watchHistory{
+		request: requests[created], id: r.WatchId, floor: requests[created].StartRevision - 1,
+		ended: r.Canceled,
+	}
 	if w.request.StartRevision == 0 {
 		w.floor = r.Header.GetRevision()
 	}

@@ -43,7 +43,8 @@ func TestQuota(t *testing.T) {
 func fill(t *testing.T, ctx context.Context, s *side) {
 	t.Helper()
 	for i := 0; ; i++ {
-		got := s.ask(ctx, putCall(&pb.PutRequest{Key: []byte{'k', byte(i)}, Value: bytes.Repeat([]byte{byte(i)}, 512<<10)}))
+		got := s.ask(ctx, putCall(&pb.PutRequest{Key: []byte{'k', byte(i)}, Value: bytes.Repeat([]byte{byte(i)},
+			512<<10)}))
 		if got.err != nil {
 			break
 		}
@@ -69,7 +70,10 @@ func emptyAgain(t *testing.T, ctx context.Context, s *side) {
 		t.Fatalf("%s: delete while full: %s", s.name, deleted)
 	}
 	for _, c := range []call{
-		compactCall(&pb.CompactionRequest{Revision: deleted.msg.(*pb.DeleteRangeResponse).Header.Revision, Physical: true}),
+		compactCall(&pb.CompactionRequest{
+			Revision: deleted.msg.(*pb.DeleteRangeResponse).Header.Revision,
+			Physical: true,
+		}),
 		revokeCall(&pb.LeaseRevokeRequest{ID: 1}),
 		clusterCall("Defragment", func(ctx context.Context, s *side, _ uint64) (proto.Message, error) {
 			return s.maint.Defragment(ctx, &pb.DefragmentRequest{})
@@ -89,7 +93,10 @@ func emptyAgain(t *testing.T, ctx context.Context, s *side) {
 func disarm(ctx context.Context, s *side) error {
 	r, err := s.maint.Alarm(ctx, &pb.AlarmRequest{})
 	for _, a := range r.GetAlarms() {
-		_, errClear := s.maint.Alarm(ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_DEACTIVATE, MemberID: a.MemberID, Alarm: a.Alarm})
+		_, errClear := s.maint.Alarm(ctx, &pb.AlarmRequest{
+			Action: pb.AlarmRequest_DEACTIVATE, MemberID: a.MemberID,
+			Alarm: a.Alarm,
+		})
 		err = errors.Join(err, errClear)
 	}
 	return err
@@ -97,7 +104,8 @@ func disarm(ctx context.Context, s *side) error {
 
 // What Status and MemberList say differs by nature; here is what clients rely on in them.
 func TestStatusAndMembers(t *testing.T) {
-	etcd, target := startBoth(t, "--quota-backend-bytes", "1000000000") // on Postgres there is none unless it is asked for
+	// on Postgres there is none unless it is asked for
+	etcd, target := startBoth(t, "--quota-backend-bytes", "1000000000")
 	ctx := within(t)
 	for _, s := range []*side{etcd, target} {
 		for _, key := range []string{"a", "b"} {
@@ -115,16 +123,19 @@ func TestStatusAndMembers(t *testing.T) {
 		}
 		self := status.Header.MemberId
 		for what, ok := range map[string]bool{
-			"version is 3.7.x":             strings.HasPrefix(status.Version, "3.7.") && strings.Count(status.Version, ".") == 2,
-			"storage version is 3.7.0":     status.StorageVersion == "3.7.0",
-			"revision":                     status.Header.Revision == 3,
-			"db size":                      status.DbSize >= status.DbSizeInUse && status.DbSizeInUse > 0,
-			"leader is a member":           has(members.Members, status.Leader) && self != 0,
-			"term and indexes":             status.RaftTerm > 0 && status.RaftIndex > 0 && status.RaftAppliedIndex > 0,
-			"no errors":                    len(status.Errors) == 0,
-			"not a learner":                !status.IsLearner,
-			"same cluster":                 members.Header.ClusterId == status.Header.ClusterId && members.Header.ClusterId != 0,
-			"as many members as replicas":  len(members.Members) == max(len(s.all), 1) && has(members.Members, members.Header.MemberId),
+			"version is 3.7.x": strings.HasPrefix(status.Version, "3.7.") &&
+				strings.Count(status.Version, ".") == 2,
+			"storage version is 3.7.0": status.StorageVersion == "3.7.0",
+			"revision":                 status.Header.Revision == 3,
+			"db size":                  status.DbSize >= status.DbSizeInUse && status.DbSizeInUse > 0,
+			"leader is a member":       has(members.Members, status.Leader) && self != 0,
+			"term and indexes":         status.RaftTerm > 0 && status.RaftIndex > 0 && status.RaftAppliedIndex > 0,
+			"no errors":                len(status.Errors) == 0,
+			"not a learner":            !status.IsLearner,
+			"same cluster": members.Header.ClusterId == status.Header.ClusterId &&
+				members.Header.ClusterId != 0,
+			"as many members as replicas": len(members.Members) == max(len(s.all), 1) && has(members.Members,
+				members.Header.MemberId),
 			"answered by a member":         has(members.Members, self),
 			"members' header has no rev":   members.Header.Revision == 0,
 			"member's client URL":          len(members.Members) > 0 && len(members.Members[0].ClientURLs) == 1,
@@ -160,9 +171,13 @@ func TestOtherAnswers(t *testing.T) {
 		clusterCall("Alarm get", func(ctx context.Context, s *side, _ uint64) (proto.Message, error) {
 			return s.maint.Alarm(ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_GET})
 		}),
-		clusterCall("Alarm deactivate what is not there", func(ctx context.Context, s *side, self uint64) (proto.Message, error) {
-			return s.maint.Alarm(ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_DEACTIVATE, MemberID: self, Alarm: pb.AlarmType_NOSPACE})
-		}),
+		clusterCall("Alarm deactivate what is not there",
+			func(ctx context.Context, s *side, self uint64) (proto.Message, error) {
+				return s.maint.Alarm(ctx, &pb.AlarmRequest{
+					Action: pb.AlarmRequest_DEACTIVATE, MemberID: self,
+					Alarm: pb.AlarmType_NOSPACE,
+				})
+			}),
 		clusterCall("MoveLeader to itself", func(ctx context.Context, s *side, self uint64) (proto.Message, error) {
 			return s.maint.MoveLeader(ctx, &pb.MoveLeaderRequest{TargetID: self})
 		}),
@@ -176,7 +191,10 @@ func TestOtherAnswers(t *testing.T) {
 			return s.maint.Downgrade(ctx, &pb.DowngradeRequest{Action: pb.DowngradeRequest_CANCEL})
 		}),
 		clusterCall("Downgrade validate nonsense", func(ctx context.Context, s *side, _ uint64) (proto.Message, error) {
-			return s.maint.Downgrade(ctx, &pb.DowngradeRequest{Action: pb.DowngradeRequest_VALIDATE, Version: "nonsense"})
+			return s.maint.Downgrade(ctx, &pb.DowngradeRequest{
+				Action:  pb.DowngradeRequest_VALIDATE,
+				Version: "nonsense",
+			})
 		}),
 		hashKVCall(&pb.HashKVRequest{}),
 		hashKVCall(&pb.HashKVRequest{Revision: -4}),

@@ -17,15 +17,21 @@ func TestOnlyMember(t *testing.T) {
 	etcd := dial(t, "etcd", servers.Etcd(t, "--unsafe-no-fsync").Endpoint())
 	target := dial(t, "target", servers.OnlyTarget(t, "--unsafe-no-fsync").Endpoint())
 	for name, r := range map[string]refusal{
-		"removed": {memberCall("MemberRemove", func(ctx context.Context, c pb.ClusterClient, m *pb.Member) (proto.Message, error) {
-			return c.MemberRemove(ctx, &pb.MemberRemoveRequest{ID: m.ID})
-		}), codes.Unknown, "etcdserver: re-configuration failed due to not enough started members"},
-		"added again": {memberCall("MemberAdd", func(ctx context.Context, c pb.ClusterClient, m *pb.Member) (proto.Message, error) {
-			return c.MemberAdd(ctx, &pb.MemberAddRequest{PeerURLs: m.PeerURLs})
-		}), codes.FailedPrecondition, "etcdserver: Peer URLs already exists"},
-		"added again as a learner": {memberCall("MemberAdd", func(ctx context.Context, c pb.ClusterClient, m *pb.Member) (proto.Message, error) {
-			return c.MemberAdd(ctx, &pb.MemberAddRequest{PeerURLs: append([]string{"http://127.0.0.1:1"}, m.PeerURLs...), IsLearner: true})
-		}), codes.FailedPrecondition, "etcdserver: Peer URLs already exists"},
+		"removed": {memberCall("MemberRemove",
+			func(ctx context.Context, c pb.ClusterClient, m *pb.Member) (proto.Message, error) {
+				return c.MemberRemove(ctx, &pb.MemberRemoveRequest{ID: m.ID})
+			}), codes.Unknown, "etcdserver: re-configuration failed due to not enough started members"},
+		"added again": {
+			memberCall("MemberAdd", func(ctx context.Context, c pb.ClusterClient, m *pb.Member) (proto.Message, error) {
+				return c.MemberAdd(ctx, &pb.MemberAddRequest{PeerURLs: m.PeerURLs})
+			}), codes.FailedPrecondition, "etcdserver: Peer URLs already exists",
+		},
+		"added again as a learner": {
+			memberCall("MemberAdd", func(ctx context.Context, c pb.ClusterClient, m *pb.Member) (proto.Message, error) {
+				return c.MemberAdd(ctx, &pb.MemberAddRequest{PeerURLs: append([]string{"http://127.0.0.1:1"},
+					m.PeerURLs...), IsLearner: true})
+			}), codes.FailedPrecondition, "etcdserver: Peer URLs already exists",
+		},
 	} {
 		t.Run(name, func(t *testing.T) { checkRefusal(t, r, etcd, target) })
 	}

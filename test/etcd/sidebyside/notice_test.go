@@ -126,10 +126,14 @@ func playerWithChange(t *testing.T, change func(any, error) (bool, error)) (*pla
 		}
 		return err
 	}
-	unary := func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	unary := func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
+		opts ...grpc.CallOption,
+	) error {
 		return once(reply, invoke(ctx, method, req, reply, conn, opts...))
 	}
-	stream := func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	stream := func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer,
+		opts ...grpc.CallOption,
+	) (grpc.ClientStream, error) {
 		s, err := open(ctx, desc, conn, method, opts...)
 		return changedStream{s, once}, err
 	}
@@ -178,7 +182,8 @@ func TestHistoryRules(t *testing.T) {
 		responses []*pb.WatchResponse
 		broken    int
 	}{
-		"in order":               {[]*pb.WatchResponse{created, sent(6, false, event(6)), sent(9, false, event(7), event(9))}, 0},
+		"in order": {[]*pb.WatchResponse{created, sent(6, false, event(6)), sent(9, false, event(7),
+			event(9))}, 0},
 		"before the start":       {[]*pb.WatchResponse{created, sent(6, false, event(5))}, 1},
 		"behind progress":        {[]*pb.WatchResponse{created, progress, sent(9, false, event(9))}, 1},
 		"out of order":           {[]*pb.WatchResponse{created, sent(9, false, event(8), event(7))}, 1},

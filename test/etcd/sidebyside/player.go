@@ -34,7 +34,10 @@ type player struct {
 type tally map[string]int
 
 func newPlayer(etcd, target *side) *player {
-	return &player{etcd: etcd, target: target, state: state{rev: 1}, served: tally{}, refused: tally{}, borders: map[int64]bool{}}
+	return &player{
+		etcd: etcd, target: target, state: state{rev: 1}, served: tally{}, refused: tally{},
+		borders: map[int64]bool{},
+	}
 }
 
 // play takes the given steps of the seed's sequence, then compares all that watches were sent. It

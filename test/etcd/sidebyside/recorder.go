@@ -85,7 +85,9 @@ func createRequest(r *pb.WatchCreateRequest) *pb.WatchRequest {
 }
 
 func cancelRequest(id int64) *pb.WatchRequest {
-	return &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{CancelRequest: &pb.WatchCancelRequest{WatchId: id}}}
+	return &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{CancelRequest: &pb.WatchCancelRequest{
+		WatchId: id,
+	}}}
 }
 
 func progressRequest() *pb.WatchRequest {

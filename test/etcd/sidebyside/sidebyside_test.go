@@ -68,5 +68,6 @@ func play(t *testing.T, seed uint64, count int) {
 // freshPlayer starts both servers anew. Neither needs to outlive its machine here.
 func freshPlayer(t *testing.T) *player {
 	args := []string{"--max-txn-ops", strconv.Itoa(maxOps), "--unsafe-no-fsync"}
-	return newPlayer(dial(t, "etcd", servers.Etcd(t, args...).Endpoint()), dialAll(t, "target", servers.Targets(t, args...)))
+	return newPlayer(dial(t, "etcd", servers.Etcd(t, args...).Endpoint()),
+		dialAll(t, "target", servers.Targets(t, args...)))
 }

@@ -33,7 +33,9 @@ func (s *spread) Invoke(ctx context.Context, method string, req, reply any, opts
 	return level(ctx, conn, reply)
 }
 
-func (s *spread) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func (s *spread) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string,
+	opts ...grpc.CallOption,
+) (grpc.ClientStream, error) {
 	conn := s.pick()
 	stream, err := conn.NewStream(ctx, desc, method, opts...)
 	return caughtUp{stream, conn}, err

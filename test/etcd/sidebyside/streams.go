@@ -100,7 +100,8 @@ func (p *pair) sendBoth(r *pb.WatchRequest) error {
 // that older revisions owe to watches which still catch up.
 func (p *pair) settle(ctx context.Context, rev int64) error {
 	for name, r := range map[string]*recorder{"etcd": p.etcd, "target": p.target} {
-		if err := r.wait(ctx, fmt.Sprintf("the sentinel's event at %d from %s", rev, name), sentinelAt(rev)); err != nil {
+		if err := r.wait(ctx, fmt.Sprintf("the sentinel's event at %d from %s", rev, name),
+			sentinelAt(rev)); err != nil {
 			return err
 		}
 		if p.future {
@@ -153,5 +154,6 @@ func (r *recorder) progress(ctx context.Context, name string, rev int64) error {
 
 // compare compares what came over both streams up to a revision; see player.borders.
 func (p *pair) compare(upTo int64, borders map[int64]bool) string {
-	return differHistories(read(p.requests, p.etcd.responses(), upTo), read(p.requests, p.target.responses(), upTo), borders)
+	return differHistories(read(p.requests, p.etcd.responses(), upTo), read(p.requests, p.target.responses(), upTo),
+		borders)
 }

@@ -37,7 +37,10 @@ func TestLeaseExpiry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := streams.create(ctx, &pb.WatchCreateRequest{Key: []byte{0}, RangeEnd: []byte{0}, PrevKv: true}); err != nil {
+	if _, err := streams.create(ctx, &pb.WatchCreateRequest{
+		Key: []byte{0}, RangeEnd: []byte{0},
+		PrevKv: true,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []call{
@@ -98,7 +101,10 @@ func TestFragments(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, fragment := range []bool{true, false} {
-		if _, err := streams.create(ctx, &pb.WatchCreateRequest{Key: []byte("k"), RangeEnd: []byte("l"), PrevKv: true, Fragment: fragment}); err != nil {
+		if _, err := streams.create(ctx, &pb.WatchCreateRequest{
+			Key: []byte("k"), RangeEnd: []byte("l"), PrevKv: true,
+			Fragment: fragment,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,7 +121,10 @@ func TestFragments(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A watch from the past gets all of it at once.
-	if _, err := streams.create(ctx, &pb.WatchCreateRequest{Key: []byte("k"), RangeEnd: []byte("l"), StartRevision: 2, PrevKv: true, Fragment: true}); err != nil {
+	if _, err := streams.create(ctx, &pb.WatchCreateRequest{
+		Key: []byte("k"), RangeEnd: []byte("l"), StartRevision: 2,
+		PrevKv: true, Fragment: true,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.rest(ctx, streams); err != nil {

@@ -125,12 +125,14 @@ func (c *Cluster) PID() int { return c.process.cmd.Process.Pid }
 // been away for some seconds.
 func (c *Cluster) Await(ctx context.Context, ready bool) error {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, startTimeout, true, func(context.Context) (bool, error) {
-		last = c.ready()
-		return (last == nil) == ready, nil
-	})
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, startTimeout, true,
+		func(context.Context) (bool, error) {
+			last = c.ready()
+			return (last == nil) == ready, nil
+		})
 	if err != nil {
-		return fmt.Errorf("wait until kube-apiserver's readiness is %t: %w (last: %v)", ready, err, last) //nolint:errorlint // last may be nil
+		//nolint:errorlint // last may be nil
+		return fmt.Errorf("wait until kube-apiserver's readiness is %t: %w (last: %v)", ready, err, last)
 	}
 	return nil
 }

@@ -29,7 +29,9 @@ func (c *Cluster) StartControllerManager(tb testing.TB) {
 	client := &http.Client{
 		Timeout: 10 * time.Second,
 		// Its certificate is made at its start, in memory.
-		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}, //nolint:gosec // the loopback
+		//nolint:gosec // the loopback
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
 	}
-	waitReady(tb, manager, startTimeout, func() error { return ok(client.Get("https://127.0.0.1:" + port + "/healthz")) })
+	waitReady(tb, manager, startTimeout,
+		func() error { return ok(client.Get("https://127.0.0.1:" + port + "/healthz")) })
 }

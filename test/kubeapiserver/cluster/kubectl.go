@@ -30,7 +30,8 @@ func (c *Cluster) Kubectl(tb testing.TB, stdin io.Reader, args ...string) string
 // failing the test.
 func (c *Cluster) TryKubectl(tb testing.TB, stdin io.Reader, args ...string) (string, error) {
 	tb.Helper()
-	cmd := exec.CommandContext(tb.Context(), build.Kubectl.Path(tb), append([]string{"--kubeconfig", c.kubeconfig}, args...)...)
+	cmd := exec.CommandContext(tb.Context(), build.Kubectl.Path(tb), append([]string{"--kubeconfig", c.kubeconfig},
+		args...)...)
 	// kubectl keeps what it discovered in the home directory: a test must not meet another's.
 	cmd.Env = append(cmd.Environ(), "HOME="+filepath.Dir(c.kubeconfig))
 	cmd.Stdin = stdin

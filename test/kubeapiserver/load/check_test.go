@@ -30,7 +30,10 @@ func TestChecksNotice(t *testing.T) {
 		{"out of order", map[Key][]Change{a: {modified, added, ending, deleted}, b: {other}}, false},
 		{"other content", map[Key][]Change{a: truth[a], b: {{Type: watch.Added, Version: 3, Sum: "5"}}}, false},
 		{"other version", map[Key][]Change{a: truth[a], b: {{Type: watch.Added, Version: 5, Sum: "4"}}}, false},
-		{"deletion of another state", map[Key][]Change{a: {added, modified, ending, {Type: watch.Deleted, Version: 7, Sum: "2"}}, b: {other}}, false},
+		{"deletion of another state", map[Key][]Change{a: {added, modified, ending, {
+			Type: watch.Deleted, Version: 7,
+			Sum: "2",
+		}}, b: {other}}, false},
 		{"invented", map[Key][]Change{a: truth[a], b: {other}, {"pods", "ns", "c"}: {other}}, false},
 	}
 	for _, tc := range watches {
@@ -54,7 +57,10 @@ func TestChecksNotice(t *testing.T) {
 	if err := relisted.checkTruth(truth); err == nil {
 		t.Error("checkTruth takes a loss behind the gap")
 	}
-	begun := &Watcher{Scope: scope, Manner: Manner{From: 7}, lists: []*List{{Scope: scope, Version: 7, Items: map[Key]Change{b: other}}}}
+	begun := &Watcher{
+		Scope: scope, Manner: Manner{From: 7},
+		lists: []*List{{Scope: scope, Version: 7, Items: map[Key]Change{b: other}}},
+	}
 	if err := begun.checkTruth(truth); err != nil {
 		t.Errorf("checkTruth of a watch that was shown the state: %v", err)
 	}

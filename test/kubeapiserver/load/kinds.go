@@ -52,8 +52,11 @@ var (
 		},
 	}
 	Leases = Kind{
-		GroupVersionResource: schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
-		Kind:                 "Lease",
+		GroupVersionResource: schema.GroupVersionResource{
+			Group: "coordination.k8s.io", Version: "v1",
+			Resource: "leases",
+		},
+		Kind: "Lease",
 		fill: func(object map[string]any, payload string) {
 			object["spec"] = map[string]any{"holderIdentity": payload, "leaseDurationSeconds": int64(40)}
 		},

@@ -123,7 +123,8 @@ func (l *List) CheckExact(ctx context.Context, client dynamic.Interface) error {
 		return whole.wrong("resource version %s, continue %q", version, page.GetContinue())
 	}
 	if !slices.Equal(whole.Keys, l.Keys) {
-		return whole.wrong("%d objects in chunks, %d in the whole list, or in another order", len(l.Keys), len(whole.Keys))
+		return whole.wrong("%d objects in chunks, %d in the whole list, or in another order", len(l.Keys),
+			len(whole.Keys))
 	}
 	if err := whole.CheckItems(l.Items); err != nil {
 		return fmt.Errorf("%w: chunks and the whole list differ: %w", errInconsistent, err)

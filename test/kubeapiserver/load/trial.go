@@ -64,7 +64,8 @@ type Result struct {
 }
 
 func (r Result) String() string {
-	return fmt.Sprintf("%d changes (%d requests of unclear outcome), %d lists of %d pages, %d watches reopened %d times and listed again %d times, %d bookmarks",
+	return fmt.Sprintf("%d changes (%d requests of unclear outcome), %d lists of %d pages, %d watches reopened %d "+
+		"times and listed again %d times, %d bookmarks",
 		r.Changes, r.Unclear, r.Lists, r.Pages, r.Watches, r.Reopened, r.Relisted, r.Bookmarks)
 }
 

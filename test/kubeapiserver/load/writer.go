@@ -137,7 +137,9 @@ func (l *life) note(event watch.EventType, want, got *unstructured.Unstructured)
 }
 
 // outcome reads whether a request took place: whether the object is as wanted, or as before.
-func (l *life) outcome(ctx context.Context, want *unstructured.Unstructured) (got *unstructured.Unstructured, done bool, err error) {
+func (l *life) outcome(ctx context.Context, want *unstructured.Unstructured) (got *unstructured.Unstructured, done bool,
+	err error,
+) {
 	got, err = l.read(ctx)
 	if err != nil {
 		return nil, false, err
@@ -157,7 +159,8 @@ func (l *life) outcome(ctx context.Context, want *unstructured.Unstructured) (go
 	case l.current != nil && got.GetResourceVersion() == l.current.GetResourceVersion():
 		return got, false, nil
 	default:
-		return nil, false, fmt.Errorf("found resource version %s with payload %q", got.GetResourceVersion(), Payload(got))
+		return nil, false, fmt.Errorf("found resource version %s with payload %q", got.GetResourceVersion(),
+			Payload(got))
 	}
 }
 
@@ -165,10 +168,11 @@ func (l *life) outcome(ctx context.Context, want *unstructured.Unstructured) (go
 func (l *life) read(ctx context.Context) (*unstructured.Unstructured, error) {
 	var got *unstructured.Unstructured
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, outage, true, func(ctx context.Context) (bool, error) {
-		got, last = l.client.Get(ctx, l.key.Name, metav1.GetOptions{})
-		return last == nil || apierrors.IsNotFound(last), nil
-	})
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, outage, true,
+		func(ctx context.Context) (bool, error) {
+			got, last = l.client.Get(ctx, l.key.Name, metav1.GetOptions{})
+			return last == nil || apierrors.IsNotFound(last), nil
+		})
 	if err != nil {
 		return nil, fmt.Errorf("%w (last: %w)", err, last)
 	}

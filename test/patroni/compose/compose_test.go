@@ -54,12 +54,14 @@ func newProject(t *testing.T) *project {
 		t.Fatal(err)
 	}
 	password := filepath.Join(t.TempDir(), "postgres-password")
-	if err := os.WriteFile(password, []byte("of this test\n"), 0o644); err != nil { // the users in the containers read it
+	// the users in the containers read it
+	if err := os.WriteFile(password, []byte("of this test\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	p := &project{TB: t}
 	p.command = append(find(t), "--file", filepath.Join(root, "compose.yaml"), "--project-name", machine.UniqueName())
-	p.env = append(os.Environ(), "POSTGRES_IMAGE="+postgres, "SQLSTORE_IMAGE="+machine.Sqlstore(t), "POSTGRES_PASSWORD_FILE="+password)
+	p.env = append(os.Environ(), "POSTGRES_IMAGE="+postgres, "SQLSTORE_IMAGE="+machine.Sqlstore(t),
+		"POSTGRES_PASSWORD_FILE="+password)
 	for i := range p.ports {
 		addr, err := launch.FreeAddress()
 		if err != nil {
@@ -185,7 +187,8 @@ func (p *project) event(w clientv3.WatchChan, key, value string) {
 	p.Helper()
 	select {
 	case r := <-w:
-		if err := r.Err(); err != nil || len(r.Events) != 1 || string(r.Events[0].Kv.Key) != key || string(r.Events[0].Kv.Value) != value {
+		if err := r.Err(); err != nil || len(r.Events) != 1 || string(r.Events[0].Kv.Key) != key ||
+			string(r.Events[0].Kv.Value) != value {
 			p.Fatalf("the watch has %+v, %v; want %s = %s", r.Events, err, key, value)
 		}
 	case <-time.After(stepTimeout):

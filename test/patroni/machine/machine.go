@@ -42,7 +42,8 @@ func NewNetwork(tb testing.TB) *Network {
 	tb.Helper()
 	e, err := images.Find()
 	if err != nil {
-		tb.Fatalf("this test takes a container engine: start Docker, or see package images for where it is looked for: %v", err)
+		tb.Fatalf("this test takes a container engine: start Docker, or see package images for where it is "+
+			"looked for: %v", err)
 	}
 	n := &Network{engine: e, name: UniqueName()}
 	if err := guard.Network(n.name); err != nil {
@@ -170,8 +171,12 @@ func (m *Machine) Address(port string) string { return m.ports[port] }
 // stays.
 func (m *Machine) Kill() error {
 	return m.step("kill", func(ctx context.Context) error {
-		wait := m.engine.Client.ContainerWait(ctx, m.id, client.ContainerWaitOptions{Condition: dockercontainer.WaitConditionNotRunning})
-		if _, err := m.engine.Client.ContainerKill(ctx, m.id, client.ContainerKillOptions{Signal: "SIGKILL"}); err != nil {
+		wait := m.engine.Client.ContainerWait(ctx, m.id, client.ContainerWaitOptions{
+			Condition: dockercontainer.WaitConditionNotRunning,
+		})
+		if _, err := m.engine.Client.ContainerKill(ctx, m.id, client.ContainerKillOptions{
+			Signal: "SIGKILL",
+		}); err != nil {
 			return err
 		}
 		select {
@@ -212,7 +217,10 @@ func (m *Machine) Run(command string) (out string, err error) {
 func (m *Machine) Log(lines string) string {
 	var b bytes.Buffer
 	err := m.step("read the log of", func(ctx context.Context) error {
-		r, err := m.engine.Client.ContainerLogs(ctx, m.id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: lines})
+		r, err := m.engine.Client.ContainerLogs(ctx, m.id, client.ContainerLogsOptions{
+			ShowStdout: true,
+			ShowStderr: true, Tail: lines,
+		})
 		if err != nil {
 			return err
 		}

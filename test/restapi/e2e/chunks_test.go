@@ -61,7 +61,8 @@ func (s *store) walk(t *testing.T, prefix string, limit int, written bool) (revi
 			break
 		}
 		if len(p.Items) != limit || p.Remaining == nil {
-			t.Fatalf("page %d of %d with %d items and remainingItemCount %v", len(sizes), limit, len(p.Items), p.Remaining)
+			t.Fatalf("page %d of %d with %d items and remainingItemCount %v", len(sizes), limit, len(p.Items),
+				p.Remaining)
 		}
 		left = append(left, *p.Remaining)
 		if written && len(sizes) < 5 { // what is written between two pages is on neither
@@ -93,7 +94,8 @@ func (s *store) compare(t *testing.T, prefix string, revision int64, items []sem
 	got := make([]string, len(items))
 	for i, raw := range items {
 		o := parse[item](t, raw.Raw)
-		got[i] = fmt.Sprintf("%s %s %s %q", o.Metadata.Key, o.Metadata.ResourceVersion, o.Metadata.CreateRevision, o.bytes())
+		got[i] = fmt.Sprintf("%s %s %s %q", o.Metadata.Key, o.Metadata.ResourceVersion, o.Metadata.CreateRevision,
+			o.bytes())
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("at %d: %d objects, etcd's API has %d%s", revision, len(got), len(want), difference(got, want))
@@ -117,15 +119,21 @@ func TestCompactionOvertakesList(t *testing.T) {
 	onEach(t, func(t *testing.T, s *store) {
 		s.fill(t, objects)
 		w := s.write(t, objects/10, false) // of the others nothing is written
-		first, err := semantics.GetList(t.Context(), s.client, s.url("/load/"), url.Values{"limit": {fmt.Sprint(limit)}})
+		first, err := semantics.GetList(t.Context(), s.client, s.url("/load/"),
+			url.Values{"limit": {fmt.Sprint(limit)}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.compactAfter(t, first.Revision)
-		again := s.refused(t, http.StatusGone, "Expired", request{url: s.url("/load/") + "?" + url.Values{"limit": {fmt.Sprint(limit)}, "continue": {first.Continue}}.Encode()})
+		again := s.refused(t, http.StatusGone, "Expired", request{url: s.url("/load/") + "?" + url.Values{
+			"limit": {fmt.Sprint(limit)}, "continue": {first.Continue},
+		}.Encode()})
 		names := namesOf(first.Items)
 		for token := again.Metadata.Continue; token != ""; {
-			p, err := semantics.GetList(t.Context(), s.client, s.url("/load/"), url.Values{"limit": {fmt.Sprint(limit)}, "continue": {token}})
+			p, err := semantics.GetList(t.Context(), s.client, s.url("/load/"), url.Values{
+				"limit":    {fmt.Sprint(limit)},
+				"continue": {token},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

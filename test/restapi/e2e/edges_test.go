@@ -21,7 +21,10 @@ func TestLeaseStays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		changed := s.must(t, http.StatusOK, request{method: http.MethodPut, url: s.url("/leased"), body: putJSON("2", number(put.Header.Revision))})
+		changed := s.must(t, http.StatusOK, request{
+			method: http.MethodPut, url: s.url("/leased"),
+			body: putJSON("2", number(put.Header.Revision)),
+		})
 		res, err := s.etcd.Get(t.Context(), "/leased")
 		if err != nil || len(res.Kvs) != 1 || res.Kvs[0].Lease != int64(lease.ID) || string(res.Kvs[0].Value) != "2" {
 			t.Errorf("%v %v, want the value 2 under lease %d", res, err, lease.ID)
@@ -47,11 +50,17 @@ func TestNoSpace(t *testing.T) {
 			t.Fatal("50 MiB fit in a quota of 4 MiB")
 		}
 		var err error
-		if code, _, err = s.do(t.Context(), request{method: http.MethodPut, url: s.url(fmt.Sprintf("big/%d", n)), body: value}); err != nil {
+		if code, _, err = s.do(t.Context(), request{
+			method: http.MethodPut, url: s.url(fmt.Sprintf("big/%d", n)),
+			body: value,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	full := s.refused(t, http.StatusServiceUnavailable, "ServiceUnavailable", request{method: http.MethodPut, url: s.url("more"), body: putJSON("1", "")})
+	full := s.refused(t, http.StatusServiceUnavailable, "ServiceUnavailable", request{
+		method: http.MethodPut,
+		url:    s.url("more"), body: putJSON("1", ""),
+	})
 	if !strings.Contains(strings.ToLower(full.Message), "space") {
 		t.Errorf("refused with %q, want that it says why", full.Message)
 	}

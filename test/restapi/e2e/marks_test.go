@@ -42,8 +42,12 @@ func TestBookmarks(t *testing.T) {
 	onEach(t, func(t *testing.T, s *store) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		first := parse[item](t, s.must(t, http.StatusCreated, request{method: http.MethodPut, url: s.url("/quiet/a"), body: putJSON("1", "")}))
-		w := s.openWatch(ctx, t, s.url("/quiet/")+"?watch=true&allowWatchBookmarks=true&resourceVersion="+number(first.revision()))
+		first := parse[item](t, s.must(t, http.StatusCreated, request{
+			method: http.MethodPut, url: s.url("/quiet/a"),
+			body: putJSON("1", ""),
+		}))
+		w := s.openWatch(ctx, t, s.url("/quiet/")+"?watch=true&allowWatchBookmarks=true&resourceVersion="+
+			number(first.revision()))
 		var elsewhere int64
 		for i := range 20 {
 			res, err := s.etcd.Put(ctx, fmt.Sprintf("/loud/%d", i), "")
@@ -61,9 +65,13 @@ func TestBookmarks(t *testing.T) {
 		if err := s.compact(ctx, elsewhere); err != nil {
 			t.Fatal(err)
 		}
-		s.refused(t, http.StatusGone, "Expired", request{url: s.url("/quiet/") + "?watch=true&resourceVersion=" + number(first.revision())})
+		s.refused(t, http.StatusGone, "Expired",
+			request{url: s.url("/quiet/") + "?watch=true&resourceVersion=" + number(first.revision())})
 		resumed := s.openWatch(ctx, t, s.url("/quiet/")+"?watch=true&resourceVersion="+number(mark.Revision))
-		s.must(t, http.StatusOK, request{method: http.MethodPut, url: s.url("/quiet/a"), body: putJSON("2", number(first.revision()))})
+		s.must(t, http.StatusOK, request{
+			method: http.MethodPut, url: s.url("/quiet/a"),
+			body: putJSON("2", number(first.revision())),
+		})
 		if e := next(t, resumed); e.Type != "MODIFIED" || e.Name != "a" {
 			t.Errorf("told of %+v, want the change of a", e)
 		}
@@ -93,7 +101,9 @@ func TestInitialEvents(t *testing.T) {
 		}
 		all := make([]told, 3)
 		for n := range all {
-			all[n].watch = s.openWatch(ctx, t, s.url("/load/")+"?watch=true&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan")
+			all[n].watch = s.openWatch(ctx, t,
+				s.url("/load/")+
+					"?watch=true&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan")
 			for e := next(t, all[n].watch); ; e = next(t, all[n].watch) {
 				if e.End {
 					all[n].at = e.Revision
@@ -123,7 +133,8 @@ func TestInitialEvents(t *testing.T) {
 				}
 			}
 			if !slices.Equal(got, want) {
-				t.Errorf("%d events behind the state at %d, etcd's API tells of %d%s", len(got), told.at, len(want), difference(got, want))
+				t.Errorf("%d events behind the state at %d, etcd's API tells of %d%s", len(got), told.at, len(want),
+					difference(got, want))
 			}
 		}
 	})
@@ -139,7 +150,10 @@ func TestWatchOne(t *testing.T) {
 		for _, key := range []string{"/a/b-beside", "/a/b/below", "/a/a"} {
 			s.must(t, http.StatusCreated, request{method: http.MethodPut, url: s.url(key), body: putJSON("1", "")})
 		}
-		changed := parse[item](t, s.must(t, http.StatusOK, request{method: http.MethodPut, url: s.url("/a/b"), body: putJSON(`{"x":"<&>"}`, number(e.Revision))}))
+		changed := parse[item](t, s.must(t, http.StatusOK, request{
+			method: http.MethodPut, url: s.url("/a/b"),
+			body: putJSON(`{"x":"<&>"}`, number(e.Revision)),
+		}))
 		gone := parse[status](t, s.must(t, http.StatusOK, request{method: http.MethodDelete, url: s.url("/a/b")}))
 		s.must(t, http.StatusCreated, request{method: http.MethodPut, url: s.url("/a/b"), body: putJSON("2", "")})
 		want := []string{"ADDED", "MODIFIED", "DELETED", "ADDED"}
@@ -148,14 +162,16 @@ func TestWatchOne(t *testing.T) {
 			if i > 0 {
 				e = next(t, w)
 			}
-			if o := parse[item](t, e.Raw); e.Type != want[i] || o.Metadata.Key != "/a/b" || string(o.Value) != values[i] {
+			if o := parse[item](t, e.Raw); e.Type != want[i] || o.Metadata.Key != "/a/b" ||
+				string(o.Value) != values[i] {
 				t.Errorf("event %d is %s of %s, want %s with value %s", i, e.Type, e.Raw, want[i], values[i])
 			}
 			if i == 2 && (number(e.Revision) != gone.Metadata.ResourceVersion || e.Revision <= changed.revision()) {
 				t.Errorf("DELETED at %d, the answer to the request says %s", e.Revision, gone.Metadata.ResourceVersion)
 			}
 		}
-		short := s.openWatch(t.Context(), t, s.url("/a/b")+"?watch=true&timeoutSeconds=1&resourceVersion="+number(e.Revision))
+		short := s.openWatch(t.Context(), t, s.url("/a/b")+"?watch=true&timeoutSeconds=1&resourceVersion="+
+			number(e.Revision))
 		if e, err := short.Next(); !errors.Is(err, io.EOF) {
 			t.Errorf("after its time the watch says %v %v, want its end", e, err)
 		}

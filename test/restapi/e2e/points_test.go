@@ -25,7 +25,8 @@ func TestPreconditions(t *testing.T) {
 
 		created := parse[item](t, s.must(t, http.StatusCreated, put(`{"a":1}`, "")))
 		v1 := created.Metadata.ResourceVersion
-		if m := created.Metadata; m.Key != key || m.Namespace != "/registry/pods/default/" || m.Name != "nginx" || m.CreateRevision != v1 {
+		if m := created.Metadata; m.Key != key || m.Namespace != "/registry/pods/default/" || m.Name != "nginx" ||
+			m.CreateRevision != v1 {
 			t.Errorf("created %+v", m)
 		}
 		s.refused(t, http.StatusConflict, "AlreadyExists", put(`2`, ""))
@@ -37,19 +38,31 @@ func TestPreconditions(t *testing.T) {
 			t.Error("an update left the version as it was")
 		}
 		s.refused(t, http.StatusConflict, "Conflict", put(`3`, v1))
-		s.refused(t, http.StatusConflict, "Conflict", request{method: http.MethodDelete, url: s.url(key) + "?resourceVersion=" + v1})
-		s.refused(t, http.StatusConflict, "Conflict", request{method: http.MethodDelete, url: s.url(key), body: `{"preconditions":{"resourceVersion":"` + v1 + `"}}`})
+		s.refused(t, http.StatusConflict, "Conflict", request{
+			method: http.MethodDelete,
+			url:    s.url(key) + "?resourceVersion=" + v1,
+		})
+		s.refused(t, http.StatusConflict, "Conflict", request{
+			method: http.MethodDelete, url: s.url(key),
+			body: `{"preconditions":{"resourceVersion":"` + v1 + `"}}`,
+		})
 
 		// What a GET has answered can be PUT back, and goes through all replicas.
 		for range 2 * len(s.servers) {
-			s.must(t, http.StatusOK, request{method: http.MethodPut, url: s.url(key), body: s.must(t, http.StatusOK, request{url: s.url(key)})})
+			s.must(t, http.StatusOK, request{method: http.MethodPut, url: s.url(key), body: s.must(t, http.StatusOK,
+				request{url: s.url(key)})})
 		}
 		last := parse[item](t, s.must(t, http.StatusOK, request{url: s.url(key)}))
 		if string(last.Value) != `{"a":2}` || last.Metadata.CreateRevision != v1 {
-			t.Errorf("got %s made at %s, want the value put last, made at %s", last.Value, last.Metadata.CreateRevision, v1)
+			t.Errorf("got %s made at %s, want the value put last, made at %s", last.Value, last.Metadata.CreateRevision,
+				v1)
 		}
-		gone := parse[status](t, s.must(t, http.StatusOK, request{method: http.MethodDelete, url: s.url(key), body: `{"preconditions":{"resourceVersion":"` + last.Metadata.ResourceVersion + `"}}`}))
-		if gone.Status != "Success" || gone.Details.Name != key || revisionOf(gone.Metadata.ResourceVersion) <= last.revision() {
+		gone := parse[status](t, s.must(t, http.StatusOK, request{
+			method: http.MethodDelete, url: s.url(key),
+			body: `{"preconditions":{"resourceVersion":"` + last.Metadata.ResourceVersion + `"}}`,
+		}))
+		if gone.Status != "Success" || gone.Details.Name != key ||
+			revisionOf(gone.Metadata.ResourceVersion) <= last.revision() {
 			t.Errorf("deleted: %+v", gone)
 		}
 		s.refused(t, http.StatusNotFound, "NotFound", request{url: s.url(key)})
@@ -85,7 +98,10 @@ func TestBadRequests(t *testing.T) {
 		{method: http.MethodPut, url: s.url("a"), body: `{"metadata":{"namespace":"b/"},"value":1}`},
 		{method: http.MethodPut, url: s.url("a"), body: `{"metadata":{"name":"b"},"value":1}`},
 		{method: http.MethodPut, url: s.url("a"), body: `{"metadata":{"resourceVersion":"x"},"value":1}`},
-		{method: http.MethodPut, url: s.url("a") + "?resourceVersion=2", body: `{"metadata":{"resourceVersion":"3"},"value":1}`},
+		{
+			method: http.MethodPut, url: s.url("a") + "?resourceVersion=2",
+			body: `{"metadata":{"resourceVersion":"3"},"value":1}`,
+		},
 		{method: http.MethodPut, url: s.url("a") + "?resourceVersion=-2", body: `{"value":1}`},
 		{method: http.MethodDelete, url: s.url("there") + "?resourceVersion=x"},
 	} {
@@ -165,7 +181,8 @@ func (s *store) count(ctx context.Context, key string, times int) (versions []st
 		if err := errors.Join(json.Unmarshal([]byte(body), &before), json.Unmarshal(before.Value, &n)); err != nil {
 			return nil, fmt.Errorf("GET: %w: %s", err, body)
 		}
-		code, body, err := s.do(ctx, request{method: http.MethodPut, url: s.url(key), body: putJSON(fmt.Sprint(n+1), before.Metadata.ResourceVersion)})
+		code, body, err := s.do(ctx, request{method: http.MethodPut, url: s.url(key), body: putJSON(fmt.Sprint(n+1),
+			before.Metadata.ResourceVersion)})
 		switch {
 		case err != nil:
 			return nil, err

@@ -95,7 +95,8 @@ type status struct {
 func (s *store) refused(t *testing.T, code int, reason string, r request) status {
 	t.Helper()
 	st := parse[status](t, s.must(t, code, r))
-	if st.Kind != "Status" || st.APIVersion != "v1" || st.Status != "Failure" || st.Code != code || st.Reason != reason || st.Message == "" {
+	if st.Kind != "Status" || st.APIVersion != "v1" || st.Status != "Failure" || st.Code != code ||
+		st.Reason != reason || st.Message == "" {
 		t.Errorf("%s %.200s: %+v, want a Status with reason %s", r.method, r.url, st, reason)
 	}
 	return st

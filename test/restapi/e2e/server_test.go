@@ -66,8 +66,10 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	launch.Start(t, launch.Config{Args: []string{
-		"--listen-objects-urls", "https://" + address, "--listen-client-urls", "https://" + client, "--advertise-client-urls", "https://" + client,
-		"--cert-file", file("cert", cert), "--key-file", file("key", key), "--trusted-ca-file", file("ca", ours.PEM()), "--client-cert-auth",
+		"--listen-objects-urls", "https://" + address, "--listen-client-urls", "https://" + client,
+		"--advertise-client-urls", "https://" + client,
+		"--cert-file", file("cert", cert), "--key-file", file("key", key), "--trusted-ca-file", file("ca", ours.PEM()),
+		"--client-cert-auth",
 	}})
 	with := func(certificates ...tls.Certificate) *store {
 		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ours.Pool(), Certificates: certificates}}
@@ -75,14 +77,18 @@ func TestTLS(t *testing.T) {
 		return &store{client: &http.Client{Transport: transport}}
 	}
 	url := "https://" + address + "/v1/objects/a"
-	with(ours.Pair("client")).must(t, http.StatusCreated, request{method: http.MethodPut, url: url, body: putJSON("1", "")})
+	with(ours.Pair("client")).must(t, http.StatusCreated, request{
+		method: http.MethodPut, url: url,
+		body: putJSON("1", ""),
+	})
 	for name, s := range map[string]*store{"none": with(), "another authority's": with(others.Pair("client"))} {
 		if code, body, err := s.do(t.Context(), request{url: url}); err == nil {
 			t.Errorf("certificate %s: answered %d %s, want no connection", name, code, body)
 		}
 	}
 	plain := &store{client: newClient(t)}
-	if code, body, err := plain.do(t.Context(), request{url: "http://" + address + "/v1/objects/a"}); err == nil && code != http.StatusBadRequest {
+	if code, body, err := plain.do(t.Context(), request{url: "http://" + address + "/v1/objects/a"}); err == nil &&
+		code != http.StatusBadRequest {
 		t.Errorf("without TLS: %d %s", code, body)
 	}
 }
@@ -111,7 +117,8 @@ func TestCurl(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		out, err := exec.CommandContext(ctx, curl, append([]string{"--silent", "--show-error"}, args...)...).CombinedOutput()
+		out, err := exec.CommandContext(ctx, curl, append([]string{"--silent", "--show-error"},
+			args...)...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("curl %v: %v: %s", args, err, out)
 		}
@@ -125,7 +132,10 @@ func TestCurl(t *testing.T) {
 	if exists.Reason != "AlreadyExists" {
 		t.Errorf("created again: %+v", exists)
 	}
-	s.must(t, http.StatusCreated, request{method: http.MethodPut, url: s.url("edge/lamps/hall"), body: putJSON("1", "")})
+	s.must(t, http.StatusCreated, request{
+		method: http.MethodPut, url: s.url("edge/lamps/hall"),
+		body: putJSON("1", ""),
+	})
 	page := run(base + "/edge/lamps/?limit=1")
 	var list struct {
 		Metadata struct {
@@ -134,18 +144,21 @@ func TestCurl(t *testing.T) {
 		}
 		Items []item
 	}
-	if err := json.Unmarshal([]byte(page), &list); err != nil || len(list.Items) != 1 || list.Metadata.RemainingItemCount != 1 {
+	if err := json.Unmarshal([]byte(page), &list); err != nil || len(list.Items) != 1 ||
+		list.Metadata.RemainingItemCount != 1 {
 		t.Fatalf("%v: %s", err, page)
 	}
 	// The token goes into a URL as it is.
-	if rest := run(base + "/edge/lamps/?limit=1&continue=" + list.Metadata.Continue); !strings.Contains(rest, `"edge/lamps/kitchen"`) {
+	if rest := run(base + "/edge/lamps/?limit=1&continue=" + list.Metadata.Continue); !strings.Contains(rest,
+		`"edge/lamps/kitchen"`) {
 		t.Errorf("the second page: %s", rest)
 	}
 	watched := run("--no-buffer", base+"/edge/lamps/?watch=true&timeoutSeconds=5")
 	if lines := strings.Count(watched, "\n"); lines != 2 || strings.Count(watched, `"ADDED"`) != 2 {
 		t.Errorf("watched %s, want two lines", watched)
 	}
-	updated := parse[item](t, run("-X", "PUT", base+"/edge/lamps/kitchen?resourceVersion="+created.Metadata.ResourceVersion, "-H", "Content-Type: application/octet-stream", "--data-binary", "off"))
+	updated := parse[item](t, run("-X", "PUT", base+"/edge/lamps/kitchen?resourceVersion="+
+		created.Metadata.ResourceVersion, "-H", "Content-Type: application/octet-stream", "--data-binary", "off"))
 	if string(updated.bytes()) != "off" {
 		t.Errorf("updated to %q", updated.bytes())
 	}

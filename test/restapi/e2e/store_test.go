@@ -103,7 +103,9 @@ func (s *store) refuses(ctx context.Context, server *launch.Server, revision int
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		code, _, err := s.do(ctx, request{url: server.ObjectsURL() + "/v1/objects/?limit=1&resourceVersionMatch=Exact&resourceVersion=" + number(revision)})
+		code, _, err := s.do(ctx,
+			request{url: server.ObjectsURL() + "/v1/objects/?limit=1&resourceVersionMatch=Exact&resourceVersion=" +
+				number(revision)})
 		if err != nil || code == http.StatusGone {
 			return err
 		}

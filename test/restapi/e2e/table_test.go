@@ -13,7 +13,10 @@ func TestTable(t *testing.T) {
 			t.Run(prefix, func(t *testing.T) {
 				lists := s.lists(prefix)
 				put, del := semantics.Collection(s.client, lists)
-				semantics.Run(t, semantics.Server{Client: s.client, Lists: lists, Put: put, Delete: del, Compact: s.compact})
+				semantics.Run(t, semantics.Server{
+					Client: s.client, Lists: lists, Put: put, Delete: del,
+					Compact: s.compact,
+				})
 			})
 		}
 	})

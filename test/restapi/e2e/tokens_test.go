@@ -63,10 +63,14 @@ func TestTamperedTokens(t *testing.T) {
 		refused("/load/namespace-1/", strings.Repeat("A", 10_000))
 		// Kubernetes' own tokens, with which one could name any key.
 		for _, start := range []string{"x", "../../secrets/", "/../secrets"} {
-			refused("/load/namespace-1/", base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"v":"meta.k8s.io/v1","rv":1,"start":%q}`, start)))
+			refused("/load/namespace-1/", base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil,
+				`{"v":"meta.k8s.io/v1","rv":1,"start":%q}`, start)))
 		}
 		// Other collections, also those around it and within it.
-		for _, prefix := range []string{"/load/namespace-2/", "/load/", "", "/", "/load/namespace-1/name-1/", "load/namespace-1/"} {
+		for _, prefix := range []string{
+			"/load/namespace-2/", "/load/", "", "/", "/load/namespace-1/name-1/",
+			"load/namespace-1/",
+		} {
 			refused(prefix, token)
 		}
 		if len(wordings) != 1 {

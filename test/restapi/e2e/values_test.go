@@ -52,7 +52,10 @@ func TestValues(t *testing.T) {
 			t.Run(v.name, func(t *testing.T) {
 				put := func(kind, body string) func(key string) {
 					return func(key string) {
-						s.must(t, http.StatusCreated, request{method: http.MethodPut, url: s.url(key), kind: kind, body: body})
+						s.must(t, http.StatusCreated, request{
+							method: http.MethodPut, url: s.url(key), kind: kind,
+							body: body,
+						})
 					}
 				}
 				ways := map[string]func(key string){
@@ -61,7 +64,8 @@ func TestValues(t *testing.T) {
 							t.Fatal(err)
 						}
 					},
-					"base64": put("application/json", fmt.Sprintf(`{"valueBase64":%q}`, base64.StdEncoding.EncodeToString(v.bytes))),
+					"base64": put("application/json", fmt.Sprintf(`{"valueBase64":%q}`,
+						base64.StdEncoding.EncodeToString(v.bytes))),
 					"stream": put("application/octet-stream", string(v.bytes)),
 				}
 				if v.json {
@@ -90,7 +94,8 @@ func (s *store) checkValue(t *testing.T, key string, v value) {
 		if (o.ValueBase64 == nil) != v.json || !bytes.Equal(o.bytes(), v.bytes) || v.json != (len(o.Value) > 0) {
 			t.Errorf("%s of %s: %.300s, want the value %.300q", way, key, raw, v.bytes)
 		}
-		if o.Metadata.Key != key || o.revision() != res.Kvs[0].ModRevision || revisionOf(o.Metadata.CreateRevision) != res.Kvs[0].CreateRevision {
+		if o.Metadata.Key != key || o.revision() != res.Kvs[0].ModRevision ||
+			revisionOf(o.Metadata.CreateRevision) != res.Kvs[0].CreateRevision {
 			t.Errorf("%s: %+v, etcd's API has %v", way, o.Metadata, res.Kvs[0].ModRevision)
 		}
 	}
@@ -129,7 +134,10 @@ func TestKeys(t *testing.T) {
 			"control\n\x01":                "control%0A%01",
 			"NUL\x00in":                    "NUL%00in",
 		} {
-			created := parse[item](t, s.must(t, http.StatusCreated, request{method: http.MethodPut, url: s.url(path), body: putJSON("1", "")}))
+			created := parse[item](t, s.must(t, http.StatusCreated, request{
+				method: http.MethodPut, url: s.url(path),
+				body: putJSON("1", ""),
+			}))
 			cut := strings.LastIndex(key, "/") + 1
 			if m := created.Metadata; m.Key != key || m.Namespace != key[:cut] || m.Name != key[cut:] {
 				t.Errorf("%s makes %+v, want the key %q", path, m, key)
@@ -149,7 +157,8 @@ func TestKeys(t *testing.T) {
 		if err != nil || len(list.Items) != 1 {
 			t.Fatalf("%v %v", list, err)
 		}
-		for _, raw := range []string{list.Items[0].Raw, s.must(t, http.StatusOK, request{url: s.url("strange/%FF%FE")})} {
+		for _, raw := range []string{list.Items[0].Raw, s.must(t, http.StatusOK,
+			request{url: s.url("strange/%FF%FE")})} {
 			if o := parse[item](t, raw); string(o.Metadata.KeyBase64) != strange || !json.Valid([]byte(raw)) {
 				t.Errorf("%s, want keyBase64 %s", raw, base64.StdEncoding.EncodeToString([]byte(strange)))
 			}
@@ -161,7 +170,10 @@ func TestKeys(t *testing.T) {
 func TestLines(t *testing.T) {
 	s := startSQLite(t)
 	const value = "{\n  \"a\": \"x\",\n  \"b\": [\r\n1]\n}"
-	s.must(t, http.StatusCreated, request{method: http.MethodPut, url: s.url("lines"), kind: "application/octet-stream", body: value})
+	s.must(t, http.StatusCreated, request{
+		method: http.MethodPut, url: s.url("lines"), kind: "application/octet-stream",
+		body: value,
+	})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url("lines")+"?watch=1&timeoutSeconds=5", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +194,8 @@ func TestLines(t *testing.T) {
 				}
 			}
 		}
-		if err := json.Unmarshal(scan.Bytes(), &event); err != nil || event.Type != "ADDED" || event.Object.Value.A != "x" || len(event.Object.Value.B) != 1 {
+		if err := json.Unmarshal(scan.Bytes(), &event); err != nil || event.Type != "ADDED" ||
+			event.Object.Value.A != "x" || len(event.Object.Value.B) != 1 {
 			t.Errorf("line %q: %v", scan.Bytes(), err)
 		}
 	}
@@ -195,8 +208,17 @@ func TestLines(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	s := startSQLite(t, "--max-request-bytes", "65536")
 	body := `"` + strings.Repeat("x", 70_000) + `"`
-	s.refused(t, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", request{method: http.MethodPut, url: s.url("a"), body: putJSON(body, "")})
-	s.refused(t, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", request{method: http.MethodPut, url: s.url("a"), kind: "application/octet-stream", body: body})
+	s.refused(t, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", request{
+		method: http.MethodPut,
+		url:    s.url("a"), body: putJSON(body, ""),
+	})
+	s.refused(t, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", request{
+		method: http.MethodPut,
+		url:    s.url("a"), kind: "application/octet-stream", body: body,
+	})
 	s.refused(t, http.StatusNotFound, "NotFound", request{url: s.url("a")})
-	s.must(t, http.StatusCreated, request{method: http.MethodPut, url: s.url("a"), body: putJSON(`"`+body[60_000:], "")})
+	s.must(t, http.StatusCreated, request{
+		method: http.MethodPut, url: s.url("a"),
+		body: putJSON(`"`+body[60_000:], ""),
+	})
 }

@@ -65,7 +65,8 @@ func (s *store) follow(t *testing.T, kill bool) {
 			t.Errorf("follower %d: %v", n, errs[n])
 		}
 		if !slices.Equal(f.events, want) {
-			t.Errorf("follower %d heard %d events, etcd's API tells of %d%s", n, len(f.events), len(want), difference(f.events, want))
+			t.Errorf("follower %d heard %d events, etcd's API tells of %d%s", n, len(f.events), len(want),
+				difference(f.events, want))
 		}
 		t.Logf("follower %d: %d events, %d bookmarks, %d watches", n, len(f.events), f.marks, f.began)
 		if f.began < 2 && (f.each > 0 || kill && len(s.servers) == 1) {

@@ -85,7 +85,8 @@ func (s *store) writeEtcd(ctx context.Context, key string, random *rand.Rand) er
 		_, err := s.etcd.Delete(ctx, key)
 		return err
 	case 1:
-		_, err := s.etcd.Txn(ctx).Then(clientv3.OpPut(key, "several"), clientv3.OpPut(key+"-beside", "several"), clientv3.OpDelete(key+"-gone")).Commit()
+		_, err := s.etcd.Txn(ctx).Then(clientv3.OpPut(key, "several"), clientv3.OpPut(key+"-beside", "several"),
+			clientv3.OpDelete(key+"-gone")).Commit()
 		return err
 	default:
 		_, err := s.etcd.Put(ctx, key, fmt.Sprintf(`{"etcd":%d}`, random.Int()))
@@ -103,7 +104,8 @@ func (s *store) writeHTTP(ctx context.Context, key string, random *rand.Rand) er
 	if code == http.StatusOK {
 		version = versionOf(body)
 	}
-	r := request{method: http.MethodPut, url: s.url(key), body: putJSON(fmt.Sprintf(`{"http":%d}`, random.Int()), version)}
+	r := request{method: http.MethodPut, url: s.url(key), body: putJSON(fmt.Sprintf(`{"http":%d}`, random.Int()),
+		version)}
 	if version != "" && random.IntN(4) == 0 {
 		r = request{method: http.MethodDelete, url: s.url(key) + "?resourceVersion=" + version}
 	}

@@ -95,7 +95,8 @@ func (c *checked) RoundTrip(r *http.Request) (*http.Response, error) {
 		c.mu.Lock()
 		c.seen[fmt.Sprint(op.OperationID, " ", resp.StatusCode)] = true
 		c.mu.Unlock()
-	} else if resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusMethodNotAllowed && resp.StatusCode != http.StatusBadRequest {
+	} else if resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusMethodNotAllowed &&
+		resp.StatusCode != http.StatusBadRequest {
 		c.t.Errorf("%s, but no such operation is described", what)
 	}
 	if r.Method == http.MethodHead {
@@ -128,7 +129,10 @@ func (c *checked) check(what string, schema *openapi3.Schema, text []byte) {
 // lines passes a watch on and holds each event against the description.
 func (c *checked) lines(what string, body io.ReadCloser) io.ReadCloser {
 	schemas := c.doc.Components.Schemas
-	of := map[string]string{"ADDED": "Object", "MODIFIED": "Object", "DELETED": "Object", "BOOKMARK": "Bookmark", "ERROR": "Status"}
+	of := map[string]string{
+		"ADDED": "Object", "MODIFIED": "Object", "DELETED": "Object", "BOOKMARK": "Bookmark",
+		"ERROR": "Status",
+	}
 	out, in := io.Pipe()
 	go func() {
 		all := bufio.NewReader(body)

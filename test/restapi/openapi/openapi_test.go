@@ -17,7 +17,10 @@ import (
 
 func serve(t *testing.T) (*sqlstore.Server, string, *checked) {
 	t.Helper()
-	s, err := sqlstore.Start(t.Context(), sqlstore.Config{ListenObjectsURLs: []string{"http://127.0.0.1:0"}, MaxRequestBytes: 1000})
+	s, err := sqlstore.Start(t.Context(), sqlstore.Config{
+		ListenObjectsURLs: []string{"http://127.0.0.1:0"},
+		MaxRequestBytes:   1000,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +161,8 @@ func TestDescriptionIsInStep(t *testing.T) {
 						continue
 					}
 					resp := c.send(method, at+"?"+watch+p.Value.Name+"=nonsense", `{"value":1}`, "")
-					if ofWatch := strings.HasPrefix(p.Value.Description, "With watch=true:"); resp.StatusCode != http.StatusBadRequest && (watch != "" || !ofWatch) {
+					if ofWatch := strings.HasPrefix(p.Value.Description,
+						"With watch=true:"); resp.StatusCode != http.StatusBadRequest && (watch != "" || !ofWatch) {
 						t.Errorf("%s %s?%s%s=nonsense: %s", method, path, watch, p.Value.Name, resp.Status)
 					}
 				}

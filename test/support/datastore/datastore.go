@@ -79,7 +79,8 @@ func parse(getenv func(string) string) (Choice, error) {
 		return c, fmt.Errorf("%s is %q, want 1 or nothing", PgBouncerVariable, s)
 	}
 	if !c.Postgres && (c.Replicas > 1 || c.PgBouncer) {
-		return c, fmt.Errorf("%s and %s are for Postgres: set %s=postgres", ReplicasVariable, PgBouncerVariable, Variable)
+		return c, fmt.Errorf("%s and %s are for Postgres: set %s=postgres", ReplicasVariable,
+			PgBouncerVariable, Variable)
 	}
 	return c, nil
 }

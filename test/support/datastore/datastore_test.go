@@ -11,7 +11,10 @@ func TestParse(t *testing.T) {
 		{want: Choice{Replicas: 1}},
 		{datastore: "sqlite", replicas: "1", pgbouncer: "0", want: Choice{Replicas: 1}},
 		{datastore: "postgres", want: Choice{Postgres: true, Replicas: 1}},
-		{datastore: "postgres", replicas: "3", pgbouncer: "1", want: Choice{Postgres: true, Replicas: 3, PgBouncer: true}},
+		{datastore: "postgres", replicas: "3", pgbouncer: "1", want: Choice{
+			Postgres: true, Replicas: 3,
+			PgBouncer: true,
+		}},
 		{datastore: "postgres://h/d", replicas: "2", want: Choice{Postgres: true, DSN: "postgres://h/d", Replicas: 2}},
 		{datastore: "postgresql://h/d", want: Choice{Postgres: true, DSN: "postgresql://h/d", Replicas: 1}},
 		{datastore: "mysql", fails: true},

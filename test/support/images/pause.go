@@ -15,7 +15,8 @@ const freezeTries = 10
 func (e *Engine) Pause(ctx context.Context, container string) error {
 	for tries := 1; ; tries++ {
 		_, err := e.Client.ContainerPause(ctx, container, client.ContainerPauseOptions{})
-		if err == nil || tries == freezeTries || ctx.Err() != nil || !strings.Contains(err.Error(), "unable to freeze") {
+		if err == nil || tries == freezeTries || ctx.Err() != nil || !strings.Contains(err.Error(),
+			"unable to freeze") {
 			return err
 		}
 	}

@@ -42,7 +42,8 @@ func startShell(t *testing.T, dir string, env []string) *shell {
 		t.Fatalf("the pages' commands run in bash: %v", err)
 	}
 	in.Close()
-	s := &shell{t: t, stdin: stdin, lines: make(chan string, 1000), ended: fmt.Sprintf("--- ended %d:", cmd.Process.Pid)}
+	s := &shell{t: t, stdin: stdin, lines: make(chan string, 1000), ended: fmt.Sprintf("--- ended %d:",
+		cmd.Process.Pid)}
 	go func() {
 		defer close(s.lines)
 		for scan := bufio.NewScanner(out); scan.Scan(); {
@@ -60,7 +61,8 @@ func startShell(t *testing.T, dir string, env []string) *shell {
 // run runs commands and returns what they print. A failure fails the test.
 func (s *shell) run(text string) string {
 	s.t.Helper()
-	if _, err := fmt.Fprintf(s.stdin, "{ %s\n} </dev/null\necho; echo '%s'\n", strings.TrimSpace(text), s.ended); err != nil {
+	if _, err := fmt.Fprintf(s.stdin, "{ %s\n} </dev/null\necho; echo '%s'\n", strings.TrimSpace(text),
+		s.ended); err != nil {
 		s.t.Fatalf("%s\n%v", text, err)
 	}
 	var printed strings.Builder

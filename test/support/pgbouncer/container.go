@@ -31,7 +31,8 @@ func startContainer(server *url.URL, port string) (pooler, string, error) {
 	ctx := context.Background() // package images limits the time to get an image
 	e, err := images.Find()
 	if err != nil {
-		return nil, "", fmt.Errorf("install pgbouncer ('sudo apt-get install pgbouncer') or a container engine: %w", err)
+		return nil, "", fmt.Errorf("install pgbouncer ('sudo apt-get install pgbouncer') or a container engine: %w",
+			err)
 	}
 	image, err := images.PgBouncer(ctx, e)
 	if err != nil {
@@ -52,11 +53,17 @@ func startContainer(server *url.URL, port string) (pooler, string, error) {
 		},
 	}
 	for name, content := range files(server, e.Bind, port) {
-		req.Files = append(req.Files, testcontainers.ContainerFile{Reader: strings.NewReader(content), ContainerFilePath: dir + name, FileMode: 0o644})
+		req.Files = append(req.Files, testcontainers.ContainerFile{
+			Reader:            strings.NewReader(content),
+			ContainerFilePath: dir + name, FileMode: 0o644,
+		})
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	_, err = testcontainers.GenericContainer(ctx, testcontainers.GenericContainerRequest{ContainerRequest: req, Started: true, Logger: tclog.NewNoopLogger()})
+	_, err = testcontainers.GenericContainer(ctx, testcontainers.GenericContainerRequest{
+		ContainerRequest: req,
+		Started:          true, Logger: tclog.NewNoopLogger(),
+	})
 	if err != nil {
 		return nil, "", errors.Join(err, c.remove())
 	}
@@ -72,7 +79,10 @@ func (c *container) remove() error {
 func (c *container) logs() string {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	r, err := c.engine.Client.ContainerLogs(ctx, c.name, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: "200"})
+	r, err := c.engine.Client.ContainerLogs(ctx, c.name, client.ContainerLogsOptions{
+		ShowStdout: true, ShowStderr: true,
+		Tail: "200",
+	})
 	if err != nil {
 		return fmt.Sprintf("(no log: %v)", err)
 	}

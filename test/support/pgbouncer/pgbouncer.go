@@ -123,7 +123,8 @@ max_client_conn = 1000
 
 func write(dir string, files map[string]string) error {
 	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil { // for another user to read
+		// for another user to read
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
 			return err
 		}
 	}

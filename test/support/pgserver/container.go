@@ -98,7 +98,8 @@ func (c *container) create(ctx context.Context) error {
 		Name:  c.name,
 		Env: map[string]string{
 			"POSTGRES_USER": superuser, "POSTGRES_PASSWORD": password, "PRIMARY_CONNINFO": c.primary,
-			"POSTGRES_INITDB_ARGS": "--no-sync", // an empty cluster is quickly recreated; what is written later is synced
+			// an empty cluster is quickly recreated; what is written later is synced
+			"POSTGRES_INITDB_ARGS": "--no-sync",
 		},
 		ExposedPorts: []string{postgresPort},
 		ConfigModifier: func(cfg *dockercontainer.Config) {
@@ -138,8 +139,12 @@ func (c *container) stop(ctx context.Context) error {
 }
 
 func (c *container) kill(ctx context.Context) error {
-	wait := c.engine.Client.ContainerWait(ctx, c.name, client.ContainerWaitOptions{Condition: dockercontainer.WaitConditionNotRunning})
-	if _, err := c.engine.Client.ContainerKill(ctx, c.name, client.ContainerKillOptions{Signal: "SIGKILL"}); err != nil {
+	wait := c.engine.Client.ContainerWait(ctx, c.name, client.ContainerWaitOptions{
+		Condition: dockercontainer.WaitConditionNotRunning,
+	})
+	if _, err := c.engine.Client.ContainerKill(ctx, c.name, client.ContainerKillOptions{
+		Signal: "SIGKILL",
+	}); err != nil {
 		return err
 	}
 	select {
@@ -175,7 +180,10 @@ func (c *container) remove(ctx context.Context) error {
 }
 
 func (c *container) logs(ctx context.Context) string {
-	r, err := c.engine.Client.ContainerLogs(ctx, c.name, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: "500"})
+	r, err := c.engine.Client.ContainerLogs(ctx, c.name, client.ContainerLogsOptions{
+		ShowStdout: true, ShowStderr: true,
+		Tail: "500",
+	})
 	if err != nil {
 		return fmt.Sprintf("(no log: %v)", err)
 	}
@@ -194,11 +202,15 @@ func (c *container) standby(ctx context.Context, name string) (node, error) {
 		if err := guard.Network(net); err != nil {
 			return nil, err
 		}
-		if _, err := c.engine.Client.NetworkCreate(ctx, net, client.NetworkCreateOptions{Driver: "bridge"}); err != nil {
+		if _, err := c.engine.Client.NetworkCreate(ctx, net, client.NetworkCreateOptions{
+			Driver: "bridge",
+		}); err != nil {
 			return nil, err
 		}
 		c.network = net
-		if _, err := c.engine.Client.NetworkConnect(ctx, net, client.NetworkConnectOptions{Container: c.name}); err != nil {
+		if _, err := c.engine.Client.NetworkConnect(ctx, net, client.NetworkConnectOptions{
+			Container: c.name,
+		}); err != nil {
 			return nil, err
 		}
 	}

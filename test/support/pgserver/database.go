@@ -7,8 +7,8 @@
 //  1. SQLSTORE_TEST_POSTGRES, the DSN of a server where databases may be created; for [Database] only.
 //  2. A container engine. SQLSTORE_TEST_POSTGRES_IMAGE names the image. By default it is that of
 //     SQLSTORE_TEST_POSTGRES_VERSION (15), pulled or built by package images.
-//  3. The machine's Postgres binaries, of SQLSTORE_TEST_POSTGRES_VERSION if set. Under root they run as the user postgres
-//     or nobody.
+//  3. The machine's Postgres binaries, of SQLSTORE_TEST_POSTGRES_VERSION if set. Under root they run as the user
+//     postgres or nobody.
 //
 // If there are none, the test fails and says what to install. Servers sync to disk (fsync=on). They listen on the
 // loopback interface if that reaches the tests. None outlives its test process, however that ends: see package guard.

@@ -110,7 +110,10 @@ func (l *local) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	args := []string{"-D", l.data(), "-c", "listen_addresses=" + host, "-c", "port=" + port, "-c", "unix_socket_directories="}
+	args := []string{
+		"-D", l.data(), "-c", "listen_addresses=" + host, "-c", "port=" + port, "-c",
+		"unix_socket_directories=",
+	}
 	for _, s := range l.settings {
 		args = append(args, "-c", s)
 	}

@@ -108,16 +108,21 @@ func TestDatabaseIsDropped(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	each(t, Options{Settings: []string{"max_connections=17", "application_name=two words"}}, func(t *testing.T, s *Server) {
-		conn := connect(t, s.DSN())
-		for setting, want := range map[string]string{"max_connections": "17", "application_name": "two words", "fsync": "on"} {
-			var got string
-			check(t, conn.QueryRow(t.Context(), "SELECT setting FROM pg_settings WHERE name = $1", setting).Scan(&got))
-			if got != want {
-				t.Errorf("%s is %q, not %q", setting, got, want)
+	each(t, Options{Settings: []string{"max_connections=17", "application_name=two words"}},
+		func(t *testing.T, s *Server) {
+			conn := connect(t, s.DSN())
+			for setting, want := range map[string]string{
+				"max_connections": "17", "application_name": "two words",
+				"fsync": "on",
+			} {
+				var got string
+				check(t, conn.QueryRow(t.Context(), "SELECT setting FROM pg_settings WHERE name = $1",
+					setting).Scan(&got))
+				if got != want {
+					t.Errorf("%s is %q, not %q", setting, got, want)
+				}
 			}
-		}
-	})
+		})
 }
 
 func TestRestartKeepsData(t *testing.T) {

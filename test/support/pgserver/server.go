@@ -107,7 +107,10 @@ func (s *Server) Addr() string { return s.node.addr() }
 
 // DSN returns the DSN of the server's database "postgres", for its superuser.
 func (s *Server) DSN() string {
-	u := url.URL{Scheme: "postgres", User: url.UserPassword(superuser, password), Host: s.node.addr(), Path: "/postgres", RawQuery: "sslmode=disable"}
+	u := url.URL{
+		Scheme: "postgres", User: url.UserPassword(superuser, password), Host: s.node.addr(),
+		Path: "/postgres", RawQuery: "sslmode=disable",
+	}
 	return u.String()
 }
 
@@ -165,7 +168,8 @@ func (s *Server) until(ctx context.Context, done func(context.Context, *pgx.Conn
 			return nil
 		}
 		if ctx.Err() != nil || !s.node.running(ctx) {
-			return fmt.Errorf("%w\n%s", errors.Join(ctx.Err(), err), strings.TrimSpace(s.node.logs(context.WithoutCancel(ctx))))
+			return fmt.Errorf("%w\n%s", errors.Join(ctx.Err(), err),
+				strings.TrimSpace(s.node.logs(context.WithoutCancel(ctx))))
 		}
 		select {
 		case <-ctx.Done():

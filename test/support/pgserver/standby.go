@@ -41,7 +41,8 @@ func (s *Server) synchronous(ctx context.Context, name string) error {
 		return err
 	}
 	return s.until(ctx, func(ctx context.Context, conn *pgx.Conn) (sync bool, err error) {
-		err = conn.QueryRow(ctx, "SELECT count(*) > 0 FROM pg_stat_replication WHERE application_name = $1 AND sync_state = 'sync'", name).Scan(&sync)
+		err = conn.QueryRow(ctx, "SELECT count(*) > 0 FROM pg_stat_replication WHERE application_name = $1 AND "+
+			"sync_state = 'sync'", name).Scan(&sync)
 		return sync, err
 	})
 }
