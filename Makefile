@@ -1,6 +1,6 @@
-# Every target does its own set-up: see scripts/setup.sh.
+# Every target sets up what it needs: see scripts/setup.sh.
 
-# The modules with tests beside the main one; their dependencies are large.
+# The test modules besides the main module; their dependencies are large.
 HEAVY := test/etcd test/restapi test/kubestorage test/kubeapiserver test/cluster test/patroni
 LINTED := . $(HEAVY) test/bench
 
@@ -12,7 +12,7 @@ TEST_FLAGS ?=
 FUZZ_TIME ?= 30s
 IMAGE ?= sqlstore:dev
 LINTER := bin/golangci-lint
-# One suite after the other: they start servers that share the machine's processors and disk.
+# One package at a time: their servers share the machine's processors and disk.
 HEAVY_TEST = go test -count=1 -p 1
 
 .DEFAULT_GOAL := help
@@ -25,36 +25,38 @@ help: ## print the targets
 setup:
 	@scripts/setup.sh
 
-# The crash tests make syncs fail with it, on Linux.
+# On Linux, the crash tests use it to make syncs fail.
 .PHONY: setup-strace
 setup-strace:
 	@scripts/setup.sh $$(test "$$(uname)" != Linux || echo strace)
 
-# The tests use them as people do, among others in the commands of the documentation.
+# The tests run them, for example in the commands of the documentation.
 .PHONY: setup-tools
 setup-tools:
 	@scripts/setup.sh sqlite3 curl openssl
 
-# What the tests take a Postgres from, if there is nothing: see test/support/pgserver.
+# Makes sure that the tests can start a Postgres: see test/support/pgserver.
 .PHONY: setup-postgres
 setup-postgres:
 	@scripts/setup.sh
 	@scripts/setup-postgres.sh
 
-# What the tests through PgBouncer start: the machine's, or Debian's in a container (test/support/pgbouncer).
+# Makes sure that the tests can start a PgBouncer: the machine's, or Debian's in a container
+# (test/support/pgbouncer).
 .PHONY: setup-pgbouncer
 setup-pgbouncer: setup-postgres
 	@timeout 20 docker version >/dev/null 2>&1 || scripts/setup.sh pgbouncer
 
 .PHONY: run
 run: build ## serve on SQLite: LISTEN=http://127.0.0.1:2379, data in DATA_DIR=default.sqlstore
-	exec bin/sqlstore serve --data-dir $(DATA_DIR) --listen-client-urls $(LISTEN) --advertise-client-urls $(LISTEN) $(SERVE_FLAGS)
+	exec bin/sqlstore serve --data-dir $(DATA_DIR) --listen-client-urls $(LISTEN) \
+		--advertise-client-urls $(LISTEN) $(SERVE_FLAGS)
 
 .PHONY: build
 build: setup ## build bin/sqlstore
 	go build -o bin/sqlstore ./cmd/sqlstore
 
-# In the version that the tests use. go install refuses it for its module's replace directives.
+# The version that the tests use. go install refuses it because of its module's replace directives.
 .PHONY: etcdctl
 etcdctl: setup ## build bin/etcdctl, etcd's command line client
 	cd test/etcd && go build -o $(CURDIR)/bin/etcdctl go.etcd.io/etcd/etcdctl/v3
@@ -68,10 +70,10 @@ test: setup-tools setup-postgres ## the main module's tests, with the race detec
 	go test -race -timeout 20m $(TEST_FLAGS) ./...
 
 .PHONY: docs
-docs: setup ## write the flags into docs/configuration.md anew
+docs: setup ## update the flags in docs/configuration.md
 	go test -count=1 ./cmd/sqlstore -run TestConfigurationPage -update
 
-# One version after the other; without a container engine, the one of the machine's binaries.
+# One version after the other. Without a container engine, only the version of the machine's binaries.
 POSTGRES_VERSIONS ?= 13 15 17 18
 
 .PHONY: test-postgres-versions
@@ -105,34 +107,39 @@ $(VULNCHECK): tools/go.mod tools/go.sum
 
 .PHONY: fmt
 fmt: $(LINTER) ## format every module's code
-	for dir in $(LINTED); do (cd $$dir && $(CURDIR)/$(LINTER) fmt --config $(CURDIR)/.golangci.yaml ./...) || exit 1; done
+	for dir in $(LINTED); do \
+		(cd $$dir && $(CURDIR)/$(LINTER) fmt --config $(CURDIR)/.golangci.yaml ./...) || exit 1; \
+	done
 
 $(LINTER): tools/go.mod tools/go.sum
 	@scripts/setup.sh
 	go build -C tools -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 .PHONY: e2e
-e2e: e2e-etcd e2e-restapi e2e-kubestorage e2e-kubeapiserver e2e-postgres e2e-cluster e2e-patroni ## the heavy suites, one round each
+e2e: ## the heavy suites, one round each
+e2e: e2e-etcd e2e-restapi e2e-kubestorage e2e-kubeapiserver e2e-postgres e2e-cluster e2e-patroni
 
 .PHONY: e2e-etcd
-e2e-etcd: setup-strace setup-tools setup-postgres ## against a real etcd, with etcd's tools, hostile clients and crashes
+e2e-etcd: setup-strace setup-tools setup-postgres ## compare with a real etcd; etcd's tools, hostile clients and crashes
 	cd test/etcd && $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
 .PHONY: e2e-restapi
-e2e-restapi: setup-postgres ## the list/watch API over HTTP/JSON, and its answers against its OpenAPI description
+e2e-restapi: setup-postgres ## the list/watch API over HTTP/JSON, and its OpenAPI description
 	cd test/restapi && $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
 .PHONY: e2e-kubestorage
 e2e-kubestorage: setup ## Kubernetes' own storage tests
 	cd test/kubestorage && $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
-# How the suites are told to run over replicas that share a Postgres (test/support/datastore).
+# Makes the suites run over replicas that share a Postgres (test/support/datastore).
 REPLICAS ?= 3
 ON_POSTGRES = SQLSTORE_TEST_DATASTORE=postgres SQLSTORE_TEST_REPLICAS=$(REPLICAS)
 PGBOUNCER = SQLSTORE_TEST_PGBOUNCER=1
 
 .PHONY: e2e-postgres
-e2e-postgres: e2e-etcd-postgres e2e-etcd-pgbouncer e2e-kubestorage-postgres e2e-kubestorage-pgbouncer e2e-kubeapiserver-postgres e2e-kubeapiserver-pgbouncer ## the suites that must pass over every database, over Postgres
+e2e-postgres: ## the suites that must pass over every database, over Postgres
+e2e-postgres: e2e-etcd-postgres e2e-etcd-pgbouncer e2e-kubestorage-postgres e2e-kubestorage-pgbouncer
+e2e-postgres: e2e-kubeapiserver-postgres e2e-kubeapiserver-pgbouncer
 
 .PHONY: e2e-etcd-postgres
 e2e-etcd-postgres: setup-strace setup-tools setup-postgres ## e2e-etcd over Postgres with REPLICAS=3
@@ -143,7 +150,7 @@ e2e-etcd-pgbouncer: setup-strace setup-tools setup-pgbouncer ## the same through
 	cd test/etcd && $(ON_POSTGRES) $(PGBOUNCER) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
 .PHONY: e2e-kubestorage-postgres
-e2e-kubestorage-postgres: setup-postgres ## Kubernetes' own storage tests over Postgres with REPLICAS=3, all asked at once
+e2e-kubestorage-postgres: setup-postgres ## Kubernetes' own storage tests over Postgres with REPLICAS=3
 	cd test/kubestorage && $(ON_POSTGRES) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
 .PHONY: e2e-kubestorage-pgbouncer
@@ -158,22 +165,23 @@ kubernetes: setup-tools ## build kube-apiserver, kube-controller-manager and kub
 e2e-kubeapiserver: kubernetes ## a real kube-apiserver, kube-controller-manager and kubectl
 	cd test/kubeapiserver && $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
-# Two replicas, so that there is one to go on when the other is killed.
+# Two replicas, so that one continues when the other is killed.
 .PHONY: e2e-kubeapiserver-postgres
 e2e-kubeapiserver-postgres: setup-postgres kubernetes ## the same over Postgres with two replicas
 	cd test/kubeapiserver && $(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=2 $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
 .PHONY: e2e-kubeapiserver-pgbouncer
 e2e-kubeapiserver-pgbouncer: setup-pgbouncer kubernetes ## the same through a PgBouncer in transaction mode
-	cd test/kubeapiserver && $(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=2 $(PGBOUNCER) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
+	cd test/kubeapiserver && \
+		$(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=2 $(PGBOUNCER) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
 .PHONY: e2e-cluster
-e2e-cluster: setup ## containers as hosts: what fails under load, and how long that lasts; needs Docker
+e2e-cluster: setup ## containers as hosts: faults under load, and how long they last; needs Docker
 	cd test/cluster && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
 
-# Docker Compose, for the test of compose.yaml, comes with newer engines.
+# Newer engines include Docker Compose, which the test of compose.yaml needs.
 .PHONY: e2e-patroni
-e2e-patroni: setup ## over the Postgres servers of Patroni, which keeps its own data in sqlstore; compose.yaml; needs Docker
+e2e-patroni: setup ## over Patroni's Postgres servers, with sqlstore as Patroni's store; needs Docker
 	@scripts/setup.sh $$(docker compose version >/dev/null 2>&1 || echo docker-compose)
 	cd test/patroni && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
 
@@ -181,14 +189,14 @@ e2e-patroni: setup ## over the Postgres servers of Patroni, which keeps its own 
 bench: setup ## compare with etcd, kine and a bare gRPC server (BENCH_FLAGS=-help lists the flags)
 	cd test/bench && go run . $(BENCH_FLAGS)
 
-# So many kills and steps take hours; the numbers can be given to make.
+# The soak takes hours; make accepts other numbers.
 SOAK_KILLS ?= 2000
 SOAK_RUNS ?= 100
 SOAK_OBJECTS ?= 50000
 SOAK_CLUSTER_MINUTES ?= 120
 SOAK_BENCH_FLAGS ?= -objects 20000,1000000
 
-# Every suite over every database, where .ci/run takes one of them.
+# Every suite over every database; .ci/run uses one of them.
 .PHONY: soak
 soak: setup-strace setup-tools setup-pgbouncer kubernetes ## the heavy suites and the comparison at full length: hours
 	SQLSTORE_TEST_WHOLE=1 $(MAKE) test-postgres-versions
@@ -202,9 +210,11 @@ soak: setup-strace setup-tools setup-pgbouncer kubernetes ## the heavy suites an
 	cd test/kubestorage && $(HEAVY_TEST) -timeout 4h -count=5 ./...
 	cd test/kubestorage && for replicas in 1 3; do \
 		$(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=$$replicas $(HEAVY_TEST) -timeout 4h -count=5 ./... && \
-		$(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=$$replicas $(PGBOUNCER) $(HEAVY_TEST) -timeout 4h -count=5 ./... || exit 1; \
+		$(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=$$replicas $(PGBOUNCER) $(HEAVY_TEST) -timeout 4h -count=5 ./... \
+			|| exit 1; \
 	done
-	cd test/kubeapiserver && for over in "" "$(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=2" "$(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=2 $(PGBOUNCER)"; do \
+	cd test/kubeapiserver && for over in "" "$(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=2" \
+		"$(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=2 $(PGBOUNCER)"; do \
 		env $$over SQLSTORE_TEST_OBJECTS=$(SOAK_OBJECTS) $(HEAVY_TEST) -timeout 8h ./... || exit 1; \
 	done
 	cd test/cluster && SQLSTORE_TEST_CLUSTER_MINUTES=$(SOAK_CLUSTER_MINUTES) $(HEAVY_TEST) -timeout 24h -v ./...
@@ -212,9 +222,9 @@ soak: setup-strace setup-tools setup-pgbouncer kubernetes ## the heavy suites an
 	$(MAKE) bench BENCH_FLAGS="$(SOAK_BENCH_FLAGS)"
 
 .PHONY: ci
-ci: ## what continuous integration runs: lint, test, one short round of everything heavy
+ci: ## what continuous integration runs: lint, tests, one short round of each heavy suite
 	.ci/run
 
 .PHONY: clean
-clean: ## remove what was built; data stays
+clean: ## remove build output; data stays
 	rm -rf bin

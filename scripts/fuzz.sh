@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs every fuzz test of the main module for the given time, one after the other: go test takes one
-# at a time.
+# Runs every fuzz test of the main module for the given time, one after the other, because go test
+# accepts only one.
 set -eu
 cd "$(dirname "$0")/.."
 for_time=${1:-30s}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs golangci-lint: lint.sh MODULE... over those packages of the modules that differ from the main branch, or over all
-# of them with LINT_ALL=1. What they are compared with can be given: LINT_BASE=v0.1.0
+# Runs golangci-lint over the modules' packages that differ from the main branch: lint.sh MODULE...
+# LINT_ALL=1 runs it over all packages, LINT_BASE=v0.1.0 compares with another commit.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
@@ -13,7 +13,7 @@ base() {
 	echo HEAD
 }
 
-# changed lists the files that differ, new ones among them.
+# changed lists the files that differ, including new ones.
 changed() {
 	git diff --name-only --diff-filter=d "$base"
 	git ls-files --others --exclude-standard
@@ -27,7 +27,7 @@ run() { # MODULE PACKAGE...
 if [ -z "${LINT_ALL:-}" ]; then
 	base=${LINT_BASE:-$(base)}
 	files=$(changed)
-	# What the linter itself is made of concerns every file.
+	# A change of the linter affects every file.
 	if grep -qE '^(\.golangci\.yaml|tools/go\.(mod|sum))$' <<<"$files"; then
 		LINT_ALL=1
 	fi
@@ -38,7 +38,7 @@ for module; do
 	if [ -z "${LINT_ALL:-}" ]; then
 		packages=()
 		while read -r dir; do
-			owner=$dir # the innermost module that has the package
+			owner=$dir # the innermost module that contains the package
 			until [ -e "$owner/go.mod" ]; do owner=$(dirname "$owner"); done
 			[ "$owner" = "$module" ] || continue
 			inside=${dir#"$module"}

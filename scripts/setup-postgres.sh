@@ -1,22 +1,23 @@
 #!/bin/sh
-# Makes sure that tests have a Postgres to start: a server of one's own, a container engine or the server's binaries.
-# Where there is none, the binaries are installed if that is possible; no service is set up or started.
+# Makes sure that tests can use a Postgres: your own server, a container engine or the server's binaries.
+# Otherwise it installs the binaries if possible; it sets up and starts no service.
 set -eu
 
 [ -z "${SQLSTORE_TEST_POSTGRES:-}" ] || exit 0
 if command -v docker >/dev/null && timeout 20 docker version >/dev/null 2>&1; then exit 0; fi
 if command -v postgres >/dev/null; then exit 0; fi
-for postgres in /usr/lib/postgresql/*/bin/postgres /usr/pgsql-*/bin/postgres /opt/homebrew/opt/postgresql@*/bin/postgres "$(pg_config --bindir 2>/dev/null)/postgres"; do
+for postgres in /usr/lib/postgresql/*/bin/postgres /usr/pgsql-*/bin/postgres \
+	/opt/homebrew/opt/postgresql@*/bin/postgres "$(pg_config --bindir 2>/dev/null)/postgres"; do
 	if [ -x "$postgres" ]; then exit 0; fi
 done
 
 if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then
-	echo "setup: the tests need a Postgres: start Docker, or install Postgres's binaries ('sudo apt-get install postgresql')," \
-		"or set SQLSTORE_TEST_POSTGRES to the DSN of a server" >&2
+	echo "setup: the tests need a Postgres: start Docker, or install Postgres's binaries" \
+		"('sudo apt-get install postgresql'), or set SQLSTORE_TEST_POSTGRES to the DSN of a server" >&2
 	exit 1
 fi
 echo "setup: installing Postgres's binaries" >&2
-# Debian's package would make a cluster and start it.
+# Debian's package would create a cluster and start it.
 drop=/etc/postgresql-common/createcluster.d
 no_cluster=$drop/sqlstore-test.conf
 mkdir -p "$drop"

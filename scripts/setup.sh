@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes sure that the repository can be built: Go, in the version that go.mod names, and the C compiler
-# that SQLite needs. What is missing is installed where that is possible, else the way to get it is named.
-# Arguments name further programs that a target needs, each called as its Debian package.
+# that SQLite needs. It installs what is missing if possible, and otherwise says how to get it.
+# Arguments name more programs that a target needs, each by the name of its Debian package.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -10,7 +10,7 @@ fail() {
 	exit 1
 }
 
-# apt_install PACKAGE... where apt-get and root are there; else it returns false.
+# apt_install PACKAGE... installs packages if apt-get and root are available, else it returns false.
 apt_install() {
 	command -v apt-get >/dev/null && [ "$(id -u)" = 0 ] || return
 	echo "setup: installing $*" >&2
@@ -19,23 +19,25 @@ apt_install() {
 }
 
 for tool; do
-	command -v "$tool" >/dev/null || apt_install "$tool" || fail "$tool is missing: install the package of this name ('sudo apt-get install $tool')"
+	command -v "$tool" >/dev/null || apt_install "$tool" ||
+		fail "$tool is missing: install the package of this name ('sudo apt-get install $tool')"
 done
 
 command -v go >/dev/null || fail "Go is missing: install it from https://go.dev/dl/ and put its bin directory into PATH"
-# An older Go fetches the one that go.mod names, or says why it cannot.
+# An older Go downloads the version that go.mod names, or says why it cannot.
 go env GOVERSION >/dev/null || fail "the installed Go cannot provide the version that go.mod names"
 
-# go env's CC may hold options after the command.
+# go env's CC may contain options after the command.
 # shellcheck disable=SC2046
 set -- $(go env CC)
 if ! command -v "$1" >/dev/null; then
 	if apt_install gcc libc6-dev; then
-		command -v "$1" >/dev/null || fail "CC is $1, which is not there: unset it, gcc is installed"
+		command -v "$1" >/dev/null || fail "CC is $1, which does not exist: unset it, gcc is installed"
 	elif command -v apt-get >/dev/null; then
 		fail "a C compiler is missing: run 'sudo apt-get install gcc libc6-dev', or set CC to yours"
 	else
 		fail "a C compiler ($1) is missing: install gcc or clang with the C library's headers, or set CC to yours"
 	fi
 fi
-[ "$(go env CGO_ENABLED)" = 1 ] || fail "CGO_ENABLED is $(go env CGO_ENABLED): SQLite needs cgo, unset it or set it to 1"
+[ "$(go env CGO_ENABLED)" = 1 ] ||
+	fail "CGO_ENABLED is $(go env CGO_ENABLED): SQLite needs cgo, unset it or set it to 1"
