@@ -22,8 +22,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/load"
 )
 
-// testServerSideApply lets two managers share an object: what one owns the other gets only by force,
-// and what a manager applies no more goes, unless it is another's.
+// testServerSideApply lets two managers share an object: the other gets what one owns only by force, and what a manager
+// no longer applies is removed, unless another owns it.
 func testServerSideApply(t *testing.T, c *cluster.Cluster) {
 	client := newConfigMaps(t, c, "apply")
 	do := func(manager string, force bool, data map[string]string) (*corev1.ConfigMap, error) {
@@ -87,7 +87,7 @@ func testServerSideApply(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// dataOwners returns by manager the data keys that it owns, in order, with spaces between.
+// dataOwners returns the data keys that each manager owns, in order and separated by spaces.
 func dataOwners(object *corev1.ConfigMap) map[string]string {
 	owners := map[string]string{}
 	for _, entry := range object.ManagedFields {
@@ -102,9 +102,9 @@ func dataOwners(object *corev1.ConfigMap) map[string]string {
 	return owners
 }
 
-// testConcurrentApply lets many managers apply a key each to one object at the same time, while others
-// add to a counter in it by updates at the resource version they read: no write undoes another's, in
-// none of the versions that the watch shows.
+// testConcurrentApply lets many managers apply one key each to one object at the same time, while others increment a
+// counter in it by updates at the resource version they read: no write undoes another's, in any version that the watch
+// shows.
 func testConcurrentApply(t *testing.T, c *cluster.Cluster) {
 	const managers, applies, counters, additions = 8, 12, 4, 10
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -124,7 +124,7 @@ func testConcurrentApply(t *testing.T, c *cluster.Cluster) {
 	}
 	defer stream.Stop()
 
-	// Many clients meet on one object: most are told to try again, which is the point.
+	// Many clients collide on one object: most have to try again, which is the point.
 	err = parallel(ctx, managers+counters, func(ctx context.Context, i int) error {
 		if i >= managers {
 			return client.add(ctx, written, additions)
@@ -196,7 +196,7 @@ func newConfigMaps(t *testing.T, c *cluster.Cluster, prefix string) configMaps {
 func (c configMaps) applyInTurn(ctx context.Context, written *ledger, manager string, n int) error {
 	for i := 1; i <= n; i++ {
 		data := map[string]string{manager: strconv.Itoa(i)}
-		// kube-apiserver itself tries a few times, not for ever.
+		// kube-apiserver itself retries a few times, not forever.
 		err := untilNoConflict(func() error {
 			got, err := c.Apply(ctx, apply.ConfigMap("shared", c.namespace).WithData(data), metav1.ApplyOptions{
 				FieldManager: manager,

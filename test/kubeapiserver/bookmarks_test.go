@@ -12,7 +12,7 @@ import (
 )
 
 // testBookmarks watches until kube-apiserver ends the stream. From its watch cache it sends a bookmark shortly before,
-// if the version has moved meanwhile; without one it sends none. The next watch goes on behind the last event or
+// if the version has moved meanwhile; without one it sends none. The next watch continues after the last event or
 // bookmark. The loads do the same while objects are being written.
 func testBookmarks(t *testing.T, c *cluster.Cluster) {
 	names, err := load.MakeNamespaces(t.Context(), c.Clients, "bookmarks", 2)
@@ -53,7 +53,7 @@ func testBookmarks(t *testing.T, c *cluster.Cluster) {
 			bookmarks++
 		case event.Type == "ADDED" && event.Name == "first" && event.Revision > last:
 			events++
-			createIn(names[1], "elsewhere") // which is not watched, but moves the version
+			createIn(names[1], "elsewhere") // not watched, but moves the version
 		default:
 			t.Fatalf("%+v after %d", event, last)
 		}

@@ -7,9 +7,9 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/load"
 )
 
-// testChunks lists thousands of ConfigMaps and Pods of many namespaces in chunks of 500, as kubectl
-// does, while they are being written: all pages are of one resource version and together are the state
-// at it, which is what the watches saw, and what the whole list at exactly that version shows.
+// testChunks lists thousands of ConfigMaps and Pods of many namespaces in chunks of 500, as kubectl does, while they
+// are being written. All pages have one resource version and together are the state at it: what the watches saw, and
+// what the whole list at exactly that version shows.
 func testChunks(t *testing.T, c *cluster.Cluster) {
 	trial := newTrial(t, c, "chunks")
 	trial.Kinds = []load.Kind{load.ConfigMaps, load.Pods}

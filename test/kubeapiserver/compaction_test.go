@@ -19,9 +19,9 @@ import (
 	"github.com/sqlstore/sqlstore/test/semantics"
 )
 
-// TestCompaction lets kube-apiserver compact the store as it does by itself, only sooner: what asks for
-// a compacted version is answered 410 Expired, a list that was under way goes on behind the same key
-// with the token of that answer, at the latest version, and a watch that is too old gets an ERROR event.
+// TestCompaction makes kube-apiserver compact the store as usual, only sooner. A request for a compacted version is
+// answered 410 Expired. A list in progress continues after the same key with the token of that answer, at the latest
+// version, and a watch that is too old gets an ERROR event.
 func TestCompaction(t *testing.T) {
 	for _, server := range servers {
 		t.Run(server.name, func(t *testing.T) {
@@ -32,7 +32,7 @@ func TestCompaction(t *testing.T) {
 			o := newOvertaken(t, c)
 			o.await(t)
 			o.check(t)
-			// The events since are still in a watch cache, but not in that of a kube-apiserver started later.
+			// The later events are still in a watch cache, but not in that of a kube-apiserver started afterwards.
 			if c.WatchCache {
 				c.Kill()
 				c.Restart(t)
@@ -43,17 +43,17 @@ func TestCompaction(t *testing.T) {
 	}
 }
 
-// overtaken is a list under way that a compaction overtakes.
+// overtaken is a list in progress that a compaction overtakes.
 type overtaken struct {
 	*cluster.Cluster
 	url   string          // of the collection
 	first *semantics.Page // before the changes
-	after []string        // the names behind that page, after the changes
+	after []string        // the names after that page, after the changes
 }
 
 const overtakenLimit = 10
 
-// newOvertaken reads the first page of a list, then changes what is behind it.
+// newOvertaken reads the first page of a list, then changes what follows.
 func newOvertaken(t *testing.T, c *cluster.Cluster) *overtaken {
 	t.Helper()
 	ctx := t.Context()
@@ -75,7 +75,7 @@ func newOvertaken(t *testing.T, c *cluster.Cluster) *overtaken {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// In its first page, right behind it, and further behind.
+	// In its first page, directly after it, and further down.
 	for _, name := range []string{"name-03", "name-10", "name-25"} {
 		if err := client.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
@@ -99,7 +99,7 @@ func create(t *testing.T, client dynamic.ResourceInterface, namespace, name stri
 	}
 }
 
-// list asks for the collection with the options, names and values in turn.
+// list lists the collection with options, as alternating names and values.
 func (o *overtaken) list(ctx context.Context, options ...string) (*semantics.Page, error) {
 	return semantics.GetList(ctx, o.HTTP, o.url, query(options...))
 }
@@ -112,7 +112,7 @@ func query(options ...string) url.Values {
 	return q
 }
 
-// version is that of the first page.
+// version is the version of the first page.
 func (o *overtaken) version() string { return strconv.FormatInt(o.first.Revision, 10) }
 
 // await waits until kube-apiserver has compacted the version of the first page, and has dropped what it

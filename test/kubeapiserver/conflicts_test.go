@@ -11,8 +11,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/load"
 )
 
-// testConflicts sends writes whose preconditions do not hold: each gets its error, and the object
-// stays as it was.
+// testConflicts sends writes whose preconditions do not hold: each gets its error, and the object does not change.
 func testConflicts(t *testing.T, c *cluster.Cluster) {
 	ctx := t.Context()
 	names, err := load.MakeNamespaces(ctx, c.Clients, "conflicts", 1)

@@ -22,10 +22,9 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/load"
 )
 
-// TestControllerManager runs a real kube-controller-manager: its Deployment and ReplicaSet controllers
-// create, scale, roll and roll back a Deployment, also while the store is killed and started again (of
-// several replicas one in turn), its garbage collector removes what a deleted owner leaves, and its
-// namespace controller empties namespaces.
+// TestControllerManager runs a real kube-controller-manager. Its Deployment and ReplicaSet controllers create, scale,
+// roll out and roll back a Deployment, also while the store is killed and restarted (of several replicas one in turn).
+// Its garbage collector removes the dependents of a deleted owner, and its namespace controller empties namespaces.
 func TestControllerManager(t *testing.T) {
 	for _, server := range servers {
 		t.Run(server.name, func(t *testing.T) {
@@ -79,7 +78,7 @@ func (w *workload) roll(ctx context.Context, t *testing.T, c *cluster.Cluster, s
 	step("scale down", 8, "app:1", 1, w.patch(ctx, `{"spec":{"replicas":8}}`))
 	step("roll", 8, "app:2", 2, w.patch(ctx, image("app:2")))
 
-	// Twice, so that with two replicas each is away once.
+	// Twice, so that with two replicas each is down once.
 	for i, app := range []string{"app:3", "app:4"} {
 		err := w.patch(ctx, image(app))
 		store.Kill()
@@ -94,8 +93,7 @@ func (w *workload) roll(ctx context.Context, t *testing.T, c *cluster.Cluster, s
 	c.Kubectl(t, nil, "-n", w.namespace, "rollout", "status", "deployment/web", "--timeout=60s")
 }
 
-// collect deletes the Deployment and one that keeps its ReplicaSet, and has the garbage collector do the
-// rest.
+// collect deletes the Deployment and one that keeps its ReplicaSet, and leaves the rest to the garbage collector.
 func (w *workload) collect(ctx context.Context, t *testing.T) {
 	t.Helper()
 	deployments := w.clients.AppsV1().Deployments(w.namespace)
@@ -109,7 +107,7 @@ func (w *workload) collect(ctx context.Context, t *testing.T) {
 	}); err != nil {
 		t.Fatalf("the Deployment does not go: %v", err)
 	}
-	// Deleted in the foreground, it goes last.
+	// With foreground deletion it goes last.
 	if sets, pods, err := w.list(ctx); err != nil || len(sets)+len(pods) > 0 {
 		t.Errorf("%d ReplicaSets and %d Pods outlived the Deployment: %v", len(sets), len(pods), err)
 	}
@@ -135,7 +133,7 @@ func (w *workload) collect(ctx context.Context, t *testing.T) {
 	}
 }
 
-// emptyNamespace deletes the namespace, with the orphans of collect and some hundred objects in it.
+// emptyNamespace deletes the namespace, which contains the orphans of collect and some hundred objects.
 func (w *workload) emptyNamespace(ctx context.Context, t *testing.T) {
 	t.Helper()
 	configMaps := configMaps{w.clients.CoreV1().ConfigMaps(w.namespace), w.namespace}
@@ -165,20 +163,20 @@ func (w *workload) emptyNamespace(ctx context.Context, t *testing.T) {
 	}
 }
 
-// patch changes the Deployment, through any outage: a merge patch may be repeated.
+// patch changes the Deployment, retrying through an outage: a merge patch may be repeated.
 func (w *workload) patch(ctx context.Context, patch string) error {
 	_, err := w.clients.AppsV1().Deployments(w.namespace).Patch(ctx, "web", types.StrategicMergePatchType,
 		[]byte(patch), metav1.PatchOptions{})
 	return err
 }
 
-// image is a patch that lets the Deployment's Pods run another image.
+// image is a patch that changes the image of the Deployment's Pods.
 func image(name string) string {
 	return fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"app","image":%q}]}}}}`, name)
 }
 
-// await waits until the Deployment has just so many Pods, all available and of the image, in the newest
-// of so many ReplicaSets, and nothing is left of others.
+// await waits until the Deployment has exactly that many Pods, all available and with the image, in the newest of that
+// many ReplicaSets, and nothing else is left.
 func (w *workload) await(ctx context.Context, replicas int32, image string, sets int) error {
 	var last error
 	err := until(ctx, func(ctx context.Context) (bool, error) {
@@ -224,8 +222,8 @@ func (w *workload) list(ctx context.Context) ([]appsv1.ReplicaSet, []corev1.Pod,
 	return sets.Items, pods.Items, nil
 }
 
-// runPods does for the namespace's Pods what a kubelet would: they become ready. It ends with the
-// context or when the returned function is called.
+// runPods acts as a kubelet for the namespace's Pods: they become ready. It ends with the context or when the returned
+// function is called.
 func (w *workload) runPods(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	status := []byte(`{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`)
@@ -234,11 +232,11 @@ func (w *workload) runPods(ctx context.Context) (stop func()) {
 		wait.UntilWithContext(ctx, func(ctx context.Context) {
 			_, pods, err := w.list(ctx)
 			if err != nil {
-				return // the store is away: next time
+				return // the store is down: next time
 			}
 			for _, pod := range pods {
 				if pod.Status.Phase == corev1.PodPending && pod.DeletionTimestamp == nil {
-					// An error is a Pod that has gone, or the store's outage.
+					// An error is a deleted Pod, or the store's outage.
 					_, _ = w.clients.CoreV1().Pods(w.namespace).Patch(ctx, pod.Name,
 						types.StrategicMergePatchType, status, metav1.PatchOptions{}, "status")
 				}
@@ -253,7 +251,7 @@ func (w *workload) runPods(ctx context.Context) (stop func()) {
 
 func newDeployment(name string, replicas int32, image string) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
-	var grace int64 // the namespace controller would wait it out
+	var grace int64 // otherwise the namespace controller would wait for it
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: appsv1.DeploymentSpec{
@@ -270,7 +268,7 @@ func newDeployment(name string, replicas int32, image string) *appsv1.Deployment
 	}
 }
 
-// until asks until the condition holds, for the time that a controller may take over an outage.
+// until polls until the condition holds, for as long as a controller may take over an outage.
 func until(ctx context.Context, condition wait.ConditionWithContextFunc) error {
 	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 3*time.Minute, true, condition)
 }

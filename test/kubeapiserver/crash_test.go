@@ -7,10 +7,9 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/cluster"
 )
 
-// TestCrash kills the store several times while a load is being written. kube-apiserver goes on by itself; every
-// acknowledged change is there, and watches, also those that were open when the store died, show each change once and
-// in order. A kube-apiserver started anew finds the same. Of several replicas one is killed at a time, while the others
-// serve.
+// TestCrash kills the store several times while a load is being written. kube-apiserver recovers by itself. Every
+// acknowledged change is there, and watches, including those open during a crash, show each change once and in order. A
+// new kube-apiserver finds the same. Of several replicas one is killed at a time, while the others serve.
 func TestCrash(t *testing.T) {
 	for i, server := range servers {
 		t.Run(server.name, func(t *testing.T) {
@@ -22,7 +21,7 @@ func TestCrash(t *testing.T) {
 			result, err := trial.Run(t.Context(), func(ctx context.Context) error {
 				for kill := range kills {
 					select {
-					case <-trial.History.Reached(trial.Objects*(kill+1), 0): // of over four changes an object
+					case <-trial.History.Reached(trial.Objects*(kill+1), 0): // over four changes per object
 					case <-ctx.Done():
 						return ctx.Err()
 					}

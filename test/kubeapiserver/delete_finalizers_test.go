@@ -15,8 +15,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/cluster"
 )
 
-// testDeleteCollectionAmongWrites deletes hundreds of objects by their label while others are created:
-// those that the label selects go, with one event each, and the new ones stay.
+// testDeleteCollectionAmongWrites deletes hundreds of objects by label while others are created: the selected objects
+// are deleted, with one event each, and the new ones stay.
 func testDeleteCollectionAmongWrites(t *testing.T, c *cluster.Cluster) {
 	const old, fresh = 600, 200
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -70,15 +70,15 @@ func testDeleteCollectionAmongWrites(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// testDeleteCollectionFinalizers deletes collections whose objects something holds: a finalizer of their
-// own, or the one by which kube-apiserver hands a foreground or orphaning deletion to the garbage
-// collector, which does not run here. They are marked, and go when the last finalizer does.
+// testDeleteCollectionFinalizers deletes collections of objects with finalizers: their own, or the one with which
+// kube-apiserver leaves a foreground or orphaning deletion to the garbage collector, which does not run here. They are
+// marked, and deleted when the last finalizer is removed.
 func testDeleteCollectionFinalizers(t *testing.T, c *cluster.Cluster) {
 	const count, own = 60, "example.com/hold"
 	for _, tc := range []struct {
 		name        string
 		propagation metav1.DeletionPropagation
-		finalizers  []string // while it is deleted
+		finalizers  []string // during the deletion
 	}{
 		{"background", metav1.DeletePropagationBackground, []string{own}},
 		{"foreground", metav1.DeletePropagationForeground, []string{own, metav1.FinalizerDeleteDependents}},

@@ -12,8 +12,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/load"
 )
 
-// testDeleteCollection deletes the objects of a namespace that a label selects: those go, each with
-// one event, and the others stay.
+// testDeleteCollection deletes the objects of a namespace that a label selects: those are deleted, each with one event,
+// and the others stay.
 func testDeleteCollection(t *testing.T, c *cluster.Cluster) {
 	const count, label = 400, "half"
 	ctx := t.Context()

@@ -17,17 +17,17 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/load"
 )
 
-// What the candidates are told. A leader gives up long before others may follow, so that a slow machine
-// does not show two at once.
+// The candidates' timeouts. A leader gives up long before others may take over, so that a slow machine never shows two
+// leaders.
 const (
 	lockDuration = 6 * time.Second
 	lockDeadline = 3 * time.Second
 	lockRetry    = 300 * time.Millisecond
 )
 
-// testLeaderElection lets three candidates elect a leader by client-go's leader election. The leader
-// stops, twice; another follows, at no time are there two, and the Lease's history says so too. It is
-// done with leaders that give the Lease back and with leaders that vanish.
+// testLeaderElection lets three candidates elect a leader with client-go's leader election. The leader stops, twice;
+// another takes over, there are never two, and the Lease's history confirms it. Leaders that release the Lease and
+// leaders that vanish are both tested.
 func testLeaderElection(t *testing.T, c *cluster.Cluster) {
 	names, err := load.MakeNamespaces(t.Context(), c.Clients, "election", 1)
 	if err != nil {
@@ -52,9 +52,9 @@ func testLeaderElection(t *testing.T, c *cluster.Cluster) {
 type election struct {
 	client          kubernetes.Interface
 	namespace, lock string
-	release         bool // by a leader that stops
+	release         bool // released by a leader that stops
 
-	started chan string // the candidates that got to lead
+	started chan string // candidates that became leaders
 	cancels map[string]context.CancelFunc
 
 	mu       sync.Mutex
@@ -94,7 +94,7 @@ func (e *election) run(ctx context.Context) error {
 				return fmt.Errorf("%s leads again", name)
 			}
 			led[name] = true
-			e.leave(name) // work ends before the Lease is given back
+			e.leave(name) // work ends before the Lease is released
 			e.cancels[name]()
 		case <-ctx.Done():
 			return fmt.Errorf("%w after the leaders %v", ctx.Err(), led)
@@ -127,7 +127,7 @@ func (e *election) run(ctx context.Context) error {
 	return nil
 }
 
-// elector returns a candidate that notes when it leads.
+// elector returns a candidate that records when it leads.
 func (e *election) elector(name string) (*leaderelection.LeaderElector, error) {
 	return leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
@@ -166,8 +166,8 @@ func (e *election) leave(name string) {
 	}
 }
 
-// follows tells whether one version of a Lease may follow another: its holder changes only when it was
-// given back or has run out, and each change is counted.
+// follows reports whether one version of a Lease may follow another: its holder changes only after a release or an
+// expiry, and each change is counted.
 func follows(previous, lease *coordinationv1.Lease) error {
 	if previous == nil {
 		return nil

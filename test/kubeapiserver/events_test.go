@@ -19,11 +19,10 @@ const eventLife = 10 * time.Second
 
 var eventTTL = fmt.Sprintf("--event-ttl=%s", eventLife)
 
-// testEventsExpire creates Events: the store deletes them by itself, none too early, each with an event
-// of the watch.
+// testEventsExpire creates Events: the store deletes them by itself, none too early, each with a watch event.
 func testEventsExpire(t *testing.T, c *cluster.Cluster) {
 	const count = 200
-	// Generous: kube-apiserver adds up to a minute by using one lease for many objects.
+	// Generous: kube-apiserver adds up to a minute because it shares leases between objects.
 	ctx, cancel := context.WithTimeout(t.Context(), eventLife+2*time.Minute)
 	defer cancel()
 	names, err := load.MakeNamespaces(ctx, c.Clients, "events", 1)

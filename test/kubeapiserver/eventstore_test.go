@@ -17,14 +17,14 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/load"
 )
 
-// TestEventStore gives Events a store of their own by --etcd-servers-overrides, as large clusters do:
-// they are there and nowhere else, expire there, and when that store is away nothing else is.
+// TestEventStore gives Events a separate store with --etcd-servers-overrides, as large clusters do. Events are only
+// there and expire there, and an outage of that store affects nothing else.
 func TestEventStore(t *testing.T) {
 	for _, server := range servers {
 		t.Run(server.name, func(t *testing.T) {
 			main, events := cluster.StartStore(t), cluster.StartStore(t)
 			config := server.config
-			// Several servers of one store have semicolons between them here.
+			// Semicolons separate the servers of one store here.
 			config.Args = append([]string{
 				"--etcd-servers-overrides=/events#" + strings.ReplaceAll(events.ClientURL(), ",", ";"),
 			}, config.Args...)
@@ -56,7 +56,7 @@ func TestEventStore(t *testing.T) {
 			}
 
 			events.Kill()
-			if !events.Replicated() { // away altogether: kube-apiserver says that it is not ready, and yet
+			if !events.Replicated() { // entirely down: kube-apiserver reports that it is not ready, and yet
 				if err := c.Await(ctx, false); err != nil {
 					t.Error(err)
 				}
@@ -79,7 +79,7 @@ func TestEventStore(t *testing.T) {
 	}
 }
 
-// countKeys asks the store itself, by the JSON form of the etcd API, how many keys begin with the prefix.
+// countKeys asks the store itself, over JSON, how many keys begin with the prefix.
 func countKeys(t *testing.T, store cluster.Store, prefix string) int {
 	t.Helper()
 	end := prefix[:len(prefix)-1] + string(prefix[len(prefix)-1]+1)

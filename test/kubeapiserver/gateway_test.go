@@ -31,10 +31,9 @@ const (
 	controller   = "example.com/controller"
 )
 
-// testGatewayAPI installs the Gateway API's CRDs and does with its objects what a controller does:
-// statuses with the conditions of GEP-1364 are written by merge patches and by server-side apply, and
-// every one of them comes as an event. What the CRDs' rules forbid is refused, and the objects of a
-// deleted CRD go with it.
+// testGatewayAPI installs the Gateway API's CRDs and does with its objects what a controller does. Statuses with the
+// conditions of GEP-1364 are written by merge patches and by server-side apply, and each write produces an event. What
+// the CRDs' rules forbid is refused, and the objects of a deleted CRD are deleted with it.
 func testGatewayAPI(t *testing.T, c *cluster.Cluster) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -94,8 +93,8 @@ func testGatewayAPI(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// awaitEstablished waits until the API of the CRDs is served. kubectl's own wait ends with an error if a CRD is so new
-// that it has no conditions: then it is called again.
+// awaitEstablished waits until the API of the CRDs is served. kubectl's own wait fails if a CRD is so new that it has
+// no conditions: then it is repeated.
 func awaitEstablished(t *testing.T, c *cluster.Cluster, crds ...string) {
 	t.Helper()
 	args := append([]string{"wait", "--for=condition=Established", "--timeout=60s"}, crds...)
@@ -110,7 +109,7 @@ func awaitEstablished(t *testing.T, c *cluster.Cluster, crds ...string) {
 	}
 }
 
-// gatewayCRDs returns the directory of the Gateway API's standard CRDs, which its module carries.
+// gatewayCRDs returns the directory of the Gateway API's standard CRDs in its module.
 func gatewayCRDs(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}",
@@ -121,7 +120,7 @@ func gatewayCRDs(t *testing.T) string {
 	return filepath.Join(strings.TrimSpace(string(out)), "config", "crd", "standard")
 }
 
-// gateways are the objects of the case and what was written to them.
+// gateways are the objects of the case and the writes to them.
 type gateways struct {
 	typed.GatewayV1Interface
 	namespaces       []string
@@ -181,8 +180,8 @@ func (g *gateways) reconcile(ctx context.Context) error {
 	return errors.Join(errGateways, errRoutes)
 }
 
-// reconcileGateway takes a gateway through two generations of its spec, each followed by its status: a
-// change of the spec raises the generation, changes of the status do not.
+// reconcileGateway takes a gateway through two generations of its spec, each followed by its status: a change of the
+// spec raises the generation, a change of the status does not.
 func (g *gateways) reconcileGateway(ctx context.Context, namespace, name string) error {
 	client := g.Gateways(namespace)
 	patch, err := json.Marshal(map[string]any{"status": gatewayv1.GatewayStatus{Conditions: []metav1.Condition{
@@ -212,8 +211,8 @@ func (g *gateways) reconcileGateway(ctx context.Context, namespace, name string)
 	return g.applyGatewayStatus(ctx, namespace, name, 2)
 }
 
-// applyGatewayStatus lets two managers apply a condition each, which both stay, as the list of conditions
-// is a map by type.
+// applyGatewayStatus lets two managers apply one condition each. Both stay, because the list of conditions is a map by
+// type.
 func (g *gateways) applyGatewayStatus(ctx context.Context, namespace, name string, generation int64) error {
 	var got *gatewayv1.Gateway
 	for _, kind := range []gatewayv1.GatewayConditionType{
@@ -306,7 +305,7 @@ func applyCondition(kind string, generation int64) *applymeta.ConditionApplyConf
 		WithMessage("as tested").WithObservedGeneration(generation).WithLastTransitionTime(metav1.Now())
 }
 
-// allTrue tells whether just the named conditions are there, and true.
+// allTrue reports whether exactly the named conditions are present, and true.
 func allTrue(conditions []metav1.Condition, names ...string) error {
 	status := map[string]metav1.ConditionStatus{}
 	for _, c := range conditions {

@@ -17,9 +17,9 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/load"
 )
 
-// testInformers starts informers, as every controller does, between writes: one that has synced
-// holds all that was acknowledged before it started, and then follows. They fill themselves by a
-// watch with sendInitialEvents, whose end kube-apiserver tells by the store's progress.
+// testInformers starts informers, as every controller does, between writes: one that has synced contains everything
+// acknowledged before it started, and then follows. They fill themselves by a watch with sendInitialEvents, whose end
+// kube-apiserver derives from the store's progress.
 func testInformers(t *testing.T, c *cluster.Cluster) {
 	const rounds, perRound = 5, 100
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -46,7 +46,7 @@ func testInformers(t *testing.T, c *cluster.Cluster) {
 		notify := func() {
 			select {
 			case changed <- struct{}{}:
-			default: // a check is due already
+			default: // a check is already due
 			}
 		}
 		if _, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{

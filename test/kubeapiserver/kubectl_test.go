@@ -39,7 +39,7 @@ spec:
         image: registry.example/web:1
 `
 
-// testKubectl does by kubectl what people do by it.
+// testKubectl does with kubectl what people do.
 func testKubectl(t *testing.T, c *cluster.Cluster) {
 	apply := func(color string, args ...string) string {
 		t.Helper()
@@ -71,7 +71,7 @@ func testKubectl(t *testing.T, c *cluster.Cluster) {
 	expect("3", kubectl("get", "deployment", "web", "-o", "jsonpath={.spec.replicas}"))
 	kubectl("wait", "deployment", "web", "--for=jsonpath={.spec.replicas}=3", "--timeout=60s")
 
-	kubectl("delete", "configmap", "settings") // which waits until a watch shows that it is gone
+	kubectl("delete", "configmap", "settings") // waits until a watch shows the deletion
 	_, err := c.TryKubectl(t, nil, "-n", "kubectl", "get", "configmap", "settings")
 	if err == nil || !strings.Contains(err.Error(), "NotFound") {
 		t.Errorf("get after delete: %v", err)

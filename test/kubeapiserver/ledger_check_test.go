@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// TestLedger shows a ledger what a wrong store might: it must tell.
+// TestLedger shows a ledger what a faulty store might: it must notice.
 func TestLedger(t *testing.T) {
 	at := func(version int, content string) watch.Event {
 		return watch.Event{Type: watch.Modified, Object: &corev1.ConfigMap{
@@ -57,7 +57,7 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// TestLeaseFollows shows histories of a Lease that an election may and may not have.
+// TestLeaseFollows shows histories of a Lease that an election may and may not produce.
 func TestLeaseFollows(t *testing.T) {
 	start := time.Unix(1_000_000, 0)
 	lease := func(holder string, acquired time.Duration, transitions int32) *coordinationv1.Lease {

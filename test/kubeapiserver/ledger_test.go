@@ -20,8 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// ledger notes the acknowledged writes of many clients to what one watch is about: each must come as
-// one event, in the order of the resource versions, with the object as the answer showed it.
+// ledger records the acknowledged writes of many clients to the objects of one watch: each must arrive as one event, in
+// the order of the resource versions, with the object as in the answer.
 type ledger struct {
 	mu     sync.Mutex
 	writes map[int64]string // by resource version
@@ -29,8 +29,8 @@ type ledger struct {
 
 func newLedger() *ledger { return &ledger{writes: map[int64]string{}} }
 
-// add notes the answer to a write. It is an error if another write got the same resource version; one
-// that changed nothing, and is answered with the object of an earlier one, is not.
+// add records the answer to a write. It is an error if another write got the same resource version, unless the write
+// changed nothing and was answered with the object of an earlier one.
 func (l *ledger) add(answer runtime.Object) error {
 	version, text, err := describe(answer)
 	if err != nil {
@@ -45,8 +45,7 @@ func (l *ledger) add(answer runtime.Object) error {
 	return nil
 }
 
-// check reads the watch until the last of the noted writes and compares. see, unless nil, gets every
-// object on the way.
+// check reads the watch until the last recorded write and compares. see, unless nil, gets every object on the way.
 func (l *ledger) check(ctx context.Context, stream watch.Interface, see func(runtime.Object) error) error {
 	missing := maps.Clone(l.writes)
 	var last, previous int64
@@ -64,7 +63,7 @@ func (l *ledger) check(ctx context.Context, stream watch.Interface, see func(run
 		case watch.Added, watch.Modified:
 		case watch.Error:
 			return apierrors.FromObject(event.Object)
-		default: // also "" of a watch that has ended
+		default: // also "" for a watch that has ended
 			return fmt.Errorf("event %q after resource version %d", event.Type, previous)
 		}
 		version, text, err := describe(event.Object)
@@ -91,10 +90,10 @@ func (l *ledger) check(ctx context.Context, stream watch.Interface, see func(run
 	return nil
 }
 
-// describe returns the resource version of an object and all of it as text.
+// describe returns the resource version of an object and its complete text.
 func describe(object runtime.Object) (version int64, text string, err error) {
 	object = object.DeepCopyObject()
-	// which typed clients set in some answers only
+	// which typed clients set only in some answers
 	object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	content, errJSON := json.Marshal(object)
 	accessor, err := meta.Accessor(object)
@@ -111,7 +110,7 @@ type watched[L metav1.ListInterface] interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// watchFromNow lists and watches what comes after the list, until the test ends.
+// watchFromNow lists, and watches what follows the list until the test ends.
 func watchFromNow[L metav1.ListInterface](ctx context.Context, t *testing.T, client watched[L]) watch.Interface {
 	t.Helper()
 	before, err := client.List(ctx, metav1.ListOptions{})

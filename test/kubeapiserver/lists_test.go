@@ -13,8 +13,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/load"
 )
 
-// testLists lists the objects of many namespaces in chunks of several sizes, some of which divide
-// their number: the pages put together are all of them, by namespace and name.
+// testLists lists the objects of many namespaces in chunks of several sizes, some of which divide their number:
+// together the pages contain all of them, by namespace and name.
 func testLists(t *testing.T, c *cluster.Cluster) {
 	const perNamespace = 150
 	names, err := load.MakeNamespaces(t.Context(), c.Clients, "lists", 10)
@@ -26,7 +26,7 @@ func testLists(t *testing.T, c *cluster.Cluster) {
 	for _, namespace := range names {
 		var keys []load.Key
 		for i := range perNamespace {
-			// Numbers of different lengths, whose order as text is not that of their creation.
+			// Numbers of different lengths, which sort differently as text.
 			keys = append(keys, load.Key{Resource: "configmaps", Namespace: namespace, Name: fmt.Sprintf("name-%d", i)})
 		}
 		want = append(want, keys...)

@@ -14,8 +14,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/load"
 )
 
-// testLeaseRenewals renews Leases as the nodes of a cluster do, each its own and all at once: every renewal
-// comes as one event, and no Lease's time goes back.
+// testLeaseRenewals renews Leases as the nodes of a cluster do, all at once: every renewal is one event, and no Lease's
+// time goes back.
 func testLeaseRenewals(t *testing.T, c *cluster.Cluster) {
 	const holders, renewals = 40, 10
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -47,7 +47,7 @@ func testLeaseRenewals(t *testing.T, c *cluster.Cluster) {
 		for range renewals {
 			now := metav1.NowMicro()
 			lease.Spec.RenewTime = &now
-			// At the version of the last renewal, without reading: a node is alone with its Lease.
+			// At the version of the last renewal, without reading: only one node writes a Lease.
 			if lease, err = client.Update(ctx, lease, metav1.UpdateOptions{}); err != nil {
 				return fmt.Errorf("renew by %s: %w", holder, err)
 			}

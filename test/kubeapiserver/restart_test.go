@@ -7,9 +7,9 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/cluster"
 )
 
-// TestRestart kills one of two kube-apiservers that share the store and starts it again, while objects
-// are written through the other. Who watches the first goes on behind the last event or bookmark, or
-// lists again when its watch cache begins later, and has then seen each change once and in order.
+// TestRestart kills and restarts one of two kube-apiservers that share the store, while objects are written through the
+// other. A watcher of the first continues after the last event or bookmark, or lists again if its watch cache begins
+// later, and has then seen each change once and in order.
 func TestRestart(t *testing.T) {
 	store := cluster.StartStore(t)
 	both := make([]*cluster.Cluster, len(servers))
@@ -24,7 +24,7 @@ func TestRestart(t *testing.T) {
 			trial.Beside = killed.Dynamic
 			result, err := trial.Run(sub.Context(), func(ctx context.Context) error {
 				select {
-				case <-trial.History.Reached(trial.Objects, 0): // of over four changes an object
+				case <-trial.History.Reached(trial.Objects, 0): // there are more than four changes per object
 				case <-ctx.Done():
 					return ctx.Err()
 				}

@@ -13,9 +13,9 @@ import (
 	"github.com/sqlstore/sqlstore/test/semantics"
 )
 
-// testSemantics puts the tables of package semantics to kube-apiserver over plain HTTP: what lists, gets
-// and watches at resource versions are answered. The compactions are the store's, which a watch cache
-// does not hear of; TestCompaction has those that it does.
+// testSemantics runs the tables of package semantics against kube-apiserver over plain HTTP: the answers to lists, gets
+// and watches at resource versions. The compactions are the store's, which a watch cache does not notice;
+// TestCompaction has those that it does.
 func testSemantics(t *testing.T, store cluster.Store, c *cluster.Cluster) {
 	names, err := load.MakeNamespaces(t.Context(), c.Clients, "semantics", 1)
 	if err != nil {

@@ -1,10 +1,9 @@
-// Package kubeapiserver_test runs a stock kube-apiserver on the store under test and works through
-// it as a cluster does, over the datastore and with the replicas that package datastore reads from the
-// environment. SQLSTORE_TEST_TARGET=etcd runs the same on etcd; SQLSTORE_TEST_OBJECTS sets
-// how many objects a load writes.
+// Package kubeapiserver_test runs a stock kube-apiserver on the store under test and uses it as a cluster does, over
+// the datastore and with the replicas that package datastore reads from the environment. SQLSTORE_TEST_TARGET=etcd runs
+// the same on etcd; SQLSTORE_TEST_OBJECTS sets how many objects a load writes.
 //
-// A new case is a function like those listed in TestKubeAPIServer, in a file of its own; what needs
-// a cluster of its own is a Test function.
+// A new case is a function like those listed in TestKubeAPIServer, in a separate file; a case that needs its own
+// cluster is a Test function.
 package kubeapiserver_test
 
 import (
@@ -18,8 +17,8 @@ import (
 // objectsVariable is the environment variable with the number of objects that a load writes.
 const objectsVariable = "SQLSTORE_TEST_OBJECTS"
 
-// TestKubeAPIServer runs every case on a kube-apiserver that answers from its watch cache and on one
-// that asks the store each time. The cases of one kube-apiserver share it, in namespaces of their own.
+// TestKubeAPIServer runs every case on a kube-apiserver with a watch cache and on one without. The cases share each
+// kube-apiserver, in separate namespaces.
 func TestKubeAPIServer(t *testing.T) {
 	cases := []struct {
 		name string
@@ -54,7 +53,7 @@ func TestKubeAPIServer(t *testing.T) {
 	}
 }
 
-// servers are the ways to run a kube-apiserver that every case must work with.
+// servers are the configurations of kube-apiserver that every case must work with.
 var servers = []struct {
 	name   string
 	config cluster.Config
@@ -63,8 +62,7 @@ var servers = []struct {
 	{"NoWatchCache", cluster.Config{WatchCache: false, Args: []string{eventTTL}}},
 }
 
-// objects returns how many objects a load writes: few enough for half a minute, or what the
-// environment says.
+// objects returns how many objects a load writes: few enough for half a minute, unless the environment says otherwise.
 func objects(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv(objectsVariable)

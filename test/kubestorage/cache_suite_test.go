@@ -19,7 +19,7 @@ func TestWatchCache(t *testing.T) {
 	setup := func(t *testing.T) *cached { return setupWith(t, cacheOptions{}) }
 	fresh := func(t *testing.T) *cached { return newCached(t, servers.freshClient(t), cacheOptions{}) }
 	uncheckedKey := func(context.Context, *testing.T, string) {} // TestStore looks at what is stored
-	uncheckedReads := func(*testing.T, uint64, uint64) {}        // a cache reads what it likes
+	uncheckedReads := func(*testing.T, uint64, uint64) {}        // a cache decides what it reads
 
 	runTwice(t, []case_{
 		{"Create", func(t *testing.T) { storagetesting.RunTestCreate(t.Context(), t, setup(t), uncheckedKey) }},

@@ -21,8 +21,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// registryPrefix is kube-apiserver's default --etcd-prefix; the tests expect it of a watch cache's
-// requests to its store.
+// registryPrefix is kube-apiserver's default --etcd-prefix, which the tests expect in a watch cache's requests.
 const registryPrefix = "/registry"
 
 // cached is a watch cache over an etcd3 store.
@@ -48,14 +47,14 @@ func newCached(t *testing.T, client *kubernetes.Client, opts cacheOptions) *cach
 	return c
 }
 
-// start makes a new store and puts a new watch cache over it, as a start of kube-apiserver does,
-// and waits until that is ready.
+// start makes a new store with a new watch cache over it, as a start of kube-apiserver does, and waits until it is
+// ready.
 func (c *cached) start(t *testing.T) {
 	t.Helper()
 	c.store = newStore(t, c.client, storeOptions{prefix: registryPrefix, codec: c.options.codec})
 	c.transformer = c.store.transformer
-	// The first list fails, as it may in real life, so that its repetition is tested, too. Where the
-	// cache fills itself by a watch, there is no list.
+	// The first list fails, as it may in practice, so that the retry is tested, too. If the cache fills itself by a
+	// watch, there is no list.
 	failures := 1
 	if clientfeatures.FeatureGates().Enabled(clientfeatures.WatchListClient) {
 		failures = 0
@@ -117,14 +116,14 @@ func (c *cached) start(t *testing.T) {
 	c.CacheDelegator = delegator
 }
 
-// compact compacts the store and waits until the cache has dropped what it kept of older revisions.
+// compact compacts the store and waits until the cache has dropped older revisions.
 func (c *cached) compact(ctx context.Context, t *testing.T, resourceVersion string) {
 	revision := compact(ctx, t, c.client, resourceVersion)
 	waitCompacted(ctx, t, c, revision)
 }
 
-// compactAndRestart compacts the store and starts store and cache anew. A running cache keeps
-// serving watches from its own history, whatever has been compacted below it.
+// compactAndRestart compacts the store and restarts store and cache. A running cache keeps serving watches from its own
+// history, whatever has been compacted below it.
 func (c *cached) compactAndRestart(ctx context.Context, t *testing.T, resourceVersion string) {
 	compact(ctx, t, c.client, resourceVersion)
 	c.start(t)
@@ -163,8 +162,8 @@ func podAttrs(obj runtime.Object) (labels.Set, fields.Set, error) {
 	}, nil
 }
 
-// hastyClock lets a watch cache look for compactions ten times a second instead of every 15 s,
-// which is its only timer that long.
+// hastyClock makes a watch cache look for compactions ten times a second instead of every 15 s, its only timer that
+// long.
 type hastyClock struct{ clock.RealClock }
 
 type hastyTimer struct{ clock.Timer }

@@ -17,10 +17,10 @@ import (
 // directories numbers the directories of this process.
 var directories atomic.Int64
 
-// run tells apart the directories of this process and those of others on servers that stay.
+// run distinguishes the directories of this process from those of others on permanent servers.
 var run = fmt.Sprintf("/%x", time.Now().UnixNano())
 
-// client returns a client of a new directory on the shared servers.
+// client returns a client with a new directory on the shared servers.
 func (s *servers) client(tb testing.TB) *kubernetes.Client {
 	tb.Helper()
 	return newClient(tb, s.endpoints, s.directory())
@@ -45,8 +45,7 @@ func (s *servers) directory() directory {
 	return directory{prefix: fmt.Sprintf("%s/%d", run, directories.Add(1))}
 }
 
-// newClient returns the client that Kubernetes' own tests use, with the recorders that they look
-// into, inside d.
+// newClient returns the client that Kubernetes' own tests use, with the recorders that they inspect, inside d.
 func newClient(tb testing.TB, endpoints []string, d directory) *kubernetes.Client {
 	tb.Helper()
 	client, err := kubernetes.New(clientv3.Config{

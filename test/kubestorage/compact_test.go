@@ -21,8 +21,8 @@ func compact(ctx context.Context, t *testing.T, client *kubernetes.Client, resou
 		t.Fatalf("compact: %v", err)
 	}
 	revision := int64(parsed)
-	// The first call compacts unless an earlier compaction left its key: then it only says the
-	// version to come back with.
+	// The first call compacts unless an earlier compaction left its key: then it only returns the version for the next
+	// call.
 	var version, done int64
 	for range 2 {
 		if version, _, done, err = etcd3.Compact(ctx, client.Client, version, revision); err != nil {
@@ -36,8 +36,7 @@ func compact(ctx context.Context, t *testing.T, client *kubernetes.Client, resou
 	return 0
 }
 
-// waitCompacted waits until s knows of a compaction. It does if ListFromCacheSnapshot lets it
-// watch for them.
+// waitCompacted waits until s knows of a compaction. It does if ListFromCacheSnapshot lets it watch for them.
 func waitCompacted(ctx context.Context, t *testing.T, s interface{ CompactRevision() int64 }, revision int64) {
 	t.Helper()
 	if !utilfeature.DefaultFeatureGate.Enabled(features.ListFromCacheSnapshot) {

@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// suite is the package whose tests are to be run.
+// suite is the package whose tests run here.
 const suite = "k8s.io/apiserver/pkg/storage/testing"
 
-// excluded names what a suite does not run, by the file of the suite, and why.
+// excluded names the tests that a suite does not run, by its file, and why.
 var excluded = map[string]map[string]string{
 	"store_suite_test.go": {
 		"RunTestOptionalWatchBookmarksWithCorrectResourceVersion": "only a watch cache makes such bookmarks by itself",
@@ -34,12 +34,12 @@ var excluded = map[string]map[string]string{
 	},
 }
 
-// readsFromCache excludes the tests that break decryption of what is stored, and want lists and
-// watches to notice. The others of that kind, which update and delete, are run.
+// readsFromCache excludes the tests that break the decryption of stored objects, and expect lists and watches to
+// notice. Similar tests that update and delete do run.
 const readsFromCache = "a watch cache has decoded the values before the test makes that fail"
 
-// TestComplete compares the suites with what Kubernetes exports, both read from source: a test that
-// comes with a newer Kubernetes must be run or be excluded, and no exclusion may outlive its reason.
+// TestComplete compares the suites with what Kubernetes exports, both read from source: a test from a newer Kubernetes
+// must run or be excluded, and no exclusion may outlive its reason.
 func TestComplete(t *testing.T) {
 	exported := exportedTests(t)
 	if len(exported) == 0 {

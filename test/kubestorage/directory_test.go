@@ -13,10 +13,10 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// directory makes a part of a server look like a whole one. It sits below the etcd client, in
-// gRPC's interceptors, and rewrites every message on its way: keys are put below prefix, and
-// revisions are counted from base, so that the tests and Kubernetes' code run on a stock client,
-// RangeStream included. (The wrappers of clientv3/namespace know neither revisions nor RangeStream.)
+// directory makes a part of a server look like a whole one. It sits below the etcd client, in gRPC's interceptors, and
+// rewrites every message: keys get a prefix, and revisions are counted from base, so that the tests and Kubernetes'
+// code run on a stock client, including RangeStream. (The wrappers of clientv3/namespace support neither revisions nor
+// RangeStream.)
 type directory struct {
 	// prefix stands before every key on the server. It must not end in 0xff.
 	prefix string
@@ -24,7 +24,7 @@ type directory struct {
 	base int64
 }
 
-// passed are the methods whose messages name neither keys nor revisions that a test looks at.
+// passed are the methods whose messages contain no keys and no revisions that a test checks.
 var passed = map[string]bool{
 	"/etcdserverpb.Lease/LeaseGrant":     true,
 	"/etcdserverpb.Lease/LeaseRevoke":    true,
@@ -37,8 +37,8 @@ func translated(method string) bool {
 	return strings.HasPrefix(method, "/etcdserverpb.KV/") || method == "/etcdserverpb.Watch/Watch"
 }
 
-// unary and stream refuse whatever is neither passed nor translated: a request that slipped
-// through unseen would reach other tests' keys.
+// unary and stream refuse whatever is neither passed nor translated: an unnoticed request would reach other tests'
+// keys.
 func (d directory) unary(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {
@@ -126,8 +126,8 @@ func (d directory) rangeEnd(end []byte) []byte {
 	return append([]byte(d.prefix), end...)
 }
 
-// isRevision reports whether a field of etcd's API holds a revision: revision, mod_revision,
-// start_revision, compact_revision and so on. 0 and below have meanings of their own.
+// isRevision reports whether a field of etcd's API is a revision: revision, mod_revision, start_revision,
+// compact_revision and so on. 0 and negative values have special meanings.
 func isRevision(name protoreflect.Name) bool {
 	return name == "revision" || strings.HasSuffix(string(name), "_revision")
 }

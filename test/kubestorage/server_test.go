@@ -17,20 +17,20 @@ import (
 // progressInterval is what some tests expect of the server's periodic progress notifications.
 const progressInterval = time.Second
 
-// startTimeout bounds the start of an etcd on a slow machine.
+// startTimeout limits the start of an etcd on a slow machine.
 const startTimeout = time.Minute
 
-// servers is what a run of the suite talks to.
+// servers are the servers of a test run.
 type servers struct {
 	// endpoints are the servers that tests share; a client balances over all of them.
 	endpoints []string
-	// start starts more servers, over data of their own, and returns their endpoints. It is nil
-	// where that cannot be done.
+	// start starts additional servers, with their own data, and returns their endpoints. It is nil if that is
+	// impossible.
 	start func(testing.TB) []string
 }
 
-// newServers returns the servers that the environment names (see the package's doc), started if
-// need be and stopped with tb.
+// newServers returns the servers that the environment names (see the package's doc), started if needed and stopped with
+// tb.
 func newServers(tb testing.TB) *servers {
 	tb.Helper()
 	if list := os.Getenv("SQLSTORE_TEST_ENDPOINT"); list != "" {
@@ -43,7 +43,7 @@ func newServers(tb testing.TB) *servers {
 	default:
 		tb.Fatalf("SQLSTORE_TEST_TARGET is %q, want sqlstore or etcd", target)
 	}
-	if datastore.FromEnv(tb).DSN != "" { // one database, which there is no other of
+	if datastore.FromEnv(tb).DSN != "" { // one database, and there is no other
 		return &servers{endpoints: startSQLStore(tb)}
 	}
 	return &servers{endpoints: startSQLStore(tb), start: startSQLStore}

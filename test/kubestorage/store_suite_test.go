@@ -17,7 +17,7 @@ func TestStore(t *testing.T) {
 	setup := func(t *testing.T) *store { return newStore(t, servers.client(t), storeOptions{}) }
 	fresh := func(t *testing.T) *store { return newStore(t, servers.freshClient(t), storeOptions{}) }
 	counting := func(t *testing.T) *store {
-		setGate(t, features.ListFromCacheSnapshot, false) // after a second it reads once more, to follow compactions
+		setGate(t, features.ListFromCacheSnapshot, false) // after a second it reads again, to follow compactions
 		return setup(t)
 	}
 	failing := func(t *testing.T) (*store, *failingCodec) {
@@ -243,8 +243,8 @@ func TestStore(t *testing.T) {
 // maxPage is the largest page that the etcd3 store grows to by itself, its private maxLimit.
 const maxPage = 10_000
 
-// checkReads compares what a list has read with what pages that double from pageSize on would have:
-// as many requests, and each object decoded once. pageSize 0 is one request for everything.
+// checkReads compares what a list has read with pages that double from pageSize on: as many requests, and each object
+// decoded once. pageSize 0 is one request for everything.
 func (s *store) checkReads(t *testing.T, pageSize, objects uint64) {
 	requests := uint64(1)
 	if pageSize > 0 {

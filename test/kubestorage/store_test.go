@@ -36,19 +36,18 @@ func init() {
 // podPrefix is where the tests keep their pods, below the store's own prefix.
 const podPrefix = "/pods/"
 
-// valuePrefix stands before every stored value, put there by the store's transformer.
+// valuePrefix precedes every stored value, added by the store's transformer.
 const valuePrefix = "test!"
 
 var pods = schema.GroupResource{Resource: "pods"}
 
-// store is an etcd3 store, as kube-apiserver has one for each resource, with what tests reach for
-// below it.
+// store is an etcd3 store, like kube-apiserver's for each resource, with the parts below it that tests use.
 type store struct {
 	storage.Interface
 	*transformer
 	client   *kubernetes.Client
 	codec    runtime.Codec
-	prefixer *storagetesting.PrefixTransformer // what transformer holds from the start
+	prefixer *storagetesting.PrefixTransformer // what transformer contains initially
 }
 
 // storeOptions differ between tests; their zero values are replaced by defaults.
@@ -105,7 +104,7 @@ func (s *store) increaseRevision(ctx context.Context, t *testing.T) int64 {
 	return resp.Header.Revision
 }
 
-// checkStored looks at what a key really holds.
+// checkStored checks the stored value of a key.
 func (s *store) checkStored(ctx context.Context, t *testing.T, key string) {
 	resp, err := s.client.KV.Get(ctx, key)
 	if err != nil {
@@ -125,8 +124,8 @@ func (s *store) checkStored(ctx context.Context, t *testing.T, key string) {
 	}
 }
 
-// compact compacts at a resource version as kube-apiserver's compactor does, which leaves a trace
-// in a key, and waits until the store has read that.
+// compact compacts at a resource version like kube-apiserver's compactor, which leaves a trace in a key, and waits
+// until the store has read that.
 func (s *store) compact(ctx context.Context, t *testing.T, resourceVersion string) {
 	revision := compact(ctx, t, s.client, resourceVersion)
 	waitCompacted(ctx, t, s, revision)

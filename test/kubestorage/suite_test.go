@@ -20,9 +20,9 @@ type case_ struct {
 	run  func(*testing.T)
 }
 
-// runTwice runs the cases with and without those features of Kubernetes 1.37 that change what it
-// asks of a store: RangeStream instead of pages, the watch cache's first fill by a watch instead of
-// a list, lists at old revisions from the cache instead of the store.
+// runTwice runs the cases with and without those features of Kubernetes 1.37 that change what it requires of a store:
+// RangeStream instead of pages, the watch cache's first fill by a watch instead of a list, lists at old revisions from
+// the cache instead of the store.
 func runTwice(t *testing.T, cases []case_) {
 	for _, enabled := range []bool{true, false} {
 		t.Run(fmt.Sprintf("features=%v", enabled), func(t *testing.T) {
@@ -42,8 +42,8 @@ func setGate(t *testing.T, feature featuregate.Feature, enabled bool) {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, feature, enabled)
 }
 
-// checkServerFeatures fails a run in which Kubernetes found that the server lacks RangeStream or
-// progress requests. It does without them silently, and all other tests pass.
+// checkServerFeatures fails a run in which Kubernetes found that the server lacks RangeStream or progress requests. It
+// silently works around that, and all other tests pass.
 func checkServerFeatures(t *testing.T) {
 	before := etcdfeature.DefaultFeatureSupportChecker
 	checker := etcdfeature.NewDefaultFeatureSupportChecker()

@@ -27,7 +27,7 @@ func newPrefixer() *storagetesting.PrefixTransformer {
 
 func newTransformer(t value.Transformer) *transformer { return &transformer{current: t} }
 
-// get returns the transformer of the moment. No lock is held while it works, as some of the tests'
+// get returns the current transformer. It holds no lock while the transformer works, because some of the tests'
 // transformers write to the store.
 func (t *transformer) get() value.Transformer {
 	t.mu.RLock()
@@ -35,7 +35,7 @@ func (t *transformer) get() value.Transformer {
 	return t.current
 }
 
-// set replaces the transformer and returns a function that brings back the one before.
+// set replaces the transformer and returns a function that restores the previous one.
 func (t *transformer) set(next value.Transformer) func() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -54,18 +54,18 @@ func (t *transformer) TransformToStorage(ctx context.Context, data []byte, dataC
 	return t.get().TransformToStorage(ctx, data, dataCtx)
 }
 
-// UpdatePrefixTransformer replaces the transformer by what modify makes of one like the store's
-// first. That one cannot be copied: a watch cache is using it, and it counts.
+// UpdatePrefixTransformer replaces the transformer with the result of modify for one like the store's first. That one
+// cannot be copied: a watch cache is using it, and it counts.
 func (t *transformer) UpdatePrefixTransformer(modify storagetesting.PrefixTransformerModifier) func() {
 	return t.set(modify(newPrefixer()))
 }
 
-// UpdateTransformer replaces the transformer by what modify makes of it.
+// UpdateTransformer replaces the transformer with the result of modify.
 func (t *transformer) UpdateTransformer(modify storagetesting.TransformerModifier) func() {
 	return t.set(modify(t.get()))
 }
 
-// setFailing lets every read fail, or work again.
+// setFailing makes every read fail, or work again.
 func (t *transformer) setFailing(fail bool) {
 	inner := t.get()
 	if f, ok := inner.(failingTransformer); ok {
@@ -83,8 +83,8 @@ func (failingTransformer) TransformFromStorage(context.Context, []byte, value.Co
 	return nil, false, errSynthetic
 }
 
-// errCorrupt returns the error by which the etcd3 store recognises an object that cannot be
-// transformed. Its type is private; what makes it is not.
+// errCorrupt returns the error by which the etcd3 store recognises an object that cannot be transformed. Its type is
+// private; the function that makes it is not.
 func errCorrupt() error {
 	_, _, err := etcd3.WithCorruptObjErrorHandlingTransformer(failingTransformer{}).TransformFromStorage(
 		context.Background(), nil, nil)

@@ -22,20 +22,20 @@ const (
 	nodes, replicas = 3, 3
 
 	etcdPort, postgresPort, restPort = "2379/tcp", "5432/tcp", "8008/tcp"
-	// scope is what Patroni calls the cluster.
+	// scope is Patroni's name for the cluster.
 	scope = "sqlstore"
-	// password is everybody's.
+	// password is the same for all users.
 	password = "of-this-test"
 
-	// Patroni's times, in seconds: as short as it takes them.
+	// Patroni's times, in seconds: the minimum it accepts.
 	ttl, loopWait, retryTimeout = "20", "1", "5"
 
-	// stateTimeout bounds what a test waits for; how long it took is reported.
+	// stateTimeout limits what a test waits for; the actual time is reported.
 	stateTimeout = 2 * time.Minute
 	pollInterval = 100 * time.Millisecond
 )
 
-// cluster is Patroni's, with its store and the replicas of sqlstore over it.
+// cluster is Patroni's cluster, with its store and the replicas of sqlstore over it.
 type cluster struct {
 	testing.TB
 	store    *machine.Machine
@@ -70,8 +70,8 @@ func newCluster(t *testing.T) *cluster {
 		}))
 	}
 	c.until("three healthy nodes, one standby synchronous", healthy)
-	// Without a synchronous standby nothing is acknowledged, rather than kept by one server only. Without its store the
-	// primary stays the primary as long as it reaches all other nodes.
+	// Without a synchronous standby nothing is acknowledged, so that no write exists on only one server. Without its
+	// store the primary stays primary as long as it reaches all other nodes.
 	c.patronictl(c.nodes[0], "edit-config --force --set synchronous_mode_strict=true --set failsafe_mode=true")
 	c.execute("CREATE ROLE sqlstore LOGIN PASSWORD '" + password + "'")
 	c.execute("CREATE DATABASE sqlstore OWNER sqlstore")
@@ -103,7 +103,7 @@ func (c *cluster) node(name string) *machine.Machine {
 	return c.nodes[i]
 }
 
-// patronictl runs a command of Patroni's on a node.
+// patronictl runs a patronictl command on a node.
 func (c *cluster) patronictl(m *machine.Machine, command string) string {
 	c.Helper()
 	out, err := m.Run("patronictl " + command)
@@ -113,7 +113,7 @@ func (c *cluster) patronictl(m *machine.Machine, command string) string {
 	return out
 }
 
-// dsn names a database on the node that takes writes, as the test reaches it.
+// dsn names a database on the node that accepts writes, as the test reaches it.
 func (c *cluster) dsn(database string) string {
 	var hosts []string
 	for _, m := range c.nodes {
@@ -123,7 +123,7 @@ func (c *cluster) dsn(database string) string {
 		",") + "/" + database + "?target_session_attrs=read-write"
 }
 
-// connect connects to the node that takes writes.
+// connect connects to the node that accepts writes.
 func (c *cluster) connect(ctx context.Context, database string) *pgx.Conn {
 	c.Helper()
 	conn, err := pgx.Connect(ctx, c.dsn(database))
@@ -165,7 +165,7 @@ type member struct {
 
 type members []member
 
-// with returns the name of the one running member with a role, "" if there is none or there are several.
+// with returns the name of the one running member with a role, "" unless there is exactly one.
 func (ms members) with(role string) string {
 	var names []string
 	for _, m := range ms {
@@ -179,7 +179,7 @@ func (ms members) with(role string) string {
 	return names[0]
 }
 
-// healthy says that all nodes run, on one timeline, and that one standby is synchronous.
+// healthy reports whether all nodes run, on one timeline, with one synchronous standby.
 func healthy(ms members) bool {
 	for _, m := range ms {
 		if m.Timeline != ms[0].Timeline {
@@ -207,7 +207,7 @@ func eventually(tb testing.TB, state string, reached func() error) {
 	}
 }
 
-// until waits until Patroni tells of a state, on every node that runs.
+// until waits until Patroni reports a state, on every node that runs.
 func (c *cluster) until(state string, reached func(members) bool) (now members) {
 	c.Helper()
 	eventually(c, state, func() error {
@@ -221,7 +221,7 @@ func (c *cluster) until(state string, reached func(members) bool) (now members) 
 	return now
 }
 
-// members returns what each node that answers tells of the cluster.
+// members returns what each responding node reports of the cluster.
 func (c *cluster) members() (all []members) {
 	for _, m := range c.nodes {
 		var answer struct{ Members members }

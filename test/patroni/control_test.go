@@ -7,10 +7,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// control commits over a plain connection all the time, as somebody who knows the nodes just as the replicas do: what
-// it cannot do, no replica can.
+// control commits over a plain connection all the time, as a client that knows the nodes like the replicas do: what it
+// cannot do, no replica can.
 type control struct {
-	at chan []time.Time // holds when its commits ended
+	at chan []time.Time // contains the times when its commits ended
 }
 
 func (c *cluster) startControl(a *activity) *control {

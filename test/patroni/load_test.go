@@ -16,10 +16,10 @@ import (
 const (
 	prefix         = "/load/"
 	keys           = 40
-	writersOfEach  = 2                     // of each replica, and as many that know all replicas
+	writersOfEach  = 2                     // per replica, and as many that know all replicas
 	pace           = 20 * time.Millisecond // between two writes of a writer, so that the run stays small
 	requestTimeout = 5 * time.Second
-	flowing        = 20 // writes of each writer that show that all is well
+	flowing        = 20 // writes of each writer that show that the cluster is healthy
 	everyReplica   = "all replicas"
 	settleTimeout  = 30 * time.Second // for watches to see the last write
 )
@@ -27,13 +27,13 @@ const (
 // put is a write as its client knows it.
 type put struct {
 	key, value string // no other write has this value
-	of         string // the replica that its client knows
+	of         string // the replica that its client uses
 	ended      time.Time
 	revision   int64 // 0 unless it was acknowledged
 	err        error
 }
 
-// event is a version of a key, as a watch or the database tells it.
+// event is a version of a key, from a watch or the database.
 type event struct {
 	key, value string
 	revision   int64
@@ -154,7 +154,7 @@ func (l *load) write(writer int, of string, client *clientv3.Client) {
 	}
 }
 
-// read checks that what is acknowledged before a read is asked for is seen by it, whichever replica acknowledged it.
+// read checks that a read sees what was acknowledged before it, whichever replica acknowledged it.
 func (l *load) read(of string, client *clientv3.Client) {
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
@@ -202,7 +202,7 @@ func (l *load) lastError() error {
 }
 
 // outage returns the longest time between two acknowledged writes of the clients of each replica, and of all clients,
-// that ended in the span given.
+// that ended in the given span.
 func (l *load) outage(began, ended time.Time) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -61,7 +61,7 @@ func TestFailover(t *testing.T) {
 	l.verify(c)
 }
 
-// phase runs what happens to the cluster, waits until all replicas serve again, and reports the time without writes.
+// phase does something to the cluster, waits until all replicas serve again, and reports the time without writes.
 func (l *load) phase(what string, happens func()) {
 	l.Helper()
 	began := time.Now()
@@ -80,7 +80,8 @@ func (c *cluster) ok(err error) {
 	}
 }
 
-// storeMissed waits until the leader has given its store up, after retryTimeout, and leads by what the other nodes say.
+// storeMissed waits until the leader has given up on its store, after retryTimeout, and leads with the other nodes'
+// consent.
 func (c *cluster) storeMissed(leader *machine.Machine) {
 	c.Helper()
 	eventually(c, "leader without its store", func() error {
@@ -96,8 +97,7 @@ func (c *cluster) storeMissed(leader *machine.Machine) {
 	})
 }
 
-// storeInUse waits until Patroni has written to its store, and checks that its leader's key is under a lease that is
-// kept alive.
+// storeInUse waits until Patroni has written to its store, and checks that its leader's key is under a live lease.
 func (c *cluster) storeInUse() {
 	c.Helper()
 	const status, leader = "/service/" + scope + "/status", "/service/" + scope + "/leader"
@@ -123,7 +123,7 @@ func (c *cluster) storeInUse() {
 	}
 }
 
-// A comparison that cannot fail would prove nothing.
+// A comparison that cannot fail proves nothing.
 func TestComparisonNotices(t *testing.T) {
 	puts := []put{{key: "a", value: "1", revision: 6}, {key: "b", value: "2"}, {key: "a", value: "3", revision: 8}}
 	right := []event{{"a", "1", 6}, {"b", "2", 7}, {"a", "3", 8}}

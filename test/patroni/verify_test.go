@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// verify ends the writes and compares what clients were told, the database's rows, and what the watches saw.
+// verify ends the writes and compares the clients' answers, the database's rows, and what the watches saw.
 func (l *load) verify(c *cluster) {
 	l.Helper()
 	l.writing.stop()
@@ -66,8 +66,8 @@ func (c *cluster) history(from int64) (history []event) {
 	return history
 }
 
-// compare reports whether every acknowledged write is in the history once, at its revision, and nothing is there that
-// nobody wrote. Nobody but the load writes: one write is one revision.
+// compare reports whether every acknowledged write is in the history once, at its revision, and nothing else is there.
+// Only the load writes: one write is one revision.
 func compare(from int64, puts []put, history []event) error {
 	written := map[string]*put{}
 	for i := range puts {

@@ -9,20 +9,20 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// watch follows the load over one replica, as an informer does: when its stream ends it asks for what follows the last
-// event seen.
+// watch follows the load over one replica, as an informer does: when its stream ends it continues after the last event
+// seen.
 type watch struct {
 	of     string
 	client *clientv3.Client
-	// requireLeader lets the replica end the stream while it has no database, as kube-apiserver asks it to; without it
-	// the stream must live through everything.
+	// requireLeader lets the replica end the stream while it has no database, as kube-apiserver requests; without it
+	// the stream must survive everything.
 	requireLeader bool
 	next          int64
 	seen          chan struct{} // something was; capacity 1
 
 	mu     sync.Mutex
 	events []event
-	opened int   // how often, the time now not counted
+	opened int   // how often, not counting the current stream
 	err    error // of the test's: history that is gone
 }
 
@@ -67,8 +67,8 @@ func (w *watch) failed() error {
 	return w.err
 }
 
-// through waits until the watch has seen a revision, and returns all that it has seen and how often it had to be opened
-// again.
+// through waits until the watch has seen a revision, and returns everything it has seen and how often it had to be
+// reopened.
 func (w *watch) through(ctx context.Context, revision int64) (events []event, reopened int, err error) {
 	for {
 		w.mu.Lock()

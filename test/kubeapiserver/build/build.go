@@ -1,8 +1,8 @@
-// Package build makes the real programs that the tests run (kube-apiserver, kubectl, etcd) from
-// their Go modules and keeps them in the user's cache directory, since linking them takes minutes.
+// Package build builds the real programs that the tests run (kube-apiserver, kubectl, etcd) from their Go modules and
+// keeps them in the user's cache directory, because linking them takes minutes.
 //
-// A binary is kept under the hash of all that went into it: the module's go.mod and go.sum, the
-// toolchain and the flags. Nothing removes old ones; deleting the directory costs a build.
+// A binary is kept under the hash of its inputs: the module's go.mod and go.sum, the toolchain and the flags. Nothing
+// removes old ones; deleting the directory only costs a build.
 package build
 
 import (
@@ -26,8 +26,7 @@ type Program struct {
 	Name string
 	// Package is the import path of the command, a tool of the module in Dir.
 	Package string
-	// Module is the path of the module whose version names the binary's place in the cache, and
-	// which Stamp receives.
+	// Module is the module whose version is part of the binary's cache path and is passed to Stamp.
 	Module string
 	// Dir is the directory of the go.mod to build with, relative to this test module's root.
 	Dir string
@@ -58,8 +57,8 @@ func kubernetes(command string) Program {
 	}
 }
 
-// stampKubernetes sets what Kubernetes' own build sets: without it kube-apiserver takes itself for
-// v0.0.0-master and refuses to emulate that version.
+// stampKubernetes sets what Kubernetes' own build sets: otherwise kube-apiserver considers itself v0.0.0-master and
+// refuses to emulate that version.
 func stampKubernetes(version string) []string {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	var settings []string
@@ -72,8 +71,8 @@ func stampKubernetes(version string) []string {
 
 var built sync.Map // Program.Package -> func() (string, error), which builds once
 
-// Path returns the path of the program's binary. It is built on the first call, unless an earlier
-// run of any test process has left it in the cache; a failed build fails the test.
+// Path returns the path of the program's binary. It builds it on the first call, unless an earlier test process has
+// left it in the cache; a failed build fails the test.
 func (p Program) Path(tb testing.TB) string {
 	tb.Helper()
 	once, _ := built.LoadOrStore(p.Package, sync.OnceValues(p.build))
@@ -124,12 +123,12 @@ func (p Program) build() (string, error) {
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	// Two compilers at most and a low priority: these builds are long, and others share the machine.
+	// At most two compilers and a low priority: these builds are long, and others share the machine.
 	args := append([]string{"-n", "10", "go", "build", "-p", "2", "-o", path + ".new"}, flags...)
 	if _, err := output(dir, "nice", append(args, p.Package)...); err != nil {
 		return "", err
 	}
-	return path, os.Rename(path+".new", path) // a build cut short leaves no half binary under the name
+	return path, os.Rename(path+".new", path) // an interrupted build leaves no half binary under the name
 }
 
 func (p Program) linkerFlags(version string) string {
@@ -180,7 +179,7 @@ func lock(path string) (unlock func(), err error) {
 		_ = f.Close()
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	return func() { _ = f.Close() }, nil // closing gives the lock up
+	return func() { _ = f.Close() }, nil // closing releases the lock
 }
 
 // moduleRoot returns the directory of the test module's go.mod, whichever package's test runs.
@@ -193,8 +192,8 @@ func moduleRoot() (string, error) {
 func output(dir, name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = dir
-	// Without the flags of the test run itself: -race belongs to another binary. All else is as for the tests, so that
-	// the standard library and what else the two have in common is compiled once.
+	// Without the flags of the test run itself: -race belongs to another binary. Otherwise as for the tests, so that
+	// shared packages such as the standard library are compiled once.
 	cmd.Env = append(os.Environ(), "GOFLAGS=")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr

@@ -8,8 +8,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/build"
 )
 
-// TestKubernetes builds what the other tests start, so that a run can do it at a moment of its choice, and checks that
-// each program knows its version.
+// TestKubernetes builds what the other tests start, so that a run can do it first, and checks that each program knows
+// its version.
 func TestKubernetes(t *testing.T) {
 	for _, p := range []struct {
 		program build.Program

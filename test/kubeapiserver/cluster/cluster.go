@@ -4,7 +4,7 @@
 //	c := cluster.Start(t, store, cluster.Config{WatchCache: true})
 //	c.Dynamic.Resource(...)
 //	c.Kubectl(t, nil, "get", "pods", "-A")
-//	store.Kill(); store.Restart(t) // kube-apiserver goes on by itself
+//	store.Kill(); store.Restart(t) // kube-apiserver recovers by itself
 package cluster
 
 import (
@@ -22,26 +22,26 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/build"
 )
 
-// startTimeout bounds the start of a kube-apiserver: 10 s on an idle machine of two cores.
+// startTimeout limits the start of a kube-apiserver: 10 s on an idle machine with two cores.
 const startTimeout = 3 * time.Minute
 
-// Config says how to run a kube-apiserver.
+// Config configures a kube-apiserver.
 type Config struct {
-	// WatchCache answers reads and watches from kube-apiserver's memory, its default; without it
-	// every request reaches the store.
+	// WatchCache serves reads and watches from kube-apiserver's memory, the default; without it every request reaches
+	// the store.
 	WatchCache bool
-	// Args are flags added behind those that Start sets, so that they win over them.
+	// Args follow the flags that Start sets, and so take precedence.
 	Args []string
 }
 
-// Cluster is one running kube-apiserver. Its clients are not limited in requests per second.
+// Cluster is a running kube-apiserver. Its clients have no rate limit.
 type Cluster struct {
-	// REST is what the clients were made from, for tests that make their own.
+	// REST is the configuration of the clients, for tests that make their own.
 	REST    *rest.Config
 	Dynamic dynamic.Interface
 	Clients kubernetes.Interface
-	// HTTP is authorized as the other clients are, for requests to REST.Host as they are: client-go
-	// neither checks them nor interprets the answers.
+	// HTTP has the same authorization as the other clients, for plain requests to REST.Host: client-go neither checks
+	// them nor interprets the answers.
 	HTTP *http.Client
 	// WatchCache is the Config's.
 	WatchCache bool
@@ -60,7 +60,7 @@ func Start(tb testing.TB, store Store, cfg Config) *Cluster {
 		"--etcd-servers=" + store.ClientURL(),
 		"--bind-address=127.0.0.1",
 		"--secure-port=" + port,
-		// For documentation (RFC 5737): Endpoints may not hold a loopback address, and nobody connects.
+		// For documentation (RFC 5737): Endpoints must not contain a loopback address, and nobody connects.
 		"--advertise-address=192.0.2.1",
 		"--cert-dir=" + creds.dir,
 		"--token-auth-file=" + creds.tokenFile,
@@ -69,7 +69,7 @@ func Start(tb testing.TB, store Store, cfg Config) *Cluster {
 		"--service-account-key-file=" + creds.keyFile,
 		"--service-account-signing-key-file=" + creds.keyFile,
 		"--service-cluster-ip-range=10.0.0.0/16",
-		// Nobody makes service accounts here, and pods would wait for theirs.
+		// Nobody creates service accounts here, and pods would wait for theirs.
 		"--disable-admission-plugins=ServiceAccount",
 		fmt.Sprintf("--watch-cache=%t", cfg.WatchCache),
 	}, cfg.Args...)
@@ -111,8 +111,8 @@ func (c *Cluster) start(tb testing.TB) {
 // Kill ends the kube-apiserver with SIGKILL.
 func (c *Cluster) Kill() { c.process.kill() }
 
-// Restart starts the killed kube-apiserver again, at the same address and with the same credentials,
-// and waits until it is ready. Its clients go on.
+// Restart starts the killed kube-apiserver again, at the same address and with the same credentials, and waits until it
+// is ready. Its clients continue.
 func (c *Cluster) Restart(tb testing.TB) {
 	tb.Helper()
 	c.start(tb)
@@ -121,8 +121,8 @@ func (c *Cluster) Restart(tb testing.TB) {
 // PID returns the process id of the kube-apiserver.
 func (c *Cluster) PID() int { return c.process.cmd.Process.Pid }
 
-// Await waits until kube-apiserver says that it is ready, or that it is not, as when its store has
-// been away for some seconds.
+// Await waits until kube-apiserver reports that it is ready or, if ready is false, that it is not, for example because
+// its store has been away for some seconds.
 func (c *Cluster) Await(ctx context.Context, ready bool) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, startTimeout, true,
@@ -137,8 +137,8 @@ func (c *Cluster) Await(ctx context.Context, ready bool) error {
 	return nil
 }
 
-// ready asks the kube-apiserver whether it is ready. The certificate is read anew, as a
-// kube-apiserver that has just started writes it late.
+// ready asks the kube-apiserver whether it is ready. It reads the certificate each time, because a new kube-apiserver
+// writes it late.
 func (c *Cluster) ready() error {
 	client, err := rest.HTTPClientFor(c.REST)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/build"
 )
 
-// StartControllerManager runs a kube-controller-manager with all its default controllers on the cluster
-// until the test ends, and waits until it serves. It stays through an outage of the store of half a
-// minute; in a longer one it loses its lease and ends, which fails the test.
+// StartControllerManager runs a kube-controller-manager with all its default controllers on the cluster until the test
+// ends, and waits until it serves. It survives half a minute without the store; after that it loses its lease and
+// exits, which fails the test.
 func (c *Cluster) StartControllerManager(tb testing.TB) {
 	tb.Helper()
 	port := freePort(tb)
@@ -22,13 +22,13 @@ func (c *Cluster) StartControllerManager(tb testing.TB) {
 		"--leader-elect=true",
 		"--leader-elect-lease-duration=60s",
 		"--leader-elect-renew-deadline=40s",
-		// Unlimited as the tests' own clients are: it waits for its own limit otherwise, not for the store.
+		// Unlimited like the tests' own clients: otherwise it waits for its own limit, not for the store.
 		"--kube-api-qps=1000",
 		"--kube-api-burst=1000",
 	)
 	client := &http.Client{
 		Timeout: 10 * time.Second,
-		// Its certificate is made at its start, in memory.
+		// It creates its certificate at the start, in memory.
 		//nolint:gosec // the loopback
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
 	}

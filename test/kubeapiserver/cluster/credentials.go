@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// credentials are the files that a kube-apiserver wants before it starts.
+// credentials are the files that a kube-apiserver needs before it starts.
 type credentials struct {
 	dir       string // for the certificate that kube-apiserver signs for itself
-	tokenFile string // one user, who may do everything
+	tokenFile string // one user with all permissions
 	keyFile   string // signs service account tokens
 	token     string
 }
@@ -37,7 +37,7 @@ func newCredentials(tb testing.TB) credentials {
 	return c
 }
 
-// certificate returns the file that clients check kube-apiserver's certificate against.
+// certificate returns the file that clients use to verify kube-apiserver's certificate.
 func (c credentials) certificate() string { return filepath.Join(c.dir, "apiserver.crt") }
 
 func writeFile(tb testing.TB, path string, content []byte) {

@@ -15,8 +15,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/build"
 )
 
-// Kubectl runs kubectl with the arguments on the cluster and returns what it prints. stdin may be
-// nil. The test fails if kubectl does.
+// Kubectl runs kubectl with the arguments on the cluster and returns its output. stdin may be nil. The test fails if
+// kubectl does.
 func (c *Cluster) Kubectl(tb testing.TB, stdin io.Reader, args ...string) string {
 	tb.Helper()
 	out, err := c.TryKubectl(tb, stdin, args...)
@@ -26,13 +26,12 @@ func (c *Cluster) Kubectl(tb testing.TB, stdin io.Reader, args ...string) string
 	return out
 }
 
-// TryKubectl is Kubectl returning the error, with what kubectl wrote to standard error, instead of
-// failing the test.
+// TryKubectl is Kubectl returning the error, with kubectl's standard error, instead of failing the test.
 func (c *Cluster) TryKubectl(tb testing.TB, stdin io.Reader, args ...string) (string, error) {
 	tb.Helper()
 	cmd := exec.CommandContext(tb.Context(), build.Kubectl.Path(tb), append([]string{"--kubeconfig", c.kubeconfig},
 		args...)...)
-	// kubectl keeps what it discovered in the home directory: a test must not meet another's.
+	// kubectl caches its discovery in the home directory, which tests must not share.
 	cmd.Env = append(cmd.Environ(), "HOME="+filepath.Dir(c.kubeconfig))
 	cmd.Stdin = stdin
 	var stdout, stderr bytes.Buffer
@@ -43,7 +42,7 @@ func (c *Cluster) TryKubectl(tb testing.TB, stdin io.Reader, args ...string) (st
 	return stdout.String(), nil
 }
 
-// KubectlError is a kubectl that ended with a status other than 0.
+// KubectlError is a kubectl that exited with a non-zero status.
 type KubectlError struct {
 	Stderr string
 	Err    error
@@ -53,7 +52,7 @@ func (e *KubectlError) Error() string { return e.Err.Error() + ": " + strings.Tr
 
 func (e *KubectlError) Unwrap() error { return e.Err }
 
-// writeKubeconfig writes a file with which kubectl connects as cfg does.
+// writeKubeconfig writes a kubeconfig that connects as cfg does.
 func writeKubeconfig(tb testing.TB, cfg *rest.Config) string {
 	tb.Helper()
 	const name = "test"

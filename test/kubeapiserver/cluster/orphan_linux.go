@@ -2,8 +2,8 @@ package cluster
 
 import "syscall"
 
-// sysProcAttr lets the kernel end a process with the test that started it, which may be killed
-// before its clean-up has run.
+// sysProcAttr makes the kernel end a process with the test that started it, which may be killed before its clean-up has
+// run.
 func sysProcAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

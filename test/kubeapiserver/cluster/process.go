@@ -25,8 +25,8 @@ type process struct {
 	killed bool // by us
 }
 
-// startProcess runs a program until the test ends. The test fails if it ends without kill, and a
-// failed test shows the end of its log.
+// startProcess runs a program until the test ends. The test fails if it exits without kill, and a failed test shows the
+// end of its log.
 func startProcess(tb testing.TB, path string, args ...string) *process {
 	tb.Helper()
 	log, err := os.Create(filepath.Join(tb.TempDir(), filepath.Base(path)+".log"))
@@ -52,10 +52,10 @@ func startProcess(tb testing.TB, path string, args ...string) *process {
 func (p *process) kill() {
 	p.mu.Lock()
 	select {
-	case <-p.done: // it ended by itself, which cleanup reports
+	case <-p.done: // it exited by itself, which cleanup reports
 	default:
 		p.killed = true
-		_ = p.cmd.Process.Kill() // fails only when it has just ended
+		_ = p.cmd.Process.Kill() // fails only if it has just ended
 	}
 	p.mu.Unlock()
 	<-p.done
@@ -71,7 +71,7 @@ func (p *process) cleanup(tb testing.TB) {
 	}
 }
 
-// logEnd returns the end of the log, whole lines.
+// logEnd returns the end of the log, in whole lines.
 func (p *process) logEnd() []byte {
 	content, err := os.ReadFile(p.log)
 	if err != nil {
@@ -84,7 +84,7 @@ func (p *process) logEnd() []byte {
 	return content
 }
 
-// freePort returns a port of the loopback that nobody listened on a moment ago.
+// freePort returns a loopback port that nobody listened on a moment ago.
 func freePort(tb testing.TB) string {
 	tb.Helper()
 	address, err := launch.FreeAddress()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// waitReady asks until check succeeds; the test fails when p ends first or the timeout has passed.
+// waitReady polls until check succeeds; the test fails if p ends first or the timeout has passed.
 func waitReady(tb testing.TB, p *process, timeout time.Duration, check func() error) {
 	tb.Helper()
 	deadline := time.After(timeout)
@@ -30,7 +30,7 @@ func waitReady(tb testing.TB, p *process, timeout time.Duration, check func() er
 	}
 }
 
-// ok turns an answer other than 200 into an error with the answer's body.
+// ok converts an answer other than 200 to an error with the answer's body.
 func ok(resp *http.Response, err error) error {
 	if err != nil {
 		return err

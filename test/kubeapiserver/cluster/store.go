@@ -14,22 +14,22 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// TargetVariable is the environment variable that names the store under test: "sqlstore" (also
-// when unset) or "etcd", which tells a fault of sqlstore from one of the test.
+// TargetVariable is the environment variable that names the store under test: "sqlstore" (also if unset) or "etcd",
+// which distinguishes a fault of sqlstore from one of the test.
 const TargetVariable = "SQLSTORE_TEST_TARGET"
 
 // Store is the server, or the replicas, behind kube-apiserver's --etcd-servers.
 type Store interface {
-	// ClientURL returns the URL of the etcd API, of several replicas all of them, with commas between.
+	// ClientURL returns the URL of the etcd API, or those of all replicas separated by commas.
 	ClientURL() string
-	// Kill ends the server with SIGKILL, as a crash would; of several replicas the one whose turn it is, while the
-	// others go on.
+	// Kill ends the server with SIGKILL, as a crash would; of several replicas the next one in turn, while the others
+	// continue.
 	Kill()
 	// Restart starts the killed server again on the same data and ports and waits until it is ready.
 	Restart(tb testing.TB)
 	// Compact drops the history below a revision.
 	Compact(ctx context.Context, revision int64) error
-	// Replicated reports whether others go on when one is killed.
+	// Replicated reports whether others continue when one is killed.
 	Replicated() bool
 }
 
@@ -51,7 +51,7 @@ func StartStore(tb testing.TB) Store {
 // replicas are sqlstore servers over one datastore.
 type replicas struct {
 	servers []*launch.Server
-	killed  int // of them, in turn, the one killed last
+	killed  int // index of the replica killed last, in turn
 }
 
 func (r *replicas) ClientURL() string {

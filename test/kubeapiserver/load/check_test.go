@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// TestChecksNotice gives the comparisons a history and views of it that are wrong in one way each.
+// TestChecksNotice passes the comparisons a history and views of it with one error each.
 func TestChecksNotice(t *testing.T) {
 	a, b := Key{"pods", "ns", "a"}, Key{"pods", "ns", "b"}
 	added, modified, deleted := Change{Type: watch.Added, Version: 2, Sum: "1"},

@@ -22,25 +22,24 @@ func (k Key) String() string { return k.Resource + "/" + k.Namespace + "/" + k.N
 // Change is one version of an object.
 type Change struct {
 	Type watch.EventType
-	// Version is the resource version; 0 in a History's deletion, which kube-apiserver acknowledges
-	// without one.
+	// Version is the resource version; 0 in a History's deletion, which kube-apiserver acknowledges without one.
 	Version int64
-	// Sum is a hash of the whole object but its resource version. A deletion shows the object as it was,
-	// and a History, where it is acknowledged without an object, nothing.
+	// Sum is a hash of the whole object except its resource version. A deletion shows the last state of the object, but
+	// nothing in a History if it was acknowledged without an object.
 	Sum string
-	// Ending marks the version by which kube-apiserver itself begins the deletion of a Pod.
+	// Ending marks the version with which kube-apiserver itself begins the deletion of a Pod.
 	Ending bool
 }
 
 func (c Change) String() string { return fmt.Sprintf("%s@%d", c.Type, c.Version) }
 
-// newChange describes an object as an answer or an event shows it.
+// newChange describes an object from an answer or an event.
 func newChange(event watch.EventType, u *unstructured.Unstructured) (Change, error) {
 	version, err := strconv.ParseInt(u.GetResourceVersion(), 10, 64)
 	if err != nil {
 		return Change{}, fmt.Errorf("resource version of %s: %w", u.GetName(), err)
 	}
-	metadata, _ := u.Object["metadata"].(map[string]any) // is there, as the version was
+	metadata, _ := u.Object["metadata"].(map[string]any) // exists, because the version did
 	metadata = maps.Clone(metadata)
 	delete(metadata, "resourceVersion")
 	object := maps.Clone(u.Object)
@@ -54,8 +53,7 @@ func newChange(event watch.EventType, u *unstructured.Unstructured) (Change, err
 	return Change{Type: event, Version: version, Sum: string(sum[:]), Ending: ending}, nil
 }
 
-// History is every change that was acknowledged, by object, in order. Its methods may be called from
-// several goroutines.
+// History is every acknowledged change, by object, in order. It is safe for concurrent use.
 type History struct {
 	mu      sync.Mutex
 	changes map[Key][]Change
@@ -82,7 +80,7 @@ func (h *History) add(key Key, change Change) {
 	h.wake()
 }
 
-// addUnclear counts a write whose answer did not tell whether it took place.
+// addUnclear counts a write whose answer left its outcome open.
 func (h *History) addUnclear() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -100,22 +98,22 @@ func (h *History) wake() {
 	})
 }
 
-// Count returns how many changes there are.
+// Count returns the number of changes.
 func (h *History) Count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.count
 }
 
-// Unclear returns how many requests failed so that it had to be read whether they took place.
+// Unclear returns the number of failed requests whose outcome had to be read.
 func (h *History) Unclear() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.unclear
 }
 
-// Reached returns a channel that is closed once there are at least so many changes and at least so
-// many requests of unclear outcome.
+// Reached returns a channel that is closed once there are at least that many changes and that many requests of unclear
+// outcome.
 func (h *History) Reached(changes, unclear int) <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -147,8 +145,8 @@ func (h *History) Live() map[Key]Change {
 	return live
 }
 
-// Versions checks that no two changes of the history have the same resource version and that each
-// object's grow.
+// Versions checks that no two changes of the history have the same resource version and that each object's versions
+// grow.
 func (h *History) Versions() error {
 	owner := map[int64]Key{}
 	all := h.Changes()

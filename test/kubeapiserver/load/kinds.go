@@ -1,10 +1,9 @@
-// Package load writes many objects of several kinds through a kube-apiserver, watches and lists
-// them meanwhile, and tells whether what was watched and listed is what was written.
+// Package load writes many objects of several kinds through a kube-apiserver, watches and lists them meanwhile, and
+// checks whether what was watched and listed is what was written.
 //
-// Each object has one writer, which notes every change that was acknowledged with the object as the
-// answer showed it. A History of changes is therefore exact: every watcher must see those changes of
-// an object, all of them, in that order, with that content, and no others; every list must show the
-// state at its resource version.
+// Each object has one writer, which records every acknowledged change with the object as in the answer. A History of
+// changes is therefore exact: every watcher must see all changes of an object, in that order, with that content, and no
+// others; every list must show the state at its resource version.
 package load
 
 import (
@@ -15,14 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// payloadAnnotation holds what tells one version of an object from every other.
+// payloadAnnotation distinguishes the versions of objects.
 const payloadAnnotation = "sqlstore.example/payload"
 
 // Kind is a resource that the load writes.
 type Kind struct {
 	schema.GroupVersionResource
 	Kind string
-	// fill sets what an object of the kind needs besides its metadata.
+	// fill sets what an object of the kind needs in addition to its metadata.
 	fill func(object map[string]any, payload string)
 }
 

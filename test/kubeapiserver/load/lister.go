@@ -15,24 +15,24 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// errInconsistent is a list that was answered, and wrongly.
+// errInconsistent is a wrong answer to a list.
 var errInconsistent = errors.New("inconsistent list")
 
-// List is what a list in chunks showed.
+// List is the result of a list in chunks.
 type List struct {
 	Scope
 	Version int64
 	Pages   int
-	Items   map[Key]Change // also those outside the scope's prefix
+	Items   map[Key]Change // including those outside the scope's prefix
 	Keys    []Key          // of the items within the scope's prefix, in the order of the list
 }
 
-// ListChunks lists a scope in chunks to the end. It returns an error if the chunks are not of one
-// resource version, show an object twice, are too long, or count wrongly what remains.
+// ListChunks lists a scope in chunks to the end. It returns an error if the chunks have different resource versions,
+// show an object twice, are too long, or count the remaining objects wrongly.
 func ListChunks(ctx context.Context, client dynamic.Interface, scope Scope, limit int64) (*List, error) {
 	list := &List{Scope: scope, Items: map[Key]Change{}}
 	options := metav1.ListOptions{Limit: limit}
-	total := int64(-1) // as the first page counts it
+	total := int64(-1) // as counted by the first page
 	for {
 		page, err := scope.of(client).List(ctx, options)
 		if err != nil {
@@ -70,7 +70,7 @@ func ListChunks(ctx context.Context, client dynamic.Interface, scope Scope, limi
 	}
 }
 
-// insist is ListChunks through any outage, each time from the first page.
+// insist is ListChunks that retries through an outage, each time from the first page.
 func insist(ctx context.Context, client dynamic.Interface, scope Scope, limit int64) (list *List, err error) {
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, outage, true, func(ctx context.Context) (bool, error) {
@@ -86,7 +86,7 @@ func insist(ctx context.Context, client dynamic.Interface, scope Scope, limit in
 	return list, nil
 }
 
-// add notes items that the list shows next.
+// add records items that the list shows next.
 func (l *List) add(items []unstructured.Unstructured) error {
 	for i := range items {
 		item := &items[i]
@@ -106,7 +106,7 @@ func (l *List) add(items []unstructured.Unstructured) error {
 	return nil
 }
 
-// CheckExact asks for the whole list at the list's resource version, which must show the same.
+// CheckExact requests the whole list at the list's resource version, which must show the same.
 func (l *List) CheckExact(ctx context.Context, client dynamic.Interface) error {
 	page, err := l.of(client).List(ctx, metav1.ListOptions{
 		ResourceVersion:      strconv.FormatInt(l.Version, 10),
@@ -141,7 +141,7 @@ func (l *List) errorf(format string, args ...any) error {
 		l.Scope, l.Version, l.Pages, fmt.Errorf(format, args...))
 }
 
-// Check compares the list with the state at its resource version of what a watcher of everything saw.
+// Check compares the list with what a watcher of everything saw, at the list's resource version.
 func (l *List) Check(truth map[Key][]Change) error {
 	return l.CheckItems(l.at(truth, l.Version))
 }

@@ -14,7 +14,7 @@ import (
 // fenceName is the name of the object that ends every watch.
 const fenceName = "fence"
 
-// Config says how much to write.
+// Config sets how much to write.
 type Config struct {
 	Kinds      []Kind
 	Namespaces []string
@@ -66,8 +66,8 @@ func MakeNamespaces(ctx context.Context, client kubernetes.Interface, prefix str
 	return names, nil
 }
 
-// Write gives every object its life. Objects of all kinds and namespaces mix. Write returns at the
-// first change that goes wrong.
+// Write gives every object its life. Objects of all kinds and namespaces are mixed. Write returns at the first change
+// that fails.
 func Write(ctx context.Context, client dynamic.Interface, history *History, cfg Config) error {
 	stages := cfg.Life
 	if stages == nil {

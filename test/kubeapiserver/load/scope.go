@@ -8,12 +8,12 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Scope is what a Watcher or a List is about.
+// Scope is what a Watcher or a List covers.
 type Scope struct {
 	Kind      Kind
 	Namespace string // "" is all
-	// Prefix leaves out of a comparison the objects in namespaces with other names, as a
-	// kube-apiserver has objects of its own.
+	// Prefix excludes from a comparison the objects in namespaces with other names, because a kube-apiserver has its
+	// own objects.
 	Prefix string
 }
 
@@ -23,7 +23,7 @@ func (s Scope) of(client dynamic.Interface) dynamic.ResourceInterface {
 	return client.Resource(s.Kind.GroupVersionResource).Namespace(s.Namespace)
 }
 
-// within tells whether the scope holds an object.
+// within reports whether the scope contains an object.
 func (s Scope) within(key Key) bool {
 	return key.Resource == s.Kind.Resource && strings.HasPrefix(key.Namespace, s.Prefix) &&
 		(s.Namespace == "" || s.Namespace == key.Namespace)

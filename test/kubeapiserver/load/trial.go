@@ -12,41 +12,41 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// chunk is how many objects a list taken beside the writers asks for at a time, unless the Trial says:
-// few, so that even a small load has lists of many pages.
+// chunk is the default number of objects per page for lists during the writes: few, so that even a small load has lists
+// of many pages.
 const chunk = 100
 
-// changesPerList is how many changes there are between two lists, unless the Trial says.
+// changesPerList is the default number of changes between two lists.
 const changesPerList = 25
 
-// watches is how many watches begin while the writers work, turn how long a stream of some of them lasts,
-// and every so many lists one is compared with the whole list of its version.
+// watches is how many watches begin during the writes, turn how long a stream of some of them lasts, and of every so
+// many lists one is compared with the whole list of its version.
 const (
 	watches    = 12
 	turn       = 4 * time.Second
 	wholeLists = 5
 )
 
-// keptItems bounds the memory that lists take until they are compared: about 200 bytes an item.
+// keptItems limits the memory that lists take until they are compared: about 200 bytes an item.
 const keptItems = 2_000_000
 
-// drain bounds how long watchers may take to see the last change once all writers are done.
+// drain limits how long watchers may take to see the last change once all writers are done.
 const drain = 2 * time.Minute
 
-// Trial is one load with all that looks on: watchers of everything and of single namespaces, from
-// the start and from lists taken in between, and lists in chunks, one after the other.
+// Trial is one load with its observers: watchers of everything and of single namespaces, from the start and from lists
+// taken in between, and lists in chunks, one after the other.
 type Trial struct {
 	Config
-	// Prefix begins the names of the load's namespaces and of no others.
+	// Prefix begins the names of the load's namespaces and no others.
 	Prefix string
 	Client dynamic.Interface
-	// Interrupted allows requests to fail because the store goes away.
+	// Interrupted allows requests to fail because the store goes down.
 	Interrupted bool
-	// Beside is another kube-apiserver on the same store, which may go away and lose what it had in
-	// memory: the later watches and the lists are of it. nil is Client.
+	// Beside is another kube-apiserver on the same store, which may go down and lose its memory: the later watches and
+	// the lists use it. nil is Client.
 	Beside dynamic.Interface
-	// Chunk is how many objects a list asks for at a time, ChangesPerList how many changes there are
-	// between two lists at least; 0 are small numbers of each.
+	// Chunk is how many objects a list requests at a time, ChangesPerList the minimum number of changes between two
+	// lists; 0 means small defaults.
 	Chunk          int64
 	ChangesPerList int
 
@@ -56,10 +56,10 @@ type Trial struct {
 	lists    []*List
 }
 
-// Result says how much a Trial saw.
+// Result is how much a Trial saw.
 type Result struct {
 	Changes, Unclear, Lists, Pages, Watches, Reopened, Relisted, Bookmarks int
-	// Truth is every change of every object with its resource version, deletions too.
+	// Truth is every change of every object with its resource version, including deletions.
 	Truth map[Key][]Change
 }
 
@@ -69,11 +69,11 @@ func (r Result) String() string {
 		r.Changes, r.Unclear, r.Lists, r.Pages, r.Watches, r.Reopened, r.Relisted, r.Bookmarks)
 }
 
-// Run writes the load and checks all that was seen of it. While the writers work, disturb may do what
-// it likes to the store; nil is nothing.
+// Run writes the load and checks everything observed. While the writers work, disturb may do anything to the store; nil
+// does nothing.
 func (t *Trial) Run(ctx context.Context, disturb func(context.Context) error) (Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends the watchers when something failed
+	defer cancel() // ends the watchers if something failed
 	t.Chunk, t.ChangesPerList = cmp.Or(t.Chunk, chunk), cmp.Or(t.ChangesPerList, changesPerList)
 	if err := t.watchEveryone(ctx); err != nil {
 		return Result{}, err
@@ -117,9 +117,9 @@ func (t *Trial) watchEveryone(ctx context.Context) error {
 	return nil
 }
 
-// look lists in turn all namespaces and a single one of every kind until all is written, and begins
-// watches from what some of the lists showed, as controllers do when they start. It lists as often as
-// the number of changes says, not the time, so that a fast store is not given more to do.
+// look lists in turn all namespaces and a single one of every kind until everything is written, and begins watches from
+// what some of the lists showed, as controllers do when they start. The number of changes decides how often it lists,
+// not the time, so that a fast store does not get more work.
 func (t *Trial) look(ctx context.Context, written <-chan struct{}) error {
 	client := t.Client
 	if t.Beside != nil {
@@ -151,7 +151,7 @@ func (t *Trial) look(ctx context.Context, written <-chan struct{}) error {
 	}
 }
 
-// manner returns how the next of the later watches watches.
+// manner chooses how the next of the later watches watches.
 func (t *Trial) manner(list *List) Manner {
 	m := Manner{From: list.Version, Relist: t.Beside != nil}
 	switch len(t.later) % 3 {
@@ -163,8 +163,8 @@ func (t *Trial) manner(list *List) Manner {
 	return m
 }
 
-// list takes a list, again from its first page if the store went away; else it is compared with the
-// whole list of its version, now and then.
+// list takes a list, again from its first page if the store went down; otherwise it sometimes compares it with the
+// whole list of its version.
 func (t *Trial) list(ctx context.Context, client dynamic.Interface, scope Scope) (*List, error) {
 	if t.Interrupted || t.Beside != nil {
 		return insist(ctx, client, scope, t.Chunk)
@@ -176,7 +176,7 @@ func (t *Trial) list(ctx context.Context, client dynamic.Interface, scope Scope)
 	return list, err
 }
 
-// check waits for the watchers and holds everything against the history.
+// check waits for the watchers and compares everything with the history.
 func (t *Trial) check() (Result, error) {
 	r := Result{
 		Changes: t.History.Count(), Unclear: t.History.Unclear(), Lists: len(t.lists),

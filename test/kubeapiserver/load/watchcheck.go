@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// checkHistory compares what the watcher saw, which must have started before the first change, with
-// the acknowledged history of its objects.
+// checkHistory compares what the watcher saw, which must have started before the first change, with the acknowledged
+// history of its objects.
 func (w *Watcher) checkHistory(history map[Key][]Change) error {
 	var errs []error
 	written := make(map[Key][]Change, len(w.seen)) // without what kube-apiserver wrote on its own
@@ -30,8 +30,8 @@ func (w *Watcher) checkHistory(history map[Key][]Change) error {
 	return w.describe(errs)
 }
 
-// checkTruth compares what the watcher saw with what a watcher of everything saw, from where this
-// one started, and so the states that it was shown.
+// checkTruth compares what the watcher saw, including the states it was shown, with what a watcher of everything saw
+// after this one's start.
 func (w *Watcher) checkTruth(truth map[Key][]Change) error {
 	want := w.after(truth, w.From)
 	for key, changes := range want {
@@ -46,7 +46,7 @@ func (w *Watcher) checkTruth(truth map[Key][]Change) error {
 	return w.describe(errs)
 }
 
-// skipped reports whether a list stands for a change.
+// skipped reports whether a list replaces a change.
 func (w *Watcher) skipped(c Change) bool {
 	return slices.ContainsFunc(w.gaps, func(g gap) bool { return c.Version > g.after && c.Version <= g.to })
 }
@@ -66,7 +66,7 @@ func (w *Watcher) compare(want, got map[Key][]Change, same func(want, got Change
 	return errs
 }
 
-// describe keeps a failure readable: one lost event often means thousands.
+// describe keeps a failure readable: one lost event often causes thousands.
 func (w *Watcher) describe(errs []error) error {
 	if len(errs) == 0 {
 		return nil

@@ -14,28 +14,28 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Manner is how a Watcher watches. The zero Manner begins with a state that the watch itself shows
-// (sendInitialEvents), and leaves it to the server when a stream ends.
+// Manner is how a Watcher watches. The zero Manner begins with a state from the watch itself (sendInitialEvents), and
+// lets the server decide when a stream ends.
 type Manner struct {
-	// From is the resource version to start behind, as a list returned it.
+	// From is the resource version to start after, as a list returned it.
 	From int64
-	// Turn is how long a stream lasts, in whole seconds: the next goes on behind the last event or bookmark.
+	// Turn is how long a stream lasts, in whole seconds: the next continues after the last event or bookmark.
 	Turn time.Duration
-	// Relist is for a kube-apiserver that is started again, whose watch cache then knows nothing older
-	// than its start: what it says is too old is listed.
+	// Relist is for a restarted kube-apiserver, whose watch cache knows nothing older than its start: the watcher then
+	// lists what is too old.
 	Relist bool
 }
 
 // Watcher follows the changes of the objects in a Scope.
 type Watcher struct {
 	Scope
-	Manner // From is set by the first state, where the watch begins with one
+	Manner // From is set by the first state, if the watch begins with one
 
 	client dynamic.Interface
 	fences int          // how many fences are to come
 	fenced map[Key]bool // those that have come
 	last   int64
-	// seen is what the events said, in their order.
+	// seen is what the events said, in order.
 	seen      map[Key][]Change
 	state     *List   // while the watch shows a state
 	lists     []*List // the states that it was shown, or listed
@@ -46,11 +46,11 @@ type Watcher struct {
 	err       error
 }
 
-// gap are the changes that a list stands for: those after one resource version up to another.
+// gap are the changes that a list replaces: those after one resource version up to another.
 type gap struct{ after, to int64 }
 
-// Watch starts a Watcher. It ends, and Wait returns, when it has seen as many of the objects that
-// Fence makes as fences says, or ctx ends.
+// Watch starts a Watcher. It ends, and Wait returns, when it has seen that many of the objects that Fence creates, or
+// ctx ends.
 func Watch(ctx context.Context, client dynamic.Interface, scope Scope, manner Manner, fences int) *Watcher {
 	w := &Watcher{
 		Scope: scope, Manner: manner,
@@ -67,7 +67,7 @@ func Watch(ctx context.Context, client dynamic.Interface, scope Scope, manner Ma
 	return w
 }
 
-// Wait waits until the watcher has ended and returns why, nil when it has seen all it should see.
+// Wait waits until the watcher has ended and returns why, nil if it has seen everything it should.
 func (w *Watcher) Wait() error {
 	<-w.done
 	if w.err != nil {
@@ -77,7 +77,7 @@ func (w *Watcher) Wait() error {
 	return nil
 }
 
-// run opens the watch again wherever it broke, as controllers do.
+// run reopens the watch wherever it broke, as controllers do.
 func (w *Watcher) run(ctx context.Context) error {
 	for {
 		err := w.turn(ctx)
@@ -104,7 +104,7 @@ func (w *Watcher) turn(ctx context.Context) error {
 	return w.follow(stream.ResultChan())
 }
 
-// open opens the watch behind the last event seen, through any outage.
+// open opens the watch after the last event seen, retrying through an outage.
 func (w *Watcher) open(ctx context.Context) (stream watch.Interface, err error) {
 	options := metav1.ListOptions{AllowWatchBookmarks: true}
 	if w.last == 0 {
@@ -120,7 +120,7 @@ func (w *Watcher) open(ctx context.Context) (stream watch.Interface, err error) 
 	}
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, outage, true, func(context.Context) (bool, error) {
-		// The stream lives as long as the context of its request: not the poll's.
+		// The stream lives as long as the context of its request, not the poll's.
 		stream, last = w.of(w.client).Watch(ctx, options)
 		if last != nil && refused(last) {
 			return false, last
@@ -133,7 +133,7 @@ func (w *Watcher) open(ctx context.Context) (stream watch.Interface, err error) 
 	return stream, nil
 }
 
-// list takes the place of the changes that the watch says are too old.
+// list replaces the changes that are too old for the watch.
 func (w *Watcher) list(ctx context.Context) error {
 	list, err := insist(ctx, w.client, w.Scope, chunk)
 	if err != nil {
@@ -147,7 +147,7 @@ func (w *Watcher) list(ctx context.Context) error {
 	return nil
 }
 
-// show takes a state over as if all its changes had been watched.
+// show adopts a state as if all its changes had been watched.
 func (w *Watcher) show(list *List) {
 	w.lists = append(w.lists, list)
 	w.last = list.Version
@@ -156,7 +156,7 @@ func (w *Watcher) show(list *List) {
 	}
 }
 
-// fence notes an object that is there; no fence is ever deleted.
+// fence records a fence that exists; no fence is ever deleted.
 func (w *Watcher) fence(key Key) {
 	if w.within(key) && key.Name == fenceName {
 		w.fenced[key] = true
@@ -166,14 +166,14 @@ func (w *Watcher) fence(key Key) {
 // complete reports whether all fences have come.
 func (w *Watcher) complete() bool { return len(w.fenced) >= w.fences }
 
-// follow notes events until the stream breaks or the last fence has come.
+// follow records events until the stream breaks or the last fence has come.
 func (w *Watcher) follow(events <-chan watch.Event) error {
 	for event := range events {
 		if event.Type == watch.Error {
 			if err := apierrors.FromObject(event.Object); refused(err) || apierrors.IsResourceExpired(err) {
 				return err
 			}
-			return nil // the store went away: open again
+			return nil // the store went down: open again
 		}
 		object, ok := event.Object.(*unstructured.Unstructured)
 		if !ok {
@@ -206,7 +206,7 @@ func (w *Watcher) event(kind watch.EventType, object *unstructured.Unstructured)
 		w.last = change.Version
 		return nil
 	}
-	// Also against a bookmark: it promises that no event up to its version is still to come.
+	// This also holds for a bookmark: it promises that no event up to its version is still to come.
 	if change.Version <= w.last {
 		return fmt.Errorf("%v %v after an event or bookmark at %d", key, change, w.last)
 	}
@@ -221,8 +221,7 @@ func (w *Watcher) event(kind watch.EventType, object *unstructured.Unstructured)
 	return nil
 }
 
-// initial takes an event of the state that a watch begins with, which the bookmark with the end mark
-// names the version of.
+// initial handles an event of the state that a watch begins with. The bookmark with the end mark has its version.
 func (w *Watcher) initial(key Key, change Change, end bool) error {
 	switch change.Type {
 	case watch.Added:
@@ -236,7 +235,7 @@ func (w *Watcher) initial(key Key, change Change, end bool) error {
 		delete(w.state.Items, key)
 	case watch.Bookmark:
 		if !end {
-			return nil // of a version that the state has not come up to
+			return nil // of a version that the state has not reached
 		}
 		w.state.Version, w.state.Pages = change.Version, 1
 		w.From = change.Version

@@ -15,10 +15,10 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// outage is how long a writer waits for a kube-apiserver whose store is away.
+// outage is how long a writer waits for a kube-apiserver whose store is down.
 const outage = 3 * time.Minute
 
-// life is the work of one writer on one object: it alone writes it.
+// life is the work of one writer on one object, which nobody else writes.
 type life struct {
 	kind    Kind
 	key     Key
@@ -38,7 +38,7 @@ func newLife(client dynamic.Interface, history *History, kind Kind, namespace, n
 	}
 }
 
-// payload returns a text that no other version of any object has.
+// payload returns a unique text for a version of the object.
 func (l *life) payload() string {
 	l.step++
 	return fmt.Sprintf("%v/%d/%s", l.key, l.step, strings.Repeat("x", 200))
@@ -61,7 +61,7 @@ func (l *life) update(ctx context.Context) error {
 	})
 }
 
-// patch changes the object by a merge patch, which names no resource version.
+// patch changes the object by a merge patch, without a resource version.
 func (l *life) patch(ctx context.Context) error {
 	want := l.kind.New(l.key.Namespace, l.key.Name, l.payload())
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, payloadAnnotation, Payload(want))
@@ -82,7 +82,7 @@ func (l *life) apply(ctx context.Context) error {
 	})
 }
 
-// delete removes the object, provided that it is the one that the writer knows.
+// delete removes the object if it is the one that the writer knows.
 func (l *life) delete(ctx context.Context) error {
 	now := int64(0)
 	return l.write(ctx, watch.Deleted, nil, func() (*unstructured.Unstructured, error) {
@@ -94,9 +94,8 @@ func (l *life) delete(ctx context.Context) error {
 	})
 }
 
-// write sends a request until it has taken place and notes the change. want is what the object is to
-// be like, nil for a deletion. A request whose outcome its answer does not tell is not sent again
-// before the object was read, which tells: nobody else writes it.
+// write sends a request until it has taken place and records the change. want is the desired object, nil for a
+// deletion. If the answer leaves the outcome open, it first reads the object, which decides: nobody else writes it.
 func (l *life) write(ctx context.Context, event watch.EventType, want *unstructured.Unstructured,
 	request func() (*unstructured.Unstructured, error),
 ) error {
@@ -119,7 +118,7 @@ func (l *life) write(ctx context.Context, event watch.EventType, want *unstructu
 	}
 }
 
-// note adds a change that took place.
+// note records a change that took place.
 func (l *life) note(event watch.EventType, want, got *unstructured.Unstructured) error {
 	change := Change{Type: event}
 	if want != nil {
@@ -164,7 +163,7 @@ func (l *life) outcome(ctx context.Context, want *unstructured.Unstructured) (go
 	}
 }
 
-// read reads the object, through any outage; nil if it does not exist.
+// read reads the object, retrying through an outage; nil if it does not exist.
 func (l *life) read(ctx context.Context) (*unstructured.Unstructured, error) {
 	var got *unstructured.Unstructured
 	var last error
@@ -182,8 +181,8 @@ func (l *life) read(ctx context.Context) (*unstructured.Unstructured, error) {
 	return got, nil
 }
 
-// refused tells the answers by which kube-apiserver says that a write did not and will not take
-// place. All others, above all 500, 503 and 504 of a store that is away, leave that open.
+// refused lists the answers with which kube-apiserver says that a write did not and will not take place. All others,
+// above all 500, 503 and 504 while a store is down, leave that open.
 func refused(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) ||
 		apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) ||

@@ -1,5 +1,5 @@
-// Package compose tests the repository's compose.yaml: two replicas over one Postgres come up from nothing, clients of
-// one see what those of the other write, and one goes on when the other stops.
+// Package compose tests the repository's compose.yaml: two replicas over one Postgres start from nothing, clients of
+// one see what those of the other write, and one continues when the other stops.
 package compose
 
 import (
@@ -29,7 +29,7 @@ const (
 	stepTimeout = 30 * time.Second
 )
 
-// project is compose.yaml at work, under a name and on ports of its own.
+// project is a running compose.yaml, with its own name and ports.
 type project struct {
 	testing.TB
 	command []string // up to the project's name
@@ -37,7 +37,7 @@ type project struct {
 	ports   [2]string
 }
 
-// newProject sees to it that whatever the project creates is removed when the test ends, or its process.
+// newProject makes sure that whatever the project creates is removed when the test or its process ends.
 func newProject(t *testing.T) *project {
 	engine, err := images.Find()
 	if err != nil {
@@ -87,15 +87,15 @@ func find(tb testing.TB) []string {
 	return []string{path}
 }
 
-// removeAtEnd starts a process that waits for the end of a pipe, which comes with the end of this process at the
-// latest, and then removes all that the project has created.
+// removeAtEnd starts a process that waits for the end of a pipe, at the latest when this process ends, and then removes
+// everything that the project has created.
 func (p *project) removeAtEnd() {
 	down := slices.Concat(p.command, []string{"down", "--volumes", "--timeout", "1"})
 	cmd := exec.Command("sh", append([]string{"-c", `cat >/dev/null; exec "$@"`, "sh"}, down...)...)
 	cmd.Env = p.env
-	// What ends the test's process group, an interrupt above all, must not end this.
+	// What ends the test's process group, usually an interrupt, must not end this process.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	// A file, as a pipe to this process would break with it.
+	// A file, because a pipe to this process would break with it.
 	out, err := os.CreateTemp(p.TempDir(), "down")
 	if err != nil {
 		p.Fatal(err)
@@ -151,7 +151,7 @@ func (p *project) client(i int) *clientv3.Client {
 	return c
 }
 
-// put writes, trying again until the server is up.
+// put writes, retrying until the server is up.
 func (p *project) put(c *clientv3.Client, key, value string) int64 {
 	p.Helper()
 	deadline := time.Now().Add(stepTimeout)
@@ -168,7 +168,7 @@ func (p *project) put(c *clientv3.Client, key, value string) int64 {
 	}
 }
 
-// sees reads a key at its newest.
+// sees reads the latest value of a key.
 func (p *project) sees(c *clientv3.Client, key, value string) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.Context(), stepTimeout)

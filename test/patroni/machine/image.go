@@ -21,7 +21,7 @@ const (
 )
 
 // Sqlstore returns the image of the sqlstore under test: the one that SQLSTORE_TEST_IMAGE names, else the project's
-// own, built of the module under test once per test process.
+// own, built from the module under test once per test process.
 func Sqlstore(tb testing.TB) string {
 	tb.Helper()
 	ref, err := sqlstore()

@@ -1,6 +1,6 @@
 // Package machine runs containers as the hosts of a test: on one private network, where they find each other by name,
-// with ports that stay the same over restarts. All is removed when the test ends, or by package guard when its process
-// dies.
+// with ports that do not change with restarts. They are removed when the test ends, or by package guard when its
+// process dies.
 package machine
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver/guard"
 )
 
-// stepTimeout bounds what is done to a machine or a network.
+// stepTimeout limits operations on a machine or a network.
 const stepTimeout = time.Minute
 
 // Network is a network of machines.
@@ -64,22 +64,22 @@ func NewNetwork(tb testing.TB) *Network {
 	return n
 }
 
-// UniqueName returns a name for something of a container engine.
+// UniqueName returns a unique name for an object of a container engine.
 func UniqueName() string { return "sqlstore-test-" + strings.ToLower(rand.Text()[:12]) }
 
-// Spec says what a machine runs.
+// Spec configures a machine.
 type Spec struct {
-	// Name is the machine's on its network.
+	// Name is the machine's name on its network.
 	Name string
 	// Image is what it runs, with the arguments Args and the environment Env.
 	Image string
 	Args  []string
 	Env   map[string]string
-	// Ports are those that the test reaches: "5432/tcp".
+	// Ports are the ports that the test uses, for example "5432/tcp".
 	Ports []string
 }
 
-// Machine is a container. Its methods may be called from any goroutine, but not at once.
+// Machine is a container. Its methods may be called from any goroutine, but not concurrently.
 type Machine struct {
 	Name      string
 	engine    *images.Engine
@@ -121,7 +121,7 @@ func (n *Network) Start(tb testing.TB, s Spec) *Machine {
 	return m
 }
 
-// publish chooses ports that stay the same over restarts, unlike those that the engine would choose.
+// publish chooses ports that do not change with restarts, unlike those that the engine would choose.
 func (m *Machine) publish(ports []string) (network.PortMap, error) {
 	ip, err := netip.ParseAddr(m.engine.Bind)
 	if err != nil {
@@ -154,7 +154,7 @@ func (m *Machine) remove(tb testing.TB) {
 	}
 }
 
-// step does something to the machine within a bound.
+// step performs an operation on the machine with a timeout.
 func (m *Machine) step(what string, do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
 	defer cancel()
@@ -164,11 +164,11 @@ func (m *Machine) step(what string, do func(ctx context.Context) error) error {
 	return nil
 }
 
-// Address returns HOST:PORT where the test reaches a port of Spec.Ports.
+// Address returns the HOST:PORT at which the test reaches a port of Spec.Ports.
 func (m *Machine) Address(port string) string { return m.ports[port] }
 
-// Kill ends all processes of the machine with SIGKILL, as a power cut would, and waits for their end. What is on disk
-// stays.
+// Kill ends all processes of the machine with SIGKILL, as a power cut would, and waits for their end. Files on disk
+// stay.
 func (m *Machine) Kill() error {
 	return m.step("kill", func(ctx context.Context) error {
 		wait := m.engine.Client.ContainerWait(ctx, m.id, client.ContainerWaitOptions{
@@ -213,7 +213,7 @@ func (m *Machine) Run(command string) (out string, err error) {
 	return out, err
 }
 
-// Log returns the last lines of what the machine's processes wrote, "all" for all of it.
+// Log returns the last lines of the output of the machine's processes, "all" for all of it.
 func (m *Machine) Log(lines string) string {
 	var b bytes.Buffer
 	err := m.step("read the log of", func(ctx context.Context) error {

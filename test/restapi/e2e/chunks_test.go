@@ -14,8 +14,8 @@ import (
 )
 
 // TestChunksUnderWriters walks lists of thousands of objects in many prefixes, each page from another replica, while
-// writers write: all pages are at one resource version, and together they are what etcd's API tells of that version, no
-// more and no less.
+// writers write: all pages have one resource version, and together they are exactly what etcd's API shows of that
+// version.
 func TestChunksUnderWriters(t *testing.T) {
 	const objects = 6000
 	onEach(t, func(t *testing.T, s *store) {
@@ -34,8 +34,7 @@ func TestChunksUnderWriters(t *testing.T) {
 	})
 }
 
-// walk lists a prefix in chunks of a limit; 0 is none. With written it waits for what writers write between the first
-// pages.
+// walk lists a prefix in chunks of a limit; 0 is none. With written it waits for writes between the first pages.
 func (s *store) walk(t *testing.T, prefix string, limit int, written bool) (revision int64, all []semantics.Item) {
 	t.Helper()
 	query := url.Values{}
@@ -78,7 +77,7 @@ func (s *store) walk(t *testing.T, prefix string, limit int, written bool) (revi
 	return revision, all
 }
 
-// compare holds the objects of a list against those that etcd's API has at its version.
+// compare compares the objects of a list with those that etcd's API has at its version.
 func (s *store) compare(t *testing.T, prefix string, revision int64, items []semantics.Item) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -112,13 +111,13 @@ func difference(got, want []string) string {
 	return ""
 }
 
-// TestCompactionOvertakesList compacts between two pages, while writers write: the list goes on with the token of the
-// refusal, at the latest version, and misses no object that was there all the time, and shows none of them twice.
+// TestCompactionOvertakesList compacts between two pages, while writers write: the list continues with the token of the
+// refusal, at the latest version, misses no object that existed all the time, and shows none of them twice.
 func TestCompactionOvertakesList(t *testing.T) {
 	const objects, limit = 3000, 250
 	onEach(t, func(t *testing.T, s *store) {
 		s.fill(t, objects)
-		w := s.write(t, objects/10, false) // of the others nothing is written
+		w := s.write(t, objects/10, false) // nothing writes the others
 		first, err := semantics.GetList(t.Context(), s.client, s.url("/load/"),
 			url.Values{"limit": {fmt.Sprint(limit)}})
 		if err != nil {
@@ -156,7 +155,7 @@ func TestCompactionOvertakesList(t *testing.T) {
 	})
 }
 
-// compactAfter compacts behind a revision, which others have to pass first.
+// compactAfter compacts after a revision, which others have to pass first.
 func (s *store) compactAfter(t *testing.T, revision int64) {
 	t.Helper()
 	res, err := s.etcd.Put(t.Context(), "compact", "here")

@@ -10,7 +10,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// TestLeaseStays changes an object that etcd's API has bound to a lease: it is still bound, and goes with the lease.
+// TestLeaseStays changes an object that etcd's API has attached to a lease: it stays attached, and is deleted with the
+// lease.
 func TestLeaseStays(t *testing.T) {
 	onEach(t, func(t *testing.T, s *store) {
 		lease, err := s.etcd.Grant(t.Context(), 600)
@@ -40,7 +41,7 @@ func TestLeaseStays(t *testing.T) {
 	})
 }
 
-// TestNoSpace fills the quota: writes are refused with 503 and say why, reads and deletions go on.
+// TestNoSpace fills the quota: writes are refused with 503 and a reason, reads and deletions continue.
 func TestNoSpace(t *testing.T) {
 	s := startSQLite(t, "--quota-backend-bytes", "4194304")
 	value := putJSON(`"`+strings.Repeat("x", 1<<20)+`"`, "")
@@ -69,7 +70,7 @@ func TestNoSpace(t *testing.T) {
 	s.must(t, http.StatusOK, request{method: http.MethodDelete, url: s.url("big/0")})
 }
 
-// TestHalfAList kills the server while it sends a list: the client sees that the answer is not whole.
+// TestHalfAList kills the server while it sends a list: the client notices that the answer is incomplete.
 func TestHalfAList(t *testing.T) {
 	s := startSQLite(t)
 	value := strings.Repeat("x", 1<<20)
@@ -101,7 +102,7 @@ func TestHalfAList(t *testing.T) {
 	}
 }
 
-// TestHeaders looks at what an answer says of itself.
+// TestHeaders checks the headers of an answer.
 func TestHeaders(t *testing.T) {
 	s := startSQLite(t)
 	s.must(t, http.StatusCreated, request{method: http.MethodPut, url: s.url("a/b"), body: putJSON("1", "")})

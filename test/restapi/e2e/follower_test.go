@@ -10,16 +10,16 @@ import (
 	"github.com/sqlstore/sqlstore/test/semantics"
 )
 
-// follower watches a collection as a client of Kubernetes does: it begins behind a list's version, and when a watch
-// ends, it begins again where it was, at the next replica.
+// follower watches a collection like a client of Kubernetes: it begins after a list's version, and when a watch ends,
+// it continues at the next replica.
 type follower struct {
 	s      *store
 	prefix string
-	done   int64    // the last version of which it has been told all
+	done   int64    // the last version that was received completely
 	events []string // all events but bookmarks
-	open   []string // those of the version behind done, of which there may be more
+	open   []string // those of the version after done, of which there may be more
 	began  int      // how often
-	each   int      // so many events end a watch, and the next one begins; 0 for none
+	each   int      // number of events after which the next watch begins; 0 for none
 	marks  int      // bookmarks
 }
 
@@ -28,7 +28,7 @@ var (
 	errEnough   = errors.New("cut off")
 )
 
-// run follows until it is told of the object last.
+// run follows until it receives the object last.
 func (f *follower) run(ctx context.Context, last string) error {
 	for {
 		f.began++
@@ -42,7 +42,7 @@ func (f *follower) run(ctx context.Context, last string) error {
 	}
 }
 
-// once follows one watch. What was told already of a version that was cut in two has to come again.
+// once follows one watch. The part already received of a version that was cut in two has to come again.
 func (f *follower) once(ctx context.Context, last string) error {
 	query := url.Values{"watch": {"1"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {number(f.done)}}
 	w, err := semantics.OpenWatch(ctx, f.s.client, f.s.url(f.prefix)+"?"+query.Encode())
@@ -84,7 +84,7 @@ func (f *follower) once(ctx context.Context, last string) error {
 	}
 }
 
-// cut ends a watch: an event that was told before, and then did not come again, is kept, so that the difference shows.
+// cut ends a watch: an event that did not come again is kept, so that the difference shows.
 func (f *follower) cut(again []string, err error) error {
 	f.open, f.events = append(f.open, again...), append(f.events, again...)
 	return err

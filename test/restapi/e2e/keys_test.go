@@ -20,7 +20,7 @@ func (s *store) tokenKeys(t *testing.T, args ...string) {
 	}
 }
 
-// TestRotation seals tokens with one key, makes another one, and drops the first: its tokens go on until then.
+// TestRotation seals tokens with one key, makes another one, and drops the first: its tokens work until then.
 func TestRotation(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) { // whose owner has to be stopped
 		s := startSQLite(t)
@@ -33,7 +33,7 @@ func TestRotation(t *testing.T) {
 			s.servers[0].Restart(t)
 		})
 	})
-	t.Run("postgres", func(t *testing.T) { // under the replicas' feet
+	t.Run("postgres", func(t *testing.T) { // while the replicas run
 		s := start(t, datastore.Choice{Postgres: true, Replicas: 2})
 		s.fill(t, 10)
 		s.rotate(t, func(args ...string) { s.tokenKeys(t, args...) })
@@ -62,8 +62,7 @@ func (s *store) rotate(t *testing.T, keys func(args ...string)) {
 	works(s.firstPage(t, "/load/"))
 }
 
-// comesToRefuse waits until the replica whose turn it is takes a token no more: it hears of a revocation within a
-// minute.
+// comesToRefuse waits until the next replica in turn refuses a token: it learns of a revocation within a minute.
 func (s *store) comesToRefuse(t *testing.T, prefix, token string) {
 	t.Helper()
 	r, end := s.behind(prefix, token), time.After(patience)

@@ -36,7 +36,7 @@ func next(t *testing.T, w *semantics.Stream) semantics.Event {
 	return e
 }
 
-// TestBookmarks resumes a watch of a quiet collection from a bookmark, behind a compaction that only the bookmark has
+// TestBookmarks resumes a watch of a quiet collection from a bookmark, after a compaction that only the bookmark has
 // passed.
 func TestBookmarks(t *testing.T) {
 	onEach(t, func(t *testing.T, s *store) {
@@ -86,7 +86,7 @@ func TestBookmarks(t *testing.T) {
 }
 
 // TestInitialEvents begins watches with the state of thousands of objects, while writers write: the state is that of
-// the bookmark's version, and with the events behind it the watch comes to what is there at the end.
+// the bookmark's version, and the events after it lead to the state at the end.
 func TestInitialEvents(t *testing.T) {
 	const objects = 3000
 	onEach(t, func(t *testing.T, s *store) {
@@ -140,7 +140,7 @@ func TestInitialEvents(t *testing.T) {
 	})
 }
 
-// TestWatchOne watches a key alone, through its life.
+// TestWatchOne watches a single key through its life.
 func TestWatchOne(t *testing.T) {
 	onEach(t, func(t *testing.T, s *store) {
 		s.must(t, http.StatusCreated, request{method: http.MethodPut, url: s.url("/a/b"), body: putJSON("1", "")})

@@ -47,7 +47,7 @@ func TestPreconditions(t *testing.T) {
 			body: `{"preconditions":{"resourceVersion":"` + v1 + `"}}`,
 		})
 
-		// What a GET has answered can be PUT back, and goes through all replicas.
+		// What a GET returns can be PUT back, through all replicas.
 		for range 2 * len(s.servers) {
 			s.must(t, http.StatusOK, request{method: http.MethodPut, url: s.url(key), body: s.must(t, http.StatusOK,
 				request{url: s.url(key)})})
@@ -69,7 +69,7 @@ func TestPreconditions(t *testing.T) {
 	})
 }
 
-// TestBadRequests sends what cannot be meant.
+// TestBadRequests sends invalid requests.
 func TestBadRequests(t *testing.T) {
 	s := startSQLite(t)
 	s.must(t, http.StatusCreated, request{method: http.MethodPut, url: s.url("there"), body: putJSON("1", "")})
@@ -118,7 +118,7 @@ func TestBadRequests(t *testing.T) {
 	for _, path := range []string{"/", "/v1", "/v1/", "/v1/object/a", "/v2/objects/a", "/metrics", "/readyz"} {
 		s.refused(t, http.StatusNotFound, "NotFound", request{url: s.next() + path})
 	}
-	// None of it was written, and what is not known is not looked at.
+	// None of it was written, and unknown parameters are ignored.
 	body := s.must(t, http.StatusOK, request{url: s.url("?pretty=true&nobody=knows")})
 	if n := strings.Count(body, `"key"`); n != 1 {
 		t.Errorf("%d objects, want the one that is there: %s", n, body)
@@ -141,7 +141,7 @@ func TestLongKeys(t *testing.T) {
 	})
 }
 
-// TestCounter lets many clients count in one object, each by the version that it has seen: no count is lost, none
+// TestCounter lets many clients count in one object, each at the version that it has seen: no count is lost, none
 // counts twice.
 func TestCounter(t *testing.T) {
 	onEach(t, func(t *testing.T, s *store) {
@@ -169,7 +169,7 @@ func TestCounter(t *testing.T) {
 	})
 }
 
-// count adds to the counter so many times and returns the versions that were acknowledged.
+// count increments the counter that many times and returns the acknowledged versions.
 func (s *store) count(ctx context.Context, key string, times int) (versions []string, err error) {
 	for len(versions) < times {
 		_, body, err := s.do(ctx, request{url: s.url(key)})

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// request is one of HTTP.
+// request is an HTTP request.
 type request struct {
 	method string // "" is GET
 	url    string
@@ -40,7 +40,7 @@ func (s *store) do(ctx context.Context, r request) (int, string, error) {
 	return res.StatusCode, string(body), err
 }
 
-// must sends a request that has to be answered with a code.
+// must sends a request that must be answered with a code.
 func (s *store) must(t *testing.T, code int, r request) string {
 	t.Helper()
 	got, body, err := s.do(t.Context(), r)
@@ -66,7 +66,7 @@ type item struct {
 
 func (i item) revision() int64 { return revisionOf(i.Metadata.ResourceVersion) }
 
-// bytes is the object's value, whichever way it is shown.
+// bytes is the object's value, in whichever form it is shown.
 func (i item) bytes() []byte {
 	if i.ValueBase64 != nil {
 		return *i.ValueBase64
@@ -91,7 +91,7 @@ type status struct {
 	Details                                   struct{ Name string }
 }
 
-// refused sends a request that has to be refused with a code and a reason.
+// refused sends a request that must be refused with a code and a reason.
 func (s *store) refused(t *testing.T, code int, reason string, r request) status {
 	t.Helper()
 	st := parse[status](t, s.must(t, code, r))
@@ -112,13 +112,13 @@ func putJSON(value, version string) string {
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
-// revisionOf is a resourceVersion as a number, 0 if it is none.
+// revisionOf returns a resourceVersion as a number, 0 if invalid.
 func revisionOf(s string) int64 {
 	n, _ := strconv.ParseInt(s, 10, 64)
 	return n
 }
 
-// versionOf is the resourceVersion of an object in an answer, "" if it is none.
+// versionOf returns the resourceVersion of an object in an answer, "" if there is none.
 func versionOf(body string) string {
 	var i item
 	_ = json.Unmarshal([]byte(body), &i)

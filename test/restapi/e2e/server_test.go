@@ -46,7 +46,7 @@ func TestPlaintextRefused(t *testing.T) {
 	s.must(t, http.StatusOK, request{url: "http://127.0.0.1:" + port + "/v1/objects/"})
 }
 
-// TestTLS serves with certificates, and refuses who has none, or one of somebody else.
+// TestTLS serves with certificates, and refuses clients without one, or with somebody else's.
 func TestTLS(t *testing.T) {
 	ours, others := authority.New(t), authority.New(t)
 	dir := t.TempDir()
@@ -60,7 +60,7 @@ func TestTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// etcd's port shares the files, and launch asks a third one, without TLS, whether the server is ready.
+	// etcd's port uses the same files, and launch checks a third one, without TLS, for readiness.
 	client, err := launch.FreeAddress()
 	if err != nil {
 		t.Fatal(err)

@@ -15,13 +15,13 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// patience bounds every wait: generous, as tests share slow machines.
+// patience limits every wait: generous, because tests share slow machines.
 const patience = 2 * time.Minute
 
 // store is one sqlstore through all its replicas.
 type store struct {
 	servers []*launch.Server
-	env     []string         // tells the binary's other commands of the database
+	env     []string         // names the database for the binary's other commands
 	etcd    *clientv3.Client // knows all replicas
 	client  *http.Client
 	turn    atomic.Int64
@@ -58,7 +58,7 @@ func dial(t *testing.T, endpoints ...string) *clientv3.Client {
 	return c
 }
 
-// newClient returns an HTTP client with connections of its own.
+// newClient returns an HTTP client with its own connections.
 func newClient(t *testing.T) *http.Client {
 	t.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
@@ -66,12 +66,12 @@ func newClient(t *testing.T) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// next returns the base URL of the replica whose turn it is.
+// next returns the base URL of the next replica in turn.
 func (s *store) next() string {
 	return s.servers[int(s.turn.Add(1))%len(s.servers)].ObjectsURL()
 }
 
-// url returns the URL of a key, or of a collection, at the replica whose turn it is.
+// url returns the URL of a key, or of a collection, at the next replica in turn.
 func (s *store) url(key string) string { return s.next() + "/v1/objects/" + key }
 
 // lists returns the URL of a collection at every replica.
@@ -83,7 +83,7 @@ func (s *store) lists(prefix string) []string {
 	return all
 }
 
-// compact compacts, and returns when every replica refuses what is below.
+// compact compacts, and returns when every replica refuses older revisions.
 func (s *store) compact(ctx context.Context, revision int64) error {
 	if _, err := s.etcd.Compact(ctx, revision); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (s *store) refuses(ctx context.Context, server *launch.Server, revision int
 	}
 }
 
-// startSQLite is for what does not depend on the database.
+// startSQLite is for tests that do not depend on the database.
 func startSQLite(t *testing.T, args ...string) *store {
 	t.Helper()
 	return start(t, datastore.Choice{Replicas: 1}, args...)

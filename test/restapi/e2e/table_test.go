@@ -6,7 +6,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/semantics"
 )
 
-// TestTable puts every case of lists, gets, watches and tokens to each replica.
+// TestTable runs every case of lists, gets, watches and tokens against each replica.
 func TestTable(t *testing.T) {
 	onEach(t, func(t *testing.T, s *store) {
 		for _, prefix := range []string{"/registry/pods/default/", "plain/"} {

@@ -24,12 +24,13 @@ func (s *store) firstPage(t *testing.T, prefix string) string {
 	return p.Continue
 }
 
-// behind is the request for what is behind a token.
+// behind is the request for what follows a token.
 func (s *store) behind(prefix, token string) request {
 	return request{url: s.url(prefix) + "?" + url.Values{"limit": {"2"}, "continue": {token}}.Encode()}
 }
 
-// TestTamperedTokens changes every byte of a token, and cuts it everywhere: the answer is always 400, in one wording.
+// TestTamperedTokens changes every byte of a token, and cuts it everywhere: the answer is always 400, with the same
+// text.
 func TestTamperedTokens(t *testing.T) {
 	onEach(t, func(t *testing.T, s *store) {
 		s.fill(t, 500)
@@ -66,7 +67,7 @@ func TestTamperedTokens(t *testing.T) {
 			refused("/load/namespace-1/", base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil,
 				`{"v":"meta.k8s.io/v1","rv":1,"start":%q}`, start)))
 		}
-		// Other collections, also those around it and within it.
+		// Other collections, including those around it and within it.
 		for _, prefix := range []string{
 			"/load/namespace-2/", "/load/", "", "/", "/load/namespace-1/name-1/",
 			"load/namespace-1/",
@@ -82,7 +83,7 @@ func TestTamperedTokens(t *testing.T) {
 	})
 }
 
-// TestTokensOutliveServers begins a list, stops or kills every server in turn, and goes on with the list.
+// TestTokensOutliveServers begins a list, stops or kills every server in turn, and continues the list.
 func TestTokensOutliveServers(t *testing.T) {
 	onEach(t, func(t *testing.T, s *store) {
 		s.fill(t, 300)

@@ -13,7 +13,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/semantics"
 )
 
-// value is one that objects can have.
+// value is a possible value of an object.
 type value struct {
 	name  string
 	bytes []byte
@@ -44,8 +44,8 @@ func values() []value {
 	}
 }
 
-// TestValues writes values of every kind in every way, and reads them in every way, byte for byte. What is written
-// through one API is the other one's, too.
+// TestValues writes values of every kind in every way, and reads them in every way, byte for byte. A write through one
+// API is visible in the other.
 func TestValues(t *testing.T) {
 	onEach(t, func(t *testing.T, s *store) {
 		for n, v := range values() {
@@ -119,7 +119,7 @@ func (s *store) checkValue(t *testing.T, key string, v value) {
 	check("watch", next(t, w).Raw)
 }
 
-// TestKeys writes under keys of every kind: a key is what is behind the path, whatever it holds.
+// TestKeys writes keys of every kind: the key is whatever follows the path.
 func TestKeys(t *testing.T) {
 	onEach(t, func(t *testing.T, s *store) {
 		for key, path := range map[string]string{
@@ -148,7 +148,7 @@ func TestKeys(t *testing.T) {
 			}
 			s.must(t, http.StatusOK, request{url: s.url(path)})
 		}
-		// Keys that are no UTF-8 are shown in base64, too, as two of them can look the same.
+		// Keys that are not UTF-8 are also shown in base64, because two of them can look the same.
 		const strange = "strange/\xff\xfe"
 		if _, err := s.etcd.Put(t.Context(), strange, "1"); err != nil {
 			t.Fatal(err)
@@ -166,7 +166,7 @@ func TestKeys(t *testing.T) {
 	})
 }
 
-// TestLines checks that an event is a line, for who reads it with a shell, though its value has lines of its own.
+// TestLines checks that an event is one line, for readers in a shell, even if its value has several.
 func TestLines(t *testing.T) {
 	s := startSQLite(t)
 	const value = "{\n  \"a\": \"x\",\n  \"b\": [\r\n1]\n}"
@@ -204,7 +204,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestTooLarge sends more than a request may hold.
+// TestTooLarge sends more than a request may contain.
 func TestTooLarge(t *testing.T) {
 	s := startSQLite(t, "--max-request-bytes", "65536")
 	body := `"` + strings.Repeat("x", 70_000) + `"`

@@ -14,8 +14,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/semantics"
 )
 
-// TestWatchUnderWriters follows thousands of changes with several watches, which are cut off now and then and resumed
-// at the other replica. Each is told every change once and in order: what etcd's API tells of the same versions.
+// TestWatchUnderWriters follows thousands of changes with several watches, which are sometimes cut off and resumed at
+// the other replica. Each receives every change once and in order: what etcd's API shows of the same versions.
 func TestWatchUnderWriters(t *testing.T) {
 	onEach(t, func(t *testing.T, s *store) { s.follow(t, false) }, "--watch-progress-notify-interval", "200ms")
 }
@@ -75,7 +75,7 @@ func (s *store) follow(t *testing.T, kill bool) {
 	}
 }
 
-// revision is the store's.
+// revision returns the store's revision.
 func (s *store) revision(ctx context.Context, t *testing.T) int64 {
 	t.Helper()
 	res, err := s.etcd.Get(ctx, "none")
@@ -85,7 +85,7 @@ func (s *store) revision(ctx context.Context, t *testing.T) int64 {
 	return res.Header.Revision
 }
 
-// passes waits until the store's revision is beyond a number.
+// passes waits until the store's revision exceeds a number.
 func (s *store) passes(ctx context.Context, t *testing.T, revision int64) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -103,7 +103,7 @@ func (s *store) passes(ctx context.Context, t *testing.T, revision int64) {
 	}
 }
 
-// changes is what etcd's API tells of the versions from one to another.
+// changes is what etcd's API shows of the versions from one to another.
 func (s *store) changes(ctx context.Context, t *testing.T, prefix string, from, to int64) []string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)

@@ -12,10 +12,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// fillBatch is how many objects a transaction of fill puts: etcd's most.
+// fillBatch is how many objects a transaction of fill puts: etcd's maximum.
 const fillBatch = 128
 
-// keyOf is object n of a store with many prefixes: their sizes differ, and their names do not sort as numbers do.
+// keyOf is the key of object n in a store with many prefixes: their sizes differ, and their names do not sort as
+// numbers do.
 func keyOf(n int) string { return fmt.Sprintf("/load/namespace-%d/name-%d", n%61, n) }
 
 // fill creates objects 0 to n-1 through etcd's API.
@@ -38,7 +39,7 @@ type writers struct {
 	wg     sync.WaitGroup
 	mu     sync.Mutex
 	errs   []error
-	// lax says that a replica is killed meanwhile, so that requests may fail.
+	// lax means that a replica is killed meanwhile, so that requests may fail.
 	lax bool
 }
 
@@ -94,7 +95,7 @@ func (s *store) writeEtcd(ctx context.Context, key string, random *rand.Rand) er
 	}
 }
 
-// writeHTTP deletes the object if it is there, or changes or creates it, whatever others do to it meanwhile.
+// writeHTTP deletes the object if it exists, or changes or creates it, whatever others do to it meanwhile.
 func (s *store) writeHTTP(ctx context.Context, key string, random *rand.Rand) error {
 	code, body, err := s.do(ctx, request{url: s.url(key)})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// checked is a transport that holds every answer against the description.
+// checked is a transport that compares every answer with the description.
 type checked struct {
 	t    *testing.T
 	doc  *openapi3.T
@@ -45,7 +45,7 @@ func load(t *testing.T, url string) *openapi3.T {
 	return doc
 }
 
-// template is the path of the description that a request is for, "" for none.
+// template is the path of the description that matches a request, "" for none.
 func template(path string) string {
 	key, ok := strings.CutPrefix(path, "/v1/objects/")
 	switch {
@@ -61,7 +61,7 @@ func template(path string) string {
 	return "/v1/objects/{key}"
 }
 
-// operation is what the description says of a request, nil for nothing.
+// operation is the description of a request, nil if there is none.
 func (c *checked) operation(r *http.Request) *openapi3.Operation {
 	item := c.doc.Paths.Value(template(r.URL.Path))
 	method := r.Method
@@ -116,7 +116,7 @@ func (c *checked) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// check holds a text against a schema.
+// check validates a text against a schema.
 func (c *checked) check(what string, schema *openapi3.Schema, text []byte) {
 	var v any
 	if err := json.Unmarshal(text, &v); err != nil {
@@ -126,7 +126,7 @@ func (c *checked) check(what string, schema *openapi3.Schema, text []byte) {
 	}
 }
 
-// lines passes a watch on and holds each event against the description.
+// lines passes a watch on and validates each event.
 func (c *checked) lines(what string, body io.ReadCloser) io.ReadCloser {
 	schemas := c.doc.Components.Schemas
 	of := map[string]string{
@@ -144,7 +144,7 @@ func (c *checked) lines(what string, body io.ReadCloser) io.ReadCloser {
 					Type   string
 					Object json.RawMessage
 				}
-				if json.Unmarshal(line, &e) == nil && schemas[of[e.Type]] != nil { // else the check has said so
+				if json.Unmarshal(line, &e) == nil && schemas[of[e.Type]] != nil { // else the check has reported it
 					c.check(what, schemas[of[e.Type]].Value, e.Object)
 				}
 				_, err = in.Write(line)
@@ -158,7 +158,7 @@ func (c *checked) lines(what string, body io.ReadCloser) io.ReadCloser {
 	return &piped{out, body}
 }
 
-// piped is what is read of a body that another reads; closing it closes that.
+// piped is the part of a body that another reader has read; closing it closes the body.
 type piped struct {
 	*io.PipeReader
 	body io.Closer

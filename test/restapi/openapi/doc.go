@@ -1,3 +1,3 @@
-// Package openapi holds the answers of the list/watch API against the OpenAPI description that the server itself
+// Package openapi checks the answers of the list/watch API against the OpenAPI description that the server itself
 // serves.
 package openapi

@@ -33,7 +33,7 @@ func serve(t *testing.T) (*sqlstore.Server, string, *checked) {
 	return s, url, &checked{t: t, doc: load(t, url), seen: map[string]bool{}}
 }
 
-// The tables of lists, gets and watches are answered as it is described.
+// The answers to the tables of lists, gets and watches match the description.
 func TestAnswersToTheTables(t *testing.T) {
 	s, url, c := serve(t)
 	etcd, err := clientv3.New(clientv3.Config{Endpoints: s.Endpoints()})
@@ -128,8 +128,8 @@ func TestAnswersToWrites(t *testing.T) {
 	}
 }
 
-// What is described is what is served: each method, and each parameter, whose nonsense is refused. What is not
-// described is not.
+// The description matches the server: each method, and each parameter, which refuses invalid values. What is not
+// described is not served.
 func TestDescriptionIsInStep(t *testing.T) {
 	_, url, c := serve(t)
 	for path, item := range c.doc.Paths.Map() {
@@ -153,9 +153,9 @@ func TestDescriptionIsInStep(t *testing.T) {
 		for method, op := range item.Operations() {
 			for _, p := range op.Parameters {
 				if s := p.Value.Schema.Value; s.Type.Is("string") && s.Pattern == "" {
-					continue // any text may be right
+					continue // any text may be valid
 				}
-				// A parameter of the watch alone counts only there.
+				// A parameter that only watches have is checked only there.
 				for _, watch := range []string{"", "watch=true&"} {
 					if watch != "" && method != http.MethodGet {
 						continue
