@@ -301,7 +301,7 @@ func TestRefusedDatabases(t *testing.T) {
 		"schema without flag": {[]string{"!schema", "status", db.dsn()}, "--datastore"},
 		"repair of nothing": {
 			[]string{"!repair", "--bump-revision", "5", "--yes", "--datastore", db.dsn()},
-			"holds nothing",
+			"contains no sqlstore data",
 		},
 		"repair, nothing there": {[]string{
 			"!repair", "--bump-revision", "5", "--yes", "--datastore",
@@ -435,11 +435,11 @@ func testRepair(t *testing.T, s *launch.Server, running bool, database ...string
 	}
 	repair("--bump-revision is required")
 	repair("--bump-revision is required", "--bump-revision", "-5", "--yes")
-	repair("is at revision 11 already", "--bump-revision", "11", "--yes")
+	repair("is already at revision 11", "--bump-revision", "11", "--yes")
 	repair("nothing was changed", "--bump-revision", fmt.Sprint(bump))
 	repair("will be at revision 1000000", "--bump-revision", fmt.Sprint(bump))
 	repair("revision 1000000, compacted there (it was 11)", "--bump-revision", fmt.Sprint(bump), "--yes")
-	repair("is at revision 1000000 already", "--bump-revision", fmt.Sprint(bump), "--yes")
+	repair("is already at revision 1000000", "--bump-revision", fmt.Sprint(bump), "--yes")
 	if !running {
 		s.Restart(t)
 		c = connect(t, s.Endpoint())
