@@ -154,6 +154,24 @@ func fillDisk(t *testing.T, dir string) {
 	}
 }
 
+// TestNoteOnFullDisk writes the note to a device that is always full.
+func TestNoteOnFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := openTest(t, Config{Path: filepath.Join(t.TempDir(), "db")})
+	lock := b.lock
+	defer func() {
+		b.lock = lock
+		_ = full.Close()
+	}()
+	b.lock = full
+	if err := b.noteFiles(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestCommitOfUnknownOutcome lets the write of a COMMIT fail, by a bound on the size of files, which is no lack of space.
 func TestCommitOfUnknownOutcome(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")

@@ -19,7 +19,7 @@ const (
 	// from before the first frame is in a log. VACUUM INTO makes files in which they are not.
 	journalVersions = 18
 	walVersion      = 2
-	// noteLength is more than is noted.
+	// noteLength is the length of a note, more than it needs.
 	noteLength = 100
 )
 
@@ -56,8 +56,14 @@ func (b *Backend) checkLog() error {
 	return nil
 }
 
-// forgetFiles empties the lock file while the files may change.
-func (b *Backend) forgetFiles() error { return b.lock.Truncate(0) }
+// forgetFiles blanks the note while the files may change. It keeps the note's room: the disk may be full.
+func (b *Backend) forgetFiles() error {
+	info, err := b.lock.Stat()
+	if err != nil || info.Size() == 0 {
+		return err
+	}
+	return b.note("")
+}
 
 // noteFiles notes in the lock file which files are in use together.
 func (b *Backend) noteFiles() error {
@@ -69,9 +75,22 @@ func (b *Backend) noteFiles() error {
 	if err != nil {
 		return err
 	}
-	_, err = b.lock.WriteAt([]byte(identity(file)+" "+identity(log)+"\n"), 0)
+	return b.note(identity(file) + " " + identity(log))
+}
+
+// note writes a note of noteLength. A full disk must not keep the server from starting, since only a server that runs
+// can free room in the database.
+func (b *Backend) note(text string) error {
+	_, err := b.lock.WriteAt(fmt.Appendf(nil, "%-*s\n", noteLength-1, text), 0)
+	if isFull(err) {
+		b.log.Warn("the disk is full; the next start cannot tell whether the database file was replaced",
+			"path", b.path, "error", err)
+		return nil
+	}
 	return err
 }
+
+func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 // identity tells a file from all others on the machine.
 func identity(info os.FileInfo) string {
