@@ -12,8 +12,8 @@
 //     all events of one revision in one response; a progress response with revision R follows every event <= R on its
 //     stream (hub.go, watcher.go).
 //  4. A read at R returns the same rows for ever, or [ErrCompacted]; R above the current revision is
-//     [ErrFutureRevision] (read.go, hold.go).
-//  5. A commit of unknown outcome is never repeated (sequencer.go): the tail shows what became of it (follow.go), or a
+//     [ErrFutureRevision] (read.go, pin.go).
+//  5. A commit of unknown outcome is never repeated (sequencer.go): the tail shows what became of it (replica.go), or a
 //     restart where this process is the only one that writes.
 //  6. Memory is bounded: by a chunk of bounded bytes for streamed reads, by bytes for resident values, the event
 //     window, each watch's backlog and all of them together, by count and bytes for the sequencer's queue. The index of
@@ -21,8 +21,8 @@
 //
 // Over a [backend.Shared] any number of stores work side by side, each in a process of its own. They know of each other
 // through the database alone: what others wrote is published here in the order of revisions, as if it had been written
-// here (follow.go, adopt.go); leases go by the database's clock (sharedlessor.go); one of the stores, which a heartbeat
-// elects, does the maintenance (membership.go). A database that has lost history is noticed by the batch that wrote the
+// here (replica.go, replica_adopt.go); leases go by the database's clock (sharedlessor.go); one of the stores, which a heartbeat
+// elects, does the maintenance (replica_members.go). A database that has lost history is noticed by the batch that wrote the
 // last revision held: memory is dropped, watches end.
 //
 // Bytes handed to the store with a request belong to it from then on; rows that it hands out are shared and must not be
