@@ -6,7 +6,7 @@
 //  1. Rows never change. They are inserted by [Tx.Commit] and removed by [Backend.Purge], nothing else touches them.
 //  2. A commit is all or nothing, durable before it returns, and moves the clock in the same database transaction.
 //  3. Every read reports the [Clock] of its own snapshot, so that its caller can tell whether the revision that it asked
-//     for was still there: compacted <= R <= revision, under the same incarnation.
+//     for was still there: compacted <= R <= revision, under the same epoch.
 //  4. Nobody else can commit between [Backend.Begin] and the end of the [Tx] that it returned.
 //
 // Every backend passes the suite in backend/backendtest.
@@ -40,7 +40,7 @@ type Row struct {
 	Deleted bool
 }
 
-// RowID names a row for ever: no other row gets the same pair while the incarnation lasts.
+// RowID names a row for ever: no other row gets the same pair while the epoch lasts.
 type RowID struct {
 	ModRevision int64
 	Ordinal     int32
@@ -59,8 +59,8 @@ type Clock struct {
 	// Compacted is the oldest revision that can still be read, less than or equal to Revision; 0 before the first compaction,
 	// -1 after one at revision 0, which makes nothing unreadable.
 	Compacted int64
-	// Incarnation is raised when history was lost, never otherwise.
-	Incarnation int64
+	// Epoch is raised when history was lost, never otherwise.
+	Epoch int64
 }
 
 // Check says whether a read pinned at revision r in the snapshot of this clock saw everything: nil, [ErrCompacted] or

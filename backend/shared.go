@@ -45,10 +45,10 @@ type Shared interface {
 	// trying where the database can send them at all.
 	Listen(ctx context.Context, hint func(revision, compacted int64), state func(listening bool))
 
-	// RaiseIncarnation looks, holding the clock, whether history was lost: whether the clock is of an incarnation below
-	// held.Incarnation, or of that one but has fallen below held.Revision or has rows of another batch than batch there
-	// (0: there were none). If so it raises the incarnation above both. It returns the clock as it is then.
-	RaiseIncarnation(ctx context.Context, held Clock, batch int64) (Clock, error)
+	// RaiseEpoch looks, holding the clock, whether history was lost: whether the clock is of an epoch below
+	// held.Epoch, or of that one but has fallen below held.Revision or has rows of another batch than batch there
+	// (0: there were none). If so it raises the epoch above both. It returns the clock as it is then.
+	RaiseEpoch(ctx context.Context, held Clock, batch int64) (Clock, error)
 
 	// LeaseStates returns the state of the leases with these ids, of all for nil, without those that are not there.
 	LeaseStates(ctx context.Context, ids []int64) ([]LeaseState, Origin, error)

@@ -61,8 +61,8 @@ type Engine interface {
 	// Leads reports whether this process does the work that only one of those sharing a database does. It may change at
 	// any time.
 	Leads() bool
-	// Incarnation changes when history was lost: revisions have other times then.
-	Incarnation() int64
+	// Epoch changes when history was lost: revisions have other times then.
+	Epoch() int64
 	Revision() int64
 	Compacted() int64
 	Compact(ctx context.Context, revision int64, physical bool) (int64, error)

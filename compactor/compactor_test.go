@@ -63,7 +63,7 @@ type clocked struct {
 
 func (c *clocked) Revision() int64 { return int64(time.Since(c.began) / time.Minute) }
 
-func (c *clocked) Incarnation() int64 { return 1 }
+func (c *clocked) Epoch() int64 { return 1 }
 
 func (c *clocked) Leads() bool { return c.Revision() >= c.leads }
 

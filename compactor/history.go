@@ -4,8 +4,8 @@ import "time"
 
 // history records which revision was current when.
 type history struct {
-	incarnation int64
-	noted       []note // oldest first
+	epoch int64
+	noted []note // oldest first
 }
 
 type note struct {
@@ -13,16 +13,16 @@ type note struct {
 	rev int64
 }
 
-// look records the revision. It asks for the incarnation first, so that the revision cannot belong to an older one.
+// look records the revision. It asks for the epoch first, so that the revision cannot belong to an older one.
 func (h *history) look(now time.Time, e Engine) {
-	incarnation := e.Incarnation()
-	h.note(now, e.Revision(), incarnation)
+	epoch := e.Epoch()
+	h.note(now, e.Revision(), epoch)
 }
 
 // note discards everything after a loss of history: its revisions were written again later.
-func (h *history) note(now time.Time, rev, incarnation int64) {
-	if n := len(h.noted); incarnation != h.incarnation || n > 0 && h.noted[n-1].rev > rev {
-		h.noted, h.incarnation = h.noted[:0], incarnation
+func (h *history) note(now time.Time, rev, epoch int64) {
+	if n := len(h.noted); epoch != h.epoch || n > 0 && h.noted[n-1].rev > rev {
+		h.noted, h.epoch = h.noted[:0], epoch
 	}
 	h.noted = append(h.noted, note{now, rev})
 }

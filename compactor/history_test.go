@@ -9,13 +9,13 @@ import (
 // about them.
 func TestLostHistoryIsForgotten(t *testing.T) {
 	at := func(minute int) time.Time { return time.Unix(0, 0).Add(time.Duration(minute) * time.Minute) }
-	for name, later := range map[string]struct{ rev, incarnation int64 }{
-		"another incarnation": {1001, 2},
-		"a lower revision":    {900, 1},
+	for name, later := range map[string]struct{ rev, epoch int64 }{
+		"another epoch":    {1001, 2},
+		"a lower revision": {900, 1},
 	} {
 		var h history
 		h.note(at(0), 1000, 1)
-		h.note(at(1), later.rev, later.incarnation)
+		h.note(at(1), later.rev, later.epoch)
 		if rev, ok := h.old(at(60), time.Hour); ok {
 			t.Errorf("%s: %d counts as an hour old", name, rev)
 		}
@@ -39,13 +39,13 @@ func (l *losing) ask(before, after int64) int64 {
 	return before
 }
 
-func (l *losing) Revision() int64    { return l.ask(9, 5) }
-func (l *losing) Incarnation() int64 { return l.ask(1, 2) }
+func (l *losing) Revision() int64 { return l.ask(9, 5) }
+func (l *losing) Epoch() int64    { return l.ask(1, 2) }
 
 func TestLookWhileHistoryIsLost(t *testing.T) {
-	h := history{incarnation: 1}
+	h := history{epoch: 1}
 	h.look(time.Now(), &losing{})
-	if h.incarnation != 1 || h.noted[0].rev != 5 {
-		t.Errorf("revision %d noted for incarnation %d", h.noted[0].rev, h.incarnation)
+	if h.epoch != 1 || h.noted[0].rev != 5 {
+		t.Errorf("revision %d noted for epoch %d", h.noted[0].rev, h.epoch)
 	}
 }

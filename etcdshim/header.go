@@ -7,21 +7,21 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// identities holds the current identity: the term is the database's incarnation, which rises after a loss of history.
+// identities holds the current identity: the term is the database's epoch, which rises after a loss of history.
 type identities struct {
-	incarnation func() int64
-	current     atomic.Pointer[identity]
+	epoch   func() int64
+	current atomic.Pointer[identity]
 }
 
-func newIdentities(cluster, member uint64, incarnation func() int64) *identities {
-	ids := &identities{incarnation: incarnation}
-	ids.current.Store(newIdentity(cluster, member, uint64(incarnation())))
+func newIdentities(cluster, member uint64, epoch func() int64) *identities {
+	ids := &identities{epoch: epoch}
+	ids.current.Store(newIdentity(cluster, member, uint64(epoch())))
 	return ids
 }
 
 func (ids *identities) now() *identity {
 	id := ids.current.Load()
-	if term := uint64(ids.incarnation()); term != id.term {
+	if term := uint64(ids.epoch()); term != id.term {
 		id = newIdentity(id.cluster, id.member, term)
 		ids.current.Store(id)
 	}

@@ -128,13 +128,13 @@ func TestLinearizableMemberList(t *testing.T) {
 	}
 }
 
-// The term follows the database's incarnation, and a reply that was measured before is written as it was measured.
-func TestTermFollowsIncarnation(t *testing.T) {
-	incarnation := int64(1)
-	ids := newIdentities(1, 2, func() int64 { return incarnation })
+// The term follows the database's epoch, and a reply that was measured before is written as it was measured.
+func TestTermFollowsEpoch(t *testing.T) {
+	epoch := int64(1)
+	ids := newIdentities(1, 2, func() int64 { return epoch })
 	before := ids.now()
 	size := before.size(7)
-	incarnation = 1 << 20
+	epoch = 1 << 20
 	if h := ids.header(7); h.RaftTerm != 1<<20 || h.MemberId != 2 || h.ClusterId != 1 {
 		t.Errorf("header %v", h)
 	}

@@ -72,7 +72,7 @@ func services(
 	stopping context.Context, s *store.Store, awaited *answers, o *Options, h healthpb.HealthServer,
 ) (register func(*grpc.Server)) {
 	settings := s.Settings()
-	id := newIdentities(settings.ClusterID, settings.MemberID, s.Incarnation)
+	id := newIdentities(settings.ClusterID, settings.MemberID, s.Epoch)
 	keys := &kv{
 		engine: s, id: id, maxBytes: o.MaxRequestBytes, most: o.MaxTxnOps, patience: o.streamPatience,
 		awaited: awaited,

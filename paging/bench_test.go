@@ -107,7 +107,7 @@ func benchmarkPages(b *testing.B, path string, n int, disabled bool) {
 	at := func(first int) string {
 		start := fmt.Sprintf(benchKey, first)[len(prefix):]
 		return seal(keys.newest, keys.byID[keys.newest], prefix, place{
-			incarnation: 1, revision: s.Revision(),
+			epoch: 1, revision: s.Revision(),
 			rest: int64(n - first), start: start,
 		})
 	}

@@ -68,12 +68,12 @@ func (l *list) resume(ctx context.Context, token string) error {
 	switch {
 	case l.from.revision == latest:
 		return nil
-	case l.from.incarnation > l.p.engine.Incarnation():
+	case l.from.epoch > l.p.engine.Epoch():
 		if _, err := l.p.confirm(ctx); err != nil { // by a replica that learned of a loss before this one
 			return err
 		}
 	}
-	if l.from.incarnation != l.p.engine.Incarnation() {
+	if l.from.epoch != l.p.engine.Epoch() {
 		return l.expired()
 	}
 	return l.p.await(ctx, l.from.revision)
@@ -112,7 +112,7 @@ func (l *list) run(ctx context.Context, send func(rows []*store.Row) error) (Pag
 
 // page describes a completely read list, with the token for the rest.
 func (l *list) page(res *store.RangeResult, read int64, last []byte) (Page, error) {
-	if l.from.revision != latest && l.more && res.Incarnation != l.from.incarnation {
+	if l.from.revision != latest && l.more && res.Epoch != l.from.epoch {
 		return Page{}, l.expired() // history was lost meanwhile
 	}
 	page := Page{Revision: l.from.revision}
@@ -128,7 +128,7 @@ func (l *list) page(res *store.RangeResult, read int64, last []byte) (Page, erro
 	}
 	page.Remaining = rest - read
 	next := place{
-		incarnation: res.Incarnation, revision: page.Revision, rest: page.Remaining,
+		epoch: res.Epoch, revision: page.Revision, rest: page.Remaining,
 		start: string(last[len(l.prefix):]) + "\x00",
 	}
 	page.Continue = l.seal(next)

@@ -14,7 +14,7 @@ type Engine interface {
 		error)
 	AwaitRevision(ctx context.Context, revision int64) (current int64, err error)
 	Revision() int64
-	Incarnation() int64
+	Epoch() int64
 }
 
 // Pager implements the reads of the list/watch API.

@@ -15,7 +15,7 @@ import (
 //
 // where the sealed part, encrypted with XChaCha20-Poly1305, is
 //
-//	incarnation (8) | revision (8, 0: the latest) | rows from the start key on (8, -1: unknown) |
+//	epoch (8) | revision (8, 0: the latest) | rows from the start key on (8, -1: unknown) |
 //	start key without the prefix
 //
 // All numbers are big-endian. The additional data is the version, the key's id and the list's prefix: a token opens
@@ -29,10 +29,10 @@ const (
 
 // place is where a list continues.
 type place struct {
-	incarnation int64  // of the history that revision belongs to
-	revision    int64  // of the list's rows; 0 is the latest
-	rest        int64  // rows from start on at revision, -1 if unknown
-	start       string // first key to read, without the list's prefix
+	epoch    int64  // that revision belongs to
+	revision int64  // of the list's rows; 0 is the latest
+	rest     int64  // rows from start on at revision, -1 if unknown
+	start    string // first key to read, without the list's prefix
 }
 
 const (
@@ -45,7 +45,7 @@ func seal(id int64, key cipher.AEAD, prefix string, p place) string {
 	head := header(id)
 	nonce := random(chacha20poly1305.NonceSizeX)
 	contents := make([]byte, 0, tokenNumbers+len(p.start))
-	for _, n := range []int64{p.incarnation, p.revision, p.rest} {
+	for _, n := range []int64{p.epoch, p.revision, p.rest} {
 		contents = binary.BigEndian.AppendUint64(contents, uint64(n))
 	}
 	contents = append(contents, p.start...)
@@ -90,6 +90,6 @@ func (s sealed) open(key cipher.AEAD, prefix string) (p place, ok bool) {
 		return place{}, false
 	}
 	number := func(i int) int64 { return int64(binary.BigEndian.Uint64(contents[8*i:])) }
-	p = place{incarnation: number(0), revision: number(1), rest: number(2), start: string(contents[tokenNumbers:])}
+	p = place{epoch: number(0), revision: number(1), rest: number(2), start: string(contents[tokenNumbers:])}
 	return p, p.revision >= 0
 }

@@ -39,9 +39,9 @@ func TestTokenRoundTrip(t *testing.T) {
 			strings.Repeat("y", 3000) + "\x00", "",
 		} {
 			for _, p := range []place{
-				{incarnation: 1, revision: 5, rest: 12, start: start},
+				{epoch: 1, revision: 5, rest: 12, start: start},
 				{revision: latest, rest: unknown, start: start},
-				{incarnation: math.MaxInt64, revision: math.MaxInt64, rest: math.MaxInt64, start: start},
+				{epoch: math.MaxInt64, revision: math.MaxInt64, rest: math.MaxInt64, start: start},
 			} {
 				token := seal(3, aead(t, testKey), prefix, p)
 				if got, ok := decode(t, token, prefix); !ok || got != p {
@@ -75,7 +75,7 @@ func decoded(tb testing.TB, token string) string {
 func TestTokenTampered(t *testing.T) {
 	const prefix = "/registry/secrets/"
 	key := aead(t, testKey)
-	token := seal(3, key, prefix, place{incarnation: 1, revision: 5, rest: 1, start: "default/password\x00"})
+	token := seal(3, key, prefix, place{epoch: 1, revision: 5, rest: 1, start: "default/password\x00"})
 	refused := func(what, token, prefix string) {
 		t.Helper()
 		if p, ok := decode(t, token, prefix); ok {
@@ -128,7 +128,7 @@ func TestTokenTampered(t *testing.T) {
 func FuzzToken(f *testing.F) {
 	// Of another key: what one process has sealed is given to others, which must not open it.
 	foreign := seal(3, aead(f, bytes.Repeat([]byte{8}, 32)), "/p/", place{
-		incarnation: 1, revision: 5, rest: 1,
+		epoch: 1, revision: 5, rest: 1,
 		start: "a\x00",
 	})
 	f.Add(foreign, "/p/", "a\x00", int64(5), int64(1), uint16(9))
@@ -141,7 +141,7 @@ func FuzzToken(f *testing.F) {
 				t.Fatalf("%q opens as %+v", token, p)
 			}
 		}
-		want := place{incarnation: revision / 2, revision: revision & math.MaxInt64, rest: rest, start: start}
+		want := place{epoch: revision / 2, revision: revision & math.MaxInt64, rest: rest, start: start}
 		token := seal(3, aead(t, testKey), prefix, want)
 		if p, ok := decode(t, token, prefix); !ok || p != want {
 			t.Fatalf("%+v comes back as %+v, %t", want, p, ok)

@@ -12,7 +12,7 @@ import (
 
 func testFresh(f *fixture) {
 	ctx := context.Background()
-	if c := f.m.clock; c.Revision != 1 || c.Compacted != 0 || c.Incarnation < 1 {
+	if c := f.m.clock; c.Revision != 1 || c.Compacted != 0 || c.Epoch < 1 {
 		f.Errorf("clock of a fresh store: %+v", c)
 	}
 	s, err := f.b.Settings(ctx)

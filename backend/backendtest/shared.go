@@ -33,7 +33,7 @@ func RunShared(t *testing.T, open func(t *testing.T) (a, b backend.Shared), hook
 		{"TailInBegin", testTailInBegin},
 		{"TailSaysWhatWasPurged", testTailPurged},
 		{"TailOfBump", testTailOfBump},
-		{"RaiseIncarnation", testRaiseIncarnation},
+		{"RaiseEpoch", testRaiseEpoch},
 		{"Confirm", testConfirm},
 		{"UnconfirmedUntilACommit", testUnconfirmed},
 		{"LeasesByTheDatabasesClock", testSharedLeases},

@@ -192,7 +192,7 @@ func testHead(p *pair) {
 	}
 }
 
-func testRaiseIncarnation(p *pair) {
+func testRaiseEpoch(p *pair) {
 	p.write(p.a, 11, put("a", "1"))
 	p.write(p.a, 12, put("a", "2"))
 	now := p.m.clock
@@ -202,19 +202,19 @@ func testRaiseIncarnation(p *pair) {
 		batch int64
 		raise int64
 	}{
-		{"all as it was", backend.Clock{Revision: 3, Incarnation: now.Incarnation}, 12, 0},
-		{"others wrote since", backend.Clock{Revision: 2, Incarnation: now.Incarnation}, 11, 0},
-		{"the clock fell back", backend.Clock{Revision: 4, Incarnation: now.Incarnation}, 13, 1},
-		{"seen already", backend.Clock{Revision: 4, Incarnation: now.Incarnation}, 13, 1},
-		{"another batch", backend.Clock{Revision: 3, Incarnation: now.Incarnation + 1}, 99, 2},
-		{"a row where there was none", backend.Clock{Revision: 2, Incarnation: now.Incarnation + 2}, 0, 3},
-		{"the incarnation fell back", backend.Clock{Revision: 2, Incarnation: now.Incarnation + 8}, 11, 9},
-		{"raised meanwhile", backend.Clock{Revision: 9, Incarnation: now.Incarnation + 8}, 1, 9},
+		{"all as it was", backend.Clock{Revision: 3, Epoch: now.Epoch}, 12, 0},
+		{"others wrote since", backend.Clock{Revision: 2, Epoch: now.Epoch}, 11, 0},
+		{"the clock fell back", backend.Clock{Revision: 4, Epoch: now.Epoch}, 13, 1},
+		{"seen already", backend.Clock{Revision: 4, Epoch: now.Epoch}, 13, 1},
+		{"another batch", backend.Clock{Revision: 3, Epoch: now.Epoch + 1}, 99, 2},
+		{"a row where there was none", backend.Clock{Revision: 2, Epoch: now.Epoch + 2}, 0, 3},
+		{"the epoch fell back", backend.Clock{Revision: 2, Epoch: now.Epoch + 8}, 11, 9},
+		{"raised meanwhile", backend.Clock{Revision: 9, Epoch: now.Epoch + 8}, 1, 9},
 	} {
-		got, err := p.other.RaiseIncarnation(p.ctx, c.held, c.batch)
+		got, err := p.other.RaiseEpoch(p.ctx, c.held, c.batch)
 		p.ok(err)
 		want := now
-		want.Incarnation += c.raise
+		want.Epoch += c.raise
 		if got != want {
 			p.Errorf("%s: clock %+v, want %+v", c.what, got, want)
 		}

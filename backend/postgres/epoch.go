@@ -9,31 +9,31 @@ import (
 )
 
 const (
-	readBatch        = "SELECT batch FROM object_versions WHERE resource_version = $1::bigint ORDER BY ordinal LIMIT 1"
-	raiseIncarnation = "UPDATE clock SET incarnation = $1::bigint WHERE id = 1 AND turn = $2::bigint >> 6"
+	readBatch  = "SELECT batch FROM object_versions WHERE resource_version = $1::bigint ORDER BY ordinal LIMIT 1"
+	raiseEpoch = "UPDATE clock SET incarnation = $1::bigint WHERE id = 1 AND turn = $2::bigint >> 6"
 )
 
-// RaiseIncarnation implements [backend.Shared].
-func (b *Backend) RaiseIncarnation(ctx context.Context, held backend.Clock, batch int64) (clock backend.Clock, err error) {
+// RaiseEpoch implements [backend.Shared].
+func (b *Backend) RaiseEpoch(ctx context.Context, held backend.Clock, batch int64) (clock backend.Clock, err error) {
 	err = b.control.transaction(ctx, "look whether history was lost", func(ctx context.Context, tx pgx.Tx) error {
 		err := scan(ctx, tx.Conn(), func(s *scanner) error { clock = s.clock(); return nil }, b.features.lock, nil)
 		if err == nil {
 			err = found(clock)
 		}
-		if err != nil || clock.Incarnation > held.Incarnation {
+		if err != nil || clock.Epoch > held.Epoch {
 			return err
 		}
-		if clock.Incarnation == held.Incarnation {
+		if clock.Epoch == held.Epoch {
 			there := int64(0) // no row of that revision is left, or there never was one: nothing can be said
 			err = scan(ctx, tx.Conn(), func(s *scanner) error { there = s.integer(); return nil }, readBatch, []any{held.Revision})
 			if err != nil || clock.Revision >= held.Revision && (there == 0 || there == batch) {
 				return err
 			}
 		}
-		// Above what was held: nobody takes it for an incarnation that he has seen, and no client sees its raft term
+		// Above what was held: nobody takes it for an epoch that he has seen, and no client sees its raft term
 		// fall.
-		clock.Incarnation = held.Incarnation + 1
-		_, err = tx.Exec(ctx, raiseIncarnation, clock.Incarnation, clock.Revision)
+		clock.Epoch = held.Epoch + 1
+		_, err = tx.Exec(ctx, raiseEpoch, clock.Epoch, clock.Revision)
 		return err
 	})
 	return clock, err

@@ -187,7 +187,7 @@ func (j *joined) add(rows []backend.Row, clock backend.Clock) error {
 	switch {
 	case !j.any:
 		j.clock, j.any = clock, true
-	case j.clock.Incarnation != clock.Incarnation:
+	case j.clock.Epoch != clock.Epoch:
 		return fmt.Errorf("read a range: %w: history was lost in the middle of it", backend.ErrUnavailable)
 	}
 	j.clock.Revision, j.clock.Compacted = min(j.clock.Revision, clock.Revision), max(j.clock.Compacted, clock.Compacted)

@@ -18,9 +18,9 @@ func (b *Backend) Clock(ctx context.Context) (clock backend.Clock, err error) {
 	return clock, err
 }
 
-// found says whether a clock was read: the incarnations begin with 1. Errors: [backend.ErrNoClock].
+// found says whether a clock was read: the epochs begin with 1. Errors: [backend.ErrNoClock].
 func found(clock backend.Clock) error {
-	if clock.Incarnation == 0 {
+	if clock.Epoch == 0 {
 		return backend.ErrNoClock
 	}
 	return nil

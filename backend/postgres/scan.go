@@ -122,7 +122,7 @@ func (s *scanner) unescape(raw []byte) []byte {
 }
 
 func (s *scanner) clock() backend.Clock {
-	return backend.Clock{Revision: s.integer(), Compacted: s.integer(), Incarnation: s.integer()}
+	return backend.Clock{Revision: s.integer(), Compacted: s.integer(), Epoch: s.integer()}
 }
 
 // origin takes the columns of one.

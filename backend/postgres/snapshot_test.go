@@ -78,7 +78,7 @@ func TestClockUnderSnapshot(t *testing.T) {
 		{"list", listSQL[single][0], []any{int64(1), int64(1), key}},
 		{"hold", insertHold, []any{int64(1), int64(1), int64(1)}},
 		{"move", moveClock, []any{int64(1 << 40), int64(0), int64(0), int64(0), int64(1), int64(moves + 1)}},
-		{"incarnation", raiseIncarnation, []any{int64(2), int64(moves + 1)}},
+		{"epoch", raiseEpoch, []any{int64(2), int64(moves + 1)}},
 	}
 	for _, s := range statements {
 		p.exec("PREPARE " + s.name + " AS " + s.sql)
@@ -86,7 +86,7 @@ func TestClockUnderSnapshot(t *testing.T) {
 	pages := func(revision int64) map[string]int {
 		got := map[string]int{}
 		for _, s := range statements {
-			if n := len(s.args); s.name == "move" || s.name == "incarnation" {
+			if n := len(s.args); s.name == "move" || s.name == "epoch" {
 				s.args[n-1] = revision
 			}
 			p.exec("BEGIN")

@@ -98,7 +98,7 @@ func (b *Backend) start() error {
 	var clock backend.Clock
 	found := 0
 	err = b.writer.each(context.Background(), readClock, func(row []driver.Value) bool {
-		clock = backend.Clock{Revision: integer(row[0]), Compacted: integer(row[1]), Incarnation: integer(row[2])}
+		clock = backend.Clock{Revision: integer(row[0]), Compacted: integer(row[1]), Epoch: integer(row[2])}
 		found++
 		return true
 	})

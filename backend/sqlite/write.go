@@ -121,7 +121,7 @@ func (t *tx) Commit(_ context.Context, e *backend.Effects) error {
 		if err := c.apply(e); err != nil {
 			return err
 		}
-		n, err := c.run(moveClock, next.Revision, next.Compacted, clock.Revision, clock.Compacted, clock.Incarnation)
+		n, err := c.run(moveClock, next.Revision, next.Compacted, clock.Revision, clock.Compacted, clock.Epoch)
 		if err == nil && n != 1 {
 			return fmt.Errorf("%w: another program has changed the database in spite of the lock; restart", backend.ErrUnavailable)
 		}

@@ -84,14 +84,14 @@ func (w *watching) ended(err error) error {
 // start sends the header and, if requested, the state, and begins the watch after it. A client that has the header
 // misses nothing that is written from then on.
 func (w *watching) start(s *paging.WatchStart) error {
-	incarnation := w.s.engine.Incarnation()
+	epoch := w.s.engine.Epoch()
 	if s.State {
 		after, err := w.state(s)
 		if err != nil {
 			return err
 		}
 		w.register(after)
-		if w.s.engine.Incarnation() != incarnation {
+		if w.s.engine.Epoch() != epoch {
 			return expired(watchExpired) // the state may belong to lost history
 		}
 		return nil

@@ -133,7 +133,7 @@ func TestStreamWithoutCount(t *testing.T) {
 		for _, noCount := range []bool{false, true} {
 			req := &RangeRequest{Key: []byte("k"), End: []byte("l"), Limit: 5, NoCount: noCount}
 			res, err := s.RangeStream(within(t), req, func([]*Row) error { return nil })
-			if err != nil || !res.More || res.Incarnation != 1 || (res.Count == 5) != noCount || !noCount && res.Count != 20 {
+			if err != nil || !res.More || res.Epoch != 1 || (res.Count == 5) != noCount || !noCount && res.Count != 20 {
 				t.Errorf("without count: %t: %+v, %v", noCount, res, err)
 			}
 		}

@@ -102,7 +102,7 @@ func (q *sequencer) needs(batch []*call) (n backend.Needs, complete bool, publis
 
 func (q *sequencer) evaluator(ctx context.Context, loaded *backend.Loaded, complete bool) *evaluator {
 	e := &evaluator{
-		s: q.s, ctx: ctx, incarnation: loaded.Clock.Incarnation,
+		s: q.s, ctx: ctx, epoch: loaded.Clock.Epoch,
 		from: loaded.Clock.Revision, oldest: loaded.Clock.Compacted, rev: loaded.Clock.Revision, server: loaded.Tail.Origin.Server,
 	}
 	if !complete {

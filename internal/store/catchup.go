@@ -37,7 +37,7 @@ type piece struct {
 	start   int64
 	events  []*event
 	through int64 // events are complete up to here
-	history int64 // the incarnation of what the members have had
+	epoch   int64 // of what the members have had
 	failed  bool
 }
 
@@ -121,7 +121,7 @@ func (h *hub) choose() (p *piece, ready bool) {
 		h.readers--
 		return nil, false
 	}
-	p = &piece{start: lead.next, through: h.rev, history: h.history}
+	p = &piece{start: lead.next, through: h.rev, epoch: h.epoch}
 	recent := lead.next >= h.window.first
 	shared := recent || h.spansNear(st, lead) >= sharedSpans
 	fits := func(w *watcher) bool {
@@ -232,8 +232,8 @@ func (s *Store) readPiece(ctx context.Context, p *piece) error {
 		return err
 	case p.start < hist.Clock.Compacted:
 		return ErrCompacted
-	case hist.Clock.Incarnation != p.history:
-		return errOtherHistory
+	case hist.Clock.Epoch != p.epoch:
+		return errOtherEpoch
 	case hist.Through < p.start:
 		return errServerBehind
 	}
@@ -243,7 +243,7 @@ func (s *Store) readPiece(ctx context.Context, p *piece) error {
 		c := &hist.Changes[i]
 		var superseded *item
 		if c.Prev != nil && c.Row.ModRevision > hist.Clock.Compacted {
-			if superseded, err = s.before(ctx, c, p.history); err != nil {
+			if superseded, err = s.before(ctx, c, p.epoch); err != nil {
 				return err
 			}
 		}
@@ -256,9 +256,9 @@ func (s *Store) readPiece(ctx context.Context, p *piece) error {
 }
 
 // before returns what watchers are shown as superseded by c: the key's live row before c's revision, which is another
-// than c.Prev where a transaction changed the key twice. Nil when there was none, or it is compacted. history is the
-// incarnation that c is of.
-func (s *Store) before(ctx context.Context, c *backend.Change, history int64) (*item, error) {
+// than c.Prev where a transaction changed the key twice. Nil when there was none, or it is compacted. epoch is
+// that of c.
+func (s *Store) before(ctx context.Context, c *backend.Change, epoch int64) (*item, error) {
 	if c.Prev.ModRevision != c.Row.ModRevision {
 		return newItem(*c.Prev), nil
 	}
@@ -270,8 +270,8 @@ func (s *Store) before(ctx context.Context, c *backend.Change, history int64) (*
 	switch {
 	case err != nil:
 		return nil, err
-	case clock.Incarnation != history:
-		return nil, errOtherHistory
+	case clock.Epoch != epoch:
+		return nil, errOtherEpoch
 	case clock.Revision < rev:
 		return nil, errServerBehind
 	case len(rows) == 0, rev < clock.Compacted:

@@ -17,7 +17,7 @@ type counts struct {
 }
 
 type countKey struct {
-	history    int64 // the incarnation that rev belongs to
+	epoch      int64 // that rev belongs to
 	rev        int64
 	start, end string
 	open       bool
@@ -49,7 +49,7 @@ func (c *counts) put(k countKey, n int64) {
 }
 
 func (s span) countKey(v view) countKey {
-	return countKey{history: v.incarnation, rev: v.rev, start: s.start, end: s.end, open: s.open}
+	return countKey{epoch: v.epoch, rev: v.rev, start: s.start, end: s.end, open: s.open}
 }
 
 // count returns how many keys the span has at v's revision.
@@ -100,7 +100,7 @@ func (e *evaluator) committed(sp span) (int64, error) {
 		return countSpan(e.loaded, sp), nil
 	}
 	if e.loaded != nil {
-		return e.s.count(e.ctx, sp, view{rev: e.from, current: e.from, incarnation: e.incarnation})
+		return e.s.count(e.ctx, sp, view{rev: e.from, current: e.from, epoch: e.epoch})
 	}
 	e.s.index.mu.RLock()
 	defer e.s.index.mu.RUnlock()

@@ -52,11 +52,11 @@ type evaluator struct {
 	key   string
 	found *item
 
-	leases      map[int64]leaseStatus        // of those that the batch has changed
-	states      map[int64]backend.LeaseState // of the leases that the batch names, when the database keeps their time
-	attached    attachments
-	incarnation int64
-	effects     backend.Effects
+	leases   map[int64]leaseStatus        // of those that the batch has changed
+	states   map[int64]backend.LeaseState // of the leases that the batch names, when the database keeps their time
+	attached attachments
+	epoch    int64
+	effects  backend.Effects
 }
 
 // undone is what the overlay held before a transaction changed it.
@@ -169,7 +169,7 @@ func (e *evaluator) before(key string) *item {
 
 // values returns the items as rows with their values.
 func (e *evaluator) values(items []*item) ([]*Row, error) {
-	return e.s.rows(e.ctx, items, e.incarnation, &RangeRequest{})
+	return e.s.rows(e.ctx, items, e.epoch, &RangeRequest{})
 }
 
 func (e *evaluator) put(p *PutRequest) (*PutResult, error) {

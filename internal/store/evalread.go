@@ -122,7 +122,7 @@ func (e *evaluator) read(r *RangeRequest) (*RangeResult, error) {
 	if !r.plain() {
 		items = append([]*item(nil), r.first(items)...)
 		if r.Target == SortValue {
-			if items, err = e.s.resident(e.ctx, items, e.incarnation); err != nil {
+			if items, err = e.s.resident(e.ctx, items, e.epoch); err != nil {
 				return nil, err
 			}
 		}
@@ -136,7 +136,7 @@ func (e *evaluator) read(r *RangeRequest) (*RangeResult, error) {
 			return nil, err
 		}
 	}
-	res.Rows, err = e.s.shape(e.ctx, items, e.incarnation, r)
+	res.Rows, err = e.s.shape(e.ctx, items, e.epoch, r)
 	return res, err
 }
 
@@ -157,6 +157,6 @@ func (e *evaluator) page(r *RangeRequest) (*RangeResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := e.s.rows(e.ctx, items, e.incarnation, r)
+	rows, err := e.s.rows(e.ctx, items, e.epoch, r)
 	return &RangeResult{Rows: rows, More: more, Count: n, Revision: e.inner()}, err
 }

@@ -19,11 +19,11 @@ type Export struct {
 	Alarms              []Alarm
 	Settings            backend.Settings
 
-	s           *Store
-	until       int64
-	incarnation int64
-	held        *hold
-	hold        int64 // what the other replicas have heard of, 0 where there are none; see sharedHold
+	s     *Store
+	until int64
+	epoch int64
+	held  *hold
+	hold  int64 // what the other replicas have heard of, 0 where there are none; see sharedHold
 }
 
 // exportHold is how long the other replicas hold off row deletion for an export that they do not hear of again.
@@ -59,7 +59,7 @@ func (x *Export) pin(ctx context.Context) error {
 	x.unhold()
 	x.s.holds.mu.Lock() // a purge that begins later sees the hold, or a compacted revision that is not above it
 	x.s.index.mu.RLock()
-	x.Revision, x.Compacted, x.incarnation = x.s.index.rev, x.s.index.compacted, x.s.index.history
+	x.Revision, x.Compacted, x.epoch = x.s.index.rev, x.s.index.compacted, x.s.index.epoch
 	x.s.index.mu.RUnlock()
 	// What is superseded at or below the compacted revision is left out, and what is above may not go.
 	x.held = &hold{rev: max(x.Compacted, 0), export: true}
@@ -99,7 +99,7 @@ func (x *Export) unhold() {
 // check says whether all that the export keeps was there in the snapshot of clock c, with the hold named.
 func (x *Export) check(c backend.Clock) error {
 	switch {
-	case c.Incarnation != x.incarnation || c.Revision < x.until:
+	case c.Epoch != x.epoch || c.Revision < x.until:
 		return fmt.Errorf("export: %w: history was lost; begin again", ErrUnavailable)
 	case x.hold != 0 && c.Compacted > max(x.Compacted, 0):
 		return fmt.Errorf("export: %w, and rows may have been deleted: it took longer than %v, or a failover lost "+

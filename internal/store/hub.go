@@ -22,7 +22,7 @@ type hub struct {
 	mu        sync.Mutex // before any stream's
 	rev       int64      // published through
 	compacted int64
-	history   int64 // the incarnation that rev belongs to
+	epoch     int64 // that rev belongs to
 	window    window
 	streams   map[*WatchStream]struct{}
 	keys      map[string]watchers // watches of single keys
@@ -39,7 +39,7 @@ type watchers map[*watcher]struct{}
 
 func newHub(s *Store, rev int64) *hub {
 	return &hub{
-		s: s, rev: rev, compacted: s.clock.Compacted, history: s.clock.Incarnation,
+		s: s, rev: rev, compacted: s.clock.Compacted, epoch: s.clock.Epoch,
 		window:  window{max: s.cfg.WindowBytes, first: rev + 1},
 		streams: map[*WatchStream]struct{}{},
 		keys:    map[string]watchers{},
@@ -89,7 +89,7 @@ func (h *hub) reset(clock backend.Clock, lost bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	published := h.rev
-	h.rev, h.compacted, h.history = clock.Revision, clock.Compacted, clock.Incarnation
+	h.rev, h.compacted, h.epoch = clock.Revision, clock.Compacted, clock.Epoch
 	h.window = window{max: h.window.max, first: h.rev + 1}
 	for st := range h.streams {
 		st.mu.Lock()

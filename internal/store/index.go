@@ -37,7 +37,7 @@ type index struct {
 	mu        sync.RWMutex
 	rev       int64
 	compacted int64
-	history   int64 // the incarnation that rev belongs to
+	epoch     int64 // that rev belongs to
 	tree      *tree
 	complete  bool
 	disabled  bool
@@ -50,7 +50,7 @@ type index struct {
 }
 
 func newIndex(clock backend.Clock, cacheBytes int64, disabled bool) *index {
-	x := &index{rev: clock.Revision, compacted: clock.Compacted, history: clock.Incarnation, disabled: disabled, residents: residents{max: cacheBytes}}
+	x := &index{rev: clock.Revision, compacted: clock.Compacted, epoch: clock.Epoch, disabled: disabled, residents: residents{max: cacheBytes}}
 	x.empty()
 	return x
 }
@@ -125,7 +125,7 @@ func (x *index) reset(clock backend.Clock) {
 	defer x.writing.Unlock()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.rev, x.compacted, x.history, x.complete = clock.Revision, clock.Compacted, clock.Incarnation, false
+	x.rev, x.compacted, x.epoch, x.complete = clock.Revision, clock.Compacted, clock.Epoch, false
 	x.awaited.reach(x.rev)
 	x.resets++
 	x.empty()
@@ -139,16 +139,16 @@ func (x *index) empty() {
 	x.keepSnapshots(func(*snapshot) bool { return false })
 }
 
-// warm replaces those of a history's items whose values the index has in memory by now: a snapshot keeps what it was made of.
-func (x *index) warm(items []*item, history int64) (missing int) {
+// warm replaces those of an epoch's items whose values the index has in memory by now: a snapshot keeps what it was made of.
+func (x *index) warm(items []*item, epoch int64) (missing int) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for i, it := range items {
 		if it == nil || it.resident {
 			continue
 		}
-		// Of another history another row may have the same id.
-		if now, ok := x.tree.Get(keyString(it.Key)); ok && now.resident && now.ID() == it.ID() && x.history == history {
+		// In another epoch another row may have the same id.
+		if now, ok := x.tree.Get(keyString(it.Key)); ok && now.resident && now.ID() == it.ID() && x.epoch == epoch {
 			items[i] = now
 			continue
 		}
@@ -157,15 +157,15 @@ func (x *index) warm(items []*item, history int64) (missing int) {
 	return missing
 }
 
-// keep makes the fetched values of a history's items resident as far as there is room: lists must not push out what gets use.
-func (x *index) keep(items []*item, history int64) {
+// keep makes the fetched values of items of an epoch resident as far as there is room: lists must not push out what gets use.
+func (x *index) keep(items []*item, epoch int64) {
 	if !x.writing.TryLock() {
 		return
 	}
 	defer x.writing.Unlock()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.history != history {
+	if x.epoch != epoch {
 		return
 	}
 	kept := false
@@ -187,21 +187,21 @@ func (x *index) keep(items []*item, history int64) {
 	}
 }
 
-// now returns the index as it is, its revision and its history's incarnation, for a short look: the copy is not kept, so it pushes out
+// now returns the index as it is, its revision and its epoch, for a short look: the copy is not kept, so it pushes out
 // none of those that lists go on from. Nil when the index is not complete.
-func (x *index) now() (_ *tree, rev, history int64) {
+func (x *index) now() (_ *tree, rev, epoch int64) {
 	x.mu.RLock()
-	snap, rev, history, complete := x.taken(x.rev), x.rev, x.history, x.complete
+	snap, rev, epoch, complete := x.taken(x.rev), x.rev, x.epoch, x.complete
 	x.mu.RUnlock()
 	if snap != nil || !complete {
-		return snap.keys(), rev, history
+		return snap.keys(), rev, epoch
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.complete {
-		return nil, x.rev, x.history // it was reset meanwhile
+		return nil, x.rev, x.epoch // it was reset meanwhile
 	}
-	return x.tree.Copy(), x.rev, x.history
+	return x.tree.Copy(), x.rev, x.epoch
 }
 
 // fork returns a copy of the index that its caller may change, if the index is below revision, and the index's

@@ -21,7 +21,7 @@ func (s *Store) Status(ctx context.Context) (*Status, error) {
 	rev, compacted, keys := s.index.rev, s.index.compacted, s.index.tree.Len()
 	s.index.mu.RUnlock()
 	return &Status{
-		Revision: rev, Compacted: max(0, compacted), Incarnation: s.Incarnation(), Keys: int64(keys), Waiting: s.seq.queue.waiting(),
+		Revision: rev, Compacted: max(0, compacted), Epoch: s.Epoch(), Keys: int64(keys), Waiting: s.seq.queue.waiting(),
 		ClusterID: s.settings.ClusterID, MemberID: s.settings.MemberID, Leader: s.Leader(),
 		DBSize: size.Total, DBSizeInUse: size.InUse, DBLog: size.Log, DBLogHeld: size.LogHeld, OpenReads: size.Reads, Quota: max(0, s.quota.limit.Load()), Alarms: s.Alarms(),
 	}, nil

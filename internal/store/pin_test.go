@@ -151,7 +151,7 @@ func TestStreamFetchesOverLostHistory(t *testing.T) {
 		}
 		return nil
 	})
-	if !errors.Is(err, errOtherHistory) || got != streamFirst {
+	if !errors.Is(err, errOtherEpoch) || got != streamFirst {
 		t.Errorf("%d rows, %v", got, err)
 	}
 }
@@ -165,7 +165,7 @@ func TestGetOverUnnoticedLoss(t *testing.T) {
 	}
 	eventually(t, "the index is loaded", s.index.whole)
 	execute(t, dsn, "UPDATE object_versions SET key = key || 'x', value = 'other' WHERE resource_version = 5")
-	if res, err := s.Range(within(t), &RangeRequest{Key: []byte("k3"), Serializable: true}); !errors.Is(err, errOtherHistory) {
+	if res, err := s.Range(within(t), &RangeRequest{Key: []byte("k3"), Serializable: true}); !errors.Is(err, errOtherEpoch) {
 		t.Errorf("%+v, %v", res, err)
 	}
 	if res, err := s.Range(within(t), &RangeRequest{Key: []byte("k4"), Serializable: true}); err != nil || len(res.Rows) != 1 {
@@ -224,8 +224,8 @@ func TestExportMeetsLostHistory(t *testing.T) {
 		execute(t, dsn, "UPDATE object_versions SET batch = 4711 WHERE resource_version > 200")
 		execute(t, dsn, "UPDATE clock SET batch = 4711")
 		_, err := s.Range(within(t), &RangeRequest{Key: []byte("k")}) // notices it
-		if s.Incarnation() != 2 {
-			t.Errorf("of incarnation %d", s.Incarnation())
+		if s.Epoch() != 2 {
+			t.Errorf("of epoch %d", s.Epoch())
 		}
 		return err
 	})

@@ -18,7 +18,7 @@ func TestProgressAfterLostHistory(t *testing.T) {
 	t.Cleanup(st.Close)
 	created(t, st, everything(0))
 	st.RequestProgress() // and the consumer stands still
-	clock := backend.Clock{Revision: 5, Incarnation: 2}
+	clock := backend.Clock{Revision: 5, Epoch: 2}
 	s.index.reset(clock) // as follower.reset does
 	s.hub.reset(clock, true)
 	if r := next(t, st); !r.Canceled {

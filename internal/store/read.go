@@ -25,11 +25,11 @@ type view struct {
 	snap    *snapshot // in place of the tree where a client may take its time
 	hold    *hold     // keeps the rows of rev though it is compacted; nil for short reads
 
-	incarnation int64
+	epoch int64
 }
 
-// errOtherHistory is the error for what was read of another history than the view's.
-var errOtherHistory = fmt.Errorf("%w: history was lost; read again", ErrUnavailable)
+// errOtherEpoch is the error for what was read of another epoch than the view's.
+var errOtherEpoch = fmt.Errorf("%w: history was lost; read again", ErrUnavailable)
 
 // errServerBehind is the error for what was read from a server that lacks what was read before.
 var errServerBehind = fmt.Errorf("%w: it is behind what was read from it before; read again", ErrUnavailable)
@@ -37,8 +37,8 @@ var errServerBehind = fmt.Errorf("%w: it is behind what was read from it before;
 // check says whether what was read in the snapshot of clock c, with the hold's id named, is all that there was at v's
 // revision.
 func (v view) check(c backend.Clock) error {
-	if c.Incarnation != v.incarnation {
-		return errOtherHistory
+	if c.Epoch != v.epoch {
+		return errOtherEpoch
 	}
 	err := c.Check(v.rev)
 	if errors.Is(err, ErrFutureRevision) && v.rev <= v.current {
@@ -67,7 +67,7 @@ func (s *Store) pin(revision int64) (view, error) {
 }
 
 func pinned(revision int64, clock backend.Clock) (view, error) {
-	v := view{rev: revision, current: clock.Revision, incarnation: clock.Incarnation}
+	v := view{rev: revision, current: clock.Revision, epoch: clock.Epoch}
 	if revision <= 0 {
 		v.rev = v.current
 		return v, nil
@@ -171,7 +171,7 @@ func (s *Store) get(ctx context.Context, req *RangeRequest) (_ *RangeResult, ok 
 	}
 	x := s.index
 	x.mu.RLock()
-	current, history := x.rev, x.history
+	current, epoch := x.rev, x.epoch
 	if req.Revision > 0 {
 		if err := (backend.Clock{Revision: current, Compacted: x.compacted}).Check(req.Revision); err != nil {
 			x.mu.RUnlock()
@@ -195,7 +195,7 @@ func (s *Store) get(ctx context.Context, req *RangeRequest) (_ *RangeResult, ok 
 	if req.CountOnly {
 		return res, true, nil
 	}
-	rows, err := s.rows(ctx, []*item{it}, history, req)
+	rows, err := s.rows(ctx, []*item{it}, epoch, req)
 	res.Rows = rows
 	return res, true, err
 }
@@ -215,7 +215,7 @@ func (s *Store) small(ctx context.Context, req *RangeRequest, sp span) (_ *Range
 		return res, true, nil
 	}
 	items, more := walk(x.tree, sp, walkLocked)
-	history := x.history
+	epoch := x.epoch
 	x.mu.RUnlock()
 	if more {
 		return nil, false, nil
@@ -224,7 +224,7 @@ func (s *Store) small(ctx context.Context, req *RangeRequest, sp span) (_ *Range
 	if req.Limit > 0 && res.Count > req.Limit {
 		items, res.More = items[:req.Limit], true
 	}
-	rows, err := s.rows(ctx, items, history, req)
+	rows, err := s.rows(ctx, items, epoch, req)
 	res.Rows = rows
 	return res, true, err
 }
@@ -326,7 +326,7 @@ func (s *Store) chunk(
 			ctx = turn.with(ctx)
 		}
 		items, more := walk(keys, sp, size.rows)
-		rows, err = s.firstRows(ctx, items, v.incarnation, req, size.bytes)
+		rows, err = s.firstRows(ctx, items, v.epoch, req, size.bytes)
 		return rows, more || len(rows) < len(items), err
 	}
 	found, more, err := s.fromDatabase(ctx, sp, v, size, req.KeysOnly || req.CountOnly)

@@ -28,11 +28,11 @@ func (s *Store) look(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err 
 	}
 	for tries := 1; ; tries++ {
 		oldest, compacted := s.compacted(), s.Compacted()
-		tree, rev, history := s.index.now()
+		tree, rev, epoch := s.index.now()
 		if tree == nil {
 			return nil, false, nil
 		}
-		if res, err = s.lookAt(ctx, t, tree, rev, oldest, history); err == nil {
+		if res, err = s.lookAt(ctx, t, tree, rev, oldest, epoch); err == nil {
 			res.Revision = rev
 		}
 		if !errors.Is(err, ErrCompacted) {
@@ -55,7 +55,7 @@ func (s *Store) look(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err 
 
 // lookAt runs the transaction on a snapshot.
 func (s *Store) lookAt(
-	ctx context.Context, t *Txn, tree *tree, rev, oldest, history int64,
+	ctx context.Context, t *Txn, tree *tree, rev, oldest, epoch int64,
 ) (res *TxnResult, err error) {
 	var turn *Turn
 	if t.long(tree) {
@@ -64,7 +64,7 @@ func (s *Store) lookAt(
 		}
 	}
 	e := &evaluator{
-		s: s, ctx: turn.with(ctx), from: rev, oldest: oldest, rev: rev, incarnation: history, loaded: tree,
+		s: s, ctx: turn.with(ctx), from: rev, oldest: oldest, rev: rev, epoch: epoch, loaded: tree,
 		whole: true, reading: true,
 	}
 	if res, err = e.txn(t); err != nil || !t.KeepTurn {

@@ -21,8 +21,8 @@ import (
 //     publish only what lies above the revision published last. A revision that is missing below others is not passed
 //     over: the store is reset.
 //   - A tail says which batch wrote the last revision that we hold. If that is another than the one we know, or the
-//     clock or its incarnation has fallen below ours, history was lost (a failover to a standby that lacked it, a
-//     restore in place): the incarnation is raised under the clock's lock, above all that we have seen, and everything
+//     clock or its epoch has fallen below ours, history was lost (a failover to a standby that lacked it, a
+//     restore in place): the epoch is raised under the clock's lock, above all that we have seen, and everything
 //     held in memory is dropped. That compares what was held when the tail was asked for. If more has been published
 //     since, both must come from one server: another may have another history behind that point.
 //   - A read is linearizable if the tail was asked for after the read came: it joins no question that is under way
@@ -33,12 +33,12 @@ type follower struct {
 	s *Store
 	b backend.Shared
 
-	mu          sync.Mutex     // whoever publishes holds it; before the index's and the hub's
-	batch       int64          // that moved the clock to the last revision held, 0 when that is not known
-	server      backend.Server // that told of the last revision held, zero when that is not known
-	incarnation atomic.Int64
-	alarms      int64 // the tail's number of those held
-	bytes       int64 // that the next tail is asked for
+	mu     sync.Mutex     // whoever publishes holds it; before the index's and the hub's
+	batch  int64          // that moved the clock to the last revision held, 0 when that is not known
+	server backend.Server // that told of the last revision held, zero when that is not known
+	epoch  atomic.Int64
+	alarms int64 // the tail's number of those held
+	bytes  int64 // that the next tail is asked for
 
 	wake    chan struct{} // capacity 1
 	told    atomic.Bool   // a hint has told of something new
@@ -93,7 +93,7 @@ func newFollower(s *Store, b backend.Shared, clock backend.Clock, batch int64) *
 	f.hinting.wake = make(chan struct{}, 1)
 	f.staleness = max(0, s.cfg.MaxStaleness)
 	f.members.later = make(chan struct{})
-	f.incarnation.Store(clock.Incarnation)
+	f.epoch.Store(clock.Epoch)
 	now := time.Now()
 	f.contact.made(now)
 	f.through.Store(&now)
@@ -134,7 +134,7 @@ func position(ctx context.Context, b backend.Backend) (clock backend.Clock, batc
 // question is a query for the tail and what was held when it was asked.
 type question struct {
 	backend.TailQuery
-	batch, incarnation int64
+	batch, epoch int64
 }
 
 // ask makes a question for what is not held yet.
@@ -148,7 +148,7 @@ func (f *follower) ask() question {
 			After: f.s.index.rev, Limit: tailRows, Bytes: f.bytes,
 			WithPrev: !f.s.index.complete,
 		},
-		batch: f.batch, incarnation: f.incarnation.Load(),
+		batch: f.batch, epoch: f.epoch.Load(),
 	}
 }
 
@@ -165,33 +165,33 @@ func (f *follower) reset(ctx context.Context, lost bool) error {
 			"failover to a standby that had not received them. Caches are dropped and watches end. Clients may still "+
 			"hold revisions that exist no more: run 'sqlstore repair --bump-revision N' with an N above all that they "+
 			"may have seen, and make replication synchronous",
-			"held-revision", s.Revision(), "database-revision", clock.Revision, "incarnation", clock.Incarnation)
+			"held-revision", s.Revision(), "database-revision", clock.Revision, "epoch", clock.Epoch)
 	}
 	f.batch, f.server = batch, backend.Server{}
 	s.index.reset(clock)
-	// Between the two: who finds this incarnation then reads this history, and who still finds the one before is in
+	// Between the two: who finds this epoch then reads this history, and who still finds the one before is in
 	// time for the end of a watch that goes on from what was lost.
-	f.incarnation.Store(clock.Incarnation)
+	f.epoch.Store(clock.Epoch)
 	s.hub.reset(clock, lost)
 	s.load.start()
 	return nil
 }
 
-// lost deals with a history that has lost revisions: it raises the incarnation, unless another replica has, and starts
+// lost deals with a history that has lost revisions: it raises the epoch, unless another replica has, and starts
 // anew.
 func (f *follower) lost(ctx context.Context, q question, reason error) error {
-	held := backend.Clock{Revision: q.After, Incarnation: q.incarnation}
-	clock, err := f.b.RaiseIncarnation(ctx, held, q.batch)
+	held := backend.Clock{Revision: q.After, Epoch: q.epoch}
+	clock, err := f.b.RaiseEpoch(ctx, held, q.batch)
 	if err != nil {
 		return fmt.Errorf("look whether history was lost: %w", err)
 	}
-	if clock.Incarnation == q.incarnation {
+	if clock.Epoch == q.epoch {
 		return nil // it was not: the tail came from another server
 	}
 	f.s.cfg.Logger.Debug("history was lost", "held-revision", q.After, "reason", reason)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.incarnation.Load() < clock.Incarnation {
+	if f.epoch.Load() < clock.Epoch {
 		return f.reset(ctx, true)
 	}
 	return nil
@@ -200,7 +200,7 @@ func (f *follower) lost(ctx context.Context, q question, reason error) error {
 // settle deals with what kept a tail from being adopted. It returns nil when asking again makes sense.
 func (f *follower) settle(ctx context.Context, q question, err error) error {
 	switch {
-	case errors.Is(err, errReset), errors.Is(err, errOvertaken), errors.Is(err, errOtherHistory):
+	case errors.Is(err, errReset), errors.Is(err, errOvertaken), errors.Is(err, errOtherEpoch):
 		return nil
 	case errors.Is(err, errLostHistory):
 		return f.lost(ctx, q, err)

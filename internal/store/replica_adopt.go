@@ -19,13 +19,13 @@ func (f *follower) adopt(ctx context.Context, q question, t *backend.Tail) error
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch held := f.incarnation.Load(); {
-	case q.incarnation < held:
+	switch held := f.epoch.Load(); {
+	case q.epoch < held:
 		return errReset // asked before the reset
-	case t.Clock.Incarnation < held:
-		return fmt.Errorf("%w: incarnation %d was seen, the database is at %d", errLostHistory, held,
-			t.Clock.Incarnation)
-	case t.Clock.Incarnation > held:
+	case t.Clock.Epoch < held:
+		return fmt.Errorf("%w: epoch %d was seen, the database is at %d", errLostHistory, held,
+			t.Clock.Epoch)
+	case t.Clock.Epoch > held:
 		if err := f.reset(ctx, true); err != nil {
 			return err
 		}
@@ -147,7 +147,7 @@ func (f *follower) superseded(ctx context.Context, t *backend.Tail) (map[int]*it
 		if c.Prev == nil {
 			continue
 		}
-		it, err := f.s.before(ctx, c, t.Clock.Incarnation)
+		it, err := f.s.before(ctx, c, t.Clock.Epoch)
 		if err != nil {
 			return nil, err
 		}

@@ -26,11 +26,11 @@ var errBehind = errors.New("this replica is far behind the others")
 func (f *follower) ahead(ctx context.Context, tx backend.SharedTx, e *evaluator) error {
 	f.mu.Lock()
 	state, rev, ok := f.s.index.fork(e.from)
-	batch, incarnation, server := f.batch, f.incarnation.Load(), f.server
+	batch, epoch, server := f.batch, f.epoch.Load(), f.server
 	e.resets = f.s.index.loading()
 	f.mu.Unlock()
 	switch {
-	case !ok || incarnation != e.incarnation:
+	case !ok || epoch != e.epoch:
 		return errReset
 	case rev > e.from || server != e.server:
 		return errOvertaken

@@ -283,10 +283,10 @@ func (s *Store) NoLeader() <-chan struct{} {
 	return s.follower.contact.channel()
 }
 
-// Incarnation is raised when history was lost; etcd's raft term. What is read after it is of no older history.
-func (s *Store) Incarnation() int64 {
+// Epoch is raised when history was lost; etcd's raft term. What is read after it is of no older history.
+func (s *Store) Epoch() int64 {
 	if s.follower == nil {
-		return s.clock.Incarnation
+		return s.clock.Epoch
 	}
-	return s.follower.incarnation.Load()
+	return s.follower.epoch.Load()
 }

@@ -120,7 +120,7 @@ func (f *follower) holds(q question, head backend.Head) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	switch {
-	case head.Clock.Incarnation != q.incarnation, q.incarnation != f.incarnation.Load(), head.Alarms != f.alarms,
+	case head.Clock.Epoch != q.epoch, q.epoch != f.epoch.Load(), head.Alarms != f.alarms,
 		etcdCompacted(head.Clock.Compacted) > etcdCompacted(x.compacted):
 		return false
 	case x.rev != q.After && head.Origin.Server != f.server: // another one, of which nobody knows what it has there

@@ -437,8 +437,8 @@ func TestLostHistory(t *testing.T) {
 		lose(t, dsn, 15)
 		for i, s := range all {
 			ended(t, streams[i])
-			if n := s.Incarnation(); n != 2 {
-				t.Errorf("replica %d is of incarnation %d", i, n)
+			if n := s.Epoch(); n != 2 {
+				t.Errorf("replica %d is of epoch %d", i, n)
 			}
 			res, err := s.Range(within(t), &RangeRequest{Key: []byte("k"), End: []byte("l")})
 			if err != nil || res.Count != 14 || res.Revision != 15 {
@@ -471,8 +471,8 @@ func TestLostHistory(t *testing.T) {
 				SELECT n, 0, convert_to('other'||n, 'UTF8'), false, n, 1, 0, 0, 4711, ''::bytea FROM generate_series(16, 30) AS n`)
 			execute(t, dsn, "UPDATE clock SET revision = 30")
 			ended(t, st)
-			if n := old.Incarnation(); n != 2 {
-				t.Errorf("of incarnation %d", n)
+			if n := old.Epoch(); n != 2 {
+				t.Errorf("of epoch %d", n)
 			}
 			res, err := old.Range(within(t), &RangeRequest{Key: []byte{0}, End: []byte{0}})
 			if err != nil || res.Count != 29 || res.Revision != 30 {
@@ -482,15 +482,15 @@ func TestLostHistory(t *testing.T) {
 	}
 }
 
-// TestIncarnationFallsBack takes the raise of the incarnation out of the database, as a second failover does, or the
+// TestEpochFallsBack takes the raise of the epoch out of the database, as a second failover does, or the
 // return to the first primary, or a restore in place.
-func TestIncarnationFallsBack(t *testing.T) {
+func TestEpochFallsBack(t *testing.T) {
 	dsn := pgserver.Database(t)
 	all := replicasOn(t, 2, Config{}, dsn)
 	put(t, all[0], "k", "1")
 	execute(t, dsn, "UPDATE clock SET incarnation = 5")
 	for _, s := range all {
-		eventually(t, "the raise", func() bool { return s.Incarnation() == 5 })
+		eventually(t, "the raise", func() bool { return s.Epoch() == 5 })
 	}
 	put(t, all[0], "k", "2")
 	streams := []*WatchStream{watchAll(t, all[0], 0), watchAll(t, all[1], 0)}
@@ -508,8 +508,8 @@ func TestIncarnationFallsBack(t *testing.T) {
 		if row := get(t, s, "k", 0); row == nil || string(row.Value) != "2" {
 			t.Errorf("replica %d reads %+v", i, row)
 		}
-		if st, err := s.Status(within(t)); err != nil || st.Incarnation != 6 {
-			t.Errorf("replica %d is of %+v, %v; want an incarnation that nobody has seen", i, st, err)
+		if st, err := s.Status(within(t)); err != nil || st.Epoch != 6 {
+			t.Errorf("replica %d is of %+v, %v; want an epoch that nobody has seen", i, st, err)
 		}
 	}
 	for i, s := range all {

@@ -8,9 +8,9 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// TestIncarnationFollowsWhatIsRead stops a replica that has noticed lost history before its index is reset: who reads then must not be
-// told the new incarnation first.
-func TestIncarnationFollowsWhatIsRead(t *testing.T) {
+// TestEpochFollowsWhatIsRead stops a replica that has noticed lost history before its index is reset: who reads then must not be
+// told the new epoch first.
+func TestEpochFollowsWhatIsRead(t *testing.T) {
 	dsn := pgserver.Database(t)
 	s := replicasOn(t, 1, Config{}, dsn)[0]
 	for range 5 {
@@ -28,39 +28,39 @@ func TestIncarnationFollowsWhatIsRead(t *testing.T) {
 		}
 		return !free
 	})
-	before, rev := s.Incarnation(), s.index.rev
+	before, rev := s.Epoch(), s.index.rev
 	release()
 	if before != 1 || rev != 6 {
-		t.Errorf("incarnation %d while reads are at %d", before, rev)
+		t.Errorf("epoch %d while reads are at %d", before, rev)
 	}
-	eventually(t, "the incarnation is raised", func() bool { return s.Incarnation() == 2 })
+	eventually(t, "the epoch is raised", func() bool { return s.Epoch() == 2 })
 	if rev := s.Revision(); rev != 4 {
-		t.Errorf("incarnation 2 with reads at %d", rev)
+		t.Errorf("epoch 2 with reads at %d", rev)
 	}
 }
 
-// TestValuesOfOneHistory has an index that another history has come to, with a row of the same id: what is read of the one before gets
+// TestValuesOfOneEpoch has an index that another history has come to, with a row of the same id: what is read of the one before gets
 // nothing from it, and brings nothing in.
-func TestValuesOfOneHistory(t *testing.T) {
+func TestValuesOfOneEpoch(t *testing.T) {
 	row := func(value string) Row {
 		return Row{Key: []byte("k"), ModRevision: 2, CreateRevision: 2, Version: 1, Value: []byte(value)}
 	}
 	cold := func() *item { return &item{Row: row(""), slot: -1} }
-	for _, history := range []int64{1, 2} {
-		x := newIndex(backend.Clock{Revision: 1, Incarnation: 1}, 1<<20, false)
-		x.reset(backend.Clock{Revision: 1, Incarnation: 2})
+	for _, epoch := range []int64{1, 2} {
+		x := newIndex(backend.Clock{Revision: 1, Epoch: 1}, 1<<20, false)
+		x.reset(backend.Clock{Revision: 1, Epoch: 2})
 		x.apply([]*item{cold()}, 2, 0)
-		same := history == 2
-		x.keep([]*item{newItem(row("of the history that is asked for"))}, history)
+		same := epoch == 2
+		x.keep([]*item{newItem(row("of the epoch that is asked for"))}, epoch)
 		if it, _ := x.lookup([]byte("k")); it.resident != same {
-			t.Errorf("history %d: a value that was fetched is kept: %v", history, it.resident)
+			t.Errorf("epoch %d: a value that was fetched is kept: %v", epoch, it.resident)
 		}
 
-		x = newIndex(backend.Clock{Revision: 1, Incarnation: 2}, 1<<20, false)
-		x.apply([]*item{newItem(row("of history 2"))}, 2, 0)
+		x = newIndex(backend.Clock{Revision: 1, Epoch: 2}, 1<<20, false)
+		x.apply([]*item{newItem(row("of epoch 2"))}, 2, 0)
 		items := []*item{cold()}
-		if missing := x.warm(items, history); (missing == 0) != same || items[0].resident != same {
-			t.Errorf("history %d: %d missing, %+v", history, missing, items[0])
+		if missing := x.warm(items, epoch); (missing == 0) != same || items[0].resident != same {
+			t.Errorf("epoch %d: %d missing, %+v", epoch, missing, items[0])
 		}
 	}
 }

@@ -83,7 +83,7 @@ func (x *index) snapshot(rev int64, use func(*snapshot)) (backend.Clock, *snapsh
 
 // look returns the clock, the snapshot at rev if it was made, and whether it can be. Callers hold mu.
 func (x *index) look(rev int64) (clock backend.Clock, snap *snapshot, could bool) {
-	clock = backend.Clock{Revision: x.rev, Compacted: x.compacted, Incarnation: x.history}
+	clock = backend.Clock{Revision: x.rev, Compacted: x.compacted, Epoch: x.epoch}
 	if rev <= 0 {
 		rev = x.rev
 	}

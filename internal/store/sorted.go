@@ -14,7 +14,7 @@ func (s *Store) sorted(ctx context.Context, req *RangeRequest, sp span, v view) 
 	if err != nil || req.CountOnly {
 		return res, err
 	}
-	res.Rows, err = s.shape(ctx, items, v.incarnation, req)
+	res.Rows, err = s.shape(ctx, items, v.epoch, req)
 	return res, err
 }
 
@@ -34,7 +34,7 @@ func (s *Store) ordered(ctx context.Context, req *RangeRequest, sp span, v view)
 	}
 	items = slices.DeleteFunc(items, func(it *item) bool { return req.drops(&it.Row) })
 	if byValue {
-		if items, err = s.resident(ctx, items, v.incarnation); err != nil {
+		if items, err = s.resident(ctx, items, v.epoch); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -54,14 +54,14 @@ func (s *Store) sortedStream(
 	if err != nil {
 		return nil, err
 	}
-	res.Incarnation = v.incarnation
+	res.Epoch = v.epoch
 	for len(items) > 0 {
 		part := slices.Clone(items[:min(len(items), readChunk)]) // which get their values
 		turn, err := s.turns.takeFor(ctx, len(part))
 		if err != nil {
 			return nil, err
 		}
-		rows, err := s.shapeFirst(turn.with(ctx), part, v.incarnation, req, chunkBytes)
+		rows, err := s.shapeFirst(turn.with(ctx), part, v.epoch, req, chunkBytes)
 		turn.End()
 		if err != nil {
 			return nil, err
@@ -95,16 +95,16 @@ func (s *Store) orderedInTurn(ctx context.Context, req *RangeRequest, sp span, v
 
 // shape is rows for a sorted list: etcd fetches whole rows to sort them by value, and keys_only then drops the value
 // alone.
-func (s *Store) shape(ctx context.Context, items []*item, history int64, req *RangeRequest) ([]*Row, error) {
-	return s.shapeFirst(ctx, items, history, req, 0)
+func (s *Store) shape(ctx context.Context, items []*item, epoch int64, req *RangeRequest) ([]*Row, error) {
+	return s.shapeFirst(ctx, items, epoch, req, 0)
 }
 
 // shapeFirst is shape for the first items, up to the one with which the sizes of the rows reach bytes; 0 is no bound.
 func (s *Store) shapeFirst(
-	ctx context.Context, items []*item, history int64, req *RangeRequest, bytes int64,
+	ctx context.Context, items []*item, epoch int64, req *RangeRequest, bytes int64,
 ) ([]*Row, error) {
 	if !req.KeysOnly || req.Target != SortValue {
-		return s.firstRows(ctx, items, history, req, bytes)
+		return s.firstRows(ctx, items, epoch, req, bytes)
 	}
 	out := make([]*Row, len(items))
 	for i, it := range items {
@@ -138,8 +138,8 @@ func (s *Store) metas(ctx context.Context, sp span, v view, values bool) ([]*ite
 }
 
 // resident returns the items with all values in memory.
-func (s *Store) resident(ctx context.Context, items []*item, history int64) ([]*item, error) {
-	rows, err := s.rows(ctx, items, history, &RangeRequest{})
+func (s *Store) resident(ctx context.Context, items []*item, epoch int64) ([]*item, error) {
+	rows, err := s.rows(ctx, items, epoch, &RangeRequest{})
 	if err != nil {
 		return nil, err
 	}

@@ -325,7 +325,7 @@ func (s *Store) publish(e *evaluator) {
 		for len(rows) > 0 && rows[0].ModRevision <= rev {
 			rows, prevs = rows[1:], prevs[1:]
 		}
-		if e.incarnation != f.incarnation.Load() || rev < e.from || len(rows) > 0 &&
+		if e.epoch != f.epoch.Load() || rev < e.from || len(rows) > 0 &&
 			(rows[0].ModRevision != rev+1 || f.server != e.server) {
 			// the store was reset, what is below is not published yet, or another server told of it: the tail publishes
 			// the batch
@@ -337,7 +337,7 @@ func (s *Store) publish(e *evaluator) {
 		}
 	}
 	if len(e.ahead) > 0 {
-		s.index.warm(prevs, e.incarnation) // their values have come meanwhile
+		s.index.warm(prevs, e.epoch) // their values have come meanwhile
 	}
 	s.lessor.granted(fx.Granted)
 	s.lessor.ending(fx.Ending)

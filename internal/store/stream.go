@@ -41,7 +41,7 @@ func (s *Store) RangeStream(
 	}
 	defer v.hold.end()
 	defer v.snap.end()
-	res := &RangeResult{Revision: v.current, Incarnation: v.incarnation}
+	res := &RangeResult{Revision: v.current, Epoch: v.epoch}
 	if sp.empty {
 		return res, nil
 	}

@@ -31,7 +31,7 @@ func (b *counting) Count(ctx context.Context, q backend.RangeQuery) (int64, back
 }
 
 // A count that began before history was lost tells nothing about the revision that has its number afterwards.
-func TestCountsOfOneHistory(t *testing.T) {
+func TestCountsOfOneEpoch(t *testing.T) {
 	dsn := pgserver.Database(t)
 	b := &counting{openSharedOn(t, 1, dsn)[0].(backend.Shared), make(chan struct{}, 1), make(chan struct{})}
 	s := openStore(t, b, Config{DisableIndex: true})
@@ -47,7 +47,7 @@ func TestCountsOfOneHistory(t *testing.T) {
 	}()
 	<-b.counted
 	lose(t, dsn, kept)
-	eventually(t, "the incarnation is raised", func() bool { return s.Incarnation() == 2 })
+	eventually(t, "the epoch is raised", func() bool { return s.Epoch() == 2 })
 	if rev := put(t, s, "a", ""); rev != last {
 		t.Fatalf("revision %d, want %d once more", rev, last)
 	}
@@ -62,7 +62,7 @@ func TestCountsOfOneHistory(t *testing.T) {
 }
 
 // A piece that was chosen before history was lost is not read from what has come in its place, whoever has heard of it.
-func TestPiecesOfOneHistory(t *testing.T) {
+func TestPiecesOfOneEpoch(t *testing.T) {
 	dsn := pgserver.Database(t)
 	all := openSharedOn(t, 2, dsn)
 	s := openStore(t, all[0], Config{WindowBytes: 1})
@@ -89,8 +89,8 @@ func TestPiecesOfOneHistory(t *testing.T) {
 	for range 3 {
 		put(t, other, "k", "other")
 	}
-	eventually(t, "the new incarnation is told", func() bool { return s.Incarnation() == 2 })
-	if err := s.readPiece(within(t), p); !errors.Is(err, errOtherHistory) {
+	eventually(t, "the new epoch is told", func() bool { return s.Epoch() == 2 })
+	if err := s.readPiece(within(t), p); !errors.Is(err, errOtherEpoch) {
 		t.Errorf("read %d events, %v", len(p.events), err)
 	}
 	p.failed = true
@@ -102,7 +102,7 @@ func TestPiecesOfOneHistory(t *testing.T) {
 }
 
 // What a change superseded is looked for in the history of the change.
-func TestSupersededOfOneHistory(t *testing.T) {
+func TestSupersededOfOneEpoch(t *testing.T) {
 	s := openStore(t, openSQLite(t), Config{})
 	put(t, s, "k", "1")
 	rev := put(t, s, "k", "2")
@@ -110,14 +110,14 @@ func TestSupersededOfOneHistory(t *testing.T) {
 		row := Row{Key: []byte("k"), ModRevision: rev}
 		return &backend.Change{Row: row, Prev: &row} // changed twice
 	}
-	history := s.Incarnation()
-	if it, err := s.before(within(t), change(rev), history); err != nil || it == nil || string(it.Value) != "1" {
+	epoch := s.Epoch()
+	if it, err := s.before(within(t), change(rev), epoch); err != nil || it == nil || string(it.Value) != "1" {
 		t.Errorf("%+v, %v", it, err)
 	}
-	if _, err := s.before(within(t), change(rev), history+1); !errors.Is(err, errOtherHistory) {
-		t.Errorf("of another history: %v", err)
+	if _, err := s.before(within(t), change(rev), epoch+1); !errors.Is(err, errOtherEpoch) {
+		t.Errorf("of another epoch: %v", err)
 	}
-	if _, err := s.before(within(t), change(rev+5), history); !errors.Is(err, errServerBehind) {
+	if _, err := s.before(within(t), change(rev+5), epoch); !errors.Is(err, errServerBehind) {
 		t.Errorf("of a server that is behind: %v", err)
 	}
 }

@@ -122,7 +122,7 @@ func TestBatchWhileTheServerIsReplaced(t *testing.T) {
 					}
 				}
 			}
-			if b.Incarnation() == 1 {
+			if b.Epoch() == 1 {
 				t.Error("nobody has noticed that history was lost")
 			}
 		})

@@ -62,8 +62,8 @@ type RangeResult struct {
 	Count int64
 	// Revision is the store's when the request was served (inside a transaction: that of its effects so far).
 	Revision int64
-	// Incarnation is that of the history that a RangeStream's rows belong to.
-	Incarnation int64
+	// Epoch is the one that the rows of a RangeStream belong to.
+	Epoch int64
 	// Turn is for the caller to end when the request kept it; nil where the read needed none.
 	Turn *Turn
 }
@@ -225,9 +225,9 @@ type Alarm struct {
 
 // Status is what Maintenance.Status and the metrics need.
 type Status struct {
-	Revision, Compacted, Incarnation int64
-	ClusterID, MemberID, Leader      uint64
-	DBSize, DBSizeInUse, Quota       int64
+	Revision, Compacted, Epoch  int64
+	ClusterID, MemberID, Leader uint64
+	DBSize, DBSizeInUse, Quota  int64
 	// what the database's log takes beside DBSize, over what it takes when all is well
 	DBLog     int64
 	DBLogHeld time.Duration // for how long a reader has kept it from beginning anew

@@ -7,15 +7,15 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// rows turns items of a history into rows, fetching the values that are not in memory.
-func (s *Store) rows(ctx context.Context, items []*item, history int64, req *RangeRequest) ([]*Row, error) {
-	return s.firstRows(ctx, items, history, req, 0)
+// rows turns items of an epoch into rows, fetching the values that are not in memory.
+func (s *Store) rows(ctx context.Context, items []*item, epoch int64, req *RangeRequest) ([]*Row, error) {
+	return s.firstRows(ctx, items, epoch, req, 0)
 }
 
 // firstRows is rows for as many of the items as it takes for the rows' sizes to reach bytes, and not more; 0 is no
 // bound.
 func (s *Store) firstRows(
-	ctx context.Context, items []*item, history int64, req *RangeRequest, bytes int64,
+	ctx context.Context, items []*item, epoch int64, req *RangeRequest, bytes int64,
 ) ([]*Row, error) {
 	out := make([]*Row, len(items))
 	if req.KeysOnly {
@@ -30,7 +30,7 @@ func (s *Store) firstRows(
 	}
 	missing := 0
 	if cold {
-		missing = s.index.warm(items, history)
+		missing = s.index.warm(items, epoch)
 	}
 	for i, it := range items {
 		if it.resident {
@@ -41,7 +41,7 @@ func (s *Store) firstRows(
 	if missing == 0 {
 		return cut(out, bytes), nil
 	}
-	fetched, err := s.fetch(ctx, items, history, missing, bytes)
+	fetched, err := s.fetch(ctx, items, epoch, missing, bytes)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (s *Store) firstRows(
 
 // fetch reads the values that are not resident from the database, the first ones as far as bytes go, and keeps them
 // while there is room.
-func (s *Store) fetch(ctx context.Context, items []*item, history int64, missing int, bytes int64) ([]*item, error) {
+func (s *Store) fetch(ctx context.Context, items []*item, epoch int64, missing int, bytes int64) ([]*item, error) {
 	asking(ctx)
 	ids, cold := make([]backend.RowID, 0, missing), make([]*item, 0, missing)
 	for _, it := range items {
@@ -72,17 +72,17 @@ func (s *Store) fetch(ctx context.Context, items []*item, history int64, missing
 	if err != nil {
 		return nil, err
 	}
-	if clock.Incarnation != history {
-		return nil, errOtherHistory // another row may have the same id
+	if clock.Epoch != epoch {
+		return nil, errOtherEpoch // another row may have the same id
 	}
 	fetched := make([]*item, len(rows))
 	for i := range rows {
 		if !cold[i].is(&rows[i]) {
-			return nil, errOtherHistory // that nobody has noticed yet
+			return nil, errOtherEpoch // that nobody has noticed yet
 		}
 		fetched[i] = newItem(rows[i])
 	}
-	s.index.keep(fetched, history)
+	s.index.keep(fetched, epoch)
 	return fetched, nil
 }
 

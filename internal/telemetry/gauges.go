@@ -107,7 +107,7 @@ var gauges = []gauge{
 	},
 	{
 		"sqlstore_incarnation", "Raised when the database has lost acknowledged revisions.",
-		func(s state) float64 { return float64(s.Incarnation) }, false,
+		func(s state) float64 { return float64(s.Epoch) }, false,
 	},
 	{
 		"sqlstore_watch_lag_revisions", "Revisions that the slowest watch is behind.",
@@ -207,7 +207,7 @@ func (c *stateCollector) read() (s state, answered bool) {
 	}
 	if answered = s.Status != nil; !answered {
 		s.Status = &store.Status{
-			Revision: st.Revision(), Compacted: st.Compacted(), Incarnation: st.Incarnation(),
+			Revision: st.Revision(), Compacted: st.Compacted(), Epoch: st.Epoch(),
 			Leader: st.Leader(),
 		}
 	}
