@@ -23,7 +23,7 @@ func (x *index) apply(items []*item, rev, compacted int64) {
 				x.set(it)
 			}
 		}
-		x.residents.evict(x, len(x.residents.ring))
+		x.cache.evict(x, len(x.cache.ring))
 	}
 	x.move(rev, compacted, bytes)
 }
@@ -68,7 +68,7 @@ func (x *index) applyMany(items []*item, rev, compacted int64) {
 	x.inParts(len(items), func(i int) { x.follow(before[i], items[i]) })
 	for more := true; more; {
 		x.mu.Lock()
-		more = x.residents.evict(x, applyAtOnce)
+		more = x.cache.evict(x, applyAtOnce)
 		x.mu.Unlock()
 	}
 }
@@ -101,11 +101,11 @@ func (x *index) remove(k []byte) {
 	}
 	if old, ok := x.tree.Delete(key); ok {
 		x.detach(old, 0)
-		x.residents.remove(old)
+		x.cache.remove(old)
 	}
 }
 
-// follow does for the leases and the residents what was done to the tree: it has taken the place of old, where there
+// follow does for the leases and the value cache what was done to the tree: it has taken the place of old, where there
 // was one.
 func (x *index) follow(old, it *item) {
 	if old != nil {
@@ -113,12 +113,12 @@ func (x *index) follow(old, it *item) {
 	}
 	switch {
 	case it.Deleted && old != nil:
-		x.residents.remove(old)
+		x.cache.remove(old)
 	case it.Deleted:
 	case old != nil:
-		x.residents.replace(old, it)
+		x.cache.replace(old, it)
 	default:
-		x.residents.add(it)
+		x.cache.add(it)
 	}
 	x.attach(it)
 }

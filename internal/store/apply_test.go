@@ -36,19 +36,19 @@ func clone(items []*item) []*item {
 func contents(t *testing.T, x *index) (ids map[string]backend.RowID, leases map[string]int64, bytes int64) {
 	t.Helper()
 	ids, leases = map[string]backend.RowID{}, map[string]int64{}
-	resident := int64(0)
+	cached := int64(0)
 	x.tree.Scan(func(key string, it *item) bool {
 		ids[key] = it.ID()
-		if it.resident {
-			resident += int64(len(it.Value))
-			if x.residents.ring[it.slot] != it {
-				t.Errorf("%s is resident elsewhere", key)
+		if it.cached {
+			cached += int64(len(it.Value))
+			if x.cache.ring[it.slot] != it {
+				t.Errorf("%s is cached elsewhere", key)
 			}
 		}
 		return true
 	})
-	if resident != x.residents.bytes || resident > x.residents.max {
-		t.Errorf("%d bytes are in memory, %d are counted, %d are the bound", resident, x.residents.bytes, x.residents.max)
+	if cached != x.cache.bytes || cached > x.cache.max {
+		t.Errorf("%d bytes are in memory, %d are counted, %d are the bound", cached, x.cache.bytes, x.cache.max)
 	}
 	for id, keys := range x.leases {
 		for key := range keys {
@@ -58,7 +58,7 @@ func contents(t *testing.T, x *index) (ids map[string]backend.RowID, leases map[
 			leases[key] = id
 		}
 	}
-	return ids, leases, resident
+	return ids, leases, cached
 }
 
 // A batch that is applied in parts leaves what one leaves that is applied at once.

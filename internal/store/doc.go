@@ -15,7 +15,7 @@
 //     [ErrFutureRevision] (read.go, pin.go).
 //  5. A commit of unknown outcome is never repeated (sequencer.go): the tail shows what became of it (replica.go), or a
 //     restart where this process is the only one that writes.
-//  6. Memory is bounded: by a chunk of bounded bytes for streamed reads, by bytes for resident values, the event
+//  6. Memory is bounded: by a chunk of bounded bytes for streamed reads, by bytes for cached values, the event
 //     window, each watch's backlog and all of them together, by count and bytes for the sequencer's queue. The index of
 //     live keys is the exception: about 250 bytes a key.
 //

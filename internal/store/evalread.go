@@ -122,7 +122,7 @@ func (e *evaluator) read(r *RangeRequest) (*RangeResult, error) {
 	if !r.plain() {
 		items = append([]*item(nil), r.first(items)...)
 		if r.Target == SortValue {
-			if items, err = e.s.resident(e.ctx, items, e.epoch); err != nil {
+			if items, err = e.s.withValues(e.ctx, items, e.epoch); err != nil {
 				return nil, err
 			}
 		}

@@ -10,16 +10,16 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// item is a row in the index. Everything but the residency bookkeeping is immutable; an evicted or reloaded value is a new
+// item is a row in the index. Everything but the cache bookkeeping is immutable; an evicted or reloaded value is a new
 // item under the same key, so that whoever holds the old one is not disturbed.
 type item struct {
 	Row
-	resident bool   // Value is the row's value (else it must be fetched by the row's id)
-	slot     int32  // place among the residents, -1 when not one of them; guarded by index.mu
-	touched  uint32 // set by readers, cleared by the eviction hand; atomic
+	cached  bool   // Value is the row's value (else it must be fetched by the row's id)
+	slot    int32  // place in the value cache, -1 when it is not there; guarded by index.mu
+	touched uint32 // set by readers, cleared by the eviction hand; atomic
 }
 
-func newItem(r Row) *item { return &item{Row: r, resident: true, slot: -1} }
+func newItem(r Row) *item { return &item{Row: r, cached: true, slot: -1} }
 
 // keyString is key as a string without a copy; rows' keys never change.
 func keyString(key []byte) string { return unsafe.String(unsafe.SliceData(key), len(key)) }
@@ -44,13 +44,13 @@ type index struct {
 	resets    int                           // tells those who load the index that it is another
 	gone      map[string]struct{}           // deleted while loading: not to be loaded again
 	leases    map[int64]map[string]struct{} // keys by lease, of the rows in the tree
-	residents residents
+	cache     valueCache
 	snapshots []*snapshot // oldest first
 	awaited   waiters
 }
 
 func newIndex(clock backend.Clock, cacheBytes int64, disabled bool) *index {
-	x := &index{rev: clock.Revision, compacted: clock.Compacted, epoch: clock.Epoch, disabled: disabled, residents: residents{max: cacheBytes}}
+	x := &index{rev: clock.Revision, compacted: clock.Compacted, epoch: clock.Epoch, disabled: disabled, cache: valueCache{max: cacheBytes}}
 	x.empty()
 	return x
 }
@@ -135,7 +135,7 @@ func (x *index) empty() {
 	x.tree = btree.NewMap[string, *item](0)
 	x.gone = map[string]struct{}{}
 	x.leases = map[int64]map[string]struct{}{}
-	x.residents = residents{max: x.residents.max}
+	x.cache = valueCache{max: x.cache.max}
 	x.keepSnapshots(func(*snapshot) bool { return false })
 }
 
@@ -144,11 +144,11 @@ func (x *index) warm(items []*item, epoch int64) (missing int) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for i, it := range items {
-		if it == nil || it.resident {
+		if it == nil || it.cached {
 			continue
 		}
 		// In another epoch another row may have the same id.
-		if now, ok := x.tree.Get(keyString(it.Key)); ok && now.resident && now.ID() == it.ID() && x.epoch == epoch {
+		if now, ok := x.tree.Get(keyString(it.Key)); ok && now.cached && now.ID() == it.ID() && x.epoch == epoch {
 			items[i] = now
 			continue
 		}
@@ -157,7 +157,7 @@ func (x *index) warm(items []*item, epoch int64) (missing int) {
 	return missing
 }
 
-// keep makes the fetched values of items of an epoch resident as far as there is room: lists must not push out what gets use.
+// keep caches the fetched values of an epoch's items as far as there is room: lists must not push out what gets use.
 func (x *index) keep(items []*item, epoch int64) {
 	if !x.writing.TryLock() {
 		return
@@ -170,16 +170,16 @@ func (x *index) keep(items []*item, epoch int64) {
 	}
 	kept := false
 	for _, it := range items {
-		if !x.residents.room(it) {
+		if !x.cache.room(it) {
 			break
 		}
 		old, ok := x.tree.Get(keyString(it.Key))
-		if !ok || old.resident || old.ID() != it.ID() {
+		if !ok || old.cached || old.ID() != it.ID() {
 			continue
 		}
 		it.Key, it.slot = old.Key, -1
 		x.tree.Set(keyString(old.Key), it)
-		x.residents.add(it)
+		x.cache.add(it)
 		kept = true
 	}
 	if n := len(x.snapshots); kept && n > 0 && x.snapshots[n-1].rev == x.rev {

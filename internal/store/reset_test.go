@@ -52,14 +52,14 @@ func TestValuesOfOneEpoch(t *testing.T) {
 		x.apply([]*item{cold()}, 2, 0)
 		same := epoch == 2
 		x.keep([]*item{newItem(row("of the epoch that is asked for"))}, epoch)
-		if it, _ := x.lookup([]byte("k")); it.resident != same {
-			t.Errorf("epoch %d: a value that was fetched is kept: %v", epoch, it.resident)
+		if it, _ := x.lookup([]byte("k")); it.cached != same {
+			t.Errorf("epoch %d: a value that was fetched is kept: %v", epoch, it.cached)
 		}
 
 		x = newIndex(backend.Clock{Revision: 1, Epoch: 2}, 1<<20, false)
 		x.apply([]*item{newItem(row("of epoch 2"))}, 2, 0)
 		items := []*item{cold()}
-		if missing := x.warm(items, epoch); (missing == 0) != same || items[0].resident != same {
+		if missing := x.warm(items, epoch); (missing == 0) != same || items[0].cached != same {
 			t.Errorf("epoch %d: %d missing, %+v", epoch, missing, items[0])
 		}
 	}

@@ -41,7 +41,7 @@ func (s *Store) resultBytes(rows int64) int64 {
 func (x *index) rowBytes() int64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return max(leastRowBytes, x.residents.average())
+	return max(leastRowBytes, x.cache.average())
 }
 
 // returns is about how many rows of spans t returns, of the branch with more.

@@ -125,7 +125,7 @@ func (x *index) prune(bytes int64) {
 	if len(x.snapshots) == 0 {
 		return
 	}
-	now, most := time.Now(), max(x.residents.max/4, snapshotBytes)
+	now, most := time.Now(), max(x.cache.max/4, snapshotBytes)
 	x.keepSnapshots(func(s *snapshot) bool {
 		s.bytes += bytes
 		return s.bytes < most && (s.users.Load() > 0 || now.Sub(s.taken) < snapshotAge && s.rev >= x.compacted)

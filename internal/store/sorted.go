@@ -34,7 +34,7 @@ func (s *Store) ordered(ctx context.Context, req *RangeRequest, sp span, v view)
 	}
 	items = slices.DeleteFunc(items, func(it *item) bool { return req.drops(&it.Row) })
 	if byValue {
-		if items, err = s.resident(ctx, items, v.epoch); err != nil {
+		if items, err = s.withValues(ctx, items, v.epoch); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -128,7 +128,7 @@ func (s *Store) metas(ctx context.Context, sp span, v view, values bool) ([]*ite
 			return nil, err
 		}
 		for i := range rows {
-			items = append(items, &item{Row: rows[i], resident: values, slot: -1})
+			items = append(items, &item{Row: rows[i], cached: values, slot: -1})
 		}
 		if !more {
 			return items, nil
@@ -137,15 +137,15 @@ func (s *Store) metas(ctx context.Context, sp span, v view, values bool) ([]*ite
 	}
 }
 
-// resident returns the items with all values in memory.
-func (s *Store) resident(ctx context.Context, items []*item, epoch int64) ([]*item, error) {
+// withValues returns the items with all values in memory.
+func (s *Store) withValues(ctx context.Context, items []*item, epoch int64) ([]*item, error) {
 	rows, err := s.rows(ctx, items, epoch, &RangeRequest{})
 	if err != nil {
 		return nil, err
 	}
 	out := make([]*item, len(rows))
 	for i, r := range rows {
-		out[i] = &item{Row: *r, resident: true, slot: -1}
+		out[i] = &item{Row: *r, cached: true, slot: -1}
 	}
 	return out, nil
 }

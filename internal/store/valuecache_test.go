@@ -30,8 +30,8 @@ func TestEvictionLooksAtFew(t *testing.T) {
 	if cleared == 0 || cleared > 2*evictLooks {
 		t.Errorf("a write has looked at %d values", cleared)
 	}
-	if x.residents.bytes > x.residents.max {
-		t.Errorf("%d bytes are kept, the bound is %d", x.residents.bytes, x.residents.max)
+	if x.cache.bytes > x.cache.max {
+		t.Errorf("%d bytes are kept, the bound is %d", x.cache.bytes, x.cache.max)
 	}
 }
 

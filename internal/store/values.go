@@ -26,14 +26,14 @@ func (s *Store) firstRows(
 	}
 	cold := false
 	for _, it := range items {
-		cold = cold || !it.resident
+		cold = cold || !it.cached
 	}
 	missing := 0
 	if cold {
 		missing = s.index.warm(items, epoch)
 	}
 	for i, it := range items {
-		if it.resident {
+		if it.cached {
 			it.touch()
 			out[i] = &it.Row
 		}
@@ -58,13 +58,13 @@ func (s *Store) firstRows(
 	return cut(out, bytes), nil
 }
 
-// fetch reads the values that are not resident from the database, the first ones as far as bytes go, and keeps them
+// fetch reads the values that are not cached from the database, the first ones as far as bytes go, and keeps them
 // while there is room.
 func (s *Store) fetch(ctx context.Context, items []*item, epoch int64, missing int, bytes int64) ([]*item, error) {
 	asking(ctx)
 	ids, cold := make([]backend.RowID, 0, missing), make([]*item, 0, missing)
 	for _, it := range items {
-		if !it.resident {
+		if !it.cached {
 			ids, cold = append(ids, it.ID()), append(cold, it)
 		}
 	}

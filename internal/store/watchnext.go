@@ -161,7 +161,7 @@ func (st *WatchStream) fill(ctx context.Context, r *WatchResponse, w *watcher, e
 		if !w.req.PrevKV || e.prev == nil {
 			continue
 		}
-		if e.prev.resident {
+		if e.prev.cached {
 			r.Events[i].Prev = &e.prev.Row
 			continue
 		}
