@@ -142,8 +142,8 @@ func (s *served) ended(e eventJSON) bool {
 	return s.busy && e.String() == "ERROR 503 ServiceUnavailable"
 }
 
-// follower lists and watches, again and again, until it has seen the end.
-func (s *served) follower(seed uint64) state {
+// watcher lists and watches, again and again, until it has seen the end.
+func (s *served) watcher(seed uint64) state {
 	random := rand.New(rand.NewPCG(seed, 2))
 	st, at := s.listed("p/", 1+random.IntN(5))
 	for {
@@ -202,16 +202,16 @@ func history(t *testing.T, replicas ...*served) {
 	if s.busy {
 		writes = 20
 	}
-	var writing, following sync.WaitGroup
+	var writing, watching sync.WaitGroup
 	for i := range writers {
 		writing.Go(func() { replicas[i%len(replicas)].scribble(uint64(i), writes) })
 	}
 	states := make([]state, 6)
 	for i := range states {
-		following.Go(func() {
+		watching.Go(func() {
 			at := replicas[i%len(replicas)]
 			if i%2 == 0 {
-				states[i] = at.follower(uint64(i))
+				states[i] = at.watcher(uint64(i))
 			} else {
 				states[i] = at.streamer()
 			}
@@ -224,7 +224,7 @@ func history(t *testing.T, replicas ...*served) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	following.Wait()
+	watching.Wait()
 	want, at := s.listed("p/", 7)
 	if at != end {
 		t.Errorf("the list is of %d, the last write was %d", at, end)

@@ -137,7 +137,7 @@ func (q *quota) exceeded(ctx context.Context, size int64) (over, logged bool) {
 	over = q.size.Load()+q.log+size > limit
 	if now := time.Now(); over || now.Sub(q.looked) > quotaPeriod {
 		if n, err := q.s.backend.Size(ctx); err == nil {
-			if q.s.follower != nil {
+			if q.s.replica != nil {
 				n.Total = n.InUse
 			}
 			q.size.Store(n.Total)

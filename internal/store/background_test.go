@@ -84,8 +84,8 @@ func TestCallsWhileTheStoreCloses(t *testing.T) {
 			v.hold.end()
 			v.snap.end()
 			(&Export{s: s, hold: 4711}).Close()
-			_, renewErr := s.follower.lessor.renewOnce(ctx, 1)
-			if _, err = s.follower.confirm(ctx); errors.Is(err, ErrClosed) {
+			_, renewErr := s.replica.lessor.renewOnce(ctx, 1)
+			if _, err = s.replica.confirm(ctx); errors.Is(err, ErrClosed) {
 				return renewErr
 			}
 			return err

@@ -12,7 +12,7 @@ import (
 
 // begin takes the clock and readies the evaluator for batch: what is published is what is committed then.
 func (q *sequencer) begin(ctx context.Context, batch []*call) (backend.Tx, *evaluator, error) {
-	if q.s.follower != nil {
+	if q.s.replica != nil {
 		return q.beginShared(ctx, batch)
 	}
 	n, complete, published := q.needs(batch)
@@ -41,9 +41,9 @@ const beginTries = 5
 // published, as far as it is small. What more there is, the batch looks at without its values, in a snapshot of its
 // own: whoever holds the clock does not read what can be read later.
 func (q *sequencer) beginShared(ctx context.Context, batch []*call) (backend.Tx, *evaluator, error) {
-	f := q.s.follower
+	r := q.s.replica
 	for range beginTries {
-		asked := f.ask()
+		asked := r.ask()
 		n, complete, _ := q.needs(batch)
 		asked.Bytes = lockedBytes
 		n.Tail = &asked.TailQuery
@@ -52,31 +52,31 @@ func (q *sequencer) beginShared(ctx context.Context, batch []*call) (backend.Tx,
 				n.Leases = l.leases(n.Leases)
 			}
 		}
-		tx, err := f.b.Begin(ctx, n)
+		tx, err := r.b.Begin(ctx, n)
 		if err != nil {
 			return nil, nil, err
 		}
 		loaded := tx.Loaded()
 		var e *evaluator
-		if err = f.adopt(ctx, asked, &loaded.Tail); err == nil {
+		if err = r.adopt(ctx, asked, &loaded.Tail); err == nil {
 			e = q.evaluator(ctx, loaded, complete)
 			e.states = make(map[int64]backend.LeaseState, len(loaded.Leases))
 			for _, l := range loaded.Leases {
 				e.states[l.ID] = l
 			}
 			if complete {
-				err = f.ahead(ctx, tx.(backend.SharedTx), e)
+				err = r.ahead(ctx, tx.(backend.SharedTx), e)
 			}
 		}
 		if err == nil {
 			return tx, e, nil
 		}
 		tx.Rollback()
-		f.again.Add(1)
+		r.again.Add(1)
 		if errors.Is(err, errBehind) {
-			err = f.catchUp(ctx)
+			err = r.catchUp(ctx)
 		} else {
-			err = f.settle(ctx, asked, err)
+			err = r.settle(ctx, asked, err)
 		}
 		if err != nil {
 			return nil, nil, err

@@ -86,8 +86,8 @@ func (e *evaluator) read(r *RangeRequest) (*RangeResult, error) {
 		return nil, err
 	}
 	if r.Revision > 0 {
-		if f := e.s.follower; f != nil {
-			if err := f.reach(e.ctx, e.from); err != nil { // it may be a revision that is not published yet
+		if replica := e.s.replica; replica != nil {
+			if err := replica.reach(e.ctx, e.from); err != nil { // it may be a revision that is not published yet
 				return nil, err
 			}
 		}

@@ -75,8 +75,8 @@ func (x *Export) pin(ctx context.Context) error {
 	}
 	slices.SortFunc(x.Leases, func(a, b Lease) int { return cmp.Compare(a.ID, b.ID) })
 	x.Leases = slices.CompactFunc(x.Leases, func(a, b Lease) bool { return a.ID == b.ID })
-	if f := x.s.follower; f != nil {
-		x.hold, err = f.b.Hold(ctx, max(x.Compacted, 0), exportHold)
+	if r := x.s.replica; r != nil {
+		x.hold, err = r.b.Hold(ctx, max(x.Compacted, 0), exportHold)
 	}
 	return err
 }
@@ -85,7 +85,7 @@ func (x *Export) pin(ctx context.Context) error {
 func (x *Export) Close() {
 	x.unhold()
 	if x.hold != 0 {
-		x.s.follower.free(x.hold)
+		x.s.replica.free(x.hold)
 	}
 }
 

@@ -71,7 +71,7 @@ func shareTheClock(t *testing.T, replicas, kib int) {
 	wg.Wait()
 	for i, s := range all {
 		n := written[i].Load()
-		stats, _ := s.FollowStats()
+		stats, _ := s.ReplicaStats()
 		t.Logf("replica %d wrote %d of %d, the slowest in %v; %d batches began ahead, %d took the clock again", i, n, total.Load(),
 			slowest[i].Round(time.Millisecond), stats.Ahead, stats.Again)
 		if n*int64(2*replicas) < total.Load() {

@@ -28,8 +28,8 @@ type consumption struct {
 func (s *Store) Lag(patience time.Duration) Lag {
 	now := time.Now()
 	out := Lag{}
-	if s.follower != nil {
-		out.Tail = now.Sub(*s.follower.through.Load())
+	if s.replica != nil {
+		out.Tail = now.Sub(*s.replica.through.Load())
 	}
 	behind := func(watches int, since time.Time) {
 		d := now.Sub(since)

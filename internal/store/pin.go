@@ -39,8 +39,8 @@ type hold struct {
 // standby that had not received it: so nobody here knows whether it still holds, and each read has the database tell,
 // from the snapshot that it reads.
 type sharedHold struct {
-	f    *follower
-	late *time.Timer
+	replica *replica
+	late    *time.Timer
 
 	// Guarded by holds.mu.
 	id    int64 // 0 until the database has it
@@ -60,8 +60,8 @@ func (s *Store) hold(revision int64) (view, error) {
 	v.snap = snap
 	h := &hold{rev: v.rev, until: s.cfg.Now().Add(StreamHold)}
 	s.holds.add(h)
-	if s.follower != nil {
-		h.shared = &sharedHold{f: s.follower}
+	if s.replica != nil {
+		h.shared = &sharedHold{replica: s.replica}
 		h.shared.late = time.AfterFunc(holdLate, func() { s.background.start(h.share) })
 	}
 	v.hold = h
@@ -80,10 +80,10 @@ func (s *holds) add(h *hold) {
 // share asks the other replicas to hold off. Until they have heard of it, and if it is too late, a compaction ends the
 // stream.
 func (h *hold) share() {
-	f := h.shared.f
-	id, err := f.b.Hold(f.s.ctx, h.rev, StreamHold)
+	r := h.shared.replica
+	id, err := r.b.Hold(r.s.ctx, h.rev, StreamHold)
 	if err != nil {
-		f.s.cfg.Logger.Debug("a long list is not protected from compaction", "revision", h.rev, "error", err)
+		r.s.cfg.Logger.Debug("a long list is not protected from compaction", "revision", h.rev, "error", err)
 		return
 	}
 	h.of.mu.Lock()
@@ -91,13 +91,13 @@ func (h *hold) share() {
 	ended := h.shared.ended
 	h.of.mu.Unlock()
 	if ended {
-		f.release(id)
+		r.release(id)
 	}
 }
 
 func (h *hold) end() {
 	if id := h.forget(); id != 0 {
-		h.shared.f.free(id)
+		h.shared.replica.free(id)
 	}
 }
 
@@ -115,19 +115,19 @@ func (h *hold) forget() (id int64) {
 }
 
 // free ends a hold of the database beside its caller, who waits for it only while the store closes.
-func (f *follower) free(id int64) {
-	release := func() { f.release(id) }
-	if !f.s.background.start(release) {
+func (r *replica) free(id int64) {
+	release := func() { r.release(id) }
+	if !r.s.background.start(release) {
 		release()
 	}
 }
 
 // release ends a hold of the database; one that this fails for ends by itself.
-func (f *follower) release(id int64) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.s.ctx), leaveTimeout) // also when the store closes
+func (r *replica) release(id int64) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.s.ctx), leaveTimeout) // also when the store closes
 	defer cancel()
-	if err := f.b.Release(ctx, id); err != nil {
-		f.s.cfg.Logger.Debug("a hold ends when its time is up", "error", err)
+	if err := r.b.Release(ctx, id); err != nil {
+		r.s.cfg.Logger.Debug("a hold ends when its time is up", "error", err)
 	}
 }
 

@@ -113,8 +113,8 @@ func TestStreamMeetsLostHistory(t *testing.T) {
 		if !began {
 			began = true
 			eventually(t, "the database has the hold", func() bool { return sharedHolds(s) == 1 })
-			s.follower.mu.Lock() // so that the loss is noticed by the stream alone
-			t.Cleanup(s.follower.mu.Unlock)
+			s.replica.mu.Lock() // so that the loss is noticed by the stream alone
+			t.Cleanup(s.replica.mu.Unlock)
 			execute(t, dsn, "DELETE FROM object_versions WHERE resource_version > 30")
 			execute(t, dsn, "UPDATE clock SET revision = 30")
 		}

@@ -78,10 +78,10 @@ func pinned(revision int64, clock backend.Clock) (view, error) {
 // confirm returns when reads show everything that was acknowledged, by whichever replica, before the call: at once
 // where there is only this one. Errors: ctx's, those of the backend.
 func (s *Store) confirm(ctx context.Context) error {
-	if s.follower == nil {
+	if s.replica == nil {
 		return nil
 	}
-	return s.follower.sync(ctx)
+	return s.replica.sync(ctx)
 }
 
 // Range returns the rows of req's range at its revision. The answer is a snapshot of that revision, whatever is written
@@ -106,7 +106,7 @@ func (s *Store) readAgain(ctx context.Context, req *RangeRequest) (*RangeResult,
 		// Written, compacted and removed while we looked: the current revision is a newer one, which another replica
 		// may know first.
 		if s.Compacted() == compacted {
-			if s.follower == nil || tries == readTries {
+			if s.replica == nil || tries == readTries {
 				return res, err
 			}
 			if err := s.confirm(ctx); err != nil {

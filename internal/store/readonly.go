@@ -40,7 +40,7 @@ func (s *Store) look(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err 
 		}
 		// A row that the snapshot names may be superseded, compacted and gone by now.
 		if s.Compacted() == compacted {
-			if s.follower == nil || tries == readTries {
+			if s.replica == nil || tries == readTries {
 				return res, true, err
 			}
 			if err := s.confirm(ctx); err != nil {

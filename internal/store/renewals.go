@@ -14,7 +14,7 @@ const renewalLimit = 5000
 // renewals are those of callers who wait. One statement at a time renews; those that come meanwhile gather in groups,
 // which wait in line.
 type renewals struct {
-	f *follower
+	replica *replica
 
 	mu     sync.Mutex
 	busy   bool                    // a statement renews
@@ -58,7 +58,7 @@ func (r *renewals) join(id int64) (*renewalGroup, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.busy {
-		if r.busy = r.f.s.background.start(r.run); !r.busy {
+		if r.busy = r.replica.s.background.start(r.run); !r.busy {
 			return nil, ErrClosed
 		}
 	}
@@ -107,8 +107,8 @@ func (r *renewals) next() (g *renewalGroup, ids []int64) {
 func (r *renewals) run() {
 	for g, ids := r.next(); g != nil; g, ids = r.next() {
 		var renewed []backend.Lease
-		renewed, g.err = r.f.b.RenewLeases(r.f.s.ctx, ids)
-		if g.err != nil && r.f.s.ctx.Err() != nil {
+		renewed, g.err = r.replica.b.RenewLeases(r.replica.s.ctx, ids)
+		if g.err != nil && r.replica.s.ctx.Err() != nil {
 			g.err = ErrClosed
 		}
 		g.ttls = make(map[int64]time.Duration, len(renewed))

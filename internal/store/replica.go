@@ -11,7 +11,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// follower keeps a store in step with a database that other processes write to.
+// replica keeps a store in step with a database that other processes write to.
 //
 // Whoever reads the tail hands it to adopt, which publishes what is not published yet: the sequencer for each batch, in
 // the round trip in which it takes the clock; and run, when a hint says that somebody has committed, when a read has to
@@ -28,8 +28,8 @@ import (
 //   - A read is linearizable if the tail was asked for after the read came: it joins no question that is under way
 //     already. And if the server that was asked had not been replaced: only a commit that it acknowledges proves that,
 //     one that began no longer ago than staleness. Heartbeats see to it that there is always one; else, or when
-//     staleness is 0, the question comes with a commit of its own (see [follower.confirm]).
-type follower struct {
+//     staleness is 0, the question comes with a commit of its own (see [replica.confirm]).
+type replica struct {
 	s *Store
 	b backend.Shared
 
@@ -85,21 +85,21 @@ const (
 	tailBytes = 4 << 20
 )
 
-func newFollower(s *Store, b backend.Shared, clock backend.Clock, batch int64) *follower {
-	f := &follower{
+func newReplica(s *Store, b backend.Shared, clock backend.Clock, batch int64) *replica {
+	r := &replica{
 		s: s, b: b, batch: batch, bytes: tailBytes, wake: make(chan struct{}, 1),
 		beatNow: make(chan struct{}, 1),
 	}
-	f.hinting.wake = make(chan struct{}, 1)
-	f.staleness = max(0, s.cfg.MaxStaleness)
-	f.members.later = make(chan struct{})
-	f.epoch.Store(clock.Epoch)
+	r.hinting.wake = make(chan struct{}, 1)
+	r.staleness = max(0, s.cfg.MaxStaleness)
+	r.members.later = make(chan struct{})
+	r.epoch.Store(clock.Epoch)
 	now := time.Now()
-	f.contact.made(now)
-	f.through.Store(&now)
-	f.confirmations = together[backend.Head]{background: &s.background, ask: f.confirmNow}
-	f.lessor = newSharedLessor(f)
-	return f
+	r.contact.made(now)
+	r.through.Store(&now)
+	r.confirmations = together[backend.Head]{background: &s.background, ask: r.confirmNow}
+	r.lessor = newSharedLessor(r)
+	return r
 }
 
 // positionTries bounds how often the clock is compacted between two looks at it.
@@ -138,25 +138,25 @@ type question struct {
 }
 
 // ask makes a question for what is not held yet.
-func (f *follower) ask() question {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.s.index.mu.RLock()
-	defer f.s.index.mu.RUnlock()
+func (r *replica) ask() question {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.s.index.mu.RLock()
+	defer r.s.index.mu.RUnlock()
 	return question{
 		TailQuery: backend.TailQuery{
-			After: f.s.index.rev, Limit: tailRows, Bytes: f.bytes,
-			WithPrev: !f.s.index.complete,
+			After: r.s.index.rev, Limit: tailRows, Bytes: r.bytes,
+			WithPrev: !r.s.index.complete,
 		},
-		batch: f.batch, epoch: f.epoch.Load(),
+		batch: r.batch, epoch: r.epoch.Load(),
 	}
 }
 
 // reset starts anew from the clock as it is: the index is read again, watches catch up or, when their history is lost,
 // end. Callers hold mu. Errors: those of the backend; then nothing has changed.
-func (f *follower) reset(ctx context.Context, lost bool) error {
-	s := f.s
-	clock, batch, err := position(ctx, f.b)
+func (r *replica) reset(ctx context.Context, lost bool) error {
+	s := r.s
+	clock, batch, err := position(ctx, r.b)
 	if err != nil {
 		return fmt.Errorf("start anew: %w", err)
 	}
@@ -167,11 +167,11 @@ func (f *follower) reset(ctx context.Context, lost bool) error {
 			"may have seen, and make replication synchronous",
 			"held-revision", s.Revision(), "database-revision", clock.Revision, "epoch", clock.Epoch)
 	}
-	f.batch, f.server = batch, backend.Server{}
+	r.batch, r.server = batch, backend.Server{}
 	s.index.reset(clock)
 	// Between the two: who finds this epoch then reads this history, and who still finds the one before is in
 	// time for the end of a watch that goes on from what was lost.
-	f.epoch.Store(clock.Epoch)
+	r.epoch.Store(clock.Epoch)
 	s.hub.reset(clock, lost)
 	s.load.start()
 	return nil
@@ -179,33 +179,33 @@ func (f *follower) reset(ctx context.Context, lost bool) error {
 
 // lost deals with a history that has lost revisions: it raises the epoch, unless another replica has, and starts
 // anew.
-func (f *follower) lost(ctx context.Context, q question, reason error) error {
+func (r *replica) lost(ctx context.Context, q question, reason error) error {
 	held := backend.Clock{Revision: q.After, Epoch: q.epoch}
-	clock, err := f.b.RaiseEpoch(ctx, held, q.batch)
+	clock, err := r.b.RaiseEpoch(ctx, held, q.batch)
 	if err != nil {
 		return fmt.Errorf("look whether history was lost: %w", err)
 	}
 	if clock.Epoch == q.epoch {
 		return nil // it was not: the tail came from another server
 	}
-	f.s.cfg.Logger.Debug("history was lost", "held-revision", q.After, "reason", reason)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.epoch.Load() < clock.Epoch {
-		return f.reset(ctx, true)
+	r.s.cfg.Logger.Debug("history was lost", "held-revision", q.After, "reason", reason)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.epoch.Load() < clock.Epoch {
+		return r.reset(ctx, true)
 	}
 	return nil
 }
 
 // settle deals with what kept a tail from being adopted. It returns nil when asking again makes sense.
-func (f *follower) settle(ctx context.Context, q question, err error) error {
+func (r *replica) settle(ctx context.Context, q question, err error) error {
 	switch {
 	case errors.Is(err, errReset), errors.Is(err, errOvertaken), errors.Is(err, errOtherEpoch):
 		return nil
 	case errors.Is(err, errLostHistory):
-		return f.lost(ctx, q, err)
+		return r.lost(ctx, q, err)
 	case errors.Is(err, errUnconfirmed):
-		_, err = f.confirm(ctx)
+		_, err = r.confirm(ctx)
 		return err
 	}
 	return err

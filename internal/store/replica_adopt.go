@@ -9,45 +9,45 @@ import (
 
 // adopt publishes what t has beyond what is published, and takes over what its clock says. Errors: errLostHistory,
 // errReset when the store had to start anew from t's clock, errOvertaken, errUnconfirmed, those of the backend.
-func (f *follower) adopt(ctx context.Context, q question, t *backend.Tail) error {
-	if !f.within(t.Origin, max(f.staleness, publishStaleness)) {
+func (r *replica) adopt(ctx context.Context, q question, t *backend.Tail) error {
+	if !r.within(t.Origin, max(r.staleness, publishStaleness)) {
 		return errUnconfirmed
 	}
-	superseded, err := f.superseded(ctx, t)
+	superseded, err := r.superseded(ctx, t)
 	if err != nil {
 		return err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	switch held := f.epoch.Load(); {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch held := r.epoch.Load(); {
 	case q.epoch < held:
 		return errReset // asked before the reset
 	case t.Clock.Epoch < held:
 		return fmt.Errorf("%w: epoch %d was seen, the database is at %d", errLostHistory, held,
 			t.Clock.Epoch)
 	case t.Clock.Epoch > held:
-		if err := f.reset(ctx, true); err != nil {
+		if err := r.reset(ctx, true); err != nil {
 			return err
 		}
 		return errReset
 	case t.Clock.Revision < q.After, t.Base != 0 && t.Base != q.batch:
 		return fmt.Errorf("%w: revision %d was seen, the database is at %d", errLostHistory, q.After, t.Clock.Revision)
 	}
-	rev := f.s.Revision()
-	if rev != q.After && t.Origin.Server != f.server {
+	rev := r.s.Revision()
+	if rev != q.After && t.Origin.Server != r.server {
 		return errOvertaken
 	}
-	if t.Alarms != f.alarms {
-		if err := f.s.alarms.load(backend.Urgent(ctx), f.b); err != nil {
+	if t.Alarms != r.alarms {
+		if err := r.s.alarms.load(backend.Urgent(ctx), r.b); err != nil {
 			return err
 		}
-		f.alarms = t.Alarms
+		r.alarms = t.Alarms
 	}
 	if err := whole(t, q.After, rev); err != nil {
-		f.s.cfg.Logger.Warn("this replica has fallen behind a compaction: "+
+		r.s.cfg.Logger.Warn("this replica has fallen behind a compaction: "+
 			"it reads its index anew, and watches below end",
 			"revision", rev, "database-revision", t.Clock.Revision, "compacted", t.Clock.Compacted, "reason", err)
-		if err := f.reset(ctx, false); err != nil {
+		if err := r.reset(ctx, false); err != nil {
 			return err
 		}
 		return errReset
@@ -57,10 +57,10 @@ func (f *follower) adopt(ctx context.Context, q question, t *backend.Tail) error
 		compacted = t.Clock.Compacted
 	}
 	if t.Through > rev || t.Through == rev && t.Batch != 0 {
-		f.batch = t.Batch
+		r.batch = t.Batch
 	}
-	f.server = t.Origin.Server
-	f.publish(t, superseded, rev, compacted)
+	r.server = t.Origin.Server
+	r.publish(t, superseded, rev, compacted)
 	return nil
 }
 
@@ -86,8 +86,8 @@ func whole(t *backend.Tail, after, rev int64) error {
 }
 
 // publish makes the changes of t above rev visible. Callers hold mu.
-func (f *follower) publish(t *backend.Tail, superseded map[int]*item, rev, compacted int64) {
-	s := f.s
+func (r *replica) publish(t *backend.Tail, superseded map[int]*item, rev, compacted int64) {
+	s := r.s
 	var rows, prevs []*item
 	before := map[string]*item{} // what the revisions published here made of a key
 	var fx backend.Effects
@@ -102,23 +102,23 @@ func (f *follower) publish(t *backend.Tail, superseded map[int]*item, rev, compa
 		}
 		began := len(rows)
 		for j := first; j < i; j++ {
-			r := t.Changes[j].Row
-			key := keyString(r.Key)
+			row := t.Changes[j].Row
+			key := keyString(row.Key)
 			prev, ok := before[key]
 			if !ok {
 				prev, _ = s.index.tree.Get(key)
 			}
 			if prev != nil {
-				r.Key = prev.Key // all versions of a key share its bytes
+				row.Key = prev.Key // all versions of a key share its bytes
 			}
 			if prev == nil && !ok && !s.index.complete {
 				prev = superseded[j]
 			}
-			if prev != nil && prev.Deleted || r.PrevRevision == 0 {
+			if prev != nil && prev.Deleted || row.PrevRevision == 0 {
 				prev = nil // a key that was deleted before, perhaps by the same transaction
 			}
-			rows, prevs = append(rows, newItem(r)), append(prevs, prev)
-			fx.Rows = append(fx.Rows, r)
+			rows, prevs = append(rows, newItem(row)), append(prevs, prev)
+			fx.Rows = append(fx.Rows, row)
 		}
 		for _, it := range rows[began:] {
 			before[keyString(it.Key)] = it
@@ -133,21 +133,21 @@ func (f *follower) publish(t *backend.Tail, superseded map[int]*item, rev, compa
 		return
 	}
 	through := max(rev, t.Through)
-	f.adopted.Add(uint64(through - rev))
+	r.adopted.Add(uint64(through - rev))
 	s.quota.wrote(&fx)
 	s.index.apply(rows, through, compacted)
 	s.hub.publish(rows, prevs, through, compacted)
 }
 
 // superseded reads, for an index that may not know them, the rows that watchers are shown as superseded by those of t.
-func (f *follower) superseded(ctx context.Context, t *backend.Tail) (map[int]*item, error) {
+func (r *replica) superseded(ctx context.Context, t *backend.Tail) (map[int]*item, error) {
 	var out map[int]*item
 	for i := range t.Changes {
 		c := &t.Changes[i]
 		if c.Prev == nil {
 			continue
 		}
-		it, err := f.s.before(ctx, c, t.Clock.Epoch)
+		it, err := r.s.before(ctx, c, t.Clock.Epoch)
 		if err != nil {
 			return nil, err
 		}

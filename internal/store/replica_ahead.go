@@ -23,12 +23,12 @@ var errBehind = errors.New("this replica is far behind the others")
 // ahead brings the committed state that e evaluates on up to the clock, which tx holds, where the index is not there
 // yet: others have written more than came with the clock. It reads no values; they are read before the batch is
 // published. Errors: errBehind, errReset, errOvertaken, errLostHistory, those of the backend.
-func (f *follower) ahead(ctx context.Context, tx backend.SharedTx, e *evaluator) error {
-	f.mu.Lock()
-	state, rev, ok := f.s.index.fork(e.from)
-	batch, epoch, server := f.batch, f.epoch.Load(), f.server
-	e.resets = f.s.index.loading()
-	f.mu.Unlock()
+func (r *replica) ahead(ctx context.Context, tx backend.SharedTx, e *evaluator) error {
+	r.mu.Lock()
+	state, rev, ok := r.s.index.fork(e.from)
+	batch, epoch, server := r.batch, r.epoch.Load(), r.server
+	e.resets = r.s.index.loading()
+	r.mu.Unlock()
 	switch {
 	case !ok || epoch != e.epoch:
 		return errReset
@@ -52,36 +52,36 @@ func (f *follower) ahead(ctx context.Context, tx backend.SharedTx, e *evaluator)
 			return errBehind // by a compaction, or over revisions without rows
 		}
 		for i := range t.Changes {
-			r := t.Changes[i].Row
-			key := keyString(r.Key)
+			row := t.Changes[i].Row
+			key := keyString(row.Key)
 			if old, ok := state.Get(key); ok {
-				r.Key = old.Key
+				row.Key = old.Key
 			}
-			it := &item{Row: r, slot: -1}
-			if r.Deleted {
+			it := &item{Row: row, slot: -1}
+			if row.Deleted {
 				state.Delete(key)
 			} else {
-				state.Set(keyString(r.Key), it)
+				state.Set(keyString(row.Key), it)
 			}
 			e.ahead = append(e.ahead, it)
 			if it.Lease != 0 {
-				e.attached.add(it.Lease, keyString(r.Key))
+				e.attached.add(it.Lease, keyString(row.Key))
 			}
 		}
 		rev, batch = t.Through, t.Batch
 	}
 	e.loaded, e.whole = state, true
-	f.aheads.Add(1)
+	r.aheads.Add(1)
 	return nil
 }
 
 // steady says whether the index that e was evaluated on has told of the committed state all the while: it has not been
 // emptied, and what another server may have told of lies not above it.
-func (f *follower) steady(e *evaluator) bool {
+func (r *replica) steady(e *evaluator) bool {
 	if !e.indexed() {
 		return true
 	}
-	x := f.s.index
+	x := r.s.index
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.resets == e.resets && x.rev <= e.from

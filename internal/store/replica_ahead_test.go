@@ -166,7 +166,7 @@ func TestBatchBeforeAllIsPublished(t *testing.T) {
 	}
 
 	var again error
-	stats, _ := b.FollowStats()
+	stats, _ := b.ReplicaStats()
 	behind(func() {
 		put(t, a, "x", "")
 		put(t, a, "y", "")
@@ -177,7 +177,7 @@ func TestBatchBeforeAllIsPublished(t *testing.T) {
 		_, again = b.Compact(within(t), a.Compacted(), false)
 		return nil
 	}, func() bool {
-		now, _ := b.FollowStats()
+		now, _ := b.ReplicaStats()
 		return now.Ahead > stats.Ahead
 	})
 	if !errors.Is(again, ErrCompacted) {
@@ -200,7 +200,7 @@ func TestBatchBeforeAllIsPublished(t *testing.T) {
 			}
 		}
 	}
-	if stats, _ := b.FollowStats(); stats.Again > 0 {
+	if stats, _ := b.ReplicaStats(); stats.Again > 0 {
 		t.Errorf("%d batches took the clock again", stats.Again)
 	}
 }

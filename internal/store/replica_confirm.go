@@ -28,23 +28,23 @@ var (
 
 // within says whether an answer relies on a commit that its server acknowledged and that began no longer ago than
 // bound. It is to be called after the answer has come: the process may have stood still meanwhile.
-func (f *follower) within(o backend.Origin, bound time.Duration) bool {
-	return bound > 0 && f.b.Unconfirmed(o) <= bound
+func (r *replica) within(o backend.Origin, bound time.Duration) bool {
+	return bound > 0 && r.b.Unconfirmed(o) <= bound
 }
 
 // confirm returns the head of a server that is the primary for certain, read after the call: a commit proves it. Errors:
 // ctx's, [ErrClosed], those of the backend.
-func (f *follower) confirm(ctx context.Context) (backend.Head, error) {
-	return f.confirmations.get(ctx)
+func (r *replica) confirm(ctx context.Context) (backend.Head, error) {
+	return r.confirmations.get(ctx)
 }
 
-func (f *follower) confirmNow() (backend.Head, error) {
-	head, err := f.b.Confirm(f.s.ctx, f.self())
+func (r *replica) confirmNow() (backend.Head, error) {
+	head, err := r.b.Confirm(r.s.ctx, r.self())
 	switch {
 	case err == nil:
-		f.confirmed.Add(1)
-		f.contact.made(time.Now())
-	case f.s.ctx.Err() != nil:
+		r.confirmed.Add(1)
+		r.contact.made(time.Now())
+	case r.s.ctx.Err() != nil:
 		err = ErrClosed
 	}
 	return head, err
@@ -52,14 +52,14 @@ func (f *follower) confirmNow() (backend.Head, error) {
 
 // current has ask read from the database, again if need be, until the answer is one that a linearizable read may rely
 // on.
-func (f *follower) current(ctx context.Context, ask func() (backend.Origin, error)) error {
+func (r *replica) current(ctx context.Context, ask func() (backend.Origin, error)) error {
 	for range confirmTries {
 		o, err := ask()
-		if err != nil || f.within(o, f.staleness) {
+		if err != nil || r.within(o, r.staleness) {
 			return err
 		}
 		// A commit that begins behind the answer and is acknowledged by its server proves that it was the primary then.
-		if head, err := f.confirm(ctx); err != nil || head.Origin.Server == o.Server {
+		if head, err := r.confirm(ctx); err != nil || head.Origin.Server == o.Server {
 			return err
 		}
 	}
@@ -69,8 +69,8 @@ func (f *follower) current(ctx context.Context, ask func() (backend.Origin, erro
 // unchanged ends a transaction that has only read. Its answers are those of a linearizable read: a failed compare, a
 // lease that is not there. Where no commit of late vouches for them, one of their own does.
 func (q *sequencer) unchanged(ctx context.Context, tx backend.Tx, e *evaluator) error {
-	f := q.s.follower
-	if f == nil || f.within(tx.Loaded().Tail.Origin, f.staleness) {
+	r := q.s.replica
+	if r == nil || r.within(tx.Loaded().Tail.Origin, r.staleness) {
 		tx.Rollback()
 		q.reach(ctx, e)
 		return nil
@@ -79,8 +79,8 @@ func (q *sequencer) unchanged(ctx context.Context, tx backend.Tx, e *evaluator) 
 		//nolint:errorlint // whatever became of the commit, it changes nothing
 		return fmt.Errorf("%w: confirm what was read: %v", ErrUnavailable, err)
 	}
-	f.confirmed.Add(1)
-	f.contact.made(time.Now())
+	r.confirmed.Add(1)
+	r.contact.made(time.Now())
 	q.reach(ctx, e)
 	return nil
 }

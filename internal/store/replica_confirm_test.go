@@ -137,7 +137,7 @@ func readLease(ctx context.Context, s *Store) (current bool, err error) {
 func TestHeartbeatsConfirm(t *testing.T) {
 	s := openReplicas(t, 1, Config{MaxStaleness: time.Minute})[0]
 	put(t, s, "k", "v")
-	before, _ := s.FollowStats()
+	before, _ := s.ReplicaStats()
 	const reads = 100
 	for range reads {
 		get(t, s, "k", 0)
@@ -145,7 +145,7 @@ func TestHeartbeatsConfirm(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	after, _ := s.FollowStats()
+	after, _ := s.ReplicaStats()
 	if n := after.Confirmed - before.Confirmed; n != 0 {
 		t.Errorf("%d commits for %d reads", n, 2*reads)
 	}
@@ -161,7 +161,7 @@ func TestReadsShareACommit(t *testing.T) {
 	s := replicasOn(t, 1, Config{MaxStaleness: -1}, dsn)[0]
 	put(t, s, "k", "v")
 	get(t, s, "k", 0)
-	before, _ := s.FollowStats()
+	before, _ := s.ReplicaStats()
 	unlock := pgserver.LockTable(t, dsn, "members")
 	var wg sync.WaitGroup
 	read := func() {
@@ -173,16 +173,16 @@ func TestReadsShareACommit(t *testing.T) {
 	}
 	taken := func(n int) func() bool {
 		return func() bool {
-			s.follower.asking.Lock()
-			defer s.follower.asking.Unlock()
-			return len(s.follower.waiting) == n
+			s.replica.asking.Lock()
+			defer s.replica.asking.Unlock()
+			return len(s.replica.waiting) == n
 		}
 	}
 	read()
 	eventually(t, "the first commit is under way", func() bool {
-		s.follower.confirmations.mu.Lock()
-		defer s.follower.confirmations.mu.Unlock()
-		return s.follower.confirmations.busy
+		s.replica.confirmations.mu.Lock()
+		defer s.replica.confirmations.mu.Unlock()
+		return s.replica.confirmations.busy
 	})
 	eventually(t, "the first read is asked for", taken(0))
 	const others = 50
@@ -192,7 +192,7 @@ func TestReadsShareACommit(t *testing.T) {
 	eventually(t, "the others wait", taken(others))
 	unlock()
 	wg.Wait()
-	if after, _ := s.FollowStats(); after.Confirmed-before.Confirmed != 2 {
+	if after, _ := s.ReplicaStats(); after.Confirmed-before.Confirmed != 2 {
 		t.Errorf("%d commits", after.Confirmed-before.Confirmed)
 	}
 }

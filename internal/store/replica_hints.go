@@ -19,8 +19,8 @@ type hinting struct {
 const hintTimeout = 2 * time.Second
 
 // tell has the others told of a commit; compacted is 0 if that has not moved.
-func (f *follower) tell(revision, compacted int64) {
-	h := &f.hinting
+func (r *replica) tell(revision, compacted int64) {
+	h := &r.hinting
 	h.mu.Lock()
 	h.revision = revision
 	if compacted != 0 {
@@ -34,11 +34,11 @@ func (f *follower) tell(revision, compacted int64) {
 }
 
 // tells sends hints.
-func (f *follower) tells() {
-	h := &f.hinting
+func (r *replica) tells() {
+	h := &r.hinting
 	for {
 		select {
-		case <-f.s.ctx.Done():
+		case <-r.s.ctx.Done():
 			return
 		case <-h.wake:
 		}
@@ -46,12 +46,12 @@ func (f *follower) tells() {
 		revision, compacted := h.revision, h.compacted
 		h.compacted = 0
 		h.mu.Unlock()
-		if f.alone() {
+		if r.alone() {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(f.s.ctx, hintTimeout)
-		if err := f.b.Hint(ctx, revision, compacted); err != nil && f.s.ctx.Err() == nil {
-			f.s.cfg.Logger.Debug("a hint for the other replicas is lost", "error", err)
+		ctx, cancel := context.WithTimeout(r.s.ctx, hintTimeout)
+		if err := r.b.Hint(ctx, revision, compacted); err != nil && r.s.ctx.Err() == nil {
+			r.s.cfg.Logger.Debug("a hint for the other replicas is lost", "error", err)
 		}
 		cancel()
 	}

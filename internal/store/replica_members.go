@@ -76,20 +76,20 @@ func (c *contact) channel() <-chan struct{} {
 }
 
 // self is what this replica says of itself.
-func (f *follower) self() backend.Member {
-	return backend.Member{ID: f.s.settings.MemberID, Name: f.s.cfg.Name, ClientURLs: f.s.cfg.ClientURLs}
+func (r *replica) self() backend.Member {
+	return backend.Member{ID: r.s.settings.MemberID, Name: r.s.cfg.Name, ClientURLs: r.s.cfg.ClientURLs}
 }
 
 // beat says once that this replica lives. One at a time: before beats, or in it.
-func (f *follower) beat(ctx context.Context) error {
-	s := f.s
-	self := f.self()
+func (r *replica) beat(ctx context.Context) error {
+	s := r.s
+	self := r.self()
 	began := time.Now()
-	m, err := f.b.Heartbeat(ctx, self, beatPatience, beatSilence)
+	m, err := r.b.Heartbeat(ctx, self, beatPatience, beatSilence)
 	if err == nil {
-		f.contact.made(time.Now())
+		r.contact.made(time.Now())
 	}
-	if led := f.members.learn(m, began, err); err == nil && m.Leader == self.ID && led != self.ID {
+	if led := r.members.learn(m, began, err); err == nil && m.Leader == self.ID && led != self.ID {
 		s.cfg.Logger.Info("this replica does the maintenance from now on: leases that end, compaction")
 	}
 	return err
@@ -124,22 +124,22 @@ func (m *memberships) heardLately() bool {
 }
 
 // beatSince makes sure that there was a heartbeat after a moment: those who wait share one. Errors: the heartbeat's.
-func (f *follower) beatSince(ctx context.Context, moment time.Time) error {
+func (r *replica) beatSince(ctx context.Context, moment time.Time) error {
 	for ctx.Err() == nil {
-		f.members.mu.RLock()
-		began, err, later := f.members.began, f.members.err, f.members.later
-		f.members.mu.RUnlock()
+		r.members.mu.RLock()
+		began, err, later := r.members.began, r.members.err, r.members.later
+		r.members.mu.RUnlock()
 		if began.After(moment) {
 			return err
 		}
 		select {
-		case f.beatNow <- struct{}{}:
+		case r.beatNow <- struct{}{}:
 		default: // somebody has asked
 		}
 		select {
 		case <-later:
 		case <-ctx.Done():
-		case <-f.s.ctx.Done():
+		case <-r.s.ctx.Done():
 			return ErrClosed
 		}
 	}
@@ -147,8 +147,8 @@ func (f *follower) beatSince(ctx context.Context, moment time.Time) error {
 }
 
 // beats keeps saying that this replica lives, and looks for leases that have ended when that is its part.
-func (f *follower) beats() {
-	ctx := f.s.ctx
+func (r *replica) beats() {
+	ctx := r.s.ctx
 	failing := false
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -159,60 +159,60 @@ func (f *follower) beats() {
 			return
 		case <-timer.C:
 			due = true
-		case <-f.beatNow:
+		case <-r.beatNow:
 		}
 		began := time.Now()
-		err := f.beat(ctx)
+		err := r.beat(ctx)
 		if failed := err != nil && ctx.Err() == nil; failed != failing {
 			failing = failed
 			if failed {
-				f.s.cfg.Logger.Warn("the database does not answer this replica's heartbeat", "error", err)
+				r.s.cfg.Logger.Warn("the database does not answer this replica's heartbeat", "error", err)
 			} else {
-				f.s.cfg.Logger.Info("the database answers again")
+				r.s.cfg.Logger.Info("the database answers again")
 			}
 		}
 		if !due {
 			continue
 		}
-		if err == nil && f.leads() && time.Since(began) < beatSilence {
-			f.lessor.look(ctx)
+		if err == nil && r.leads() && time.Since(began) < beatSilence {
+			r.lessor.look(ctx)
 		}
 		every := beatOther
-		if f.leads() {
+		if r.leads() {
 			every = beatLeader
 		}
-		timer.Reset(f.beatPeriod(every))
+		timer.Reset(r.beatPeriod(every))
 	}
 }
 
 // beatPeriod makes heartbeats so frequent that reads can rely on the last one.
-func (f *follower) beatPeriod(every time.Duration) time.Duration {
-	if f.staleness == 0 {
+func (r *replica) beatPeriod(every time.Duration) time.Duration {
+	if r.staleness == 0 {
 		return every // no read relies on one
 	}
-	return min(every, max(f.staleness/2, beatShortest))
+	return min(every, max(r.staleness/2, beatShortest))
 }
 
 // leave is the last that the database hears of this replica: whatever says that it lives would bring it back.
-func (f *follower) leave() {
+func (r *replica) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
-	if err := f.b.Leave(ctx, f.s.settings.MemberID); err != nil {
-		f.s.cfg.Logger.Info("the other replicas will miss this one only when its time is up", "error", err)
+	if err := r.b.Leave(ctx, r.s.settings.MemberID); err != nil {
+		r.s.cfg.Logger.Info("the other replicas will miss this one only when its time is up", "error", err)
 	}
 }
 
 // watchContact notices that the database is out of reach though every question may hang.
-func (f *follower) watchContact() {
+func (r *replica) watchContact() {
 	tick := time.NewTicker(contactPeriod)
 	defer tick.Stop()
 	for {
 		select {
-		case <-f.s.ctx.Done():
+		case <-r.s.ctx.Done():
 			return
 		case now := <-tick.C:
-			if f.contact.look(now) {
-				f.s.cfg.Logger.Error("the database is out of reach: streams that asked for a leader end, so that "+
+			if r.contact.look(now) {
+				r.s.cfg.Logger.Error("the database is out of reach: streams that asked for a leader end, so that "+
 					"clients go to other replicas",
 					"for", contactPatience)
 			}
@@ -220,10 +220,10 @@ func (f *follower) watchContact() {
 	}
 }
 
-func (f *follower) leads() bool {
-	f.members.mu.RLock()
-	defer f.members.mu.RUnlock()
-	return f.members.leader == f.s.settings.MemberID && !f.contact.isLost()
+func (r *replica) leads() bool {
+	r.members.mu.RLock()
+	defer r.members.mu.RUnlock()
+	return r.members.leader == r.s.settings.MemberID && !r.contact.isLost()
 }
 
 func (c *contact) isLost() bool {
@@ -233,18 +233,18 @@ func (c *contact) isLost() bool {
 }
 
 // alone says that no other replica was heard of. One that comes finds what it is not told of by asking, until it is.
-func (f *follower) alone() bool {
-	f.members.mu.RLock()
-	defer f.members.mu.RUnlock()
-	return len(f.members.members) == 1
+func (r *replica) alone() bool {
+	r.members.mu.RLock()
+	defer r.members.mu.RUnlock()
+	return len(r.members.members) == 1
 }
 
 // Members returns the replicas that live, by id, as this one last heard; nil when no others can be.
 func (s *Store) Members() []backend.Member {
-	if s.follower == nil {
+	if s.replica == nil {
 		return nil
 	}
-	m := &s.follower.members
+	m := &s.replica.members
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return slices.Clone(m.members)
@@ -253,40 +253,40 @@ func (s *Store) Members() []backend.Member {
 // HearMembers asks the database who lives: Members returns at least those who had joined before the call. Errors:
 // [ErrUnavailable], [ErrClosed], the context's.
 func (s *Store) HearMembers(ctx context.Context) error {
-	if s.follower == nil {
+	if s.replica == nil {
 		return nil
 	}
-	return s.follower.beatSince(ctx, time.Now())
+	return s.replica.beatSince(ctx, time.Now())
 }
 
 // Leader returns the id of the replica that has the maintenance lease: the same on all replicas, 0 while nobody has it.
 func (s *Store) Leader() uint64 {
-	if s.follower == nil {
+	if s.replica == nil {
 		return s.settings.MemberID
 	}
-	m := &s.follower.members
+	m := &s.replica.members
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.leader
 }
 
 // Leads says whether this process does the maintenance: compaction and the like. Of several replicas one does.
-func (s *Store) Leads() bool { return s.follower == nil || s.follower.leads() }
+func (s *Store) Leads() bool { return s.replica == nil || s.replica.leads() }
 
 // NoLeader returns a channel that is closed when the database has been out of reach for five seconds. After it has been
 // closed, ask again: there is another one as soon as the database answers. It is nil, which blocks for ever, when the
 // database cannot get out of reach.
 func (s *Store) NoLeader() <-chan struct{} {
-	if s.follower == nil {
+	if s.replica == nil {
 		return nil
 	}
-	return s.follower.contact.channel()
+	return s.replica.contact.channel()
 }
 
 // Epoch is raised when history was lost; etcd's raft term. What is read after it is of no older history.
 func (s *Store) Epoch() int64 {
-	if s.follower == nil {
+	if s.replica == nil {
 		return s.clock.Epoch
 	}
-	return s.follower.epoch.Load()
+	return s.replica.epoch.Load()
 }

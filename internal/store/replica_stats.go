@@ -1,7 +1,7 @@
 package store
 
-// FollowStats counts, since the start, what keeping in step with other replicas took.
-type FollowStats struct {
+// ReplicaStats counts, since the start, what keeping in step with other replicas took.
+type ReplicaStats struct {
 	// Asked counts questions for what others wrote, those that came with a batch left out; Hinted the hints of the
 	// database that told of something new; Adopted the revisions that came from the database: those of others, and the
 	// few of our own that the question found before the batch that wrote them had its answer.
@@ -14,15 +14,15 @@ type FollowStats struct {
 	Confirmed uint64
 }
 
-// FollowStats tells what keeping in step with other replicas took; ok is false where there can be none.
-func (s *Store) FollowStats() (stats FollowStats, ok bool) {
-	f := s.follower
-	if f == nil {
+// ReplicaStats tells what keeping in step with other replicas took; ok is false where there can be none.
+func (s *Store) ReplicaStats() (stats ReplicaStats, ok bool) {
+	r := s.replica
+	if r == nil {
 		return stats, false
 	}
-	return FollowStats{
-		Asked: f.asked.Load(), Hinted: f.hinted.Load(), Adopted: f.adopted.Load(), Ahead: f.aheads.Load(),
-		Again:     f.again.Load(),
-		Confirmed: f.confirmed.Load(),
+	return ReplicaStats{
+		Asked: r.asked.Load(), Hinted: r.hinted.Load(), Adopted: r.adopted.Load(), Ahead: r.aheads.Load(),
+		Again:     r.again.Load(),
+		Confirmed: r.confirmed.Load(),
 	}, true
 }

@@ -28,42 +28,42 @@ const (
 var errHangs = fmt.Errorf("%w: it does not answer", ErrUnavailable)
 
 // run asks for the tail when somebody waits for it, when a hint came, and now and then.
-func (f *follower) run() {
-	ctx := f.s.ctx
+func (r *replica) run() {
+	ctx := r.s.ctx
 	idle := pollBusy
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			f.answer(f.take(), ErrClosed)
+			r.answer(r.take(), ErrClosed)
 			return
-		case <-f.wake:
+		case <-r.wake:
 		case <-timer.C:
 		}
-		before, began := f.s.Revision(), time.Now()
-		waiting := f.take()
-		bound := f.staleness
+		before, began := r.s.Revision(), time.Now()
+		waiting := r.take()
+		bound := r.staleness
 		if len(waiting) == 0 && bound == 0 {
 			bound = defaultStaleness
 		}
-		known, sure, err := f.nothingNew(ctx, bound)
+		known, sure, err := r.nothingNew(ctx, bound)
 		if err == nil && !known {
-			err = f.follow(ctx, -1, bound, sure)
+			err = r.follow(ctx, -1, bound, sure)
 		}
 		if err == nil {
-			f.through.Store(&began)
+			r.through.Store(&began)
 		}
-		f.answer(waiting, err)
+		r.answer(waiting, err)
 		switch {
 		case err != nil:
 			idle = pollRetry
-		case f.s.Revision() != before:
+		case r.s.Revision() != before:
 			idle = pollBusy
 		default:
 			idle = min(max(2*idle, pollBusy), pollIdle)
 		}
-		if err == nil && f.hints.Load() {
+		if err == nil && r.hints.Load() {
 			timer.Reset(pollHinted)
 			continue
 		}
@@ -74,28 +74,28 @@ func (f *follower) run() {
 // nothingNew says whether everything that was committed before the call is published, but for what bound allows to be
 // missed. If not, sure is the server that was confirmed since the call, nil for none. If a batch of our own is on its
 // way, it is given a moment: it would only be read from the database what is published here at once.
-func (f *follower) nothingNew(ctx context.Context, bound time.Duration) (known bool, sure *backend.Server, err error) {
-	if f.told.Swap(false) && bound > 0 {
+func (r *replica) nothingNew(ctx context.Context, bound time.Duration) (known bool, sure *backend.Server, err error) {
+	if r.told.Swap(false) && bound > 0 {
 		return false, nil, nil
 	}
-	f.asked.Add(1)
-	q := f.ask()
+	r.asked.Add(1)
+	q := r.ask()
 	var head backend.Head
 	if bound > 0 {
-		if head, err = f.b.Head(ctx); err != nil {
+		if head, err = r.b.Head(ctx); err != nil {
 			return false, nil, err
 		}
 	}
-	if !f.within(head.Origin, bound) {
-		if head, err = f.confirm(ctx); err != nil {
+	if !r.within(head.Origin, bound) {
+		if head, err = r.confirm(ctx); err != nil {
 			return false, nil, err
 		}
 		sure = &head.Origin.Server
 	}
-	if f.holds(q, head) {
+	if r.holds(q, head) {
 		return true, sure, nil
 	}
-	flight := f.flight.Load()
+	flight := r.flight.Load()
 	if flight == nil {
 		return false, sure, nil
 	}
@@ -108,22 +108,22 @@ func (f *follower) nothingNew(ctx context.Context, bound time.Duration) (known b
 	case <-ctx.Done():
 		return false, nil, ctx.Err()
 	}
-	return f.holds(q, head), sure, nil
+	return r.holds(q, head), sure, nil
 }
 
 // holds says whether all that there is up to head, which was asked for after q was made, is published, and nothing that
 // it tells is new.
-func (f *follower) holds(q question, head backend.Head) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	x := f.s.index
+func (r *replica) holds(q question, head backend.Head) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	x := r.s.index
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	switch {
-	case head.Clock.Epoch != q.epoch, q.epoch != f.epoch.Load(), head.Alarms != f.alarms,
+	case head.Clock.Epoch != q.epoch, q.epoch != r.epoch.Load(), head.Alarms != r.alarms,
 		etcdCompacted(head.Clock.Compacted) > etcdCompacted(x.compacted):
 		return false
-	case x.rev != q.After && head.Origin.Server != f.server: // another one, of which nobody knows what it has there
+	case x.rev != q.After && head.Origin.Server != r.server: // another one, of which nobody knows what it has there
 		return false
 	case head.Clock.Revision == q.After:
 		return head.Batch == q.batch
@@ -133,37 +133,37 @@ func (f *follower) holds(q question, head backend.Head) bool {
 
 // departs tells that a batch on top of revision base is being committed; the function that it returns tells that it is
 // published, or not to be.
-func (f *follower) departs(base int64) (arrives func()) {
+func (r *replica) departs(base int64) (arrives func()) {
 	flight := make(chan struct{})
-	f.below.Store(base)
-	f.flight.Store(&flight)
+	r.below.Store(base)
+	r.flight.Store(&flight)
 	return func() {
-		f.below.Store(0)
-		f.flight.Store(nil)
+		r.below.Store(0)
+		r.flight.Store(nil)
 		close(flight)
 	}
 }
 
 // catchUp adopts everything up to the clock as it is after the call.
-func (f *follower) catchUp(ctx context.Context) error {
-	return f.follow(ctx, -1, publishStaleness, nil)
+func (r *replica) catchUp(ctx context.Context) error {
+	return r.follow(ctx, -1, publishStaleness, nil)
 }
 
 // reach adopts everything up to revision, which is committed.
-func (f *follower) reach(ctx context.Context, revision int64) error {
-	if f.s.Revision() >= revision {
+func (r *replica) reach(ctx context.Context, revision int64) error {
+	if r.s.Revision() >= revision {
 		return nil
 	}
-	return f.follow(ctx, revision, publishStaleness, nil)
+	return r.follow(ctx, revision, publishStaleness, nil)
 }
 
 // follow adopts everything up to target, if negative up to the clock as it is after the call: from a server that was
 // confirmed no longer ago than bound, or from sure, which was confirmed since the read came that this is for.
-func (f *follower) follow(ctx context.Context, target int64, bound time.Duration, sure *backend.Server) error {
+func (r *replica) follow(ctx context.Context, target int64, bound time.Duration, sure *backend.Server) error {
 	for unsettled := 0; ; {
-		clock, err := f.step(ctx, target, bound, sure)
+		clock, err := r.step(ctx, target, bound, sure)
 		if errors.Is(err, errUnconfirmed) {
-			head, err := f.confirm(ctx)
+			head, err := r.confirm(ctx)
 			if err != nil {
 				return err
 			}
@@ -182,7 +182,7 @@ func (f *follower) follow(ctx context.Context, target int64, bound time.Duration
 		if target < 0 {
 			target = clock.Revision
 		}
-		if f.s.Revision() >= min(target, clock.Revision) { // the clock is below a target that was lost
+		if r.s.Revision() >= min(target, clock.Revision) { // the clock is below a target that was lost
 			return nil
 		}
 	}
@@ -193,77 +193,77 @@ var errUnsettled = errors.New("the next step may succeed")
 
 // step adopts the next part of what lies between the revision published and target, and returns the clock that it
 // found. One step at a time: another would read the same.
-func (f *follower) step(
+func (r *replica) step(
 	ctx context.Context, target int64, bound time.Duration, sure *backend.Server,
 ) (backend.Clock, error) {
-	f.stepping.Lock()
-	defer f.stepping.Unlock()
-	q := f.ask()
+	r.stepping.Lock()
+	defer r.stepping.Unlock()
+	q := r.ask()
 	if target >= 0 && q.After >= target {
 		return backend.Clock{}, nil
 	}
-	if below := f.below.Load(); q.After < below {
+	if below := r.below.Load(); q.After < below {
 		q.Until = below // what lies above is our own
 	}
-	f.asked.Add(1)
-	t, err := f.b.Tail(ctx, q.TailQuery)
-	f.fit(err == nil)
+	r.asked.Add(1)
+	t, err := r.b.Tail(ctx, q.TailQuery)
+	r.fit(err == nil)
 	switch {
 	case err != nil:
-	case (sure == nil || *sure != t.Origin.Server) && !f.within(t.Origin, bound):
+	case (sure == nil || *sure != t.Origin.Server) && !r.within(t.Origin, bound):
 		err = errUnconfirmed
 	default:
-		err = f.adopt(ctx, q, &t)
+		err = r.adopt(ctx, q, &t)
 	}
 	if err == nil || errors.Is(err, errUnconfirmed) { // whoever called confirms it, as that may take long
 		return t.Clock, err
 	}
-	if err = f.settle(ctx, q, err); err == nil {
+	if err = r.settle(ctx, q, err); err == nil {
 		err = errUnsettled
 	}
 	return t.Clock, err
 }
 
 // listen wakes the tail when another process has committed.
-func (f *follower) listen() {
-	f.b.Listen(f.s.ctx, func(revision, compacted int64) {
-		if revision > f.s.Revision() || etcdCompacted(compacted) > etcdCompacted(f.s.compacted()) {
-			f.hinted.Add(1)
-			f.told.Store(true)
-			f.signal()
+func (r *replica) listen() {
+	r.b.Listen(r.s.ctx, func(revision, compacted int64) {
+		if revision > r.s.Revision() || etcdCompacted(compacted) > etcdCompacted(r.s.compacted()) {
+			r.hinted.Add(1)
+			r.told.Store(true)
+			r.signal()
 		}
 	}, func(listening bool) {
-		f.hints.Store(listening)
-		f.signal() // what was committed before is not hinted at
+		r.hints.Store(listening)
+		r.signal() // what was committed before is not hinted at
 	})
 }
 
 // fit halves what is asked for after a failure: it may have been more than comes in time.
-func (f *follower) fit(came bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (r *replica) fit(came bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if came {
-		f.bytes = min(2*f.bytes, tailBytes)
+		r.bytes = min(2*r.bytes, tailBytes)
 	} else {
-		f.bytes = max(f.bytes/2, 1)
+		r.bytes = max(r.bytes/2, 1)
 	}
 }
 
-func (f *follower) signal() {
+func (r *replica) signal() {
 	select {
-	case f.wake <- struct{}{}:
+	case r.wake <- struct{}{}:
 	default:
 	}
 }
 
 // sync returns when everything is published that was committed, by whomever, before the call. Errors: ctx's, those of
 // the backend.
-func (f *follower) sync(ctx context.Context) error {
+func (r *replica) sync(ctx context.Context) error {
 	done := make(chan error, 1)
-	f.asking.Lock()
-	f.waiting = append(f.waiting, done)
-	f.asking.Unlock()
-	f.signal()
+	r.asking.Lock()
+	r.waiting = append(r.waiting, done)
+	r.asking.Unlock()
+	r.signal()
 	ctx, cancel := context.WithTimeoutCause(ctx, syncTimeout, errHangs)
 	defer cancel()
 	select {
@@ -274,21 +274,21 @@ func (f *follower) sync(ctx context.Context) error {
 			return cause
 		}
 		return ctx.Err()
-	case <-f.s.ctx.Done():
+	case <-r.s.ctx.Done():
 		return ErrClosed
 	}
 }
 
 // take returns those who wait: the question asked after it answers them.
-func (f *follower) take() []chan error {
-	f.asking.Lock()
-	defer f.asking.Unlock()
-	waiting := f.waiting
-	f.waiting = nil
+func (r *replica) take() []chan error {
+	r.asking.Lock()
+	defer r.asking.Unlock()
+	waiting := r.waiting
+	r.waiting = nil
 	return waiting
 }
 
-func (f *follower) answer(waiting []chan error, err error) {
+func (r *replica) answer(waiting []chan error, err error) {
 	for _, done := range waiting {
 		done <- err
 	}

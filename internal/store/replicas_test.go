@@ -394,18 +394,18 @@ func TestExportHoldsOffPurgeOnOtherReplicas(t *testing.T) {
 func TestCompactionIsHinted(t *testing.T) {
 	all := openReplicas(t, 2, Config{})
 	for _, s := range all {
-		eventually(t, "two replicas that listen", func() bool { return s.follower.hints.Load() && len(s.Members()) == 2 })
+		eventually(t, "two replicas that listen", func() bool { return s.replica.hints.Load() && len(s.Members()) == 2 })
 	}
 	rev := put(t, all[0], "k", "v")
 	eventually(t, "the put", func() bool { return all[1].Revision() == rev })
-	before, _ := all[1].FollowStats()
+	before, _ := all[1].ReplicaStats()
 	for _, at := range []int64{0, rev} {
 		if _, err := all[0].Compact(within(t), at, false); err != nil {
 			t.Fatal(err)
 		}
 	}
 	eventually(t, "a hint", func() bool {
-		now, _ := all[1].FollowStats()
+		now, _ := all[1].ReplicaStats()
 		return now.Hinted > before.Hinted && all[1].Compacted() == rev
 	})
 }
@@ -539,14 +539,14 @@ func TestBumpedClock(t *testing.T) {
 	}
 	const reads = 100
 	for i, s := range all {
-		before, _ := s.FollowStats()
+		before, _ := s.ReplicaStats()
 		for range reads {
 			if row := get(t, s, "a", 0); row == nil {
 				t.Errorf("replica %d lacks a key", i)
 			}
 		}
 		// One question for each read, and those of the poll.
-		if after, _ := s.FollowStats(); after.Asked-before.Asked > reads+reads/2 {
+		if after, _ := s.ReplicaStats(); after.Asked-before.Asked > reads+reads/2 {
 			t.Errorf("replica %d asked %d questions for %d reads", i, after.Asked-before.Asked, reads)
 		}
 		if _, err := s.Range(ctx, &RangeRequest{Key: []byte("a"), Revision: 999}); !errors.Is(err, ErrCompacted) {

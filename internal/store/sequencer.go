@@ -93,7 +93,7 @@ func (q *sequencer) do(ctx context.Context, op operation) (rev int64, err error)
 
 // most bounds the bytes of a batch where others wait for the clock meanwhile.
 func (q *sequencer) most() int64 {
-	if q.s.follower != nil {
+	if q.s.replica != nil {
 		return q.pace.bytes
 	}
 	return math.MaxInt64
@@ -189,7 +189,7 @@ func (q *sequencer) try(batch []*call, open bool) (_ []*call, n int, err error) 
 		}
 		return batch, len(batch), fmt.Errorf("begin batch: %w", err)
 	}
-	if open && q.s.follower != nil && e.indexed() {
+	if open && q.s.replica != nil && e.indexed() {
 		batch = q.queue.join(batch, q.most())
 	}
 	n = e.run(batch)
@@ -226,7 +226,7 @@ func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, bat
 		tx.Rollback()
 		return backend.ErrRejected
 	}
-	if f := q.s.follower; f != nil && !f.steady(e) {
+	if r := q.s.replica; r != nil && !r.steady(e) {
 		tx.Rollback()
 		return fmt.Errorf("%w: %w: the index was replaced meanwhile", backend.ErrConflict, ErrUnavailable)
 	}
@@ -246,8 +246,8 @@ func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, bat
 		told.ValueBytes += int64(len(it.Value))
 	}
 	told.Puts = len(e.rows) - told.Deletes
-	if f := q.s.follower; f != nil {
-		defer f.departs(e.from)()
+	if r := q.s.replica; r != nil {
+		defer r.departs(e.from)()
 	}
 	began := time.Now()
 	q.s.committing.Store(&began)
@@ -261,9 +261,9 @@ func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, bat
 		}
 		return fmt.Errorf("commit %d rows: %w", len(fx.Rows), err)
 	}
-	if f := q.s.follower; f != nil {
-		f.contact.made(time.Now())
-		f.tell(fx.Revision, fx.Compacted)
+	if r := q.s.replica; r != nil {
+		r.contact.made(time.Now())
+		r.tell(fx.Revision, fx.Compacted)
 	}
 	q.reach(ctx, e)
 	q.s.noteFault(nil)
@@ -277,11 +277,11 @@ func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, bat
 // reach publishes what others committed before a batch, so that its answers follow it. Where that cannot be read now,
 // the tail publishes it later on, and the batch with it.
 func (q *sequencer) reach(ctx context.Context, e *evaluator) {
-	f := q.s.follower
-	if f == nil {
+	r := q.s.replica
+	if r == nil {
 		return
 	}
-	if err := f.reach(ctx, e.from); err != nil {
+	if err := r.reach(ctx, e.from); err != nil {
 		q.s.cfg.Logger.Warn("what other replicas wrote before a batch cannot be read yet", "error", err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // revokes one looks at it again and keeps it from being renewed meanwhile. So a lease ends once, and never after a
 // renewal that was answered.
 type sharedLessor struct {
-	f        *follower
+	replica  *replica
 	ended    atomic.Uint64
 	kept     atomic.Uint64
 	looking  atomic.Bool // for leases that have ended
@@ -26,9 +26,9 @@ type sharedLessor struct {
 	lists    together[[]Lease] // all leases
 }
 
-func newSharedLessor(f *follower) *sharedLessor {
-	l := &sharedLessor{f: f, renewals: renewals{f: f, places: map[int64]*renewalGroup{}}}
-	l.lists = together[[]Lease]{background: &f.s.background, ask: l.allNow}
+func newSharedLessor(r *replica) *sharedLessor {
+	l := &sharedLessor{replica: r, renewals: renewals{replica: r, places: map[int64]*renewalGroup{}}}
+	l.lists = together[[]Lease]{background: &r.s.background, ask: l.allNow}
 	return l
 }
 
@@ -80,14 +80,14 @@ func (l *sharedLessor) renew(ctx context.Context, id int64) (time.Duration, erro
 		if _, stateErr := l.state(ctx, id); stateErr != nil {
 			return 0, stateErr
 		}
-		if err := l.f.beatSince(ctx, time.Now()); err != nil {
+		if err := l.replica.beatSince(ctx, time.Now()); err != nil {
 			return 0, err
 		}
 		asked := time.Now()
 		if ttl, err = l.renewOnce(ctx, id); !errors.Is(err, ErrLeaseNotFound) {
 			return ttl, err
 		}
-		_, err = l.f.s.revoke(ctx, revokeOperation{id: id, expired: true, found: asked})
+		_, err = l.replica.s.revoke(ctx, revokeOperation{id: id, expired: true, found: asked})
 		if err != nil && !errors.Is(err, ErrLeaseNotFound) && !errors.Is(err, errNotEnded) {
 			return 0, err
 		}
@@ -105,8 +105,8 @@ func (l *sharedLessor) renewOnce(ctx context.Context, id int64) (time.Duration, 
 
 // states reads leases as a linearizable read does.
 func (l *sharedLessor) states(ctx context.Context, ids []int64) (states []backend.LeaseState, err error) {
-	err = l.f.current(ctx, func() (o backend.Origin, err error) {
-		states, o, err = l.f.b.LeaseStates(ctx, ids)
+	err = l.replica.current(ctx, func() (o backend.Origin, err error) {
+		states, o, err = l.replica.b.LeaseStates(ctx, ids)
 		return o, err
 	})
 	return states, err
@@ -126,7 +126,7 @@ func (l *sharedLessor) state(ctx context.Context, id int64) (*Lease, error) {
 func (l *sharedLessor) all(ctx context.Context) ([]Lease, error) { return l.lists.get(ctx) }
 
 func (l *sharedLessor) allNow() ([]Lease, error) {
-	states, err := l.states(l.f.s.ctx, nil)
+	states, err := l.states(l.replica.s.ctx, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -152,18 +152,18 @@ func (l *sharedLessor) look(ctx context.Context) {
 	if !l.looking.CompareAndSwap(false, true) {
 		return
 	}
-	started := l.f.s.background.start(func() {
+	started := l.replica.s.background.start(func() {
 		defer l.looking.Store(false)
-		if l.f.members.extends() {
+		if l.replica.members.extends() {
 			if err := l.extend(ctx); err != nil {
-				l.late.about(l.f.s, []error{err})
+				l.late.about(l.replica.s, []error{err})
 				return
 			}
 		}
-		for ctx.Err() == nil && l.f.members.heardLately() {
+		for ctx.Err() == nil && l.replica.members.heardLately() {
 			found, failed := l.expire(ctx)
 			if found > 0 || len(failed) > 0 {
-				l.late.about(l.f.s, failed)
+				l.late.about(l.replica.s, failed)
 			}
 			if found < expiryLimit || len(failed) > 0 {
 				return
@@ -177,8 +177,8 @@ func (l *sharedLessor) look(ctx context.Context) {
 
 // extend gives the leases their time again that an extension has not come to yet.
 func (l *sharedLessor) extend(ctx context.Context) error {
-	for l.f.leads() {
-		if done, err := l.f.b.ExtendLeases(ctx); done || err != nil {
+	for l.replica.leads() {
+		if done, err := l.replica.b.ExtendLeases(ctx); done || err != nil {
 			return err
 		}
 	}
@@ -192,14 +192,14 @@ func (l *sharedLessor) extend(ctx context.Context) error {
 // finds.
 func (l *sharedLessor) expire(ctx context.Context) (n int, failed []error) {
 	found := time.Now() // before the question: it may be answered long after the database looked
-	ids, err := l.f.b.ExpiredLeases(ctx, expiryLimit)
+	ids, err := l.replica.b.ExpiredLeases(ctx, expiryLimit)
 	if err == nil && len(ids) > 0 {
-		err = l.f.beatSince(ctx, time.Now())
+		err = l.replica.beatSince(ctx, time.Now())
 	}
 	if err != nil {
 		return 0, []error{err}
 	}
-	if l.f.members.extends() {
+	if l.replica.members.extends() {
 		return 0, nil
 	}
 	for part := range slices.Chunk(ids, sharedExpiryBatch) {
@@ -216,7 +216,7 @@ func (l *sharedLessor) end(ctx context.Context, ids []int64, found time.Time) (f
 	var wg sync.WaitGroup
 	for _, id := range ids {
 		wg.Go(func() {
-			_, err := l.f.s.revoke(ctx, revokeOperation{id: id, expired: true, found: found})
+			_, err := l.replica.s.revoke(ctx, revokeOperation{id: id, expired: true, found: found})
 			switch {
 			case err == nil:
 				l.ended.Add(1)

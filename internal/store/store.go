@@ -132,7 +132,7 @@ type Store struct {
 	seq      *sequencer
 	hub      *hub
 	lessor   leaseKeeper
-	follower *follower // nil when nobody else writes to the database
+	replica  *replica // nil when nobody else writes to the database
 	load     loader
 	alarms   alarms
 	quota    quota
@@ -188,8 +188,8 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	go s.seq.run()
 	s.load.start()
 	s.lessor.start()
-	if f := s.follower; f != nil {
-		for _, work := range []func(){f.run, f.listen, f.tells, f.beats, f.watchContact} {
+	if r := s.replica; r != nil {
+		for _, work := range []func(){r.run, r.listen, r.tells, r.beats, r.watchContact} {
 			s.background.start(work)
 		}
 	}
@@ -204,9 +204,9 @@ func (s *Store) openLeases(ctx context.Context, clock backend.Clock, batch int64
 		s.lessor, err = newLessor(ctx, s)
 		return err
 	}
-	s.follower = newFollower(s, shared, clock, batch)
-	s.lessor = s.follower.lessor
-	if err := s.follower.beat(ctx); err != nil {
+	s.replica = newReplica(s, shared, clock, batch)
+	s.lessor = s.replica.lessor
+	if err := s.replica.beat(ctx); err != nil {
 		return fmt.Errorf("become a member: %w", err)
 	}
 	return nil
@@ -218,8 +218,8 @@ func (s *Store) Close() error {
 	s.cancel()
 	s.hub.close()
 	s.background.close()
-	if f := s.follower; f != nil {
-		f.left.Do(f.leave)
+	if r := s.replica; r != nil {
+		r.left.Do(r.leave)
 	}
 	return nil
 }
@@ -239,13 +239,13 @@ func (s *Store) Err() error {
 
 // doubt deals with a commit of unknown outcome.
 func (s *Store) doubt(err error) {
-	if s.follower == nil {
+	if s.replica == nil {
 		s.fail(err)
 		return
 	}
 	s.cfg.Logger.Warn("nobody can tell whether a batch was committed; its callers are told so, and the next look at "+
 		"the database shows it", "error", err)
-	s.follower.signal()
+	s.replica.signal()
 }
 
 func (s *Store) fail(err error) {
@@ -312,28 +312,28 @@ func (s *Store) Txn(ctx context.Context, t *Txn) (*TxnResult, error) {
 	return op.result, nil
 }
 
-// publish makes a committed batch visible: first to reads, then to watches. What the follower has read from the
+// publish makes a committed batch visible: first to reads, then to watches. What the replica has read from the
 // database before us is visible already.
 func (s *Store) publish(e *evaluator) {
 	fx := &e.effects
 	s.alarms.apply(fx)
 	rows, prevs := e.rows, e.prevs
-	if f := s.follower; f != nil {
-		f.mu.Lock()
-		defer f.mu.Unlock()
+	if r := s.replica; r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		rev := s.Revision()
 		for len(rows) > 0 && rows[0].ModRevision <= rev {
 			rows, prevs = rows[1:], prevs[1:]
 		}
-		if e.epoch != f.epoch.Load() || rev < e.from || len(rows) > 0 &&
-			(rows[0].ModRevision != rev+1 || f.server != e.server) {
+		if e.epoch != r.epoch.Load() || rev < e.from || len(rows) > 0 &&
+			(rows[0].ModRevision != rev+1 || r.server != e.server) {
 			// the store was reset, what is below is not published yet, or another server told of it: the tail publishes
 			// the batch
-			f.signal()
+			r.signal()
 			return
 		}
 		if fx.Revision > rev {
-			f.batch = fx.Batch
+			r.batch = fx.Batch
 		}
 	}
 	if len(e.ahead) > 0 {

@@ -140,11 +140,11 @@ func (o *resetting) size() int64            { return 1 }
 func (o *resetting) needs(n *backend.Needs) { n.Keys = append(n.Keys, []byte("k")) }
 
 func (o *resetting) evaluate(e *evaluator) error {
-	if f := o.s.follower; !o.done {
-		f.mu.Lock()
-		defer f.mu.Unlock()
+	if r := o.s.replica; !o.done {
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		o.done = true
-		if err := f.reset(e.ctx, false); err != nil {
+		if err := r.reset(e.ctx, false); err != nil {
 			return err
 		}
 	}

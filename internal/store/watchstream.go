@@ -185,7 +185,7 @@ func (st *WatchStream) drop(w *watcher) {
 // RequestProgress asks for one response with id -1 that follows every event up to its revision, which is at least that
 // of any read answered before the request.
 func (st *WatchStream) RequestProgress() {
-	if st.store.follower == nil {
+	if st.store.replica == nil {
 		st.request()
 		return
 	}

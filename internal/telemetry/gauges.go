@@ -146,7 +146,7 @@ func (m *Metrics) Watch(s *store.Store) {
 	c.peers = prometheus.NewDesc("etcd_network_known_peers", "Known members, including this one.",
 		[]string{"Local", "Remote"}, nil)
 	m.Registry.MustRegister(c)
-	m.watchFollowing(s.FollowStats)
+	m.watchReplica(s.ReplicaStats)
 	m.info("etcd_server_id", "This member's id.", "server_id", hex(s.Settings().MemberID))
 }
 

@@ -7,19 +7,19 @@ import (
 )
 
 // follow exports the work of keeping up with other replicas.
-type follow struct {
-	read func() (store.FollowStats, bool)
+type replica struct {
+	read func() (store.ReplicaStats, bool)
 
 	asked, hinted, adopted, ahead, again, confirmed *prometheus.Desc
 }
 
-// watchFollowing adds the statistics from read, if there are any.
-func (m *Metrics) watchFollowing(read func() (store.FollowStats, bool)) {
+// watchReplica adds the statistics from read, if there are any.
+func (m *Metrics) watchReplica(read func() (store.ReplicaStats, bool)) {
 	if _, ok := read(); !ok {
 		return
 	}
 	desc := func(name, help string) *prometheus.Desc { return prometheus.NewDesc("sqlstore_"+name, help, nil, nil) }
-	m.Registry.MustRegister(&follow{
+	m.Registry.MustRegister(&replica{
 		read: read,
 		asked: desc("tail_queries_total",
 			"Queries for other replicas' writes, excluding those that come with a batch."),
@@ -35,19 +35,19 @@ func (m *Metrics) watchFollowing(read func() (store.FollowStats, bool)) {
 }
 
 // Describe implements [prometheus.Collector].
-func (f *follow) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{f.asked, f.hinted, f.adopted, f.ahead, f.again, f.confirmed} {
+func (r *replica) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{r.asked, r.hinted, r.adopted, r.ahead, r.again, r.confirmed} {
 		out <- d
 	}
 }
 
 // Collect implements [prometheus.Collector].
-func (f *follow) Collect(out chan<- prometheus.Metric) {
-	n, _ := f.read()
-	out <- prometheus.MustNewConstMetric(f.asked, prometheus.CounterValue, float64(n.Asked))
-	out <- prometheus.MustNewConstMetric(f.hinted, prometheus.CounterValue, float64(n.Hinted))
-	out <- prometheus.MustNewConstMetric(f.adopted, prometheus.CounterValue, float64(n.Adopted))
-	out <- prometheus.MustNewConstMetric(f.ahead, prometheus.CounterValue, float64(n.Ahead))
-	out <- prometheus.MustNewConstMetric(f.again, prometheus.CounterValue, float64(n.Again))
-	out <- prometheus.MustNewConstMetric(f.confirmed, prometheus.CounterValue, float64(n.Confirmed))
+func (r *replica) Collect(out chan<- prometheus.Metric) {
+	n, _ := r.read()
+	out <- prometheus.MustNewConstMetric(r.asked, prometheus.CounterValue, float64(n.Asked))
+	out <- prometheus.MustNewConstMetric(r.hinted, prometheus.CounterValue, float64(n.Hinted))
+	out <- prometheus.MustNewConstMetric(r.adopted, prometheus.CounterValue, float64(n.Adopted))
+	out <- prometheus.MustNewConstMetric(r.ahead, prometheus.CounterValue, float64(n.Ahead))
+	out <- prometheus.MustNewConstMetric(r.again, prometheus.CounterValue, float64(n.Again))
+	out <- prometheus.MustNewConstMetric(r.confirmed, prometheus.CounterValue, float64(n.Confirmed))
 }

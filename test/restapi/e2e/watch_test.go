@@ -26,7 +26,7 @@ func TestWatchAcrossKill(t *testing.T) {
 }
 
 func (s *store) follow(t *testing.T, kill bool) {
-	const objects, followers, changes = 500, 4, 1500
+	const objects, watchers, changes = 500, 4, 1500
 	s.fill(t, objects)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -34,10 +34,10 @@ func (s *store) follow(t *testing.T, kill bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, errs := make([]*follower, followers), make([]error, followers)
+	all, errs := make([]*watcher, watchers), make([]error, watchers)
 	var wg sync.WaitGroup
 	for n := range all {
-		all[n] = &follower{s: s, prefix: "/load/", done: start.Revision, each: 97 * n}
+		all[n] = &watcher{s: s, prefix: "/load/", done: start.Revision, each: 97 * n}
 		wg.Go(func() { errs[n] = all[n].run(ctx, "zz-last") })
 	}
 
@@ -62,15 +62,15 @@ func (s *store) follow(t *testing.T, kill bool) {
 	want := s.changes(ctx, t, "/load/", start.Revision+1, last.Header.Revision)
 	for n, f := range all {
 		if errs[n] != nil {
-			t.Errorf("follower %d: %v", n, errs[n])
+			t.Errorf("watcher %d: %v", n, errs[n])
 		}
 		if !slices.Equal(f.events, want) {
-			t.Errorf("follower %d heard %d events, etcd's API tells of %d%s", n, len(f.events), len(want),
+			t.Errorf("watcher %d heard %d events, etcd's API tells of %d%s", n, len(f.events), len(want),
 				difference(f.events, want))
 		}
-		t.Logf("follower %d: %d events, %d bookmarks, %d watches", n, len(f.events), f.marks, f.began)
+		t.Logf("watcher %d: %d events, %d bookmarks, %d watches", n, len(f.events), f.marks, f.began)
 		if f.began < 2 && (f.each > 0 || kill && len(s.servers) == 1) {
-			t.Errorf("follower %d was not cut off", n)
+			t.Errorf("watcher %d was not cut off", n)
 		}
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/sqlstore/sqlstore/test/semantics"
 )
 
-// follower watches a collection like a client of Kubernetes: it begins after a list's version, and when a watch ends,
+// watcher watches a collection like a client of Kubernetes: it begins after a list's version, and when a watch ends,
 // it continues at the next replica.
-type follower struct {
+type watcher struct {
 	s      *store
 	prefix string
 	done   int64    // the last version that was received completely
@@ -29,7 +29,7 @@ var (
 )
 
 // run follows until it receives the object last.
-func (f *follower) run(ctx context.Context, last string) error {
+func (f *watcher) run(ctx context.Context, last string) error {
 	for {
 		f.began++
 		err := f.once(ctx, last)
@@ -43,7 +43,7 @@ func (f *follower) run(ctx context.Context, last string) error {
 }
 
 // once follows one watch. The part already received of a version that was cut in two has to come again.
-func (f *follower) once(ctx context.Context, last string) error {
+func (f *watcher) once(ctx context.Context, last string) error {
 	query := url.Values{"watch": {"1"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {number(f.done)}}
 	w, err := semantics.OpenWatch(ctx, f.s.client, f.s.url(f.prefix)+"?"+query.Encode())
 	if err != nil {
@@ -85,7 +85,7 @@ func (f *follower) once(ctx context.Context, last string) error {
 }
 
 // cut ends a watch: an event that did not come again is kept, so that the difference shows.
-func (f *follower) cut(again []string, err error) error {
+func (f *watcher) cut(again []string, err error) error {
 	f.open, f.events = append(f.open, again...), append(f.events, again...)
 	return err
 }
