@@ -76,9 +76,9 @@ func TestDocumentedBackupBesideWrites(t *testing.T) {
 	if err := os.Mkdir(filepath.Dir(backup), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	patience, done := context.WithTimeout(t.Context(), 2*time.Minute)
+	limited, done := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer done()
-	out, err := exec.CommandContext(patience, "sh", "-c", documentedBackup(t, filepath.Join(dir, "data", "sqlstore.db"),
+	out, err := exec.CommandContext(limited, "sh", "-c", documentedBackup(t, filepath.Join(dir, "data", "sqlstore.db"),
 		backup)).CombinedOutput()
 	cancel()
 	writers.Wait()

@@ -148,15 +148,15 @@ func (c *Config) openPostgres(ctx context.Context, waiting func(error)) (backend
 // await calls try until it succeeds, DatastoreWait has passed, or the database refuses for a reason that does not
 // resolve itself. It tries a database other than Postgres once.
 func (c *Config) await(ctx context.Context, waiting func(error), try func() error) error {
-	patience := c.DatastoreWait
+	timeout := c.DatastoreWait
 	switch {
 	case !c.OnPostgres():
 		return try()
-	case patience == 0:
-		patience = defaultDatastoreWait
+	case timeout == 0:
+		timeout = defaultDatastoreWait
 	}
 	began := time.Now()
-	deadline, report, pause := began.Add(patience), began, datastoreReport
+	deadline, report, pause := began.Add(timeout), began, datastoreReport
 	retry := time.NewTicker(datastoreRetry)
 	defer retry.Stop()
 	for {

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// lagPatience is how far watches may be behind before that is reported. readPatience is how far this replica may be
+	// lagThreshold is how far watches may be behind before that is reported. readTimeout is how far this replica may be
 	// behind the others before it counts as serving no reads and they stop waiting for it.
-	lagPatience  = 5 * time.Second
-	readPatience = 7 * time.Second
-	// probePatience limits how long a check waits for a SQLite database, commitPatience how long a commit there may
+	lagThreshold = 5 * time.Second
+	readTimeout  = 7 * time.Second
+	// probeTimeout limits how long a check waits for a SQLite database, commitTimeout how long a commit there may
 	// take.
-	probePatience  = 5 * time.Second
-	commitPatience = 5 * time.Second
+	probeTimeout  = 5 * time.Second
+	commitTimeout = 5 * time.Second
 	// faultMemory is how long a failed write counts if no other write has been tried since.
 	faultMemory = 30 * time.Second
 )
@@ -166,10 +166,10 @@ func writing(s *store.Store, f *conditions.Facts, now time.Time) {
 			Reason:  "NoAnswer",
 			Message: fmt.Sprintf("the database cannot be read: %v; check its disk", err),
 		}
-	case w.Commit > commitPatience:
+	case w.Commit > commitTimeout:
 		f.Database = &conditions.Fault{
 			Reason: "CommitHangs",
-			Message: "a commit has been running for more than " + commitPatience.String() +
+			Message: "a commit has been running for more than " + commitTimeout.String() +
 				": check the database's disk, and whether clients write very large transactions",
 		}
 	case recent && !w.Fault.NoSpace():
@@ -182,7 +182,7 @@ func writing(s *store.Store, f *conditions.Facts, now time.Time) {
 
 // answers asks a SQLite database for its size and checks its write-ahead log.
 func answers(s *store.Store, f *conditions.Facts) error {
-	ctx, cancel := context.WithTimeout(context.Background(), probePatience)
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
 	st, err := s.Status(ctx)
 	if err != nil || st.DBLogHeld == 0 || st.DBLog == 0 {
@@ -207,17 +207,17 @@ func answers(s *store.Store, f *conditions.Facts) error {
 
 // lagging checks whether watches, and reads with them, are behind.
 func lagging(s *store.Store, f *conditions.Facts) {
-	l := s.Lag(lagPatience)
-	if l.Tail >= readPatience && f.Database == nil {
+	l := s.Lag(lagThreshold)
+	if l.Tail >= readTimeout && f.Database == nil {
 		f.Database = &conditions.Fault{
 			Reason: "ReadsTimeOut",
-			Message: "the database accepts heartbeats, but has not reported for " + readPatience.String() +
+			Message: "the database accepts heartbeats, but has not reported for " + readTimeout.String() +
 				" what other replicas have committed, and linearizable reads fail: check whether something holds " +
 				"locks on sqlstore's tables, and how busy the database is",
 		}
 	}
 	switch {
-	case l.Tail >= lagPatience:
+	case l.Tail >= lagThreshold:
 		f.Lagging = &conditions.Fault{
 			Reason: "TailBehind",
 			Message: fmt.Sprintf("commits of other replicas in the last %d s may not have reached the "+
@@ -231,7 +231,7 @@ func lagging(s *store.Store, f *conditions.Facts) {
 				"revisions: they read a long history, or their clients receive events more slowly than they "+
 				"arrive, or "+
 				"have stopped",
-				l.Watches, int(lagPatience.Seconds()), int(l.Longest.Seconds()), l.Revisions),
+				l.Watches, int(lagThreshold.Seconds()), int(l.Longest.Seconds()), l.Revisions),
 		}
 	}
 }

@@ -61,11 +61,11 @@ type Shared interface {
 	ExpiredLeases(ctx context.Context, limit int) ([]int64, error)
 
 	// Heartbeat says that m lives, and takes or keeps the maintenance lease if no other living member has it. A member
-	// is taken for dead, and its maintenance lease for free, when it was not heard of for patience. When no member was
+	// is taken for dead, and its maintenance lease for free, when it was not heard of for timeout. When no member was
 	// heard of for silence, or the maintenance lease moves, nobody may have been able to renew: an extension begins in
 	// the same transaction, so that whoever sees the heartbeat sees that, too. Every lease gets its full TTL again, and
 	// none ends before it has.
-	Heartbeat(ctx context.Context, m Member, patience, silence time.Duration) (Membership, error)
+	Heartbeat(ctx context.Context, m Member, timeout, silence time.Duration) (Membership, error)
 
 	// ExtendLeases goes on with an extension that a heartbeat of any member has begun, and says whether it is done. One
 	// call does as much as does not keep renewals waiting; who holds the maintenance lease calls it until it is done.

@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// failPatience is how long automatic compaction may fail before that counts as a stall, or two intervals if longer.
-	failPatience = time.Minute
-	// purgePatience is how long the deletion of rows may make no progress while there are some.
-	purgePatience = 2 * time.Minute
-	// readPatience is the same if readers hold the rows: longer than a list can hold them.
-	readPatience = store.StreamHold + purgePatience
+	// failTimeout is how long automatic compaction may fail before that counts as a stall, or two intervals if longer.
+	failTimeout = time.Minute
+	// purgeTimeout is how long the deletion of rows may make no progress while there are some.
+	purgeTimeout = 2 * time.Minute
+	// readTimeout is the same if readers hold the rows: longer than a list can hold them.
+	readTimeout = store.StreamHold + purgeTimeout
 )
 
 // State is the state of a compactor, for metrics, /readyz?verbose and /status.
@@ -71,7 +71,7 @@ func (c *Compactor) State() State {
 }
 
 func (a *automatic) stall(now time.Time, s settings) *Stall {
-	if a.err == nil || now.Sub(a.failing) <= max(2*s.interval(), failPatience) {
+	if a.err == nil || now.Sub(a.failing) <= max(2*s.interval(), failTimeout) {
 		return nil
 	}
 	return &Stall{a.failing, CompactionFails, fmt.Sprintf(
@@ -81,7 +81,7 @@ func (a *automatic) stall(now time.Time, s settings) *Stall {
 
 func (p *purging) stall(now time.Time, readers func() string) *Stall {
 	still := now.Sub(p.advanced)
-	if p.finished || p.advanced.IsZero() || still <= purgePatience {
+	if p.finished || p.advanced.IsZero() || still <= purgeTimeout {
 		return nil
 	}
 	where := fmt.Sprintf("rows superseded at or below revision %d are not being deleted, and the database grows: ",
@@ -91,7 +91,7 @@ func (p *purging) stall(now time.Time, readers func() string) *Stall {
 		return &Stall{p.advanced, PurgeFails, where + fmt.Sprintf("check the database: %v", p.err)}
 	case !p.waits:
 		return &Stall{p.advanced, PurgeHangs, where + "a step does not finish; check what locks or loads the database"}
-	case still <= readPatience:
+	case still <= readTimeout:
 		return nil
 	}
 	who := readers()

@@ -9,9 +9,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// streamPatience is how long a client may read nothing of a list that is being sent. A list keeps rows from being
+// streamTimeout is how long a client may read nothing of a list that is being sent. A list keeps rows from being
 // deleted.
-const streamPatience = time.Minute
+const streamTimeout = time.Minute
 
 var errStalled = status.Error(codes.Unavailable,
 	"etcdserver: the client has read nothing of the stream for too long; list again")
@@ -29,20 +29,20 @@ func (a *attended) SendMsg(m any) error {
 	return a.ServerStream.SendMsg(m)
 }
 
-// attend runs serve, and abandons it if one of its sends takes longer than patience. Only the handler's return ends a
+// attend runs serve, and abandons it if one of its sends takes longer than timeout. Only the handler's return ends a
 // send that waits for a client. So serve runs in another goroutine, and fails once attend has returned.
-func attend(stream grpc.ServerStream, patience time.Duration, serve func(grpc.ServerStream) error) error {
+func attend(stream grpc.ServerStream, timeout time.Duration, serve func(grpc.ServerStream) error) error {
 	a := &attended{ServerStream: stream}
 	done := make(chan error, 1)
 	go func() { done <- serve(a) }()
-	look := time.NewTimer(patience)
+	look := time.NewTimer(timeout)
 	defer look.Stop()
 	for {
 		select {
 		case err := <-done:
 			return err
 		case now := <-look.C:
-			left := patience
+			left := timeout
 			if since := a.since.Load(); since != nil {
 				if left -= now.Sub(*since); left <= 0 {
 					return errStalled

@@ -15,7 +15,7 @@ import (
 
 // A list whose client has stopped reading ends, and holds no rows any more.
 func TestStalledRangeStreamEnds(t *testing.T) {
-	s := serve(t, Options{streamPatience: 100 * time.Millisecond}, store.Config{})
+	s := serve(t, Options{streamTimeout: 100 * time.Millisecond}, store.Config{})
 	value := strings.Repeat("v", 64<<10)
 	for i := range 200 { // far more than the client's window
 		s.put(t, fmt.Sprint("k", i), value)

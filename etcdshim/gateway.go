@@ -93,12 +93,12 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	ctl := http.NewResponseController(w)
-	g.serve(w, r, func(patience time.Duration) { _ = ctl.SetReadDeadline(time.Now().Add(patience)) })
+	g.serve(w, r, func(timeout time.Duration) { _ = ctl.SetReadDeadline(time.Now().Add(timeout)) })
 }
 
-// unreadPatience is how long the rest of a refused body is read: a client that is reset while it sends may miss the
+// unreadTimeout is how long the rest of a refused body is read: a client that is reset while it sends may miss the
 // answer.
-const unreadPatience = time.Second
+const unreadTimeout = time.Second
 
 // serve serves a request. abort must end the reading of its body after that time, including a running read.
 func (g *gateway) serve(w http.ResponseWriter, r *http.Request, abort func(time.Duration)) {
@@ -113,7 +113,7 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request, abort func(time.
 		if r.ProtoMajor == 1 {
 			w.Header().Set("Connection", "close")
 		}
-		abort(unreadPatience) // otherwise net/http would wait for the rest
+		abort(unreadTimeout) // otherwise net/http would wait for the rest
 		runtime.HTTPError(r.Context(), g.mux, g.codec, w, r, g.bodyError(err, r.ContentLength))
 		return
 	}
@@ -140,7 +140,7 @@ func (g *gateway) serveStream(w http.ResponseWriter, r *http.Request, abort func
 		if errors.Is(err, bodies.ErrSlow) {
 			abort(0) // no body arrives
 		} else {
-			abort(unreadPatience)
+			abort(unreadTimeout)
 		}
 	}}
 	g.mux.ServeHTTP(w, r)

@@ -14,12 +14,12 @@ import (
 
 // kv serves etcdserverpb.KV with its own message types, see codec.
 type kv struct {
-	engine   *store.Store
-	id       *identities
-	maxBytes int
-	most     int           // maximum operations of a transaction
-	patience time.Duration // with a client that reads nothing of a stream
-	awaited  *answers      // of the gateway
+	engine        *store.Store
+	id            *identities
+	maxBytes      int
+	most          int           // maximum operations of a transaction
+	streamTimeout time.Duration // with a client that reads nothing of a stream
+	awaited       *answers      // of the gateway
 }
 
 // raftOverhead is what etcd's proposal adds to the request in it: its header with an id, and the prefixes of both.
@@ -227,7 +227,7 @@ var kvService = grpc.ServiceDesc{
 				return err
 			}
 			s := srv.(*kv)
-			return attend(stream, s.patience, func(stream grpc.ServerStream) error { return s.rangeStream(r, stream) })
+			return attend(stream, s.streamTimeout, func(stream grpc.ServerStream) error { return s.rangeStream(r, stream) })
 		},
 	}},
 }

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// patience is how long a request may wait for a database shared by several servers, as long as for a leader in
+	// requestTimeout is how long a request may wait for a database shared by several servers, as long as for a leader in
 	// etcd.
-	patience = 7 * time.Second
+	requestTimeout = 7 * time.Second
 	// haste is how long before the client's own deadline it gets "request timed out", which says more than "deadline
 	// exceeded", and makes it try another replica.
 	haste = 100 * time.Millisecond
@@ -81,7 +81,7 @@ func limitOf(method string, req any) (limit time.Duration, bounded bool) {
 		"/etcdserverpb.Lease/LeaseGrant", "/etcdserverpb.Lease/LeaseRevoke",
 		"/etcdserverpb.Lease/LeaseTimeToLive", "/etcdserverpb.Lease/LeaseLeases",
 		"/etcdserverpb.Maintenance/Status":
-		return patience, true
+		return requestTimeout, true
 	}
 	return 0, false
 }

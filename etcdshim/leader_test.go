@@ -169,12 +169,12 @@ func TestUnavailableWithinTheDeadline(t *testing.T) {
 		want     time.Duration // when it is answered
 		code     codes.Code
 	}{
-		"put":                 {put, &putRequest{}, 0, patience, codes.Unavailable},
-		"put, patient client": {put, &putRequest{}, time.Minute, patience, codes.Unavailable},
+		"put":                 {put, &putRequest{}, 0, requestTimeout, codes.Unavailable},
+		"put, patient client": {put, &putRequest{}, time.Minute, requestTimeout, codes.Unavailable},
 		"put, hasty client":   {put, &putRequest{}, time.Second, time.Second - haste, codes.Unavailable},
 		"put, in no time":     {put, &putRequest{}, haste, haste / 2, codes.Unavailable},
 		"grant": {
-			"/etcdserverpb.Lease/LeaseGrant", &pb.LeaseGrantRequest{}, 0, patience,
+			"/etcdserverpb.Lease/LeaseGrant", &pb.LeaseGrantRequest{}, 0, requestTimeout,
 			codes.Unavailable,
 		},
 		"get": {

@@ -55,7 +55,7 @@ type Options struct {
 	// nothing behind.
 	TempDir string
 
-	streamPatience time.Duration // see the constant
+	streamTimeout time.Duration // see the constant
 }
 
 const (
@@ -94,8 +94,8 @@ func (o Options) withDefaults() Options {
 	if o.KeepaliveTimeout <= 0 {
 		o.KeepaliveTimeout = 20 * time.Second
 	}
-	if o.streamPatience == 0 {
-		o.streamPatience = streamPatience
+	if o.streamTimeout == 0 {
+		o.streamTimeout = streamTimeout
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

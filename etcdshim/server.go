@@ -74,7 +74,7 @@ func services(
 	settings := s.Settings()
 	id := newIdentities(settings.ClusterID, settings.MemberID, s.Epoch)
 	keys := &kv{
-		engine: s, id: id, maxBytes: o.MaxRequestBytes, most: o.MaxTxnOps, patience: o.streamPatience,
+		engine: s, id: id, maxBytes: o.MaxRequestBytes, most: o.MaxTxnOps, streamTimeout: o.streamTimeout,
 		awaited: awaited,
 	}
 	watches := &watch{engine: s, id: id, maxBytes: o.MaxRequestBytes + messageOverhead, stopping: stopping}

@@ -47,10 +47,10 @@ func TestLock(t *testing.T) {
 		second <- answer{r.GetKey(), err}
 	}()
 	s.waiters(t, "l", 2)
-	impatient, giveUp := context.WithCancel(ctx)
+	limited, giveUp := context.WithCancel(ctx)
 	third := make(chan error, 1)
 	go func() {
-		_, err := locks.Lock(impatient, &v3lockpb.LockRequest{Name: []byte("l")})
+		_, err := locks.Lock(limited, &v3lockpb.LockRequest{Name: []byte("l")})
 		third <- err
 	}()
 	s.waiters(t, "l", 3)

@@ -16,10 +16,10 @@ const (
 	mostSnapshots = 4
 	// snapshotPiece is how much a client must read within the time limit to count as making progress.
 	snapshotPiece = 256 << 10
-	// snapshotPatience is how long a client may make no progress, snapshotGrace how long while others wait for its
+	// snapshotTimeout is how long a client may make no progress, snapshotGrace how long while others wait for its
 	// room.
-	snapshotPatience = 5 * time.Minute
-	snapshotGrace    = 5 * time.Second
+	snapshotTimeout = 5 * time.Minute
+	snapshotGrace   = 5 * time.Second
 )
 
 var errSnapshotSlow = status.Error(codes.ResourceExhausted,
@@ -100,7 +100,7 @@ func (s *snapshots) send() *sending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent = append(s.sent, x)
-	x.timer = time.AfterFunc(snapshotPatience, func() {
+	x.timer = time.AfterFunc(snapshotTimeout, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		x.end()
@@ -122,7 +122,7 @@ func (x *sending) took(n int) {
 	defer x.of.mu.Unlock()
 	if x.pending += n; x.pending >= snapshotPiece {
 		x.pending, x.since = 0, time.Now()
-		x.timer.Reset(snapshotPatience)
+		x.timer.Reset(snapshotTimeout)
 	}
 }
 

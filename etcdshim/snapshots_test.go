@@ -58,7 +58,7 @@ func TestSnapshotsGiveWay(t *testing.T) {
 				}
 			}
 		}
-		time.Sleep(snapshotPatience)
+		time.Sleep(snapshotTimeout)
 		synctest.Wait()
 		if !over(sent[0]) || !over(sent[3]) {
 			t.Error("a client may stand still for ever")

@@ -8,8 +8,8 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// patience is how long a read waits for a revision that is not written yet, as long as in Kubernetes' watch cache.
-const patience = 3 * time.Second
+// waitTimeout is how long a read waits for a revision that is not written yet, as long as in Kubernetes' watch cache.
+const waitTimeout = 3 * time.Second
 
 // await returns when this replica has reached the revision. If it is above the known one, another replica may have
 // written it: await queries the database once, and then waits for the store's notification. Errors: [*TooLargeError],
@@ -21,7 +21,7 @@ func (p *Pager) await(ctx context.Context, revision int64) error {
 	if current, err := p.confirm(ctx); err != nil || revision <= current {
 		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, patience)
+	limited, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
 	current, err := p.engine.AwaitRevision(limited, revision)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {

@@ -45,7 +45,7 @@ func TestTooLarge(t *testing.T) {
 			_, err := read()
 			e, ok := errors.AsType[*TooLargeError](err)
 			if !ok || !errors.Is(err, ErrTooLarge) || *e != (TooLargeError{Requested: 1000, Current: current}) ||
-				time.Since(began) != patience {
+				time.Since(began) != waitTimeout {
 				t.Errorf("%s: %v after %v", what, err, time.Since(began))
 			}
 			if err != nil && err.Error() != "Too large resource version: 1000, current: 2" {
@@ -77,11 +77,11 @@ func TestWaitEnds(t *testing.T) {
 				defer close(done)
 				at, err = read()
 			}()
-			pass(patience - 1)
+			pass(waitTimeout - 1)
 			synctest.Wait()
 			put(t, r, "/p/a", what)
 			<-done
-			if err != nil || at != next || time.Since(began) >= patience {
+			if err != nil || at != next || time.Since(began) >= waitTimeout {
 				t.Errorf("%s: at %d, %v, after %v; want %d", what, at, err, time.Since(began), next)
 			}
 		}

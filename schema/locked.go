@@ -20,8 +20,8 @@ const (
 	migrationPause = time.Second
 )
 
-// patiently retries a migration until it gets its locks. If it never does, the error names who holds them.
-func patiently(ctx context.Context, db *sql.DB, log *slog.Logger, do func(*migrate.Migrate) error) error {
+// retryLocked retries a migration until it gets its locks. If it never does, the error names who holds them.
+func retryLocked(ctx context.Context, db *sql.DB, log *slog.Logger, do func(*migrate.Migrate) error) error {
 	var locked error
 	for try := 1; ; try++ {
 		err := run(ctx, db, log, do)

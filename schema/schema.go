@@ -87,7 +87,7 @@ func Up(ctx context.Context, db *sql.DB, log *slog.Logger) error {
 	}
 	began := time.Now()
 	log.Info("schema migration started", "from", s.Version, "to", s.Newest)
-	if err = patiently(ctx, db, log, func(m *migrate.Migrate) error { return m.Up() }); err == nil {
+	if err = retryLocked(ctx, db, log, func(m *migrate.Migrate) error { return m.Up() }); err == nil {
 		log.Info("schema migration done", "version", s.Newest, "took", time.Since(began))
 		return nil
 	}
@@ -112,7 +112,7 @@ func Down(ctx context.Context, db *sql.DB, steps int) error {
 	if steps <= 0 || uint(steps) > s.Version {
 		return fmt.Errorf("schema is at version %d: cannot go back %d steps", s.Version, steps)
 	}
-	return patiently(ctx, db, slog.New(slog.DiscardHandler), func(m *migrate.Migrate) error { return m.Steps(-steps) })
+	return retryLocked(ctx, db, slog.New(slog.DiscardHandler), func(m *migrate.Migrate) error { return m.Steps(-steps) })
 }
 
 func check(ctx context.Context, db *sql.DB) (State, error) {

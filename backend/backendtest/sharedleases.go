@@ -115,12 +115,12 @@ func testLockedLeases(p *pair) {
 }
 
 func testHeartbeat(p *pair) {
-	const patience = time.Hour
+	const timeout = time.Hour
 	a := backend.Member{ID: 7, Name: "a", ClientURLs: []string{"http://a:2379", "https://b,c:1"}}
 	b := backend.Member{ID: 3, Name: "b"}
-	beat := func(s backend.Shared, m backend.Member, patience time.Duration, leader uint64, took bool, members ...backend.Member) {
+	beat := func(s backend.Shared, m backend.Member, timeout time.Duration, leader uint64, took bool, members ...backend.Member) {
 		p.Helper()
-		got, err := s.Heartbeat(p.ctx, m, patience, time.Hour)
+		got, err := s.Heartbeat(p.ctx, m, timeout, time.Hour)
 		p.ok(err)
 		equal := slices.EqualFunc(got.Members, members, func(x, y backend.Member) bool {
 			return x.ID == y.ID && x.Name == y.Name && slices.Equal(x.ClientURLs, y.ClientURLs)
@@ -129,23 +129,23 @@ func testHeartbeat(p *pair) {
 			p.Errorf("heartbeat of %s: %+v; want leader %d, took %t, members %+v", m.Name, got, leader, took, members)
 		}
 	}
-	beat(p.a, a, patience, 7, true, a)
-	beat(p.other, b, patience, 7, false, b, a)
-	beat(p.a, a, patience, 7, false, b, a)
+	beat(p.a, a, timeout, 7, true, a)
+	beat(p.other, b, timeout, 7, false, b, a)
+	beat(p.a, a, timeout, 7, false, b, a)
 	p.ok(p.a.Leave(p.ctx, 7))
-	beat(p.other, b, patience, 3, true, b)
-	beat(p.a, a, patience, 3, false, b, a)
-	// One that was not heard of for longer than the other's patience is dead, and comes back to life.
+	beat(p.other, b, timeout, 3, true, b)
+	beat(p.a, a, timeout, 3, false, b, a)
+	// One that was not heard of for longer than the other's timeout is dead, and comes back to life.
 	beat(p.a, a, time.Nanosecond, 7, true, a)
-	beat(p.other, b, patience, 7, false, b, a)
-	first, err := p.a.Heartbeat(p.ctx, a, patience, time.Hour)
+	beat(p.other, b, timeout, 7, false, b, a)
+	first, err := p.a.Heartbeat(p.ctx, a, timeout, time.Hour)
 	p.ok(err)
 	p.until("silence grows", func() bool {
 		select {
 		case <-time.After(first.Silence + 50*time.Millisecond):
 		case <-p.ctx.Done():
 		}
-		got, err := p.other.Heartbeat(p.ctx, b, patience, time.Hour)
+		got, err := p.other.Heartbeat(p.ctx, b, timeout, time.Hour)
 		p.ok(err)
 		return got.Silence >= 50*time.Millisecond
 	})

@@ -249,7 +249,7 @@ func TestUrgentRead(t *testing.T) {
 				t.Error(err)
 			}
 			if waiting(t, dsn) != 1 {
-				t.Error("the renewal came to the end of its patience before the batch could read")
+				t.Error("the renewal came to the end of its timeout before the batch could read")
 			}
 			if err := held.Commit(t.Context(), row("a", 2)); err != nil {
 				t.Error(err)

@@ -34,7 +34,7 @@ const (
 
 // Heartbeat implements [backend.Shared].
 func (b *Backend) Heartbeat(
-	ctx context.Context, m backend.Member, patience, silence time.Duration,
+	ctx context.Context, m backend.Member, timeout, silence time.Duration,
 ) (ms backend.Membership, err error) {
 	var origin backend.Origin
 	var ends time.Time // when the commit began, or before
@@ -48,7 +48,7 @@ func (b *Backend) Heartbeat(
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, dropDead, int64(m.ID), patience.Microseconds()); err != nil {
+		if _, err := tx.Exec(ctx, dropDead, int64(m.ID), timeout.Microseconds()); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, upsertMember, memberRow(m)...); err != nil {

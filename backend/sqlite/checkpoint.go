@@ -19,8 +19,8 @@ const (
 
 	// idleRest is after how long without a wake what a round has left is copied.
 	idleRest = time.Second
-	// restartPatience is how long the writer stands still for those who read from the end of the WAL.
-	restartPatience = "50" // milliseconds
+	// restartTimeout is how long the writer stands still for those who read from the end of the WAL.
+	restartTimeout = "50" // milliseconds
 )
 
 // crowds are by how many rows a commit has on the average, which tells how much writers wait for each other anyway. What a round
@@ -142,7 +142,7 @@ func (p *checkpointer) keepUp(ctx context.Context) error {
 
 func (p *checkpointer) run(ctx context.Context) {
 	defer close(p.done)
-	c, err := connect(p.b.path, "synchronous = "+p.b.synchronous(), "wal_autocheckpoint = 0", "busy_timeout = "+restartPatience)
+	c, err := connect(p.b.path, "synchronous = "+p.b.synchronous(), "wal_autocheckpoint = 0", "busy_timeout = "+restartTimeout)
 	if err != nil {
 		_ = p.b.breakDown("open the checkpointing connection", err)
 		return

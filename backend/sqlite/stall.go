@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// pinPatience is how long a reader may keep the WAL from being copied before that counts, and is logged.
-	pinPatience = 10 * time.Second
-	// pinPeriod is how often it is logged while it lasts.
-	pinPeriod = 10 * time.Minute
+	// stallTimeout is how long a reader may keep the WAL from being copied before that counts, and is logged.
+	stallTimeout = 10 * time.Second
+	// stallPeriod is how often it is logged while it lasts.
+	stallPeriod = 10 * time.Minute
 )
 
 // pin knows for how long the same reader has kept the WAL from being copied any further: a transaction that stays open
@@ -28,7 +28,7 @@ func (p *pin) observe(b *Backend, w wal, now time.Time) (released bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if w.copied == w.total || p.since.IsZero() || w.copied != p.at {
-		released = !p.since.IsZero() && now.Sub(p.since) >= pinPatience
+		released = !p.since.IsZero() && now.Sub(p.since) >= stallTimeout
 		if !p.logged.IsZero() {
 			p.logged = time.Time{}
 			b.log.Info("the write-ahead log is copied into the database again", "path", b.path)
@@ -38,7 +38,7 @@ func (p *pin) observe(b *Backend, w wal, now time.Time) (released bool) {
 		}
 		return released
 	}
-	if now.Sub(p.since) >= pinPatience && now.Sub(p.logged) >= pinPeriod {
+	if now.Sub(p.since) >= stallTimeout && now.Sub(p.logged) >= stallPeriod {
 		p.logged = now
 		b.log.Warn("somebody has had the database open in one transaction for long, so its write-ahead log only grows: end that transaction; "+
 			"'fuser -v' on the file tells who it is", "path", b.path, "for", now.Sub(p.since).Round(time.Second), "log-bytes", w.total)
@@ -51,7 +51,7 @@ func (p *pin) observe(b *Backend, w wal, now time.Time) (released bool) {
 func (p *pin) held(now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.since.IsZero() || now.Sub(p.since) < pinPatience {
+	if p.since.IsZero() || now.Sub(p.since) < stallTimeout {
 		return 0
 	}
 	return now.Sub(p.since)

@@ -60,7 +60,7 @@ func TestReaderThatStays(t *testing.T) {
 	aged := func() {
 		p.pin.mu.Lock()
 		defer p.pin.mu.Unlock()
-		p.pin.since = p.pin.since.Add(-2 * pinPatience)
+		p.pin.since = p.pin.since.Add(-2 * stallTimeout)
 	}
 	aged()
 	for range 3 {

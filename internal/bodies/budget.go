@@ -22,8 +22,8 @@ const (
 	budgetBytes = 64 << 20
 	// leastBodies is how many of the largest bodies always fit.
 	leastBodies = 4
-	// patience is how long an unread body waits for others to finish.
-	patience = 3 * time.Second
+	// waitTimeout is how long an unread body waits for others to finish.
+	waitTimeout = 3 * time.Second
 	// graceShare is the share of its time that a body keeps while others wait for its room: 10 seconds of a minute.
 	graceShare = 6
 )
@@ -85,7 +85,7 @@ func (b *Budget) acquire(ctx context.Context, n int64) error {
 	if later := b.giveWay(n); later > 0 {
 		defer time.AfterFunc(later, func() { b.giveWay(n) }).Stop()
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
 	if b.room.Acquire(ctx, n) != nil {
 		return ErrFull

@@ -89,7 +89,7 @@ func TestFull(t *testing.T) {
 		b := NewBudget(mib, minute)
 		all := fill(t, b, budgetBytes/mib)
 		began := time.Now()
-		if _, err := tryEnter(t.Context(), b, mib); !errors.Is(err, ErrFull) || time.Since(began) != patience {
+		if _, err := tryEnter(t.Context(), b, mib); !errors.Is(err, ErrFull) || time.Since(began) != waitTimeout {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
 		time.AfterFunc(time.Second, all[7].release)
@@ -162,7 +162,7 @@ func TestGraceEndsMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
 		all := fill(t, b, budgetBytes/mib)
-		time.Sleep(grace - patience - time.Millisecond)
+		time.Sleep(grace - waitTimeout - time.Millisecond)
 		if _, err := tryEnter(t.Context(), b, mib); !errors.Is(err, ErrFull) || len(cuts(all)) > 0 {
 			t.Errorf("%v; %v gave way before their time", err, cuts(all))
 		}

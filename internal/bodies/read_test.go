@@ -229,7 +229,7 @@ func TestWaitingIsNotSlow(t *testing.T) {
 			_, err := b.Read(t.Context(), from, mib, mib, never(t))
 			done <- err
 		}()
-		time.Sleep(patience - time.Millisecond)
+		time.Sleep(waitTimeout - time.Millisecond)
 		all[0].release()
 		time.Sleep(minute - time.Millisecond)
 		_ = to.Close()

@@ -53,7 +53,7 @@ func TestManyLargeBodies(t *testing.T) {
 // putUntil puts a large body until it is answered so.
 func (s *served) putUntil(large string, codes ...int) *reply {
 	s.t.Helper()
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(testTimeout); ; {
 		r := s.do("PUT", "/v1/objects/large", large, bytesType)
 		if slices.Contains(codes, r.code) {
 			return r
@@ -90,7 +90,7 @@ func TestSlowBodyGivesWay(t *testing.T) {
 	large := strings.Repeat("x", 1<<20)
 	answered := map[int]bool{}
 	puts := 0
-	for deadline := time.Now().Add(patience); len(answered) == 0; puts++ {
+	for deadline := time.Now().Add(testTimeout); len(answered) == 0; puts++ {
 		if time.Now().After(deadline) {
 			t.Fatalf("none has given way to %d that came", puts)
 		}

@@ -72,8 +72,8 @@ func (c *call) write(b []byte) error {
 	return err
 }
 
-// unreadPatience is how long to wait for the rest of an unwanted body.
-const unreadPatience = time.Second
+// unreadTimeout is how long to wait for the rest of an unwanted body.
+const unreadTimeout = time.Second
 
 func (c *call) begin(code int) {
 	c.code = code
@@ -83,7 +83,7 @@ func (c *call) begin(code int) {
 		if c.r.ProtoMajor == 1 {
 			c.w.Header().Set("Connection", "close")
 		}
-		_ = c.ctl.SetReadDeadline(time.Now().Add(unreadPatience))
+		_ = c.ctl.SetReadDeadline(time.Now().Add(unreadTimeout))
 	}
 	c.w.WriteHeader(code)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// patience is how long a test waits for what must happen. It is never waited for when all is well.
-const patience = 2 * time.Minute
+// testTimeout is how long a test waits for what must happen. It is never waited for when all is well.
+const testTimeout = 2 * time.Minute
 
 // served is the API over a store of its own.
 type served struct {
@@ -97,7 +97,7 @@ func (s *served) do(method, path, body string, headers ...string) *reply {
 
 func (s *served) open(method, path, body string, headers ...string) *http.Response {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	s.t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, method, s.url+path, strings.NewReader(body))
 	if err != nil {

@@ -115,7 +115,7 @@ func raw(t *testing.T, s *served, sent string) string {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(testTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	go func() { _, _ = io.WriteString(conn, sent) }() // a server that has heard enough does not read on

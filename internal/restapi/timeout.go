@@ -9,8 +9,8 @@ import (
 // A database shared by several servers can become unreachable. Requests then wait as long as in an etcd without a
 // leader, and fail so that their clients try another replica.
 const (
-	patience     = 7 * time.Second
-	listPatience = 30 * time.Second // for each chunk
+	requestTimeout = 7 * time.Second
+	listTimeout    = 30 * time.Second // for each chunk
 )
 
 var errNoDatabase = failure(http.StatusServiceUnavailable, reasonUnavailable,
@@ -19,7 +19,7 @@ var errNoDatabase = failure(http.StatusServiceUnavailable, reasonUnavailable,
 // bounded limits operations that have no reason to take long.
 func (c *call) bounded(parent context.Context) (context.Context, context.CancelFunc) {
 	if c.s.engine.NoLeader() != nil {
-		return context.WithTimeoutCause(parent, patience, errNoDatabase)
+		return context.WithTimeoutCause(parent, requestTimeout, errNoDatabase)
 	}
 	return context.WithTimeout(parent, c.s.o.Timeout)
 }
@@ -41,10 +41,10 @@ func (c *call) steps(
 		return parent, func(f func() error) error { return f() }, func() {}
 	}
 	ctx, end := context.WithCancelCause(parent)
-	timer := time.AfterFunc(listPatience, func() { end(errNoDatabase) })
+	timer := time.AfterFunc(listTimeout, func() { end(errNoDatabase) })
 	step = func(f func() error) error {
 		timer.Stop()
-		defer timer.Reset(listPatience)
+		defer timer.Reset(listTimeout)
 		return f()
 	}
 	return ctx, step, func() {

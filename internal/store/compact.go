@@ -23,9 +23,9 @@ func (s *Store) Compact(ctx context.Context, revision int64, physical bool) (int
 }
 
 // purgeAll removes the rows below the compacted revision. It waits for those who read them; done is false when one of
-// them takes longer than patience.
-func (s *Store) purgeAll(ctx context.Context, patience time.Duration) (done bool, err error) {
-	for waited := time.Duration(0); waited < patience; {
+// them takes longer than timeout.
+func (s *Store) purgeAll(ctx context.Context, timeout time.Duration) (done bool, err error) {
+	for waited := time.Duration(0); waited < timeout; {
 		res, err := s.PurgeStep(ctx, readChunk)
 		if err != nil || res.Done {
 			return res.Done, err

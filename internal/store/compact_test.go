@@ -94,7 +94,7 @@ func TestCompactionDuringAPurge(t *testing.T) {
 		t.Errorf("read %v at %+v: %v, %v", rows, clock, err, v.check(clock))
 	}
 	v.hold.end()
-	if done, err := s.purgeAll(within(t), patience); err != nil || !done {
+	if done, err := s.purgeAll(within(t), testTimeout); err != nil || !done {
 		t.Errorf("purged all: %t, %v", done, err)
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/sqlstore/sqlstore/backend/sqlite"
 )
 
-// patience is how long a test waits for what must happen. It is never waited for when all is well.
-const patience = 30 * time.Second
+// testTimeout is how long a test waits for what must happen. It is never waited for when all is well.
+const testTimeout = 30 * time.Second
 
-// within is a context that ends with the test, or when the test's patience is at its end.
+// within is a context that ends with the test, or when testTimeout is over.
 func within(tb testing.TB) context.Context {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	tb.Cleanup(cancel)
 	return ctx
 }

@@ -22,10 +22,10 @@ type consumption struct {
 	since time.Time // zero: nothing was waiting
 }
 
-// Lag looks how far the watches are behind, and counts those that have been for at least patience. What a client does
+// Lag looks how far the watches are behind, and counts those that have been for at least threshold. What a client does
 // not take is noticed by looking again: call it about once a second. It costs a look at each stream and at each watch
 // that catches up, while nothing is published.
-func (s *Store) Lag(patience time.Duration) Lag {
+func (s *Store) Lag(threshold time.Duration) Lag {
 	now := time.Now()
 	out := Lag{}
 	if s.replica != nil {
@@ -34,7 +34,7 @@ func (s *Store) Lag(patience time.Duration) Lag {
 	behind := func(watches int, since time.Time) {
 		d := now.Sub(since)
 		out.Longest = max(out.Longest, d)
-		if d >= patience {
+		if d >= threshold {
 			out.Watches += watches
 		}
 	}

@@ -16,15 +16,15 @@ const (
 	beatOther  = time.Second
 	// beatShortest is how often they say so at most; reads that can rely on none then make commits of their own.
 	beatShortest = 100 * time.Millisecond
-	// beatPatience is how long a silent replica is taken for alive.
-	beatPatience = 5 * time.Second
+	// beatTimeout is how long a silent replica is taken for alive.
+	beatTimeout = 5 * time.Second
 	// beatSilence is how long no replica may have been heard of before leases count as those that nobody could renew.
 	beatSilence = 2 * time.Second
 	// leaveTimeout bounds how long a stop waits for the database to hear of it.
 	leaveTimeout = time.Second
-	// contactPatience is how long the database may not answer before this replica is of no use to its clients.
-	contactPatience = 5 * time.Second
-	contactPeriod   = 250 * time.Millisecond
+	// contactTimeout is how long the database may not answer before this replica is of no use to its clients.
+	contactTimeout = 5 * time.Second
+	contactPeriod  = 250 * time.Millisecond
 )
 
 // memberships is what heartbeats learned, and how the last one went.
@@ -61,7 +61,7 @@ func (c *contact) made(now time.Time) {
 func (c *contact) look(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.lost || now.Sub(c.last) < contactPatience {
+	if c.lost || now.Sub(c.last) < contactTimeout {
 		return false
 	}
 	c.lost = true
@@ -85,7 +85,7 @@ func (r *replica) beat(ctx context.Context) error {
 	s := r.s
 	self := r.self()
 	began := time.Now()
-	m, err := r.b.Heartbeat(ctx, self, beatPatience, beatSilence)
+	m, err := r.b.Heartbeat(ctx, self, beatTimeout, beatSilence)
 	if err == nil {
 		r.contact.made(time.Now())
 	}
@@ -214,7 +214,7 @@ func (r *replica) watchContact() {
 			if r.contact.look(now) {
 				r.s.cfg.Logger.Error("the database is out of reach: streams that asked for a leader end, so that "+
 					"clients go to other replicas",
-					"for", contactPatience)
+					"for", contactTimeout)
 			}
 		}
 	}

@@ -21,8 +21,8 @@ const (
 	unsettledMax = 10
 	// syncTimeout bounds how long a read waits for a database that hangs.
 	syncTimeout = 7 * time.Second
-	// flightPatience is how long a question waits for a batch of our own instead of reading it from the database.
-	flightPatience = 20 * time.Millisecond
+	// flightTimeout is how long a question waits for a batch of our own instead of reading it from the database.
+	flightTimeout = 20 * time.Millisecond
 )
 
 var errHangs = fmt.Errorf("%w: it does not answer", ErrUnavailable)
@@ -99,11 +99,11 @@ func (r *replica) nothingNew(ctx context.Context, bound time.Duration) (known bo
 	if flight == nil {
 		return false, sure, nil
 	}
-	patience := time.NewTimer(flightPatience)
-	defer patience.Stop()
+	timeout := time.NewTimer(flightTimeout)
+	defer timeout.Stop()
 	select {
 	case <-*flight:
-	case <-patience.C:
+	case <-timeout.C:
 		return false, sure, nil
 	case <-ctx.Done():
 		return false, nil, ctx.Err()

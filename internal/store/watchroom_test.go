@@ -11,17 +11,17 @@ func TestRoomForAnswers(t *testing.T) {
 	s := openStore(t, openSQLite(t), Config{})
 	st := s.NewWatchStream()
 	defer st.Close()
-	impatient, cancel := context.WithCancel(t.Context())
+	limited, cancel := context.WithCancel(t.Context())
 	cancel()
 	for i := range controlMax / 2 {
 		for _, request := range []func(){func() { st.Watch(everything(0)) }, func() { st.Cancel(int64(i)) }} {
-			if err := st.Room(impatient); err != nil {
+			if err := st.Room(limited); err != nil {
 				t.Fatalf("no room for request %d: %v", 2*i, err)
 			}
 			request()
 		}
 	}
-	if err := st.Room(impatient); !errors.Is(err, context.Canceled) {
+	if err := st.Room(limited); !errors.Is(err, context.Canceled) {
 		t.Fatalf("%d answers wait, and there is room: %v", len(st.control), err)
 	}
 	waits := make(chan error)

@@ -89,7 +89,7 @@ func TestFaults(t0 *testing.T) {
 			f.fault(s)
 			for _, o := range s.finish(f.name) {
 				if f.holder == "" && o.Errors[codes.DeadlineExceeded.String()] > 0 {
-					t.Errorf("clients of %q ran out of patience, when a replica was there to answer: %v",
+					t.Errorf("clients of %q timed out, when a replica was there to answer: %v",
 						o.Replica, o.Errors)
 				}
 				// Clients of all replicas wait for the holder, too.

@@ -16,9 +16,9 @@ const (
 	probeInterval = 50 * time.Millisecond
 	// probeConnects is at which of its rounds it connects anew.
 	probeConnects = 10
-	// probePatience is how long it waits: so much longer than it should have to that the table can tell how long it
+	// probeTimeout is how long it waits: so much longer than it should have to that the table can tell how long it
 	// would have.
-	probePatience = 30 * time.Second
+	probeTimeout = 30 * time.Second
 )
 
 // probe is a well-behaved client that puts a key, reads it back and notes how long it took.
@@ -85,7 +85,7 @@ func (p *probe) anew(ctx context.Context) error {
 }
 
 func (p *probe) round(ctx context.Context, kv pb.KVClient) error {
-	ctx, cancel := context.WithTimeout(ctx, probePatience)
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	key := []byte("probe")
 	began := time.Now()
@@ -109,7 +109,7 @@ func (p *probe) round(ctx context.Context, kv pb.KVClient) error {
 // took notes how long a call took that began then, and returns the time.
 func (p *probe) took(ctx context.Context, began time.Time) time.Time {
 	now := time.Now()
-	if ctx.Err() == nil || now.Sub(began) >= probePatience { // not the test's own end
+	if ctx.Err() == nil || now.Sub(began) >= probeTimeout { // not the test's own end
 		p.mu.Lock()
 		p.worst = max(p.worst, now.Sub(began))
 		p.mu.Unlock()

@@ -47,7 +47,7 @@ func startVictim(t *testing.T, args ...string) *victim {
 // startMeasured starts a victim that can be measured, over TLS if secure.
 func startMeasured(t *testing.T, secure bool, more ...string) *victim {
 	t.Helper()
-	v := &victim{http: &http.Client{Timeout: probePatience, Transport: &http.Transport{DisableKeepAlives: true}}}
+	v := &victim{http: &http.Client{Timeout: probeTimeout, Transport: &http.Transport{DisableKeepAlives: true}}}
 	args := append([]string{"--unsafe-no-fsync", "--enable-pprof"}, more...)
 	cfg := launch.Config{Log: counter{&v.logged}, MayEnd: true, Args: args}
 

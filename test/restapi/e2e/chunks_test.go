@@ -80,7 +80,7 @@ func (s *store) walk(t *testing.T, prefix string, limit int, written bool) (revi
 // compare compares the objects of a list with those that etcd's API has at its version.
 func (s *store) compare(t *testing.T, prefix string, revision int64, items []semantics.Item) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	res, err := s.etcd.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(revision))
 	if err != nil {

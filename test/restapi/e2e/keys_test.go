@@ -65,7 +65,7 @@ func (s *store) rotate(t *testing.T, keys func(args ...string)) {
 // comesToRefuse waits until the next replica in turn refuses a token: it learns of a revocation within a minute.
 func (s *store) comesToRefuse(t *testing.T, prefix, token string) {
 	t.Helper()
-	r, end := s.behind(prefix, token), time.After(patience)
+	r, end := s.behind(prefix, token), time.After(testTimeout)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {

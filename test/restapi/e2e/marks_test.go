@@ -40,7 +40,7 @@ func next(t *testing.T, w *semantics.Stream) semantics.Event {
 // passed.
 func TestBookmarks(t *testing.T) {
 	onEach(t, func(t *testing.T, s *store) {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 		defer cancel()
 		first := parse[item](t, s.must(t, http.StatusCreated, request{
 			method: http.MethodPut, url: s.url("/quiet/a"),
@@ -90,7 +90,7 @@ func TestBookmarks(t *testing.T) {
 func TestInitialEvents(t *testing.T) {
 	const objects = 3000
 	onEach(t, func(t *testing.T, s *store) {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 		defer cancel()
 		s.fill(t, objects)
 		w := s.write(t, objects, false)

@@ -115,7 +115,7 @@ func TestCurl(t *testing.T) {
 	base := s.servers[0].ObjectsURL() + "/v1/objects"
 	run := func(args ...string) string {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 		defer cancel()
 		out, err := exec.CommandContext(ctx, curl, append([]string{"--silent", "--show-error"},
 			args...)...).CombinedOutput()

@@ -15,8 +15,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// patience limits every wait: generous, because tests share slow machines.
-const patience = 2 * time.Minute
+// testTimeout limits every wait: generous, because tests share slow machines.
+const testTimeout = 2 * time.Minute
 
 // store is one sqlstore through all its replicas.
 type store struct {
@@ -50,7 +50,7 @@ func start(t *testing.T, c datastore.Choice, args ...string) *store {
 // dial connects an etcd client.
 func dial(t *testing.T, endpoints ...string) *clientv3.Client {
 	t.Helper()
-	c, err := clientv3.New(clientv3.Config{Endpoints: endpoints, DialTimeout: patience})
+	c, err := clientv3.New(clientv3.Config{Endpoints: endpoints, DialTimeout: testTimeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func (s *store) compact(ctx context.Context, revision int64) error {
 
 // refuses waits until a server answers that a revision is compacted.
 func (s *store) refuses(ctx context.Context, server *launch.Server, revision int64) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, testTimeout)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -28,7 +28,7 @@ func TestWatchAcrossKill(t *testing.T) {
 func (s *store) follow(t *testing.T, kill bool) {
 	const objects, watchers, changes = 500, 4, 1500
 	s.fill(t, objects)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	start, err := semantics.GetList(ctx, s.client, s.url("/load/"), nil)
 	if err != nil {
