@@ -62,9 +62,9 @@ func (h *hub) enqueue(st *WatchStream) {
 	}
 }
 
-// wants says that the stream has to be queued: it has hungry watches, and room for what they miss. Callers hold mu.
+// wants says that the stream has to be queued: it has unsynced watches, and room for what they miss. Callers hold mu.
 func (st *WatchStream) wants() bool {
-	return !st.queued && len(st.hungry) > 0 && st.bytes < st.store.hub.streamBytes()
+	return !st.queued && len(st.unsynced) > 0 && st.bytes < st.store.hub.streamBytes()
 }
 
 // dequeue is the next stream with a watch that can be given something. Callers hold mu.
@@ -83,20 +83,20 @@ func (h *hub) dequeue() (*WatchStream, *watcher) {
 	return nil, nil
 }
 
-// lead is the hungry watch whose turn it is; one that was compacted away is canceled. Callers hold hub.mu and mu.
+// lead is the unsynced watch whose turn it is; one that was compacted away is canceled. Callers hold hub.mu and mu.
 func (st *WatchStream) lead() *watcher {
 	h := st.store.hub
-	for len(st.hungry) > 0 {
-		w := st.hungry[0]
+	for len(st.unsynced) > 0 {
+		w := st.unsynced[0]
 		if !w.ended && w.next >= h.compacted {
 			return w
 		}
-		st.hungry = st.hungry[1:]
+		st.unsynced = st.unsynced[1:]
 		if !w.ended {
 			st.cancelCompacted(w, h.compacted)
 		}
 	}
-	st.hungry = nil
+	st.unsynced = nil
 	return nil
 }
 
@@ -159,9 +159,9 @@ func (h *hub) spansNear(st *WatchStream, lead *watcher) int {
 	look := func(st *WatchStream) {
 		st.mu.Lock()
 		defer st.mu.Unlock()
-		for i := 0; i < len(st.hungry) && looks > 0 && len(spans) < sharedSpans; i++ {
+		for i := 0; i < len(st.unsynced) && looks > 0 && len(spans) < sharedSpans; i++ {
 			looks--
-			if w := st.hungry[i]; near(w, lead) {
+			if w := st.unsynced[i]; near(w, lead) {
 				spans[w.span] = struct{}{}
 			}
 		}
@@ -173,13 +173,13 @@ func (h *hub) spansNear(st *WatchStream, lead *watcher) int {
 	return len(spans)
 }
 
-// take moves the hungry watches of a stream that fit to the members. Callers hold hub.mu.
+// take moves the unsynced watches of a stream that fit to the members. Callers hold hub.mu.
 func (p *piece) take(st *WatchStream, fits func(*watcher) bool, looks *int) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	n, kept := min(len(st.hungry), *looks), st.hungry[:0]
+	n, kept := min(len(st.unsynced), *looks), st.unsynced[:0]
 	*looks -= n
-	for i, w := range st.hungry {
+	for i, w := range st.unsynced {
 		if i < n && len(p.members) < pieceMembers && fits(w) {
 			p.members, p.from = append(p.members, w), append(p.from, w.next)
 			p.start = min(p.start, w.next)
@@ -187,8 +187,8 @@ func (p *piece) take(st *WatchStream, fits func(*watcher) bool, looks *int) {
 			kept = append(kept, w)
 		}
 	}
-	clear(st.hungry[len(kept):])
-	st.hungry = kept
+	clear(st.unsynced[len(kept):])
+	st.unsynced = kept
 }
 
 // span is the least that has those of all members.
@@ -293,7 +293,7 @@ func (h *hub) deliver(p *piece) {
 			if !p.failed && w.next == p.from[i] { // else a reset came between
 				w.receive(wanted, p.through)
 			}
-			w.hunger()
+			w.listUnsynced()
 			if w.stream.bytes == 0 {
 				h.enqueue(w.stream) // its consumer still waits
 			}

@@ -48,7 +48,7 @@ func TestConcurrentRequestsAgainstModel(t *testing.T) {
 						var all []*Store
 						for _, b := range openShared(t, 3) {
 							if variant.trails {
-								b = &trailing{Shared: b.(backend.Shared)}
+								b = &lagging{Shared: b.(backend.Shared)}
 							}
 							all = append(all, openStore(t, b, variant.cfg))
 						}

@@ -12,17 +12,17 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-var _ backend.Shared = (*trailing)(nil)
+var _ backend.Shared = (*lagging)(nil)
 
-// trailing is a backend that tells of one revision with the clock, and sends no hints: batches begin before all is
+// lagging is a backend that tells of one revision with the clock, and sends no hints: batches begin before all is
 // published. While its gate is closed nothing else tells what others wrote.
-type trailing struct {
+type lagging struct {
 	backend.Shared
 	mu   sync.Mutex
 	gate chan struct{} // nil when open
 }
 
-func (b *trailing) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error) {
+func (b *lagging) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error) {
 	if n.Tail != nil {
 		tail := *n.Tail
 		tail.Limit, tail.Bytes = 1, 1
@@ -31,7 +31,7 @@ func (b *trailing) Begin(ctx context.Context, n backend.Needs) (backend.Tx, erro
 	return b.Shared.Begin(ctx, n)
 }
 
-func (b *trailing) Tail(ctx context.Context, q backend.TailQuery) (backend.Tail, error) {
+func (b *lagging) Tail(ctx context.Context, q backend.TailQuery) (backend.Tail, error) {
 	b.mu.Lock()
 	gate := b.gate
 	b.mu.Unlock()
@@ -45,13 +45,13 @@ func (b *trailing) Tail(ctx context.Context, q backend.TailQuery) (backend.Tail,
 	return b.Shared.Tail(ctx, q)
 }
 
-func (b *trailing) Listen(ctx context.Context, _ func(revision, compacted int64), state func(bool)) {
+func (b *lagging) Listen(ctx context.Context, _ func(revision, compacted int64), state func(bool)) {
 	state(false)
 	<-ctx.Done()
 }
 
 // shut closes the gate; the function that it returns opens it again.
-func (b *trailing) shut() (open func()) {
+func (b *lagging) shut() (open func()) {
 	gate := make(chan struct{})
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -68,7 +68,7 @@ func (b *trailing) shut() (open func()) {
 // is committed, and publishes all in order.
 func TestBatchBeforeAllIsPublished(t *testing.T) {
 	both := openSharedOn(t, 2, pgserver.Database(t))
-	back := &trailing{Shared: both[1].(backend.Shared)}
+	back := &lagging{Shared: both[1].(backend.Shared)}
 	a, b := openStore(t, both[0], Config{}), openStore(t, back, Config{})
 	grant(t, a, 7, 100, "l1")
 	for i, k := range []string{"a", "b", "c"} {
@@ -205,9 +205,9 @@ func TestBatchBeforeAllIsPublished(t *testing.T) {
 	}
 }
 
-// silent is a trailing backend that does not tell what others wrote while it is mute.
+// silent is a lagging backend that does not tell what others wrote while it is mute.
 type silent struct {
-	trailing
+	lagging
 	mute atomic.Bool
 }
 
@@ -215,13 +215,13 @@ func (b *silent) Tail(ctx context.Context, q backend.TailQuery) (backend.Tail, e
 	if b.mute.Load() {
 		return backend.Tail{}, fmt.Errorf("%w: mute", backend.ErrUnavailable)
 	}
-	return b.trailing.Tail(ctx, q)
+	return b.lagging.Tail(ctx, q)
 }
 
 // A batch without rows passes over nothing of what others wrote before it, though that cannot be read at the time.
 func TestBatchWithoutRowsPassesOverNothing(t *testing.T) {
 	both := openSharedOn(t, 2, pgserver.Database(t))
-	back := &silent{trailing: trailing{Shared: both[1].(backend.Shared)}}
+	back := &silent{lagging: lagging{Shared: both[1].(backend.Shared)}}
 	a, b := openStore(t, both[0], Config{}), openStore(t, back, Config{})
 	put(t, a, "first", "")
 	eventually(t, "the index", func() bool { return complete(b) && b.Revision() == a.Revision() })

@@ -153,7 +153,7 @@ func (w *watcher) sentFirst(n int) {
 	clear(w.pending[:n]) // the array may live on
 	if w.pending = w.pending[n:]; len(w.pending) == 0 {
 		w.pending = nil
-		w.hunger()
+		w.listUnsynced()
 	}
 	w.arrive()
 }
@@ -217,13 +217,13 @@ func (w *watcher) fallBehind() {
 	if _, is := w.stream.behind[w]; !is {
 		w.stream.behind[w] = time.Now()
 	}
-	w.hunger()
+	w.listUnsynced()
 	w.stream.signal()
 }
 
-// hunger lists the watch as one that can be given more, if it is. Callers hold the stream's mu.
-func (w *watcher) hunger() {
+// listUnsynced lists the watch as one that can be given more, if it is. Callers hold the stream's mu.
+func (w *watcher) listUnsynced() {
 	if !w.synced && !w.ended && len(w.pending) == 0 {
-		w.stream.hungry = append(w.stream.hungry, w)
+		w.stream.unsynced = append(w.stream.unsynced, w)
 	}
 }

@@ -24,7 +24,7 @@ type WatchStream struct {
 	nextID     int64
 	control    []*WatchResponse // goes before events
 	ready      []*watcher
-	hungry     []*watcher             // those behind that have nothing pending, in turn; see catchup.go
+	unsynced   []*watcher             // those behind that have nothing pending, in turn; see catchup.go
 	queued     bool                   // in the hub's queue; changes under hub.mu as well
 	bytes      int64                  // of what is pending
 	comes      bool                   // the consumer waits in Next, or is about to take something
