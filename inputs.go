@@ -25,33 +25,33 @@ const (
 	faultMemory = 30 * time.Second
 )
 
-// facts collects the inputs of the conditions. The monitor calls it about once a second, never concurrently.
-func (s *Server) facts(now time.Time) *conditions.Facts {
+// inputs collects the inputs of the conditions. The monitor calls it about once a second, never concurrently.
+func (s *Server) inputs(now time.Time) *conditions.Inputs {
 	st := &s.state
 	st.mu.Lock()
-	f := &conditions.Facts{
+	in := &conditions.Inputs{
 		Generation: st.generation, InForce: st.inForce, Refused: st.refused,
 		Stage: st.stage, Waiting: st.waiting, Setup: st.setup,
 	}
 	opened := st.store
 	st.mu.Unlock()
-	f.Missing, f.Expiring = s.references(now)
+	in.Missing, in.Expiring = s.references(now)
 	if opened == nil {
-		return f
+		return in
 	}
-	alarms(opened, f)
-	if f.Stage != conditions.Serving {
-		return f // the database may already be closed
+	alarms(opened, in)
+	if in.Stage != conditions.Serving {
+		return in // the database may already be closed
 	}
-	writing(opened, f, now)
+	writing(opened, in, now)
 	if b, ok := s.backend.(backend.Durability); ok {
-		f.Weak = weak(b.NotDurable())
+		in.Weak = weak(b.NotDurable())
 	}
-	lagging(opened, f)
+	lagging(opened, in)
 	if c := s.compacting.state(); c != nil && c.Stall != nil {
-		f.Stalled = &conditions.Fault{Reason: c.Stall.Reason, Message: c.Stall.Message}
+		in.Stalled = &conditions.Fault{Reason: c.Stall.Reason, Message: c.Stall.Message}
 	}
-	return f
+	return in
 }
 
 // weak reports settings of the database server that may lose acknowledged writes.
@@ -111,18 +111,18 @@ func expiry(served []listen.Validity, now time.Time) *conditions.Fault {
 }
 
 // alarms reports the alarms that are raised.
-func alarms(s *store.Store, f *conditions.Facts) {
+func alarms(s *store.Store, in *conditions.Inputs) {
 	for _, a := range s.Alarms() {
 		switch a.Kind {
 		case store.AlarmNoSpace:
-			f.NoSpace = &conditions.Fault{
+			in.NoSpace = &conditions.Fault{
 				Reason: "QuotaExceeded",
 				Message: "the NOSPACE alarm is raised, so the server accepts only reads and deletes: compact and " +
 					"defragment the database (etcdctl compact, etcdctl defrag), or raise --quota-backend-bytes, then " +
 					"etcdctl alarm disarm",
 			}
 		case store.AlarmCorrupt:
-			f.Corrupt = &conditions.Fault{
+			in.Corrupt = &conditions.Fault{
 				Reason: "AlarmRaised",
 				Message: "the CORRUPT alarm is raised, so the server accepts no writes: find out who raised " +
 					"it and why, " +
@@ -133,15 +133,15 @@ func alarms(s *store.Store, f *conditions.Facts) {
 }
 
 // writing checks whether the database answers and accepts writes.
-func writing(s *store.Store, f *conditions.Facts, now time.Time) {
+func writing(s *store.Store, in *conditions.Inputs, now time.Time) {
 	if err := s.Err(); err != nil {
-		f.Stopped = &conditions.Fault{Reason: conditions.ReasonWritesStopped, Message: fmt.Sprintf(
+		in.Stopped = &conditions.Fault{Reason: conditions.ReasonWritesStopped, Message: fmt.Sprintf(
 			"the outcome of a commit is unknown, so the server accepts no writes until it is restarted: %v", err)}
 	}
 	w := s.Writing()
 	recent := w.Fault != nil && now.Sub(w.Fault.At) < faultMemory
-	if recent && w.Fault.NoSpace() && f.NoSpace == nil {
-		f.NoSpace = &conditions.Fault{
+	if recent && w.Fault.NoSpace() && in.NoSpace == nil {
+		in.NoSpace = &conditions.Fault{
 			Reason:  "DiskFull",
 			Message: fmt.Sprintf("the database's disk is full: %v", w.Fault.Err),
 		}
@@ -150,7 +150,7 @@ func writing(s *store.Store, f *conditions.Facts, now time.Time) {
 	if gone := s.NoLeader(); gone != nil {
 		select {
 		case <-gone:
-			f.Database = &conditions.Fault{
+			in.Database = &conditions.Fault{
 				Reason: "NoHeartbeat",
 				Message: "the database has accepted no heartbeat from this replica for five seconds: check whether " +
 					"it runs, is reachable from here, and can commit (a synchronous standby may be missing)",
@@ -159,21 +159,21 @@ func writing(s *store.Store, f *conditions.Facts, now time.Time) {
 		}
 		return
 	}
-	err := answers(s, f)
+	err := answers(s, in)
 	switch {
 	case err != nil:
-		f.Database = &conditions.Fault{
+		in.Database = &conditions.Fault{
 			Reason:  "NoAnswer",
 			Message: fmt.Sprintf("the database cannot be read: %v; check its disk", err),
 		}
 	case w.Commit > commitTimeout:
-		f.Database = &conditions.Fault{
+		in.Database = &conditions.Fault{
 			Reason: "CommitHangs",
 			Message: "a commit has been running for more than " + commitTimeout.String() +
 				": check the database's disk, and whether clients write very large transactions",
 		}
 	case recent && !w.Fault.NoSpace():
-		f.Database = &conditions.Fault{
+		in.Database = &conditions.Fault{
 			Reason:  "WritesFail",
 			Message: fmt.Sprintf("the database accepts no writes: %v; check its disk and its permissions", w.Fault.Err),
 		}
@@ -181,35 +181,35 @@ func writing(s *store.Store, f *conditions.Facts, now time.Time) {
 }
 
 // answers asks a SQLite database for its size and checks its write-ahead log.
-func answers(s *store.Store, f *conditions.Facts) error {
+func answers(s *store.Store, in *conditions.Inputs) error {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
 	st, err := s.Status(ctx)
 	if err != nil || st.DBLogHeld == 0 || st.DBLog == 0 {
 		return err
 	}
-	f.Held = &conditions.Fault{
+	in.Held = &conditions.Fault{
 		Reason: "LongTransaction",
 		Message: fmt.Sprintf("another program (a sqlite3 shell, a backup) has kept a transaction open on the "+
 			"database for longer than %s, so its write-ahead log grows, by %d MiB so far, and counts against the "+
 			"quota: end the transaction; 'fuser -v' on the database file shows whose it is",
 			st.DBLogHeld.Truncate(10*time.Second), st.DBLog>>20),
 	}
-	if st.Quota > 0 && st.DBSize+st.DBLog > st.Quota && f.NoSpace == nil {
-		f.NoSpace = &conditions.Fault{
+	if st.Quota > 0 && st.DBSize+st.DBLog > st.Quota && in.NoSpace == nil {
+		in.NoSpace = &conditions.Fault{
 			Reason: "LogExceedsQuota",
 			Message: "the database and its write-ahead log together exceed --quota-backend-bytes: " +
-				f.Held.Message,
+				in.Held.Message,
 		}
 	}
 	return nil
 }
 
 // lagging checks whether watches, and reads with them, are behind.
-func lagging(s *store.Store, f *conditions.Facts) {
+func lagging(s *store.Store, in *conditions.Inputs) {
 	l := s.Lag(lagThreshold)
-	if l.Tail >= readTimeout && f.Database == nil {
-		f.Database = &conditions.Fault{
+	if l.Tail >= readTimeout && in.Database == nil {
+		in.Database = &conditions.Fault{
 			Reason: "ReadsTimeOut",
 			Message: "the database accepts heartbeats, but has not reported for " + readTimeout.String() +
 				" what other replicas have committed, and linearizable reads fail: check whether something holds " +
@@ -218,14 +218,14 @@ func lagging(s *store.Store, f *conditions.Facts) {
 	}
 	switch {
 	case l.Tail >= lagThreshold:
-		f.Lagging = &conditions.Fault{
+		in.Lagging = &conditions.Fault{
 			Reason: "TailBehind",
 			Message: fmt.Sprintf("commits of other replicas in the last %d s may not have reached the "+
 				"watches on this one: check how busy the database and this machine are, and whether something holds "+
 				"locks on sqlstore's tables", int(l.Tail.Seconds())),
 		}
 	case l.Watches > 0:
-		f.Lagging = &conditions.Fault{
+		in.Lagging = &conditions.Fault{
 			Reason: "SlowWatches",
 			Message: fmt.Sprintf("%d watches have been behind for %d s or more, the longest for %d s, by up to %d "+
 				"revisions: they read a long history, or their clients receive events more slowly than they "+

@@ -44,7 +44,7 @@ func (s *Server) monitorConditions(cfg *Config) {
 		st.name = "default"
 	}
 	st.datastore, _ = cfg.Database() // opening it reports the error
-	s.monitor = conditions.NewMonitor(s.log, s.facts)
+	s.monitor = conditions.NewMonitor(s.log, s.inputs)
 	s.monitor.Look()
 	ctx, cancel := context.WithCancel(context.Background())
 	st.stopMonitor = cancel

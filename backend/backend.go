@@ -205,7 +205,7 @@ type Tx interface {
 	Rollback()
 }
 
-// Settings are the store's own facts, made once when the database is created.
+// Settings identify the store. They are made once, when the database is created.
 type Settings struct {
 	ClusterID uint64
 	MemberID  uint64

@@ -28,26 +28,26 @@ func fault(reason string) *conditions.Fault {
 	return &conditions.Fault{Reason: reason, Message: "do something about it"}
 }
 
-func TestFactsAreJudged(t *testing.T) {
-	serving := func(change func(*conditions.Facts)) *conditions.Facts {
-		f := &conditions.Facts{Generation: 1, InForce: 1, Stage: conditions.Serving, Setup: "all is set up"}
-		change(f)
-		return f
+func TestInputsAreJudged(t *testing.T) {
+	serving := func(change func(*conditions.Inputs)) *conditions.Inputs {
+		in := &conditions.Inputs{Generation: 1, InForce: 1, Stage: conditions.Serving, Setup: "all is set up"}
+		change(in)
+		return in
 	}
 	const accepted, resolved, programmed, ready = "Accepted True Accepted", "ResolvedRefs True ResolvedRefs",
 		"Programmed True Programmed", "Ready True Ready"
 	refused := errors.New("connection refused")
 	for name, c := range map[string]struct {
-		facts *conditions.Facts
-		want  []string
+		inputs *conditions.Inputs
+		want   []string
 	}{
-		"all well": {serving(func(*conditions.Facts) {}), []string{accepted, resolved, programmed, ready}},
+		"all well": {serving(func(*conditions.Inputs) {}), []string{accepted, resolved, programmed, ready}},
 		"just begun": {
-			&conditions.Facts{Generation: 1, InForce: 1},
+			&conditions.Inputs{Generation: 1, InForce: 1},
 			[]string{accepted, "ResolvedRefs Unknown Pending", "Programmed Unknown Pending", "Ready False Starting"},
 		},
 		"waiting": {
-			&conditions.Facts{Generation: 1, InForce: 1, Waiting: refused},
+			&conditions.Inputs{Generation: 1, InForce: 1, Waiting: refused},
 			[]string{
 				accepted, "ResolvedRefs False DatabaseUnreachable", "Programmed Unknown Pending",
 				"Ready False DatabaseUnreachable",
@@ -55,52 +55,52 @@ func TestFactsAreJudged(t *testing.T) {
 			},
 		},
 		"stopped before the start was done": {
-			&conditions.Facts{Generation: 1, InForce: 1, Stage: conditions.Stopping},
+			&conditions.Inputs{Generation: 1, InForce: 1, Stage: conditions.Stopping},
 			[]string{accepted, "ResolvedRefs Unknown Pending", "Programmed Unknown Pending", "Ready False Stopping"},
 		},
 		"stopping with a full database": {
-			serving(func(f *conditions.Facts) { f.Stage, f.NoSpace = conditions.Stopping, fault("QuotaExceeded") }),
+			serving(func(in *conditions.Inputs) { in.Stage, in.NoSpace = conditions.Stopping, fault("QuotaExceeded") }),
 			[]string{accepted, resolved, programmed, "Ready False Stopping", "NoSpace True QuotaExceeded"},
 		},
 		"a reload that is refused": {
-			serving(func(f *conditions.Facts) { f.Generation, f.Refused = 2, fault("Invalid") }),
+			serving(func(in *conditions.Inputs) { in.Generation, in.Refused = 2, fault("Invalid") }),
 			[]string{"Accepted False Invalid", resolved, programmed, ready},
 		},
 		"a file that has gone": {
-			serving(func(f *conditions.Facts) { f.Missing = fault("CertificateUnreadable") }),
+			serving(func(in *conditions.Inputs) { in.Missing = fault("CertificateUnreadable") }),
 			[]string{accepted, "ResolvedRefs False CertificateUnreadable", programmed, ready},
 		},
 		"a database that does not answer": {
-			serving(func(f *conditions.Facts) { f.Database, f.Lagging = fault("NoHeartbeat"), fault("TailBehind") }),
+			serving(func(in *conditions.Inputs) { in.Database, in.Lagging = fault("NoHeartbeat"), fault("TailBehind") }),
 			[]string{
 				accepted, resolved, programmed, "Ready False DatabaseUnavailable",
 				"DatabaseUnavailable True NoHeartbeat", "WatchLagging True TailBehind",
 			},
 		},
 		"writes that have stopped": {
-			serving(func(f *conditions.Facts) { f.Stopped = fault("WritesStopped") }),
+			serving(func(in *conditions.Inputs) { in.Stopped = fault("WritesStopped") }),
 			[]string{
 				accepted, resolved, programmed, "Ready False WritesStopped",
 				"DatabaseUnavailable True WritesStopped",
 			},
 		},
 		"a database that may lose what it acknowledges": {
-			serving(func(f *conditions.Facts) { f.Weak, f.NoSpace = fault("WeakSettings"), fault("QuotaExceeded") }),
+			serving(func(in *conditions.Inputs) { in.Weak, in.NoSpace = fault("WeakSettings"), fault("QuotaExceeded") }),
 			[]string{
 				accepted, resolved, programmed, "Ready False NotDurable", "NotDurable True WeakSettings",
 				"NoSpace True QuotaExceeded",
 			},
 		},
 		"corrupt and full": {
-			serving(func(f *conditions.Facts) { f.Corrupt, f.NoSpace = fault("AlarmRaised"), fault("QuotaExceeded") }),
+			serving(func(in *conditions.Inputs) { in.Corrupt, in.NoSpace = fault("AlarmRaised"), fault("QuotaExceeded") }),
 			[]string{
 				accepted, resolved, programmed, "Ready False Corrupt", "NoSpace True QuotaExceeded",
 				"Corrupt True AlarmRaised",
 			},
 		},
 		"what keeps nobody from being served": {
-			serving(func(f *conditions.Facts) {
-				f.Expiring, f.Lagging, f.Stalled = fault("NearEnd"), fault("SlowWatches"), fault("HeldBack")
+			serving(func(in *conditions.Inputs) {
+				in.Expiring, in.Lagging, in.Stalled = fault("NearEnd"), fault("SlowWatches"), fault("HeldBack")
 			}),
 			[]string{
 				accepted, resolved, programmed, ready, "CompactionStalled True HeldBack",
@@ -108,14 +108,14 @@ func TestFactsAreJudged(t *testing.T) {
 			},
 		},
 	} {
-		all := c.facts.Conditions()
+		all := c.inputs.Conditions()
 		if got := briefs(all); !slices.Equal(got, c.want) {
 			t.Errorf("%s:\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 		}
 		for i := range all {
-			want := c.facts.InForce
+			want := c.inputs.InForce
 			if all[i].Type == conditions.Accepted {
-				want = c.facts.Generation
+				want = c.inputs.Generation
 			}
 			if all[i].ObservedGeneration != want {
 				t.Errorf("%s: %s speaks of generation %d, want %d", name, all[i].Type, all[i].ObservedGeneration, want)
@@ -178,13 +178,13 @@ func TestMonitorLooksEachSecond(t *testing.T) {
 		began := time.Now()
 		fullFrom, fullUntil := began.Add(10*time.Second+time.Millisecond), began.Add(20*time.Second+time.Millisecond)
 		looks := 0
-		m := conditions.NewMonitor(slog.New(slog.DiscardHandler), func(now time.Time) *conditions.Facts {
+		m := conditions.NewMonitor(slog.New(slog.DiscardHandler), func(now time.Time) *conditions.Inputs {
 			looks++
-			f := &conditions.Facts{Generation: 1, InForce: 1, Stage: conditions.Serving, Setup: "x"}
+			in := &conditions.Inputs{Generation: 1, InForce: 1, Stage: conditions.Serving, Setup: "x"}
 			if now.After(fullFrom) && now.Before(fullUntil) {
-				f.NoSpace = fault("QuotaExceeded")
+				in.NoSpace = fault("QuotaExceeded")
 			}
-			return f
+			return in
 		})
 		m.Look()
 		ctx, cancel := context.WithCancel(t.Context())

@@ -11,5 +11,5 @@
 // newest settings are not in use.
 //
 // lastTransitionTime changes only when a condition's status changes, or a negative condition appears, whatever happens
-// to its reason and message. This package knows nothing of servers: the caller fills in [Facts].
+// to its reason and message. This package knows nothing of servers: the caller fills in [Inputs].
 package conditions

@@ -29,8 +29,8 @@ const (
 	ReasonWritesStopped = "WritesStopped"
 )
 
-// Facts holds the inputs of the conditions. A nil fault means that all is well.
-type Facts struct {
+// Inputs holds the inputs of the conditions. A nil fault means that all is well.
+type Inputs struct {
 	// Generation is the newest one requested, InForce the one in use. Refused is why they differ.
 	Generation, InForce int64
 	Refused             *Fault
@@ -55,100 +55,100 @@ type Facts struct {
 }
 
 // Conditions derives the conditions. [Set.Replace] sets the transition times.
-func (f *Facts) Conditions() []Condition {
-	all := []Condition{f.accepted(), f.resolved(), f.programmed(), f.ready()}
-	database := f.Database
+func (in *Inputs) Conditions() []Condition {
+	all := []Condition{in.accepted(), in.resolved(), in.programmed(), in.ready()}
+	database := in.Database
 	switch {
 	case database != nil:
-	case f.Stopped != nil:
-		database = f.Stopped
-	case f.Stage == Starting && f.Waiting != nil:
-		database = f.waiting()
+	case in.Stopped != nil:
+		database = in.Stopped
+	case in.Stage == Starting && in.Waiting != nil:
+		database = in.waiting()
 	}
 	faults := map[string]*Fault{
-		DatabaseUnavailable: database, NotDurable: f.Weak, NoSpace: f.NoSpace, Corrupt: f.Corrupt,
-		CompactionStalled: f.Stalled, CheckpointStalled: f.Held, WatchLagging: f.Lagging,
-		CertificateExpiring: f.Expiring,
+		DatabaseUnavailable: database, NotDurable: in.Weak, NoSpace: in.NoSpace, Corrupt: in.Corrupt,
+		CompactionStalled: in.Stalled, CheckpointStalled: in.Held, WatchLagging: in.Lagging,
+		CertificateExpiring: in.Expiring,
 	}
 	for _, kind := range Negative {
 		if fault := faults[kind]; fault != nil {
-			all = append(all, f.served(kind, True, *fault))
+			all = append(all, in.served(kind, True, *fault))
 		}
 	}
 	return all
 }
 
 // served makes a condition that describes the configuration in force.
-func (f *Facts) served(kind string, status Status, why Fault) Condition {
+func (in *Inputs) served(kind string, status Status, why Fault) Condition {
 	return Condition{
-		Type: kind, Status: status, ObservedGeneration: f.InForce, Reason: why.Reason,
+		Type: kind, Status: status, ObservedGeneration: in.InForce, Reason: why.Reason,
 		Message: why.Message,
 	}
 }
 
-func (f *Facts) waiting() *Fault {
+func (in *Inputs) waiting() *Fault {
 	return &Fault{ReasonDatabaseUnreachable, fmt.Sprintf(
 		"the database is not usable yet: %v; the start retries until --datastore-wait has passed: check the database "+
-			"and --datastore", f.Waiting)}
+			"and --datastore", in.Waiting)}
 }
 
-func (f *Facts) accepted() Condition {
+func (in *Inputs) accepted() Condition {
 	c := Condition{
-		Type: Accepted, Status: True, ObservedGeneration: f.Generation, Reason: Accepted,
+		Type: Accepted, Status: True, ObservedGeneration: in.Generation, Reason: Accepted,
 		Message: "the configuration is valid",
 	}
-	if f.Refused != nil {
-		c.Status, c.Reason = False, f.Refused.Reason
+	if in.Refused != nil {
+		c.Status, c.Reason = False, in.Refused.Reason
 		c.Message = fmt.Sprintf("generation %d of the configuration was refused, and generation %d stays in force: "+
 			"%s; correct it and send SIGHUP again",
-			f.Generation, f.InForce, f.Refused.Message)
+			in.Generation, in.InForce, in.Refused.Message)
 	}
 	return c
 }
 
-func (f *Facts) resolved() Condition {
+func (in *Inputs) resolved() Condition {
 	switch {
-	case f.Missing != nil:
-		return f.served(ResolvedRefs, False, *f.Missing)
-	case f.Stage == Starting && f.Waiting != nil:
-		return f.served(ResolvedRefs, False, *f.waiting())
-	case f.Setup == "":
-		return f.served(ResolvedRefs, Unknown, Fault{ReasonPending, "the database is being opened"})
+	case in.Missing != nil:
+		return in.served(ResolvedRefs, False, *in.Missing)
+	case in.Stage == Starting && in.Waiting != nil:
+		return in.served(ResolvedRefs, False, *in.waiting())
+	case in.Setup == "":
+		return in.served(ResolvedRefs, Unknown, Fault{ReasonPending, "the database is being opened"})
 	}
-	return f.served(ResolvedRefs, True,
+	return in.served(ResolvedRefs, True,
 		Fault{ResolvedRefs, "the files, secrets and database that the configuration names were found"})
 }
 
-func (f *Facts) programmed() Condition {
-	if f.Setup == "" {
-		return f.served(Programmed, Unknown,
+func (in *Inputs) programmed() Condition {
+	if in.Setup == "" {
+		return in.served(Programmed, Unknown,
 			Fault{ReasonPending, "schema, listeners and compactor are set up once the database is open"})
 	}
-	return f.served(Programmed, True, Fault{Programmed, f.Setup})
+	return in.served(Programmed, True, Fault{Programmed, in.Setup})
 }
 
 // ready returns the first problem that prevents serving clients.
-func (f *Facts) ready() Condition {
-	why := f.Stopped
+func (in *Inputs) ready() Condition {
+	why := in.Stopped
 	switch {
-	case f.Stage == Stopping:
+	case in.Stage == Stopping:
 		why = &Fault{ReasonStopping, "the server is stopping: it finishes requests in flight; send new ones to " +
 			"another server"}
-	case f.Stage == Starting && f.Waiting != nil:
-		why = f.waiting()
-	case f.Stage == Starting:
+	case in.Stage == Starting && in.Waiting != nil:
+		why = in.waiting()
+	case in.Stage == Starting:
 		why = &Fault{ReasonStarting, "the server is starting"}
 	case why != nil:
-	case f.Database != nil:
-		why = &Fault{DatabaseUnavailable, f.Database.Message}
-	case f.Weak != nil:
-		why = &Fault{NotDurable, f.Weak.Message}
-	case f.Corrupt != nil:
-		why = &Fault{Corrupt, f.Corrupt.Message}
-	case f.NoSpace != nil:
-		why = &Fault{NoSpace, f.NoSpace.Message}
+	case in.Database != nil:
+		why = &Fault{DatabaseUnavailable, in.Database.Message}
+	case in.Weak != nil:
+		why = &Fault{NotDurable, in.Weak.Message}
+	case in.Corrupt != nil:
+		why = &Fault{Corrupt, in.Corrupt.Message}
+	case in.NoSpace != nil:
+		why = &Fault{NoSpace, in.NoSpace.Message}
 	default:
-		return f.served(Ready, True, Fault{Ready, "reads and writes are served"})
+		return in.served(Ready, True, Fault{Ready, "reads and writes are served"})
 	}
-	return f.served(Ready, False, *why)
+	return in.served(Ready, False, *why)
 }

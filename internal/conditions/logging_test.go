@@ -25,8 +25,8 @@ func TestChangesAreLogged(t *testing.T) {
 				return a
 			},
 		}))
-		now := conditions.Facts{Generation: 1, InForce: 1}
-		m := conditions.NewMonitor(log, func(time.Time) *conditions.Facts { f := now; return &f })
+		now := conditions.Inputs{Generation: 1, InForce: 1}
+		m := conditions.NewMonitor(log, func(time.Time) *conditions.Inputs { in := now; return &in })
 		look := func(want ...string) {
 			t.Helper()
 			out.Reset()

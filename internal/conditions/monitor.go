@@ -12,19 +12,19 @@ const Period = time.Second
 
 // Monitor keeps a [Set] up to date.
 type Monitor struct {
-	facts func(now time.Time) *Facts
-	log   *slog.Logger
-	set   Set
+	inputs func(now time.Time) *Inputs
+	log    *slog.Logger
+	set    Set
 
 	mu      sync.Mutex
 	running bool          // a check is running, one at a time
 	next    chan struct{} // closed by the check that follows the running one; nil if nobody has asked for it
 }
 
-// NewMonitor makes a monitor that takes a server's state from facts, which must be cheap and must not block for long.
+// NewMonitor makes a monitor that takes a server's state from inputs, which must be cheap and must not block for long.
 // It logs changes after the first check.
-func NewMonitor(log *slog.Logger, facts func(now time.Time) *Facts) *Monitor {
-	return &Monitor{facts: facts, log: log}
+func NewMonitor(log *slog.Logger, inputs func(now time.Time) *Inputs) *Monitor {
+	return &Monitor{inputs: inputs, log: log}
 }
 
 // Run checks once in each [Period] until ctx ends.
@@ -89,7 +89,7 @@ func (m *Monitor) looks() {
 func (m *Monitor) look() {
 	now := time.Now()
 	before := m.set.List()
-	changed := m.set.Replace(now, m.facts(now).Conditions())
+	changed := m.set.Replace(now, m.inputs(now).Conditions())
 	if before != nil {
 		logChanges(m.log, before, changed)
 	}

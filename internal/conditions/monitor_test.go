@@ -17,11 +17,11 @@ func TestLooksAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const look = 5 * time.Second
 		var looks, generation atomic.Int64
-		m := conditions.NewMonitor(slog.New(slog.DiscardHandler), func(time.Time) *conditions.Facts {
+		m := conditions.NewMonitor(slog.New(slog.DiscardHandler), func(time.Time) *conditions.Inputs {
 			looks.Add(1)
-			f := &conditions.Facts{Generation: generation.Load(), Stage: conditions.Serving, Setup: "x"}
+			in := &conditions.Inputs{Generation: generation.Load(), Stage: conditions.Serving, Setup: "x"}
 			time.Sleep(look)
-			return f
+			return in
 		})
 		began := time.Now()
 		go m.Look()
@@ -47,9 +47,9 @@ func TestLookHeedsItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
 		close(hang)
-		m := conditions.NewMonitor(slog.New(slog.DiscardHandler), func(time.Time) *conditions.Facts {
+		m := conditions.NewMonitor(slog.New(slog.DiscardHandler), func(time.Time) *conditions.Inputs {
 			<-hang
-			return &conditions.Facts{Generation: 1, InForce: 1, Stage: conditions.Serving, Setup: "x"}
+			return &conditions.Inputs{Generation: 1, InForce: 1, Stage: conditions.Serving, Setup: "x"}
 		})
 		m.Look()
 		hang = make(chan struct{})

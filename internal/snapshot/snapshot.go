@@ -141,7 +141,7 @@ func write(ctx context.Context, x *store.Export, db *bbolt.DB) (err error) {
 			return err
 		}
 	}
-	if err := w.facts(x); err != nil {
+	if err := w.metadata(x); err != nil {
 		return err
 	}
 	if err := x.Rows(ctx, w.row); err != nil {
@@ -175,8 +175,8 @@ func (w *writer) put(bucket, key, value []byte) error {
 	return b.Put(key, value)
 }
 
-// facts writes everything except the rows.
-func (w *writer) facts(x *store.Export) error {
+// metadata writes everything except the rows.
+func (w *writer) metadata(x *store.Export) error {
 	pairs := [][2][]byte{
 		{[]byte("consistent_index"), number(x.Revision)},
 		{[]byte("term"), number(1)},

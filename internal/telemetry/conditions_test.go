@@ -20,23 +20,23 @@ import (
 // alarmed judges a store by its alarms alone.
 type alarmed struct {
 	*conditions.Monitor
-	facts *conditions.Facts
+	inputs *conditions.Inputs
 }
 
 func newAlarmed(s *store.Store) *alarmed {
-	a := &alarmed{facts: &conditions.Facts{Generation: 1, InForce: 1, Stage: conditions.Serving, Setup: "all set up"}}
-	a.Monitor = conditions.NewMonitor(slog.New(slog.DiscardHandler), func(time.Time) *conditions.Facts {
-		f := *a.facts
+	a := &alarmed{inputs: &conditions.Inputs{Generation: 1, InForce: 1, Stage: conditions.Serving, Setup: "all set up"}}
+	a.Monitor = conditions.NewMonitor(slog.New(slog.DiscardHandler), func(time.Time) *conditions.Inputs {
+		in := *a.inputs
 		for _, raised := range s.Alarms() {
 			fault := &conditions.Fault{Reason: "AlarmRaised", Message: "disarm it\nsoon"}
 			switch raised.Kind {
 			case store.AlarmNoSpace:
-				f.NoSpace = fault
+				in.NoSpace = fault
 			case store.AlarmCorrupt:
-				f.Corrupt = fault
+				in.Corrupt = fault
 			}
 		}
-		return &f
+		return &in
 	})
 	a.Look()
 	return a
@@ -101,7 +101,7 @@ func TestWhileStarting(t *testing.T) {
 	m := telemetry.New(telemetry.Config{Version: "3.7.3"})
 	_, s := newServer(t, false)
 	from := newAlarmed(s)
-	from.facts = &conditions.Facts{Generation: 1, InForce: 1, Waiting: errors.New("connection refused")}
+	from.inputs = &conditions.Inputs{Generation: 1, InForce: 1, Waiting: errors.New("connection refused")}
 	from.Look()
 	m.WatchConditions(from)
 	h := m.StartingHandler("3.7.3", from)
