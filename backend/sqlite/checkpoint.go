@@ -23,11 +23,11 @@ const (
 	restartTimeout = "50" // milliseconds
 )
 
-// crowds are by how many rows a commit has on the average, which tells how much writers wait for each other anyway. What a round
+// profiles are the load profiles, by how many rows a commit has on the average, which tells how much writers wait for each other anyway. What a round
 // of copying leaves for the disk delays the syncs of the commits beside it: of a program that does nothing else, the slowest percent of syncs
 // took 1.3 ms beside 15 pages every 3 ms, and 3.3 beside 60 every 12 ms. But each round costs a sync of the log, and many small ones write
 // more pages.
-var crowds = [...]struct {
+var profiles = [...]struct {
 	rows  float64       // a commit has, at least
 	every int64         // bytes are written, by a rough count, between two rounds
 	rest  time.Duration // and so much time goes by, at least
@@ -60,7 +60,7 @@ type checkpointer struct {
 	// been written since the last wake.
 	written       int64
 	rows, commits int
-	crowd         int // of crowds, as found at the last wake
+	profile       int // of profiles, as found at the last wake
 
 	restartAt int64 // size of the WAL at which it is to start again
 	pin       pin
@@ -97,21 +97,21 @@ func (p *checkpointer) add(bytes int64, rows, commits int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.written, p.rows, p.commits = p.written+bytes, p.rows+rows, p.commits+commits
-	if p.copied == nil && p.written >= crowds[p.crowd].every {
+	if p.copied == nil && p.written >= profiles[p.profile].every {
 		p.written = 0
 		p.poke()
 	}
 }
 
-// judge finds the crowd of the commits since the last wake.
-func (p *checkpointer) judge() (crowd int) {
+// judge finds the load profile of the commits since the last wake.
+func (p *checkpointer) judge() (profile int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for crowd = many; crowd > alone && (p.commits == 0 || float64(p.rows) < crowds[crowd].rows*float64(p.commits)); {
-		crowd--
+	for profile = many; profile > alone && (p.commits == 0 || float64(p.rows) < profiles[profile].rows*float64(p.commits)); {
+		profile--
 	}
-	p.crowd, p.rows, p.commits = crowd, 0, 0
-	return crowd
+	p.profile, p.rows, p.commits = profile, 0, 0
+	return profile
 }
 
 // poke has the WAL looked at soon.
@@ -167,20 +167,20 @@ func (p *checkpointer) run(ctx context.Context) {
 		case <-p.wake:
 		case <-again:
 		}
-		crowd := p.judge()
-		if again = nil; p.once(ctx, c, crowd) {
+		profile := p.judge()
+		if again = nil; p.once(ctx, c, profile) {
 			again = time.After(idleRest)
 		}
-		rest.Reset(crowds[crowd].rest)
+		rest.Reset(profiles[profile].rest)
 	}
 }
 
 // once copies what is in the WAL, and has it start again when it is large. It returns whether something was left.
-func (p *checkpointer) once(ctx context.Context, c *conn, crowd int) (left bool) {
+func (p *checkpointer) once(ctx context.Context, c *conn, profile int) (left bool) {
 	if p.b.broken.Load() != nil {
 		return false // nothing is synced again
 	}
-	if crowd == many {
+	if profile == many {
 		if w, ok := p.checkpoint(c, "NOOP"); !ok || w.total < p.limit {
 			return true
 		}
@@ -193,7 +193,7 @@ func (p *checkpointer) once(ctx context.Context, c *conn, crowd int) (left bool)
 	if ok && p.pin.observe(p.b, w, time.Now()) {
 		p.restartAt = 0
 	}
-	if crowd == alone && p.b.synchronous() != "OFF" {
+	if profile == alone && p.b.synchronous() != "OFF" {
 		// What gathers until the WAL starts again is one long sync, which commits wait for.
 		beginWriteBack(p.b.file)
 	}
@@ -223,7 +223,7 @@ func (p *checkpointer) once(ctx context.Context, c *conn, crowd int) (left bool)
 	}
 	w, ok = p.checkpoint(c, mode)
 	if p.restartAt = 0; ok && w.busy {
-		p.restartAt = w.total + crowds[many].every // the writer is not to stand still again at once
+		p.restartAt = w.total + profiles[many].every // the writer is not to stand still again at once
 	}
 	return !ok || w.busy
 }

@@ -2,8 +2,8 @@ package sqlite
 
 import "testing"
 
-// TestCrowd counts what came since the last look only.
-func TestCrowd(t *testing.T) {
+// TestLoadProfile counts what came since the last look only.
+func TestLoadProfile(t *testing.T) {
 	var p checkpointer
 	p.b = &Backend{}
 	for i, tc := range []struct{ rows, commits, want int }{
@@ -18,8 +18,8 @@ func TestCrowd(t *testing.T) {
 		{0, 0, alone},
 	} {
 		p.add(0, tc.rows, tc.commits)
-		if got := p.judge(); got != tc.want || p.crowd != tc.want {
-			t.Errorf("%d: %d rows in %d commits are crowd %d, want %d", i, tc.rows, tc.commits, got, tc.want)
+		if got := p.judge(); got != tc.want || p.profile != tc.want {
+			t.Errorf("%d: %d rows in %d commits are profile %d, want %d", i, tc.rows, tc.commits, got, tc.want)
 		}
 	}
 }
