@@ -17,6 +17,9 @@ const (
 	restLimit = 256 << 10
 	rounds    = 4
 
+	// restartAgain is how many bytes are added to the WAL after a restart that readers prevented, before the next one.
+	restartAgain = 4 << 20
+
 	// idleRest is after how long without a wake what a round has left is copied.
 	idleRest = time.Second
 	// restartTimeout is how long the writer stands still for those who read from the end of the WAL.
@@ -31,13 +34,17 @@ var profiles = [...]struct {
 	rows  float64       // a commit has, at least
 	every int64         // bytes are written, by a rough count, between two rounds
 	rest  time.Duration // and so much time goes by, at least
+
+	atLimit   bool // a round copies only when the WAL is at its limit
+	writeBack bool // each round has the disk begin to write what it copied
 }{
-	alone:   {0, 64 << 10, 2 * time.Millisecond},
-	several: {1.5, 256 << 10, 10 * time.Millisecond},
+	// What gathers until the WAL starts again is one long sync, which commits wait for.
+	alone:   {every: 64 << 10, rest: 2 * time.Millisecond, writeBack: true},
+	several: {rows: 1.5, every: 256 << 10, rest: 10 * time.Millisecond},
 	// The least work counts, and nothing is copied before the WAL is at its limit: the more it holds, the more often a page in it is newer
 	// than another copy of itself, which need not be copied. 18 us of CPU a row at 4 MiB, 16 at 64, and no less beyond. A round only
 	// looks at the WAL's real size.
-	many: {8, 4 << 20, 10 * time.Millisecond},
+	many: {rows: 8, every: 4 << 20, rest: 10 * time.Millisecond, atLimit: true},
 }
 
 const (
@@ -180,7 +187,7 @@ func (p *checkpointer) once(ctx context.Context, c *conn, profile int) (left boo
 	if p.b.broken.Load() != nil {
 		return false // nothing is synced again
 	}
-	if profile == many {
+	if profiles[profile].atLimit {
 		if w, ok := p.checkpoint(c, "NOOP"); !ok || w.total < p.limit {
 			return true
 		}
@@ -193,8 +200,7 @@ func (p *checkpointer) once(ctx context.Context, c *conn, profile int) (left boo
 	if ok && p.pin.observe(p.b, w, time.Now()) {
 		p.restartAt = 0
 	}
-	if profile == alone && p.b.synchronous() != "OFF" {
-		// What gathers until the WAL starts again is one long sync, which commits wait for.
+	if profiles[profile].writeBack && p.b.synchronous() != "OFF" {
 		beginWriteBack(p.b.file)
 	}
 	if !ok || w.total < max(p.restartAt, p.limit) || p.pin.held(time.Now()) > 0 {
@@ -223,7 +229,7 @@ func (p *checkpointer) once(ctx context.Context, c *conn, profile int) (left boo
 	}
 	w, ok = p.checkpoint(c, mode)
 	if p.restartAt = 0; ok && w.busy {
-		p.restartAt = w.total + profiles[many].every // the writer is not to stand still again at once
+		p.restartAt = w.total + restartAgain // the writer is not to stand still again at once
 	}
 	return !ok || w.busy
 }
