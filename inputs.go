@@ -185,21 +185,21 @@ func answers(s *store.Store, in *conditions.Inputs) error {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
 	st, err := s.Status(ctx)
-	if err != nil || st.DBLogHeld == 0 || st.DBLog == 0 {
+	if err != nil || st.DBLogStalled == 0 || st.DBLog == 0 {
 		return err
 	}
-	in.Held = &conditions.Fault{
+	in.Stuck = &conditions.Fault{
 		Reason: "LongTransaction",
 		Message: fmt.Sprintf("another program (a sqlite3 shell, a backup) has kept a transaction open on the "+
 			"database for longer than %s, so its write-ahead log grows, by %d MiB so far, and counts against the "+
 			"quota: end the transaction; 'fuser -v' on the database file shows whose it is",
-			st.DBLogHeld.Truncate(10*time.Second), st.DBLog>>20),
+			st.DBLogStalled.Truncate(10*time.Second), st.DBLog>>20),
 	}
 	if st.Quota > 0 && st.DBSize+st.DBLog > st.Quota && in.NoSpace == nil {
 		in.NoSpace = &conditions.Fault{
 			Reason: "LogExceedsQuota",
 			Message: "the database and its write-ahead log together exceed --quota-backend-bytes: " +
-				in.Held.Message,
+				in.Stuck.Message,
 		}
 	}
 	return nil

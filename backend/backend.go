@@ -92,8 +92,8 @@ type RangeQuery struct {
 	Bytes int64
 	// KeysOnly leaves the values out.
 	KeysOnly bool
-	// Hold is what the read relies on, see [Shared.Hold]; 0 for nothing.
-	Hold int64
+	// Pin is what the read relies on, see [Shared.Pin]; 0 for nothing.
+	Pin int64
 }
 
 // HistoryQuery asks for rows in the order in which they were written.
@@ -113,8 +113,8 @@ type HistoryQuery struct {
 	KeysOnly bool
 	// WithPrev asks for the rows superseded, too.
 	WithPrev bool
-	// Hold is what the read relies on, see [Shared.Hold]; 0 for nothing.
-	Hold int64
+	// Pin is what the read relies on, see [Shared.Pin]; 0 for nothing.
+	Pin int64
 }
 
 // Change is a row and, where asked for and still kept, the row that it superseded (nil otherwise).
@@ -216,10 +216,10 @@ type Size struct {
 	Total int64 // on disk, or of the tables for a server's database
 	InUse int64 // less the pages that are free to be used again
 	Reads int   // read transactions that are open at this moment, this one not counted
-	// Log is what a write-ahead log takes beside Total, over what it takes when all is well, and LogHeld for how long a
+	// Log is what a write-ahead log takes beside Total, over what it takes when all is well, and LogStalled for how long a
 	// reader has kept it from beginning anew.
-	Log     int64
-	LogHeld time.Duration
+	Log        int64
+	LogStalled time.Duration
 }
 
 // PurgeResult tells how far a step of physical compaction came.
@@ -278,7 +278,7 @@ type Backend interface {
 	Begin(ctx context.Context, n Needs) (Tx, error)
 
 	// Purge removes up to limit rows that are superseded at or below the clock's compacted revision, but none above
-	// until, in a transaction of its own, and remembers how far it came. A zero result says that only until, or a hold,
+	// until, in a transaction of its own, and remembers how far it came. A zero result says that only until, or a pin,
 	// keeps the rest. It is safe to call at any time with an until that does not fall; the pacing is the caller's.
 	Purge(ctx context.Context, limit int, until int64) (PurgeResult, error)
 

@@ -46,9 +46,9 @@ type Shared interface {
 	Listen(ctx context.Context, hint func(revision, compacted int64), state func(listening bool))
 
 	// RaiseEpoch looks, holding the clock, whether history was lost: whether the clock is of an epoch below
-	// held.Epoch, or of that one but has fallen below held.Revision or has rows of another batch than batch there
+	// known.Epoch, or of that one but has fallen below known.Revision or has rows of another batch than batch there
 	// (0: there were none). If so it raises the epoch above both. It returns the clock as it is then.
-	RaiseEpoch(ctx context.Context, held Clock, batch int64) (Clock, error)
+	RaiseEpoch(ctx context.Context, known Clock, batch int64) (Clock, error)
 
 	// LeaseStates returns the state of the leases with these ids, of all for nil, without those that are not there.
 	LeaseStates(ctx context.Context, ids []int64) ([]LeaseState, Origin, error)
@@ -74,13 +74,13 @@ type Shared interface {
 	// Leave forgets a member at once.
 	Leave(ctx context.Context, id uint64) error
 
-	// Hold keeps every process from purging what is superseded above revision until d has passed or Release is called with the
-	// hold's id, which is not 0. A failover may lose it. Whoever relies on it names it in each query: as long as it is there in the
+	// Pin keeps every process from purging what is superseded above revision until d has passed or Release is called with the
+	// pin's id, which is not 0. A failover may lose it. Whoever relies on it names it in each query: as long as it is there in the
 	// snapshot that is read, the clock reported shows no compaction above revision. Errors: [ErrCompacted] when revision is
 	// compacted already.
-	Hold(ctx context.Context, revision int64, d time.Duration) (id int64, err error)
+	Pin(ctx context.Context, revision int64, d time.Duration) (id int64, err error)
 
-	// Release ends a hold.
+	// Release ends a pin.
 	Release(ctx context.Context, id int64) error
 }
 

@@ -13,7 +13,7 @@ const (
 	// purgeTimeout is how long the deletion of rows may make no progress while there are some.
 	purgeTimeout = 2 * time.Minute
 	// readTimeout is the same if readers hold the rows: longer than a list can hold them.
-	readTimeout = store.StreamHold + purgeTimeout
+	readTimeout = store.StreamPinLimit + purgeTimeout
 )
 
 // State is the state of a compactor, for metrics, /readyz?verbose and /status.

@@ -192,7 +192,7 @@ func TestOvertaken(t *testing.T) {
 					if sent == 0 {
 						fill(t, r, "/p/", n)
 						compact(t, r, r.Revision())
-						later.Add(int64(store.StreamHold)) // a client that reads so slowly is not waited for
+						later.Add(int64(store.StreamPinLimit)) // a client that reads so slowly is not waited for
 						if res, err := r.PurgeStep(within(t), 10*n); err != nil || !res.Done {
 							t.Errorf("purged %+v, %v", res, err)
 						}

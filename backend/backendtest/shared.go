@@ -40,7 +40,7 @@ func RunShared(t *testing.T, open func(t *testing.T) (a, b backend.Shared), hook
 		{"LockedLeasesAreNotRenewed", testLockedLeases},
 		{"EndingLeasesStayEnded", testEndingLeases},
 		{"Heartbeat", testHeartbeat},
-		{"HoldsKeepRows", testHolds},
+		{"PinsKeepRows", testPins},
 		{"PurgeByBoth", testPurgeByBoth},
 		{"TokenKeysByBoth", testTokenKeysByBoth},
 		{"Listen", testListen},

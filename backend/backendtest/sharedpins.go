@@ -9,13 +9,13 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-func testHolds(p *pair) {
+func testPins(p *pair) {
 	p.commit([]op{put("a", "1")}, []op{put("a", "2")}, []op{put("a", "3")}, []op{put("a", "4")})
 	p.compact(3)
-	if _, err := p.other.Hold(p.ctx, 2, time.Hour); !errors.Is(err, backend.ErrCompacted) {
-		p.Errorf("hold below the compacted revision: %v", err)
+	if _, err := p.other.Pin(p.ctx, 2, time.Hour); !errors.Is(err, backend.ErrCompacted) {
+		p.Errorf("pin below the compacted revision: %v", err)
 	}
-	id, err := p.other.Hold(p.ctx, 3, time.Hour)
+	id, err := p.other.Pin(p.ctx, 3, time.Hour)
 	p.ok(err)
 	p.purge(10)
 	p.checkReadable()
@@ -24,27 +24,27 @@ func testHolds(p *pair) {
 		res, err := p.a.Purge(p.ctx, 10, math.MaxInt64)
 		p.ok(err)
 		if res != (backend.PurgeResult{}) {
-			p.Errorf("purged %+v in spite of a hold", res)
+			p.Errorf("purged %+v in spite of a pin", res)
 		}
 	}
 	h, err := p.a.History(p.ctx, backend.HistoryQuery{After: 2, Limit: 10, WithPrev: true})
 	p.ok(err)
 	if len(h.Changes) != 3 || h.Changes[1].Prev == nil {
-		p.Errorf("%d changes under a hold", len(h.Changes))
+		p.Errorf("%d changes under a pin", len(h.Changes))
 	}
-	p.underHold(id, 3)
+	p.underPin(id, 3)
 	p.ok(p.other.Release(p.ctx, id))
-	p.underHold(id, 5)
+	p.underPin(id, 5)
 	if n := p.purge(10); n != 2 {
-		p.Errorf("%d rows purged after the hold", n)
+		p.Errorf("%d rows purged after the pin", n)
 	}
 	p.checkKept()
-	// A hold that nobody ends passes by itself.
+	// A pin that nobody ends passes by itself.
 	p.commit([]op{put("a", "5")}, []op{put("a", "6")})
-	_, err = p.other.Hold(p.ctx, 5, 50*time.Millisecond)
+	_, err = p.other.Pin(p.ctx, 5, 50*time.Millisecond)
 	p.ok(err)
 	p.compact(7)
-	p.until("the hold passes", func() bool {
+	p.until("the pin passes", func() bool {
 		res, err := p.a.Purge(p.ctx, 10, math.MaxInt64)
 		p.ok(err)
 		return res.Done
@@ -52,7 +52,7 @@ func testHolds(p *pair) {
 	p.checkKept()
 	// One keeps what is above it, and nothing else.
 	p.commit([]op{put("a", "7")}, []op{put("a", "8")})
-	id, err = p.other.Hold(p.ctx, 8, time.Hour)
+	id, err = p.other.Pin(p.ctx, 8, time.Hour)
 	p.ok(err)
 	p.compact(9)
 	removed := 0
@@ -61,24 +61,24 @@ func testHolds(p *pair) {
 		p.ok(err)
 		removed += res.Removed
 		if res.Done || res.Through > 8 {
-			p.Errorf("purged %+v under a hold at 8", res)
+			p.Errorf("purged %+v under a pin at 8", res)
 		}
 	}
 	if removed != 1 {
-		p.Errorf("%d rows purged under a hold at 8", removed)
+		p.Errorf("%d rows purged under a pin at 8", removed)
 	}
 	p.ok(p.other.Release(p.ctx, id))
 	p.purge(10)
 	p.checkKept()
 }
 
-// underHold checks what reads that rely on a hold are told of the compacted revision, by both.
-func (p *pair) underHold(id, compacted int64) {
+// underPin checks what reads that rely on a pin are told of the compacted revision, by both.
+func (p *pair) underPin(id, compacted int64) {
 	p.Helper()
 	for _, b := range []backend.Shared{p.a, p.other} {
 		for _, sp := range []backend.Span{everything, {Start: []byte("a")}, {Start: []byte("a"), End: []byte("b")}} {
 			for _, keysOnly := range []bool{false, true} {
-				q := backend.RangeQuery{Span: sp, Revision: 3, Limit: 10, KeysOnly: keysOnly, Hold: id}
+				q := backend.RangeQuery{Span: sp, Revision: 3, Limit: 10, KeysOnly: keysOnly, Pin: id}
 				rows, clock, err := b.Range(p.ctx, q)
 				p.ok(err)
 				if clock.Compacted != compacted || clock.Revision != 5 || len(rows) != 1 || rows[0].ModRevision != 3 {
@@ -90,7 +90,7 @@ func (p *pair) underHold(id, compacted int64) {
 					p.Errorf("counted %d, clock %+v; want 1, compacted %d", n, clock, compacted)
 				}
 				for _, prev := range []bool{false, true} {
-					h, err := b.History(p.ctx, backend.HistoryQuery{After: 3, Span: sp, Limit: 10, KeysOnly: keysOnly, WithPrev: prev, Hold: id})
+					h, err := b.History(p.ctx, backend.HistoryQuery{After: 3, Span: sp, Limit: 10, KeysOnly: keysOnly, WithPrev: prev, Pin: id})
 					p.ok(err)
 					if h.Clock.Compacted != compacted || h.Clock.Revision != 5 || len(h.Changes) != 2 {
 						p.Errorf("history of %d changes, clock %+v; want 2, compacted %d", len(h.Changes), h.Clock, compacted)

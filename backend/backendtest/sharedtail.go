@@ -198,7 +198,7 @@ func testRaiseEpoch(p *pair) {
 	now := p.m.clock
 	for _, c := range []struct {
 		what  string
-		held  backend.Clock
+		known backend.Clock
 		batch int64
 		raise int64
 	}{
@@ -211,7 +211,7 @@ func testRaiseEpoch(p *pair) {
 		{"the epoch fell back", backend.Clock{Revision: 2, Epoch: now.Epoch + 8}, 11, 9},
 		{"raised meanwhile", backend.Clock{Revision: 9, Epoch: now.Epoch + 8}, 1, 9},
 	} {
-		got, err := p.other.RaiseEpoch(p.ctx, c.held, c.batch)
+		got, err := p.other.RaiseEpoch(p.ctx, c.known, c.batch)
 		p.ok(err)
 		want := now
 		want.Epoch += c.raise

@@ -14,25 +14,25 @@ const (
 )
 
 // RaiseEpoch implements [backend.Shared].
-func (b *Backend) RaiseEpoch(ctx context.Context, held backend.Clock, batch int64) (clock backend.Clock, err error) {
+func (b *Backend) RaiseEpoch(ctx context.Context, known backend.Clock, batch int64) (clock backend.Clock, err error) {
 	err = b.control.transaction(ctx, "look whether history was lost", func(ctx context.Context, tx pgx.Tx) error {
 		err := scan(ctx, tx.Conn(), func(s *scanner) error { clock = s.clock(); return nil }, b.features.lock, nil)
 		if err == nil {
 			err = found(clock)
 		}
-		if err != nil || clock.Epoch > held.Epoch {
+		if err != nil || clock.Epoch > known.Epoch {
 			return err
 		}
-		if clock.Epoch == held.Epoch {
+		if clock.Epoch == known.Epoch {
 			there := int64(0) // no row of that revision is left, or there never was one: nothing can be said
-			err = scan(ctx, tx.Conn(), func(s *scanner) error { there = s.integer(); return nil }, readBatch, []any{held.Revision})
-			if err != nil || clock.Revision >= held.Revision && (there == 0 || there == batch) {
+			err = scan(ctx, tx.Conn(), func(s *scanner) error { there = s.integer(); return nil }, readBatch, []any{known.Revision})
+			if err != nil || clock.Revision >= known.Revision && (there == 0 || there == batch) {
 				return err
 			}
 		}
-		// Above what was held: nobody takes it for an epoch that he has seen, and no client sees its raft term
+		// Above what was known: nobody takes it for an epoch that he has seen, and no client sees its raft term
 		// fall.
-		clock.Epoch = held.Epoch + 1
+		clock.Epoch = known.Epoch + 1
 		_, err = tx.Exec(ctx, raiseEpoch, clock.Epoch, clock.Revision)
 		return err
 	})

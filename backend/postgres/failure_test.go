@@ -310,7 +310,7 @@ func TestDeadIdleConnections(t *testing.T) {
 			_, err := b.Heartbeat(t.Context(), backend.Member{ID: 1}, time.Hour, time.Hour)
 			return err
 		},
-		"hold":  func() error { _, err := b.Hold(t.Context(), 1, time.Minute); return err },
+		"pin":   func() error { _, err := b.Pin(t.Context(), 1, time.Minute); return err },
 		"read":  func() error { _, err := b.Clock(t.Context()); return err },
 		"write": func() error { begin(t, b, backend.Needs{}).Rollback(); return nil },
 	} {

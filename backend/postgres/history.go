@@ -26,7 +26,7 @@ func (b *Backend) History(ctx context.Context, q backend.HistoryQuery) (backend.
 	}
 	r := reader{prev: q.WithPrev, value: !q.KeysOnly, bytes: q.Bytes}
 	h := backend.History{}
-	sql, args := underHold(q.Hold, historySQL[form][index(q.WithPrev)][index(q.KeysOnly)],
+	sql, args := underPin(q.Pin, historySQL[form][index(q.WithPrev)][index(q.KeysOnly)],
 		append([]any{q.After, until, int64(max(q.Limit, 1))}, span...))
 	err := b.reads.query(ctx, "read history", r.reset, func(s *scanner) error {
 		h.Clock = s.clock()

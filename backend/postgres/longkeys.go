@@ -245,7 +245,7 @@ func (b *Backend) Count(ctx context.Context, q backend.RangeQuery) (int64, backe
 	count := func(sql string, args []any) error {
 		var n int64
 		var clock backend.Clock
-		sql, args = underHold(q.Hold, sql, args)
+		sql, args = underPin(q.Pin, sql, args)
 		err := b.laneFor(ctx).query(ctx, "count a range", nil, func(s *scanner) error {
 			clock, n = s.clock(), s.integer()
 			return nil

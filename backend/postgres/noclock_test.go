@@ -14,7 +14,7 @@ func TestMissingClock(t *testing.T) {
 	b := openTest(t, Config{DSN: dsn})
 	admin(t, dsn, "DELETE FROM clock")
 	ctx, m := t.Context(), backend.Member{ID: 7}
-	held := backend.Clock{Revision: 5, Epoch: 1}
+	known := backend.Clock{Revision: 5, Epoch: 1}
 	for what, ask := range map[string]func() error{
 		"begin": func() error {
 			tx, err := b.Begin(ctx, backend.Needs{Tail: &backend.TailQuery{Limit: 1}})
@@ -23,7 +23,7 @@ func TestMissingClock(t *testing.T) {
 			}
 			return err
 		},
-		"raise":   func() error { _, err := b.RaiseEpoch(ctx, held, 1); return err },
+		"raise":   func() error { _, err := b.RaiseEpoch(ctx, known, 1); return err },
 		"clock":   func() error { _, err := b.Clock(ctx); return err },
 		"head":    func() error { _, err := b.Head(ctx); return err },
 		"tail":    func() error { _, err := b.Tail(ctx, backend.TailQuery{Limit: 1}); return err },

@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	// lockPurge keeps rows from being removed, and holds from being made meanwhile.
-	lockPurge  = "SELECT target, next_version, next_ordinal FROM purge WHERE id = 1 FOR UPDATE"
-	insertHold = "INSERT INTO holds (id, revision, expires_at) " +
+	// lockPurge keeps rows from being removed, and pins from being made meanwhile.
+	lockPurge = "SELECT target, next_version, next_ordinal FROM purge WHERE id = 1 FOR UPDATE"
+	insertPin = "INSERT INTO holds (id, revision, expires_at) " +
 		"SELECT $1::bigint, $2::bigint, clock_timestamp() + $3::bigint * interval '1 microsecond'" + fromClock + " WHERE c.compacted <= $2::bigint"
-	deleteHold = "DELETE FROM holds WHERE id = $1::bigint"
+	deletePin = "DELETE FROM holds WHERE id = $1::bigint"
 )
 
-// Hold implements [backend.Shared].
+// Pin implements [backend.Shared].
 //
-// It and purges take turns, and it refuses a revision that is compacted: so what the hold keeps is there when it is made, and every
-// purge behind it finds it, or removes it first. A snapshot that shows a hold therefore shows what it keeps, on whichever server: one that a
+// It and purges take turns, and it refuses a revision that is compacted: so what the pin keeps is there when it is made, and every
+// purge behind it finds it, or removes it first. A snapshot that shows a pin therefore shows what it keeps, on whichever server: one that a
 // failover made the primary has committed less than the one before it, but nothing in another order.
-func (b *Backend) Hold(ctx context.Context, revision int64, d time.Duration) (id int64, err error) {
+func (b *Backend) Pin(ctx context.Context, revision int64, d time.Duration) (id int64, err error) {
 	id = 1 + rand.Int64N(math.MaxInt64)
-	err = b.reads.transaction(ctx, "hold off the removal of rows", func(ctx context.Context, tx pgx.Tx) error {
+	err = b.reads.transaction(ctx, "pin a revision", func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockPurge); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, insertHold, id, revision, d.Microseconds())
+		tag, err := tx.Exec(ctx, insertPin, id, revision, d.Microseconds())
 		if err == nil && tag.RowsAffected() == 0 {
 			err = backend.ErrCompacted
 		}
@@ -43,19 +43,19 @@ func (b *Backend) Hold(ctx context.Context, revision int64, d time.Duration) (id
 
 // Release implements [backend.Shared].
 func (b *Backend) Release(ctx context.Context, id int64) error {
-	return b.reads.transaction(ctx, "end a hold", func(ctx context.Context, tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, deleteHold, id)
+	return b.reads.transaction(ctx, "end a pin", func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, deletePin, id)
 		return err
 	})
 }
 
-// underHold has a query that begins with the clock report it as [backend.Shared] promises to those who rely on a hold.
-func underHold(hold int64, sql string, args []any) (string, []any) {
-	if hold == 0 {
+// underPin has a query that begins with the clock report it as [backend.Shared] promises to those who rely on a pin.
+func underPin(pin int64, sql string, args []any) (string, []any) {
+	if pin == 0 {
 		return sql, args
 	}
-	args = append(args, hold)
-	// LEAST leaves out NULL, which is what there is without the hold.
+	args = append(args, pin)
+	// LEAST leaves out NULL, which is what there is without the pin.
 	clock := fmt.Sprintf("c.revision, LEAST(c.compacted, (SELECT h.revision FROM holds AS h WHERE h.id = $%d::bigint)), c.incarnation", len(args))
 	return strings.Replace(sql, clockColumns, clock, 1), args
 }

@@ -153,8 +153,8 @@ func (p *planned) lists() {
 			p.check(name+" list within bytes", false, listWithinSQL[form], append(append([]any{p.revision, int64(100)}, args...), int64(1<<20))...)
 			p.check(name+" list sparing large values", false, listSparingSQL[form], append([]any{p.revision, int64(100)}, args...)...)
 		}
-		sql, held := underHold(1, listSQL[form][0], append([]any{p.revision, int64(100)}, args...))
-		p.check(name+" list under a hold", false, sql, held...)
+		sql, held := underPin(1, listSQL[form][0], append([]any{p.revision, int64(100)}, args...))
+		p.check(name+" list under a pin", false, sql, held...)
 		p.check(name+" keys", true, listSQL[form][1], append([]any{p.revision, int64(100)}, args...)...)
 		p.check(name+" load", false, loadSpanSQL[form], append([]any{int64(math.MaxInt64), int64(100)}, args...)...)
 	}

@@ -12,8 +12,8 @@ import (
 const (
 	// commitLazily has the transaction wait for no disk and no standby: what a crash takes back is removed again.
 	commitLazily = "SET LOCAL synchronous_commit = off"
-	expireHolds  = "DELETE FROM holds WHERE expires_at <= clock_timestamp()"
-	// readTarget is the compacted revision and the least one that a hold keeps.
+	expirePins   = "DELETE FROM holds WHERE expires_at <= clock_timestamp()"
+	// readTarget is the compacted revision and the least one that a pin keeps.
 	readTarget = "SELECT c.compacted, (SELECT min(revision) FROM holds)" + fromClock
 	// purgeRows are the next rows, each beside the one that it superseded, and their sizes.
 	purgeRows = "SELECT v.resource_version, v.ordinal, v.deleted, v.previous_version, octet_length(v.key), COALESCE(octet_length(v.long_key), 0), " +
@@ -93,15 +93,15 @@ func purge(ctx context.Context, tx pgx.Tx, limit int, until int64) (res backend.
 		return res, err
 	}
 	began := time.Now()
-	compacted, held := int64(0), until
-	for _, sql := range []string{commitLazily, expireHolds} {
+	compacted, pinned := int64(0), until
+	for _, sql := range []string{commitLazily, expirePins} {
 		if _, err := tx.Exec(ctx, sql); err != nil {
 			return res, err
 		}
 	}
 	err = scan(ctx, tx.Conn(), func(s *scanner) error {
 		if compacted = s.integer(); !s.null() {
-			held = min(held, s.integer())
+			pinned = min(pinned, s.integer())
 		}
 		return nil
 	}, readTarget, nil)
@@ -109,8 +109,8 @@ func purge(ctx context.Context, tx pgx.Tx, limit int, until int64) (res backend.
 		return res, err
 	}
 	before := p
-	p.advance(min(compacted, held))
-	if held < compacted && p == before && p.next.ModRevision > p.target {
+	p.advance(min(compacted, pinned))
+	if pinned < compacted && p == before && p.next.ModRevision > p.target {
 		return res, nil
 	}
 	var rows []superseding

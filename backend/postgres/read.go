@@ -55,7 +55,7 @@ func spared(r backend.Row) bool { return r.Value == nil && r.Key != nil && !r.De
 func (b *Backend) list(
 	ctx context.Context, q backend.RangeQuery, sql string, args []any,
 ) (rows []backend.Row, clock backend.Clock, err error) {
-	sql, args = underHold(q.Hold, sql, args)
+	sql, args = underPin(q.Pin, sql, args)
 	var read int64
 	err = b.laneFor(ctx).query(ctx, "read a range", func() { rows, read = rows[:0], 0 }, func(s *scanner) error {
 		if clock = s.clock(); !s.null() && !reached(read, q.Bytes) {

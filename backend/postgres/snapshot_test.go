@@ -76,7 +76,7 @@ func TestClockUnderSnapshot(t *testing.T) {
 		{"size", readSize, nil},
 		{"tail", b.features.tail[0][0], []any{int64(1 << 40), int64(1 << 41), int64(10), int64(10)}},
 		{"list", listSQL[single][0], []any{int64(1), int64(1), key}},
-		{"hold", insertHold, []any{int64(1), int64(1), int64(1)}},
+		{"pin", insertPin, []any{int64(1), int64(1), int64(1)}},
 		{"move", moveClock, []any{int64(1 << 40), int64(0), int64(0), int64(0), int64(1), int64(moves + 1)}},
 		{"epoch", raiseEpoch, []any{int64(2), int64(moves + 1)}},
 	}

@@ -70,7 +70,7 @@ type checkpointer struct {
 	profile       int // of profiles, as found at the last wake
 
 	restartAt int64 // size of the WAL at which it is to start again
-	pin       pin
+	stall     stall
 	// copied is closed when the copying that is under way has ended, nil when there is none.
 	copied chan struct{}
 }
@@ -197,13 +197,13 @@ func (p *checkpointer) once(ctx context.Context, c *conn, profile int) (left boo
 	defer close(copied)
 	defer p.copying(nil)
 	w, ok := p.checkpoint(c, "PASSIVE")
-	if ok && p.pin.observe(p.b, w, time.Now()) {
+	if ok && p.stall.observe(p.b, w, time.Now()) {
 		p.restartAt = 0
 	}
 	if profiles[profile].writeBack && p.b.synchronous() != "OFF" {
 		beginWriteBack(p.b.file)
 	}
-	if !ok || w.total < max(p.restartAt, p.limit) || p.pin.held(time.Now()) > 0 {
+	if !ok || w.total < max(p.restartAt, p.limit) || p.stall.lasts(time.Now()) > 0 {
 		return !ok || w.copied < w.total || p.news()
 	}
 	// A WAL that is always being added to never starts again by itself, so what little has come meanwhile is copied while

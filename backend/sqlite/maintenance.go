@@ -66,6 +66,6 @@ func (b *Backend) Size(ctx context.Context) (backend.Size, error) {
 	log, err := b.logSize()
 	return backend.Size{
 		Total: total * b.pageSize, InUse: max(0, total-free) * b.pageSize, Reads: cap(b.readers) - len(b.readers),
-		Log: log, LogHeld: b.checkpoints.pin.held(time.Now()),
+		Log: log, LogStalled: b.checkpoints.stall.lasts(time.Now()),
 	}, translate("read the size of the WAL", err)
 }

@@ -14,9 +14,9 @@ const (
 	stallPeriod = 10 * time.Minute
 )
 
-// pin knows for how long the same reader has kept the WAL from being copied any further: a transaction that stays open
+// stall knows for how long the same reader has kept the WAL from being copied any further: a transaction that stays open
 // in another program, such as a shell or a backup. Our own reads are short.
-type pin struct {
+type stall struct {
 	mu     sync.Mutex
 	at     int64     // how far the WAL was copied
 	since  time.Time // when it first was copied so far and no further, zero when all is copied
@@ -24,37 +24,37 @@ type pin struct {
 }
 
 // observe takes what a round of copying came to, and says whether a reader that counted is gone.
-func (p *pin) observe(b *Backend, w wal, now time.Time) (released bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if w.copied == w.total || p.since.IsZero() || w.copied != p.at {
-		released = !p.since.IsZero() && now.Sub(p.since) >= stallTimeout
-		if !p.logged.IsZero() {
-			p.logged = time.Time{}
+func (s *stall) observe(b *Backend, w wal, now time.Time) (released bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.copied == w.total || s.since.IsZero() || w.copied != s.at {
+		released = !s.since.IsZero() && now.Sub(s.since) >= stallTimeout
+		if !s.logged.IsZero() {
+			s.logged = time.Time{}
 			b.log.Info("the write-ahead log is copied into the database again", "path", b.path)
 		}
-		if p.at, p.since = w.copied, now; w.copied == w.total {
-			p.since = time.Time{}
+		if s.at, s.since = w.copied, now; w.copied == w.total {
+			s.since = time.Time{}
 		}
 		return released
 	}
-	if now.Sub(p.since) >= stallTimeout && now.Sub(p.logged) >= stallPeriod {
-		p.logged = now
+	if now.Sub(s.since) >= stallTimeout && now.Sub(s.logged) >= stallPeriod {
+		s.logged = now
 		b.log.Warn("somebody has had the database open in one transaction for long, so its write-ahead log only grows: end that transaction; "+
-			"'fuser -v' on the file tells who it is", "path", b.path, "for", now.Sub(p.since).Round(time.Second), "log-bytes", w.total)
+			"'fuser -v' on the file tells who it is", "path", b.path, "for", now.Sub(s.since).Round(time.Second), "log-bytes", w.total)
 	}
 	return false
 }
 
-// held is for how long, 0 when that does not count. Meanwhile the WAL cannot begin anew, and the writer need not stand
+// lasts is for how long, 0 when that does not count. Meanwhile the WAL cannot begin anew, and the writer need not stand
 // still to try.
-func (p *pin) held(now time.Time) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.since.IsZero() || now.Sub(p.since) < stallTimeout {
+func (s *stall) lasts(now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.since.IsZero() || now.Sub(s.since) < stallTimeout {
 		return 0
 	}
-	return now.Sub(p.since)
+	return now.Sub(s.since)
 }
 
 // logSize is what the WAL takes on the disk over what it may.

@@ -33,10 +33,10 @@ func TestReaderThatStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.close() }()
-	size := func(held bool) int64 {
+	size := func(stalled bool) int64 {
 		t.Helper()
 		s, err := b.Size(t.Context())
-		if err != nil || (s.LogHeld > 0) != held {
+		if err != nil || (s.LogStalled > 0) != stalled {
 			t.Errorf("%+v, %v", s, err)
 		}
 		return s.Log
@@ -58,9 +58,9 @@ func TestReaderThatStays(t *testing.T) {
 	p.once(t.Context(), c, alone)
 	size(false)
 	aged := func() {
-		p.pin.mu.Lock()
-		defer p.pin.mu.Unlock()
-		p.pin.since = p.pin.since.Add(-2 * stallTimeout)
+		p.stall.mu.Lock()
+		defer p.stall.mu.Unlock()
+		p.stall.since = p.stall.since.Add(-2 * stallTimeout)
 	}
 	aged()
 	for range 3 {

@@ -49,7 +49,7 @@ type Inputs struct {
 	NoSpace  *Fault
 	Corrupt  *Fault
 	Stalled  *Fault // compaction
-	Held     *Fault // the database's log
+	Stuck    *Fault // the database's log
 	Lagging  *Fault // watches
 	Expiring *Fault // certificates
 }
@@ -67,7 +67,7 @@ func (in *Inputs) Conditions() []Condition {
 	}
 	faults := map[string]*Fault{
 		DatabaseUnavailable: database, NotDurable: in.Weak, NoSpace: in.NoSpace, Corrupt: in.Corrupt,
-		CompactionStalled: in.Stalled, CheckpointStalled: in.Held, WatchLagging: in.Lagging,
+		CompactionStalled: in.Stalled, CheckpointStalled: in.Stuck, WatchLagging: in.Lagging,
 		CertificateExpiring: in.Expiring,
 	}
 	for _, kind := range Negative {

@@ -20,16 +20,16 @@ func canceled(t *testing.T) context.Context {
 // Callers that have gone take nobody's place in the queue.
 func TestAbandonedCallsLeaveTheQueue(t *testing.T) {
 	const places = 3
-	hold := newBlocked()
+	gate := newBlocked()
 	f := &faults{Backend: openSQLite(t)}
 	f.commit = func(_ *backend.Effects, through func() error) error {
-		hold.first()
+		gate.first()
 		return through()
 	}
 	s := openStore(t, f, Config{QueueRequests: places})
 	var wg sync.WaitGroup
 	wg.Go(func() { put(t, s, "first", "") })
-	<-hold.entered
+	<-gate.entered
 	for range 2 { // what has left is forgotten in parts
 		ctx, leave := context.WithCancel(t.Context())
 		var gone sync.WaitGroup
@@ -51,7 +51,7 @@ func TestAbandonedCallsLeaveTheQueue(t *testing.T) {
 		wg.Go(func() { put(t, s, fmt.Sprint(i), "") })
 		waiting(t, s, i+1)
 	}
-	close(hold.release)
+	close(gate.release)
 	wg.Wait()
 	q := s.seq.queue
 	q.mu.Lock()

@@ -76,14 +76,14 @@ func TestCallsWhileTheStoreCloses(t *testing.T) {
 	t.Run("Postgres", func(t *testing.T) {
 		s := openReplicas(t, 1, Config{})[0]
 		lateCalls(t, s, func() error {
-			v, err := s.hold(0)
+			v, err := s.pin(0)
 			if err != nil {
 				return err
 			}
-			v.hold.share()
-			v.hold.end()
+			v.pin.share()
+			v.pin.end()
 			v.snap.end()
-			(&Export{s: s, hold: 4711}).Close()
+			(&Export{s: s, shared: 4711}).Close()
 			_, renewErr := s.replica.lessor.renewOnce(ctx, 1)
 			if _, err = s.replica.confirm(ctx); errors.Is(err, ErrClosed) {
 				return renewErr

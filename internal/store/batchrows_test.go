@@ -34,7 +34,7 @@ func TestBatchesAreBoundedByRows(t *testing.T) {
 		{"counts", 1000, 0, 150, putAndRead(RangeRequest{CountOnly: true})},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			hold := newBlocked()
+			gate := newBlocked()
 			conflicts, most, rows := 0, 0, 0
 			f := &faults{Backend: openSQLite(t)}
 			s := openStore(t, f, Config{})
@@ -50,7 +50,7 @@ func TestBatchesAreBoundedByRows(t *testing.T) {
 				grant(t, s, int64(i+1), 60, keys...)
 			}
 			f.commit = func(e *backend.Effects, through func() error) error {
-				hold.first()
+				gate.first()
 				if conflicts++; conflicts%3 == 2 { // what gave way keeps its end
 					return fmt.Errorf("%w: %w", backend.ErrConflict, backend.ErrUnavailable)
 				}
@@ -59,7 +59,7 @@ func TestBatchesAreBoundedByRows(t *testing.T) {
 			}
 			var wg sync.WaitGroup
 			wg.Go(func() { put(t, s, "first", "") })
-			<-hold.entered
+			<-gate.entered
 			for i := range test.calls {
 				wg.Go(func() {
 					if err := test.call(s, i); err != nil {
@@ -68,7 +68,7 @@ func TestBatchesAreBoundedByRows(t *testing.T) {
 				})
 			}
 			waiting(t, s, test.calls)
-			close(hold.release)
+			close(gate.release)
 			wg.Wait()
 			if want := 1 + test.calls*max(1, test.lease); rows != want || most > test.most {
 				t.Errorf("%d rows are written, want %d; up to %d in one transaction, want %d at most", rows, want, most, test.most)

@@ -332,11 +332,11 @@ func (h *hub) streamBytes() int64 { return min(streamBytes, h.s.cfg.WatchBytes/8
 // nothing for the longest time, a quarter more than it must. They are given it again when they come for it. Callers
 // hold mu.
 func (h *hub) takeBack() {
-	if h.held.Load() <= h.s.cfg.WatchBytes {
+	if h.pending.Load() <= h.s.cfg.WatchBytes {
 		return
 	}
 	for _, st := range h.idlest() {
-		if h.held.Load() <= h.s.cfg.WatchBytes/4*3 {
+		if h.pending.Load() <= h.s.cfg.WatchBytes/4*3 {
 			return
 		}
 		st.mu.Lock()

@@ -61,7 +61,7 @@ func (s *Store) PurgeStep(ctx context.Context, rows int) (backend.PurgeResult, e
 		return backend.PurgeResult{Done: true}, nil
 	}
 	began := time.Now()
-	res, err := s.backend.Purge(ctx, rows, s.holds.until(compacted, s.cfg.Now()))
+	res, err := s.backend.Purge(ctx, rows, s.pins.until(compacted, s.cfg.Now()))
 	if o := s.cfg.Observer; o != nil && err == nil && res != (backend.PurgeResult{}) {
 		o.Purged(time.Since(began), res)
 	}

@@ -77,7 +77,7 @@ func TestCompactionDuringAPurge(t *testing.T) {
 	b.do = func() {
 		b.do = func() {}
 		var err error
-		if v, err = s.hold(3); err != nil {
+		if v, err = s.pin(3); err != nil {
 			t.Error(err)
 		}
 		if _, err := s.Compact(within(t), 4, false); err != nil {
@@ -93,7 +93,7 @@ func TestCompactionDuringAPurge(t *testing.T) {
 		len(rows) != 1 || rows[0].ModRevision != 3 || v.check(clock) != nil {
 		t.Errorf("read %v at %+v: %v, %v", rows, clock, err, v.check(clock))
 	}
-	v.hold.end()
+	v.pin.end()
 	if done, err := s.purgeAll(within(t), testTimeout); err != nil || !done {
 		t.Errorf("purged all: %t, %v", done, err)
 	}

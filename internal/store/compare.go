@@ -5,8 +5,8 @@ import (
 	"cmp"
 )
 
-// holds evaluates one compare; it must hold for every key of its range.
-func (e *evaluator) holds(c *Compare) (bool, error) {
+// satisfied evaluates one compare, which must be true for every key of its range.
+func (e *evaluator) satisfied(c *Compare) (bool, error) {
 	items, err := e.scan(c.Key, c.End)
 	if err != nil {
 		return false, err

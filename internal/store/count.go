@@ -60,7 +60,7 @@ func (s *Store) count(ctx context.Context, sp span, v view) (int64, error) {
 	if n, ok := s.counts.get(sp.countKey(v)); ok {
 		return n, nil
 	}
-	n, clock, err := s.backend.Count(ctx, backend.RangeQuery{Span: sp.backend(), Revision: v.rev, Hold: v.hold.id()})
+	n, clock, err := s.backend.Count(ctx, backend.RangeQuery{Span: sp.backend(), Revision: v.rev, Pin: v.pin.id()})
 	if err == nil {
 		err = v.check(clock)
 	}

@@ -19,15 +19,15 @@ type Export struct {
 	Alarms              []Alarm
 	Settings            backend.Settings
 
-	s     *Store
-	until int64
-	epoch int64
-	held  *hold
-	hold  int64 // what the other replicas have heard of, 0 where there are none; see sharedHold
+	s      *Store
+	until  int64
+	epoch  int64
+	local  *pin
+	shared int64 // what the other replicas have heard of, 0 where there are none; see sharedPin
 }
 
-// exportHold is how long the other replicas hold off row deletion for an export that they do not hear of again.
-const exportHold = 30 * time.Minute
+// exportPinLimit is how long the other replicas hold off row deletion for an export that they do not hear of again.
+const exportPinLimit = 30 * time.Minute
 
 // Export pins the current revision. Close it. Errors: those of the backend.
 func (s *Store) Export(ctx context.Context) (*Export, error) {
@@ -35,36 +35,36 @@ func (s *Store) Export(ctx context.Context) (*Export, error) {
 		return nil, err
 	}
 	x := &Export{Settings: s.settings, s: s, Alarms: s.Alarms()}
-	err := x.pin(ctx)
+	err := x.tryPin(ctx)
 	// another replica has compacted meanwhile
 	for tries := 1; errors.Is(err, ErrCompacted) && tries < readTries; tries++ {
 		if err = s.confirm(ctx); err == nil {
-			err = x.pin(ctx)
+			err = x.tryPin(ctx)
 		}
 	}
 	if err != nil {
-		x.unhold()
+		x.unpin()
 		return nil, fmt.Errorf("export: %w", err)
 	}
 	return x, nil
 }
 
-// pin fixes the revision and reads the leases. One is granted before its keys are seen and revoked after, so those that
+// tryPin fixes the revision and reads the leases. One is granted before its keys are seen and revoked after, so those that
 // were there before the revision was fixed or after are all that keys have at it.
-func (x *Export) pin(ctx context.Context) error {
+func (x *Export) tryPin(ctx context.Context) error {
 	before, err := x.s.lessor.all(ctx)
 	if err != nil {
 		return err
 	}
-	x.unhold()
-	x.s.holds.mu.Lock() // a purge that begins later sees the hold, or a compacted revision that is not above it
+	x.unpin()
+	x.s.pins.mu.Lock() // a purge that begins later sees the pin, or a compacted revision that is not above it
 	x.s.index.mu.RLock()
 	x.Revision, x.Compacted, x.epoch = x.s.index.rev, x.s.index.compacted, x.s.index.epoch
 	x.s.index.mu.RUnlock()
 	// What is superseded at or below the compacted revision is left out, and what is above may not go.
-	x.held = &hold{rev: max(x.Compacted, 0), export: true}
-	x.s.holds.add(x.held)
-	x.s.holds.mu.Unlock()
+	x.local = &pin{rev: max(x.Compacted, 0), export: true}
+	x.s.pins.add(x.local)
+	x.s.pins.mu.Unlock()
 	x.until, x.Leases = x.Revision, nil
 	after, err := x.s.lessor.all(ctx)
 	if err != nil {
@@ -76,35 +76,35 @@ func (x *Export) pin(ctx context.Context) error {
 	slices.SortFunc(x.Leases, func(a, b Lease) int { return cmp.Compare(a.ID, b.ID) })
 	x.Leases = slices.CompactFunc(x.Leases, func(a, b Lease) bool { return a.ID == b.ID })
 	if r := x.s.replica; r != nil {
-		x.hold, err = r.b.Hold(ctx, max(x.Compacted, 0), exportHold)
+		x.shared, err = r.b.Pin(ctx, max(x.Compacted, 0), exportPinLimit)
 	}
 	return err
 }
 
 // Close lets rows be deleted again.
 func (x *Export) Close() {
-	x.unhold()
-	if x.hold != 0 {
-		x.s.replica.free(x.hold)
+	x.unpin()
+	if x.shared != 0 {
+		x.s.replica.free(x.shared)
 	}
 }
 
-func (x *Export) unhold() {
-	if x.held != nil {
-		x.held.end()
-		x.held = nil
+func (x *Export) unpin() {
+	if x.local != nil {
+		x.local.end()
+		x.local = nil
 	}
 }
 
-// check says whether all that the export keeps was there in the snapshot of clock c, with the hold named.
+// check says whether all that the export keeps was there in the snapshot of clock c, with the pin named.
 func (x *Export) check(c backend.Clock) error {
 	switch {
 	case c.Epoch != x.epoch || c.Revision < x.until:
 		return fmt.Errorf("export: %w: history was lost; begin again", ErrUnavailable)
-	case x.hold != 0 && c.Compacted > max(x.Compacted, 0):
+	case x.shared != 0 && c.Compacted > max(x.Compacted, 0):
 		return fmt.Errorf("export: %w, and rows may have been deleted: it took longer than %v, or a failover lost "+
-			"its hold; begin again",
-			ErrCompacted, exportHold)
+			"its pin; begin again",
+			ErrCompacted, exportPinLimit)
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func (x *Export) Rows(ctx context.Context, f func(backend.Row) error) error {
 	for after := int64(0); after < x.until; {
 		hist, err := x.s.backend.History(ctx, backend.HistoryQuery{
 			After: after, Until: x.until, Span: sp, Limit: chunk,
-			Bytes: chunkBytes, Hold: x.hold,
+			Bytes: chunkBytes, Pin: x.shared,
 		})
 		if err != nil {
 			return fmt.Errorf("export: %w", err)
@@ -159,7 +159,7 @@ func (x *Export) superseded(ctx context.Context, changes []backend.Change) (map[
 			dead[r.ID()] = r.ModRevision < x.Compacted
 			continue
 		}
-		if x.s.index.holds(r) {
+		if x.s.index.hasNewest(r) {
 			continue
 		}
 		newest, err := x.newest(ctx, r.Key)
@@ -174,7 +174,7 @@ func (x *Export) superseded(ctx context.Context, changes []backend.Change) (map[
 // newest returns key's live row at the compacted revision.
 func (x *Export) newest(ctx context.Context, key []byte) (*backend.Row, error) {
 	rows, clock, err := x.s.backend.Range(ctx, backend.RangeQuery{
-		Span: backend.Span{Start: key}, Revision: x.Compacted, Limit: 1, KeysOnly: true, Hold: x.hold,
+		Span: backend.Span{Start: key}, Revision: x.Compacted, Limit: 1, KeysOnly: true, Pin: x.shared,
 	})
 	if err == nil {
 		err = x.check(clock)

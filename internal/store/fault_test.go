@@ -47,11 +47,11 @@ func waiting(t *testing.T, s *Store, n int) {
 }
 
 // batch sends the puts of keys while the sequencer is held up, each in its turn, and returns their answers.
-func batch(t *testing.T, s *Store, hold *blocked, keys []string) ([]*PutResult, []error) {
+func batch(t *testing.T, s *Store, gate *blocked, keys []string) ([]*PutResult, []error) {
 	t.Helper()
 	var wg sync.WaitGroup
 	wg.Go(func() { put(t, s, "first", "") })
-	<-hold.entered
+	<-gate.entered
 	results, errs := make([]*PutResult, len(keys)), make([]error, len(keys))
 	for i, k := range keys {
 		wg.Go(func() {
@@ -59,17 +59,17 @@ func batch(t *testing.T, s *Store, hold *blocked, keys []string) ([]*PutResult, 
 		})
 		waiting(t, s, i+1)
 	}
-	close(hold.release)
+	close(gate.release)
 	wg.Wait()
 	return results, errs
 }
 
 func TestRejectedBatchIsSplit(t *testing.T) {
 	eachIndex(t, func(t *testing.T, cfg Config) {
-		hold := newBlocked()
+		gate := newBlocked()
 		f := &faults{Backend: openSQLite(t)}
 		f.commit = func(e *backend.Effects, through func() error) error {
-			hold.first()
+			gate.first()
 			for _, r := range e.Rows {
 				if string(r.Key) == "bad" {
 					return fmt.Errorf("refused: %w", backend.ErrRejected)
@@ -82,7 +82,7 @@ func TestRejectedBatchIsSplit(t *testing.T) {
 		defer st.Close()
 		st.Watch(WatchRequest{Key: []byte{0}, End: []byte{0}})
 		next(t, st)
-		results, errs := batch(t, s, hold, []string{"a", "b", "bad", "c", "d"})
+		results, errs := batch(t, s, gate, []string{"a", "b", "bad", "c", "d"})
 		last := int64(2)
 		for i, key := range []string{"a", "b", "bad", "c", "d"} {
 			if key == "bad" {
@@ -270,17 +270,17 @@ func TestErrorsWithoutANameAreUnknownOutcomes(t *testing.T) {
 }
 
 func TestAbandonedCallsAreNotTried(t *testing.T) {
-	hold := newBlocked()
+	gate := newBlocked()
 	f := &faults{Backend: openSQLite(t)}
 	f.commit = func(_ *backend.Effects, through func() error) error {
-		hold.first()
+		gate.first()
 		return through()
 	}
 	s := openStore(t, f, Config{})
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() { put(t, s, "first", "") })
-	<-hold.entered
+	<-gate.entered
 	wg.Go(func() {
 		if _, err := s.Put(ctx, &PutRequest{Key: []byte("left")}); !errors.Is(err, context.Canceled) {
 			t.Errorf("a caller that has gone gets %v", err)
@@ -288,7 +288,7 @@ func TestAbandonedCallsAreNotTried(t *testing.T) {
 	})
 	waiting(t, s, 1)
 	cancel()
-	close(hold.release)
+	close(gate.release)
 	wg.Wait()
 	if rev := put(t, s, "a", ""); rev != 3 {
 		t.Errorf("revision %d after one write", rev)
@@ -299,16 +299,16 @@ func TestAbandonedCallsAreNotTried(t *testing.T) {
 }
 
 func TestQueueIsBounded(t *testing.T) {
-	hold := newBlocked()
+	gate := newBlocked()
 	f := &faults{Backend: openSQLite(t)}
 	f.commit = func(_ *backend.Effects, through func() error) error {
-		hold.first()
+		gate.first()
 		return through()
 	}
 	s := openStore(t, f, Config{QueueRequests: 3})
 	var wg sync.WaitGroup
 	wg.Go(func() { put(t, s, "first", "") })
-	<-hold.entered
+	<-gate.entered
 	for i := range 3 {
 		wg.Go(func() { put(t, s, fmt.Sprint(i), "") })
 		waiting(t, s, i+1)
@@ -316,16 +316,16 @@ func TestQueueIsBounded(t *testing.T) {
 	if _, err := s.Put(within(t), &PutRequest{Key: []byte("a")}); !errors.Is(err, ErrTooManyRequests) {
 		t.Errorf("one too many answers %v", err)
 	}
-	close(hold.release)
+	close(gate.release)
 	wg.Wait()
 	put(t, s, "a", "")
 }
 
 func TestCloseAnswersWhatWaits(t *testing.T) {
-	hold := newBlocked()
+	gate := newBlocked()
 	f := &faults{Backend: openSQLite(t)}
 	f.commit = func(_ *backend.Effects, through func() error) error {
-		hold.first()
+		gate.first()
 		return through()
 	}
 	s := openStore(t, f, Config{})
@@ -334,7 +334,7 @@ func TestCloseAnswersWhatWaits(t *testing.T) {
 	next(t, st)
 	var wg sync.WaitGroup
 	wg.Go(func() { put(t, s, "first", "") })
-	<-hold.entered
+	<-gate.entered
 	wg.Go(func() { put(t, s, "a", "") })
 	waiting(t, s, 1)
 	wg.Go(func() {
@@ -342,7 +342,7 @@ func TestCloseAnswersWhatWaits(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	close(hold.release)
+	close(gate.release)
 	wg.Wait()
 	if _, err := s.Put(within(t), &PutRequest{Key: []byte("b")}); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close a write answers %v", err)
@@ -357,19 +357,19 @@ func TestCloseAnswersWhatWaits(t *testing.T) {
 
 // A lease revoked and granted again in one batch must be there in the end.
 func TestLeaseComesAgainInOneBatch(t *testing.T) {
-	hold := newBlocked()
+	gate := newBlocked()
 	f := &faults{Backend: openSQLite(t)}
 	s := openStore(t, f, Config{})
 	if _, err := s.LeaseGrant(within(t), 7, 60); err != nil {
 		t.Fatal(err)
 	}
 	f.commit = func(_ *backend.Effects, through func() error) error {
-		hold.first()
+		gate.first()
 		return through()
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { put(t, s, "first", "") })
-	<-hold.entered
+	<-gate.entered
 	wg.Go(func() {
 		if _, err := s.LeaseRevoke(within(t), 7); err != nil {
 			t.Error(err)
@@ -382,7 +382,7 @@ func TestLeaseComesAgainInOneBatch(t *testing.T) {
 		}
 	})
 	waiting(t, s, 2)
-	close(hold.release)
+	close(gate.release)
 	wg.Wait()
 	l, _, err := s.LeaseTimeToLive(within(t), 7, false)
 	if err != nil || l.Granted.Seconds() != 90 {
@@ -418,10 +418,10 @@ func TestCurrentRevisionIsNeverCompacted(t *testing.T) {
 // A transaction that fails after its first operations leaves nothing to those behind it in the same batch.
 func TestAbortedTransactionLeavesNothing(t *testing.T) {
 	eachIndex(t, func(t *testing.T, cfg Config) {
-		hold := newBlocked()
+		gate := newBlocked()
 		f := &faults{Backend: openSQLite(t)}
 		f.commit = func(_ *backend.Effects, through func() error) error {
-			hold.first()
+			gate.first()
 			return through()
 		}
 		s := openStore(t, f, cfg)
@@ -431,7 +431,7 @@ func TestAbortedTransactionLeavesNothing(t *testing.T) {
 		next(t, st)
 		var wg sync.WaitGroup
 		wg.Go(func() { put(t, s, "first", "") })
-		<-hold.entered
+		<-gate.entered
 		wg.Go(func() { put(t, s, "a", "1") })
 		waiting(t, s, 1)
 		wg.Go(func() {
@@ -452,7 +452,7 @@ func TestAbortedTransactionLeavesNothing(t *testing.T) {
 			}
 		})
 		waiting(t, s, 3)
-		close(hold.release)
+		close(gate.release)
 		wg.Wait()
 		if r := get(t, s, "a", 0); r == nil || string(r.Value) != "2" || r.Version != 2 {
 			t.Errorf("got %+v", r)
@@ -493,11 +493,11 @@ func TestClockThatMovedOnStopsWriting(t *testing.T) {
 // Every operation of a batch answers with the revision that was current right behind it, not with the batch's last one.
 func TestRevisionsOfOneBatch(t *testing.T) {
 	eachIndex(t, func(t *testing.T, cfg Config) {
-		hold := newBlocked()
+		gate := newBlocked()
 		f := &faults{Backend: openSQLite(t)}
 		f.commit = func(e *backend.Effects, through func() error) error {
 			if len(e.Rows) == 1 && string(e.Rows[0].Key) == "first" {
-				hold.first()
+				gate.first()
 			}
 			return through()
 		}
@@ -537,7 +537,7 @@ func TestRevisionsOfOneBatch(t *testing.T) {
 		}
 		var wg sync.WaitGroup
 		wg.Go(func() { put(t, s, "first", "") })
-		<-hold.entered
+		<-gate.entered
 		for i, step := range steps {
 			wg.Go(func() {
 				if rev, err := step.do(); err != nil || rev != start+step.rev {
@@ -546,7 +546,7 @@ func TestRevisionsOfOneBatch(t *testing.T) {
 			})
 			waiting(t, s, i+1)
 		}
-		close(hold.release)
+		close(gate.release)
 		wg.Wait()
 	})
 }

@@ -31,7 +31,7 @@ type hub struct {
 	staging   []*watcher          // those that the batch being published has events for
 	queue     []*WatchStream      // those that want what their watches have missed, in turn
 	readers   int                 // goroutines that read it for them
-	held      atomic.Int64        // bytes of what waits for watches, an event that several wait for counted once
+	pending   atomic.Int64        // bytes of what waits for watches, an event that several wait for counted once
 	closed    bool
 }
 
@@ -205,7 +205,7 @@ func (s *Store) WatchStats() WatchStats {
 	h := s.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	out := WatchStats{Streams: len(h.streams), WindowBytes: h.window.bytes, PendingBytes: h.held.Load()}
+	out := WatchStats{Streams: len(h.streams), WindowBytes: h.window.bytes, PendingBytes: h.pending.Load()}
 	for st := range h.streams {
 		st.mu.Lock()
 		for _, w := range st.watches {

@@ -61,8 +61,8 @@ func (x *index) lookup(key []byte) (it *item, known bool) {
 	return it, ok || x.complete
 }
 
-// holds says whether r is known to be its key's newest row.
-func (x *index) holds(r *Row) bool {
+// hasNewest says whether r is known to be its key's newest row.
+func (x *index) hasNewest(r *Row) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	it, ok := x.tree.Get(keyString(r.Key))

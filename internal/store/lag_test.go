@@ -92,13 +92,13 @@ func TestLagBehindOtherReplicas(t *testing.T) {
 }
 
 func TestWritingIsTold(t *testing.T) {
-	hold, full := newBlocked(), false
+	gate, full := newBlocked(), false
 	f := &faults{Backend: openSQLite(t)}
 	f.commit = func(_ *backend.Effects, through func() error) error {
 		if full {
 			return backend.ErrNoSpace
 		}
-		hold.first()
+		gate.first()
 		return through()
 	}
 	s := openStore(t, f, Config{})
@@ -110,11 +110,11 @@ func TestWritingIsTold(t *testing.T) {
 		_, err := s.Put(within(t), &PutRequest{Key: []byte("k")})
 		done <- err
 	}()
-	<-hold.entered
+	<-gate.entered
 	if w := s.Writing(); w.Commit <= 0 || w.Fault != nil {
 		t.Errorf("a commit is under way: %+v", w)
 	}
-	close(hold.release)
+	close(gate.release)
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}

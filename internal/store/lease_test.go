@@ -108,7 +108,7 @@ func TestRenewalOfAnEndedLeaseWaitsForItsEnd(t *testing.T) {
 // A lease that cannot be revoked is not said to be gone, and is revoked when that works again.
 func TestRenewalOfALeaseThatCannotBeRevoked(t *testing.T) {
 	clock := &fakeClock{}
-	hold := newBlocked()
+	gate := newBlocked()
 	var fail atomic.Bool
 	fail.Store(true)
 	f := &faults{Backend: openSQLite(t)}
@@ -116,7 +116,7 @@ func TestRenewalOfALeaseThatCannotBeRevoked(t *testing.T) {
 		if len(e.Revoked) == 0 {
 			return through()
 		}
-		hold.first()
+		gate.first()
 		if fail.Load() {
 			return fmt.Errorf("not now: %w", backend.ErrUnavailable)
 		}
@@ -125,7 +125,7 @@ func TestRenewalOfALeaseThatCannotBeRevoked(t *testing.T) {
 	s := openStore(t, f, Config{Now: clock.now})
 	grant(t, s, 1, 10, "a")
 	clock.pass(10 * time.Second)
-	<-hold.entered
+	<-gate.entered
 	renewed := make(chan error, 1)
 	go func() {
 		_, err := s.LeaseRenew(within(t), 1)
@@ -137,7 +137,7 @@ func TestRenewalOfALeaseThatCannotBeRevoked(t *testing.T) {
 		renewed <- err
 	case <-time.After(20 * time.Millisecond):
 	}
-	close(hold.release)
+	close(gate.release)
 	if err := <-renewed; !errors.Is(err, ErrUnavailable) {
 		t.Errorf("renewing a lease that cannot be revoked answers %v", err)
 	}

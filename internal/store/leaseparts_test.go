@@ -207,11 +207,11 @@ func TestSharedLeaseIsRevokedInParts(t *testing.T) {
 func TestLeaseInPartsBesideDeletions(t *testing.T) {
 	eachIndex(t, func(t *testing.T, cfg Config) {
 		cfg.TxnRows = 10
-		hold := newBlocked()
+		gate := newBlocked()
 		f := &faults{Backend: openSQLite(t)}
 		f.commit = func(e *backend.Effects, through func() error) error {
 			if len(e.Rows) == 1 && string(e.Rows[0].Key) == "first" {
-				hold.first()
+				gate.first()
 			}
 			return through()
 		}
@@ -219,7 +219,7 @@ func TestLeaseInPartsBesideDeletions(t *testing.T) {
 		crowded(t, s, 1, 100, 25)
 		var wg sync.WaitGroup
 		wg.Go(func() { put(t, s, "first", "") })
-		<-hold.entered
+		<-gate.entered
 		for i := range 14 {
 			wg.Go(func() {
 				if _, err := s.Delete(within(t), &DeleteRequest{Key: fmt.Append(nil, "k", i)}); err != nil {
@@ -234,7 +234,7 @@ func TestLeaseInPartsBesideDeletions(t *testing.T) {
 			}
 		})
 		waiting(t, s, 15)
-		close(hold.release)
+		close(gate.release)
 		wg.Wait()
 		if n := remaining(t, s, 0); n != 0 {
 			t.Errorf("%d keys are left of a lease that is no more", n)

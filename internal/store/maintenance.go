@@ -23,7 +23,7 @@ func (s *Store) Status(ctx context.Context) (*Status, error) {
 	return &Status{
 		Revision: rev, Compacted: max(0, compacted), Epoch: s.Epoch(), Keys: int64(keys), Waiting: s.seq.queue.waiting(),
 		ClusterID: s.settings.ClusterID, MemberID: s.settings.MemberID, Leader: s.Leader(),
-		DBSize: size.Total, DBSizeInUse: size.InUse, DBLog: size.Log, DBLogHeld: size.LogHeld, OpenReads: size.Reads, Quota: max(0, s.quota.limit.Load()), Alarms: s.Alarms(),
+		DBSize: size.Total, DBSizeInUse: size.InUse, DBLog: size.Log, DBLogStalled: size.LogStalled, OpenReads: size.Reads, Quota: max(0, s.quota.limit.Load()), Alarms: s.Alarms(),
 	}, nil
 }
 

@@ -9,18 +9,18 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// loseHolds takes all holds out of the database, as a failover does to a standby that has received every revision and no hold.
-func loseHolds(t *testing.T, dsn string) {
+// losePins takes all pins out of the database, as a failover does to a standby that has received every revision and no pin.
+func losePins(t *testing.T, dsn string) {
 	t.Helper()
 	execute(t, dsn, "DELETE FROM holds")
 }
 
-// sharedHolds counts the open streams whose holds the database has.
-func sharedHolds(s *Store) (n int) {
-	s.holds.mu.Lock()
-	defer s.holds.mu.Unlock()
-	for h := range s.holds.open {
-		if h.shared.id != 0 {
+// sharedPins counts the open streams whose pins the database has.
+func sharedPins(s *Store) (n int) {
+	s.pins.mu.Lock()
+	defer s.pins.mu.Unlock()
+	for p := range s.pins.open {
+		if p.shared.id != 0 {
 			n++
 		}
 	}
@@ -44,7 +44,7 @@ func rewrite(t *testing.T, s *Store, n int) backend.PurgeResult {
 }
 
 // TestStreamHoldsOffPurgeOnOtherReplicas has another replica compact and purge under a stream that has told of itself. The stream gives
-// all that there was, or says that it cannot: where its hold is lost it must not give what was left.
+// all that there was, or says that it cannot: where its pin is lost it must not give what was left.
 func TestStreamHoldsOffPurgeOnOtherReplicas(t *testing.T) {
 	const n = 50
 	for name, c := range map[string]struct {
@@ -52,12 +52,12 @@ func TestStreamHoldsOffPurgeOnOtherReplicas(t *testing.T) {
 		lost bool
 		want int64 // rows, or what is counted
 	}{
-		"rows":            {want: n},
-		"keys":            {req: RangeRequest{KeysOnly: true}, want: n},
-		"page":            {req: RangeRequest{Limit: streamFirst}, want: n},
-		"rows, hold lost": {lost: true},
-		"keys, hold lost": {req: RangeRequest{KeysOnly: true}, lost: true},
-		"page, hold lost": {req: RangeRequest{Limit: streamFirst}, lost: true},
+		"rows":           {want: n},
+		"keys":           {req: RangeRequest{KeysOnly: true}, want: n},
+		"page":           {req: RangeRequest{Limit: streamFirst}, want: n},
+		"rows, pin lost": {lost: true},
+		"keys, pin lost": {req: RangeRequest{KeysOnly: true}, lost: true},
+		"page, pin lost": {req: RangeRequest{Limit: streamFirst}, lost: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dsn := pgserver.Database(t)
@@ -77,9 +77,9 @@ func TestStreamHoldsOffPurgeOnOtherReplicas(t *testing.T) {
 				}
 				got += len(rows)
 				if purged == nil {
-					eventually(t, "the database has the hold", func() bool { return sharedHolds(all[0]) == 1 })
+					eventually(t, "the database has the pin", func() bool { return sharedPins(all[0]) == 1 })
 					if c.lost {
-						loseHolds(t, dsn)
+						losePins(t, dsn)
 					}
 					res := rewrite(t, all[1], n)
 					purged = &res
@@ -100,7 +100,7 @@ func TestStreamHoldsOffPurgeOnOtherReplicas(t *testing.T) {
 	}
 }
 
-// TestStreamMeetsLostHistory loses the revision that a stream with a hold reads at: the hold says nothing of that.
+// TestStreamMeetsLostHistory loses the revision that a stream with a pin reads at: the pin says nothing of that.
 func TestStreamMeetsLostHistory(t *testing.T) {
 	const n = 50
 	dsn := pgserver.Database(t)
@@ -112,7 +112,7 @@ func TestStreamMeetsLostHistory(t *testing.T) {
 	_, err := s.RangeStream(within(t), &RangeRequest{Key: []byte{0}, End: []byte{0}}, func([]*Row) error {
 		if !began {
 			began = true
-			eventually(t, "the database has the hold", func() bool { return sharedHolds(s) == 1 })
+			eventually(t, "the database has the pin", func() bool { return sharedPins(s) == 1 })
 			s.replica.mu.Lock() // so that the loss is noticed by the stream alone
 			t.Cleanup(s.replica.mu.Unlock)
 			execute(t, dsn, "DELETE FROM object_versions WHERE resource_version > 30")
@@ -173,8 +173,8 @@ func TestGetOverUnnoticedLoss(t *testing.T) {
 	}
 }
 
-// TestExportWithoutItsHold lets an export's hold be lost, and another replica purge.
-func TestExportWithoutItsHold(t *testing.T) {
+// TestExportWithoutItsPin lets an export's pin be lost, and another replica purge.
+func TestExportWithoutItsPin(t *testing.T) {
 	const n = 300 // more than a chunk
 	dsn := pgserver.Database(t)
 	all := replicasOn(t, 2, Config{}, dsn)
@@ -190,7 +190,7 @@ func TestExportWithoutItsHold(t *testing.T) {
 	err = x.Rows(within(t), func(backend.Row) error {
 		if !purged {
 			purged = true
-			loseHolds(t, dsn)
+			losePins(t, dsn)
 			if res := rewrite(t, all[1], n); res.Removed != n {
 				t.Errorf("purged %+v", res)
 			}

@@ -23,7 +23,7 @@ type view struct {
 	current int64 // the store's revision when the view was made
 	tree    *tree
 	snap    *snapshot // in place of the tree where a client may take its time
-	hold    *hold     // keeps the rows of rev though it is compacted; nil for short reads
+	pin     *pin      // keeps the rows of rev though it is compacted; nil for short reads
 
 	epoch int64
 }
@@ -34,7 +34,7 @@ var errOtherEpoch = fmt.Errorf("%w: history was lost; read again", ErrUnavailabl
 // errServerBehind is the error for what was read from a server that lacks what was read before.
 var errServerBehind = fmt.Errorf("%w: it is behind what was read from it before; read again", ErrUnavailable)
 
-// check says whether what was read in the snapshot of clock c, with the hold's id named, is all that there was at v's
+// check says whether what was read in the snapshot of clock c, with the pin's id named, is all that there was at v's
 // revision.
 func (v view) check(c backend.Clock) error {
 	if c.Epoch != v.epoch {
@@ -44,7 +44,7 @@ func (v view) check(c backend.Clock) error {
 	if errors.Is(err, ErrFutureRevision) && v.rev <= v.current {
 		return errServerBehind
 	}
-	if errors.Is(err, ErrCompacted) && v.hold.lasts() {
+	if errors.Is(err, ErrCompacted) && v.pin.lasts() {
 		return nil
 	}
 	return err
@@ -58,15 +58,15 @@ func (v view) keys() *tree {
 	return v.tree
 }
 
-// pin resolves the revision asked for to a view of it. Errors: [ErrCompacted], [ErrFutureRevision].
-func (s *Store) pin(revision int64) (view, error) {
+// viewAt resolves the revision asked for to a view of it. Errors: [ErrCompacted], [ErrFutureRevision].
+func (s *Store) viewAt(revision int64) (view, error) {
 	clock, keys := s.index.at(revision)
-	v, err := pinned(revision, clock)
+	v, err := newView(revision, clock)
 	v.tree = keys
 	return v, err
 }
 
-func pinned(revision int64, clock backend.Clock) (view, error) {
+func newView(revision int64, clock backend.Clock) (view, error) {
 	v := view{rev: revision, current: clock.Revision, epoch: clock.Epoch}
 	if revision <= 0 {
 		v.rev = v.current
@@ -128,7 +128,7 @@ func (s *Store) read(ctx context.Context, req *RangeRequest) (*RangeResult, erro
 			return res, err
 		}
 	}
-	v, err := s.pin(req.Revision)
+	v, err := s.viewAt(req.Revision)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (s *Store) read(ctx context.Context, req *RangeRequest) (*RangeResult, erro
 		return nil, err
 	}
 	if req.Revision <= 0 {
-		v, _ = s.pin(0)
+		v, _ = s.viewAt(0)
 	}
 	res, err := s.ranged(turn.with(ctx), req, sp, v)
 	if err != nil || !req.KeepTurn {
@@ -351,7 +351,7 @@ func (s *Store) fromDatabase(
 	asking(ctx)
 	rows, clock, err := s.backend.Range(ctx, backend.RangeQuery{
 		Span: sp.backend(), Revision: v.rev, Limit: size.rows + 1, Bytes: size.bytes, KeysOnly: keysOnly,
-		Hold: v.hold.id(),
+		Pin: v.pin.id(),
 	})
 	if err == nil {
 		err = v.check(clock)

@@ -180,8 +180,8 @@ func (r *replica) reset(ctx context.Context, lost bool) error {
 // lost deals with a history that has lost revisions: it raises the epoch, unless another replica has, and starts
 // anew.
 func (r *replica) lost(ctx context.Context, q question, reason error) error {
-	held := backend.Clock{Revision: q.After, Epoch: q.epoch}
-	clock, err := r.b.RaiseEpoch(ctx, held, q.batch)
+	known := backend.Clock{Revision: q.After, Epoch: q.epoch}
+	clock, err := r.b.RaiseEpoch(ctx, known, q.batch)
 	if err != nil {
 		return fmt.Errorf("look whether history was lost: %w", err)
 	}

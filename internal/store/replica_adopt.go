@@ -19,13 +19,13 @@ func (r *replica) adopt(ctx context.Context, q question, t *backend.Tail) error 
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch held := r.epoch.Load(); {
-	case q.epoch < held:
+	switch known := r.epoch.Load(); {
+	case q.epoch < known:
 		return errReset // asked before the reset
-	case t.Clock.Epoch < held:
-		return fmt.Errorf("%w: epoch %d was seen, the database is at %d", errLostHistory, held,
+	case t.Clock.Epoch < known:
+		return fmt.Errorf("%w: epoch %d was seen, the database is at %d", errLostHistory, known,
 			t.Clock.Epoch)
-	case t.Clock.Epoch > held:
+	case t.Clock.Epoch > known:
 		if err := r.reset(ctx, true); err != nil {
 			return err
 		}

@@ -92,7 +92,7 @@ func (r *replica) nothingNew(ctx context.Context, bound time.Duration) (known bo
 		}
 		sure = &head.Origin.Server
 	}
-	if r.holds(q, head) {
+	if r.upToDate(q, head) {
 		return true, sure, nil
 	}
 	flight := r.flight.Load()
@@ -108,12 +108,12 @@ func (r *replica) nothingNew(ctx context.Context, bound time.Duration) (known bo
 	case <-ctx.Done():
 		return false, nil, ctx.Err()
 	}
-	return r.holds(q, head), sure, nil
+	return r.upToDate(q, head), sure, nil
 }
 
-// holds says whether all that there is up to head, which was asked for after q was made, is published, and nothing that
+// upToDate says whether all that there is up to head, which was asked for after q was made, is published, and nothing that
 // it tells is new.
-func (r *replica) holds(q question, head backend.Head) bool {
+func (r *replica) upToDate(q question, head backend.Head) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	x := r.s.index

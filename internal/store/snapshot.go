@@ -51,8 +51,8 @@ func (x *index) at(rev int64) (backend.Clock, *tree) {
 	return clock, keys
 }
 
-// hold is at for a stream, which goes on from the snapshot until it calls its end.
-func (x *index) hold(rev int64) (backend.Clock, *snapshot) {
+// pin is at for a stream, which goes on from the snapshot until it calls its end.
+func (x *index) pin(rev int64) (backend.Clock, *snapshot) {
 	return x.snapshot(rev, func(s *snapshot) { s.users.Add(1) })
 }
 

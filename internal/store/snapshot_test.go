@@ -73,7 +73,7 @@ func TestStreamsKeepTheirSnapshots(t *testing.T) {
 	s := openStore(t, openSQLite(t), Config{})
 	eventually(t, "the index is complete", s.index.whole)
 	first := put(t, s, "a", "1")
-	_, held := s.index.hold(first)
+	_, pinned := s.index.pin(first)
 	for range 2 * snapshotUsed {
 		rev := put(t, s, "a", "")
 		s.index.at(rev)
@@ -81,17 +81,17 @@ func TestStreamsKeepTheirSnapshots(t *testing.T) {
 			t.Fatalf("%d snapshots are kept", n)
 		}
 	}
-	if held.keys() == nil {
+	if pinned.keys() == nil {
 		t.Error("a snapshot in use was let go")
 	}
-	held.end()
+	pinned.end()
 	s.index.at(put(t, s, "a", ""))
 	s.index.at(put(t, s, "a", ""))
-	if held.keys() != nil {
+	if pinned.keys() != nil {
 		t.Error("a snapshot that nobody uses is kept before newer ones")
 	}
 	for range 2 * snapshotUsed {
-		s.index.hold(put(t, s, "a", ""))
+		s.index.pin(put(t, s, "a", ""))
 		if n, _ := pinnedBytes(s); n > snapshotUsed {
 			t.Fatalf("%d snapshots are kept", n)
 		}

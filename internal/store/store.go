@@ -137,7 +137,7 @@ type Store struct {
 	alarms   alarms
 	quota    quota
 	purging  sync.Mutex // held by the one that deletes rows
-	holds    holds
+	pins     pins
 	fault    atomic.Pointer[WriteFault]
 
 	committing atomic.Pointer[time.Time] // when the commit under way began, nil when there is none

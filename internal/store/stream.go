@@ -23,8 +23,8 @@ const (
 // ten.
 //
 // A compaction that overtakes an open stream does not end it, as it ends etcd's: rows that the stream may still read
-// are not deleted. Only one that is still open after [StreamHold] may end with [ErrCompacted]; over a database that
-// other processes write to also one that is overtaken at once, or whose hold was lost in a failover. Errors: as Range,
+// are not deleted. Only one that is still open after [StreamPinLimit] may end with [ErrCompacted]; over a database that
+// other processes write to also one that is overtaken at once, or whose pin was lost in a failover. Errors: as Range,
 // and what send returns.
 func (s *Store) RangeStream(
 	ctx context.Context, req *RangeRequest, send func(rows []*Row) error,
@@ -35,11 +35,11 @@ func (s *Store) RangeStream(
 		}
 	}
 	sp := makeSpan(req.Key, req.End)
-	v, err := s.hold(req.Revision)
+	v, err := s.pin(req.Revision)
 	if err != nil {
 		return nil, err
 	}
-	defer v.hold.end()
+	defer v.pin.end()
 	defer v.snap.end()
 	res := &RangeResult{Revision: v.current, Epoch: v.epoch}
 	if sp.empty {

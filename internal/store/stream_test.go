@@ -73,7 +73,7 @@ func TestStreamOutlivesACompaction(t *testing.T) {
 }
 
 // A stream that is read at the compacted revision or above it does not keep anything from being deleted.
-func TestStreamsOfNewerRevisionsHoldNothing(t *testing.T) {
+func TestStreamsOfNewerRevisionsPinNothing(t *testing.T) {
 	s := streamStore(t, 20, Config{})
 	compacted := put(t, s, "k0000", "new")
 	if _, err := s.Compact(within(t), compacted, false); err != nil {
@@ -92,7 +92,7 @@ func TestStreamsOfNewerRevisionsHoldNothing(t *testing.T) {
 }
 
 // A client that has stopped reading does not keep rows for ever, and is not given fewer than there were.
-func TestStreamHoldsForAWhile(t *testing.T) {
+func TestStreamPinsForAWhile(t *testing.T) {
 	const n = 50
 	eachIndex(t, func(t *testing.T, cfg Config) {
 		var later atomic.Int64
@@ -100,7 +100,7 @@ func TestStreamHoldsForAWhile(t *testing.T) {
 		cfg.Now = func() time.Time { return start.Add(time.Duration(later.Load())) }
 		s := streamStore(t, n, cfg)
 		rows, err := overtaken(t, s, n, 0, func() {
-			later.Store(int64(StreamHold))
+			later.Store(int64(StreamPinLimit))
 			if res, err := s.PurgeStep(within(t), 10*n); err != nil || !res.Done {
 				t.Errorf("rows are kept for a stream that is too old: %+v, %v", res, err)
 			}
@@ -120,7 +120,7 @@ func TestOverlappingStreamsLetPurgeGoOn(t *testing.T) {
 	var streams sync.WaitGroup
 	t.Cleanup(streams.Wait)
 	t.Cleanup(func() { close(release) })
-	const period, writes = StreamHold / 2, 10
+	const period, writes = StreamPinLimit / 2, 10
 	var opened []int64
 	for round := range 6 {
 		opened = append(opened, put(t, s, "k", ""))

@@ -21,11 +21,11 @@ func (e *evaluator) txn(t *Txn) (*TxnResult, error) {
 func (e *evaluator) compares(t *Txn, path []bool) ([]bool, error) {
 	ok := true
 	for i := range t.Compare {
-		holds, err := e.holds(&t.Compare[i])
+		met, err := e.satisfied(&t.Compare[i])
 		if err != nil {
 			return nil, err
 		}
-		if !holds {
+		if !met {
 			ok = false
 			break
 		}

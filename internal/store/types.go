@@ -229,12 +229,12 @@ type Status struct {
 	ClusterID, MemberID, Leader uint64
 	DBSize, DBSizeInUse, Quota  int64
 	// what the database's log takes beside DBSize, over what it takes when all is well
-	DBLog     int64
-	DBLogHeld time.Duration // for how long a reader has kept it from beginning anew
-	OpenReads int
-	Keys      int64 // in the index: all live keys once it is complete
-	Waiting   int   // operations in the sequencer's queue
-	Alarms    []Alarm
+	DBLog        int64
+	DBLogStalled time.Duration // for how long a reader has kept it from beginning anew
+	OpenReads    int
+	Keys         int64 // in the index: all live keys once it is complete
+	Waiting      int   // operations in the sequencer's queue
+	Alarms       []Alarm
 }
 
 // Hash is the answer to HashKV. CompactRevision is -1 before the first compaction.

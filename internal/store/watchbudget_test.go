@@ -92,7 +92,7 @@ func TestLargeTransactionLeavesNoRoom(t *testing.T) {
 	if n := cap(st.watches[id].staged); n > stagedKept {
 		t.Errorf("there is room for %d events", n)
 	}
-	if n := s.hub.held.Load(); n != 0 {
+	if n := s.hub.pending.Load(); n != 0 {
 		t.Errorf("%d bytes are counted, and nothing waits", n)
 	}
 }
@@ -199,7 +199,7 @@ func TestStalledWatchesShareABudget(t *testing.T) {
 			for _, st := range idle {
 				st.Close()
 			}
-			if n := s.hub.held.Load(); n != 0 {
+			if n := s.hub.pending.Load(); n != 0 {
 				t.Errorf("%d bytes are counted, and nothing waits", n)
 			}
 		})
@@ -211,11 +211,11 @@ func TestStalledWatchesShareABudget(t *testing.T) {
 func TestNearbyWatchesShareReads(t *testing.T) {
 	const objects, streams, watches = 2000, 4, 50
 	var reads atomic.Int64
-	hold := make(chan struct{})
+	gate := make(chan struct{})
 	f := &faults{Backend: openSQLite(t)}
 	f.beforeHistory = func(context.Context, backend.HistoryQuery) error {
 		reads.Add(1)
-		<-hold // until all have come
+		<-gate // until all have come
 		return nil
 	}
 	s := openStore(t, f, Config{WindowBytes: 1})
@@ -235,7 +235,7 @@ func TestNearbyWatchesShareReads(t *testing.T) {
 			next(t, st)
 		}
 	}
-	close(hold)
+	close(gate)
 	for i, st := range all {
 		got := 0
 		for _, w := range st.watches {

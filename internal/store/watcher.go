@@ -113,15 +113,15 @@ func (w *watcher) push(events []*event) {
 	}
 	st := w.stream
 	w.pending = append(w.pending, events...)
-	var held, bytes int64
+	var counted, bytes int64
 	for _, e := range events {
-		if e.holds.Add(1) == 1 {
-			held += e.bytes
+		if e.waiting.Add(1) == 1 {
+			counted += e.bytes
 		}
-		held += slotBytes
+		counted += slotBytes
 		bytes += e.bytes + slotBytes
 	}
-	st.store.hub.held.Add(held)
+	st.store.hub.pending.Add(counted)
 	w.bytes += bytes
 	st.bytes += bytes
 	if !w.ready {
@@ -133,15 +133,15 @@ func (w *watcher) push(events []*event) {
 
 // forget uncounts events that are pending no more, whether they were sent or not. Callers hold the stream's mu.
 func (w *watcher) forget(events []*event) {
-	var held, bytes int64
+	var counted, bytes int64
 	for _, e := range events {
-		if e.holds.Add(-1) == 0 {
-			held += e.bytes
+		if e.waiting.Add(-1) == 0 {
+			counted += e.bytes
 		}
-		held += slotBytes
+		counted += slotBytes
 		bytes += e.bytes + slotBytes
 	}
-	w.stream.store.hub.held.Add(-held)
+	w.stream.store.hub.pending.Add(-counted)
 	w.bytes -= bytes
 	w.stream.bytes -= bytes
 }

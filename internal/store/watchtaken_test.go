@@ -45,7 +45,7 @@ func TestWatchEndsWhileItsEventsAreSent(t *testing.T) {
 	if r := next(t, st); len(r.Events) != 1 || string(r.Events[0].Row.Key) != "b" {
 		t.Errorf("got %+v", r)
 	}
-	if n := s.hub.held.Load(); n != 0 {
+	if n := s.hub.pending.Load(); n != 0 {
 		t.Errorf("%d bytes are counted, and nothing waits", n)
 	}
 }

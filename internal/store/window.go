@@ -16,10 +16,10 @@ const (
 // Each event is an allocation of its own, and so are its items: whoever holds one holds nothing else of its batch. The
 // watches that it waits for share it, so it counts once however many they are.
 type event struct {
-	item  *item
-	prev  *item
-	bytes int64        // what it keeps in memory
-	holds atomic.Int32 // by watches that it waits for
+	item    *item
+	prev    *item
+	bytes   int64        // what it keeps in memory
+	waiting atomic.Int32 // by watches that it waits for
 }
 
 func newEvent(it, prev *item) *event {
@@ -41,7 +41,7 @@ func (e *event) replayed(compacted int64) *event {
 	return newEvent(e.item, nil)
 }
 
-// window holds the most recent events, bounded by bytes: what new and lagging watchers need most often. Revisions are
+// window holds the most recent events, bounded by bytes: what new and unsynced watchers need most often. Revisions are
 // whole in it. Guarded by hub.mu.
 type window struct {
 	max    int64

@@ -33,7 +33,7 @@ func TestFaults(t0 *testing.T) {
 		{"Postgres is paused for 3 s", func(s *stage) { s.pause(s.Primary.Host, 3*time.Second) }, ""},
 		{"Postgres is paused for 12 s", func(s *stage) {
 			s.ok(s.Primary.Pause())
-			s.hold(11 * time.Second)
+			s.sustain(11 * time.Second)
 			for _, r := range s.Replicas {
 				s.ok(r.WaitReady(503))
 			}
@@ -54,7 +54,7 @@ func TestFaults(t0 *testing.T) {
 		{"replica is cut off for 8 s", func(s *stage) {
 			r := s.Replicas[0]
 			s.ok(r.CutOff())
-			s.hold(8 * time.Second)
+			s.sustain(8 * time.Second)
 			s.without(0)
 			s.ok(r.WaitReady(503))
 			s.ok(s.Replicas[1].Ready())
@@ -66,13 +66,13 @@ func TestFaults(t0 *testing.T) {
 			s.freeze(r)
 			s.ok(r.CutOff())
 			s.ok(r.Signal("CONT"))
-			s.hold(8 * time.Second)
+			s.sustain(8 * time.Second)
 			s.heal(r.Rejoin)
 		}, "r3"},
 		{"replica is frozen while it holds the clock", func(s *stage) {
 			r := s.Replicas[1]
 			s.freeze(r)
-			s.hold(9 * time.Second)
+			s.sustain(9 * time.Second)
 			s.heal(func() error { return r.Signal("CONT") })
 		}, "r2"},
 	} {
@@ -134,7 +134,7 @@ func (s *stage) restart(r *rig.Replica, signal string) {
 func (s *stage) pause(h *rig.Host, d time.Duration) {
 	s.Helper()
 	s.ok(h.Pause())
-	s.hold(d)
+	s.sustain(d)
 	s.heal(h.Unpause)
 }
 

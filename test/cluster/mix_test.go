@@ -59,20 +59,20 @@ func (s *stage) anything(random *rand.Rand) {
 		{"cut off " + one.Alias + ", kill " + other.Alias, func() {
 			s.ok(one.CutOff())
 			s.restart(other, "KILL")
-			s.hold(span())
+			s.sustain(span())
 			s.ok(one.Rejoin())
 		}},
 		{"freeze " + one.Alias + " and " + other.Alias, func() {
 			s.ok(one.Signal("STOP"))
 			s.ok(other.Signal("STOP"))
-			s.hold(span())
+			s.sustain(span())
 			s.ok(one.Signal("CONT"))
-			s.hold(span() / 4)
+			s.sustain(span() / 4)
 			s.ok(other.Signal("CONT"))
 		}},
 		{"pause Postgres, terminate " + one.Alias, func() {
 			s.ok(s.Primary.Pause())
-			s.hold(span())
+			s.sustain(span())
 			s.ok(s.Primary.Unpause())
 			s.restart(one, "TERM")
 		}},
@@ -81,7 +81,7 @@ func (s *stage) anything(random *rand.Rand) {
 			_, err := s.Primary.End("INT")
 			s.ok(err)
 			s.ok(s.Primary.Start())
-			s.hold(span())
+			s.sustain(span())
 			s.ok(one.Rejoin())
 		}},
 		{"crash Postgres", func() {
@@ -91,7 +91,7 @@ func (s *stage) anything(random *rand.Rand) {
 		}},
 		{"cut off Postgres", func() {
 			s.ok(s.Primary.CutOff())
-			s.hold(span())
+			s.sustain(span())
 			s.ok(s.Primary.Rejoin())
 		}},
 		{"pause the standby", func() { s.pause(s.Standby.Host, span()) }},

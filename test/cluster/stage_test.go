@@ -77,8 +77,8 @@ func (s *stage) ok(err error) {
 	}
 }
 
-// hold leaves a fault as it is for a while.
-func (s *stage) hold(d time.Duration) {
+// sustain leaves a fault as it is for a while.
+func (s *stage) sustain(d time.Duration) {
 	s.Helper()
 	select {
 	case <-time.After(d):

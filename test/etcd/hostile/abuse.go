@@ -14,8 +14,8 @@ type abuse struct {
 	// attack runs in a process of its own until n is done or ctx ends, and returns how much of n it did. What it opened
 	// stays open until that process ends. An error means that it could not do what it is for.
 	attack func(ctx context.Context, t *target, n int) (int, error)
-	// held says that the attack leaves its connections open on purpose: the service is measured while they are.
-	held bool
+	// lingers says that the attack leaves its connections open on purpose: the service is measured while they are.
+	lingers bool
 	// secure says that the short round does it over TLS, too.
 	secure bool
 	// objects is how many objects of 1 KiB the server holds; 0 is a few.

@@ -58,7 +58,7 @@ func frameAbuses() []abuse {
 		{name: "HEADERS that unfold", short: 200, full: 4_000, attack: unfolding},
 		// A call takes 11 KiB, 8 of them its goroutine's stack. What bounds it is --max-concurrent-streams.
 		{
-			name: "calls that never send their message", short: 20_000, full: 50_000, held: true, keeps: 24 << 20,
+			name: "calls that never send their message", short: 20_000, full: 50_000, lingers: true, keeps: 24 << 20,
 			peak: 640 << 20, attack: flood(func(f *framed) error {
 				_, err := f.call(pb.KV_Range_FullMethodName, []byte{0, 0, 0, 1, 0, 'x'}, false)
 				return err

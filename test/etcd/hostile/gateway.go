@@ -14,7 +14,7 @@ func gatewayAbuses() []abuse {
 	return []abuse{
 		{name: "gateway: watches whose body is not read to its end", short: 300, full: 3_000, attack: leaveWatches},
 		{
-			name: "gateway: lists that nobody reads", short: 64, full: 500, objects: 10_000, held: true,
+			name: "gateway: lists that nobody reads", short: 64, full: 500, objects: 10_000, lingers: true,
 			attack: unreadJSON,
 		},
 		{name: "gateway: calls that are left at once", short: 2_000, full: 40_000, objects: 10_000, attack: leaveJSON},

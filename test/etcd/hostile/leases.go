@@ -10,7 +10,7 @@ func leaseAbuses() []abuse {
 	return []abuse{
 		{name: "leases granted and revoked", short: 4_000, full: 100_000, attack: grantAndRevoke},
 		{name: "keepalives of no lease", short: 50_000, full: 500_000, attack: keepAlives},
-		{name: "keepalives that nobody reads", short: 50_000, full: 500_000, held: true, attack: unreadKeepAlives},
+		{name: "keepalives that nobody reads", short: 50_000, full: 500_000, lingers: true, attack: unreadKeepAlives},
 		{name: "lists of 10,000 leases", short: 500, full: 10_000, keeps: 16 << 20, attack: listLeases},
 	}
 }

@@ -20,19 +20,19 @@ func readAbuses() []abuse {
 		{name: "lists, reset at once", secure: true, short: 60_000, full: 560_000, objects: 10_000, attack: resetReads},
 		{name: "lists at once, read", short: 100, full: 2_000, objects: 10_000, attack: readLists},
 		{
-			name: "lists that nobody reads", short: 64, full: 1_000, objects: 10_000, held: true,
+			name: "lists that nobody reads", short: 64, full: 1_000, objects: 10_000, lingers: true,
 			attack: unread(pb.KV_Range_FullMethodName, everything),
 		},
 		{
-			name: "range streams that nobody reads", short: 200, full: 4_000, objects: 10_000, held: true,
+			name: "range streams that nobody reads", short: 200, full: 4_000, objects: 10_000, lingers: true,
 			attack: unread(pb.KV_RangeStream_FullMethodName, everything),
 		},
 		{
-			name: "snapshots that nobody reads", short: 20, full: 200, objects: 10_000, held: true,
+			name: "snapshots that nobody reads", short: 20, full: 200, objects: 10_000, lingers: true,
 			attack: unread(pb.Maintenance_Snapshot_FullMethodName, &pb.SnapshotRequest{}),
 		},
 		{
-			name: "connections that nobody reads", short: 200, full: 1_000, objects: 10_000, held: true,
+			name: "connections that nobody reads", short: 200, full: 1_000, objects: 10_000, lingers: true,
 			attack: unreadConnections,
 		},
 	}

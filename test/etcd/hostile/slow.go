@@ -21,27 +21,27 @@ func slowAbuses() []abuse {
 	constant := func(s string) func() []byte { return func() []byte { return []byte(s) } }
 	return []abuse{
 		{
-			name: "connections that say nothing", secure: true, short: few, full: many, held: true,
+			name: "connections that say nothing", secure: true, short: few, full: many, lingers: true,
 			attack: saying(true, constant("")),
 		},
 		{
-			name: "connections that greet and say nothing", secure: true, short: few, full: many, held: true,
+			name: "connections that greet and say nothing", secure: true, short: few, full: many, lingers: true,
 			attack: saying(false, constant(http2.ClientPreface)),
 		},
 		{
-			name: "half a TLS hello", secure: true, short: few, full: many, held: true,
+			name: "half a TLS hello", secure: true, short: few, full: many, lingers: true,
 			attack: saying(true, func() []byte { return hello }),
 		},
 		{
-			name: "half an HTTP/2 preface", short: few, full: many, held: true,
+			name: "half an HTTP/2 preface", short: few, full: many, lingers: true,
 			attack: saying(false, constant(http2.ClientPreface[:10])),
 		},
-		{name: "half a line", short: few, full: many, held: true, attack: saying(false, constant("GET /health HT"))},
-		{name: "lines without end", short: few, full: many, held: true, attack: drip},
-		{name: "half a body", secure: true, short: few, full: many, held: true, attack: saying(false, constant(
+		{name: "half a line", short: few, full: many, lingers: true, attack: saying(false, constant("GET /health HT"))},
+		{name: "lines without end", short: few, full: many, lingers: true, attack: drip},
+		{name: "half a body", secure: true, short: few, full: many, lingers: true, attack: saying(false, constant(
 			"POST /v3/kv/range HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: "+
 				"1000000\r\n\r\n{\"key\":\""))},
-		{name: "half a message", short: few, full: many, held: true, keeps: 16 << 20, attack: halfMessage},
+		{name: "half a message", short: few, full: many, lingers: true, keeps: 16 << 20, attack: halfMessage},
 		{name: "garbage", short: few, full: many, attack: garbageOnThePort},
 		{name: "connections that come and go", secure: true, short: 2_000, full: 50_000, attack: comeAndGo},
 	}

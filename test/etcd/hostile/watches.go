@@ -10,13 +10,13 @@ import (
 func watchAbuses() []abuse {
 	return []abuse{
 		{
-			name: "watches on one stream, unread", short: 10_000, full: 200_000, held: true,
+			name: "watches on one stream, unread", short: 10_000, full: 200_000, lingers: true,
 			attack: func(ctx context.Context, t *target, n int) (int, error) {
 				return unreadWatches(ctx, t, n, 1, &pb.WatchCreateRequest{Key: []byte("nothing")})
 			},
 		},
 		{
-			name: "watches of all history, unread", short: 3_000, full: 45_000, objects: 10_000, held: true,
+			name: "watches of all history, unread", short: 3_000, full: 45_000, objects: 10_000, lingers: true,
 			attack: func(ctx context.Context, t *target, n int) (int, error) {
 				return unreadWatches(ctx, t, n, 8, &pb.WatchCreateRequest{
 					Key: []byte{0}, RangeEnd: []byte{0},
@@ -25,11 +25,11 @@ func watchAbuses() []abuse {
 			},
 		},
 		{
-			name: "watches that miss 100 KiB a write", short: 200, full: 2_000, held: true, keeps: 24 << 20,
+			name: "watches that miss 100 KiB a write", short: 200, full: 2_000, lingers: true, keeps: 24 << 20,
 			attack: missedWrites,
 		},
 		{name: "watches created and canceled", short: 20_000, full: 300_000, attack: createAndCancel},
-		{name: "progress requests, unread", short: 50_000, full: 500_000, held: true, attack: progressRequests},
+		{name: "progress requests, unread", short: 50_000, full: 500_000, lingers: true, attack: progressRequests},
 	}
 }
 

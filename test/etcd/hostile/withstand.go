@@ -19,7 +19,7 @@ const (
 type round struct {
 	full     bool
 	time     time.Duration // of one attack, at most
-	hold     time.Duration // how long what an attack left open stays open
+	linger   time.Duration // how long what an attack left open stays open
 	promptly time.Duration
 }
 
@@ -29,9 +29,9 @@ func roundFromEnv(t *testing.T) round {
 	t.Helper()
 	switch s := os.Getenv(roundVariable); s {
 	case "", "short":
-		return round{time: 5 * time.Second, hold: time.Second, promptly: 6 * time.Second}
+		return round{time: 5 * time.Second, linger: time.Second, promptly: 6 * time.Second}
 	case "full":
-		return round{full: true, time: time.Minute, hold: 10 * time.Second, promptly: 2 * time.Second}
+		return round{full: true, time: time.Minute, linger: 10 * time.Second, promptly: 2 * time.Second}
 	default:
 		t.Fatalf("%s is %q, want short or full", roundVariable, s)
 		return round{}
@@ -96,9 +96,9 @@ func measure(t *testing.T, v *victim, a abuse, r round) result {
 	attack := startAttacker(t, order{Abuse: a.name, Endpoint: v.client, CA: v.ca, Count: n, Time: r.time})
 	o := <-attack.out
 	res.Done, res.Took = o.Done, time.Since(began)
-	if a.held {
+	if a.lingers {
 		select {
-		case <-time.After(r.hold):
+		case <-time.After(r.linger):
 		case <-v.Exited():
 		}
 	}
