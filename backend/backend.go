@@ -5,7 +5,7 @@
 //
 //  1. Rows never change. They are inserted by [Tx.Commit] and removed by [Backend.Purge], nothing else touches them.
 //  2. A commit is all or nothing, durable before it returns, and moves the clock in the same database transaction.
-//  3. Every read reports the [Clock] of its own snapshot, so that its caller can tell whether the revision that it asked
+//  3. Every read reports the [Clock] of its own snapshot, so that its caller knows whether the revision that it asked
 //     for was still there: compacted <= R <= revision, under the same epoch.
 //  4. Nobody else can commit between [Backend.Begin] and the end of the [Tx] that it returned.
 //
@@ -181,7 +181,7 @@ type Effects struct {
 	Rows []Row
 	// Revision is the clock's revision afterwards.
 	Revision int64
-	// Batch is a number drawn at random for these effects, not 0. A [Shared] backend keeps it with the rows: it tells them from
+	// Batch is a number drawn at random for these effects, not 0. A [Shared] backend keeps it with the rows: it distinguishes them from
 	// others that got their revisions after history was lost.
 	Batch int64
 	// Compacted is the clock's compacted revision afterwards, unless it is 0 or that is higher already.
@@ -222,7 +222,7 @@ type Size struct {
 	LogStalled time.Duration
 }
 
-// PurgeResult tells how far a step of physical compaction came.
+// PurgeResult is how far a step of physical compaction came.
 type PurgeResult struct {
 	// Through is the revision up to which superseded rows are gone.
 	Through int64

@@ -1,7 +1,7 @@
 package backend
 
 // Server names one run of a database server as the primary: it is another one after a restart, and after a promotion.
-// The zero Server is that of an engine that does not tell.
+// The zero Server is that of an engine that does not report it.
 type Server struct {
 	// Timeline rises with every promotion.
 	Timeline int64

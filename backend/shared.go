@@ -17,7 +17,7 @@ import (
 type Shared interface {
 	Backend
 
-	// Head returns what tells whether there is anything new: at a fraction of what Tail costs.
+	// Head returns what shows whether there is anything new, at a fraction of Tail's cost.
 	Head(ctx context.Context) (Head, error)
 
 	// Confirm returns what Head does, of a server that is the primary for certain: it was read in a transaction that
@@ -35,7 +35,7 @@ type Shared interface {
 	// Tail returns what was written behind a revision, all of it from one snapshot.
 	Tail(ctx context.Context, q TailQuery) (Tail, error)
 
-	// Hint tells the other processes of a commit, where the database can: the clock's revision, and the compacted one
+	// Hint notifies the other processes of a commit, where the database can: the clock's revision, and the compacted one
 	// if that has moved, 0 if not. It holds up nobody's commits. An error means that the hint may be lost, nothing
 	// more.
 	Hint(ctx context.Context, revision, compacted int64) error

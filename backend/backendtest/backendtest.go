@@ -188,7 +188,7 @@ func (f *fixture) checkRange(q backend.RangeQuery) {
 	f.compare("range "+describe(q), rows, within(want[:min(len(want), q.Limit)], q.Bytes, q.KeysOnly), q.KeysOnly)
 }
 
-// compare fails unless the rows are the same, empty values told from none.
+// compare fails unless the rows are the same. An empty value differs from none.
 func (f *fixture) compare(what string, got, want []backend.Row, keysOnly bool) {
 	f.Helper()
 	if len(got) != len(want) {

@@ -10,7 +10,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// testRandom does whatever it is told by a random source, beside the model. The seed is logged; a failure comes again with it.
+// testRandom runs random operations on the backend and on the model. It logs the seed, which reproduces a failure.
 func testRandom(f *fixture) {
 	for range 3 {
 		seed := uint64(time.Now().UnixNano())

@@ -20,9 +20,9 @@ func testListen(p *pair) {
 		p.noHint(hints, states)
 		return
 	}
-	for _, told := range [][2]int64{{2, 0}, {3, 2}, {4, -1}} {
-		p.ok(p.a.Hint(p.ctx, told[0], told[1]))
-		for hint := [2]int64{}; hint != told; {
+	for _, sent := range [][2]int64{{2, 0}, {3, 2}, {4, -1}} {
+		p.ok(p.a.Hint(p.ctx, sent[0], sent[1]))
+		for hint := [2]int64{}; hint != sent; {
 			select {
 			case hint = <-hints:
 			case <-p.ctx.Done():

@@ -72,7 +72,7 @@ func testPins(p *pair) {
 	p.checkKept()
 }
 
-// underPin checks what reads that rely on a pin are told of the compacted revision, by both.
+// underPin checks the compacted revision that both backends report to reads that rely on a pin.
 func (p *pair) underPin(id, compacted int64) {
 	p.Helper()
 	for _, b := range []backend.Shared{p.a, p.other} {

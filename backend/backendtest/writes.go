@@ -234,7 +234,7 @@ func testClose(f *fixture) {
 	}
 	f.everyMethod(context.Background(), func(name string, err error) { f.wantErr(name, err, backend.ErrClosed) })
 	if _, err := f.b.Clock(context.Background()); err == nil {
-		f.Error("a closed backend tells its clock")
+		f.Error("a closed backend returns its clock")
 	}
 }
 

@@ -50,7 +50,7 @@ type Backend struct {
 	// weak is what the last answer to weakOf was.
 	weak atomic.Pointer[string]
 
-	// analyzed is the revision at which the planner was last told how large the tables are.
+	// analyzed is the revision at which the planner last got the sizes of the tables.
 	analyzed atomic.Int64
 
 	// reading counts the statements outside the writer's turn that are under way.

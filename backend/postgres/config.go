@@ -142,7 +142,7 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 	return pc, nil
 }
 
-// dsnError tells what is wrong with a DSN without showing it: pgx's own message may quote parts of it.
+// dsnError says what is wrong with a DSN without showing it: pgx's own message may quote parts of it.
 func dsnError(dsn string, err error) error {
 	var file *fs.PathError
 	if errors.As(err, &file) {

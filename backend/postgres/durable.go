@@ -9,7 +9,7 @@ import (
 // weakSettings are those with which a crash of the server may lose or damage what it has acknowledged.
 var weakSettings = []string{"fsync", "full_page_writes", "synchronous_commit"}
 
-// weakOf tells which of them are off, as a column. It is asked for on each new connection and with each heartbeat:
+// weakOf says which of them are off, as a column. It is asked for on each new connection and with each heartbeat:
 // another server than that of the start may be the primary now, and the settings can change while it runs.
 const weakOf = "concat_ws(', ', CASE WHEN current_setting('fsync', true) = 'off' THEN 'fsync=off' END, " +
 	"CASE WHEN current_setting('full_page_writes', true) = 'off' THEN 'full_page_writes=off' END, " +

@@ -356,11 +356,11 @@ func TestServerTurnsWeak(t *testing.T) {
 		t.Errorf("%s is reported although --unsafe-no-fsync accepts it", weak)
 	}
 	begin(t, careless, backend.Needs{}).Rollback()
-	b.resetPools() // a new connection tells, too
+	b.resetPools() // a new connection reports it, too
 	b.weak.Store(new(string))
 	wantClock(t, b, 1)
 	if weak := b.NotDurable(); weak != "fsync=off" {
-		t.Errorf("a new connection tells of %q", weak)
+		t.Errorf("a new connection reports %q", weak)
 	}
 	set("on", "")
 	begin(t, b, backend.Needs{}).Rollback()

@@ -11,7 +11,7 @@ import (
 )
 
 // historyWindow bounds the revisions that one call looks through for the rows of a span, so that the time it takes does
-// not depend on how rare they are. Through tells the caller how far it came.
+// not depend on how rare they are. Through is how far it came.
 const historyWindow = 8192
 
 // History implements [backend.Backend].

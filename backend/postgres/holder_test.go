@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// holder takes the clock, commits when it is told to, and tells what came of it; then it writes once more.
+// holder takes the clock, commits on command, and prints the outcome; then it writes once more.
 func holder(dsn string) error {
 	ctx := context.Background()
 	b, err := Open(ctx, Config{DSN: dsn})

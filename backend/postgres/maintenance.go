@@ -68,7 +68,7 @@ const readSize = "SELECT (SELECT sum(pg_relation_size(r.oid)) FROM (" +
 	"SELECT i.indexrelid FROM pg_index AS i WHERE i.indrelid IN (t.oid, t.reltoastrelid)) AS r)::bigint, " +
 	"c.bytes - p.bytes" + fromClock + ", purge AS p, pg_class AS t WHERE p.id = 1 AND t.oid = 'object_versions'::regclass"
 
-// Size implements [backend.Backend]. What is in use is counted as it is written and removed, which Postgres does not tell.
+// Size implements [backend.Backend]. What is in use is counted as it is written and removed, as Postgres does not report it.
 func (b *Backend) Size(ctx context.Context) (size backend.Size, err error) {
 	err = b.laneFor(ctx).query(ctx, "read the size", nil, func(s *scanner) error {
 		size.Total, size.InUse, size.Reads = s.integer(), s.integer()+emptySize, int(b.reading.Load())-1
@@ -97,7 +97,7 @@ func (b *Backend) grown(revision int64) {
 		ctx, cancel := context.WithTimeout(context.Background(), analyzeBound)
 		defer cancel()
 		if err := b.maintain(ctx, "ANALYZE object_versions"); err != nil && !b.closed() {
-			b.log.Warn("the planner was not told that the table has grown", "error", fmt.Errorf("analyze: %w", err))
+			b.log.Warn("cannot update the planner's statistics of a table that has grown", "error", fmt.Errorf("analyze: %w", err))
 		}
 	})
 }

@@ -178,7 +178,7 @@ func (p *planned) others() {
 	p.check("delete", false, deleteRows, []int64{5, 77, 999}, []int32{0, 0, 0})
 }
 
-// TestGrowthIsNoticed grows the table from nothing under a connection that keeps a plan for reading it: the planner is told of the
+// TestGrowthIsNoticed grows the table from nothing under a connection that keeps a plan for reading it: the planner hears of the
 // growth, and the plan that is kept goes by the index.
 func TestGrowthIsNoticed(t *testing.T) {
 	b := openTest(t, Config{DSN: database(t)})

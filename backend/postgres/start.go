@@ -24,11 +24,11 @@ const oldestServer = 13
 // features are what the server turned out to be able to do, as statements.
 type features struct {
 	// head reads the clock, tail what was written behind a revision (with previous rows, keys only), states and
-	// statesOf the leases. They and lock tell the origin.
+	// statesOf the leases. They and lock return the origin.
 	head             string
 	tail             [2][2]string
 	states, statesOf string
-	// beat ends a heartbeat and tells the origin.
+	// beat ends a heartbeat and returns the origin.
 	beat string
 	// bounds is a statement that gives the transaction that it stands in its bounds in time.
 	bounds string
@@ -180,7 +180,7 @@ func (b *Backend) checkServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.features.tellOrigin(origin)
+	b.features.withOrigin(origin)
 	if _, ok := set[transactionTimeout]; ok {
 		b.features.lock = fmt.Sprintf("SELECT l.*, set_config('%s', '%s', true) FROM (%s) AS l", transactionTimeout, milliseconds(lockedTimeout), b.features.lock)
 	}
@@ -188,18 +188,18 @@ func (b *Backend) checkServer(ctx context.Context) error {
 	return nil
 }
 
-// origin finds out how the server tells itself from others.
+// origin finds out how the server identifies itself.
 func (b *Backend) origin(ctx context.Context) (columns string, err error) {
 	err = b.control.query(ctx, "look at the server", nil, func(*scanner) error { return nil }, "SELECT "+originColumns)
 	if refused(err) {
-		b.log.Info("the database server does not tell itself from others: that it is not replaced unnoticed is its own matter", "error", err)
+		b.log.Info("the database server does not identify itself: sqlstore cannot notice when another server takes its place", "error", err)
 		return unknownOrigin, nil
 	}
 	return originColumns, err
 }
 
-// tellOrigin makes the statements that tell the origin of their answers.
-func (f *features) tellOrigin(origin string) {
+// withOrigin makes the statements that return the origin of their answers.
+func (f *features) withOrigin(origin string) {
 	f.head = "SELECT " + clockColumns + ", c.batch, c.alarms, " + origin + fromClock
 	f.lock = "SELECT " + clockColumns + ", " + origin + " FROM (" + newestClock + " FOR UPDATE) AS c"
 	for prev := range 2 {

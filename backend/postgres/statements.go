@@ -236,7 +236,7 @@ func init() {
 	}
 }
 
-// tailStatement reads what was written behind revision $1, with the columns that tell the origin.
+// tailStatement reads what was written behind revision $1, with the columns of the origin.
 func tailStatement(origin string, prev, keysOnly bool) string {
 	return "SELECT " + clockColumns + ", c.batch, c.alarms, " +
 		"COALESCE((SELECT batch FROM object_versions WHERE resource_version = $1::bigint ORDER BY ordinal " +
@@ -259,11 +259,11 @@ const (
 func historyQuery(form int, prev, keysOnly bool) string {
 	const window = "resource_version > $1::bigint AND resource_version <= $2::bigint"
 	const limit = " ORDER BY resource_version FETCH FIRST ($3::bigint) ROWS WITH TIES"
-	wanted, told := rowColumns+", batch", "v.key, v.resource_version, v.ordinal, v.deleted, v.create_revision, "+
+	wanted, listed := rowColumns+", batch", "v.key, v.resource_version, v.ordinal, v.deleted, v.create_revision, "+
 		"v.version, v.lease, v.previous_version, v.batch"
 	value := ""
 	if !keysOnly {
-		wanted, told, value = wanted+", value", told+", v.value", ", p.value AS p_value"
+		wanted, listed, value = wanted+", value", listed+", v.value", ", p.value AS p_value"
 	}
 	if prev {
 		wanted += ", key AS entry"
@@ -286,7 +286,7 @@ func historyQuery(form int, prev, keysOnly bool) string {
 	if !prev {
 		return from
 	}
-	return "SELECT " + told + ", COALESCE(p.long_key, p.key) AS p_key, p.resource_version AS p_resource_version, " +
+	return "SELECT " + listed + ", COALESCE(p.long_key, p.key) AS p_key, p.resource_version AS p_resource_version, " +
 		"p.ordinal AS p_ordinal, p.deleted AS p_deleted, " +
 		"p.create_revision AS p_create_revision, p.version AS p_version, p.lease AS p_lease, " +
 		"p.previous_version AS p_previous_version" +

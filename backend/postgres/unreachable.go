@@ -36,11 +36,11 @@ func asConnectFailure(err error) error {
 	if several, ok := c.Unwrap().(interface{ Unwrap() []error }); ok {
 		tries = several.Unwrap()
 	}
-	var told []string
+	var texts []string
 	for _, try := range tries {
-		if text := strings.Join(strings.Fields(try.Error()), " "); !slices.Contains(told, text) {
-			told = append(told, text)
+		if text := strings.Join(strings.Fields(try.Error()), " "); !slices.Contains(texts, text) {
+			texts = append(texts, text)
 		}
 	}
-	return &connectFailure{fmt.Sprintf("%v: %s", backend.ErrUnavailable, strings.Join(told, "; ")), err}
+	return &connectFailure{fmt.Sprintf("%v: %s", backend.ErrUnavailable, strings.Join(texts, "; ")), err}
 }

@@ -102,7 +102,7 @@ func (t *tx) queue(batch *pgx.Batch, e *backend.Effects) {
 	queueAlarms(batch, insertAlarms, e.Raised)
 	queueAlarms(batch, deleteAlarms, e.Cleared)
 	changed := int64(index(len(e.Raised)+len(e.Cleared) > 0))
-	// Leases alone do not move it, and would leave versions that the order by turn does not tell apart. The lock is
+	// Leases alone do not move it, and would leave versions that the order by turn does not distinguish. The lock is
 	// enough for a COMMIT that is synced and acknowledged like others.
 	if locked := t.loaded.Clock.Revision; e.Revision != locked || e.Compacted != 0 || changed != 0 {
 		batch.Queue(moveClock, e.Revision, e.Compacted, changed, size, e.Batch, locked)

@@ -26,7 +26,7 @@ const (
 	restartTimeout = "50" // milliseconds
 )
 
-// profiles are the load profiles, by how many rows a commit has on the average, which tells how much writers wait for each other anyway. What a round
+// profiles are the load profiles, by the average number of rows in a commit, which shows how much writers wait for each other anyway. What a round
 // of copying leaves for the disk delays the syncs of the commits beside it: of a program that does nothing else, the slowest percent of syncs
 // took 1.3 ms beside 15 pages every 3 ms, and 3.3 beside 60 every 12 ms. But each round costs a sync of the log, and many small ones write
 // more pages.
@@ -271,7 +271,7 @@ func (p *checkpointer) sync() bool {
 	}
 	err := p.b.file.Sync()
 	if err != nil {
-		// Nothing may be written as if all were well. Linux tells each descriptor once, so the sync with which SQLite would close the
+		// Nothing may be written as if all were well. Linux reports the error once to each descriptor, so the sync with which SQLite would close the
 		// file and drop the WAL fails as well.
 		_ = p.b.breakDown("sync the database", err)
 	}

@@ -92,7 +92,7 @@ func (b *Backend) note(text string) error {
 
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
-// identity tells a file from all others on the machine.
+// identity distinguishes a file from all others on the machine.
 func identity(info os.FileInfo) string {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return fmt.Sprintf("%d:%d", st.Dev, st.Ino)

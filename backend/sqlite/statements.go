@@ -148,7 +148,7 @@ func makeStatements() (s [numStatements]string) {
 }
 
 // newest is the query that picks the newest row of each key at revision ?1 and drops the keys whose newest row is a
-// tombstone. A transaction can delete a key and put it, or the other way round, so the revision alone does not tell which row
+// tombstone. A transaction can delete a key and put it, or the other way round, so the revision alone does not say which row
 // is the newest, but the id does. SQLite takes the other columns of such a query from the row that holds the maximum.
 //
 // It must be a table to join with and not a set to be IN: the planner would turn the latter inside out.

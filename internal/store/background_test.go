@@ -26,7 +26,7 @@ func TestBackground(t *testing.T) {
 	}
 }
 
-// lateCalls makes calls, four at a time, from before a store closes until a while after it has. Nothing but time tells
+// lateCalls makes calls, four at a time, from before a store closes until a while after it has. Only time shows
 // them of that, which the race detector would take for an order of things.
 func lateCalls(t *testing.T, s *Store, call func() error) {
 	t.Helper()

@@ -29,7 +29,7 @@ func (q *sequencer) begin(ctx context.Context, batch []*call) (backend.Tx, *eval
 	return tx, q.evaluator(ctx, loaded, complete), nil
 }
 
-// leasing is an operation that may name leases: where the database keeps their time it must tell of them under the clock's lock.
+// leasing is an operation that may name leases. Where the database keeps their time, it reads them under the clock's lock.
 type leasing interface {
 	leases(ids []int64) []int64
 }
@@ -85,7 +85,7 @@ func (q *sequencer) beginShared(ctx context.Context, batch []*call) (backend.Tx,
 	return nil, nil, fmt.Errorf("%w: this replica does not catch up with the others", ErrUnavailable)
 }
 
-// needs tells what the batch looks at, as far as the index cannot be asked.
+// needs returns what the batch reads and the index does not have.
 func (q *sequencer) needs(batch []*call) (n backend.Needs, complete bool, published int64) {
 	x := q.s.index
 	x.mu.RLock()

@@ -81,7 +81,7 @@ func TestStreamOfMixedSizes(t *testing.T) {
 	})
 }
 
-// Whether there are more rows behind a limit is told rightly wherever bytes have ended the last chunk.
+// A response says correctly whether there are more rows behind a limit, wherever bytes have ended the last chunk.
 func TestStreamOfLargeRowsToItsLimit(t *testing.T) {
 	sizes := []int{chunkBytes, chunkBytes, 10, chunkBytes, 600 << 10, 600 << 10, 5, chunkBytes}
 	eachSource(t, func(t *testing.T, cfg Config) {

@@ -10,7 +10,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// jumping is a database whose clock goes forward by an hour between a heartbeat and a question, once and when told to:
+// jumping is a database whose clock goes forward by an hour between a heartbeat and a question, once and on command:
 // it has failed over to a server whose clock is ahead.
 type jumping struct {
 	backend.Shared

@@ -14,7 +14,7 @@ type complaint struct {
 	last time.Time // zero while all is well
 }
 
-// about tells what one look has brought: why leases could not be revoked, nil when all could.
+// about takes the result of one look: why leases could not be revoked, nil when all could.
 func (c *complaint) about(s *Store, failed []error) {
 	switch now := time.Now(); {
 	case s.ctx.Err() != nil:

@@ -329,7 +329,7 @@ func newConsumer(t *testing.T, s *Store, seed uint64) *consumer {
 	return x
 }
 
-// run takes responses from start on until it has been told, after all was written, that it has seen everything.
+// run takes responses from start on until one says, after all was written, that it has seen everything.
 func (x *consumer) run(start, written <-chan struct{}) {
 	defer x.st.Close()
 	<-start

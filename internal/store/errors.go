@@ -39,7 +39,7 @@ var (
 var (
 	// ErrTooManyRequests: the sequencer's queue is full.
 	ErrTooManyRequests = errors.New("too many requests")
-	// ErrUnavailable: the request was certainly not applied, or its outcome is unknown; errors.Is tells with
+	// ErrUnavailable: the request was certainly not applied, or its outcome is unknown; errors.Is says with
 	// [backend.ErrUnknownOutcome].
 	ErrUnavailable = backend.ErrUnavailable
 	// ErrClosed: the store is closing.

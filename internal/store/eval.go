@@ -33,7 +33,7 @@ type evaluator struct {
 	ahead   []*item                  // what loaded has beyond the index, without values
 	overlay btree.Map[string, *item] // newest rows of the batch, tombstones included
 	from    int64                    // revision of the committed state
-	server  backend.Server           // that told of it
+	server  backend.Server           // that reported it
 	resets  int                      // number of the index that served when the batch began
 	oldest  int64                    // the clock's compacted revision there
 	rev     int64                    // of the last transaction that wrote

@@ -8,7 +8,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// lateAnswer passes the first finding of leases that have ended on when it is too old to be acted upon, and tells of
+// lateAnswer passes the first finding of leases that have ended on when it is too old to be acted upon, and reports
 // the next look.
 type lateAnswer struct {
 	backend.Shared

@@ -13,7 +13,7 @@ type WriteFault struct {
 	Err error
 }
 
-// Writing tells how writing goes.
+// Writing is the state of writing.
 type Writing struct {
 	// Fault is the last batch that the database did not take, nil when one has been committed since.
 	Fault *WriteFault
@@ -21,7 +21,7 @@ type Writing struct {
 	Commit time.Duration
 }
 
-// Writing tells how writing goes. It does not ask the database.
+// Writing returns the state of writing. It does not ask the database.
 func (s *Store) Writing() Writing {
 	w := Writing{Fault: s.fault.Load()}
 	if began := s.committing.Load(); began != nil {

@@ -15,7 +15,7 @@ import (
 // it.
 //
 // What keeps the order: under mu a batch goes to every synced watch of every stream before rev moves, so whoever holds
-// mu and finds a stream's watches synced and drained may tell it that it has seen everything up to rev.
+// mu and finds a stream's watches synced and drained may report to it that it has seen everything up to rev.
 type hub struct {
 	s *Store
 

@@ -41,7 +41,7 @@ type index struct {
 	tree      *tree
 	complete  bool
 	disabled  bool
-	resets    int                           // tells those who load the index that it is another
+	resets    int                           // changes when those who load the index must start again
 	gone      map[string]struct{}           // deleted while loading: not to be loaded again
 	leases    map[int64]map[string]struct{} // keys by lease, of the rows in the tree
 	cache     valueCache
@@ -55,7 +55,7 @@ func newIndex(clock backend.Clock, cacheBytes int64, disabled bool) *index {
 	return x
 }
 
-// lookup returns the newest live row of key. known is false when only the database can tell. Callers hold mu.
+// lookup returns the newest live row of key. known is false when only the database knows. Callers hold mu.
 func (x *index) lookup(key []byte) (it *item, known bool) {
 	it, ok := x.tree.Get(keyString(key))
 	return it, ok || x.complete
@@ -224,7 +224,7 @@ func rank(t *tree, key string) int {
 	})
 }
 
-// unknownSpan is what a span counts for of which only the database can tell how many keys it has.
+// unknownSpan is the size assumed for a span whose number of keys only the database knows.
 const unknownSpan = 1000
 
 // within is about how many keys [key, end) has, 0 for a single one.

@@ -96,7 +96,7 @@ func TestCatchUpBesideCompacted(t *testing.T) {
 	}
 }
 
-// A server that is behind what is published tells watches that catch up nothing. They ask it again after a pause.
+// A server that is behind what is published sends nothing to watches that catch up. They ask it again after a pause.
 func TestCatchUpFromServerBehind(t *testing.T) {
 	f := &behindHistory{Backend: openSQLite(t)}
 	log := make(recorder, 100)

@@ -176,8 +176,8 @@ func TestLeaseOutlivesAStandstill(t *testing.T) {
 	}
 }
 
-// Renewals and expiry at the same moment: whoever was told that the lease lives has its key, and only who lost both is
-// told otherwise.
+// Renewals and expiry at the same moment: a client whose renewal succeeded has its key, and only one that lost both
+// gets an error.
 func TestLeaseRenewalRacesExpiry(t *testing.T) {
 	clock := &fakeClock{}
 	s := openStore(t, openSQLite(t), Config{Now: clock.now})

@@ -55,7 +55,7 @@ var errNotEnded = errors.New("the lease has not ended")
 type revokeOperation struct {
 	id      int64
 	expired bool
-	found   time.Time // when the database told that it has ended; see expiryFresh
+	found   time.Time // when the database reported that it had ended; see expiryFresh
 	more    bool
 }
 
@@ -131,7 +131,7 @@ func (e *evaluator) leaseStatus(id int64) leaseStatus {
 	return e.s.lessor.status(e, id)
 }
 
-// attachments are keys by lease that the index does not tell: those loaded or read ahead of it, and those that the
+// attachments are keys by lease that the index does not know: those loaded or read ahead of it, and those that the
 // batch has attached. They may not be attached any more.
 type attachments struct {
 	keys map[int64][]string

@@ -20,7 +20,7 @@ const (
 // leaseKeeper keeps the time of leases: in memory when this process is the only one, else in the database.
 type leaseKeeper interface {
 	start()
-	// status and expired tell of a lease as the batch of e found it; one that has expired is not renewed any more.
+	// status and expired describe a lease as the batch of e found it; one that has expired is not renewed any more.
 	status(e *evaluator, id int64) leaseStatus
 	expired(e *evaluator, id int64) bool
 	// granted, ending and revoked hear what a batch has committed.

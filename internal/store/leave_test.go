@@ -62,7 +62,7 @@ func (b *endlessConfirm) Confirm(ctx context.Context, _ backend.Member) (backend
 	return backend.Head{}, ctx.Err()
 }
 
-// Who waits for a confirmation when the store closes is told so, and not that its caller has gone.
+// A call that waits for a confirmation when the store closes gets ErrClosed, not its caller's cancellation.
 func TestConfirmationWhileTheStoreCloses(t *testing.T) {
 	b := &endlessConfirm{Shared: openShared(t, 1)[0].(backend.Shared), asked: make(chan struct{})}
 	s := openStore(t, b, Config{})

@@ -71,7 +71,7 @@ func (l *lines) remove(p *place) (last bool) {
 	return true
 }
 
-// others says whether somebody else than a caller waits, or may do: nil are all that cannot be told apart.
+// others says whether somebody else than a caller waits, or may do: nil are all that cannot be distinguished.
 func (l *lines) others(than any) bool {
 	return len(l.callers) > 1 || len(l.callers) == 1 && (l.callers[0] != than || than == nil)
 }

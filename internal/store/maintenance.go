@@ -51,7 +51,7 @@ func (s *Store) Reclaim(ctx context.Context, pages int) (done bool, took time.Du
 }
 
 // HashKV hashes every row from the compacted revision to revision, the same for the same history whatever was physically
-// removed already. A revision <= 0 means the current one; a negative one is told back, as in etcd. Errors: [ErrCompacted], [ErrFutureRevision].
+// removed already. A revision <= 0 means the current one; a negative one is returned unchanged, as in etcd. Errors: [ErrCompacted], [ErrFutureRevision].
 func (s *Store) HashKV(ctx context.Context, revision int64) (*Hash, error) {
 	x, err := s.Export(ctx)
 	if err != nil {

@@ -97,7 +97,7 @@ func (s state) rangeOf(r *RangeRequest, header int64) *RangeResult {
 	})
 	filtered := r.MinModRev != 0 || r.MaxModRev != 0 || r.MinCreateRev != 0 || r.MaxCreateRev != 0
 	if r.Order == SortNone && !filtered && r.Limit > 0 && int64(len(rows))-1 > r.Limit {
-		rows = rows[:r.Limit+1] // etcd limits before it sorts, when it is not told an order
+		rows = rows[:r.Limit+1] // etcd limits before it sorts, when no order is given
 	}
 	slices.SortStableFunc(rows, func(a, b Row) int {
 		c := map[SortTarget]int{

@@ -67,7 +67,7 @@ func (r *RangeRequest) looks(x *index) int64 {
 	}
 	keys := x.within(r.Key, r.End)
 	switch {
-	case r.Revision > 0, !x.whole(): // only the database can tell, whatever of it is returned
+	case r.Revision > 0, !x.whole(): // only the database knows, whatever of it is returned
 		return max(keys, unknownSpan)
 	case r.CountOnly:
 		return 0

@@ -17,7 +17,7 @@ type pace struct{ bytes int64 }
 
 func newPace() pace { return pace{1 << 20} }
 
-// committed tells of a batch. One that has room left tells nothing of larger ones.
+// committed takes the duration of a batch. One with room left says nothing about larger ones.
 func (p *pace) committed(bytes int64, took time.Duration) {
 	if took <= paceTime && bytes < p.bytes {
 		return

@@ -36,8 +36,8 @@ type pin struct {
 }
 
 // sharedPin is a pin that the other replicas hear of through the database. That may lose it, in a failover to a
-// standby that had not received it: so nobody here knows whether it is still there, and each read has the database tell,
-// from the snapshot that it reads.
+// standby that had not received it: so nobody here knows whether it is still there, and each read asks the database,
+// in the snapshot that it reads.
 type sharedPin struct {
 	replica *replica
 	late    *time.Timer
@@ -171,8 +171,8 @@ func (s *pins) until(compacted int64, now time.Time) int64 {
 
 func (p *pin) keeps(now time.Time) bool { return p.export || now.Before(p.until) }
 
-// Readers tells for people who, of this process's clients, keeps rows below the compacted revision from being deleted;
-// "" for nobody.
+// Readers describes, for people, which of this process's clients keep rows below the compacted revision from being
+// deleted; "" for none.
 func (s *Store) Readers() string {
 	exports, streams := s.pins.older(s.Compacted(), s.cfg.Now())
 	var who []string

@@ -43,7 +43,7 @@ func rewrite(t *testing.T, s *Store, n int) backend.PurgeResult {
 	return res
 }
 
-// TestStreamHoldsOffPurgeOnOtherReplicas has another replica compact and purge under a stream that has told of itself. The stream gives
+// TestStreamHoldsOffPurgeOnOtherReplicas has another replica compact and purge under a stream whose pin is shared. The stream gives
 // all that there was, or says that it cannot: where its pin is lost it must not give what was left.
 func TestStreamHoldsOffPurgeOnOtherReplicas(t *testing.T) {
 	const n = 50

@@ -455,7 +455,7 @@ func (w *world) checkAll() {
 	}
 }
 
-// requestText tells a transaction in a form that can be read.
+// requestText prints a transaction in a readable form.
 func requestText(t *Txn) string {
 	text := "if"
 	for _, c := range t.Compare {

@@ -12,7 +12,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// gated has every commit tell its keys and wait until it may go on.
+// gated has every commit report its keys and wait until it may go on.
 func gated(t *testing.T) (f *faults, batches chan []string, next chan struct{}) {
 	f = &faults{Backend: openSQLite(t)}
 	batches, next = make(chan []string), make(chan struct{})
@@ -153,7 +153,7 @@ func TestEndedLeasesPassLongOperations(t *testing.T) {
 	}
 }
 
-// What only the database can tell makes an operation long, though no key is left or few are returned.
+// What only the database knows makes an operation long, though no key is left or few are returned.
 func TestRangesThatLookAtManyKeys(t *testing.T) {
 	eachIndex(t, func(t *testing.T, cfg Config) {
 		s := openStore(t, openSQLite(t), cfg)

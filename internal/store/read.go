@@ -371,7 +371,7 @@ func (s *Store) fromDatabase(
 	case len(rows) < size.rows:
 		return rows, true, nil
 	}
-	// As many as wanted, which may be all that the request wants: whether there are more has to be told.
+	// As many as wanted, which may be all that the request wants: the result must say whether there are more.
 	_, more, err = s.fromDatabase(ctx, sp.from(string(rows[len(rows)-1].Key)+"\x00"), v, chunkSize{0, heldBytes}, true)
 	return rows, more, err
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// renewing keeps a statement that renews leases waiting until told what becomes of it.
+// renewing keeps a statement that renews leases waiting until the test decides its outcome.
 type renewing struct {
 	backend.Shared
 	asked chan []int64

@@ -35,19 +35,19 @@ type replica struct {
 
 	mu     sync.Mutex     // whoever publishes holds it; before the index's and the hub's
 	batch  int64          // that moved the clock to the last revision held, 0 when that is not known
-	server backend.Server // that told of the last revision held, zero when that is not known
+	server backend.Server // that reported the last revision held, zero when that is not known
 	epoch  atomic.Int64
 	alarms int64 // the tail's number of those held
 	bytes  int64 // that the next tail is asked for
 
 	wake    chan struct{} // capacity 1
-	told    atomic.Bool   // a hint has told of something new
+	news    atomic.Bool   // a hint has announced something new
 	hints   atomic.Bool   // hints can be expected
 	asking  sync.Mutex
 	waiting []chan error // reads that the next question answers
 
 	asked   atomic.Uint64 // questions for the tail
-	hinted  atomic.Uint64 // hints that told of something new
+	hinted  atomic.Uint64 // hints that announced something new
 	adopted atomic.Uint64 // revisions of others
 	aheads  atomic.Uint64 // batches that began before all that others wrote was published
 	again   atomic.Uint64 // batches that had to take the clock once more
@@ -76,7 +76,7 @@ var (
 	errLostHistory = errors.New("acknowledged revisions are missing from the database, or it has others under their " +
 		"numbers")
 	errReset     = errors.New("the store was reset")
-	errOvertaken = errors.New("what another server told was published after this one was asked")
+	errOvertaken = errors.New("another server's answer was published after this one was asked")
 )
 
 // Bounds of one question for the tail; no revision is split.

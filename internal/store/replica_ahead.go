@@ -75,8 +75,8 @@ func (r *replica) ahead(ctx context.Context, tx backend.SharedTx, e *evaluator) 
 	return nil
 }
 
-// steady says whether the index that e was evaluated on has told of the committed state all the while: it has not been
-// emptied, and what another server may have told of lies not above it.
+// steady says whether the index that e was evaluated on has shown the committed state all the while: it has not been
+// emptied, and what another server may have reported lies not above it.
 func (r *replica) steady(e *evaluator) bool {
 	if !e.indexed() {
 		return true

@@ -14,8 +14,8 @@ import (
 
 var _ backend.Shared = (*lagging)(nil)
 
-// lagging is a backend that tells of one revision with the clock, and sends no hints: batches begin before all is
-// published. While its gate is closed nothing else tells what others wrote.
+// lagging is a backend that reports one revision with the clock, and sends no hints: batches begin before all is
+// published. While its gate is closed nothing else shows what others wrote.
 type lagging struct {
 	backend.Shared
 	mu   sync.Mutex
@@ -205,7 +205,7 @@ func TestBatchBeforeAllIsPublished(t *testing.T) {
 	}
 }
 
-// silent is a lagging backend that does not tell what others wrote while it is mute.
+// silent is a lagging backend that does not report what others wrote while it is mute.
 type silent struct {
 	lagging
 	mute atomic.Bool

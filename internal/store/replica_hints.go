@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// hinting is what the other replicas are still to be told of. Hints are sent behind the commits that they tell of, one
+// hinting is what the other replicas do not know yet. Hints are sent behind the commits that they announce, one
 // at a time, each with all that was committed meanwhile: no commit waits for one. A lost hint costs the others the time
 // until they ask by themselves.
 type hinting struct {
@@ -18,8 +18,8 @@ type hinting struct {
 // hintTimeout bounds how long newer hints wait for one.
 const hintTimeout = 2 * time.Second
 
-// tell has the others told of a commit; compacted is 0 if that has not moved.
-func (r *replica) tell(revision, compacted int64) {
+// hint announces a commit to the others; compacted is 0 if that has not moved.
+func (r *replica) hint(revision, compacted int64) {
 	h := &r.hinting
 	h.mu.Lock()
 	h.revision = revision
@@ -33,8 +33,8 @@ func (r *replica) tell(revision, compacted int64) {
 	}
 }
 
-// tells sends hints.
-func (r *replica) tells() {
+// sendHints sends hints until the store closes.
+func (r *replica) sendHints() {
 	h := &r.hinting
 	for {
 		select {

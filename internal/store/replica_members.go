@@ -232,7 +232,7 @@ func (c *contact) isLost() bool {
 	return c.lost
 }
 
-// alone says that no other replica was heard of. One that comes finds what it is not told of by asking, until it is.
+// alone says that no other replica was heard of. One that joins asks for what it misses until it gets hints.
 func (r *replica) alone() bool {
 	r.members.mu.RLock()
 	defer r.members.mu.RUnlock()

@@ -3,7 +3,7 @@ package store
 // ReplicaStats counts, since the start, what keeping in step with other replicas took.
 type ReplicaStats struct {
 	// Asked counts questions for what others wrote, those that came with a batch left out; Hinted the hints of the
-	// database that told of something new; Adopted the revisions that came from the database: those of others, and the
+	// database that announced something new; Adopted the revisions that came from the database: those of others, and the
 	// few of our own that the question found before the batch that wrote them had its answer.
 	Asked, Hinted, Adopted uint64
 	// Ahead counts the batches that were evaluated before all that others had committed was published. Again counts
@@ -14,7 +14,7 @@ type ReplicaStats struct {
 	Confirmed uint64
 }
 
-// ReplicaStats tells what keeping in step with other replicas took; ok is false where there can be none.
+// ReplicaStats returns what keeping in step with other replicas took; ok is false where there can be none.
 func (s *Store) ReplicaStats() (stats ReplicaStats, ok bool) {
 	r := s.replica
 	if r == nil {

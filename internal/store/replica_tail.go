@@ -75,7 +75,7 @@ func (r *replica) run() {
 // missed. If not, sure is the server that was confirmed since the call, nil for none. If a batch of our own is on its
 // way, it is given a moment: it would only be read from the database what is published here at once.
 func (r *replica) nothingNew(ctx context.Context, bound time.Duration) (known bool, sure *backend.Server, err error) {
-	if r.told.Swap(false) && bound > 0 {
+	if r.news.Swap(false) && bound > 0 {
 		return false, nil, nil
 	}
 	r.asked.Add(1)
@@ -111,8 +111,8 @@ func (r *replica) nothingNew(ctx context.Context, bound time.Duration) (known bo
 	return r.upToDate(q, head), sure, nil
 }
 
-// upToDate says whether all that there is up to head, which was asked for after q was made, is published, and nothing that
-// it tells is new.
+// upToDate says whether all that there is up to head, which was asked for after q was made, is published, and that it
+// contains nothing new.
 func (r *replica) upToDate(q question, head backend.Head) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,7 +131,7 @@ func (r *replica) upToDate(q question, head backend.Head) bool {
 	return head.Clock.Revision > q.After && head.Clock.Revision <= x.rev
 }
 
-// departs tells that a batch on top of revision base is being committed; the function that it returns tells that it is
+// departs records that a batch on top of revision base is being committed; the function that it returns records that it is
 // published, or not to be.
 func (r *replica) departs(base int64) (arrives func()) {
 	flight := make(chan struct{})
@@ -229,7 +229,7 @@ func (r *replica) listen() {
 	r.b.Listen(r.s.ctx, func(revision, compacted int64) {
 		if revision > r.s.Revision() || etcdCompacted(compacted) > etcdCompacted(r.s.compacted()) {
 			r.hinted.Add(1)
-			r.told.Store(true)
+			r.news.Store(true)
 			r.signal()
 		}
 	}, func(listening bool) {

@@ -8,8 +8,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// TestEpochFollowsWhatIsRead stops a replica that has noticed lost history before its index is reset: who reads then must not be
-// told the new epoch first.
+// TestEpochFollowsWhatIsRead stops a replica that has noticed lost history before its index is reset: a read then must not
+// see the new epoch first.
 func TestEpochFollowsWhatIsRead(t *testing.T) {
 	dsn := pgserver.Database(t)
 	s := replicasOn(t, 1, Config{}, dsn)[0]

@@ -237,15 +237,15 @@ func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, bat
 	fx.Revision, fx.Batch = e.rev, rand.Int64()|1
 	fx.Rows = q.room(len(e.rows))
 	defer clear(fx.Rows)
-	told := Batch{Operations: len(batch), Granted: fx.Granted, Revoked: len(fx.Revoked)}
+	stats := Batch{Operations: len(batch), Granted: fx.Granted, Revoked: len(fx.Revoked)}
 	for i, it := range e.rows {
 		fx.Rows[i] = it.Row
 		if it.Deleted {
-			told.Deletes++
+			stats.Deletes++
 		}
-		told.ValueBytes += int64(len(it.Value))
+		stats.ValueBytes += int64(len(it.Value))
 	}
-	told.Puts = len(e.rows) - told.Deletes
+	stats.Puts = len(e.rows) - stats.Deletes
 	if r := q.s.replica; r != nil {
 		defer r.departs(e.from)()
 	}
@@ -253,8 +253,8 @@ func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, bat
 	q.s.committing.Store(&began)
 	err := tx.Commit(ctx, fx)
 	q.s.committing.Store(nil)
-	told.Commit = time.Since(began)
-	q.pace.committed(size(batch), told.Commit)
+	stats.Commit = time.Since(began)
+	q.pace.committed(size(batch), stats.Commit)
 	if err != nil {
 		if !errors.Is(err, backend.ErrRejected) && !errors.Is(err, backend.ErrNoSpace) && !errors.Is(err, backend.ErrUnavailable) {
 			err = fmt.Errorf("%w: %w", backend.ErrUnknownOutcome, err)
@@ -263,13 +263,13 @@ func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, bat
 	}
 	if r := q.s.replica; r != nil {
 		r.contact.made(time.Now())
-		r.tell(fx.Revision, fx.Compacted)
+		r.hint(fx.Revision, fx.Compacted)
 	}
 	q.reach(ctx, e)
 	q.s.noteFault(nil)
 	q.s.publish(e)
 	if o := q.s.cfg.Observer; o != nil {
-		o.Batch(told)
+		o.Batch(stats)
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func (l *sharedLessor) revoked([]int64)         {}
 const renewTries = 3
 
 // renew does not call a lease that has ended lost while it is still there: it may have ended because nobody could
-// renew, which a heartbeat finds out and makes good. If so not, the lease is revoked before its client is told that it
+// renew, which a heartbeat finds out and makes good. If so not, the lease is revoked before its client hears that it
 // is not there.
 func (l *sharedLessor) renew(ctx context.Context, id int64) (time.Duration, error) {
 	for range renewTries {

@@ -18,7 +18,7 @@ func (s *Store) sorted(ctx context.Context, req *RangeRequest, sp span, v view) 
 	return res, err
 }
 
-// ordered is sorted without the rows: the items tell which they are.
+// ordered is sorted without the rows: the items say which they are.
 func (s *Store) ordered(ctx context.Context, req *RangeRequest, sp span, v view) (*RangeResult, []*item, error) {
 	byValue := req.Target == SortValue
 	items, err := s.metas(ctx, sp, v, byValue)

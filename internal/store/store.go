@@ -14,13 +14,13 @@ import (
 // sharedTxnRows is the default of Config.TxnRows over a shared database.
 const sharedTxnRows = 100_000
 
-// Observer is told what the engine does, for metrics. Its methods are called on hot paths and must be cheap.
+// Observer observes what the engine does, for metrics. Its methods are called on hot paths and must be cheap.
 type Observer interface {
-	// Batch tells of one committed batch.
+	// Batch reports one committed batch.
 	Batch(b Batch)
-	// Events tells of events handed to a watch stream.
+	// Events reports events handed to a watch stream.
 	Events(n int)
-	// Purged tells of one step of physical compaction: how long it took, what came of it. No two calls overlap.
+	// Purged reports one step of physical compaction: how long it took, what came of it. No two calls overlap.
 	Purged(took time.Duration, r backend.PurgeResult)
 }
 
@@ -36,7 +36,7 @@ type Batch struct {
 
 // Config steers a store; zero fields have the defaults named below.
 type Config struct {
-	// Name and ClientURLs are what the other replicas over the same database tell their clients of this one.
+	// Name and ClientURLs are what the other replicas over the same database report to their clients about this one.
 	Name       string
 	ClientURLs []string
 	Logger     *slog.Logger
@@ -63,7 +63,7 @@ type Config struct {
 	WatchBytes int64
 	// DisableIndex serves every read from the database.
 	DisableIndex bool
-	// Caller tells callers apart by their contexts, so that none takes all the turns of long reads. Nil takes them for
+	// Caller distinguishes callers by their contexts, so that none takes all the turns of long reads. Nil takes them for
 	// one.
 	Caller func(context.Context) any
 	// HangUp ends a caller's connection: it has taken nothing of a long read's result for half a minute, and others
@@ -189,7 +189,7 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	s.load.start()
 	s.lessor.start()
 	if r := s.replica; r != nil {
-		for _, work := range []func(){r.run, r.listen, r.tells, r.beats, r.watchContact} {
+		for _, work := range []func(){r.run, r.listen, r.sendHints, r.beats, r.watchContact} {
 			s.background.start(work)
 		}
 	}
@@ -224,7 +224,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Done is closed when the store cannot write any more: the outcome of a commit is unknown, and only a restart can tell.
+// Done is closed when the store cannot write any more: the outcome of a commit is unknown, and only a restart can find out.
 func (s *Store) Done() <-chan struct{} { return s.failed }
 
 // Err returns why Done was closed.
@@ -243,7 +243,7 @@ func (s *Store) doubt(err error) {
 		s.fail(err)
 		return
 	}
-	s.cfg.Logger.Warn("nobody can tell whether a batch was committed; its callers are told so, and the next look at "+
+	s.cfg.Logger.Warn("it is unknown whether a batch was committed; its callers get that error, and the next look at "+
 		"the database shows it", "error", err)
 	s.replica.signal()
 }
@@ -327,7 +327,7 @@ func (s *Store) publish(e *evaluator) {
 		}
 		if e.epoch != r.epoch.Load() || rev < e.from || len(rows) > 0 &&
 			(rows[0].ModRevision != rev+1 || r.server != e.server) {
-			// the store was reset, what is below is not published yet, or another server told of it: the tail publishes
+			// the store was reset, what is below is not published yet, or another server reported it: the tail publishes
 			// the batch
 			r.signal()
 			return

@@ -20,7 +20,7 @@ const (
 // get beside them. Nor does it begin another one while the results of those before it, not yet taken by their clients,
 // hold too much memory.
 type turns struct {
-	caller func(context.Context) any // tells callers apart
+	caller func(context.Context) any // distinguishes callers
 	hangUp func(caller any)          // may be nil
 
 	mu       sync.Mutex

@@ -30,7 +30,7 @@ func (b *counting) Count(ctx context.Context, q backend.RangeQuery) (int64, back
 	return n, clock, err
 }
 
-// A count that began before history was lost tells nothing about the revision that has its number afterwards.
+// A count that began before history was lost says nothing about the revision that has its number afterwards.
 func TestCountsOfOneEpoch(t *testing.T) {
 	dsn := pgserver.Database(t)
 	b := &counting{openSharedOn(t, 1, dsn)[0].(backend.Shared), make(chan struct{}, 1), make(chan struct{})}
@@ -89,7 +89,7 @@ func TestPiecesOfOneEpoch(t *testing.T) {
 	for range 3 {
 		put(t, other, "k", "other")
 	}
-	eventually(t, "the new epoch is told", func() bool { return s.Epoch() == 2 })
+	eventually(t, "the new epoch is visible", func() bool { return s.Epoch() == 2 })
 	if err := s.readPiece(within(t), p); !errors.Is(err, errOtherEpoch) {
 		t.Errorf("read %d events, %v", len(p.events), err)
 	}

@@ -86,7 +86,7 @@ func (s *Store) fetch(ctx context.Context, items []*item, epoch int64, missing i
 	return fetched, nil
 }
 
-// is says whether r is the row that it was made of, as far as that can be told without the value.
+// is says whether r is the row that it was made of, as far as that is known without the value.
 func (it *item) is(r *Row) bool {
 	return slices.Equal(it.Key, r.Key) && it.CreateRevision == r.CreateRevision && it.PrevRevision == r.PrevRevision &&
 		it.Version == r.Version && it.Lease == r.Lease

@@ -38,7 +38,7 @@ type watcher struct {
 	staged  []*event // of the batch being published; guarded by hub.mu
 	ready   bool     // in the stream's list of watches with something pending
 	sent    bool     // events since the last progress tick
-	told    bool     // a progress response waits to be sent
+	notify  bool     // a progress response waits to be sent
 }
 
 func (w *watcher) interval() adt.Interval {

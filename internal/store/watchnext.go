@@ -68,7 +68,7 @@ func (st *WatchStream) takeControl() *WatchResponse {
 		}
 	}
 	if w := st.watches[r.ID]; w != nil {
-		w.told = false
+		w.notify = false
 	}
 	return r
 }

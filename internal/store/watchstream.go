@@ -238,8 +238,8 @@ func (st *WatchStream) tick(rev int64) {
 			w.sent = false
 			continue
 		}
-		if w.synced && len(w.pending) == 0 && w.next <= rev+1 && !w.told {
-			w.told = true
+		if w.synced && len(w.pending) == 0 && w.next <= rev+1 && !w.notify {
+			w.notify = true
 			st.answer(&WatchResponse{ID: w.req.ID, Revision: rev})
 		}
 	}
