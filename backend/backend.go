@@ -1,7 +1,7 @@
 // Package backend is the interface that a database implements to keep sqlstore's rows, and the types that cross it.
 //
-// A backend stores; it decides nothing. Revisions are assigned above it, by the store's sequencer, while the backend holds
-// its clock. What a backend must keep:
+// A backend stores; it decides nothing. Revisions are assigned above it, by the store's sequencer, while the backend
+// holds its clock. What a backend must keep:
 //
 //  1. Rows never change. They are inserted by [Tx.Commit] and removed by [Backend.Purge], nothing else touches them.
 //  2. A commit is all or nothing, durable before it returns, and moves the clock in the same database transaction.
@@ -56,8 +56,8 @@ func (r *Row) ID() RowID { return RowID{r.ModRevision, r.Ordinal} }
 type Clock struct {
 	// Revision is that of the last committed transaction; a fresh store is at 1.
 	Revision int64
-	// Compacted is the oldest revision that can still be read, less than or equal to Revision; 0 before the first compaction,
-	// -1 after one at revision 0, which makes nothing unreadable.
+	// Compacted is the oldest revision that can still be read, less than or equal to Revision; 0 before the first
+	// compaction, -1 after one at revision 0, which makes nothing unreadable.
 	Compacted int64
 	// Epoch is raised when history was lost, never otherwise.
 	Epoch int64
@@ -75,7 +75,8 @@ func (c Clock) Check(r int64) error {
 	return nil
 }
 
-// Span is a range of keys [Start, End). A nil End means exactly the key Start; an empty, non-nil End means no upper bound.
+// Span is a range of keys [Start, End). A nil End means exactly the key Start; an empty, non-nil End means no upper
+// bound.
 type Span struct {
 	Start, End []byte
 }
@@ -87,8 +88,8 @@ type RangeQuery struct {
 	Revision int64
 	// Limit bounds the rows returned; it must be positive, since no caller reads without a bound.
 	Limit int
-	// Bytes ends the answer with the row at which their sizes together reach it; 0 for no such bound. Rows may be few and
-	// large: no number of them bounds memory. An answer that reaches it may be all there is.
+	// Bytes ends the answer with the row at which their sizes together reach it; 0 for no such bound. Rows may be few
+	// and large: no number of them bounds memory. An answer that reaches it may be all there is.
 	Bytes int64
 	// KeysOnly leaves the values out.
 	KeysOnly bool
@@ -106,8 +107,8 @@ type HistoryQuery struct {
 	Span Span
 	// Limit bounds the rows returned, but no revision is split: the last one is returned whole.
 	Limit int
-	// Bytes ends the answer with the revision at which the sizes of its rows, superseded ones included, reach it; 0 for no such
-	// bound.
+	// Bytes ends the answer with the revision at which the sizes of its rows, superseded ones included, reach it; 0 for
+	// no such bound.
 	Bytes int64
 	// KeysOnly leaves the values out.
 	KeysOnly bool
@@ -157,8 +158,8 @@ type Needs struct {
 	LeaseKeys  []int64
 	LeaseLimit int
 
-	// Tail asks a [Shared] backend for what others wrote, Leases for the state of these leases, which nobody can then renew
-	// before the transaction ends. Other backends ignore both.
+	// Tail asks a [Shared] backend for what others wrote, Leases for the state of these leases, which nobody can then
+	// renew before the transaction ends. Other backends ignore both.
 	Tail   *TailQuery
 	Leases []int64
 }
@@ -181,8 +182,8 @@ type Effects struct {
 	Rows []Row
 	// Revision is the clock's revision afterwards.
 	Revision int64
-	// Batch is a number drawn at random for these effects, not 0. A [Shared] backend keeps it with the rows: it distinguishes them from
-	// others that got their revisions after history was lost.
+	// Batch is a number drawn at random for these effects, not 0. A [Shared] backend keeps it with the rows: it
+	// distinguishes them from others that got their revisions after history was lost.
 	Batch int64
 	// Compacted is the clock's compacted revision afterwards, unless it is 0 or that is higher already.
 	Compacted int64
@@ -197,9 +198,11 @@ type Effects struct {
 type Tx interface {
 	// Loaded is what Begin was asked for.
 	Loaded() *Loaded
-	// Commit applies e and returns when it is durable. Errors: [ErrRejected] when the database refused e for its contents,
-	// [ErrConflict] with [ErrUnavailable] when it gave way to another transaction and can be tried again, [ErrNoSpace] when there was no room for it, [ErrUnavailable] when it certainly did not happen for another reason, and
-	// [ErrUnknownOutcome] when nobody can tell. A commit once begun does not heed ctx. What e holds is not kept beyond the call.
+	// Commit applies e and returns when it is durable. Errors: [ErrRejected] when the database refused e for its
+	// contents, [ErrConflict] with [ErrUnavailable] when it gave way to another transaction and can be tried again,
+	// [ErrNoSpace] when there was no room for it, [ErrUnavailable] when it certainly did not happen for another reason,
+	// and [ErrUnknownOutcome] when nobody can tell. A commit once begun does not heed ctx. What e holds is not kept
+	// beyond the call.
 	Commit(ctx context.Context, e *Effects) error
 	// Rollback gives the clock back without a change.
 	Rollback()
@@ -216,8 +219,8 @@ type Size struct {
 	Total int64 // on disk, or of the tables for a server's database
 	InUse int64 // less the pages that are free to be used again
 	Reads int   // read transactions that are open at this moment, this one not counted
-	// Log is what a write-ahead log takes beside Total, over what it takes when all is well, and LogStalled for how long a
-	// reader has kept it from beginning anew.
+	// Log is what a write-ahead log takes beside Total, over what it takes when all is well, and LogStalled for how
+	// long a reader has kept it from beginning anew.
 	Log        int64
 	LogStalled time.Duration
 }
@@ -226,21 +229,23 @@ type Size struct {
 type PurgeResult struct {
 	// Through is the revision up to which superseded rows are gone.
 	Through int64
-	// Near is at least Through: about where the step came to, as rows need not go in the order of their revisions. It is for pacing.
+	// Near is at least Through: about where the step came to, as rows need not go in the order of their revisions. It
+	// is for pacing.
 	Near int64
-	// Looked counts the rows that this step was to remove, of which some may have been gone, or that it looked at to know; at
-	// most as many as it was asked for. Removed counts those that it removed.
+	// Looked counts the rows that this step was to remove, of which some may have been gone, or that it looked at to
+	// know; at most as many as it was asked for. Removed counts those that it removed.
 	Looked, Removed int
 	// Done says that Through has reached the clock's compacted revision.
 	Done bool
-	// Took is how long the step was at work, Blocked how long no commit could begin because of it. What it waited for others is in neither.
+	// Took is how long the step was at work, Blocked how long no commit could begin because of it. What it waited for
+	// others is in neither.
 	Took, Blocked time.Duration
 }
 
 // Backend is a database with sqlstore's schema in it. All methods may be called concurrently.
 //
-// A backend may implement more, which its callers find out with a type assertion: [Shared] when other processes write to
-// the database as well, [Pooled] when it keeps connections to a server, [Durability] when that server's settings may
+// A backend may implement more, which its callers find out with a type assertion: [Shared] when other processes write
+// to the database as well, [Pooled] when it keeps connections to a server, [Durability] when that server's settings may
 // weaken a commit.
 //
 // Errors of every method: [ErrUnavailable] when the database cannot be reached in time, ctx.Err() when ctx ended first.
@@ -253,15 +258,16 @@ type Backend interface {
 	// Clock returns the committed clock.
 	Clock(ctx context.Context) (Clock, error)
 
-	// Range returns the newest row of each key of q's span at q's revision, tombstones left out, in key order. It reports
-	// the clock of the same snapshot and leaves it to the caller to check it.
+	// Range returns the newest row of each key of q's span at q's revision, tombstones left out, in key order. It
+	// reports the clock of the same snapshot and leaves it to the caller to check it.
 	Range(ctx context.Context, q RangeQuery) ([]Row, Clock, error)
 
 	// Count counts the keys that Range would return for q if it had no limit. It touches the index only.
 	Count(ctx context.Context, q RangeQuery) (int64, Clock, error)
 
-	// Rows returns the rows with these ids, values included, in the order asked for. A row that is gone has a nil Key. The answer
-	// ends with the row at which their sizes together reach bytes, and so may be shorter than ids; 0 is no such bound.
+	// Rows returns the rows with these ids, values included, in the order asked for. A row that is gone has a nil Key.
+	// The answer ends with the row at which their sizes together reach bytes, and so may be shorter than ids; 0 is no
+	// such bound.
 	Rows(ctx context.Context, ids []RowID, bytes int64) ([]Row, Clock, error)
 
 	// History returns rows in (ModRevision, Ordinal) order, tombstones included.
@@ -282,8 +288,8 @@ type Backend interface {
 	// keeps the rest. It is safe to call at any time with an until that does not fall; the pacing is the caller's.
 	Purge(ctx context.Context, limit int, until int64) (PurgeResult, error)
 
-	// Reclaim gives up to pages free pages back to the operating system where the database can; done when it cannot, or only as
-	// many are left as the next writes will take. took is as Blocked of [PurgeResult].
+	// Reclaim gives up to pages free pages back to the operating system where the database can; done when it cannot, or
+	// only as many are left as the next writes will take. took is as Blocked of [PurgeResult].
 	Reclaim(ctx context.Context, pages int) (done bool, took time.Duration, err error)
 
 	// Defragment gives back all the space that it can and may take long; writes wait for it where they must.
@@ -292,7 +298,7 @@ type Backend interface {
 	// Size returns the bytes that the database takes.
 	Size(ctx context.Context) (Size, error)
 
-	// Close ends all use of the database: what is committed stays, files and connections are closed. A temporary database
-	// is removed.
+	// Close ends all use of the database: what is committed stays, files and connections are closed. A temporary
+	// database is removed.
 	Close() error
 }

@@ -23,11 +23,11 @@ var (
 	// something else. Nothing was applied. It is an [ErrRejected].
 	ErrOldReplica = fmt.Errorf("%w: a replica of an older version does not know what they hold; upgrade all replicas",
 		ErrRejected)
-	// ErrConflict is returned when the database gave a transaction up for another one and asks to try it again. Nothing was
-	// applied. Who does not try again takes it for [ErrUnavailable], which it is wrapped with.
+	// ErrConflict is returned when the database gave a transaction up for another one and asks to try it again. Nothing
+	// was applied. Who does not try again takes it for [ErrUnavailable], which it is wrapped with.
 	ErrConflict = errors.New("transaction gave way to another one")
-	// ErrClockHeld is returned when others held the clock for as long as one is willing to wait for it at a time. Nothing was
-	// applied. It is wrapped with [ErrUnavailable], too.
+	// ErrClockHeld is returned when others held the clock for as long as one is willing to wait for it at a time.
+	// Nothing was applied. It is wrapped with [ErrUnavailable], too.
 	ErrClockHeld = errors.New("others hold the clock")
 	// ErrNoSpace is returned when the disk is full. Nothing was applied.
 	ErrNoSpace = errors.New("no space left for the database; free some, compact, or move it")

@@ -7,13 +7,13 @@ import (
 
 // Shared is a Backend that other processes write to as well, each through a store of its own. What it keeps besides:
 //
-//  1. Between [Backend.Begin] and the end of its Tx, a [SharedTx], no process can commit, and what Begin read is younger than its hold of the
-//     clock: nothing that was committed before is missing.
+//  1. Between [Backend.Begin] and the end of its Tx, a [SharedTx], no process can commit, and what Begin read is
+//     younger than its hold of the clock: nothing that was committed before is missing.
 //  2. Time is the database's. No method depends on the clock of the machine that it is called on.
-//  3. A process that stands still, or is cut off, while it holds the clock, loses it after a few seconds, and its transaction
-//     with it.
-//  4. Only the primary answers [Shared.Head], [Shared.Tail], [Shared.LeaseStates] and [Backend.Begin], and their answers say which
-//     server that was. A server may have been replaced without knowing it: see [Shared.Confirm].
+//  3. A process that stands still, or is cut off, while it holds the clock, loses it after a few seconds, and its
+//     transaction with it.
+//  4. Only the primary answers [Shared.Head], [Shared.Tail], [Shared.LeaseStates] and [Backend.Begin], and their
+//     answers say which server that was. A server may have been replaced without knowing it: see [Shared.Confirm].
 type Shared interface {
 	Backend
 
@@ -35,8 +35,8 @@ type Shared interface {
 	// Tail returns what was written behind a revision, all of it from one snapshot.
 	Tail(ctx context.Context, q TailQuery) (Tail, error)
 
-	// Hint notifies the other processes of a commit, where the database can: the clock's revision, and the compacted one
-	// if that has moved, 0 if not. It holds up nobody's commits. An error means that the hint may be lost, nothing
+	// Hint notifies the other processes of a commit, where the database can: the clock's revision, and the compacted
+	// one if that has moved, 0 if not. It holds up nobody's commits. An error means that the hint may be lost, nothing
 	// more.
 	Hint(ctx context.Context, revision, compacted int64) error
 
@@ -74,10 +74,10 @@ type Shared interface {
 	// Leave forgets a member at once.
 	Leave(ctx context.Context, id uint64) error
 
-	// Pin keeps every process from purging what is superseded above revision until d has passed or Release is called with the
-	// pin's id, which is not 0. A failover may lose it. Whoever relies on it names it in each query: as long as it is there in the
-	// snapshot that is read, the clock reported shows no compaction above revision. Errors: [ErrCompacted] when revision is
-	// compacted already.
+	// Pin keeps every process from purging what is superseded above revision until d has passed or Release is called
+	// with the pin's id, which is not 0. A failover may lose it. Whoever relies on it names it in each query: as long
+	// as it is there in the snapshot that is read, the clock reported shows no compaction above revision. Errors:
+	// [ErrCompacted] when revision is compacted already.
 	Pin(ctx context.Context, revision int64, d time.Duration) (id int64, err error)
 
 	// Release ends a pin.

@@ -1,5 +1,5 @@
-// Package backendtest is the one suite that every backend passes: what a caller of [backend.Backend] may rely on, method by
-// method, and then random operations against a model in memory.
+// Package backendtest is the one suite that every backend passes: what a caller of [backend.Backend] may rely on,
+// method by method, and then random operations against a model in memory.
 //
 // A backend's own tests call [Run]; what only that database has, like its files or its query plans, is tested there.
 package backendtest
@@ -20,12 +20,13 @@ import (
 type Hooks struct {
 	// Reopen closes b and opens the same data again. Without it, nothing is tested across a restart.
 	Reopen func(t *testing.T, b backend.Backend) backend.Backend
-	// Only names the tests to run, nil for all: for a backend that was held to all of them already and now runs in another mode.
+	// Only names the tests to run, nil for all: for a backend that was held to all of them already and now runs in
+	// another mode.
 	Only []string
 }
 
-// Run holds the backends that open makes to the suite. Each must be fresh and empty; open registers its own clean-up, which
-// must bear that the backend is closed already.
+// Run holds the backends that open makes to the suite. Each must be fresh and empty; open registers its own clean-up,
+// which must bear that the backend is closed already.
 func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
 	left := slices.Clone(hooks.Only)
 	wanted := func(name string) bool {

@@ -22,7 +22,8 @@ func within(rows []backend.Row, bytes int64, keysOnly bool) []backend.Row {
 	return rows
 }
 
-// bounds are numbers of bytes at which mixed rows are cut: at the first one, behind small and behind large ones, and nowhere.
+// bounds are numbers of bytes at which mixed rows are cut: at the first one, behind small and behind large ones, and
+// nowhere.
 var bounds = []int64{0, 1, 64, 300, 5_000, 70_000, 1 << 20, 1<<20 + 100, 3 << 20, 1 << 30}
 
 // commitMixed writes 30 keys of nothing, then values of all sizes in turn, and tombstones among them.

@@ -12,8 +12,9 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// testReadsDuringWrites reads at all times while revisions are committed, compacted and purged, and the file is rewritten.
-// Revision r puts key r%10 with r as its value, so what a read at any revision must return is known without a model.
+// testReadsDuringWrites reads at all times while revisions are committed, compacted and purged, and the file is
+// rewritten. Revision r puts key r%10 with r as its value, so what a read at any revision must return is known without
+// a model.
 func testReadsDuringWrites(f *fixture) {
 	const keys, writes = 10, 2000
 	ctx := context.Background()

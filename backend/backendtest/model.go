@@ -24,8 +24,8 @@ func (m *model) newest(key []byte) *backend.Row {
 	return nil
 }
 
-// add makes the rows of a transaction at the next revision and moves the clock to it. Deletes of what is not there are left
-// out, and a transaction without effect takes no revision.
+// add makes the rows of a transaction at the next revision and moves the clock to it. Deletes of what is not there are
+// left out, and a transaction without effect takes no revision.
 func (m *model) add(ops []op) []backend.Row {
 	revision := m.clock.Revision + 1
 	start := len(m.rows)
@@ -111,8 +111,8 @@ func (m *model) superseded(r *backend.Row) *backend.Row {
 	return nil
 }
 
-// kept are the rows that remain when everything compacted is purged: all from the compacted revision on, and below it what
-// was live there.
+// kept are the rows that remain when everything compacted is purged: all from the compacted revision on, and below it
+// what was live there.
 func (m *model) kept() (rows []backend.Row) {
 	live := map[backend.RowID]bool{}
 	for _, r := range m.newestRows(m.clock.Compacted) {

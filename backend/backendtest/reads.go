@@ -149,7 +149,8 @@ func testRowsByID(f *fixture) {
 		ordinal  int32
 	}{{2, 2}, {5, 0}, {1, 0}, {0, 0}, {3, -1}, {4, math.MaxInt32}, {math.MaxInt64, 0}, {-1, 0}} {
 		ids, want = append(ids, backend.RowID{ModRevision: id.revision, Ordinal: id.ordinal}), append(want, backend.Row{})
-		ids, want = append(ids, f.m.rows[1].ID()), append(want, f.m.rows[1]) // what is gone leaves the others in their places
+		// what is gone leaves the others in their places
+		ids, want = append(ids, f.m.rows[1].ID()), append(want, f.m.rows[1])
 	}
 	rows, clock, err := f.b.Rows(ctx, ids, 0)
 	if err != nil || clock != f.m.clock {

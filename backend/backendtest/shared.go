@@ -18,8 +18,8 @@ type SharedHooks struct {
 	NoHints bool
 }
 
-// RunShared holds what several processes share to the suite: open makes two backends over one fresh and empty database, and
-// registers its own clean-up.
+// RunShared holds what several processes share to the suite: open makes two backends over one fresh and empty database,
+// and registers its own clean-up.
 func RunShared(t *testing.T, open func(t *testing.T) (a, b backend.Shared), hooks SharedHooks) {
 	for _, c := range []struct {
 		name string

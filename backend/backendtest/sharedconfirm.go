@@ -68,7 +68,8 @@ func testUnconfirmed(p *pair) {
 	} {
 		began := time.Now()
 		commit(p.a)
-		if d := p.a.Unconfirmed(origin(p.a)); d < 0 || d > time.Since(began)+time.Second { // the wall clock may be set meanwhile
+		// the wall clock may be set meanwhile
+		if d := p.a.Unconfirmed(origin(p.a)); d < 0 || d > time.Since(began)+time.Second {
 			p.Errorf("after %s: unconfirmed for %v", what, d)
 		}
 	}

@@ -79,7 +79,8 @@ func testEndingLeases(p *pair) {
 		if err != nil || len(states) != 1 || !states[0].Ending || states[0].TTL != l.TTL || states[0].Remaining > 0 {
 			p.Errorf("leases %+v, %v", states, err)
 		}
-		_, err = p.other.Heartbeat(p.ctx, backend.Member{ID: 7}, time.Hour, time.Nanosecond) // gives all their time again
+		// gives all their time again
+		_, err = p.other.Heartbeat(p.ctx, backend.Member{ID: 7}, time.Hour, time.Nanosecond)
 		p.ok(err)
 		p.until("the leases have their time again", func() bool {
 			done, err := p.other.ExtendLeases(p.ctx)

@@ -13,8 +13,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Begin implements [backend.Backend]. It is one round trip: the lock, and behind it the statements that n asks for, each with a
-// snapshot of its own, which is younger than the lock.
+// Begin implements [backend.Backend]. It is one round trip: the lock, and behind it the statements that n asks for,
+// each with a snapshot of its own, which is younger than the lock.
 func (b *Backend) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error) {
 	if err := b.takeTurn(ctx); err != nil {
 		return nil, err

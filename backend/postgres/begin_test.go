@@ -10,8 +10,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// TestClockHeld waits for the clock in vain, which says more than that the database is unavailable: it can be waited for
-// again. What takes too long behind the lock does not say so.
+// TestClockHeld waits for the clock in vain, which says more than that the database is unavailable: it can be waited
+// for again. What takes too long behind the lock does not say so.
 func TestClockHeld(t *testing.T) {
 	dsn := database(t)
 	b := openTest(t, Config{DSN: dsn})

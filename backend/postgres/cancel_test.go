@@ -91,7 +91,8 @@ func TestAbandonedReads(t *testing.T) {
 			if rows, _, err := b.Range(t.Context(), backend.RangeQuery{Span: backend.Span{Start: []byte("a")}, Revision: 2, Limit: 1}); err != nil || len(rows) != 1 {
 				t.Errorf("a read after the lock: %v, %v", rows, err)
 			}
-			if n := b.Connections().Opened - opened; n > 1 { // heartbeats and renewals may have opened one more for control statements
+			// heartbeats and renewals may have opened one more for control statements
+			if n := b.Connections().Opened - opened; n > 1 {
 				t.Errorf("%d connections were opened anew", n)
 			}
 		})

@@ -69,8 +69,8 @@ func wantClock(t *testing.T, b *Backend, revision int64) {
 	}
 }
 
-// wantStandby has commits wait for a standby that does not exist, and returns when they do: processes of the server learn of a
-// setting at different times.
+// wantStandby has commits wait for a standby that does not exist, and returns when they do: processes of the server
+// learn of a setting at different times.
 func wantStandby(t *testing.T, s *pgserver.Server) {
 	t.Helper()
 	admin(t, s.DSN(), "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
@@ -105,8 +105,8 @@ func wantStandby(t *testing.T, s *pgserver.Server) {
 	}
 }
 
-// TestCommitIsNeverCancelled lets a COMMIT wait for a standby that does not exist. Its outcome is unknown, and the server must go
-// on waiting: if it were cancelled, others would see what no standby has.
+// TestCommitIsNeverCancelled lets a COMMIT wait for a standby that does not exist. Its outcome is unknown, and the
+// server must go on waiting: if it were cancelled, others would see what no standby has.
 func TestCommitIsNeverCancelled(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	s := pgserver.Start(t, pgserver.Options{})

@@ -59,8 +59,8 @@ func holder(dsn string) error {
 	return b.Close()
 }
 
-// TestHolderStandsStill freezes a process between its two round trips. The server ends its transaction, so that others can write;
-// when it goes on, its commit fails, changes nothing, and it can write again.
+// TestHolderStandsStill freezes a process between its two round trips. The server ends its transaction, so that others
+// can write; when it goes on, its commit fails, changes nothing, and it can write again.
 func TestHolderStandsStill(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	dsn := database(t)

@@ -8,7 +8,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// TestListenOverAnOutage stops the server under a listener: what it says of that comes once when it breaks, and once when it is back.
+// TestListenOverAnOutage stops the server under a listener: what it says of that comes once when it breaks, and once
+// when it is back.
 func TestListenOverAnOutage(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	s := pgserver.Start(t, pgserver.Options{})

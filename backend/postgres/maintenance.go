@@ -13,8 +13,8 @@ func (b *Backend) Reclaim(ctx context.Context, _ int) (done bool, took time.Dura
 	return true, 0, b.usable(ctx)
 }
 
-// Defragment implements [backend.Backend]. It makes the room of removed rows usable again; only VACUUM FULL would give it back, and
-// that stops everybody for as long as it copies the table.
+// Defragment implements [backend.Backend]. It makes the room of removed rows usable again; only VACUUM FULL would give
+// it back, and that stops everybody for as long as it copies the table.
 func (b *Backend) Defragment(ctx context.Context) error {
 	if err := b.usable(ctx); err != nil {
 		return err
@@ -68,7 +68,8 @@ const readSize = "SELECT (SELECT sum(pg_relation_size(r.oid)) FROM (" +
 	"SELECT i.indexrelid FROM pg_index AS i WHERE i.indrelid IN (t.oid, t.reltoastrelid)) AS r)::bigint, " +
 	"c.bytes - p.bytes" + fromClock + ", purge AS p, pg_class AS t WHERE p.id = 1 AND t.oid = 'object_versions'::regclass"
 
-// Size implements [backend.Backend]. What is in use is counted as it is written and removed, as Postgres does not report it.
+// Size implements [backend.Backend]. What is in use is counted as it is written and removed, as Postgres does not
+// report it.
 func (b *Backend) Size(ctx context.Context) (size backend.Size, err error) {
 	err = b.laneFor(ctx).query(ctx, "read the size", nil, func(s *scanner) error {
 		size.Total, size.InUse, size.Reads = s.integer(), s.integer()+emptySize, int(b.reading.Load())-1
@@ -78,9 +79,9 @@ func (b *Backend) Size(ctx context.Context) (size backend.Size, err error) {
 	return size, err
 }
 
-// The planner learns how large a table is when it is analyzed. Autovacuum does that once a minute at best, and a plan that was made
-// for an empty table, and kept, reads all of one that has grown meanwhile. So it is done here whenever the table has doubled,
-// until there is enough of it for plans to stay as they are.
+// The planner learns how large a table is when it is analyzed. Autovacuum does that once a minute at best, and a plan
+// that was made for an empty table, and kept, reads all of one that has grown meanwhile. So it is done here whenever
+// the table has doubled, until there is enough of it for plans to stay as they are.
 const (
 	analyzeFirst = 256
 	analyzeLast  = 1 << 17

@@ -15,8 +15,8 @@ import (
 // errStandby is returned for a connection to a server that cannot be the primary.
 var errStandby = errors.New("the server is a standby or read-only")
 
-// What distinguishes one server from another, as columns, each evaluated once for a statement. A server that is in recovery
-// refuses the first, so that no answer with them comes from a standby.
+// What distinguishes one server from another, as columns, each evaluated once for a statement. A server that is in
+// recovery refuses the first, so that no answer with them comes from a standby.
 const (
 	timelineOf = "('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint"
 	startedOf  = "(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint"

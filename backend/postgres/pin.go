@@ -23,9 +23,10 @@ const (
 
 // Pin implements [backend.Shared].
 //
-// It and purges take turns, and it refuses a revision that is compacted: so what the pin keeps is there when it is made, and every
-// purge behind it finds it, or removes it first. A snapshot that shows a pin therefore shows what it keeps, on whichever server: one that a
-// failover made the primary has committed less than the one before it, but nothing in another order.
+// It and purges take turns, and it refuses a revision that is compacted: so what the pin keeps is there when it is
+// made, and every purge behind it finds it, or removes it first. A snapshot that shows a pin therefore shows what it
+// keeps, on whichever server: one that a failover made the primary has committed less than the one before it, but
+// nothing in another order.
 func (b *Backend) Pin(ctx context.Context, revision int64, d time.Duration) (id int64, err error) {
 	id = 1 + rand.Int64N(math.MaxInt64)
 	err = b.reads.transaction(ctx, "pin a revision", func(ctx context.Context, tx pgx.Tx) error {

@@ -110,8 +110,8 @@ func (p *planned) check(name string, indexOnly bool, sql string, args ...any) {
 	}
 }
 
-// TestPlans holds the statements to what they cost, planned for their arguments and for any: lists and lookups also where the
-// planner knows nothing of the table, all others where it was analyzed, as it is while it grows.
+// TestPlans holds the statements to what they cost, planned for their arguments and for any: lists and lookups also
+// where the planner knows nothing of the table, all others where it was analyzed, as it is while it grows.
 func TestPlans(t *testing.T) {
 	p := newPlanned(t)
 	// A count of most of the table may read it in any way.
@@ -178,8 +178,8 @@ func (p *planned) others() {
 	p.check("delete", false, deleteRows, []int64{5, 77, 999}, []int32{0, 0, 0})
 }
 
-// TestGrowthIsNoticed grows the table from nothing under a connection that keeps a plan for reading it: the planner hears of the
-// growth, and the plan that is kept goes by the index.
+// TestGrowthIsNoticed grows the table from nothing under a connection that keeps a plan for reading it: the planner
+// hears of the growth, and the plan that is kept goes by the index.
 func TestGrowthIsNoticed(t *testing.T) {
 	b := openTest(t, Config{DSN: database(t)})
 	f := newFiller(t, b, 2000, 64)

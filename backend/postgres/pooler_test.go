@@ -35,8 +35,8 @@ func (l *logged) count(part string) int {
 
 func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// TestPooler runs the suites through a PgBouncer that gives each transaction another connection: as the DSN says, and without
-// a word of it in the DSN.
+// TestPooler runs the suites through a PgBouncer that gives each transaction another connection: as the DSN says, and
+// without a word of it in the DSN.
 func TestPooler(t *testing.T) {
 	through := throughPooler(t)
 	t.Run("unnamed", func(t *testing.T) {

@@ -32,8 +32,8 @@ type purgeProgress struct {
 	next   backend.RowID
 }
 
-// advance makes p the progress of a compaction at target. What an earlier one left at its own target, because a watch from
-// there still showed it, is looked at again.
+// advance makes p the progress of a compaction at target. What an earlier one left at its own target, because a watch
+// from there still showed it, is looked at again.
 func (p *purgeProgress) advance(target int64) {
 	if p.target < target {
 		if first := (backend.RowID{ModRevision: p.target}); p.next.ModRevision >= first.ModRevision {
@@ -68,10 +68,11 @@ func (r *removal) add(id backend.RowID, bytes int64) {
 
 // Purge implements [backend.Backend].
 //
-// It walks through the rows in the order in which they were written and removes what each one superseded. So it finds all of
-// it by a walk as long as the number of revisions, and removes a tombstone only after the row below it, which would be the
-// key's newest otherwise. Removed are, for a row at revision r and a compaction at C >= r: the row it superseded, if that is
-// older than r or r < C; and the row itself, if it is a tombstone and r < C. What remains at C is what a watch from C shows.
+// It walks through the rows in the order in which they were written and removes what each one superseded. So it finds
+// all of it by a walk as long as the number of revisions, and removes a tombstone only after the row below it, which
+// would be the key's newest otherwise. Removed are, for a row at revision r and a compaction at C >= r: the row it
+// superseded, if that is older than r or r < C; and the row itself, if it is a tombstone and r < C. What remains at C
+// is what a watch from C shows.
 func (b *Backend) Purge(ctx context.Context, limit int, until int64) (res backend.PurgeResult, err error) {
 	err = b.reads.transaction(ctx, "purge", func(ctx context.Context, tx pgx.Tx) error {
 		res, err = purge(ctx, tx, max(limit, 1), until)

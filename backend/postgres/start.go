@@ -43,9 +43,9 @@ type features struct {
 	notifies bool
 }
 
-// transactionBounds are settings for the time from a transaction's beginning to its end: a client that stands still or is cut off
-// must not hold the clock for longer. Those of TCP are for one that is cut off in the middle of a round trip, or does
-// not take the answer, while the server waits for it inside a statement.
+// transactionBounds are settings for the time from a transaction's beginning to its end: a client that stands still or
+// is cut off must not hold the clock for longer. Those of TCP are for one that is cut off in the middle of a round
+// trip, or does not take the answer, while the server waits for it inside a statement.
 var transactionBounds = []struct{ name, value string }{
 	{"idle_in_transaction_session_timeout", milliseconds(silenceTimeout)},
 	{"lock_timeout", milliseconds(lockedTimeout)},
@@ -56,8 +56,8 @@ var transactionBounds = []struct{ name, value string }{
 	{"tcp_keepalives_count", "2"},
 }
 
-// transactionTimeout is a setting that Postgres has from 17 on. Its time begins when it is set, so that is done behind the
-// lock: the wait for it does not count. It ends with the COMMIT's beginning.
+// transactionTimeout is a setting that Postgres has from 17 on. Its time begins when it is set, so that is done behind
+// the lock: the wait for it does not count. It ends with the COMMIT's beginning.
 const transactionTimeout = "transaction_timeout"
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
@@ -84,8 +84,9 @@ func (b *Backend) start(ctx context.Context) error {
 	return b.checkNotify(ctx)
 }
 
-// checkPooler looks whether a pooler stands before the server, which may give each transaction another connection. Statements that
-// were prepared on one would then be missing on the next, so none are, unless the DSN says how statements are to be sent.
+// checkPooler looks whether a pooler stands before the server, which may give each transaction another connection.
+// Statements that were prepared on one would then be missing on the next, so none are, unless the DSN says how
+// statements are to be sent.
 func (b *Backend) checkPooler(ctx context.Context) error {
 	given, err := pgconn.ParseConfig(b.cfg.DSN)
 	if err != nil {

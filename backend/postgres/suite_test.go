@@ -71,7 +71,8 @@ func TestSuite(t *testing.T) {
 	}
 }
 
-// reopened is a Backend with the member id of an earlier one, which is another for each Open and for the suite has to stay.
+// reopened is a Backend with the member id of an earlier one, which is another for each Open and for the suite has to
+// stay.
 type reopened struct {
 	*Backend
 	member uint64

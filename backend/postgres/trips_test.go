@@ -12,8 +12,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// tap passes connections on to a server and counts the round trips that clients ask for: each ends with a message that makes the
-// server send what it has.
+// tap passes connections on to a server and counts the round trips that clients ask for: each ends with a message that
+// makes the server send what it has.
 type tap struct {
 	trips atomic.Int64
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// cut drops all packets that come for a connection before its kernel sees them: nothing is acknowledged any more. It takes no
-// privilege. What goes the other way is not dropped, so there must be nothing left that would be sent again.
+// cut drops all packets that come for a connection before its kernel sees them: nothing is acknowledged any more. It
+// takes no privilege. What goes the other way is not dropped, so there must be nothing left that would be sent again.
 func cut(t *testing.T, c net.Conn) {
 	t.Helper()
 	raw, err := c.(*net.TCPConn).SyscallConn()
@@ -47,7 +47,8 @@ func cut(t *testing.T, c net.Conn) {
 	}
 }
 
-// withoutProxy is the DSN of a database without what may stand before its server and acknowledge for it: a port that is published by a proxy.
+// withoutProxy is the DSN of a database without what may stand before its server and acknowledge for it: a port that is
+// published by a proxy.
 func withoutProxy(t *testing.T, dsn string) string {
 	t.Helper()
 	var host, port string
@@ -61,8 +62,9 @@ func withoutProxy(t *testing.T, dsn string) string {
 	return u.String()
 }
 
-// TestHolderVanishes cuts a process off that holds the clock while the server waits for it in the middle of a round trip: for the
-// rest of what it sends, or for it to take the answer. Idle transactions are another matter, see TestHolderStandsStill.
+// TestHolderVanishes cuts a process off that holds the clock while the server waits for it in the middle of a round
+// trip: for the rest of what it sends, or for it to take the answer. Idle transactions are another matter, see
+// TestHolderStandsStill.
 func TestHolderVanishes(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	dsn := withoutProxy(t, database(t))
@@ -91,7 +93,8 @@ func TestHolderVanishes(t *testing.T) {
 		{"cut off while it receives", "ClientWrite", true, large},
 		{"frozen while it receives", "ClientWrite", false, large},
 	}
-	if strings.Contains(b.features.lock, transactionTimeout) { // nothing else bounds this: an older server waits as long as the client's machine lives
+	// nothing else bounds this: an older server waits as long as the client's machine lives
+	if strings.Contains(b.features.lock, transactionTimeout) {
 		trials = append(trials, trial{"frozen while it sends", "ClientRead", false, half})
 	}
 	for _, c := range trials {

@@ -123,8 +123,9 @@ func queueAlarms(batch *pgx.Batch, sql string, alarms []backend.Alarm) {
 	batch.Queue(sql, members, kinds)
 }
 
-// send sends what ends with a COMMIT and finds out what became of it. No context ends it, since one that did would have to cancel
-// it or leave it alone; after commitTimeout the connection is closed instead, which the server does not notice before it is done.
+// send sends what ends with a COMMIT and finds out what became of it. No context ends it, since one that did would have
+// to cancel it or leave it alone; after commitTimeout the connection is closed instead, which the server does not
+// notice before it is done.
 func (t *tx) send(batch *pgx.Batch) error {
 	c := t.c.Conn()
 	known := linkOf(c)

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// WithDatabase hands the file at path to f without migrating or checking it, for looking at its schema and changing it. No
-// server may run on it. Errors: [backend.ErrInUse], those of the file system and of f.
+// WithDatabase hands the file at path to f without migrating or checking it, for looking at its schema and changing it.
+// No server may run on it. Errors: [backend.ErrInUse], those of the file system and of f.
 func WithDatabase(ctx context.Context, path string, f func(ctx context.Context, db *sql.DB) error) error {
 	path, err := filepath.Abs(path) // SQLite's URI takes no relative one
 	if err != nil {

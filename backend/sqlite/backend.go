@@ -21,8 +21,8 @@ type Backend struct {
 	path    string
 	tempDir string // removed by Close when not empty
 	lock    *os.File
-	// file is the database, to be synced beside the writer. Closing it gives up the locks that SQLite has on it, so it is open for as
-	// long as the connections are.
+	// file is the database, to be synced beside the writer. Closing it gives up the locks that SQLite has on it, so it
+	// is open for as long as the connections are.
 	file *os.File
 
 	settings backend.Settings

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// walLimit is the size of the WAL in bytes at which it starts again from its beginning. The more it holds, the more seldom the
-	// writer waits for that.
+	// walLimit is the size of the WAL in bytes at which it starts again from its beginning. The more it holds, the more
+	// seldom the writer waits for that.
 	walLimit = 64 << 20
-	// restLimit is how many bytes may be left to be copied while the writer waits, unless they are still more after so many rounds
-	// of copying beside it.
+	// restLimit is how many bytes may be left to be copied while the writer waits, unless they are still more after so
+	// many rounds of copying beside it.
 	restLimit = 256 << 10
 	rounds    = 4
 
@@ -26,10 +26,10 @@ const (
 	restartTimeout = "50" // milliseconds
 )
 
-// profiles are the load profiles, by the average number of rows in a commit, which shows how much writers wait for each other anyway. What a round
-// of copying leaves for the disk delays the syncs of the commits beside it: of a program that does nothing else, the slowest percent of syncs
-// took 1.3 ms beside 15 pages every 3 ms, and 3.3 beside 60 every 12 ms. But each round costs a sync of the log, and many small ones write
-// more pages.
+// profiles are the load profiles, by the average number of rows in a commit, which shows how much writers wait for each
+// other anyway. What a round of copying leaves for the disk delays the syncs of the commits beside it: of a program
+// that does nothing else, the slowest percent of syncs took 1.3 ms beside 15 pages every 3 ms, and 3.3 beside 60 every
+// 12 ms. But each round costs a sync of the log, and many small ones write more pages.
 var profiles = [...]struct {
 	rows  float64       // a commit has, at least
 	every int64         // bytes are written, by a rough count, between two rounds
@@ -41,9 +41,9 @@ var profiles = [...]struct {
 	// What gathers until the WAL starts again is one long sync, which commits wait for.
 	alone:   {every: 64 << 10, rest: 2 * time.Millisecond, writeBack: true},
 	several: {rows: 1.5, every: 256 << 10, rest: 10 * time.Millisecond},
-	// The least work counts, and nothing is copied before the WAL is at its limit: the more it holds, the more often a page in it is newer
-	// than another copy of itself, which need not be copied. 18 us of CPU a row at 4 MiB, 16 at 64, and no less beyond. A round only
-	// looks at the WAL's real size.
+	// The least work counts, and nothing is copied before the WAL is at its limit: the more it holds, the more often a
+	// page in it is newer than another copy of itself, which need not be copied. 18 us of CPU a row at 4 MiB, 16 at 64,
+	// and no less beyond. A round only looks at the WAL's real size.
 	many: {rows: 8, every: 4 << 20, rest: 10 * time.Millisecond, atLimit: true},
 }
 
@@ -63,8 +63,8 @@ type checkpointer struct {
 	limit int64 // walLimit, but in tests
 
 	mu sync.Mutex
-	// written is about how many bytes were written since the last wake, or since copying began; rows and commits are what has
-	// been written since the last wake.
+	// written is about how many bytes were written since the last wake, or since copying began; rows and commits are
+	// what has been written since the last wake.
 	written       int64
 	rows, commits int
 	profile       int // of profiles, as found at the last wake
@@ -206,8 +206,9 @@ func (p *checkpointer) once(ctx context.Context, c *conn, profile int) (left boo
 	if !ok || w.total < max(p.restartAt, p.limit) || p.stall.lasts(time.Now()) > 0 {
 		return !ok || w.copied < w.total || p.news()
 	}
-	// A WAL that is always being added to never starts again by itself, so what little has come meanwhile is copied while
-	// the writer waits. SQLite syncs the database when all is copied; what it finds synced does not keep the writer waiting.
+	// A WAL that is always being added to never starts again by itself, so what little has come meanwhile is copied
+	// while the writer waits. SQLite syncs the database when all is copied; what it finds synced does not keep the
+	// writer waiting.
 	for range rounds {
 		if !p.sync() {
 			return true
@@ -271,8 +272,8 @@ func (p *checkpointer) sync() bool {
 	}
 	err := p.b.file.Sync()
 	if err != nil {
-		// Nothing may be written as if all were well. Linux reports the error once to each descriptor, so the sync with which SQLite would close the
-		// file and drop the WAL fails as well.
+		// Nothing may be written as if all were well. Linux reports the error once to each descriptor, so the sync with
+		// which SQLite would close the file and drop the WAL fails as well.
 		_ = p.b.breakDown("sync the database", err)
 	}
 	return err == nil

@@ -16,7 +16,8 @@ import (
 type Config struct {
 	// Path is the database file. It and its directory are made when missing, for the owner only.
 	Path string
-	// Temporary puts the database into a directory of its own, which Close removes. Path must be empty, and nothing is synced.
+	// Temporary puts the database into a directory of its own, which Close removes. Path must be empty, and nothing is
+	// synced.
 	Temporary bool
 	// UnsafeNoFsync lets commits return before they are synced: a crash of the machine may lose or damage the database.
 	UnsafeNoFsync bool
@@ -101,8 +102,8 @@ func (b *Backend) makeDirectory() error {
 	return nil
 }
 
-// makeFile opens the file and makes sure that it is there and can be written, before SQLite is asked, whose answer would be "unable to
-// open database file". The WAL and its index take over the mode of the file.
+// makeFile opens the file and makes sure that it is there and can be written, before SQLite is asked, whose answer
+// would be "unable to open database file". The WAL and its index take over the mode of the file.
 func (b *Backend) makeFile() error {
 	f, err := os.OpenFile(b.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

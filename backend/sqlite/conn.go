@@ -23,7 +23,8 @@ type stmt struct {
 	row  []driver.Value
 }
 
-// dsn names the file in the form that passes every character of a path through. The connections need no mutex of SQLite's.
+// dsn names the file in the form that passes every character of a path through. The connections need no mutex of
+// SQLite's.
 func dsn(path string) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: "mode=rw&_mutex=no"}).String()
 }
@@ -62,8 +63,8 @@ func (c *conn) exec(query string) error {
 	return err
 }
 
-// queryInts runs a rare query to its end and returns the integers of its last row. Some pragmas do a part of their work with
-// every row, so all rows are stepped through.
+// queryInts runs a rare query to its end and returns the integers of its last row. Some pragmas do a part of their work
+// with every row, so all rows are stepped through.
 func (c *conn) queryInts(query string) ([]int64, error) {
 	rows, err := c.c.Query(query, nil)
 	if err != nil {
@@ -149,8 +150,9 @@ func (c *conn) run(id statement, args ...driver.Value) (int64, error) {
 	return res.RowsAffected()
 }
 
-// each executes a query and calls f with every row until f says stop. The bytes in a row belong to f, the slice does not.
-// It heeds ctx while it runs only if ctx can end, which has a cost for each row: pass context.Background() to short queries.
+// each executes a query and calls f with every row until f says stop. The bytes in a row belong to f, the slice does
+// not. It heeds ctx while it runs only if ctx can end, which has a cost for each row: pass context.Background() to
+// short queries.
 func (c *conn) each(ctx context.Context, id statement, f func(row []driver.Value) (more bool), args ...driver.Value) error {
 	s, err := c.prepared(id)
 	if err != nil {

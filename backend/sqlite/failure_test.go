@@ -94,8 +94,8 @@ func TestFailedSyncBesideTheWriter(t *testing.T) {
 	}
 }
 
-// TestFullDisk is the same on a file system that is full: a small one, which a child process of this test mounts for itself
-// only. Without root it takes a kernel that lets users have name spaces.
+// TestFullDisk is the same on a file system that is full: a small one, which a child process of this test mounts for
+// itself only. Without root it takes a kernel that lets users have name spaces.
 func TestFullDisk(t *testing.T) {
 	const variable = "SQLSTORE_TEST_SMALL_DISK"
 	if dir := os.Getenv(variable); dir != "" {
@@ -172,7 +172,8 @@ func TestNoteOnFullDisk(t *testing.T) {
 	}
 }
 
-// TestCommitOfUnknownOutcome lets the write of a COMMIT fail, by a bound on the size of files, which is no lack of space.
+// TestCommitOfUnknownOutcome lets the write of a COMMIT fail, by a bound on the size of files, which is no lack of
+// space.
 func TestCommitOfUnknownOutcome(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	b := openTest(t, Config{Path: path})

@@ -10,8 +10,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// historyWindow bounds the revisions that one call looks through for the rows of a span, so that the time it takes does not
-// depend on how rare they are. Through is how far it came.
+// historyWindow bounds the revisions that one call looks through for the rows of a span, so that the time it takes does
+// not depend on how rare they are. Through is how far it came.
 const historyWindow = 8192
 
 // History implements [backend.Backend].

@@ -1,7 +1,7 @@
 package sqlite
 
-// A row's id in the table is its revision and its ordinal in one number, so that rows are stored in the order in which they
-// were written and found by their identity without an index of its own. 43 bits are left for revisions: at 10,000
+// A row's id in the table is its revision and its ordinal in one number, so that rows are stored in the order in which
+// they were written and found by their identity without an index of its own. 43 bits are left for revisions: at 10,000
 // transactions a second they last for 27 years.
 const (
 	ordinalBits = 20 // as in the schema

@@ -8,8 +8,9 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// slack is the part of the file, one in so many pages, that stays free. Steady writes take as much room as compaction frees: to give
-// it back each time would mean to move a page for every one of them, and the file would grow again at once.
+// slack is the part of the file, one in so many pages, that stays free. Steady writes take as much room as compaction
+// frees: to give it back each time would mean to move a page for every one of them, and the file would grow again at
+// once.
 const slack = 8
 
 // Reclaim implements [backend.Backend]. The file shrinks with the next checkpoint.

@@ -44,7 +44,8 @@ func TestPlans(t *testing.T) {
 		for _, step := range plan(t, b.writer, query) {
 			switch {
 			case strings.HasPrefix(step, "SEARCH "), strings.HasPrefix(step, "CO-ROUTINE "), strings.HasPrefix(step, "SCALAR SUBQUERY "),
-				step == "SCAN n", step == "SCAN j VIRTUAL TABLE INDEX 1:", step == "SCAN (subquery-1)": // of the co-routine's own rows
+				// of the co-routine's own rows
+				step == "SCAN n", step == "SCAN j VIRTUAL TABLE INDEX 1:", step == "SCAN (subquery-1)":
 			default:
 				t.Errorf("%s\n\tof %s", step, query)
 			}
@@ -55,8 +56,8 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// TestNewestIsCovered holds the choice of the newest rows to the index alone, and what has to look at the table to one look
-// for each row that is returned.
+// TestNewestIsCovered holds the choice of the newest rows to the index alone, and what has to look at the table to one
+// look for each row that is returned.
 func TestNewestIsCovered(t *testing.T) {
 	b := openTest(t, Config{Temporary: true})
 	const joined = "SCAN n\nSEARCH v USING INTEGER PRIMARY KEY (rowid=?)"

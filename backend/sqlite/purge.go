@@ -13,8 +13,8 @@ import (
 // purgeProgress is how far the removal of rows came: those below next are done for a compaction at target.
 type purgeProgress struct{ target, next int64 }
 
-// advance makes p the progress of a compaction at target. What an earlier one left at its own target, because a watch from
-// there still showed it, is looked at again.
+// advance makes p the progress of a compaction at target. What an earlier one left at its own target, because a watch
+// from there still showed it, is looked at again.
 func (p *purgeProgress) advance(target int64) {
 	if p.target < target {
 		p.next = min(p.next, firstID(p.target))
@@ -26,15 +26,16 @@ func (p *purgeProgress) advance(target int64) {
 func (p *purgeProgress) through() int64 { return max(0, revisionOf(p.next)-1) }
 
 const (
-	// windowRows is how many rows of the walk are looked at together, and keyBytes how long the keys of those to be removed may be in all.
+	// windowRows is how many rows of the walk are looked at together, and keyBytes how long the keys of those to be
+	// removed may be in all.
 	windowRows = 8 << 10
 	keyBytes   = 4 << 20
 	// walkRows is how many of them one statement reads: while it runs, the WAL cannot start again.
 	walkRows = 512
 )
 
-// window is a stretch of the walk with what is to be removed for it, in the order of keys. Rows of the same page of the key index go
-// in the same transaction then, which writes that page to the WAL once instead of once for each row.
+// window is a stretch of the walk with what is to be removed for it, in the order of keys. Rows of the same page of the
+// key index go in the same transaction then, which writes that page to the WAL once instead of once for each row.
 type window struct {
 	before, after purgeProgress
 	looked        int  // rows of the walk
@@ -53,14 +54,15 @@ type removal struct {
 
 // Purge implements [backend.Backend].
 //
-// It walks through the rows in the order in which they were written and removes what each one superseded. So it finds all of
-// it by a walk as long as the number of revisions, and removes a tombstone only after the row below it, which would be the
-// key's newest otherwise. Removed are, for a row at revision r and a compaction at C >= r: the row it superseded, if that is
-// older than r or r < C; and the row itself, if it is a tombstone and r < C. What remains at C is what a watch from C shows.
+// It walks through the rows in the order in which they were written and removes what each one superseded. So it finds
+// all of it by a walk as long as the number of revisions, and removes a tombstone only after the row below it, which
+// would be the key's newest otherwise. Removed are, for a row at revision r and a compaction at C >= r: the row it
+// superseded, if that is older than r or r < C; and the row itself, if it is a tombstone and r < C. What remains at C
+// is what a watch from C shows.
 //
-// The walk goes on by windows, beside the writer, and what a window finds is removed key by key, oldest first. A step is a part of the
-// one, or of the other, or the end of the one and the beginning of the other. How far the walk came is remembered when a window is
-// done: after a crash the last one is walked again, and what is gone already is not found.
+// The walk goes on by windows, beside the writer, and what a window finds is removed key by key, oldest first. A step
+// is a part of the one, or of the other, or the end of the one and the beginning of the other. How far the walk came is
+// remembered when a window is done: after a crash the last one is walked again, and what is gone already is not found.
 func (b *Backend) Purge(ctx context.Context, limit int, until int64) (res backend.PurgeResult, err error) {
 	b.purging.Lock()
 	defer b.purging.Unlock()

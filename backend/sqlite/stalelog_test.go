@@ -58,7 +58,8 @@ func TestLogOfAnotherFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	raw := func(t *testing.T, path string) string { // a copy of the file alone, as cp or rsync make a backup of a server at rest
+	// a copy of the file alone, as cp or rsync make a backup of a server at rest
+	raw := func(t *testing.T, path string) string {
 		t.Helper()
 		to := filepath.Join(t.TempDir(), "raw")
 		copyFile(t, path, to)

@@ -14,8 +14,8 @@ const (
 	stallPeriod = 10 * time.Minute
 )
 
-// stall knows for how long the same reader has kept the WAL from being copied any further: a transaction that stays open
-// in another program, such as a shell or a backup. Our own reads are short.
+// stall knows for how long the same reader has kept the WAL from being copied any further: a transaction that stays
+// open in another program, such as a shell or a backup. Our own reads are short.
 type stall struct {
 	mu     sync.Mutex
 	at     int64     // how far the WAL was copied

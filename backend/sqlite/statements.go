@@ -76,7 +76,8 @@ func makeStatements() (s [numStatements]string) {
 	// What can be computed is not passed: each argument costs a call into C.
 	s[insertRow] = "INSERT INTO object_versions (id, resource_version, key, deleted, create_revision, version, lease, " +
 		"previous_version, value) VALUES (?1, ?1 >> 20, ?2, ?7 IS NULL, ?3, ?4, ?5, ?6, ?7)"
-	// The clock in memory must be the file's. It always is, unless somebody wrote with another program in spite of the lock.
+	// The clock in memory must be the file's. It always is, unless somebody wrote with another program in spite of the
+	// lock.
 	s[moveClock] = "UPDATE clock SET revision = ?1, compacted = ?2 " +
 		"WHERE id = 1 AND revision = ?3 AND compacted = ?4 AND incarnation = ?5"
 	s[grantLease] = "INSERT INTO leases (id, ttl) VALUES (?, ?)"
@@ -148,8 +149,9 @@ func makeStatements() (s [numStatements]string) {
 }
 
 // newest is the query that picks the newest row of each key at revision ?1 and drops the keys whose newest row is a
-// tombstone. A transaction can delete a key and put it, or the other way round, so the revision alone does not say which row
-// is the newest, but the id does. SQLite takes the other columns of such a query from the row that holds the maximum.
+// tombstone. A transaction can delete a key and put it, or the other way round, so the revision alone does not say
+// which row is the newest, but the id does. SQLite takes the other columns of such a query from the row that holds the
+// maximum.
 //
 // It must be a table to join with and not a set to be IN: the planner would turn the latter inside out.
 func newest(columns, where string) string {

@@ -203,8 +203,8 @@ func (b *Backend) write(doing string, f func(*conn) error) error {
 	return b.breakDown(doing, err)
 }
 
-// writeLazily is write for what may be lost by a crash of the machine: it is not synced, and waits for no disk. It becomes durable with
-// the next commit, whose sync covers all of the WAL before it.
+// writeLazily is write for what may be lost by a crash of the machine: it is not synced, and waits for no disk. It
+// becomes durable with the next commit, whose sync covers all of the WAL before it.
 func (b *Backend) writeLazily(doing string, f func(*conn) error) error {
 	if b.synchronous() == "OFF" {
 		return b.write(doing, f)

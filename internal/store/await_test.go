@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// awaits starts a wait for a revision and returns when it is registered; the function that it returns waits for its end.
+// awaits starts a wait for a revision and returns when it is registered; the function that it returns waits for its
+// end.
 func awaits(ctx context.Context, t *testing.T, s *Store, revision int64) (end func() (int64, error)) {
 	t.Helper()
 	before := waitersOf(s)

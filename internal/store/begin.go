@@ -29,7 +29,8 @@ func (q *sequencer) begin(ctx context.Context, batch []*call) (backend.Tx, *eval
 	return tx, q.evaluator(ctx, loaded, complete), nil
 }
 
-// leasing is an operation that may name leases. Where the database keeps their time, it reads them under the clock's lock.
+// leasing is an operation that may name leases. Where the database keeps their time, it reads them under the clock's
+// lock.
 type leasing interface {
 	leases(ids []int64) []int64
 }

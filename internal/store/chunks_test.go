@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// mixedSizes are those of values: many small ones, after which chunks are of many rows, and large ones behind them and among them.
+// mixedSizes are those of values: many small ones, after which chunks are of many rows, and large ones behind them and
+// among them.
 func mixedSizes() (sizes []int) {
 	for range 400 {
 		sizes = append(sizes, 1)
@@ -43,7 +44,8 @@ func eachSource(t *testing.T, f func(t *testing.T, cfg Config)) {
 	}
 }
 
-// A stream is whole and in order, and no chunk holds more than the bound and the value that reaches it, the first one neither.
+// A stream is whole and in order, and no chunk holds more than the bound and the value that reaches it, the first one
+// neither.
 func TestStreamOfMixedSizes(t *testing.T) {
 	mixed := mixedSizes()
 	large := mixed[400:]

@@ -19,7 +19,8 @@ type done[Q, A any] struct {
 }
 
 // TestConcurrentRequestsAgainstModel sends random transactions from many sides at once, while others list, watch and
-// compact. The revisions of the answers tell the order in which all of it must have happened: the model goes through it again.
+// compact. The revisions of the answers tell the order in which all of it must have happened: the model goes through it
+// again.
 func TestConcurrentRequestsAgainstModel(t *testing.T) {
 	for _, variant := range []struct {
 		name    string
@@ -204,7 +205,8 @@ func (c *concurrent) list(s *Store, rev int64) {
 	r := &RangeRequest{Key: []byte{0}, End: []byte{0}, Limit: 3, Revision: rev}
 	for more := true; more; {
 		res, err := s.Range(within(c.t), r)
-		if errors.Is(err, ErrCompacted) && s.confirm(within(c.t)) == nil && s.Compacted() > rev { // the database knows it first
+		// the database knows it first
+		if errors.Is(err, ErrCompacted) && s.confirm(within(c.t)) == nil && s.Compacted() > rev {
 			return
 		}
 		if err != nil {
@@ -241,7 +243,8 @@ func (c *concurrent) compact(written <-chan struct{}) {
 	}
 }
 
-// replay goes through the transactions in the order of their revisions: at each, the one that wrote, then those that did not.
+// replay goes through the transactions in the order of their revisions: at each, the one that wrote, then those that
+// did not.
 func (c *concurrent) replay(m *model) {
 	slices.SortStableFunc(c.txns, func(a, b done[*Txn, *TxnResult]) int {
 		if n := a.res.Revision - b.res.Revision; n != 0 {

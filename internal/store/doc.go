@@ -21,9 +21,9 @@
 //
 // Over a [backend.Shared] any number of stores work side by side, each in a process of its own. They know of each other
 // through the database alone: what others wrote is published here in the order of revisions, as if it had been written
-// here (replica.go, replica_adopt.go); leases go by the database's clock (sharedlessor.go); one of the stores, which a heartbeat
-// elects, does the maintenance (replica_members.go). A database that has lost history is noticed by the batch that wrote the
-// last revision held: memory is dropped, watches end.
+// here (replica.go, replica_adopt.go); leases go by the database's clock (sharedlessor.go); one of the stores, which a
+// heartbeat elects, does the maintenance (replica_members.go). A database that has lost history is noticed by the batch
+// that wrote the last revision held: memory is dropped, watches end.
 //
 // Bytes handed to the store with a request belong to it from then on; rows that it hands out are shared and must not be
 // changed.

@@ -49,8 +49,8 @@ func (s *Store) Export(ctx context.Context) (*Export, error) {
 	return x, nil
 }
 
-// tryPin fixes the revision and reads the leases. One is granted before its keys are seen and revoked after, so those that
-// were there before the revision was fixed or after are all that keys have at it.
+// tryPin fixes the revision and reads the leases. One is granted before its keys are seen and revoked after, so those
+// that were there before the revision was fixed or after are all that keys have at it.
 func (x *Export) tryPin(ctx context.Context) error {
 	before, err := x.s.lessor.all(ctx)
 	if err != nil {

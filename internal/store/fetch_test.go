@@ -104,7 +104,8 @@ func TestFetchTogether(t *testing.T) {
 	}
 }
 
-// A caller that does not wait any longer leaves the others' statement alone, and one whose statement failed asks by itself.
+// A caller that does not wait any longer leaves the others' statement alone, and one whose statement failed asks by
+// itself.
 func TestFetchGivenUpAndFailed(t *testing.T) {
 	g, f := newGated()
 	ctx, cancel := context.WithCancel(t.Context())

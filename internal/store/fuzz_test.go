@@ -20,7 +20,8 @@ func FuzzTxn(f *testing.F) {
 	})
 }
 
-// FuzzRange asks for ranges over one history, which is compacted on the way, from the index, its snapshots and the database.
+// FuzzRange asks for ranges over one history, which is compacted on the way, from the index, its snapshots and the
+// database.
 func FuzzRange(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(randomBytes(seed, 300), seed%2 == 0)

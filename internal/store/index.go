@@ -28,10 +28,10 @@ type tree = btree.Map[string, *item]
 
 // index holds the newest live row of every key in key order, at one revision: that of the last published batch.
 //
-// It is what makes compares, gets, pages and counts cost no database access. Until it is complete (a start does not wait
-// for it) a key that is found in it is right, and a key that is not found must be looked up in the database. Copies of the
-// tree are made in O(1) and share its nodes; those made for lists are kept a while under their revision, so that the next
-// pages of the list are served from the same snapshot.
+// It is what makes compares, gets, pages and counts cost no database access. Until it is complete (a start does not
+// wait for it) a key that is found in it is right, and a key that is not found must be looked up in the database.
+// Copies of the tree are made in O(1) and share its nodes; those made for lists are kept a while under their revision,
+// so that the next pages of the list are served from the same snapshot.
 type index struct {
 	writing   sync.Mutex // whoever changes the tree holds it; before mu
 	mu        sync.RWMutex
@@ -83,8 +83,8 @@ func (x *index) loading() int {
 	return x.resets
 }
 
-// load adds rows read from the database, unless something newer is known of their keys; false when the index was reset since
-// loading gave the number.
+// load adds rows read from the database, unless something newer is known of their keys; false when the index was reset
+// since loading gave the number.
 func (x *index) load(number int, rows []Row) bool {
 	x.writing.Lock()
 	defer x.writing.Unlock()
@@ -139,7 +139,8 @@ func (x *index) empty() {
 	x.keepSnapshots(func(*snapshot) bool { return false })
 }
 
-// warm replaces those of an epoch's items whose values the index has in memory by now: a snapshot keeps what it was made of.
+// warm replaces those of an epoch's items whose values the index has in memory by now: a snapshot keeps what it was
+// made of.
 func (x *index) warm(items []*item, epoch int64) (missing int) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -11,7 +11,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// TestWatchOnAnotherReplica starts watches on one replica right after a write and a compaction were acknowledged by the other.
+// TestWatchOnAnotherReplica starts watches on one replica right after a write and a compaction were acknowledged by the
+// other.
 func TestWatchOnAnotherReplica(t *testing.T) {
 	all := openReplicas(t, 2, Config{})
 	for n := range 50 {

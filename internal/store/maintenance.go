@@ -33,8 +33,8 @@ func (s *Store) Settings() backend.Settings { return s.settings }
 // defragmentWait is how long Defragment waits for those who read the rows that are to go.
 const defragmentWait = 2 * time.Second
 
-// Defragment gives back all the space that the database can give back. The rows below the compacted revision go first: who is
-// out of space compacts and defragments in one breath. If somebody reads them for long, they stay for later.
+// Defragment gives back all the space that the database can give back. The rows below the compacted revision go first:
+// who is out of space compacts and defragments in one breath. If somebody reads them for long, they stay for later.
 func (s *Store) Defragment(ctx context.Context) error {
 	if _, err := s.purgeAll(ctx, defragmentWait); err != nil {
 		return fmt.Errorf("defragment: %w", err)
@@ -50,8 +50,9 @@ func (s *Store) Reclaim(ctx context.Context, pages int) (done bool, took time.Du
 	return s.backend.Reclaim(ctx, pages)
 }
 
-// HashKV hashes every row from the compacted revision to revision, the same for the same history whatever was physically
-// removed already. A revision <= 0 means the current one; a negative one is returned unchanged, as in etcd. Errors: [ErrCompacted], [ErrFutureRevision].
+// HashKV hashes every row from the compacted revision to revision, the same for the same history whatever was
+// physically removed already. A revision <= 0 means the current one; a negative one is returned unchanged, as in etcd.
+// Errors: [ErrCompacted], [ErrFutureRevision].
 func (s *Store) HashKV(ctx context.Context, revision int64) (*Hash, error) {
 	x, err := s.Export(ctx)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// model is what the engine must be: the simplest thing that answers like it, which keeps every row ever written in one list
-// and finds all else by walking through it.
+// model is what the engine must be: the simplest thing that answers like it, which keeps every row ever written in one
+// list and finds all else by walking through it.
 type model struct {
 	rev, compacted int64
 	rows           []Row // in the order in which they were written

@@ -6,8 +6,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// null is a backend that keeps its clock and nothing else: what is measured over it is the engine alone. Whatever the engine
-// looks for must be in its memory.
+// null is a backend that keeps its clock and nothing else: what is measured over it is the engine alone. Whatever the
+// engine looks for must be in its memory.
 type null struct {
 	backend.Backend // nil: what benchmarks do not need
 	clock           backend.Clock

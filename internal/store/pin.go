@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// StreamPinLimit is how long an open stream holds off the deletion of rows that it may still read. It is far longer than a
-// list takes, and bounds what a client that has stopped reading costs.
+// StreamPinLimit is how long an open stream holds off the deletion of rows that it may still read. It is far longer
+// than a list takes, and bounds what a client that has stopped reading costs.
 const StreamPinLimit = 5 * time.Minute
 
-// sharePinAfter is how long a stream may take before the other replicas are asked to hold off, too: the most are done by
-// then.
+// sharePinAfter is how long a stream may take before the other replicas are asked to hold off, too: the most are done
+// by then.
 const sharePinAfter = 500 * time.Millisecond
 
 // pins are the revisions that open streams and exports read at. A purge deletes what is superseded at or below the

@@ -9,7 +9,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// losePins takes all pins out of the database, as a failover does to a standby that has received every revision and no pin.
+// losePins takes all pins out of the database, as a failover does to a standby that has received every revision and no
+// pin.
 func losePins(t *testing.T, dsn string) {
 	t.Helper()
 	execute(t, dsn, "DELETE FROM holds")
@@ -43,8 +44,8 @@ func rewrite(t *testing.T, s *Store, n int) backend.PurgeResult {
 	return res
 }
 
-// TestStreamHoldsOffPurgeOnOtherReplicas has another replica compact and purge under a stream whose pin is shared. The stream gives
-// all that there was, or says that it cannot: where its pin is lost it must not give what was left.
+// TestStreamHoldsOffPurgeOnOtherReplicas has another replica compact and purge under a stream whose pin is shared. The
+// stream gives all that there was, or says that it cannot: where its pin is lost it must not give what was left.
 func TestStreamHoldsOffPurgeOnOtherReplicas(t *testing.T) {
 	const n = 50
 	for name, c := range map[string]struct {
@@ -125,8 +126,8 @@ func TestStreamMeetsLostHistory(t *testing.T) {
 	}
 }
 
-// TestStreamFetchesOverLostHistory has others take the numbers of lost revisions under a stream that has the keys in memory, and their
-// values in the database.
+// TestStreamFetchesOverLostHistory has others take the numbers of lost revisions under a stream that has the keys in
+// memory, and their values in the database.
 func TestStreamFetchesOverLostHistory(t *testing.T) {
 	const n = 50
 	dsn := pgserver.Database(t)

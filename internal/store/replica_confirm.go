@@ -32,8 +32,8 @@ func (r *replica) within(o backend.Origin, bound time.Duration) bool {
 	return bound > 0 && r.b.Unconfirmed(o) <= bound
 }
 
-// confirm returns the head of a server that is the primary for certain, read after the call: a commit proves it. Errors:
-// ctx's, [ErrClosed], those of the backend.
+// confirm returns the head of a server that is the primary for certain, read after the call: a commit proves it.
+// Errors: ctx's, [ErrClosed], those of the backend.
 func (r *replica) confirm(ctx context.Context) (backend.Head, error) {
 	return r.confirmations.get(ctx)
 }

@@ -3,8 +3,8 @@ package store
 // ReplicaStats counts, since the start, what keeping in step with other replicas took.
 type ReplicaStats struct {
 	// Asked counts questions for what others wrote, those that came with a batch left out; Hinted the hints of the
-	// database that announced something new; Adopted the revisions that came from the database: those of others, and the
-	// few of our own that the question found before the batch that wrote them had its answer.
+	// database that announced something new; Adopted the revisions that came from the database: those of others, and
+	// the few of our own that the question found before the batch that wrote them had its answer.
 	Asked, Hinted, Adopted uint64
 	// Ahead counts the batches that were evaluated before all that others had committed was published. Again counts
 	// those that took the clock more than once, as the store started anew or others had committed more than is looked

@@ -131,8 +131,8 @@ func (r *replica) upToDate(q question, head backend.Head) bool {
 	return head.Clock.Revision > q.After && head.Clock.Revision <= x.rev
 }
 
-// departs records that a batch on top of revision base is being committed; the function that it returns records that it is
-// published, or not to be.
+// departs records that a batch on top of revision base is being committed; the function that it returns records that it
+// is published, or not to be.
 func (r *replica) departs(base int64) (arrives func()) {
 	flight := make(chan struct{})
 	r.below.Store(base)

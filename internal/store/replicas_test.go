@@ -96,7 +96,8 @@ func eventually(tb testing.TB, what string, f func() bool) {
 	}
 }
 
-// TestReplicasCount has every replica add one to the same number by compare-and-put, and every replica's watch show each sum once.
+// TestReplicasCount has every replica add one to the same number by compare-and-put, and every replica's watch show
+// each sum once.
 func TestReplicasCount(t *testing.T) {
 	const replicas, writers, each = 3, 3, 40
 	all := openReplicas(t, replicas, Config{})
@@ -169,8 +170,8 @@ func TestReplicaSeesWhatAnotherAcknowledged(t *testing.T) {
 	})
 }
 
-// TestReplicaFarBehind has more written, in large rows, than one question for the tail brings, with a replica that asks only when a
-// batch of its own begins.
+// TestReplicaFarBehind has more written, in large rows, than one question for the tail brings, with a replica that asks
+// only when a batch of its own begins.
 func TestReplicaFarBehind(t *testing.T) {
 	all := openReplicas(t, 2, Config{})
 	st := watchAll(t, all[1], 2)
@@ -466,7 +467,8 @@ func TestLostHistory(t *testing.T) {
 				old = replicasOn(t, 1, Config{}, dsn)[0]
 			}
 			st := watchAll(t, old, 0)
-			execute(t, dsn, "DELETE FROM object_versions WHERE resource_version > 15") // the clock never falls below what the replica holds
+			// the clock never falls below what the replica holds
+			execute(t, dsn, "DELETE FROM object_versions WHERE resource_version > 15")
 			execute(t, dsn, `INSERT INTO object_versions (resource_version, ordinal, key, deleted, create_revision, version, lease, previous_version, batch, value)
 				SELECT n, 0, convert_to('other'||n, 'UTF8'), false, n, 1, 0, 0, 4711, ''::bytea FROM generate_series(16, 30) AS n`)
 			execute(t, dsn, "UPDATE clock SET revision = 30")

@@ -8,8 +8,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// TestEpochFollowsWhatIsRead stops a replica that has noticed lost history before its index is reset: a read then must not
-// see the new epoch first.
+// TestEpochFollowsWhatIsRead stops a replica that has noticed lost history before its index is reset: a read then must
+// not see the new epoch first.
 func TestEpochFollowsWhatIsRead(t *testing.T) {
 	dsn := pgserver.Database(t)
 	s := replicasOn(t, 1, Config{}, dsn)[0]
@@ -39,8 +39,8 @@ func TestEpochFollowsWhatIsRead(t *testing.T) {
 	}
 }
 
-// TestValuesOfOneEpoch has an index that another history has come to, with a row of the same id: what is read of the one before gets
-// nothing from it, and brings nothing in.
+// TestValuesOfOneEpoch has an index that another history has come to, with a row of the same id: what is read of the
+// one before gets nothing from it, and brings nothing in.
 func TestValuesOfOneEpoch(t *testing.T) {
 	row := func(value string) Row {
 		return Row{Key: []byte("k"), ModRevision: 2, CreateRevision: 2, Version: 1, Value: []byte(value)}

@@ -16,7 +16,8 @@ import (
 type operation interface {
 	// needs adds what evaluate will look at, for when the index is not complete.
 	needs(n *backend.Needs)
-	// evaluate runs the operation on e and keeps its answer. It may be called again, on another state, when a batch is split.
+	// evaluate runs the operation on e and keeps its answer. It may be called again, on another state, when a batch is
+	// split.
 	evaluate(e *evaluator) error
 	// size is roughly the bytes that the operation holds while it waits.
 	size() int64
@@ -30,7 +31,8 @@ type looking interface {
 
 // call is an operation on its way through the sequencer.
 type call struct {
-	ctx  context.Context // its caller's: once that has ended, an operation that has not been evaluated is not evaluated any more
+	// its caller's: once that has ended, an operation that has not been evaluated is not evaluated any more
+	ctx  context.Context
 	op   operation
 	rev  int64 // the store's revision after the operation
 	err  error
@@ -53,13 +55,15 @@ func (s *Store) newCall(ctx context.Context, op operation) *call {
 	return c
 }
 
-// sequencer orders all writes. One goroutine takes the operations that wait (see queue), evaluates them in order in memory,
-// commits all their rows in one database transaction under the clock, publishes them and answers the callers; the next
-// batch fills meanwhile. So commit order is revision order, revisions have no gaps, and one fsync serves the batch.
+// sequencer orders all writes. One goroutine takes the operations that wait (see queue), evaluates them in order in
+// memory, commits all their rows in one database transaction under the clock, publishes them and answers the callers;
+// the next batch fills meanwhile. So commit order is revision order, revisions have no gaps, and one fsync serves the
+// batch.
 //
-// Nothing is published or answered before the commit has returned. A commit of unknown outcome is not repeated: its callers
-// get the error. Where this process is the only one that writes, the store stops writing (see Store.Done), since only a restart can
-// read what happened; where there are others, the next batch reads it like what they did, once it holds the clock.
+// Nothing is published or answered before the commit has returned. A commit of unknown outcome is not repeated: its
+// callers get the error. Where this process is the only one that writes, the store stops writing (see Store.Done),
+// since only a restart can read what happened; where there are others, the next batch reads it like what they did, once
+// it holds the clock.
 type sequencer struct {
 	s       *Store
 	queue   *queue
@@ -72,8 +76,8 @@ func newSequencer(s *Store) *sequencer {
 	return &sequencer{s: s, queue: newQueue(s.cfg.QueueRequests, s.cfg.QueueBytes), pace: newPace(), stopped: make(chan struct{})}
 }
 
-// do queues op and waits for its answer. Errors: [ErrTooManyRequests] when the queue is full, [ErrClosed], ctx's error (the
-// operation may then still happen), and those of the operation and the backend.
+// do queues op and waits for its answer. Errors: [ErrTooManyRequests] when the queue is full, [ErrClosed], ctx's error
+// (the operation may then still happen), and those of the operation and the backend.
 func (q *sequencer) do(ctx context.Context, op operation) (rev int64, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -119,9 +123,9 @@ func (q *sequencer) close() {
 	<-q.stopped
 }
 
-// conflictTries is how often a batch may give way to another transaction of the database, or wait for the clock in vain:
-// about 15 s in all while a caller still waits. Requests of clients end before that, by bounds of their own; what the
-// store itself does, such as revoking leases, would only have to begin again.
+// conflictTries is how often a batch may give way to another transaction of the database, or wait for the clock in
+// vain: about 15 s in all while a caller still waits. Requests of clients end before that, by bounds of their own; what
+// the store itself does, such as revoking leases, would only have to begin again.
 const conflictTries = 3
 
 // commit runs a batch, to which others may come where open says so, and answers its calls.
@@ -201,8 +205,8 @@ func (q *sequencer) try(batch []*call, open bool) (_ []*call, n int, err error) 
 // of its rows.
 const batchRows = 10_000
 
-// run evaluates the calls up to the bound of a batch, and returns how many those are. Where the rows that the calls need
-// were loaded for all of them the bound is [Config.TxnRows]: the rest would have to load theirs again.
+// run evaluates the calls up to the bound of a batch, and returns how many those are. Where the rows that the calls
+// need were loaded for all of them the bound is [Config.TxnRows]: the rest would have to load theirs again.
 func (e *evaluator) run(batch []*call) int {
 	for i, c := range batch {
 		e.begin()

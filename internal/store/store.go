@@ -63,8 +63,8 @@ type Config struct {
 	WatchBytes int64
 	// DisableIndex serves every read from the database.
 	DisableIndex bool
-	// Caller distinguishes callers by their contexts, so that none takes all the turns of long reads. Nil takes them for
-	// one.
+	// Caller distinguishes callers by their contexts, so that none takes all the turns of long reads. Nil takes them
+	// for one.
 	Caller func(context.Context) any
 	// HangUp ends a caller's connection: it has taken nothing of a long read's result for half a minute, and others
 	// wait for the room. Nil lets it keep the memory.
@@ -224,7 +224,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Done is closed when the store cannot write any more: the outcome of a commit is unknown, and only a restart can find out.
+// Done is closed when the store cannot write any more: the outcome of a commit is unknown, and only a restart can find
+// out.
 func (s *Store) Done() <-chan struct{} { return s.failed }
 
 // Err returns why Done was closed.
@@ -327,8 +328,8 @@ func (s *Store) publish(e *evaluator) {
 		}
 		if e.epoch != r.epoch.Load() || rev < e.from || len(rows) > 0 &&
 			(rows[0].ModRevision != rev+1 || r.server != e.server) {
-			// the store was reset, what is below is not published yet, or another server reported it: the tail publishes
-			// the batch
+			// the store was reset, what is below is not published yet, or another server reported it: the tail
+			// publishes the batch
 			r.signal()
 			return
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// overtaken opens a stream of n keys and, when its first chunk has come, changes all of them and compacts what the stream
-// reads. meanwhile runs then. It returns the stream's rows and its error.
+// overtaken opens a stream of n keys and, when its first chunk has come, changes all of them and compacts what the
+// stream reads. meanwhile runs then. It returns the stream's rows and its error.
 func overtaken(t *testing.T, s *Store, n int, revision int64, meanwhile func()) ([]*Row, error) {
 	t.Helper()
 	var rows []*Row

@@ -142,8 +142,8 @@ func (q *turns) give() {
 	}
 }
 
-// nextTurn takes out of its line what gets the next turn: encoding and reads alternate, so that neither waits for all of
-// the other. Callers hold mu.
+// nextTurn takes out of its line what gets the next turn: encoding and reads alternate, so that neither waits for all
+// of the other. Callers hold mu.
 func (q *turns) nextTurn() *place {
 	q.encodes = !q.encodes
 	p := q.leave(q.encodes)

@@ -233,8 +233,8 @@ func TestIdleWatchesAreToldOfProgress(t *testing.T) {
 	}
 }
 
-// What a transaction did to one key twice is shown as etcd shows it: superseded is what was there before the transaction,
-// whether the events come from the hub or from the database.
+// What a transaction did to one key twice is shown as etcd shows it: superseded is what was there before the
+// transaction, whether the events come from the hub or from the database.
 func TestKeyChangedTwiceInOneRevision(t *testing.T) {
 	for name, window := range map[string]int64{"window": 1 << 20, "database": 1} {
 		t.Run(name, func(t *testing.T) {
