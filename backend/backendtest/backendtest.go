@@ -226,7 +226,8 @@ func show(rows []backend.Row) string {
 }
 
 func describe(q backend.RangeQuery) string {
-	return fmt.Sprintf("%s at %d, limit %d, bytes %d, keys only: %t", describeSpan(q.Span), q.Revision, q.Limit, q.Bytes, q.KeysOnly)
+	return fmt.Sprintf("%s at %d, limit %d, bytes %d, keys only: %t", describeSpan(q.Span), q.Revision, q.Limit,
+		q.Bytes, q.KeysOnly)
 }
 
 func describeSpan(s backend.Span) string {

@@ -32,8 +32,14 @@ func (f *fixture) commitMixed() {
 	for i := range 30 {
 		f.commit([]op{put(fmt.Sprintf("a/%02d", i), "")})
 	}
-	for i, size := range []int{1 << 20, 10, 70_000, 65_536, 65_537, 1, 1_400_000, 1_400_000, 0, 300, 1 << 20, 4000, 4000, 4000, 90_000, 3, 2, 1, 0, 5} {
-		f.commit([]op{put(fmt.Sprintf("b/%02d", i), strings.Repeat("x", size)), put("c", strings.Repeat("y", size/100))}, []op{del("c")})
+	for i, size := range []int{
+		1 << 20, 10, 70_000, 65_536, 65_537, 1, 1_400_000, 1_400_000, 0, 300, 1 << 20, 4000,
+		4000, 4000, 90_000, 3, 2, 1, 0, 5,
+	} {
+		f.commit([]op{
+			put(fmt.Sprintf("b/%02d", i), strings.Repeat("x", size)),
+			put("c", strings.Repeat("y", size/100)),
+		}, []op{del("c")})
 	}
 }
 
@@ -44,7 +50,10 @@ func testBytesOfRanges(f *fixture) {
 			for _, limit := range []int{5, 17, 100} {
 				f.checkRange(backend.RangeQuery{Span: s, Revision: f.m.clock.Revision, Limit: limit, Bytes: bytes})
 			}
-			f.checkRange(backend.RangeQuery{Span: s, Revision: f.m.clock.Revision, Limit: 100, Bytes: bytes, KeysOnly: true})
+			f.checkRange(backend.RangeQuery{
+				Span: s, Revision: f.m.clock.Revision, Limit: 100, Bytes: bytes,
+				KeysOnly: true,
+			})
 		}
 	}
 }
@@ -60,12 +69,20 @@ func testBytesOfRows(f *fixture) {
 		}
 	}
 	for _, bytes := range bounds {
-		for _, part := range [][2]int{{0, len(ids)}, {30, len(ids)}, {40, 50}, {0, 1}, {1, 2}, {len(ids) - 20, len(ids)}} {
+		for _, part := range [][2]int{
+			{0, len(ids)},
+			{30, len(ids)},
+			{40, 50},
+			{0, 1},
+			{1, 2},
+			{len(ids) - 20, len(ids)},
+		} {
 			rows, clock, err := f.b.Rows(context.Background(), ids[part[0]:part[1]], bytes)
 			if err != nil || clock != f.m.clock {
 				f.Fatalf("clock %+v, %v", clock, err)
 			}
-			f.compare(fmt.Sprintf("rows %v, %d bytes", part, bytes), rows, within(want[part[0]:part[1]], bytes, false), false)
+			f.compare(fmt.Sprintf("rows %v, %d bytes", part, bytes), rows, within(want[part[0]:part[1]], bytes, false),
+				false)
 		}
 	}
 }

@@ -55,7 +55,10 @@ func testReadsDuringWrites(f *fixture) {
 		for range 1 + rand.IntN(5) {
 			e.Revision++
 			key := e.Revision % keys
-			r := backend.Row{Key: []byte(strconv.Itoa(int(key))), Value: []byte(strconv.Itoa(int(e.Revision))), ModRevision: e.Revision}
+			r := backend.Row{
+				Key: []byte(strconv.Itoa(int(key))), Value: []byte(strconv.Itoa(int(e.Revision))),
+				ModRevision: e.Revision,
+			}
 			if r.PrevRevision = max(0, e.Revision-keys); r.PrevRevision < 2 {
 				r.PrevRevision = 0
 			}
@@ -98,7 +101,8 @@ func readDuringWrites(ctx context.Context, b backend.Backend, at int64, keys int
 		}
 		for _, r := range rows {
 			key, _ := strconv.Atoi(string(r.Key))
-			if want := at - (at-int64(key))%int64(keys); r.ModRevision != want || string(r.Value) != strconv.Itoa(int(want)) {
+			if want := at - (at-int64(key))%int64(keys); r.ModRevision != want ||
+				string(r.Value) != strconv.Itoa(int(want)) {
 				return fmt.Errorf("key %s at %d is of %d, want %d", r.Key, at, r.ModRevision, want)
 			}
 		}
@@ -125,7 +129,8 @@ func readDuringWrites(ctx context.Context, b backend.Backend, at int64, keys int
 		if c.Row.ModRevision != at+int64(i) {
 			return fmt.Errorf("change %d from %d on is of %d", i, at, c.Row.ModRevision)
 		}
-		if c.Row.ModRevision > h.Clock.Compacted && c.Row.PrevRevision != 0 && (c.Prev == nil || c.Prev.ModRevision != c.Row.PrevRevision) {
+		if c.Row.ModRevision > h.Clock.Compacted && c.Row.PrevRevision != 0 &&
+			(c.Prev == nil || c.Prev.ModRevision != c.Row.PrevRevision) {
 			return fmt.Errorf("change at %d lost its previous row, compacted %d", c.Row.ModRevision, h.Clock.Compacted)
 		}
 	}

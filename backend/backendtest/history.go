@@ -21,7 +21,8 @@ func (f *fixture) checkHistory(q backend.HistoryQuery) {
 	if s.Start == nil && s.End == nil {
 		s = everything
 	}
-	what := fmt.Sprintf("history of %s in (%d, %d], limit %d, bytes %d", describeSpan(s), q.After, until, q.Limit, q.Bytes)
+	what := fmt.Sprintf("history of %s in (%d, %d], limit %d, bytes %d", describeSpan(s), q.After, until, q.Limit,
+		q.Bytes)
 	want := f.m.history(s, q.After, until)
 	for q.After < until {
 		h, err := f.b.History(context.Background(), q)
@@ -110,7 +111,8 @@ func testHistoryWholeRevisions(f *fixture) {
 func testHistoryOfSpans(f *fixture) {
 	for i := range 60 {
 		k := oddKeys[i*5%len(oddKeys)]
-		f.commit([]op{put(k, fmt.Sprint(i)), put("other", fmt.Sprint(i))}, []op{del(k)}, []op{put("/p/a", fmt.Sprint(i))})
+		f.commit([]op{put(k, fmt.Sprint(i)), put("other", fmt.Sprint(i))}, []op{del(k)},
+			[]op{put("/p/a", fmt.Sprint(i))})
 	}
 	for _, s := range []backend.Span{
 		{},
@@ -120,7 +122,10 @@ func testHistoryOfSpans(f *fixture) {
 	} {
 		for _, limit := range []int{1, 7, 1000} {
 			f.checkHistory(backend.HistoryQuery{Span: s, Limit: limit, WithPrev: true})
-			f.checkHistory(backend.HistoryQuery{Span: s, Limit: limit, After: 50, Until: 100, KeysOnly: true, WithPrev: true})
+			f.checkHistory(backend.HistoryQuery{
+				Span: s, Limit: limit, After: 50, Until: 100, KeysOnly: true,
+				WithPrev: true,
+			})
 			f.checkHistory(backend.HistoryQuery{Span: s, Limit: limit, After: 77})
 		}
 	}
@@ -146,7 +151,8 @@ func testHistoryOfRareKeys(f *fixture) {
 }
 
 func testHistoryWithPrev(f *fixture) {
-	f.commit([]op{put("a", "1"), put("b", "")}, []op{put("a", "2")}, []op{put("b", "2")}, []op{del("a")}, []op{put("a", "3")})
+	f.commit([]op{put("a", "1"), put("b", "")}, []op{put("a", "2")}, []op{put("b", "2")}, []op{del("a")},
+		[]op{put("a", "3")})
 	for _, keysOnly := range []bool{false, true} {
 		f.checkHistory(backend.HistoryQuery{Limit: 100, WithPrev: true, KeysOnly: keysOnly})
 		f.checkHistory(backend.HistoryQuery{Limit: 100, WithPrev: true, KeysOnly: keysOnly, Span: only("a")})

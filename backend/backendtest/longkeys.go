@@ -14,9 +14,12 @@ import (
 func longKeys() []string {
 	p, q := strings.Repeat("p", 2600), strings.Repeat("p", 2599)+"q"
 	keys := []string{
-		"a", p[:100], p[:2599], p[:2599] + "\x00", p[:2599] + "\xff", p, p + "\x00", p + "\x00\x00", p + "\xff", p + "\xff\xff", q, q + "z", "z",
-		p + strings.Repeat("\xff", 40), p + strings.Repeat("\x00", 40), p + strings.Repeat("x", 10_000), p + strings.Repeat("x", 10_000) + "y",
-		strings.Repeat("\xff", 2600), strings.Repeat("\xff", 2601), strings.Repeat("\xff", 5000), strings.Repeat("\x00", 3000),
+		"a", p[:100], p[:2599], p[:2599] + "\x00", p[:2599] + "\xff", p, p + "\x00", p + "\x00\x00", p + "\xff",
+		p + "\xff\xff", q, q + "z", "z",
+		p + strings.Repeat("\xff", 40), p + strings.Repeat("\x00", 40), p + strings.Repeat("x", 10_000),
+		p + strings.Repeat("x", 10_000) + "y",
+		strings.Repeat("\xff", 2600), strings.Repeat("\xff", 2601), strings.Repeat("\xff", 5000),
+		strings.Repeat("\x00", 3000),
 	}
 	for i := range 12 {
 		keys = append(keys, fmt.Sprint(p, "/", i), fmt.Sprint(q, strings.Repeat("/", 3*i), i))
@@ -48,7 +51,10 @@ func testLongKeys(f *fixture) {
 	for i := range keys {
 		first = append(first, op{key: keys[(i*7)%len(keys)], value: fmt.Sprint("first ", i), lease: int64(i % 3)})
 	}
-	f.apply(&backend.Effects{Granted: []backend.Lease{{ID: 1, TTL: 1e12}, {ID: 2, TTL: 1e12}}, Rows: f.m.add(unique(first))})
+	f.apply(&backend.Effects{
+		Granted: []backend.Lease{{ID: 1, TTL: 1e12}, {ID: 2, TTL: 1e12}},
+		Rows:    f.m.add(unique(first)),
+	})
 	for i, k := range keys {
 		switch i % 4 {
 		case 0:
@@ -120,14 +126,18 @@ func (f *fixture) checkLongNeeds(keys []string) {
 	bounds := f.bounds()
 	for i, start := range bounds {
 		s := span(start, bounds[(i*7+3)%len(bounds)])
-		n := backend.Needs{Keys: [][]byte{[]byte(keys[i]), []byte(keys[len(keys)-1-i])}, Spans: []backend.Span{s}, SpanLimit: 1000}
+		n := backend.Needs{
+			Keys: [][]byte{[]byte(keys[i]), []byte(keys[len(keys)-1-i])}, Spans: []backend.Span{s},
+			SpanLimit: 1000,
+		}
 		tx, err := f.b.Begin(context.Background(), n)
 		if err != nil {
 			f.Fatal(err)
 		}
 		var want []backend.Row
 		for _, r := range f.m.rangeAt(from(""), f.m.clock.Revision) {
-			if contains(s, r.Key) || slices.ContainsFunc(n.Keys, func(k []byte) bool { return string(k) == string(r.Key) }) {
+			if contains(s, r.Key) ||
+				slices.ContainsFunc(n.Keys, func(k []byte) bool { return string(k) == string(r.Key) }) {
 				want = append(want, r)
 			}
 		}

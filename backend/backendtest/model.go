@@ -88,7 +88,8 @@ func (m *model) newestRows(revision int64) []backend.Row {
 
 // rangeAt are the live rows of a span at revision, in key order.
 func (m *model) rangeAt(s backend.Span, revision int64) []backend.Row {
-	return slices.DeleteFunc(m.newestRows(revision), func(r backend.Row) bool { return r.Deleted || !contains(s, r.Key) })
+	return slices.DeleteFunc(m.newestRows(revision),
+		func(r backend.Row) bool { return r.Deleted || !contains(s, r.Key) })
 }
 
 // history are the rows of a span in (after, until].

@@ -89,7 +89,8 @@ func testPurgeUntil(f *fixture) {
 			}
 		}
 		for r := max(until, 1); r <= last; r++ {
-			rows, _, err := f.b.Range(context.Background(), backend.RangeQuery{Span: everything, Revision: r, Limit: 1000})
+			rows, _, err := f.b.Range(context.Background(),
+				backend.RangeQuery{Span: everything, Revision: r, Limit: 1000})
 			if err != nil {
 				f.Fatal(err)
 			}

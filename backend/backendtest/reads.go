@@ -16,14 +16,16 @@ func testFresh(f *fixture) {
 		f.Errorf("clock of a fresh store: %+v", c)
 	}
 	s, err := f.b.Settings(ctx)
-	if err != nil || s.ClusterID == 0 || s.MemberID == 0 || s.ClusterID == s.MemberID || max(s.ClusterID, s.MemberID) > math.MaxInt64 {
+	if err != nil || s.ClusterID == 0 || s.MemberID == 0 || s.ClusterID == s.MemberID ||
+		max(s.ClusterID, s.MemberID) > math.MaxInt64 {
 		f.Errorf("settings %+v, %v", s, err)
 	}
 	if again, err := f.b.Settings(ctx); err != nil || again != s {
 		f.Errorf("settings %+v, then %+v, %v", s, again, err)
 	}
 	f.checkRange(backend.RangeQuery{Span: from(""), Revision: 1, Limit: 10})
-	if h, err := f.b.History(ctx, backend.HistoryQuery{Limit: 10}); err != nil || len(h.Changes) != 0 || h.Through != 1 {
+	if h, err := f.b.History(ctx, backend.HistoryQuery{Limit: 10}); err != nil || len(h.Changes) != 0 ||
+		h.Through != 1 {
 		f.Errorf("history %+v, %v", h, err)
 	}
 	if l, err := f.b.Leases(ctx); err != nil || len(l) != 0 {
@@ -52,7 +54,10 @@ func testRowsComeBackWhole(f *fixture) {
 	for _, keysOnly := range []bool{false, true} {
 		f.checkRange(backend.RangeQuery{Span: from(""), Revision: f.m.clock.Revision, Limit: 100, KeysOnly: keysOnly})
 		for i := range values {
-			f.checkRange(backend.RangeQuery{Span: only(fmt.Sprintf("k%d", i)), Revision: f.m.clock.Revision, Limit: 1, KeysOnly: keysOnly})
+			f.checkRange(backend.RangeQuery{
+				Span: only(fmt.Sprintf("k%d", i)), Revision: f.m.clock.Revision, Limit: 1,
+				KeysOnly: keysOnly,
+			})
 		}
 		f.checkHistory(backend.HistoryQuery{Limit: 100, KeysOnly: keysOnly})
 	}
@@ -60,7 +65,8 @@ func testRowsComeBackWhole(f *fixture) {
 
 // oddKeys are keys in byte order, which is not the order of any collation nor of any split into parts.
 var oddKeys = []string{
-	"\x00", "\x00\x00", "\x00\x01", "\x01", "/p/A", "/p/a", "/p/a\x00", "/p/a\x00\x00", "/p/a ", "/p/a/", "/p/a/x", "/p/aa", "/p/b",
+	"\x00", "\x00\x00", "\x00\x01", "\x01", "/p/A", "/p/a", "/p/a\x00", "/p/a\x00\x00", "/p/a ", "/p/a/", "/p/a/x",
+	"/p/aa", "/p/b",
 	"0", "A", "a", "é", "\xe9", "\xfe\xff", "\xff", "\xff\x00", "\xff\xff", "\xff\xff\xff",
 }
 
@@ -71,7 +77,8 @@ func testKeyOrder(f *fixture) {
 	for i := range oddKeys {
 		f.commit([]op{put(oddKeys[(i*7)%len(oddKeys)], "v")})
 	}
-	rows, _, err := f.b.Range(context.Background(), backend.RangeQuery{Span: from(""), Revision: f.m.clock.Revision, Limit: 100})
+	rows, _, err := f.b.Range(context.Background(),
+		backend.RangeQuery{Span: from(""), Revision: f.m.clock.Revision, Limit: 100})
 	if err != nil || !slices.Equal(keysOf(rows), oddKeys) {
 		f.Fatalf("keys %q, %v", keysOf(rows), err)
 	}
@@ -89,7 +96,10 @@ func testSpans(f *fixture) {
 			f.checkRange(backend.RangeQuery{Span: from(start), Revision: 2, Limit: limit, KeysOnly: i%2 == 0})
 			for _, end := range []string{"/p/", "/p0", "/p/a\x00", "\xff", "\xff\xff\xff\xff", start, start + "\x00"} {
 				if end != "" {
-					f.checkRange(backend.RangeQuery{Span: span(start, end), Revision: 2, Limit: limit, KeysOnly: i%2 == 1})
+					f.checkRange(backend.RangeQuery{
+						Span: span(start, end), Revision: 2, Limit: limit,
+						KeysOnly: i%2 == 1,
+					})
 				}
 			}
 		}
@@ -148,7 +158,8 @@ func testRowsByID(f *fixture) {
 		revision int64
 		ordinal  int32
 	}{{2, 2}, {5, 0}, {1, 0}, {0, 0}, {3, -1}, {4, math.MaxInt32}, {math.MaxInt64, 0}, {-1, 0}} {
-		ids, want = append(ids, backend.RowID{ModRevision: id.revision, Ordinal: id.ordinal}), append(want, backend.Row{})
+		ids, want = append(ids, backend.RowID{ModRevision: id.revision, Ordinal: id.ordinal}),
+			append(want, backend.Row{})
 		// what is gone leaves the others in their places
 		ids, want = append(ids, f.m.rows[1].ID()), append(want, f.m.rows[1])
 	}

@@ -95,11 +95,15 @@ func testBeginExcludesOthers(p *pair) {
 					return
 				}
 				l := tx.Loaded()
-				r := backend.Row{Key: []byte("counter"), Value: []byte{}, ModRevision: l.Clock.Revision + 1, CreateRevision: 2, Version: 1}
+				r := backend.Row{
+					Key: []byte("counter"), Value: []byte{}, ModRevision: l.Clock.Revision + 1,
+					CreateRevision: 2, Version: 1,
+				}
 				if len(l.Rows) == 1 {
 					r.Version, r.PrevRevision = l.Rows[0].Version+1, l.Rows[0].ModRevision
 				}
-				if err := tx.Commit(p.ctx, &backend.Effects{Rows: []backend.Row{r}, Revision: r.ModRevision, Batch: 1}); err != nil {
+				if err := tx.Commit(p.ctx,
+					&backend.Effects{Rows: []backend.Row{r}, Revision: r.ModRevision, Batch: 1}); err != nil {
 					p.Error(err)
 					return
 				}
@@ -107,9 +111,11 @@ func testBeginExcludesOthers(p *pair) {
 		})
 	}
 	wg.Wait()
-	rows, clock, err := p.a.Range(p.ctx, backend.RangeQuery{Span: only("counter"), Revision: 1 + writers*writes, Limit: 1})
+	rows, clock, err := p.a.Range(p.ctx,
+		backend.RangeQuery{Span: only("counter"), Revision: 1 + writers*writes, Limit: 1})
 	p.ok(err)
-	if len(rows) != 1 || rows[0].Version != writers*writes || rows[0].ModRevision != 1+writers*writes || clock.Revision != 1+writers*writes {
+	if len(rows) != 1 || rows[0].Version != writers*writes || rows[0].ModRevision != 1+writers*writes ||
+		clock.Revision != 1+writers*writes {
 		p.Errorf("after %d writes: %s, clock %+v", writers*writes, show(rows), clock)
 	}
 }
@@ -121,7 +127,11 @@ func testBeginIsFresh(p *pair) {
 	got := make(chan backend.Loaded, 1)
 	go func() {
 		defer close(got)
-		tx, err := p.other.Begin(p.ctx, backend.Needs{Keys: [][]byte{[]byte("a")}, Spans: []backend.Span{from("b")}, SpanLimit: 5, LeaseKeys: []int64{7}, LeaseLimit: 1})
+		tx, err := p.other.Begin(p.ctx,
+			backend.Needs{
+				Keys: [][]byte{[]byte("a")}, Spans: []backend.Span{from("b")}, SpanLimit: 5,
+				LeaseKeys: []int64{7}, LeaseLimit: 1,
+			})
 		if err != nil {
 			p.Error(err)
 			return

@@ -25,7 +25,8 @@ func testConfirm(p *pair) {
 	p.write(p.other, 11, put("a", "1"))
 	h, err := p.a.Confirm(p.ctx, self)
 	p.ok(err)
-	if want, err := p.other.Head(p.ctx); err != nil || h.Clock != want.Clock || h.Batch != 11 || h.Alarms != want.Alarms {
+	if want, err := p.other.Head(p.ctx); err != nil || h.Clock != want.Clock || h.Batch != 11 ||
+		h.Alarms != want.Alarms {
 		p.Errorf("confirmed %+v, the head is %+v, %v", h, want, err)
 	}
 	ms, err := p.other.Heartbeat(p.ctx, backend.Member{ID: 9}, time.Hour, time.Hour)

@@ -53,12 +53,14 @@ func testSharedLeases(p *pair) {
 	p.ok(err)
 	states = tx.Loaded().Leases
 	tx.Rollback()
-	if len(states) != 2 || states[0].ID != -2 || states[0].Remaining <= 0 || states[1].ID != 1 || states[1].Remaining > 0 {
+	if len(states) != 2 || states[0].ID != -2 || states[0].Remaining <= 0 || states[1].ID != 1 ||
+		states[1].Remaining > 0 {
 		p.Errorf("leases in a transaction: %+v", states)
 	}
 	_, err = p.other.Heartbeat(p.ctx, backend.Member{ID: 7}, time.Hour, time.Nanosecond)
 	p.ok(err)
-	if renewed, err := p.a.RenewLeases(p.ctx, []int64{1}); err != nil || !slices.Equal(renewed, []backend.Lease{short}) {
+	if renewed, err := p.a.RenewLeases(p.ctx, []int64{1}); err != nil ||
+		!slices.Equal(renewed, []backend.Lease{short}) {
 		p.Errorf("renewed %+v after all were extended, %v", renewed, err)
 	}
 }
@@ -119,7 +121,9 @@ func testHeartbeat(p *pair) {
 	const timeout = time.Hour
 	a := backend.Member{ID: 7, Name: "a", ClientURLs: []string{"http://a:2379", "https://b,c:1"}}
 	b := backend.Member{ID: 3, Name: "b"}
-	beat := func(s backend.Shared, m backend.Member, timeout time.Duration, leader uint64, took bool, members ...backend.Member) {
+	beat := func(s backend.Shared, m backend.Member, timeout time.Duration, leader uint64, took bool,
+		members ...backend.Member,
+	) {
 		p.Helper()
 		got, err := s.Heartbeat(p.ctx, m, timeout, time.Hour)
 		p.ok(err)

@@ -7,7 +7,8 @@ func testListen(p *pair) {
 	states, hints, done := make(chan bool, 100), make(chan [2]int64, 1000), make(chan struct{})
 	go func() {
 		defer close(done)
-		p.other.Listen(ctx, func(revision, compacted int64) { hints <- [2]int64{revision, compacted} }, func(listening bool) { states <- listening })
+		p.other.Listen(ctx, func(revision, compacted int64) { hints <- [2]int64{revision, compacted} },
+			func(listening bool) { states <- listening })
 	}()
 	defer func() {
 		cancel()

@@ -90,10 +90,15 @@ func (p *pair) underPin(id, compacted int64) {
 					p.Errorf("counted %d, clock %+v; want 1, compacted %d", n, clock, compacted)
 				}
 				for _, prev := range []bool{false, true} {
-					h, err := b.History(p.ctx, backend.HistoryQuery{After: 3, Span: sp, Limit: 10, KeysOnly: keysOnly, WithPrev: prev, Pin: id})
+					h, err := b.History(p.ctx,
+						backend.HistoryQuery{
+							After: 3, Span: sp, Limit: 10, KeysOnly: keysOnly, WithPrev: prev,
+							Pin: id,
+						})
 					p.ok(err)
 					if h.Clock.Compacted != compacted || h.Clock.Revision != 5 || len(h.Changes) != 2 {
-						p.Errorf("history of %d changes, clock %+v; want 2, compacted %d", len(h.Changes), h.Clock, compacted)
+						p.Errorf("history of %d changes, clock %+v; want 2, compacted %d", len(h.Changes), h.Clock,
+							compacted)
 					}
 				}
 			}

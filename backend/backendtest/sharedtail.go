@@ -23,7 +23,8 @@ func (p *pair) checkTail(got backend.Tail, want backend.Tail) {
 	}
 	p.compare("tail", rows, wantRows, false)
 	got.Changes, want.Changes = nil, nil
-	if got.Clock != want.Clock || got.Through != want.Through || got.Base != want.Base || got.Batch != want.Batch || got.Purged != want.Purged {
+	if got.Clock != want.Clock || got.Through != want.Through || got.Base != want.Base || got.Batch != want.Batch ||
+		got.Purged != want.Purged {
 		p.Errorf("tail %+v, want %+v", got, want)
 	}
 }
@@ -36,20 +37,44 @@ func testTail(p *pair) {
 		q    backend.TailQuery
 		want backend.Tail
 	}{
-		{backend.TailQuery{After: 1, Limit: 100}, backend.Tail{Through: 4, Batch: 13, Changes: changes(one, two, three)}},
+		{
+			backend.TailQuery{After: 1, Limit: 100},
+			backend.Tail{Through: 4, Batch: 13, Changes: changes(one, two, three)},
+		},
 		{backend.TailQuery{After: 1, Limit: 1}, backend.Tail{Through: 2, Batch: 11, Changes: changes(one)}},
 		{backend.TailQuery{After: 2, Limit: 1}, backend.Tail{Through: 3, Base: 11, Batch: 12, Changes: changes(two)}},
-		{backend.TailQuery{After: 2, Limit: 2}, backend.Tail{Through: 4, Base: 11, Batch: 13, Changes: changes(two, three)}},
+		{
+			backend.TailQuery{After: 2, Limit: 2},
+			backend.Tail{Through: 4, Base: 11, Batch: 13, Changes: changes(two, three)},
+		},
 		{backend.TailQuery{After: 1, Limit: 100, Bytes: 1}, backend.Tail{Through: 2, Batch: 11, Changes: changes(one)}},
 		{backend.TailQuery{After: 1, Limit: 100, Bytes: 6}, backend.Tail{Through: 2, Batch: 11, Changes: changes(one)}},
-		{backend.TailQuery{After: 1, Limit: 100, Bytes: 7}, backend.Tail{Through: 3, Batch: 12, Changes: changes(one, two)}},
+		{
+			backend.TailQuery{After: 1, Limit: 100, Bytes: 7},
+			backend.Tail{Through: 3, Batch: 12, Changes: changes(one, two)},
+		},
 		{backend.TailQuery{After: 1, Limit: 1, Bytes: 1}, backend.Tail{Through: 2, Batch: 11, Changes: changes(one)}},
-		{backend.TailQuery{After: 1, Limit: 1, Bytes: 1, WithPrev: true}, backend.Tail{Through: 2, Batch: 11, Changes: changes(one)}},
-		{backend.TailQuery{After: 1, Limit: 100, Bytes: 9}, backend.Tail{Through: 4, Batch: 13, Changes: changes(one, two, three)}},
-		{backend.TailQuery{After: 1, Limit: 100, Until: 3}, backend.Tail{Through: 3, Batch: 12, Changes: changes(one, two)}},
+		{
+			backend.TailQuery{After: 1, Limit: 1, Bytes: 1, WithPrev: true},
+			backend.Tail{Through: 2, Batch: 11, Changes: changes(one)},
+		},
+		{
+			backend.TailQuery{After: 1, Limit: 100, Bytes: 9},
+			backend.Tail{Through: 4, Batch: 13, Changes: changes(one, two, three)},
+		},
+		{
+			backend.TailQuery{After: 1, Limit: 100, Until: 3},
+			backend.Tail{Through: 3, Batch: 12, Changes: changes(one, two)},
+		},
 		{backend.TailQuery{After: 3, Limit: 100, Until: 3}, backend.Tail{Through: 3, Base: 12, Batch: 12}},
-		{backend.TailQuery{After: 1, Limit: 100, KeysOnly: true}, backend.Tail{Through: 4, Batch: 13, Changes: bare(one, two, three)}},
-		{backend.TailQuery{After: 1, Limit: 100, KeysOnly: true, Bytes: 4}, backend.Tail{Through: 3, Batch: 12, Changes: bare(one, two)}},
+		{
+			backend.TailQuery{After: 1, Limit: 100, KeysOnly: true},
+			backend.Tail{Through: 4, Batch: 13, Changes: bare(one, two, three)},
+		},
+		{
+			backend.TailQuery{After: 1, Limit: 100, KeysOnly: true, Bytes: 4},
+			backend.Tail{Through: 3, Batch: 12, Changes: bare(one, two)},
+		},
 		{backend.TailQuery{After: 4, Limit: 10}, backend.Tail{Through: 4, Base: 13, Batch: 13}},
 		{backend.TailQuery{After: 9, Limit: 10}, backend.Tail{Through: 9}},
 	} {
@@ -117,16 +142,19 @@ func changes(txns ...[]backend.Row) (out []backend.Change) {
 func testTailInBegin(p *pair) {
 	one := p.write(p.a, 11, put("a", "1"))
 	two := p.write(p.a, 12, put("b", "1"))
-	tx, err := p.other.Begin(p.ctx, backend.Needs{Keys: [][]byte{[]byte("a")}, Tail: &backend.TailQuery{After: 2, Limit: 10}})
+	tx, err := p.other.Begin(p.ctx,
+		backend.Needs{Keys: [][]byte{[]byte("a")}, Tail: &backend.TailQuery{After: 2, Limit: 10}})
 	p.ok(err)
-	p.checkTail(tx.Loaded().Tail, backend.Tail{Clock: p.m.clock, Through: 3, Base: 11, Batch: 12, Changes: changes(two)})
+	p.checkTail(tx.Loaded().Tail,
+		backend.Tail{Clock: p.m.clock, Through: 3, Base: 11, Batch: 12, Changes: changes(two)})
 	p.compare("keys beside it", tx.Loaded().Rows, one, false)
 	tx.Rollback()
 	three := p.write(p.a, 13, put("a", "2"), put("c", "1"))
 	for _, bytes := range []int64{0, 1} {
 		tx, err := p.other.Begin(p.ctx, backend.Needs{Tail: &backend.TailQuery{After: 3, Limit: 1, Bytes: bytes}})
 		p.ok(err)
-		p.checkTail(tx.Loaded().Tail, backend.Tail{Clock: p.m.clock, Through: 4, Base: 12, Batch: 13, Changes: changes(three)})
+		p.checkTail(tx.Loaded().Tail,
+			backend.Tail{Clock: p.m.clock, Through: 4, Base: 12, Batch: 13, Changes: changes(three)})
 		tx.Rollback()
 	}
 	tx, err = p.other.Begin(p.ctx, backend.Needs{})
@@ -142,7 +170,8 @@ func testTailInBegin(p *pair) {
 		p.checkTail(got, backend.Tail{Clock: p.m.clock, Through: 4, Batch: 13, Changes: want})
 	}
 	tx.Rollback()
-	if _, err := tx.(backend.SharedTx).Tail(p.ctx, backend.TailQuery{After: 1, Limit: 10}); !errors.Is(err, backend.ErrUnavailable) {
+	if _, err := tx.(backend.SharedTx).Tail(p.ctx, backend.TailQuery{After: 1, Limit: 10}); !errors.Is(err,
+		backend.ErrUnavailable) {
 		p.Errorf("a transaction that has ended reads: %v", err)
 	}
 }

@@ -49,7 +49,8 @@ func testBeginLoads(f *fixture) {
 	f.checkLoaded(backend.Needs{})
 	f.checkLoaded(backend.Needs{Keys: keys("b", "none", "a", "c", "d", "b")}, "a", "b")
 	f.checkLoaded(backend.Needs{Spans: []backend.Span{span("a", "x")}, SpanLimit: 2}, "a", "b")
-	f.checkLoaded(backend.Needs{Spans: []backend.Span{from("b"), only("a"), only("c"), only("d")}, SpanLimit: 10}, "a", "b", "x")
+	f.checkLoaded(backend.Needs{Spans: []backend.Span{from("b"), only("a"), only("c"), only("d")}, SpanLimit: 10}, "a",
+		"b", "x")
 	f.checkLoaded(backend.Needs{Spans: []backend.Span{from("b")}, Keys: keys("x", "a"), SpanLimit: 2}, "a", "b", "x")
 	for _, n := range []backend.Needs{
 		{Spans: []backend.Span{from("")}, SpanLimit: 2},
@@ -71,7 +72,8 @@ func testBeginLoadsLeases(f *fixture) {
 	f.commit([]op{on("b", 8)}, []op{del("d")}, []op{on("e", 0)}, []op{on("e", 7)}, []op{on("f", 7), del("f")})
 	f.checkAttached(backend.Needs{LeaseKeys: []int64{7}, LeaseLimit: 2}, "a", "e")
 	f.checkAttached(backend.Needs{LeaseKeys: []int64{8, 9}, LeaseLimit: 10}, "b", "c")
-	f.checkAttached(backend.Needs{LeaseKeys: []int64{8, 7}, Keys: [][]byte{[]byte("a")}, LeaseLimit: 4}, "a", "b", "c", "e")
+	f.checkAttached(backend.Needs{LeaseKeys: []int64{8, 7}, Keys: [][]byte{[]byte("a")}, LeaseLimit: 4}, "a", "b", "c",
+		"e")
 	f.checkAttached(backend.Needs{LeaseKeys: []int64{0}, LeaseLimit: 1})
 	// One lease with too many rows is answered with one row too many, several are not answered.
 	tx := f.begin(backend.Needs{LeaseKeys: []int64{7}, LeaseLimit: 0})
@@ -146,7 +148,10 @@ func testRefusedCommit(f *fixture) {
 	good := backend.Row{Key: []byte("b"), Value: []byte("1"), ModRevision: 3, CreateRevision: 3, Version: 1}
 	for name, bad := range map[string]backend.Effects{
 		"a row's identity twice": {Rows: []backend.Row{good, good}},
-		"a lease twice":          {Rows: []backend.Row{good}, Granted: []backend.Lease{{ID: 2, TTL: time.Second}, {ID: 1, TTL: time.Second}}},
+		"a lease twice": {
+			Rows:    []backend.Row{good},
+			Granted: []backend.Lease{{ID: 2, TTL: time.Second}, {ID: 1, TTL: time.Second}},
+		},
 	} {
 		bad.Revision = 3
 		err := f.begin(backend.Needs{}).Commit(ctx, &bad)
@@ -170,8 +175,20 @@ func testCompactedNeverFalls(f *fixture) {
 		f.commit([]op{put("a", "1")})
 	}
 	revision := f.m.clock.Revision
-	for _, c := range []struct{ compact, want int64 }{{0, 0}, {-1, -1}, {0, -1}, {2, 2}, {-1, 2}, {0, 2}, {1, 2}, {4, 4}, {3, 4}, {4, 4}} {
-		err := f.begin(backend.Needs{}).Commit(ctx, &backend.Effects{Revision: revision, Compacted: c.compact, Batch: 1})
+	for _, c := range []struct{ compact, want int64 }{
+		{0, 0},
+		{-1, -1},
+		{0, -1},
+		{2, 2},
+		{-1, 2},
+		{0, 2},
+		{1, 2},
+		{4, 4},
+		{3, 4},
+		{4, 4},
+	} {
+		err := f.begin(backend.Needs{}).Commit(ctx,
+			&backend.Effects{Revision: revision, Compacted: c.compact, Batch: 1})
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -183,7 +200,8 @@ func testCompactedNeverFalls(f *fixture) {
 
 func testLeasesAndAlarms(f *fixture) {
 	ctx := context.Background()
-	a, b, c := backend.Lease{ID: -5, TTL: time.Second}, backend.Lease{ID: 1, TTL: 9_000_000_000 * time.Second}, backend.Lease{ID: 1 << 62, TTL: time.Hour}
+	a, b, c := backend.Lease{ID: -5, TTL: time.Second}, backend.Lease{ID: 1, TTL: 9_000_000_000 * time.Second},
+		backend.Lease{ID: 1 << 62, TTL: time.Hour}
 	x, y := backend.Alarm{Member: 1 << 62, Kind: 1}, backend.Alarm{Member: 1 << 62, Kind: 2}
 	check := func(leases []backend.Lease, alarms []backend.Alarm) {
 		f.Helper()
@@ -280,7 +298,8 @@ func testReopen(f *fixture) {
 	}
 	var txns [][]op
 	for i := range 300 {
-		txns = append(txns, []op{put(fmt.Sprint("k", i%40), fmt.Sprint(i)), put("all", "v")}, []op{del(fmt.Sprint("k", i%7))})
+		txns = append(txns, []op{put(fmt.Sprint("k", i%40), fmt.Sprint(i)), put("all", "v")},
+			[]op{del(fmt.Sprint("k", i%7))})
 	}
 	f.commit(txns...)
 	f.compact(200)

@@ -27,7 +27,8 @@ func (b *Backend) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error
 		if t, err = b.begin(limited, &n); err == nil {
 			return t, nil
 		}
-		if limited.Err() != nil || refused(err) && !transient(err) || err == backend.ErrTooManyRows || err == backend.ErrNoClock { //nolint:errorlint // are not wrapped
+		if limited.Err() != nil || refused(err) && !transient(err) ||
+			err == backend.ErrTooManyRows || err == backend.ErrNoClock { //nolint:errorlint // are not wrapped
 			break
 		}
 	}

@@ -126,7 +126,8 @@ func benchReads(b *testing.B, be *Backend, f *filler) {
 			b.ReportAllocs()
 			for range b.N {
 				q := backend.RangeQuery{
-					Span: backend.Span{Start: benchKey(rand.IntN(len(f.rows))), End: []byte("/registry/q")}, Revision: f.revision, Limit: 500, KeysOnly: keysOnly,
+					Span:     backend.Span{Start: benchKey(rand.IntN(len(f.rows))), End: []byte("/registry/q")},
+					Revision: f.revision, Limit: 500, KeysOnly: keysOnly,
 				}
 				if _, _, err := be.Range(ctx, q); err != nil {
 					b.Fatal(err)
@@ -136,7 +137,10 @@ func benchReads(b *testing.B, be *Backend, f *filler) {
 		b.Run(fmt.Sprintf("get/keysOnly=%t", keysOnly), func(b *testing.B) {
 			b.ReportAllocs()
 			for range b.N {
-				q := backend.RangeQuery{Span: backend.Span{Start: f.rows[rand.IntN(len(f.rows))].Key}, Revision: f.revision, Limit: 1, KeysOnly: keysOnly}
+				q := backend.RangeQuery{
+					Span:     backend.Span{Start: f.rows[rand.IntN(len(f.rows))].Key},
+					Revision: f.revision, Limit: 1, KeysOnly: keysOnly,
+				}
 				if rows, _, err := be.Range(ctx, q); err != nil || len(rows) != 1 {
 					b.Fatal(rows, err)
 				}
@@ -176,7 +180,9 @@ func benchReads(b *testing.B, be *Backend, f *filler) {
 	})
 	b.Run("count", func(b *testing.B) {
 		for range b.N {
-			if n, _, err := be.Count(ctx, backend.RangeQuery{Span: backend.Span{End: []byte{}}, Revision: f.revision}); err != nil || n != int64(len(f.rows)) {
+			if n, _, err := be.Count(ctx,
+				backend.RangeQuery{Span: backend.Span{End: []byte{}}, Revision: f.revision}); err != nil ||
+				n != int64(len(f.rows)) {
 				b.Fatal(n, err)
 			}
 		}

@@ -34,7 +34,8 @@ func stuckReads(ctx context.Context, t *testing.T, b *Backend, n int) {
 // waiting counts the statements of sqlstore that wait for a lock in the database of dsn.
 func waiting(t *testing.T, dsn string) (n int) {
 	t.Helper()
-	admin(t, dsn, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'sqlstore' AND wait_event_type = 'Lock'", &n)
+	admin(t, dsn, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = "+
+		"'sqlstore' AND wait_event_type = 'Lock'", &n)
 	return n
 }
 
@@ -72,7 +73,8 @@ func TestAbandonedReads(t *testing.T) {
 					defer close(readers)
 					stuckReads(ctx, t, b, 20)
 				}()
-				eventually(t, "reads wait for the lock", func() bool { return waiting(t, base) == int(b.reads.pool.Config().MaxConns) })
+				eventually(t, "reads wait for the lock",
+					func() bool { return waiting(t, base) == int(b.reads.pool.Config().MaxConns) })
 				if _, err := b.Head(t.Context()); err != nil {
 					t.Errorf("the clock beside reads that hang: %v", err)
 				}
@@ -85,10 +87,13 @@ func TestAbandonedReads(t *testing.T) {
 				begin(t, b, backend.Needs{}).Rollback()
 				leave()
 				<-readers
-				eventually(t, "the server stops working for readers that have gone", func() bool { return waiting(t, base) == 0 })
+				eventually(t, "the server stops working for readers that have gone",
+					func() bool { return waiting(t, base) == 0 })
 			}
 			unlock()
-			if rows, _, err := b.Range(t.Context(), backend.RangeQuery{Span: backend.Span{Start: []byte("a")}, Revision: 2, Limit: 1}); err != nil || len(rows) != 1 {
+			if rows, _, err := b.Range(t.Context(),
+				backend.RangeQuery{Span: backend.Span{Start: []byte("a")}, Revision: 2, Limit: 1}); err != nil ||
+				len(rows) != 1 {
 				t.Errorf("a read after the lock: %v, %v", rows, err)
 			}
 			// heartbeats and renewals may have opened one more for control statements
@@ -192,8 +197,10 @@ func TestCancelHitsNoOther(t *testing.T) {
 	for i := range 60 {
 		took := cancelDelay + time.Duration(i%20)*time.Millisecond/2
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
-		_ = b.reads.query(ctx, "sleep", nil, func(*scanner) error { return nil }, "SELECT pg_sleep($1::float8)::text", took.Seconds())
-		if err := b.reads.query(t.Context(), "ask", nil, func(*scanner) error { return nil }, "SELECT pg_sleep(0.005)::text"); err != nil {
+		_ = b.reads.query(ctx, "sleep", nil, func(*scanner) error { return nil }, "SELECT pg_sleep($1::float8)::text",
+			took.Seconds())
+		if err := b.reads.query(t.Context(), "ask", nil, func(*scanner) error { return nil },
+			"SELECT pg_sleep(0.005)::text"); err != nil {
 			t.Fatalf("the next statement: %v", err)
 		}
 		cancel()

@@ -25,7 +25,8 @@ func (b *Backend) RaiseEpoch(ctx context.Context, known backend.Clock, batch int
 		}
 		if clock.Epoch == known.Epoch {
 			there := int64(0) // no row of that revision is left, or there never was one: nothing can be said
-			err = scan(ctx, tx.Conn(), func(s *scanner) error { there = s.integer(); return nil }, readBatch, []any{known.Revision})
+			err = scan(ctx, tx.Conn(), func(s *scanner) error { there = s.integer(); return nil }, readBatch,
+				[]any{known.Revision})
 			if err != nil || clock.Revision >= known.Revision && (there == 0 || there == batch) {
 				return err
 			}

@@ -88,14 +88,16 @@ func (b *Backend) translate(ctx context.Context, doing string, err error) error 
 		return ctx.Err()
 	case b.closed():
 		return backend.ErrClosed
-	case errors.Is(err, backend.ErrTooManyRows), errors.Is(err, backend.ErrUnavailable), errors.Is(err, backend.ErrCompacted):
+	case errors.Is(err, backend.ErrTooManyRows), errors.Is(err, backend.ErrUnavailable),
+		errors.Is(err, backend.ErrCompacted):
 		return err
 	}
 	if failure := asConnectFailure(err); failure != nil {
 		return failure
 	}
 	if e := pgError(err); e != nil && (e.Code == codeNoSuchStatement || e.Code == codeDupStatement) {
-		err = fmt.Errorf("%w: a pooler that gives each transaction another connection needs default_query_exec_mode=exec in the DSN", err)
+		err = fmt.Errorf("%w: a pooler that gives each transaction another connection needs "+
+			"default_query_exec_mode=exec in the DSN", err)
 	}
 	return fmt.Errorf("%s: %w: %w", doing, meaning(err), err)
 }
@@ -108,7 +110,8 @@ func meaning(err error) error {
 		return backend.ErrUnavailable
 	case e.Code == codeDiskFull:
 		return backend.ErrNoSpace
-	case strings.HasPrefix(e.Code, "22"), strings.HasPrefix(e.Code, "23"), e.Code == "54000": // data, constraint, program limit
+	case strings.HasPrefix(e.Code, "22"), strings.HasPrefix(e.Code, "23"),
+		e.Code == "54000": // data, constraint, program limit
 		return backend.ErrRejected
 	}
 	return backend.ErrUnavailable

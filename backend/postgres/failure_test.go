@@ -97,7 +97,8 @@ func wantStandby(t *testing.T, s *pgserver.Server) {
 		default:
 		}
 		n := 0
-		admin(t, s.DSN(), fmt.Sprintf("SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND pid = %d", pid), &n)
+		admin(t, s.DSN(), fmt.Sprintf("SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = "+
+			"'SyncRep' AND pid = %d", pid), &n)
 		return n > 0
 	})
 	if err := <-done; err != nil { // a warning is all there is
@@ -117,7 +118,8 @@ func TestCommitIsNeverCancelled(t *testing.T) {
 			b.commitTimeout = 200 * time.Millisecond
 			begin(t, b, backend.Needs{}).Rollback() // whatever is prepared at first is there
 			waiting := func() (n int) {
-				admin(t, s.DSN(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND datname <> 'postgres'", &n)
+				admin(t, s.DSN(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND datname <> "+
+					"'postgres'", &n)
 				return n
 			}
 			wantStandby(t, s)
@@ -158,7 +160,8 @@ func TestCancelledCommit(t *testing.T) {
 	go func() { got <- tx.Commit(context.Background(), row("a", 2)) }()
 	eventually(t, "the commit is cancelled", func() bool {
 		n := 0
-		admin(t, s.DSN(), "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND datname <> 'postgres'", &n)
+		admin(t, s.DSN(), "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep' "+
+			"AND datname <> 'postgres'", &n)
 		return n > 0
 	})
 	if err := <-got; !errors.Is(err, backend.ErrUnknownOutcome) || !strings.Contains(err.Error(), "warning") {
@@ -183,7 +186,8 @@ func TestServerComesBack(t *testing.T) {
 	if err := s.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if err := tx.Commit(t.Context(), row("a", 2)); !errors.Is(err, backend.ErrUnknownOutcome) && !errors.Is(err, backend.ErrUnavailable) {
+	if err := tx.Commit(t.Context(), row("a", 2)); !errors.Is(err, backend.ErrUnknownOutcome) &&
+		!errors.Is(err, backend.ErrUnavailable) {
 		t.Errorf("commit on a killed server: %v", err)
 	}
 	if _, err := b.Clock(t.Context()); !errors.Is(err, backend.ErrUnavailable) {
@@ -266,7 +270,10 @@ func TestUnsuitable(t *testing.T) {
 		"default_transaction_read_only": "standby or read-only",
 		"search_path":                   "CREATE SCHEMA",
 	} {
-		value := map[string]string{"synchronous_commit": "off", "default_transaction_read_only": "on", "search_path": "nowhere"}[param]
+		value := map[string]string{
+			"synchronous_commit": "off", "default_transaction_read_only": "on",
+			"search_path": "nowhere",
+		}[param]
 		_, err := Open(t.Context(), Config{DSN: with(dsn, param, value)})
 		if !errors.Is(err, ErrUnsuitable) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s=%s: %v", param, value, err)
@@ -281,7 +288,8 @@ func TestSchemas(t *testing.T) {
 	admin(t, dsn, "CREATE SCHEMA one")
 	admin(t, dsn, "CREATE SCHEMA two")
 	public := openTest(t, Config{DSN: dsn})
-	one, two := openTest(t, Config{DSN: with(dsn, "search_path", "one,public")}), openTest(t, Config{DSN: with(dsn, "search_path", "two")})
+	one, two := openTest(t, Config{DSN: with(dsn, "search_path", "one,public")}),
+		openTest(t, Config{DSN: with(dsn, "search_path", "two")})
 	if err := begin(t, one, backend.Needs{}).Commit(t.Context(), row("a", 2)); err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +303,8 @@ func TestSchemas(t *testing.T) {
 func TestDeadIdleConnections(t *testing.T) {
 	dsn := database(t)
 	b := openTest(t, Config{DSN: dsn})
-	if err := begin(t, b, backend.Needs{}).Commit(t.Context(), &backend.Effects{Batch: 1, Revision: 1, Granted: []backend.Lease{{ID: 7, TTL: time.Hour}}}); err != nil {
+	if err := begin(t, b, backend.Needs{}).Commit(t.Context(),
+		&backend.Effects{Batch: 1, Revision: 1, Granted: []backend.Lease{{ID: 7, TTL: time.Hour}}}); err != nil {
 		t.Fatal(err)
 	}
 	for name, f := range map[string]func() error{
@@ -318,7 +327,8 @@ func TestDeadIdleConnections(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		ended := 0
-		admin(t, dsn, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'sqlstore'", &ended)
+		admin(t, dsn, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = "+
+			"current_database() AND application_name = 'sqlstore'", &ended)
 		if ended == 0 {
 			t.Fatal("there was no connection to end")
 		}
@@ -334,7 +344,8 @@ func TestServerTurnsWeak(t *testing.T) {
 	s := pgserver.Start(t, pgserver.Options{})
 	dsn := s.Database(t)
 	var log logged
-	b, careless := openTest(t, Config{DSN: dsn, Logger: log.logger()}), openTest(t, Config{DSN: dsn, UnsafeNoFsync: true})
+	b, careless := openTest(t, Config{DSN: dsn, Logger: log.logger()}),
+		openTest(t, Config{DSN: dsn, UnsafeNoFsync: true})
 	beat := func(b *Backend) {
 		t.Helper()
 		if _, err := b.Heartbeat(t.Context(), backend.Member{ID: 1}, time.Hour, time.Hour); err != nil {
@@ -345,10 +356,12 @@ func TestServerTurnsWeak(t *testing.T) {
 		t.Helper()
 		admin(t, s.DSN(), "ALTER SYSTEM SET fsync = "+value)
 		admin(t, s.DSN(), "SELECT pg_reload_conf()", new(bool))
-		eventually(t, "fsync="+value+" is noticed", func() bool { beat(b); beat(careless); return b.NotDurable() == weak })
+		eventually(t, "fsync="+value+" is noticed",
+			func() bool { beat(b); beat(careless); return b.NotDurable() == weak })
 	}
 	set("off", "fsync=off")
-	if _, err := b.Begin(t.Context(), backend.Needs{}); !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), "fsync=off") {
+	if _, err := b.Begin(t.Context(), backend.Needs{}); !errors.Is(err, backend.ErrUnavailable) ||
+		!strings.Contains(err.Error(), "fsync=off") {
 		t.Errorf("a write to a server that may lose it: %v", err)
 	}
 	wantClock(t, b, 1)
@@ -391,7 +404,8 @@ func TestLongKeysWaitForUpgrades(t *testing.T) {
 		t.Errorf("a short key: %v, serves %d", err, serves())
 	}
 	admin(t, dsn, "UPDATE members SET seen_at = seen_at - interval '1 minute' WHERE id = 7")
-	if err := begin(t, b, backend.Needs{}).Commit(t.Context(), row(long, 3)); err != nil || serves() != longKeysProgram {
+	if err := begin(t, b, backend.Needs{}).Commit(t.Context(), row(long, 3)); err != nil ||
+		serves() != longKeysProgram {
 		t.Errorf("a long key: %v, serves %d", err, serves())
 	}
 	var text string

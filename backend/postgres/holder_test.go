@@ -48,7 +48,8 @@ func holder(dsn string) error {
 		return err
 	}
 	err = tx.Commit(ctx, row("frozen", tx.Loaded().Clock.Revision+1))
-	fmt.Printf("commit: unavailable %t, unknown %t: %q\n", errors.Is(err, backend.ErrUnavailable), errors.Is(err, backend.ErrUnknownOutcome), fmt.Sprint(err))
+	fmt.Printf("commit: unavailable %t, unknown %t: %q\n", errors.Is(err, backend.ErrUnavailable),
+		errors.Is(err, backend.ErrUnknownOutcome), fmt.Sprint(err))
 	if tx, err = b.Begin(ctx, backend.Needs{}); err != nil {
 		return err
 	}
@@ -115,8 +116,10 @@ func TestHolderStandsStill(t *testing.T) {
 		t.Error(line)
 	}
 	wantLine("recovered")
-	rows, clock, err := b.Range(t.Context(), backend.RangeQuery{Span: backend.Span{End: []byte{}}, Revision: 3, Limit: 10})
-	if err != nil || clock.Revision != 3 || len(rows) != 2 || string(rows[0].Key) != "again" || string(rows[1].Key) != "b" {
+	rows, clock, err := b.Range(t.Context(),
+		backend.RangeQuery{Span: backend.Span{End: []byte{}}, Revision: 3, Limit: 10})
+	if err != nil || clock.Revision != 3 || len(rows) != 2 || string(rows[0].Key) != "again" ||
+		string(rows[1].Key) != "b" {
 		t.Errorf("%+v, clock %+v, %v", rows, clock, err)
 	}
 }

@@ -65,7 +65,8 @@ func TestCommitSendsNoNotification(t *testing.T) {
 	states, hints, done := make(chan bool, 100), make(chan [2]int64, 100), make(chan struct{})
 	go func() {
 		defer close(done)
-		b.Listen(ctx, func(revision, compacted int64) { hints <- [2]int64{revision, compacted} }, func(listening bool) { states <- listening })
+		b.Listen(ctx, func(revision, compacted int64) { hints <- [2]int64{revision, compacted} },
+			func(listening bool) { states <- listening })
 	}()
 	if !<-states {
 		t.Fatal("no notifications")

@@ -43,13 +43,16 @@ func TestPasswordFile(t *testing.T) {
 	u.User = url.UserPassword("replica", "of-the-dsn")
 	dsn = u.String()
 	file := filepath.Join(t.TempDir(), "password")
-	if _, err := Open(t.Context(), Config{DSN: dsn, PasswordFile: file}); err == nil || !strings.Contains(err.Error(), "password") {
+	if _, err := Open(t.Context(), Config{DSN: dsn, PasswordFile: file}); err == nil ||
+		!strings.Contains(err.Error(), "password") {
 		t.Errorf("without the file: %v", err)
 	}
 	write(t, file, []byte("wrong\n"))
 	_, err = Open(t.Context(), Config{DSN: dsn, PasswordFile: file})
-	want := "open database " + Redact(dsn) + `: the database server refuses the login: password authentication failed for user "replica"`
-	if !errors.Is(err, backend.ErrUnavailable) || strings.Contains(err.Error(), "wrong") || !strings.HasPrefix(err.Error(), want) {
+	want := "open database " +
+		Redact(dsn) + `: the database server refuses the login: password authentication failed for user "replica"`
+	if !errors.Is(err, backend.ErrUnavailable) || strings.Contains(err.Error(), "wrong") ||
+		!strings.HasPrefix(err.Error(), want) {
 		t.Errorf("with another password: %v, want %s", err, want)
 	}
 	write(t, file, []byte("first\n"))
@@ -77,7 +80,8 @@ func TestUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Open(t.Context(), Config{DSN: "postgres://u@" + l.Addr().String() + "/d"})
-	if !errors.Is(err, backend.ErrUnavailable) || strings.Contains(err.Error(), "\n") || strings.Count(err.Error(), "connection refused") != 1 {
+	if !errors.Is(err, backend.ErrUnavailable) || strings.Contains(err.Error(), "\n") ||
+		strings.Count(err.Error(), "connection refused") != 1 {
 		t.Errorf("got %v", err)
 	}
 }
@@ -106,7 +110,8 @@ func certificate(t *testing.T, c *x509.Certificate, signer *authority) (*ecdsa.P
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.SerialNumber, c.NotBefore, c.NotAfter = big.NewInt(time.Now().UnixNano()), time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	c.SerialNumber, c.NotBefore, c.NotAfter = big.NewInt(time.Now().UnixNano()), time.Now().Add(-time.Hour),
+		time.Now().Add(time.Hour)
 	if signer == nil {
 		signer = &authority{key: key, cert: c}
 	}
@@ -130,7 +135,10 @@ func TestTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tmpl := &x509.Certificate{Subject: pkix.Name{CommonName: host}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	tmpl := &x509.Certificate{
+		Subject:     pkix.Name{CommonName: host},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
 	if ip := net.ParseIP(host); ip != nil {
 		tmpl.IPAddresses = []net.IP{ip}
 	} else {
@@ -142,7 +150,10 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The server writes its own files, wherever it runs; it wants the key to be its user's alone.
-	for name, block := range map[string]*pem.Block{"server.key": {Type: "PRIVATE KEY", Bytes: der}, "server.crt": {Type: "CERTIFICATE", Bytes: cert.Raw}} {
+	for name, block := range map[string]*pem.Block{
+		"server.key": {Type: "PRIVATE KEY", Bytes: der},
+		"server.crt": {Type: "CERTIFICATE", Bytes: cert.Raw},
+	} {
 		admin(t, dsn, fmt.Sprintf("COPY (SELECT '%s') TO PROGRAM 'umask 077 && base64 -d > %s'",
 			base64.StdEncoding.EncodeToString(pem.EncodeToMemory(block)), name))
 	}

@@ -66,7 +66,8 @@ const emptySize = 4 * 8192
 const readSize = "SELECT (SELECT sum(pg_relation_size(r.oid)) FROM (" +
 	"SELECT c.oid FROM pg_class AS c WHERE c.oid IN (t.oid, t.reltoastrelid) UNION ALL " +
 	"SELECT i.indexrelid FROM pg_index AS i WHERE i.indrelid IN (t.oid, t.reltoastrelid)) AS r)::bigint, " +
-	"c.bytes - p.bytes" + fromClock + ", purge AS p, pg_class AS t WHERE p.id = 1 AND t.oid = 'object_versions'::regclass"
+	"c.bytes - p.bytes" +
+	fromClock + ", purge AS p, pg_class AS t WHERE p.id = 1 AND t.oid = 'object_versions'::regclass"
 
 // Size implements [backend.Backend]. What is in use is counted as it is written and removed, as Postgres does not
 // report it.
@@ -91,14 +92,16 @@ const (
 // grown is called after each commit.
 func (b *Backend) grown(revision int64) {
 	last := b.analyzed.Load()
-	if last >= analyzeLast || revision < 2*last || b.closed() || !b.analyzed.CompareAndSwap(last, max(revision, analyzeFirst)) {
+	if last >= analyzeLast || revision < 2*last || b.closed() ||
+		!b.analyzed.CompareAndSwap(last, max(revision, analyzeFirst)) {
 		return
 	}
 	b.work.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), analyzeBound)
 		defer cancel()
 		if err := b.maintain(ctx, "ANALYZE object_versions"); err != nil && !b.closed() {
-			b.log.Warn("cannot update the planner's statistics of a table that has grown", "error", fmt.Errorf("analyze: %w", err))
+			b.log.Warn("cannot update the planner's statistics of a table that has grown", "error",
+				fmt.Errorf("analyze: %w", err))
 		}
 	})
 }

@@ -17,7 +17,8 @@ const (
 	// lockPurge keeps rows from being removed, and pins from being made meanwhile.
 	lockPurge = "SELECT target, next_version, next_ordinal FROM purge WHERE id = 1 FOR UPDATE"
 	insertPin = "INSERT INTO holds (id, revision, expires_at) " +
-		"SELECT $1::bigint, $2::bigint, clock_timestamp() + $3::bigint * interval '1 microsecond'" + fromClock + " WHERE c.compacted <= $2::bigint"
+		"SELECT $1::bigint, $2::bigint, clock_timestamp() + $3::bigint * interval '1 microsecond'" +
+		fromClock + " WHERE c.compacted <= $2::bigint"
 	deletePin = "DELETE FROM holds WHERE id = $1::bigint"
 )
 
@@ -57,6 +58,7 @@ func underPin(pin int64, sql string, args []any) (string, []any) {
 	}
 	args = append(args, pin)
 	// LEAST leaves out NULL, which is what there is without the pin.
-	clock := fmt.Sprintf("c.revision, LEAST(c.compacted, (SELECT h.revision FROM holds AS h WHERE h.id = $%d::bigint)), c.incarnation", len(args))
+	clock := fmt.Sprintf("c.revision, LEAST(c.compacted, (SELECT h.revision FROM holds AS h WHERE h.id = "+
+		"$%d::bigint)), c.incarnation", len(args))
 	return strings.Replace(sql, clockColumns, clock, 1), args
 }

@@ -32,8 +32,10 @@ func newPlanned(t *testing.T) *planned {
 	t.Cleanup(func() { _ = c.Close(context.Background()) })
 	p := &planned{t: t, c: c, revision: 60_001}
 	p.exec("ALTER TABLE object_versions SET (autovacuum_enabled = off)")
-	p.exec("INSERT INTO object_versions (" + columns + ", batch, value) SELECT convert_to('/registry/pods/namespace-' || lpad((k % 100)::text, 3, '0') || " +
-		"'/object-' || lpad(k::text, 7, '0'), 'UTF8'), 2 + v * 20000 + k, 0, false, 2 + k, v + 1, 0, CASE WHEN v = 0 THEN 0 ELSE 2 + (v - 1) * 20000 + k END, " +
+	p.exec("INSERT INTO object_versions (" +
+		columns + ", batch, value) SELECT convert_to('/registry/pods/namespace-' || lpad((k % 100)::text, 3, '0') || " +
+		"'/object-' || lpad(k::text, 7, '0'), 'UTF8'), 2 + v * 20000 + k, 0, false, 2 + k, v + 1, 0, CASE WHEN v = 0 " +
+		"THEN 0 ELSE 2 + (v - 1) * 20000 + k END, " +
 		"1, decode(repeat(md5(k::text), 8), 'hex') FROM generate_series(0, 2) AS v, generate_series(0, 19999) AS k")
 	p.exec("UPDATE clock SET revision = 60001")
 	return p
@@ -135,7 +137,8 @@ func TestPlans(t *testing.T) {
 				}
 				if known == "vacuumed" { // else the table is asked, too, which rows of the index can be seen
 					q.check("count of a part", true, countSQL[bounded], part...)
-				} else if got := q.plan(countSQL[bounded], part...); strings.Contains(got, "Seq Scan on object_versions") {
+				} else if got := q.plan(countSQL[bounded], part...); strings.Contains(got,
+					"Seq Scan on object_versions") {
 					t.Errorf("count of a part: %s", got)
 				}
 			})
@@ -150,8 +153,10 @@ func (p *planned) lists() {
 		name := fmt.Sprint("form ", form)
 		p.check(name+" list", false, listSQL[form][0], append([]any{p.revision, int64(100)}, args...)...)
 		if form != single {
-			p.check(name+" list within bytes", false, listWithinSQL[form], append(append([]any{p.revision, int64(100)}, args...), int64(1<<20))...)
-			p.check(name+" list sparing large values", false, listSparingSQL[form], append([]any{p.revision, int64(100)}, args...)...)
+			p.check(name+" list within bytes", false, listWithinSQL[form],
+				append(append([]any{p.revision, int64(100)}, args...), int64(1<<20))...)
+			p.check(name+" list sparing large values", false, listSparingSQL[form],
+				append([]any{p.revision, int64(100)}, args...)...)
 		}
 		sql, held := underPin(1, listSQL[form][0], append([]any{p.revision, int64(100)}, args...))
 		p.check(name+" list under a pin", false, sql, held...)
@@ -169,9 +174,11 @@ func (p *planned) others() {
 	span := []any{benchKey(10)[:29], []byte("/registry/q")}
 	key := benchKey(77)
 	for prev := range 2 {
-		p.check("tail", false, tailStatement(originColumns, prev == 1, false), p.revision-10, int64(math.MaxInt64), int64(100), int64(1<<20))
+		p.check("tail", false, tailStatement(originColumns, prev == 1, false), p.revision-10, int64(math.MaxInt64),
+			int64(100), int64(1<<20))
 		for form, args := range [][]any{nil, {key}, span, span[:1]} {
-			p.check(fmt.Sprint("history ", form), false, historySQL[form][prev][0], append([]any{p.revision - 100, p.revision, int64(100)}, args...)...)
+			p.check(fmt.Sprint("history ", form), false, historySQL[form][prev][0],
+				append([]any{p.revision - 100, p.revision, int64(100)}, args...)...)
 		}
 	}
 	p.check("purge", false, purgeRows, int64(100), int32(0), int64(5000), int64(100))
@@ -184,7 +191,8 @@ func TestGrowthIsNoticed(t *testing.T) {
 	b := openTest(t, Config{DSN: database(t)})
 	f := newFiller(t, b, 2000, 64)
 	get := func() {
-		_, _, err := b.Range(t.Context(), backend.RangeQuery{Span: backend.Span{Start: benchKey(7)}, Revision: f.revision, Limit: 1})
+		_, _, err := b.Range(t.Context(),
+			backend.RangeQuery{Span: backend.Span{Start: benchKey(7)}, Revision: f.revision, Limit: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,14 +214,16 @@ func TestGrowthIsNoticed(t *testing.T) {
 	kept := 0
 	for _, c := range b.reads.pool.AcquireAllIdle(t.Context()) {
 		var name string
-		err := c.QueryRow(t.Context(), "SELECT name FROM pg_prepared_statements WHERE statement = $1", listSQL[single][0]).Scan(&name)
+		err := c.QueryRow(t.Context(), "SELECT name FROM pg_prepared_statements WHERE statement = $1",
+			listSQL[single][0]).Scan(&name)
 		if errors.Is(err, pgx.ErrNoRows) {
 			c.Release()
 			continue
 		}
 		p := planned{t: t, c: c.Conn()}
 		got := p.explain(name, f.revision, int64(1), benchKey(7))
-		if !strings.Contains(got, "Index Scan using object_versions_namespace") || strings.Contains(got, "Seq Scan on object_versions") {
+		if !strings.Contains(got, "Index Scan using object_versions_namespace") ||
+			strings.Contains(got, "Seq Scan on object_versions") {
 			t.Errorf("the plan that is kept:\n%s", got)
 		}
 		kept++

@@ -16,14 +16,19 @@ const (
 	// readTarget is the compacted revision and the least one that a pin keeps.
 	readTarget = "SELECT c.compacted, (SELECT min(revision) FROM holds)" + fromClock
 	// purgeRows are the next rows, each beside the one that it superseded, and their sizes.
-	purgeRows = "SELECT v.resource_version, v.ordinal, v.deleted, v.previous_version, octet_length(v.key), COALESCE(octet_length(v.long_key), 0), " +
+	purgeRows = "SELECT v.resource_version, v.ordinal, v.deleted, v.previous_version, octet_length(v.key), " +
+		"COALESCE(octet_length(v.long_key), 0), " +
 		"p.resource_version, p.ordinal, octet_length(p.value) " +
-		"FROM (SELECT * FROM object_versions WHERE (resource_version, ordinal) >= ($1::bigint, $2::integer) AND resource_version <= $3::bigint " +
-		"ORDER BY resource_version, ordinal LIMIT $4::bigint) AS v LEFT JOIN LATERAL (SELECT * FROM object_versions AS o WHERE o.key = v.key " +
+		"FROM (SELECT * FROM object_versions WHERE (resource_version, ordinal) >= ($1::bigint, $2::integer) AND " +
+		"resource_version <= $3::bigint " +
+		"ORDER BY resource_version, ordinal LIMIT $4::bigint) AS v LEFT JOIN LATERAL (SELECT * FROM object_versions " +
+		"AS o WHERE o.key = v.key " +
 		"AND o.resource_version = v.previous_version AND NOT o.deleted LIMIT 1) AS p ON v.previous_version <> 0"
-	deleteRows = "DELETE FROM object_versions AS v USING unnest($1::bigint[], $2::integer[]) AS d(resource_version, ordinal) " +
+	deleteRows = "DELETE FROM object_versions AS v USING unnest($1::bigint[], $2::integer[]) AS d(resource_version, " +
+		"ordinal) " +
 		"WHERE v.resource_version = d.resource_version AND v.ordinal = d.ordinal"
-	savePurge = "UPDATE purge SET target = $1::bigint, next_version = $2::bigint, next_ordinal = $3::integer, bytes = bytes + $4::bigint WHERE id = 1"
+	savePurge = "UPDATE purge SET target = $1::bigint, next_version = $2::bigint, next_ordinal = $3::integer, bytes " +
+		"= bytes + $4::bigint WHERE id = 1"
 )
 
 // purgeProgress is how far the removal of rows came: those before next are done for a compaction at target.
@@ -145,7 +150,8 @@ func purge(ctx context.Context, tx pgx.Tx, limit int, until int64) (res backend.
 
 func supersedingRow(s *scanner) superseding {
 	r := superseding{
-		id: backend.RowID{ModRevision: s.integer(), Ordinal: int32(s.integer())}, deleted: s.boolean(), previous: s.integer(),
+		id: backend.RowID{ModRevision: s.integer(), Ordinal: int32(s.integer())}, deleted: s.boolean(),
+		previous: s.integer(),
 	}
 	key, beside := int(s.integer()), s.integer()
 	r.size = rowSize(key, 0) + beside

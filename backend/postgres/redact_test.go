@@ -10,22 +10,23 @@ import (
 
 func TestRedact(t *testing.T) {
 	for dsn, want := range map[string]string{
-		"postgres://u:secret@h:5432/db?sslmode=disable":               "postgres://u:xxxxx@h:5432/db?sslmode=disable",
-		"postgres://u@h1:1,h2:2/db?target_session_attrs=read-write":   "postgres://u@h1:1,h2:2/db?target_session_attrs=read-write",
-		"postgres://[::1]:5432/db":                                    "postgres://[::1]:5432/db",
-		"postgresql://h/db?user=u&password=secret&sslpassword=secret": "postgresql://h/db?user=u&password=xxxxx&sslpassword=xxxxx",
-		"postgres://h/db?pass%77ord=secret":                           "postgres://h/db?pass%77ord=xxxxx",
-		"postgres://h/db?secret":                                      "postgres://h/db?xxxxx",
-		"postgres://u:sec/ret?se@cret@h/db":                           "postgres://u:xxxxx@h/db",
-		"postgres://u:secret":                                         "postgres://u:xxxxx",
-		"postgres://u:%zzsecret@h:x/db":                               "postgres://u:xxxxx@h:xxxxx/db",
-		"host=h user=u password=secret dbname=d":                      "host=h user=u password=xxxxx dbname=d",
-		"host = h password = 'se cr\\'et' port=1":                     "host=h password=xxxxx port=1",
-		"password='secret":                                            "password=xxxxx",
-		"host=h pass word=secret port=1":                              "host=h xxxxx",
-		"secret":                                                      "xxxxx",
-		"":                                                            "",
-		"host=h options='-c a=secret' application_name='a b' PASSWORD=secret": "host=h options=xxxxx application_name='a b' PASSWORD=xxxxx",
+		"postgres://u:secret@h:5432/db?sslmode=disable":        "postgres://u:xxxxx@h:5432/db?sslmode=disable",
+		"postgres://u@h1:1,h2:2/db?target_session_attrs=any":   "postgres://u@h1:1,h2:2/db?target_session_attrs=any",
+		"postgres://[::1]:5432/db":                             "postgres://[::1]:5432/db",
+		"postgresql://h/db?password=secret&sslpassword=secret": "postgresql://h/db?password=xxxxx&sslpassword=xxxxx",
+		"postgres://h/db?pass%77ord=secret":                    "postgres://h/db?pass%77ord=xxxxx",
+		"postgres://h/db?secret":                               "postgres://h/db?xxxxx",
+		"postgres://u:sec/ret?se@cret@h/db":                    "postgres://u:xxxxx@h/db",
+		"postgres://u:secret":                                  "postgres://u:xxxxx",
+		"postgres://u:%zzsecret@h:x/db":                        "postgres://u:xxxxx@h:xxxxx/db",
+		"host=h user=u password=secret dbname=d":               "host=h user=u password=xxxxx dbname=d",
+		"host = h password = 'se cr\\'et' port=1":              "host=h password=xxxxx port=1",
+		"password='secret":                                     "password=xxxxx",
+		"host=h pass word=secret port=1":                       "host=h xxxxx",
+		"secret":                                               "xxxxx",
+		"":                                                     "",
+		"host=h options='-c a=secret' application_name='a b' PASSWORD=secret": "host=h options=xxxxx " +
+			"application_name='a b' PASSWORD=xxxxx",
 	} {
 		got := Redact(dsn)
 		if got != want {

@@ -25,7 +25,8 @@ func dialled(t *testing.T, s *servers) (c *socket, closed func() bool) {
 
 func TestServers(t *testing.T) {
 	s := servers{log: slog.New(slog.DiscardHandler)}
-	first, second := place{backend.Server{Timeline: 1, Started: 10}, 7}, place{backend.Server{Timeline: 2, Started: 5}, 7}
+	first, second := place{backend.Server{Timeline: 1, Started: 10}, 7},
+		place{backend.Server{Timeline: 2, Started: 5}, 7}
 	check := func(what string, p place, current, preferred bool) {
 		t.Helper()
 		if got := s.current(p); got != current {
@@ -49,7 +50,8 @@ func TestServers(t *testing.T) {
 	other, otherClosed := dialled(t, &s)
 	s.met(second, other)
 	if !oldClosed() || otherClosed() {
-		t.Errorf("connections closed: that to the replaced server: %t, that to the other: %t", oldClosed(), otherClosed())
+		t.Errorf("connections closed: that to the replaced server: %t, that to the other: %t", oldClosed(),
+			otherClosed())
 	}
 	check("one that was replaced", first, false, false)
 	check("the one that replaced it", second, true, true)

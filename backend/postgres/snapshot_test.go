@@ -30,7 +30,8 @@ func openSnapshot(t *testing.T, dsn string) {
 }
 
 // ofClock matches what a plan says of reading the clock: how, and how many pages that took.
-var ofClock = regexp.MustCompile(`(\w[\w ]* Scan[\w ]*) on clock\b.*\n(?:.*(?:Cond|Filter|Fetches).*\n)* *Buffers: shared(?: hit=(\d+))?(?: read=(\d+))?`)
+var ofClock = regexp.MustCompile(`(\w[\w ]* Scan[\w ]*) on clock\b.*\n(?:.*(?:Cond|Filter|Fetches).*\n)*` +
+	` *Buffers: shared(?: hit=(\d+))?(?: read=(\d+))?`)
 
 // pagesOfClock explains a prepared statement, and returns how many pages of the clock and its index it reads.
 func (p *planned) pagesOfClock(name string, args ...any) (pages int) {
@@ -181,7 +182,8 @@ func TestClockIsOneRow(t *testing.T) {
 	if _, err := c.Exec(t.Context(), "INSERT INTO clock ("+columns+") VALUES (1, 7, 0, 1, 0, 0, 0)"); err == nil {
 		t.Error("inserted another row")
 	}
-	if _, err := c.PgConn().CopyFrom(t.Context(), strings.NewReader("1\t7\t0\t1\t0\t0\t0\n"), "COPY clock ("+columns+") FROM STDIN"); err == nil {
+	if _, err := c.PgConn().CopyFrom(t.Context(), strings.NewReader("1\t7\t0\t1\t0\t0\t0\n"),
+		"COPY clock ("+columns+") FROM STDIN"); err == nil {
 		t.Error("copied another row")
 	}
 }

@@ -104,7 +104,8 @@ func (b *Backend) checkPooler(ctx context.Context) error {
 	if is {
 		return nil
 	}
-	b.log.Info("a pooler stands before the database server: no prepared statements are used; default_query_exec_mode in the DSN overrides this")
+	b.log.Info("a pooler stands before the database server: no prepared statements are used; default_query_exec_mode " +
+		"in the DSN overrides this")
 	b.pooled.Store(true)
 	b.resetPools()
 	return nil
@@ -113,7 +114,8 @@ func (b *Backend) checkPooler(ctx context.Context) error {
 // direct says whether a connection leads straight to a server process. A pooler gives its clients another process id.
 func direct(ctx context.Context, c *pgx.Conn) (bool, error) {
 	pid := int64(0)
-	err := scan(ctx, c, func(s *scanner) error { pid = s.integer(); return nil }, "SELECT pg_backend_pid()", []any{oneTrip(c)})
+	err := scan(ctx, c, func(s *scanner) error { pid = s.integer(); return nil }, "SELECT pg_backend_pid()",
+		[]any{oneTrip(c)})
 	if refused(err) {
 		return false, nil // some other engine
 	}
@@ -143,16 +145,19 @@ func (b *Backend) checkServer(ctx context.Context) error {
 		set[s.text()] = s.text()
 		schemaName = s.text()
 		return nil
-	}, "SELECT name, setting, COALESCE(current_schema()::text, '') FROM pg_settings WHERE name = ANY ($1::text[])", names)
+	}, "SELECT name, setting, COALESCE(current_schema()::text, '') FROM pg_settings WHERE name = ANY ($1::text[])",
+		names)
 	if err != nil {
 		return err
 	}
 	var version int
 	if _, err := fmt.Sscan(set["server_version_num"], &version); err == nil && version < oldestServer*10000 {
-		return fmt.Errorf("%w: it is Postgres %s, %d is the oldest that does", ErrUnsuitable, set["server_version"], oldestServer)
+		return fmt.Errorf("%w: it is Postgres %s, %d is the oldest that does", ErrUnsuitable, set["server_version"],
+			oldestServer)
 	}
 	if set["in_hot_standby"] == "on" || set["transaction_read_only"] == "on" {
-		return fmt.Errorf("%w: it is a standby or read-only; name all hosts in the DSN and add target_session_attrs=read-write", ErrUnsuitable)
+		return fmt.Errorf("%w: it is a standby or read-only; name all hosts in the DSN and add "+
+			"target_session_attrs=read-write", ErrUnsuitable)
 	}
 	if schemaName == "" {
 		return fmt.Errorf("%w: no schema of the search_path exists; make it with CREATE SCHEMA", ErrUnsuitable)
@@ -161,9 +166,11 @@ func (b *Backend) checkServer(ctx context.Context) error {
 		switch {
 		case set[name] != "off":
 		case b.cfg.UnsafeNoFsync:
-			b.log.Warn("the database server may lose acknowledged writes when it crashes", "setting", name, "value", "off")
+			b.log.Warn("the database server may lose acknowledged writes when it crashes", "setting", name, "value",
+				"off")
 		default:
-			return fmt.Errorf("%w: it has %s=off and may lose acknowledged writes when it crashes; turn it on, or accept that with --unsafe-no-fsync",
+			return fmt.Errorf("%w: it has %s=off and may lose acknowledged writes when it crashes; turn it on, or "+
+				"accept that with --unsafe-no-fsync",
 				ErrUnsuitable, name)
 		}
 	}
@@ -175,7 +182,8 @@ func (b *Backend) checkServer(ctx context.Context) error {
 	}
 	b.features.bounds = "SELECT " + strings.Join(bounds, ", ")
 	if _, ok := set["statement_timeout"]; ok {
-		b.features.readBounds = fmt.Sprintf("SELECT set_config('statement_timeout', '%s', true)", milliseconds(sessionTimeout))
+		b.features.readBounds = fmt.Sprintf("SELECT set_config('statement_timeout', '%s', true)",
+			milliseconds(sessionTimeout))
 	}
 	origin, err := b.origin(ctx)
 	if err != nil {
@@ -183,7 +191,8 @@ func (b *Backend) checkServer(ctx context.Context) error {
 	}
 	b.features.withOrigin(origin)
 	if _, ok := set[transactionTimeout]; ok {
-		b.features.lock = fmt.Sprintf("SELECT l.*, set_config('%s', '%s', true) FROM (%s) AS l", transactionTimeout, milliseconds(lockedTimeout), b.features.lock)
+		b.features.lock = fmt.Sprintf("SELECT l.*, set_config('%s', '%s', true) FROM (%s) AS l", transactionTimeout,
+			milliseconds(lockedTimeout), b.features.lock)
 	}
 	b.features.unbound = "SELECT set_config('statement_timeout', '0', true)"
 	return nil
@@ -193,7 +202,8 @@ func (b *Backend) checkServer(ctx context.Context) error {
 func (b *Backend) origin(ctx context.Context) (columns string, err error) {
 	err = b.control.query(ctx, "look at the server", nil, func(*scanner) error { return nil }, "SELECT "+originColumns)
 	if refused(err) {
-		b.log.Info("the database server does not identify itself: sqlstore cannot notice when another server takes its place", "error", err)
+		b.log.Info("the database server does not identify itself: sqlstore cannot notice when another server takes "+
+			"its place", "error", err)
 		return unknownOrigin, nil
 	}
 	return originColumns, err
@@ -228,12 +238,14 @@ func (b *Backend) readSettings(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
 	}
-	_, err = c.Exec(ctx, "INSERT INTO settings (name, value) VALUES ('cluster_id', $1::bigint) ON CONFLICT DO NOTHING", cluster)
+	_, err = c.Exec(ctx, "INSERT INTO settings (name, value) VALUES ('cluster_id', $1::bigint) ON CONFLICT DO NOTHING",
+		cluster)
 	c.Release()
 	if err != nil {
 		return b.translate(ctx, "make the store's identity", err)
 	}
-	err = b.reads.query(ctx, "read the store's identity", nil, func(s *scanner) error { b.settings.ClusterID = uint64(s.integer()); return nil },
+	err = b.reads.query(ctx, "read the store's identity", nil,
+		func(s *scanner) error { b.settings.ClusterID = uint64(s.integer()); return nil },
 		"SELECT value FROM settings WHERE name = 'cluster_id'")
 	if err != nil {
 		return err
@@ -264,7 +276,8 @@ func (b *Backend) checkNotify(ctx context.Context) error {
 	case pgError(err) == nil:
 		return err
 	default:
-		b.log.Info("the database server takes no notifications; other replicas find what was written by polling", "error", err)
+		b.log.Info("the database server takes no notifications; other replicas find what was written by polling",
+			"error", err)
 	}
 	return nil
 }

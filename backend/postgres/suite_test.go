@@ -53,7 +53,10 @@ func inPart() []string {
 	if os.Getenv(wholeVariable) != "" {
 		return nil
 	}
-	return []string{"LongKeys", "RowsComeBackWhole", "RowsByID", "BytesOfRanges", "BytesOfRows", "HistoryWithPrev", "BeginLoads", "RefusedCommitChangesNothing", "LeasesAndAlarms", "TokenKeys"}
+	return []string{
+		"LongKeys", "RowsComeBackWhole", "RowsByID", "BytesOfRanges", "BytesOfRows", "HistoryWithPrev",
+		"BeginLoads", "RefusedCommitChangesNothing", "LeasesAndAlarms", "TokenKeys",
+	}
 }
 
 // TestSuite runs the suite in the mode that is pgx's default, and in part in the others: the last two are for poolers.

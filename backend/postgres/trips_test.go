@@ -88,7 +88,8 @@ func TestTwoRoundTrips(t *testing.T) {
 			count, dsn := newTap(t, database(t, "default_query_exec_mode", mode))
 			b := openTest(t, Config{DSN: dsn})
 			tx := begin(t, b, backend.Needs{})
-			if err := tx.Commit(t.Context(), &backend.Effects{Batch: 1, Revision: 1, Granted: []backend.Lease{{ID: 7, TTL: 1e12}}}); err != nil {
+			if err := tx.Commit(t.Context(),
+				&backend.Effects{Batch: 1, Revision: 1, Granted: []backend.Lease{{ID: 7, TTL: 1e12}}}); err != nil {
 				t.Fatal(err)
 			}
 			write := func(revision int64) {

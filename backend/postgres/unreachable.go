@@ -29,7 +29,8 @@ func asConnectFailure(err error) error {
 		return nil
 	}
 	if e := pgError(err); e != nil && strings.HasPrefix(e.Code, "28") {
-		return &connectFailure{fmt.Sprintf("the database server refuses the login: %s (SQLSTATE %s): check the user and the password",
+		return &connectFailure{fmt.Sprintf("the database server refuses the login: %s (SQLSTATE %s): check the user "+
+			"and the password",
 			e.Message, e.Code), err}
 	}
 	tries := []error{c.Unwrap()}

@@ -40,7 +40,7 @@ func cut(t *testing.T, c net.Conn) {
 	var errno syscall.Errno
 	err = raw.Control(func(fd uintptr) {
 		_, _, errno = syscall.Syscall6(syscall.SYS_SETSOCKOPT, fd, syscall.SOL_SOCKET, syscall.SO_ATTACH_FILTER,
-			uintptr(unsafe.Pointer(&prog)), unsafe.Sizeof(prog), 0) //nolint:gosec // there is no other way to hand a filter over
+			uintptr(unsafe.Pointer(&prog)), unsafe.Sizeof(prog), 0) //nolint:gosec // a filter is a pointer
 	})
 	if err != nil || errno != 0 {
 		t.Fatal(err, errno)
@@ -71,7 +71,10 @@ func TestHolderVanishes(t *testing.T) {
 	b := openTest(t, Config{DSN: dsn})
 	// A statement, behind which the server is no longer idle, and the beginning of the next.
 	var half, large []byte
-	for _, m := range []pgproto3.FrontendMessage{&pgproto3.Parse{Query: "SELECT 1"}, &pgproto3.Bind{}, &pgproto3.Execute{}, &pgproto3.Parse{Query: "SELECT 2"}} {
+	for _, m := range []pgproto3.FrontendMessage{
+		&pgproto3.Parse{Query: "SELECT 1"}, &pgproto3.Bind{},
+		&pgproto3.Execute{}, &pgproto3.Parse{Query: "SELECT 2"},
+	} {
 		var err error
 		if half, err = m.Encode(half); err != nil {
 			t.Fatal(err)
@@ -124,13 +127,15 @@ func TestHolderVanishes(t *testing.T) {
 			gone := time.Now()
 			eventually(t, "the server waits for its client", func() bool {
 				var state, event string
-				admin(t, dsn, fmt.Sprintf("SELECT COALESCE(state, ''), COALESCE(wait_event, '') FROM pg_stat_activity WHERE pid = %d", pid), &state, &event)
+				admin(t, dsn, fmt.Sprintf("SELECT COALESCE(state, ''), COALESCE(wait_event, '') FROM "+
+					"pg_stat_activity WHERE pid = %d", pid), &state, &event)
 				return state == "active" && event == c.waits
 			})
 			var tx backend.Tx
 			eventually(t, "another gets the clock", func() bool {
 				var err error
-				if tx, err = b.Begin(context.Background(), backend.Needs{}); err != nil && !errors.Is(err, backend.ErrUnavailable) {
+				if tx, err = b.Begin(context.Background(), backend.Needs{}); err != nil &&
+					!errors.Is(err, backend.ErrUnavailable) {
 					t.Fatal(err)
 				}
 				return err == nil

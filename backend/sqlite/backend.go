@@ -195,7 +195,8 @@ func (b *Backend) Close() error {
 		}
 		if b.broken.Load() == nil {
 			if _, err := b.writer.queryInts("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
-				b.log.Warn("checkpoint at close failed; the next start goes on from the WAL", "path", b.path, "error", err)
+				b.log.Warn("checkpoint at close failed; the next start goes on from the WAL", "path", b.path, "error",
+					err)
 			}
 		}
 		b.closeErr = errors.Join(b.closeErr, b.release())

@@ -155,7 +155,11 @@ func BenchmarkRead(b *testing.B) {
 	all := backend.Span{Start: []byte("/registry/pods/"), End: []byte("/registry/pods0")}
 	page := func(b *testing.B, keysOnly bool) []backend.Row {
 		start := benchKey(rand.IntN(len(f.rows)))
-		rows, _, err := be.Range(ctx, backend.RangeQuery{Span: backend.Span{Start: start, End: []byte{}}, Revision: f.revision, Limit: 500, KeysOnly: keysOnly})
+		rows, _, err := be.Range(ctx,
+			backend.RangeQuery{
+				Span: backend.Span{Start: start, End: []byte{}}, Revision: f.revision, Limit: 500,
+				KeysOnly: keysOnly,
+			})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -188,7 +192,11 @@ func BenchmarkRead(b *testing.B) {
 			done := reportCPU(b)
 			for range b.N {
 				key := f.rows[rand.IntN(len(f.rows))].Key
-				rows, _, err := be.Range(ctx, backend.RangeQuery{Span: backend.Span{Start: key}, Revision: f.revision, Limit: 1, KeysOnly: keysOnly})
+				rows, _, err := be.Range(ctx,
+					backend.RangeQuery{
+						Span: backend.Span{Start: key}, Revision: f.revision, Limit: 1,
+						KeysOnly: keysOnly,
+					})
 				if err != nil || len(rows) != 1 {
 					b.Fatal(rows, err)
 				}
@@ -214,7 +222,8 @@ func BenchmarkRead(b *testing.B) {
 	b.Run("history=500", func(b *testing.B) {
 		done := reportCPU(b)
 		for range b.N {
-			h, err := be.History(ctx, backend.HistoryQuery{After: f.revision - 1000, Span: all, Limit: 500, WithPrev: true})
+			h, err := be.History(ctx,
+				backend.HistoryQuery{After: f.revision - 1000, Span: all, Limit: 500, WithPrev: true})
 			if err != nil || len(h.Changes) != 500 {
 				b.Fatal(err)
 			}
@@ -224,7 +233,8 @@ func BenchmarkRead(b *testing.B) {
 	b.Run("count=20000", func(b *testing.B) {
 		done := reportCPU(b)
 		for range b.N {
-			if n, _, err := be.Count(ctx, backend.RangeQuery{Span: all, Revision: f.revision}); err != nil || n != 20_000 {
+			if n, _, err := be.Count(ctx, backend.RangeQuery{Span: all, Revision: f.revision}); err != nil ||
+				n != 20_000 {
 				b.Fatal(n, err)
 			}
 		}
@@ -240,7 +250,8 @@ func BenchmarkCountMillion(b *testing.B) {
 	f.all()
 	done := reportCPU(b)
 	for range b.N {
-		if n, _, err := be.Count(context.Background(), backend.RangeQuery{Span: backend.Span{End: []byte{}}, Revision: f.revision}); err != nil || n != 1_000_000 {
+		if n, _, err := be.Count(context.Background(),
+			backend.RangeQuery{Span: backend.Span{End: []byte{}}, Revision: f.revision}); err != nil || n != 1_000_000 {
 			b.Fatal(n, err)
 		}
 	}
@@ -256,7 +267,8 @@ func BenchmarkRow(b *testing.B) {
 	done := reportCPU(b)
 	for range b.N {
 		id := backend.RowID{ModRevision: f.revision - rand.Int64N(rows)}
-		if got, _, err := be.Rows(context.Background(), []backend.RowID{id}, 0); err != nil || len(got[0].Value) != len(f.value) {
+		if got, _, err := be.Rows(context.Background(), []backend.RowID{id}, 0); err != nil ||
+			len(got[0].Value) != len(f.value) {
 			b.Fatal(got, err)
 		}
 	}

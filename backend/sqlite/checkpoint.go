@@ -114,7 +114,8 @@ func (p *checkpointer) add(bytes int64, rows, commits int) {
 func (p *checkpointer) judge() (profile int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for profile = many; profile > alone && (p.commits == 0 || float64(p.rows) < profiles[profile].rows*float64(p.commits)); {
+	for profile = many; profile > alone &&
+		(p.commits == 0 || float64(p.rows) < profiles[profile].rows*float64(p.commits)); {
 		profile--
 	}
 	p.profile, p.rows, p.commits = profile, 0, 0
@@ -149,7 +150,8 @@ func (p *checkpointer) keepUp(ctx context.Context) error {
 
 func (p *checkpointer) run(ctx context.Context) {
 	defer close(p.done)
-	c, err := connect(p.b.path, "synchronous = "+p.b.synchronous(), "wal_autocheckpoint = 0", "busy_timeout = "+restartTimeout)
+	c, err := connect(p.b.path, "synchronous = "+p.b.synchronous(), "wal_autocheckpoint = 0",
+		"busy_timeout = "+restartTimeout)
 	if err != nil {
 		_ = p.b.breakDown("open the checkpointing connection", err)
 		return

@@ -153,7 +153,9 @@ func (c *conn) run(id statement, args ...driver.Value) (int64, error) {
 // each executes a query and calls f with every row until f says stop. The bytes in a row belong to f, the slice does
 // not. It heeds ctx while it runs only if ctx can end, which has a cost for each row: pass context.Background() to
 // short queries.
-func (c *conn) each(ctx context.Context, id statement, f func(row []driver.Value) (more bool), args ...driver.Value) error {
+func (c *conn) each(
+	ctx context.Context, id statement, f func(row []driver.Value) (more bool), args ...driver.Value,
+) error {
 	s, err := c.prepared(id)
 	if err != nil {
 		return err

@@ -31,7 +31,8 @@ func (b *Backend) Defragment(ctx context.Context) error {
 	}
 	mode, err := b.writer.queryInt("PRAGMA auto_vacuum")
 	if err != nil || mode != incrementalVacuum {
-		return errors.Join(translate("defragment", err), errIf(err == nil, fmt.Sprintf("defragment: auto_vacuum became %d", mode)))
+		return errors.Join(translate("defragment", err),
+			errIf(err == nil, fmt.Sprintf("defragment: auto_vacuum became %d", mode)))
 	}
 	// Readers may hold it up; then the checkpointer does it.
 	if _, err = b.writer.queryInts("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {

@@ -43,7 +43,8 @@ func fragment(t *testing.T, b *Backend) (rows []backend.Row) {
 
 func listAll(t *testing.T, b *Backend) []backend.Row {
 	t.Helper()
-	rows, _, err := b.Range(t.Context(), backend.RangeQuery{Span: backend.Span{End: []byte{}}, Revision: revision(t, b), Limit: 1000})
+	rows, _, err := b.Range(t.Context(),
+		backend.RangeQuery{Span: backend.Span{End: []byte{}}, Revision: revision(t, b), Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,13 +74,15 @@ func TestDefragment(t *testing.T) {
 		t.Helper()
 		rows := listAll(t, b)
 		for i := range rows {
-			if len(rows) != len(before) || rows[i].ModRevision != before[i].ModRevision || !bytes.Equal(rows[i].Value, before[i].Value) {
+			if len(rows) != len(before) || rows[i].ModRevision != before[i].ModRevision ||
+				!bytes.Equal(rows[i].Value, before[i].Value) {
 				t.Fatalf("%d rows became %d, the first that differs is %d", len(before), len(rows), i)
 			}
 		}
 	}
 	same()
-	if ok, err := b.writer.queryInt("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check = 'ok'"); err != nil || ok != 1 {
+	const check = "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check = 'ok'"
+	if ok, err := b.writer.queryInt(check); err != nil || ok != 1 {
 		t.Errorf("integrity: %d, %v", ok, err)
 	}
 	if err := os.WriteFile(b.defragmented(), []byte("half of a copy"), 0o600); err != nil {
@@ -106,7 +109,8 @@ func TestDefragmentWithoutTemporaryDirectory(t *testing.T) {
 	if path := os.Getenv(variable); path != "" {
 		b := openTest(t, Config{Path: path})
 		if err := b.writer.exec("PRAGMA temp.cache_size = 1; CREATE TEMP TABLE t AS " +
-			"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100) SELECT randomblob(100000) FROM n"); err == nil {
+			"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100) SELECT randomblob(100000) " +
+			"FROM n"); err == nil {
 			t.Error("SQLite has found room for temporary files, so this test shows nothing")
 		}
 		fragment(t, b)

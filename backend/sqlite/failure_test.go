@@ -37,7 +37,8 @@ func TestNoSpace(t *testing.T) {
 	}
 	bound := func(pages int64) {
 		t.Helper()
-		if got, err := b.writer.queryInt("PRAGMA max_page_count = " + strconv.FormatInt(pages, 10)); err != nil || got != pages {
+		if got, err := b.writer.queryInt("PRAGMA max_page_count = " + strconv.FormatInt(pages, 10)); err != nil ||
+			got != pages {
 			t.Fatal(got, err)
 		}
 	}
@@ -196,7 +197,8 @@ func TestCommitOfUnknownOutcome(t *testing.T) {
 		t.Fatalf("commit: %v", err)
 	}
 	ctx := context.Background()
-	if _, err := b.Begin(ctx, backend.Needs{}); !errors.Is(err, backend.ErrUnknownOutcome) || !strings.Contains(err.Error(), "restart") {
+	if _, err := b.Begin(ctx, backend.Needs{}); !errors.Is(err, backend.ErrUnknownOutcome) ||
+		!strings.Contains(err.Error(), "restart") {
 		t.Errorf("begin: %v", err)
 	}
 	if _, err := b.Purge(ctx, 1, math.MaxInt64); !errors.Is(err, backend.ErrUnknownOutcome) {
@@ -238,10 +240,12 @@ func TestAnotherProgram(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	b := openTest(t, Config{Path: path})
 	edit(t, path, "UPDATE clock SET revision = revision + 1")
-	if err := write(b, "a", nil); !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), "another program") {
+	if err := write(b, "a", nil); !errors.Is(err, backend.ErrUnavailable) ||
+		!strings.Contains(err.Error(), "another program") {
 		t.Error(err)
 	}
-	rows, _, err := b.Range(context.Background(), backend.RangeQuery{Span: backend.Span{End: []byte{}}, Revision: 9, Limit: 1})
+	rows, _, err := b.Range(context.Background(),
+		backend.RangeQuery{Span: backend.Span{End: []byte{}}, Revision: 9, Limit: 1})
 	if err != nil || len(rows) != 0 {
 		t.Error(rows, err)
 	}

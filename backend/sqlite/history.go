@@ -50,7 +50,8 @@ func (c *conn) history(q backend.HistoryQuery, until int64) (changes []backend.C
 	through = until
 	left := bound(q.Bytes)
 	err = c.each(context.Background(), id, func(row []driver.Value) bool {
-		if n := len(changes); (n >= q.Limit || left <= 0) && n > 0 && changes[n-1].Row.ModRevision != revisionOf(integer(row[1])) {
+		if n := len(changes); (n >= q.Limit || left <= 0) && n > 0 &&
+			changes[n-1].Row.ModRevision != revisionOf(integer(row[1])) {
 			through = changes[n-1].Row.ModRevision
 			return false
 		}

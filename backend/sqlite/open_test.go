@@ -33,7 +33,8 @@ func wantOpenError(t *testing.T, path string, want error, hint string) {
 	if err == nil {
 		err = errors.Join(errors.New("opened"), b.Close())
 	}
-	if !errors.Is(err, want) || !strings.Contains(err.Error(), hint) || !strings.Contains(err.Error(), filepath.Base(path)) {
+	if !errors.Is(err, want) || !strings.Contains(err.Error(), hint) ||
+		!strings.Contains(err.Error(), filepath.Base(path)) {
 		t.Errorf("error %v; want %v, with %q and the path", err, want, hint)
 	}
 }
@@ -198,12 +199,17 @@ func TestAutoVacuumIsMended(t *testing.T) {
 	}
 	edit(t, path, "PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = NONE; VACUUM")
 	b = openTest(t, Config{Path: path})
-	for pragma, want := range map[string]int64{"auto_vacuum": incrementalVacuum, "synchronous": 2, "wal_autocheckpoint": 0} {
+	for pragma, want := range map[string]int64{
+		"auto_vacuum": incrementalVacuum, "synchronous": 2,
+		"wal_autocheckpoint": 0,
+	} {
 		if got, err := b.writer.queryInt("PRAGMA " + pragma); err != nil || got != want {
 			t.Errorf("%s is %d, %v; want %d", pragma, got, err, want)
 		}
 	}
-	if rows, _, err := b.Range(context.Background(), backend.RangeQuery{Span: backend.Span{Start: []byte("a")}, Revision: 2, Limit: 1}); err != nil || len(rows) != 1 {
+	if rows, _, err := b.Range(context.Background(),
+		backend.RangeQuery{Span: backend.Span{Start: []byte("a")}, Revision: 2, Limit: 1}); err != nil ||
+		len(rows) != 1 {
 		t.Error(rows, err)
 	}
 }

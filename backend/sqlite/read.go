@@ -57,7 +57,9 @@ func shape(s backend.Span) (form int, args []driver.Value) {
 }
 
 // Range implements [backend.Backend].
-func (b *Backend) Range(ctx context.Context, q backend.RangeQuery) (rows []backend.Row, clock backend.Clock, err error) {
+func (b *Backend) Range(
+	ctx context.Context, q backend.RangeQuery,
+) (rows []backend.Row, clock backend.Clock, err error) {
 	clock, err = b.read(ctx, "read a range", func(c *conn) error {
 		rows, err = c.list(q)
 		return err
@@ -119,7 +121,9 @@ func (b *Backend) Count(ctx context.Context, q backend.RangeQuery) (n int64, clo
 }
 
 // Rows implements [backend.Backend].
-func (b *Backend) Rows(ctx context.Context, ids []backend.RowID, bytes int64) (rows []backend.Row, clock backend.Clock, err error) {
+func (b *Backend) Rows(
+	ctx context.Context, ids []backend.RowID, bytes int64,
+) (rows []backend.Row, clock backend.Clock, err error) {
 	clock, err = b.read(ctx, "read rows", func(c *conn) error {
 		rows, err = c.rowsByID(ids, bytes)
 		return err

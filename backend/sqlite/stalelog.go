@@ -9,9 +9,9 @@ import (
 )
 
 // ErrStaleLog is returned for a database file beside the write-ahead log of another one.
-var ErrStaleLog = errors.New("the write-ahead log is not that of the database file, which was put there after it (a backup?): " +
-	"SQLite would write the old log into it; remove the -wal and -shm files to use the file as it is, or put the file " +
-	"that belongs to them back")
+var ErrStaleLog = errors.New("the write-ahead log is not that of the database file, which was put there after it " +
+	"(a backup?): SQLite would write the old log into it; remove the -wal and -shm files to use the file as it is, " +
+	"or put the file that belongs to them back")
 
 const (
 	walHeader = 32 // bytes before the first frame

@@ -41,7 +41,8 @@ func (s *stall) observe(b *Backend, w wal, now time.Time) (released bool) {
 	if now.Sub(s.since) >= stallTimeout && now.Sub(s.logged) >= stallPeriod {
 		s.logged = now
 		b.log.Warn("a long transaction in another program keeps the write-ahead log growing: end it; "+
-			"'fuser -v' on the file shows which program it is", "path", b.path, "for", now.Sub(s.since).Round(time.Second), "log-bytes", w.total)
+			"'fuser -v' on the file shows which program it is",
+			"path", b.path, "for", now.Sub(s.since).Round(time.Second), "log-bytes", w.total)
 	}
 	return false
 }

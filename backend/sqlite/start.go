@@ -64,7 +64,8 @@ func (b *Backend) checkAutoVacuum(c *conn) error {
 	if err != nil || mode == incrementalVacuum {
 		return err
 	}
-	b.log.Warn("database does not give space back; rewriting it once so that it does", "path", b.path, "auto_vacuum", mode)
+	b.log.Warn("database does not give space back; rewriting it once so that it does", "path", b.path, "auto_vacuum",
+		mode)
 	for _, q := range []string{"PRAGMA auto_vacuum = INCREMENTAL", "VACUUM"} {
 		if err := c.exec(q); err != nil {
 			return err
@@ -72,7 +73,8 @@ func (b *Backend) checkAutoVacuum(c *conn) error {
 	}
 	mode, err = c.queryInt("PRAGMA auto_vacuum")
 	if err == nil && mode != incrementalVacuum {
-		err = fmt.Errorf("auto_vacuum stays at %d; set it with: sqlite3 FILE 'PRAGMA journal_mode=DELETE; PRAGMA auto_vacuum=2; VACUUM'", mode)
+		err = fmt.Errorf("auto_vacuum stays at %d; set it with: sqlite3 FILE 'PRAGMA journal_mode=DELETE; PRAGMA "+
+			"auto_vacuum=2; VACUUM'", mode)
 	}
 	return err
 }

@@ -74,8 +74,8 @@ func makeStatements() (s [numStatements]string) {
 	s[commit] = "COMMIT"
 	s[rollback] = "ROLLBACK"
 	// What can be computed is not passed: each argument costs a call into C.
-	s[insertRow] = "INSERT INTO object_versions (id, resource_version, key, deleted, create_revision, version, lease, " +
-		"previous_version, value) VALUES (?1, ?1 >> 20, ?2, ?7 IS NULL, ?3, ?4, ?5, ?6, ?7)"
+	s[insertRow] = "INSERT INTO object_versions (id, resource_version, key, deleted, create_revision, version, " +
+		"lease, previous_version, value) VALUES (?1, ?1 >> 20, ?2, ?7 IS NULL, ?3, ?4, ?5, ?6, ?7)"
 	// The clock in memory must be the file's. It always is, unless somebody wrote with another program in spite of the
 	// lock.
 	s[moveClock] = "UPDATE clock SET revision = ?1, compacted = ?2 " +
@@ -99,11 +99,14 @@ func makeStatements() (s [numStatements]string) {
 
 	s[newestRow] = "SELECT " + columns + ", v.value FROM object_versions AS v WHERE v.id = " +
 		"(SELECT max(id) FROM object_versions INDEXED BY " + keyIndex + " WHERE key = ?1 AND resource_version = " +
-		"(SELECT max(resource_version) FROM object_versions INDEXED BY " + keyIndex + " WHERE key = ?1 AND resource_version <= ?2))"
+		"(SELECT max(resource_version) FROM object_versions INDEXED BY " +
+		keyIndex + " WHERE key = ?1 AND resource_version <= ?2))"
 	s[newestKey] = "SELECT " + columns + ", max(v.id) FROM object_versions AS v INDEXED BY " + keyIndex +
 		" WHERE v.key = ?1 AND v.resource_version = " +
-		"(SELECT max(resource_version) FROM object_versions INDEXED BY " + keyIndex + " WHERE key = ?1 AND resource_version <= ?2)"
-	s[rowsByID] = "SELECT " + columns + ", v.value FROM json_each(?1) AS j CROSS JOIN object_versions AS v ON v.id = j.value"
+		"(SELECT max(resource_version) FROM object_versions INDEXED BY " +
+		keyIndex + " WHERE key = ?1 AND resource_version <= ?2)"
+	s[rowsByID] = "SELECT " +
+		columns + ", v.value FROM json_each(?1) AS j CROSS JOIN object_versions AS v ON v.id = j.value"
 	s[leaseKeys] = "SELECT key FROM object_versions INDEXED BY object_versions_lease WHERE lease = ?1 AND lease <> 0"
 
 	for shape, where := range []string{bounded: "v.key >= ?2 AND v.key < ?3", unbounded: "v.key >= ?2"} {
@@ -118,7 +121,8 @@ func makeStatements() (s [numStatements]string) {
 		historyBounded:   {"", "v.id >= ?1 AND v.id < ?2 AND +v.key >= ?3 AND +v.key < ?4", "v.id"},
 		historyUnbounded: {"", "v.id >= ?1 AND v.id < ?2 AND +v.key >= ?3", "v.id"},
 		historyOfKey: {
-			" INDEXED BY " + keyIndex, "v.key = ?3 AND v.resource_version >= ?1 >> 20 AND v.resource_version < ?2 >> 20",
+			" INDEXED BY " + keyIndex,
+			"v.key = ?3 AND v.resource_version >= ?1 >> 20 AND v.resource_version < ?2 >> 20",
 			"v.resource_version",
 		},
 	} {
@@ -129,7 +133,8 @@ func makeStatements() (s [numStatements]string) {
 			}
 			if flags&2 != 0 {
 				join = " LEFT JOIN object_versions AS p INDEXED BY " + keyIndex +
-					" ON p.key = v.key AND p.resource_version = v.previous_version AND p.deleted = 0 AND v.previous_version <> 0"
+					" ON p.key = v.key AND p.resource_version = v.previous_version AND p.deleted = 0 AND " +
+					"v.previous_version <> 0"
 				cols += prevColumns
 				if flags&1 == 0 {
 					cols += ", p.value"
@@ -142,8 +147,10 @@ func makeStatements() (s [numStatements]string) {
 
 	s[purgeState] = "SELECT target, next_row FROM purge WHERE id = 1"
 	s[savePurge] = "UPDATE purge SET target = ?, next_row = ? WHERE id = 1"
-	s[purgeRows] = "SELECT id, key, deleted, previous_version FROM object_versions WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3"
-	s[deleteVersion] = "DELETE FROM object_versions INDEXED BY " + keyIndex + " WHERE key = ?1 AND resource_version = ?2 AND deleted = 0"
+	s[purgeRows] = "SELECT id, key, deleted, previous_version FROM object_versions WHERE id >= ?1 AND id < ?2 ORDER " +
+		"BY id LIMIT ?3"
+	s[deleteVersion] = "DELETE FROM object_versions INDEXED BY " +
+		keyIndex + " WHERE key = ?1 AND resource_version = ?2 AND deleted = 0"
 	s[deleteRow] = "DELETE FROM object_versions WHERE id = ?1"
 	return s
 }

@@ -123,7 +123,8 @@ func (t *tx) Commit(_ context.Context, e *backend.Effects) error {
 		}
 		n, err := c.run(moveClock, next.Revision, next.Compacted, clock.Revision, clock.Compacted, clock.Epoch)
 		if err == nil && n != 1 {
-			return fmt.Errorf("%w: another program has changed the database in spite of the lock; restart", backend.ErrUnavailable)
+			return fmt.Errorf("%w: another program has changed the database in spite of the lock; restart",
+				backend.ErrUnavailable)
 		}
 		return err
 	})
@@ -172,7 +173,8 @@ func (c *conn) apply(e *backend.Effects) error {
 
 func (c *conn) insert(r *backend.Row) error {
 	if !valid(r.ModRevision, r.Ordinal) {
-		return fmt.Errorf("%w: revision %d, row %d is beyond the numbers that there are", backend.ErrRejected, r.ModRevision, r.Ordinal)
+		return fmt.Errorf("%w: revision %d, row %d is beyond the numbers that there are", backend.ErrRejected,
+			r.ModRevision, r.Ordinal)
 	}
 	var value driver.Value
 	if !r.Deleted {

@@ -35,7 +35,8 @@ func TestAbandonedCallsLeaveTheQueue(t *testing.T) {
 		var gone sync.WaitGroup
 		for i := range places {
 			gone.Go(func() {
-				if _, err := s.Put(ctx, &PutRequest{Key: fmt.Append(nil, "gone", i)}); !errors.Is(err, context.Canceled) {
+				if _, err := s.Put(ctx, &PutRequest{Key: fmt.Append(nil, "gone", i)}); !errors.Is(err,
+					context.Canceled) {
 					t.Errorf("a caller that has gone gets %v", err)
 				}
 			})

@@ -79,7 +79,8 @@ func TestLargeBatchIsAppliedAsASmallOne(t *testing.T) {
 		ids, leases, _ := contents(t, large)
 		wantIDs, wantLeases, _ := contents(t, small)
 		if !maps.Equal(ids, wantIDs) || !maps.Equal(leases, wantLeases) || large.rev != rev {
-			t.Fatalf("revision %d: %d keys, %d of leases; want %d and %d", large.rev, len(ids), len(leases), len(wantIDs), len(wantLeases))
+			t.Fatalf("revision %d: %d keys, %d of leases; want %d and %d", large.rev, len(ids), len(leases),
+				len(wantIDs), len(wantLeases))
 		}
 	}
 }
@@ -123,7 +124,10 @@ func BenchmarkApplyMillion(b *testing.B) {
 	x.complete, x.gone = true, nil
 	puts, deletes := make([]*item, n), make([]*item, n)
 	for i := range puts {
-		row := Row{Key: fmt.Appendf(nil, "/registry/pods/default/pod-%08d", i), Value: benchValue[:100], ModRevision: 2, Ordinal: int32(i)}
+		row := Row{
+			Key: fmt.Appendf(nil, "/registry/pods/default/pod-%08d", i), Value: benchValue[:100], ModRevision: 2,
+			Ordinal: int32(i),
+		}
 		puts[i] = newItem(row)
 		deletes[i] = newItem(Row{Key: row.Key, Deleted: true, ModRevision: 3, Ordinal: int32(i)})
 	}

@@ -71,7 +71,8 @@ func TestBatchesAreBoundedByRows(t *testing.T) {
 			close(gate.release)
 			wg.Wait()
 			if want := 1 + test.calls*max(1, test.lease); rows != want || most > test.most {
-				t.Errorf("%d rows are written, want %d; up to %d in one transaction, want %d at most", rows, want, most, test.most)
+				t.Errorf("%d rows are written, want %d; up to %d in one transaction, want %d at most", rows, want, most,
+					test.most)
 			}
 		})
 	}

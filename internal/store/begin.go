@@ -104,7 +104,8 @@ func (q *sequencer) needs(batch []*call) (n backend.Needs, complete bool, publis
 func (q *sequencer) evaluator(ctx context.Context, loaded *backend.Loaded, complete bool) *evaluator {
 	e := &evaluator{
 		s: q.s, ctx: ctx, epoch: loaded.Clock.Epoch,
-		from: loaded.Clock.Revision, oldest: loaded.Clock.Compacted, rev: loaded.Clock.Revision, server: loaded.Tail.Origin.Server,
+		from: loaded.Clock.Revision, oldest: loaded.Clock.Compacted, rev: loaded.Clock.Revision,
+		server: loaded.Tail.Origin.Server,
 	}
 	if !complete {
 		e.loaded = btree.NewMap[string, *item](0)

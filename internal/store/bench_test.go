@@ -179,7 +179,8 @@ func BenchmarkPageOf500(b *testing.B) {
 			b.ReportAllocs()
 			start := prefix.key
 			for b.Loop() {
-				res, err := s.Range(context.Background(), &RangeRequest{Key: start, End: prefix.end, Limit: 500, Revision: s.Revision()})
+				res, err := s.Range(context.Background(),
+					&RangeRequest{Key: start, End: prefix.end, Limit: 500, Revision: s.Revision()})
 				if err != nil || len(res.Rows) == 0 {
 					b.Fatal(res, err)
 				}
@@ -212,7 +213,10 @@ func BenchmarkPublish(b *testing.B) {
 			var streams sync.WaitGroup
 			for i := range 100 {
 				st := s.NewWatchStream()
-				req := WatchRequest{Key: fmt.Appendf(nil, "/other/%d/", i), End: fmt.Appendf(nil, "/other/%d0", i), PrevKV: true}
+				req := WatchRequest{
+					Key: fmt.Appendf(nil, "/other/%d/", i), End: fmt.Appendf(nil, "/other/%d0", i),
+					PrevKV: true,
+				}
 				if i < interested {
 					req.Key, req.End = prefix.key, prefix.end
 				}
@@ -233,7 +237,8 @@ func BenchmarkPublish(b *testing.B) {
 			got.Add(b.N * interested)
 			b.ResetTimer()
 			for n := range int64(b.N) {
-				if _, err := s.Put(context.Background(), &PutRequest{Key: benchKey(n % 1000), Value: benchValue}); err != nil {
+				if _, err := s.Put(context.Background(),
+					&PutRequest{Key: benchKey(n % 1000), Value: benchValue}); err != nil {
 					b.Fatal(err)
 				}
 			}

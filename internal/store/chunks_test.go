@@ -26,7 +26,8 @@ func mixedStore(t *testing.T, sizes []int, cfg Config) *Store {
 	s := openStore(t, openSQLite(t), cfg)
 	txn := &Txn{}
 	for i, n := range sizes {
-		txn.Success = append(txn.Success, Op{Put: &PutRequest{Key: fmt.Appendf(nil, "k%04d", i), Value: bytes.Repeat([]byte{'v'}, n)}})
+		txn.Success = append(txn.Success,
+			Op{Put: &PutRequest{Key: fmt.Appendf(nil, "k%04d", i), Value: bytes.Repeat([]byte{'v'}, n)}})
 	}
 	if _, err := s.Txn(within(t), txn); err != nil {
 		t.Fatal(err)
@@ -38,7 +39,8 @@ func mixedStore(t *testing.T, sizes []int, cfg Config) *Store {
 func eachSource(t *testing.T, f func(t *testing.T, cfg Config)) {
 	t.Helper()
 	for name, cfg := range map[string]Config{
-		"memory": {CacheBytes: 1 << 30}, "some of both": {CacheBytes: 4 << 20}, "values read": {CacheBytes: 1}, "no index": {DisableIndex: true},
+		"memory": {CacheBytes: 1 << 30}, "some of both": {CacheBytes: 4 << 20}, "values read": {CacheBytes: 1},
+		"no index": {DisableIndex: true},
 	} {
 		t.Run(name, func(t *testing.T) { f(t, cfg) })
 	}
@@ -54,26 +56,28 @@ func TestStreamOfMixedSizes(t *testing.T) {
 			for _, keysOnly := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/keys only %t", name, keysOnly), func(t *testing.T) {
 					s, n := mixedStore(t, sizes, cfg), 0
-					res, err := s.RangeStream(within(t), &RangeRequest{Key: []byte("k"), End: []byte("l"), KeysOnly: keysOnly}, func(rows []*Row) error {
-						if n == 0 {
-							put(t, s, "k0000", "later")
-							put(t, s, fmt.Sprintf("k%04d", len(sizes)-1), "later")
-						}
-						if before := sizeOf(rows[:len(rows)-1]); before >= chunkBytes {
-							t.Errorf("a chunk of %d rows has %d bytes before its last", len(rows), before)
-						}
-						for _, r := range rows {
-							want := sizes[n]
-							if keysOnly {
-								want = 0
+					res, err := s.RangeStream(within(t),
+						&RangeRequest{Key: []byte("k"), End: []byte("l"), KeysOnly: keysOnly}, func(rows []*Row) error {
+							if n == 0 {
+								put(t, s, "k0000", "later")
+								put(t, s, fmt.Sprintf("k%04d", len(sizes)-1), "later")
 							}
-							if string(r.Key) != fmt.Sprintf("k%04d", n) || len(r.Value) != want || r.ModRevision != 2 {
-								t.Fatalf("row %d is %s with %d bytes, want %d", n, r.Key, len(r.Value), want)
+							if before := sizeOf(rows[:len(rows)-1]); before >= chunkBytes {
+								t.Errorf("a chunk of %d rows has %d bytes before its last", len(rows), before)
 							}
-							n++
-						}
-						return nil
-					})
+							for _, r := range rows {
+								want := sizes[n]
+								if keysOnly {
+									want = 0
+								}
+								if string(r.Key) != fmt.Sprintf("k%04d", n) || len(r.Value) != want ||
+									r.ModRevision != 2 {
+									t.Fatalf("row %d is %s with %d bytes, want %d", n, r.Key, len(r.Value), want)
+								}
+								n++
+							}
+							return nil
+						})
 					if err != nil || n != len(sizes) || res.Count != int64(n) || res.More {
 						t.Errorf("%d rows of %d, count %d, more %t, %v", n, len(sizes), res.Count, res.More, err)
 					}
@@ -90,10 +94,11 @@ func TestStreamOfLargeRowsToItsLimit(t *testing.T) {
 		s := mixedStore(t, sizes, cfg)
 		for limit := range len(sizes) + 2 {
 			n := 0
-			res, err := s.RangeStream(within(t), &RangeRequest{Key: []byte("k"), End: []byte("l"), Limit: int64(limit)}, func(rows []*Row) error {
-				n += len(rows)
-				return nil
-			})
+			res, err := s.RangeStream(within(t), &RangeRequest{Key: []byte("k"), End: []byte("l"), Limit: int64(limit)},
+				func(rows []*Row) error {
+					n += len(rows)
+					return nil
+				})
 			want := min(limit, len(sizes))
 			if limit == 0 {
 				want = len(sizes)

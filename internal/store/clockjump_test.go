@@ -70,7 +70,8 @@ func TestLeaseOutlivesAJumpOfTheClock(t *testing.T) {
 		t.Helper()
 		l, _, err := s.LeaseTimeToLive(within(t), 7, false)
 		if err != nil || l.Remaining < 500*time.Second || s.LeaseStats().Expired != 0 || get(t, s, "k", 0) == nil {
-			t.Errorf("lease %+v, %v; its key is %v, %d leases have ended", l, err, get(t, s, "k", 0), s.LeaseStats().Expired)
+			t.Errorf("lease %+v, %v; its key is %v, %d leases have ended", l, err, get(t, s, "k", 0),
+				s.LeaseStats().Expired)
 		}
 	}
 	t.Run("look", func(t *testing.T) {

@@ -89,7 +89,8 @@ func TestCompactionDuringAPurge(t *testing.T) {
 			t.Fatalf("%+v, %v", res, err)
 		}
 	}
-	if rows, clock, err := b.Range(within(t), backend.RangeQuery{Span: backend.Span{Start: []byte("a")}, Revision: 3, Limit: 1}); err != nil ||
+	if rows, clock, err := b.Range(within(t),
+		backend.RangeQuery{Span: backend.Span{Start: []byte("a")}, Revision: 3, Limit: 1}); err != nil ||
 		len(rows) != 1 || rows[0].ModRevision != 3 || v.check(clock) != nil {
 		t.Errorf("read %v at %+v: %v, %v", rows, clock, err, v.check(clock))
 	}

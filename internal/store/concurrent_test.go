@@ -71,7 +71,10 @@ func TestConcurrentRequestsAgainstModel(t *testing.T) {
 							}
 						}()
 					}
-					run := &concurrent{t: t, all: []*Store{openStore(t, b, variant.cfg)}, seed: seed, beat: make(chan struct{})}
+					run := &concurrent{
+						t: t, all: []*Store{openStore(t, b, variant.cfg)}, seed: seed,
+						beat: make(chan struct{}),
+					}
 					run.run(variant.compact)
 				})
 			}

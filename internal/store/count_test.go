@@ -49,7 +49,8 @@ func TestCountInATransaction(t *testing.T) {
 			return counts
 		}
 		l.rows = 0
-		got := txn(count("k", "l"), count("k3", ""), count("k3", "k7"), count("k7", "k3"), count("k8", "\x00"), count("x", ""))
+		got := txn(count("k", "l"), count("k3", ""), count("k3", "k7"), count("k7", "k3"), count("k8", "\x00"),
+			count("x", ""))
 		if fmt.Sprint(got) != "[10 1 4 0 2 0]" {
 			t.Errorf("counted %v", got)
 		}
@@ -61,7 +62,10 @@ func TestCountInATransaction(t *testing.T) {
 			Op{Put: &PutRequest{Key: []byte("k1")}},
 			Op{Delete: &DeleteRequest{Key: []byte("k7"), End: []byte("k9")}},
 			count("k", "l"), count("k10", ""), count("k8", ""),
-			Op{Txn: &Txn{Success: []Op{{Delete: &DeleteRequest{Key: []byte("k10")}}, {Delete: &DeleteRequest{Key: []byte("none")}}}}},
+			Op{Txn: &Txn{Success: []Op{
+				{Delete: &DeleteRequest{Key: []byte("k10")}},
+				{Delete: &DeleteRequest{Key: []byte("none")}},
+			}}},
 			count("k", "l"), count("k10", ""),
 		)
 		if fmt.Sprint(got) != "[9 1 0 8 0]" {

@@ -45,7 +45,10 @@ func (l *lateAnswer) ExpiredLeases(ctx context.Context, limit int) ([]int64, err
 // A finding that a lease has ended is as old as its question: nobody may have been able to renew while the database
 // kept the answer.
 func TestLateFindingEndsNoLease(t *testing.T) {
-	b := &lateAnswer{Shared: openShared(t, 1)[0].(backend.Shared), again: make(chan struct{}), resume: make(chan struct{})}
+	b := &lateAnswer{
+		Shared: openShared(t, 1)[0].(backend.Shared), again: make(chan struct{}),
+		resume: make(chan struct{}),
+	}
 	s := openStore(t, b, Config{})
 	grant(t, s, 7, 2, "k")
 	select {

@@ -30,7 +30,8 @@ func fairTime(tb testing.TB) time.Duration {
 func TestReplicasShareTheClock(t *testing.T) {
 	for _, replicas := range []int{2, 3} {
 		for _, kib := range []int{1, 10, 100} {
-			t.Run(fmt.Sprintf("%d replicas, %d KiB", replicas, kib), func(t *testing.T) { shareTheClock(t, replicas, kib) })
+			t.Run(fmt.Sprintf("%d replicas, %d KiB", replicas, kib),
+				func(t *testing.T) { shareTheClock(t, replicas, kib) })
 		}
 	}
 }
@@ -72,7 +73,8 @@ func shareTheClock(t *testing.T, replicas, kib int) {
 	for i, s := range all {
 		n := written[i].Load()
 		stats, _ := s.ReplicaStats()
-		t.Logf("replica %d wrote %d of %d, the slowest in %v; %d batches began ahead, %d took the clock again", i, n, total.Load(),
+		t.Logf("replica %d wrote %d of %d, the slowest in %v; %d batches began ahead, %d took the clock again", i, n,
+			total.Load(),
 			slowest[i].Round(time.Millisecond), stats.Ahead, stats.Again)
 		if n*int64(2*replicas) < total.Load() {
 			t.Errorf("replica %d has less than half of its share", i)

@@ -116,7 +116,10 @@ func (g *generator) lease() int64 {
 }
 
 func (g *generator) compare() Compare {
-	c := Compare{Key: g.key(), Target: CompareTarget(g.roll(5)), Result: CompareResult(g.roll(4)), Number: int64(g.roll(4))}
+	c := Compare{
+		Key: g.key(), Target: CompareTarget(g.roll(5)), Result: CompareResult(g.roll(4)),
+		Number: int64(g.roll(4)),
+	}
 	if g.oneIn(4) {
 		c.Key, c.End = g.span()
 	}

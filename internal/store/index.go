@@ -50,7 +50,10 @@ type index struct {
 }
 
 func newIndex(clock backend.Clock, cacheBytes int64, disabled bool) *index {
-	x := &index{rev: clock.Revision, compacted: clock.Compacted, epoch: clock.Epoch, disabled: disabled, cache: valueCache{max: cacheBytes}}
+	x := &index{
+		rev: clock.Revision, compacted: clock.Compacted, epoch: clock.Epoch, disabled: disabled,
+		cache: valueCache{max: cacheBytes},
+	}
 	x.empty()
 	return x
 }

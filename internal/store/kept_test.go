@@ -12,7 +12,8 @@ import (
 func keptTurns(t *testing.T, bytes int64) (*turns, *Kept, chan any) {
 	t.Helper()
 	hungUp := make(chan any, 1)
-	q := newTurns(func(ctx context.Context) any { return ctx.Value(callerKey{}) }, func(caller any) { hungUp <- caller })
+	q := newTurns(func(ctx context.Context) any { return ctx.Value(callerKey{}) },
+		func(caller any) { hungUp <- caller })
 	q.free = 1
 	ctx := as(t.Context(), "slow")
 	turn, err := q.take(ctx)

@@ -82,7 +82,8 @@ func TestLeaseGetsItsFullTTLAfterARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = openStore(t, b, Config{Now: clock.now})
-	if l, keys, err := s.LeaseTimeToLive(within(t), 1, true); err != nil || l.Remaining != 10*time.Second || len(keys) != 1 {
+	if l, keys, err := s.LeaseTimeToLive(within(t), 1, true); err != nil || l.Remaining != 10*time.Second ||
+		len(keys) != 1 {
 		t.Fatalf("after a restart %+v %q, %v", l, keys, err)
 	}
 	expired(t, s, clock, "a", 10*time.Second)

@@ -28,7 +28,8 @@ func crowded(t *testing.T, s *Store, id, ttl int64, n int) {
 // remaining counts the keys.
 func remaining(t *testing.T, s *Store, revision int64) int64 {
 	t.Helper()
-	res, err := s.Range(within(t), &RangeRequest{Key: []byte("k"), End: []byte("l"), CountOnly: true, Revision: revision})
+	res, err := s.Range(within(t),
+		&RangeRequest{Key: []byte("k"), End: []byte("l"), CountOnly: true, Revision: revision})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,8 @@ func TestLeaseIsRevokedInParts(t *testing.T) {
 			eventually(t, "the index is loaded", s.index.whole)
 		}
 		crowded(t, s, 1, 100, 25)
-		if _, keys, err := s.LeaseTimeToLive(within(t), 1, true); cfg.DisableIndex != errors.Is(err, ErrTxnTooLarge) || len(keys) != 25 && err == nil {
+		if _, keys, err := s.LeaseTimeToLive(within(t), 1, true); cfg.DisableIndex != errors.Is(err, ErrTxnTooLarge) ||
+			len(keys) != 25 && err == nil {
 			t.Errorf("%d keys, %v", len(keys), err)
 		}
 		start := s.Revision()
@@ -129,7 +131,8 @@ func TestRevocationInPartsIsFinished(t *testing.T) {
 			if _, err := s.LeaseRevoke(within(t), 1); !errors.Is(err, ErrUnavailable) {
 				t.Fatalf("revoked: %v", err)
 			}
-			if l, _, err := s.LeaseTimeToLive(within(t), 1, false); err != nil || l.Granted != 100*time.Second || l.Remaining != 0 {
+			if l, _, err := s.LeaseTimeToLive(within(t), 1, false); err != nil || l.Granted != 100*time.Second ||
+				l.Remaining != 0 {
 				t.Errorf("the lease in between: %+v, %v", l, err)
 			}
 			if _, err := s.LeaseRenew(within(t), 1); !errors.Is(err, ErrUnavailable) {
@@ -197,7 +200,8 @@ func TestSharedLeaseIsRevokedInParts(t *testing.T) {
 		t.Errorf("%d keys are left", n)
 	}
 	crowded(t, all[0], 3, 10_000, 25)
-	if rev, err := all[1].LeaseRevoke(within(t), 3); err != nil || remaining(t, all[0], rev) != 0 || remaining(t, all[0], rev-1) != 5 {
+	if rev, err := all[1].LeaseRevoke(within(t), 3); err != nil || remaining(t, all[0], rev) != 0 ||
+		remaining(t, all[0], rev-1) != 5 {
 		t.Errorf("revoked at %d: %v", rev, err)
 	}
 }

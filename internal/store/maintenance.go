@@ -21,9 +21,11 @@ func (s *Store) Status(ctx context.Context) (*Status, error) {
 	rev, compacted, keys := s.index.rev, s.index.compacted, s.index.tree.Len()
 	s.index.mu.RUnlock()
 	return &Status{
-		Revision: rev, Compacted: max(0, compacted), Epoch: s.Epoch(), Keys: int64(keys), Waiting: s.seq.queue.waiting(),
+		Revision: rev, Compacted: max(0, compacted), Epoch: s.Epoch(), Keys: int64(keys),
+		Waiting:   s.seq.queue.waiting(),
 		ClusterID: s.settings.ClusterID, MemberID: s.settings.MemberID, Leader: s.Leader(),
-		DBSize: size.Total, DBSizeInUse: size.InUse, DBLog: size.Log, DBLogStalled: size.LogStalled, OpenReads: size.Reads, Quota: max(0, s.quota.limit.Load()), Alarms: s.Alarms(),
+		DBSize: size.Total, DBSizeInUse: size.InUse, DBLog: size.Log, DBLogStalled: size.LogStalled,
+		OpenReads: size.Reads, Quota: max(0, s.quota.limit.Load()), Alarms: s.Alarms(),
 	}, nil
 }
 
@@ -80,12 +82,16 @@ func (s *Store) HashKV(ctx context.Context, revision int64) (*Hash, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Hash{Hash: sum.Sum32(), Revision: x.Revision, CompactRevision: etcdCompacted(x.Compacted), HashRev: asked}, nil
+	return &Hash{Hash: sum.Sum32(), Revision: x.Revision, CompactRevision: etcdCompacted(x.Compacted), HashRev: asked},
+		nil
 }
 
 func hashRow(sum hash.Hash32, r *backend.Row) {
 	var b [57]byte
-	for i, n := range [...]int64{r.ModRevision, int64(r.Ordinal), r.CreateRevision, r.Version, r.Lease, int64(len(r.Key)), int64(len(r.Value))} {
+	for i, n := range [...]int64{
+		r.ModRevision, int64(r.Ordinal), r.CreateRevision, r.Version, r.Lease,
+		int64(len(r.Key)), int64(len(r.Value)),
+	} {
 		binary.BigEndian.PutUint64(b[8*i:], uint64(n))
 	}
 	if r.Deleted {

@@ -76,7 +76,8 @@ func whilePutting(t *testing.T, s *Store, what string, done func() bool) {
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	t.Logf("%s: %v, beside it %d writes, the slowest %v; heap %d MiB", what, time.Since(began).Round(time.Millisecond), puts,
+	t.Logf("%s: %v, beside it %d writes, the slowest %v; heap %d MiB", what, time.Since(began).Round(time.Millisecond),
+		puts,
 		slowest.Round(time.Millisecond), m.HeapAlloc>>20)
 }
 

@@ -93,7 +93,8 @@ func (s state) rangeOf(r *RangeRequest, header int64) *RangeResult {
 	}
 	rows = slices.DeleteFunc(rows, func(x Row) bool {
 		return r.MinModRev != 0 && x.ModRevision < r.MinModRev || r.MaxModRev != 0 && x.ModRevision > r.MaxModRev ||
-			r.MinCreateRev != 0 && x.CreateRevision < r.MinCreateRev || r.MaxCreateRev != 0 && x.CreateRevision > r.MaxCreateRev
+			r.MinCreateRev != 0 && x.CreateRevision < r.MinCreateRev ||
+			r.MaxCreateRev != 0 && x.CreateRevision > r.MaxCreateRev
 	})
 	filtered := r.MinModRev != 0 || r.MaxModRev != 0 || r.MinCreateRev != 0 || r.MaxCreateRev != 0
 	if r.Order == SortNone && !filtered && r.Limit > 0 && int64(len(rows))-1 > r.Limit {
@@ -102,8 +103,9 @@ func (s state) rangeOf(r *RangeRequest, header int64) *RangeResult {
 	slices.SortStableFunc(rows, func(a, b Row) int {
 		c := map[SortTarget]int{
 			SortKey: bytes.Compare(a.Key, b.Key), SortVersion: cmp.Compare(a.Version, b.Version),
-			SortCreate: cmp.Compare(a.CreateRevision, b.CreateRevision), SortMod: cmp.Compare(a.ModRevision, b.ModRevision),
-			SortValue: bytes.Compare(a.Value, b.Value),
+			SortCreate: cmp.Compare(a.CreateRevision, b.CreateRevision),
+			SortMod:    cmp.Compare(a.ModRevision, b.ModRevision),
+			SortValue:  bytes.Compare(a.Value, b.Value),
 		}[r.Target]
 		if r.Order == SortDescend {
 			return -c
@@ -177,12 +179,14 @@ func (a *attempt) compare(t *Txn, path *[]bool) {
 		}
 		for _, r := range rows {
 			order := map[CompareTarget]int{
-				CompareVersion: cmp.Compare(r.Version, c.Number), CompareCreate: cmp.Compare(r.CreateRevision, c.Number),
-				CompareMod: cmp.Compare(r.ModRevision, c.Number), CompareValue: bytes.Compare(r.Value, c.Value),
+				CompareVersion: cmp.Compare(r.Version, c.Number),
+				CompareCreate:  cmp.Compare(r.CreateRevision, c.Number),
+				CompareMod:     cmp.Compare(r.ModRevision, c.Number), CompareValue: bytes.Compare(r.Value, c.Value),
 				CompareLease: cmp.Compare(r.Lease, c.Number),
 			}[c.Target]
 			ok = ok && map[CompareResult]bool{
-				CompareEqual: order == 0, CompareGreater: order > 0, CompareLess: order < 0, CompareNotEqual: order != 0,
+				CompareEqual: order == 0, CompareGreater: order > 0, CompareLess: order < 0,
+				CompareNotEqual: order != 0,
 			}[c.Result]
 		}
 	}
@@ -351,7 +355,8 @@ func rowText(r *Row) string {
 	case r.Deleted:
 		return fmt.Sprintf("%q@%d gone", r.Key, r.ModRevision)
 	}
-	return fmt.Sprintf("%q=%q@%d from %d, version %d, lease %d", r.Key, r.Value, r.ModRevision, r.CreateRevision, r.Version, r.Lease)
+	return fmt.Sprintf("%q=%q@%d from %d, version %d, lease %d", r.Key, r.Value, r.ModRevision, r.CreateRevision,
+		r.Version, r.Lease)
 }
 
 func rowsText(rows []*Row) string {

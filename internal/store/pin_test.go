@@ -166,10 +166,12 @@ func TestGetOverUnnoticedLoss(t *testing.T) {
 	}
 	eventually(t, "the index is loaded", s.index.whole)
 	execute(t, dsn, "UPDATE object_versions SET key = key || 'x', value = 'other' WHERE resource_version = 5")
-	if res, err := s.Range(within(t), &RangeRequest{Key: []byte("k3"), Serializable: true}); !errors.Is(err, errOtherEpoch) {
+	if res, err := s.Range(within(t), &RangeRequest{Key: []byte("k3"), Serializable: true}); !errors.Is(err,
+		errOtherEpoch) {
 		t.Errorf("%+v, %v", res, err)
 	}
-	if res, err := s.Range(within(t), &RangeRequest{Key: []byte("k4"), Serializable: true}); err != nil || len(res.Rows) != 1 {
+	if res, err := s.Range(within(t), &RangeRequest{Key: []byte("k4"), Serializable: true}); err != nil ||
+		len(res.Rows) != 1 {
 		t.Errorf("%+v, %v", res, err)
 	}
 }

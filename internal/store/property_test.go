@@ -249,7 +249,8 @@ func (w *world) lease(ctx context.Context) {
 			w.same("keys of no lease", errorText(err), errorText(ErrLeaseNotFound))
 			return
 		}
-		w.same("keys of a lease", fmt.Sprintf("%q at %d", keys, l.Revision), fmt.Sprintf("%q at %d", w.m.leaseKeys(id), w.m.rev))
+		w.same("keys of a lease", fmt.Sprintf("%q at %d", keys, l.Revision),
+			fmt.Sprintf("%q at %d", w.m.leaseKeys(id), w.m.rev))
 	}
 }
 
@@ -273,7 +274,8 @@ func (w *world) watch() {
 		x.from = w.m.rev + 1
 	}
 	if x.from < w.m.compacted {
-		if r := w.nextControl(st); r.ID != x.id || !r.Canceled || r.CompactRevision != w.m.compacted || r.Revision != 0 {
+		if r := w.nextControl(st); r.ID != x.id || !r.Canceled || r.CompactRevision != w.m.compacted ||
+			r.Revision != 0 {
 			w.t.Errorf("a compacted start answers %+v", r)
 		}
 		return

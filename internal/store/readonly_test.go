@@ -100,16 +100,22 @@ func TestRowsOfRangesAreBounded(t *testing.T) {
 			ops    []Op
 			refuse bool
 		}{
-			"one list":               {ops: []Op{list(RangeRequest{}), count, count}},
-			"two lists":              {ops: []Op{list(RangeRequest{}), list(RangeRequest{})}, refuse: true},
-			"two lists of the past":  {ops: []Op{list(RangeRequest{Revision: 7}), list(RangeRequest{Revision: 6})}, refuse: true},
-			"pages":                  {ops: []Op{page, page, page, page, page}, refuse: cfg.DisableIndex},
-			"too many pages":         {ops: []Op{page, page, page, page, page, page}, refuse: true},
-			"sorted lists":           {ops: []Op{byVersion, byVersion}, refuse: cfg.DisableIndex},
-			"two lists in a write":   {ops: []Op{write, list(RangeRequest{}), list(RangeRequest{})}, refuse: true},
-			"counts in a write":      {ops: []Op{write, count, count, count}},
-			"sorted lists, a write":  {ops: []Op{write, byVersion, byVersion}, refuse: true},
-			"a list beside a branch": {ops: []Op{write, {Txn: &Txn{Success: []Op{list(RangeRequest{})}}}, page}, refuse: cfg.DisableIndex},
+			"one list":  {ops: []Op{list(RangeRequest{}), count, count}},
+			"two lists": {ops: []Op{list(RangeRequest{}), list(RangeRequest{})}, refuse: true},
+			"two lists of the past": {
+				ops:    []Op{list(RangeRequest{Revision: 7}), list(RangeRequest{Revision: 6})},
+				refuse: true,
+			},
+			"pages":                 {ops: []Op{page, page, page, page, page}, refuse: cfg.DisableIndex},
+			"too many pages":        {ops: []Op{page, page, page, page, page, page}, refuse: true},
+			"sorted lists":          {ops: []Op{byVersion, byVersion}, refuse: cfg.DisableIndex},
+			"two lists in a write":  {ops: []Op{write, list(RangeRequest{}), list(RangeRequest{})}, refuse: true},
+			"counts in a write":     {ops: []Op{write, count, count, count}},
+			"sorted lists, a write": {ops: []Op{write, byVersion, byVersion}, refuse: true},
+			"a list beside a branch": {
+				ops:    []Op{write, {Txn: &Txn{Success: []Op{list(RangeRequest{})}}}, page},
+				refuse: cfg.DisableIndex,
+			},
 		} {
 			_, err := s.Txn(within(t), &Txn{Success: c.ops})
 			if c.refuse != errors.Is(err, ErrTxnTooLarge) || !c.refuse && err != nil {

@@ -126,7 +126,8 @@ func TestBatchBeforeAllIsPublished(t *testing.T) {
 		t.Fatal("the comparison saw something else")
 	}
 	list, count, page := res.Results[0].Range, res.Results[1].Range, res.Results[2].Range
-	if len(list.Rows) != 3 || string(list.Rows[0].Value) != "10" || string(list.Rows[2].Value) != "4" || count.Count != 3 {
+	if len(list.Rows) != 3 || string(list.Rows[0].Value) != "10" || string(list.Rows[2].Value) != "4" ||
+		count.Count != 3 {
 		t.Errorf("listed %+v, counted %d", list, count.Count)
 	}
 	if len(page.Rows) != 1 || string(page.Rows[0].Key) != "c" || !page.More || page.Count != 2 {
@@ -143,7 +144,11 @@ func TestBatchBeforeAllIsPublished(t *testing.T) {
 	put(t, a, "x", "")
 	at := put(t, a, "a", "12")
 	put(t, a, "a", "13")
-	res, err := b.Txn(within(t), &Txn{Success: []Op{{Put: &PutRequest{Key: []byte("y")}}, {Range: &RangeRequest{Key: []byte("a"), Revision: at}}}})
+	res, err := b.Txn(within(t),
+		&Txn{Success: []Op{
+			{Put: &PutRequest{Key: []byte("y")}},
+			{Range: &RangeRequest{Key: []byte("a"), Revision: at}},
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,9 +163,11 @@ func TestBatchBeforeAllIsPublished(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-	}, func() error { _, err := b.LeaseRevoke(within(t), 7); return err }, func() bool { return get(t, a, "l3", 0) == nil })
+	}, func() error { _, err := b.LeaseRevoke(within(t), 7); return err },
+		func() bool { return get(t, a, "l3", 0) == nil })
 	for _, s := range []*Store{a, b} {
-		if res, err := s.Range(within(t), &RangeRequest{Key: []byte("l"), End: []byte("m")}); err != nil || res.Count != 0 {
+		if res, err := s.Range(within(t), &RangeRequest{Key: []byte("l"), End: []byte("m")}); err != nil ||
+			res.Count != 0 {
 			t.Errorf("%d keys are left of the lease, %v", res.Count, err)
 		}
 	}

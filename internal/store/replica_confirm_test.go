@@ -77,11 +77,13 @@ func TestReplacedPrimary(t *testing.T) {
 							t.Errorf("%s: %v", what, err)
 							return
 						case err == nil && current:
-							t.Logf("%s: current after %v and %d stale answers", what, time.Since(acknowledged).Round(time.Millisecond), stale)
+							t.Logf("%s: current after %v and %d stale answers", what,
+								time.Since(acknowledged).Round(time.Millisecond), stale)
 							return
 						case err == nil:
 							if stale++; began.Sub(acknowledged) > max(0, staleness) {
-								t.Errorf("%s: %v after the write was acknowledged, what was before is read", what, began.Sub(acknowledged))
+								t.Errorf("%s: %v after the write was acknowledged, what was before is read", what,
+									began.Sub(acknowledged))
 								return
 							}
 						}
@@ -244,7 +246,8 @@ func TestServiceLeadsToStandby(t *testing.T) {
 	}
 	execute(t, standby.DSN(), "SELECT pg_wal_replay_pause()")
 	target.Store(&standbyAddr)
-	execute(t, s.DSN(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sqlstore' AND pid <> pg_backend_pid()")
+	execute(t, s.DSN(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sqlstore' "+
+		"AND pid <> pg_backend_pid()")
 	eventually(t, "a write over the primary", func() bool {
 		_, err := direct.Put(within(t), &PutRequest{Key: []byte("k"), Value: []byte("new")})
 		return err == nil

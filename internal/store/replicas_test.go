@@ -118,7 +118,10 @@ func TestReplicasCount(t *testing.T) {
 					return
 				}
 				res, err := s.Txn(within(t), &Txn{
-					Compare: []Compare{{Key: row.Key, Target: CompareMod, Result: CompareEqual, Number: row.ModRevision}},
+					Compare: []Compare{{
+						Key: row.Key, Target: CompareMod, Result: CompareEqual,
+						Number: row.ModRevision,
+					}},
 					Success: []Op{{Put: &PutRequest{Key: row.Key, Value: fmt.Append(nil, n+1)}}},
 				})
 				if err != nil {
@@ -139,7 +142,8 @@ func TestReplicasCount(t *testing.T) {
 	for i, st := range streams {
 		for n := 0; n <= sum; {
 			for _, e := range next(t, st).Events {
-				if string(e.Row.Value) != fmt.Sprint(n) || e.Row.ModRevision != int64(n+2) || n > 0 && (e.Prev == nil || string(e.Prev.Value) != fmt.Sprint(n-1)) {
+				if string(e.Row.Value) != fmt.Sprint(n) || e.Row.ModRevision != int64(n+2) ||
+					n > 0 && (e.Prev == nil || string(e.Prev.Value) != fmt.Sprint(n-1)) {
 					t.Fatalf("replica %d shows %s, want the sum %d", i, eventText(e), n)
 				}
 				n++
@@ -155,14 +159,16 @@ func TestReplicaSeesWhatAnotherAcknowledged(t *testing.T) {
 		for n := range 200 {
 			w, r := all[n%2], all[1-n%2]
 			rev := put(t, w, fmt.Sprint("k", n%7), fmt.Sprint(n))
-			if row := get(t, r, fmt.Sprint("k", n%7), 0); row == nil || row.ModRevision != rev || string(row.Value) != fmt.Sprint(n) {
+			if row := get(t, r, fmt.Sprint("k", n%7), 0); row == nil || row.ModRevision != rev ||
+				string(row.Value) != fmt.Sprint(n) {
 				t.Fatalf("after the put at %d: %s", rev, rowText(row))
 			}
 			if n%20 == 19 {
 				if _, err := w.Compact(within(t), rev, true); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := r.Range(within(t), &RangeRequest{Key: []byte("k"), Revision: rev - 1}); !errors.Is(err, ErrCompacted) {
+				if _, err := r.Range(within(t), &RangeRequest{Key: []byte("k"), Revision: rev - 1}); !errors.Is(err,
+					ErrCompacted) {
 					t.Fatalf("below a compaction on the other replica: %v", err)
 				}
 			}
@@ -249,7 +255,8 @@ func TestSharedLeases(t *testing.T) {
 		}
 	}
 	l, keys, err := all[1].LeaseTimeToLive(ctx, 7, true)
-	if err != nil || l.Granted != 1000*time.Second || l.Remaining < 900*time.Second || fmt.Sprintf("%s", keys) != "[a b]" {
+	if err != nil || l.Granted != 1000*time.Second || l.Remaining < 900*time.Second ||
+		fmt.Sprintf("%s", keys) != "[a b]" {
 		t.Fatalf("lease %+v, keys %q, %v", l, keys, err)
 	}
 	eventually(t, "the lease ends", func() bool { // if heartbeats stall it gets its time again
@@ -257,7 +264,8 @@ func TestSharedLeases(t *testing.T) {
 		return get(t, all[2], "a", 0) == nil
 	})
 	r := next(t, st)
-	if len(r.Events) != 2 || !r.Events[0].Row.Deleted || !r.Events[1].Row.Deleted || r.Events[0].Row.ModRevision != r.Events[1].Row.ModRevision {
+	if len(r.Events) != 2 || !r.Events[0].Row.Deleted || !r.Events[1].Row.Deleted ||
+		r.Events[0].Row.ModRevision != r.Events[1].Row.ModRevision {
 		t.Fatalf("expired as %+v", r)
 	}
 	for _, s := range all {
@@ -395,7 +403,8 @@ func TestExportHoldsOffPurgeOnOtherReplicas(t *testing.T) {
 func TestCompactionIsHinted(t *testing.T) {
 	all := openReplicas(t, 2, Config{})
 	for _, s := range all {
-		eventually(t, "two replicas that listen", func() bool { return s.replica.hints.Load() && len(s.Members()) == 2 })
+		eventually(t, "two replicas that listen",
+			func() bool { return s.replica.hints.Load() && len(s.Members()) == 2 })
 	}
 	rev := put(t, all[0], "k", "v")
 	eventually(t, "the put", func() bool { return all[1].Revision() == rev })
@@ -453,7 +462,10 @@ func TestLostHistory(t *testing.T) {
 			t.Error("the other replica reads something else")
 		}
 	})
-	for name, started := range map[string]bool{"others have written past the lost numbers": false, "of one that has just started": true} {
+	for name, started := range map[string]bool{
+		"others have written past the lost numbers": false,
+		"of one that has just started":              true,
+	} {
 		t.Run(name, func(t *testing.T) {
 			dsn := pgserver.Database(t)
 			old := replicasOn(t, 1, Config{}, dsn)[0]
@@ -469,8 +481,10 @@ func TestLostHistory(t *testing.T) {
 			st := watchAll(t, old, 0)
 			// the clock never falls below what the replica holds
 			execute(t, dsn, "DELETE FROM object_versions WHERE resource_version > 15")
-			execute(t, dsn, `INSERT INTO object_versions (resource_version, ordinal, key, deleted, create_revision, version, lease, previous_version, batch, value)
-				SELECT n, 0, convert_to('other'||n, 'UTF8'), false, n, 1, 0, 0, 4711, ''::bytea FROM generate_series(16, 30) AS n`)
+			execute(t, dsn, `INSERT INTO object_versions (resource_version, ordinal, key, deleted, create_revision,
+				version, lease, previous_version, batch, value)
+				SELECT n, 0, convert_to('other'||n, 'UTF8'), false, n, 1, 0, 0, 4711, ''::bytea
+				FROM generate_series(16, 30) AS n`)
 			execute(t, dsn, "UPDATE clock SET revision = 30")
 			ended(t, st)
 			if n := old.Epoch(); n != 2 {

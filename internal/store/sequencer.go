@@ -73,7 +73,10 @@ type sequencer struct {
 }
 
 func newSequencer(s *Store) *sequencer {
-	return &sequencer{s: s, queue: newQueue(s.cfg.QueueRequests, s.cfg.QueueBytes), pace: newPace(), stopped: make(chan struct{})}
+	return &sequencer{
+		s: s, queue: newQueue(s.cfg.QueueRequests, s.cfg.QueueBytes), pace: newPace(),
+		stopped: make(chan struct{}),
+	}
 }
 
 // do queues op and waits for its answer. Errors: [ErrTooManyRequests] when the queue is full, [ErrClosed], ctx's error
@@ -181,7 +184,9 @@ func awaited(batch []*call) bool {
 func (q *sequencer) try(batch []*call, open bool) (_ []*call, n int, err error) {
 	ctx := q.s.batchCtx
 	if err := q.s.Err(); err != nil {
-		return batch, len(batch), fmt.Errorf("%w: the store has stopped writing: %v", ErrUnavailable, err) //nolint:errorlint // this outcome is known
+		//nolint:errorlint // this outcome is known
+		err = fmt.Errorf("%w: the store has stopped writing: %v", ErrUnavailable, err)
+		return batch, len(batch), err
 	}
 	tx, e, err := q.begin(ctx, batch)
 	if err != nil {
@@ -235,7 +240,8 @@ func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, bat
 		return fmt.Errorf("%w: %w: the index was replaced meanwhile", backend.ErrConflict, ErrUnavailable)
 	}
 	fx := &e.effects
-	if len(e.rows) == 0 && fx.Compacted == 0 && len(fx.Granted)+len(fx.Ending)+len(fx.Revoked)+len(fx.Raised)+len(fx.Cleared) == 0 {
+	if len(e.rows) == 0 && fx.Compacted == 0 &&
+		len(fx.Granted)+len(fx.Ending)+len(fx.Revoked)+len(fx.Raised)+len(fx.Cleared) == 0 {
 		return q.unchanged(ctx, tx, e)
 	}
 	fx.Revision, fx.Batch = e.rev, rand.Int64()|1
@@ -260,7 +266,8 @@ func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, bat
 	stats.Commit = time.Since(began)
 	q.pace.committed(size(batch), stats.Commit)
 	if err != nil {
-		if !errors.Is(err, backend.ErrRejected) && !errors.Is(err, backend.ErrNoSpace) && !errors.Is(err, backend.ErrUnavailable) {
+		if !errors.Is(err, backend.ErrRejected) && !errors.Is(err, backend.ErrNoSpace) &&
+			!errors.Is(err, backend.ErrUnavailable) {
 			err = fmt.Errorf("%w: %w", backend.ErrUnknownOutcome, err)
 		}
 		return fmt.Errorf("commit %d rows: %w", len(fx.Rows), err)

@@ -63,7 +63,8 @@ func BenchmarkDatabasesOfOneServer(b *testing.B) {
 			for i, s := range all {
 				wg.Go(func() {
 					for next.Add(1) <= int64(b.N) {
-						if _, err := s.Put(context.Background(), &PutRequest{Key: fmt.Append(nil, i), Value: benchValue}); err != nil {
+						if _, err := s.Put(context.Background(),
+							&PutRequest{Key: fmt.Append(nil, i), Value: benchValue}); err != nil {
 							b.Error(err)
 							return
 						}

@@ -34,7 +34,8 @@ func TestPutGetDelete(t *testing.T) {
 		if r := get(t, s, "a", 0); r != nil {
 			t.Fatalf("deleted, and still %+v", r)
 		}
-		if _, err := s.Range(within(t), &RangeRequest{Key: []byte("a"), Revision: 6}); !errors.Is(err, ErrFutureRevision) {
+		if _, err := s.Range(within(t), &RangeRequest{Key: []byte("a"), Revision: 6}); !errors.Is(err,
+			ErrFutureRevision) {
 			t.Fatalf("a future revision answers %v", err)
 		}
 	})
@@ -151,10 +152,12 @@ func TestLeaseTakesItsKeysAlong(t *testing.T) {
 			}
 		}
 		put(t, s, "b", "detached")
-		if _, err := s.Put(within(t), &PutRequest{Key: []byte("c"), Lease: l.ID + 1}); !errors.Is(err, ErrLeaseNotFound) {
+		if _, err := s.Put(within(t), &PutRequest{Key: []byte("c"), Lease: l.ID + 1}); !errors.Is(err,
+			ErrLeaseNotFound) {
 			t.Fatalf("an unknown lease answers %v", err)
 		}
-		if _, keys, err := s.LeaseTimeToLive(within(t), l.ID, true); err != nil || len(keys) != 1 || string(keys[0]) != "a" {
+		if _, keys, err := s.LeaseTimeToLive(within(t), l.ID, true); err != nil || len(keys) != 1 ||
+			string(keys[0]) != "a" {
 			t.Fatalf("its keys are %q, %v", keys, err)
 		}
 		if ttl, err := s.LeaseRenew(within(t), l.ID); err != nil || ttl != 60 {

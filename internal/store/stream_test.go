@@ -19,19 +19,20 @@ import (
 func overtaken(t *testing.T, s *Store, n int, revision int64, meanwhile func()) ([]*Row, error) {
 	t.Helper()
 	var rows []*Row
-	_, err := s.RangeStream(within(t), &RangeRequest{Key: []byte{0}, End: []byte{0}, Revision: revision}, func(chunk []*Row) error {
-		if rows == nil {
-			for i := range n {
-				put(t, s, fmt.Sprintf("k%04d", i), "new")
+	_, err := s.RangeStream(within(t), &RangeRequest{Key: []byte{0}, End: []byte{0}, Revision: revision},
+		func(chunk []*Row) error {
+			if rows == nil {
+				for i := range n {
+					put(t, s, fmt.Sprintf("k%04d", i), "new")
+				}
+				if _, err := s.Compact(within(t), s.Revision(), false); err != nil {
+					return err
+				}
+				meanwhile()
 			}
-			if _, err := s.Compact(within(t), s.Revision(), false); err != nil {
-				return err
-			}
-			meanwhile()
-		}
-		rows = append(rows, chunk...)
-		return nil
-	})
+			rows = append(rows, chunk...)
+			return nil
+		})
 	return rows, err
 }
 
@@ -79,13 +80,14 @@ func TestStreamsOfNewerRevisionsPinNothing(t *testing.T) {
 	if _, err := s.Compact(within(t), compacted, false); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.RangeStream(within(t), &RangeRequest{Key: []byte{0}, End: []byte{0}, Revision: compacted}, func([]*Row) error {
-		res, err := s.PurgeStep(within(t), 1000)
-		if err == nil && !res.Done {
-			err = fmt.Errorf("purged %+v", res)
-		}
-		return err
-	})
+	_, err := s.RangeStream(within(t), &RangeRequest{Key: []byte{0}, End: []byte{0}, Revision: compacted},
+		func([]*Row) error {
+			res, err := s.PurgeStep(within(t), 1000)
+			if err == nil && !res.Done {
+				err = fmt.Errorf("purged %+v", res)
+			}
+			return err
+		})
 	if err != nil {
 		t.Error(err)
 	}
@@ -163,7 +165,11 @@ func TestStreamIsSortedByItsTarget(t *testing.T) {
 	eachIndex(t, func(t *testing.T, cfg Config) {
 		s := openStore(t, openSQLite(t), cfg)
 		for i := range n {
-			if _, err := s.Put(within(t), &PutRequest{Key: fmt.Appendf(nil, "k%d", 7*i%n), Value: bytes.Repeat([]byte{byte(3 * i % n)}, chunkBytes/10)}); err != nil {
+			if _, err := s.Put(within(t),
+				&PutRequest{
+					Key:   fmt.Appendf(nil, "k%d", 7*i%n),
+					Value: bytes.Repeat([]byte{byte(3 * i % n)}, chunkBytes/10),
+				}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -181,10 +187,12 @@ func TestStreamIsSortedByItsTarget(t *testing.T) {
 					chunks++
 					return nil
 				})
-				if err != nil || res.Rows != nil || res.Count != want.Count || res.More != want.More || res.Revision != want.Revision {
+				if err != nil || res.Rows != nil || res.Count != want.Count || res.More != want.More ||
+					res.Revision != want.Revision {
 					t.Errorf("target %d, limit %d: %+v, %v; want %+v", target, limit, res, err, want)
 				}
-				if !slices.EqualFunc(got, want.Rows, func(a, b *Row) bool { return a.ID() == b.ID() && bytes.Equal(a.Value, b.Value) }) {
+				if !slices.EqualFunc(got, want.Rows,
+					func(a, b *Row) bool { return a.ID() == b.ID() && bytes.Equal(a.Value, b.Value) }) {
 					t.Errorf("target %d, limit %d: other rows than Range has, or in another order", target, limit)
 				}
 				if limit == 0 && chunks < 4 {

@@ -164,7 +164,8 @@ func TestLongReadsTakeTurns(t *testing.T) {
 			return err
 		},
 		"stream": func(ctx context.Context) error {
-			_, err := s.RangeStream(ctx, &RangeRequest{Key: []byte{0}, End: []byte{0}}, func([]*Row) error { return nil })
+			_, err := s.RangeStream(ctx, &RangeRequest{Key: []byte{0}, End: []byte{0}},
+				func([]*Row) error { return nil })
 			return err
 		},
 		"sorted stream": func(ctx context.Context) error {

@@ -14,7 +14,8 @@ import (
 func lose(t *testing.T, dsn string, above int64) {
 	t.Helper()
 	execute(t, dsn, "DELETE FROM object_versions WHERE resource_version > $1", above)
-	execute(t, dsn, "UPDATE clock SET revision = $1, batch = (SELECT batch FROM object_versions WHERE resource_version = $1)", above)
+	execute(t, dsn, "UPDATE clock SET revision = $1, batch = (SELECT batch FROM object_versions WHERE "+
+		"resource_version = $1)", above)
 }
 
 // counting is a backend that holds the answer to a count back.

@@ -113,7 +113,8 @@ func TestBatchWhileTheServerIsReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 			for what, s := range map[string]*Store{"the writer": b, "another replica": c} {
-				if row := get(t, s, "k", 0); row.Version != 2 || string(row.Value) != "new" || row.CreateRevision != kept || row.PrevRevision != kept {
+				if row := get(t, s, "k", 0); row.Version != 2 || string(row.Value) != "new" ||
+					row.CreateRevision != kept || row.PrevRevision != kept {
 					t.Errorf("%s reads %+v", what, row)
 				}
 				for i := range others {

@@ -40,9 +40,11 @@ func TestSizeOfTransactions(t *testing.T) {
 	big := make([]byte, 1<<20)
 	for name, txn := range map[string]*Txn{
 		"compare": {Compare: []Compare{{Key: big}}}, "compare's end": {Compare: []Compare{{End: big}}},
-		"range": {Success: []Op{{Range: &RangeRequest{Key: big}}}}, "range's end": {Failure: []Op{{Range: &RangeRequest{End: big}}}},
-		"put": {Success: []Op{{Put: &PutRequest{Value: big}}}}, "delete": {Success: []Op{{Delete: &DeleteRequest{Key: big}}}},
-		"nested": {Success: []Op{{Txn: &Txn{Failure: []Op{{Delete: &DeleteRequest{End: big}}}}}}},
+		"range":       {Success: []Op{{Range: &RangeRequest{Key: big}}}},
+		"range's end": {Failure: []Op{{Range: &RangeRequest{End: big}}}},
+		"put":         {Success: []Op{{Put: &PutRequest{Value: big}}}},
+		"delete":      {Success: []Op{{Delete: &DeleteRequest{Key: big}}}},
+		"nested":      {Success: []Op{{Txn: &Txn{Failure: []Op{{Delete: &DeleteRequest{End: big}}}}}}},
 	} {
 		if n := txn.size(); n < 1<<20 {
 			t.Errorf("%s: %d bytes", name, n)

@@ -17,7 +17,8 @@ func many(t *testing.T, s *Store, n, puts, bytes int) {
 	for i := 0; i < n; i += puts {
 		txn := &Txn{}
 		for j := i; j < min(n, i+puts); j++ {
-			txn.Success = append(txn.Success, Op{Put: &PutRequest{Key: fmt.Appendf(nil, "k%06d", j), Value: make([]byte, bytes)}})
+			txn.Success = append(txn.Success,
+				Op{Put: &PutRequest{Key: fmt.Appendf(nil, "k%06d", j), Value: make([]byte, bytes)}})
 		}
 		if _, err := s.Txn(within(t), txn); err != nil {
 			t.Fatal(err)
@@ -109,7 +110,8 @@ func TestSupersededValuesFitResponses(t *testing.T) {
 	w.PrevKV = true
 	created(t, st, w)
 	for i := 0; i < n; i += 2 {
-		if _, err := s.Delete(within(t), &DeleteRequest{Key: fmt.Appendf(nil, "k%06d", i), End: fmt.Appendf(nil, "k%06d", i+2)}); err != nil {
+		if _, err := s.Delete(within(t),
+			&DeleteRequest{Key: fmt.Appendf(nil, "k%06d", i), End: fmt.Appendf(nil, "k%06d", i+2)}); err != nil {
 			t.Fatal(err)
 		}
 	}
