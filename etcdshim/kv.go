@@ -227,7 +227,8 @@ var kvService = grpc.ServiceDesc{
 				return err
 			}
 			s := srv.(*kv)
-			return attend(stream, s.streamTimeout, func(stream grpc.ServerStream) error { return s.rangeStream(r, stream) })
+			return attend(stream, s.streamTimeout,
+				func(stream grpc.ServerStream) error { return s.rangeStream(r, stream) })
 		},
 	}},
 }

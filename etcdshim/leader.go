@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// requestTimeout is how long a request may wait for a database shared by several servers, as long as for a leader in
-	// etcd.
+	// requestTimeout is how long a request may wait for a database shared by several servers, as long as for a leader
+	// in etcd.
 	requestTimeout = 7 * time.Second
 	// haste is how long before the client's own deadline it gets "request timed out", which says more than "deadline
 	// exceeded", and makes it try another replica.

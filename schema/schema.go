@@ -112,7 +112,8 @@ func Down(ctx context.Context, db *sql.DB, steps int) error {
 	if steps <= 0 || uint(steps) > s.Version {
 		return fmt.Errorf("schema is at version %d: cannot go back %d steps", s.Version, steps)
 	}
-	return retryLocked(ctx, db, slog.New(slog.DiscardHandler), func(m *migrate.Migrate) error { return m.Steps(-steps) })
+	return retryLocked(ctx, db, slog.New(slog.DiscardHandler),
+		func(m *migrate.Migrate) error { return m.Steps(-steps) })
 }
 
 func check(ctx context.Context, db *sql.DB) (State, error) {

@@ -71,7 +71,10 @@ func TestInputsAreJudged(t *testing.T) {
 			[]string{accepted, "ResolvedRefs False CertificateUnreadable", programmed, ready},
 		},
 		"a database that does not answer": {
-			serving(func(in *conditions.Inputs) { in.Database, in.Lagging = fault("NoHeartbeat"), fault("TailBehind") }),
+			serving(func(in *conditions.Inputs) {
+				in.Database, in.Lagging = fault("NoHeartbeat"),
+					fault("TailBehind")
+			}),
 			[]string{
 				accepted, resolved, programmed, "Ready False DatabaseUnavailable",
 				"DatabaseUnavailable True NoHeartbeat", "WatchLagging True TailBehind",
@@ -85,14 +88,20 @@ func TestInputsAreJudged(t *testing.T) {
 			},
 		},
 		"a database that may lose what it acknowledges": {
-			serving(func(in *conditions.Inputs) { in.Weak, in.NoSpace = fault("WeakSettings"), fault("QuotaExceeded") }),
+			serving(func(in *conditions.Inputs) {
+				in.Weak, in.NoSpace = fault("WeakSettings"),
+					fault("QuotaExceeded")
+			}),
 			[]string{
 				accepted, resolved, programmed, "Ready False NotDurable", "NotDurable True WeakSettings",
 				"NoSpace True QuotaExceeded",
 			},
 		},
 		"corrupt and full": {
-			serving(func(in *conditions.Inputs) { in.Corrupt, in.NoSpace = fault("AlarmRaised"), fault("QuotaExceeded") }),
+			serving(func(in *conditions.Inputs) {
+				in.Corrupt, in.NoSpace = fault("AlarmRaised"),
+					fault("QuotaExceeded")
+			}),
 			[]string{
 				accepted, resolved, programmed, "Ready False Corrupt", "NoSpace True QuotaExceeded",
 				"Corrupt True AlarmRaised",
