@@ -104,6 +104,11 @@ func TestRepliesCountUntilSent(t *testing.T) {
 	k := begin(ctx, conn)
 	leave()
 	released("reset", k)
+	// While it is idle, a connection refers to pooled buffers of its last reply, which the next reply may use: until it
+	// sends again or ends, a broken connection's reply could go on counting.
+	if err := conn.Close(); err != nil {
+		t.Error(err)
+	}
 	broken := dial()
 	k = begin(t.Context(), broken)
 	_ = broken.Close()
