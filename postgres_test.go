@@ -20,7 +20,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// eventually asks until it is told that all is well.
+// eventually asks until there is no error.
 func eventually(t *testing.T, what string, ask func() error) {
 	t.Helper()
 	deadline, tick := time.After(time.Minute), time.NewTicker(10*time.Millisecond)

@@ -221,7 +221,7 @@ func TestStatusOfCertificates(t *testing.T) {
 	wantConditions(t, s, "ResolvedRefs True ResolvedRefs")
 }
 
-// Each reload raises the generation; a refused one is told by Accepted alone, and what is served keeps its own.
+// Each reload raises the generation; only Accepted reports a refused one, and what is served keeps its own.
 func TestGenerations(t *testing.T) {
 	s, _ := start(t, sqlstore.Config{})
 	generations := func(newest, inForce int64, accepted string) {

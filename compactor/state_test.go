@@ -179,7 +179,7 @@ func TestPurgeThatDoesNotGetOnStalls(t *testing.T) {
 	}
 }
 
-// With nothing to compact, the next look is told, which never lies behind.
+// With nothing to compact, the state names the next look, which is never in the past.
 func TestNextOfAnIdleServer(t *testing.T) {
 	for _, cfg := range []compactor.Config{tenMinutes(), {Mode: compactor.Revision, Retention: "1000"}} {
 		at(t, &clocked{compacted: 1 << 40}, cfg, func(_ int, c *compactor.Compactor) {

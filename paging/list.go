@@ -135,7 +135,7 @@ func (l *list) page(res *store.RangeResult, read int64, last []byte) (Page, erro
 	return page, nil
 }
 
-// expired is the error for a revision that is no longer readable: the list can continue, or start, at the latest one.
+// expired returns the error for a compacted revision. Its token lets the client continue, or start, at the latest one.
 func (l *list) expired() error {
 	if l.keys == nil {
 		return &ExpiredError{}

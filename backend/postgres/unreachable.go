@@ -21,8 +21,8 @@ type connectFailure struct {
 func (e *connectFailure) Error() string   { return e.text }
 func (e *connectFailure) Unwrap() []error { return []error{backend.ErrUnavailable, e.err} }
 
-// asConnectFailure finds an error of connecting in err, nil when there is none. A login that the server refuses is told
-// before all else: no other try can change that.
+// asConnectFailure returns the connection error in err, or nil if there is none. If a server refuses the login, the
+// message begins with that, because trying again does not help.
 func asConnectFailure(err error) error {
 	c, ok := errors.AsType[*pgconn.ConnectError](err)
 	if !ok {

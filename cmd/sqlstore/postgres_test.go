@@ -164,7 +164,7 @@ func TestReplicas(t *testing.T) {
 			body := page(t, r.MetricsURL()+path, http.StatusOK)
 			db.wantUntold(t, path, body)
 			if path == "/metrics" && !strings.Contains(body, `sqlstore_database_connections{state="idle"}`) {
-				t.Errorf("no connections are told of in\n%s", body)
+				t.Errorf("no connections are reported in\n%s", body)
 			}
 		}
 		if entries, err := os.ReadDir(r.DataDir()); err == nil && len(entries) > 0 {

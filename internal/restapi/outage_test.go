@@ -10,8 +10,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// While the database does not answer, requests that need it are told so in time, watches end, and what is in memory can
-// be read.
+// While the database does not answer, requests that need it fail in time, watches end, and reads from memory go on.
 func TestDatabaseOutOfReach(t *testing.T) {
 	t.Parallel()
 	server := pgserver.Start(t, pgserver.Options{})

@@ -263,7 +263,7 @@ func TestWatchEnds(t *testing.T) {
 	s.do("GET", "/v1/objects/k", "").want(200, "")
 }
 
-// A watch that a compaction overtakes is told so.
+// A watch that a compaction overtakes ends with an error that says so.
 func TestWatchOvertaken(t *testing.T) {
 	t.Parallel()
 	// A window and a queue of a few events: a client that does not read falls back to the database.

@@ -263,7 +263,7 @@ func TestDelete(t *testing.T) {
 	s.do("DELETE", "/v1/objects/k2", "").want(200, "")
 }
 
-// What is refused is told in terms of what its sender can change.
+// A refusal names what the sender can change.
 func TestWhatRefusalsSay(t *testing.T) {
 	t.Parallel()
 	s := serve(t, restapi.Options{MaxRequestBytes: 1000})

@@ -43,7 +43,7 @@ func TestCompaction(t *testing.T) {
 	got = lines()
 	for _, name := range []string{"sqlstore_compaction_purged_revision", "sqlstore_compaction_backlog_revisions"} {
 		if slices.ContainsFunc(got, func(l string) bool { return strings.HasPrefix(l, name) }) {
-			t.Errorf("%s is told by one that does not know it", name)
+			t.Errorf("%s is reported by a compactor that does not know it", name)
 		}
 	}
 	if !slices.Contains(got, `sqlstore_compaction_stalled{reason="PurgeHeld"} 0`) {

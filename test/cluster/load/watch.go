@@ -113,14 +113,14 @@ func (w *Watch) Wait(ctx context.Context, full []history.Event) (got, want []his
 			want = append(want, e)
 		}
 	}
-	// what is missing then is told by the comparison
+	// The caller compares the two, so it finds what is still missing.
 	_ = w.until(ctx, func() bool { return len(w.events) >= len(want) })
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.events, want, w.seen
 }
 
-// WaitCompacted waits until the watch was ended as compacted, and returns the revision that it was told.
+// WaitCompacted waits until the watch was ended as compacted, and returns the compacted revision.
 func (w *Watch) WaitCompacted(ctx context.Context) (int64, error) {
 	err := w.until(ctx, func() bool { return w.compacted != 0 })
 	w.mu.Lock()

@@ -172,7 +172,7 @@ func (h *Host) Unpause() error {
 	})
 }
 
-// CutOff takes the host off the private network, as when its cable is pulled: nobody's connections are told.
+// CutOff takes the host off the private network, as when its cable is pulled. No connection is closed.
 func (h *Host) CutOff() error {
 	return h.step("cut off", func(ctx context.Context) error { return h.private.disconnect(ctx, h) })
 }

@@ -97,7 +97,7 @@ func (n *Network) connect(ctx context.Context, h *Host) error {
 	return nil
 }
 
-// disconnect cuts a host off: its packets and those to it are lost, and connections on both sides are not told.
+// disconnect cuts a host off: its packets and those to it are lost, but no connection is closed.
 func (n *Network) disconnect(ctx context.Context, h *Host) error {
 	_, err := n.engine.Client.NetworkDisconnect(ctx, n.name, client.NetworkDisconnectOptions{
 		Container: h.name,

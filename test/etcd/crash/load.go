@@ -101,8 +101,8 @@ func (c *client) step(ctx context.Context) error {
 
 func (c *client) key() string { return fmt.Sprintf("k/%02d", c.IntN(keySpace)) }
 
-// told checks that revisions do not go back for a client that waits for each answer.
-func (c *client) told(rev int64) error {
+// advance checks that revisions never go back for a client that waits for each answer.
+func (c *client) advance(rev int64) error {
 	if rev < c.last {
 		return status.Errorf(codes.DataLoss, "revision %d after %d", rev, c.last)
 	}
@@ -115,7 +115,7 @@ func (c *client) finish(w *write, o outcome, rev int64, err error) error {
 	if err != nil {
 		return err // the write stays unknown
 	}
-	if err := c.told(rev); err != nil {
+	if err := c.advance(rev); err != nil {
 		return err
 	}
 	return c.j.end(w, o, rev)
@@ -215,7 +215,7 @@ func (c *client) read(ctx context.Context) error {
 				r.Header.Revision)
 		}
 	}
-	return c.told(r.Header.Revision)
+	return c.advance(r.Header.Revision)
 }
 
 func leaseKey(id int64) string { return fmt.Sprintf("l/%d", id) }

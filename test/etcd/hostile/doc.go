@@ -9,7 +9,7 @@
 //	                            full: each at full length; the client is answered within two
 //	SQLSTORE_TEST_ABUSE_TABLE   a file that a line of JSON is added to for each abuse: what docs/abuse.md tells
 //	SQLSTORE_TEST_SEED          repeats the random attacks of a run
-//	SQLSTORE_TEST_TARGET=etcd   attacks an etcd. What comes of an abuse is told, and fails nothing
+//	SQLSTORE_TEST_TARGET=etcd   attacks an etcd. The run reports the results of each abuse, and none of them fails it
 //
 // Each attack is bounded in count and in time, and goes to the loopback.
 package hostile

@@ -16,7 +16,7 @@ func watchOf(key string) *pb.WatchRequest {
 	}}}
 }
 
-// A hundred thousand watches of one key on one stream: each is told of the key's change, and
+// A hundred thousand watches of one key on one stream: each gets the event of the key's change, and
 // others do not wait for that.
 func TestManyWatches(t *testing.T) {
 	const watches = 100_000

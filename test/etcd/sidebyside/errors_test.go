@@ -181,7 +181,7 @@ func refusals() []refusal {
 	}
 }
 
-// clusterCall makes a call that goes to the leader and is told its member id.
+// clusterCall makes a call that goes to the leader and gets its member id.
 func clusterCall(method string, send func(ctx context.Context, s *side, self uint64) (proto.Message, error)) call {
 	return call{method, nil, func(ctx context.Context, s *side) (proto.Message, error) {
 		leader, self, err := s.leader(ctx)

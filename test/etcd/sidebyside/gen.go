@@ -35,7 +35,7 @@ type gen struct {
 // state is what a step may refer to.
 type state struct {
 	rev       int64 // current revision
-	compacted int64 // last revision that Compact was told, 0 at first
+	compacted int64 // revision of the last Compact, 0 before it
 }
 
 // often is true in percent of all cases.

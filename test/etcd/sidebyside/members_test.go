@@ -48,7 +48,7 @@ func TestOnlyMember(t *testing.T) {
 	}
 }
 
-// memberCall makes a call that is told the answering member.
+// memberCall makes a call that gets the id of the answering member.
 func memberCall(method string, send func(context.Context, pb.ClusterClient, *pb.Member) (proto.Message, error)) call {
 	return call{method, nil, func(ctx context.Context, s *side) (proto.Message, error) {
 		list, err := s.cluster.MemberList(ctx, &pb.MemberListRequest{})
