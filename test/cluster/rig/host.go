@@ -1,7 +1,6 @@
 package rig
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moby/moby/api/pkg/stdcopy"
 	dockercontainer "github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
@@ -132,21 +130,8 @@ func (h *Host) Signal(name string) error {
 // End sends a signal and waits until the host is down. It returns the exit status.
 func (h *Host) End(signal string) (status int64, err error) {
 	err = h.step("end", func(ctx context.Context) error {
-		wait := h.engine.Client.ContainerWait(ctx, h.name, client.ContainerWaitOptions{
-			Condition: dockercontainer.WaitConditionNotRunning,
-		})
-		if _, err := h.engine.Client.ContainerKill(ctx, h.name, client.ContainerKillOptions{
-			Signal: "SIG" + signal,
-		}); err != nil {
-			return err
-		}
-		select {
-		case r := <-wait.Result:
-			status = r.StatusCode
-			return nil
-		case err := <-wait.Error:
-			return err
-		}
+		status, err = h.engine.End(ctx, h.name, "SIG"+signal)
+		return err
 	})
 	return status, err
 }
@@ -202,17 +187,5 @@ func (h *Host) WaitLog(text string) error {
 func (h *Host) log(lines string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
 	defer cancel()
-	r, err := h.engine.Client.ContainerLogs(ctx, h.name, client.ContainerLogsOptions{
-		ShowStdout: true, ShowStderr: true,
-		Tail: lines,
-	})
-	if err != nil {
-		return fmt.Sprintf("(no log: %v)", err)
-	}
-	defer r.Close()
-	var b bytes.Buffer
-	if _, err := stdcopy.StdCopy(&b, &b, r); err != nil {
-		fmt.Fprintf(&b, "\n(the log breaks off: %v)", err)
-	}
-	return b.String()
+	return h.engine.Log(ctx, h.name, lines)
 }

@@ -4,7 +4,6 @@
 package machine
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moby/moby/api/pkg/stdcopy"
 	dockercontainer "github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
@@ -171,20 +169,8 @@ func (m *Machine) Address(port string) string { return m.ports[port] }
 // stay.
 func (m *Machine) Kill() error {
 	return m.step("kill", func(ctx context.Context) error {
-		wait := m.engine.Client.ContainerWait(ctx, m.id, client.ContainerWaitOptions{
-			Condition: dockercontainer.WaitConditionNotRunning,
-		})
-		if _, err := m.engine.Client.ContainerKill(ctx, m.id, client.ContainerKillOptions{
-			Signal: "SIGKILL",
-		}); err != nil {
-			return err
-		}
-		select {
-		case <-wait.Result:
-			return nil
-		case err := <-wait.Error:
-			return err
-		}
+		_, err := m.engine.End(ctx, m.id, "SIGKILL")
+		return err
 	})
 }
 
@@ -215,21 +201,13 @@ func (m *Machine) Run(command string) (out string, err error) {
 
 // Log returns the last lines of the output of the machine's processes, "all" for all of it.
 func (m *Machine) Log(lines string) string {
-	var b bytes.Buffer
+	var log string
 	err := m.step("read the log of", func(ctx context.Context) error {
-		r, err := m.engine.Client.ContainerLogs(ctx, m.id, client.ContainerLogsOptions{
-			ShowStdout: true,
-			ShowStderr: true, Tail: lines,
-		})
-		if err != nil {
-			return err
-		}
-		defer r.Close()
-		_, err = stdcopy.StdCopy(&b, &b, r)
-		return err
+		log = m.engine.Log(ctx, m.id, lines)
+		return nil
 	})
 	if err != nil {
-		fmt.Fprintf(&b, "\n(%v)", err)
+		return fmt.Sprintf("(no log: %v)", err)
 	}
-	return b.String()
+	return log
 }

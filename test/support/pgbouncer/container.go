@@ -1,7 +1,6 @@
 package pgbouncer
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -9,9 +8,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/moby/moby/api/pkg/stdcopy"
 	dockercontainer "github.com/moby/moby/api/types/container"
-	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
 	tclog "github.com/testcontainers/testcontainers-go/log"
 
@@ -79,17 +76,5 @@ func (c *container) remove() error {
 func (c *container) logs() string {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	r, err := c.engine.Client.ContainerLogs(ctx, c.name, client.ContainerLogsOptions{
-		ShowStdout: true, ShowStderr: true,
-		Tail: "200",
-	})
-	if err != nil {
-		return fmt.Sprintf("(no log: %v)", err)
-	}
-	defer r.Close()
-	var b bytes.Buffer
-	if _, err := stdcopy.StdCopy(&b, &b, r); err != nil {
-		fmt.Fprintf(&b, "\n(the log breaks off: %v)", err)
-	}
-	return b.String()
+	return c.engine.Log(ctx, c.name, "200")
 }

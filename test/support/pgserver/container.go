@@ -1,18 +1,15 @@
 package pgserver
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"strings"
 	"sync"
 
-	"github.com/moby/moby/api/pkg/stdcopy"
 	dockercontainer "github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
@@ -139,20 +136,8 @@ func (c *container) stop(ctx context.Context) error {
 }
 
 func (c *container) kill(ctx context.Context) error {
-	wait := c.engine.Client.ContainerWait(ctx, c.name, client.ContainerWaitOptions{
-		Condition: dockercontainer.WaitConditionNotRunning,
-	})
-	if _, err := c.engine.Client.ContainerKill(ctx, c.name, client.ContainerKillOptions{
-		Signal: "SIGKILL",
-	}); err != nil {
-		return err
-	}
-	select {
-	case <-wait.Result:
-		return nil
-	case err := <-wait.Error:
-		return err
-	}
+	_, err := c.engine.End(ctx, c.name, "SIGKILL")
+	return err
 }
 
 func (c *container) pause(ctx context.Context) error {
@@ -180,19 +165,7 @@ func (c *container) remove(ctx context.Context) error {
 }
 
 func (c *container) logs(ctx context.Context) string {
-	r, err := c.engine.Client.ContainerLogs(ctx, c.name, client.ContainerLogsOptions{
-		ShowStdout: true, ShowStderr: true,
-		Tail: "500",
-	})
-	if err != nil {
-		return fmt.Sprintf("(no log: %v)", err)
-	}
-	defer r.Close()
-	var b bytes.Buffer
-	if _, err := stdcopy.StdCopy(&b, &b, r); err != nil {
-		fmt.Fprintf(&b, "\n(the log breaks off: %v)", err)
-	}
-	return b.String()
+	return c.engine.Log(ctx, c.name, "500")
 }
 
 // standby makes a container on a network with this one, where they reach each other by name.
