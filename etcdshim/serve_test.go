@@ -105,12 +105,16 @@ func (s *served) grant(t testing.TB, ttl int64) int64 {
 	return r.ID
 }
 
-// eventually waits for something that comes by itself.
+// eventually waits for something that sends no signal: the end of other programs' calls, connections and goroutines.
 func eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
+	deadline, tick := time.After(30*time.Second), time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-deadline:
 			t.Fatalf("not in 30 s: %s", what)
+		case <-tick.C:
 		}
 	}
 }
