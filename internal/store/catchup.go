@@ -57,14 +57,14 @@ func (h *hub) enqueue(st *WatchStream) {
 	}
 	st.queued = true
 	h.queue = append(h.queue, st)
-	if h.readers < catchUpReads && h.s.background.start(h.catchUp) {
+	if h.readers < catchUpReads && h.cfg.Start(h.catchUp) {
 		h.readers++
 	}
 }
 
 // wants says that the stream has to be queued: it has unsynced watches, and room for what they miss. Callers hold mu.
 func (st *WatchStream) wants() bool {
-	return !st.queued && len(st.unsynced) > 0 && st.bytes < st.store.hub.streamBytes()
+	return !st.queued && len(st.unsynced) > 0 && st.bytes < st.hub.streamBytes()
 }
 
 // dequeue is the next stream with a watch that can be given something. Callers hold mu.
@@ -85,7 +85,7 @@ func (h *hub) dequeue() (*WatchStream, *watcher) {
 
 // lead is the unsynced watch whose turn it is; one that was compacted away is canceled. Callers hold hub.mu and mu.
 func (st *WatchStream) lead() *watcher {
-	h := st.store.hub
+	h := st.hub
 	for len(st.unsynced) > 0 {
 		w := st.unsynced[0]
 		if !w.ended && w.next >= h.compacted {
@@ -202,27 +202,27 @@ func (p *piece) span() span {
 
 // read fills the piece from the database; false when that failed, after a pause.
 func (h *hub) read(p *piece) bool {
-	err := h.s.readPiece(h.s.ctx, p)
+	err := h.readPiece(h.ctx, p)
 	if err == nil {
 		return true
 	}
-	if !errors.Is(err, ErrCompacted) && h.s.ctx.Err() == nil { // else the hub hears of it in a moment
-		h.s.cfg.Logger.Warn("watches cannot catch up yet", "watches", len(p.members), "revision", p.start, "error", err)
+	if !errors.Is(err, ErrCompacted) && h.ctx.Err() == nil { // else the hub hears of it in a moment
+		h.cfg.Logger.Warn("watches cannot catch up yet", "watches", len(p.members), "revision", p.start, "error", err)
 	}
 	select {
-	case <-h.s.ctx.Done():
+	case <-h.ctx.Done():
 	case <-time.After(catchUpRetry):
 	}
 	return false
 }
 
 // readPiece reads the events that the members want of, some of what lies from start through the piece's end.
-func (s *Store) readPiece(ctx context.Context, p *piece) error {
+func (h *hub) readPiece(ctx context.Context, p *piece) error {
 	lead, prev := p.members[0], false
 	for _, w := range p.members {
 		prev = prev || w.req.PrevKV
 	}
-	hist, err := s.backend.History(ctx, backend.HistoryQuery{
+	hist, err := h.cfg.History.History(ctx, backend.HistoryQuery{
 		After: p.start - 1, Until: p.through, Span: p.span().backend(), Limit: lead.chunk, Bytes: chunkBytes,
 		WithPrev: prev,
 	})
@@ -243,7 +243,7 @@ func (s *Store) readPiece(ctx context.Context, p *piece) error {
 		c := &hist.Changes[i]
 		var superseded *item
 		if c.Prev != nil && c.Row.ModRevision > hist.Clock.Compacted {
-			if superseded, err = s.before(ctx, c, p.epoch); err != nil {
+			if superseded, err = before(ctx, h.cfg.History, c, p.epoch); err != nil {
 				return err
 			}
 		}
@@ -258,12 +258,12 @@ func (s *Store) readPiece(ctx context.Context, p *piece) error {
 // before returns what watchers are shown as superseded by c: the key's live row before c's revision, which is another
 // than c.Prev where a transaction changed the key twice. Nil when there was none, or it is compacted. epoch is
 // that of c.
-func (s *Store) before(ctx context.Context, c *backend.Change, epoch int64) (*item, error) {
+func before(ctx context.Context, from history, c *backend.Change, epoch int64) (*item, error) {
 	if c.Prev.ModRevision != c.Row.ModRevision {
 		return newItem(*c.Prev), nil
 	}
 	rev := c.Row.ModRevision - 1
-	rows, clock, err := s.backend.Range(ctx, backend.RangeQuery{
+	rows, clock, err := from.Range(ctx, backend.RangeQuery{
 		Span: backend.Span{Start: c.Row.Key}, Revision: rev,
 		Limit: 1,
 	})
@@ -314,7 +314,7 @@ func (w *watcher) receive(wanted []*event, through int64) {
 	}
 	st := w.stream
 	given := wanted[:0]
-	if room := st.store.hub.streamBytes() - st.bytes; room > 0 {
+	if room := st.hub.streamBytes() - st.bytes; room > 0 {
 		given = firstRevisions(wanted, len(wanted), room)
 	}
 	w.next = through + 1
@@ -326,17 +326,17 @@ func (w *watcher) receive(wanted []*event, through int64) {
 }
 
 // streamBytes is the constant, less where all watches together may have little.
-func (h *hub) streamBytes() int64 { return min(streamBytes, h.s.cfg.WatchBytes/8) }
+func (h *hub) streamBytes() int64 { return min(streamBytes, h.cfg.WatchBytes/8) }
 
 // takeBack keeps what all watches hold below its bound: it takes back what waits for those clients that have taken
 // nothing for the longest time, a quarter more than it must. They are given it again when they come for it. Callers
 // hold mu.
 func (h *hub) takeBack() {
-	if h.pending.Load() <= h.s.cfg.WatchBytes {
+	if h.pending.Load() <= h.cfg.WatchBytes {
 		return
 	}
 	for _, st := range h.idlest() {
-		if h.pending.Load() <= h.s.cfg.WatchBytes/4*3 {
+		if h.pending.Load() <= h.cfg.WatchBytes/4*3 {
 			return
 		}
 		st.mu.Lock()

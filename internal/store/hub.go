@@ -1,6 +1,8 @@
 package store
 
 import (
+	"context"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,7 +19,8 @@ import (
 // What keeps the order: under mu a batch goes to every synced watch of every stream before rev moves, so whoever holds
 // mu and finds a stream's watches synced and drained may report to it that it has seen everything up to rev.
 type hub struct {
-	s *Store
+	cfg hubConfig
+	ctx context.Context // of what it reads
 
 	mu        sync.Mutex // before any stream's
 	rev       int64      // published through
@@ -37,10 +40,53 @@ type hub struct {
 
 type watchers map[*watcher]struct{}
 
-func newHub(s *Store, rev int64) *hub {
+// hubConfig is what a hub needs of the store around it.
+type hubConfig struct {
+	// History has the events that have left memory.
+	History history
+	// Revision returns the revision that reads show. It may be a moment ahead of what is published.
+	Revision func() int64
+	// Confirm returns when everything is published that was acknowledged before the call, by whichever replica. Nil
+	// where nobody else writes to the database. Errors: ctx's, those of the backend.
+	Confirm func(context.Context) error
+	// Start runs f in the background and says so, unless the store is closing.
+	Start func(f func()) bool
+
+	Logger *slog.Logger
+	// Observer may be nil.
+	Observer eventObserver
+	// ProgressInterval is how often idle watches that asked for it get a progress response.
+	ProgressInterval time.Duration
+	// WindowBytes bounds the recent events kept in memory.
+	WindowBytes int64
+	// WatcherBytes bounds what waits for one slow watch before it catches up from the window or the database.
+	WatcherBytes int64
+	// WatchBytes bounds what waits for all watches together: beyond it, those catch up whose clients have taken nothing
+	// for the longest time.
+	WatchBytes int64
+}
+
+// history reads rows that have left memory from the database. A [backend.Backend] is one and documents the methods.
+type history interface {
+	// History reads the events that watches have missed, in the order of revisions.
+	History(ctx context.Context, q backend.HistoryQuery) (backend.History, error)
+	// Range reads the row that a key had before a revision.
+	Range(ctx context.Context, q backend.RangeQuery) ([]backend.Row, backend.Clock, error)
+	// Rows reads superseded rows whose values are not in memory.
+	Rows(ctx context.Context, ids []backend.RowID, bytes int64) ([]backend.Row, backend.Clock, error)
+}
+
+// eventObserver observes what watches deliver, for metrics. It must be cheap.
+type eventObserver interface {
+	// Events reports events handed to a watch stream.
+	Events(n int)
+}
+
+// newHub makes a hub that begins behind the clock's revision. It reads until ctx ends.
+func newHub(ctx context.Context, clock backend.Clock, cfg hubConfig) *hub {
 	return &hub{
-		s: s, rev: rev, compacted: s.clock.Compacted, epoch: s.clock.Epoch,
-		window:  window{max: s.cfg.WindowBytes, first: rev + 1},
+		cfg: cfg, ctx: ctx, rev: clock.Revision, compacted: clock.Compacted, epoch: clock.Epoch,
+		window:  window{max: cfg.WindowBytes, first: clock.Revision + 1},
 		streams: map[*WatchStream]struct{}{},
 		keys:    map[string]watchers{},
 		ranges:  adt.NewIntervalTree(),
@@ -160,11 +206,11 @@ func (h *hub) remove(w *watcher) {
 
 // run sends progress responses to idle watches.
 func (h *hub) run() {
-	tick := time.NewTicker(h.s.cfg.ProgressInterval)
+	tick := time.NewTicker(h.cfg.ProgressInterval)
 	defer tick.Stop()
 	for {
 		select {
-		case <-h.s.ctx.Done():
+		case <-h.ctx.Done():
 			return
 		case <-tick.C:
 			h.mu.Lock()
@@ -200,9 +246,8 @@ type WatchStats struct {
 	WindowBytes      int64
 }
 
-// WatchStats counts the streams and watches.
-func (s *Store) WatchStats() WatchStats {
-	h := s.hub
+// stats counts the streams and watches.
+func (h *hub) stats() WatchStats {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	out := WatchStats{Streams: len(h.streams), WindowBytes: h.window.bytes, PendingBytes: h.pending.Load()}

@@ -2,11 +2,8 @@ package store
 
 import "time"
 
-// Lag is how far the watches of this replica are behind what was committed.
-type Lag struct {
-	// Tail is the age of the last moment before which all that was committed, by whomever, is known to be published
-	// here. While all is well it is at most about a second; 0 where nobody else writes.
-	Tail time.Duration
+// watchLag is how far watches are behind what was published.
+type watchLag struct {
 	// Watches counts those that have been behind for as long as was asked about: they have been catching up without a
 	// break, or their client has taken nothing though something waits for it.
 	Watches int
@@ -22,15 +19,12 @@ type consumption struct {
 	since time.Time // zero: nothing was waiting
 }
 
-// Lag looks how far the watches are behind, and counts those that have been for at least threshold. What a client does
+// lag looks how far the watches are behind, and counts those that have been for at least threshold. What a client does
 // not take is noticed by looking again: call it about once a second. It costs a look at each stream and at each watch
 // that catches up, while nothing is published.
-func (s *Store) Lag(threshold time.Duration) Lag {
+func (h *hub) lag(threshold time.Duration) watchLag {
 	now := time.Now()
-	out := Lag{}
-	if s.replica != nil {
-		out.Tail = now.Sub(*s.replica.through.Load())
-	}
+	out := watchLag{}
 	behind := func(watches int, since time.Time) {
 		d := now.Sub(since)
 		out.Longest = max(out.Longest, d)
@@ -38,7 +32,6 @@ func (s *Store) Lag(threshold time.Duration) Lag {
 			out.Watches += watches
 		}
 	}
-	h := s.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for st := range h.streams {

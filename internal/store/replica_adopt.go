@@ -147,7 +147,7 @@ func (r *replica) superseded(ctx context.Context, t *backend.Tail) (map[int]*ite
 		if c.Prev == nil {
 			continue
 		}
-		it, err := r.s.before(ctx, c, t.Clock.Epoch)
+		it, err := before(ctx, r.s.backend, c, t.Clock.Epoch)
 		if err != nil {
 			return nil, err
 		}

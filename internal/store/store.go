@@ -175,7 +175,7 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	s.load.s = s
 	s.fetcher = &fetcher{ctx: s.ctx, backend: b}
 	s.seq = newSequencer(s)
-	s.hub = newHub(s, clock.Revision)
+	s.hub = s.newHub(clock)
 	if err = s.alarms.load(ctx, b); err == nil {
 		err = s.openLeases(ctx, clock, batch)
 	}

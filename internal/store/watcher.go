@@ -74,7 +74,7 @@ func (w *watcher) stage(e *event) {
 		return
 	}
 	if len(w.staged) == 0 {
-		h := w.stream.store.hub
+		h := w.stream.hub
 		h.staging = append(h.staging, w)
 	}
 	w.staged = append(w.staged, e)
@@ -87,7 +87,7 @@ func (w *watcher) offer() {
 	st := w.stream
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if len(w.pending) > 0 && w.bytes+sizeOfEvents(w.staged) > st.store.cfg.WatcherBytes {
+	if len(w.pending) > 0 && w.bytes+sizeOfEvents(w.staged) > st.hub.cfg.WatcherBytes {
 		w.next = w.staged[0].revision()
 		w.fallBehind()
 	} else {
@@ -121,7 +121,7 @@ func (w *watcher) push(events []*event) {
 		counted += slotBytes
 		bytes += e.bytes + slotBytes
 	}
-	st.store.hub.pending.Add(counted)
+	st.hub.pending.Add(counted)
 	w.bytes += bytes
 	st.bytes += bytes
 	if !w.ready {
@@ -141,7 +141,7 @@ func (w *watcher) forget(events []*event) {
 		counted += slotBytes
 		bytes += e.bytes + slotBytes
 	}
-	w.stream.store.hub.pending.Add(-counted)
+	w.stream.hub.pending.Add(-counted)
 	w.bytes -= bytes
 	w.stream.bytes -= bytes
 }
@@ -190,7 +190,7 @@ func (w *watcher) untaken() int64 {
 // join takes what the window has from w.next on and makes the watch synced; false when the window begins later, or has
 // too much for the moment that nothing is published in. Callers hold hub.mu and the stream's mu.
 func (w *watcher) join() bool {
-	h, st := w.stream.store.hub, w.stream
+	h, st := w.stream.hub, w.stream
 	if w.next <= h.rev {
 		if w.next < h.window.first {
 			return false

@@ -46,7 +46,7 @@ func (st *WatchStream) take() (r *WatchResponse, w *watcher, events []*event) {
 	wants := st.wants()
 	st.mu.Unlock()
 	if wants {
-		st.store.hub.feed(st)
+		st.hub.feed(st)
 	}
 	return r, w, events
 }
@@ -101,7 +101,7 @@ func (st *WatchStream) took(w *watcher, r *WatchResponse) {
 	st.since = now
 	r.Revision = r.Events[n-1].Row.ModRevision
 	if !w.synced {
-		r.Revision = max(r.Revision, st.store.Revision())
+		r.Revision = max(r.Revision, st.hub.cfg.Revision())
 	}
 	st.ready[0] = nil
 	st.ready = st.ready[1:]
@@ -124,7 +124,7 @@ func (st *WatchStream) takeProgress() *WatchResponse {
 	if !waits {
 		return nil
 	}
-	h := st.store.hub
+	h := st.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	st.mu.Lock()
@@ -168,7 +168,7 @@ func (st *WatchStream) fill(ctx context.Context, r *WatchResponse, w *watcher, e
 		ids, at = append(ids, e.prev.ID()), append(at, i)
 	}
 	for bytes := int64(0); len(ids) > 0; {
-		rows, _, err := st.store.backend.Rows(ctx, ids, responseBytes)
+		rows, _, err := st.hub.cfg.History.Rows(ctx, ids, responseBytes)
 		if err != nil || len(rows) == 0 {
 			return fmt.Errorf("read %d superseded rows: %w", len(ids), cmp.Or(err, ErrUnavailable))
 		}
@@ -190,7 +190,7 @@ func (st *WatchStream) fill(ctx context.Context, r *WatchResponse, w *watcher, e
 			break
 		}
 	}
-	if o := st.store.cfg.Observer; o != nil {
+	if o := st.hub.cfg.Observer; o != nil {
 		o.Events(len(r.Events))
 	}
 	return nil

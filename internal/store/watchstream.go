@@ -17,7 +17,7 @@ const controlMax = 16
 // The number of watches is not bounded, as it is not in etcd: clients share a stream among thousands of them. One that
 // is idle takes about a kilobyte and its keys.
 type WatchStream struct {
-	store *Store
+	hub *hub
 
 	mu         sync.Mutex // after hub.mu
 	watches    map[int64]*watcher
@@ -42,18 +42,18 @@ type WatchStream struct {
 	look       consumption
 }
 
-// NewWatchStream opens a stream; Close it.
-func (s *Store) NewWatchStream() *WatchStream {
+// newStream opens a stream; Close it.
+func (h *hub) newStream() *WatchStream {
 	st := &WatchStream{
-		store: s, watches: map[int64]*watcher{}, behind: map[*watcher]time.Time{},
+		hub: h, watches: map[int64]*watcher{}, behind: map[*watcher]time.Time{},
 		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
-	s.hub.mu.Lock()
-	closed := s.hub.closed
+	h.mu.Lock()
+	closed := h.closed
 	if !closed {
-		s.hub.streams[st] = struct{}{}
+		h.streams[st] = struct{}{}
 	}
-	s.hub.mu.Unlock()
+	h.mu.Unlock()
 	if closed {
 		st.Close()
 	}
@@ -94,11 +94,16 @@ func (st *WatchStream) Room(ctx context.Context) error {
 // CatchUp is called before Watch. It returns when the stream knows of everything, compactions among it, that was
 // acknowledged before the call by whichever replica: a watch of the present begins behind it, one of compacted
 // revisions ends at once. Errors: ctx's, those of the backend; the watch may be started all the same.
-func (st *WatchStream) CatchUp(ctx context.Context) error { return st.store.confirm(ctx) }
+func (st *WatchStream) CatchUp(ctx context.Context) error {
+	if st.hub.cfg.Confirm == nil {
+		return nil
+	}
+	return st.hub.cfg.Confirm(ctx)
+}
 
 // Watch starts a watch. Its answer, also a refusal, comes out of Next.
 func (st *WatchStream) Watch(req WatchRequest) {
-	h := st.store.hub
+	h := st.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	st.mu.Lock()
@@ -114,7 +119,7 @@ func (st *WatchStream) Watch(req WatchRequest) {
 	req.Key, req.End = nil, nil // the span has them
 	w := &watcher{stream: st, req: req, span: sp, next: req.StartRevision, chunk: chunkFirst}
 	st.watches[req.ID] = w
-	now := max(h.rev, st.store.Revision()) // reads are a moment ahead of the hub: what they showed is not news
+	now := max(h.rev, st.hub.cfg.Revision()) // reads are a moment ahead of the hub: what they showed is not news
 	st.answer(&WatchResponse{ID: req.ID, Revision: now, Created: true})
 	h.add(w)
 	switch {
@@ -153,7 +158,7 @@ func (st *WatchStream) refusal(req *WatchRequest, sp span) error {
 
 // Cancel ends a watch; nothing of it comes out of Next after the answer. An unknown id is ignored.
 func (st *WatchStream) Cancel(id int64) {
-	h := st.store.hub
+	h := st.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	st.mu.Lock()
@@ -179,13 +184,13 @@ func (st *WatchStream) drop(w *watcher) {
 	w.forget(w.pending)
 	w.pending, w.sending, w.synced, w.ended = nil, 0, false, true // a response that is being made has its events
 	delete(st.behind, w)
-	st.store.hub.remove(w)
+	st.hub.remove(w)
 }
 
 // RequestProgress asks for one response with id -1 that follows every event up to its revision, which is at least that
 // of any read answered before the request.
 func (st *WatchStream) RequestProgress() {
-	if st.store.replica == nil {
+	if st.hub.cfg.Confirm == nil {
 		st.request()
 		return
 	}
@@ -193,7 +198,7 @@ func (st *WatchStream) RequestProgress() {
 	defer st.mu.Unlock()
 	st.asked = true
 	if !st.confirming && !st.ended {
-		st.confirming = st.store.background.start(st.confirm)
+		st.confirming = st.hub.cfg.Start(st.confirm)
 	}
 }
 
@@ -201,7 +206,7 @@ func (st *WatchStream) RequestProgress() {
 // that come meanwhile: however many a client sends while the database hangs, one waits.
 func (st *WatchStream) confirm() {
 	for st.confirms() {
-		if st.store.confirm(st.store.ctx) == nil { // else silence: the client asks again
+		if st.hub.cfg.Confirm(st.hub.ctx) == nil { // else silence: the client asks again
 			st.request()
 		}
 	}
@@ -221,7 +226,7 @@ func (st *WatchStream) confirms() bool {
 func (st *WatchStream) request() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.progress, st.target = true, max(st.target, st.store.Revision())
+	st.progress, st.target = true, max(st.target, st.hub.cfg.Revision())
 	st.signal()
 }
 
@@ -247,7 +252,7 @@ func (st *WatchStream) tick(rev int64) {
 
 // Close ends the stream and its watches.
 func (st *WatchStream) Close() {
-	h := st.store.hub
+	h := st.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	st.mu.Lock()
