@@ -11,6 +11,11 @@ var (
 	ErrCompacted = errors.New("required revision has been compacted")
 	// ErrFutureRevision is returned for a revision above the current one.
 	ErrFutureRevision = errors.New("required revision is a future revision")
+	// ErrOtherEpoch is the error of who reads for one epoch and gets rows of another one. It is an [ErrUnavailable].
+	ErrOtherEpoch = fmt.Errorf("%w: history was lost; read again", ErrUnavailable)
+	// ErrServerBehind is the error of who reads from a server that lacks what was read from it, or from another one,
+	// before. It is an [ErrUnavailable].
+	ErrServerBehind = fmt.Errorf("%w: it is behind what was read from it before; read again", ErrUnavailable)
 	// ErrTooManyRows is returned when the spans of a transaction hold more rows than one transaction may touch.
 	ErrTooManyRows = errors.New("one transaction touches too many rows; delete or read the range in parts")
 )

@@ -233,9 +233,9 @@ func (h *hub) readPiece(ctx context.Context, p *piece) error {
 	case p.start < hist.Clock.Compacted:
 		return ErrCompacted
 	case hist.Clock.Epoch != p.epoch:
-		return errOtherEpoch
+		return backend.ErrOtherEpoch
 	case hist.Through < p.start:
-		return errServerBehind
+		return backend.ErrServerBehind
 	}
 	p.events = make([]*event, len(hist.Changes))
 	total := int64(0)
@@ -271,9 +271,9 @@ func before(ctx context.Context, from history, c *backend.Change, epoch int64) (
 	case err != nil:
 		return nil, err
 	case clock.Epoch != epoch:
-		return nil, errOtherEpoch
+		return nil, backend.ErrOtherEpoch
 	case clock.Revision < rev:
-		return nil, errServerBehind
+		return nil, backend.ErrServerBehind
 	case len(rows) == 0, rev < clock.Compacted:
 		return nil, nil
 	}

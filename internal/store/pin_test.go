@@ -152,7 +152,7 @@ func TestStreamFetchesOverLostHistory(t *testing.T) {
 		}
 		return nil
 	})
-	if !errors.Is(err, errOtherEpoch) || got != streamFirst {
+	if !errors.Is(err, backend.ErrOtherEpoch) || got != streamFirst {
 		t.Errorf("%d rows, %v", got, err)
 	}
 }
@@ -167,7 +167,7 @@ func TestGetOverUnnoticedLoss(t *testing.T) {
 	eventually(t, "the index is loaded", s.index.whole)
 	execute(t, dsn, "UPDATE object_versions SET key = key || 'x', value = 'other' WHERE resource_version = 5")
 	if res, err := s.Range(within(t), &RangeRequest{Key: []byte("k3"), Serializable: true}); !errors.Is(err,
-		errOtherEpoch) {
+		backend.ErrOtherEpoch) {
 		t.Errorf("%+v, %v", res, err)
 	}
 	if res, err := s.Range(within(t), &RangeRequest{Key: []byte("k4"), Serializable: true}); err != nil ||

@@ -28,21 +28,15 @@ type view struct {
 	epoch int64
 }
 
-// errOtherEpoch is the error for what was read of another epoch than the view's.
-var errOtherEpoch = fmt.Errorf("%w: history was lost; read again", ErrUnavailable)
-
-// errServerBehind is the error for what was read from a server that lacks what was read before.
-var errServerBehind = fmt.Errorf("%w: it is behind what was read from it before; read again", ErrUnavailable)
-
 // check says whether what was read in the snapshot of clock c, with the pin's id named, is all that there was at v's
 // revision.
 func (v view) check(c backend.Clock) error {
 	if c.Epoch != v.epoch {
-		return errOtherEpoch
+		return backend.ErrOtherEpoch
 	}
 	err := c.Check(v.rev)
 	if errors.Is(err, ErrFutureRevision) && v.rev <= v.current {
-		return errServerBehind
+		return backend.ErrServerBehind
 	}
 	if errors.Is(err, ErrCompacted) && v.pin.lasts() {
 		return nil

@@ -200,7 +200,7 @@ func (r *replica) lost(ctx context.Context, q question, reason error) error {
 // settle deals with what kept a tail from being adopted. It returns nil when asking again makes sense.
 func (r *replica) settle(ctx context.Context, q question, err error) error {
 	switch {
-	case errors.Is(err, errReset), errors.Is(err, errOvertaken), errors.Is(err, errOtherEpoch):
+	case errors.Is(err, errReset), errors.Is(err, errOvertaken), errors.Is(err, backend.ErrOtherEpoch):
 		return nil
 	case errors.Is(err, errLostHistory):
 		return r.lost(ctx, q, err)

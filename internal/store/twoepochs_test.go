@@ -91,7 +91,7 @@ func TestPiecesOfOneEpoch(t *testing.T) {
 		put(t, other, "k", "other")
 	}
 	eventually(t, "the new epoch is visible", func() bool { return s.Epoch() == 2 })
-	if err := h.readPiece(within(t), p); !errors.Is(err, errOtherEpoch) {
+	if err := h.readPiece(within(t), p); !errors.Is(err, backend.ErrOtherEpoch) {
 		t.Errorf("read %d events, %v", len(p.events), err)
 	}
 	p.failed = true
@@ -115,10 +115,10 @@ func TestSupersededOfOneEpoch(t *testing.T) {
 	if it, err := before(within(t), s.backend, change(rev), epoch); err != nil || it == nil || string(it.Value) != "1" {
 		t.Errorf("%+v, %v", it, err)
 	}
-	if _, err := before(within(t), s.backend, change(rev), epoch+1); !errors.Is(err, errOtherEpoch) {
+	if _, err := before(within(t), s.backend, change(rev), epoch+1); !errors.Is(err, backend.ErrOtherEpoch) {
 		t.Errorf("of another epoch: %v", err)
 	}
-	if _, err := before(within(t), s.backend, change(rev+5), epoch); !errors.Is(err, errServerBehind) {
+	if _, err := before(within(t), s.backend, change(rev+5), epoch); !errors.Is(err, backend.ErrServerBehind) {
 		t.Errorf("of a server that is behind: %v", err)
 	}
 }

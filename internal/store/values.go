@@ -73,12 +73,12 @@ func (s *Store) fetch(ctx context.Context, items []*item, epoch int64, missing i
 		return nil, err
 	}
 	if clock.Epoch != epoch {
-		return nil, errOtherEpoch // another row may have the same id
+		return nil, backend.ErrOtherEpoch // another row may have the same id
 	}
 	fetched := make([]*item, len(rows))
 	for i := range rows {
 		if !cold[i].is(&rows[i]) {
-			return nil, errOtherEpoch // that nobody has noticed yet
+			return nil, backend.ErrOtherEpoch // that nobody has noticed yet
 		}
 		fetched[i] = newItem(rows[i])
 	}
