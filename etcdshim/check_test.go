@@ -175,6 +175,7 @@ func TestStatusError(t *testing.T) {
 		{t.Context(), store.ErrUnavailable, codes.Unavailable, "etcdserver: request timed out"},
 		{t.Context(), backend.ErrUnknownOutcome, codes.Unavailable, "etcdserver: request timed out"},
 		{t.Context(), store.ErrClosed, codes.Unavailable, "etcdserver: server stopped"},
+		{t.Context(), store.ErrWatchClosed, codes.Unavailable, "etcdserver: server stopped"},
 		{t.Context(), context.Canceled, codes.Unavailable, "etcdserver: server stopped"},
 		{ended, fmt.Errorf("read: %w", context.Canceled), codes.Canceled, "context canceled"},
 		{

@@ -45,6 +45,7 @@ var errorTable = []struct{ from, to error }{
 	{store.ErrTooManyAlarms, errAlarms},
 	{store.ErrTooManyRequests, rpctypes.ErrGRPCRequestTooManyRequests},
 	{store.ErrClosed, rpctypes.ErrGRPCStopped},
+	{store.ErrWatchClosed, rpctypes.ErrGRPCStopped},
 	{backend.ErrClosed, rpctypes.ErrGRPCStopped},
 	{backend.ErrNoSpace, rpctypes.ErrGRPCNoSpace},
 	{backend.ErrOldReplica, errOldReplica},

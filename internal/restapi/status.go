@@ -188,6 +188,7 @@ var errorTable = []struct {
 		0,
 	},
 	{store.ErrClosed, http.StatusServiceUnavailable, reasonUnavailable, "the server is stopping", 1},
+	{store.ErrWatchClosed, http.StatusServiceUnavailable, reasonUnavailable, "the server is stopping", 1},
 	{backend.ErrClosed, http.StatusServiceUnavailable, reasonUnavailable, "the server is stopping", 1},
 	{
 		backend.ErrUnknownOutcome, http.StatusGatewayTimeout, reasonTimeout,

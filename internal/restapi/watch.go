@@ -53,7 +53,8 @@ func (c *call) watch() error {
 
 // ended is the answer at the end of a watch: an error becomes an ERROR event if the answer has begun.
 func (w *watching) ended(err error) error {
-	if errors.Is(err, errHeader) || errors.Is(err, store.ErrClosed) && w.code != 0 {
+	closed := errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrWatchClosed)
+	if errors.Is(err, errHeader) || closed && w.code != 0 {
 		return nil
 	}
 	if w.ctx.Err() != nil {

@@ -16,6 +16,10 @@ const (
 	catchUpRetry = 200 * time.Millisecond
 	// streamBytes bounds what watches that catch up are given of a stream that has not taken it, but for one revision.
 	streamBytes = 2 << 20
+	// pieceBytes ends a piece with the revision at which keys and values reach it.
+	pieceBytes = 1 << 20
+	// pieceFirst is how many rows a watch's first piece has.
+	pieceFirst = 100
 	// pieceMembers bounds the watches that share a piece, and pieceLooks how many are looked at to find them.
 	pieceMembers = 1024
 	pieceLooks   = 4096
@@ -138,7 +142,7 @@ func (h *hub) choose() (p *piece, ready bool) {
 	st.mu.Unlock()
 	if recent {
 		all := h.window.from(p.start)
-		for _, e := range firstRevisions(all, responseEvents, chunkBytes) {
+		for _, e := range firstRevisions(all, responseEvents, pieceBytes) {
 			p.events = append(p.events, e.replayed(h.compacted))
 		}
 		if n := len(p.events); n < len(all) {
@@ -206,7 +210,7 @@ func (h *hub) read(p *piece) bool {
 	if err == nil {
 		return true
 	}
-	if !errors.Is(err, ErrCompacted) && h.ctx.Err() == nil { // else the hub hears of it in a moment
+	if !errors.Is(err, backend.ErrCompacted) && h.ctx.Err() == nil { // else the hub hears of it in a moment
 		h.cfg.Logger.Warn("watches cannot catch up yet", "watches", len(p.members), "revision", p.start, "error", err)
 	}
 	select {
@@ -223,7 +227,7 @@ func (h *hub) readPiece(ctx context.Context, p *piece) error {
 		prev = prev || w.req.PrevKV
 	}
 	hist, err := h.cfg.History.History(ctx, backend.HistoryQuery{
-		After: p.start - 1, Until: p.through, Span: p.span().backend(), Limit: lead.chunk, Bytes: chunkBytes,
+		After: p.start - 1, Until: p.through, Span: p.span().backend(), Limit: lead.chunk, Bytes: pieceBytes,
 		WithPrev: prev,
 	})
 	switch {
@@ -231,7 +235,7 @@ func (h *hub) readPiece(ctx context.Context, p *piece) error {
 		lead.chunk = max(lead.chunk/2, 1) // it may have been more than comes in time
 		return err
 	case p.start < hist.Clock.Compacted:
-		return ErrCompacted
+		return backend.ErrCompacted
 	case hist.Clock.Epoch != p.epoch:
 		return backend.ErrOtherEpoch
 	case hist.Through < p.start:
@@ -250,9 +254,18 @@ func (h *hub) readPiece(ctx context.Context, p *piece) error {
 		p.events[i] = newEvent(newItem(c.Row), superseded)
 		total += p.events[i].bytes
 	}
-	lead.chunk = fitChunk(lead.chunk, len(hist.Changes), total, responseEvents)
+	lead.fitChunk(len(hist.Changes), total)
 	p.through = hist.Through
 	return nil
+}
+
+// fitChunk doubles how many rows are read at a time for the watch, up to those of a response, unless what the last
+// piece had says that it would fill more than half of pieceBytes.
+func (w *watcher) fitChunk(read int, bytes int64) {
+	if read > 0 {
+		fits := pieceBytes / 2 * int64(read) / max(1, bytes)
+		w.chunk = int(max(1, min(int64(2*w.chunk), responseEvents, fits)))
+	}
 }
 
 // before returns what watchers are shown as superseded by c: the key's live row before c's revision, which is another

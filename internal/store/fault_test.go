@@ -347,10 +347,10 @@ func TestCloseAnswersWhatWaits(t *testing.T) {
 	if _, err := s.Put(within(t), &PutRequest{Key: []byte("b")}); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close a write answers %v", err)
 	}
-	if _, err := st.Next(within(t)); !errors.Is(err, ErrClosed) {
+	if _, err := st.Next(within(t)); !errors.Is(err, ErrWatchClosed) {
 		t.Errorf("after Close a watch answers %v", err)
 	}
-	if _, err := s.NewWatchStream().Next(within(t)); !errors.Is(err, ErrClosed) {
+	if _, err := s.NewWatchStream().Next(within(t)); !errors.Is(err, ErrWatchClosed) {
 		t.Errorf("after Close a new stream answers %v", err)
 	}
 }

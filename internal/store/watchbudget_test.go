@@ -182,7 +182,7 @@ func TestStalledWatchesShareABudget(t *testing.T) {
 			put(t, s, "now", "") // for those that are synced
 			look()
 			// One response's worth of events may be in the hands of each reader on top of it.
-			if most.Load() > budget+catchUpReads*(chunkBytes+2*size) {
+			if most.Load() > budget+catchUpReads*(pieceBytes+2*size) {
 				t.Errorf("%d bytes were held, the budget is %d", most.Load(), budget)
 			}
 			id := map[int64]int64{} // by watch, the last revision that it has had

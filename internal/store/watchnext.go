@@ -9,7 +9,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Next returns what is to be sent next, and waits for it. Errors: ctx's, [ErrClosed], those of reading superseded rows.
+// Next returns what is to be sent next, and waits for it. Errors: ctx's, [ErrWatchClosed], those of reading superseded rows.
 func (st *WatchStream) Next(ctx context.Context) (*WatchResponse, error) {
 	for {
 		r, w, events := st.take()
@@ -30,7 +30,7 @@ func (st *WatchStream) Next(ctx context.Context) (*WatchResponse, error) {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-st.closed:
-			return nil, ErrClosed
+			return nil, ErrWatchClosed
 		}
 	}
 }
@@ -170,7 +170,7 @@ func (st *WatchStream) fill(ctx context.Context, r *WatchResponse, w *watcher, e
 	for bytes := int64(0); len(ids) > 0; {
 		rows, _, err := st.hub.cfg.History.Rows(ctx, ids, responseBytes)
 		if err != nil || len(rows) == 0 {
-			return fmt.Errorf("read %d superseded rows: %w", len(ids), cmp.Or(err, ErrUnavailable))
+			return fmt.Errorf("read %d superseded rows: %w", len(ids), cmp.Or(err, backend.ErrUnavailable))
 		}
 		for i := range rows {
 			if events[at[i]].prev.is(&rows[i]) { // else compacted meanwhile, or of another history

@@ -39,7 +39,7 @@ func TestRoomForAnswers(t *testing.T) {
 	}
 	go func() { waits <- st.Room(within(t)) }()
 	st.Close()
-	if err := <-waits; !errors.Is(err, ErrClosed) {
+	if err := <-waits; !errors.Is(err, ErrWatchClosed) {
 		t.Errorf("the stream is closed: %v", err)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
 )
 
 // controlMax is how many answers to requests may wait for the consumer, as in etcd.
@@ -72,7 +74,7 @@ func (st *WatchStream) answer(r *WatchResponse) {
 	st.signal()
 }
 
-// Room waits until few enough answers are waiting to be sent. Errors: ctx's, [ErrClosed].
+// Room waits until few enough answers are waiting to be sent. Errors: ctx's, [ErrWatchClosed].
 func (st *WatchStream) Room(ctx context.Context) error {
 	for {
 		st.mu.Lock()
@@ -86,7 +88,7 @@ func (st *WatchStream) Room(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-st.closed:
-			return ErrClosed
+			return ErrWatchClosed
 		}
 	}
 }
@@ -117,7 +119,7 @@ func (st *WatchStream) Watch(req WatchRequest) {
 		return
 	}
 	req.Key, req.End = nil, nil // the span has them
-	w := &watcher{stream: st, req: req, span: sp, next: req.StartRevision, chunk: chunkFirst}
+	w := &watcher{stream: st, req: req, span: sp, next: req.StartRevision, chunk: pieceFirst}
 	st.watches[req.ID] = w
 	now := max(h.rev, st.hub.cfg.Revision()) // reads are a moment ahead of the hub: what they showed is not news
 	st.answer(&WatchResponse{ID: req.ID, Revision: now, Created: true})
@@ -137,7 +139,7 @@ func (st *WatchStream) Watch(req WatchRequest) {
 // refusal checks a request and gives it its id.
 func (st *WatchStream) refusal(req *WatchRequest, sp span) error {
 	if req.StartRevision < 0 {
-		return ErrCompacted
+		return backend.ErrCompacted
 	}
 	if sp.empty {
 		return ErrWatchEmptyRange
