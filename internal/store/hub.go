@@ -2,10 +2,8 @@ package store
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"go.etcd.io/etcd/pkg/v3/adt"
 
@@ -39,48 +37,6 @@ type hub struct {
 }
 
 type watchers map[*watcher]struct{}
-
-// hubConfig is what a hub needs of the store around it.
-type hubConfig struct {
-	// History has the events that have left memory.
-	History history
-	// Revision returns the revision that reads show. It may be a moment ahead of what is published.
-	Revision func() int64
-	// Confirm returns when everything is published that was acknowledged before the call, by whichever replica. Nil
-	// where nobody else writes to the database. Errors: ctx's, those of the backend.
-	Confirm func(context.Context) error
-	// Start runs f in the background and says so, unless the store is closing.
-	Start func(f func()) bool
-
-	Logger *slog.Logger
-	// Observer may be nil.
-	Observer eventObserver
-	// ProgressInterval is how often idle watches that asked for it get a progress response.
-	ProgressInterval time.Duration
-	// WindowBytes bounds the recent events kept in memory.
-	WindowBytes int64
-	// WatcherBytes bounds what waits for one slow watch before it catches up from the window or the database.
-	WatcherBytes int64
-	// WatchBytes bounds what waits for all watches together: beyond it, those catch up whose clients have taken nothing
-	// for the longest time.
-	WatchBytes int64
-}
-
-// history reads rows that have left memory from the database. A [backend.Backend] is one and documents the methods.
-type history interface {
-	// History reads the events that watches have missed, in the order of revisions.
-	History(ctx context.Context, q backend.HistoryQuery) (backend.History, error)
-	// Range reads the row that a key had before a revision.
-	Range(ctx context.Context, q backend.RangeQuery) ([]backend.Row, backend.Clock, error)
-	// Rows reads superseded rows whose values are not in memory.
-	Rows(ctx context.Context, ids []backend.RowID, bytes int64) ([]backend.Row, backend.Clock, error)
-}
-
-// eventObserver observes what watches deliver, for metrics. It must be cheap.
-type eventObserver interface {
-	// Events reports events handed to a watch stream.
-	Events(n int)
-}
 
 // newHub makes a hub that begins behind the clock's revision. It reads until ctx ends.
 func newHub(ctx context.Context, clock backend.Clock, cfg hubConfig) *hub {
@@ -204,24 +160,6 @@ func (h *hub) remove(w *watcher) {
 	}
 }
 
-// run sends progress responses to idle watches.
-func (h *hub) run() {
-	tick := time.NewTicker(h.cfg.ProgressInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-h.ctx.Done():
-			return
-		case <-tick.C:
-			h.mu.Lock()
-			for st := range h.streams {
-				st.tick(h.rev)
-			}
-			h.mu.Unlock()
-		}
-	}
-}
-
 // close ends all streams.
 func (h *hub) close() {
 	h.mu.Lock()
@@ -234,34 +172,4 @@ func (h *hub) close() {
 	for _, st := range streams {
 		st.Close()
 	}
-}
-
-// WatchStats describes the watches of a store, for metrics.
-type WatchStats struct {
-	Streams, Watches int
-	Slow             int   // those catching up
-	Pending          int   // events waiting to be sent
-	PendingBytes     int64 // what they take, an event that several watches wait for counted once
-	Lag              int64 // revisions that the client of the one furthest behind has still to take
-	WindowBytes      int64
-}
-
-// stats counts the streams and watches.
-func (h *hub) stats() WatchStats {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	out := WatchStats{Streams: len(h.streams), WindowBytes: h.window.bytes, PendingBytes: h.pending.Load()}
-	for st := range h.streams {
-		st.mu.Lock()
-		for _, w := range st.watches {
-			out.Watches++
-			out.Pending += len(w.pending)
-		}
-		out.Slow += len(st.behind)
-		for w := range st.behind {
-			out.Lag = max(out.Lag, h.rev+1-w.untaken())
-		}
-		st.mu.Unlock()
-	}
-	return out
 }

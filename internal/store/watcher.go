@@ -1,7 +1,6 @@
 package store
 
 import (
-	"slices"
 	"time"
 
 	"go.etcd.io/etcd/pkg/v3/adt"
@@ -99,13 +98,6 @@ func (w *watcher) offer() {
 	}
 }
 
-func sizeOfEvents(events []*event) (bytes int64) {
-	for _, e := range events {
-		bytes += e.bytes + slotBytes
-	}
-	return bytes
-}
-
 // push queues events. Callers hold the stream's mu.
 func (w *watcher) push(events []*event) {
 	if len(events) == 0 {
@@ -163,19 +155,6 @@ func (w *watcher) arrive() {
 	if w.synced && w.untaken() > w.joined {
 		delete(w.stream.behind, w)
 	}
-}
-
-// takeBack drops what is pending and in no response yet: the watch falls behind by it. Callers hold hub.mu and the
-// stream's mu.
-func (w *watcher) takeBack() {
-	rest := w.pending[w.sending:]
-	if len(rest) == 0 {
-		return
-	}
-	w.forget(rest)
-	w.next = rest[0].revision()
-	w.pending = slices.Clone(w.pending[:w.sending])
-	w.fallBehind()
 }
 
 // untaken is the first revision that the client may not have had: what catching up has read is still ahead of it.

@@ -116,40 +116,6 @@ func (st *WatchStream) took(w *watcher, r *WatchResponse) {
 	}
 }
 
-// takeProgress answers a manual request if every watch of the stream has had everything that is published.
-func (st *WatchStream) takeProgress() *WatchResponse {
-	st.mu.Lock()
-	waits := st.progress
-	st.mu.Unlock()
-	if !waits {
-		return nil
-	}
-	h := st.hub
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if h.rev < st.target {
-		h.asking = append(h.asking, st) // publish wakes us
-		return nil
-	}
-	if len(st.control)+len(st.ready) > 0 {
-		st.signal()
-		return nil
-	}
-	st.progress, st.target = false, 0
-	if len(st.watches) == 0 {
-		return nil
-	}
-	for _, w := range st.watches {
-		if !w.synced || w.next > h.rev+1 {
-			return nil // silence, as etcd's: the client asks again
-		}
-	}
-	st.comes = false
-	return &WatchResponse{ID: -1, Revision: h.rev}
-}
-
 // fill turns events into the response's, with the superseded rows where asked for: as many of the events as fill a
 // response with what has to be read for it.
 func (st *WatchStream) fill(ctx context.Context, r *WatchResponse, w *watcher, events []*event) error {

@@ -189,69 +189,6 @@ func (st *WatchStream) drop(w *watcher) {
 	st.hub.remove(w)
 }
 
-// RequestProgress asks for one response with id -1 that follows every event up to its revision, which is at least that
-// of any read answered before the request.
-func (st *WatchStream) RequestProgress() {
-	if st.hub.cfg.Confirm == nil {
-		st.request()
-		return
-	}
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.asked = true
-	if !st.confirming && !st.ended {
-		st.confirming = st.hub.cfg.Start(st.confirm)
-	}
-}
-
-// confirm asks the database for what others have written, once for the requests that have come, and again for those
-// that come meanwhile: however many a client sends while the database hangs, one waits.
-func (st *WatchStream) confirm() {
-	for st.confirms() {
-		if st.hub.cfg.Confirm(st.hub.ctx) == nil { // else silence: the client asks again
-			st.request()
-		}
-	}
-}
-
-// confirms says whether a request waits that no question was asked for.
-func (st *WatchStream) confirms() bool {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.confirming = st.asked && !st.ended
-	st.asked = false
-	return st.confirming
-}
-
-// request has Next answer once what is published has reached the current revision. It is looked up under mu: a reset
-// that loses it comes before, or forgets the request.
-func (st *WatchStream) request() {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.progress, st.target = true, max(st.target, st.hub.cfg.Revision())
-	st.signal()
-}
-
-// tick queues progress responses for watches that asked for them and had no events since the last tick. Callers hold
-// hub.mu.
-func (st *WatchStream) tick(rev int64) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	for _, w := range st.watches {
-		if !w.req.ProgressNotify {
-			continue
-		}
-		if w.sent {
-			w.sent = false
-			continue
-		}
-		if w.synced && len(w.pending) == 0 && w.next <= rev+1 && !w.notify {
-			w.notify = true
-			st.answer(&WatchResponse{ID: w.req.ID, Revision: rev})
-		}
-	}
-}
-
 // Close ends the stream and its watches.
 func (st *WatchStream) Close() {
 	h := st.hub

@@ -87,3 +87,10 @@ func firstRevisions(events []*event, most int, bytes int64) []*event {
 	}
 	return events
 }
+
+func sizeOfEvents(events []*event) (bytes int64) {
+	for _, e := range events {
+		bytes += e.bytes + slotBytes
+	}
+	return bytes
+}

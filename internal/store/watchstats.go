@@ -2,6 +2,36 @@ package store
 
 import "time"
 
+// WatchStats describes the watches of a store, for metrics.
+type WatchStats struct {
+	Streams, Watches int
+	Slow             int   // those catching up
+	Pending          int   // events waiting to be sent
+	PendingBytes     int64 // what they take, an event that several watches wait for counted once
+	Lag              int64 // revisions that the client of the one furthest behind has still to take
+	WindowBytes      int64
+}
+
+// stats counts the streams and watches.
+func (h *hub) stats() WatchStats {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := WatchStats{Streams: len(h.streams), WindowBytes: h.window.bytes, PendingBytes: h.pending.Load()}
+	for st := range h.streams {
+		st.mu.Lock()
+		for _, w := range st.watches {
+			out.Watches++
+			out.Pending += len(w.pending)
+		}
+		out.Slow += len(st.behind)
+		for w := range st.behind {
+			out.Lag = max(out.Lag, h.rev+1-w.untaken())
+		}
+		st.mu.Unlock()
+	}
+	return out
+}
+
 // watchLag is how far watches are behind what was published.
 type watchLag struct {
 	// Watches counts those that have been behind for as long as was asked about: they have been catching up without a

@@ -1,0 +1,216 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+const (
+	// pieceBytes ends a piece with the revision at which keys and values reach it.
+	pieceBytes = 1 << 20
+	// pieceFirst is how many rows a watch's first piece has.
+	pieceFirst = 100
+	// pieceMembers bounds the watches that share a piece, and pieceLooks how many are looked at to find them.
+	pieceMembers = 1024
+	pieceLooks   = 4096
+	// pieceNear is how many revisions apart the watches may be that share a piece: about as many as it has.
+	pieceNear = 1000
+	// sharedSpans is how many spans it takes to read the keys between them, too: below, each span is read by itself.
+	sharedSpans = 8
+)
+
+// piece is a part of history for watches that have missed it, from the window or the database.
+//
+// Watches catch up on demand: a consumer that comes for more puts its stream into the hub's queue, and a few readers
+// give the streams in it a piece after the other, as far as what a stream may hold goes. So a client that does not read
+// costs one such measure at most, and no read waits for it. Watches at nearby revisions share a piece, whichever stream
+// they are of: when a server that keeps hundreds of them starts again, they come at once.
+type piece struct {
+	members []*watcher
+	from    []int64 // the next of each member when it was chosen
+	start   int64
+	events  []*event
+	through int64 // events are complete up to here
+	epoch   int64 // of what the members have had
+	failed  bool
+}
+
+// choose makes the next piece; ready says that it has its events, from the window.
+func (h *hub) choose() (p *piece, ready bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	st, lead := h.dequeue()
+	if lead == nil {
+		h.readers--
+		return nil, false
+	}
+	p = &piece{start: lead.next, through: h.rev, epoch: h.epoch}
+	recent := lead.next >= h.window.first
+	shared := recent || h.spansNear(st, lead) >= sharedSpans
+	fits := func(w *watcher) bool {
+		return near(w, lead) && (shared || w.span == lead.span) && w.next >= h.compacted &&
+			(!recent || w.next >= h.window.first)
+	}
+	looks := pieceLooks
+	p.take(st, fits, &looks)
+	for i := 0; i < len(h.queue) && looks > 0 && len(p.members) < pieceMembers; i++ {
+		p.take(h.queue[i], fits, &looks)
+	}
+	st.mu.Lock()
+	h.enqueue(st) // the other readers go on with those that are left
+	st.mu.Unlock()
+	if recent {
+		all := h.window.from(p.start)
+		for _, e := range firstRevisions(all, responseEvents, pieceBytes) {
+			p.events = append(p.events, e.replayed(h.compacted))
+		}
+		if n := len(p.events); n < len(all) {
+			p.through = p.events[n-1].revision()
+		}
+	}
+	return p, recent
+}
+
+func near(w, lead *watcher) bool {
+	return !w.ended && w.next >= lead.next-pieceNear && w.next <= lead.next+pieceNear
+}
+
+// spansNear counts the spans of the watches that could share a piece with lead, up to sharedSpans. Callers hold mu.
+func (h *hub) spansNear(st *WatchStream, lead *watcher) int {
+	spans := make(map[span]struct{}, sharedSpans)
+	looks := pieceLooks
+	look := func(st *WatchStream) {
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		for i := 0; i < len(st.unsynced) && looks > 0 && len(spans) < sharedSpans; i++ {
+			looks--
+			if w := st.unsynced[i]; near(w, lead) {
+				spans[w.span] = struct{}{}
+			}
+		}
+	}
+	look(st)
+	for i := 0; i < len(h.queue) && looks > 0 && len(spans) < sharedSpans; i++ {
+		look(h.queue[i])
+	}
+	return len(spans)
+}
+
+// take moves the unsynced watches of a stream that fit to the members. Callers hold hub.mu.
+func (p *piece) take(st *WatchStream, fits func(*watcher) bool, looks *int) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	n, kept := min(len(st.unsynced), *looks), st.unsynced[:0]
+	*looks -= n
+	for i, w := range st.unsynced {
+		if i < n && len(p.members) < pieceMembers && fits(w) {
+			p.members, p.from = append(p.members, w), append(p.from, w.next)
+			p.start = min(p.start, w.next)
+		} else {
+			kept = append(kept, w)
+		}
+	}
+	clear(st.unsynced[len(kept):])
+	st.unsynced = kept
+}
+
+// span is the least that has those of all members.
+func (p *piece) span() span {
+	sp := p.members[0].span
+	for _, w := range p.members[1:] {
+		sp = sp.join(w.span)
+	}
+	return sp
+}
+
+// read fills the piece from the database; false when that failed, after a pause.
+func (h *hub) read(p *piece) bool {
+	err := h.readPiece(h.ctx, p)
+	if err == nil {
+		return true
+	}
+	if !errors.Is(err, backend.ErrCompacted) && h.ctx.Err() == nil { // else the hub hears of it in a moment
+		h.cfg.Logger.Warn("watches cannot catch up yet", "watches", len(p.members), "revision", p.start, "error", err)
+	}
+	select {
+	case <-h.ctx.Done():
+	case <-time.After(catchUpRetry):
+	}
+	return false
+}
+
+// readPiece reads the events that the members want of, some of what lies from start through the piece's end.
+func (h *hub) readPiece(ctx context.Context, p *piece) error {
+	lead, prev := p.members[0], false
+	for _, w := range p.members {
+		prev = prev || w.req.PrevKV
+	}
+	hist, err := h.cfg.History.History(ctx, backend.HistoryQuery{
+		After: p.start - 1, Until: p.through, Span: p.span().backend(), Limit: lead.chunk, Bytes: pieceBytes,
+		WithPrev: prev,
+	})
+	switch {
+	case err != nil:
+		lead.chunk = max(lead.chunk/2, 1) // it may have been more than comes in time
+		return err
+	case p.start < hist.Clock.Compacted:
+		return backend.ErrCompacted
+	case hist.Clock.Epoch != p.epoch:
+		return backend.ErrOtherEpoch
+	case hist.Through < p.start:
+		return backend.ErrServerBehind
+	}
+	p.events = make([]*event, len(hist.Changes))
+	total := int64(0)
+	for i := range hist.Changes {
+		c := &hist.Changes[i]
+		var superseded *item
+		if c.Prev != nil && c.Row.ModRevision > hist.Clock.Compacted {
+			if superseded, err = before(ctx, h.cfg.History, c, p.epoch); err != nil {
+				return err
+			}
+		}
+		p.events[i] = newEvent(newItem(c.Row), superseded)
+		total += p.events[i].bytes
+	}
+	lead.fitChunk(len(hist.Changes), total)
+	p.through = hist.Through
+	return nil
+}
+
+// fitChunk doubles how many rows are read at a time for the watch, up to those of a response, unless what the last
+// piece had says that it would fill more than half of pieceBytes.
+func (w *watcher) fitChunk(read int, bytes int64) {
+	if read > 0 {
+		fits := pieceBytes / 2 * int64(read) / max(1, bytes)
+		w.chunk = int(max(1, min(int64(2*w.chunk), responseEvents, fits)))
+	}
+}
+
+// before returns what watchers are shown as superseded by c: the key's live row before c's revision, which is another
+// than c.Prev where a transaction changed the key twice. Nil when there was none, or it is compacted. epoch is
+// that of c.
+func before(ctx context.Context, from history, c *backend.Change, epoch int64) (*item, error) {
+	if c.Prev.ModRevision != c.Row.ModRevision {
+		return newItem(*c.Prev), nil
+	}
+	rev := c.Row.ModRevision - 1
+	rows, clock, err := from.Range(ctx, backend.RangeQuery{
+		Span: backend.Span{Start: c.Row.Key}, Revision: rev,
+		Limit: 1,
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case clock.Epoch != epoch:
+		return nil, backend.ErrOtherEpoch
+	case clock.Revision < rev:
+		return nil, backend.ErrServerBehind
+	case len(rows) == 0, rev < clock.Compacted:
+		return nil, nil
+	}
+	return newItem(rows[0]), nil
+}
