@@ -45,11 +45,3 @@ var (
 	// ErrClosed: the store is closing.
 	ErrClosed = errors.New("store is closed")
 )
-
-// Watches: why a stream has no more of them, and reasons for which one is refused.
-var (
-	// ErrWatchClosed: the stream was closed, by its owner or with the store.
-	ErrWatchClosed      = errors.New("watch stream is closed")
-	ErrWatchEmptyRange  = errors.New("watcher range is empty")
-	ErrWatchDuplicateID = errors.New("duplicate watch ID provided on the WatchStream")
-)
