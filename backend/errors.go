@@ -28,8 +28,9 @@ var (
 	// something else. Nothing was applied. It is an [ErrRejected].
 	ErrOldReplica = fmt.Errorf("%w: a replica of an older version does not know what they hold; upgrade all replicas",
 		ErrRejected)
-	// ErrConflict is returned when the database gave a transaction up for another one and asks to try it again. Nothing
-	// was applied. Who does not try again takes it for [ErrUnavailable], which it is wrapped with.
+	// ErrConflict is returned when the database ended a transaction in favour of others, such as one that this process
+	// left idle for too long. Nothing was applied, and another try can succeed. It is wrapped with [ErrUnavailable],
+	// for callers that do not try again.
 	ErrConflict = errors.New("transaction gave way to another one")
 	// ErrClockHeld is returned when others held the clock for as long as one is willing to wait for it at a time.
 	// Nothing was applied. It is wrapped with [ErrUnavailable], too.

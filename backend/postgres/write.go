@@ -155,7 +155,7 @@ func (t *tx) send(batch *pgx.Batch) error {
 		return fmt.Errorf("commit: %w: %w", meaning(err), err)
 	case lost(err):
 		t.b.dropWriter(true)
-		return fmt.Errorf("commit: %w: %w", backend.ErrUnavailable, err)
+		return fmt.Errorf("commit: %w: %w: %w", backend.ErrConflict, backend.ErrUnavailable, err)
 	}
 	t.b.servers.doubt(known.place)
 	t.b.dropWriter(true)
