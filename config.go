@@ -62,6 +62,10 @@ type Config struct {
 	// QuotaBytes is the database size that raises the NOSPACE alarm. 0 means 2 GiB on SQLite and no quota on Postgres;
 	// negative means no quota.
 	QuotaBytes int64
+	// DiskReserveBytes is the disk space that is held in reserve beside a SQLite database and released when the disk is
+	// full, so that deletes and compaction still work. Default 64 MiB, where the file system has ten times as much
+	// free; negative means none.
+	DiskReserveBytes int64
 	// MaxRequestBytes (default 1.5 MiB), MaxTxnOps (default 128) and MaxConcurrentStreams (default unlimited) limit
 	// requests.
 	MaxRequestBytes      int

@@ -28,6 +28,9 @@ const (
 	datastoreReport = 5 * time.Second
 )
 
+// defaultReserve is the default of [Config.DiskReserveBytes].
+const defaultReserve = 64 << 20
+
 // datastoreForm ends the errors for a malformed datastore.
 const datastoreForm = "write sqlite:///path/to/file, with three slashes before an absolute path, or " +
 	"postgres://user@host:5432/database"
@@ -104,12 +107,14 @@ func (c *Config) logger() *slog.Logger {
 // OpenBackend opens the database that Datastore names and migrates it if needed. It waits for a Postgres that is
 // unreachable. Errors: [ErrConfig], those of opening the database.
 func (c *Config) OpenBackend(ctx context.Context) (backend.Backend, error) {
-	return c.openBackend(ctx, func(error) {})
+	return c.openBackend(ctx, func(error) {}, 0)
 }
 
 // openBackend is OpenBackend. It calls waiting with the reason why the database is not usable yet, and with nil once it
-// is.
-func (c *Config) openBackend(ctx context.Context, waiting func(error)) (backend.Backend, error) {
+// is. A SQLite database holds reserve bytes of the disk; see [sqlite.Config].
+func (c *Config) openBackend(
+	ctx context.Context, waiting func(error), reserve int64,
+) (backend.Backend, error) {
 	if c.OnPostgres() {
 		return c.openPostgres(ctx, waiting)
 	}
@@ -118,7 +123,7 @@ func (c *Config) openBackend(ctx context.Context, waiting func(error)) (backend.
 		return nil, err
 	}
 	b, err := sqlite.Open(ctx, sqlite.Config{
-		Path: path, Temporary: path == "", UnsafeNoFsync: c.UnsafeNoFsync,
+		Path: path, Temporary: path == "", UnsafeNoFsync: c.UnsafeNoFsync, ReserveBytes: reserve,
 		Logger: c.logger(),
 	})
 	if err != nil {

@@ -138,6 +138,13 @@ func writing(s *store.Store, in *conditions.Inputs, now time.Time) {
 		in.Stopped = &conditions.Fault{Reason: conditions.ReasonWritesStopped, Message: fmt.Sprintf(
 			"the outcome of a commit is unknown, so the server accepts no writes until it is restarted: %v", err)}
 	}
+	if err := s.OutOfSpace(); err != nil && in.NoSpace == nil {
+		in.NoSpace = &conditions.Fault{
+			Reason: "ReserveReleased",
+			Message: fmt.Sprintf("%v: free space on the disk, or delete keys, compact and defragment the database "+
+				"(etcdctl del, etcdctl compact, etcdctl defrag)", err),
+		}
+	}
 	w := s.Writing()
 	recent := w.Fault != nil && now.Sub(w.Fault.At) < faultMemory
 	if recent && w.Fault.NoSpace() && in.NoSpace == nil {

@@ -208,7 +208,8 @@ func (s *Server) open(
 }
 
 func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
-	if s.backend, err = cfg.openBackend(ctx, s.state.wait); err != nil {
+	reserve := cmp.Or(cfg.DiskReserveBytes, defaultReserve)
+	if s.backend, err = cfg.openBackend(ctx, s.state.wait, reserve); err != nil {
 		return err
 	}
 	cacheBytes := cfg.CacheBytes
@@ -232,6 +233,9 @@ func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
 	s.metrics.Watch(s.store)
 	if b, ok := s.backend.(backend.Pooled); ok {
 		s.metrics.WatchConnections(b.Connections)
+	}
+	if b, ok := s.backend.(backend.Reserving); ok {
+		s.metrics.WatchReserve(b.Reserved)
 	}
 	return nil
 }

@@ -2,6 +2,8 @@ package sqlstore_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -29,6 +31,34 @@ func TestFullDatabaseIsWritableAgain(t *testing.T) {
 		status, err := c.Status(ctx, c.Endpoints()[0])
 		if err != nil || status.DbSize > 1_000_000 || len(status.Errors) != 0 {
 			t.Errorf("status %v, %v", status, err)
+		}
+	}
+}
+
+// While the disk reserve is released, only deletes and compaction are accepted, and the server says so.
+func TestReleasedReserve(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "sqlstore.db.reserve"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, c := start(t, sqlstore.Config{DataDir: dir, DiskReserveBytes: 1 << 55}) // no disk has so much
+	ctx := t.Context()
+	if _, err := c.Put(ctx, "k", "v"); !errors.Is(err, rpctypes.ErrNoSpace) {
+		t.Errorf("put: %v", err)
+	}
+	if _, err := c.Delete(ctx, "k"); err != nil {
+		t.Errorf("delete: %v", err)
+	}
+	if _, err := c.Compact(ctx, 1); err != nil {
+		t.Errorf("compact: %v", err)
+	}
+	wantConditions(t, s, "Ready False NoSpace", "NoSpace True ReserveReleased", "no DatabaseUnavailable")
+	metrics := body(t, s.Endpoints()[0]+"/metrics")
+	for _, want := range []string{
+		"\nsqlstore_disk_reserve_bytes 0\n", `sqlstore_condition{status="True",type="NoSpace"} 1`,
+	} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("no %q in the metrics", want)
 		}
 	}
 }

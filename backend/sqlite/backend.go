@@ -41,6 +41,7 @@ type Backend struct {
 	readers chan *conn
 
 	checkpoints *checkpointer
+	reserve     *reserve // nil when there is none
 
 	// purging guards window, which is nil between two windows.
 	purging    sync.Mutex
@@ -176,6 +177,7 @@ func (b *Backend) giveTurn() { <-b.turn }
 func (b *Backend) breakDown(doing string, cause error) error {
 	err := fmt.Errorf("%s: %w; nothing is written any more, restart to read what the file holds: %w",
 		doing, backend.ErrUnknownOutcome, cause)
+	b.reserve.full(cause) // the restart needs room
 	if b.broken.CompareAndSwap(nil, &err) {
 		b.log.Error("database does not write any more", "path", b.path, "error", err)
 	}
@@ -186,6 +188,7 @@ func (b *Backend) breakDown(doing string, cause error) error {
 func (b *Backend) Close() error {
 	b.closeOnce.Do(func() {
 		close(b.closing)
+		b.reserve.stop()
 		b.checkpoints.stop()
 		b.turn <- struct{}{}
 		for range cap(b.readers) {

@@ -283,6 +283,7 @@ func (p *checkpointer) sync() bool {
 
 func (p *checkpointer) failed(err error) {
 	if err != nil {
+		p.b.reserve.full(err)
 		// Unless this has ended all writing: the WAL stays as it is, and the next look tries again.
 		p.b.log.Warn("checkpoint failed", "path", p.b.path, "error", p.b.syncError("checkpoint", err))
 	}

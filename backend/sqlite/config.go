@@ -21,6 +21,9 @@ type Config struct {
 	Temporary bool
 	// UnsafeNoFsync lets commits return before they are synced: a crash of the machine may lose or damage the database.
 	UnsafeNoFsync bool
+	// ReserveBytes is the disk space to hold in reserve beside the database, for deletes and compaction on a full disk.
+	// 0 leaves a reserve that is there alone, negative removes it. A temporary database has none.
+	ReserveBytes int64
 	// Readers is the number of reading connections, 0 for a number that fits the machine.
 	Readers int
 	// Logger takes warnings and errors, nil for slog's default.
@@ -56,6 +59,9 @@ func (b *Backend) open(ctx context.Context) error {
 		return err
 	}
 	b.lock = lock
+	if b.reserve, err = b.openReserve(); err != nil {
+		return err
+	}
 	if err := removeCopy(b.defragmented()); err != nil {
 		return err
 	}
@@ -74,7 +80,11 @@ func (b *Backend) open(ctx context.Context) error {
 	if err := b.start(); err != nil {
 		return err
 	}
-	return b.noteFiles()
+	if err := b.noteFiles(); err != nil {
+		return err
+	}
+	b.reserve.start()
+	return nil
 }
 
 func (b *Backend) makeDirectory() error {

@@ -95,18 +95,22 @@ func TestFailedSyncBesideTheWriter(t *testing.T) {
 	}
 }
 
-// TestFullDisk is the same on a file system that is full: a small one, which a child process of this test mounts for
-// itself only. Without root it takes a kernel that lets users have name spaces.
-func TestFullDisk(t *testing.T) {
+// TestFullDisk is the same on a file system that is full.
+func TestFullDisk(t *testing.T) { onSmallDisk(t, "4m", fillDisk) }
+
+// onSmallDisk runs f on a small file system, which a child process of this test mounts for itself only. Without root it
+// takes a kernel that lets users have name spaces.
+func onSmallDisk(t *testing.T, size string, f func(t *testing.T, dir string)) {
+	t.Helper()
 	const variable = "SQLSTORE_TEST_SMALL_DISK"
 	if dir := os.Getenv(variable); dir != "" {
-		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
+		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
 			t.Fatalf("mount a small file system: %v", err)
 		}
-		fillDisk(t, dir)
+		f(t, dir)
 		return
 	}
-	cmd := exec.Command(os.Args[0], "-test.run=^TestFullDisk$", "-test.v")
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(os.Environ(), variable+"="+t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 	if os.Geteuid() != 0 {
@@ -114,7 +118,7 @@ func TestFullDisk(t *testing.T) {
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
 	}
 	out, err := cmd.CombinedOutput()
-	if err != nil || !bytes.Contains(out, []byte("--- PASS: TestFullDisk")) {
+	if err != nil || !bytes.Contains(out, []byte("--- PASS: "+t.Name())) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

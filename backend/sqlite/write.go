@@ -187,6 +187,14 @@ func (c *conn) insert(r *backend.Row) error {
 
 // write runs f in a transaction of the writing connection, which the caller has. What it returns is translated.
 func (b *Backend) write(doing string, f func(*conn) error) error {
+	err := b.transact(doing, f)
+	if err != nil {
+		b.reserve.full(err)
+	}
+	return err
+}
+
+func (b *Backend) transact(doing string, f func(*conn) error) error {
 	c := b.writer
 	if _, err := c.run(begin); err != nil {
 		return translate(doing, err)

@@ -49,6 +49,9 @@ func (s *settings) register(f *pflag.FlagSet) {
 		"Postgres that does; a machine crash may lose or damage data")
 	bytesVar(f, &c.QuotaBytes, "quota-backend-bytes", 0, "database size, such as 8GiB, that raises the NOSPACE "+
 		"alarm; 0 is 2 GiB on SQLite and no quota on Postgres, negative is no quota")
+	bytesVar(f, &c.DiskReserveBytes, "disk-reserve-bytes", 64<<20, "disk space that SQLite holds in reserve, and "+
+		"releases on a full disk so that deletes and compaction still work; made where ten times as much is free; 0 "+
+		"is none")
 	bytesVar(f, &c.CacheBytes, "cache-bytes", 0,
 		"memory for values, such as 256MiB; 0 is a sixteenth of the available memory, from 32 MiB to 4 GiB")
 
@@ -134,6 +137,9 @@ func (s *settings) finish() error {
 	}
 	if c.DatastoreMaxStaleness == 0 {
 		c.DatastoreMaxStaleness = -1
+	}
+	if c.DiskReserveBytes == 0 {
+		c.DiskReserveBytes = -1
 	}
 	if c.WarningUnaryRequestDuration == 0 {
 		c.WarningUnaryRequestDuration = -1

@@ -156,10 +156,14 @@ func (e *evaluator) intact() error {
 	return nil
 }
 
-// room refuses what would go over the quota, and raises the alarm that refuses everything like it from then on.
+// room refuses what would go over the quota, and raises the alarm that refuses everything like it from then on. What
+// the disk's reserve was released for is for deletes and compaction.
 func (e *evaluator) room(size int64) error {
 	if e.s.alarms.is(AlarmNoSpace) {
 		return ErrQuota
+	}
+	if err := e.s.OutOfSpace(); err != nil {
+		return err
 	}
 	switch over, logged := e.s.quota.exceeded(e.ctx, size); {
 	case over:

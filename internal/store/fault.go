@@ -30,6 +30,15 @@ func (s *Store) Writing() Writing {
 	return w
 }
 
+// OutOfSpace returns a [backend.ErrNoSpace] while the database has released its disk reserve and takes only deletes and
+// compaction, nil otherwise.
+func (s *Store) OutOfSpace() error {
+	if s.reserve == nil {
+		return nil
+	}
+	return s.reserve.OutOfSpace()
+}
+
 // NoSpace says that the disk was full.
 func (f *WriteFault) NoSpace() bool { return errors.Is(f.Err, backend.ErrNoSpace) }
 

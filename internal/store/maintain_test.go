@@ -64,6 +64,50 @@ func TestQuota(t *testing.T) {
 	put(t, s, "b", "")
 }
 
+// released is a database that has released its disk reserve.
+type released struct {
+	backend.Backend
+	full atomic.Bool
+}
+
+func (r *released) OutOfSpace() error {
+	if r.full.Load() {
+		return fmt.Errorf("%w: the reserve is released", backend.ErrNoSpace)
+	}
+	return nil
+}
+
+func (r *released) Reserved() int64 { return 0 }
+
+func TestReleasedReserve(t *testing.T) {
+	b := &released{Backend: openSQLite(t)}
+	s := openStore(t, b, Config{})
+	grant(t, s, 1, 100, "a")
+	put(t, s, "b", "")
+	b.full.Store(true)
+	_, put1 := s.Put(within(t), &PutRequest{Key: []byte("c")})
+	_, grant2 := s.LeaseGrant(within(t), 0, 10)
+	for what, err := range map[string]error{"a put": put1, "a grant": grant2, "the state": s.OutOfSpace()} {
+		if !errors.Is(err, backend.ErrNoSpace) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := s.LeaseRevoke(within(t), 1); err != nil {
+		t.Errorf("a revocation: %v", err)
+	}
+	if _, err := s.Delete(within(t), &DeleteRequest{Key: []byte("b")}); err != nil {
+		t.Errorf("a deletion: %v", err)
+	}
+	if _, err := s.Compact(within(t), s.Revision(), true); err != nil {
+		t.Errorf("a compaction: %v", err)
+	}
+	if len(s.Alarms()) != 0 {
+		t.Errorf("alarms are %v", s.Alarms())
+	}
+	b.full.Store(false)
+	put(t, s, "c", "")
+}
+
 // Clients cannot fill the database with alarms, nor keep the store from raising its own.
 func TestAlarmsAreBounded(t *testing.T) {
 	s := openStore(t, openSQLite(t), Config{})

@@ -132,7 +132,8 @@ type Store struct {
 	seq      *sequencer
 	hub      *hub
 	lessor   leaseKeeper
-	replica  *replica // nil when nobody else writes to the database
+	replica  *replica          // nil when nobody else writes to the database
+	reserve  backend.Reserving // nil when the database has none
 	load     loader
 	alarms   alarms
 	quota    quota
@@ -168,6 +169,7 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	s := &Store{cfg: cfg, backend: b, settings: settings, clock: clock, failed: make(chan struct{})}
+	s.reserve, _ = b.(backend.Reserving)
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.batchCtx = backend.Urgent(withoutTurn(s.ctx)) // all other writes would wait for the turn
 	s.index = newIndex(clock, cfg.CacheBytes, cfg.DisableIndex)

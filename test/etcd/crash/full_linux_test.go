@@ -66,6 +66,47 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// A full disk releases the reserve: keys can be deleted and compacted without any other room, and then the server
+// accepts puts again.
+func TestReserveOnFullDisk(t *testing.T) {
+	if servers.TargetIsEtcd() {
+		t.Log("etcd has no reserve")
+		return
+	}
+	cfg := servers.FileTargetConfig(t)
+	cfg.DataDir = filepath.Join(mountMemory(t, 64<<20), "data")
+	cfg.Args = append(cfg.Args, "--disk-reserve-bytes", "4MiB")
+	server := launch.Start(t, cfg)
+	reserve := filepath.Join(cfg.DataDir, "sqlstore.db.reserve")
+	filled := fillDisk(t, server)
+	if info, err := os.Stat(reserve); err != nil || info.Size() != 0 {
+		t.Errorf("the reserve on a full disk: %v, %v", info, err)
+	}
+	if got := get(t, server, "/readyz"); !strings.Contains(got, "[-]NoSpace True ReserveReleased") {
+		t.Errorf("/readyz on a full disk: %s", got)
+	}
+	checkBig(t, server, filled.acknowledged)
+	conn := dial(t, server.Endpoint())
+	kv := pb.NewKVClient(conn)
+	deleted, err := kv.DeleteRange(t.Context(), &pb.DeleteRangeRequest{Key: []byte("big/"), RangeEnd: []byte("big0")})
+	if err != nil || deleted.Deleted != int64(len(filled.acknowledged)) {
+		t.Fatalf("delete on a full disk: %v, %v", deleted, err)
+	}
+	_, err = kv.Compact(t.Context(), &pb.CompactionRequest{Revision: deleted.Header.Revision, Physical: true})
+	if err != nil {
+		t.Fatalf("compact on a full disk: %v", err)
+	}
+	if _, err := pb.NewMaintenanceClient(conn).Defragment(t.Context(), &pb.DefragmentRequest{}); err != nil {
+		t.Fatalf("defragment on a full disk: %v", err)
+	}
+	if !writable(t, server) {
+		t.Error("not writable after keys were deleted")
+	}
+	if info, err := os.Stat(reserve); err != nil || info.Size() != 4<<20 {
+		t.Errorf("the reserve after keys were deleted: %v, %v", info, err)
+	}
+}
+
 // full is how a server behaved as its disk filled.
 type full struct {
 	acknowledged map[string]int64 // key -> revision

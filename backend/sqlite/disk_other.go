@@ -1,0 +1,22 @@
+//go:build !linux
+
+package sqlite
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// freeBytes is the space that the directory's file system has for this process.
+func freeBytes(dir string) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, err
+	}
+	return int64(st.Bavail) * int64(st.Bsize), nil
+}
+
+// allocate is not there for this system.
+func allocate(*os.File, int64) error { return errors.ErrUnsupported }

@@ -1,0 +1,272 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+const (
+	// The reserve is made where the file system has so many times its size free. Once released, it is restored when so
+	// many times its size are free: some room is left then for what is written next.
+	reserveAmple  = 10
+	reserveRegain = 2
+
+	// reserveCheck is how often a released reserve is tried again, reserveRetry how often one for which there was no
+	// room at the start.
+	reserveCheck = time.Second
+	reserveRetry = time.Minute
+
+	// startRoom is the free space in bytes that a start needs, for the WAL's index and a migration.
+	startRoom = 1 << 20
+)
+
+// reserve is a file beside the database that holds disk space. When the disk is full the file is cut to nothing, so
+// that deletes, compaction and checkpoints can be written, and new rows are refused until there is room for it again.
+// An empty file says so to the next start.
+type reserve struct {
+	path string
+	size int64
+	log  *slog.Logger
+
+	// outOfSpace is the error for new rows while the reserve is released, nil otherwise.
+	outOfSpace atomic.Pointer[error]
+	held       atomic.Int64 // bytes
+	mu         sync.Mutex   // guards the file
+
+	wake   chan struct{}
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// openReserve finds out what became of the reserve, nil when none is wanted. On a full disk it releases the reserve,
+// or the start itself might fail.
+func (b *Backend) openReserve() (*reserve, error) {
+	path := b.path + ".reserve"
+	switch {
+	case b.cfg.ReserveBytes == 0 || b.cfg.Temporary:
+		return nil, nil
+	case b.cfg.ReserveBytes < 0:
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("remove the disk reserve: %w", err)
+		}
+		return nil, nil
+	}
+	r := &reserve{path: path, size: b.cfg.ReserveBytes, log: b.log, wake: make(chan struct{}, 1)}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return nil, fmt.Errorf("look at the disk reserve: %w", err)
+	case info.Size() == 0:
+		r.refuse()
+	default:
+		r.held.Store(min(info.Size(), allocated(info)))
+	}
+	if free, err := freeBytes(filepath.Dir(path)); err == nil && free < startRoom {
+		r.release(fmt.Errorf("%d bytes are free", free))
+	}
+	return r, nil
+}
+
+// start makes or restores the reserve in the background.
+func (r *reserve) start() {
+	if r == nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel, r.done = cancel, make(chan struct{})
+	go r.run(ctx)
+}
+
+// stop ends what start began.
+func (r *reserve) stop() {
+	if r != nil && r.cancel != nil {
+		r.cancel()
+		<-r.done
+	}
+}
+
+func (r *reserve) run(ctx context.Context) {
+	defer close(r.done)
+	for {
+		var again <-chan time.Time
+		if pause := r.look(ctx); pause > 0 {
+			again = time.After(pause)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.wake:
+		case <-again:
+		}
+	}
+}
+
+// look makes the reserve if there is room for it. It returns when to look again, 0 for not before a release.
+func (r *reserve) look(ctx context.Context) (pause time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	released := r.outOfSpace.Load() != nil
+	factor, pause := int64(reserveAmple), reserveRetry
+	if released {
+		factor, pause = reserveRegain, reserveCheck
+	}
+	switch held := r.held.Load(); {
+	case held == r.size:
+		return 0
+	case held > 0: // of another size, or not all there
+		factor = reserveRegain
+	}
+	free, err := freeBytes(filepath.Dir(r.path))
+	if err != nil {
+		r.log.Warn("cannot find out how much disk space is free for the reserve", "path", r.path, "error", err)
+		return reserveRetry
+	}
+	if free/factor < r.size {
+		return pause
+	}
+	if err := r.allocate(ctx); err != nil {
+		r.discard(released)
+		if ctx.Err() == nil {
+			r.log.Warn("cannot make the disk reserve", "path", r.path, "bytes", r.size, "error", err)
+		}
+		return reserveRetry
+	}
+	r.held.Store(r.size)
+	if released {
+		r.outOfSpace.Store(nil)
+		r.log.Info("the disk has room again: the reserve is restored, and puts are accepted", "path", r.path,
+			"reserve-bytes", r.size)
+	}
+	return 0
+}
+
+// allocate gives the file its size and has the file system allocate all of it.
+func (r *reserve) allocate(ctx context.Context) error {
+	f, err := os.OpenFile(r.path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	if err = allocate(f, r.size); errors.Is(err, errors.ErrUnsupported) {
+		err = fill(ctx, f, r.size)
+	}
+	return errors.Join(err, f.Truncate(r.size), f.Close())
+}
+
+// fill writes what no file system leaves out.
+func fill(ctx context.Context, f *os.File, size int64) error {
+	chunk, random := make([]byte, 1<<20), uint64(1)
+	for at := int64(0); at < size; at += int64(len(chunk)) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for i := range chunk {
+			random ^= random << 13
+			random ^= random >> 7
+			random ^= random << 17
+			chunk[i] = byte(random)
+		}
+		if _, err := f.WriteAt(chunk[:min(int64(len(chunk)), size-at)], at); err != nil {
+			return err
+		}
+	}
+	return f.Sync()
+}
+
+// discard gives back what could be allocated.
+func (r *reserve) discard(released bool) {
+	r.held.Store(0)
+	var err error
+	if released {
+		err = os.Truncate(r.path, 0)
+	} else {
+		err = os.Remove(r.path)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		r.log.Warn("cannot give back the disk reserve", "path", r.path, "error", err)
+	}
+}
+
+// full releases the reserve if err says that the disk is full.
+func (r *reserve) full(err error) {
+	if r != nil && lacksSpace(err) {
+		r.release(err)
+	}
+}
+
+func (r *reserve) release(cause error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	held := r.held.Load()
+	if held == 0 {
+		return
+	}
+	if err := os.Truncate(r.path, 0); err != nil {
+		r.held.Store(0) // somebody has removed it: there is nothing to release
+		r.log.Warn("the disk is full, and its reserve cannot be released", "path", r.path, "error", err, "cause", cause)
+		return
+	}
+	r.held.Store(0)
+	r.refuse()
+	r.log.Warn("the disk is full: released the reserve for deletes and compaction, puts are refused meanwhile; free "+
+		"space on the disk, or delete keys, compact and defragment", "path", r.path, "released-bytes", held,
+		"until-free-bytes", r.size*reserveRegain, "cause", cause)
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// refuse has new rows refused.
+func (r *reserve) refuse() {
+	err := fmt.Errorf("%w: the disk was full and its reserve is released: only deletes and compaction are accepted "+
+		"until %d MiB are free", backend.ErrNoSpace, r.size>>20*reserveRegain)
+	r.outOfSpace.Store(&err)
+}
+
+// lacksSpace reports whether the disk, or a quota on it, is full.
+func lacksSpace(err error) bool {
+	var e sqlite3.Error
+	return errors.Is(err, backend.ErrNoSpace) ||
+		errors.As(err, &e) && (e.Code == sqlite3.ErrFull || isFull(e.SystemErrno))
+}
+
+// allocated is what a file takes on the disk.
+func allocated(info os.FileInfo) int64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return st.Blocks * 512
+	}
+	return info.Size()
+}
+
+// OutOfSpace implements [backend.Reserving].
+func (b *Backend) OutOfSpace() error {
+	if b.reserve != nil {
+		if err := b.reserve.outOfSpace.Load(); err != nil {
+			return *err
+		}
+	}
+	return nil
+}
+
+// Reserved implements [backend.Reserving].
+func (b *Backend) Reserved() int64 {
+	if b.reserve == nil {
+		return 0
+	}
+	return b.reserve.held.Load()
+}
+
+var _ backend.Reserving = (*Backend)(nil)
