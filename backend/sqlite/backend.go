@@ -25,6 +25,7 @@ type Backend struct {
 	// is open for as long as the connections are.
 	file *os.File
 
+	files    string // the database and its WAL, as noted in the lock file
 	settings backend.Settings
 	pageSize int64
 

@@ -60,7 +60,8 @@ type checkpointer struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	limit int64 // walLimit, but in tests
+	limit int64     // walLimit, but in tests
+	noted time.Time // when the checkpointer last noted what the file holds
 
 	mu sync.Mutex
 	// written is about how many bytes were written since the last wake, or since copying began; rows and commits are
@@ -198,7 +199,11 @@ func (p *checkpointer) once(ctx context.Context, c *conn, profile int) (left boo
 	p.copying(copied)
 	defer close(copied)
 	defer p.copying(nil)
+	revision, due := p.holds()
 	w, ok := p.checkpoint(c, "PASSIVE")
+	if ok && due && w.copied == w.total {
+		p.note(c, revision)
+	}
 	if ok && p.stall.observe(p.b, w, time.Now()) {
 		p.restartAt = 0
 	}

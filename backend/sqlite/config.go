@@ -83,6 +83,7 @@ func (b *Backend) open(ctx context.Context) error {
 	if err := b.noteFiles(); err != nil {
 		return err
 	}
+	b.checkpoints.poke() // what a crash has left in the WAL
 	b.reserve.start()
 	return nil
 }

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +21,7 @@ const (
 	journalVersions = 18
 	walVersion      = 2
 	// noteLength is the length of a note, more than it needs.
-	noteLength = 100
+	noteLength = 120
 )
 
 // checkLog looks whether the log that a crash has left belongs to the file. The lock file says which files were in use
@@ -47,13 +48,18 @@ func (b *Backend) checkLog() error {
 		return err
 	}
 	var fileThen, logThen string
-	if _, err := fmt.Fscan(io.NewSectionReader(b.lock, 0, noteLength), &fileThen, &logThen); err != nil {
+	note := bufio.NewReader(io.NewSectionReader(b.lock, 0, noteLength))
+	if _, err := fmt.Fscan(note, &fileThen, &logThen); err != nil {
 		return nil //nolint:nilerr // an older program, or a start that broke off, has noted nothing
 	}
 	if fileThen != identity(file) && logThen == identity(log) { // of a copy of both, both are new
 		return fmt.Errorf("%w: %s-wal", ErrStaleLog, b.path)
 	}
-	return nil
+	var held, root int64
+	if _, err := fmt.Fscan(note, &held, &root); err != nil || fileThen != identity(file) || logThen != identity(log) {
+		return nil //nolint:nilerr // nothing was copied since the start
+	}
+	return b.checkCopy(held, root)
 }
 
 // forgetFiles blanks the note while the files may change. It keeps the note's room: the disk may be full.
@@ -75,7 +81,8 @@ func (b *Backend) noteFiles() error {
 	if err != nil {
 		return err
 	}
-	return b.note(identity(file) + " " + identity(log))
+	b.files = identity(file) + " " + identity(log)
+	return b.note(b.files)
 }
 
 // note writes a note of noteLength. A full disk must not keep the server from starting, since only a server that runs

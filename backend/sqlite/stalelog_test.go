@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // crashed leaves the files of a database behind as a crash does, with the key old in its log, and a backup of it from
@@ -122,4 +123,87 @@ func openAfterRestore(t *testing.T, path string) *Backend {
 		}
 	})
 	return b
+}
+
+// A copy of the file from before its last checkpoint, copied over it by cp, keeps its inode. Beside the log it is
+// refused; with a log of its own, or the file as the crash left it, all is well.
+func TestOlderCopyOverTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	b := openTest(t, Config{Path: path})
+	if err := write(b, "a", []byte("v")); err != nil {
+		t.Fatal(err)
+	}
+	older := filepath.Join(t.TempDir(), "older")
+	copyFiles := func(from, to string, suffixes ...string) {
+		t.Helper()
+		for _, suffix := range suffixes {
+			copyFile(t, from+suffix, to+suffix)
+		}
+	}
+	copyFiles(path, older, "", "-wal")
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = openTest(t, Config{Path: path})
+	closed := filepath.Join(t.TempDir(), "closed")
+	copyFiles(path, closed, "")
+	p := b.checkpoints
+	p.stop()
+	for _, key := range []string{"b", "c"} {
+		if err := write(b, key, []byte("v")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := connect(b.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := c.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	p.noted = time.Time{}
+	p.once(t.Context(), c, alone) // copies, and notes it
+	crashedAt := map[string]string{
+		"copied": filepath.Join(t.TempDir(), "db"), "written": filepath.Join(t.TempDir(), "db"),
+	}
+	crash := func(to string) {
+		t.Helper()
+		copyFiles(path, to, "", "-wal", ".lock")
+		file, errFile := os.Stat(to)
+		log, errLog := os.Stat(to + "-wal")
+		note, errNote := os.ReadFile(path + ".lock")
+		if errFile != nil || errLog != nil || errNote != nil {
+			t.Fatal(errFile, errLog, errNote)
+		}
+		held := strings.Fields(string(note))
+		if len(held) != 4 || held[2] != "4" {
+			t.Fatalf("the note is %q", note)
+		}
+		noted := identity(file) + " " + identity(log) + " " + held[2] + " " + held[3]
+		if err := os.WriteFile(to+".lock", []byte(noted), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	crash(crashedAt["copied"])
+	if err := write(b, "d", []byte("v")); err != nil { // in a log that starts again
+		t.Fatal(err)
+	}
+	crash(crashedAt["written"])
+	for name, at := range crashedAt {
+		t.Run(name, func(t *testing.T) {
+			again := filepath.Join(t.TempDir(), "again")
+			copyFiles(at, again, "", "-wal", ".lock")
+			copyFile(t, closed, at)
+			wantOpenError(t, at, ErrStaleLog, "revision 2 and was at 4")
+			copyFiles(older, at, "", "-wal")
+			if r := revision(t, openAfterRestore(t, at)); r != 2 {
+				t.Errorf("with a log of its own, the copy is at revision %d", r)
+			}
+			if r := revision(t, openAfterRestore(t, again)); r < 4 {
+				t.Errorf("what the crash left is at revision %d", r)
+			}
+		})
+	}
 }

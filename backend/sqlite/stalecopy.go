@@ -1,0 +1,129 @@
+package sqlite
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/mattn/go-sqlite3"
+)
+
+// notePeriod is how often the checkpointer notes what the file holds, at most: a note is no part of a commit.
+const notePeriod = time.Second
+
+const (
+	frameHeader = 24   // bytes before the page of each frame
+	tableLeaf   = 0x0d // the first byte of a page of rows
+)
+
+// checkCopy refuses a file whose clock is behind the revision that it is known to have held, beside a WAL that has that
+// revision: an older copy was copied over the file. A WAL that lacks it was copied with the file. The clock is on the
+// page root.
+func (b *Backend) checkCopy(held, root int64) error {
+	revision, err := b.revisionOfFile()
+	if err != nil || revision >= held {
+		return nil //nolint:nilerr // a crash may leave a page half copied, which the log has
+	}
+	log, err := os.Open(b.path + "-wal")
+	if err != nil {
+		return fmt.Errorf("look at the write-ahead log: %w", err)
+	}
+	logged, err := revisionOfLog(log, root)
+	if err := errors.Join(err, log.Close()); err != nil {
+		return fmt.Errorf("look at the write-ahead log: %w", err)
+	}
+	if logged < held {
+		return nil
+	}
+	return fmt.Errorf("%w: %s-wal; the file is at revision %d and was at %d before", ErrStaleLog, b.path, revision,
+		held)
+}
+
+// revisionOfFile reads the clock of the file alone, whatever is in the WAL.
+func (b *Backend) revisionOfFile() (int64, error) {
+	name := url.URL{Scheme: "file", Path: b.path, RawQuery: "mode=ro&immutable=1"}
+	d, err := (&sqlite3.SQLiteDriver{}).Open(name.String())
+	if err != nil {
+		return 0, err
+	}
+	c := &conn{c: d.(*sqlite3.SQLiteConn)}
+	revision, err := c.queryInt("SELECT revision FROM clock WHERE id = 1")
+	return revision, errors.Join(err, c.close())
+}
+
+// revisionOfLog returns the revision of the last clock in a WAL, 0 if there is none.
+func revisionOfLog(log io.ReaderAt, root int64) (revision int64, err error) {
+	var header [walHeader]byte
+	if _, err := log.ReadAt(header[:], 0); err != nil {
+		return 0, err
+	}
+	size := int64(binary.BigEndian.Uint32(header[8:]))
+	salt := binary.BigEndian.Uint64(header[16:])
+	page, last := make([]byte, size), int64(0)
+	for at := int64(walHeader); ; at += frameHeader + size {
+		var frame [frameHeader]byte
+		if _, err := log.ReadAt(frame[:], at); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return 0, err
+		}
+		if binary.BigEndian.Uint64(frame[8:]) != salt { // left from before the WAL started again
+			break
+		}
+		if int64(binary.BigEndian.Uint32(frame[:])) == root {
+			last = at + frameHeader
+		}
+	}
+	if last == 0 {
+		return 0, nil
+	}
+	if _, err := log.ReadAt(page, last); err != nil && !errors.Is(err, io.EOF) {
+		return 0, err
+	}
+	return revisionInPage(page), nil
+}
+
+// revisionInPage returns the second column of the only row in a page, 0 if the page is not of that kind.
+func revisionInPage(page []byte) int64 {
+	if len(page) < 10 || page[0] != tableLeaf || binary.BigEndian.Uint16(page[3:]) != 1 {
+		return 0
+	}
+	// The cell has, each as a number of variable length, the length of the row, its id, the length of the columns'
+	// types, and these; then the columns. The types of the clock's take one byte each, the id's column no byte at all.
+	at := int(binary.BigEndian.Uint16(page[8:]))
+	const cell = 2 + 1 + 4
+	if at+cell > len(page) || page[at+2] != 5 || page[at+3] != 0 {
+		return 0
+	}
+	width := map[byte]int{1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}[page[at+4]]
+	if at+cell+width > len(page) {
+		return 0
+	}
+	var n int64
+	for _, digit := range page[at+cell : at+cell+width] {
+		n = n<<8 | int64(digit)
+	}
+	return n
+}
+
+// holds returns the revision that the file holds once a checkpoint that begins now has copied all of the WAL; due is
+// false when that was noted a moment ago.
+func (p *checkpointer) holds() (revision int64, due bool) {
+	return p.b.clock.Load().Revision, time.Since(p.noted) >= notePeriod && p.b.synchronous() != "OFF"
+}
+
+// note adds to the note in the lock file that the file has been synced with that revision, and where its clock is.
+func (p *checkpointer) note(c *conn, revision int64) {
+	p.noted = time.Now()
+	root, err := c.queryInt("SELECT rootpage FROM sqlite_schema WHERE name = 'clock'")
+	if err == nil {
+		err = p.b.note(fmt.Sprint(p.b.files, " ", revision, " ", root))
+	}
+	if err != nil {
+		p.b.log.Warn("cannot note which write-ahead log belongs to the database", "path", p.b.path, "error", err)
+	}
+}
