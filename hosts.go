@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/sqlstore/sqlstore/internal/setting"
 )
 
 // hosts guards HTTP without TLS against DNS rebinding: if an attacker's host name resolves to this machine, the
@@ -39,8 +41,8 @@ func newHosts(whitelist, advertised []string, next http.Handler) *hosts {
 func (h *hosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if host := hostname(r.Host); r.TLS == nil && !h.serves(host, onLoopback(r.Context())) {
 		http.Error(w,
-			fmt.Sprintf("sqlstore does not serve the host %q without TLS: name it in --host-whitelist, or use https",
-				host),
+			fmt.Sprintf("sqlstore does not serve the host %q without TLS: name it in %s, or use https",
+				host, setting.Name("HostWhitelist")),
 			http.StatusMisdirectedRequest)
 		return
 	}
@@ -54,7 +56,7 @@ func (h *hosts) serves(host string, loopback bool) bool {
 		return true
 	case len(h.whitelist) > 0 && !h.besides:
 		return false
-	case !loopback: // allowed by --insecure-plaintext, or a unix socket, which no browser can reach
+	case !loopback: // a listener that InsecurePlaintext allows, or a unix socket, which no browser can reach
 		return true
 	}
 	// Only names can be rebound, and browsers send one with each request.

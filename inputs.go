@@ -9,6 +9,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/conditions"
 	"github.com/sqlstore/sqlstore/internal/listen"
+	"github.com/sqlstore/sqlstore/internal/setting"
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
@@ -62,7 +63,8 @@ func weak(settings string) *conditions.Fault {
 	return &conditions.Fault{
 		Reason: "WeakSettings",
 		Message: fmt.Sprintf("the database server has %s and may lose acknowledged writes when it crashes, so "+
-			"sqlstore writes nothing to it: turn them on there, or accept the risk with --unsafe-no-fsync", settings),
+			"sqlstore writes nothing to it: turn them on there, or accept the risk with %s", settings,
+			setting.Name("UnsafeNoFsync")),
 	}
 }
 
@@ -118,8 +120,8 @@ func alarms(s *store.Store, in *conditions.Inputs) {
 			in.NoSpace = &conditions.Fault{
 				Reason: "QuotaExceeded",
 				Message: "the NOSPACE alarm is raised, so the server accepts only reads and deletes: compact and " +
-					"defragment the database (etcdctl compact, etcdctl defrag), or raise --quota-backend-bytes, then " +
-					"etcdctl alarm disarm",
+					"defragment the database (etcdctl compact, etcdctl defrag), or raise " +
+					setting.Name("QuotaBytes") + ", then etcdctl alarm disarm",
 			}
 		case store.AlarmCorrupt:
 			in.Corrupt = &conditions.Fault{
@@ -205,7 +207,7 @@ func answers(s *store.Store, in *conditions.Inputs) error {
 	if st.Quota > 0 && st.DBSize+st.DBLog > st.Quota && in.NoSpace == nil {
 		in.NoSpace = &conditions.Fault{
 			Reason: "LogExceedsQuota",
-			Message: "the database and its write-ahead log together exceed --quota-backend-bytes: " +
+			Message: "the database and its write-ahead log together exceed " + setting.Name("QuotaBytes") + ": " +
 				in.Stuck.Message,
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/sqlstore/sqlstore/internal/setting"
 )
 
 // origins tells browsers, as etcd does, which origins may read the answers. If the operator lists origins, it also
@@ -30,8 +32,8 @@ func (o *origins) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Vary", "Origin")
 	}
 	if !o.open() && !ok && origin != "" && acts(r) && !own(r, origin) {
-		http.Error(w, fmt.Sprintf("pages of the origin %q may not do this: add it to --cors", origin),
-			http.StatusForbidden)
+		http.Error(w, fmt.Sprintf("pages of the origin %q may not do this: add it to %s", origin,
+			setting.Name("CORS")), http.StatusForbidden)
 		return
 	}
 	if r.Method == http.MethodOptions && (!o.named || ok) {

@@ -24,6 +24,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/conditions"
 	"github.com/sqlstore/sqlstore/internal/listen"
 	"github.com/sqlstore/sqlstore/internal/restapi"
+	"github.com/sqlstore/sqlstore/internal/setting"
 	"github.com/sqlstore/sqlstore/internal/store"
 	"github.com/sqlstore/sqlstore/internal/telemetry"
 )
@@ -147,7 +148,7 @@ func (s *Server) advertise(cfg *Config) {
 	for _, u := range s.clients {
 		if cfg.OnPostgres() && unspecified(u) {
 			s.log.Warn("this replica advertises an address that other machines cannot reach: set "+
-				"--advertise-client-urls", "url", u)
+				setting.Name("AdvertiseClientURLs"), "url", u)
 		}
 	}
 }
@@ -191,8 +192,8 @@ func (s *Server) open(
 		var config *tls.Config
 		if u.Secure() {
 			if s.certs == nil {
-				return nil, nil, fmt.Errorf("%w: %s needs a certificate and its key (--cert-file, --key-file)",
-					ErrConfig, u)
+				return nil, nil, fmt.Errorf("%w: %s needs a certificate and its key: set %s and %s", ErrConfig, u,
+					setting.Name("TLS.Cert"), setting.Name("TLS.Key"))
 			}
 			config = s.certs.Config()
 		}

@@ -77,6 +77,29 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
+// Errors name the fields of the configuration, not the flags of the command.
+func TestErrorsNameFields(t *testing.T) {
+	for _, c := range []struct {
+		cfg  sqlstore.Config
+		want string
+	}{
+		{sqlstore.Config{ListenClientURLs: []string{"https://127.0.0.1:0"}}, "Config.TLS.Cert and Config.TLS.Key"},
+		{sqlstore.Config{ListenClientURLs: []string{"http://0.0.0.0:0"}}, "Config.InsecurePlaintext"},
+		{
+			sqlstore.Config{TLS: sqlstore.TLSFiles{Cert: "c", Key: "k", RequireClientCert: true}},
+			"Config.TLS.RequireClientCert needs Config.TLS.TrustedCA",
+		},
+	} {
+		s, err := sqlstore.Start(t.Context(), c.cfg)
+		if err == nil {
+			err = errors.Join(errors.New("started"), s.Close())
+		}
+		if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "--") {
+			t.Errorf("error %v, want %q in it", err, c.want)
+		}
+	}
+}
+
 func TestRefusedConfigurations(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cfg  sqlstore.Config

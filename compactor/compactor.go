@@ -28,7 +28,7 @@ import (
 // Mode says what a retention counts.
 type Mode string
 
-// The modes of --auto-compaction-mode.
+// The modes.
 const (
 	Off      Mode = ""
 	Periodic Mode = "periodic"

@@ -21,12 +21,12 @@ var (
 		"etcdserver: this server is a single-member cluster and cannot add members: "+
 			"to move it, stop it and start another one on its data directory, or restore a snapshot elsewhere")
 	errJoinsItself = status.Error(codes.Unimplemented, "etcdserver: members cannot be added by request: "+
-		"start another server with the same --datastore, and it joins")
+		"start another server on the same database, and it joins")
 	errLeavesItself = status.Error(codes.Unimplemented, "etcdserver: members cannot be removed by request: "+
 		"stop the server, and it leaves")
 	errNoPeers = status.Error(codes.Unimplemented,
 		"etcdserver: this server has no peers, so peer URLs cannot be set: "+
-			"to advertise other URLs to clients, restart it with another --advertise-client-urls")
+			"to advertise other URLs to clients, restart it with other advertised client URLs")
 )
 
 // cluster serves etcdserverpb.Cluster: for one permanent member, or for the replicas over one database, which come and

@@ -33,7 +33,7 @@ func TestMembershipThatEtcdWouldChange(t *testing.T) {
 	_, err = c.MemberAdd(t.Context(), &pb.MemberAddRequest{PeerURLs: other, IsLearner: true})
 	wantAdvice(err, "restore a snapshot")
 	_, err = c.MemberUpdate(t.Context(), &pb.MemberUpdateRequest{ID: self.ID, PeerURLs: other})
-	wantAdvice(err, "--advertise-client-urls")
+	wantAdvice(err, "advertised client URLs")
 	_, err = c.MemberUpdate(t.Context(), &pb.MemberUpdateRequest{ID: self.ID})
-	wantAdvice(err, "--advertise-client-urls")
+	wantAdvice(err, "advertised client URLs")
 }

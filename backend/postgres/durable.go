@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/setting"
 )
 
 // weakSettings are those with which a crash of the server may lose or damage what it has acknowledged.
@@ -33,7 +34,7 @@ func (b *Backend) noteWeak(weak string) {
 		b.log.Info("the database server keeps what it acknowledges again, and writes go on")
 	default:
 		b.log.Error("the database server may lose acknowledged writes when it crashes, and nothing is written to it: "+
-			"turn the settings on, or restart with --unsafe-no-fsync", "settings", weak)
+			"turn the settings on, or restart with "+setting.Name("UnsafeNoFsync"), "settings", weak)
 	}
 }
 

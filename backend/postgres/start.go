@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/setting"
 	"github.com/sqlstore/sqlstore/schema"
 )
 
@@ -170,8 +171,7 @@ func (b *Backend) checkServer(ctx context.Context) error {
 				"off")
 		default:
 			return fmt.Errorf("%w: it has %s=off and may lose acknowledged writes when it crashes; turn it on, or "+
-				"accept that with --unsafe-no-fsync",
-				ErrUnsuitable, name)
+				"accept that with %s", ErrUnsuitable, name, setting.Name("UnsafeNoFsync"))
 		}
 	}
 	var bounds []string

@@ -20,9 +20,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sqlstore/sqlstore"
+	"github.com/sqlstore/sqlstore/internal/setting"
 )
 
 func main() {
+	setting.UseFlags(flagOf)
 	if err := command().Execute(); err != nil {
 		if !errors.Is(err, errLogged) {
 			fmt.Fprintln(os.Stderr, "sqlstore:", err)

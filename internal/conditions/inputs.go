@@ -1,6 +1,10 @@
 package conditions
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/sqlstore/sqlstore/internal/setting"
+)
 
 // Stage is the phase in a server's life.
 type Stage int
@@ -88,8 +92,8 @@ func (in *Inputs) served(kind string, status Status, why Fault) Condition {
 
 func (in *Inputs) waiting() *Fault {
 	return &Fault{ReasonDatabaseUnreachable, fmt.Sprintf(
-		"the database is not usable yet: %v; the start retries until --datastore-wait has passed: check the database "+
-			"and --datastore", in.Waiting)}
+		"the database is not usable yet: %v; the start retries until %s has passed: check the database and %s",
+		in.Waiting, setting.Name("DatastoreWait"), setting.Name("Datastore"))}
 }
 
 func (in *Inputs) accepted() Condition {

@@ -3,12 +3,13 @@ package listen
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"sync"
 	"time"
+
+	"github.com/sqlstore/sqlstore/internal/setting"
 )
 
 // Files names the certificate files of TLS. The zero Files means no TLS.
@@ -30,9 +31,10 @@ type Files struct {
 func (f Files) Check() error {
 	switch {
 	case f.Cert == "" || f.Key == "":
-		return errors.New("TLS needs both a certificate and a key: set --cert-file and --key-file")
+		return fmt.Errorf("TLS needs both a certificate and a key: set %s and %s", setting.Name("TLS.Cert"),
+			setting.Name("TLS.Key"))
 	case f.RequireClientCert && f.TrustedCA == "":
-		return errors.New("--client-cert-auth needs --trusted-ca-file")
+		return fmt.Errorf("%s needs %s", setting.Name("TLS.RequireClientCert"), setting.Name("TLS.TrustedCA"))
 	}
 	return nil
 }

@@ -9,11 +9,12 @@ import (
 	"os"
 	"strings"
 	"syscall"
+
+	"github.com/sqlstore/sqlstore/internal/setting"
 )
 
 // ErrPlaintext is returned for a URL without TLS whose address other machines can reach.
-var ErrPlaintext = errors.New("refusing to listen without TLS beyond the loopback: use https:// with a certificate, " +
-	"or allow it with --insecure-plaintext")
+var ErrPlaintext = errors.New("refusing to listen without TLS beyond the loopback")
 
 // URL is one address to listen on.
 type URL struct {
@@ -109,7 +110,8 @@ func (u URL) unix() bool { return u.Scheme == "unix" || u.Scheme == "unixs" }
 func CheckPlaintext(urls []URL) error {
 	for _, u := range urls {
 		if !u.Secure() && !u.Local() {
-			return fmt.Errorf("%s: %w", u, ErrPlaintext)
+			return fmt.Errorf("%s: %w: use https:// with a certificate, or allow it with %s", u, ErrPlaintext,
+				setting.Name("InsecurePlaintext"))
 		}
 	}
 	return nil

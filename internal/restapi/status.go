@@ -169,7 +169,7 @@ var errorTable = []struct {
 		1,
 	},
 	{store.ErrQuota, http.StatusServiceUnavailable, reasonUnavailable, "NOSPACE: the database has reached its quota; " +
-		"compact, defragment and disarm the alarm, or raise --quota-backend-bytes", 0},
+		"compact, defragment and disarm the alarm, or raise the quota", 0},
 	{
 		backend.ErrNoSpace, http.StatusServiceUnavailable, reasonUnavailable, "NOSPACE: the database's disk is full",
 		0,
@@ -267,5 +267,5 @@ func bodyTooLarge(limit int64) *status {
 
 func requestTooLarge(limit int) *status {
 	return failure(http.StatusRequestEntityTooLarge, reasonTooLarge,
-		fmt.Sprintf("the request is too large: the limit is %d bytes (--max-request-bytes)", limit))
+		fmt.Sprintf("the request is too large: the limit is %d bytes", limit))
 }

@@ -269,8 +269,8 @@ func TestWhatRefusalsSay(t *testing.T) {
 	s := serve(t, restapi.Options{MaxRequestBytes: 1000})
 	much := strings.Repeat("x", 1<<20)
 	for _, c := range []struct{ method, path, body, says string }{
-		{"PUT", "/v1/objects/k", `{"value":"` + much + `"}`, "1000 bytes (--max-request-bytes)"},
-		{"PUT", "/v1/objects/k", `{"value":"` + much[:1000] + `"}`, "1000 bytes (--max-request-bytes)"},
+		{"PUT", "/v1/objects/k", `{"value":"` + much + `"}`, "1000 bytes"},
+		{"PUT", "/v1/objects/k", `{"value":"` + much[:1000] + `"}`, "1000 bytes"},
 		{"DELETE", "/v1/objects/k", much, "the limit is 65536 bytes\""},
 		{"PUT", "/v1/objects/k", "[]", "the body is JSON, but not an object: the body must be"},
 		{"GET", "/", "", "objects are at /v1/objects/<key>"},
