@@ -87,8 +87,8 @@ type Config struct {
 	UnsafeNoFsync bool
 	// ExtensiveMetrics adds histograms of call durations.
 	ExtensiveMetrics bool
-	// WarningUnaryRequestDuration is the duration above which a unary gRPC call is logged as slow. Default 300 ms;
-	// negative logs none.
+	// WarningUnaryRequestDuration is the duration above which a unary gRPC call, or a request of the list/watch
+	// API, is logged as slow. Default 300 ms; negative logs none.
 	WarningUnaryRequestDuration time.Duration
 	// Profiling serves /debug/pprof next to the metrics.
 	Profiling bool

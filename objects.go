@@ -22,7 +22,9 @@ func (s *Server) ObjectEndpoints() []string { return s.objectURLs }
 
 // openObjects creates the list/watch API.
 func (s *Server) openObjects(cfg *Config) {
-	o := restapi.Options{MaxRequestBytes: cfg.MaxRequestBytes, Version: Version, Logger: s.log}
+	o := restapi.Options{
+		MaxRequestBytes: cfg.MaxRequestBytes, WarningDuration: cfg.warning(), Version: Version, Logger: s.log,
+	}
 	s.objects = restapi.New(s.store, s.backend, o)
 	s.metrics.Registry.MustRegister(s.objects.Metrics())
 }

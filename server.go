@@ -35,6 +35,11 @@ const EtcdVersion = "3.7.3"
 // defaultWarning is etcd's.
 const defaultWarning = 300 * time.Millisecond
 
+// warning is the duration of a slow request, 0 to log none.
+func (c *Config) warning() time.Duration {
+	return max(0, cmp.Or(c.WarningUnaryRequestDuration, defaultWarning))
+}
+
 // Version is the version of sqlstore. Releases set it at link time.
 var Version = "0.1.0-dev"
 
@@ -252,7 +257,7 @@ func (s *Server) openShim(ctx context.Context, cfg *Config) (err error) {
 		MaxRequestBytes: cfg.MaxRequestBytes, MaxTxnOps: cfg.MaxTxnOps, MaxConcurrentStreams: cfg.MaxConcurrentStreams,
 		KeepaliveMinTime: cfg.KeepaliveMinTime, KeepaliveInterval: cfg.KeepaliveInterval,
 		KeepaliveTimeout: cfg.KeepaliveTimeout,
-		WarningDuration:  max(0, cmp.Or(cfg.WarningUnaryRequestDuration, defaultWarning)),
+		WarningDuration:  cfg.warning(),
 		Logger:           s.log,
 	}
 	o.ServerOptions = append(o.ServerOptions, grpc.Creds(listen.Credentials()))

@@ -23,6 +23,8 @@ type call struct {
 	code int  // 0 until the answer begins
 	read bool // the body has been read completely
 
+	came, begun time.Time // when the request came, and when its answer began
+
 	held *bodies.Body // keeps its room until the request is answered
 }
 
@@ -76,7 +78,7 @@ func (c *call) write(b []byte) error {
 const unreadTimeout = time.Second
 
 func (c *call) begin(code int) {
-	c.code = code
+	c.code, c.begun = code, time.Now()
 	if c.r.ContentLength != 0 && !c.read {
 		// Otherwise net/http waits for the body before it sends the answer, and again after that, for as long as the
 		// client likes.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/internal/bodies"
+	"github.com/sqlstore/sqlstore/internal/loglimit"
 	"github.com/sqlstore/sqlstore/internal/store"
 	"github.com/sqlstore/sqlstore/paging"
 )
@@ -24,6 +25,9 @@ type Options struct {
 	// Timeout is how long a client may take to send a body or to receive a write, and how long a get, a put or a delete
 	// may take in total. Default 1 min.
 	Timeout time.Duration
+	// WarningDuration is the duration above which a request is logged as slow; of a watch, the time until its answer
+	// begins. 0 logs none.
+	WarningDuration time.Duration
 	// Version is the program's version, for the description.
 	Version string
 	// Logger receives errors that clients do not see. Default: no log.
@@ -54,12 +58,13 @@ type Server struct {
 	stop     context.CancelFunc
 	serving  atomic.Int64
 	bodies   *bodies.Budget
+	slow     loglimit.Limit
 }
 
 // New creates the API over s, without owning it: shut down the HTTP server first, then close the store.
 func New(s *store.Store, keys paging.TokenKeys, o Options) *Server {
 	o = o.withDefaults()
-	out := &Server{engine: s, pager: paging.New(s, keys), o: o, metrics: newMetrics()}
+	out := &Server{engine: s, pager: paging.New(s, keys), o: o, metrics: newMetrics(), slow: slowCalls()}
 	out.openapi = describe(&o)
 	out.bodies = bodies.NewBudget(o.putLimit(), o.Timeout)
 	out.stopping, out.stop = context.WithCancel(context.Background())
@@ -77,13 +82,14 @@ func (s *Server) Stop() { s.stop() }
 
 // ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{s: s, w: w, r: r, ctl: http.NewResponseController(w), verb: verbNone}
-	began := time.Now()
+	c := &call{s: s, w: w, r: r, ctl: http.NewResponseController(w), verb: verbNone, came: time.Now()}
 	s.serving.Add(1)
 	defer func() {
 		c.held.Release()
 		s.serving.Add(-1)
-		s.metrics.count(c.verb, c.code, time.Since(began))
+		took := time.Since(c.came)
+		s.metrics.count(c.verb, c.code, took)
+		s.reportSlow(c, took)
 	}()
 	h := w.Header()
 	h.Set("Cache-Control", "no-cache, private")

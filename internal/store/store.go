@@ -141,6 +141,8 @@ type Store struct {
 	pins     pins
 	fault    atomic.Pointer[WriteFault]
 
+	cacheHits, cacheMisses tally
+
 	committing atomic.Pointer[time.Time] // when the commit under way began, nil when there is none
 
 	background background

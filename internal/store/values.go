@@ -38,6 +38,7 @@ func (s *Store) firstRows(
 			out[i] = &it.Row
 		}
 	}
+	s.cacheHits.add(len(items) - missing)
 	if missing == 0 {
 		return cut(out, bytes), nil
 	}
@@ -45,6 +46,7 @@ func (s *Store) firstRows(
 	if err != nil {
 		return nil, err
 	}
+	s.cacheMisses.add(len(fetched))
 	for i := range out {
 		if out[i] != nil {
 			continue

@@ -22,6 +22,7 @@ type state struct {
 	changes          uint64 // of the leader
 	watches          store.WatchStats
 	leases           store.LeaseStats
+	cache            store.CacheStats
 }
 
 // gauge is one number of the state. One that comes from the database is omitted while that does not answer.
@@ -110,6 +111,14 @@ var gauges = []gauge{
 		func(s state) float64 { return float64(s.Epoch) }, false,
 	},
 	{
+		"sqlstore_value_cache_hits_total", "Values that reads found in memory.",
+		func(s state) float64 { return float64(s.cache.Hits) }, false,
+	},
+	{
+		"sqlstore_value_cache_misses_total", "Values that reads fetched from the database.",
+		func(s state) float64 { return float64(s.cache.Misses) }, false,
+	},
+	{
 		"sqlstore_watch_lag_revisions", "Revisions that the slowest watch is behind.",
 		func(s state) float64 { return float64(s.watches.Lag) }, false,
 	},
@@ -127,7 +136,7 @@ var gauges = []gauge{
 // counters are the gauges that only grow.
 var counters = []string{
 	"etcd_debugging_lease_renewed_total", "etcd_debugging_server_lease_expired_total",
-	"etcd_server_leader_changes_seen_total",
+	"etcd_server_leader_changes_seen_total", "sqlstore_value_cache_hits_total", "sqlstore_value_cache_misses_total",
 }
 
 func bit(b bool) float64 {
@@ -199,7 +208,10 @@ func (c *stateCollector) read() (s state, answered bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	st := c.store
-	s = state{reachable: reachable(st) == nil, leads: st.Leads(), watches: st.WatchStats(), leases: st.LeaseStats()}
+	s = state{
+		reachable: reachable(st) == nil, leads: st.Leads(), watches: st.WatchStats(), leases: st.LeaseStats(),
+		cache: st.CacheStats(),
+	}
 	if s.reachable {
 		if status, err := st.Status(ctx); err == nil {
 			s.Status = status
