@@ -35,7 +35,8 @@ func (s *Server) serveObjects(listeners []*listen.Split, cfg *Config) {
 		return
 	}
 	// etcd's default lets every web page use its JSON API. This API is new and need not keep that promise.
-	guard := newHosts(cfg.HostWhitelist, s.advertised, &origins{allowed: cfg.CORS, named: true, next: s.objects})
+	guard := listen.NewHosts(cfg.HostWhitelist, s.advertised,
+		&listen.Origins{Allowed: cfg.CORS, Named: true, Next: s.objects})
 	h := s.newHTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// for the guard's answers; the API sets its own deadline
 		if c := http.NewResponseController(w); r.ProtoMajor == 1 {

@@ -89,8 +89,8 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 		}
 	}
 	s.monitorConditions(&cfg)
-	if err := checkOrigins(cfg.CORS); err != nil {
-		return nil, err
+	if err := listen.CheckOrigins(cfg.CORS); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	if err := listen.CheckAdvertised(cfg.AdvertiseClientURLs); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
@@ -310,9 +310,9 @@ func (s *Server) serve(clients []*listen.Split, cfg *Config) {
 
 func (s *Server) newHTTP(h http.Handler) *http.Server {
 	return &http.Server{
-		Handler: watchHangups(hangupPeriod, h), ReadHeaderTimeout: 10 * time.Second, BaseContext: withLoopback,
-		ConnContext: withConn,
-		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		Handler: listen.WatchHangups(listen.HangupPeriod, h), ReadHeaderTimeout: 10 * time.Second,
+		BaseContext: listen.WithLoopback, ConnContext: listen.WithConn,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 }
 
@@ -333,14 +333,14 @@ func (c *Config) http2() *http.HTTP2Config {
 
 // guardClients guards HTTP on the client listeners.
 func (s *Server) guardClients(cfg *Config, next http.Handler) http.Handler {
-	return newHosts(cfg.HostWhitelist, s.advertised, &origins{allowed: cfg.CORS, next: next})
+	return listen.NewHosts(cfg.HostWhitelist, s.advertised, &listen.Origins{Allowed: cfg.CORS, Next: next})
 }
 
 // guardMetrics guards the metrics listeners. Operators list hosts with clients in mind, so scrapers under other names
 // are still served.
 func (s *Server) guardMetrics(cfg *Config, next http.Handler) http.Handler {
-	h := newHosts(cfg.HostWhitelist, s.advertised, next)
-	h.besides = true
+	h := listen.NewHosts(cfg.HostWhitelist, s.advertised, next)
+	h.Besides = true
 	return h
 }
 

@@ -1,4 +1,4 @@
-package sqlstore
+package listen
 
 import (
 	"context"
@@ -13,20 +13,22 @@ import (
 	"github.com/sqlstore/sqlstore/internal/setting"
 )
 
-// hosts guards HTTP without TLS against DNS rebinding: if an attacker's host name resolves to this machine, the
+// Hosts guards HTTP without TLS against DNS rebinding: if an attacker's host name resolves to this machine, the
 // attacker's web page has the same origin as this server, and only the Host header reveals it. gRPC needs no such
 // guard, because no browser speaks HTTP/2 without TLS.
-type hosts struct {
+type Hosts struct {
+	// Besides makes the whitelist add to the default hosts.
+	Besides bool
+
 	// whitelist and advertised are normalized by hostname.
 	whitelist  []string // "*": all; empty: on the loopback interface, those that no attacker can own
 	advertised []string // host names in the advertised client URLs
-	besides    bool     // the whitelist adds to the default hosts
 	next       http.Handler
 }
 
-// newHosts guards next with the configured hosts and those in the advertised URLs.
-func newHosts(whitelist, advertised []string, next http.Handler) *hosts {
-	h := &hosts{next: next}
+// NewHosts guards next with the configured hosts and those in the advertised URLs.
+func NewHosts(whitelist, advertised []string, next http.Handler) *Hosts {
+	h := &Hosts{next: next}
 	for _, name := range whitelist {
 		h.whitelist = append(h.whitelist, hostname(strings.TrimSpace(name)))
 	}
@@ -38,7 +40,8 @@ func newHosts(whitelist, advertised []string, next http.Handler) *hosts {
 	return h
 }
 
-func (h *hosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP implements [http.Handler].
+func (h *Hosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if host := hostname(r.Host); r.TLS == nil && !h.serves(host, onLoopback(r.Context())) {
 		http.Error(w,
 			fmt.Sprintf("sqlstore does not serve the host %q without TLS: name it in %s, or use https",
@@ -50,11 +53,11 @@ func (h *hosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // serves reports whether a host may be served without TLS.
-func (h *hosts) serves(host string, loopback bool) bool {
+func (h *Hosts) serves(host string, loopback bool) bool {
 	switch {
 	case slices.Contains(h.whitelist, "*") || named(h.whitelist, host):
 		return true
-	case len(h.whitelist) > 0 && !h.besides:
+	case len(h.whitelist) > 0 && !h.Besides:
 		return false
 	case !loopback: // a listener that InsecurePlaintext allows, or a unix socket, which no browser can reach
 		return true
@@ -81,8 +84,8 @@ func hostname(host string) string {
 
 type loopbackKey struct{}
 
-// withLoopback records in the context of a listener's requests whether it is bound to the loopback interface.
-func withLoopback(l net.Listener) context.Context {
+// WithLoopback records in the context of a listener's requests whether it is bound to the loopback interface.
+func WithLoopback(l net.Listener) context.Context {
 	a, ok := l.Addr().(*net.TCPAddr)
 	return context.WithValue(context.Background(), loopbackKey{}, ok && a.IP.IsLoopback())
 }

@@ -1,27 +1,26 @@
-package sqlstore
+package listen
 
 import (
 	"context"
 	"net"
 	"net/http"
 	"time"
-
-	"github.com/sqlstore/sqlstore/internal/listen"
 )
 
-// hangupPeriod is how often the server checks whether the client of a long HTTP/1 request is still connected.
-const hangupPeriod = 15 * time.Second
+// HangupPeriod is how often the server checks whether the client of a long HTTP/1 request is still connected.
+const HangupPeriod = 15 * time.Second
 
 type connKey struct{}
 
-func withConn(ctx context.Context, c net.Conn) context.Context {
+// WithConn adds the connection to the context of its requests, for [WatchHangups].
+func WithConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// watchHangups cancels the contexts of requests whose clients have disconnected. net/http does that only while it has
+// WatchHangups cancels the contexts of requests whose clients have disconnected. net/http does that only while it has
 // nothing to read: once a client has sent more than its request, nobody reads on, and a stream without events would
-// never end.
-func watchHangups(period time.Duration, next http.Handler) http.Handler {
+// never end. It looks once in each period.
+func WatchHangups(period time.Duration, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, ok := r.Context().Value(connKey{}).(net.Conn)
 		if !ok || r.ProtoMajor != 1 { // HTTP/2 connections are always read
@@ -32,7 +31,7 @@ func watchHangups(period time.Duration, next http.Handler) http.Handler {
 		defer cancel()
 		var look func()
 		look = func() {
-			if listen.HungUp(conn) {
+			if HungUp(conn) {
 				cancel()
 			} else if ctx.Err() == nil {
 				time.AfterFunc(period, look)

@@ -1,4 +1,4 @@
-package sqlstore
+package listen
 
 import (
 	"fmt"
@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"testing"
 	"time"
-
-	"github.com/sqlstore/sqlstore/internal/listen"
 )
 
 // A client that has sent more than its request is noticed when it leaves.
@@ -18,15 +16,17 @@ func TestHangup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	split := listen.NewSplit(l, nil, slog.New(slog.DiscardHandler))
+	split := NewSplit(l, nil, slog.New(slog.DiscardHandler))
 	began, ended := make(chan struct{}), make(chan struct{})
-	s := (&Server{log: (&Config{}).logger()}).newHTTP(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		close(began)
 		<-r.Context().Done()
 		close(ended)
-	}))
-	s.Handler = watchHangups(10*time.Millisecond, s.Handler)
+	})
+	s := &http.Server{
+		Handler: WatchHangups(10*time.Millisecond, h), ConnContext: WithConn, ReadHeaderTimeout: time.Minute,
+	}
 	go func() { _ = s.Serve(split.HTTP) }()
 	t.Cleanup(func() { _ = split.Close() })
 	t.Cleanup(func() { _ = s.Close() })

@@ -1,4 +1,4 @@
-package sqlstore
+package listen
 
 import (
 	"fmt"
@@ -10,16 +10,17 @@ import (
 	"github.com/sqlstore/sqlstore/internal/setting"
 )
 
-// origins tells browsers, as etcd does, which origins may read the answers. If the operator lists origins, it also
+// Origins tells browsers, as etcd does, which origins may read the answers. If the operator lists origins, it also
 // refuses what pages of other origins could do without reading the answer: open a websocket, or send requests that
 // browsers send without a preflight.
-type origins struct {
-	allowed []string // empty or with "*": all
-	named   bool     // only listed origins; "*" allows none
-	next    http.Handler
+type Origins struct {
+	Allowed []string // empty or with "*": all
+	Named   bool     // only listed origins; "*" allows none
+	Next    http.Handler
 }
 
-func (o *origins) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP implements [http.Handler].
+func (o *Origins) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	origin := r.Header.Get("Origin")
 	told, ok := o.shares(origin)
 	if ok {
@@ -28,7 +29,7 @@ func (o *origins) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Access-Control-Allow-Origin", told)
 		h.Set("Access-Control-Allow-Headers", "accept, content-type, authorization")
 	}
-	if o.named {
+	if o.Named {
 		w.Header().Add("Vary", "Origin")
 	}
 	if !o.open() && !ok && origin != "" && acts(r) && !own(r, origin) {
@@ -36,26 +37,26 @@ func (o *origins) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			setting.Name("CORS")), http.StatusForbidden)
 		return
 	}
-	if r.Method == http.MethodOptions && (!o.named || ok) {
+	if r.Method == http.MethodOptions && (!o.Named || ok) {
 		w.WriteHeader(http.StatusOK)
 		return
 	}
-	o.next.ServeHTTP(w, r)
+	o.Next.ServeHTTP(w, r)
 }
 
 // shares reports whether pages of an origin may read the answer, and which origins to name to the browser.
-func (o *origins) shares(origin string) (told string, ok bool) {
+func (o *Origins) shares(origin string) (told string, ok bool) {
 	switch {
-	case o.named:
-		return origin, origin != "*" && slices.Contains(o.allowed, origin)
+	case o.Named:
+		return origin, origin != "*" && slices.Contains(o.Allowed, origin)
 	case o.open():
 		return "*", true
 	}
-	return origin, slices.Contains(o.allowed, origin)
+	return origin, slices.Contains(o.Allowed, origin)
 }
 
 // open reports whether no origins are listed.
-func (o *origins) open() bool { return len(o.allowed) == 0 || slices.Contains(o.allowed, "*") }
+func (o *Origins) open() bool { return len(o.Allowed) == 0 || slices.Contains(o.Allowed, "*") }
 
 // acts reports whether a request has an effect even if the page that sends it cannot read the answer. Websockets are
 // included: CORS does not cover what they answer.
@@ -73,13 +74,13 @@ func own(r *http.Request, origin string) bool {
 	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
 }
 
-// checkOrigins refuses origins that no browser sends.
-func checkOrigins(origins []string) error {
+// CheckOrigins refuses origins that no browser sends.
+func CheckOrigins(origins []string) error {
 	for _, o := range origins {
 		u, err := url.Parse(o)
 		if o != "*" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
 			u.Scheme+"://"+u.Host != o) {
-			return fmt.Errorf("%w: CORS origin %q is neither * nor of the form https://host:port", ErrConfig, o)
+			return fmt.Errorf("CORS origin %q is neither * nor of the form https://host:port", o)
 		}
 	}
 	return nil
