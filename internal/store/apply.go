@@ -4,8 +4,8 @@ package store
 // that reads wait for the exchange of the two alone, and what is kept beside the tree follows in parts.
 const applyAtOnce = 4096
 
-// apply publishes the rows of one committed batch.
-func (x *index) apply(items []*item, rev, compacted int64) {
+// Apply publishes the rows of one committed batch.
+func (x *index) Apply(items []*item, rev, compacted int64) {
 	x.writing.Lock()
 	defer x.writing.Unlock()
 	if x.complete && len(items) > applyAtOnce {
@@ -49,14 +49,14 @@ func bytesOf(items []*item) (bytes int64) {
 // tree has for it, never fewer: who asks for them looks at the tree. Callers hold writing.
 func (x *index) applyMany(items []*item, rev, compacted int64) {
 	x.mu.Lock()
-	state := x.tree.Copy()
+	state := x.tree.copy()
 	x.mu.Unlock()
 	before := make([]*item, len(items))
 	for i, it := range items {
 		if it.Deleted {
 			before[i], _ = state.Delete(keyString(it.Key))
 		} else {
-			before[i], _ = state.Set(keyString(it.Key), it)
+			before[i], _ = state.Set(it)
 		}
 	}
 	x.inParts(len(items), func(i int) { x.attach(items[i]) })
@@ -87,7 +87,7 @@ func (x *index) inParts(n int, do func(i int)) {
 // set makes it the newest row of its key. Callers hold writing and mu.
 func (x *index) set(it *item) {
 	key := keyString(it.Key)
-	old, _ := x.tree.Set(key, it)
+	old, _ := x.tree.Set(it)
 	if !x.complete {
 		delete(x.gone, key)
 	}
@@ -121,29 +121,4 @@ func (x *index) follow(old, it *item) {
 		x.cache.add(it)
 	}
 	x.attach(it)
-}
-
-// attach notes that it's key belongs to its lease.
-func (x *index) attach(it *item) {
-	if it.Lease == 0 {
-		return
-	}
-	keys := x.leases[it.Lease]
-	if keys == nil {
-		keys = map[string]struct{}{}
-		x.leases[it.Lease] = keys
-	}
-	keys[keyString(it.Key)] = struct{}{}
-}
-
-// detach forgets that old's key belongs to its lease, unless the key's new row keeps it.
-func (x *index) detach(old *item, lease int64) {
-	if old.Lease == 0 || old.Lease == lease {
-		return
-	}
-	keys := x.leases[old.Lease]
-	delete(keys, keyString(old.Key))
-	if len(keys) == 0 {
-		delete(x.leases, old.Lease)
-	}
 }

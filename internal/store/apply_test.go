@@ -37,7 +37,7 @@ func contents(t *testing.T, x *index) (ids map[string]backend.RowID, leases map[
 	t.Helper()
 	ids, leases = map[string]backend.RowID{}, map[string]int64{}
 	cached := int64(0)
-	x.tree.Scan(func(key string, it *item) bool {
+	x.tree.keys().Scan(func(key string, it *item) bool {
 		ids[key] = it.ID()
 		if it.cached {
 			cached += int64(len(it.Value))
@@ -64,17 +64,13 @@ func contents(t *testing.T, x *index) (ids map[string]backend.RowID, leases map[
 // A batch that is applied in parts leaves what one leaves that is applied at once.
 func TestLargeBatchIsAppliedAsASmallOne(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	large := newIndex(backend.Clock{Revision: 1}, 100_000, false)
-	small := newIndex(backend.Clock{Revision: 1}, 100_000, false)
-	for _, x := range []*index{large, small} {
-		x.complete, x.gone = true, nil
-	}
+	large, small := loaded(100_000), loaded(100_000)
 	for rev := int64(2); rev < 12; rev++ {
 		items := changes(r, 3*applyAtOnce, 2*applyAtOnce, rev)
 		again := clone(items)
-		large.apply(items, rev, 0)
+		large.Apply(items, rev, 0)
 		for i := 0; i < len(again); i += applyAtOnce {
-			small.apply(again[i:i+applyAtOnce], rev, 0)
+			small.Apply(again[i:i+applyAtOnce], rev, 0)
 		}
 		ids, leases, _ := contents(t, large)
 		wantIDs, wantLeases, _ := contents(t, small)
@@ -88,8 +84,7 @@ func TestLargeBatchIsAppliedAsASmallOne(t *testing.T) {
 // Reads beside a large batch see nothing or all of it.
 func TestReadsBesideALargeBatch(t *testing.T) {
 	const n = 20 * applyAtOnce
-	x := newIndex(backend.Clock{Revision: 1}, 1<<20, false)
-	x.complete, x.gone = true, nil
+	x := loaded(1 << 20)
 	items := make([]*item, n)
 	for i := range items {
 		items[i] = newItem(Row{Key: fmt.Appendf(nil, "k%06d", i), Lease: 1, ModRevision: 2, Ordinal: int32(i)})
@@ -97,7 +92,7 @@ func TestReadsBesideALargeBatch(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		x.apply(items, 2, 0)
+		x.Apply(items, 2, 0)
 	}()
 	for applied := false; !applied; {
 		select {
@@ -105,8 +100,8 @@ func TestReadsBesideALargeBatch(t *testing.T) {
 			applied = true
 		case <-time.After(time.Millisecond):
 		}
-		tree, rev, _ := x.now()
-		keys, at, _ := x.leaseKeys(1)
+		tree, rev, _ := x.Now()
+		keys, at, _ := x.LeaseKeys(1)
 		if want := int(rev-1) * n; tree.Len() != want || applied && rev != 2 {
 			t.Fatalf("%d keys at revision %d", tree.Len(), rev)
 		}
@@ -120,12 +115,11 @@ func TestReadsBesideALargeBatch(t *testing.T) {
 // meanwhile, at most.
 func BenchmarkApplyMillion(b *testing.B) {
 	const n = 1_000_000
-	x := newIndex(backend.Clock{Revision: 1}, 1<<30, false)
-	x.complete, x.gone = true, nil
+	x := loaded(1 << 30)
 	puts, deletes := make([]*item, n), make([]*item, n)
 	for i := range puts {
 		row := Row{
-			Key: fmt.Appendf(nil, "/registry/pods/default/pod-%08d", i), Value: benchValue[:100], ModRevision: 2,
+			Key: fmt.Appendf(nil, "/registry/pods/default/pod-%08d", i), Value: make([]byte, 100), ModRevision: 2,
 			Ordinal: int32(i),
 		}
 		puts[i] = newItem(row)
@@ -137,12 +131,12 @@ func BenchmarkApplyMillion(b *testing.B) {
 		for _, it := range puts {
 			it.slot = -1
 		}
-		x.apply(puts, x.rev+1, 0)
+		x.Apply(puts, x.rev+1, 0)
 		done := make(chan struct{})
 		b.StartTimer()
 		go func() {
 			defer close(done)
-			x.apply(deletes, x.rev+1, 0)
+			x.Apply(deletes, x.rev+1, 0)
 		}()
 		for waits := true; waits; {
 			select {
@@ -150,7 +144,7 @@ func BenchmarkApplyMillion(b *testing.B) {
 				waits = false
 			default:
 				began := time.Now()
-				x.whole()
+				x.Complete()
 				stall = max(stall, time.Since(began))
 			}
 		}

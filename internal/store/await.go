@@ -39,20 +39,9 @@ func (w *waiters) Pop() any {
 	return n
 }
 
-// reach wakes those who wait for rev or less.
-func (w *waiters) reach(rev int64) {
-	for len(*w) > 0 && (*w)[0].revision <= rev {
-		close(heap.Pop(w).(*waiter).reached)
-	}
-}
-
-// AwaitRevision returns when reads show revision, written by whichever replica; it asks the database nothing. It
-// returns the current revision, with an error too. Errors: ctx's, [ErrClosed].
-func (s *Store) AwaitRevision(ctx context.Context, revision int64) (current int64, err error) {
-	if current = s.Revision(); current >= revision {
-		return current, nil
-	}
-	x := s.index
+// Await returns when the index is at revision, with the revision that it is at then; reached is false when ctx ended
+// before, or stop was closed.
+func (x *index) Await(ctx context.Context, stop <-chan struct{}, revision int64) (current int64, reached bool) {
 	w := &waiter{revision: revision, reached: make(chan struct{})}
 	x.mu.Lock()
 	heap.Push(&x.awaited, w)
@@ -60,16 +49,21 @@ func (s *Store) AwaitRevision(ctx context.Context, revision int64) (current int6
 	x.mu.Unlock()
 	select {
 	case <-w.reached:
-		return s.Revision(), nil
+		return x.Position().Revision, true
 	case <-ctx.Done():
-		err = ctx.Err()
-	case <-s.ctx.Done():
-		err = ErrClosed
+	case <-stop:
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if w.place >= 0 {
 		heap.Remove(&x.awaited, w.place)
 	}
-	return x.rev, err
+	return x.rev, false
+}
+
+// reach wakes those who wait for rev or less.
+func (w *waiters) reach(rev int64) {
+	for len(*w) > 0 && (*w)[0].revision <= rev {
+		close(heap.Pop(w).(*waiter).reached)
+	}
 }

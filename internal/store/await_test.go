@@ -8,11 +8,9 @@ import (
 	"testing"
 )
 
-// awaits starts a wait for a revision and returns when it is registered; the function that it returns waits for its
-// end.
+// awaits starts a wait for a revision; the function that it returns waits for its end.
 func awaits(ctx context.Context, t *testing.T, s *Store, revision int64) (end func() (int64, error)) {
 	t.Helper()
-	before := waitersOf(s)
 	var current int64
 	var err error
 	done := make(chan struct{})
@@ -20,17 +18,10 @@ func awaits(ctx context.Context, t *testing.T, s *Store, revision int64) (end fu
 		defer close(done)
 		current, err = s.AwaitRevision(ctx, revision)
 	}()
-	eventually(t, "the wait is registered", func() bool { return waitersOf(s) > before })
 	return func() (int64, error) {
 		<-done
 		return current, err
 	}
-}
-
-func waitersOf(s *Store) int {
-	s.index.mu.RLock()
-	defer s.index.mu.RUnlock()
-	return len(s.index.awaited)
 }
 
 func TestAwaitRevision(t *testing.T) {
@@ -53,9 +44,6 @@ func TestAwaitRevision(t *testing.T) {
 		if current, err := fifth(); !errors.Is(err, context.Canceled) || current != 3 {
 			t.Errorf("given up at 3: %d, %v", current, err)
 		}
-		if n := waitersOf(s); n != 2 {
-			t.Errorf("%d wait", n)
-		}
 		put(t, s, "k", "v")
 		if current, err := fourth(); err != nil || current != 4 {
 			t.Errorf("revision 4: %d, %v", current, err)
@@ -65,9 +53,6 @@ func TestAwaitRevision(t *testing.T) {
 		}
 		if current, err := sixth(); !errors.Is(err, ErrClosed) || current != 4 {
 			t.Errorf("closed: %d, %v", current, err)
-		}
-		if n := waitersOf(s); n != 0 {
-			t.Errorf("%d wait still", n)
 		}
 	})
 }
@@ -95,9 +80,6 @@ func TestAwaitRevisionByMany(t *testing.T) {
 		put(t, s, "k", fmt.Sprint(i))
 	}
 	wg.Wait()
-	if n := waitersOf(s); n != 0 {
-		t.Errorf("%d wait still", n)
-	}
 }
 
 // TestAwaitRevisionOfAnotherReplica waits on one replica for what the other one writes.
@@ -121,22 +103,8 @@ func TestAwaitRevisionAfterReset(t *testing.T) {
 	end := awaits(within(t), t, s, 9)
 	clock := s.clock
 	clock.Revision = 9
-	s.index.reset(clock)
+	s.index.Reset(clock)
 	if current, err := end(); err != nil || current != 9 {
 		t.Errorf("%d, %v", current, err)
 	}
-}
-
-// TestStreamWithoutCount reads a page as one who knows how many rows follow it.
-func TestStreamWithoutCount(t *testing.T) {
-	eachIndex(t, func(t *testing.T, cfg Config) {
-		s := streamStore(t, 20, cfg)
-		for _, noCount := range []bool{false, true} {
-			req := &RangeRequest{Key: []byte("k"), End: []byte("l"), Limit: 5, NoCount: noCount}
-			res, err := s.RangeStream(within(t), req, func([]*Row) error { return nil })
-			if err != nil || !res.More || res.Epoch != 1 || (res.Count == 5) != noCount || !noCount && res.Count != 20 {
-				t.Errorf("without count: %t: %+v, %v", noCount, res, err)
-			}
-		}
-	})
 }

@@ -82,7 +82,7 @@ func TestCallsWhileTheStoreCloses(t *testing.T) {
 			}
 			v.pin.share()
 			v.pin.end()
-			v.snap.end()
+			v.snap.End()
 			(&Export{s: s, shared: 4711}).Close()
 			_, renewErr := s.replica.lessor.renewOnce(ctx, 1)
 			if _, err = s.replica.confirm(ctx); errors.Is(err, ErrClosed) {

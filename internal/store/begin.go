@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/tidwall/btree"
-
 	"github.com/sqlstore/sqlstore/backend"
 )
 
@@ -88,17 +86,14 @@ func (q *sequencer) beginShared(ctx context.Context, batch []*call) (backend.Tx,
 
 // needs returns what the batch reads and the index does not have.
 func (q *sequencer) needs(batch []*call) (n backend.Needs, complete bool, published int64) {
-	x := q.s.index
-	x.mu.RLock()
-	complete, published = x.complete, x.rev
-	x.mu.RUnlock()
-	if !complete {
+	at := q.s.index.Position()
+	if !at.Complete {
 		n.SpanLimit, n.LeaseLimit = q.s.cfg.TxnRows, q.s.cfg.TxnRows
 		for _, c := range batch {
 			c.op.needs(&n)
 		}
 	}
-	return n, complete, published
+	return n, at.Complete, at.Revision
 }
 
 func (q *sequencer) evaluator(ctx context.Context, loaded *backend.Loaded, complete bool) *evaluator {
@@ -108,15 +103,15 @@ func (q *sequencer) evaluator(ctx context.Context, loaded *backend.Loaded, compl
 		server: loaded.Tail.Origin.Server,
 	}
 	if !complete {
-		e.loaded = btree.NewMap[string, *item](0)
+		e.loaded = newTree()
 		for i := range loaded.Rows {
-			e.loaded.Set(keyString(loaded.Rows[i].Key), newItem(loaded.Rows[i]))
+			e.loaded.Set(newItem(loaded.Rows[i]))
 		}
 		for i := range loaded.LeaseRows {
 			r := &loaded.LeaseRows[i]
 			key := keyString(r.Key)
 			if _, ok := e.loaded.Get(key); !ok {
-				e.loaded.Set(key, &item{Row: *r, slot: -1})
+				e.loaded.Set(bareItem(*r))
 			}
 			e.attached.add(r.Lease, key)
 		}

@@ -45,9 +45,7 @@ func benchStore(b *testing.B, d backend.Backend) *Store {
 }
 
 func complete(s *Store) bool {
-	s.index.mu.RLock()
-	defer s.index.mu.RUnlock()
-	return s.index.complete
+	return s.index.Complete()
 }
 
 // clients runs f in 64 goroutines until b.N calls are made; n counts them from 0.

@@ -68,21 +68,6 @@ func (s *Store) PurgeStep(ctx context.Context, rows int) (backend.PurgeResult, e
 	return res, err
 }
 
-// compactedAtZero is what the clock has after a compaction at revision 0, when 0 means none.
-const compactedAtZero = -1
-
-// etcdCompacted is the clock's compacted revision as etcd counts it: -1 before the first compaction. A compaction at 0
-// makes nothing unreadable, but is remembered, and accepted once only.
-func etcdCompacted(compacted int64) int64 {
-	switch compacted {
-	case 0:
-		return -1
-	case compactedAtZero:
-		return 0
-	}
-	return compacted
-}
-
 // compactOperation moves the compacted revision.
 type compactOperation struct{ revision int64 }
 

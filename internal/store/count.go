@@ -48,19 +48,19 @@ func (c *counts) put(k countKey, n int64) {
 	c.known[k] = n
 }
 
-func (s span) countKey(v view) countKey {
-	return countKey{epoch: v.epoch, rev: v.rev, start: s.start, end: s.end, open: s.open}
+func (v view) countKey(sp span) countKey {
+	return countKey{epoch: v.epoch, rev: v.rev, start: sp.Start, end: sp.End, open: sp.Open}
 }
 
 // count returns how many keys the span has at v's revision.
 func (s *Store) count(ctx context.Context, sp span, v view) (int64, error) {
 	if keys := v.keys(); keys != nil {
-		return countSpan(keys, sp), nil
+		return keys.Count(sp), nil
 	}
-	if n, ok := s.counts.get(sp.countKey(v)); ok {
+	if n, ok := s.counts.get(v.countKey(sp)); ok {
 		return n, nil
 	}
-	n, clock, err := s.backend.Count(ctx, backend.RangeQuery{Span: sp.backend(), Revision: v.rev, Pin: v.pin.id()})
+	n, clock, err := s.backend.Count(ctx, backend.RangeQuery{Span: sp.Backend(), Revision: v.rev, Pin: v.pin.id()})
 	if err == nil {
 		err = v.check(clock)
 	}
@@ -73,14 +73,14 @@ func (s *Store) count(ctx context.Context, sp span, v view) (int64, error) {
 // count counts the live keys of [key, end) as the transaction sees them.
 func (e *evaluator) count(key, end []byte) (int64, error) {
 	sp := makeSpan(key, end)
-	if sp.empty {
+	if sp.Empty {
 		return 0, nil
 	}
 	n, err := e.committed(sp)
 	if err != nil {
 		return 0, err
 	}
-	changed, _ := walk(&e.overlay, sp, e.overlay.Len())
+	changed, _ := e.overlay.Walk(sp, e.overlay.Len())
 	e.looked += len(changed)
 	for _, it := range changed {
 		if !it.Deleted {
@@ -97,21 +97,19 @@ func (e *evaluator) count(key, end []byte) (int64, error) {
 // which may be many and large, need not be loaded for it.
 func (e *evaluator) committed(sp span) (int64, error) {
 	if e.whole {
-		return countSpan(e.loaded, sp), nil
+		return e.loaded.Count(sp), nil
 	}
 	if e.loaded != nil {
 		return e.s.count(e.ctx, sp, view{rev: e.from, current: e.from, epoch: e.epoch})
 	}
-	e.s.index.mu.RLock()
-	defer e.s.index.mu.RUnlock()
-	return countSpan(e.s.index.tree, sp), nil
+	return e.s.index.Count(sp), nil
 }
 
 // countPage counts a span of which a page was just read, and remembers the count of what the page left.
 func (s *Store) countPage(ctx context.Context, sp span, v view, next span, read int64) (int64, error) {
 	n, err := s.count(ctx, sp, v)
 	if err == nil && v.keys() == nil {
-		s.counts.put(next.countKey(v), n-read)
+		s.counts.put(v.countKey(next), n-read)
 	}
 	return n, err
 }

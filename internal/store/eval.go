@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tidwall/btree"
-
 	"github.com/sqlstore/sqlstore/backend"
 )
 
@@ -25,22 +23,22 @@ import (
 // backend could not keep, as SQLite's ids have room for 1,048,576 rows of a revision. A transaction that only reads
 // holds up nobody (see look): of its rows those returned count.
 type evaluator struct {
-	s       *Store
-	ctx     context.Context
-	loaded  *tree                    // nil when the index serves
-	whole   bool                     // loaded has all keys: it is a snapshot of the index
-	reading bool                     // the transaction only reads
-	ahead   []*item                  // what loaded has beyond the index, without values
-	overlay btree.Map[string, *item] // newest rows of the batch, tombstones included
-	from    int64                    // revision of the committed state
-	server  backend.Server           // that reported it
-	resets  int                      // number of the index that served when the batch began
-	oldest  int64                    // the clock's compacted revision there
-	rev     int64                    // of the last transaction that wrote
-	rows    []*item
-	prevs   []*item // what watchers are shown as superseded by each of rows: the key's row before the transaction
-	undo    []undone
-	looked  int // rows of ranges, those that the batch itself has changed included
+	s          *Store
+	ctx        context.Context
+	loaded     *tree          // nil when the index serves
+	whole      bool           // loaded has all keys: it is a snapshot of the index
+	reading    bool           // the transaction only reads
+	ahead      []*item        // what loaded has beyond the index, without values
+	overlay    tree           // newest rows of the batch, tombstones included
+	from       int64          // revision of the committed state
+	server     backend.Server // that reported it
+	generation int            // of the index that served when the batch began
+	oldest     int64          // the clock's compacted revision there
+	rev        int64          // of the last transaction that wrote
+	rows       []*item
+	prevs      []*item // what watchers are shown as superseded by each of rows: the key's row before the transaction
+	undo       []undone
+	looked     int // rows of ranges, those that the batch itself has changed included
 	// of the transaction under way:
 	mark   int  // where its rows begin
 	seen   int  // rows that it looked at
@@ -88,7 +86,7 @@ func (e *evaluator) abort() {
 		if u := e.undo[i]; u.was == nil {
 			e.overlay.Delete(u.key)
 		} else {
-			e.overlay.Set(u.key, u.was)
+			e.overlay.Set(u.was)
 		}
 	}
 	e.rows, e.prevs = e.rows[:e.mark], e.prevs[:e.mark]
@@ -111,9 +109,7 @@ func (e *evaluator) base(key string) *item {
 	if e.loaded != nil {
 		e.found, _ = e.loaded.Get(key)
 	} else {
-		e.s.index.mu.RLock()
-		e.found, _ = e.s.index.tree.Get(key)
-		e.s.index.mu.RUnlock()
+		e.found, _ = e.s.index.Get(key)
 	}
 	e.asked, e.key = true, key
 	return e.found
@@ -142,7 +138,7 @@ func (e *evaluator) write(r Row, prev *item) {
 	}
 	it := newItem(r)
 	key := keyString(r.Key)
-	was, _ := e.overlay.Set(key, it)
+	was, _ := e.overlay.Set(it)
 	if prev != nil && prev.ModRevision == r.ModRevision {
 		prev = e.before(key)
 	}

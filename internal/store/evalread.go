@@ -36,18 +36,16 @@ func (e *evaluator) first(key, end []byte, limit int) (items []*item, more bool)
 		return nil, false
 	}
 	sp := makeSpan(key, end)
-	if sp.empty {
+	if sp.Empty {
 		return nil, false
 	}
-	changed, _ := walk(&e.overlay, sp, e.overlay.Len())
+	changed, _ := e.overlay.Walk(sp, e.overlay.Len())
 	limit += len(changed) // as many may be deleted
 	var base []*item
 	if e.loaded != nil {
-		base, more = walk(e.loaded, sp, limit)
+		base, more = e.loaded.Walk(sp, limit)
 	} else {
-		e.s.index.mu.RLock()
-		base, more = walk(e.s.index.tree, sp, limit)
-		e.s.index.mu.RUnlock()
+		base, more = e.s.index.Walk(sp, limit)
 	}
 	e.looked += len(changed) + len(base)
 	if len(changed) == 0 {

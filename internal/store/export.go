@@ -58,9 +58,8 @@ func (x *Export) tryPin(ctx context.Context) error {
 	}
 	x.unpin()
 	x.s.pins.mu.Lock() // a purge that begins later sees the pin, or a compacted revision that is not above it
-	x.s.index.mu.RLock()
-	x.Revision, x.Compacted, x.epoch = x.s.index.rev, x.s.index.compacted, x.s.index.epoch
-	x.s.index.mu.RUnlock()
+	at := x.s.index.Position()
+	x.Revision, x.Compacted, x.epoch = at.Revision, at.Compacted, at.Epoch
 	// What is superseded at or below the compacted revision is left out, and what is above may not go.
 	x.local = &pin{rev: max(x.Compacted, 0), export: true}
 	x.s.pins.add(x.local)
@@ -113,7 +112,7 @@ func (x *Export) check(c backend.Clock) error {
 // superseded at or below the compacted revision are left out, whether or not they are physically gone. The rows are f's
 // only during the call.
 func (x *Export) Rows(ctx context.Context, f func(backend.Row) error) error {
-	sp := span{open: true}.backend()
+	sp := span{Open: true}.Backend()
 	chunk := chunkFirst
 	for after := int64(0); after < x.until; {
 		hist, err := x.s.backend.History(ctx, backend.HistoryQuery{
@@ -159,7 +158,7 @@ func (x *Export) superseded(ctx context.Context, changes []backend.Change) (map[
 			dead[r.ID()] = r.ModRevision < x.Compacted
 			continue
 		}
-		if x.s.index.hasNewest(r) {
+		if x.s.index.HasNewest(r) {
 			continue
 		}
 		newest, err := x.newest(ctx, r.Key)

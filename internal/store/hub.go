@@ -124,11 +124,11 @@ func (h *hub) unsync(w *watcher, published int64, lost bool) {
 
 // add registers a watch for events to come. Callers hold mu.
 func (h *hub) add(w *watcher) {
-	if w.span.single {
-		set := h.keys[w.span.start]
+	if w.span.Single {
+		set := h.keys[w.span.Start]
 		if set == nil {
 			set = watchers{}
-			h.keys[w.span.start] = set
+			h.keys[w.span.Start] = set
 		}
 		set[w] = struct{}{}
 		return
@@ -143,10 +143,10 @@ func (h *hub) add(w *watcher) {
 
 // remove undoes add. Callers hold mu.
 func (h *hub) remove(w *watcher) {
-	if w.span.single {
-		delete(h.keys[w.span.start], w)
-		if len(h.keys[w.span.start]) == 0 {
-			delete(h.keys, w.span.start)
+	if w.span.Single {
+		delete(h.keys[w.span.Start], w)
+		if len(h.keys[w.span.Start]) == 0 {
+			delete(h.keys, w.span.Start)
 		}
 		return
 	}

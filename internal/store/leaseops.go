@@ -62,11 +62,7 @@ type revokeOperation struct {
 func (o *revokeOperation) size() int64            { return 64 }
 func (o *revokeOperation) needs(n *backend.Needs) { n.LeaseKeys = append(n.LeaseKeys, o.id) }
 
-func (o *revokeOperation) looks(x *index) int64 {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return int64(len(x.leases[o.id]))
-}
+func (o *revokeOperation) looks(x *index) int64 { return int64(x.CountLeaseKeys(o.id)) }
 
 func (o *revokeOperation) leases(ids []int64) []int64 { return append(ids, o.id) }
 
@@ -164,7 +160,7 @@ func (e *evaluator) leaseKeys(id int64, limit int) []string {
 	e.attached.wrote(e.rows)
 	keys := slices.Clone(e.attached.keys[id])
 	if e.indexed() {
-		keys = e.s.index.someLeaseKeys(keys, id, limit+e.overlay.Len()+len(e.ahead)) // as many may be attached no more
+		keys = e.s.index.AppendLeaseKeys(keys, id, limit+e.overlay.Len()+len(e.ahead)) // as many may be attached no more
 	}
 	slices.Sort(keys)
 	keys = slices.DeleteFunc(slices.Compact(keys), func(key string) bool {
@@ -172,34 +168,4 @@ func (e *evaluator) leaseKeys(id int64, limit int) []string {
 		return it == nil || it.Lease != id
 	})
 	return keys[:min(len(keys), limit)]
-}
-
-// someLeaseKeys appends up to limit keys of a lease, in no order.
-func (x *index) someLeaseKeys(keys []string, id int64, limit int) []string {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.appendLeaseKeys(keys, id, limit)
-}
-
-// appendLeaseKeys is someLeaseKeys of callers that hold mu.
-func (x *index) appendLeaseKeys(keys []string, id int64, limit int) []string {
-	keys = slices.Grow(keys, min(limit, len(x.leases[id])))
-	for key := range x.leases[id] {
-		if it, ok := x.tree.Get(key); !ok || it.Lease != id {
-			continue // a large batch is being applied
-		}
-		if limit--; limit < 0 {
-			break
-		}
-		keys = append(keys, key)
-	}
-	return keys
-}
-
-// leaseKeys returns the keys of a lease in no order, and the revision at which they are that; ok is false while the
-// index is not complete.
-func (x *index) leaseKeys(id int64) (keys []string, revision int64, ok bool) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.appendLeaseKeys(nil, id, len(x.leases[id])), x.rev, x.complete
 }

@@ -53,7 +53,7 @@ func TestLeaseIsRevokedInParts(t *testing.T) {
 		}
 		s := openStore(t, f, cfg)
 		if !cfg.DisableIndex {
-			eventually(t, "the index is loaded", s.index.whole)
+			eventually(t, "the index is loaded", s.index.Complete)
 		}
 		crowded(t, s, 1, 100, 25)
 		if _, keys, err := s.LeaseTimeToLive(within(t), 1, true); cfg.DisableIndex != errors.Is(err, ErrTxnTooLarge) ||

@@ -102,7 +102,7 @@ func (s *Store) leaseKeys(ctx context.Context, id int64) ([][]byte, int64, error
 	if err := s.confirm(ctx); err != nil {
 		return nil, 0, err
 	}
-	keys, rev, ok := s.index.leaseKeys(id)
+	keys, rev, ok := s.index.LeaseKeys(id)
 	if !ok {
 		op := &leaseKeysOperation{id: id}
 		var err error

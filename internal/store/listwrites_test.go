@@ -20,7 +20,7 @@ func TestListsBesideWritesStayInTheIndex(t *testing.T) {
 		return nil
 	}
 	s := openStore(t, f, Config{})
-	eventually(t, "the index is complete", s.index.whole)
+	eventually(t, "the index is complete", s.index.Complete)
 	ranges.Store(0)
 	fill := &Txn{}
 	for i := range 2 * walkLocked {

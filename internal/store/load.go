@@ -20,7 +20,7 @@ type loader struct{ s *Store }
 // start begins to fill the index as it is now. A loader that was at it before the index was reset ends by itself.
 func (l *loader) start() {
 	if !l.s.cfg.DisableIndex {
-		l.s.background.start(func() { l.run(l.s.index.loading()) })
+		l.s.background.start(func() { l.run(l.s.index.Position().Generation) })
 	}
 }
 
@@ -28,11 +28,11 @@ func (l *loader) run(generation int) {
 	s := l.s
 	rows := s.cfg.loadRows
 	began := time.Now()
-	next := span{open: true}
+	next := span{Open: true}
 	for count := 0; ; {
 		rev := s.Revision()
 		found, clock, err := s.backend.Range(s.ctx, backend.RangeQuery{
-			Span: next.backend(), Revision: rev, Limit: rows,
+			Span: next.Backend(), Revision: rev, Limit: rows,
 			KeysOnly: true,
 		})
 		if err == nil {
@@ -56,16 +56,16 @@ func (l *loader) run(generation int) {
 			}
 			continue
 		}
-		if !s.index.load(generation, found) {
+		if !s.index.Load(generation, found) {
 			return // the index was reset
 		}
 		count += len(found)
 		if len(found) < rows {
-			if s.index.finish(generation) {
+			if s.index.Finish(generation) {
 				s.cfg.Logger.Debug("index of keys loaded", "keys", count, "took", time.Since(began))
 			}
 			return
 		}
-		next = next.from(string(found[len(found)-1].Key) + "\x00")
+		next = next.From(string(found[len(found)-1].Key) + "\x00")
 	}
 }

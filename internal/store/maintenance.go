@@ -17,11 +17,9 @@ func (s *Store) Status(ctx context.Context) (*Status, error) {
 	if err != nil {
 		return nil, fmt.Errorf("status: %w", err)
 	}
-	s.index.mu.RLock()
-	rev, compacted, keys := s.index.rev, s.index.compacted, s.index.tree.Len()
-	s.index.mu.RUnlock()
+	at := s.index.Position()
 	return &Status{
-		Revision: rev, Compacted: max(0, compacted), Epoch: s.Epoch(), Keys: int64(keys),
+		Revision: at.Revision, Compacted: max(0, at.Compacted), Epoch: s.Epoch(), Keys: int64(at.Keys),
 		Waiting:   s.seq.queue.waiting(),
 		ClusterID: s.settings.ClusterID, MemberID: s.settings.MemberID, Leader: s.Leader(),
 		DBSize: size.Total, DBSizeInUse: size.InUse, DBLog: size.Log, DBLogStalled: size.LogStalled,

@@ -42,7 +42,7 @@ func (o *txnOperation) looks(x *index) int64 { return o.txn.looks(x) }
 // looks counts the keys of the spans that t looks at, of the branch with more.
 func (t *Txn) looks(x *index) (n int64) {
 	for i := range t.Compare {
-		n += x.within(t.Compare[i].Key, t.Compare[i].End)
+		n += x.Within(t.Compare[i].Key, t.Compare[i].End)
 	}
 	return n + max(looks(t.Success, x), looks(t.Failure, x))
 }
@@ -53,7 +53,7 @@ func looks(ops []Op, x *index) (n int64) {
 		case op.Range != nil:
 			n += op.Range.looks(x)
 		case op.Delete != nil:
-			n += x.within(op.Delete.Key, op.Delete.End)
+			n += x.Within(op.Delete.Key, op.Delete.End)
 		case op.Txn != nil:
 			n += op.Txn.looks(x)
 		}
@@ -65,9 +65,9 @@ func (r *RangeRequest) looks(x *index) int64 {
 	if len(r.End) == 0 {
 		return 0
 	}
-	keys := x.within(r.Key, r.End)
+	keys := x.Within(r.Key, r.End)
 	switch {
-	case r.Revision > 0, !x.whole(): // only the database knows, whatever of it is returned
+	case r.Revision > 0, !x.Position().Complete: // only the database knows, whatever of it is returned
 		return max(keys, unknownSpan)
 	case r.CountOnly:
 		return 0
@@ -119,11 +119,11 @@ func (t *Txn) needs(n *backend.Needs) {
 
 func need(n *backend.Needs, key, end []byte) {
 	switch sp := makeSpan(key, end); {
-	case sp.empty:
-	case sp.single:
+	case sp.Empty:
+	case sp.Single:
 		n.Keys = append(n.Keys, key)
 	default:
-		n.Spans = append(n.Spans, sp.backend())
+		n.Spans = append(n.Spans, sp.Backend())
 	}
 }
 

@@ -51,10 +51,10 @@ type sharedPin struct {
 func (s *Store) pin(revision int64) (view, error) {
 	s.pins.mu.Lock() // a purge that begins later sees the pin, or a compacted revision that is not above it
 	defer s.pins.mu.Unlock()
-	clock, snap := s.index.pin(revision)
+	clock, snap := s.index.Pin(revision)
 	v, err := newView(revision, clock)
 	if err != nil {
-		snap.end()
+		snap.End()
 		return v, err
 	}
 	v.snap = snap

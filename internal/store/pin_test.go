@@ -135,7 +135,7 @@ func TestStreamFetchesOverLostHistory(t *testing.T) {
 	for i := range n {
 		put(t, s, fmt.Sprintf("k%04d", i), "old")
 	}
-	eventually(t, "the index is loaded", s.index.whole)
+	eventually(t, "the index is loaded", s.index.Complete)
 	got := 0
 	_, err := s.RangeStream(within(t), &RangeRequest{Key: []byte{0}, End: []byte{0}}, func(rows []*Row) error {
 		for _, r := range rows {
@@ -164,7 +164,7 @@ func TestGetOverUnnoticedLoss(t *testing.T) {
 	for i := range 10 {
 		put(t, s, fmt.Sprintf("k%d", i), "old")
 	}
-	eventually(t, "the index is loaded", s.index.whole)
+	eventually(t, "the index is loaded", s.index.Complete)
 	execute(t, dsn, "UPDATE object_versions SET key = key || 'x', value = 'other' WHERE resource_version = 5")
 	if res, err := s.Range(within(t), &RangeRequest{Key: []byte("k3"), Serializable: true}); !errors.Is(err,
 		backend.ErrOtherEpoch) {

@@ -19,7 +19,7 @@ func TestProgressAfterLostHistory(t *testing.T) {
 	created(t, st, everything(0))
 	st.RequestProgress() // and the consumer stands still
 	clock := backend.Clock{Revision: 5, Epoch: 2}
-	s.index.reset(clock) // as replica.reset does
+	s.index.Reset(clock) // as replica.reset does
 	s.hub.reset(clock, true)
 	if r := next(t, st); !r.Canceled {
 		t.Fatalf("got %+v", r)

@@ -40,7 +40,7 @@ func TestLongOperationsTakeTurns(t *testing.T) {
 	const objects, reads = 101, longBatch/101 + 1
 	f, batches, next := gated(t)
 	s := openStore(t, f, Config{})
-	eventually(t, "the index", s.index.whole)
+	eventually(t, "the index", s.index.Complete)
 	var wg sync.WaitGroup
 	begin := func(txn *Txn) {
 		wg.Go(func() {
@@ -130,7 +130,7 @@ func TestLongOperationsLeaveRoom(t *testing.T) {
 // A lease that has ended does not wait for all that clients want of many keys.
 func TestEndedLeasesPassLongOperations(t *testing.T) {
 	s := openStore(t, openSQLite(t), Config{})
-	eventually(t, "the index", s.index.whole)
+	eventually(t, "the index", s.index.Complete)
 	keys := make([]string, longRead+1)
 	for i := range keys {
 		keys[i] = fmt.Sprint("leased", i)
@@ -159,7 +159,7 @@ func TestRangesThatLookAtManyKeys(t *testing.T) {
 		s := openStore(t, openSQLite(t), cfg)
 		indexed := !cfg.DisableIndex
 		if indexed {
-			eventually(t, "the index", s.index.whole)
+			eventually(t, "the index", s.index.Complete)
 		}
 		for i := range longRead + 1 {
 			put(t, s, fmt.Sprint("object", i), "")
@@ -191,4 +191,21 @@ func TestRangesThatLookAtManyKeys(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What waits for the sequencer counts with all that it holds.
+func TestSizeOfTransactions(t *testing.T) {
+	big := make([]byte, 1<<20)
+	for name, txn := range map[string]*Txn{
+		"compare": {Compare: []Compare{{Key: big}}}, "compare's end": {Compare: []Compare{{End: big}}},
+		"range":       {Success: []Op{{Range: &RangeRequest{Key: big}}}},
+		"range's end": {Failure: []Op{{Range: &RangeRequest{End: big}}}},
+		"put":         {Success: []Op{{Put: &PutRequest{Value: big}}}},
+		"delete":      {Success: []Op{{Delete: &DeleteRequest{Key: big}}}},
+		"nested":      {Success: []Op{{Txn: &Txn{Failure: []Op{{Delete: &DeleteRequest{End: big}}}}}}},
+	} {
+		if n := txn.size(); n < 1<<20 {
+			t.Errorf("%s: %d bytes", name, n)
+		}
+	}
 }

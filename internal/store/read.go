@@ -47,14 +47,14 @@ func (v view) check(c backend.Clock) error {
 // keys is the snapshot of the index that v reads from now, nil when it reads from the database.
 func (v view) keys() *tree {
 	if v.snap != nil {
-		return v.snap.keys()
+		return v.snap.Tree()
 	}
 	return v.tree
 }
 
 // viewAt resolves the revision asked for to a view of it. Errors: [ErrCompacted], [ErrFutureRevision].
 func (s *Store) viewAt(revision int64) (view, error) {
-	clock, keys := s.index.at(revision)
+	clock, keys := s.index.At(revision)
 	v, err := newView(revision, clock)
 	v.tree = keys
 	return v, err
@@ -76,6 +76,22 @@ func (s *Store) confirm(ctx context.Context) error {
 		return nil
 	}
 	return s.replica.sync(ctx)
+}
+
+// AwaitRevision returns when reads show revision, written by whichever replica; it asks the database nothing. It
+// returns the current revision, with an error too. Errors: ctx's, [ErrClosed].
+func (s *Store) AwaitRevision(ctx context.Context, revision int64) (current int64, err error) {
+	if current = s.Revision(); current >= revision {
+		return current, nil
+	}
+	current, reached := s.index.Await(ctx, s.ctx.Done(), revision)
+	switch {
+	case reached:
+		return current, nil
+	case ctx.Err() != nil:
+		return current, ctx.Err()
+	}
+	return current, ErrClosed
 }
 
 // Range returns the rows of req's range at its revision. The answer is a snapshot of that revision, whatever is written
@@ -117,7 +133,7 @@ func (s *Store) read(ctx context.Context, req *RangeRequest) (*RangeResult, erro
 		}
 	}
 	sp := makeSpan(req.Key, req.End)
-	if req.plain() && !sp.empty {
+	if req.plain() && !sp.Empty {
 		if res, ok, err := s.small(ctx, req, sp); ok || err != nil {
 			return res, err
 		}
@@ -126,7 +142,7 @@ func (s *Store) read(ctx context.Context, req *RangeRequest) (*RangeResult, erro
 	if err != nil {
 		return nil, err
 	}
-	if sp.empty {
+	if sp.Empty {
 		return &RangeResult{Revision: v.current}, nil
 	}
 	if v.tree == nil || !req.long(v.tree) {
@@ -163,83 +179,52 @@ func (s *Store) get(ctx context.Context, req *RangeRequest) (_ *RangeResult, ok 
 	if req.filtered() || req.Target == SortValue {
 		return nil, false, nil
 	}
-	x := s.index
-	x.mu.RLock()
-	current, epoch := x.rev, x.epoch
+	it, known, clock := s.index.Look(keyString(req.Key))
 	if req.Revision > 0 {
-		if err := (backend.Clock{Revision: current, Compacted: x.compacted}).Check(req.Revision); err != nil {
-			x.mu.RUnlock()
+		if err := clock.Check(req.Revision); err != nil {
 			return nil, false, err
 		}
 	}
-	it, known := x.lookup(req.Key)
-	x.mu.RUnlock()
 	switch {
 	case !known:
 		return nil, false, nil
 	case it == nil:
-		if req.Revision > 0 && req.Revision < current {
+		if req.Revision > 0 && req.Revision < clock.Revision {
 			return nil, false, nil
 		}
-		return &RangeResult{Revision: current}, true, nil
+		return &RangeResult{Revision: clock.Revision}, true, nil
 	case req.Revision > 0 && it.ModRevision > req.Revision:
 		return nil, false, nil
 	}
-	res := &RangeResult{Count: 1, Revision: current}
+	res := &RangeResult{Count: 1, Revision: clock.Revision}
 	if req.CountOnly {
 		return res, true, nil
 	}
-	rows, err := s.rows(ctx, []*item{it}, epoch, req)
+	rows, err := s.rows(ctx, []*item{it}, clock.Epoch, req)
 	res.Rows = rows
 	return res, true, err
 }
 
 // small serves a range of the current revision that turns out to hold few keys, under the index's lock.
 func (s *Store) small(ctx context.Context, req *RangeRequest, sp span) (_ *RangeResult, ok bool, _ error) {
-	x := s.index
-	x.mu.RLock()
-	if req.Revision > 0 && req.Revision != x.rev || !x.complete || !req.CountOnly && x.taken(x.rev) != nil {
-		x.mu.RUnlock()
-		return nil, false, nil // a snapshot of this revision was made for a longer list: this may be its next page
-	}
-	res := &RangeResult{Revision: x.rev}
 	if req.CountOnly {
-		res.Count = countSpan(x.tree, sp)
-		x.mu.RUnlock()
-		return res, true, nil
+		n, clock, ok := s.index.CountAt(sp, req.Revision)
+		if !ok {
+			return nil, false, nil
+		}
+		return &RangeResult{Revision: clock.Revision, Count: n}, true, nil
 	}
-	items, more := walk(x.tree, sp, walkLocked)
-	epoch := x.epoch
-	x.mu.RUnlock()
-	if more {
+	items, clock, ok := s.index.Few(sp, req.Revision, walkLocked)
+	if !ok {
 		return nil, false, nil
 	}
-	res.Count = int64(len(items))
+	res := &RangeResult{Revision: clock.Revision, Count: int64(len(items))}
 	if req.Limit > 0 && res.Count > req.Limit {
 		items, res.More = items[:req.Limit], true
 	}
-	rows, err := s.rows(ctx, items, epoch, req)
+	rows, err := s.rows(ctx, items, clock.Epoch, req)
 	res.Rows = rows
 	return res, true, err
-}
-
-// walk collects up to limit items of the span.
-func walk(t *tree, sp span, limit int) (items []*item, more bool) {
-	t.Ascend(sp.start, func(key string, it *item) bool {
-		if !sp.open && key >= sp.end {
-			return false
-		}
-		if len(items) == limit {
-			more = true
-			return false
-		}
-		if items == nil {
-			items = make([]*item, 0, min(limit, 512))
-		}
-		items = append(items, it)
-		return true
-	})
-	return items, more
 }
 
 // list serves a range in key order.
@@ -294,7 +279,7 @@ func (s *Store) scan(
 			if err := f(rows); err != nil {
 				return sp, false, err
 			}
-			sp = sp.from(string(rows[len(rows)-1].Key) + "\x00")
+			sp = sp.From(string(rows[len(rows)-1].Key) + "\x00")
 		}
 		if limit >= 0 {
 			limit -= int64(len(rows))
@@ -311,7 +296,7 @@ func (s *Store) chunk(
 	ctx context.Context, sp span, v view, size chunkSize, req *RangeRequest,
 ) (rows []*Row, more bool, err error) {
 	if keys := v.keys(); keys != nil {
-		if size.rows > longRead && !inTurn(ctx) && longSpan(keys, sp) {
+		if size.rows > longRead && !inTurn(ctx) && keys.Exceeds(sp, longRead) {
 			turn, err := s.turns.takeOne(ctx)
 			if err != nil {
 				return nil, false, err
@@ -319,7 +304,7 @@ func (s *Store) chunk(
 			defer turn.End()
 			ctx = turn.with(ctx)
 		}
-		items, more := walk(keys, sp, size.rows)
+		items, more := keys.Walk(sp, size.rows)
 		rows, err = s.firstRows(ctx, items, v.epoch, req, size.bytes)
 		return rows, more || len(rows) < len(items), err
 	}
@@ -344,7 +329,7 @@ func (s *Store) fromDatabase(
 ) (rows []Row, more bool, err error) {
 	asking(ctx)
 	rows, clock, err := s.backend.Range(ctx, backend.RangeQuery{
-		Span: sp.backend(), Revision: v.rev, Limit: size.rows + 1, Bytes: size.bytes, KeysOnly: keysOnly,
+		Span: sp.Backend(), Revision: v.rev, Limit: size.rows + 1, Bytes: size.bytes, KeysOnly: keysOnly,
 		Pin: v.pin.id(),
 	})
 	if err == nil {
@@ -366,6 +351,6 @@ func (s *Store) fromDatabase(
 		return rows, true, nil
 	}
 	// As many as wanted, which may be all that the request wants: the result must say whether there are more.
-	_, more, err = s.fromDatabase(ctx, sp.from(string(rows[len(rows)-1].Key)+"\x00"), v, chunkSize{0, heldBytes}, true)
+	_, more, err = s.fromDatabase(ctx, sp.From(string(rows[len(rows)-1].Key)+"\x00"), v, chunkSize{0, heldBytes}, true)
 	return rows, more, err
 }

@@ -20,7 +20,7 @@ func (t *Txn) readOnly() bool {
 // look runs a transaction that only reads on a snapshot of the current revision, so that no write waits for it, however
 // much it reads. ok is false as long as the index is not complete: then the sequencer has to load what it needs.
 func (s *Store) look(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err error) {
-	if !s.index.whole() {
+	if !s.index.Position().Complete {
 		return nil, false, nil
 	}
 	if err := s.confirm(ctx); err != nil {
@@ -28,7 +28,7 @@ func (s *Store) look(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err 
 	}
 	for tries := 1; ; tries++ {
 		oldest, compacted := s.compacted(), s.Compacted()
-		tree, rev, epoch := s.index.now()
+		tree, rev, epoch := s.index.Now()
 		if tree == nil {
 			return nil, false, nil
 		}

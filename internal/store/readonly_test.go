@@ -170,10 +170,10 @@ func TestReadOnlyTransactionsLeaveTheSnapshotsOfLists(t *testing.T) {
 	for !complete(s) {
 		runtime.Gosched()
 	}
-	if _, keys := s.index.at(first); keys == nil {
+	if _, keys := s.index.At(first); keys == nil {
 		t.Fatal("no snapshot for a list")
 	}
-	for i := range 2 * snapshotMax {
+	for i := range 20 { // more than the index keeps snapshots of
 		want := fmt.Sprint(i)
 		put(t, s, "a", want)
 		res, err := s.Txn(within(t), &Txn{Success: []Op{{Range: &RangeRequest{Key: []byte("a")}}}})
@@ -181,7 +181,7 @@ func TestReadOnlyTransactionsLeaveTheSnapshotsOfLists(t *testing.T) {
 			t.Fatalf("after %q: %+v, %v", want, res, err)
 		}
 	}
-	if _, keys := s.index.at(first); keys == nil {
+	if _, keys := s.index.At(first); keys == nil {
 		t.Error("the list's snapshot was pushed out")
 	}
 }

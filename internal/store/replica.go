@@ -141,14 +141,10 @@ type question struct {
 func (r *replica) ask() question {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.s.index.mu.RLock()
-	defer r.s.index.mu.RUnlock()
+	at := r.s.index.Position()
 	return question{
-		TailQuery: backend.TailQuery{
-			After: r.s.index.rev, Limit: tailRows, Bytes: r.bytes,
-			WithPrev: !r.s.index.complete,
-		},
-		batch: r.batch, epoch: r.epoch.Load(),
+		TailQuery: backend.TailQuery{After: at.Revision, Limit: tailRows, Bytes: r.bytes, WithPrev: !at.Complete},
+		batch:     r.batch, epoch: r.epoch.Load(),
 	}
 }
 
@@ -168,7 +164,7 @@ func (r *replica) reset(ctx context.Context, lost bool) error {
 			"held-revision", s.Revision(), "database-revision", clock.Revision, "epoch", clock.Epoch)
 	}
 	r.batch, r.server = batch, backend.Server{}
-	s.index.reset(clock)
+	s.index.Reset(clock)
 	// Between the two: who finds this epoch then reads this history, and who still finds the one before is in
 	// time for the end of a watch that goes on from what was lost.
 	r.epoch.Store(clock.Epoch)

@@ -91,40 +91,40 @@ func (r *replica) publish(t *backend.Tail, superseded map[int]*item, rev, compac
 	var rows, prevs []*item
 	before := map[string]*item{} // what the revisions published here made of a key
 	var fx backend.Effects
-	s.index.mu.RLock()
-	for i := 0; i < len(t.Changes); {
-		first := i
-		for i < len(t.Changes) && t.Changes[i].Row.ModRevision == t.Changes[first].Row.ModRevision {
-			i++
-		}
-		if t.Changes[first].Row.ModRevision <= rev {
-			continue
-		}
-		began := len(rows)
-		for j := first; j < i; j++ {
-			row := t.Changes[j].Row
-			key := keyString(row.Key)
-			prev, ok := before[key]
-			if !ok {
-				prev, _ = s.index.tree.Get(key)
+	s.index.View(func(known *tree, complete bool) {
+		for i := 0; i < len(t.Changes); {
+			first := i
+			for i < len(t.Changes) && t.Changes[i].Row.ModRevision == t.Changes[first].Row.ModRevision {
+				i++
 			}
-			if prev != nil {
-				row.Key = prev.Key // all versions of a key share its bytes
+			if t.Changes[first].Row.ModRevision <= rev {
+				continue
 			}
-			if prev == nil && !ok && !s.index.complete {
-				prev = superseded[j]
+			began := len(rows)
+			for j := first; j < i; j++ {
+				row := t.Changes[j].Row
+				key := keyString(row.Key)
+				prev, ok := before[key]
+				if !ok {
+					prev, _ = known.Get(key)
+				}
+				if prev != nil {
+					row.Key = prev.Key // all versions of a key share its bytes
+				}
+				if prev == nil && !ok && !complete {
+					prev = superseded[j]
+				}
+				if prev != nil && prev.Deleted || row.PrevRevision == 0 {
+					prev = nil // a key that was deleted before, perhaps by the same transaction
+				}
+				rows, prevs = append(rows, newItem(row)), append(prevs, prev)
+				fx.Rows = append(fx.Rows, row)
 			}
-			if prev != nil && prev.Deleted || row.PrevRevision == 0 {
-				prev = nil // a key that was deleted before, perhaps by the same transaction
+			for _, it := range rows[began:] {
+				before[keyString(it.Key)] = it
 			}
-			rows, prevs = append(rows, newItem(row)), append(prevs, prev)
-			fx.Rows = append(fx.Rows, row)
 		}
-		for _, it := range rows[began:] {
-			before[keyString(it.Key)] = it
-		}
-	}
-	s.index.mu.RUnlock()
+	})
 	moved := compacted != 0 && etcdCompacted(compacted) > etcdCompacted(s.compacted())
 	if !moved {
 		compacted = 0
@@ -135,7 +135,7 @@ func (r *replica) publish(t *backend.Tail, superseded map[int]*item, rev, compac
 	through := max(rev, t.Through)
 	r.adopted.Add(uint64(through - rev))
 	s.quota.wrote(&fx)
-	s.index.apply(rows, through, compacted)
+	s.index.Apply(rows, through, compacted)
 	s.hub.publish(rows, prevs, through, compacted)
 }
 

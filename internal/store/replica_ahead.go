@@ -25,9 +25,9 @@ var errBehind = errors.New("this replica is far behind the others")
 // published. Errors: errBehind, errReset, errOvertaken, errLostHistory, those of the backend.
 func (r *replica) ahead(ctx context.Context, tx backend.SharedTx, e *evaluator) error {
 	r.mu.Lock()
-	state, rev, ok := r.s.index.fork(e.from)
+	state, rev, ok := r.s.index.Fork(e.from)
 	batch, epoch, server := r.batch, r.epoch.Load(), r.server
-	e.resets = r.s.index.loading()
+	e.generation = r.s.index.Position().Generation
 	r.mu.Unlock()
 	switch {
 	case !ok || epoch != e.epoch:
@@ -57,11 +57,11 @@ func (r *replica) ahead(ctx context.Context, tx backend.SharedTx, e *evaluator) 
 			if old, ok := state.Get(key); ok {
 				row.Key = old.Key
 			}
-			it := &item{Row: row, slot: -1}
+			it := bareItem(row)
 			if row.Deleted {
 				state.Delete(key)
 			} else {
-				state.Set(keyString(row.Key), it)
+				state.Set(it)
 			}
 			e.ahead = append(e.ahead, it)
 			if it.Lease != 0 {
@@ -81,8 +81,6 @@ func (r *replica) steady(e *evaluator) bool {
 	if !e.indexed() {
 		return true
 	}
-	x := r.s.index
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.resets == e.resets && x.rev <= e.from
+	at := r.s.index.Position()
+	return at.Generation == e.generation && at.Revision <= e.from
 }

@@ -116,19 +116,17 @@ func (r *replica) nothingNew(ctx context.Context, bound time.Duration) (known bo
 func (r *replica) upToDate(q question, head backend.Head) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	x := r.s.index
-	x.mu.RLock()
-	defer x.mu.RUnlock()
+	at := r.s.index.Position()
 	switch {
 	case head.Clock.Epoch != q.epoch, q.epoch != r.epoch.Load(), head.Alarms != r.alarms,
-		etcdCompacted(head.Clock.Compacted) > etcdCompacted(x.compacted):
+		etcdCompacted(head.Clock.Compacted) > etcdCompacted(at.Compacted):
 		return false
-	case x.rev != q.After && head.Origin.Server != r.server: // another one, of which nobody knows what it has there
+	case at.Revision != q.After && head.Origin.Server != r.server: // another one, of which nobody knows what it has there
 		return false
 	case head.Clock.Revision == q.After:
 		return head.Batch == q.batch
 	}
-	return head.Clock.Revision > q.After && head.Clock.Revision <= x.rev
+	return head.Clock.Revision > q.After && head.Clock.Revision <= at.Revision
 }
 
 // departs records that a batch on top of revision base is being committed; the function that it returns records that it

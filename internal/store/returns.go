@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// leastRowBytes is the least that rowBytes returns: values may be small, but references and encoding have their price.
+// leastRowBytes is the least that a row of a result counts as: values may be small, but references and encoding have their price.
 const leastRowBytes = 1 << 10
 
 // returning runs a transaction that returns many rows and may write. Once it is evaluated, its result is in memory, and
@@ -34,14 +34,7 @@ func (s *Store) returning(ctx context.Context, o *txnOperation, rows int64) (*Tx
 
 // resultBytes is what so many rows of a transaction count as before they have been read.
 func (s *Store) resultBytes(rows int64) int64 {
-	return min(rows, int64(s.cfg.TxnRows)) * s.index.rowBytes()
-}
-
-// rowBytes is what one of them counts as.
-func (x *index) rowBytes() int64 {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return max(leastRowBytes, x.cache.average())
+	return min(rows, int64(s.cfg.TxnRows)) * max(leastRowBytes, s.index.AverageValue())
 }
 
 // returns is about how many rows of spans t returns, of the branch with more.
@@ -53,7 +46,7 @@ func returns(ops []Op, x *index) (n int64) {
 		case op.Range != nil:
 			n += op.Range.returns(x)
 		case op.Delete != nil && op.Delete.PrevKV:
-			n += x.within(op.Delete.Key, op.Delete.End)
+			n += x.Within(op.Delete.Key, op.Delete.End)
 		case op.Txn != nil:
 			n += op.Txn.returns(x)
 		}
@@ -65,7 +58,7 @@ func (r *RangeRequest) returns(x *index) int64 {
 	if r.CountOnly || len(r.End) == 0 {
 		return 0
 	}
-	rows := x.within(r.Key, r.End)
+	rows := x.Within(r.Key, r.End)
 	if r.Revision > 0 {
 		rows = max(rows, unknownSpan) // those of then may be gone now
 	}

@@ -27,33 +27,62 @@ const (
 	snapshotBytes = 1 << 20
 )
 
-// keys is the tree, nil when the index has let go of it, or there is no snapshot.
-func (s *snapshot) keys() *tree {
+// Tree is the rows, nil when the index has let go of it, or there is no snapshot.
+func (s *snapshot) Tree() *tree {
 	if s == nil {
 		return nil
 	}
 	return s.tree.Load()
 }
 
-// end is called by a stream that goes on from the snapshot no more.
-func (s *snapshot) end() {
+// End is called by a stream that goes on from the snapshot no more.
+func (s *snapshot) End() {
 	if s != nil {
 		s.users.Add(-1)
 	}
 }
 
-// at returns the clock of the index and, of the same moment, the tree of the snapshot at revision rev, nil when there
+// At returns the clock of the index and, of the same moment, the tree of the snapshot at revision rev, nil when there
 // is none. A revision <= 0 means the current one; a snapshot of that is made. Later the index may let go of the
 // snapshot, but not of a tree that the caller has.
-func (x *index) at(rev int64) (backend.Clock, *tree) {
+func (x *index) At(rev int64) (backend.Clock, *tree) {
 	var keys *tree
-	clock, _ := x.snapshot(rev, func(s *snapshot) { keys = s.keys() })
+	clock, _ := x.snapshot(rev, func(s *snapshot) { keys = s.Tree() })
 	return clock, keys
 }
 
-// pin is at for a stream, which goes on from the snapshot until it calls its end.
-func (x *index) pin(rev int64) (backend.Clock, *snapshot) {
+// Pin is At for a stream, which goes on from the snapshot until it calls its End.
+func (x *index) Pin(rev int64) (backend.Clock, *snapshot) {
 	return x.snapshot(rev, func(s *snapshot) { s.users.Add(1) })
+}
+
+// Now returns the index as it is, its revision and its epoch, for a short look: the copy is not kept, so it pushes out
+// none of those that lists go on from. Nil when the index is not complete.
+func (x *index) Now() (_ *tree, rev, epoch int64) {
+	x.mu.RLock()
+	snap, rev, epoch, complete := x.taken(x.rev), x.rev, x.epoch, x.complete
+	x.mu.RUnlock()
+	if snap != nil || !complete {
+		return snap.Tree(), rev, epoch
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.complete {
+		return nil, x.rev, x.epoch // it was reset meanwhile
+	}
+	return x.tree.copy(), x.rev, x.epoch
+}
+
+// Fork returns a copy of the index that its caller may change, if the index is below revision, and the index's
+// revision; ok is false when it is not complete. Behind a copy all that is written to the index copies parts of it,
+// too.
+func (x *index) Fork(revision int64) (t *tree, rev int64, ok bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.complete && x.rev < revision {
+		t = x.tree.copy()
+	}
+	return t, x.rev, x.complete
 }
 
 // snapshot finds or makes the snapshot at rev and uses it under the lock, without which the index may let go of it.
@@ -72,7 +101,7 @@ func (x *index) snapshot(rev int64, use func(*snapshot)) (backend.Clock, *snapsh
 	if clock, snap, could = x.look(rev); snap == nil && could {
 		x.makeRoom()
 		snap = &snapshot{rev: x.rev, taken: time.Now()}
-		snap.tree.Store(x.tree.Copy())
+		snap.tree.Store(x.tree.copy())
 		x.snapshots = append(x.snapshots, snap)
 	}
 	if snap != nil {
@@ -83,7 +112,7 @@ func (x *index) snapshot(rev int64, use func(*snapshot)) (backend.Clock, *snapsh
 
 // look returns the clock, the snapshot at rev if it was made, and whether it can be. Callers hold mu.
 func (x *index) look(rev int64) (clock backend.Clock, snap *snapshot, could bool) {
-	clock = backend.Clock{Revision: x.rev, Compacted: x.compacted, Epoch: x.epoch}
+	clock = x.clock()
 	if rev <= 0 {
 		rev = x.rev
 	}

@@ -77,7 +77,7 @@ func (s *Store) sortedStream(
 // orderedInTurn is ordered in a turn of its own if the span is long. The items have no values.
 func (s *Store) orderedInTurn(ctx context.Context, req *RangeRequest, sp span, v view) (*RangeResult, []*item, error) {
 	if keys := v.keys(); keys != nil {
-		turn, err := s.turns.takeFor(ctx, int(countSpan(keys, sp)))
+		turn, err := s.turns.takeFor(ctx, int(keys.Count(sp)))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -86,9 +86,7 @@ func (s *Store) orderedInTurn(ctx context.Context, req *RangeRequest, sp span, v
 	}
 	res, items, err := s.ordered(ctx, req, sp, v)
 	for i, it := range items {
-		r := it.Row
-		r.Value = nil
-		items[i] = &item{Row: r, slot: -1}
+		items[i] = bareItem(it.Row)
 	}
 	return res, items, err
 }
@@ -118,7 +116,7 @@ func (s *Store) shapeFirst(
 // metas returns all items of the span.
 func (s *Store) metas(ctx context.Context, sp span, v view, values bool) ([]*item, error) {
 	if keys := v.keys(); keys != nil {
-		items, _ := walk(keys, sp, keys.Len())
+		items, _ := keys.Walk(sp, keys.Len())
 		return items, nil
 	}
 	var items []*item
@@ -128,12 +126,16 @@ func (s *Store) metas(ctx context.Context, sp span, v view, values bool) ([]*ite
 			return nil, err
 		}
 		for i := range rows {
-			items = append(items, &item{Row: rows[i], cached: values, slot: -1})
+			if values {
+				items = append(items, newItem(rows[i]))
+			} else {
+				items = append(items, bareItem(rows[i]))
+			}
 		}
 		if !more {
 			return items, nil
 		}
-		sp = sp.from(string(rows[len(rows)-1].Key) + "\x00")
+		sp = sp.From(string(rows[len(rows)-1].Key) + "\x00")
 	}
 }
 
@@ -145,7 +147,7 @@ func (s *Store) withValues(ctx context.Context, items []*item, epoch int64) ([]*
 	}
 	out := make([]*item, len(rows))
 	for i, r := range rows {
-		out[i] = &item{Row: *r, cached: true, slot: -1}
+		out[i] = newItem(*r)
 	}
 	return out, nil
 }

@@ -263,16 +263,12 @@ func (s *Store) fail(err error) {
 
 // Revision returns the revision of the last committed transaction.
 func (s *Store) Revision() int64 {
-	s.index.mu.RLock()
-	defer s.index.mu.RUnlock()
-	return s.index.rev
+	return s.index.Position().Revision
 }
 
 // compacted is the clock's compacted revision as published.
 func (s *Store) compacted() int64 {
-	s.index.mu.RLock()
-	defer s.index.mu.RUnlock()
-	return s.index.compacted
+	return s.index.Position().Compacted
 }
 
 // Compacted returns the oldest revision that can be read, 0 when nothing has become unreadable.
@@ -342,12 +338,12 @@ func (s *Store) publish(e *evaluator) {
 		}
 	}
 	if len(e.ahead) > 0 {
-		s.index.warm(prevs, e.epoch) // their values have come meanwhile
+		s.index.Warm(prevs, e.epoch) // their values have come meanwhile
 	}
 	s.lessor.granted(fx.Granted)
 	s.lessor.ending(fx.Ending)
 	s.quota.wrote(fx)
-	s.index.apply(rows, fx.Revision, fx.Compacted)
+	s.index.Apply(rows, fx.Revision, fx.Compacted)
 	s.lessor.revoked(fx.Revoked) // after its keys, so that no key is ever seen without its lease
 	s.hub.publish(rows, prevs, fx.Revision, fx.Compacted)
 }

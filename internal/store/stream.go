@@ -40,9 +40,9 @@ func (s *Store) RangeStream(
 		return nil, err
 	}
 	defer v.pin.end()
-	defer v.snap.end()
+	defer v.snap.End()
 	res := &RangeResult{Revision: v.current, Epoch: v.epoch}
-	if sp.empty {
+	if sp.Empty {
 		return res, nil
 	}
 	if req.CountOnly {

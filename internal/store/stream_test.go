@@ -213,7 +213,7 @@ func TestSortedStreamReadsMemory(t *testing.T) {
 	}
 	s := openStore(t, f, Config{})
 	many(t, s, 10, 1, 10)
-	eventually(t, "the index is complete", s.index.whole)
+	eventually(t, "the index is complete", s.index.Complete)
 	before := reads.Load()
 	rows := 0
 	req := &RangeRequest{Key: []byte("k"), End: []byte("l"), Target: SortMod}
@@ -223,4 +223,18 @@ func TestSortedStreamReadsMemory(t *testing.T) {
 	if n := reads.Load() - before; n != 0 || rows != 10 {
 		t.Errorf("%d rows, %d statements", rows, n)
 	}
+}
+
+// TestStreamWithoutCount reads a page as one who knows how many rows follow it.
+func TestStreamWithoutCount(t *testing.T) {
+	eachIndex(t, func(t *testing.T, cfg Config) {
+		s := streamStore(t, 20, cfg)
+		for _, noCount := range []bool{false, true} {
+			req := &RangeRequest{Key: []byte("k"), End: []byte("l"), Limit: 5, NoCount: noCount}
+			res, err := s.RangeStream(within(t), req, func([]*Row) error { return nil })
+			if err != nil || !res.More || res.Epoch != 1 || (res.Count == 5) != noCount || !noCount && res.Count != 20 {
+				t.Errorf("without count: %t: %+v, %v", noCount, res, err)
+			}
+		}
+	})
 }

@@ -22,7 +22,7 @@ func busyTurns(t *testing.T, s *Store) {
 func TestWithoutTurn(t *testing.T) {
 	s := openStore(t, openSQLite(t), Config{})
 	many(t, s, 2*walkLocked, 2*walkLocked, 1)
-	eventually(t, "the index is complete", s.index.whole)
+	eventually(t, "the index is complete", s.index.Complete)
 	all := RangeRequest{Key: []byte("k"), End: []byte("l")}
 	list, err := s.Range(within(t), &all)
 	if err != nil {

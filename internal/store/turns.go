@@ -211,19 +211,7 @@ func (r *RangeRequest) long(t *tree) bool {
 	if r.CountOnly || len(r.End) == 0 || r.plain() && r.Limit > 0 && r.Limit <= longRead {
 		return false
 	}
-	return longSpan(t, makeSpan(r.Key, r.End))
-}
-
-func longSpan(t *tree, sp span) bool {
-	if sp.empty || sp.single {
-		return false
-	}
-	at := 0
-	if sp.start != "" {
-		at = rank(t, sp.start)
-	}
-	key, _, ok := t.GetAt(at + longRead)
-	return ok && (sp.open || key < sp.end)
+	return t.Exceeds(makeSpan(r.Key, r.End), longRead)
 }
 
 // long says whether a transaction that only reads looks at many keys of t.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -51,6 +52,19 @@ type RangeRequest struct {
 	MinCreateRev, MaxCreateRev int64
 	// KeepTurn leaves it to the caller to end the result's Turn, so that what it does with many rows counts, too.
 	KeepTurn bool
+}
+
+// PrefixEnd returns the End of the range of all keys that begin with prefix, in etcd's convention: the least key above
+// them, or one NUL byte when there is none.
+func PrefixEnd(prefix []byte) []byte {
+	end := bytes.Clone(prefix)
+	for i := len(end) - 1; i >= 0; i-- {
+		if end[i] < 0xff {
+			end[i]++
+			return end[:i+1]
+		}
+	}
+	return []byte{0}
 }
 
 // RangeResult answers a RangeRequest.

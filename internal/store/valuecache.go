@@ -81,16 +81,63 @@ func (c *valueCache) evict(x *index, most int) (more bool) {
 		looks = 0
 		most--
 		c.remove(it)
-		bare := &item{Row: it.Row, slot: -1}
-		bare.Value = nil
-		x.tree.Set(keyString(bare.Key), bare)
+		x.tree.Set(bareItem(it.Row))
 	}
 	return false
 }
 
-// touch marks it as read.
-func (it *item) touch() {
-	if atomic.LoadUint32(&it.touched) == 0 {
-		atomic.StoreUint32(&it.touched, 1)
+// Warm replaces those of an epoch's items whose values the index has in memory by now: a snapshot keeps what it was
+// made of.
+func (x *index) Warm(items []*item, epoch int64) (missing int) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for i, it := range items {
+		if it == nil || it.cached {
+			continue
+		}
+		// In another epoch another row may have the same id.
+		if newest, ok := x.tree.Get(keyString(it.Key)); ok && newest.cached && newest.ID() == it.ID() && x.epoch == epoch {
+			items[i] = newest
+			continue
+		}
+		missing++
 	}
+	return missing
+}
+
+// Keep caches the fetched values of an epoch's items as far as there is room: lists must not push out what gets use.
+func (x *index) Keep(items []*item, epoch int64) {
+	if !x.writing.TryLock() {
+		return
+	}
+	defer x.writing.Unlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.epoch != epoch {
+		return
+	}
+	kept := false
+	for _, it := range items {
+		if !x.cache.room(it) {
+			break
+		}
+		old, ok := x.tree.Get(keyString(it.Key))
+		if !ok || old.cached || old.ID() != it.ID() {
+			continue
+		}
+		it.Key, it.slot = old.Key, -1
+		x.tree.Set(it)
+		x.cache.add(it)
+		kept = true
+	}
+	if n := len(x.snapshots); kept && n > 0 && x.snapshots[n-1].rev == x.rev {
+		x.snapshots[n-1].tree.Store(x.tree.copy()) // the same rows, with what was fetched for them
+	}
+}
+
+// AverageValue returns about how many bytes a value has, 0 where there is none in memory.
+func (x *index) AverageValue() int64 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.cache.average()
 }

@@ -10,17 +10,16 @@ import (
 // After a list of everything a write makes room by looking at a few values, not at all of them.
 func TestEvictionLooksAtFew(t *testing.T) {
 	const n = 100_000
-	x := newIndex(backend.Clock{Revision: 1}, n, false)
-	x.complete, x.gone = true, nil
+	x := loaded(n)
 	items := make([]*item, n)
 	for i := range items {
 		items[i] = newItem(Row{Key: fmt.Appendf(nil, "k%06d", i), Value: []byte("v"), ModRevision: 2})
 	}
-	x.apply(items, 2, 0)
+	x.Apply(items, 2, 0)
 	for _, it := range items {
-		it.touch()
+		it.Touch()
 	}
-	x.apply([]*item{newItem(Row{Key: []byte("z"), Value: []byte("v"), ModRevision: 3})}, 3, 0)
+	x.Apply([]*item{newItem(Row{Key: []byte("z"), Value: []byte("v"), ModRevision: 3})}, 3, 0)
 	cleared := 0
 	for _, it := range items {
 		if it.touched == 0 {
@@ -35,47 +34,28 @@ func TestEvictionLooksAtFew(t *testing.T) {
 	}
 }
 
-// What waits for the sequencer counts with all that it holds.
-func TestSizeOfTransactions(t *testing.T) {
-	big := make([]byte, 1<<20)
-	for name, txn := range map[string]*Txn{
-		"compare": {Compare: []Compare{{Key: big}}}, "compare's end": {Compare: []Compare{{End: big}}},
-		"range":       {Success: []Op{{Range: &RangeRequest{Key: big}}}},
-		"range's end": {Failure: []Op{{Range: &RangeRequest{End: big}}}},
-		"put":         {Success: []Op{{Put: &PutRequest{Value: big}}}},
-		"delete":      {Success: []Op{{Delete: &DeleteRequest{Key: big}}}},
-		"nested":      {Success: []Op{{Txn: &Txn{Failure: []Op{{Delete: &DeleteRequest{End: big}}}}}}},
-	} {
-		if n := txn.size(); n < 1<<20 {
-			t.Errorf("%s: %d bytes", name, n)
-		}
+// TestValuesOfOneEpoch has an index that another history has come to, with a row of the same id: what is read of the
+// one before gets nothing from it, and brings nothing in.
+func TestValuesOfOneEpoch(t *testing.T) {
+	row := func(value string) Row {
+		return Row{Key: []byte("k"), ModRevision: 2, CreateRevision: 2, Version: 1, Value: []byte(value)}
 	}
-}
+	cold := func() *item { return bareItem(row("")) }
+	for _, epoch := range []int64{1, 2} {
+		x := newIndex(backend.Clock{Revision: 1, Epoch: 1}, 1<<20, false)
+		x.Reset(backend.Clock{Revision: 1, Epoch: 2})
+		x.Apply([]*item{cold()}, 2, 0)
+		same := epoch == 2
+		x.Keep([]*item{newItem(row("of the epoch that is asked for"))}, epoch)
+		if it, _ := x.Get("k"); it.cached != same {
+			t.Errorf("epoch %d: a value that was fetched is kept: %v", epoch, it.cached)
+		}
 
-// Each value that a read returns counts once, as found in memory or as fetched.
-func TestCacheStats(t *testing.T) {
-	s := openStore(t, openSQLite(t), Config{CacheBytes: 1})
-	eventually(t, "the index is complete", s.index.whole)
-	put(t, s, "b", "does not fit")
-	put(t, s, "a", "")
-	for _, c := range []struct {
-		key  string
-		want CacheStats
-	}{{"a", CacheStats{1, 0}}, {"b", CacheStats{1, 1}}, {"b", CacheStats{1, 2}}} {
-		get(t, s, c.key, 0)
-		if got := s.CacheStats(); got != c.want {
-			t.Errorf("after a read of %s: %+v, want %+v", c.key, got, c.want)
+		x = newIndex(backend.Clock{Revision: 1, Epoch: 2}, 1<<20, false)
+		x.Apply([]*item{newItem(row("of epoch 2"))}, 2, 0)
+		items := []*item{cold()}
+		if missing := x.Warm(items, epoch); (missing == 0) != same || items[0].cached != same {
+			t.Errorf("epoch %d: %d missing, %+v", epoch, missing, items[0])
 		}
-	}
-	list := &RangeRequest{Key: []byte("a"), End: []byte("c")}
-	if _, err := s.Range(within(t), list); err != nil {
-		t.Fatal(err)
-	}
-	list.KeysOnly = true
-	if _, err := s.Range(within(t), list); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := s.CacheStats(), (CacheStats{2, 3}); got != want {
-		t.Errorf("after two lists, one of keys: %+v, want %+v", got, want)
 	}
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"slices"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
@@ -26,15 +25,15 @@ func (s *Store) firstRows(
 	}
 	cold := false
 	for _, it := range items {
-		cold = cold || !it.cached
+		cold = cold || !it.Cached()
 	}
 	missing := 0
 	if cold {
-		missing = s.index.warm(items, epoch)
+		missing = s.index.Warm(items, epoch)
 	}
 	for i, it := range items {
-		if it.cached {
-			it.touch()
+		if it.Cached() {
+			it.Touch()
 			out[i] = &it.Row
 		}
 	}
@@ -66,7 +65,7 @@ func (s *Store) fetch(ctx context.Context, items []*item, epoch int64, missing i
 	asking(ctx)
 	ids, cold := make([]backend.RowID, 0, missing), make([]*item, 0, missing)
 	for _, it := range items {
-		if !it.cached {
+		if !it.Cached() {
 			ids, cold = append(ids, it.ID()), append(cold, it)
 		}
 	}
@@ -79,19 +78,13 @@ func (s *Store) fetch(ctx context.Context, items []*item, epoch int64, missing i
 	}
 	fetched := make([]*item, len(rows))
 	for i := range rows {
-		if !cold[i].is(&rows[i]) {
+		if !cold[i].Is(&rows[i]) {
 			return nil, backend.ErrOtherEpoch // that nobody has noticed yet
 		}
 		fetched[i] = newItem(rows[i])
 	}
-	s.index.keep(fetched, epoch)
+	s.index.Keep(fetched, epoch)
 	return fetched, nil
-}
-
-// is says whether r is the row that it was made of, as far as that is known without the value.
-func (it *item) is(r *Row) bool {
-	return slices.Equal(it.Key, r.Key) && it.CreateRevision == r.CreateRevision && it.PrevRevision == r.PrevRevision &&
-		it.Version == r.Version && it.Lease == r.Lease
 }
 
 // keyOnly is the row as keys_only shows it: etcd leaves the lease out, too.

@@ -46,7 +46,7 @@ func stalled(t *testing.T, s *Store, watches int) *WatchStream {
 // A slow watch keeps its own events in memory, and nothing else of the batches that they came in.
 func TestSlowWatchHoldsItsOwnEventsOnly(t *testing.T) {
 	s := openStore(t, openSQLite(t), Config{CacheBytes: 1, WindowBytes: 1})
-	eventually(t, "the index is complete", s.index.whole)
+	eventually(t, "the index is complete", s.index.Complete)
 	st := s.NewWatchStream()
 	defer st.Close()
 	created(t, st, WatchRequest{Key: []byte("k000000")}) // from here on nobody takes anything

@@ -41,10 +41,10 @@ type watcher struct {
 }
 
 func (w *watcher) interval() adt.Interval {
-	if w.span.open {
-		return adt.NewBytesAffineInterval([]byte(w.span.start), []byte{})
+	if w.span.Open {
+		return adt.NewBytesAffineInterval([]byte(w.span.Start), []byte{})
 	}
-	return adt.NewBytesAffineInterval([]byte(w.span.start), []byte(w.span.end))
+	return adt.NewBytesAffineInterval([]byte(w.span.Start), []byte(w.span.End))
 }
 
 func (w *watcher) wants(e *event) bool {
@@ -59,7 +59,7 @@ func (w *watcher) wants(e *event) bool {
 func (w *watcher) wanted(events []*event, next, compacted int64) []*event {
 	var out []*event
 	for _, e := range events {
-		if e.revision() >= next && w.span.contains(keyString(e.item.Key)) && w.wants(e) {
+		if e.revision() >= next && w.span.Contains(keyString(e.item.Key)) && w.wants(e) {
 			out = append(out, e.replayed(compacted))
 		}
 	}

@@ -127,7 +127,7 @@ func (st *WatchStream) fill(ctx context.Context, r *WatchResponse, w *watcher, e
 		if !w.req.PrevKV || e.prev == nil {
 			continue
 		}
-		if e.prev.cached {
+		if e.prev.Cached() {
 			r.Events[i].Prev = &e.prev.Row
 			continue
 		}
@@ -139,7 +139,7 @@ func (st *WatchStream) fill(ctx context.Context, r *WatchResponse, w *watcher, e
 			return fmt.Errorf("read %d superseded rows: %w", len(ids), cmp.Or(err, backend.ErrUnavailable))
 		}
 		for i := range rows {
-			if events[at[i]].prev.is(&rows[i]) { // else compacted meanwhile, or of another history
+			if events[at[i]].prev.Is(&rows[i]) { // else compacted meanwhile, or of another history
 				r.Events[at[i]].Prev = &rows[i]
 			}
 			bytes += rows[i].Size()

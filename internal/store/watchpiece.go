@@ -121,7 +121,7 @@ func (p *piece) take(st *WatchStream, fits func(*watcher) bool, looks *int) {
 func (p *piece) span() span {
 	sp := p.members[0].span
 	for _, w := range p.members[1:] {
-		sp = sp.join(w.span)
+		sp = sp.Join(w.span)
 	}
 	return sp
 }
@@ -149,7 +149,7 @@ func (h *hub) readPiece(ctx context.Context, p *piece) error {
 		prev = prev || w.req.PrevKV
 	}
 	hist, err := h.cfg.History.History(ctx, backend.HistoryQuery{
-		After: p.start - 1, Until: p.through, Span: p.span().backend(), Limit: lead.chunk, Bytes: pieceBytes,
+		After: p.start - 1, Until: p.through, Span: p.span().Backend(), Limit: lead.chunk, Bytes: pieceBytes,
 		WithPrev: prev,
 	})
 	switch {

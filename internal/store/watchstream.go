@@ -141,7 +141,7 @@ func (st *WatchStream) refusal(req *WatchRequest, sp span) error {
 	if req.StartRevision < 0 {
 		return backend.ErrCompacted
 	}
-	if sp.empty {
+	if sp.Empty {
 		return ErrWatchEmptyRange
 	}
 	if req.ID != 0 {

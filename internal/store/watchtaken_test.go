@@ -21,7 +21,7 @@ func TestWatchEndsWhileItsEventsAreSent(t *testing.T) {
 		return nil
 	}
 	s := openStore(t, f, Config{CacheBytes: 1, WatchBytes: 1 << 10})
-	eventually(t, "the index is complete", s.index.whole)
+	eventually(t, "the index is complete", s.index.Complete)
 	put(t, s, "a", "first")
 	st := s.NewWatchStream()
 	defer st.Close()

@@ -5,11 +5,8 @@ import (
 	"sync/atomic"
 )
 
-const (
-	// itemBytes and eventBytes are what an item and an event take besides their keys and values.
-	itemBytes  = 112
-	eventBytes = 32
-)
+// eventBytes is what an event takes besides its items.
+const eventBytes = 32
 
 // event is one published change. prev is what it superseded, nil on a create; its value may have to be fetched.
 //
