@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 // begin takes the clock and readies the evaluator for batch: what is published is what is committed then.
@@ -103,15 +104,15 @@ func (q *sequencer) evaluator(ctx context.Context, loaded *backend.Loaded, compl
 		server: loaded.Tail.Origin.Server,
 	}
 	if !complete {
-		e.loaded = newTree()
+		e.loaded = index.NewTree()
 		for i := range loaded.Rows {
-			e.loaded.Set(newItem(loaded.Rows[i]))
+			e.loaded.Set(index.NewItem(loaded.Rows[i]))
 		}
 		for i := range loaded.LeaseRows {
 			r := &loaded.LeaseRows[i]
-			key := keyString(r.Key)
+			key := index.KeyString(r.Key)
 			if _, ok := e.loaded.Get(key); !ok {
-				e.loaded.Set(bareItem(*r))
+				e.loaded.Set(index.NewBareItem(*r))
 			}
 			e.attached.add(r.Lease, key)
 		}

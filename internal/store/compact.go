@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 // purgeRetry is how long a physical compaction waits before it looks again whether an export or a stream still reads.
@@ -83,12 +84,12 @@ func (o *compactOperation) evaluate(e *evaluator) error {
 		compacted = e.oldest
 	}
 	switch {
-	case o.revision <= etcdCompacted(compacted):
+	case o.revision <= index.EtcdCompacted(compacted):
 		return ErrCompacted
 	case o.revision > e.rev:
 		return ErrFutureRevision
 	case o.revision == 0:
-		e.effects.Compacted = compactedAtZero
+		e.effects.Compacted = index.CompactedAtZero
 	default:
 		e.effects.Compacted = o.revision
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 // counts remembers what a limited list left behind, so that the next page of a list read from the database need not
@@ -48,12 +49,12 @@ func (c *counts) put(k countKey, n int64) {
 	c.known[k] = n
 }
 
-func (v view) countKey(sp span) countKey {
+func (v view) countKey(sp index.Span) countKey {
 	return countKey{epoch: v.epoch, rev: v.rev, start: sp.Start, end: sp.End, open: sp.Open}
 }
 
 // count returns how many keys the span has at v's revision.
-func (s *Store) count(ctx context.Context, sp span, v view) (int64, error) {
+func (s *Store) count(ctx context.Context, sp index.Span, v view) (int64, error) {
 	if keys := v.keys(); keys != nil {
 		return keys.Count(sp), nil
 	}
@@ -72,7 +73,7 @@ func (s *Store) count(ctx context.Context, sp span, v view) (int64, error) {
 
 // count counts the live keys of [key, end) as the transaction sees them.
 func (e *evaluator) count(key, end []byte) (int64, error) {
-	sp := makeSpan(key, end)
+	sp := index.NewSpan(key, end)
 	if sp.Empty {
 		return 0, nil
 	}
@@ -86,7 +87,7 @@ func (e *evaluator) count(key, end []byte) (int64, error) {
 		if !it.Deleted {
 			n++
 		}
-		if e.base(keyString(it.Key)) != nil {
+		if e.base(index.KeyString(it.Key)) != nil {
 			n--
 		}
 	}
@@ -95,7 +96,7 @@ func (e *evaluator) count(key, end []byte) (int64, error) {
 
 // committed counts the keys of the span before the batch. While the index is not complete the database does: the rows,
 // which may be many and large, need not be loaded for it.
-func (e *evaluator) committed(sp span) (int64, error) {
+func (e *evaluator) committed(sp index.Span) (int64, error) {
 	if e.whole {
 		return e.loaded.Count(sp), nil
 	}
@@ -106,7 +107,7 @@ func (e *evaluator) committed(sp span) (int64, error) {
 }
 
 // countPage counts a span of which a page was just read, and remembers the count of what the page left.
-func (s *Store) countPage(ctx context.Context, sp span, v view, next span, read int64) (int64, error) {
+func (s *Store) countPage(ctx context.Context, sp index.Span, v view, next index.Span, read int64) (int64, error) {
 	n, err := s.count(ctx, sp, v)
 	if err == nil && v.keys() == nil {
 		s.counts.put(v.countKey(next), n-read)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 // evaluator runs transactions in order, in memory, over the committed state and an overlay of the effects of those
@@ -25,18 +26,18 @@ import (
 type evaluator struct {
 	s          *Store
 	ctx        context.Context
-	loaded     *tree          // nil when the index serves
+	loaded     *index.Tree    // nil when the index serves
 	whole      bool           // loaded has all keys: it is a snapshot of the index
 	reading    bool           // the transaction only reads
-	ahead      []*item        // what loaded has beyond the index, without values
-	overlay    tree           // newest rows of the batch, tombstones included
+	ahead      []*index.Item  // what loaded has beyond the index, without values
+	overlay    index.Tree     // newest rows of the batch, tombstones included
 	from       int64          // revision of the committed state
 	server     backend.Server // that reported it
 	generation int            // of the index that served when the batch began
 	oldest     int64          // the clock's compacted revision there
 	rev        int64          // of the last transaction that wrote
-	rows       []*item
-	prevs      []*item // what watchers are shown as superseded by each of rows: the key's row before the transaction
+	rows       []*index.Item
+	prevs      []*index.Item // what each of rows superseded for watchers: the key's row before the transaction
 	undo       []undone
 	looked     int // rows of ranges, those that the batch itself has changed included
 	// of the transaction under way:
@@ -48,7 +49,7 @@ type evaluator struct {
 	// what base answered last: a compare and the put behind it ask for the same key
 	asked bool
 	key   string
-	found *item
+	found *index.Item
 
 	leases   map[int64]leaseStatus        // of those that the batch has changed
 	states   map[int64]backend.LeaseState // of the leases that the batch names, when the database keeps their time
@@ -60,7 +61,7 @@ type evaluator struct {
 // undone is what the overlay held before a transaction changed it.
 type undone struct {
 	key string
-	was *item
+	was *index.Item
 }
 
 // indexed says that the committed state has all keys: nothing need be loaded for an operation.
@@ -102,7 +103,7 @@ func (e *evaluator) inner() int64 {
 }
 
 // base returns the committed live row of key.
-func (e *evaluator) base(key string) *item {
+func (e *evaluator) base(key string) *index.Item {
 	if e.asked && e.key == key {
 		return e.found
 	}
@@ -116,7 +117,7 @@ func (e *evaluator) base(key string) *item {
 }
 
 // live returns the live row of key as the transaction sees it.
-func (e *evaluator) live(key string) *item {
+func (e *evaluator) live(key string) *index.Item {
 	if it, ok := e.overlay.Get(key); ok {
 		if it.Deleted {
 			return nil
@@ -128,7 +129,7 @@ func (e *evaluator) live(key string) *item {
 
 // write appends a row of the transaction under way. All versions of a key share the bytes of the first: those that came
 // with the request would keep the whole message in memory.
-func (e *evaluator) write(r Row, prev *item) {
+func (e *evaluator) write(r Row, prev *index.Item) {
 	r.ModRevision = e.rev + 1
 	r.Ordinal = int32(len(e.rows) - e.mark)
 	if prev != nil {
@@ -136,8 +137,8 @@ func (e *evaluator) write(r Row, prev *item) {
 	} else {
 		r.Key = bytes.Clone(r.Key)
 	}
-	it := newItem(r)
-	key := keyString(r.Key)
+	it := index.NewItem(r)
+	key := index.KeyString(r.Key)
 	was, _ := e.overlay.Set(it)
 	if prev != nil && prev.ModRevision == r.ModRevision {
 		prev = e.before(key)
@@ -148,7 +149,7 @@ func (e *evaluator) write(r Row, prev *item) {
 }
 
 // before returns the live row that key had before the transaction under way changed it.
-func (e *evaluator) before(key string) *item {
+func (e *evaluator) before(key string) *index.Item {
 	for _, u := range e.undo {
 		switch {
 		case u.key != key:
@@ -164,12 +165,12 @@ func (e *evaluator) before(key string) *item {
 }
 
 // values returns the items as rows with their values.
-func (e *evaluator) values(items []*item) ([]*Row, error) {
+func (e *evaluator) values(items []*index.Item) ([]*Row, error) {
 	return e.s.rows(e.ctx, items, e.epoch, &RangeRequest{})
 }
 
 func (e *evaluator) put(p *PutRequest) (*PutResult, error) {
-	prev := e.live(keyString(p.Key))
+	prev := e.live(index.KeyString(p.Key))
 	value := p.Value
 	if e.shared {
 		value = bytes.Clone(value)
@@ -183,7 +184,7 @@ func (e *evaluator) put(p *PutRequest) (*PutResult, error) {
 	if prev != nil {
 		r.Version, r.CreateRevision = prev.Version+1, prev.CreateRevision
 		if p.PrevKV || p.IgnoreValue {
-			rows, err := e.values([]*item{prev})
+			rows, err := e.values([]*index.Item{prev})
 			if err != nil {
 				return nil, err
 			}

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 // scan returns the live rows of [key, end), in key order. Errors: [ErrTxnTooLarge] beyond the bound of a transaction.
-func (e *evaluator) scan(key, end []byte) ([]*item, error) {
+func (e *evaluator) scan(key, end []byte) ([]*index.Item, error) {
 	limit := e.s.cfg.TxnRows
 	items, more := e.first(key, end, limit)
 	if more {
@@ -28,20 +30,20 @@ func (e *evaluator) see(rows int) error {
 }
 
 // first returns live rows of [key, end), in key order: all of them, or more is true and there are at least limit.
-func (e *evaluator) first(key, end []byte, limit int) (items []*item, more bool) {
+func (e *evaluator) first(key, end []byte, limit int) (items []*index.Item, more bool) {
 	if len(end) == 0 {
-		if it := e.live(keyString(key)); it != nil {
-			return []*item{it}, false
+		if it := e.live(index.KeyString(key)); it != nil {
+			return []*index.Item{it}, false
 		}
 		return nil, false
 	}
-	sp := makeSpan(key, end)
+	sp := index.NewSpan(key, end)
 	if sp.Empty {
 		return nil, false
 	}
 	changed, _ := e.overlay.Walk(sp, e.overlay.Len())
 	limit += len(changed) // as many may be deleted
-	var base []*item
+	var base []*index.Item
 	if e.loaded != nil {
 		base, more = e.loaded.Walk(sp, limit)
 	} else {
@@ -53,9 +55,9 @@ func (e *evaluator) first(key, end []byte, limit int) (items []*item, more bool)
 	}
 	if more { // what is changed behind the base's part belongs behind what is cut off
 		last := base[len(base)-1].Key
-		changed = slices.DeleteFunc(changed, func(it *item) bool { return bytes.Compare(it.Key, last) > 0 })
+		changed = slices.DeleteFunc(changed, func(it *index.Item) bool { return bytes.Compare(it.Key, last) > 0 })
 	}
-	out := make([]*item, 0, len(base)+len(changed))
+	out := make([]*index.Item, 0, len(base)+len(changed))
 	for len(base) > 0 || len(changed) > 0 {
 		c := 1
 		if len(changed) == 0 {
@@ -109,7 +111,7 @@ func (e *evaluator) read(r *RangeRequest) (*RangeResult, error) {
 	}
 	res := &RangeResult{Count: int64(len(items)), Revision: e.inner()}
 	if r.filtered() {
-		kept := make([]*item, 0, len(items))
+		kept := make([]*index.Item, 0, len(items))
 		for _, it := range items {
 			if !r.drops(&it.Row) {
 				kept = append(kept, it)
@@ -118,7 +120,7 @@ func (e *evaluator) read(r *RangeRequest) (*RangeResult, error) {
 		items = kept
 	}
 	if !r.plain() {
-		items = append([]*item(nil), r.first(items)...)
+		items = append([]*index.Item(nil), r.first(items)...)
 		if r.Target == SortValue {
 			if items, err = e.s.withValues(e.ctx, items, e.epoch); err != nil {
 				return nil, err

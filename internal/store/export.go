@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 // Export is the whole store at one revision, for snapshots and hashes. The rows that it keeps are not deleted until it
@@ -112,7 +113,7 @@ func (x *Export) check(c backend.Clock) error {
 // superseded at or below the compacted revision are left out, whether or not they are physically gone. The rows are f's
 // only during the call.
 func (x *Export) Rows(ctx context.Context, f func(backend.Row) error) error {
-	sp := span{Open: true}.Backend()
+	sp := index.Span{Open: true}.Backend()
 	chunk := chunkFirst
 	for after := int64(0); after < x.until; {
 		hist, err := x.s.backend.History(ctx, backend.HistoryQuery{

@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/etcd/pkg/v3/adt"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 // hub hands committed events to watches. The sequencer publishes to it after each commit; nobody waits for a slow
@@ -50,13 +51,13 @@ func newHub(ctx context.Context, clock backend.Clock, cfg hubConfig) *hub {
 }
 
 // publish hands on the events of one committed batch.
-func (h *hub) publish(rows, prevs []*item, rev, compacted int64) {
+func (h *hub) publish(rows, prevs []*index.Item, rev, compacted int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range rows {
 		e := newEvent(rows[i], prevs[i])
 		h.window.add(e)
-		for w := range h.keys[keyString(e.item.Key)] {
+		for w := range h.keys[index.KeyString(e.item.Key)] {
 			w.stage(e)
 		}
 		if h.ranges.Len() == 0 {

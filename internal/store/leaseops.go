@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 // leaseStatus is what a batch may do with a lease.
@@ -62,7 +63,7 @@ type revokeOperation struct {
 func (o *revokeOperation) size() int64            { return 64 }
 func (o *revokeOperation) needs(n *backend.Needs) { n.LeaseKeys = append(n.LeaseKeys, o.id) }
 
-func (o *revokeOperation) looks(x *index) int64 { return int64(x.CountLeaseKeys(o.id)) }
+func (o *revokeOperation) looks(x *index.Index) int64 { return int64(x.CountLeaseKeys(o.id)) }
 
 func (o *revokeOperation) leases(ids []int64) []int64 { return append(ids, o.id) }
 
@@ -146,10 +147,10 @@ func (a *attachments) add(lease int64, key string) {
 }
 
 // wrote adds what rows of the batch attach. What an aborted operation attached may stay.
-func (a *attachments) wrote(rows []*item) {
+func (a *attachments) wrote(rows []*index.Item) {
 	for _, it := range rows[a.rows:] {
 		if it.Lease != 0 {
-			a.add(it.Lease, keyString(it.Key))
+			a.add(it.Lease, index.KeyString(it.Key))
 		}
 	}
 	a.rows = len(rows)
@@ -160,7 +161,8 @@ func (e *evaluator) leaseKeys(id int64, limit int) []string {
 	e.attached.wrote(e.rows)
 	keys := slices.Clone(e.attached.keys[id])
 	if e.indexed() {
-		keys = e.s.index.AppendLeaseKeys(keys, id, limit+e.overlay.Len()+len(e.ahead)) // as many may be attached no more
+		dropped := e.overlay.Len() + len(e.ahead) // as many at most may be attached no more
+		keys = e.s.index.AppendLeaseKeys(keys, id, limit+dropped)
 	}
 	slices.Sort(keys)
 	keys = slices.DeleteFunc(slices.Compact(keys), func(key string) bool {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 const (
@@ -28,7 +29,7 @@ func (l *loader) run(generation int) {
 	s := l.s
 	rows := s.cfg.loadRows
 	began := time.Now()
-	next := span{Open: true}
+	next := index.Span{Open: true}
 	for count := 0; ; {
 		rev := s.Revision()
 		found, clock, err := s.backend.Range(s.ctx, backend.RangeQuery{

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 // Status describes the store.
@@ -80,8 +81,9 @@ func (s *Store) HashKV(ctx context.Context, revision int64) (*Hash, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Hash{Hash: sum.Sum32(), Revision: x.Revision, CompactRevision: etcdCompacted(x.Compacted), HashRev: asked},
-		nil
+	return &Hash{
+		Hash: sum.Sum32(), Revision: x.Revision, CompactRevision: index.EtcdCompacted(x.Compacted), HashRev: asked,
+	}, nil
 }
 
 func hashRow(sum hash.Hash32, r *backend.Row) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 // txnOperation is a transaction; a put or a delete is one of a single operation.
@@ -37,17 +38,17 @@ func (t *Txn) size() (n int64) {
 	return n
 }
 
-func (o *txnOperation) looks(x *index) int64 { return o.txn.looks(x) }
+func (o *txnOperation) looks(x *index.Index) int64 { return o.txn.looks(x) }
 
 // looks counts the keys of the spans that t looks at, of the branch with more.
-func (t *Txn) looks(x *index) (n int64) {
+func (t *Txn) looks(x *index.Index) (n int64) {
 	for i := range t.Compare {
 		n += x.Within(t.Compare[i].Key, t.Compare[i].End)
 	}
 	return n + max(looks(t.Success, x), looks(t.Failure, x))
 }
 
-func looks(ops []Op, x *index) (n int64) {
+func looks(ops []Op, x *index.Index) (n int64) {
 	for _, op := range ops {
 		switch {
 		case op.Range != nil:
@@ -61,14 +62,14 @@ func looks(ops []Op, x *index) (n int64) {
 	return n
 }
 
-func (r *RangeRequest) looks(x *index) int64 {
+func (r *RangeRequest) looks(x *index.Index) int64 {
 	if len(r.End) == 0 {
 		return 0
 	}
 	keys := x.Within(r.Key, r.End)
 	switch {
 	case r.Revision > 0, !x.Position().Complete: // only the database knows, whatever of it is returned
-		return max(keys, unknownSpan)
+		return max(keys, index.UnknownSpan)
 	case r.CountOnly:
 		return 0
 	case r.plain() && r.Limit > 0:
@@ -118,7 +119,7 @@ func (t *Txn) needs(n *backend.Needs) {
 }
 
 func need(n *backend.Needs, key, end []byte) {
-	switch sp := makeSpan(key, end); {
+	switch sp := index.NewSpan(key, end); {
 	case sp.Empty:
 	case sp.Single:
 		n.Keys = append(n.Keys, key)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 const (
@@ -21,9 +22,9 @@ const (
 type view struct {
 	rev     int64
 	current int64 // the store's revision when the view was made
-	tree    *tree
-	snap    *snapshot // in place of the tree where a client may take its time
-	pin     *pin      // keeps the rows of rev though it is compacted; nil for short reads
+	tree    *index.Tree
+	snap    *index.Snapshot // in place of the tree where a client may take its time
+	pin     *pin            // keeps the rows of rev though it is compacted; nil for short reads
 
 	epoch int64
 }
@@ -45,7 +46,7 @@ func (v view) check(c backend.Clock) error {
 }
 
 // keys is the snapshot of the index that v reads from now, nil when it reads from the database.
-func (v view) keys() *tree {
+func (v view) keys() *index.Tree {
 	if v.snap != nil {
 		return v.snap.Tree()
 	}
@@ -132,7 +133,7 @@ func (s *Store) read(ctx context.Context, req *RangeRequest) (*RangeResult, erro
 			return res, err
 		}
 	}
-	sp := makeSpan(req.Key, req.End)
+	sp := index.NewSpan(req.Key, req.End)
 	if req.plain() && !sp.Empty {
 		if res, ok, err := s.small(ctx, req, sp); ok || err != nil {
 			return res, err
@@ -167,7 +168,7 @@ func (s *Store) read(ctx context.Context, req *RangeRequest) (*RangeResult, erro
 	return res, nil
 }
 
-func (s *Store) ranged(ctx context.Context, req *RangeRequest, sp span, v view) (*RangeResult, error) {
+func (s *Store) ranged(ctx context.Context, req *RangeRequest, sp index.Span, v view) (*RangeResult, error) {
 	if req.plain() {
 		return s.list(ctx, req, sp, v)
 	}
@@ -179,7 +180,7 @@ func (s *Store) get(ctx context.Context, req *RangeRequest) (_ *RangeResult, ok 
 	if req.filtered() || req.Target == SortValue {
 		return nil, false, nil
 	}
-	it, known, clock := s.index.Look(keyString(req.Key))
+	it, known, clock := s.index.Look(index.KeyString(req.Key))
 	if req.Revision > 0 {
 		if err := clock.Check(req.Revision); err != nil {
 			return nil, false, err
@@ -200,13 +201,13 @@ func (s *Store) get(ctx context.Context, req *RangeRequest) (_ *RangeResult, ok 
 	if req.CountOnly {
 		return res, true, nil
 	}
-	rows, err := s.rows(ctx, []*item{it}, clock.Epoch, req)
+	rows, err := s.rows(ctx, []*index.Item{it}, clock.Epoch, req)
 	res.Rows = rows
 	return res, true, err
 }
 
 // small serves a range of the current revision that turns out to hold few keys, under the index's lock.
-func (s *Store) small(ctx context.Context, req *RangeRequest, sp span) (_ *RangeResult, ok bool, _ error) {
+func (s *Store) small(ctx context.Context, req *RangeRequest, sp index.Span) (_ *RangeResult, ok bool, _ error) {
 	if req.CountOnly {
 		n, clock, ok := s.index.CountAt(sp, req.Revision)
 		if !ok {
@@ -228,7 +229,7 @@ func (s *Store) small(ctx context.Context, req *RangeRequest, sp span) (_ *Range
 }
 
 // list serves a range in key order.
-func (s *Store) list(ctx context.Context, req *RangeRequest, sp span, v view) (*RangeResult, error) {
+func (s *Store) list(ctx context.Context, req *RangeRequest, sp index.Span, v view) (*RangeResult, error) {
 	res := &RangeResult{Revision: v.current}
 	var err error
 	limit := req.Limit
@@ -239,7 +240,7 @@ func (s *Store) list(ctx context.Context, req *RangeRequest, sp span, v view) (*
 	if limit <= 0 {
 		limit = -1
 	}
-	var next span
+	var next index.Span
 	next, res.More, err = s.scan(ctx, sp, v, limit, chunkSize{readChunk, heldBytes}, req, func(rows []*Row) error {
 		if res.Rows == nil {
 			res.Rows = rows
@@ -261,8 +262,8 @@ func (s *Store) list(ctx context.Context, req *RangeRequest, sp span, v view) (*
 // scan hands the rows of the span at v's revision to f in chunks, at most limit in all (-1: no limit), and says what is
 // left of the span.
 func (s *Store) scan(
-	ctx context.Context, sp span, v view, limit int64, size chunkSize, req *RangeRequest, f func([]*Row) error,
-) (span, bool, error) {
+	ctx context.Context, sp index.Span, v view, limit int64, size chunkSize, req *RangeRequest, f func([]*Row) error,
+) (index.Span, bool, error) {
 	for {
 		if err := ctx.Err(); err != nil { // memory alone never looks
 			return sp, false, err
@@ -293,7 +294,7 @@ func (s *Store) scan(
 
 // chunk reads the first rows of the span at v's revision.
 func (s *Store) chunk(
-	ctx context.Context, sp span, v view, size chunkSize, req *RangeRequest,
+	ctx context.Context, sp index.Span, v view, size chunkSize, req *RangeRequest,
 ) (rows []*Row, more bool, err error) {
 	if keys := v.keys(); keys != nil {
 		if size.rows > longRead && !inTurn(ctx) && keys.Exceeds(sp, longRead) {
@@ -325,7 +326,7 @@ func (s *Store) chunk(
 // fromDatabase is chunk without an index. If more is true though there is no more, it is because fewer rows than asked
 // for have filled the chunk.
 func (s *Store) fromDatabase(
-	ctx context.Context, sp span, v view, size chunkSize, keysOnly bool,
+	ctx context.Context, sp index.Span, v view, size chunkSize, keysOnly bool,
 ) (rows []Row, more bool, err error) {
 	asking(ctx)
 	rows, clock, err := s.backend.Range(ctx, backend.RangeQuery{

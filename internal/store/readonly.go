@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"errors"
+
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 // readOnly says that t can change nothing, as etcd sees it: a transaction inside counts as a write.
@@ -55,7 +57,7 @@ func (s *Store) look(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err 
 
 // lookAt runs the transaction on a snapshot.
 func (s *Store) lookAt(
-	ctx context.Context, t *Txn, tree *tree, rev, oldest, epoch int64,
+	ctx context.Context, t *Txn, tree *index.Tree, rev, oldest, epoch int64,
 ) (res *TxnResult, err error) {
 	var turn *Turn
 	if t.long(tree) {

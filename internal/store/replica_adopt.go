@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 // adopt publishes what t has beyond what is published, and takes over what its clock says. Errors: errLostHistory,
@@ -86,12 +87,12 @@ func whole(t *backend.Tail, after, rev int64) error {
 }
 
 // publish makes the changes of t above rev visible. Callers hold mu.
-func (r *replica) publish(t *backend.Tail, superseded map[int]*item, rev, compacted int64) {
+func (r *replica) publish(t *backend.Tail, superseded map[int]*index.Item, rev, compacted int64) {
 	s := r.s
-	var rows, prevs []*item
-	before := map[string]*item{} // what the revisions published here made of a key
+	var rows, prevs []*index.Item
+	before := map[string]*index.Item{} // what the revisions published here made of a key
 	var fx backend.Effects
-	s.index.View(func(known *tree, complete bool) {
+	s.index.View(func(known *index.Tree, complete bool) {
 		for i := 0; i < len(t.Changes); {
 			first := i
 			for i < len(t.Changes) && t.Changes[i].Row.ModRevision == t.Changes[first].Row.ModRevision {
@@ -103,7 +104,7 @@ func (r *replica) publish(t *backend.Tail, superseded map[int]*item, rev, compac
 			began := len(rows)
 			for j := first; j < i; j++ {
 				row := t.Changes[j].Row
-				key := keyString(row.Key)
+				key := index.KeyString(row.Key)
 				prev, ok := before[key]
 				if !ok {
 					prev, _ = known.Get(key)
@@ -117,15 +118,15 @@ func (r *replica) publish(t *backend.Tail, superseded map[int]*item, rev, compac
 				if prev != nil && prev.Deleted || row.PrevRevision == 0 {
 					prev = nil // a key that was deleted before, perhaps by the same transaction
 				}
-				rows, prevs = append(rows, newItem(row)), append(prevs, prev)
+				rows, prevs = append(rows, index.NewItem(row)), append(prevs, prev)
 				fx.Rows = append(fx.Rows, row)
 			}
 			for _, it := range rows[began:] {
-				before[keyString(it.Key)] = it
+				before[index.KeyString(it.Key)] = it
 			}
 		}
 	})
-	moved := compacted != 0 && etcdCompacted(compacted) > etcdCompacted(s.compacted())
+	moved := compacted != 0 && index.EtcdCompacted(compacted) > index.EtcdCompacted(s.compacted())
 	if !moved {
 		compacted = 0
 	}
@@ -140,8 +141,8 @@ func (r *replica) publish(t *backend.Tail, superseded map[int]*item, rev, compac
 }
 
 // superseded reads, for an index that may not know them, the rows that watchers are shown as superseded by those of t.
-func (r *replica) superseded(ctx context.Context, t *backend.Tail) (map[int]*item, error) {
-	var out map[int]*item
+func (r *replica) superseded(ctx context.Context, t *backend.Tail) (map[int]*index.Item, error) {
+	var out map[int]*index.Item
 	for i := range t.Changes {
 		c := &t.Changes[i]
 		if c.Prev == nil {
@@ -152,7 +153,7 @@ func (r *replica) superseded(ctx context.Context, t *backend.Tail) (map[int]*ite
 			return nil, err
 		}
 		if out == nil {
-			out = map[int]*item{}
+			out = map[int]*index.Item{}
 		}
 		out[i] = it
 	}

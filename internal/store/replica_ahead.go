@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 const (
@@ -53,11 +54,11 @@ func (r *replica) ahead(ctx context.Context, tx backend.SharedTx, e *evaluator) 
 		}
 		for i := range t.Changes {
 			row := t.Changes[i].Row
-			key := keyString(row.Key)
+			key := index.KeyString(row.Key)
 			if old, ok := state.Get(key); ok {
 				row.Key = old.Key
 			}
-			it := bareItem(row)
+			it := index.NewBareItem(row)
 			if row.Deleted {
 				state.Delete(key)
 			} else {
@@ -65,7 +66,7 @@ func (r *replica) ahead(ctx context.Context, tx backend.SharedTx, e *evaluator) 
 			}
 			e.ahead = append(e.ahead, it)
 			if it.Lease != 0 {
-				e.attached.add(it.Lease, keyString(row.Key))
+				e.attached.add(it.Lease, index.KeyString(row.Key))
 			}
 		}
 		rev, batch = t.Through, t.Batch

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 const (
@@ -119,9 +120,9 @@ func (r *replica) upToDate(q question, head backend.Head) bool {
 	at := r.s.index.Position()
 	switch {
 	case head.Clock.Epoch != q.epoch, q.epoch != r.epoch.Load(), head.Alarms != r.alarms,
-		etcdCompacted(head.Clock.Compacted) > etcdCompacted(at.Compacted):
+		index.EtcdCompacted(head.Clock.Compacted) > index.EtcdCompacted(at.Compacted):
 		return false
-	case at.Revision != q.After && head.Origin.Server != r.server: // another one, of which nobody knows what it has there
+	case at.Revision != q.After && head.Origin.Server != r.server: // nobody knows what another one has there
 		return false
 	case head.Clock.Revision == q.After:
 		return head.Batch == q.batch
@@ -225,7 +226,7 @@ func (r *replica) step(
 // listen wakes the tail when another process has committed.
 func (r *replica) listen() {
 	r.b.Listen(r.s.ctx, func(revision, compacted int64) {
-		if revision > r.s.Revision() || etcdCompacted(compacted) > etcdCompacted(r.s.compacted()) {
+		if revision > r.s.Revision() || index.EtcdCompacted(compacted) > index.EtcdCompacted(r.s.compacted()) {
 			r.hinted.Add(1)
 			r.news.Store(true)
 			r.signal()

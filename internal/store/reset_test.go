@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqlstore/sqlstore/internal/store/index"
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
@@ -20,7 +21,7 @@ func TestEpochFollowsWhatIsRead(t *testing.T) {
 	held, done := make(chan struct{}), make(chan struct{})
 	release := sync.OnceFunc(func() { close(done) })
 	defer release()
-	go s.index.View(func(*tree, bool) {
+	go s.index.View(func(*index.Tree, bool) {
 		close(held)
 		<-done
 	})

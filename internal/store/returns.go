@@ -3,9 +3,12 @@ package store
 import (
 	"context"
 	"math"
+
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// leastRowBytes is the least that a row of a result counts as: values may be small, but references and encoding have their price.
+// leastRowBytes is the least that a row of a result counts as: values may be small, but references and encoding have
+// their price.
 const leastRowBytes = 1 << 10
 
 // returning runs a transaction that returns many rows and may write. Once it is evaluated, its result is in memory, and
@@ -38,9 +41,9 @@ func (s *Store) resultBytes(rows int64) int64 {
 }
 
 // returns is about how many rows of spans t returns, of the branch with more.
-func (t *Txn) returns(x *index) int64 { return max(returns(t.Success, x), returns(t.Failure, x)) }
+func (t *Txn) returns(x *index.Index) int64 { return max(returns(t.Success, x), returns(t.Failure, x)) }
 
-func returns(ops []Op, x *index) (n int64) {
+func returns(ops []Op, x *index.Index) (n int64) {
 	for i := range ops {
 		switch op := &ops[i]; {
 		case op.Range != nil:
@@ -54,13 +57,13 @@ func returns(ops []Op, x *index) (n int64) {
 	return n
 }
 
-func (r *RangeRequest) returns(x *index) int64 {
+func (r *RangeRequest) returns(x *index.Index) int64 {
 	if r.CountOnly || len(r.End) == 0 {
 		return 0
 	}
 	rows := x.Within(r.Key, r.End)
 	if r.Revision > 0 {
-		rows = max(rows, unknownSpan) // those of then may be gone now
+		rows = max(rows, index.UnknownSpan) // those of then may be gone now
 	}
 	if r.Limit > 0 {
 		rows = min(rows, r.Limit)

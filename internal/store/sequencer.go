@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 // operation is one request for the sequencer.
@@ -26,7 +27,7 @@ type operation interface {
 // looking is an operation that may look at more keys than it names.
 type looking interface {
 	// looks is about how many.
-	looks(x *index) int64
+	looks(x *index.Index) int64
 }
 
 // call is an operation on its way through the sequencer.

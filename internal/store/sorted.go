@@ -5,11 +5,13 @@ import (
 	"cmp"
 	"context"
 	"slices"
+
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 // sorted serves a range with filters or an order of its own: it looks at every row, but fetches only the values it
 // returns.
-func (s *Store) sorted(ctx context.Context, req *RangeRequest, sp span, v view) (*RangeResult, error) {
+func (s *Store) sorted(ctx context.Context, req *RangeRequest, sp index.Span, v view) (*RangeResult, error) {
 	res, items, err := s.ordered(ctx, req, sp, v)
 	if err != nil || req.CountOnly {
 		return res, err
@@ -19,7 +21,9 @@ func (s *Store) sorted(ctx context.Context, req *RangeRequest, sp span, v view) 
 }
 
 // ordered is sorted without the rows: the items say which they are.
-func (s *Store) ordered(ctx context.Context, req *RangeRequest, sp span, v view) (*RangeResult, []*item, error) {
+func (s *Store) ordered(
+	ctx context.Context, req *RangeRequest, sp index.Span, v view,
+) (*RangeResult, []*index.Item, error) {
 	byValue := req.Target == SortValue
 	items, err := s.metas(ctx, sp, v, byValue)
 	if err != nil {
@@ -32,7 +36,7 @@ func (s *Store) ordered(ctx context.Context, req *RangeRequest, sp span, v view)
 	if req.CountOnly {
 		return res, nil, nil
 	}
-	items = slices.DeleteFunc(items, func(it *item) bool { return req.drops(&it.Row) })
+	items = slices.DeleteFunc(items, func(it *index.Item) bool { return req.drops(&it.Row) })
 	if byValue {
 		if items, err = s.withValues(ctx, items, v.epoch); err != nil {
 			return nil, nil, err
@@ -48,7 +52,7 @@ func (s *Store) ordered(ctx context.Context, req *RangeRequest, sp span, v view)
 
 // sortedStream is sorted in chunks. While a client takes its time only a chunk of values is in memory.
 func (s *Store) sortedStream(
-	ctx context.Context, req *RangeRequest, sp span, v view, send func(rows []*Row) error,
+	ctx context.Context, req *RangeRequest, sp index.Span, v view, send func(rows []*Row) error,
 ) (*RangeResult, error) {
 	res, items, err := s.orderedInTurn(ctx, req, sp, v)
 	if err != nil {
@@ -75,7 +79,9 @@ func (s *Store) sortedStream(
 }
 
 // orderedInTurn is ordered in a turn of its own if the span is long. The items have no values.
-func (s *Store) orderedInTurn(ctx context.Context, req *RangeRequest, sp span, v view) (*RangeResult, []*item, error) {
+func (s *Store) orderedInTurn(
+	ctx context.Context, req *RangeRequest, sp index.Span, v view,
+) (*RangeResult, []*index.Item, error) {
 	if keys := v.keys(); keys != nil {
 		turn, err := s.turns.takeFor(ctx, int(keys.Count(sp)))
 		if err != nil {
@@ -86,20 +92,20 @@ func (s *Store) orderedInTurn(ctx context.Context, req *RangeRequest, sp span, v
 	}
 	res, items, err := s.ordered(ctx, req, sp, v)
 	for i, it := range items {
-		items[i] = bareItem(it.Row)
+		items[i] = index.NewBareItem(it.Row)
 	}
 	return res, items, err
 }
 
 // shape is rows for a sorted list: etcd fetches whole rows to sort them by value, and keys_only then drops the value
 // alone.
-func (s *Store) shape(ctx context.Context, items []*item, epoch int64, req *RangeRequest) ([]*Row, error) {
+func (s *Store) shape(ctx context.Context, items []*index.Item, epoch int64, req *RangeRequest) ([]*Row, error) {
 	return s.shapeFirst(ctx, items, epoch, req, 0)
 }
 
 // shapeFirst is shape for the first items, up to the one with which the sizes of the rows reach bytes; 0 is no bound.
 func (s *Store) shapeFirst(
-	ctx context.Context, items []*item, epoch int64, req *RangeRequest, bytes int64,
+	ctx context.Context, items []*index.Item, epoch int64, req *RangeRequest, bytes int64,
 ) ([]*Row, error) {
 	if !req.KeysOnly || req.Target != SortValue {
 		return s.firstRows(ctx, items, epoch, req, bytes)
@@ -114,12 +120,12 @@ func (s *Store) shapeFirst(
 }
 
 // metas returns all items of the span.
-func (s *Store) metas(ctx context.Context, sp span, v view, values bool) ([]*item, error) {
+func (s *Store) metas(ctx context.Context, sp index.Span, v view, values bool) ([]*index.Item, error) {
 	if keys := v.keys(); keys != nil {
 		items, _ := keys.Walk(sp, keys.Len())
 		return items, nil
 	}
-	var items []*item
+	var items []*index.Item
 	for {
 		rows, more, err := s.fromDatabase(ctx, sp, v, chunkSize{readChunk, heldBytes}, !values)
 		if err != nil {
@@ -127,9 +133,9 @@ func (s *Store) metas(ctx context.Context, sp span, v view, values bool) ([]*ite
 		}
 		for i := range rows {
 			if values {
-				items = append(items, newItem(rows[i]))
+				items = append(items, index.NewItem(rows[i]))
 			} else {
-				items = append(items, bareItem(rows[i]))
+				items = append(items, index.NewBareItem(rows[i]))
 			}
 		}
 		if !more {
@@ -140,14 +146,14 @@ func (s *Store) metas(ctx context.Context, sp span, v view, values bool) ([]*ite
 }
 
 // withValues returns the items with all values in memory.
-func (s *Store) withValues(ctx context.Context, items []*item, epoch int64) ([]*item, error) {
+func (s *Store) withValues(ctx context.Context, items []*index.Item, epoch int64) ([]*index.Item, error) {
 	rows, err := s.rows(ctx, items, epoch, &RangeRequest{})
 	if err != nil {
 		return nil, err
 	}
-	out := make([]*item, len(rows))
+	out := make([]*index.Item, len(rows))
 	for i, r := range rows {
-		out[i] = newItem(*r)
+		out[i] = index.NewItem(*r)
 	}
 	return out, nil
 }
@@ -170,14 +176,14 @@ func (r *RangeRequest) drops(row *Row) bool {
 
 // first cuts a range that names a target but no order: etcd applies its limit before it sorts, and reads one more row
 // to know whether there are more.
-func (r *RangeRequest) first(items []*item) []*item {
+func (r *RangeRequest) first(items []*index.Item) []*index.Item {
 	if r.Order == SortNone && !r.filtered() && r.Limit > 0 && int64(len(items))-1 > r.Limit {
 		return items[:r.Limit+1]
 	}
 	return items
 }
 
-func (r *RangeRequest) sort(items []*item) {
+func (r *RangeRequest) sort(items []*index.Item) {
 	order := r.Order
 	if order == SortNone && r.Target != SortKey {
 		order = SortAscend
@@ -185,7 +191,7 @@ func (r *RangeRequest) sort(items []*item) {
 	if order == SortNone || order == SortAscend && r.Target == SortKey {
 		return
 	}
-	slices.SortStableFunc(items, func(a, b *item) int {
+	slices.SortStableFunc(items, func(a, b *index.Item) int {
 		c := compareBy(r.Target, &a.Row, &b.Row)
 		if order == SortDescend {
 			return -c

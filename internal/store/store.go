@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 // sharedTxnRows is the default of Config.TxnRows over a shared database.
@@ -125,7 +126,7 @@ type Store struct {
 	backend  backend.Backend
 	settings backend.Settings
 	clock    backend.Clock // as found at the start
-	index    *index
+	index    *index.Index
 	fetcher  *fetcher
 	turns    *turns
 	counts   counts
@@ -174,7 +175,7 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	s.reserve, _ = b.(backend.Reserving)
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.batchCtx = backend.Urgent(withoutTurn(s.ctx)) // all other writes would wait for the turn
-	s.index = newIndex(clock, cfg.CacheBytes, cfg.DisableIndex)
+	s.index = index.New(clock, cfg.CacheBytes, cfg.DisableIndex)
 	s.turns = newTurns(cfg.Caller, cfg.HangUp)
 	s.load.s = s
 	s.fetcher = &fetcher{ctx: s.ctx, backend: b}

@@ -1,6 +1,10 @@
 package store
 
-import "context"
+import (
+	"context"
+
+	"github.com/sqlstore/sqlstore/internal/store/index"
+)
 
 const (
 	// chunkBytes ends a chunk with the row at which keys and values reach it: an open stream holds little while nobody
@@ -34,7 +38,7 @@ func (s *Store) RangeStream(
 			return nil, err
 		}
 	}
-	sp := makeSpan(req.Key, req.End)
+	sp := index.NewSpan(req.Key, req.End)
 	v, err := s.pin(req.Revision)
 	if err != nil {
 		return nil, err

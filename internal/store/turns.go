@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 const (
@@ -207,15 +209,15 @@ func asking(ctx context.Context) {
 }
 
 // long says whether a read looks at many keys of t.
-func (r *RangeRequest) long(t *tree) bool {
+func (r *RangeRequest) long(t *index.Tree) bool {
 	if r.CountOnly || len(r.End) == 0 || r.plain() && r.Limit > 0 && r.Limit <= longRead {
 		return false
 	}
-	return t.Exceeds(makeSpan(r.Key, r.End), longRead)
+	return t.Exceeds(index.NewSpan(r.Key, r.End), longRead)
 }
 
 // long says whether a transaction that only reads looks at many keys of t.
-func (t *Txn) long(of *tree) bool {
+func (t *Txn) long(of *index.Tree) bool {
 	for _, ops := range [2][]Op{t.Success, t.Failure} {
 		for i := range ops {
 			if ops[i].Range.long(of) {

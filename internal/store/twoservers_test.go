@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
@@ -134,7 +135,7 @@ func TestBatchWhileTheServerIsReplaced(t *testing.T) {
 type resetting struct {
 	s    *Store
 	done bool
-	was  *item
+	was  *index.Item
 }
 
 func (o *resetting) size() int64            { return 1 }

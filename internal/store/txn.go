@@ -2,6 +2,7 @@ package store
 
 import (
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 // txn runs a whole transaction: compares first, all on the state before it, then the branches taken.
@@ -104,18 +105,18 @@ func (e *evaluator) checkPut(p *PutRequest) error {
 	if p.Lease != 0 && !p.IgnoreLease && e.leaseStatus(p.Lease) != leaseLives {
 		return ErrLeaseNotFound
 	}
-	if (p.IgnoreValue || p.IgnoreLease) && e.live(keyString(p.Key)) == nil {
+	if (p.IgnoreValue || p.IgnoreLease) && e.live(index.KeyString(p.Key)) == nil {
 		return ErrKeyNotFound
 	}
 	return nil
 }
 
 // checkRange refuses what cannot be read. Outside of a transaction a negative revision means the current one; here etcd
-// compares it with the compacted one, see etcdCompacted.
+// compares it with the compacted one, see index.EtcdCompacted.
 func (e *evaluator) checkRange(r *RangeRequest) error {
 	if r.Revision == 0 {
 		return nil
 	}
-	c := backend.Clock{Revision: e.from, Compacted: etcdCompacted(e.oldest)}
+	c := backend.Clock{Revision: e.from, Compacted: index.EtcdCompacted(e.oldest)}
 	return c.Check(r.Revision)
 }

@@ -4,17 +4,18 @@ import (
 	"context"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 // rows turns items of an epoch into rows, fetching the values that are not in memory.
-func (s *Store) rows(ctx context.Context, items []*item, epoch int64, req *RangeRequest) ([]*Row, error) {
+func (s *Store) rows(ctx context.Context, items []*index.Item, epoch int64, req *RangeRequest) ([]*Row, error) {
 	return s.firstRows(ctx, items, epoch, req, 0)
 }
 
 // firstRows is rows for as many of the items as it takes for the rows' sizes to reach bytes, and not more; 0 is no
 // bound.
 func (s *Store) firstRows(
-	ctx context.Context, items []*item, epoch int64, req *RangeRequest, bytes int64,
+	ctx context.Context, items []*index.Item, epoch int64, req *RangeRequest, bytes int64,
 ) ([]*Row, error) {
 	out := make([]*Row, len(items))
 	if req.KeysOnly {
@@ -61,9 +62,11 @@ func (s *Store) firstRows(
 
 // fetch reads the values that are not cached from the database, the first ones as far as bytes go, and keeps them
 // while there is room.
-func (s *Store) fetch(ctx context.Context, items []*item, epoch int64, missing int, bytes int64) ([]*item, error) {
+func (s *Store) fetch(
+	ctx context.Context, items []*index.Item, epoch int64, missing int, bytes int64,
+) ([]*index.Item, error) {
 	asking(ctx)
-	ids, cold := make([]backend.RowID, 0, missing), make([]*item, 0, missing)
+	ids, cold := make([]backend.RowID, 0, missing), make([]*index.Item, 0, missing)
 	for _, it := range items {
 		if !it.Cached() {
 			ids, cold = append(ids, it.ID()), append(cold, it)
@@ -76,12 +79,12 @@ func (s *Store) fetch(ctx context.Context, items []*item, epoch int64, missing i
 	if clock.Epoch != epoch {
 		return nil, backend.ErrOtherEpoch // another row may have the same id
 	}
-	fetched := make([]*item, len(rows))
+	fetched := make([]*index.Item, len(rows))
 	for i := range rows {
 		if !cold[i].Is(&rows[i]) {
 			return nil, backend.ErrOtherEpoch // that nobody has noticed yet
 		}
-		fetched[i] = newItem(rows[i])
+		fetched[i] = index.NewItem(rows[i])
 	}
 	s.index.Keep(fetched, epoch)
 	return fetched, nil

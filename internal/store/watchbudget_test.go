@@ -9,6 +9,7 @@ import (
 	"weak"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 // many writes keys 0 to n-1 with values of so many bytes, in transactions of so many puts.
@@ -50,7 +51,7 @@ func TestSlowWatchHoldsItsOwnEventsOnly(t *testing.T) {
 	st := s.NewWatchStream()
 	defer st.Close()
 	created(t, st, WatchRequest{Key: []byte("k000000")}) // from here on nobody takes anything
-	var others []weak.Pointer[item]
+	var others []weak.Pointer[index.Item]
 	st2 := s.NewWatchStream()
 	created(t, st2, everything(0))
 	many(t, s, 8, 8, 100)

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/pkg/v3/adt"
+
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 const (
@@ -24,7 +26,7 @@ const (
 type watcher struct {
 	stream *WatchStream
 	req    WatchRequest
-	span   span
+	span   index.Span
 
 	synced  bool
 	ended   bool
@@ -59,7 +61,7 @@ func (w *watcher) wants(e *event) bool {
 func (w *watcher) wanted(events []*event, next, compacted int64) []*event {
 	var out []*event
 	for _, e := range events {
-		if e.revision() >= next && w.span.Contains(keyString(e.item.Key)) && w.wants(e) {
+		if e.revision() >= next && w.span.Contains(index.KeyString(e.item.Key)) && w.wants(e) {
 			out = append(out, e.replayed(compacted))
 		}
 	}

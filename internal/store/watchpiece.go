@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 const (
@@ -80,7 +81,7 @@ func near(w, lead *watcher) bool {
 
 // spansNear counts the spans of the watches that could share a piece with lead, up to sharedSpans. Callers hold mu.
 func (h *hub) spansNear(st *WatchStream, lead *watcher) int {
-	spans := make(map[span]struct{}, sharedSpans)
+	spans := make(map[index.Span]struct{}, sharedSpans)
 	looks := pieceLooks
 	look := func(st *WatchStream) {
 		st.mu.Lock()
@@ -118,7 +119,7 @@ func (p *piece) take(st *WatchStream, fits func(*watcher) bool, looks *int) {
 }
 
 // span is the least that has those of all members.
-func (p *piece) span() span {
+func (p *piece) span() index.Span {
 	sp := p.members[0].span
 	for _, w := range p.members[1:] {
 		sp = sp.Join(w.span)
@@ -167,13 +168,13 @@ func (h *hub) readPiece(ctx context.Context, p *piece) error {
 	total := int64(0)
 	for i := range hist.Changes {
 		c := &hist.Changes[i]
-		var superseded *item
+		var superseded *index.Item
 		if c.Prev != nil && c.Row.ModRevision > hist.Clock.Compacted {
 			if superseded, err = before(ctx, h.cfg.History, c, p.epoch); err != nil {
 				return err
 			}
 		}
-		p.events[i] = newEvent(newItem(c.Row), superseded)
+		p.events[i] = newEvent(index.NewItem(c.Row), superseded)
 		total += p.events[i].bytes
 	}
 	lead.fitChunk(len(hist.Changes), total)
@@ -193,9 +194,9 @@ func (w *watcher) fitChunk(read int, bytes int64) {
 // before returns what watchers are shown as superseded by c: the key's live row before c's revision, which is another
 // than c.Prev where a transaction changed the key twice. Nil when there was none, or it is compacted. epoch is
 // that of c.
-func before(ctx context.Context, from history, c *backend.Change, epoch int64) (*item, error) {
+func before(ctx context.Context, from history, c *backend.Change, epoch int64) (*index.Item, error) {
 	if c.Prev.ModRevision != c.Row.ModRevision {
-		return newItem(*c.Prev), nil
+		return index.NewItem(*c.Prev), nil
 	}
 	rev := c.Row.ModRevision - 1
 	rows, clock, err := from.Range(ctx, backend.RangeQuery{
@@ -212,5 +213,5 @@ func before(ctx context.Context, from history, c *backend.Change, epoch int64) (
 	case len(rows) == 0, rev < clock.Compacted:
 		return nil, nil
 	}
-	return newItem(rows[0]), nil
+	return index.NewItem(rows[0]), nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 // controlMax is how many answers to requests may wait for the consumer, as in etcd.
@@ -113,7 +114,7 @@ func (st *WatchStream) Watch(req WatchRequest) {
 	if st.ended {
 		return
 	}
-	sp := makeSpan(req.Key, req.End)
+	sp := index.NewSpan(req.Key, req.End)
 	if err := st.refusal(&req, sp); err != nil {
 		st.answer(&WatchResponse{ID: -1, Revision: h.rev, Created: true, Canceled: true, Err: err})
 		return
@@ -137,7 +138,7 @@ func (st *WatchStream) Watch(req WatchRequest) {
 }
 
 // refusal checks a request and gives it its id.
-func (st *WatchStream) refusal(req *WatchRequest, sp span) error {
+func (st *WatchStream) refusal(req *WatchRequest, sp index.Span) error {
 	if req.StartRevision < 0 {
 		return backend.ErrCompacted
 	}

@@ -3,6 +3,8 @@ package store
 import (
 	"sort"
 	"sync/atomic"
+
+	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 // eventBytes is what an event takes besides its items.
@@ -13,16 +15,16 @@ const eventBytes = 32
 // Each event is an allocation of its own, and so are its items: whoever holds one holds nothing else of its batch. The
 // watches that it waits for share it, so it counts once however many they are.
 type event struct {
-	item    *item
-	prev    *item
+	item    *index.Item
+	prev    *index.Item
 	bytes   int64        // what it keeps in memory
 	waiting atomic.Int32 // by watches that it waits for
 }
 
-func newEvent(it, prev *item) *event {
-	n := int64(len(it.Key)+len(it.Value)) + eventBytes + itemBytes
+func newEvent(it, prev *index.Item) *event {
+	n := int64(len(it.Key)+len(it.Value)) + eventBytes + index.ItemBytes
 	if prev != nil {
-		n += int64(len(prev.Value)) + itemBytes
+		n += int64(len(prev.Value)) + index.ItemBytes
 	}
 	return &event{item: it, prev: prev, bytes: n}
 }

@@ -1,11 +1,11 @@
-package store
+package index
 
 // applyAtOnce bounds the rows that are applied while reads wait. A larger batch is applied to a copy of the tree, so
 // that reads wait for the exchange of the two alone, and what is kept beside the tree follows in parts.
 const applyAtOnce = 4096
 
 // Apply publishes the rows of one committed batch.
-func (x *index) Apply(items []*item, rev, compacted int64) {
+func (x *Index) Apply(items []*Item, rev, compacted int64) {
 	x.writing.Lock()
 	defer x.writing.Unlock()
 	if x.complete && len(items) > applyAtOnce {
@@ -29,32 +29,32 @@ func (x *index) Apply(items []*item, rev, compacted int64) {
 }
 
 // move ends an apply. Callers hold writing and mu.
-func (x *index) move(rev, compacted, bytes int64) {
+func (x *Index) move(rev, compacted, bytes int64) {
 	x.rev = max(x.rev, rev)
-	if etcdCompacted(compacted) > etcdCompacted(x.compacted) {
+	if EtcdCompacted(compacted) > EtcdCompacted(x.compacted) {
 		x.compacted = compacted
 	}
 	x.awaited.reach(x.rev)
 	x.prune(bytes)
 }
 
-func bytesOf(items []*item) (bytes int64) {
+func bytesOf(items []*Item) (bytes int64) {
 	for _, it := range items {
-		bytes += int64(len(it.Key)+len(it.Value)) + itemBytes
+		bytes += int64(len(it.Key)+len(it.Value)) + ItemBytes
 	}
 	return bytes
 }
 
 // applyMany applies a large batch to a complete index. While it does, the keys of a lease are more than those that the
 // tree has for it, never fewer: who asks for them looks at the tree. Callers hold writing.
-func (x *index) applyMany(items []*item, rev, compacted int64) {
+func (x *Index) applyMany(items []*Item, rev, compacted int64) {
 	x.mu.Lock()
 	state := x.tree.copy()
 	x.mu.Unlock()
-	before := make([]*item, len(items))
+	before := make([]*Item, len(items))
 	for i, it := range items {
 		if it.Deleted {
-			before[i], _ = state.Delete(keyString(it.Key))
+			before[i], _ = state.Delete(KeyString(it.Key))
 		} else {
 			before[i], _ = state.Set(it)
 		}
@@ -74,7 +74,7 @@ func (x *index) applyMany(items []*item, rev, compacted int64) {
 }
 
 // inParts does something n times under mu, and lets others in now and then.
-func (x *index) inParts(n int, do func(i int)) {
+func (x *Index) inParts(n int, do func(i int)) {
 	for i := 0; i < n; {
 		x.mu.Lock()
 		for end := min(n, i+applyAtOnce); i < end; i++ {
@@ -85,8 +85,8 @@ func (x *index) inParts(n int, do func(i int)) {
 }
 
 // set makes it the newest row of its key. Callers hold writing and mu.
-func (x *index) set(it *item) {
-	key := keyString(it.Key)
+func (x *Index) set(it *Item) {
+	key := KeyString(it.Key)
 	old, _ := x.tree.Set(it)
 	if !x.complete {
 		delete(x.gone, key)
@@ -94,8 +94,8 @@ func (x *index) set(it *item) {
 	x.follow(old, it)
 }
 
-func (x *index) remove(k []byte) {
-	key := keyString(k)
+func (x *Index) remove(k []byte) {
+	key := KeyString(k)
 	if !x.complete {
 		x.gone[key] = struct{}{}
 	}
@@ -107,7 +107,7 @@ func (x *index) remove(k []byte) {
 
 // follow does for the leases and the value cache what was done to the tree: it has taken the place of old, where there
 // was one.
-func (x *index) follow(old, it *item) {
+func (x *Index) follow(old, it *Item) {
 	if old != nil {
 		x.detach(old, it.Lease)
 	}

@@ -1,4 +1,4 @@
-package store
+package index
 
 import (
 	"sort"
@@ -6,31 +6,32 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// tree has items in key order. It must not be changed where others read it; a copy costs O(1) and shares its nodes.
-type tree btree.Map[string, *item]
+// Tree has items in key order. It must not be changed where others read it; a copy costs O(1) and shares its nodes.
+type Tree btree.Map[string, *Item]
 
-func newTree() *tree { return &tree{} }
+// NewTree returns an empty tree, its caller's to change.
+func NewTree() *Tree { return &Tree{} }
 
-func (t *tree) keys() *btree.Map[string, *item] { return (*btree.Map[string, *item])(t) }
+func (t *Tree) keys() *btree.Map[string, *Item] { return (*btree.Map[string, *Item])(t) }
 
 // Len returns the number of keys.
-func (t *tree) Len() int { return t.keys().Len() }
+func (t *Tree) Len() int { return t.keys().Len() }
 
 // Get returns the item of key.
-func (t *tree) Get(key string) (it *item, ok bool) { return t.keys().Get(key) }
+func (t *Tree) Get(key string) (it *Item, ok bool) { return t.keys().Get(key) }
 
 // Set makes it the item of its key, and returns the one before.
-func (t *tree) Set(it *item) (old *item, replaced bool) { return t.keys().Set(keyString(it.Key), it) }
+func (t *Tree) Set(it *Item) (old *Item, replaced bool) { return t.keys().Set(KeyString(it.Key), it) }
 
 // Delete removes the item of key and returns it.
-func (t *tree) Delete(key string) (old *item, deleted bool) { return t.keys().Delete(key) }
+func (t *Tree) Delete(key string) (old *Item, deleted bool) { return t.keys().Delete(key) }
 
 // copy shares nodes with t until one of them changes them.
-func (t *tree) copy() *tree { return (*tree)(t.keys().Copy()) }
+func (t *Tree) copy() *Tree { return (*Tree)(t.keys().Copy()) }
 
 // Walk returns up to limit items of the span, in key order; more says that it has more.
-func (t *tree) Walk(sp span, limit int) (items []*item, more bool) {
-	t.keys().Ascend(sp.Start, func(key string, it *item) bool {
+func (t *Tree) Walk(sp Span, limit int) (items []*Item, more bool) {
+	t.keys().Ascend(sp.Start, func(key string, it *Item) bool {
 		if !sp.Open && key >= sp.End {
 			return false
 		}
@@ -39,7 +40,7 @@ func (t *tree) Walk(sp span, limit int) (items []*item, more bool) {
 			return false
 		}
 		if items == nil {
-			items = make([]*item, 0, min(limit, 512))
+			items = make([]*Item, 0, min(limit, 512))
 		}
 		items = append(items, it)
 		return true
@@ -48,7 +49,7 @@ func (t *tree) Walk(sp span, limit int) (items []*item, more bool) {
 }
 
 // Count returns the number of keys of the span.
-func (t *tree) Count(sp span) int64 {
+func (t *Tree) Count(sp Span) int64 {
 	hi := t.Len()
 	if !sp.Open {
 		hi = t.rank(sp.End)
@@ -57,7 +58,7 @@ func (t *tree) Count(sp span) int64 {
 }
 
 // Exceeds says whether the span has more than n keys. That of a single key never has.
-func (t *tree) Exceeds(sp span, n int) bool {
+func (t *Tree) Exceeds(sp Span, n int) bool {
 	if sp.Empty || sp.Single {
 		return false
 	}
@@ -70,7 +71,7 @@ func (t *tree) Exceeds(sp span, n int) bool {
 }
 
 // rank returns how many keys are below key.
-func (t *tree) rank(key string) int {
+func (t *Tree) rank(key string) int {
 	return sort.Search(t.Len(), func(i int) bool {
 		k, _, _ := t.keys().GetAt(i)
 		return k >= key

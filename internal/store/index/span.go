@@ -1,4 +1,4 @@
-package store
+package index
 
 import (
 	"bytes"
@@ -6,34 +6,34 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// span is a range of keys as the engine uses it: [Start, End), or everything from Start on when Open.
-type span struct {
+// Span is a range of keys as the engine uses it: [Start, End), or everything from Start on when Open.
+type Span struct {
 	Start, End string
 	Open       bool
 	Single     bool // exactly the key Start
 	Empty      bool
 }
 
-// makeSpan reads etcd's (key, range_end) convention.
-func makeSpan(key, end []byte) span {
+// NewSpan reads etcd's (key, range_end) convention.
+func NewSpan(key, end []byte) Span {
 	switch {
 	case len(end) == 0:
-		return span{Start: string(key), End: string(key) + "\x00", Single: true}
+		return Span{Start: string(key), End: string(key) + "\x00", Single: true}
 	case len(end) == 1 && end[0] == 0:
-		return span{Start: string(key), Open: true}
+		return Span{Start: string(key), Open: true}
 	case bytes.Compare(end, key) <= 0:
-		return span{Empty: true}
+		return Span{Empty: true}
 	}
-	return span{Start: string(key), End: string(end)}
+	return Span{Start: string(key), End: string(end)}
 }
 
 // Contains says whether key is in the span.
-func (s span) Contains(key string) bool {
+func (s Span) Contains(key string) bool {
 	return !s.Empty && key >= s.Start && (s.Open || key < s.End)
 }
 
 // Backend returns the span in the backend's convention.
-func (s span) Backend() backend.Span {
+func (s Span) Backend() backend.Span {
 	b := backend.Span{Start: []byte(s.Start)}
 	if s.Single {
 		return b
@@ -46,17 +46,17 @@ func (s span) Backend() backend.Span {
 }
 
 // From returns the part of the span that starts at key.
-func (s span) From(key string) span {
+func (s Span) From(key string) Span {
 	s.Start, s.Single = key, false
 	return s
 }
 
 // Join returns the least span that has both.
-func (s span) Join(o span) span {
+func (s Span) Join(o Span) Span {
 	if s == o {
 		return s
 	}
-	out := span{Start: min(s.Start, o.Start), Open: s.Open || o.Open}
+	out := Span{Start: min(s.Start, o.Start), Open: s.Open || o.Open}
 	if !out.Open {
 		out.End = max(s.End, o.End)
 	}

@@ -1,4 +1,4 @@
-package store
+package index
 
 import (
 	"fmt"
@@ -11,33 +11,33 @@ import (
 )
 
 // changes makes a batch of n puts and deletes of so many keys, some of them of leases, some more than once.
-func changes(r *rand.Rand, n, keys int, rev int64) []*item {
-	items := make([]*item, n)
+func changes(r *rand.Rand, n, keys int, rev int64) []*Item {
+	items := make([]*Item, n)
 	for i := range items {
-		row := Row{Key: fmt.Appendf(nil, "k%06d", r.IntN(keys)), ModRevision: rev, Ordinal: int32(i)}
+		row := backend.Row{Key: fmt.Appendf(nil, "k%06d", r.IntN(keys)), ModRevision: rev, Ordinal: int32(i)}
 		if row.Deleted = r.IntN(3) == 0; !row.Deleted {
 			row.Value, row.Lease = make([]byte, r.IntN(100)), int64(r.IntN(4))
 		}
-		items[i] = newItem(row)
+		items[i] = NewItem(row)
 	}
 	return items
 }
 
 // clone is the items as they were before they were applied.
-func clone(items []*item) []*item {
-	out := make([]*item, len(items))
+func clone(items []*Item) []*Item {
+	out := make([]*Item, len(items))
 	for i, it := range items {
-		out[i] = newItem(it.Row)
+		out[i] = NewItem(it.Row)
 	}
 	return out
 }
 
 // contents is what the index knows: ids by key, keys by lease, and the bytes in memory.
-func contents(t *testing.T, x *index) (ids map[string]backend.RowID, leases map[string]int64, bytes int64) {
+func contents(t *testing.T, x *Index) (ids map[string]backend.RowID, leases map[string]int64, bytes int64) {
 	t.Helper()
 	ids, leases = map[string]backend.RowID{}, map[string]int64{}
 	cached := int64(0)
-	x.tree.keys().Scan(func(key string, it *item) bool {
+	x.tree.keys().Scan(func(key string, it *Item) bool {
 		ids[key] = it.ID()
 		if it.cached {
 			cached += int64(len(it.Value))
@@ -85,9 +85,9 @@ func TestLargeBatchIsAppliedAsASmallOne(t *testing.T) {
 func TestReadsBesideALargeBatch(t *testing.T) {
 	const n = 20 * applyAtOnce
 	x := loaded(1 << 20)
-	items := make([]*item, n)
+	items := make([]*Item, n)
 	for i := range items {
-		items[i] = newItem(Row{Key: fmt.Appendf(nil, "k%06d", i), Lease: 1, ModRevision: 2, Ordinal: int32(i)})
+		items[i] = NewItem(backend.Row{Key: fmt.Appendf(nil, "k%06d", i), Lease: 1, ModRevision: 2, Ordinal: int32(i)})
 	}
 	done := make(chan struct{})
 	go func() {
@@ -116,14 +116,14 @@ func TestReadsBesideALargeBatch(t *testing.T) {
 func BenchmarkApplyMillion(b *testing.B) {
 	const n = 1_000_000
 	x := loaded(1 << 30)
-	puts, deletes := make([]*item, n), make([]*item, n)
+	puts, deletes := make([]*Item, n), make([]*Item, n)
 	for i := range puts {
-		row := Row{
+		row := backend.Row{
 			Key: fmt.Appendf(nil, "/registry/pods/default/pod-%08d", i), Value: make([]byte, 100), ModRevision: 2,
 			Ordinal: int32(i),
 		}
-		puts[i] = newItem(row)
-		deletes[i] = newItem(Row{Key: row.Key, Deleted: true, ModRevision: 3, Ordinal: int32(i)})
+		puts[i] = NewItem(row)
+		deletes[i] = NewItem(backend.Row{Key: row.Key, Deleted: true, ModRevision: 3, Ordinal: int32(i)})
 	}
 	stall := time.Duration(0)
 	for b.Loop() {

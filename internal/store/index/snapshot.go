@@ -1,4 +1,4 @@
-package store
+package index
 
 import (
 	"sync/atomic"
@@ -7,11 +7,11 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// snapshot is the index as it was at one revision. The index lets go of it when it is old, or when too much may be
+// Snapshot is the index as it was at one revision. The index lets go of it when it is old, or when too much may be
 // alive because of it: whoever goes on from it then reads the rest from the database.
-type snapshot struct {
+type Snapshot struct {
 	rev   int64
-	tree  atomic.Pointer[tree] // nil once the index has let go of it
+	tree  atomic.Pointer[Tree] // nil once the index has let go of it
 	users atomic.Int32         // streams that go on from it
 	taken time.Time
 	bytes int64 // applied since: what it may be keeping alive
@@ -28,7 +28,7 @@ const (
 )
 
 // Tree is the rows, nil when the index has let go of it, or there is no snapshot.
-func (s *snapshot) Tree() *tree {
+func (s *Snapshot) Tree() *Tree {
 	if s == nil {
 		return nil
 	}
@@ -36,7 +36,7 @@ func (s *snapshot) Tree() *tree {
 }
 
 // End is called by a stream that goes on from the snapshot no more.
-func (s *snapshot) End() {
+func (s *Snapshot) End() {
 	if s != nil {
 		s.users.Add(-1)
 	}
@@ -45,20 +45,20 @@ func (s *snapshot) End() {
 // At returns the clock of the index and, of the same moment, the tree of the snapshot at revision rev, nil when there
 // is none. A revision <= 0 means the current one; a snapshot of that is made. Later the index may let go of the
 // snapshot, but not of a tree that the caller has.
-func (x *index) At(rev int64) (backend.Clock, *tree) {
-	var keys *tree
-	clock, _ := x.snapshot(rev, func(s *snapshot) { keys = s.Tree() })
+func (x *Index) At(rev int64) (backend.Clock, *Tree) {
+	var keys *Tree
+	clock, _ := x.snapshot(rev, func(s *Snapshot) { keys = s.Tree() })
 	return clock, keys
 }
 
 // Pin is At for a stream, which goes on from the snapshot until it calls its End.
-func (x *index) Pin(rev int64) (backend.Clock, *snapshot) {
-	return x.snapshot(rev, func(s *snapshot) { s.users.Add(1) })
+func (x *Index) Pin(rev int64) (backend.Clock, *Snapshot) {
+	return x.snapshot(rev, func(s *Snapshot) { s.users.Add(1) })
 }
 
 // Now returns the index as it is, its revision and its epoch, for a short look: the copy is not kept, so it pushes out
 // none of those that lists go on from. Nil when the index is not complete.
-func (x *index) Now() (_ *tree, rev, epoch int64) {
+func (x *Index) Now() (_ *Tree, rev, epoch int64) {
 	x.mu.RLock()
 	snap, rev, epoch, complete := x.taken(x.rev), x.rev, x.epoch, x.complete
 	x.mu.RUnlock()
@@ -76,7 +76,7 @@ func (x *index) Now() (_ *tree, rev, epoch int64) {
 // Fork returns a copy of the index that its caller may change, if the index is below revision, and the index's
 // revision; ok is false when it is not complete. Behind a copy all that is written to the index copies parts of it,
 // too.
-func (x *index) Fork(revision int64) (t *tree, rev int64, ok bool) {
+func (x *Index) Fork(revision int64) (t *Tree, rev int64, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.complete && x.rev < revision {
@@ -86,7 +86,7 @@ func (x *index) Fork(revision int64) (t *tree, rev int64, ok bool) {
 }
 
 // snapshot finds or makes the snapshot at rev and uses it under the lock, without which the index may let go of it.
-func (x *index) snapshot(rev int64, use func(*snapshot)) (backend.Clock, *snapshot) {
+func (x *Index) snapshot(rev int64, use func(*Snapshot)) (backend.Clock, *Snapshot) {
 	x.mu.RLock()
 	clock, snap, could := x.look(rev)
 	if snap != nil {
@@ -100,7 +100,7 @@ func (x *index) snapshot(rev int64, use func(*snapshot)) (backend.Clock, *snapsh
 	defer x.mu.Unlock()
 	if clock, snap, could = x.look(rev); snap == nil && could {
 		x.makeRoom()
-		snap = &snapshot{rev: x.rev, taken: time.Now()}
+		snap = &Snapshot{rev: x.rev, taken: time.Now()}
 		snap.tree.Store(x.tree.copy())
 		x.snapshots = append(x.snapshots, snap)
 	}
@@ -111,7 +111,7 @@ func (x *index) snapshot(rev int64, use func(*snapshot)) (backend.Clock, *snapsh
 }
 
 // look returns the clock, the snapshot at rev if it was made, and whether it can be. Callers hold mu.
-func (x *index) look(rev int64) (clock backend.Clock, snap *snapshot, could bool) {
+func (x *Index) look(rev int64) (clock backend.Clock, snap *Snapshot, could bool) {
 	clock = x.clock()
 	if rev <= 0 {
 		rev = x.rev
@@ -119,7 +119,7 @@ func (x *index) look(rev int64) (clock backend.Clock, snap *snapshot, could bool
 	return clock, x.taken(rev), rev == x.rev && x.complete
 }
 
-func (x *index) taken(rev int64) *snapshot {
+func (x *Index) taken(rev int64) *Snapshot {
 	for i := len(x.snapshots) - 1; i >= 0; i-- {
 		if x.snapshots[i].rev == rev {
 			return x.snapshots[i]
@@ -129,14 +129,14 @@ func (x *index) taken(rev int64) *snapshot {
 }
 
 // makeRoom lets go of the oldest snapshots for another one. Callers hold mu.
-func (x *index) makeRoom() {
+func (x *Index) makeRoom() {
 	idle, all := 0, len(x.snapshots)
 	for _, s := range x.snapshots {
 		if s.users.Load() == 0 {
 			idle++
 		}
 	}
-	x.keepSnapshots(func(s *snapshot) bool {
+	x.keepSnapshots(func(s *Snapshot) bool {
 		unused := s.users.Load() == 0
 		if all < snapshotUsed && (!unused || idle < snapshotMax) {
 			return true
@@ -150,19 +150,19 @@ func (x *index) makeRoom() {
 }
 
 // prune lets go of snapshots that are old, or behind which much was written.
-func (x *index) prune(bytes int64) {
+func (x *Index) prune(bytes int64) {
 	if len(x.snapshots) == 0 {
 		return
 	}
 	now, most := time.Now(), max(x.cache.max/4, snapshotBytes)
-	x.keepSnapshots(func(s *snapshot) bool {
+	x.keepSnapshots(func(s *Snapshot) bool {
 		s.bytes += bytes
 		return s.bytes < most && (s.users.Load() > 0 || now.Sub(s.taken) < snapshotAge && s.rev >= x.compacted)
 	})
 }
 
 // keepSnapshots lets go of the others. Callers hold mu.
-func (x *index) keepSnapshots(keep func(*snapshot) bool) {
+func (x *Index) keepSnapshots(keep func(*Snapshot) bool) {
 	kept := x.snapshots[:0]
 	for _, s := range x.snapshots {
 		if keep(s) {

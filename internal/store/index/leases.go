@@ -1,23 +1,23 @@
-package store
+package index
 
 import "slices"
 
 // CountLeaseKeys returns how many keys a lease has, as far as they are there.
-func (x *index) CountLeaseKeys(id int64) int {
+func (x *Index) CountLeaseKeys(id int64) int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return len(x.leases[id])
 }
 
 // AppendLeaseKeys appends up to limit keys of a lease, in no order.
-func (x *index) AppendLeaseKeys(keys []string, id int64, limit int) []string {
+func (x *Index) AppendLeaseKeys(keys []string, id int64, limit int) []string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.appendLeaseKeys(keys, id, limit)
 }
 
 // appendLeaseKeys is AppendLeaseKeys of callers that hold mu.
-func (x *index) appendLeaseKeys(keys []string, id int64, limit int) []string {
+func (x *Index) appendLeaseKeys(keys []string, id int64, limit int) []string {
 	keys = slices.Grow(keys, min(limit, len(x.leases[id])))
 	for key := range x.leases[id] {
 		if it, ok := x.tree.Get(key); !ok || it.Lease != id {
@@ -33,14 +33,14 @@ func (x *index) appendLeaseKeys(keys []string, id int64, limit int) []string {
 
 // LeaseKeys returns the keys of a lease in no order, and the revision at which they are that; ok is false while the
 // index is not complete.
-func (x *index) LeaseKeys(id int64) (keys []string, revision int64, ok bool) {
+func (x *Index) LeaseKeys(id int64) (keys []string, revision int64, ok bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.appendLeaseKeys(nil, id, len(x.leases[id])), x.rev, x.complete
 }
 
 // attach notes that it's key belongs to its lease.
-func (x *index) attach(it *item) {
+func (x *Index) attach(it *Item) {
 	if it.Lease == 0 {
 		return
 	}
@@ -49,16 +49,16 @@ func (x *index) attach(it *item) {
 		keys = map[string]struct{}{}
 		x.leases[it.Lease] = keys
 	}
-	keys[keyString(it.Key)] = struct{}{}
+	keys[KeyString(it.Key)] = struct{}{}
 }
 
 // detach forgets that old's key belongs to its lease, unless the key's new row keeps it.
-func (x *index) detach(old *item, lease int64) {
+func (x *Index) detach(old *Item, lease int64) {
 	if old.Lease == 0 || old.Lease == lease {
 		return
 	}
 	keys := x.leases[old.Lease]
-	delete(keys, keyString(old.Key))
+	delete(keys, KeyString(old.Key))
 	if len(keys) == 0 {
 		delete(x.leases, old.Lease)
 	}

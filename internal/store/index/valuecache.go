@@ -1,4 +1,4 @@
-package store
+package index
 
 import "sync/atomic"
 
@@ -8,11 +8,11 @@ import "sync/atomic"
 type valueCache struct {
 	max   int64
 	bytes int64
-	ring  []*item
+	ring  []*Item
 	hand  int
 }
 
-func (c *valueCache) cost(it *item) int64 { return int64(len(it.Value)) }
+func (c *valueCache) cost(it *Item) int64 { return int64(len(it.Value)) }
 
 // average is about how large a value is, 0 where there is none.
 func (c *valueCache) average() int64 {
@@ -23,9 +23,9 @@ func (c *valueCache) average() int64 {
 }
 
 // room says whether it fits without pushing another out.
-func (c *valueCache) room(it *item) bool { return c.bytes+c.cost(it) <= c.max }
+func (c *valueCache) room(it *Item) bool { return c.bytes+c.cost(it) <= c.max }
 
-func (c *valueCache) add(it *item) {
+func (c *valueCache) add(it *Item) {
 	if !it.cached {
 		return
 	}
@@ -35,7 +35,7 @@ func (c *valueCache) add(it *item) {
 }
 
 // replace puts it in old's place: a newer version of a key is as warm as the one before.
-func (c *valueCache) replace(old, it *item) {
+func (c *valueCache) replace(old, it *Item) {
 	if old.slot < 0 || !it.cached {
 		c.remove(old)
 		c.add(it)
@@ -46,7 +46,7 @@ func (c *valueCache) replace(old, it *item) {
 	c.ring[it.slot] = it
 }
 
-func (c *valueCache) remove(it *item) {
+func (c *valueCache) remove(it *Item) {
 	if it.slot < 0 {
 		return
 	}
@@ -65,7 +65,7 @@ func (c *valueCache) remove(it *item) {
 const evictLooks = 64
 
 // evict brings the bytes below the bound by evicting up to most items; more says that it takes more.
-func (c *valueCache) evict(x *index, most int) (more bool) {
+func (c *valueCache) evict(x *Index, most int) (more bool) {
 	for looks := 0; c.bytes > c.max && len(c.ring) > 0; looks++ {
 		if most == 0 {
 			return true
@@ -81,14 +81,14 @@ func (c *valueCache) evict(x *index, most int) (more bool) {
 		looks = 0
 		most--
 		c.remove(it)
-		x.tree.Set(bareItem(it.Row))
+		x.tree.Set(NewBareItem(it.Row))
 	}
 	return false
 }
 
 // Warm replaces those of an epoch's items whose values the index has in memory by now: a snapshot keeps what it was
 // made of.
-func (x *index) Warm(items []*item, epoch int64) (missing int) {
+func (x *Index) Warm(items []*Item, epoch int64) (missing int) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for i, it := range items {
@@ -96,8 +96,8 @@ func (x *index) Warm(items []*item, epoch int64) (missing int) {
 			continue
 		}
 		// In another epoch another row may have the same id.
-		if newest, ok := x.tree.Get(keyString(it.Key)); ok && newest.cached && newest.ID() == it.ID() && x.epoch == epoch {
-			items[i] = newest
+		if is, ok := x.tree.Get(KeyString(it.Key)); ok && is.cached && is.ID() == it.ID() && x.epoch == epoch {
+			items[i] = is
 			continue
 		}
 		missing++
@@ -106,7 +106,7 @@ func (x *index) Warm(items []*item, epoch int64) (missing int) {
 }
 
 // Keep caches the fetched values of an epoch's items as far as there is room: lists must not push out what gets use.
-func (x *index) Keep(items []*item, epoch int64) {
+func (x *Index) Keep(items []*Item, epoch int64) {
 	if !x.writing.TryLock() {
 		return
 	}
@@ -121,7 +121,7 @@ func (x *index) Keep(items []*item, epoch int64) {
 		if !x.cache.room(it) {
 			break
 		}
-		old, ok := x.tree.Get(keyString(it.Key))
+		old, ok := x.tree.Get(KeyString(it.Key))
 		if !ok || old.cached || old.ID() != it.ID() {
 			continue
 		}
@@ -136,7 +136,7 @@ func (x *index) Keep(items []*item, epoch int64) {
 }
 
 // AverageValue returns about how many bytes a value has, 0 where there is none in memory.
-func (x *index) AverageValue() int64 {
+func (x *Index) AverageValue() int64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.cache.average()

@@ -1,40 +1,40 @@
-package store
+package index
 
 import "github.com/sqlstore/sqlstore/backend"
 
 // Position is where an index is at one moment.
 type Position struct {
 	backend.Clock      // that of the last batch published
-	Complete      bool // all live keys are in the index
-	Generation    int  // changes with each [index.Reset]
+	Complete      bool // every live key is in the index
+	Generation    int  // changes with each [Index.Reset]
 	Keys          int
 }
 
 // Position returns where the index is.
-func (x *index) Position() Position {
+func (x *Index) Position() Position {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return Position{Clock: x.clock(), Complete: x.complete, Generation: x.generation, Keys: x.tree.Len()}
 }
 
 // clock is the index's. Callers hold mu.
-func (x *index) clock() backend.Clock {
+func (x *Index) clock() backend.Clock {
 	return backend.Clock{Revision: x.rev, Compacted: x.compacted, Epoch: x.epoch}
 }
 
 // Complete says whether all live keys are in the index: a key that it does not find then does not exist.
-func (x *index) Complete() bool { return x.Position().Complete }
+func (x *Index) Complete() bool { return x.Position().Complete }
 
-// compactedAtZero is what the clock has after a compaction at revision 0, when 0 means none.
-const compactedAtZero = -1
+// CompactedAtZero is what the clock has after a compaction at revision 0, when 0 means none.
+const CompactedAtZero = -1
 
-// etcdCompacted is the clock's compacted revision as etcd counts it: -1 before the first compaction. A compaction at 0
+// EtcdCompacted is the clock's compacted revision as etcd counts it: -1 before the first compaction. A compaction at 0
 // makes nothing unreadable, but is remembered, and accepted once only.
-func etcdCompacted(compacted int64) int64 {
+func EtcdCompacted(compacted int64) int64 {
 	switch compacted {
 	case 0:
 		return -1
-	case compactedAtZero:
+	case CompactedAtZero:
 		return 0
 	}
 	return compacted

@@ -1,4 +1,4 @@
-package store
+package index
 
 import (
 	"container/heap"
@@ -41,7 +41,7 @@ func (w *waiters) Pop() any {
 
 // Await returns when the index is at revision, with the revision that it is at then; reached is false when ctx ended
 // before, or stop was closed.
-func (x *index) Await(ctx context.Context, stop <-chan struct{}, revision int64) (current int64, reached bool) {
+func (x *Index) Await(ctx context.Context, stop <-chan struct{}, revision int64) (current int64, reached bool) {
 	w := &waiter{revision: revision, reached: make(chan struct{})}
 	x.mu.Lock()
 	heap.Push(&x.awaited, w)

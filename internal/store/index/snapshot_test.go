@@ -1,4 +1,4 @@
-package store
+package index
 
 import (
 	"testing"
@@ -12,7 +12,7 @@ func TestSnapshotsInUseAreKept(t *testing.T) {
 	rev := int64(1)
 	write := func() int64 {
 		rev++
-		x.Apply([]*item{newItem(Row{Key: []byte("a"), ModRevision: rev})}, rev, 0)
+		x.Apply([]*Item{NewItem(backend.Row{Key: []byte("a"), ModRevision: rev})}, rev, 0)
 		return rev
 	}
 	_, pinned := x.Pin(write())
@@ -47,7 +47,8 @@ func TestSnapshotsKeepLittleAlive(t *testing.T) {
 		if pinned.Tree() == nil {
 			t.Fatalf("it went before revision %d", rev)
 		}
-		x.Apply([]*item{newItem(Row{Key: []byte("k"), Value: make([]byte, snapshotBytes/2), ModRevision: rev})}, rev, 0)
+		row := backend.Row{Key: []byte("k"), Value: make([]byte, snapshotBytes/2), ModRevision: rev}
+		x.Apply([]*Item{NewItem(row)}, rev, 0)
 	}
 	if clock, rows := x.At(1); rows != nil || pinned.Tree() != nil || clock.Revision != 3 {
 		t.Errorf("a snapshot is kept, %+v", clock)
@@ -55,8 +56,8 @@ func TestSnapshotsKeepLittleAlive(t *testing.T) {
 }
 
 // loaded is a complete, empty index at revision 1.
-func loaded(cacheBytes int64) *index {
-	x := newIndex(backend.Clock{Revision: 1}, cacheBytes, false)
+func loaded(cacheBytes int64) *Index {
+	x := New(backend.Clock{Revision: 1}, cacheBytes, false)
 	x.Finish(x.Position().Generation)
 	return x
 }

@@ -1,4 +1,4 @@
-package store
+package index
 
 import (
 	"fmt"
@@ -11,15 +11,15 @@ import (
 func TestEvictionLooksAtFew(t *testing.T) {
 	const n = 100_000
 	x := loaded(n)
-	items := make([]*item, n)
+	items := make([]*Item, n)
 	for i := range items {
-		items[i] = newItem(Row{Key: fmt.Appendf(nil, "k%06d", i), Value: []byte("v"), ModRevision: 2})
+		items[i] = NewItem(backend.Row{Key: fmt.Appendf(nil, "k%06d", i), Value: []byte("v"), ModRevision: 2})
 	}
 	x.Apply(items, 2, 0)
 	for _, it := range items {
 		it.Touch()
 	}
-	x.Apply([]*item{newItem(Row{Key: []byte("z"), Value: []byte("v"), ModRevision: 3})}, 3, 0)
+	x.Apply([]*Item{NewItem(backend.Row{Key: []byte("z"), Value: []byte("v"), ModRevision: 3})}, 3, 0)
 	cleared := 0
 	for _, it := range items {
 		if it.touched == 0 {
@@ -37,23 +37,23 @@ func TestEvictionLooksAtFew(t *testing.T) {
 // TestValuesOfOneEpoch has an index that another history has come to, with a row of the same id: what is read of the
 // one before gets nothing from it, and brings nothing in.
 func TestValuesOfOneEpoch(t *testing.T) {
-	row := func(value string) Row {
-		return Row{Key: []byte("k"), ModRevision: 2, CreateRevision: 2, Version: 1, Value: []byte(value)}
+	row := func(value string) backend.Row {
+		return backend.Row{Key: []byte("k"), ModRevision: 2, CreateRevision: 2, Version: 1, Value: []byte(value)}
 	}
-	cold := func() *item { return bareItem(row("")) }
+	cold := func() *Item { return NewBareItem(row("")) }
 	for _, epoch := range []int64{1, 2} {
-		x := newIndex(backend.Clock{Revision: 1, Epoch: 1}, 1<<20, false)
+		x := New(backend.Clock{Revision: 1, Epoch: 1}, 1<<20, false)
 		x.Reset(backend.Clock{Revision: 1, Epoch: 2})
-		x.Apply([]*item{cold()}, 2, 0)
+		x.Apply([]*Item{cold()}, 2, 0)
 		same := epoch == 2
-		x.Keep([]*item{newItem(row("of the epoch that is asked for"))}, epoch)
+		x.Keep([]*Item{NewItem(row("of the epoch that is asked for"))}, epoch)
 		if it, _ := x.Get("k"); it.cached != same {
 			t.Errorf("epoch %d: a value that was fetched is kept: %v", epoch, it.cached)
 		}
 
-		x = newIndex(backend.Clock{Revision: 1, Epoch: 2}, 1<<20, false)
-		x.Apply([]*item{newItem(row("of epoch 2"))}, 2, 0)
-		items := []*item{cold()}
+		x = New(backend.Clock{Revision: 1, Epoch: 2}, 1<<20, false)
+		x.Apply([]*Item{NewItem(row("of epoch 2"))}, 2, 0)
+		items := []*Item{cold()}
 		if missing := x.Warm(items, epoch); (missing == 0) != same || items[0].cached != same {
 			t.Errorf("epoch %d: %d missing, %+v", epoch, missing, items[0])
 		}
