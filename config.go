@@ -1,10 +1,18 @@
 package sqlstore
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net/url"
+	"path/filepath"
+	"strings"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
+
+	"github.com/sqlstore/sqlstore/backend/postgres"
 	"github.com/sqlstore/sqlstore/compactor"
 	"github.com/sqlstore/sqlstore/internal/listen"
 )
@@ -14,6 +22,12 @@ var ErrConfig = errors.New("bad configuration")
 
 // ErrPlaintext is returned for a listener without TLS that other machines can reach. See [Config].InsecurePlaintext.
 var ErrPlaintext = listen.ErrPlaintext
+
+// defaultReserve is the default of [Config.DiskReserveBytes].
+const defaultReserve = 64 << 20
+
+// defaultWarning is etcd's.
+const defaultWarning = 300 * time.Millisecond
 
 // Config describes what to serve and where. The zero Config serves a temporary store on a free port of the loopback
 // interface.
@@ -122,4 +136,98 @@ func (c *Config) quota(bytes int64) int64 {
 		return -1
 	}
 	return bytes
+}
+
+// warning is the duration of a slow request, 0 to log none.
+func (c *Config) warning() time.Duration {
+	return max(0, cmp.Or(c.WarningUnaryRequestDuration, defaultWarning))
+}
+
+func (c *Config) logger() *slog.Logger {
+	if c.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return c.Logger
+}
+
+const (
+	cacheShare = 16 // of the memory available to the process
+	cacheLeast = 32 << 20
+	cacheMost  = 4 << 30
+)
+
+// defaultCacheBytes is a sixteenth of the memory available to the process, within limits: a small machine keeps its
+// memory, and a large one avoids reading popular values from the database.
+func defaultCacheBytes() int64 {
+	limit, _ := memlimit.FromSystem() // 0 if the system reports none
+	if group, err := memlimit.FromCgroup(); err == nil && group > 0 {
+		limit = min(limit, group)
+	}
+	return int64(min(max(limit/cacheShare, cacheLeast), cacheMost))
+}
+
+// OnPostgres reports whether Datastore names a Postgres database.
+func (c *Config) OnPostgres() bool {
+	return strings.HasPrefix(c.Datastore, "postgres://") || strings.HasPrefix(c.Datastore, "postgresql://")
+}
+
+// Temporary reports whether the store is removed when its server closes.
+func (c *Config) Temporary() bool { return c.Datastore == "" && c.DataDir == "" }
+
+// datastoreForm ends the errors for a malformed datastore.
+const datastoreForm = "write sqlite:///path/to/file, with three slashes before an absolute path, or " +
+	"postgres://user@host:5432/database"
+
+// file resolves Datastore to the path of a SQLite file, or "" for a temporary store. Errors: [ErrConfig].
+func (c *Config) file() (string, error) {
+	switch {
+	case c.Temporary():
+		return "", nil
+	case c.Datastore == "" || c.Datastore == "sqlite" || c.Datastore == "sqlite://":
+		if c.DataDir == "" {
+			return "", fmt.Errorf("%w: datastore %q needs a data directory", ErrConfig, c.Datastore)
+		}
+		return filepath.Join(c.DataDir, "sqlstore.db"), nil
+	}
+	u, err := url.Parse(c.Datastore)
+	if err != nil { // the URL may hold a password, and so may the parser's message
+		return "", fmt.Errorf("%w: datastore is not a URL: %s", ErrConfig, datastoreForm)
+	}
+	if u.Scheme != "sqlite" {
+		return "", fmt.Errorf("%w: datastore has the unknown kind %q: %s", ErrConfig, u.Scheme, datastoreForm)
+	}
+	switch {
+	case u.Host != "" || u.User != nil: // with two slashes, the first part of a path
+		return "", fmt.Errorf("%w: datastore %s has the host %q, but SQLite opens a file: %s", ErrConfig, u.Redacted(),
+			u.Host, datastoreForm)
+	case u.RawQuery != "" || u.ForceQuery:
+		return "", fmt.Errorf("%w: datastore %s has the query ?%s, but takes no options; write a ? in a path as %%3F",
+			ErrConfig, u.Redacted(), u.RawQuery)
+	case u.Fragment != "" || strings.HasSuffix(c.Datastore, "#"):
+		return "", fmt.Errorf("%w: datastore %s has the fragment #%s; write a # in a path as %%23", ErrConfig,
+			u.Redacted(), u.Fragment)
+	case strings.Trim(u.Path, "/") == "":
+		return "", fmt.Errorf("%w: datastore %s names no file: %s", ErrConfig, u.Redacted(), datastoreForm)
+	}
+	return u.Path, nil
+}
+
+// Database describes the database that Datastore names, without secrets: a path, a URL, or "temporary". Errors:
+// [ErrConfig].
+func (c *Config) Database() (string, error) {
+	if c.OnPostgres() {
+		return postgres.Redact(c.Datastore), nil
+	}
+	path, err := c.file()
+	if path == "" {
+		path = "temporary"
+	}
+	return path, err
+}
+
+func (c *Config) postgres() postgres.Config {
+	return postgres.Config{
+		DSN: c.Datastore, PasswordFile: c.DatastorePasswordFile, MaxConns: c.DatastoreMaxConns,
+		UnsafeNoFsync: c.UnsafeNoFsync, Logger: c.logger(),
+	}
 }

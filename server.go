@@ -1,30 +1,20 @@
 package sqlstore
 
 import (
-	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
-	"net"
 	"net/http"
-	"net/http/pprof"
-	"net/url"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
-
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/compactor"
 	"github.com/sqlstore/sqlstore/etcdshim"
 	"github.com/sqlstore/sqlstore/internal/conditions"
 	"github.com/sqlstore/sqlstore/internal/listen"
 	"github.com/sqlstore/sqlstore/internal/restapi"
-	"github.com/sqlstore/sqlstore/internal/setting"
 	"github.com/sqlstore/sqlstore/internal/store"
 	"github.com/sqlstore/sqlstore/internal/telemetry"
 )
@@ -32,16 +22,16 @@ import (
 // EtcdVersion is the version of etcd whose API the server implements.
 const EtcdVersion = "3.7.3"
 
-// defaultWarning is etcd's.
-const defaultWarning = 300 * time.Millisecond
-
-// warning is the duration of a slow request, 0 to log none.
-func (c *Config) warning() time.Duration {
-	return max(0, cmp.Or(c.WarningUnaryRequestDuration, defaultWarning))
-}
-
 // Version is the version of sqlstore. Releases set it at link time.
 var Version = "0.1.0-dev"
+
+const (
+	// closeTimeout limits how long Close waits for requests in flight.
+	closeTimeout = 10 * time.Second
+	// idleTimeout is how long Close waits for clients while no call is served and no connection moves a byte. Some
+	// clients stop halfway through a handshake or a request, or do not answer a GOAWAY.
+	idleTimeout = time.Second
+)
 
 // Server is a running server.
 type Server struct {
@@ -69,307 +59,214 @@ type Server struct {
 	closeErr   error
 }
 
-// Start opens the database, migrates it if needed, and serves. ctx limits only the start. Errors: [ErrConfig],
-// [ErrPlaintext], [compactor.ErrConfig], those of listening and of opening the database (package backend: in use,
-// schema newer, no permission).
-func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
-	s := &Server{log: cfg.logger(), quota: cfg.quota}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.Close())
-		}
-	}()
-	if cfg.TLS.wanted() {
-		files := listen.Files(cfg.TLS)
-		if err := files.Check(); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrConfig, err)
-		}
-		if s.certs, err = listen.NewCertificates(files, s.log); err != nil {
-			return nil, err
-		}
+// Endpoints returns the URLs that clients can connect to, as listened on.
+func (s *Server) Endpoints() []string { return s.clients }
+
+// ObjectEndpoints returns the URLs that serve the list/watch API, or none if it is off.
+func (s *Server) ObjectEndpoints() []string { return s.objectURLs }
+
+// Done is closed when the server can acknowledge no more writes. See Err.
+func (s *Server) Done() <-chan struct{} { return s.store.Done() }
+
+// Err returns why Done was closed.
+func (s *Server) Err() error { return s.store.Err() }
+
+// Alive returns an error if the process is unusable and should be restarted. Over Postgres it returns nil whatever the
+// state of the database, because a restart would not help.
+func (s *Server) Alive(ctx context.Context) error {
+	if s.store.NoLeader() != nil {
+		return nil
 	}
-	s.monitorConditions(&cfg)
-	if err := listen.CheckOrigins(cfg.CORS); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	_, err := s.store.Status(ctx)
+	return err
+}
+
+// Reload holds the settings that may change while a server runs.
+type Reload struct {
+	QuotaBytes int64
+	TLS        TLSFiles
+	Compaction compactor.Config
+}
+
+// Reload applies new settings, all or none. Either way it raises the generation in the conditions. Errors: [ErrConfig],
+// [compactor.ErrConfig], those of reading TLS files.
+func (s *Server) Reload(r Reload) error {
+	err := s.reload(r)
+	s.reloaded(err)
+	return err
+}
+
+func (s *Server) reload(r Reload) error {
+	if err := r.Compaction.Check(); err != nil {
+		return err
 	}
-	if err := listen.CheckAdvertised(cfg.AdvertiseClientURLs); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
-	}
-	clientURLs := cfg.ListenClientURLs
-	if len(clientURLs) == 0 {
-		clientURLs = []string{"http://127.0.0.1:0"}
-	}
-	clients, urls, err := s.open(ctx, clientURLs, &cfg)
-	if err != nil {
-		return nil, err
-	}
-	s.clients = urls
-	if s.certs != nil && !slices.ContainsFunc(urls, secure) {
-		s.log.Warn("TLS files are given, but no client URL uses them: serve clients on https", "listeners", urls)
-	}
-	s.advertise(&cfg)
-	metrics, _, err := s.open(ctx, cfg.ListenMetricsURLs, &cfg)
-	if err != nil {
-		return nil, err
-	}
-	objects, urls, err := s.open(ctx, cfg.ListenObjectsURLs, &cfg)
-	if err != nil {
-		return nil, err
-	}
-	s.objectURLs = urls
-	s.metrics = telemetry.New(telemetry.Config{
-		Version: EtcdVersion, SQLStore: Version,
-		Extensive: cfg.ExtensiveMetrics,
-	})
-	s.metrics.WatchConditions(reporter{s})
 	if s.certs != nil {
-		s.metrics.WatchCertificates(s.certificateEnds)
-	}
-	s.serveHTTP(clients, metrics, &cfg)
-	if err := s.openStore(ctx, &cfg); err != nil {
-		return nil, err
-	}
-	if err := s.compact(cfg.Compaction); err != nil {
-		return nil, err
-	}
-	if err := s.openShim(ctx, &cfg); err != nil {
-		return nil, err
-	}
-	if len(objects) > 0 {
-		s.openObjects(&cfg)
-	}
-	s.serve(clients, &cfg)
-	s.serveObjects(objects, &cfg)
-	s.enter(conditions.Serving)
-	return s, nil
-}
-
-// advertise chooses the URLs given to clients.
-func (s *Server) advertise(cfg *Config) {
-	if s.advertised = cfg.AdvertiseClientURLs; len(s.advertised) > 0 {
-		return
-	}
-	s.advertised = s.clients
-	for _, u := range s.clients {
-		if cfg.OnPostgres() && unspecified(u) {
-			s.log.Warn("this replica advertises an address that other machines cannot reach: set "+
-				setting.Name("AdvertiseClientURLs"), "url", u)
+		if err := s.certs.SetFiles(listen.Files(r.TLS)); err != nil {
+			return err
 		}
+	} else if r.TLS.wanted() {
+		return fmt.Errorf("%w: TLS cannot be switched on while the server runs", ErrConfig)
 	}
+	// Everything that can fail is done: the compactor accepts whatever Check has passed.
+	s.store.SetQuota(s.quota(r.QuotaBytes))
+	return s.compact(r.Compaction)
 }
 
-// certificateEnds returns when the certificates in use expire, by file.
-func (s *Server) certificateEnds() map[string]time.Time {
-	ends := map[string]time.Time{}
-	for _, v := range s.certs.State().Served {
-		ends[v.File] = v.NotAfter
-	}
-	return ends
+// compacting holds the background compactor. All settings share one, because it knows past revisions, which a new one
+// would take a whole retention to learn.
+type compacting struct {
+	sync.Mutex
+	compactor *compactor.Compactor // nil until the first use
+	stop      context.CancelFunc
+	closed    bool
 }
 
-// secure reports whether a listener's URL uses TLS.
-func secure(u string) bool { return strings.HasPrefix(u, "https:") || strings.HasPrefix(u, "unixs:") }
-
-// unspecified reports whether a URL's host is an unspecified address, such as 0.0.0.0.
-func unspecified(raw string) bool {
-	u, err := url.Parse(raw)
+// compact applies cfg, and starts a background compactor if there is none yet.
+func (s *Server) compact(cfg compactor.Config) error {
+	r := &s.compacting
+	r.Lock()
+	defer r.Unlock()
+	switch {
+	case r.closed:
+		return nil
+	case r.compactor != nil:
+		return r.compactor.Set(cfg)
+	}
+	cfg.Logger = s.log
+	c, err := compactor.New(s.store, cfg)
 	if err != nil {
-		return false
+		return err
 	}
-	ip := net.ParseIP(u.Hostname())
-	return ip != nil && ip.IsUnspecified()
+	ctx, stop := context.WithCancel(context.Background())
+	r.compactor, r.stop = c, stop
+	s.metrics.WatchCompaction(c.State)
+	s.wg.Go(func() { c.Run(ctx) })
+	return nil
 }
 
-// open listens on urls and splits connections between gRPC and HTTP.
-func (s *Server) open(
-	ctx context.Context, raw []string, cfg *Config,
-) (opened []*listen.Split, bound []string, err error) {
-	urls, err := listen.ParseURLs(raw)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", ErrConfig, err)
+func (s *Server) stopCompacting() {
+	r := &s.compacting
+	r.Lock()
+	defer r.Unlock()
+	r.closed = true
+	if r.stop != nil {
+		r.stop()
 	}
-	if !cfg.InsecurePlaintext {
-		if err := listen.CheckPlaintext(urls); err != nil {
-			return nil, nil, err
-		}
+}
+
+// Close lets requests in flight finish, for at most ten seconds, and closes the database. It does not wait for
+// connections without a request.
+func (s *Server) Close() error {
+	s.closing.Do(func() { s.closeErr = s.close() })
+	return s.closeErr
+}
+
+func (s *Server) close() error {
+	if s.monitor == nil {
+		return nil // nothing was started
 	}
-	for _, u := range urls {
-		var config *tls.Config
-		if u.Secure() {
-			if s.certs == nil {
-				return nil, nil, fmt.Errorf("%w: %s needs a certificate and its key: set %s and %s", ErrConfig, u,
-					setting.Name("TLS.Cert"), setting.Name("TLS.Key"))
+	s.enter(conditions.Stopping) // visible to probes while requests finish
+	errs := s.stopServing()
+	s.stopCompacting()
+	s.state.stopMonitor()
+	s.wg.Wait()
+	if s.store != nil {
+		errs = append(errs, s.store.Close())
+	}
+	if s.backend != nil {
+		errs = append(errs, s.backend.Close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) stopServing() (errs []error) {
+	grace, stop := context.WithTimeout(context.Background(), closeTimeout)
+	defer stop()
+	served := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() { s.cutIdle(grace, served) })
+	defer watching.Wait() // before stop, which would look like the end of the grace period
+	defer close(served)
+	if s.objects != nil {
+		s.objects.Stop()
+	}
+	var stopped sync.WaitGroup
+	if s.shim != nil {
+		stopped.Go(func() { s.shim.Shutdown(grace) })
+	}
+	failed := make([]error, len(s.http))
+	for i, h := range s.http { // concurrently: both serve clients
+		stopped.Go(func() { failed[i] = shutdown(grace, h) })
+	}
+	stopped.Wait()
+	errs = append(errs, failed...)
+	if s.shim != nil {
+		s.shim.Close()
+	}
+	if s.ops != nil { // last, so that probes are answered until then
+		errs = append(errs, shutdown(grace, s.ops))
+	}
+	for _, l := range s.listeners {
+		errs = append(errs, l.Close())
+	}
+	s.cut() // websockets, which no server tracks any more
+	return errs
+}
+
+// shutdown lets an HTTP server's requests finish until grace ends.
+func shutdown(grace context.Context, h *http.Server) error {
+	if err := h.Shutdown(grace); err != nil {
+		return h.Close()
+	}
+	return nil
+}
+
+// cutIdle closes all connections once they are idle, or when grace ends.
+func (s *Server) cutIdle(grace context.Context, served <-chan struct{}) {
+	tick := time.NewTicker(idleTimeout / 8)
+	defer tick.Stop()
+	var moved uint64
+	for idle := time.Now(); ; {
+		select {
+		case <-served:
+			return
+		case <-grace.Done():
+			s.log.Warn("cutting off requests still in flight", "after", closeTimeout)
+			s.cut()
+			return
+		case now := <-tick.C:
+			n := uint64(0)
+			for _, l := range s.listeners {
+				n += l.Moved()
 			}
-			config = s.certs.Config()
+			if n != moved || s.serving() > 0 {
+				moved, idle = n, now
+			} else if now.Sub(idle) >= idleTimeout {
+				s.log.Info("closing idle connections that did not end by themselves")
+				s.cut()
+				return
+			}
 		}
-		l, err := u.Listen(ctx)
-		if err != nil {
-			return nil, nil, fmt.Errorf("listen on %s: %w", u, err)
-		}
-		split := listen.NewSplit(l, config, s.log)
-		s.listeners = append(s.listeners, split)
-		opened, bound = append(opened, split), append(bound, u.Bound(l).String())
-	}
-	return opened, bound, nil
-}
-
-func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
-	reserve := cmp.Or(cfg.DiskReserveBytes, defaultReserve)
-	if s.backend, err = cfg.openBackend(ctx, s.state.wait, reserve); err != nil {
-		return err
-	}
-	cacheBytes := cfg.CacheBytes
-	if cacheBytes == 0 {
-		cacheBytes = defaultCacheBytes()
-	}
-	// a Postgres that answers may not have a standby to commit with yet
-	err = cfg.await(ctx, s.state.wait, func() (err error) {
-		s.store, err = store.Open(ctx, s.backend, store.Config{
-			Name: cfg.Name, ClientURLs: s.advertised,
-			Logger: s.log, ProgressInterval: cfg.WatchProgressInterval, QuotaBytes: s.quota(cfg.QuotaBytes),
-			MaxStaleness: cfg.DatastoreMaxStaleness, CacheBytes: cacheBytes, Observer: s.metrics,
-			Caller: etcdshim.Caller,
-			HangUp: s.hangUp,
-		})
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	s.metrics.Watch(s.store)
-	if b, ok := s.backend.(backend.Pooled); ok {
-		s.metrics.WatchConnections(b.Connections)
-	}
-	if b, ok := s.backend.(backend.Reserving); ok {
-		s.metrics.WatchReserve(b.Reserved)
-	}
-	return nil
-}
-
-func (s *Server) openShim(ctx context.Context, cfg *Config) (err error) {
-	o := etcdshim.Options{
-		// Tests use temporary stores and may start a hundred of them in one process. With 512 goroutines each that
-		// would be 50,000.
-		NoWorkers: cfg.Temporary(),
-		// there are no peers, but etcd's tools expect URLs
-		Name: cfg.Name, ClientURLs: s.advertised, PeerURLs: s.advertised,
-		Version:         EtcdVersion,
-		MaxRequestBytes: cfg.MaxRequestBytes, MaxTxnOps: cfg.MaxTxnOps, MaxConcurrentStreams: cfg.MaxConcurrentStreams,
-		KeepaliveMinTime: cfg.KeepaliveMinTime, KeepaliveInterval: cfg.KeepaliveInterval,
-		KeepaliveTimeout: cfg.KeepaliveTimeout,
-		WarningDuration:  cfg.warning(),
-		Logger:           s.log,
-	}
-	o.ServerOptions = append(o.ServerOptions, grpc.Creds(listen.Credentials()))
-	o.UnaryInterceptors = append(o.UnaryInterceptors, s.metrics.Unary())
-	o.StreamInterceptors = append(o.StreamInterceptors, s.metrics.Stream())
-	if s.shim, err = etcdshim.NewServer(ctx, s.store, o); err != nil {
-		return err
-	}
-	s.metrics.Attach(s.shim.GRPC, s.shim.Traffic)
-	return nil
-}
-
-// serveHTTP starts to serve what is available before the database is open.
-func (s *Server) serveHTTP(clients, metrics []*listen.Split, cfg *Config) {
-	starting := s.metrics.StartingHandler(EtcdVersion, reporter{s})
-	s.front[0].set(s.guardClients(cfg, starting))
-	s.front[1].set(s.guardMetrics(cfg, starting))
-	client, ops := s.newHTTP(&s.front[0]), s.newHTTP(&s.front[1])
-	client.HTTP2 = cfg.http2()
-	s.http, s.ops = []*http.Server{client}, ops
-	for _, l := range clients {
-		s.wg.Go(func() { s.ended("http", client.Serve(l.HTTP)) })
-	}
-	for _, l := range metrics {
-		s.log.Info("serving metrics", "address", l.HTTP.Addr().String())
-		s.wg.Go(func() { s.refuse(l.GRPC) })
-		s.wg.Go(func() { s.ended("metrics", ops.Serve(l.HTTP)) })
 	}
 }
 
-func (s *Server) serve(clients []*listen.Split, cfg *Config) {
-	ops := s.metrics.Handler(s.store, EtcdVersion, reporter{s})
-	if cfg.Profiling {
-		ops.HandleFunc("/debug/pprof/", pprof.Index)
-		ops.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-		ops.HandleFunc("/debug/pprof/profile", pprof.Profile)
-		ops.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-		ops.HandleFunc("/debug/pprof/trace", pprof.Trace)
+// serving counts the calls and requests being served that may be silent for a while.
+func (s *Server) serving() (n int) {
+	if s.shim != nil {
+		n += s.shim.Serving()
 	}
-	all := http.NewServeMux()
-	all.Handle("/", ops)
-	all.Handle("/v3/", s.shim.Gateway)
-	s.front[0].set(s.grpcOr(s.guardClients(cfg, all)))
-	s.front[1].set(s.guardMetrics(cfg, ops))
-	for _, l := range clients {
-		s.log.Info("serving clients", "address", l.HTTP.Addr().String())
-		s.wg.Go(func() { s.ended("grpc", s.shim.GRPC.Serve(l.GRPC)) })
+	if s.objects != nil {
+		n += s.objects.Serving()
 	}
+	return n
 }
 
-func (s *Server) newHTTP(h http.Handler) *http.Server {
-	return &http.Server{
-		Handler: listen.WatchHangups(listen.HangupPeriod, h), ReadHeaderTimeout: 10 * time.Second,
-		BaseContext: listen.WithLoopback, ConnContext: listen.WithConn,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-	}
-}
-
-// http2 configures HTTP/2 for clients that may speak gRPC, like the gRPC server does.
-func (c *Config) http2() *http.HTTP2Config {
-	h := &http.HTTP2Config{
-		MaxConcurrentStreams: math.MaxInt32, SendPingTimeout: c.KeepaliveInterval,
-		PingTimeout: c.KeepaliveTimeout,
-	}
-	if n := c.MaxConcurrentStreams; n > 0 {
-		h.MaxConcurrentStreams = int(min(n, math.MaxInt32))
-	}
-	if h.SendPingTimeout <= 0 {
-		h.SendPingTimeout = 2 * time.Hour
-	}
-	return h
-}
-
-// guardClients guards HTTP on the client listeners.
-func (s *Server) guardClients(cfg *Config, next http.Handler) http.Handler {
-	return listen.NewHosts(cfg.HostWhitelist, s.advertised, &listen.Origins{Allowed: cfg.CORS, Next: next})
-}
-
-// guardMetrics guards the metrics listeners. Operators list hosts with clients in mind, so scrapers under other names
-// are still served.
-func (s *Server) guardMetrics(cfg *Config, next http.Handler) http.Handler {
-	h := listen.NewHosts(cfg.HostWhitelist, s.advertised, next)
-	h.Besides = true
-	return h
-}
-
-// grpcOr also serves the few gRPC clients that offer HTTP/1.1 and therefore end up at the HTTP server.
-func (s *Server) grpcOr(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
-			s.shim.HTTP.ServeHTTP(w, r)
-			return
-		}
-		h.ServeHTTP(w, r)
-	})
-}
-
-// refuse closes gRPC connections where there is no gRPC server.
-func (s *Server) refuse(l net.Listener) {
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
-		_ = conn.Close()
-	}
-}
-
-func (s *Server) ended(what string, err error) {
-	if err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) &&
-		!errors.Is(err, grpc.ErrServerStopped) {
-		s.log.Error("listener failed", "for", what, "error", err)
+func (s *Server) cut() {
+	for _, l := range s.listeners {
+		l.Cut()
 	}
 }
 
@@ -385,12 +282,3 @@ func (s *Server) hangUp(caller any) {
 		l.HangUp(client)
 	}
 }
-
-// Endpoints returns the URLs that clients can connect to, as listened on.
-func (s *Server) Endpoints() []string { return s.clients }
-
-// Done is closed when the server can acknowledge no more writes. See Err.
-func (s *Server) Done() <-chan struct{} { return s.store.Done() }
-
-// Err returns why Done was closed.
-func (s *Server) Err() error { return s.store.Err() }

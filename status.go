@@ -5,15 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/compactor"
 	"github.com/sqlstore/sqlstore/internal/conditions"
+	"github.com/sqlstore/sqlstore/internal/faults"
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
@@ -49,6 +49,55 @@ func (s *Server) monitorConditions(cfg *Config) {
 	ctx, cancel := context.WithCancel(context.Background())
 	st.stopMonitor = cancel
 	s.wg.Go(func() { s.monitor.Run(ctx) })
+}
+
+// inputs collects the inputs of the conditions. The monitor calls it about once a second, never concurrently.
+func (s *Server) inputs(now time.Time) *conditions.Inputs {
+	st := &s.state
+	st.mu.Lock()
+	in := &conditions.Inputs{
+		Generation: st.generation, InForce: st.inForce, Refused: st.refused,
+		Stage: st.stage, Waiting: st.waiting, Setup: st.setup,
+	}
+	opened := st.store
+	st.mu.Unlock()
+	in.Missing, in.Expiring = s.references(now)
+	if opened == nil {
+		return in
+	}
+	faults.Alarms(opened, in)
+	if in.Stage != conditions.Serving {
+		return in // the database may already be closed
+	}
+	faults.Writing(opened, in, now)
+	if b, ok := s.backend.(backend.Durability); ok {
+		in.Weak = faults.WeakSettings(b.NotDurable())
+	}
+	faults.Lagging(opened, in)
+	if c := s.compacting.state(); c != nil && c.Stall != nil {
+		in.Stalled = &conditions.Fault{Reason: c.Stall.Reason, Message: c.Stall.Message}
+	}
+	return in
+}
+
+// references checks the files that the configuration names.
+func (s *Server) references(now time.Time) (missing, expiring *conditions.Fault) {
+	if s.certs != nil {
+		missing, expiring = faults.Certificates(s.certs, now)
+	}
+	if path := s.state.passwordFile; path != "" && missing == nil {
+		missing = faults.PasswordFile(path)
+	}
+	return missing, expiring
+}
+
+// certificateEnds returns when the certificates in use expire, by file.
+func (s *Server) certificateEnds() map[string]time.Time {
+	ends := map[string]time.Time{}
+	for _, v := range s.certs.State().Served {
+		ends[v.File] = v.NotAfter
+	}
+	return ends
 }
 
 // wait records why the database is not usable yet, or nil once it is.
@@ -194,16 +243,6 @@ func published(all []conditions.Condition) []Condition {
 	return out
 }
 
-// Alive returns an error if the process is unusable and should be restarted. Over Postgres it returns nil whatever the
-// state of the database, because a restart would not help.
-func (s *Server) Alive(ctx context.Context) error {
-	if s.store.NoLeader() != nil {
-		return nil
-	}
-	_, err := s.store.Status(ctx)
-	return err
-}
-
 // reporter presents a server to the metrics and the health checks.
 type reporter struct{ s *Server }
 
@@ -273,13 +312,4 @@ func describe(c *compactor.State) string {
 		fmt.Fprintf(&out, " stalled=%s since=%s", c.Stall.Reason, c.Stall.Since.UTC().Format(time.RFC3339))
 	}
 	return out.String()
-}
-
-// stage serves HTTP with one handler while the server starts, and with another afterwards.
-type stage struct{ handler atomic.Pointer[http.Handler] }
-
-func (x *stage) set(h http.Handler) { x.handler.Store(&h) }
-
-func (x *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	(*x.handler.Load()).ServeHTTP(w, r)
 }

@@ -1,0 +1,180 @@
+package sqlstore
+
+import (
+	"errors"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/sqlstore/sqlstore/internal/listen"
+	"github.com/sqlstore/sqlstore/internal/restapi"
+)
+
+const (
+	// objectsIdle is how long a list/watch connection may wait for its next request.
+	objectsIdle = 3 * time.Minute
+	// objectsGuard limits how long it takes to send an answer that comes from the guard and not from the API.
+	objectsGuard = time.Minute
+	// objectsPing is how long an HTTP/2 client may be silent before the server pings it. Watches may be silent forever.
+	objectsPing = 30 * time.Second
+)
+
+// stage serves HTTP with one handler while the server starts, and with another afterwards.
+type stage struct{ handler atomic.Pointer[http.Handler] }
+
+func (x *stage) set(h http.Handler) { x.handler.Store(&h) }
+
+func (x *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	(*x.handler.Load()).ServeHTTP(w, r)
+}
+
+// serveHTTP starts to serve what is available before the database is open.
+func (s *Server) serveHTTP(clients, metrics []*listen.Split, cfg *Config) {
+	starting := s.metrics.StartingHandler(EtcdVersion, reporter{s})
+	s.front[0].set(s.guardClients(cfg, starting))
+	s.front[1].set(s.guardMetrics(cfg, starting))
+	client, ops := s.newHTTP(&s.front[0]), s.newHTTP(&s.front[1])
+	client.HTTP2 = cfg.http2()
+	s.http, s.ops = []*http.Server{client}, ops
+	for _, l := range clients {
+		s.wg.Go(func() { s.ended("http", client.Serve(l.HTTP)) })
+	}
+	for _, l := range metrics {
+		s.log.Info("serving metrics", "address", l.HTTP.Addr().String())
+		s.wg.Go(func() { s.refuse(l.GRPC) })
+		s.wg.Go(func() { s.ended("metrics", ops.Serve(l.HTTP)) })
+	}
+}
+
+func (s *Server) serve(clients []*listen.Split, cfg *Config) {
+	ops := s.metrics.Handler(s.store, EtcdVersion, reporter{s})
+	if cfg.Profiling {
+		ops.HandleFunc("/debug/pprof/", pprof.Index)
+		ops.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+		ops.HandleFunc("/debug/pprof/profile", pprof.Profile)
+		ops.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+		ops.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	}
+	all := http.NewServeMux()
+	all.Handle("/", ops)
+	all.Handle("/v3/", s.shim.Gateway)
+	s.front[0].set(s.grpcOr(s.guardClients(cfg, all)))
+	s.front[1].set(s.guardMetrics(cfg, ops))
+	for _, l := range clients {
+		s.log.Info("serving clients", "address", l.HTTP.Addr().String())
+		s.wg.Go(func() { s.ended("grpc", s.shim.GRPC.Serve(l.GRPC)) })
+	}
+}
+
+func (s *Server) newHTTP(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler: listen.WatchHangups(listen.HangupPeriod, h), ReadHeaderTimeout: 10 * time.Second,
+		BaseContext: listen.WithLoopback, ConnContext: listen.WithConn,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+}
+
+// http2 configures HTTP/2 for clients that may speak gRPC, like the gRPC server does.
+func (c *Config) http2() *http.HTTP2Config {
+	h := &http.HTTP2Config{
+		MaxConcurrentStreams: math.MaxInt32, SendPingTimeout: c.KeepaliveInterval,
+		PingTimeout: c.KeepaliveTimeout,
+	}
+	if n := c.MaxConcurrentStreams; n > 0 {
+		h.MaxConcurrentStreams = int(min(n, math.MaxInt32))
+	}
+	if h.SendPingTimeout <= 0 {
+		h.SendPingTimeout = 2 * time.Hour
+	}
+	return h
+}
+
+// guardClients guards HTTP on the client listeners.
+func (s *Server) guardClients(cfg *Config, next http.Handler) http.Handler {
+	return listen.NewHosts(cfg.HostWhitelist, s.advertised, &listen.Origins{Allowed: cfg.CORS, Next: next})
+}
+
+// guardMetrics guards the metrics listeners. Operators list hosts with clients in mind, so scrapers under other names
+// are still served.
+func (s *Server) guardMetrics(cfg *Config, next http.Handler) http.Handler {
+	h := listen.NewHosts(cfg.HostWhitelist, s.advertised, next)
+	h.Besides = true
+	return h
+}
+
+// grpcOr also serves the few gRPC clients that offer HTTP/1.1 and therefore end up at the HTTP server.
+func (s *Server) grpcOr(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+			s.shim.HTTP.ServeHTTP(w, r)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// refuse closes gRPC connections where there is no gRPC server.
+func (s *Server) refuse(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_ = conn.Close()
+	}
+}
+
+func (s *Server) ended(what string, err error) {
+	if err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) &&
+		!errors.Is(err, grpc.ErrServerStopped) {
+		s.log.Error("listener failed", "for", what, "error", err)
+	}
+}
+
+// openObjects creates the list/watch API.
+func (s *Server) openObjects(cfg *Config) {
+	o := restapi.Options{
+		MaxRequestBytes: cfg.MaxRequestBytes, WarningDuration: cfg.warning(), Version: Version, Logger: s.log,
+	}
+	s.objects = restapi.New(s.store, s.backend, o)
+	s.metrics.Registry.MustRegister(s.objects.Metrics())
+}
+
+// serveObjects serves the list/watch API over HTTP, also to clients that offer only HTTP/2.
+func (s *Server) serveObjects(listeners []*listen.Split, cfg *Config) {
+	if len(listeners) == 0 {
+		return
+	}
+	// etcd's default lets every web page use its JSON API. This API is new and need not keep that promise.
+	guard := listen.NewHosts(cfg.HostWhitelist, s.advertised,
+		&listen.Origins{Allowed: cfg.CORS, Named: true, Next: s.objects})
+	h := s.newHTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// for the guard's answers; the API sets its own deadline
+		if c := http.NewResponseController(w); r.ProtoMajor == 1 {
+			_ = c.SetWriteDeadline(time.Now().Add(objectsGuard))
+			if r.ContentLength != 0 {
+				_ = c.SetReadDeadline(time.Now().Add(objectsGuard))
+			}
+		}
+		guard.ServeHTTP(w, r)
+	}))
+	h.IdleTimeout = objectsIdle
+	h.HTTP2 = &http.HTTP2Config{SendPingTimeout: objectsPing}
+	h.Protocols = new(http.Protocols)
+	h.Protocols.SetHTTP1(true)
+	h.Protocols.SetHTTP2(true)
+	h.Protocols.SetUnencryptedHTTP2(true) // connections that begin with HTTP/2's preface come from the GRPC half
+	s.http = append(s.http, h)
+	for _, l := range listeners {
+		s.log.Info("serving the list/watch API", "address", l.HTTP.Addr().String())
+		s.wg.Go(func() { s.ended("objects", h.Serve(l.HTTP)) })
+		s.wg.Go(func() { s.ended("objects", h.Serve(l.GRPC)) })
+	}
+}
