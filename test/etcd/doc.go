@@ -2,12 +2,12 @@
 // the dependencies of etcd's server.
 //
 //	servers/     starts etcd and the target, and finds etcd's tools
-//	sidebyside/  the same requests to both, random ones and a table of errors: the same answers
+//	sidebyside/  the same requests to both, random and from a table of errors, must get the same answers
 //	gateway/     the same over JSON
-//	clients/     etcdctl and etcdutl at work; a snapshot restored into etcd
-//	hostile/     garbled, greedy and malformed requests, floods; a client that must keep its service meanwhile
+//	clients/     etcdctl and etcdutl; a snapshot restored into etcd
+//	hostile/     garbled, greedy and malformed requests, floods; a well-behaved client must still be served
 //	crash/       SIGKILL under load, full disks
 //
-// Each package lists the environment variables that make it run longer, or repeat a run. SQLSTORE_TEST_TARGET=etcd
-// replaces sqlstore with a second etcd, to test the tests.
+// Each package lists the environment variables that lengthen or repeat a run. SQLSTORE_TEST_TARGET=etcd replaces
+// sqlstore with a second etcd, to test the tests.
 package etcd

@@ -13,8 +13,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// etcdctl shows the same of three replicas over one database as of an etcd with three members; and when the leader is
-// killed, another one leads.
+// To etcdctl, three replicas over one database look like an etcd with three members. When the leader is killed, another
+// replica takes over.
 func TestCluster(t *testing.T) {
 	shapes := map[string][]string{}
 	t.Run("etcd", func(t *testing.T) { shapes["etcd"] = cluster(t, servers.EtcdCluster(t, 3, statusFlags...)) })
@@ -24,7 +24,7 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// clusterStatus is what `endpoint status --cluster -w json` prints of each member.
+// clusterStatus is what `endpoint status --cluster -w json` prints for each member.
 type clusterStatus struct {
 	Endpoint string
 	Status   struct {
@@ -66,7 +66,7 @@ func cluster(t *testing.T, all []*launch.Server) (shape []string) {
 
 	leader, before := statusOf(t, all[0], "endpoint", "status", "--cluster")
 	if len(before) != 3 {
-		t.Fatalf("endpoint status --cluster tells of %v", before)
+		t.Fatalf("endpoint status --cluster shows %v", before)
 	}
 	for _, st := range before {
 		if st.Status.Leader != leader || st.Status.Header.Revision != 2 ||
@@ -76,7 +76,7 @@ func cluster(t *testing.T, all []*launch.Server) (shape []string) {
 	}
 	at := slices.IndexFunc(before, func(st clusterStatus) bool { return st.Status.Header.MemberID == leader })
 	if at < 0 {
-		t.Fatalf("the leader %x is no member: %v", leader, before)
+		t.Fatalf("the leader %x is not among the members %v", leader, before)
 	}
 	for _, command := range []string{"endpoint status --cluster", "endpoint health --cluster", "member list"} {
 		args := append(strings.Split(command, " "), "-w", "json")
@@ -109,7 +109,7 @@ func cluster(t *testing.T, all []*launch.Server) (shape []string) {
 	return shape
 }
 
-// listed waits for count lines of `member list`: replicas learn of each other within a second or so.
+// listed waits for count lines of `member list`: replicas discover each other within about a second.
 func listed(t *testing.T, s *launch.Server, count int) []string {
 	t.Helper()
 	deadline, tick := time.After(time.Minute), time.NewTicker(50*time.Millisecond)
@@ -127,7 +127,7 @@ func listed(t *testing.T, s *launch.Server, count int) []string {
 	}
 }
 
-// statusOf runs a command that prints the status of members, and returns the leader that the first one knows.
+// statusOf runs a command that prints the status of members, and returns the leader that the first one reports.
 func statusOf(t *testing.T, s *launch.Server, args ...string) (leader uint64, all []clusterStatus) {
 	t.Helper()
 	out := ctl(t, s.Endpoint(), "", append(args, "-w", "json")...).must(t)

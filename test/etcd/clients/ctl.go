@@ -17,7 +17,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
 )
 
-// timeout limits every command that ends by itself and every wait for a line.
+// timeout limits every command that runs to completion and every wait for a line.
 const timeout = 30 * time.Second
 
 // result is the result of a command.
@@ -26,7 +26,7 @@ type result struct {
 	code           int
 }
 
-// ctl runs etcdctl against an endpoint until it ends.
+// ctl runs etcdctl against an endpoint and waits until it exits.
 func ctl(t *testing.T, endpoint, stdin string, args ...string) result {
 	t.Helper()
 	return run(t, stdin, servers.Tool(t, "etcdctl"), append([]string{"--endpoints", endpoint}, args...)...)
@@ -38,7 +38,7 @@ func utl(t *testing.T, args ...string) result {
 	return run(t, "", servers.Tool(t, "etcdutl"), args...)
 }
 
-// must returns the standard output of a command that has to succeed.
+// must fails the test unless the command succeeded. It returns the standard output.
 func (r result) must(t *testing.T) string {
 	t.Helper()
 	if r.code != 0 {
@@ -71,7 +71,7 @@ type session struct {
 	lines chan string
 }
 
-// start starts etcdctl; it is killed with the test.
+// start starts etcdctl; the end of the test kills it.
 func start(t *testing.T, endpoint string, args ...string) *session {
 	t.Helper()
 	cmd := exec.Command(servers.Tool(t, "etcdctl"), append([]string{"--endpoints", endpoint}, args...)...)

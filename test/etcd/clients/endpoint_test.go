@@ -11,7 +11,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// statusFlags make a status complete: on Postgres there is no quota by default.
+// statusFlags make the status complete: Postgres has no quota by default.
 var statusFlags = []string{"--unsafe-no-fsync", "--quota-backend-bytes", "1000000000"}
 
 // Commands that print ids and sizes: in JSON, etcd's and the target's answers must have the same fields; as a table,
@@ -68,7 +68,7 @@ func fields(t *testing.T, document string) []string {
 	return slices.Sorted(maps.Keys(paths))
 }
 
-// columns returns the words of a table's head.
+// columns returns the words of a table's header.
 func columns(table string) []string {
 	for line := range strings.Lines(table) {
 		if strings.ContainsAny(line, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") {
@@ -78,7 +78,7 @@ func columns(table string) []string {
 	return nil
 }
 
-// A lone server can give its leadership to itself, and to nobody else.
+// A lone server can transfer its leadership only to itself.
 func TestMoveLeader(t *testing.T) {
 	move := func(t *testing.T, server *launch.Server) {
 		id, _, _ := strings.Cut(ctl(t, server.Endpoint(), "", "member", "list").must(t), ",")

@@ -114,7 +114,7 @@ var (
 	logged  = regexp.MustCompile(`(?m)^\{"level".*\n`) // from the client library, with its own times and addresses
 )
 
-// normal removes from a command's output what differs between any two servers.
+// normal removes what differs between any two servers from a command's output.
 func normal(r result, endpoint, lease string) result {
 	for _, s := range []*string{&r.stdout, &r.stderr} {
 		*s = strings.ReplaceAll(*s, endpoint, "ENDPOINT")

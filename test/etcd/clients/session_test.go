@@ -9,7 +9,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// onBoth runs a test against etcd, which shows that the test is right, and against the target.
+// onBoth runs a test against etcd, which validates the test itself, and against the target.
 func onBoth(t *testing.T, test func(*testing.T, *launch.Server), args ...string) {
 	args = append(args, "--unsafe-no-fsync")
 	t.Run("etcd", func(t *testing.T) { test(t, servers.Etcd(t, args...)) })

@@ -21,8 +21,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// There is no lock-in: etcdutl restores what etcdctl saves from the target into a directory that a real etcd serves,
-// with all revisions, all history since the compaction, and the leases.
+// There is no lock-in: etcdutl restores a snapshot that etcdctl saved from the target into a directory that a real etcd
+// serves, with all revisions, all history since the compaction, and the leases.
 func TestSnapshotRestoresIntoEtcd(t *testing.T) {
 	for name, compact := range map[string]int64{
 		"not compacted": 0, "compacted": 20,
@@ -57,7 +57,7 @@ func snapshotAndRestore(t *testing.T, compact int64) {
 	compareHistory(t, source, restored, compact)
 	compareLeases(t, source, restored)
 
-	// It continues from there.
+	// The restored etcd continues from there.
 	put, err := restored.kv.Put(t.Context(), &pb.PutRequest{Key: []byte("after")})
 	if err != nil || put.Header.Revision != 42 {
 		t.Errorf("first write to the restored etcd: %v, %v; want revision 42", put, err)
@@ -138,7 +138,7 @@ func put(key, value string) *pb.RequestOp {
 	}}}
 }
 
-// compareHistory reads at every revision, and all events since the compaction.
+// compareHistory compares ranges at every revision, and all events since the compaction.
 func compareHistory(t *testing.T, a, b services, compact int64) {
 	t.Helper()
 	for rev := range int64(44) {

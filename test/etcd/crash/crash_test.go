@@ -74,7 +74,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// kill kills a server under load. The remaining replicas continue without it; then it comes back.
+// kill kills a server under load. The remaining replicas continue without it; then it restarts.
 func kill(ctx context.Context, victim *launch.Server, others bool, j *journal) error {
 	victim.Kill()
 	if !others {
@@ -97,13 +97,13 @@ func check(t *testing.T, endpoint string, m *model, watchers []*watcher) {
 	}
 }
 
-// compact drops history that has been checked, so that some kills hit its removal.
+// compact drops history that has been checked, so that some kills happen during a purge.
 func compact(t *testing.T, endpoint string, rev int64) {
 	t.Helper()
 	if _, err := pb.NewKVClient(dial(t, endpoint)).Compact(t.Context(), &pb.CompactionRequest{
 		Revision: rev,
 	}); err != nil {
-		t.Logf("compact %d: %v", rev, err) // already compacted there, if little was written since
+		t.Logf("compact %d: %v", rev, err) // already compacted there if little was written since
 	}
 }
 

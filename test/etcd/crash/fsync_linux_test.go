@@ -43,7 +43,7 @@ func TestFailedSync(t *testing.T) {
 		select {
 		case <-server.Exited():
 		case <-ctx.Done():
-			t.Fatalf("from sync %d on: the server goes on", first)
+			t.Fatalf("from sync %d on: the server keeps running", first)
 		}
 		cancel()
 		wantFailure(t, server)
@@ -65,12 +65,12 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// wantFailure checks how a server ended.
+// wantFailure checks how a server exited.
 func wantFailure(t *testing.T, server *launch.Server) {
 	t.Helper()
 	err := server.Stop()
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() <= 0 {
-		t.Errorf("it ended with %v, want a status other than 0", err)
+		t.Errorf("the server exited with %v, want a status other than 0", err)
 	}
 	lines := strings.Split(strings.TrimSpace(server.Log()), "\n")
 	last, want := lines[len(lines)-1], "the database is no longer writable, restart to recover"
@@ -78,7 +78,7 @@ func wantFailure(t *testing.T, server *launch.Server) {
 		last, want = server.Log(), "input/output error"
 	}
 	if !strings.Contains(last, want) {
-		t.Errorf("its last words are %q, want %q", last, want)
+		t.Errorf("the last log line is %q, want %q", last, want)
 	}
 }
 
@@ -91,13 +91,13 @@ func grantedLeases(j *journal) (n int) {
 	return n
 }
 
-// failSyncs makes every sync of the running server fail with an I/O error, starting with the given one from now on
-// (counted per thread). It stops the server meanwhile, so that no thread starts that strace does not see.
+// failSyncs makes every sync of the running server fail with an I/O error, starting with sync number first from now on
+// (counted per thread). It stops the server while strace attaches, so that strace sees every thread.
 func failSyncs(t *testing.T, server *launch.Server, first int) {
 	t.Helper()
 	path, err := exec.LookPath("strace")
 	if err != nil {
-		t.Fatalf("strace makes syncs fail here: %v; make e2e-etcd installs it where apt-get and root are there", err)
+		t.Fatalf("this test needs strace: %v; make e2e-etcd installs it given apt-get and root", err)
 	}
 	if err := syscall.Kill(server.PID(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)

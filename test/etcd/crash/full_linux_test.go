@@ -20,7 +20,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// A full disk loses no acknowledged write. Once there is room again, writing continues, at the latest after a restart.
+// A full disk loses no acknowledged write. Once there is space again, writes succeed, at the latest after a restart.
 func TestFullDisk(t *testing.T) {
 	const ballastBytes = 16 << 20
 	size := 48 << 20
@@ -47,22 +47,22 @@ func TestFullDisk(t *testing.T) {
 	}
 
 	if got := get(t, server, "/readyz"); !servers.TargetIsEtcd() && !strings.Contains(got, "[-]NoSpace True DiskFull") {
-		t.Errorf("/readyz does not tell of the full disk: %s", got)
+		t.Errorf("/readyz does not report the full disk: %s", got)
 	}
 
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
 	if !writable(t, server) {
-		t.Log("not writable again without a restart")
+		t.Log("still not writable without a restart")
 		server.Restart(t)
 	}
 	checkBig(t, server, filled.acknowledged)
 	if !writable(t, server) {
-		t.Error("not writable after there was room again")
+		t.Error("not writable although there is space again")
 	}
 	if got := get(t, server, "/readyz"); got != "ok\n" {
-		t.Errorf("/readyz when there is room again: %s", got)
+		t.Errorf("/readyz when there is space again: %s", got)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestReserveOnFullDisk(t *testing.T) {
 	}
 }
 
-// full is how a server behaved as its disk filled.
+// full is how a server behaved as its disk filled up.
 type full struct {
 	acknowledged map[string]int64 // key -> revision
 	revision     int64
@@ -128,7 +128,7 @@ func fillDisk(t *testing.T, server *launch.Server) full {
 		case codes.OK:
 			result.acknowledged[key], result.revision = r.Header.Revision, r.Header.Revision
 		case codes.DeadlineExceeded, codes.Unknown, codes.Internal:
-			t.Fatalf("write %d on a full disk: %v; want a prompt answer that says what is wrong", i, err)
+			t.Fatalf("write %d on a full disk: %v; want a prompt answer that names the cause", i, err)
 		default:
 			failures++
 			if result.err == nil {
@@ -136,7 +136,7 @@ func fillDisk(t *testing.T, server *launch.Server) full {
 			}
 		}
 		if i == 10_000 {
-			t.Fatal("the disk does not get full")
+			t.Fatal("the disk does not fill up")
 		}
 	}
 	return result
@@ -182,7 +182,7 @@ func writable(t *testing.T, server *launch.Server) bool {
 	}
 }
 
-// An unwritable directory is refused at the start, with the reason.
+// A server refuses to start on an unwritable directory, and says why.
 func TestUnwritableDirectory(t *testing.T) {
 	readOnly := mountMemory(t, 1<<20)
 	if err := syscall.Mount("", readOnly, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
@@ -211,7 +211,7 @@ func TestUnwritableDirectory(t *testing.T) {
 	}
 }
 
-// mountMemory mounts a file system of the given size, which is removed with the test.
+// mountMemory mounts a file system of the given size, which the test's cleanup unmounts.
 func mountMemory(t *testing.T, bytes int) string {
 	t.Helper()
 	dir := t.TempDir()

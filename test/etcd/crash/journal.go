@@ -13,12 +13,12 @@ import (
 type outcome int
 
 const (
-	unknown outcome = iota // no answer, or one that leaves it open
+	unknown outcome = iota // no answer, or one that does not settle it
 	acked                  // done, at a known revision
 	refused                // not done
 )
 
-// write is one request that takes a revision when it succeeds.
+// write is one request that uses a revision if it succeeds.
 type write struct {
 	id      string // of a put: the value, unique among all writes
 	puts    []string
@@ -50,7 +50,7 @@ type journal struct {
 	acked  int              // acknowledged writes so far
 	open   []*write         // deletions that must be found by their keys
 	leases map[int64]*lease
-	alive  []int64 // leases with their key, free to be revoked
+	alive  []int64 // leases with their key, available to be revoked
 }
 
 func newJournal() *journal {
@@ -118,14 +118,14 @@ func (j *journal) nextLease() int64 {
 	return id
 }
 
-// lease updates what is known of a lease.
+// lease updates what is known about a lease.
 func (j *journal) lease(id int64, change func(*lease)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	change(j.leases[id])
 }
 
-// leaseStates returns a copy of what is known of all leases.
+// leaseStates returns a copy of what is known about all leases.
 func (j *journal) leaseStates() map[int64]lease {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -143,7 +143,7 @@ func (j *journal) dropLease(id int64) {
 	delete(j.leases, id)
 }
 
-// keepLease records that a lease and its key exist and nobody is about to change that.
+// keepLease records that a lease and its key exist and that no client is about to change that.
 func (j *journal) keepLease(id int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

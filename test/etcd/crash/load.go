@@ -33,7 +33,7 @@ type client struct {
 }
 
 // load writes with all clients until ctx ends or the last server dies, and returns the first answer that no correct
-// server gives. Every request goes to any of the servers, which are replicas.
+// server gives. Each request goes to any of the servers, which are replicas.
 func load(ctx context.Context, endpoints []string, j *journal, seed uint64) error {
 	var wg sync.WaitGroup
 	errs := make(chan error, clients)
@@ -110,7 +110,7 @@ func (c *client) advance(rev int64) error {
 	return nil
 }
 
-// finish records the end of a write that took a revision, unless err leaves it open.
+// finish records the end of a write that used a revision, unless err leaves the outcome open.
 func (c *client) finish(w *write, o outcome, rev int64, err error) error {
 	if err != nil {
 		return err // the write stays unknown
@@ -150,7 +150,7 @@ func (c *client) delete(ctx context.Context) error {
 	return c.finish(w, acked, r.GetHeader().GetRevision(), err)
 }
 
-// update works like kube-apiserver's: read, then put if nobody was faster.
+// update works like kube-apiserver's: read, then put unless another client was faster.
 func (c *client) update(ctx context.Context) error {
 	key := c.key()
 	old, err := c.kv.Range(ctx, &pb.RangeRequest{Key: []byte(key)})
@@ -174,7 +174,7 @@ func (c *client) update(ctx context.Context) error {
 	return c.finish(w, acked, r.GetHeader().GetRevision(), err)
 }
 
-// lease grants a lease with one key, or revokes one that was left alive.
+// lease grants a lease with one key, or revokes one that is still alive.
 func (c *client) lease(ctx context.Context) error {
 	if id := c.j.takeLease(); id != 0 && c.IntN(2) == 0 {
 		return c.revoke(ctx, id)

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// model is what the server must contain, built from its history while that is checked.
+// model is what the server must contain. It is built from the history as that is checked.
 type model struct {
 	j    *journal
 	rev  int64 // checked up to here
@@ -41,7 +41,7 @@ func (m *model) advance(events []*mvccpb.Event) error {
 	return nil
 }
 
-// firstRevision returns how many events the first one's revision has.
+// firstRevision returns the number of events at the first event's revision.
 func firstRevision(events []*mvccpb.Event) int {
 	n := 1
 	for n < len(events) && events[n].Kv.ModRevision == events[0].Kv.ModRevision {
@@ -76,7 +76,7 @@ func (m *model) match(rev int64, events []*mvccpb.Event) error {
 			return !w.seen && (w.outcome == unknown || w.loose && w.rev >= rev) && matches(w, events) == nil
 		})
 		if i < 0 {
-			return fmt.Errorf("nobody wrote this")
+			return fmt.Errorf("no client wrote this")
 		}
 		w = m.j.open[i]
 	}
@@ -110,7 +110,7 @@ func matches(w *write, events []*mvccpb.Event) error {
 	return nil
 }
 
-// apply adopts an event and checks what it says of the key's past.
+// apply applies an event and checks what it says about the key's past.
 func (m *model) apply(e *mvccpb.Event) error {
 	key := string(e.Kv.Key)
 	old := m.keys[key]
@@ -119,7 +119,7 @@ func (m *model) apply(e *mvccpb.Event) error {
 	}
 	if e.Type == mvccpb.Event_DELETE {
 		if old == nil {
-			return fmt.Errorf("%v: deletes what is not there", e)
+			return fmt.Errorf("%v: deletes a key that does not exist", e)
 		}
 		delete(m.keys, key)
 		return nil
@@ -135,7 +135,7 @@ func (m *model) apply(e *mvccpb.Event) error {
 	return nil
 }
 
-// list returns the keys that must be there, in order.
+// list returns the keys that must exist, in order.
 func (m *model) list() []*mvccpb.KeyValue {
 	var list []*mvccpb.KeyValue
 	for _, kv := range m.keys {

@@ -19,14 +19,14 @@ import (
 )
 
 // A server that dies while it deletes what a compaction left behind loses no row that is needed. After its restart, or
-// on another replica, the deletion continues where it was, until only needed rows are left and the space is freed.
+// on another replica, the deletion resumes where it stopped, until only needed rows are left and the space is freed.
 func TestKillInPurge(t *testing.T) {
 	seed := envUint(t, "SQLSTORE_TEST_SEED", rand.Uint64())
 	t.Logf("seed %d", seed)
 	p := startPurge(t)
 	kills, writes := 4, 60
 	if p.Postgres {
-		kills, writes = 2, 10 // another process takes over only after some seconds, and each step has its round trips
+		kills, writes = 2, 10 // another process takes over only after some seconds, and each step takes its round trips
 	}
 	m := newModel(p.j)
 	last := p.fill(t, writes)
@@ -59,14 +59,13 @@ func startPurge(t *testing.T) *purge {
 	t.Helper()
 	p := &purge{Choice: datastore.FromEnv(t), j: newJournal()}
 	if p.Postgres {
-		p.DSN = pgserver.Database(t) // to look into it, too
+		p.DSN = pgserver.Database(t) // to query it directly, too
 	}
 	p.replicas = p.Start(t, launch.Config{})
 	return p
 }
 
-// fill writes many versions of few keys, with clients that each have their own, and returns the write of the newest
-// revision.
+// fill writes many versions of few keys, each client its own, and returns the write with the newest revision.
 func (p *purge) fill(t *testing.T, writes int) *write {
 	t.Helper()
 	const writers = 8
@@ -88,7 +87,7 @@ func (p *purge) fill(t *testing.T, writes int) *write {
 	return p.j.byRev[slices.Max(slices.Collect(maps.Keys(p.j.byRev)))]
 }
 
-// write does a client's n-th write: it deletes a fifth of its keys, put by the previous write, and puts the others.
+// write makes a client's n-th write: it deletes a fifth of its keys, put by the previous write, and puts the others.
 func (p *purge) write(ctx context.Context, kv pb.KVClient, client, n int) error {
 	const groups, groupKeys = 5, 20
 	var puts, deletes []string
@@ -135,7 +134,7 @@ func (p *purge) kill(t *testing.T, victim *launch.Server, seed uint64) {
 	}
 	victim.Restart(t)
 	if got, _ := gauge(t, victim, "revision"); got != p.compacted {
-		t.Fatalf("the compacted revision is %d after the restart, it was %d", got, p.compacted)
+		t.Fatalf("the compacted revision is %d after the restart, %d before", got, p.compacted)
 	}
 }
 

@@ -15,12 +15,12 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// awaitUnderWay is await at a moment with more left to delete.
+// awaitUnderWay is await that returns while there is more left to delete.
 func (p *purge) awaitUnderWay(t *testing.T, through int64) *launch.Server {
 	t.Helper()
 	s := p.await(t, through)
 	if p.through >= p.compacted {
-		t.Fatal("all is deleted already: too few rows to mean anything")
+		t.Fatal("everything is deleted already: too few rows to mean anything")
 	}
 	t.Logf("%d rows are there, done through revision %d of %d", p.rows(t), p.through, p.compacted)
 	return s
@@ -37,7 +37,7 @@ func (p *purge) await(t *testing.T, through int64) *launch.Server {
 		for _, s := range p.replicas {
 			got, ok := gauge(t, s, "purged_revision")
 			if ok && got < p.through {
-				t.Fatalf("deletion is at revision %d again, it was at %d", got, p.through)
+				t.Fatalf("deletion is back at revision %d after %d", got, p.through)
 			}
 			if got > p.through {
 				p.through = got
@@ -50,7 +50,7 @@ func (p *purge) await(t *testing.T, through int64) *launch.Server {
 		select {
 		case <-tick.C:
 		case <-end.C:
-			t.Fatalf("deletion stands still at revision %d, want %d", p.through, through)
+			t.Fatalf("deletion is stuck at revision %d, want %d", p.through, through)
 		}
 	}
 }

@@ -12,8 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// verify compares a server that nobody writes to with the journal and the model, and the watchers with the server's
-// history.
+// verify compares an idle server with the journal and the model, and the watchers with the server's history.
 func verify(ctx context.Context, endpoint string, m *model, watchers []*watcher) error {
 	conn, err := grpc.NewClient("passthrough:///"+endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -31,7 +30,7 @@ func verify(ctx context.Context, endpoint string, m *model, watchers []*watcher)
 		return err
 	}
 
-	half := 0 // first half the history, so that a read in the past can be compared
+	half := 0 // half of the history first, so that a read in the past can be compared
 	for half < len(events)/2 {
 		half += firstRevision(events[half:])
 	}
@@ -102,7 +101,7 @@ func verifyWatcher(ctx context.Context, w *watcher, events []*mvccpb.Event, to i
 	return w.broken()
 }
 
-// verifyLeases compares the leases with what clients know. If it is unknown whether a lease was revoked, its key
+// verifyLeases compares the leases with what clients know. If the outcome of a revocation is unknown, the lease's key
 // decides.
 func verifyLeases(ctx context.Context, c pb.LeaseClient, m *model) error {
 	list, err := c.LeaseLeases(ctx, &pb.LeaseLeasesRequest{})
@@ -115,15 +114,15 @@ func verifyLeases(ctx context.Context, c pb.LeaseClient, m *model) error {
 	}
 	for _, kv := range m.list() {
 		if kv.Lease != 0 && !there[kv.Lease] {
-			return fmt.Errorf("key %q is on lease %d, which is not there", kv.Key, kv.Lease)
+			return fmt.Errorf("key %q is on lease %d, which does not exist", kv.Key, kv.Lease)
 		}
 	}
 	for id, l := range m.j.leaseStates() {
 		switch {
 		case l.granted == acked && !l.wantRevoked && !there[id]:
-			return fmt.Errorf("lease %d was granted and is not there", id)
+			return fmt.Errorf("lease %d was granted and does not exist", id)
 		case l.revoked == acked && there[id]:
-			return fmt.Errorf("lease %d was revoked and is there", id)
+			return fmt.Errorf("lease %d was revoked and still exists", id)
 		}
 		if !there[id] {
 			m.j.dropLease(id)

@@ -90,7 +90,7 @@ func (w *watcher) take(r *pb.WatchResponse) {
 	case len(r.Events) == 0: // progress
 		w.seen = max(w.seen, r.Header.Revision)
 	case r.Events[0].Kv.ModRevision <= w.seen:
-		w.err = fmt.Errorf("watch of %q was sent revision %d again or late, after %d", w.key,
+		w.err = fmt.Errorf("watch of %q received revision %d again or late, after %d", w.key,
 			r.Events[0].Kv.ModRevision, w.seen)
 	default:
 		w.events = append(w.events, r.Events...)
@@ -117,12 +117,12 @@ func (w *watcher) wait(ctx context.Context, rev int64) ([]*mvccpb.Event, error) 
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("watch of %q waits for revision %d, has seen %d: %w", w.key, rev, seen, ctx.Err())
+			return nil, fmt.Errorf("watch of %q waits for revision %d and has seen %d: %w", w.key, rev, seen, ctx.Err())
 		}
 	}
 }
 
-// skip records that nothing of this range happened up to a revision, which may be compacted soon.
+// skip records that nothing happened in this range up to a revision, which may be compacted soon.
 func (w *watcher) skip(rev int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

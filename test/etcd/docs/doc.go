@@ -1,2 +1,2 @@
-// Package docs runs the commands on the repository's pages that need etcdctl, etcdutl or a Postgres.
+// Package docs runs the commands on the repository's pages that need etcdctl, etcdutl or Postgres.
 package docs

@@ -8,7 +8,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
 )
 
-// What browsers may do, and which hosts are served, by the flags that both servers have.
+// Flags that both servers have decide what browsers may do and which hosts are served.
 func TestSameAccess(t *testing.T) {
 	const listed, other = "http://a.example:80", "http://b.example:80"
 	for name, flags := range map[string][]string{
@@ -32,7 +32,7 @@ func TestSameAccess(t *testing.T) {
 	}
 }
 
-// ask returns the status of an answer and what it allows to other origins.
+// ask returns the status of an answer and what it allows other origins to do.
 func ask(t *testing.T, url, method, origin, host string) []string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url+"/version", http.NoBody)

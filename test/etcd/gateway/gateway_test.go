@@ -66,7 +66,7 @@ var requests = []struct{ path, body string }{
 	{"/v3/election/proclaim", `{"leader": {}}`},
 	{"/v3/election/resign", `{"leader": {}}`},
 	{"/v3/election/leader", `{"name": "bA=="}`},
-	// Alarms keep the member that they name.
+	// An alarm keeps the member that the request names.
 	{"/v3/maintenance/alarm", `{"action": "ACTIVATE", "alarm": "NOSPACE"}`},
 	{"/v3/kv/put", `{"key": "YQ=="}`},
 	{"/v3/maintenance/alarm", `{"action": "GET"}`},
@@ -165,13 +165,13 @@ func normal(v any) any {
 			v[i] = normal(v[i])
 		}
 	case string:
-		// Protobuf's errors have one or the other space, depending on the hash of the binary.
+		// Protobuf's errors have an ordinary or a non-breaking space, depending on the hash of the binary.
 		return strings.ReplaceAll(v, "\u00a0", " ")
 	}
 	return v
 }
 
-// A watch streams one JSON document after the other until its client goes away.
+// A watch streams one JSON document after another until its client disconnects.
 func TestWatchStreams(t *testing.T) {
 	etcd, target := servers.Etcd(t, "--unsafe-no-fsync"), servers.Target(t, "--unsafe-no-fsync")
 	want, got := watched(t, etcd.ClientURL()), watched(t, target.ClientURL())
@@ -180,7 +180,7 @@ func TestWatchStreams(t *testing.T) {
 	}
 }
 
-// watched returns what a watch of the key a receives as it is written, and what one of its past receives.
+// watched returns what a watch of the key a receives as the key is written, and what a watch of its history receives.
 func watched(t *testing.T, url string) []any {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -197,7 +197,7 @@ func watched(t *testing.T, url string) []any {
 	return append(documents, past.read(t, 2)...)
 }
 
-// stream is a response that goes on, one document a line.
+// stream is an open-ended response with one document per line.
 type stream struct{ lines *bufio.Reader }
 
 func open(t *testing.T, ctx context.Context, url, body string) stream {

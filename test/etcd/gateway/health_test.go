@@ -51,8 +51,8 @@ func TestSameHealth(t *testing.T) {
 	} {
 		same(http.MethodGet, path)
 	}
-	// Under NOSPACE etcd is ready, though it refuses writes. Ours is ready if its Ready condition is True: if it serves
-	// both.
+	// Under NOSPACE etcd is ready, though it refuses writes. sqlstore is ready if its Ready condition is True: if it
+	// serves both reads and writes.
 	for _, server := range []*launch.Server{etcd, target} {
 		alarm(t, server, "DEACTIVATE", "CORRUPT")
 	}
@@ -66,7 +66,7 @@ func TestSameHealth(t *testing.T) {
 	same(http.MethodGet, "/readyz?exclude=NOSPACE") // a request that excludes a check gets only etcd's checks
 	alarm(t, etcd, "ACTIVATE", "CORRUPT")
 	alarm(t, target, "ACTIVATE", "CORRUPT")
-	// The order of the checks is a map's in etcd, and ours has more.
+	// etcd's checks come in the random order of a map, and sqlstore has more of them.
 	checks := func(s *launch.Server, path string) []string {
 		lines := strings.Split(probe(t, s, http.MethodGet, path), "\n")
 		return slices.DeleteFunc(lines, func(l string) bool { return !strings.HasPrefix(l, "[") })
@@ -75,7 +75,7 @@ func TestSameHealth(t *testing.T) {
 		got := checks(target, path)
 		for _, check := range checks(etcd, path) {
 			if strings.Contains(check, "_read") && datastore.FromEnv(t).Postgres {
-				continue // a probe must not wait for a database on the network: these run only under their own paths
+				continue // a probe must not wait for a remote database: these run only under their own paths
 			}
 			if !slices.Contains(got, check) {
 				t.Errorf("%s: %q is not among %q", path, check, got)
@@ -103,7 +103,7 @@ func alarm(t *testing.T, s *launch.Server, action, kind string) {
 
 var date = regexp.MustCompile(`(?m)^Date: .*\r\n`)
 
-// probe returns a whole answer except its date.
+// probe returns a complete answer except its date.
 func probe(t *testing.T, s *launch.Server, method, path string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.ClientURL()+path, http.NoBody)

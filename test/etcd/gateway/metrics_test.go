@@ -33,10 +33,10 @@ func TestSameMetrics(t *testing.T) {
 		})
 		switch served := got[name]; {
 		case served == nil && !excused:
-			t.Errorf("%s is not served, nor is there a reason", name)
+			t.Errorf("%s is not served, and no reason is listed", name)
 		case served == nil:
 		case excused && !servers.TargetIsEtcd():
-			t.Errorf("%s is served and excused", name)
+			t.Errorf("%s is served and listed as not served", name)
 		case !slices.Equal(served, shape):
 			t.Errorf("%s: type and labels %q, want %q", name, served, shape)
 		}
@@ -88,7 +88,7 @@ func metrics(t *testing.T, s *launch.Server) map[string][]string {
 			}
 			continue
 		}
-		if shape := out[name]; len(shape) == 1 && !strings.HasPrefix(line, "#") { // the first sample tells the labels
+		if shape := out[name]; len(shape) == 1 && !strings.HasPrefix(line, "#") { // the first sample shows the labels
 			out[name] = append(shape, labelNames(line)...)
 		}
 	}

@@ -11,7 +11,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// A well-behaved client keeps its service while others abuse the server, and afterwards the server takes up no more
+// A well-behaved client is still served while others abuse the server, and afterwards the server uses no more resources
 // than before.
 func TestAbuse(t *testing.T) {
 	for _, a := range abuses() {
@@ -19,7 +19,7 @@ func TestAbuse(t *testing.T) {
 	}
 }
 
-// The same over TLS; the short round does what is different there.
+// The same over TLS; the short round runs only the abuses that TLS changes.
 func TestAbuseOverTLS(t *testing.T) {
 	full := roundFromEnv(t).full
 	for _, a := range abuses() {

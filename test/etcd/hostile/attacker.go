@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// orderVariable carries the order to an attacker: this test's own binary, started anew.
+// orderVariable passes the order to an attacker, which is another process of this test's binary.
 const orderVariable = "SQLSTORE_TEST_ABUSE_ORDER"
 
-// order says what an attacker is to do.
+// order says what an attacker has to do.
 type order struct {
 	Abuse    string
 	Endpoint string        // host:port
@@ -25,14 +25,14 @@ type order struct {
 	Time     time.Duration // for how long at most
 }
 
-// outcome says what came of an order.
+// outcome is the result of an order.
 type outcome struct {
 	Done int
 	Err  string
 }
 
-// obeyOrder does what the environment orders, and ends the process: true unless there is no order. What the attack
-// opened stays open until standard input ends.
+// obeyOrder carries out the order in the environment and reports whether there was one. What the attack opened stays
+// open until standard input ends.
 func obeyOrder() bool {
 	raw := os.Getenv(orderVariable)
 	if raw == "" {
@@ -57,7 +57,7 @@ func obeyOrder() bool {
 func (o order) obey() (int, error) {
 	a, ok := abuseNamed(o.Abuse)
 	if !ok {
-		return 0, fmt.Errorf("no abuse is called %q", o.Abuse)
+		return 0, fmt.Errorf("no abuse has the name %q", o.Abuse)
 	}
 	t := &target{endpoint: o.Endpoint}
 	if len(o.CA) > 0 {
@@ -69,18 +69,18 @@ func (o order) obey() (int, error) {
 	defer cancel()
 	done, err := a.attack(ctx, t, o.Count)
 	if ctx.Err() != nil {
-		err = nil // whatever the end of its time interrupted
+		err = nil // what the end of the time interrupted is no failure
 	}
 	return done, err
 }
 
-// attacker is a process that obeys an order, at a low priority: what is measured is what the server does to its other
-// clients, not what the attacker's own work does to them.
+// attacker is a process that carries out an order. It runs at a low priority, so that its own work does not slow down
+// the well-behaved client: the test measures the server.
 type attacker struct {
 	t   *testing.T
 	cmd *exec.Cmd
 	in  io.Closer
-	out chan outcome // one, when it has done what it was ordered
+	out chan outcome // one, once the order is carried out
 }
 
 func startAttacker(t *testing.T, o order) *attacker {
@@ -112,14 +112,14 @@ func startAttacker(t *testing.T, o order) *attacker {
 	go func() {
 		var o outcome
 		if err := json.NewDecoder(out).Decode(&o); err != nil {
-			o.Err = "the attacker told no outcome: " + err.Error()
+			o.Err = "the attacker reported no outcome: " + err.Error()
 		}
 		a.out <- o
 	}()
 	return a
 }
 
-// end ends the attacker, and with it all that it has open.
+// end ends the attacker and closes all that it has open.
 func (a *attacker) end() {
 	a.t.Helper()
 	_ = a.in.Close()

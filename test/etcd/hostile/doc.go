@@ -1,15 +1,15 @@
-// Package hostile sends the target (see package servers) what no well-meaning client would.
+// Package hostile attacks the target (see package servers) as a hostile client would.
 //
-// Its table of abuses (see abuse) is the larger part: a process of its own, at a low priority, floods the server,
-// dawdles, leaves or lies, while a well-behaved client puts and gets and notes how long that takes. That client must
-// keep its service, and when the attacker has gone, memory, goroutines, descriptors and the log must be where they
-// were. The other tests send what is malformed in a particular way, one after the other, and look at the answers.
+// Its table of abuses (see abuse) is the larger part: a separate process at a low priority floods the server, stalls,
+// hangs up or sends garbage, while a well-behaved client puts and gets and measures the latency. The server must keep
+// serving that client. When the attacker has gone, memory, goroutines, descriptors and the log must be back where they
+// were. The other tests send one malformed request after another and check the answers.
 //
 //	SQLSTORE_TEST_ABUSE         short or unset: a few seconds of each abuse; the client is answered within six seconds
 //	                            full: each at full length; the client is answered within two
-//	SQLSTORE_TEST_ABUSE_TABLE   a file that a line of JSON is added to for each abuse: what docs/abuse.md tells
+//	SQLSTORE_TEST_ABUSE_TABLE   a file to append a line of JSON to for each abuse: the source of docs/abuse.md
 //	SQLSTORE_TEST_SEED          repeats the random attacks of a run
 //	SQLSTORE_TEST_TARGET=etcd   attacks an etcd. The run reports the results of each abuse, and none of them fails it
 //
-// Each attack is bounded in count and in time, and goes to the loopback.
+// Each attack is bounded in count and in time, and goes to the loopback interface.
 package hostile

@@ -56,7 +56,7 @@ func frameAbuses() []abuse {
 			return f.WriteRSTStream(id, http2.ErrCodeCancel)
 		})},
 		{name: "HEADERS that unfold", short: 200, full: 4_000, attack: unfolding},
-		// A call takes 11 KiB, 8 of them its goroutine's stack. What bounds it is --max-concurrent-streams.
+		// A call takes 11 KiB, 8 of them its goroutine's stack. --max-concurrent-streams bounds their number.
 		{
 			name: "calls that never send their message", short: 20_000, full: 50_000, lingers: true, keeps: 24 << 20,
 			peak: 640 << 20, attack: flood(func(f *framed) error {
@@ -71,7 +71,7 @@ func frameAbuses() []abuse {
 	}
 }
 
-// continuation goes on with a header block that has no end.
+// continuation continues a header block that has no end.
 func continuation(f *framed) error {
 	if f.next == 1 {
 		f.next++

@@ -29,7 +29,7 @@ func post(path, body string, length int) []byte {
 		"application/json\r\nContent-Length: %d\r\n\r\n%s", path, length, body)
 }
 
-// each opens a connection for each of n, f's.
+// each opens n connections and runs f on each.
 func (t *target) each(ctx context.Context, n int, f func(i int, conn net.Conn) error) (int, error) {
 	return spread(n, connections, func(_, n int) (int, error) {
 		for i := range n {
@@ -45,7 +45,7 @@ func (t *target) each(ctx context.Context, n int, f func(i int, conn net.Conn) e
 	})
 }
 
-// leaveWatches begins watches, waits for the first answer and leaves, with most of a body that was announced not sent.
+// leaveWatches starts watches, waits for the first answer and hangs up, without sending most of the announced body.
 func leaveWatches(ctx context.Context, t *target, n int) (int, error) {
 	key := base64.StdEncoding.EncodeToString([]byte("a"))
 	bodies := []string{

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// kept are the connections that an attacker keeps open until it ends; else the collector would close them.
+// kept are the connections that an attacker keeps open until it ends; otherwise the garbage collector would close them.
 var kept struct {
 	sync.Mutex
 	conns []net.Conn

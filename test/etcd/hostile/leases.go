@@ -15,7 +15,7 @@ func leaseAbuses() []abuse {
 	}
 }
 
-// leases calls f so often, on a few connections with several calls at a time.
+// leases calls f n times, over a few connections with several calls at a time.
 func leases(t *target, n int, f func(pb.LeaseClient) error) (int, error) {
 	return spread(n, connections, func(_, n int) (int, error) {
 		conn, err := t.grpc()

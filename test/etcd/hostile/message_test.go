@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// methods lists every RPC of etcd's services, with whether it answers in a stream.
+// methods lists every RPC of etcd's services, and whether it answers with a stream.
 func methods() map[string]grpc.StreamDesc {
 	list := map[string]grpc.StreamDesc{}
 	for _, service := range []grpc.ServiceDesc{
@@ -30,7 +30,7 @@ func methods() map[string]grpc.StreamDesc {
 	return list
 }
 
-// sendRaw sends bytes to a method and waits for its first answer or its end.
+// sendRaw sends bytes to a method and waits for the first answer or the end of the call.
 func sendRaw(ctx context.Context, conn *grpc.ClientConn, method string, desc grpc.StreamDesc, raw []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, promptly)
 	defer cancel()
@@ -45,13 +45,13 @@ func sendRaw(ctx context.Context, conn *grpc.ClientConn, method string, desc grp
 		return err
 	}
 	if method == pb.Watch_Watch_FullMethodName {
-		return nil // says nothing to a request that it does not understand, and stays open
+		return nil // the server does not answer a request that it does not understand, and keeps the stream open
 	}
 	var answer []byte
 	return stream.RecvMsg(&answer)
 }
 
-// Bytes that are no protobuf, and valid requests with bits turned over, to every RPC.
+// Bytes that are not protobuf, and valid requests with flipped bits, to every RPC.
 func TestGarbledMessages(t *testing.T) {
 	v := startVictim(t)
 	r := random(t)
@@ -98,7 +98,7 @@ func flipped(r *rand.Rand) []byte {
 	return raw
 }
 
-// Names that are not UTF-8, which protobuf does not allow.
+// Strings that are not UTF-8, which protobuf does not allow.
 func TestInvalidStrings(t *testing.T) {
 	v := startVictim(t)
 	conn := dial(t, v.Endpoint())
@@ -115,7 +115,7 @@ func TestInvalidStrings(t *testing.T) {
 	v.healthy(t)
 }
 
-// Transactions nested far deeper than anyone can mean, within the message limit.
+// Transactions nested far deeper than any real one, within the message limit.
 func TestDeepNesting(t *testing.T) {
 	v := startVictim(t)
 	conn := dial(t, v.Endpoint())
@@ -132,7 +132,7 @@ func TestDeepNesting(t *testing.T) {
 	}
 }
 
-// Requests that are within the limit of a message and yet ask for more than is good.
+// Requests that fit into a message and yet ask for too much.
 func TestGreedyRequests(t *testing.T) {
 	v := startVictim(t)
 	ctx, cancel := context.WithTimeout(t.Context(), promptly)

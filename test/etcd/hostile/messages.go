@@ -49,7 +49,7 @@ func everyMethod() ([]method, error) {
 	return list, nil
 }
 
-// mutated sends random requests to every method, half of them with their bytes changed.
+// mutated sends random requests to every method, half of them with changed bytes.
 func mutated(ctx context.Context, t *target, n int) (int, error) {
 	methods, err := everyMethod()
 	if err != nil {
@@ -79,8 +79,8 @@ func mutated(ctx context.Context, t *target, n int) (int, error) {
 	})
 }
 
-// changesTheCluster reports whether a request, if it is taken for what it says, rightly ends the service to others: an
-// alarm refuses writes, a member more than there are servers refuses everything.
+// changesTheCluster reports whether a request, if valid, legitimately stops the service to others: with an alarm the
+// server refuses writes, and with more members than servers it refuses everything.
 func changesTheCluster(m method, raw []byte) bool {
 	request := m.input.New().Interface()
 	if proto.Unmarshal(raw, request) != nil {
@@ -95,7 +95,7 @@ func changesTheCluster(m method, raw []byte) bool {
 	return false
 }
 
-// sendBriefly sends a message and waits a little for the first answer: many methods wait for more, or for ever.
+// sendBriefly sends a message and waits a little for the first answer: many methods wait for more messages, or forever.
 func sendBriefly(ctx context.Context, conn *grpc.ClientConn, method string, raw []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
@@ -142,7 +142,7 @@ func randomMessage(r *rand.Rand, of protoreflect.MessageType, depth int) proto.M
 	return m.Interface()
 }
 
-// randomField is a message inside another one; none below a depth.
+// randomField is a message inside another one, down to a certain depth.
 func randomField(r *rand.Rand, empty protoreflect.Value, depth int) (protoreflect.Value, bool) {
 	if depth == 0 {
 		return empty, r.IntN(2) == 0

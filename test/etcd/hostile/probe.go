@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// probeInterval is how often the well-behaved client asks.
+	// probeInterval is the time between two rounds of the well-behaved client.
 	probeInterval = 50 * time.Millisecond
-	// probeConnects is at which of its rounds it connects anew.
+	// probeConnects is the number of rounds of which one uses a new connection.
 	probeConnects = 10
-	// probeTimeout is how long it waits: so much longer than it should have to that the table can tell how long it
-	// would have.
+	// probeTimeout is how long it waits: far longer than any acceptable latency, so that the table can show the actual
+	// one.
 	probeTimeout = 30 * time.Second
 )
 
-// probe is a well-behaved client that puts a key, reads it back and notes how long it took.
+// probe is a well-behaved client that puts a key, reads it back and records the latency.
 type probe struct {
 	target *target
 	kv     pb.KVClient
@@ -74,7 +74,7 @@ func (p *probe) run(ctx context.Context) {
 	}
 }
 
-// anew is a round over a connection of its own.
+// anew is a round over a new connection.
 func (p *probe) anew(ctx context.Context) error {
 	conn, err := p.target.grpc()
 	if err != nil {
@@ -106,7 +106,7 @@ func (p *probe) round(ctx context.Context, kv pb.KVClient) error {
 	return nil
 }
 
-// took notes how long a call took that began then, and returns the time.
+// took records the latency of a call that began at the given time, and returns the current time.
 func (p *probe) took(ctx context.Context, began time.Time) time.Time {
 	now := time.Now()
 	if ctx.Err() == nil || now.Sub(began) >= probeTimeout { // not the test's own end
@@ -117,7 +117,7 @@ func (p *probe) took(ctx context.Context, began time.Time) time.Time {
 	return now
 }
 
-// await returns after so many rounds.
+// await returns after n rounds.
 func (p *probe) await(t *testing.T, rounds int) {
 	t.Helper()
 	tick := time.NewTicker(probeInterval)
@@ -136,7 +136,7 @@ func (p *probe) await(t *testing.T, rounds int) {
 	}
 }
 
-// stop ends the probe; worst and failed are settled then.
+// stop ends the probe; worst and failed are final then.
 func (p *probe) stop() {
 	p.cancel()
 	<-p.ended

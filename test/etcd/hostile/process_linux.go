@@ -2,5 +2,5 @@ package hostile
 
 import "syscall"
 
-// dieWithParent ends an attacker with the test, which may be killed before its clean-up has run.
+// dieWithParent ends an attacker with the test, which may be killed before its cleanup runs.
 func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -23,7 +23,7 @@ func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 
 var _ encoding.CodecV2 = rawCodec{}
 
-// garbage returns bytes that are no protobuf, most likely.
+// garbage returns random bytes, which are almost certainly not valid protobuf.
 func garbage(r *rand.Rand) []byte {
 	raw := make([]byte, r.IntN(200))
 	for i := range raw {

@@ -38,10 +38,10 @@ func readAbuses() []abuse {
 	}
 }
 
-// everything asks for all keys and values.
+// everything requests all keys and values.
 var everything = &pb.RangeRequest{Key: []byte{0}, RangeEnd: []byte{0}}
 
-// resetReads begins reads of everything and takes each back in the next frame.
+// resetReads starts reads of everything and cancels each in the next frame.
 func resetReads(ctx context.Context, t *target, n int) (int, error) {
 	request := message(everything)
 	return t.flood(ctx, n, func(f *framed) error {
@@ -53,7 +53,7 @@ func resetReads(ctx context.Context, t *target, n int) (int, error) {
 	})
 }
 
-// readLists reads everything as often as a client may, and throws it away.
+// readLists reads everything as often as a client may, and discards the answers.
 func readLists(ctx context.Context, t *target, n int) (int, error) {
 	return spread(n, connections, func(_, n int) (int, error) {
 		conn, err := t.grpc()
@@ -72,7 +72,7 @@ func readLists(ctx context.Context, t *target, n int) (int, error) {
 	})
 }
 
-// unreadCalls begins calls whose answers have no room to come.
+// unreadCalls starts calls whose answers do not fit into the flow-control window.
 func unreadCalls(ctx context.Context, t *target, n int, method string, request proto.Message) (int, error) {
 	raw := message(request)
 	return spread(n, connections, func(_, n int) (int, error) {

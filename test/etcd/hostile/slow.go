@@ -13,7 +13,7 @@ import (
 
 func slowAbuses() []abuse {
 	const few, many = 500, 5_000
-	// below says it below TLS, if there is TLS at all: to who has not even greeted.
+	// below sends it below TLS, if there is TLS at all, before any handshake.
 	saying := func(below bool, what func() []byte) func(context.Context, *target, int) (int, error) {
 		return func(ctx context.Context, t *target, n int) (int, error) { return begin(ctx, t, n, below, what()) }
 	}
@@ -47,7 +47,7 @@ func slowAbuses() []abuse {
 	}
 }
 
-// begin opens so many connections and says the same on each.
+// begin opens n connections and sends the same on each.
 func begin(ctx context.Context, t *target, n int, below bool, what []byte) (int, error) {
 	return spread(n, connections, func(_, n int) (int, error) {
 		for i := range n {
@@ -68,7 +68,7 @@ func begin(ctx context.Context, t *target, n int, below bool, what []byte) (int,
 	})
 }
 
-// drip opens so many connections, and says a little more on each from time to time.
+// drip opens n connections, and sends a little more on each from time to time.
 func drip(ctx context.Context, t *target, n int) (int, error) {
 	return spread(n, connections, func(_, n int) (int, error) {
 		var conns []net.Conn
@@ -93,7 +93,7 @@ func drip(ctx context.Context, t *target, n int) (int, error) {
 	})
 }
 
-// halfMessage begins messages of the greatest size.
+// halfMessage sends only the beginning of messages of the greatest size.
 func halfMessage(ctx context.Context, t *target, n int) (int, error) {
 	part := append([]byte{0, 0, 0x1f, 0xff, 0xff}, make([]byte, 1<<10)...)
 	return spread(n, connections, func(_, n int) (int, error) {
@@ -115,7 +115,7 @@ func halfMessage(ctx context.Context, t *target, n int) (int, error) {
 	})
 }
 
-// garbageOnThePort says what is no protocol's, some of it behind a preface.
+// garbageOnThePort sends bytes that fit no protocol, some of them behind a preface.
 func garbageOnThePort(ctx context.Context, t *target, n int) (int, error) {
 	return spread(n, connections, func(_, n int) (int, error) {
 		for i := range n {
@@ -139,7 +139,7 @@ func garbageOnThePort(ctx context.Context, t *target, n int) (int, error) {
 	})
 }
 
-// comeAndGo connects and leaves.
+// comeAndGo connects and disconnects.
 func comeAndGo(ctx context.Context, t *target, n int) (int, error) {
 	return spread(n, connections, func(_, n int) (int, error) {
 		for i := range n {

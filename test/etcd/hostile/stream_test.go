@@ -16,8 +16,8 @@ func watchOf(key string) *pb.WatchRequest {
 	}}}
 }
 
-// A hundred thousand watches of one key on one stream: each gets the event of the key's change, and
-// others do not wait for that.
+// A hundred thousand watches of one key on one stream: each gets the event when the key changes, and other clients do
+// not wait for that.
 func TestManyWatches(t *testing.T) {
 	const watches = 100_000
 	v := startVictim(t)

@@ -68,7 +68,7 @@ func (t *target) grpc(opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)))...)
 }
 
-// framed is a connection whose HTTP/2 frames are written one by one.
+// framed is an HTTP/2 connection that is written frame by frame.
 type framed struct {
 	net.Conn
 	*http2.Framer
@@ -76,7 +76,7 @@ type framed struct {
 	next uint32 // stream
 }
 
-// http2 opens a connection and greets. The server may send as much as it likes; nothing is read.
+// http2 opens a connection and sends the preface. The server may send any amount; nothing is read.
 func (t *target) http2(ctx context.Context) (*framed, error) {
 	conn, err := t.conn(ctx, "h2")
 	if err != nil {
@@ -92,11 +92,11 @@ func (t *target) http2(ctx context.Context) (*framed, error) {
 	return f, f.out.Flush()
 }
 
-// drain reads and forgets what the server sends.
+// drain reads and discards what the server sends.
 func (f *framed) drain() { go func() { _, _ = io.Copy(io.Discard, f.Conn) }() }
 
-// flood takes so many steps on a few connections of HTTP/2 whose answers are read and thrown away. A server may hang up
-// on who does what is done here: that ends the steps of that connection.
+// flood takes n steps on a few HTTP/2 connections and discards the answers. The server may close such a connection:
+// that ends the steps on it.
 func (t *target) flood(ctx context.Context, n int, step func(*framed) error) (int, error) {
 	return spread(n, connections, func(_, n int) (int, error) {
 		f, err := t.http2(ctx)
@@ -116,7 +116,7 @@ func (t *target) flood(ctx context.Context, n int, step func(*framed) error) (in
 	})
 }
 
-// call begins a gRPC call with one request, and says on which stream.
+// call starts a gRPC call with one request, and returns its stream.
 func (f *framed) call(method string, request []byte, end bool) (uint32, error) {
 	id := f.next
 	f.next += 2
@@ -129,7 +129,7 @@ func (f *framed) call(method string, request []byte, end bool) (uint32, error) {
 
 var headerBlocks sync.Map // method -> []byte
 
-// headers is the block of a call's headers, which refers to no other block.
+// headers returns a call's header block, which does not depend on earlier blocks.
 func headers(method string) []byte {
 	if b, ok := headerBlocks.Load(method); ok {
 		return b.([]byte)
@@ -153,7 +153,7 @@ func headers(method string) []byte {
 
 const connections = 16
 
-// message is a request as gRPC sends it.
+// message returns a request as gRPC sends it.
 func message(m proto.Message) []byte {
 	raw, err := proto.Marshal(m)
 	if err != nil {
@@ -162,8 +162,8 @@ func message(m proto.Message) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(raw))), raw...)
 }
 
-// spread divides n among so many goroutines. Each gets its own connection's number and its share; what they say they
-// did is added up. The first error counts.
+// spread divides n among several goroutines. Each gets the number of its connection and its share. spread returns the
+// sum of what they did and the first error.
 func spread(n, over int, f func(i, n int) (int, error)) (int, error) {
 	var (
 		wg    sync.WaitGroup
@@ -190,13 +190,13 @@ func spread(n, over int, f func(i, n int) (int, error)) (int, error) {
 	return int(done.Load()), nil
 }
 
-// briefly ends after half of the time that is left: for attacks that the server may stop by taking no more.
+// briefly ends after half of the remaining time, for attacks that the server may stop by reading no more.
 func briefly(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, _ := ctx.Deadline()
 	return context.WithTimeout(ctx, time.Until(deadline)/2)
 }
 
-// refused reports whether the server answered with an error, rather than not at all.
+// refused reports whether the server answered with an error, as opposed to no answer.
 func refused(err error) bool {
 	return status.Code(err) != codes.Unavailable || strings.HasPrefix(status.Convert(err).Message(), "etcdserver: ")
 }

@@ -35,7 +35,8 @@ func txnAbuses() []abuse {
 
 const ops = 128 // the default bound
 
-// sendTxns sends what of makes, several at a time on each of a few connections, and throws the answers away.
+// sendTxns sends the transactions that of makes, several at a time on each of a few connections, and discards the
+// answers.
 func sendTxns(of func(i int) *pb.TxnRequest) func(context.Context, *target, int) (int, error) {
 	return func(ctx context.Context, t *target, n int) (int, error) {
 		return spread(n, connections, func(c, n int) (int, error) {
@@ -113,7 +114,7 @@ func tooDeep(ctx context.Context, t *target, n int) (int, error) {
 	})
 }
 
-// bigPuts puts values as large as a request may be, over and over the same few.
+// bigPuts puts values as large as a request may be, to the same few keys over and over.
 func bigPuts(ctx context.Context, t *target, n int) (int, error) {
 	value := make([]byte, 3<<19-1<<10)
 	return calls(t, n, func(conn *grpc.ClientConn, c, _ int) error {

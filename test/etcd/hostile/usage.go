@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// usage is what a server takes up.
+// usage is the resources that a server uses.
 type usage struct {
 	heap       int64 // bytes that are reachable, after a collection
 	resident   int64 // bytes of the process's own memory
@@ -19,7 +19,7 @@ type usage struct {
 	logged     int64 // bytes, so far
 }
 
-// usage measures what the server takes up now.
+// usage measures the resources that the server uses.
 func (v *victim) usage() (usage, error) {
 	u := usage{logged: v.logged.Load()}
 	resp, err := v.http.Get(v.url + "/debug/pprof/heap?gc=1")
@@ -95,7 +95,7 @@ func (v *victim) mustStatus(t *testing.T, name string) int64 {
 	return n
 }
 
-// ended reports whether the server is no more.
+// ended reports whether the server has exited.
 func (v *victim) ended() bool {
 	select {
 	case <-v.Exited():

@@ -23,10 +23,10 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// promptly is how soon a healthy server has answered, on a busy machine, too.
+// promptly is the time in which a healthy server answers, even on a busy machine.
 const promptly = 10 * time.Second
 
-// victim is a server under attack and a connection to it that takes no part in the attacks.
+// victim is a server under attack, with a connection that takes no part in the attacks.
 type victim struct {
 	*launch.Server
 	kv     pb.KVClient
@@ -44,7 +44,7 @@ func startVictim(t *testing.T, args ...string) *victim {
 	return &victim{Server: server, kv: pb.NewKVClient(dial(t, server.Endpoint()))}
 }
 
-// startMeasured starts a victim that can be measured, over TLS if secure.
+// startMeasured starts a victim whose resources can be measured, over TLS if secure.
 func startMeasured(t *testing.T, secure bool, more ...string) *victim {
 	t.Helper()
 	v := &victim{http: &http.Client{Timeout: probeTimeout, Transport: &http.Transport{DisableKeepAlives: true}}}
@@ -81,12 +81,12 @@ func startMeasured(t *testing.T, secure bool, more ...string) *victim {
 	return v
 }
 
-// target is the victim as its clients see it.
+// target returns the victim as its clients see it.
 func (v *victim) target() *target {
 	return &target{v.client, v.tls}
 }
 
-// fill puts so many objects of a size.
+// fill puts n objects of a size.
 func (v *victim) fill(t *testing.T, objects, size int) {
 	t.Helper()
 	const each = 100
@@ -123,7 +123,7 @@ func dial(t *testing.T, endpoint string, opts ...grpc.DialOption) *grpc.ClientCo
 	return conn
 }
 
-// healthy checks that the server is still the same process and does its work.
+// healthy checks that the server is still the same process and works.
 func (v *victim) healthy(t *testing.T) {
 	t.Helper()
 	select {

@@ -37,7 +37,7 @@ func createWatch(r *pb.WatchCreateRequest) *pb.WatchRequest {
 	return &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: r}}
 }
 
-// watchStreams sends n requests on so many streams, each on a connection of its own that takes no answer.
+// watchStreams sends n requests over several streams, each on its own connection, and reads no answers.
 func watchStreams(ctx context.Context, t *target, n, streams int, send func(f *framed, id uint32, i int) error) (int,
 	error,
 ) {
@@ -78,7 +78,7 @@ func progressRequests(ctx context.Context, t *target, n int) (int, error) {
 	return watchStreams(ctx, t, n, 8, func(f *framed, id uint32, _ int) error { return f.WriteData(id, false, raw) })
 }
 
-// missedWrites writes what twenty streams watch and do not read.
+// missedWrites writes keys that twenty streams watch without reading.
 func missedWrites(ctx context.Context, t *target, n int) (int, error) {
 	key := []byte("missed")
 	for range 20 {
@@ -100,7 +100,7 @@ func missedWrites(ctx context.Context, t *target, n int) (int, error) {
 	return n, nil
 }
 
-// createAndCancel reads the answers, as a client that cannot make up its mind would.
+// createAndCancel creates watches, cancels each at once and reads all answers.
 func createAndCancel(ctx context.Context, t *target, n int) (int, error) {
 	return spread(n, 8, func(_, n int) (int, error) {
 		conn, err := t.grpc()

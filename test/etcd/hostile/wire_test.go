@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// connect opens a TCP connection that is closed with the test.
+// connect opens a TCP connection that closes at the end of the test.
 func connect(t *testing.T, v *victim) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", v.Endpoint())
@@ -51,7 +51,7 @@ func TestMalformedConnections(t *testing.T) {
 	}
 }
 
-// Frames that are each valid, and do not make sense together.
+// Frames that are valid one by one but make no sense together.
 func TestMalformedStreams(t *testing.T) {
 	for name, attack := range map[string]func(*http2.Framer){
 		"data on no stream": func(f *http2.Framer) { _ = f.WriteData(7, true, []byte("x")) },
@@ -74,7 +74,7 @@ func TestMalformedStreams(t *testing.T) {
 			v := startVictim(t)
 			conn := connect(t, v)
 			_ = conn.SetDeadline(time.Now().Add(promptly))
-			go func() { _, _ = io.Copy(io.Discard, conn) }() // else the server stops for want of room to answer
+			go func() { _, _ = io.Copy(io.Discard, conn) }() // otherwise flow control stops the server
 			if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
 				t.Fatal(err)
 			}

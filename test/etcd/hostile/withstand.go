@@ -15,7 +15,7 @@ const (
 	tableVariable = "SQLSTORE_TEST_ABUSE_TABLE"
 )
 
-// round is how much abuse there is, and how soon the well-behaved client is to be answered.
+// round is the amount of abuse, and how soon the well-behaved client must get its answers.
 type round struct {
 	full     bool
 	time     time.Duration // of one attack, at most
@@ -23,8 +23,8 @@ type round struct {
 	promptly time.Duration
 }
 
-// roundFromEnv returns the short round unless the environment asks for the full one. What is required is two seconds;
-// the short round also runs where other programs want the same processors.
+// roundFromEnv returns the short round unless the environment asks for the full one. The requirement is two seconds;
+// the short round allows more because it shares its processors with other programs.
 func roundFromEnv(t *testing.T) round {
 	t.Helper()
 	switch s := os.Getenv(roundVariable); s {
@@ -38,8 +38,8 @@ func roundFromEnv(t *testing.T) round {
 	}
 }
 
-// What a server may take up more after an abuse than before, for its own work makes it vary; and how soon it must be
-// down to that.
+// What a server may use more after an abuse than before, as its own work makes usage vary, and how soon it must be down
+// to that.
 const (
 	spareHeap       = 8 << 20
 	spareGoroutines = 20
@@ -54,12 +54,12 @@ type result struct {
 	TLS     bool
 	Done    int           // of the abuse
 	Took    time.Duration // the abuse
-	Ended   bool          // the server, by itself
-	Worst   time.Duration // answer to the well-behaved client
-	Failed  string        // what it got instead, at first
-	Peak    int64         // bytes of memory taken meanwhile
-	Settled time.Duration // after which what was taken was given back
-	Left    usage         // what was not, in the end
+	Ended   bool          // whether the server exited
+	Worst   time.Duration // latency of the well-behaved client
+	Failed  string        // its first error
+	Peak    int64         // bytes of memory taken during the abuse
+	Settled time.Duration // time until the resources were released
+	Left    usage         // what was not released in the end
 }
 
 // withstand abuses a server while a well-behaved client measures it.
@@ -82,7 +82,7 @@ func measure(t *testing.T, v *victim, a abuse, r round) result {
 		t.Fatal(err)
 	}
 	defer p.stop()
-	p.await(t, probeConnects+1) // all that it opens has been opened once
+	p.await(t, probeConnects+1) // each kind of its connections has been opened once
 	before := v.mustUsage(t)
 	calm := v.mustStatus(t, "VmRSS")
 	if err := v.forgetPeak(); err != nil {
@@ -108,7 +108,7 @@ func measure(t *testing.T, v *victim, a abuse, r round) result {
 		if res.Ended = v.ended(); res.Ended {
 			break
 		}
-		if now, err := v.usage(); err == nil { // else it answers nobody
+		if now, err := v.usage(); err == nil { // otherwise it does not answer at all
 			res.Left, res.Settled = now.less(before), time.Since(gone)
 			if !res.Left.tooMuch(a) {
 				break
@@ -136,7 +136,7 @@ func measure(t *testing.T, v *victim, a abuse, r round) result {
 
 func pauseBetweenLooks() { time.Sleep(100 * time.Millisecond) }
 
-// tooMuch reports whether the server still takes up more than it may.
+// tooMuch reports whether the server still uses more than it may.
 func (u usage) tooMuch(a abuse) bool {
 	return u.heap > spareHeap+a.keeps || u.goroutines > spareGoroutines || u.files > spareFiles
 }
@@ -148,7 +148,7 @@ func (u usage) less(v usage) usage {
 	}
 }
 
-// check fails the test for what a server must not do.
+// check fails the test if the server did what it must not do.
 func (r *result) check(t *testing.T, a abuse, allowed round) {
 	t.Helper()
 	if r.Ended {
@@ -161,7 +161,7 @@ func (r *result) check(t *testing.T, a abuse, allowed round) {
 		t.Errorf("the well-behaved client waited %v, want at most %v", r.Worst, allowed.promptly)
 	}
 	if r.Left.tooMuch(a) {
-		t.Errorf("%v later the server still takes up more than before: %v", r.Settled.Round(time.Second), r.Left)
+		t.Errorf("%v later the server still uses more than before: %v", r.Settled.Round(time.Second), r.Left)
 	}
 	most := a.peak
 	if most == 0 {
@@ -175,7 +175,7 @@ func (r *result) check(t *testing.T, a abuse, allowed round) {
 	}
 }
 
-// report tells the result, also in the file that the environment names.
+// report logs the result and adds it to the file that the environment names.
 func (r *result) report(t *testing.T) {
 	t.Helper()
 	if r.Ended {
@@ -208,7 +208,7 @@ func (u usage) String() string {
 		u.goroutines, u.files, u.logged)
 }
 
-// MarshalJSON tells the fields by their names.
+// MarshalJSON exports the unexported fields.
 func (u usage) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]int64{
 		"heap": u.heap, "goroutines": u.goroutines, "files": u.files,

@@ -9,8 +9,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// EtcdCluster starts an etcd of so many members, each with the given flags behind the usual ones, and
-// waits until all are ready.
+// EtcdCluster starts an etcd cluster of n members, each with the given flags after the usual ones, and waits until all
+// are ready.
 func EtcdCluster(tb testing.TB, members int, args ...string) []*launch.Server {
 	tb.Helper()
 	if members == 1 {
@@ -29,7 +29,7 @@ func EtcdCluster(tb testing.TB, members int, args ...string) []*launch.Server {
 	started, errs := make([]*launch.Server, members), make([]error, members)
 	var wg sync.WaitGroup
 	for i, peer := range peers {
-		wg.Go(func() { // a member is not ready before most of the others are
+		wg.Go(func() { // a member becomes ready only once most of the others are
 			started[i], errs[i] = launch.TryStart(tb, launch.Config{
 				Command: []string{path},
 				Args: append([]string{

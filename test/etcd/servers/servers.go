@@ -1,12 +1,12 @@
-// Package servers starts the servers that the tests of this module talk to: a real etcd, and the
-// target that is held against it.
+// Package servers starts the servers that the tests of this module talk to: a real etcd, and the target that is
+// compared with it.
 //
-// The target is sqlstore, over the database and with the replicas that package datastore reads from the
-// environment. With SQLSTORE_TEST_TARGET=etcd it is a second etcd of as many members, which shows
-// whether a test asks for more than etcd itself keeps.
+// The target is sqlstore, over the database and with the replicas that package datastore reads from the environment.
+// With SQLSTORE_TEST_TARGET=etcd it is a second etcd with as many members, which shows whether a test demands more than
+// etcd itself does.
 //
-// etcd and its tools are built from the versions that this module's go.mod names, once for all
-// test processes, by the go command's own cache.
+// etcd and its tools are built from the versions that this module's go.mod names, once for all test processes, thanks
+// to the go command's cache.
 package servers
 
 import (
@@ -22,14 +22,14 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// Etcd starts an etcd of a single member with the given flags behind the usual ones.
+// Etcd starts an etcd of a single member with the given flags after the usual ones.
 func Etcd(tb testing.TB, args ...string) *launch.Server {
 	tb.Helper()
 	return launch.Start(tb, EtcdConfig(tb, "", args...))
 }
 
-// EtcdConfig returns the configuration to launch an etcd on dir ("" is a fresh directory), for
-// instance one that a snapshot was restored into.
+// EtcdConfig returns the configuration to launch an etcd on dir, for instance with a restored snapshot; "" is a new
+// directory.
 func EtcdConfig(tb testing.TB, dir string, args ...string) launch.Config {
 	tb.Helper()
 	address, err := launch.FreeAddress()
@@ -51,21 +51,21 @@ func EtcdConfig(tb testing.TB, dir string, args ...string) launch.Config {
 // TargetIsEtcd reports whether the target is a second etcd rather than sqlstore.
 func TargetIsEtcd() bool { return os.Getenv("SQLSTORE_TEST_TARGET") == "etcd" }
 
-// Targets starts the servers under test, each with the given flags, which both etcd and sqlstore must
-// know. They hold the same, and any of them may be asked.
+// Targets starts the servers under test, each with the given flags, which both etcd and sqlstore must know. They share
+// their data, so that a request may go to any of them.
 func Targets(tb testing.TB, args ...string) []*launch.Server {
 	tb.Helper()
 	return start(tb, datastore.FromEnv(tb), args)
 }
 
-// Target is Targets returning the first; the others run beside it.
+// Target starts the servers like Targets and returns the first.
 func Target(tb testing.TB, args ...string) *launch.Server {
 	tb.Helper()
 	return Targets(tb, args...)[0]
 }
 
-// TargetWith is OnlyTarget with a configuration of its own, of which it uses what tells nothing of the datastore: the
-// arguments, the log and what may end.
+// TargetWith is OnlyTarget with a configuration, of which it uses all but the datastore: the arguments, the log and
+// whether the server may exit.
 func TargetWith(tb testing.TB, cfg launch.Config) *launch.Server {
 	tb.Helper()
 	if TargetIsEtcd() {
@@ -78,7 +78,7 @@ func TargetWith(tb testing.TB, cfg launch.Config) *launch.Server {
 	return choice.Start(tb, cfg)[0]
 }
 
-// OnlyTarget is Target without replicas, for what is said of clusters of a single member.
+// OnlyTarget is Target without replicas, for tests of single-member clusters.
 func OnlyTarget(tb testing.TB, args ...string) *launch.Server {
 	tb.Helper()
 	choice := datastore.FromEnv(tb)
@@ -86,7 +86,7 @@ func OnlyTarget(tb testing.TB, args ...string) *launch.Server {
 	return start(tb, choice, args)[0]
 }
 
-// Replicas starts several servers under test, over Postgres whatever the environment says.
+// Replicas starts several servers under test, over Postgres regardless of the environment.
 func Replicas(tb testing.TB, n int, args ...string) []*launch.Server {
 	tb.Helper()
 	choice := datastore.FromEnv(tb)
@@ -106,8 +106,8 @@ func start(tb testing.TB, choice datastore.Choice, args []string) []*launch.Serv
 	return choice.Start(tb, launch.Config{Args: args})
 }
 
-// FileTargetConfig returns the configuration of a server under test on a directory of its own, to be
-// changed and launched: sqlstore on SQLite whatever the environment says, or etcd.
+// FileTargetConfig returns the configuration of a server under test on a new directory, to be changed and launched:
+// sqlstore on SQLite regardless of the environment, or etcd.
 func FileTargetConfig(tb testing.TB, args ...string) launch.Config {
 	tb.Helper()
 	if TargetIsEtcd() {
@@ -132,7 +132,7 @@ func Tool(tb testing.TB, name string) string {
 
 func findTool(name string) (string, error) {
 	var stderr strings.Builder
-	cmd := exec.Command("go", "tool", "-n", name) // builds it, unless the cache has it
+	cmd := exec.Command("go", "tool", "-n", name) // builds it unless it is cached
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// Both servers come up, keep what was written across a crash, and end when asked to.
+// Both servers start, keep their data across a crash, and exit when asked to.
 func TestStartKillRestartStop(t *testing.T) {
 	t.Run("etcd", func(t *testing.T) { startKillRestart(t, servers.Etcd(t)) })
 	t.Run("target", func(t *testing.T) {
 		server := servers.Target(t)
 		startKillRestart(t, server)
-		// etcd sends itself the signal once more when it is done, and so ends by it.
+		// When etcd is done it sends itself the signal again, and so dies of it.
 		if err := server.Stop(); err != nil && !servers.TargetIsEtcd() {
 			t.Errorf("stop: %v", err)
 		}

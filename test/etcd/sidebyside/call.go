@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// call is a request that has one answer, and the way to send it.
+// call is a request with a single answer, and the function that sends it.
 type call struct {
 	method string
 	req    proto.Message
@@ -23,7 +23,7 @@ type call struct {
 
 func (c call) String() string { return c.method + " {" + text(c.req) + "}" }
 
-// unary makes a call out of a generated client's method.
+// unary makes a call from a method of a generated client.
 func unary[Q, A proto.Message](method string, req Q, f func(*side) func(context.Context, Q, ...grpc.CallOption) (A,
 	error),
 ) call {
@@ -126,8 +126,7 @@ func keepAliveCall(r *pb.LeaseKeepAliveRequest) call {
 	}}
 }
 
-// rangeStreamCall reads the stream to its end. The answer is the chunks put together; a chunk out
-// of form is an error.
+// rangeStreamCall reads the stream to its end. The answer is the chunks combined; a malformed chunk is an error.
 func rangeStreamCall(r *pb.RangeRequest) call {
 	return call{"RangeStream", r, func(ctx context.Context, s *side) (proto.Message, error) {
 		stream, err := s.kv.RangeStream(ctx, r)
@@ -193,7 +192,7 @@ func (a answer) String() string {
 	return text(a.msg)
 }
 
-// ask sends the call and waits for its answer.
+// ask sends the call and waits for the answer.
 func (s *side) ask(ctx context.Context, c call) answer {
 	msg, err := c.send(ctx, s)
 	return answer{msg, err}

@@ -10,8 +10,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// Compactions at and below the first revision: one at 0 is a compaction like any other, of which there is one, and so a
-// restart remembers it.
+// Compactions at and below the first revision. A compaction at 0 counts like any other: it succeeds once, and is
+// remembered across a restart.
 func TestCompactAtTheFirstRevisions(t *testing.T) {
 	for name, revisions := range map[string][2][]int64{ // before and after a restart
 		"zero":            {{-1, 0, 0, -1}, {0, -1, 1, 0, 1}},
@@ -31,7 +31,7 @@ func TestCompactAtTheFirstRevisions(t *testing.T) {
 				for _, rev := range phase {
 					for _, c := range []call{
 						compactCall(&pb.CompactionRequest{Revision: rev, Physical: true}),
-						txnCall(success(rangeOp("a", -1))), // which is held against the compacted revision
+						txnCall(success(rangeOp("a", -1))), // checked against the compacted revision
 						rangeCall(&pb.RangeRequest{Key: []byte("a"), Revision: 1}),
 					} {
 						if err := p.ask(ctx, c); err != nil {
@@ -41,10 +41,10 @@ func TestCompactAtTheFirstRevisions(t *testing.T) {
 				}
 				all := append([]*launch.Server{etcd}, target...)
 				for _, s := range all {
-					_ = s.Stop() // etcd ends by the signal itself, which counts as an error
+					_ = s.Stop() // etcd dies of the signal, which counts as an error
 				}
 				var wg sync.WaitGroup
-				for _, s := range all { // at once: a member of etcd is not ready alone
+				for _, s := range all { // concurrently: a single etcd member does not become ready
 					wg.Go(func() {
 						if err := s.TryRestart(); err != nil {
 							t.Error(err)

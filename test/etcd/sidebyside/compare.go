@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// differ returns "" if two answers to the same request mean the same, else both of them.
+// differ returns "" if two answers to the same request are equivalent, otherwise both answers.
 func differ(req proto.Message, etcd, target answer) string {
 	if sameAnswer(req, etcd, target) {
 		return ""

@@ -6,9 +6,9 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// Corners of a transaction that random sequences seldom reach: one key changed more than once at one
-// revision. etcd's check for that does not see a range without an end, nor a deletion in one
-// nested transaction after a put in another.
+// Corner cases of transactions that random sequences seldom reach: one key changes more than once at one revision.
+// etcd's check for that overlooks a range without an end, and a deletion in one nested transaction after a put in
+// another.
 func TestOneKeyTwiceInOneRevision(t *testing.T) {
 	etcd, target := startBoth(t)
 	p := newPlayer(etcd, target)
@@ -62,7 +62,7 @@ func TestOneKeyTwiceInOneRevision(t *testing.T) {
 	if err := p.rest(ctx, streams); err != nil {
 		t.Error(err)
 	}
-	// Compaction keeps the one row that is alive, whichever order they came in.
+	// Compaction keeps the one live row, in whatever order the rows came.
 	for rev := int64(2); rev < p.rev; rev += 3 {
 		for _, c := range []call{
 			compactCall(&pb.CompactionRequest{Revision: rev, Physical: true}),

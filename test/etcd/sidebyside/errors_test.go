@@ -14,15 +14,15 @@ import (
 
 const mib = 1 << 20
 
-// refusal is a request with the error that both servers must answer it with.
+// refusal is a request and the error with which both servers must answer it.
 type refusal struct {
 	call    call
 	code    codes.Code
 	message string
 }
 
-// The errors that clients compare by code and text. Left out are those of enabled authentication,
-// which the target does not have, and of a database that does not answer.
+// The errors that clients compare by code and text, except those of enabled authentication, which the target does not
+// have, and of a database that does not answer.
 func TestErrors(t *testing.T) {
 	etcd, target := startBoth(t)
 	prepare(t, etcd)
@@ -30,7 +30,7 @@ func TestErrors(t *testing.T) {
 	for _, r := range refusals() {
 		t.Run(r.call.method+" "+r.message, func(t *testing.T) { checkRefusal(t, r, etcd, target) })
 	}
-	// None of them may have changed anything.
+	// No refused request may change anything.
 	all := rangeCall(&pb.RangeRequest{Key: []byte{0}, RangeEnd: []byte{0}})
 	if d := differ(all.req, etcd.ask(t.Context(), all), target.ask(t.Context(), all)); d != "" {
 		t.Error(d)
@@ -181,7 +181,7 @@ func refusals() []refusal {
 	}
 }
 
-// clusterCall makes a call that goes to the leader and gets its member id.
+// clusterCall makes a call that goes to the leader and receives its member id.
 func clusterCall(method string, send func(ctx context.Context, s *side, self uint64) (proto.Message, error)) call {
 	return call{method, nil, func(ctx context.Context, s *side) (proto.Message, error) {
 		leader, self, err := s.leader(ctx)
@@ -192,7 +192,7 @@ func clusterCall(method string, send func(ctx context.Context, s *side, self uin
 	}}
 }
 
-// messageTooLarge is a put too large for gRPC to look into.
+// messageTooLarge is a put that exceeds gRPC's message limit.
 func messageTooLarge() refusal {
 	r := &pb.PutRequest{Key: []byte("a"), Value: make([]byte, 2*mib)}
 	return refusal{

@@ -10,17 +10,17 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// maxOps is the --max-txn-ops of both servers in random sequences: low, so that it is met.
+// maxOps is the --max-txn-ops of both servers in random sequences: low, so that sequences reach it.
 const maxOps = 8
 
-// keys is the alphabet: few, with shared prefixes, with the bytes at the ends of the order, and of all lengths.
+// keys are the keys in use: few, with shared prefixes, with the lowest and the highest bytes, and of all lengths.
 var keys = []string{
 	"a", "a\x00", "a\x00\x00", "a\x00b", "aa", "ab", "a\xff", "a\xff\xff", "b", "b/", "b/1", "b/2", "b/2/x",
 	"c", "c\x01", "\x00", "\x00\x00", "\x01", "\xff", "\xff\xff", "\xff\x00", "\xc3\x28", "d", "e", "f", "g",
 	long[:2600], long, long + "\x00", long + "z",
 }
 
-// long is longer than what an entry of a database's index holds.
+// long is longer than an index entry of a database can be.
 var long = strings.Repeat("b/long/", 400)
 
 // leases are the ids that sequences grant and use, besides a few that never exist.
@@ -38,19 +38,19 @@ type state struct {
 	compacted int64 // revision of the last Compact, 0 before it
 }
 
-// often is true in percent of all cases.
+// often is true in the given percentage of cases.
 func (g *gen) often(percent int) bool { return g.IntN(100) < percent }
 
 func pick[T any](g *gen, from ...T) T { return from[g.IntN(len(from))] }
 
 func (g *gen) key() []byte {
 	if g.IntN(300) == 0 {
-		return nil // is refused almost everywhere
+		return nil // refused almost everywhere
 	}
 	return []byte(pick(g, keys...))
 }
 
-// span draws a key and a range end in every form that there is.
+// span draws a key and a range end in every possible form.
 func (g *gen) span() (key, end []byte) {
 	key = g.key()
 	switch g.IntN(8) {
@@ -80,8 +80,7 @@ func (g *gen) value() []byte {
 	}
 }
 
-// revision draws a revision to read at: mostly the current one, else old, compacted, future or
-// nonsense.
+// revision draws a revision to read at: mostly the current one, otherwise old, compacted, future or invalid.
 func (g *gen) revision() int64 {
 	switch g.IntN(16) {
 	case 0, 1, 2, 3:
@@ -99,7 +98,7 @@ func (g *gen) revision() int64 {
 	}
 }
 
-// bound draws a limit of a revision filter: 0 is none.
+// bound draws the bound of a revision filter: 0 means none.
 func (g *gen) bound() int64 {
 	if g.often(85) {
 		return 0
@@ -136,7 +135,7 @@ func (g *gen) rangeRequest() *pb.RangeRequest {
 	return r
 }
 
-// hashRequest draws no revision below the compacted one: etcd may have kept a hash of it.
+// hashRequest draws no revision below the compacted one: etcd may still have a hash of it.
 func (g *gen) hashRequest() *pb.HashKVRequest {
 	r := &pb.HashKVRequest{Revision: g.revision()}
 	if r.Revision <= g.compacted {
@@ -145,7 +144,7 @@ func (g *gen) hashRequest() *pb.HashKVRequest {
 	return r
 }
 
-// streamRequest draws a range whose sort and filters RangeStream mostly takes.
+// streamRequest draws a range whose sort and filters RangeStream mostly accepts.
 func (g *gen) streamRequest() *pb.RangeRequest {
 	r := g.rangeRequest()
 	if g.often(80) {
@@ -156,8 +155,8 @@ func (g *gen) streamRequest() *pb.RangeRequest {
 		r.SortOrder, r.SortTarget = 0, pb.RangeRequest_SortTarget(g.IntN(5))
 	}
 	if r.SortOrder == pb.RangeRequest_NONE && r.SortTarget != pb.RangeRequest_KEY && r.Limit >= 0 {
-		// etcd sorts each chunk for itself and then loses its place: it can be compared when the first chunk, of ten
-		// rows, is the last, or when a negative limit makes one chunk of all.
+		// etcd sorts each chunk separately and then loses its place. The answers are comparable when the first chunk,
+		// of ten rows, is the last, or when a negative limit puts everything into one chunk.
 		prefix := pick(g, "a", "b", "c")
 		r.Key, r.RangeEnd = []byte(prefix), []byte(clientv3.GetPrefixRangeEnd(prefix))
 		r.Limit = pick[int64](g, 0, 10, 11, 1000, math.MaxInt64)
@@ -188,7 +187,7 @@ func (g *gen) putRequest() *pb.PutRequest {
 func (g *gen) deleteRequest() *pb.DeleteRangeRequest {
 	r := &pb.DeleteRangeRequest{PrevKv: g.often(40)}
 	r.Key, r.RangeEnd = g.span()
-	if g.often(60) { // else the store would hardly ever hold anything
+	if g.often(60) { // otherwise the store would be empty most of the time
 		r.Key, r.RangeEnd = g.key(), nil
 	}
 	return r
@@ -200,7 +199,7 @@ func (g *gen) compactRequest() *pb.CompactionRequest {
 		r.Revision = g.revision()
 	}
 	if r.Revision == 0 {
-		r.Revision = 1 // 0 is taken once, and makes etcd's HashKV answer with the hash of nothing for good
+		r.Revision = 1 // 0 succeeds once, and makes etcd's HashKV return the hash of nothing from then on
 	}
 	return r
 }

@@ -7,8 +7,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// txnRequest draws a transaction. Most keep to one put for each key, as one that does not is
-// refused whole and tests nothing else.
+// txnRequest draws a transaction. Most put each key at most once: a transaction with duplicate keys is refused as a
+// whole and tests nothing else.
 func (g *gen) txnRequest() *pb.TxnRequest {
 	t := &txnGen{gen: g, depth: 3, nextKey: g.IntN(len(keys)), careful: g.often(85)}
 	r := t.txn()
@@ -18,8 +18,8 @@ func (g *gen) txnRequest() *pb.TxnRequest {
 	return r
 }
 
-// deletesFromKey reports whether r deletes a range that has no end. etcd does not see that such a
-// range overlaps with a put, and takes both.
+// deletesFromKey reports whether r deletes a range that has no end. etcd does not notice that such a range overlaps
+// with a put, and accepts both.
 func deletesFromKey(r *pb.TxnRequest) bool {
 	for _, op := range slices.Concat(r.Success, r.Failure) {
 		if d := op.GetRequestDeleteRange(); d != nil && string(d.RangeEnd) == "\x00" {
@@ -32,8 +32,8 @@ func deletesFromKey(r *pb.TxnRequest) bool {
 	return false
 }
 
-// dropIgnores takes ignore_value and ignore_lease out of r: on a key that the same transaction has
-// deleted before, they end the etcd process.
+// dropIgnores clears ignore_value and ignore_lease in r: on a key that the same transaction has deleted before, they
+// crash etcd.
 func dropIgnores(r *pb.TxnRequest) {
 	for _, op := range slices.Concat(r.Success, r.Failure) {
 		if p := op.GetRequestPut(); p != nil {
@@ -48,7 +48,7 @@ func dropIgnores(r *pb.TxnRequest) {
 type txnGen struct {
 	*gen
 	depth   int
-	nextKey int  // puts of a careful transaction go round the alphabet from here
+	nextKey int  // puts of a careful transaction cycle through keys from here
 	careful bool // about duplicate keys
 }
 
@@ -66,7 +66,7 @@ func (t *txnGen) txn() *pb.TxnRequest {
 	return r
 }
 
-// size draws how many there are of something: up to most, seldom just around the servers' limit.
+// size draws a number of operations: up to most, and occasionally close to the servers' limit.
 func (t *txnGen) size(most int) int {
 	if t.often(1) {
 		return maxOps - 1 + t.IntN(3)
@@ -95,8 +95,7 @@ func (t *txnGen) op() *pb.RequestOp {
 	}
 }
 
-// rangeInside draws a range that is mostly valid and of the current revision, as one that is
-// neither fails the whole transaction.
+// rangeInside draws a range that is mostly valid and at the current revision: any other fails the whole transaction.
 func (t *txnGen) rangeInside() *pb.RangeRequest {
 	r := t.rangeRequest()
 	if t.often(90) {
@@ -123,8 +122,7 @@ func (t *txnGen) put() *pb.PutRequest {
 	return r
 }
 
-// delete draws the deletion of a single key behind those that the transaction puts, if it is
-// careful.
+// delete draws a deletion. In a careful transaction it deletes a single key, after those that the transaction puts.
 func (t *txnGen) delete() *pb.DeleteRangeRequest {
 	r := t.deleteRequest()
 	if t.careful && t.often(90) {
@@ -154,7 +152,7 @@ func (t *txnGen) compare() *pb.Compare {
 		c.Target = pick[pb.Compare_CompareTarget](t.gen, 5, 99, -1)
 	}
 	target := c.Target
-	if t.often(5) { // a union that does not fit the target
+	if t.often(5) { // a value that does not fit the comparison's target
 		target = pb.Compare_CompareTarget(t.IntN(5))
 	}
 	if t.often(5) { // or none

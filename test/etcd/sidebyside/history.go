@@ -14,27 +14,27 @@ import (
 // noWatch is the id of refusals and of answers to progress requests.
 const noWatch = -1
 
-// history is what a stream's responses amount to, however they were cut into messages.
+// history is the content of a stream's responses, however they were split into messages.
 type history struct {
 	control []string        // the answers to create and cancel requests, in order
 	watches []*watchHistory // in the order of their creation
-	broken  []string        // rules that the responses break by themselves
-	unasked string          // a response with prevKV that was not asked for, if there is one
+	broken  []string        // rules that the responses break
+	unasked string          // a response with prevKV that was not requested, if any
 }
 
-// watchHistory is what one watch was sent.
+// watchHistory is what one watch received.
 type watchHistory struct {
 	request *pb.WatchCreateRequest
 	id      int64
 	events  []*mvccpb.Event
 	last    int64 // revision of the newest event
-	floor   int64 // events at or below it must not come (any more)
+	floor   int64 // no further event may be at or below it
 	open    bool  // the last response was a fragment, to be continued
 	ended   bool
 }
 
-// read makes the history of the responses to the given create requests, leaving out events above
-// the revision upTo, which may not have come to all watches yet.
+// read builds the history from the responses to the given create requests. It ignores events above the revision upTo,
+// which may not have reached all watches yet.
 func read(requests []*pb.WatchCreateRequest, responses []*pb.WatchResponse, upTo int64) *history {
 	h := &history{}
 	for _, r := range responses {
@@ -84,7 +84,7 @@ func (h *history) created(requests []*pb.WatchCreateRequest, r *pb.WatchResponse
 	if len(r.Events) > 0 {
 		h.breaks(r, "created with events")
 	}
-	h.watches = append(h.watches, w) // refusals, too, so that requests and watches have one count
+	h.watches = append(h.watches, w) // refusals, too, so that requests and watches correspond
 }
 
 func (h *history) canceled(r *pb.WatchResponse) {
@@ -97,7 +97,7 @@ func (h *history) canceled(r *pb.WatchResponse) {
 	w.ended = true
 }
 
-// sent takes a response with events, or the progress of one watch.
+// sent handles a response with events, or the progress of one watch.
 func (h *history) sent(r *pb.WatchResponse, upTo int64) {
 	w := h.live(r.WatchId)
 	if w == nil {
@@ -106,13 +106,13 @@ func (h *history) sent(r *pb.WatchResponse, upTo int64) {
 	}
 	if len(r.Events) == 0 {
 		if !w.request.ProgressNotify {
-			h.breaks(r, "progress that was not asked for")
+			h.breaks(r, "progress that was not requested")
 		}
 		w.floor = max(w.floor, r.Header.GetRevision())
 		return
 	}
 	if r.Fragment && !w.request.Fragment {
-		h.breaks(r, "fragment that was not asked for")
+		h.breaks(r, "fragment that was not requested")
 	}
 	if first := r.Events[0].Kv.ModRevision; first == w.last && !w.open {
 		h.breaks(r, "revision split over responses")
@@ -120,7 +120,7 @@ func (h *history) sent(r *pb.WatchResponse, upTo int64) {
 	w.open = r.Fragment
 	for _, e := range r.Events {
 		if e.PrevKv != nil && !w.request.PrevKv {
-			h.unasked = "prevKV that was not asked for: " + text(r)
+			h.unasked = "prevKV that was not requested: " + text(r)
 		}
 		switch rev := e.Kv.ModRevision; {
 		case rev <= w.floor:
@@ -137,9 +137,9 @@ func (h *history) sent(r *pb.WatchResponse, upTo int64) {
 	}
 }
 
-// differHistories returns "" if both streams were sent the same, else the first difference.
-// etcd's events are shared between its watches, so that one without prev_kv is at times sent what
-// another has asked for: prevKV that was not asked for is held against the target only.
+// differHistories returns "" if both streams received the same, otherwise the first difference. etcd's watches share
+// events, so that a watch without prev_kv sometimes receives one that another watch requested: an unrequested prevKV
+// counts against the target only.
 func differHistories(etcd, target *history, borders map[int64]bool) string {
 	if len(etcd.broken) > 0 {
 		return "etcd breaks a rule (is the test wrong?): " + etcd.broken[0]
@@ -156,7 +156,7 @@ func differHistories(etcd, target *history, borders map[int64]bool) string {
 		}
 	}
 	for i, x := range etcd.watches {
-		y := target.watches[i] // as many, as the control answers are the same
+		y := target.watches[i] // of the same length, as the control answers are equal
 		for j := range max(len(x.events), len(y.events)) {
 			a, b := eventAt(x, j, borders), eventAt(y, j, borders)
 			if a != b {

@@ -13,8 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Over its quota a server refuses what makes it larger, and nothing else, until the alarm is taken
-// back.
+// Over its quota a server refuses only what would make the database larger, until the alarm is cleared.
 func TestQuota(t *testing.T) {
 	etcd, target := startBoth(t, "--quota-backend-bytes", "2097152")
 	p := newPlayer(etcd, target)
@@ -58,7 +57,7 @@ func fill(t *testing.T, ctx context.Context, s *side) {
 	}
 }
 
-// emptyAgain makes room in a full server, for which it must allow everything that this needs.
+// emptyAgain frees space in a full server, which must allow every request that this needs.
 func emptyAgain(t *testing.T, ctx context.Context, s *side) {
 	t.Helper()
 	list, err := s.kv.Range(ctx, &pb.RangeRequest{Key: []byte{0}, RangeEnd: []byte{0}})
@@ -102,9 +101,9 @@ func disarm(ctx context.Context, s *side) error {
 	return err
 }
 
-// What Status and MemberList say differs by nature; here is what clients rely on in them.
+// Status and MemberList necessarily differ; these are the properties that clients rely on.
 func TestStatusAndMembers(t *testing.T) {
-	// on Postgres there is none unless it is asked for
+	// Postgres has no quota by default
 	etcd, target := startBoth(t, "--quota-backend-bytes", "1000000000")
 	ctx := within(t)
 	for _, s := range []*side{etcd, target} {
@@ -162,7 +161,7 @@ func has(members []*pb.Member, id uint64) bool {
 	return slices.ContainsFunc(members, func(m *pb.Member) bool { return m.ID == id })
 }
 
-// Answers of the other services that are the same on both.
+// Requests to the other services that both servers answer alike.
 func TestOtherAnswers(t *testing.T) {
 	etcd, target := startBoth(t)
 	p := newPlayer(etcd, target)
@@ -198,7 +197,7 @@ func TestOtherAnswers(t *testing.T) {
 		}),
 		hashKVCall(&pb.HashKVRequest{}),
 		hashKVCall(&pb.HashKVRequest{Revision: -4}),
-		compactCall(&pb.CompactionRequest{}), // once, on a store never compacted
+		compactCall(&pb.CompactionRequest{}), // succeeds once, on a store that was never compacted
 		leasesCall(),
 		timeToLiveCall(&pb.LeaseTimeToLiveRequest{ID: 99}),
 		keepAliveCall(&pb.LeaseKeepAliveRequest{ID: 99}),

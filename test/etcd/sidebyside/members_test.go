@@ -11,8 +11,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
 )
 
-// What a cluster of one member answers to changes that name this member: etcd refuses all but the one that changes
-// nothing.
+// In a cluster of one member, etcd refuses every change of that member except one that changes nothing.
 func TestOnlyMember(t *testing.T) {
 	etcd := dial(t, "etcd", servers.Etcd(t, "--unsafe-no-fsync").Endpoint())
 	target := dial(t, "target", servers.OnlyTarget(t, "--unsafe-no-fsync").Endpoint())
@@ -43,7 +42,7 @@ func TestOnlyMember(t *testing.T) {
 		self := list.Members[0]
 		got, err := s.cluster.MemberUpdate(t.Context(), &pb.MemberUpdateRequest{ID: self.ID, PeerURLs: self.PeerURLs})
 		if err != nil || got.Header.MemberId != self.ID || len(got.Members) != 1 || !proto.Equal(got.Members[0], self) {
-			t.Errorf("%s: updated to the URLs that it has: %v, %v; want %v", s.name, got, err, self)
+			t.Errorf("%s: update to the same URLs: %v, %v; want %v", s.name, got, err, self)
 		}
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// countdown is by how many seconds the rest of a lease's life may lag behind what was granted
-// before the difference counts: the tests grant times far longer than they run.
+// countdown is by how many seconds a lease's remaining time may be below its granted one before the difference counts:
+// the tests grant far longer leases than they run.
 const countdown = 300
 
-// normal returns a copy of an answer without what differs between any two servers.
+// normal returns a copy of an answer without what legitimately differs between two servers.
 func normal(m proto.Message) proto.Message {
 	if m == nil {
 		return nil
@@ -33,13 +33,13 @@ func normal(m proto.Message) proto.Message {
 	case *pb.HashKVResponse:
 		a.Hash = 0 // etcd's hash is over its own file format
 		if a.HashRevision != a.Header.GetRevision() {
-			a.CompactRevision = 0 // etcd may answer with what it kept from an earlier compaction at that revision
+			a.CompactRevision = 0 // etcd may answer with the cached hash of an earlier compaction at that revision
 		}
 	}
 	return m
 }
 
-// dropIdentity empties the numbers of cluster, member and term in every header within m.
+// dropIdentity clears the cluster, member and term numbers in every header within m.
 func dropIdentity(m protoreflect.Message) {
 	if h, ok := m.Interface().(*pb.ResponseHeader); ok {
 		h.ClusterId, h.MemberId, h.RaftTerm = 0, 0, 0
@@ -59,8 +59,8 @@ func dropIdentity(m protoreflect.Message) {
 	})
 }
 
-// loosen brings the sorted ranges within an answer into one order among equals, which etcd leaves
-// open. Of equals that a limit cut through only their number is kept. m is changed.
+// loosen puts equal elements of the sorted ranges within an answer into a fixed order, as etcd leaves their order open.
+// Of equal elements that a limit cuts through it keeps only the number. It changes m.
 func loosen(req, m proto.Message) {
 	switch a := m.(type) {
 	case *pb.RangeResponse:

@@ -17,8 +17,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
 )
 
-// A comparison that cannot fail proves nothing: here the target is an etcd one of whose answers is
-// changed on its way, and every such change must be noticed.
+// A comparison that cannot fail proves nothing: here the target is an etcd with one answer altered in transit, and the
+// test must notice every such change.
 func TestNoticesDifferences(t *testing.T) {
 	for name, change := range map[string]func(reply any, err error) (changed bool, _ error){
 		"a header one revision ahead": func(reply any, err error) (bool, error) {
@@ -85,7 +85,7 @@ func TestNoticesDifferences(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, changed := playerWithChange(t, change)
-			// A lost progress answer or event is waited for; other changes are noticed at once.
+			// Only a lost progress answer or event takes a wait to notice.
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			n, err := p.play(ctx, fixedSeed, firstSteps(1000))
@@ -112,8 +112,7 @@ func changeNested(a *pb.TxnResponse) bool {
 	})
 }
 
-// playerWithChange plays etcd against an etcd whose answers pass through change until it has
-// changed one.
+// playerWithChange plays etcd against another etcd whose answers pass through change until it has altered one.
 func playerWithChange(t *testing.T, change func(any, error) (bool, error)) (*player, *atomic.Bool) {
 	var changed atomic.Bool
 	once := func(reply any, err error) error {
@@ -168,7 +167,7 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// Rules that one server's responses must keep by themselves.
+// Rules that each server's responses must keep on their own.
 func TestHistoryRules(t *testing.T) {
 	event := func(rev int64) *mvccpb.Event { return &mvccpb.Event{Kv: &mvccpb.KeyValue{ModRevision: rev}} }
 	header := func(rev int64) *pb.ResponseHeader { return &pb.ResponseHeader{Revision: rev} }

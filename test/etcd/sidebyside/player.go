@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// stepTimeout bounds every step: a server that does not answer differs, too.
+// stepTimeout bounds every step: a missing answer is a difference, too.
 const stepTimeout = 20 * time.Second
 
 // errDiffer is a difference between the servers.
@@ -25,12 +25,12 @@ type player struct {
 	played  []string // the requests so far, for the report
 	served  tally
 	refused tally
-	// borders are the revisions compacted at. The old value of a key that such a revision changed may or
-	// may not be left for prev_kv.
+	// borders are the revisions compacted at. For a key that changed at such a revision, the old value may or may not
+	// still exist for prev_kv.
 	borders map[int64]bool
 }
 
-// tally counts by method.
+// tally counts calls by method.
 type tally map[string]int
 
 func newPlayer(etcd, target *side) *player {
@@ -40,8 +40,8 @@ func newPlayer(etcd, target *side) *player {
 	}
 }
 
-// play takes the given steps of the seed's sequence, then compares all that watches were sent. It
-// returns how many steps were taken and an error that is errDiffer, or says what went wrong.
+// play takes the given steps of the seed's sequence, then compares all that watches received. It returns the number of
+// steps taken, and errDiffer or the error that prevented a comparison.
 func (p *player) play(ctx context.Context, seed uint64, steps []int) (int, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the streams
@@ -85,13 +85,13 @@ func (p *player) step(ctx context.Context, seed uint64, n int) error {
 	}
 }
 
-// ask sends a call to both servers at once and compares the answers.
+// ask sends a call to both servers concurrently and compares the answers.
 func (p *player) ask(ctx context.Context, c call) error {
 	_, err := p.askBoth(ctx, c)
 	return err
 }
 
-// askBoth is ask returning etcd's answer.
+// askBoth is ask that also returns etcd's answer.
 func (p *player) askBoth(ctx context.Context, c call) (answer, error) {
 	p.played = append(p.played, c.String())
 	target := make(chan answer, 1)
@@ -109,7 +109,7 @@ func (p *player) askBoth(ctx context.Context, c call) (answer, error) {
 	return etcd, nil
 }
 
-// learn takes the current revision from an answer.
+// learn updates the current revision from an answer.
 func (p *player) learn(m proto.Message) {
 	if h, ok := m.(interface{ GetHeader() *pb.ResponseHeader }); ok {
 		p.rev = max(p.rev, h.GetHeader().GetRevision())
@@ -117,7 +117,7 @@ func (p *player) learn(m proto.Message) {
 }
 
 func (p *player) compact(ctx context.Context, r *pb.CompactionRequest) error {
-	// A watch that still catches up may or may not be cut off by the compaction.
+	// The compaction may or may not cancel a watch that is still catching up.
 	if err := p.rest(ctx, p.streams...); err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (p *player) leaseStep(ctx context.Context, g *gen) error {
 		return p.ask(ctx, timeToLiveCall(&pb.LeaseTimeToLiveRequest{ID: id, Keys: g.often(70)}))
 	case 5:
 		return p.ask(ctx, leasesCall())
-	case 6: // a time below the least is raised; revoked at once, as its end would come at any time
+	case 6: // a TTL below the minimum is raised; revoked at once, as it would expire at any time
 		short := g.leaseID()
 		answer, err := p.askBoth(ctx, grantCall(&pb.LeaseGrantRequest{ID: short, TTL: pick[int64](g, 0, 1, -1, 2)}))
 		if err != nil || answer.err != nil {
@@ -152,13 +152,13 @@ func (p *player) leaseStep(ctx context.Context, g *gen) error {
 	}
 }
 
-// rest brings the given streams to rest and compares what came over them.
+// rest waits until the given streams are idle and compares what they received.
 func (p *player) rest(ctx context.Context, streams ...*pair) error {
 	if len(streams) == 0 {
 		return nil
 	}
-	// Watches of one stream may be sent one revision's events in any order; so only what is older
-	// than the second write is certain to have come when the second has.
+	// The watches of a stream may receive the events of one revision in any order. When the second write's event
+	// arrives, only older events are certain to have arrived.
 	var upTo int64
 	for range 2 {
 		upTo = p.rev
@@ -177,7 +177,7 @@ func (p *player) rest(ctx context.Context, streams ...*pair) error {
 	return nil
 }
 
-// watchError adds what is known of a stream to an error of waiting for it.
+// watchError adds what is known about a stream to the error of a wait for it.
 func (p *player) watchError(s *pair, err error) error {
 	return fmt.Errorf("%w (before that: %s)", err, s.compare(p.rev, p.borders))
 }

@@ -8,14 +8,14 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// recorder is one watch stream to one server, with everything that came over it.
+// recorder is one watch stream to one server, with everything that it received.
 type recorder struct {
 	stream pb.Watch_WatchClient
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
 	got     []*pb.WatchResponse
-	err     error         // of the stream's end
+	err     error         // that ended the stream
 	changed chan struct{} // closed and renewed with every response
 }
 
@@ -50,15 +50,14 @@ func (r *recorder) receive() {
 	}
 }
 
-// responses returns what has come so far. The slice must not be changed.
+// responses returns what has arrived so far. The caller must not change the slice.
 func (r *recorder) responses() []*pb.WatchResponse {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.got[:len(r.got):len(r.got)]
 }
 
-// wait returns when done is true of the responses so far, or with an error when the stream or ctx
-// ends before.
+// wait returns when done is true for the responses so far, or with an error when the stream or ctx ends first.
 func (r *recorder) wait(ctx context.Context, what string, done func([]*pb.WatchResponse) bool) error {
 	for {
 		r.mu.Lock()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// shrink leaves steps out as long as fails says that the rest still fails, and until the deadline.
-// fails must be given steps in their order.
+// shrink removes steps while fails reports that the rest still fails, until the deadline. It passes the steps to fails
+// in their order.
 func shrink(steps []int, deadline time.Time, fails func([]int) bool) []int {
 	for size := len(steps) / 2; size > 0; size /= 2 {
 		for from := 0; from+size <= len(steps); {

@@ -25,8 +25,7 @@ type side struct {
 	all     []*side // of several replicas: each alone
 }
 
-// dialAll connects to the replicas of a server. Each request goes to the next one of them; a stream stays
-// where it was opened.
+// dialAll connects to the replicas of a server. Requests go to them in turn; a stream stays where it was opened.
 func dialAll(tb testing.TB, name string, replicas []*launch.Server) *side {
 	tb.Helper()
 	if len(replicas) == 1 {
@@ -44,8 +43,7 @@ func dialAll(tb testing.TB, name string, replicas []*launch.Server) *side {
 	return s
 }
 
-// leader returns the side that only the leader answers on, and its member id: there are requests that it
-// alone can fulfil.
+// leader returns the connection to the leader, and its member id: only the leader can answer some requests.
 func (s *side) leader(ctx context.Context) (*side, uint64, error) {
 	each := s.all
 	if len(each) == 0 {
@@ -61,13 +59,13 @@ func (s *side) leader(ctx context.Context) (*side, uint64, error) {
 				return r, self, nil
 			}
 		}
-		if err := ctx.Err(); err != nil { // it may have changed while they were asked
+		if err := ctx.Err(); err != nil { // the leader may have changed in between
 			return nil, 0, fmt.Errorf("find the leader: %w", err)
 		}
 	}
 }
 
-// dial connects to a server; the connection is closed with the test.
+// dial connects to a server; the connection closes at the end of the test.
 func dial(tb testing.TB, name, endpoint string, opts ...grpc.DialOption) *side {
 	tb.Helper()
 	return newSide(name, connect(tb, name, endpoint, opts...))

@@ -12,7 +12,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
 )
 
-// fixedSeed is played in every run, so that a change that breaks something is seen where it was made.
+// fixedSeed is played in every run, so that a failure points at the change that caused it.
 const fixedSeed = 1
 
 func TestSideBySide(t *testing.T) {
@@ -39,7 +39,7 @@ func seeds(t *testing.T) []uint64 {
 	return list
 }
 
-// play plays a sequence; after a difference it looks for a shorter one and reports that.
+// play plays a sequence; after a difference it searches for a shorter one and reports that.
 func play(t *testing.T, seed uint64, count int) {
 	steps := firstSteps(count)
 	p := freshPlayer(t)
@@ -52,7 +52,7 @@ func play(t *testing.T, seed uint64, count int) {
 	deadline := time.Now().Add(envDuration(t, "SQLSTORE_TEST_SHRINK", 45*time.Second))
 	played := p.played
 	shrink(steps[:n], deadline, func(rest []int) (failed bool) {
-		// A subtest, as the servers of this attempt should go with it.
+		// A subtest, so that the servers of this attempt end with it.
 		t.Run(fmt.Sprintf("shrink/%d", len(rest)), func(t *testing.T) {
 			p := freshPlayer(t)
 			if _, e := p.play(t.Context(), seed, rest); e != nil {
@@ -61,11 +61,11 @@ func play(t *testing.T, seed uint64, count int) {
 		})
 		return failed
 	})
-	t.Errorf("%v\n\nafter %d of %d steps; shortened to these requests:\n  %s\nwhich end in: %v",
+	t.Errorf("%v\n\nafter %d of %d steps; shortened to these requests:\n  %s\nwhich end with: %v",
 		first, n, count, strings.Join(played, "\n  "), err)
 }
 
-// freshPlayer starts both servers anew. Neither needs to outlive its machine here.
+// freshPlayer starts new servers. They need not survive a crash of the machine.
 func freshPlayer(t *testing.T) *player {
 	args := []string{"--max-txn-ops", strconv.Itoa(maxOps), "--unsafe-no-fsync"}
 	return newPlayer(dial(t, "etcd", servers.Etcd(t, args...).Endpoint()),

@@ -12,7 +12,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
 )
 
-// spread is a connection to several replicas: every call goes to the next one.
+// spread is a connection to several replicas, which takes calls to them in turn.
 type spread struct {
 	all  []*grpc.ClientConn
 	next atomic.Uint64
@@ -41,8 +41,8 @@ func (s *spread) NewStream(ctx context.Context, desc *grpc.StreamDesc, method st
 	return caughtUp{stream, conn}, err
 }
 
-// caughtUp is a stream to one replica, which learns of everything before each request that it may answer out of what it
-// knows.
+// caughtUp is a stream to one replica. Before each request that the replica may answer from its local state, it makes
+// the replica catch up.
 type caughtUp struct {
 	grpc.ClientStream
 	conn *grpc.ClientConn
@@ -64,7 +64,7 @@ func (s caughtUp) RecvMsg(reply any) error {
 	return level(s.Context(), s.conn, reply)
 }
 
-// local reports whether a member may answer out of what it knows itself, also in etcd.
+// local reports whether a member may answer from its local state, in etcd as well.
 func local(req any) bool {
 	switch r := req.(type) {
 	case *pb.RangeRequest:
@@ -73,7 +73,7 @@ func local(req any) bool {
 		return !slices.ContainsFunc(slices.Concat(r.Success, r.Failure), func(op *pb.RequestOp) bool {
 			return !op.GetRequestRange().GetSerializable()
 		})
-	case *pb.WatchRequest: // etcd's begins at the member's own revision, ours behind all that was acknowledged
+	case *pb.WatchRequest: // etcd's begins at the member's own revision, sqlstore's after all acknowledged writes
 		return r.GetCreateRequest() != nil && servers.TargetIsEtcd()
 	case *pb.HashKVRequest, *pb.StatusRequest:
 		return true
@@ -81,9 +81,8 @@ func local(req any) bool {
 	return false
 }
 
-// level gives an answer about leases the revision that the replica tells when it is asked for the newest. Leases have
-// no revisions: what is said of them must be true everywhere at once, but the header tells what the answering member
-// has seen.
+// level sets the revision of an answer about leases to the newest one. Leases have no revisions: an answer about them
+// must be true on every replica at once, but its header has the revision that the answering member has seen.
 func level(ctx context.Context, conn *grpc.ClientConn, reply any) error {
 	var h *pb.ResponseHeader
 	switch a := reply.(type) {
@@ -104,7 +103,7 @@ func level(ctx context.Context, conn *grpc.ClientConn, reply any) error {
 	return err
 }
 
-// catchUp has a replica learn all that was acknowledged, by a linearizable read, and returns the revision.
+// catchUp makes a replica catch up with all acknowledged writes, by a linearizable read, and returns the revision.
 func catchUp(ctx context.Context, conn *grpc.ClientConn) (int64, error) {
 	r, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte{0}, CountOnly: true})
 	return r.GetHeader().GetRevision(), err

@@ -10,20 +10,19 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// Each stream carries a watch of a key of its own, by which a step knows what has arrived.
+// Each stream has a watch of its own sentinel key, whose events show a step what has arrived.
 const (
 	sentinelKey = "sentinel"
 	sentinelID  = 1 << 40
 )
 
-// pair is a watch stream to each server, sent the same.
+// pair is one watch stream to each server; both get the same requests.
 type pair struct {
 	etcd, target *recorder
 	requests     []*pb.WatchCreateRequest
 	sent         int     // cancel requests that will be answered
 	ids          []int64 // of watches that are probably alive
-	// future streams have watches that wait for a revision to come; servers do not answer progress
-	// requests on them.
+	// future streams have watches that wait for a future revision; servers do not answer progress requests on them.
 	future bool
 }
 
@@ -46,7 +45,7 @@ func (p *pair) close() {
 	p.target.cancel()
 }
 
-// create asks for a watch on both streams, waits for both answers, and returns etcd's.
+// create requests a watch on both streams, waits for both answers, and returns etcd's.
 func (p *pair) create(ctx context.Context, r *pb.WatchCreateRequest) (*pb.WatchResponse, error) {
 	p.requests = append(p.requests, r)
 	if err := p.sendBoth(createRequest(r)); err != nil {
@@ -70,7 +69,7 @@ func (p *pair) create(ctx context.Context, r *pb.WatchCreateRequest) (*pb.WatchR
 	return answer, err
 }
 
-// cancelWatch asks for the end of a watch that exists, and waits for both answers.
+// cancelWatch cancels an existing watch, and waits for both answers.
 func (p *pair) cancelWatch(ctx context.Context, id int64) error {
 	p.sent++
 	if err := p.sendBoth(cancelRequest(id)); err != nil {
@@ -96,8 +95,8 @@ func (p *pair) sendBoth(r *pb.WatchRequest) error {
 	return errors.Join(p.etcd.send(r), p.target.send(r))
 }
 
-// settle waits until both streams have sent the sentinel's event of revision rev, and everything
-// that older revisions owe to watches which still catch up.
+// settle waits until both streams have sent the sentinel's event of revision rev, and all older events to watches that
+// are still catching up.
 func (p *pair) settle(ctx context.Context, rev int64) error {
 	for name, r := range map[string]*recorder{"etcd": p.etcd, "target": p.target} {
 		if err := r.wait(ctx, fmt.Sprintf("the sentinel's event at %d from %s", rev, name),
@@ -105,7 +104,7 @@ func (p *pair) settle(ctx context.Context, rev int64) error {
 			return err
 		}
 		if p.future {
-			continue // their watches never have anything to catch up with
+			continue // their watches never have to catch up
 		}
 		if err := r.progress(ctx, name, rev); err != nil {
 			return err
@@ -130,8 +129,8 @@ func sentinelAt(rev int64) func([]*pb.WatchResponse) bool {
 	}
 }
 
-// progress asks for progress until there is an answer: servers are silent while any watch of the
-// stream catches up. The answer must carry rev, as nothing is written meanwhile.
+// progress requests progress until there is an answer: servers do not answer while any watch of the stream catches up.
+// The answer must have the revision rev, as nothing writes at the same time.
 func (r *recorder) progress(ctx context.Context, name string, rev int64) error {
 	before := len(r.responses())
 	answered := func(got []*pb.WatchResponse) bool {
@@ -152,7 +151,7 @@ func (r *recorder) progress(ctx context.Context, name string, rev int64) error {
 	}
 }
 
-// compare compares what came over both streams up to a revision; see player.borders.
+// compare compares what both streams received up to a revision; see player.borders.
 func (p *pair) compare(upTo int64, borders map[int64]bool) string {
 	return differHistories(read(p.requests, p.etcd.responses(), upTo), read(p.requests, p.target.responses(), upTo),
 		borders)

@@ -14,7 +14,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
 )
 
-// within bounds a wait for something that comes at once or, on a slow machine, soon.
+// within bounds a wait for something that comes at once, or soon on a slow machine.
 func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
@@ -27,7 +27,7 @@ func startBoth(t *testing.T, args ...string) (etcd, target *side) {
 	return dial(t, "etcd", servers.Etcd(t, args...).Endpoint()), dialAll(t, "target", servers.Targets(t, args...))
 }
 
-// A lease that ends takes its keys with it: in key order, at one revision, with the old values.
+// An expiring lease deletes its keys: in key order, at one revision, with the old values in the events.
 func TestLeaseExpiry(t *testing.T) {
 	t.Parallel() // most of the time is spent waiting
 	etcd, target := startBoth(t)
@@ -85,8 +85,8 @@ func TestLeaseExpiry(t *testing.T) {
 	}
 }
 
-// A response too large for one message comes in fragments, if the watch takes them: the same
-// events, every message within the limit.
+// A response too large for one message comes in fragments if the watch accepts them: the same events, and every message
+// within the limit.
 func TestFragments(t *testing.T) {
 	const (
 		requestBytes = 64 << 10
@@ -120,7 +120,7 @@ func TestFragments(t *testing.T) {
 	if err := p.rest(ctx, streams); err != nil {
 		t.Fatal(err)
 	}
-	// A watch from the past gets all of it at once.
+	// A watch from an old revision gets everything at once.
 	if _, err := streams.create(ctx, &pb.WatchCreateRequest{
 		Key: []byte("k"), RangeEnd: []byte("l"), StartRevision: 2,
 		PrevKv: true, Fragment: true,
@@ -137,10 +137,10 @@ func TestFragments(t *testing.T) {
 				fragments++
 			}
 			if got.WatchId == 1 {
-				continue // takes no fragments
+				continue // did not request fragments
 			}
 			if size := proto.Size(got); size > requestBytes+overhead {
-				t.Errorf("%s: message of %d bytes on a watch that takes fragments", name, size)
+				t.Errorf("%s: message of %d bytes on a watch with fragments", name, size)
 			}
 		}
 		if fragments < 2 {
@@ -149,8 +149,7 @@ func TestFragments(t *testing.T) {
 	}
 }
 
-// Periodic progress goes to the watches that asked for it, under their own ids, and carries the
-// current revision.
+// Periodic progress goes to the watches that requested it, under their own ids, with the current revision.
 func TestPeriodicProgress(t *testing.T) {
 	t.Parallel()
 	etcd, target := startBoth(t, "--watch-progress-notify-interval", "200ms")

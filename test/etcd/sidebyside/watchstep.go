@@ -9,10 +9,10 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// mostStreams is how many watch streams are open at a time.
+// mostStreams is the highest number of open watch streams.
 const mostStreams = 4
 
-// watchStep opens, changes or closes a watch or a stream. Streams live as long as life.
+// watchStep opens, changes or closes a watch or a stream. Streams end with the context life.
 func (p *player) watchStep(life, ctx context.Context, g *gen) error {
 	n := g.IntN(100)
 	if len(p.streams) == 0 || n < 8 && len(p.streams) < mostStreams {
@@ -63,7 +63,7 @@ func (p *player) createWatch(ctx context.Context, s *pair, i int, g *gen) error 
 	if !created.Canceled {
 		s.ids = append(s.ids, created.WatchId)
 	}
-	return p.rest(ctx, s) // so that later steps find it caught up on both servers
+	return p.rest(ctx, s) // so that it has caught up on both servers before later steps
 }
 
 func (g *gen) watchRequest() *pb.WatchCreateRequest {
@@ -93,7 +93,7 @@ func (p *player) cancelWatch(ctx context.Context, s *pair, i int, g *gen) error 
 		p.played = append(p.played, fmt.Sprintf("on stream %d: cancel %d, which does not exist", i, id))
 		return s.sendBoth(cancelRequest(id)) // is not answered
 	}
-	if err := p.rest(ctx, s); err != nil { // no event may be under way
+	if err := p.rest(ctx, s); err != nil { // no event may be in flight
 		return err
 	}
 	id := pick(g, s.ids...)
@@ -104,8 +104,8 @@ func (p *player) cancelWatch(ctx context.Context, s *pair, i int, g *gen) error 
 	return nil
 }
 
-// compactedWatch watches from a compacted revision, on a stream of its own, as etcd gives no
-// progress on a stream afterwards.
+// compactedWatch watches from a compacted revision, on a stream of its own, as etcd reports no progress on that stream
+// afterwards.
 func (p *player) compactedWatch(life, ctx context.Context, g *gen) error {
 	r := g.watchRequest()
 	r.Key, r.RangeEnd = []byte{0}, []byte{0}
@@ -134,7 +134,7 @@ func (p *player) compactedWatch(life, ctx context.Context, g *gen) error {
 	return nil
 }
 
-// closeStream half-closes a stream, on which events must keep coming, and then ends it.
+// closeStream half-closes a stream, on which events must keep arriving, and then ends it.
 func (p *player) closeStream(ctx context.Context, s *pair, i int) error {
 	p.played = append(p.played, fmt.Sprintf("half-close stream %d", i))
 	if err := p.rest(ctx, s); err != nil {
@@ -143,7 +143,7 @@ func (p *player) closeStream(ctx context.Context, s *pair, i int) error {
 	if err := errors.Join(s.etcd.stream.CloseSend(), s.target.stream.CloseSend()); err != nil {
 		return err
 	}
-	s.future = true // there is no asking for progress any more
+	s.future = true // progress can no longer be requested
 	if err := p.rest(ctx, s); err != nil {
 		return err
 	}
