@@ -1,5 +1,5 @@
 // Package cluster tests sqlstore's replicas with containers as hosts: a Postgres primary with a synchronous standby and
-// three replicas, under load while one component after the other fails. Then it compares what clients saw with what the
+// three replicas, under load while one component after another fails. Then it compares what clients saw with what the
 // database contains. Package history has the checks, package load the load, package rig the hosts and their failures.
 //
 // Each fault is a separate test, over an empty database and new replicas; TestMix applies them to one cluster in random

@@ -21,7 +21,7 @@ import (
 
 const lostHistory = "HISTORY WAS LOST"
 
-// When a primary dies, a synchronous standby loses nothing: replicas find it on their own.
+// When a primary dies, its synchronous standby has all acknowledged writes, and the replicas find it on their own.
 func TestFailover(t *testing.T) {
 	s := set(t, rig.NewDatabases(t))
 	s.failOver()
@@ -42,17 +42,17 @@ func (s *stage) failOver() {
 	s.serving = s.Standby
 }
 
-// An asynchronous standby takes over that had not received some acknowledged writes.
+// An asynchronous standby takes over without some acknowledged writes.
 func TestLostHistory(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		// frozen: one replica sees nothing of the failover until the others have written past the lost revisions.
-		// restarted: these know nothing of what was lost. fresh: the frozen one read it when it started, and nothing
-		// since.
+		// frozen: one replica misses the failover until the others have written past the lost revisions. restarted: the
+		// others start anew and know nothing of the lost writes. fresh: the frozen one has just started, and saw the
+		// lost writes only then.
 		frozen, restarted, fresh bool
 	}{
-		{"under the eyes of all", false, false, false},
-		{"one is frozen, the others write on", true, false, false},
+		{"all replicas see it", false, false, false},
+		{"one is frozen, the others continue", true, false, false},
 		{"one is frozen, the others are new", true, true, false},
 		{"one has just started and is frozen, the others are new", true, true, true},
 	} {
@@ -62,7 +62,7 @@ func TestLostHistory(t *testing.T) {
 			report(history.Row{Fault: "standby without the last writes is promoted: " + c.name, Outages: s.back(l)})
 			s.noticed(l, c.restarted)
 			s.agree()
-			s.load(s.revision(t.Context())) // what is written from now on is intact
+			s.load(s.revision(t.Context())) // later writes are intact
 			s.flows()
 			s.Stop()
 			s.verify()
@@ -72,9 +72,9 @@ func TestLostHistory(t *testing.T) {
 	}
 }
 
-// loss is the state before history was lost.
+// loss is the state before the loss of history.
 type loss struct {
-	run   *load.Run // whose watches saw what was lost
+	run   *load.Run // whose watches saw the lost writes
 	last  int64     // the newest revision that was acknowledged
 	term  uint64
 	fresh clientv3.WatchChan // of a replica that was started after that, nil without one
@@ -82,7 +82,7 @@ type loss struct {
 	killed, healed time.Time
 }
 
-// lose makes writes that the standby does not receive, and fails over to it.
+// lose writes what the standby does not receive, and fails over to it.
 func (s *stage) lose(frozen, restarted, fresh bool) loss {
 	s.Helper()
 	s.flows()
@@ -90,7 +90,7 @@ func (s *stage) lose(frozen, restarted, fresh bool) loss {
 	s.verify()
 	ctx, cancel := context.WithTimeout(s.Context(), recoveryTimeout)
 	defer cancel()
-	for _, id := range s.Keepers { // nobody keeps them any more
+	for _, id := range s.Keepers { // their clients have stopped
 		_, err := s.client(s.Replicas[0]).Revoke(ctx, id)
 		s.ok(err)
 	}
@@ -104,7 +104,7 @@ func (s *stage) lose(frozen, restarted, fresh bool) loss {
 	for i := range 60 {
 		l.last = s.put(ctx, s.Replicas[i%replicas], fmt.Sprintf("lost/%d", i))
 	}
-	for _, w := range l.run.Watches[:replicas] { // every replica has seen it all
+	for _, w := range l.run.Watches[:replicas] { // every replica has seen everything
 		s.ok(w.WaitRevision(ctx, l.last))
 	}
 
@@ -112,7 +112,7 @@ func (s *stage) lose(frozen, restarted, fresh bool) loss {
 	if fresh {
 		s.restart(odd, "TERM")
 		if got := s.revision(ctx); got != l.last {
-			s.Fatalf("the replicas are at revision %d, %d was acknowledged last", got, l.last)
+			s.Fatalf("the replicas are at revision %d, the last acknowledged one is %d", got, l.last)
 		}
 		l.fresh = s.client(odd).Watch(s.Context(), "\x00", clientv3.WithFromKey(), clientv3.WithRev(l.last+1),
 			clientv3.WithCreatedNotify())
@@ -152,19 +152,19 @@ func (s *stage) lose(frozen, restarted, fresh bool) loss {
 	_, after, err := s.history(ctx, 1, common)
 	s.ok(err)
 	if err := history.Watch(after, before); err != nil {
-		s.Errorf("what the standby had received, up to revision %d: %v", common, err)
+		s.Errorf("history that the standby had, up to revision %d: %v", common, err)
 	}
 	_, after, err = s.history(ctx, common, l.last)
 	s.ok(err)
 	for _, e := range after {
 		if strings.HasPrefix(e.Key, "lost/") {
-			s.Fatalf("nothing was lost, which makes this test worth nothing: %+v", e)
+			s.Fatalf("nothing was lost, so that this test proves nothing: %+v", e)
 		}
 	}
 	return l
 }
 
-// back writes through each replica and returns how long it took until that worked.
+// back writes through each replica and returns how long that took to succeed.
 func (s *stage) back(l loss) []history.Outage {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), recoveryTimeout)
@@ -202,7 +202,7 @@ func (s *stage) term(ctx context.Context, r *rig.Replica) uint64 {
 	return status.RaftTerm
 }
 
-// noticed checks that the replicas have noticed: all, or the only one that can know.
+// noticed checks that the replicas have noticed the loss: all, or the only one that can.
 func (s *stage) noticed(l loss, restarted bool) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), recoveryTimeout)
@@ -217,14 +217,14 @@ func (s *stage) noticed(l loss, restarted bool) {
 		} else {
 			revision, err := l.run.Watches[i].WaitCompacted(ctx)
 			s.ok(err)
-			s.Logf("the watch of %s was told that revision %d is compacted", l.run.Watches[i].Name, revision)
+			s.Logf("the watch of %s ended: revision %d is compacted", l.run.Watches[i].Name, revision)
 		}
 		s.ok(s.Replicas[i].WaitLog(lostHistory))
 	}
 	s.ready()
 	term := s.term(ctx, s.Replicas[0])
 	if term <= l.term {
-		s.Errorf("the raft term is %d, it was %d before history was lost", term, l.term)
+		s.Errorf("the raft term is %d, before the loss of history it was %d", term, l.term)
 	}
 	for _, r := range s.Replicas[1:] {
 		if got := s.term(ctx, r); got != term {
@@ -233,7 +233,7 @@ func (s *stage) noticed(l loss, restarted bool) {
 	}
 }
 
-// agree checks that all replicas show the same objects, and none of those that were lost.
+// agree checks that all replicas show the same objects, and no lost ones.
 func (s *stage) agree() {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), recoveryTimeout)
@@ -250,7 +250,7 @@ func (s *stage) agree() {
 			}
 		}
 		if lost > 0 {
-			s.Errorf("%s still shows %d keys that were lost", r.Alias, lost)
+			s.Errorf("%s still shows %d lost keys", r.Alias, lost)
 		}
 		if first == nil {
 			first = got
@@ -262,18 +262,18 @@ func (s *stage) agree() {
 	}
 }
 
-// endsCompacted checks the watch of the newly started replica: it must not show what others wrote at revisions after
-// the lost ones as if it followed these.
+// endsCompacted checks the watch of the new replica: it must not continue with what others wrote after the lost
+// revisions, as if that followed them.
 func (s *stage) endsCompacted(ctx context.Context, l loss) {
 	s.Helper()
 	select {
 	case resp := <-l.fresh:
 		if resp.CompactRevision == 0 {
-			s.Errorf("a watch from revision %d, which was lost, goes on: %d events, the first at revision %d, error %v",
+			s.Errorf("a watch from the lost revision %d continues: %d events, the first at revision %d, error %v",
 				l.last+1, len(resp.Events), firstRevision(resp), resp.Err())
 		}
 	case <-ctx.Done():
-		s.Error("a watch from a revision that was lost does not end")
+		s.Error("a watch from a lost revision does not end")
 	}
 }
 
@@ -284,7 +284,7 @@ func firstRevision(resp clientv3.WatchResponse) int64 {
 	return resp.Events[0].Kv.ModRevision
 }
 
-// repair lifts the revision past everything that clients have seen. They get an error, and list again.
+// repair raises the revision above everything that clients have seen. They get an error, and list again.
 func (s *stage) repair(l loss) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), recoveryTimeout)
@@ -293,7 +293,7 @@ func (s *stage) repair(l loss) {
 	out, status := s.Cluster.Run(s, "repair", "--bump-revision", fmt.Sprint(bumped), "--yes")
 	s.Logf("repair: %s", out)
 	if status != 0 {
-		s.Fatalf("repair ended with status %d", status)
+		s.Fatalf("repair exited with status %d", status)
 	}
 	for _, w := range l.run.Watches {
 		if _, err := w.WaitCompacted(ctx); err != nil {
@@ -314,15 +314,15 @@ func (s *stage) repair(l loss) {
 			}
 			resp, ok := <-c.Watch(ctx, "k/", clientv3.WithPrefix(), clientv3.WithRev(rev))
 			if !ok || !errors.Is(resp.Err(), rpctypes.ErrCompacted) || resp.CompactRevision < bumped {
-				s.Errorf("%s: a watch from revision %d was answered %v, compact revision %d, want %v", r.Alias, rev,
+				s.Errorf("%s: a watch from revision %d ended with %v, compact revision %d, want %v", r.Alias, rev,
 					resp.Err(), resp.CompactRevision, rpctypes.ErrCompacted)
 			}
 		}
-		// The list that follows is what a watch goes on from.
+		// A watch can continue from a new list.
 		resp, ok := <-c.Watch(clientv3.WithRequireLeader(ctx), "k/again", clientv3.WithRev(now.Header.Revision+1),
 			clientv3.WithCreatedNotify())
 		if !ok || resp.Err() != nil {
-			s.Errorf("%s: the watch behind a new list: %v", r.Alias, resp.Err())
+			s.Errorf("%s: the watch after a new list: %v", r.Alias, resp.Err())
 		}
 	}
 	s.put(ctx, s.Replicas[0], "k/again")

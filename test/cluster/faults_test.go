@@ -13,13 +13,13 @@ import (
 // holderBound is how long the others may have to wait for a replica that does not release the clock.
 const holderBound = 6 * time.Second
 
-// TestFaults lets one component fail at a time, without a change of the primary.
+// TestFaults makes one component fail at a time, and keeps the primary.
 func TestFaults(t0 *testing.T) {
 	var d *rig.Databases // shared, because each test has its own database; after a failure their state is unknown
 	for _, f := range []struct {
 		name  string
 		fault func(s *stage)
-		// holder is who blocks the clock for the others, for a limited time.
+		// holder is the replica that blocks the clock for the others, for a limited time.
 		holder string
 	}{
 		{"replica is killed", func(s *stage) { s.restart(s.Replicas[0], "KILL") }, ""},
@@ -89,7 +89,7 @@ func TestFaults(t0 *testing.T) {
 			f.fault(s)
 			for _, o := range s.finish(f.name) {
 				if f.holder == "" && o.Errors[codes.DeadlineExceeded.String()] > 0 {
-					t.Errorf("clients of %q timed out, when a replica was there to answer: %v",
+					t.Errorf("clients of %q timed out though a replica could answer: %v",
 						o.Replica, o.Errors)
 				}
 				// Clients of all replicas wait for the holder, too.
@@ -102,29 +102,29 @@ func TestFaults(t0 *testing.T) {
 	}
 }
 
-// without checks that a replica that has lost its database ends the streams that require a leader, and no others.
+// without checks that a replica without its database ends the streams that require a leader, and no others.
 func (s *stage) without(replica int) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), recoveryTimeout)
 	defer cancel()
 	s.ok(s.Watches[replicas+replica].WaitEnded(ctx))
 	if w := s.Watches[replica]; w.Ended() > 0 {
-		s.Errorf("the watch of %s ended, which had not asked for a leader", w.Name)
+		s.Errorf("the watch of %s ended though it does not require a leader", w.Name)
 	}
 	for _, w := range s.Watches[replicas : 2*replicas] {
 		if w != s.Watches[replicas+replica] && w.Ended() > 0 {
-			s.Errorf("the watch of %s ended, whose replica had its database", w.Name)
+			s.Errorf("the watch of %s ended though its replica had its database", w.Name)
 		}
 	}
 }
 
-// restart ends a replica and starts it again.
+// restart stops a replica with a signal and starts it again.
 func (s *stage) restart(r *rig.Replica, signal string) {
 	s.Helper()
 	status, err := r.End(signal)
 	s.ok(err)
 	if signal == "TERM" && status != 0 {
-		s.Errorf("%s ended with status %d after SIGTERM", r.Alias, status)
+		s.Errorf("%s exited with status %d after SIGTERM", r.Alias, status)
 	}
 	s.heal(r.Start)
 	s.ok(r.Ready())
@@ -146,7 +146,7 @@ func (s *stage) ready() {
 	}
 }
 
-// freeze stops a replica while it holds the clock row. Earlier attempts do not count as part of the fault.
+// freeze stops a replica while it holds the clock row. Failed attempts before that do not count as part of the fault.
 func (s *stage) freeze(r *rig.Replica) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), recoveryTimeout)
@@ -154,5 +154,5 @@ func (s *stage) freeze(r *rig.Replica) {
 	attempts, err := s.FreezeHolder(ctx, r)
 	s.ok(err)
 	s.began = s.Journal.Now()
-	s.Logf("%s was stopped while it held the clock, at the attempt %d", r.Alias, attempts)
+	s.Logf("%s was stopped while it held the clock, at attempt %d", r.Alias, attempts)
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/sqlstore/sqlstore/test/cluster/rig"
 )
 
-// defaultMinutes is short: it is for every run of the tests.
+// defaultMinutes is short, for everyday runs of the tests.
 const defaultMinutes = 0.5
 
-// TestMix lets all kinds of things fail in random order, some at the same time.
+// TestMix makes components fail in random order, some at the same time.
 func TestMix(t *testing.T) {
 	minutes := number(t, "SQLSTORE_TEST_CLUSTER_MINUTES", defaultMinutes)
 	seed := uint64(number(t, "SQLSTORE_TEST_SEED", float64(rand.Uint32())))
@@ -23,7 +23,7 @@ func TestMix(t *testing.T) {
 	end := time.Now().Add(time.Duration(minutes * float64(time.Minute)))
 	for round := 1; round == 1 || time.Now().Before(end); round++ {
 		s := set(t, d)
-		// A round's history is checked as a whole, which has its bounds in time and memory.
+		// A round's history is checked as a whole, which limits its length: the check takes time and memory.
 		for until := time.Now().Add(time.Minute); time.Now().Before(until) && time.Now().Before(end); {
 			s.anything(random)
 		}
@@ -35,7 +35,7 @@ func TestMix(t *testing.T) {
 	}
 }
 
-// anything lets one or two things fail and come back.
+// anything makes one or two components fail and recover.
 func (s *stage) anything(random *rand.Rand) {
 	s.Helper()
 	span := func() time.Duration { return time.Duration(200+random.IntN(3000)) * time.Millisecond }

@@ -8,9 +8,9 @@ import (
 	"github.com/sqlstore/sqlstore/test/cluster/rig"
 )
 
-// TestReplacedPrimary cuts the primary off from everything but one replica, and promotes the standby. The others write
-// on over that one. What the cut-off replica answers is as old as the setting allows, until it finds the new primary,
-// too.
+// TestReplacedPrimary cuts the primary off from everything but one replica, and promotes the standby. The other
+// replicas continue on that one. The cut-off replica's answers are at most as old as the setting allows, until it finds
+// the new primary.
 func TestReplacedPrimary(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -31,10 +31,10 @@ func TestReplacedPrimary(t *testing.T) {
 			s.finish("primary is cut off from all but one replica, its standby promoted: " + c.name)
 			const found = `"connected to another database server`
 			if log := s.Replicas[0].Log(); !strings.Contains(log, found) || strings.Contains(log, lostHistory) {
-				t.Errorf("%s was to find the new primary, and lose no history", s.Replicas[0].Alias)
+				t.Errorf("%s did not find the new primary, or lost history", s.Replicas[0].Alias)
 			}
 			if err := s.Primary.Execute("SELECT 1 / (NOT pg_is_in_recovery())::int"); err != nil {
-				t.Errorf("the old primary does not serve any more, which makes this test worth nothing: %v", err)
+				t.Errorf("the old primary does not serve, so that this test proves nothing: %v", err)
 			}
 		})
 	}

@@ -19,7 +19,7 @@ const (
 	replicas = 3
 	// warm is how many writes each replica has acknowledged before a fault, and again after it.
 	warm = 25
-	// recoveryTimeout bounds what a test waits for; how long it really took is in the table.
+	// recoveryTimeout limits what a test waits for; the table shows the actual time.
 	recoveryTimeout = time.Minute
 	linearTimeout   = time.Minute
 )
@@ -29,14 +29,14 @@ type stage struct {
 	testing.TB
 	*rig.Cluster
 	*load.Run
-	serving *rig.Postgres // that takes writes now
+	serving *rig.Postgres // that currently accepts writes
 	from    int64         // the revision before the load
 	stale   time.Duration // how old an answer may be
 	began   time.Duration // of the fault
 	healed  time.Duration // end of the fault
 }
 
-// set starts a cluster over an empty database and puts it under load.
+// set starts a cluster over an empty database, under load.
 func set(tb testing.TB, d *rig.Databases) *stage {
 	tb.Helper()
 	return setWith(tb, d, rig.Options{})
@@ -49,7 +49,7 @@ func setWith(tb testing.TB, d *rig.Databases, o rig.Options) *stage {
 	return s
 }
 
-// load puts the cluster under a new load, whose journal begins behind a revision.
+// load puts the cluster under a new load, whose journal begins after a revision.
 func (s *stage) load(from int64) {
 	s.Helper()
 	var servers []load.Replica
@@ -61,7 +61,7 @@ func (s *stage) load(from int64) {
 	s.began = s.Journal.Now()
 }
 
-// flows waits until all replicas, or those of the names given, acknowledge writes.
+// flows waits until all replicas, or those with the given names, acknowledge writes.
 func (s *stage) flows(names ...string) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), recoveryTimeout)
@@ -69,7 +69,7 @@ func (s *stage) flows(names ...string) {
 	s.ok(s.WaitWrites(ctx, warm, names...))
 }
 
-// ok ends the test when a step failed.
+// ok ends the test if a step failed.
 func (s *stage) ok(err error) {
 	s.Helper()
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *stage) ok(err error) {
 	}
 }
 
-// sustain leaves a fault as it is for a while.
+// sustain keeps a fault up for a while.
 func (s *stage) sustain(d time.Duration) {
 	s.Helper()
 	select {
@@ -94,7 +94,7 @@ func (s *stage) heal(step func() error) {
 	s.ok(step())
 }
 
-// finish waits until all replicas serve again, ends the load, checks everything, and notes the fault's outages.
+// finish waits until all replicas serve again, ends the load, checks everything, and records the fault's outages.
 func (s *stage) finish(fault string) []history.Outage {
 	s.Helper()
 	s.flows()
@@ -107,7 +107,7 @@ func (s *stage) finish(fault string) []history.Outage {
 	return outages
 }
 
-// verify compares what clients saw with what the database holds, once the load has stopped.
+// verify compares what clients saw with the database's contents, after the load has stopped.
 func (s *stage) verify() {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), recoveryTimeout)
@@ -123,7 +123,7 @@ func (s *stage) verify() {
 			s.Errorf("%s: %v", what, err)
 		}
 	}
-	check("a client was answered what no correct server says", s.Err())
+	check("answers that no correct server gives", s.Err())
 	check("revisions", history.Order(base, events, s.from, to))
 	ops := history.AllowStale(s.Journal.Ops(), s.stale)
 	fate, err := history.Writes(ops, events)
@@ -149,7 +149,7 @@ func (s *stage) verify() {
 		len(ops), done, len(fate), s.from, to, len(s.Watches), len(s.Journal.Leases()))
 }
 
-// kept checks the leases that were kept alive all the time.
+// kept checks the leases that were always kept alive.
 func (s *stage) kept(ctx context.Context) {
 	s.Helper()
 	c := s.client(s.Replicas[0])
@@ -157,12 +157,12 @@ func (s *stage) kept(ctx context.Context) {
 		r, err := c.TimeToLive(ctx, id, clientv3.WithAttachedKeys())
 		s.ok(err)
 		if r.TTL <= 0 || len(r.Keys) != 1 {
-			s.Errorf("lease %d, kept alive all the time, has TTL %d and keys %q", id, r.TTL, r.Keys)
+			s.Errorf("lease %d was always kept alive and has TTL %d and keys %q", id, r.TTL, r.Keys)
 		}
 	}
 }
 
-// ending returns the leases that were left to their end.
+// ending returns the leases that were left to expire.
 func (s *stage) ending() []history.Lease {
 	return slices.DeleteFunc(s.Journal.Leases(), func(l history.Lease) bool {
 		return slices.Contains(s.Keepers,
@@ -170,7 +170,7 @@ func (s *stage) ending() []history.Lease {
 	})
 }
 
-// leasesEnd waits until the keys of all leases that were left to their end are gone.
+// leasesEnd waits until the keys of all leases that were left to expire are gone.
 func (s *stage) leasesEnd(ctx context.Context) {
 	s.Helper()
 	c := s.client(s.Replicas[0])
@@ -183,13 +183,13 @@ func (s *stage) leasesEnd(ctx context.Context) {
 		select {
 		case <-time.After(50 * time.Millisecond):
 		case <-ctx.Done():
-			s.Fatalf("%d keys of leases that nobody keeps alive are still there", r.Count)
+			s.Fatalf("%d keys of leases that were left to expire still exist", r.Count)
 		}
 	}
 }
 
-// revision returns the revision that every replica, asked after the other, names for a store that nobody writes to.
-// Kept leases are no longer kept: theirs may end while this looks on, so it does not take longer than their TTL.
+// revision returns the revision of an idle store, which must be the same on every replica. No client renews the kept
+// leases any more, so it must take less than their TTL.
 func (s *stage) revision(ctx context.Context) int64 {
 	s.Helper()
 	var revision int64
@@ -213,7 +213,7 @@ func (s *stage) client(r *rig.Replica) *clientv3.Client {
 	return c
 }
 
-// history reads the database's rows: those behind from up to to, and what the keys held at from.
+// history reads the database's rows: those after from up to to, and the content of the keys at from.
 func (s *stage) history(ctx context.Context, from, to int64) (history.Base, []history.Event, error) {
 	conn, err := s.serving.Connect(ctx, s.Database)
 	if err != nil {
@@ -242,7 +242,7 @@ func (s *stage) history(ctx context.Context, from, to int64) (history.Base, []hi
 			last, next = e.Revision, 0
 		}
 		if ordinal != next {
-			return nil, nil, fmt.Errorf("revision %d has a row %d where %d is due", e.Revision, ordinal, next)
+			return nil, nil, fmt.Errorf("revision %d has row %d, want row %d", e.Revision, ordinal, next)
 		}
 		next++
 		if previous != newest[e.Key] {

@@ -20,13 +20,13 @@ const (
 	opPutBC
 	opSwapA
 	opDeleteB
-	opGetA      // finds what was swapped in
+	opGetA      // finds the swapped value
 	opListAll   // finds a and c
-	opRefused   // a swap of a that comes too late
+	opRefused   // a swap of a that is too late
 	opUnknown   // a put of d without an answer, which is in the history
-	opLost      // a put of e without an answer, which is not
+	opLost      // a put of e without an answer, which is not in the history
 	opDeleteC   // a deletion without an answer, which is in the history
-	opDeleteNil // a deletion of what is not there
+	opDeleteNil // a deletion of an absent key
 )
 
 func right() *story {
@@ -90,7 +90,7 @@ func TestRightHistoryPasses(t *testing.T) {
 }
 
 func TestWrongHistoriesAreRefused(t *testing.T) {
-	// without removes a revision and moves the later ones down, as if it had never existed.
+	// without removes a revision and renumbers the later ones, as if it had never existed.
 	without := func(s *story, rev int64) {
 		s.events = slices.DeleteFunc(s.events, func(e Event) bool { return e.Revision == rev })
 	}
@@ -101,7 +101,7 @@ func TestWrongHistoriesAreRefused(t *testing.T) {
 	}{
 		"gap":                    {func(s *story) { without(s, 6) }, 0, "order"},
 		"first revision missing": {func(s *story) { without(s, 2) }, 0, "order"},
-		"clock is further":       {func(*story) {}, 8, "order"},
+		"clock is ahead":         {func(*story) {}, 8, "order"},
 		"clock is behind":        {func(*story) {}, 6, "order"},
 		"out of order":           {func(s *story) { s.events[0], s.events[1] = s.events[1], s.events[0] }, 0, "order"},
 		"wrong version":          {func(s *story) { s.events[3].Version = 1 }, 0, "order"},
@@ -120,7 +120,7 @@ func TestWrongHistoriesAreRefused(t *testing.T) {
 			func(s *story) { s.events = append(s.events, Event{Key: "c", Deleted: true, Revision: 8}) },
 			8, "writes",
 		},
-		"nobody's": {func(s *story) { s.events[5].Value = "w99" }, 0, "writes"},
+		"without a writer": {func(s *story) { s.events[5].Value = "w99" }, 0, "writes"},
 		"refused one": {func(s *story) {
 			s.events = append(s.events, Event{Key: "a", Value: "w5", Revision: 8, Create: 2, Version: 3})
 		}, 8, "writes"},
@@ -146,7 +146,7 @@ func TestWrongHistoriesAreRefused(t *testing.T) {
 			0, "reads",
 		},
 		"wrongly refused swap":        {func(s *story) { s.ops[opRefused].Expect = 4 }, 0, "reads"},
-		"swap of what was not there":  {func(s *story) { s.ops[opSwapA].Expect = 0 }, 0, "reads"},
+		"swap of an absent key":       {func(s *story) { s.ops[opSwapA].Expect = 0 }, 0, "reads"},
 		"wrongly refused deletion":    {func(s *story) { s.ops[opDeleteNil].Keys = []string{"a"} }, 0, "reads"},
 		"write below an answered one": {func(s *story) { s.ops[opPutA].Start, s.ops[opPutA].End = 5, 6 }, 0, "reads"},
 		"stale read, to porcupine":    {func(s *story) { stale(s.ops[opGetA], 2) }, 0, "linearizable"},
@@ -164,7 +164,7 @@ func TestWrongHistoriesAreRefused(t *testing.T) {
 				c.to = 7
 			}
 			if err := s.check(c.to)[c.by]; err == nil {
-				t.Error("it passes")
+				t.Error("the check passes")
 			} else {
 				t.Log(err)
 			}
@@ -172,7 +172,7 @@ func TestWrongHistoriesAreRefused(t *testing.T) {
 	}
 }
 
-// TestAllowStale reads what was true 4 units earlier.
+// TestAllowStale reads the state of 4 units earlier.
 func TestAllowStale(t *testing.T) {
 	for bound, passes := range map[time.Duration]bool{0: false, 2: false, 4: true} {
 		s := right()
@@ -186,7 +186,7 @@ func TestAllowStale(t *testing.T) {
 			t.Errorf("with a bound of %d: linearizable: %v", bound, errs["linearizable"])
 		}
 		s = right()
-		s.ops[opPutA].Start, s.ops[opPutA].End = 5, 6 // a write must not be stale
+		s.ops[opPutA].Start, s.ops[opPutA].End = 5, 6 // a write is never stale
 		s.ops = AllowStale(s.ops, bound)
 		if s.check(7)["reads"] == nil {
 			t.Errorf("with a bound of %d, a write below an answered one passes", bound)
@@ -194,7 +194,7 @@ func TestAllowStale(t *testing.T) {
 	}
 }
 
-// stale makes a read of a find its first version, under the given revision.
+// stale makes a read of a find its first version, at the given revision.
 func stale(o *Op, rev int64) {
 	o.Found, o.Revision = []KV{{Key: "a", Value: "w1", Mod: 2, Create: 2, Version: 1}}, rev
 }
@@ -210,7 +210,7 @@ func TestWatchNotices(t *testing.T) {
 		"nothing":            nil,
 	} {
 		if Watch(got, history) == nil {
-			t.Errorf("%s: it passes", name)
+			t.Errorf("%s: the check passes", name)
 		}
 	}
 	if err := Watch(slices.Clone(history), history); err != nil {
@@ -258,7 +258,7 @@ func TestLeasesNotices(t *testing.T) {
 	}
 	mixed := []Event{gone("l/7/a", 5), gone("l/8/a", 5)}
 	if _, err := Writes(nil, mixed); err == nil {
-		t.Error("two leases that ended at one revision pass")
+		t.Error("two leases that expired at one revision pass")
 	}
 }
 
@@ -280,6 +280,6 @@ func TestOutages(t *testing.T) {
 		t.Errorf("%+v, want 5 s between the writes acknowledged at 3 s and at 8 s", o)
 	}
 	if o := Outages(ops[:7], 3500*time.Millisecond, 6*time.Second, 10*time.Second); !o[0].Open {
-		t.Errorf("%+v, want an outage that goes on", o)
+		t.Errorf("%+v, want an outage that has not ended", o)
 	}
 }

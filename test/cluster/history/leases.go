@@ -10,9 +10,9 @@ import (
 type Lease struct {
 	ID  int64
 	TTL time.Duration // as granted
-	// Renewed is when the last request was sent that granted or renewed it and was answered.
+	// Renewed is when the client sent the last answered request that granted or renewed the lease.
 	Renewed time.Duration
-	// Missed is when an answer first said that the lease does not exist; 0 if never.
+	// Missed is when an answer first reported that the lease does not exist; 0 if never.
 	Missed time.Duration
 	Keys   []string // put with it, acknowledged or not
 }
@@ -58,9 +58,9 @@ func (j *Journal) Leases() []Lease {
 	return leases
 }
 
-// Leases checks that no lease ended early. A lease's end shows as the deletion of its keys, in any watch, or as the
-// answer that it does not exist. seen is when each revision was first seen by a watch. With ended, all must have ended.
-// [Writes] and [Order] check that a lease ends once, with all its keys.
+// Leases checks that no lease expired early. A lease has expired when a watch shows the deletion of its keys, or an
+// answer reports that it does not exist. seen is when a watch first saw each revision. With ended, all leases must have
+// expired. [Writes] and [Order] check that a lease expires once, with all its keys.
 func Leases(leases []Lease, events []Event, seen map[int64]time.Duration, ended bool) error {
 	at := map[string]int64{} // key -> revision of its deletion
 	there := map[string]bool{}
@@ -83,10 +83,10 @@ func Leases(leases []Lease, events []Event, seen map[int64]time.Duration, ended 
 		for _, k := range l.Keys {
 			switch {
 			case there[k] && ended:
-				return fmt.Errorf("key %q of lease %d is still there", k, l.ID)
+				return fmt.Errorf("key %q of lease %d still exists", k, l.ID)
 			case at[k] == 0:
 			case rev != 0 && at[k] != rev:
-				return fmt.Errorf("lease %d ended at revision %d and at %d", l.ID, rev, at[k])
+				return fmt.Errorf("lease %d expired at revision %d and at %d", l.ID, rev, at[k])
 			default:
 				rev = at[k]
 			}
@@ -95,7 +95,7 @@ func Leases(leases []Lease, events []Event, seen map[int64]time.Duration, ended 
 			over = t
 		}
 		if over != 0 && over < l.Renewed+l.TTL {
-			return fmt.Errorf("lease %d ended by %v, %v after it was renewed, its TTL is %v", l.ID, over,
+			return fmt.Errorf("lease %d expired by %v, %v after it was renewed; its TTL is %v", l.ID, over,
 				over-l.Renewed, l.TTL)
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Linearizable checks each key's history with porcupine as that of a register with compare-and-swap, for at most the
-// given time in total. Of revisions it only knows those that clients compared with, and of writes without an answer
-// only whether they ever took effect.
+// Linearizable checks with porcupine that each key's history is that of a register with compare-and-swap, in at most
+// the given time in total. It knows only the revisions that clients compared with, and whether a write without an
+// answer ever took effect.
 func Linearizable(base Base, ops []*Op, fate Fate, bound time.Duration) error {
 	deadline := time.Now().Add(bound)
 	for key, history := range byKey(base, ops, fate) {
@@ -65,10 +65,10 @@ var register = porcupine.Model{
 	},
 }
 
-// byKey splits operations by key. A write of unknown outcome that is missing from the history did nothing; one that is
-// there may have taken effect at any time.
+// byKey splits operations by key. A write of unknown outcome that is missing from the history did nothing; one in the
+// history may have taken effect at any time.
 func byKey(base Base, ops []*Op, fate Fate) map[string][]porcupine.Operation {
-	// Values are what porcupine compares, revisions what clients compare with.
+	// porcupine compares values, clients compare revisions.
 	valueAt := map[int64]string{}
 	for _, e := range base {
 		valueAt[e.Revision] = e.Value

@@ -28,16 +28,16 @@ type Outcome int
 
 // The outcomes of operations.
 const (
-	Unknown Outcome = iota // no answer, or an error that leaves it open
+	Unknown Outcome = iota // no answer, or an error that does not settle the outcome
 	Done
-	// answered, and nothing was changed: the compare failed, there was nothing to delete, or no lease to put with
+	// answered without a change: the compare failed, there was nothing to delete, or the lease did not exist
 	Refused
 )
 
 // Op is one request of a client.
 type Op struct {
 	Client  int
-	Replica string // the client's only replica, empty for a client of all
+	Replica string // the client's only replica, empty for a client of all replicas
 	Kind    Kind
 	Keys    []string
 	Value   string // of a write that puts; unique
@@ -46,7 +46,7 @@ type Op struct {
 
 	Start, End time.Duration // since the run's beginning, when sent and when answered
 	Outcome    Outcome
-	Err        string // the status code of an Unknown one
+	Err        string // the status code if the outcome is Unknown
 	Revision   int64  // of the answer's header, 0 if it has none
 	Found      []KV   // by a read, in order of keys
 }
@@ -56,7 +56,7 @@ func (o *Op) String() string {
 		o.Client, o.Replica, o.Kind, o.Keys, o.Value, o.Expect, o.Start, o.End, o.Outcome, o.Err, o.Revision, o.Found)
 }
 
-// KV is a key as a read found it.
+// KV is a key as returned by a read.
 type KV struct {
 	Key, Value           string
 	Mod, Create, Version int64
@@ -81,13 +81,13 @@ type Journal struct {
 	leases map[int64]*Lease
 }
 
-// NewJournal begins a run.
+// NewJournal starts a run's journal.
 func NewJournal() *Journal { return &Journal{began: time.Now(), leases: map[int64]*Lease{}} }
 
 // Now returns the time since the run's beginning.
 func (j *Journal) Now() time.Duration { return time.Since(j.began) }
 
-// Begin records an operation that is about to be sent, and gives a write its value. Only End may change it.
+// Begin records an operation that is about to be sent, and gives a write its value. Only End may change it afterwards.
 func (j *Journal) Begin(o Op) *Op {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -108,8 +108,8 @@ func (j *Journal) End(o *Op, change func(*Op)) {
 	change(o)
 }
 
-// Ops returns the operations so far. Those in progress may still change: wait for the clients first, unless you look at
-// copies from [Journal.Since].
+// Ops returns the operations so far. Those in progress may still change: wait for the clients first, or use the copies
+// from [Journal.Since].
 func (j *Journal) Ops() []*Op {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -24,13 +24,13 @@ func Order(base Base, events []Event, from, to int64) error {
 		case exists && old.Revision == e.Revision && !e.Deleted:
 			return fmt.Errorf("key %q is put twice at revision %d", e.Key, e.Revision)
 		case e.Deleted && !exists:
-			return fmt.Errorf("revision %d deletes %q, which is not there", e.Revision, e.Key)
+			return fmt.Errorf("revision %d deletes %q, which does not exist", e.Revision, e.Key)
 		case e.Deleted && (e.Create != 0 || e.Version != 0 || e.Value != ""):
-			return fmt.Errorf("a deletion carries a version: %+v", e)
+			return fmt.Errorf("a deletion has a version: %+v", e)
 		case !e.Deleted && exists && (e.Create != old.Create || e.Version != old.Version+1):
 			return fmt.Errorf("%+v does not follow %+v", e, old)
 		case !e.Deleted && !exists && (e.Create != e.Revision || e.Version != 1):
-			return fmt.Errorf("%+v creates its key and does not say so", e)
+			return fmt.Errorf("%+v creates its key but has another create revision", e)
 		}
 		keys[e.Key] = e
 	}
@@ -47,9 +47,9 @@ func Watch(got, history []Event) error {
 		case i >= len(got):
 			return fmt.Errorf("it saw %d events of %d: %+v is missing", len(got), len(history), history[i])
 		case i >= len(history):
-			return fmt.Errorf("it saw %d events of %d: %+v is too much", len(got), len(history), got[i])
+			return fmt.Errorf("it saw %d events of %d: %+v does not belong there", len(got), len(history), got[i])
 		case got[i] != history[i]:
-			return fmt.Errorf("event %d is %+v, the history holds %+v", i, got[i], history[i])
+			return fmt.Errorf("event %d is %+v, the history has %+v", i, got[i], history[i])
 		}
 	}
 	return nil

@@ -13,15 +13,16 @@ import (
 // Outage is how long the clients of one replica got no write acknowledged around a fault.
 type Outage struct {
 	Replica string        // empty for clients of all replicas
-	Writes  time.Duration // longest span between two writes acknowledged one after the other
-	Reads   time.Duration // and between two reads
-	After   time.Duration // from the end of the fault to the first write acknowledged then
-	Open    bool          // nothing was acknowledged afterwards
+	Writes  time.Duration // longest span between two consecutive acknowledged writes
+	Reads   time.Duration // longest span between two consecutive reads
+	After   time.Duration // from the end of the fault to the next acknowledged write
+	Open    bool          // no write was acknowledged afterwards
 	Errors  map[string]int
 	Slowest time.Duration // request that failed
 }
 
-// Outages returns one for each replica, from what ended after the fault began; it was over at healed.
+// Outages returns one for each replica, from the operations that ended after the fault began. The fault ended at
+// healed.
 func Outages(ops []*Op, began, healed, until time.Duration) []Outage {
 	by := map[string][]*Op{}
 	for _, o := range ops {
@@ -50,7 +51,7 @@ func Outages(ops []*Op, began, healed, until time.Duration) []Outage {
 	return outages
 }
 
-// longest returns the longest span between two successes that ends after began, and whether it is still open at until.
+// longest returns the longest span between two successes that ends after began, and whether it still lasts at until.
 func longest(ops []*Op, began, until time.Duration, which func(Kind) bool) (span time.Duration, open bool) {
 	var last time.Duration
 	for _, o := range ops {

@@ -8,7 +8,7 @@ import (
 )
 
 // Reads checks every answer against the history: a read found what existed at its revision, a refusal was justified,
-// and no answer has a revision below one that any answer had shown before the request was sent.
+// and no answer has a revision below that of any answer that arrived before its request was sent.
 func Reads(base Base, ops []*Op, events []Event) error {
 	if err := realTime(ops); err != nil {
 		return err
@@ -25,7 +25,7 @@ func Reads(base Base, ops []*Op, events []Event) error {
 	return nil
 }
 
-// realTime checks that revisions follow time, over all clients and replicas.
+// realTime checks that revisions follow real time, across all clients and replicas.
 func realTime(ops []*Op) error {
 	var answered []*Op
 	for _, o := range ops {
@@ -36,7 +36,7 @@ func realTime(ops []*Op) error {
 	byStart := slices.Clone(answered)
 	slices.SortFunc(byStart, func(a, b *Op) int { return int(a.Start - b.Start) })
 	slices.SortFunc(answered, func(a, b *Op) int { return int(a.End - b.End) })
-	var newest *Op // of those that had ended before
+	var newest *Op // of those that ended earlier
 	for _, o := range byStart {
 		for len(answered) > 0 && answered[0].End < o.Start {
 			if newest == nil || answered[0].Revision > newest.Revision {
@@ -48,7 +48,7 @@ func realTime(ops []*Op) error {
 			continue
 		}
 		if o.Revision < newest.Revision || o.Revision == newest.Revision && o.Kind.Writes() && o.Outcome == Done {
-			return fmt.Errorf("stale: %v\nwas sent after this had been answered: %v", o, newest)
+			return fmt.Errorf("stale: %v\nwas sent after this was answered: %v", o, newest)
 		}
 	}
 	return nil
@@ -91,7 +91,7 @@ func (p *past) check(o *Op) error {
 		return p.same(o)
 	case o.Kind == Delete && o.Outcome == Refused:
 		if e, ok := p.at(o.Keys[0], o.Revision); ok {
-			return fmt.Errorf("%+v was there to be deleted", e)
+			return fmt.Errorf("%+v existed and could be deleted", e)
 		}
 	case o.Kind == Swap:
 		rev := o.Revision
@@ -118,7 +118,7 @@ func (p *past) same(o *Op) error {
 		}
 	}
 	if !slices.Equal(o.Found, want) {
-		return fmt.Errorf("the history holds %+v at revision %d", want, o.Revision)
+		return fmt.Errorf("the history has %+v at revision %d", want, o.Revision)
 	}
 	return nil
 }

@@ -2,8 +2,8 @@ package history
 
 import "time"
 
-// AllowStale moves reads that may miss recent acknowledgements to an earlier start, by the bound. A refused write has
-// read, too. An answer that is even older still contradicts every history.
+// AllowStale moves reads that may miss recent acknowledgements to an earlier start, by the bound. A refused write
+// counts as a read. An answer that is older than the bound still contradicts every history.
 func AllowStale(ops []*Op, bound time.Duration) []*Op {
 	if bound == 0 {
 		return ops

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// LeasePrefix begins the keys that are put with a lease and that nobody deletes: they end with it.
+// LeasePrefix is the prefix of the keys that are put with a lease. No client deletes them: they go when the lease
+// expires.
 const LeasePrefix = "l/"
 
 // Fate is the revision of each write that is in the history, acknowledged or not.
@@ -34,7 +35,7 @@ func Writes(ops []*Op, events []Event) (Fate, error) {
 }
 
 type writes struct {
-	byValue map[string]*Op // what puts
+	byValue map[string]*Op // of puts
 	acked   map[int64]*Op  // by revision
 	open    []*Op          // deletions of unknown outcome
 	fate    Fate
@@ -88,11 +89,11 @@ func (w *writes) match(events []Event) error {
 	}
 	switch {
 	case o == nil:
-		return fmt.Errorf("nobody wrote this")
+		return fmt.Errorf("no client wrote this")
 	case o.Outcome == Refused:
 		return fmt.Errorf("the write was refused: %v", o)
 	case w.fate[o] != 0:
-		return fmt.Errorf("the write is here a second time, at first at revision %d: %v", w.fate[o], o)
+		return fmt.Errorf("the write appears a second time, first at revision %d: %v", w.fate[o], o)
 	case o.Outcome == Done && o.Revision != rev:
 		return fmt.Errorf("the write was acknowledged at another revision: %v", o)
 	}
@@ -100,7 +101,7 @@ func (w *writes) match(events []Event) error {
 	return whole(o, events)
 }
 
-// whole reports whether the events are all that a write does, in order.
+// whole reports whether the events are exactly those of a write, in order.
 func whole(o *Op, events []Event) error {
 	if len(events) != len(o.Keys) {
 		return fmt.Errorf("%d events of the write %v", len(events), o)
@@ -118,13 +119,13 @@ func whole(o *Op, events []Event) error {
 func expiry(events []Event) error {
 	for _, e := range events {
 		if !e.Deleted || leaseOf(e.Key) != leaseOf(events[0].Key) {
-			return fmt.Errorf("%+v goes with the keys of lease %s", e, leaseOf(events[0].Key))
+			return fmt.Errorf("%+v is deleted along with the keys of lease %s", e, leaseOf(events[0].Key))
 		}
 	}
 	return nil
 }
 
-// leaseOf returns the lease's part of the key of a lease, l/LEASE/NAME.
+// leaseOf returns LEASE of a key l/LEASE/NAME.
 func leaseOf(key string) string {
 	id, _, _ := strings.Cut(strings.TrimPrefix(key, LeasePrefix), "/")
 	return id

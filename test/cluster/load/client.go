@@ -35,12 +35,12 @@ type client struct {
 // serve sends requests of all kinds until ctx ends.
 func (c *client) serve(ctx context.Context) { c.each(ctx, c.step) }
 
-// look reads until ctx ends: it shows whether a replica answers while writes have to wait.
+// look only reads until ctx ends: it shows whether a replica answers while writes wait.
 func (c *client) look(ctx context.Context) {
 	c.each(ctx, func(ctx context.Context) { c.get(ctx, c.key()) })
 }
 
-// each sends one request after the other until ctx ends. A request in progress then still gets its answer.
+// each sends one request after another until ctx ends. A request in progress then still gets its answer.
 func (c *client) each(ctx context.Context, step func(context.Context)) {
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
@@ -83,7 +83,7 @@ func (c *client) begin(o history.Op) *history.Op {
 	return c.j.Begin(o)
 }
 
-// end records an error, or an answer, from which fill takes what the operation's kind has.
+// end records an error, or an answer, from which fill takes the fields of the operation's kind.
 func (c *client) end(o *history.Op, err error, header *pb.ResponseHeader, fill func(*history.Op)) bool {
 	if err != nil && !Outage(err) && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		c.run.violation(fmt.Errorf("%v: %w", o, err))
@@ -138,7 +138,7 @@ func (c *client) delete(ctx context.Context, key string) {
 	})
 }
 
-// swap reads and then puts if nobody was faster, as kube-apiserver does.
+// swap reads and then puts unless another client was faster, as kube-apiserver does.
 func (c *client) swap(ctx context.Context, key string) {
 	old, ok := c.get(ctx, key)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	shortTTL = 2 // seconds, for leases that end during the load
+	shortTTL = 2 // seconds, for leases that expire during the load
 	keptTTL  = 8 // seconds, longer than others may wait for a frozen replica
 	// renewal is how often a lease is kept alive, keepTimeout how long to wait for an answer before asking the next
 	// replica.
@@ -22,7 +22,7 @@ const (
 	keepTimeout = 1500 * time.Millisecond
 )
 
-// leases grants leases one after the other until ctx ends, puts two keys with each, keeps it alive for a while and then
+// leases grants one lease after another until ctx ends, puts two keys with each, keeps it alive for a while and then
 // lets it expire.
 func (c *client) leases(ctx context.Context) {
 	for c.lease(ctx) || wait(ctx, 10*pace) == nil {
@@ -53,7 +53,7 @@ func (c *client) lease(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// renew keeps a lease alive once, and reports whether it still is.
+// renew keeps a lease alive once, and reports whether it still exists.
 func (c *client) renew(ctx context.Context, id clientv3.LeaseID) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
 	defer cancel()
@@ -102,7 +102,7 @@ func (r *Run) keep(tb testing.TB, ctx context.Context, endpoint string, all []st
 	r.load.Go(func() {
 		for i := 0; wait(ctx, renewal) == nil; i++ {
 			if !clients[i%len(clients)].renew(ctx, lease.ID) {
-				r.violation(fmt.Errorf("lease %d, kept alive all the time, is gone", lease.ID))
+				r.violation(fmt.Errorf("lease %d is gone though it was always kept alive", lease.ID))
 				return
 			}
 		}

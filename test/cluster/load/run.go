@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// opTimeout is a client's timeout. A server must have given up earlier, unless it cannot answer.
+	// opTimeout is a client's timeout. A server that can answer must give up earlier.
 	opTimeout = 12 * time.Second
-	// pace is the minimum time between two requests of a client, which leaves room on a small machine.
+	// pace is the minimum time between two requests of a client, which keeps the load low enough for a small machine.
 	pace         = 10 * time.Millisecond
 	perReplica   = 3 // clients bound to each replica, besides one that only reads
 	roaming      = 3 // clients of all replicas
@@ -36,10 +36,10 @@ type Replica struct{ Name, Endpoint string }
 // Run is the load on one cluster.
 type Run struct {
 	Journal *history.Journal
-	// Watches are those of everything on each replica, then those of a part on each, which require a leader, then one
-	// over all.
+	// Watches are one watch of everything on each replica, then one watch of a part on each, which requires a leader,
+	// then one over all replicas.
 	Watches []*Watch
-	// Keepers are leases that are kept alive for the whole run by all means of a client.
+	// Keepers are leases that are kept alive for the whole run, through all replicas.
 	Keepers []clientv3.LeaseID
 
 	replicas    []Replica
@@ -52,8 +52,7 @@ type Run struct {
 	errs []error // answers that no correct server gives
 }
 
-// Start puts an idle cluster under load until the run is stopped or the test ends. The watches begin after revision
-// from.
+// Start puts an idle cluster under load until Stop or the end of the test. The watches begin after revision from.
 func Start(tb testing.TB, replicas []Replica, from int64) *Run {
 	tb.Helper()
 	r := &Run{Journal: history.NewJournal(), replicas: replicas}
@@ -183,7 +182,7 @@ func (r *Run) WaitWrites(ctx context.Context, n int, names ...string) error {
 	}
 }
 
-// code names the status of an error, as gRPC does.
+// code returns gRPC's name of an error's status.
 func code(err error) codes.Code {
 	var e rpctypes.EtcdError
 	switch {

@@ -25,9 +25,9 @@ type Watch struct {
 
 	mu        sync.Mutex
 	events    []history.Event
-	seen      map[int64]time.Duration // when each revision came, by the journal's clock
+	seen      map[int64]time.Duration // when each revision arrived, by the journal's clock
 	compacted int64
-	ended     int // how often the client returned it
+	ended     int // how often the client ended it
 	changed   chan struct{}
 }
 
@@ -42,7 +42,7 @@ func (r *Run) watch(tb testing.TB, ctx context.Context, w *Watch, endpoints ...s
 	})
 }
 
-// open watches until the client gives the watch back, and reports whether to go on.
+// open watches until the client ends the watch, and reports whether to open it again.
 func (w *Watch) open(ctx context.Context, r *Run, c *clientv3.Client) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -67,7 +67,7 @@ func (w *Watch) open(ctx context.Context, r *Run, c *clientv3.Client) bool {
 	close(w.changed)
 	w.changed = make(chan struct{})
 	w.mu.Unlock()
-	select { // not at full speed while there is nobody to answer
+	select { // not at full speed while no server answers
 	case <-ctx.Done():
 	case <-time.After(pace):
 	}
@@ -86,7 +86,7 @@ func (w *Watch) take(r *Run, resp clientv3.WatchResponse) {
 	now := r.Journal.Now()
 	for _, e := range resp.Events {
 		if n := len(w.events); n > 0 && e.Kv.ModRevision < w.events[n-1].Revision {
-			r.violation(fmt.Errorf("watch of %s was sent revision %d after %d", w.Name, e.Kv.ModRevision,
+			r.violation(fmt.Errorf("watch of %s received revision %d after %d", w.Name, e.Kv.ModRevision,
 				w.events[n-1].Revision))
 		}
 		w.events = append(w.events, event(e))
@@ -104,7 +104,7 @@ func event(e *clientv3.Event) history.Event {
 	}
 }
 
-// Wait waits until the watch has seen as much as it must of a history, and returns what it saw and when.
+// Wait waits until the watch has seen its part of a history, and returns the events and when they arrived.
 func (w *Watch) Wait(ctx context.Context, full []history.Event) (got, want []history.Event,
 	seen map[int64]time.Duration,
 ) {
@@ -113,26 +113,26 @@ func (w *Watch) Wait(ctx context.Context, full []history.Event) (got, want []his
 			want = append(want, e)
 		}
 	}
-	// The caller compares the two, so it finds what is still missing.
+	// The caller compares the two, and so finds what is missing.
 	_ = w.until(ctx, func() bool { return len(w.events) >= len(want) })
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.events, want, w.seen
 }
 
-// WaitCompacted waits until the watch was ended as compacted, and returns the compacted revision.
+// WaitCompacted waits until the watch has ended as compacted, and returns the compacted revision.
 func (w *Watch) WaitCompacted(ctx context.Context) (int64, error) {
 	err := w.until(ctx, func() bool { return w.compacted != 0 })
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
-		err = fmt.Errorf("watch of %s was not ended as compacted, having seen revision %d, ended %d times: %w", w.Name,
+		err = fmt.Errorf("watch of %s did not end as compacted; it has seen revision %d and ended %d times: %w", w.Name,
 			w.nextLocked()-1, w.ended, err)
 	}
 	return w.compacted, err
 }
 
-// WaitEnded waits until the watch was given back by its client, as its stream had ended.
+// WaitEnded waits until the client has ended the watch because its stream ended.
 func (w *Watch) WaitEnded(ctx context.Context) error {
 	if err := w.until(ctx, func() bool { return w.ended > 0 }); err != nil {
 		return fmt.Errorf("watch of %s does not end: %w", w.Name, err)
@@ -143,12 +143,12 @@ func (w *Watch) WaitEnded(ctx context.Context) error {
 // WaitRevision waits until the watch has seen a revision.
 func (w *Watch) WaitRevision(ctx context.Context, rev int64) error {
 	if err := w.until(ctx, func() bool { return w.nextLocked() > rev }); err != nil {
-		return fmt.Errorf("watch of %s does not get to revision %d: %w", w.Name, rev, err)
+		return fmt.Errorf("watch of %s does not reach revision %d: %w", w.Name, rev, err)
 	}
 	return nil
 }
 
-// Ended returns how often the watch was given back by its client, as its stream had ended.
+// Ended returns how often the client ended the watch because its stream ended.
 func (w *Watch) Ended() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -162,7 +162,7 @@ func (w *Watch) nextLocked() int64 {
 	return w.events[len(w.events)-1].Revision + 1
 }
 
-// until waits for a condition, which is asked under the lock.
+// until waits for a condition, which it checks under the lock.
 func (w *Watch) until(ctx context.Context, done func() bool) error {
 	for {
 		w.mu.Lock()

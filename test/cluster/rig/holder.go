@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// holding reports whether a session of one address holds a lock and says nothing: it has the clock, and is between its
-// two round trips. In a steady state only: the test asks twice.
+// holding reports whether an idle session from an address holds a lock: it has the clock and is between its two round
+// trips. This is certain only in a steady state, so the test asks twice.
 const holding = `SELECT count(*) > 0 FROM pg_stat_activity
 	WHERE datname = $1 AND client_addr = $2::inet AND state = 'idle in transaction' AND backend_xid IS NOT NULL`
 
-// FreezeHolder stops a replica (SIGSTOP) at a moment at which it holds the clock row, and tries until it is so.
-// [Host.Signal] with CONT thaws it.
+// FreezeHolder stops a replica (SIGSTOP) while it holds the clock row, and retries until it succeeds. [Host.Signal]
+// with CONT thaws it.
 func (c *Cluster) FreezeHolder(ctx context.Context, r *Replica) (attempts int, err error) {
 	conn, err := c.Primary.Connect(ctx, c.Database)
 	if err != nil {
@@ -30,7 +30,7 @@ func (c *Cluster) FreezeHolder(ctx context.Context, r *Replica) (attempts int, e
 		}
 		is, err := holds()
 		if err == nil && is {
-			// What it had sent before is done by now, and it still holds the row.
+			// The statements that it had sent are done by now, and it still holds the row.
 			if err := pause(ctx, 100*time.Millisecond); err != nil {
 				return attempts, err
 			}

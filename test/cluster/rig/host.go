@@ -21,11 +21,11 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver/guard"
 )
 
-// Host is a container on both networks. Its methods may be called from any goroutine, but not at once.
+// Host is a container on both networks. Its methods may be called from any goroutine, but not concurrently.
 type Host struct {
 	// Alias is its name on the private network.
 	Alias string
-	// Addr is its address there, the same for its life.
+	// Addr is its address there, which never changes.
 	Addr netip.Addr
 
 	engine  *images.Engine
@@ -34,8 +34,8 @@ type Host struct {
 	ports   map[string]string // "5432/tcp" -> HOST:PORT where it is published
 }
 
-// newHost starts a container, which is removed when the test ends; its log is shown if the test failed. What req leaves
-// out is filled in.
+// newHost starts a container. The end of the test removes it, after showing its log if the test failed. newHost fills
+// in what req leaves out.
 func newHost(tb testing.TB, net Networks, alias string, req testcontainers.ContainerRequest, publish ...string) *Host {
 	tb.Helper()
 	h := &Host{
@@ -73,10 +73,10 @@ func newHost(tb testing.TB, net Networks, alias string, req testcontainers.Conta
 	return h
 }
 
-// aside is a host's name on the public network, by which it is reached even while it is cut off.
+// aside is a host's name on the public network, under which it can be reached even while it is cut off.
 func aside(alias string) string { return alias + "-aside" }
 
-// publish chooses ports that stay the same over restarts, unlike those that the engine would choose.
+// publish chooses ports that do not change with restarts, unlike those that the engine would choose.
 func (h *Host) publish(ports []string) (network.PortMap, error) {
 	ip, err := netip.ParseAddr(h.engine.Bind)
 	if err != nil {
@@ -109,7 +109,7 @@ func (h *Host) remove(tb testing.TB) {
 	}
 }
 
-// step does something to the host within a bound.
+// step performs an operation on the host with a timeout.
 func (h *Host) step(what string, do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
 	defer cancel()
@@ -149,7 +149,7 @@ func (h *Host) Pause() error {
 	return h.step("pause", func(ctx context.Context) error { return h.engine.Pause(ctx, h.name) })
 }
 
-// Unpause lets a paused host go on.
+// Unpause resumes a paused host.
 func (h *Host) Unpause() error {
 	return h.step("unpause", func(ctx context.Context) error {
 		_, err := h.engine.Client.ContainerUnpause(ctx, h.name, client.ContainerUnpauseOptions{})
@@ -157,12 +157,12 @@ func (h *Host) Unpause() error {
 	})
 }
 
-// CutOff takes the host off the private network, as when its cable is pulled. No connection is closed.
+// CutOff disconnects the host from the private network, as if its cable were unplugged. No connection is closed.
 func (h *Host) CutOff() error {
 	return h.step("cut off", func(ctx context.Context) error { return h.private.disconnect(ctx, h) })
 }
 
-// Rejoin puts a host that was cut off back onto the private network, under the address it had.
+// Rejoin reconnects a host to the private network, with the same address.
 func (h *Host) Rejoin() error {
 	return h.step("rejoin", func(ctx context.Context) error { return h.private.connect(ctx, h) })
 }
@@ -170,13 +170,13 @@ func (h *Host) Rejoin() error {
 // Log returns all that the host's processes have written to standard output and standard error.
 func (h *Host) Log() string { return h.log("all") }
 
-// WaitLog waits until the log contains a text: the engine takes its time to pass it on.
+// WaitLog waits until the log contains a text: the engine passes it on with a delay.
 func (h *Host) WaitLog(text string) error {
 	return h.step("read the log of", func(ctx context.Context) error {
 		for !strings.Contains(h.Log(), text) {
 			select {
 			case <-ctx.Done():
-				return fmt.Errorf("it does not say %q: %w", text, ctx.Err())
+				return fmt.Errorf("it does not contain %q: %w", text, ctx.Err())
 			case <-time.After(pollInterval):
 			}
 		}

@@ -19,8 +19,8 @@ const (
 	imageTimeout = 10 * time.Minute
 )
 
-// image returns the image of the sqlstore under test: the one that SQLSTORE_TEST_IMAGE names, else the project's own,
-// built of the module under test once per test process.
+// image returns the image of the sqlstore under test: the one that SQLSTORE_TEST_IMAGE names, or else the project's
+// own, built from the module under test once per test process.
 var image = sync.OnceValues(func() (string, error) {
 	if ref := os.Getenv("SQLSTORE_TEST_IMAGE"); ref != "" {
 		return ref, nil

@@ -18,17 +18,17 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver/guard"
 )
 
-// stepTimeout bounds what is done to a host or a network.
+// stepTimeout limits operations on a host or a network.
 const stepTimeout = time.Minute
 
 // Network is a network of containers.
 type Network struct {
 	engine *images.Engine
 	name   string
-	last   atomic.Pointer[netip.Addr] // the address given out last
+	last   atomic.Pointer[netip.Addr] // the last assigned address
 }
 
-// newNetwork makes a network that is removed when the test ends. An internal one publishes nothing.
+// newNetwork makes a network, which is removed when the test ends. An internal one publishes no ports.
 func newNetwork(tb testing.TB, e *images.Engine, internal bool) *Network {
 	tb.Helper()
 	n := &Network{engine: e, name: uniqueName()}
@@ -40,14 +40,14 @@ func newNetwork(tb testing.TB, e *images.Engine, internal bool) *Network {
 	var err error
 	for range 20 {
 		subnet := randomSubnet()
-		first := subnet.Addr().Next() // the gateway's
+		first := subnet.Addr().Next() // of the gateway
 		n.last.Store(&first)
 		ipam := &network.IPAM{Config: []network.IPAMConfig{{Subnet: subnet}}}
 		if _, err = e.Client.NetworkCreate(ctx, n.name, client.NetworkCreateOptions{
 			Driver:   "bridge",
 			Internal: internal, IPAM: ipam,
 		}); err == nil {
-			break // else the subnet is somebody's
+			break // otherwise the subnet is taken
 		}
 	}
 	if err != nil {
@@ -63,14 +63,14 @@ func newNetwork(tb testing.TB, e *images.Engine, internal bool) *Network {
 	return n
 }
 
-// randomSubnet chooses a subnet of 4,096 addresses. Only where addresses are chosen, and not the engine's to give out,
-// does a host that was cut off or down come back under its own.
+// randomSubnet chooses a subnet of 4,096 addresses. A host gets its address back after it was cut off or down only if
+// the test, not the engine, assigns addresses.
 func randomSubnet() netip.Prefix {
 	n := rand.IntN(1 << 10)
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(192 + n>>4), byte(n << 4), 0}), 20)
 }
 
-// address returns one that no host has had.
+// address returns an address that no host has had.
 func (n *Network) address() netip.Addr {
 	for {
 		last := n.last.Load()
@@ -82,7 +82,7 @@ func (n *Network) address() netip.Addr {
 
 func uniqueName() string { return "sqlstore-test-" + strings.ToLower(crand.Text()[:12]) }
 
-// connect connects a host, under its address.
+// connect connects a host, with its address.
 func (n *Network) connect(ctx context.Context, h *Host) error {
 	s := &network.EndpointSettings{Aliases: []string{h.Alias}, IPAMConfig: &network.EndpointIPAMConfig{
 		IPv4Address: h.Addr,
@@ -97,7 +97,7 @@ func (n *Network) connect(ctx context.Context, h *Host) error {
 	return nil
 }
 
-// disconnect cuts a host off: its packets and those to it are lost, but no connection is closed.
+// disconnect cuts a host off: packets from it and to it are lost, but no connection is closed.
 func (n *Network) disconnect(ctx context.Context, h *Host) error {
 	_, err := n.engine.Client.NetworkDisconnect(ctx, n.name, client.NetworkDisconnectOptions{
 		Container: h.name,

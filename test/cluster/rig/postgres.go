@@ -21,12 +21,12 @@ const (
 	owner           = "sqlstore"
 	password        = "s3cret-of-the-cluster"
 	standbyName     = "standby"
-	// attemptTimeout bounds one attempt to connect and ask.
+	// attemptTimeout limits one attempt to connect and query.
 	attemptTimeout = 3 * time.Second
 	pollInterval   = 20 * time.Millisecond
 )
 
-// Networks are the two that every host of a cluster is on.
+// Networks are the two networks that every host of a cluster is on.
 type Networks struct{ private, public *Network }
 
 // Postgres is a Postgres server.
@@ -38,7 +38,7 @@ type Databases struct {
 	Primary, Standby *Postgres
 }
 
-// NewDatabases starts a primary and a standby that every commit waits for.
+// NewDatabases starts a primary, and a standby that every commit waits for.
 func NewDatabases(tb testing.TB) *Databases {
 	tb.Helper()
 	e, err := images.Find()
@@ -56,7 +56,7 @@ func NewDatabases(tb testing.TB) *Databases {
 	}
 	d.Standby = newPostgres(tb, net, "pg2", fmt.Sprintf("host=pg1 user=%s password=%s application_name=%s", superuser,
 		password, standbyName))
-	// Not before it is there: it would copy the setting, and wait for a standby of its own when it is promoted.
+	// Not before the standby exists: it would copy the setting, and after its promotion wait for a standby of its own.
 	if err := d.Standby.Until("SELECT pg_is_in_recovery()"); err != nil {
 		tb.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func newPostgres(tb testing.TB, net Networks, alias, follows string) *Postgres {
 	}, postgresPort)}
 }
 
-// Synchronous reports whether commits wait for the standby, and waits until it is so.
+// Synchronous sets whether commits wait for the standby, and waits until the setting is in effect.
 func (d *Databases) Synchronous(on bool) error {
 	names, state := standbyName, "sync"
 	if !on {
@@ -94,7 +94,7 @@ func (d *Databases) Synchronous(on bool) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
 	defer cancel()
-	// Not before it follows: commits would wait for it.
+	// Not before the standby streams: commits would wait for it.
 	if err := d.Primary.until(ctx,
 		"SELECT count(*) > 0 FROM pg_stat_replication WHERE state = 'streaming'"); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (d *Databases) Synchronous(on bool) error {
 	return d.Primary.until(ctx, "SELECT count(*) > 0 FROM pg_stat_replication WHERE sync_state = '"+state+"'")
 }
 
-// Promote makes a standby a primary, and waits until it is.
+// Promote makes a standby the primary, and waits until it is.
 func (p *Postgres) Promote() error {
 	if err := p.Execute("SELECT pg_promote(false)"); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (p *Postgres) Promote() error {
 	return p.Until("SELECT NOT pg_is_in_recovery()")
 }
 
-// DSN returns how the test reaches one of the server's databases, as the superuser.
+// DSN returns the DSN with which the test connects to one of the server's databases, as the superuser.
 func (p *Postgres) DSN(database string) string {
 	u := url.URL{
 		Scheme: "postgres", User: url.UserPassword(superuser, password), Host: p.ports[postgresPort],
@@ -144,12 +144,12 @@ func (p *Postgres) Execute(statement string) error {
 	})
 }
 
-// Until asks until the answer is true.
+// Until repeats a query until it returns true.
 func (p *Postgres) Until(query string) error {
 	return p.step("wait for", func(ctx context.Context) error { return p.until(ctx, query) })
 }
 
-// until asks over fresh connections, as the server may not be up yet.
+// until queries over new connections, as the server may not be up yet.
 func (p *Postgres) until(ctx context.Context, query string) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -160,7 +160,7 @@ func (p *Postgres) until(ctx context.Context, query string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s does not come true: %w, %w", query, ctx.Err(), err)
+			return fmt.Errorf("%s does not become true: %w, %w", query, ctx.Err(), err)
 		case <-time.After(pollInterval):
 		}
 	}

@@ -22,26 +22,27 @@ const (
 	passwordFile = "/database-password"
 )
 
-// Replica is a sqlstore over the databases.
+// Replica is a sqlstore server over the databases.
 type Replica struct{ *Host }
 
-// Cluster is a number of replicas over one database.
+// Cluster is a set of replicas over one database.
 type Cluster struct {
 	*Databases
 	Database string
 	Replicas []*Replica
 }
 
-// Options are what replicas of a cluster may have besides.
+// Options are further settings of a cluster's replicas.
 type Options struct {
 	// Flags are further flags of all replicas.
 	Flags []string
-	// Aside has the first replica reach the primary over a path of its own: it still does when the primary is cut off.
+	// Aside makes the first replica connect to the primary over the public network, so that it still does when the
+	// primary is cut off.
 	Aside bool
 }
 
-// NewCluster makes an empty database and starts n replicas over it, r1, r2 and so on, all at once, as they make the
-// database's tables together. They end with the test.
+// NewCluster creates an empty database and starts n replicas over it, r1, r2 and so on. They start concurrently, so
+// that they race to create the tables. They end with the test.
 func (d *Databases) NewCluster(tb testing.TB, n int, o Options) *Cluster {
 	tb.Helper()
 	c := &Cluster{Databases: d, Database: strings.ReplaceAll(uniqueName(), "-", "_")}
@@ -63,7 +64,7 @@ func (d *Databases) NewCluster(tb testing.TB, n int, o Options) *Cluster {
 	return c
 }
 
-// DSN returns how a replica reaches the database: on whichever server takes writes.
+// DSN returns a replica's DSN of the database, on whichever server accepts writes.
 func (c *Cluster) DSN() string { return c.dsn(c.Primary.Alias) }
 
 func (c *Cluster) dsn(primary string) string {
@@ -101,8 +102,8 @@ func (c *Cluster) start(tb testing.TB, alias, primary string, flags []string) *R
 	return &Replica{newHost(tb, c.Networks, alias, req, clientPort, metricsPort)}
 }
 
-// Run runs sqlstore with a subcommand that takes the database's flags, as `sqlstore repair`, and returns what it
-// printed and its exit status.
+// Run runs a sqlstore subcommand that takes the database's flags, such as `sqlstore repair`, and returns its output and
+// exit status.
 func (c *Cluster) Run(tb testing.TB, args ...string) (string, int64) {
 	tb.Helper()
 	h := newHost(tb, c.Networks, "command", c.request(tb, append(args, datastore(c.DSN())...)...))
@@ -124,10 +125,10 @@ func (c *Cluster) Run(tb testing.TB, args ...string) (string, int64) {
 	return h.Log(), status
 }
 
-// Endpoint returns HOST:PORT where the test's clients reach the replica.
+// Endpoint returns the HOST:PORT at which the test's clients reach the replica.
 func (r *Replica) Endpoint() string { return r.ports[clientPort] }
 
-// Ready waits until the replica says that it is ready.
+// Ready waits until the replica reports that it is ready.
 func (r *Replica) Ready() error { return r.WaitReady(http.StatusOK) }
 
 // WaitReady waits until /readyz has a status.
