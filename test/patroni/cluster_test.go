@@ -70,8 +70,8 @@ func newCluster(t *testing.T) *cluster {
 		}))
 	}
 	c.until("three healthy nodes, one standby synchronous", healthy)
-	// Without a synchronous standby nothing is acknowledged, so that no write exists on only one server. Without its
-	// store the primary stays primary as long as it reaches all other nodes.
+	// Without a synchronous standby no write is acknowledged, so that no acknowledged write exists on only one server.
+	// Without its store the primary stays primary as long as it reaches all other nodes.
 	c.patronictl(c.nodes[0], "edit-config --force --set synchronous_mode_strict=true --set failsafe_mode=true")
 	c.execute("CREATE ROLE sqlstore LOGIN PASSWORD '" + password + "'")
 	c.execute("CREATE DATABASE sqlstore OWNER sqlstore")
@@ -189,7 +189,7 @@ func healthy(ms members) bool {
 	return len(ms) == nodes && ms.with("leader") != "" && ms.with("sync_standby") != "" && ms.with("replica") != ""
 }
 
-// eventually waits until reached returns nil.
+// eventually waits until reached returns nil, and fails the test after stateTimeout.
 func eventually(tb testing.TB, state string, reached func() error) {
 	tb.Helper()
 	tick := time.NewTicker(pollInterval)
@@ -213,7 +213,7 @@ func (c *cluster) until(state string, reached func(members) bool) (now members) 
 	eventually(c, state, func() error {
 		told := c.members()
 		if len(told) == 0 || slices.ContainsFunc(told, func(ms members) bool { return !reached(ms) }) {
-			return fmt.Errorf("nodes tell %+v", told)
+			return fmt.Errorf("nodes report %+v", told)
 		}
 		now = told[0]
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// control commits over a plain connection all the time, as a client that knows the nodes like the replicas do: what it
-// cannot do, no replica can.
+// control commits continually over a plain connection, as a client that knows the same nodes as the replicas: while it
+// cannot commit, no replica can.
 type control struct {
 	at chan []time.Time // contains the times when its commits ended
 }

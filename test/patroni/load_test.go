@@ -16,7 +16,7 @@ import (
 const (
 	prefix         = "/load/"
 	keys           = 40
-	writersOfEach  = 2                     // per replica, and as many that know all replicas
+	writersOfEach  = 2                     // per replica, and as many more that use all replicas
 	pace           = 20 * time.Millisecond // between two writes of a writer, so that the run stays small
 	requestTimeout = 5 * time.Second
 	flowing        = 20 // writes of each writer that show that the cluster is healthy
@@ -39,7 +39,7 @@ type event struct {
 	revision   int64
 }
 
-// load is what clients do all the time.
+// load is the continual load of the clients.
 type load struct {
 	testing.TB
 	from int64 // the revision before the first write
@@ -171,7 +171,7 @@ func (l *load) read(of string, client *clientv3.Client) {
 	}
 }
 
-// flows waits until every writer gets writes acknowledged.
+// flows waits until the cluster has acknowledged writes of every writer.
 func (l *load) flows() {
 	l.Helper()
 	want := make([]int64, len(l.acked))
@@ -232,6 +232,6 @@ func (l *load) outage(began, ended time.Time) string {
 		each = append(each, fmt.Sprintf("%s %.1f s", of, d.Seconds()))
 	}
 	slices.Sort(each)
-	return fmt.Sprintf("%.1f s without an acknowledged write (by what clients know: %s), %d writes failed", all,
+	return fmt.Sprintf("%.1f s without an acknowledged write (by the clients' replica: %s), %d writes failed", all,
 		strings.Join(each, ", "), failed)
 }

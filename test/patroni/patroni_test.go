@@ -28,7 +28,7 @@ func TestFailover(t *testing.T) {
 			t.Errorf("%s was promoted, the synchronous standby was %s", now.with("leader"), old.with("sync_standby"))
 		}
 	})
-	l.phase("the killed one came back", func() {
+	l.phase("the killed node came back", func() {
 		c.ok(c.node(old.with("leader")).Restart())
 		now := c.until("all nodes healthy", healthy)
 		if now.with("leader") == old.with("leader") {
@@ -44,7 +44,7 @@ func TestFailover(t *testing.T) {
 				ms.with("leader") != before.with("leader")
 		})
 		if now.with("leader") != before.with("sync_standby") {
-			t.Errorf("%s is the primary, it was to be %s", now.with("leader"), before.with("sync_standby"))
+			t.Errorf("%s is the primary, want %s", now.with("leader"), before.with("sync_standby"))
 		}
 	})
 	l.phase("Patroni's store was killed and came back", func() {
@@ -114,7 +114,7 @@ func (c *cluster) storeInUse() {
 	r, err = store.Get(ctx, leader)
 	c.ok(err)
 	if len(r.Kvs) != 1 || r.Kvs[0].Lease == 0 {
-		c.Fatalf("Patroni's store has no leader's key under a lease: %v", r.Kvs)
+		c.Fatalf("the leader's key in Patroni's store has no lease: %v", r.Kvs)
 	}
 	lease, err := store.TimeToLive(ctx, clientv3.LeaseID(r.Kvs[0].Lease), clientv3.WithAttachedKeys())
 	c.ok(err)
@@ -136,14 +136,14 @@ func TestComparisonNotices(t *testing.T) {
 		"gap":              {right[0], right[2]},
 		"twice":            append(slices.Clone(right), event{"b", "2", 9}),
 		"another revision": {{"b", "2", 6}, {"a", "1", 7}, right[2]},
-		"nobody's":         append(slices.Clone(right), event{"b", "4", 9}),
+		"without a writer": append(slices.Clone(right), event{"b", "4", 9}),
 		"another key":      {{"b", "1", 6}, right[1], right[2]},
 	} {
 		if compare(5, puts, wrong) == nil {
-			t.Errorf("%s: it passes", name)
+			t.Errorf("%s: the comparison passes", name)
 		}
 		if same(wrong, right) == nil {
-			t.Errorf("%s: it passes for a watch", name)
+			t.Errorf("%s: the comparison passes for a watch", name)
 		}
 	}
 }

@@ -66,8 +66,8 @@ func (c *cluster) history(from int64) (history []event) {
 	return history
 }
 
-// compare reports whether every acknowledged write is in the history once, at its revision, and nothing else is there.
-// Only the load writes: one write is one revision.
+// compare reports whether every acknowledged write is in the history once, at its revision, and nothing else is. Only
+// the load writes: one write is one revision.
 func compare(from int64, puts []put, history []event) error {
 	written := map[string]*put{}
 	for i := range puts {
@@ -80,9 +80,9 @@ func compare(from int64, puts []put, history []event) error {
 		case e.revision != from+1+int64(i):
 			return fmt.Errorf("revision %d is followed by %d", from+int64(i), e.revision)
 		case p == nil || p.key != e.key:
-			return fmt.Errorf("nobody wrote %+v", e)
+			return fmt.Errorf("no client wrote %+v", e)
 		case at[e.value] != 0:
-			return fmt.Errorf("the write of %s is there twice, at revisions %d and %d", e.value, at[e.value],
+			return fmt.Errorf("the write of %s appears twice, at revisions %d and %d", e.value, at[e.value],
 				e.revision)
 		case p.revision != 0 && p.revision != e.revision:
 			return fmt.Errorf("the write of %s was acknowledged at revision %d and is at %d", e.value, p.revision,
@@ -98,7 +98,7 @@ func compare(from int64, puts []put, history []event) error {
 	return nil
 }
 
-// same reports whether a watch saw all of the history, once and in order.
+// same checks that a watch saw all of the history, once and in order.
 func same(events, history []event) error {
 	for i := range min(len(events), len(history)) {
 		if events[i] != history[i] {

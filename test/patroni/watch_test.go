@@ -18,12 +18,12 @@ type watch struct {
 	// the stream must survive everything.
 	requireLeader bool
 	next          int64
-	seen          chan struct{} // something was; capacity 1
+	seen          chan struct{} // signals a new event; capacity 1
 
 	mu     sync.Mutex
 	events []event
 	opened int   // how often, not counting the current stream
-	err    error // of the test's: history that is gone
+	err    error // that ends the watch: lost history
 }
 
 func (w *watch) run(ctx context.Context) {
@@ -49,7 +49,7 @@ func (w *watch) take(r clientv3.WatchResponse) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if r.CompactRevision != 0 {
-		w.err = fmt.Errorf("watch of %s: revision %d is said to be compacted, nobody compacts", w.of, w.next)
+		w.err = fmt.Errorf("watch of %s: revision %d is reported as compacted, but nothing compacts", w.of, w.next)
 	}
 	for _, e := range r.Events {
 		w.events = append(w.events, event{string(e.Kv.Key), string(e.Kv.Value), e.Kv.ModRevision})

@@ -41,7 +41,7 @@ type project struct {
 func newProject(t *testing.T) *project {
 	engine, err := images.Find()
 	if err != nil {
-		t.Fatalf("this test takes a container engine: %v", err)
+		t.Fatalf("this test needs a container engine: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
@@ -192,7 +192,7 @@ func (p *project) event(w clientv3.WatchChan, key, value string) {
 			p.Fatalf("the watch has %+v, %v; want %s = %s", r.Events, err, key, value)
 		}
 	case <-time.After(stepTimeout):
-		p.Fatalf("the watch has heard nothing of %s", key)
+		p.Fatalf("the watch received nothing about %s", key)
 	}
 }
 

@@ -40,7 +40,7 @@ func NewNetwork(tb testing.TB) *Network {
 	tb.Helper()
 	e, err := images.Find()
 	if err != nil {
-		tb.Fatalf("this test takes a container engine: start Docker, or see package images for where it is "+
+		tb.Fatalf("this test needs a container engine: start Docker, or see package images for where it is "+
 			"looked for: %v", err)
 	}
 	n := &Network{engine: e, name: UniqueName()}
