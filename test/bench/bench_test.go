@@ -50,7 +50,7 @@ func TestBare(t *testing.T) {
 		}
 		for _, s := range of {
 			if s.Wall <= 0 || s.P50 <= 0 || s.P99 < s.P50 || s.Memory.Peak == 0 {
-				t.Errorf("%s: figures missing: %+v", p.name, s)
+				t.Errorf("%s: missing figures: %+v", p.name, s)
 			}
 		}
 	}
@@ -85,7 +85,7 @@ func TestWalksAnswersAsProtobufReadsThem(t *testing.T) {
 		}
 	}
 	if err := r.walk(encoded[:len(encoded)-1]); err == nil {
-		t.Error("a truncated answer is taken")
+		t.Error("a truncated answer is accepted")
 	}
 }
 
@@ -149,7 +149,7 @@ func TestReplicasAreInTheServersName(t *testing.T) {
 	}
 	for _, name := range []string{"other", "other-postgres", "sqlstore-postgres-none"} {
 		if _, err := newServer(name, "", &config{}); err == nil {
-			t.Errorf("%s is taken", name)
+			t.Errorf("%s is accepted", name)
 		}
 	}
 }

@@ -59,16 +59,16 @@ func parseFlags(args []string) (*config, error) {
 	f.IntVar(&c.listClients, "list-clients", 4, "concurrent clients that walk pages")
 	f.IntVar(&c.watchers, "watchers", 10, "watchers of all objects in the watch phase, each with a stream of its own")
 	f.IntVar(&c.walkPages, "walk-pages", 0, "pages after which a walk starts again; 0 = the whole list up to 100,000 "+
-		"objects, else 200")
+		"objects, otherwise 200")
 	f.IntVar(&c.pairs, "pairs", 5, "slices of each phase on each server, in alternating order")
 	f.IntVar(&c.restarts, "restarts", 2, "timed restarts after filling, alternately after SIGTERM and SIGKILL")
 	f.DurationVar(&c.span, "slice", 2*time.Second, "length of a slice")
-	f.Float64Var(&c.rate, "rate", 1000, "operations per second in the phases at a fixed rate; 0 = leave those out")
+	f.Float64Var(&c.rate, "rate", 1000, "operations per second in the phases at a fixed rate; 0 = omit those")
 	f.DurationVar(&c.retention, "retention", 5*time.Second,
-		"what automatic compaction keeps in the phase compaction, which is left out unless -only names it")
+		"what automatic compaction keeps in the phase compaction, which runs only if -only names it")
 	f.DurationVar(&c.compactionSpan, "compaction-slice", 20*time.Second, "length of a slice of the phase compaction")
 	only := f.String("only", "", "phases and servers to measure, with commas, e.g. create,page,etcd,bare; name=/path "+
-		"is a server's binary, and a name of its own is another build of sqlstore")
+		"sets a server's binary, and any other name is another build of sqlstore")
 	short := f.Bool("short", false, "a minute or two: few objects, one pair, all servers; shows that it works, "+
 		"not how fast")
 	f.StringVar(&c.json, "json", "", "file for the raw figures of every slice")
@@ -77,14 +77,14 @@ func parseFlags(args []string) (*config, error) {
 	f.StringVar(&c.profile, "cpuprofile", "", "file for a CPU profile of the load generator itself")
 	f.StringVar(&c.dir, "dir", "", "directory for databases and binaries, on the disk to be measured (default: a "+
 		"temporary one)")
-	f.StringVar(&c.bare, "serve-bare", "", "internal: be the bare server on this address")
+	f.StringVar(&c.bare, "serve-bare", "", "internal: run the bare server on this address")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
 	for s := range strings.SplitSeq(*sizes, ",") {
 		n, err := strconv.Atoi(strings.ReplaceAll(s, "_", ""))
 		if err != nil || n < 1 {
-			return nil, fmt.Errorf("-objects: %q is no number of objects", s)
+			return nil, fmt.Errorf("-objects: %q is not a number of objects", s)
 		}
 		c.sizes = append(c.sizes, n)
 	}

@@ -35,8 +35,8 @@
 //
 // The phases no-compaction and compaction run only if -only names compaction. They are updates at -rate, without and
 // with etcd's flags for periodic compaction (-retention), for -compaction-slice each after as much of the load as the
-// first compaction takes; the two alternate in going first. Every two seconds each server is asked for its size and for
-// how many rows it has deleted. "While rows go" is the p99 of the updates that ended in an interval in which rows were
+// first compaction takes; the two alternate in going first. Every two seconds the run reads each server's size and how
+// many rows it has deleted. "While rows go" is the p99 of the updates that ended in an interval in which rows were
 // deleted, and is what is compared; the sizes are the largest of each third of the slice. kine reports neither: its
 // file is measured, and it compacts on its own schedule.
 package main

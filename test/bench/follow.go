@@ -10,9 +10,9 @@ import (
 
 // followPhases are updates through the first replica, watched at each of the others. An operation is an event that a
 // client of another replica received. Its latency counts from when the sender had the update's acknowledgement, which
-// is later than the commit by the answer's way, and is negative if the event arrived first. The time since the update
-// was sent, and the update's own duration, are recorded, too. One update at a time shows the delay on an otherwise idle
-// replica; many at a fixed rate show it under load.
+// is later than the commit by the time that the answer takes, and is negative if the event arrived first. The time
+// since the update was sent, and the update's own duration, are recorded, too. One update at a time shows the delay on
+// an otherwise idle replica; many at a fixed rate show it under load.
 func (c *config) followPhases() []*phase {
 	alone := func(t *target) bool { return t.count < 2 }
 	all := []*phase{{name: "follow", skip: alone, run: func(ctx context.Context, t *target) (*outcome, error) {
@@ -31,7 +31,7 @@ func (c *config) followPhases() []*phase {
 func (t *target) follow(ctx context.Context, l load) (*outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// Connection n leads to replica n modulo their number.
+	// Connection n goes to replica n modulo their number.
 	ws, err := t.openWatchers(ctx, t.count-1, t.conns[1:t.count])
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (t *target) follow(ctx context.Context, l load) (*outcome, error) {
 	return out, nil
 }
 
-// printReplicas prints what additional replicas bring, and how soon after an update its event is seen on another one.
+// printReplicas prints what additional replicas gain, and how soon after an update another replica delivers its event.
 func (c *config) printReplicas(out io.Writer, r results) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	head := "\nreplicas\tphase\top/s, to 1 replica's\tserver CPU/op\tPostgres CPU/op\n"

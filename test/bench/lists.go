@@ -44,7 +44,7 @@ func (t *target) expect(first *int, last *[]byte) func(int, *kv) error {
 			return nil
 		}
 		if i += *first; i >= len(t.objects) {
-			return t.wrong("a list has more objects than there are")
+			return t.wrong("a list has more objects than the store")
 		}
 		o := &t.objects[i]
 		if !bytes.Equal(k.key, o.key) || k.mod != o.mod || k.stamp() != uint64(i) {
@@ -58,7 +58,7 @@ func (t *target) expect(first *int, last *[]byte) func(int, *kv) error {
 	}
 }
 
-// walk reads the objects page by page, all at the first page's revision.
+// walk reads the objects page by page, at the first page's revision.
 type walk struct {
 	t    *target
 	req  pb.RangeRequest

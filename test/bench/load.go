@@ -50,7 +50,7 @@ func (l load) run(ctx context.Context, do step) (latency []time.Duration, wall t
 					start = due
 				}
 				if l.span > 0 && (start.Sub(began) >= l.span || time.Since(began) >= 2*l.span) {
-					return // the second time: the server cannot keep up with the rate
+					return // for the second time: the server cannot keep up with the rate
 				}
 				more, err := do(ctx, c)
 				if err != nil {

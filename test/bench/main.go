@@ -148,7 +148,7 @@ func (c *config) measureAll(ctx context.Context) (r results, starts []starting, 
 				}
 				s, err := c.alone(ctx, p, t, targets, pair)
 				if t.lags && errors.Is(err, errLost) {
-					fmt.Printf("%s, pair %d, left out: %v\n", p.name, pair+1, err)
+					fmt.Printf("%s, pair %d, omitted: %v\n", p.name, pair+1, err)
 					continue
 				}
 				if err != nil {

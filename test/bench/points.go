@@ -170,7 +170,7 @@ func (t *target) deleter() step {
 	}
 }
 
-// deleteCreated removes what an earlier create phase left.
+// deleteCreated removes the objects that an earlier create phase left.
 func (t *target) deleteCreated(ctx context.Context) error {
 	_, _, err := load{clients: t.c.clients}.run(ctx, t.deleter())
 	return err

@@ -34,7 +34,7 @@ func newPostgres(dir string) (_ *postgres, err error) {
 	if errors.Is(err, errNoBinaries) {
 		var inner error
 		if p, inner = containerPostgres(); inner != nil {
-			return nil, fmt.Errorf("there is no Postgres to measure: install its server (Debian: 'apt-get install "+
+			return nil, fmt.Errorf("no Postgres to measure: install its server (Debian: 'apt-get install "+
 				"postgresql') or start Docker: %w", errors.Join(err, inner))
 		}
 		err = nil

@@ -21,7 +21,7 @@ const (
 var errNoBinaries = errors.New("no Postgres binaries, neither in PATH nor in /usr/lib/postgresql/*/bin")
 
 // postgresBinaries returns the directory of the machine's Postgres programs: those of SQLSTORE_TEST_POSTGRES_VERSION,
-// else of the newest version that Debian's packages left, else those in PATH.
+// otherwise the newest version of Debian's packages, otherwise those in PATH.
 func postgresBinaries() (string, error) {
 	version := os.Getenv("SQLSTORE_TEST_POSTGRES_VERSION")
 	if version == "" {

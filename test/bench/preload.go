@@ -14,7 +14,7 @@ import (
 // putsInTxn is etcd's default limit of operations in a transaction.
 const putsInTxn = 128
 
-// starting is how long a target took to get going.
+// starting is how long a target took to start.
 type starting struct {
 	Objects int             `json:"objects"`
 	Server  string          `json:"server"`

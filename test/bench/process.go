@@ -20,7 +20,7 @@ type process struct {
 	exited chan error
 }
 
-// memory is what a process occupies, in bytes.
+// memory is a process's memory, in bytes.
 type memory struct {
 	Peak int64 `json:"peak"` // VmHWM
 	Anon int64 `json:"anon"` // RssAnon

@@ -23,8 +23,8 @@ type server struct {
 	args        func(launching) []string
 	// oneKey: supports only kube-apiserver's own transactions, no batch of puts.
 	oneKey bool
-	// lags: sometimes its watches lose events, or it does not know a revision that it has returned; this is reported
-	// and does not end the run.
+	// lags: sometimes its watches lose events, or it does not know a revision that it has returned. The run reports
+	// this and continues.
 	lags bool
 	// canned: answers with prepared replies, so contents cannot be checked, and stores nothing.
 	canned bool
@@ -93,7 +93,7 @@ func newServer(name, bin string, c *config) (*server, error) {
 		if n != "" {
 			var err error
 			if s.count, err = strconv.Atoi(strings.TrimPrefix(n, "-")); err != nil || s.count < 1 {
-				return nil, fmt.Errorf("server %q: %q is no number of replicas", name, n)
+				return nil, fmt.Errorf("server %q: %q is not a number of replicas", name, n)
 			}
 		}
 	}
@@ -107,7 +107,7 @@ const (
 	// configured to keep them.
 	kinePostgres = "kine-postgres"
 	kinePooled   = "kine-postgres-pooled"
-	postgresNote = "Postgres as it comes: fsync, synchronous_commit and full_page_writes on (fsync off only " +
+	postgresNote = "Postgres with defaults: fsync, synchronous_commit and full_page_writes on (fsync off only " +
 		"while filling)"
 )
 
@@ -195,7 +195,7 @@ func kinePostgresArgs(pooled bool) func(launching) []string {
 	}
 }
 
-// freePort returns a loopback port that nothing listens on, and that no outgoing connection takes meanwhile.
+// freePort returns a loopback port that nothing listens on, and that no outgoing connection takes in the meantime.
 func freePort() string {
 	addr, err := launch.FreeAddress()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tree is a process with its children, such as a Postgres server's: they come and go, but have none themselves.
+// tree is a process with its children, such as a Postgres server's: the children come and go, but have none themselves.
 type tree int
 
 // clockTick is the unit of times in /proc/PID/stat.
@@ -124,7 +124,7 @@ func awaitStop(stopped func() (bool, error)) error {
 	return errors.New("the process does not stop")
 }
 
-// stoppedThreads reports whether each thread of a process has stopped; one that has ended counts as stopped.
+// stoppedThreads reports whether every thread of a process has stopped; one that has ended counts as stopped.
 func stoppedThreads(pid int) (bool, error) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil {

@@ -19,7 +19,7 @@ type sent struct {
 	at, acked time.Time
 }
 
-// seen is an event as a watcher got it.
+// seen is an event as a watcher received it.
 type seen struct {
 	revision int64
 	at       time.Time
@@ -145,7 +145,7 @@ func (t *target) openWatchers(ctx context.Context, n int, conns []*grpc.ClientCo
 			return nil, err
 		}
 		w := &watcher{t: t, stream: s, change: make(chan struct{}, 1)}
-		res := watchReply{event: func(*kv, *kv) error { return t.wrong("an event before the watch was made") }}
+		res := watchReply{event: func(*kv, *kv) error { return t.wrong("an event before the watch was created") }}
 		if err := s.RecvMsg(&res); err != nil {
 			return nil, err
 		}
