@@ -22,8 +22,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/load"
 )
 
-// testServerSideApply lets two managers share an object: the other gets what one owns only by force, and what a manager
-// no longer applies is removed, unless another owns it.
+// testServerSideApply lets two managers share an object: one manager takes over another's field only by force, and a
+// field that no manager applies any more is removed.
 func testServerSideApply(t *testing.T, c *cluster.Cluster) {
 	client := newConfigMaps(t, c, "apply")
 	do := func(manager string, force bool, data map[string]string) (*corev1.ConfigMap, error) {
@@ -49,7 +49,7 @@ func testServerSideApply(t *testing.T, c *cluster.Cluster) {
 			owners: map[string]string{"a": "both own-a"},
 		},
 		{
-			manager: "b", apply: map[string]string{"both": "1", "own-b": "1"}, // the same value: owned by both
+			manager: "b", apply: map[string]string{"both": "1", "own-b": "1"}, // the same value: both own it
 			want:   map[string]string{"both": "1", "own-a": "1", "own-b": "1"},
 			owners: map[string]string{"a": "both own-a", "b": "both own-b"},
 		},
@@ -103,8 +103,8 @@ func dataOwners(object *corev1.ConfigMap) map[string]string {
 }
 
 // testConcurrentApply lets many managers apply one key each to one object at the same time, while others increment a
-// counter in it by updates at the resource version they read: no write undoes another's, in any version that the watch
-// shows.
+// counter in it by updates at the resource version that they read: in no version that the watch shows does one write
+// undo another.
 func testConcurrentApply(t *testing.T, c *cluster.Cluster) {
 	const managers, applies, counters, additions = 8, 12, 4, 10
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -124,7 +124,7 @@ func testConcurrentApply(t *testing.T, c *cluster.Cluster) {
 	}
 	defer stream.Stop()
 
-	// Many clients collide on one object: most have to try again, which is the point.
+	// Many clients collide on one object, and most have to retry: that is the point.
 	err = parallel(ctx, managers+counters, func(ctx context.Context, i int) error {
 		if i >= managers {
 			return client.add(ctx, written, additions)

@@ -12,7 +12,7 @@ import (
 )
 
 // testBookmarks watches until kube-apiserver ends the stream. From its watch cache it sends a bookmark shortly before,
-// if the version has moved meanwhile; without one it sends none. The next watch continues after the last event or
+// if the version has advanced; without a watch cache it sends none. The next watch continues after the last event or
 // bookmark. The loads do the same while objects are being written.
 func testBookmarks(t *testing.T, c *cluster.Cluster) {
 	names, err := load.MakeNamespaces(t.Context(), c.Clients, "bookmarks", 2)
@@ -64,6 +64,6 @@ func testBookmarks(t *testing.T, c *cluster.Cluster) {
 	}
 	createIn(names[0], "second")
 	if event, err := watch(last).Next(); err != nil || event.Type != "ADDED" || event.Name != "second" {
-		t.Errorf("behind %d: %+v, %v", last, event, err)
+		t.Errorf("after %d: %+v, %v", last, event, err)
 	}
 }

@@ -115,8 +115,8 @@ func query(options ...string) url.Values {
 // version is the version of the first page.
 func (o *overtaken) version() string { return strconv.FormatInt(o.first.Revision, 10) }
 
-// await waits until kube-apiserver has compacted the version of the first page, and has dropped what it
-// kept of it in memory, for which it looks every 15 s.
+// await waits until kube-apiserver has compacted the version of the first page, and has dropped its copy in memory,
+// which it checks for every 15 s.
 func (o *overtaken) await(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -137,7 +137,7 @@ func (o *overtaken) await(t *testing.T) {
 	}
 }
 
-// check asks for what is compacted, and for what is not.
+// check requests compacted and available revisions.
 func (o *overtaken) check(t *testing.T) {
 	t.Helper()
 	ctx, limit := t.Context(), strconv.Itoa(overtakenLimit)
@@ -160,7 +160,7 @@ func (o *overtaken) check(t *testing.T) {
 	_, err = o.list(ctx, "continue", o.first.Continue, "limit", limit)
 	token := isExpired(t, "continue", err)
 	if token == "" {
-		t.Fatal("no token that goes on")
+		t.Fatal("no token to continue with")
 	}
 	var got []string
 	var version int64
@@ -206,14 +206,14 @@ func (o *overtaken) checkWatches(t *testing.T) {
 		}
 		isExpired(t, "watch", event.Failure)
 		if event, err := stream.Next(); err == nil {
-			t.Errorf("%+v behind the ERROR", event)
+			t.Errorf("%+v after the ERROR", event)
 		}
 		stream.Close()
 	}
 }
 
-// isExpired checks that a request was answered as it is when its version is compacted, and returns the
-// token that the answer may have.
+// isExpired checks that the answer to a request reports a compacted version, and returns the token that the answer may
+// have.
 func isExpired(t *testing.T, what string, err error) (token string) {
 	t.Helper()
 	failure, ok := errors.AsType[*semantics.Failure](err)

@@ -57,7 +57,7 @@ type workload struct {
 	namespace string
 }
 
-// roll takes the Deployment through its life.
+// roll creates, scales, rolls out and rolls back the Deployment.
 func (w *workload) roll(ctx context.Context, t *testing.T, c *cluster.Cluster, store cluster.Store) {
 	t.Helper()
 	start := time.Now()
@@ -144,7 +144,7 @@ func (w *workload) emptyNamespace(ctx context.Context, t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := w.clients.CoreV1().ServiceAccounts(w.namespace).Get(ctx, "default", metav1.GetOptions{}); err != nil {
-		t.Errorf("what the controller of service accounts makes: %v", err)
+		t.Errorf("the default service account: %v", err)
 	}
 	if err := w.clients.CoreV1().Namespaces().Delete(ctx, w.namespace, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func (w *workload) emptyNamespace(ctx context.Context, t *testing.T) {
 		_, err := w.clients.CoreV1().Namespaces().Get(ctx, w.namespace, metav1.GetOptions{})
 		return apierrors.IsNotFound(err), nil
 	}); err != nil {
-		t.Fatalf("the namespace does not go: %v", err)
+		t.Fatalf("the namespace is not deleted: %v", err)
 	}
 	objects, err := configMaps.List(ctx, metav1.ListOptions{})
 	sets, pods, errList := w.list(ctx)
@@ -268,7 +268,7 @@ func newDeployment(name string, replicas int32, image string) *appsv1.Deployment
 	}
 }
 
-// until polls until the condition holds, for as long as a controller may take over an outage.
+// until polls until the condition holds, for as long as a controller may need after an outage.
 func until(ctx context.Context, condition wait.ConditionWithContextFunc) error {
 	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 3*time.Minute, true, condition)
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/cluster"
 )
 
-// TestCrash kills the store several times while a load is being written. kube-apiserver recovers by itself. Every
-// acknowledged change is there, and watches, including those open during a crash, show each change once and in order. A
-// new kube-apiserver finds the same. Of several replicas one is killed at a time, while the others serve.
+// TestCrash kills the store several times while a load is being written. kube-apiserver recovers. Every acknowledged
+// change exists, and watches, including those open during a crash, show each change once and in order. A new
+// kube-apiserver finds the same. Of several replicas one is killed at a time, while the others serve.
 func TestCrash(t *testing.T) {
 	for i, server := range servers {
 		t.Run(server.name, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestCrash(t *testing.T) {
 			}
 			t.Log(result)
 			if result.Unclear == 0 && !store.Replicated() {
-				t.Error("no request met a store that was away: the kills came too late to show anything")
+				t.Error("no request failed: the kills came too late to prove anything")
 			}
 			if err := c.Await(t.Context(), true); err != nil {
 				t.Error(err)

@@ -111,7 +111,7 @@ func testDeleteCollectionFinalizers(t *testing.T, c *cluster.Cluster) {
 			slices.Sort(object.Finalizers)
 			if object.DeletionTimestamp == nil || !slices.Equal(object.Finalizers,
 				slices.Sorted(slices.Values(tc.finalizers))) {
-				t.Fatalf("%s: %s is being deleted since %v, held by %v, want %v",
+				t.Fatalf("%s: %s is being deleted since %v with finalizers %v, want %v",
 					tc.name, object.Name, object.DeletionTimestamp, object.Finalizers, tc.finalizers)
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pages"
 )
 
-// The commands on the pages that need a kube-apiserver work.
+// The pages' commands that need a kube-apiserver work.
 func TestDocs(t *testing.T) {
 	pages.Run(t, pages.KubeAPIServer, pages.Setup{
 		Programs: map[string]string{"kube-apiserver": build.APIServer.Path(t)},

@@ -17,8 +17,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/load"
 )
 
-// The candidates' timeouts. A leader gives up long before others may take over, so that a slow machine never shows two
-// leaders.
+// The candidates' timeouts. A leader gives up long before others may take over, so that there are never two leaders,
+// even on a slow machine.
 const (
 	lockDuration = 6 * time.Second
 	lockDeadline = 3 * time.Second
@@ -153,7 +153,7 @@ func (e *election) enter(name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.leading != "" {
-		e.problems = append(e.problems, fmt.Sprintf("%s leads beside %s", name, e.leading))
+		e.problems = append(e.problems, fmt.Sprintf("%s leads at the same time as %s", name, e.leading))
 	}
 	e.leading = name
 }

@@ -19,7 +19,7 @@ const eventLife = 10 * time.Second
 
 var eventTTL = fmt.Sprintf("--event-ttl=%s", eventLife)
 
-// testEventsExpire creates Events: the store deletes them by itself, none too early, each with a watch event.
+// testEventsExpire creates Events: the store deletes each when it expires, not earlier, with a watch event.
 func testEventsExpire(t *testing.T, c *cluster.Cluster) {
 	const count = 200
 	// Generous: kube-apiserver adds up to a minute because it shares leases between objects.

@@ -17,8 +17,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/load"
 )
 
-// TestEventStore gives Events a separate store with --etcd-servers-overrides, as large clusters do. Events are only
-// there and expire there, and an outage of that store affects nothing else.
+// TestEventStore gives Events a separate store with --etcd-servers-overrides, as large clusters do. Events exist and
+// expire only there, and an outage of that store affects nothing else.
 func TestEventStore(t *testing.T) {
 	for _, server := range servers {
 		t.Run(server.name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestEventStore(t *testing.T) {
 			}
 			if _, err := c.Clients.CoreV1().ConfigMaps(names[0]).Create(ctx, labelled("meanwhile", "fresh"),
 				metav1.CreateOptions{}); err != nil {
-				t.Errorf("a write to the main store while the Events' is away: %v", err)
+				t.Errorf("a write to the main store while the Events' store is down: %v", err)
 			}
 			events.Restart(t)
 			if err := until(ctx, func(context.Context) (bool, error) {
@@ -79,7 +79,7 @@ func TestEventStore(t *testing.T) {
 	}
 }
 
-// countKeys asks the store itself, over JSON, how many keys begin with the prefix.
+// countKeys counts the keys with the prefix in the store itself, over JSON.
 func countKeys(t *testing.T, store cluster.Store, prefix string) int {
 	t.Helper()
 	end := prefix[:len(prefix)-1] + string(prefix[len(prefix)-1]+1)

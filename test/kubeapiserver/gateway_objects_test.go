@@ -42,7 +42,7 @@ func newRoute(namespace, name string) *gatewayv1.HTTPRoute {
 	}
 }
 
-// checkRefusals sends what the CRDs' CEL rules and schemas forbid; none of it may be stored.
+// checkRefusals sends objects that the CRDs' CEL rules and schemas forbid; none may be stored.
 func (g *gateways) checkRefusals(ctx context.Context, t *testing.T) {
 	t.Helper()
 	namespace := g.namespaces[0]

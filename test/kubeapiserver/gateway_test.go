@@ -32,8 +32,8 @@ const (
 )
 
 // testGatewayAPI installs the Gateway API's CRDs and does with its objects what a controller does. Statuses with the
-// conditions of GEP-1364 are written by merge patches and by server-side apply, and each write produces an event. What
-// the CRDs' rules forbid is refused, and the objects of a deleted CRD are deleted with it.
+// conditions of GEP-1364 are written by merge patches and by server-side apply, and each write produces an event.
+// kube-apiserver refuses what the CRDs' rules forbid, and deletes the objects of a deleted CRD.
 func testGatewayAPI(t *testing.T, c *cluster.Cluster) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()

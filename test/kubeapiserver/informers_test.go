@@ -18,7 +18,7 @@ import (
 )
 
 // testInformers starts informers, as every controller does, between writes: one that has synced contains everything
-// acknowledged before it started, and then follows. They fill themselves by a watch with sendInitialEvents, whose end
+// acknowledged before it started, and then follows. They get their state from a watch with sendInitialEvents, whose end
 // kube-apiserver derives from the store's progress.
 func testInformers(t *testing.T, c *cluster.Cluster) {
 	const rounds, perRound = 5, 100

@@ -39,7 +39,7 @@ spec:
         image: registry.example/web:1
 `
 
-// testKubectl does with kubectl what people do.
+// testKubectl uses kubectl as people do.
 func testKubectl(t *testing.T, c *cluster.Cluster) {
 	apply := func(color string, args ...string) string {
 		t.Helper()

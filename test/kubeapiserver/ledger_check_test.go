@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// TestLedger shows a ledger what a faulty store might: it must notice.
+// TestLedger passes a ledger the events of faulty stores, and it must notice each fault.
 func TestLedger(t *testing.T) {
 	at := func(version int, content string) watch.Event {
 		return watch.Event{Type: watch.Modified, Object: &corev1.ConfigMap{
@@ -26,10 +26,10 @@ func TestLedger(t *testing.T) {
 		"as written":      {[]watch.Event{at(2, "a"), at(4, "b"), at(5, "c")}, true},
 		"one is missing":  {[]watch.Event{at(2, "a"), at(5, "c")}, false},
 		"the last is not": {[]watch.Event{at(2, "a"), at(4, "b")}, false},
-		"one comes twice": {[]watch.Event{at(2, "a"), at(2, "a"), at(4, "b"), at(5, "c")}, false},
+		"one is repeated": {[]watch.Event{at(2, "a"), at(2, "a"), at(4, "b"), at(5, "c")}, false},
 		"out of order":    {[]watch.Event{at(4, "b"), at(2, "a"), at(5, "c")}, false},
 		"other content":   {[]watch.Event{at(2, "a"), at(4, "x"), at(5, "c")}, false},
-		"nobody's write":  {[]watch.Event{at(2, "a"), at(3, "x"), at(4, "b"), at(5, "c")}, false},
+		"unknown write":   {[]watch.Event{at(2, "a"), at(3, "x"), at(4, "b"), at(5, "c")}, false},
 		"a deletion": {
 			[]watch.Event{at(2, "a"), {Type: watch.Deleted, Object: at(4, "b").Object}, at(5, "c")},
 			false,
@@ -51,13 +51,13 @@ func TestLedger(t *testing.T) {
 			}
 			stream.Stop()
 			if err := written.check(t.Context(), stream, nil); (err == nil) != tc.ok {
-				t.Errorf("check says: %v", err)
+				t.Errorf("check: %v", err)
 			}
 		})
 	}
 }
 
-// TestLeaseFollows shows histories of a Lease that an election may and may not produce.
+// TestLeaseFollows checks histories of a Lease that an election may and may not produce.
 func TestLeaseFollows(t *testing.T) {
 	start := time.Unix(1_000_000, 0)
 	lease := func(holder string, acquired time.Duration, transitions int32) *coordinationv1.Lease {

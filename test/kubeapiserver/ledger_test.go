@@ -75,7 +75,7 @@ func (l *ledger) check(ctx context.Context, stream watch.Interface, see func(run
 		}
 		previous = version
 		if want, ok := missing[version]; !ok || want != text {
-			return fmt.Errorf("event at %d (written by us: %t) shows\n%s\nwant\n%s", version, ok, text, want)
+			return fmt.Errorf("event at %d (from a recorded write: %t) shows\n%s\nwant\n%s", version, ok, text, want)
 		}
 		delete(missing, version)
 		if see != nil {

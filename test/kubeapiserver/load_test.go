@@ -7,8 +7,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/load"
 )
 
-// testLoad writes objects of all kinds from several writers; every watch and every list taken meanwhile must agree with
-// what was acknowledged.
+// testLoad writes objects of all kinds from several writers; every watch and every list during the writes must agree
+// with what was acknowledged.
 func testLoad(t *testing.T, c *cluster.Cluster) {
 	trial := newTrial(t, c, "load")
 	result, err := trial.Run(t.Context(), nil)

@@ -15,7 +15,7 @@ import (
 )
 
 // testLeaseRenewals renews Leases as the nodes of a cluster do, all at once: every renewal is one event, and no Lease's
-// time goes back.
+// renewal time goes back.
 func testLeaseRenewals(t *testing.T, c *cluster.Cluster) {
 	const holders, renewals = 40, 10
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)

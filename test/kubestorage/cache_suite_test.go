@@ -18,7 +18,7 @@ func TestWatchCache(t *testing.T) {
 	setupWith := func(t *testing.T, opts cacheOptions) *cached { return newCached(t, servers.client(t), opts) }
 	setup := func(t *testing.T) *cached { return setupWith(t, cacheOptions{}) }
 	fresh := func(t *testing.T) *cached { return newCached(t, servers.freshClient(t), cacheOptions{}) }
-	uncheckedKey := func(context.Context, *testing.T, string) {} // TestStore looks at what is stored
+	uncheckedKey := func(context.Context, *testing.T, string) {} // TestStore checks what is stored
 	uncheckedReads := func(*testing.T, uint64, uint64) {}        // a cache decides what it reads
 
 	runTwice(t, []case_{

@@ -18,7 +18,7 @@ const suite = "k8s.io/apiserver/pkg/storage/testing"
 // excluded names the tests that a suite does not run, by its file, and why.
 var excluded = map[string]map[string]string{
 	"store_suite_test.go": {
-		"RunTestOptionalWatchBookmarksWithCorrectResourceVersion": "only a watch cache makes such bookmarks by itself",
+		"RunTestOptionalWatchBookmarksWithCorrectResourceVersion": "only a watch cache sends such bookmarks unasked",
 	},
 	"cache_suite_test.go": {
 		"RunTestTransformationFailure":          readsFromCache,

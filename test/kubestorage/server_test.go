@@ -43,7 +43,7 @@ func newServers(tb testing.TB) *servers {
 	default:
 		tb.Fatalf("SQLSTORE_TEST_TARGET is %q, want sqlstore or etcd", target)
 	}
-	if datastore.FromEnv(tb).DSN != "" { // one database, and there is no other
+	if datastore.FromEnv(tb).DSN != "" { // there is only this one database
 		return &servers{endpoints: startSQLStore(tb)}
 	}
 	return &servers{endpoints: startSQLStore(tb), start: startSQLStore}
@@ -85,7 +85,7 @@ func startEtcd(tb testing.TB) []string {
 	return []string{client.Host}
 }
 
-// freeURL returns the URL of a loopback port that nobody listened on a moment ago.
+// freeURL returns the URL of a loopback port that was free a moment ago.
 func freeURL(tb testing.TB) url.URL {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

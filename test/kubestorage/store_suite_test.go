@@ -240,11 +240,11 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// maxPage is the largest page that the etcd3 store grows to by itself, its private maxLimit.
+// maxPage is the largest page that the etcd3 store grows to, its private maxLimit.
 const maxPage = 10_000
 
-// checkReads compares what a list has read with pages that double from pageSize on: as many requests, and each object
-// decoded once. pageSize 0 is one request for everything.
+// checkReads compares a list's reads with pages that double from pageSize on: as many requests, and each object decoded
+// once. pageSize 0 is one request for everything.
 func (s *store) checkReads(t *testing.T, pageSize, objects uint64) {
 	requests := uint64(1)
 	if pageSize > 0 {

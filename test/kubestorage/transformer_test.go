@@ -55,7 +55,7 @@ func (t *transformer) TransformToStorage(ctx context.Context, data []byte, dataC
 }
 
 // UpdatePrefixTransformer replaces the transformer with the result of modify for one like the store's first. That one
-// cannot be copied: a watch cache is using it, and it counts.
+// cannot be copied: a watch cache is using it, and it counts calls.
 func (t *transformer) UpdatePrefixTransformer(modify storagetesting.PrefixTransformerModifier) func() {
 	return t.set(modify(newPrefixer()))
 }

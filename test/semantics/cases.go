@@ -2,7 +2,7 @@ package semantics
 
 import "net/http"
 
-// Outcome is the rule by which a list is answered, in the words of paging's table.
+// Outcome is the rule for the answer to a list, as named in package paging's table.
 type Outcome string
 
 // The outcomes.
@@ -61,7 +61,7 @@ var (
 	badRequest = Answer{http.StatusBadRequest, "BadRequest"}
 	expired    = Answer{http.StatusGone, "Expired"}
 	tooLarge   = Answer{http.StatusGatewayTimeout, "Timeout"}
-	// a kube-apiserver's, for options that do not go together
+	// a kube-apiserver's, for incompatible options
 	notValid = Answer{http.StatusUnprocessableEntity, "Invalid"}
 	// a kube-apiserver's, for some versions that are not numbers
 	unreadable = Answer{Code: http.StatusInternalServerError}

@@ -33,7 +33,7 @@ func TestListsAreTheKEPs(t *testing.T) {
 		}
 		key := fmt.Sprintf("%s %s %s", match, c.Paging, c.Version)
 		if _, twice := found[key]; twice {
-			t.Errorf("%s is there twice", key)
+			t.Errorf("%s appears twice", key)
 		}
 		found[key] = c
 	}

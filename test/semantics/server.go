@@ -15,8 +15,8 @@ import (
 // Server is the server under test: one store through any number of replicas, and hooks that change it.
 type Server struct {
 	Client *http.Client
-	// Lists has the URL of the same collection at each replica, without a query. Nobody else may write to it during the
-	// test.
+	// Lists has the URL of the same collection at each replica, without a query. Nothing else may write to it during
+	// the test.
 	Lists []string
 	// Object returns the URL of an object; nil is list + name.
 	Object func(list, name string) string
@@ -27,7 +27,7 @@ type Server struct {
 	Put func(ctx context.Context, name string) error
 	// Delete deletes an existing object.
 	Delete func(ctx context.Context, name string) error
-	// Compact compacts what is below a revision, and returns when every server knows of it.
+	// Compact compacts everything below a revision, and returns when every server knows of it.
 	Compact func(ctx context.Context, revision int64) error
 }
 
@@ -161,7 +161,7 @@ func GetList(ctx context.Context, client *http.Client, list string, query url.Va
 		return nil, fmt.Errorf("resourceVersion of the list: %w", err)
 	}
 	if l.Items == nil {
-		return nil, errors.New("the list has no items, not even none")
+		return nil, errors.New("the list has no field items")
 	}
 	for _, raw := range l.Items {
 		item, err := parseItem(raw)
@@ -199,7 +199,7 @@ func (a Answer) check(t *testing.T, kube *Kube, err error) {
 	}
 }
 
-// checkTooLarge checks what Kubernetes clients use to detect that they are ahead of a server.
+// checkTooLarge checks the details by which Kubernetes clients detect that they are ahead of a server.
 func checkTooLarge(t *testing.T, kube *Kube, f *Failure) {
 	t.Helper()
 	d := f.Status.Details

@@ -72,7 +72,7 @@ func (h *history) compactedToken(t *testing.T) {
 		expired.check(t, h.Kube, err)
 		f := asFailure(err)
 		if f == nil || f.Continue == "" {
-			t.Fatalf("%v, without a token that goes on", err)
+			t.Fatalf("%v, without a token to continue with", err)
 		}
 		for _, other := range h.Lists { // the rest, in its current state, from any replica
 			h.checkInconsistent(t, other, f.Continue, all)
@@ -84,7 +84,7 @@ func (h *history) compactedToken(t *testing.T) {
 		expired.check(t, h.Kube, err)
 		f := asFailure(err)
 		if f == nil || f.Continue == "" {
-			t.Fatalf("%v, without a token that begins again", err)
+			t.Fatalf("%v, without a token to start again with", err)
 		}
 		for _, list := range h.Lists {
 			h.checkInconsistent(t, list, f.Continue, h.current.items)
@@ -107,10 +107,10 @@ func (h *history) checkInconsistent(t *testing.T, list, token string, all []Item
 	}
 	rest, err := GetList(t.Context(), h.Client, list, url.Values{"continue": {p.Continue}})
 	if err != nil {
-		t.Fatalf("the page behind it: %v", err)
+		t.Fatalf("the page after it: %v", err)
 	}
 	if rest.Revision != p.Revision {
-		t.Errorf("the page behind it is at %d, want %d", rest.Revision, p.Revision)
+		t.Errorf("the page after it is at %d, want %d", rest.Revision, p.Revision)
 	}
 	checkPage(t, rest, all[pageLimit:], false)
 }

@@ -53,7 +53,7 @@ func Watches() []Watch {
 		{Version: Unset, Continue: true, Start: Refused, Want: badRequest, Kube: notValid},
 		{Version: Zero, Continue: true, Start: Refused, Want: badRequest, Kube: notValid},
 		{Version: Current, Continue: true, Start: Refused, Want: badRequest, Kube: ok, KubeStart: AfterVersion},
-		// A limit is ignored.
+		// A limit has no effect.
 		same(Watch{Version: Old, Limit: true, Start: AfterVersion, Want: ok}),
 		same(Watch{Version: Unset, Limit: true, Start: StateThenNow, Want: ok}),
 		// A match requires sendInitialEvents.
@@ -80,7 +80,7 @@ func Watches() []Watch {
 			},
 		)
 	}
-	// The state comes at a version not older than N, whether N is compacted or not.
+	// The state has a version not older than N, whether N is compacted or not.
 	for _, v := range []Version{Unset, Zero, Current, Old, Compacted} {
 		for _, bookmarks := range []bool{true, false} {
 			all = append(all, same(Watch{

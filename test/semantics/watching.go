@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// marker is the object that is written when all watches have begun: what a watch sends before it is its beginning.
+// marker is the object that is written once all watches have begun: what a watch sends before it is its beginning.
 const marker = "item-marker"
 
 // watch is a case at a replica.
@@ -120,7 +120,7 @@ func (h *history) checkWatch(t *testing.T, w *watch) {
 	}
 	if w.Start == Nothing {
 		if !errors.Is(err, io.EOF) || len(events) > 0 {
-			t.Errorf("events %v, %v from a version that nobody has written", events, err)
+			t.Errorf("events %v, %v from a future version", events, err)
 		}
 		return
 	}
@@ -134,7 +134,7 @@ func (h *history) checkWatch(t *testing.T, w *watch) {
 	}
 	for _, e := range events {
 		if e.End || e.Type == "BOOKMARK" && !w.Bookmarks {
-			t.Errorf("a bookmark that was not asked for: %+v", e)
+			t.Errorf("a bookmark that was not requested: %+v", e)
 		}
 	}
 	events = slices.DeleteFunc(events, func(e Event) bool { return e.Type == "BOOKMARK" })
@@ -160,7 +160,7 @@ func checkEnd(t *testing.T, events []Event, least int64) []Event {
 		t.Errorf("the state ends with %s at %d, want a BOOKMARK at %d or later", e.Type, e.Revision, least)
 	}
 	if added := slices.ContainsFunc(events[last+1:], func(e Event) bool { return e.Type != "BOOKMARK" }); added {
-		t.Errorf("events behind the end of the state: %v", events[last:])
+		t.Errorf("events after the end of the state: %v", events[last:])
 	}
 	return slices.Delete(events, last, last+1)
 }

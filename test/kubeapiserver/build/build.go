@@ -2,7 +2,7 @@
 // keeps them in the user's cache directory, because linking them takes minutes.
 //
 // A binary is kept under the hash of its inputs: the module's go.mod and go.sum, the toolchain and the flags. Nothing
-// removes old ones; deleting the directory only costs a build.
+// removes old binaries; deleting the directory costs no more than a build.
 package build
 
 import (
@@ -128,7 +128,7 @@ func (p Program) build() (string, error) {
 	if _, err := output(dir, "nice", append(args, p.Package)...); err != nil {
 		return "", err
 	}
-	return path, os.Rename(path+".new", path) // an interrupted build leaves no half binary under the name
+	return path, os.Rename(path+".new", path) // an interrupted build leaves no partial binary under the name
 }
 
 func (p Program) linkerFlags(version string) string {

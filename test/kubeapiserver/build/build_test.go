@@ -8,8 +8,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/build"
 )
 
-// TestKubernetes builds what the other tests start, so that a run can do it first, and checks that each program knows
-// its version.
+// TestKubernetes builds what the other tests start, so that a run can do that first, and checks that each program
+// reports its version.
 func TestKubernetes(t *testing.T) {
 	for _, p := range []struct {
 		program build.Program
@@ -25,7 +25,7 @@ func TestKubernetes(t *testing.T) {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			if version := p.program.Version(t); !strings.Contains(string(out), version) {
-				t.Errorf("it says %q, want %s", out, version)
+				t.Errorf("it reports %q, want %s", out, version)
 			}
 		})
 	}

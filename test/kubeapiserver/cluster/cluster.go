@@ -4,7 +4,7 @@
 //	c := cluster.Start(t, store, cluster.Config{WatchCache: true})
 //	c.Dynamic.Resource(...)
 //	c.Kubectl(t, nil, "get", "pods", "-A")
-//	store.Kill(); store.Restart(t) // kube-apiserver recovers by itself
+//	store.Kill(); store.Restart(t) // kube-apiserver recovers
 package cluster
 
 import (
@@ -60,7 +60,8 @@ func Start(tb testing.TB, store Store, cfg Config) *Cluster {
 		"--etcd-servers=" + store.ClientURL(),
 		"--bind-address=127.0.0.1",
 		"--secure-port=" + port,
-		// For documentation (RFC 5737): Endpoints must not contain a loopback address, and nobody connects.
+		// For documentation (RFC 5737): Endpoints must not contain a loopback address, and no client connects to this
+		// one.
 		"--advertise-address=192.0.2.1",
 		"--cert-dir=" + creds.dir,
 		"--token-auth-file=" + creds.tokenFile,
@@ -69,7 +70,7 @@ func Start(tb testing.TB, store Store, cfg Config) *Cluster {
 		"--service-account-key-file=" + creds.keyFile,
 		"--service-account-signing-key-file=" + creds.keyFile,
 		"--service-cluster-ip-range=10.0.0.0/16",
-		// Nobody creates service accounts here, and pods would wait for theirs.
+		// Nothing creates service accounts here, and pods would wait for theirs.
 		"--disable-admission-plugins=ServiceAccount",
 		fmt.Sprintf("--watch-cache=%t", cfg.WatchCache),
 	}, cfg.Args...)

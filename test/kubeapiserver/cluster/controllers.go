@@ -28,8 +28,8 @@ func (c *Cluster) StartControllerManager(tb testing.TB) {
 	)
 	client := &http.Client{
 		Timeout: 10 * time.Second,
-		// It creates its certificate at the start, in memory.
-		//nolint:gosec // the loopback
+		// It creates its certificate in memory when it starts.
+		//nolint:gosec // the loopback interface
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
 	}
 	waitReady(tb, manager, startTimeout,

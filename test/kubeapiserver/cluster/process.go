@@ -22,7 +22,7 @@ type process struct {
 	done chan struct{} // closed when the process has been waited for
 
 	mu     sync.Mutex
-	killed bool // by us
+	killed bool // by the test
 }
 
 // startProcess runs a program until the test ends. The test fails if it exits without kill, and a failed test shows the
@@ -52,7 +52,7 @@ func startProcess(tb testing.TB, path string, args ...string) *process {
 func (p *process) kill() {
 	p.mu.Lock()
 	select {
-	case <-p.done: // it exited by itself, which cleanup reports
+	case <-p.done: // it has already exited, which cleanup reports
 	default:
 		p.killed = true
 		_ = p.cmd.Process.Kill() // fails only if it has just ended
@@ -64,7 +64,7 @@ func (p *process) kill() {
 func (p *process) cleanup(tb testing.TB) {
 	p.kill()
 	if !p.killed {
-		tb.Errorf("%s ended by itself: %v", p.cmd.Path, p.cmd.ProcessState)
+		tb.Errorf("%s exited unexpectedly: %v", p.cmd.Path, p.cmd.ProcessState)
 	}
 	if tb.Failed() {
 		tb.Logf("end of %s:\n%s", filepath.Base(p.log), p.logEnd())
@@ -84,7 +84,7 @@ func (p *process) logEnd() []byte {
 	return content
 }
 
-// freePort returns a loopback port that nobody listened on a moment ago.
+// freePort returns a loopback port that was free a moment ago.
 func freePort(tb testing.TB) string {
 	tb.Helper()
 	address, err := launch.FreeAddress()

@@ -22,7 +22,7 @@ func waitReady(tb testing.TB, p *process, timeout time.Duration, check func() er
 		}
 		select {
 		case <-p.done:
-			tb.Fatalf("%s ended before it was ready", p.cmd.Path)
+			tb.Fatalf("%s exited before it was ready", p.cmd.Path)
 		case <-deadline:
 			tb.Fatalf("%s not ready within %s: %v", p.cmd.Path, timeout, err)
 		case <-tick.C:

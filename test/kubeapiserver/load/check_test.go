@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// TestChecksNotice passes the comparisons a history and views of it with one error each.
+// TestChecksNotice passes the comparisons a history, and views of it with one error each.
 func TestChecksNotice(t *testing.T) {
 	a, b := Key{"pods", "ns", "a"}, Key{"pods", "ns", "b"}
 	added, modified, deleted := Change{Type: watch.Added, Version: 2, Sum: "1"},
@@ -55,18 +55,18 @@ func TestChecksNotice(t *testing.T) {
 	}
 	relisted.gaps[0].to = 5
 	if err := relisted.checkTruth(truth); err == nil {
-		t.Error("checkTruth takes a loss behind the gap")
+		t.Error("checkTruth accepts a loss after the gap")
 	}
 	begun := &Watcher{
 		Scope: scope, Manner: Manner{From: 7},
 		lists: []*List{{Scope: scope, Version: 7, Items: map[Key]Change{b: other}}},
 	}
 	if err := begun.checkTruth(truth); err != nil {
-		t.Errorf("checkTruth of a watch that was shown the state: %v", err)
+		t.Errorf("checkTruth of a watch with an initial state: %v", err)
 	}
 	begun.lists[0].Items[a] = ending
 	if err := begun.checkTruth(truth); err == nil {
-		t.Error("checkTruth takes a wrong initial state")
+		t.Error("checkTruth accepts a wrong initial state")
 	}
 
 	lists := []struct {

@@ -80,7 +80,7 @@ func (h *History) add(key Key, change Change) {
 	h.wake()
 }
 
-// addUnclear counts a write whose answer left its outcome open.
+// addUnclear counts a write whose answer did not settle its outcome.
 func (h *History) addUnclear() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package load writes many objects of several kinds through a kube-apiserver, watches and lists them meanwhile, and
-// checks whether what was watched and listed is what was written.
+// Package load writes many objects of several kinds through a kube-apiserver, watches and lists them at the same time,
+// and checks that the watches and lists show what was written.
 //
 // Each object has one writer, which records every acknowledged change with the object as in the answer. A History of
 // changes is therefore exact: every watcher must see all changes of an object, in that order, with that content, and no

@@ -92,7 +92,7 @@ func (l *List) add(items []unstructured.Unstructured) error {
 		item := &items[i]
 		key := Key{l.Kind.Resource, item.GetNamespace(), item.GetName()}
 		if _, ok := l.Items[key]; ok {
-			return l.wrong("%v is there twice", key)
+			return l.wrong("%v appears twice", key)
 		}
 		change, err := newChange(watch.Modified, item)
 		if err != nil {
@@ -113,7 +113,7 @@ func (l *List) CheckExact(ctx context.Context, client dynamic.Interface) error {
 		ResourceVersionMatch: metav1.ResourceVersionMatchExact,
 	})
 	if err != nil {
-		return l.errorf("at exactly its version: %w", err)
+		return l.errorf("at its exact version: %w", err)
 	}
 	whole := &List{Scope: l.Scope, Version: l.Version, Pages: 1, Items: map[Key]Change{}}
 	if err := whole.add(page.Items); err != nil {

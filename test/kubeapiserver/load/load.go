@@ -88,7 +88,7 @@ func Write(ctx context.Context, client dynamic.Interface, history *History, cfg 
 	return group.Wait()
 }
 
-// live takes all lives of a writer through one stage after the other.
+// live takes all lives of a writer through one stage after another.
 func live(ctx context.Context, lives []*life, stages []Stage) error {
 	for _, stage := range stages {
 		for i := 0; i < len(lives); i += stage.of {

@@ -19,8 +19,8 @@ const chunk = 100
 // changesPerList is the default number of changes between two lists.
 const changesPerList = 25
 
-// watches is how many watches begin during the writes, turn how long a stream of some of them lasts, and of every so
-// many lists one is compared with the whole list of its version.
+// watches is how many watches begin during the writes, turn how long a stream of some of them lasts; wholeLists is the
+// number of lists of which one is compared with the whole list at its version.
 const (
 	watches    = 12
 	turn       = 4 * time.Second
@@ -34,10 +34,10 @@ const keptItems = 2_000_000
 const drain = 2 * time.Minute
 
 // Trial is one load with its observers: watchers of everything and of single namespaces, from the start and from lists
-// taken in between, and lists in chunks, one after the other.
+// taken in between, and lists in chunks, one after another.
 type Trial struct {
 	Config
-	// Prefix begins the names of the load's namespaces and no others.
+	// Prefix is the prefix of the names of the load's namespaces, and of no others.
 	Prefix string
 	Client dynamic.Interface
 	// Interrupted allows requests to fail because the store goes down.
@@ -70,7 +70,7 @@ func (r Result) String() string {
 }
 
 // Run writes the load and checks everything observed. While the writers work, disturb may do anything to the store; nil
-// does nothing.
+// means no disturbance.
 func (t *Trial) Run(ctx context.Context, disturb func(context.Context) error) (Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the watchers if something failed
@@ -91,7 +91,7 @@ func (t *Trial) Run(ctx context.Context, disturb func(context.Context) error) (R
 	}()
 	err := Write(ctx, t.Client, t.History, t.Config)
 	if err != nil {
-		cancel() // whatever still waits for more changes
+		cancel() // ends what still waits for more changes
 	}
 	close(written)
 	if err := errors.Join(err, <-disturbing, <-looking); err != nil {
@@ -184,7 +184,7 @@ func (t *Trial) check() (Result, error) {
 	}
 	errs := []error{t.History.Versions()}
 	if r.Unclear > 0 && !t.Interrupted {
-		errs = append(errs, fmt.Errorf("%d requests failed though the store never went away", r.Unclear))
+		errs = append(errs, fmt.Errorf("%d requests failed though the store was never down", r.Unclear))
 	}
 	for _, w := range slices.Concat(t.everyone, t.later) {
 		errs = append(errs, w.Wait())

@@ -60,13 +60,13 @@ func (w *Watcher) compare(want, got map[Key][]Change, same func(want, got Change
 	}
 	for key, changes := range got {
 		if _, ok := want[key]; !ok {
-			errs = append(errs, fmt.Errorf("%v: saw %v of an object that nobody wrote", key, changes))
+			errs = append(errs, fmt.Errorf("%v: saw %v of an object that no writer wrote", key, changes))
 		}
 	}
 	return errs
 }
 
-// describe keeps a failure readable: one lost event often causes thousands.
+// describe keeps a failure readable: one lost event often causes thousands of differences.
 func (w *Watcher) describe(errs []error) error {
 	if len(errs) == 0 {
 		return nil

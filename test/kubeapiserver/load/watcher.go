@@ -22,7 +22,7 @@ type Manner struct {
 	// Turn is how long a stream lasts, in whole seconds: the next continues after the last event or bookmark.
 	Turn time.Duration
 	// Relist is for a restarted kube-apiserver, whose watch cache knows nothing older than its start: the watcher then
-	// lists what is too old.
+	// lists again.
 	Relist bool
 }
 
@@ -38,7 +38,7 @@ type Watcher struct {
 	// seen is what the events said, in order.
 	seen      map[Key][]Change
 	state     *List   // while the watch shows a state
-	lists     []*List // the states that it was shown, or listed
+	lists     []*List // the states that it received or listed
 	gaps      []gap
 	reopened  int
 	bookmarks int
@@ -147,7 +147,7 @@ func (w *Watcher) list(ctx context.Context) error {
 	return nil
 }
 
-// show adopts a state as if all its changes had been watched.
+// show records a state as if the watch had shown all its changes.
 func (w *Watcher) show(list *List) {
 	w.lists = append(w.lists, list)
 	w.last = list.Version
@@ -206,7 +206,7 @@ func (w *Watcher) event(kind watch.EventType, object *unstructured.Unstructured)
 		w.last = change.Version
 		return nil
 	}
-	// This also holds for a bookmark: it promises that no event up to its version is still to come.
+	// This also holds for a bookmark: it promises that no event up to its version will follow.
 	if change.Version <= w.last {
 		return fmt.Errorf("%v %v after an event or bookmark at %d", key, change, w.last)
 	}

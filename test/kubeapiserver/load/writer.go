@@ -18,7 +18,7 @@ import (
 // outage is how long a writer waits for a kube-apiserver whose store is down.
 const outage = 3 * time.Minute
 
-// life is the work of one writer on one object, which nobody else writes.
+// life is the work of one writer on one object, which no other writer writes.
 type life struct {
 	kind    Kind
 	key     Key
@@ -95,7 +95,7 @@ func (l *life) delete(ctx context.Context) error {
 }
 
 // write sends a request until it has taken place and records the change. want is the desired object, nil for a
-// deletion. If the answer leaves the outcome open, it first reads the object, which decides: nobody else writes it.
+// deletion. If the answer does not settle the outcome, it reads the object, which does: no other writer writes it.
 func (l *life) write(ctx context.Context, event watch.EventType, want *unstructured.Unstructured,
 	request func() (*unstructured.Unstructured, error),
 ) error {
@@ -149,7 +149,7 @@ func (l *life) outcome(ctx context.Context, want *unstructured.Unstructured) (go
 	case got == nil && l.current == nil:
 		return nil, false, nil // as before
 	case got == nil:
-		return nil, false, fmt.Errorf("acknowledged at resource version %s, lost now", l.current.GetResourceVersion())
+		return nil, false, fmt.Errorf("acknowledged at resource version %s, and lost", l.current.GetResourceVersion())
 	case want != nil && Payload(got) == Payload(want):
 		return got, true, nil
 	case want == nil && got.GetDeletionTimestamp() != nil:
@@ -176,13 +176,13 @@ func (l *life) read(ctx context.Context) (*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("%w (last: %w)", err, last)
 	}
 	if last != nil {
-		return nil, nil //nolint:nilerr // it is known not to be there
+		return nil, nil //nolint:nilerr // the object does not exist
 	}
 	return got, nil
 }
 
-// refused lists the answers with which kube-apiserver says that a write did not and will not take place. All others,
-// above all 500, 503 and 504 while a store is down, leave that open.
+// refused lists the answers that mean that a write did not and will not take place. All others, above all 500, 503 and
+// 504 while a store is down, do not settle that.
 func refused(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) ||
 		apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) ||

@@ -64,14 +64,14 @@ func (s *store) walk(t *testing.T, prefix string, limit int, written bool) (revi
 				p.Remaining)
 		}
 		left = append(left, *p.Remaining)
-		if written && len(sizes) < 5 { // what is written between two pages is on neither
+		if written && len(sizes) < 5 { // no page shows what is written between two pages
 			s.passes(t.Context(), t, revision+int64(len(sizes)))
 		}
 		query.Set("continue", p.Continue)
 	}
 	for i, n := range left {
 		if want := int64(len(all) - sizes[i]); n != want {
-			t.Errorf("page %d: remainingItemCount %d, but %d came", i, n, want)
+			t.Errorf("page %d: remainingItemCount %d, but %d followed", i, n, want)
 		}
 	}
 	return revision, all
@@ -101,7 +101,7 @@ func (s *store) compare(t *testing.T, prefix string, revision int64, items []sem
 	}
 }
 
-// difference shows where two lists part.
+// difference shows where two lists diverge.
 func difference(got, want []string) string {
 	for i := range min(len(got), len(want)) {
 		if got[i] != want[i] {
@@ -112,12 +112,12 @@ func difference(got, want []string) string {
 }
 
 // TestCompactionOvertakesList compacts between two pages, while writers write: the list continues with the token of the
-// refusal, at the latest version, misses no object that existed all the time, and shows none of them twice.
+// refusal, at the latest version, misses no object that existed throughout, and shows none of them twice.
 func TestCompactionOvertakesList(t *testing.T) {
 	const objects, limit = 3000, 250
 	onEach(t, func(t *testing.T, s *store) {
 		s.fill(t, objects)
-		w := s.write(t, objects/10, false) // nothing writes the others
+		w := s.write(t, objects/10, false) // the writers leave the others alone
 		first, err := semantics.GetList(t.Context(), s.client, s.url("/load/"),
 			url.Values{"limit": {fmt.Sprint(limit)}})
 		if err != nil {
@@ -137,7 +137,7 @@ func TestCompactionOvertakesList(t *testing.T) {
 				t.Fatal(err)
 			}
 			if p.Revision <= first.Revision {
-				t.Errorf("went on at %d, the compacted list was at %d", p.Revision, first.Revision)
+				t.Errorf("continued at %d, the compacted list was at %d", p.Revision, first.Revision)
 			}
 			names = append(names, namesOf(p.Items)...)
 			token = p.Continue
@@ -149,13 +149,13 @@ func TestCompactionOvertakesList(t *testing.T) {
 		}
 		for i := objects / 10; i < objects; i++ {
 			if n := found[fmt.Sprintf("name-%d", i)]; n != 1 {
-				t.Errorf("object %d, which was there all the time, came %d times", i, n)
+				t.Errorf("object %d existed throughout and appeared %d times", i, n)
 			}
 		}
 	})
 }
 
-// compactAfter compacts after a revision, which others have to pass first.
+// compactAfter compacts after a revision, once writers have passed it.
 func (s *store) compactAfter(t *testing.T, revision int64) {
 	t.Helper()
 	res, err := s.etcd.Put(t.Context(), "compact", "here")

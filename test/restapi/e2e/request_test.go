@@ -40,7 +40,7 @@ func (s *store) do(ctx context.Context, r request) (int, string, error) {
 	return res.StatusCode, string(body), err
 }
 
-// must sends a request that must be answered with a code.
+// must sends a request and requires a code in the answer.
 func (s *store) must(t *testing.T, code int, r request) string {
 	t.Helper()
 	got, body, err := s.do(t.Context(), r)
@@ -83,7 +83,7 @@ func parse[T any](t *testing.T, body string) T {
 	return v
 }
 
-// status is Kubernetes' Status, failures and successes.
+// status is Kubernetes' Status, of a failure or a success.
 type status struct {
 	Kind, APIVersion, Status, Message, Reason string
 	Code                                      int

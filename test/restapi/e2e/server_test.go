@@ -46,7 +46,7 @@ func TestPlaintextRefused(t *testing.T) {
 	s.must(t, http.StatusOK, request{url: "http://127.0.0.1:" + port + "/v1/objects/"})
 }
 
-// TestTLS serves with certificates, and refuses clients without one, or with somebody else's.
+// TestTLS serves with certificates, and refuses clients without one, or with one of another authority.
 func TestTLS(t *testing.T) {
 	ours, others := authority.New(t), authority.New(t)
 	dir := t.TempDir()

@@ -117,7 +117,7 @@ func (s *store) refuses(ctx context.Context, server *launch.Server, revision int
 	}
 }
 
-// startSQLite is for tests that do not depend on the database.
+// startSQLite starts a store for tests that do not depend on the database.
 func startSQLite(t *testing.T, args ...string) *store {
 	t.Helper()
 	return start(t, datastore.Choice{Replicas: 1}, args...)

@@ -24,13 +24,13 @@ func (s *store) firstPage(t *testing.T, prefix string) string {
 	return p.Continue
 }
 
-// behind is the request for what follows a token.
+// behind returns the request for the page after a token.
 func (s *store) behind(prefix, token string) request {
 	return request{url: s.url(prefix) + "?" + url.Values{"limit": {"2"}, "continue": {token}}.Encode()}
 }
 
-// TestTamperedTokens changes every byte of a token, and cuts it everywhere: the answer is always 400, with the same
-// text.
+// TestTamperedTokens changes every byte of a token, and truncates it everywhere: the answer is always 400, with the
+// same text.
 func TestTamperedTokens(t *testing.T) {
 	onEach(t, func(t *testing.T, s *store) {
 		s.fill(t, 500)
@@ -62,7 +62,7 @@ func TestTamperedTokens(t *testing.T) {
 		refused("/load/namespace-1/", token+"=")
 		refused("/load/namespace-1/", base64.RawURLEncoding.EncodeToString(append(sealed, 0)))
 		refused("/load/namespace-1/", strings.Repeat("A", 10_000))
-		// Kubernetes' own tokens, with which one could name any key.
+		// Kubernetes' own tokens, which could name any key.
 		for _, start := range []string{"x", "../../secrets/", "/../secrets"} {
 			refused("/load/namespace-1/", base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil,
 				`{"v":"meta.k8s.io/v1","rv":1,"start":%q}`, start)))
@@ -75,7 +75,7 @@ func TestTamperedTokens(t *testing.T) {
 			refused(prefix, token)
 		}
 		if len(wordings) != 1 {
-			t.Errorf("refused in %d wordings, want one that tells nothing: %v", len(wordings), wordings)
+			t.Errorf("refused in %d wordings, want one that reveals nothing: %v", len(wordings), wordings)
 		}
 		if plain := string(sealed); strings.Contains(plain, "name-") || strings.Contains(plain, "load") {
 			t.Error("the token shows its start key")

@@ -17,7 +17,7 @@ import (
 type value struct {
 	name  string
 	bytes []byte
-	json  bool // is shown as JSON, else as base64
+	json  bool // is shown as JSON, otherwise as base64
 }
 
 func values() []value {
@@ -112,7 +112,7 @@ func (s *store) checkValue(t *testing.T, key string, v value) {
 		}
 	}
 	if found != 1 {
-		t.Errorf("%s is %d times in its list", key, found)
+		t.Errorf("%s appears %d times in its list", key, found)
 	}
 	w := s.openWatch(t.Context(), t, s.url(key)+"?watch=true")
 	defer w.Close()

@@ -20,7 +20,7 @@ func TestWatchUnderWriters(t *testing.T) {
 	onEach(t, func(t *testing.T, s *store) { s.follow(t, false) }, "--watch-progress-notify-interval", "200ms")
 }
 
-// TestWatchAcrossKill is the same, while one server after the other is killed and started again.
+// TestWatchAcrossKill is the same while one server after another is killed and restarted.
 func TestWatchAcrossKill(t *testing.T) {
 	onEach(t, func(t *testing.T, s *store) { s.follow(t, true) }, "--watch-progress-notify-interval", "200ms")
 }
@@ -65,7 +65,7 @@ func (s *store) follow(t *testing.T, kill bool) {
 			t.Errorf("watcher %d: %v", n, errs[n])
 		}
 		if !slices.Equal(f.events, want) {
-			t.Errorf("watcher %d heard %d events, etcd's API tells of %d%s", n, len(f.events), len(want),
+			t.Errorf("watcher %d received %d events, etcd's API has %d%s", n, len(f.events), len(want),
 				difference(f.events, want))
 		}
 		t.Logf("watcher %d: %d events, %d bookmarks, %d watches", n, len(f.events), f.marks, f.began)
@@ -97,13 +97,13 @@ func (s *store) passes(ctx context.Context, t *testing.T, revision int64) {
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("the writers did not get to %d: %v", revision, err)
+			t.Fatalf("the writers did not reach %d: %v", revision, err)
 		case <-tick.C:
 		}
 	}
 }
 
-// changes is what etcd's API shows of the versions from one to another.
+// changes returns what etcd's API shows of the versions from one to another.
 func (s *store) changes(ctx context.Context, t *testing.T, prefix string, from, to int64) []string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)

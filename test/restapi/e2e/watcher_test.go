@@ -42,7 +42,7 @@ func (f *watcher) run(ctx context.Context, last string) error {
 	}
 }
 
-// once follows one watch. The part already received of a version that was cut in two has to come again.
+// once follows one watch. If a version was cut in two, its first part has to come again.
 func (f *watcher) once(ctx context.Context, last string) error {
 	query := url.Values{"watch": {"1"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {number(f.done)}}
 	w, err := semantics.OpenWatch(ctx, f.s.client, f.s.url(f.prefix)+"?"+query.Encode())

@@ -39,7 +39,7 @@ type writers struct {
 	wg     sync.WaitGroup
 	mu     sync.Mutex
 	errs   []error
-	// lax means that a replica is killed meanwhile, so that requests may fail.
+	// lax means that a replica is killed during the writes, so that requests may fail.
 	lax bool
 }
 
@@ -95,7 +95,7 @@ func (s *store) writeEtcd(ctx context.Context, key string, random *rand.Rand) er
 	}
 }
 
-// writeHTTP deletes the object if it exists, or changes or creates it, whatever others do to it meanwhile.
+// writeHTTP deletes the object if it exists, or changes or creates it, whatever others do to it at the same time.
 func (s *store) writeHTTP(ctx context.Context, key string, random *rand.Rand) error {
 	code, body, err := s.do(ctx, request{url: s.url(key)})
 	if err != nil {

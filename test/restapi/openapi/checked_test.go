@@ -144,7 +144,7 @@ func (c *checked) lines(what string, body io.ReadCloser) io.ReadCloser {
 					Type   string
 					Object json.RawMessage
 				}
-				if json.Unmarshal(line, &e) == nil && schemas[of[e.Type]] != nil { // else the check has reported it
+				if json.Unmarshal(line, &e) == nil && schemas[of[e.Type]] != nil { // otherwise the check reports it
 					c.check(what, schemas[of[e.Type]].Value, e.Object)
 				}
 				_, err = in.Write(line)

@@ -66,7 +66,7 @@ func (c *checked) want(answers ...string) {
 	c.t.Helper()
 	for _, a := range answers {
 		if !c.seen[a] {
-			c.t.Errorf("no answer %q was held against the description", a)
+			c.t.Errorf("no answer %q was checked against the description", a)
 		}
 	}
 }
@@ -128,8 +128,8 @@ func TestAnswersToWrites(t *testing.T) {
 	}
 }
 
-// The description matches the server: each method, and each parameter, which refuses invalid values. What is not
-// described is not served.
+// The description matches the server: each method, and each parameter, which refuses invalid values. The server serves
+// nothing else.
 func TestDescriptionIsInStep(t *testing.T) {
 	_, url, c := serve(t)
 	for path, item := range c.doc.Paths.Map() {
