@@ -10,8 +10,8 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// End sends a signal, "SIGKILL" say, to a container's first process and waits until the container has stopped. It
-// returns the exit status.
+// End sends a signal, for example "SIGKILL", to a container's first process and waits until the container has stopped.
+// It returns the exit status.
 func (e *Engine) End(ctx context.Context, name, signal string) (status int64, err error) {
 	wait := e.Client.ContainerWait(ctx, name, client.ContainerWaitOptions{
 		Condition: dockercontainer.WaitConditionNotRunning,
@@ -27,7 +27,8 @@ func (e *Engine) End(ctx context.Context, name, signal string) (status int64, er
 	}
 }
 
-// Log returns the last lines of a container's output, "all" for all of it. It contains the error where it breaks off.
+// Log returns the last lines of a container's output, "all" for all of it. If reading fails, the error stands at its
+// end.
 func (e *Engine) Log(ctx context.Context, name, lines string) string {
 	r, err := e.Client.ContainerLogs(ctx, name, client.ContainerLogsOptions{
 		ShowStdout: true, ShowStderr: true, Tail: lines,
@@ -38,7 +39,7 @@ func (e *Engine) Log(ctx context.Context, name, lines string) string {
 	defer r.Close()
 	var b bytes.Buffer
 	if _, err := stdcopy.StdCopy(&b, &b, r); err != nil {
-		fmt.Fprintf(&b, "\n(the log breaks off: %v)", err)
+		fmt.Fprintf(&b, "\n(the rest is missing: %v)", err)
 	}
 	return b.String()
 }

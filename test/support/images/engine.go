@@ -25,10 +25,10 @@ type Engine struct {
 	Bind string
 }
 
-// Find returns the engine that testcontainers uses, or why there is none; it looks once per process. Call it before
-// anything else of testcontainers, because it sets that package's environment unless the user has: no reaper container,
-// whose image may be unavailable (package guard cleans up instead), and the loopback interface as the engine's host on
-// a machine that looks like a container to testcontainers but is not one of this engine.
+// Find returns the engine that testcontainers uses, or the reason why there is none; it looks once per process. Call it
+// before anything else of testcontainers, because it sets that package's environment unless the user has: no reaper
+// container, whose image may be unavailable (package guard cleans up instead), and the loopback interface as the
+// engine's host on a machine that looks like a container to testcontainers but is not one of this engine.
 var Find = sync.OnceValues(find)
 
 func find() (*Engine, error) {
@@ -58,7 +58,7 @@ func find() (*Engine, error) {
 	}
 	e := &Engine{Client: cli, Host: host, Bind: "0.0.0.0"}
 	if ip := net.ParseIP(host); host == "localhost" || (ip != nil && ip.IsLoopback()) {
-		e.Host, e.Bind = "127.0.0.1", "127.0.0.1" // localhost may be ::1 first, where nothing is published
+		e.Host, e.Bind = "127.0.0.1", "127.0.0.1" // localhost may resolve to ::1 first, where nothing is published
 	}
 	return e, nil
 }

@@ -11,7 +11,7 @@ import (
 const freezeTries = 10
 
 // Pause freezes all processes of a container. The cgroup v1 freezer sometimes fails for processes that start others or
-// write to disk meanwhile ("unable to freeze"), so Pause retries.
+// write to disk at the same time ("unable to freeze"), so Pause retries.
 func (e *Engine) Pause(ctx context.Context, container string) error {
 	for tries := 1; ; tries++ {
 		_, err := e.Client.ContainerPause(ctx, container, client.ContainerPauseOptions{})

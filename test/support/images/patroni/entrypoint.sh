@@ -1,8 +1,9 @@
 #!/bin/bash
-# One member of a Patroni cluster, Postgres on port 5432 and Patroni's REST API on 8008. Required: ETCD_HOSTS (HOST:PORT, ...),
-# POSTGRES_PASSWORD. NAME is the host's name by default, and other members reach it as ADDRESS, by default the same.
+# One member of a Patroni cluster, Postgres on port 5432 and Patroni's REST API on 8008. Required: ETCD_HOSTS
+# (HOST:PORT, ...) and POSTGRES_PASSWORD. NAME is the host's name by default, and other members reach it as ADDRESS, by
+# default the same.
 # TTL (30 s), LOOP_WAIT (10 s) and RETRY_TIMEOUT (10 s) are Patroni's; SYNCHRONOUS (true) is its synchronous_mode.
-# PATRONI_... variables go before all of this. An argument replaces the whole configuration: the path of a file.
+# PATRONI_... variables take precedence over these. An argument, the path of a file, replaces the whole configuration.
 set -euo pipefail
 [ $# = 0 ] || exec patroni "$@"
 

@@ -1,7 +1,8 @@
 #!/bin/bash
-# PgBouncer on port 6432 before the server POSTGRES_HOST:POSTGRES_PORT, for the user POSTGRES_USER with POSTGRES_PASSWORD.
-# Every database of that server is reached by its name. POOL_MODE is transaction by default, POOL_SIZE 20;
-# SETTINGS holds further lines of the [pgbouncer] section. Arguments replace all of this: a configuration file, options.
+# PgBouncer on port 6432 in front of the server POSTGRES_HOST:POSTGRES_PORT, for the user POSTGRES_USER with
+# POSTGRES_PASSWORD. It serves every database of that server under its name. POOL_MODE is transaction by default,
+# POOL_SIZE 20; SETTINGS has further lines of the [pgbouncer] section. Arguments (a configuration file, options) replace
+# all of this.
 set -euo pipefail
 [ $# = 0 ] || exec pgbouncer "$@"
 

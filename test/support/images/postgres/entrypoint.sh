@@ -1,7 +1,8 @@
 #!/bin/bash
-# Creates the cluster at the first start, then becomes postgres with the arguments given. Of the official image's
-# variables it knows POSTGRES_USER, POSTGRES_PASSWORD, their _FILE forms, POSTGRES_DB and POSTGRES_INITDB_ARGS. PRIMARY_CONNINFO
-# ("host=... user=... password=... application_name=...") makes it a streaming standby of that server instead.
+# Creates the cluster at the first start, then becomes postgres with the arguments given. It
+# supports the official image's variables POSTGRES_USER, POSTGRES_PASSWORD, their _FILE forms, POSTGRES_DB and
+# POSTGRES_INITDB_ARGS. PRIMARY_CONNINFO ("host=... user=... password=... application_name=...") makes it a streaming
+# standby of that server instead.
 set -euo pipefail
 [ "${1:-postgres}" = postgres ] || exec "$@"
 shift || true
@@ -14,11 +15,12 @@ db=${POSTGRES_DB:-$user}
 create() {
   [ -n "$password" ] || { echo "set POSTGRES_PASSWORD or POSTGRES_PASSWORD_FILE" >&2; exit 1; }
   # shellcheck disable=SC2086 # several arguments
-  initdb --username="$user" --pwfile=<(printf '%s\n' "$password") --auth=scram-sha-256 --encoding=UTF8 --locale=C.UTF-8 ${POSTGRES_INITDB_ARGS:-} >/dev/null
+  initdb --username="$user" --pwfile=<(printf '%s\n' "$password") --auth=scram-sha-256 \
+    --encoding=UTF8 --locale=C.UTF-8 ${POSTGRES_INITDB_ARGS:-} >/dev/null
   printf 'host all all all scram-sha-256\nhost replication all all scram-sha-256\n' >>"$PGDATA/pg_hba.conf"
   printf "listen_addresses='*'\nunix_socket_directories='/tmp'\n" >>"$PGDATA/postgresql.conf"
   [ "$db" != postgres ] || return 0
-  # Without an address nobody takes the server for ready before its database is there.
+  # Without an address, clients cannot consider the server ready before its database exists.
   pg_ctl -D "$PGDATA" -w -o "-c listen_addresses=''" start >/dev/null
   PGPASSWORD=$password PGHOST=/tmp createdb --username="$user" --maintenance-db=postgres "$db"
   pg_ctl -D "$PGDATA" -w -m fast stop >/dev/null
@@ -27,7 +29,8 @@ create() {
 mkdir -p "$PGDATA" && chmod 700 "$PGDATA"
 if [ ! -s "$PGDATA/PG_VERSION" ]; then
   if [ -n "${PRIMARY_CONNINFO:-}" ]; then
-    pg_basebackup --pgdata="$PGDATA" --wal-method=stream --write-recovery-conf --checkpoint=fast --no-sync --dbname="$PRIMARY_CONNINFO"
+    pg_basebackup --pgdata="$PGDATA" --wal-method=stream --write-recovery-conf --checkpoint=fast \
+      --no-sync --dbname="$PRIMARY_CONNINFO"
   else
     create
   fi
