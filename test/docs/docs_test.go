@@ -12,7 +12,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pages"
 )
 
-// The commands that need only sqlstore and the machine's own tools work.
+// The pages' commands that need only sqlstore and the machine's own tools work.
 func TestCommands(t *testing.T) { pages.Run(t, pages.Unit, pages.Setup{}) }
 
 // Every block has a known language and belongs to a suite that runs it.
@@ -91,7 +91,7 @@ func TestLinks(t *testing.T) {
 			}
 			i := slices.IndexFunc(all, func(q pages.Page) bool { return q.Name == target })
 			if anchor != "" && (i < 0 || !slices.Contains(headings(&all[i]), anchor)) {
-				t.Errorf("%s links to %s, a heading that is not there", p.Name, m[0])
+				t.Errorf("%s links to %s, a heading that does not exist", p.Name, m[0])
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Programs that embed the server can name every type that they encounter.
+// Programs that embed the server can name every type in its API.
 func TestExportedNamesNeedNothingInternal(t *testing.T) {
 	if found := mentions(t, module); len(found) > 0 {
 		t.Errorf("internal types in the exported API:\n%s", strings.Join(found, "\n"))
@@ -54,7 +54,7 @@ func exports(t *testing.T, path string) importer.Lookup {
 	return func(path string) (io.ReadCloser, error) { return os.Open(files[path]) }
 }
 
-// walk visits a type and its parts, as far as other packages can see them.
+// walk visits a type and those of its parts that other packages can see.
 type walk struct {
 	seen  map[types.Type]bool
 	found []string
@@ -74,7 +74,7 @@ func (w *walk) look(at string, t types.Type) {
 		}
 		switch p := t.Obj().Pkg(); {
 		case p == nil || !inModule(p.Path()):
-			return // other modules do not know ours
+			return // other modules cannot refer to types of this one
 		case internal(p.Path()):
 			w.found = append(w.found, fmt.Sprintf("%s: %s", at, t))
 			return

@@ -24,7 +24,7 @@ type Authority struct {
 	serial int64
 }
 
-// New makes an authority that nobody trusts yet.
+// New makes an authority that no client trusts yet.
 func New(tb testing.TB) *Authority {
 	tb.Helper()
 	a := &Authority{tb: tb, key: newKey(tb), serial: 1}
@@ -87,10 +87,10 @@ func (a *Authority) Pair(name string) tls.Certificate {
 	return pair
 }
 
-// PEM is the authority's own certificate, for those who should trust it.
+// PEM returns the authority's own certificate, for clients that should trust it.
 func (a *Authority) PEM() []byte { return encode("CERTIFICATE", a.cert.Raw) }
 
-// Pool trusts the authority.
+// Pool returns a pool with the authority's certificate.
 func (a *Authority) Pool() *x509.CertPool {
 	p := x509.NewCertPool()
 	p.AddCert(a.cert)

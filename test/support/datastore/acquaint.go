@@ -10,10 +10,10 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// acquaintTimeout is many times the second in which replicas learn of each other.
+// acquaintTimeout is many times the second in which replicas discover each other.
 const acquaintTimeout = 30 * time.Second
 
-// acquaint waits until each replica lists all of them: a ready replica learns of those that started with it at its next
+// acquaint waits until each replica lists all of them: a ready replica discovers those that started with it at its next
 // heartbeat.
 func acquaint(tb testing.TB, servers []*launch.Server) {
 	tb.Helper()
@@ -31,13 +31,13 @@ func acquaint(tb testing.TB, servers []*launch.Server) {
 			select {
 			case <-tick.C:
 			case <-end:
-				tb.Fatalf("datastore: a replica knows of %d, not of %d (%v)", n, len(servers), err)
+				tb.Fatalf("datastore: a replica knows %d replicas, not %d (%v)", n, len(servers), err)
 			}
 		}
 	}
 }
 
-// members asks a replica how many members it knows.
+// members returns the number of members that a replica lists.
 func members(client *http.Client, url string) (int, error) {
 	resp, err := client.Get(url + "/status")
 	if err != nil {

@@ -76,7 +76,7 @@ func parse(getenv func(string) string) (Choice, error) {
 	case "1":
 		c.PgBouncer = true
 	default:
-		return c, fmt.Errorf("%s is %q, want 1 or nothing", PgBouncerVariable, s)
+		return c, fmt.Errorf("%s is %q, want 1 or unset", PgBouncerVariable, s)
 	}
 	if !c.Postgres && (c.Replicas > 1 || c.PgBouncer) {
 		return c, fmt.Errorf("%s and %s are for Postgres: set %s=postgres", ReplicasVariable,
@@ -85,7 +85,7 @@ func parse(getenv func(string) string) (Choice, error) {
 	return c, nil
 }
 
-// Start starts the chosen number of servers over the chosen datastore, all at once, and waits until all are ready. cfg
+// Start starts the chosen number of servers over the chosen datastore, concurrently, and waits until all are ready. cfg
 // is the configuration of each; its DataDir only makes sense for a single server.
 func (c Choice) Start(tb testing.TB, cfg launch.Config) []*launch.Server {
 	tb.Helper()

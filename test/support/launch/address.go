@@ -24,9 +24,9 @@ var claims struct {
 	files []*os.File
 }
 
-// FreeAddress returns a loopback address that nobody listens on, and that no other call returns, in any process of this
-// user, while this process runs. A server can restart on it: no client's connection can take it meanwhile, unlike a
-// port that the system chose.
+// FreeAddress returns a free loopback address that no other call returns, in any process of this user, while this
+// process runs. A server can restart on it: no client's connection can take it in between, unlike a port that the
+// system chose.
 func FreeAddress() (string, error) {
 	err := errors.New("all are claimed")
 	for range 100 {

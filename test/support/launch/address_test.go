@@ -11,7 +11,7 @@ func TestFreeAddresses(t *testing.T) {
 			t.Fatal(err)
 		}
 		if seen[a] {
-			t.Fatalf("%s comes twice", a)
+			t.Fatalf("%s was returned twice", a)
 		}
 		seen[a] = true
 	}

@@ -21,9 +21,9 @@ var build struct {
 	err  error
 }
 
-// Binary returns the path of the sqlstore binary under test: $SQLSTORE_BIN if set, else ./cmd/sqlstore of the module
-// that the running test uses, built once per test process. GOFLAGS applies, so GOFLAGS=-race gives a server with the
-// race detector.
+// Binary returns the path of the sqlstore binary under test: $SQLSTORE_BIN if set, otherwise ./cmd/sqlstore of the
+// module that the running test uses, built once per test process. GOFLAGS applies, so GOFLAGS=-race gives a server with
+// the race detector.
 func Binary(tb testing.TB) string {
 	tb.Helper()
 	build.once.Do(func() { build.path, build.err = buildBinary() })

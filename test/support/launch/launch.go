@@ -41,7 +41,7 @@ type Config struct {
 	Env []string
 	// Log also receives what the server writes to its standard output and standard error.
 	Log io.Writer
-	// MayEnd means that the server may end by itself without failing the test.
+	// MayEnd means that the server may exit unasked without failing the test.
 	MayEnd bool
 }
 
@@ -64,11 +64,11 @@ type process struct {
 	cmd     *exec.Cmd
 	done    chan struct{} // closed when the process has been waited for
 	err     error         // from Wait; read only after done
-	stopped bool          // by us; guarded by Server.mu
+	stopped bool          // by the test; guarded by Server.mu
 }
 
 // Start runs `sqlstore serve` and waits until it is ready. It kills the process when the test ends. The test fails if
-// the server does not become ready, or ends unasked.
+// the server does not become ready, or exits unasked.
 func Start(tb testing.TB, cfg Config) *Server {
 	tb.Helper()
 	server, err := TryStart(tb, cfg)
@@ -204,7 +204,7 @@ func (s *Server) start() error {
 	if err := waitReady(s.MetricsURL()+"/readyz", p.done, readyTimeout); err != nil {
 		s.Kill()
 		s.mu.Lock()
-		p.stopped = true // the caller has the error: clean-up need not report this end again
+		p.stopped = true // the caller has the error: cleanup need not report this end again
 		s.mu.Unlock()
 		return fmt.Errorf("start server: %w (%v)\n%s", err, p.err, s.Log()) //nolint:errorlint // p.err may be nil
 	}
@@ -238,7 +238,7 @@ func (s *Server) cleanup(tb testing.TB) {
 	stopped := p.stopped
 	s.mu.Unlock()
 	if !stopped && !s.cfg.MayEnd {
-		tb.Errorf("launch: server ended by itself: %v", p.err)
+		tb.Errorf("launch: the server exited unexpectedly: %v", p.err)
 	}
 	if tb.Failed() {
 		tb.Logf("launch: end of the server's log:\n%s", s.Log())

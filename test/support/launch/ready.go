@@ -26,7 +26,7 @@ func waitReady(url string, exited <-chan struct{}, timeout time.Duration) error 
 		last = err
 		select {
 		case <-exited:
-			return errors.New("the process ended before it was ready")
+			return errors.New("the process exited before it was ready")
 		case <-deadline:
 			return fmt.Errorf("not ready within %s: %w", timeout, last)
 		case <-tick.C:

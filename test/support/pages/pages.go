@@ -4,8 +4,8 @@
 // A page's fenced blocks in these languages run, in order, in one shell that starts in an empty directory:
 //
 //   - sh: commands, each of which must succeed. A block that ends in "# keep it running" keeps its terminal: once the
-//     server in it logs that it is ready, the page goes on in a fresh shell.
-//   - console: commands behind "$ ", each followed by its output. "..." stands for any text, alone on a line for any
+//     server in it logs that it is ready, the page continues in a new shell.
+//   - console: commands after "$ ", each followed by its output. "..." stands for any text, alone on a line for any
 //     lines. A command that ends in "# Ctrl-C ends it" is interrupted after as many lines as the page shows.
 //   - sql: statements for the suite's Postgres, run as its superuser.
 //
@@ -30,11 +30,11 @@ import (
 // Names of the suites that run blocks. Each calls [Run] with its own name.
 const (
 	Unit          = "unit"          // the main module's tests: sqlstore, sqlite3, curl, openssl
-	Etcd          = "etcd"          // test/etcd: also etcdctl, etcdutl, a Postgres
+	Etcd          = "etcd"          // test/etcd: also etcdctl, etcdutl, Postgres
 	KubeAPIServer = "kubeapiserver" // test/kubeapiserver: also kube-apiserver and kubectl
 )
 
-// Suites are all of them.
+// Suites lists every suite.
 var Suites = []string{Unit, Etcd, KubeAPIServer}
 
 // suites names the suite of each page that needs more than the unit tests have.

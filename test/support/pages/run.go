@@ -28,7 +28,7 @@ type Setup struct {
 // Run runs the blocks of all pages that belong to the suite, each page as a subtest. In them
 //
 //   - 127.0.0.1:PORT becomes a free port, the same one throughout a page;
-//   - tools without an address use the replacement of 127.0.0.1:2379;
+//   - tools that are given no address use the replacement of 127.0.0.1:2379;
 //   - /var/lib/sqlstore, /etc/sqlstore and /backup lie in the test's directory;
 //   - postgres://...@localhost/ is a separate Postgres for the page;
 //   - git clones this repository.
@@ -107,7 +107,8 @@ func (p *page) terminal() {
 	p.shell = startShell(p.t, filepath.Join(p.dir, "work"), p.environment())
 }
 
-// environment directs tools without an address to the page's own servers, and clones of the repository to this one.
+// environment points tools that are given no address to the page's own servers, and clones of the repository to this
+// one.
 func (p *page) environment() []string {
 	server := "http://" + p.port("2379")
 	return append(os.Environ(),
@@ -132,7 +133,7 @@ func (p *page) gitConfig() string {
 	return path
 }
 
-// homeFor returns the home directory, which may be unset in continuous integration.
+// homeFor returns the home directory even where HOME is unset, as in continuous integration.
 func homeFor(t *testing.T) string {
 	t.Helper()
 	home, err := os.UserHomeDir()
@@ -217,7 +218,7 @@ kill $tail`, text, log))
 
 var prompt = regexp.MustCompile(`(?m)^\$ `)
 
-// endless marks a command that does not end by itself.
+// endless marks a command that runs until it is interrupted.
 const endless = "# Ctrl-C ends it"
 
 func (p *page) console(text string) {

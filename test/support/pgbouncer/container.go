@@ -22,8 +22,8 @@ type container struct {
 	name   string
 }
 
-// startContainer starts one on the engine's own network, where it reaches the same servers as the engine's host. It
-// also returns the host.
+// startContainer starts PgBouncer on the engine's own network, where it reaches the same servers as the engine's host.
+// It also returns the host.
 func startContainer(server *url.URL, port string) (pooler, string, error) {
 	ctx := context.Background() // package images limits the time to get an image
 	e, err := images.Find()

@@ -19,7 +19,7 @@ type local struct {
 
 func startLocal(tb testing.TB, program string, files map[string]string) (pooler, error) {
 	tb.Helper()
-	dir, err := os.MkdirTemp("", "sqlstore-pgbouncer-") //nolint:usetesting // another user must get in
+	dir, err := os.MkdirTemp("", "sqlstore-pgbouncer-") //nolint:usetesting // another user needs access
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (l *local) start(program string, files map[string]string) error {
 func (l *local) remove() error {
 	err := l.cmd.Process.Kill()
 	if errors.Is(err, os.ErrProcessDone) {
-		err = errors.New("it ended by itself")
+		err = errors.New("it exited unexpectedly")
 	}
 	_ = l.cmd.Wait() // reports that it was killed
 	return errors.Join(err, os.RemoveAll(l.dir))

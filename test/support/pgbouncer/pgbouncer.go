@@ -1,7 +1,7 @@
 // Package pgbouncer puts a PgBouncer in transaction mode in front of a Postgres server, for tests. It uses the
-// machine's program, else Debian's in a container (package images). Its limits are those of Debian's version 1.18, the
-// strictest in use: no prepared statements of the protocol, no session state, and only the startup parameters that it
-// knows.
+// machine's program, otherwise Debian's in a container (package images). Its limits are those of Debian's version 1.18,
+// the strictest in use: no prepared statements of the protocol, no session state, and only the startup parameters that
+// it knows.
 package pgbouncer
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// startTimeout limits the start, without getting the image.
+// startTimeout limits the start, not counting the time to get the image.
 const startTimeout = 30 * time.Second
 
 // Parameter makes pgx work without prepared statements, as part of a DSN.
@@ -131,7 +131,7 @@ func write(dir string, files map[string]string) error {
 	return nil
 }
 
-// ready waits until a query gets through.
+// ready waits until a query succeeds.
 func ready(dsn string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -146,7 +146,7 @@ func ready(dsn string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("no query gets through: %w", err)
+			return fmt.Errorf("no query succeeds: %w", err)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

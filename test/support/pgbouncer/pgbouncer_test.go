@@ -12,8 +12,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// A client does not have one session: two of its transactions use different server connections if others are busy, and
-// what one sets is gone in the next.
+// A client does not have a session of its own: two of its transactions use different server connections if others are
+// busy, and a setting of one is gone in the next.
 func TestTransactionMode(t *testing.T) {
 	dsn := Before(t, pgserver.Database(t))
 	var conns []*pgx.Conn

@@ -85,7 +85,8 @@ func (c *container) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Only the programs of any image are used, so that all behave alike; the official one's script supports no standby.
+	// Only the programs of any image are used, so that all behave alike; the official image's script supports no
+	// standby.
 	cmd := []string{"bash", "-c", images.PostgresEntrypoint, "entrypoint", "postgres", "-c", "listen_addresses=*"}
 	for _, s := range c.settings {
 		cmd = append(cmd, "-c", s)
@@ -95,7 +96,7 @@ func (c *container) create(ctx context.Context) error {
 		Name:  c.name,
 		Env: map[string]string{
 			"POSTGRES_USER": superuser, "POSTGRES_PASSWORD": password, "PRIMARY_CONNINFO": c.primary,
-			// an empty cluster is quickly recreated; what is written later is synced
+			// an empty cluster is quickly recreated; later writes are synced
 			"POSTGRES_INITDB_ARGS": "--no-sync",
 		},
 		ExposedPorts: []string{postgresPort},

@@ -64,7 +64,7 @@ func Database(tb testing.TB) string {
 func database(tb testing.TB, dsn string) string {
 	tb.Helper()
 	name := "test_" + strings.ToLower(rand.Text()[:12])
-	// From template0, to which nobody is connected.
+	// From template0, which has no connections.
 	if err := execute(dsn, "CREATE DATABASE "+name+" TEMPLATE template0 ENCODING 'UTF8'"); err != nil {
 		tb.Fatalf("pgserver: create a database: %v", err)
 	}
@@ -81,7 +81,7 @@ func database(tb testing.TB, dsn string) string {
 	return u.String()
 }
 
-// LockTable locks a table of the database of dsn against everybody else, until unlock is called or the test ends.
+// LockTable locks a table of the database of dsn against all other sessions, until unlock is called or the test ends.
 func LockTable(tb testing.TB, dsn, table string) (unlock func()) {
 	tb.Helper()
 	ctx := context.Background()

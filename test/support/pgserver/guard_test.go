@@ -77,7 +77,7 @@ func TestNothingOutlivesAKilledProcess(t *testing.T) {
 				select {
 				case <-tick.C:
 				case <-end:
-					t.Fatalf("%s is still there", name)
+					t.Fatalf("%s still exists", name)
 				}
 			}
 		})

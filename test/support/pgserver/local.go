@@ -64,7 +64,7 @@ func (l *local) addr() string { return l.hostPort }
 func (l *local) describe() string {
 	s := fmt.Sprintf("Postgres %s of %s", l.version, l.bin)
 	if l.why != nil {
-		s += fmt.Sprintf(", as containers are not to be had (%v)", l.why)
+		s += fmt.Sprintf(", as containers are unavailable (%v)", l.why)
 	}
 	return s
 }

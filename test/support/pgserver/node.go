@@ -20,7 +20,7 @@ func newNode(ctx context.Context, o Options) (node, error) {
 		l.why = errContainer
 		return l, nil
 	}
-	return nil, fmt.Errorf("there is no Postgres to test with: start Docker, or install Postgres's binaries (Debian: "+
+	return nil, fmt.Errorf("no Postgres to test with: start Docker, or install Postgres's binaries (Debian: "+
 		"'apt-get install postgresql'), or set SQLSTORE_TEST_POSTGRES to the DSN of a server:\n%w",
 		errors.Join(errContainer, errLocal))
 }

@@ -78,7 +78,7 @@ func wantSum(t *testing.T, dsn string, want int) {
 		t.Fatal(err)
 	}
 	if got != want {
-		t.Fatalf("the rows add up to %d, not %d", got, want)
+		t.Fatalf("the sum of the rows is %d, want %d", got, want)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestDatabaseIsDropped(t *testing.T) {
 		var dsn string
 		t.Run("inner", func(t *testing.T) { dsn = s.Database(t); insert(t, dsn, 1) })
 		if _, err := pgx.Connect(t.Context(), dsn); err == nil {
-			t.Fatal("the database is still there")
+			t.Fatal("the database still exists")
 		}
 	})
 }
@@ -147,7 +147,7 @@ func TestKillKeepsWhatWasCommitted(t *testing.T) {
 			open := connect(t, s.DSN())
 			check(t, s.Kill())
 			if err := open.Ping(t.Context()); err == nil {
-				t.Fatal("a connection lives on")
+				t.Fatal("a connection is still open")
 			}
 			check(t, s.Start())
 			wantSum(t, s.DSN(), i+1)

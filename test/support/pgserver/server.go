@@ -27,8 +27,8 @@ const (
 
 // Options configures a server for [Start].
 type Options struct {
-	// Version is the major version, for example "15". Empty means that of SQLSTORE_TEST_POSTGRES_VERSION, else what is
-	// available.
+	// Version is the major version, for example "15". Empty means that of SQLSTORE_TEST_POSTGRES_VERSION, or else what
+	// is available.
 	Version string
 	// Settings are Postgres settings, NAME=VALUE.
 	Settings []string
@@ -49,7 +49,7 @@ type node interface {
 	kill(ctx context.Context) error
 	pause(ctx context.Context) error
 	unpause(ctx context.Context) error
-	// running reports whether it has not ended by itself.
+	// running reports whether it is still running.
 	running(ctx context.Context) bool
 	// remove ends it in any state, and deletes its data.
 	remove(ctx context.Context) error

@@ -30,7 +30,7 @@ func (s *Server) Standby(tb testing.TB) *Server {
 		tb.Fatalf("pgserver: %v", err)
 	}
 	if err := s.synchronous(ctx, name); err != nil {
-		tb.Fatalf("pgserver: have %s wait for its standby: %v", s.node.describe(), err)
+		tb.Fatalf("pgserver: make %s wait for its standby: %v", s.node.describe(), err)
 	}
 	return standby
 }

@@ -24,7 +24,7 @@ import (
 // variable makes a test binary a guard.
 const variable = "SQLSTORE_TEST_GUARD"
 
-// removeTimeout limits the whole clean-up.
+// removeTimeout limits the whole cleanup.
 const removeTimeout = time.Minute
 
 func init() {
@@ -59,7 +59,7 @@ func tell(kind, name string) error {
 		pipe = w
 	}
 	if _, err := fmt.Fprintf(pipe, "%s %s\n", kind, name); err != nil {
-		return fmt.Errorf("tell the guard that cleans up after tests: %w", err)
+		return fmt.Errorf("send to the guard that cleans up after tests: %w", err)
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func start() (io.Writer, error) {
 	return w, cmd.Start()
 }
 
-// wait reads names until the test process is gone, then removes what they name.
+// wait reads names until the test process is gone, then removes the objects with these names.
 func wait(r io.Reader) {
 	names := map[string][]string{}
 	for lines := bufio.NewScanner(r); lines.Scan(); {
