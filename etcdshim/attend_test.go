@@ -13,7 +13,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// A list whose client has stopped reading ends, and holds no rows any more.
+// A list whose client has stopped reading ends and releases its rows.
 func TestStalledRangeStreamEnds(t *testing.T) {
 	s := serve(t, Options{streamTimeout: 100 * time.Millisecond}, store.Config{})
 	value := strings.Repeat("v", 64<<10)
@@ -36,6 +36,6 @@ func TestStalledRangeStreamEnds(t *testing.T) {
 		_, err = stream.Recv()
 	}
 	if status.Code(err) != codes.Unavailable {
-		t.Errorf("the client learns %v", err)
+		t.Errorf("the client gets %v", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// reportCallers makes options of a server that sends the caller of each call.
+// reportCallers returns server options that send the caller of each call to a channel.
 func reportCallers() (Options, <-chan any) {
 	callers := make(chan any, 1)
 	return Options{UnaryInterceptors: []grpc.UnaryServerInterceptor{
@@ -25,7 +25,7 @@ func reportCallers() (Options, <-chan any) {
 	}}, callers
 }
 
-// A caller can be found again by its address: who takes nothing of its answers is hung up on.
+// A caller's address identifies its connection: the server closes that of a client that does not read its answers.
 func TestCallerAddress(t *testing.T) {
 	o, callers := reportCallers()
 	s := serve(t, o, store.Config{})
@@ -46,11 +46,11 @@ func TestCallerAddress(t *testing.T) {
 		t.Errorf("the address of %v is %v", first, addr)
 	}
 	if addr := CallerAddress(nil); addr != nil {
-		t.Errorf("the address of nobody is %v", addr)
+		t.Errorf("the address of no caller is %v", addr)
 	}
 }
 
-// Callers of the gateway are its clients, whoever they say that they are.
+// Callers of the gateway are its clients, whatever address they claim.
 func TestCallersOfTheGateway(t *testing.T) {
 	o, callers := reportCallers()
 	s := serve(t, o, store.Config{})

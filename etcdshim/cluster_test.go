@@ -11,8 +11,8 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// What etcd would accept and this server cannot do is refused with what to do instead. All other answers are compared
-// with etcd's in test/etcd/sidebyside.
+// A request that etcd accepts and this server cannot fulfil is refused, with the alternative. test/etcd/sidebyside
+// compares all other answers with etcd's.
 func TestMembershipThatEtcdWouldChange(t *testing.T) {
 	s := serve(t, Options{ClientURLs: []string{"http://127.0.0.1:2379"}}, store.Config{})
 	c := pb.NewClusterClient(s.conn)

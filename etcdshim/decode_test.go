@@ -13,7 +13,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// sameDecoding decodes raw as each request both ways, and fails unless both fail or both find the same.
+// sameDecoding decodes raw as each request with both decoders, and fails unless both fail or return the same.
 func sameDecoding(t *testing.T, raw []byte) {
 	t.Helper()
 	var (
@@ -81,7 +81,7 @@ func same(a, b reflect.Value) bool {
 }
 
 // message makes bytes that look like a protobuf message: fields of likely and unlikely numbers and types, in any order
-// and any number, nested, and now and then broken off.
+// and any number, nested, and sometimes truncated.
 func (r random) message(depth int) []byte {
 	var b []byte
 	for range r.IntN(5) {
@@ -141,7 +141,8 @@ func FuzzRequestsAreWhatProtobufReads(f *testing.F) {
 	f.Fuzz(sameDecoding)
 }
 
-// Protobuf refuses messages nested deeper than 10,000; so must we, at the same depth, and nobody's stack may overflow.
+// Protobuf refuses messages nested deeper than 10,000 levels. So must the decoder, at the same depth, without a stack
+// overflow.
 func TestDeepNesting(t *testing.T) {
 	nested := []byte{}
 	for depth := 1; depth <= 5002; depth++ {
@@ -157,7 +158,7 @@ func TestDeepNesting(t *testing.T) {
 	}
 }
 
-// A put must not keep a much larger request alive, and must not lose what it needs of it.
+// A put must not keep a much larger request alive, and must keep the parts that it needs.
 func TestPutOwnsItsBytes(t *testing.T) {
 	request := make([]byte, 10_000)
 	copy(request, "keyvalue")

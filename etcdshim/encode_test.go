@@ -12,7 +12,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// random makes values that try all lengths of the encoding.
+// random makes values that cover all lengths of the encoding.
 type random struct{ *rand.Rand }
 
 func (r random) number() int64 {
@@ -147,7 +147,7 @@ func TestRepliesAreWhatProtobufWrites(t *testing.T) {
 	}
 }
 
-// Buffers come back with the contents of those before them, and no reply may show any of it.
+// Buffers return from the pool with old contents, and no reply may show any of them.
 func TestPoolLendsWhatFits(t *testing.T) {
 	var p bufferPool
 	for _, n := range []int{0, 1, 1024, 1025, 2048, 2049, 1 << 20, 1<<20 + 1, 5 << 20} {

@@ -56,7 +56,7 @@ func TestGateway(t *testing.T) {
 	has(post("/v3/lease/keepalive", `{"ID": "5"}`), `"ID":"5"`)
 }
 
-// A stream is served over a websocket, too: each message is one document.
+// A websocket also serves a stream: each message is one document.
 func TestGatewayWebsocket(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	web := httptest.NewServer(s.Gateway)
@@ -87,7 +87,7 @@ func TestGatewayWebsocket(t *testing.T) {
 	has(`"value":"dg=="`)
 }
 
-// The errors of locks and elections have etcd's codes: it serves them as a client of its own.
+// The errors of locks and elections have etcd's codes: etcd serves these services as its own client.
 func TestGatewayErrors(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	web := httptest.NewServer(s.Gateway)

@@ -25,7 +25,7 @@ func webOf(t *testing.T, s *served) *httptest.Server {
 	return web
 }
 
-// speak opens a connection and sends text as it is.
+// speak opens a connection and sends text unchanged.
 func speak(t *testing.T, web *httptest.Server, text string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", web.Listener.Addr().String())
@@ -39,7 +39,7 @@ func speak(t *testing.T, web *httptest.Server, text string) net.Conn {
 	return conn
 }
 
-// heard returns the status and the body of the answer.
+// heard returns the answer's status and body.
 func heard(t *testing.T, conn net.Conn) (int, string) {
 	t.Helper()
 	_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
@@ -66,7 +66,7 @@ const (
 	tooLong = 10 << 20 // more than the JSON of a message may have
 )
 
-// What is too long for a message is refused as etcd refuses it, and not gathered in memory first.
+// A body that is too long for a message is refused as in etcd, and not collected in memory first.
 func TestGatewayRefusesLongBodies(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	web := webOf(t, s)
@@ -75,12 +75,12 @@ func TestGatewayRefusesLongBodies(t *testing.T) {
 		"announced": {"POST /v3/kv/put" + fmt.Sprintf(counted, 1<<40), exhausted + "1099511627776vs."},
 		"in chunks": {"POST /v3/kv/put" + chunked + chunk(long(tooLong)), exhausted},
 		"a stream":  {"POST /v3/watch" + chunked + chunk(long(tooLong)), exhausted},
-		// The server itself refuses what fits the gateway.
+		// The server itself refuses a message that the gateway accepts.
 		"a large message": {"POST /v3/kv/put" + chunked + chunk(long(4<<20)) + "0\r\n\r\n", exhausted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn := speak(t, web, "")
-			go func() { _, _ = io.WriteString(conn, c.sent) }() // it may be refused before it is all there
+			go func() { _, _ = io.WriteString(conn, c.sent) }() // it may be refused before all of it has arrived
 			if code, body := heard(t, conn); code != http.StatusTooManyRequests || !strings.Contains(body, c.want) {
 				t.Errorf("%d %s", code, body)
 			}
@@ -92,7 +92,7 @@ func TestGatewayRefusesLongBodies(t *testing.T) {
 	}
 }
 
-// A websocket's message is bounded as a body is, and read as it comes.
+// A websocket message has the same limit as a body, and is read as it arrives.
 func TestGatewayRefusesLongMessages(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	web := webOf(t, s)
@@ -142,7 +142,7 @@ func TestGatewayDocuments(t *testing.T) {
 	}
 }
 
-// Bodies that do not come share a bound, and small ones are read meanwhile.
+// Stalled bodies share a bound, and do not delay small ones.
 func TestGatewaySharesABudget(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	web := webOf(t, s)
@@ -164,7 +164,7 @@ func TestGatewaySharesABudget(t *testing.T) {
 	eventually(t, "large bodies are read again", func() bool { return put(100<<10) == http.StatusOK })
 }
 
-// A client that leaves ends its call, whatever of its body has not been read.
+// A client that disconnects ends its call, however much of its body is unread.
 func TestGatewayNoticesWhoLeaves(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	web := webOf(t, s)
@@ -194,7 +194,7 @@ func TestGatewayNoticesWhoLeaves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn := speak(t, web, sent)
-			// the others do not come that far, or do not last
+			// the others do not get that far, or end earlier
 			if strings.HasPrefix(sent, "POST /v3/watch") || name == "a lock" {
 				eventually(t, "the call begins", func() bool { return s.Serving() > 0 })
 			}

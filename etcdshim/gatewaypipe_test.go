@@ -36,7 +36,7 @@ func pipeEnds(t *testing.T) (client, server net.Conn) {
 	return client, <-accepted
 }
 
-// Both ends can write before either reads, whatever the amount, and what is written outlasts its writer.
+// Both ends can write any amount before either reads, and written data outlives its writer.
 func TestPipeWritesDoNotWait(t *testing.T) {
 	a, b := pipeEnds(t)
 	const size = 4 << 20
@@ -57,7 +57,7 @@ func TestPipeWritesDoNotWait(t *testing.T) {
 		t.Errorf("read after close: %v", err)
 	}
 	if _, err := b.Write(got); !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("write to who has gone: %v", err)
+		t.Errorf("write to a closed end: %v", err)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestPipeDeadline(t *testing.T) {
 	}
 }
 
-// Calls that are left at once leave the gateway to others.
+// Abandoned calls do not block the gateway for others.
 func TestGatewayOutlivesCallsThatAreLeft(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	web := webOf(t, s)

@@ -16,8 +16,8 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// Answers that clients of the gateway do not take are bounded as those of gRPC are: who stands in the way of others is
-// hung up on.
+// Unread answers to the gateway's clients are bounded like those over gRPC: the server closes the connections of
+// clients that block others.
 func TestGatewayAnswersThatNobodyTakes(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	hungUp := make(chan any, 100)
@@ -43,7 +43,7 @@ func TestGatewayAnswersThatNobodyTakes(t *testing.T) {
 			t.Errorf("hung up on %v", caller)
 		}
 	default:
-		t.Error("nothing bounds the answers that nobody takes")
+		t.Error("nothing bounds the unread answers")
 	}
 	for _, conn := range clients {
 		_ = conn.Close()
@@ -55,7 +55,7 @@ func TestGatewayAnswersThatNobodyTakes(t *testing.T) {
 	})
 }
 
-// stuck is a client that takes nothing: once it is offered something, it waits for the end.
+// stuck is a client that reads nothing: once it is offered something, it waits for the end.
 type stuck struct {
 	http.ResponseWriter
 	offered *atomic.Int64
@@ -68,7 +68,7 @@ func (w *stuck) Write([]byte) (int, error) {
 	return 0, io.ErrClosedPipe
 }
 
-// Answers that many clients ask for at one moment count before the gateway has them.
+// Answers to many concurrent requests count before the gateway has them.
 func TestGatewayBurst(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	type hangUp struct {
@@ -82,7 +82,7 @@ func TestGatewayBurst(t *testing.T) {
 	const (
 		mib     = 8
 		clients = 100
-		room    = 256 // MiB of results that may wait, see the engine
+		room    = 256 // MiB of results that may wait, as limited by the engine
 	)
 	for i := range mib {
 		s.put(t, fmt.Sprint("a", i), strings.Repeat("x", 1<<20))
@@ -100,7 +100,7 @@ func TestGatewayBurst(t *testing.T) {
 	if address := CallerAddress(first.caller); address == nil || !strings.HasPrefix(address.String(), "192.0.2.") {
 		t.Errorf("hung up on %v", first.caller)
 	}
-	// A turn for each processor may have begun when there was room.
+	// One answer for each processor may have begun while there was room.
 	if most := int64(room/(keptFactor*mib) + max(2, runtime.GOMAXPROCS(0))); first.begun > most {
 		t.Errorf("%d answers of %d MiB wait, and there is room for %d", first.begun, keptFactor*mib, most)
 	}
@@ -108,7 +108,7 @@ func TestGatewayBurst(t *testing.T) {
 	eventually(t, "the calls end", func() bool { return s.Serving() == 0 })
 }
 
-// An answer counts once, whoever counts it, and as nothing when nobody waits for it.
+// An answer counts once, whatever counts it, and not at all if no request waits for it.
 func TestGatewayAnswersCountOnce(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	w := &taken{ResponseWriter: httptest.NewRecorder()}
@@ -130,7 +130,7 @@ func TestGatewayAnswersCountOnce(t *testing.T) {
 	}
 }
 
-// An answer that is handed over just as its request ends counts for nobody.
+// An answer that arrives just as its request ends does not count.
 func TestGatewayAnswerBesideItsEnd(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	for i := range 200_000 {
@@ -141,7 +141,7 @@ func TestGatewayAnswerBesideItsEnd(t *testing.T) {
 		both.Go(w.done)
 		both.Wait()
 		if n := kept.Bytes(); n != 0 {
-			t.Fatalf("round %d: %d bytes are kept", i, n)
+			t.Fatalf("round %d: %d bytes still count", i, n)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// What Kubernetes does with an object's life.
+// The requests that Kubernetes makes during an object's life.
 func TestObjectsLife(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	ctx, key := t.Context(), []byte("/registry/pods/a")
@@ -44,7 +44,7 @@ func TestObjectsLife(t *testing.T) {
 	r := guarded(0, write("again"))
 	if kv := r.Responses[0].GetResponseRange().Kvs; r.Succeeded || len(kv) != 1 || string(kv[0].Value) != "one" ||
 		kv[0].ModRevision != 2 {
-		t.Errorf("create of what exists: %v", r)
+		t.Errorf("create of an existing key: %v", r)
 	}
 	if r := guarded(2, write("two")); !r.Succeeded || r.Header.Revision != 3 {
 		t.Errorf("update: %v", r)
@@ -68,7 +68,7 @@ func TestObjectsLife(t *testing.T) {
 	}
 	got, err = s.kv.Range(ctx, &pb.RangeRequest{Key: key})
 	if err != nil || len(got.Kvs) != 0 || got.Count != 0 {
-		t.Errorf("get of what is deleted: %v, %v", got, err)
+		t.Errorf("get of a deleted key: %v, %v", got, err)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestRequestSize(t *testing.T) {
 			t.Errorf("value of %d bytes: %v", c.size, err)
 		}
 	}
-	// What only reads is not limited.
+	// Read-only transactions are not limited.
 	big := &pb.TxnRequest{Compare: []*pb.Compare{{
 		Key: []byte("k"), Target: pb.Compare_VALUE, TargetUnion: &pb.Compare_Value{Value: make([]byte, 20_000)},
 	}}}
@@ -145,7 +145,7 @@ func TestRangeStream(t *testing.T) {
 			chunks++
 		}
 		if rows != c.rows || last.Count != c.count || last.More != c.more || last.Header.GetRevision() != 301 {
-			t.Errorf("%v: %d rows in %d chunks, at last %v", c.req, rows, chunks, last)
+			t.Errorf("%v: %d rows in %d chunks, finally %v", c.req, rows, chunks, last)
 		}
 		if c.rows > 100 && chunks < 3 {
 			t.Errorf("%v: %d rows in %d chunks", c.req, rows, chunks)
@@ -180,7 +180,7 @@ func TestPageOfRows(t *testing.T) {
 	}
 }
 
-// A stream waits while results that nobody takes leave no room.
+// A stream waits while unread results leave no room.
 func TestRangeStreamWaitsForRoom(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	for i := range 100 {

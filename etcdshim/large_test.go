@@ -8,7 +8,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// TestLargeReplyIsTheSame holds the encoding that leaves values where they are to the one that copies them.
+// TestLargeReplyIsTheSame compares the encoding that does not copy values with the one that does.
 func TestLargeReplyIsTheSame(t *testing.T) {
 	r := random{rand.New(rand.NewPCG(7, 7))}
 	for range 50 {

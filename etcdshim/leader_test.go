@@ -22,7 +22,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// reach stands for a database that can get out of reach.
+// reach simulates a database that can become unreachable.
 type reach struct{ none atomic.Pointer[chan struct{}] }
 
 func newReach() *reach {
@@ -40,7 +40,7 @@ func (r *reach) lose() { close(*r.none.Load()) }
 
 func (r *reach) noLeader() <-chan struct{} { return *r.none.Load() }
 
-// outgoing is ctx as clientv3.WithRequireLeader makes it for calls without clientv3.
+// outgoing is clientv3.WithRequireLeader for calls without clientv3.
 func outgoing(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, rpctypes.MetadataRequireLeaderKey, rpctypes.MetadataHasLeader)
 }
@@ -53,8 +53,8 @@ func wantNoLeader(t *testing.T, what string, err error) {
 	}
 }
 
-// Without the database calls that ask for a leader are refused and their streams end; others go on. All work again
-// after it.
+// While the database is unreachable, calls that require a leader are refused and their streams end; others continue.
+// Afterwards all work again.
 func TestRequireLeader(t *testing.T) {
 	r := newReach()
 	s := serve(t, Options{NoLeader: r.noLeader}, store.Config{})
@@ -70,7 +70,7 @@ func TestRequireLeader(t *testing.T) {
 			err = w.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{
 				CreateRequest: &pb.WatchCreateRequest{Key: []byte("a")},
 			}})
-			if err != nil && !errors.Is(err, io.EOF) { // a stream that has ended: Recv tells why
+			if err != nil && !errors.Is(err, io.EOF) { // the stream has ended: Recv returns the reason
 				return nil, err
 			}
 			_, err = w.Recv()
@@ -124,10 +124,10 @@ func TestRequireLeader(t *testing.T) {
 		st.RaftIndex != 2 {
 		t.Errorf("status: %v, %v", st, err)
 	}
-	s.put(t, "a", "2") // nobody asked for a leader
+	s.put(t, "a", "2") // requires no leader
 	var event pb.WatchResponse
 	if err := plain["watch"].RecvMsg(&event); err != nil || len(event.Events) != 1 {
-		t.Errorf("a watch that asked for no leader: %v, %v", &event, err)
+		t.Errorf("a watch that requires no leader: %v, %v", &event, err)
 	}
 	r.back()
 	for name, open := range streams {
@@ -140,7 +140,7 @@ func TestRequireLeader(t *testing.T) {
 	}
 }
 
-// A client's watch that required a leader ends with etcd's error, which tells its owner to go elsewhere.
+// A client's watch that requires a leader ends with etcd's error, by which the client knows to try another server.
 func TestRequireLeaderInClient(t *testing.T) {
 	r := newReach()
 	s := serve(t, Options{NoLeader: r.noLeader}, store.Config{})
@@ -159,7 +159,7 @@ func TestRequireLeaderInClient(t *testing.T) {
 	}
 }
 
-// The client hears of the database before its own deadline, and with a text that makes clientv3 repeat no write.
+// The client gets the error before its own deadline, with a text that makes clientv3 retry no write.
 func TestUnavailableWithinTheDeadline(t *testing.T) {
 	put := "/etcdserverpb.KV/Put"
 	for name, c := range map[string]struct {
@@ -215,7 +215,7 @@ func slow(ctx context.Context, _ any) (any, error) {
 	return nil, statusError(ctx, ctx.Err())
 }
 
-// The client's own end of a call stays what it is, and no error of the database makes clientv3 repeat a write.
+// A call that the client ends keeps its status, and no error of the database makes clientv3 retry a write.
 func TestErrorsOfTheDatabase(t *testing.T) {
 	l := &leadership{newReach().noLeader}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -18,7 +18,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// lockedBuffer is written to by a server and read by a test.
+// lockedBuffer is a buffer that a server writes and a test reads.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -99,7 +99,7 @@ func TestMaintenanceIsLogged(t *testing.T) {
 	}
 }
 
-// Operations that clients ask for over and over do not fill the log.
+// Operations that clients repeat do not fill the log.
 func TestMaintenanceIsLoggedInBounds(t *testing.T) {
 	var log lockedBuffer
 	s := serve(t, Options{ClientURLs: []string{"http://x"}, Logger: slog.New(slog.NewTextHandler(&log, nil))},

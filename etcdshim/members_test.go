@@ -11,10 +11,10 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// listed are members that a test sets.
+// listed is a member list that a test sets.
 type listed struct {
 	living []backend.Member
-	err    error // of hearing who lives
+	err    error // of the members' heartbeats
 	heard  int
 }
 
@@ -25,7 +25,7 @@ func (l *listed) HearMembers(context.Context) error {
 	return l.err
 }
 
-// Of several replicas each lists all, itself always, and none is added or removed by request.
+// Each replica lists all replicas, and always itself; requests neither add nor remove any.
 func TestMembersOfOneDatabase(t *testing.T) {
 	const self, other = 20, 10
 	urls := []string{"http://10.0.0.1:2379"}
@@ -98,7 +98,7 @@ func TestMembersOfOneDatabase(t *testing.T) {
 			_, err := c.MemberUpdate(ctx, &pb.MemberUpdateRequest{ID: other, PeerURLs: urls})
 			return err
 		}, errNoPeers},
-		"update nobody's URL": {func() error {
+		"update an unknown member's URL": {func() error {
 			_, err := c.MemberUpdate(ctx, &pb.MemberUpdateRequest{ID: 5, PeerURLs: urls})
 			return err
 		}, rpctypes.ErrGRPCMemberNotFound},
@@ -109,7 +109,8 @@ func TestMembersOfOneDatabase(t *testing.T) {
 	}
 }
 
-// A linearizable list asks the database first, and fails with it; another one answers from what was heard last.
+// A linearizable list queries the database first, and fails if that does; a serializable one answers from the last
+// heartbeat.
 func TestLinearizableMemberList(t *testing.T) {
 	others := listed{living: []backend.Member{{ID: 10}}, err: backend.ErrUnavailable}
 	id := newIdentities(1, 20, func() int64 { return 1 })
@@ -128,7 +129,7 @@ func TestLinearizableMemberList(t *testing.T) {
 	}
 }
 
-// The term follows the database's epoch, and a reply that was measured before is written as it was measured.
+// The term follows the database's epoch, and a reply keeps the term with which it was measured.
 func TestTermFollowsEpoch(t *testing.T) {
 	epoch := int64(1)
 	ids := newIdentities(1, 2, func() int64 { return epoch })

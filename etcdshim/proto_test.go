@@ -7,7 +7,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// The same translations as the codec's, by way of protobuf's generated types: what the tests hold the codec to.
+// The codec's translations by way of protobuf's generated types, which the tests compare with the codec's own.
 
 func protoRange(r *pb.RangeRequest) *store.RangeRequest {
 	return &store.RangeRequest{

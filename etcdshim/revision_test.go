@@ -13,7 +13,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// batches keeps the revision of the store right behind the batch that granted a lease, before anybody is answered.
+// batches records the store's revision right after the batch that granted a lease, before any answer.
 type batches struct {
 	mu      sync.Mutex
 	store   *store.Store
@@ -40,8 +40,8 @@ func (b *batches) of(lease int64) int64 {
 	return b.granted[lease]
 }
 
-// Beside other writers the header of a revocation has the revision of the deletions, and that of a grant none that came
-// later.
+// With concurrent writers, the header of a revocation has the revision of the deletions, and that of a grant no later
+// one.
 func TestHeadersBesideOtherWriters(t *testing.T) {
 	const workers, rounds = 4, 50
 	seen := &batches{granted: map[int64]int64{}}
@@ -68,7 +68,7 @@ func TestHeadersBesideOtherWriters(t *testing.T) {
 					return
 				}
 				if latest := seen.of(id); g.Header.Revision > latest {
-					t.Errorf("a grant answers with revision %d; behind its batch it was %d", g.Header.Revision, latest)
+					t.Errorf("a grant answers with revision %d; after its batch it was %d", g.Header.Revision, latest)
 				}
 				p, err := s.kv.Put(ctx, &pb.PutRequest{Key: []byte(key), Lease: id})
 				if err != nil {

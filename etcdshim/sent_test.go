@@ -16,7 +16,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// A reply's bytes count until gRPC has sent them, or its client has gone.
+// A reply's bytes count until gRPC has sent them or its client disconnects.
 func TestRepliesCountUntilSent(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	const size = 3 << 20
@@ -96,7 +96,7 @@ func TestRepliesCountUntilSent(t *testing.T) {
 			t.Fatal(err)
 		}
 		if k.Bytes() == 0 {
-			t.Error("nothing counts of a reply that nobody reads")
+			t.Error("an unread reply does not count")
 		}
 		return k
 	}

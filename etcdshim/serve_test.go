@@ -17,7 +17,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// served is a server over a store of its own, with a connection to it.
+// served is a server over its own store, with a connection to it.
 type served struct {
 	*Server
 	store *store.Store
@@ -67,7 +67,7 @@ func serve(t testing.TB, o Options, c store.Config) *served {
 	}
 }
 
-// overHTTP connects to Server.HTTP, as a client does that offers HTTP/1.1, too.
+// overHTTP connects to Server.HTTP, like a client that also offers HTTP/1.1.
 func (s *served) overHTTP(t testing.TB) *grpc.ClientConn {
 	t.Helper()
 	front := httptest.NewUnstartedServer(s.HTTP)
@@ -113,7 +113,7 @@ func eventually(t testing.TB, what string, done func() bool) {
 	for !done() {
 		select {
 		case <-deadline:
-			t.Fatalf("not in 30 s: %s", what)
+			t.Fatalf("not within 30 s: %s", what)
 		case <-tick.C:
 		}
 	}

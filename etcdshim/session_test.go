@@ -14,7 +14,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// waiters waits until n keys of a line exist.
+// waiters waits until a queue has n keys.
 func (s *served) waiters(t *testing.T, name string, n int) {
 	t.Helper()
 	w := s.watchStream(t)
@@ -87,7 +87,7 @@ func TestElection(t *testing.T) {
 	if _, err := elections.Leader(ctx, &v3electionpb.LeaderRequest{
 		Name: name,
 	}); status.Convert(err).Message() != "election: no leader" {
-		t.Errorf("leader of nobody: %v", err)
+		t.Errorf("leader of an election without candidates: %v", err)
 	}
 	observed, err := elections.Observe(ctx, &v3electionpb.LeaderRequest{Name: name})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// Who stands still gives way, the longest first, and to nobody but those that wait until much later.
+// A stalled client gives way, the longest-stalled first, and only to clients that come much later.
 func TestSnapshotsGiveWay(t *testing.T) {
 	over := func(x *sending) bool {
 		select {
@@ -54,19 +54,19 @@ func TestSnapshotsGiveWay(t *testing.T) {
 			synctest.Wait()
 			for j, x := range sent {
 				if over(x) != (j >= 1 && j <= i+1) {
-					t.Errorf("after %d came, client %d is cut off: %v", i+1, j, over(x))
+					t.Errorf("after %d clients, client %d is cut off: %v", i+1, j, over(x))
 				}
 			}
 		}
 		time.Sleep(snapshotTimeout)
 		synctest.Wait()
 		if !over(sent[0]) || !over(sent[3]) {
-			t.Error("a client may stand still for ever")
+			t.Error("a client may stall forever")
 		}
 	})
 }
 
-// Clients that begin a snapshot and do not read on keep nobody from one, and leave no file behind.
+// Clients that stop reading a snapshot do not keep others from one, and leave no file behind.
 func TestStalledSnapshots(t *testing.T) {
 	dir := t.TempDir()
 	s := serve(t, Options{TempDir: dir}, store.Config{})
@@ -101,7 +101,7 @@ func TestStalledSnapshots(t *testing.T) {
 	}
 	if err := rest(first); status.Code(err) != codes.ResourceExhausted && status.Code(err) != codes.Internal &&
 		status.Code(err) != codes.Unknown {
-		t.Errorf("the first that stood still: %v", err) // over HTTP the stream is cut off without more words
+		t.Errorf("the first that stood still: %v", err) // over HTTP the stream breaks off without an error
 	}
 	if names, err := os.ReadDir(dir); err != nil || len(names) > 0 {
 		t.Errorf("left behind: %v, %v", names, err)

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A call whose client has gone is not begun, and a reply that comes too late is not sent.
+// The server does not start a call whose client has gone, and does not send a late reply.
 func TestUnwantedCalls(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	called := 0

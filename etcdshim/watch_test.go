@@ -101,7 +101,7 @@ func TestWatch(t *testing.T) {
 	if err := w.CloseSend(); err != nil {
 		t.Fatal(err)
 	}
-	s.put(t, "a", "3") // the client's end of requests leaves its watches running
+	s.put(t, "a", "3") // half-closing the stream leaves its watches running
 	if r := w.next(); len(r.Events) != 1 {
 		t.Errorf("after half-close: %v", r)
 	}
@@ -176,7 +176,7 @@ func TestFragments(t *testing.T) {
 			}
 			got = append(got, len(part.events))
 			if last := sum(got) == len(c.sizes); part.fragment == last {
-				t.Errorf("part %d says fragment %v", len(got), part.fragment)
+				t.Errorf("part %d has fragment %v", len(got), part.fragment)
 			}
 			return nil
 		})

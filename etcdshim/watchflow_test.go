@@ -14,7 +14,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// unanswered is a stream whose client has sent any number of requests and takes no answer before take lets it.
+// unanswered is a stream whose client has sent any number of requests and reads no answer until take permits it.
 type unanswered struct {
 	grpc.ServerStream
 	ctx      context.Context
@@ -22,11 +22,11 @@ type unanswered struct {
 	last     int // requests after which the client closes its side
 	received int
 	enough   chan struct{} // closed when flowing requests have been received
-	excess   chan struct{} // closed when one more has been asked for
+	excess   chan struct{} // closed when the server reads one more
 	answers  []int64
 }
 
-// flowing is how many requests may be under way: one whose answer is being sent, and those whose answers wait.
+// flowing is how many requests may be in progress: one whose answer is being sent, and those whose answers wait.
 const flowing = 1 + 16
 
 func newUnanswered(ctx context.Context, last int) *unanswered {
@@ -64,7 +64,8 @@ func (u *unanswered) SendMsg(m any) error {
 	}
 }
 
-// A client that sends requests and takes no answers is not listened to any longer: what waits for it does not grow.
+// The server stops reading from a client that sends requests and reads no answers, so that the waiting answers do not
+// grow.
 func TestWatchRequestsWaitForAnswers(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	w := &watch{
@@ -82,12 +83,12 @@ func TestWatchRequestsWaitForAnswers(t *testing.T) {
 	}
 	select {
 	case <-stream.excess:
-		t.Errorf("more than %d requests were taken and no answer was", flowing)
+		t.Errorf("the server read more than %d requests while the client read no answer", flowing)
 	default:
 	}
 }
 
-// All is answered, in order, when it goes on.
+// Once the client reads, it gets all answers, in order.
 func TestWatchRequestsGoOn(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	w := &watch{
@@ -118,7 +119,7 @@ func TestWatchRequestsGoOn(t *testing.T) {
 	}
 }
 
-// A server that stops does not wait for a client that takes no answers.
+// A server that stops does not wait for a client that reads no answers.
 func TestServerStopsUnderUnansweredRequests(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	stream, err := s.watch.Watch(t.Context())
@@ -144,13 +145,13 @@ func TestServerStopsUnderUnansweredRequests(t *testing.T) {
 	<-full
 	now, cancel := context.WithCancel(t.Context())
 	cancel()
-	s.Shutdown(now) // calls in flight are cut off at once
+	s.Shutdown(now) // ends calls in flight immediately
 	if err := <-sending; !errors.Is(err, io.EOF) {
 		t.Errorf("sending ends with %v", err)
 	}
 }
 
-// A replica takes requests ahead, as many as may be, and passes them on in order.
+// A server reads ahead up to the limit, and passes requests on in order.
 func TestWatchRequestsTakenAhead(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	watches := s.store.NewWatchStream()
@@ -168,7 +169,7 @@ func TestWatchRequestsTakenAhead(t *testing.T) {
 		t.Errorf("after the client closed its side: %v", err)
 	}
 
-	// Without answers being taken it waits, as long as the stream lives.
+	// While the client reads no answers it waits, as long as the stream exists.
 	ctx, cancel := context.WithCancel(t.Context())
 	stream = newUnanswered(ctx, 1_000_000)
 	go func() { ended <- receiveShared(ctx, stream, watches) }()

@@ -15,7 +15,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// A body is read as far ahead as a window allows, and on as messages are taken.
+// A body is read ahead up to the window, and further as messages are consumed.
 func TestMeteredBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetered(io.NopCloser(bytes.NewReader(make([]byte, 1000))), 100)
@@ -46,7 +46,7 @@ func TestMeteredBody(t *testing.T) {
 	})
 }
 
-// A call over HTTP takes messages of all sizes that it may have, and as many as come.
+// A call over HTTP accepts messages of all permitted sizes, in any number.
 func TestCallsOverHTTP(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	conn := s.overHTTP(t)
