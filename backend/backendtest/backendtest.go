@@ -1,7 +1,7 @@
-// Package backendtest is the one suite that every backend passes: what a caller of [backend.Backend] may rely on,
-// method by method, and then random operations against a model in memory.
+// Package backendtest is the suite that every backend must pass: what a caller of [backend.Backend] may rely on, method
+// by method, and then random operations compared with a model in memory.
 //
-// A backend's own tests call [Run]; what only that database has, like its files or its query plans, is tested there.
+// A backend's own tests call [Run], and test what only that database has, such as its files or query plans.
 package backendtest
 
 import (
@@ -16,17 +16,16 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Hooks are what a backend can do besides. Each is optional.
+// Hooks are optional capabilities of a backend.
 type Hooks struct {
-	// Reopen closes b and opens the same data again. Without it, nothing is tested across a restart.
+	// Reopen closes b and opens the same data again. Without it, Run omits the tests across a restart.
 	Reopen func(t *testing.T, b backend.Backend) backend.Backend
-	// Only names the tests to run, nil for all: for a backend that was held to all of them already and now runs in
-	// another mode.
+	// Only names the tests to run, nil for all: for a further mode of a backend that has passed all of them.
 	Only []string
 }
 
-// Run holds the backends that open makes to the suite. Each must be fresh and empty; open registers its own clean-up,
-// which must bear that the backend is closed already.
+// Run tests the backends that open makes. Each must be new and empty. open registers its own cleanup, which must
+// tolerate a closed backend.
 func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
 	left := slices.Clone(hooks.Only)
 	wanted := func(name string) bool {
@@ -85,7 +84,7 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
 	}
 }
 
-// fixture is a backend under test beside the model of what it should hold.
+// fixture is a backend under test with the model of what it should contain.
 type fixture struct {
 	*testing.T
 	b     backend.Backend
@@ -113,7 +112,7 @@ func put(key, value string) op { return op{key: key, value: value} }
 
 func del(key string) op { return op{key: key, delete: true} }
 
-// commit applies transactions, each at a revision of its own, in one commit.
+// commit applies transactions, each at its own revision, in one commit.
 func (f *fixture) commit(txns ...[]op) {
 	f.Helper()
 	var e backend.Effects
@@ -123,7 +122,7 @@ func (f *fixture) commit(txns ...[]op) {
 	f.apply(&e)
 }
 
-// apply commits e, whose rows the model has already, and moves the model's clock.
+// apply commits e, whose rows the model already has, and advances the model's clock.
 func (f *fixture) apply(e *backend.Effects) {
 	f.Helper()
 	ctx := context.Background()
@@ -149,7 +148,7 @@ func (f *fixture) compact(revision int64) {
 	f.apply(&backend.Effects{Compacted: revision})
 }
 
-// purge runs steps of the given limit until one says that it is done.
+// purge runs steps of the given limit until one reports that it is done.
 func (f *fixture) purge(limit int) (removed int) {
 	f.Helper()
 	for range 10_000 {
@@ -167,7 +166,7 @@ func (f *fixture) purge(limit int) (removed int) {
 			return removed
 		}
 	}
-	f.Fatal("purging does not come to its end")
+	f.Fatal("purging does not finish")
 	return 0
 }
 

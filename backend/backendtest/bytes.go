@@ -8,7 +8,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// within is what a bound of bytes leaves of rows.
+// within returns the rows that fit a bound of bytes.
 func within(rows []backend.Row, bytes int64, keysOnly bool) []backend.Row {
 	total := int64(0)
 	for i, r := range rows {
@@ -22,11 +22,10 @@ func within(rows []backend.Row, bytes int64, keysOnly bool) []backend.Row {
 	return rows
 }
 
-// bounds are numbers of bytes at which mixed rows are cut: at the first one, behind small and behind large ones, and
-// nowhere.
+// bounds are numbers of bytes that cut mixed rows: at the first one, after small ones, after large ones, and nowhere.
 var bounds = []int64{0, 1, 64, 300, 5_000, 70_000, 1 << 20, 1<<20 + 100, 3 << 20, 1 << 30}
 
-// commitMixed writes 30 keys of nothing, then values of all sizes in turn, and tombstones among them.
+// commitMixed writes 30 keys without values, then values of all sizes in turn, with tombstones among them.
 func (f *fixture) commitMixed() {
 	f.Helper()
 	for i := range 30 {
@@ -65,7 +64,7 @@ func testBytesOfRows(f *fixture) {
 	for i, r := range f.m.rows {
 		ids, want = append(ids, r.ID()), append(want, r)
 		if i%7 == 0 {
-			ids, want = append(ids, backend.RowID{ModRevision: 1000 + int64(i)}), append(want, backend.Row{}) // is gone
+			ids, want = append(ids, backend.RowID{ModRevision: 1000 + int64(i)}), append(want, backend.Row{}) // deleted
 		}
 	}
 	for _, bytes := range bounds {
@@ -100,13 +99,13 @@ func testBytesOfHistory(f *fixture) {
 	}
 }
 
-// checkBytes fails if changes go on behind the revision at which they reach q's bytes.
+// checkBytes fails if changes continue after the revision at which they reach q's bytes.
 func (f *fixture) checkBytes(what string, q backend.HistoryQuery, changes []backend.Change) {
 	f.Helper()
 	total := int64(0)
 	for i, c := range changes {
 		if q.Bytes > 0 && total >= q.Bytes && c.Row.ModRevision != changes[i-1].Row.ModRevision {
-			f.Fatalf("%s: revision %d comes behind %d bytes", what, c.Row.ModRevision, total)
+			f.Fatalf("%s: revision %d follows %d bytes", what, c.Row.ModRevision, total)
 		}
 		total += c.Row.Size()
 		if c.Prev != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// testReadsDuringWrites reads at all times while revisions are committed, compacted and purged, and the file is
+// testReadsDuringWrites reads continually while revisions are committed, compacted and purged, and the file is
 // rewritten. Revision r puts key r%10 with r as its value, so what a read at any revision must return is known without
 // a model.
 func testReadsDuringWrites(f *fixture) {
@@ -86,7 +86,8 @@ func testReadsDuringWrites(f *fixture) {
 	wg.Wait()
 }
 
-// readDuringWrites reads at revision at, which was committed before, and holds the answer to what its clock claims.
+// readDuringWrites reads at revision at, which is committed, and checks the answer against the clock that comes with
+// it.
 func readDuringWrites(ctx context.Context, b backend.Backend, at int64, keys int) error {
 	rows, clock, err := b.Range(ctx, backend.RangeQuery{Span: everything, Revision: at, Limit: 100})
 	if err != nil {

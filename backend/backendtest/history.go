@@ -7,10 +7,10 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// everything is the span of all keys for the model; a query says it with a zero span.
+// everything is the span of all keys for the model; in a query it is the zero span.
 var everything = from("")
 
-// checkHistory follows a query to its end, call by call, and compares what came with the model's.
+// checkHistory follows a query to its end, call by call, and compares the result with the model's.
 func (f *fixture) checkHistory(q backend.HistoryQuery) {
 	f.Helper()
 	until := q.Until
@@ -45,7 +45,7 @@ func (f *fixture) checkHistory(q backend.HistoryQuery) {
 			got = append(got, c.Row)
 			f.checkPrev(what, q, c)
 			if i >= q.Limit && c.Row.ModRevision != h.Changes[q.Limit-1].Row.ModRevision {
-				f.Fatalf("%s: %d rows, more than whole revisions ask for", what, len(h.Changes))
+				f.Fatalf("%s: %d rows, more than whole revisions need", what, len(h.Changes))
 			}
 		}
 		f.compare(fmt.Sprintf("%s, after %d", what, q.After), got, want[:n], q.KeysOnly)
@@ -57,7 +57,8 @@ func (f *fixture) checkHistory(q backend.HistoryQuery) {
 	}
 }
 
-// checkPrev holds a change to the row that it superseded. One at or below the compacted revision may have lost it.
+// checkPrev compares a change's previous row with the row that it superseded, which may be missing at or below the
+// compacted revision.
 func (f *fixture) checkPrev(what string, q backend.HistoryQuery, c backend.Change) {
 	f.Helper()
 	var want *backend.Row
@@ -97,7 +98,7 @@ func testHistoryWholeRevisions(f *fixture) {
 	if err != nil || len(h.Changes) != 4 || h.Through < 3 {
 		f.Errorf("limit 4: %d rows through %d, %v", len(h.Changes), h.Through, err)
 	}
-	// Nothing is known of what is yet to come.
+	// Nothing is known about future revisions.
 	h, err = f.b.History(context.Background(), backend.HistoryQuery{After: 1, Until: 1000, Limit: 100})
 	if err != nil || h.Through != f.m.clock.Revision {
 		f.Errorf("until 1000: through %d, %v", h.Through, err)
@@ -131,7 +132,7 @@ func testHistoryOfSpans(f *fixture) {
 	}
 }
 
-// testHistoryOfRareKeys has two rows far apart among many that do not matter.
+// testHistoryOfRareKeys writes two rows far apart, among many unrelated ones.
 func testHistoryOfRareKeys(f *fixture) {
 	var txns [][]op
 	for i := range 20_000 {

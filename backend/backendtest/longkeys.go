@@ -10,7 +10,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// longKeys are around the length that an index may hold, alike in their first bytes, and far beyond both.
+// longKeys have about the length that fits an index, are equal in their first bytes, or are far longer.
 func longKeys() []string {
 	p, q := strings.Repeat("p", 2600), strings.Repeat("p", 2599)+"q"
 	keys := []string{
@@ -24,7 +24,7 @@ func longKeys() []string {
 	for i := range 12 {
 		keys = append(keys, fmt.Sprint(p, "/", i), fmt.Sprint(q, strings.Repeat("/", 3*i), i))
 	}
-	// Keys like what stands for another one in an index: its beginning and a digest.
+	// Keys that look like an index's substitute for another key: its beginning and a digest.
 	for _, k := range []string{p + "\x00", p + "/7"} {
 		sum := sha256.Sum256([]byte(k))
 		keys = append(keys, p+string(sum[:]), p[:2568]+string(sum[:]))
@@ -44,7 +44,7 @@ func (f *fixture) bounds() []string {
 	return append(some, "\x00", p, p+"/", p+"0", p+"\xff\xff\xff", p+strings.Repeat("\xff", 50), p[:2599]+"q")
 }
 
-// testLongKeys holds keys of every length to what is true of short ones.
+// testLongKeys checks that long keys behave like short ones.
 func testLongKeys(f *fixture) {
 	keys := longKeys()
 	var first, second []op
@@ -83,7 +83,7 @@ func testLongKeys(f *fixture) {
 	}
 }
 
-// unique leaves out what comes twice.
+// unique removes duplicates.
 func unique(ops []op) (out []op) {
 	seen := map[string]bool{}
 	for _, o := range ops {
@@ -120,7 +120,7 @@ func (f *fixture) checkLongSpans() {
 	}
 }
 
-// checkLongNeeds has transactions load keys and spans.
+// checkLongNeeds makes transactions load keys and spans.
 func (f *fixture) checkLongNeeds(keys []string) {
 	f.Helper()
 	bounds := f.bounds()

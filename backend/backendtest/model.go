@@ -7,7 +7,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// model is what a backend should hold: all rows ever written, in order, and the clock.
+// model is what a backend should contain: all rows ever written, in order, and the clock.
 type model struct {
 	clock backend.Clock
 	rows  []backend.Row
@@ -16,7 +16,7 @@ type model struct {
 
 func newModel(c backend.Clock) *model { return &model{clock: c, of: map[string][]int{}} }
 
-// newest is the newest row of key, the last one of several at the same revision; nil for none.
+// newest returns the newest row of key, the last one of several at the same revision; nil for none.
 func (m *model) newest(key []byte) *backend.Row {
 	if of := m.of[string(key)]; len(of) > 0 {
 		return &m.rows[of[len(of)-1]]
@@ -24,8 +24,8 @@ func (m *model) newest(key []byte) *backend.Row {
 	return nil
 }
 
-// add makes the rows of a transaction at the next revision and moves the clock to it. Deletes of what is not there are
-// left out, and a transaction without effect takes no revision.
+// add makes the rows of a transaction at the next revision and advances the clock to it. It omits deletions of absent
+// keys, and a transaction without effect uses no revision.
 func (m *model) add(ops []op) []backend.Row {
 	revision := m.clock.Revision + 1
 	start := len(m.rows)
@@ -102,7 +102,7 @@ func (m *model) history(s backend.Span, after, until int64) (rows []backend.Row)
 	return rows
 }
 
-// superseded is the row that r took the place of, nil for none.
+// superseded returns the row that r replaced, nil for none.
 func (m *model) superseded(r *backend.Row) *backend.Row {
 	for _, i := range m.of[string(r.Key)] {
 		if p := &m.rows[i]; !p.Deleted && p.ModRevision == r.PrevRevision {
@@ -112,8 +112,8 @@ func (m *model) superseded(r *backend.Row) *backend.Row {
 	return nil
 }
 
-// kept are the rows that remain when everything compacted is purged: all from the compacted revision on, and below it
-// what was live there.
+// kept returns the rows that remain after a complete purge: all from the compacted revision on, and below it those that
+// were live at it.
 func (m *model) kept() (rows []backend.Row) {
 	live := map[backend.RowID]bool{}
 	for _, r := range m.newestRows(m.clock.Compacted) {

@@ -9,7 +9,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// checkKept compares all rows that there are with what must be left after a finished purge.
+// checkKept compares all existing rows with those that must remain after a finished purge.
 func (f *fixture) checkKept() {
 	f.Helper()
 	h, err := f.b.History(context.Background(), backend.HistoryQuery{Limit: 1 << 30})
@@ -23,7 +23,7 @@ func (f *fixture) checkKept() {
 	f.compare(fmt.Sprintf("what is left of a compaction at %d", f.m.clock.Compacted), rows, f.m.kept(), false)
 }
 
-// checkReadable compares what a compaction leaves to be read with the model.
+// checkReadable compares what is readable after a compaction with the model.
 func (f *fixture) checkReadable() {
 	f.Helper()
 	for r := f.m.clock.Compacted; r <= f.m.clock.Revision; r++ {
@@ -32,7 +32,7 @@ func (f *fixture) checkReadable() {
 	f.checkHistory(backend.HistoryQuery{After: max(0, f.m.clock.Compacted-1), Limit: 3, WithPrev: true})
 }
 
-// compactable writes a history with everything in it that a purge must get right.
+// compactable writes a history with every case that a purge must handle.
 func (f *fixture) compactable() {
 	f.commit(
 		[]op{put("a", "1"), put("b", "1"), put("c", "1")}, // 2
@@ -70,7 +70,7 @@ func testPurgeKeeps(f *fixture) {
 	f.checkKept()
 }
 
-// testPurgeUntil keeps what is superseded above a revision, for those who read it, and removes the rest; then that,
+// testPurgeUntil keeps the rows superseded above a revision, for readers, and removes the rest; then it removes those,
 // too.
 func testPurgeUntil(f *fixture) {
 	f.compactable()
@@ -106,7 +106,7 @@ func testPurgeUntil(f *fixture) {
 	f.checkKept()
 }
 
-// testPurgeInSteps looks at everything between steps, and moves the compaction on while one is under way.
+// testPurgeInSteps checks everything between steps, and advances the compaction during a purge.
 func testPurgeInSteps(f *fixture) {
 	f.compactable()
 	for _, c := range []int64{5, 7, 10, 13, 14, 15} {

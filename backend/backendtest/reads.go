@@ -119,7 +119,7 @@ func testPinnedReads(f *fixture) {
 				}
 			}
 		}
-		// What comes later changes nothing of it.
+		// Later writes do not change it.
 		f.commit([]op{put("a", "3"), put("d", "1")}, []op{del("b")})
 	}
 }
@@ -129,7 +129,7 @@ func testPutAndDelete(f *fixture) {
 	f.commit([]op{put("old", "1")})
 	f.commit([]op{put("old", "2"), del("old")})
 	f.commit([]op{put("old", "3")})
-	// The other way round, which etcd's check for duplicates lets through when the range deleted has no end, and both.
+	// The other way round, which etcd's check for duplicates lets pass if the deleted range has no end, and both.
 	f.commit([]op{del("old"), put("old", "4")})
 	f.commit([]op{del("old"), put("old", "5"), del("old")})
 	f.commit([]op{put("old", "6")}, []op{del("other"), put("other", "2")})
@@ -160,7 +160,7 @@ func testRowsByID(f *fixture) {
 	}{{2, 2}, {5, 0}, {1, 0}, {0, 0}, {3, -1}, {4, math.MaxInt32}, {math.MaxInt64, 0}, {-1, 0}} {
 		ids, want = append(ids, backend.RowID{ModRevision: id.revision, Ordinal: id.ordinal}),
 			append(want, backend.Row{})
-		// what is gone leaves the others in their places
+		// deletions do not change the order of the rest
 		ids, want = append(ids, f.m.rows[1].ID()), append(want, f.m.rows[1])
 	}
 	rows, clock, err := f.b.Rows(ctx, ids, 0)
@@ -171,7 +171,7 @@ func testRowsByID(f *fixture) {
 	if rows, _, err := f.b.Rows(ctx, nil, 0); err != nil || len(rows) != 0 {
 		f.Errorf("no rows: %v, %v", rows, err)
 	}
-	// Many at once, so that whatever is done in groups has several and a remainder.
+	// Many at once, so that an implementation that works in groups has several and a remainder.
 	var txns [][]op
 	for i := range 1111 {
 		txns = append(txns, []op{put(fmt.Sprint("many", i), fmt.Sprint(i))})

@@ -9,17 +9,17 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// sharedTimeout bounds what a test of two backends waits for.
+// sharedTimeout limits each wait of a test of two backends.
 const sharedTimeout = 20 * time.Second
 
-// SharedHooks say what a shared backend cannot do, as it is set up.
+// SharedHooks say what a shared backend cannot do in its configuration.
 type SharedHooks struct {
-	// NoHints says that the database sends none: Listen must say so, once.
+	// NoHints says that the database sends no hints: Listen must report that, once.
 	NoHints bool
 }
 
-// RunShared holds what several processes share to the suite: open makes two backends over one fresh and empty database,
-// and registers its own clean-up.
+// RunShared tests what several processes share: open makes two backends over one new and empty database, and registers
+// its own cleanup.
 func RunShared(t *testing.T, open func(t *testing.T) (a, b backend.Shared), hooks SharedHooks) {
 	for _, c := range []struct {
 		name string
@@ -81,7 +81,7 @@ func testIdentities(p *pair) {
 	}
 }
 
-// testBeginExcludesOthers writes through both at once; a revision given twice would be refused or counted once.
+// testBeginExcludesOthers writes through both concurrently; a revision assigned twice would be refused or counted once.
 func testBeginExcludesOthers(p *pair) {
 	const writers, writes = 4, 25
 	var wg sync.WaitGroup
@@ -120,7 +120,7 @@ func testBeginExcludesOthers(p *pair) {
 	}
 }
 
-// testBeginIsFresh lets a Begin wait for another's commit, which it must then see.
+// testBeginIsFresh makes a Begin wait for another backend's commit, which it must then see.
 func testBeginIsFresh(p *pair) {
 	p.commit([]op{put("a", "1")})
 	first := p.begin(backend.Needs{})

@@ -8,10 +8,10 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// self is a member for those who confirm.
+// self is the member that confirms.
 var self = backend.Member{ID: 7, Name: "a", ClientURLs: []string{"http://a:2379"}}
 
-// fromPrimary checks that an answer's origin is the server that takes writes.
+// fromPrimary checks that an answer's origin is the server that accepts writes.
 func (p *pair) fromPrimary(what string, o backend.Origin) {
 	p.Helper()
 	h, err := p.a.Confirm(p.ctx, self)
@@ -34,7 +34,7 @@ func testConfirm(p *pair) {
 	if !slices.ContainsFunc(ms.Members, func(m backend.Member) bool {
 		return m.ID == self.ID && m.Name == self.Name && slices.Equal(m.ClientURLs, self.ClientURLs)
 	}) {
-		p.Errorf("who has confirmed is not among %+v", ms.Members)
+		p.Errorf("the member that confirmed is not among %+v", ms.Members)
 	}
 	head, err := p.a.Head(p.ctx)
 	p.ok(err)
@@ -48,7 +48,7 @@ func testConfirm(p *pair) {
 	p.fromPrimary("tail of a transaction", tx.Loaded().Tail.Origin)
 }
 
-// testUnconfirmed has each kind of commit, and nothing else, confirm the server.
+// testUnconfirmed checks that each kind of commit, and nothing else, confirms the server.
 func testUnconfirmed(p *pair) {
 	origin := func(b backend.Shared) backend.Origin {
 		p.Helper()
@@ -69,7 +69,7 @@ func testUnconfirmed(p *pair) {
 	} {
 		began := time.Now()
 		commit(p.a)
-		// the wall clock may be set meanwhile
+		// the wall clock may be adjusted in between
 		if d := p.a.Unconfirmed(origin(p.a)); d < 0 || d > time.Since(began)+time.Second {
 			p.Errorf("after %s: unconfirmed for %v", what, d)
 		}

@@ -30,7 +30,7 @@ func testSharedLeases(p *pair) {
 		}
 	}
 	if none, origin, err := p.other.LeaseStates(p.ctx, []int64{99}); err != nil || len(none) > 0 {
-		p.Errorf("a lease that is not there: %+v, %v", none, err)
+		p.Errorf("a lease that does not exist: %+v, %v", none, err)
 	} else {
 		p.fromPrimary("no leases", origin)
 	}
@@ -65,7 +65,7 @@ func testSharedLeases(p *pair) {
 	}
 }
 
-// testEndingLeases begins to revoke a lease, which nothing brings back.
+// testEndingLeases starts to revoke a lease, which nothing revives.
 func testEndingLeases(p *pair) {
 	l := backend.Lease{ID: 1, TTL: time.Hour}
 	p.apply(&backend.Effects{Granted: []backend.Lease{l}})
@@ -81,7 +81,7 @@ func testEndingLeases(p *pair) {
 		if err != nil || len(states) != 1 || !states[0].Ending || states[0].TTL != l.TTL || states[0].Remaining > 0 {
 			p.Errorf("leases %+v, %v", states, err)
 		}
-		// gives all their time again
+		// renews all leases
 		_, err = p.other.Heartbeat(p.ctx, backend.Member{ID: 7}, time.Hour, time.Nanosecond)
 		p.ok(err)
 		p.until("the leases have their time again", func() bool {
@@ -92,7 +92,7 @@ func testEndingLeases(p *pair) {
 	}
 }
 
-// testLockedLeases revokes a lease while another process renews it: the renewal comes too late.
+// testLockedLeases revokes a lease while another process renews it: the renewal is too late.
 func testLockedLeases(p *pair) {
 	p.apply(&backend.Effects{Granted: []backend.Lease{{ID: 1, TTL: time.Hour}}})
 	tx, err := p.a.Begin(p.ctx, backend.Needs{Leases: []int64{1}})
@@ -140,7 +140,7 @@ func testHeartbeat(p *pair) {
 	p.ok(p.a.Leave(p.ctx, 7))
 	beat(p.other, b, timeout, 3, true, b)
 	beat(p.a, a, timeout, 3, false, b, a)
-	// One that was not heard of for longer than the other's timeout is dead, and comes back to life.
+	// A member without a heartbeat for longer than the other's timeout is dead, and lives again with its next one.
 	beat(p.a, a, time.Nanosecond, 7, true, a)
 	beat(p.other, b, timeout, 7, false, b, a)
 	first, err := p.a.Heartbeat(p.ctx, a, timeout, time.Hour)

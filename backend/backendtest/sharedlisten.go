@@ -27,13 +27,13 @@ func testListen(p *pair) {
 			select {
 			case hint = <-hints:
 			case <-p.ctx.Done():
-				p.Fatal("no hint came")
+				p.Fatal("no hint arrived")
 			}
 		}
 	}
 }
 
-// noHint fails if, after some were sent, a hint comes or Listen says anything more.
+// noHint fails if, after some were sent, a hint arrives or Listen reports anything more.
 func (p *pair) noHint(hints <-chan [2]int64, states <-chan bool) {
 	p.Helper()
 	for range 20 {
@@ -43,7 +43,7 @@ func (p *pair) noHint(hints <-chan [2]int64, states <-chan bool) {
 	case h := <-hints:
 		p.Errorf("hint %d where there are none", h)
 	case now := <-states:
-		p.Errorf("said again whether hints can be expected: %t", now)
+		p.Errorf("reported again whether hints can be expected: %t", now)
 	default:
 	}
 }

@@ -39,7 +39,7 @@ func testPins(p *pair) {
 		p.Errorf("%d rows purged after the pin", n)
 	}
 	p.checkKept()
-	// A pin that nobody ends passes by itself.
+	// A pin that is not ended expires.
 	p.commit([]op{put("a", "5")}, []op{put("a", "6")})
 	_, err = p.other.Pin(p.ctx, 5, 50*time.Millisecond)
 	p.ok(err)
@@ -50,7 +50,7 @@ func testPins(p *pair) {
 		return res.Done
 	})
 	p.checkKept()
-	// One keeps what is above it, and nothing else.
+	// A pin keeps the rows above it, and nothing else.
 	p.commit([]op{put("a", "7")}, []op{put("a", "8")})
 	id, err = p.other.Pin(p.ctx, 8, time.Hour)
 	p.ok(err)

@@ -100,7 +100,7 @@ func testTail(p *pair) {
 	}
 }
 
-// testTailOfBump asks for the tail of a clock that was moved over revisions without rows, as a repair does.
+// testTailOfBump reads the tail of a clock that has skipped revisions, as after a repair.
 func testTailOfBump(p *pair) {
 	one := p.write(p.a, 11, put("a", "1"))
 	tx, err := p.a.Begin(p.ctx, backend.Needs{})

@@ -53,14 +53,15 @@ func testTokenKeys(f *fixture) {
 	f.checkTokenKeys("3=c")
 	add(1, "the id is free, but past", backend.ErrConflict)
 	add(0, "likewise", backend.ErrConflict)
-	drop(100) // the newest stays, so that no id comes twice
+	drop(100) // the newest stays, so that ids are never reused
 	f.checkTokenKeys("3=c")
 	add(3, "d", nil)
 	f.checkTokenKeys("3=c 4=d")
 	f.commit([]op{put("a", "1")}) // the clock has not been moved
 }
 
-// testTokenKeysByMany has several add the first key, and then the next ones, at the same time: each id is one's.
+// testTokenKeysByMany makes several callers add the first key, and then the next ones, concurrently: each id is added
+// once.
 func testTokenKeysByMany(f *fixture) { f.raceForTokenKeys(f.b) }
 
 func testTokenKeysByBoth(p *pair) {
@@ -94,7 +95,7 @@ func (f *fixture) raceForTokenKeys(backends ...backend.Backend) {
 			}
 		}
 		if won != 1 {
-			f.Errorf("%d have added the key after %d", won, last)
+			f.Errorf("%d callers added the key after %d", won, last)
 		}
 	}
 	f.checkTokenKeys("1=k1 2=k2 3=k3")

@@ -21,7 +21,7 @@ func (f *fixture) begin(n backend.Needs) backend.Tx {
 	return tx
 }
 
-// checkLoaded compares what a transaction is given with the model.
+// checkLoaded compares what a transaction has loaded with the model.
 func (f *fixture) checkLoaded(n backend.Needs, want ...string) {
 	f.Helper()
 	tx := f.begin(n)
@@ -75,7 +75,7 @@ func testBeginLoadsLeases(f *fixture) {
 	f.checkAttached(backend.Needs{LeaseKeys: []int64{8, 7}, Keys: [][]byte{[]byte("a")}, LeaseLimit: 4}, "a", "b", "c",
 		"e")
 	f.checkAttached(backend.Needs{LeaseKeys: []int64{0}, LeaseLimit: 1})
-	// One lease with too many rows is answered with one row too many, several are not answered.
+	// For one lease with too many rows the answer has one row too many; several get no answer.
 	tx := f.begin(backend.Needs{LeaseKeys: []int64{7}, LeaseLimit: 0})
 	if rows := tx.Loaded().LeaseRows; len(rows) != 1 || rows[0].Lease != 7 {
 		f.Errorf("a lease of two rows where none is allowed: %s", show(rows))
@@ -86,7 +86,7 @@ func testBeginLoadsLeases(f *fixture) {
 	f.commit([]op{put("a", "3")}) // a refused Begin holds nothing
 }
 
-// checkAttached looks at the rows of leases, which come without their values.
+// checkAttached checks the rows of leases, which have no values.
 func (f *fixture) checkAttached(n backend.Needs, want ...string) {
 	f.Helper()
 	tx := f.begin(n)
@@ -168,7 +168,7 @@ func testRefusedCommit(f *fixture) {
 	f.checkHistory(backend.HistoryQuery{Limit: 10})
 }
 
-// testCompactedNeverFalls commits compactions that come late.
+// testCompactedNeverFalls commits outdated compactions.
 func testCompactedNeverFalls(f *fixture) {
 	ctx := context.Background()
 	for range 5 {
@@ -256,7 +256,7 @@ func testClose(f *fixture) {
 	}
 }
 
-// everyMethod calls what needs the database and passes on the errors.
+// everyMethod calls each method that needs the database and returns the errors.
 func (f *fixture) everyMethod(ctx context.Context, check func(name string, err error)) {
 	_, _, err := f.b.Range(ctx, backend.RangeQuery{Span: everything, Revision: 1, Limit: 1})
 	check("Range", err)

@@ -10,8 +10,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// TestClockHeld waits for the clock in vain, which says more than that the database is unavailable: it can be waited
-// for again. What takes too long behind the lock does not say so.
+// TestClockHeld waits for the clock in vain, and gets an error that is more specific than that the database is
+// unavailable: the caller may wait again. A statement that is slow after it has the lock does not get it.
 func TestClockHeld(t *testing.T) {
 	dsn := database(t)
 	b := openTest(t, Config{DSN: dsn})
@@ -39,7 +39,7 @@ func TestClockHeld(t *testing.T) {
 	b.features.tail[0][0] = tail[0][0] + " WHERE pg_sleep(5) IS NOT NULL"
 	_, err = b.Begin(t.Context(), backend.Needs{Tail: &backend.TailQuery{Limit: 1}})
 	if errors.Is(err, backend.ErrClockHeld) || !errors.Is(err, backend.ErrUnavailable) {
-		t.Errorf("a slow statement behind the lock: %v", err)
+		t.Errorf("a slow statement that has the lock: %v", err)
 	}
 	b.features.bounds, b.features.tail = bounds, tail
 	begin(t, b, backend.Needs{}).Rollback()

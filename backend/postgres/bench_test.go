@@ -15,7 +15,7 @@ func benchKey(i int) []byte {
 	return fmt.Appendf(nil, "/registry/pods/namespace-%03d/object-%07d", i%100, i)
 }
 
-// filler writes and keeps the store's own record of what is in the database.
+// filler writes, and keeps the record of the database's contents that the store would.
 type filler struct {
 	tb       testing.TB
 	b        *Backend
@@ -37,7 +37,7 @@ func newFiller(tb testing.TB, b *Backend, keys, value int) *filler {
 	return f
 }
 
-// put writes new versions of these keys, each in a revision of its own, in one commit.
+// put writes new versions of these keys, each at its own revision, in one commit.
 func (f *filler) put(keys []int) {
 	f.tb.Helper()
 	ctx := context.Background()
@@ -104,7 +104,7 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// BenchmarkRead reads out of tables of several sizes.
+// BenchmarkRead reads from tables of several sizes.
 func BenchmarkRead(b *testing.B) {
 	for _, size := range []struct{ keys, versions int }{{20_000, 1}, {20_000, 5}, {2_000, 100}, {200_000, 1}} {
 		be := openTest(b, Config{DSN: database(b)})

@@ -15,8 +15,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// stuckReads has n reads wait for a lock until ctx ends, or until they reach a read's own bound, and returns when all
-// have ended.
+// stuckReads makes n reads wait for a lock until ctx ends or their timeout, and returns when all have ended.
 func stuckReads(ctx context.Context, t *testing.T, b *Backend, n int) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -31,7 +30,7 @@ func stuckReads(ctx context.Context, t *testing.T, b *Backend, n int) {
 	wg.Wait()
 }
 
-// waiting counts the statements of sqlstore that wait for a lock in the database of dsn.
+// waiting counts sqlstore's statements that wait for a lock in the database of dsn.
 func waiting(t *testing.T, dsn string) (n int) {
 	t.Helper()
 	admin(t, dsn, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = "+
@@ -39,8 +38,8 @@ func waiting(t *testing.T, dsn string) (n int) {
 	return n
 }
 
-// TestAbandonedReads has many reads wait for a lock until their callers go: the server stops working for them, their
-// connections are used again, and what keeps a replica in service never waits for them.
+// TestAbandonedReads makes many reads wait for a lock until their callers leave: the server stops working for them,
+// their connections are reused, and the statements that keep a replica in service never wait for them.
 func TestAbandonedReads(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	direct := database(t)
@@ -140,7 +139,7 @@ func takeAll(t *testing.T, b *Backend) (all []*pgxpool.Conn) {
 	return all
 }
 
-// TestSlowRead has one read end at its bound: no other connection is given up for it.
+// TestSlowRead makes one read time out: no other connection is closed because of it.
 func TestSlowRead(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	dsn := database(t)
@@ -152,7 +151,7 @@ func TestSlowRead(t *testing.T) {
 	defer unlock()
 	_, _, err := b.Range(t.Context(), backend.RangeQuery{Span: backend.Span{Start: []byte("a")}, Revision: 1, Limit: 1})
 	if !errors.Is(err, backend.ErrUnavailable) {
-		t.Errorf("a read over its bound: %v", err)
+		t.Errorf("a read beyond its timeout: %v", err)
 	}
 	fill(t, b)
 	wantClock(t, b, 1)
@@ -161,7 +160,7 @@ func TestSlowRead(t *testing.T) {
 	}
 }
 
-// TestSessionBounds looks at the server's own bounds, for a process that cannot cancel any more, straight and over a
+// TestSessionBounds checks the server's own timeouts, for a process that can no longer cancel, directly and over a
 // pooler.
 func TestSessionBounds(t *testing.T) {
 	direct := database(t)
@@ -190,8 +189,8 @@ func TestSessionBounds(t *testing.T) {
 	}
 }
 
-// TestCancelHitsNoOther has the context of each of many short statements end at about the moment when the statement
-// does. None of the next statements, whose contexts do not end, may be cancelled in its place.
+// TestCancelHitsNoOther ends the context of each of many short statements at about the moment when the statement ends.
+// The next statements, whose contexts do not end, must not be cancelled instead.
 func TestCancelHitsNoOther(t *testing.T) {
 	b := openTest(t, Config{DSN: database(t), MaxConns: 4})
 	for i := range 60 {
@@ -207,8 +206,8 @@ func TestCancelHitsNoOther(t *testing.T) {
 	}
 }
 
-// TestCancelledTail has a look at the tail end by itself though a request to cancel it was sent. That may hit whatever
-// comes next on the connection, so no COMMIT does.
+// TestCancelledTail lets a read of the tail finish although a request to cancel it was sent. The request may hit the
+// next statement on the connection, so that must not be a COMMIT.
 func TestCancelledTail(t *testing.T) {
 	b := openTest(t, Config{DSN: database(t)})
 	held := begin(t, b, backend.Needs{}).(*tx)
@@ -222,8 +221,8 @@ func TestCancelledTail(t *testing.T) {
 	}
 }
 
-// TestUrgentRead has a batch read while a renewal waits for a lease that it has locked, and other reads have their
-// connections: it gets the first one that is given back, or one more for control statements where there is one.
+// TestUrgentRead makes a batch read while a renewal waits for a lease that the batch has locked, and other reads hold
+// all connections: the batch gets the first one that is released, or a spare one for control statements.
 func TestUrgentRead(t *testing.T) {
 	for conns, hang := range map[int]bool{4: false, 5: true, 6: true} {
 		t.Run(strconv.Itoa(conns), func(t *testing.T) {
@@ -250,14 +249,14 @@ func TestUrgentRead(t *testing.T) {
 				read <- err
 			}()
 			if !hang {
-				time.AfterFunc(100*time.Millisecond, taken[0].Release) // most probably it waits by then
+				time.AfterFunc(100*time.Millisecond, taken[0].Release) // it most likely waits by then
 				taken = taken[1:]
 			}
 			if err := <-read; err != nil {
 				t.Error(err)
 			}
 			if waiting(t, dsn) != 1 {
-				t.Error("the renewal came to the end of its timeout before the batch could read")
+				t.Error("the renewal timed out before the batch could read")
 			}
 			if err := held.Commit(t.Context(), row("a", 2)); err != nil {
 				t.Error(err)
@@ -272,7 +271,7 @@ func TestUrgentRead(t *testing.T) {
 	}
 }
 
-// TestUrgentReadTakesNoMore has many urgent reads wait for two kinds of connections: each is given back.
+// TestUrgentReadTakesNoMore makes many urgent reads wait for two kinds of connections: each is released.
 func TestUrgentReadTakesNoMore(t *testing.T) {
 	b := openTest(t, Config{DSN: database(t), MaxConns: 4})
 	taken := takeAll(t, b)

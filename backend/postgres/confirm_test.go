@@ -10,7 +10,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// A confirmation that the server executes behind its caller's leaving does not bring the caller back.
+// A confirmation that the server executes after its member has left does not add the member again.
 func TestConfirmationBehindLeaving(t *testing.T) {
 	dsn := database(t)
 	b := openTest(t, Config{DSN: dsn})
@@ -43,7 +43,7 @@ func TestConfirmationBehindLeaving(t *testing.T) {
 	if _, err := leaving.Exec(t.Context(), "COMMIT"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the server is done with it", func() bool {
+	eventually(t, "the server has executed it", func() bool {
 		n := 0
 		admin(t, dsn, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "+
 			"application_name = 'sqlstore' AND state <> 'idle'", &n)
@@ -57,6 +57,6 @@ func TestConfirmationBehindLeaving(t *testing.T) {
 		t.Error(err)
 	}
 	if admin(t, dsn, "SELECT count(*) FROM members", &members); members != 1 {
-		t.Errorf("%d members once one that was taken for dead has confirmed", members)
+		t.Errorf("%d members after the confirmation of a member that was considered dead", members)
 	}
 }

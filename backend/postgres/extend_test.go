@@ -7,8 +7,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// TestExtensionInParts gives more leases their time again than one transaction may: none of them ends before it has got
-// it, and a member that takes over in the middle begins anew.
+// TestExtensionInParts extends more leases than one transaction may: none expires before its extension, and a member
+// that takes over in the middle starts again.
 func TestExtensionInParts(t *testing.T) {
 	const leases, hour = 2*extensionPart + 3, time.Hour
 	dsn := database(t)
@@ -63,7 +63,7 @@ func TestExtensionInParts(t *testing.T) {
 	beat(a, 1, true, true)
 	wantAlive()
 	extend(a, false)
-	end() // what a has extended ends once more, while nobody could renew
+	end() // the leases that a has extended expire again, while no client could renew them
 	beat(b, 2, true, true)
 	extend(b, false)
 	beat(b, 2, false, true)

@@ -30,7 +30,7 @@ func begin(t *testing.T, b *Backend, n backend.Needs) backend.Tx {
 	return tx
 }
 
-// admin runs a statement that belongs to nobody's transaction.
+// admin runs a statement outside of any transaction.
 func admin(t *testing.T, dsn, sql string, into ...any) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), dsn)
@@ -69,8 +69,8 @@ func wantClock(t *testing.T, b *Backend, revision int64) {
 	}
 }
 
-// wantStandby has commits wait for a standby that does not exist, and returns when they do: processes of the server
-// learn of a setting at different times.
+// wantStandby makes commits wait for a standby that does not exist, and returns when they do: the server's processes
+// pick up a setting at different times.
 func wantStandby(t *testing.T, s *pgserver.Server) {
 	t.Helper()
 	admin(t, s.DSN(), "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
@@ -106,8 +106,8 @@ func wantStandby(t *testing.T, s *pgserver.Server) {
 	}
 }
 
-// TestCommitIsNeverCancelled lets a COMMIT wait for a standby that does not exist. Its outcome is unknown, and the
-// server must go on waiting: if it were cancelled, others would see what no standby has.
+// TestCommitIsNeverCancelled makes a COMMIT wait for a standby that does not exist. Its outcome is unknown, and the
+// server must keep waiting: if it were cancelled, others would see a write that no standby has.
 func TestCommitIsNeverCancelled(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	s := pgserver.Start(t, pgserver.Options{})
@@ -116,7 +116,7 @@ func TestCommitIsNeverCancelled(t *testing.T) {
 			dsn := s.Database(t)
 			b := openTest(t, Config{DSN: with(dsn, "default_query_exec_mode", mode)})
 			b.commitTimeout = 200 * time.Millisecond
-			begin(t, b, backend.Needs{}).Rollback() // whatever is prepared at first is there
+			begin(t, b, backend.Needs{}).Rollback() // so that the statements are prepared
 			waiting := func() (n int) {
 				admin(t, s.DSN(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND datname <> "+
 					"'postgres'", &n)
@@ -129,7 +129,7 @@ func TestCommitIsNeverCancelled(t *testing.T) {
 			if !errors.Is(err, backend.ErrUnknownOutcome) {
 				t.Errorf("commit without a standby: %v", err)
 			}
-			// Longer than statement_timeout, which must not end it either.
+			// Longer than statement_timeout, which must not end it, either.
 			began := time.Now()
 			eventually(t, "the commit outlasts every bound", func() bool {
 				if n := waiting(); n != 1 {
@@ -137,10 +137,10 @@ func TestCommitIsNeverCancelled(t *testing.T) {
 				}
 				return time.Since(began) > lockedTimeout+time.Second
 			})
-			wantClock(t, b, 1) // reads go on and see nothing of it
+			wantClock(t, b, 1) // reads continue and do not see it
 			admin(t, s.DSN(), "ALTER SYSTEM RESET synchronous_standby_names")
 			admin(t, s.DSN(), "SELECT pg_reload_conf()", new(bool))
-			tx := begin(t, b, backend.Needs{}) // under the lock it is known
+			tx := begin(t, b, backend.Needs{}) // a transaction with the lock sees it
 			if r := tx.Loaded().Clock.Revision; r != 2 {
 				t.Errorf("revision %d under the lock", r)
 			}
@@ -149,7 +149,8 @@ func TestCommitIsNeverCancelled(t *testing.T) {
 	}
 }
 
-// TestCancelledCommit has somebody cancel the wait for the standby: the server answers COMMIT, with a warning.
+// TestCancelledCommit cancels the wait for the standby as an administrator would: the server answers COMMIT, with a
+// warning.
 func TestCancelledCommit(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	s := pgserver.Start(t, pgserver.Options{})
@@ -205,7 +206,7 @@ func TestServerComesBack(t *testing.T) {
 	}
 }
 
-// TestServerHangs pauses the server: everything ends with ErrUnavailable within its bound, or when the context does.
+// TestServerHangs pauses the server: everything ends with ErrUnavailable within its timeout, or when the context does.
 func TestServerHangs(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	s := pgserver.Start(t, pgserver.Options{})
@@ -242,7 +243,7 @@ func TestServerHangs(t *testing.T) {
 	})
 }
 
-// TestReadOnly makes the server refuse writes, as a primary does that is demoted under its connections.
+// TestReadOnly makes the server refuse writes, like a primary that is demoted while it has connections.
 func TestReadOnly(t *testing.T) {
 	dsn := database(t)
 	b := openTest(t, Config{DSN: dsn})
@@ -256,7 +257,7 @@ func TestReadOnly(t *testing.T) {
 		t.Errorf("begin where nothing can be written: %v", err)
 	}
 	if !c.IsClosed() {
-		t.Error("the connection to a server that is no primary is kept")
+		t.Error("the connection to a server that is not the primary stays open")
 	}
 	if err := begin(t, b, backend.Needs{}).Commit(t.Context(), row("a", 2)); err != nil {
 		t.Error(err)
@@ -298,8 +299,7 @@ func TestSchemas(t *testing.T) {
 	wantClock(t, two, 1)
 }
 
-// TestDeadIdleConnections ends all connections while nobody uses them: what is asked next comes to its end all the
-// same.
+// TestDeadIdleConnections ends all connections while they are idle: the next statements succeed all the same.
 func TestDeadIdleConnections(t *testing.T) {
 	dsn := database(t)
 	b := openTest(t, Config{DSN: dsn})
@@ -323,7 +323,7 @@ func TestDeadIdleConnections(t *testing.T) {
 		"read":  func() error { _, err := b.Clock(t.Context()); return err },
 		"write": func() error { begin(t, b, backend.Needs{}).Rollback(); return nil },
 	} {
-		if err := f(); err != nil { // a connection for it is there
+		if err := f(); err != nil { // it has a connection
 			t.Fatalf("%s: %v", name, err)
 		}
 		ended := 0
@@ -338,7 +338,7 @@ func TestDeadIdleConnections(t *testing.T) {
 	}
 }
 
-// TestServerTurnsWeak turns a server's fsync off while it runs: nothing is written to it until it is on again.
+// TestServerTurnsWeak turns fsync off while the server runs: the backend writes nothing to it until fsync is on again.
 func TestServerTurnsWeak(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	s := pgserver.Start(t, pgserver.Options{})
@@ -378,11 +378,11 @@ func TestServerTurnsWeak(t *testing.T) {
 	set("on", "")
 	begin(t, b, backend.Needs{}).Rollback()
 	if n := log.count("nothing is written to it"); n != 2 {
-		t.Errorf("it was said %d times that nothing is written", n)
+		t.Errorf("logged %d times that nothing is written", n)
 	}
 }
 
-// TestLongKeysWaitForUpgrades has a replica of an older version run beside this one, which does not know long keys.
+// TestLongKeysWaitForUpgrades runs a replica of an older version, which does not know long keys, beside this one.
 func TestLongKeysWaitForUpgrades(t *testing.T) {
 	dsn := database(t)
 	b := openTest(t, Config{DSN: dsn})
@@ -410,6 +410,6 @@ func TestLongKeysWaitForUpgrades(t *testing.T) {
 	}
 	var text string
 	if admin(t, dsn, "SELECT name FROM objects WHERE octet_length(key) > 2600", &text); text != long {
-		t.Errorf("people are shown a key of %d bytes", len(text))
+		t.Errorf("the view objects shows a key of %d bytes", len(text))
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// holderVariable makes of the test binary a process that holds the clock of the database that it names.
+// holderVariable makes the test binary a process that holds the clock of the database that it names.
 const holderVariable = "SQLSTORE_TEST_HOLDER"
 
 func TestMain(m *testing.M) {
@@ -61,7 +61,7 @@ func holder(dsn string) error {
 }
 
 // TestHolderStandsStill freezes a process between its two round trips. The server ends its transaction, so that others
-// can write; when it goes on, its commit fails, changes nothing, and it can write again.
+// can write. When the process continues, its commit fails and changes nothing, and it can write again.
 func TestHolderStandsStill(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	dsn := database(t)
@@ -89,7 +89,7 @@ func TestHolderStandsStill(t *testing.T) {
 		t.Helper()
 		line, err := lines.ReadString('\n')
 		if err != nil || !strings.HasPrefix(line, prefix) {
-			t.Fatalf("the other process says %q, %v; want %q", line, err, prefix)
+			t.Fatalf("the other process prints %q, %v; want %q", line, err, prefix)
 		}
 		return line
 	}
@@ -102,7 +102,7 @@ func TestHolderStandsStill(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the clock of a frozen process: %v", err)
 	}
-	t.Logf("the clock came after %v", time.Since(frozen))
+	t.Logf("the clock was free after %v", time.Since(frozen))
 	if err := tx.Commit(t.Context(), row("b", 2)); err != nil {
 		t.Error(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// TestListenOverAnOutage stops the server under a listener: what it says of that comes once when it breaks, and once
-// when it is back.
+// TestListenOverAnOutage stops the server while a listener runs, which reports that once when the connection breaks,
+// and once when it is back.
 func TestListenOverAnOutage(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	s := pgserver.Start(t, pgserver.Options{})
@@ -40,10 +40,10 @@ func TestListenOverAnOutage(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !<-states {
-			t.Fatal("said twice that there are no notifications")
+			t.Fatal("reported twice that there are no notifications")
 		}
 		if m, n := log.count(broke), log.count(back); m != outage || n != outage {
-			t.Errorf("after %d outages it was said %d times that it broke, %d times that it is back", outage, m, n)
+			t.Errorf("after %d outages, %d reports that it broke and %d that it is back", outage, m, n)
 		}
 	}
 	if err := other.Hint(t.Context(), 2, 0); err != nil {

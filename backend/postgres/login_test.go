@@ -57,9 +57,9 @@ func TestPasswordFile(t *testing.T) {
 	}
 	write(t, file, []byte("first\n"))
 	b := openTest(t, Config{DSN: dsn, PasswordFile: file})
-	wantClock(t, b, 1) // what control statements have a connection for now
+	wantClock(t, b, 1) // control statements already have a connection
 	admin(t, s.DSN(), "ALTER ROLE replica PASSWORD 'second'")
-	wantClock(t, b, 1) // by the connections that there are
+	wantClock(t, b, 1) // over the existing connections
 	b.resetPools()
 	if _, err := b.Clock(t.Context()); !errors.Is(err, backend.ErrUnavailable) {
 		t.Errorf("a new connection with the old password: %v", err)
@@ -69,7 +69,7 @@ func TestPasswordFile(t *testing.T) {
 	begin(t, b, backend.Needs{}).Rollback()
 }
 
-// TestUnreachable has one line for a server that nobody listens for, though it was tried with TLS and without.
+// TestUnreachable expects one line for an address without a server, although pgx tries it with TLS and without.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -103,7 +103,7 @@ func newAuthority(t *testing.T, name string) *authority {
 	return a
 }
 
-// certificate makes one that signer signs, or it itself.
+// certificate makes a certificate, signed by signer or by itself.
 func certificate(t *testing.T, c *x509.Certificate, signer *authority) (*ecdsa.PrivateKey, *x509.Certificate) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -149,7 +149,7 @@ func TestTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The server writes its own files, wherever it runs; it wants the key to be its user's alone.
+	// The server writes its own files, wherever it runs; the key must be readable by its user only.
 	for name, block := range map[string]*pem.Block{
 		"server.key": {Type: "PRIVATE KEY", Bytes: der},
 		"server.crt": {Type: "CERTIFICATE", Bytes: cert.Raw},

@@ -8,7 +8,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// A database whose clock was lost takes no writes, and is not taken for an empty one.
+// A database whose clock was lost accepts no writes, and does not count as empty.
 func TestMissingClock(t *testing.T) {
 	dsn := database(t)
 	b := openTest(t, Config{DSN: dsn})

@@ -83,7 +83,7 @@ func (p *planned) explainWith(options, name string, args ...any) string {
 	return strings.Join(lines, "\n")
 }
 
-// asked leaves out of a plan what was never done: what asks for the keys that are long.
+// asked removes the parts of a plan that never ran: those for long keys.
 func asked(plan string) string {
 	var lines []string
 	for line := range strings.SplitSeq(plan, "\n") {
@@ -94,7 +94,7 @@ func asked(plan string) string {
 	return strings.Join(lines, "\n")
 }
 
-// check holds a plan to reading only what it needs, by an index, and nothing of the table where the index is enough.
+// check checks that a plan reads only what it needs, by an index, and nothing of the table where the index is enough.
 func (p *planned) check(name string, indexOnly bool, sql string, args ...any) {
 	p.t.Helper()
 	got := asked(p.plan(sql, args...))
@@ -112,8 +112,8 @@ func (p *planned) check(name string, indexOnly bool, sql string, args ...any) {
 	}
 }
 
-// TestPlans holds the statements to what they cost, planned for their arguments and for any: lists and lookups also
-// where the planner knows nothing of the table, all others where it was analyzed, as it is while it grows.
+// TestPlans checks the cost of the statements, with plans for their arguments and generic ones: lists and lookups also
+// without statistics of the table, all others after an ANALYZE, which a growing table gets.
 func TestPlans(t *testing.T) {
 	p := newPlanned(t)
 	// A count of most of the table may read it in any way.
@@ -135,7 +135,7 @@ func TestPlans(t *testing.T) {
 				if known != "nothing" {
 					q.others()
 				}
-				if known == "vacuumed" { // else the table is asked, too, which rows of the index can be seen
+				if known == "vacuumed" { // otherwise the server reads the table, too, for the visibility of rows
 					q.check("count of a part", true, countSQL[bounded], part...)
 				} else if got := q.plan(countSQL[bounded], part...); strings.Contains(got,
 					"Seq Scan on object_versions") {
@@ -185,8 +185,8 @@ func (p *planned) others() {
 	p.check("delete", false, deleteRows, []int64{5, 77, 999}, []int32{0, 0, 0})
 }
 
-// TestGrowthIsNoticed grows the table from nothing under a connection that keeps a plan for reading it: the planner
-// hears of the growth, and the plan that is kept goes by the index.
+// TestGrowthIsNoticed grows the table from nothing while a connection keeps a plan for reading it: the planner notices
+// the growth, and the cached plan uses the index.
 func TestGrowthIsNoticed(t *testing.T) {
 	b := openTest(t, Config{DSN: database(t)})
 	f := newFiller(t, b, 2000, 64)
@@ -197,7 +197,7 @@ func TestGrowthIsNoticed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 20 { // so often that the server takes a plan for all arguments
+	for range 20 { // often enough that the server chooses a generic plan
 		get()
 	}
 	for range 4 {
@@ -224,7 +224,7 @@ func TestGrowthIsNoticed(t *testing.T) {
 		got := p.explain(name, f.revision, int64(1), benchKey(7))
 		if !strings.Contains(got, "Index Scan using object_versions_namespace") ||
 			strings.Contains(got, "Seq Scan on object_versions") {
-			t.Errorf("the plan that is kept:\n%s", got)
+			t.Errorf("the cached plan:\n%s", got)
 		}
 		kept++
 		c.Release()

@@ -15,7 +15,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgbouncer"
 )
 
-// logged is what a Backend logs, counted by message.
+// logged counts a Backend's log lines by message.
 type logged struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -35,8 +35,8 @@ func (l *logged) count(part string) int {
 
 func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// TestPooler runs the suites through a PgBouncer that gives each transaction another connection: as the DSN says, and
-// without a word of it in the DSN.
+// TestPooler runs the suites through a PgBouncer that gives each transaction another connection: with the DSN's
+// parameter for it, and without.
 func TestPooler(t *testing.T) {
 	through := throughPooler(t)
 	t.Run("unnamed", func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestPooler(t *testing.T) {
 			t.Errorf("the DSN names mode %v", mode)
 		}
 		if n := log.count("a pooler stands before the database server"); n != 1 || !b.pooled.Load() {
-			t.Errorf("said %d times that there is a pooler, found: %t", n, b.pooled.Load())
+			t.Errorf("logged %d times that there is a pooler, found: %t", n, b.pooled.Load())
 		}
 		backendtest.RunShared(t, func(t *testing.T) (a, b backend.Shared) {
 			dsn := through(t)
@@ -81,7 +81,7 @@ func throughPooler(t *testing.T) func(t *testing.T) string {
 	}
 }
 
-// TestNoPooler opens a server without one.
+// TestNoPooler opens a server without a pooler.
 func TestNoPooler(t *testing.T) {
 	if b := openTest(t, Config{DSN: database(t)}); b.pooled.Load() {
 		t.Error("found a pooler where there is none")

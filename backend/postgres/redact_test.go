@@ -38,7 +38,7 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// TestErrorsKeepSecrets opens what cannot be opened.
+// TestErrorsKeepSecrets opens invalid and unreachable DSNs.
 func TestErrorsKeepSecrets(t *testing.T) {
 	for dsn, want := range map[string]error{
 		"postgres://u:secret@h:notaport/db":                                                  ErrDSN,

@@ -10,7 +10,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// dialled returns one end of a connection, and says whether it was closed.
+// dialled returns one end of a connection, and a function that reports whether it was closed.
 func dialled(t *testing.T, s *servers) (c *socket, closed func() bool) {
 	t.Helper()
 	here, there := net.Pipe()
@@ -60,7 +60,7 @@ func TestServers(t *testing.T) {
 	check("the one that replaced it, unreachable", second, false, true)
 	check("one that was replaced, in want of a better one", first, true, false)
 	s.acknowledged(backend.Origin{Server: first.Server}, time.Now())
-	check("one that somebody went back to", first, true, true)
+	check("one that a connection went back to", first, true, true)
 	if _ = old.Close(); len(s.sockets) != 1 {
 		t.Errorf("%d connections are known", len(s.sockets))
 	}

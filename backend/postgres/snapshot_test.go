@@ -14,7 +14,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// openSnapshot keeps what any statement could see now from being removed, as pg_dump does, until the test ends.
+// openSnapshot keeps vacuum from removing any row version that is visible now, as pg_dump does, until the test ends.
 func openSnapshot(t *testing.T, dsn string) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), dsn)
@@ -29,7 +29,7 @@ func openSnapshot(t *testing.T, dsn string) {
 	}
 }
 
-// ofClock matches what a plan says of reading the clock: how, and how many pages that took.
+// ofClock matches the part of a plan that reads the clock: how, and how many pages that took.
 var ofClock = regexp.MustCompile(`(\w[\w ]* Scan[\w ]*) on clock\b.*\n(?:.*(?:Cond|Filter|Fetches).*\n)*` +
 	` *Buffers: shared(?: hit=(\d+))?(?: read=(\d+))?`)
 
@@ -50,8 +50,8 @@ func (p *planned) pagesOfClock(name string, args ...any) (pages int) {
 	return pages
 }
 
-// TestClockUnderSnapshot moves the clock two thousand times under an open snapshot, which keeps all its versions:
-// whatever asks for the clock reads no more pages of it for that, with plans that were made before.
+// TestClockUnderSnapshot advances the clock two thousand times under an open snapshot, which keeps all its versions:
+// statements that read the clock read no more pages of it, even with old plans.
 func TestClockUnderSnapshot(t *testing.T) {
 	const moves, most = 2000, 8 // all versions are in some twenty pages
 	dsn := database(t)
@@ -115,7 +115,7 @@ func TestClockUnderSnapshot(t *testing.T) {
 	t.Logf("of %d pages: %v, before: %v", dead, after, before)
 }
 
-// TestLeasesKeepClock commits what is no revision: the clock's row stays the version that it was.
+// TestLeasesKeepClock commits changes without a revision: the clock's row keeps its version.
 func TestLeasesKeepClock(t *testing.T) {
 	dsn := database(t)
 	b := openTest(t, Config{DSN: dsn})
@@ -135,8 +135,8 @@ func TestLeasesKeepClock(t *testing.T) {
 	}
 }
 
-// TestClockGoesFromHandToHand has several wait for the clock while others move it, also to other pages: each gets it as
-// the one before it left it, not as it was when it began to wait.
+// TestClockGoesFromHandToHand makes several writers wait for the clock while others advance it, also to other pages:
+// each sees it as the previous writer left it, not as it was when the wait began.
 func TestClockGoesFromHandToHand(t *testing.T) {
 	const writers, each = 4, 100
 	dsn := database(t)
@@ -165,7 +165,7 @@ func TestClockGoesFromHandToHand(t *testing.T) {
 	admin(t, dsn, "SELECT revision FROM clock", &clock)
 	admin(t, dsn, "SELECT count(*) FROM object_versions", &rows)
 	if clock != 1+writers*each || rows != writers*each {
-		t.Errorf("the clock is at %d behind %d rows", clock, rows)
+		t.Errorf("the clock is at %d after %d rows", clock, rows)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// A start that cannot migrate for the locks of others counts as one to try again.
+// A start that cannot migrate because of others' locks can be retried.
 func TestStartWithoutLocks(t *testing.T) {
 	dsn := pgserver.Database(t)
 	cfg := Config{DSN: dsn}

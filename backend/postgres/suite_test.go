@@ -45,10 +45,10 @@ func openTest(tb testing.TB, cfg Config) *Backend {
 	return b
 }
 
-// wholeVariable has every suite run whole in every mode.
+// wholeVariable makes every suite run completely in every mode.
 const wholeVariable = "SQLSTORE_TEST_WHOLE"
 
-// inPart are the tests that depend on how statements and rows are sent, for the modes that are not the default.
+// inPart lists the tests that depend on how statements and rows are sent, for the modes other than the default.
 func inPart() []string {
 	if os.Getenv(wholeVariable) != "" {
 		return nil
@@ -74,8 +74,8 @@ func TestSuite(t *testing.T) {
 	}
 }
 
-// reopened is a Backend with the member id of an earlier one, which is another for each Open and for the suite has to
-// stay.
+// reopened is a Backend with the member id of an earlier one. Each Open makes a new id, and the suite needs a stable
+// one.
 type reopened struct {
 	*Backend
 	member uint64

@@ -12,8 +12,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// tap passes connections on to a server and counts the round trips that clients ask for: each ends with a message that
-// makes the server send what it has.
+// tap is a proxy that counts clients' round trips: each ends with a message that makes the server send its answers.
 type tap struct {
 	trips atomic.Int64
 }
@@ -81,7 +80,7 @@ func (p *tap) pass(c net.Conn, to string) {
 	}
 }
 
-// TestTwoRoundTrips counts those of a write, once its statements are known to the server.
+// TestTwoRoundTrips counts those of a write, once its statements are prepared.
 func TestTwoRoundTrips(t *testing.T) {
 	for _, mode := range []string{"cache_statement", "exec", "simple_protocol"} {
 		t.Run(mode, func(t *testing.T) {

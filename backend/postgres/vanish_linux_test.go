@@ -19,15 +19,15 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// cut drops all packets that come for a connection before its kernel sees them: nothing is acknowledged any more. It
-// takes no privilege. What goes the other way is not dropped, so there must be nothing left that would be sent again.
+// cut drops all incoming packets of a connection before the kernel processes them, so that nothing is acknowledged. It
+// needs no privilege. It does not drop outgoing packets, so nothing may be left to retransmit.
 func cut(t *testing.T, c net.Conn) {
 	t.Helper()
 	raw, err := c.(*net.TCPConn).SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the server has what was sent", func() bool {
+	eventually(t, "the server has received everything", func() bool {
 		unacknowledged := -1
 		err := raw.Control(func(fd uintptr) { unacknowledged, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) })
 		if err != nil {
@@ -47,8 +47,8 @@ func cut(t *testing.T, c net.Conn) {
 	}
 }
 
-// withoutProxy is the DSN of a database without what may stand before its server and acknowledge for it: a port that is
-// published by a proxy.
+// withoutProxy returns a DSN that bypasses the proxy of a published port, which would acknowledge packets in the
+// server's place.
 func withoutProxy(t *testing.T, dsn string) string {
 	t.Helper()
 	var host, port string
@@ -62,14 +62,13 @@ func withoutProxy(t *testing.T, dsn string) string {
 	return u.String()
 }
 
-// TestHolderVanishes cuts a process off that holds the clock while the server waits for it in the middle of a round
-// trip: for the rest of what it sends, or for it to take the answer. Idle transactions are another matter, see
-// TestHolderStandsStill.
+// TestHolderVanishes cuts off a process that holds the clock while the server waits for it within a round trip: for the
+// rest of a message, or for it to read the answer. For idle transactions see TestHolderStandsStill.
 func TestHolderVanishes(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	dsn := withoutProxy(t, database(t))
 	b := openTest(t, Config{DSN: dsn})
-	// A statement, behind which the server is no longer idle, and the beginning of the next.
+	// A statement, after which the server is no longer idle, and the beginning of the next.
 	var half, large []byte
 	for _, m := range []pgproto3.FrontendMessage{
 		&pgproto3.Parse{Query: "SELECT 1"}, &pgproto3.Bind{},
@@ -96,7 +95,7 @@ func TestHolderVanishes(t *testing.T) {
 		{"cut off while it receives", "ClientWrite", true, large},
 		{"frozen while it receives", "ClientWrite", false, large},
 	}
-	// nothing else bounds this: an older server waits as long as the client's machine lives
+	// nothing else limits this: an older server waits as long as the client's machine runs
 	if strings.Contains(b.features.lock, transactionTimeout) {
 		trials = append(trials, trial{"frozen while it sends", "ClientRead", false, half})
 	}
@@ -140,7 +139,7 @@ func TestHolderVanishes(t *testing.T) {
 				}
 				return err == nil
 			})
-			t.Logf("the clock came after %v", time.Since(gone))
+			t.Logf("the clock was free after %v", time.Since(gone))
 			tx.Rollback()
 		})
 	}

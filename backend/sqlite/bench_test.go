@@ -26,7 +26,7 @@ func openTest(tb testing.TB, cfg Config) *Backend {
 	return b
 }
 
-// cpu is the time that this process has spent on processors, all threads and the kernel's part included.
+// cpu returns this process's CPU time, user and system, of all threads.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -35,7 +35,7 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// reportCPU starts to count; the function that it returns reports microseconds of CPU for each of n things.
+// reportCPU starts to measure; the returned function reports microseconds of CPU for each of n operations.
 func reportCPU(b *testing.B) func(n int, unit string) {
 	before := cpu()
 	b.ResetTimer()
@@ -58,7 +58,7 @@ func incompressible(n int) []byte {
 	return v
 }
 
-// fill writes keys 0 to n-1 and keeps the store's own record of what is in the database.
+// fill writes keys 0 to n-1 and keeps the record of the database's contents that the store would.
 type filler struct {
 	tb       testing.TB
 	b        *Backend
@@ -75,7 +75,7 @@ func newFiller(tb testing.TB, b *Backend, keys int) *filler {
 	return &filler{tb: tb, b: b, revision: c.Revision, rows: make([]backend.Row, keys), value: incompressible(1024)}
 }
 
-// put writes new versions of these keys, each in a revision of its own, in one commit.
+// put writes new versions of these keys, each at its own revision, in one commit.
 func (f *filler) put(keys []int) {
 	ctx := context.Background()
 	tx, err := f.b.Begin(ctx, backend.Needs{})
@@ -145,7 +145,7 @@ func BenchmarkCreate(b *testing.B) {
 	done(b.N*batch, "row")
 }
 
-// BenchmarkRead reads out of 20,000 objects, each with two versions, while nothing is written.
+// BenchmarkRead reads from 20,000 objects, each with two versions, without concurrent writes.
 func BenchmarkRead(b *testing.B) {
 	ctx := context.Background()
 	be := openTest(b, Config{Temporary: true})

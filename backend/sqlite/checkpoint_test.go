@@ -2,7 +2,7 @@ package sqlite
 
 import "testing"
 
-// TestLoadProfile counts what came since the last look only.
+// TestLoadProfile counts only the writes since the last check.
 func TestLoadProfile(t *testing.T) {
 	var p checkpointer
 	p.b = &Backend{}

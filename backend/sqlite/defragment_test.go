@@ -51,7 +51,7 @@ func listAll(t *testing.T, b *Backend) []backend.Row {
 	return rows
 }
 
-// TestDefragment gives the free pages back, leaves no file behind, and takes one that a crash has left away.
+// TestDefragment frees unused pages, leaves no file behind, and removes one that a crash left.
 func TestDefragment(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	b := openTest(t, Config{Path: path})
@@ -65,10 +65,10 @@ func TestDefragment(t *testing.T) {
 	}
 	after, err := b.Size(t.Context())
 	if err != nil || after.Total != after.InUse || after.Total > size.InUse {
-		t.Errorf("%+v became %+v, %v", size, after, err)
+		t.Errorf("%+v, then %+v, %v", size, after, err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Size() != after.Total {
-		t.Errorf("a file of %d bytes holds %d, %v", info.Size(), after.Total, err)
+		t.Errorf("a file of %d bytes with %d in use, %v", info.Size(), after.Total, err)
 	}
 	same := func() {
 		t.Helper()
@@ -76,7 +76,7 @@ func TestDefragment(t *testing.T) {
 		for i := range rows {
 			if len(rows) != len(before) || rows[i].ModRevision != before[i].ModRevision ||
 				!bytes.Equal(rows[i].Value, before[i].Value) {
-				t.Fatalf("%d rows became %d, the first that differs is %d", len(before), len(rows), i)
+				t.Fatalf("%d rows, then %d; the first difference is row %d", len(before), len(rows), i)
 			}
 		}
 	}
@@ -102,8 +102,8 @@ func TestDefragment(t *testing.T) {
 	}
 }
 
-// TestDefragmentWithoutTemporaryDirectory does it in a process in which SQLite can make no temporary file: the name of
-// the directory is longer than SQLite's names may be.
+// TestDefragmentWithoutTemporaryDirectory defragments in a process in which SQLite cannot create temporary files: the
+// directory's name exceeds SQLite's limit.
 func TestDefragmentWithoutTemporaryDirectory(t *testing.T) {
 	const variable = "SQLSTORE_TEST_DEFRAGMENT"
 	if path := os.Getenv(variable); path != "" {
@@ -111,7 +111,7 @@ func TestDefragmentWithoutTemporaryDirectory(t *testing.T) {
 		if err := b.writer.exec("PRAGMA temp.cache_size = 1; CREATE TEMP TABLE t AS " +
 			"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100) SELECT randomblob(100000) " +
 			"FROM n"); err == nil {
-			t.Error("SQLite has found room for temporary files, so this test shows nothing")
+			t.Error("SQLite can create temporary files, so this test proves nothing")
 		}
 		fragment(t, b)
 		if err := b.Defragment(t.Context()); err != nil {
@@ -134,7 +134,7 @@ func TestDefragmentWithoutTemporaryDirectory(t *testing.T) {
 	}
 }
 
-// Only a sync that failed makes it unknown what is committed.
+// Only a failed sync makes the committed state unknown.
 func TestErrorsThatStopTheDatabase(t *testing.T) {
 	for _, c := range []struct {
 		code  sqlite3.ErrNoExtended
@@ -152,7 +152,7 @@ func TestErrorsThatStopTheDatabase(t *testing.T) {
 			t.Errorf("%d: %v", c.code, err)
 		}
 		if err := write(b, "a", nil); (err != nil) != c.stops {
-			t.Errorf("%d: a write behind it: %v", c.code, err)
+			t.Errorf("%d: the next write: %v", c.code, err)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func revision(t *testing.T, b *Backend) int64 {
 	return c.Revision
 }
 
-// TestNoSpace lets the database reach a bound and raises it again.
+// TestNoSpace lets the database reach its maximum size, then raises that.
 func TestNoSpace(t *testing.T) {
 	b := openTest(t, Config{Temporary: true})
 	pages, err := b.writer.queryInt("PRAGMA page_count")
@@ -63,7 +63,7 @@ func TestNoSpace(t *testing.T) {
 	}
 }
 
-// A sync beside the writer that fails says as much about what was written as one of a commit.
+// A failed sync outside of a commit makes written data as uncertain as one within a commit.
 func TestFailedSyncBesideTheWriter(t *testing.T) {
 	b := openTest(t, Config{Path: filepath.Join(t.TempDir(), "db")})
 	p := b.checkpoints
@@ -88,18 +88,18 @@ func TestFailedSyncBesideTheWriter(t *testing.T) {
 	if err := b.file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p.limit = 1 // so that the WAL is to start again
+	p.limit = 1 // so that the WAL has to restart
 	p.once(t.Context(), c, alone)
 	if err := write(b, "b", nil); !errors.Is(err, backend.ErrUnknownOutcome) {
 		t.Errorf("write: %v", err)
 	}
 }
 
-// TestFullDisk is the same on a file system that is full.
+// TestFullDisk is the same on a full file system.
 func TestFullDisk(t *testing.T) { onSmallDisk(t, "4m", fillDisk) }
 
-// onSmallDisk runs f on a small file system, which a child process of this test mounts for itself only. Without root it
-// takes a kernel that lets users have name spaces.
+// onSmallDisk runs f on a small file system, which a child process of this test mounts for itself only. Without root this
+// needs a kernel with user namespaces.
 func onSmallDisk(t *testing.T, size string, f func(t *testing.T, dir string)) {
 	t.Helper()
 	const variable = "SQLSTORE_TEST_SMALL_DISK"
@@ -142,7 +142,7 @@ func fillDisk(t *testing.T, dir string) {
 		t.Errorf("defragment: %v", err)
 	}
 	if _, err := os.Stat(b.defragmented()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the copy that had no room is left behind: %v", err)
+		t.Errorf("the copy that did not fit is left behind: %v", err)
 	}
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
@@ -159,7 +159,7 @@ func fillDisk(t *testing.T, dir string) {
 	}
 }
 
-// TestNoteOnFullDisk writes the note to a device that is always full.
+// TestNoteOnFullDisk writes the note file to a device that is always full.
 func TestNoteOnFullDisk(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
 	if err != nil {
@@ -177,8 +177,8 @@ func TestNoteOnFullDisk(t *testing.T) {
 	}
 }
 
-// TestCommitOfUnknownOutcome lets the write of a COMMIT fail, by a bound on the size of files, which is no lack of
-// space.
+// TestCommitOfUnknownOutcome makes the write of a COMMIT fail through a limit on file sizes, which does not count as a
+// full disk.
 func TestCommitOfUnknownOutcome(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	b := openTest(t, Config{Path: path})
@@ -213,7 +213,7 @@ func TestCommitOfUnknownOutcome(t *testing.T) {
 	}
 	rows, _, err := b.Range(ctx, backend.RangeQuery{Span: backend.Span{End: []byte{}}, Revision: 2, Limit: 10})
 	if err != nil || len(rows) != 1 {
-		t.Errorf("what was committed is no longer read: %v, %v", rows, err)
+		t.Errorf("committed rows are no longer readable: %v, %v", rows, err)
 	}
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
@@ -227,7 +227,7 @@ func TestCommitOfUnknownOutcome(t *testing.T) {
 	}
 }
 
-// TestTooBig hands SQLite a value that it refuses.
+// TestTooBig passes SQLite a value that it refuses.
 func TestTooBig(t *testing.T) {
 	b := openTest(t, Config{Temporary: true})
 	b.writer.c.SetLimit(sqlite3.SQLITE_LIMIT_LENGTH, 1<<20)
@@ -239,7 +239,7 @@ func TestTooBig(t *testing.T) {
 	}
 }
 
-// TestAnotherProgram writes with a program that does not know of the lock.
+// TestAnotherProgram writes with a program that ignores the lock.
 func TestAnotherProgram(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	b := openTest(t, Config{Path: path})

@@ -64,14 +64,14 @@ func TestInUse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	b := openTest(t, Config{Path: path})
 	wantOpenError(t, path, backend.ErrInUse, "in use by another process")
-	// The refused one has not taken the first one's locks away.
+	// The refused process has not removed the first one's locks.
 	if err := write(b, "a", nil); err != nil {
 		t.Error(err)
 	}
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// The lock file is still there, and blocks nobody.
+	// The lock file still exists, and blocks no process.
 	if _, err := os.Stat(path + ".lock"); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestDamagedFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// All but the first page's header, which still says whose file it is.
+	// Everything except the first page's header, which still identifies the file.
 	if _, err := f.WriteAt(bytes.Repeat([]byte{0xff}, 100_000), 100); err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestSettingsMissing(t *testing.T) {
 	wantOpenError(t, path, ErrCorrupt, "clock")
 }
 
-// TestAutoVacuumIsMended starts on a file that another program rewrote without incremental vacuum.
+// TestAutoVacuumIsMended opens a file that another program rewrote without incremental vacuum.
 func TestAutoVacuumIsMended(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	b := openTest(t, Config{Path: path})

@@ -32,7 +32,7 @@ func plan(t *testing.T, c *conn, query string) []string {
 	return steps
 }
 
-// TestPlans holds every statement on the big table to an index, in an order that needs no sorting.
+// TestPlans checks that every statement on the big table uses an index, in an order that needs no sorting.
 func TestPlans(t *testing.T) {
 	b := openTest(t, Config{Temporary: true})
 	seen := 0
@@ -57,8 +57,8 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// TestNewestIsCovered holds the choice of the newest rows to the index alone, and what has to look at the table to one
-// look for each row that is returned.
+// TestNewestIsCovered checks that the index alone selects the newest rows, and that a statement that needs the table
+// reads it once for each returned row.
 func TestNewestIsCovered(t *testing.T) {
 	b := openTest(t, Config{Temporary: true})
 	const joined = "SCAN n\nSEARCH v USING INTEGER PRIMARY KEY (rowid=?)"

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// crashed leaves the files of a database behind as a crash does, with the key old in its log, and a backup of it from
-// before that, made by VACUUM INTO.
+// crashed leaves a database's files as a crash does, with the key old in the WAL, and an earlier backup made by VACUUM
+// INTO.
 func crashed(t *testing.T) (path, backup string) {
 	t.Helper()
 	live := filepath.Join(t.TempDir(), "db")
@@ -32,14 +32,14 @@ func crashed(t *testing.T) (path, backup string) {
 	if errFile != nil || errLog != nil || log.Size() <= walHeader {
 		t.Fatal(errFile, errLog, log)
 	}
-	// What the server would have noted, had it run here.
+	// The note that the server would have written here.
 	if err := os.WriteFile(path+".lock", []byte(identity(file)+" "+identity(log)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path, backup
 }
 
-// copyFile copies as cp does, into the file that is there.
+// copyFile copies like cp, into the existing file.
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
 	content, err := os.ReadFile(from)
@@ -93,7 +93,7 @@ func TestLogOfAnotherFile(t *testing.T) {
 	}
 }
 
-// What a crash leaves is taken up, also where it was copied to as a whole.
+// The server accepts what a crash leaves, even after all of it was copied elsewhere.
 func TestLogOfACrash(t *testing.T) {
 	for _, copied := range []bool{false, true} {
 		path, _ := crashed(t)

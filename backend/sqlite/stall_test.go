@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// levels takes what is logged, but for debugging.
+// levels records log lines, except those for debugging.
 type levels chan slog.Level
 
 func (levels) Enabled(_ context.Context, l slog.Level) bool    { return l >= slog.LevelInfo }
@@ -17,7 +17,7 @@ func (l levels) Handle(_ context.Context, r slog.Record) error { l <- r.Level; r
 func (l levels) WithAttrs([]slog.Attr) slog.Handler            { return l }
 func (l levels) WithGroup(string) slog.Handler                 { return l }
 
-// A reader that stays is reported once, does not block the writer, and leaves nothing behind.
+// A reader that does not end is reported once, and does not block the writer; the log shrinks after it ends.
 func TestReaderThatStays(t *testing.T) {
 	log := make(levels, 10)
 	b := openTest(t, Config{Path: filepath.Join(t.TempDir(), "db"), UnsafeNoFsync: true, Logger: slog.New(log)})
@@ -66,7 +66,7 @@ func TestReaderThatStays(t *testing.T) {
 	for range 3 {
 		fill()
 		if !p.once(t.Context(), c, alone) {
-			t.Error("nothing seems to be left to copy")
+			t.Error("the WAL is reported as checkpointed")
 		}
 	}
 	if log := size(true); log < 500<<10 {
@@ -77,7 +77,7 @@ func TestReaderThatStays(t *testing.T) {
 	}
 	p.once(t.Context(), c, alone)
 	if log := size(false); log != 0 {
-		t.Errorf("a log of %d bytes counts when the reader is gone", log)
+		t.Errorf("a log of %d bytes counts after the reader has ended", log)
 	}
 	for _, want := range []slog.Level{slog.LevelWarn, slog.LevelInfo} {
 		select {

@@ -19,7 +19,7 @@ func TestSuite(t *testing.T) {
 	}})
 }
 
-// TestSuiteTemporary is the same on a database that nothing is synced for, and that is purged by windows of two rows.
+// TestSuiteTemporary is the same on a database without syncs that is purged in windows of two rows.
 func TestSuiteTemporary(t *testing.T) {
 	backendtest.Run(t, func(t *testing.T) backend.Backend {
 		b := openTest(t, Config{Temporary: true, Readers: 2})
