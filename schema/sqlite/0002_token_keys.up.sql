@@ -1,4 +1,4 @@
--- Secrets that seal the continue tokens of lists. The greatest id seals, all open what they have sealed.
+-- Secrets that seal the continue tokens of lists. The key with the greatest id seals; every key opens its own tokens.
 CREATE TABLE token_keys (
     id      INTEGER PRIMARY KEY,
     key     BLOB    NOT NULL, -- 32 random bytes
