@@ -45,15 +45,15 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// clocked is an engine whose revision is the minutes that have passed, and that keeps what it was asked for. It has
-// nothing to delete. Real ones have their test below; days must pass here.
+// clocked is an engine whose revision is the number of minutes that have passed, and that records the calls. It has
+// nothing to delete: tests with days of fake time use it, and others a real engine.
 type clocked struct {
 	began time.Time
 	fail  func(minute int64) error
 	leads int64                                              // the minute from which on
 	step  func(context.Context) (backend.PurgeResult, error) // nil for one that finds nothing to delete
-	who   string                                             // reads what is to be deleted
-	// reclaim is nil for one that has no space to give back.
+	who   string                                             // reads the rows to delete
+	// reclaim is nil for an engine without space to free.
 	reclaim func(pages int) (finished bool, took time.Duration, err error)
 
 	mu        sync.Mutex
@@ -106,10 +106,10 @@ func (c *clocked) Reclaim(_ context.Context, pages int) (bool, time.Duration, er
 	return true, 0, nil
 }
 
-// never puts nothing off.
+// never is a jitter of nothing.
 func never(time.Duration) time.Duration { return 0 }
 
-// run lets a compactor work for some time and returns what it asked for.
+// run runs a compactor for some time and returns its calls.
 func run(t *testing.T, mode compactor.Mode, retention string, span time.Duration,
 	fail func(int64) error,
 ) (calls []string) {
@@ -169,7 +169,7 @@ func TestFailedCompactionIsTriedAgainSoon(t *testing.T) {
 	}
 }
 
-// Who takes over compacts at once to what was current a retention ago, though it did not lead then.
+// A new leader compacts at once to the revision of one retention ago, though it did not lead then.
 func TestTakeOver(t *testing.T) {
 	want := []string{"25:15", "35:25", "45:35"}
 	if got := runEngine(t, compactor.Periodic, "10m", 46*time.Minute, &clocked{leads: 25}); !slices.Equal(got, want) {
@@ -181,7 +181,7 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// Where no space is to be given back, that takes no time, and says nothing of how long a page takes.
+// Without space to free, the call returns at once, and says nothing about the time that a page takes.
 func TestReclaimOfNothing(t *testing.T) {
 	asked := map[int]int{}
 	e := &clocked{reclaim: func(pages int) (bool, time.Duration, error) {
@@ -189,11 +189,11 @@ func TestReclaimOfNothing(t *testing.T) {
 		return true, 30 * time.Microsecond, nil
 	}}
 	if calls := runEngine(t, compactor.Periodic, "10m", 5*time.Hour, e); len(calls) < 20 || len(asked) != 1 {
-		t.Errorf("%d compactions asked for numbers of pages as in %v", len(calls), asked)
+		t.Errorf("%d compactions requested these numbers of pages: %v", len(calls), asked)
 	}
 }
 
-// The rows below a compaction go by themselves, whoever compacts, and the file gets smaller.
+// The compactor deletes the rows below any compaction, whoever requests it, and the file shrinks.
 func TestPurge(t *testing.T) {
 	ctx := t.Context()
 	b, err := sqlite.Open(ctx, sqlite.Config{Temporary: true})
@@ -223,7 +223,7 @@ func TestPurge(t *testing.T) {
 	running, stop := context.WithCancel(ctx)
 	var done sync.WaitGroup
 	done.Go(func() { c.Run(running) })
-	// An export holds deletion off until it is closed.
+	// An export delays deletion until it is closed.
 	x, err := s.Export(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -263,8 +263,8 @@ func TestPurge(t *testing.T) {
 	done.Wait()
 }
 
-// Each compaction is put off at random, so that servers that were started together are soon apart, and none keeps less
-// than the retention.
+// Each compaction has a random delay, so that servers that start together soon diverge, and none keeps less than the
+// retention.
 func TestJitter(t *testing.T) {
 	cfg := compactor.Config{Mode: compactor.Periodic, Retention: "10m"}
 	synctest.Test(t, func(t *testing.T) {
@@ -328,7 +328,7 @@ func (e *timed) Compact(_ context.Context, revision int64, _ bool) (int64, error
 	return e.Revision(), nil
 }
 
-// Other settings do not make it forget the past.
+// New settings keep the recorded past.
 func TestSettingsChange(t *testing.T) {
 	e := &clocked{}
 	at(t, e, compactor.Config{Mode: compactor.Periodic, Retention: "2h", Jitter: never},
@@ -345,7 +345,7 @@ func TestSettingsChange(t *testing.T) {
 				t.Error(err)
 			}
 			if err := c.Set(compactor.Config{Mode: "x"}); !errors.Is(err, compactor.ErrConfig) {
-				t.Errorf("a mode that is none: %v", err)
+				t.Errorf("an unknown mode: %v", err)
 			}
 		}, 100*time.Minute, 40*time.Minute, time.Hour, 11*time.Minute, time.Hour, time.Hour)
 	want := []string{

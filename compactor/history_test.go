@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// What is written after history was lost has revisions that were others' before: what was noted of those says nothing
-// about them.
+// After a loss of history, new writes reuse lost revisions: the times recorded for those do not apply to them.
 func TestLostHistoryIsForgotten(t *testing.T) {
 	at := func(minute int) time.Time { return time.Unix(0, 0).Add(time.Duration(minute) * time.Minute) }
 	for name, later := range map[string]struct{ rev, epoch int64 }{
@@ -25,7 +24,7 @@ func TestLostHistoryIsForgotten(t *testing.T) {
 	}
 }
 
-// losing is an engine whose history is lost when it has been asked once.
+// losing is an engine that loses its history after the first call.
 type losing struct {
 	Engine
 	asked bool
@@ -46,6 +45,6 @@ func TestLookWhileHistoryIsLost(t *testing.T) {
 	h := history{epoch: 1}
 	h.look(time.Now(), &losing{})
 	if h.epoch != 1 || h.noted[0].rev != 5 {
-		t.Errorf("revision %d noted for epoch %d", h.noted[0].rev, h.epoch)
+		t.Errorf("revision %d recorded for epoch %d", h.noted[0].rev, h.epoch)
 	}
 }

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// settle has p take steps of rows that take each so long, and returns how many it comes to in a second, and its longest
-// step.
+// settle makes p take steps with a given time per row, and returns the rows per second and the longest step.
 func settle(p *pace, each time.Duration, blocking bool) (perSecond float64, longest time.Duration) {
 	var rows int
 	var spent time.Duration
@@ -26,7 +25,7 @@ func settle(p *pace, each time.Duration, blocking bool) (perSecond float64, long
 	return float64(rows) / spent.Seconds(), longest
 }
 
-// Each time that deletion falls behind makes it faster; until then, no step is longer than it should be.
+// Each time that deletion falls behind it becomes faster; until then, no step exceeds its target.
 func TestPaceRises(t *testing.T) {
 	for _, tt := range []struct {
 		each     time.Duration
@@ -52,7 +51,7 @@ func TestPaceRises(t *testing.T) {
 	}
 }
 
-// Steps with little to do are quick for that reason, and say nothing of how long one with more takes.
+// Steps with little work are quick, and say nothing about the time of larger ones.
 func TestPaceOfLittle(t *testing.T) {
 	p := newPace()
 	settle(&p, 20*time.Microsecond, true)
@@ -66,7 +65,7 @@ func TestPaceOfLittle(t *testing.T) {
 	}
 }
 
-// A step that takes much longer than usual makes the next ones smaller, and the rest longer.
+// A step that takes much longer than usual makes the next ones smaller, and the pause longer.
 func TestPaceOfOneSlowStep(t *testing.T) {
 	p := newPace()
 	settle(&p, 20*time.Microsecond, true)

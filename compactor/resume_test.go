@@ -97,7 +97,7 @@ func compactAll(t *testing.T, s *store.Store) int64 {
 	return rev
 }
 
-// some does a few steps of a purge and returns how far they came.
+// some does a few steps of a purge and returns the progress.
 func some(t *testing.T, s *store.Store) (through int64) {
 	t.Helper()
 	var last backend.PurgeResult
@@ -109,7 +109,7 @@ func some(t *testing.T, s *store.Store) (through int64) {
 		last = res
 	}
 	if last.Near < 2 || last.Near < last.Through {
-		t.Fatalf("ten steps came to %+v", last)
+		t.Fatalf("progress after ten steps: %+v", last)
 	}
 	return last.Through
 }
@@ -152,8 +152,8 @@ func eventually(t *testing.T, what string, f func() bool) {
 	}
 }
 
-// A purge that a crash has interrupted goes on where it was. The files, copied while the first server runs, are what
-// one finds that starts after a SIGKILL.
+// A purge that a crash interrupted resumes where it stopped. A copy of the files of a running server is what a server
+// finds after a SIGKILL.
 func TestPurgeGoesOnAfterACrash(t *testing.T) {
 	dir := t.TempDir()
 	b := openSQLite(t, filepath.Join(dir, "before.db"))
@@ -174,7 +174,7 @@ func TestPurgeGoesOnAfterACrash(t *testing.T) {
 	var n counting
 	s = openStore(t, b, &n)
 	if res, err := s.PurgeStep(t.Context(), 1); err != nil || res.Through < through {
-		t.Fatalf("the first step came to revision %d, %v; before the crash it was %d", res.Through, err, through)
+		t.Fatalf("the first step reached revision %d, %v; before the crash it was %d", res.Through, err, through)
 	}
 	c, _ := background(t, s)
 	eventually(t, "all rows gone", func() bool { return c.State().Purged == rev })
@@ -183,7 +183,7 @@ func TestPurgeGoesOnAfterACrash(t *testing.T) {
 	}
 }
 
-// Of two replicas one deletes. When it goes in the middle, the other goes on where it was.
+// One of two replicas deletes. When it stops in the middle, the other resumes there.
 func TestPurgeMovesOn(t *testing.T) {
 	dsn := pgserver.Database(t)
 	var na, nb counting
@@ -205,7 +205,7 @@ func TestPurgeMovesOn(t *testing.T) {
 	}
 	eventually(t, "the other takes over", func() bool { return other.State().Purged >= 0 })
 	if first := other.State().Purged; first < through {
-		t.Errorf("it began at revision %d, the first one had come to %d", first, through)
+		t.Errorf("it began at revision %d, the first one had reached %d", first, through)
 	}
 	eventually(t, "all rows gone", func() bool { return other.State().Purged == rev })
 	if got := versions(t, ba); got != keys || nb.rows.Load() != int64(left-keys) {
@@ -240,9 +240,9 @@ func testLevelsOff(t *testing.T, b backend.Backend, vacuum bool) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			still := total[n] == size.Total && used[n] == size.InUse // the two are not of the same moment
+			still := total[n] == size.Total && used[n] == size.InUse // the two were not measured at the same moment
 			total[n], used[n] = size.Total, size.InUse
-			return vacuum || still && size.Total-size.InUse <= size.Total/8 // SQLite keeps so much free
+			return vacuum || still && size.Total-size.InUse <= size.Total/8 // SQLite keeps this much free
 		})
 	}
 	for n := rounds / 2; n < rounds; n++ {

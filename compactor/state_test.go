@@ -13,7 +13,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// at runs a compactor over e and calls look after each of the spans, which follow one another.
+// at runs a compactor over e and calls look after each of the consecutive spans.
 func at(t *testing.T, e *clocked, cfg compactor.Config, look func(n int, c *compactor.Compactor),
 	spans ...time.Duration,
 ) {
@@ -72,7 +72,7 @@ func TestState(t *testing.T) {
 	}, 5*time.Minute, 20*time.Minute)
 }
 
-// When the first compaction is due is known from the start, not only once the revision is noted again.
+// The time of the first compaction is known from the start, not only once the revision is recorded again.
 func TestStateAtTheStart(t *testing.T) {
 	most := func(d time.Duration) time.Duration { return d }
 	for _, cfg := range []compactor.Config{
@@ -87,7 +87,7 @@ func TestStateAtTheStart(t *testing.T) {
 	}
 }
 
-// Whoever does not lead neither compacts nor stalls, and does not know how far the purge came.
+// A replica that does not lead neither compacts nor stalls, and does not know the progress of the purge.
 func TestStateOfAnotherReplica(t *testing.T) {
 	e := &clocked{leads: 1 << 40, compacted: 5, fail: func(int64) error { return errors.New("no") }}
 	at(t, e, tenMinutes(), func(_ int, c *compactor.Compactor) {
@@ -120,7 +120,7 @@ func TestFailingCompactionStalls(t *testing.T) {
 	}, 30*time.Minute, 2*time.Minute, 2*time.Minute)
 }
 
-// That kube-apiserver, or an operator, has compacted meanwhile is no failure.
+// A compaction by kube-apiserver or an operator in between is not a failure.
 func TestOtherCompactionsAreNoFailure(t *testing.T) {
 	e := &clocked{fail: func(int64) error { return store.ErrCompacted }}
 	at(t, e, tenMinutes(), func(_ int, c *compactor.Compactor) {
@@ -179,7 +179,7 @@ func TestPurgeThatDoesNotGetOnStalls(t *testing.T) {
 	}
 }
 
-// With nothing to compact, the state names the next look, which is never in the past.
+// With nothing to compact, the state has the time of the next check, which is never in the past.
 func TestNextOfAnIdleServer(t *testing.T) {
 	for _, cfg := range []compactor.Config{tenMinutes(), {Mode: compactor.Revision, Retention: "1000"}} {
 		at(t, &clocked{compacted: 1 << 40}, cfg, func(_ int, c *compactor.Compactor) {
@@ -190,7 +190,7 @@ func TestNextOfAnIdleServer(t *testing.T) {
 	}
 }
 
-// An idle server has nothing to delete, however long.
+// An idle server has nothing to delete, however long it is idle.
 func TestNothingToDeleteIsNoStall(t *testing.T) {
 	at(t, &clocked{compacted: 5}, compactor.Config{}, func(_ int, c *compactor.Compactor) {
 		if s := c.State(); s.Stall != nil || s.Purged != 5 || s.Mode != compactor.Off || !s.Next.IsZero() {

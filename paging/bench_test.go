@@ -14,8 +14,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// largeVariable has BenchmarkPage run over 1,000,000 keys, too: that takes about 700 MB on the disk, and as many in
-// memory.
+// largeVariable makes BenchmarkPage run over 1,000,000 keys, too, which takes about 700 MB of disk and as much memory.
 const largeVariable = "SQLSTORE_BENCH_LARGE"
 
 const (
@@ -24,9 +23,9 @@ const (
 	benchKey   = "/registry/pods/default/pod-%07d"
 )
 
-// BenchmarkPage reads pages of 500 at the beginning, in the middle and at the end of 20,000 and of 1,000,000 keys: what
-// one costs must depend on neither. No value is in memory. "first" is a page without a token before it: it counts the
-// list, which takes the index a moment and the database, where it has to, a look at all keys.
+// BenchmarkPage reads pages of 500 at the beginning, in the middle and at the end of 20,000 and of 1,000,000 keys: a
+// page's cost must depend on neither. No value is in memory. "first" is a page without a token: it counts the list,
+// which is quick with the index, while the database reads all keys.
 func BenchmarkPage(b *testing.B) {
 	sizes := []int{20_000}
 	if os.Getenv(largeVariable) != "" {
@@ -41,7 +40,7 @@ func BenchmarkPage(b *testing.B) {
 	}
 }
 
-// openFile opens the file with a test's care for what can be lost.
+// openFile opens the file without syncs, as losing it does not matter.
 func openFile(b *testing.B, path string) *sqlite.Backend {
 	b.Helper()
 	s, err := sqlite.Open(b.Context(), sqlite.Config{
@@ -95,7 +94,7 @@ func benchmarkPages(b *testing.B, path string, n int, disabled bool) {
 			b.Fatal(err)
 		}
 		if st.Keys == int64(n) {
-			break // the index is there
+			break // the index is complete
 		}
 	}
 	p := New(s, file)

@@ -14,7 +14,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// within is a context that ends with the test, or when what it waits for does not come.
+// within returns a context that ends with the test, or after the test's timeout.
 func within(tb testing.TB) context.Context {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -22,7 +22,7 @@ func within(tb testing.TB) context.Context {
 	return ctx
 }
 
-// pass lets time pass in a bubble of synctest, where nobody waits for it.
+// pass advances the fake time of a synctest bubble.
 func pass(d time.Duration) { <-time.After(d) }
 
 // replica is one process's view of a database.
@@ -44,7 +44,7 @@ func (r *replica) close(tb testing.TB) {
 	}
 }
 
-// start runs a store over what open opens.
+// start runs a store over the backend that open returns.
 func start(tb testing.TB, cfg store.Config, open func() (backend.Backend, error)) *replica {
 	tb.Helper()
 	b, err := open()
@@ -61,7 +61,7 @@ func start(tb testing.TB, cfg store.Config, open func() (backend.Backend, error)
 		r.close(tb)
 		return start(tb, cfg, open)
 	}
-	tb.Cleanup(func() { r.close(tb) }) // a second time after a reopen, which does no harm
+	tb.Cleanup(func() { r.close(tb) }) // harmless a second time, after a reopen
 	return r
 }
 
@@ -138,7 +138,7 @@ func onePage(tb testing.TB, r *replica, prefix string, o ListOptions) ([]*store.
 	return rows, page, err
 }
 
-// mustList is onePage for one that must succeed.
+// mustList is onePage for a list that must succeed.
 func mustList(tb testing.TB, r *replica, prefix string, o ListOptions) ([]*store.Row, Page) {
 	tb.Helper()
 	rows, page, err := onePage(tb, r, prefix, o)

@@ -15,7 +15,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// TestFirstKey has several replicas need the first key at the same time: there is one, and all open what any has
+// TestFirstKey makes several replicas need the first key at the same time: they make one, and each opens what any has
 // sealed.
 func TestFirstKey(t *testing.T) {
 	onEach(t, func(t *testing.T, all []*replica) {
@@ -24,7 +24,7 @@ func TestFirstKey(t *testing.T) {
 		mustList(t, all[0], "/p/", ListOptions{}) // needs none
 		if _, _, err := onePage(t, all[0], "/p/", ListOptions{Continue: seal(1, aead(t, testKey), "/p/",
 			place{})}); !errors.Is(err, ErrInvalid) {
-			t.Errorf("a token though there is no key: %v", err)
+			t.Errorf("a token without a key: %v", err)
 		}
 		wantKeys(t, all[0], 0)
 		var pagers []*Pager
@@ -81,12 +81,12 @@ func idOf(t *testing.T, token string) int64 {
 	t.Helper()
 	s, ok := parse(token)
 	if !ok {
-		t.Fatalf("%q is no token", token)
+		t.Fatalf("%q is not a token", token)
 	}
 	return s.id
 }
 
-// TestRotationIsHeardOf opens on each replica what another one has sealed with a key that it does not know yet.
+// TestRotationIsHeardOf opens on each replica what another one has sealed with a key that is new to it.
 func TestRotationIsHeardOf(t *testing.T) {
 	all := onPostgres(t, 2, store.Config{})
 	fill(t, all[0], "/p/", 30)
@@ -102,11 +102,11 @@ func TestRotationIsHeardOf(t *testing.T) {
 		if len(rows) != 3 || idOf(t, next.Continue) != id+1 {
 			t.Fatalf("%d rows, then %+v", len(rows), next)
 		}
-		mustList(t, all[0], "/p/", ListOptions{Continue: old.Continue}) // what is sealed with the older key opens still
+		mustList(t, all[0], "/p/", ListOptions{Continue: old.Continue}) // a token of the older key still opens
 	}
 }
 
-// TestRotationTakesEffect waits until a process that is not told has heard of a rotation and of a revocation.
+// TestRotationTakesEffect waits until another process has noticed a rotation and a revocation.
 func TestRotationTakesEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := onSQLite(t, store.Config{})
@@ -143,7 +143,7 @@ func TestRotationTakesEffect(t *testing.T) {
 	})
 }
 
-// countedKeys counts the questions to the database, and can have them fail.
+// countedKeys counts the queries to the database, and can make them fail.
 type countedKeys struct {
 	backend.Backend
 	questions atomic.Int64
@@ -160,7 +160,7 @@ func (c *countedKeys) TokenKeys(ctx context.Context) ([]backend.TokenKey, error)
 	return c.Backend.TokenKeys(ctx)
 }
 
-// TestGarbageIsCheap has many tokens come that nobody has sealed: the database hardly notices.
+// TestGarbageIsCheap sends many forged tokens: they cause hardly any queries.
 func TestGarbageIsCheap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := onSQLite(t, store.Config{})
@@ -186,7 +186,7 @@ func TestGarbageIsCheap(t *testing.T) {
 			garbage(-1)
 		}
 		if n := counted.questions.Load() - before; n != 0 {
-			t.Errorf("%d questions for keys that cannot be there", n)
+			t.Errorf("%d queries for keys that cannot exist", n)
 		}
 		for round := range int64(10) {
 			began, before := time.Now(), counted.questions.Load()
@@ -196,14 +196,14 @@ func TestGarbageIsCheap(t *testing.T) {
 			}
 			wg.Wait()
 			if took, n := time.Since(began), counted.questions.Load()-before; n > 2 || took > 2*keysPause {
-				t.Errorf("%d questions in %v for 200 tokens", n, took)
+				t.Errorf("%d queries in %v for 200 tokens", n, took)
 			}
 		}
 		r.close(t)
 	})
 }
 
-// TestKeysOutliveTheDatabase pages on while the keys cannot be read.
+// TestKeysOutliveTheDatabase continues a list while the keys cannot be read.
 func TestKeysOutliveTheDatabase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := onSQLite(t, store.Config{})
@@ -223,7 +223,7 @@ func TestKeysOutliveTheDatabase(t *testing.T) {
 			mustList(t, r, "/p/", ListOptions{Limit: 3, Continue: page.Continue})
 		}
 		if n := counted.questions.Load() - before; n != 1 {
-			t.Errorf("%d questions at a time", n)
+			t.Errorf("%d concurrent queries", n)
 		}
 		counted.broken.Store(false)
 		rotate(t, r, false, 2)
@@ -235,7 +235,7 @@ func TestKeysOutliveTheDatabase(t *testing.T) {
 	})
 }
 
-// TestDamagedKey finds a key in the database that is none, and says what to do.
+// TestDamagedKey finds an invalid key in the database, and the error says what to do.
 func TestDamagedKey(t *testing.T) {
 	r := onSQLite(t, store.Config{})
 	fill(t, r, "/p/", 10)
@@ -250,7 +250,7 @@ func TestDamagedKey(t *testing.T) {
 	mustList(t, r, "/p/", ListOptions{Limit: 3})
 }
 
-// TestRotateByMany rotates from several processes at once: each has made a key, or says that it has not.
+// TestRotateByMany rotates from several processes concurrently: each makes a key, or reports that it did not.
 func TestRotateByMany(t *testing.T) {
 	all := onPostgres(t, 2, store.Config{})
 	var made sync.Map

@@ -13,7 +13,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// fill writes n keys below a prefix, each at a revision of its own, and returns the last one.
+// fill writes n keys below a prefix, each at its own revision, and returns the last one.
 func fill(t *testing.T, r *replica, prefix string, n int) (revision int64) {
 	t.Helper()
 	for i := range n {
@@ -38,7 +38,7 @@ func TestExpired(t *testing.T) {
 		if page.Revision != first || page.Remaining != 20 {
 			t.Fatalf("first page %+v", page)
 		}
-		put(t, b, "/p/0005x", "behind the place where the list goes on")
+		put(t, b, "/p/0005x", "after the place where the list continues")
 		put(t, b, "/p/0015x", "new")
 		last := put(t, b, "/q/", "new")
 		compact(t, a, last)
@@ -64,7 +64,7 @@ func TestExpired(t *testing.T) {
 			}
 			if rows, page := mustList(t, r, "/p/", ListOptions{ResourceVersion: fmt.Sprint(first)}); len(rows) != 32 ||
 				page.Revision != last {
-				t.Errorf("not older than what is compacted: %d rows, %+v", len(rows), page)
+				t.Errorf("not older than a compacted version: %d rows, %+v", len(rows), page)
 			}
 			_, _, err := onePage(t, r, "/p/", ListOptions{Limit: 10, Continue: page.Continue})
 			e, ok := errors.AsType[*ExpiredError](err)
@@ -93,7 +93,7 @@ func TestExpired(t *testing.T) {
 	})
 }
 
-// TestNewestAndAny lists on one replica what was just written on the other.
+// TestNewestAndAny lists on one replica after a write on the other.
 func TestNewestAndAny(t *testing.T) {
 	onEach(t, func(t *testing.T, all []*replica) {
 		for i := range 50 {
@@ -130,7 +130,7 @@ func TestEmptyList(t *testing.T) {
 	})
 }
 
-// TestForeignTokens gives a list's token to other lists, and to itself changed.
+// TestForeignTokens passes a list's token to other lists, and a changed one to the same list.
 func TestForeignTokens(t *testing.T) {
 	r := onSQLite(t, store.Config{})
 	fill(t, r, "/p/", 5)
@@ -158,7 +158,7 @@ func TestForeignTokens(t *testing.T) {
 	}
 }
 
-// TestSendFails has the receiver of the rows fail: the list ends, with that error.
+// TestSendFails makes the receiver of the rows fail: the list ends with that error.
 func TestSendFails(t *testing.T) {
 	r := onSQLite(t, store.Config{})
 	fill(t, r, "/p/", 30)
@@ -170,8 +170,7 @@ func TestSendFails(t *testing.T) {
 	}
 }
 
-// TestOvertaken has a list under way overtaken by a compaction that takes its rows away: it ends with an error, and is
-// never thinner than it was.
+// TestOvertaken compacts and purges the rows of a list in progress: the list ends with an error, and never lacks rows.
 func TestOvertaken(t *testing.T) {
 	for name, disabled := range map[string]bool{"index": false, "no index": true} {
 		t.Run(name, func(t *testing.T) {
@@ -192,7 +191,7 @@ func TestOvertaken(t *testing.T) {
 					if sent == 0 {
 						fill(t, r, "/p/", n)
 						compact(t, r, r.Revision())
-						later.Add(int64(store.StreamPinLimit)) // a client that reads so slowly is not waited for
+						later.Add(int64(store.StreamPinLimit)) // a purge does not wait for so slow a client
 						if res, err := r.PurgeStep(within(t), 10*n); err != nil || !res.Done {
 							t.Errorf("purged %+v, %v", res, err)
 						}
@@ -209,8 +208,8 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// TestLostHistory takes revisions out of the database, as a failover to a standby that lacks them does: a list of
-// before does not go on among the rows that have their numbers now.
+// TestLostHistory removes revisions from the database, like a failover to a standby that lacks them: an earlier list
+// does not continue among the rows that now have these revisions.
 func TestLostHistory(t *testing.T) {
 	all := onPostgres(t, 2, store.Config{})
 	last := fill(t, all[0], "/p/", 20)
@@ -232,7 +231,7 @@ func TestLostHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// now the old revision is there again, with other rows; a write may meet the loss before anybody has noticed it
+	// now the old revision exists again, with other rows; a write may come before the store has noticed the loss
 	for i := range 10 {
 		req := &store.PutRequest{Key: fmt.Appendf(nil, "/p/new%d", i)}
 		_, err := all[0].Put(within(t), req)
@@ -244,7 +243,7 @@ func TestLostHistory(t *testing.T) {
 		}
 	}
 	for i, r := range all {
-		mustList(t, r, "/p/", ListOptions{}) // by now it has noticed
+		mustList(t, r, "/p/", ListOptions{}) // by now it has noticed the loss
 		_, _, err := onePage(t, r, "/p/", ListOptions{Continue: page.Continue})
 		e, ok := errors.AsType[*ExpiredError](err)
 		if !ok || e.Continue == "" {

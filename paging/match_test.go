@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestMatch holds every combination of what a list can be given to what Kubernetes documents, written down once more,
-// by code: the rules in the order in which k8s.io/apiserver and apimachinery apply them.
+// TestMatch compares every combination of a list's options with Kubernetes' documentation, implemented a second time:
+// the rules in the order in which k8s.io/apiserver and apimachinery apply them.
 func TestMatch(t *testing.T) {
 	for _, version := range []string{"", "0", "00", "1", "5", "9223372036854775807"} {
 		for _, match := range []string{"", "Exact", "NotOlderThan", "exact", "Newest", "0"} {
@@ -71,7 +71,7 @@ func kubernetes(o ListOptions) rule {
 	return invalid
 }
 
-// TestMatchTable looks that each cell of the table is there once.
+// TestMatchTable checks that each cell of the table exists once.
 func TestMatchTable(t *testing.T) {
 	seen := map[string]bool{}
 	for _, row := range matchTable {

@@ -11,11 +11,11 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// prefixes are those that lists are made of: with neighbours that differ in the last byte, without an end, and
+// prefixes are the prefixes that the test lists: with neighbours that differ in the last byte, without an end, and
 // everything.
 var prefixes = []string{"/p/", "/p", "/q/", "/p/../", "/p/\xff", "\xff", "\xff\xff", "\x00", "a", ""}
 
-// randomKey is below one of the prefixes, or beside it.
+// randomKey returns a key below one of the prefixes, or next to it.
 func randomKey(r *rand.Rand) string {
 	key := prefixes[r.IntN(len(prefixes)-1)]
 	for range r.IntN(4) {
@@ -24,7 +24,7 @@ func randomKey(r *rand.Rand) string {
 	return key
 }
 
-// history is all that was written, in a random but repeatable order.
+// history contains all writes, in a random but repeatable order.
 type history struct {
 	mu  sync.Mutex
 	ops []written
@@ -48,7 +48,7 @@ func (h *history) change(t *testing.T, random *rand.Rand, to *replica) {
 			return
 		}
 		if w.revision = res.Revision; res.Deleted == 0 {
-			return // is of no revision of its own
+			return // without its own revision
 		}
 	}
 	h.mu.Lock()
@@ -56,7 +56,7 @@ func (h *history) change(t *testing.T, random *rand.Rand, to *replica) {
 	h.ops = append(h.ops, w)
 }
 
-// at is the list of a prefix at a revision.
+// at returns the list of a prefix at a revision.
 func (h *history) at(prefix string, revision int64) []string {
 	newest := map[string]written{}
 	for _, w := range h.ops {
@@ -119,7 +119,7 @@ func pages(t *testing.T, random *rand.Rand, all []*replica, o ListOptions) (w wh
 	}
 }
 
-// check compares a list with what was written.
+// check compares a list with the writes.
 func (h *history) check(t *testing.T, w whole) {
 	t.Helper()
 	want := h.at(w.prefix, w.revision)
@@ -138,8 +138,8 @@ func (h *history) check(t *testing.T, w whole) {
 	}
 }
 
-// TestPagesAreOneList lists in pages of random sizes, from random replicas, while others write: put together they are
-// the list at the first one's revision, nothing missing and nothing double.
+// TestPagesAreOneList lists in pages of random sizes, from random replicas, while others write: together they are the
+// list at the first page's revision, without gaps or duplicates.
 func TestPagesAreOneList(t *testing.T) {
 	const writers, readers, lists = 2, 2, 25
 	onEach(t, func(t *testing.T, all []*replica) {
@@ -191,7 +191,7 @@ func TestPagesAreOneList(t *testing.T) {
 	})
 }
 
-// TestPagesAcrossReopening goes on, after a restart, with tokens of before.
+// TestPagesAcrossReopening continues, after a restart, with older tokens.
 func TestPagesAcrossReopening(t *testing.T) {
 	onEach(t, func(t *testing.T, all []*replica) {
 		var h history
@@ -220,7 +220,7 @@ func TestPagesAcrossReopening(t *testing.T) {
 	})
 }
 
-// TestChunksAreBounded lists everything without a limit: it comes in chunks, and each key once.
+// TestChunksAreBounded lists everything without a limit: the list comes in chunks, with each key once.
 func TestChunksAreBounded(t *testing.T) {
 	onEach(t, func(t *testing.T, all []*replica) {
 		const n = 5000

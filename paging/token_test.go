@@ -22,7 +22,7 @@ func aead(tb testing.TB, key []byte) cipher.AEAD {
 
 var testKey = bytes.Repeat([]byte{7}, chacha20poly1305.KeySize)
 
-// decode is what a list does with a token, with one key that has the id 3.
+// decode decodes a token as a list does, with one key that has the id 3.
 func decode(tb testing.TB, token, prefix string) (place, bool) {
 	tb.Helper()
 	s, ok := parse(token)
@@ -45,10 +45,10 @@ func TestTokenRoundTrip(t *testing.T) {
 			} {
 				token := seal(3, aead(t, testKey), prefix, p)
 				if got, ok := decode(t, token, prefix); !ok || got != p {
-					t.Fatalf("%+v came back as %+v, %t", p, got, ok)
+					t.Fatalf("%+v decoded as %+v, %t", p, got, ok)
 				}
 				if token == seal(3, aead(t, testKey), prefix, p) {
-					t.Error("a token comes twice: its nonce is not random")
+					t.Error("two equal tokens: the nonce is not random")
 				}
 				if strings.Trim(token, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
 					t.Errorf("a URL cannot take %q", token)
@@ -99,13 +99,13 @@ func TestTokenTampered(t *testing.T) {
 		refused("cut off", token[:i], prefix)
 		refused("a line break", token[:i]+"\n"+token[i:], prefix)
 	}
-	for last := range 256 { // bits behind the last byte
+	for last := range 256 { // bits after the last byte
 		if changed := token[:len(token)-1] + string(rune(last)); changed != token {
 			refused("another end", changed, prefix)
 		}
 	}
 	for _, c := range []string{"A", "AA", "AAAA", "=", "==", "\n", token} {
-		refused("something behind it", token+c, prefix)
+		refused("with a suffix", token+c, prefix)
 		refused("something before it", c+token, prefix)
 	}
 	for _, other := range []string{
@@ -124,9 +124,9 @@ func TestTokenTampered(t *testing.T) {
 	refused("a revision that is none", seal(3, key, prefix, place{revision: -1}), prefix)
 }
 
-// FuzzToken opens arbitrary bytes, which never works and never panics, and changes what was sealed.
+// FuzzToken opens arbitrary bytes, which neither succeeds nor panics, and changes sealed tokens.
 func FuzzToken(f *testing.F) {
-	// Of another key: what one process has sealed is given to others, which must not open it.
+	// With another key: the fuzzer passes one process's tokens to others, which must not open them.
 	foreign := seal(3, aead(f, bytes.Repeat([]byte{8}, 32)), "/p/", place{
 		epoch: 1, revision: 5, rest: 1,
 		start: "a\x00",
@@ -144,7 +144,7 @@ func FuzzToken(f *testing.F) {
 		want := place{epoch: revision / 2, revision: revision & math.MaxInt64, rest: rest, start: start}
 		token := seal(3, aead(t, testKey), prefix, want)
 		if p, ok := decode(t, token, prefix); !ok || p != want {
-			t.Fatalf("%+v comes back as %+v, %t", want, p, ok)
+			t.Fatalf("%+v decodes as %+v, %t", want, p, ok)
 		}
 		if p, ok := decode(t, token, prefix+"x"); ok {
 			t.Fatalf("opens for another list as %+v", p)

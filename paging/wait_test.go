@@ -11,7 +11,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// reads are all that can be asked for at a revision, as functions that return the revision that was read.
+// reads are all reads at a revision, as functions that return the revision that they read.
 func reads(t *testing.T, r *replica, revision int64) map[string]func() (int64, error) {
 	version := fmt.Sprint(revision)
 	listed := func(o ListOptions) func() (int64, error) {
@@ -35,7 +35,7 @@ func reads(t *testing.T, r *replica, revision int64) map[string]func() (int64, e
 	}
 }
 
-// TestTooLarge waits for a revision that does not come, for as long as it is to be waited.
+// TestTooLarge waits for a revision that does not come, until the timeout.
 func TestTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := onSQLite(t, store.Config{})
@@ -89,7 +89,7 @@ func TestWaitEnds(t *testing.T) {
 	})
 }
 
-// told is an engine that tells when somebody begins to wait for a revision.
+// told is an engine that reports when a wait for a revision begins.
 type told struct {
 	*store.Store
 	waits chan int64
@@ -100,8 +100,7 @@ func (e told) AwaitRevision(ctx context.Context, revision int64) (int64, error) 
 	return e.Store.AwaitRevision(ctx, revision)
 }
 
-// TestWaitForAnotherReplica waits on one replica for what the other one writes meanwhile; and for what it has written
-// before, nobody waits.
+// TestWaitForAnotherReplica waits on one replica for a write through the other; there is no wait for an earlier write.
 func TestWaitForAnotherReplica(t *testing.T) {
 	all := onPostgres(t, 2, store.Config{})
 	waits := make(chan int64, 1)
@@ -129,7 +128,7 @@ func TestWaitForAnotherReplica(t *testing.T) {
 		}
 		select {
 		case revision := <-waits:
-			t.Errorf("%s: has waited for %d, which was there", what, revision)
+			t.Errorf("%s: waited for %d, which existed", what, revision)
 		default:
 		}
 	}
@@ -151,14 +150,14 @@ func TestGet(t *testing.T) {
 				}
 				if row, _, err := b.pager.Get(within(t), []byte("/p/none"),
 					GetOptions{ResourceVersion: version}); row != nil || err != nil {
-					t.Fatalf("a key that is not there, version %q: %v, %v", version, row, err)
+					t.Fatalf("an absent key, version %q: %v, %v", version, row, err)
 				}
 			}
 		}
 		compact(t, all[0], all[0].Revision())
 		if row, _, err := all[0].pager.Get(within(t), []byte("/p/a"), GetOptions{ResourceVersion: "2"}); row == nil ||
 			err != nil {
-			t.Errorf("not older than what is compacted: %v, %v", row, err)
+			t.Errorf("not older than a compacted version: %v, %v", row, err)
 		}
 	})
 }

@@ -52,7 +52,8 @@ func given(b *bool) string {
 	return fmt.Sprint(*b)
 }
 
-// TestWatchStates looks that each list that a watch begins with is one that the table for lists takes, as it is meant.
+// TestWatchStates checks that the table for lists accepts each list with which a watch begins, with the intended
+// meaning.
 func TestWatchStates(t *testing.T) {
 	yes := true
 	for version, want := range map[string]rule{"": mostRecent, "0": anyVersion, "7": notOlderThan} {

@@ -68,7 +68,7 @@ func TestPostgresUpAndDown(t *testing.T) {
 	}
 }
 
-// TestPostgresUpByMany migrates from eight processes' connections at once: one does it, all succeed.
+// TestPostgresUpByMany migrates over eight connections concurrently: one does the work, all succeed.
 func TestPostgresUpByMany(t *testing.T) {
 	for _, params := range []string{"", "&default_query_exec_mode=exec"} {
 		dsn := pgserver.Database(t) + params
@@ -116,7 +116,8 @@ func TestPostgresServesOlder(t *testing.T) {
 	}
 }
 
-// TestPostgresServesVersion1 has programs of version 1 go on, and start anew, on what this one has migrated to.
+// TestPostgresServesVersion1 makes programs of version 1 continue, and restart, on the schema that this one has
+// migrated to.
 func TestPostgresServesVersion1(t *testing.T) {
 	ctx := context.Background()
 	db := openPostgres(t, pgserver.Database(t))
@@ -146,7 +147,7 @@ func TestPostgresServesVersion1(t *testing.T) {
 	}
 }
 
-// TestPostgresAllOrNothing lets a migration fail at its end, on a view that is there already.
+// TestPostgresAllOrNothing makes a migration fail at its end, on a view that already exists.
 func TestPostgresAllOrNothing(t *testing.T) {
 	db := openPostgres(t, pgserver.Database(t))
 	exec(t, db, "CREATE VIEW objects AS SELECT 1 AS one")
@@ -158,7 +159,7 @@ func TestPostgresAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestPostgresObjects reads the view that is made for people, with a key and a value that are no text.
+// TestPostgresObjects reads the view for people, with a key and a value that are not text.
 func TestPostgresObjects(t *testing.T) {
 	db := openPostgres(t, pgserver.Database(t))
 	if err := Up(context.Background(), db, nil); err != nil {
@@ -179,7 +180,7 @@ func TestPostgresObjects(t *testing.T) {
 	add("/a/\xff\x00", []byte("\xfe\x00"))
 	add("/b/ümlaut/€😀", []byte("tab\tand\nline: äöü €😀 \\ 'quoted'"))
 	add("/b/x", []byte("k8s\x00\n\x03Pod"))
-	// What looks like UTF-8 and is not: too long a form, a surrogate, beyond the last character, cut off.
+	// Bytes that resemble UTF-8: an overlong form, a surrogate, a code point beyond the last one, a truncated sequence.
 	for i, value := range []string{
 		"\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\xf0\x8f\xbf\xbf", "\x80",
 	} {
@@ -214,7 +215,7 @@ func TestPostgresObjects(t *testing.T) {
 	}
 }
 
-// TestPostgresLocked has somebody else hold what a migration needs: it gives up for now and says who that is.
+// TestPostgresLocked holds a lock that a migration needs: the migration gives up for now and names the holder.
 func TestPostgresLocked(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	db := openPostgres(t, pgserver.Database(t))
@@ -244,7 +245,7 @@ func TestPostgresLocked(t *testing.T) {
 	}
 }
 
-// TestPostgresLongKeysStay refuses to go back to a schema that has no place for keys that are there.
+// TestPostgresLongKeysStay refuses to go back to a schema that cannot store existing keys.
 func TestPostgresLongKeysStay(t *testing.T) {
 	ctx := context.Background()
 	db := openPostgres(t, pgserver.Database(t))
@@ -266,8 +267,8 @@ func TestPostgresLongKeysStay(t *testing.T) {
 	}
 }
 
-// TestPostgresClockTurn has what a program of version 4 sends for the clock find its one row under the newest
-// schema, beside versions that an open snapshot keeps, and goes back to a key of id.
+// TestPostgresClockTurn runs a version 4 program's statements for the clock on the newest schema: they find its one row
+// among the versions that an open snapshot keeps. Then it goes back to a primary key on id.
 func TestPostgresClockTurn(t *testing.T) {
 	ctx := context.Background()
 	db := openPostgres(t, pgserver.Database(t))
@@ -344,7 +345,7 @@ func TestPostgresClockTurn(t *testing.T) {
 }
 
 // TestPostgresUpBesideWriter migrates while a program of version 2 is in the middle of a write: it locks the clock, and
-// the table of rows when the migration waits already. Both come to their end.
+// the table of rows once the migration already waits. Both finish.
 func TestPostgresUpBesideWriter(t *testing.T) {
 	ctx := t.Context()
 	db := openPostgres(t, pgserver.Database(t))

@@ -14,7 +14,7 @@ import (
 	_ "github.com/mattn/go-sqlite3"
 )
 
-// newestVersion is that of the migrations there are.
+// newestVersion is the version of the newest migration.
 const newestVersion = 2
 
 // newestPostgres is the same for Postgres.
@@ -48,7 +48,7 @@ func exec(t *testing.T, db *sql.DB, query string, args ...any) {
 	}
 }
 
-// schemaOf is everything that is defined in the database.
+// schemaOf returns all definitions in the database.
 func schemaOf(t *testing.T, db *sql.DB) (out []string) {
 	t.Helper()
 	rows, err := db.Query("SELECT type || ' ' || name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY 1")
@@ -100,7 +100,7 @@ func TestUpAndDown(t *testing.T) {
 	}
 }
 
-// A migration may take long: whoever waits for it sees that it goes on.
+// A migration may take long: the log shows its progress.
 func TestMigrationIsLogged(t *testing.T) {
 	db := openDB(t)
 	upTo(t, db, 1)
@@ -128,7 +128,7 @@ func TestMigrationIsLogged(t *testing.T) {
 	}
 }
 
-// upTo migrates as an older program does, which knows no more than n versions.
+// upTo migrates like an older program, which knows only n versions.
 func upTo(t *testing.T, db *sql.DB, n int) {
 	t.Helper()
 	if err := run(context.Background(), db, slog.New(slog.DiscardHandler), func(m *migrate.Migrate) error {
@@ -138,7 +138,7 @@ func upTo(t *testing.T, db *sql.DB, n int) {
 	}
 }
 
-// TestDataStays migrates a database that is in use up and down again, with what version 1 keeps in it.
+// TestDataStays migrates a used database up and down again, with data of version 1.
 func TestDataStays(t *testing.T) {
 	ctx := context.Background()
 	db := openDB(t)
@@ -193,7 +193,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestAllOrNothing lets a migration fail at its end, on a table that is there already.
+// TestAllOrNothing makes a migration fail at its end, on a table that already exists.
 func TestAllOrNothing(t *testing.T) {
 	ctx := context.Background()
 	db := openDB(t)
@@ -211,7 +211,7 @@ func TestAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestObjects reads the view that is made for people.
+// TestObjects reads the view for people.
 func TestObjects(t *testing.T) {
 	db := openDB(t)
 	if err := Up(context.Background(), db, nil); err != nil {
