@@ -15,13 +15,13 @@ const (
 	grace  = minute / graceShare
 )
 
-// entered is a body that was let in; cut reports whether it was aborted, and then it is gone.
+// entered is a body that was admitted; cut reports whether it was aborted, and then it is gone.
 type entered struct {
 	came, release func()
 	cut           bool
 }
 
-// enter lets a body in, which gives way at once when it is aborted.
+// enter admits a body, which leaves as soon as it is aborted.
 func enter(t *testing.T, b *Budget, bytes int64) *entered {
 	t.Helper()
 	e, err := tryEnter(t.Context(), b, bytes)
@@ -41,7 +41,7 @@ func tryEnter(ctx context.Context, b *Budget, bytes int64) (*entered, error) {
 	return e, err
 }
 
-// fill lets in as many bodies as have room.
+// fill admits as many bodies as have room.
 func fill(t *testing.T, b *Budget, n int) (all []*entered) {
 	t.Helper()
 	for range n {
@@ -50,12 +50,12 @@ func fill(t *testing.T, b *Budget, n int) (all []*entered) {
 	return all
 }
 
-// empty checks that nothing is in the budget: all of it can be had, and no more.
+// empty checks that the budget is unused: all of it is available, and no more.
 func empty(t *testing.T, b *Budget, room int64) {
 	t.Helper()
 	synctest.Wait()
 	if len(b.coming) != 0 {
-		t.Errorf("%d bodies are coming", len(b.coming))
+		t.Errorf("%d bodies are being read", len(b.coming))
 	}
 	all := enter(t, b, room)
 	if b.room.TryAcquire(1) {
@@ -64,7 +64,7 @@ func empty(t *testing.T, b *Budget, room int64) {
 	all.release()
 }
 
-// cuts are the numbers of those that were aborted.
+// cuts returns the indexes of the aborted bodies.
 func cuts(all []*entered) (n []int) {
 	synctest.Wait()
 	for i, e := range all {
@@ -75,7 +75,7 @@ func cuts(all []*entered) (n []int) {
 	return n
 }
 
-// The room is for several of the largest bodies, and never less than the constant.
+// The budget has room for several of the largest bodies, and is never less than the constant.
 func TestRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		empty(t, NewBudget(mib, minute), budgetBytes)
@@ -83,7 +83,7 @@ func TestRoom(t *testing.T) {
 	})
 }
 
-// A body for which there is no room is refused after a while, unless some is given back before.
+// A body without room is refused after a while, unless room becomes free.
 func TestFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
@@ -100,7 +100,7 @@ func TestFull(t *testing.T) {
 		}
 		for _, e := range all {
 			e.release()
-			e.release() // once more is as good as once
+			e.release() // releasing twice has no further effect
 		}
 		if n := cuts(all); len(n) > 0 {
 			t.Errorf("%v had to give way", n)
@@ -109,7 +109,7 @@ func TestFull(t *testing.T) {
 	})
 }
 
-// Bodies that had their time give way, the oldest first and no more of them than it takes.
+// Bodies that have had their time give way, the oldest first, and only as many as necessary.
 func TestSlowBodiesGiveWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
@@ -135,7 +135,7 @@ func TestSlowBodiesGiveWay(t *testing.T) {
 	})
 }
 
-// A body that takes its time after an abort makes room for one other only.
+// A body that is slow to leave after an abort makes room for only one other.
 func TestGivesWayOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
@@ -157,7 +157,7 @@ func TestGivesWayOnce(t *testing.T) {
 	})
 }
 
-// A body that comes a little before others had their time is let in when they had it.
+// A body that arrives shortly before others have had their time is admitted when they have.
 func TestGraceEndsMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
@@ -174,7 +174,7 @@ func TestGraceEndsMeanwhile(t *testing.T) {
 	})
 }
 
-// Those who wait are let in in the order in which they came, whatever they need.
+// Waiting bodies are admitted in the order of their arrival, whatever their size.
 func TestOrderOfWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
@@ -199,7 +199,7 @@ func TestOrderOfWaiting(t *testing.T) {
 	})
 }
 
-// Who does not want to wait any more leaves the line, and nothing of it remains.
+// A body that stops waiting leaves the queue without a trace.
 func TestWaitingEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
@@ -210,9 +210,9 @@ func TestWaitingEndsWithItsContext(t *testing.T) {
 		if _, err := tryEnter(ctx, b, 2*mib); !errors.Is(err, ErrFull) || time.Since(began) != time.Second {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
-		time.Sleep(grace) // nobody waits for whom others would have to give way
+		time.Sleep(grace) // no body waits for which others would have to give way
 		if n := cuts(all); len(n) > 0 {
-			t.Errorf("%v gave way to nobody", n)
+			t.Errorf("%v gave way without need", n)
 		}
 		for _, e := range all {
 			e.release()

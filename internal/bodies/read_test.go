@@ -49,7 +49,7 @@ func TestSizes(t *testing.T) {
 	})
 }
 
-// What is announced as too long is not read at all, what turns out to be not to its end.
+// A body announced as too long is not read at all; one that turns out to be is not read to its end.
 func TestTooLongIsNotRead(t *testing.T) {
 	b := NewBudget(10, minute)
 	_, err := b.Read(t.Context(), iotest.ErrReader(errors.New("read")), 11, 10, never(t))
@@ -63,7 +63,7 @@ func TestTooLongIsNotRead(t *testing.T) {
 	}
 }
 
-// A body that has come does not give way, however long it is in use.
+// A body that has arrived does not give way, however long it is in use.
 func TestBodiesInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
@@ -86,7 +86,7 @@ func TestBodiesInUse(t *testing.T) {
 	})
 }
 
-// A body that cannot be read to its end gives its room back.
+// A body that cannot be read to its end releases its room.
 func TestBrokenBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
@@ -104,7 +104,7 @@ func TestBrokenBodies(t *testing.T) {
 	})
 }
 
-// Small bodies are read while there is no room, also where only their end tells that they are small; others wait.
+// Small bodies are read even without room, also if only their end shows that they are small; others wait.
 func TestSmallBodiesNeedNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
@@ -135,7 +135,7 @@ func TestSmallBodiesNeedNoRoom(t *testing.T) {
 	})
 }
 
-// A body of unknown size takes the room of the longest while it comes, and until it is released.
+// A body of unknown size occupies the room of the longest until it is released.
 func TestChunkedBodiesTakeTheLimit(t *testing.T) {
 	const limit = budgetBytes / leastBodies
 	synctest.Test(t, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestChunkedBodiesTakeTheLimit(t *testing.T) {
 	})
 }
 
-// A body that does not come is given up: in its time when nobody waits, and after its grace when somebody does.
+// A stalled body is aborted: after its timeout, or after its grace period if another waits.
 func TestBodiesThatDoNotCome(t *testing.T) {
 	for name, c := range map[string]struct {
 		length int64
@@ -200,7 +200,7 @@ func TestBodiesThatDoNotCome(t *testing.T) {
 					slow <- err
 				}()
 				if c.length < 0 {
-					_, _ = to.Write(make([]byte, Small+1)) // else it may be a small one
+					_, _ = to.Write(make([]byte, Small+1)) // otherwise it may be a small one
 				}
 				synctest.Wait()
 				if c.others {
@@ -218,7 +218,7 @@ func TestBodiesThatDoNotCome(t *testing.T) {
 	}
 }
 
-// The time for which a body waits for room is not the client's.
+// The time for which a body waits for room does not count against the client.
 func TestWaitingIsNotSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)

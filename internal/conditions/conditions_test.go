@@ -107,7 +107,7 @@ func TestInputsAreJudged(t *testing.T) {
 				"Corrupt True AlarmRaised",
 			},
 		},
-		"what keeps nobody from being served": {
+		"problems that do not affect service": {
 			serving(func(in *conditions.Inputs) {
 				in.Expiring, in.Lagging, in.Stalled = fault("NearEnd"), fault("SlowWatches"), fault("HeldBack")
 			}),
@@ -127,7 +127,7 @@ func TestInputsAreJudged(t *testing.T) {
 				want = c.inputs.Generation
 			}
 			if all[i].ObservedGeneration != want {
-				t.Errorf("%s: %s speaks of generation %d, want %d", name, all[i].Type, all[i].ObservedGeneration, want)
+				t.Errorf("%s: %s has generation %d, want %d", name, all[i].Type, all[i].ObservedGeneration, want)
 			}
 			if all[i].Message == "" {
 				t.Errorf("%s: %s has no message", name, all[i].Type)
@@ -136,7 +136,7 @@ func TestInputsAreJudged(t *testing.T) {
 	}
 }
 
-// A transition is a change of the status: not one of the reason, the message or the generation.
+// A transition is a change of the status, not of the reason, the message or the generation.
 func TestTransitionTimes(t *testing.T) {
 	var s conditions.Set
 	at := func(second int) time.Time { return time.Date(2026, 1, 2, 3, 4, second, 500, time.FixedZone("x", 3600)) }
@@ -213,7 +213,7 @@ func TestMonitorLooksEachSecond(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		if looks != 31 {
-			t.Errorf("%d looks in 30 s", looks)
+			t.Errorf("%d checks in 30 s", looks)
 		}
 	})
 }

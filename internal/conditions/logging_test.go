@@ -13,7 +13,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/conditions"
 )
 
-// A condition that becomes bad is a warning or an error, and its end is no line that reads as another failure.
+// A condition that becomes bad is logged as a warning or an error, and its end does not read like another failure.
 func TestChangesAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

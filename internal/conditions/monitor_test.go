@@ -12,7 +12,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/conditions"
 )
 
-// However many ask at once, they share a look, which began after the last of them had asked.
+// Concurrent callers share a check, which begins after the last of them has called.
 func TestLooksAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const look = 5 * time.Second
@@ -31,18 +31,18 @@ func TestLooksAreShared(t *testing.T) {
 		for range 100 {
 			asked.Go(func() {
 				if c := conditions.Find(m.Look(), conditions.Accepted); c.ObservedGeneration != 7 {
-					t.Errorf("seen before it was asked for: %+v", c)
+					t.Errorf("checked before the call: %+v", c)
 				}
 			})
 		}
 		asked.Wait()
 		if took := time.Since(began); took != 2*look || looks.Load() != 2 {
-			t.Errorf("%d looks in %s", looks.Load(), took)
+			t.Errorf("%d checks in %s", looks.Load(), took)
 		}
 	})
 }
 
-// A caller that cannot wait for a look gets the result of the last one.
+// A caller that cannot wait for a check gets the result of the last one.
 func TestLookHeedsItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
@@ -57,7 +57,7 @@ func TestLookHeedsItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if c := conditions.Find(m.LookContext(ctx), conditions.Ready); c == nil || c.Status != conditions.True {
-			t.Errorf("told %+v", c)
+			t.Errorf("got %+v", c)
 		}
 		if took := time.Since(began); took != time.Second {
 			t.Errorf("waited %s", took)

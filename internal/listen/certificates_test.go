@@ -102,7 +102,7 @@ func (s *tlsServer) dial(a *authority.Authority, c *tls.Config) (string, error) 
 		return "", err
 	}
 	defer conn.Close()
-	// With TLS 1.3 a client learns only by reading that its certificate was refused.
+	// With TLS 1.3 a client learns that its certificate was refused only when it reads.
 	if _, err := conn.Read(make([]byte, 1)); err != nil {
 		return "", err
 	}
@@ -152,7 +152,7 @@ func TestBadCertificatesLeaveTheOldOnesInUse(t *testing.T) {
 	s.want(a, &tls.Config{}, "second")
 }
 
-// A file written in place within one tick of the clock and with the same length must be seen, too.
+// A file rewritten in place within one clock tick and with the same length must be noticed, too.
 func TestChangeWithinOneTickIsSeen(t *testing.T) {
 	a := authority.New(t)
 	s := newTLSServer(t, a, nil)
@@ -189,11 +189,11 @@ func testClientCertificates(t *testing.T, aloud bool) {
 	})
 	s.want(a, &tls.Config{Certificates: []tls.Certificate{a.Pair("client")}}, "first")
 	if _, err := s.dial(a, &tls.Config{}); err == nil {
-		t.Error("a client without a certificate came in")
+		t.Error("a client without a certificate was accepted")
 	}
 	outsider := &tls.Config{Certificates: []tls.Certificate{stranger.Pair("client")}}
 	if _, err := s.dial(a, outsider); err == nil {
-		t.Error("a client of an unknown authority came in")
+		t.Error("a client of an unknown authority was accepted")
 	}
 	// The authorities are read again, too.
 	authority.Write(t, s.files.TrustedCA, append(a.PEM(), stranger.PEM()...))

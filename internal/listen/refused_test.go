@@ -16,7 +16,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/authority"
 )
 
-// logged is what is logged, and says when that is something.
+// logged collects the log, and signals new lines.
 type logged struct {
 	mu    sync.Mutex
 	text  bytes.Buffer
@@ -30,7 +30,7 @@ func (l *logged) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// serveLogged accepts and drops clients, and returns where, and what is logged of them.
+// serveLogged accepts and drops clients, and returns its address and the log.
 func serveLogged(t *testing.T, config *tls.Config) (addr string, log *logged) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -69,7 +69,7 @@ func TestRefusedClientsAreLogged(t *testing.T) {
 			if err := client.HandshakeContext(t.Context()); err != nil {
 				return err
 			}
-			_, err := client.Read(make([]byte, 1)) // only now does it learn of a refused certificate
+			_, err := client.Read(make([]byte, 1)) // only here does it learn of a refused certificate
 			return err
 		}
 	}
@@ -90,7 +90,7 @@ func TestRefusedClientsAreLogged(t *testing.T) {
 			RootCAs: a.Pool(), ServerName: "localhost",
 			Certificates: []tls.Certificate{authority.New(t).Pair("eve")},
 		}), "unknown authority"},
-		"trusts somebody else": {secure, withTLS(&tls.Config{
+		"trusts another authority": {secure, withTLS(&tls.Config{
 			RootCAs:    authority.New(t).Pool(),
 			ServerName: "localhost",
 		}), "bad certificate"},
@@ -118,7 +118,7 @@ func TestRefusedClientsAreLogged(t *testing.T) {
 	}
 }
 
-// A client that comes again and again does not fill the log, and one that only knocks is not in it.
+// A client that keeps reconnecting does not fill the log, and one that only connects and disconnects is not logged.
 func TestRefusedClientsAreLoggedInBounds(t *testing.T) {
 	addr, log := serveLogged(t, tlsConfig(t, authority.New(t), true))
 	ctx, cancel := context.WithCancel(t.Context())

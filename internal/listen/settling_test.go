@@ -43,7 +43,8 @@ func (s *settled) install(a *authority.Authority, name string, modified time.Tim
 	}
 }
 
-// Files are read until their contents cannot change unseen, whatever their dates, and not at each handshake for ever.
+// Files are read again until their contents cannot change unnoticed, whatever their modification times, but not at each
+// handshake forever.
 func TestFilesSettle(t *testing.T) {
 	a := authority.New(t)
 	for name, modified := range map[string]time.Time{
@@ -71,7 +72,7 @@ func TestFilesSettle(t *testing.T) {
 	}
 }
 
-// A load that fails is tried again, though the files look the same: what is repaired may not show in their times.
+// A failed load is retried although the files look the same: a repair may not change their times.
 func TestFailedLoadIsTriedAgain(t *testing.T) {
 	a := authority.New(t)
 	old := time.Now().Add(-time.Hour)
@@ -87,7 +88,7 @@ func TestFailedLoadIsTriedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(make([]byte, len(key))) // garbage stands for a file that may be looked at and not be read
+	write(make([]byte, len(key))) // garbage stands for a file that can be stat'ed but not read
 	for range 3 {
 		if s.now = s.now.Add(time.Hour); s.State().Err == nil {
 			t.Fatal("garbage was read as a key")
@@ -95,7 +96,7 @@ func TestFailedLoadIsTriedAgain(t *testing.T) {
 	}
 	write(key)
 	if look(s.files) != s.seen {
-		t.Fatal("the repair shows, so nothing is proven")
+		t.Fatal("the repair is visible, so that the test proves nothing")
 	}
 	if st := s.State(); st.Err != nil {
 		t.Errorf("still %v", st.Err)

@@ -169,7 +169,7 @@ func TestSplitTLS(t *testing.T) {
 	}
 }
 
-// A client that says nothing keeps neither others waiting nor Close.
+// A silent client blocks neither other clients nor Close.
 func TestSilentClient(t *testing.T) {
 	a := authority.New(t)
 	for name, config := range map[string]*tls.Config{"plaintext": nil, "TLS": tlsConfig(t, a, false)} {
@@ -195,7 +195,7 @@ func TestSilentClient(t *testing.T) {
 	}
 }
 
-// Only the client meant is hung up on.
+// Only the given client is disconnected.
 func TestHangUp(t *testing.T) {
 	b := serveBoth(t, nil)
 	var conns [2]net.Conn
@@ -226,7 +226,7 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
-// On a unix socket clients have the same address, and yet only the one meant is hung up on.
+// On a unix socket all clients have the same address, and yet only the given one is disconnected.
 func TestHangUpOnUnixSocket(t *testing.T) {
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
 	if err != nil {
@@ -250,7 +250,7 @@ func TestHangUpOnUnixSocket(t *testing.T) {
 	}
 	split.HangUp(accepted[0].RemoteAddr())
 	if _, err := accepted[0].Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("who is hung up on can be written to: %v", err)
+		t.Errorf("a disconnected client can be written to: %v", err)
 	}
 	if _, err := accepted[1].Write([]byte("x")); err != nil {
 		t.Errorf("the other client: %v", err)

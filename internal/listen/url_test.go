@@ -92,14 +92,14 @@ func TestUnixSocket(t *testing.T) {
 	if _, err := u.Listen(t.Context()); err == nil {
 		t.Fatal("a socket in use was taken over")
 	}
-	// What a killed process leaves behind: the file without anybody listening.
+	// A killed process leaves a socket file on which nothing listens.
 	first.(*net.UnixListener).SetUnlinkOnClose(false)
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
 	second, err := u.Listen(t.Context())
 	if err != nil {
-		t.Fatalf("an abandoned socket is in the way: %v", err)
+		t.Fatalf("an abandoned socket blocks the address: %v", err)
 	}
 	if got := u.Bound(second).String(); got != "unix://"+path {
 		t.Errorf("bound to %s", got)
@@ -107,7 +107,7 @@ func TestUnixSocket(t *testing.T) {
 	if err := second.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// A file that is no socket stays.
+	// A file that is not a socket stays.
 	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/restapi"
 )
 
-// Bodies that are long in coming do not fill the memory, and do not keep small ones out.
+// Slow bodies do not fill the memory, and do not keep small ones out.
 func TestManyLargeBodies(t *testing.T) {
 	t.Parallel()
 	s := serve(t, restapi.Options{Timeout: 10 * time.Minute}) // so that none gives way to others
@@ -50,7 +50,7 @@ func TestManyLargeBodies(t *testing.T) {
 	}
 }
 
-// putUntil puts a large body until it is answered so.
+// putUntil puts a large body until it gets the given answer.
 func (s *served) putUntil(large string, codes ...int) *reply {
 	s.t.Helper()
 	for deadline := time.Now().Add(testTimeout); ; {
@@ -64,7 +64,7 @@ func (s *served) putUntil(large string, codes ...int) *reply {
 	}
 }
 
-// announce begins to put a body of which only the first byte comes.
+// announce starts to put a body and sends only its first byte.
 func (s *served) announce(bytes int) net.Conn {
 	s.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
@@ -79,10 +79,10 @@ func (s *served) announce(bytes int) net.Conn {
 	return conn
 }
 
-// A body that does not come makes room, when its grace is over, for one that waits, and the others keep theirs.
+// A stalled body makes room for a waiting one after its grace period, and the others keep theirs.
 func TestSlowBodyGivesWay(t *testing.T) {
 	t.Parallel()
-	s := serve(t, restapi.Options{Timeout: 30 * time.Second}) // a grace of 5
+	s := serve(t, restapi.Options{Timeout: 30 * time.Second}) // of a grace period of 5
 	var slow []net.Conn
 	for range 64 {
 		slow = append(slow, s.announce(1<<20))
@@ -92,7 +92,7 @@ func TestSlowBodyGivesWay(t *testing.T) {
 	puts := 0
 	for deadline := time.Now().Add(testTimeout); len(answered) == 0; puts++ {
 		if time.Now().After(deadline) {
-			t.Fatalf("none has given way to %d that came", puts)
+			t.Fatalf("none has given way to %d new ones", puts)
 		}
 		s.do("PUT", "/v1/objects/large", large, bytesType)
 		for n, conn := range slow {
@@ -107,6 +107,6 @@ func TestSlowBodyGivesWay(t *testing.T) {
 		}
 	}
 	if len(answered) > puts {
-		t.Errorf("%d have given way to %d that came", len(answered), puts)
+		t.Errorf("%d have given way to %d new ones", len(answered), puts)
 	}
 }

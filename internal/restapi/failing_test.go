@@ -9,10 +9,10 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// noIndex has every read go to the database.
+// noIndex makes every read go to the database.
 var noIndex = store.Config{DisableIndex: true}
 
-// failing is a database whose reads of ranges fail, once some more have gone well.
+// failing is a database whose range reads fail after a number of successes.
 type failing struct {
 	backend.Backend
 	after atomic.Int64 // 0: never

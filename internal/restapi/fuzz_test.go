@@ -27,7 +27,7 @@ func same(t *testing.T, a, b []byte) bool {
 	return bytes.Equal(short[0].Bytes(), short[1].Bytes())
 }
 
-// An item that is put back as it was shown is the same item, in a list as in a watch.
+// An item that is put as it was shown is the same item, in a list and in a watch.
 func FuzzItem(f *testing.F) {
 	for _, v := range []string{
 		"", "null", `"x"`, "1e3", "12345678901234567890.10", " {\"a\" : [1,\n2]}\r\n", "{\"a\":\"<&>\\n\u2028\"}",
@@ -44,7 +44,7 @@ func FuzzItem(f *testing.F) {
 		}
 		b := appendItem(nil, &store.Row{Key: key, Value: value, ModRevision: 7, CreateRevision: 3}, oneLine)
 		if !json.Valid(b) || !utf8.Valid(b) {
-			t.Fatalf("%q is no JSON", b)
+			t.Fatalf("%q is not JSON", b)
 		}
 		shown := isJSON(value)
 		if shown && !oneLine && !bytes.Contains(b, append([]byte(`"value":`), value...)) {
@@ -103,7 +103,7 @@ func FuzzPath(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		u, err := url.ParseRequestURI(objectsPath + text)
 		if err != nil {
-			return // net/http answers 400 by itself
+			return // net/http itself answers 400
 		}
 		to, err := parsePath(u)
 		raw, _, _ := strings.Cut(text, "?")
@@ -127,7 +127,7 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// Bodies are read or refused, and what is read is in them.
+// Bodies are read or refused, and whatever is read was in them.
 func FuzzBody(f *testing.F) {
 	for _, body := range []string{
 		`{"value":1}`, `{"metadata":{"resourceVersion":"5","key":"k"},"valueBase64":"AA=="}`,

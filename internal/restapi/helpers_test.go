@@ -17,10 +17,10 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// testTimeout is how long a test waits for what must happen. It is never waited for when all is well.
+// testTimeout is how long a test waits for what must happen. A passing test never waits that long.
 const testTimeout = 2 * time.Minute
 
-// served is the API over a store of its own.
+// served is the API over its own store.
 type served struct {
 	t      testing.TB
 	url    string
@@ -75,7 +75,7 @@ func serveOver(t testing.TB, b backend.Backend, o restapi.Options, c store.Confi
 	return &served{t: t, url: server.URL, store: s, api: api, client: server.Client()}
 }
 
-// reply is what a request was answered.
+// reply is the answer to a request.
 type reply struct {
 	t      testing.TB
 	code   int
@@ -83,7 +83,7 @@ type reply struct {
 	body   string
 }
 
-// do sends a request; path is everything behind the host, as it is to be sent. headers are "Name: value".
+// do sends a request; path is everything after the host, sent unchanged. headers are "Name: value".
 func (s *served) do(method, path, body string, headers ...string) *reply {
 	s.t.Helper()
 	resp := s.open(method, path, body, headers...)
@@ -177,7 +177,7 @@ func (r *reply) item() (i itemJSON) {
 	return i
 }
 
-// stored is what the store has of a key, nil for none.
+// stored returns the store's value of a key, nil for none.
 func (s *served) stored(key string) *store.Row {
 	s.t.Helper()
 	res, err := s.store.Range(s.t.Context(), &store.RangeRequest{Key: []byte(key)})

@@ -59,7 +59,7 @@ func TestPathsAndMethods(t *testing.T) {
 		{"DELETE", "/v1/objects/k?dryRun=All", 400, "BadRequest"},
 	} {
 		body := `{"value":1}`
-		if c.method == "GET" { // or the body were what is refused
+		if c.method == "GET" { // otherwise it would refuse the body
 			body = ""
 		}
 		r := s.do(c.method, c.path, body).want(c.code, c.reason)
@@ -107,7 +107,7 @@ func TestKeysAreWhatFollows(t *testing.T) {
 	}
 }
 
-// raw sends bytes as they are and returns what is answered until the server ends the connection.
+// raw sends bytes unchanged and returns the answer until the server closes the connection.
 func raw(t *testing.T, s *served, sent string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
@@ -118,7 +118,7 @@ func raw(t *testing.T, s *served, sent string) string {
 	if err := conn.SetDeadline(time.Now().Add(testTimeout)); err != nil {
 		t.Fatal(err)
 	}
-	go func() { _, _ = io.WriteString(conn, sent) }() // a server that has heard enough does not read on
+	go func() { _, _ = io.WriteString(conn, sent) }() // a server that has read enough stops reading
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		return err.Error()
@@ -140,7 +140,7 @@ func TestHostileRequests(t *testing.T) {
 			"431 Request Header Fields Too Large",
 		},
 		"an asterisk": {"GET * HTTP/1.1\r\nHost: x\r\n\r\n", "404 Not Found"},
-		"a body that says it is too large": {
+		"a body announced as too large": {
 			"PUT /v1/objects/k HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000000000000000\r\n\r\n",
 			"413 Request Entity Too Large",
 		},
@@ -171,7 +171,7 @@ func TestBodyThatDoesNotCome(t *testing.T) {
 	}
 }
 
-// Nobody waits for a body that nobody wants: a read has none, and what is refused is refused without it.
+// The server does not wait for a body that it does not need: that of a read or of a refused request.
 func TestBodyThatIsNotWanted(t *testing.T) {
 	t.Parallel()
 	s := serve(t, restapi.Options{})
@@ -193,7 +193,8 @@ func TestBodyThatIsNotWanted(t *testing.T) {
 	}
 }
 
-// A client that ends within its body is answered that, though it may not be there to read it; and nothing is written.
+// A request that ends within its body gets an error, though the client may not be there to read it, and nothing is
+// written.
 func TestTruncatedBody(t *testing.T) {
 	t.Parallel()
 	s := serve(t, restapi.Options{})

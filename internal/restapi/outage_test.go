@@ -63,7 +63,7 @@ func TestDatabaseOutOfReach(t *testing.T) {
 	if err := server.Unpause(); err != nil {
 		t.Fatal(err)
 	}
-	// Reads come back at once, watches with the next heartbeat.
+	// Reads work again at once, watches with the next heartbeat.
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for s.do("GET", "/v1/objects/p/?watch=true&timeoutSeconds=1", "").code != 200 {

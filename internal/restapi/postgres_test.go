@@ -32,7 +32,7 @@ func replicas(t *testing.T) (a, b *served) {
 	return both[0], both[1]
 }
 
-// What one replica has acknowledged, the other shows, in its lists and gets and to watches that begin then.
+// What one replica has acknowledged, the other shows in lists, gets and new watches.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	a, b := replicas(t)

@@ -89,7 +89,7 @@ func (s *served) listed(prefix string, limit int) (state, int64) {
 	return st, revision
 }
 
-// scribble writes at random through the API until n writes were taken.
+// scribble makes random writes through the API until n have succeeded.
 func (s *served) scribble(seed uint64, n int) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	for done := 0; done < n; {
@@ -119,10 +119,10 @@ func (s *served) scribble(seed uint64, n int) {
 	}
 }
 
-// theEnd is the key that is written last. It sorts behind the others: who has it has all.
+// theEnd is the key that is written last. It sorts after the others: a client that has it has all.
 const theEnd = "p/end"
 
-// tooBusy reports whether a request is to be tried again.
+// tooBusy reports whether to retry a request.
 func (s *served) tooBusy(code int) bool { return s.busy && (code == 503 || code == 504) }
 
 // watchAgain is watch, tried until the database is not too busy.
@@ -137,12 +137,12 @@ func (s *served) watchAgain(path string) *watched {
 	}
 }
 
-// ended reports whether a watch has ended for want of the database.
+// ended reports whether a watch has ended because the database was unavailable.
 func (s *served) ended(e eventJSON) bool {
 	return s.busy && e.String() == "ERROR 503 ServiceUnavailable"
 }
 
-// watcher lists and watches, again and again, until it has seen the end.
+// watcher lists and watches repeatedly until it has seen the end.
 func (s *served) watcher(seed uint64) state {
 	random := rand.New(rand.NewPCG(seed, 2))
 	st, at := s.listed("p/", 1+random.IntN(5))
@@ -194,8 +194,8 @@ func (s *served) streamer() state {
 	}
 }
 
-// history runs writers beside clients that list and watch; all end with the same state. Some of the clients may use
-// other replicas.
+// history runs writers and clients that list and watch; all end with the same state. Some of the clients may use other
+// replicas.
 func history(t *testing.T, replicas ...*served) {
 	const writers = 3
 	s, writes := replicas[0], 60
@@ -227,7 +227,7 @@ func history(t *testing.T, replicas ...*served) {
 	watching.Wait()
 	want, at := s.listed("p/", 7)
 	if at != end {
-		t.Errorf("the list is of %d, the last write was %d", at, end)
+		t.Errorf("the list is at %d, the last write was at %d", at, end)
 	}
 	for i, got := range states {
 		if !maps.Equal(got, want) {

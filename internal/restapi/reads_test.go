@@ -29,7 +29,7 @@ func (r *reply) list() (l listJSON) {
 	r.t.Helper()
 	r.decode(&l)
 	if l.Kind != "ObjectList" || l.APIVersion != "sqlstore/v1" || l.Items == nil {
-		r.t.Fatalf("%.300s is no list", r.body)
+		r.t.Fatalf("%.300s is not a list", r.body)
 	}
 	return l
 }
@@ -77,7 +77,7 @@ func TestGet(t *testing.T) {
 	tooLarge(t, s.do("GET", "/v1/objects/ns/k?resourceVersion=5", ""), 5, 4)
 }
 
-// tooLarge checks the answer to a version that is not there.
+// tooLarge checks the answer to a future version.
 func tooLarge(t *testing.T, r *reply, wanted, current int64) {
 	t.Helper()
 	st := r.want(504, "Timeout").status()
@@ -154,7 +154,7 @@ func TestListInChunks(t *testing.T) {
 	}
 }
 
-// A list that is longer than what is gathered comes in chunks of HTTP, and whole.
+// A list that exceeds the buffer comes in HTTP chunks, and is complete.
 func TestLongList(t *testing.T) {
 	t.Parallel()
 	s := serve(t, restapi.Options{})
@@ -184,7 +184,7 @@ func TestLongList(t *testing.T) {
 	}
 }
 
-// A list that cannot go on is not one that looks whole.
+// A list that breaks off does not look complete.
 func TestListThatIsCutOff(t *testing.T) {
 	t.Parallel()
 	for _, secure := range []bool{false, true} {

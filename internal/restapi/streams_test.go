@@ -10,7 +10,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// Many watches of one client over HTTP/2, some of which it does not read, do not hold up each other, nor anything else.
+// Many watches of one client over HTTP/2, some of them unread, block neither each other nor anything else.
 func TestManyWatchesOfOneClient(t *testing.T) {
 	t.Parallel()
 	s := serveOver(t, openSQLite(t), restapi.Options{}, store.Config{}, true)
@@ -19,7 +19,7 @@ func TestManyWatchesOfOneClient(t *testing.T) {
 	for i := range watches {
 		watches[i] = s.watch("/v1/objects/p/?watch=true&resourceVersion=1")
 		if resp := watches[i].resp; resp.ProtoMajor != 2 {
-			t.Fatalf("%s is spoken", resp.Proto)
+			t.Fatalf("the protocol is %s", resp.Proto)
 		}
 	}
 	large := `"` + strings.Repeat("x", 20_000) + `"`
@@ -33,7 +33,7 @@ func TestManyWatchesOfOneClient(t *testing.T) {
 	var reading sync.WaitGroup
 	for i, w := range watches {
 		if i%3 == 0 {
-			continue // nobody reads it
+			continue // stays unread
 		}
 		reading.Go(func() {
 			for range writes {
@@ -49,19 +49,18 @@ func TestManyWatchesOfOneClient(t *testing.T) {
 	for _, w := range watches {
 		w.close()
 	}
-	for s.api.Serving() > 0 { // the server hears of each in a moment
+	for s.api.Serving() > 0 { // the server notices each with a delay
 		s.do("GET", "/v1/objects/none", "")
 	}
 }
 
-// A watch over HTTP/2 to which nothing happens lasts for as long as it was asked for, though no answer may take so long
-// to be taken.
+// An idle watch over HTTP/2 lasts as long as requested, although no client may take that long to read an answer.
 func TestQuietWatch(t *testing.T) {
 	t.Parallel()
 	s := serveOver(t, openSQLite(t), restapi.Options{Timeout: 50 * time.Millisecond}, store.Config{}, true)
 	w := s.watch("/v1/objects/p/?watch=true&resourceVersion=1&timeoutSeconds=1")
 	if w.resp.ProtoMajor != 2 {
-		t.Fatalf("%s is spoken", w.resp.Proto)
+		t.Fatalf("the protocol is %s", w.resp.Proto)
 	}
 	w.wantEnd()
 }

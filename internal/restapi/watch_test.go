@@ -30,7 +30,7 @@ func (e eventJSON) item(t testing.TB) (i itemJSON) {
 	return i
 }
 
-// String is TYPE key@version=value, or what there is of these.
+// String returns TYPE key@version=value, without missing parts.
 func (e eventJSON) String() string {
 	var i itemJSON
 	if err := json.Unmarshal(e.Object, &i); err != nil {
@@ -69,7 +69,7 @@ func (s *served) watch(path string) *watched {
 	return s.watches(path, s.open("GET", path, ""))
 }
 
-// watches is the watch that resp answers.
+// watches returns the watch of a response.
 func (s *served) watches(path string, resp *http.Response) *watched {
 	s.t.Helper()
 	s.t.Cleanup(func() { _ = resp.Body.Close() })
@@ -80,7 +80,7 @@ func (s *served) watches(path string, resp *http.Response) *watched {
 	return &watched{s.t, resp, bufio.NewReader(resp.Body)}
 }
 
-// next is the next event; io.EOF when the watch has ended as it should.
+// next returns the next event; io.EOF when the watch has ended properly.
 func (w *watched) next() (e eventJSON, err error) {
 	w.t.Helper()
 	line, err := w.lines.ReadBytes('\n')
@@ -161,7 +161,7 @@ func TestWatch(t *testing.T) {
 	marked.want(after...)
 	keyMarked.want(first, "BOOKMARK @5"+endOfState, after[0], after[1])
 
-	// One that resumes where another was gets what follows, once.
+	// A watch that resumes another gets the events after it, once.
 	s.watch("/v1/objects/p/?watch=true&resourceVersion=6").want(after[1:]...)
 	s.watch("/v1/objects/?watch=true&resourceVersion=7").want("ADDED pp@8=1", after[2], "ADDED p@10=4")
 	if d := s.do("GET", "/v1/objects/p/a", "").item(); d.Metadata.CreateRevision != "7" {
@@ -184,7 +184,7 @@ func TestDeletedShowsTheLastState(t *testing.T) {
 		i.Metadata.CreateRevision != "2" {
 		t.Errorf("%s", e)
 	}
-	// Of a state that is compacted there is nothing but its key.
+	// Of a compacted state only the key is left.
 	compact(t, s, 4)
 	s.watch("/v1/objects/k?watch=true&resourceVersion=3").want("DELETED k@4")
 }
@@ -223,7 +223,7 @@ func TestWatchBookmarks(t *testing.T) {
 	w := s.watch("/v1/objects/p/?watch=true&allowWatchBookmarks=true&resourceVersion=1")
 	w.want("ADDED p/a@2=1")
 	quiet := s.watch("/v1/objects/p/?watch=true&resourceVersion=1")
-	for i := range 10 { // what others write raises the bookmarks, too
+	for i := range 10 { // other writes raise the bookmarks, too
 		rev := s.write("other", strconv.Itoa(i))
 		for {
 			e, err := w.next()
@@ -296,7 +296,7 @@ func TestWatchOvertaken(t *testing.T) {
 	w.wantEnd()
 }
 
-// A client that does not read is let go, and holds nothing.
+// A client that does not read is disconnected, and its memory is released.
 func TestWatchOfOneWhoDoesNotRead(t *testing.T) {
 	t.Parallel()
 	for _, secure := range []bool{false, true} {
@@ -312,7 +312,7 @@ func TestWatchOfOneWhoDoesNotRead(t *testing.T) {
 			for {
 				if _, err := w.lines.ReadBytes('\n'); err != nil {
 					if errors.Is(err, io.EOF) {
-						t.Error("it ended as if nothing had gone wrong")
+						t.Error("it ended without an error")
 					}
 					return
 				}

@@ -263,7 +263,7 @@ func TestDelete(t *testing.T) {
 	s.do("DELETE", "/v1/objects/k2", "").want(200, "")
 }
 
-// A refusal names what the sender can change.
+// A refusal says what the sender can change.
 func TestWhatRefusalsSay(t *testing.T) {
 	t.Parallel()
 	s := serve(t, restapi.Options{MaxRequestBytes: 1000})

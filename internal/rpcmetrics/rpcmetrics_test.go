@@ -112,7 +112,7 @@ func compare(t *testing.T, ours *rpcmetrics.Metrics, theirs *grpcprom.ServerMetr
 	s.GracefulStop()
 	got, want := gather(t, ours), gather(t, theirs)
 	if got != want {
-		t.Errorf("ours:\n%s\n\ntheirs:\n%s", got, want)
+		t.Errorf("sqlstore's:\n%s\n\ngo-grpc-prometheus':\n%s", got, want)
 	}
 }
 

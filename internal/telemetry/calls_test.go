@@ -24,7 +24,7 @@ var (
 func succeeds(context.Context, any) (any, error) { return nil, nil } //nolint:nilnil // the messages are not looked at
 func fails(context.Context, any) (any, error)    { return nil, refused }
 
-// Counting is part of every call, which takes some 25 us in all: it makes no garbage.
+// Counting is part of every call, which takes about 25 us in total: it must not allocate.
 func TestCountingDoesNotAllocate(t *testing.T) {
 	m := telemetry.New(telemetry.Config{Version: "3.7.3", Extensive: true})
 	unary, ctx := m.Unary(), t.Context()

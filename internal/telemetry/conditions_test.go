@@ -17,7 +17,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/telemetry"
 )
 
-// alarmed judges a store by its alarms alone.
+// alarmed derives conditions from a store's alarms only.
 type alarmed struct {
 	*conditions.Monitor
 	inputs *conditions.Inputs
@@ -91,7 +91,7 @@ func TestConditionsAreTold(t *testing.T) {
 			t.Errorf("/metrics without %s", want)
 		}
 	}
-	// Who excludes a check asks for etcd's.
+	// A request that excludes a check gets etcd's checks.
 	if code, body := request(t, h, http.MethodGet, "/readyz?exclude=NOSPACE"); code != http.StatusOK || body != "ok\n" {
 		t.Errorf("/readyz?exclude=NOSPACE: %d %q", code, body)
 	}
@@ -128,7 +128,7 @@ func TestWhileStarting(t *testing.T) {
 	}
 }
 
-// stuck is a server whose look does not end.
+// stuck is a server whose check does not end.
 type stuck struct{ *alarmed }
 
 func (s stuck) StatusContext(ctx context.Context) conditions.Report {
@@ -136,7 +136,7 @@ func (s stuck) StatusContext(ctx context.Context) conditions.Report {
 	return s.alarmed.StatusContext(ctx)
 }
 
-// Who has gone waits for no look.
+// A cancelled request does not wait for a check.
 func TestLookEndsWithItsRequest(t *testing.T) {
 	m, s := newServer(t, false)
 	h := m.Handler(s, "3.7.3", stuck{newAlarmed(s)})

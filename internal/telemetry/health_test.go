@@ -79,7 +79,7 @@ func TestAlarms(t *testing.T) {
 	}
 	want("/health", http.StatusServiceUnavailable, `"reason":"ALARM NOSPACE"`)
 	want("/health?exclude=NOSPACE", http.StatusOK, `"true"`)
-	want("/readyz", http.StatusServiceUnavailable, "[-]Ready False NoSpace") // etcd is ready, though it takes no writes
+	want("/readyz", http.StatusServiceUnavailable, "[-]Ready False NoSpace") // etcd is ready, but read-only
 	want("/readyz/data_corruption", http.StatusOK, "ok")
 	if err := s.RaiseAlarm(t.Context(), store.Alarm{Kind: store.AlarmCorrupt}); err != nil {
 		t.Fatal(err)

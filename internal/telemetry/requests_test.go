@@ -14,7 +14,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/telemetry"
 )
 
-// series are the values of a metric, of a histogram the counts, by the values of its labels.
+// series returns the values of a metric, or the counts of a histogram, by the values of its labels.
 func series(t *testing.T, m *telemetry.Metrics, name string) map[string]float64 {
 	t.Helper()
 	out := map[string]float64{}
@@ -44,7 +44,7 @@ func checkBuckets(t *testing.T, h *dto.Histogram) {
 	}
 }
 
-// However many calls there were, and whenever one looks, their numbers are exact, though not every call is timed.
+// The numbers of calls are always exact, though not every call is timed.
 func TestSampledCallsAreCountedExactly(t *testing.T) {
 	for _, extensive := range []bool{false, true} {
 		m := telemetry.New(telemetry.Config{Version: "3.7.3", Extensive: extensive})
@@ -92,7 +92,7 @@ func TestConcurrentCallsAreCountedExactly(t *testing.T) {
 	}
 }
 
-// Versions are what clients claim: they must not fill the memory, nor break the scrape.
+// Clients choose their versions: these must neither fill the memory nor break the scrape.
 func TestVersionsAreBounded(t *testing.T) {
 	m := telemetry.New(telemetry.Config{Version: "3.7.3"})
 	unary := m.Unary()
@@ -103,7 +103,7 @@ func TestVersionsAreBounded(t *testing.T) {
 	for _, odd := range []string{"\xff", "", "3.7 beta", "3.7\n", strings.Repeat("1", 33), strings.Repeat("a", 1<<20)} {
 		call(odd, defragInfo)
 	}
-	for i := range 100 { // of several types: all together are bounded
+	for i := range 100 { // of several types: their total is bounded
 		call(fmt.Sprint("v", i), []*grpc.UnaryServerInfo{
 			grantInfo, defragInfo,
 			{FullMethod: "/etcdserverpb.Cluster/MemberList"},

@@ -43,8 +43,8 @@ func newServer(t *testing.T, extensive bool) (*telemetry.Metrics, *store.Store) 
 	return m, s
 }
 
-// notServed reads the list of etcd's metrics that sqlstore does not have: names, or beginnings of names that end in _,
-// each with its reason.
+// notServed reads the list of etcd's metrics that sqlstore does not have: names, or prefixes of names that end in _,
+// each with a reason.
 func notServed(t *testing.T) (names []string) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/not-served.txt")
@@ -65,7 +65,7 @@ func TestNamesAreEtcds(t *testing.T) {
 	etcd, excuses := etcdMetrics(t), notServed(t)
 	for _, extensive := range []bool{false, true} {
 		m, s := newServer(t, extensive)
-		// Some metrics are there only after a first request.
+		// Some metrics exist only after a first request.
 		if code, body := request(t, m.Handler(s, "3.7.3", newAlarmed(s)), http.MethodGet,
 			"/readyz"); code != http.StatusOK {
 			t.Fatal(code, body)
@@ -79,7 +79,7 @@ func TestNamesAreEtcds(t *testing.T) {
 			switch {
 			case strings.HasPrefix(name, "sqlstore_"), strings.HasPrefix(name, "go_"):
 			case etcd[name] == "":
-				t.Errorf("%s is none of etcd's metrics", name)
+				t.Errorf("%s is not one of etcd's metrics", name)
 			case etcd[name] != kind:
 				t.Errorf("%s is a %s, in etcd a %s", name, kind, etcd[name])
 			}
