@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs every fuzz test of the main module for the given time, one after the other, because go test
+# Runs every fuzz test of the main module for the given time, one after another, because go test
 # accepts only one.
 set -eu
 cd "$(dirname "$0")/.."

@@ -14,7 +14,7 @@ import (
 func Example() {
 	testProgram := func(t *testing.T) {
 		server := sqlstoretest.Start(t, func(c *sqlstore.Config) {
-			c.WatchProgressInterval = time.Second // options are for what the program is to get along with
+			c.WatchProgressInterval = time.Second // options set what the program has to cope with
 		})
 		client, err := clientv3.New(clientv3.Config{Endpoints: server.Endpoints()})
 		if err != nil {

@@ -32,10 +32,10 @@ type Container struct {
 	testcontainers.Container
 }
 
-// Run starts sqlstore from an image and waits until it is ready. If image is "", it uses [ImageVariable], else
-// [DefaultImage]. The store is in the container and not synced to disk. testcontainers.WithCmdArgs adds flags, such as
-// --datastore=postgres://..., which take precedence. testcontainers.CleanupContainer terminates the container at the
-// end of a test.
+// Run starts sqlstore from an image and waits until it is ready. If image is "", it uses the image named by
+// [ImageVariable], otherwise [DefaultImage]. The store is in the container and not synced to disk.
+// testcontainers.WithCmdArgs adds flags, such as --datastore=postgres://..., which take precedence.
+// testcontainers.CleanupContainer terminates the container at the end of a test.
 func Run(ctx context.Context, image string, options ...testcontainers.ContainerCustomizer) (*Container, error) {
 	if image == "" {
 		image = os.Getenv(ImageVariable)

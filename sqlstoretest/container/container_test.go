@@ -14,7 +14,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/images"
 )
 
-// image is the one of the environment, else one of this checkout.
+// image returns the environment's image, otherwise one built from this checkout.
 func image(t *testing.T) string {
 	t.Helper()
 	if name := os.Getenv(container.ImageVariable); name != "" {
@@ -51,7 +51,7 @@ func Example() {
 	_ = testProgram // go test runs it
 }
 
-// Where there is no container engine, Run says so.
+// Without a container engine, Run says so.
 func TestRun(t *testing.T) {
 	ctx := t.Context()
 	if _, err := images.Find(); err != nil {
