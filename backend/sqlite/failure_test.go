@@ -98,8 +98,8 @@ func TestFailedSyncBesideTheWriter(t *testing.T) {
 // TestFullDisk is the same on a full file system.
 func TestFullDisk(t *testing.T) { onSmallDisk(t, "4m", fillDisk) }
 
-// onSmallDisk runs f on a small file system, which a child process of this test mounts for itself only. Without root this
-// needs a kernel with user namespaces.
+// onSmallDisk runs f on a small file system, which a child process of this test mounts for itself only. Without root
+// this needs a kernel with user namespaces.
 func onSmallDisk(t *testing.T, size string, f func(t *testing.T, dir string)) {
 	t.Helper()
 	const variable = "SQLSTORE_TEST_SMALL_DISK"
