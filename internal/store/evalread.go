@@ -110,26 +110,8 @@ func (e *evaluator) read(r *RangeRequest) (*RangeResult, error) {
 		return nil, err
 	}
 	res := &RangeResult{Count: int64(len(items)), Revision: e.inner()}
-	if r.filtered() {
-		kept := make([]*index.Item, 0, len(items))
-		for _, it := range items {
-			if !r.drops(&it.Row) {
-				kept = append(kept, it)
-			}
-		}
-		items = kept
-	}
-	if !r.plain() {
-		items = append([]*index.Item(nil), r.first(items)...)
-		if r.Target == SortValue {
-			if items, err = e.s.withValues(e.ctx, items, e.epoch); err != nil {
-				return nil, err
-			}
-		}
-		r.sort(items)
-	}
-	if r.Limit > 0 && int64(len(items)) > r.Limit {
-		items, res.More = items[:r.Limit], true
+	if items, res.More, err = e.s.selected(e.ctx, items, e.epoch, r); err != nil {
+		return nil, err
 	}
 	if e.reading {
 		if err := e.see(len(items)); err != nil {

@@ -24,8 +24,7 @@ func (s *Store) sorted(ctx context.Context, req *RangeRequest, sp index.Span, v 
 func (s *Store) ordered(
 	ctx context.Context, req *RangeRequest, sp index.Span, v view,
 ) (*RangeResult, []*index.Item, error) {
-	byValue := req.Target == SortValue
-	items, err := s.metas(ctx, sp, v, byValue)
+	items, err := s.metas(ctx, sp, v, req.Target == SortValue)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -36,18 +35,29 @@ func (s *Store) ordered(
 	if req.CountOnly {
 		return res, nil, nil
 	}
-	items = slices.DeleteFunc(items, func(it *index.Item) bool { return req.drops(&it.Row) })
-	if byValue {
-		if items, err = s.withValues(ctx, items, v.epoch); err != nil {
-			return nil, nil, err
-		}
+	items, res.More, err = s.selected(ctx, items, v.epoch, req)
+	return res, items, err
+}
+
+// selected returns those of the items, all of req's range in an epoch, that req wants, in its order; more says that its
+// limit cut some off. It reuses the slice.
+func (s *Store) selected(
+	ctx context.Context, items []*index.Item, epoch int64, req *RangeRequest,
+) (_ []*index.Item, more bool, err error) {
+	if req.filtered() {
+		items = slices.DeleteFunc(items, func(it *index.Item) bool { return req.drops(&it.Row) })
 	}
 	items = req.first(items)
+	if req.Target == SortValue {
+		if items, err = s.withValues(ctx, items, epoch); err != nil {
+			return nil, false, err
+		}
+	}
 	req.sort(items)
 	if req.Limit > 0 && int64(len(items)) > req.Limit {
-		items, res.More = items[:req.Limit], true
+		return items[:req.Limit], true, nil
 	}
-	return res, items, nil
+	return items, false, nil
 }
 
 // sortedStream is sorted in chunks. While a client takes its time only a chunk of values is in memory.
