@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -36,14 +35,7 @@ func (s *Store) Export(ctx context.Context) (*Export, error) {
 		return nil, err
 	}
 	x := &Export{Settings: s.settings, s: s, Alarms: s.Alarms()}
-	err := x.tryPin(ctx)
-	// another replica has compacted meanwhile
-	for tries := 1; errors.Is(err, ErrCompacted) && tries < readTries; tries++ {
-		if err = s.confirm(ctx); err == nil {
-			err = x.tryPin(ctx)
-		}
-	}
-	if err != nil {
+	if err := s.retryCompacted(ctx, func() error { return x.tryPin(ctx) }); err != nil {
 		x.unpin()
 		return nil, fmt.Errorf("export: %w", err)
 	}

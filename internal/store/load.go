@@ -41,7 +41,7 @@ func (l *loader) run(generation int) {
 		}
 		switch {
 		case errors.Is(err, ErrCompacted):
-			if s.replica != nil && s.replica.sync(s.ctx) != nil {
+			if s.confirm(s.ctx) != nil {
 				return
 			}
 			continue // a compaction came between: read on at a newer revision

@@ -107,22 +107,33 @@ func (s *Store) Range(ctx context.Context, req *RangeRequest) (*RangeResult, err
 }
 
 // readAgain reads, and again where what it was to read has gone meanwhile.
-func (s *Store) readAgain(ctx context.Context, req *RangeRequest) (*RangeResult, error) {
+func (s *Store) readAgain(ctx context.Context, req *RangeRequest) (res *RangeResult, err error) {
+	if req.Revision > 0 {
+		return s.read(ctx, req)
+	}
+	err = s.retryCompacted(ctx, func() error {
+		res, err = s.read(ctx, req)
+		return err
+	})
+	return res, err
+}
+
+// retryCompacted runs what reads the current revision, and again where a row was superseded, compacted and removed
+// while it looked: the current revision is a newer one then, which another replica may know first.
+func (s *Store) retryCompacted(ctx context.Context, read func() error) error {
 	for tries := 1; ; tries++ {
 		compacted := s.Compacted()
-		res, err := s.read(ctx, req)
-		if req.Revision > 0 || !errors.Is(err, ErrCompacted) {
-			return res, err
+		err := read()
+		switch {
+		case !errors.Is(err, ErrCompacted):
+			return err
+		case s.Compacted() != compacted:
+			continue
+		case s.replica == nil || tries >= readTries:
+			return err
 		}
-		// Written, compacted and removed while we looked: the current revision is a newer one, which another replica
-		// may know first.
-		if s.Compacted() == compacted {
-			if s.replica == nil || tries == readTries {
-				return res, err
-			}
-			if err := s.confirm(ctx); err != nil {
-				return nil, err
-			}
+		if err := s.confirm(ctx); err != nil {
+			return err
 		}
 	}
 }

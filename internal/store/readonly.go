@@ -2,8 +2,8 @@ package store
 
 import (
 	"context"
-	"errors"
 
+	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
@@ -28,36 +28,22 @@ func (s *Store) look(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err 
 	if err := s.confirm(ctx); err != nil {
 		return nil, true, err
 	}
-	for tries := 1; ; tries++ {
-		oldest, compacted := s.compacted(), s.Compacted()
-		tree, rev, epoch := s.index.Now()
-		if tree == nil {
-			return nil, false, nil
+	err = s.retryCompacted(ctx, func() error {
+		tree, clock := s.index.Now()
+		if ok = tree != nil; !ok {
+			return nil
 		}
-		if res, err = s.lookAt(ctx, t, tree, rev, oldest, epoch); err == nil {
-			res.Revision = rev
+		if res, err = s.lookAt(ctx, t, tree, clock); err == nil {
+			res.Revision = clock.Revision
 		}
-		if !errors.Is(err, ErrCompacted) {
-			return res, true, err
-		}
-		// A row that the snapshot names may be superseded, compacted and gone by now.
-		if s.Compacted() == compacted {
-			if s.replica == nil || tries == readTries {
-				return res, true, err
-			}
-			if err := s.confirm(ctx); err != nil {
-				return nil, true, err
-			}
-			if s.Compacted() == compacted {
-				return res, true, err
-			}
-		}
-	}
+		return err
+	})
+	return res, ok, err
 }
 
 // lookAt runs the transaction on a snapshot.
 func (s *Store) lookAt(
-	ctx context.Context, t *Txn, tree *index.Tree, rev, oldest, epoch int64,
+	ctx context.Context, t *Txn, tree *index.Tree, clock backend.Clock,
 ) (res *TxnResult, err error) {
 	var turn *Turn
 	if t.long(tree) {
@@ -66,8 +52,8 @@ func (s *Store) lookAt(
 		}
 	}
 	e := &evaluator{
-		s: s, ctx: turn.with(ctx), from: rev, oldest: oldest, rev: rev, epoch: epoch, loaded: tree,
-		whole: true, reading: true,
+		s: s, ctx: turn.with(ctx), from: clock.Revision, oldest: clock.Compacted, rev: clock.Revision,
+		epoch: clock.Epoch, loaded: tree, whole: true, reading: true,
 	}
 	if res, err = e.txn(t); err != nil || !t.KeepTurn {
 		turn.End()

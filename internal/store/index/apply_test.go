@@ -100,10 +100,10 @@ func TestReadsBesideALargeBatch(t *testing.T) {
 			applied = true
 		case <-time.After(time.Millisecond):
 		}
-		tree, rev, _ := x.Now()
+		tree, clock := x.Now()
 		keys, at, _ := x.LeaseKeys(1)
-		if want := int(rev-1) * n; tree.Len() != want || applied && rev != 2 {
-			t.Fatalf("%d keys at revision %d", tree.Len(), rev)
+		if want := int(clock.Revision-1) * n; tree.Len() != want || applied && clock.Revision != 2 {
+			t.Fatalf("%d keys at revision %d", tree.Len(), clock.Revision)
 		}
 		if want := int(at-1) * n; len(keys) != want {
 			t.Fatalf("%d keys of the lease at revision %d", len(keys), at)

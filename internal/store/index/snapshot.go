@@ -56,21 +56,21 @@ func (x *Index) Pin(rev int64) (backend.Clock, *Snapshot) {
 	return x.snapshot(rev, func(s *Snapshot) { s.users.Add(1) })
 }
 
-// Now returns the index as it is, its revision and its epoch, for a short look: the copy is not kept, so it pushes out
-// none of those that lists go on from. Nil when the index is not complete.
-func (x *Index) Now() (_ *Tree, rev, epoch int64) {
+// Now returns the index as it is, and its clock, for a short look: the copy is not kept, so it pushes out none of those
+// that lists go on from. Nil when the index is not complete.
+func (x *Index) Now() (*Tree, backend.Clock) {
 	x.mu.RLock()
-	snap, rev, epoch, complete := x.taken(x.rev), x.rev, x.epoch, x.complete
+	rows, clock, complete := x.taken(x.rev).Tree(), x.clock(), x.complete
 	x.mu.RUnlock()
-	if snap != nil || !complete {
-		return snap.Tree(), rev, epoch
+	if rows != nil || !complete {
+		return rows, clock
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.complete {
-		return nil, x.rev, x.epoch // it was reset meanwhile
+		return nil, x.clock() // it was reset meanwhile
 	}
-	return x.tree.copy(), x.rev, x.epoch
+	return x.tree.copy(), x.clock()
 }
 
 // Fork returns a copy of the index that its caller may change, if the index is below revision, and the index's
