@@ -230,7 +230,7 @@ func (e *evaluator) run(batch []*call) int {
 	return len(batch)
 }
 
-// finish commits what the calls, which are evaluated, do.
+// finish commits and publishes what the calls, which are evaluated, do.
 func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, batch []*call) error {
 	if e.split {
 		tx.Rollback()
@@ -240,14 +240,33 @@ func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, bat
 		tx.Rollback()
 		return fmt.Errorf("%w: %w: the index was replaced meanwhile", backend.ErrConflict, ErrUnavailable)
 	}
-	fx := &e.effects
-	if len(e.rows) == 0 && fx.Compacted == 0 &&
-		len(fx.Granted)+len(fx.Ending)+len(fx.Revoked)+len(fx.Raised)+len(fx.Cleared) == 0 {
+	if !e.changed() {
 		return q.unchanged(ctx, tx, e)
 	}
+	e.effects.Rows = q.room(len(e.rows))
+	defer clear(e.effects.Rows)
+	if r := q.s.replica; r != nil {
+		defer r.departs(e.from)()
+	}
+	stats, err := q.write(ctx, tx, e, batch)
+	if err != nil {
+		return err
+	}
+	q.observe(ctx, e, stats)
+	return nil
+}
+
+// changed says whether the batch did anything that is to be committed.
+func (e *evaluator) changed() bool {
+	fx := &e.effects
+	return len(e.rows) > 0 || fx.Compacted != 0 ||
+		len(fx.Granted)+len(fx.Ending)+len(fx.Revoked)+len(fx.Raised)+len(fx.Cleared) > 0
+}
+
+// write commits the effects of a batch, whose rows have room already, and describes it.
+func (q *sequencer) write(ctx context.Context, tx backend.Tx, e *evaluator, batch []*call) (Batch, error) {
+	fx := &e.effects
 	fx.Revision, fx.Batch = e.rev, rand.Int64()|1
-	fx.Rows = q.room(len(e.rows))
-	defer clear(fx.Rows)
 	stats := Batch{Operations: len(batch), Granted: fx.Granted, Revoked: len(fx.Revoked)}
 	for i, it := range e.rows {
 		fx.Rows[i] = it.Row
@@ -257,25 +276,27 @@ func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, bat
 		stats.ValueBytes += int64(len(it.Value))
 	}
 	stats.Puts = len(e.rows) - stats.Deletes
-	if r := q.s.replica; r != nil {
-		defer r.departs(e.from)()
-	}
 	began := time.Now()
 	q.s.committing.Store(&began)
 	err := tx.Commit(ctx, fx)
 	q.s.committing.Store(nil)
 	stats.Commit = time.Since(began)
 	q.pace.committed(size(batch), stats.Commit)
-	if err != nil {
-		if !errors.Is(err, backend.ErrRejected) && !errors.Is(err, backend.ErrNoSpace) &&
-			!errors.Is(err, backend.ErrUnavailable) {
-			err = fmt.Errorf("%w: %w", backend.ErrUnknownOutcome, err)
-		}
-		return fmt.Errorf("commit %d rows: %w", len(fx.Rows), err)
+	if err == nil {
+		return stats, nil
 	}
+	if !errors.Is(err, backend.ErrRejected) && !errors.Is(err, backend.ErrNoSpace) &&
+		!errors.Is(err, backend.ErrUnavailable) {
+		err = fmt.Errorf("%w: %w", backend.ErrUnknownOutcome, err)
+	}
+	return stats, fmt.Errorf("commit %d rows: %w", len(fx.Rows), err)
+}
+
+// observe makes a batch that is committed visible, and reports it.
+func (q *sequencer) observe(ctx context.Context, e *evaluator, stats Batch) {
 	if r := q.s.replica; r != nil {
 		r.contact.made(time.Now())
-		r.hint(fx.Revision, fx.Compacted)
+		r.hint(e.effects.Revision, e.effects.Compacted)
 	}
 	q.reach(ctx, e)
 	q.s.noteFault(nil)
@@ -283,7 +304,6 @@ func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, bat
 	if o := q.s.cfg.Observer; o != nil {
 		o.Batch(stats)
 	}
-	return nil
 }
 
 // reach publishes what others committed before a batch, so that its answers follow it. Where that cannot be read now,
