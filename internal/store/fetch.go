@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
@@ -16,19 +15,20 @@ import (
 type fetcher struct {
 	ctx     context.Context // of shared statements; each caller's own would end those of others
 	backend backend.Backend
-
-	mu   sync.Mutex
-	busy bool        // a statement runs
-	next *fetchGroup // gathers, nil when nobody waits
+	single  gatherer[backend.RowID, fetched]
 }
 
-// fetchGroup is what one statement reads for several callers: rows, clock and err count once done is closed.
-type fetchGroup struct {
-	ids   []backend.RowID
-	done  chan struct{}
-	rows  []backend.Row
+// fetched is a row, or one without a key where there is none, and the clock of the snapshot that it is from.
+type fetched struct {
+	rows  []backend.Row // one
 	clock backend.Clock
-	err   error
+}
+
+// newFetcher returns a fetcher of which shared statements run in ctx.
+func newFetcher(ctx context.Context, work *background, b backend.Backend) *fetcher {
+	f := &fetcher{ctx: ctx, backend: b}
+	f.single = gatherer[backend.RowID, fetched]{background: work, limit: readChunk, ask: f.ask}
+	return f
 }
 
 // rows returns the row of each id, or of the first ones as far as bytes go, and the clock of the snapshot that they are
@@ -37,44 +37,31 @@ func (f *fetcher) rows(ctx context.Context, ids []backend.RowID, bytes int64) ([
 	if len(ids) != 1 || backend.IsUrgent(ctx) {
 		return f.read(ctx, ids, bytes)
 	}
-	f.mu.Lock()
-	if !f.busy {
-		f.busy = true
-		f.mu.Unlock()
-		defer f.pass()
+	if f.single.begin() {
+		defer f.single.end()
 		return f.read(ctx, ids, 0)
 	}
-	if f.next == nil {
-		f.next = &fetchGroup{done: make(chan struct{})}
-	}
-	g, at := f.next, len(f.next.ids)
-	g.ids = append(g.ids, ids[0])
-	f.mu.Unlock()
-	select {
-	case <-g.done:
-	case <-ctx.Done():
+	found, err := f.single.get(ctx, ids[0])
+	switch {
+	case err == nil:
+		return found.rows, found.clock, gone(found.rows, ids)
+	case ctx.Err() != nil:
 		return nil, backend.Clock{}, ctx.Err()
 	}
-	if g.err != nil {
-		return f.read(ctx, ids, 0) // what is wrong may concern another's row only
-	}
-	return g.rows[at : at+1], g.clock, gone(g.rows[at:at+1], ids)
+	return f.read(ctx, ids, 0) // what is wrong may concern another's row only
 }
 
-// pass starts the statement that has gathered meanwhile.
-func (f *fetcher) pass() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	g := f.next
-	if f.next = nil; g == nil {
-		f.busy = false
-		return
+// ask reads the rows that several callers want.
+func (f *fetcher) ask(ids []backend.RowID) ([]fetched, error) {
+	rows, clock, err := f.backend.Rows(f.ctx, ids, 0)
+	if err != nil {
+		return nil, err
 	}
-	go func() {
-		defer f.pass()
-		defer close(g.done)
-		g.rows, g.clock, g.err = f.backend.Rows(f.ctx, g.ids, 0)
-	}()
+	out := make([]fetched, len(rows))
+	for i := range rows {
+		out[i] = fetched{rows[i : i+1 : i+1], clock}
+	}
+	return out, nil
 }
 
 func (f *fetcher) read(ctx context.Context, ids []backend.RowID, bytes int64) ([]backend.Row, backend.Clock, error) {

@@ -32,20 +32,20 @@ func (g *gatedRows) Rows(_ context.Context, ids []backend.RowID, _ int64) ([]bac
 	return rows, backend.Clock{}, nil
 }
 
-type fetched struct {
+type answer struct {
 	rows []backend.Row
 	err  error
 }
 
 // gather has one read under way and more waiting behind it, and returns where each one's answer comes.
-func gather(ctx context.Context, t *testing.T, g *gatedRows, f *fetcher, revisions ...int64) []chan fetched {
+func gather(ctx context.Context, t *testing.T, g *gatedRows, f *fetcher, revisions ...int64) []chan answer {
 	t.Helper()
-	out := make([]chan fetched, len(revisions))
+	out := make([]chan answer, len(revisions))
 	for i, rev := range revisions {
-		out[i] = make(chan fetched, 1)
+		out[i] = make(chan answer, 1)
 		go func() {
 			rows, _, err := f.rows(ctx, []backend.RowID{{ModRevision: rev}}, 0)
-			out[i] <- fetched{rows, err}
+			out[i] <- answer{rows, err}
 		}()
 		if i == 0 {
 			if ids := <-g.asked; len(ids) != 1 || ids[0].ModRevision != rev {
@@ -53,13 +53,7 @@ func gather(ctx context.Context, t *testing.T, g *gatedRows, f *fetcher, revisio
 			}
 			continue
 		}
-		for { // until it is in line
-			f.mu.Lock()
-			waiting := f.next != nil && len(f.next.ids) == i
-			f.mu.Unlock()
-			if waiting {
-				break
-			}
+		for rowsInLine(f) != i {
 			runtime.Gosched()
 		}
 	}
@@ -68,7 +62,14 @@ func gather(ctx context.Context, t *testing.T, g *gatedRows, f *fetcher, revisio
 
 func newGated() (*gatedRows, *fetcher) {
 	g := &gatedRows{asked: make(chan []backend.RowID), let: make(chan error)}
-	return g, &fetcher{ctx: context.Background(), backend: g}
+	return g, newFetcher(context.Background(), &background{}, g)
+}
+
+// rowsInLine counts the rows that wait for the next statement.
+func rowsInLine(f *fetcher) int {
+	f.single.mu.Lock()
+	defer f.single.mu.Unlock()
+	return len(f.single.inLine)
 }
 
 func TestFetchTogether(t *testing.T) {
@@ -92,10 +93,10 @@ func TestFetchTogether(t *testing.T) {
 		}
 	}
 	// The turn was given back: a later read is not left waiting.
-	later := make(chan fetched, 1)
+	later := make(chan answer, 1)
 	go func() {
 		rows, _, err := f.rows(t.Context(), []backend.RowID{{ModRevision: 10}}, 0)
-		later <- fetched{rows, err}
+		later <- answer{rows, err}
 	}()
 	<-g.asked
 	g.let <- nil
@@ -114,19 +115,18 @@ func TestFetchGivenUpAndFailed(t *testing.T) {
 	if got := <-answers[1]; !errors.Is(got.err, context.Canceled) {
 		t.Errorf("given up: %v", got.err)
 	}
-	other := make(chan fetched, 1)
+	other := make(chan answer, 1)
 	go func() {
 		rows, _, err := f.rows(t.Context(), []backend.RowID{{ModRevision: 9}}, 0)
-		other <- fetched{rows, err}
+		other <- answer{rows, err}
 	}()
-	for waiting := false; !waiting; {
-		f.mu.Lock()
-		waiting = len(f.next.ids) == 2
-		f.mu.Unlock()
+	for rowsInLine(f) == 0 {
 		runtime.Gosched()
 	}
 	g.let <- nil
-	<-g.asked
+	if ids := <-g.asked; len(ids) != 1 || ids[0].ModRevision != 9 {
+		t.Errorf("the statement for those who still wait asked for %v", ids)
+	}
 	g.let <- errors.New("another's row is damaged")
 	if ids := <-g.asked; len(ids) != 1 || ids[0].ModRevision != 9 {
 		t.Errorf("asked again for %v", ids)

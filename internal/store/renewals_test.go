@@ -56,8 +56,8 @@ func TestRenewalsInGroups(t *testing.T) {
 			have = nil
 			for _, g := range r.line {
 				n := 0
-				for _, callers := range g.callers {
-					n += callers
+				for _, k := range g.keys {
+					n += k.callers
 				}
 				have = append(have, n)
 			}
@@ -97,8 +97,8 @@ func TestRenewalsInGroups(t *testing.T) {
 	wg.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.places)+len(r.line) != 0 {
-		t.Errorf("%d leases and %d groups are left in line", len(r.places), len(r.line))
+	if len(r.inLine)+len(r.line) != 0 {
+		t.Errorf("%d leases and %d groups are left in line", len(r.inLine), len(r.line))
 	}
 }
 

@@ -60,8 +60,8 @@ type replica struct {
 
 	// bounds what a linearizable read may miss after a failover that nobody noticed; 0: nothing
 	staleness     time.Duration
-	confirmations together[backend.Head] // commits that prove which server is the primary
-	confirmed     atomic.Uint64          // commits that were made for reads
+	confirmations *gatherer[struct{}, backend.Head] // commits that prove which server is the primary
+	confirmed     atomic.Uint64                     // commits that were made for reads
 
 	contact contact
 	members memberships
@@ -97,7 +97,7 @@ func newReplica(s *Store, b backend.Shared, clock backend.Clock, batch int64) *r
 	now := time.Now()
 	r.contact.made(now)
 	r.through.Store(&now)
-	r.confirmations = together[backend.Head]{background: &s.background, ask: r.confirmNow}
+	r.confirmations = together(&s.background, r.confirmNow)
 	r.lessor = newSharedLessor(r)
 	return r
 }

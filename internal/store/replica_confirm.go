@@ -35,7 +35,7 @@ func (r *replica) within(o backend.Origin, bound time.Duration) bool {
 // confirm returns the head of a server that is the primary for certain, read after the call: a commit proves it.
 // Errors: ctx's, [ErrClosed], those of the backend.
 func (r *replica) confirm(ctx context.Context) (backend.Head, error) {
-	return r.confirmations.get(ctx)
+	return r.confirmations.get(ctx, struct{}{})
 }
 
 func (r *replica) confirmNow() (backend.Head, error) {

@@ -22,13 +22,14 @@ type sharedLessor struct {
 	kept     atomic.Uint64
 	looking  atomic.Bool // for leases that have ended
 	late     complaint   // of whoever is looking
-	renewals renewals
-	lists    together[[]Lease] // all leases
+	renewals gatherer[int64, backend.Lease]
+	lists    *gatherer[struct{}, []Lease] // all leases
 }
 
 func newSharedLessor(r *replica) *sharedLessor {
-	l := &sharedLessor{replica: r, renewals: renewals{replica: r, places: map[int64]*renewalGroup{}}}
-	l.lists = together[[]Lease]{background: &r.s.background, ask: l.allNow}
+	l := &sharedLessor{replica: r}
+	l.renewals = gatherer[int64, backend.Lease]{background: &r.s.background, limit: renewalLimit, ask: l.renewNow}
+	l.lists = together(&r.s.background, l.allNow)
 	return l
 }
 
@@ -95,14 +96,6 @@ func (l *sharedLessor) renew(ctx context.Context, id int64) (time.Duration, erro
 	return 0, fmt.Errorf("%w: the lease has ended, and is not revoked yet", ErrUnavailable)
 }
 
-func (l *sharedLessor) renewOnce(ctx context.Context, id int64) (time.Duration, error) {
-	ttl, err := l.renewals.renew(ctx, id)
-	if err == nil {
-		l.kept.Add(1)
-	}
-	return ttl, err
-}
-
 // states reads leases as a linearizable read does.
 func (l *sharedLessor) states(ctx context.Context, ids []int64) (states []backend.LeaseState, err error) {
 	err = l.replica.current(ctx, func() (o backend.Origin, err error) {
@@ -123,7 +116,7 @@ func (l *sharedLessor) state(ctx context.Context, id int64) (*Lease, error) {
 	return described(states[0]), nil
 }
 
-func (l *sharedLessor) all(ctx context.Context) ([]Lease, error) { return l.lists.get(ctx) }
+func (l *sharedLessor) all(ctx context.Context) ([]Lease, error) { return l.lists.get(ctx, struct{}{}) }
 
 func (l *sharedLessor) allNow() ([]Lease, error) {
 	states, err := l.states(l.replica.s.ctx, nil)

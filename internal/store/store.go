@@ -178,7 +178,7 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	s.index = index.New(clock, cfg.CacheBytes, cfg.DisableIndex)
 	s.turns = newTurns(cfg.Caller, cfg.HangUp)
 	s.load.s = s
-	s.fetcher = &fetcher{ctx: s.ctx, backend: b}
+	s.fetcher = newFetcher(s.ctx, &s.background, b)
 	s.seq = newSequencer(s)
 	s.hub = s.newHub(clock)
 	if err = s.alarms.load(ctx, b); err == nil {

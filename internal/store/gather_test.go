@@ -13,16 +13,16 @@ func TestAskedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b background
 		release, asked := make(chan struct{}), 0
-		q := together[int]{background: &b, ask: func() (int, error) {
+		q := together(&b, func() (int, error) {
 			asked++
 			n := asked
 			<-release
 			return n, nil
-		}}
+		})
 		var wg sync.WaitGroup
 		get := func(want int) {
 			wg.Go(func() {
-				if got, err := q.get(t.Context()); got != want || err != nil {
+				if got, err := q.get(t.Context(), struct{}{}); got != want || err != nil {
 					t.Errorf("answer %d, %v, want %d", got, err, want)
 				}
 			})
@@ -34,7 +34,7 @@ func TestAskedTogether(t *testing.T) {
 		}
 		gone, leave := context.WithCancel(t.Context())
 		wg.Go(func() {
-			if _, err := q.get(gone); !errors.Is(err, context.Canceled) {
+			if _, err := q.get(gone, struct{}{}); !errors.Is(err, context.Canceled) {
 				t.Errorf("whoever has gone gets %v", err)
 			}
 		})
@@ -49,7 +49,7 @@ func TestAskedTogether(t *testing.T) {
 			t.Errorf("asked %d times", asked)
 		}
 		b.close()
-		if _, err := q.get(t.Context()); !errors.Is(err, ErrClosed) {
+		if _, err := q.get(t.Context(), struct{}{}); !errors.Is(err, ErrClosed) {
 			t.Errorf("behind the close: %v", err)
 		}
 	})
