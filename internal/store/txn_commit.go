@@ -1,0 +1,187 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// try returns the calls of the batch, those that came to it included, and how many of them the error is about: for nil
+// those that are committed.
+func (q *sequencer) try(batch []*call, open bool) (_ []*call, n int, err error) {
+	ctx := q.s.batchCtx
+	if err := q.s.Err(); err != nil {
+		//nolint:errorlint // this outcome is known
+		err = fmt.Errorf("%w: the store has stopped writing: %v", ErrUnavailable, err)
+		return batch, len(batch), err
+	}
+	tx, e, err := q.begin(ctx, batch)
+	if err != nil {
+		if errors.Is(err, backend.ErrTooManyRows) {
+			if len(batch) > 1 {
+				return batch, len(batch), fmt.Errorf("%w: %w", backend.ErrRejected, err) // find the one to blame
+			}
+			return batch, len(batch), fmt.Errorf("%w: %w", ErrTxnTooLarge, err)
+		}
+		return batch, len(batch), fmt.Errorf("begin batch: %w", err)
+	}
+	if open && q.s.replica != nil && e.indexed() {
+		batch = q.queue.join(batch, q.most())
+	}
+	n = e.run(batch)
+	return batch, n, q.finish(ctx, tx, e, batch[:n])
+}
+
+// batchRows is how many rows a batch looks at or writes; the call that reaches it is the last. All calls wait for the
+// whole batch, other replicas for the clock, and ranges over what the batch itself has written take longer with each
+// of its rows.
+const batchRows = 10_000
+
+// run evaluates the calls up to the bound of a batch, and returns how many those are. Where the rows that the calls
+// need were loaded for all of them the bound is [Config.TxnRows]: the rest would have to load theirs again.
+func (e *evaluator) run(batch []*call) int {
+	for i, c := range batch {
+		e.begin()
+		if c.err = c.ctx.Err(); c.err == nil {
+			c.err = c.op.evaluate(e)
+		}
+		if c.err != nil {
+			e.abort()
+		}
+		c.rev = e.end()
+		if e.indexed() && e.looked+len(e.rows) >= batchRows {
+			return i + 1
+		}
+	}
+	return len(batch)
+}
+
+// finish commits and publishes what the calls, which are evaluated, do.
+func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, batch []*call) error {
+	if e.split {
+		tx.Rollback()
+		return backend.ErrRejected
+	}
+	if r := q.s.replica; r != nil && !r.steady(e) {
+		tx.Rollback()
+		return fmt.Errorf("%w: %w: the index was replaced meanwhile", backend.ErrConflict, ErrUnavailable)
+	}
+	if !e.changed() {
+		return q.unchanged(ctx, tx, e)
+	}
+	e.effects.Rows = q.room(len(e.rows))
+	defer clear(e.effects.Rows)
+	if r := q.s.replica; r != nil {
+		defer r.departs(e.from)()
+	}
+	stats, err := q.write(ctx, tx, e, batch)
+	if err != nil {
+		return err
+	}
+	q.observe(ctx, e, stats)
+	return nil
+}
+
+// changed says whether the batch did anything that is to be committed.
+func (e *evaluator) changed() bool {
+	fx := &e.effects
+	return len(e.rows) > 0 || fx.Compacted != 0 ||
+		len(fx.Granted)+len(fx.Ending)+len(fx.Revoked)+len(fx.Raised)+len(fx.Cleared) > 0
+}
+
+// write commits the effects of a batch, whose rows have room already, and describes it.
+func (q *sequencer) write(ctx context.Context, tx backend.Tx, e *evaluator, batch []*call) (Batch, error) {
+	fx := &e.effects
+	fx.Revision, fx.Batch = e.rev, rand.Int64()|1
+	stats := Batch{Operations: len(batch), Granted: fx.Granted, Revoked: len(fx.Revoked)}
+	for i, it := range e.rows {
+		fx.Rows[i] = it.Row
+		if it.Deleted {
+			stats.Deletes++
+		}
+		stats.ValueBytes += int64(len(it.Value))
+	}
+	stats.Puts = len(e.rows) - stats.Deletes
+	began := time.Now()
+	q.s.committing.Store(&began)
+	err := tx.Commit(ctx, fx)
+	q.s.committing.Store(nil)
+	stats.Commit = time.Since(began)
+	q.pace.committed(size(batch), stats.Commit)
+	if err == nil {
+		return stats, nil
+	}
+	if !errors.Is(err, backend.ErrRejected) && !errors.Is(err, backend.ErrNoSpace) &&
+		!errors.Is(err, backend.ErrUnavailable) {
+		err = fmt.Errorf("%w: %w", backend.ErrUnknownOutcome, err)
+	}
+	return stats, fmt.Errorf("commit %d rows: %w", len(fx.Rows), err)
+}
+
+// observe makes a batch that is committed visible, and reports it.
+func (q *sequencer) observe(ctx context.Context, e *evaluator, stats Batch) {
+	if r := q.s.replica; r != nil {
+		r.contact.made(time.Now())
+		r.hint(e.effects.Revision, e.effects.Compacted)
+	}
+	q.reach(ctx, e)
+	q.s.noteFault(nil)
+	q.s.publish(e)
+	if o := q.s.cfg.Observer; o != nil {
+		o.Batch(stats)
+	}
+}
+
+// reach publishes what others committed before a batch, so that its answers follow it. Where that cannot be read now,
+// the tail publishes it later on, and the batch with it.
+func (q *sequencer) reach(ctx context.Context, e *evaluator) {
+	r := q.s.replica
+	if r == nil {
+		return
+	}
+	if err := r.reach(ctx, e.from); err != nil {
+		q.s.cfg.Logger.Warn("what other replicas wrote before a batch cannot be read yet", "error", err)
+	}
+}
+
+// rowsKept bounds the room for rows that is kept for the next batch.
+const rowsKept = 4096
+
+// room returns room for the rows of one batch.
+func (q *sequencer) room(n int) []Row {
+	if n > rowsKept {
+		return make([]Row, n)
+	}
+	if cap(q.rows) < n {
+		q.rows = make([]Row, 0, max(n, 2*cap(q.rows)))
+	}
+	return q.rows[:n]
+}
+
+const (
+	// paceTime is about how long a batch of one of several replicas takes to commit: the others wait for the clock
+	// meanwhile, each of them for all the others.
+	paceTime = 300 * time.Millisecond
+	// leastBatch and mostBatch bound the bytes of such a batch: the rest of what a commit costs is the same for smaller
+	// ones, and larger ones save hardly anything.
+	leastBatch = 512 << 10
+	mostBatch  = 4 << 20
+)
+
+// pace bounds the bytes of the next batch by what the last ones took.
+type pace struct{ bytes int64 }
+
+func newPace() pace { return pace{1 << 20} }
+
+// committed takes the duration of a batch. One with room left says nothing about larger ones.
+func (p *pace) committed(bytes int64, took time.Duration) {
+	if took <= paceTime && bytes < p.bytes {
+		return
+	}
+	fit := int64(float64(bytes) * float64(paceTime) / float64(max(took, 1)))
+	p.bytes = max(leastBatch, min(fit, 2*p.bytes, mostBatch))
+}
