@@ -22,6 +22,18 @@
 // second fsync may report success for pages that the kernel has dropped. Checkpoints have a goroutine and a connection
 // of their own; only when the WAL has outgrown its bound does the next batch wait for one.
 //
+// # A full disk
+//
+// A file beside the database holds disk space in reserve ([Config].ReserveBytes). A write or a checkpoint that finds
+// the disk full releases it: deletes and compaction, which need space to free space, go on, while [Backend.OutOfSpace]
+// has the store refuse new rows until the reserve is restored.
+//
+// # The note in the lock file
+//
+// It names the files that are in use together, and a revision that the synced database file holds. After a crash a
+// start compares both with what it finds, because SQLite would write the log of one file into another that was put in
+// its place, such as a backup.
+//
 // # What costs what
 //
 // Measured with this package's benchmarks, 1 KiB values, random updates of 20,000 keys, 2 cores, synced commits. CPU

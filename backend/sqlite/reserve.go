@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/mattn/go-sqlite3"
@@ -153,52 +152,6 @@ func (r *reserve) look(ctx context.Context) (pause time.Duration) {
 	return 0
 }
 
-// allocate gives the file its size and has the file system allocate all of it.
-func (r *reserve) allocate(ctx context.Context) error {
-	f, err := os.OpenFile(r.path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	if err = allocate(f, r.size); errors.Is(err, errors.ErrUnsupported) {
-		err = fill(ctx, f, r.size)
-	}
-	return errors.Join(err, f.Truncate(r.size), f.Close())
-}
-
-// fill writes what no file system leaves out.
-func fill(ctx context.Context, f *os.File, size int64) error {
-	chunk, random := make([]byte, 1<<20), uint64(1)
-	for at := int64(0); at < size; at += int64(len(chunk)) {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		for i := range chunk {
-			random ^= random << 13
-			random ^= random >> 7
-			random ^= random << 17
-			chunk[i] = byte(random)
-		}
-		if _, err := f.WriteAt(chunk[:min(int64(len(chunk)), size-at)], at); err != nil {
-			return err
-		}
-	}
-	return f.Sync()
-}
-
-// discard gives back what could be allocated.
-func (r *reserve) discard(released bool) {
-	r.held.Store(0)
-	var err error
-	if released {
-		err = os.Truncate(r.path, 0)
-	} else {
-		err = os.Remove(r.path)
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		r.log.Warn("cannot give back the disk reserve", "path", r.path, "error", err)
-	}
-}
-
 // full releases the reserve if err says that the disk is full.
 func (r *reserve) full(err error) {
 	if r != nil && lacksSpace(err) {
@@ -241,14 +194,6 @@ func lacksSpace(err error) bool {
 	var e sqlite3.Error
 	return errors.Is(err, backend.ErrNoSpace) ||
 		errors.As(err, &e) && (e.Code == sqlite3.ErrFull || isFull(e.SystemErrno))
-}
-
-// allocated is what a file takes on the disk.
-func allocated(info os.FileInfo) int64 {
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return st.Blocks * 512
-	}
-	return info.Size()
 }
 
 // OutOfSpace implements [backend.Reserving].
