@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -18,10 +19,13 @@ func TestAwait(t *testing.T) {
 			current int64
 			reached bool
 		}
+		var mu sync.Mutex
 		ended := map[int64]outcome{}
 		wait := func(ctx context.Context, revision int64) {
 			go func() {
 				current, reached := x.Await(ctx, stop, revision)
+				mu.Lock()
+				defer mu.Unlock()
 				ended[revision] = outcome{current, reached}
 			}()
 			synctest.Wait()
