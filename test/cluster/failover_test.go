@@ -27,8 +27,8 @@ func TestFailover(t *testing.T) {
 	s.failOver()
 	s.finish("primary is killed, its synchronous standby promoted")
 	for _, r := range s.Replicas {
-		if strings.Contains(r.Log(), lostHistory) {
-			t.Errorf("%s says that history was lost", r.Alias)
+		if strings.Contains(r.Log("all"), lostHistory) {
+			t.Errorf("%s says that history was lost", r.Name)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func (s *stage) lose(frozen, restarted, fresh bool) loss {
 		l.fresh = s.client(odd).Watch(s.Context(), "\x00", clientv3.WithFromKey(), clientv3.WithRev(l.last+1),
 			clientv3.WithCreatedNotify())
 		if resp := <-l.fresh; !resp.Created {
-			s.Fatalf("a watch on %s began with %+v", odd.Alias, resp)
+			s.Fatalf("a watch on %s began with %+v", odd.Name, resp)
 		}
 	}
 	if frozen {
@@ -171,9 +171,9 @@ func (s *stage) back(l loss) []history.Outage {
 	defer cancel()
 	var outages []history.Outage
 	for _, r := range s.Replicas {
-		s.put(ctx, r, "back/"+r.Alias)
+		s.put(ctx, r, "back/"+r.Name)
 		outages = append(outages, history.Outage{
-			Replica: r.Alias, Writes: time.Since(l.killed),
+			Replica: r.Name, Writes: time.Since(l.killed),
 			After: time.Since(l.healed),
 		})
 	}
@@ -228,7 +228,7 @@ func (s *stage) noticed(l loss, restarted bool) {
 	}
 	for _, r := range s.Replicas[1:] {
 		if got := s.term(ctx, r); got != term {
-			s.Errorf("the raft term of %s is %d, that of %s %d", r.Alias, got, s.Replicas[0].Alias, term)
+			s.Errorf("the raft term of %s is %d, that of %s %d", r.Name, got, s.Replicas[0].Name, term)
 		}
 	}
 }
@@ -250,13 +250,13 @@ func (s *stage) agree() {
 			}
 		}
 		if lost > 0 {
-			s.Errorf("%s still shows %d lost keys", r.Alias, lost)
+			s.Errorf("%s still shows %d lost keys", r.Name, lost)
 		}
 		if first == nil {
 			first = got
 		}
 		if !slices.EqualFunc(got.Kvs, first.Kvs, func(a, b *mvccpb.KeyValue) bool { return proto.Equal(a, b) }) {
-			s.Errorf("%s and %s show different objects at revision %d: %d and %d of them", r.Alias, s.Replicas[0].Alias,
+			s.Errorf("%s and %s show different objects at revision %d: %d and %d of them", r.Name, s.Replicas[0].Name,
 				revision, len(got.Kvs), len(first.Kvs))
 		}
 	}
@@ -305,16 +305,16 @@ func (s *stage) repair(l loss) {
 		now, err := c.Get(ctx, "k/", clientv3.WithPrefix())
 		s.ok(err)
 		if now.Header.Revision < bumped {
-			s.Errorf("%s is at revision %d after the repair, want %d or more", r.Alias, now.Header.Revision, bumped)
+			s.Errorf("%s is at revision %d after the repair, want %d or more", r.Name, now.Header.Revision, bumped)
 		}
 		for _, rev := range []int64{l.last, l.last + 1, bumped - 1} {
 			if _, err := c.Get(ctx, "k/", clientv3.WithPrefix(), clientv3.WithRev(rev)); !errors.Is(err,
 				rpctypes.ErrCompacted) {
-				s.Errorf("%s: a list at revision %d ended with %v, want %v", r.Alias, rev, err, rpctypes.ErrCompacted)
+				s.Errorf("%s: a list at revision %d ended with %v, want %v", r.Name, rev, err, rpctypes.ErrCompacted)
 			}
 			resp, ok := <-c.Watch(ctx, "k/", clientv3.WithPrefix(), clientv3.WithRev(rev))
 			if !ok || !errors.Is(resp.Err(), rpctypes.ErrCompacted) || resp.CompactRevision < bumped {
-				s.Errorf("%s: a watch from revision %d ended with %v, compact revision %d, want %v", r.Alias, rev,
+				s.Errorf("%s: a watch from revision %d ended with %v, compact revision %d, want %v", r.Name, rev,
 					resp.Err(), resp.CompactRevision, rpctypes.ErrCompacted)
 			}
 		}
@@ -322,7 +322,7 @@ func (s *stage) repair(l loss) {
 		resp, ok := <-c.Watch(clientv3.WithRequireLeader(ctx), "k/again", clientv3.WithRev(now.Header.Revision+1),
 			clientv3.WithCreatedNotify())
 		if !ok || resp.Err() != nil {
-			s.Errorf("%s: the watch after a new list: %v", r.Alias, resp.Err())
+			s.Errorf("%s: the watch after a new list: %v", r.Name, resp.Err())
 		}
 	}
 	s.put(ctx, s.Replicas[0], "k/again")

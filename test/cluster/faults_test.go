@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/sqlstore/sqlstore/test/cluster/rig"
+	"github.com/sqlstore/sqlstore/test/support/hosts"
 )
 
 // holderBound is how long the others may have to wait for a replica that does not release the clock.
@@ -27,7 +28,7 @@ func TestFaults(t0 *testing.T) {
 		{"replicas are rolled", func(s *stage) {
 			for _, r := range s.Replicas {
 				s.restart(r, "TERM")
-				s.flows(r.Alias)
+				s.flows(r.Name)
 			}
 		}, ""},
 		{"Postgres is paused for 3 s", func(s *stage) { s.pause(s.Primary.Host, 3*time.Second) }, ""},
@@ -124,14 +125,14 @@ func (s *stage) restart(r *rig.Replica, signal string) {
 	status, err := r.End(signal)
 	s.ok(err)
 	if signal == "TERM" && status != 0 {
-		s.Errorf("%s exited with status %d after SIGTERM", r.Alias, status)
+		s.Errorf("%s exited with status %d after SIGTERM", r.Name, status)
 	}
 	s.heal(r.Start)
 	s.ok(r.Ready())
 }
 
 // pause freezes a host with all its processes for a while.
-func (s *stage) pause(h *rig.Host, d time.Duration) {
+func (s *stage) pause(h *hosts.Host, d time.Duration) {
 	s.Helper()
 	s.ok(h.Pause())
 	s.sustain(d)
@@ -154,5 +155,5 @@ func (s *stage) freeze(r *rig.Replica) {
 	attempts, err := s.FreezeHolder(ctx, r)
 	s.ok(err)
 	s.began = s.Journal.Now()
-	s.Logf("%s was stopped while it held the clock, at attempt %d", r.Alias, attempts)
+	s.Logf("%s was stopped while it held the clock, at attempt %d", r.Name, attempts)
 }

@@ -45,7 +45,7 @@ func (s *stage) anything(random *rand.Rand) {
 		name   string
 		inject func()
 	}{
-		{"kill " + one.Alias, func() { s.restart(one, "KILL") }},
+		{"kill " + one.Name, func() { s.restart(one, "KILL") }},
 		{"kill all replicas", func() {
 			for _, r := range s.Replicas {
 				_, err := r.End("KILL")
@@ -56,13 +56,13 @@ func (s *stage) anything(random *rand.Rand) {
 			}
 			s.ready()
 		}},
-		{"cut off " + one.Alias + ", kill " + other.Alias, func() {
+		{"cut off " + one.Name + ", kill " + other.Name, func() {
 			s.ok(one.CutOff())
 			s.restart(other, "KILL")
 			s.sustain(span())
 			s.ok(one.Rejoin())
 		}},
-		{"freeze " + one.Alias + " and " + other.Alias, func() {
+		{"freeze " + one.Name + " and " + other.Name, func() {
 			s.ok(one.Signal("STOP"))
 			s.ok(other.Signal("STOP"))
 			s.sustain(span())
@@ -70,13 +70,13 @@ func (s *stage) anything(random *rand.Rand) {
 			s.sustain(span() / 4)
 			s.ok(other.Signal("CONT"))
 		}},
-		{"pause Postgres, terminate " + one.Alias, func() {
+		{"pause Postgres, terminate " + one.Name, func() {
 			s.ok(s.Primary.Pause())
 			s.sustain(span())
 			s.ok(s.Primary.Unpause())
 			s.restart(one, "TERM")
 		}},
-		{"restart Postgres, cut off " + one.Alias, func() {
+		{"restart Postgres, cut off " + one.Name, func() {
 			s.ok(one.CutOff())
 			_, err := s.Primary.End("INT")
 			s.ok(err)

@@ -26,12 +26,12 @@ func TestReplacedPrimary(t *testing.T) {
 			s.ok(s.Primary.CutOff())
 			s.ok(s.Standby.Promote())
 			s.serving = s.Standby
-			s.flows(s.Replicas[1].Alias, s.Replicas[2].Alias)
+			s.flows(s.Replicas[1].Name, s.Replicas[2].Name)
 			s.heal(func() error { return nil })
 			s.finish("primary is cut off from all but one replica, its standby promoted: " + c.name)
 			const found = `"connected to another database server`
-			if log := s.Replicas[0].Log(); !strings.Contains(log, found) || strings.Contains(log, lostHistory) {
-				t.Errorf("%s did not find the new primary, or lost history", s.Replicas[0].Alias)
+			if log := s.Replicas[0].Log("all"); !strings.Contains(log, found) || strings.Contains(log, lostHistory) {
+				t.Errorf("%s did not find the new primary, or lost history", s.Replicas[0].Name)
 			}
 			if err := s.Primary.Execute("SELECT 1 / (NOT pg_is_in_recovery())::int"); err != nil {
 				t.Errorf("the old primary does not serve, so that this test proves nothing: %v", err)

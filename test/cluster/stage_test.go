@@ -54,7 +54,7 @@ func (s *stage) load(from int64) {
 	s.Helper()
 	var servers []load.Replica
 	for _, r := range s.Replicas {
-		servers = append(servers, load.Replica{Name: r.Alias, Endpoint: r.Endpoint()})
+		servers = append(servers, load.Replica{Name: r.Name, Endpoint: r.Endpoint()})
 	}
 	s.from, s.Run = from, load.Start(s, servers, from)
 	s.flows()
@@ -197,7 +197,7 @@ func (s *stage) revision(ctx context.Context) int64 {
 		got, err := s.client(r).Get(ctx, "nothing")
 		s.ok(err)
 		if i > 0 && got.Header.Revision != revision {
-			s.Errorf("%s is at revision %d, %s at %d", r.Alias, got.Header.Revision, s.Replicas[0].Alias, revision)
+			s.Errorf("%s is at revision %d, %s at %d", r.Name, got.Header.Revision, s.Replicas[0].Name, revision)
 		}
 		revision = got.Header.Revision
 	}

@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	dockercontainer "github.com/moby/moby/api/types/container"
+	"github.com/testcontainers/testcontainers-go"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/sqlstore/sqlstore/test/patroni/machine"
+	"github.com/sqlstore/sqlstore/test/support/hosts"
 	"github.com/sqlstore/sqlstore/test/support/images"
 )
 
@@ -38,34 +40,40 @@ const (
 // cluster is Patroni's cluster, with its store and the replicas of sqlstore over it.
 type cluster struct {
 	testing.TB
-	store    *machine.Machine
-	nodes    []*machine.Machine
-	replicas []*machine.Machine
+	store    *hosts.Host
+	nodes    []*hosts.Host
+	replicas []*hosts.Host
 }
 
 // newCluster starts everything, with an empty database.
 func newCluster(t *testing.T) *cluster {
-	network := machine.NewNetwork(t)
 	engine, err := images.Find()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("this test needs a container engine: start Docker, or see package images for where it is looked for: %v",
+			err)
 	}
+	network := hosts.NewNetwork(t, engine, false)
 	image, err := images.Patroni(t.Context(), engine)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &cluster{TB: t}
-	c.store = network.Start(t, machine.Spec{
-		Name: "dcs", Image: machine.Sqlstore(t), Ports: []string{etcdPort},
-		Args: serve("dcs", "--data-dir=/data"),
+	c.store = network.Start(t, hosts.Spec{
+		Name: "dcs", Ports: []string{etcdPort}, Request: testcontainers.ContainerRequest{
+			Image: images.Sqlstore(t), Cmd: serve("dcs", "--data-dir=/data"),
+		},
 	})
 	for i := range nodes {
-		c.nodes = append(c.nodes, network.Start(t, machine.Spec{
-			Name: fmt.Sprintf("pg%d", i+1), Image: image, Ports: []string{postgresPort, restPort},
-			Env: map[string]string{
-				"ETCD_HOSTS": "dcs:2379", "POSTGRES_PASSWORD": password, "TTL": ttl, "LOOP_WAIT": loopWait,
-				"RETRY_TIMEOUT": retryTimeout,
-				"PATRONI_SCOPE": scope, "PATRONI_ETCD3_HOSTS": "dcs:2379", // for patronictl
+		c.nodes = append(c.nodes, network.Start(t, hosts.Spec{
+			Name: fmt.Sprintf("pg%d", i+1), Ports: []string{postgresPort, restPort},
+			Request: testcontainers.ContainerRequest{
+				Image: image,
+				Env: map[string]string{
+					"ETCD_HOSTS": "dcs:2379", "POSTGRES_PASSWORD": password, "TTL": ttl, "LOOP_WAIT": loopWait,
+					"RETRY_TIMEOUT": retryTimeout,
+					"PATRONI_SCOPE": scope, "PATRONI_ETCD3_HOSTS": "dcs:2379", // for patronictl
+				},
+				HostConfigModifier: func(c *dockercontainer.HostConfig) { c.ShmSize = 128 << 20 },
 			},
 		}))
 	}
@@ -77,11 +85,11 @@ func newCluster(t *testing.T) *cluster {
 	c.execute("CREATE DATABASE sqlstore OWNER sqlstore")
 	for i := range replicas {
 		name := fmt.Sprintf("sqlstore-%d", i+1)
-		c.replicas = append(c.replicas, network.Start(t, machine.Spec{
-			Name: name, Image: machine.Sqlstore(t), Ports: []string{etcdPort}, Env: map[string]string{
-				"PGPASSWORD": password,
+		c.replicas = append(c.replicas, network.Start(t, hosts.Spec{
+			Name: name, Ports: []string{etcdPort}, Request: testcontainers.ContainerRequest{
+				Image: images.Sqlstore(t), Env: map[string]string{"PGPASSWORD": password},
+				Cmd: serve(name, "--datastore=postgres://sqlstore@pg1,pg2,pg3/sqlstore?target_session_attrs=read-write"),
 			},
-			Args: serve(name, "--datastore=postgres://sqlstore@pg1,pg2,pg3/sqlstore?target_session_attrs=read-write"),
 		}))
 	}
 	return c
@@ -95,16 +103,22 @@ func serve(name string, args ...string) []string {
 }
 
 // node returns the node of a name.
-func (c *cluster) node(name string) *machine.Machine {
-	i := slices.IndexFunc(c.nodes, func(m *machine.Machine) bool { return m.Name == name })
+func (c *cluster) node(name string) *hosts.Host {
+	i := slices.IndexFunc(c.nodes, func(m *hosts.Host) bool { return m.Name == name })
 	if i < 0 {
 		c.Fatalf("there is no node %q", name)
 	}
 	return c.nodes[i]
 }
 
+// kill kills a host as a power cut would; Start starts it again.
+func (c *cluster) kill(h *hosts.Host) {
+	_, err := h.End("KILL")
+	c.ok(err)
+}
+
 // patronictl runs a patronictl command on a node.
-func (c *cluster) patronictl(m *machine.Machine, command string) string {
+func (c *cluster) patronictl(m *hosts.Host, command string) string {
 	c.Helper()
 	out, err := m.Run("patronictl " + command)
 	if err != nil {
@@ -143,7 +157,7 @@ func (c *cluster) execute(sql string) {
 }
 
 // client connects to replicas, or to Patroni's store.
-func (c *cluster) client(machines ...*machine.Machine) *clientv3.Client {
+func (c *cluster) client(machines ...*hosts.Host) *clientv3.Client {
 	c.Helper()
 	var endpoints []string
 	for _, m := range machines {

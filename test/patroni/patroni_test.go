@@ -9,7 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/sqlstore/sqlstore/test/patroni/machine"
+	"github.com/sqlstore/sqlstore/test/support/hosts"
 )
 
 func TestFailover(t *testing.T) {
@@ -19,7 +19,7 @@ func TestFailover(t *testing.T) {
 	old := c.until("a healthy cluster", healthy)
 
 	l.phase("the primary was killed", func() {
-		c.ok(c.node(old.with("leader")).Kill())
+		c.kill(c.node(old.with("leader")))
 		now := c.until("a standby promoted", func(ms members) bool {
 			return ms.with("leader") != "" &&
 				ms.with("leader") != old.with("leader")
@@ -29,7 +29,7 @@ func TestFailover(t *testing.T) {
 		}
 	})
 	l.phase("the killed node came back", func() {
-		c.ok(c.node(old.with("leader")).Restart())
+		c.ok(c.node(old.with("leader")).Start())
 		now := c.until("all nodes healthy", healthy)
 		if now.with("leader") == old.with("leader") {
 			t.Error("the killed primary is the primary again")
@@ -49,9 +49,9 @@ func TestFailover(t *testing.T) {
 	})
 	l.phase("Patroni's store was killed and came back", func() {
 		before := c.until("a healthy cluster", healthy)
-		c.ok(c.store.Kill())
+		c.kill(c.store)
 		c.storeMissed(c.node(before.with("leader")))
-		c.ok(c.store.Restart())
+		c.ok(c.store.Start())
 		c.storeInUse()
 		if now := c.until("all nodes healthy", healthy); now[0].Timeline != before[0].Timeline ||
 			now.with("leader") != before.with("leader") {
@@ -82,7 +82,7 @@ func (c *cluster) ok(err error) {
 
 // storeMissed waits until the leader has given up on its store, after retryTimeout, and leads with the other nodes'
 // consent.
-func (c *cluster) storeMissed(leader *machine.Machine) {
+func (c *cluster) storeMissed(leader *hosts.Host) {
 	c.Helper()
 	eventually(c, "leader without its store", func() error {
 		var says struct {

@@ -12,7 +12,7 @@ import (
 const holding = `SELECT count(*) > 0 FROM pg_stat_activity
 	WHERE datname = $1 AND client_addr = $2::inet AND state = 'idle in transaction' AND backend_xid IS NOT NULL`
 
-// FreezeHolder stops a replica (SIGSTOP) while it holds the clock row, and retries until it succeeds. [Host.Signal]
+// FreezeHolder stops a replica (SIGSTOP) while it holds the clock row, and retries until it succeeds. Signal
 // with CONT thaws it.
 func (c *Cluster) FreezeHolder(ctx context.Context, r *Replica) (attempts int, err error) {
 	conn, err := c.Primary.Connect(ctx, c.Database)
@@ -39,10 +39,10 @@ func (c *Cluster) FreezeHolder(ctx context.Context, r *Replica) (attempts int, e
 			}
 		}
 		if errCont := r.Signal("CONT"); errCont != nil || err != nil {
-			return attempts, fmt.Errorf("freeze %s while it holds the clock: %w, %w", r.Alias, err, errCont)
+			return attempts, fmt.Errorf("freeze %s while it holds the clock: %w, %w", r.Name, err, errCont)
 		}
 		if err := pause(ctx, time.Duration(rand.IntN(40))*time.Millisecond); err != nil {
-			return attempts, fmt.Errorf("%s was never stopped while it held the clock, in %d attempts: %w", r.Alias,
+			return attempts, fmt.Errorf("%s was never stopped while it held the clock, in %d attempts: %w", r.Name,
 				attempts, err)
 		}
 	}

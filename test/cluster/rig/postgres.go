@@ -11,6 +11,7 @@ import (
 	dockercontainer "github.com/moby/moby/api/types/container"
 	"github.com/testcontainers/testcontainers-go"
 
+	"github.com/sqlstore/sqlstore/test/support/hosts"
 	"github.com/sqlstore/sqlstore/test/support/images"
 )
 
@@ -21,16 +22,24 @@ const (
 	owner           = "sqlstore"
 	password        = "s3cret-of-the-cluster"
 	standbyName     = "standby"
-	// attemptTimeout limits one attempt to connect and query.
+	// stepTimeout limits each wait for a server, attemptTimeout one attempt to connect and query.
+	stepTimeout    = time.Minute
 	attemptTimeout = 3 * time.Second
 	pollInterval   = 20 * time.Millisecond
 )
 
 // Networks are the two networks that every host of a cluster is on.
-type Networks struct{ private, public *Network }
+type Networks struct{ private, public *hosts.Network }
+
+// start starts a host on both networks: databases and replicas communicate over the private one, from which CutOff
+// disconnects them.
+func (n Networks) start(tb testing.TB, name string, req testcontainers.ContainerRequest, ports ...string) *hosts.Host {
+	tb.Helper()
+	return n.private.Start(tb, hosts.Spec{Name: name, Request: req, Ports: ports, Public: n.public})
+}
 
 // Postgres is a Postgres server.
-type Postgres struct{ *Host }
+type Postgres struct{ *hosts.Host }
 
 // Databases is a primary, pg1, with a standby, pg2, that follows it.
 type Databases struct {
@@ -45,17 +54,17 @@ func NewDatabases(tb testing.TB) *Databases {
 	if err != nil {
 		tb.Fatalf("these tests need a container engine, such as Docker: %v", err)
 	}
-	net := Networks{private: newNetwork(tb, e, true), public: newNetwork(tb, e, false)}
+	net := Networks{private: hosts.NewNetwork(tb, e, true), public: hosts.NewNetwork(tb, e, false)}
 	d := &Databases{Networks: net}
-	d.Primary = newPostgres(tb, net, "pg1", "")
+	d.Primary = newPostgres(tb, e, net, "pg1", "")
 	if err := d.Primary.until(tb.Context(), "SELECT true"); err != nil {
 		tb.Fatal(err)
 	}
 	if err := d.Primary.Execute("CREATE ROLE " + owner + " LOGIN PASSWORD '" + password + "'"); err != nil {
 		tb.Fatal(err)
 	}
-	d.Standby = newPostgres(tb, net, "pg2", fmt.Sprintf("host=pg1 user=%s password=%s application_name=%s", superuser,
-		password, standbyName))
+	d.Standby = newPostgres(tb, e, net, "pg2", fmt.Sprintf("host=pg1 user=%s password=%s application_name=%s",
+		superuser, password, standbyName))
 	// Not before the standby exists: it would copy the setting, and after its promotion wait for a standby of its own.
 	if err := d.Standby.Until("SELECT pg_is_in_recovery()"); err != nil {
 		tb.Fatal(err)
@@ -66,14 +75,14 @@ func NewDatabases(tb testing.TB) *Databases {
 	return d
 }
 
-func newPostgres(tb testing.TB, net Networks, alias, follows string) *Postgres {
+func newPostgres(tb testing.TB, e *images.Engine, net Networks, name, follows string) *Postgres {
 	tb.Helper()
-	ref, err := images.Postgres(tb.Context(), net.private.engine, postgresVersion)
+	ref, err := images.Postgres(tb.Context(), e, postgresVersion)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	cmd := []string{"bash", "-c", images.PostgresEntrypoint, "entrypoint", "postgres", "-c", "listen_addresses=*"}
-	return &Postgres{newHost(tb, net, alias, testcontainers.ContainerRequest{
+	return &Postgres{net.start(tb, name, testcontainers.ContainerRequest{
 		Image: ref,
 		Env: map[string]string{
 			"POSTGRES_USER": superuser, "POSTGRES_PASSWORD": password,
@@ -119,7 +128,7 @@ func (p *Postgres) Promote() error {
 // DSN returns the DSN with which the test connects to one of the server's databases, as the superuser.
 func (p *Postgres) DSN(database string) string {
 	u := url.URL{
-		Scheme: "postgres", User: url.UserPassword(superuser, password), Host: p.ports[postgresPort],
+		Scheme: "postgres", User: url.UserPassword(superuser, password), Host: p.Address(postgresPort),
 		Path:     "/" + database,
 		RawQuery: "sslmode=disable",
 	}
@@ -133,7 +142,7 @@ func (p *Postgres) Connect(ctx context.Context, database string) (*pgx.Conn, err
 
 // Execute runs one statement.
 func (p *Postgres) Execute(statement string) error {
-	return p.step("ask", func(ctx context.Context) error {
+	return p.Step("ask", func(ctx context.Context) error {
 		conn, err := p.Connect(ctx, "postgres")
 		if err != nil {
 			return err
@@ -146,7 +155,7 @@ func (p *Postgres) Execute(statement string) error {
 
 // Until repeats a query until it returns true.
 func (p *Postgres) Until(query string) error {
-	return p.step("wait for", func(ctx context.Context) error { return p.until(ctx, query) })
+	return p.Step("wait for", func(ctx context.Context) error { return p.until(ctx, query) })
 }
 
 // until queries over new connections, as the server may not be up yet.

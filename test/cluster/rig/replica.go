@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
-	dockercontainer "github.com/moby/moby/api/types/container"
-	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
+
+	"github.com/sqlstore/sqlstore/test/support/hosts"
+	"github.com/sqlstore/sqlstore/test/support/images"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 )
 
 // Replica is a sqlstore server over the databases.
-type Replica struct{ *Host }
+type Replica struct{ *hosts.Host }
 
 // Cluster is a set of replicas over one database.
 type Cluster struct {
@@ -45,14 +46,14 @@ type Options struct {
 // that they race to create the tables. They end with the test.
 func (d *Databases) NewCluster(tb testing.TB, n int, o Options) *Cluster {
 	tb.Helper()
-	c := &Cluster{Databases: d, Database: strings.ReplaceAll(uniqueName(), "-", "_")}
+	c := &Cluster{Databases: d, Database: strings.ReplaceAll(hosts.UniqueName(), "-", "_")}
 	if err := d.Primary.Execute("CREATE DATABASE " + c.Database + " OWNER " + owner); err != nil {
 		tb.Fatal(err)
 	}
 	for i := range n {
-		primary := c.Primary.Alias
+		primary := c.Primary.Name
 		if o.Aside && i == 0 {
-			primary = aside(primary)
+			primary = hosts.Aside(primary)
 		}
 		c.Replicas = append(c.Replicas, c.start(tb, fmt.Sprintf("r%d", i+1), primary, o.Flags))
 	}
@@ -65,7 +66,7 @@ func (d *Databases) NewCluster(tb testing.TB, n int, o Options) *Cluster {
 }
 
 // DSN returns a replica's DSN of the database, on whichever server accepts writes.
-func (c *Cluster) DSN() string { return c.dsn(c.Primary.Alias) }
+func (c *Cluster) DSN() string { return c.dsn(c.Primary.Name) }
 
 func (c *Cluster) dsn(primary string) string {
 	hosts := net.JoinHostPort(primary, "5432") + ",pg2:5432"
@@ -78,12 +79,8 @@ func datastore(dsn string) []string {
 
 func (c *Cluster) request(tb testing.TB, args ...string) testcontainers.ContainerRequest {
 	tb.Helper()
-	id, err := image()
-	if err != nil {
-		tb.Fatal(err)
-	}
 	return testcontainers.ContainerRequest{
-		Image: id,
+		Image: images.Sqlstore(tb),
 		Cmd:   args,
 		Files: []testcontainers.ContainerFile{{
 			Reader:            strings.NewReader(password + "\n"),
@@ -92,48 +89,37 @@ func (c *Cluster) request(tb testing.TB, args ...string) testcontainers.Containe
 	}
 }
 
-func (c *Cluster) start(tb testing.TB, alias, primary string, flags []string) *Replica {
+func (c *Cluster) start(tb testing.TB, name, primary string, flags []string) *Replica {
 	tb.Helper()
 	req := c.request(tb, slices.Concat([]string{
-		"serve", "--name", alias,
+		"serve", "--name", name,
 		"--insecure-plaintext", "--listen-client-urls", "http://0.0.0.0:2379", "--advertise-client-urls",
-		"http://" + alias + ":2379", "--listen-metrics-urls", "http://0.0.0.0:8080",
+		"http://" + name + ":2379", "--listen-metrics-urls", "http://0.0.0.0:8080",
 	}, datastore(c.dsn(primary)), flags)...)
-	return &Replica{newHost(tb, c.Networks, alias, req, clientPort, metricsPort)}
+	return &Replica{c.Networks.start(tb, name, req, clientPort, metricsPort)}
 }
 
 // Run runs a sqlstore subcommand that takes the database's flags, such as `sqlstore repair`, and returns its output and
 // exit status.
 func (c *Cluster) Run(tb testing.TB, args ...string) (string, int64) {
 	tb.Helper()
-	h := newHost(tb, c.Networks, "command", c.request(tb, append(args, datastore(c.DSN())...)...))
-	var status int64
-	if err := h.step("wait for", func(ctx context.Context) error {
-		wait := h.engine.Client.ContainerWait(ctx, h.name, client.ContainerWaitOptions{
-			Condition: dockercontainer.WaitConditionNotRunning,
-		})
-		select {
-		case r := <-wait.Result:
-			status = r.StatusCode
-			return nil
-		case err := <-wait.Error:
-			return err
-		}
-	}); err != nil {
+	h := c.Networks.start(tb, "command", c.request(tb, append(args, datastore(c.DSN())...)...))
+	status, err := h.Wait()
+	if err != nil {
 		tb.Fatal(err)
 	}
-	return h.Log(), status
+	return h.Log("all"), status
 }
 
 // Endpoint returns the HOST:PORT at which the test's clients reach the replica.
-func (r *Replica) Endpoint() string { return r.ports[clientPort] }
+func (r *Replica) Endpoint() string { return r.Address(clientPort) }
 
 // Ready waits until the replica reports that it is ready.
 func (r *Replica) Ready() error { return r.WaitReady(http.StatusOK) }
 
 // WaitReady waits until /readyz has a status.
 func (r *Replica) WaitReady(want int) error {
-	return r.step("wait for /readyz of", func(ctx context.Context) error {
+	return r.Step("wait for /readyz of", func(ctx context.Context) error {
 		for {
 			status, body, err := r.readyz(ctx)
 			if err == nil && status == want {
@@ -151,7 +137,7 @@ func (r *Replica) WaitReady(want int) error {
 func (r *Replica) readyz(ctx context.Context) (status int, body string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.ports[metricsPort]+"/readyz", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.Address(metricsPort)+"/readyz", nil)
 	if err != nil {
 		return 0, "", err
 	}

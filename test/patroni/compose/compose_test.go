@@ -19,9 +19,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/sqlstore/sqlstore/test/patroni/machine"
+	"github.com/sqlstore/sqlstore/test/support/hosts"
 	"github.com/sqlstore/sqlstore/test/support/images"
 	"github.com/sqlstore/sqlstore/test/support/launch"
+	"github.com/sqlstore/sqlstore/test/support/pages"
 )
 
 const (
@@ -49,18 +50,15 @@ func newProject(t *testing.T) *project {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := machine.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := pages.Root(t)
 	password := filepath.Join(t.TempDir(), "postgres-password")
 	// the users in the containers read it
 	if err := os.WriteFile(password, []byte("of this test\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	p := &project{TB: t}
-	p.command = append(find(t), "--file", filepath.Join(root, "compose.yaml"), "--project-name", machine.UniqueName())
-	p.env = append(os.Environ(), "POSTGRES_IMAGE="+postgres, "SQLSTORE_IMAGE="+machine.Sqlstore(t),
+	p.command = append(find(t), "--file", filepath.Join(root, "compose.yaml"), "--project-name", hosts.UniqueName())
+	p.env = append(os.Environ(), "POSTGRES_IMAGE="+postgres, "SQLSTORE_IMAGE="+images.Sqlstore(t),
 		"POSTGRES_PASSWORD_FILE="+password)
 	for i := range p.ports {
 		addr, err := launch.FreeAddress()

@@ -1,4 +1,4 @@
-package rig
+package hosts
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
@@ -18,20 +17,17 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver/guard"
 )
 
-// stepTimeout limits operations on a host or a network.
-const stepTimeout = time.Minute
-
-// Network is a network of containers.
+// Network is a network of hosts.
 type Network struct {
 	engine *images.Engine
 	name   string
 	last   atomic.Pointer[netip.Addr] // the last assigned address
 }
 
-// newNetwork makes a network, which is removed when the test ends. An internal one publishes no ports.
-func newNetwork(tb testing.TB, e *images.Engine, internal bool) *Network {
+// NewNetwork makes a network, which is removed when the test ends. An internal one publishes no ports.
+func NewNetwork(tb testing.TB, e *images.Engine, internal bool) *Network {
 	tb.Helper()
-	n := &Network{engine: e, name: uniqueName()}
+	n := &Network{engine: e, name: UniqueName()}
 	if err := guard.Network(n.name); err != nil {
 		tb.Fatal(err)
 	}
@@ -42,10 +38,9 @@ func newNetwork(tb testing.TB, e *images.Engine, internal bool) *Network {
 		subnet := randomSubnet()
 		first := subnet.Addr().Next() // of the gateway
 		n.last.Store(&first)
-		ipam := &network.IPAM{Config: []network.IPAMConfig{{Subnet: subnet}}}
 		if _, err = e.Client.NetworkCreate(ctx, n.name, client.NetworkCreateOptions{
-			Driver:   "bridge",
-			Internal: internal, IPAM: ipam,
+			Driver: "bridge", Internal: internal,
+			IPAM: &network.IPAM{Config: []network.IPAMConfig{{Subnet: subnet}}},
 		}); err == nil {
 			break // otherwise the subnet is taken
 		}
@@ -62,6 +57,9 @@ func newNetwork(tb testing.TB, e *images.Engine, internal bool) *Network {
 	})
 	return n
 }
+
+// UniqueName returns a unique name for an object of a container engine.
+func UniqueName() string { return "sqlstore-test-" + strings.ToLower(crand.Text()[:12]) }
 
 // randomSubnet chooses a subnet of 4,096 addresses. A host gets its address back after it was cut off or down only if
 // the test, not the engine, assigns addresses.
@@ -80,31 +78,25 @@ func (n *Network) address() netip.Addr {
 	}
 }
 
-func uniqueName() string { return "sqlstore-test-" + strings.ToLower(crand.Text()[:12]) }
-
-// connect connects a host, with its address.
 func (n *Network) connect(ctx context.Context, h *Host) error {
-	s := &network.EndpointSettings{Aliases: []string{h.Alias}, IPAMConfig: &network.EndpointIPAMConfig{
+	s := &network.EndpointSettings{Aliases: []string{h.Name}, IPAMConfig: &network.EndpointIPAMConfig{
 		IPv4Address: h.Addr,
 	}}
 	_, err := n.engine.Client.NetworkConnect(ctx, n.name, client.NetworkConnectOptions{
-		Container:      h.name,
-		EndpointConfig: s,
+		Container: h.id, EndpointConfig: s,
 	})
 	if err != nil {
-		return fmt.Errorf("connect %s to its network: %w", h.Alias, err)
+		return fmt.Errorf("connect %s to its network: %w", h.Name, err)
 	}
 	return nil
 }
 
-// disconnect cuts a host off: packets from it and to it are lost, but no connection is closed.
 func (n *Network) disconnect(ctx context.Context, h *Host) error {
 	_, err := n.engine.Client.NetworkDisconnect(ctx, n.name, client.NetworkDisconnectOptions{
-		Container: h.name,
-		Force:     true,
+		Container: h.id, Force: true,
 	})
 	if err != nil {
-		return fmt.Errorf("disconnect %s from its network: %w", h.Alias, err)
+		return fmt.Errorf("disconnect %s from its network: %w", h.Name, err)
 	}
 	return nil
 }
