@@ -32,10 +32,11 @@ const (
 	Unit          = "unit"          // the main module's tests: sqlstore, sqlite3, curl, openssl
 	Etcd          = "etcd"          // test/etcd: also etcdctl, etcdutl, Postgres
 	KubeAPIServer = "kubeapiserver" // test/kubeapiserver: also kube-apiserver and kubectl
+	Patroni       = "patroni"       // test/patroni: also docker, etcdctl
 )
 
 // Suites lists every suite.
-var Suites = []string{Unit, Etcd, KubeAPIServer}
+var Suites = []string{Unit, Etcd, KubeAPIServer, Patroni}
 
 // suites names the suite of each page that needs more than the unit tests have.
 var suites = map[string]string{
@@ -43,6 +44,7 @@ var suites = map[string]string{
 	"docs/getting-started.md": Etcd,
 	"docs/edge.md":            Etcd,
 	"docs/operations.md":      Etcd,
+	"docs/patroni.md":         Patroni,
 	"docs/postgres.md":        Etcd,
 	"docs/upgrades.md":        Etcd,
 }

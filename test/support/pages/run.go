@@ -21,6 +21,10 @@ import (
 type Setup struct {
 	// Programs are the paths of programs that blocks may call by name, in addition to the machine's and sqlstore.
 	Programs map[string]string
+	// Dir is where the shell starts; "" is an empty directory.
+	Dir string
+	// Replace makes further replacements in blocks; may be nil.
+	Replace func(text string) string
 	// Server starts a sqlstore at the default address before a page's first block.
 	Server bool
 }
@@ -50,7 +54,9 @@ func Run(t *testing.T, suite string, setup Setup) {
 // page is a run of one page's blocks.
 type page struct {
 	t        *testing.T
-	dir      string
+	dir      string // of everything that the page writes
+	work     string // where its shells start
+	replace  func(string) string
 	ports    map[string]string
 	postgres *pgserver.Server
 	shell    *shell
@@ -66,7 +72,10 @@ exec '%s' "$@"
 `
 
 func runPage(t *testing.T, blocks []Block, setup Setup) {
-	p := &page{t: t, dir: t.TempDir(), ports: map[string]string{}}
+	p := &page{t: t, dir: t.TempDir(), work: setup.Dir, replace: setup.Replace, ports: map[string]string{}}
+	if p.work == "" {
+		p.work = filepath.Join(p.dir, "work")
+	}
 	programs := map[string]string{"sqlstore": launch.Binary(t)}
 	for name, path := range setup.Programs {
 		programs[name] = path
@@ -104,7 +113,7 @@ func runPage(t *testing.T, blocks []Block, setup Setup) {
 // terminal continues in a new shell.
 func (p *page) terminal() {
 	p.t.Helper()
-	p.shell = startShell(p.t, filepath.Join(p.dir, "work"), p.environment())
+	p.shell = startShell(p.t, p.work, p.environment())
 }
 
 // environment points tools that are given no address to the page's own servers, and clones of the repository to this
@@ -165,6 +174,9 @@ var (
 
 // fit replaces the addresses and directories of a page.
 func (p *page) fit(text string) string {
+	if p.replace != nil {
+		text = p.replace(text)
+	}
 	text = loopback.ReplaceAllStringFunc(text, func(s string) string {
 		_, documented, _ := net.SplitHostPort(s)
 		return p.port(documented)

@@ -1,0 +1,74 @@
+package patroni
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqlstore/sqlstore/test/support/hosts"
+	"github.com/sqlstore/sqlstore/test/support/images"
+	"github.com/sqlstore/sqlstore/test/support/pages"
+	"github.com/sqlstore/sqlstore/test/support/pgserver/guard"
+)
+
+var (
+	pageHosts   = regexp.MustCompile(`\b(pg[123]|dcs|sqlstore-[12])\b`)
+	pageNetwork = regexp.MustCompile(`(network (?:create |rm )?)patroni\b`)
+)
+
+// The commands of docs/patroni.md work, with names of their own for containers, network and image.
+func TestDocs(t *testing.T) {
+	engine, err := images.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := images.Patroni(t.Context(), engine); err != nil {
+		t.Fatal(err)
+	}
+	name := hosts.UniqueName()
+	if err := guard.Network(name); err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"pg1", "pg2", "pg3", "dcs", "sqlstore-1", "sqlstore-2"} {
+		host = name + "-" + host
+		if err := guard.Container(host); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			if t.Failed() {
+				t.Logf("end of the log of %s:\n%s", host, engine.Log(ctx, host, "40"))
+			}
+			_ = guard.RemoveContainer(ctx, engine.Client.Client, host) // the page has removed it unless it failed
+		})
+	}
+	image := images.Sqlstore(t)
+	root := pages.Root(t)
+	pages.Run(t, pages.Patroni, pages.Setup{
+		Programs: map[string]string{"etcdctl": etcdctl(t, root)},
+		Dir:      root,
+		Replace: func(text string) string {
+			text = strings.ReplaceAll(text, "make image", "make image IMAGE="+image)
+			text = strings.ReplaceAll(text, "sqlstore:dev", image)
+			text = pageNetwork.ReplaceAllString(text, "${1}"+name)
+			return pageHosts.ReplaceAllString(text, name+"-$1")
+		},
+	})
+}
+
+// etcdctl builds etcd's command line client, which another suite's module names as a tool.
+func etcdctl(t *testing.T, root string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "tool", "-n", "etcdctl")
+	cmd.Dir = filepath.Join(root, "test", "etcd")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("build etcdctl: %v", err)
+	}
+	return strings.TrimSpace(string(out))
+}
