@@ -166,6 +166,7 @@ func TestNoteOnFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := openTest(t, Config{Path: filepath.Join(t.TempDir(), "db")})
+	b.checkpoints.stop() // it notes, too
 	lock := b.lock
 	defer func() {
 		b.lock = lock
