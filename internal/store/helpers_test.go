@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -76,6 +77,21 @@ func get(tb testing.TB, s *Store, key string, revision int64) *Row {
 		return nil
 	}
 	return res.Rows[0]
+}
+
+// many writes keys 0 to n-1 with values of so many bytes, in transactions of so many puts.
+func many(t *testing.T, s *Store, n, puts, bytes int) {
+	t.Helper()
+	for i := 0; i < n; i += puts {
+		txn := &Txn{}
+		for j := i; j < min(n, i+puts); j++ {
+			txn.Success = append(txn.Success,
+				Op{Put: &PutRequest{Key: fmt.Appendf(nil, "k%06d", j), Value: make([]byte, bytes)}})
+		}
+		if _, err := s.Txn(within(t), txn); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // next is the stream's next response.

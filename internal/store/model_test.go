@@ -334,7 +334,7 @@ func (m *model) compact(rev int64) error {
 // events are what a watch from a revision on must show.
 func (m *model) events(w *WatchRequest, from int64) (events []Event) {
 	for _, r := range m.rows {
-		if r.ModRevision < from || !inRange(r.Key, w.Key, w.End) || r.Deleted && w.NoDelete || !r.Deleted && w.NoPut {
+		if !shown(&r, w, from) {
 			continue
 		}
 		e := Event{Row: &r}
@@ -344,6 +344,22 @@ func (m *model) events(w *WatchRequest, from int64) (events []Event) {
 		events = append(events, e)
 	}
 	return events
+}
+
+// countEvents is how many those are.
+func (m *model) countEvents(w *WatchRequest, from int64) (n int) {
+	for i := range m.rows {
+		if shown(&m.rows[i], w, from) {
+			n++
+		}
+	}
+	return n
+}
+
+// shown says whether a watch from a revision on must show a row.
+func shown(r *Row, w *WatchRequest, from int64) bool {
+	kind := !r.Deleted && !w.NoPut || r.Deleted && !w.NoDelete
+	return r.ModRevision >= from && kind && inRange(r.Key, w.Key, w.End)
 }
 
 // The texts below are what answers are compared by: nil and empty are the same in them, as on the wire.

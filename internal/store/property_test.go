@@ -316,13 +316,20 @@ func (w *world) cancel() {
 	}
 }
 
-// poll takes up to n responses that are there already.
+// missing counts the events that watches of a stream have still to show.
+func (w *world) missing(st *WatchStream) (n int) {
+	for _, x := range w.watches {
+		if x.st == st && !x.canceled {
+			n += w.m.countEvents(&x.req, x.from) - len(x.got)
+		}
+	}
+	return n
+}
+
+// poll takes up to n responses, as long as there are events to come.
 func (w *world) poll(st *WatchStream, n int) {
 	for range n {
-		st.mu.Lock()
-		some := slices.ContainsFunc(st.ready, func(x *watcher) bool { return len(x.pending) > 0 })
-		st.mu.Unlock()
-		if !some {
+		if w.missing(st) == 0 {
 			return
 		}
 		if r := next(w.t, st); !w.take(st, r) {
@@ -384,15 +391,7 @@ func (w *world) check(x *watched) {
 // settle takes events until every watch has all of them, and then asks for progress, which must follow them.
 func (w *world) settle() {
 	for _, st := range w.streams {
-		missing := func() (n int) {
-			for _, x := range w.watches {
-				if x.st == st && !x.canceled {
-					n += len(w.m.events(&x.req, x.from)) - len(x.got)
-				}
-			}
-			return n
-		}
-		for missing() > 0 && !w.t.Failed() {
+		for w.missing(st) > 0 && !w.t.Failed() {
 			if r := next(w.t, st); !w.take(st, r) {
 				w.t.Errorf("unasked for: %+v", r)
 			}

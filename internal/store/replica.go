@@ -168,7 +168,7 @@ func (r *replica) reset(ctx context.Context, lost bool) error {
 	// Between the two: who finds this epoch then reads this history, and who still finds the one before is in
 	// time for the end of a watch that goes on from what was lost.
 	r.epoch.Store(clock.Epoch)
-	s.hub.reset(clock, lost)
+	s.hub.Reset(clock, lost)
 	s.load.start()
 	return nil
 }

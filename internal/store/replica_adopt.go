@@ -6,6 +6,7 @@ import (
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/store/index"
+	"github.com/sqlstore/sqlstore/internal/store/watch"
 )
 
 // adopt publishes what t has beyond what is published, and takes over what its clock says. Errors: errLostHistory,
@@ -137,7 +138,7 @@ func (r *replica) publish(t *backend.Tail, superseded map[int]*index.Item, rev, 
 	r.adopted.Add(uint64(through - rev))
 	s.quota.wrote(&fx)
 	s.index.Apply(rows, through, compacted)
-	s.hub.publish(rows, prevs, through, compacted)
+	s.hub.Publish(rows, prevs, through, compacted)
 }
 
 // superseded reads, for an index that may not know them, the rows that watchers are shown as superseded by those of t.
@@ -148,7 +149,7 @@ func (r *replica) superseded(ctx context.Context, t *backend.Tail) (map[int]*ind
 		if c.Prev == nil {
 			continue
 		}
-		it, err := before(ctx, r.s.backend, c, t.Clock.Epoch)
+		it, err := watch.Superseded(ctx, r.s.backend, c, t.Clock.Epoch)
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/store/index"
+	"github.com/sqlstore/sqlstore/internal/store/watch"
 )
 
 // sharedTxnRows is the default of Config.TxnRows over a shared database.
@@ -131,7 +132,7 @@ type Store struct {
 	turns    *turns
 	counts   counts
 	seq      *sequencer
-	hub      *hub
+	hub      *watch.Hub
 	lessor   leaseKeeper
 	replica  *replica          // nil when nobody else writes to the database
 	reserve  backend.Reserving // nil when the database has none
@@ -198,7 +199,7 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 			s.background.start(work)
 		}
 	}
-	s.background.start(s.hub.run)
+	s.background.start(s.hub.Run)
 	return s, nil
 }
 
@@ -221,7 +222,7 @@ func (s *Store) openLeases(ctx context.Context, clock backend.Clock, batch int64
 func (s *Store) Close() error {
 	s.seq.close()
 	s.cancel()
-	s.hub.close()
+	s.hub.Close()
 	s.background.close()
 	if r := s.replica; r != nil {
 		r.left.Do(r.leave)
@@ -346,5 +347,5 @@ func (s *Store) publish(e *evaluator) {
 	s.quota.wrote(fx)
 	s.index.Apply(rows, fx.Revision, fx.Compacted)
 	s.lessor.revoked(fx.Revoked) // after its keys, so that no key is ever seen without its lease
-	s.hub.publish(rows, prevs, fx.Revision, fx.Compacted)
+	s.hub.Publish(rows, prevs, fx.Revision, fx.Compacted)
 }

@@ -1,24 +1,29 @@
-package store
+package watch
 
-import "errors"
+import (
+	"errors"
 
-// Watches: why a stream has no more of them, and reasons for which one is refused.
+	"github.com/sqlstore/sqlstore/backend"
+)
+
 var (
-	// ErrWatchClosed: the stream was closed, by its owner or with the store.
-	ErrWatchClosed      = errors.New("watch stream is closed")
-	ErrWatchEmptyRange  = errors.New("watcher range is empty")
-	ErrWatchDuplicateID = errors.New("duplicate watch ID provided on the WatchStream")
+	// ErrClosed is returned by a stream that was closed, by its owner or with the hub.
+	ErrClosed = errors.New("watch stream is closed")
+	// ErrEmptyRange refuses a watch whose range has no keys.
+	ErrEmptyRange = errors.New("watcher range is empty")
+	// ErrDuplicateID refuses a watch with the id of another one of its stream.
+	ErrDuplicateID = errors.New("duplicate watch ID provided on the WatchStream")
 )
 
 // Event is one change of one key. Prev is the row it superseded, nil on a create, or when it was not asked for or is
 // compacted.
 type Event struct {
-	Row  *Row
-	Prev *Row
+	Row  *backend.Row
+	Prev *backend.Row
 }
 
-// WatchRequest starts a watch.
-type WatchRequest struct {
+// Request starts a watch.
+type Request struct {
 	// ID is the watch's id on its stream; 0 lets the stream choose.
 	ID       int64
 	Key, End []byte
@@ -28,11 +33,11 @@ type WatchRequest struct {
 	ProgressNotify bool
 	NoPut          bool
 	NoDelete       bool
-	Fragment       bool // carried through to WatchResponse
+	Fragment       bool // carried through to the Response
 }
 
-// WatchResponse is the next thing to send on a watch stream.
-type WatchResponse struct {
+// Response is the next thing to send on a watch stream.
+type Response struct {
 	ID int64 // -1 for answers to manual progress requests and for refused watches
 	// Revision goes into the header: never behind the events; 0 in the answer to a start below the compacted revision.
 	Revision int64
@@ -41,7 +46,7 @@ type WatchResponse struct {
 	Canceled bool
 	// CompactRevision is set when the watch was canceled because its events are compacted.
 	CompactRevision int64
-	// Err is why a watch was refused: ErrWatchEmptyRange, ErrWatchDuplicateID or ErrCompacted (negative start).
+	// Err is why a watch was refused: [ErrEmptyRange], [ErrDuplicateID] or [backend.ErrCompacted] (negative start).
 	Err      error
 	Fragment bool
 }

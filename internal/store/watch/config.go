@@ -1,4 +1,4 @@
-package store
+package watch
 
 import (
 	"context"
@@ -8,10 +8,10 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// hubConfig is what a hub needs of the store around it.
-type hubConfig struct {
+// Config is what a hub needs of the store around it.
+type Config struct {
 	// History has the events that have left memory.
-	History history
+	History History
 	// Revision returns the revision that reads show. It may be a moment ahead of what is published.
 	Revision func() int64
 	// Confirm returns when everything is published that was acknowledged before the call, by whichever replica. Nil
@@ -22,7 +22,7 @@ type hubConfig struct {
 
 	Logger *slog.Logger
 	// Observer may be nil.
-	Observer eventObserver
+	Observer Observer
 	// ProgressInterval is how often idle watches that asked for it get a progress response.
 	ProgressInterval time.Duration
 	// WindowBytes bounds the recent events kept in memory.
@@ -34,8 +34,8 @@ type hubConfig struct {
 	WatchBytes int64
 }
 
-// history reads rows that have left memory from the database. A [backend.Backend] is one and documents the methods.
-type history interface {
+// History reads rows that have left memory from the database. A [backend.Backend] is one and documents the methods.
+type History interface {
 	// History reads the events that watches have missed, in the order of revisions.
 	History(ctx context.Context, q backend.HistoryQuery) (backend.History, error)
 	// Range reads the row that a key had before a revision.
@@ -44,8 +44,8 @@ type history interface {
 	Rows(ctx context.Context, ids []backend.RowID, bytes int64) ([]backend.Row, backend.Clock, error)
 }
 
-// eventObserver observes what watches deliver, for metrics. It must be cheap.
-type eventObserver interface {
+// Observer observes what watches deliver, for metrics. It must be cheap.
+type Observer interface {
 	// Events reports events handed to a watch stream.
 	Events(n int)
 }

@@ -1,10 +1,10 @@
-package store
+package watch
 
 import "time"
 
 // RequestProgress asks for one response with id -1 that follows every event up to its revision, which is at least that
 // of any read answered before the request.
-func (st *WatchStream) RequestProgress() {
+func (st *Stream) RequestProgress() {
 	if st.hub.cfg.Confirm == nil {
 		st.request()
 		return
@@ -19,7 +19,7 @@ func (st *WatchStream) RequestProgress() {
 
 // confirm asks the database for what others have written, once for the requests that have come, and again for those
 // that come meanwhile: however many a client sends while the database hangs, one waits.
-func (st *WatchStream) confirm() {
+func (st *Stream) confirm() {
 	for st.confirms() {
 		if st.hub.cfg.Confirm(st.hub.ctx) == nil { // else silence: the client asks again
 			st.request()
@@ -28,7 +28,7 @@ func (st *WatchStream) confirm() {
 }
 
 // confirms says whether a request waits that no question was asked for.
-func (st *WatchStream) confirms() bool {
+func (st *Stream) confirms() bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.confirming = st.asked && !st.ended
@@ -38,7 +38,7 @@ func (st *WatchStream) confirms() bool {
 
 // request has Next answer once what is published has reached the current revision. It is looked up under mu: a reset
 // that loses it comes before, or forgets the request.
-func (st *WatchStream) request() {
+func (st *Stream) request() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.progress, st.target = true, max(st.target, st.hub.cfg.Revision())
@@ -46,7 +46,7 @@ func (st *WatchStream) request() {
 }
 
 // takeProgress answers a manual request if every watch of the stream has had everything that is published.
-func (st *WatchStream) takeProgress() *WatchResponse {
+func (st *Stream) takeProgress() *Response {
 	st.mu.Lock()
 	waits := st.progress
 	st.mu.Unlock()
@@ -76,11 +76,11 @@ func (st *WatchStream) takeProgress() *WatchResponse {
 		}
 	}
 	st.comes = false
-	return &WatchResponse{ID: -1, Revision: h.rev}
+	return &Response{ID: -1, Revision: h.rev}
 }
 
-// run sends progress responses to idle watches.
-func (h *hub) run() {
+// Run sends progress responses to idle watches until the hub's context ends.
+func (h *Hub) Run() {
 	tick := time.NewTicker(h.cfg.ProgressInterval)
 	defer tick.Stop()
 	for {
@@ -99,7 +99,7 @@ func (h *hub) run() {
 
 // tick queues progress responses for watches that asked for them and had no events since the last tick. Callers hold
 // hub.mu.
-func (st *WatchStream) tick(rev int64) {
+func (st *Stream) tick(rev int64) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	for _, w := range st.watches {
@@ -112,7 +112,7 @@ func (st *WatchStream) tick(rev int64) {
 		}
 		if w.synced && len(w.pending) == 0 && w.next <= rev+1 && !w.notify {
 			w.notify = true
-			st.answer(&WatchResponse{ID: w.req.ID, Revision: rev})
+			st.answer(&Response{ID: w.req.ID, Revision: rev})
 		}
 	}
 }

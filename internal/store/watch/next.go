@@ -1,4 +1,4 @@
-package store
+package watch
 
 import (
 	"cmp"
@@ -9,8 +9,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Next returns what is to be sent next, and waits for it. Errors: ctx's, [ErrWatchClosed], those of reading superseded rows.
-func (st *WatchStream) Next(ctx context.Context) (*WatchResponse, error) {
+// Next returns what is to be sent next, and waits for it. Errors: ctx's, [ErrClosed], those of reading superseded rows.
+func (st *Stream) Next(ctx context.Context) (*Response, error) {
 	for {
 		r, w, events := st.take()
 		if w != nil {
@@ -30,14 +30,14 @@ func (st *WatchStream) Next(ctx context.Context) (*WatchResponse, error) {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-st.closed:
-			return nil, ErrWatchClosed
+			return nil, ErrClosed
 		}
 	}
 }
 
 // take returns a control response, or the next watch that has events, with those of a response to be filled. If there
 // is neither the consumer waits. It has the hub read what watches have missed, if they have.
-func (st *WatchStream) take() (r *WatchResponse, w *watcher, events []*event) {
+func (st *Stream) take() (r *Response, w *watcher, events []*event) {
 	st.mu.Lock()
 	if r = st.takeControl(); r == nil {
 		r, w, events = st.takeEvents()
@@ -52,7 +52,7 @@ func (st *WatchStream) take() (r *WatchResponse, w *watcher, events []*event) {
 }
 
 // takeControl is the next answer that goes before events. Callers hold mu.
-func (st *WatchStream) takeControl() *WatchResponse {
+func (st *Stream) takeControl() *Response {
 	if len(st.control) == 0 {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (st *WatchStream) takeControl() *WatchResponse {
 
 // takeEvents begins the response of the next watch that has events: whole revisions, within the bounds of a response.
 // They stay pending until the response is filled. Callers hold mu.
-func (st *WatchStream) takeEvents() (*WatchResponse, *watcher, []*event) {
+func (st *Stream) takeEvents() (*Response, *watcher, []*event) {
 	for len(st.ready) > 0 {
 		w := st.ready[0]
 		if len(w.pending) == 0 {
@@ -86,13 +86,13 @@ func (st *WatchStream) takeEvents() (*WatchResponse, *watcher, []*event) {
 		}
 		events := firstRevisions(w.pending, responseEvents, responseBytes)
 		w.sending = len(events)
-		return &WatchResponse{ID: w.req.ID, Fragment: w.req.Fragment}, w, events
+		return &Response{ID: w.req.ID, Fragment: w.req.Fragment}, w, events
 	}
 	return nil, nil, nil
 }
 
 // took ends what takeEvents began: what is in the response is pending no more.
-func (st *WatchStream) took(w *watcher, r *WatchResponse) {
+func (st *Stream) took(w *watcher, r *Response) {
 	n := len(r.Events)
 	now := time.Now()
 	st.mu.Lock()
@@ -118,7 +118,7 @@ func (st *WatchStream) took(w *watcher, r *WatchResponse) {
 
 // fill turns events into the response's, with the superseded rows where asked for: as many of the events as fill a
 // response with what has to be read for it.
-func (st *WatchStream) fill(ctx context.Context, r *WatchResponse, w *watcher, events []*event) error {
+func (st *Stream) fill(ctx context.Context, r *Response, w *watcher, events []*event) error {
 	r.Events = make([]Event, len(events))
 	var ids []backend.RowID
 	var at []int

@@ -1,4 +1,4 @@
-package store
+package watch
 
 import (
 	"time"
@@ -24,8 +24,8 @@ const (
 // what it misses, from next on, as its consumer asks for it (catchup.go). Guarded by its stream's mu; synced and next
 // change only under hub.mu as well.
 type watcher struct {
-	stream *WatchStream
-	req    WatchRequest
+	stream *Stream
+	req    Request
 	span   index.Span
 
 	synced  bool

@@ -1,4 +1,4 @@
-package store
+package watch
 
 import (
 	"slices"
@@ -9,12 +9,12 @@ import (
 const streamBytes = 2 << 20
 
 // streamBytes is the constant, less where all watches together may have little.
-func (h *hub) streamBytes() int64 { return min(streamBytes, h.cfg.WatchBytes/8) }
+func (h *Hub) streamBytes() int64 { return min(streamBytes, h.cfg.WatchBytes/8) }
 
 // takeBack keeps what all watches hold below its bound: it takes back what waits for those clients that have taken
 // nothing for the longest time, a quarter more than it must. They are given it again when they come for it. Callers
 // hold mu.
-func (h *hub) takeBack() {
+func (h *Hub) takeBack() {
 	if h.pending.Load() <= h.cfg.WatchBytes {
 		return
 	}
@@ -47,9 +47,9 @@ func (w *watcher) takeBack() {
 
 // idlest returns the streams that hold something, those first whose clients have taken nothing for the longest time.
 // Callers hold mu.
-func (h *hub) idlest() []*WatchStream {
+func (h *Hub) idlest() []*Stream {
 	type idle struct {
-		*WatchStream
+		*Stream
 		since time.Time
 	}
 	var all []idle
@@ -61,9 +61,9 @@ func (h *hub) idlest() []*WatchStream {
 		st.mu.Unlock()
 	}
 	slices.SortFunc(all, func(a, b idle) int { return a.since.Compare(b.since) })
-	out := make([]*WatchStream, len(all))
+	out := make([]*Stream, len(all))
 	for i := range all {
-		out[i] = all[i].WatchStream
+		out[i] = all[i].Stream
 	}
 	return out
 }

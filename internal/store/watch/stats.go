@@ -1,9 +1,9 @@
-package store
+package watch
 
 import "time"
 
-// WatchStats describes the watches of a store, for metrics.
-type WatchStats struct {
+// Stats describes the watches of a store, for metrics.
+type Stats struct {
 	Streams, Watches int
 	Slow             int   // those catching up
 	Pending          int   // events waiting to be sent
@@ -12,11 +12,11 @@ type WatchStats struct {
 	WindowBytes      int64
 }
 
-// stats counts the streams and watches.
-func (h *hub) stats() WatchStats {
+// Stats counts the streams and watches.
+func (h *Hub) Stats() Stats {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	out := WatchStats{Streams: len(h.streams), WindowBytes: h.window.bytes, PendingBytes: h.pending.Load()}
+	out := Stats{Streams: len(h.streams), WindowBytes: h.window.bytes, PendingBytes: h.pending.Load()}
 	for st := range h.streams {
 		st.mu.Lock()
 		for _, w := range st.watches {
@@ -32,8 +32,8 @@ func (h *hub) stats() WatchStats {
 	return out
 }
 
-// watchLag is how far watches are behind what was published.
-type watchLag struct {
+// Lag is how far watches are behind what was published.
+type Lag struct {
 	// Watches counts those that have been behind for as long as was asked about: they have been catching up without a
 	// break, or their client has taken nothing though something waits for it.
 	Watches int
@@ -49,12 +49,12 @@ type consumption struct {
 	since time.Time // zero: nothing was waiting
 }
 
-// lag looks how far the watches are behind, and counts those that have been for at least threshold. What a client does
+// Lag looks how far the watches are behind, and counts those that have been for at least threshold. What a client does
 // not take is noticed by looking again: call it about once a second. It costs a look at each stream and at each watch
 // that catches up, while nothing is published.
-func (h *hub) lag(threshold time.Duration) watchLag {
+func (h *Hub) Lag(threshold time.Duration) Lag {
 	now := time.Now()
-	out := watchLag{}
+	out := Lag{}
 	behind := func(watches int, since time.Time) {
 		d := now.Sub(since)
 		out.Longest = max(out.Longest, d)
@@ -86,7 +86,7 @@ func (h *hub) lag(threshold time.Duration) watchLag {
 
 // waiting counts the watches that have events for the client, and those of them that are in step. One that ended with
 // events stays in the list until the client comes by. Callers hold mu.
-func (st *WatchStream) waiting() (all, inStep int) {
+func (st *Stream) waiting() (all, inStep int) {
 	for _, w := range st.ready {
 		if len(w.pending) == 0 {
 			continue

@@ -1,4 +1,4 @@
-package store
+package watch
 
 import (
 	"context"
@@ -12,20 +12,20 @@ import (
 // controlMax is how many answers to requests may wait for the consumer, as in etcd.
 const controlMax = 16
 
-// WatchStream carries any number of watches to one consumer, who calls Next in a loop. Requests come from one other
+// Stream carries any number of watches to one consumer, who calls Next in a loop. Requests come from one other
 // goroutine, which calls Room before each: the methods for requests never block, and so their answers would pile up if
 // the consumer stood still. What the stream itself has to say is bounded by its watches: at most an end and one or two
 // notices of progress for each.
 //
 // The number of watches is not bounded, as it is not in etcd: clients share a stream among thousands of them. One that
 // is idle takes about a kilobyte and its keys.
-type WatchStream struct {
-	hub *hub
+type Stream struct {
+	hub *Hub
 
 	mu         sync.Mutex // after hub.mu
 	watches    map[int64]*watcher
 	nextID     int64
-	control    []*WatchResponse // goes before events
+	control    []*Response // goes before events
 	ready      []*watcher
 	unsynced   []*watcher             // those behind that have nothing pending, in turn; see catchup.go
 	queued     bool                   // in the hub's queue; changes under hub.mu as well
@@ -45,9 +45,9 @@ type WatchStream struct {
 	look       consumption
 }
 
-// newStream opens a stream; Close it.
-func (h *hub) newStream() *WatchStream {
-	st := &WatchStream{
+// NewStream opens a stream; Close it.
+func (h *Hub) NewStream() *Stream {
+	st := &Stream{
 		hub: h, watches: map[int64]*watcher{}, behind: map[*watcher]time.Time{},
 		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
@@ -63,20 +63,20 @@ func (h *hub) newStream() *WatchStream {
 	return st
 }
 
-func (st *WatchStream) signal() {
+func (st *Stream) signal() {
 	select {
 	case st.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (st *WatchStream) answer(r *WatchResponse) {
+func (st *Stream) answer(r *Response) {
 	st.control = append(st.control, r)
 	st.signal()
 }
 
-// Room waits until few enough answers are waiting to be sent. Errors: ctx's, [ErrWatchClosed].
-func (st *WatchStream) Room(ctx context.Context) error {
+// Room waits until few enough answers are waiting to be sent. Errors: ctx's, [ErrClosed].
+func (st *Stream) Room(ctx context.Context) error {
 	for {
 		st.mu.Lock()
 		full := len(st.control) >= controlMax
@@ -89,7 +89,7 @@ func (st *WatchStream) Room(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-st.closed:
-			return ErrWatchClosed
+			return ErrClosed
 		}
 	}
 }
@@ -97,7 +97,7 @@ func (st *WatchStream) Room(ctx context.Context) error {
 // CatchUp is called before Watch. It returns when the stream knows of everything, compactions among it, that was
 // acknowledged before the call by whichever replica: a watch of the present begins behind it, one of compacted
 // revisions ends at once. Errors: ctx's, those of the backend; the watch may be started all the same.
-func (st *WatchStream) CatchUp(ctx context.Context) error {
+func (st *Stream) CatchUp(ctx context.Context) error {
 	if st.hub.cfg.Confirm == nil {
 		return nil
 	}
@@ -105,7 +105,7 @@ func (st *WatchStream) CatchUp(ctx context.Context) error {
 }
 
 // Watch starts a watch. Its answer, also a refusal, comes out of Next.
-func (st *WatchStream) Watch(req WatchRequest) {
+func (st *Stream) Watch(req Request) {
 	h := st.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -116,14 +116,14 @@ func (st *WatchStream) Watch(req WatchRequest) {
 	}
 	sp := index.NewSpan(req.Key, req.End)
 	if err := st.refusal(&req, sp); err != nil {
-		st.answer(&WatchResponse{ID: -1, Revision: h.rev, Created: true, Canceled: true, Err: err})
+		st.answer(&Response{ID: -1, Revision: h.rev, Created: true, Canceled: true, Err: err})
 		return
 	}
 	req.Key, req.End = nil, nil // the span has them
 	w := &watcher{stream: st, req: req, span: sp, next: req.StartRevision, chunk: pieceFirst}
 	st.watches[req.ID] = w
 	now := max(h.rev, st.hub.cfg.Revision()) // reads are a moment ahead of the hub: what they showed is not news
-	st.answer(&WatchResponse{ID: req.ID, Revision: now, Created: true})
+	st.answer(&Response{ID: req.ID, Revision: now, Created: true})
 	h.add(w)
 	switch {
 	case w.next == 0:
@@ -138,16 +138,16 @@ func (st *WatchStream) Watch(req WatchRequest) {
 }
 
 // refusal checks a request and gives it its id.
-func (st *WatchStream) refusal(req *WatchRequest, sp index.Span) error {
+func (st *Stream) refusal(req *Request, sp index.Span) error {
 	if req.StartRevision < 0 {
 		return backend.ErrCompacted
 	}
 	if sp.Empty {
-		return ErrWatchEmptyRange
+		return ErrEmptyRange
 	}
 	if req.ID != 0 {
 		if _, used := st.watches[req.ID]; used {
-			return ErrWatchDuplicateID
+			return ErrDuplicateID
 		}
 		return nil
 	}
@@ -160,7 +160,7 @@ func (st *WatchStream) refusal(req *WatchRequest, sp index.Span) error {
 }
 
 // Cancel ends a watch; nothing of it comes out of Next after the answer. An unknown id is ignored.
-func (st *WatchStream) Cancel(id int64) {
+func (st *Stream) Cancel(id int64) {
 	h := st.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -168,21 +168,21 @@ func (st *WatchStream) Cancel(id int64) {
 	defer st.mu.Unlock()
 	if w := st.watches[id]; w != nil {
 		st.drop(w)
-		st.answer(&WatchResponse{ID: id, Revision: h.rev, Canceled: true})
+		st.answer(&Response{ID: id, Revision: h.rev, Canceled: true})
 	}
 }
 
 // cancelCompacted ends a watch whose events are gone. Callers hold hub.mu and mu.
-func (st *WatchStream) cancelCompacted(w *watcher, compacted int64) {
+func (st *Stream) cancelCompacted(w *watcher, compacted int64) {
 	if st.watches[w.req.ID] != w {
 		return
 	}
 	st.drop(w)
-	st.answer(&WatchResponse{ID: w.req.ID, Canceled: true, CompactRevision: compacted})
+	st.answer(&Response{ID: w.req.ID, Canceled: true, CompactRevision: compacted})
 }
 
 // drop forgets a watch. Callers hold hub.mu and mu.
-func (st *WatchStream) drop(w *watcher) {
+func (st *Stream) drop(w *watcher) {
 	delete(st.watches, w.req.ID)
 	w.forget(w.pending)
 	w.pending, w.sending, w.synced, w.ended = nil, 0, false, true // a response that is being made has its events
@@ -191,7 +191,7 @@ func (st *WatchStream) drop(w *watcher) {
 }
 
 // Close ends the stream and its watches.
-func (st *WatchStream) Close() {
+func (st *Stream) Close() {
 	h := st.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()

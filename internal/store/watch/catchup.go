@@ -1,4 +1,4 @@
-package store
+package watch
 
 import (
 	"slices"
@@ -13,7 +13,7 @@ const (
 )
 
 // feed queues a stream whose consumer has come for what its watches have missed.
-func (h *hub) feed(st *WatchStream) {
+func (h *Hub) feed(st *Stream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	st.mu.Lock()
@@ -22,7 +22,7 @@ func (h *hub) feed(st *WatchStream) {
 }
 
 // enqueue does that unless the stream has enough. Callers hold mu and the stream's mu.
-func (h *hub) enqueue(st *WatchStream) {
+func (h *Hub) enqueue(st *Stream) {
 	if h.closed || !st.wants() {
 		return
 	}
@@ -34,12 +34,12 @@ func (h *hub) enqueue(st *WatchStream) {
 }
 
 // wants says that the stream has to be queued: it has unsynced watches, and room for what they miss. Callers hold mu.
-func (st *WatchStream) wants() bool {
+func (st *Stream) wants() bool {
 	return !st.queued && len(st.unsynced) > 0 && st.bytes < st.hub.streamBytes()
 }
 
 // dequeue is the next stream with a watch that can be given something. Callers hold mu.
-func (h *hub) dequeue() (*WatchStream, *watcher) {
+func (h *Hub) dequeue() (*Stream, *watcher) {
 	for len(h.queue) > 0 && !h.closed {
 		st := h.queue[0]
 		h.queue = slices.Delete(h.queue, 0, 1)
@@ -55,7 +55,7 @@ func (h *hub) dequeue() (*WatchStream, *watcher) {
 }
 
 // lead is the unsynced watch whose turn it is; one that was compacted away is canceled. Callers hold hub.mu and mu.
-func (st *WatchStream) lead() *watcher {
+func (st *Stream) lead() *watcher {
 	h := st.hub
 	for len(st.unsynced) > 0 {
 		w := st.unsynced[0]
@@ -72,7 +72,7 @@ func (st *WatchStream) lead() *watcher {
 }
 
 // catchUp reads for the streams in the queue until there are none.
-func (h *hub) catchUp() {
+func (h *Hub) catchUp() {
 	for {
 		p, ready := h.choose()
 		if p == nil {
@@ -84,7 +84,7 @@ func (h *hub) catchUp() {
 }
 
 // deliver gives the members what they want of the piece.
-func (h *hub) deliver(p *piece) {
+func (h *Hub) deliver(p *piece) {
 	for i, w := range p.members {
 		var wanted []*event
 		if !p.failed {

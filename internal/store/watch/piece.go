@@ -1,4 +1,4 @@
-package store
+package watch
 
 import (
 	"context"
@@ -40,7 +40,7 @@ type piece struct {
 }
 
 // choose makes the next piece; ready says that it has its events, from the window.
-func (h *hub) choose() (p *piece, ready bool) {
+func (h *Hub) choose() (p *piece, ready bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	st, lead := h.dequeue()
@@ -80,10 +80,10 @@ func near(w, lead *watcher) bool {
 }
 
 // spansNear counts the spans of the watches that could share a piece with lead, up to sharedSpans. Callers hold mu.
-func (h *hub) spansNear(st *WatchStream, lead *watcher) int {
+func (h *Hub) spansNear(st *Stream, lead *watcher) int {
 	spans := make(map[index.Span]struct{}, sharedSpans)
 	looks := pieceLooks
-	look := func(st *WatchStream) {
+	look := func(st *Stream) {
 		st.mu.Lock()
 		defer st.mu.Unlock()
 		for i := 0; i < len(st.unsynced) && looks > 0 && len(spans) < sharedSpans; i++ {
@@ -101,7 +101,7 @@ func (h *hub) spansNear(st *WatchStream, lead *watcher) int {
 }
 
 // take moves the unsynced watches of a stream that fit to the members. Callers hold hub.mu.
-func (p *piece) take(st *WatchStream, fits func(*watcher) bool, looks *int) {
+func (p *piece) take(st *Stream, fits func(*watcher) bool, looks *int) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	n, kept := min(len(st.unsynced), *looks), st.unsynced[:0]
@@ -128,7 +128,7 @@ func (p *piece) span() index.Span {
 }
 
 // read fills the piece from the database; false when that failed, after a pause.
-func (h *hub) read(p *piece) bool {
+func (h *Hub) read(p *piece) bool {
 	err := h.readPiece(h.ctx, p)
 	if err == nil {
 		return true
@@ -144,7 +144,7 @@ func (h *hub) read(p *piece) bool {
 }
 
 // readPiece reads the events that the members want of, some of what lies from start through the piece's end.
-func (h *hub) readPiece(ctx context.Context, p *piece) error {
+func (h *Hub) readPiece(ctx context.Context, p *piece) error {
 	lead, prev := p.members[0], false
 	for _, w := range p.members {
 		prev = prev || w.req.PrevKV
@@ -170,7 +170,7 @@ func (h *hub) readPiece(ctx context.Context, p *piece) error {
 		c := &hist.Changes[i]
 		var superseded *index.Item
 		if c.Prev != nil && c.Row.ModRevision > hist.Clock.Compacted {
-			if superseded, err = before(ctx, h.cfg.History, c, p.epoch); err != nil {
+			if superseded, err = Superseded(ctx, h.cfg.History, c, p.epoch); err != nil {
 				return err
 			}
 		}
@@ -191,10 +191,10 @@ func (w *watcher) fitChunk(read int, bytes int64) {
 	}
 }
 
-// before returns what watchers are shown as superseded by c: the key's live row before c's revision, which is another
-// than c.Prev where a transaction changed the key twice. Nil when there was none, or it is compacted. epoch is
-// that of c.
-func before(ctx context.Context, from history, c *backend.Change, epoch int64) (*index.Item, error) {
+// Superseded returns what watches show as superseded by c: the key's live row before c's revision, which is another
+// than c.Prev where a transaction changed the key twice. Nil when there was none, or it is compacted. epoch is that of
+// c. Errors: [backend.ErrOtherEpoch], [backend.ErrServerBehind], those of the history.
+func Superseded(ctx context.Context, from History, c *backend.Change, epoch int64) (*index.Item, error) {
 	if c.Prev.ModRevision != c.Row.ModRevision {
 		return index.NewItem(*c.Prev), nil
 	}

@@ -1,4 +1,4 @@
-package store
+package watch
 
 import (
 	"context"
@@ -11,14 +11,13 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// hub hands committed events to watches. The sequencer publishes to it after each commit; nobody waits for a slow
-// watch: one that lags too far is taken off and catches up from the window or the database as its consumer comes for
-// it.
+// Hub hands committed events to watches. Nobody waits for a slow watch: one that lags too far is taken off and catches
+// up from the window or the history as its consumer comes for it.
 //
 // What keeps the order: under mu a batch goes to every synced watch of every stream before rev moves, so whoever holds
 // mu and finds a stream's watches synced and drained may report to it that it has seen everything up to rev.
-type hub struct {
-	cfg hubConfig
+type Hub struct {
+	cfg Config
 	ctx context.Context // of what it reads
 
 	mu        sync.Mutex // before any stream's
@@ -26,12 +25,12 @@ type hub struct {
 	compacted int64
 	epoch     int64 // that rev belongs to
 	window    window
-	streams   map[*WatchStream]struct{}
+	streams   map[*Stream]struct{}
 	keys      map[string]watchers // watches of single keys
 	ranges    adt.IntervalTree    // of watchers: watches of ranges
-	asking    []*WatchStream      // those whose progress answer waits for what is being published
+	asking    []*Stream           // those whose progress answer waits for what is being published
 	staging   []*watcher          // those that the batch being published has events for
-	queue     []*WatchStream      // those that want what their watches have missed, in turn
+	queue     []*Stream           // those that want what their watches have missed, in turn
 	readers   int                 // goroutines that read it for them
 	pending   atomic.Int64        // bytes of what waits for watches, an event that several wait for counted once
 	closed    bool
@@ -39,19 +38,21 @@ type hub struct {
 
 type watchers map[*watcher]struct{}
 
-// newHub makes a hub that begins behind the clock's revision. It reads until ctx ends.
-func newHub(ctx context.Context, clock backend.Clock, cfg hubConfig) *hub {
-	return &hub{
+// New makes a hub that begins behind the clock's revision. It reads until ctx ends.
+func New(ctx context.Context, clock backend.Clock, cfg Config) *Hub {
+	return &Hub{
 		cfg: cfg, ctx: ctx, rev: clock.Revision, compacted: clock.Compacted, epoch: clock.Epoch,
 		window:  window{max: cfg.WindowBytes, first: clock.Revision + 1},
-		streams: map[*WatchStream]struct{}{},
+		streams: map[*Stream]struct{}{},
 		keys:    map[string]watchers{},
 		ranges:  adt.NewIntervalTree(),
 	}
 }
 
-// publish hands on the events of one committed batch.
-func (h *hub) publish(rows, prevs []*index.Item, rev, compacted int64) {
+// Publish hands on the rows of one committed batch, which ends with revision rev, and what each of them superseded, nil
+// for nothing. compacted is the clock's compacted revision, 0 where it has not moved. Calls come in the order of
+// revisions.
+func (h *Hub) Publish(rows, prevs []*index.Item, rev, compacted int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range rows {
@@ -86,9 +87,9 @@ func (h *hub) publish(rows, prevs []*index.Item, rev, compacted int64) {
 	h.asking = h.asking[:0]
 }
 
-// reset starts anew from the clock: what was published up to there is in the database only. Watches catch up from it,
+// Reset starts anew from the clock: what was published up to there is in the database only. Watches catch up from it,
 // unless their history is lost: then they end as those do whose events are compacted, so that their clients list again.
-func (h *hub) reset(clock backend.Clock, lost bool) {
+func (h *Hub) Reset(clock backend.Clock, lost bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	published := h.rev
@@ -109,7 +110,7 @@ func (h *hub) reset(clock backend.Clock, lost bool) {
 
 // unsync makes a watch that has had everything up to published go on after a reset. Callers hold mu and the stream's
 // mu.
-func (h *hub) unsync(w *watcher, published int64, lost bool) {
+func (h *Hub) unsync(w *watcher, published int64, lost bool) {
 	if w.synced {
 		w.next = max(w.next, published+1)
 	}
@@ -124,7 +125,7 @@ func (h *hub) unsync(w *watcher, published int64, lost bool) {
 }
 
 // add registers a watch for events to come. Callers hold mu.
-func (h *hub) add(w *watcher) {
+func (h *Hub) add(w *watcher) {
 	if w.span.Single {
 		set := h.keys[w.span.Start]
 		if set == nil {
@@ -143,7 +144,7 @@ func (h *hub) add(w *watcher) {
 }
 
 // remove undoes add. Callers hold mu.
-func (h *hub) remove(w *watcher) {
+func (h *Hub) remove(w *watcher) {
 	if w.span.Single {
 		delete(h.keys[w.span.Start], w)
 		if len(h.keys[w.span.Start]) == 0 {
@@ -161,11 +162,11 @@ func (h *hub) remove(w *watcher) {
 	}
 }
 
-// close ends all streams.
-func (h *hub) close() {
+// Close ends all streams. Those opened later are closed from the start.
+func (h *Hub) Close() {
 	h.mu.Lock()
 	h.closed = true
-	streams := make([]*WatchStream, 0, len(h.streams))
+	streams := make([]*Stream, 0, len(h.streams))
 	for st := range h.streams {
 		streams = append(streams, st)
 	}
