@@ -1,0 +1,197 @@
+package watch
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"weak"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
+)
+
+// stalled opens a stream with watches of everything from revision 2, whose client takes the answers to its requests and
+// nothing else.
+func stalled(t *testing.T, m *memory, watches int) *Stream {
+	t.Helper()
+	st := newStream(t, m)
+	for range watches {
+		st.Watch(everything(2))
+	}
+	for range watches {
+		if r := next(t, st); !r.Created {
+			t.Fatalf("got %+v", r)
+		}
+	}
+	return st
+}
+
+// A slow watch keeps its own events in memory, and nothing else of the batches that they came in.
+func TestSlowWatchHoldsItsOwnEventsOnly(t *testing.T) {
+	m := open(t, Config{WindowBytes: 1})
+	st := newStream(t, m)
+	created(t, st, Request{Key: []byte("k000000")}) // from here on nobody takes anything
+	var others []weak.Pointer[index.Item]
+	st2 := m.NewStream()
+	created(t, st2, everything(0))
+	m.many(8, 8, 100)
+	st2.mu.Lock()
+	for _, w := range st2.watches {
+		for _, e := range w.pending[1:] {
+			others = append(others, weak.Make(e.item))
+		}
+	}
+	st2.mu.Unlock()
+	st2.Close()
+	m.many(8, 1, 100) // pushes the first ones out of the window
+	if len(others) != 7 {
+		t.Fatalf("%d other events", len(others))
+	}
+	runtime.GC()
+	for i, o := range others {
+		if o.Value() != nil {
+			t.Errorf("event %d is kept", i+1)
+		}
+	}
+	if n := m.Stats().Pending; n != 2 {
+		t.Errorf("%d events wait, not 2", n)
+	}
+}
+
+// What a watch stages for a large transaction it does not keep room for.
+func TestLargeTransactionLeavesNoRoom(t *testing.T) {
+	m := open(t, Config{})
+	st := newStream(t, m)
+	id := created(t, st, everything(0))
+	m.many(20*stagedKept, 20*stagedKept, 1)
+	expectRevisions(t, st, 2, 2, 20*stagedKept)
+	m.Hub.mu.Lock()
+	defer m.Hub.mu.Unlock()
+	if n := cap(st.watches[id].staged); n > stagedKept {
+		t.Errorf("there is room for %d events", n)
+	}
+	if n := m.pending.Load(); n != 0 {
+		t.Errorf("%d bytes are counted, and nothing waits", n)
+	}
+}
+
+// Superseded values that are not in memory are read for one response at a time.
+func TestSupersededValuesFitResponses(t *testing.T) {
+	const n, size = 40, responseBytes / 4
+	m := open(t, Config{})
+	m.cold = true
+	m.many(n, 4, size) // a revision is a response by itself
+	st := newStream(t, m)
+	w := everything(0)
+	w.PrevKV = true
+	created(t, st, w)
+	first := m.revision() + 1
+	for i := 0; i < n; i += 2 {
+		m.commit(backend.Row{Key: fmt.Appendf(nil, "k%06d", i), Deleted: true},
+			backend.Row{Key: fmt.Appendf(nil, "k%06d", i+1), Deleted: true})
+	}
+	last := m.put("z", "")
+	got := 0
+	for rev := first; rev < last; {
+		r, bytes := next(t, st), 0
+		for _, e := range r.Events {
+			if e.Row.ModRevision != rev && e.Row.ModRevision != rev+1 {
+				t.Fatalf("revision %d comes after %d", e.Row.ModRevision, rev)
+			}
+			rev = e.Row.ModRevision
+			if got++; e.Row.Deleted != (e.Prev != nil && len(e.Prev.Value) == size) {
+				t.Fatalf("revision %d: %s superseded %+v", rev, e.Row.Key, e.Prev)
+			}
+			if e.Prev != nil {
+				bytes += len(e.Prev.Value)
+			}
+		}
+		if r.Revision != rev {
+			t.Errorf("the response ends with revision %d and says %d", rev, r.Revision)
+		}
+		if bytes > 2*responseBytes {
+			t.Errorf("a response has %d bytes", bytes)
+		}
+	}
+	if got != n+1 {
+		t.Errorf("%d events, not %d", got, n+1)
+	}
+}
+
+// Clients that begin thousands of watches of the past and read nothing cost no more than the common budget; others are
+// not held up by them; and they get all that they have missed if they read in the end.
+func TestStalledWatchesShareABudget(t *testing.T) {
+	const (
+		objects, size    = 1000, 4 << 10
+		streams, watches = 16, 64
+		budget           = 1 << 20
+	)
+	for name, window := range map[string]int64{"window": 64 << 20, "database": 1} {
+		t.Run(name, func(t *testing.T) {
+			m := open(t, Config{WindowBytes: window, WatchBytes: budget})
+			m.many(objects, 1, size)
+			last := m.revision()
+			most := int64(0)
+			look := func() { most = max(most, m.Stats().PendingBytes) }
+			var idle []*Stream
+			for range streams {
+				idle = append(idle, stalled(t, m, watches))
+				look()
+			}
+			for range 4 { // one after the other, each behind all that stalls
+				good := m.NewStream()
+				created(t, good, everything(2))
+				expectRevisions(t, good, 2, last, 1)
+				good.Close()
+				look()
+			}
+			last = m.put("now", "") // for those that are synced
+			look()
+			// One response's worth of events may be in the hands of each reader on top of it.
+			if most > budget+catchUpReads*(pieceBytes+2*size) {
+				t.Errorf("%d bytes were held, the budget is %d", most, budget)
+			}
+			id := map[int64]int64{} // by watch, the last revision that it has had
+			for done := 0; done < watches; {
+				r := next(t, idle[0])
+				for _, e := range r.Events {
+					if want := max(id[r.ID], 1) + 1; e.Row.ModRevision != want {
+						t.Fatalf("watch %d gets revision %d, not %d", r.ID, e.Row.ModRevision, want)
+					}
+					id[r.ID] = e.Row.ModRevision
+				}
+				if id[r.ID] == last {
+					done++
+				}
+			}
+			for _, st := range idle {
+				st.Close()
+			}
+			if n := m.Stats().PendingBytes; n != 0 {
+				t.Errorf("%d bytes are counted, and nothing waits", n)
+			}
+		})
+	}
+}
+
+// A client that takes a notice of progress and then nothing more holds no more than any other.
+func TestBudgetBehindProgress(t *testing.T) {
+	const budget = 1 << 10
+	m := open(t, Config{WatchBytes: budget})
+	st := newStream(t, m)
+	created(t, st, everything(0))
+	m.put("a", "")
+	next(t, st)
+	st.RequestProgress()
+	if r := next(t, st); r.ID != -1 {
+		t.Fatalf("got %+v", r)
+	}
+	first := m.revision() + 1
+	for range 4 {
+		m.put("a", string(make([]byte, budget)))
+	}
+	if n := m.Stats().PendingBytes; n > budget {
+		t.Errorf("%d bytes wait, the budget is %d", n, budget)
+	}
+	expectRevisions(t, st, first, m.revision(), 1)
+}

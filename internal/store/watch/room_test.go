@@ -1,0 +1,43 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+// However many requests a stream gets, there is room for a few answers only, until somebody takes them.
+func TestRoomForAnswers(t *testing.T) {
+	st := newStream(t, open(t, Config{}))
+	limited, cancel := context.WithCancel(t.Context())
+	cancel()
+	for i := range controlMax / 2 {
+		for _, request := range []func(){func() { st.Watch(everything(0)) }, func() { st.Cancel(int64(i)) }} {
+			if err := st.Room(limited); err != nil {
+				t.Fatalf("no room for request %d: %v", 2*i, err)
+			}
+			request()
+		}
+	}
+	if err := st.Room(limited); !errors.Is(err, context.Canceled) {
+		t.Fatalf("%d answers wait, and there is room: %v", len(st.control), err)
+	}
+	waits := make(chan error)
+	go func() { waits <- st.Room(within(t)) }()
+	for i := range controlMax {
+		if r := next(t, st); r.ID != int64(i/2) || r.Created != (i%2 == 0) || r.Canceled != (i%2 == 1) {
+			t.Fatalf("answer %d is %+v", i, r)
+		}
+	}
+	if err := <-waits; err != nil {
+		t.Errorf("all answers are taken: %v", err)
+	}
+	for range controlMax {
+		st.Watch(everything(0))
+	}
+	go func() { waits <- st.Room(within(t)) }()
+	st.Close()
+	if err := <-waits; !errors.Is(err, ErrClosed) {
+		t.Errorf("the stream is closed: %v", err)
+	}
+}

@@ -1,0 +1,223 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
+)
+
+func TestWatchFromTheFuture(t *testing.T) {
+	m := open(t, Config{})
+	st := newStream(t, m)
+	created(t, st, everything(4))
+	st.RequestProgress() // nobody answers while it waits for the future
+	for _, value := range []string{"2", "3", "4", "5"} {
+		m.put("a", value)
+	}
+	expectRevisions(t, st, 4, 5, 1)
+}
+
+// A watch of the present begins behind what reads have shown, also when that is a moment ahead of the hub.
+func TestWatchBeginsBehindReads(t *testing.T) {
+	m := open(t, Config{})
+	st := newStream(t, m)
+	m.mu.Lock()
+	m.clock.Revision++ // committed and not published yet
+	rev := m.clock.Revision
+	m.mu.Unlock()
+	st.Watch(everything(0))
+	if r := next(t, st); !r.Created || r.Revision != rev {
+		t.Errorf("got %+v, want revision %d", r, rev)
+	}
+	row := backend.Row{Key: []byte("a"), ModRevision: rev}
+	m.Publish([]*index.Item{index.NewItem(row)}, []*index.Item{nil}, rev, 0)
+	expectRevisions(t, st, rev+1, m.put("a", ""), 1)
+}
+
+func TestWatchIDs(t *testing.T) {
+	st := newStream(t, open(t, Config{}))
+	w := everything(0)
+	w.ID = 1
+	if id := created(t, st, w); id != 1 {
+		t.Errorf("asked for 1, got %d", id)
+	}
+	for _, want := range []int64{0, 2, 3} {
+		if id := created(t, st, everything(0)); id != want {
+			t.Errorf("got %d, not %d", id, want)
+		}
+	}
+	st.Watch(w)
+	if r := next(t, st); r.ID != -1 || !errors.Is(r.Err, ErrDuplicateID) {
+		t.Errorf("a used id answers %+v", r)
+	}
+	st.Cancel(3)
+	if r := next(t, st); r.ID != 3 || !r.Canceled {
+		t.Errorf("got %+v", r)
+	}
+	if id := created(t, st, everything(0)); id != 4 {
+		t.Errorf("ids went back to %d", id)
+	}
+	st.Watch(everything(-1))
+	if r := next(t, st); r.ID != -1 || !errors.Is(r.Err, backend.ErrCompacted) || !r.Created || !r.Canceled {
+		t.Errorf("a negative start answers %+v", r)
+	}
+	st.Watch(Request{Key: []byte("b"), End: []byte("a")})
+	if r := next(t, st); r.ID != -1 || !errors.Is(r.Err, ErrEmptyRange) || !r.Created || !r.Canceled {
+		t.Errorf("an empty range answers %+v", r)
+	}
+}
+
+// A watch gets the events of its keys, of the kinds that it wants, and superseded rows if it asks for them.
+func TestWatchFilters(t *testing.T) {
+	tests := map[string]struct {
+		req  Request
+		want []int64 // revisions
+	}{
+		"one key":    {Request{Key: []byte("b")}, []int64{3, 5}},
+		"a range":    {Request{Key: []byte("a"), End: []byte("b")}, []int64{2}},
+		"from a key": {Request{Key: []byte("b"), End: []byte{0}}, []int64{3, 4, 5}},
+		"puts":       {Request{Key: []byte("b"), NoDelete: true}, []int64{3}},
+		"tombstones": {Request{Key: []byte("b"), NoPut: true}, []int64{5}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			for _, from := range []struct{ start, window int64 }{{start: 0}, {start: 2}, {start: 2, window: 1}} {
+				m := open(t, Config{WindowBytes: from.window})
+				st := newStream(t, m)
+				write := func() {
+					m.put("a", "1")
+					m.put("b", "2")
+					m.put("c", "3")
+					m.commit(backend.Row{Key: []byte("b"), Deleted: true})
+				}
+				if from.start > 0 {
+					write()
+				}
+				req := test.req
+				req.StartRevision, req.PrevKV = from.start, true
+				created(t, st, req)
+				if from.start == 0 {
+					write()
+				}
+				var got []int64
+				for len(got) < len(test.want) {
+					for _, e := range next(t, st).Events {
+						got = append(got, e.Row.ModRevision)
+						if prev := e.Prev != nil && string(e.Prev.Value) == "2"; prev != e.Row.Deleted {
+							t.Errorf("revision %d superseded %+v", e.Row.ModRevision, e.Prev)
+						}
+					}
+				}
+				if fmt.Sprint(got) != fmt.Sprint(test.want) {
+					t.Errorf("%+v: revisions %v, want %v", from, got, test.want)
+				}
+			}
+		})
+	}
+}
+
+// Nothing of a watch comes out after the answer to its cancellation, though events were waiting.
+func TestCancelDropsWhatWaits(t *testing.T) {
+	m := open(t, Config{})
+	st := newStream(t, m)
+	one, two := created(t, st, everything(0)), created(t, st, everything(0))
+	m.put("a", "")
+	st.Cancel(one)
+	if r := next(t, st); r.ID != one || !r.Canceled {
+		t.Fatalf("got %+v", r)
+	}
+	for range 2 {
+		if r := next(t, st); r.ID != two || len(r.Events) != 1 {
+			t.Fatalf("got %+v", r)
+		}
+		m.put("b", "")
+	}
+}
+
+// A watch that ends while a response with its events is being made has nothing that could be taken back.
+func TestWatchEndsWhileItsEventsAreSent(t *testing.T) {
+	m := open(t, Config{WatchBytes: 1 << 10})
+	reading, finish := make(chan struct{}), make(chan struct{})
+	m.cold = true
+	m.beforeRows = func() error {
+		close(reading)
+		<-finish
+		return nil
+	}
+	m.put("a", "first")
+	st := newStream(t, m)
+	id := created(t, st, Request{Key: []byte("a"), PrevKV: true})
+	created(t, st, Request{Key: []byte("b")})
+	m.put("a", "second")
+	got := make(chan *Response, 1)
+	go func() { got <- next(t, st) }()
+	<-reading
+	st.Cancel(id)
+	m.put("b", string(make([]byte, 4<<10))) // more than all watches may hold
+	close(finish)
+	if r := <-got; r.ID != id || len(r.Events) != 1 {
+		t.Errorf("got %+v", r)
+	}
+	if r := next(t, st); r.ID != id || !r.Canceled {
+		t.Errorf("got %+v", r)
+	}
+	if r := next(t, st); len(r.Events) != 1 || string(r.Events[0].Row.Key) != "b" {
+		t.Errorf("got %+v", r)
+	}
+	if n := m.Stats().PendingBytes; n != 0 {
+		t.Errorf("%d bytes are counted, and nothing waits", n)
+	}
+}
+
+// What was superseded at or below the compacted revision is not shown any more, whether or not it is still there.
+func TestCompactedRowsAreNotShown(t *testing.T) {
+	for name, window := range map[string]int64{"window": 1 << 20, "database": 1} {
+		t.Run(name, func(t *testing.T) {
+			m := open(t, Config{WindowBytes: window})
+			m.put("a", "2")
+			m.put("a", "3")
+			m.put("a", "4")
+			m.compact(3)
+			st := newStream(t, m)
+			created(t, st, Request{Key: []byte("a"), StartRevision: 3, PrevKV: true})
+			r := next(t, st)
+			if len(r.Events) != 2 || r.Events[0].Prev != nil || r.Events[1].Prev == nil ||
+				string(r.Events[1].Prev.Value) != "3" {
+				t.Errorf("got %+v", r)
+			}
+		})
+	}
+}
+
+// What a transaction did to one key twice is shown as etcd shows it: superseded is what was there before the
+// transaction, whether the events come from the hub or from the database.
+func TestKeyChangedTwiceInOneRevision(t *testing.T) {
+	for name, window := range map[string]int64{"window": 1 << 20, "database": 1} {
+		t.Run(name, func(t *testing.T) {
+			m := open(t, Config{WindowBytes: window})
+			m.put("a", "before")
+			w := everything(0)
+			w.PrevKV = true
+			live := newStream(t, m)
+			created(t, live, w)
+			w.StartRevision = m.commit(backend.Row{Key: []byte("a"), Value: []byte("inside")},
+				backend.Row{Key: []byte("a"), Deleted: true})
+			replay := newStream(t, m)
+			created(t, replay, w)
+			for _, st := range []*Stream{live, replay} {
+				r := next(t, st)
+				if len(r.Events) != 2 || r.Events[0].Row.Deleted || !r.Events[1].Row.Deleted {
+					t.Fatalf("got %+v", r)
+				}
+				for _, e := range r.Events {
+					if e.Prev == nil || string(e.Prev.Value) != "before" {
+						t.Errorf("revision %d superseded %+v", e.Row.ModRevision, e.Prev)
+					}
+				}
+			}
+		})
+	}
+}
