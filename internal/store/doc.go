@@ -10,7 +10,7 @@
 //     linearizable read first asks it for what the others have acknowledged (replica_tail.go).
 //  3. Nothing reaches a watcher before it is committed; a watcher sees every matching event once, in revision order,
 //     all events of one revision in one response; a progress response with revision R follows every event <= R on its
-//     stream (hub.go, watcher.go).
+//     stream (package watch).
 //  4. A read at R returns the same rows for ever, or [ErrCompacted]; R above the current revision is
 //     [ErrFutureRevision] (read.go, read_pin.go).
 //  5. A commit of unknown outcome is never repeated (txn_sequencer.go): the tail shows what became of it (replica.go),
