@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/mattn/go-sqlite3"
 
@@ -34,11 +35,27 @@ func (b *Backend) Defragment(ctx context.Context) error {
 		return errors.Join(translate("defragment", err),
 			errIf(err == nil, fmt.Sprintf("defragment: auto_vacuum became %d", mode)))
 	}
-	// Readers may hold it up; then the checkpointer does it.
-	if _, err = b.writer.queryInts("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
-		return b.syncError("checkpoint after defragmenting", err)
+	return b.giveBack(ctx)
+}
+
+// giveBack copies the WAL into the database, whose file then gets its new size. If readers prevent that or ctx ends,
+// the checkpointer does it later.
+func (b *Backend) giveBack(ctx context.Context) error {
+	for {
+		n, err := b.writer.queryInts("PRAGMA wal_checkpoint(TRUNCATE)")
+		if err != nil {
+			return b.syncError("checkpoint after defragmenting", err)
+		}
+		// Busy, and nothing known of the WAL: SQLite does not wait for another checkpoint, such as the checkpointer's.
+		if busy, size := n[0] != 0, n[1]; !busy || size >= 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Millisecond):
+		}
 	}
-	return nil
 }
 
 // defragmented names the copy that Defragment makes. A crash may leave it behind.

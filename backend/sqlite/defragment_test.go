@@ -102,6 +102,40 @@ func TestDefragment(t *testing.T) {
 	}
 }
 
+// TestDefragmentBesideCheckpoints gives the space back to the disk, though the checkpointer copies the log meanwhile.
+func TestDefragmentBesideCheckpoints(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	b := openTest(t, Config{Path: path})
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-done:
+				return
+			case b.checkpoints.wake <- struct{}{}:
+			}
+		}
+	}()
+	defer func() {
+		close(done)
+		<-ended
+	}()
+	for range 10 {
+		fragment(t, b)
+		if err := b.Defragment(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		size, err := b.Size(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Size() != size.Total {
+			t.Fatalf("a file of %d bytes with %d in use, %v", info.Size(), size.Total, err)
+		}
+	}
+}
+
 // TestDefragmentWithoutTemporaryDirectory defragments in a process in which SQLite cannot create temporary files: the
 // directory's name exceeds SQLite's limit.
 func TestDefragmentWithoutTemporaryDirectory(t *testing.T) {
