@@ -8,28 +8,42 @@ import (
 )
 
 const (
-	// gcPercent is Go's GOGC on SQLite: the heap is mostly long-lived rows, and on an edge node memory costs more than
-	// the little CPU this takes. A replica over Postgres keeps Go's default: it produces more garbage and runs where
-	// there is memory.
-	gcPercent = 50
-	// leastGarbage is the garbage that accumulates before a small heap is collected. Without it, 1,000 updates a second
-	// would cause one collection a second, and the updates in those 10 ms would be the slowest percent.
-	leastGarbage = 20 << 20
+	// leastPercent is Go's GOGC on a large heap: it is mostly long-lived rows and results that wait for their clients,
+	// and memory costs more than the little CPU this takes.
+	leastPercent = 50
+	// smallestHeap is the heap that Go assumes at least.
+	smallestHeap = 4 << 20
 	// gcStep is how far GOGC must be off before it is set again, which stops the world for a moment.
 	gcStep = 5
 )
 
+// heapPolicy is how much garbage accumulates before a small heap is collected.
+type heapPolicy struct {
+	garbage uint64 // in bytes
+	most    uint64 // GOGC at most
+}
+
+var (
+	// On an edge node memory is scarce. Without 20 MiB of garbage, 1,000 updates a second would cause one collection a
+	// second, and the updates in those 10 ms would be the slowest percent.
+	heapOnSQLite = heapPolicy{20 << 20, 100 * (20 << 20) / smallestHeap}
+	// A replica produces more garbage, and runs where there is memory: it has Go's default up to 128 MiB of garbage.
+	// Beyond that, a flood of large results would otherwise take twice what may wait for clients.
+	heapOnPostgres = heapPolicy{128 << 20, 100}
+)
+
 // tuneHeap starts to control how often garbage is collected, unless GOGC is set in the environment.
-func tuneHeap(onPostgres bool) {
-	if onPostgres || os.Getenv("GOGC") != "" {
+func tuneHeap(p heapPolicy) {
+	if os.Getenv("GOGC") != "" {
 		return
 	}
-	t := &heapTuner{live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
+	t := &heapTuner{policy: p, live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}}
 	t.tune()
 }
 
 // heapTuner adapts GOGC to the size of the heap.
 type heapTuner struct {
+	policy  heapPolicy
 	live    []metrics.Sample
 	percent int
 }
@@ -37,7 +51,7 @@ type heapTuner struct {
 // tune sets GOGC for the next collection and schedules itself to run after it.
 func (t *heapTuner) tune() {
 	metrics.Read(t.live)
-	if p := percentFor(t.live[0].Value.Uint64()); p >= t.percent+gcStep || p <= t.percent-gcStep {
+	if p := t.policy.percent(t.live[0].Value.Uint64()); p >= t.percent+gcStep || p <= t.percent-gcStep {
 		t.percent = p
 		debug.SetGCPercent(p)
 	}
@@ -45,8 +59,7 @@ func (t *heapTuner) tune() {
 	runtime.AddCleanup(new([64]byte), func(t *heapTuner) { t.tune() }, t)
 }
 
-// percentFor returns the GOGC for a heap with this many live bytes.
-func percentFor(live uint64) int {
-	// Go assumes a heap of at least 4 MiB
-	return int(max(gcPercent, min(100*leastGarbage/max(live, 1), 100*leastGarbage/(4<<20))))
+// percent returns the GOGC for a heap with this many live bytes.
+func (p heapPolicy) percent(live uint64) int {
+	return int(max(leastPercent, min(100*p.garbage/max(live, smallestHeap), p.most)))
 }

@@ -8,16 +8,22 @@ import (
 	"time"
 )
 
-func TestPercentFor(t *testing.T) {
-	for live, want := range map[uint64]int{
-		0:                500,
-		4 << 20:          500,
-		20 << 20:         100,
-		leastGarbage * 2: gcPercent,
-		1 << 30:          gcPercent,
+func TestHeapPolicy(t *testing.T) {
+	for _, c := range []struct {
+		live             uint64
+		sqlite, postgres int
+	}{
+		{0, 500, 100},
+		{4 << 20, 500, 100},
+		{20 << 20, 100, 100},
+		{40 << 20, 50, 100},
+		{128 << 20, 50, 100},
+		{192 << 20, 50, 66},
+		{256 << 20, 50, 50},
+		{1 << 30, 50, 50},
 	} {
-		if got := percentFor(live); got != want {
-			t.Errorf("GOGC for %d bytes is %d, want %d", live, got, want)
+		if s, p := heapOnSQLite.percent(c.live), heapOnPostgres.percent(c.live); s != c.sqlite || p != c.postgres {
+			t.Errorf("GOGC for %d bytes is %d and %d on Postgres, want %d and %d", c.live, s, p, c.sqlite, c.postgres)
 		}
 	}
 }
@@ -25,12 +31,12 @@ func TestPercentFor(t *testing.T) {
 // TestHeapTuner lets the heap grow, and shrink: each collection sets what holds until the next.
 func TestHeapTuner(t *testing.T) {
 	t.Setenv("GOGC", "")
-	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
-	tuneHeap(false)
-	large := make([]byte, 3*leastGarbage)
-	reach(t, func(percent uint64) bool { return percent == gcPercent })
+	defer debug.SetGCPercent(debug.SetGCPercent(leastPercent))
+	tuneHeap(heapOnSQLite)
+	large := make([]byte, 3*heapOnSQLite.garbage)
+	reach(t, func(percent uint64) bool { return percent == leastPercent })
 	runtime.KeepAlive(large)
-	reach(t, func(percent uint64) bool { return percent > gcPercent })
+	reach(t, func(percent uint64) bool { return percent > leastPercent })
 }
 
 // reach collects garbage until GOGC is as it should be.

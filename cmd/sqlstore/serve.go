@@ -44,7 +44,11 @@ func serveCommand() *cobra.Command {
 }
 
 func serve(cmd *cobra.Command, s *settings, log *slog.Logger, level *slog.LevelVar) error {
-	tuneHeap(s.config.OnPostgres())
+	policy := heapOnSQLite
+	if s.config.OnPostgres() {
+		policy = heapOnPostgres
+	}
+	tuneHeap(policy)
 	s.config.Logger = log
 	quiet(log)
 	stop := make(chan os.Signal, 2)
