@@ -199,10 +199,10 @@ type Tx interface {
 	// Loaded is what Begin was asked for.
 	Loaded() *Loaded
 	// Commit applies e and returns when it is durable. Errors: [ErrRejected] when the database refused e for its
-	// contents, [ErrConflict] with [ErrUnavailable] when the database ended it in favour of others and it can be tried again,
-	// [ErrNoSpace] when there was no room for it, [ErrUnavailable] when it certainly did not happen for another reason,
-	// and [ErrUnknownOutcome] when nobody can tell. A commit once begun does not heed ctx. What e holds is not kept
-	// beyond the call.
+	// contents, [ErrConflict] with [ErrUnavailable] when the database ended it in favour of others and it can be tried
+	// again, [ErrNoSpace] when there was no room for it, [ErrUnavailable] when it certainly did not happen for another
+	// reason, and [ErrUnknownOutcome] when nobody can tell. A commit once begun does not heed ctx. What e holds is not
+	// kept beyond the call.
 	Commit(ctx context.Context, e *Effects) error
 	// Rollback gives the clock back without a change.
 	Rollback()

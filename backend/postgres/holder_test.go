@@ -113,7 +113,8 @@ func TestHolderStandsStill(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What the server said when it ended the transaction may be lost with the connection.
-	if line := wantLine("commit: "); !strings.HasPrefix(line, "commit: conflict true, unavailable true, unknown false") &&
+	line := wantLine("commit: ")
+	if !strings.HasPrefix(line, "commit: conflict true, unavailable true, unknown false") &&
 		!strings.HasPrefix(line, "commit: conflict false, unavailable false, unknown true") {
 		t.Error(line)
 	}

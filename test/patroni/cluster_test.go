@@ -49,7 +49,7 @@ type cluster struct {
 func newCluster(t *testing.T) *cluster {
 	engine, err := images.Find()
 	if err != nil {
-		t.Fatalf("this test needs a container engine: start Docker, or see package images for where it is looked for: %v",
+		t.Fatalf("this test needs a container engine: start Docker, or see package images for where it looks: %v",
 			err)
 	}
 	network := hosts.NewNetwork(t, engine, false)
@@ -88,7 +88,8 @@ func newCluster(t *testing.T) *cluster {
 		c.replicas = append(c.replicas, network.Start(t, hosts.Spec{
 			Name: name, Ports: []string{etcdPort}, Request: testcontainers.ContainerRequest{
 				Image: images.Sqlstore(t), Env: map[string]string{"PGPASSWORD": password},
-				Cmd: serve(name, "--datastore=postgres://sqlstore@pg1,pg2,pg3/sqlstore?target_session_attrs=read-write"),
+				Cmd: serve(name,
+					"--datastore=postgres://sqlstore@pg1,pg2,pg3/sqlstore?target_session_attrs=read-write"),
 			},
 		}))
 	}

@@ -7,6 +7,6 @@
 // is killed and restarted. Then the answers to clients are compared with the rows in the database and with what watches
 // saw. docs/patroni.md describes the same set-up, and TestDocs runs its commands.
 //
-// Package compose tests the repository's compose.yaml. Everything needs a container engine. SQLSTORE_TEST_IMAGE names an
-// image of sqlstore to test instead of one built from this module.
+// Package compose tests the repository's compose.yaml. Everything needs a container engine. SQLSTORE_TEST_IMAGE names
+// an image of sqlstore to test instead of one built from this module.
 package patroni
