@@ -12,9 +12,11 @@ const (
 	// nothing blocks nobody else.
 	keptShared = keptMost / 4 * 3
 	// keptTime is how long a client has for half of a result, and then for half of the rest, while others wait for the
-	// room: with a little at a time, a result could stand in the way for hours. If only its own reads wait, some of it
-	// is enough.
+	// room: with a little at a time, a result could stand in the way for hours. Some of it is enough if only the
+	// client's own reads wait, or if all clients together have taken keptFlow meanwhile: then the others get their room
+	// soon, and the client may be slow only because so many read at once.
 	keptTime = 10 * time.Second
+	keptFlow = keptMost / 2
 )
 
 // Kept is the memory of a long read's result that its client has not taken yet.
@@ -24,6 +26,7 @@ type Kept struct {
 	// Guarded by turns.mu.
 	bytes int64
 	had   int64       // bytes when the timer was set
+	taken int64       // of turns, at that time
 	timer *time.Timer // nil as long as there is nothing to take
 }
 
@@ -38,15 +41,25 @@ func (t *Turn) Keep(ctx context.Context, bytes int64) *Kept { return t.of.keep(c
 func (s *Store) Keep(ctx context.Context, bytes int64) *Kept { return s.turns.keep(ctx, bytes) }
 
 func (q *turns) keep(ctx context.Context, bytes int64) *Kept {
-	k := &Kept{of: q, caller: q.caller(ctx), bytes: bytes, had: bytes}
+	k := &Kept{of: q, caller: q.caller(ctx), bytes: bytes}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if bytes == 0 {
 		return k
 	}
 	q.count(k.caller, bytes)
-	k.timer = time.AfterFunc(keptTime, k.look)
+	k.begin()
 	return k
+}
+
+// begin gives the client its time for a part of the result. Callers hold mu.
+func (k *Kept) begin() {
+	k.had, k.taken = k.bytes, k.of.taken
+	if k.timer == nil {
+		k.timer = time.AfterFunc(keptTime, k.look)
+	} else {
+		k.timer.Reset(keptTime)
+	}
 }
 
 // Room waits until there is room for a result of ctx's caller, and then counts it as Keep does. It is to be released.
@@ -58,7 +71,7 @@ func (s *Store) Room(ctx context.Context, bytes int64) (*Kept, error) {
 	}
 	s.turns.mu.Lock()
 	defer s.turns.mu.Unlock()
-	k.had, k.timer = bytes, time.AfterFunc(keptTime, k.look)
+	k.begin()
 	return k, nil
 }
 
@@ -112,6 +125,7 @@ func (k *Kept) release(bytes int64) {
 	bytes = min(bytes, k.bytes)
 	k.bytes -= bytes
 	q.kept -= bytes
+	q.taken += bytes
 	if k.bytes == 0 {
 		if k.timer != nil {
 			k.timer.Stop()
@@ -128,16 +142,16 @@ func (k *Kept) look() {
 	q := k.of
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	some := k.bytes < k.had && (q.taken-k.taken >= keptFlow || !q.othersWait(k.caller))
 	switch {
 	case k.bytes == 0:
-	case !q.awaited() || q.kept < keptShared || k.bytes <= k.had/2 || k.bytes < k.had && !q.othersWait(k.caller):
-		k.had = k.bytes
-		k.timer.Reset(keptTime)
+	case !q.awaited() || q.kept < keptShared || k.bytes <= k.had/2 || some:
+		k.begin()
 	default:
 		if q.hangUp != nil {
 			go q.hangUp(k.caller)
 		}
-		k.release(k.bytes) // where it cannot be hung up, others need not wait for it for ever
+		k.release(k.bytes) // where it cannot be hung up, others need not wait for it forever
 	}
 }
 

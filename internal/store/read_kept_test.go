@@ -182,7 +182,7 @@ func TestResultsOfOneCaller(t *testing.T) {
 	}
 }
 
-// A client that takes less than half of its result in its time is hung up on if others wait, and only then.
+// A client that takes less than half of its result in its time is hung up on if others wait in vain, and only then.
 func TestHangUpOnWhoTakesLittle(t *testing.T) {
 	q, k, hungUp := keptTurns(t, 4*keptMost)
 	k.look()
@@ -202,10 +202,14 @@ func TestHangUpOnWhoTakesLittle(t *testing.T) {
 	done := waits(t, q)
 	k.Release(2 * keptMost)
 	k.look() // it has taken half
+	flow := q.keep(as(t.Context(), "fast"), keptFlow)
+	flow.Release(keptFlow)
+	k.Release(1)
+	k.look() // it has taken some while others took much
 	if len(hungUp) > 0 || k.Bytes() == 0 {
 		t.Error("hung up on a client that is in nobody's way, or takes its time")
 	}
-	k.Release(keptMost / 2)
+	k.Release(keptMost / 4)
 	k.look()
 	if caller := <-hungUp; caller != "slow" {
 		t.Errorf("hung up on %v", caller)

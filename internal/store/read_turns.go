@@ -28,6 +28,7 @@ type turns struct {
 	mu       sync.Mutex
 	free     int
 	kept     int64       // bytes of results
+	taken    int64       // bytes of results that count no longer, since the start
 	holding  map[any]int // how many of these results each caller has; none has 0
 	encoding lines       // results that count already wait for a turn to be encoded
 	reads    lines       // long reads wait for a turn, and for room
