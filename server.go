@@ -14,6 +14,7 @@ import (
 	"github.com/sqlstore/sqlstore/etcdshim"
 	"github.com/sqlstore/sqlstore/internal/conditions"
 	"github.com/sqlstore/sqlstore/internal/listen"
+	"github.com/sqlstore/sqlstore/internal/loglimit"
 	"github.com/sqlstore/sqlstore/internal/restapi"
 	"github.com/sqlstore/sqlstore/internal/store"
 	"github.com/sqlstore/sqlstore/internal/telemetry"
@@ -48,6 +49,7 @@ type Server struct {
 	monitor *conditions.Monitor
 	state   state
 	quota   func(configured int64) int64
+	hungUp  loglimit.Limit
 
 	listeners  []*listen.Split
 	clients    []string // URLs of the client listeners
@@ -276,8 +278,10 @@ func (s *Server) hangUp(caller any) {
 	if client == nil {
 		return
 	}
-	s.log.Debug("closed the connection of a client that does not read its answers while others wait", "client",
-		client.String())
+	if skipped, ok := s.hungUp.Allow(); ok {
+		s.log.Warn("closed the connection of a client that does not read its answers while others wait for the memory",
+			"client", client.String(), "not-logged-before", skipped)
+	}
 	for _, l := range s.listeners {
 		l.HangUp(client)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/sqlstore/sqlstore/etcdshim"
 	"github.com/sqlstore/sqlstore/internal/conditions"
 	"github.com/sqlstore/sqlstore/internal/listen"
+	"github.com/sqlstore/sqlstore/internal/loglimit"
 	"github.com/sqlstore/sqlstore/internal/setting"
 	"github.com/sqlstore/sqlstore/internal/store"
 	"github.com/sqlstore/sqlstore/internal/telemetry"
@@ -41,7 +42,9 @@ const (
 // [ErrPlaintext], [compactor.ErrConfig], those of listening and of opening the database (package backend: in use,
 // schema newer, no permission).
 func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
-	s := &Server{log: cfg.logger(), quota: cfg.quota}
+	s := &Server{
+		log: cfg.logger(), quota: cfg.quota, hungUp: loglimit.Limit{Lines: 5, Period: 10 * time.Second},
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
