@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+
+	"github.com/sqlstore/sqlstore/backend"
 )
 
 // awaits starts a wait for a revision; the function that it returns waits for its end.
@@ -101,9 +103,7 @@ func TestAwaitRevisionOfAnotherReplica(t *testing.T) {
 func TestAwaitRevisionAfterReset(t *testing.T) {
 	s := openStore(t, openSQLite(t), Config{})
 	end := awaits(within(t), t, s, 9)
-	clock := s.clock
-	clock.Revision = 9
-	s.index.Reset(clock)
+	s.index.Reset(backend.Clock{Revision: 9, Epoch: s.Epoch()})
 	if current, err := end(); err != nil || current != 9 {
 		t.Errorf("%d, %v", current, err)
 	}

@@ -36,9 +36,8 @@ type replica struct {
 	mu     sync.Mutex     // whoever publishes holds it; before the index's and the hub's
 	batch  int64          // that moved the clock to the last revision held, 0 when that is not known
 	server backend.Server // that reported the last revision held, zero when that is not known
-	epoch  atomic.Int64
-	alarms int64 // the tail's number of those held
-	bytes  int64 // that the next tail is asked for
+	alarms int64          // the tail's number of those held
+	bytes  int64          // that the next tail is asked for
 
 	wake    chan struct{} // capacity 1
 	news    atomic.Bool   // a hint has announced something new
@@ -85,7 +84,7 @@ const (
 	tailBytes = 4 << 20
 )
 
-func newReplica(s *Store, b backend.Shared, clock backend.Clock, batch int64) *replica {
+func newReplica(s *Store, b backend.Shared, batch int64) *replica {
 	r := &replica{
 		s: s, b: b, batch: batch, bytes: tailBytes, wake: make(chan struct{}, 1),
 		beatNow: make(chan struct{}, 1),
@@ -93,7 +92,6 @@ func newReplica(s *Store, b backend.Shared, clock backend.Clock, batch int64) *r
 	r.hinting.wake = make(chan struct{}, 1)
 	r.staleness = max(0, s.cfg.MaxStaleness)
 	r.members.later = make(chan struct{})
-	r.epoch.Store(clock.Epoch)
 	now := time.Now()
 	r.contact.made(now)
 	r.through.Store(&now)
@@ -144,7 +142,7 @@ func (r *replica) ask() question {
 	at := r.s.index.Position()
 	return question{
 		TailQuery: backend.TailQuery{After: at.Revision, Limit: tailRows, Bytes: r.bytes, WithPrev: !at.Complete},
-		batch:     r.batch, epoch: r.epoch.Load(),
+		batch:     r.batch, epoch: r.s.epoch.Load(),
 	}
 }
 
@@ -167,7 +165,7 @@ func (r *replica) reset(ctx context.Context, lost bool) error {
 	s.index.Reset(clock)
 	// Between the two: who finds this epoch then reads this history, and who still finds the one before is in
 	// time for the end of a watch that goes on from what was lost.
-	r.epoch.Store(clock.Epoch)
+	r.s.epoch.Store(clock.Epoch)
 	s.hub.Reset(clock, lost)
 	s.load.start()
 	return nil
@@ -187,7 +185,7 @@ func (r *replica) lost(ctx context.Context, q question, reason error) error {
 	r.s.cfg.Logger.Debug("history was lost", "held-revision", q.After, "reason", reason)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.epoch.Load() < clock.Epoch {
+	if r.s.epoch.Load() < clock.Epoch {
 		return r.reset(ctx, true)
 	}
 	return nil

@@ -21,7 +21,7 @@ func (r *replica) adopt(ctx context.Context, q question, t *backend.Tail) error 
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch known := r.epoch.Load(); {
+	switch known := r.s.epoch.Load(); {
 	case q.epoch < known:
 		return errReset // asked before the reset
 	case t.Clock.Epoch < known:

@@ -27,7 +27,7 @@ var errBehind = errors.New("this replica is far behind the others")
 func (r *replica) ahead(ctx context.Context, tx backend.SharedTx, e *evaluator) error {
 	r.mu.Lock()
 	state, rev, ok := r.s.index.Fork(e.from)
-	batch, epoch, server := r.batch, r.epoch.Load(), r.server
+	batch, epoch, server := r.batch, r.s.epoch.Load(), r.server
 	e.generation = r.s.index.Position().Generation
 	r.mu.Unlock()
 	switch {

@@ -284,9 +284,4 @@ func (s *Store) NoLeader() <-chan struct{} {
 }
 
 // Epoch is raised when history was lost; etcd's raft term. What is read after it is of no older history.
-func (s *Store) Epoch() int64 {
-	if s.replica == nil {
-		return s.clock.Epoch
-	}
-	return s.replica.epoch.Load()
-}
+func (s *Store) Epoch() int64 { return s.epoch.Load() }

@@ -119,7 +119,7 @@ func (r *replica) upToDate(q question, head backend.Head) bool {
 	defer r.mu.Unlock()
 	at := r.s.index.Position()
 	switch {
-	case head.Clock.Epoch != q.epoch, q.epoch != r.epoch.Load(), head.Alarms != r.alarms,
+	case head.Clock.Epoch != q.epoch, q.epoch != r.s.epoch.Load(), head.Alarms != r.alarms,
 		index.EtcdCompacted(head.Clock.Compacted) > index.EtcdCompacted(at.Compacted):
 		return false
 	case at.Revision != q.After && head.Origin.Server != r.server: // nobody knows what another one has there

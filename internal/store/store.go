@@ -126,7 +126,7 @@ type Store struct {
 	cfg      Config
 	backend  backend.Backend
 	settings backend.Settings
-	clock    backend.Clock // as found at the start
+	epoch    atomic.Int64 // of the history that is published; a replica raises it
 	index    *index.Index
 	fetcher  *fetcher
 	turns    *turns
@@ -172,7 +172,8 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s := &Store{cfg: cfg, backend: b, settings: settings, clock: clock, failed: make(chan struct{})}
+	s := &Store{cfg: cfg, backend: b, settings: settings, failed: make(chan struct{})}
+	s.epoch.Store(clock.Epoch)
 	s.reserve, _ = b.(backend.Reserving)
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.batchCtx = backend.Urgent(withoutTurn(s.ctx)) // all other writes would wait for the turn
@@ -183,7 +184,7 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	s.seq = newSequencer(s)
 	s.hub = s.newHub(clock)
 	if err = s.alarms.load(ctx, b); err == nil {
-		err = s.openLeases(ctx, clock, batch)
+		err = s.openLeases(ctx, batch)
 	}
 	if err != nil {
 		s.cancel()
@@ -204,13 +205,13 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 }
 
 // openLeases makes what depends on whether other processes write to the database.
-func (s *Store) openLeases(ctx context.Context, clock backend.Clock, batch int64) (err error) {
+func (s *Store) openLeases(ctx context.Context, batch int64) (err error) {
 	shared, ok := s.backend.(backend.Shared)
 	if !ok {
 		s.lessor, err = newLessor(ctx, s)
 		return err
 	}
-	s.replica = newReplica(s, shared, clock, batch)
+	s.replica = newReplica(s, shared, batch)
 	s.lessor = s.replica.lessor
 	if err := s.replica.beat(ctx); err != nil {
 		return fmt.Errorf("become a member: %w", err)
@@ -328,7 +329,7 @@ func (s *Store) publish(e *evaluator) {
 		for len(rows) > 0 && rows[0].ModRevision <= rev {
 			rows, prevs = rows[1:], prevs[1:]
 		}
-		if e.epoch != r.epoch.Load() || rev < e.from || len(rows) > 0 &&
+		if e.epoch != r.s.epoch.Load() || rev < e.from || len(rows) > 0 &&
 			(rows[0].ModRevision != rev+1 || r.server != e.server) {
 			// the store was reset, what is below is not published yet, or another server reported it: the tail
 			// publishes the batch
