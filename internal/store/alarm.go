@@ -137,16 +137,16 @@ func (q *quota) exceeded(ctx context.Context, size int64) (over, logged bool) {
 	over = q.size.Load()+q.log+size > limit
 	if now := time.Now(); over || now.Sub(q.looked) > quotaPeriod {
 		if n, err := q.s.backend.Size(ctx); err == nil {
-			if q.s.replica != nil {
-				n.Total = n.InUse
-			}
-			q.size.Store(n.Total)
+			q.size.Store(q.s.peers.used(n))
 			q.log, q.looked = n.Log, now
 		}
 	}
 	over = q.size.Load()+size > limit
 	return over, q.size.Load()+q.log+size > limit
 }
+
+// used leaves out what is free: a shared database uses space again rather than giving it back.
+func (r *replica) used(size backend.Size) int64 { return size.InUse }
 
 // intact refuses what changes keys, leases or history while the CORRUPT alarm is raised.
 func (e *evaluator) intact() error {

@@ -80,7 +80,7 @@ func TestCallsWhileTheStoreCloses(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			v.pin.share()
+			v.pin.shareNow()
 			v.pin.end()
 			v.snap.End()
 			(&Export{s: s, shared: 4711}).Close()

@@ -67,9 +67,7 @@ func (x *Export) tryPin(ctx context.Context) error {
 	}
 	slices.SortFunc(x.Leases, func(a, b Lease) int { return cmp.Compare(a.ID, b.ID) })
 	x.Leases = slices.CompactFunc(x.Leases, func(a, b Lease) bool { return a.ID == b.ID })
-	if r := x.s.replica; r != nil {
-		x.shared, err = r.b.Pin(ctx, max(x.Compacted, 0), exportPinLimit)
-	}
+	x.shared, err = x.s.peers.pinFor(ctx, max(x.Compacted, 0), exportPinLimit)
 	return err
 }
 
@@ -77,7 +75,7 @@ func (x *Export) tryPin(ctx context.Context) error {
 func (x *Export) Close() {
 	x.unpin()
 	if x.shared != 0 {
-		x.s.replica.free(x.shared)
+		x.s.peers.free(x.shared)
 	}
 }
 

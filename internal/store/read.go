@@ -72,12 +72,7 @@ func newView(revision int64, clock backend.Clock) (view, error) {
 
 // confirm returns when reads show everything that was acknowledged, by whichever replica, before the call: at once
 // where there is only this one. Errors: ctx's, those of the backend.
-func (s *Store) confirm(ctx context.Context) error {
-	if s.replica == nil {
-		return nil
-	}
-	return s.replica.sync(ctx)
-}
+func (s *Store) confirm(ctx context.Context) error { return s.peers.sync(ctx) }
 
 // AwaitRevision returns when reads show revision, written by whichever replica; it asks the database nothing. It
 // returns the current revision, with an error too. Errors: ctx's, [ErrClosed].

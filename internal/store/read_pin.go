@@ -60,10 +60,7 @@ func (s *Store) pin(revision int64) (view, error) {
 	v.snap = snap
 	p := &pin{rev: v.rev, until: s.cfg.Now().Add(StreamPinLimit)}
 	s.pins.add(p)
-	if s.replica != nil {
-		p.shared = &sharedPin{replica: s.replica}
-		p.shared.late = time.AfterFunc(sharePinAfter, func() { s.background.start(p.share) })
-	}
+	s.peers.share(p)
 	v.pin = p
 	return v, nil
 }
@@ -77,11 +74,20 @@ func (s *pins) add(p *pin) {
 	s.open[p] = struct{}{}
 }
 
-// share asks the other replicas to hold off. Until they have heard of it, and if it is too late, a compaction ends the
-// stream.
-func (p *pin) share() {
+func (r *replica) share(p *pin) {
+	p.shared = &sharedPin{replica: r}
+	p.shared.late = time.AfterFunc(sharePinAfter, func() { r.s.background.start(p.shareNow) })
+}
+
+func (r *replica) pinFor(ctx context.Context, rev int64, d time.Duration) (id int64, err error) {
+	return r.b.Pin(ctx, rev, d)
+}
+
+// shareNow asks the other replicas to hold off. Until they have heard of it, and if it is too late, a compaction ends
+// the stream.
+func (p *pin) shareNow() {
 	r := p.shared.replica
-	id, err := r.b.Pin(r.s.ctx, p.rev, StreamPinLimit)
+	id, err := r.pinFor(r.s.ctx, p.rev, StreamPinLimit)
 	if err != nil {
 		r.s.cfg.Logger.Debug("a long list is not protected from compaction", "revision", p.rev, "error", err)
 		return

@@ -100,6 +100,13 @@ func newReplica(s *Store, b backend.Shared, batch int64) *replica {
 	return r
 }
 
+// start starts what keeps the store in step.
+func (r *replica) start() {
+	for _, work := range []func(){r.run, r.listen, r.sendHints, r.beats, r.watchContact} {
+		r.s.background.start(work)
+	}
+}
+
 // positionTries bounds how often the clock is compacted between two looks at it.
 const positionTries = 5
 
@@ -220,14 +227,11 @@ type ReplicaStats struct {
 }
 
 // ReplicaStats returns what keeping in step with other replicas took; ok is false where there can be none.
-func (s *Store) ReplicaStats() (stats ReplicaStats, ok bool) {
-	r := s.replica
-	if r == nil {
-		return stats, false
-	}
+func (s *Store) ReplicaStats() (stats ReplicaStats, ok bool) { return s.peers.stats() }
+
+func (r *replica) stats() (stats ReplicaStats, ok bool) {
 	return ReplicaStats{
-		Asked: r.asked.Load(), Hinted: r.hinted.Load(), Adopted: r.adopted.Load(), Ahead: r.aheads.Load(),
-		Again:     r.again.Load(),
-		Confirmed: r.confirmed.Load(),
+		Asked: r.asked.Load(), Hinted: r.hinted.Load(), Adopted: r.adopted.Load(),
+		Ahead: r.aheads.Load(), Again: r.again.Load(), Confirmed: r.confirmed.Load(),
 	}, true
 }

@@ -46,7 +46,7 @@ func (r *replica) sendHints() {
 		revision, compacted := h.revision, h.compacted
 		h.compacted = 0
 		h.mu.Unlock()
-		if r.alone() {
+		if r.onlyMember() {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(r.s.ctx, hintTimeout)

@@ -194,7 +194,9 @@ func (r *replica) beatPeriod(every time.Duration) time.Duration {
 }
 
 // leave is the last that the database hears of this replica: whatever says that it lives would bring it back.
-func (r *replica) leave() {
+func (r *replica) leave() { r.left.Do(r.leaveNow) }
+
+func (r *replica) leaveNow() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
 	if err := r.b.Leave(ctx, r.s.settings.MemberID); err != nil {
@@ -232,56 +234,47 @@ func (c *contact) isLost() bool {
 	return c.lost
 }
 
-// alone says that no other replica was heard of. One that joins asks for what it misses until it gets hints.
-func (r *replica) alone() bool {
+// onlyMember says that no other replica was heard of. One that joins asks for what it misses until it gets hints.
+func (r *replica) onlyMember() bool {
 	r.members.mu.RLock()
 	defer r.members.mu.RUnlock()
 	return len(r.members.members) == 1
 }
 
-// Members returns the replicas that live, by id, as this one last heard; nil when no others can be.
-func (s *Store) Members() []backend.Member {
-	if s.replica == nil {
-		return nil
-	}
-	m := &s.replica.members
+func (r *replica) membership() (members []backend.Member, leader uint64) {
+	m := &r.members
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return slices.Clone(m.members)
+	return slices.Clone(m.members), m.leader
+}
+
+func (r *replica) hear(ctx context.Context) error { return r.beatSince(ctx, time.Now()) }
+
+func (r *replica) unreachable() <-chan struct{} { return r.contact.channel() }
+
+// Members returns the replicas that live, by id, as this one last heard; nil when no others can be.
+func (s *Store) Members() []backend.Member {
+	members, _ := s.peers.membership()
+	return members
 }
 
 // HearMembers asks the database who lives: Members returns at least those who had joined before the call. Errors:
 // [ErrUnavailable], [ErrClosed], the context's.
-func (s *Store) HearMembers(ctx context.Context) error {
-	if s.replica == nil {
-		return nil
-	}
-	return s.replica.beatSince(ctx, time.Now())
-}
+func (s *Store) HearMembers(ctx context.Context) error { return s.peers.hear(ctx) }
 
 // Leader returns the id of the replica that has the maintenance lease: the same on all replicas, 0 while nobody has it.
 func (s *Store) Leader() uint64 {
-	if s.replica == nil {
-		return s.settings.MemberID
-	}
-	m := &s.replica.members
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.leader
+	_, leader := s.peers.membership()
+	return leader
 }
 
 // Leads says whether this process does the maintenance: compaction and the like. Of several replicas one does.
-func (s *Store) Leads() bool { return s.replica == nil || s.replica.leads() }
+func (s *Store) Leads() bool { return s.peers.leads() }
 
 // NoLeader returns a channel that is closed when the database has been out of reach for five seconds. After it has been
 // closed, ask again: there is another one as soon as the database answers. It is nil, which blocks for ever, when the
 // database cannot get out of reach.
-func (s *Store) NoLeader() <-chan struct{} {
-	if s.replica == nil {
-		return nil
-	}
-	return s.replica.contact.channel()
-}
+func (s *Store) NoLeader() <-chan struct{} { return s.peers.unreachable() }
 
 // Epoch is raised when history was lost; etcd's raft term. What is read after it is of no older history.
 func (s *Store) Epoch() int64 { return s.epoch.Load() }

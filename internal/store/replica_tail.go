@@ -248,6 +248,8 @@ func (r *replica) fit(came bool) {
 	}
 }
 
+func (r *replica) behind() time.Duration { return time.Since(*r.through.Load()) }
+
 func (r *replica) signal() {
 	select {
 	case r.wake <- struct{}{}:

@@ -134,6 +134,7 @@ type Store struct {
 	seq      *sequencer
 	hub      *watch.Hub
 	lessor   leaseKeeper
+	peers    peers
 	replica  *replica          // nil when nobody else writes to the database
 	reserve  backend.Reserving // nil when the database has none
 	load     loader
@@ -184,7 +185,7 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	s.seq = newSequencer(s)
 	s.hub = s.newHub(clock)
 	if err = s.alarms.load(ctx, b); err == nil {
-		err = s.openLeases(ctx, batch)
+		err = s.openPeers(ctx, batch)
 	}
 	if err != nil {
 		s.cancel()
@@ -195,25 +196,22 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	go s.seq.run()
 	s.load.start()
 	s.lessor.start()
-	if r := s.replica; r != nil {
-		for _, work := range []func(){r.run, r.listen, r.sendHints, r.beats, r.watchContact} {
-			s.background.start(work)
-		}
-	}
+	s.peers.start()
 	s.background.start(s.hub.Run)
 	return s, nil
 }
 
-// openLeases makes what depends on whether other processes write to the database.
-func (s *Store) openLeases(ctx context.Context, batch int64) (err error) {
+// openPeers makes what depends on whether other processes write to the database.
+func (s *Store) openPeers(ctx context.Context, batch int64) (err error) {
 	shared, ok := s.backend.(backend.Shared)
 	if !ok {
+		s.peers = alone{s}
 		s.lessor, err = newLessor(ctx, s)
 		return err
 	}
-	s.replica = newReplica(s, shared, batch)
-	s.lessor = s.replica.lessor
-	if err := s.replica.beat(ctx); err != nil {
+	r := newReplica(s, shared, batch)
+	s.peers, s.lessor, s.replica = r, r.lessor, r
+	if err := r.beat(ctx); err != nil {
 		return fmt.Errorf("become a member: %w", err)
 	}
 	return nil
@@ -225,9 +223,7 @@ func (s *Store) Close() error {
 	s.cancel()
 	s.hub.Close()
 	s.background.close()
-	if r := s.replica; r != nil {
-		r.left.Do(r.leave)
-	}
+	s.peers.leave()
 	return nil
 }
 

@@ -86,10 +86,8 @@ func (e *evaluator) read(r *RangeRequest) (*RangeResult, error) {
 		return nil, err
 	}
 	if r.Revision > 0 {
-		if replica := e.s.replica; replica != nil {
-			if err := replica.reach(e.ctx, e.from); err != nil { // it may be a revision that is not published yet
-				return nil, err
-			}
+		if err := e.s.peers.reach(e.ctx, e.from); err != nil { // it may be a revision that is not published yet
+			return nil, err
 		}
 		res, err := e.s.readAgain(e.ctx, r)
 		if err == nil {

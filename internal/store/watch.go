@@ -59,9 +59,5 @@ type Lag struct {
 // not take is noticed by looking again: call it about once a second. It costs a look at each stream and at each watch
 // that catches up, while nothing is published.
 func (s *Store) Lag(threshold time.Duration) Lag {
-	out := Lag{Lag: s.hub.Lag(threshold)}
-	if s.replica != nil {
-		out.Tail = time.Since(*s.replica.through.Load())
-	}
-	return out
+	return Lag{Lag: s.hub.Lag(threshold), Tail: s.peers.behind()}
 }
