@@ -114,7 +114,8 @@ func (s *Store) readAgain(ctx context.Context, req *RangeRequest) (res *RangeRes
 }
 
 // retryCompacted runs what reads the current revision, and again where a row was superseded, compacted and removed
-// while it looked: the current revision is a newer one then, which another replica may know first.
+// while it looked: the current revision is a newer one then, which another replica may know first, or which is about to
+// be published.
 func (s *Store) retryCompacted(ctx context.Context, read func() error) error {
 	for tries := 1; ; tries++ {
 		compacted := s.Compacted()
@@ -124,7 +125,7 @@ func (s *Store) retryCompacted(ctx context.Context, read func() error) error {
 			return err
 		case s.Compacted() != compacted:
 			continue
-		case s.replica == nil || tries >= readTries:
+		case tries >= readTries:
 			return err
 		}
 		if err := s.confirm(ctx); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -159,4 +160,28 @@ func TestFetchConcurrently(t *testing.T) {
 	}
 	wg.Wait()
 	close(g.asked)
+}
+
+// A compaction is committed a moment before it is published. A read of the current revision that falls in between reads
+// again, one of the revision by its number fails.
+func TestReadMeetsAnUnpublishedCompaction(t *testing.T) {
+	var met atomic.Bool
+	f := &faults{Backend: openSQLite(t)}
+	f.beforeRange = func(_ context.Context, q backend.RangeQuery) error {
+		if string(q.Span.Start) == "k" && !met.Swap(true) {
+			return ErrCompacted
+		}
+		return nil
+	}
+	s := openStore(t, f, Config{DisableIndex: true})
+	rev := put(t, s, "k", "v")
+	met.Store(false)
+	res, err := s.Range(within(t), &RangeRequest{Key: []byte("k")})
+	if err != nil || len(res.Rows) != 1 || !met.Load() {
+		t.Errorf("the current revision: %+v, %v", res, err)
+	}
+	met.Store(false)
+	if res, err = s.Range(within(t), &RangeRequest{Key: []byte("k"), Revision: rev}); !errors.Is(err, ErrCompacted) {
+		t.Errorf("revision %d: %+v, %v", rev, res, err)
+	}
 }
