@@ -84,8 +84,9 @@ func TestCallsWhileTheStoreCloses(t *testing.T) {
 			v.pin.end()
 			v.snap.End()
 			(&Export{s: s, shared: 4711}).Close()
-			_, renewErr := s.replica.lessor.renewOnce(ctx, 1)
-			if _, err = s.replica.confirm(ctx); errors.Is(err, ErrClosed) {
+			r := replicaOf(s)
+			_, renewErr := r.lessor.renewOnce(ctx, 1)
+			if _, err = r.confirm(ctx); errors.Is(err, ErrClosed) {
 				return renewErr
 			}
 			return err

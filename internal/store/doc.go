@@ -23,7 +23,8 @@
 // through the database alone: what others wrote is published here in the order of revisions, as if it had been written
 // here (replica.go, replica_adopt.go); leases go by the database's clock (lease_shared.go); one of the stores, which a
 // heartbeat elects, does the maintenance (replica_members.go). A database that has lost history is noticed by the batch
-// that wrote the last revision held: memory is dropped, watches end.
+// that wrote the last revision held: memory is dropped, watches end. What a store does differently when it is alone is
+// behind two interfaces: peers (peers.go) and leaseKeeper (lease.go).
 //
 // The files are named after their part: txn_ (operations, their queue, evaluation and commit), read_, lease_ and
 // replica_. The newest rows in memory are the package index.

@@ -111,3 +111,6 @@ func (recorder) Enabled(_ context.Context, l slog.Level) bool    { return l >= s
 func (r recorder) Handle(_ context.Context, l slog.Record) error { r <- l; return nil }
 func (r recorder) WithAttrs([]slog.Attr) slog.Handler            { return r }
 func (r recorder) WithGroup(string) slog.Handler                 { return r }
+
+// replicaOf returns the replica that keeps s in step; it panics where the database is not shared.
+func replicaOf(s *Store) *replica { return s.peers.(*replica) }

@@ -114,7 +114,7 @@ func TestManyLeases(t *testing.T) {
 		first, second := openStore(t, all[0], Config{}), openStore(t, all[1], Config{})
 		t.Logf("two starts: %v", time.Since(began).Round(time.Millisecond))
 		extended := func(s *Store) func() bool {
-			return func() bool { return s.Leads() && !s.replica.members.extends() }
+			return func() bool { return s.Leads() && !replicaOf(s).members.extends() }
 		}
 		whilePutting(t, second, "the first extends all", extended(first))
 		if err := first.Close(); err != nil {

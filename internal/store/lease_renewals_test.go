@@ -38,7 +38,7 @@ func (b *renewing) RenewLeases(ctx context.Context, ids []int64) (renewed []back
 func TestRenewalsInGroups(t *testing.T) {
 	b := &renewing{Shared: openShared(t, 1)[0].(backend.Shared), asked: make(chan []int64), end: make(chan error)}
 	s := openStore(t, b, Config{})
-	r := &s.replica.lessor.renewals
+	r := &replicaOf(s).lessor.renewals
 	var wg sync.WaitGroup
 	renew := func(ctx context.Context, id int64, want error) {
 		wg.Go(func() {

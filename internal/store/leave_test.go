@@ -37,7 +37,7 @@ func TestConfirmationBeforeLeaving(t *testing.T) {
 	all := openSharedOn(t, 2, pgserver.Database(t))
 	late := &lateConfirm{Shared: all[0].(backend.Shared), asked: make(chan struct{}), left: make(chan struct{})}
 	s, other := openStore(t, late, Config{}), openStore(t, all[1], Config{})
-	go func() { _, _ = s.replica.confirm(context.Background()) }()
+	go func() { _, _ = replicaOf(s).confirm(context.Background()) }()
 	<-late.asked
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestConfirmationWhileTheStoreCloses(t *testing.T) {
 	s := openStore(t, b, Config{})
 	answer := make(chan error)
 	go func() {
-		_, err := s.replica.confirm(context.Background())
+		_, err := replicaOf(s).confirm(context.Background())
 		answer <- err
 	}()
 	<-b.asked

@@ -114,8 +114,9 @@ func TestStreamMeetsLostHistory(t *testing.T) {
 		if !began {
 			began = true
 			eventually(t, "the database has the pin", func() bool { return sharedPins(s) == 1 })
-			s.replica.mu.Lock() // so that the loss is noticed by the stream alone
-			t.Cleanup(s.replica.mu.Unlock)
+			r := replicaOf(s)
+			r.mu.Lock() // so that the loss is noticed by the stream alone
+			t.Cleanup(r.mu.Unlock)
 			execute(t, dsn, "DELETE FROM object_versions WHERE resource_version > 30")
 			execute(t, dsn, "UPDATE clock SET revision = 30")
 		}

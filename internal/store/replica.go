@@ -17,9 +17,9 @@ import (
 // the round trip in which it takes the clock; and run, when a hint says that somebody has committed, when a read has to
 // be linearizable, and now and then in case a hint was lost. What keeps the invariants:
 //
-//   - Revisions are published without a gap, each once and whole: adopt and the sequencer's publish hold mu, and
-//     publish only what lies above the revision published last. A revision that is missing below others is not passed
-//     over: the store is reset.
+//   - Revisions are published without a gap, each once and whole: adopt and publish hold mu, and publish only what
+//     lies above the revision published last. A revision that is missing below others is not passed over: the store is
+//     reset.
 //   - A tail says which batch wrote the last revision that we hold. If that is another than the one we know, or the
 //     clock or its epoch has fallen below ours, history was lost (a failover to a standby that lacked it, a
 //     restore in place): the epoch is raised under the clock's lock, above all that we have seen, and everything

@@ -62,7 +62,7 @@ func (r *replica) adopt(ctx context.Context, q question, t *backend.Tail) error 
 		r.batch = t.Batch
 	}
 	r.server = t.Origin.Server
-	r.publish(t, superseded, rev, compacted)
+	r.publishTail(t, superseded, rev, compacted)
 	return nil
 }
 
@@ -87,8 +87,8 @@ func whole(t *backend.Tail, after, rev int64) error {
 	return nil
 }
 
-// publish makes the changes of t above rev visible. Callers hold mu.
-func (r *replica) publish(t *backend.Tail, superseded map[int]*index.Item, rev, compacted int64) {
+// publishTail makes the changes of t above rev visible. Callers hold mu.
+func (r *replica) publishTail(t *backend.Tail, superseded map[int]*index.Item, rev, compacted int64) {
 	s := r.s
 	var rows, prevs []*index.Item
 	before := map[string]*index.Item{} // what the revisions published here made of a key

@@ -65,22 +65,3 @@ func (r *replica) current(ctx context.Context, ask func() (backend.Origin, error
 	}
 	return errServers
 }
-
-// unchanged ends a transaction that has only read. Its answers are those of a linearizable read: a failed compare, a
-// lease that is not there. Where no commit of late vouches for them, one of their own does.
-func (q *sequencer) unchanged(ctx context.Context, tx backend.Tx, e *evaluator) error {
-	r := q.s.replica
-	if r == nil || r.within(tx.Loaded().Tail.Origin, r.staleness) {
-		tx.Rollback()
-		q.reach(ctx, e)
-		return nil
-	}
-	if err := tx.Commit(ctx, &backend.Effects{Revision: e.rev}); err != nil {
-		//nolint:errorlint // whatever became of the commit, it changes nothing
-		return fmt.Errorf("%w: confirm what was read: %v", ErrUnavailable, err)
-	}
-	r.confirmed.Add(1)
-	r.contact.made(time.Now())
-	q.reach(ctx, e)
-	return nil
-}

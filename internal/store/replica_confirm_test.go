@@ -173,18 +173,19 @@ func TestReadsShareACommit(t *testing.T) {
 			}
 		})
 	}
+	r := replicaOf(s)
 	taken := func(n int) func() bool {
 		return func() bool {
-			s.replica.asking.Lock()
-			defer s.replica.asking.Unlock()
-			return len(s.replica.waiting) == n
+			r.asking.Lock()
+			defer r.asking.Unlock()
+			return len(r.waiting) == n
 		}
 	}
 	read()
 	eventually(t, "the first commit is under way", func() bool {
-		s.replica.confirmations.mu.Lock()
-		defer s.replica.confirmations.mu.Unlock()
-		return s.replica.confirmations.busy
+		r.confirmations.mu.Lock()
+		defer r.confirmations.mu.Unlock()
+		return r.confirmations.busy
 	})
 	eventually(t, "the first read is asked for", taken(0))
 	const others = 50

@@ -130,19 +130,6 @@ func (r *replica) upToDate(q question, head backend.Head) bool {
 	return head.Clock.Revision > q.After && head.Clock.Revision <= at.Revision
 }
 
-// departs records that a batch on top of revision base is being committed; the function that it returns records that it
-// is published, or not to be.
-func (r *replica) departs(base int64) (arrives func()) {
-	flight := make(chan struct{})
-	r.below.Store(base)
-	r.flight.Store(&flight)
-	return func() {
-		r.below.Store(0)
-		r.flight.Store(nil)
-		close(flight)
-	}
-}
-
 // catchUp adopts everything up to the clock as it is after the call.
 func (r *replica) catchUp(ctx context.Context) error {
 	return r.follow(ctx, -1, publishStaleness, nil)

@@ -404,7 +404,7 @@ func TestCompactionIsHinted(t *testing.T) {
 	all := openReplicas(t, 2, Config{})
 	for _, s := range all {
 		eventually(t, "two replicas that listen",
-			func() bool { return s.replica.hints.Load() && len(s.Members()) == 2 })
+			func() bool { return replicaOf(s).hints.Load() && len(s.Members()) == 2 })
 	}
 	rev := put(t, all[0], "k", "v")
 	eventually(t, "the put", func() bool { return all[1].Revision() == rev })

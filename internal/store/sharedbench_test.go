@@ -18,7 +18,7 @@ func BenchmarkEventOfAnotherReplica(b *testing.B) {
 	all := openReplicas(b, 2, Config{})
 	st := watchAll(b, all[1], 0)
 	eventually(b, "hints", func() bool {
-		return all[0].replica.hints.Load() && all[1].replica.hints.Load() && len(all[0].Members()) == 2
+		return replicaOf(all[0]).hints.Load() && replicaOf(all[1]).hints.Load() && len(all[0].Members()) == 2
 	})
 	var behind, took []time.Duration
 	pause := time.NewTicker(3 * time.Millisecond)

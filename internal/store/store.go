@@ -135,7 +135,6 @@ type Store struct {
 	hub      *watch.Hub
 	lessor   leaseKeeper
 	peers    peers
-	replica  *replica          // nil when nobody else writes to the database
 	reserve  backend.Reserving // nil when the database has none
 	load     loader
 	alarms   alarms
@@ -210,7 +209,7 @@ func (s *Store) openPeers(ctx context.Context, batch int64) (err error) {
 		return err
 	}
 	r := newReplica(s, shared, batch)
-	s.peers, s.lessor, s.replica = r, r.lessor, r
+	s.peers, s.lessor = r, r.lessor
 	if err := r.beat(ctx); err != nil {
 		return fmt.Errorf("become a member: %w", err)
 	}
@@ -239,17 +238,6 @@ func (s *Store) Err() error {
 	default:
 		return nil
 	}
-}
-
-// doubt deals with a commit of unknown outcome.
-func (s *Store) doubt(err error) {
-	if s.replica == nil {
-		s.fail(err)
-		return
-	}
-	s.cfg.Logger.Warn("it is unknown whether a batch was committed; its callers get that error, and the next look at "+
-		"the database shows it", "error", err)
-	s.replica.signal()
 }
 
 func (s *Store) fail(err error) {
@@ -312,30 +300,10 @@ func (s *Store) Txn(ctx context.Context, t *Txn) (*TxnResult, error) {
 	return op.result, nil
 }
 
-// publish makes a committed batch visible: first to reads, then to watches. What the replica has read from the
-// database before us is visible already.
-func (s *Store) publish(e *evaluator) {
+// publish makes rows of a committed batch, all those that are not published yet, visible: first to reads, then to
+// watches.
+func (s *Store) publish(e *evaluator, rows, prevs []*index.Item) {
 	fx := &e.effects
-	s.alarms.apply(fx)
-	rows, prevs := e.rows, e.prevs
-	if r := s.replica; r != nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		rev := s.Revision()
-		for len(rows) > 0 && rows[0].ModRevision <= rev {
-			rows, prevs = rows[1:], prevs[1:]
-		}
-		if e.epoch != r.s.epoch.Load() || rev < e.from || len(rows) > 0 &&
-			(rows[0].ModRevision != rev+1 || r.server != e.server) {
-			// the store was reset, what is below is not published yet, or another server reported it: the tail
-			// publishes the batch
-			r.signal()
-			return
-		}
-		if fx.Revision > rev {
-			r.batch = fx.Batch
-		}
-	}
 	if len(e.ahead) > 0 {
 		s.index.Warm(prevs, e.epoch) // their values have come meanwhile
 	}

@@ -142,7 +142,7 @@ func (o *resetting) size() int64            { return 1 }
 func (o *resetting) needs(n *backend.Needs) { n.Keys = append(n.Keys, []byte("k")) }
 
 func (o *resetting) evaluate(e *evaluator) error {
-	if r := o.s.replica; !o.done {
+	if r := replicaOf(o.s); !o.done {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		o.done = true

@@ -19,7 +19,7 @@ func (q *sequencer) try(batch []*call, open bool) (_ []*call, n int, err error) 
 		err = fmt.Errorf("%w: the store has stopped writing: %v", ErrUnavailable, err)
 		return batch, len(batch), err
 	}
-	tx, e, err := q.begin(ctx, batch)
+	tx, e, err := q.s.peers.begin(ctx, batch)
 	if err != nil {
 		if errors.Is(err, backend.ErrTooManyRows) {
 			if len(batch) > 1 {
@@ -29,8 +29,8 @@ func (q *sequencer) try(batch []*call, open bool) (_ []*call, n int, err error) 
 		}
 		return batch, len(batch), fmt.Errorf("begin batch: %w", err)
 	}
-	if open && q.s.replica != nil && e.indexed() {
-		batch = q.queue.join(batch, q.most())
+	if open && e.indexed() {
+		batch = q.s.peers.join(batch)
 	}
 	n = e.run(batch)
 	return batch, n, q.finish(ctx, tx, e, batch[:n])
@@ -66,18 +66,16 @@ func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, bat
 		tx.Rollback()
 		return backend.ErrRejected
 	}
-	if r := q.s.replica; r != nil && !r.steady(e) {
+	if !q.s.peers.steady(e) {
 		tx.Rollback()
 		return fmt.Errorf("%w: %w: the index was replaced meanwhile", backend.ErrConflict, ErrUnavailable)
 	}
 	if !e.changed() {
-		return q.unchanged(ctx, tx, e)
+		return q.s.peers.unchanged(ctx, tx, e)
 	}
 	e.effects.Rows = q.room(len(e.rows))
 	defer clear(e.effects.Rows)
-	if r := q.s.replica; r != nil {
-		defer r.departs(e.from)()
-	}
+	defer q.s.peers.departs(e.from)()
 	stats, err := q.write(ctx, tx, e, batch)
 	if err != nil {
 		return err
@@ -124,27 +122,10 @@ func (q *sequencer) write(ctx context.Context, tx backend.Tx, e *evaluator, batc
 
 // observe makes a batch that is committed visible, and reports it.
 func (q *sequencer) observe(ctx context.Context, e *evaluator, stats Batch) {
-	if r := q.s.replica; r != nil {
-		r.contact.made(time.Now())
-		r.hint(e.effects.Revision, e.effects.Compacted)
-	}
-	q.reach(ctx, e)
 	q.s.noteFault(nil)
-	q.s.publish(e)
+	q.s.peers.publish(ctx, e)
 	if o := q.s.cfg.Observer; o != nil {
 		o.Batch(stats)
-	}
-}
-
-// reach publishes what others committed before a batch, so that its answers follow it. Where that cannot be read now,
-// the tail publishes it later on, and the batch with it.
-func (q *sequencer) reach(ctx context.Context, e *evaluator) {
-	r := q.s.replica
-	if r == nil {
-		return
-	}
-	if err := r.reach(ctx, e.from); err != nil {
-		q.s.cfg.Logger.Warn("what other replicas wrote before a batch cannot be read yet", "error", err)
 	}
 }
 

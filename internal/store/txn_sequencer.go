@@ -96,17 +96,13 @@ func (q *sequencer) do(ctx context.Context, op operation) (rev int64, err error)
 	}
 }
 
-// most bounds the bytes of a batch where others wait for the clock meanwhile.
-func (q *sequencer) most() int64 {
-	if q.s.replica != nil {
-		return q.pace.bytes
-	}
-	return math.MaxInt64
-}
-
 func (q *sequencer) run() {
 	defer close(q.stopped)
-	for batch := q.queue.take(q.most()); batch != nil; batch = q.queue.take(q.most()) {
+	for {
+		batch := q.queue.take(q.s.peers.most())
+		if batch == nil {
+			return
+		}
 		kept := batch[:0]
 		for _, c := range batch {
 			if c.ctx.Err() == nil {
@@ -152,7 +148,7 @@ func (q *sequencer) commitPart(batch []*call, open bool) (rest []*call) {
 		return rest
 	}
 	if unknown {
-		q.s.doubt(err)
+		q.s.peers.doubt(err)
 	}
 	if err != nil {
 		q.s.noteFault(err)
