@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -19,6 +20,13 @@ const (
 
 	// restartAgain is how many bytes are added to the WAL after a restart that readers prevented, before the next one.
 	restartAgain = 4 << 20
+
+	// scarce is the free space in bytes below which a WAL of walLimit is too much, scarceShare the part of the reserve
+	// that it may have then, since it grows to twice its limit while it is copied, and scarceLeast what it may have
+	// beside any reserve.
+	scarce      = 4 * walLimit
+	scarceShare = 4
+	scarceLeast = 4 << 20
 
 	// idleRest is after how long without a wake what a round has left is copied.
 	idleRest = time.Second
@@ -64,6 +72,8 @@ type checkpointer struct {
 	noted time.Time // when the checkpointer last noted what the file holds
 
 	mu sync.Mutex
+	// bound is how many bytes the WAL may be ahead of the file: walLimit, or less on a disk that is nearly full.
+	bound int64
 	// written is about how many bytes were written since the last wake, or since copying began; rows and commits are
 	// what has been written since the last wake.
 	written       int64
@@ -78,7 +88,9 @@ type checkpointer struct {
 
 func startCheckpointer(b *Backend) *checkpointer {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &checkpointer{b: b, limit: walLimit, wake: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{})}
+	p := &checkpointer{
+		b: b, limit: walLimit, bound: walLimit, wake: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{}),
+	}
 	go p.run(ctx)
 	return p
 }
@@ -105,7 +117,7 @@ func (p *checkpointer) add(bytes int64, rows, commits int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.written, p.rows, p.commits = p.written+bytes, p.rows+rows, p.commits+commits
-	if p.copied == nil && p.written >= profiles[p.profile].every {
+	if p.copied == nil && p.written >= min(profiles[p.profile].every, p.bound) {
 		p.written = 0
 		p.poke()
 	}
@@ -134,7 +146,7 @@ func (p *checkpointer) poke() {
 // keepUp makes a writer wait while copying cannot keep up with it.
 func (p *checkpointer) keepUp(ctx context.Context) error {
 	p.mu.Lock()
-	copied, behind := p.copied, p.copied != nil && p.written >= walLimit
+	copied, behind := p.copied, p.copied != nil && p.written >= p.bound
 	p.mu.Unlock()
 	if !behind {
 		return nil
@@ -190,8 +202,9 @@ func (p *checkpointer) once(ctx context.Context, c *conn, profile int) (left boo
 	if p.b.broken.Load() != nil {
 		return false // nothing is synced again
 	}
+	limit := p.fit()
 	if profiles[profile].atLimit {
-		if w, ok := p.checkpoint(c, "NOOP"); !ok || w.total < p.limit {
+		if w, ok := p.checkpoint(c, "NOOP"); !ok || w.total < limit {
 			return true
 		}
 	}
@@ -210,7 +223,7 @@ func (p *checkpointer) once(ctx context.Context, c *conn, profile int) (left boo
 	if profiles[profile].writeBack && p.b.synchronous() != "OFF" {
 		beginWriteBack(p.b.file)
 	}
-	if !ok || w.total < max(p.restartAt, p.limit) || p.stall.lasts(time.Now()) > 0 {
+	if !ok || w.total < max(p.restartAt, limit) || p.stall.lasts(time.Now()) > 0 {
 		return !ok || w.copied < w.total || p.news()
 	}
 	// A WAL that is always being added to never starts again by itself, so what little has come meanwhile is copied
@@ -240,6 +253,21 @@ func (p *checkpointer) once(ctx context.Context, c *conn, profile int) (left boo
 		p.restartAt = w.total + restartAgain // the writer is not to stand still again at once
 	}
 	return !ok || w.busy
+}
+
+// fit returns the size at which the WAL starts again. While the disk is nearly full the WAL stays so small that the
+// reserve has room for all of it in the file: one that cannot be copied cannot start again, and deletes need it to.
+func (p *checkpointer) fit() (limit int64) {
+	bound := int64(walLimit)
+	if r := p.b.reserve; r != nil {
+		if free, err := freeBytes(filepath.Dir(r.path)); err == nil && free < scarce {
+			bound = min(bound, max(r.size/scarceShare, scarceLeast))
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.bound = bound
+	return min(p.limit, bound)
 }
 
 func (p *checkpointer) copying(copied chan struct{}) {

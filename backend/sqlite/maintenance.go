@@ -42,11 +42,15 @@ func (b *Backend) reclaim(pages int) (done bool, err error) {
 	return err == nil && surplus <= 0, err
 }
 
-// surplus is how many pages more are free than the slack.
+// surplus is how many pages more are free than the slack. There is no slack while the disk is full: the reserve needs
+// the room, and no row is accepted that could use it.
 func (b *Backend) surplus() (pages int64, err error) {
 	free, err := b.writer.queryInt("PRAGMA freelist_count")
 	if err != nil {
 		return 0, translate("count free pages", err)
+	}
+	if b.OutOfSpace() != nil {
+		return free, nil
 	}
 	total, err := b.writer.queryInt("PRAGMA page_count")
 	return free - total/slack, translate("count pages", err)
