@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
@@ -110,7 +111,38 @@ func (b *Backend) makeDirectory() error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make the data directory: %w", err)
 	}
-	return nil
+	b.path, err = resolve(path)
+	return err
+}
+
+// maxLinks is how many symbolic links may lead to the file.
+const maxLinks = 40
+
+// resolve follows symbolic links to the file, which need not be there: SQLite puts the WAL beside the file itself, and
+// there must be one lock for it, whatever name it is opened by.
+func resolve(path string) (string, error) {
+	for range maxLinks {
+		info, err := os.Lstat(path)
+		if errors.Is(err, os.ErrNotExist) || err == nil && info.Mode()&os.ModeSymlink == 0 {
+			return path, nil
+		}
+		if err != nil {
+			return path, err
+		}
+		target, err := os.Readlink(path)
+		if err != nil {
+			return path, err
+		}
+		if !filepath.IsAbs(target) {
+			dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+			if err != nil {
+				return path, err
+			}
+			target = filepath.Join(dir, target)
+		}
+		path = target
+	}
+	return path, fmt.Errorf("follow the symbolic link: %w", syscall.ELOOP)
 }
 
 // makeFile opens the file and makes sure that it is there and can be written, before SQLite is asked, whose answer

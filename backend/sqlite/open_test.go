@@ -226,3 +226,29 @@ func TestTemporary(t *testing.T) {
 		t.Errorf("the directory is left: %v", err)
 	}
 }
+
+// A symbolic link names the same database as the file that it leads to, also before that is there.
+func TestOpenByLink(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "data"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	link, file := filepath.Join(dir, "link"), filepath.Join(dir, "data", "db")
+	for name, target := range map[string]string{link: "second", filepath.Join(dir, "second"): "data/db"} {
+		if err := os.Symlink(target, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		b := openTest(t, Config{Path: link})
+		if err := write(b, "a", []byte("1")); err != nil {
+			t.Fatal(err)
+		}
+		if other, err := Open(t.Context(), Config{Path: file}); !errors.Is(err, backend.ErrInUse) {
+			t.Errorf("opened twice by two names: %v, %v", other, err)
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
