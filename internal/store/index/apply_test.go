@@ -151,3 +151,34 @@ func BenchmarkApplyMillion(b *testing.B) {
 	}
 	b.ReportMetric(float64(stall.Microseconds()), "stall-us")
 }
+
+// While a large batch moves a key to another lease and back, the key is always among those of a lease.
+func TestLeaseOfAKeyMovedByALargeBatch(t *testing.T) {
+	x := New(backend.Clock{Revision: 1}, 0, false)
+	x.Finish(0)
+	row := func(key string, lease, revision int64) *Item {
+		return NewItem(backend.Row{Key: []byte(key), Lease: lease, ModRevision: revision})
+	}
+	x.Apply([]*Item{row("k", 1, 2)}, 2, 0)
+	const n = 50 * applyAtOnce
+	items := []*Item{row("k", 2, 3)}
+	for i := range n {
+		items = append(items, row(fmt.Sprint(i), 0, 3))
+	}
+	items = append(items, row("k", 1, 4))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		x.Apply(items, 4, 0)
+	}()
+	for applied := false; !applied; {
+		select {
+		case <-done:
+			applied = true
+		default:
+		}
+		if keys, revision, _ := x.LeaseKeys(1); len(keys) != 1 {
+			t.Fatalf("the lease has %d keys at revision %d", len(keys), revision)
+		}
+	}
+}

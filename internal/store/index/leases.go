@@ -52,9 +52,13 @@ func (x *Index) attach(it *Item) {
 	keys[KeyString(it.Key)] = struct{}{}
 }
 
-// detach forgets that old's key belongs to its lease, unless the key's new row keeps it.
+// detach forgets that old's key belongs to its lease, unless the key's next row keeps it, or the newest one: a large
+// batch may move a key to another lease and back.
 func (x *Index) detach(old *Item, lease int64) {
 	if old.Lease == 0 || old.Lease == lease {
+		return
+	}
+	if is, ok := x.tree.Get(KeyString(old.Key)); ok && is.Lease == old.Lease {
 		return
 	}
 	keys := x.leases[old.Lease]
