@@ -49,7 +49,7 @@ func (b *Backend) surplus() (pages int64, err error) {
 	if err != nil {
 		return 0, translate("count free pages", err)
 	}
-	if b.OutOfSpace() != nil {
+	if b.reserve.released() {
 		return free, nil
 	}
 	total, err := b.writer.queryInt("PRAGMA page_count")

@@ -117,7 +117,7 @@ func (r *reserve) run(ctx context.Context) {
 func (r *reserve) look(ctx context.Context) (pause time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	released := r.outOfSpace.Load() != nil
+	released := r.released()
 	factor, pause := int64(reserveAmple), reserveRetry
 	if released {
 		factor, pause = reserveRegain, reserveCheck
@@ -195,6 +195,9 @@ func lacksSpace(err error) bool {
 	return errors.Is(err, backend.ErrNoSpace) ||
 		errors.As(err, &e) && (e.Code == sqlite3.ErrFull || isFull(e.SystemErrno))
 }
+
+// released reports whether new rows are refused until there is room for the reserve again.
+func (r *reserve) released() bool { return r != nil && r.outOfSpace.Load() != nil }
 
 // OutOfSpace implements [backend.Reserving].
 func (b *Backend) OutOfSpace() error {
