@@ -10,27 +10,28 @@ import (
 )
 
 const (
-	// walkLocked is how many items a read may pass under the index's lock before it takes a snapshot instead.
+	// walkLocked is how many items a read may walk under the index's lock; beyond it, the read takes a snapshot instead.
 	walkLocked = 256
 	// readChunk is how many rows one statement reads from the database.
 	readChunk = 1000
-	// readTries bounds how often a read of the current revision finds that what it was to read is gone.
+	// readTries bounds how often a read of the current revision starts over because a row it needed was removed.
 	readTries = 5
 )
 
-// view is where a read at one revision gets its rows from: a snapshot of the index, or the database when it has none.
+// view is the source of the rows of a read at one revision: a snapshot of the index, or the database when there is
+// none.
 type view struct {
 	rev     int64
 	current int64 // the store's revision when the view was made
 	tree    *index.Tree
-	snap    *index.Snapshot // in place of the tree where a client may take its time
-	pin     *pin            // keeps the rows of rev though it is compacted; nil for short reads
+	snap    *index.Snapshot // replaces the tree where a client may take its time
+	pin     *pin            // keeps the rows of rev even if it is compacted; nil for short reads
 
 	epoch int64
 }
 
-// check says whether what was read in the snapshot of clock c, with the pin's id named, is all that there was at v's
-// revision.
+// check returns nil if a read in the snapshot of clock c, made under the pin's id, saw every row at v's revision.
+// Otherwise it returns why not.
 func (v view) check(c backend.Clock) error {
 	if c.Epoch != v.epoch {
 		return backend.ErrOtherEpoch
@@ -45,7 +46,7 @@ func (v view) check(c backend.Clock) error {
 	return err
 }
 
-// keys is the snapshot of the index that v reads from now, nil when it reads from the database.
+// keys returns the snapshot of the index that v can read from at this moment, nil if v has to read from the database.
 func (v view) keys() *index.Tree {
 	if v.snap != nil {
 		return v.snap.Tree()
@@ -53,7 +54,8 @@ func (v view) keys() *index.Tree {
 	return v.tree
 }
 
-// viewAt resolves the revision asked for to a view of it. Errors: [ErrCompacted], [ErrFutureRevision].
+// viewAt returns a view of the requested revision, of the current one if revision <= 0. Errors: [ErrCompacted],
+// [ErrFutureRevision].
 func (s *Store) viewAt(revision int64) (view, error) {
 	clock, keys := s.index.At(revision)
 	v, err := newView(revision, clock)
@@ -70,12 +72,12 @@ func newView(revision int64, clock backend.Clock) (view, error) {
 	return v, clock.Check(revision)
 }
 
-// confirm returns when reads show everything that was acknowledged, by whichever replica, before the call: at once
-// where there is only this one. Errors: ctx's, those of the backend.
+// confirm returns once reads show everything that any replica acknowledged before the call. A store that is alone
+// returns at once. Errors: ctx's, those of the backend.
 func (s *Store) confirm(ctx context.Context) error { return s.peers.sync(ctx) }
 
-// AwaitRevision returns when reads show revision, written by whichever replica; it asks the database nothing. It
-// returns the current revision, with an error too. Errors: ctx's, [ErrClosed].
+// AwaitRevision returns once reads show revision, whichever replica wrote it. It does not query the database. It
+// returns the current revision, also with an error. Errors: ctx's, [ErrClosed].
 func (s *Store) AwaitRevision(ctx context.Context, revision int64) (current int64, err error) {
 	if current = s.Revision(); current >= revision {
 		return current, nil
@@ -90,8 +92,8 @@ func (s *Store) AwaitRevision(ctx context.Context, revision int64) (current int6
 	return current, ErrClosed
 }
 
-// Range returns the rows of req's range at its revision. The answer is a snapshot of that revision, whatever is written
-// meanwhile. Errors: [ErrCompacted], [ErrFutureRevision], those of the backend.
+// Range returns the rows of req's range at its revision. The result is a snapshot of that revision, whatever is written
+// during the read. Errors: [ErrCompacted], [ErrFutureRevision], those of the backend.
 func (s *Store) Range(ctx context.Context, req *RangeRequest) (*RangeResult, error) {
 	if !req.Serializable {
 		if err := s.confirm(ctx); err != nil {
@@ -101,7 +103,7 @@ func (s *Store) Range(ctx context.Context, req *RangeRequest) (*RangeResult, err
 	return s.readAgain(ctx, req)
 }
 
-// readAgain reads, and again where what it was to read has gone meanwhile.
+// readAgain reads, and retries if a row that a read of the current revision needs was removed in the meantime.
 func (s *Store) readAgain(ctx context.Context, req *RangeRequest) (res *RangeResult, err error) {
 	if req.Revision > 0 {
 		return s.read(ctx, req)
@@ -113,9 +115,9 @@ func (s *Store) readAgain(ctx context.Context, req *RangeRequest) (res *RangeRes
 	return res, err
 }
 
-// retryCompacted runs what reads the current revision, and again where a row was superseded, compacted and removed
-// while it looked: the current revision is a newer one then, which another replica may know first, or which is about to
-// be published.
+// retryCompacted runs a read of the current revision, and retries it if a row was superseded, compacted and removed
+// during the read. In that case the current revision is a newer one, which another replica may know first, or which is
+// about to be published.
 func (s *Store) retryCompacted(ctx context.Context, read func() error) error {
 	for tries := 1; ; tries++ {
 		compacted := s.Compacted()
@@ -157,7 +159,7 @@ func (s *Store) read(ctx context.Context, req *RangeRequest) (*RangeResult, erro
 		return s.ranged(ctx, req, sp, v)
 	}
 	if req.Revision <= 0 {
-		v.tree = nil // those in line must not keep what each of them came to
+		v.tree = nil // reads in line must not keep the snapshots that they came with
 	}
 	turn, err := s.turns.takeOne(ctx)
 	if err != nil {
@@ -182,7 +184,7 @@ func (s *Store) ranged(ctx context.Context, req *RangeRequest, sp index.Span, v 
 	return s.sorted(ctx, req, sp, v)
 }
 
-// get serves one key from the index alone; ok is false when that cannot be done.
+// get serves one key from the index alone; ok is false if it cannot.
 func (s *Store) get(ctx context.Context, req *RangeRequest) (_ *RangeResult, ok bool, _ error) {
 	if req.filtered() || req.Target == SortValue {
 		return nil, false, nil
@@ -266,13 +268,13 @@ func (s *Store) list(ctx context.Context, req *RangeRequest, sp index.Span, v vi
 	return res, err
 }
 
-// scan hands the rows of the span at v's revision to f in chunks, at most limit in all (-1: no limit), and says what is
-// left of the span.
+// scan passes the rows of the span at v's revision to f in chunks, at most limit rows in all (-1 for no limit). It
+// returns the rest of the span and whether rows remain there.
 func (s *Store) scan(
 	ctx context.Context, sp index.Span, v view, limit int64, size chunkSize, req *RangeRequest, f func([]*Row) error,
 ) (index.Span, bool, error) {
 	for {
-		if err := ctx.Err(); err != nil { // memory alone never looks
+		if err := ctx.Err(); err != nil { // a read from memory alone checks ctx nowhere else
 			return sp, false, err
 		}
 		part := size
@@ -330,8 +332,8 @@ func (s *Store) chunk(
 	return rows, more, nil
 }
 
-// fromDatabase is chunk without an index. If more is true though there is no more, it is because fewer rows than asked
-// for have filled the chunk.
+// fromDatabase is chunk without an index. more may be true although no rows remain: then the bytes filled the chunk
+// before it had the rows asked for.
 func (s *Store) fromDatabase(
 	ctx context.Context, sp index.Span, v view, size chunkSize, keysOnly bool,
 ) (rows []Row, more bool, err error) {
@@ -358,7 +360,8 @@ func (s *Store) fromDatabase(
 	case len(rows) < size.rows:
 		return rows, true, nil
 	}
-	// As many as wanted, which may be all that the request wants: the result must say whether there are more.
+	// The rows are as many as asked for, and may be all that the request asks for. The result must say whether more
+	// remain.
 	_, more, err = s.fromDatabase(ctx, sp.From(string(rows[len(rows)-1].Key)+"\x00"), v, chunkSize{0, heldBytes}, true)
 	return rows, more, err
 }

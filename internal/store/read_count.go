@@ -9,8 +9,9 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// counts remembers what a limited list left behind, so that the next page of a list read from the database need not
-// count again: in one history the number of keys from a start key to the end of a span at a revision never changes.
+// counts remembers how many keys a limited list left unread. The next page of a list read from the database then need
+// not count again: within one history, the number of keys from a start key to the end of a span at a revision never
+// changes.
 type counts struct {
 	mu    sync.Mutex
 	known map[countKey]int64
@@ -18,7 +19,7 @@ type counts struct {
 }
 
 type countKey struct {
-	epoch      int64 // that rev belongs to
+	epoch      int64 // to which rev belongs
 	rev        int64
 	start, end string
 	open       bool
@@ -53,7 +54,7 @@ func (v view) countKey(sp index.Span) countKey {
 	return countKey{epoch: v.epoch, rev: v.rev, start: sp.Start, end: sp.End, open: sp.Open}
 }
 
-// count returns how many keys the span has at v's revision.
+// count returns the number of keys in the span at v's revision.
 func (s *Store) count(ctx context.Context, sp index.Span, v view) (int64, error) {
 	if keys := v.keys(); keys != nil {
 		return keys.Count(sp), nil
@@ -71,7 +72,7 @@ func (s *Store) count(ctx context.Context, sp index.Span, v view) (int64, error)
 	return n, nil
 }
 
-// count counts the live keys of [key, end) as the transaction sees them.
+// count returns the number of live keys in [key, end) as the transaction sees them.
 func (e *evaluator) count(key, end []byte) (int64, error) {
 	sp := index.NewSpan(key, end)
 	if sp.Empty {
@@ -94,8 +95,8 @@ func (e *evaluator) count(key, end []byte) (int64, error) {
 	return n, nil
 }
 
-// committed counts the keys of the span before the batch. While the index is not complete the database does: the rows,
-// which may be many and large, need not be loaded for it.
+// committed counts the keys of the span as they were before the batch. While the index is incomplete, the database
+// counts: the rows may be many and large, and need not be loaded for that.
 func (e *evaluator) committed(sp index.Span) (int64, error) {
 	if e.whole {
 		return e.loaded.Count(sp), nil
@@ -106,7 +107,7 @@ func (e *evaluator) committed(sp index.Span) (int64, error) {
 	return e.s.index.Count(sp), nil
 }
 
-// countPage counts a span of which a page was just read, and remembers the count of what the page left.
+// countPage counts a span after one of its pages was read, and remembers the count of the rest.
 func (s *Store) countPage(ctx context.Context, sp index.Span, v view, next index.Span, read int64) (int64, error) {
 	n, err := s.count(ctx, sp, v)
 	if err == nil && v.keys() == nil {

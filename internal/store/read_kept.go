@@ -6,38 +6,38 @@ import (
 )
 
 const (
-	// keptMost is how many bytes of results may wait for their clients before long reads wait, too.
+	// keptMost is how many bytes of results may wait for their clients before long reads have to wait, too.
 	keptMost = 256 << 20
-	// keptShared is how many of them are for all: the rest is for callers who have no result waiting. One that takes
-	// nothing blocks nobody else.
+	// keptShared is the part of keptMost that any caller may use. The rest is for callers that have no result waiting, so
+	// a client that takes nothing blocks nobody else.
 	keptShared = keptMost / 4 * 3
-	// keptTime is how long a client has for half of a result, and then for half of the rest, while others wait for the
-	// room: with a little at a time, a result could stand in the way for hours. Some of it is enough if only the
-	// client's own reads wait, or if all clients together have taken keptFlow meanwhile: then the others get their room
-	// soon, and the client may be slow only because so many read at once.
+	// keptTime is how long a client has to take half of a result, and then half of the rest, while others wait for the
+	// room. A client that took a little at a time could otherwise block them for hours. Any progress is enough if only the
+	// client's own reads wait, or if all clients together have taken keptFlow in that time: the others then get their room
+	// soon, and the client may be slow only because so many clients read at once.
 	keptTime = 10 * time.Second
 	keptFlow = keptMost / 2
 )
 
-// Kept is the memory of a long read's result that its client has not taken yet.
+// Kept accounts for the memory of a long read's result that its client has not taken yet.
 type Kept struct {
 	of     *turns
 	caller any
 	// Guarded by turns.mu.
 	bytes int64
 	had   int64       // bytes when the timer was set
-	taken int64       // of turns, at that time
-	timer *time.Timer // nil as long as there is nothing to take
+	taken int64       // turns.taken when the timer was set
+	timer *time.Timer // nil while there is nothing to take
 }
 
-// Turn waits until a long read could begin, for who is about to encode a large result of another request. Errors:
-// ctx's.
+// Turn waits until a long read could begin. Callers use it before they encode a large result of another request.
+// Errors: ctx's.
 func (s *Store) Turn(ctx context.Context) (*Turn, error) { return s.turns.take(ctx) }
 
-// Keep counts memory that outlasts the turn, on behalf of ctx's caller. It is to be released.
+// Keep accounts for memory that outlasts the turn, in bytes, on behalf of ctx's caller. Release it.
 func (t *Turn) Keep(ctx context.Context, bytes int64) *Kept { return t.of.keep(ctx, bytes) }
 
-// Keep counts memory of a result that was read for ctx's caller. It is to be released.
+// Keep accounts for the memory, in bytes, of a result that was read for ctx's caller. Release it.
 func (s *Store) Keep(ctx context.Context, bytes int64) *Kept { return s.turns.keep(ctx, bytes) }
 
 func (q *turns) keep(ctx context.Context, bytes int64) *Kept {
@@ -52,7 +52,7 @@ func (q *turns) keep(ctx context.Context, bytes int64) *Kept {
 	return k
 }
 
-// begin gives the client its time for a part of the result. Callers hold mu.
+// begin starts the client's time for the next part of the result. Callers hold mu.
 func (k *Kept) begin() {
 	k.had, k.taken = k.bytes, k.of.taken
 	if k.timer == nil {
@@ -62,7 +62,7 @@ func (k *Kept) begin() {
 	}
 }
 
-// Room waits until there is room for a result of ctx's caller, and then counts it as Keep does. It is to be released.
+// Room waits until there is room for a result of ctx's caller, then accounts for its bytes as Keep does. Release it.
 // Errors: ctx's.
 func (s *Store) Room(ctx context.Context, bytes int64) (*Kept, error) {
 	k, err := s.turns.reserve(ctx, bytes)
@@ -75,8 +75,8 @@ func (s *Store) Room(ctx context.Context, bytes int64) (*Kept, error) {
 	return k, nil
 }
 
-// reserve waits until there is room and then counts a result that is yet to be made. One that is larger than all room
-// waits like any other, and is then alone. It is to be released. Errors: ctx's.
+// reserve waits until there is room, then accounts for a result that does not exist yet. A result larger than all the
+// room waits like any other, and then has the room to itself. Release it. Errors: ctx's.
 func (q *turns) reserve(ctx context.Context, bytes int64) (*Kept, error) {
 	p := &place{caller: q.caller(ctx), bytes: bytes}
 	k := &Kept{of: q, caller: p.caller, bytes: bytes}
@@ -86,8 +86,8 @@ func (q *turns) reserve(ctx context.Context, bytes int64) (*Kept, error) {
 	return k, nil
 }
 
-// turn waits for a turn to encode a result that counts already. It needs no room, since room may come only from such
-// results. The end of the turn releases k. Errors: ctx's.
+// turn waits for a turn to encode a result that already counts. It does not wait for room, since only such results may
+// be able to free any. The end of the turn releases k. Errors: ctx's.
 func (k *Kept) turn(ctx context.Context) (*Turn, error) {
 	if err := k.of.wait(ctx, &k.of.encoding, &place{caller: k.caller}, k.of.over); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (k *Kept) turn(ctx context.Context) (*Turn, error) {
 	return k.of.begin(k), nil
 }
 
-// count counts a caller's result, if it has bytes. Callers hold mu.
+// count adds a caller's result to the accounts, if it has bytes. Callers hold mu.
 func (q *turns) count(caller any, bytes int64) {
 	if bytes > 0 {
 		q.kept += bytes
@@ -103,14 +103,14 @@ func (q *turns) count(caller any, bytes int64) {
 	}
 }
 
-// Bytes returns how many are not released.
+// Bytes returns the number of bytes that are not released yet.
 func (k *Kept) Bytes() int64 {
 	k.of.mu.Lock()
 	defer k.of.mu.Unlock()
 	return k.bytes
 }
 
-// Release gives back so many bytes, or what there is left.
+// Release releases bytes, or what is left if that is less.
 func (k *Kept) Release(bytes int64) {
 	k.of.mu.Lock()
 	defer k.of.mu.Unlock()
@@ -137,7 +137,8 @@ func (k *Kept) release(bytes int64) {
 	q.give()
 }
 
-// look gives up a client that stands in the way of others.
+// look runs when the client's time is up. It disconnects a client that blocks others, and gives any other client more
+// time.
 func (k *Kept) look() {
 	q := k.of
 	q.mu.Lock()
@@ -151,17 +152,17 @@ func (k *Kept) look() {
 		if q.hangUp != nil {
 			go q.hangUp(k.caller)
 		}
-		k.release(k.bytes) // where it cannot be hung up, others need not wait for it forever
+		k.release(k.bytes) // even if it cannot be disconnected, the others need not wait for it forever
 	}
 }
 
-// awaited says whether anybody waits for room. Callers hold mu.
+// awaited reports whether any caller waits for room. Callers hold mu.
 func (q *turns) awaited() bool { return len(q.reads.callers)+len(q.results.callers) > 0 }
 
-// othersWait says whether somebody else than a caller waits for room, or may do. Callers hold mu.
+// othersWait reports whether a caller other than the given one waits for room, or might. Callers hold mu.
 func (q *turns) othersWait(than any) bool { return q.reads.others(than) || q.results.others(than) }
 
-// room says whether a caller's next read may begin, as far as memory is concerned. Callers hold mu.
+// room reports whether there is enough memory for a caller's next read to begin. Callers hold mu.
 func (q *turns) room(caller any) bool {
 	return q.kept < keptShared || q.kept < keptMost && q.holding[caller] == 0
 }

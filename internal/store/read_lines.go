@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// lines hold what waits for a turn or for room. Each caller has a line of its own, so that callers take turns however
-// much each of them asks for.
+// lines holds what waits for a turn or for room. Each caller has its own line, so callers take turns however much each
+// of them asks for.
 type lines struct {
-	waiting map[any]*list.List // of *place by caller; none is empty
-	callers []any              // those in waiting
-	next    int                // in callers
+	waiting map[any]*list.List // places by caller; no list is empty
+	callers []any              // the keys of waiting
+	next    int                // index in callers
 }
 
 // place is a place in a caller's line.
 type place struct {
 	caller any
-	bytes  int64         // of the result that the room is for
-	at     *list.Element // nil when it has left
-	given  chan struct{} // closed with what it waits for
+	bytes  int64         // of the result that needs the room
+	at     *list.Element // nil once it has left the line
+	given  chan struct{} // closed when it gets what it waits for
 }
 
 // join puts p at the end of its caller's line.
@@ -35,8 +35,8 @@ func (l *lines) join(p *place) {
 	p.at = line.PushBack(p)
 }
 
-// leave takes the first place out of the line of the next caller that may leave; it returns nil when there is none. A
-// nil may lets everyone leave.
+// leave removes and returns the first place of the next caller that may leave, nil if there is none. If may is nil,
+// every caller may leave.
 func (l *lines) leave(may func(caller any) bool) *place {
 	for range l.callers {
 		l.next %= len(l.callers)
@@ -54,7 +54,7 @@ func (l *lines) leave(may func(caller any) bool) *place {
 	return nil
 }
 
-// remove takes p out of its line, and says whether it was the last one there.
+// remove removes p from its line and reports whether it was the last one there.
 func (l *lines) remove(p *place) (last bool) {
 	line := l.waiting[p.caller]
 	line.Remove(p.at)
@@ -71,7 +71,8 @@ func (l *lines) remove(p *place) (last bool) {
 	return true
 }
 
-// others says whether somebody else than a caller waits, or may do: nil are all that cannot be distinguished.
+// others reports whether a caller other than the given one waits, or might: nil stands for all callers that cannot be
+// told apart.
 func (l *lines) others(than any) bool {
 	return len(l.callers) > 1 || len(l.callers) == 1 && (l.callers[0] != than || than == nil)
 }

@@ -9,47 +9,47 @@ import (
 )
 
 // StreamPinLimit is how long an open stream holds off the deletion of rows that it may still read. It is far longer
-// than a list takes, and bounds what a client that has stopped reading costs.
+// than a list takes, and bounds the cost of a client that has stopped reading.
 const StreamPinLimit = 5 * time.Minute
 
-// sharePinAfter is how long a stream may take before the other replicas are asked to hold off, too: the most are done
-// by then.
+// sharePinAfter is how long a stream may run before it asks the other replicas to hold off deletion, too. Most streams
+// are done by then.
 const sharePinAfter = 500 * time.Millisecond
 
-// pins are the revisions that open streams and exports read at. A purge deletes what is superseded at or below the
-// compacted revision, and not above the oldest of them: lists of the current revision do not meet the usual compaction,
-// which is of minutes ago.
+// pins holds the revisions that open streams and exports read at. A purge deletes what was superseded at or below the
+// compacted revision, but nothing superseded above the oldest pin. Lists of the current revision do not run into the
+// usual compaction, which is at a revision of minutes ago.
 type pins struct {
 	mu   sync.Mutex
 	open map[*pin]struct{}
 }
 
-// pin keeps the rows that can be read at rev from being deleted, until end or until it is lost.
+// pin protects the rows that can be read at rev from deletion, until end is called or the pin is lost.
 type pin struct {
 	of     *pins
 	rev    int64
 	export bool
-	until  time.Time // of a stream
+	until  time.Time // for a stream
 	lost   bool      // guarded by of.mu
 
-	shared *sharedPin // where other replicas purge, too
+	shared *sharedPin // set where other replicas purge, too
 }
 
-// sharedPin is a pin that the other replicas hear of through the database. That may lose it, in a failover to a
-// standby that had not received it: so nobody here knows whether it is still there, and each read asks the database,
-// in the snapshot that it reads.
+// sharedPin is a pin that the other replicas learn of through the database. The database may lose it in a failover to a
+// standby that had not received it. This process cannot tell, so each read asks the database for the pin, in the
+// snapshot that it reads.
 type sharedPin struct {
 	replica *replica
 	late    *time.Timer
 
 	// Guarded by pins.mu.
-	id    int64 // 0 until the database has it
+	id    int64 // 0 until the database has the pin
 	ended bool
 }
 
-// pin pins the revision asked for and returns its view. End both that and its snapshot.
+// pin pins the requested revision and returns a view of it. The caller ends both the view's pin and its snapshot.
 func (s *Store) pin(revision int64) (view, error) {
-	s.pins.mu.Lock() // a purge that begins later sees the pin, or a compacted revision that is not above it
+	s.pins.mu.Lock() // a later purge sees the pin, or a compacted revision that is not above it
 	defer s.pins.mu.Unlock()
 	clock, snap := s.index.Pin(revision)
 	v, err := newView(revision, clock)
@@ -83,8 +83,8 @@ func (r *replica) pinFor(ctx context.Context, rev int64, d time.Duration) (id in
 	return r.b.Pin(ctx, rev, d)
 }
 
-// shareNow asks the other replicas to hold off. Until they have heard of it, and if it is too late, a compaction ends
-// the stream.
+// shareNow asks the other replicas to hold off deletion. Until they learn of the pin, and if it comes too late, a
+// compaction ends the stream.
 func (p *pin) shareNow() {
 	r := p.shared.replica
 	id, err := r.pinFor(r.s.ctx, p.rev, StreamPinLimit)
@@ -107,7 +107,7 @@ func (p *pin) end() {
 	}
 }
 
-// forget ends the pin here, and returns the id of what the database has of it, 0 for nothing.
+// forget ends the pin in this process and returns its id in the database, 0 if the database does not have it.
 func (p *pin) forget() (id int64) {
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
@@ -120,7 +120,7 @@ func (p *pin) forget() (id int64) {
 	return p.shared.id
 }
 
-// free ends a pin of the database beside its caller, who waits for it only while the store closes.
+// free ends a pin in the database in the background. The caller waits for it only while the store closes.
 func (r *replica) free(id int64) {
 	release := func() { r.release(id) }
 	if !r.s.background.start(release) {
@@ -128,17 +128,17 @@ func (r *replica) free(id int64) {
 	}
 }
 
-// release ends a pin of the database; one that this fails for ends by itself.
+// release ends a pin in the database. If that fails, the pin expires.
 func (r *replica) release(id int64) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.s.ctx), leaveTimeout) // also when the store closes
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.s.ctx), leaveTimeout) // runs even while the store closes
 	defer cancel()
 	if err := r.b.Release(ctx, id); err != nil {
 		r.s.cfg.Logger.Debug("a pin ends when its time is up", "error", err)
 	}
 }
 
-// lasts says whether every row that p keeps is still there, where this process alone deletes rows. What was read before
-// the question is whole if so.
+// lasts reports whether every row that p keeps is still there. If so, everything that was read before the call is
+// complete. It is always false where other processes delete rows, too.
 func (p *pin) lasts() bool {
 	if p == nil || p.shared != nil {
 		return false
@@ -148,7 +148,7 @@ func (p *pin) lasts() bool {
 	return !p.lost
 }
 
-// id is what a read names to the database to rely on p, 0 when it has not heard of it.
+// id returns the id under which a read relies on p in the database, 0 if the database does not know p.
 func (p *pin) id() int64 {
 	if p == nil || p.shared == nil {
 		return 0
@@ -158,8 +158,8 @@ func (p *pin) id() int64 {
 	return p.shared.id
 }
 
-// until is the revision at or below which what is superseded may be deleted now: the compacted one, or the oldest that
-// is pinned. Those whose time is up are lost with what they kept.
+// until returns the revision at or below which superseded rows may be deleted: the compacted revision, or the oldest
+// pinned one if that is lower. Pins whose time is up do not count; those that lose rows by it are marked as lost.
 func (s *pins) until(compacted int64, now time.Time) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,8 +177,8 @@ func (s *pins) until(compacted int64, now time.Time) int64 {
 
 func (p *pin) keeps(now time.Time) bool { return p.export || now.Before(p.until) }
 
-// Readers describes, for people, which of this process's clients keep rows below the compacted revision from being
-// deleted; "" for none.
+// Readers returns a description, for people, of those clients of this process that hold off the deletion of rows below
+// the compacted revision; "" if there are none.
 func (s *Store) Readers() string {
 	exports, streams := s.pins.older(s.Compacted(), s.cfg.Now())
 	var who []string

@@ -9,7 +9,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// sorted serves a range with filters or an order of its own: it looks at every row, but fetches only the values it
+// sorted serves a range that has filters or a sort order. It looks at every row, but fetches only the values that it
 // returns.
 func (s *Store) sorted(ctx context.Context, req *RangeRequest, sp index.Span, v view) (*RangeResult, error) {
 	res, items, err := s.ordered(ctx, req, sp, v)
@@ -20,7 +20,7 @@ func (s *Store) sorted(ctx context.Context, req *RangeRequest, sp index.Span, v 
 	return res, err
 }
 
-// ordered is sorted without the rows: the items say which they are.
+// ordered is sorted without the rows: it returns their items instead.
 func (s *Store) ordered(
 	ctx context.Context, req *RangeRequest, sp index.Span, v view,
 ) (*RangeResult, []*index.Item, error) {
@@ -39,8 +39,8 @@ func (s *Store) ordered(
 	return res, items, err
 }
 
-// selected returns those of the items, all of req's range in an epoch, that req wants, in its order; more says that its
-// limit cut some off. It reuses the slice.
+// selected returns the items that req wants, in req's order; items must be all those of req's range, in one epoch. more
+// reports whether req's limit cut some off. It reuses the slice.
 func (s *Store) selected(
 	ctx context.Context, items []*index.Item, epoch int64, req *RangeRequest,
 ) (_ []*index.Item, more bool, err error) {
@@ -60,7 +60,7 @@ func (s *Store) selected(
 	return items, false, nil
 }
 
-// sortedStream is sorted in chunks. While a client takes its time only a chunk of values is in memory.
+// sortedStream is sorted in chunks. However slowly a client reads, only one chunk of values is in memory.
 func (s *Store) sortedStream(
 	ctx context.Context, req *RangeRequest, sp index.Span, v view, send func(rows []*Row) error,
 ) (*RangeResult, error) {
@@ -70,7 +70,7 @@ func (s *Store) sortedStream(
 	}
 	res.Epoch = v.epoch
 	for len(items) > 0 {
-		part := slices.Clone(items[:min(len(items), readChunk)]) // which get their values
+		part := slices.Clone(items[:min(len(items), readChunk)]) // the clones get the values
 		turn, err := s.turns.takeFor(ctx, len(part))
 		if err != nil {
 			return nil, err
@@ -88,7 +88,7 @@ func (s *Store) sortedStream(
 	return res, nil
 }
 
-// orderedInTurn is ordered in a turn of its own if the span is long. The items have no values.
+// orderedInTurn is ordered, in its own turn if the span is long. The items have no values.
 func (s *Store) orderedInTurn(
 	ctx context.Context, req *RangeRequest, sp index.Span, v view,
 ) (*RangeResult, []*index.Item, error) {
@@ -107,13 +107,13 @@ func (s *Store) orderedInTurn(
 	return res, items, err
 }
 
-// shape is rows for a sorted list: etcd fetches whole rows to sort them by value, and keys_only then drops the value
-// alone.
+// shape is rows for a sorted list. To sort by value etcd fetches whole rows, and keys_only then drops only the value.
 func (s *Store) shape(ctx context.Context, items []*index.Item, epoch int64, req *RangeRequest) ([]*Row, error) {
 	return s.shapeFirst(ctx, items, epoch, req, 0)
 }
 
-// shapeFirst is shape for the first items, up to the one with which the sizes of the rows reach bytes; 0 is no bound.
+// shapeFirst is shape for the first items, up to the one at which the total size of the rows reaches bytes; 0 means no
+// bound.
 func (s *Store) shapeFirst(
 	ctx context.Context, items []*index.Item, epoch int64, req *RangeRequest, bytes int64,
 ) ([]*Row, error) {
@@ -155,7 +155,7 @@ func (s *Store) metas(ctx context.Context, sp index.Span, v view, values bool) (
 	}
 }
 
-// withValues returns the items with all values in memory.
+// withValues returns the items with all their values in memory.
 func (s *Store) withValues(ctx context.Context, items []*index.Item, epoch int64) ([]*index.Item, error) {
 	rows, err := s.rows(ctx, items, epoch, &RangeRequest{})
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *Store) withValues(ctx context.Context, items []*index.Item, epoch int64
 	return out, nil
 }
 
-// plain says that the rows are wanted in key order, without filters.
+// plain reports whether r wants the rows in key order, without filters.
 func (r *RangeRequest) plain() bool {
 	return r.Target == SortKey && r.Order != SortDescend && !r.filtered()
 }
@@ -184,8 +184,8 @@ func (r *RangeRequest) drops(row *Row) bool {
 		r.MaxCreateRev != 0 && row.CreateRevision > r.MaxCreateRev
 }
 
-// first cuts a range that names a target but no order: etcd applies its limit before it sorts, and reads one more row
-// to know whether there are more.
+// first cuts a range that names a sort target but no order: etcd applies the limit before it sorts, and reads one more
+// row to find out whether more remain.
 func (r *RangeRequest) first(items []*index.Item) []*index.Item {
 	if r.Order == SortNone && !r.filtered() && r.Limit > 0 && int64(len(items))-1 > r.Limit {
 		return items[:r.Limit+1]

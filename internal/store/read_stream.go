@@ -7,29 +7,29 @@ import (
 )
 
 const (
-	// chunkBytes ends a chunk with the row at which keys and values reach it: an open stream holds little while nobody
-	// reads it, and a chunk that ends with the largest value stays below the 4 MiB that gRPC's clients take by default.
+	// chunkBytes ends a chunk at the row with which its keys and values reach this size. An open stream holds little
+	// memory while nobody reads it, and a chunk that ends with the largest value stays below the 4 MiB that gRPC clients
+	// accept by default.
 	chunkBytes = 1 << 20
-	// streamFirst is the size of the first chunk of a RangeStream; the next ones double, up to what would fill half of
-	// chunkBytes.
+	// streamFirst is the number of rows in the first chunk of a RangeStream. Each further chunk doubles it, up to what
+	// would fill half of chunkBytes.
 	streamFirst = 10
-	// chunkFirst is the first chunk of what is read for ourselves.
+	// chunkFirst is the number of rows in the first chunk of the store's own reads.
 	chunkFirst = 100
-	// heldBytes bounds one statement's part of what is in memory whole in the end: a statement must come to its end in
+	// heldBytes bounds what one statement reads of a result that ends up in memory as a whole: a statement must finish in
 	// time.
 	heldBytes = 16 << 20
 )
 
-// RangeStream hands the rows of req's range to send in chunks, all at one revision, holding no more than a chunk in
-// memory. The result has everything but the rows. req has no order and no filters: the caller refuses those. With a
-// sort target other than the key the rows are sorted, for which all are looked at before the first is sent; etcd sorts
-// each chunk and then goes on behind its last key, so that it loses rows or repeats them as soon as there are more than
-// ten.
+// RangeStream passes the rows of req's range to send in chunks, all at one revision, and holds at most one chunk in
+// memory. The result has everything but the rows. req has no sort order and no filters; the caller refuses those. With
+// a sort target other than the key, the rows are sorted, so all of them are looked at before the first is sent. etcd
+// instead sorts each chunk and continues after its last key, so it loses or repeats rows once there are more than ten.
 //
-// A compaction that overtakes an open stream does not end it, as it ends etcd's: rows that the stream may still read
-// are not deleted. Only one that is still open after [StreamPinLimit] may end with [ErrCompacted]; over a database that
-// other processes write to also one that is overtaken at once, or whose pin was lost in a failover. Errors: as Range,
-// and what send returns.
+// A compaction that overtakes an open stream ends it in etcd. Here it does not: rows that the stream may still read are
+// not deleted. Only a stream that is still open after [StreamPinLimit] may end with [ErrCompacted]. Over a database
+// that other processes write to, so may a stream that is overtaken before they know of its pin, or whose pin was lost
+// in a failover. Errors: as Range, and those of send.
 func (s *Store) RangeStream(
 	ctx context.Context, req *RangeRequest, send func(rows []*Row) error,
 ) (*RangeResult, error) {
@@ -73,18 +73,18 @@ func (s *Store) RangeStream(
 	return res, err
 }
 
-// chunkSize bounds a chunk: it ends with the row at which the sizes of its rows reach bytes, if not before.
+// chunkSize bounds a chunk: it ends after rows rows, or at the row with which their total size reaches bytes.
 type chunkSize struct {
 	rows  int
 	bytes int64
 }
 
-// next is the size of the chunk after one that was read as rows.
+// next returns the size of the chunk that follows rows.
 func (c chunkSize) next(rows []*Row) chunkSize {
 	return chunkSize{fitChunk(c.rows, len(rows), sizeOf(rows), readChunk), c.bytes}
 }
 
-// cut ends rows with the one at which their sizes reach bytes; 0 is no bound.
+// cut ends rows at the one with which their total size reaches bytes; 0 means no bound.
 func cut(rows []*Row, bytes int64) []*Row {
 	if bytes <= 0 {
 		return rows
@@ -104,8 +104,8 @@ func sizeOf(rows []*Row) (total int64) {
 	return total
 }
 
-// fitChunk doubles a chunk's size, up to most, unless what the last one read says that it would fill more than half of
-// chunkBytes.
+// fitChunk doubles a chunk's size, up to most, but not beyond what would fill half of chunkBytes, going by the last
+// chunk.
 func fitChunk(size, read int, total int64, most int) int {
 	if read == 0 {
 		return size

@@ -11,35 +11,35 @@ import (
 )
 
 const (
-	// longRead is how many keys make a read long: shorter ones are over before they could take turns.
+	// longRead is how many keys make a read long. Shorter reads finish before they could take turns.
 	longRead = 100
-	// turnTime is how long a turn lasts at most, whatever its read does.
+	// turnTime is the maximum duration of a turn, whatever its read does.
 	turnTime = 5 * time.Second
 )
 
-// turns lets only so many long reads be computed at a time as there are processors, and takes them from all callers
-// alike: else a thousand lists at once would each be given a thousandth of the processors, and so would every put and
-// get beside them. Nor does it begin another one while the results of those before it, not yet taken by their clients,
-// hold too much memory.
+// turns limits the long reads that compute at a time to the number of processors (at least 2), and serves all callers
+// alike. Otherwise, of a thousand lists at once, each would get a thousandth of the processors, and so would every put
+// and get beside them. turns also begins no further long read while results that clients have not taken yet hold too
+// much memory.
 type turns struct {
-	caller func(context.Context) any // distinguishes callers
+	caller func(context.Context) any // identifies callers
 	hangUp func(caller any)          // may be nil
 
 	mu       sync.Mutex
 	free     int
 	kept     int64       // bytes of results
-	taken    int64       // bytes of results that count no longer, since the start
-	holding  map[any]int // how many of these results each caller has; none has 0
-	encoding lines       // results that count already wait for a turn to be encoded
-	reads    lines       // long reads wait for a turn, and for room
-	results  lines       // writes that return many rows and chunks of streams wait for room only
-	encodes  bool        // the last turn was for encoding, as far as anything waited for it
+	taken    int64       // bytes of results released since the start
+	holding  map[any]int // number of these results per caller; no entry is 0
+	encoding lines       // results that already count, waiting for a turn to be encoded
+	reads    lines       // long reads, waiting for a turn and for room
+	results  lines       // writes that return many rows and chunks of streams, waiting for room only
+	encodes  bool        // the last turn was for encoding, if anything waited for that
 }
 
-// Turn is a long read's permission to compute. It ends by itself after a while.
+// Turn is a long read's permission to compute. It ends by itself after turnTime.
 type Turn struct {
 	of     *turns
-	result *Kept // what counts of the result until the holder ends the turn
+	result *Kept // what the result accounts for until the holder ends the turn
 	timer  *time.Timer
 	once   sync.Once
 }
@@ -53,10 +53,10 @@ func newTurns(caller func(context.Context) any, hangUp func(any)) *turns {
 	}
 }
 
-// take waits for a turn, which whoever took it ends. Errors: ctx's.
+// take waits for a turn, which the caller ends. Errors: ctx's.
 func (q *turns) take(ctx context.Context) (*Turn, error) { return q.takeWith(ctx, 0) }
 
-// takeWith is take for a read whose result counts as so many bytes until its turn is ended.
+// takeWith is take for a read whose result accounts for bytes until its turn ends.
 func (q *turns) takeWith(ctx context.Context, bytes int64) (*Turn, error) {
 	k := &Kept{of: q, caller: q.caller(ctx), bytes: bytes}
 	undo := func() {
@@ -75,7 +75,8 @@ func (q *turns) begin(result *Kept) *Turn {
 	return t
 }
 
-// wait returns when p gets what those in l wait for. Where ctx ends at the same time, undo gives it back, with mu held.
+// wait returns once p gets what the places in l wait for. If ctx ends just as it does, wait calls undo, with mu held,
+// to give it back.
 func (q *turns) wait(ctx context.Context, l *lines, p *place, undo func()) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -93,14 +94,15 @@ func (q *turns) wait(ctx context.Context, l *lines, p *place, undo func()) error
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if p.at == nil {
-		undo() // it was given meanwhile
+		undo() // it was granted at the same time
 	} else {
 		l.remove(p)
 	}
 	return ctx.Err()
 }
 
-// End ends the turn, unless it has ended by itself, and what counts of its result. A nil Turn has nothing to end.
+// End ends the turn, unless it has ended by itself, and releases the memory of its result. End on a nil Turn does
+// nothing.
 func (t *Turn) End() {
 	if t == nil {
 		return
@@ -124,7 +126,7 @@ func (q *turns) over() {
 	q.give()
 }
 
-// give hands out the turns that are free and the room for results. Callers hold mu.
+// give hands out free turns, and room for results. Callers hold mu.
 func (q *turns) give() {
 	for q.free > 0 {
 		p := q.nextTurn()
@@ -145,8 +147,8 @@ func (q *turns) give() {
 	}
 }
 
-// nextTurn takes out of its line what gets the next turn: encoding and reads alternate, so that neither waits for all
-// of the other. Callers hold mu.
+// nextTurn removes and returns the place that gets the next turn. Encoding and reads alternate, so neither waits for
+// all of the other. Callers hold mu.
 func (q *turns) nextTurn() *place {
 	q.encodes = !q.encodes
 	p := q.leave(q.encodes)
@@ -169,7 +171,7 @@ func (q *turns) leave(encodes bool) *place {
 
 type turnKey struct{}
 
-// with returns a context that knows the turn.
+// with returns a context that carries the turn.
 func (t *Turn) with(ctx context.Context) context.Context {
 	if t == nil {
 		return ctx
@@ -182,7 +184,7 @@ func withoutTurn(ctx context.Context) context.Context {
 	return context.WithValue(ctx, turnKey{}, (*Turn)(nil))
 }
 
-// takeOne is take for a part of a read, nil if the whole read has a turn, or needs none.
+// takeOne is take for a part of a read. It returns nil if the whole read has a turn, or needs none.
 func (q *turns) takeOne(ctx context.Context) (*Turn, error) {
 	if inTurn(ctx) {
 		return nil, nil //nolint:nilnil // a nil Turn has nothing to end
@@ -190,10 +192,10 @@ func (q *turns) takeOne(ctx context.Context) (*Turn, error) {
 	return q.take(ctx)
 }
 
-// inTurn says whether ctx is that of a read that has a turn, or needs none.
+// inTurn reports whether ctx belongs to a read that has a turn, or needs none.
 func inTurn(ctx context.Context) bool { return ctx.Value(turnKey{}) != nil }
 
-// takeFor is takeOne for a part that looks at so many keys, nil also when these are few.
+// takeFor is takeOne for a part that looks at so many keys. It also returns nil if these are few.
 func (q *turns) takeFor(ctx context.Context, keys int) (*Turn, error) {
 	if keys <= longRead {
 		return nil, nil //nolint:nilnil // as above
@@ -201,7 +203,7 @@ func (q *turns) takeFor(ctx context.Context, keys int) (*Turn, error) {
 	return q.takeOne(ctx)
 }
 
-// asking passes on the turn of a read that is about to ask the database: it will wait, which others can compute in.
+// asking ends the turn of a read that is about to query the database: while that read waits, others can compute.
 func asking(ctx context.Context) {
 	if t, ok := ctx.Value(turnKey{}).(*Turn); ok && t != nil {
 		t.timer.Stop()
@@ -209,7 +211,7 @@ func asking(ctx context.Context) {
 	}
 }
 
-// long says whether a read looks at many keys of t.
+// long reports whether a read looks at many keys of t.
 func (r *RangeRequest) long(t *index.Tree) bool {
 	if r.CountOnly || len(r.End) == 0 || r.plain() && r.Limit > 0 && r.Limit <= longRead {
 		return false
@@ -217,7 +219,7 @@ func (r *RangeRequest) long(t *index.Tree) bool {
 	return t.Exceeds(index.NewSpan(r.Key, r.End), longRead)
 }
 
-// long says whether a transaction that only reads looks at many keys of t.
+// long reports whether a read-only transaction looks at many keys of the tree.
 func (t *Txn) long(of *index.Tree) bool {
 	for _, ops := range [2][]Op{t.Success, t.Failure} {
 		for i := range ops {

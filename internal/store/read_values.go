@@ -7,12 +7,12 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// rows turns items of an epoch into rows, fetching the values that are not in memory.
+// rows returns the rows of an epoch's items, and fetches the values that are not in memory.
 func (s *Store) rows(ctx context.Context, items []*index.Item, epoch int64, req *RangeRequest) ([]*Row, error) {
 	return s.firstRows(ctx, items, epoch, req, 0)
 }
 
-// firstRows is rows for as many of the items as it takes for the rows' sizes to reach bytes, and not more; 0 is no
+// firstRows is rows for the first items, up to the one at which the total size of the rows reaches bytes; 0 means no
 // bound.
 func (s *Store) firstRows(
 	ctx context.Context, items []*index.Item, epoch int64, req *RangeRequest, bytes int64,
@@ -60,8 +60,8 @@ func (s *Store) firstRows(
 	return cut(out, bytes), nil
 }
 
-// fetch reads the values that are not cached from the database, the first ones as far as bytes go, and keeps them
-// while there is room.
+// fetch reads the values that are not cached from the database, and caches them while there is room. It ends with the
+// row at which their total size reaches bytes; 0 means no bound.
 func (s *Store) fetch(
 	ctx context.Context, items []*index.Item, epoch int64, missing int, bytes int64,
 ) ([]*index.Item, error) {
@@ -82,7 +82,7 @@ func (s *Store) fetch(
 	fetched := make([]*index.Item, len(rows))
 	for i := range rows {
 		if !cold[i].Is(&rows[i]) {
-			return nil, backend.ErrOtherEpoch // that nobody has noticed yet
+			return nil, backend.ErrOtherEpoch // which this process has not detected yet
 		}
 		fetched[i] = index.NewItem(rows[i])
 	}
@@ -90,7 +90,7 @@ func (s *Store) fetch(
 	return fetched, nil
 }
 
-// keyOnly is the row as keys_only shows it: etcd leaves the lease out, too.
+// keyOnly returns the row as keys_only shows it: like etcd, it leaves out the lease, too.
 func keyOnly(r *Row) *Row {
 	k := *r
 	k.Value, k.Lease = nil, 0
