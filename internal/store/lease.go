@@ -13,30 +13,31 @@ import (
 )
 
 const (
-	minTTL = 2 // seconds, as etcd's
+	minTTL = 2 // seconds, as in etcd
 	maxTTL = 9_000_000_000
 )
 
-// leaseKeeper keeps the time of leases: in memory when this process is the only one, else in the database.
+// leaseKeeper keeps the time of leases: in memory when this process is the only one, otherwise in the database.
 type leaseKeeper interface {
 	start()
-	// status and expired describe a lease as the batch of e found it; one that has expired is not renewed any more.
+	// status and expired describe a lease as e's batch found it. A lease that has expired can no longer be renewed.
 	status(e *evaluator, id int64) leaseStatus
 	expired(e *evaluator, id int64) bool
-	// granted, ending and revoked hear what a batch has committed.
+	// The store calls granted, ending and revoked with what a batch has committed.
 	granted(leases []backend.Lease)
 	ending(ids []int64)
 	revoked(ids []int64)
-	// renew gives a lease its full TTL again. Errors: [ErrLeaseNotFound].
+	// renew gives a lease its full TTL again and returns the TTL. Errors: [ErrLeaseNotFound].
 	renew(ctx context.Context, id int64) (ttl time.Duration, err error)
 	// state describes a lease. Errors: [ErrLeaseNotFound].
 	state(ctx context.Context, id int64) (*Lease, error)
-	// all returns all leases, those that end first first. Others may have them, too: they must not be changed.
+	// all returns all leases, ordered by the time they have left, shortest first. Callers may share the slice and must not
+	// change it.
 	all(ctx context.Context) ([]Lease, error)
 	counted() LeaseStats
 }
 
-// LeaseGrant grants a lease of ttl seconds (at least 2); id 0 lets the store choose one. Errors: [ErrLeaseTTL],
+// LeaseGrant grants a lease of ttl seconds (at least 2). If id is 0, the store chooses one. Errors: [ErrLeaseTTL],
 // [ErrLeaseExists], [ErrQuota], those of the sequencer.
 func (s *Store) LeaseGrant(ctx context.Context, id, ttl int64) (*Lease, error) {
 	if ttl > maxTTL {
@@ -59,9 +60,10 @@ func (s *Store) LeaseGrant(ctx context.Context, id, ttl int64) (*Lease, error) {
 	}
 }
 
-// LeaseRevoke revokes a lease and deletes its keys, and returns the revision of that. A lease with more keys than a
-// transaction may change ([Config.TxnRows]) goes in parts, each of which is a revision: when LeaseRevoke returns early,
-// with ctx's error say, the rest follows. Errors: [ErrLeaseNotFound], those of the sequencer.
+// LeaseRevoke revokes a lease, deletes its keys, and returns the revision of that. A lease with more keys than one
+// transaction may change ([Config.TxnRows]) is revoked in parts, each with its own revision. If LeaseRevoke returns
+// early, for example with ctx's error, the store deletes the rest later. Errors: [ErrLeaseNotFound], those of the
+// sequencer.
 func (s *Store) LeaseRevoke(ctx context.Context, id int64) (revision int64, err error) {
 	return s.revoke(ctx, revokeOperation{id: id})
 }
@@ -73,8 +75,8 @@ func (s *Store) LeaseRenew(ctx context.Context, id int64) (int64, error) {
 	return int64(ttl / time.Second), err
 }
 
-// LeaseTimeToLive describes a lease and, if wanted, its keys in order, at the revision in the description. Errors:
-// [ErrLeaseNotFound], which holds at [Store.Revision] then, those of the backend.
+// LeaseTimeToLive describes a lease and, if keys is set, returns its keys in order, at the revision in the description.
+// Errors: [ErrLeaseNotFound], which then holds at [Store.Revision], those of the backend.
 func (s *Store) LeaseTimeToLive(ctx context.Context, id int64, keys bool) (*Lease, [][]byte, error) {
 	rev := s.Revision()
 	var attached [][]byte
@@ -84,7 +86,7 @@ func (s *Store) LeaseTimeToLive(ctx context.Context, id int64, keys bool) (*Leas
 			return nil, nil, err
 		}
 	}
-	out, err := s.lessor.state(ctx, id) // one that is there now was there at the revision of its keys
+	out, err := s.lessor.state(ctx, id) // a lease that exists now existed at the revision of its keys
 	if errors.Is(err, ErrLeaseNotFound) {
 		if err := s.confirm(ctx); err != nil {
 			return nil, nil, err
@@ -97,7 +99,7 @@ func (s *Store) LeaseTimeToLive(ctx context.Context, id int64, keys bool) (*Leas
 	return out, attached, nil
 }
 
-// leaseKeys returns the keys of a lease in order, and the revision at which they are that.
+// leaseKeys returns the keys of a lease in order, and the revision at which it has them.
 func (s *Store) leaseKeys(ctx context.Context, id int64) ([][]byte, int64, error) {
 	if err := s.confirm(ctx); err != nil {
 		return nil, 0, err
@@ -119,7 +121,7 @@ func (s *Store) leaseKeys(ctx context.Context, id int64) ([][]byte, int64, error
 	return attached, rev, nil
 }
 
-// leaseKeysOperation lists the keys of a lease while the index is not complete.
+// leaseKeysOperation lists the keys of a lease while the index is incomplete.
 type leaseKeysOperation struct {
 	id   int64
 	keys []string
@@ -136,16 +138,16 @@ func (o *leaseKeysOperation) evaluate(e *evaluator) error {
 	return nil
 }
 
-// LeaseStats counts what became of leases since the start, for metrics.
+// LeaseStats counts renewals and expired leases since the start, for metrics.
 type LeaseStats struct {
 	Renewed, Expired uint64
 }
 
-// LeaseStats counts renewals and the leases that ended because nobody renewed them.
+// LeaseStats returns the numbers of renewals and of leases that ended because nobody renewed them.
 func (s *Store) LeaseStats() LeaseStats { return s.lessor.counted() }
 
-// Leases returns the ids of all leases, those that end first first. What was revoked before is gone at [Store.Revision]
-// then. Errors: those of the backend.
+// Leases returns the ids of all leases, ordered by the time they have left, shortest first. When it returns, a lease
+// that is missing because it was revoked is gone at [Store.Revision], too. Errors: those of the backend.
 func (s *Store) Leases(ctx context.Context) ([]int64, error) {
 	all, err := s.lessor.all(ctx)
 	if err == nil {
@@ -161,21 +163,21 @@ func (s *Store) Leases(ctx context.Context) ([]int64, error) {
 	return ids, nil
 }
 
-// byRemaining sorts leases, the one that ends first before the others.
+// byRemaining sorts leases by the time they have left, shortest first.
 func byRemaining(all []Lease) {
 	slices.SortFunc(all, func(a, b Lease) int { return cmp.Compare(a.Remaining, b.Remaining) })
 }
 
-// complaintPeriod is how often a condition that lasts is logged.
+// complaintPeriod is how often a lasting condition is logged.
 const complaintPeriod = time.Minute
 
-// complaint logs that leases have ended and cannot be revoked: once a minute for all of them, and when it is over. One
-// goroutine at a time uses it.
+// complaint logs that leases have ended and cannot be revoked: once a minute for all of them, and once when it is over.
+// Only one goroutine uses it at a time.
 type complaint struct {
-	last time.Time // zero while all is well
+	last time.Time // zero while there is nothing to complain about
 }
 
-// about takes the result of one look: why leases could not be revoked, nil when all could.
+// about takes the result of one pass: the errors that kept leases from being revoked, none if all were revoked.
 func (c *complaint) about(s *Store, failed []error) {
 	switch now := time.Now(); {
 	case s.ctx.Err() != nil:
@@ -184,7 +186,7 @@ func (c *complaint) about(s *Store, failed []error) {
 			c.last = time.Time{}
 			s.cfg.Logger.Info("leases that have ended are revoked again")
 		}
-	case errors.Is(failed[0], ErrCorrupt): // the alarm speaks for itself
+	case errors.Is(failed[0], ErrCorrupt): // the CORRUPT alarm reports it
 	case now.Sub(c.last) > complaintPeriod:
 		c.last = now
 		s.cfg.Logger.Warn("leases that have ended cannot be revoked yet: they and their keys stay until the database "+

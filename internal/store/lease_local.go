@@ -15,17 +15,17 @@ const (
 	expiryPeriod = 500 * time.Millisecond
 	// expiryBatch is how many leases are revoked at the same time.
 	expiryBatch = 512
-	// expiryRetry is how long a lease that could not be revoked waits for the next try.
+	// expiryRetry is how long a lease that could not be revoked waits for the next attempt.
 	expiryRetry = time.Second
-	// standstill is the shortest span without a look at the time that counts as one in which the process stood still.
+	// standstill is the shortest gap between two readings of the time that counts as a standstill of the process.
 	standstill = 4 * expiryPeriod
 )
 
-// lessor keeps the leases' deadlines in memory; the database holds their ids and TTLs. A restart gives every lease its
-// full TTL again. The time in which the process stood still does not count, since nobody could renew then.
+// lessor keeps the deadlines of leases in memory; the database holds their ids and TTLs. A restart gives every lease
+// its full TTL again. Time in which the process stood still does not count, since nobody could renew then.
 //
-// A lease that has ended lives until it is revoked, and whoever renews it meanwhile waits for that, as in etcd: "not
-// found" is never said of a lease whose keys are still there.
+// A lease that has ended lives until it is revoked. A renewal in that time waits for the revocation, as in etcd: the
+// store never says "not found" of a lease whose keys are still there.
 type lessor struct {
 	s     *Store
 	awake func() time.Time // the machine's clock, which stands still with the process or shows that it did
@@ -33,7 +33,7 @@ type lessor struct {
 
 	leases map[int64]*lease
 	order  leaseOrder
-	looked time.Time     // when somebody last looked at the time
+	looked time.Time     // when the time was last read
 	stood  time.Duration // how long the process has stood still so far
 	due    chan struct{} // capacity 1: time to look for leases that have ended
 	stats  LeaseStats
@@ -44,12 +44,12 @@ type lease struct {
 	id       int64
 	ttl      time.Duration
 	deadline time.Time // zero once its revocation has begun
-	look     time.Time // when to look whether it has ended: at its deadline, or later after a failure
-	place    int       // in lessor.order, -1 when not there
-	ending   *ending   // nil while nobody revokes it for having ended
+	look     time.Time // when to check whether it has ended: at its deadline, or later after a failure
+	place    int       // in lessor.order, -1 if it is not there
+	ending   *ending   // nil unless it is being revoked because it has ended
 }
 
-// ending is an attempt to revoke a lease that has ended. err counts once done is closed.
+// ending is an attempt to revoke a lease that has ended. err is valid once done is closed.
 type ending struct {
 	done chan struct{}
 	err  error
@@ -66,8 +66,8 @@ func newLessor(ctx context.Context, s *Store) (*lessor, error) {
 	return l, nil
 }
 
-// now is the time by which leases end: the clock's, less the spans in which the process stood still. Whoever looks
-// first after such a span, be it a renewal or the tick, finds it. Callers hold mu.
+// now returns the time that leases run on: the clock's, minus the time in which the process stood still. The first
+// caller after a standstill detects it, whether that is a renewal or the ticker. Callers hold mu.
 func (l *lessor) now() time.Time {
 	awake := l.awake()
 	if span := awake.Sub(l.looked); span > standstill {
@@ -89,8 +89,8 @@ func (l *lessor) status(_ *evaluator, id int64) leaseStatus {
 	return leaseLives
 }
 
-// expired holds until the batch that asks is done: only the goroutine of an ending asks, and meanwhile nobody renews
-// the lease.
+// expired holds until the batch that asks is done: only the goroutine of an ending asks, and nobody renews the lease
+// while that runs.
 func (l *lessor) expired(_ *evaluator, id int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,7 +115,7 @@ func (l *lessor) granted(granted []backend.Lease) {
 	}
 }
 
-// ending gives whoever revokes these leases some time to do so.
+// ending gives those who are revoking these leases some time to finish.
 func (l *lessor) ending(ids []int64) {
 	if len(ids) == 0 {
 		return
@@ -150,8 +150,8 @@ func (l *lessor) start() {
 	l.s.background.start(l.revokeLoop)
 }
 
-// run looks at the time often enough to notice when the process stood still, which a slow database must not look like,
-// and wakes revokeLoop.
+// run reads the time often enough to notice that the process stood still, and wakes revokeLoop. The two are separate so
+// that a slow database does not look like a standstill.
 func (l *lessor) run() {
 	tick := time.NewTicker(expiryPeriod)
 	defer tick.Stop()
@@ -182,7 +182,7 @@ func (l *lessor) revokeLoop() {
 	}
 }
 
-// revokeEnded revokes the leases that have ended. After a failure it leaves the rest to the next look.
+// revokeEnded revokes the leases that have ended. After a failure it leaves the rest to the next pass.
 func (l *lessor) revokeEnded() {
 	for l.s.ctx.Err() == nil {
 		endings := l.endSome()
@@ -221,7 +221,7 @@ func (l *lessor) endSome() (endings []*ending) {
 	return endings
 }
 
-// end begins to revoke a lease that has ended, unless somebody has begun. Callers hold mu.
+// end begins to revoke a lease that has ended, unless its revocation has begun. Callers hold mu.
 func (l *lessor) end(le *lease) *ending {
 	if le.ending == nil {
 		e := &ending{done: make(chan struct{})}
@@ -242,7 +242,7 @@ func (l *lessor) finish(le *lease, e *ending) {
 	switch {
 	case err == nil:
 		l.stats.Expired++
-	case errors.Is(err, ErrLeaseNotFound), errors.Is(err, errNotEnded): // somebody else has revoked it, or renewed
+	case errors.Is(err, ErrLeaseNotFound), errors.Is(err, errNotEnded): // already revoked, or renewed
 		err = nil
 	case l.s.ctx.Err() != nil:
 		err = ErrClosed
@@ -251,7 +251,7 @@ func (l *lessor) finish(le *lease, e *ending) {
 	close(e.done)
 }
 
-// renew waits for the end of a lease that has ended. It renews one that somebody tried to revoke too early.
+// renew waits for the revocation of a lease that has ended. It renews a lease whose revocation was attempted too early.
 func (l *lessor) renew(ctx context.Context, id int64) (time.Duration, error) {
 	for {
 		ttl, e, err := l.renewOnce(id)
@@ -269,7 +269,7 @@ func (l *lessor) renew(ctx context.Context, id int64) (time.Duration, error) {
 	}
 }
 
-// renewOnce returns what to wait for if the lease has ended.
+// renewOnce returns the ending to wait for if the lease has ended.
 func (l *lessor) renewOnce(id int64) (time.Duration, *ending, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,13 +10,13 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// leaseStatus is what a batch may do with a lease.
+// leaseStatus tells what a batch may do with a lease.
 type leaseStatus int
 
 const (
 	leaseGone leaseStatus = iota
 	leaseLives
-	leaseEnding // its revocation has begun: it is not renewed and takes no keys
+	leaseEnding // its revocation has begun: it cannot be renewed and takes no keys
 )
 
 // grantOperation grants a lease.
@@ -41,22 +41,23 @@ func (o *grantOperation) evaluate(e *evaluator) error {
 		return ErrLeaseExists
 	}
 	if _, changed := e.leases[o.id]; changed {
-		e.split = true // revoked and granted again: effects have no order that could say so
+		e.split = true // revoked and granted again: effects have no order that could express this
 	}
 	e.setLease(o.id, leaseLives)
 	e.effects.Granted = append(e.effects.Granted, backend.Lease{ID: o.id, TTL: o.ttl})
 	return nil
 }
 
-// errNotEnded is for a lease to be revoked for having ended: somebody has renewed it, or may have.
+// errNotEnded means that a lease cannot be revoked as expired: somebody has renewed it, or may have.
 var errNotEnded = errors.New("the lease has not ended")
 
-// revokeOperation revokes a lease and deletes its keys; with expired set only if nobody renewed it meanwhile. Of a
-// lease with more keys than a transaction may change it deletes as many as that, and says so: see [Store.revoke].
+// revokeOperation revokes a lease and deletes its keys. If expired is set, it does so only if nobody has renewed the
+// lease. If the lease has more keys than one transaction may change, it deletes that many and sets more; see
+// [Store.revoke].
 type revokeOperation struct {
 	id      int64
 	expired bool
-	found   time.Time // when the database reported that it had ended; see expiryFresh
+	found   time.Time // when the database was asked whether it had ended; see expiryFresh
 	more    bool
 }
 
@@ -99,8 +100,8 @@ func (o *revokeOperation) evaluate(e *evaluator) error {
 	return nil
 }
 
-// revoke runs o until nothing is left of the lease, and returns the last revision. When it ends before, as in a crash,
-// the lease has ended for good and is revoked like any other that has.
+// revoke runs o until nothing is left of the lease, and returns the last revision. If it is cut short, as by a crash,
+// the lease has ended for good and is revoked like any other that has ended.
 func (s *Store) revoke(ctx context.Context, o revokeOperation) (revision int64, err error) {
 	for parts := 0; ; parts++ {
 		op := o
@@ -128,15 +129,15 @@ func (e *evaluator) leaseStatus(id int64) leaseStatus {
 	return e.s.lessor.status(e, id)
 }
 
-// attachments are keys by lease that the index does not know: those loaded or read ahead of it, and those that the
-// batch has attached. They may not be attached any more.
+// attachments holds keys by lease that the index does not know: those loaded or read ahead of it, and those that the
+// batch has attached. A key in it may not be attached any more.
 type attachments struct {
 	keys map[int64][]string
-	rows int   // of the batch that are in keys
-	part int64 // a lease of which not all keys were loaded, 0 for none
+	rows int   // of the batch, those already in keys
+	part int64 // the lease whose keys were loaded only in part, 0 for none
 }
 
-// isPart says that not all keys of a lease were loaded.
+// isPart reports whether only a part of a lease's keys was loaded.
 func (a *attachments) isPart(id int64) bool { return id != 0 && a.part == id }
 
 func (a *attachments) add(lease int64, key string) {
@@ -146,7 +147,7 @@ func (a *attachments) add(lease int64, key string) {
 	a.keys[lease] = append(a.keys[lease], key)
 }
 
-// wrote adds what rows of the batch attach. What an aborted operation attached may stay.
+// wrote adds the keys that rows of the batch attach. What an aborted operation attached may stay.
 func (a *attachments) wrote(rows []*index.Item) {
 	for _, it := range rows[a.rows:] {
 		if it.Lease != 0 {
@@ -156,12 +157,12 @@ func (a *attachments) wrote(rows []*index.Item) {
 	a.rows = len(rows)
 }
 
-// leaseKeys returns live keys attached to a lease, sorted: up to limit of them, whichever.
+// leaseKeys returns up to limit live keys attached to a lease, sorted. If there are more, it may return any of them.
 func (e *evaluator) leaseKeys(id int64, limit int) []string {
 	e.attached.wrote(e.rows)
 	keys := slices.Clone(e.attached.keys[id])
 	if e.indexed() {
-		dropped := e.overlay.Len() + len(e.ahead) // as many at most may be attached no more
+		dropped := e.overlay.Len() + len(e.ahead) // at most this many keys may not be attached any more
 		keys = e.s.index.AppendLeaseKeys(keys, id, limit+dropped)
 	}
 	slices.Sort(keys)

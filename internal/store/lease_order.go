@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// leaseOrder is a heap of leases: the one to look at next is the first.
+// leaseOrder is a heap of leases; the first one is the next to check.
 type leaseOrder []*lease
 
-// move looks at a lease at another time.
+// move changes the time at which a lease is checked.
 func (o *leaseOrder) move(le *lease, look time.Time) {
 	le.look = look
 	heap.Fix(o, le.place)

@@ -7,11 +7,12 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// renewalLimit is how many leases one statement renews at most: its time is bounded, and it locks them.
+// renewalLimit is how many leases one statement renews at most. It bounds the time that the statement takes, and with
+// it how long the leases stay locked.
 const renewalLimit = 5000
 
-// renewOnce renews a lease by a statement that begins after the call. Errors: [ErrLeaseNotFound] if it is not there or
-// has ended, [ErrClosed], ctx's, those of the backend.
+// renewOnce renews a lease with a statement that begins after the call. Errors: [ErrLeaseNotFound] if the lease does
+// not exist or has ended, [ErrClosed], ctx's, those of the backend.
 func (l *sharedLessor) renewOnce(ctx context.Context, id int64) (time.Duration, error) {
 	renewed, err := l.renewals.get(ctx, id)
 	switch {
@@ -24,7 +25,7 @@ func (l *sharedLessor) renewOnce(ctx context.Context, id int64) (time.Duration, 
 	return renewed.TTL, nil
 }
 
-// renewNow renews leases by one statement. Those that are not there have no id in the answer.
+// renewNow renews leases with one statement. In the result, a lease that does not exist has no id.
 func (l *sharedLessor) renewNow(ids []int64) ([]backend.Lease, error) {
 	renewed, err := l.replica.b.RenewLeases(l.replica.s.ctx, ids)
 	if err != nil {

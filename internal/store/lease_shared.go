@@ -13,17 +13,17 @@ import (
 )
 
 // sharedLessor leaves the time of leases to the database that several replicas share: to its clock and its rows. Any
-// replica renews any lease; the one that has the maintenance lease looks for those that have ended, and the batch that
-// revokes one looks at it again and keeps it from being renewed meanwhile. So a lease ends once, and never after a
-// renewal that was answered.
+// replica renews any lease. The replica that has the maintenance lease looks for leases that have ended. The batch that
+// revokes one checks it again, and keeps it from being renewed in the meantime. So a lease ends once, and never after
+// an acknowledged renewal.
 type sharedLessor struct {
 	replica  *replica
 	ended    atomic.Uint64
 	kept     atomic.Uint64
-	looking  atomic.Bool // for leases that have ended
-	late     complaint   // of whoever is looking
+	looking  atomic.Bool // true while look looks for leases that have ended
+	late     complaint   // used only by the goroutine of look
 	renewals gatherer[int64, backend.Lease]
-	lists    *gatherer[struct{}, []Lease] // all leases
+	lists    *gatherer[struct{}, []Lease] // lists all leases
 }
 
 func newSharedLessor(r *replica) *sharedLessor {
@@ -34,17 +34,17 @@ func newSharedLessor(r *replica) *sharedLessor {
 }
 
 const (
-	// expiryLimit is how many leases one look for those that have ended finds at most: a look passes the index entries
-	// of all that were revoked before it, and costs a heartbeat.
+	// expiryLimit is how many ended leases one query finds at most: the query passes the index entries of all leases
+	// revoked before it, and each pass costs a heartbeat.
 	expiryLimit = 20_000
-	// sharedExpiryBatch is how many of them are revoked at the same time, which is how long others wait for the clock.
+	// sharedExpiryBatch is how many of them are revoked at the same time. It bounds how long others wait for the clock.
 	sharedExpiryBatch = 2000
-	// expiryFresh is how old the finding that a lease has ended may be when it is acted upon: the next one comes after
-	// the heartbeat that notices whether nobody could renew meanwhile.
+	// expiryFresh is how old the finding that a lease has ended may be when the store acts on it. The next finding comes
+	// after the heartbeat that would notice that nobody could renew in the meantime.
 	expiryFresh = 2 * time.Second
 )
 
-func (l *sharedLessor) start() {} // the heartbeat calls expire
+func (l *sharedLessor) start() {} // the heartbeat calls look
 
 func (l *sharedLessor) status(e *evaluator, id int64) leaseStatus {
 	switch s, ok := e.states[id]; {
@@ -65,13 +65,13 @@ func (l *sharedLessor) granted([]backend.Lease) {}
 func (l *sharedLessor) ending([]int64)          {}
 func (l *sharedLessor) revoked([]int64)         {}
 
-// renewTries is how often a renewal finds a lease that has ended, and that neither can be revoked nor gets its time
-// again.
+// renewTries is how often a renewal may find that a lease has ended, but that it can neither be revoked nor given its
+// full TTL again.
 const renewTries = 3
 
-// renew does not call a lease that has ended lost while it is still there: it may have ended because nobody could
-// renew, which a heartbeat finds out and makes good. If so not, the lease is revoked before its client hears that it
-// is not there.
+// renew does not report a lease that has ended as lost while it still exists: it may have ended because nobody could
+// renew, which a heartbeat detects and makes good. Otherwise the lease is revoked before its client learns that it does
+// not exist.
 func (l *sharedLessor) renew(ctx context.Context, id int64) (time.Duration, error) {
 	for range renewTries {
 		ttl, err := l.renewOnce(ctx, id)
@@ -139,8 +139,8 @@ func (l *sharedLessor) counted() LeaseStats {
 	return LeaseStats{Renewed: l.kept.Load(), Expired: l.ended.Load()}
 }
 
-// look begins to revoke the leases that have ended, unless it is at it already. Heartbeats, which do not wait for it,
-// see meanwhile that they could be renewed.
+// look begins to revoke the leases that have ended, unless it is doing so already. Heartbeats do not wait for it, and
+// so keep showing that leases can be renewed.
 func (l *sharedLessor) look(ctx context.Context) {
 	if !l.looking.CompareAndSwap(false, true) {
 		return
@@ -168,7 +168,7 @@ func (l *sharedLessor) look(ctx context.Context) {
 	}
 }
 
-// extend gives the leases their time again that an extension has not come to yet.
+// extend gives the full TTL again to the leases that an extension has not reached yet.
 func (l *sharedLessor) extend(ctx context.Context) error {
 	for l.replica.leads() {
 		if done, err := l.replica.b.ExtendLeases(ctx); done || err != nil {
@@ -178,13 +178,13 @@ func (l *sharedLessor) extend(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// expire revokes leases that have ended, and returns how many it has found and why it could not revoke some.
+// expire revokes leases that have ended, and returns how many it found and why it could not revoke some.
 //
-// A database that has failed over may look with a clock that is ahead. The heartbeat behind the answer finds that
-// nobody was heard of since, and begins an extension; what another replica's heartbeat has extended by then, the batch
-// finds.
+// After a failover, the database may answer with a clock that is ahead. The heartbeat after the answer then finds that
+// no replica was heard from since, and begins an extension. If another replica's heartbeat has extended the leases by
+// then, the batch that revokes finds that out.
 func (l *sharedLessor) expire(ctx context.Context) (n int, failed []error) {
-	found := time.Now() // before the question: it may be answered long after the database looked
+	found := time.Now() // before the query: the answer may come long after the database looked
 	ids, err := l.replica.b.ExpiredLeases(ctx, expiryLimit)
 	if err == nil && len(ids) > 0 {
 		err = l.replica.beatSince(ctx, time.Now())
@@ -203,7 +203,7 @@ func (l *sharedLessor) expire(ctx context.Context) (n int, failed []error) {
 	return len(ids), failed
 }
 
-// end revokes leases that were found to have ended, at the same time.
+// end revokes leases that were found to have ended, all at the same time.
 func (l *sharedLessor) end(ctx context.Context, ids []int64, found time.Time) (failed []error) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
