@@ -11,56 +11,57 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// replica keeps a store in step with a database that other processes write to.
+// replica lets a store follow a database that other processes write to.
 //
-// Whoever reads the tail hands it to adopt, which publishes what is not published yet: the sequencer for each batch, in
-// the round trip in which it takes the clock; and run, when a hint says that somebody has committed, when a read has to
-// be linearizable, and now and then in case a hint was lost. What keeps the invariants:
+// Every reader of the tail hands it to adopt, which publishes what is not published yet. The sequencer reads the tail
+// for each batch, in the round trip that takes the clock. run reads it when a hint says that somebody has committed,
+// when a read has to be linearizable, and now and then in case a hint was lost. This is how the invariants hold:
 //
-//   - Revisions are published without a gap, each once and whole: adopt and publish hold mu, and publish only what
-//     lies above the revision published last. A revision that is missing below others is not passed over: the store is
-//     reset.
-//   - A tail says which batch wrote the last revision that we hold. If that is another than the one we know, or the
-//     clock or its epoch has fallen below ours, history was lost (a failover to a standby that lacked it, a
-//     restore in place): the epoch is raised under the clock's lock, above all that we have seen, and everything
-//     held in memory is dropped. That compares what was held when the tail was asked for. If more has been published
-//     since, both must come from one server: another may have another history behind that point.
-//   - A read is linearizable if the tail was asked for after the read came: it joins no question that is under way
-//     already. And if the server that was asked had not been replaced: only a commit that it acknowledges proves that,
-//     one that began no longer ago than staleness. Heartbeats see to it that there is always one; else, or when
-//     staleness is 0, the question comes with a commit of its own (see [replica.confirm]).
+//   - Revisions are published without a gap, each once and whole: adopt and publish hold mu, and publish only what lies
+//     above the last published revision. If a revision is missing below others, the store does not skip it, but resets.
+//   - A tail says which batch wrote the last revision that the store holds. If that is not the batch that the store
+//     knows, or if the clock or its epoch has fallen below the store's, history was lost (a failover to a standby that
+//     lacked it, a restore in place). The store then raises the epoch under the clock's lock, above every epoch that it
+//     has seen, and drops everything that it holds in memory. This compares what the store held when it asked for the
+//     tail. If more has been published since, both must come from one server: another may have a different history
+//     after that point.
+//   - A read is linearizable if the tail was asked for after the read arrived: the read does not join a question that
+//     is already under way. In addition, the server that was asked must not have been replaced. Only a commit that it
+//     acknowledges proves that, one that began no longer ago than staleness. Heartbeats make sure that there always is
+//     such a commit. If there is none, or if staleness is 0, the question comes with its own commit (see
+//     [replica.confirm]).
 type replica struct {
 	s *Store
 	b backend.Shared
 
-	mu     sync.Mutex     // whoever publishes holds it; before the index's and the hub's
-	batch  int64          // that moved the clock to the last revision held, 0 when that is not known
-	server backend.Server // that reported the last revision held, zero when that is not known
-	alarms int64          // the tail's number of those held
-	bytes  int64          // that the next tail is asked for
+	mu     sync.Mutex     // held while publishing; locked before the index's and the hub's
+	batch  int64          // that moved the clock to the last revision held, 0 if unknown
+	server backend.Server // that reported the last revision held, zero if unknown
+	alarms int64          // the number that the tail reports for the alarms held
+	bytes  int64          // to ask for in the next tail
 
 	wake    chan struct{} // capacity 1
 	news    atomic.Bool   // a hint has announced something new
-	hints   atomic.Bool   // hints can be expected
+	hints   atomic.Bool   // the database sends hints
 	asking  sync.Mutex
 	waiting []chan error // reads that the next question answers
 
 	asked   atomic.Uint64 // questions for the tail
 	hinted  atomic.Uint64 // hints that announced something new
-	adopted atomic.Uint64 // revisions of others
-	aheads  atomic.Uint64 // batches that began before all that others wrote was published
-	again   atomic.Uint64 // batches that had to take the clock once more
+	adopted atomic.Uint64 // revisions that others wrote
+	aheads  atomic.Uint64 // batches that began before everything that others wrote was published
+	again   atomic.Uint64 // times that a batch gave the clock back to try again
 
-	through atomic.Pointer[time.Time] // what was committed before is published
+	through atomic.Pointer[time.Time] // everything committed before this time is published
 
 	stepping sync.Mutex                    // held while a part of the tail is read and published
 	flight   atomic.Pointer[chan struct{}] // closed when the batch being committed is published
-	below    atomic.Int64                  // revision on top of which that batch comes
+	below    atomic.Int64                  // the revision below that batch
 
-	// bounds what a linearizable read may miss after a failover that nobody noticed; 0: nothing
+	// What a linearizable read may miss after a failover that nobody noticed; 0 for nothing.
 	staleness     time.Duration
 	confirmations *gatherer[struct{}, backend.Head] // commits that prove which server is the primary
-	confirmed     atomic.Uint64                     // commits that were made for reads
+	confirmed     atomic.Uint64                     // commits made for reads
 
 	contact contact
 	members memberships
@@ -70,7 +71,7 @@ type replica struct {
 	left    sync.Once
 }
 
-// What adopt finds when a tail cannot be published.
+// Reasons why adopt cannot publish a tail.
 var (
 	errLostHistory = errors.New("acknowledged revisions are missing from the database, or it has others under their " +
 		"numbers")
@@ -78,7 +79,7 @@ var (
 	errOvertaken = errors.New("another server's answer was published after this one was asked")
 )
 
-// Bounds of one question for the tail; no revision is split.
+// tailRows and tailBytes bound one question for the tail, which never splits a revision.
 const (
 	tailRows  = 1000
 	tailBytes = 4 << 20
@@ -100,18 +101,18 @@ func newReplica(s *Store, b backend.Shared, batch int64) *replica {
 	return r
 }
 
-// start starts what keeps the store in step.
+// start starts the background work that follows the database.
 func (r *replica) start() {
 	for _, work := range []func(){r.run, r.listen, r.sendHints, r.beats, r.watchContact} {
 		r.s.background.start(work)
 	}
 }
 
-// positionTries bounds how often the clock is compacted between two looks at it.
+// positionTries bounds how often a compaction may come between two readings of the clock.
 const positionTries = 5
 
-// position returns a clock to start from, and the batch that wrote its revision: who does not know that from the first
-// does not notice that the revision is lost later on.
+// position returns a clock to start from and the batch that wrote its revision. A store that does not know the batch
+// from the start would not notice a later loss of that revision.
 func position(ctx context.Context, b backend.Backend) (clock backend.Clock, batch int64, err error) {
 	clock, err = b.Clock(ctx)
 	shared, ok := b.(backend.Shared)
@@ -136,13 +137,13 @@ func position(ctx context.Context, b backend.Backend) (clock backend.Clock, batc
 	return clock, 0, fmt.Errorf("%w: the clock does not stand still", ErrUnavailable)
 }
 
-// question is a query for the tail and what was held when it was asked.
+// question is a query for the tail, and what was held when it was made.
 type question struct {
 	backend.TailQuery
 	batch, epoch int64
 }
 
-// ask makes a question for what is not held yet.
+// ask returns a question for everything that is not held yet.
 func (r *replica) ask() question {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,8 +154,8 @@ func (r *replica) ask() question {
 	}
 }
 
-// reset starts anew from the clock as it is: the index is read again, watches catch up or, when their history is lost,
-// end. Callers hold mu. Errors: those of the backend; then nothing has changed.
+// reset starts over from the clock as it is. The index is loaded again. Watches catch up, or end if their history is
+// lost. Callers hold mu. Errors: those of the backend; nothing has changed then.
 func (r *replica) reset(ctx context.Context, lost bool) error {
 	s := r.s
 	clock, batch, err := position(ctx, r.b)
@@ -170,16 +171,15 @@ func (r *replica) reset(ctx context.Context, lost bool) error {
 	}
 	r.batch, r.server = batch, backend.Server{}
 	s.index.Reset(clock)
-	// Between the two: who finds this epoch then reads this history, and who still finds the one before is in
-	// time for the end of a watch that goes on from what was lost.
+	// The epoch changes between the two resets: who finds the new epoch then reads the new history, and who still finds
+	// the old one is in time for the end of a watch that continues from lost history.
 	r.s.epoch.Store(clock.Epoch)
 	s.hub.Reset(clock, lost)
 	s.load.start()
 	return nil
 }
 
-// lost deals with a history that has lost revisions: it raises the epoch, unless another replica has, and starts
-// anew.
+// lost handles the loss of revisions: it raises the epoch, unless another replica has done so, and starts over.
 func (r *replica) lost(ctx context.Context, q question, reason error) error {
 	known := backend.Clock{Revision: q.After, Epoch: q.epoch}
 	clock, err := r.b.RaiseEpoch(ctx, known, q.batch)
@@ -187,7 +187,7 @@ func (r *replica) lost(ctx context.Context, q question, reason error) error {
 		return fmt.Errorf("look whether history was lost: %w", err)
 	}
 	if clock.Epoch == q.epoch {
-		return nil // it was not: the tail came from another server
+		return nil // no history was lost: the tail came from another server
 	}
 	r.s.cfg.Logger.Debug("history was lost", "held-revision", q.After, "reason", reason)
 	r.mu.Lock()
@@ -198,7 +198,7 @@ func (r *replica) lost(ctx context.Context, q question, reason error) error {
 	return nil
 }
 
-// settle deals with what kept a tail from being adopted. It returns nil when asking again makes sense.
+// settle handles the reason why a tail was not adopted. It returns nil if it makes sense to ask again.
 func (r *replica) settle(ctx context.Context, q question, err error) error {
 	switch {
 	case errors.Is(err, errReset), errors.Is(err, errOvertaken), errors.Is(err, backend.ErrOtherEpoch):
@@ -212,21 +212,22 @@ func (r *replica) settle(ctx context.Context, q question, err error) error {
 	return err
 }
 
-// ReplicaStats counts, since the start, what keeping in step with other replicas took.
+// ReplicaStats counts, since the start, the work that following other replicas took.
 type ReplicaStats struct {
-	// Asked counts questions for what others wrote, those that came with a batch left out; Hinted the hints of the
-	// database that announced something new; Adopted the revisions that came from the database: those of others, and
-	// the few of our own that the question found before the batch that wrote them had its answer.
+	// Asked counts the questions for what others wrote, without those that came with a batch. Hinted counts the database's
+	// hints that announced something new. Adopted counts the revisions that came from the database: those that others
+	// wrote, and the few of this replica that a question found before the batch that wrote them had its answer.
 	Asked, Hinted, Adopted uint64
-	// Ahead counts the batches that were evaluated before all that others had committed was published. Again counts
-	// those that took the clock more than once, as the store started anew or others had committed more than is looked
-	// at while the clock is held.
+	// Ahead counts the batches that were evaluated before everything that others had committed was published. Again counts
+	// how often a batch gave the clock back, because the store started over, or because others had committed more than a
+	// batch looks at while it holds the clock.
 	Ahead, Again uint64
-	// Confirmed counts the commits that were made so that reads could rely on their server, as none of late did.
+	// Confirmed counts the commits made so that reads could rely on their server, because it had acknowledged none of
+	// late.
 	Confirmed uint64
 }
 
-// ReplicaStats returns what keeping in step with other replicas took; ok is false where there can be none.
+// ReplicaStats returns counters of the work that following other replicas took; ok is false if there can be none.
 func (s *Store) ReplicaStats() (stats ReplicaStats, ok bool) { return s.peers.stats() }
 
 func (r *replica) stats() (stats ReplicaStats, ok bool) {

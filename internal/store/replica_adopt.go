@@ -9,8 +9,9 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/watch"
 )
 
-// adopt publishes what t has beyond what is published, and takes over what its clock says. Errors: errLostHistory,
-// errReset when the store had to start anew from t's clock, errOvertaken, errUnconfirmed, those of the backend.
+// adopt publishes what t has beyond the published revision, and takes over the state of its clock. Errors:
+// errLostHistory, errReset if the store had to start over from t's clock, errOvertaken, errUnconfirmed, those of the
+// backend.
 func (r *replica) adopt(ctx context.Context, q question, t *backend.Tail) error {
 	if !r.within(t.Origin, max(r.staleness, publishStaleness)) {
 		return errUnconfirmed
@@ -66,7 +67,7 @@ func (r *replica) adopt(ctx context.Context, q question, t *backend.Tail) error 
 	return nil
 }
 
-// whole says whether nothing is missing from what t, asked for after a revision, has above rev.
+// whole returns an error if anything is missing from what t has above rev; t was asked for after the revision after.
 func whole(t *backend.Tail, after, rev int64) error {
 	if t.Purged > after+1 && t.Clock.Revision > after {
 		return fmt.Errorf("rows up to revision %d may have been removed", t.Purged)
@@ -91,7 +92,7 @@ func whole(t *backend.Tail, after, rev int64) error {
 func (r *replica) publishTail(t *backend.Tail, superseded map[int]*index.Item, rev, compacted int64) {
 	s := r.s
 	var rows, prevs []*index.Item
-	before := map[string]*index.Item{} // what the revisions published here made of a key
+	before := map[string]*index.Item{} // newest row per key of the revisions published here
 	var fx backend.Effects
 	s.index.View(func(known *index.Tree, complete bool) {
 		for i := 0; i < len(t.Changes); {
@@ -117,7 +118,7 @@ func (r *replica) publishTail(t *backend.Tail, superseded map[int]*index.Item, r
 					prev = superseded[j]
 				}
 				if prev != nil && prev.Deleted || row.PrevRevision == 0 {
-					prev = nil // a key that was deleted before, perhaps by the same transaction
+					prev = nil // the key was deleted before, perhaps by the same transaction
 				}
 				rows, prevs = append(rows, index.NewItem(row)), append(prevs, prev)
 				fx.Rows = append(fx.Rows, row)
@@ -141,7 +142,7 @@ func (r *replica) publishTail(t *backend.Tail, superseded map[int]*index.Item, r
 	s.hub.Publish(rows, prevs, through, compacted)
 }
 
-// superseded reads, for an index that may not know them, the rows that watchers are shown as superseded by those of t.
+// superseded reads the rows that those of t supersede and that watchers are shown, for an index that may not have them.
 func (r *replica) superseded(ctx context.Context, t *backend.Tail) (map[int]*index.Item, error) {
 	var out map[int]*index.Item
 	for i := range t.Changes {

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// lockedBytes is how much of what others wrote is read, values included, while the clock is held.
+	// lockedBytes bounds how much of what others wrote is read, values included, while the clock is held.
 	lockedBytes = 256 << 10
-	// aheadRows and aheadBytes bound one statement for what more there is, aheadMax all of it: beyond it the clock is
-	// given back.
+	// aheadRows and aheadBytes bound one statement for what lies beyond lockedBytes. aheadMax bounds all of it, in rows;
+	// beyond that, the batch gives the clock back.
 	aheadRows  = 10_000
 	aheadBytes = 4 << 20
 	aheadMax   = 200_000
@@ -21,8 +21,8 @@ const (
 
 var errBehind = errors.New("this replica is far behind the others")
 
-// ahead brings the committed state that e evaluates on up to the clock, which tx holds, where the index is not there
-// yet: others have written more than came with the clock. It reads no values; they are read before the batch is
+// ahead brings the committed state that e evaluates on up to the clock, which tx holds, if the index has not reached
+// it: others have written more than came with the clock. It reads no values; these are read before the batch is
 // published. Errors: errBehind, errReset, errOvertaken, errLostHistory, those of the backend.
 func (r *replica) ahead(ctx context.Context, tx backend.SharedTx, e *evaluator) error {
 	r.mu.Lock()
@@ -50,7 +50,7 @@ func (r *replica) ahead(ctx context.Context, tx backend.SharedTx, e *evaluator) 
 			return fmt.Errorf("%w: revision %d was seen, and is of another batch", errLostHistory, rev)
 		}
 		if t.Through == rev || whole(&t, rev, rev) != nil {
-			return errBehind // by a compaction, or over revisions without rows
+			return errBehind // behind a compaction, or behind revisions without rows
 		}
 		for i := range t.Changes {
 			row := t.Changes[i].Row
@@ -76,8 +76,8 @@ func (r *replica) ahead(ctx context.Context, tx backend.SharedTx, e *evaluator) 
 	return nil
 }
 
-// steady says whether the index that e was evaluated on has shown the committed state all the while: it has not been
-// emptied, and what another server may have reported lies not above it.
+// steady reports whether the index that e was evaluated on showed the committed state throughout: it has not been
+// reset, and has not moved past the batch's base to something that another server may have reported.
 func (r *replica) steady(e *evaluator) bool {
 	if !e.indexed() {
 		return true

@@ -9,12 +9,12 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// beginTries is how often a batch takes the clock anew because the store starts anew, or is too far behind.
+// beginTries bounds how often a batch takes the clock while the store starts over or is too far behind.
 const beginTries = 5
 
-// begin publishes what others did since the last look, which comes with the clock, as far as it is small. What more
-// there is, the batch looks at without its values, in a snapshot of its own: whoever holds the clock does not read what
-// can be read later.
+// begin publishes what others did since the last look, if it is small; it comes with the clock. If there is more, the
+// batch looks at the rest without values, in its own snapshot: a batch that holds the clock does not read what can be
+// read later.
 func (r *replica) begin(ctx context.Context, batch []*call) (backend.Tx, *evaluator, error) {
 	q := r.s.seq
 	for range beginTries {
@@ -60,13 +60,13 @@ func (r *replica) begin(ctx context.Context, batch []*call) (backend.Tx, *evalua
 	return nil, nil, fmt.Errorf("%w: this replica does not catch up with the others", ErrUnavailable)
 }
 
-// most is the pace of the last batches: the others wait for the clock meanwhile.
+// most follows the pace of the last batches, because the others wait for the clock while a batch commits.
 func (r *replica) most() int64 { return r.s.seq.pace.bytes }
 
 func (r *replica) join(batch []*call) []*call { return r.s.seq.queue.join(batch, r.most()) }
 
-// unchanged gives the batch's answers, a failed compare or a lease that is not there, the certainty of a linearizable
-// read. Where no commit of late vouches for them, one of their own does.
+// unchanged gives the batch's answers (a failed compare, or a lease that does not exist) the certainty of a
+// linearizable read. If no recent commit vouches for them, it makes one.
 func (r *replica) unchanged(ctx context.Context, tx backend.Tx, e *evaluator) error {
 	if r.within(tx.Loaded().Tail.Origin, r.staleness) {
 		tx.Rollback()
@@ -83,7 +83,7 @@ func (r *replica) unchanged(ctx context.Context, tx backend.Tx, e *evaluator) er
 	return nil
 }
 
-// departs has questions for the tail wait a moment for the batch, or leave it out.
+// departs makes questions for the tail wait a moment for the batch, or leave it out.
 func (r *replica) departs(base int64) (arrives func()) {
 	flight := make(chan struct{})
 	r.below.Store(base)
@@ -95,7 +95,7 @@ func (r *replica) departs(base int64) (arrives func()) {
 	}
 }
 
-// publish makes a batch visible behind what others committed before it. What the tail has brought meanwhile is visible
+// publish makes a batch visible after what others committed before it. The tail may have made a part of it visible
 // already.
 func (r *replica) publish(ctx context.Context, e *evaluator) {
 	fx := &e.effects
@@ -111,8 +111,8 @@ func (r *replica) publish(ctx context.Context, e *evaluator) {
 	}
 	if e.epoch != r.s.epoch.Load() || rev < e.from || len(rows) > 0 &&
 		(rows[0].ModRevision != rev+1 || r.server != e.server) {
-		// the store was reset, what is below is not published yet, or another server reported it: the tail publishes
-		// the batch
+		// The store was reset, what lies below the batch is not published yet, or another server reported it. The tail then
+		// publishes the batch.
 		r.signal()
 		return
 	}
@@ -122,15 +122,15 @@ func (r *replica) publish(ctx context.Context, e *evaluator) {
 	r.s.publish(e, rows, prevs)
 }
 
-// reachBelow publishes what others committed before a batch, so that its answers follow it. Where that cannot be read
-// now, the tail publishes it later on, and the batch with it.
+// reachBelow publishes what others committed before a batch, so that the batch's answers follow it. If that cannot be
+// read yet, the tail publishes it later, and the batch with it.
 func (r *replica) reachBelow(ctx context.Context, e *evaluator) {
 	if err := r.reach(ctx, e.from); err != nil {
 		r.s.cfg.Logger.Warn("what other replicas wrote before a batch cannot be read yet", "error", err)
 	}
 }
 
-// doubt has the tail find out, as it finds what the others did.
+// doubt leaves it to the tail to find out, as it does for the commits of others.
 func (r *replica) doubt(err error) {
 	r.s.cfg.Logger.Warn("it is unknown whether a batch was committed; its callers get that error, and the next look "+
 		"at the database shows it", "error", err)

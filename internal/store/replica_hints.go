@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// hinting is what the other replicas do not know yet. Hints are sent behind the commits that they announce, one
-// at a time, each with all that was committed meanwhile: no commit waits for one. A lost hint costs the others the time
-// until they ask by themselves.
+// hinting holds what the other replicas do not know yet. Hints follow the commits that they announce, one at a time,
+// and each announces everything committed so far, so no commit waits for a hint. If a hint is lost, the others notice
+// later, when they ask by themselves.
 type hinting struct {
 	mu                  sync.Mutex
 	revision, compacted int64
 	wake                chan struct{} // capacity 1
 }
 
-// hintTimeout bounds how long newer hints wait for one.
+// hintTimeout bounds how long one hint holds up newer ones.
 const hintTimeout = 2 * time.Second
 
-// hint announces a commit to the others; compacted is 0 if that has not moved.
+// hint announces a commit to the others. compacted is 0 if the compacted revision has not moved.
 func (r *replica) hint(revision, compacted int64) {
 	h := &r.hinting
 	h.mu.Lock()

@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// beatLeader and beatOther are how often a replica says that it lives; the one with the maintenance lease looks
-	// after each beat for leases that have ended.
+	// beatLeader and beatOther are the heartbeat periods of the leader and of the other replicas. After each beat, the
+	// leader, which has the maintenance lease, looks for leases that have ended.
 	beatLeader = 500 * time.Millisecond
 	beatOther  = time.Second
-	// beatShortest is how often they say so at most; reads that can rely on none then make commits of their own.
+	// beatShortest is the shortest heartbeat period. Reads that can rely on no heartbeat then make their own commits.
 	beatShortest = 100 * time.Millisecond
-	// beatTimeout is how long a silent replica is taken for alive.
+	// beatTimeout is how long a silent replica counts as alive.
 	beatTimeout = 5 * time.Second
-	// beatSilence is how long no replica may have been heard of before leases count as those that nobody could renew.
+	// beatSilence is how long all replicas must have been silent for the store to conclude that nobody could renew leases.
 	beatSilence = 2 * time.Second
-	// leaveTimeout bounds how long a stop waits for the database to hear of it.
+	// leaveTimeout bounds how long a stopping store waits to tell the database.
 	leaveTimeout = time.Second
-	// contactTimeout is how long the database may not answer before this replica is of no use to its clients.
+	// contactTimeout is how long the database may not respond before this replica is of no use to its clients.
 	contactTimeout = 5 * time.Second
 	contactPeriod  = 250 * time.Millisecond
 )
@@ -32,15 +32,15 @@ type memberships struct {
 	mu      sync.RWMutex
 	members []backend.Member
 	leader  uint64
-	// extending says that leases get their time again, see [backend.Shared.ExtendLeases].
+	// extending is true while leases get their full TTL again; see [backend.Shared.ExtendLeases].
 	extending bool
 	began     time.Time
-	heard     time.Time // when the last one began that succeeded
+	heard     time.Time // when the last successful one began
 	err       error
-	later     chan struct{} // closed when there was another one
+	later     chan struct{} // closed by the next heartbeat
 }
 
-// contact knows when the database last took a write of this replica: a heartbeat or a batch.
+// contact records when the database last accepted a write of this replica: a heartbeat, a batch or a confirmation.
 type contact struct {
 	mu   sync.Mutex
 	last time.Time
@@ -57,7 +57,7 @@ func (c *contact) made(now time.Time) {
 	}
 }
 
-// look notices that the database is out of reach, and returns whether it has just become so.
+// look checks whether the database is out of reach, and reports whether it has just become so.
 func (c *contact) look(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,12 +75,12 @@ func (c *contact) channel() <-chan struct{} {
 	return c.gone
 }
 
-// self is what this replica says of itself.
+// self describes this replica to the others.
 func (r *replica) self() backend.Member {
 	return backend.Member{ID: r.s.settings.MemberID, Name: r.s.cfg.Name, ClientURLs: r.s.cfg.ClientURLs}
 }
 
-// beat says once that this replica lives. One at a time: before beats, or in it.
+// beat sends one heartbeat. Only one runs at a time: it is called before beats starts, and by beats.
 func (r *replica) beat(ctx context.Context) error {
 	s := r.s
 	self := r.self()
@@ -95,7 +95,7 @@ func (r *replica) beat(ctx context.Context) error {
 	return err
 }
 
-// learn takes what a heartbeat brought, and returns who led before.
+// learn records the result of a heartbeat, and returns the previous leader.
 func (m *memberships) learn(got backend.Membership, began time.Time, err error) (led uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -109,21 +109,22 @@ func (m *memberships) learn(got backend.Membership, began time.Time, err error) 
 	return led
 }
 
-// extends says whether the last heartbeat found leases that are to get their time again.
+// extends reports whether the last heartbeat found that leases still have to get their full TTL again.
 func (m *memberships) extends() bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.extending
 }
 
-// heardLately says whether a heartbeat has seen, a moment ago, that leases can be renewed.
+// heardLately reports whether a heartbeat has shown, within beatSilence, that leases can be renewed.
 func (m *memberships) heardLately() bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return time.Since(m.heard) < beatSilence
 }
 
-// beatSince makes sure that there was a heartbeat after a moment: those who wait share one. Errors: the heartbeat's.
+// beatSince makes sure that a heartbeat began after moment. Concurrent callers share one. Errors: the heartbeat's,
+// ctx's, [ErrClosed].
 func (r *replica) beatSince(ctx context.Context, moment time.Time) error {
 	for ctx.Err() == nil {
 		r.members.mu.RLock()
@@ -146,7 +147,7 @@ func (r *replica) beatSince(ctx context.Context, moment time.Time) error {
 	return ctx.Err()
 }
 
-// beats keeps saying that this replica lives, and looks for leases that have ended when that is its part.
+// beats sends heartbeats until the store closes and, on the leader, looks for leases that have ended.
 func (r *replica) beats() {
 	ctx := r.s.ctx
 	failing := false
@@ -185,7 +186,7 @@ func (r *replica) beats() {
 	}
 }
 
-// beatPeriod makes heartbeats so frequent that reads can rely on the last one.
+// beatPeriod shortens the heartbeat period so that reads can rely on the last heartbeat.
 func (r *replica) beatPeriod(every time.Duration) time.Duration {
 	if r.staleness == 0 {
 		return every // no read relies on one
@@ -193,7 +194,7 @@ func (r *replica) beatPeriod(every time.Duration) time.Duration {
 	return min(every, max(r.staleness/2, beatShortest))
 }
 
-// leave is the last that the database hears of this replica: whatever says that it lives would bring it back.
+// leave is this replica's last message to the database: a later heartbeat would bring it back.
 func (r *replica) leave() { r.left.Do(r.leaveNow) }
 
 func (r *replica) leaveNow() {
@@ -204,7 +205,7 @@ func (r *replica) leaveNow() {
 	}
 }
 
-// watchContact notices that the database is out of reach though every question may hang.
+// watchContact notices that the database is out of reach, even while every query hangs.
 func (r *replica) watchContact() {
 	tick := time.NewTicker(contactPeriod)
 	defer tick.Stop()
@@ -234,7 +235,8 @@ func (c *contact) isLost() bool {
 	return c.lost
 }
 
-// onlyMember says that no other replica was heard of. One that joins asks for what it misses until it gets hints.
+// onlyMember reports whether no other replica is known. A replica that joins asks for what it misses until it gets
+// hints.
 func (r *replica) onlyMember() bool {
 	r.members.mu.RLock()
 	defer r.members.mu.RUnlock()
@@ -252,29 +254,32 @@ func (r *replica) hear(ctx context.Context) error { return r.beatSince(ctx, time
 
 func (r *replica) unreachable() <-chan struct{} { return r.contact.channel() }
 
-// Members returns the replicas that live, by id, as this one last heard; nil when no others can be.
+// Members returns the live replicas in order of their ids, as this replica last heard of them; nil if there can be no
+// others.
 func (s *Store) Members() []backend.Member {
 	members, _ := s.peers.membership()
 	return members
 }
 
-// HearMembers asks the database who lives: Members returns at least those who had joined before the call. Errors:
-// [ErrUnavailable], [ErrClosed], the context's.
+// HearMembers asks the database for the live replicas. Afterwards, Members returns at least those that had joined
+// before the call. Errors: [ErrUnavailable], [ErrClosed], ctx's.
 func (s *Store) HearMembers(ctx context.Context) error { return s.peers.hear(ctx) }
 
-// Leader returns the id of the replica that has the maintenance lease: the same on all replicas, 0 while nobody has it.
+// Leader returns the id of the replica that has the maintenance lease. It is the same on all replicas, and 0 while no
+// replica has the lease.
 func (s *Store) Leader() uint64 {
 	_, leader := s.peers.membership()
 	return leader
 }
 
-// Leads says whether this process does the maintenance: compaction and the like. Of several replicas one does.
+// Leads reports whether this process does the maintenance, such as compaction. Of several replicas, one does.
 func (s *Store) Leads() bool { return s.peers.leads() }
 
-// NoLeader returns a channel that is closed when the database has been out of reach for five seconds. After it has been
-// closed, ask again: there is another one as soon as the database answers. It is nil, which blocks for ever, when the
-// database cannot get out of reach.
+// NoLeader returns a channel that is closed once the database has been out of reach for five seconds. After that, call
+// NoLeader again: there is a new channel as soon as the database responds. The channel is nil, which blocks forever, if
+// the database cannot get out of reach.
 func (s *Store) NoLeader() <-chan struct{} { return s.peers.unreachable() }
 
-// Epoch is raised when history was lost; etcd's raft term. What is read after it is of no older history.
+// Epoch returns the epoch, which rises when history was lost; clients see it as etcd's raft term. What is read after
+// the call is from no older history.
 func (s *Store) Epoch() int64 { return s.epoch.Load() }

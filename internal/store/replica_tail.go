@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	// pollHinted is how often the tail is asked for though no hint came; without hints it is asked for from pollBusy
-	// after something came to pollIdle after nothing did for long.
+	// pollHinted is how often the tail is read even though no hint came. Without hints, the interval grows from pollBusy,
+	// after something new, to pollIdle, after a long time without.
 	pollHinted = time.Second
 	pollBusy   = 4 * time.Millisecond
 	pollIdle   = 64 * time.Millisecond
-	// pollRetry is how long the tail waits before it asks a database again that failed.
+	// pollRetry is how long the tail waits after an error before it queries the database again.
 	pollRetry = 200 * time.Millisecond
-	// unsettledMax is how often in a row a tail may find the store reset or history lost.
+	// unsettledMax is how often in a row a tail may find that the store was reset or that history was lost.
 	unsettledMax = 10
 	// syncTimeout bounds how long a read waits for a database that hangs.
 	syncTimeout = 7 * time.Second
-	// flightTimeout is how long a question waits for a batch of our own instead of reading it from the database.
+	// flightTimeout is how long a question waits for a batch of this replica, to avoid reading it from the database.
 	flightTimeout = 20 * time.Millisecond
 )
 
 var errHangs = fmt.Errorf("%w: it does not answer", ErrUnavailable)
 
-// run asks for the tail when somebody waits for it, when a hint came, and now and then.
+// run reads the tail when somebody waits for it, when a hint came, and now and then.
 func (r *replica) run() {
 	ctx := r.s.ctx
 	idle := pollBusy
@@ -72,9 +72,10 @@ func (r *replica) run() {
 	}
 }
 
-// nothingNew says whether everything that was committed before the call is published, but for what bound allows to be
-// missed. If not, sure is the server that was confirmed since the call, nil for none. If a batch of our own is on its
-// way, it is given a moment: it would only be read from the database what is published here at once.
+// nothingNew reports whether everything committed before the call is published, except for what bound allows a read to
+// miss. If not, sure is the server that was confirmed since the call, nil if none was. If a batch of this replica is
+// being committed, nothingNew gives it a moment: the tail would only read from the database what this process publishes
+// shortly.
 func (r *replica) nothingNew(ctx context.Context, bound time.Duration) (known bool, sure *backend.Server, err error) {
 	if r.news.Swap(false) && bound > 0 {
 		return false, nil, nil
@@ -112,8 +113,8 @@ func (r *replica) nothingNew(ctx context.Context, bound time.Duration) (known bo
 	return r.upToDate(q, head), sure, nil
 }
 
-// upToDate says whether all that there is up to head, which was asked for after q was made, is published, and that it
-// contains nothing new.
+// upToDate reports whether everything up to head is published and head shows nothing else new. head was asked for after
+// q was made.
 func (r *replica) upToDate(q question, head backend.Head) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,7 +123,7 @@ func (r *replica) upToDate(q question, head backend.Head) bool {
 	case head.Clock.Epoch != q.epoch, q.epoch != r.s.epoch.Load(), head.Alarms != r.alarms,
 		index.EtcdCompacted(head.Clock.Compacted) > index.EtcdCompacted(at.Compacted):
 		return false
-	case at.Revision != q.After && head.Origin.Server != r.server: // nobody knows what another one has there
+	case at.Revision != q.After && head.Origin.Server != r.server: // another server's history there is unknown
 		return false
 	case head.Clock.Revision == q.After:
 		return head.Batch == q.batch
@@ -143,8 +144,9 @@ func (r *replica) reach(ctx context.Context, revision int64) error {
 	return r.follow(ctx, revision, publishStaleness, nil)
 }
 
-// follow adopts everything up to target, if negative up to the clock as it is after the call: from a server that was
-// confirmed no longer ago than bound, or from sure, which was confirmed since the read came that this is for.
+// follow adopts everything up to target, or up to the clock as it is after the call if target is negative. It accepts
+// answers of a server that was confirmed no longer than bound ago, or of sure, which was confirmed after the read
+// arrived that follow runs for.
 func (r *replica) follow(ctx context.Context, target int64, bound time.Duration, sure *backend.Server) error {
 	for unsettled := 0; ; {
 		clock, err := r.step(ctx, target, bound, sure)
@@ -174,11 +176,11 @@ func (r *replica) follow(ctx context.Context, target int64, bound time.Duration,
 	}
 }
 
-// errUnsettled says that what was in the way of a step is gone.
+// errUnsettled means that whatever kept a step from succeeding is gone.
 var errUnsettled = errors.New("the next step may succeed")
 
-// step adopts the next part of what lies between the revision published and target, and returns the clock that it
-// found. One step at a time: another would read the same.
+// step adopts the next part of what lies between the published revision and target, and returns the clock that it
+// found. One step runs at a time, since another would read the same rows.
 func (r *replica) step(
 	ctx context.Context, target int64, bound time.Duration, sure *backend.Server,
 ) (backend.Clock, error) {
@@ -189,7 +191,7 @@ func (r *replica) step(
 		return backend.Clock{}, nil
 	}
 	if below := r.below.Load(); q.After < below {
-		q.Until = below // what lies above is our own
+		q.Until = below // what lies above is this replica's own
 	}
 	r.asked.Add(1)
 	t, err := r.b.Tail(ctx, q.TailQuery)
@@ -201,7 +203,7 @@ func (r *replica) step(
 	default:
 		err = r.adopt(ctx, q, &t)
 	}
-	if err == nil || errors.Is(err, errUnconfirmed) { // whoever called confirms it, as that may take long
+	if err == nil || errors.Is(err, errUnconfirmed) { // the caller confirms it, since that may take long
 		return t.Clock, err
 	}
 	if err = r.settle(ctx, q, err); err == nil {
@@ -210,7 +212,7 @@ func (r *replica) step(
 	return t.Clock, err
 }
 
-// listen wakes the tail when another process has committed.
+// listen wakes run when another process has committed.
 func (r *replica) listen() {
 	r.b.Listen(r.s.ctx, func(revision, compacted int64) {
 		if revision > r.s.Revision() || index.EtcdCompacted(compacted) > index.EtcdCompacted(r.s.compacted()) {
@@ -220,11 +222,12 @@ func (r *replica) listen() {
 		}
 	}, func(listening bool) {
 		r.hints.Store(listening)
-		r.signal() // what was committed before is not hinted at
+		r.signal() // no hint announces what was committed before
 	})
 }
 
-// fit halves what is asked for after a failure: it may have been more than comes in time.
+// fit halves the bytes to ask for after a failure: they may have been too many to arrive in time. It doubles them again
+// after a success, up to tailBytes.
 func (r *replica) fit(came bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -244,7 +247,7 @@ func (r *replica) signal() {
 	}
 }
 
-// sync returns when everything is published that was committed, by whomever, before the call. Errors: ctx's, those of
+// sync returns once everything that anyone committed before the call is published. Errors: ctx's, [ErrClosed], those of
 // the backend.
 func (r *replica) sync(ctx context.Context) error {
 	done := make(chan error, 1)
@@ -267,7 +270,7 @@ func (r *replica) sync(ctx context.Context) error {
 	}
 }
 
-// take returns those who wait: the question asked after it answers them.
+// take returns the reads that wait; the next question answers them.
 func (r *replica) take() []chan error {
 	r.asking.Lock()
 	defer r.asking.Unlock()
