@@ -1,34 +1,34 @@
-// Package store is sqlstore's engine: it orders writes, evaluates transactions, answers reads, feeds watches and keeps
+// Package store is sqlstore's engine. It orders writes, evaluates transactions, answers reads, feeds watches and keeps
 // leases. It knows neither SQL nor protobuf: below it is a [backend.Backend], above it etcdshim.
 //
-// Invariants that it keeps, and where:
+// The invariants, and where each is kept:
 //
-//  1. A revision is assigned and its rows are committed in one database transaction that holds the clock; commit order
-//     is revision order (txn_commit.go).
-//  2. An acknowledged write is durable, and visible to every later read: the index is moved to the batch's revision
-//     before its callers are answered (publish in store.go). Where several processes write to one database, a
-//     linearizable read first asks it for what the others have acknowledged (replica_tail.go).
-//  3. Nothing reaches a watcher before it is committed; a watcher sees every matching event once, in revision order,
-//     all events of one revision in one response; a progress response with revision R follows every event <= R on its
-//     stream (package watch).
-//  4. A read at R returns the same rows for ever, or [ErrCompacted]; R above the current revision is
+//  1. One database transaction, which holds the clock, assigns a revision and commits its rows. Commit order is
+//     revision order (txn_commit.go).
+//  2. An acknowledged write is durable and visible to every later read: the store moves the index to the batch's
+//     revision before it answers the batch's callers (publish in store.go). Where several processes write to one
+//     database, a linearizable read first asks the database what the others have acknowledged (replica_tail.go).
+//  3. Nothing reaches a watcher before it is committed. A watcher sees every matching event once, in revision order,
+//     and all events of one revision in one response. A progress response with revision R follows every event <= R on
+//     its stream (package watch).
+//  4. A read at R always returns the same rows, or [ErrCompacted]. R above the current revision returns
 //     [ErrFutureRevision] (read.go, read_pin.go).
-//  5. A commit of unknown outcome is never repeated (txn_sequencer.go): the tail shows what became of it (replica.go),
-//     or a restart where this process is the only one that writes.
-//  6. Memory is bounded: by a chunk of bounded bytes for streamed reads, by bytes for cached values, the event
-//     window, each watch's backlog and all of them together, by count and bytes for the sequencer's queue. The index of
-//     live keys is the exception: about 250 bytes a key.
+//  5. The store never retries a commit of unknown outcome (txn_sequencer.go). The tail reveals the outcome
+//     (replica.go); where this process is the only writer, a restart does.
+//  6. Memory is bounded: streamed reads by the bytes of a chunk, cached values by bytes, the event window by bytes,
+//     watch backlogs one by one and in total, and the sequencer's queue by count and bytes. The index of live keys is
+//     the exception: it takes about 250 bytes per key.
 //
-// Over a [backend.Shared] any number of stores work side by side, each in a process of its own. They know of each other
-// through the database alone: what others wrote is published here in the order of revisions, as if it had been written
-// here (replica.go, replica_adopt.go); leases go by the database's clock (lease_shared.go); one of the stores, which a
-// heartbeat elects, does the maintenance (replica_members.go). A database that has lost history is noticed by the batch
-// that wrote the last revision held: memory is dropped, watches end. What a store does differently when it is alone is
-// behind two interfaces: peers (peers.go) and leaseKeeper (lease.go).
+// Over a [backend.Shared], any number of stores work side by side, each in its own process. They know of each other
+// only through the database. Each store publishes what the others wrote in revision order, as if it had written it
+// itself (replica.go, replica_adopt.go). Leases run on the database's clock (lease_shared.go). Heartbeats elect one
+// store to do the maintenance (replica_members.go). To detect that the database has lost history, a store checks which
+// batch wrote the last revision that it holds; if history was lost, it drops its memory and ends its watches. Two
+// interfaces hide what differs when a store is alone: peers (peers.go) and leaseKeeper (lease.go).
 //
-// The files are named after their part: txn_ (operations, their queue, evaluation and commit), read_, lease_ and
-// replica_. The newest rows in memory are the package index.
+// The file name prefixes name the parts: txn_ (operations, their queue, evaluation and commit), read_, lease_ and
+// replica_. Package index keeps the newest rows in memory.
 //
-// Bytes handed to the store with a request belong to it from then on; rows that it hands out are shared and must not be
-// changed.
+// The store owns the bytes that a request passes to it. The rows that it returns are shared; callers must not change
+// them.
 package store

@@ -9,65 +9,68 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// peers is how a store deals with the other processes that may write to its database. A replica keeps in step with
-// them. A store that is alone has none: what it has published is all that was committed, nobody waits for it, and the
-// maintenance is its own. So most of these do nothing there, at once.
+// peers is how a store deals with the other processes that may write to its database. A replica follows what they
+// write. A store that is alone has no peers: it has published everything that was committed, nobody waits for it, and
+// it does the maintenance itself. There, most of these methods do nothing and return at once.
 type peers interface {
-	// start starts the background work. leave is the last call, when the store closes.
+	// start starts the background work. leave is the last call; the store makes it when it closes.
 	start()
 	leave()
 
-	// sync returns when everything is published that was committed, by whomever, before the call. Errors: ctx's,
-	// [ErrClosed], those of the backend.
+	// sync returns once everything that anyone committed before the call is published. Errors: ctx's, [ErrClosed], those
+	// of the backend.
 	sync(ctx context.Context) error
-	// reach returns when everything up to revision is published, which is committed. Errors: those of sync.
+	// reach returns once everything up to revision, which is committed, is published. Errors: those of sync.
 	reach(ctx context.Context, revision int64) error
-	// behind is the age of the last moment before which everything that was committed is known to be published.
+	// behind returns the replica's lag: the age of the latest moment for which everything committed before it is known to
+	// be published.
 	behind() time.Duration
 
-	// The sequencer calls the following for each batch, in this order.
+	// The sequencer calls the following methods for each batch, in this order.
 
-	// most bounds the bytes of the next batch, for which others may wait.
+	// most returns the maximum size of the next batch in bytes. Other processes may have to wait for the batch.
 	most() int64
-	// begin takes the clock and readies the evaluator for batch, on the committed state. Errors: those of the backend.
+	// begin takes the clock and prepares the evaluator for batch, on the committed state. Errors: those of the backend.
 	begin(ctx context.Context, batch []*call) (backend.Tx, *evaluator, error)
-	// join adds to a batch that has the clock what came while it waited for it.
+	// join adds the calls that arrived while the batch waited for the clock, and returns the batch.
 	join(batch []*call) []*call
-	// steady says whether the index that e was evaluated on has shown the committed state all the while.
+	// steady reports whether the index that e was evaluated on showed the committed state throughout.
 	steady(e *evaluator) bool
-	// unchanged ends the transaction of a batch that has changed nothing, once its answers are certain. Errors:
+	// unchanged ends the transaction of a batch that changed nothing, once its answers are certain. Errors:
 	// [ErrUnavailable].
 	unchanged(ctx context.Context, tx backend.Tx, e *evaluator) error
-	// departs records that a batch on top of revision base is being committed; the function that it returns records
-	// that it is published, or not to be.
+	// departs records that a batch on top of revision base is being committed. The returned function records that the
+	// batch is published, or will not be.
 	departs(base int64) (arrives func())
-	// publish makes a batch that is committed visible.
+	// publish makes a committed batch visible.
 	publish(ctx context.Context, e *evaluator)
-	// doubt deals with a commit of unknown outcome.
+	// doubt handles a commit of unknown outcome.
 	doubt(err error)
 
-	// share has the others keep the rows of a stream's pin, too, if the stream takes long. Callers hold pins.mu.
+	// share makes the other processes keep the rows of a stream's pin, too, if the stream takes long. Callers hold
+	// pins.mu.
 	share(p *pin)
-	// pinFor has the others keep the rows that can be read at rev, for d, and returns the id of that pin in the
+	// pinFor makes the other processes keep the rows that can be read at rev, for d, and returns the id of that pin in the
 	// database. free ends it. Errors: those of the backend.
 	pinFor(ctx context.Context, rev int64, d time.Duration) (id int64, err error)
 	free(id int64)
-	// used is what counts against the quota of a database of that size.
+	// used returns the bytes that count against the quota, given the size of the database.
 	used(size backend.Size) int64
 
-	// membership returns the replicas that live, nil when there can be no others, and the id of the one that leads.
+	// membership returns the live replicas, nil when there can be no others, and the id of the leader.
 	membership() (members []backend.Member, leader uint64)
 	// hear updates the membership. Errors: see [Store.HearMembers].
 	hear(ctx context.Context) error
-	// leads says whether this process does the maintenance.
+	// leads reports whether this process does the maintenance.
 	leads() bool
-	// unreachable returns a channel that is closed while the database is out of reach, see [Store.NoLeader].
+	// unreachable returns a channel that is closed while the database is out of reach; see [Store.NoLeader].
 	unreachable() <-chan struct{}
-	// stats counts what keeping in step took; ok is false where there is nothing to keep in step with.
+	// stats returns counters of the work that following the other processes took; ok is false where there is nothing to
+	// follow.
 	stats() (stats ReplicaStats, ok bool)
 }
 
-// alone is for a database that no other process writes to.
+// alone implements peers for a database that no other process writes to.
 type alone struct{ s *Store }
 
 func (alone) start() {}
@@ -79,7 +82,7 @@ func (alone) behind() time.Duration              { return 0 }
 
 func (alone) most() int64 { return math.MaxInt64 }
 
-// begin relies on all that was committed being published, and fails if it is not.
+// begin requires that everything committed is published, and fails otherwise.
 func (a alone) begin(ctx context.Context, batch []*call) (backend.Tx, *evaluator, error) {
 	q := a.s.seq
 	n, complete, published := q.needs(batch)
@@ -111,7 +114,7 @@ func (a alone) publish(_ context.Context, e *evaluator) {
 	a.s.publish(e, e.rows, e.prevs)
 }
 
-// doubt stops writing: only a restart can read what happened.
+// doubt stops writing: only a restart can find out what was committed.
 func (a alone) doubt(err error) { a.s.fail(err) }
 
 func (alone) share(*pin)                                                  {}

@@ -16,73 +16,73 @@ import (
 // sharedTxnRows is the default of Config.TxnRows over a shared database.
 const sharedTxnRows = 100_000
 
-// Observer observes what the engine does, for metrics. Its methods are called on hot paths and must be cheap.
+// Observer observes the engine, for metrics. The store calls its methods on hot paths, so they must be cheap.
 type Observer interface {
 	// Batch reports one committed batch.
 	Batch(b Batch)
-	// Events reports events handed to a watch stream.
+	// Events reports n events handed to a watch stream.
 	Events(n int)
-	// Purged reports one step of physical compaction: how long it took, what came of it. No two calls overlap.
+	// Purged reports one step of physical compaction: its duration and its result. Calls do not overlap.
 	Purged(took time.Duration, r backend.PurgeResult)
 }
 
 // Batch describes one committed batch.
 type Batch struct {
-	Operations    int // those answered, failed compares included
+	Operations    int // answered ones, including failed compares
 	Puts, Deletes int // rows
 	Granted       []backend.Lease
-	Revoked       int // leases, those that expired included
+	Revoked       int // leases, including expired ones
 	ValueBytes    int64
 	Commit        time.Duration
 }
 
-// Config steers a store; zero fields have the defaults named below.
+// Config configures a store. Zero fields take the defaults named below.
 type Config struct {
-	// Name and ClientURLs are what the other replicas over the same database report to their clients about this one.
+	// Name and ClientURLs describe this replica: the other replicas over the same database report them to their clients.
 	Name       string
 	ClientURLs []string
 	Logger     *slog.Logger
-	// ProgressInterval is how often idle watches that asked for it get a progress response; default 5 s.
+	// ProgressInterval is how often an idle watch that asked for it gets a progress notify; default 5 s.
 	ProgressInterval time.Duration
-	// QuotaBytes is the size of the database at which the NOSPACE alarm is raised; 0 means 2 GiB, negative none. Of a
-	// database that processes share the bytes in use count, as it uses space again rather than giving it back.
+	// QuotaBytes is the size of the database at which the store raises the NOSPACE alarm; 0 means 2 GiB, negative means no
+	// quota. For a database that processes share, only the bytes in use count, because it reuses space instead of giving
+	// it back.
 	QuotaBytes int64
-	// QueueRequests and QueueBytes bound what waits for the sequencer; default 10,000 and 64 MiB.
+	// QueueRequests and QueueBytes bound what waits for the sequencer; default 10,000 requests and 64 MiB.
 	QueueRequests int
 	QueueBytes    int64
-	// TxnRows bounds the rows that one transaction may write or read while it writes; default 1,000,000, and 100,000
-	// over a database that processes share, which gives each transaction a few seconds.
+	// TxnRows bounds the rows that one transaction may write, or read while it writes. The default is 1,000,000, and
+	// 100,000 over a database that processes share, which gives each transaction only a few seconds.
 	TxnRows int
-	// CacheBytes bounds the values kept in memory; default 64 MiB.
+	// CacheBytes bounds the value cache; default 64 MiB.
 	CacheBytes int64
 	// WindowBytes bounds the recent events kept in memory for watchers; default 8 MiB.
 	WindowBytes int64
-	// WatcherBytes bounds what waits for one slow watch before it catches up from the window or the database; default 4
-	// MiB.
+	// WatcherBytes bounds the backlog of one slow watch; beyond it, the watch catches up from the window or the database.
+	// Default 4 MiB.
 	WatcherBytes int64
-	// WatchBytes bounds what waits for all watches together: beyond it, those catch up whose clients have taken nothing
-	// for the longest time; default 32 MiB.
+	// WatchBytes bounds the backlogs of all watches together. Beyond it, the watches whose clients have taken nothing for
+	// the longest time catch up. Default 32 MiB.
 	WatchBytes int64
-	// DisableIndex serves every read from the database.
+	// DisableIndex makes the store serve every read from the database.
 	DisableIndex bool
-	// Caller distinguishes callers by their contexts, so that none takes all the turns of long reads. Nil takes them
-	// for one.
+	// Caller identifies the caller of a context, so that no caller takes all the turns of long reads. Nil treats all of
+	// them as one caller.
 	Caller func(context.Context) any
-	// HangUp ends a caller's connection: it has taken nothing of a long read's result for half a minute, and others
-	// wait for the room. Nil lets it keep the memory.
+	// HangUp closes the connection of a caller that takes less than half of a long read's result in ten seconds while
+	// others wait for the room. Nil lets the caller keep the memory.
 	HangUp func(caller any)
-	// MaxStaleness bounds what a linearizable read over a [backend.Shared] may miss when the database has failed over
-	// and its old server, which this process still reaches, does not know: only what was acknowledged in the last
-	// moments before the read. 0 means
-	// 2 s. When it is negative a read misses nothing: it waits for a commit that begins after it came. See
-	// [backend.Shared.Confirm].
+	// MaxStaleness bounds what a linearizable read over a [backend.Shared] may miss after a failover if this process still
+	// reaches the old server, which does not know that it was replaced: at most what was acknowledged within this time
+	// before the read. 0 means 2 s. If it is negative, a read misses nothing: it waits for a commit that begins after the
+	// read arrived. See [backend.Shared.Confirm].
 	MaxStaleness time.Duration
 	// Observer may be nil.
 	Observer Observer
-	// Now is the clock for leases and for how long a stream may hold off row deletion; default time.Now.
+	// Now is the clock for leases, and for how long a stream may hold off the deletion of rows; default time.Now.
 	Now func() time.Time
 
-	loadRows int // see the constant
+	loadRows int // default: the constant loadRows
 }
 
 func (c Config) withDefaults() Config {
@@ -126,7 +126,7 @@ type Store struct {
 	cfg      Config
 	backend  backend.Backend
 	settings backend.Settings
-	epoch    atomic.Int64 // of the history that is published; a replica raises it
+	epoch    atomic.Int64 // of the published history; a replica raises it
 	index    *index.Index
 	fetcher  *fetcher
 	turns    *turns
@@ -135,17 +135,17 @@ type Store struct {
 	hub      *watch.Hub
 	lessor   leaseKeeper
 	peers    peers
-	reserve  backend.Reserving // nil when the database has none
+	reserve  backend.Reserving // nil when the backend keeps no reserve
 	load     loader
 	alarms   alarms
 	quota    quota
-	purging  sync.Mutex // held by the one that deletes rows
+	purging  sync.Mutex // held while deleting rows
 	pins     pins
 	fault    atomic.Pointer[WriteFault]
 
 	cacheHits, cacheMisses tally
 
-	committing atomic.Pointer[time.Time] // when the commit under way began, nil when there is none
+	committing atomic.Pointer[time.Time] // when the current commit began, nil when there is none
 
 	background background
 	ctx        context.Context // of the background work
@@ -157,8 +157,8 @@ type Store struct {
 	failure  error
 }
 
-// Open starts the engine over b. It does not wait for the index: until that is complete, what it lacks is read from the
-// database. Errors: those of the backend.
+// Open starts the engine over b. It does not wait for the index to load: until the index is complete, the store reads
+// what is missing from the database. Errors: those of the backend.
 func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	if _, shared := b.(backend.Shared); shared && cfg.TxnRows == 0 {
 		cfg.TxnRows = sharedTxnRows
@@ -176,7 +176,7 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	s.epoch.Store(clock.Epoch)
 	s.reserve, _ = b.(backend.Reserving)
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	s.batchCtx = backend.Urgent(withoutTurn(s.ctx)) // all other writes would wait for the turn
+	s.batchCtx = backend.Urgent(withoutTurn(s.ctx)) // all other writes would wait for a batch's turn
 	s.index = index.New(clock, cfg.CacheBytes, cfg.DisableIndex)
 	s.turns = newTurns(cfg.Caller, cfg.HangUp)
 	s.load.s = s
@@ -200,7 +200,7 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// openPeers makes what depends on whether other processes write to the database.
+// openPeers creates the parts that depend on whether other processes write to the database.
 func (s *Store) openPeers(ctx context.Context, batch int64) (err error) {
 	shared, ok := s.backend.(backend.Shared)
 	if !ok {
@@ -216,7 +216,7 @@ func (s *Store) openPeers(ctx context.Context, batch int64) (err error) {
 	return nil
 }
 
-// Close answers what is in flight, ends the watch streams and stops. It leaves the backend open.
+// Close answers the operations in flight, ends the watch streams and stops the store. It leaves the backend open.
 func (s *Store) Close() error {
 	s.seq.close()
 	s.cancel()
@@ -226,11 +226,11 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Done is closed when the store cannot write any more: the outcome of a commit is unknown, and only a restart can find
-// out.
+// Done returns a channel that is closed when the store can no longer write: the outcome of a commit is unknown, and
+// only a restart can find out.
 func (s *Store) Done() <-chan struct{} { return s.failed }
 
-// Err returns why Done was closed.
+// Err returns why Done was closed, nil while it is open.
 func (s *Store) Err() error {
 	select {
 	case <-s.failed:
@@ -253,12 +253,12 @@ func (s *Store) Revision() int64 {
 	return s.index.Position().Revision
 }
 
-// compacted is the clock's compacted revision as published.
+// compacted returns the clock's compacted revision as published.
 func (s *Store) compacted() int64 {
 	return s.index.Position().Compacted
 }
 
-// Compacted returns the oldest revision that can be read, 0 when nothing has become unreadable.
+// Compacted returns the oldest revision that can be read, 0 when every revision can.
 func (s *Store) Compacted() int64 {
 	return max(0, s.compacted())
 }
@@ -281,9 +281,9 @@ func (s *Store) Delete(ctx context.Context, d *DeleteRequest) (*DeleteResult, er
 	return res.Results[0].Delete, nil
 }
 
-// Txn runs a transaction. Its syntax must have been checked. Errors: [ErrKeyNotFound], [ErrLeaseNotFound],
-// [ErrCompacted], [ErrFutureRevision], [ErrQuota], [ErrCorrupt], [ErrTxnTooLarge], those of the sequencer. Nothing is
-// applied on an error, unless it says that the outcome is unknown.
+// Txn runs a transaction. The caller must have checked its syntax. On an error nothing is applied, unless the error
+// says that the outcome is unknown. Errors: [ErrKeyNotFound], [ErrLeaseNotFound], [ErrCompacted], [ErrFutureRevision],
+// [ErrQuota], [ErrCorrupt], [ErrTxnTooLarge], those of the sequencer.
 func (s *Store) Txn(ctx context.Context, t *Txn) (*TxnResult, error) {
 	if t.readOnly() {
 		if res, ok, err := s.look(ctx, t); ok {
@@ -300,17 +300,16 @@ func (s *Store) Txn(ctx context.Context, t *Txn) (*TxnResult, error) {
 	return op.result, nil
 }
 
-// publish makes rows of a committed batch, all those that are not published yet, visible: first to reads, then to
-// watches.
+// publish makes those rows of a committed batch visible that are not published yet, first to reads, then to watches.
 func (s *Store) publish(e *evaluator, rows, prevs []*index.Item) {
 	fx := &e.effects
 	if len(e.ahead) > 0 {
-		s.index.Warm(prevs, e.epoch) // their values have come meanwhile
+		s.index.Warm(prevs, e.epoch) // ahead reads no values; the index has them by now
 	}
 	s.lessor.granted(fx.Granted)
 	s.lessor.ending(fx.Ending)
 	s.quota.wrote(fx)
 	s.index.Apply(rows, fx.Revision, fx.Compacted)
-	s.lessor.revoked(fx.Revoked) // after its keys, so that no key is ever seen without its lease
+	s.lessor.revoked(fx.Revoked) // after its keys, so that no read ever sees a key without its lease
 	s.hub.Publish(rows, prevs, fx.Revision, fx.Compacted)
 }
