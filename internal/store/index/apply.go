@@ -1,10 +1,11 @@
 package index
 
 // applyAtOnce bounds the rows that are applied while reads wait. A larger batch is applied to a copy of the tree, so
-// that reads wait for the exchange of the two alone, and what is kept beside the tree follows in parts.
+// that reads wait only while the copy replaces the tree; the lease keys and the value cache follow in parts.
 const applyAtOnce = 4096
 
-// Apply publishes the rows of one committed batch.
+// Apply publishes the rows of one committed batch, which ends at revision rev. compacted is the clock's compacted
+// revision, 0 if it has not moved.
 func (x *Index) Apply(items []*Item, rev, compacted int64) {
 	x.writing.Lock()
 	defer x.writing.Unlock()
@@ -28,7 +29,8 @@ func (x *Index) Apply(items []*Item, rev, compacted int64) {
 	x.move(rev, compacted, bytes)
 }
 
-// move ends an apply. Callers hold writing and mu.
+// move finishes an apply: it advances the revision and the compacted revision, wakes waiters and prunes snapshots.
+// Callers hold writing and mu.
 func (x *Index) move(rev, compacted, bytes int64) {
 	x.rev = max(x.rev, rev)
 	if EtcdCompacted(compacted) > EtcdCompacted(x.compacted) {
@@ -45,8 +47,8 @@ func bytesOf(items []*Item) (bytes int64) {
 	return bytes
 }
 
-// applyMany applies a large batch to a complete index. While it does, the keys of a lease are more than those that the
-// tree has for it, never fewer: who asks for them looks at the tree. Callers hold writing.
+// applyMany applies a large batch to a complete index. Meanwhile the recorded keys of a lease are a superset of those
+// that the tree has for it, never a subset: code that reads them checks the tree. Callers hold writing.
 func (x *Index) applyMany(items []*Item, rev, compacted int64) {
 	x.mu.Lock()
 	state := x.tree.copy()
@@ -73,7 +75,7 @@ func (x *Index) applyMany(items []*Item, rev, compacted int64) {
 	}
 }
 
-// inParts does something n times under mu, and lets others in now and then.
+// inParts calls do n times under mu, and releases mu every applyAtOnce calls so that others can take it.
 func (x *Index) inParts(n int, do func(i int)) {
 	for i := 0; i < n; {
 		x.mu.Lock()
@@ -105,8 +107,8 @@ func (x *Index) remove(k []byte) {
 	}
 }
 
-// follow does for the leases and the value cache what was done to the tree: it has taken the place of old, where there
-// was one.
+// follow updates the leases and the value cache after a change of the tree: it has replaced old, or is new if old is
+// nil.
 func (x *Index) follow(old, it *Item) {
 	if old != nil {
 		x.detach(old, it.Lease)

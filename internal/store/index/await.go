@@ -9,11 +9,11 @@ import (
 type waiter struct {
 	revision int64
 	reached  chan struct{}
-	place    int // in the heap, -1 when it is not there any more
+	place    int // in the heap, -1 after removal
 }
 
-// waiters are a heap: what is published concerns the one that waits for the least revision, and no other unless that
-// one is reached.
+// waiters is a heap ordered by revision: a publication only has to look at the waiter with the lowest revision, and at
+// the next one if that is reached.
 type waiters []*waiter
 
 func (w waiters) Len() int           { return len(w) }
@@ -39,13 +39,13 @@ func (w *waiters) Pop() any {
 	return n
 }
 
-// Await returns when the index is at revision, with the revision that it is at then; reached is false when ctx ended
-// before, or stop was closed.
+// Await waits until the index is at revision or above. current is the revision of the index on return; reached is false
+// if ctx ended or stop was closed first.
 func (x *Index) Await(ctx context.Context, stop <-chan struct{}, revision int64) (current int64, reached bool) {
 	w := &waiter{revision: revision, reached: make(chan struct{})}
 	x.mu.Lock()
 	heap.Push(&x.awaited, w)
-	x.awaited.reach(x.rev) // published meanwhile
+	x.awaited.reach(x.rev) // it may be published already
 	x.mu.Unlock()
 	select {
 	case <-w.reached:
@@ -61,7 +61,7 @@ func (x *Index) Await(ctx context.Context, stop <-chan struct{}, revision int64)
 	return x.rev, false
 }
 
-// reach wakes those who wait for rev or less.
+// reach wakes the waiters for rev and below.
 func (w *waiters) reach(rev int64) {
 	for len(*w) > 0 && (*w)[0].revision <= rev {
 		close(heap.Pop(w).(*waiter).reached)

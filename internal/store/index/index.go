@@ -8,28 +8,28 @@ import (
 
 // Index holds the newest live row of every key in key order, at one revision: that of the last published batch.
 //
-// It is what makes compares, gets, pages and counts cost no database access. Until it is complete (a start does not
-// wait for it) a key that is found in it is right, and a key that is not found must be looked up in the database.
-// Copies of the tree are made in O(1) and share its nodes; those made for lists are kept a while under their revision,
-// so that the next pages of the list are served from the same snapshot.
+// With it, compares, gets, pages and counts need no database access. A start does not wait until it is complete. Until
+// then, a key found in it is correct, and a key not found must be looked up in the database. Copying the tree takes
+// O(1), and copies share its nodes. Copies made for lists are kept for a while under their revision, so that the next
+// pages of a list are served from the same snapshot.
 type Index struct {
-	writing    sync.Mutex // whoever changes the tree holds it; before mu
+	writing    sync.Mutex // held to change the tree; locked before mu
 	mu         sync.RWMutex
 	rev        int64
 	compacted  int64
-	epoch      int64 // that rev belongs to
+	epoch      int64 // of rev
 	tree       *Tree
 	complete   bool
 	disabled   bool
-	generation int                           // changes when those who load the index must start again
-	gone       map[string]struct{}           // deleted while loading: not to be loaded again
+	generation int                           // changes when loaders must start again
+	gone       map[string]struct{}           // deleted while loading; must not be loaded again
 	leases     map[int64]map[string]struct{} // keys by lease, of the rows in the tree
 	cache      valueCache
 	snapshots  []*Snapshot // oldest first
 	awaited    waiters
 }
 
-// New returns an empty index at clock, of which values may take cacheBytes. A disabled one stays empty.
+// New returns an empty index at clock. Its value cache holds up to cacheBytes bytes. A disabled index stays empty.
 func New(clock backend.Clock, cacheBytes int64, disabled bool) *Index {
 	x := &Index{
 		rev: clock.Revision, compacted: clock.Compacted, epoch: clock.Epoch, disabled: disabled,
@@ -39,7 +39,7 @@ func New(clock backend.Clock, cacheBytes int64, disabled bool) *Index {
 	return x
 }
 
-// Reset empties the index: it is where the clock is, and to be loaded anew.
+// Reset empties the index and moves it to clock. It must be loaded again.
 func (x *Index) Reset(clock backend.Clock) {
 	x.writing.Lock()
 	defer x.writing.Unlock()
@@ -59,8 +59,8 @@ func (x *Index) empty() {
 	x.keepSnapshots(func(*Snapshot) bool { return false })
 }
 
-// Load adds rows read from the database, unless something newer is known of their keys; false when the index was reset
-// since its position had the generation.
+// Load adds rows read from the database, except for keys of which the index knows something newer. It returns false if
+// the index was reset since its position had this generation.
 func (x *Index) Load(generation int, rows []backend.Row) bool {
 	x.writing.Lock()
 	defer x.writing.Unlock()
@@ -82,7 +82,7 @@ func (x *Index) Load(generation int, rows []backend.Row) bool {
 	return true
 }
 
-// Finish declares the index complete; false when it was reset since its position had the generation.
+// Finish marks the index complete. It returns false if the index was reset since its position had this generation.
 func (x *Index) Finish(generation int) bool {
 	x.writing.Lock()
 	defer x.writing.Unlock()

@@ -2,21 +2,21 @@ package index
 
 import "slices"
 
-// CountLeaseKeys returns how many keys a lease has, as far as they are there.
+// CountLeaseKeys returns how many keys of a lease are in the index.
 func (x *Index) CountLeaseKeys(id int64) int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return len(x.leases[id])
 }
 
-// AppendLeaseKeys appends up to limit keys of a lease, in no order.
+// AppendLeaseKeys appends up to limit keys of a lease that are in the index, in no particular order.
 func (x *Index) AppendLeaseKeys(keys []string, id int64, limit int) []string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.appendLeaseKeys(keys, id, limit)
 }
 
-// appendLeaseKeys is AppendLeaseKeys of callers that hold mu.
+// appendLeaseKeys is AppendLeaseKeys for callers that hold mu.
 func (x *Index) appendLeaseKeys(keys []string, id int64, limit int) []string {
 	keys = slices.Grow(keys, min(limit, len(x.leases[id])))
 	for key := range x.leases[id] {
@@ -31,7 +31,7 @@ func (x *Index) appendLeaseKeys(keys []string, id int64, limit int) []string {
 	return keys
 }
 
-// LeaseKeys returns the keys of a lease in no order, and the revision at which they are that; ok is false while the
+// LeaseKeys returns the keys of a lease, in no particular order, and the revision they belong to. ok is false while the
 // index is not complete.
 func (x *Index) LeaseKeys(id int64) (keys []string, revision int64, ok bool) {
 	x.mu.RLock()
@@ -39,7 +39,7 @@ func (x *Index) LeaseKeys(id int64) (keys []string, revision int64, ok bool) {
 	return x.appendLeaseKeys(nil, id, len(x.leases[id])), x.rev, x.complete
 }
 
-// attach notes that it's key belongs to its lease.
+// attach records that it's key belongs to its lease.
 func (x *Index) attach(it *Item) {
 	if it.Lease == 0 {
 		return
@@ -52,7 +52,7 @@ func (x *Index) attach(it *Item) {
 	keys[KeyString(it.Key)] = struct{}{}
 }
 
-// detach forgets that old's key belongs to its lease, unless the key's next row keeps it, or the newest one: a large
+// detach removes old's key from old's lease, unless the key's next row or its newest row has the same lease: a large
 // batch may move a key to another lease and back.
 func (x *Index) detach(old *Item, lease int64) {
 	if old.Lease == 0 || old.Lease == lease {

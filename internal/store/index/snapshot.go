@@ -7,27 +7,29 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Snapshot is the index as it was at one revision. The index lets go of it when it is old, or when too much may be
-// alive because of it: whoever goes on from it then reads the rest from the database.
+// Snapshot is the index as it was at one revision. The index drops it when it is old or may keep too much memory alive.
+// A reader that continues from it then reads the rest from the database.
 type Snapshot struct {
 	rev   int64
-	tree  atomic.Pointer[Tree] // nil once the index has let go of it
-	users atomic.Int32         // streams that go on from it
+	tree  atomic.Pointer[Tree] // nil once the index has dropped it
+	users atomic.Int32         // streams that continue from it
 	taken time.Time
-	bytes int64 // applied since: what it may be keeping alive
+	bytes int64 // applied since it was taken: what it may keep alive
 }
 
 const (
-	// snapshotMax bounds the snapshots that nobody goes on from at the moment, and snapshotAge how long they are kept.
+	// snapshotMax bounds the snapshots from which no stream continues at the moment. snapshotAge is how long they are
+	// kept.
 	snapshotMax = 8
 	snapshotAge = time.Minute
-	// snapshotUsed bounds all of them: each may keep the nodes of a tree of its own.
+	// snapshotUsed bounds all snapshots, those in use included: each may keep a whole tree's nodes alive.
 	snapshotUsed = 64
-	// snapshotBytes is the least that may be written before a snapshot goes, where the cache is small.
+	// snapshotBytes is how many bytes are always applied before a snapshot is dropped for its size. The limit is a quarter
+	// of the value cache, which is too little if the cache is small.
 	snapshotBytes = 1 << 20
 )
 
-// Tree is the rows, nil when the index has let go of it, or there is no snapshot.
+// Tree returns the rows, or nil if the index has dropped the snapshot or s is nil.
 func (s *Snapshot) Tree() *Tree {
 	if s == nil {
 		return nil
@@ -35,29 +37,29 @@ func (s *Snapshot) Tree() *Tree {
 	return s.tree.Load()
 }
 
-// End is called by a stream that goes on from the snapshot no more.
+// End ends the use of the snapshot by a stream.
 func (s *Snapshot) End() {
 	if s != nil {
 		s.users.Add(-1)
 	}
 }
 
-// At returns the clock of the index and, of the same moment, the tree of the snapshot at revision rev, nil when there
-// is none. A revision <= 0 means the current one; a snapshot of that is made. Later the index may let go of the
-// snapshot, but not of a tree that the caller has.
+// At returns the clock of the index and, at the same moment, the tree of the snapshot at revision rev, or nil if there
+// is none. A revision <= 0 means the current one. A snapshot of the current revision is made if needed. The index may
+// drop the snapshot later, but a tree the caller holds stays valid.
 func (x *Index) At(rev int64) (backend.Clock, *Tree) {
 	var keys *Tree
 	clock, _ := x.snapshot(rev, func(s *Snapshot) { keys = s.Tree() })
 	return clock, keys
 }
 
-// Pin is At for a stream, which goes on from the snapshot until it calls its End.
+// Pin is At for a stream, which continues from the snapshot until it calls End.
 func (x *Index) Pin(rev int64) (backend.Clock, *Snapshot) {
 	return x.snapshot(rev, func(s *Snapshot) { s.users.Add(1) })
 }
 
-// Now returns the index as it is, and its clock, for a short look: the copy is not kept, so it pushes out none of those
-// that lists go on from. Nil when the index is not complete.
+// Now returns the current tree and clock for a short read. The copy is not kept, so it does not displace snapshots from
+// which lists continue. The tree is nil if the index is not complete.
 func (x *Index) Now() (*Tree, backend.Clock) {
 	x.mu.RLock()
 	rows, clock, complete := x.taken(x.rev).Tree(), x.clock(), x.complete
@@ -68,14 +70,13 @@ func (x *Index) Now() (*Tree, backend.Clock) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.complete {
-		return nil, x.clock() // it was reset meanwhile
+		return nil, x.clock() // reset after the first look
 	}
 	return x.tree.copy(), x.clock()
 }
 
-// Fork returns a copy of the index that its caller may change, if the index is below revision, and the index's
-// revision; ok is false when it is not complete. Behind a copy all that is written to the index copies parts of it,
-// too.
+// Fork returns a copy of the tree that the caller may change, if the index is below revision, and the index's revision.
+// ok is false if the index is not complete. After a fork, writes to the index copy the nodes they change, too.
 func (x *Index) Fork(revision int64) (t *Tree, rev int64, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -85,7 +86,8 @@ func (x *Index) Fork(revision int64) (t *Tree, rev int64, ok bool) {
 	return t, x.rev, x.complete
 }
 
-// snapshot finds or makes the snapshot at rev and uses it under the lock, without which the index may let go of it.
+// snapshot finds or makes the snapshot at rev and calls use with it under the lock, because the index may drop it as
+// soon as the lock is released.
 func (x *Index) snapshot(rev int64, use func(*Snapshot)) (backend.Clock, *Snapshot) {
 	x.mu.RLock()
 	clock, snap, could := x.look(rev)
@@ -110,7 +112,7 @@ func (x *Index) snapshot(rev int64, use func(*Snapshot)) (backend.Clock, *Snapsh
 	return clock, snap
 }
 
-// look returns the clock, the snapshot at rev if it was made, and whether it can be. Callers hold mu.
+// look returns the clock, the snapshot at rev if there is one, and whether one can be made. Callers hold mu.
 func (x *Index) look(rev int64) (clock backend.Clock, snap *Snapshot, could bool) {
 	clock = x.clock()
 	if rev <= 0 {
@@ -128,7 +130,7 @@ func (x *Index) taken(rev int64) *Snapshot {
 	return nil
 }
 
-// makeRoom lets go of the oldest snapshots for another one. Callers hold mu.
+// makeRoom drops the oldest snapshots as needed to add another one. Callers hold mu.
 func (x *Index) makeRoom() {
 	idle, all := 0, len(x.snapshots)
 	for _, s := range x.snapshots {
@@ -149,7 +151,8 @@ func (x *Index) makeRoom() {
 	})
 }
 
-// prune lets go of snapshots that are old, or behind which much was written.
+// prune drops snapshots that are old, or after which much was written. bytes is how many bytes the latest batch has.
+// Callers hold mu.
 func (x *Index) prune(bytes int64) {
 	if len(x.snapshots) == 0 {
 		return
@@ -161,7 +164,7 @@ func (x *Index) prune(bytes int64) {
 	})
 }
 
-// keepSnapshots lets go of the others. Callers hold mu.
+// keepSnapshots drops the snapshots for which keep returns false. Callers hold mu.
 func (x *Index) keepSnapshots(keep func(*Snapshot) bool) {
 	kept := x.snapshots[:0]
 	for _, s := range x.snapshots {

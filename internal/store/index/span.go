@@ -6,7 +6,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Span is a range of keys as the engine uses it: [Start, End), or everything from Start on when Open.
+// Span is a range of keys as the engine uses it: [Start, End), or everything from Start on if Open is set.
 type Span struct {
 	Start, End string
 	Open       bool
@@ -14,7 +14,7 @@ type Span struct {
 	Empty      bool
 }
 
-// NewSpan reads etcd's (key, range_end) convention.
+// NewSpan returns the span given by etcd's (key, range_end) convention.
 func NewSpan(key, end []byte) Span {
 	switch {
 	case len(end) == 0:
@@ -27,7 +27,7 @@ func NewSpan(key, end []byte) Span {
 	return Span{Start: string(key), End: string(end)}
 }
 
-// Contains says whether key is in the span.
+// Contains reports whether key is in the span.
 func (s Span) Contains(key string) bool {
 	return !s.Empty && key >= s.Start && (s.Open || key < s.End)
 }
@@ -51,7 +51,7 @@ func (s Span) From(key string) Span {
 	return s
 }
 
-// Join returns the least span that has both.
+// Join returns the smallest span that contains both.
 func (s Span) Join(o Span) Span {
 	if s == o {
 		return s

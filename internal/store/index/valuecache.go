@@ -3,8 +3,8 @@ package index
 import "sync/atomic"
 
 // valueCache bounds the bytes of the values that the index holds, by the clock algorithm: a hand goes round the items
-// and evicts those that nobody has read since it last came by, or one of many that all were. Guarded by index.mu, but
-// for the items' touched marks.
+// and evicts those not read since it last passed. If it passes many in a row that were all read, it evicts one anyway.
+// Guarded by index.mu, except for the items' touched marks.
 type valueCache struct {
 	max   int64
 	bytes int64
@@ -14,7 +14,7 @@ type valueCache struct {
 
 func (c *valueCache) cost(it *Item) int64 { return int64(len(it.Value)) }
 
-// average is about how large a value is, 0 where there is none.
+// average returns the average size of a cached value in bytes, 0 if there is none.
 func (c *valueCache) average() int64 {
 	if len(c.ring) == 0 {
 		return 0
@@ -22,7 +22,7 @@ func (c *valueCache) average() int64 {
 	return c.bytes / int64(len(c.ring))
 }
 
-// room says whether it fits without pushing another out.
+// room reports whether it fits without evicting another value.
 func (c *valueCache) room(it *Item) bool { return c.bytes+c.cost(it) <= c.max }
 
 func (c *valueCache) add(it *Item) {
@@ -34,7 +34,7 @@ func (c *valueCache) add(it *Item) {
 	c.bytes += c.cost(it)
 }
 
-// replace puts it in old's place: a newer version of a key is as warm as the one before.
+// replace puts it in old's place: a newer version of a key is as warm as the previous one.
 func (c *valueCache) replace(old, it *Item) {
 	if old.slot < 0 || !it.cached {
 		c.remove(old)
@@ -59,12 +59,12 @@ func (c *valueCache) remove(it *Item) {
 	it.slot = -1
 }
 
-// evictLooks bounds the items that the hand passes over for one that it evicts: after a list of everything all have
-// been read, and a hand that went round all of them would hold up whoever writes next, and everybody behind the index's
+// evictLooks bounds the items that the hand passes for one that it evicts. After a list of everything, all items have
+// been read. A hand that went round all of them would hold up the next writer, and everybody who waits for the index's
 // lock.
 const evictLooks = 64
 
-// evict brings the bytes below the bound by evicting up to most items; more says that it takes more.
+// evict brings the bytes within the bound by evicting up to most items. more is true if that was not enough.
 func (c *valueCache) evict(x *Index, most int) (more bool) {
 	for looks := 0; c.bytes > c.max && len(c.ring) > 0; looks++ {
 		if most == 0 {
@@ -86,8 +86,8 @@ func (c *valueCache) evict(x *Index, most int) (more bool) {
 	return false
 }
 
-// Warm replaces those of an epoch's items whose values the index has in memory by now: a snapshot keeps what it was
-// made of.
+// Warm replaces items of an epoch that lack their values with those of the index that have them in memory by now: a
+// snapshot keeps the items it was made of. It returns how many values are still missing.
 func (x *Index) Warm(items []*Item, epoch int64) (missing int) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -95,7 +95,7 @@ func (x *Index) Warm(items []*Item, epoch int64) (missing int) {
 		if it == nil || it.cached {
 			continue
 		}
-		// In another epoch another row may have the same id.
+		// In another epoch, a different row may have the same id.
 		if is, ok := x.tree.Get(KeyString(it.Key)); ok && is.cached && is.ID() == it.ID() && x.epoch == epoch {
 			items[i] = is
 			continue
@@ -105,7 +105,8 @@ func (x *Index) Warm(items []*Item, epoch int64) (missing int) {
 	return missing
 }
 
-// Keep caches the fetched values of an epoch's items as far as there is room: lists must not push out what gets use.
+// Keep adds fetched values of an epoch's items to the value cache as long as they fit: lists must not evict values that
+// gets use. It does nothing while the index is being written.
 func (x *Index) Keep(items []*Item, epoch int64) {
 	if !x.writing.TryLock() {
 		return
@@ -131,11 +132,11 @@ func (x *Index) Keep(items []*Item, epoch int64) {
 		kept = true
 	}
 	if n := len(x.snapshots); kept && n > 0 && x.snapshots[n-1].rev == x.rev {
-		x.snapshots[n-1].tree.Store(x.tree.copy()) // the same rows, with what was fetched for them
+		x.snapshots[n-1].tree.Store(x.tree.copy()) // the same rows, with the fetched values
 	}
 }
 
-// AverageValue returns about how many bytes a value has, 0 where there is none in memory.
+// AverageValue returns the average size of the values in memory in bytes, 0 if there is none.
 func (x *Index) AverageValue() int64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
