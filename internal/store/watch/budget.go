@@ -5,15 +5,16 @@ import (
 	"time"
 )
 
-// streamBytes bounds what watches that catch up are given of a stream that has not taken it, but for one revision.
+// streamBytes bounds the bytes that watches catching up queue for one stream before its consumer takes them. A single
+// revision may exceed it.
 const streamBytes = 2 << 20
 
-// streamBytes is the constant, less where all watches together may have little.
+// streamBytes returns the constant, or an eighth of [Config.WatchBytes] if that is less.
 func (h *Hub) streamBytes() int64 { return min(streamBytes, h.cfg.WatchBytes/8) }
 
-// takeBack keeps what all watches hold below its bound: it takes back what waits for those clients that have taken
-// nothing for the longest time, a quarter more than it must. They are given it again when they come for it. Callers
-// hold mu.
+// takeBack keeps the events pending for all watches within [Config.WatchBytes]. Above it, it drops the pending events
+// of the clients that have taken nothing for the longest time, until a quarter of the bound is free. Those watches read
+// the events again when their consumers come for them. Callers hold mu.
 func (h *Hub) takeBack() {
 	if h.pending.Load() <= h.cfg.WatchBytes {
 		return
@@ -23,7 +24,7 @@ func (h *Hub) takeBack() {
 			return
 		}
 		st.mu.Lock()
-		if !st.comes { // else its consumer is about to take something
+		if !st.comes { // otherwise its consumer is about to take something
 			for _, w := range st.ready {
 				w.takeBack()
 			}
@@ -32,8 +33,8 @@ func (h *Hub) takeBack() {
 	}
 }
 
-// takeBack drops what is pending and in no response yet: the watch falls behind by it. Callers hold hub.mu and the
-// stream's mu.
+// takeBack drops the pending events that are not in a response yet: the watch falls behind from there on. Callers hold
+// hub.mu and the stream's mu.
 func (w *watcher) takeBack() {
 	rest := w.pending[w.sending:]
 	if len(rest) == 0 {
@@ -45,7 +46,7 @@ func (w *watcher) takeBack() {
 	w.fallBehind()
 }
 
-// idlest returns the streams that hold something, those first whose clients have taken nothing for the longest time.
+// idlest returns the streams with pending events, ordered by how long their clients have taken nothing, longest first.
 // Callers hold mu.
 func (h *Hub) idlest() []*Stream {
 	type idle struct {

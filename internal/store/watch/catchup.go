@@ -6,13 +6,13 @@ import (
 )
 
 const (
-	// catchUpReads bounds the pieces of history that are read at the same time.
+	// catchUpReads bounds the concurrent reads of history.
 	catchUpReads = 4
-	// catchUpRetry is how long a read waits before it asks a database again that failed.
+	// catchUpRetry is how long to wait before reading again after the database failed.
 	catchUpRetry = 200 * time.Millisecond
 )
 
-// feed queues a stream whose consumer has come for what its watches have missed.
+// feed queues a stream whose consumer asks for what its watches have missed.
 func (h *Hub) feed(st *Stream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -21,7 +21,8 @@ func (h *Hub) feed(st *Stream) {
 	h.enqueue(st)
 }
 
-// enqueue does that unless the stream has enough. Callers hold mu and the stream's mu.
+// enqueue adds a stream that wants more to the queue, and starts another reader if there are fewer than catchUpReads.
+// Callers hold mu and the stream's mu.
 func (h *Hub) enqueue(st *Stream) {
 	if h.closed || !st.wants() {
 		return
@@ -33,12 +34,13 @@ func (h *Hub) enqueue(st *Stream) {
 	}
 }
 
-// wants says that the stream has to be queued: it has unsynced watches, and room for what they miss. Callers hold mu.
+// wants reports whether the stream must be queued: it has unsynced watches, and room for what they have missed. Callers
+// hold mu.
 func (st *Stream) wants() bool {
 	return !st.queued && len(st.unsynced) > 0 && st.bytes < st.hub.streamBytes()
 }
 
-// dequeue is the next stream with a watch that can be given something. Callers hold mu.
+// dequeue returns the next stream in the queue that has an unsynced watch to read for, and that watch. Callers hold mu.
 func (h *Hub) dequeue() (*Stream, *watcher) {
 	for len(h.queue) > 0 && !h.closed {
 		st := h.queue[0]
@@ -54,7 +56,8 @@ func (h *Hub) dequeue() (*Stream, *watcher) {
 	return nil, nil
 }
 
-// lead is the unsynced watch whose turn it is; one that was compacted away is canceled. Callers hold hub.mu and mu.
+// lead returns the unsynced watch whose turn it is. It cancels watches whose next events are compacted. Callers hold
+// hub.mu and mu.
 func (st *Stream) lead() *watcher {
 	h := st.hub
 	for len(st.unsynced) > 0 {
@@ -71,7 +74,7 @@ func (st *Stream) lead() *watcher {
 	return nil
 }
 
-// catchUp reads for the streams in the queue until there are none.
+// catchUp reads for the streams in the queue until it is empty.
 func (h *Hub) catchUp() {
 	for {
 		p, ready := h.choose()
@@ -83,7 +86,7 @@ func (h *Hub) catchUp() {
 	}
 }
 
-// deliver gives the members what they want of the piece.
+// deliver gives the members the events of the piece that they want.
 func (h *Hub) deliver(p *piece) {
 	for i, w := range p.members {
 		var wanted []*event
@@ -93,7 +96,7 @@ func (h *Hub) deliver(p *piece) {
 		h.mu.Lock()
 		w.stream.mu.Lock()
 		if !w.ended {
-			if !p.failed && w.next == p.from[i] { // else a reset came between
+			if !p.failed && w.next == p.from[i] { // otherwise a reset came in between
 				w.receive(wanted, p.through)
 			}
 			w.listUnsynced()
@@ -109,8 +112,8 @@ func (h *Hub) deliver(p *piece) {
 	h.takeBack()
 }
 
-// receive takes what the watch wants up to a revision, as far as there is room, and joins the hub if it has come that
-// far. Callers hold hub.mu and the stream's mu.
+// receive queues the events that the watch wants, complete through a revision, up to the stream's room. The watch joins
+// the synced ones if it has caught up with the hub. Callers hold hub.mu and the stream's mu.
 func (w *watcher) receive(wanted []*event, through int64) {
 	if through < w.next {
 		return

@@ -8,35 +8,36 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Config is what a hub needs of the store around it.
+// Config connects a hub to the store around it.
 type Config struct {
-	// History has the events that have left memory.
+	// History provides the events that are not in memory.
 	History History
-	// Revision returns the revision that reads show. It may be a moment ahead of what is published.
+	// Revision returns the revision that reads show. It may be slightly ahead of the hub's.
 	Revision func() int64
-	// Confirm returns when everything is published that was acknowledged before the call, by whichever replica. Nil
-	// where nobody else writes to the database. Errors: ctx's, those of the backend.
+	// Confirm returns once everything acknowledged before the call, by any replica, is published. Nil if no other process
+	// writes to the database. Errors: ctx's, those of the backend.
 	Confirm func(context.Context) error
-	// Start runs f in the background and says so, unless the store is closing.
+	// Start runs f in the background and returns true, or returns false if the store is closing.
 	Start func(f func()) bool
 
 	Logger *slog.Logger
 	// Observer may be nil.
 	Observer Observer
-	// ProgressInterval is how often idle watches that asked for it get a progress response.
+	// ProgressInterval is how often idle watches with progress notify get a progress response.
 	ProgressInterval time.Duration
-	// WindowBytes bounds the recent events kept in memory.
+	// WindowBytes bounds the recent events kept in memory, in bytes.
 	WindowBytes int64
-	// WatcherBytes bounds what waits for one slow watch before it catches up from the window or the database.
+	// WatcherBytes bounds the events pending for one slow watch, in bytes. Beyond it, the watch catches up from the window
+	// or the database.
 	WatcherBytes int64
-	// WatchBytes bounds what waits for all watches together: beyond it, those catch up whose clients have taken nothing
-	// for the longest time.
+	// WatchBytes bounds the events pending for all watches together, in bytes. Beyond it, the watches whose clients have
+	// taken nothing for the longest time have to catch up.
 	WatchBytes int64
 }
 
-// History reads rows that have left memory from the database. A [backend.Backend] is one and documents the methods.
+// History reads rows that are not in memory from the database. A [backend.Backend] is one, and documents the methods.
 type History interface {
-	// History reads the events that watches have missed, in the order of revisions.
+	// History reads the events that watches have missed, in revision order.
 	History(ctx context.Context, q backend.HistoryQuery) (backend.History, error)
 	// Range reads the row that a key had before a revision.
 	Range(ctx context.Context, q backend.RangeQuery) ([]backend.Row, backend.Clock, error)
@@ -44,8 +45,8 @@ type History interface {
 	Rows(ctx context.Context, ids []backend.RowID, bytes int64) ([]backend.Row, backend.Clock, error)
 }
 
-// Observer observes what watches deliver, for metrics. It must be cheap.
+// Observer observes what watches deliver, for metrics. Its methods must be cheap.
 type Observer interface {
-	// Events reports events handed to a watch stream.
+	// Events is called with the number of events in a response handed to a watch stream.
 	Events(n int)
 }

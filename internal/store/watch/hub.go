@@ -11,34 +11,35 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// Hub hands committed events to watches. Nobody waits for a slow watch: one that lags too far is taken off and catches
-// up from the window or the history as its consumer comes for it.
+// Hub hands committed events to watches. Nobody waits for a slow watch: one that lags too far becomes unsynced, and
+// catches up from the window or the history as its consumer asks for it.
 //
-// What keeps the order: under mu a batch goes to every synced watch of every stream before rev moves, so whoever holds
-// mu and finds a stream's watches synced and drained may report to it that it has seen everything up to rev.
+// How it keeps the order: under mu, a batch goes to every synced watch of every stream before rev advances. So a holder
+// of mu that finds a stream's watches synced and drained may report to the stream that it has seen everything up to
+// rev.
 type Hub struct {
 	cfg Config
-	ctx context.Context // of what it reads
+	ctx context.Context // for its reads
 
-	mu        sync.Mutex // before any stream's
-	rev       int64      // published through
+	mu        sync.Mutex // locked before any stream's mu
+	rev       int64      // everything up to it is published
 	compacted int64
-	epoch     int64 // that rev belongs to
+	epoch     int64 // of rev
 	window    window
 	streams   map[*Stream]struct{}
 	keys      map[string]watchers // watches of single keys
-	ranges    adt.IntervalTree    // of watchers: watches of ranges
-	asking    []*Stream           // those whose progress answer waits for what is being published
-	staging   []*watcher          // those that the batch being published has events for
-	queue     []*Stream           // those that want what their watches have missed, in turn
-	readers   int                 // goroutines that read it for them
-	pending   atomic.Int64        // bytes of what waits for watches, an event that several wait for counted once
+	ranges    adt.IntervalTree    // values are watchers: watches of ranges
+	asking    []*Stream           // streams whose progress response waits for a publication
+	staging   []*watcher          // watches for which the batch being published has events
+	queue     []*Stream           // streams that want what their watches have missed, in turn
+	readers   int                 // goroutines that read for the queue
+	pending   atomic.Int64        // bytes of pending events; an event pending for several watches counts once
 	closed    bool
 }
 
 type watchers map[*watcher]struct{}
 
-// New makes a hub that begins behind the clock's revision. It reads until ctx ends.
+// New returns a hub that starts after the clock's revision. It reads until ctx ends.
 func New(ctx context.Context, clock backend.Clock, cfg Config) *Hub {
 	return &Hub{
 		cfg: cfg, ctx: ctx, rev: clock.Revision, compacted: clock.Compacted, epoch: clock.Epoch,
@@ -49,9 +50,9 @@ func New(ctx context.Context, clock backend.Clock, cfg Config) *Hub {
 	}
 }
 
-// Publish hands on the rows of one committed batch, which ends with revision rev, and what each of them superseded, nil
-// for nothing. compacted is the clock's compacted revision, 0 where it has not moved. Calls come in the order of
-// revisions.
+// Publish delivers the rows of one committed batch, which ends at revision rev. prevs has the row that each of them
+// superseded, nil for none. compacted is the clock's compacted revision, 0 if it has not moved. Calls must come in
+// revision order.
 func (h *Hub) Publish(rows, prevs []*index.Item, rev, compacted int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,8 +88,9 @@ func (h *Hub) Publish(rows, prevs []*index.Item, rev, compacted int64) {
 	h.asking = h.asking[:0]
 }
 
-// Reset starts anew from the clock: what was published up to there is in the database only. Watches catch up from it,
-// unless their history is lost: then they end as those do whose events are compacted, so that their clients list again.
+// Reset moves the hub to the clock. Everything published up to there is in the database only. Watches catch up from it,
+// unless their history is lost: then they are canceled like watches whose events are compacted, so that their clients
+// list again.
 func (h *Hub) Reset(clock backend.Clock, lost bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -101,15 +103,15 @@ func (h *Hub) Reset(clock backend.Clock, lost bool) {
 			h.unsync(w, published, lost)
 		}
 		if lost {
-			st.progress, st.target = false, 0 // of a revision that is no more; the client asks again
+			st.progress, st.target = false, 0 // its revision is lost; the client asks again
 		}
 		st.signal()
 		st.mu.Unlock()
 	}
 }
 
-// unsync makes a watch that has had everything up to published go on after a reset. Callers hold mu and the stream's
-// mu.
+// unsync makes a watch continue after a reset. The watch has had everything up to published if it is synced. Callers
+// hold mu and the stream's mu.
 func (h *Hub) unsync(w *watcher, published int64, lost bool) {
 	if w.synced {
 		w.next = max(w.next, published+1)
@@ -124,7 +126,7 @@ func (h *Hub) unsync(w *watcher, published int64, lost bool) {
 	}
 }
 
-// add registers a watch for events to come. Callers hold mu.
+// add registers a watch for future events. Callers hold mu.
 func (h *Hub) add(w *watcher) {
 	if w.span.Single {
 		set := h.keys[w.span.Start]
@@ -162,7 +164,7 @@ func (h *Hub) remove(w *watcher) {
 	}
 }
 
-// Close ends all streams. Those opened later are closed from the start.
+// Close closes all streams. Streams opened later are closed from the start.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	h.closed = true

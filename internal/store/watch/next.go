@@ -9,7 +9,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Next returns what is to be sent next, and waits for it. Errors: ctx's, [ErrClosed], those of reading superseded rows.
+// Next waits for the next response to send and returns it. Errors: ctx's, [ErrClosed], those of reading superseded
+// rows.
 func (st *Stream) Next(ctx context.Context) (*Response, error) {
 	for {
 		r, w, events := st.take()
@@ -35,8 +36,8 @@ func (st *Stream) Next(ctx context.Context) (*Response, error) {
 	}
 }
 
-// take returns a control response, or the next watch that has events, with those of a response to be filled. If there
-// is neither the consumer waits. It has the hub read what watches have missed, if they have.
+// take returns a control response, or the next watch with pending events and the events of its next response, which
+// must be filled. If there is neither, the consumer waits. If watches have missed events, take makes the hub read them.
 func (st *Stream) take() (r *Response, w *watcher, events []*event) {
 	st.mu.Lock()
 	if r = st.takeControl(); r == nil {
@@ -51,7 +52,7 @@ func (st *Stream) take() (r *Response, w *watcher, events []*event) {
 	return r, w, events
 }
 
-// takeControl is the next answer that goes before events. Callers hold mu.
+// takeControl returns the next response that goes before events. Callers hold mu.
 func (st *Stream) takeControl() *Response {
 	if len(st.control) == 0 {
 		return nil
@@ -73,8 +74,8 @@ func (st *Stream) takeControl() *Response {
 	return r
 }
 
-// takeEvents begins the response of the next watch that has events: whole revisions, within the bounds of a response.
-// They stay pending until the response is filled. Callers hold mu.
+// takeEvents starts the response of the next watch with pending events: whole revisions, within the bounds of a
+// response. The events stay pending until the response is filled. Callers hold mu.
 func (st *Stream) takeEvents() (*Response, *watcher, []*event) {
 	for len(st.ready) > 0 {
 		w := st.ready[0]
@@ -91,7 +92,7 @@ func (st *Stream) takeEvents() (*Response, *watcher, []*event) {
 	return nil, nil, nil
 }
 
-// took ends what takeEvents began: what is in the response is pending no more.
+// took finishes what takeEvents started: events in the response are not pending any more.
 func (st *Stream) took(w *watcher, r *Response) {
 	n := len(r.Events)
 	now := time.Now()
@@ -107,7 +108,7 @@ func (st *Stream) took(w *watcher, r *Response) {
 	st.ready = st.ready[1:]
 	w.ready = false
 	if w.ended {
-		return // meanwhile
+		return // while the response was filled
 	}
 	w.sentFirst(n)
 	if len(w.pending) > 0 {
@@ -116,8 +117,8 @@ func (st *Stream) took(w *watcher, r *Response) {
 	}
 }
 
-// fill turns events into the response's, with the superseded rows where asked for: as many of the events as fill a
-// response with what has to be read for it.
+// fill turns events into the response's events, with the superseded rows if the watch asked for them. If those have to
+// be read, it may use fewer events: as many as fill a response.
 func (st *Stream) fill(ctx context.Context, r *Response, w *watcher, events []*event) error {
 	r.Events = make([]Event, len(events))
 	var ids []backend.RowID
@@ -139,7 +140,7 @@ func (st *Stream) fill(ctx context.Context, r *Response, w *watcher, events []*e
 			return fmt.Errorf("read %d superseded rows: %w", len(ids), cmp.Or(err, backend.ErrUnavailable))
 		}
 		for i := range rows {
-			if events[at[i]].prev.Is(&rows[i]) { // else compacted meanwhile, or of another history
+			if events[at[i]].prev.Is(&rows[i]) { // otherwise it was compacted, or is of another history
 				r.Events[at[i]].Prev = &rows[i]
 			}
 			bytes += rows[i].Size()

@@ -10,36 +10,38 @@ import (
 )
 
 const (
-	// pieceBytes ends a piece with the revision at which keys and values reach it.
+	// pieceBytes ends a piece after the revision at which its keys and values reach so many bytes.
 	pieceBytes = 1 << 20
-	// pieceFirst is how many rows a watch's first piece has.
+	// pieceFirst is how many rows the first piece of a watch has.
 	pieceFirst = 100
-	// pieceMembers bounds the watches that share a piece, and pieceLooks how many are looked at to find them.
+	// pieceMembers bounds the watches that share a piece, and pieceLooks how many watches are examined to find them.
 	pieceMembers = 1024
 	pieceLooks   = 4096
-	// pieceNear is how many revisions apart the watches may be that share a piece: about as many as it has.
+	// pieceNear is how many revisions apart watches that share a piece may be: about as many as a piece has.
 	pieceNear = 1000
-	// sharedSpans is how many spans it takes to read the keys between them, too: below, each span is read by itself.
+	// sharedSpans is how many distinct spans make it worth reading the keys between them, too. With fewer, each span is
+	// read separately.
 	sharedSpans = 8
 )
 
-// piece is a part of history for watches that have missed it, from the window or the database.
+// piece is a part of history, from the window or the database, for watches that have missed it.
 //
-// Watches catch up on demand: a consumer that comes for more puts its stream into the hub's queue, and a few readers
-// give the streams in it a piece after the other, as far as what a stream may hold goes. So a client that does not read
-// costs one such measure at most, and no read waits for it. Watches at nearby revisions share a piece, whichever stream
-// they are of: when a server that keeps hundreds of them starts again, they come at once.
+// Watches catch up on demand. A consumer that asks for more puts its stream into the hub's queue. A few readers give
+// the queued streams one piece after another, within the bytes that a stream may hold. So a client that does not read
+// costs at most that many bytes, and no read waits for it. Watches at nearby revisions share a piece, whichever stream
+// they belong to: when a server that keeps hundreds of watches restarts, they all come at once.
 type piece struct {
 	members []*watcher
-	from    []int64 // the next of each member when it was chosen
+	from    []int64 // each member's next when it was chosen
 	start   int64
 	events  []*event
-	through int64 // events are complete up to here
-	epoch   int64 // of what the members have had
+	through int64 // events are complete through this revision
+	epoch   int64 // of the events the members have had
 	failed  bool
 }
 
-// choose makes the next piece; ready says that it has its events, from the window.
+// choose returns the next piece, nil if there is none. ready reports whether it already has its events, from the
+// window.
 func (h *Hub) choose() (p *piece, ready bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -61,7 +63,7 @@ func (h *Hub) choose() (p *piece, ready bool) {
 		p.take(h.queue[i], fits, &looks)
 	}
 	st.mu.Lock()
-	h.enqueue(st) // the other readers go on with those that are left
+	h.enqueue(st) // the other readers continue with the rest
 	st.mu.Unlock()
 	if recent {
 		all := h.window.from(p.start)
@@ -79,7 +81,8 @@ func near(w, lead *watcher) bool {
 	return !w.ended && w.next >= lead.next-pieceNear && w.next <= lead.next+pieceNear
 }
 
-// spansNear counts the spans of the watches that could share a piece with lead, up to sharedSpans. Callers hold mu.
+// spansNear counts the distinct spans of the watches that could share a piece with lead, up to sharedSpans. Callers
+// hold mu.
 func (h *Hub) spansNear(st *Stream, lead *watcher) int {
 	spans := make(map[index.Span]struct{}, sharedSpans)
 	looks := pieceLooks
@@ -118,7 +121,7 @@ func (p *piece) take(st *Stream, fits func(*watcher) bool, looks *int) {
 	st.unsynced = kept
 }
 
-// span is the least that has those of all members.
+// span returns the smallest span that contains those of all members.
 func (p *piece) span() index.Span {
 	sp := p.members[0].span
 	for _, w := range p.members[1:] {
@@ -127,13 +130,13 @@ func (p *piece) span() index.Span {
 	return sp
 }
 
-// read fills the piece from the database; false when that failed, after a pause.
+// read fills the piece from the database. If that fails, it waits catchUpRetry and returns false.
 func (h *Hub) read(p *piece) bool {
 	err := h.readPiece(h.ctx, p)
 	if err == nil {
 		return true
 	}
-	if !errors.Is(err, backend.ErrCompacted) && h.ctx.Err() == nil { // else the hub hears of it in a moment
+	if !errors.Is(err, backend.ErrCompacted) && h.ctx.Err() == nil { // a compaction reaches the hub in a moment
 		h.cfg.Logger.Warn("watches cannot catch up yet", "watches", len(p.members), "revision", p.start, "error", err)
 	}
 	select {
@@ -143,7 +146,7 @@ func (h *Hub) read(p *piece) bool {
 	return false
 }
 
-// readPiece reads the events that the members want of, some of what lies from start through the piece's end.
+// readPiece reads the events that the members want, from start through the piece's end or as many as fit into a piece.
 func (h *Hub) readPiece(ctx context.Context, p *piece) error {
 	lead, prev := p.members[0], false
 	for _, w := range p.members {
@@ -155,7 +158,7 @@ func (h *Hub) readPiece(ctx context.Context, p *piece) error {
 	})
 	switch {
 	case err != nil:
-		lead.chunk = max(lead.chunk/2, 1) // it may have been more than comes in time
+		lead.chunk = max(lead.chunk/2, 1) // it may have been too much to read within the timeout
 		return err
 	case p.start < hist.Clock.Compacted:
 		return backend.ErrCompacted
@@ -182,8 +185,8 @@ func (h *Hub) readPiece(ctx context.Context, p *piece) error {
 	return nil
 }
 
-// fitChunk doubles how many rows are read at a time for the watch, up to those of a response, unless what the last
-// piece had says that it would fill more than half of pieceBytes.
+// fitChunk doubles the rows read at a time for the watch, up to the events of a response, unless that would fill more
+// than half of pieceBytes, going by the size of the last piece's rows.
 func (w *watcher) fitChunk(read int, bytes int64) {
 	if read > 0 {
 		fits := pieceBytes / 2 * int64(read) / max(1, bytes)
@@ -191,9 +194,9 @@ func (w *watcher) fitChunk(read int, bytes int64) {
 	}
 }
 
-// Superseded returns what watches show as superseded by c: the key's live row before c's revision, which is another
-// than c.Prev where a transaction changed the key twice. Nil when there was none, or it is compacted. epoch is that of
-// c. Errors: [backend.ErrOtherEpoch], [backend.ErrServerBehind], those of the history.
+// Superseded returns the row that watches show as superseded by c: the key's live row before c's revision. It differs
+// from c.Prev if a transaction changed the key twice. Nil if there was none, or it is compacted. epoch is that of c.
+// Errors: [backend.ErrOtherEpoch], [backend.ErrServerBehind], those of the history.
 func Superseded(ctx context.Context, from History, c *backend.Change, epoch int64) (*index.Item, error) {
 	if c.Prev.ModRevision != c.Row.ModRevision {
 		return index.NewItem(*c.Prev), nil

@@ -2,8 +2,8 @@ package watch
 
 import "time"
 
-// RequestProgress asks for one response with id -1 that follows every event up to its revision, which is at least that
-// of any read answered before the request.
+// RequestProgress asks for one progress response, with id -1. It follows every event up to its revision, which is at
+// least the revision of any read answered before the request.
 func (st *Stream) RequestProgress() {
 	if st.hub.cfg.Confirm == nil {
 		st.request()
@@ -17,17 +17,17 @@ func (st *Stream) RequestProgress() {
 	}
 }
 
-// confirm asks the database for what others have written, once for the requests that have come, and again for those
-// that come meanwhile: however many a client sends while the database hangs, one waits.
+// confirm asks the database for what others have written: once for all requests so far, and again for those that arrive
+// while it asks. So at most one confirmation waits, however many requests a client sends while the database hangs.
 func (st *Stream) confirm() {
 	for st.confirms() {
-		if st.hub.cfg.Confirm(st.hub.ctx) == nil { // else silence: the client asks again
+		if st.hub.cfg.Confirm(st.hub.ctx) == nil { // on an error there is no response: the client asks again
 			st.request()
 		}
 	}
 }
 
-// confirms says whether a request waits that no question was asked for.
+// confirms reports whether there are requests that no confirmation covers yet.
 func (st *Stream) confirms() bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -36,8 +36,8 @@ func (st *Stream) confirms() bool {
 	return st.confirming
 }
 
-// request has Next answer once what is published has reached the current revision. It is looked up under mu: a reset
-// that loses it comes before, or forgets the request.
+// request makes Next answer once the published revision has reached the current one. The current revision is read under
+// mu, so a reset that loses it either comes before or drops the request.
 func (st *Stream) request() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -45,7 +45,7 @@ func (st *Stream) request() {
 	st.signal()
 }
 
-// takeProgress answers a manual request if every watch of the stream has had everything that is published.
+// takeProgress answers a manual progress request if every watch of the stream has had everything that is published.
 func (st *Stream) takeProgress() *Response {
 	st.mu.Lock()
 	waits := st.progress
@@ -59,7 +59,7 @@ func (st *Stream) takeProgress() *Response {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if h.rev < st.target {
-		h.asking = append(h.asking, st) // publish wakes us
+		h.asking = append(h.asking, st) // Publish wakes the stream
 		return nil
 	}
 	if len(st.control)+len(st.ready) > 0 {
@@ -72,7 +72,7 @@ func (st *Stream) takeProgress() *Response {
 	}
 	for _, w := range st.watches {
 		if !w.synced || w.next > h.rev+1 {
-			return nil // silence, as etcd's: the client asks again
+			return nil // no response, as in etcd: the client asks again
 		}
 	}
 	st.comes = false
@@ -97,7 +97,7 @@ func (h *Hub) Run() {
 	}
 }
 
-// tick queues progress responses for watches that asked for them and had no events since the last tick. Callers hold
+// tick queues progress responses for watches with progress notify that had no events since the last tick. Callers hold
 // hub.mu.
 func (st *Stream) tick(rev int64) {
 	st.mu.Lock()

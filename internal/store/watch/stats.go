@@ -5,14 +5,14 @@ import "time"
 // Stats describes the watches of a store, for metrics.
 type Stats struct {
 	Streams, Watches int
-	Slow             int   // those catching up
-	Pending          int   // events waiting to be sent
-	PendingBytes     int64 // what they take, an event that several watches wait for counted once
-	Lag              int64 // revisions that the client of the one furthest behind has still to take
+	Slow             int   // watches that are catching up
+	Pending          int   // events that wait to be sent
+	PendingBytes     int64 // of the pending events; an event pending for several watches counts once
+	Lag              int64 // revisions that the client of the watch furthest behind has yet to take
 	WindowBytes      int64
 }
 
-// Stats counts the streams and watches.
+// Stats counts the streams and watches, and what they hold.
 func (h *Hub) Stats() Stats {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -32,26 +32,27 @@ func (h *Hub) Stats() Stats {
 	return out
 }
 
-// Lag is how far watches are behind what was published.
+// Lag is how far watches are behind the published revision.
 type Lag struct {
-	// Watches counts those that have been behind for as long as was asked about: they have been catching up without a
-	// break, or their client has taken nothing though something waits for it.
+	// Watches counts the watches that have been behind for at least the threshold: they have been catching up without a
+	// break, or their client has taken nothing although events are pending for it.
 	Watches int
-	// Longest is how long the one that is behind for the longest time has been, whatever was asked about.
+	// Longest is how long the watch that has been behind for the longest time has been behind, whatever the threshold.
 	Longest time.Duration
-	// Revisions is how many the client of the one furthest behind of those that catch up has still to take.
+	// Revisions is how many revisions the client of the watch furthest behind has yet to take, among the watches that are
+	// catching up.
 	Revisions int64
 }
 
-// consumption is what the last look saw of a stream that had events waiting. Guarded by the stream's mu.
+// consumption is what the last call of Lag saw of a stream that had events pending. Guarded by the stream's mu.
 type consumption struct {
 	taken uint64
-	since time.Time // zero: nothing was waiting
+	since time.Time // zero: nothing was pending
 }
 
-// Lag looks how far the watches are behind, and counts those that have been for at least threshold. What a client does
-// not take is noticed by looking again: call it about once a second. It costs a look at each stream and at each watch
-// that catches up, while nothing is published.
+// Lag measures how far the watches are behind, and counts those that have been behind for at least threshold. It
+// notices that a client takes nothing only by comparing two calls, so call it about once a second. It looks at each
+// stream and at each watch that is catching up, and nothing is published while it does.
 func (h *Hub) Lag(threshold time.Duration) Lag {
 	now := time.Now()
 	out := Lag{}
@@ -77,15 +78,15 @@ func (h *Hub) Lag(threshold time.Duration) Lag {
 		case st.look.since.IsZero() || st.look.taken != st.taken:
 			st.look = consumption{st.taken, now}
 		default:
-			behind(inStep, st.look.since) // the others are counted above
+			behind(inStep, st.look.since) // the watches catching up are counted above
 		}
 		st.mu.Unlock()
 	}
 	return out
 }
 
-// waiting counts the watches that have events for the client, and those of them that are in step. One that ended with
-// events stays in the list until the client comes by. Callers hold mu.
+// waiting counts the watches with events pending for the client, and those of them that are not catching up. A watch
+// that ended with pending events stays in the list until the client takes something. Callers hold mu.
 func (st *Stream) waiting() (all, inStep int) {
 	for _, w := range st.ready {
 		if len(w.pending) == 0 {

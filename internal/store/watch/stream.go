@@ -9,34 +9,34 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// controlMax is how many answers to requests may wait for the consumer, as in etcd.
+// controlMax is how many responses to requests may wait for the consumer, as in etcd.
 const controlMax = 16
 
-// Stream carries any number of watches to one consumer, who calls Next in a loop. Requests come from one other
-// goroutine, which calls Room before each: the methods for requests never block, and so their answers would pile up if
-// the consumer stood still. What the stream itself has to say is bounded by its watches: at most an end and one or two
-// notices of progress for each.
+// Stream carries any number of watches to one consumer, which calls Next in a loop. Requests come from one other
+// goroutine, which calls Room before each. Without that, responses would pile up if the consumer stopped, because the
+// methods for requests never block. The responses that the stream sends unasked are bounded by its watches: at most one
+// cancellation and one or two progress responses for each.
 //
-// The number of watches is not bounded, as it is not in etcd: clients share a stream among thousands of them. One that
-// is idle takes about a kilobyte and its keys.
+// As in etcd, the number of watches is not bounded: clients put thousands of them on one stream. An idle watch takes
+// about a kilobyte plus its keys.
 type Stream struct {
 	hub *Hub
 
-	mu         sync.Mutex // after hub.mu
+	mu         sync.Mutex // locked after hub.mu
 	watches    map[int64]*watcher
 	nextID     int64
-	control    []*Response // goes before events
+	control    []*Response // responses that go before events
 	ready      []*watcher
-	unsynced   []*watcher             // those behind that have nothing pending, in turn; see catchup.go
+	unsynced   []*watcher             // watches behind with nothing pending, in turn; see catchup.go
 	queued     bool                   // in the hub's queue; changes under hub.mu as well
-	bytes      int64                  // of what is pending
+	bytes      int64                  // of pending events
 	comes      bool                   // the consumer waits in Next, or is about to take something
-	behind     map[*watcher]time.Time // those whose clients have not taken all that they have missed, and since when
-	since      time.Time              // when it took something last
+	behind     map[*watcher]time.Time // watches whose clients have not taken all they missed, and since when
+	since      time.Time              // when the consumer last took something
 	progress   bool                   // a manual request waits
-	target     int64                  // what its answer must reach
-	asked      bool                   // a manual request waits for the database to be asked what others have written
-	confirming bool                   // that is being asked
+	target     int64                  // the revision that its response must reach
+	asked      bool                   // a manual request waits for a confirmation to start
+	confirming bool                   // a confirmation is under way
 	wake       chan struct{}
 	room       chan struct{} // capacity 1: control has room again
 	closed     chan struct{}
@@ -45,7 +45,7 @@ type Stream struct {
 	look       consumption
 }
 
-// NewStream opens a stream; Close it.
+// NewStream opens a stream. The caller must close it.
 func (h *Hub) NewStream() *Stream {
 	st := &Stream{
 		hub: h, watches: map[int64]*watcher{}, behind: map[*watcher]time.Time{},
@@ -75,7 +75,7 @@ func (st *Stream) answer(r *Response) {
 	st.signal()
 }
 
-// Room waits until few enough answers are waiting to be sent. Errors: ctx's, [ErrClosed].
+// Room waits until fewer than controlMax responses to requests wait for the consumer. Errors: ctx's, [ErrClosed].
 func (st *Stream) Room(ctx context.Context) error {
 	for {
 		st.mu.Lock()
@@ -94,9 +94,9 @@ func (st *Stream) Room(ctx context.Context) error {
 	}
 }
 
-// CatchUp is called before Watch. It returns when the stream knows of everything, compactions among it, that was
-// acknowledged before the call by whichever replica: a watch of the present begins behind it, one of compacted
-// revisions ends at once. Errors: ctx's, those of the backend; the watch may be started all the same.
+// CatchUp must be called before Watch. It returns once the stream knows everything, compactions included, that any
+// replica acknowledged before the call. So a watch of the present starts after it, and a watch of compacted revisions
+// ends at once. Errors: ctx's, those of the backend; the watch may be started anyway.
 func (st *Stream) CatchUp(ctx context.Context) error {
 	if st.hub.cfg.Confirm == nil {
 		return nil
@@ -104,7 +104,7 @@ func (st *Stream) CatchUp(ctx context.Context) error {
 	return st.hub.cfg.Confirm(ctx)
 }
 
-// Watch starts a watch. Its answer, also a refusal, comes out of Next.
+// Watch starts a watch. Next returns the response, also if the watch is refused.
 func (st *Stream) Watch(req Request) {
 	h := st.hub
 	h.mu.Lock()
@@ -119,10 +119,10 @@ func (st *Stream) Watch(req Request) {
 		st.answer(&Response{ID: -1, Revision: h.rev, Created: true, Canceled: true, Err: err})
 		return
 	}
-	req.Key, req.End = nil, nil // the span has them
+	req.Key, req.End = nil, nil // the span holds them
 	w := &watcher{stream: st, req: req, span: sp, next: req.StartRevision, chunk: pieceFirst}
 	st.watches[req.ID] = w
-	now := max(h.rev, st.hub.cfg.Revision()) // reads are a moment ahead of the hub: what they showed is not news
+	now := max(h.rev, st.hub.cfg.Revision()) // reads are slightly ahead of the hub: what they showed is not new
 	st.answer(&Response{ID: req.ID, Revision: now, Created: true})
 	h.add(w)
 	switch {
@@ -137,7 +137,7 @@ func (st *Stream) Watch(req Request) {
 	}
 }
 
-// refusal checks a request and gives it its id.
+// refusal returns why a request is refused, or nil after giving it an id.
 func (st *Stream) refusal(req *Request, sp index.Span) error {
 	if req.StartRevision < 0 {
 		return backend.ErrCompacted
@@ -159,7 +159,7 @@ func (st *Stream) refusal(req *Request, sp index.Span) error {
 	return nil
 }
 
-// Cancel ends a watch; nothing of it comes out of Next after the answer. An unknown id is ignored.
+// Cancel ends a watch. After the response to it, Next returns nothing more of the watch. An unknown id is ignored.
 func (st *Stream) Cancel(id int64) {
 	h := st.hub
 	h.mu.Lock()
@@ -172,7 +172,7 @@ func (st *Stream) Cancel(id int64) {
 	}
 }
 
-// cancelCompacted ends a watch whose events are gone. Callers hold hub.mu and mu.
+// cancelCompacted ends a watch whose events are compacted. Callers hold hub.mu and mu.
 func (st *Stream) cancelCompacted(w *watcher, compacted int64) {
 	if st.watches[w.req.ID] != w {
 		return
@@ -181,11 +181,11 @@ func (st *Stream) cancelCompacted(w *watcher, compacted int64) {
 	st.answer(&Response{ID: w.req.ID, Canceled: true, CompactRevision: compacted})
 }
 
-// drop forgets a watch. Callers hold hub.mu and mu.
+// drop removes a watch. Callers hold hub.mu and mu.
 func (st *Stream) drop(w *watcher) {
 	delete(st.watches, w.req.ID)
 	w.forget(w.pending)
-	w.pending, w.sending, w.synced, w.ended = nil, 0, false, true // a response that is being made has its events
+	w.pending, w.sending, w.synced, w.ended = nil, 0, false, true // a response being filled has its own events
 	delete(st.behind, w)
 	st.hub.remove(w)
 }

@@ -9,14 +9,14 @@ import (
 var (
 	// ErrClosed is returned by a stream that was closed, by its owner or with the hub.
 	ErrClosed = errors.New("watch stream is closed")
-	// ErrEmptyRange refuses a watch whose range has no keys.
+	// ErrEmptyRange refuses a watch whose range contains no keys.
 	ErrEmptyRange = errors.New("watcher range is empty")
-	// ErrDuplicateID refuses a watch with the id of another one of its stream.
+	// ErrDuplicateID refuses a watch with the id of another watch on its stream.
 	ErrDuplicateID = errors.New("duplicate watch ID provided on the WatchStream")
 )
 
-// Event is one change of one key. Prev is the row it superseded, nil on a create, or when it was not asked for or is
-// compacted.
+// Event is one change of one key. Prev is the row that it superseded: nil for a create, or if it was not asked for or
+// is compacted.
 type Event struct {
 	Row  *backend.Row
 	Prev *backend.Row
@@ -27,24 +27,24 @@ type Request struct {
 	// ID is the watch's id on its stream; 0 lets the stream choose.
 	ID       int64
 	Key, End []byte
-	// StartRevision is the first revision wanted; 0 means from now on, negative is answered as compacted.
+	// StartRevision is the first revision wanted; 0 means from now on. A negative one is answered as compacted.
 	StartRevision  int64
 	PrevKV         bool
 	ProgressNotify bool
 	NoPut          bool
 	NoDelete       bool
-	Fragment       bool // carried through to the Response
+	Fragment       bool // copied to the Response
 }
 
 // Response is the next thing to send on a watch stream.
 type Response struct {
 	ID int64 // -1 for answers to manual progress requests and for refused watches
-	// Revision goes into the header: never behind the events; 0 in the answer to a start below the compacted revision.
+	// Revision is for the header. It is never below that of the events. It is 0 in the cancellation of a compacted watch.
 	Revision int64
 	Events   []Event
 	Created  bool
 	Canceled bool
-	// CompactRevision is set when the watch was canceled because its events are compacted.
+	// CompactRevision is set if the watch was canceled because its events are compacted.
 	CompactRevision int64
 	// Err is why a watch was refused: [ErrEmptyRange], [ErrDuplicateID] or [backend.ErrCompacted] (negative start).
 	Err      error

@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// responseEvents and responseBytes bound one response, but for a revision that is larger by itself.
+	// responseEvents and responseBytes bound one response, except for a single revision that is larger.
 	responseEvents = 1000
 	responseBytes  = 256 << 10
-	// slotBytes is what an event's place among those that wait for a watch takes.
+	// slotBytes is what an event takes in a watch's list of pending events.
 	slotBytes = 16
-	// stagedKept bounds the room for the events of a batch that a watch keeps for the next one.
+	// stagedKept bounds the capacity that a watch keeps for the events of the next batch, in events.
 	stagedKept = 64
-	// joinEvents bounds the events that a watch looks through, while nothing is published, to be synced.
+	// joinEvents bounds the events that a watch examines to join the synced ones: nothing is published while it does.
 	joinEvents = 256
 )
 
-// watcher is one watch. It is synced while the hub hands it every event as it is published; else it is behind, and gets
-// what it misses, from next on, as its consumer asks for it (catchup.go). Guarded by its stream's mu; synced and next
-// change only under hub.mu as well.
+// watcher is one watch. It is synced while the hub hands it every event as it is published. Otherwise it is behind, and
+// gets what it has missed, from next on, as its consumer asks for it (catchup.go). Guarded by its stream's mu; synced
+// and next change only while hub.mu is held, too.
 type watcher struct {
 	stream *Stream
 	req    Request
@@ -30,15 +30,15 @@ type watcher struct {
 
 	synced  bool
 	ended   bool
-	next    int64 // the first revision that pending has not had
-	joined  int64 // the hub's when the watch was synced
+	next    int64 // the first revision that has not been added to pending
+	joined  int64 // the hub's revision when the watch was synced
 	pending []*event
-	sending int      // so many of pending are in the response under way
+	sending int      // how many of pending are in the response under way
 	bytes   int64    // of pending
-	chunk   int      // rows that catching up reads at a time
+	chunk   int      // rows to read at a time while catching up
 	staged  []*event // of the batch being published; guarded by hub.mu
-	ready   bool     // in the stream's list of watches with something pending
-	sent    bool     // events since the last progress tick
+	ready   bool     // in the stream's ready list
+	sent    bool     // it was sent events since the last progress tick
 	notify  bool     // a progress response waits to be sent
 }
 
@@ -56,8 +56,7 @@ func (w *watcher) wants(e *event) bool {
 	return !w.req.NoPut
 }
 
-// wanted returns those of the events from revision next on that the watch wants, without the superseded rows that are
-// compacted.
+// wanted returns the events from revision next on that the watch wants, without superseded rows that are compacted.
 func (w *watcher) wanted(events []*event, next, compacted int64) []*event {
 	var out []*event
 	for _, e := range events {
@@ -68,8 +67,7 @@ func (w *watcher) wanted(events []*event, next, compacted int64) []*event {
 	return out
 }
 
-// stage takes an event of the batch being published. Callers hold hub.mu, and call offer when they have staged the
-// batch.
+// stage adds an event of the batch being published. Callers hold hub.mu, and call offer once the whole batch is staged.
 func (w *watcher) stage(e *event) {
 	if !w.synced || e.revision() < w.next || !w.wants(e) {
 		return
@@ -81,9 +79,9 @@ func (w *watcher) stage(e *event) {
 	w.staged = append(w.staged, e)
 }
 
-// offer queues what was staged, all at once: a consumer that took part of a revision would split it over two responses.
-// If that is too much for what the consumer has not taken yet, the watch falls behind, from the batch on. Callers hold
-// hub.mu.
+// offer queues the staged events all at once: a consumer that took part of a revision would split it over two
+// responses. If they do not fit beside what the consumer has not taken yet, the watch falls behind, from this batch on.
+// Callers hold hub.mu.
 func (w *watcher) offer() {
 	st := w.stream
 	st.mu.Lock()
@@ -100,7 +98,7 @@ func (w *watcher) offer() {
 	}
 }
 
-// push queues events. Callers hold the stream's mu.
+// push adds events to pending. Callers hold the stream's mu.
 func (w *watcher) push(events []*event) {
 	if len(events) == 0 {
 		return
@@ -125,7 +123,8 @@ func (w *watcher) push(events []*event) {
 	st.signal()
 }
 
-// forget uncounts events that are pending no more, whether they were sent or not. Callers hold the stream's mu.
+// forget subtracts the bytes of events that are leaving pending, whether they were sent or not. Callers hold the
+// stream's mu.
 func (w *watcher) forget(events []*event) {
 	var counted, bytes int64
 	for _, e := range events {
@@ -140,11 +139,11 @@ func (w *watcher) forget(events []*event) {
 	w.stream.bytes -= bytes
 }
 
-// sentFirst takes the first n events off, which are in a response. Callers hold the stream's mu.
+// sentFirst removes the first n events from pending: they are in a response. Callers hold the stream's mu.
 func (w *watcher) sentFirst(n int) {
 	w.sending, w.sent = 0, true
 	w.forget(w.pending[:n])
-	clear(w.pending[:n]) // the array may live on
+	clear(w.pending[:n]) // the array may stay in use
 	if w.pending = w.pending[n:]; len(w.pending) == 0 {
 		w.pending = nil
 		w.listUnsynced()
@@ -152,15 +151,16 @@ func (w *watcher) sentFirst(n int) {
 	w.arrive()
 }
 
-// arrive ends being behind once the client has taken what the watch has missed. Callers hold the stream's mu.
+// arrive removes the watch from the stream's behind set once the client has taken everything it had missed. Callers
+// hold the stream's mu.
 func (w *watcher) arrive() {
 	if w.synced && w.untaken() > w.joined {
 		delete(w.stream.behind, w)
 	}
 }
 
-// untaken is the first revision that the client may not have had: what catching up has read is still ahead of it.
-// Callers hold the stream's mu.
+// untaken returns the first revision that the client may not have had: events read by catching up may still wait for
+// it. Callers hold the stream's mu.
 func (w *watcher) untaken() int64 {
 	if len(w.pending) > 0 {
 		return w.pending[0].revision()
@@ -168,8 +168,9 @@ func (w *watcher) untaken() int64 {
 	return w.next
 }
 
-// join takes what the window has from w.next on and makes the watch synced; false when the window begins later, or has
-// too much for the moment that nothing is published in. Callers hold hub.mu and the stream's mu.
+// join queues what the window has from w.next on and makes the watch synced. It returns false if the window starts
+// later, or has too much to examine while nothing is published, or the stream has no room for it. Callers hold hub.mu
+// and the stream's mu.
 func (w *watcher) join() bool {
 	h, st := w.stream.hub, w.stream
 	if w.next <= h.rev {
@@ -192,7 +193,7 @@ func (w *watcher) join() bool {
 	return true
 }
 
-// fallBehind has the watch catch up from next on. Callers hold hub.mu and the stream's mu.
+// fallBehind makes the watch catch up from next on. Callers hold hub.mu and the stream's mu.
 func (w *watcher) fallBehind() {
 	w.synced = false
 	if _, is := w.stream.behind[w]; !is {
@@ -202,7 +203,8 @@ func (w *watcher) fallBehind() {
 	w.stream.signal()
 }
 
-// listUnsynced lists the watch as one that can be given more, if it is. Callers hold the stream's mu.
+// listUnsynced adds the watch to the unsynced ones if it is behind and has nothing pending. Callers hold the stream's
+// mu.
 func (w *watcher) listUnsynced() {
 	if !w.synced && !w.ended && len(w.pending) == 0 {
 		w.stream.unsynced = append(w.stream.unsynced, w)

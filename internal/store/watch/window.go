@@ -10,15 +10,15 @@ import (
 // eventBytes is what an event takes besides its items.
 const eventBytes = 32
 
-// event is one published change. prev is what it superseded, nil on a create; its value may have to be fetched.
+// event is one published change. prev is what it superseded, nil for a create; its value may have to be fetched.
 //
-// Each event is an allocation of its own, and so are its items: whoever holds one holds nothing else of its batch. The
-// watches that it waits for share it, so it counts once however many they are.
+// Each event is allocated separately, and so are its items: a reference to one keeps nothing else of its batch in
+// memory. The watches for which it is pending share it, so it counts once, however many they are.
 type event struct {
 	item    *index.Item
 	prev    *index.Item
 	bytes   int64        // what it keeps in memory
-	waiting atomic.Int32 // by watches that it waits for
+	waiting atomic.Int32 // the number of watches for which it is pending
 }
 
 func newEvent(it, prev *index.Item) *event {
@@ -31,8 +31,8 @@ func newEvent(it, prev *index.Item) *event {
 
 func (e *event) revision() int64 { return e.item.ModRevision }
 
-// replayed is the event as a later watch sees it: what was superseded at or below the compacted revision is not shown
-// any more, whether or not it is still there.
+// replayed returns the event as a later watch sees it: what was superseded at or below the compacted revision is left
+// out, whether or not it still exists.
 func (e *event) replayed(compacted int64) *event {
 	if e.prev == nil || e.item.ModRevision > compacted {
 		return e
@@ -40,12 +40,12 @@ func (e *event) replayed(compacted int64) *event {
 	return newEvent(e.item, nil)
 }
 
-// window holds the most recent events, bounded by bytes: what new and unsynced watchers need most often. Revisions are
-// whole in it. Guarded by hub.mu.
+// window holds the most recent events, bounded by bytes, which new and unsynced watches need most often. It contains
+// whole revisions only. Guarded by hub.mu.
 type window struct {
 	max    int64
 	bytes  int64
-	first  int64 // every event of this revision and above is here
+	first  int64 // every event of this revision and above is in the window
 	events []*event
 }
 
@@ -54,7 +54,7 @@ func (w *window) add(e *event) {
 	w.bytes += e.bytes
 }
 
-// trim drops whole revisions from the old end until the bound holds.
+// trim drops whole revisions from the old end until the bytes are within the bound.
 func (w *window) trim() {
 	n := 0
 	for w.bytes > w.max && n < len(w.events) {
@@ -74,7 +74,7 @@ func (w *window) from(rev int64) []*event {
 	return w.events[sort.Search(len(w.events), func(i int) bool { return w.events[i].revision() >= rev }):]
 }
 
-// firstRevisions returns as many whole revisions of events as it takes to reach either bound, at least one.
+// firstRevisions returns the first whole revisions of events, as many as it takes to reach either bound, at least one.
 func firstRevisions(events []*event, most int, bytes int64) []*event {
 	for n := 0; n < len(events); {
 		if n > 0 && (n >= most || bytes <= 0) {
