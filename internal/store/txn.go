@@ -5,7 +5,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// txn runs a whole transaction: compares first, all on the state before it, then the branches taken.
+// txn runs a whole transaction. All compares are evaluated first, on the state before it, then the branches taken.
 func (e *evaluator) txn(t *Txn) (*TxnResult, error) {
 	path, err := e.compares(t, nil)
 	if err != nil {
@@ -18,7 +18,8 @@ func (e *evaluator) txn(t *Txn) (*TxnResult, error) {
 	return e.apply(t, &rest)
 }
 
-// compares evaluates t's compares and those of the nested transactions in the branches taken, in the order of apply.
+// compares evaluates t's compares and those of the nested transactions in the branches taken. It appends the results to
+// path in the order in which apply consumes them.
 func (e *evaluator) compares(t *Txn, path []bool) ([]bool, error) {
 	ok := true
 	for i := range t.Compare {
@@ -74,8 +75,8 @@ func (e *evaluator) apply(t *Txn, path *[]bool) (*TxnResult, error) {
 	return res, nil
 }
 
-// check looks at what only the state can refuse, in the branches taken and before anything is applied: leases, ignore_*
-// on missing keys, revisions.
+// check refuses what only the state can refuse, in the branches taken, before anything is applied: unknown leases,
+// ignore_* on missing keys, unreadable revisions.
 func (e *evaluator) check(t *Txn, path []bool) error {
 	_, err := e.checkBranch(t, path)
 	return err
@@ -111,8 +112,8 @@ func (e *evaluator) checkPut(p *PutRequest) error {
 	return nil
 }
 
-// checkRange refuses what cannot be read. Outside of a transaction a negative revision means the current one; here etcd
-// compares it with the compacted one, see index.EtcdCompacted.
+// checkRange refuses a range that cannot be read. Outside of a transaction, a negative revision means the current one.
+// Inside one, etcd compares it with the compacted revision, see index.EtcdCompacted.
 func (e *evaluator) checkRange(r *RangeRequest) error {
 	if r.Revision == 0 {
 		return nil

@@ -7,13 +7,14 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// leasing is an operation that may name leases. Where the database keeps their time, it reads them under the clock's
-// lock.
+// leasing is an operation that may name leases. If the database keeps the time of leases, it reads them under the
+// clock's lock.
 type leasing interface {
 	leases(ids []int64) []int64
 }
 
-// needs returns what the batch reads and the index does not have.
+// needs returns what the batch reads that the index does not have, whether the index is complete, and the published
+// revision.
 func (q *sequencer) needs(batch []*call) (n backend.Needs, complete bool, published int64) {
 	at := q.s.index.Position()
 	if !at.Complete {

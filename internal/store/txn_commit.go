@@ -10,8 +10,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// try returns the calls of the batch, those that came to it included, and how many of them the error is about: for nil
-// those that are committed.
+// try begins, evaluates and commits a batch, as much of it as one transaction takes. It returns the batch, including
+// the calls that joined it, and n: err is about the first n calls. If err is nil, these are committed.
 func (q *sequencer) try(batch []*call, open bool) (_ []*call, n int, err error) {
 	ctx := q.s.batchCtx
 	if err := q.s.Err(); err != nil {
@@ -23,7 +23,7 @@ func (q *sequencer) try(batch []*call, open bool) (_ []*call, n int, err error) 
 	if err != nil {
 		if errors.Is(err, backend.ErrTooManyRows) {
 			if len(batch) > 1 {
-				return batch, len(batch), fmt.Errorf("%w: %w", backend.ErrRejected, err) // find the one to blame
+				return batch, len(batch), fmt.Errorf("%w: %w", backend.ErrRejected, err) // the batch is split to find the culprit
 			}
 			return batch, len(batch), fmt.Errorf("%w: %w", ErrTxnTooLarge, err)
 		}
@@ -36,13 +36,14 @@ func (q *sequencer) try(batch []*call, open bool) (_ []*call, n int, err error) 
 	return batch, n, q.finish(ctx, tx, e, batch[:n])
 }
 
-// batchRows is how many rows a batch looks at or writes; the call that reaches it is the last. All calls wait for the
-// whole batch, other replicas for the clock, and ranges over what the batch itself has written take longer with each
-// of its rows.
+// batchRows is how many rows a batch looks at or writes; the call that reaches it is the last. It is bounded because
+// all calls wait for the whole batch, other replicas wait for the clock, and ranges over rows that the batch itself has
+// written get slower with each such row.
 const batchRows = 10_000
 
-// run evaluates the calls up to the bound of a batch, and returns how many those are. Where the rows that the calls
-// need were loaded for all of them the bound is [Config.TxnRows]: the rest would have to load theirs again.
+// run evaluates calls up to the bound of a batch, and returns how many it evaluated. If the rows that the calls need
+// were loaded for all of them, the bound is [Config.TxnRows], because the remaining calls would have to load theirs
+// again.
 func (e *evaluator) run(batch []*call) int {
 	for i, c := range batch {
 		e.begin()
@@ -60,7 +61,7 @@ func (e *evaluator) run(batch []*call) int {
 	return len(batch)
 }
 
-// finish commits and publishes what the calls, which are evaluated, do.
+// finish commits and publishes the effects of the evaluated calls.
 func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, batch []*call) error {
 	if e.split {
 		tx.Rollback()
@@ -84,14 +85,14 @@ func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, bat
 	return nil
 }
 
-// changed says whether the batch did anything that is to be committed.
+// changed reports whether the batch has any effects to commit.
 func (e *evaluator) changed() bool {
 	fx := &e.effects
 	return len(e.rows) > 0 || fx.Compacted != 0 ||
 		len(fx.Granted)+len(fx.Ending)+len(fx.Revoked)+len(fx.Raised)+len(fx.Cleared) > 0
 }
 
-// write commits the effects of a batch, whose rows have room already, and describes it.
+// write commits the effects of a batch and returns its statistics. The caller has made room for its rows.
 func (q *sequencer) write(ctx context.Context, tx backend.Tx, e *evaluator, batch []*call) (Batch, error) {
 	fx := &e.effects
 	fx.Revision, fx.Batch = e.rev, rand.Int64()|1
@@ -120,7 +121,7 @@ func (q *sequencer) write(ctx context.Context, tx backend.Tx, e *evaluator, batc
 	return stats, fmt.Errorf("commit %d rows: %w", len(fx.Rows), err)
 }
 
-// observe makes a batch that is committed visible, and reports it.
+// observe makes a committed batch visible, and reports it to the observer.
 func (q *sequencer) observe(ctx context.Context, e *evaluator, stats Batch) {
 	q.s.noteFault(nil)
 	q.s.peers.publish(ctx, e)
@@ -129,10 +130,10 @@ func (q *sequencer) observe(ctx context.Context, e *evaluator, stats Batch) {
 	}
 }
 
-// rowsKept bounds the room for rows that is kept for the next batch.
+// rowsKept bounds the capacity that is kept for the rows of the next batch.
 const rowsKept = 4096
 
-// room returns room for the rows of one batch.
+// room returns a slice for the n rows of one batch.
 func (q *sequencer) room(n int) []Row {
 	if n > rowsKept {
 		return make([]Row, n)
@@ -144,21 +145,22 @@ func (q *sequencer) room(n int) []Row {
 }
 
 const (
-	// paceTime is about how long a batch of one of several replicas takes to commit: the others wait for the clock
-	// meanwhile, each of them for all the others.
+	// paceTime is roughly how long a batch may take to commit if there are several replicas: the others wait for the clock
+	// during that time, and each of them waits for all the others.
 	paceTime = 300 * time.Millisecond
-	// leastBatch and mostBatch bound the bytes of such a batch: the rest of what a commit costs is the same for smaller
-	// ones, and larger ones save hardly anything.
+	// leastBatch and mostBatch bound the bytes of such a batch. Smaller batches do not lower the fixed cost of a commit,
+	// and larger ones save hardly anything.
 	leastBatch = 512 << 10
 	mostBatch  = 4 << 20
 )
 
-// pace bounds the bytes of the next batch by what the last ones took.
+// pace bounds the bytes of the next batch by how long the last ones took.
 type pace struct{ bytes int64 }
 
 func newPace() pace { return pace{1 << 20} }
 
-// committed takes the duration of a batch. One with room left says nothing about larger ones.
+// committed records how long a batch took. A batch below the bound says nothing about larger ones, unless it took
+// longer than paceTime.
 func (p *pace) committed(bytes int64, took time.Duration) {
 	if took <= paceTime && bytes < p.bytes {
 		return

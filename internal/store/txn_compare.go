@@ -5,7 +5,7 @@ import (
 	"cmp"
 )
 
-// satisfied evaluates one compare, which must be true for every key of its range.
+// satisfied reports whether one compare is true for every key of its range.
 func (e *evaluator) satisfied(c *Compare) (bool, error) {
 	items, err := e.scan(c.Key, c.End)
 	if err != nil {
@@ -13,7 +13,7 @@ func (e *evaluator) satisfied(c *Compare) (bool, error) {
 	}
 	if len(items) == 0 {
 		if c.Target == CompareValue {
-			return false, nil // even a not-equal: there is no value to compare with
+			return false, nil // even for not-equal: there is no value to compare with
 		}
 		return c.result(c.against(&Row{})), nil
 	}
@@ -35,7 +35,7 @@ func (e *evaluator) satisfied(c *Compare) (bool, error) {
 	return true, nil
 }
 
-// against compares the row's field with the number or value given.
+// against compares the row's field with the given number or value.
 func (c *Compare) against(r *Row) int {
 	switch c.Target {
 	case CompareVersion:
@@ -53,7 +53,8 @@ func (c *Compare) against(r *Row) int {
 	}
 }
 
-// result says whether a comparison that came out as order is what was asked for; an unknown result always is.
+// result reports whether the outcome of a comparison, order, satisfies the relation asked for. An unknown relation
+// always holds.
 func (c *Compare) result(order int) bool {
 	switch c.Result {
 	case CompareEqual:

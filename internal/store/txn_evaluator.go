@@ -9,50 +9,50 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// evaluator runs transactions in order, in memory, over the committed state and an overlay of the effects of those
-// before.
+// evaluator runs transactions in order, in memory, over the committed state and an overlay with the effects of the
+// preceding ones.
 //
-// The sequencer uses one per batch, and look one for a transaction that only reads. The committed state is the index
-// when that is complete, or a snapshot of it, to which what others committed may be added, else the rows that the
-// backend loaded under the clock's lock.
+// The sequencer uses one per batch, and look uses one for a transaction that only reads. If the index is complete, the
+// committed state is the index, or a snapshot of it, to which the commits of others may be added. Otherwise it is the
+// rows that the backend loaded under the clock's lock.
 //
-// The rows that one transaction may change, or look at while it changes some, are bounded by [Config.TxnRows]. A
-// deletion of a range is one revision, of which no part may be seen without the rest, so all other writes wait for it,
-// here as in etcd, which has no bound: on two cores deleting 100,000 keys of 1,000 bytes took 0.56 s (etcd 3.7.3: 0.52
-// s), and 950,000 small ones 10 s and 380 MB (etcd 4.7 s and 750 MB). A default below 1,000,000 would refuse what
-// people do, such as `etcdctl del --prefix ""` on a store of any size that Kubernetes reaches; one far above it the
-// backend could not keep, as SQLite's ids have room for 1,048,576 rows of a revision. A transaction that only reads
-// holds up nobody (see look): of its rows those returned count.
+// [Config.TxnRows] bounds the rows that one transaction may change, or look at while it changes some. Deleting a range
+// is one revision, of which no part may be visible without the rest, so all other writes wait for it. That holds in
+// etcd, too, which has no bound: on two cores, deleting 100,000 keys of 1,000 bytes took 0.56 s (etcd 3.7.3: 0.52 s),
+// and 950,000 small ones 10 s and 380 MB (etcd: 4.7 s and 750 MB). A default below 1,000,000 would refuse what people
+// do, such as `etcdctl del --prefix ""` on a store of any size that Kubernetes reaches. The backend could not support
+// one far above it: SQLite's ids have room for 1,048,576 rows of a revision. A transaction that only reads holds up
+// nobody (see look), so of its rows only those returned count.
 type evaluator struct {
 	s          *Store
 	ctx        context.Context
-	loaded     *index.Tree    // nil when the index serves
+	loaded     *index.Tree    // nil if the index is used
 	whole      bool           // loaded has all keys: it is a snapshot of the index
 	reading    bool           // the transaction only reads
-	ahead      []*index.Item  // what loaded has beyond the index, without values
+	ahead      []*index.Item  // rows that loaded has beyond the index, without values
 	overlay    index.Tree     // newest rows of the batch, tombstones included
 	from       int64          // revision of the committed state
 	server     backend.Server // that reported it
-	generation int            // of the index that served when the batch began
-	oldest     int64          // the clock's compacted revision there
-	rev        int64          // of the last transaction that wrote
+	generation int            // of the index when the batch began
+	oldest     int64          // the clock's compacted revision in that state
+	rev        int64          // revision of the last transaction that wrote
 	rows       []*index.Item
-	prevs      []*index.Item // what each of rows superseded for watchers: the key's row before the transaction
+	prevs      []*index.Item // for watches, what each of rows superseded: the key's row before the transaction
 	undo       []undone
-	looked     int // rows of ranges, those that the batch itself has changed included
-	// of the transaction under way:
-	mark   int  // where its rows begin
-	seen   int  // rows that it looked at
-	shared bool // its values are parts of a much larger message, which none of them may keep in memory
+	looked     int // rows of ranges, including those that the batch itself has changed
+	// For the transaction under way:
+	mark   int  // index of its first row
+	seen   int  // rows it has looked at
+	shared bool // its values are part of a much larger message, which none of them may keep in memory
 
 	split bool // the batch must be committed in parts
-	// what base answered last: a compare and the put behind it ask for the same key
+	// The last answer of base: a compare and the put after it ask for the same key.
 	asked bool
 	key   string
 	found *index.Item
 
-	leases   map[int64]leaseStatus        // of those that the batch has changed
-	states   map[int64]backend.LeaseState // of the leases that the batch names, when the database keeps their time
+	leases   map[int64]leaseStatus        // of the leases that the batch has changed
+	states   map[int64]backend.LeaseState // of the leases that the batch names, if the database keeps their time
 	attached attachments
 	epoch    int64
 	effects  backend.Effects
@@ -64,10 +64,10 @@ type undone struct {
 	was *index.Item
 }
 
-// indexed says that the committed state has all keys: nothing need be loaded for an operation.
+// indexed reports whether the committed state has all keys, so that nothing need be loaded for an operation.
 func (e *evaluator) indexed() bool { return e.loaded == nil || e.whole }
 
-// begin starts a transaction; its rows, if any, get the next revision.
+// begin starts a transaction. Its rows, if any, get the next revision.
 func (e *evaluator) begin() {
 	e.mark, e.seen = len(e.rows), 0
 	e.undo = e.undo[:0]
@@ -81,7 +81,7 @@ func (e *evaluator) end() int64 {
 	return e.rev
 }
 
-// abort takes back what the transaction did.
+// abort undoes the transaction.
 func (e *evaluator) abort() {
 	for i := len(e.undo) - 1; i >= 0; i-- {
 		if u := e.undo[i]; u.was == nil {
@@ -94,7 +94,7 @@ func (e *evaluator) abort() {
 	e.attached.rows = min(e.attached.rows, e.mark)
 }
 
-// inner is the revision that the transaction's own operations see.
+// inner returns the revision that the transaction's own operations see.
 func (e *evaluator) inner() int64 {
 	if len(e.rows) > e.mark {
 		return e.rev + 1
@@ -102,7 +102,7 @@ func (e *evaluator) inner() int64 {
 	return e.rev
 }
 
-// base returns the committed live row of key.
+// base returns the committed live row of key, nil if there is none.
 func (e *evaluator) base(key string) *index.Item {
 	if e.asked && e.key == key {
 		return e.found
@@ -116,7 +116,7 @@ func (e *evaluator) base(key string) *index.Item {
 	return e.found
 }
 
-// live returns the live row of key as the transaction sees it.
+// live returns the live row of key as the transaction sees it, nil if there is none.
 func (e *evaluator) live(key string) *index.Item {
 	if it, ok := e.overlay.Get(key); ok {
 		if it.Deleted {
@@ -127,8 +127,8 @@ func (e *evaluator) live(key string) *index.Item {
 	return e.base(key)
 }
 
-// write appends a row of the transaction under way. All versions of a key share the bytes of the first: those that came
-// with the request would keep the whole message in memory.
+// write appends a row to the transaction under way. All versions of a key share the bytes of the first one: those that
+// came with the request would keep the whole message in memory.
 func (e *evaluator) write(r Row, prev *index.Item) {
 	r.ModRevision = e.rev + 1
 	r.Ordinal = int32(len(e.rows) - e.mark)
@@ -148,7 +148,7 @@ func (e *evaluator) write(r Row, prev *index.Item) {
 	e.prevs = append(e.prevs, prev)
 }
 
-// before returns the live row that key had before the transaction under way changed it.
+// before returns the live row that key had before the transaction under way changed it, nil if there was none.
 func (e *evaluator) before(key string) *index.Item {
 	for _, u := range e.undo {
 		switch {

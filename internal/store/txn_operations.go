@@ -7,7 +7,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// txnOperation is a transaction; a put or a delete is one of a single operation.
+// txnOperation is a transaction. A put or a delete is a transaction of a single operation.
 type txnOperation struct {
 	txn    *Txn
 	result *TxnResult
@@ -40,7 +40,7 @@ func (t *Txn) size() (n int64) {
 
 func (o *txnOperation) looks(x *index.Index) int64 { return o.txn.looks(x) }
 
-// looks counts the keys of the spans that t looks at, of the branch with more.
+// looks counts the keys of the spans in t, taking the branch with more of them.
 func (t *Txn) looks(x *index.Index) (n int64) {
 	for i := range t.Compare {
 		n += x.Within(t.Compare[i].Key, t.Compare[i].End)
@@ -68,7 +68,7 @@ func (r *RangeRequest) looks(x *index.Index) int64 {
 	}
 	keys := x.Within(r.Key, r.End)
 	switch {
-	case r.Revision > 0, !x.Position().Complete: // only the database knows, whatever of it is returned
+	case r.Revision > 0, !x.Position().Complete: // only the database knows how many, whatever the limit
 		return max(keys, index.UnknownSpan)
 	case r.CountOnly:
 		return 0
@@ -165,7 +165,7 @@ func (o *txnOperation) evaluate(e *evaluator) error {
 	return nil
 }
 
-// raiseAlarm raises an alarm whatever became of it earlier in the batch.
+// raiseAlarm raises an alarm, even if an earlier operation of the batch cleared it.
 func (e *evaluator) raiseAlarm(a backend.Alarm) {
 	e.effects.Cleared = slices.DeleteFunc(e.effects.Cleared, func(c backend.Alarm) bool { return c == a })
 	if !slices.Contains(e.effects.Raised, a) {

@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// queue holds the operations that wait for the sequencer. All of them are under way at once, so their order is free:
-// those that look at many keys wait in a line of their own, for the others not to wait for all of them. It has half of
-// the queue's room, for them not to take everybody's.
+// queue holds the operations that wait for the sequencer. They are all concurrent, so their order is free. Operations
+// that look at many keys wait in a separate long line, so that the others do not wait for all of them. The long line
+// has half of the queue's room, so that it does not crowd out everybody else.
 //
-// Leases that have ended pass that line, if they have many keys: clients keep it long for as long as they like, and the
-// finding that a lease has ended does not hold for long (see expiryFresh).
+// Revocations of ended leases with many keys pass the long line: clients can keep that line long indefinitely, and the
+// finding that a lease has ended soon expires (see expiryFresh).
 type queue struct {
 	mostCalls int
 	mostBytes int64
@@ -20,32 +20,33 @@ type queue struct {
 	mu       sync.Mutex
 	short    line
 	long     line
-	ended    line // long ones, too
-	tookLong bool // the last batch had long ones
+	ended    line // revocations of ended leases; long, too
+	tookLong bool // the last batch had long operations
 	closed   bool
 	batch    []*call // under way
-	// Calls that are to join the long line; see expect.
+	// Calls that will join the long line; see expect.
 	coming      int
 	comingBytes int64
 }
 
-// line is calls in the order in which they came.
+// line is a list of calls in order of arrival.
 type line struct {
 	calls []*call
-	left  int   // of calls: their callers have gone
-	bytes int64 // of those that have not left
+	left  int   // how many of calls have left: their callers are gone
+	bytes int64 // of the calls that have not left
 }
 
 func (l *line) length() int { return len(l.calls) - l.left }
 
-// longBatch is how many keys the operations of a long line look at in one batch; the one that reaches it is the last.
+// longBatch is how many keys the operations taken from one of the long lines look at in one batch; the operation that
+// reaches it is the last.
 const longBatch = 10_000
 
 func newQueue(calls int, bytes int64) *queue {
 	return &queue{mostCalls: calls, mostBytes: bytes, wake: make(chan struct{}, 1)}
 }
 
-// add puts c at the end of its line. Errors: [ErrClosed], [ErrTooManyRequests].
+// add appends c to its line. Errors: [ErrClosed], [ErrTooManyRequests].
 func (q *queue) add(c *call) error {
 	q.mu.Lock()
 	n, l := q.length(), q.line(c)
@@ -67,8 +68,8 @@ func (q *queue) add(c *call) error {
 	return nil
 }
 
-// expect counts a call that waits for something else before it joins the long line: its request takes up memory
-// already. Whoever calls it calls came when the wait is over. Errors: [ErrClosed], [ErrTooManyRequests].
+// expect counts a call that waits for something else before it joins the long line, because its request takes up memory
+// already. The caller must call came when that wait is over. Errors: [ErrClosed], [ErrTooManyRequests].
 func (q *queue) expect(bytes int64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -83,7 +84,7 @@ func (q *queue) expect(bytes int64) error {
 	return nil
 }
 
-// came ends what expect began.
+// came ends what expect began: the call joins the long line or gives up.
 func (q *queue) came(bytes int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -91,19 +92,19 @@ func (q *queue) came(bytes int64) {
 	q.comingBytes -= bytes
 }
 
-// full says whether there is no room for a call of so many bytes. Callers hold mu.
+// full reports whether there is no room for another call of so many bytes. Callers hold mu.
 func (q *queue) full(bytes int64) bool {
 	waiting := q.short.bytes + q.long.bytes + q.ended.bytes + q.comingBytes
 	return full(q.length()+q.coming, q.mostCalls, waiting+bytes, q.mostBytes)
 }
 
-// longFull says whether there is none in the long line's part. Callers hold mu.
+// longFull reports whether there is no room in the long line's share. Callers hold mu.
 func (q *queue) longFull(bytes int64) bool {
 	return full(q.long.length()+q.coming, max(1, q.mostCalls/2), q.long.bytes+q.comingBytes+bytes, q.mostBytes/2)
 }
 
-// full says whether a call finds no room behind so many others, with which it would make so many bytes. One that is
-// alone does.
+// full reports whether there is no room for another call, given the number of calls that wait and the bytes including
+// the new call. The only call always has room, whatever its size.
 func full(calls, mostCalls int, bytes, mostBytes int64) bool {
 	return calls >= mostCalls || bytes > mostBytes && calls > 0
 }
@@ -130,7 +131,7 @@ func (q *queue) length() int {
 	return q.short.length() + q.long.length() + q.ended.length()
 }
 
-// leave gives c's place to another, if it still has one.
+// leave removes c from the queue, if it is still there, and frees its room.
 func (q *queue) leave(c *call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -140,15 +141,15 @@ func (q *queue) leave(c *call) {
 	c.queued = false
 	l := q.line(c)
 	l.bytes -= c.bytes
-	if l.left++; l.left > len(l.calls)/2 { // so that what has left takes no more room than what waits
+	if l.left++; l.left > len(l.calls)/2 { // so that calls that left take no more room than those that wait
 		l.calls = slices.DeleteFunc(l.calls, func(c *call) bool { return !c.queued })
 		l.left = 0
 	}
 }
 
-// take waits for operations and returns the next batch, nil when the queue is closed and empty. Of each line it takes
-// operations up to the one at which they reach bytes. Every other batch has long ones, too, behind the short ones: a
-// short one waits for the long ones of one batch, and those for one batch of short ones.
+// take waits for operations and returns the next batch, or nil if the queue is closed and empty. From each line it
+// takes operations until they reach bytes. Every other batch also has long operations, after the short ones. So a short
+// operation waits for the long ones of at most one batch, and long ones wait for one batch of short ones.
 func (q *queue) take(bytes int64) []*call {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -170,7 +171,7 @@ func (q *queue) take(bytes int64) []*call {
 	return batch
 }
 
-// move appends the first calls of l to batch, until they reach bytes or keys. Callers hold mu.
+// move appends the first calls of l to batch until they reach bytes or keys. Callers hold mu.
 func (q *queue) move(l *line, batch []*call, bytes, keys int64) []*call {
 	n := 0
 	for ; n < len(l.calls) && bytes > 0 && keys > 0; n++ {
@@ -199,8 +200,9 @@ func (l *line) drop(n int) {
 	l.calls = l.calls[:left]
 }
 
-// join adds the short operations that came while the clock was waited for: with several replicas most of a batch's
-// time. One that names a lease has to be in the batch from its beginning, and those behind it wait with it.
+// join adds the short operations that arrived while the batch waited for the clock, which is most of a batch's time if
+// there are several replicas. An operation that names a lease must be in a batch from the start, so it stays, and those
+// after it stay with it.
 func (q *queue) join(batch []*call, bytes int64) []*call {
 	bytes -= size(batch)
 	q.mu.Lock()
@@ -222,7 +224,7 @@ func (q *queue) join(batch []*call, bytes int64) []*call {
 	return batch
 }
 
-// size is the bytes of the batch's operations.
+// size returns the bytes of the batch's operations.
 func size(batch []*call) (n int64) {
 	for _, c := range batch {
 		n += c.bytes
@@ -230,14 +232,14 @@ func size(batch []*call) (n int64) {
 	return n
 }
 
-// waiting counts the operations in the queue.
+// waiting returns the number of operations in the queue.
 func (q *queue) waiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.length()
 }
 
-// close refuses further operations.
+// close makes the queue refuse further operations. Those in it can still be taken.
 func (q *queue) close() {
 	q.mu.Lock()
 	q.closed = true

@@ -8,7 +8,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// scan returns the live rows of [key, end), in key order. Errors: [ErrTxnTooLarge] beyond the bound of a transaction.
+// scan returns the live rows of [key, end) in key order. Errors: [ErrTxnTooLarge] above [Config.TxnRows].
 func (e *evaluator) scan(key, end []byte) ([]*index.Item, error) {
 	limit := e.s.cfg.TxnRows
 	items, more := e.first(key, end, limit)
@@ -21,7 +21,7 @@ func (e *evaluator) scan(key, end []byte) ([]*index.Item, error) {
 	return items, e.see(len(items))
 }
 
-// see counts rows that the transaction looks at. Errors: [ErrTxnTooLarge] beyond the bound of a transaction.
+// see counts rows that the transaction looks at. Errors: [ErrTxnTooLarge] above [Config.TxnRows].
 func (e *evaluator) see(rows int) error {
 	if e.seen += rows; e.seen > e.s.cfg.TxnRows {
 		return fmt.Errorf("%w: more than %d", ErrTxnTooLarge, e.s.cfg.TxnRows)
@@ -29,7 +29,7 @@ func (e *evaluator) see(rows int) error {
 	return nil
 }
 
-// first returns live rows of [key, end), in key order: all of them, or more is true and there are at least limit.
+// first returns live rows of [key, end) in key order: either all of them, or more is true and there are at least limit.
 func (e *evaluator) first(key, end []byte, limit int) (items []*index.Item, more bool) {
 	if len(end) == 0 {
 		if it := e.live(index.KeyString(key)); it != nil {
@@ -42,7 +42,7 @@ func (e *evaluator) first(key, end []byte, limit int) (items []*index.Item, more
 		return nil, false
 	}
 	changed, _ := e.overlay.Walk(sp, e.overlay.Len())
-	limit += len(changed) // as many may be deleted
+	limit += len(changed) // up to that many may be deleted
 	var base []*index.Item
 	if e.loaded != nil {
 		base, more = e.loaded.Walk(sp, limit)
@@ -53,7 +53,7 @@ func (e *evaluator) first(key, end []byte, limit int) (items []*index.Item, more
 	if len(changed) == 0 {
 		return base, more
 	}
-	if more { // what is changed behind the base's part belongs behind what is cut off
+	if more { // changes after the last row of base belong after the rows cut off
 		last := base[len(base)-1].Key
 		changed = slices.DeleteFunc(changed, func(it *index.Item) bool { return bytes.Compare(it.Key, last) > 0 })
 	}
@@ -86,7 +86,7 @@ func (e *evaluator) read(r *RangeRequest) (*RangeResult, error) {
 		return nil, err
 	}
 	if r.Revision > 0 {
-		if err := e.s.peers.reach(e.ctx, e.from); err != nil { // it may be a revision that is not published yet
+		if err := e.s.peers.reach(e.ctx, e.from); err != nil { // the revision may not be published yet
 			return nil, err
 		}
 		res, err := e.s.readAgain(e.ctx, r)
@@ -120,7 +120,7 @@ func (e *evaluator) read(r *RangeRequest) (*RangeResult, error) {
 	return res, err
 }
 
-// page is read for a limited range in key order: it passes over the rest by rank.
+// page is read for a limited range in key order. It counts the rows beyond the limit by rank, without looking at them.
 func (e *evaluator) page(r *RangeRequest) (*RangeResult, error) {
 	limit := int(min(r.Limit, int64(e.s.cfg.TxnRows)))
 	items, more := e.first(r.Key, r.End, limit)

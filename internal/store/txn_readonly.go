@@ -7,7 +7,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// readOnly says that t can change nothing, as etcd sees it: a transaction inside counts as a write.
+// readOnly reports whether t cannot change anything, as etcd sees it: a nested transaction counts as a write.
 func (t *Txn) readOnly() bool {
 	for _, ops := range [2][]Op{t.Success, t.Failure} {
 		for i := range ops {
@@ -20,7 +20,8 @@ func (t *Txn) readOnly() bool {
 }
 
 // look runs a transaction that only reads on a snapshot of the current revision, so that no write waits for it, however
-// much it reads. ok is false as long as the index is not complete: then the sequencer has to load what it needs.
+// much it reads. ok is false while the index is not complete: then the sequencer has to load what the transaction
+// needs.
 func (s *Store) look(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err error) {
 	if !s.index.Position().Complete {
 		return nil, false, nil
@@ -41,7 +42,7 @@ func (s *Store) look(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err 
 	return res, ok, err
 }
 
-// lookAt runs the transaction on a snapshot.
+// lookAt runs the transaction on a snapshot, given as tree and clock. A long one takes a turn first.
 func (s *Store) lookAt(
 	ctx context.Context, t *Txn, tree *index.Tree, clock backend.Clock,
 ) (res *TxnResult, err error) {

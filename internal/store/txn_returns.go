@@ -7,12 +7,12 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// leastRowBytes is the least that a row of a result counts as: values may be small, but references and encoding have
-// their price.
+// leastRowBytes is the least that a row of a result counts as, in bytes: values may be small, but references and
+// encoding have a cost.
 const leastRowBytes = 1 << 10
 
-// returning runs a transaction that returns many rows and may write. Once it is evaluated, its result is in memory, and
-// only its encoding ends that. So the transaction waits for room before it is queued.
+// returning runs a transaction that returns many rows and may write. From its evaluation until its result is encoded,
+// the result is in memory. So the transaction waits for room before it is queued.
 func (s *Store) returning(ctx context.Context, o *txnOperation, rows int64) (*TxnResult, error) {
 	size := o.size()
 	if err := s.seq.queue.expect(size); err != nil {
@@ -35,12 +35,12 @@ func (s *Store) returning(ctx context.Context, o *txnOperation, rows int64) (*Tx
 	return o.result, nil
 }
 
-// resultBytes is what so many rows of a transaction count as before they have been read.
+// resultBytes is how many bytes so many rows of a transaction count as before they are read.
 func (s *Store) resultBytes(rows int64) int64 {
 	return min(rows, int64(s.cfg.TxnRows)) * max(leastRowBytes, s.index.AverageValue())
 }
 
-// returns is about how many rows of spans t returns, of the branch with more.
+// returns estimates how many rows of spans t returns, taking the branch with more of them.
 func (t *Txn) returns(x *index.Index) int64 { return max(returns(t.Success, x), returns(t.Failure, x)) }
 
 func returns(ops []Op, x *index.Index) (n int64) {
@@ -63,7 +63,7 @@ func (r *RangeRequest) returns(x *index.Index) int64 {
 	}
 	rows := x.Within(r.Key, r.End)
 	if r.Revision > 0 {
-		rows = max(rows, index.UnknownSpan) // those of then may be gone now
+		rows = max(rows, index.UnknownSpan) // rows of that revision may be deleted since
 	}
 	if r.Limit > 0 {
 		rows = min(rows, r.Limit)

@@ -12,32 +12,32 @@ import (
 
 // operation is one request for the sequencer.
 type operation interface {
-	// needs adds what evaluate will look at, for when the index is not complete.
+	// needs adds what evaluate will look at, for use while the index is not complete.
 	needs(n *backend.Needs)
-	// evaluate runs the operation on e and keeps its answer. It may be called again, on another state, when a batch is
+	// evaluate runs the operation on e and keeps its result. It may be called again, on another state, if a batch is
 	// split.
 	evaluate(e *evaluator) error
-	// size is roughly the bytes that the operation holds while it waits.
+	// size returns roughly how many bytes the operation holds while it waits.
 	size() int64
 }
 
 // looking is an operation that may look at more keys than it names.
 type looking interface {
-	// looks is about how many.
+	// looks returns roughly how many.
 	looks(x *index.Index) int64
 }
 
 // call is an operation on its way through the sequencer.
 type call struct {
-	// its caller's: once that has ended, an operation that has not been evaluated is not evaluated any more
+	// The caller's context. Once it has ended, the operation is not evaluated, unless it has been already.
 	ctx  context.Context
 	op   operation
 	rev  int64 // the store's revision after the operation
 	err  error
 	done chan struct{}
 
-	bytes  int64 // the operation's size
-	keys   int32 // about as many as it looks at without naming them
+	bytes  int64 // size of the operation
+	keys   int32 // roughly how many it looks at without naming them
 	ended  bool  // it revokes a lease that has ended
 	queued bool  // guarded by queue.mu
 }
@@ -53,15 +53,15 @@ func (s *Store) newCall(ctx context.Context, op operation) *call {
 	return c
 }
 
-// sequencer orders all writes. One goroutine takes the operations that wait (see queue), evaluates them in order in
-// memory, commits all their rows in one database transaction under the clock, publishes them and answers the callers;
-// the next batch fills meanwhile. So commit order is revision order, revisions have no gaps, and one fsync serves the
-// batch.
+// sequencer orders all writes. One goroutine takes the waiting operations (see queue), evaluates them in order in
+// memory, commits all their rows in one database transaction under the clock, publishes them and answers the callers.
+// The next batch fills in the meantime. So commit order is revision order, revisions have no gaps, and one fsync serves
+// the whole batch.
 //
 // Nothing is published or answered before the commit has returned. A commit of unknown outcome is not repeated: its
-// callers get the error. Where this process is the only one that writes, the store stops writing (see Store.Done),
-// since only a restart can read what happened; where there are others, the next batch reads it like what they did, once
-// it holds the clock.
+// callers get the error. If this process is the only writer, the store then stops writing (see Store.Done), since only
+// a restart can read what happened. If there are other writers, the next batch reads the outcome once it holds the
+// clock, in the same way as it reads what the others did.
 type sequencer struct {
 	s       *Store
 	queue   *queue
@@ -77,8 +77,8 @@ func newSequencer(s *Store) *sequencer {
 	}
 }
 
-// do queues op and waits for its answer. Errors: [ErrTooManyRequests] when the queue is full, [ErrClosed], ctx's error
-// (the operation may then still happen), and those of the operation and the backend.
+// do queues op and waits for its result. Errors: [ErrTooManyRequests] if the queue is full, [ErrClosed], ctx's error
+// (the operation may still be applied), and those of the operation and the backend.
 func (q *sequencer) do(ctx context.Context, op operation) (rev int64, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -110,30 +110,30 @@ func (q *sequencer) run() {
 			}
 		}
 		q.commit(kept, true)
-		clear(batch[:cap(batch)]) // those that joined are behind its end
+		clear(batch[:cap(batch)]) // calls that joined are beyond its length
 	}
 }
 
-// close refuses further operations and waits until those in the queue are answered.
+// close makes the queue refuse further operations and waits until those in it are answered.
 func (q *sequencer) close() {
 	q.queue.close()
 	<-q.stopped
 }
 
-// conflictTries is how often a batch may give way to another transaction of the database, or wait for the clock in
-// vain: about 15 s in all while a caller still waits. Requests of clients end before that, by bounds of their own; what
-// the store itself does, such as revoking leases, would only have to begin again.
+// conflictTries is how often a batch is tried if it gives way to another database transaction, or waits for the clock
+// in vain: about 15 s in all, while a caller still waits. Client requests end earlier, by their own timeouts. What the
+// store itself does, such as revoking leases, would only have to start again.
 const conflictTries = 3
 
-// commit runs a batch, to which others may come where open says so, and answers its calls.
+// commit runs a batch and answers its calls. If open is set, further calls may join it.
 func (q *sequencer) commit(batch []*call, open bool) {
 	for len(batch) > 0 {
 		batch, open = q.commitPart(batch, open), false
 	}
 }
 
-// commitPart commits as much of the batch as one transaction takes, and returns the rest. What the database refuses for
-// its contents is split until only the culprit fails.
+// commitPart commits as much of the batch as one transaction takes, and returns the rest. If the database rejects the
+// contents of a batch, it splits the batch until only the culprit fails.
 func (q *sequencer) commitPart(batch []*call, open bool) (rest []*call) {
 	batch, n, err := q.try(batch, open)
 	for tries := 1; gaveWay(err) && tries < conflictTries && awaited(batch); tries++ {
@@ -162,13 +162,14 @@ func (q *sequencer) commitPart(batch []*call, open bool) (rest []*call) {
 	return rest
 }
 
-// gaveWay says that nothing is wrong with a batch but that others were before it, and that nothing of it has happened.
+// gaveWay reports whether err means that nothing is wrong with the batch and nothing of it has happened: another
+// transaction came first.
 func gaveWay(err error) bool {
 	return !errors.Is(err, backend.ErrUnknownOutcome) &&
 		(errors.Is(err, backend.ErrConflict) || errors.Is(err, backend.ErrClockHeld))
 }
 
-// awaited says whether a caller still waits for the batch.
+// awaited reports whether a caller still waits for the batch.
 func awaited(batch []*call) bool {
 	return slices.ContainsFunc(batch, func(c *call) bool { return c.ctx.Err() == nil })
 }
