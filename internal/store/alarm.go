@@ -11,7 +11,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// alarms are those raised, in memory as in the database.
+// alarms holds the raised alarms in memory, as they are in the database.
 type alarms struct {
 	mu     sync.RWMutex
 	raised []backend.Alarm
@@ -28,8 +28,8 @@ func (a *alarms) load(ctx context.Context, b backend.Backend) error {
 	return nil
 }
 
-// maxAlarms bounds the alarms that clients raise. As in etcd they may name any member and any kind, so that there is no
-// end of them.
+// maxAlarms bounds the alarms that clients raise. As in etcd, a client may name any member and any kind, so without it
+// there would be no limit.
 const maxAlarms = 256
 
 func (a *alarms) has(alarm backend.Alarm) bool {
@@ -64,7 +64,7 @@ func (a *alarms) apply(fx *backend.Effects) {
 	a.raised = slices.DeleteFunc(a.raised, func(r backend.Alarm) bool { return slices.Contains(fx.Cleared, r) })
 }
 
-// ReadAlarms returns the alarms that are raised, by whichever replica. Errors: ctx's, those of the backend.
+// ReadAlarms returns the alarms raised by any replica. Errors: ctx's, those of the backend.
 func (s *Store) ReadAlarms(ctx context.Context) ([]Alarm, error) {
 	if err := s.confirm(ctx); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (s *Store) ReadAlarms(ctx context.Context) ([]Alarm, error) {
 	return s.Alarms(), nil
 }
 
-// Alarms returns the alarms that this replica knows to be raised.
+// Alarms returns the alarms that this replica knows to be raised, without asking the database.
 func (s *Store) Alarms() []Alarm {
 	s.alarms.mu.RLock()
 	defer s.alarms.mu.RUnlock()
@@ -83,14 +83,15 @@ func (s *Store) Alarms() []Alarm {
 	return out
 }
 
-// RaiseAlarm raises an alarm, whatever member it names: one of any member stops the writes that its kind stops. Errors:
-// [ErrTooManyAlarms], ctx's, those of the backend.
+// RaiseAlarm raises an alarm. An alarm of any member stops the writes that its kind stops. Errors: [ErrTooManyAlarms],
+// ctx's, those of the backend.
 func (s *Store) RaiseAlarm(ctx context.Context, a Alarm) error {
 	_, err := s.seq.do(ctx, &alarmOperation{raise: []backend.Alarm{a.stored()}})
 	return err
 }
 
-// ClearAlarm clears the alarm of exactly this kind and member, and says whether it was raised.
+// ClearAlarm clears the alarm with exactly this kind and member, and reports whether it was raised. Errors: ctx's,
+// those of the sequencer and the backend.
 func (s *Store) ClearAlarm(ctx context.Context, a Alarm) (bool, error) {
 	raised, err := s.ReadAlarms(ctx)
 	if err != nil || !slices.Contains(raised, a) {
@@ -102,21 +103,21 @@ func (s *Store) ClearAlarm(ctx context.Context, a Alarm) (bool, error) {
 
 func (a Alarm) stored() backend.Alarm { return backend.Alarm{Member: a.Member, Kind: int32(a.Kind)} }
 
-// quota knows roughly how large the database is: its size when last looked at, and what was written since.
+// quota tracks roughly how large the database is: its size when last measured, plus what was written since.
 type quota struct {
 	s      *Store
 	limit  atomic.Int64
 	size   atomic.Int64
-	log    int64     // the sequencer's
+	log    int64     // used by the sequencer only
 	looked time.Time // likewise
 }
 
 const (
 	quotaPeriod = time.Second
-	rowOverhead = 256 // a row and its index entries without key and value
+	rowOverhead = 256 // bytes of a row and its index entries, without key and value
 )
 
-// SetQuota changes the size of the database that raises the NOSPACE alarm; 0 means 2 GiB, negative none.
+// SetQuota changes the database size, in bytes, above which the NOSPACE alarm is raised; 0 means 2 GiB, negative none.
 func (s *Store) SetQuota(bytes int64) {
 	s.quota.limit.Store(Config{QuotaBytes: bytes}.withDefaults().QuotaBytes)
 }
@@ -127,8 +128,8 @@ func (q *quota) wrote(fx *backend.Effects) {
 	}
 }
 
-// exceeded says whether size more bytes go over the quota, and if not so, whether they do together with the log that a
-// reader keeps from beginning anew. The sequencer alone calls it.
+// exceeded reports whether size more bytes exceed the quota (over), and whether they exceed it once the database's log
+// counts, too (logged): a reader can keep the log from restarting. Only the sequencer calls it.
 func (q *quota) exceeded(ctx context.Context, size int64) (over, logged bool) {
 	limit := q.limit.Load()
 	if limit < 0 {
@@ -145,10 +146,10 @@ func (q *quota) exceeded(ctx context.Context, size int64) (over, logged bool) {
 	return over, q.size.Load()+q.log+size > limit
 }
 
-// used leaves out what is free: a shared database uses space again rather than giving it back.
+// used leaves out free space: a shared database reuses space rather than giving it back.
 func (r *replica) used(size backend.Size) int64 { return size.InUse }
 
-// intact refuses what changes keys, leases or history while the CORRUPT alarm is raised.
+// intact refuses changes to keys, leases or history while the CORRUPT alarm is raised. Errors: [ErrCorrupt].
 func (e *evaluator) intact() error {
 	if e.s.alarms.is(AlarmCorrupt) {
 		return ErrCorrupt
@@ -156,8 +157,8 @@ func (e *evaluator) intact() error {
 	return nil
 }
 
-// room refuses what would go over the quota, and raises the alarm that refuses everything like it from then on. What
-// the disk's reserve was released for is for deletes and compaction.
+// room refuses a write that would exceed the quota, and raises the NOSPACE alarm, which refuses all further ones. It
+// also refuses writes while the disk's reserve is released, because that space is for deletes and compaction.
 func (e *evaluator) room(size int64) error {
 	if e.s.alarms.is(AlarmNoSpace) {
 		return ErrQuota
@@ -168,7 +169,7 @@ func (e *evaluator) room(size int64) error {
 	switch over, logged := e.s.quota.exceeded(e.ctx, size); {
 	case over:
 	case logged:
-		// No alarm: it is over as soon as the reader is gone, and neither compaction nor a larger quota would end it.
+		// No alarm: this ends as soon as the reader is gone, and neither compaction nor a larger quota would clear it.
 		return fmt.Errorf("%w by the database's log, which a reader keeps from beginning anew", ErrQuota)
 	default:
 		return nil

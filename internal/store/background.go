@@ -2,15 +2,15 @@ package store
 
 import "sync"
 
-// background is the work that goes on beside the calls of a store. None begins once close was called, so close waits
-// for all of it, however late a call comes that would begin some.
+// background is the work that runs beside the calls of a store. No work starts after close was called, so close waits
+// for all of it, however late a call tries to start some.
 type background struct {
 	mu     sync.Mutex
 	closed bool
 	wg     sync.WaitGroup
 }
 
-// start has f run unless the store closes, and says whether it does. Callers may hold any lock.
+// start runs f in a goroutine and returns true, or returns false if the store is closing. Callers may hold any lock.
 func (b *background) start(f func()) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -21,7 +21,7 @@ func (b *background) start(f func()) bool {
 	return true
 }
 
-// close lets nothing more begin, and waits until what has begun has ended.
+// close refuses further work and waits until the running work has ended.
 func (b *background) close() {
 	b.mu.Lock()
 	b.closed = true

@@ -9,11 +9,11 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// purgeRetry is how long a physical compaction waits before it looks again whether an export or a stream still reads.
+// purgeRetry is how long a physical compaction waits before it checks again whether an export or a stream still reads.
 const purgeRetry = 50 * time.Millisecond
 
-// Compact makes revision the oldest that can be read. With physical set it waits until the rows below are gone, for
-// which those who read them are waited for. It returns the store's revision. Errors: [ErrCompacted],
+// Compact makes revision the oldest one that can be read, and returns the store's revision. If physical is set, it
+// waits until the rows below are deleted, which in turn waits for their readers. Errors: [ErrCompacted],
 // [ErrFutureRevision], those of the sequencer.
 func (s *Store) Compact(ctx context.Context, revision int64, physical bool) (int64, error) {
 	rev, err := s.compact(ctx, revision)
@@ -23,8 +23,8 @@ func (s *Store) Compact(ctx context.Context, revision int64, physical bool) (int
 	return rev, err
 }
 
-// purgeAll removes the rows below the compacted revision. It waits for those who read them; done is false when one of
-// them takes longer than timeout.
+// purgeAll deletes the rows below the compacted revision. It waits for their readers. done is false if they blocked all
+// progress for as long as timeout.
 func (s *Store) purgeAll(ctx context.Context, timeout time.Duration) (done bool, err error) {
 	for waited := time.Duration(0); waited < timeout; {
 		res, err := s.PurgeStep(ctx, readChunk)
@@ -50,11 +50,12 @@ func (s *Store) compact(ctx context.Context, revision int64) (rev int64, err err
 	return s.seq.do(ctx, &compactOperation{revision})
 }
 
-// PurgeStep removes up to rows superseded rows below the compacted revision, as far as nobody reads them; the pacing is
-// the caller's. A zero result means that somebody still reads all that is to go.
+// PurgeStep deletes up to rows superseded rows below the compacted revision, except for those still being read. The
+// caller paces the steps. A zero result means that everything left to delete is still being read, or that another step
+// is running.
 func (s *Store) PurgeStep(ctx context.Context, rows int) (backend.PurgeResult, error) {
 	if !s.purging.TryLock() {
-		return backend.PurgeResult{}, nil // somebody else is at it
+		return backend.PurgeResult{}, nil // another step is running
 	}
 	defer s.purging.Unlock()
 	compacted := s.Compacted()

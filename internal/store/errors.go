@@ -6,7 +6,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Requests that are wrong in themselves.
+// Requests that are invalid, whatever the state of the store.
 var (
 	ErrEmptyKey      = errors.New("key is not provided")
 	ErrDuplicateKey  = errors.New("duplicate key given in txn request")
@@ -16,32 +16,33 @@ var (
 	ErrTxnTooLarge   = errors.New("one transaction touches too many rows; delete or read the range in parts")
 )
 
-// Requests that the store's state refuses.
+// Requests that the state of the store refuses.
 var (
-	// ErrCompacted: the revision asked for is below the compacted one (or, for Compact, not above it).
+	// ErrCompacted means that the requested revision is below the compacted one (for Compact: not above it).
 	ErrCompacted = backend.ErrCompacted
-	// ErrFutureRevision: the revision asked for is above the current one.
+	// ErrFutureRevision means that the requested revision is above the current one.
 	ErrFutureRevision = backend.ErrFutureRevision
-	// ErrKeyNotFound: ignore_value or ignore_lease on a key that does not exist.
+	// ErrKeyNotFound means that ignore_value or ignore_lease was set for a key that does not exist.
 	ErrKeyNotFound   = errors.New("key not found")
 	ErrLeaseNotFound = errors.New("requested lease not found")
 	ErrLeaseExists   = errors.New("lease already exists")
 	ErrLeaseTTL      = errors.New("too large lease TTL")
-	// ErrQuota: the NOSPACE alarm is raised; compact, defragment and disarm it.
+	// ErrQuota means that the NOSPACE alarm is raised, or that the database's log exceeds the quota. If the alarm is
+	// raised: compact, defragment and disarm it.
 	ErrQuota = errors.New("database space exceeded")
-	// ErrCorrupt: the CORRUPT alarm is raised; nothing is written until it is cleared.
+	// ErrCorrupt means that the CORRUPT alarm is raised: nothing is written until it is cleared.
 	ErrCorrupt = errors.New("corrupt cluster")
-	// ErrTooManyAlarms: no further alarm can be raised by request.
+	// ErrTooManyAlarms means that requests cannot raise further alarms until some are cleared.
 	ErrTooManyAlarms = errors.New("too many alarms are raised: clear some of them")
 )
 
 // Requests that came at a bad time.
 var (
-	// ErrTooManyRequests: the sequencer's queue is full.
+	// ErrTooManyRequests means that the sequencer's queue is full.
 	ErrTooManyRequests = errors.New("too many requests")
-	// ErrUnavailable: the request was certainly not applied, or its outcome is unknown; errors.Is says with
-	// [backend.ErrUnknownOutcome].
+	// ErrUnavailable means that the request was certainly not applied, unless errors.Is also finds
+	// [backend.ErrUnknownOutcome]: then the outcome is unknown.
 	ErrUnavailable = backend.ErrUnavailable
-	// ErrClosed: the store is closing.
+	// ErrClosed means that the store is closing or closed.
 	ErrClosed = errors.New("store is closed")
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// Export is the whole store at one revision, for snapshots and hashes. The rows that it keeps are not deleted until it
+// Export is the whole store at one revision, for snapshots and hashes. The rows that it covers are not deleted until it
 // is closed.
 type Export struct {
 	Revision, Compacted int64
@@ -23,13 +23,13 @@ type Export struct {
 	until  int64
 	epoch  int64
 	local  *pin
-	shared int64 // what the other replicas have heard of, 0 where there are none; see sharedPin
+	shared int64 // id of the pin that other replicas respect, 0 if there are none; see sharedPin
 }
 
-// exportPinLimit is how long the other replicas hold off row deletion for an export that they do not hear of again.
+// exportPinLimit is how long an export that is not closed keeps the other replicas from deleting rows.
 const exportPinLimit = 30 * time.Minute
 
-// Export pins the current revision. Close it. Errors: those of the backend.
+// Export pins the current revision and returns the store at it. The caller must close it. Errors: those of the backend.
 func (s *Store) Export(ctx context.Context) (*Export, error) {
 	if err := s.confirm(ctx); err != nil {
 		return nil, err
@@ -42,18 +42,19 @@ func (s *Store) Export(ctx context.Context) (*Export, error) {
 	return x, nil
 }
 
-// tryPin fixes the revision and reads the leases. One is granted before its keys are seen and revoked after, so those
-// that were there before the revision was fixed or after are all that keys have at it.
+// tryPin pins the current revision and reads the leases. A lease is granted before its keys are visible and revoked
+// after them. So the leases read before and after the revision is fixed together include every lease that a key has at
+// it.
 func (x *Export) tryPin(ctx context.Context) error {
 	before, err := x.s.lessor.all(ctx)
 	if err != nil {
 		return err
 	}
 	x.unpin()
-	x.s.pins.mu.Lock() // a purge that begins later sees the pin, or a compacted revision that is not above it
+	x.s.pins.mu.Lock() // a purge that starts later sees the pin, or a compacted revision not above it
 	at := x.s.index.Position()
 	x.Revision, x.Compacted, x.epoch = at.Revision, at.Compacted, at.Epoch
-	// What is superseded at or below the compacted revision is left out, and what is above may not go.
+	// Rows superseded at or below the compacted revision are not exported; those superseded above it must not be deleted.
 	x.local = &pin{rev: max(x.Compacted, 0), export: true}
 	x.s.pins.add(x.local)
 	x.s.pins.mu.Unlock()
@@ -71,7 +72,7 @@ func (x *Export) tryPin(ctx context.Context) error {
 	return err
 }
 
-// Close lets rows be deleted again.
+// Close releases the export's pins, so that its rows can be deleted.
 func (x *Export) Close() {
 	x.unpin()
 	if x.shared != 0 {
@@ -86,7 +87,8 @@ func (x *Export) unpin() {
 	}
 }
 
-// check says whether all that the export keeps was there in the snapshot of clock c, with the pin named.
+// check returns an error if the snapshot with clock c, read with the export's pin named, may lack rows that the export
+// covers.
 func (x *Export) check(c backend.Clock) error {
 	switch {
 	case c.Epoch != x.epoch || c.Revision < x.until:
@@ -99,9 +101,10 @@ func (x *Export) check(c backend.Clock) error {
 	return nil
 }
 
-// Rows hands every row that the export keeps to f, in the order in which they were written, tombstones included; rows
-// superseded at or below the compacted revision are left out, whether or not they are physically gone. The rows are f's
-// only during the call.
+// Rows calls f with every row of the export, tombstones included, in the order in which the rows were written. It
+// leaves out rows superseded at or below the compacted revision, whether or not they are physically deleted. f must not
+// keep the row after it returns. Errors: [ErrUnavailable] if history was lost, [ErrCompacted] if rows may have been
+// deleted, f's, those of the backend.
 func (x *Export) Rows(ctx context.Context, f func(backend.Row) error) error {
 	sp := index.Span{Open: true}.Backend()
 	chunk := chunkFirst
@@ -137,7 +140,7 @@ func (x *Export) Rows(ctx context.Context, f func(backend.Row) error) error {
 	return nil
 }
 
-// superseded finds those of the rows at or below the compacted revision that are not their key's newest there.
+// superseded returns which of the rows at or below the compacted revision are not the newest of their key there.
 func (x *Export) superseded(ctx context.Context, changes []backend.Change) (map[backend.RowID]bool, error) {
 	dead := map[backend.RowID]bool{}
 	for i := range changes {

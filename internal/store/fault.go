@@ -7,21 +7,21 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// WriteFault is a batch that the database did not take, for no fault of its contents.
+// WriteFault is a batch that the database did not commit for a reason other than its contents.
 type WriteFault struct {
 	At  time.Time
 	Err error
 }
 
-// Writing is the state of writing.
+// Writing describes the state of the write path.
 type Writing struct {
-	// Fault is the last batch that the database did not take, nil when one has been committed since.
+	// Fault is the last batch that the database did not commit, nil if a batch has been committed since.
 	Fault *WriteFault
-	// Commit is for how long the commit under way has been, 0 when there is none.
+	// Commit is how long the commit under way has been running, 0 if there is none.
 	Commit time.Duration
 }
 
-// Writing returns the state of writing. It does not ask the database.
+// Writing returns the state of the write path. It does not access the database.
 func (s *Store) Writing() Writing {
 	w := Writing{Fault: s.fault.Load()}
 	if began := s.committing.Load(); began != nil {
@@ -30,8 +30,8 @@ func (s *Store) Writing() Writing {
 	return w
 }
 
-// OutOfSpace returns a [backend.ErrNoSpace] while the database has released its disk reserve and takes only deletes and
-// compaction, nil otherwise.
+// OutOfSpace returns a [backend.ErrNoSpace] while the database has released its disk reserve and accepts only deletes
+// and compaction, nil otherwise.
 func (s *Store) OutOfSpace() error {
 	if s.reserve == nil {
 		return nil
@@ -39,10 +39,10 @@ func (s *Store) OutOfSpace() error {
 	return s.reserve.OutOfSpace()
 }
 
-// NoSpace says that the disk was full.
+// NoSpace reports whether the disk was full.
 func (f *WriteFault) NoSpace() bool { return errors.Is(f.Err, backend.ErrNoSpace) }
 
-// noteFault keeps what came of a batch.
+// noteFault records the outcome of a batch. It ignores errors that the contents of the batch or a conflict caused.
 func (s *Store) noteFault(err error) {
 	switch {
 	case err == nil:

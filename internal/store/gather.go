@@ -5,21 +5,21 @@ import (
 	"sync"
 )
 
-// gatherer answers many callers by few statements. One runs at a time; the keys that callers ask for meanwhile gather
-// in groups, which wait in line. So an answer is never older than the call.
+// gatherer answers many callers with few statements. One statement runs at a time. The keys that callers ask for in the
+// meantime gather in groups, which wait in line. So every answer comes from a statement that started after the call.
 type gatherer[K comparable, V any] struct {
 	background *background
-	limit      int // keys of one statement
-	// ask runs a statement. It returns the answers to all keys, in their order.
+	limit      int // keys per statement
+	// ask runs a statement. It returns the answers to all keys, in the order of the keys.
 	ask func(keys []K) ([]V, error)
 
 	mu     sync.Mutex
 	busy   bool                  // a statement runs
-	line   []*group[K, V]        // only the last may be joined by further keys
-	inLine map[K]*gathered[K, V] // what the groups in line have
+	line   []*group[K, V]        // further keys join the last group only
+	inLine map[K]*gathered[K, V] // the keys of the groups in line
 }
 
-// group is what one statement is for: its values and err count once done is closed.
+// group is the keys of one statement. Their values and err are valid once done is closed.
 type group[K comparable, V any] struct {
 	keys []*gathered[K, V]
 	done chan struct{}
@@ -32,11 +32,10 @@ type gathered[K comparable, V any] struct {
 	value   V
 	group   *group[K, V]
 	at      int // in the group's keys
-	callers int // in line, those who have gone are not counted
+	callers int // callers that still wait, while in line
 }
 
-// together returns a gatherer for one question, which all who wait for the answer have in common: they share the
-// answer, too.
+// together returns a gatherer for a single question, so that all callers that wait share one answer.
 func together[V any](b *background, ask func() (V, error)) *gatherer[struct{}, V] {
 	return &gatherer[struct{}, V]{background: b, limit: 1, ask: func([]struct{}) ([]V, error) {
 		value, err := ask()
@@ -44,7 +43,7 @@ func together[V any](b *background, ask func() (V, error)) *gatherer[struct{}, V
 	}}
 }
 
-// get returns the answer to key of a statement that begins after the call. Errors: ctx's, [ErrClosed], those of the
+// get returns the answer to key of a statement that starts after the call. Errors: ctx's, [ErrClosed], those of the
 // statement.
 func (g *gatherer[K, V]) get(ctx context.Context, key K) (value V, err error) {
 	k, err := g.join(key)
@@ -60,7 +59,7 @@ func (g *gatherer[K, V]) get(ctx context.Context, key K) (value V, err error) {
 	}
 }
 
-// begin says whether no statement runs; then the caller may run one of its own, and calls end behind it.
+// begin reports whether no statement runs. If so, the caller may run one itself, and must call end after it.
 func (g *gatherer[K, V]) begin() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -71,7 +70,7 @@ func (g *gatherer[K, V]) begin() bool {
 	return true
 }
 
-// end starts the statement for what has gathered meanwhile.
+// end starts the statements for the keys that have gathered in the meantime.
 func (g *gatherer[K, V]) end() {
 	g.mu.Lock()
 	g.busy = len(g.line) > 0
@@ -86,7 +85,7 @@ func (g *gatherer[K, V]) end() {
 	}
 }
 
-// join puts a caller into a group in line.
+// join adds a caller to a group in line.
 func (g *gatherer[K, V]) join(key K) (*gathered[K, V], error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -112,7 +111,7 @@ func (g *gatherer[K, V]) join(key K) (*gathered[K, V], error) {
 	return k, nil
 }
 
-// leave takes a caller out of a group, unless its turn has come.
+// leave removes a caller from its group, unless the group's statement has started.
 func (g *gatherer[K, V]) leave(k *gathered[K, V]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -131,7 +130,7 @@ func (g *gatherer[K, V]) leave(k *gathered[K, V]) {
 	k.group.keys = keys[:last]
 }
 
-// next takes the first group out of the line, nil when nobody waits.
+// next removes the first group from the line and returns it, nil if nobody waits.
 func (g *gatherer[K, V]) next() *group[K, V] {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -11,14 +11,15 @@ import (
 const (
 	// loadRows is how many keys are loaded into the index at a time.
 	loadRows = 2000
-	// loadRetry is how long loading waits before it asks a database again that failed.
+	// loadRetry is how long loading waits before it retries after the database failed.
 	loadRetry = time.Second
 )
 
-// loader fills the index from the database while the store serves.
+// loader fills the index from the database while the store serves requests.
 type loader struct{ s *Store }
 
-// start begins to fill the index as it is now. A loader that was at it before the index was reset ends by itself.
+// start begins to fill the index in its current generation. A loader started before a reset of the index notices the
+// reset and stops.
 func (l *loader) start() {
 	if !l.s.cfg.DisableIndex {
 		l.s.background.start(func() { l.run(l.s.index.Position().Generation) })
@@ -44,7 +45,7 @@ func (l *loader) run(generation int) {
 			if s.confirm(s.ctx) != nil {
 				return
 			}
-			continue // a compaction came between: read on at a newer revision
+			continue // a compaction came in between: continue at a newer revision
 		case s.ctx.Err() != nil:
 			return
 		case errors.Is(err, backend.ErrClosed):

@@ -12,7 +12,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// Status describes the store.
+// Status returns the state of the store and its database. Errors: those of the backend.
 func (s *Store) Status(ctx context.Context) (*Status, error) {
 	size, err := s.backend.Size(ctx)
 	if err != nil {
@@ -31,11 +31,12 @@ func (s *Store) Status(ctx context.Context) (*Status, error) {
 // Settings returns the identity of the store.
 func (s *Store) Settings() backend.Settings { return s.settings }
 
-// defragmentWait is how long Defragment waits for those who read the rows that are to go.
+// defragmentWait is how long Defragment waits for readers of the rows to be deleted.
 const defragmentWait = 2 * time.Second
 
-// Defragment gives back all the space that the database can give back. The rows below the compacted revision go first:
-// who is out of space compacts and defragments in one breath. If somebody reads them for long, they stay for later.
+// Defragment gives back all the space that the database can give back. It first deletes the rows below the compacted
+// revision, because an operator who is out of space compacts and defragments in one go. Rows that readers hold for
+// longer than defragmentWait are left for later. Errors: ctx's, those of the backend.
 func (s *Store) Defragment(ctx context.Context) error {
 	if _, err := s.purgeAll(ctx, defragmentWait); err != nil {
 		return fmt.Errorf("defragment: %w", err)
@@ -46,14 +47,15 @@ func (s *Store) Defragment(ctx context.Context) error {
 	return nil
 }
 
-// Reclaim gives up to pages free pages of the database back to the operating system.
+// Reclaim gives up to pages free pages of the database back to the operating system. See [backend.Backend.Reclaim] for
+// done and took. Errors: those of the backend.
 func (s *Store) Reclaim(ctx context.Context, pages int) (done bool, took time.Duration, err error) {
 	return s.backend.Reclaim(ctx, pages)
 }
 
-// HashKV hashes every row from the compacted revision to revision, the same for the same history whatever was
-// physically removed already. A revision <= 0 means the current one; a negative one is returned unchanged, as in etcd.
-// Errors: [ErrCompacted], [ErrFutureRevision].
+// HashKV hashes every row from the compacted revision through revision. The same history has the same hash, whatever
+// has been physically deleted already. A revision <= 0 means the current one; a negative one is returned unchanged, as
+// in etcd. Errors: [ErrCompacted], [ErrFutureRevision], those of [Store.Export] and [Export.Rows].
 func (s *Store) HashKV(ctx context.Context, revision int64) (*Hash, error) {
 	x, err := s.Export(ctx)
 	if err != nil {
@@ -102,5 +104,5 @@ func hashRow(sum hash.Hash32, r *backend.Row) {
 	sum.Write(r.Value)
 }
 
-// Hash hashes the whole store.
+// Hash hashes the whole store at the current revision. Errors: those of [Store.HashKV].
 func (s *Store) Hash(ctx context.Context) (*Hash, error) { return s.HashKV(ctx, 0) }

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// tally is a counter that many processors add to at once: each adds to one of several cache lines.
+// tally is a counter that many processors increment at once: each addition goes to one of several cache lines.
 type tally struct {
 	lines [8]struct {
 		n atomic.Uint64
@@ -26,8 +26,9 @@ func (t *tally) sum() (n uint64) {
 	return n
 }
 
-// CacheStats counts the values that reads found in the value cache, and those that they fetched from the database.
+// CacheStats counts the values that reads found in the value cache (Hits), and those that they fetched from the
+// database (Misses).
 type CacheStats struct{ Hits, Misses uint64 }
 
-// CacheStats returns the counts since the start.
+// CacheStats returns the counts since the start of the store.
 func (s *Store) CacheStats() CacheStats { return CacheStats{s.cacheHits.sum(), s.cacheMisses.sum()} }

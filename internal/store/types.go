@@ -10,13 +10,13 @@ import (
 // Row is one version of one object; see [backend.Row]. Rows handed out are shared and must not be changed.
 type Row = backend.Row
 
-// SortTarget is what a range is sorted by; it has etcd's numbers.
+// SortTarget is the field that a range is sorted by. Its values are etcd's.
 type SortTarget int32
 
-// SortOrder is the direction of sorting; it has etcd's numbers.
+// SortOrder is the direction of sorting. Its values are etcd's.
 type SortOrder int32
 
-// What to sort by.
+// The fields to sort by.
 const (
 	SortKey SortTarget = iota
 	SortVersion
@@ -25,7 +25,7 @@ const (
 	SortValue
 )
 
-// The directions; SortNone with a target other than the key sorts ascending.
+// The directions. SortNone with a target other than the key sorts ascending.
 const (
 	SortNone SortOrder = iota
 	SortAscend
@@ -34,28 +34,29 @@ const (
 
 // RangeRequest asks for the rows of [Key, End) as they were at Revision.
 type RangeRequest struct {
-	// Key and End have etcd's meaning: a nil End is exactly Key, an End of one NUL byte has no upper bound, End <= Key
-	// is empty.
+	// Key and End have etcd's meaning: a nil End selects exactly Key, an End of one NUL byte has no upper bound, and End
+	// <= Key is empty.
 	Key, End []byte
 	// Limit bounds the rows returned; <= 0 means no limit.
 	Limit int64
-	// Revision pins the read; <= 0 means the current one.
+	// Revision is the revision to read at; <= 0 means the current one.
 	Revision     int64
 	Order        SortOrder
 	Target       SortTarget
 	Serializable bool
 	KeysOnly     bool
 	CountOnly    bool
-	// NoCount leaves the rows behind a limit uncounted: who knows how many there are need not have them counted again.
+	// NoCount skips counting the rows beyond the limit, for callers that know the count already.
 	NoCount                    bool
 	MinModRev, MaxModRev       int64
 	MinCreateRev, MaxCreateRev int64
-	// KeepTurn leaves it to the caller to end the result's Turn, so that what it does with many rows counts, too.
+	// KeepTurn leaves it to the caller to end the result's Turn, so that the turn also covers what the caller does with
+	// many rows.
 	KeepTurn bool
 }
 
-// PrefixEnd returns the End of the range of all keys that begin with prefix, in etcd's convention: the least key above
-// them, or one NUL byte when there is none.
+// PrefixEnd returns the End of the range of all keys with the prefix, in etcd's convention: the smallest key above
+// them, or one NUL byte if there is none.
 func PrefixEnd(prefix []byte) []byte {
 	end := bytes.Clone(prefix)
 	for i := len(end) - 1; i >= 0; i-- {
@@ -70,15 +71,16 @@ func PrefixEnd(prefix []byte) []byte {
 // RangeResult answers a RangeRequest.
 type RangeResult struct {
 	Rows []*Row
-	// More says that the limit cut rows off.
+	// More is true if the limit cut off rows.
 	More bool
-	// Count is that of all keys in the range, whatever limit and filters; with NoCount that of the rows.
+	// Count is the number of keys in the range, whatever the limit and the filters. With NoCount it is the number of Rows.
 	Count int64
-	// Revision is the store's when the request was served (inside a transaction: that of its effects so far).
+	// Revision is the store's revision when the request was served. Inside a transaction, it includes the transaction's
+	// effects so far.
 	Revision int64
-	// Epoch is the one that the rows of a RangeStream belong to.
+	// Epoch is the epoch of the rows of a RangeStream.
 	Epoch int64
-	// Turn is for the caller to end when the request kept it; nil where the read needed none.
+	// Turn is for the caller to end if the request has KeepTurn set; nil if the read needed no turn.
 	Turn *Turn
 }
 
@@ -87,13 +89,13 @@ type PutRequest struct {
 	Key, Value  []byte
 	Lease       int64
 	PrevKV      bool
-	IgnoreValue bool // keep the value; ErrKeyNotFound when there is none
-	IgnoreLease bool // keep the lease; ErrKeyNotFound when there is none
+	IgnoreValue bool // keep the value; ErrKeyNotFound if the key does not exist
+	IgnoreLease bool // keep the lease; ErrKeyNotFound if the key does not exist
 }
 
 // PutResult answers a PutRequest.
 type PutResult struct {
-	Prev     *Row // nil when not asked for or there was none
+	Prev     *Row // nil if not asked for or there was none
 	Revision int64
 }
 
@@ -106,17 +108,17 @@ type DeleteRequest struct {
 // DeleteResult answers a DeleteRequest.
 type DeleteResult struct {
 	Deleted  int64
-	Prev     []*Row // in key order, when asked for
+	Prev     []*Row // in key order, if asked for
 	Revision int64
 }
 
-// CompareTarget is what of a key is compared; it has etcd's numbers.
+// CompareTarget is the field of a key that is compared. Its values are etcd's.
 type CompareTarget int32
 
-// CompareResult is the relation that has to hold; it has etcd's numbers.
+// CompareResult is the relation that must hold. Its values are etcd's.
 type CompareResult int32
 
-// What to compare.
+// The fields to compare.
 const (
 	CompareVersion CompareTarget = iota
 	CompareCreate
@@ -133,12 +135,12 @@ const (
 	CompareNotEqual
 )
 
-// Compare is one condition of a Txn; it must hold for every key of [Key, End).
+// Compare is one condition of a Txn. It must hold for every key of [Key, End).
 type Compare struct {
 	Key, End []byte
 	Target   CompareTarget
 	Result   CompareResult
-	Number   int64  // for all targets but the value
+	Number   int64  // for all targets except CompareValue
 	Value    []byte // for CompareValue
 }
 
@@ -150,11 +152,11 @@ type Op struct {
 	Txn    *Txn
 }
 
-// Txn compares and then runs one of two branches, atomically.
+// Txn evaluates its compares and then runs one of two branches, atomically.
 type Txn struct {
 	Compare          []Compare
 	Success, Failure []Op
-	// KeepTurn is that of a RangeRequest.
+	// KeepTurn has the meaning it has in a RangeRequest.
 	KeepTurn bool
 }
 
@@ -170,25 +172,26 @@ type OpResult struct {
 type TxnResult struct {
 	Succeeded bool
 	Results   []OpResult
-	// Revision is the store's after the transaction: its own when it wrote, else the current one.
+	// Revision is the store's revision after the transaction: the transaction's own if it wrote, otherwise the current
+	// one.
 	Revision int64
-	// Turn is that of a RangeResult.
+	// Turn has the meaning it has in a RangeResult.
 	Turn *Turn
 }
 
 // Lease describes a granted lease.
 type Lease struct {
 	ID int64
-	// Granted is the TTL as granted, Remaining what is left of it (0 when expired but not yet revoked).
+	// Granted is the TTL as granted. Remaining is the time left (0 if the lease has expired but is not revoked yet).
 	Granted, Remaining time.Duration
-	// Revision is that of the store for which this holds, 0 where nobody asks.
+	// Revision is the revision of the store at which this holds, 0 if it was not asked for.
 	Revision int64
 }
 
-// AlarmKind has etcd's numbers.
+// AlarmKind is the kind of an alarm. Its values are etcd's.
 type AlarmKind int32
 
-// The alarms.
+// The kinds of alarms.
 const (
 	AlarmNone AlarmKind = iota
 	AlarmNoSpace
@@ -201,21 +204,21 @@ type Alarm struct {
 	Kind   AlarmKind
 }
 
-// Status is what Maintenance.Status and the metrics need.
+// Status is what Maintenance.Status and the metrics report. Sizes are in bytes.
 type Status struct {
 	Revision, Compacted, Epoch  int64
 	ClusterID, MemberID, Leader uint64
 	DBSize, DBSizeInUse, Quota  int64
-	// what the database's log takes beside DBSize, over what it takes when all is well
+	// what the database's log takes besides DBSize, beyond its normal size
 	DBLog        int64
-	DBLogStalled time.Duration // for how long a reader has kept it from beginning anew
+	DBLogStalled time.Duration // how long a reader has kept the log from restarting
 	OpenReads    int
-	Keys         int64 // in the index: all live keys once it is complete
+	Keys         int64 // keys in the index: all live keys once it is complete
 	Waiting      int   // operations in the sequencer's queue
 	Alarms       []Alarm
 }
 
-// Hash is the answer to HashKV. CompactRevision is -1 before the first compaction.
+// Hash is the result of HashKV. CompactRevision is -1 before the first compaction.
 type Hash struct {
 	Hash                               uint32
 	Revision, CompactRevision, HashRev int64

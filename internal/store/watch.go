@@ -8,11 +8,11 @@ import (
 )
 
 type (
-	// WatchStream carries watches to one consumer.
+	// WatchStream carries any number of watches to one consumer.
 	WatchStream = watch.Stream
 	// WatchRequest starts a watch.
 	WatchRequest = watch.Request
-	// WatchResponse is the next thing to send on a watch stream.
+	// WatchResponse is the next response to send on a watch stream.
 	WatchResponse = watch.Response
 	// WatchStats describes the watches of a store, for metrics.
 	WatchStats = watch.Stats
@@ -20,15 +20,15 @@ type (
 	Event = watch.Event
 )
 
-// Watches: why a stream has no more of them, and reasons for which one is refused.
+// Errors of watches: why a stream has ended, and why a watch is refused.
 var (
-	// ErrWatchClosed: the stream was closed, by its owner or with the store.
+	// ErrWatchClosed means that the stream was closed, by its owner or with the store.
 	ErrWatchClosed      = watch.ErrClosed
 	ErrWatchEmptyRange  = watch.ErrEmptyRange
 	ErrWatchDuplicateID = watch.ErrDuplicateID
 )
 
-// newHub makes the hub of the store's watches, which begins behind the clock's revision.
+// newHub returns the hub of the store's watches, which starts after the clock's revision.
 func (s *Store) newHub(clock backend.Clock) *watch.Hub {
 	cfg := watch.Config{
 		History: s.backend, Revision: s.Revision, Start: s.background.start,
@@ -41,23 +41,23 @@ func (s *Store) newHub(clock backend.Clock) *watch.Hub {
 	return watch.New(s.ctx, clock, cfg)
 }
 
-// NewWatchStream opens a stream; Close it.
+// NewWatchStream opens a stream. The caller must close it.
 func (s *Store) NewWatchStream() *WatchStream { return s.hub.NewStream() }
 
-// WatchStats counts the streams and watches.
+// WatchStats counts the streams and watches, and what they hold.
 func (s *Store) WatchStats() WatchStats { return s.hub.Stats() }
 
 // Lag is how far the watches of this replica are behind what was committed.
 type Lag struct {
-	// Tail is the age of the last moment before which all that was committed, by whomever, is known to be published
-	// here. While all is well it is at most about a second; 0 where nobody else writes.
+	// Tail is the age of the latest moment before which everything committed, by any process, is known to be published
+	// here. In normal operation it is at most about a second. It is 0 if no other process writes.
 	Tail time.Duration
 	watch.Lag
 }
 
-// Lag looks how far the watches are behind, and counts those that have been for at least threshold. What a client does
-// not take is noticed by looking again: call it about once a second. It costs a look at each stream and at each watch
-// that catches up, while nothing is published.
+// Lag measures how far the watches are behind, and counts those that have been behind for at least threshold. It
+// notices that a client takes nothing only by comparing two calls, so call it about once a second. It looks at each
+// stream and at each watch that is catching up, and nothing is published while it does.
 func (s *Store) Lag(threshold time.Duration) Lag {
 	return Lag{Lag: s.hub.Lag(threshold), Tail: s.peers.behind()}
 }
