@@ -13,7 +13,8 @@ var (
 	ErrValueProvided = errors.New("value is provided")
 	ErrLeaseProvided = errors.New("lease is provided")
 	ErrInvalidSort   = errors.New("invalid sort option")
-	ErrTxnTooLarge   = errors.New("one transaction touches too many rows; delete or read the range in parts")
+	// ErrTxnTooLarge means that a transaction, or a list of the keys of a lease, touches more rows than [Config.TxnRows].
+	ErrTxnTooLarge = errors.New("one transaction touches too many rows; delete or read the range in parts")
 )
 
 // Requests that the state of the store refuses.
@@ -23,10 +24,13 @@ var (
 	// ErrFutureRevision means that the requested revision is above the current one.
 	ErrFutureRevision = backend.ErrFutureRevision
 	// ErrKeyNotFound means that ignore_value or ignore_lease was set for a key that does not exist.
-	ErrKeyNotFound   = errors.New("key not found")
+	ErrKeyNotFound = errors.New("key not found")
+	// ErrLeaseNotFound means that the lease does not exist, or for a put, that it is being revoked.
 	ErrLeaseNotFound = errors.New("requested lease not found")
-	ErrLeaseExists   = errors.New("lease already exists")
-	ErrLeaseTTL      = errors.New("too large lease TTL")
+	// ErrLeaseExists means that a lease with the id to be granted exists already.
+	ErrLeaseExists = errors.New("lease already exists")
+	// ErrLeaseTTL means that the TTL to be granted is above 9,000,000,000 seconds.
+	ErrLeaseTTL = errors.New("too large lease TTL")
 	// ErrQuota means that the NOSPACE alarm is raised, or that the database's log exceeds the quota. If the alarm is
 	// raised: compact, defragment and disarm it.
 	ErrQuota = errors.New("database space exceeded")

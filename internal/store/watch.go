@@ -23,8 +23,10 @@ type (
 // Errors of watches: why a stream has ended, and why a watch is refused.
 var (
 	// ErrWatchClosed means that the stream was closed, by its owner or with the store.
-	ErrWatchClosed      = watch.ErrClosed
-	ErrWatchEmptyRange  = watch.ErrEmptyRange
+	ErrWatchClosed = watch.ErrClosed
+	// ErrWatchEmptyRange refuses a watch whose range contains no keys.
+	ErrWatchEmptyRange = watch.ErrEmptyRange
+	// ErrWatchDuplicateID refuses a watch with the id of another watch on its stream.
 	ErrWatchDuplicateID = watch.ErrDuplicateID
 )
 
