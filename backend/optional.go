@@ -2,14 +2,14 @@ package backend
 
 // Pooled is a [Backend] that keeps connections to a database server.
 type Pooled interface {
-	// Connections counts them.
+	// Connections returns the connection counts.
 	Connections() Connections
 }
 
 // Connections counts the connections of a [Pooled] backend.
 type Connections struct {
 	InUse, Idle, Max int
-	// Waits is how often so far none was idle when one was needed, Opened how many were opened.
+	// Waits is how many times so far a connection was needed and none was idle. Opened is how many were opened.
 	Waits, Opened int64
 }
 
@@ -17,15 +17,15 @@ type Connections struct {
 // deletes and compaction can be committed, and restores it when there is room again.
 type Reserving interface {
 	// OutOfSpace returns an [ErrNoSpace] while the reserve is released, nil otherwise. Callers then commit no new rows
-	// but tombstones.
+	// except tombstones.
 	OutOfSpace() error
-	// Reserved is the number of bytes in reserve: 0 while the reserve is released, or was never made.
+	// Reserved returns the number of bytes in reserve: 0 while the reserve is released, or if it was never created.
 	Reserved() int64
 }
 
-// Durability is a [Backend] over a server whose own settings decide whether a commit survives a crash. It refuses
-// writes while they do not protect it, unless it was opened to accept that.
+// Durability is a [Backend] over a server whose settings decide whether a commit survives a crash. It refuses writes
+// while the settings do not protect commits, unless it was opened to accept that.
 type Durability interface {
-	// NotDurable names the settings that do not protect a commit, as NAME=VALUE; "" when all do.
+	// NotDurable returns the settings that do not protect a commit, as NAME=VALUE, or "" when all of them do.
 	NotDurable() string
 }
