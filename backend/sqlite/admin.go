@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 )
 
-// WithDatabase hands the file at path to f without migrating or checking it, for looking at its schema and changing it.
-// No server may run on it. Errors: [backend.ErrInUse], those of the file system and of f.
+// WithDatabase opens the file at path and passes it to f without migrating or checking it, so that f can inspect and
+// change its schema. No server may be using the file. Errors: [backend.ErrInUse], file system errors and those of f.
 func WithDatabase(ctx context.Context, path string, f func(ctx context.Context, db *sql.DB) error) error {
-	path, err := filepath.Abs(path) // SQLite's URI takes no relative one
+	path, err := filepath.Abs(path) // SQLite's URI does not accept a relative path
 	if err != nil {
 		return fmt.Errorf("open database: %w", err)
 	}

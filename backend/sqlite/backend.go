@@ -14,31 +14,31 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Backend is a [backend.Backend] over one SQLite file. [Open] makes it.
+// Backend is a [backend.Backend] over one SQLite file. [Open] creates it.
 type Backend struct {
 	cfg     Config
 	log     *slog.Logger
 	path    string
 	tempDir string // removed by Close when not empty
 	lock    *os.File
-	// file is the database, to be synced beside the writer. Closing it gives up the locks that SQLite has on it, so it
-	// is open for as long as the connections are.
+	// file is the database file, used to sync it concurrently with the writer. Closing it releases the locks that SQLite
+	// holds on the file, so it stays open as long as the connections do.
 	file *os.File
 
-	files    string // the database and its WAL, as noted in the lock file
+	files    string // the database and its WAL, as recorded in the lock file
 	settings backend.Settings
 	pageSize int64
 
-	// clock is what the file says; it moves after each commit.
+	// clock is the clock in the file; it moves after each commit.
 	clock atomic.Pointer[backend.Clock]
-	// broken is why the backend does not write any more, nil while it does.
+	// broken is the reason why the backend has stopped writing, nil while it still writes.
 	broken atomic.Pointer[error]
 
-	// turn holds a token for as long as somebody has the writing connection.
+	// turn holds a token while the writing connection is in use.
 	turn   chan struct{}
 	writer *conn
 
-	// readers holds the reading connections that are free; nil stands for one that is yet to be opened.
+	// readers holds the idle reading connections; nil stands for one that has not been opened yet.
 	readers chan *conn
 
 	checkpoints *checkpointer
@@ -99,8 +99,8 @@ func (b *Backend) Alarms(ctx context.Context) (alarms []backend.Alarm, err error
 	return alarms, err
 }
 
-// read runs f on a reading connection and reports the clock of its snapshot, as the package's doc explains. f runs one
-// statement, or several that need not see the same.
+// read runs f on a reading connection and reports the clock of its snapshot, as the package documentation explains. f
+// runs one statement, or several that do not need to see the same snapshot.
 func (b *Backend) read(ctx context.Context, doing string, f func(*conn) error) (backend.Clock, error) {
 	if err := ctx.Err(); err != nil {
 		return backend.Clock{}, err
@@ -135,7 +135,7 @@ func (b *Backend) read(ctx context.Context, doing string, f func(*conn) error) (
 	return clock, nil
 }
 
-// takeTurn waits for the writing connection; whoever took it calls giveTurn.
+// takeTurn waits for the writing connection. After it succeeds, the caller must call giveTurn.
 func (b *Backend) takeTurn(ctx context.Context) error {
 	if err := b.checkpoints.keepUp(ctx); err != nil {
 		return err
@@ -174,7 +174,7 @@ func (b *Backend) writable() error {
 
 func (b *Backend) giveTurn() { <-b.turn }
 
-// breakDown makes the backend refuse all further writes, since nobody knows what the last one left in the file.
+// breakDown makes the backend refuse all further writes, because it is unknown what the last one left in the file.
 func (b *Backend) breakDown(doing string, cause error) error {
 	err := fmt.Errorf("%s: %w; nothing is written any more, restart to read what the file holds: %w",
 		doing, backend.ErrUnknownOutcome, cause)
@@ -185,7 +185,7 @@ func (b *Backend) breakDown(doing string, cause error) error {
 	return err
 }
 
-// Close implements [backend.Backend]. It waits for the transaction and the reads that are under way.
+// Close implements [backend.Backend]. It waits for the transaction and the reads in progress.
 func (b *Backend) Close() error {
 	b.closeOnce.Do(func() {
 		close(b.closing)
@@ -208,7 +208,7 @@ func (b *Backend) Close() error {
 	return b.closeErr
 }
 
-// release gives back what open took, as far as it came.
+// release releases whatever open has acquired so far.
 func (b *Backend) release() error {
 	err := b.writer.close()
 	for _, f := range []*os.File{b.file, b.lock} {

@@ -10,48 +10,48 @@ import (
 )
 
 const (
-	// walLimit is the size of the WAL in bytes at which it starts again from its beginning. The more it holds, the more
-	// seldom the writer waits for that.
+	// walLimit is the size of the WAL in bytes at which it starts again from its beginning. The larger it is, the less
+	// often the writer waits for that.
 	walLimit = 64 << 20
-	// restLimit is how many bytes may be left to be copied while the writer waits, unless they are still more after so
-	// many rounds of copying beside it.
+	// restLimit is how many bytes may be left to copy while the writer waits, unless more are still left after this number
+	// of rounds of copying concurrently with it.
 	restLimit = 256 << 10
 	rounds    = 4
 
-	// restartAgain is how many bytes are added to the WAL after a restart that readers prevented, before the next one.
+	// restartAgain is how many bytes must be added to the WAL, after readers prevented a restart, before the next attempt.
 	restartAgain = 4 << 20
 
-	// scarce is the free space in bytes below which a WAL of walLimit is too much, scarceShare the part of the reserve
-	// that it may have then, since it grows to twice its limit while it is copied, and scarceLeast what it may have
-	// beside any reserve.
+	// scarce is the free space in bytes below which a WAL of walLimit is too much. scarceShare is the part of the reserve,
+	// one in this many, that the WAL may then take, because it grows to twice its limit while it is copied. scarceLeast is
+	// what it may take in bytes however small the reserve is.
 	scarce      = 4 * walLimit
 	scarceShare = 4
 	scarceLeast = 4 << 20
 
-	// idleRest is after how long without a wake what a round has left is copied.
+	// idleRest is the time without a wake after which the checkpointer copies what a round has left.
 	idleRest = time.Second
-	// restartTimeout is how long the writer stands still for those who read from the end of the WAL.
+	// restartTimeout is how long the writer is blocked waiting for readers of the end of the WAL.
 	restartTimeout = "50" // milliseconds
 )
 
 // profiles are the load profiles, by the average number of rows in a commit, which shows how much writers wait for each
-// other anyway. What a round of copying leaves for the disk delays the syncs of the commits beside it: of a program
-// that does nothing else, the slowest percent of syncs took 1.3 ms beside 15 pages every 3 ms, and 3.3 beside 60 every
-// 12 ms. But each round costs a sync of the log, and many small ones write more pages.
+// other anyway. The pages that a round of copying leaves for the disk delay the syncs of concurrent commits: in a
+// program that does nothing else, the slowest percent of syncs took 1.3 ms next to 15 pages every 3 ms, and 3.3 ms next
+// to 60 pages every 12 ms. But each round costs a sync of the log, and many small rounds write more pages.
 var profiles = [...]struct {
-	rows  float64       // a commit has, at least
-	every int64         // bytes are written, by a rough count, between two rounds
-	rest  time.Duration // and so much time goes by, at least
+	rows  float64       // minimum average per commit
+	every int64         // bytes written between two rounds, estimated
+	rest  time.Duration // minimum time between two rounds
 
 	atLimit   bool // a round copies only when the WAL is at its limit
-	writeBack bool // each round has the disk begin to write what it copied
+	writeBack bool // after each round the disk starts writing what it copied
 }{
-	// What gathers until the WAL starts again is one long sync, which commits wait for.
+	// What accumulates until the WAL starts again would take one long sync, which commits wait for.
 	alone:   {every: 64 << 10, rest: 2 * time.Millisecond, writeBack: true},
 	several: {rows: 1.5, every: 256 << 10, rest: 10 * time.Millisecond},
-	// The least work counts, and nothing is copied before the WAL is at its limit: the more it holds, the more often a
-	// page in it is newer than another copy of itself, which need not be copied. 18 us of CPU a row at 4 MiB, 16 at 64,
-	// and no less beyond. A round only looks at the WAL's real size.
+	// The goal is the least work, so nothing is copied before the WAL reaches its limit: the more it holds, the more often
+	// a page in it supersedes an older copy, which then need not be copied. A row costs 18 us of CPU at 4 MiB, 16 us at 64
+	// MiB, and no less beyond. Before that, a round only checks the WAL's real size.
 	many: {rows: 8, every: 4 << 20, rest: 10 * time.Millisecond, atLimit: true},
 }
 
@@ -61,28 +61,28 @@ const (
 	many
 )
 
-// checkpointer copies the WAL into the database, off the path of commits.
+// checkpointer copies the WAL into the database, outside the commit path.
 type checkpointer struct {
 	b      *Backend
 	wake   chan struct{}
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	limit int64     // walLimit, but in tests
-	noted time.Time // when the checkpointer last noted what the file holds
+	limit int64     // walLimit, except in tests
+	noted time.Time // when the checkpointer last recorded what the file holds
 
 	mu sync.Mutex
 	// bound is how many bytes the WAL may be ahead of the file: walLimit, or less on a disk that is nearly full.
 	bound int64
-	// written is about how many bytes were written since the last wake, or since copying began; rows and commits are
-	// what has been written since the last wake.
+	// written is the approximate number of bytes written since the last wake, or since copying began. rows and commits
+	// count what was written since the last wake.
 	written       int64
 	rows, commits int
-	profile       int // of profiles, as found at the last wake
+	profile       int // index into profiles, as determined at the last wake
 
-	restartAt int64 // size of the WAL at which it is to start again
+	restartAt int64 // size of the WAL at which the next restart is attempted
 	stall     stall
-	// copied is closed when the copying that is under way has ended, nil when there is none.
+	// copied is closed when the copying in progress ends; it is nil when there is none.
 	copied chan struct{}
 }
 
@@ -95,13 +95,13 @@ func startCheckpointer(b *Backend) *checkpointer {
 	return p
 }
 
-// stop ends the checkpointer and waits for it.
+// stop stops the checkpointer and waits for it to end.
 func (p *checkpointer) stop() {
 	p.cancel()
 	<-p.done
 }
 
-// wrote counts what a commit has added. A row in a random place of the key order dirties an index page of its own.
+// wrote counts what a commit has added. A row at a random place in the key order dirties a separate index page.
 func (p *checkpointer) wrote(e *backend.Effects) {
 	n := 4 * p.b.pageSize
 	for i := range e.Rows {
@@ -110,7 +110,8 @@ func (p *checkpointer) wrote(e *backend.Effects) {
 	p.add(n, len(e.Rows), 1)
 }
 
-// removed counts what a purge has added: the table and the index lose an entry, in places that may all differ.
+// removed counts what a purge has added: for each row, the table and the index lose an entry, each possibly on a
+// different page.
 func (p *checkpointer) removed(rows int) { p.add(int64(rows)*2*p.b.pageSize, 0, 0) }
 
 func (p *checkpointer) add(bytes int64, rows, commits int) {
@@ -123,7 +124,7 @@ func (p *checkpointer) add(bytes int64, rows, commits int) {
 	}
 }
 
-// judge finds the load profile of the commits since the last wake.
+// judge determines the load profile of the commits since the last wake.
 func (p *checkpointer) judge() (profile int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +136,7 @@ func (p *checkpointer) judge() (profile int) {
 	return profile
 }
 
-// poke has the WAL looked at soon.
+// poke wakes the checkpointer to check the WAL soon.
 func (p *checkpointer) poke() {
 	select {
 	case p.wake <- struct{}{}:
@@ -143,7 +144,7 @@ func (p *checkpointer) poke() {
 	}
 }
 
-// keepUp makes a writer wait while copying cannot keep up with it.
+// keepUp blocks a writer while copying cannot keep up with the writes.
 func (p *checkpointer) keepUp(ctx context.Context) error {
 	p.mu.Lock()
 	copied, behind := p.copied, p.copied != nil && p.written >= p.bound
@@ -197,10 +198,11 @@ func (p *checkpointer) run(ctx context.Context) {
 	}
 }
 
-// once copies what is in the WAL, and has it start again when it is large. It returns whether something was left.
+// once copies what is in the WAL, and makes the WAL start again when it is large. It reports whether something was
+// left.
 func (p *checkpointer) once(ctx context.Context, c *conn, profile int) (left bool) {
 	if p.b.broken.Load() != nil {
-		return false // nothing is synced again
+		return false // after a failure nothing is synced again
 	}
 	limit := p.fit()
 	if profiles[profile].atLimit {
@@ -226,9 +228,9 @@ func (p *checkpointer) once(ctx context.Context, c *conn, profile int) (left boo
 	if !ok || w.total < max(p.restartAt, limit) || p.stall.lasts(time.Now()) > 0 {
 		return !ok || w.copied < w.total || p.news()
 	}
-	// A WAL that is always being added to never starts again by itself, so what little has come meanwhile is copied
-	// while the writer waits. SQLite syncs the database when all is copied; what it finds synced does not keep the
-	// writer waiting.
+	// A WAL with constant writes never starts again by itself, so the little that was added during the round is copied
+	// while the writer waits. SQLite syncs the database when everything is copied; what is already synced does not make
+	// the writer wait.
 	for range rounds {
 		if !p.sync() {
 			return true
@@ -246,17 +248,18 @@ func (p *checkpointer) once(ctx context.Context, c *conn, profile int) (left boo
 	defer p.b.giveTurn()
 	mode := "RESTART"
 	if log, err := p.b.logSize(); err == nil && log > 0 {
-		mode = "TRUNCATE" // what it has grown to while it could not begin anew is given back
+		mode = "TRUNCATE" // returns the space of a WAL that grew while it could not start again
 	}
 	w, ok = p.checkpoint(c, mode)
 	if p.restartAt = 0; ok && w.busy {
-		p.restartAt = w.total + restartAgain // the writer is not to stand still again at once
+		p.restartAt = w.total + restartAgain // do not block the writer again immediately
 	}
 	return !ok || w.busy
 }
 
-// fit returns the size at which the WAL starts again. While the disk is nearly full the WAL stays so small that the
-// reserve has room for all of it in the file: one that cannot be copied cannot start again, and deletes need it to.
+// fit returns the size in bytes at which the WAL starts again. While the disk is nearly full, the WAL is kept so small
+// that the reserve has room for copying all of it into the file: a WAL that cannot be copied cannot start again, and
+// deletes depend on that.
 func (p *checkpointer) fit() (limit int64) {
 	bound := int64(walLimit)
 	if r := p.b.reserve; r != nil {
@@ -278,14 +281,14 @@ func (p *checkpointer) copying(copied chan struct{}) {
 	}
 }
 
-// news says whether something was written since the round began.
+// news reports whether anything was written since the round began.
 func (p *checkpointer) news() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.written > 0
 }
 
-// wal is what is in the WAL, in bytes; busy says that somebody reads what was to be overwritten.
+// wal is the content of the WAL, in bytes. busy is set if somebody reads a part that was to be overwritten.
 type wal struct {
 	total, copied int64
 	busy          bool
@@ -300,15 +303,15 @@ func (p *checkpointer) checkpoint(c *conn, mode string) (w wal, ok bool) {
 	return wal{n[1] * p.b.pageSize, n[2] * p.b.pageSize, n[0] != 0}, true
 }
 
-// sync has the disk take what was copied.
+// sync syncs what was copied to disk.
 func (p *checkpointer) sync() bool {
 	if p.b.synchronous() == "OFF" {
 		return true
 	}
 	err := p.b.file.Sync()
 	if err != nil {
-		// Nothing may be written as if all were well. Linux reports the error once to each descriptor, so the sync with
-		// which SQLite would close the file and drop the WAL fails as well.
+		// No further writes may be made as if nothing had happened. Linux reports the error once to each descriptor, so the
+		// sync with which SQLite would close the file and drop the WAL fails as well.
 		_ = p.b.breakDown("sync the database", err)
 	}
 	return err == nil
@@ -317,7 +320,7 @@ func (p *checkpointer) sync() bool {
 func (p *checkpointer) failed(err error) {
 	if err != nil {
 		p.b.reserve.full(err)
-		// Unless this has ended all writing: the WAL stays as it is, and the next look tries again.
+		// Unless the error stops all writing, the WAL stays as it is and the next round tries again.
 		p.b.log.Warn("checkpoint failed", "path", p.b.path, "error", p.b.syncError("checkpoint", err))
 	}
 }

@@ -13,28 +13,28 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Config says where the database is and how it is used.
+// Config is the location of the database and how to use it.
 type Config struct {
-	// Path is the database file. It and its directory are made when missing, for the owner only.
+	// Path is the database file. If it or its directory is missing, it is created with access for the owner only.
 	Path string
-	// Temporary puts the database into a directory of its own, which Close removes. Path must be empty, and nothing is
+	// Temporary puts the database into a new temporary directory, which Close removes. Path must be empty, and nothing is
 	// synced.
 	Temporary bool
 	// UnsafeNoFsync lets commits return before they are synced: a crash of the machine may lose or damage the database.
 	UnsafeNoFsync bool
-	// ReserveBytes is the disk space to hold in reserve beside the database, for deletes and compaction on a full disk.
-	// 0 leaves a reserve that is there alone, negative removes it. A temporary database has none.
+	// ReserveBytes is the disk space in bytes to hold in reserve next to the database, for deletes and compaction on a
+	// full disk. 0 leaves an existing reserve untouched; a negative value removes it. A temporary database has none.
 	ReserveBytes int64
-	// Readers is the number of reading connections, 0 for a number that fits the machine.
+	// Readers is the number of reading connections; 0 chooses one that suits the machine.
 	Readers int
-	// Logger takes warnings and errors, nil for slog's default.
+	// Logger receives log messages; nil means slog's default logger.
 	Logger *slog.Logger
 }
 
-// Open opens the database, creates or migrates it where needed, and keeps every other process from doing so.
+// Open opens the database, creates or migrates it if needed, and keeps every other process from opening it.
 //
-// Errors: [backend.ErrInUse], [schema.ErrNewer], [schema.ErrDirty], [ErrNotSQLStore], [ErrCorrupt],
-// [ErrStaleLog], and those of the file system.
+// Errors: [backend.ErrInUse], [schema.ErrNewer], [schema.ErrDirty], [ErrNotSQLStore], [ErrCorrupt], [ErrStaleLog], and
+// file system errors.
 func Open(ctx context.Context, cfg Config) (*Backend, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
@@ -53,8 +53,8 @@ func (b *Backend) open(ctx context.Context) error {
 	if err := b.makeDirectory(); err != nil {
 		return err
 	}
-	// The lock comes before any look at the file: closing a file gives up all POSIX locks that the process has on it,
-	// SQLite's as well, if another Backend of this process had it open.
+	// Take the lock before touching the file: closing a file releases all POSIX locks that the process holds on it,
+	// including SQLite's, if another Backend of this process has it open.
 	lock, err := lockFile(b.path + ".lock")
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func (b *Backend) open(ctx context.Context) error {
 	if err := b.noteFiles(); err != nil {
 		return err
 	}
-	b.checkpoints.poke() // what a crash has left in the WAL
+	b.checkpoints.poke() // copy what a crash has left in the WAL
 	b.reserve.start()
 	return nil
 }
@@ -115,11 +115,11 @@ func (b *Backend) makeDirectory() error {
 	return err
 }
 
-// maxLinks is how many symbolic links may lead to the file.
+// maxLinks is the maximum number of symbolic links to follow to the file.
 const maxLinks = 40
 
-// resolve follows symbolic links to the file, which need not be there: SQLite puts the WAL beside the file itself, and
-// there must be one lock for it, whatever name it is opened by.
+// resolve follows symbolic links to the file, which need not exist. SQLite puts the WAL next to the file itself, and
+// there must be one lock for the file, whatever name it is opened by.
 func resolve(path string) (string, error) {
 	for range maxLinks {
 		info, err := os.Lstat(path)
@@ -145,8 +145,8 @@ func resolve(path string) (string, error) {
 	return path, fmt.Errorf("follow the symbolic link: %w", syscall.ELOOP)
 }
 
-// makeFile opens the file and makes sure that it is there and can be written, before SQLite is asked, whose answer
-// would be "unable to open database file". The WAL and its index take over the mode of the file.
+// makeFile opens the file and makes sure that it exists and is writable before SQLite opens it, because SQLite would
+// only report "unable to open database file". The WAL and its index inherit the mode of the file.
 func (b *Backend) makeFile() error {
 	f, err := os.OpenFile(b.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-// conn is one connection with its prepared statements. One goroutine at a time may use it.
+// conn is one connection with its prepared statements. Only one goroutine at a time may use it.
 type conn struct {
 	c     *sqlite3.SQLiteConn
 	stmts [numStatements]*stmt
@@ -23,8 +23,8 @@ type stmt struct {
 	row  []driver.Value
 }
 
-// dsn names the file in the form that passes every character of a path through. The connections need no mutex of
-// SQLite's.
+// dsn returns the file name as a URI, in which any character of a path is safe. The connections do not need SQLite's
+// mutex.
 func dsn(path string) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: "mode=rw&_mutex=no"}).String()
 }
@@ -57,14 +57,14 @@ func (c *conn) close() error {
 	return errors.Join(append(errs, c.c.Close())...)
 }
 
-// exec runs statements that are rare enough to be prepared each time.
+// exec runs statements that are too rare to keep prepared.
 func (c *conn) exec(query string) error {
 	_, err := c.c.Exec(query, nil)
 	return err
 }
 
-// queryInts runs a rare query to its end and returns the integers of its last row. Some pragmas do a part of their work
-// with every row, so all rows are stepped through.
+// queryInts runs a rare query to its end and returns the integers of its last row. Some pragmas do part of their work
+// with every row, so it steps through all rows.
 func (c *conn) queryInts(query string) ([]int64, error) {
 	rows, err := c.c.Query(query, nil)
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *conn) queryInts(query string) ([]int64, error) {
 	}
 }
 
-// queryInt is queryInts for one number.
+// queryInt is queryInts for a single number.
 func (c *conn) queryInt(query string) (int64, error) {
 	n, err := c.queryInts(query)
 	if err != nil || len(n) != 1 {
@@ -104,7 +104,7 @@ func errIf(cond bool, text string) error {
 	return nil
 }
 
-// prepared returns the statement, prepared at its first use.
+// prepared returns the statement and prepares it on first use.
 func (c *conn) prepared(id statement) (*stmt, error) {
 	if s := c.stmts[id]; s != nil {
 		return s, nil
@@ -128,7 +128,7 @@ func (s *stmt) bind(args []driver.Value) {
 	}
 }
 
-// forget lets go of what the last arguments point to.
+// forget drops the references to the last arguments.
 func (s *stmt) forget() {
 	for i := range s.args {
 		s.args[i].Value = nil
@@ -150,9 +150,9 @@ func (c *conn) run(id statement, args ...driver.Value) (int64, error) {
 	return res.RowsAffected()
 }
 
-// each executes a query and calls f with every row until f says stop. The bytes in a row belong to f, the slice does
-// not. It heeds ctx while it runs only if ctx can end, which has a cost for each row: pass context.Background() to
-// short queries.
+// each executes a query and calls f with every row until f returns false. f may keep the bytes in a row, but not the
+// slice. If ctx can end, each checks it while the query runs, which has a cost for each row: pass context.Background()
+// to short queries.
 func (c *conn) each(
 	ctx context.Context, id statement, f func(row []driver.Value) (more bool), args ...driver.Value,
 ) error {

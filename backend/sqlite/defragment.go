@@ -13,9 +13,9 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Defragment implements [backend.Backend]. VACUUM would do the same by way of a temporary file, for which SQLite knows
-// one directory per process, if any. So the rows are copied in order into a file beside the database and back from
-// there in one transaction. While it lasts the disk needs room for two copies of what is in use.
+// Defragment implements [backend.Backend]. VACUUM would do the same through a temporary file, for which SQLite has at
+// most one directory per process. So Defragment copies the rows in order into a file next to the database, and copies
+// them back in one transaction. While it runs, the disk needs room for two copies of the data in use.
 func (b *Backend) Defragment(ctx context.Context) error {
 	if err := b.takeTurn(ctx); err != nil {
 		return err
@@ -38,15 +38,15 @@ func (b *Backend) Defragment(ctx context.Context) error {
 	return b.giveBack(ctx)
 }
 
-// giveBack copies the WAL into the database, whose file then gets its new size. If readers prevent that or ctx ends,
-// the checkpointer does it later.
+// giveBack copies the WAL into the database, whose file then shrinks to its new size. If readers prevent that or ctx
+// ends, the checkpointer does it later.
 func (b *Backend) giveBack(ctx context.Context) error {
 	for {
 		n, err := b.writer.queryInts("PRAGMA wal_checkpoint(TRUNCATE)")
 		if err != nil {
 			return b.syncError("checkpoint after defragmenting", err)
 		}
-		// Busy, and nothing known of the WAL: SQLite does not wait for another checkpoint, such as the checkpointer's.
+		// Busy, and the size of the WAL is unknown: SQLite does not wait for another checkpoint, such as the checkpointer's.
 		if busy, size := n[0] != 0, n[1]; !busy || size >= 0 {
 			return nil
 		}
@@ -58,10 +58,10 @@ func (b *Backend) giveBack(ctx context.Context) error {
 	}
 }
 
-// defragmented names the copy that Defragment makes. A crash may leave it behind.
+// defragmented returns the path of the copy that Defragment makes. A crash may leave it behind.
 func (b *Backend) defragmented() string { return b.path + ".defragment" }
 
-// removeCopy removes a copy and its journal, as far as they are there.
+// removeCopy removes a copy and its journal, if they exist.
 func removeCopy(path string) error {
 	var errs []error
 	for _, p := range []string{path, path + "-journal"} {
@@ -72,7 +72,7 @@ func removeCopy(path string) error {
 	return errors.Join(errs...)
 }
 
-// makeCopy makes an empty file: SQLite would let others read its own.
+// makeCopy creates an empty file for the copy: a file that SQLite creates would be readable by others.
 func makeCopy(path string) error {
 	if err := removeCopy(path); err != nil {
 		return err
@@ -84,8 +84,8 @@ func makeCopy(path string) error {
 	return f.Close()
 }
 
-// copyTo makes a copy of the database that has no free pages and its rows in order. Nothing depends on what becomes of
-// it.
+// copyTo makes a copy of the database that has no free pages and its rows in order. Losing the copy does no harm, so it
+// is not synced.
 func (b *Backend) copyTo(path string) error {
 	if err := makeCopy(path); err != nil {
 		return fmt.Errorf("defragment: make room for a copy: %w: %w", backend.ErrUnavailable, err)
@@ -98,7 +98,7 @@ func (b *Backend) copyTo(path string) error {
 	return errors.Join(translate("defragment: copy the rows", err), c.close())
 }
 
-// copyBack replaces the database by its copy, in one transaction of the writing connection.
+// copyBack replaces the database with its copy, in one transaction of the writing connection.
 func (b *Backend) copyBack(path string) error {
 	const doing = "defragment: put the copy in place"
 	from, err := connect(path)
@@ -116,7 +116,7 @@ func (b *Backend) copyBack(path string) error {
 	return translate(doing, err)
 }
 
-// replace makes the contents of from those of c's database; done is false when somebody else has locked either.
+// replace replaces the contents of c's database with those of from. done is false when somebody else has locked either.
 func (c *conn) replace(from *conn) (done bool, err error) {
 	backup, err := c.c.Backup("main", from.c, "main")
 	if err != nil {
@@ -129,7 +129,7 @@ func (c *conn) replace(from *conn) (done bool, err error) {
 	return done, primary(err)
 }
 
-// primary gives an error of a backup, whose only code is the extended one, the form of all others.
+// primary converts an error of a backup, which carries only the extended code, to the form of all other errors.
 func primary(err error) error {
 	var e sqlite3.Error
 	if errors.As(err, &e) && e.ExtendedCode == 0 {
@@ -139,7 +139,7 @@ func primary(err error) error {
 	return err
 }
 
-// isRead says that reading has failed, and so nothing was written.
+// isRead reports whether err is a failed read, which means that nothing was written.
 func isRead(err error) bool {
 	var e sqlite3.Error
 	return errors.As(err, &e) && (e.ExtendedCode == sqlite3.ErrIoErrRead || e.ExtendedCode == sqlite3.ErrIoErrShortRead)

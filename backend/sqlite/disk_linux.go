@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// freeBytes is the space that the directory's file system has for this process.
+// freeBytes returns the free space, in bytes, that the directory's file system has for this process.
 func freeBytes(dir string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
@@ -15,5 +15,5 @@ func freeBytes(dir string) (int64, error) {
 	return int64(st.Bavail) * st.Bsize, nil
 }
 
-// allocate has the file system allocate the file's first size bytes. Errors: [errors.ErrUnsupported] where it cannot.
+// allocate makes the file system allocate the file's first size bytes. Errors: [errors.ErrUnsupported] where it cannot.
 func allocate(f *os.File, size int64) error { return unix.Fallocate(int(f.Fd()), 0, 0, size) }

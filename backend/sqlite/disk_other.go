@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// freeBytes is the space that the directory's file system has for this process.
+// freeBytes returns the free space, in bytes, that the directory's file system has for this process.
 func freeBytes(dir string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
@@ -18,5 +18,5 @@ func freeBytes(dir string) (int64, error) {
 	return int64(st.Bavail) * int64(st.Bsize), nil
 }
 
-// allocate is not there for this system.
+// allocate is not implemented for this system.
 func allocate(*os.File, int64) error { return errors.ErrUnsupported }

@@ -9,15 +9,15 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Start.
+// Errors at startup.
 var (
-	// ErrNotSQLStore is returned for a file that is not a SQLite database, or not one of sqlstore's.
+	// ErrNotSQLStore is returned for a file that is not a SQLite database, or not one that sqlstore created.
 	ErrNotSQLStore = errors.New("file is not a database of sqlstore; choose another path")
 	// ErrCorrupt is returned for a damaged database.
 	ErrCorrupt = errors.New("database file is damaged; restore a backup (see also: sqlite3 FILE .recover)")
 )
 
-// translate gives an error of the driver its meaning for callers. It is not for the error of a COMMIT.
+// translate wraps a driver error with the sentinel that callers check. It must not be used for the error of a COMMIT.
 func translate(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -42,14 +42,14 @@ func translate(doing string, err error) error {
 	return fmt.Errorf("%s: %w: %w", doing, meaning, err)
 }
 
-// isCode reports whether err is the driver's error of that primary code.
+// isCode reports whether err is a driver error with that primary code.
 func isCode(err error, code sqlite3.ErrNo) bool {
 	var e sqlite3.Error
 	return errors.As(err, &e) && e.Code == code
 }
 
-// syncError translates the error of a statement that may have failed to sync the database: only that says something
-// about what is committed.
+// syncError translates the error of a statement that may have failed to sync the database. Only a failed sync puts
+// committed data in doubt.
 func (b *Backend) syncError(doing string, err error) error {
 	var e sqlite3.Error
 	if errors.As(err, &e) && (e.ExtendedCode == sqlite3.ErrIoErrFsync || e.ExtendedCode == sqlite3.ErrIoErrDirFsync) {

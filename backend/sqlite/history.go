@@ -10,8 +10,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// historyWindow bounds the revisions that one call looks through for the rows of a span, so that the time it takes does
-// not depend on how rare they are. Through is how far it came.
+// historyWindow limits the number of revisions that one call scans for the rows of a span, so that its duration does
+// not depend on how rare they are. Through reports how far the scan came.
 const historyWindow = 8192
 
 // History implements [backend.Backend].
@@ -76,7 +76,7 @@ func (c *conn) history(q backend.HistoryQuery, until int64) (changes []backend.C
 
 func historyForm(s backend.Span) (form int, args []driver.Value) {
 	switch {
-	case len(s.Start) == 0 && s.End == nil: // all of them; no key is empty
+	case len(s.Start) == 0 && s.End == nil: // all keys; no key is empty
 		return historyAll, nil
 	case s.End == nil:
 		return historyOfKey, []driver.Value{s.Start}
@@ -91,7 +91,7 @@ func historyForm(s backend.Span) (form int, args []driver.Value) {
 	return historyUnbounded, []driver.Value{notNil(s.Start)}
 }
 
-// notNil makes a BLOB of an empty key, where nil would be NULL.
+// notNil returns an empty slice for a nil key, so that it is stored as an empty BLOB and not as NULL.
 func notNil(key []byte) []byte {
 	if key == nil {
 		return []byte{}

@@ -1,27 +1,27 @@
 package sqlite
 
-// A row's id in the table is its revision and its ordinal in one number, so that rows are stored in the order in which
-// they were written and found by their identity without an index of its own. 43 bits are left for revisions: at 10,000
-// transactions a second they last for 27 years.
+// A row's id in the table combines its revision and its ordinal in one number, so that rows are stored in the order in
+// which they were written and can be found by their identity without a separate index. 43 bits remain for revisions: at
+// 10,000 transactions per second they last for 27 years.
 const (
 	ordinalBits = 20 // as in the schema
 	maxOrdinal  = 1<<ordinalBits - 1
 	maxRevision = 1<<(63-ordinalBits) - 1
 )
 
-// valid says whether a row can have this identity.
+// valid reports whether a row can have this identity.
 func valid(revision int64, ordinal int32) bool {
 	return revision >= 0 && revision <= maxRevision && ordinal >= 0 && ordinal <= maxOrdinal
 }
 
-// rowID is the id of a row.
+// rowID returns the id of a row.
 func rowID(revision int64, ordinal int32) int64 { return revision<<ordinalBits | int64(ordinal) }
 
-// firstID is the least id that a row of the revision can have.
+// firstID returns the lowest id that a row of the revision can have.
 func firstID(revision int64) int64 { return rowID(min(max(revision, 0), maxRevision), 0) }
 
-// revisionOf is the revision of the row with that id.
+// revisionOf returns the revision of the row with that id.
 func revisionOf(id int64) int64 { return id >> ordinalBits }
 
-// ordinalOf is the ordinal of the row with that id.
+// ordinalOf returns the ordinal of the row with that id.
 func ordinalOf(id int64) int32 { return int32(id & maxOrdinal) }

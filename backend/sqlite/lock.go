@@ -9,9 +9,9 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// lockFile takes the lock that keeps other processes from the database. The kernel gives it back when the process ends,
-// however it ends, so a file that was left over blocks nobody; it is not removed, since another process may be about to
-// lock it.
+// lockFile acquires the lock that keeps other processes away from the database. The kernel releases it when the process
+// ends, however it ends, so a leftover file blocks nobody. The file is never removed, because another process may be
+// about to lock it.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// slack is the part of the file, one in so many pages, that stays free. Steady writes take as much room as compaction
-// frees: to give it back each time would mean to move a page for every one of them, and the file would grow again at
-// once.
+// slack is the share of the file that stays free: one in this many pages. Steady writes use as much space as compaction
+// frees. Returning that space each time would mean moving a page for every page returned, and the file would grow again
+// immediately.
 const slack = 8
 
 // Reclaim implements [backend.Backend]. The file shrinks with the next checkpoint.
@@ -29,7 +29,7 @@ func (b *Backend) reclaim(pages int) (done bool, err error) {
 	if err != nil || surplus <= 0 {
 		return err == nil, err
 	}
-	// Each step of this pragma gives one page back, so it has to be stepped to its end.
+	// Each step of this pragma frees one page, so it has to be stepped to its end.
 	err = b.writeLazily("give space back", func(c *conn) error {
 		_, err := c.queryInts(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", min(max(int64(pages), 1), surplus)))
 		return err
@@ -42,8 +42,8 @@ func (b *Backend) reclaim(pages int) (done bool, err error) {
 	return err == nil && surplus <= 0, err
 }
 
-// surplus is how many pages more are free than the slack. There is no slack while the disk is full: the reserve needs
-// the room, and no row is accepted that could use it.
+// surplus returns how many more pages are free than the slack. There is no slack while the disk is full: the reserve
+// needs the room, and no row is accepted that could use it.
 func (b *Backend) surplus() (pages int64, err error) {
 	free, err := b.writer.queryInt("PRAGMA freelist_count")
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// purgeProgress is how far the removal of rows came: those below next are done for a compaction at target.
+// purgeProgress is the progress of the removal of rows: those below next are done for a compaction at target.
 type purgeProgress struct{ target, next int64 }
 
-// advance makes p the progress of a compaction at target. What an earlier one left at its own target, because a watch
-// from there still showed it, is looked at again.
+// advance makes p the progress of a compaction at target. An earlier compaction left rows at its own target, because a
+// watch from there still showed them; they are examined again.
 func (p *purgeProgress) advance(target int64) {
 	if p.target < target {
 		p.next = min(p.next, firstID(p.target))
@@ -22,30 +22,31 @@ func (p *purgeProgress) advance(target int64) {
 	}
 }
 
-// through is the revision up to which all is done.
+// through returns the revision up to which everything is done.
 func (p *purgeProgress) through() int64 { return max(0, revisionOf(p.next)-1) }
 
 const (
-	// windowRows is how many rows of the walk are looked at together, and keyBytes how long the keys of those to be
-	// removed may be in all.
+	// windowRows is how many rows of the walk one window covers, and keyBytes is the maximum total length of the keys to
+	// be removed.
 	windowRows = 8 << 10
 	keyBytes   = 4 << 20
-	// walkRows is how many of them one statement reads: while it runs, the WAL cannot start again.
+	// walkRows is how many of these rows one statement reads. It is small because the WAL cannot start again while the
+	// statement runs.
 	walkRows = 512
 )
 
-// window is a stretch of the walk with what is to be removed for it, in the order of keys. Rows of the same page of the
-// key index go in the same transaction then, which writes that page to the WAL once instead of once for each row.
+// window is a stretch of the walk with the rows to remove for it, in key order. Rows on the same page of the key index
+// are then removed in the same transaction, which writes that page to the WAL once instead of once for each row.
 type window struct {
 	before, after purgeProgress
 	looked        int  // rows of the walk
-	keyBytes      int  // of removals
-	whole         bool // the walk has come to its end
+	keyBytes      int  // total, of removals
+	whole         bool // the walk has reached its end
 	removals      []removal
-	removed       int // so many of them are done
+	removed       int // number of removals done
 }
 
-// removal names a row: the version of key of that revision or, where id is not 0, the tombstone with that id.
+// removal identifies a row: the version of key at that revision or, if id is not 0, the tombstone with that id.
 type removal struct {
 	key      []byte
 	revision int64
@@ -54,15 +55,16 @@ type removal struct {
 
 // Purge implements [backend.Backend].
 //
-// It walks through the rows in the order in which they were written and removes what each one superseded. So it finds
-// all of it by a walk as long as the number of revisions, and removes a tombstone only after the row below it, which
-// would be the key's newest otherwise. Removed are, for a row at revision r and a compaction at C >= r: the row it
-// superseded, if that is older than r or r < C; and the row itself, if it is a tombstone and r < C. What remains at C
-// is what a watch from C shows.
+// Purge walks through the rows in the order in which they were written and removes what each one superseded. So it
+// finds everything in a walk as long as the number of revisions, and removes a tombstone only after the row below it,
+// which would otherwise become the key's newest. For a row at revision r and a compaction at C >= r, it removes the row
+// that it superseded, if that is older than r or r < C; and the row itself, if it is a tombstone and r < C. What
+// remains at C is what a watch from C shows.
 //
-// The walk goes on by windows, beside the writer, and what a window finds is removed key by key, oldest first. A step
-// is a part of the one, or of the other, or the end of the one and the beginning of the other. How far the walk came is
-// remembered when a window is done: after a crash the last one is walked again, and what is gone already is not found.
+// The walk proceeds in windows, concurrently with the writer, and what a window finds is removed key by key, oldest
+// first. A step is a part of a walk, or a part of the removal, or the end of a walk and the beginning of its removal.
+// Progress is recorded when a window is done: after a crash the last window is walked again, and rows that are already
+// gone are not found.
 func (b *Backend) Purge(ctx context.Context, limit int, until int64) (res backend.PurgeResult, err error) {
 	b.purging.Lock()
 	defer b.purging.Unlock()
@@ -91,21 +93,21 @@ func (b *Backend) Purge(ctx context.Context, limit int, until int64) (res backen
 	if w.whole && !w.pending() {
 		b.window = nil
 		res.Through, res.Near = w.after.through(), w.after.through()
-		res.Done = res.Through >= b.clock.Load().Compacted // which is -1 after a compaction at 0
+		res.Done = res.Through >= b.clock.Load().Compacted // Compacted is -1 after a compaction at 0
 	}
 	return res, nil
 }
 
-// pending says whether something is to be written of w.
+// pending reports whether w still has something to write.
 func (w *window) pending() bool { return w.removed < len(w.removals) || w.after != w.before }
 
-// near is where the walk would be if rows were removed in its order.
+// near returns where the walk would be if rows were removed in its order.
 func (w *window) near() int64 {
 	from, to := w.before.through(), w.after.through()
 	return from + int64(float64(to-from)*float64(w.removed)/float64(max(len(w.removals), 1)))
 }
 
-// nextWindow begins where the last window ended; nil when until keeps all that is left.
+// nextWindow returns a window that begins where the last one ended, or nil when until keeps everything that is left.
 func (b *Backend) nextWindow(ctx context.Context, until int64) (*window, error) {
 	w := &window{}
 	_, err := b.read(ctx, "read how far rows are purged", func(c *conn) error {
@@ -126,7 +128,7 @@ func (b *Backend) nextWindow(ctx context.Context, until int64) (*window, error) 
 	return w, nil
 }
 
-// walk goes on with w's walk for one statement, and sorts what was found at its end.
+// walk continues w's walk for one statement. At the end of the walk it sorts what was found.
 func (b *Backend) walk(ctx context.Context, w *window) error {
 	limit, found := min(walkRows, b.windowRows-w.looked), *w
 	_, err := b.read(ctx, "look for rows to purge", func(c *conn) error { return found.look(c, limit) })
@@ -140,7 +142,7 @@ func (b *Backend) walk(ctx context.Context, w *window) error {
 	return nil
 }
 
-// look moves w.after past up to limit rows, and notes what they have to be removed.
+// look moves w.after past up to limit rows, and notes what to remove for them.
 func (w *window) look(c *conn, limit int) error {
 	began, target := w.looked, w.after.target
 	err := c.each(context.Background(), purgeRows, func(row []driver.Value) bool {
@@ -168,7 +170,7 @@ func (w *window) note(r removal) {
 	w.keyBytes += len(r.key)
 }
 
-// remove removes the next rows of w, less those that are gone already.
+// remove removes the next rows of w, except those that are already gone.
 func (b *Backend) remove(ctx context.Context, w *window, limit int, res *backend.PurgeResult) error {
 	if err := b.takeTurn(ctx); err != nil {
 		return err

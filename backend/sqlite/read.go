@@ -10,7 +10,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// rowColumns counts those of the constant columns.
+// rowColumns is the number of columns in the constant columns.
 const rowColumns = 7
 
 func integer(v driver.Value) int64 {
@@ -18,7 +18,7 @@ func integer(v driver.Value) int64 {
 	return n
 }
 
-// scanRow takes a row from the columns and, when there is one more, its value.
+// scanRow reads a row from the columns and, if there is one more column, its value.
 func scanRow(r *backend.Row, row []driver.Value) {
 	id := integer(row[1])
 	r.Key, _ = row[0].([]byte)
@@ -33,7 +33,7 @@ func scanRow(r *backend.Row, row []driver.Value) {
 	}
 }
 
-// bound is a number of bytes as reads count them down.
+// bound returns a byte limit for reads to count down; 0 or less means no limit.
 func bound(bytes int64) int64 {
 	if bytes <= 0 {
 		return math.MaxInt64
@@ -41,7 +41,7 @@ func bound(bytes int64) int64 {
 	return bytes
 }
 
-// successor is the least key greater than key.
+// successor returns the smallest key greater than key.
 func successor(key []byte) []byte { return append(slices.Clip(key), 0) }
 
 // shape turns a span into the arguments that follow the revision.
@@ -92,7 +92,7 @@ func (c *conn) list(q backend.RangeQuery) ([]backend.Row, error) {
 	return rows, err
 }
 
-// get is the range of a single key.
+// get reads the range of a single key.
 func (c *conn) get(key []byte, revision int64, keysOnly bool) (rows []backend.Row, err error) {
 	id, width := newestRow, rowColumns+1
 	if keysOnly {
@@ -133,14 +133,14 @@ func (b *Backend) Rows(
 
 func (c *conn) rowsByID(ids []backend.RowID, bytes int64) ([]backend.Row, error) {
 	rows := make([]backend.Row, len(ids))
-	// All ids in one argument: a query of its own for each row would cost half as much again.
+	// All ids go into one argument: a separate query for each row would cost half as much again.
 	list := make([]byte, 0, 2+16*len(ids))
 	list = append(list, '[')
 	for i, id := range ids {
 		if i > 0 {
 			list = append(list, ',')
 		}
-		n := int64(-1) // of no row
+		n := int64(-1) // matches no row
 		if valid(id.ModRevision, id.Ordinal) {
 			n = rowID(id.ModRevision, id.Ordinal)
 		}
@@ -152,7 +152,7 @@ func (c *conn) rowsByID(ids []backend.RowID, bytes int64) ([]backend.Row, error)
 		var r backend.Row
 		scanRow(&r, row)
 		for ids[i] != r.ID() {
-			i++ // is gone
+			i++ // the row is gone
 		}
 		rows[i] = r
 		i++

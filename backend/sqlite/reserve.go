@@ -17,23 +17,23 @@ import (
 )
 
 const (
-	// The reserve is made where the file system has so many times its size free. Once released, it is restored when so
-	// many times its size are free: some room is left then for what is written next.
+	// The reserve is created if the file system has reserveAmple times its size free. Once released, it is restored when
+	// reserveRegain times its size is free, which leaves some room for what is written next.
 	reserveAmple  = 10
 	reserveRegain = 2
 
-	// reserveCheck is how often a released reserve is tried again, reserveRetry how often one for which there was no
-	// room at the start.
+	// reserveCheck is how often restoring a released reserve is tried, reserveRetry how often creating one is tried when
+	// there was no room for it at startup.
 	reserveCheck = time.Second
 	reserveRetry = time.Minute
 
-	// startRoom is the free space in bytes that a start needs, for the WAL's index and a migration.
+	// startRoom is the free space in bytes that startup needs, for the WAL's index and a migration.
 	startRoom = 1 << 20
 )
 
-// reserve is a file beside the database that holds disk space. When the disk is full the file is cut to nothing, so
-// that deletes, compaction and checkpoints can be written, and new rows are refused until there is room for it again.
-// An empty file says so to the next start.
+// reserve is a file next to the database that holds disk space. When the disk is full, the file is truncated to zero,
+// so that deletes, compaction and checkpoints can be written, and new rows are refused until there is room for the
+// reserve again. An empty file tells the next start that the reserve was released.
 type reserve struct {
 	path string
 	size int64
@@ -49,8 +49,8 @@ type reserve struct {
 	done   chan struct{}
 }
 
-// openReserve finds out what became of the reserve, nil when none is wanted. On a full disk it releases the reserve,
-// or the start itself might fail.
+// openReserve checks the state of the reserve; it returns nil when no reserve is configured. On a full disk it releases
+// the reserve, because startup itself might fail otherwise.
 func (b *Backend) openReserve() (*reserve, error) {
 	path := b.path + ".reserve"
 	switch {
@@ -79,7 +79,7 @@ func (b *Backend) openReserve() (*reserve, error) {
 	return r, nil
 }
 
-// start makes or restores the reserve in the background.
+// start creates or restores the reserve in the background.
 func (r *reserve) start() {
 	if r == nil {
 		return
@@ -89,7 +89,7 @@ func (r *reserve) start() {
 	go r.run(ctx)
 }
 
-// stop ends what start began.
+// stop ends the background work that start began.
 func (r *reserve) stop() {
 	if r != nil && r.cancel != nil {
 		r.cancel()
@@ -113,7 +113,8 @@ func (r *reserve) run(ctx context.Context) {
 	}
 }
 
-// look makes the reserve if there is room for it. It returns when to look again, 0 for not before a release.
+// look creates the reserve if there is room for it. It returns how long to wait before the next check; 0 means until
+// the reserve is released.
 func (r *reserve) look(ctx context.Context) (pause time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,7 +126,7 @@ func (r *reserve) look(ctx context.Context) (pause time.Duration) {
 	switch held := r.held.Load(); {
 	case held == r.size:
 		return 0
-	case held > 0: // of another size, or not all there
+	case held > 0: // of a different size, or not fully allocated
 		factor = reserveRegain
 	}
 	free, err := freeBytes(filepath.Dir(r.path))
@@ -152,7 +153,7 @@ func (r *reserve) look(ctx context.Context) (pause time.Duration) {
 	return 0
 }
 
-// full releases the reserve if err says that the disk is full.
+// full releases the reserve if err means that the disk is full.
 func (r *reserve) full(err error) {
 	if r != nil && lacksSpace(err) {
 		r.release(err)
@@ -182,7 +183,7 @@ func (r *reserve) release(cause error) {
 	}
 }
 
-// refuse has new rows refused.
+// refuse makes the backend report that it is out of space, so that new rows are refused.
 func (r *reserve) refuse() {
 	err := fmt.Errorf("%w: the disk was full and its reserve is released: only deletes and compaction are accepted "+
 		"until %d MiB are free", backend.ErrNoSpace, r.size>>20*reserveRegain)

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// allocate gives the file its size and has the file system allocate all of it.
+// allocate gives the file its size and makes the file system allocate all of it.
 func (r *reserve) allocate(ctx context.Context) error {
 	f, err := os.OpenFile(r.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -19,7 +19,7 @@ func (r *reserve) allocate(ctx context.Context) error {
 	return errors.Join(err, f.Truncate(r.size), f.Close())
 }
 
-// fill writes what no file system leaves out.
+// fill writes pseudorandom data, which no file system compresses or stores as a hole.
 func fill(ctx context.Context, f *os.File, size int64) error {
 	chunk, random := make([]byte, 1<<20), uint64(1)
 	for at := int64(0); at < size; at += int64(len(chunk)) {
@@ -39,7 +39,7 @@ func fill(ctx context.Context, f *os.File, size int64) error {
 	return f.Sync()
 }
 
-// discard gives back what could be allocated.
+// discard gives back the part of the reserve that was allocated.
 func (r *reserve) discard(released bool) {
 	r.held.Store(0)
 	var err error
@@ -53,7 +53,7 @@ func (r *reserve) discard(released bool) {
 	}
 }
 
-// allocated is what a file takes on the disk.
+// allocated returns the bytes that a file takes on disk.
 func allocated(info os.FileInfo) int64 {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return st.Blocks * 512

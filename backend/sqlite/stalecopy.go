@@ -12,21 +12,22 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-// notePeriod is how often the checkpointer notes what the file holds, at most: a note is no part of a commit.
+// notePeriod is the minimum time between two notes by the checkpointer of what the file holds. A note is not part of a
+// commit.
 const notePeriod = time.Second
 
 const (
 	frameHeader = 24   // bytes before the page of each frame
-	tableLeaf   = 0x0d // the first byte of a page of rows
+	tableLeaf   = 0x0d // the first byte of a table leaf page
 )
 
-// checkCopy refuses a file whose clock is behind the revision that it is known to have held, beside a WAL that has that
-// revision: an older copy was copied over the file. A WAL that lacks it was copied with the file. The clock is on the
-// page root.
+// checkCopy refuses a file whose clock is behind the revision that it is known to have held, if the WAL next to it has
+// that revision: an older copy was copied over the file. A WAL that lacks the revision was copied together with the
+// file. root is the page that holds the clock.
 func (b *Backend) checkCopy(held, root int64) error {
 	revision, err := b.revisionOfFile()
 	if err != nil || revision >= held {
-		return nil //nolint:nilerr // a crash may leave a page half copied, which the log has
+		return nil //nolint:nilerr // a crash may leave a half-copied page, which is whole in the log
 	}
 	log, err := os.Open(b.path + "-wal")
 	if err != nil {
@@ -43,7 +44,7 @@ func (b *Backend) checkCopy(held, root int64) error {
 		held)
 }
 
-// revisionOfFile reads the clock of the file alone, whatever is in the WAL.
+// revisionOfFile reads the clock from the database file alone and ignores the WAL.
 func (b *Backend) revisionOfFile() (int64, error) {
 	name := url.URL{Scheme: "file", Path: b.path, RawQuery: "mode=ro&immutable=1"}
 	d, err := (&sqlite3.SQLiteDriver{}).Open(name.String())
@@ -71,7 +72,7 @@ func revisionOfLog(log io.ReaderAt, root int64) (revision int64, err error) {
 		} else if err != nil {
 			return 0, err
 		}
-		if binary.BigEndian.Uint64(frame[8:]) != salt { // left from before the WAL started again
+		if binary.BigEndian.Uint64(frame[8:]) != salt { // left over from before the WAL started again
 			break
 		}
 		if int64(binary.BigEndian.Uint32(frame[:])) == root {
@@ -87,13 +88,14 @@ func revisionOfLog(log io.ReaderAt, root int64) (revision int64, err error) {
 	return revisionInPage(page), nil
 }
 
-// revisionInPage returns the second column of the only row in a page, 0 if the page is not of that kind.
+// revisionInPage returns the second column of the only row in a page, or 0 if the page does not have that form.
 func revisionInPage(page []byte) int64 {
 	if len(page) < 10 || page[0] != tableLeaf || binary.BigEndian.Uint16(page[3:]) != 1 {
 		return 0
 	}
-	// The cell has, each as a number of variable length, the length of the row, its id, the length of the columns'
-	// types, and these; then the columns. The types of the clock's take one byte each, the id's column no byte at all.
+	// The cell holds, each as a varint, the length of the row, its id, the length of the list of column types, and those
+	// types; the columns follow. The types of the clock's columns take one byte each, and the id column takes no bytes at
+	// all.
 	at := int(binary.BigEndian.Uint16(page[8:]))
 	const cell = 2 + 1 + 4
 	if at+cell > len(page) || page[at+2] != 5 || page[at+3] != 0 {
@@ -110,13 +112,13 @@ func revisionInPage(page []byte) int64 {
 	return n
 }
 
-// holds returns the revision that the file holds once a checkpoint that begins now has copied all of the WAL; due is
-// false when that was noted a moment ago.
+// holds returns the revision that the file will hold once a checkpoint that begins now has copied all of the WAL. due
+// is false if the last note was less than notePeriod ago, or if nothing is synced.
 func (p *checkpointer) holds() (revision int64, due bool) {
 	return p.b.clock.Load().Revision, time.Since(p.noted) >= notePeriod && p.b.synchronous() != "OFF"
 }
 
-// note adds to the note in the lock file that the file has been synced with that revision, and where its clock is.
+// note adds to the note in the lock file the revision up to which the file has been synced, and the page of its clock.
 func (p *checkpointer) note(c *conn, revision int64) {
 	p.noted = time.Now()
 	root, err := c.queryInt("SELECT rootpage FROM sqlite_schema WHERE name = 'clock'")

@@ -9,23 +9,23 @@ import (
 	"syscall"
 )
 
-// ErrStaleLog is returned for a database file beside the write-ahead log of another one.
+// ErrStaleLog is returned for a database file next to the write-ahead log of another one.
 var ErrStaleLog = errors.New("the write-ahead log is not that of the database file, which was put there after it " +
 	"(a backup?): SQLite would write the old log into it; remove the -wal and -shm files to use the file as it is, " +
 	"or put the file that belongs to them back")
 
 const (
 	walHeader = 32 // bytes before the first frame
-	// journalVersions is where a database's header has the versions that say how it is written: both are walVersion
-	// from before the first frame is in a log. VACUUM INTO makes files in which they are not.
+	// journalVersions is the offset in a database's header of the write and read versions. Both are walVersion from before
+	// the first frame is written to a log. VACUUM INTO makes files in which they are not.
 	journalVersions = 18
 	walVersion      = 2
-	// noteLength is the length of a note, more than it needs.
+	// noteLength is the length of a note, more than it needs, in bytes.
 	noteLength = 120
 )
 
-// checkLog looks whether the log that a crash has left belongs to the file. The lock file says which files were in use
-// together.
+// checkLog checks whether the log that a crash has left belongs to the file. The lock file names the files that were in
+// use together.
 func (b *Backend) checkLog() error {
 	log, err := os.Stat(b.path + "-wal")
 	switch {
@@ -50,9 +50,9 @@ func (b *Backend) checkLog() error {
 	var fileThen, logThen string
 	note := bufio.NewReader(io.NewSectionReader(b.lock, 0, noteLength))
 	if _, err := fmt.Fscan(note, &fileThen, &logThen); err != nil {
-		return nil //nolint:nilerr // an older program, or a start that broke off, has noted nothing
+		return nil //nolint:nilerr // an older program, or a start that was interrupted, left no note
 	}
-	if fileThen != identity(file) && logThen == identity(log) { // of a copy of both, both are new
+	if fileThen != identity(file) && logThen == identity(log) { // if both were copied, both are new
 		return fmt.Errorf("%w: %s-wal", ErrStaleLog, b.path)
 	}
 	var held, root int64
@@ -62,7 +62,7 @@ func (b *Backend) checkLog() error {
 	return b.checkCopy(held, root)
 }
 
-// forgetFiles blanks the note while the files may change. It keeps the note's room: the disk may be full.
+// forgetFiles blanks the note while the files may change. The note keeps its length, because the disk may be full.
 func (b *Backend) forgetFiles() error {
 	info, err := b.lock.Stat()
 	if err != nil || info.Size() == 0 {
@@ -71,7 +71,7 @@ func (b *Backend) forgetFiles() error {
 	return b.note("")
 }
 
-// noteFiles notes in the lock file which files are in use together.
+// noteFiles records in the lock file which files are in use together.
 func (b *Backend) noteFiles() error {
 	file, err := b.file.Stat()
 	if err != nil {
@@ -85,8 +85,8 @@ func (b *Backend) noteFiles() error {
 	return b.note(b.files)
 }
 
-// note writes a note of noteLength. A full disk must not keep the server from starting, since only a server that runs
-// can free room in the database.
+// note writes a note of noteLength. A full disk must not keep the server from starting, because only a running server
+// can free space in the database.
 func (b *Backend) note(text string) error {
 	_, err := b.lock.WriteAt(fmt.Appendf(nil, "%-*s\n", noteLength-1, text), 0)
 	if isFull(err) {

@@ -8,22 +8,22 @@ import (
 )
 
 const (
-	// stallTimeout is how long a reader may keep the WAL from being copied before that counts, and is logged.
+	// stallTimeout is how long a reader may keep the WAL from being copied before it counts as a stall and is logged.
 	stallTimeout = 10 * time.Second
-	// stallPeriod is how often it is logged while it lasts.
+	// stallPeriod is how often a stall is logged while it lasts.
 	stallPeriod = 10 * time.Minute
 )
 
-// stall knows for how long the same reader has kept the WAL from being copied any further: a transaction that stays
-// open in another program, such as a shell or a backup. Our own reads are short.
+// stall tracks how long the same reader has kept the WAL from being copied any further. Such a reader is a transaction
+// that stays open in another program, such as a shell or a backup; our own reads are short.
 type stall struct {
 	mu     sync.Mutex
-	at     int64     // how far the WAL was copied
-	since  time.Time // when it first was copied so far and no further, zero when all is copied
-	logged time.Time // zero while nothing was logged
+	at     int64     // bytes of the WAL that were copied
+	since  time.Time // when copying first stopped there; zero when everything is copied
+	logged time.Time // when the stall was last logged, zero if it was not
 }
 
-// observe takes what a round of copying came to, and says whether a reader that counted is gone.
+// observe records the result of a round of copying, and reports whether a reader that caused a stall is gone.
 func (s *stall) observe(b *Backend, w wal, now time.Time) (released bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,8 +47,8 @@ func (s *stall) observe(b *Backend, w wal, now time.Time) (released bool) {
 	return false
 }
 
-// lasts is for how long, 0 when that does not count. Meanwhile the WAL cannot begin anew, and the writer need not stand
-// still to try.
+// lasts returns how long the stall has lasted, 0 if there is none. During a stall the WAL cannot start again from its
+// beginning, so there is no point in blocking the writer to try.
 func (s *stall) lasts(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +58,7 @@ func (s *stall) lasts(now time.Time) time.Duration {
 	return now.Sub(s.since)
 }
 
-// logSize is what the WAL takes on the disk over what it may.
+// logSize returns the bytes that the WAL takes on disk beyond what it may take.
 func (b *Backend) logSize() (int64, error) {
 	info, err := os.Stat(b.path + "-wal")
 	if errors.Is(err, os.ErrNotExist) {

@@ -20,7 +20,7 @@ const (
 	incrementalVacuum = 2 // SQLite's number for auto_vacuum=INCREMENTAL
 )
 
-// prepareFile makes a new file sqlstore's, checks an old one, and migrates it.
+// prepareFile initializes a new file, checks an existing one, and migrates it.
 func (b *Backend) prepareFile(ctx context.Context) error {
 	c, err := connect(b.path)
 	if err == nil {
@@ -46,7 +46,7 @@ func (b *Backend) checkFile(c *conn) error {
 		return ErrNotSQLStore
 	}
 	if tables == 0 {
-		// The order counts: auto_vacuum is fixed by the first page that is written, and WAL mode writes it.
+		// The order matters: auto_vacuum is fixed when the first page is written, and setting WAL mode writes it.
 		for _, p := range []string{
 			"auto_vacuum = INCREMENTAL", fmt.Sprintf("application_id = %d", applicationID), "journal_mode = WAL",
 		} {
@@ -58,7 +58,7 @@ func (b *Backend) checkFile(c *conn) error {
 	return b.checkAutoVacuum(c)
 }
 
-// checkAutoVacuum mends a file that cannot give space back, which only another program can have made of it.
+// checkAutoVacuum repairs a file that cannot return free space; only another program can have changed it so.
 func (b *Backend) checkAutoVacuum(c *conn) error {
 	mode, err := c.queryInt("PRAGMA auto_vacuum")
 	if err != nil || mode == incrementalVacuum {
@@ -79,7 +79,7 @@ func (b *Backend) checkAutoVacuum(c *conn) error {
 	return err
 }
 
-// start opens the connections and reads what is kept in memory.
+// start opens the connections and loads what is kept in memory.
 func (b *Backend) start() error {
 	var err error
 	b.writer, err = connect(b.path,
@@ -87,8 +87,8 @@ func (b *Backend) start() error {
 		"synchronous = "+b.synchronous(),
 		"wal_autocheckpoint = 0", // the checkpointer's work
 		"journal_size_limit = "+fmt.Sprint(2*walLimit),
-		// KiB. A balanced tree sends SQLite through its whole cache at the end of a commit, so a bigger one costs more
-		// than the pages it keeps: 15 us of CPU a row at 4 MB, 17 at 32 MB, 18 at 64 MB.
+		// KiB. SQLite goes through its whole cache at the end of a commit, because of a balanced tree, so a bigger cache
+		// costs more than the pages it keeps save: 15 us of CPU per row at 4 MB, 17 at 32 MB, 18 at 64 MB.
 		"cache_size = -4000",
 	)
 	if err != nil {
@@ -145,7 +145,7 @@ func (b *Backend) connectReader() (*conn, error) {
 	return connect(b.path, "query_only = 1", "cache_size = -1024")
 }
 
-// startError says what SQLite's findings mean at a start.
+// startError maps SQLite's errors to what they mean at startup.
 func startError(err error) error {
 	switch {
 	case isCode(err, sqlite3.ErrNotADB):

@@ -1,6 +1,6 @@
 package sqlite
 
-// statement names a statement that connections keep prepared.
+// statement identifies a statement that connections keep prepared.
 type statement int
 
 const (
@@ -25,9 +25,9 @@ const (
 	dropTokenKeys
 
 	newestRow  // of one key
-	newestKey  // the same without its value, a row of NULLs for none
+	newestKey  // the same without its value; a row of NULLs if there is none
 	rowsByID   // by a JSON array of ids, in its order
-	leaseKeys  // that were ever attached, with repetitions
+	leaseKeys  // keys that were ever attached, with duplicates
 	countRange // + shape
 	_
 	listRange // + shape*2 + keysOnly
@@ -44,7 +44,7 @@ const (
 	numStatements = purgeState + 5
 )
 
-// How a span of keys is written in SQL. The key index is in byte order, so each is one stretch of it.
+// The forms of a span of keys in SQL. The key index is in byte order, so each span is one contiguous part of it.
 const (
 	bounded   = iota // key >= ? AND key < ?
 	unbounded        // key >= ?
@@ -53,17 +53,17 @@ const (
 // The forms that a history query takes.
 const (
 	historyAll       = iota
-	historyOfKey     // served from the key's own entries in the index, ordered by revision only
-	historyBounded   // read in the order of revisions, rows of other keys dropped
+	historyOfKey     // read from the key's entries in the index, ordered by revision only
+	historyBounded   // read in revision order, skipping rows of other keys
 	historyUnbounded // likewise
 )
 
 const (
 	keyIndex = "object_versions_namespace_name_resource_version_deleted"
 
-	// columns of a row, in the order in which scanRow wants them; the value follows where it is asked for.
+	// columns are the columns of a row, in the order that scanRow expects. The value follows if requested.
 	columns = "v.key, v.id, v.deleted, v.create_revision, v.version, v.lease, v.previous_version"
-	// prevColumns are those of the row that v supersedes, NULL where there is none.
+	// prevColumns are the columns of the row that v supersedes, NULL if there is none.
 	prevColumns = ", p.key, p.id, p.deleted, p.create_revision, p.version, p.lease, p.previous_version"
 )
 
@@ -73,10 +73,10 @@ func makeStatements() (s [numStatements]string) {
 	s[begin] = "BEGIN IMMEDIATE"
 	s[commit] = "COMMIT"
 	s[rollback] = "ROLLBACK"
-	// What can be computed is not passed: each argument costs a call into C.
+	// Values that can be computed are not passed: each argument costs a call into C.
 	s[insertRow] = "INSERT INTO object_versions (id, resource_version, key, deleted, create_revision, version, " +
 		"lease, previous_version, value) VALUES (?1, ?1 >> 20, ?2, ?7 IS NULL, ?3, ?4, ?5, ?6, ?7)"
-	// The clock in memory must be the file's. It always is, unless somebody wrote with another program in spite of the
+	// The clock in memory must match the file's. It always does, unless another program wrote to the file despite the
 	// lock.
 	s[moveClock] = "UPDATE clock SET revision = ?1, compacted = ?2 " +
 		"WHERE id = 1 AND revision = ?3 AND compacted = ?4 AND incarnation = ?5"
@@ -155,12 +155,12 @@ func makeStatements() (s [numStatements]string) {
 	return s
 }
 
-// newest is the query that picks the newest row of each key at revision ?1 and drops the keys whose newest row is a
-// tombstone. A transaction can delete a key and put it, or the other way round, so the revision alone does not say
-// which row is the newest, but the id does. SQLite takes the other columns of such a query from the row that holds the
-// maximum.
+// newest returns the query that picks the newest row of each key at revision ?1 and drops the keys whose newest row is
+// a tombstone. A transaction can delete a key and put it, or the other way round, so the revision alone does not
+// determine which row is the newest, but the id does. SQLite takes the other columns of such a query from the row that
+// holds the maximum.
 //
-// It must be a table to join with and not a set to be IN: the planner would turn the latter inside out.
+// The query must be used as a table in a join and not as the set of an IN, which the planner would turn inside out.
 func newest(columns, where string) string {
 	return "SELECT " + columns + ", max(v.id) AS id FROM object_versions AS v INDEXED BY " + keyIndex +
 		" WHERE " + where + " AND v.resource_version <= ?1 GROUP BY v.key HAVING v.deleted = 0"

@@ -36,7 +36,7 @@ func (b *Backend) DropTokenKeys(ctx context.Context, below int64) error {
 	return err
 }
 
-// change runs one statement in a transaction of its own, which does not move the clock, and reports how many rows it
+// change runs one statement in a separate transaction, which does not move the clock, and returns how many rows it
 // changed.
 func (b *Backend) change(ctx context.Context, doing string, id statement, args ...driver.Value) (n int64, err error) {
 	if err := b.takeTurn(ctx); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// tx has the writing connection. Nobody else can write, so it needs no transaction of SQLite's before Commit.
+// tx holds the writing connection. Nobody else can write, so it needs no SQLite transaction before Commit.
 type tx struct {
 	b      *Backend
 	loaded backend.Loaded
@@ -33,7 +33,7 @@ func (b *Backend) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error
 	return t, nil
 }
 
-// load reads the live rows that n names at the clock's revision.
+// load reads the live rows that n asks for at the clock's revision.
 func (c *conn) load(n backend.Needs, to *backend.Loaded) error {
 	revision := to.Clock.Revision
 	var rows []backend.Row
@@ -70,7 +70,7 @@ func (c *conn) load(n backend.Needs, to *backend.Loaded) error {
 	return nil
 }
 
-// attached returns live rows whose lease is the given one, without their values: up to limit of them.
+// attached returns up to limit live rows that are attached to the lease, without their values.
 func (c *conn) attached(lease, revision int64, limit int) ([]backend.Row, error) {
 	keys := map[string]struct{}{}
 	err := c.each(context.Background(), leaseKeys, func(row []driver.Value) bool {
@@ -136,7 +136,7 @@ func (t *tx) Commit(_ context.Context, e *backend.Effects) error {
 	return nil
 }
 
-// apply puts everything but the clock into the open transaction.
+// apply writes everything except the clock in the open transaction.
 func (c *conn) apply(e *backend.Effects) error {
 	for i := range e.Rows {
 		if err := c.insert(&e.Rows[i]); err != nil {
@@ -185,7 +185,8 @@ func (c *conn) insert(r *backend.Row) error {
 	return err
 }
 
-// write runs f in a transaction of the writing connection, which the caller has. What it returns is translated.
+// write runs f in a transaction on the writing connection, which the caller holds. It translates the error that it
+// returns.
 func (b *Backend) write(doing string, f func(*conn) error) error {
 	err := b.transact(doing, f)
 	if err != nil {
@@ -207,14 +208,15 @@ func (b *Backend) transact(doing string, f func(*conn) error) error {
 	case err == nil:
 		return nil
 	case isCode(err, sqlite3.ErrFull), isCode(err, sqlite3.ErrBusy), isCode(err, sqlite3.ErrConstraint):
-		// Certainly not committed: there was no room for the last frame, which is what commits, or it was never tried.
+		// Certainly not committed: there was no room for the last frame, which is the one that commits, or it was never
+		// tried.
 		return errors.Join(translate(doing, err), b.undo(doing))
 	}
 	return b.breakDown(doing, err)
 }
 
-// writeLazily is write for what may be lost by a crash of the machine: it is not synced, and waits for no disk. It
-// becomes durable with the next commit, whose sync covers all of the WAL before it.
+// writeLazily is write for changes that a crash of the machine may lose: it does not sync and does not wait for the
+// disk. The changes become durable with the next commit, whose sync covers all of the WAL before it.
 func (b *Backend) writeLazily(doing string, f func(*conn) error) error {
 	if b.synchronous() == "OFF" {
 		return b.write(doing, f)
@@ -229,7 +231,7 @@ func (b *Backend) writeLazily(doing string, f func(*conn) error) error {
 	return err
 }
 
-// undo ends the open transaction, if SQLite has not done so already.
+// undo rolls back the open transaction, if SQLite has not done so already.
 func (b *Backend) undo(doing string) error {
 	if b.writer.c.AutoCommit() {
 		return nil

@@ -4,5 +4,5 @@ package sqlite
 
 import "os"
 
-// beginWriteBack is for Linux only: elsewhere the kernel decides when to write.
+// beginWriteBack does nothing on this system: only Linux supports it, and elsewhere the kernel decides when to write.
 func beginWriteBack(*os.File) {}
