@@ -13,11 +13,11 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Backend is a [backend.Shared] over one Postgres database. [Open] makes it.
+// Backend is a [backend.Shared] over one Postgres database. [Open] creates it.
 type Backend struct {
 	cfg Config
 	log *slog.Logger
-	dsn *pgx.ConnConfig // for the listener's connection, which is in no pool
+	dsn *pgx.ConnConfig // for the listener's connection, which is not in a pool
 
 	// control is for statements that keep this process in service: the writer's, heartbeats, the clock, leases. reads
 	// is for all others.
@@ -26,34 +26,35 @@ type Backend struct {
 	settings backend.Settings
 	features features
 	servers  servers
-	// anySession says that the DSN names the sessions that are good enough.
+	// anySession is set if the DSN or the environment names the sessions that are acceptable.
 	anySession bool
 
-	// pooled says that a pooler was found before the server, and that statements are sent as it bears them.
+	// pooled is set if a pooler was detected in front of the server. Statements are then sent in a mode that poolers
+	// support.
 	pooled atomic.Bool
 
-	// unbounded says that statements outside transactions may take as long as they like.
+	// unbounded disables the timeout of statements outside transactions.
 	unbounded bool
 
-	// commitTimeout is the constant, less in tests.
+	// commitTimeout is the constant of that name, except in tests, which use less.
 	commitTimeout time.Duration
 
-	// turn holds a token for as long as somebody has the writing connection.
+	// turn holds a token while the writing connection is in use.
 	turn chan struct{}
 	// writer is the writing connection, nil when there is none.
 	writer *pgxpool.Conn
 	insert insertArrays
 
-	// listens counts the connections that were tried for notifications.
+	// listens counts the attempts to connect for notifications.
 	listens atomic.Int64
 
-	// weak is what the last answer to weakOf was.
+	// weak is the last answer to weakOf.
 	weak atomic.Pointer[string]
 
-	// analyzed is the revision at which the planner last got the sizes of the tables.
+	// analyzed is the revision at which the planner's statistics were last updated.
 	analyzed atomic.Int64
 
-	// reading counts the statements outside the writer's turn that are under way.
+	// reading counts the statements in progress outside the writer's turn.
 	reading atomic.Int64
 
 	closing   chan struct{}
@@ -70,7 +71,7 @@ func (b *Backend) closed() bool {
 	}
 }
 
-// usable is the error of a method that is called when it cannot do anything any more.
+// usable returns the error of a method that is called after ctx has ended or the backend is closed, nil otherwise.
 func (b *Backend) usable(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -89,7 +90,7 @@ func (b *Backend) Settings(context.Context) (backend.Settings, error) {
 	return b.settings, nil
 }
 
-// Close implements [backend.Backend]. It waits for the transaction and the reads that are under way.
+// Close implements [backend.Backend]. It waits for the transaction and the reads in progress.
 func (b *Backend) Close() error {
 	b.closeOnce.Do(func() {
 		close(b.closing)
@@ -101,8 +102,7 @@ func (b *Backend) Close() error {
 	return nil
 }
 
-// noteFailure closes all connections when one broke, or turned out to lead to a server that is not the primary any
-// more.
+// noteFailure closes all connections when one broke, or turned out to lead to a server that is no longer the primary.
 func (b *Backend) noteFailure(ctx context.Context, how ending, err error) {
 	if err == nil || ctx.Err() != nil || b.closed() {
 		return
@@ -112,7 +112,7 @@ func (b *Backend) noteFailure(ctx context.Context, how ending, err error) {
 	}
 }
 
-// resetPools closes all connections: those that are in use, when they are given back.
+// resetPools closes all connections. Those in use are closed when they are returned.
 func (b *Backend) resetPools() {
 	b.control.pool.Reset()
 	b.reads.pool.Reset()

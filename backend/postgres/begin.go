@@ -13,8 +13,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Begin implements [backend.Backend]. It is one round trip: the lock, and behind it the statements that n asks for,
-// each with a snapshot of its own, which is younger than the lock.
+// Begin implements [backend.Backend]. It takes one round trip: the lock, followed by the statements that n asks for,
+// each with its own snapshot, which is taken after the lock.
 func (b *Backend) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error) {
 	if err := b.takeTurn(ctx); err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func (b *Backend) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error
 			return t, nil
 		}
 		if limited.Err() != nil || refused(err) && !transient(err) ||
-			err == backend.ErrTooManyRows || err == backend.ErrNoClock { //nolint:errorlint // are not wrapped
+			err == backend.ErrTooManyRows || err == backend.ErrNoClock { //nolint:errorlint // these are not wrapped
 			break
 		}
 	}
@@ -36,7 +36,7 @@ func (b *Backend) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error
 	return nil, b.translate(ctx, "begin a write", err)
 }
 
-// begin tries once.
+// begin makes one attempt.
 func (b *Backend) begin(ctx context.Context, n *backend.Needs) (*tx, error) {
 	c, err := b.writerConn(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func (b *Backend) begin(ctx context.Context, n *backend.Needs) (*tx, error) {
 	l.queue(&b.features, n, &t.loaded, &t.origin)
 	err = l.run(ctx, c.Conn())
 	inVain := !l.locked && !linkOf(c.Conn()).cancelled && timedOut(err)
-	if err == nil && linkOf(c.Conn()).cancelled { // the request must not hit the COMMIT
+	if err == nil && linkOf(c.Conn()).cancelled { // the cancel request must not hit the COMMIT
 		err = context.Cause(ctx)
 	}
 	if err == nil {
@@ -73,13 +73,13 @@ func (b *Backend) begin(ctx context.Context, n *backend.Needs) (*tx, error) {
 	return t, nil
 }
 
-// loader is the first round trip of a write: statements and what to do with their rows, in the same order.
+// loader is the first round trip of a write: statements and the functions that process their rows, in the same order.
 type loader struct {
 	batch  pgx.Batch
 	each   []func(*scanner) error // nil: the statement returns nothing that matters
-	tail   *tailReader            // nil when nobody asks
+	tail   *tailReader            // nil when not requested
 	tag    string                 // of the last such statement
-	locked bool                   // the clock has been read, and so is held
+	locked bool                   // the clock has been read, so it is held
 }
 
 func (l *loader) add(each func(*scanner) error, sql string, args ...any) {
@@ -137,7 +137,7 @@ func (l *loader) queue(f *features, n *backend.Needs, to *backend.Loaded, origin
 	}
 }
 
-// run sends all and reads all.
+// run sends all statements and reads all results.
 func (l *loader) run(ctx context.Context, c *pgx.Conn) (err error) {
 	br := c.SendBatch(ctx, &l.batch)
 	for _, each := range l.each {

@@ -9,22 +9,23 @@ import (
 )
 
 const (
-	// cancelDelay is how long a statement whose context has ended may still come to its end by itself. Most do, which
-	// saves the request.
+	// cancelDelay is how long a statement whose context has ended may take to finish by itself. Most do, which saves the
+	// cancel request.
 	cancelDelay = 50 * time.Millisecond
-	// cancelTimeout is when its connection is closed because the server neither answers nor takes the request.
+	// cancelTimeout is the time after which its connection is closed if the server has neither answered nor acted on the
+	// cancel request.
 	cancelTimeout = time.Second
 )
 
 // canceller ends the statement of a connection when its context ends: it asks the server to cancel it, so that the
-// server works no longer for nobody and the connection is soon free again. It never cancels a COMMIT: one that waits
-// for a synchronous standby would then count as committed on a server whose standby does not have it.
+// server stops working on an unwanted answer and the connection is soon free again. It never cancels a COMMIT: one that
+// waits for a synchronous standby would then count as committed on a server whose standby does not have it.
 type canceller struct {
 	c *pgconn.PgConn
 	l *link
 
 	over chan struct{} // closed when the statement has ended
-	done chan struct{} // closed when no request is on its way any more
+	done chan struct{} // closed when no request is in flight any more
 }
 
 // HandleCancel implements [ctxwatch.Handler].
@@ -63,8 +64,9 @@ func (h *canceller) HandleUnwatchAfterCancel() {
 	_ = h.c.Conn().SetDeadline(time.Time{})
 }
 
-// settle looks at a connection after a statement that ended with err, and says whether the next one may use it. A
-// request to cancel that did not end the statement may still be on its way, and would hit the next.
+// settle checks a connection after a statement that ended with err, and reports whether the next statement may use it.
+// It closes the connection if a cancel request did not end the statement: the request may still be in flight and would
+// hit the next statement.
 func settle(c *pgxpool.Conn, err error) bool {
 	l := linkOf(c.Conn())
 	late := l.cancelled
@@ -80,7 +82,7 @@ func settle(c *pgxpool.Conn, err error) bool {
 // giveBack returns a connection to its pool after a statement that ended with err.
 func giveBack(c *pgxpool.Conn, err error) {
 	if !settle(c, err) {
-		// pgx waits up to 15 s for the server's farewell, and the pool for pgx.
+		// pgx waits up to 15 s for the server to close the connection, and the pool waits for pgx.
 		_ = c.Conn().PgConn().Conn().Close()
 	}
 	c.Release()

@@ -17,37 +17,38 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// defaultMaxConns is enough for the writer, the listener and the reads that a few cores can have under way.
+// defaultMaxConns is enough for the writer, the listener and the concurrent reads of a few cores.
 const defaultMaxConns = 16
 
-// minConns are one for the writer, one for the listener, one for the other control statements and one to read.
+// minConns is one connection each for the writer, the listener, the other control statements and reads.
 const minConns = 4
 
-// maxControlConns are one for the writer, one for heartbeats, one for questions about the clock, one for leases and one
-// for hints.
+// maxControlConns is one connection each for the writer, heartbeats, reads of the clock, leases and hints.
 const maxControlConns = 5
 
-// Config says which database is used and how.
+// Config is the database to use and how to use it.
 type Config struct {
-	// DSN is a postgres:// URL or keyword/value string as pgx reads it: several hosts, target_session_attrs, TLS
-	// parameters, pool_max_conns, default_query_exec_mode. What it leaves out comes from libpq's environment variables.
+	// DSN is a postgres:// URL or keyword/value string in the form that pgx accepts, including several hosts,
+	// target_session_attrs, TLS parameters, pool_max_conns and default_query_exec_mode. Parameters that it leaves out come
+	// from libpq's environment variables.
 	DSN string
-	// PasswordFile holds the password and nothing else. It is read anew for every connection and wins over the DSN's.
+	// PasswordFile is the path of a file that contains only the password. It is read for every new connection and takes
+	// precedence over the DSN's password.
 	PasswordFile string
-	// MaxConns bounds all connections of this Backend; 0 takes pool_max_conns of the DSN, else 16. At least 4 are used.
-	// One is the listener's; up to 5 are for control statements (writes, heartbeats, the clock, leases, hints); the
-	// others read, which with less than 6 is one. With 4 a batch that has to read while a read hangs and a renewal
-	// waits for its lease may fail.
+	// MaxConns is the maximum number of connections of this Backend; 0 uses the DSN's pool_max_conns, or 16 if it has
+	// none. At least 4 are used. One is the listener's; up to 5 are for control statements (writes, heartbeats, the clock,
+	// leases, hints); the rest are for reads, which leaves one if there are fewer than 6. With 4, a batch that has to read
+	// while a read hangs and a renewal waits for its lease may fail.
 	MaxConns int
-	// UnsafeNoFsync accepts a server with fsync, full_page_writes or synchronous_commit off: a crash of it may lose or
-	// damage what was acknowledged.
+	// UnsafeNoFsync accepts a server with fsync, full_page_writes or synchronous_commit off: a crash of such a server may
+	// lose or damage acknowledged data.
 	UnsafeNoFsync bool
-	// Logger takes warnings and errors, nil for slog's default.
+	// Logger receives log messages; nil means slog's default logger.
 	Logger *slog.Logger
 }
 
-// Open connects, migrates the schema where needed and checks that the server keeps what it acknowledges. It tries once;
-// waiting for a server that is not up yet is the caller's.
+// Open connects, migrates the schema if needed and checks that the server keeps what it acknowledges. It tries once;
+// the caller must retry if the server is not up yet.
 //
 // Errors: [backend.ErrUnavailable], [schema.ErrNewer], [schema.ErrDirty], [ErrUnsuitable], [ErrDSN].
 func Open(ctx context.Context, cfg Config) (*Backend, error) {
@@ -57,7 +58,7 @@ func Open(ctx context.Context, cfg Config) (*Backend, error) {
 	}
 	if err := b.start(ctx); err != nil {
 		b.closePools()
-		if errors.Is(err, errStandby) && !severalHosts(b.dsn) { // else the one that is promoted is waited for
+		if errors.Is(err, errStandby) && !severalHosts(b.dsn) { // with several hosts, the caller waits for one to be promoted
 			err = fmt.Errorf("%w: %w; name all servers in the DSN", ErrUnsuitable, errStandby)
 		}
 		return nil, fmt.Errorf("open database %s: %w", Redact(cfg.DSN), err)
@@ -65,14 +66,14 @@ func Open(ctx context.Context, cfg Config) (*Backend, error) {
 	return b, nil
 }
 
-// severalHosts says whether the DSN names more than one server.
+// severalHosts reports whether the DSN names more than one server.
 func severalHosts(c *pgx.ConnConfig) bool {
 	return slices.ContainsFunc(c.Fallbacks, func(f *pgconn.FallbackConfig) bool {
 		return f.Host != c.Host || f.Port != c.Port
 	})
 }
 
-// newBackend makes a Backend that has not connected yet.
+// newBackend returns a Backend that has not connected yet.
 func newBackend(cfg Config) (*Backend, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
@@ -89,7 +90,7 @@ func newBackend(cfg Config) (*Backend, error) {
 	pc.PrepareConn = b.current
 	pc.BeforeConnect, pc.AfterConnect = b.prepareCancelling, b.greet
 	control := pc.Copy()
-	// The writer has one, a renewal may wait for it with another one, and it may have to read with a third.
+	// The writer holds one, a renewal may wait for the writer with another, and the writer may need a third one to read.
 	control.MaxConns = min(maxControlConns, pc.MaxConns-1, pc.MaxConns/2+1)
 	control.MinConns, control.MinIdleConns = 0, 0
 	pc.MaxConns -= control.MaxConns
@@ -112,9 +113,9 @@ func newLane(b *Backend, pc *pgxpool.Config) (lane, error) {
 	return lane{b: b, pool: pool}, nil
 }
 
-// poolConfig reads the DSN.
+// poolConfig parses the DSN.
 func poolConfig(cfg Config) (*pgxpool.Config, error) {
-	// The pool's reader fills in a number of its own for one that is not given.
+	// The pool's parser fills in a default if pool_max_conns is not given.
 	given, err := pgx.ParseConfig(cfg.DSN)
 	if err != nil {
 		return nil, dsnError(cfg.DSN, err)
@@ -130,8 +131,8 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 	if total <= 0 {
 		total = defaultMaxConns
 	}
-	pc.MaxConns = int32(max(total, minConns) - 1) // one is the listener's
-	// A connection that broke while it was idle is found by the read that fails on it, which is tried again.
+	pc.MaxConns = int32(max(total, minConns) - 1) // the listener has one
+	// No ping: the read that fails on a connection that broke while idle detects it, and is retried.
 	pc.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	if pc.ConnConfig.RuntimeParams["application_name"] == "" {
 		pc.ConnConfig.RuntimeParams["application_name"] = "sqlstore"
@@ -142,7 +143,7 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 	return pc, nil
 }
 
-// dsnError says what is wrong with a DSN without showing it: pgx's own message may quote parts of it.
+// dsnError returns an error for a DSN without revealing it: pgx's own message may quote parts of it.
 func dsnError(dsn string, err error) error {
 	var file *fs.PathError
 	if errors.As(err, &file) {
@@ -153,13 +154,14 @@ func dsnError(dsn string, err error) error {
 		"parameters", ErrDSN, Redact(dsn))
 }
 
-// WithDatabase hands the database to f without migrating or checking it, for looking at its schema and changing it.
+// WithDatabase opens the database and passes it to f without migrating or checking it, so that f can inspect and change
+// its schema. Errors: [ErrDSN] and those of f.
 func WithDatabase(ctx context.Context, cfg Config, f func(ctx context.Context, db *sql.DB) error) error {
 	b, err := newBackend(cfg)
 	if err != nil {
 		return err
 	}
-	b.unbounded = true // a migration, or a count of everything, takes its time
+	b.unbounded = true // a migration, or a count of everything, may take long
 	defer b.closePools()
 	db := stdlib.OpenDBFromPool(b.reads.pool)
 	return errors.Join(f(ctx, db), db.Close())

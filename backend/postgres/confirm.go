@@ -11,8 +11,8 @@ import (
 // confirmTimeout is how long a server may take to acknowledge a confirmation before another one is tried.
 const confirmTimeout = 3 * time.Second
 
-// Confirm implements [backend.Shared]. It is one round trip: what it writes is the member's own row, so that replicas
-// do not wait for each other, and what it reads is read before its COMMIT is answered.
+// Confirm implements [backend.Shared]. It takes one round trip. It writes only the member's own row, so that replicas
+// do not wait for each other, and it reads the head before its COMMIT is acknowledged.
 func (b *Backend) Confirm(ctx context.Context, m backend.Member) (h backend.Head, err error) {
 	if err := b.usable(ctx); err != nil {
 		return h, err
@@ -29,8 +29,8 @@ func (b *Backend) Confirm(ctx context.Context, m backend.Member) (h backend.Head
 	return h, b.translate(ctx, "confirm that the server is the primary", err)
 }
 
-// confirmOnce joins the members again if others have taken m for dead. It does so only once it has seen that, since the
-// server may execute what it was sent long after m has left.
+// confirmOnce adds m to the members again if others considered it dead and removed it. It does so only after it has
+// seen that m's row is gone, because the server may execute a statement long after m has left.
 func (b *Backend) confirmOnce(ctx context.Context, m backend.Member) (h backend.Head, err error) {
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
@@ -41,8 +41,8 @@ func (b *Backend) confirmOnce(ctx context.Context, m backend.Member) (h backend.
 	return h, err
 }
 
-// confirmBy reads the head in a transaction with a statement that writes, and says whether that wrote anything: only
-// then does the commit confirm the server.
+// confirmBy runs sql, which writes, and reads the head in the same transaction. It reports whether sql wrote anything:
+// only then does the commit confirm the server.
 func (b *Backend) confirmBy(ctx context.Context, sql string, args ...any) (h backend.Head, wrote bool, err error) {
 	c, err := b.control.pool.Acquire(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func (b *Backend) confirmBy(ctx context.Context, sql string, args ...any) (h bac
 	defer func() { giveBack(c, err) }()
 	known := linkOf(c.Conn())
 	known.warning.Store(nil)
-	known.committing.Store(true) // there is a COMMIT in it
+	known.committing.Store(true) // the batch contains a COMMIT
 	defer known.committing.Store(false)
 	began := time.Now()
 	var l loader

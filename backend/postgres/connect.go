@@ -15,44 +15,45 @@ import (
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 )
 
-// Bounds in time. Together they keep every wait for a server that hangs short.
+// Timeouts. Together they keep every wait for a hung server short.
 const (
 	connectTimeout = 3 * time.Second
-	// readTimeout bounds a statement outside a transaction of ours, and the tries of it together.
+	// readTimeout limits a statement outside our transactions, all its attempts together.
 	readTimeout = 8 * time.Second
-	// lockedTimeout is what the server allows a transaction of ours for a lock and for a statement, and all together
-	// from when it has the clock on.
+	// lockedTimeout is how long the server lets one of our transactions wait for a lock, run a statement, and hold the
+	// clock in total.
 	lockedTimeout = 5 * time.Second
-	// silenceTimeout is what it allows a client for saying nothing, and TCP for being out of reach, inside a
-	// transaction. It is less than those who wait for the clock wait: they get it, instead of an error.
+	// silenceTimeout is how long the server lets a client stay idle, and TCP lets it be unreachable, inside a transaction.
+	// It is less than the time that others wait for the clock, so that they get the clock instead of an error.
 	silenceTimeout = 4 * time.Second
-	// beginTimeout bounds the first round trip of a write: the wait for the clock and the statements behind it.
+	// beginTimeout limits the first round trip of a write: the wait for the clock and the statements that follow.
 	beginTimeout = lockedTimeout + 2*time.Second
-	// commitTimeout is how long a COMMIT is waited for, before nobody can tell what becomes of it.
+	// commitTimeout is how long to wait for a COMMIT before its outcome counts as unknown.
 	commitTimeout = 10 * time.Second
-	// endTimeout bounds a ROLLBACK.
+	// endTimeout limits a ROLLBACK.
 	endTimeout = 2 * time.Second
-	// grace is how long a COMMIT whose context has ended may still come to its end, and a connection to be closed.
+	// grace is how long a COMMIT whose context has ended may take to finish, and how long closing a connection may take.
 	grace = 300 * time.Millisecond
 )
 
-// link is what is known of one connection besides what pgx knows.
+// link is the state of one connection that pgx does not track.
 type link struct {
-	// established says that the connection is made: pgx dials no other for it. It would, to cancel what is under way
-	// when a connection breaks, and that may be a COMMIT. See [canceller] for how other statements are cancelled.
+	// established is set once the connection is made; from then on pgx may not dial for it. It would dial to cancel the
+	// statement in progress when a connection breaks, and that may be a COMMIT. See [canceller] for how other statements
+	// are cancelled.
 	established atomic.Bool
-	// cancelling allows one more, for the request to cancel a statement that is not a COMMIT.
+	// cancelling allows one more dial, for the request to cancel a statement that is not a COMMIT.
 	cancelling atomic.Bool
-	// committing says that a COMMIT is under way, which no request may cancel.
+	// committing is set while a COMMIT is in progress, which no request may cancel.
 	committing atomic.Bool
-	// cancelled says that such a request was sent since the last statement. It is for whoever has the connection.
+	// cancelled is set if such a request was sent since the last statement. Only the holder of the connection uses it.
 	cancelled bool
-	// direct says that the connection leads straight to a server process, so that its session is ours.
+	// direct is set if the connection leads directly to a server process, so that the session is ours alone.
 	direct bool
-	// place is the server that the connection leads to, zero where that is not known.
+	// place is the server that the connection leads to, zero if it is unknown.
 	place  place
 	socket *socket
-	// warning is the last one that the server sent.
+	// warning is the last warning that the server sent.
 	warning atomic.Pointer[pgconn.Notice]
 }
 
@@ -60,20 +61,20 @@ var errNoCancel = errors.New("a COMMIT is not cancelled")
 
 const linkKey = "sqlstore.link"
 
-// linkOf returns what [Backend.prepareLink] has put beside the connection.
+// linkOf returns the link that [Backend.prepareLink] has attached to the connection.
 func linkOf(c *pgx.Conn) *link {
 	l, _ := c.PgConn().CustomData()[linkKey].(*link)
 	return l
 }
 
-// prepareCancelling makes the configuration of a connection of the pools.
+// prepareCancelling prepares the configuration of a connection of the pools.
 func (b *Backend) prepareCancelling(_ context.Context, cc *pgx.ConnConfig) error {
 	l := &link{}
 	cc.BuildContextWatcherHandler = func(pc *pgconn.PgConn) ctxwatch.Handler { return &canceller{c: pc, l: l} }
 	return b.prepareLink(l, cc)
 }
 
-// prepare makes the configuration of a connection on which no statement is cancelled.
+// prepare prepares the configuration of a connection on which no statement is cancelled.
 func (b *Backend) prepare(cc *pgx.ConnConfig) error {
 	cc.BuildContextWatcherHandler = func(pc *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.DeadlineContextWatcherHandler{Conn: pc.Conn(), DeadlineDelay: grace}
@@ -81,7 +82,7 @@ func (b *Backend) prepare(cc *pgx.ConnConfig) error {
 	return b.prepareLink(&link{}, cc)
 }
 
-// prepareLink makes the configuration of one connection.
+// prepareLink prepares the configuration of one connection and attaches l to it.
 func (b *Backend) prepareLink(l *link, cc *pgx.ConnConfig) error {
 	if b.cfg.PasswordFile != "" {
 		password, err := os.ReadFile(b.cfg.PasswordFile)

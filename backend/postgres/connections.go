@@ -2,7 +2,8 @@ package postgres
 
 import "github.com/sqlstore/sqlstore/backend"
 
-// Connections counts those of both pools and the bound on them; the listener's is not among them.
+// Connections implements [backend.Pooled]. It adds up the connections and limits of both pools; the listener's
+// connection does not count.
 func (b *Backend) Connections() (sum backend.Connections) {
 	for _, l := range []lane{b.control, b.reads} {
 		st := l.pool.Stat()

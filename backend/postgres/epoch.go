@@ -24,15 +24,15 @@ func (b *Backend) RaiseEpoch(ctx context.Context, known backend.Clock, batch int
 			return err
 		}
 		if clock.Epoch == known.Epoch {
-			there := int64(0) // no row of that revision is left, or there never was one: nothing can be said
+			there := int64(0) // 0: no row of that revision is left, or there never was one, so it proves nothing
 			err = scan(ctx, tx.Conn(), func(s *scanner) error { there = s.integer(); return nil }, readBatch,
 				[]any{known.Revision})
 			if err != nil || clock.Revision >= known.Revision && (there == 0 || there == batch) {
 				return err
 			}
 		}
-		// Above what was known: nobody takes it for an epoch that he has seen, and no client sees its raft term
-		// fall.
+		// The new epoch is above the known one, so that nobody mistakes it for an epoch seen before, and no client sees its
+		// raft term decrease.
 		clock.Epoch = known.Epoch + 1
 		_, err = tx.Exec(ctx, raiseEpoch, clock.Epoch, clock.Revision)
 		return err

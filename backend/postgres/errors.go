@@ -11,15 +11,15 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Start.
+// Errors at startup.
 var (
-	// ErrDSN is returned for a DSN that cannot be read.
+	// ErrDSN is returned for a DSN that cannot be parsed.
 	ErrDSN = errors.New("not a DSN of Postgres")
-	// ErrUnsuitable is returned for a server that cannot keep what sqlstore promises.
+	// ErrUnsuitable is returned for a server that cannot provide the guarantees that sqlstore makes.
 	ErrUnsuitable = errors.New("the database server does not suit")
 )
 
-// SQLSTATEs that mean something here.
+// The SQLSTATEs that are handled specially.
 const (
 	codeReadOnly        = "25006"
 	codeCancelled       = "57014" // by a request, or by statement_timeout
@@ -42,25 +42,26 @@ func pgError(err error) *pgconn.PgError {
 	return nil
 }
 
-// refused says that the server has refused a statement, and with it the transaction, over a connection that goes on.
+// refused reports whether the server rejected a statement, and with it the transaction, on a connection that is still
+// usable.
 func refused(err error) bool {
 	e := pgError(err)
 	return e != nil && e.SeverityUnlocalized == "ERROR"
 }
 
-// conflict says that the server gave a transaction up for another one.
+// conflict reports whether the server aborted a transaction in favour of another one.
 func conflict(err error) bool {
 	e := pgError(err)
 	return e != nil && (e.Code == codeSerialization || e.Code == codeDeadlock)
 }
 
-// timedOut says that a statement took longer than it may, or waited longer for a lock.
+// timedOut reports whether a statement, or its wait for a lock, took longer than allowed.
 func timedOut(err error) bool {
 	e := pgError(err)
 	return e != nil && (e.Code == codeCancelled || e.Code == codeLockNotGranted)
 }
 
-// transient says that the same statements can succeed at the next try, on the same connection.
+// transient reports whether the same statements can succeed when retried on the same connection.
 func transient(err error) bool {
 	e := pgError(err)
 	if e == nil {
@@ -73,13 +74,13 @@ func transient(err error) bool {
 	return false
 }
 
-// unsupported says that the server will never do what the statement asks for.
+// unsupported reports whether the server will never be able to run the statement.
 func unsupported(err error) bool {
 	e := pgError(err)
 	return e != nil && (strings.HasPrefix(e.Code, "0A") || strings.HasPrefix(e.Code, "42"))
 }
 
-// translate gives an error its meaning for callers. It is not for the error of a commit.
+// translate wraps an error with the sentinel that callers check. It must not be used for the error of a commit.
 func (b *Backend) translate(ctx context.Context, doing string, err error) error {
 	switch {
 	case err == nil:
@@ -102,7 +103,7 @@ func (b *Backend) translate(ctx context.Context, doing string, err error) error 
 	return fmt.Errorf("%s: %w: %w", doing, meaning(err), err)
 }
 
-// meaning is the sentinel for an error of the server's.
+// meaning returns the sentinel for a server error.
 func meaning(err error) error {
 	e := pgError(err)
 	switch {

@@ -7,8 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// extensionPart is how many leases get their time again in one transaction. 5,000 take about 0.2 s, for which renewals
-// of them wait.
+// extensionPart is how many leases one transaction extends. 5,000 take about 0.2 s, during which their renewals wait.
 const extensionPart = 5000
 
 const (
@@ -31,9 +30,9 @@ func (b *Backend) ExtendLeases(ctx context.Context) (done bool, err error) {
 	return done, err
 }
 
-// extendPart gives the next leases their full time again, if an extension is under way, and says whether that were the
-// last. Leases that it has not come to do not end meanwhile: see toBeExtended. An extension that began anew has all of
-// them before it again.
+// extendPart resets the next leases to their full TTL, if an extension is in progress, and reports whether those were
+// the last. Leases that it has not reached yet do not end in the meantime: see toBeExtended. A new extension starts
+// with all leases again.
 func extendPart(ctx context.Context, tx pgx.Tx) (done bool, err error) {
 	next, last, n := int64(0), int64(0), int64(0)
 	err = scan(ctx, tx.Conn(), func(s *scanner) error {

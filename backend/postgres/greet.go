@@ -7,29 +7,30 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// sessionTimeout is what a server allows a statement that no process waits for any more. A process that waits cancels
-// it before.
+// sessionTimeout is how long a server lets a statement run that no process waits for any more. A process that still
+// waits cancels the statement earlier.
 const sessionTimeout = readTimeout + 2*time.Second
 
-// clientCheck is how often a server looks whether the client of a statement is still there, from Postgres 14 on.
+// clientCheck is how often a server checks whether the client of a running statement is still connected, from Postgres
+// 14 on.
 const clientCheck = 2 * time.Second
 
-// greetings are tried in turn: what is learned of a new connection, and the settings of its session where the session
-// is ours. A pooler gives the session to others, too, and shows another process id than the server's: there each
-// transaction has its bounds.
+// greetings are tried in turn on a new connection. They return what we need to know about it, and change the settings
+// of its session if the session is ours alone. A pooler shares the session with others and reports a process id that is
+// not the server's; there, each transaction sets its timeouts.
 var greetings = []string{
 	"SELECT pg_backend_pid(), " + weakOf + ", CASE WHEN $1::integer = pg_backend_pid() " +
 		"THEN set_config('statement_timeout', $2::text, false) END, " +
 		"CASE WHEN $1::integer = pg_backend_pid() AND current_setting('client_connection_check_interval', true) IS " +
 		"NOT NULL " +
 		"THEN set_config('client_connection_check_interval', $3::text, false) END",
-	// Not every platform can look.
+	// Not every platform supports client_connection_check_interval.
 	"SELECT pg_backend_pid(), " + weakOf + ", CASE WHEN $1::integer = pg_backend_pid() " +
 		"THEN set_config('statement_timeout', $2::text, false) END WHERE $3::text <> ''",
 	"SELECT pg_backend_pid(), '' WHERE $1::integer <> 0 AND $2::text <> '' AND $3::text <> ''",
 }
 
-// greet is for each new connection of the pools.
+// greet prepares each new connection of the pools.
 func (b *Backend) greet(ctx context.Context, c *pgx.Conn) error {
 	if err := useByteaArrays(ctx, c); err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// historyWindow bounds the revisions that one call looks through for the rows of a span, so that the time it takes does
-// not depend on how rare they are. Through is how far it came.
+// historyWindow limits the number of revisions that one call scans for the rows of a span, so that its duration does
+// not depend on how rare they are. Through reports how far the scan came.
 const historyWindow = 8192
 
 // History implements [backend.Backend].
@@ -52,7 +52,7 @@ func (b *Backend) Head(ctx context.Context) (h backend.Head, err error) {
 	return h, err
 }
 
-// head takes the columns of features.head.
+// head reads the columns of features.head.
 func head(s *scanner) backend.Head {
 	return backend.Head{Clock: s.clock(), Batch: s.integer(), Alarms: s.integer(), Origin: s.origin()}
 }
@@ -70,19 +70,19 @@ func (b *Backend) Tail(ctx context.Context, q backend.TailQuery) (backend.Tail, 
 	return t.tail(), nil
 }
 
-// reader gathers changes.
+// reader collects changes.
 type reader struct {
 	changes     []backend.Change
 	prev, value bool
-	bytes       int64 // ends them with the revision that reaches it, 0 for no bound
+	bytes       int64 // byte limit: ends with the revision that reaches it, 0 for none
 	read        int64 // bytes
-	cut         bool  // the server had more than the bound
+	cut         bool  // the server had more than the limit
 	batch       int64 // of the last change
 }
 
 func (r *reader) reset() { r.changes, r.batch, r.read, r.cut = nil, 0, 0, false }
 
-// change takes the columns of one, or the NULLs that stand for none.
+// change reads the columns of a change, or the NULLs that stand for none.
 func (r *reader) change(s *scanner) {
 	if r.cut || s.null() {
 		return
@@ -106,10 +106,10 @@ func (r *reader) change(s *scanner) {
 	r.changes = append(r.changes, ch)
 }
 
-// reached says whether the bytes read are as many as are wanted, 0 for no bound.
+// reached reports whether read has reached the limit bytes; 0 means no limit.
 func reached(read, bytes int64) bool { return bytes > 0 && read >= bytes }
 
-// through is the revision up to which the changes are complete, if nothing was read above until.
+// through returns the revision up to which the changes are complete, provided that nothing was read above until.
 func (r *reader) through(after, until int64, limit int) int64 {
 	byRow := func(a, b backend.Change) int {
 		return cmp.Or(cmp.Compare(a.Row.ModRevision, b.Row.ModRevision), cmp.Compare(a.Row.Ordinal, b.Row.Ordinal))
@@ -132,7 +132,7 @@ func index(b bool) int {
 
 func historyForm(s backend.Span) (form int, args []any) {
 	switch {
-	case len(s.Start) == 0 && s.End == nil: // all of them; no key is empty
+	case len(s.Start) == 0 && s.End == nil: // all keys; no key is empty
 		return historyAll, nil
 	case s.End == nil:
 		return historyOfKey, []any{indexed(s.Start)}
@@ -152,7 +152,7 @@ type tailReader struct {
 	reader
 	q     backend.TailQuery
 	t     backend.Tail
-	moved int64 // the batch that moved the clock last
+	moved int64 // the batch that last moved the clock
 }
 
 func newTailReader(q backend.TailQuery) *tailReader {
@@ -167,7 +167,7 @@ func (t *tailReader) args() []any {
 
 func (t *tailReader) until() int64 { return orAll(t.q.Until) }
 
-// orAll is a bound, the greatest for none.
+// orAll returns the limit n, or the maximum if n is 0 or less, which means no limit.
 func orAll(n int64) int64 {
 	if n <= 0 {
 		return math.MaxInt64

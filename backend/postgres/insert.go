@@ -6,14 +6,14 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// rowOverhead is about what a row takes besides its value and twice its key, in bytes: headers, numbers, entries of
-// indexes.
+// rowOverhead is the approximate space that a row takes besides its value and twice its key, in bytes: headers,
+// numbers, index entries.
 const rowOverhead = 160
 
-// rowSize is what a row counts for in the clock's bytes.
+// rowSize returns what a row adds to the bytes in the clock's row.
 func rowSize(key, value int) int64 { return int64(2*key + value + rowOverhead) }
 
-// keySize is what a long key takes besides what stands for it in the column key.
+// keySize returns the bytes of a key in the column key and, for a long key, in the column long_key.
 func keySize(key []byte) (column, beside int) {
 	if long(key) {
 		return indexedKey, len(key)
@@ -21,16 +21,16 @@ func keySize(key []byte) (column, beside int) {
 	return len(key), 0
 }
 
-// insertArrays are the columns of the rows of one commit, kept to be filled again.
+// insertArrays holds the columns of the rows of one commit. It is reused by the next commit.
 type insertArrays struct {
 	keys, values, longKeys                     [][]byte
 	revisions, creates, versions, leases, prev []int64
 	ordinals                                   []int32
 }
 
-// queue adds the one statement that inserts e's rows and returns their size.
+// queue adds the single statement that inserts e's rows, and returns their size in bytes.
 func (a *insertArrays) queue(batch *pgx.Batch, e *backend.Effects) (size int64) {
-	clear(a.keys[:cap(a.keys)]) // let go of what the last commit held
+	clear(a.keys[:cap(a.keys)]) // drop the references to the last commit's data
 	clear(a.values[:cap(a.values)])
 	clear(a.longKeys[:cap(a.longKeys)])
 	a.keys, a.values, a.longKeys, a.ordinals = a.keys[:0], a.values[:0], a.longKeys[:0], a.ordinals[:0]
@@ -43,12 +43,12 @@ func (a *insertArrays) queue(batch *pgx.Batch, e *backend.Effects) (size int64) 
 		size += rowSize(column, len(r.Value)) + int64(beside)
 		value := r.Value
 		if !r.Deleted {
-			value = notNil(value) // NULL is a tombstone's
+			value = notNil(value) // NULL marks a tombstone
 		}
 		a.keys, a.values, a.ordinals = append(a.keys, notNil(indexed(r.Key))), append(a.values, value),
 			append(a.ordinals, r.Ordinal)
 		if someLong {
-			var key []byte // NULL is a short one's
+			var key []byte // NULL for a short key
 			if long(r.Key) {
 				key = r.Key
 			}

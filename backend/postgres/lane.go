@@ -11,17 +11,18 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// lane is a pool of connections for one kind of statement. There are two, so that reads, however many and however slow,
-// never keep the writer, a heartbeat, a look at the clock or a renewal of leases waiting for a connection.
+// lane is a pool of connections for one kind of statement. There are two, so that the writer, heartbeats, reads of the
+// clock and renewals of leases never wait for a connection because of reads, however many and however slow.
 type lane struct {
 	b    *Backend
 	pool *pgxpool.Pool
-	// spare is a pool that may have a connection sooner; nil where there is none.
+	// spare is a second pool that may have a connection sooner, or nil.
 	spare *pgxpool.Pool
 }
 
-// laneFor is the lane of a read. An urgent one takes control's connections, too, but only if reads has none left: all
-// of them may be waiting for what whoever asks has locked, such as leases, and all for reads may hang.
+// laneFor returns the lane for a read. An urgent read may use control's connections, too, but only if reads has none
+// left: all of control's connections may be waiting for something that the caller has locked, such as leases, and all
+// of reads' connections may hang.
 func (b *Backend) laneFor(ctx context.Context) lane {
 	l := b.reads
 	if backend.IsUrgent(ctx) {
@@ -32,7 +33,7 @@ func (b *Backend) laneFor(ctx context.Context) lane {
 	return l
 }
 
-// acquire takes a connection from whichever pool has the first one.
+// acquire takes a connection from whichever pool has one first.
 func (l lane) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	if l.spare == nil {
 		return l.pool.Acquire(ctx)
@@ -63,8 +64,8 @@ func (l lane) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	return first.c, nil
 }
 
-// query runs one statement that only reads and hands its rows to each. It tries again, with reset called before, where
-// the connection turns out to be broken or the server asks for it.
+// query runs one read-only statement and passes its rows to each. It retries if the connection turns out to be broken
+// or the error is transient. It calls reset, if not nil, before each attempt.
 func (l lane) query(
 	ctx context.Context, doing string, reset func(), each func(*scanner) error, sql string, args ...any,
 ) error {
@@ -85,7 +86,7 @@ func (l lane) query(
 			break
 		}
 		if !refused(err) {
-			l.b.resetPools() // where one connection broke, others have, or lead to another server than a new one would
+			l.b.resetPools() // if one connection broke, others probably did, or lead to a different server than a new one would
 		}
 	}
 	if !refused(err) && ctx.Err() == nil {
@@ -110,8 +111,8 @@ func (l lane) queryOnce(ctx context.Context, each func(*scanner) error, sql stri
 	return err
 }
 
-// scanBounded is scan over a pooler, whose sessions are not ours: the statement's bound comes with it in one
-// transaction.
+// scanBounded is scan through a pooler, whose sessions are not ours: it sets the statement's timeout in the same
+// transaction as the statement.
 func (l lane) scanBounded(ctx context.Context, c *pgx.Conn, each func(*scanner) error, sql string, args []any) error {
 	var one loader
 	one.add(nil, beginSQL)
@@ -122,7 +123,7 @@ func (l lane) scanBounded(ctx context.Context, c *pgx.Conn, each func(*scanner) 
 	if !c.IsClosed() && c.PgConn().TxStatus() != 'I' {
 		closing, cancel := context.WithTimeout(context.Background(), endTimeout)
 		defer cancel()
-		_, _ = c.Exec(closing, "ROLLBACK") // a connection that is still inside the transaction is not used again
+		_, _ = c.Exec(closing, "ROLLBACK") // the pool does not reuse a connection that is still inside a transaction
 	}
 	return err
 }
@@ -135,7 +136,7 @@ func scan(ctx context.Context, c *pgx.Conn, each func(*scanner) error, sql strin
 	return scanRows(rows, each)
 }
 
-// transaction runs f in a transaction outside the writer's turn, with the server's bounds on it. f may run several
+// transaction runs f in a transaction outside the writer's turn, with the server-side timeouts. f may run several
 // times.
 func (l lane) transaction(ctx context.Context, doing string, f func(ctx context.Context, tx pgx.Tx) error) error {
 	if err := l.b.usable(ctx); err != nil {
@@ -155,12 +156,12 @@ func (l lane) transaction(ctx context.Context, doing string, f func(ctx context.
 	return l.b.translate(ctx, doing, err)
 }
 
-// ending is how a transaction ended that failed.
+// ending describes how a failed transaction ended.
 type ending struct {
-	// broke says that its connection did, or that none was to be had.
+	// broke is set if its connection broke, or none could be acquired.
 	broke bool
-	// again says besides that no COMMIT was sent, so that nothing has happened: an idle connection that died is found
-	// by whoever uses it next.
+	// again is set if, in addition, no COMMIT was sent, so that nothing happened and a retry is safe: a connection that
+	// broke while idle is detected only by its next use.
 	again bool
 }
 
@@ -178,7 +179,7 @@ func (l lane) transactionOnce(
 	return how, err
 }
 
-// within runs f between BEGIN and COMMIT, and says whether the COMMIT was sent.
+// within runs f between BEGIN and COMMIT, and reports whether the COMMIT was sent.
 func (l lane) within(
 	ctx context.Context, c *pgx.Conn, f func(ctx context.Context, tx pgx.Tx) error,
 ) (sent bool, err error) {
@@ -198,7 +199,7 @@ func (l lane) within(
 		if !c.IsClosed() {
 			closing, cancel := context.WithTimeout(context.Background(), endTimeout)
 			defer cancel()
-			_ = tx.Rollback(closing) // it closes the connection if it fails
+			_ = tx.Rollback(closing) // Rollback closes the connection if it fails
 		}
 		return false, err
 	}
@@ -214,5 +215,5 @@ func (l lane) within(
 	return true, err
 }
 
-// microseconds is a duration as the statements return it.
+// microseconds converts a duration as the statements return it.
 func microseconds(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

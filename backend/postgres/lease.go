@@ -15,7 +15,7 @@ func leaseState(s *scanner) backend.LeaseState {
 	return backend.LeaseState{Lease: lease(s), Remaining: microseconds(s.integer())}
 }
 
-// lease reads an id and a TTL, see endLeases.
+// lease reads an id and a TTL; for a negative TTL, see endLeases.
 func lease(s *scanner) backend.Lease {
 	l := backend.Lease{ID: s.integer(), TTL: time.Duration(s.integer()) * time.Second}
 	if l.Ending = l.TTL < 0; l.Ending {
@@ -46,10 +46,11 @@ func (b *Backend) leaseStates(
 	return states, origin, err
 }
 
-// leasePage is how many leases one statement reads of all: a million take longer than a statement may.
+// leasePage is how many leases one statement reads when all are read: a million take longer than a statement may.
 const leasePage = 50_000
 
-// allLeases reads them in parts, each of a moment of its own and all from one server. The origin is that of the first.
+// allLeases reads all leases in parts, each from its own snapshot but all from one server. It returns the origin of the
+// first part.
 func (b *Backend) allLeases(ctx context.Context) (all []backend.LeaseState, first backend.Origin, err error) {
 	for from := int64(math.MinInt64); ; {
 		part, origin, err := b.leaseStates(ctx, b.features.states, from, int64(leasePage))
@@ -72,7 +73,7 @@ func (b *Backend) allLeases(ctx context.Context) (all []backend.LeaseState, firs
 
 // Leases are locked in the order of their ids, so that no two statements wait for each other.
 const (
-	// readLeases has a row without a lease when there is none.
+	// readLeases returns a row without a lease when there are no leases.
 	readLeases = "SELECT %s, l.* FROM (SELECT 1) AS one LEFT JOIN (SELECT " + leaseColumns +
 		" FROM leases%s) AS l ON true ORDER BY l.id"
 

@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// probeTime is how long a notification may take that shows whether any arrive.
+	// probeTime is how long to wait for the notification that shows whether any arrive.
 	probeTime = time.Second
-	// Waits between two tries to connect.
+	// Waits between two attempts to connect.
 	firstWait, longestWait = 100 * time.Millisecond, 5 * time.Second
-	// quietTime is how long nothing may be heard before the connection is asked whether it is still there.
+	// quietTime is how long the connection may be silent before it is pinged.
 	quietTime = 5 * time.Second
 )
 
-// errDeaf is returned where notifications can be asked for and never arrive.
+// errDeaf is returned if LISTEN succeeds but notifications never arrive.
 var errDeaf = errors.New("notifications do not arrive: there is a pooler in transaction mode before the server")
 
-// errOtherServer ends a connection for notifications to a server that was replaced.
+// errOtherServer is returned when the connection for notifications leads to a server that was replaced.
 var errOtherServer = errors.New("another server has become the primary")
 
-// sendHint notifies in a transaction that waits for no disk and no standby: a transaction that notifies keeps all
-// others that do, in all databases of the server, from committing until it has.
+// sendHint notifies in a transaction that does not wait for the disk or a standby: until a transaction that notifies
+// has committed, no other that notifies can commit, in any database of the server.
 const sendHint = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1::text, $2::text)"
 
 // Hint implements [backend.Shared].
@@ -42,7 +42,7 @@ func (b *Backend) notify(ctx context.Context, payload string) error {
 		payload)
 }
 
-// Listen implements [backend.Shared]. It has a connection of its own.
+// Listen implements [backend.Shared]. It uses a separate connection.
 func (b *Backend) Listen(ctx context.Context, hint func(revision, compacted int64), state func(listening bool)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -66,7 +66,7 @@ func (b *Backend) Listen(ctx context.Context, hint func(revision, compacted int6
 			return
 		}
 		never := errors.Is(err, errDeaf) || unsupported(err)
-		if !broken { // else it was said before
+		if !broken { // otherwise already reported
 			state(false)
 			if never {
 				b.log.Info("no notifications from the database server; what others write is found by polling", "error",
@@ -140,8 +140,8 @@ func (b *Backend) listen(ctx context.Context, hint func(revision, compacted int6
 	}
 }
 
-// payload is what a hint says: who committed, up to which revision and, if it moved, the compacted one. Programs that
-// know nothing of the latter pass over a hint with it.
+// payload returns the payload of a hint: the member that committed, the revision and, if it moved, the compacted
+// revision. Older programs, which do not expect the latter, ignore a hint that contains it.
 func payload(member uint64, revision, compacted int64) string {
 	s := strconv.FormatUint(member, 16) + " " + strconv.FormatInt(revision, 10)
 	if compacted != 0 {
@@ -163,8 +163,8 @@ func parsePayload(s string) (member uint64, revision, compacted int64, ok bool) 
 	return member, revision, compacted, err == nil
 }
 
-// probe finds out whether notifications arrive. Over a connection that leads straight to a server process they do.
-// Where a pooler stands between, one is waited for. It must come from another connection: on the same one the pooler
+// probe finds out whether notifications arrive. On a connection that leads directly to a server process they do.
+// Through a pooler, probe sends one and waits for it. It must come from another connection: on the same one, the pooler
 // would pass it on with the answer to the statement that sent it.
 func (b *Backend) probe(ctx context.Context, c *pgx.Conn) error {
 	if is, err := direct(ctx, c); is || err != nil {
@@ -177,7 +177,7 @@ func (b *Backend) probe(ctx context.Context, c *pgx.Conn) error {
 	defer cancel()
 	if _, err := c.WaitForNotification(waiting); err != nil {
 		if waiting.Err() != nil && ctx.Err() == nil {
-			// The server's end still listens, for whoever the pooler gives it to next.
+			// The server session still listens, for whichever client the pooler assigns it to next.
 			if !c.IsClosed() {
 				_, _ = c.Exec(ctx, "UNLISTEN *")
 			}

@@ -10,23 +10,23 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// An entry of an index has at most a third of a page, so a key of more than maxKey bytes is long: the column key holds
-// its first maxKey bytes and the SHA-256 of all of it, and the column long_key the key itself.
+// An index entry takes at most a third of a page, so a key of more than maxKey bytes is long: the column key holds its
+// first maxKey bytes and the SHA-256 of the whole key, and the column long_key holds the key itself.
 //
-// What a column key holds is unlike any other key, so lookups go on as they do for others. Long keys that share their
-// first maxKey bytes are a group: its entries lie together, behind all shorter keys that are less and before all that
-// are greater, but inside of it they are in no order that means anything. So a span whose bounds are long is read in
-// parts, see parts, and a group is sorted when a page ends in it.
+// The value in the column key is unique to the key, so lookups work as for other keys. Long keys that share their first
+// maxKey bytes form a group. Its entries are adjacent in the index, after all shorter keys that are smaller and before
+// all that are greater, but within the group their order is meaningless. So a span with a long bound is read in parts,
+// see parts, and a group is sorted when a page ends in it.
 const (
 	maxKey     = 2600
 	indexedKey = maxKey + sha256.Size
-	// longKeysProgram is the version of the schema that knows long keys.
+	// longKeysProgram is the schema version that introduced long keys.
 	longKeysProgram = 4
 )
 
 func long(key []byte) bool { return len(key) > maxKey }
 
-// indexed is what the column key holds for a key.
+// indexed returns the value of the column key for a key.
 func indexed(key []byte) []byte {
 	if !long(key) {
 		return key
@@ -35,7 +35,7 @@ func indexed(key []byte) []byte {
 	return append(append(make([]byte, 0, indexedKey), key[:maxKey]...), sum[:]...)
 }
 
-// allIndexed is indexed for each.
+// allIndexed applies indexed to each key.
 func allIndexed(keys [][]byte) [][]byte {
 	var out [][]byte
 	for i, key := range keys {
@@ -52,22 +52,22 @@ func allIndexed(keys [][]byte) [][]byte {
 	return out
 }
 
-// before and behind are bounds, for the column key, that have the whole group of a prefix between them.
+// before and behind return the bounds, for the column key, that enclose the whole group of a prefix.
 func before(prefix []byte) []byte { return append(bytes.Clone(prefix), 0) }
 
 func behind(prefix []byte) []byte {
 	return append(bytes.Clone(prefix), bytes.Repeat([]byte{0xff}, indexedKey-maxKey+1)...)
 }
 
-// part is a part of a span: the entries of the key index within bounds that hold for the column key, or the keys of one
-// group that are not less than from and, unless it is nil, less than until.
+// part is a part of a span: either the entries of the key index within bounds that apply to the column key, or the keys
+// of one group that are not less than from and, unless until is nil, less than until.
 type part struct {
 	entries     backend.Span
 	group       []byte
 	from, until []byte
 }
 
-// parts splits a span at its bounds that are long, in the order of keys.
+// parts splits a span at its long bounds, in key order.
 func parts(s backend.Span) []part {
 	if s.End == nil {
 		return []part{{entries: backend.Span{Start: indexed(s.Start)}}}
@@ -96,7 +96,7 @@ func parts(s backend.Span) []part {
 	return append(all, part{entries: middle}, last)
 }
 
-// wider is a span for the column key that holds all of a span's keys, and maybe some others of the groups at its
+// wider returns a span for the column key that contains all keys of s, and possibly other keys of the groups at its
 // bounds.
 func wider(s backend.Span) backend.Span {
 	if s.End == nil {
@@ -111,7 +111,7 @@ func wider(s backend.Span) backend.Span {
 	return s
 }
 
-// within says whether a key is in a span.
+// inSpan reports whether a key is in a span.
 func inSpan(key []byte, s backend.Span) bool {
 	if s.End == nil {
 		return bytes.Equal(key, s.Start)
@@ -157,7 +157,8 @@ func (b *Backend) Range(
 	return rows, all.clock, nil
 }
 
-// cutInGroup says whether rows end in a group, by a bound, so that others of it may be to come before.
+// cutInGroup reports whether a limit ends the rows inside a group, so that keys of the group that belong before the
+// last row may be missing.
 func cutInGroup(rows []backend.Row, q backend.RangeQuery) bool {
 	n := len(rows)
 	if n == 0 || !long(rows[n-1].Key) || q.Span.End == nil {
@@ -173,8 +174,8 @@ func size(rows []backend.Row) (n int64) {
 	return n
 }
 
-// joined are the rows of several statements, each of a snapshot of its own: rows do not change, and the clock is what
-// is true of all of them.
+// joined holds the rows of several statements, each with its own snapshot. That works because rows do not change; clock
+// is one that holds for all of the snapshots.
 type joined struct {
 	rows  []backend.Row
 	count int64
@@ -195,7 +196,8 @@ func (j *joined) add(rows []backend.Row, clock backend.Clock) error {
 	return nil
 }
 
-// rangeOfEntries reads a part that has its groups whole, and the last of them, if the page ends there, in its order.
+// rangeOfEntries reads a part that contains whole groups. If the page ends inside a group, it reads that group in key
+// order.
 func (b *Backend) rangeOfEntries(ctx context.Context, q backend.RangeQuery, all *joined) error {
 	rows, clock, err := b.rangeOf(ctx, q)
 	if err != nil {
@@ -276,14 +278,14 @@ func (b *Backend) Count(ctx context.Context, q backend.RangeQuery) (int64, backe
 }
 
 const (
-	// oldMembers counts the replicas that live and do not know long keys.
+	// oldMembers counts the live replicas that do not support long keys.
 	oldMembers = "SELECT count(*) FROM members WHERE program < $1::integer " +
 		"AND seen_at > clock_timestamp() - interval '10 seconds'"
-	// barOldPrograms keeps programs from starting that do not know long keys.
+	// barOldPrograms keeps programs that do not support long keys from starting.
 	barOldPrograms = "UPDATE settings SET value = $1::bigint WHERE name = 'oldest_program' AND value < $1::bigint"
 )
 
-// hasLong says whether a row has a long key.
+// hasLong reports whether any row has a long key.
 func hasLong(rows []backend.Row) bool {
 	for i := range rows {
 		if long(rows[i].Key) {
@@ -293,7 +295,7 @@ func hasLong(rows []backend.Row) bool {
 	return false
 }
 
-// knowLongKeys refuses long keys while a replica runs beside this one that would not know them for what they are.
+// knowLongKeys returns an error while a replica that would not recognize long keys runs alongside this one.
 func (t *tx) knowLongKeys() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lockedTimeout)
 	defer cancel()

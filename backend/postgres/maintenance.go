@@ -8,13 +8,13 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Reclaim implements [backend.Backend]. Postgres gives space back by itself where it can, and uses the rest again.
+// Reclaim implements [backend.Backend]. Postgres returns space by itself where it can, and reuses the rest.
 func (b *Backend) Reclaim(ctx context.Context, _ int) (done bool, took time.Duration, err error) {
 	return true, 0, b.usable(ctx)
 }
 
-// Defragment implements [backend.Backend]. It makes the room of removed rows usable again; only VACUUM FULL would give
-// it back, and that stops everybody for as long as it copies the table.
+// Defragment implements [backend.Backend]. It makes the space of removed rows reusable. Only VACUUM FULL would return
+// it to the operating system, but it blocks everybody while it copies the table.
 func (b *Backend) Defragment(ctx context.Context) error {
 	if err := b.usable(ctx); err != nil {
 		return err
@@ -27,10 +27,10 @@ func (b *Backend) Defragment(ctx context.Context) error {
 	return nil
 }
 
-// unboundSession lifts the bound that a session of ours has.
+// unboundSession removes the statement timeout of one of our sessions.
 const unboundSession = "SELECT set_config('statement_timeout', '0', false)"
 
-// maintain runs a statement that may take its time and belongs to no transaction.
+// maintain runs a statement that may take long, outside any transaction.
 func (b *Backend) maintain(ctx context.Context, sql string) error {
 	c, err := b.reads.pool.Acquire(ctx)
 	if err != nil {
@@ -45,7 +45,7 @@ func (b *Backend) maintain(ctx context.Context, sql string) error {
 		_, err = c.Exec(ctx, sql)
 	}
 	w := known.warning.Load()
-	if known.direct { // the next statement has its bound again: another session's
+	if known.direct { // the next statement gets a new session, which has the timeout
 		closing, cancel := context.WithTimeout(context.Background(), grace)
 		defer cancel()
 		_ = c.Conn().Close(closing)
@@ -60,7 +60,7 @@ func (b *Backend) maintain(ctx context.Context, sql string) error {
 	return nil
 }
 
-// emptySize is what a database without rows takes, in bytes: a page for each index.
+// emptySize is the space that a database without rows takes, in bytes: a page for each index.
 const emptySize = 4 * 8192
 
 const readSize = "SELECT (SELECT sum(pg_relation_size(r.oid)) FROM (" +
@@ -69,8 +69,8 @@ const readSize = "SELECT (SELECT sum(pg_relation_size(r.oid)) FROM (" +
 	"c.bytes - p.bytes" +
 	fromClock + ", purge AS p, pg_class AS t WHERE p.id = 1 AND t.oid = 'object_versions'::regclass"
 
-// Size implements [backend.Backend]. What is in use is counted as it is written and removed, as Postgres does not
-// report it.
+// Size implements [backend.Backend]. InUse is counted as rows are written and removed, because Postgres does not report
+// it.
 func (b *Backend) Size(ctx context.Context) (size backend.Size, err error) {
 	err = b.laneFor(ctx).query(ctx, "read the size", nil, func(s *scanner) error {
 		size.Total, size.InUse, size.Reads = s.integer(), s.integer()+emptySize, int(b.reading.Load())-1
@@ -80,16 +80,16 @@ func (b *Backend) Size(ctx context.Context) (size backend.Size, err error) {
 	return size, err
 }
 
-// The planner learns how large a table is when it is analyzed. Autovacuum does that once a minute at best, and a plan
-// that was made for an empty table, and kept, reads all of one that has grown meanwhile. So it is done here whenever
-// the table has doubled, until there is enough of it for plans to stay as they are.
+// The planner learns the size of a table when the table is analyzed. Autovacuum does that once a minute at best, and a
+// cached plan that was made for an empty table reads all of a table that has grown since. So the table is analyzed here
+// whenever it has doubled, until it is so large that plans stay as they are.
 const (
 	analyzeFirst = 256
 	analyzeLast  = 1 << 17
 	analyzeBound = 30 * time.Second
 )
 
-// grown is called after each commit.
+// grown is called after each commit, with its revision. It analyzes the table in the background if it has doubled.
 func (b *Backend) grown(revision int64) {
 	last := b.analyzed.Load()
 	if last >= analyzeLast || revision < 2*last || b.closed() ||

@@ -12,23 +12,24 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// errStandby is returned for a connection to a server that cannot be the primary.
+// errStandby is returned for a connection to a standby or a read-only server.
 var errStandby = errors.New("the server is a standby or read-only")
 
-// What distinguishes one server from another, as columns, each evaluated once for a statement. A server that is in
-// recovery refuses the first, so that no answer with them comes from a standby.
+// Columns that distinguish one server from another, each evaluated once per statement. A server in recovery refuses the
+// first, so an answer that contains them never comes from a standby.
 const (
 	timelineOf = "('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint"
 	startedOf  = "(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint"
 	timeOf     = "(SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)"
 
 	originColumns = "(SELECT " + timelineOf + "), (SELECT " + startedOf + "), " + timeOf
-	// unknownOrigin is for an engine that is not Postgres.
+	// unknownOrigin replaces originColumns for an engine that is not Postgres.
 	unknownOrigin = "0::bigint, 0::bigint, " + timeOf
 )
 
-// introductions are tried in turn on a new connection: whether it is good for writing, the process id, the timeline,
-// the start, the system. What the server lacks, or does not let everybody see, is left out.
+// introductions are tried in turn on a new connection. They return whether it is read-only, the process id, the
+// timeline, the start time and the system identifier. Each leaves out more of what the server may lack or hide from
+// ordinary users.
 var introductions = []string{
 	"SELECT current_setting('transaction_read_only'), pg_backend_pid(), CASE WHEN pg_is_in_recovery() THEN 0 ELSE " +
 		timelineOf + " END, " + startedOf +
@@ -38,8 +39,8 @@ var introductions = []string{
 	"SHOW transaction_read_only",
 }
 
-// meet looks at the server that a connection leads to. A pooler gives each transaction another one: its place is
-// unknown.
+// meet identifies the server that a connection leads to. A pooler may route each transaction to a different one, so its
+// place is unknown.
 func (b *Backend) meet(ctx context.Context, c *pgconn.PgConn) (place, error) {
 	var err error
 	for _, sql := range introductions {
@@ -66,16 +67,16 @@ func (b *Backend) meet(ctx context.Context, c *pgconn.PgConn) (place, error) {
 		if b.servers.preferred(p) {
 			return p, nil
 		}
-		// The error that keeps a connection for when no other server can be had is one that pgx alone can make. It does
-		// so for a primary where a standby is preferred, and this is one.
+		// Only pgx can make the error that keeps a connection as a fallback in case no other server is available. It does so
+		// for a primary when a standby is preferred, and this is a primary.
 		return p, pgconn.ValidateConnectTargetSessionAttrsPreferStandby(ctx, c)
 	}
 	return place{}, nil
 }
 
-// introduce has a connection that is being made meet its server.
+// introduce makes a new connection call meet before it is used.
 func (b *Backend) introduce(cc *pgconn.Config, l *link) {
-	asked := cc.ValidateConnect // as the DSN's target_session_attrs says
+	asked := cc.ValidateConnect // the check for the DSN's target_session_attrs
 	cc.ValidateConnect = func(ctx context.Context, c *pgconn.PgConn) (err error) {
 		if asked != nil {
 			if err := asked(ctx, c); err != nil {
@@ -87,12 +88,12 @@ func (b *Backend) introduce(cc *pgconn.Config, l *link) {
 	}
 }
 
-// current says whether a connection of the pools leads to the server that was met last.
+// current reports whether a connection of the pools leads to the server that was met last.
 func (b *Backend) current(_ context.Context, c *pgx.Conn) (bool, error) {
 	return b.servers.current(linkOf(c).place), nil
 }
 
-// namesSession says whether the user names the servers that are good enough. Otherwise those are that take writes.
+// namesSession reports whether the user specifies which servers are acceptable. Otherwise those that accept writes are.
 func namesSession(dsn string) bool {
 	return strings.Contains(dsn, "target_session_attrs") || os.Getenv("PGTARGETSESSIONATTRS") != ""
 }

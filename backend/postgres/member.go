@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// lockMaintenance makes heartbeats follow one another.
+	// lockMaintenance serializes heartbeats.
 	lockMaintenance = "SELECT holder, (extract(epoch FROM clock_timestamp() - heard_at) * 1000000)::bigint, " +
 		"(SELECT x.next_lease IS NOT NULL FROM lease_extension AS x WHERE x.id = 1), " + weakOf +
 		" FROM maintenance WHERE id = 1 FOR UPDATE"
@@ -22,9 +22,9 @@ const (
 		"VALUES ($1::bigint, $2::text, $3::text[], clock_timestamp(), $4::integer) " +
 		"ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name, client_urls = EXCLUDED.client_urls, seen_at = " +
 		"EXCLUDED.seen_at, program = EXCLUDED.program"
-	// touchMember writes a member's row without a change. It does not bring back one that has left.
+	// touchMember writes a member's row without changing it. It does not bring back a member that has left.
 	touchMember = "UPDATE members SET seen_at = seen_at WHERE id = $1::bigint RETURNING id"
-	// readMembers has a row for each URL of a member, or one without.
+	// readMembers returns a row for each URL of a member, or one row without a URL.
 	readMembers = "SELECT m.id, m.name, u.url FROM members AS m LEFT JOIN LATERAL unnest(m.client_urls) WITH " +
 		"ORDINALITY AS u(url, place) ON true ORDER BY m.id, u.place"
 	holdMaintenance = "UPDATE maintenance SET holder = $1::bigint, heard_at = clock_timestamp() WHERE id = 1"
@@ -37,7 +37,7 @@ func (b *Backend) Heartbeat(
 	ctx context.Context, m backend.Member, timeout, silence time.Duration,
 ) (ms backend.Membership, err error) {
 	var origin backend.Origin
-	var ends time.Time // when the commit began, or before
+	var ends time.Time // when the commit began, or earlier
 	err = b.control.transaction(ctx, "heartbeat", func(ctx context.Context, tx pgx.Tx) error {
 		ms = backend.Membership{}
 		err := scan(ctx, tx.Conn(), func(s *scanner) error {
@@ -81,7 +81,7 @@ func (b *Backend) Heartbeat(
 	return ms, err
 }
 
-// memberRow are the arguments of upsertMember.
+// memberRow returns the arguments of upsertMember.
 func memberRow(m backend.Member) []any {
 	urls := m.ClientURLs
 	if urls == nil {
@@ -90,7 +90,7 @@ func memberRow(m backend.Member) []any {
 	return []any{int64(m.ID), m.Name, urls, int32(longKeysProgram)}
 }
 
-// addMember takes a row of readMembers.
+// addMember reads a row of readMembers.
 func addMember(ms *backend.Membership, s *scanner) {
 	id, name := uint64(s.integer()), s.text()
 	if n := len(ms.Members); n == 0 || ms.Members[n-1].ID != id {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// lockPurge keeps rows from being removed, and pins from being made meanwhile.
+	// lockPurge keeps others from removing rows and from creating pins while it is held.
 	lockPurge = "SELECT target, next_version, next_ordinal FROM purge WHERE id = 1 FOR UPDATE"
 	insertPin = "INSERT INTO holds (id, revision, expires_at) " +
 		"SELECT $1::bigint, $2::bigint, clock_timestamp() + $3::bigint * interval '1 microsecond'" +
@@ -24,10 +24,10 @@ const (
 
 // Pin implements [backend.Shared].
 //
-// It and purges take turns, and it refuses a revision that is compacted: so what the pin keeps is there when it is
-// made, and every purge behind it finds it, or removes it first. A snapshot that shows a pin therefore shows what it
-// keeps, on whichever server: one that a failover made the primary has committed less than the one before it, but
-// nothing in another order.
+// A pin and a purge never run at the same time, and Pin refuses a revision that is compacted. So the rows that the pin
+// keeps exist when it is created, and every later purge finds the pin, or removes it first because it has expired. A
+// snapshot that shows a pin therefore shows the rows that it keeps, on any server: a server that a failover made the
+// primary may lack commits of its predecessor, but has none in a different order.
 func (b *Backend) Pin(ctx context.Context, revision int64, d time.Duration) (id int64, err error) {
 	id = 1 + rand.Int64N(math.MaxInt64)
 	err = b.reads.transaction(ctx, "pin a revision", func(ctx context.Context, tx pgx.Tx) error {
@@ -51,13 +51,14 @@ func (b *Backend) Release(ctx context.Context, id int64) error {
 	})
 }
 
-// underPin has a query that begins with the clock report it as [backend.Shared] promises to those who rely on a pin.
+// underPin changes a query that begins with the clock so that it reports the clock as [backend.Shared] promises to a
+// caller that relies on a pin.
 func underPin(pin int64, sql string, args []any) (string, []any) {
 	if pin == 0 {
 		return sql, args
 	}
 	args = append(args, pin)
-	// LEAST leaves out NULL, which is what there is without the pin.
+	// LEAST ignores NULL, which is the result if the pin does not exist.
 	clock := fmt.Sprintf("c.revision, LEAST(c.compacted, (SELECT h.revision FROM holds AS h WHERE h.id = "+
 		"$%d::bigint)), c.incarnation", len(args))
 	return strings.Replace(sql, clockColumns, clock, 1), args

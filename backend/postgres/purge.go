@@ -10,12 +10,13 @@ import (
 )
 
 const (
-	// commitLazily has the transaction wait for no disk and no standby: what a crash takes back is removed again.
+	// commitLazily makes the transaction's COMMIT not wait for the disk or a standby: rows that a crash brings back are
+	// removed again.
 	commitLazily = "SET LOCAL synchronous_commit = off"
 	expirePins   = "DELETE FROM holds WHERE expires_at <= clock_timestamp()"
-	// readTarget is the compacted revision and the least one that a pin keeps.
+	// readTarget reads the compacted revision and the lowest revision that a pin keeps.
 	readTarget = "SELECT c.compacted, (SELECT min(revision) FROM holds)" + fromClock
-	// purgeRows are the next rows, each beside the one that it superseded, and their sizes.
+	// purgeRows reads the next rows, each with the row that it superseded, and their sizes.
 	purgeRows = "SELECT v.resource_version, v.ordinal, v.deleted, v.previous_version, octet_length(v.key), " +
 		"COALESCE(octet_length(v.long_key), 0), " +
 		"p.resource_version, p.ordinal, octet_length(p.value) " +
@@ -31,14 +32,14 @@ const (
 		"= bytes + $4::bigint WHERE id = 1"
 )
 
-// purgeProgress is how far the removal of rows came: those before next are done for a compaction at target.
+// purgeProgress is the progress of the removal of rows: those before next are done for a compaction at target.
 type purgeProgress struct {
 	target int64
 	next   backend.RowID
 }
 
-// advance makes p the progress of a compaction at target. What an earlier one left at its own target, because a watch
-// from there still showed it, is looked at again.
+// advance makes p the progress of a compaction at target. An earlier compaction left rows at its own target, because a
+// watch from there still showed them; they are examined again.
 func (p *purgeProgress) advance(target int64) {
 	if p.target < target {
 		if first := (backend.RowID{ModRevision: p.target}); p.next.ModRevision >= first.ModRevision {
@@ -48,18 +49,18 @@ func (p *purgeProgress) advance(target int64) {
 	}
 }
 
-// superseding is what must be known of a row to remove what it superseded.
+// superseding is what must be known about a row to remove the row that it superseded.
 type superseding struct {
 	id       backend.RowID
 	deleted  bool
-	previous int64 // as the row has it
-	gone     bool  // what it superseded is not there any more
+	previous int64 // as stored in the row
+	gone     bool  // the row that it superseded no longer exists
 	prevID   backend.RowID
 	size     int64 // of the row itself, when it is a tombstone
 	prevSize int64
 }
 
-// removal gathers the rows that one step removes.
+// removal collects the rows that one step removes.
 type removal struct {
 	revisions []int64
 	ordinals  []int32
@@ -73,11 +74,11 @@ func (r *removal) add(id backend.RowID, bytes int64) {
 
 // Purge implements [backend.Backend].
 //
-// It walks through the rows in the order in which they were written and removes what each one superseded. So it finds
-// all of it by a walk as long as the number of revisions, and removes a tombstone only after the row below it, which
-// would be the key's newest otherwise. Removed are, for a row at revision r and a compaction at C >= r: the row it
-// superseded, if that is older than r or r < C; and the row itself, if it is a tombstone and r < C. What remains at C
-// is what a watch from C shows.
+// Purge walks through the rows in the order in which they were written and removes what each one superseded. So it
+// finds everything in a walk as long as the number of revisions, and removes a tombstone only after the row below it,
+// which would otherwise become the key's newest. For a row at revision r and a compaction at C >= r, it removes the row
+// that it superseded, if that is older than r or r < C; and the row itself, if it is a tombstone and r < C. What
+// remains at C is what a watch from C shows.
 func (b *Backend) Purge(ctx context.Context, limit int, until int64) (res backend.PurgeResult, err error) {
 	err = b.reads.transaction(ctx, "purge", func(ctx context.Context, tx pgx.Tx) error {
 		res, err = purge(ctx, tx, max(limit, 1), until)
@@ -162,7 +163,7 @@ func supersedingRow(s *scanner) superseding {
 	return r
 }
 
-// walk chooses up to limit rows to remove, moves p past those that are done, and says whether that is all there is.
+// walk chooses up to limit rows to remove, moves p past those that are done, and reports whether no rows are left.
 func (r *removal) walk(p *purgeProgress, rows []superseding, limit int) (done bool) {
 	for _, row := range rows {
 		below := row.id.ModRevision < p.target
@@ -170,7 +171,7 @@ func (r *removal) walk(p *purgeProgress, rows []superseding, limit int) (done bo
 			r.add(row.prevID, row.prevSize)
 		}
 		if len(r.revisions) >= limit {
-			return false // the row itself may still be to go; it is looked at again
+			return false // the row itself may still have to be removed; it is examined again
 		}
 		if row.deleted && below {
 			r.add(row.id, row.size)

@@ -18,7 +18,7 @@ func (b *Backend) Clock(ctx context.Context) (clock backend.Clock, err error) {
 	return clock, err
 }
 
-// found says whether a clock was read: the epochs begin with 1. Errors: [backend.ErrNoClock].
+// found returns [backend.ErrNoClock] unless a clock was read. Epochs begin at 1, so epoch 0 means that there was none.
 func found(clock backend.Clock) error {
 	if clock.Epoch == 0 {
 		return backend.ErrNoClock
@@ -26,8 +26,8 @@ func found(clock backend.Clock) error {
 	return nil
 }
 
-// rangeOf is Range for a span whose bounds are those of the column key, in its order: see [Backend.Range] for long
-// keys.
+// rangeOf is Range for a span whose bounds apply to the column key, in the order of that column. See [Backend.Range]
+// for long keys.
 func (b *Backend) rangeOf(
 	ctx context.Context, q backend.RangeQuery,
 ) (rows []backend.Row, clock backend.Clock, err error) {
@@ -45,13 +45,13 @@ func (b *Backend) rangeOf(
 	return b.list(ctx, q, listWithinSQL[form], append(args, q.Bytes))
 }
 
-// fewRows are so few that it does not matter what it costs to have the server count their bytes.
+// fewRows is a number of rows so small that the cost of counting their bytes on the server does not matter.
 const fewRows = 16
 
-// spared says that the row's value is large and was left out.
+// spared reports whether the row's value is large and was left out.
 func spared(r backend.Row) bool { return r.Value == nil && r.Key != nil && !r.Deleted }
 
-// list reads the rows of a statement for q, as far as q's bytes go.
+// list reads the rows of a statement for q, up to q.Bytes.
 func (b *Backend) list(
 	ctx context.Context, q backend.RangeQuery, sql string, args []any,
 ) (rows []backend.Row, clock backend.Clock, err error) {
@@ -70,8 +70,8 @@ func (b *Backend) list(
 	return rows, clock, err
 }
 
-// sortByKey sorts rows that are nearly always sorted already: the statements keep the order of the index, but do not
-// say so, since saying it costs another sort.
+// sortByKey sorts rows that are nearly always sorted already: the statements return them in index order, but do not ask
+// for it with ORDER BY, because that would cost another sort.
 func sortByKey(rows []backend.Row) {
 	byKey := func(a, b backend.Row) int { return bytes.Compare(a.Key, b.Key) }
 	if !slices.IsSortedFunc(rows, byKey) {
@@ -99,7 +99,7 @@ func (b *Backend) Rows(
 	return b.rows(ctx, len(ids), bytes, rowsWithin, revisions, ordinals, bytes)
 }
 
-// rows reads the rows of a statement for n ids, as far as bytes go.
+// rows reads the rows of a statement for n ids, up to bytes bytes.
 func (b *Backend) rows(
 	ctx context.Context, n int, bytes int64, sql string, args ...any,
 ) (rows []backend.Row, clock backend.Clock, err error) {

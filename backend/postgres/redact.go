@@ -7,7 +7,7 @@ import (
 
 const hidden = "xxxxx"
 
-// shown are the parameters of a DSN whose values may be seen; all others are hidden, known or not.
+// shown lists the DSN parameters whose values may be logged; all others are hidden, known or not.
 var shown = map[string]bool{
 	"host": true, "hostaddr": true, "port": true, "dbname": true, "database": true, "user": true, "sslmode": true,
 	"target_session_attrs": true, "application_name": true, "connect_timeout": true, "pool_max_conns": true,
@@ -15,8 +15,8 @@ var shown = map[string]bool{
 	"sslrootcert": true,
 }
 
-// Redact makes a DSN fit to be logged: it hides passwords, values of parameters that are not known to be harmless, and
-// whatever of a malformed DSN may be one.
+// Redact returns a DSN that is safe to log: it hides passwords, the values of parameters that are not known to be
+// harmless, and any part of a malformed DSN that may be a password.
 func Redact(dsn string) string {
 	dsn = strings.TrimSpace(dsn)
 	if scheme, rest, ok := strings.Cut(dsn, "://"); ok && !strings.ContainsAny(scheme, "= '") {
@@ -26,7 +26,7 @@ func Redact(dsn string) string {
 }
 
 func redactURL(rest string) string {
-	// A password may hold what should have been escaped, so the user's part ends with the last @ that there is.
+	// A password may contain characters that should have been escaped, so the user part ends at the last @.
 	user, rest, found := cutLast(rest, "@")
 	out := ""
 	if found {
@@ -64,7 +64,7 @@ func redactURL(rest string) string {
 	return out + "?" + strings.Join(pairs, "&")
 }
 
-// redactHost hides a port that is none: what stands there may be a password whose @ is missing.
+// redactHost hides a port that is not a number of up to five digits: it may be a password whose @ is missing.
 func redactHost(h string) string {
 	i := strings.LastIndexByte(h, ':')
 	if i < 0 || strings.HasSuffix(h, "]") || strings.Trim(h[i+1:], "0123456789") == "" && len(h)-i <= 6 {
@@ -80,7 +80,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return "", s, false
 }
 
-// redactKeywords goes through name=value pairs, and hides all from the first place on where it finds something else.
+// redactKeywords processes name=value pairs, and hides everything from the first place that is not such a pair.
 func redactKeywords(s string) string {
 	var out []string
 	for s = strings.TrimSpace(s); s != ""; s = strings.TrimSpace(s) {
@@ -101,7 +101,7 @@ func redactKeywords(s string) string {
 	return strings.Join(out, " ")
 }
 
-// keywordValue cuts the value that s begins with, in quotes or not, as it is written.
+// keywordValue splits off the value at the start of s, quoted or not, exactly as written.
 func keywordValue(s string) (value, rest string, ok bool) {
 	quoted := strings.HasPrefix(s, "'")
 	for i := index(quoted); i < len(s); i++ {

@@ -13,8 +13,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// scanner takes the columns of a row one after the other. It reads the wire's bytes itself: pgx's own way costs as much
-// again as the server's work for a page of rows. Which format they come in depends on the exec mode.
+// scanner reads the columns of a row one after the other. It decodes the wire format itself: for a page of rows, pgx's
+// decoding costs as much as the server's work. Whether the format is text or binary depends on the exec mode.
 type scanner struct {
 	fields []pgconn.FieldDescription
 	raw    [][]byte
@@ -22,7 +22,7 @@ type scanner struct {
 	err    error
 }
 
-// scanRows hands each row to each and closes rows.
+// scanRows passes each row to each, and closes rows.
 func scanRows(rows pgx.Rows, each func(*scanner) error) error {
 	defer rows.Close()
 	s := scanner{fields: rows.FieldDescriptions()}
@@ -45,10 +45,10 @@ func (s *scanner) column() (raw []byte, binary bool) {
 	return s.raw[i], s.fields[i].Format == pgx.BinaryFormatCode
 }
 
-// null says whether the next column is NULL.
+// null reports whether the next column is NULL.
 func (s *scanner) null() bool { return s.raw[s.next] == nil }
 
-// integer takes a column of any integer type, 0 for NULL.
+// integer reads a column of any integer type; NULL is 0.
 func (s *scanner) integer() int64 {
 	raw, bin := s.column()
 	switch {
@@ -79,7 +79,7 @@ func (s *scanner) text() string {
 	return string(raw)
 }
 
-// bytes takes a bytea that stays valid, nil for NULL.
+// bytes reads a bytea into a copy that stays valid; NULL is nil.
 func (s *scanner) bytes() []byte {
 	raw, bin := s.column()
 	switch {
@@ -97,7 +97,7 @@ func (s *scanner) bytes() []byte {
 	return s.unescape(raw)
 }
 
-// unescape reads what a server with bytea_output=escape sends.
+// unescape decodes a bytea from a server with bytea_output=escape.
 func (s *scanner) unescape(raw []byte) []byte {
 	b := make([]byte, 0, len(raw))
 	for i := 0; i < len(raw); i++ {
@@ -125,12 +125,12 @@ func (s *scanner) clock() backend.Clock {
 	return backend.Clock{Revision: s.integer(), Compacted: s.integer(), Epoch: s.integer()}
 }
 
-// origin takes the columns of one.
+// origin reads the columns of an origin.
 func (s *scanner) origin() backend.Origin {
 	return backend.Origin{Server: backend.Server{Timeline: s.integer(), Started: s.integer()}, At: s.integer()}
 }
 
-// row takes the columns of the constant columns and, when value is set, the value.
+// row reads the columns of the constant columns and, if value is set, the value.
 func (s *scanner) row(r *backend.Row, value bool) {
 	r.Key = s.bytes()
 	r.ModRevision = s.integer()

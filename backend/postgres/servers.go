@@ -10,39 +10,39 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// servers knows what the servers that were met have proven.
+// servers tracks what the servers that we have connected to have proven.
 //
-// A commit that a server acknowledges, and with it the synchronous standby, proves that the standby had not been
-// promoted when the commit began. What the server answers is therefore current, but for what another one may have
-// acknowledged since. So the beginning of the newest such commit is kept for each server. It counts for that server
-// only: the connections at hand may lead to several.
+// A commit that a server acknowledges, together with its synchronous standby, proves that the standby had not been
+// promoted when the commit began. The server's answers are therefore current, except for what another server may have
+// acknowledged since. So servers keeps the start time of the newest such commit for each server. It applies to that
+// server only: the open connections may lead to several.
 type servers struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
 	commits map[backend.Server]commit
-	latest  place          // that of the connection made last
-	highest place          // of the timelines that were met in latest's system
+	latest  place          // the server of the newest connection
+	highest place          // with the highest timeline met in latest's system
 	doubted backend.Server // does not acknowledge commits
 	sockets map[*socket]place
 }
 
-// place is a server and the system that it serves: timelines can be compared within one system only.
+// place is a server and the system that it belongs to: timelines can be compared only within one system.
 type place struct {
 	backend.Server
 	system int64
 }
 
-// commit is when one began, by both clocks.
+// commit is when a commit began, by both clocks.
 type commit struct {
 	began time.Time
 	at    int64
 }
 
-// serversKept bounds the servers whose commits are kept; one is replaced at a failover or a restart.
+// serversKept is the maximum number of servers whose commits are kept. Each failover or restart adds a server.
 const serversKept = 8
 
-// acknowledged notes a commit that began then, by this machine's clock, and behind the answer o.
+// acknowledged records a commit that began at began, by this machine's clock, and after the answer o.
 func (s *servers) acknowledged(o backend.Origin, began time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,14 +58,14 @@ func (s *servers) acknowledged(o backend.Origin, began time.Time) {
 	}
 	s.commits[o.Server] = commit{began, o.At}
 	if s.latest.Server == o.Server {
-		s.highest = s.latest // even if it is a lower one: somebody went back to it
+		s.highest = s.latest // even if its timeline is lower: somebody went back to it
 	}
 }
 
-// unconfirmed implements [backend.Shared.Unconfirmed]. It takes the longest of what three clocks say: this machine's
-// monotonic one, which may stand still while the machine is suspended; its wall clock, which does not; and the
-// server's, which goes on while a virtual machine is paused that this process runs on. Clocks that jump ahead cost a
-// commit, no more.
+// unconfirmed implements [backend.Shared.Unconfirmed]. It returns the longest of the times that three clocks show: this
+// machine's monotonic clock, which may stop while the machine is suspended; its wall clock, which does not; and the
+// server's clock, which continues while the virtual machine of this process is paused. A clock that jumps ahead costs
+// only an extra commit.
 func (s *servers) unconfirmed(o backend.Origin, now time.Time) time.Duration {
 	s.mu.Lock()
 	c, ok := s.commits[o.Server]
@@ -76,8 +76,8 @@ func (s *servers) unconfirmed(o backend.Origin, now time.Time) time.Duration {
 	return max(now.Sub(c.began), now.Round(0).Sub(c.began.Round(0)), microseconds(o.At-c.at))
 }
 
-// met notes the server that a connection was made to. When it is another one than before, the connections to that are
-// closed at once, as what is under way on them may wait for an answer in vain.
+// met records the server that a connection was made to. If it is a different server than before, the connections to the
+// others are closed at once, because statements in progress on them may wait in vain for an answer.
 func (s *servers) met(p place, over *socket) {
 	s.mu.Lock()
 	was, highest := s.latest, s.highest
@@ -107,7 +107,7 @@ func (s *servers) met(p place, over *socket) {
 	}
 }
 
-// socket is that of a connection whose server is known.
+// socket is the socket of a connection whose server is known.
 type socket struct {
 	net.Conn
 	servers *servers
@@ -121,22 +121,23 @@ func (c *socket) Close() error {
 	return c.Conn.Close()
 }
 
-// current says whether a connection leads to the server that was met last: others belong to one that was replaced.
+// current reports whether a connection leads to the server that was met last: other connections lead to one that was
+// replaced.
 func (s *servers) current(p place) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return p == place{} || p == s.latest
 }
 
-// preferred says whether a connection to p is as good as one to another server may be: it was not replaced by one of a
-// higher timeline, and acknowledges commits.
+// preferred reports whether p is as good a server as any other could be: it has not been replaced by one with a higher
+// timeline, and it acknowledges commits.
 func (s *servers) preferred(p place) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return p == place{} || p.Server != s.doubted && (p.system != s.highest.system || p.Timeline >= s.highest.Timeline)
 }
 
-// doubt notes that a server does not acknowledge commits.
+// doubt records that a server does not acknowledge commits.
 func (s *servers) doubt(p place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,34 +19,34 @@ import (
 	"github.com/sqlstore/sqlstore/schema"
 )
 
-// oldestServer is the oldest version of Postgres that has all that is used here.
+// oldestServer is the oldest Postgres version that has everything used here.
 const oldestServer = 13
 
-// features are what the server turned out to be able to do, as statements.
+// features are the capabilities of the server, as statements.
 type features struct {
-	// head reads the clock, tail what was written behind a revision (with previous rows, keys only), states and
-	// statesOf the leases. They and lock return the origin.
+	// head reads the clock; tail reads what was written after a revision (indexes: with previous rows, keys only); states
+	// and statesOf read the leases. They and lock return the origin.
 	head             string
 	tail             [2][2]string
 	states, statesOf string
 	// beat ends a heartbeat and returns the origin.
 	beat string
-	// bounds is a statement that gives the transaction that it stands in its bounds in time.
+	// bounds is a statement that sets the timeouts of the current transaction.
 	bounds string
-	// readBounds is the same for a read over a pooler.
+	// readBounds does the same for a read through a pooler.
 	readBounds string
-	// lock takes the clock, reads it, and begins to count the time that it may be held.
+	// lock locks the clock, reads it, and starts the timer for how long it may be held.
 	lock string
-	// unbound lifts those that a COMMIT must not run into.
+	// unbound removes the timeouts that must not interrupt a COMMIT.
 	unbound string
-	// channel is what notifications are sent to; notifies says that the server takes them.
+	// channel is the channel of the notifications; notifies is set if the server accepts them.
 	channel  string
 	notifies bool
 }
 
-// transactionBounds are settings for the time from a transaction's beginning to its end: a client that stands still or
-// is cut off must not hold the clock for longer. Those of TCP are for one that is cut off in the middle of a round
-// trip, or does not take the answer, while the server waits for it inside a statement.
+// transactionBounds are the timeout settings of a transaction, from its beginning to its end: a client that is
+// suspended or cut off must not hold the clock for longer. The TCP settings handle a client that is cut off in the
+// middle of a round trip, or does not read the answer, while the server waits for it inside a statement.
 var transactionBounds = []struct{ name, value string }{
 	{"idle_in_transaction_session_timeout", milliseconds(silenceTimeout)},
 	{"lock_timeout", milliseconds(lockedTimeout)},
@@ -57,13 +57,13 @@ var transactionBounds = []struct{ name, value string }{
 	{"tcp_keepalives_count", "2"},
 }
 
-// transactionTimeout is a setting that Postgres has from 17 on. Its time begins when it is set, so that is done behind
-// the lock: the wait for it does not count. It ends with the COMMIT's beginning.
+// transactionTimeout is a setting that exists from Postgres 17 on. Its timer starts when it is set, so it is set after
+// the lock: the wait for the lock does not count. The timer stops when the COMMIT begins.
 const transactionTimeout = "transaction_timeout"
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// start makes the database ready and learns what the server can do.
+// start prepares the database and detects the server's features.
 func (b *Backend) start(ctx context.Context) error {
 	if err := b.checkPooler(ctx); err != nil {
 		return err
@@ -85,9 +85,9 @@ func (b *Backend) start(ctx context.Context) error {
 	return b.checkNotify(ctx)
 }
 
-// checkPooler looks whether a pooler stands before the server, which may give each transaction another connection.
-// Statements that were prepared on one would then be missing on the next, so none are, unless the DSN says how
-// statements are to be sent.
+// checkPooler detects a pooler in front of the server, which may assign each transaction to a different connection.
+// Statements prepared on one connection would then be missing on the next, so none are prepared, unless the DSN
+// specifies how to send statements.
 func (b *Backend) checkPooler(ctx context.Context) error {
 	given, err := pgconn.ParseConfig(b.cfg.DSN)
 	if err != nil {
@@ -112,18 +112,19 @@ func (b *Backend) checkPooler(ctx context.Context) error {
 	return nil
 }
 
-// direct says whether a connection leads straight to a server process. A pooler gives its clients another process id.
+// direct reports whether a connection leads directly to a server process. A pooler gives its clients a different
+// process id.
 func direct(ctx context.Context, c *pgx.Conn) (bool, error) {
 	pid := int64(0)
 	err := scan(ctx, c, func(s *scanner) error { pid = s.integer(); return nil }, "SELECT pg_backend_pid()",
 		[]any{oneTrip(c)})
 	if refused(err) {
-		return false, nil // some other engine
+		return false, nil // an engine other than Postgres
 	}
 	return err == nil && pid == int64(c.PgConn().PID()), err
 }
 
-// oneTrip is a mode in which a statement is one round trip, which a pooler gives to one connection.
+// oneTrip returns a mode in which a statement is one round trip, which a pooler sends to a single connection.
 func oneTrip(c *pgx.Conn) pgx.QueryExecMode {
 	if mode := c.Config().DefaultQueryExecMode; mode == pgx.QueryExecModeSimpleProtocol {
 		return mode
@@ -131,7 +132,8 @@ func oneTrip(c *pgx.Conn) pgx.QueryExecMode {
 	return pgx.QueryExecModeExec
 }
 
-// checkServer refuses a server that is not the primary, or loses by a crash what it acknowledged.
+// checkServer refuses a server that is too old, is not the primary, or may lose acknowledged writes in a crash. It also
+// builds the statements in b.features that depend on the server's settings.
 func (b *Backend) checkServer(ctx context.Context) error {
 	set := map[string]string{}
 	var schemaName string
@@ -209,7 +211,7 @@ func (b *Backend) origin(ctx context.Context) (columns string, err error) {
 	return originColumns, err
 }
 
-// withOrigin makes the statements that return the origin of their answers.
+// withOrigin builds the statements that return the origin of their answers.
 func (f *features) withOrigin(origin string) {
 	f.head = "SELECT " + clockColumns + ", c.batch, c.alarms, " + origin + fromClock
 	f.lock = "SELECT " + clockColumns + ", " + origin + " FROM (" + newestClock + " FOR UPDATE) AS c"
@@ -223,7 +225,7 @@ func (f *features) withOrigin(origin string) {
 	f.statesOf = fmt.Sprintf(readLeases, origin, " WHERE id = ANY ($1::bigint[])")
 }
 
-// readSettings makes and reads the store's identity and draws this process's.
+// readSettings reads the store's identity, creates it if it is missing, and generates this process's identity.
 func (b *Backend) readSettings(ctx context.Context) error {
 	cluster, err := randomID()
 	if err != nil {
@@ -257,7 +259,7 @@ func (b *Backend) readSettings(ctx context.Context) error {
 	return err
 }
 
-// randomID is positive and not 0.
+// randomID returns a random positive number.
 func randomID() (int64, error) {
 	var raw [8]byte
 	if _, err := rand.Read(raw[:]); err != nil {
@@ -266,7 +268,7 @@ func randomID() (int64, error) {
 	return int64(binary.BigEndian.Uint64(raw[:])>>1 | 1), nil
 }
 
-// checkNotify finds out whether the server takes notifications. Whether they arrive is for [Backend.Listen] to see.
+// checkNotify finds out whether the server accepts notifications. [Backend.Listen] finds out whether they arrive.
 func (b *Backend) checkNotify(ctx context.Context) error {
 	b.features.channel = fmt.Sprintf("sqlstore_%016x", b.settings.ClusterID)
 	err := b.notify(ctx, "")

@@ -7,48 +7,49 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Every number that a statement takes is cast, so that modes without a description of the statement give it the same
-// type.
+// Every numeric argument of a statement is cast, so that it has the same type in exec modes that do not describe the
+// statement.
 const (
 	beginSQL = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
-	// columns of a row in the order in which scanner.row wants them; the value follows where it is asked for.
+	// columns are the columns of a row, in the order that scanner.row expects. The value follows if requested.
 	columns = "key, " + rest
 	rest    = "resource_version, ordinal, deleted, create_revision, version, lease, previous_version"
-	// rowColumns are they where the row itself is read and not only its entry in the key index: long keys are whole.
+	// rowColumns are the same columns when the row itself is read, not only its entry in the key index: long keys are
+	// complete.
 	rowColumns = "COALESCE(long_key, key) AS key, " + rest
-	// entryColumns are they of v, an entry of the key index: the table is asked for long keys only.
+	// entryColumns are the same columns of v, an entry in the key index: the table is read for long keys only.
 	entryColumns = "CASE WHEN octet_length(v.key) > 2600 THEN (SELECT f.long_key FROM object_versions AS f " +
 		"WHERE f.resource_version = v.resource_version AND f.ordinal = v.ordinal) ELSE v.key END AS key, " +
 		"v.resource_version, v.ordinal, v.deleted, v.create_revision, v.version, v.lease, v.previous_version"
-	// newestFirst is the order in which the first of a key's rows is its newest.
+	// newestFirst is the order in which a key's newest row comes first.
 	newestFirst = "resource_version DESC, ordinal DESC"
 
 	clockColumns = "c.revision, c.compacted, c.incarnation"
-	// newestClock is the clock's row. The order leads to it past the versions that an open snapshot keeps.
+	// newestClock reads the clock's row. The order finds it without visiting the old versions that an open snapshot keeps.
 	newestClock = "SELECT * FROM clock WHERE id = 1 ORDER BY turn DESC LIMIT 1"
 	fromClock   = " FROM (" + newestClock + ") AS c"
 	readClock   = "SELECT " + clockColumns + fromClock
 
 	readAlarms = "SELECT member, kind FROM alarms ORDER BY member, kind"
 
-	// loadKeys are the newest rows of keys, tombstones left out.
+	// loadKeys reads the newest rows of keys, without tombstones.
 	loadKeys = "SELECT v.* FROM unnest($1::bytea[]) AS k(key) CROSS JOIN LATERAL (SELECT " + rowColumns + ", value " +
 		"FROM object_versions AS o " +
 		"WHERE o.key = k.key ORDER BY o.resource_version DESC, o.ordinal DESC LIMIT 1) AS v WHERE NOT v.deleted"
-	// loadLeaseKeys are the newest rows of all keys that were ever attached to leases, where they still are.
+	// loadLeaseKeys reads the newest rows of the keys that are attached to leases, out of all keys that ever were.
 	loadLeaseKeys = "SELECT " + entryColumns + " FROM (SELECT DISTINCT key FROM object_versions " +
 		"WHERE lease = ANY ($1::bigint[]) AND lease <> 0) AS k " +
 		"CROSS JOIN LATERAL (SELECT " + columns + " FROM object_versions AS o " +
 		"WHERE o.key = k.key ORDER BY o.resource_version DESC, o.ordinal DESC LIMIT 1) AS v " +
 		"WHERE NOT v.deleted AND v.lease = ANY ($1::bigint[]) LIMIT $2::bigint"
 
-	// toBeExtended says of a lease that an extension is under way and has not come to it.
+	// toBeExtended is true for a lease that an extension in progress has not reached yet.
 	toBeExtended = "id >= (SELECT x.next_lease FROM lease_extension AS x WHERE x.id = 1)"
 	leaseColumns = "id, ttl, CASE WHEN " + toBeExtended + " THEN ttl * 1000000 ELSE (extract(epoch " +
 		"FROM expires_at - clock_timestamp()) * 1000000)::bigint END"
-	// lockLeases keeps them from being renewed. Leases are locked by id everywhere, so that nobody waits for each
-	// other.
+	// lockLeases keeps leases from being renewed. All statements lock leases in the order of their ids, so that no two of
+	// them deadlock.
 	lockLeases = "SELECT " + leaseColumns + " FROM leases WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE"
 
 	insertRows = "INSERT INTO object_versions (" + columns + ", batch, value) SELECT r.key, r.resource_version, " +
@@ -57,7 +58,7 @@ const (
 		"FROM unnest($1::bytea[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[], $6::bigint[], " +
 		"$7::bigint[], $9::bytea[]) " +
 		"AS r(key, resource_version, ordinal, create_revision, version, lease, previous_version, value)"
-	// insertLongRows is insertRows where some keys are long.
+	// insertLongRows is insertRows for rows of which some have long keys.
 	insertLongRows = "INSERT INTO object_versions (" + columns + ", batch, value, long_key) SELECT r.key, " +
 		"r.resource_version, r.ordinal, r.value IS NULL, " +
 		"r.create_revision, r.version, r.lease, r.previous_version, $8::bigint, r.value, r.long_key " +
@@ -67,8 +68,7 @@ const (
 	insertLeases = "INSERT INTO leases (id, ttl, expires_at) SELECT l.id, l.ttl, " +
 		"clock_timestamp() + l.ttl * interval '1 second' " +
 		"FROM unnest($1::bigint[], $2::bigint[]) AS l(id, ttl)"
-	// endLeases marks leases whose revocation has begun by a negative TTL: whatever gives leases their time again
-	// leaves them ended.
+	// endLeases marks leases whose revocation has begun with a negative TTL: no renewal or extension revives them.
 	endLeases = "UPDATE leases SET ttl = -abs(ttl), expires_at = LEAST(expires_at, clock_timestamp()) " +
 		"WHERE id = ANY ($1::bigint[])"
 	deleteLeases = "DELETE FROM leases WHERE id = ANY ($1::bigint[])"
@@ -77,7 +77,7 @@ const (
 		"ON CONFLICT DO NOTHING"
 	deleteAlarms = "DELETE FROM alarms WHERE (member, kind) IN (SELECT a.member, a.kind FROM unnest($1::bigint[], " +
 		"$2::integer[]) AS a(member, kind))"
-	// moveClock names the turn that was locked, for the same reason as newestClock has its order.
+	// moveClock specifies the turn that was locked, for the same reason that newestClock has its order.
 	moveClock = "UPDATE clock SET revision = $1::bigint, compacted = CASE WHEN $2::bigint = 0 THEN compacted " +
 		"WHEN compacted <= 0 THEN $2::bigint ELSE GREATEST(compacted, $2::bigint) END, " +
 		"alarms = alarms + $3::bigint, bytes = bytes + $4::bigint, " +
@@ -97,28 +97,29 @@ func rowsOfIDs(value string) string {
 		"WHERE o.resource_version = n.resource_version AND o.ordinal = n.ordinal LIMIT 1) AS v"
 }
 
-// withClock makes of a query one whose rows follow the clock of the same snapshot; without rows it returns the clock
-// alone.
+// withClock turns a query into one that puts the clock of the same snapshot in front of each row. If there are no rows,
+// it returns only the clock.
 func withClock(query string) string {
 	return "SELECT " + clockColumns + ", r.*" + fromClock + " LEFT JOIN LATERAL (" + query + ") AS r ON true"
 }
 
-// sparing is a row's value unless it is large, else NULL: a statement of many rows sends no more than it may in vain,
-// should they turn out to be large, and costs no more than one that sends all. Then, and for few rows, there is
-// within.
+// sparing is a row's value, or NULL if the value is large. This limits how much a statement with many rows sends for
+// nothing if they turn out to be large, and it costs no more than a statement that sends all values. If a value was
+// left out, and for few rows, the statement with within is used instead.
 const sparing = "CASE WHEN octet_length(value) <= 65536 THEN value END AS value"
 
-// within ends a query's rows, in the order in which they come, with the one at which keys and values reach the n-th
-// argument, so that the server does not send what nobody reads. It reads the lengths of the rest, not the values. A
-// page of 500 takes an eighth longer. They come in the order asked for: the walk and the list of ids are gone through
-// in turn, with a LATERAL for each, which no plan turns.
+// within ends a query's rows, in the order in which they arrive, with the row at which the total size of keys and
+// values reaches the n-th argument, so that the server does not send rows that nobody reads. It reads the lengths of
+// the remaining values, not the values. A page of 500 takes an eighth longer. The rows arrive in the requested order:
+// the key walk and the list of ids are each processed in turn, with a LATERAL for each entry, an order that no plan
+// reverses.
 func within(query string, n int) string {
 	return fmt.Sprintf("SELECT w.* FROM (SELECT q.*, sum(octet_length(q.key) + COALESCE(octet_length(q.value), 0)) "+
 		"OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM (%s) AS q) AS w "+
 		"WHERE COALESCE(w.before, 0) < $%d::bigint", query, n)
 }
 
-// How a span of keys is written in SQL, as arguments from the n-th on.
+// The forms of a span of keys in SQL, with arguments from the n-th on.
 const (
 	single    = iota // key = $n
 	bounded          // key >= $n AND key < $n+1
@@ -137,7 +138,7 @@ func shape(s backend.Span) (form int, args []any) {
 	return bounded, []any{notNil(s.Start), s.End}
 }
 
-// notNil makes a bytea of an empty key, where nil would be NULL.
+// notNil returns an empty slice for a nil key, so that it is sent as an empty bytea and not as NULL.
 func notNil(key []byte) []byte {
 	if key == nil {
 		return []byte{}
@@ -145,11 +146,11 @@ func notNil(key []byte) []byte {
 	return key
 }
 
-// newest is the query for the newest row of each key of a span at revision $1, keys whose newest row is a tombstone
-// left out, in the order of keys, up to $2 of them. It goes from key to key, each time to the first entry of the
-// index behind the last key, and so costs as much for keys of many versions, and whatever the planner believes about
-// the table: DISTINCT ON is three times as fast on keys of one version, but reads and sorts the whole table where
-// vacuum has not been yet.
+// newest returns the query for the newest row of each key of a span at revision $1, in key order, up to $2 rows,
+// without keys whose newest row is a tombstone. It walks from key to key, each time to the first index entry after the
+// last key. So it costs the same for keys with many versions, and whatever the planner assumes about the table.
+// DISTINCT ON is three times as fast on keys with one version, but reads and sorts the whole table before its first
+// vacuum.
 func newest(form int) string {
 	step := func(after, until string) string {
 		return "(SELECT " + columns + " FROM object_versions AS o WHERE " + after + until +
@@ -165,8 +166,9 @@ func newest(form int) string {
 		"LIMIT $2::bigint"
 }
 
-// counted is the query for the newest row of each key of a span, which follows revision $1, for a count. DISTINCT ON
-// reads the whole span once; a walk from key to key is faster only where keys have many versions.
+// counted returns the query for the newest row of each key of a span, for a count. $1 is the revision; the span's
+// arguments follow. DISTINCT ON reads the whole span once; a walk from key to key is faster only if keys have many
+// versions.
 func counted(form int) string {
 	const from, at = "FROM object_versions WHERE ", " AND resource_version <= $1::bigint ORDER BY "
 	switch form {
@@ -179,7 +181,7 @@ func counted(form int) string {
 	return "SELECT DISTINCT ON (key) key, deleted " + from + "key >= $2::bytea" + at + "key, " + newestFirst
 }
 
-// The statements by form of span.
+// The statements, by the form of the span.
 var (
 	countSQL    [spanForms]string
 	listSQL     [spanForms][2]string // [1]: keys only
@@ -187,9 +189,10 @@ var (
 	historySQL  [historyForms][2][2]string // with previous rows, keys only
 
 	listSparingSQL [spanForms]string // without large values
-	listWithinSQL  [spanForms]string // with a bound of bytes behind the span
+	listWithinSQL  [spanForms]string // with a byte limit after the span
 
-	// Those of a group of long keys, see part.args, up to $7: with values, up to $8 bytes, or keys only.
+	// The statements for a group of long keys, up to $7 rows; see part.args. [0]: with values, up to $8 bytes; [1]: keys
+	// only.
 	groupSQL      [2]string
 	groupCountSQL string
 )
@@ -236,7 +239,7 @@ func init() {
 	}
 }
 
-// tailStatement reads what was written behind revision $1, with the columns of the origin.
+// tailStatement returns the statement that reads what was written after revision $1, with the columns of the origin.
 func tailStatement(origin string, prev, keysOnly bool) string {
 	return "SELECT " + clockColumns + ", c.batch, c.alarms, " +
 		"COALESCE((SELECT batch FROM object_versions WHERE resource_version = $1::bigint ORDER BY ordinal " +
@@ -248,14 +251,14 @@ func tailStatement(origin string, prev, keysOnly bool) string {
 // The forms that a history query takes.
 const (
 	historyAll       = iota
-	historyOfKey     // from the key's own entries in the index
-	historyBounded   // read in the order of revisions, rows of other keys dropped
+	historyOfKey     // read from the key's entries in the index
+	historyBounded   // read in revision order, skipping rows of other keys
 	historyUnbounded // likewise
 	historyForms
 )
 
-// historyQuery reads the rows of revisions ($1, $2] in their order until there are $3 and the last revision is
-// complete. The span's arguments follow.
+// historyQuery returns the query for the rows of revisions ($1, $2], in order, until there are $3 rows and the last
+// revision is complete. The span's arguments follow.
 func historyQuery(form int, prev, keysOnly bool) string {
 	const window = "resource_version > $1::bigint AND resource_version <= $2::bigint"
 	const limit = " ORDER BY resource_version FETCH FIRST ($3::bigint) ROWS WITH TIES"
@@ -279,7 +282,7 @@ func historyQuery(form int, prev, keysOnly bool) string {
 		if form == historyBounded {
 			where += " AND w.key < $5::bytea"
 		}
-		// OFFSET 0 keeps the planner from looking the span up in the key index: that would read all of its versions.
+		// OFFSET 0 keeps the planner from looking up the span in the key index, which would read all of its versions.
 		from = "SELECT * FROM (SELECT " + wanted + " FROM object_versions WHERE " + window +
 			" ORDER BY resource_version, ordinal OFFSET 0) AS w WHERE " + where + limit
 	}
@@ -295,8 +298,9 @@ func historyQuery(form int, prev, keysOnly bool) string {
 		"AND o.resource_version = v.previous_version AND NOT o.deleted LIMIT 1) AS p ON v.previous_version <> 0"
 }
 
-// tailQuery is the history of all keys, which ends with the revision at which keys and values reach $4 bytes: the
-// server reads the lengths of the values behind it, and sends nothing that nobody takes.
+// tailQuery returns the query for the history of all keys, which ends with the revision at which the total size of keys
+// and values reaches $4 bytes. The server reads only the lengths of the values after it, and sends nothing that nobody
+// uses.
 func tailQuery(prev, keysOnly bool) string {
 	size := "octet_length(h.key)"
 	if !keysOnly {

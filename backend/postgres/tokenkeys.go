@@ -12,7 +12,7 @@ import (
 
 const (
 	readTokenKeys = "SELECT id, key, extract(epoch FROM made_at)::bigint FROM token_keys ORDER BY id"
-	// addTokenKey adds nothing if the last id is another, or somebody is about to add the same.
+	// addTokenKey adds nothing if the last id is a different one, or if another process is adding the same id.
 	addTokenKey = "INSERT INTO token_keys (id, key, made_at) SELECT $1::bigint + 1, $2::bytea, clock_timestamp() " +
 		"WHERE $1::bigint = (SELECT COALESCE(max(id), 0) FROM token_keys) ON CONFLICT DO NOTHING"
 	dropTokenKeys = "DELETE FROM token_keys WHERE id < $1::bigint AND id < (SELECT max(id) FROM token_keys)"

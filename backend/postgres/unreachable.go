@@ -11,8 +11,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// connectFailure is an error of connecting whose text is one line: pgx's own has a line for each try, and most tries of
-// one server fail alike.
+// connectFailure is a connection error with a single line of text: pgx's own error has a line for each attempt, and
+// most attempts on one server fail alike.
 type connectFailure struct {
 	text string
 	err  error
@@ -22,7 +22,7 @@ func (e *connectFailure) Error() string   { return e.text }
 func (e *connectFailure) Unwrap() []error { return []error{backend.ErrUnavailable, e.err} }
 
 // asConnectFailure returns the connection error in err, or nil if there is none. If a server refuses the login, the
-// message begins with that, because trying again does not help.
+// message begins with that, because a retry does not help.
 func asConnectFailure(err error) error {
 	c, ok := errors.AsType[*pgconn.ConnectError](err)
 	if !ok {

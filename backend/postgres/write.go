@@ -11,12 +11,12 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// tx has the writing connection, and on it a transaction that holds the clock's lock.
+// tx holds the writing connection and, on it, a transaction that holds the clock's lock.
 type tx struct {
 	b      *Backend
 	c      *pgxpool.Conn
 	loaded backend.Loaded
-	origin backend.Origin // of the answer that gave the clock
+	origin backend.Origin // of the answer that contained the clock
 	ended  bool
 }
 
@@ -31,13 +31,13 @@ func (t *tx) Tail(ctx context.Context, q backend.TailQuery) (backend.Tail, error
 	defer cancel()
 	r := newTailReader(q)
 	err := scan(limited, t.c.Conn(), r.scan, r.sql(&t.b.features), r.args())
-	if err == nil && linkOf(t.c.Conn()).cancelled { // the request must not hit the COMMIT
+	if err == nil && linkOf(t.c.Conn()).cancelled { // the cancel request must not hit the COMMIT
 		err = fmt.Errorf("%w: the context ended meanwhile", backend.ErrUnavailable)
 	}
 	if err != nil {
 		return backend.Tail{}, t.b.translate(ctx, "read the tail", err)
 	}
-	if linkOf(t.c.Conn()).cancelled { // the request must not hit the COMMIT
+	if linkOf(t.c.Conn()).cancelled { // the cancel request must not hit the COMMIT
 		return backend.Tail{}, fmt.Errorf("read the tail: %w: it took too long", backend.ErrUnavailable)
 	}
 	return r.tail(), nil
@@ -57,7 +57,7 @@ func (t *tx) end() bool {
 	return !ended
 }
 
-// Commit implements [backend.Tx]. It is one round trip that ends with COMMIT.
+// Commit implements [backend.Tx]. It takes one round trip that ends with COMMIT.
 func (t *tx) Commit(_ context.Context, e *backend.Effects) error {
 	if !t.end() {
 		return fmt.Errorf("commit: %w: the transaction has ended", backend.ErrUnavailable)
@@ -102,12 +102,12 @@ func (t *tx) queue(batch *pgx.Batch, e *backend.Effects) {
 	queueAlarms(batch, insertAlarms, e.Raised)
 	queueAlarms(batch, deleteAlarms, e.Cleared)
 	changed := int64(index(len(e.Raised)+len(e.Cleared) > 0))
-	// Leases alone do not move it, and would leave versions that the order by turn does not distinguish. The lock is
-	// enough for a COMMIT that is synced and acknowledged like others.
+	// Leases alone do not move the clock: an update would leave row versions that the order by turn does not distinguish.
+	// The lock is enough to have the COMMIT synced and acknowledged like any other.
 	if locked := t.loaded.Clock.Revision; e.Revision != locked || e.Compacted != 0 || changed != 0 {
 		batch.Queue(moveClock, e.Revision, e.Compacted, changed, size, e.Batch, locked)
 	}
-	// The COMMIT itself must not run into the statement's timeout while it waits for a standby.
+	// The COMMIT itself must not run into the statement timeout while it waits for a standby.
 	batch.Queue(t.b.features.unbound)
 	batch.Queue("COMMIT")
 }
@@ -123,9 +123,9 @@ func queueAlarms(batch *pgx.Batch, sql string, alarms []backend.Alarm) {
 	batch.Queue(sql, members, kinds)
 }
 
-// send sends what ends with a COMMIT and finds out what became of it. No context ends it, since one that did would have
-// to cancel it or leave it alone; after commitTimeout the connection is closed instead, which the server does not
-// notice before it is done.
+// send sends a batch that ends with a COMMIT and determines its outcome. No context can end it: a context that ends
+// would have to cancel the COMMIT or abandon it. After commitTimeout, send closes the connection instead, which the
+// server does not notice before it is done.
 func (t *tx) send(batch *pgx.Batch) error {
 	c := t.c.Conn()
 	known := linkOf(c)
@@ -144,7 +144,7 @@ func (t *tx) send(batch *pgx.Batch) error {
 		return nil
 	case err == nil && tag == "COMMIT":
 		err = fmt.Errorf("the server answers COMMIT with a warning: %s", warning.Message)
-	case err == nil: // ROLLBACK: the transaction had failed before
+	case err == nil: // ROLLBACK: the transaction had already failed
 		t.b.abandon(nil)
 		return fmt.Errorf("commit: %w: the server answers %s", backend.ErrUnavailable, tag)
 	case conflict(err):
@@ -162,7 +162,7 @@ func (t *tx) send(batch *pgx.Batch) error {
 	return fmt.Errorf("commit: %w: %w", backend.ErrUnknownOutcome, err)
 }
 
-// lost says that the server ended the transaction because it was idle for too long, so before the COMMIT was sent.
+// lost reports whether the server ended the transaction before the COMMIT, because it was idle or open for too long.
 func lost(err error) bool {
 	e := pgError(err)
 	return e != nil && (e.Code == codeIdleInTx || e.Code == codeTxTimeout)

@@ -8,7 +8,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// takeTurn waits for the writing connection; whoever took it calls giveTurn.
+// takeTurn waits for the writing connection. After it succeeds, the caller must call giveTurn.
 func (b *Backend) takeTurn(ctx context.Context) error {
 	if err := b.usable(ctx); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (b *Backend) takeTurn(ctx context.Context) error {
 
 func (b *Backend) giveTurn() { <-b.turn }
 
-// writerConn returns the writing connection, a new one if need be. The caller has the turn.
+// writerConn returns the writing connection, and makes a new one if necessary. The caller must hold the turn.
 func (b *Backend) writerConn(ctx context.Context) (*pgxpool.Conn, error) {
 	if b.writer != nil && !b.writer.Conn().IsClosed() && b.servers.current(linkOf(b.writer.Conn()).place) {
 		return b.writer, nil
@@ -43,8 +43,8 @@ func (b *Backend) writerConn(ctx context.Context) (*pgxpool.Conn, error) {
 	return c, nil
 }
 
-// dropWriter gives the writing connection up; all others with it when it failed: where one broke, others have, or lead
-// to another server than a new one would.
+// dropWriter gives up the writing connection. If it failed, all other connections are closed with it: if one broke,
+// others probably did, or lead to a different server than a new one would.
 func (b *Backend) dropWriter(failed bool) {
 	if b.writer != nil {
 		if failed {
@@ -60,7 +60,7 @@ func (b *Backend) dropWriter(failed bool) {
 	}
 }
 
-// abandon ends a transaction that has failed or is not wanted any more, without giving back the turn.
+// abandon ends a transaction that has failed or is no longer wanted, without releasing the turn.
 func (b *Backend) abandon(cause error) {
 	c := b.writer.Conn()
 	e := pgError(cause)
