@@ -1,17 +1,18 @@
 // Package compactor decides when to compact, and paces the deletion of the rows that a compaction leaves behind.
 //
 // Modes and retention are etcd's: "periodic" keeps the revisions of the retention period, "revision" keeps that many
-// revisions. Whoever compacts (this package, kube-apiserver, an operator), the superseded rows are deleted in small
-// steps with pauses, so that writes hardly notice; the type pace has the details. A small random delay keeps servers
-// that were started together from compacting in step: more than the retention may be kept, never less.
+// revisions. No matter who compacts (this package, kube-apiserver, an operator), the superseded rows are deleted in
+// small steps with pauses, so that writes are hardly affected; the type pace has the details. A small random delay
+// keeps servers that were started together from compacting at the same time: more than the retention may be kept, never
+// less.
 //
 // If several replicas share a database, the leader does both. The others record past revisions, so that a new leader
-// knows at once what to compact to. The database records how far the deletion came, and a new leader continues from
-// there.
+// immediately knows which revision to compact to. The database records the progress of the deletion, and a new leader
+// continues from there.
 //
-// As in etcd, only processes know which revision was current when. After a restart of all processes the record starts
-// over, and a lone process that never runs for a whole retention never compacts. If you restart servers that often,
-// count revisions instead, or let kube-apiserver compact, which keeps its times in the store.
+// As in etcd, the record of which revision was current when exists only in memory. After a restart of all processes it
+// starts over, and a lone process that never runs for a whole retention never compacts. If you restart servers that
+// often, count revisions instead, or let kube-apiserver compact, which keeps its times in the store.
 package compactor
 
 import (
@@ -25,7 +26,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Mode says what a retention counts.
+// Mode selects what a retention counts.
 type Mode string
 
 // The modes.
@@ -58,17 +59,17 @@ func (c Config) Check() error {
 
 // Engine is what a compactor needs from a store.
 type Engine interface {
-	// Leads reports whether this process does the work that only one of those sharing a database does. It may change at
-	// any time.
+	// Leads reports whether this process does the work that only one of the processes sharing a database does. It may
+	// change at any time.
 	Leads() bool
-	// Epoch changes when history was lost: revisions have other times then.
+	// Epoch changes when history was lost: the recorded times of revisions no longer apply then.
 	Epoch() int64
 	Revision() int64
 	Compacted() int64
 	Compact(ctx context.Context, revision int64, physical bool) (int64, error)
 	PurgeStep(ctx context.Context, rows int) (backend.PurgeResult, error)
 	Reclaim(ctx context.Context, pages int) (done bool, took time.Duration, err error)
-	// Readers describes for people who, in this process, keeps rows from being deleted; "" for nobody.
+	// Readers describes, in human-readable form, who in this process keeps rows from being deleted; "" means nobody.
 	Readers() string
 }
 
@@ -85,7 +86,7 @@ type Compactor struct {
 	purging   purging
 }
 
-// New checks cfg. Errors: [ErrConfig].
+// New returns a Compactor for e, which does nothing until Run is called. Errors: [ErrConfig] if cfg is not valid.
 func New(e Engine, cfg Config) (*Compactor, error) {
 	s, err := cfg.settings()
 	if err != nil {
@@ -102,7 +103,7 @@ func New(e Engine, cfg Config) (*Compactor, error) {
 	return c, nil
 }
 
-// Set applies another mode and retention, and keeps what is known of past revisions. Errors: [ErrConfig].
+// Set applies a new mode and retention, and keeps the record of past revisions. Errors: [ErrConfig].
 func (c *Compactor) Set(cfg Config) error {
 	s, err := cfg.settings()
 	if err != nil {
@@ -121,7 +122,7 @@ func (c *Compactor) Set(cfg Config) error {
 	return nil
 }
 
-// Run compacts and deletes until ctx ends.
+// Run compacts, and deletes superseded rows, until ctx ends.
 func (c *Compactor) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { c.purge(ctx) })

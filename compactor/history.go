@@ -13,13 +13,14 @@ type note struct {
 	rev int64
 }
 
-// look records the revision. It asks for the epoch first, so that the revision cannot belong to an older one.
+// look records the current revision. It reads the epoch first, so that the revision cannot belong to an older epoch.
 func (h *history) look(now time.Time, e Engine) {
 	epoch := e.Epoch()
 	h.note(now, e.Revision(), epoch)
 }
 
-// note discards everything after a loss of history: its revisions were written again later.
+// note records a revision. After a loss of history it first discards all earlier notes, because their revisions were
+// written again later.
 func (h *history) note(now time.Time, rev, epoch int64) {
 	if n := len(h.noted); epoch != h.epoch || n > 0 && h.noted[n-1].rev > rev {
 		h.noted, h.epoch = h.noted[:0], epoch
@@ -36,14 +37,14 @@ func (h *history) old(now time.Time, age time.Duration) (rev int64, ok bool) {
 	return h.noted[n-1].rev, true
 }
 
-// forget drops notes older than the newest note of at least age ago.
+// forget drops the notes older than the newest note that is at least age old.
 func (h *history) forget(now time.Time, age time.Duration) {
 	if n := h.before(now, age); n > 1 {
 		h.noted = append(h.noted[:0], h.noted[n-1:]...)
 	}
 }
 
-// before counts the notes of at least age ago.
+// before returns the number of notes that are at least age old.
 func (h *history) before(now time.Time, age time.Duration) (n int) {
 	for n < len(h.noted) && now.Sub(h.noted[n].at) >= age {
 		n++
@@ -51,5 +52,5 @@ func (h *history) before(now time.Time, age time.Duration) (n int) {
 	return n
 }
 
-// since is when the oldest note was taken.
+// since returns when the oldest note was taken.
 func (h *history) since() time.Time { return h.noted[0].at }

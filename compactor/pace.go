@@ -2,18 +2,20 @@ package compactor
 
 import "time"
 
-// A write that arrives during a step waits for it. On SQLite it waits for the end of the step, as one connection
-// writes, and for the disk to absorb what the step left in the log; on Postgres it waits for a share of the disk and
-// the processors. So a slow write notices the longest step, not the sum of all. A step is therefore sized to block
-// writes for blockTime on this machine or, if it does not block them, to take stepTime, most of which may be network
-// time. The remaining time belongs to the writes: the pause after a step is restFactor times as long.
+// A write that arrives during a step waits for it. On SQLite it waits for the end of the step, because only one
+// connection writes, and for the disk to absorb what the step left in the log; on Postgres it waits for a share of the
+// disk and the processors. So the slowest writes are delayed by the longest step, not by the sum of all steps. A step
+// is therefore sized to block writes for blockTime on this machine or, if it does not block them, to take stepTime,
+// most of which may be network time. The remaining time belongs to the writes: the pause after a step is restFactor
+// times as long.
 //
 // A deleted row costs the log nearly as much as a written one, and a log that fills sooner is checkpointed more often,
 // which also blocks writes. So the rows of a compaction are spread over most of the time until the next one is
 // expected, judging by the previous interval; if that is unknown, only the pauses count.
 //
-// A purge that falls behind for good would let the database grow forever. So if a compaction arrives while more rows
-// are left than at the previous one, the pauses are halved, and once they cannot be halved, the steps get longer.
+// A purge that falls behind permanently would let the database grow without limit. So if a compaction arrives while
+// more rows are left than at the previous one, the pauses are halved, and once they cannot be halved, the steps get
+// longer.
 const (
 	blockTime  = 300 * time.Microsecond
 	stepTime   = 5 * time.Millisecond
@@ -29,8 +31,9 @@ const (
 	firstUnits = 64
 	minUnits   = 8
 	maxUnits   = 2000
-	// maxBehind is how often the pace can be raised: pauses of 4, 2, 1 and 0 times the step, then steps of 2 to 16
-	// times the length. With rows of 20 us on SQLite, that is 7,000 a second at first and 27,000 without pauses.
+	// maxBehind is how many times the pace can be raised: pauses of 4, 2, 1 and 0 times the step, then steps of 2 to 16
+	// times the length. With rows that take 20 us each on SQLite, that is 7,000 rows per second at first and 27,000
+	// without pauses.
 	maxBehind = 7
 )
 
@@ -42,14 +45,14 @@ type pace struct {
 
 func newPace() pace { return pace{units: firstUnits} }
 
-// took learns from a step of n units (p.units, if that many were left) that took d and blocked writes for blocked. It
-// returns the pause after it.
+// took adapts the pace to a step of n units (p.units, if that many were left) that took d and blocked writes for
+// blocked. It returns the pause after the step.
 func (p *pace) took(n int, d, blocked time.Duration) (rest time.Duration) {
 	longer, factor := 0, restFactor>>p.behind
 	if factor == 0 {
 		longer = p.behind - 3
 	}
-	// of the longest step
+	// relative to the longest step allowed
 	share := max(float64(d)/float64(stepTime<<longer), float64(blocked)/float64(blockTime<<longer))
 	ideal := p.units
 	if n > 0 && (share > 1 || n >= p.units) { // a step that was short because there was little to do proves nothing
@@ -65,7 +68,7 @@ func (p *pace) hurry() { p.behind = min(p.behind+1, maxBehind) }
 
 // plan spreads the rest of a compaction over the time until the next one.
 type plan struct {
-	seen     time.Time // when the compaction came
+	seen     time.Time // when the compaction arrived
 	deadline time.Time // when its rows should be gone; zero when the next one is not expected
 }
 
@@ -81,7 +84,7 @@ func (p *plan) next(now time.Time) {
 	}
 }
 
-// rest is how long to pause after a step that advanced by done revisions, when left of them remain.
+// rest returns how long to pause after a step that advanced by done revisions, when left revisions remain.
 func (p *plan) rest(now time.Time, done, left int64) time.Duration {
 	remains := p.deadline.Sub(now)
 	if p.deadline.IsZero() || remains <= 0 || done <= 0 || left <= 0 {

@@ -21,7 +21,7 @@ type purging struct {
 	near     int64     // see [backend.PurgeResult]
 	finished bool      // target is done, including freeing space
 	advanced time.Time // when it last made progress, or when work first appeared
-	waits    bool      // the last step had to wait for a reader of the rows
+	waits    bool      // the last step had to wait because a reader needs the rows
 	err      error     // of the last step
 }
 

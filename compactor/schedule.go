@@ -76,7 +76,7 @@ func (c *Compactor) current() settings {
 	return c.settings
 }
 
-// after is when the compaction after one at t is due.
+// after returns when the compaction after one at t is due.
 func (c *Compactor) after(t time.Time, s settings) time.Time {
 	return t.Add(s.interval() + c.jitter(s.sample()))
 }

@@ -12,7 +12,7 @@ const (
 	revisionPeriod = 5 * time.Minute
 	// longestInterval is the longest time between two periodic compactions, however long the retention.
 	longestInterval = time.Hour
-	// samples is how often the revision is recorded in such an interval.
+	// samples is how many times the revision is recorded per interval.
 	samples = 10
 )
 
@@ -74,10 +74,11 @@ func (s settings) interval() time.Duration {
 	return longestInterval
 }
 
-// sample is how often the revision is recorded, even if no period needs it, because one may be set later.
+// sample returns the time between two records of the revision. They are kept even if no period needs them, because one
+// may be set later.
 func (s settings) sample() time.Duration { return max(s.interval()/samples, time.Millisecond) }
 
-// remember is how far back the notes go.
+// remember returns how far back the notes go.
 func (s settings) remember() time.Duration {
 	if s.mode == Periodic {
 		return s.period

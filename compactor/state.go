@@ -10,9 +10,10 @@ import (
 const (
 	// failTimeout is how long automatic compaction may fail before that counts as a stall, or two intervals if longer.
 	failTimeout = time.Minute
-	// purgeTimeout is how long the deletion of rows may make no progress while there are some.
+	// purgeTimeout is how long the deletion of rows may make no progress, while there are rows to delete, before that
+	// counts as a stall.
 	purgeTimeout = 2 * time.Minute
-	// readTimeout is the same if readers hold the rows: longer than a list can hold them.
+	// readTimeout is the same if readers keep the rows: longer than a list can keep them.
 	readTimeout = store.StreamPinLimit + purgeTimeout
 )
 
@@ -31,7 +32,7 @@ type State struct {
 	// Last is when this process last compacted automatically, zero if never. Next is when it plans to do so again, or
 	// to check whether there is something to compact, zero if it does not.
 	Last, Next time.Time
-	// Stall is nil while all is well.
+	// Stall is nil while nothing is stalled.
 	Stall *Stall
 }
 

@@ -9,8 +9,8 @@
 //  3. A continue token works only for the list that it was made for, reveals nothing without a key, and stays valid
 //     across restarts, upgrades and replicas (token.go). The keys are in the database and shared by all processes
 //     (keyring.go).
-//  4. A page costs what its rows cost: it begins at its first key, wherever in the list that is. The rows after it are
-//     counted once per list, and the token carries the count.
+//  4. The cost of a page is the cost of its rows: reading begins at its first key, wherever in the list that is. The
+//     rows after it are counted once per list, and the token carries the count.
 //  5. Memory is bounded by a chunk, whatever the limit. Waiting for a future revision queries the database once and
 //     then relies on the store's notifications (wait.go).
 package paging

@@ -6,15 +6,16 @@ import (
 )
 
 var (
-	// ErrInvalid is returned for options that do not go together, and for foreign tokens: 400.
+	// ErrInvalid is returned for invalid options or combinations of options, and for tokens that were not made for the
+	// list. It corresponds to HTTP status 400.
 	ErrInvalid = errors.New("invalid list options")
-	// ErrExpired is matched by every [*ExpiredError]: 410.
+	// ErrExpired is matched by every [*ExpiredError]. It corresponds to HTTP status 410.
 	ErrExpired = errors.New("the provided resource version is too old: it has been compacted")
-	// ErrTooLarge is matched by every [*TooLargeError]: 504.
+	// ErrTooLarge is matched by every [*TooLargeError]. It corresponds to HTTP status 504.
 	ErrTooLarge = errors.New("Too large resource version") //nolint:staticcheck // Kubernetes' own words
 )
 
-// errToken is the error for every token that does not open. It must not reveal why.
+// errToken is returned for every token that cannot be opened. It must not reveal why.
 var errToken = fmt.Errorf("%w: continue key is not valid", ErrInvalid)
 
 // ExpiredError means that a revision has been compacted, or belongs to lost history.

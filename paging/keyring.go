@@ -42,11 +42,11 @@ type keyring struct {
 	next time.Time     // when the next query for an unknown key is allowed; protected by turn
 }
 
-// keySet is what the database contained at some time.
+// keySet is the set of keys that the database contained at some point.
 type keySet struct {
 	byID   map[int64]cipher.AEAD
 	newest int64     // 0 for none
-	asked  time.Time // when the query was sent
+	asked  time.Time // just before the query was sent
 	until  time.Time // when the next one is due
 }
 
@@ -94,7 +94,7 @@ func (k *keyring) ask(ctx context.Context, done func(*keySet) bool) (*keySet, er
 
 // read reads the keys. Callers hold the turn.
 func (k *keyring) read(ctx context.Context) (*keySet, error) {
-	asked := time.Now() // a change after the query counts as not seen
+	asked := time.Now() // before the query, so that it never claims to have seen a later change
 	k.next = asked.Add(keysPause)
 	all, err := k.keys.TokenKeys(ctx)
 	if err != nil {
@@ -113,7 +113,7 @@ func (k *keyring) read(ctx context.Context) (*keySet, error) {
 	return set, nil
 }
 
-// sealing returns the keys, at least one: it makes the first. Errors: as current.
+// sealing returns the keys, at least one: if there is none, it creates the first. Errors: the same as current.
 func (k *keyring) sealing(ctx context.Context) (*keySet, error) {
 	set, err := k.current(ctx)
 	for range firstKeyTries {
@@ -130,7 +130,7 @@ func (k *keyring) sealing(ctx context.Context) (*keySet, error) {
 	return set, errors.Join(err, fmt.Errorf("%w: a newly made token key is missing", backend.ErrUnavailable))
 }
 
-// opening returns the keys, including the one with the id if it exists. Errors: as current.
+// opening returns the keys, including the one with the id if it exists. Errors: the same as current.
 func (k *keyring) opening(ctx context.Context, id int64) (*keySet, error) {
 	came := time.Now()
 	set, err := k.current(ctx)
@@ -144,7 +144,7 @@ func (k *keyring) opening(ctx context.Context, id int64) (*keySet, error) {
 		return nil, ctx.Err()
 	}
 	if now := k.set.Load(); now.asked.After(came) {
-		return now, nil // for another one
+		return now, nil // read for another call
 	}
 	if wait := time.Until(k.next); wait > 0 {
 		timer := time.NewTimer(wait)

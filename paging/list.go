@@ -7,8 +7,8 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// overtakenTries limits how often a list of the current revision restarts because that was compacted before the first
-// row was read.
+// overtakenTries limits how often a list of the current revision restarts because that revision was compacted before
+// the first row was read.
 const overtakenTries = 5
 
 // list is one list, or one page of it, after its revision is decided.
@@ -19,7 +19,7 @@ type list struct {
 	keys   *keySet // nil for a list that needs no token
 	from   place
 	more   bool // continues after a previous page
-	lag    bool // may be read from this replica's memory, though others have written since
+	lag    bool // may be read from this replica's memory, even if others have written since
 }
 
 // plan decides how to read a list, and waits until that is possible.
@@ -47,7 +47,7 @@ func (p *Pager) plan(ctx context.Context, prefix string, o ListOptions) (*list, 
 	return l, err
 }
 
-// resume continues where a token says.
+// resume continues the list at the place that the token contains.
 func (l *list) resume(ctx context.Context, token string) error {
 	s, ok := parse(token)
 	if !ok {
@@ -69,7 +69,7 @@ func (l *list) resume(ctx context.Context, token string) error {
 	case l.from.revision == latest:
 		return nil
 	case l.from.epoch > l.p.engine.Epoch():
-		if _, err := l.p.confirm(ctx); err != nil { // by a replica that learned of a loss before this one
+		if _, err := l.p.confirm(ctx); err != nil { // sealed by a replica that learned of a loss of history before this one
 			return err
 		}
 	}
@@ -79,7 +79,7 @@ func (l *list) resume(ctx context.Context, token string) error {
 	return l.p.await(ctx, l.from.revision)
 }
 
-// run reads the rows.
+// run reads the rows and passes them to send.
 func (l *list) run(ctx context.Context, send func(rows []*store.Row) error) (Page, error) {
 	req := &store.RangeRequest{
 		Key: []byte(l.prefix + l.from.start), End: store.PrefixEnd([]byte(l.prefix)),
@@ -102,7 +102,7 @@ func (l *list) run(ctx context.Context, send func(rows []*store.Row) error) (Pag
 			req.Serializable = false // another replica may already know a newer current revision
 		case errors.Is(err, store.ErrCompacted):
 			return Page{}, l.expired()
-		case errors.Is(err, store.ErrFutureRevision): // it existed, and is lost
+		case errors.Is(err, store.ErrFutureRevision): // the revision existed, and was lost
 			return Page{}, l.expired()
 		default:
 			return Page{}, err
@@ -110,10 +110,10 @@ func (l *list) run(ctx context.Context, send func(rows []*store.Row) error) (Pag
 	}
 }
 
-// page describes a completely read list, with the token for the rest.
+// page returns the description of a list after all its rows were read, with the token for the rest.
 func (l *list) page(res *store.RangeResult, read int64, last []byte) (Page, error) {
 	if l.from.revision != latest && l.more && res.Epoch != l.from.epoch {
-		return Page{}, l.expired() // history was lost meanwhile
+		return Page{}, l.expired() // history was lost in the meantime
 	}
 	page := Page{Revision: l.from.revision}
 	if page.Revision == latest {

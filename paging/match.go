@@ -18,7 +18,7 @@ const (
 	continueToken
 )
 
-// paged says which of limit and continue are set.
+// paged is the combination of limit and continue that is set.
 type paged int
 
 const (

@@ -41,7 +41,8 @@ func (p *Pager) List(ctx context.Context, prefix []byte, o ListOptions, send fun
 	return l.run(ctx, send)
 }
 
-// Get returns the row of key, or nil if there is none, and the revision of that result. Errors: as List.
+// Get returns the row of key, or nil if there is none, and the revision of that result. Errors: the same as List,
+// except for send's.
 func (p *Pager) Get(ctx context.Context, key []byte, o GetOptions) (*store.Row, int64, error) {
 	version, err := ParseVersion(o.ResourceVersion)
 	if err != nil {

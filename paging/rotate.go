@@ -12,8 +12,8 @@ import (
 // rotateTries limits how often another process may win the race to add a key.
 const rotateTries = 10
 
-// Rotate adds a key, which seals from now on, and returns its id. With revoke it drops the older keys: other processes
-// refuse their tokens within a minute. Errors: those of the backend.
+// Rotate adds a key, which seals all new tokens, and returns its id. If revoke is set, it drops the older keys: other
+// processes refuse their tokens within a minute. Errors: those of the backend.
 func Rotate(ctx context.Context, keys backend.TokenKeys, revoke bool) (id int64, err error) {
 	for range rotateTries {
 		all, err := keys.TokenKeys(ctx)

@@ -11,7 +11,7 @@ import (
 
 // A token is base64url without padding of
 //
-//	version (1 byte) | key id (8) | nonce (24) | sealed (24 and more) | tag (16)
+//	version (1 byte) | key id (8) | nonce (24) | sealed (24 or more) | tag (16)
 //
 // where the sealed part, encrypted with XChaCha20-Poly1305, is
 //
@@ -53,7 +53,7 @@ func seal(id int64, key cipher.AEAD, prefix string, p place) string {
 	return base64.RawURLEncoding.EncodeToString(key.Seal(out, nonce, contents, append(header(id), prefix...)))
 }
 
-// random never fails: see [rand.Read].
+// random returns n random bytes. It never fails: see [rand.Read].
 func random(n int) []byte {
 	b := make([]byte, n)
 	_, _ = rand.Read(b)

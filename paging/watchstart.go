@@ -33,7 +33,7 @@ func (p *Pager) Watch(o WatchOptions) (WatchStart, error) {
 	return start, nil
 }
 
-// watchForbids explains, in Kubernetes' words, which options do not go together; "" if all do.
+// watchForbids explains, in Kubernetes' words, which options cannot be combined; "" if all can.
 func watchForbids(o WatchOptions) string {
 	switch given := o.SendInitialEvents != nil; {
 	case o.Continue != "":

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Contents is how much a database holds.
+// Contents counts what a database holds.
 type Contents struct {
 	// Revision is the newest revision.
 	Revision int64
@@ -39,7 +39,7 @@ func Living(ctx context.Context, db *sql.DB) (n int, err error) {
 	return n, nil
 }
 
-// String formats the figures for people.
+// String returns the counts in human-readable form.
 func (c Contents) String() string {
 	return fmt.Sprintf("%d keys in %d versions up to revision %d, %d leases", c.Keys, c.Versions, c.Revision, c.Leases)
 }

@@ -82,7 +82,7 @@ func Up(ctx context.Context, db *sql.DB, log *slog.Logger) error {
 	if err != nil || s.Version >= s.Newest {
 		return err
 	}
-	if log == nil || s.Version == 0 { // a new database takes no time
+	if log == nil || s.Version == 0 { // migrating a new database takes no time
 		log = slog.New(slog.DiscardHandler)
 	}
 	began := time.Now()
@@ -99,8 +99,8 @@ func Up(ctx context.Context, db *sql.DB, log *slog.Logger) error {
 	return nil
 }
 
-// Down takes a database steps versions back. Data that the older schema cannot store is lost, all of it at version 0.
-// It refuses a database that is dirty or newer than this program.
+// Down migrates a database back by steps versions. Data that the older schema cannot store is lost, and at version 0
+// all data is. It refuses a database that is dirty or newer than this program.
 func Down(ctx context.Context, db *sql.DB, steps int) error {
 	s, err := check(ctx, db)
 	if err == nil && s.Version > s.Newest {

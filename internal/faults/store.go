@@ -1,4 +1,4 @@
-// Package faults finds what is wrong with the parts of a server, for its conditions.
+// Package faults detects faults in the parts of a server, for its conditions.
 package faults
 
 import (
@@ -24,7 +24,7 @@ const (
 	faultMemory = 30 * time.Second
 )
 
-// Alarms reports the alarms that are raised.
+// Alarms reports the raised alarms in in.
 func Alarms(s *store.Store, in *conditions.Inputs) {
 	for _, a := range s.Alarms() {
 		switch a.Kind {
@@ -126,7 +126,7 @@ func answers(s *store.Store, in *conditions.Inputs) error {
 	return nil
 }
 
-// Lagging checks whether watches, and reads with them, are behind.
+// Lagging checks whether the watches on this replica, and with them its reads, lag behind.
 func Lagging(s *store.Store, in *conditions.Inputs) {
 	l := s.Lag(lagThreshold)
 	if l.Tail >= readTimeout && in.Database == nil {
