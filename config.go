@@ -26,7 +26,7 @@ var ErrPlaintext = listen.ErrPlaintext
 // defaultReserve is the default of [Config.DiskReserveBytes].
 const defaultReserve = 64 << 20
 
-// defaultWarning is etcd's.
+// defaultWarning is the default of [Config.WarningUnaryRequestDuration], as in etcd.
 const defaultWarning = 300 * time.Millisecond
 
 // Config describes what to serve and where. The zero Config serves a temporary store on a free port of the loopback
@@ -34,8 +34,8 @@ const defaultWarning = 300 * time.Millisecond
 type Config struct {
 	// Name is the name of the member. Default "default".
 	Name string
-	// DataDir holds the database if Datastore does not name one. If both are empty, the store is temporary: nothing is
-	// synced, and Close removes it.
+	// DataDir is the directory of the database if Datastore does not name one. If both are empty, the store is temporary:
+	// nothing is synced, and Close removes it.
 	DataDir string
 	// Datastore is sqlite:///path/to/file, or "sqlite" or "" for sqlstore.db in DataDir, or
 	// postgres://user@host:5432/database with pgx's parameters. Any number of servers may share a Postgres database.
@@ -49,7 +49,7 @@ type Config struct {
 	DatastoreWait time.Duration
 	// DatastoreMaxStaleness limits what a linearizable read can miss after a Postgres failover that this server did not
 	// notice: only writes acknowledged within this time before the read. The default, 2 s, is shorter than a failover
-	// takes. If negative, reads miss nothing, and each one waits for a commit of its own.
+	// takes. If negative, reads miss nothing, and each one waits for a separate commit.
 	DatastoreMaxStaleness time.Duration
 
 	// ListenClientURLs are http, https, unix or unixs URLs. Default http://127.0.0.1:0.
@@ -76,19 +76,19 @@ type Config struct {
 	// QuotaBytes is the database size that raises the NOSPACE alarm. 0 means 2 GiB on SQLite and no quota on Postgres;
 	// negative means no quota.
 	QuotaBytes int64
-	// DiskReserveBytes is the disk space that is held in reserve beside a SQLite database and released when the disk is
-	// full, so that deletes and compaction still work. Default 64 MiB, where the file system has ten times as much
-	// free; negative means none.
+	// DiskReserveBytes is the disk space that is held in reserve next to a SQLite database and released when the disk is
+	// full, so that deletes and compaction still work. Default 64 MiB, if the file system has ten times as much free;
+	// negative means none.
 	DiskReserveBytes int64
 	// MaxRequestBytes (default 1.5 MiB), MaxTxnOps (default 128) and MaxConcurrentStreams (default unlimited) limit
 	// requests.
 	MaxRequestBytes      int
 	MaxTxnOps            int
 	MaxConcurrentStreams uint32
-	// KeepaliveMinTime (default 5 s), KeepaliveInterval (default 2 h) and KeepaliveTimeout (default 20 s) are those of
-	// gRPC.
+	// KeepaliveMinTime (default 5 s), KeepaliveInterval (default 2 h) and KeepaliveTimeout (default 20 s) are gRPC's
+	// keepalive settings.
 	KeepaliveMinTime, KeepaliveInterval, KeepaliveTimeout time.Duration
-	// WatchProgressInterval is how often idle watches get a progress notification. Default 5 s.
+	// WatchProgressInterval is how often idle watches get a progress notify. Default 5 s.
 	WatchProgressInterval time.Duration
 	// CacheBytes limits the values kept in memory. Default: a sixteenth of the memory available to the process, from 32
 	// MiB to 4 GiB.
@@ -138,7 +138,7 @@ func (c *Config) quota(bytes int64) int64 {
 	return bytes
 }
 
-// warning is the duration of a slow request, 0 to log none.
+// warning returns the duration above which a request is logged as slow, 0 to log none.
 func (c *Config) warning() time.Duration {
 	return max(0, cmp.Or(c.WarningUnaryRequestDuration, defaultWarning))
 }

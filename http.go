@@ -26,7 +26,7 @@ const (
 	objectsPing = 30 * time.Second
 )
 
-// stage serves HTTP with one handler while the server starts, and with another afterwards.
+// stage serves HTTP with one handler while the server starts, and with another one afterwards.
 type stage struct{ handler atomic.Pointer[http.Handler] }
 
 func (x *stage) set(h http.Handler) { x.handler.Store(&h) }

@@ -61,7 +61,7 @@ type Server struct {
 	closeErr   error
 }
 
-// Endpoints returns the URLs that clients can connect to, as listened on.
+// Endpoints returns the URLs on which the server listens for clients.
 func (s *Server) Endpoints() []string { return s.clients }
 
 // ObjectEndpoints returns the URLs that serve the list/watch API, or none if it is off.
@@ -70,7 +70,7 @@ func (s *Server) ObjectEndpoints() []string { return s.objectURLs }
 // Done is closed when the server can acknowledge no more writes. See Err.
 func (s *Server) Done() <-chan struct{} { return s.store.Done() }
 
-// Err returns why Done was closed.
+// Err returns the reason why Done was closed.
 func (s *Server) Err() error { return s.store.Err() }
 
 // Alive returns an error if the process is unusable and should be restarted. Over Postgres it returns nil whatever the

@@ -17,7 +17,8 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// ErrFixed is for [Server.RefuseReload]: the new configuration changes settings that require a restart.
+// ErrFixed is an error for [Server.RefuseReload]. It means that the new configuration changes settings that require a
+// restart.
 var ErrFixed = errors.New("these settings cannot change while the server runs")
 
 // state holds the inputs of the conditions that a check does not collect itself.
