@@ -27,11 +27,6 @@ var (
 
 // errorTable maps the engine's errors to etcd's. The first match counts.
 var errorTable = []struct{ from, to error }{
-	{store.ErrEmptyKey, rpctypes.ErrGRPCEmptyKey},
-	{store.ErrDuplicateKey, rpctypes.ErrGRPCDuplicateKey},
-	{store.ErrValueProvided, rpctypes.ErrGRPCValueProvided},
-	{store.ErrLeaseProvided, rpctypes.ErrGRPCLeaseProvided},
-	{store.ErrInvalidSort, rpctypes.ErrGRPCInvalidSortOption},
 	{store.ErrTxnTooLarge, errTxnTooLarge},
 	{backend.ErrTooManyRows, errTxnTooLarge},
 	{store.ErrCompacted, rpctypes.ErrGRPCCompacted},

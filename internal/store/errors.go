@@ -6,16 +6,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Requests that are invalid, whatever the state of the store.
-var (
-	ErrEmptyKey      = errors.New("key is not provided")
-	ErrDuplicateKey  = errors.New("duplicate key given in txn request")
-	ErrValueProvided = errors.New("value is provided")
-	ErrLeaseProvided = errors.New("lease is provided")
-	ErrInvalidSort   = errors.New("invalid sort option")
-	// ErrTxnTooLarge means that a transaction, or a list of the keys of a lease, touches more rows than [Config.TxnRows].
-	ErrTxnTooLarge = errors.New("one transaction touches too many rows; delete or read the range in parts")
-)
+// ErrTxnTooLarge means that a transaction, or a list of the keys of a lease, touches more rows than [Config.TxnRows].
+var ErrTxnTooLarge = errors.New("one transaction touches too many rows; delete or read the range in parts")
 
 // Requests that the state of the store refuses.
 var (
