@@ -34,8 +34,8 @@ const defaultWarning = 300 * time.Millisecond
 type Config struct {
 	// Name is the name of the member. Default "default".
 	Name string
-	// DataDir is the directory of the database if Datastore does not name one. If both are empty, the store is temporary:
-	// nothing is synced, and Close removes it.
+	// DataDir is the directory of the database if Datastore does not name one. If both are empty, the store is
+	// temporary: nothing is synced, and Close removes it.
 	DataDir string
 	// Datastore is sqlite:///path/to/file, or "sqlite" or "" for sqlstore.db in DataDir, or
 	// postgres://user@host:5432/database with pgx's parameters. Any number of servers may share a Postgres database.
@@ -76,9 +76,9 @@ type Config struct {
 	// QuotaBytes is the database size that raises the NOSPACE alarm. 0 means 2 GiB on SQLite and no quota on Postgres;
 	// negative means no quota.
 	QuotaBytes int64
-	// DiskReserveBytes is the disk space that is held in reserve next to a SQLite database and released when the disk is
-	// full, so that deletes and compaction still work. Default 64 MiB, if the file system has ten times as much free;
-	// negative means none.
+	// DiskReserveBytes is the disk space that is held in reserve next to a SQLite database and released when the disk
+	// is full, so that deletes and compaction still work. Default 64 MiB, if the file system has ten times as much
+	// free; negative means none.
 	DiskReserveBytes int64
 	// MaxRequestBytes (default 1.5 MiB), MaxTxnOps (default 128) and MaxConcurrentStreams (default unlimited) limit
 	// requests.

@@ -108,8 +108,8 @@ type HistoryQuery struct {
 	Span Span
 	// Limit is the number of rows to return. No revision is split: the last one is returned whole.
 	Limit int
-	// Bytes ends the answer with the revision at which the total size of the rows, superseded ones included, reaches it; 0
-	// means no limit.
+	// Bytes ends the answer with the revision at which the total size of the rows, superseded ones included, reaches
+	// it; 0 means no limit.
 	Bytes int64
 	// KeysOnly leaves the values out.
 	KeysOnly bool
@@ -161,8 +161,8 @@ type Needs struct {
 	LeaseKeys  []int64
 	LeaseLimit int
 
-	// Tail asks a [Shared] backend for what other processes wrote. Leases asks for the state of these leases; nobody can
-	// renew them before the transaction ends. Other backends ignore both.
+	// Tail asks a [Shared] backend for what other processes wrote. Leases asks for the state of these leases; nobody
+	// can renew them before the transaction ends. Other backends ignore both.
 	Tail   *TailQuery
 	Leases []int64
 }
@@ -186,8 +186,8 @@ type Effects struct {
 	Rows []Row
 	// Revision is the clock's revision afterwards.
 	Revision int64
-	// Batch is a random number for these effects, not 0. A [Shared] backend stores it with the rows, to distinguish them
-	// from others that get the same revisions after history was lost.
+	// Batch is a random number for these effects, not 0. A [Shared] backend stores it with the rows, to distinguish
+	// them from others that get the same revisions after history was lost.
 	Batch int64
 	// Compacted is the clock's compacted revision afterwards, unless Compacted is 0 or the clock's is already higher.
 	Compacted int64
@@ -202,11 +202,11 @@ type Effects struct {
 type Tx interface {
 	// Loaded returns what was read for the [Needs] passed to Begin.
 	Loaded() *Loaded
-	// Commit applies e and returns when it is durable. Errors: [ErrRejected] when the database refused the contents of e,
-	// [ErrConflict] with [ErrUnavailable] when the database aborted the transaction in favour of others and a retry can
-	// succeed, [ErrNoSpace] when there was no room for it, [ErrUnavailable] when it certainly did not happen for another
-	// reason, and [ErrUnknownOutcome] when the outcome is unknown. Once a commit has begun, it ignores ctx. Commit does
-	// not retain the contents of e after it returns.
+	// Commit applies e and returns when it is durable. Errors: [ErrRejected] when the database refused the contents of
+	// e, [ErrConflict] with [ErrUnavailable] when the database aborted the transaction in favour of others and a retry
+	// can succeed, [ErrNoSpace] when there was no room for it, [ErrUnavailable] when it certainly did not happen for
+	// another reason, and [ErrUnknownOutcome] when the outcome is unknown. Once a commit has begun, it ignores ctx.
+	// Commit does not retain the contents of e after it returns.
 	Commit(ctx context.Context, e *Effects) error
 	// Rollback releases the clock without a change.
 	Rollback()
@@ -223,8 +223,8 @@ type Size struct {
 	Total int64 // on disk; for a database server, the size of the tables
 	InUse int64 // Total less the pages that are free for reuse
 	Reads int   // open read transactions, not counting this one
-	// Log is the space that the write-ahead log takes in addition to Total, beyond its normal size. LogStalled is how long
-	// a reader has kept the log from starting again from its beginning.
+	// Log is the space that the write-ahead log takes in addition to Total, beyond its normal size. LogStalled is how
+	// long a reader has kept the log from starting again from its beginning.
 	Log        int64
 	LogStalled time.Duration
 }
@@ -236,13 +236,13 @@ type PurgeResult struct {
 	// Near is the approximate revision that the step reached, at least Through: rows need not be removed in revision
 	// order. It is for pacing.
 	Near int64
-	// Looked counts the rows that this step had to remove, some of which may already have been gone, or that it examined
-	// to find them. It does not exceed the limit passed to Purge. Removed counts the rows that it removed.
+	// Looked counts the rows that this step had to remove, some of which may already have been gone, or that it
+	// examined to find them. It does not exceed the limit passed to Purge. Removed counts the rows that it removed.
 	Looked, Removed int
 	// Done reports that Through has reached the clock's compacted revision.
 	Done bool
-	// Took is how long the step worked; Blocked is how long it prevented commits from beginning. Neither includes the time
-	// that it waited for others.
+	// Took is how long the step worked; Blocked is how long it prevented commits from beginning. Neither includes the
+	// time that it waited for others.
 	Took, Blocked time.Duration
 }
 
@@ -263,16 +263,16 @@ type Backend interface {
 	// Clock returns the committed clock.
 	Clock(ctx context.Context) (Clock, error)
 
-	// Range returns the newest row of each key in q's span at q's revision, without tombstones, in key order. It reports
-	// the clock of the same snapshot; the caller must check it.
+	// Range returns the newest row of each key in q's span at q's revision, without tombstones, in key order. It
+	// reports the clock of the same snapshot; the caller must check it.
 	Range(ctx context.Context, q RangeQuery) ([]Row, Clock, error)
 
 	// Count counts the keys that Range would return for q without a limit. It reads only the index.
 	Count(ctx context.Context, q RangeQuery) (int64, Clock, error)
 
 	// Rows returns the rows with these ids, values included, in the order of ids. A row that no longer exists has a nil
-	// Key. The answer ends with the row at which the total size reaches bytes, so it may be shorter than ids; 0 means no
-	// limit.
+	// Key. The answer ends with the row at which the total size reaches bytes, so it may be shorter than ids; 0 means
+	// no limit.
 	Rows(ctx context.Context, ids []RowID, bytes int64) ([]Row, Clock, error)
 
 	// History returns rows in (ModRevision, Ordinal) order, tombstones included.
@@ -288,14 +288,15 @@ type Backend interface {
 	// [ErrUnavailable] when a retry can succeed.
 	Begin(ctx context.Context, n Needs) (Tx, error)
 
-	// Purge removes up to limit rows that are superseded at or below the clock's compacted revision, but none above until,
-	// in a separate transaction, and records its progress. A zero result means that only until, or a pin, prevents the
-	// removal of the rest. It is safe to call at any time as long as until never decreases. The caller does the pacing.
+	// Purge removes up to limit rows that are superseded at or below the clock's compacted revision, but none above
+	// until, in a separate transaction, and records its progress. A zero result means that only until, or a pin,
+	// prevents the removal of the rest. It is safe to call at any time as long as until never decreases. The caller
+	// does the pacing.
 	Purge(ctx context.Context, limit int, until int64) (PurgeResult, error)
 
-	// Reclaim returns up to pages free pages to the operating system, if the database can. done is true when it cannot, or
-	// when only as many free pages are left as the next writes will use. took is the time for which it prevented commits
-	// from beginning, like Blocked in [PurgeResult].
+	// Reclaim returns up to pages free pages to the operating system, if the database can. done is true when it cannot,
+	// or when only as many free pages are left as the next writes will use. took is the time for which it prevented
+	// commits from beginning, like Blocked in [PurgeResult].
 	Reclaim(ctx context.Context, pages int) (done bool, took time.Duration, err error)
 
 	// Defragment returns as much space as it can to the operating system. It may take a long time; writes wait for it

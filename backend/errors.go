@@ -13,8 +13,8 @@ var (
 	ErrFutureRevision = errors.New("required revision is a future revision")
 	// ErrOtherEpoch is returned when a read for one epoch finds rows of another. It wraps [ErrUnavailable].
 	ErrOtherEpoch = fmt.Errorf("%w: history was lost; read again", ErrUnavailable)
-	// ErrServerBehind is returned when a server lacks data that was read before, from it or from another server. It wraps
-	// [ErrUnavailable].
+	// ErrServerBehind is returned when a server lacks data that was read before, from it or from another server. It
+	// wraps [ErrUnavailable].
 	ErrServerBehind = fmt.Errorf("%w: it is behind what was read from it before; read again", ErrUnavailable)
 	// ErrTooManyRows is returned when the spans of a transaction hold more rows than one transaction may touch.
 	ErrTooManyRows = errors.New("one transaction touches too many rows; delete or read the range in parts")
@@ -28,21 +28,22 @@ var (
 	// misinterpret. Nothing was applied. It wraps [ErrRejected].
 	ErrOldReplica = fmt.Errorf("%w: a replica of an older version does not know what they hold; upgrade all replicas",
 		ErrRejected)
-	// ErrConflict is returned when the database aborted a transaction in favour of others, such as one that this process
-	// left idle for too long. Nothing was applied, and a retry can succeed. It is wrapped together with [ErrUnavailable],
-	// for callers that do not retry.
+	// ErrConflict is returned when the database aborted a transaction in favour of others, such as one that this
+	// process left idle for too long. Nothing was applied, and a retry can succeed. It is wrapped together with
+	// [ErrUnavailable], for callers that do not retry.
 	ErrConflict = errors.New("transaction gave way to another one")
 	// ErrClockHeld is returned when others held the clock for as long as a single attempt waits for it. Nothing was
 	// applied. It is wrapped together with [ErrUnavailable], too.
 	ErrClockHeld = errors.New("others hold the clock")
 	// ErrNoSpace is returned when the disk is full. Nothing was applied.
 	ErrNoSpace = errors.New("no space left for the database; free some, compact, or move it")
-	// ErrUnknownOutcome is returned when a commit may or may not have happened. The commit must not be repeated blindly.
+	// ErrUnknownOutcome is returned when a commit may or may not have happened. The commit must not be repeated
+	// blindly.
 	ErrUnknownOutcome = errors.New("commit has an unknown outcome")
 	// ErrUnavailable is returned when the database cannot currently be reached or used. Nothing was applied.
 	ErrUnavailable = errors.New("database is unavailable")
-	// ErrNoClock is returned when the database lacks the row that orders all writes: no read or write can be trusted. It
-	// wraps [ErrUnavailable].
+	// ErrNoClock is returned when the database lacks the row that orders all writes: no read or write can be trusted.
+	// It wraps [ErrUnavailable].
 	ErrNoClock = fmt.Errorf("%w: its table clock has no row, as after a restore that left it out; "+
 		"restore a complete backup", ErrUnavailable)
 	// ErrClosed is returned by a backend after Close.

@@ -20,10 +20,10 @@ type Shared interface {
 	// Head returns enough to tell whether anything new was written, at a fraction of Tail's cost.
 	Head(ctx context.Context) (Head, error)
 
-	// Confirm returns the same as Head, from a server that is certainly the primary: the answer was read in a transaction
-	// that began after the call, wrote, and was acknowledged by the server, and by the synchronous standby if there is
-	// one. Such a commit proves that its server had not been replaced when it began. Unlike a heartbeat, it does not
-	// record that m is alive. Callers that may call it often share calls.
+	// Confirm returns the same as Head, from a server that is certainly the primary: the answer was read in a
+	// transaction that began after the call, wrote, and was acknowledged by the server, and by the synchronous standby
+	// if there is one. Such a commit proves that its server had not been replaced when it began. Unlike a heartbeat, it
+	// does not record that m is alive. Callers that may call it often share calls.
 	Confirm(ctx context.Context, m Member) (Head, error)
 
 	// Unconfirmed returns for how long, at the time of the call, it has been unknown whether the server of an answer is
@@ -39,18 +39,18 @@ type Shared interface {
 	// revision if it has moved, otherwise 0. It does not delay commits. An error only means that the hint may be lost.
 	Hint(ctx context.Context, revision, compacted int64) error
 
-	// Listen calls hint with what another process sent with Hint, until ctx ends. Hints may be lost, repeated or wrong. It
-	// calls state with true when hints can be expected from then on, and with false when they cannot, or can no longer, be
-	// expected. It keeps trying if the database can send hints at all.
+	// Listen calls hint with what another process sent with Hint, until ctx ends. Hints may be lost, repeated or wrong.
+	// It calls state with true when hints can be expected from then on, and with false when they cannot, or can no
+	// longer, be expected. It keeps trying if the database can send hints at all.
 	Listen(ctx context.Context, hint func(revision, compacted int64), state func(listening bool))
 
 	// RaiseEpoch checks, while it holds the clock, whether history was lost: whether the clock has an epoch below
-	// known.Epoch, or has that epoch but has fallen below known.Revision or has rows of a batch other than batch at that
-	// revision (0: there were none). If so, it raises the epoch above both. It returns the resulting clock.
+	// known.Epoch, or has that epoch but has fallen below known.Revision or has rows of a batch other than batch at
+	// that revision (0: there were none). If so, it raises the epoch above both. It returns the resulting clock.
 	RaiseEpoch(ctx context.Context, known Clock, batch int64) (Clock, error)
 
-	// LeaseStates returns the state of the leases with these ids, or of all leases if ids is nil. It leaves out those that
-	// do not exist.
+	// LeaseStates returns the state of the leases with these ids, or of all leases if ids is nil. It leaves out those
+	// that do not exist.
 	LeaseStates(ctx context.Context, ids []int64) ([]LeaseState, Origin, error)
 
 	// RenewLeases durably resets the leases that have not ended to their full TTL, and returns those. A lease whose
@@ -60,11 +60,11 @@ type Shared interface {
 	// ExpiredLeases returns up to limit leases that have ended.
 	ExpiredLeases(ctx context.Context, limit int) ([]int64, error)
 
-	// Heartbeat records that m is alive, and acquires or keeps the maintenance lease if no other live member holds it. A
-	// member counts as dead, and its maintenance lease as free, when it has sent no heartbeat for timeout. When no member
-	// has sent a heartbeat for silence, or the maintenance lease moves, clients may have been unable to renew: an
-	// extension begins in the same transaction, so that any process that sees the heartbeat sees the extension, too. The
-	// extension resets every lease to its full TTL, and no lease ends before its reset.
+	// Heartbeat records that m is alive, and acquires or keeps the maintenance lease if no other live member holds it.
+	// A member counts as dead, and its maintenance lease as free, when it has sent no heartbeat for timeout. When no
+	// member has sent a heartbeat for silence, or the maintenance lease moves, clients may have been unable to renew:
+	// an extension begins in the same transaction, so that any process that sees the heartbeat sees the extension, too.
+	// The extension resets every lease to its full TTL, and no lease ends before its reset.
 	Heartbeat(ctx context.Context, m Member, timeout, silence time.Duration) (Membership, error)
 
 	// ExtendLeases continues an extension that a heartbeat of any member has begun, and reports whether it is done. One
@@ -75,10 +75,10 @@ type Shared interface {
 	// Leave removes a member immediately.
 	Leave(ctx context.Context, id uint64) error
 
-	// Pin keeps every process from purging rows superseded above revision until d has passed or Release is called with the
-	// pin's id, which is not 0. A failover may lose it. A caller that relies on it passes it in each query: while the pin
-	// exists in the snapshot that is read, the reported clock shows no compaction above revision. Errors: [ErrCompacted]
-	// when revision is already compacted.
+	// Pin keeps every process from purging rows superseded above revision until d has passed or Release is called with
+	// the pin's id, which is not 0. A failover may lose it. A caller that relies on it passes it in each query: while
+	// the pin exists in the snapshot that is read, the reported clock shows no compaction above revision. Errors:
+	// [ErrCompacted] when revision is already compacted.
 	Pin(ctx context.Context, revision int64, d time.Duration) (id int64, err error)
 
 	// Release removes a pin.

@@ -17,8 +17,8 @@ type TokenKey struct {
 type TokenKeys interface {
 	// TokenKeys returns all keys, oldest first.
 	TokenKeys(ctx context.Context) ([]TokenKey, error)
-	// AddTokenKey stores a key under the ID last+1, where last is the highest existing ID, or 0 if there is none. Errors:
-	// [ErrConflict] when last is not the highest ID, because another process added a key first.
+	// AddTokenKey stores a key under the ID last+1, where last is the highest existing ID, or 0 if there is none.
+	// Errors: [ErrConflict] when last is not the highest ID, because another process added a key first.
 	AddTokenKey(ctx context.Context, last int64, key []byte) error
 	// DropTokenKeys deletes the keys with an ID less than below; their tokens can no longer be opened. The newest key
 	// always stays, so that no ID is assigned twice.

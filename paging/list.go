@@ -69,7 +69,8 @@ func (l *list) resume(ctx context.Context, token string) error {
 	case l.from.revision == latest:
 		return nil
 	case l.from.epoch > l.p.engine.Epoch():
-		if _, err := l.p.confirm(ctx); err != nil { // sealed by a replica that learned of a loss of history before this one
+		// A replica that learned of a loss of history before this one sealed it.
+		if _, err := l.p.confirm(ctx); err != nil {
 			return err
 		}
 	}

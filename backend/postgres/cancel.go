@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// cancelDelay is how long a statement whose context has ended may take to finish by itself. Most do, which saves the
-	// cancel request.
+	// cancelDelay is how long a statement whose context has ended may take to finish by itself. Most do, which saves
+	// the cancel request.
 	cancelDelay = 50 * time.Millisecond
-	// cancelTimeout is the time after which its connection is closed if the server has neither answered nor acted on the
-	// cancel request.
+	// cancelTimeout is the time after which its connection is closed if the server has neither answered nor acted on
+	// the cancel request.
 	cancelTimeout = time.Second
 )
 

@@ -29,19 +29,19 @@ const maxControlConns = 5
 // Config is the database to use and how to use it.
 type Config struct {
 	// DSN is a postgres:// URL or keyword/value string in the form that pgx accepts, including several hosts,
-	// target_session_attrs, TLS parameters, pool_max_conns and default_query_exec_mode. Parameters that it leaves out come
-	// from libpq's environment variables.
+	// target_session_attrs, TLS parameters, pool_max_conns and default_query_exec_mode. Parameters that it leaves out
+	// come from libpq's environment variables.
 	DSN string
 	// PasswordFile is the path of a file that contains only the password. It is read for every new connection and takes
 	// precedence over the DSN's password.
 	PasswordFile string
 	// MaxConns is the maximum number of connections of this Backend; 0 uses the DSN's pool_max_conns, or 16 if it has
-	// none. At least 4 are used. One is the listener's; up to 5 are for control statements (writes, heartbeats, the clock,
-	// leases, hints); the rest are for reads, which leaves one if there are fewer than 6. With 4, a batch that has to read
-	// while a read hangs and a renewal waits for its lease may fail.
+	// none. At least 4 are used. One is the listener's; up to 5 are for control statements (writes, heartbeats, the
+	// clock, leases, hints); the rest are for reads, which leaves one if there are fewer than 6. With 4, a batch that
+	// has to read while a read hangs and a renewal waits for its lease may fail.
 	MaxConns int
-	// UnsafeNoFsync accepts a server with fsync, full_page_writes or synchronous_commit off: a crash of such a server may
-	// lose or damage acknowledged data.
+	// UnsafeNoFsync accepts a server with fsync, full_page_writes or synchronous_commit off: a crash of such a server
+	// may lose or damage acknowledged data.
 	UnsafeNoFsync bool
 	// Logger receives log messages; nil means slog's default logger.
 	Logger *slog.Logger
@@ -58,7 +58,8 @@ func Open(ctx context.Context, cfg Config) (*Backend, error) {
 	}
 	if err := b.start(ctx); err != nil {
 		b.closePools()
-		if errors.Is(err, errStandby) && !severalHosts(b.dsn) { // with several hosts, the caller waits for one to be promoted
+		// With several hosts, the caller waits for one to be promoted.
+		if errors.Is(err, errStandby) && !severalHosts(b.dsn) {
 			err = fmt.Errorf("%w: %w; name all servers in the DSN", ErrUnsuitable, errStandby)
 		}
 		return nil, fmt.Errorf("open database %s: %w", Redact(cfg.DSN), err)
@@ -90,7 +91,8 @@ func newBackend(cfg Config) (*Backend, error) {
 	pc.PrepareConn = b.current
 	pc.BeforeConnect, pc.AfterConnect = b.prepareCancelling, b.greet
 	control := pc.Copy()
-	// The writer holds one, a renewal may wait for the writer with another, and the writer may need a third one to read.
+	// The writer holds one, a renewal may wait for the writer with another, and the writer may need a third one to
+	// read.
 	control.MaxConns = min(maxControlConns, pc.MaxConns-1, pc.MaxConns/2+1)
 	control.MinConns, control.MinIdleConns = 0, 0
 	pc.MaxConns -= control.MaxConns

@@ -23,8 +23,9 @@ const (
 	// lockedTimeout is how long the server lets one of our transactions wait for a lock, run a statement, and hold the
 	// clock in total.
 	lockedTimeout = 5 * time.Second
-	// silenceTimeout is how long the server lets a client stay idle, and TCP lets it be unreachable, inside a transaction.
-	// It is less than the time that others wait for the clock, so that they get the clock instead of an error.
+	// silenceTimeout is how long the server lets a client stay idle, and TCP lets it be unreachable, inside a
+	// transaction. It is less than the time that others wait for the clock, so that they get the clock instead of an
+	// error.
 	silenceTimeout = 4 * time.Second
 	// beginTimeout limits the first round trip of a write: the wait for the clock and the statements that follow.
 	beginTimeout = lockedTimeout + 2*time.Second
@@ -32,15 +33,16 @@ const (
 	commitTimeout = 10 * time.Second
 	// endTimeout limits a ROLLBACK.
 	endTimeout = 2 * time.Second
-	// grace is how long a COMMIT whose context has ended may take to finish, and how long closing a connection may take.
+	// grace is how long a COMMIT whose context has ended may take to finish, and how long closing a connection may
+	// take.
 	grace = 300 * time.Millisecond
 )
 
 // link is the state of one connection that pgx does not track.
 type link struct {
 	// established is set once the connection is made; from then on pgx may not dial for it. It would dial to cancel the
-	// statement in progress when a connection breaks, and that may be a COMMIT. See [canceller] for how other statements
-	// are cancelled.
+	// statement in progress when a connection breaks, and that may be a COMMIT. See [canceller] for how other
+	// statements are cancelled.
 	established atomic.Bool
 	// cancelling allows one more dial, for the request to cancel a statement that is not a COMMIT.
 	cancelling atomic.Bool

@@ -31,8 +31,8 @@ func (b *Backend) RaiseEpoch(ctx context.Context, known backend.Clock, batch int
 				return err
 			}
 		}
-		// The new epoch is above the known one, so that nobody mistakes it for an epoch seen before, and no client sees its
-		// raft term decrease.
+		// The new epoch is above the known one, so that nobody mistakes it for an epoch seen before, and no client sees
+		// its raft term decrease.
 		clock.Epoch = known.Epoch + 1
 		_, err = tx.Exec(ctx, raiseEpoch, clock.Epoch, clock.Revision)
 		return err

@@ -86,7 +86,8 @@ func (l lane) query(
 			break
 		}
 		if !refused(err) {
-			l.b.resetPools() // if one connection broke, others probably did, or lead to a different server than a new one would
+			// If one connection broke, others probably did, or lead to a different server than a new one would.
+			l.b.resetPools()
 		}
 	}
 	if !refused(err) && ctx.Err() == nil {

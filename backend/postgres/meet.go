@@ -67,8 +67,8 @@ func (b *Backend) meet(ctx context.Context, c *pgconn.PgConn) (place, error) {
 		if b.servers.preferred(p) {
 			return p, nil
 		}
-		// Only pgx can make the error that keeps a connection as a fallback in case no other server is available. It does so
-		// for a primary when a standby is preferred, and this is a primary.
+		// Only pgx can make the error that keeps a connection as a fallback in case no other server is available. It
+		// does so for a primary when a standby is preferred, and this is a primary.
 		return p, pgconn.ValidateConnectTargetSessionAttrsPreferStandby(ctx, c)
 	}
 	return place{}, nil

@@ -24,8 +24,8 @@ const oldestServer = 13
 
 // features are the capabilities of the server, as statements.
 type features struct {
-	// head reads the clock; tail reads what was written after a revision (indexes: with previous rows, keys only); states
-	// and statesOf read the leases. They and lock return the origin.
+	// head reads the clock; tail reads what was written after a revision (indexes: with previous rows, keys only);
+	// states and statesOf read the leases. They and lock return the origin.
 	head             string
 	tail             [2][2]string
 	states, statesOf string

@@ -26,7 +26,8 @@ const (
 	newestFirst = "resource_version DESC, ordinal DESC"
 
 	clockColumns = "c.revision, c.compacted, c.incarnation"
-	// newestClock reads the clock's row. The order finds it without visiting the old versions that an open snapshot keeps.
+	// newestClock reads the clock's row. The order finds it without visiting the old versions that an open snapshot
+	// keeps.
 	newestClock = "SELECT * FROM clock WHERE id = 1 ORDER BY turn DESC LIMIT 1"
 	fromClock   = " FROM (" + newestClock + ") AS c"
 	readClock   = "SELECT " + clockColumns + fromClock
@@ -48,8 +49,8 @@ const (
 	toBeExtended = "id >= (SELECT x.next_lease FROM lease_extension AS x WHERE x.id = 1)"
 	leaseColumns = "id, ttl, CASE WHEN " + toBeExtended + " THEN ttl * 1000000 ELSE (extract(epoch " +
 		"FROM expires_at - clock_timestamp()) * 1000000)::bigint END"
-	// lockLeases keeps leases from being renewed. All statements lock leases in the order of their ids, so that no two of
-	// them deadlock.
+	// lockLeases keeps leases from being renewed. All statements lock leases in the order of their ids, so that no two
+	// of them deadlock.
 	lockLeases = "SELECT " + leaseColumns + " FROM leases WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE"
 
 	insertRows = "INSERT INTO object_versions (" + columns + ", batch, value) SELECT r.key, r.resource_version, " +
@@ -191,8 +192,8 @@ var (
 	listSparingSQL [spanForms]string // without large values
 	listWithinSQL  [spanForms]string // with a byte limit after the span
 
-	// The statements for a group of long keys, up to $7 rows; see part.args. [0]: with values, up to $8 bytes; [1]: keys
-	// only.
+	// The statements for a group of long keys, up to $7 rows; see part.args. [0]: with values, up to $8 bytes; [1]:
+	// keys only.
 	groupSQL      [2]string
 	groupCountSQL string
 )

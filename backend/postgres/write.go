@@ -102,8 +102,8 @@ func (t *tx) queue(batch *pgx.Batch, e *backend.Effects) {
 	queueAlarms(batch, insertAlarms, e.Raised)
 	queueAlarms(batch, deleteAlarms, e.Cleared)
 	changed := int64(index(len(e.Raised)+len(e.Cleared) > 0))
-	// Leases alone do not move the clock: an update would leave row versions that the order by turn does not distinguish.
-	// The lock is enough to have the COMMIT synced and acknowledged like any other.
+	// Leases alone do not move the clock: an update would leave row versions that the order by turn does not
+	// distinguish. The lock is enough to have the COMMIT synced and acknowledged like any other.
 	if locked := t.loaded.Clock.Revision; e.Revision != locked || e.Compacted != 0 || changed != 0 {
 		batch.Queue(moveClock, e.Revision, e.Compacted, changed, size, e.Batch, locked)
 	}

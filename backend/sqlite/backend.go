@@ -21,8 +21,8 @@ type Backend struct {
 	path    string
 	tempDir string // removed by Close when not empty
 	lock    *os.File
-	// file is the database file, used to sync it concurrently with the writer. Closing it releases the locks that SQLite
-	// holds on the file, so it stays open as long as the connections do.
+	// file is the database file, used to sync it concurrently with the writer. Closing it releases the locks that
+	// SQLite holds on the file, so it stays open as long as the connections do.
 	file *os.File
 
 	files    string // the database and its WAL, as recorded in the lock file

@@ -13,17 +13,18 @@ const (
 	// walLimit is the size of the WAL in bytes at which it starts again from its beginning. The larger it is, the less
 	// often the writer waits for that.
 	walLimit = 64 << 20
-	// restLimit is how many bytes may be left to copy while the writer waits, unless more are still left after this number
-	// of rounds of copying concurrently with it.
+	// restLimit is how many bytes may be left to copy while the writer waits, unless more are still left after this
+	// number of rounds of copying concurrently with it.
 	restLimit = 256 << 10
 	rounds    = 4
 
-	// restartAgain is how many bytes must be added to the WAL, after readers prevented a restart, before the next attempt.
+	// restartAgain is how many bytes must be added to the WAL, after readers prevented a restart, before the next
+	// attempt.
 	restartAgain = 4 << 20
 
-	// scarce is the free space in bytes below which a WAL of walLimit is too much. scarceShare is the part of the reserve,
-	// one in this many, that the WAL may then take, because it grows to twice its limit while it is copied. scarceLeast is
-	// what it may take in bytes however small the reserve is.
+	// scarce is the free space in bytes below which a WAL of walLimit is too much. scarceShare is the part of the
+	// reserve, one in this many, that the WAL may then take, because it grows to twice its limit while it is copied.
+	// scarceLeast is what it may take in bytes however small the reserve is.
 	scarce      = 4 * walLimit
 	scarceShare = 4
 	scarceLeast = 4 << 20
@@ -49,9 +50,9 @@ var profiles = [...]struct {
 	// What accumulates until the WAL starts again would take one long sync, which commits wait for.
 	alone:   {every: 64 << 10, rest: 2 * time.Millisecond, writeBack: true},
 	several: {rows: 1.5, every: 256 << 10, rest: 10 * time.Millisecond},
-	// The goal is the least work, so nothing is copied before the WAL reaches its limit: the more it holds, the more often
-	// a page in it supersedes an older copy, which then need not be copied. A row costs 18 us of CPU at 4 MiB, 16 us at 64
-	// MiB, and no less beyond. Before that, a round only checks the WAL's real size.
+	// The goal is the least work, so nothing is copied before the WAL reaches its limit: the more it holds, the more
+	// often a page in it supersedes an older copy, which then need not be copied. A row costs 18 us of CPU at 4 MiB, 16
+	// us at 64 MiB, and no less beyond. Before that, a round only checks the WAL's real size.
 	many: {rows: 8, every: 4 << 20, rest: 10 * time.Millisecond, atLimit: true},
 }
 
@@ -310,8 +311,8 @@ func (p *checkpointer) sync() bool {
 	}
 	err := p.b.file.Sync()
 	if err != nil {
-		// No further writes may be made as if nothing had happened. Linux reports the error once to each descriptor, so the
-		// sync with which SQLite would close the file and drop the WAL fails as well.
+		// No further writes may be made as if nothing had happened. Linux reports the error once to each descriptor, so
+		// the sync with which SQLite would close the file and drop the WAL fails as well.
 		_ = p.b.breakDown("sync the database", err)
 	}
 	return err == nil

@@ -17,8 +17,8 @@ import (
 type Config struct {
 	// Path is the database file. If it or its directory is missing, it is created with access for the owner only.
 	Path string
-	// Temporary puts the database into a new temporary directory, which Close removes. Path must be empty, and nothing is
-	// synced.
+	// Temporary puts the database into a new temporary directory, which Close removes. Path must be empty, and nothing
+	// is synced.
 	Temporary bool
 	// UnsafeNoFsync lets commits return before they are synced: a crash of the machine may lose or damage the database.
 	UnsafeNoFsync bool

@@ -46,7 +46,8 @@ func (b *Backend) giveBack(ctx context.Context) error {
 		if err != nil {
 			return b.syncError("checkpoint after defragmenting", err)
 		}
-		// Busy, and the size of the WAL is unknown: SQLite does not wait for another checkpoint, such as the checkpointer's.
+		// Busy, and the size of the WAL is unknown: SQLite does not wait for another checkpoint, such as the
+		// checkpointer's.
 		if busy, size := n[0] != 0, n[1]; !busy || size >= 0 {
 			return nil
 		}

@@ -12,7 +12,7 @@ func freeBytes(dir string) (int64, error) {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return 0, err
 	}
-	return int64(st.Bavail) * int64(st.Frsize), nil // on FUSE Bsize is another unit
+	return int64(st.Bavail) * st.Frsize, nil // on FUSE Bsize is another unit
 }
 
 // allocate makes the file system allocate the file's first size bytes. Errors: [errors.ErrUnsupported] where it cannot.

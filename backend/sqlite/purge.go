@@ -26,8 +26,8 @@ func (p *purgeProgress) advance(target int64) {
 func (p *purgeProgress) through() int64 { return max(0, revisionOf(p.next)-1) }
 
 const (
-	// windowRows is how many rows of the walk one window covers, and keyBytes is the maximum total length of the keys to
-	// be removed.
+	// windowRows is how many rows of the walk one window covers, and keyBytes is the maximum total length of the keys
+	// to be removed.
 	windowRows = 8 << 10
 	keyBytes   = 4 << 20
 	// walkRows is how many of these rows one statement reads. It is small because the WAL cannot start again while the

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// The reserve is created if the file system has reserveAmple times its size free. Once released, it is restored when
-	// reserveRegain times its size is free, which leaves some room for what is written next.
+	// The reserve is created if the file system has reserveAmple times its size free. Once released, it is restored
+	// when reserveRegain times its size is free, which leaves some room for what is written next.
 	reserveAmple  = 10
 	reserveRegain = 2
 
-	// reserveCheck is how often restoring a released reserve is tried, reserveRetry how often creating one is tried when
-	// there was no room for it at startup.
+	// reserveCheck is how often restoring a released reserve is tried, reserveRetry how often creating one is tried
+	// when there was no room for it at startup.
 	reserveCheck = time.Second
 	reserveRetry = time.Minute
 

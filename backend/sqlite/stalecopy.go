@@ -93,9 +93,9 @@ func revisionInPage(page []byte) int64 {
 	if len(page) < 10 || page[0] != tableLeaf || binary.BigEndian.Uint16(page[3:]) != 1 {
 		return 0
 	}
-	// The cell holds, each as a varint, the length of the row, its id, the length of the list of column types, and those
-	// types; the columns follow. The types of the clock's columns take one byte each, and the id column takes no bytes at
-	// all.
+	// The cell holds, each as a varint, the length of the row, its id, the length of the list of column types, and
+	// those types; the columns follow. The types of the clock's columns take one byte each, and the id column takes no
+	// bytes at all.
 	at := int(binary.BigEndian.Uint16(page[8:]))
 	const cell = 2 + 1 + 4
 	if at+cell > len(page) || page[at+2] != 5 || page[at+3] != 0 {

@@ -16,8 +16,8 @@ var ErrStaleLog = errors.New("the write-ahead log is not that of the database fi
 
 const (
 	walHeader = 32 // bytes before the first frame
-	// journalVersions is the offset in a database's header of the write and read versions. Both are walVersion from before
-	// the first frame is written to a log. VACUUM INTO makes files in which they are not.
+	// journalVersions is the offset in a database's header of the write and read versions. Both are walVersion from
+	// before the first frame is written to a log. VACUUM INTO makes files in which they are not.
 	journalVersions = 18
 	walVersion      = 2
 	// noteLength is the length of a note, more than it needs, in bytes.

@@ -87,8 +87,8 @@ func (b *Backend) start() error {
 		"synchronous = "+b.synchronous(),
 		"wal_autocheckpoint = 0", // the checkpointer's work
 		"journal_size_limit = "+fmt.Sprint(2*walLimit),
-		// KiB. SQLite goes through its whole cache at the end of a commit, because of a balanced tree, so a bigger cache
-		// costs more than the pages it keeps save: 15 us of CPU per row at 4 MB, 17 at 32 MB, 18 at 64 MB.
+		// KiB. SQLite goes through its whole cache at the end of a commit, because of a balanced tree, so a bigger
+		// cache costs more than the pages it keeps save: 15 us of CPU per row at 4 MB, 17 at 32 MB, 18 at 64 MB.
 		"cache_size = -4000",
 	)
 	if err != nil {

@@ -54,7 +54,8 @@ func (x *Export) tryPin(ctx context.Context) error {
 	x.s.pins.mu.Lock() // a purge that starts later sees the pin, or a compacted revision not above it
 	at := x.s.index.Position()
 	x.Revision, x.Compacted, x.epoch = at.Revision, at.Compacted, at.Epoch
-	// Rows superseded at or below the compacted revision are not exported; those superseded above it must not be deleted.
+	// Rows superseded at or below the compacted revision are not exported; those superseded above it must not be
+	// deleted.
 	x.local = &pin{rev: max(x.Compacted, 0), export: true}
 	x.s.pins.add(x.local)
 	x.s.pins.mu.Unlock()

@@ -31,8 +31,8 @@ type leaseKeeper interface {
 	renew(ctx context.Context, id int64) (ttl time.Duration, err error)
 	// state describes a lease. Errors: [ErrLeaseNotFound].
 	state(ctx context.Context, id int64) (*Lease, error)
-	// all returns all leases, ordered by the time they have left, shortest first. Callers may share the slice and must not
-	// change it.
+	// all returns all leases, ordered by the time they have left, shortest first. Callers may share the slice and must
+	// not change it.
 	all(ctx context.Context) ([]Lease, error)
 	counted() LeaseStats
 }

@@ -39,8 +39,8 @@ const (
 	expiryLimit = 20_000
 	// sharedExpiryBatch is how many of them are revoked at the same time. It bounds how long others wait for the clock.
 	sharedExpiryBatch = 2000
-	// expiryFresh is how old the finding that a lease has ended may be when the store acts on it. The next finding comes
-	// after the heartbeat that would notice that nobody could renew in the meantime.
+	// expiryFresh is how old the finding that a lease has ended may be when the store acts on it. The next finding
+	// comes after the heartbeat that would notice that nobody could renew in the meantime.
 	expiryFresh = 2 * time.Second
 )
 

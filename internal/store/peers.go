@@ -17,13 +17,13 @@ type peers interface {
 	start()
 	leave()
 
-	// sync returns once everything that anyone committed before the call is published. Errors: ctx's, [ErrClosed], those
-	// of the backend.
+	// sync returns once everything that anyone committed before the call is published. Errors: ctx's, [ErrClosed],
+	// those of the backend.
 	sync(ctx context.Context) error
 	// reach returns once everything up to revision, which is committed, is published. Errors: those of sync.
 	reach(ctx context.Context, revision int64) error
-	// behind returns the replica's lag: the age of the latest moment for which everything committed before it is known to
-	// be published.
+	// behind returns the replica's lag: the age of the latest moment for which everything committed before it is known
+	// to be published.
 	behind() time.Duration
 
 	// The sequencer calls the following methods for each batch, in this order.
@@ -50,8 +50,8 @@ type peers interface {
 	// share makes the other processes keep the rows of a stream's pin, too, if the stream takes long. Callers hold
 	// pins.mu.
 	share(p *pin)
-	// pinFor makes the other processes keep the rows that can be read at rev, for d, and returns the id of that pin in the
-	// database. free ends it. Errors: those of the backend.
+	// pinFor makes the other processes keep the rows that can be read at rev, for d, and returns the id of that pin in
+	// the database. free ends it. Errors: those of the backend.
 	pinFor(ctx context.Context, rev int64, d time.Duration) (id int64, err error)
 	free(id int64)
 	// used returns the bytes that count against the quota, given the size of the database.

@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// walkLocked is how many items a read may walk under the index's lock; beyond it, the read takes a snapshot instead.
+	// walkLocked is how many items a read may walk under the index's lock; beyond it, the read takes a snapshot
+	// instead.
 	walkLocked = 256
 	// readChunk is how many rows one statement reads from the database.
 	readChunk = 1000

@@ -8,13 +8,13 @@ import (
 const (
 	// keptMost is how many bytes of results may wait for their clients before long reads have to wait, too.
 	keptMost = 256 << 20
-	// keptShared is the part of keptMost that any caller may use. The rest is for callers that have no result waiting, so
-	// a client that takes nothing blocks nobody else.
+	// keptShared is the part of keptMost that any caller may use. The rest is for callers that have no result waiting,
+	// so a client that takes nothing blocks nobody else.
 	keptShared = keptMost / 4 * 3
 	// keptTime is how long a client has to take half of a result, and then half of the rest, while others wait for the
-	// room. A client that took a little at a time could otherwise block them for hours. Any progress is enough if only the
-	// client's own reads wait, or if all clients together have taken keptFlow in that time: the others then get their room
-	// soon, and the client may be slow only because so many clients read at once.
+	// room. A client that took a little at a time could otherwise block them for hours. Any progress is enough if only
+	// the client's own reads wait, or if all clients together have taken keptFlow in that time: the others then get
+	// their room soon, and the client may be slow only because so many clients read at once.
 	keptTime = 10 * time.Second
 	keptFlow = keptMost / 2
 )

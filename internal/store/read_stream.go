@@ -8,16 +8,16 @@ import (
 
 const (
 	// chunkBytes ends a chunk at the row with which its keys and values reach this size. An open stream holds little
-	// memory while nobody reads it, and a chunk that ends with the largest value stays below the 4 MiB that gRPC clients
-	// accept by default.
+	// memory while nobody reads it, and a chunk that ends with the largest value stays below the 4 MiB that gRPC
+	// clients accept by default.
 	chunkBytes = 1 << 20
 	// streamFirst is the number of rows in the first chunk of a RangeStream. Each further chunk doubles it, up to what
 	// would fill half of chunkBytes.
 	streamFirst = 10
 	// chunkFirst is the number of rows in the first chunk of the store's own reads.
 	chunkFirst = 100
-	// heldBytes bounds what one statement reads of a result that ends up in memory as a whole: a statement must finish in
-	// time.
+	// heldBytes bounds what one statement reads of a result that ends up in memory as a whole: a statement must finish
+	// in time.
 	heldBytes = 16 << 20
 )
 

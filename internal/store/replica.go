@@ -214,13 +214,14 @@ func (r *replica) settle(ctx context.Context, q question, err error) error {
 
 // ReplicaStats counts, since the start, the work that following other replicas took.
 type ReplicaStats struct {
-	// Asked counts the questions for what others wrote, without those that came with a batch. Hinted counts the database's
-	// hints that announced something new. Adopted counts the revisions that came from the database: those that others
-	// wrote, and the few of this replica that a question found before the batch that wrote them had its answer.
+	// Asked counts the questions for what others wrote, without those that came with a batch. Hinted counts the
+	// database's hints that announced something new. Adopted counts the revisions that came from the database: those
+	// that others wrote, and the few of this replica that a question found before the batch that wrote them had its
+	// answer.
 	Asked, Hinted, Adopted uint64
-	// Ahead counts the batches that were evaluated before everything that others had committed was published. Again counts
-	// how often a batch gave the clock back, because the store started over, or because others had committed more than a
-	// batch looks at while it holds the clock.
+	// Ahead counts the batches that were evaluated before everything that others had committed was published. Again
+	// counts how often a batch gave the clock back, because the store started over, or because others had committed
+	// more than a batch looks at while it holds the clock.
 	Ahead, Again uint64
 	// Confirmed counts the commits made so that reads could rely on their server, because it had acknowledged none of
 	// late.

@@ -12,8 +12,8 @@ import (
 const (
 	// lockedBytes bounds how much of what others wrote is read, values included, while the clock is held.
 	lockedBytes = 256 << 10
-	// aheadRows and aheadBytes bound one statement for what lies beyond lockedBytes. aheadMax bounds all of it, in rows;
-	// beyond that, the batch gives the clock back.
+	// aheadRows and aheadBytes bound one statement for what lies beyond lockedBytes. aheadMax bounds all of it, in
+	// rows; beyond that, the batch gives the clock back.
 	aheadRows  = 10_000
 	aheadBytes = 4 << 20
 	aheadMax   = 200_000

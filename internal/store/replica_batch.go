@@ -111,8 +111,8 @@ func (r *replica) publish(ctx context.Context, e *evaluator) {
 	}
 	if e.epoch != r.s.epoch.Load() || rev < e.from || len(rows) > 0 &&
 		(rows[0].ModRevision != rev+1 || r.server != e.server) {
-		// The store was reset, what lies below the batch is not published yet, or another server reported it. The tail then
-		// publishes the batch.
+		// The store was reset, what lies below the batch is not published yet, or another server reported it. The tail
+		// then publishes the batch.
 		r.signal()
 		return
 	}

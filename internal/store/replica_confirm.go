@@ -12,8 +12,8 @@ import (
 const (
 	// defaultStaleness is shorter than any failover, and longer than the time between two heartbeats.
 	defaultStaleness = 2 * time.Second
-	// publishStaleness is how long a server may have acknowledged nothing for its answer still to be published to watches.
-	// It is longer than the store waits for any commit.
+	// publishStaleness is how long a server may have acknowledged nothing for its answer still to be published to
+	// watches. It is longer than the store waits for any commit.
 	publishStaleness = 10 * time.Second
 	// confirmTries is how often an answer may come from a server other than the confirmed one.
 	confirmTries = 3
@@ -58,7 +58,8 @@ func (r *replica) current(ctx context.Context, ask func() (backend.Origin, error
 		if err != nil || r.within(o, r.staleness) {
 			return err
 		}
-		// A commit that begins after the answer, and that the same server acknowledges, proves that it was the primary then.
+		// A commit that begins after the answer, and that the same server acknowledges, proves that it was the primary
+		// then.
 		if head, err := r.confirm(ctx); err != nil || head.Origin.Server == o.Server {
 			return err
 		}

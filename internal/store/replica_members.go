@@ -18,7 +18,8 @@ const (
 	beatShortest = 100 * time.Millisecond
 	// beatTimeout is how long a silent replica counts as alive.
 	beatTimeout = 5 * time.Second
-	// beatSilence is how long all replicas must have been silent for the store to conclude that nobody could renew leases.
+	// beatSilence is how long all replicas must have been silent for the store to conclude that nobody could renew
+	// leases.
 	beatSilence = 2 * time.Second
 	// leaveTimeout bounds how long a stopping store waits to tell the database.
 	leaveTimeout = time.Second

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// pollHinted is how often the tail is read even though no hint came. Without hints, the interval grows from pollBusy,
-	// after something new, to pollIdle, after a long time without.
+	// pollHinted is how often the tail is read even though no hint came. Without hints, the interval grows from
+	// pollBusy, after something new, to pollIdle, after a long time without.
 	pollHinted = time.Second
 	pollBusy   = 4 * time.Millisecond
 	pollIdle   = 64 * time.Millisecond

@@ -38,15 +38,16 @@ type Batch struct {
 
 // Config configures a store. Zero fields take the defaults named below.
 type Config struct {
-	// Name and ClientURLs describe this replica: the other replicas over the same database report them to their clients.
+	// Name and ClientURLs describe this replica: the other replicas over the same database report them to their
+	// clients.
 	Name       string
 	ClientURLs []string
 	Logger     *slog.Logger
 	// ProgressInterval is how often an idle watch that asked for it gets a progress notify; default 5 s.
 	ProgressInterval time.Duration
-	// QuotaBytes is the size of the database at which the store raises the NOSPACE alarm; 0 means 2 GiB, negative means no
-	// quota. For a database that processes share, only the bytes in use count, because it reuses space instead of giving
-	// it back.
+	// QuotaBytes is the size of the database at which the store raises the NOSPACE alarm; 0 means 2 GiB, negative means
+	// no quota. For a database that processes share, only the bytes in use count, because it reuses space instead of
+	// giving it back.
 	QuotaBytes int64
 	// QueueRequests and QueueBytes bound what waits for the sequencer; default 10,000 requests and 64 MiB.
 	QueueRequests int
@@ -58,11 +59,11 @@ type Config struct {
 	CacheBytes int64
 	// WindowBytes bounds the recent events kept in memory for watchers; default 8 MiB.
 	WindowBytes int64
-	// WatcherBytes bounds the backlog of one slow watch; beyond it, the watch catches up from the window or the database.
-	// Default 4 MiB.
+	// WatcherBytes bounds the backlog of one slow watch; beyond it, the watch catches up from the window or the
+	// database. Default 4 MiB.
 	WatcherBytes int64
-	// WatchBytes bounds the backlogs of all watches together. Beyond it, the watches whose clients have taken nothing for
-	// the longest time catch up. Default 32 MiB.
+	// WatchBytes bounds the backlogs of all watches together. Beyond it, the watches whose clients have taken nothing
+	// for the longest time catch up. Default 32 MiB.
 	WatchBytes int64
 	// DisableIndex makes the store serve every read from the database.
 	DisableIndex bool
@@ -72,10 +73,10 @@ type Config struct {
 	// HangUp closes the connection of a caller that takes less than half of a long read's result in ten seconds while
 	// others wait for the room. Nil lets the caller keep the memory.
 	HangUp func(caller any)
-	// MaxStaleness bounds what a linearizable read over a [backend.Shared] may miss after a failover if this process still
-	// reaches the old server, which does not know that it was replaced: at most what was acknowledged within this time
-	// before the read. 0 means 2 s. If it is negative, a read misses nothing: it waits for a commit that begins after the
-	// read arrived. See [backend.Shared.Confirm].
+	// MaxStaleness bounds what a linearizable read over a [backend.Shared] may miss after a failover if this process
+	// still reaches the old server, which does not know that it was replaced: at most what was acknowledged within this
+	// time before the read. 0 means 2 s. If it is negative, a read misses nothing: it waits for a commit that begins
+	// after the read arrived. See [backend.Shared.Confirm].
 	MaxStaleness time.Duration
 	// Observer may be nil.
 	Observer Observer

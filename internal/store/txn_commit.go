@@ -23,7 +23,8 @@ func (q *sequencer) try(batch []*call, open bool) (_ []*call, n int, err error) 
 	if err != nil {
 		if errors.Is(err, backend.ErrTooManyRows) {
 			if len(batch) > 1 {
-				return batch, len(batch), fmt.Errorf("%w: %w", backend.ErrRejected, err) // the batch is split to find the culprit
+				// The batch is split to find the culprit.
+				return batch, len(batch), fmt.Errorf("%w: %w", backend.ErrRejected, err)
 			}
 			return batch, len(batch), fmt.Errorf("%w: %w", ErrTxnTooLarge, err)
 		}
@@ -145,11 +146,11 @@ func (q *sequencer) room(n int) []Row {
 }
 
 const (
-	// paceTime is roughly how long a batch may take to commit if there are several replicas: the others wait for the clock
-	// during that time, and each of them waits for all the others.
+	// paceTime is roughly how long a batch may take to commit if there are several replicas: the others wait for the
+	// clock during that time, and each of them waits for all the others.
 	paceTime = 300 * time.Millisecond
-	// leastBatch and mostBatch bound the bytes of such a batch. Smaller batches do not lower the fixed cost of a commit,
-	// and larger ones save hardly anything.
+	// leastBatch and mostBatch bound the bytes of such a batch. Smaller batches do not lower the fixed cost of a
+	// commit, and larger ones save hardly anything.
 	leastBatch = 512 << 10
 	mostBatch  = 4 << 20
 )

@@ -34,8 +34,8 @@ const (
 
 // RangeRequest asks for the rows of [Key, End) as they were at Revision.
 type RangeRequest struct {
-	// Key and End have etcd's meaning: a nil End selects exactly Key, an End of one NUL byte has no upper bound, and End
-	// <= Key is empty.
+	// Key and End have etcd's meaning: a nil End selects exactly Key, an End of one NUL byte has no upper bound, and
+	// End <= Key is empty.
 	Key, End []byte
 	// Limit bounds the rows returned; <= 0 means no limit.
 	Limit int64
@@ -73,7 +73,8 @@ type RangeResult struct {
 	Rows []*Row
 	// More is true if the limit cut off rows.
 	More bool
-	// Count is the number of keys in the range, whatever the limit and the filters. With NoCount it is the number of Rows.
+	// Count is the number of keys in the range, whatever the limit and the filters. With NoCount it is the number of
+	// Rows.
 	Count int64
 	// Revision is the store's revision when the request was served. Inside a transaction, it includes the transaction's
 	// effects so far.

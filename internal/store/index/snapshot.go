@@ -24,8 +24,8 @@ const (
 	snapshotAge = time.Minute
 	// snapshotUsed bounds all snapshots, those in use included: each may keep a whole tree's nodes alive.
 	snapshotUsed = 64
-	// snapshotBytes is how many bytes are always applied before a snapshot is dropped for its size. The limit is a quarter
-	// of the value cache, which is too little if the cache is small.
+	// snapshotBytes is how many bytes are always applied before a snapshot is dropped for its size. The limit is a
+	// quarter of the value cache, which is too little if the cache is small.
 	snapshotBytes = 1 << 20
 )
 

@@ -14,8 +14,8 @@ type Config struct {
 	History History
 	// Revision returns the revision that reads show. It may be slightly ahead of the hub's.
 	Revision func() int64
-	// Confirm returns once everything acknowledged before the call, by any replica, is published. Nil if no other process
-	// writes to the database. Errors: ctx's, those of the backend.
+	// Confirm returns once everything acknowledged before the call, by any replica, is published. Nil if no other
+	// process writes to the database. Errors: ctx's, those of the backend.
 	Confirm func(context.Context) error
 	// Start runs f in the background and returns true, or returns false if the store is closing.
 	Start func(f func()) bool
@@ -27,11 +27,11 @@ type Config struct {
 	ProgressInterval time.Duration
 	// WindowBytes bounds the recent events kept in memory, in bytes.
 	WindowBytes int64
-	// WatcherBytes bounds the events pending for one slow watch, in bytes. Beyond it, the watch catches up from the window
-	// or the database.
+	// WatcherBytes bounds the events pending for one slow watch, in bytes. Beyond it, the watch catches up from the
+	// window or the database.
 	WatcherBytes int64
-	// WatchBytes bounds the events pending for all watches together, in bytes. Beyond it, the watches whose clients have
-	// taken nothing for the longest time have to catch up.
+	// WatchBytes bounds the events pending for all watches together, in bytes. Beyond it, the watches whose clients
+	// have taken nothing for the longest time have to catch up.
 	WatchBytes int64
 }
 

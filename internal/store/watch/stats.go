@@ -39,8 +39,8 @@ type Lag struct {
 	Watches int
 	// Longest is how long the watch that has been behind for the longest time has been behind, whatever the threshold.
 	Longest time.Duration
-	// Revisions is how many revisions the client of the watch furthest behind has yet to take, among the watches that are
-	// catching up.
+	// Revisions is how many revisions the client of the watch furthest behind has yet to take, among the watches that
+	// are catching up.
 	Revisions int64
 }
 

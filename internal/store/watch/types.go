@@ -39,7 +39,8 @@ type Request struct {
 // Response is the next thing to send on a watch stream.
 type Response struct {
 	ID int64 // -1 for answers to manual progress requests and for refused watches
-	// Revision is for the header. It is never below that of the events. It is 0 in the cancellation of a compacted watch.
+	// Revision is for the header. It is never below that of the events. It is 0 in the cancellation of a compacted
+	// watch.
 	Revision int64
 	Events   []Event
 	Created  bool
