@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -55,6 +56,10 @@ func until(t *testing.T, lines *bufio.Reader, part string) string {
 // A server in the foreground reloads on SIGHUP as any other, and ends with its terminal, unless it was started with
 // nohup.
 func TestClosedTerminal(t *testing.T) {
+	// Whoever runs this test under nohup has it ignore SIGHUP, and so its children, unless it catches the signal.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(caught) })
 	for name, ignored := range map[string]bool{"foreground": false, "nohup": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
