@@ -10,17 +10,17 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// jumping is a database whose clock goes forward by an hour between a heartbeat and a question, once and on command:
-// it has failed over to a server whose clock is ahead.
+// jumping is a database whose clock jumps ahead by an hour between a heartbeat and a query, once and on demand, as
+// after a failover to a server whose clock is ahead.
 type jumping struct {
 	backend.Shared
 	t   *testing.T
 	dsn string
 
 	mu          sync.Mutex
-	onLook      chan struct{} // closed by the look that jumps, nil when none is to
-	onRenewal   func()        // is called before the renewal that jumps
-	lookedAfter chan struct{} // closed by the next look
+	onLook      chan struct{} // closed by the query that jumps; nil: none jumps
+	onRenewal   func()        // runs before the renewal that jumps
+	lookedAfter chan struct{} // closed by the next query
 }
 
 func (b *jumping) jump() {
@@ -56,8 +56,8 @@ func (b *jumping) RenewLeases(ctx context.Context, ids []int64) ([]backend.Lease
 	return b.Shared.RenewLeases(ctx, ids)
 }
 
-// A lease lives though the database's clock has gone forward since the last heartbeat: whoever finds that it has ended
-// waits for the next one, which notices.
+// A lease survives a forward jump of the database's clock since the last heartbeat: a store that finds the lease
+// expired waits for the next heartbeat, which detects the jump.
 func TestLeaseOutlivesAJumpOfTheClock(t *testing.T) {
 	setup := func(t *testing.T) (*Store, *jumping) {
 		dsn := pgserver.Database(t)
@@ -70,7 +70,7 @@ func TestLeaseOutlivesAJumpOfTheClock(t *testing.T) {
 		t.Helper()
 		l, _, err := s.LeaseTimeToLive(within(t), 7, false)
 		if err != nil || l.Remaining < 500*time.Second || s.LeaseStats().Expired != 0 || get(t, s, "k", 0) == nil {
-			t.Errorf("lease %+v, %v; its key is %v, %d leases have ended", l, err, get(t, s, "k", 0),
+			t.Errorf("lease %+v, %v; its key is %v, %d leases expired", l, err, get(t, s, "k", 0),
 				s.LeaseStats().Expired)
 		}
 	}
@@ -81,7 +81,7 @@ func TestLeaseOutlivesAJumpOfTheClock(t *testing.T) {
 		b.onLook = jumps
 		b.mu.Unlock()
 		<-jumps
-		eventually(t, "the look is over, and another one", func() bool {
+		eventually(t, "the query that jumps and the next one finish", func() bool {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			return b.lookedAfter == nil

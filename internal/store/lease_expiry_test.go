@@ -8,13 +8,12 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// lateAnswer passes the first finding of leases that have ended on when it is too old to be acted upon, and reports
-// the next look.
+// lateAnswer holds back the first result with expired leases until it is too old to act on, and reports the next query.
 type lateAnswer struct {
 	backend.Shared
 	late   bool
-	again  chan struct{} // the next look says so
-	resume chan struct{} // and waits until this is closed
+	again  chan struct{} // receives when the next query starts
+	resume chan struct{} // the next query waits until this is closed
 }
 
 func (l *lateAnswer) ExpiredLeases(ctx context.Context, limit int) ([]int64, error) {
@@ -42,8 +41,8 @@ func (l *lateAnswer) ExpiredLeases(ctx context.Context, limit int) ([]int64, err
 	return ids, err
 }
 
-// A finding that a lease has ended is as old as its question: nobody may have been able to renew while the database
-// kept the answer.
+// A result that says a lease has expired is as old as its query: while the database delays the answer, clients may be
+// unable to renew the lease.
 func TestLateFindingEndsNoLease(t *testing.T) {
 	b := &lateAnswer{
 		Shared: openShared(t, 1)[0].(backend.Shared), again: make(chan struct{}),
@@ -54,11 +53,11 @@ func TestLateFindingEndsNoLease(t *testing.T) {
 	select {
 	case <-b.again:
 	case <-within(t).Done():
-		t.Fatal("no second look for leases that have ended")
+		t.Fatal("the store does not look for expired leases again")
 	}
 	if states, _, err := b.LeaseStates(within(t), []int64{7}); err != nil || len(states) != 1 {
-		t.Fatalf("after a finding that came late: %v, %v", states, err)
+		t.Fatalf("after a late result: %v, %v", states, err)
 	}
 	close(b.resume)
-	eventually(t, "the lease ends by a finding in time", func() bool { return get(t, s, "k", 0) == nil })
+	eventually(t, "a timely result ends the lease", func() bool { return get(t, s, "k", 0) == nil })
 }

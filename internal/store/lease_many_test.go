@@ -13,7 +13,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// leasesVariable says how many leases TestManyLeases takes.
+// leasesVariable names the environment variable that sets the number of leases in TestManyLeases.
 const leasesVariable = "SQLSTORE_TEST_LEASES"
 
 func manyLeases(t *testing.T) int {
@@ -25,7 +25,7 @@ func manyLeases(t *testing.T) int {
 	return max(n, 20_000)
 }
 
-// minutes is how long a million leases may take on a busy machine.
+// minutes returns a context that leaves enough time for a million leases on a busy machine.
 func minutes(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
@@ -33,7 +33,7 @@ func minutes(t *testing.T) context.Context {
 	return ctx
 }
 
-// grantMany commits n leases, every hundredth with a key, without a store.
+// grantMany commits n leases, every hundredth with a key, directly to the backend.
 func grantMany(t *testing.T, b backend.Backend, n int, ttl time.Duration) {
 	t.Helper()
 	const part = 10_000
@@ -58,7 +58,7 @@ func grantMany(t *testing.T, b backend.Backend, n int, ttl time.Duration) {
 	}
 }
 
-// whilePutting waits until done, and returns how long it took and how long the slowest of the writes beside it.
+// whilePutting writes until done, and logs how long that takes and how long the slowest write takes.
 func whilePutting(t *testing.T, s *Store, what string, done func() bool) {
 	t.Helper()
 	ctx, began, slowest, puts := minutes(t), time.Now(), time.Duration(0), 0
@@ -70,13 +70,13 @@ func whilePutting(t *testing.T, s *Store, what string, done func() bool) {
 		slowest, puts = max(slowest, time.Since(at)), puts+1
 		select {
 		case <-ctx.Done():
-			t.Fatal("in vain: ", what)
+			t.Fatal("timed out: ", what)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	t.Logf("%s: %v, beside it %d writes, the slowest %v; heap %d MiB", what, time.Since(began).Round(time.Millisecond),
+	t.Logf("%s: %v, %d concurrent writes, the slowest %v; heap %d MiB", what, time.Since(began).Round(time.Millisecond),
 		puts,
 		slowest.Round(time.Millisecond), m.HeapAlloc>>20)
 }
@@ -90,7 +90,8 @@ func countKeys(t *testing.T, s *Store) int64 {
 	return res.Count
 }
 
-// TestManyLeases starts over many leases, takes them over and has all of them end.
+// TestManyLeases starts stores with many leases, lets one store take them over from another, and lets all of them
+// expire.
 func TestManyLeases(t *testing.T) {
 	n := manyLeases(t)
 	t.Run("SQLite", func(t *testing.T) {
@@ -102,8 +103,8 @@ func TestManyLeases(t *testing.T) {
 		if keys := countKeys(t, s); keys != int64(n/100) {
 			t.Fatalf("%d keys have leases", keys)
 		}
-		clock.pass(2 * time.Hour) // a process that stood still for a while gives leases that while again
-		whilePutting(t, s, "all end", func() bool { return s.LeaseStats().Expired == uint64(n) })
+		clock.pass(2 * time.Hour) // the store extends leases by the time the process stood still
+		whilePutting(t, s, "all leases expire", func() bool { return s.LeaseStats().Expired == uint64(n) })
 		wantNone(t, s)
 	})
 	t.Run("Postgres", func(t *testing.T) {
@@ -116,17 +117,17 @@ func TestManyLeases(t *testing.T) {
 		extended := func(s *Store) func() bool {
 			return func() bool { return s.Leads() && !replicaOf(s).members.extends() }
 		}
-		whilePutting(t, second, "the first extends all", extended(first))
+		whilePutting(t, second, "the first store extends all leases", extended(first))
 		if err := first.Close(); err != nil {
 			t.Fatal(err)
 		}
-		whilePutting(t, second, "the second takes over and extends all", extended(second))
+		whilePutting(t, second, "the second store takes over and extends all leases", extended(second))
 		if keys, ended := countKeys(t, second), second.LeaseStats().Expired; keys != int64(n/100) || ended != 0 {
-			t.Fatalf("%d keys have leases, %d leases have ended", keys, ended)
+			t.Fatalf("%d keys have leases, %d leases expired", keys, ended)
 		}
 		var ended time.Time
-		whilePutting(t, second, "all end", func() bool {
-			if time.Since(ended) > 10*time.Second { // again: where heartbeats stall they get their time again
+		whilePutting(t, second, "all leases expire", func() bool {
+			if time.Since(ended) > 10*time.Second { // repeat: after stalled heartbeats the store extends leases
 				execute(t, dsn, "UPDATE leases SET expires_at = clock_timestamp() WHERE expires_at > clock_timestamp()")
 				ended = time.Now()
 			}
@@ -140,6 +141,6 @@ func wantNone(t *testing.T, s *Store) {
 	t.Helper()
 	left, err := s.Leases(minutes(t))
 	if err != nil || len(left) != 0 || countKeys(t, s) != 0 {
-		t.Errorf("left are %d leases and %d keys, %v", len(left), countKeys(t, s), err)
+		t.Errorf("%d leases and %d keys are left, %v", len(left), countKeys(t, s), err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// crowded grants a lease with n keys, of which the first ten have been moved to it from another one.
+// crowded grants a lease with n keys, the first ten of which move to it from another lease.
 func crowded(t *testing.T, s *Store, id, ttl int64, n int) {
 	t.Helper()
 	grant(t, s, id+1, 10_000)
@@ -25,7 +25,7 @@ func crowded(t *testing.T, s *Store, id, ttl int64, n int) {
 	}
 }
 
-// remaining counts the keys.
+// remaining counts the keys of crowded at a revision.
 func remaining(t *testing.T, s *Store, revision int64) int64 {
 	t.Helper()
 	res, err := s.Range(within(t),
@@ -36,7 +36,8 @@ func remaining(t *testing.T, s *Store, revision int64) int64 {
 	return res.Count
 }
 
-// A lease with more keys than a transaction may change is revoked in parts, and nothing brings it back in between.
+// The store revokes a lease in parts if it has more keys than a transaction may change, and no request restores the
+// lease between the parts.
 func TestLeaseIsRevokedInParts(t *testing.T) {
 	eachIndex(t, func(t *testing.T, cfg Config) {
 		cfg.TxnRows = 10
@@ -72,7 +73,7 @@ func TestLeaseIsRevokedInParts(t *testing.T) {
 		}()
 		late := make(chan error, 2)
 		between <- func() {
-			// These are evaluated behind the first part.
+			// The sequencer evaluates these after the first part.
 			go func() {
 				_, err := s.Put(within(t), &PutRequest{Key: []byte("late"), Lease: 1})
 				late <- err
@@ -92,25 +93,25 @@ func TestLeaseIsRevokedInParts(t *testing.T) {
 		}
 		for range 2 {
 			if err := <-late; !errors.Is(err, ErrLeaseNotFound) {
-				t.Errorf("in between: %v", err)
+				t.Errorf("between the parts: %v", err)
 			}
 		}
 		for i, want := range []int64{25, 15, 5, 0} {
 			if n := remaining(t, s, start+int64(i)); n != want {
-				t.Errorf("%d keys behind part %d, not %d", n, i, want)
+				t.Errorf("%d keys after part %d, want %d", n, i, want)
 			}
 		}
 		if _, _, err := s.LeaseTimeToLive(within(t), 1, false); !errors.Is(err, ErrLeaseNotFound) {
-			t.Errorf("the lease behind it: %v", err)
+			t.Errorf("the lease after its revocation: %v", err)
 		}
 		if _, keys, err := s.LeaseTimeToLive(within(t), 2, true); err != nil || len(keys) != 0 {
-			t.Errorf("the lease that had ten of the keys before: %q, %v", keys, err)
+			t.Errorf("the lease that had ten of the keys first: %q, %v", keys, err)
 		}
 		grant(t, s, 1, 10, "again")
 	})
 }
 
-// What has begun is finished, by a restart as well.
+// The store completes a revocation in parts, even after a restart.
 func TestRevocationInPartsIsFinished(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restart %t", restart), func(t *testing.T) {
@@ -129,14 +130,14 @@ func TestRevocationInPartsIsFinished(t *testing.T) {
 			s := openStore(t, f, cfg)
 			crowded(t, s, 1, 100, 25)
 			if _, err := s.LeaseRevoke(within(t), 1); !errors.Is(err, ErrUnavailable) {
-				t.Fatalf("revoked: %v", err)
+				t.Fatalf("the revocation returned %v", err)
 			}
 			if l, _, err := s.LeaseTimeToLive(within(t), 1, false); err != nil || l.Granted != 100*time.Second ||
 				l.Remaining != 0 {
-				t.Errorf("the lease in between: %+v, %v", l, err)
+				t.Errorf("the partly revoked lease: %+v, %v", l, err)
 			}
 			if _, err := s.LeaseRenew(within(t), 1); !errors.Is(err, ErrUnavailable) {
-				t.Errorf("renewed in between: %v", err)
+				t.Errorf("renewing the partly revoked lease returned %v", err)
 			}
 			if restart {
 				if err := s.Close(); err != nil {
@@ -154,13 +155,13 @@ func TestRevocationInPartsIsFinished(t *testing.T) {
 				left -= len(next(t, st).Events)
 			}
 			if _, err := s.LeaseRenew(within(t), 1); !errors.Is(err, ErrLeaseNotFound) {
-				t.Errorf("renewed: %v", err)
+				t.Errorf("the renewal returned %v", err)
 			}
 		})
 	}
 }
 
-// A lease of any number of keys ends.
+// A lease expires however many keys it has.
 func TestLeaseWithManyKeysExpires(t *testing.T) {
 	eachIndex(t, func(t *testing.T, cfg Config) {
 		clock := &fakeClock{}
@@ -169,7 +170,7 @@ func TestLeaseWithManyKeysExpires(t *testing.T) {
 		crowded(t, s, 1, 10, 31)
 		clock.pass(10 * time.Second)
 		if _, err := s.LeaseRenew(within(t), 1); !errors.Is(err, ErrLeaseNotFound) {
-			t.Errorf("renewed: %v", err)
+			t.Errorf("the renewal returned %v", err)
 		}
 		if n := remaining(t, s, 0); n != 0 {
 			t.Errorf("%d keys are left", n)
@@ -180,7 +181,7 @@ func TestLeaseWithManyKeysExpires(t *testing.T) {
 	})
 }
 
-// Of several replicas each finishes what another has begun.
+// Any replica completes a revocation that another replica began.
 func TestSharedLeaseIsRevokedInParts(t *testing.T) {
 	all := openReplicas(t, 2, Config{TxnRows: 10})
 	crowded(t, all[0], 1, 10_000, 25)
@@ -192,9 +193,9 @@ func TestSharedLeaseIsRevokedInParts(t *testing.T) {
 	if _, err := all[1].Put(within(t), &PutRequest{Key: []byte("late"), Lease: 1}); !errors.Is(err, ErrLeaseNotFound) {
 		t.Errorf("put with a lease that is being revoked: %v", err)
 	}
-	// The renewal's replica may not be the one that looks for leases that have ended.
+	// The replica that renews may not be the one that looks for expired leases.
 	if _, err := all[1].LeaseRenew(within(t), 1); !errors.Is(err, ErrLeaseNotFound) {
-		t.Errorf("renewed: %v", err)
+		t.Errorf("the renewal returned %v", err)
 	}
 	if n := remaining(t, all[1], 0); n != 0 {
 		t.Errorf("%d keys are left", n)
@@ -206,8 +207,8 @@ func TestSharedLeaseIsRevokedInParts(t *testing.T) {
 	}
 }
 
-// A lease whose keys are not all looked at keeps the rest though the batch has deleted some of those before: none stays
-// without its lease.
+// A revocation that reads only some of a lease's keys leaves the rest to the next part, even when the batch has deleted
+// some of those it read: no key outlives its lease.
 func TestLeaseInPartsBesideDeletions(t *testing.T) {
 	eachIndex(t, func(t *testing.T, cfg Config) {
 		cfg.TxnRows = 10
@@ -241,12 +242,12 @@ func TestLeaseInPartsBesideDeletions(t *testing.T) {
 		close(gate.release)
 		wg.Wait()
 		if n := remaining(t, s, 0); n != 0 {
-			t.Errorf("%d keys are left of a lease that is no more", n)
+			t.Errorf("%d keys outlive their lease", n)
 		}
 	})
 }
 
-// No lease has no keys, whether or not the index is complete.
+// A request for the keys of lease 0 fails, whether or not the index is complete.
 func TestKeysOfNoLease(t *testing.T) {
 	eachIndex(t, func(t *testing.T, cfg Config) {
 		s := openStore(t, openSQLite(t), cfg)

@@ -11,7 +11,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// renewing keeps a statement that renews leases waiting until the test decides its outcome.
+// renewing blocks each statement that renews leases until the test decides its outcome.
 type renewing struct {
 	backend.Shared
 	asked chan []int64
@@ -34,7 +34,7 @@ func (b *renewing) RenewLeases(ctx context.Context, ids []int64) (renewed []back
 	return renewed, err
 }
 
-// Renewals share statements, of which each has a bound: what is above it waits in line for the next.
+// Renewals share statements of bounded size: those over the bound wait for the next statement.
 func TestRenewalsInGroups(t *testing.T) {
 	b := &renewing{Shared: openShared(t, 1)[0].(backend.Shared), asked: make(chan []int64), end: make(chan error)}
 	s := openStore(t, b, Config{})
@@ -43,7 +43,7 @@ func TestRenewalsInGroups(t *testing.T) {
 	renew := func(ctx context.Context, id int64, want error) {
 		wg.Go(func() {
 			if ttl, err := s.LeaseRenew(ctx, id); !errors.Is(err, want) || err == nil && ttl != id {
-				t.Errorf("lease %d is renewed for %d s, %v; want %v", id, ttl, err, want)
+				t.Errorf("lease %d renewed for %d s, %v; want %v", id, ttl, err, want)
 			}
 		})
 	}
@@ -102,7 +102,7 @@ func TestRenewalsInGroups(t *testing.T) {
 	}
 }
 
-// A renewal that is under way when the store closes says so, and not that its caller has gone.
+// A renewal that is in progress when the store closes returns ErrClosed, not its caller's cancellation.
 func TestRenewalWhileTheStoreCloses(t *testing.T) {
 	b := &renewing{Shared: openShared(t, 1)[0].(backend.Shared), asked: make(chan []int64), end: make(chan error)}
 	s := openStore(t, b, Config{})

@@ -12,13 +12,13 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// fakeClock is a clock that only a test moves.
+// fakeClock is a clock that only a test advances.
 type fakeClock struct{ nanos atomic.Int64 }
 
 func (c *fakeClock) now() time.Time       { return time.Unix(1_000_000, c.nanos.Load()) }
 func (c *fakeClock) pass(d time.Duration) { c.nanos.Add(int64(d)) }
 
-// expired waits until the store has no lease any more, by the deletion that a watch shows.
+// expired advances the clock by pass and waits until a watch shows that the lease's expiry deletes its key.
 func expired(t *testing.T, s *Store, clock *fakeClock, key string, pass time.Duration) {
 	t.Helper()
 	st := s.NewWatchStream()
@@ -55,19 +55,19 @@ func TestLeaseExpires(t *testing.T) {
 		if ttl, err := s.LeaseRenew(within(t), 1); err != nil || ttl != 10 {
 			t.Fatalf("renewed for %d, %v", ttl, err)
 		}
-		clock.pass(9 * time.Second) // 18 s: past what was granted at first
+		clock.pass(9 * time.Second) // 18 s: past the first TTL
 		if l, _, err := s.LeaseTimeToLive(within(t), 1, false); err != nil || l.Remaining != time.Second {
-			t.Fatalf("renewed, and now %+v, %v", l, err)
+			t.Fatalf("after the renewal: %+v, %v", l, err)
 		}
 		expired(t, s, clock, "a", time.Second)
 		if r := get(t, s, "b", 0); r == nil {
-			t.Error("the other lease's key is gone, too")
+			t.Error("the other lease's key is gone")
 		}
 		if _, err := s.LeaseRenew(within(t), 1); !errors.Is(err, ErrLeaseNotFound) {
-			t.Errorf("renewing an expired lease answers %v", err)
+			t.Errorf("renewing an expired lease returned %v", err)
 		}
 		if ids, err := s.Leases(within(t)); err != nil || len(ids) != 1 || ids[0] != 2 {
-			t.Errorf("left are %v, %v", ids, err)
+			t.Errorf("leases left: %v, %v", ids, err)
 		}
 	})
 }
@@ -89,7 +89,7 @@ func TestLeaseGetsItsFullTTLAfterARestart(t *testing.T) {
 	expired(t, s, clock, "a", 10*time.Second)
 }
 
-// Whoever renews a lease that has ended is answered when it is revoked: its key is gone then.
+// The renewal of an expired lease returns after the store has revoked the lease: its key is gone by then.
 func TestRenewalOfAnEndedLeaseWaitsForItsEnd(t *testing.T) {
 	eachIndex(t, func(t *testing.T, cfg Config) {
 		clock := &fakeClock{}
@@ -100,13 +100,13 @@ func TestRenewalOfAnEndedLeaseWaitsForItsEnd(t *testing.T) {
 			clock.pass(10 * time.Second)
 			_, err := s.LeaseRenew(within(t), id)
 			if row := get(t, s, fmt.Sprint(id), 0); !errors.Is(err, ErrLeaseNotFound) || row != nil {
-				t.Errorf("renewing lease %d answers %v, and its key is %v", id, err, row)
+				t.Errorf("renewing lease %d returned %v, its key is %v", id, err, row)
 			}
 		}
 	})
 }
 
-// A lease that cannot be revoked is not said to be gone, and is revoked when that works again.
+// The store does not report a lease as gone while it cannot revoke it, and revokes it once commits succeed again.
 func TestRenewalOfALeaseThatCannotBeRevoked(t *testing.T) {
 	clock := &fakeClock{}
 	gate := newBlocked()
@@ -134,13 +134,13 @@ func TestRenewalOfALeaseThatCannotBeRevoked(t *testing.T) {
 	}()
 	select {
 	case err := <-renewed:
-		t.Errorf("renewing a lease whose revocation is being committed answers %v", err)
+		t.Errorf("renewing a lease during the commit of its revocation returned %v", err)
 		renewed <- err
 	case <-time.After(20 * time.Millisecond):
 	}
 	close(gate.release)
 	if err := <-renewed; !errors.Is(err, ErrUnavailable) {
-		t.Errorf("renewing a lease that cannot be revoked answers %v", err)
+		t.Errorf("renewing a lease that the store cannot revoke returned %v", err)
 	}
 	if get(t, s, "a", 0) == nil {
 		t.Fatal("its key is gone")
@@ -149,7 +149,8 @@ func TestRenewalOfALeaseThatCannotBeRevoked(t *testing.T) {
 	expired(t, s, clock, "a", expiryRetry)
 }
 
-// What was waiting while the process stood still comes before the end of a lease, whoever notices the span first.
+// After a standstill of the process, waiting renewals come before the expiry of a lease, whichever of the two notices
+// the standstill first.
 func TestLeaseOutlivesAStandstill(t *testing.T) {
 	clock := &fakeClock{}
 	s := openStore(t, openSQLite(t), Config{Now: clock.now})
@@ -162,10 +163,10 @@ func TestLeaseOutlivesAStandstill(t *testing.T) {
 	for range 20 {
 		clock.pass(5 * time.Second)
 		if ttl, err := s.LeaseRenew(within(t), 1); err != nil || ttl != 3 {
-			t.Fatalf("after a standstill a renewal is answered %d, %v", ttl, err)
+			t.Fatalf("after a standstill a renewal returned %d, %v", ttl, err)
 		}
 	}
-	// The time in which the process is at work counts.
+	// Time in which the process runs counts.
 	for range 3 {
 		clock.pass(time.Second)
 		if _, _, err := s.LeaseTimeToLive(within(t), 1, false); err != nil && !errors.Is(err, ErrLeaseNotFound) {
@@ -173,12 +174,12 @@ func TestLeaseOutlivesAStandstill(t *testing.T) {
 		}
 	}
 	if _, err := s.LeaseRenew(within(t), 1); !errors.Is(err, ErrLeaseNotFound) {
-		t.Errorf("after its time at work a renewal is answered %v", err)
+		t.Errorf("a renewal after the TTL returned %v", err)
 	}
 }
 
-// Renewals and expiry at the same moment: a client whose renewal succeeded has its key, and only one that lost both
-// gets an error.
+// When a renewal races with expiry, a client whose renewal succeeds keeps its key, and only a client that loses both
+// the lease and the key gets an error.
 func TestLeaseRenewalRacesExpiry(t *testing.T) {
 	clock := &fakeClock{}
 	s := openStore(t, openSQLite(t), Config{Now: clock.now})
@@ -194,15 +195,16 @@ func TestLeaseRenewalRacesExpiry(t *testing.T) {
 		row := get(t, s, key, 0)
 		l, _, err := s.LeaseTimeToLive(within(t), id, false)
 		if renewed == nil && err == nil && l.Remaining > 0 && row == nil {
-			t.Errorf("lease %d lives, its key does not", id)
+			t.Errorf("lease %d exists without its key", id)
 		}
 		if renewed != nil && row != nil {
-			t.Errorf("lease %d could not be renewed: %v, but its key is there", id, renewed)
+			t.Errorf("renewing lease %d returned %v, but its key exists", id, renewed)
 		}
 	}
 }
 
-// However many leases cannot be revoked, and however often that is tried, the log says it once, and that it is over.
+// However many leases the store cannot revoke, and however often it tries, it logs the problem once, and once that it
+// is over.
 func TestLeasesThatCannotBeRevokedAreLoggedOnce(t *testing.T) {
 	const leases, rounds = 20, 3
 	clock := &fakeClock{}
@@ -230,7 +232,7 @@ func TestLeasesThatCannotBeRevokedAreLoggedOnce(t *testing.T) {
 			case m := <-tried:
 				n += m
 			case <-ctx.Done():
-				t.Fatal("leases that could not be revoked are not tried again")
+				t.Fatal("the store does not retry leases that it failed to revoke")
 			}
 		}
 		clock.pass(expiryRetry)
@@ -240,31 +242,31 @@ func TestLeasesThatCannotBeRevokedAreLoggedOnce(t *testing.T) {
 		select {
 		case r := <-log:
 			if r.Level != want {
-				t.Errorf("logged %s %q, not at %s", r.Level, r.Message, want)
+				t.Errorf("logged %s %q, want level %s", r.Level, r.Message, want)
 			}
 		case <-ctx.Done():
-			t.Fatalf("nothing was logged at %s", want)
+			t.Fatalf("no log record at level %s", want)
 		}
 	}
 	if len(log) != 0 {
-		t.Errorf("logged more: %q", (<-log).Message)
+		t.Errorf("extra log record: %q", (<-log).Message)
 	}
 }
 
 func TestLeaseBounds(t *testing.T) {
 	s := openStore(t, openSQLite(t), Config{})
 	if _, err := s.LeaseGrant(within(t), 0, maxTTL+1); !errors.Is(err, ErrLeaseTTL) {
-		t.Errorf("too long answers %v", err)
+		t.Errorf("a TTL over the limit returned %v", err)
 	}
 	for _, ttl := range []int64{-1, 0, 1, 2} {
 		if l, err := s.LeaseGrant(within(t), 0, ttl); err != nil || l.Granted != 2*time.Second || l.ID <= 0 {
-			t.Errorf("%d s answers %+v, %v", ttl, l, err)
+			t.Errorf("a TTL of %d s returned %+v, %v", ttl, l, err)
 		}
 	}
 	if l, err := s.LeaseGrant(within(t), -5, maxTTL); err != nil || l.Granted != maxTTL*time.Second {
-		t.Errorf("the longest answers %+v, %v", l, err)
+		t.Errorf("the longest TTL returned %+v, %v", l, err)
 	}
 	if _, err := s.LeaseGrant(within(t), -5, 10); !errors.Is(err, ErrLeaseExists) {
-		t.Errorf("a second one answers %v", err)
+		t.Errorf("a second grant returned %v", err)
 	}
 }
