@@ -10,14 +10,14 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// canceled returns a context that has ended.
+// canceled returns a canceled context.
 func canceled(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	return ctx
 }
 
-// Callers that have gone take nobody's place in the queue.
+// Abandoned calls take no place in the queue.
 func TestAbandonedCallsLeaveTheQueue(t *testing.T) {
 	const places = 3
 	gate := newBlocked()
@@ -30,14 +30,14 @@ func TestAbandonedCallsLeaveTheQueue(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() { put(t, s, "first", "") })
 	<-gate.entered
-	for range 2 { // what has left is forgotten in parts
+	for range 2 { // the queue drops abandoned calls in parts
 		ctx, leave := context.WithCancel(t.Context())
 		var gone sync.WaitGroup
 		for i := range places {
 			gone.Go(func() {
 				if _, err := s.Put(ctx, &PutRequest{Key: fmt.Append(nil, "gone", i)}); !errors.Is(err,
 					context.Canceled) {
-					t.Errorf("a caller that has gone gets %v", err)
+					t.Errorf("an abandoned call returned %v", err)
 				}
 			})
 			waiting(t, s, i+1)
@@ -58,11 +58,11 @@ func TestAbandonedCallsLeaveTheQueue(t *testing.T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.short.bytes != 0 || q.short.left != 0 {
-		t.Errorf("an empty queue counts %d bytes, %d calls that have left", q.short.bytes, q.short.left)
+		t.Errorf("an empty queue counts %d bytes, %d abandoned calls", q.short.bytes, q.short.left)
 	}
 }
 
-// A call that is abandoned while its batch waits for the database is not evaluated.
+// The engine does not evaluate a call that is abandoned while its batch waits for the database.
 func TestAbandonedCallsOfABatchAreNotEvaluated(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	f := &faults{Backend: openSQLite(t)}
@@ -72,14 +72,14 @@ func TestAbandonedCallsOfABatchAreNotEvaluated(t *testing.T) {
 	}
 	s := openStore(t, f, Config{})
 	if _, err := s.Put(ctx, &PutRequest{Key: []byte("gone")}); !errors.Is(err, context.Canceled) {
-		t.Errorf("a caller that has gone gets %v", err)
+		t.Errorf("an abandoned call returned %v", err)
 	}
 	if rev := put(t, s, "a", ""); rev != 2 {
 		t.Errorf("revision %d after one write", rev)
 	}
 }
 
-// A read whose caller has gone reads nothing, in memory either.
+// An abandoned read reads nothing, not even in memory.
 func TestAbandonedReadsReadNothing(t *testing.T) {
 	eachIndex(t, func(t *testing.T, cfg Config) {
 		s := openStore(t, openSQLite(t), cfg)
@@ -105,7 +105,7 @@ func TestAbandonedReadsReadNothing(t *testing.T) {
 			return nil
 		})
 		if !errors.Is(err, context.Canceled) || sent != 1 {
-			t.Errorf("a stream that is left with its first chunk: %d sent, %v", sent, err)
+			t.Errorf("a stream abandoned after its first chunk: %d sent, %v", sent, err)
 		}
 	})
 }

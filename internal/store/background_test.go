@@ -12,22 +12,22 @@ func TestBackground(t *testing.T) {
 	var b background
 	release, ended, closed := make(chan struct{}), false, make(chan struct{})
 	if !b.start(func() { <-release; ended = true }) {
-		t.Fatal("nothing begins")
+		t.Fatal("the background starts no work")
 	}
 	go func() {
 		b.close()
 		close(closed)
 	}()
-	eventually(t, "the end begins", func() bool { return !b.start(func() {}) })
+	eventually(t, "close begins", func() bool { return !b.start(func() {}) })
 	close(release)
 	<-closed
-	if !ended || b.start(func() { t.Error("begun after the end") }) {
-		t.Error("what had begun was not waited for")
+	if !ended || b.start(func() { t.Error("work started after close") }) {
+		t.Error("close did not wait for running work, or allowed new work")
 	}
 }
 
-// lateCalls makes calls, four at a time, from before a store closes until a while after it has. Only time shows
-// them of that, which the race detector would take for an order of things.
+// lateCalls makes calls from four goroutines, from before a store closes until a while after. Only the elapsed time
+// ends them: the race detector would take a signal for synchronization.
 func lateCalls(t *testing.T, s *Store, call func() error) {
 	t.Helper()
 	const after = 50 * time.Millisecond
@@ -51,18 +51,18 @@ func lateCalls(t *testing.T, s *Store, call func() error) {
 	}
 	wg.Wait()
 	if err := call(); !errors.Is(err, ErrClosed) {
-		t.Errorf("after the end: %v", err)
+		t.Errorf("after Close: %v", err)
 	}
 }
 
-// What calls leave to the background does not begin while Close waits for its end.
+// Calls start no background work while Close waits for background work to end.
 func TestCallsWhileTheStoreCloses(t *testing.T) {
 	ctx := context.Background()
 	t.Run("SQLite", func(t *testing.T) {
 		clock := &fakeClock{}
 		s := openStore(t, openSQLite(t), Config{Now: clock.now})
 		l := s.lessor.(*lessor)
-		lateCalls(t, s, func() error { // renews a lease that has ended, and grants it again
+		lateCalls(t, s, func() error { // renews an expired lease, and grants it again
 			_, grantErr := s.LeaseGrant(ctx, 1, 10)
 			l.mu.Lock()
 			if le := l.leases[1]; le != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// blocked holds the sequencer in a commit, so that what comes next waits and makes one batch.
+// blocked holds the sequencer in a commit, so that later operations wait and form one batch.
 type blocked struct {
 	entered, release chan struct{}
 	once             sync.Once
@@ -22,7 +22,7 @@ func newBlocked() *blocked {
 	return &blocked{entered: make(chan struct{}), release: make(chan struct{})}
 }
 
-// first waits, once.
+// first blocks its first caller until release is closed.
 func (b *blocked) first() {
 	b.once.Do(func() {
 		close(b.entered)
@@ -30,7 +30,7 @@ func (b *blocked) first() {
 	})
 }
 
-// waiting waits until n operations are in the queue.
+// waiting waits until at least n operations are in the queue.
 func waiting(t *testing.T, s *Store, n int) {
 	t.Helper()
 	ctx := within(t)
@@ -40,13 +40,13 @@ func waiting(t *testing.T, s *Store, n int) {
 			return
 		}
 		if ctx.Err() != nil {
-			t.Fatalf("%d operations wait, not %d", have, n)
+			t.Fatalf("%d operations wait, want %d", have, n)
 		}
 		runtime.Gosched()
 	}
 }
 
-// batch sends the puts of keys while the sequencer is held up, each in its turn, and returns their answers.
+// batch queues one put per key, in order, while gate blocks the sequencer, and returns their results.
 func batch(t *testing.T, s *Store, gate *blocked, keys []string) ([]*PutResult, []error) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -87,16 +87,16 @@ func TestRejectedBatchIsSplit(t *testing.T) {
 		for i, key := range []string{"a", "b", "bad", "c", "d"} {
 			if key == "bad" {
 				if !errors.Is(errs[i], backend.ErrRejected) {
-					t.Errorf("the culprit gets %v", errs[i])
+					t.Errorf("the rejected put returned %v", errs[i])
 				}
 				continue
 			}
 			if last++; errs[i] != nil || results[i].Revision != last {
-				t.Errorf("%s gets %+v, %v; want revision %d", key, results[i], errs[i], last)
+				t.Errorf("%s returned %+v, %v; want revision %d", key, results[i], errs[i], last)
 			}
 		}
 		if r := get(t, s, "bad", 0); r != nil {
-			t.Errorf("refused, and still %+v", r)
+			t.Errorf("the rejected put wrote %+v", r)
 		}
 		for rev := int64(2); rev <= last; {
 			for _, e := range next(t, st).Events {
@@ -134,17 +134,17 @@ func TestUnknownOutcomeStopsWriting(t *testing.T) {
 			}
 			<-s.Done()
 			if !errors.Is(s.Err(), backend.ErrUnknownOutcome) {
-				t.Errorf("the store ended with %v", s.Err())
+				t.Errorf("the store stopped with %v", s.Err())
 			}
 			_, err = s.Put(within(t), &PutRequest{Key: []byte("a"), Value: []byte("3")})
 			if !errors.Is(err, ErrUnavailable) || errors.Is(err, backend.ErrUnknownOutcome) {
-				t.Errorf("the next write answers %v", err)
+				t.Errorf("the next write returned %v", err)
 			}
 			if n := commits.Load(); n != 2 {
-				t.Errorf("%d commits were tried", n)
+				t.Errorf("the engine tried %d commits", n)
 			}
 			if r := get(t, s, "a", 0); r == nil || string(r.Value) != "1" {
-				t.Errorf("what is not known to be committed is shown: %+v", r)
+				t.Errorf("a read shows a commit of unknown outcome: %+v", r)
 			}
 			want := "1"
 			if happened {
@@ -176,7 +176,7 @@ func TestUnavailableDatabaseLosesNothing(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	if s.Err() != nil {
-		t.Fatal("a database that is away for a moment ended the store")
+		t.Fatal("a short outage of the database stopped the store")
 	}
 	down.Store(false)
 	if rev := put(t, s, "a", "3"); rev != 3 {
@@ -184,7 +184,7 @@ func TestUnavailableDatabaseLosesNothing(t *testing.T) {
 	}
 }
 
-// TestBatchThatGaveWay is tried again, but not for ever.
+// The engine retries a batch that loses a conflict, but only a limited number of times.
 func TestBatchThatGaveWay(t *testing.T) {
 	conflicts := 0
 	f := &faults{Backend: openSQLite(t)}
@@ -198,19 +198,19 @@ func TestBatchThatGaveWay(t *testing.T) {
 	s := openStore(t, f, Config{})
 	conflicts = conflictTries - 1
 	if rev := put(t, s, "a", "1"); rev != 2 || conflicts != 0 {
-		t.Errorf("revision %d, %d conflicts are left", rev, conflicts)
+		t.Errorf("revision %d, %d conflicts left", rev, conflicts)
 	}
 	conflicts = conflictTries + 1
 	if _, err := s.Put(within(t), &PutRequest{Key: []byte("a")}); !errors.Is(err, ErrUnavailable) || conflicts != 1 {
-		t.Errorf("got %v, %d conflicts are left", err, conflicts)
+		t.Errorf("got %v, %d conflicts left", err, conflicts)
 	}
 	conflicts = 0
 	if rev := put(t, s, "a", "2"); rev != 3 {
-		t.Errorf("revision %d after a batch that was given up", rev)
+		t.Errorf("revision %d after a batch that ran out of retries", rev)
 	}
 }
 
-// A batch is not tried again when it may have happened, whatever else its error says.
+// The engine does not retry a batch that may have committed, even if its error also reports a conflict.
 func TestConflictOfUnknownOutcome(t *testing.T) {
 	tries := 0
 	f := &faults{Backend: openSQLite(t)}
@@ -232,7 +232,7 @@ func TestConflictOfUnknownOutcome(t *testing.T) {
 	<-s.Done()
 }
 
-// TestBatchThatWaitedInVain waits for the clock again while its callers do, and no longer.
+// A batch that fails to get the clock waits for it again as long as a caller waits for the batch, and no longer.
 func TestBatchThatWaitedInVain(t *testing.T) {
 	f := &faults{Backend: openSQLite(t)}
 	begins := 0
@@ -246,7 +246,7 @@ func TestBatchThatWaitedInVain(t *testing.T) {
 	}
 	s := openStore(t, f, Config{})
 	if rev := put(t, s, "a", "1"); rev != 2 || begins != conflictTries {
-		t.Errorf("revision %d, the clock was waited for %d times", rev, begins)
+		t.Errorf("revision %d, %d waits for the clock", rev, begins)
 	}
 	begins = 0
 	ctx, leave := context.WithCancel(t.Context())
@@ -255,7 +255,7 @@ func TestBatchThatWaitedInVain(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if err := s.Close(); err != nil || begins != 1 {
-		t.Errorf("%v; the clock was waited for %d times for a caller that has gone", err, begins)
+		t.Errorf("%v; %d waits for the clock on behalf of an abandoned call", err, begins)
 	}
 }
 
@@ -283,7 +283,7 @@ func TestAbandonedCallsAreNotTried(t *testing.T) {
 	<-gate.entered
 	wg.Go(func() {
 		if _, err := s.Put(ctx, &PutRequest{Key: []byte("left")}); !errors.Is(err, context.Canceled) {
-			t.Errorf("a caller that has gone gets %v", err)
+			t.Errorf("an abandoned call returned %v", err)
 		}
 	})
 	waiting(t, s, 1)
@@ -294,7 +294,7 @@ func TestAbandonedCallsAreNotTried(t *testing.T) {
 		t.Errorf("revision %d after one write", rev)
 	}
 	if r := get(t, s, "left", 0); r != nil {
-		t.Errorf("written for nobody: %+v", r)
+		t.Errorf("the abandoned call wrote %+v", r)
 	}
 }
 
@@ -314,7 +314,7 @@ func TestQueueIsBounded(t *testing.T) {
 		waiting(t, s, i+1)
 	}
 	if _, err := s.Put(within(t), &PutRequest{Key: []byte("a")}); !errors.Is(err, ErrTooManyRequests) {
-		t.Errorf("one too many answers %v", err)
+		t.Errorf("a put over the limit returned %v", err)
 	}
 	close(gate.release)
 	wg.Wait()
@@ -345,17 +345,17 @@ func TestCloseAnswersWhatWaits(t *testing.T) {
 	close(gate.release)
 	wg.Wait()
 	if _, err := s.Put(within(t), &PutRequest{Key: []byte("b")}); !errors.Is(err, ErrClosed) {
-		t.Errorf("after Close a write answers %v", err)
+		t.Errorf("after Close a write returned %v", err)
 	}
 	if _, err := st.Next(within(t)); !errors.Is(err, ErrWatchClosed) {
-		t.Errorf("after Close a watch answers %v", err)
+		t.Errorf("after Close a watch returned %v", err)
 	}
 	if _, err := s.NewWatchStream().Next(within(t)); !errors.Is(err, ErrWatchClosed) {
-		t.Errorf("after Close a new stream answers %v", err)
+		t.Errorf("after Close a new stream returned %v", err)
 	}
 }
 
-// A lease revoked and granted again in one batch must be there in the end.
+// A lease that one batch revokes and grants again exists afterwards.
 func TestLeaseComesAgainInOneBatch(t *testing.T) {
 	gate := newBlocked()
 	f := &faults{Backend: openSQLite(t)}
@@ -394,7 +394,8 @@ func TestLeaseComesAgainInOneBatch(t *testing.T) {
 	}
 }
 
-// A row that is written over, compacted and removed while a read of the current revision looks for its value.
+// A read of the current revision finds the new value when another request overwrites, compacts and removes the row
+// while the read looks for its value.
 func TestCurrentRevisionIsNeverCompacted(t *testing.T) {
 	f := &faults{Backend: openSQLite(t)}
 	var s *Store
@@ -415,7 +416,7 @@ func TestCurrentRevisionIsNeverCompacted(t *testing.T) {
 	}
 }
 
-// A transaction that fails after its first operations leaves nothing to those behind it in the same batch.
+// A transaction that fails after its first operations leaves no changes to the later ones in the same batch.
 func TestAbortedTransactionLeavesNothing(t *testing.T) {
 	eachIndex(t, func(t *testing.T, cfg Config) {
 		gate := newBlocked()
@@ -458,7 +459,7 @@ func TestAbortedTransactionLeavesNothing(t *testing.T) {
 			t.Errorf("got %+v", r)
 		}
 		if r := get(t, s, "b", 0); r != nil {
-			t.Errorf("left behind: %+v", r)
+			t.Errorf("the failed transaction wrote %+v", r)
 		}
 		var events []Event
 		for len(events) < 2 {
@@ -470,7 +471,7 @@ func TestAbortedTransactionLeavesNothing(t *testing.T) {
 	})
 }
 
-// A database that has moved on without the engine, though it denied a commit, is not written to any more.
+// The engine stops writing when the database's clock has advanced although the database reported a failed commit.
 func TestClockThatMovedOnStopsWriting(t *testing.T) {
 	f := &faults{Backend: openSQLite(t)}
 	f.commit = func(_ *backend.Effects, through func() error) error {
@@ -490,7 +491,7 @@ func TestClockThatMovedOnStopsWriting(t *testing.T) {
 	<-s.Done()
 }
 
-// Every operation of a batch answers with the revision that was current right behind it, not with the batch's last one.
+// Every operation of a batch returns the revision that is current right after it, not the batch's last one.
 func TestRevisionsOfOneBatch(t *testing.T) {
 	eachIndex(t, func(t *testing.T, cfg Config) {
 		gate := newBlocked()
@@ -516,7 +517,7 @@ func TestRevisionsOfOneBatch(t *testing.T) {
 		}
 		steps := []struct {
 			name string
-			rev  int64 // behind start
+			rev  int64 // relative to start
 			do   func() (int64, error)
 		}{
 			{"put", 1, write("c")},
@@ -541,7 +542,7 @@ func TestRevisionsOfOneBatch(t *testing.T) {
 		for i, step := range steps {
 			wg.Go(func() {
 				if rev, err := step.do(); err != nil || rev != start+step.rev {
-					t.Errorf("%s answers %d, %v; want %d", step.name, rev, err, start+step.rev)
+					t.Errorf("%s returned %d, %v; want %d", step.name, rev, err, start+step.rev)
 				}
 			})
 			waiting(t, s, i+1)

@@ -6,15 +6,15 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// faults stands in front of a real backend and makes it fail or wait. Its fields are set before the engine starts.
+// faults wraps a real backend and makes it fail or wait. Tests set its fields before the engine starts.
 type faults struct {
 	backend.Backend
-	// beforeRange, beforeHistory and beforeRows are called with the question; an error is the answer.
+	// beforeRange, beforeHistory and beforeRows run before the query; the query returns their error.
 	beforeRange   func(ctx context.Context, q backend.RangeQuery) error
 	beforeHistory func(ctx context.Context, q backend.HistoryQuery) error
 	beforeRows    func(ctx context.Context, ids []backend.RowID) error
 	beforeBegin   func(ctx context.Context) error
-	// commit may call through to do what was asked for, and answers.
+	// commit replaces a commit and decides its result; it may call through to run the real one.
 	commit func(e *backend.Effects, through func() error) error
 }
 
@@ -78,7 +78,7 @@ func (t *faultyTx) Commit(ctx context.Context, e *backend.Effects) error {
 	return err
 }
 
-// slowLoad holds the loading of the index up: each chunk of it waits for a token.
+// slowLoad slows down the loading of the index: each chunk waits for a token.
 func slowLoad(b backend.Backend) (*faults, chan struct{}) {
 	tokens := make(chan struct{}, 1)
 	f := &faults{Backend: b}
@@ -96,5 +96,5 @@ func slowLoad(b backend.Backend) (*faults, chan struct{}) {
 	return f, tokens
 }
 
-// slowRows is a chunk that no other read of the tests asks for.
+// slowRows is a chunk size that no other read of the tests uses.
 const slowRows = 7

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 )
 
-// Those who come while a question is asked share one answer, which is asked for after they came.
+// Callers that arrive while a query runs share the result of the next query, which starts after they arrive.
 func TestAskedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b background
@@ -35,7 +35,7 @@ func TestAskedTogether(t *testing.T) {
 		gone, leave := context.WithCancel(t.Context())
 		wg.Go(func() {
 			if _, err := q.get(gone, struct{}{}); !errors.Is(err, context.Canceled) {
-				t.Errorf("whoever has gone gets %v", err)
+				t.Errorf("an abandoned call returned %v", err)
 			}
 		})
 		synctest.Wait()
@@ -46,11 +46,11 @@ func TestAskedTogether(t *testing.T) {
 		release <- struct{}{}
 		wg.Wait()
 		if asked != 2 {
-			t.Errorf("asked %d times", asked)
+			t.Errorf("%d queries", asked)
 		}
 		b.close()
 		if _, err := q.get(t.Context(), struct{}{}); !errors.Is(err, ErrClosed) {
-			t.Errorf("behind the close: %v", err)
+			t.Errorf("after close: %v", err)
 		}
 	})
 }
