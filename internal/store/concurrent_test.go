@@ -18,9 +18,9 @@ type done[Q, A any] struct {
 	res A
 }
 
-// TestConcurrentRequestsAgainstModel sends random transactions from many sides at once, while others list, watch and
-// compact. The revisions of the answers tell the order in which all of it must have happened: the model goes through it
-// again.
+// TestConcurrentRequestsAgainstModel sends random transactions from many goroutines at once, while others list, watch
+// and compact. The revisions of the answers show the order in which the transactions ran, and the model replays them in
+// that order.
 func TestConcurrentRequestsAgainstModel(t *testing.T) {
 	for _, variant := range []struct {
 		name    string
@@ -82,7 +82,7 @@ func TestConcurrentRequestsAgainstModel(t *testing.T) {
 	}
 }
 
-// fill writes some keys with an engine that is closed again.
+// fill writes some keys with an engine that it then closes.
 func fill(t *testing.T, b backend.Backend) {
 	s, err := Open(t.Context(), b, Config{})
 	if err != nil {
@@ -101,14 +101,14 @@ type concurrent struct {
 	all  []*Store // replicas over one database
 	seed uint64
 
-	beat   chan struct{} // a transaction was answered: time to read, or to compact
+	beat   chan struct{} // signals a completed transaction: time to read or to compact
 	mu     sync.Mutex
 	txns   []done[*Txn, *TxnResult]
 	ranges []done[*RangeRequest, *RangeResult]
 	pages  []done[*RangeRequest, *RangeResult]
 }
 
-// store is one of the replicas.
+// store returns one of the replicas.
 func (c *concurrent) store(n uint64) *Store { return c.all[n%uint64(len(c.all))] }
 
 func (c *concurrent) run(compact bool) {
@@ -130,7 +130,7 @@ func (c *concurrent) run(compact bool) {
 		consumers[i] = x
 		start := begin
 		if i%2 == 1 {
-			start = written // slow: takes nothing until all is written
+			start = written // slow: takes nothing until all writes are done
 		}
 		watchers.Go(func() { x.run(start, written) })
 	}
@@ -208,7 +208,7 @@ func (c *concurrent) list(s *Store, rev int64) {
 	r := &RangeRequest{Key: []byte{0}, End: []byte{0}, Limit: 3, Revision: rev}
 	for more := true; more; {
 		res, err := s.Range(within(c.t), r)
-		// the database knows it first
+		// the database knows of a compaction before the replica does
 		if errors.Is(err, ErrCompacted) && s.confirm(within(c.t)) == nil && s.Compacted() > rev {
 			return
 		}
@@ -246,8 +246,8 @@ func (c *concurrent) compact(written <-chan struct{}) {
 	}
 }
 
-// replay goes through the transactions in the order of their revisions: at each, the one that wrote, then those that
-// did not.
+// replay runs the transactions on the model in the order of their revisions. At each revision, the one that wrote comes
+// before those that did not.
 func (c *concurrent) replay(m *model) {
 	slices.SortStableFunc(c.txns, func(a, b done[*Txn, *TxnResult]) int {
 		if n := a.res.Revision - b.res.Revision; n != 0 {
@@ -283,7 +283,7 @@ func (c *concurrent) replay(m *model) {
 	}
 }
 
-// wrote counts what a transaction changed.
+// wrote counts the rows that a transaction changed.
 func wrote(r *TxnResult) (n int64) {
 	for _, o := range r.Results {
 		switch {
@@ -298,7 +298,7 @@ func wrote(r *TxnResult) (n int64) {
 	return n
 }
 
-// consumer is one stream with some watches, and what came out of them.
+// consumer is one stream with some watches, and the responses it received.
 type consumer struct {
 	t        *testing.T
 	s        *Store
@@ -308,7 +308,7 @@ type consumer struct {
 	progress []progressed
 }
 
-// progressed is a progress response, and how many events each watch had shown before it.
+// progressed is a progress response and the number of events that each watch had shown before it.
 type progressed struct {
 	rev  int64
 	seen map[int64]int
@@ -335,13 +335,13 @@ func newConsumer(t *testing.T, s *Store, seed uint64) *consumer {
 	return x
 }
 
-// run takes responses from start on until one says, after all was written, that it has seen everything.
+// run takes responses from start on, until all writes are done and a progress response covers the last revision.
 func (x *consumer) run(start, written <-chan struct{}) {
 	defer x.st.Close()
 	<-start
 	ctx, stop := context.WithCancel(within(x.t))
 	defer stop()
-	go func() { // silence is an answer, too: ask again and again
+	go func() { // the stream may not answer: keep asking
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
 		for ctx.Err() == nil {
@@ -365,7 +365,7 @@ func (x *consumer) run(start, written <-chan struct{}) {
 		r, err := x.st.Next(ctx)
 		switch {
 		case err != nil:
-			x.t.Error("a watch did not come to its end:", err)
+			x.t.Error("a watch did not finish:", err)
 			return
 		case r.ID == -1:
 			x.note(r)
@@ -375,7 +375,7 @@ func (x *consumer) run(start, written <-chan struct{}) {
 	}
 }
 
-// over says that compactions have ended all watches: nothing comes any more.
+// over reports whether compactions have canceled all watches, so that no further response follows.
 func (x *consumer) over() bool {
 	for _, w := range x.watches {
 		if !w.canceled {
@@ -411,11 +411,11 @@ func (x *consumer) take(r *WatchResponse) {
 		return
 	}
 	if len(r.Events) == 0 {
-		x.t.Errorf("unasked for: %+v", r)
+		x.t.Errorf("unexpected response: %+v", r)
 		return
 	}
 	if n := len(w.got); n > 0 && w.got[n-1].Row.ModRevision >= r.Events[0].Row.ModRevision {
-		x.t.Errorf("revision %d is split over responses, or comes again", r.Events[0].Row.ModRevision)
+		x.t.Errorf("revision %d is split over responses or repeated", r.Events[0].Row.ModRevision)
 	}
 	w.got = append(w.got, r.Events...)
 }
@@ -429,7 +429,7 @@ func (x *consumer) check(m *model) {
 		for i, got := range w.got {
 			want := want[i]
 			if got.Prev == nil && want.Row.ModRevision <= m.compacted {
-				want.Prev = nil // may have been gone
+				want.Prev = nil // may have been compacted
 			}
 			if eventText(got) != eventText(want) {
 				x.t.Fatalf("watch %+v from %d\n got %s\nwant %s", w.req, w.from, eventText(got), eventText(want))

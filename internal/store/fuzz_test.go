@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzTxn runs a short history of transactions, all kinds of them, with the index and without, against the model.
+// FuzzTxn runs a short history of transactions of all kinds against the model, with and without the index.
 func FuzzTxn(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(randomBytes(seed, 300), seed%2 == 0)
@@ -20,8 +20,8 @@ func FuzzTxn(f *testing.F) {
 	})
 }
 
-// FuzzRange asks for ranges over one history, which is compacted on the way, from the index, its snapshots and the
-// database.
+// FuzzRange reads ranges of one history from the index, its snapshots and the database, and compacts the history in
+// between.
 func FuzzRange(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(randomBytes(seed, 300), seed%2 == 0)
@@ -48,7 +48,7 @@ func FuzzRange(f *testing.F) {
 	})
 }
 
-// FuzzWatch watches a history from anywhere, through everything else that goes on.
+// FuzzWatch watches a history from any revision while requests of all other kinds run.
 func FuzzWatch(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(randomBytes(seed, 300))

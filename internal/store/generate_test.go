@@ -2,11 +2,11 @@ package store
 
 import "math/rand/v2"
 
-// dice makes the choices of a random test out of a string of bytes, so that a fuzzer can steer them; when they run out,
-// every choice is the first one.
+// dice makes the choices of a random test from a string of bytes, so that a fuzzer can steer them. When the bytes run
+// out, every choice is the first one.
 type dice struct{ data []byte }
 
-// roll is a number from 0 to n-1; n is at most 256.
+// roll returns a number from 0 to n-1; n is at most 256.
 func (d *dice) roll(n int) int {
 	if len(d.data) == 0 {
 		return 0
@@ -16,7 +16,7 @@ func (d *dice) roll(n int) int {
 	return int(b) % n
 }
 
-// oneIn is true once in n times, and never when the bytes have run out.
+// oneIn returns true once in n times, and never after the bytes run out.
 func (d *dice) oneIn(n int) bool { return d.roll(n) == n-1 }
 
 func (d *dice) done() bool { return len(d.data) == 0 }
@@ -30,10 +30,10 @@ func randomBytes(seed uint64, n int) []byte {
 	return data
 }
 
-// generator makes requests that hit what others before them touched.
+// generator makes requests that touch what earlier requests touched.
 type generator struct {
 	*dice
-	m      *model // for revisions worth asking for; nil: only the current one
+	m      *model // to choose revisions from; nil: only the current one
 	leases []int64
 }
 
@@ -53,7 +53,7 @@ func (g *generator) span() (key, end []byte) {
 	return g.key(), g.key()
 }
 
-// revision is one that the model has, or had, or is to have; 0 most of the time.
+// revision returns a past, present or future revision of the model; 0 most of the time.
 func (g *generator) revision() int64 {
 	if g.m == nil || g.roll(3) != 2 {
 		return 0
@@ -136,7 +136,7 @@ func (g *generator) compare() Compare {
 	return c
 }
 
-// txn makes a transaction that etcd's checks let through, and some more: a key is put at most once.
+// txn makes transactions that pass etcd's checks, and some that do not. It puts each key at most once.
 func (g *generator) txn(depth int, put map[string]bool) *Txn {
 	t := &Txn{}
 	for range g.roll(3) {

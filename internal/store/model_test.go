@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// model is what the engine must be: the simplest thing that answers like it, which keeps every row ever written in one
-// list and finds all else by walking through it.
+// model is the reference for the engine: the simplest code that gives the same answers. It keeps every row ever written
+// in one list and derives everything else from that list.
 type model struct {
 	rev, compacted int64
 	rows           []Row // in the order in which they were written
@@ -19,7 +19,7 @@ type model struct {
 
 func newModel() *model { return &model{rev: 1, leases: map[int64]bool{}} }
 
-// state is the live rows at one revision, and who evaluates a transaction changes it.
+// state holds the live rows at one revision. Evaluating a transaction changes it.
 type state map[string]Row
 
 func (m *model) at(rev int64) state {
@@ -40,7 +40,7 @@ func (s state) put(r Row) {
 	s[string(r.Key)] = r
 }
 
-// in is the rows of [key, end) in key order.
+// in returns the rows of [key, end) in key order.
 func (s state) in(key, end []byte) (rows []Row) {
 	for _, r := range s {
 		if inRange(r.Key, key, end) {
@@ -51,7 +51,7 @@ func (s state) in(key, end []byte) (rows []Row) {
 	return rows
 }
 
-// inRange is etcd's convention for (key, range_end), written another way than the engine has it.
+// inRange follows etcd's convention for (key, range_end). The engine implements it in a different way.
 func inRange(k, key, end []byte) bool {
 	switch {
 	case len(end) == 0:
@@ -98,7 +98,7 @@ func (s state) rangeOf(r *RangeRequest, header int64) *RangeResult {
 	})
 	filtered := r.MinModRev != 0 || r.MaxModRev != 0 || r.MinCreateRev != 0 || r.MaxCreateRev != 0
 	if r.Order == SortNone && !filtered && r.Limit > 0 && int64(len(rows))-1 > r.Limit {
-		rows = rows[:r.Limit+1] // etcd limits before it sorts, when no order is given
+		rows = rows[:r.Limit+1] // without an order, etcd applies the limit before it sorts
 	}
 	slices.SortStableFunc(rows, func(a, b Row) int {
 		c := map[SortTarget]int{
@@ -127,14 +127,14 @@ func (s state) rangeOf(r *RangeRequest, header int64) *RangeResult {
 	return res
 }
 
-// attempt is a transaction on its way: nothing of it is kept when it fails.
+// attempt is a transaction in progress: the model keeps none of it if it fails.
 type attempt struct {
 	m     *model
 	state state
 	rows  []Row
 }
 
-// txn runs a transaction and, if it may, keeps what it did.
+// txn runs a transaction and keeps its changes if it succeeds.
 func (m *model) txn(t *Txn) (*TxnResult, error) {
 	a := &attempt{m: m, state: m.at(m.rev)}
 	var path []bool
@@ -331,7 +331,7 @@ func (m *model) compact(rev int64) error {
 	return nil
 }
 
-// events are what a watch from a revision on must show.
+// events returns the events that a watch from a revision on must show.
 func (m *model) events(w *WatchRequest, from int64) (events []Event) {
 	for _, r := range m.rows {
 		if !shown(&r, w, from) {
@@ -346,7 +346,7 @@ func (m *model) events(w *WatchRequest, from int64) (events []Event) {
 	return events
 }
 
-// countEvents is how many those are.
+// countEvents counts the events that a watch from a revision on must show.
 func (m *model) countEvents(w *WatchRequest, from int64) (n int) {
 	for i := range m.rows {
 		if shown(&m.rows[i], w, from) {
@@ -356,13 +356,13 @@ func (m *model) countEvents(w *WatchRequest, from int64) (n int) {
 	return n
 }
 
-// shown says whether a watch from a revision on must show a row.
+// shown reports whether a watch from a revision on must show a row.
 func shown(r *Row, w *WatchRequest, from int64) bool {
 	kind := !r.Deleted && !w.NoPut || r.Deleted && !w.NoDelete
 	return r.ModRevision >= from && kind && inRange(r.Key, w.Key, w.End)
 }
 
-// The texts below are what answers are compared by: nil and empty are the same in them, as on the wire.
+// Tests compare answers by the texts below, which render nil and empty alike, as on the wire.
 
 func rowText(r *Row) string {
 	switch {

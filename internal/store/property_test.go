@@ -13,14 +13,14 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// world is an engine and the model of it, and the watches that look on.
+// world is an engine, its model and the watches that observe it.
 type world struct {
 	t        testing.TB
 	backends []backend.Backend // over one database
 	cfg      Config
 	tokens   chan struct{} // of slowLoad, or nil
 	all      []*Store      // one over each of backends
-	s        *Store        // the one that is asked
+	s        *Store        // the one that gets the next request
 	m        *model
 	g        *generator
 	streams  []*WatchStream
@@ -28,24 +28,25 @@ type world struct {
 	log      []string
 }
 
-// watched is one watch and what came out of it.
+// watched is one watch and the events it has shown.
 type watched struct {
 	st       *WatchStream
 	id       int64
 	req      WatchRequest
 	from     int64
 	got      []Event
-	seen     int // of the events of the model
+	seen     int // how many events check has compared
 	canceled bool
 }
 
-// small makes everything happen that memory is too small for.
+// small sets limits so low that the engine does everything it does when memory is short.
 func small(cfg Config) Config {
 	cfg.CacheBytes, cfg.WindowBytes, cfg.WatcherBytes, cfg.loadRows = 100, 1000, 600, slowRows
 	return cfg
 }
 
-// seeds are those of a random test: few, or as many as STORE_SEEDS says. A test's name has its seed.
+// seeds returns the seeds of a random test: few, or as many as STORE_SEEDS specifies. The name of each test includes
+// its seed.
 func seeds(few uint64) (all []uint64) {
 	if n, err := strconv.ParseUint(os.Getenv("STORE_SEEDS"), 10, 64); err == nil {
 		few = n
@@ -56,7 +57,7 @@ func seeds(few uint64) (all []uint64) {
 	return all
 }
 
-// TestRandomRequestsAgainstModel sends random requests one after the other and expects the model's answers.
+// TestRandomRequestsAgainstModel sends random requests one after another and expects the model's answers.
 func TestRandomRequestsAgainstModel(t *testing.T) {
 	for _, variant := range []struct {
 		name     string
@@ -131,7 +132,7 @@ func (w *world) close() {
 	}
 }
 
-// choose makes one of the replicas that which is asked next, and lets all of them hear of what was done.
+// choose picks the replica that gets the next request, and waits until all replicas are up to date.
 func (w *world) choose(ctx context.Context) {
 	if len(w.all) == 1 {
 		return
@@ -262,7 +263,7 @@ func (w *world) watch() {
 	r := w.nextControl(st)
 	if len(x.req.End) > 0 && string(x.req.End) != "\x00" && slices.Compare(x.req.End, x.req.Key) <= 0 {
 		if !errors.Is(r.Err, ErrWatchEmptyRange) || r.ID != -1 || !r.Canceled {
-			w.t.Errorf("an empty range answers %+v", r)
+			w.t.Errorf("an empty range returned %+v", r)
 		}
 		return
 	}
@@ -276,14 +277,14 @@ func (w *world) watch() {
 	if x.from < w.m.compacted {
 		if r := w.nextControl(st); r.ID != x.id || !r.Canceled || r.CompactRevision != w.m.compacted ||
 			r.Revision != 0 {
-			w.t.Errorf("a compacted start answers %+v", r)
+			w.t.Errorf("a compacted start revision returned %+v", r)
 		}
 		return
 	}
 	w.watches = append(w.watches, x)
 }
 
-// nextControl is the next response that is not an event; the events before it are taken, too.
+// nextControl returns the next response that has no events. It also takes the events before it.
 func (w *world) nextControl(st *WatchStream) *WatchResponse {
 	w.t.Helper()
 	for {
@@ -304,7 +305,7 @@ func (w *world) cancel() {
 	}
 	w.note("cancel %d", x.id)
 	x.st.Cancel(x.id)
-	for !x.canceled { // which a compaction may have done before us
+	for !x.canceled { // a compaction may cancel it first
 		r := next(w.t, x.st)
 		if w.take(x.st, r) {
 			continue
@@ -316,7 +317,7 @@ func (w *world) cancel() {
 	}
 }
 
-// missing counts the events that watches of a stream have still to show.
+// missing counts the events that the watches of a stream have yet to show.
 func (w *world) missing(st *WatchStream) (n int) {
 	for _, x := range w.watches {
 		if x.st == st && !x.canceled {
@@ -326,19 +327,19 @@ func (w *world) missing(st *WatchStream) (n int) {
 	return n
 }
 
-// poll takes up to n responses, as long as there are events to come.
+// poll takes up to n responses, as long as events are missing.
 func (w *world) poll(st *WatchStream, n int) {
 	for range n {
 		if w.missing(st) == 0 {
 			return
 		}
 		if r := next(w.t, st); !w.take(st, r) {
-			w.t.Errorf("unasked for: %+v", r)
+			w.t.Errorf("unexpected response: %+v", r)
 		}
 	}
 }
 
-// take notes events, and the end of a watch whose events were compacted; false for another response.
+// take records events and the end of a watch whose events are compacted. It returns false for any other response.
 func (w *world) take(st *WatchStream, r *WatchResponse) bool {
 	w.t.Helper()
 	i := slices.IndexFunc(w.watches, func(x *watched) bool { return x.st == st && x.id == r.ID && !x.canceled })
@@ -350,7 +351,7 @@ func (w *world) take(st *WatchStream, r *WatchResponse) bool {
 		x.canceled = true
 		missing := w.m.events(&x.req, x.from)[len(x.got):]
 		if r.CompactRevision > w.m.compacted || r.Revision != 0 || len(missing) == 0 && w.m.rev < r.CompactRevision {
-			w.t.Errorf("watch %+v ended for a compaction at %d: %+v", x.req, w.m.compacted, r)
+			w.t.Errorf("watch %+v canceled, compacted at %d: %+v", x.req, w.m.compacted, r)
 		}
 		return true
 	}
@@ -359,7 +360,7 @@ func (w *world) take(st *WatchStream, r *WatchResponse) bool {
 	}
 	for n, e := range r.Events {
 		if len(x.got) > 0 && n == 0 && x.got[len(x.got)-1].Row.ModRevision >= e.Row.ModRevision {
-			w.t.Errorf("revision %d is split over responses, or comes again", e.Row.ModRevision)
+			w.t.Errorf("revision %d is split over responses or repeated", e.Row.ModRevision)
 		}
 		if e.Row.ModRevision > r.Revision {
 			w.t.Errorf("a response of revision %d shows %s", r.Revision, eventText(e))
@@ -370,17 +371,17 @@ func (w *world) take(st *WatchStream, r *WatchResponse) bool {
 	return true
 }
 
-// check compares what a watch showed since the last check with the model's history.
+// check compares what a watch has shown since the last check with the model's history.
 func (w *world) check(x *watched) {
 	w.t.Helper()
 	want := w.m.events(&x.req, x.from)
 	for ; x.seen < len(x.got); x.seen++ {
 		if x.seen >= len(want) {
-			w.t.Fatalf("watch %+v shows too much: %s", x.req, eventText(x.got[x.seen]))
+			w.t.Fatalf("watch %+v shows an extra event: %s", x.req, eventText(x.got[x.seen]))
 		}
 		got, want := x.got[x.seen], want[x.seen]
 		if got.Prev == nil && want.Row.ModRevision <= w.m.compacted {
-			want.Prev = nil // may be gone
+			want.Prev = nil // may be compacted
 		}
 		if eventText(got) != eventText(want) {
 			w.t.Fatalf("watch %+v from %d\n got %s\nwant %s", x.req, x.from, eventText(got), eventText(want))
@@ -388,12 +389,12 @@ func (w *world) check(x *watched) {
 	}
 }
 
-// settle takes events until every watch has all of them, and then asks for progress, which must follow them.
+// settle takes events until every watch has all of them, and then requests progress, which must follow them.
 func (w *world) settle() {
 	for _, st := range w.streams {
 		for w.missing(st) > 0 && !w.t.Failed() {
 			if r := next(w.t, st); !w.take(st, r) {
-				w.t.Errorf("unasked for: %+v", r)
+				w.t.Errorf("unexpected response: %+v", r)
 			}
 		}
 		w.progress(st)
@@ -407,13 +408,13 @@ func (w *world) progress(st *WatchStream) {
 			if x.st == st && !x.canceled {
 				watches++
 				if x.from > w.m.rev+1 {
-					return false // waits for the future: silence
+					return false // starts in the future: no response
 				}
 			}
 		}
 		return watches > 0
 	}
-	for answers() && !w.t.Failed() { // silence while a watch has not joined yet: then ask again
+	for answers() && !w.t.Failed() { // no response while a watch is unsynced: ask again
 		st.RequestProgress()
 		ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Millisecond)
 		r, err := st.Next(ctx)
@@ -426,7 +427,7 @@ func (w *world) progress(st *WatchStream) {
 			return
 		}
 		if !w.take(st, r) {
-			w.t.Errorf("unasked for: %+v", r)
+			w.t.Errorf("unexpected response: %+v", r)
 		}
 	}
 }
@@ -442,7 +443,7 @@ func (w *world) reopen() {
 	w.open()
 }
 
-// checkAll compares the whole history that can still be read.
+// checkAll compares the whole history that is still readable.
 func (w *world) checkAll() {
 	w.settle()
 	if w.tokens != nil {
@@ -456,7 +457,7 @@ func (w *world) checkAll() {
 	}
 }
 
-// requestText prints a transaction in a readable form.
+// requestText returns a transaction in a readable form.
 func requestText(t *Txn) string {
 	text := "if"
 	for _, c := range t.Compare {
