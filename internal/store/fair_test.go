@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// fairTime is how long each case of TestReplicasShareTheClock lasts at least: SQLSTORE_TEST_FAIR, or a few seconds.
+// fairTime returns the minimum duration of each case of TestReplicasShareTheClock: SQLSTORE_TEST_FAIR, or a few
+// seconds.
 func fairTime(tb testing.TB) time.Duration {
 	tb.Helper()
 	s := os.Getenv("SQLSTORE_TEST_FAIR")
@@ -25,8 +26,8 @@ func fairTime(tb testing.TB) time.Duration {
 	return d
 }
 
-// TestReplicasShareTheClock has all replicas write as fast as they can. No write fails, and each replica gets at least
-// half of its fair share.
+// TestReplicasShareTheClock makes all replicas write as fast as they can. No write fails, and each replica gets at
+// least half of its fair share.
 func TestReplicasShareTheClock(t *testing.T) {
 	for _, replicas := range []int{2, 3} {
 		for _, kib := range []int{1, 10, 100} {
@@ -38,7 +39,7 @@ func TestReplicasShareTheClock(t *testing.T) {
 
 func shareTheClock(t *testing.T, replicas, kib int) {
 	const writers = 200
-	// On a busy machine a few seconds are a few batches, whose sizes say nothing about shares.
+	// On a busy machine a few seconds allow only a few batches, too few to compare shares.
 	least := int64(5 * writers * replicas)
 	start, lasts := time.Now(), fairTime(t)
 	all := openReplicas(t, replicas, Config{QuotaBytes: -1})

@@ -9,15 +9,15 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// What others commit cannot be learned while something locks the clock, though heartbeats go on.
+// A replica cannot learn what others commit while something locks the clock, though heartbeats continue.
 func TestLagBehindOtherReplicas(t *testing.T) {
 	dsn := pgserver.Database(t)
 	s := replicasOn(t, 2, Config{}, dsn)[1]
-	eventually(t, "in step", func() bool { return s.Lag(0).Tail < time.Second })
+	eventually(t, "the replica catches up", func() bool { return s.Lag(0).Tail < time.Second })
 	unlock := pgserver.LockTable(t, dsn, "clock")
-	eventually(t, "behind", func() bool { return s.Lag(0).Tail > 2*time.Second })
+	eventually(t, "the replica lags", func() bool { return s.Lag(0).Tail > 2*time.Second })
 	unlock()
-	eventually(t, "in step again", func() bool { return s.Lag(0).Tail < time.Second })
+	eventually(t, "the replica catches up again", func() bool { return s.Lag(0).Tail < time.Second })
 }
 
 func TestWritingIsTold(t *testing.T) {
@@ -32,7 +32,7 @@ func TestWritingIsTold(t *testing.T) {
 	}
 	s := openStore(t, f, Config{})
 	if w := s.Writing(); w != (Writing{}) {
-		t.Errorf("nothing is written: %+v", w)
+		t.Errorf("before any write: %+v", w)
 	}
 	done := make(chan error, 1)
 	go func() {
@@ -41,7 +41,7 @@ func TestWritingIsTold(t *testing.T) {
 	}()
 	<-gate.entered
 	if w := s.Writing(); w.Commit <= 0 || w.Fault != nil {
-		t.Errorf("a commit is under way: %+v", w)
+		t.Errorf("during a commit: %+v", w)
 	}
 	close(gate.release)
 	if err := <-done; err != nil {
@@ -52,14 +52,14 @@ func TestWritingIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	if w := s.Writing(); w.Fault == nil || !w.Fault.NoSpace() || w.Fault.At.IsZero() || w.Commit != 0 {
-		t.Errorf("the disk was full: %+v", w)
+		t.Errorf("after a write to a full disk: %+v", w)
 	}
 	if _, err := s.Put(within(t), &PutRequest{Key: []byte("k"), IgnoreLease: true, Lease: 77}); err == nil {
-		t.Fatal("a put with a lease that is not there was taken")
+		t.Fatal("a put with a missing lease succeeded")
 	}
 	full = false
 	put(t, s, "k", "")
 	if w := s.Writing(); w != (Writing{}) {
-		t.Errorf("writing goes on: %+v", w)
+		t.Errorf("after a successful write: %+v", w)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestWatchOnAnotherReplica starts watches on one replica right after a write and a compaction were acknowledged by the
-// other.
+// TestWatchOnAnotherReplica starts watches on one replica right after the other has acknowledged a write and a
+// compaction.
 func TestWatchOnAnotherReplica(t *testing.T) {
 	all := openReplicas(t, 2, Config{})
 	for n := range 50 {
@@ -21,7 +21,7 @@ func TestWatchOnAnotherReplica(t *testing.T) {
 		}
 		st.Watch(WatchRequest{ID: 1, Key: []byte("k")})
 		if r := next(t, st); !r.Created || r.Revision != rev {
-			t.Fatalf("a watch of the present begins at %d, the put was at %d", r.Revision, rev)
+			t.Fatalf("a watch of the present starts at %d, want the put's revision %d", r.Revision, rev)
 		}
 		st.Watch(WatchRequest{ID: 2, Key: []byte("k"), StartRevision: rev - 1})
 		if r := next(t, st); !r.Created || r.Canceled {
@@ -34,7 +34,7 @@ func TestWatchOnAnotherReplica(t *testing.T) {
 	}
 }
 
-// TestAlarmsOnAnotherReplica reads alarms right after they were raised or cleared on the other.
+// TestAlarmsOnAnotherReplica reads alarms on one replica right after the other has raised or cleared them.
 func TestAlarmsOnAnotherReplica(t *testing.T) {
 	all := openReplicas(t, 2, Config{})
 	ctx := within(t)
@@ -53,7 +53,7 @@ func TestAlarmsOnAnotherReplica(t *testing.T) {
 			t.Fatalf("cleared: %v, %v", got, err)
 		}
 	}
-	// Without its database nobody can tell.
+	// A closed replica cannot read them.
 	if err := all[1].Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// lateConfirm makes a confirmation when its store closes, and not before the store has left if it does that first.
+// lateConfirm delays its confirmation until its store closes and, for up to 100 ms, until the store has left.
 type lateConfirm struct {
 	backend.Shared
-	asked chan struct{} // closed with the first confirmation
+	asked chan struct{} // closed when the confirmation starts
 	left  chan struct{} // closed when the store has left
 }
 
@@ -24,7 +24,7 @@ func (b *lateConfirm) Confirm(ctx context.Context, m backend.Member) (backend.He
 	case <-b.left:
 	case <-time.After(100 * time.Millisecond):
 	}
-	return b.Shared.Confirm(context.WithoutCancel(ctx), m) // its COMMIT was on the way
+	return b.Shared.Confirm(context.WithoutCancel(ctx), m) // its COMMIT is already on the way
 }
 
 func (b *lateConfirm) Leave(ctx context.Context, id uint64) error {
@@ -32,7 +32,7 @@ func (b *lateConfirm) Leave(ctx context.Context, id uint64) error {
 	return b.Shared.Leave(ctx, id)
 }
 
-// A confirmation that is under way when a replica closes does not bring it back.
+// A confirmation that is in progress when a replica closes does not add it to the members again.
 func TestConfirmationBeforeLeaving(t *testing.T) {
 	all := openSharedOn(t, 2, pgserver.Database(t))
 	late := &lateConfirm{Shared: all[0].(backend.Shared), asked: make(chan struct{}), left: make(chan struct{})}
@@ -50,7 +50,7 @@ func TestConfirmationBeforeLeaving(t *testing.T) {
 	}
 }
 
-// endlessConfirm makes no confirmation.
+// endlessConfirm never completes a confirmation.
 type endlessConfirm struct {
 	backend.Shared
 	asked chan struct{}
