@@ -20,7 +20,7 @@ func benchKey(i int64) []byte {
 	return fmt.Appendf(nil, "/registry/pods/namespace-%03d/pod-%08d", i%100, i)
 }
 
-// benchBackends are those that writes are measured over.
+// benchBackends runs f over each backend that writes are measured over.
 func benchBackends(b *testing.B, f func(b *testing.B, backend backend.Backend)) {
 	b.Run("null", func(b *testing.B) { f(b, newNull()) })
 	b.Run("sqlite", func(b *testing.B) {
@@ -66,7 +66,7 @@ func clients(b *testing.B, f func(n int64)) {
 	b.StopTimer()
 }
 
-// create is what kube-apiserver sends.
+// create returns the transaction that kube-apiserver sends to create an object.
 func create(key []byte) *Txn {
 	return &Txn{
 		Compare: []Compare{{Key: key, Target: CompareMod, Result: CompareEqual}},
@@ -113,7 +113,7 @@ func BenchmarkUpdate(b *testing.B) {
 	})
 }
 
-// filled is an engine over nothing with n keys.
+// filled returns an engine with n keys over the null backend.
 func filled(b *testing.B, n int64, cfg Config) *Store {
 	b.Helper()
 	s := benchStore(b, newNull())
@@ -140,7 +140,7 @@ func BenchmarkGet(b *testing.B) {
 	})
 }
 
-// BenchmarkGetCold gets objects of which none is in memory, from a table that is larger than SQLite's own cache.
+// BenchmarkGetCold gets objects that are not in memory, from a table that is larger than SQLite's own cache.
 func BenchmarkGetCold(b *testing.B) {
 	const keys, part = 200_000, 1000
 	d, err := sqlite.Open(b.Context(), sqlite.Config{Temporary: true})
@@ -202,7 +202,7 @@ func BenchmarkCountOfMillion(b *testing.B) {
 	}
 }
 
-// BenchmarkPublish measures one change on its way to the watches of 100 streams.
+// BenchmarkPublish measures the delivery of one change to the watches of 100 streams.
 func BenchmarkPublish(b *testing.B) {
 	for _, interested := range []int{0, 1, 100} {
 		b.Run(fmt.Sprintf("%d of 100", interested), func(b *testing.B) {
@@ -245,7 +245,7 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
-// cpu is the time that this process has spent on processors, all threads and the kernel's part included.
+// cpu returns the processor time of this process: all threads, in user and kernel mode.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// A compaction at revision 0 is one like any other, of which there is one, whatever comes between.
+// A compaction at revision 0 is like any other: it succeeds only once, even across restarts.
 func TestCompactAtZero(t *testing.T) {
 	b := openSQLite(t)
 	s := openStore(t, b, Config{})
@@ -16,7 +16,7 @@ func TestCompactAtZero(t *testing.T) {
 	compact := func(revision int64, want error) {
 		t.Helper()
 		if _, err := s.Compact(within(t), revision, true); !errors.Is(err, want) {
-			t.Errorf("compacting at %d: %v, want %v", revision, err, want)
+			t.Errorf("compacting at %d returned %v, want %v", revision, err, want)
 		}
 	}
 	hash := func(want int64) {
@@ -51,7 +51,7 @@ func TestCompactAtZero(t *testing.T) {
 	hash(1)
 }
 
-// beforePurge runs before each purge, once the engine has said how far it may go.
+// beforePurge calls do before each purge, after the engine has decided how far the purge may go.
 type beforePurge struct {
 	backend.Backend
 	do func()
@@ -62,8 +62,8 @@ func (b *beforePurge) Purge(ctx context.Context, limit int, until int64) (backen
 	return b.Backend.Purge(ctx, limit, until)
 }
 
-// A compaction that comes after a purge has asked who reads does not widen the purge: a stream that came between reads
-// on.
+// A compaction does not widen a purge that has already checked which revisions are pinned: a stream that starts in
+// between keeps reading.
 func TestCompactionDuringAPurge(t *testing.T) {
 	b := &beforePurge{Backend: openSQLite(t)}
 	s := openStore(t, b, Config{})

@@ -11,10 +11,10 @@ import (
 	"github.com/sqlstore/sqlstore/backend/sqlite"
 )
 
-// testTimeout is how long a test waits for what must happen. It is never waited for when all is well.
+// testTimeout is how long a test waits for something that must happen. A test that passes never waits that long.
 const testTimeout = 30 * time.Second
 
-// within is a context that ends with the test, or when testTimeout is over.
+// within returns a context that ends with the test or after testTimeout.
 func within(tb testing.TB) context.Context {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
@@ -51,7 +51,7 @@ func openStore(tb testing.TB, b backend.Backend, cfg Config) *Store {
 	return s
 }
 
-// eachIndex runs f with the index and without it.
+// eachIndex runs f with and without the index.
 func eachIndex(t *testing.T, f func(t *testing.T, cfg Config)) {
 	t.Helper()
 	t.Run("index", func(t *testing.T) { f(t, Config{}) })
@@ -79,7 +79,7 @@ func get(tb testing.TB, s *Store, key string, revision int64) *Row {
 	return res.Rows[0]
 }
 
-// many writes keys 0 to n-1 with values of so many bytes, in transactions of so many puts.
+// many writes keys 0 to n-1 with values of the given size in bytes, in transactions of the given number of puts.
 func many(t *testing.T, s *Store, n, puts, bytes int) {
 	t.Helper()
 	for i := 0; i < n; i += puts {
@@ -94,7 +94,7 @@ func many(t *testing.T, s *Store, n, puts, bytes int) {
 	}
 }
 
-// next is the stream's next response.
+// next returns the stream's next response.
 func next(tb testing.TB, st *WatchStream) *WatchResponse {
 	tb.Helper()
 	r, err := st.Next(within(tb))
@@ -104,7 +104,7 @@ func next(tb testing.TB, st *WatchStream) *WatchResponse {
 	return r
 }
 
-// recorder takes what is logged, but for debugging.
+// recorder receives all log records except those for debugging.
 type recorder chan slog.Record
 
 func (recorder) Enabled(_ context.Context, l slog.Level) bool    { return l >= slog.LevelInfo }
@@ -112,5 +112,5 @@ func (r recorder) Handle(_ context.Context, l slog.Record) error { r <- l; retur
 func (r recorder) WithAttrs([]slog.Attr) slog.Handler            { return r }
 func (r recorder) WithGroup(string) slog.Handler                 { return r }
 
-// replicaOf returns the replica that keeps s in step; it panics where the database is not shared.
+// replicaOf returns the replica that keeps s up to date. It panics if the database is not shared.
 func replicaOf(s *Store) *replica { return s.peers.(*replica) }

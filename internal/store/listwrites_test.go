@@ -10,8 +10,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Lists of the present are served from the index, however many writes land while they begin, and so are their next
-// pages.
+// The index serves lists of the current revision and their next pages, however many writes commit while they start.
 func TestListsBesideWritesStayInTheIndex(t *testing.T) {
 	var ranges atomic.Int64
 	f := &faults{Backend: openSQLite(t)}
@@ -53,6 +52,6 @@ func TestListsBesideWritesStayInTheIndex(t *testing.T) {
 	cancel()
 	writers.Wait()
 	if n := ranges.Load(); n > 0 {
-		t.Errorf("%d lists were read from the database", n)
+		t.Errorf("the engine read %d lists from the database", n)
 	}
 }

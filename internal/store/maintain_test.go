@@ -10,7 +10,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// sized answers for the size of the database.
+// sized is a database whose size the test sets.
 type sized struct {
 	backend.Backend
 	bytes atomic.Int64
@@ -28,7 +28,7 @@ func TestQuota(t *testing.T) {
 	over := func(what string, err error) {
 		t.Helper()
 		if !errors.Is(err, ErrQuota) {
-			t.Errorf("%s answers %v", what, err)
+			t.Errorf("%s returned %v", what, err)
 		}
 	}
 	_, err := s.Put(within(t), &PutRequest{Key: []byte("b"), Value: make([]byte, 1000)})
@@ -36,7 +36,7 @@ func TestQuota(t *testing.T) {
 	if a := s.Alarms(); len(a) != 1 || a[0].Kind != AlarmNoSpace {
 		t.Fatalf("alarms are %v", a)
 	}
-	b.bytes.Store(10) // space alone does not end it
+	b.bytes.Store(10) // free space alone does not clear the alarm
 	_, err = s.Put(within(t), &PutRequest{Key: []byte("b")})
 	over("the next put", err)
 	_, err = s.LeaseGrant(within(t), 0, 10)
@@ -47,16 +47,16 @@ func TestQuota(t *testing.T) {
 		t.Errorf("the database has %v, %v", stored, err)
 	}
 	if r := get(t, s, "a", 0); r == nil {
-		t.Error("nothing can be read")
+		t.Error("the key is not readable")
 	}
 	if _, err := s.LeaseRevoke(within(t), 1); err != nil {
-		t.Errorf("a revocation answers %v", err)
+		t.Errorf("a revocation returned %v", err)
 	}
 	if _, err := s.Delete(within(t), &DeleteRequest{Key: []byte("a")}); err != nil {
-		t.Errorf("a deletion answers %v", err)
+		t.Errorf("a deletion returned %v", err)
 	}
 	if _, err := s.Compact(within(t), s.Revision(), true); err != nil {
-		t.Errorf("a compaction answers %v", err)
+		t.Errorf("a compaction returned %v", err)
 	}
 	if cleared, err := s.ClearAlarm(within(t), s.Alarms()[0]); err != nil || !cleared || len(s.Alarms()) != 0 {
 		t.Errorf("cleared %v, %v", cleared, err)
@@ -108,7 +108,7 @@ func TestReleasedReserve(t *testing.T) {
 	put(t, s, "c", "")
 }
 
-// Clients cannot fill the database with alarms, nor keep the store from raising its own.
+// Clients cannot fill the database with alarms, nor prevent the store from raising its own.
 func TestAlarmsAreBounded(t *testing.T) {
 	s := openStore(t, openSQLite(t), Config{})
 	for i := range maxAlarms {
@@ -117,20 +117,20 @@ func TestAlarmsAreBounded(t *testing.T) {
 		}
 	}
 	if err := s.RaiseAlarm(within(t), Alarm{Member: 1, Kind: AlarmCorrupt}); !errors.Is(err, ErrTooManyAlarms) {
-		t.Errorf("one more: %v", err)
+		t.Errorf("an alarm over the limit returned %v", err)
 	}
 	if err := s.RaiseAlarm(within(t), Alarm{Member: 7, Kind: 10}); err != nil {
-		t.Errorf("one that is raised already: %v", err)
+		t.Errorf("an alarm that is already raised returned %v", err)
 	}
 	s.SetQuota(1)
 	if _, err := s.Put(within(t), &PutRequest{Key: []byte("a")}); !errors.Is(err, ErrQuota) {
-		t.Errorf("a put over the quota: %v", err)
+		t.Errorf("a put over the quota returned %v", err)
 	}
 	if n := len(s.Alarms()); n != maxAlarms+1 || !s.alarms.is(AlarmNoSpace) {
 		t.Errorf("%d alarms", n)
 	}
 	if was, err := s.ClearAlarm(within(t), Alarm{Member: 0, Kind: 3}); err != nil || !was {
-		t.Errorf("clear one: %v, %v", was, err)
+		t.Errorf("clearing an alarm returned %v, %v", was, err)
 	}
 }
 
@@ -158,18 +158,18 @@ func TestTransactionRowsAreBounded(t *testing.T) {
 		}
 		all := &DeleteRequest{Key: []byte{0}, End: []byte{0}}
 		if _, err := s.Delete(within(t), all); !errors.Is(err, ErrTxnTooLarge) {
-			t.Errorf("deleting too much answers %v", err)
+			t.Errorf("deleting too many keys returned %v", err)
 		}
 		if _, err := s.Delete(within(t), &DeleteRequest{Key: []byte("3")}); err != nil {
 			t.Fatal(err)
 		}
 		if res, err := s.Delete(within(t), all); err != nil || res.Deleted != 3 {
-			t.Errorf("deleting the rest answers %+v, %v", res, err)
+			t.Errorf("deleting the rest returned %+v, %v", res, err)
 		}
 	})
 }
 
-// The same history has the same hash, whatever has been removed already, with the index and without.
+// The same history has the same hash, whatever a purge has removed, with and without the index.
 func TestHashDoesNotDependOnPurge(t *testing.T) {
 	var hashes []Hash
 	for _, physical := range []bool{true, false} {
@@ -187,10 +187,10 @@ func TestHashDoesNotDependOnPurge(t *testing.T) {
 			}
 			hashes = append(hashes, *h)
 			if _, err := w.s.HashKV(within(t), w.m.rev/2-1); !errors.Is(err, ErrCompacted) {
-				t.Errorf("a compacted revision answers %v", err)
+				t.Errorf("a compacted revision returned %v", err)
 			}
 			if _, err := w.s.HashKV(within(t), w.m.rev+1); !errors.Is(err, ErrFutureRevision) {
-				t.Errorf("a future revision answers %v", err)
+				t.Errorf("a future revision returned %v", err)
 			}
 		}
 	}
@@ -201,7 +201,7 @@ func TestHashDoesNotDependOnPurge(t *testing.T) {
 	}
 }
 
-// An export holds what etcd's compacted store holds: every row above the compacted revision, and those alive at it.
+// An export holds what etcd's compacted store holds: every row above the compacted revision, and the rows alive at it.
 func TestExport(t *testing.T) {
 	w := newWorld(t, small(Config{}), false, 0, randomBytes(7, 2500))
 	grant(t, w.s, 99, 1000)
@@ -216,7 +216,7 @@ func TestExport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What it leaves out may go meanwhile, and nothing that it holds.
+	// During the export, a purge may remove rows that the export leaves out, but none that it holds.
 	later := put(t, w.s, "later", "")
 	if _, err := w.s.Compact(within(t), later, false); err != nil {
 		t.Fatal(err)
@@ -224,7 +224,7 @@ func TestExport(t *testing.T) {
 	for {
 		res, err := w.s.PurgeStep(within(t), 1000)
 		if err != nil || res.Done || res.Through > compacted {
-			t.Fatalf("rows are removed while an export reads them: %+v, %v", res, err)
+			t.Fatalf("a purge removes rows while an export reads them: %+v, %v", res, err)
 		}
 		if res == (backend.PurgeResult{}) {
 			break
@@ -253,6 +253,6 @@ func TestExport(t *testing.T) {
 		t.Errorf("exported\n%v\nwant\n%v", got, want)
 	}
 	if res, err := w.s.PurgeStep(within(t), 100_000); err != nil || !res.Done {
-		t.Errorf("after it %+v, %v", res, err)
+		t.Errorf("after the export: %+v, %v", res, err)
 	}
 }

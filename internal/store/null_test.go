@@ -6,10 +6,10 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// null is a backend that keeps its clock and nothing else: what is measured over it is the engine alone. Whatever the
+// null is a backend that keeps only its clock, so that benchmarks over it measure the engine alone. Everything that the
 // engine looks for must be in its memory.
 type null struct {
-	backend.Backend // nil: what benchmarks do not need
+	backend.Backend // nil: benchmarks need no other methods
 	clock           backend.Clock
 	rows            int
 }
@@ -27,7 +27,7 @@ func (n *null) Begin(context.Context, backend.Needs) (backend.Tx, error) {
 	return &nullTx{n, backend.Loaded{Clock: n.clock}}, nil
 }
 
-// Range answers the loading of the index: there is nothing yet.
+// Range serves the loading of the index and returns no rows.
 func (n *null) Range(context.Context, backend.RangeQuery) ([]backend.Row, backend.Clock, error) {
 	return nil, backend.Clock{Revision: 1 << 40}, nil
 }
