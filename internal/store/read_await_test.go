@@ -10,7 +10,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// awaits starts a wait for a revision; the function that it returns waits for its end.
+// awaits starts waiting for a revision and returns a function that blocks until that wait ends.
 func awaits(ctx context.Context, t *testing.T, s *Store, revision int64) (end func() (int64, error)) {
 	t.Helper()
 	var current int64
@@ -32,7 +32,7 @@ func TestAwaitRevision(t *testing.T) {
 		put(t, s, "k", "v") // 2
 		for _, revision := range []int64{0, 1, 2} {
 			if current, err := s.AwaitRevision(within(t), revision); err != nil || current != 2 {
-				t.Errorf("revision %d is there: %d, %v", revision, current, err)
+				t.Errorf("wait for the published revision %d: %d, %v", revision, current, err)
 			}
 		}
 		third, fourth, sixth := awaits(within(t), t, s, 3), awaits(within(t), t, s, 4), awaits(within(t), t, s, 6)
@@ -40,26 +40,26 @@ func TestAwaitRevision(t *testing.T) {
 		fifth := awaits(given, t, s, 5)
 		put(t, s, "k", "v")
 		if current, err := third(); err != nil || current != 3 {
-			t.Errorf("revision 3: %d, %v", current, err)
+			t.Errorf("wait for revision 3: %d, %v", current, err)
 		}
 		cancel()
 		if current, err := fifth(); !errors.Is(err, context.Canceled) || current != 3 {
-			t.Errorf("given up at 3: %d, %v", current, err)
+			t.Errorf("canceled at revision 3: %d, %v", current, err)
 		}
 		put(t, s, "k", "v")
 		if current, err := fourth(); err != nil || current != 4 {
-			t.Errorf("revision 4: %d, %v", current, err)
+			t.Errorf("wait for revision 4: %d, %v", current, err)
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if current, err := sixth(); !errors.Is(err, ErrClosed) || current != 4 {
-			t.Errorf("closed: %d, %v", current, err)
+			t.Errorf("after Close: %d, %v", current, err)
 		}
 	})
 }
 
-// TestAwaitRevisionByMany has waits for many revisions come and go while they are written.
+// TestAwaitRevisionByMany starts and cancels waits for many revisions while they are written.
 func TestAwaitRevisionByMany(t *testing.T) {
 	const revisions, each = 60, 5
 	s := openStore(t, openSQLite(t), Config{})
@@ -68,7 +68,7 @@ func TestAwaitRevisionByMany(t *testing.T) {
 		revision := int64(2 + i%revisions)
 		ctx, cancel := context.WithCancel(within(t))
 		if i >= revisions*(each-1) {
-			cancel() // at some time
+			cancel() // at an arbitrary time
 		}
 		wg.Go(func() {
 			defer cancel()
@@ -84,7 +84,7 @@ func TestAwaitRevisionByMany(t *testing.T) {
 	wg.Wait()
 }
 
-// TestAwaitRevisionOfAnotherReplica waits on one replica for what the other one writes.
+// TestAwaitRevisionOfAnotherReplica waits on one replica for revisions that another replica writes.
 func TestAwaitRevisionOfAnotherReplica(t *testing.T) {
 	all := openReplicas(t, 2, Config{})
 	for n := range int64(10) {
@@ -99,7 +99,7 @@ func TestAwaitRevisionOfAnotherReplica(t *testing.T) {
 	}
 }
 
-// TestAwaitRevisionAfterReset waits for what a store finds in the database when it starts anew.
+// TestAwaitRevisionAfterReset waits for the revision that a store reads from the database after a reset.
 func TestAwaitRevisionAfterReset(t *testing.T) {
 	s := openStore(t, openSQLite(t), Config{})
 	end := awaits(within(t), t, s, 9)

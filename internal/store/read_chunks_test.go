@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// mixedSizes are those of values: many small ones, after which chunks are of many rows, and large ones behind them and
-// among them.
+// mixedSizes returns value sizes: many small ones, so that chunks hold many rows, with large ones after and among them.
 func mixedSizes() (sizes []int) {
 	for range 400 {
 		sizes = append(sizes, 1)
@@ -35,7 +34,7 @@ func mixedStore(t *testing.T, sizes []int, cfg Config) *Store {
 	return s
 }
 
-// eachSource runs f with values in memory, in the database alone, and without an index.
+// eachSource runs f with values in memory, with some or all values in the database, and without an index.
 func eachSource(t *testing.T, f func(t *testing.T, cfg Config)) {
 	t.Helper()
 	for name, cfg := range map[string]Config{
@@ -46,8 +45,7 @@ func eachSource(t *testing.T, f func(t *testing.T, cfg Config)) {
 	}
 }
 
-// A stream is whole and in order, and no chunk holds more than the bound and the value that reaches it, the first one
-// neither.
+// A stream is complete and in order. A chunk, even the first, reaches the byte bound only with its last value.
 func TestStreamOfMixedSizes(t *testing.T) {
 	mixed := mixedSizes()
 	large := mixed[400:]
@@ -63,7 +61,7 @@ func TestStreamOfMixedSizes(t *testing.T) {
 								put(t, s, fmt.Sprintf("k%04d", len(sizes)-1), "later")
 							}
 							if before := sizeOf(rows[:len(rows)-1]); before >= chunkBytes {
-								t.Errorf("a chunk of %d rows has %d bytes before its last", len(rows), before)
+								t.Errorf("a chunk of %d rows has %d bytes before its last row", len(rows), before)
 							}
 							for _, r := range rows {
 								want := sizes[n]
@@ -87,7 +85,7 @@ func TestStreamOfMixedSizes(t *testing.T) {
 	})
 }
 
-// A response says correctly whether there are more rows behind a limit, wherever bytes have ended the last chunk.
+// A response reports correctly whether more rows follow its limit, wherever the byte bound ends the last chunk.
 func TestStreamOfLargeRowsToItsLimit(t *testing.T) {
 	sizes := []int{chunkBytes, chunkBytes, 10, chunkBytes, 600 << 10, 600 << 10, 5, chunkBytes}
 	eachSource(t, func(t *testing.T, cfg Config) {
@@ -110,7 +108,7 @@ func TestStreamOfLargeRowsToItsLimit(t *testing.T) {
 	})
 }
 
-// A list that is answered whole is so, however much of it one statement reads.
+// A list in a single response is complete, however much of it one statement reads.
 func TestListOfMixedSizes(t *testing.T) {
 	sizes := mixedSizes()
 	for range 20 {

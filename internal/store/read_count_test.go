@@ -9,7 +9,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// loads records how many rows transactions were given to work on.
+// loads counts the rows that transactions load.
 type loads struct {
 	backend.Backend
 	rows int
@@ -23,7 +23,7 @@ func (l *loads) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error) 
 	return tx, err
 }
 
-// A count inside of a transaction sees what the transaction did. It loads no rows, and so their number does not matter.
+// A count inside a transaction sees the transaction's own changes. It loads no rows, so their number does not matter.
 func TestCountInATransaction(t *testing.T) {
 	eachIndex(t, func(t *testing.T, cfg Config) {
 		cfg.TxnRows = 5
@@ -55,7 +55,7 @@ func TestCountInATransaction(t *testing.T) {
 			t.Errorf("counted %v", got)
 		}
 		if l.rows != 0 {
-			t.Errorf("%d rows were loaded to be counted", l.rows)
+			t.Errorf("a count loaded %d rows", l.rows)
 		}
 		got = txn(
 			Op{Put: &PutRequest{Key: []byte("k10")}},
@@ -83,7 +83,7 @@ func (b behind) Count(ctx context.Context, q backend.RangeQuery) (int64, backend
 	return n, clock, err
 }
 
-// A count inside of a transaction that names no revision never answers that its revision is in the future.
+// A count inside a transaction that names no revision never fails with a future revision.
 func TestCountFromAServerBehind(t *testing.T) {
 	s := openStore(t, behind{openSQLite(t)}, Config{DisableIndex: true})
 	_, err := s.Txn(within(t), &Txn{Success: []Op{

@@ -12,7 +12,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// gatedRows is a backend whose Rows wait until they are let through.
+// gatedRows is a backend whose Rows calls block until the test releases them.
 type gatedRows struct {
 	backend.Backend
 	asked chan []backend.RowID
@@ -38,7 +38,7 @@ type answer struct {
 	err  error
 }
 
-// gather has one read under way and more waiting behind it, and returns where each one's answer comes.
+// gather starts one read and queues more behind it. It returns a channel for the answer to each read.
 func gather(ctx context.Context, t *testing.T, g *gatedRows, f *fetcher, revisions ...int64) []chan answer {
 	t.Helper()
 	out := make([]chan answer, len(revisions))
@@ -50,7 +50,7 @@ func gather(ctx context.Context, t *testing.T, g *gatedRows, f *fetcher, revisio
 		}()
 		if i == 0 {
 			if ids := <-g.asked; len(ids) != 1 || ids[0].ModRevision != rev {
-				t.Fatalf("first statement asked for %v", ids)
+				t.Fatalf("the first statement asked for %v", ids)
 			}
 			continue
 		}
@@ -78,14 +78,14 @@ func TestFetchTogether(t *testing.T) {
 	answers := gather(t.Context(), t, g, f, 7, 8, 0, 9)
 	g.let <- nil
 	if ids := <-g.asked; len(ids) != 3 {
-		t.Errorf("the second statement asked for %v, want the three that waited", ids)
+		t.Errorf("the second statement asked for %v, want the three waiting rows", ids)
 	}
 	g.let <- nil
 	for i, want := range []int64{7, 8, 0, 9} {
 		got := <-answers[i]
 		if want == 0 {
 			if !errors.Is(got.err, ErrCompacted) {
-				t.Errorf("a row that is gone: %v, %v", got.rows, got.err)
+				t.Errorf("a missing row: %v, %v", got.rows, got.err)
 			}
 			continue
 		}
@@ -93,7 +93,7 @@ func TestFetchTogether(t *testing.T) {
 			t.Errorf("row of revision %d: %v, %v", want, got.rows, got.err)
 		}
 	}
-	// The turn was given back: a later read is not left waiting.
+	// The turn is free again: a later read does not wait.
 	later := make(chan answer, 1)
 	go func() {
 		rows, _, err := f.rows(t.Context(), []backend.RowID{{ModRevision: 10}}, 0)
@@ -106,15 +106,14 @@ func TestFetchTogether(t *testing.T) {
 	}
 }
 
-// A caller that does not wait any longer leaves the others' statement alone, and one whose statement failed asks by
-// itself.
+// A caller that cancels does not disturb the others' statement. A caller whose shared statement fails retries alone.
 func TestFetchGivenUpAndFailed(t *testing.T) {
 	g, f := newGated()
 	ctx, cancel := context.WithCancel(t.Context())
 	answers := gather(ctx, t, g, f, 7, 8)
 	cancel()
 	if got := <-answers[1]; !errors.Is(got.err, context.Canceled) {
-		t.Errorf("given up: %v", got.err)
+		t.Errorf("canceled: %v", got.err)
 	}
 	other := make(chan answer, 1)
 	go func() {
@@ -126,11 +125,11 @@ func TestFetchGivenUpAndFailed(t *testing.T) {
 	}
 	g.let <- nil
 	if ids := <-g.asked; len(ids) != 1 || ids[0].ModRevision != 9 {
-		t.Errorf("the statement for those who still wait asked for %v", ids)
+		t.Errorf("the statement for the remaining callers asked for %v", ids)
 	}
 	g.let <- errors.New("another's row is damaged")
 	if ids := <-g.asked; len(ids) != 1 || ids[0].ModRevision != 9 {
-		t.Errorf("asked again for %v", ids)
+		t.Errorf("the retry asked for %v", ids)
 	}
 	g.let <- nil
 	if got := <-other; got.err != nil || got.rows[0].ModRevision != 9 {
@@ -138,7 +137,7 @@ func TestFetchGivenUpAndFailed(t *testing.T) {
 	}
 }
 
-// Every caller gets its own row, however many ask at once.
+// Every caller gets its own row, however many callers ask at once.
 func TestFetchConcurrently(t *testing.T) {
 	g, f := newGated()
 	go func() {
@@ -162,8 +161,8 @@ func TestFetchConcurrently(t *testing.T) {
 	close(g.asked)
 }
 
-// A compaction is committed a moment before it is published. A read of the current revision that falls in between reads
-// again, one of the revision by its number fails.
+// A compaction is committed a moment before it is published. In between, a read of the current revision retries, and a
+// read of that revision by number fails.
 func TestReadMeetsAnUnpublishedCompaction(t *testing.T) {
 	var met atomic.Bool
 	f := &faults{Backend: openSQLite(t)}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// keptTurns returns turns of which one is free, with a result of so many bytes kept for a caller, and who was hung up
-// on.
+// keptTurns returns turns of which one is free, a result of the given size that is kept for a caller, and a channel of
+// the callers that get disconnected.
 func keptTurns(t *testing.T, bytes int64) (*turns, *Kept, chan any) {
 	t.Helper()
 	hungUp := make(chan any, 1)
@@ -21,12 +21,12 @@ func keptTurns(t *testing.T, bytes int64) (*turns, *Kept, chan any) {
 		t.Fatal(err)
 	}
 	k := turn.Keep(ctx, bytes)
-	k.timer.Stop() // the test looks
+	k.timer.Stop() // the test calls look
 	turn.End()
 	return q, k, hungUp
 }
 
-// waits begins a read that has to wait, and returns what comes of it.
+// waits starts a read that has to wait and returns a channel for its error.
 func waits(t *testing.T, q *turns) chan error {
 	t.Helper()
 	done := make(chan error, 1)
@@ -39,7 +39,7 @@ func waits(t *testing.T, q *turns) chan error {
 	return done
 }
 
-// Long reads wait while too much of what others read waits for its clients.
+// Long reads wait while too much of what others have read waits for its clients.
 func TestResultsThatNobodyTakes(t *testing.T) {
 	q, k, _ := keptTurns(t, keptMost+10)
 	done := waits(t, q)
@@ -55,7 +55,8 @@ func TestResultsThatNobodyTakes(t *testing.T) {
 	}
 }
 
-// Room for a result is waited for before it is made, turn or not, and then a turn to encode it needs none.
+// A reservation waits for room before its result exists, with or without a turn. Encoding that result then waits for a
+// turn but not for room.
 func TestRoomForResultsToCome(t *testing.T) {
 	q, k, _ := keptTurns(t, keptMost)
 	ctx := as(within(t), "other")
@@ -73,7 +74,7 @@ func TestRoomForResultsToCome(t *testing.T) {
 	inLine(t, q, "other", 1)
 	leave()
 	if <-reserved != nil {
-		t.Error("room for one that has left")
+		t.Error("a canceled reservation got room")
 	}
 	go reserve(ctx)
 	inLine(t, q, "other", 1)
@@ -81,9 +82,9 @@ func TestRoomForResultsToCome(t *testing.T) {
 	inLine(t, q, "other", 2)
 	k.Release(keptMost)
 	first := <-reserved
-	inLine(t, q, "other", 1) // the first is larger than all room, so it is alone
+	inLine(t, q, "other", 1) // the first exceeds all room, so it is alone
 	if n := first.Bytes(); n != 3*keptMost || q.kept != n {
-		t.Fatalf("%d bytes count of %d", q.kept, n)
+		t.Fatalf("%d bytes are kept for a reservation of %d", q.kept, n)
 	}
 	left := make(chan error, 2)
 	encode := func(ctx context.Context, k *Kept) {
@@ -109,11 +110,11 @@ func TestRoomForResultsToCome(t *testing.T) {
 		t.Error(err)
 	}
 	if q.kept != 0 || len(q.holding) != 0 || q.free != 1 {
-		t.Errorf("%d bytes kept of %v, %d turns free", q.kept, q.holding, q.free)
+		t.Errorf("%d bytes kept for %v, %d turns free", q.kept, q.holding, q.free)
 	}
 }
 
-// Turns go alternately to what encodes a result that counts already and to long reads.
+// Turns alternate between long reads and the encoding of results that already count.
 func TestEncodingAndReadsAlternate(t *testing.T) {
 	q, first := oneTurn(t)
 	ctx := as(within(t), "caller")
@@ -143,7 +144,7 @@ func TestEncodingAndReadsAlternate(t *testing.T) {
 	wg.Wait()
 	for i, what := range order[2:] {
 		if what != order[i] {
-			t.Fatalf("got turns in the order %v", order)
+			t.Fatalf("turns went in the order %v", order)
 		}
 	}
 	if order[0] == order[1] || q.kept != 0 || q.free != 1 {
@@ -151,7 +152,7 @@ func TestEncodingAndReadsAlternate(t *testing.T) {
 	}
 }
 
-// One caller's results leave room for another's.
+// One caller's results leave room for those of others.
 func TestResultsOfOneCaller(t *testing.T) {
 	q, k, _ := keptTurns(t, keptShared)
 	own, leave := context.WithCancel(as(t.Context(), "slow"))
@@ -161,7 +162,7 @@ func TestResultsOfOneCaller(t *testing.T) {
 		left <- err
 	}()
 	inLine(t, q, "slow", 1)
-	for range 2 { // at once, and from the line, past the caller that has to wait
+	for range 2 { // directly, and from the queue past the caller that has to wait
 		turn, err := q.take(as(within(t), "other"))
 		if err != nil {
 			t.Fatal(err)
@@ -174,15 +175,16 @@ func TestResultsOfOneCaller(t *testing.T) {
 	}
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
-		t.Errorf("a caller that has much to take begins more: %v", err)
+		t.Errorf("a caller with many untaken bytes starts another read: %v", err)
 	}
 	k.Release(keptShared)
 	if q.kept != 0 || len(q.holding) != 0 || q.free != 1 || len(q.reads.callers) != 0 {
-		t.Errorf("%d bytes kept of %v, %d turns free, %v wait", q.kept, q.holding, q.free, q.reads.callers)
+		t.Errorf("%d bytes kept for %v, %d turns free, %v wait", q.kept, q.holding, q.free, q.reads.callers)
 	}
 }
 
-// A client that takes less than half of its result in its time is hung up on if others wait in vain, and only then.
+// A client that takes less than half of its result in the allowed time is disconnected, but only if others wait in
+// vain.
 func TestHangUpOnWhoTakesLittle(t *testing.T) {
 	q, k, hungUp := keptTurns(t, 4*keptMost)
 	k.look()
@@ -194,7 +196,7 @@ func TestHangUpOnWhoTakesLittle(t *testing.T) {
 	}()
 	inLine(t, q, "slow", 1)
 	k.Release(1)
-	k.look() // only itself waits
+	k.look() // only the caller itself waits
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Error(err)
@@ -205,19 +207,19 @@ func TestHangUpOnWhoTakesLittle(t *testing.T) {
 	flow := q.keep(as(t.Context(), "fast"), keptFlow)
 	flow.Release(keptFlow)
 	k.Release(1)
-	k.look() // it has taken some while others took much
+	k.look() // it takes a little while others take much
 	if len(hungUp) > 0 || k.Bytes() == 0 {
-		t.Error("hung up on a client that is in nobody's way, or takes its time")
+		t.Error("disconnected a client that blocks no other client or is entitled to more time")
 	}
 	k.Release(keptMost / 4)
 	k.look()
 	if caller := <-hungUp; caller != "slow" {
-		t.Errorf("hung up on %v", caller)
+		t.Errorf("disconnected %v", caller)
 	}
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	k.Release(5) // what gRPC frees after it
+	k.Release(5) // gRPC frees the rest later
 	if q.kept != 0 {
 		t.Errorf("%d bytes are kept", q.kept)
 	}

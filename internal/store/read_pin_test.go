@@ -9,14 +9,14 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// losePins takes all pins out of the database, as a failover does to a standby that has received every revision and no
+// losePins deletes all pins from the database, like a failover to a standby that has received every revision but no
 // pin.
 func losePins(t *testing.T, dsn string) {
 	t.Helper()
 	execute(t, dsn, "DELETE FROM holds")
 }
 
-// sharedPins counts the open streams whose pins the database has.
+// sharedPins counts the open streams whose pins are in the database.
 func sharedPins(s *Store) (n int) {
 	s.pins.mu.Lock()
 	defer s.pins.mu.Unlock()
@@ -28,7 +28,7 @@ func sharedPins(s *Store) (n int) {
 	return n
 }
 
-// rewrite changes n keys, compacts what was there before and purges what may be purged.
+// rewrite changes n keys, compacts their previous versions and purges as much as the pins allow.
 func rewrite(t *testing.T, s *Store, n int) backend.PurgeResult {
 	t.Helper()
 	for i := range n {
@@ -45,13 +45,13 @@ func rewrite(t *testing.T, s *Store, n int) backend.PurgeResult {
 }
 
 // TestStreamHoldsOffPurgeOnOtherReplicas has another replica compact and purge under a stream whose pin is shared. The
-// stream gives all that there was, or says that it cannot: where its pin is lost it must not give what was left.
+// stream returns every row or fails: if its pin is lost, it must not return only the rows that remain.
 func TestStreamHoldsOffPurgeOnOtherReplicas(t *testing.T) {
 	const n = 50
 	for name, c := range map[string]struct {
 		req  RangeRequest
 		lost bool
-		want int64 // rows, or what is counted
+		want int64 // rows, or the count
 	}{
 		"rows":           {want: n},
 		"keys":           {req: RangeRequest{KeysOnly: true}, want: n},
@@ -101,7 +101,7 @@ func TestStreamHoldsOffPurgeOnOtherReplicas(t *testing.T) {
 	}
 }
 
-// TestStreamMeetsLostHistory loses the revision that a stream with a pin reads at: the pin says nothing of that.
+// TestStreamMeetsLostHistory loses the revision that a stream with a pin reads at: the pin does not reveal the loss.
 func TestStreamMeetsLostHistory(t *testing.T) {
 	const n = 50
 	dsn := pgserver.Database(t)
@@ -115,7 +115,7 @@ func TestStreamMeetsLostHistory(t *testing.T) {
 			began = true
 			eventually(t, "the database has the pin", func() bool { return sharedPins(s) == 1 })
 			r := replicaOf(s)
-			r.mu.Lock() // so that the loss is noticed by the stream alone
+			r.mu.Lock() // so that only the stream notices the loss
 			t.Cleanup(r.mu.Unlock)
 			execute(t, dsn, "DELETE FROM object_versions WHERE resource_version > 30")
 			execute(t, dsn, "UPDATE clock SET revision = 30")
@@ -127,8 +127,8 @@ func TestStreamMeetsLostHistory(t *testing.T) {
 	}
 }
 
-// TestStreamFetchesOverLostHistory has others take the numbers of lost revisions under a stream that has the keys in
-// memory, and their values in the database.
+// TestStreamFetchesOverLostHistory has others reuse the numbers of lost revisions under a stream that has its keys in
+// memory and its values in the database.
 func TestStreamFetchesOverLostHistory(t *testing.T) {
 	const n = 50
 	dsn := pgserver.Database(t)
@@ -158,7 +158,7 @@ func TestStreamFetchesOverLostHistory(t *testing.T) {
 	}
 }
 
-// TestGetOverUnnoticedLoss has others take the numbers of lost revisions before this replica has heard of anything.
+// TestGetOverUnnoticedLoss has others reuse the numbers of lost revisions before this replica notices the loss.
 func TestGetOverUnnoticedLoss(t *testing.T) {
 	dsn := pgserver.Database(t)
 	s := replicasOn(t, 1, Config{CacheBytes: 1}, dsn)[0]
@@ -177,9 +177,9 @@ func TestGetOverUnnoticedLoss(t *testing.T) {
 	}
 }
 
-// TestExportWithoutItsPin lets an export's pin be lost, and another replica purge.
+// TestExportWithoutItsPin loses an export's pin and purges on another replica.
 func TestExportWithoutItsPin(t *testing.T) {
-	const n = 300 // more than a chunk
+	const n = 300 // more than one chunk
 	dsn := pgserver.Database(t)
 	all := replicasOn(t, 2, Config{}, dsn)
 	for i := range n {
@@ -206,7 +206,7 @@ func TestExportWithoutItsPin(t *testing.T) {
 	}
 }
 
-// TestExportMeetsLostHistory loses revisions, of which others take the numbers, under an export.
+// TestExportMeetsLostHistory loses revisions during an export, and others reuse their numbers.
 func TestExportMeetsLostHistory(t *testing.T) {
 	const n = 300
 	dsn := pgserver.Database(t)
@@ -227,9 +227,9 @@ func TestExportMeetsLostHistory(t *testing.T) {
 		began = true
 		execute(t, dsn, "UPDATE object_versions SET batch = 4711 WHERE resource_version > 200")
 		execute(t, dsn, "UPDATE clock SET batch = 4711")
-		_, err := s.Range(within(t), &RangeRequest{Key: []byte("k")}) // notices it
+		_, err := s.Range(within(t), &RangeRequest{Key: []byte("k")}) // notices the loss
 		if s.Epoch() != 2 {
-			t.Errorf("of epoch %d", s.Epoch())
+			t.Errorf("epoch %d, want 2", s.Epoch())
 		}
 		return err
 	})

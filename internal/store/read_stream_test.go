@@ -14,8 +14,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// overtaken opens a stream of n keys and, when its first chunk has come, changes all of them and compacts what the
-// stream reads. meanwhile runs then. It returns the stream's rows and its error.
+// overtaken opens a stream of n keys. When the first chunk arrives, it changes all keys, compacts the revision that the
+// stream reads and calls meanwhile. It returns the stream's rows and its error.
 func overtaken(t *testing.T, s *Store, n int, revision int64, meanwhile func()) ([]*Row, error) {
 	t.Helper()
 	var rows []*Row
@@ -66,14 +66,14 @@ func TestStreamOutlivesACompaction(t *testing.T) {
 					}
 				}
 				if res, err := s.PurgeStep(within(t), 10*n); err != nil || !res.Done || res.Removed != n {
-					t.Errorf("after it %+v, %v", res, err)
+					t.Errorf("after the stream: %+v, %v", res, err)
 				}
 			})
 		}
 	})
 }
 
-// A stream that is read at the compacted revision or above it does not keep anything from being deleted.
+// A stream at or above the compacted revision does not hold off the purge.
 func TestStreamsOfNewerRevisionsPinNothing(t *testing.T) {
 	s := streamStore(t, 20, Config{})
 	compacted := put(t, s, "k0000", "new")
@@ -93,7 +93,7 @@ func TestStreamsOfNewerRevisionsPinNothing(t *testing.T) {
 	}
 }
 
-// A client that has stopped reading does not keep rows for ever, and is not given fewer than there were.
+// A client that stops reading does not keep rows forever. Its stream fails rather than return fewer rows.
 func TestStreamPinsForAWhile(t *testing.T) {
 	const n = 50
 	eachIndex(t, func(t *testing.T, cfg Config) {
@@ -113,8 +113,8 @@ func TestStreamPinsForAWhile(t *testing.T) {
 	})
 }
 
-// Streams that nobody reads and that overlap, each younger than what it may hold for, keep no more than the oldest of
-// them does.
+// Overlapping streams whose clients do not read, each within its pin limit, keep no more rows than the oldest of them
+// does.
 func TestOverlappingStreamsLetPurgeGoOn(t *testing.T) {
 	clock := &fakeClock{}
 	s := openStore(t, openSQLite(t), Config{Now: clock.now})
@@ -159,7 +159,7 @@ func TestOverlappingStreamsLetPurgeGoOn(t *testing.T) {
 	}
 }
 
-// A stream with a sort target and no order is sorted as the same Range is, whatever it takes to send it.
+// A stream with a sort target but no order is sorted like the same Range, however many chunks it takes.
 func TestStreamIsSortedByItsTarget(t *testing.T) {
 	const n = 40
 	eachIndex(t, func(t *testing.T, cfg Config) {
@@ -193,7 +193,7 @@ func TestStreamIsSortedByItsTarget(t *testing.T) {
 				}
 				if !slices.EqualFunc(got, want.Rows,
 					func(a, b *Row) bool { return a.ID() == b.ID() && bytes.Equal(a.Value, b.Value) }) {
-					t.Errorf("target %d, limit %d: other rows than Range has, or in another order", target, limit)
+					t.Errorf("target %d, limit %d: the rows or their order differ from Range", target, limit)
 				}
 				if limit == 0 && chunks < 4 {
 					t.Errorf("%d MiB came in %d chunks", n*chunkBytes/10>>20, chunks)
@@ -203,7 +203,7 @@ func TestStreamIsSortedByItsTarget(t *testing.T) {
 	})
 }
 
-// A sorted stream of the current revision reads from memory, as others do.
+// A sorted stream of the current revision reads from memory, like other streams.
 func TestSortedStreamReadsMemory(t *testing.T) {
 	var reads atomic.Int32
 	f := &faults{Backend: openSQLite(t)}
@@ -225,7 +225,7 @@ func TestSortedStreamReadsMemory(t *testing.T) {
 	}
 }
 
-// TestStreamWithoutCount reads a page as one who knows how many rows follow it.
+// TestStreamWithoutCount reads a page for a caller that already knows how many rows follow it.
 func TestStreamWithoutCount(t *testing.T) {
 	eachIndex(t, func(t *testing.T, cfg Config) {
 		s := streamStore(t, 20, cfg)

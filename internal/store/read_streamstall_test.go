@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Streams that nobody reads do not keep what was in memory when they began, and give all the same what there was.
+// Streams whose clients do not read release the snapshot that they began with, and still return the same rows.
 func TestStalledStreamsLetGoOfTheIndex(t *testing.T) {
 	const keys, size, streams = 200, 16 << 10, 3
 	s := openStore(t, openSQLite(t), Config{CacheBytes: 2 * keys * size})
@@ -41,14 +41,14 @@ func TestStalledStreamsLetGoOfTheIndex(t *testing.T) {
 	write(t, s, keys, size, streams)
 	for _, rev := range revisions {
 		if _, rows := s.index.At(rev); rows != nil {
-			t.Errorf("a snapshot of revision %d is kept", rev)
+			t.Errorf("the snapshot of revision %d is still in memory", rev)
 		}
 	}
 	close(release)
 	all.Wait()
 }
 
-// write gives each key a value of so many bytes that all are b.
+// write gives each key a value of size bytes, all equal to b.
 func write(t *testing.T, s *Store, keys, size int, b byte) {
 	t.Helper()
 	for i := range keys {

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// busyTurns has all turns taken, by reads that do not end.
+// busyTurns takes all turns with reads that do not end.
 func busyTurns(t *testing.T, s *Store) {
 	t.Helper()
 	for range s.turns.free {
@@ -17,8 +17,8 @@ func busyTurns(t *testing.T, s *Store) {
 	}
 }
 
-// Neither a write that looks at many keys of a revision waits for long reads, as all other writes would wait with it,
-// nor does a short read of a snapshot that a long one has left.
+// A write that looks at many keys of a revision does not wait for long reads, because all other writes would wait with
+// it. A short read of a snapshot that a long read left behind does not wait either.
 func TestWithoutTurn(t *testing.T) {
 	s := openStore(t, openSQLite(t), Config{})
 	many(t, s, 2*walkLocked, 2*walkLocked, 1)
@@ -40,7 +40,7 @@ func TestWithoutTurn(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := len(res.Results[1].Range.Rows); int64(n) != limit {
-			t.Errorf("%d keys, not %d", n, limit)
+			t.Errorf("%d keys, want %d", n, limit)
 		}
 	}
 	for _, end := range []string{"", "k000010"} {

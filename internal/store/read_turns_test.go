@@ -17,7 +17,7 @@ func as(ctx context.Context, caller string) context.Context {
 	return context.WithValue(ctx, callerKey{}, caller)
 }
 
-// oneTurn returns turns of which there is one at a time, and that one.
+// oneTurn returns turns with a single turn, and that turn, already taken.
 func oneTurn(t *testing.T) (*turns, *Turn) {
 	t.Helper()
 	q := newTurns(func(ctx context.Context) any { return ctx.Value(callerKey{}) }, nil)
@@ -30,13 +30,13 @@ func oneTurn(t *testing.T) (*turns, *Turn) {
 	return q, first
 }
 
-// inLine waits until so many of a caller's wait.
+// inLine waits until n reads of a caller are queued.
 func inLine(t *testing.T, q *turns, caller string, n int) {
 	t.Helper()
 	ctx := within(t)
 	for have := -1; have != n; {
 		if ctx.Err() != nil {
-			t.Fatalf("%d of %s wait, not %d", have, caller, n)
+			t.Fatalf("%d reads of %s wait, want %d", have, caller, n)
 		}
 		runtime.Gosched()
 		q.mu.Lock()
@@ -80,11 +80,11 @@ func TestTurnsAreFair(t *testing.T) {
 		t.Errorf("got %v, want %v", order, want)
 	}
 	if q.free != 1 || len(q.reads.waiting) != 0 || len(q.reads.callers) != 0 {
-		t.Errorf("nobody waits: %d free, %v, %v", q.free, q.reads.waiting, q.reads.callers)
+		t.Errorf("after all reads: %d free, %v, %v", q.free, q.reads.waiting, q.reads.callers)
 	}
 }
 
-// A read that is abandoned leaves the line, and a turn that it was given goes to the next.
+// An abandoned read leaves the queue, and its turn, if it has one, goes to the next read.
 func TestAbandonedTurns(t *testing.T) {
 	q, first := oneTurn(t)
 	ctx, leave := context.WithCancel(as(t.Context(), "gone"))
@@ -92,7 +92,7 @@ func TestAbandonedTurns(t *testing.T) {
 	for i := range 3 {
 		wg.Go(func() {
 			if turn, err := q.take(ctx); err == nil {
-				turn.End() // given before it left
+				turn.End() // it got a turn before it left
 			} else if !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
@@ -103,14 +103,14 @@ func TestAbandonedTurns(t *testing.T) {
 	first.End()
 	wg.Wait()
 	if q.free != 1 || len(q.reads.waiting) != 0 || len(q.reads.callers) != 0 {
-		t.Errorf("nobody waits: %d free, %v, %v", q.free, q.reads.waiting, q.reads.callers)
+		t.Errorf("after all reads: %d free, %v, %v", q.free, q.reads.waiting, q.reads.callers)
 	}
 	if _, err := q.take(canceled(t)); !errors.Is(err, context.Canceled) {
-		t.Errorf("who has gone gets %v", err)
+		t.Errorf("a canceled read gets %v", err)
 	}
 }
 
-// A turn that nobody ends does not keep others waiting.
+// A turn that is never ended does not keep others waiting.
 func TestTurnsEndByThemselves(t *testing.T) {
 	q := newTurns(nil, nil)
 	q.free = 1
@@ -124,7 +124,7 @@ func TestTurnsEndByThemselves(t *testing.T) {
 	}
 }
 
-// Long reads wait for their turn, others do not.
+// Long reads wait for a turn, others do not.
 func TestLongReadsTakeTurns(t *testing.T) {
 	s := openStore(t, openSQLite(t), Config{})
 	for i := range 2 * walkLocked {
@@ -189,7 +189,7 @@ func TestLongReadsTakeTurns(t *testing.T) {
 		}
 		leave()
 		if err := <-done; !errors.Is(err, context.Canceled) {
-			t.Errorf("a %s that is abandoned while it waits: %v", name, err)
+			t.Errorf("a %s abandoned while it waits: %v", name, err)
 		}
 	}
 	res.Turn.End()
@@ -205,11 +205,11 @@ func TestLongReadsTakeTurns(t *testing.T) {
 	}
 }
 
-// Each chunk of a sorted stream takes a turn, and none is held while the client has a chunk.
+// Each chunk of a sorted stream takes a turn, and the stream holds none while the client has a chunk.
 func TestSortedStreamsTakeATurnForEachChunk(t *testing.T) {
 	s := openStore(t, openSQLite(t), Config{})
 	for i := range 5 * longRead {
-		put(t, s, fmt.Sprintf("%04d", i), strings.Repeat("x", chunkBytes/longRead/2)) // 200 rows are a chunk
+		put(t, s, fmt.Sprintf("%04d", i), strings.Repeat("x", chunkBytes/longRead/2)) // 200 rows make a chunk
 	}
 	eventually(t, "the index", s.index.Complete)
 	free := func() int {
@@ -226,7 +226,7 @@ func TestSortedStreamsTakeATurnForEachChunk(t *testing.T) {
 		}
 		chunks++
 		if chunks == 1 {
-			leave() // who waits for a turn leaves the line, and else memory alone never looks
+			leave() // ends the wait for a turn; reads from memory do not check the context
 		}
 		return nil
 	})
