@@ -14,8 +14,8 @@ import (
 
 var _ backend.Shared = (*lagging)(nil)
 
-// lagging is a backend that reports one revision with the clock, and sends no hints: batches begin before all is
-// published. While its gate is closed nothing else shows what others wrote.
+// lagging is a backend that reports a single revision with the clock and sends no hints, so that batches begin before
+// everything is published. While its gate is closed, only Begin shows what others wrote.
 type lagging struct {
 	backend.Shared
 	mu   sync.Mutex
@@ -50,7 +50,7 @@ func (b *lagging) Listen(ctx context.Context, _ func(revision, compacted int64),
 	<-ctx.Done()
 }
 
-// shut closes the gate; the function that it returns opens it again.
+// shut closes the gate and returns a function that opens it again.
 func (b *lagging) shut() (open func()) {
 	gate := make(chan struct{})
 	b.mu.Lock()
@@ -64,8 +64,8 @@ func (b *lagging) shut() (open func()) {
 	})
 }
 
-// TestBatchBeforeAllIsPublished has a replica write while it has not published what another wrote: it evaluates on what
-// is committed, and publishes all in order.
+// TestBatchBeforeAllIsPublished has a replica write before it publishes what another replica wrote. It evaluates its
+// batch on what is committed, and publishes everything in order.
 func TestBatchBeforeAllIsPublished(t *testing.T) {
 	both := openSharedOn(t, 2, pgserver.Database(t))
 	back := &lagging{Shared: both[1].(backend.Shared)}
@@ -77,7 +77,8 @@ func TestBatchBeforeAllIsPublished(t *testing.T) {
 	eventually(t, "the index", func() bool { return complete(b) && b.Revision() == a.Revision() })
 	st := watchAll(t, b, 2)
 
-	// behind has a write, b behind it, and looks at both on a.
+	// behind runs write on a, then f on b, which has not published the write yet. committed reports, on a, whether f is
+	// committed.
 	behind := func(write func(), f func() error, committed func() bool) {
 		t.Helper()
 		open := back.shut()
@@ -87,14 +88,14 @@ func TestBatchBeforeAllIsPublished(t *testing.T) {
 		go func() { done <- f() }()
 		eventually(t, "commit", committed)
 		if at := b.Revision(); at >= a.Revision() {
-			t.Fatalf("it has published %d already", at)
+			t.Fatalf("b has already published revision %d", at)
 		}
 		open()
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
 		if b.Revision() < a.Revision() {
-			t.Errorf("at %d after an answer, the other one at %d", b.Revision(), a.Revision())
+			t.Errorf("after the answer b is at revision %d, a at %d", b.Revision(), a.Revision())
 		}
 	}
 
@@ -123,7 +124,7 @@ func TestBatchBeforeAllIsPublished(t *testing.T) {
 		return err
 	}, func() bool { return get(t, a, "c", 0) == nil })
 	if !res.Succeeded {
-		t.Fatal("the comparison saw something else")
+		t.Fatal("the comparison saw other values")
 	}
 	list, count, page := res.Results[0].Range, res.Results[1].Range, res.Results[2].Range
 	if len(list.Rows) != 3 || string(list.Rows[0].Value) != "10" || string(list.Rows[2].Value) != "4" ||
@@ -131,13 +132,13 @@ func TestBatchBeforeAllIsPublished(t *testing.T) {
 		t.Errorf("listed %+v, counted %d", list, count.Count)
 	}
 	if len(page.Rows) != 1 || string(page.Rows[0].Key) != "c" || !page.More || page.Count != 2 {
-		t.Errorf("a page is %+v", page)
+		t.Errorf("page %+v", page)
 	}
 	if n := res.Results[3].Delete.Deleted; n != 2 {
 		t.Errorf("deleted %d", n)
 	}
 	if prev := res.Results[4].Put.Prev; prev == nil || string(prev.Value) != "10" {
-		t.Errorf("put over %+v", prev)
+		t.Errorf("put replaced %+v", prev)
 	}
 
 	// A read of a revision that is not published yet.
@@ -153,7 +154,7 @@ func TestBatchBeforeAllIsPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	if old := res.Results[1].Range; len(old.Rows) != 1 || string(old.Rows[0].Value) != "12" {
-		t.Errorf("read in the past: %+v", old)
+		t.Errorf("read of the unpublished revision: %+v", old)
 	}
 
 	behind(func() {
@@ -168,7 +169,7 @@ func TestBatchBeforeAllIsPublished(t *testing.T) {
 	for _, s := range []*Store{a, b} {
 		if res, err := s.Range(within(t), &RangeRequest{Key: []byte("l"), End: []byte("m")}); err != nil ||
 			res.Count != 0 {
-			t.Errorf("%d keys are left of the lease, %v", res.Count, err)
+			t.Errorf("the lease still has %d keys, %v", res.Count, err)
 		}
 	}
 
@@ -188,7 +189,7 @@ func TestBatchBeforeAllIsPublished(t *testing.T) {
 		return now.Ahead > stats.Ahead
 	})
 	if !errors.Is(again, ErrCompacted) {
-		t.Errorf("compacted where it was already: %v", again)
+		t.Errorf("compaction of a compacted revision: %v", again)
 	}
 
 	last, values := int64(1), map[string]string{}
@@ -200,7 +201,7 @@ func TestBatchBeforeAllIsPublished(t *testing.T) {
 			last = e.Row.ModRevision
 			key := string(e.Row.Key)
 			if was, ok := values[key]; ok != (e.Prev != nil) || ok && string(e.Prev.Value) != was {
-				t.Errorf("%s, and was %q", eventText(e), was)
+				t.Errorf("%s, want previous value %q", eventText(e), was)
 			}
 			if values[key] = string(e.Row.Value); e.Row.Deleted {
 				delete(values, key)
@@ -212,7 +213,7 @@ func TestBatchBeforeAllIsPublished(t *testing.T) {
 	}
 }
 
-// silent is a lagging backend that does not report what others wrote while it is mute.
+// silent is a lagging backend that fails to report what others wrote while it is mute.
 type silent struct {
 	lagging
 	mute atomic.Bool
@@ -225,7 +226,7 @@ func (b *silent) Tail(ctx context.Context, q backend.TailQuery) (backend.Tail, e
 	return b.lagging.Tail(ctx, q)
 }
 
-// A batch without rows passes over nothing of what others wrote before it, though that cannot be read at the time.
+// A batch without rows skips no earlier write of others, even if the replica cannot read those writes at the time.
 func TestBatchWithoutRowsPassesOverNothing(t *testing.T) {
 	both := openSharedOn(t, 2, pgserver.Database(t))
 	back := &silent{lagging: lagging{Shared: both[1].(backend.Shared)}}

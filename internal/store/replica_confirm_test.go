@@ -15,7 +15,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// onHost returns the DSN with another address in it.
+// onHost returns the DSN with another address.
 func onHost(tb testing.TB, dsn, addr string) string {
 	tb.Helper()
 	u, err := url.Parse(dsn)
@@ -26,7 +26,7 @@ func onHost(tb testing.TB, dsn, addr string) string {
 	return u.String()
 }
 
-// storeOn starts an engine over the database of a DSN.
+// storeOn starts an engine on the database of a DSN.
 func storeOn(tb testing.TB, dsn string, cfg Config) *Store {
 	tb.Helper()
 	b, err := postgres.Open(tb.Context(), postgres.Config{DSN: dsn, MaxConns: 6})
@@ -37,16 +37,16 @@ func storeOn(tb testing.TB, dsn string, cfg Config) *Store {
 	return openStore(tb, b, cfg)
 }
 
-// TestReplacedPrimary promotes the standby of a primary that lives on and knows nothing of it, as one does that is cut
-// off from all but one replica. What that replica answers is not older than it may be, and once the primary has
-// acknowledged nothing for long enough, the replica finds the new one.
+// TestReplacedPrimary promotes the standby of a primary that keeps running and does not notice, like a primary that is
+// cut off from all but one replica. That replica never answers with data older than the staleness bound. Once the old
+// primary has acknowledged nothing for long enough, the replica finds the new one.
 func TestReplacedPrimary(t *testing.T) {
 	for name, staleness := range map[string]time.Duration{"bounded": time.Second, "strict": -1} {
 		t.Run(name, func(t *testing.T) {
 			s := pgserver.Start(t, pgserver.Options{})
 			dsn := s.Database(t)
 			standby := s.Standby(t)
-			t.Cleanup(func() { _ = s.Asynchronous() }) // else the end of the test waits for the standby
+			t.Cleanup(func() { _ = s.Asynchronous() }) // otherwise the cleanup waits for the standby
 			old := storeOn(t, onHost(t, dsn, s.Addr()+","+standby.Addr()), Config{MaxStaleness: staleness})
 			put(t, old, "k", "old")
 			grant(t, old, 7, 3600)
@@ -82,7 +82,7 @@ func TestReplacedPrimary(t *testing.T) {
 							return
 						case err == nil:
 							if stale++; began.Sub(acknowledged) > max(0, staleness) {
-								t.Errorf("%s: %v after the write was acknowledged, what was before is read", what,
+								t.Errorf("%s: a stale read %v after the write was acknowledged", what,
 									began.Sub(acknowledged))
 								return
 							}
@@ -126,7 +126,7 @@ func readTxn(ctx context.Context, s *Store) (current bool, err error) {
 	return err == nil && string(res.Results[0].Range.Rows[0].Value) == "new", err
 }
 
-// readLease looks at a lease that was revoked since.
+// readLease looks up a lease that has been revoked since.
 func readLease(ctx context.Context, s *Store) (current bool, err error) {
 	_, _, err = s.LeaseTimeToLive(ctx, 7, false)
 	if errors.Is(err, ErrLeaseNotFound) {
@@ -135,7 +135,7 @@ func readLease(ctx context.Context, s *Store) (current bool, err error) {
 	return false, err
 }
 
-// TestHeartbeatsConfirm counts commits made for reads: none while heartbeats are as frequent as they should be.
+// TestHeartbeatsConfirm counts the commits that reads cause: none while heartbeats are on time.
 func TestHeartbeatsConfirm(t *testing.T) {
 	s := openReplicas(t, 1, Config{MaxStaleness: time.Minute})[0]
 	put(t, s, "k", "v")
@@ -151,13 +151,13 @@ func TestHeartbeatsConfirm(t *testing.T) {
 	if n := after.Confirmed - before.Confirmed; n != 0 {
 		t.Errorf("%d commits for %d reads", n, 2*reads)
 	}
-	if n := after.Asked - before.Asked; n > reads+reads/2 { // one for each, and those of the poll
-		t.Errorf("%d questions for %d reads", n, reads)
+	if n := after.Asked - before.Asked; n > reads+reads/2 { // one for each read, and those of the poll
+		t.Errorf("asked the database %d times for %d reads", n, reads)
 	}
 }
 
-// TestReadsShareACommit has many reads wait while the commit of the first one, which they came too late for, cannot go
-// on.
+// TestReadsShareACommit has many reads wait while the first read's commit blocks. They arrive too late for that commit
+// and share the next one.
 func TestReadsShareACommit(t *testing.T) {
 	dsn := pgserver.Database(t)
 	s := replicasOn(t, 1, Config{MaxStaleness: -1}, dsn)[0]
@@ -196,11 +196,11 @@ func TestReadsShareACommit(t *testing.T) {
 	unlock()
 	wg.Wait()
 	if after, _ := s.ReplicaStats(); after.Confirmed-before.Confirmed != 2 {
-		t.Errorf("%d commits", after.Confirmed-before.Confirmed)
+		t.Errorf("%d commits, want 2", after.Confirmed-before.Confirmed)
 	}
 }
 
-// forward passes connections on to whatever address target holds, as a service does.
+// forward proxies connections to the current address in target, like a service.
 func forward(tb testing.TB, target *atomic.Pointer[string]) (addr string) {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -229,13 +229,13 @@ func forward(tb testing.TB, target *atomic.Pointer[string]) (addr string) {
 	return l.Addr().String()
 }
 
-// TestServiceLeadsToStandby has the one address of a DSN lead to a standby for a while that has not replayed the last
+// TestServiceLeadsToStandby temporarily points the only address of a DSN at a standby that has not replayed the last
 // write.
 func TestServiceLeadsToStandby(t *testing.T) {
 	s := pgserver.Start(t, pgserver.Options{})
 	dsn := s.Database(t)
 	standby := s.Standby(t)
-	t.Cleanup(func() { _ = s.Asynchronous() }) // else the end of the test waits for the standby
+	t.Cleanup(func() { _ = s.Asynchronous() }) // otherwise the cleanup waits for the standby
 	var target atomic.Pointer[string]
 	primaryAddr, standbyAddr := s.Addr(), standby.Addr()
 	target.Store(&primaryAddr)
@@ -255,7 +255,7 @@ func TestServiceLeadsToStandby(t *testing.T) {
 	})
 	for range 3 {
 		if current, err := readRange(within(t), through); err == nil && !current {
-			t.Error("a standby has answered a read")
+			t.Error("a standby answered a read")
 		}
 	}
 	target.Store(&primaryAddr)

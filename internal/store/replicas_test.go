@@ -16,7 +16,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// openShared opens n backends over one empty database.
+// openShared opens n backends on one empty database.
 func openShared(tb testing.TB, n int) []backend.Backend {
 	tb.Helper()
 	return openSharedOn(tb, n, pgserver.Database(tb))
@@ -39,7 +39,7 @@ func openSharedOn(tb testing.TB, n int, dsn string) (all []backend.Backend) {
 	return all
 }
 
-// openReplicas starts n engines over one empty database.
+// openReplicas starts n engines on one empty database.
 func openReplicas(tb testing.TB, n int, cfg Config) []*Store {
 	tb.Helper()
 	return replicasOn(tb, n, cfg, pgserver.Database(tb))
@@ -53,7 +53,7 @@ func replicasOn(tb testing.TB, n int, cfg Config, dsn string) (all []*Store) {
 	return all
 }
 
-// watchAll watches all keys of s from a revision on; 0 is from now on, what others have written before included.
+// watchAll watches all keys of s from a revision on. 0 means after everything committed so far, by any replica.
 func watchAll(tb testing.TB, s *Store, from int64) *WatchStream {
 	tb.Helper()
 	if err := s.confirm(within(tb)); err != nil {
@@ -81,7 +81,7 @@ func execute(tb testing.TB, dsn, query string, args ...any) {
 	}
 }
 
-// eventually waits until f says true.
+// eventually waits until f returns true.
 func eventually(tb testing.TB, what string, f func() bool) {
 	tb.Helper()
 	ctx := within(tb)
@@ -91,13 +91,13 @@ func eventually(tb testing.TB, what string, f func() bool) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			tb.Fatal("in vain: ", what)
+			tb.Fatal("timed out waiting for: ", what)
 		}
 	}
 }
 
-// TestReplicasCount has every replica add one to the same number by compare-and-put, and every replica's watch show
-// each sum once.
+// TestReplicasCount has every replica increment one number by compare-and-put. Every replica's watch shows each sum
+// once.
 func TestReplicasCount(t *testing.T) {
 	const replicas, writers, each = 3, 3, 40
 	all := openReplicas(t, replicas, Config{})
@@ -152,7 +152,7 @@ func TestReplicasCount(t *testing.T) {
 	}
 }
 
-// TestReplicaSeesWhatAnotherAcknowledged reads on one replica what was just written on the other.
+// TestReplicaSeesWhatAnotherAcknowledged reads on one replica what the other has just acknowledged.
 func TestReplicaSeesWhatAnotherAcknowledged(t *testing.T) {
 	eachIndex(t, func(t *testing.T, cfg Config) {
 		all := openReplicas(t, 2, cfg)
@@ -169,15 +169,15 @@ func TestReplicaSeesWhatAnotherAcknowledged(t *testing.T) {
 				}
 				if _, err := r.Range(within(t), &RangeRequest{Key: []byte("k"), Revision: rev - 1}); !errors.Is(err,
 					ErrCompacted) {
-					t.Fatalf("below a compaction on the other replica: %v", err)
+					t.Fatalf("read of a revision that the other replica compacted: %v", err)
 				}
 			}
 		}
 	})
 }
 
-// TestReplicaFarBehind has more written, in large rows, than one question for the tail brings, with a replica that asks
-// only when a batch of its own begins.
+// TestReplicaFarBehind writes more, in large rows, than one tail query returns, while a replica queries only when its
+// own batch begins.
 func TestReplicaFarBehind(t *testing.T) {
 	all := openReplicas(t, 2, Config{})
 	st := watchAll(t, all[1], 2)
@@ -192,7 +192,7 @@ func TestReplicaFarBehind(t *testing.T) {
 		}
 	}
 	if rev := put(t, all[1], "last", ""); rev != 42 {
-		t.Fatalf("the last one is at %d", rev)
+		t.Fatalf("the last write is at revision %d", rev)
 	}
 	rev, count := int64(1), 0
 	for rev < 42 {
@@ -209,7 +209,7 @@ func TestReplicaFarBehind(t *testing.T) {
 	}
 }
 
-// TestProgressFollowsOtherReplicas asks for progress on one replica after a write on the other.
+// TestProgressFollowsOtherReplicas requests progress on one replica after a write on the other.
 func TestProgressFollowsOtherReplicas(t *testing.T) {
 	all := openReplicas(t, 2, Config{})
 	st := watchAll(t, all[1], 0)
@@ -245,10 +245,10 @@ func TestSharedLeases(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := all[1].Put(ctx, &PutRequest{Key: []byte("c"), Lease: 8}); !errors.Is(err, ErrLeaseNotFound) {
-		t.Fatalf("put with a lease that is not there: %v", err)
+		t.Fatalf("put with a missing lease: %v", err)
 	}
 	st := watchAll(t, all[2], 0)
-	for range 3 { // renewed for longer than it would last
+	for range 3 { // the renewals last longer than the TTL
 		execute(t, dsn, "UPDATE leases SET expires_at = expires_at - interval '900 s'")
 		if ttl, err := all[2].LeaseRenew(ctx, 7); err != nil || ttl != 1000 {
 			t.Fatalf("renewed: %d, %v", ttl, err)
@@ -259,7 +259,7 @@ func TestSharedLeases(t *testing.T) {
 		fmt.Sprintf("%s", keys) != "[a b]" {
 		t.Fatalf("lease %+v, keys %q, %v", l, keys, err)
 	}
-	eventually(t, "the lease ends", func() bool { // if heartbeats stall it gets its time again
+	eventually(t, "the lease ends", func() bool { // stalled heartbeats restart its TTL
 		execute(t, dsn, "UPDATE leases SET expires_at = clock_timestamp()")
 		return get(t, all[2], "a", 0) == nil
 	})
@@ -270,7 +270,7 @@ func TestSharedLeases(t *testing.T) {
 	}
 	for _, s := range all {
 		if _, err := s.LeaseRenew(ctx, 7); !errors.Is(err, ErrLeaseNotFound) {
-			t.Errorf("renewed after its end: %v", err)
+			t.Errorf("renewed an expired lease: %v", err)
 		}
 		if ids, err := s.Leases(ctx); err != nil || len(ids) != 0 {
 			t.Errorf("leases %v, %v", ids, err)
@@ -281,11 +281,11 @@ func TestSharedLeases(t *testing.T) {
 		t.Fatal(err)
 	}
 	if row := get(t, all[2], "x", 0); row != nil {
-		t.Errorf("left behind: %s", rowText(row))
+		t.Errorf("a key outlives its lease: %s", rowText(row))
 	}
 }
 
-// TestMaintenanceMovesOn closes the replica that leads: another one takes over.
+// TestMaintenanceMovesOn closes the leading replica: another one takes over.
 func TestMaintenanceMovesOn(t *testing.T) {
 	dsn := pgserver.Database(t)
 	all := replicasOn(t, 3, Config{Name: "r"}, dsn)
@@ -318,7 +318,7 @@ func TestMaintenanceMovesOn(t *testing.T) {
 	put(t, all[0], "k", "v")
 }
 
-// TestHearMembers asks who lives right after another replica has joined, many at a time.
+// TestHearMembers lists the members right after another replica joins, in many calls at once.
 func TestHearMembers(t *testing.T) {
 	all := openReplicas(t, 2, Config{})
 	ctx := within(t)
@@ -342,13 +342,13 @@ func TestHearMembers(t *testing.T) {
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
 	if err := all[0].HearMembers(gone); !errors.Is(err, context.Canceled) {
-		t.Fatalf("with a context that has ended: %v", err)
+		t.Fatalf("with a canceled context: %v", err)
 	}
 	if err := all[0].Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := all[0].HearMembers(ctx); !errors.Is(err, ErrClosed) {
-		t.Fatalf("of a closed store: %v", err)
+		t.Fatalf("on a closed store: %v", err)
 	}
 }
 
@@ -361,7 +361,7 @@ func TestAlarmStopsAllReplicas(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := all[1].Put(ctx, &PutRequest{Key: []byte("k")}); !errors.Is(err, ErrQuota) {
-		t.Fatalf("put on the other: %v", err)
+		t.Fatalf("put on the other replica: %v", err)
 	}
 	if was, err := all[1].ClearAlarm(ctx, a); err != nil || !was {
 		t.Fatalf("cleared: %v, %v", was, err)
@@ -385,7 +385,7 @@ func TestExportHoldsOffPurgeOnOtherReplicas(t *testing.T) {
 	}
 	for range 20 {
 		if res, err := all[0].PurgeStep(ctx, 1000); err != nil || res.Removed != 0 || res.Done {
-			t.Fatalf("purged under an export: %+v, %v", res, err)
+			t.Fatalf("purge under an export: %+v, %v", res, err)
 		}
 	}
 	rows := 0
@@ -399,7 +399,7 @@ func TestExportHoldsOffPurgeOnOtherReplicas(t *testing.T) {
 	})
 }
 
-// TestCompactionIsHinted compacts on one replica, which moves no revision.
+// TestCompactionIsHinted compacts on one replica, which does not change the revision.
 func TestCompactionIsHinted(t *testing.T) {
 	all := openReplicas(t, 2, Config{})
 	for _, s := range all {
@@ -420,7 +420,7 @@ func TestCompactionIsHinted(t *testing.T) {
 	})
 }
 
-// TestLostHistory takes acknowledged revisions out of the database, as a failover to a standby that lacks them does.
+// TestLostHistory removes acknowledged revisions from the database, like a failover to a standby that lacks them.
 func TestLostHistory(t *testing.T) {
 	lose := func(t *testing.T, dsn string, last int64) {
 		execute(t, dsn, "DELETE FROM object_versions WHERE resource_version > $1", last)
@@ -448,7 +448,7 @@ func TestLostHistory(t *testing.T) {
 		for i, s := range all {
 			ended(t, streams[i])
 			if n := s.Epoch(); n != 2 {
-				t.Errorf("replica %d is of epoch %d", i, n)
+				t.Errorf("replica %d has epoch %d", i, n)
 			}
 			res, err := s.Range(within(t), &RangeRequest{Key: []byte("k"), End: []byte("l")})
 			if err != nil || res.Count != 14 || res.Revision != 15 {
@@ -456,10 +456,10 @@ func TestLostHistory(t *testing.T) {
 			}
 		}
 		if rev := put(t, all[1], "new", "v"); rev != 16 {
-			t.Errorf("the next write is at %d", rev)
+			t.Errorf("the next write is at revision %d", rev)
 		}
 		if get(t, all[0], "new", 0) == nil || get(t, all[0], "k16", 0) != nil {
-			t.Error("the other replica reads something else")
+			t.Error("the other replica reads a different history")
 		}
 	})
 	for name, started := range map[string]bool{
@@ -472,7 +472,7 @@ func TestLostHistory(t *testing.T) {
 			for n := range 20 {
 				put(t, old, fmt.Sprint("k", n), "v")
 			}
-			if started { // it has the lost revisions from its start, and has published none
+			if started { // it loads the lost revisions at its start and has published none
 				if err := old.Close(); err != nil {
 					t.Fatal(err)
 				}
@@ -488,18 +488,18 @@ func TestLostHistory(t *testing.T) {
 			execute(t, dsn, "UPDATE clock SET revision = 30")
 			ended(t, st)
 			if n := old.Epoch(); n != 2 {
-				t.Errorf("of epoch %d", n)
+				t.Errorf("epoch %d", n)
 			}
 			res, err := old.Range(within(t), &RangeRequest{Key: []byte{0}, End: []byte{0}})
 			if err != nil || res.Count != 29 || res.Revision != 30 {
-				t.Errorf("it has %d keys at %d, %v", res.Count, res.Revision, err)
+				t.Errorf("the replica has %d keys at %d, %v", res.Count, res.Revision, err)
 			}
 		})
 	}
 }
 
-// TestEpochFallsBack takes the raise of the epoch out of the database, as a second failover does, or the
-// return to the first primary, or a restore in place.
+// TestEpochFallsBack reverts the increment of the epoch in the database, like a second failover, a return to the first
+// primary, or a restore in place.
 func TestEpochFallsBack(t *testing.T) {
 	dsn := pgserver.Database(t)
 	all := replicasOn(t, 2, Config{}, dsn)
@@ -525,7 +525,7 @@ func TestEpochFallsBack(t *testing.T) {
 			t.Errorf("replica %d reads %+v", i, row)
 		}
 		if st, err := s.Status(within(t)); err != nil || st.Epoch != 6 {
-			t.Errorf("replica %d is of %+v, %v; want an epoch that nobody has seen", i, st, err)
+			t.Errorf("replica %d has %+v, %v; want an epoch that is not used yet", i, st, err)
 		}
 	}
 	for i, s := range all {
@@ -533,14 +533,14 @@ func TestEpochFallsBack(t *testing.T) {
 	}
 }
 
-// TestBumpedClock lifts the clock over numbers that no row has, as a repair does.
+// TestBumpedClock raises the clock past numbers that no row has, like a repair.
 func TestBumpedClock(t *testing.T) {
 	all := openReplicas(t, 2, Config{})
 	ctx := within(t)
 	put(t, all[0], "a", "1")
 	get(t, all[1], "a", 0)
 	st := watchAll(t, all[1], 2)
-	if r := next(t, st); len(r.Events) == 0 { // before the compaction, which ends the watch with what waits for it
+	if r := next(t, st); len(r.Events) == 0 { // before the compaction, which drops the watch's waiting events
 		t.Fatalf("got %+v", r)
 	}
 	tx, err := all[0].backend.Begin(ctx, backend.Needs{})
@@ -551,7 +551,7 @@ func TestBumpedClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := next(t, st); !r.Canceled || r.CompactRevision != 1000 {
-		t.Errorf("a watch from before goes on: %+v", r)
+		t.Errorf("an earlier watch continues: %+v", r)
 	}
 	const reads = 100
 	for i, s := range all {
@@ -561,15 +561,15 @@ func TestBumpedClock(t *testing.T) {
 				t.Errorf("replica %d lacks a key", i)
 			}
 		}
-		// One question for each read, and those of the poll.
+		// One query for each read, and those of the poll.
 		if after, _ := s.ReplicaStats(); after.Asked-before.Asked > reads+reads/2 {
-			t.Errorf("replica %d asked %d questions for %d reads", i, after.Asked-before.Asked, reads)
+			t.Errorf("replica %d asked the database %d times for %d reads", i, after.Asked-before.Asked, reads)
 		}
 		if _, err := s.Range(ctx, &RangeRequest{Key: []byte("a"), Revision: 999}); !errors.Is(err, ErrCompacted) {
-			t.Errorf("replica %d reads below: %v", i, err)
+			t.Errorf("replica %d reads below the compacted revision: %v", i, err)
 		}
 		if rev := put(t, s, "a", "2"); rev != int64(1001+i) {
-			t.Errorf("replica %d writes at %d", i, rev)
+			t.Errorf("replica %d writes at revision %d", i, rev)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// TestEpochFollowsWhatIsRead stops a replica that has noticed lost history before its index is reset: a read then must
-// not see the new epoch first.
+// TestEpochFollowsWhatIsRead halts a replica after it notices lost history and before it resets its index: until then
+// no read may see the new epoch.
 func TestEpochFollowsWhatIsRead(t *testing.T) {
 	dsn := pgserver.Database(t)
 	s := replicasOn(t, 1, Config{}, dsn)[0]
@@ -41,11 +41,11 @@ func TestEpochFollowsWhatIsRead(t *testing.T) {
 		}
 	})
 	if epoch := s.Epoch(); epoch != 1 {
-		t.Errorf("epoch %d while reads are of epoch 1", epoch)
+		t.Errorf("epoch %d while reads return epoch 1", epoch)
 	}
 	release()
 	eventually(t, "the epoch is raised", func() bool { return s.Epoch() == 2 })
 	if rev := s.Revision(); rev != 4 {
-		t.Errorf("epoch 2 with reads at %d", rev)
+		t.Errorf("epoch 2 while reads return revision %d", rev)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// BenchmarkEventOfAnotherReplica measures how long after a put was answered another replica shows its event, one put at
-// a time.
+// BenchmarkEventOfAnotherReplica measures the time from the answer to a put until another replica shows its event, one
+// put at a time.
 func BenchmarkEventOfAnotherReplica(b *testing.B) {
 	all := openReplicas(b, 2, Config{})
 	st := watchAll(b, all[1], 0)
@@ -46,7 +46,7 @@ func BenchmarkEventOfAnotherReplica(b *testing.B) {
 	}
 }
 
-// BenchmarkDatabasesOfOneServer writes through two replicas of each of several databases of one server.
+// BenchmarkDatabasesOfOneServer writes through two replicas of each of several databases on one server.
 func BenchmarkDatabasesOfOneServer(b *testing.B) {
 	for _, databases := range []int{1, 20} {
 		b.Run(fmt.Sprint(databases), func(b *testing.B) {
@@ -77,7 +77,7 @@ func BenchmarkDatabasesOfOneServer(b *testing.B) {
 	}
 }
 
-// BenchmarkOneReplica writes through the one replica of a shared database.
+// BenchmarkOneReplica writes through the only replica of a shared database.
 func BenchmarkOneReplica(b *testing.B) {
 	s := openReplicas(b, 1, Config{QuotaBytes: -1})[0]
 	eventually(b, "the index", func() bool { return complete(s) })

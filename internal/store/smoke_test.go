@@ -29,14 +29,14 @@ func TestPutGetDelete(t *testing.T) {
 		}
 		res, err := s.Delete(within(t), &DeleteRequest{Key: []byte("a"), End: []byte("c"), PrevKV: true})
 		if err != nil || res.Deleted != 2 || len(res.Prev) != 2 || res.Revision != 5 {
-			t.Fatalf("deleted %+v, %v", res, err)
+			t.Fatalf("delete returns %+v, %v", res, err)
 		}
 		if r := get(t, s, "a", 0); r != nil {
-			t.Fatalf("deleted, and still %+v", r)
+			t.Fatalf("read after the delete: %+v", r)
 		}
 		if _, err := s.Range(within(t), &RangeRequest{Key: []byte("a"), Revision: 6}); !errors.Is(err,
 			ErrFutureRevision) {
-			t.Fatalf("a future revision answers %v", err)
+			t.Fatalf("read of a future revision: %v", err)
 		}
 	})
 }
@@ -57,14 +57,14 @@ func TestTxnTakesBranches(t *testing.T) {
 			return res
 		}
 		if res := create("1"); !res.Succeeded || res.Revision != 2 || res.Results[0].Put == nil {
-			t.Fatalf("create answers %+v", res)
+			t.Fatalf("the first create returns %+v", res)
 		}
 		res := create("2")
 		if res.Succeeded || res.Revision != 2 {
-			t.Fatalf("a second create answers %+v", res)
+			t.Fatalf("the second create returns %+v", res)
 		}
 		if rows := res.Results[0].Range.Rows; len(rows) != 1 || string(rows[0].Value) != "1" {
-			t.Fatalf("it found %+v", rows)
+			t.Fatalf("the second create found %+v", rows)
 		}
 	})
 }
@@ -79,29 +79,29 @@ func TestWatchShowsChanges(t *testing.T) {
 		st.Watch(WatchRequest{Key: []byte("a"), End: []byte("b"), StartRevision: 2})
 		for id := range int64(2) {
 			if r := next(t, st); !r.Created || r.ID != id {
-				t.Fatalf("created as %+v", r)
+				t.Fatalf("the watch was created as %+v", r)
 			}
 		}
 		if r := next(t, st); r.ID != 1 || len(r.Events) != 1 || string(r.Events[0].Row.Value) != "1" {
-			t.Fatalf("the past came as %+v", r)
+			t.Fatalf("the past events arrived as %+v", r)
 		}
 		put(t, s, "a", "2")
 		for range 2 {
 			r := next(t, st)
 			if len(r.Events) != 1 || r.Revision != 3 || string(r.Events[0].Row.Value) != "2" {
-				t.Fatalf("the change came as %+v", r)
+				t.Fatalf("the change arrived as %+v", r)
 			}
 			if prev := r.Events[0].Prev; r.ID == 0 && (prev == nil || string(prev.Value) != "1") {
-				t.Fatalf("what it superseded came as %+v", prev)
+				t.Fatalf("the superseded row arrived as %+v", prev)
 			}
 		}
 		st.RequestProgress()
 		if r := next(t, st); r.ID != -1 || r.Revision != 3 || r.Events != nil {
-			t.Fatalf("progress came as %+v", r)
+			t.Fatalf("progress arrived as %+v", r)
 		}
 		st.Cancel(0)
 		if r := next(t, st); r.ID != 0 || !r.Canceled {
-			t.Fatalf("canceled as %+v", r)
+			t.Fatalf("the cancellation arrived as %+v", r)
 		}
 	})
 }
@@ -113,19 +113,19 @@ func TestCompactHidesThePast(t *testing.T) {
 			put(t, s, "a", v)
 		}
 		if rev, err := s.Compact(within(t), 3, true); err != nil || rev != 4 {
-			t.Fatalf("compact answers %d, %v", rev, err)
+			t.Fatalf("compact returns %d, %v", rev, err)
 		}
 		if _, err := s.Range(within(t), &RangeRequest{Key: []byte("a"), Revision: 2}); !errors.Is(err, ErrCompacted) {
-			t.Fatalf("a compacted revision answers %v", err)
+			t.Fatalf("read below the compacted revision: %v", err)
 		}
 		if r := get(t, s, "a", 3); r == nil || string(r.Value) != "2" {
-			t.Fatalf("the compacted revision itself shows %+v", r)
+			t.Fatalf("read at the compacted revision: %+v", r)
 		}
 		if _, err := s.Compact(within(t), 3, false); !errors.Is(err, ErrCompacted) {
-			t.Fatalf("compacting again answers %v", err)
+			t.Fatalf("second compaction: %v", err)
 		}
 		if _, err := s.Compact(within(t), 5, false); !errors.Is(err, ErrFutureRevision) {
-			t.Fatalf("compacting the future answers %v", err)
+			t.Fatalf("compaction of a future revision: %v", err)
 		}
 		st := s.NewWatchStream()
 		defer st.Close()
@@ -154,11 +154,11 @@ func TestLeaseTakesItsKeysAlong(t *testing.T) {
 		put(t, s, "b", "detached")
 		if _, err := s.Put(within(t), &PutRequest{Key: []byte("c"), Lease: l.ID + 1}); !errors.Is(err,
 			ErrLeaseNotFound) {
-			t.Fatalf("an unknown lease answers %v", err)
+			t.Fatalf("put with an unknown lease: %v", err)
 		}
 		if _, keys, err := s.LeaseTimeToLive(within(t), l.ID, true); err != nil || len(keys) != 1 ||
 			string(keys[0]) != "a" {
-			t.Fatalf("its keys are %q, %v", keys, err)
+			t.Fatalf("the lease has keys %q, %v", keys, err)
 		}
 		if ttl, err := s.LeaseRenew(within(t), l.ID); err != nil || ttl != 60 {
 			t.Fatalf("renewed for %d, %v", ttl, err)
@@ -167,13 +167,13 @@ func TestLeaseTakesItsKeysAlong(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r := get(t, s, "a", 0); r != nil {
-			t.Fatalf("outlived its lease: %+v", r)
+			t.Fatalf("a key outlives its lease: %+v", r)
 		}
 		if r := get(t, s, "b", 0); r == nil {
-			t.Fatal("gone with a lease that it had left")
+			t.Fatal("a key is gone with a lease that it had left")
 		}
 		if _, err := s.LeaseRevoke(within(t), l.ID); !errors.Is(err, ErrLeaseNotFound) {
-			t.Fatalf("revoking again answers %v", err)
+			t.Fatalf("second revoke: %v", err)
 		}
 	})
 }

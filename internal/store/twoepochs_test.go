@@ -8,7 +8,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// lose takes from a database all that was written above a revision.
+// lose deletes everything above a revision from a database.
 func lose(t *testing.T, dsn string, above int64) {
 	t.Helper()
 	execute(t, dsn, "DELETE FROM object_versions WHERE resource_version > $1", above)
@@ -16,7 +16,7 @@ func lose(t *testing.T, dsn string, above int64) {
 		"resource_version = $1)", above)
 }
 
-// counting is a backend that holds the answer to a count back.
+// counting is a backend that delays the answer to a count.
 type counting struct {
 	backend.Shared
 	counted, answer chan struct{}
@@ -29,7 +29,7 @@ func (b *counting) Count(ctx context.Context, q backend.RangeQuery) (int64, back
 	return n, clock, err
 }
 
-// A count that began before history was lost says nothing about the revision that has its number afterwards.
+// A count that began before a loss of history does not apply to the revision that reuses its number.
 func TestCountsOfOneEpoch(t *testing.T) {
 	dsn := pgserver.Database(t)
 	b := &counting{openSharedOn(t, 1, dsn)[0].(backend.Shared), make(chan struct{}, 1), make(chan struct{})}
@@ -48,7 +48,7 @@ func TestCountsOfOneEpoch(t *testing.T) {
 	lose(t, dsn, kept)
 	eventually(t, "the epoch is raised", func() bool { return s.Epoch() == 2 })
 	if rev := put(t, s, "a", ""); rev != last {
-		t.Fatalf("revision %d, want %d once more", rev, last)
+		t.Fatalf("revision %d, want %d again", rev, last)
 	}
 	close(b.answer)
 	if err := <-page; err != nil {
@@ -56,6 +56,6 @@ func TestCountsOfOneEpoch(t *testing.T) {
 	}
 	res, err := s.Range(within(t), &RangeRequest{Key: []byte("a\x00"), End: []byte{0}, Revision: last, CountOnly: true})
 	if err != nil || res.Count != 0 {
-		t.Errorf("%+v, %v; of the history that is there, only a has that revision", res, err)
+		t.Errorf("%+v, %v; in the current history only key a has that revision", res, err)
 	}
 }

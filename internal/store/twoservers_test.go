@@ -12,8 +12,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// replaced is a backend whose next Begin is answered by another server than the one that it was asked of: who waits for
-// it says when, and nothing else is answered meanwhile.
+// replaced is a backend whose next Begin is answered by a different server from the one that it was sent to. The test
+// decides when, and until then nothing else is answered.
 type replaced struct {
 	backend.Shared
 	asked    chan struct{}
@@ -23,7 +23,7 @@ type replaced struct {
 	standing atomic.Pointer[chan struct{}]
 }
 
-// name gives the origin of an answer another server's name once there is one.
+// name sets the origin of an answer to another server once there is one.
 func (b *replaced) name(o *backend.Origin) {
 	if b.other.Load() {
 		o.Server.Timeline += 100
@@ -76,9 +76,9 @@ func (b *replaced) Unconfirmed(o backend.Origin) (d time.Duration) {
 	return b.Shared.Unconfirmed(o)
 }
 
-// TestBatchWhileTheServerIsReplaced has a batch take the clock of a server that lacks what the one before it had
-// acknowledged, and what was published after the batch asked. It is not evaluated on what is lost, and nothing of both
-// histories is mixed.
+// TestBatchWhileTheServerIsReplaced has a batch take the clock of a server that lacks revisions: some that the previous
+// server acknowledged, and some that were published after the batch asked. The batch is not evaluated on what is lost,
+// and the two histories do not mix.
 func TestBatchWhileTheServerIsReplaced(t *testing.T) {
 	for _, others := range []int{0, 1, 2, 4} {
 		t.Run(fmt.Sprint(others), func(t *testing.T) {
@@ -125,13 +125,13 @@ func TestBatchWhileTheServerIsReplaced(t *testing.T) {
 				}
 			}
 			if b.Epoch() == 1 {
-				t.Error("nobody has noticed that history was lost")
+				t.Error("no replica noticed the lost history")
 			}
 		})
 	}
 }
 
-// resetting is an operation that has the store start anew while its batch is evaluated, once, and then puts a key.
+// resetting is an operation that resets the store once while its batch is evaluated, and then puts a key.
 type resetting struct {
 	s    *Store
 	done bool
@@ -155,7 +155,7 @@ func (o *resetting) evaluate(e *evaluator) error {
 	return err
 }
 
-// TestResetWhileABatchIsEvaluated has the index emptied under a batch that looks at it.
+// TestResetWhileABatchIsEvaluated empties the index under a batch that reads it.
 func TestResetWhileABatchIsEvaluated(t *testing.T) {
 	s := openReplicas(t, 1, Config{})[0]
 	put(t, s, "k", "v")
@@ -165,6 +165,6 @@ func TestResetWhileABatchIsEvaluated(t *testing.T) {
 		t.Fatal(err)
 	}
 	if row := get(t, s, "k", 0); op.was == nil || row.Version != 2 {
-		t.Errorf("put over %v, now %+v", op.was, row)
+		t.Errorf("put replaced %v, the row is %+v", op.was, row)
 	}
 }
