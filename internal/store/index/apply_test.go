@@ -10,7 +10,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// changes makes a batch of n puts and deletes of so many keys, some of them of leases, some more than once.
+// changes makes a batch of n puts and deletes of the given number of keys. Some have leases, some occur more than once.
 func changes(r *rand.Rand, n, keys int, rev int64) []*Item {
 	items := make([]*Item, n)
 	for i := range items {
@@ -23,7 +23,7 @@ func changes(r *rand.Rand, n, keys int, rev int64) []*Item {
 	return items
 }
 
-// clone is the items as they were before they were applied.
+// clone copies the items as they are before a batch is applied.
 func clone(items []*Item) []*Item {
 	out := make([]*Item, len(items))
 	for i, it := range items {
@@ -32,7 +32,7 @@ func clone(items []*Item) []*Item {
 	return out
 }
 
-// contents is what the index knows: ids by key, keys by lease, and the bytes in memory.
+// contents returns what the index holds: ids by key, leases by key, and the bytes in memory.
 func contents(t *testing.T, x *Index) (ids map[string]backend.RowID, leases map[string]int64, bytes int64) {
 	t.Helper()
 	ids, leases = map[string]backend.RowID{}, map[string]int64{}
@@ -42,18 +42,18 @@ func contents(t *testing.T, x *Index) (ids map[string]backend.RowID, leases map[
 		if it.cached {
 			cached += int64(len(it.Value))
 			if x.cache.ring[it.slot] != it {
-				t.Errorf("%s is cached elsewhere", key)
+				t.Errorf("the cache slot of %s has another item", key)
 			}
 		}
 		return true
 	})
 	if cached != x.cache.bytes || cached > x.cache.max {
-		t.Errorf("%d bytes are in memory, %d are counted, %d are the bound", cached, x.cache.bytes, x.cache.max)
+		t.Errorf("%d bytes are in memory, %d are counted, the bound is %d", cached, x.cache.bytes, x.cache.max)
 	}
 	for id, keys := range x.leases {
 		for key := range keys {
 			if was, twice := leases[key]; twice {
-				t.Errorf("%s is of leases %d and %d", key, was, id)
+				t.Errorf("%s has leases %d and %d", key, was, id)
 			}
 			leases[key] = id
 		}
@@ -61,7 +61,7 @@ func contents(t *testing.T, x *Index) (ids map[string]backend.RowID, leases map[
 	return ids, leases, cached
 }
 
-// A batch that is applied in parts leaves what one leaves that is applied at once.
+// A batch that is applied in parts leaves the same index as a batch that is applied at once.
 func TestLargeBatchIsAppliedAsASmallOne(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	large, small := loaded(100_000), loaded(100_000)
@@ -75,13 +75,13 @@ func TestLargeBatchIsAppliedAsASmallOne(t *testing.T) {
 		ids, leases, _ := contents(t, large)
 		wantIDs, wantLeases, _ := contents(t, small)
 		if !maps.Equal(ids, wantIDs) || !maps.Equal(leases, wantLeases) || large.rev != rev {
-			t.Fatalf("revision %d: %d keys, %d of leases; want %d and %d", large.rev, len(ids), len(leases),
+			t.Fatalf("revision %d: %d keys, %d with leases; want %d and %d", large.rev, len(ids), len(leases),
 				len(wantIDs), len(wantLeases))
 		}
 	}
 }
 
-// Reads beside a large batch see nothing or all of it.
+// Reads during a large batch see nothing or all of it.
 func TestReadsBesideALargeBatch(t *testing.T) {
 	const n = 20 * applyAtOnce
 	x := loaded(1 << 20)
@@ -111,8 +111,8 @@ func TestReadsBesideALargeBatch(t *testing.T) {
 	}
 }
 
-// BenchmarkApplyMillion applies a deletion of a million keys; stall is how long a read had to wait for the index
-// meanwhile, at most.
+// BenchmarkApplyMillion applies a deletion of a million keys. The metric stall is the longest time that a read waits
+// for the index.
 func BenchmarkApplyMillion(b *testing.B) {
 	const n = 1_000_000
 	x := loaded(1 << 30)
@@ -152,7 +152,7 @@ func BenchmarkApplyMillion(b *testing.B) {
 	b.ReportMetric(float64(stall.Microseconds()), "stall-us")
 }
 
-// While a large batch moves a key to another lease and back, the key is always among those of a lease.
+// While a large batch moves a key to another lease and back, the key always belongs to a lease.
 func TestLeaseOfAKeyMovedByALargeBatch(t *testing.T) {
 	x := New(backend.Clock{Revision: 1}, 0, false)
 	x.Finish(0)

@@ -9,8 +9,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Of those who wait for revisions each ends with its own, when its caller has gone, or when nobody may wait any more;
-// none stays registered.
+// Each wait for a revision ends when its revision arrives, when its caller cancels, or when waits are no longer
+// allowed. None stays registered.
 func TestAwait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := loaded(0)
@@ -42,7 +42,7 @@ func TestAwait(t *testing.T) {
 				t.Errorf("%s: the wait for %d ended: %v, %+v", what, revision, ok, got)
 			}
 			if n := len(x.awaited); n != waiting {
-				t.Errorf("%s: %d wait", what, n)
+				t.Errorf("%s: %d waits are registered", what, n)
 			}
 		}
 		expect("a revision of before", 5, 1, outcome{1, true})

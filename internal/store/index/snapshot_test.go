@@ -6,7 +6,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// A stream goes on from its snapshot though newer lists have pushed out others.
+// A stream continues from its snapshot even if newer lists evict others.
 func TestSnapshotsInUseAreKept(t *testing.T) {
 	x := loaded(1 << 20)
 	rev := int64(1)
@@ -23,13 +23,13 @@ func TestSnapshotsInUseAreKept(t *testing.T) {
 		}
 	}
 	if pinned.Tree() == nil {
-		t.Error("a snapshot in use was let go")
+		t.Error("a snapshot in use was evicted")
 	}
 	pinned.End()
 	x.At(write())
 	x.At(write())
 	if pinned.Tree() != nil {
-		t.Error("a snapshot that nobody uses is kept before newer ones")
+		t.Error("an unused snapshot was kept before newer ones")
 	}
 	for range 2 * snapshotUsed {
 		x.Pin(write())
@@ -39,23 +39,23 @@ func TestSnapshotsInUseAreKept(t *testing.T) {
 	}
 }
 
-// A snapshot goes, in use or not, once too much may be alive because of it.
+// A snapshot is dropped, in use or not, once it may keep too much memory alive.
 func TestSnapshotsKeepLittleAlive(t *testing.T) {
 	x := loaded(0)
 	_, pinned := x.Pin(1)
 	for rev := int64(2); rev < 4; rev++ {
 		if pinned.Tree() == nil {
-			t.Fatalf("it went before revision %d", rev)
+			t.Fatalf("the snapshot was dropped before revision %d", rev)
 		}
 		row := backend.Row{Key: []byte("k"), Value: make([]byte, snapshotBytes/2), ModRevision: rev}
 		x.Apply([]*Item{NewItem(row)}, rev, 0)
 	}
 	if clock, rows := x.At(1); rows != nil || pinned.Tree() != nil || clock.Revision != 3 {
-		t.Errorf("a snapshot is kept, %+v", clock)
+		t.Errorf("a snapshot is still kept, %+v", clock)
 	}
 }
 
-// loaded is a complete, empty index at revision 1.
+// loaded returns a complete, empty index at revision 1.
 func loaded(cacheBytes int64) *Index {
 	x := New(backend.Clock{Revision: 1}, cacheBytes, false)
 	x.Finish(x.Position().Generation)

@@ -7,7 +7,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// After a list of everything a write makes room by looking at a few values, not at all of them.
+// After a list of everything, a write makes room by looking at a few values, not at all of them.
 func TestEvictionLooksAtFew(t *testing.T) {
 	const n = 100_000
 	x := loaded(n)
@@ -27,15 +27,15 @@ func TestEvictionLooksAtFew(t *testing.T) {
 		}
 	}
 	if cleared == 0 || cleared > 2*evictLooks {
-		t.Errorf("a write has looked at %d values", cleared)
+		t.Errorf("a write looked at %d values", cleared)
 	}
 	if x.cache.bytes > x.cache.max {
 		t.Errorf("%d bytes are kept, the bound is %d", x.cache.bytes, x.cache.max)
 	}
 }
 
-// TestValuesOfOneEpoch has an index that another history has come to, with a row of the same id: what is read of the
-// one before gets nothing from it, and brings nothing in.
+// TestValuesOfOneEpoch resets an index to another history with a row of the same id. A read of the previous epoch gets
+// nothing from the cache and adds nothing to it.
 func TestValuesOfOneEpoch(t *testing.T) {
 	row := func(value string) backend.Row {
 		return backend.Row{Key: []byte("k"), ModRevision: 2, CreateRevision: 2, Version: 1, Value: []byte(value)}
@@ -48,7 +48,7 @@ func TestValuesOfOneEpoch(t *testing.T) {
 		same := epoch == 2
 		x.Keep([]*Item{NewItem(row("of the epoch that is asked for"))}, epoch)
 		if it, _ := x.Get("k"); it.cached != same {
-			t.Errorf("epoch %d: a value that was fetched is kept: %v", epoch, it.cached)
+			t.Errorf("epoch %d: a fetched value is cached: %v", epoch, it.cached)
 		}
 
 		x = New(backend.Clock{Revision: 1, Epoch: 2}, 1<<20, false)
