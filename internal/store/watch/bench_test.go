@@ -9,8 +9,8 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// BenchmarkPublish measures one change on its way through the hub to those of 100 streams that watch its key. It counts
-// the row's item, which the engine makes.
+// BenchmarkPublish measures the path of one change through the hub to those of 100 streams that watch its key. It
+// includes the row's item, which the engine makes.
 func BenchmarkPublish(b *testing.B) {
 	for _, interested := range []int{0, 1, 100} {
 		b.Run(fmt.Sprintf("%d of 100", interested), func(b *testing.B) {

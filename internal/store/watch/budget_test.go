@@ -10,7 +10,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// stalled opens a stream with watches of everything from revision 2, whose client takes the answers to its requests and
+// stalled opens a stream with watches of all keys from revision 2. Its client takes the answers to its requests and
 // nothing else.
 func stalled(t *testing.T, m *memory, watches int) *Stream {
 	t.Helper()
@@ -26,11 +26,11 @@ func stalled(t *testing.T, m *memory, watches int) *Stream {
 	return st
 }
 
-// A slow watch keeps its own events in memory, and nothing else of the batches that they came in.
+// A slow watch keeps only its own events in memory, not the rest of their batches.
 func TestSlowWatchHoldsItsOwnEventsOnly(t *testing.T) {
 	m := open(t, Config{WindowBytes: 1})
 	st := newStream(t, m)
-	created(t, st, Request{Key: []byte("k000000")}) // from here on nobody takes anything
+	created(t, st, Request{Key: []byte("k000000")}) // from here on the client takes nothing
 	var others []weak.Pointer[index.Item]
 	st2 := m.NewStream()
 	created(t, st2, everything(0))
@@ -43,22 +43,22 @@ func TestSlowWatchHoldsItsOwnEventsOnly(t *testing.T) {
 	}
 	st2.mu.Unlock()
 	st2.Close()
-	m.many(8, 1, 100) // pushes the first ones out of the window
+	m.many(8, 1, 100) // pushes the first events out of the window
 	if len(others) != 7 {
 		t.Fatalf("%d other events", len(others))
 	}
 	runtime.GC()
 	for i, o := range others {
 		if o.Value() != nil {
-			t.Errorf("event %d is kept", i+1)
+			t.Errorf("event %d is still in memory", i+1)
 		}
 	}
 	if n := m.Stats().Pending; n != 2 {
-		t.Errorf("%d events wait, not 2", n)
+		t.Errorf("%d events wait, want 2", n)
 	}
 }
 
-// What a watch stages for a large transaction it does not keep room for.
+// A watch does not retain the room that it needed to stage a large transaction.
 func TestLargeTransactionLeavesNoRoom(t *testing.T) {
 	m := open(t, Config{})
 	st := newStream(t, m)
@@ -68,10 +68,10 @@ func TestLargeTransactionLeavesNoRoom(t *testing.T) {
 	m.Hub.mu.Lock()
 	defer m.Hub.mu.Unlock()
 	if n := cap(st.watches[id].staged); n > stagedKept {
-		t.Errorf("there is room for %d events", n)
+		t.Errorf("the watch retains room for %d events", n)
 	}
 	if n := m.pending.Load(); n != 0 {
-		t.Errorf("%d bytes are counted, and nothing waits", n)
+		t.Errorf("%d bytes are counted, but nothing waits", n)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestSupersededValuesFitResponses(t *testing.T) {
 	const n, size = 40, responseBytes / 4
 	m := open(t, Config{})
 	m.cold = true
-	m.many(n, 4, size) // a revision is a response by itself
+	m.many(n, 4, size) // each revision fills a response
 	st := newStream(t, m)
 	w := everything(0)
 	w.PrevKV = true
@@ -107,19 +107,19 @@ func TestSupersededValuesFitResponses(t *testing.T) {
 			}
 		}
 		if r.Revision != rev {
-			t.Errorf("the response ends with revision %d and says %d", rev, r.Revision)
+			t.Errorf("the response ends with revision %d but reports %d", rev, r.Revision)
 		}
 		if bytes > 2*responseBytes {
 			t.Errorf("a response has %d bytes", bytes)
 		}
 	}
 	if got != n+1 {
-		t.Errorf("%d events, not %d", got, n+1)
+		t.Errorf("%d events, want %d", got, n+1)
 	}
 }
 
-// Clients that begin thousands of watches of the past and read nothing cost no more than the common budget; others are
-// not held up by them; and they get all that they have missed if they read in the end.
+// Clients that start thousands of watches of the past and read nothing use no more than the common budget. They do not
+// hold up others, and they get everything that they missed if they read in the end.
 func TestStalledWatchesShareABudget(t *testing.T) {
 	const (
 		objects, size    = 1000, 4 << 10
@@ -138,25 +138,25 @@ func TestStalledWatchesShareABudget(t *testing.T) {
 				idle = append(idle, stalled(t, m, watches))
 				look()
 			}
-			for range 4 { // one after the other, each behind all that stalls
+			for range 4 { // one after the other, each behind all stalled watches
 				good := m.NewStream()
 				created(t, good, everything(2))
 				expectRevisions(t, good, 2, last, 1)
 				good.Close()
 				look()
 			}
-			last = m.put("now", "") // for those that are synced
+			last = m.put("now", "") // for synced watches
 			look()
-			// One response's worth of events may be in the hands of each reader on top of it.
+			// In addition, each reader may hold the events of one response.
 			if most > budget+catchUpReads*(pieceBytes+2*size) {
 				t.Errorf("%d bytes were held, the budget is %d", most, budget)
 			}
-			id := map[int64]int64{} // by watch, the last revision that it has had
+			id := map[int64]int64{} // the last revision of each watch
 			for done := 0; done < watches; {
 				r := next(t, idle[0])
 				for _, e := range r.Events {
 					if want := max(id[r.ID], 1) + 1; e.Row.ModRevision != want {
-						t.Fatalf("watch %d gets revision %d, not %d", r.ID, e.Row.ModRevision, want)
+						t.Fatalf("watch %d gets revision %d, want %d", r.ID, e.Row.ModRevision, want)
 					}
 					id[r.ID] = e.Row.ModRevision
 				}
@@ -168,13 +168,13 @@ func TestStalledWatchesShareABudget(t *testing.T) {
 				st.Close()
 			}
 			if n := m.Stats().PendingBytes; n != 0 {
-				t.Errorf("%d bytes are counted, and nothing waits", n)
+				t.Errorf("%d bytes are counted, but nothing waits", n)
 			}
 		})
 	}
 }
 
-// A client that takes a notice of progress and then nothing more holds no more than any other.
+// A client that takes one progress notify and then nothing holds no more than any other client.
 func TestBudgetBehindProgress(t *testing.T) {
 	const budget = 1 << 10
 	m := open(t, Config{WatchBytes: budget})

@@ -13,7 +13,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// A slow watch is taken off, again and again, and comes back through the window and through the database.
+// A slow watch becomes unsynced again and again, and catches up from the window and from the database.
 func TestSlowWatchComesAgain(t *testing.T) {
 	for name, window := range map[string]int64{"window": 1 << 20, "database": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -27,16 +27,16 @@ func TestSlowWatchComesAgain(t *testing.T) {
 						m.many(3, 3, 50)
 					}
 					if isSynced(st, id) || m.Stats().Slow != 1 {
-						t.Fatal("it is not too slow")
+						t.Fatal("the watch is not too slow")
 					}
 					st.mu.Lock()
 					if waiting := st.watches[id].bytes; waiting > 2000 {
-						t.Errorf("%d bytes wait for it", waiting)
+						t.Errorf("%d bytes wait for the watch", waiting)
 					}
 					st.mu.Unlock()
 					expectRevisions(t, st, first, m.revision(), 3)
 					if synctest.Wait(); !isSynced(st, id) {
-						t.Fatal("it does not come back")
+						t.Fatal("the watch does not catch up")
 					}
 				}
 			})
@@ -67,7 +67,8 @@ func TestCatchUpIsTriedAgain(t *testing.T) {
 	})
 }
 
-// A server that is behind what is published sends nothing to watches that catch up. They ask it again after a pause.
+// A server that lags behind the published revision sends nothing to watches that catch up. They query it again after a
+// pause.
 func TestCatchUpFromServerBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
@@ -94,7 +95,7 @@ func TestCatchUpFromServerBehind(t *testing.T) {
 	})
 }
 
-// A compaction overtakes a watch that is reading from the database.
+// A compaction overtakes a watch that reads from the database.
 func TestCompactionEndsAWatchThatCatchesUp(t *testing.T) {
 	m := open(t, Config{WindowBytes: 1})
 	reading, release := make(chan struct{}), make(chan struct{})
@@ -116,13 +117,13 @@ func TestCompactionEndsAWatchThatCatchesUp(t *testing.T) {
 	if r := next(t, st); r.ID != id || !r.Canceled || r.CompactRevision != 5 || r.Revision != 0 {
 		t.Fatalf("got %+v", r)
 	}
-	st.Cancel(id) // which is not there any more: no answer
+	st.Cancel(id) // already gone: no answer
 	created(t, st, everything(5))
 	expectRevisions(t, st, 5, 6, 1)
 }
 
-// A watch of the past is served though another one beside it, of the same keys, has its history compacted away before
-// it could be read.
+// A watch of the past is served even if a compaction removes the history of another watch of the same keys before it is
+// read.
 func TestCatchUpBesideCompacted(t *testing.T) {
 	m := open(t, Config{WindowBytes: 1})
 	m.many(20, 1, 10)
@@ -148,7 +149,7 @@ func TestCatchUpBesideCompacted(t *testing.T) {
 	}
 }
 
-// A piece that was chosen before history was lost is not read from what has come in its place, whoever has heard of it.
+// A piece chosen before history is lost is not read from the history that replaces it, whoever notices the loss.
 func TestPiecesOfOneEpoch(t *testing.T) {
 	m := open(t, Config{WindowBytes: 1})
 	m.many(3, 1, 0)
@@ -164,7 +165,7 @@ func TestPiecesOfOneEpoch(t *testing.T) {
 	}
 	m.lose(2)
 	m.mu.Lock()
-	for range 3 { // of another replica
+	for range 3 { // written by another replica
 		m.clock.Revision++
 		m.rows = append(m.rows, backend.Row{Key: []byte("k"), ModRevision: m.clock.Revision})
 	}
@@ -181,7 +182,7 @@ func TestPiecesOfOneEpoch(t *testing.T) {
 	}
 }
 
-// What a change superseded is looked for in the history of the change.
+// The row that a change superseded is looked up in the history of that change.
 func TestSupersededOfOneEpoch(t *testing.T) {
 	m := open(t, Config{})
 	m.put("k", "1")
@@ -194,15 +195,14 @@ func TestSupersededOfOneEpoch(t *testing.T) {
 		t.Errorf("%+v, %v", it, err)
 	}
 	if _, err := superseded(rev, 2); !errors.Is(err, backend.ErrOtherEpoch) {
-		t.Errorf("of another epoch: %v", err)
+		t.Errorf("in another epoch: %v", err)
 	}
 	if _, err := superseded(rev+5, 1); !errors.Is(err, backend.ErrServerBehind) {
-		t.Errorf("of a server that is behind: %v", err)
+		t.Errorf("on a server that is behind: %v", err)
 	}
 }
 
-// Watches of many prefixes that go on at nearby revisions, as those of a server that starts again, share what is read
-// for them.
+// Watches of many prefixes that continue at nearby revisions, like those of a restarted server, share their reads.
 func TestNearbyWatchesShareReads(t *testing.T) {
 	const objects, streams, watches = 2000, 4, 50
 	var reads atomic.Int64
@@ -210,7 +210,7 @@ func TestNearbyWatchesShareReads(t *testing.T) {
 	m := open(t, Config{WindowBytes: 1})
 	m.beforeHistory = func() error {
 		reads.Add(1)
-		<-gate // until all have come
+		<-gate // until all have arrived
 		return nil
 	}
 	m.many(objects, 1, 10)
@@ -219,7 +219,7 @@ func TestNearbyWatchesShareReads(t *testing.T) {
 		st := newStream(t, m)
 		all = append(all, st)
 		for j := range watches {
-			n := i*watches + j // of 10 objects each
+			n := i*watches + j // 10 objects each
 			st.Watch(Request{
 				Key: fmt.Appendf(nil, "k%05d", n), End: fmt.Appendf(nil, "k%05d", n+1), StartRevision: int64(2 + n%7),
 			})
@@ -243,7 +243,7 @@ func TestNearbyWatchesShareReads(t *testing.T) {
 			got -= len(next(t, st).Events)
 		}
 	}
-	// Each by itself would need one at least.
+	// Separate reads need at least one per watch.
 	if n := reads.Load(); n > streams*watches/2 {
 		t.Errorf("%d reads for %d watches", n, streams*watches)
 	}

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// testTimeout is how long a test waits for what must happen. It is never waited for when all is well.
+// testTimeout bounds how long a test waits for what must happen. A test that passes never waits that long.
 const testTimeout = 30 * time.Second
 
-// within is a context that ends with the test, or when testTimeout is over.
+// within returns a context that ends with the test or after testTimeout.
 func within(tb testing.TB) context.Context {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
@@ -18,7 +18,7 @@ func within(tb testing.TB) context.Context {
 	return ctx
 }
 
-// next is the stream's next response.
+// next returns the stream's next response.
 func next(tb testing.TB, st *Stream) *Response {
 	tb.Helper()
 	r, err := st.Next(within(tb))
@@ -28,7 +28,7 @@ func next(tb testing.TB, st *Stream) *Response {
 	return r
 }
 
-// everything is a watch of all keys.
+// everything returns a watch of all keys.
 func everything(from int64) Request {
 	return Request{Key: []byte{0}, End: []byte{0}, StartRevision: from}
 }
@@ -52,7 +52,7 @@ func created(tb testing.TB, st *Stream, w Request) int64 {
 	return r.ID
 }
 
-// expectRevisions takes events until those of all revisions have come, each once and in order, n events a revision.
+// expectRevisions reads events until all revisions have arrived, each once and in order, with n events per revision.
 func expectRevisions(tb testing.TB, st *Stream, first, last int64, n int) {
 	tb.Helper()
 	for rev := first; rev <= last; {

@@ -15,13 +15,13 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// memory is a store that has its whole history in memory: it commits rows, publishes them to its hub, and answers what
-// the hub asks the database.
+// memory is a store with its whole history in memory. It commits rows, publishes them to its hub, and answers the hub's
+// queries in place of the database.
 type memory struct {
 	*Hub
 	// Set before the first stream is opened:
 	cold                      bool         // superseded rows are published without their values
-	beforeHistory, beforeRows func() error // called with each question; an error is the answer
+	beforeHistory, beforeRows func() error // called with each query; an error is the answer
 
 	writing sync.Mutex // before mu
 	mu      sync.Mutex
@@ -29,7 +29,7 @@ type memory struct {
 	rows    []backend.Row // of all revisions, in order
 }
 
-// open makes a memory and its hub, which ends with the test. Zero bounds have the store's defaults.
+// open makes a memory and its hub, which closes with the test. Zero bounds mean the store's defaults.
 func open(tb testing.TB, cfg Config) *memory {
 	tb.Helper()
 	m := &memory{clock: backend.Clock{Revision: 1, Epoch: 1}}
@@ -75,7 +75,7 @@ func (m *memory) put(key, value string) int64 {
 	return m.commit(backend.Row{Key: []byte(key), Value: []byte(value)})
 }
 
-// many writes keys 0 to n-1 with values of so many bytes, so many keys a revision.
+// many writes keys 0 to n-1 with values of the given size, the given number of keys per revision.
 func (m *memory) many(n, keys, bytes int) {
 	for i := 0; i < n; i += keys {
 		var rows []backend.Row
@@ -86,8 +86,8 @@ func (m *memory) many(n, keys, bytes int) {
 	}
 }
 
-// commit writes rows, of which only keys, values and tombstones are given, at the next revision. It publishes them and
-// returns the revision.
+// commit writes rows at the next revision, publishes them and returns the revision. Rows need only keys, values and
+// tombstones.
 func (m *memory) commit(rows ...backend.Row) int64 {
 	m.writing.Lock()
 	defer m.writing.Unlock()
@@ -111,7 +111,7 @@ func (m *memory) commit(rows ...backend.Row) int64 {
 	return rev
 }
 
-// item is a superseded row as it is published.
+// item returns a superseded row as it is published.
 func (m *memory) item(r backend.Row) *index.Item {
 	if m.cold {
 		return index.NewBareItem(r)
@@ -130,7 +130,7 @@ func (m *memory) compact(revision int64) {
 	m.Publish(nil, nil, clock.Revision, clock.Compacted)
 }
 
-// lose takes away all that was written above a revision, as a failover does. Nobody says so to the hub.
+// lose removes everything above a revision, like a failover. It does not notify the hub.
 func (m *memory) lose(above int64) backend.Clock {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -140,7 +140,7 @@ func (m *memory) lose(above int64) backend.Clock {
 	return m.clock
 }
 
-// newest returns the live row that a key has at a revision, nil when there is none. Callers hold mu.
+// newest returns the live row of a key at a revision, or nil. Callers hold mu.
 func (m *memory) newest(key []byte, revision int64) *backend.Row {
 	for i := m.after(revision) - 1; i >= 0; i-- {
 		switch r := &m.rows[i]; {
@@ -154,12 +154,12 @@ func (m *memory) newest(key []byte, revision int64) *backend.Row {
 	return nil
 }
 
-// after is the place of the first row above a revision. Callers hold mu.
+// after returns the index of the first row above a revision. Callers hold mu.
 func (m *memory) after(revision int64) int {
 	return sort.Search(len(m.rows), func(i int) bool { return m.rows[i].ModRevision > revision })
 }
 
-// History has the rows of a span in the order of revisions; see [backend.Backend].
+// History returns the rows of a span in revision order; see [backend.Backend].
 func (m *memory) History(_ context.Context, q backend.HistoryQuery) (backend.History, error) {
 	if m.beforeHistory != nil {
 		if err := m.beforeHistory(); err != nil {
@@ -185,7 +185,7 @@ func (m *memory) History(_ context.Context, q backend.HistoryQuery) (backend.His
 	return out, nil
 }
 
-// superseded is the row that row i took the place of. Callers hold mu.
+// superseded returns the row that row i replaced. Callers hold mu.
 func (m *memory) superseded(i int, wanted bool) *backend.Row {
 	if !wanted || m.rows[i].PrevRevision == 0 {
 		return nil
@@ -205,7 +205,7 @@ func inSpan(s backend.Span, key []byte) bool {
 	return bytes.Compare(key, s.Start) >= 0 && (len(s.End) == 0 || bytes.Compare(key, s.End) < 0)
 }
 
-// Range has the row of one key; see [backend.Backend].
+// Range returns the row of one key; see [backend.Backend].
 func (m *memory) Range(_ context.Context, q backend.RangeQuery) ([]backend.Row, backend.Clock, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -215,7 +215,7 @@ func (m *memory) Range(_ context.Context, q backend.RangeQuery) ([]backend.Row, 
 	return nil, m.clock, nil
 }
 
-// Rows has rows by their ids; see [backend.Backend].
+// Rows returns rows by their ids; see [backend.Backend].
 func (m *memory) Rows(_ context.Context, ids []backend.RowID, bytes int64) ([]backend.Row, backend.Clock, error) {
 	if m.beforeRows != nil {
 		if err := m.beforeRows(); err != nil {

@@ -11,7 +11,7 @@ func TestIdleWatchesGetProgress(t *testing.T) {
 		m := open(t, Config{ProgressInterval: time.Second})
 		st := newStream(t, m)
 		id := created(t, st, Request{Key: []byte("quiet"), ProgressNotify: true})
-		created(t, st, Request{Key: []byte("other")}) // which asks for no progress
+		created(t, st, Request{Key: []byte("other")}) // requests no progress
 		for range 3 {
 			rev := m.put("loud", "")
 			began := time.Now()
@@ -25,7 +25,7 @@ func TestIdleWatchesGetProgress(t *testing.T) {
 	})
 }
 
-// Progress reaches what reads have shown, also when that is a moment ahead of the hub.
+// Progress includes the revision that reads have returned, even if that is a moment ahead of the hub.
 func TestProgressFollowsReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := open(t, Config{})
@@ -48,13 +48,13 @@ func TestProgressFollowsReads(t *testing.T) {
 	})
 }
 
-// A progress request that lost history has overtaken is forgotten; the next one is answered.
+// A progress request that lost history overtakes is dropped; the next one is answered.
 func TestProgressAfterLostHistory(t *testing.T) {
 	m := open(t, Config{})
 	m.many(10, 1, 0)
 	st := newStream(t, m)
 	created(t, st, everything(0))
-	st.RequestProgress() // and the consumer stands still
+	st.RequestProgress() // while the consumer stands still
 	m.Reset(m.lose(5), true)
 	if r := next(t, st); !r.Canceled {
 		t.Fatalf("got %+v", r)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// However many requests a stream gets, there is room for a few answers only, until somebody takes them.
+// However many requests a stream gets, it has room for only a few answers until its client takes them.
 func TestRoomForAnswers(t *testing.T) {
 	st := newStream(t, open(t, Config{}))
 	limited, cancel := context.WithCancel(t.Context())
@@ -20,7 +20,7 @@ func TestRoomForAnswers(t *testing.T) {
 		}
 	}
 	if err := st.Room(limited); !errors.Is(err, context.Canceled) {
-		t.Fatalf("%d answers wait, and there is room: %v", len(st.control), err)
+		t.Fatalf("%d answers wait, but there is room: %v", len(st.control), err)
 	}
 	waits := make(chan error)
 	go func() { waits <- st.Room(within(t)) }()
@@ -30,7 +30,7 @@ func TestRoomForAnswers(t *testing.T) {
 		}
 	}
 	if err := <-waits; err != nil {
-		t.Errorf("all answers are taken: %v", err)
+		t.Errorf("after all answers are taken: %v", err)
 	}
 	for range controlMax {
 		st.Watch(everything(0))
@@ -38,6 +38,6 @@ func TestRoomForAnswers(t *testing.T) {
 	go func() { waits <- st.Room(within(t)) }()
 	st.Close()
 	if err := <-waits; !errors.Is(err, ErrClosed) {
-		t.Errorf("the stream is closed: %v", err)
+		t.Errorf("after the stream is closed: %v", err)
 	}
 }

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// A client that takes nothing is behind, and not any more once it has taken all.
+// A client that takes nothing is behind until it has taken everything.
 func TestLagOfAClientThatStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := open(t, Config{})
 		st := newStream(t, m)
 		created(t, st, everything(0))
 		if l := m.Lag(0); l != (Lag{}) {
-			t.Errorf("nothing is written: %+v", l)
+			t.Errorf("before any write: %+v", l)
 		}
 		m.put("a", "")
-		if l := m.Lag(0); l.Watches != 0 { // it may have come this moment
+		if l := m.Lag(0); l.Watches != 0 { // the event may have just arrived
 			t.Errorf("the first look: %+v", l)
 		}
 		m.put("b", "")
@@ -25,21 +25,21 @@ func TestLagOfAClientThatStandsStill(t *testing.T) {
 			t.Errorf("the second look: %+v, want one watch", l)
 		}
 		if l := m.Lag(time.Hour); l != (Lag{Longest: time.Minute}) {
-			t.Errorf("none is an hour behind: %+v", l)
+			t.Errorf("want no watch an hour behind: %+v", l)
 		}
 		next(t, st)
 		m.put("c", "")
-		if l := m.Lag(0); l.Watches != 0 { // it moves
-			t.Errorf("it has taken something: %+v", l)
+		if l := m.Lag(0); l.Watches != 0 { // it makes progress
+			t.Errorf("after the client takes something: %+v", l)
 		}
 		next(t, st)
 		if l := m.Lag(0); l != (Lag{}) {
-			t.Errorf("it has taken all: %+v", l)
+			t.Errorf("after the client takes everything: %+v", l)
 		}
 	})
 }
 
-// A watch that catches up is behind until it has got there, or has ended.
+// A watch that catches up is behind until it is synced or ends.
 func TestLagOfAWatchThatCatchesUp(t *testing.T) {
 	for name, end := range map[string]func(*testing.T, *memory, *Stream){
 		"it gets there": func(t *testing.T, m *memory, st *Stream) {
@@ -59,7 +59,7 @@ func TestLagOfAWatchThatCatchesUp(t *testing.T) {
 					t.Fatal("no history is read")
 				}
 				time.Sleep(time.Minute)
-				want := Lag{Watches: 1, Longest: time.Minute, Revisions: 100} // what is read is not taken
+				want := Lag{Watches: 1, Longest: time.Minute, Revisions: 100} // the client has not taken what was read
 				if l := m.Lag(0); l != want {
 					t.Errorf("%+v, want %+v", l, want)
 				}
@@ -68,7 +68,7 @@ func TestLagOfAWatchThatCatchesUp(t *testing.T) {
 				}
 				end(t, m, st)
 				if synctest.Wait(); m.Lag(0) != (Lag{}) {
-					t.Errorf("behind by %+v", m.Lag(0))
+					t.Errorf("still behind by %+v", m.Lag(0))
 				}
 			})
 		})

@@ -13,14 +13,14 @@ func TestWatchFromTheFuture(t *testing.T) {
 	m := open(t, Config{})
 	st := newStream(t, m)
 	created(t, st, everything(4))
-	st.RequestProgress() // nobody answers while it waits for the future
+	st.RequestProgress() // not answered while the watch waits for the future
 	for _, value := range []string{"2", "3", "4", "5"} {
 		m.put("a", value)
 	}
 	expectRevisions(t, st, 4, 5, 1)
 }
 
-// A watch of the present begins behind what reads have shown, also when that is a moment ahead of the hub.
+// A watch of the present begins after the revision that reads have returned, even if that is a moment ahead of the hub.
 func TestWatchBeginsBehindReads(t *testing.T) {
 	m := open(t, Config{})
 	st := newStream(t, m)
@@ -46,31 +46,31 @@ func TestWatchIDs(t *testing.T) {
 	}
 	for _, want := range []int64{0, 2, 3} {
 		if id := created(t, st, everything(0)); id != want {
-			t.Errorf("got %d, not %d", id, want)
+			t.Errorf("got id %d, want %d", id, want)
 		}
 	}
 	st.Watch(w)
 	if r := next(t, st); r.ID != -1 || !errors.Is(r.Err, ErrDuplicateID) {
-		t.Errorf("a used id answers %+v", r)
+		t.Errorf("a used id returns %+v", r)
 	}
 	st.Cancel(3)
 	if r := next(t, st); r.ID != 3 || !r.Canceled {
 		t.Errorf("got %+v", r)
 	}
 	if id := created(t, st, everything(0)); id != 4 {
-		t.Errorf("ids went back to %d", id)
+		t.Errorf("ids restart at %d", id)
 	}
 	st.Watch(everything(-1))
 	if r := next(t, st); r.ID != -1 || !errors.Is(r.Err, backend.ErrCompacted) || !r.Created || !r.Canceled {
-		t.Errorf("a negative start answers %+v", r)
+		t.Errorf("a negative start returns %+v", r)
 	}
 	st.Watch(Request{Key: []byte("b"), End: []byte("a")})
 	if r := next(t, st); r.ID != -1 || !errors.Is(r.Err, ErrEmptyRange) || !r.Created || !r.Canceled {
-		t.Errorf("an empty range answers %+v", r)
+		t.Errorf("an empty range returns %+v", r)
 	}
 }
 
-// A watch gets the events of its keys, of the kinds that it wants, and superseded rows if it asks for them.
+// A watch gets the events of its keys, of the kinds that it requests, and superseded rows if it asks for them.
 func TestWatchFilters(t *testing.T) {
 	tests := map[string]struct {
 		req  Request
@@ -119,7 +119,7 @@ func TestWatchFilters(t *testing.T) {
 	}
 }
 
-// Nothing of a watch comes out after the answer to its cancellation, though events were waiting.
+// After the answer to its cancellation a watch sends nothing, even if events were waiting.
 func TestCancelDropsWhatWaits(t *testing.T) {
 	m := open(t, Config{})
 	st := newStream(t, m)
@@ -137,7 +137,7 @@ func TestCancelDropsWhatWaits(t *testing.T) {
 	}
 }
 
-// A watch that ends while a response with its events is being made has nothing that could be taken back.
+// A watch that ends while a response with its events is being built has nothing to take back.
 func TestWatchEndsWhileItsEventsAreSent(t *testing.T) {
 	m := open(t, Config{WatchBytes: 1 << 10})
 	reading, finish := make(chan struct{}), make(chan struct{})
@@ -172,7 +172,7 @@ func TestWatchEndsWhileItsEventsAreSent(t *testing.T) {
 	}
 }
 
-// What was superseded at or below the compacted revision is not shown any more, whether or not it is still there.
+// A row superseded at or below the compacted revision is not shown, whether or not it still exists.
 func TestCompactedRowsAreNotShown(t *testing.T) {
 	for name, window := range map[string]int64{"window": 1 << 20, "database": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -192,8 +192,8 @@ func TestCompactedRowsAreNotShown(t *testing.T) {
 	}
 }
 
-// What a transaction did to one key twice is shown as etcd shows it: superseded is what was there before the
-// transaction, whether the events come from the hub or from the database.
+// A transaction that changes one key twice is shown as in etcd: the superseded row is the one before the transaction,
+// whether the events come from the hub or from the database.
 func TestKeyChangedTwiceInOneRevision(t *testing.T) {
 	for name, window := range map[string]int64{"window": 1 << 20, "database": 1} {
 		t.Run(name, func(t *testing.T) {
