@@ -8,7 +8,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Operations that write or look at many rows together make several transactions, in order, though each looks short.
+// Operations that together write or look at many rows run in several transactions, in order, even if each looks short.
 func TestBatchesAreBoundedByRows(t *testing.T) {
 	const objects = "object"
 	putAndRead := func(r RangeRequest) func(s *Store, i int) error {
@@ -21,7 +21,7 @@ func TestBatchesAreBoundedByRows(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name         string
-		calls, lease int // leases have so many keys each
+		calls, lease int // lease is the number of keys of each lease
 		most         int // rows of one transaction
 		call         func(s *Store, i int) error
 	}{
@@ -51,7 +51,7 @@ func TestBatchesAreBoundedByRows(t *testing.T) {
 			}
 			f.commit = func(e *backend.Effects, through func() error) error {
 				gate.first()
-				if conflicts++; conflicts%3 == 2 { // what gave way keeps its end
+				if conflicts++; conflicts%3 == 2 { // a batch that gives way keeps its end
 					return fmt.Errorf("%w: %w", backend.ErrConflict, backend.ErrUnavailable)
 				}
 				most, rows = max(most, len(e.Rows)), rows+len(e.Rows)
@@ -71,7 +71,7 @@ func TestBatchesAreBoundedByRows(t *testing.T) {
 			close(gate.release)
 			wg.Wait()
 			if want := 1 + test.calls*max(1, test.lease); rows != want || most > test.most {
-				t.Errorf("%d rows are written, want %d; up to %d in one transaction, want %d at most", rows, want, most,
+				t.Errorf("%d rows written, want %d; up to %d in one transaction, want at most %d", rows, want, most,
 					test.most)
 			}
 		})

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Full batches come to take about as long as they may, however fast the database is, and grow again with it.
+// Full batches converge on the target time, however fast the database is, and grow again when it gets faster.
 func TestPace(t *testing.T) {
 	p := newPace()
 	took := func(perSecond int64) time.Duration {
@@ -17,12 +17,12 @@ func TestPace(t *testing.T) {
 		}
 		d := took(perSecond)
 		if d > paceTime*11/10 && p.bytes != leastBatch || d < paceTime*9/10 && p.bytes != mostBatch {
-			t.Errorf("at %d bytes a second a batch has %d bytes and takes %v", perSecond, p.bytes, d)
+			t.Errorf("at %d bytes per second a batch has %d bytes and takes %v", perSecond, p.bytes, d)
 		}
 	}
 	was := p.bytes
 	p.committed(1, paceTime)
 	if p.bytes != was {
-		t.Errorf("a batch of one byte makes %d of %d", p.bytes, was)
+		t.Errorf("a batch of one byte makes the pace %d bytes, was %d", p.bytes, was)
 	}
 }

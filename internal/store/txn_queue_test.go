@@ -12,7 +12,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// gated has every commit report its keys and wait until it may go on.
+// gated makes every commit report its keys and block until it may continue.
 func gated(t *testing.T) (f *faults, batches chan []string, next chan struct{}) {
 	f = &faults{Backend: openSQLite(t)}
 	batches, next = make(chan []string), make(chan struct{})
@@ -34,8 +34,8 @@ func gated(t *testing.T) (f *faults, batches chan []string, next chan struct{}) 
 	return f, batches, next
 }
 
-// Transactions that look at many keys go a few at a time, behind what looks at few, and neither waits for more than one
-// batch of the others.
+// Transactions that look at many keys run a few at a time, after those that look at few. Neither waits for more than
+// one batch of the others.
 func TestLongOperationsTakeTurns(t *testing.T) {
 	const objects, reads = 101, longBatch/101 + 1
 	f, batches, next := gated(t)
@@ -112,22 +112,22 @@ func TestLongOperationsLeaveRoom(t *testing.T) {
 		q := newQueue(10, 100)
 		for range test.fit {
 			if err := q.add(long(test.bytes)); err != nil {
-				t.Errorf("of %d bytes: %v", test.bytes, err)
+				t.Errorf("a request of %d bytes: %v", test.bytes, err)
 			}
 		}
 		if err := q.add(long(test.bytes)); !errors.Is(err, ErrTooManyRequests) {
-			t.Errorf("one too many of %d bytes: %v", test.bytes, err)
+			t.Errorf("one request of %d bytes too many: %v", test.bytes, err)
 		}
 		if test.bytes > 100 {
 			continue
 		}
 		if err := q.add(&call{ctx: t.Context(), bytes: 50}); err != nil {
-			t.Errorf("a short one behind long ones of %d bytes: %v", test.bytes, err)
+			t.Errorf("a short request behind long ones of %d bytes: %v", test.bytes, err)
 		}
 	}
 }
 
-// A lease that has ended does not wait for all that clients want of many keys.
+// The revocation of an expired lease does not wait for all client operations on many keys.
 func TestEndedLeasesPassLongOperations(t *testing.T) {
 	s := openStore(t, openSQLite(t), Config{})
 	eventually(t, "the index", s.index.Complete)
@@ -153,7 +153,7 @@ func TestEndedLeasesPassLongOperations(t *testing.T) {
 	}
 }
 
-// What only the database knows makes an operation long, though no key is left or few are returned.
+// Facts that only the database knows make an operation long, even if no key is left or few are returned.
 func TestRangesThatLookAtManyKeys(t *testing.T) {
 	eachIndex(t, func(t *testing.T, cfg Config) {
 		s := openStore(t, openSQLite(t), cfg)
@@ -193,7 +193,7 @@ func TestRangesThatLookAtManyKeys(t *testing.T) {
 	})
 }
 
-// What waits for the sequencer counts with all that it holds.
+// The size of a queued transaction counts everything that it holds.
 func TestSizeOfTransactions(t *testing.T) {
 	big := make([]byte, 1<<20)
 	for name, txn := range map[string]*Txn{

@@ -10,7 +10,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// gate lets a transaction begin only when it is open.
+// gate blocks Begin until it is open.
 type gate struct {
 	backend.Backend
 	shut    bool
@@ -26,7 +26,7 @@ func (g *gate) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error) {
 	return g.Backend.Begin(ctx, n)
 }
 
-// Transactions that only read and those that write do not wait for each other.
+// Read-only transactions and writes do not wait for each other.
 func TestReadOnlyTransactionsPassWriters(t *testing.T) {
 	g := &gate{Backend: openSQLite(t), arrived: make(chan struct{}), open: make(chan struct{})}
 	s := openStore(t, g, Config{})
@@ -69,7 +69,7 @@ func TestReadOnlyTransactionsPassWriters(t *testing.T) {
 	}
 	_, err = s.Txn(within(t), &Txn{Success: []Op{all(RangeRequest{Revision: 5})}})
 	if !errors.Is(err, ErrFutureRevision) {
-		t.Errorf("a future revision answers %v", err)
+		t.Errorf("read of a future revision: %v", err)
 	}
 	close(g.open)
 	if err := <-written; err != nil {
@@ -77,8 +77,8 @@ func TestReadOnlyTransactionsPassWriters(t *testing.T) {
 	}
 }
 
-// What the ranges of one transaction look at is bounded in all; pages and counts pass over what they do not return.
-// What has to be loaded for want of an index counts whole.
+// The ranges of one transaction share a bound on what they look at. Pages and counts skip what they do not return. Rows
+// that must be loaded because there is no index count in full.
 func TestRowsOfRangesAreBounded(t *testing.T) {
 	eachIndex(t, func(t *testing.T, cfg Config) {
 		cfg.TxnRows = 10
@@ -119,13 +119,13 @@ func TestRowsOfRangesAreBounded(t *testing.T) {
 		} {
 			_, err := s.Txn(within(t), &Txn{Success: c.ops})
 			if c.refuse != errors.Is(err, ErrTxnTooLarge) || !c.refuse && err != nil {
-				t.Errorf("%s answers %v, want it refused: %v", name, err, c.refuse)
+				t.Errorf("%s returns %v, want refusal: %v", name, err, c.refuse)
 			}
 		}
 	})
 }
 
-// With the CORRUPT alarm of any member nothing is written, and everything can be read.
+// While any member has the CORRUPT alarm, writes fail and reads succeed.
 func TestCorruptAlarm(t *testing.T) {
 	s := openStore(t, openSQLite(t), Config{})
 	grant(t, s, 1, 100, "a")
@@ -143,14 +143,14 @@ func TestCorruptAlarm(t *testing.T) {
 		"put": put, "delete": del, "nested": inside, "compact": compact, "grant": granted, "revoke": revoked,
 	} {
 		if !errors.Is(err, ErrCorrupt) {
-			t.Errorf("%s answers %v", name, err)
+			t.Errorf("%s returns %v", name, err)
 		}
 	}
 	if _, err := s.Txn(within(t), &Txn{Success: []Op{{Range: &RangeRequest{Key: []byte("a")}}}}); err != nil {
-		t.Errorf("a transaction that reads answers %v", err)
+		t.Errorf("a read-only transaction returns %v", err)
 	}
 	if _, err := s.LeaseRenew(within(t), 1); err != nil {
-		t.Errorf("a keep-alive answers %v", err)
+		t.Errorf("a keep-alive returns %v", err)
 	}
 	if cleared, err := s.ClearAlarm(within(t), Alarm{Kind: AlarmCorrupt}); err != nil || cleared {
 		t.Errorf("another member's alarm: %v, %v", cleared, err)
@@ -163,7 +163,7 @@ func TestCorruptAlarm(t *testing.T) {
 	}
 }
 
-// A list goes on from its snapshot however many transactions have looked at newer revisions meanwhile.
+// A list continues from its snapshot, however many transactions look at newer revisions in between.
 func TestReadOnlyTransactionsLeaveTheSnapshotsOfLists(t *testing.T) {
 	s := openStore(t, openSQLite(t), Config{})
 	first := put(t, s, "a", "1")
@@ -173,7 +173,7 @@ func TestReadOnlyTransactionsLeaveTheSnapshotsOfLists(t *testing.T) {
 	if _, keys := s.index.At(first); keys == nil {
 		t.Fatal("no snapshot for a list")
 	}
-	for i := range 20 { // more than the index keeps snapshots of
+	for i := range 20 { // more than the index keeps snapshots
 		want := fmt.Sprint(i)
 		put(t, s, "a", want)
 		res, err := s.Txn(within(t), &Txn{Success: []Op{{Range: &RangeRequest{Key: []byte("a")}}}})
@@ -182,6 +182,6 @@ func TestReadOnlyTransactionsLeaveTheSnapshotsOfLists(t *testing.T) {
 		}
 	}
 	if _, keys := s.index.At(first); keys == nil {
-		t.Error("the list's snapshot was pushed out")
+		t.Error("the list's snapshot was evicted")
 	}
 }

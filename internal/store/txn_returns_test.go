@@ -29,8 +29,8 @@ func withoutRoom(t *testing.T, cfg Config) (*Store, *Txn, *Kept) {
 	}}, turn.Keep(ctx, keptMost)
 }
 
-// A transaction that writes and returns many rows is not evaluated before there is room for its result, which counts
-// until it is encoded. Others do not wait for it.
+// A transaction that writes and returns many rows is not evaluated until there is room for its result. The result
+// counts until it is encoded. Other transactions do not wait for it.
 func TestWritesWaitForRoomForTheirResults(t *testing.T) {
 	s, txn, kept := withoutRoom(t, Config{})
 	ctx := as(within(t), "reads")
@@ -48,7 +48,7 @@ func TestWritesWaitForRoomForTheirResults(t *testing.T) {
 	inLine(t, s.turns, "reads", 1)
 	leave()
 	if a := <-answers; !errors.Is(a.err, context.Canceled) {
-		t.Errorf("who has left gets %v", a.err)
+		t.Errorf("the canceled transaction returns %v", a.err)
 	}
 	go run(ctx)
 	inLine(t, s.turns, "reads", 1)
@@ -59,11 +59,11 @@ func TestWritesWaitForRoomForTheirResults(t *testing.T) {
 	}
 	for _, other := range []*Txn{{Success: txn.Success[:1]}, reading(longRead, false), reading(0, true)} {
 		if res, err := s.Txn(ctx, other); err != nil || res.Turn != nil {
-			t.Errorf("what returns few rows: %v", err)
+			t.Errorf("a transaction that returns few rows: %v", err)
 		}
 	}
 	if get(t, s, "written", 0).Version != 3 {
-		t.Error("it was evaluated without room")
+		t.Error("a transaction was evaluated without room")
 	}
 	kept.Release(keptMost)
 	a := <-answers
@@ -75,7 +75,7 @@ func TestWritesWaitForRoomForTheirResults(t *testing.T) {
 		s.turns.mu.Lock()
 		defer s.turns.mu.Unlock()
 		if s.turns.kept != want {
-			t.Errorf("%d bytes count, want %d", s.turns.kept, want)
+			t.Errorf("%d bytes are kept, want %d", s.turns.kept, want)
 		}
 	}
 	counts((longRead + 1) * leastRowBytes)
@@ -86,24 +86,24 @@ func TestWritesWaitForRoomForTheirResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts((longRead + 1) * leastRowBytes) // of one that only reads, too
-	looked.Turn.pass()                     // as after its time
+	counts((longRead + 1) * leastRowBytes) // a read-only transaction counts, too
+	looked.Turn.pass()                     // as if its time is over
 	counts((longRead + 1) * leastRowBytes)
 	looked.Turn.End()
 	counts(0)
 	txn.KeepTurn = false
 	if res, err := s.Txn(ctx, txn); err != nil || res.Turn != nil {
-		t.Errorf("without its turn: %+v, %v", res, err)
+		t.Errorf("without KeepTurn: %+v, %v", res, err)
 	}
 	counts(0)
 	txn.Success[0].Put.Lease = 77
 	if _, err := s.Txn(ctx, txn); !errors.Is(err, ErrLeaseNotFound) {
-		t.Errorf("of no lease: %v", err)
+		t.Errorf("with an unknown lease: %v", err)
 	}
 	counts(0)
 }
 
-// Requests that wait for room for their results take room in the queue.
+// Requests that wait for room for their results take up room in the queue.
 func TestRequestsThatWaitForRoomAreBounded(t *testing.T) {
 	s, txn, kept := withoutRoom(t, Config{QueueRequests: 6, QueueBytes: 3000})
 	ctx, leave := context.WithCancel(as(t.Context(), "reads"))
@@ -134,7 +134,7 @@ func TestRequestsThatWaitForRoomAreBounded(t *testing.T) {
 	}()
 	inLine(t, s.turns, "reads", 1)
 	if _, err := s.Txn(within(t), txn); !errors.Is(err, ErrTooManyRequests) {
-		t.Errorf("more bytes: %v", err)
+		t.Errorf("a request of more bytes: %v", err)
 	}
 	leave()
 	if err := <-done; !errors.Is(err, context.Canceled) {

@@ -13,13 +13,13 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// TestWritesBesideHangingReads has writes look at the database's size, and at a value that is not in memory, while
-// statements that hang have all connections for reads: whoever holds the clock does not wait for them.
+// TestWritesBesideHangingReads has writes read the database's size and a value that is not in memory, while hung
+// statements occupy all connections for reads. The holder of the clock does not wait for them.
 func TestWritesBesideHangingReads(t *testing.T) {
 	dsn := pgserver.Database(t)
 	both := openSharedOn(t, 2, dsn)
 	put(t, openStore(t, both[0], Config{}), "k", "v")
-	s := openStore(t, both[1], Config{QuotaBytes: 1 << 40}) // its index is read without values
+	s := openStore(t, both[1], Config{QuotaBytes: 1 << 40}) // its index has no values
 	eventually(t, "the index", func() bool { return complete(s) })
 	unlock := pgserver.LockTable(t, dsn, "leases")
 	ctx, leave := context.WithCancel(t.Context())
@@ -47,11 +47,11 @@ func TestWritesBesideHangingReads(t *testing.T) {
 	put(t, s, "other", "")
 	res, err := s.Put(within(t), &PutRequest{Key: []byte("k"), Value: []byte("w"), PrevKV: true})
 	if err != nil || res.Prev == nil || string(res.Prev.Value) != "v" {
-		t.Errorf("put over %+v, %v", res, err)
+		t.Errorf("put replaced %+v, %v", res, err)
 	}
 }
 
-// alarming is a backend that counts the looks at alarms which may have to wait for reads.
+// alarming is a backend that counts the alarm queries that may have to wait for reads.
 type alarming struct {
 	backend.Shared
 	waiting atomic.Int64
@@ -64,7 +64,7 @@ func (b *alarming) Alarms(ctx context.Context) ([]backend.Alarm, error) {
 	return b.Shared.Alarms(ctx)
 }
 
-// TestAlarmsAreUrgent has a replica learn of another's alarm: all it writes and publishes waits meanwhile.
+// TestAlarmsAreUrgent has a replica learn of another replica's alarm. Until it does, its writes and publications wait.
 func TestAlarmsAreUrgent(t *testing.T) {
 	both := openShared(t, 2)
 	back := &alarming{Shared: both[1].(backend.Shared)}
@@ -75,6 +75,6 @@ func TestAlarmsAreUrgent(t *testing.T) {
 	}
 	eventually(t, "the other replica's alarm", func() bool { return slices.Contains(s.Alarms(), alarm) })
 	if n := back.waiting.Load() - before; n > 0 {
-		t.Errorf("%d looks at alarms may have to wait for reads", n)
+		t.Errorf("%d alarm queries may have to wait for reads", n)
 	}
 }

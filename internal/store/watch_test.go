@@ -13,7 +13,7 @@ func everything(from int64) WatchRequest {
 	return WatchRequest{Key: []byte{0}, End: []byte{0}, StartRevision: from}
 }
 
-// expectRevisions takes events until those of all revisions have come, each once and in order, n events a revision.
+// expectRevisions reads events until all revisions have arrived, each once and in order, with n events per revision.
 func expectRevisions(t *testing.T, st *WatchStream, first, last int64, n int) {
 	t.Helper()
 	for rev := first; rev <= last; {
@@ -42,8 +42,8 @@ func created(t *testing.T, st *WatchStream, w WatchRequest) int64 {
 	return r.ID
 }
 
-// What a transaction did to one key twice is shown as etcd shows it: superseded is what was there before the
-// transaction, whether the events come from the hub or from the database.
+// A transaction that changes one key twice is shown as in etcd: the superseded row is the one before the transaction,
+// whether the events come from the hub or from the database.
 func TestKeyChangedTwiceInOneRevision(t *testing.T) {
 	for name, window := range map[string]int64{"window": 1 << 20, "database": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestKeyChangedTwiceInOneRevision(t *testing.T) {
 	}
 }
 
-// However many progress requests come while the database hangs, they cost one question, and are answered when it
+// While the database hangs, any number of progress requests costs one query. They are answered when the database
 // answers.
 func TestProgressRequestsWhileTheDatabaseHangs(t *testing.T) {
 	dsn := pgserver.Database(t)
@@ -92,10 +92,10 @@ func TestProgressRequestsWhileTheDatabaseHangs(t *testing.T) {
 		st.RequestProgress()
 	}
 	if grown := runtime.NumGoroutine() - before; grown > 500 {
-		t.Errorf("%d goroutines more", grown)
+		t.Errorf("%d more goroutines", grown)
 	}
 	unlock()
-	st.RequestProgress() // those before may have been given up
+	st.RequestProgress() // the earlier requests may have been dropped
 	if r := next(t, st); r.ID != -1 {
 		t.Errorf("got %+v", r)
 	}
