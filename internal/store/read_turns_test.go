@@ -211,7 +211,7 @@ func TestSortedStreamsTakeATurnForEachChunk(t *testing.T) {
 	for i := range 5 * longRead {
 		put(t, s, fmt.Sprintf("%04d", i), strings.Repeat("x", chunkBytes/longRead/2)) // 200 rows make a chunk
 	}
-	eventually(t, "the index", s.index.Complete)
+	eventually(t, "the index is complete", s.index.Complete)
 	free := func() int {
 		s.turns.mu.Lock()
 		defer s.turns.mu.Unlock()

@@ -74,7 +74,7 @@ func TestBatchBeforeAllIsPublished(t *testing.T) {
 	for i, k := range []string{"a", "b", "c"} {
 		put(t, a, k, fmt.Sprint(i))
 	}
-	eventually(t, "the index", func() bool { return complete(b) && b.Revision() == a.Revision() })
+	eventually(t, "the index is complete", func() bool { return complete(b) && b.Revision() == a.Revision() })
 	st := watchAll(t, b, 2)
 
 	// behind runs write on a, then f on b, which has not published the write yet. committed reports, on a, whether f is
@@ -86,7 +86,7 @@ func TestBatchBeforeAllIsPublished(t *testing.T) {
 		write()
 		done := make(chan error, 1)
 		go func() { done <- f() }()
-		eventually(t, "commit", committed)
+		eventually(t, "the batch is committed", committed)
 		if at := b.Revision(); at >= a.Revision() {
 			t.Fatalf("b has already published revision %d", at)
 		}
@@ -232,7 +232,7 @@ func TestBatchWithoutRowsPassesOverNothing(t *testing.T) {
 	back := &silent{lagging: lagging{Shared: both[1].(backend.Shared)}}
 	a, b := openStore(t, both[0], Config{}), openStore(t, back, Config{})
 	put(t, a, "first", "")
-	eventually(t, "the index", func() bool { return complete(b) && b.Revision() == a.Revision() })
+	eventually(t, "the index is complete", func() bool { return complete(b) && b.Revision() == a.Revision() })
 	st := watchAll(t, b, 2)
 	back.mute.Store(true)
 	for i := range 5 {

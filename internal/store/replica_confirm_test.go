@@ -187,7 +187,7 @@ func TestReadsShareACommit(t *testing.T) {
 		defer r.confirmations.mu.Unlock()
 		return r.confirmations.busy
 	})
-	eventually(t, "the first read is asked for", taken(0))
+	eventually(t, "the first read leaves the queue", taken(0))
 	const others = 50
 	for range others {
 		read()
@@ -249,7 +249,7 @@ func TestServiceLeadsToStandby(t *testing.T) {
 	target.Store(&standbyAddr)
 	execute(t, s.DSN(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sqlstore' "+
 		"AND pid <> pg_backend_pid()")
-	eventually(t, "a write over the primary", func() bool {
+	eventually(t, "a write succeeds on the primary", func() bool {
 		_, err := direct.Put(within(t), &PutRequest{Key: []byte("k"), Value: []byte("new")})
 		return err == nil
 	})
@@ -259,7 +259,7 @@ func TestServiceLeadsToStandby(t *testing.T) {
 		}
 	}
 	target.Store(&primaryAddr)
-	eventually(t, "the primary again", func() bool {
+	eventually(t, "a read succeeds on the primary", func() bool {
 		current, err := readRange(within(t), through)
 		return err == nil && current
 	})

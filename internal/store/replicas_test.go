@@ -301,7 +301,7 @@ func TestMaintenanceMovesOn(t *testing.T) {
 		}
 		return at
 	}
-	eventually(t, "members and a leader that all agree on", func() bool {
+	eventually(t, "all replicas agree on the members and a leader", func() bool {
 		for _, s := range all {
 			if len(s.Members()) != 3 || s.Leader() != all[0].Leader() || s.Leader() == 0 {
 				return false
@@ -314,7 +314,7 @@ func TestMaintenanceMovesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	all = append(all[:first], all[first+1:]...)
-	eventually(t, "another leader", func() bool { return leader() >= 0 && len(all[0].Members()) == 2 })
+	eventually(t, "another replica leads", func() bool { return leader() >= 0 && len(all[0].Members()) == 2 })
 	put(t, all[0], "k", "v")
 }
 
@@ -393,7 +393,7 @@ func TestExportHoldsOffPurgeOnOtherReplicas(t *testing.T) {
 		t.Errorf("%d rows exported, %v", rows, err)
 	}
 	x.Close()
-	eventually(t, "purged once the export is closed", func() bool {
+	eventually(t, "the purge ends once the export is closed", func() bool {
 		res, err := all[0].PurgeStep(ctx, 1000)
 		return err == nil && res.Done
 	})
@@ -403,18 +403,18 @@ func TestExportHoldsOffPurgeOnOtherReplicas(t *testing.T) {
 func TestCompactionIsHinted(t *testing.T) {
 	all := openReplicas(t, 2, Config{})
 	for _, s := range all {
-		eventually(t, "two replicas that listen",
+		eventually(t, "both replicas listen",
 			func() bool { return replicaOf(s).hints.Load() && len(s.Members()) == 2 })
 	}
 	rev := put(t, all[0], "k", "v")
-	eventually(t, "the put", func() bool { return all[1].Revision() == rev })
+	eventually(t, "the put arrives", func() bool { return all[1].Revision() == rev })
 	before, _ := all[1].ReplicaStats()
 	for _, at := range []int64{0, rev} {
 		if _, err := all[0].Compact(within(t), at, false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "a hint", func() bool {
+	eventually(t, "a hint arrives", func() bool {
 		now, _ := all[1].ReplicaStats()
 		return now.Hinted > before.Hinted && all[1].Compacted() == rev
 	})
@@ -506,7 +506,7 @@ func TestEpochFallsBack(t *testing.T) {
 	put(t, all[0], "k", "1")
 	execute(t, dsn, "UPDATE clock SET incarnation = 5")
 	for _, s := range all {
-		eventually(t, "the raise", func() bool { return s.Epoch() == 5 })
+		eventually(t, "the epoch is raised", func() bool { return s.Epoch() == 5 })
 	}
 	put(t, all[0], "k", "2")
 	streams := []*WatchStream{watchAll(t, all[0], 0), watchAll(t, all[1], 0)}

@@ -27,7 +27,7 @@ func TestEpochFollowsWhatIsRead(t *testing.T) {
 	})
 	<-held
 	execute(t, dsn, "UPDATE clock SET revision = 4")
-	eventually(t, "the index is to be reset, which keeps others from it", func() bool {
+	eventually(t, "the pending reset blocks other users of the index", func() bool {
 		looked := make(chan struct{})
 		go func() {
 			defer close(looked)

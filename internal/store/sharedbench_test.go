@@ -17,7 +17,7 @@ import (
 func BenchmarkEventOfAnotherReplica(b *testing.B) {
 	all := openReplicas(b, 2, Config{})
 	st := watchAll(b, all[1], 0)
-	eventually(b, "hints", func() bool {
+	eventually(b, "both replicas listen", func() bool {
 		return replicaOf(all[0]).hints.Load() && replicaOf(all[1]).hints.Load() && len(all[0].Members()) == 2
 	})
 	var behind, took []time.Duration
@@ -55,7 +55,7 @@ func BenchmarkDatabasesOfOneServer(b *testing.B) {
 				all = append(all, replicasOn(b, 2, Config{}, pgserver.Database(b))...)
 			}
 			for _, s := range all {
-				eventually(b, "the other one", func() bool { return len(s.Members()) == 2 })
+				eventually(b, "the other replica joins", func() bool { return len(s.Members()) == 2 })
 			}
 			var next atomic.Int64
 			var wg sync.WaitGroup
@@ -80,6 +80,6 @@ func BenchmarkDatabasesOfOneServer(b *testing.B) {
 // BenchmarkOneReplica writes through the only replica of a shared database.
 func BenchmarkOneReplica(b *testing.B) {
 	s := openReplicas(b, 1, Config{QuotaBytes: -1})[0]
-	eventually(b, "the index", func() bool { return complete(s) })
+	eventually(b, "the index is complete", func() bool { return complete(s) })
 	clients(b, func(n int64) { mustTxn(b, s, create(benchKey(n))) })
 }

@@ -87,7 +87,7 @@ func TestBatchWhileTheServerIsReplaced(t *testing.T) {
 			back := &replaced{Shared: all[1].(backend.Shared), asked: make(chan struct{}), answer: make(chan struct{})}
 			a, b := openStore(t, all[0], Config{}), openStore(t, back, Config{})
 			kept := put(t, a, "k", "1")
-			eventually(t, "the index", func() bool { return complete(b) && b.Revision() == kept })
+			eventually(t, "the index is complete", func() bool { return complete(b) && b.Revision() == kept })
 			back.next.Store(true)
 			wrote := make(chan error, 1)
 			go func() {
@@ -97,7 +97,7 @@ func TestBatchWhileTheServerIsReplaced(t *testing.T) {
 			<-back.asked
 			put(t, a, "k", "2")
 			lost := put(t, a, "k", "3")
-			eventually(t, "the other replica's writes", func() bool { return b.Revision() == lost })
+			eventually(t, "the other replica's writes arrive", func() bool { return b.Revision() == lost })
 			standing := make(chan struct{})
 			back.standing.Store(&standing)
 			if err := a.Close(); err != nil {
@@ -159,7 +159,7 @@ func (o *resetting) evaluate(e *evaluator) error {
 func TestResetWhileABatchIsEvaluated(t *testing.T) {
 	s := openReplicas(t, 1, Config{})[0]
 	put(t, s, "k", "v")
-	eventually(t, "the index", func() bool { return complete(s) })
+	eventually(t, "the index is complete", func() bool { return complete(s) })
 	op := &resetting{s: s}
 	if _, err := s.seq.do(within(t), op); err != nil {
 		t.Fatal(err)

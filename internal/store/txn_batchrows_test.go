@@ -38,7 +38,7 @@ func TestBatchesAreBoundedByRows(t *testing.T) {
 			conflicts, most, rows := 0, 0, 0
 			f := &faults{Backend: openSQLite(t)}
 			s := openStore(t, f, Config{})
-			eventually(t, "the index", s.index.Complete)
+			eventually(t, "the index is complete", s.index.Complete)
 			for i := range test.calls {
 				if test.lease == 0 {
 					break

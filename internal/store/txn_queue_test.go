@@ -40,7 +40,7 @@ func TestLongOperationsTakeTurns(t *testing.T) {
 	const objects, reads = 101, longBatch/101 + 1
 	f, batches, next := gated(t)
 	s := openStore(t, f, Config{})
-	eventually(t, "the index", s.index.Complete)
+	eventually(t, "the index is complete", s.index.Complete)
 	var wg sync.WaitGroup
 	begin := func(txn *Txn) {
 		wg.Go(func() {
@@ -130,7 +130,7 @@ func TestLongOperationsLeaveRoom(t *testing.T) {
 // The revocation of an expired lease does not wait for all client operations on many keys.
 func TestEndedLeasesPassLongOperations(t *testing.T) {
 	s := openStore(t, openSQLite(t), Config{})
-	eventually(t, "the index", s.index.Complete)
+	eventually(t, "the index is complete", s.index.Complete)
 	keys := make([]string, longRead+1)
 	for i := range keys {
 		keys[i] = fmt.Sprint("leased", i)
@@ -159,7 +159,7 @@ func TestRangesThatLookAtManyKeys(t *testing.T) {
 		s := openStore(t, openSQLite(t), cfg)
 		indexed := !cfg.DisableIndex
 		if indexed {
-			eventually(t, "the index", s.index.Complete)
+			eventually(t, "the index is complete", s.index.Complete)
 		}
 		for i := range longRead + 1 {
 			put(t, s, fmt.Sprint("object", i), "")

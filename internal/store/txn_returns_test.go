@@ -13,7 +13,7 @@ func withoutRoom(t *testing.T, cfg Config) (*Store, *Txn, *Kept) {
 	t.Helper()
 	cfg.Caller = func(ctx context.Context) any { return ctx.Value(callerKey{}) }
 	s := openStore(t, openSQLite(t), cfg)
-	eventually(t, "the index", s.index.Complete)
+	eventually(t, "the index is complete", s.index.Complete)
 	for i := range longRead + 1 {
 		put(t, s, fmt.Sprint("object", i), "value")
 	}

@@ -20,7 +20,7 @@ func TestWritesBesideHangingReads(t *testing.T) {
 	both := openSharedOn(t, 2, dsn)
 	put(t, openStore(t, both[0], Config{}), "k", "v")
 	s := openStore(t, both[1], Config{QuotaBytes: 1 << 40}) // its index has no values
-	eventually(t, "the index", func() bool { return complete(s) })
+	eventually(t, "the index is complete", func() bool { return complete(s) })
 	unlock := pgserver.LockTable(t, dsn, "leases")
 	ctx, leave := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -73,7 +73,7 @@ func TestAlarmsAreUrgent(t *testing.T) {
 	if err := other.RaiseAlarm(within(t), alarm); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the other replica's alarm", func() bool { return slices.Contains(s.Alarms(), alarm) })
+	eventually(t, "the other replica's alarm arrives", func() bool { return slices.Contains(s.Alarms(), alarm) })
 	if n := back.waiting.Load() - before; n > 0 {
 		t.Errorf("%d alarm queries may have to wait for reads", n)
 	}

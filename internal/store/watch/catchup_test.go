@@ -84,7 +84,7 @@ func TestCatchUpFromServerBehind(t *testing.T) {
 		go func() { got <- next(t, st) }()
 		synctest.Wait()
 		if len(got) > 0 || !strings.Contains(log.String(), "watches cannot catch up yet") {
-			t.Fatalf("the log says %q", &log)
+			t.Fatalf("the log is %q", &log)
 		}
 		m.mu.Lock()
 		m.clock, m.rows = clock, rows
