@@ -33,13 +33,15 @@ const (
 	Etcd          = "etcd"          // test/etcd: also etcdctl, etcdutl, Postgres
 	KubeAPIServer = "kubeapiserver" // test/kubeapiserver: also kube-apiserver and kubectl
 	Patroni       = "patroni"       // test/patroni: also docker, etcdctl
+	Contributing  = "contributing"  // test/docs: go and make, which run only what is cheap
 )
 
 // Suites lists every suite.
-var Suites = []string{Unit, Etcd, KubeAPIServer, Patroni}
+var Suites = []string{Unit, Etcd, KubeAPIServer, Patroni, Contributing}
 
 // suites names the suite of each page that needs more than the unit tests have.
 var suites = map[string]string{
+	"CONTRIBUTING.md":         Contributing,
 	"README.md":               Etcd,
 	"docs/getting-started.md": Etcd,
 	"docs/edge.md":            Etcd,
