@@ -15,11 +15,16 @@ import (
 // The pages' commands that need only sqlstore and the machine's own tools work.
 func TestCommands(t *testing.T) { pages.Run(t, pages.Unit, pages.Setup{}) }
 
-// Every block has a known language and belongs to a suite that runs it.
+// Every block has a known language and belongs to a suite that runs it, or to a test that takes its flags.
 func TestBlocksAreRun(t *testing.T) {
 	languages := []string{"sh", "console", "sql", "go", "text", "yaml", "ini", "mermaid"}
+	owners := owners(t)
 	for _, p := range pages.All(t) {
 		for _, b := range p.Blocks() {
+			if b.Test != "" && (b.Language != "sh" || !slices.Contains(owners, b.Test)) {
+				t.Errorf("%s of %q names %s, want sh and one of the tests that call pages.Own: %q",
+					&b, b.Language, b.Test, owners)
+			}
 			if !slices.Contains(languages, b.Language) {
 				t.Errorf("%s is a block of %q, want one of %q", &b, b.Language, languages)
 			}
@@ -32,6 +37,28 @@ func TestBlocksAreRun(t *testing.T) {
 			t.Errorf("%s has an indented block, want a fenced one: %q", p.Name, indented.FindString(outsideFences(&p)))
 		}
 	}
+}
+
+// owners returns the names of the tests that take flags from the pages.
+func owners(t *testing.T) (names []string) {
+	t.Helper()
+	test := regexp.MustCompile(`(?ms)^func (Test\w+)\(t \*testing\.T\) \{$(.*?)^\}$`)
+	err := filepath.WalkDir(filepath.Join(pages.Root(t), "test"), func(path string, _ os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		code, err := os.ReadFile(path)
+		for _, m := range test.FindAllStringSubmatch(string(code), -1) {
+			if strings.Contains(m[2], "pages.Own(t,") {
+				names = append(names, m[1])
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
 }
 
 var indented = regexp.MustCompile(`(?m)\n\n    +[^\s*-].*$`)

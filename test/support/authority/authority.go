@@ -52,15 +52,15 @@ func newKey(tb testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-// Issue makes a PEM certificate and key for name, a server on the loopback interface or a client.
-func (a *Authority) Issue(name string) (cert, key []byte) {
+// Issue makes a PEM certificate and key for name: a client, or a server on the loopback interface and at the addresses.
+func (a *Authority) Issue(name string, addresses ...net.IP) (cert, key []byte) {
 	a.tb.Helper()
 	a.serial++
 	k := newKey(a.tb)
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber: big.NewInt(a.serial), Subject: pkix.Name{CommonName: name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		DNSNames: []string{"localhost"}, IPAddresses: append([]net.IP{net.IPv4(127, 0, 0, 1)}, addresses...),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}, a.cert, k.Public(), a.key)
 	if err != nil {

@@ -13,7 +13,12 @@
 // ini, mermaid) is an illustration and does not run.
 //
 // A block belongs to the suite that [suites] gives its page, or to the one that the line before its fence names:
-// <!-- suite: kubeapiserver -->. Addresses and directories that a test must not use are replaced; see [Setup].
+// <!-- suite: kubeapiserver -->. Addresses and directories that a test must not use are replaced; see [Run] and
+// [Setup].
+//
+// A command that cannot run as it stands, because it needs several machines or leaves flags out ("..."), belongs to the
+// Go test that the line before its fence names: <!-- test: TestEventStore -->. That test takes the flags from the page;
+// see [Own].
 package pages
 
 import (
@@ -61,14 +66,18 @@ type Page struct {
 // Block is a fenced block of a page.
 type Block struct {
 	Page, Suite, Language, Text string
-	Line                        int
+	// Test is the Go test that takes the block's flags, "" if the suite runs the block.
+	Test string
+	Line int
 }
 
 // String returns the location of the block.
 func (b *Block) String() string { return fmt.Sprintf("%s:%d", b.Page, b.Line) }
 
-// Runs reports whether a suite runs the block.
-func (b *Block) Runs() bool { return slices.Contains([]string{"sh", "console", "sql"}, b.Language) }
+// Runs reports whether the block's suite runs it.
+func (b *Block) Runs() bool {
+	return slices.Contains([]string{"sh", "console", "sql"}, b.Language) && b.Test == ""
+}
 
 // Root returns the repository's root.
 func Root(tb testing.TB) string {
@@ -107,22 +116,22 @@ func All(tb testing.TB) []Page {
 
 var (
 	fence  = regexp.MustCompile("^\\s*```(\\w*)$")
-	marker = regexp.MustCompile(`^\s*<!-- suite: (\w+) -->$`)
+	marker = regexp.MustCompile(`^\s*<!-- (suite|test): (\w+) -->$`)
 )
 
 // Blocks returns the page's fenced blocks. One inside a list is indented; the indentation is not part of it.
 func (p *Page) Blocks() []Block {
 	var blocks []Block
 	var open *Block
-	indent, suite := "", ""
+	indent, suite, test := "", "", ""
 	for i, line := range strings.Split(p.Text, "\n") {
 		found := fence.FindStringSubmatch(line)
 		switch {
 		case found != nil && open != nil:
-			blocks, open, suite = append(blocks, *open), nil, ""
+			blocks, open, suite, test = append(blocks, *open), nil, "", ""
 		case found != nil:
 			indent, _, _ = strings.Cut(line, "`")
-			open = &Block{Page: p.Name, Language: found[1], Suite: suite, Line: i + 1}
+			open = &Block{Page: p.Name, Language: found[1], Suite: suite, Test: test, Line: i + 1}
 			if suite == "" {
 				open.Suite = Unit
 				if s, ok := suites[p.Name]; ok {
@@ -132,9 +141,13 @@ func (p *Page) Blocks() []Block {
 		case open != nil:
 			open.Text += strings.TrimPrefix(line, indent) + "\n"
 		default:
-			suite = ""
-			if m := marker.FindStringSubmatch(line); m != nil {
-				suite = m[1]
+			suite, test = "", ""
+			switch m := marker.FindStringSubmatch(line); {
+			case m == nil:
+			case m[1] == "suite":
+				suite = m[2]
+			default:
+				test = m[2]
 			}
 		}
 	}
