@@ -15,12 +15,16 @@ import (
 // The pages' commands that need only sqlstore and the machine's own tools work.
 func TestCommands(t *testing.T) { pages.Run(t, pages.Unit, pages.Setup{}) }
 
-// Every block has a known language and belongs to a suite that runs it, or to a test that takes its flags.
+// Every block has a known language and belongs to a suite that runs it, or to a test that takes its flags. Text is no
+// place for commands, which would not run.
 func TestBlocksAreRun(t *testing.T) {
 	languages := []string{"sh", "console", "sql", "go", "text", "yaml", "ini", "mermaid"}
 	owners := owners(t)
 	for _, p := range pages.All(t) {
 		for _, b := range p.Blocks() {
+			if b.Language == "text" && command.MatchString(b.Text) {
+				t.Errorf("%s calls %q in a block of text, want sh", &b, command.FindString(b.Text))
+			}
 			if b.Test != "" && (b.Language != "sh" || !slices.Contains(owners, b.Test)) {
 				t.Errorf("%s of %q names %s, want sh and one of the tests that call pages.Own: %q",
 					&b, b.Language, b.Test, owners)
@@ -38,6 +42,9 @@ func TestBlocksAreRun(t *testing.T) {
 		}
 	}
 }
+
+var command = regexp.MustCompile(
+	`(?m)^\s*(\$ |(cd|curl|docker|etcdctl|etcdutl|git|go|kube[a-z-]+|make|psql|sqlite3|sqlstore) ).*`)
 
 // owners returns the names of the tests that take flags from the pages.
 func owners(t *testing.T) (names []string) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,20 +16,22 @@ import (
 
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/cluster"
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/load"
+	"github.com/sqlstore/sqlstore/test/support/pages"
 )
 
-// TestEventStore gives Events a separate store with --etcd-servers-overrides, as large clusters do. Events exist and
-// expire only there, and an outage of that store affects nothing else.
+// TestEventStore gives Events a separate store with the flags of docs/kubernetes.md, as large clusters do. Events exist
+// and expire only there, and an outage of that store affects nothing else.
 func TestEventStore(t *testing.T) {
+	flags := pages.Own(t, "kube-apiserver")
 	for _, server := range servers {
 		t.Run(server.name, func(t *testing.T) {
 			main, events := cluster.StartStore(t), cluster.StartStore(t)
 			config := server.config
-			// Semicolons separate the servers of one store here.
-			config.Args = append([]string{
-				"--etcd-servers-overrides=/events#" + strings.ReplaceAll(events.ClientURL(), ",", ";"),
-			}, config.Args...)
-			c := cluster.Start(t, main, config)
+			config.Args = slices.Concat(config.Args, pages.Replace(t, flags,
+				"http://127.0.0.1:2379", main.ClientURL(),
+				// Semicolons separate the servers of one store here.
+				"http://127.0.0.1:2479", strings.ReplaceAll(events.ClientURL(), ",", ";")))
+			c := cluster.Start(t, nil, config)
 			testEventsExpire(t, c)
 			if n := countKeys(t, events, "/registry/configmaps/"); n > 0 {
 				t.Errorf("%d ConfigMaps in the store of the Events", n)

@@ -30,7 +30,8 @@ type Config struct {
 	// WatchCache serves reads and watches from kube-apiserver's memory, the default; without it every request reaches
 	// the store.
 	WatchCache bool
-	// Args follow the flags that Start sets, and so take precedence.
+	// Args follow the flags that Start sets, and so take precedence. Among them must be --etcd-servers if Start gets no
+	// store.
 	Args []string
 }
 
@@ -51,13 +52,13 @@ type Cluster struct {
 	kubeconfig string
 }
 
-// Start runs a kube-apiserver on the store until the test ends, and waits until it is ready.
+// Start runs a kube-apiserver on the store until the test ends, and waits until it is ready. The store is nil if the
+// Config's Args name it: kube-apiserver would add its servers to those.
 func Start(tb testing.TB, store Store, cfg Config) *Cluster {
 	tb.Helper()
 	creds := newCredentials(tb)
 	port := freePort(tb)
 	args := append([]string{
-		"--etcd-servers=" + store.ClientURL(),
 		"--bind-address=127.0.0.1",
 		"--secure-port=" + port,
 		// For documentation (RFC 5737): Endpoints must not contain a loopback address, and no client connects to this
@@ -74,6 +75,9 @@ func Start(tb testing.TB, store Store, cfg Config) *Cluster {
 		"--disable-admission-plugins=ServiceAccount",
 		fmt.Sprintf("--watch-cache=%t", cfg.WatchCache),
 	}, cfg.Args...)
+	if store != nil {
+		args = append(args, "--etcd-servers="+store.ClientURL())
+	}
 
 	c := &Cluster{
 		REST: &rest.Config{
