@@ -30,15 +30,23 @@ func fragment(t *testing.T, b *Backend) (rows []backend.Row) {
 	if err == nil {
 		err = tx.Commit(t.Context(), e)
 	}
-	for done := false; err == nil && !done; {
-		var r backend.PurgeResult
-		r, err = b.Purge(t.Context(), 1000, math.MaxInt64)
-		done = r.Done
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	purge(t, b)
 	return listAll(t, b)
+}
+
+// purge removes all rows that are compacted.
+func purge(t *testing.T, b *Backend) {
+	t.Helper()
+	for done := false; !done; {
+		res, err := b.Purge(t.Context(), 100, math.MaxInt64)
+		if err != nil {
+			t.Fatalf("purge: %v", err)
+		}
+		done = res.Done
+	}
 }
 
 func listAll(t *testing.T, b *Backend) []backend.Row {

@@ -63,28 +63,36 @@ func TestNoSpace(t *testing.T) {
 	}
 }
 
-// A failed sync outside of a commit makes written data as uncertain as one within a commit.
-func TestFailedSyncBesideTheWriter(t *testing.T) {
-	b := openTest(t, Config{Path: filepath.Join(t.TempDir(), "db")})
-	p := b.checkpoints
-	p.stop()
-	if err := write(b, "a", nil); err != nil {
-		t.Fatal(err)
-	}
+// checkpointing stops the checkpointer, so that the test makes its rounds itself, and returns a connection for them.
+func checkpointing(t *testing.T, b *Backend) (*checkpointer, *conn) {
+	t.Helper()
+	b.checkpoints.stop()
 	c, err := connect(b.path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		if err := c.close(); err != nil {
 			t.Error(err)
 		}
-	}()
-	file := b.file
-	defer func() { b.file = file }()
-	if b.file, err = os.Open(b.path + ".lock"); err != nil {
+	})
+	return b.checkpoints, c
+}
+
+// A failed sync outside of a commit makes written data as uncertain as one within a commit.
+func TestFailedSyncBesideTheWriter(t *testing.T) {
+	b := openTest(t, Config{Path: filepath.Join(t.TempDir(), "db")})
+	p, c := checkpointing(t, b)
+	if err := write(b, "a", nil); err != nil {
 		t.Fatal(err)
 	}
+	closed, err := os.Open(b.path + ".lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := b.file
+	defer func() { b.file = file }()
+	b.file = closed
 	if err := b.file.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -70,13 +70,7 @@ func removeAll(t *testing.T, b *Backend, upTo int64) {
 	if err := tx.Commit(t.Context(), e); err != nil {
 		t.Fatalf("delete and compact on the reserve: %v", err)
 	}
-	for done := false; !done; {
-		res, err := b.Purge(t.Context(), 100, math.MaxInt64)
-		if err != nil {
-			t.Fatalf("purge on the reserve: %v", err)
-		}
-		done = res.Done
-	}
+	purge(t, b)
 	if err := b.Defragment(t.Context()); err != nil {
 		t.Fatalf("defragment on the reserve: %v", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"testing"
 
@@ -69,13 +68,7 @@ func TestReserveHoldsTheLog(t *testing.T) {
 				t.Fatalf("delete and compact on the reserve: %v", err)
 			}
 		}
-		for done := false; !done; {
-			res, err := b.Purge(t.Context(), 100, math.MaxInt64)
-			if err != nil {
-				t.Fatalf("purge on the reserve: %v", err)
-			}
-			done = res.Done
-		}
+		purge(t, b)
 		for done := false; !done; {
 			var err error
 			if done, _, err = b.Reclaim(t.Context(), 64); err != nil {

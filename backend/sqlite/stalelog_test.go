@@ -147,22 +147,12 @@ func TestOlderCopyOverTheFile(t *testing.T) {
 	b = openTest(t, Config{Path: path})
 	closed := filepath.Join(t.TempDir(), "closed")
 	copyFiles(path, closed, "")
-	p := b.checkpoints
-	p.stop()
+	p, c := checkpointing(t, b)
 	for _, key := range []string{"b", "c"} {
 		if err := write(b, key, []byte("v")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c, err := connect(b.path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := c.close(); err != nil {
-			t.Error(err)
-		}
-	}()
 	p.noted = time.Time{}
 	p.once(t.Context(), c, alone) // copies, and notes it
 	crashedAt := map[string]string{
