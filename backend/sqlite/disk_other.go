@@ -9,14 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// freeBytes returns the free space, in bytes, that the directory's file system has for this process.
-func freeBytes(dir string) (int64, error) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return 0, err
-	}
-	return int64(st.Bavail) * int64(st.Bsize), nil
-}
+// blockSize returns the unit of the block counts.
+func blockSize(st *unix.Statfs_t) int64 { return int64(st.Bsize) }
 
-// allocate is not implemented for this system.
+// allocate returns [errors.ErrUnsupported]: only Linux has a call that allocates blocks on every file system which can.
+// The reserve is filled with data instead.
 func allocate(*os.File, int64) error { return errors.ErrUnsupported }
