@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"errors"
 	"log/slog"
 	"math"
 	"net"
@@ -18,8 +19,8 @@ func dialled(t *testing.T, s *servers) (c *socket, closed func() bool) {
 	return &socket{Conn: here, servers: s}, func() bool {
 		_ = there.SetReadDeadline(time.Now().Add(time.Millisecond))
 		_, err := there.Read(make([]byte, 1))
-		e, ok := err.(net.Error) //nolint:errorlint // as net.Pipe returns it
-		return !ok || !e.Timeout()
+		var e net.Error
+		return !errors.As(err, &e) || !e.Timeout()
 	}
 }
 

@@ -25,9 +25,9 @@ const (
 // that revision: an older copy was copied over the file. A WAL that lacks the revision was copied together with the
 // file. root is the page that holds the clock.
 func (b *Backend) checkCopy(held, root int64) error {
-	revision, err := b.revisionOfFile()
-	if err != nil || revision >= held {
-		return nil //nolint:nilerr // a crash may leave a half-copied page, which is whole in the log
+	revision, readable := b.revisionOfFile()
+	if !readable || revision >= held {
+		return nil
 	}
 	log, err := os.Open(b.path + "-wal")
 	if err != nil {
@@ -44,16 +44,17 @@ func (b *Backend) checkCopy(held, root int64) error {
 		held)
 }
 
-// revisionOfFile reads the clock from the database file alone and ignores the WAL.
-func (b *Backend) revisionOfFile() (int64, error) {
+// revisionOfFile reads the clock from the database file alone and ignores the WAL. A file may not be readable without
+// it: a crash may leave a half-copied page, which is whole in the WAL.
+func (b *Backend) revisionOfFile() (revision int64, readable bool) {
 	name := url.URL{Scheme: "file", Path: b.path, RawQuery: "mode=ro&immutable=1"}
 	d, err := (&sqlite3.SQLiteDriver{}).Open(name.String())
 	if err != nil {
-		return 0, err
+		return 0, false
 	}
 	c := &conn{c: d.(*sqlite3.SQLiteConn)}
-	revision, err := c.queryInt("SELECT revision FROM clock WHERE id = 1")
-	return revision, errors.Join(err, c.close())
+	revision, err = c.queryInt("SELECT revision FROM clock WHERE id = 1")
+	return revision, errors.Join(err, c.close()) == nil
 }
 
 // revisionOfLog returns the revision of the last clock in a WAL, 0 if there is none.

@@ -49,15 +49,15 @@ func (b *Backend) checkLog() error {
 	}
 	var fileThen, logThen string
 	note := bufio.NewReader(io.NewSectionReader(b.lock, 0, noteLength))
-	if _, err := fmt.Fscan(note, &fileThen, &logThen); err != nil {
-		return nil //nolint:nilerr // an older program, or a start that was interrupted, left no note
+	if n, _ := fmt.Fscan(note, &fileThen, &logThen); n < 2 {
+		return nil // an older program, or a start that was interrupted, left no note
 	}
 	if fileThen != identity(file) && logThen == identity(log) { // if both were copied, both are new
 		return fmt.Errorf("%w: %s-wal", ErrStaleLog, b.path)
 	}
 	var held, root int64
-	if _, err := fmt.Fscan(note, &held, &root); err != nil || fileThen != identity(file) || logThen != identity(log) {
-		return nil //nolint:nilerr // nothing was copied since the start
+	if n, _ := fmt.Fscan(note, &held, &root); n < 2 || fileThen != identity(file) || logThen != identity(log) {
+		return nil // nothing was copied since the start
 	}
 	return b.checkCopy(held, root)
 }

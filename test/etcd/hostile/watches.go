@@ -52,8 +52,8 @@ func watchStreams(ctx context.Context, t *target, n, streams int, send func(f *f
 			return 0, err
 		}
 		for i := range n {
-			if err := send(f, id, i); err != nil {
-				return i, nil //nolint:nilerr // the server may stop taking requests while their answers are not read
+			if !taken(send(f, id, i)) {
+				return i, nil
 			}
 		}
 		return n, f.out.Flush()
