@@ -18,7 +18,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// documentedBackup is the command of docs/operations.md, for other paths.
+// documentedBackup is the command of docs/operations.md for other paths.
 func documentedBackup(t *testing.T, database, backup string) string {
 	t.Helper()
 	doc, err := os.ReadFile("docs/operations.md")
@@ -34,14 +34,14 @@ func documentedBackup(t *testing.T, database, backup string) string {
 	return "sqlite3 " + database + strings.ReplaceAll(command, to, backup)
 }
 
-// The documented backup comes to its end beside steady writes, and is the database as it was at one revision.
+// The documented backup finishes beside steady writes, and holds the database at one revision.
 func TestDocumentedBackupBesideWrites(t *testing.T) {
 	dir := t.TempDir()
 	s, _ := start(t, sqlstore.Config{DataDir: filepath.Join(dir, "data"), UnsafeNoFsync: true})
 	const pairs = 300
 	value := make([]byte, 20_000)
 	write := func(ctx context.Context, round int) error {
-		// Both keys of a pair are of one revision, and each round comes behind the one before.
+		// One transaction writes both keys of a pair, and each round follows the one before.
 		for i := range pairs {
 			txn := &store.Txn{}
 			for _, side := range []string{"a", "b"} {

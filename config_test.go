@@ -11,7 +11,7 @@ import (
 	"github.com/sqlstore/sqlstore/compactor"
 )
 
-// Two servers can be started with one Config, whose slices have room to append to.
+// Two servers can start with one Config whose slices have spare capacity.
 func TestStartLeavesItsConfig(t *testing.T) {
 	config := func() *sqlstore.Config {
 		list := func(s ...string) []string { return slices.Grow(s, 4) }
@@ -22,7 +22,7 @@ func TestStartLeavesItsConfig(t *testing.T) {
 			Compaction: compactor.Config{Mode: compactor.Periodic, Retention: "1h"},
 		}
 	}
-	// room shows what is in the slices behind their ends, too.
+	// room also shows what the slices hold beyond their length.
 	room := func(c *sqlstore.Config) []string {
 		var all []string
 		for _, s := range [][]string{

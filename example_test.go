@@ -9,7 +9,7 @@ import (
 	"github.com/sqlstore/sqlstore"
 )
 
-// A temporary server on a free port: what a test of another program needs.
+// A temporary server on a free port, as tests of other programs need it.
 func ExampleStart() {
 	ctx := context.Background()
 	server, err := sqlstore.Start(ctx, sqlstore.Config{})

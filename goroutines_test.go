@@ -7,7 +7,7 @@ import (
 	"github.com/sqlstore/sqlstore"
 )
 
-// Tests start many temporary servers in one process; each is to cost little while it is idle.
+// Tests start many temporary servers in one process; each must cost little while it is idle.
 func TestTemporaryServerHasFewGoroutines(t *testing.T) {
 	const servers, most = 5, 50
 	before := runtime.NumGoroutine()

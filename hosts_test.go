@@ -15,7 +15,7 @@ import (
 	"github.com/sqlstore/sqlstore"
 )
 
-// askAs returns the status of a GET that names a host as its own, "" for none, which only HTTP/1.0 allows.
+// askAs returns the status of a GET with this Host header; "" sends none, which only HTTP/1.0 allows.
 func askAs(t *testing.T, url, path, host string) int {
 	t.Helper()
 	scheme, address, _ := strings.Cut(url, "://")
@@ -29,7 +29,7 @@ func askAs(t *testing.T, url, path, host string) int {
 	}
 	defer conn.Close()
 	if scheme == "https" {
-		conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true}) // #nosec G402 -- who serves is not the question
+		conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true}) // #nosec G402 -- any server will do
 	}
 	request := fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", path, host)
 	if host == "" {
@@ -46,7 +46,7 @@ func askAs(t *testing.T, url, path, host string) int {
 	return resp.StatusCode
 }
 
-// A page of a name that leads to the loopback interface (DNS rebinding) is refused, whatever it is after.
+// A request for a host name that resolves to the loopback interface (DNS rebinding) is refused for every path.
 func TestHostsOnTheLoopback(t *testing.T) {
 	var log logged
 	s, _ := start(t, sqlstore.Config{
@@ -82,7 +82,7 @@ func TestHostsOnTheLoopback(t *testing.T) {
 	}
 }
 
-// Which hosts are served depends on the listener and on what is named.
+// The listener and the configuration determine which hosts are served.
 func TestHostsElsewhere(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s.sock")
 	for name, c := range map[string]struct {

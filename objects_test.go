@@ -18,7 +18,7 @@ import (
 	"github.com/sqlstore/sqlstore"
 )
 
-// fetch does a request at the list/watch API.
+// fetch sends a request to the list/watch API.
 func fetch(t *testing.T, client *http.Client, method, url, body string) (*http.Response, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -48,14 +48,14 @@ func wantCode(t *testing.T, client *http.Client, method, url, body string, code 
 	return resp
 }
 
-// The list/watch API is off unless it is asked for, has listeners of its own, and a stop ends its watches at once.
+// The list/watch API is off by default and has its own listeners. A stop ends its watches at once.
 func TestObjectsListener(t *testing.T) {
 	off, _ := start(t, sqlstore.Config{})
 	if urls := off.ObjectEndpoints(); len(urls) != 0 {
 		t.Errorf("served on %v without being asked", urls)
 	}
 	wantCode(t, http.DefaultClient, "GET", off.Endpoints()[0]+"/v1/objects/", "", http.StatusNotFound)
-	// Web pages may use etcd's gateway by default, as with etcd, but not this.
+	// As in etcd, web pages may use the gateway by default, but not this API.
 	for _, cors := range [][]string{nil, {"*"}} {
 		open, _ := start(t, sqlstore.Config{ListenObjectsURLs: []string{"http://127.0.0.1:0"}, CORS: cors})
 		for path, want := range map[string]string{
@@ -142,8 +142,8 @@ func TestObjectsListenerRefused(t *testing.T) {
 	}
 }
 
-// With TLS clients speak HTTP/1.1 or HTTP/2, also those that offer nothing else, and need a certificate where that is
-// asked for.
+// With TLS, clients speak HTTP/1.1 or HTTP/2, even if they offer only one, and need a certificate where the server
+// requires one.
 func TestObjectsTLS(t *testing.T) {
 	files := certificates(t)
 	pem, err := os.ReadFile(files.Cert)

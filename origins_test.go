@@ -12,8 +12,8 @@ import (
 
 const listed, foreign = "https://ok.example", "http://evil.example"
 
-// Where --cors names origins, pages of others can neither open a websocket nor send what a browser sends without
-// asking.
+// Where --cors names origins, pages of other origins can neither open a websocket nor send the requests that a browser
+// sends without asking first.
 func TestForeignOrigins(t *testing.T) {
 	closed, _ := start(t, sqlstore.Config{CORS: []string{listed}})
 	open, _ := start(t, sqlstore.Config{CORS: []string{"*"}})
@@ -23,11 +23,11 @@ func TestForeignOrigins(t *testing.T) {
 		origin  string
 		refused bool
 	}{
-		{closed, "", false}, // no browser
+		{closed, "", false}, // not a browser
 		{closed, listed, false},
-		{closed, "http://" + host, false}, // a page of its own
+		{closed, "http://" + host, false}, // the server's own page
 		{closed, foreign, true},
-		{closed, "null", true}, // a sandboxed page, or a file
+		{closed, "null", true}, // a sandboxed page or a file
 		{closed, listed + ".evil.example", true},
 		{closed, "http://LISTED", true},
 		{open, foreign, false},

@@ -20,7 +20,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// eventually asks until there is no error.
+// eventually calls f until it returns no error.
 func eventually(t *testing.T, what string, ask func() error) {
 	t.Helper()
 	deadline, tick := time.After(time.Minute), time.NewTicker(10*time.Millisecond)
@@ -38,7 +38,7 @@ func eventually(t *testing.T, what string, ask func() error) {
 	}
 }
 
-// probe asks for a page and wants this status, and a part of the body.
+// probe fetches a page and checks its status and a part of its body.
 func probe(url string, code int, part string) error {
 	resp, err := http.Get(url) //nolint:noctx // a test's own loopback server
 	if err != nil {
@@ -52,8 +52,8 @@ func probe(url string, code int, part string) error {
 	return nil
 }
 
-// While the database hangs, requests fail with etcd's Unavailable before the client's deadline, what asked for a leader
-// ends, and probes and metrics tell it without hanging. All comes back by itself.
+// While the database hangs, requests fail with etcd's Unavailable before the client's deadline, streams that require a
+// leader end, and probes and metrics report it without hanging. Afterwards everything recovers without help.
 func TestDatabaseThatHangs(t *testing.T) {
 	server := pgserver.Start(t, pgserver.Options{})
 	s, c := start(t, sqlstore.Config{Datastore: server.Database(t)})
@@ -68,7 +68,7 @@ func TestDatabaseThatHangs(t *testing.T) {
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	// what clientv3 would repeat
+	// clientv3 would retry these
 	kv, leases := pb.NewKVClient(c.ActiveConnection()), pb.NewLeaseClient(c.ActiveConnection())
 	calls := map[string]func(context.Context) error{
 		"put": func(ctx context.Context) error { _, err := c.Put(ctx, "k", "lost?"); return err },
@@ -116,7 +116,7 @@ func TestDatabaseThatHangs(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	// The answer is meant to come before the deadline, but on a busy machine the client may notice that first.
+	// The answer should come before the deadline, but on a busy machine the client may notice the deadline first.
 	if _, err := kv.Range(short, &pb.RangeRequest{Key: []byte("k")}); !errors.Is(rpctypes.Error(err),
 		rpctypes.ErrTimeout) && short.Err() == nil {
 		t.Errorf("a read: %v", err)
@@ -145,7 +145,7 @@ func TestDatabaseThatHangs(t *testing.T) {
 	}
 }
 
-// Of two replicas one compacts; when it stops, the other does.
+// One of two replicas compacts; when it stops, the other takes over.
 func TestCompactionMovesOn(t *testing.T) {
 	cfg := sqlstore.Config{Datastore: pgserver.Database(t), Compaction: compactor.Config{
 		Mode:      compactor.Periodic,
@@ -184,7 +184,7 @@ func TestCompactionMovesOn(t *testing.T) {
 	}
 }
 
-// Maintenance works on any replica, and what it changes is seen on all.
+// Maintenance calls work on any replica, and all replicas see their effects.
 func TestMaintenanceOnAnyReplica(t *testing.T) {
 	cfg := sqlstore.Config{Datastore: pgserver.Database(t)}
 	a, ca := start(t, cfg)
@@ -233,8 +233,8 @@ func TestMaintenanceOnAnyReplica(t *testing.T) {
 		t.Errorf("snapshots of %d and %d bytes differ", len(files[0]), len(files[1]))
 	}
 
-	// The alarm of one replica stops writes on both, and is cleared on either, though the replica that raised it is
-	// gone.
+	// An alarm that one replica raises stops writes on both. Either can clear it, even after the one that raised it has
+	// stopped.
 	raiser := a.Store().Settings().MemberID
 	if raiser == b.Store().Settings().MemberID {
 		t.Fatal("both replicas have one id")

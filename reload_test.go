@@ -27,7 +27,7 @@ func TestReload(t *testing.T) {
 	if got := quota(); got != 3<<30 {
 		t.Errorf("quota %d, want 3 GiB", got)
 	}
-	// Nothing changes when one of the settings is wrong.
+	// If one setting is wrong, nothing changes.
 	for name, c := range map[string]struct {
 		reload sqlstore.Reload
 		want   error
@@ -55,8 +55,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// A reload with TLS files that are not there does not change the quota, one with a bad retention does not change the
-// TLS files.
+// A reload with missing TLS files does not change the quota, and one with an invalid retention does not change the TLS
+// files.
 func TestReloadWithTLS(t *testing.T) {
 	files, other := certificates(t), certificates(t)
 	s, err := sqlstore.Start(t.Context(), sqlstore.Config{QuotaBytes: 1 << 30, TLS: files, ListenClientURLs: []string{

@@ -77,7 +77,7 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
-// Errors name the fields of the configuration, not the flags of the command.
+// Errors name fields of the configuration, not flags of the command.
 func TestErrorsNameFields(t *testing.T) {
 	for _, c := range []struct {
 		cfg  sqlstore.Config
@@ -161,7 +161,7 @@ func TestCloseEndsWatches(t *testing.T) {
 	}
 }
 
-// Metrics without TLS on the loopback are as docs/kubernetes.md has them; clients without it are most likely a mistake.
+// Metrics without TLS on loopback follow docs/kubernetes.md; clients without TLS are most likely a mistake.
 func TestUnusedTLSFilesAreLogged(t *testing.T) {
 	for name, tc := range map[string]struct {
 		clients []string

@@ -18,8 +18,8 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// A shell with an open transaction lets the WAL grow. It is reported, counts against the quota, and ends with the
-// transaction.
+// A shell with an open transaction lets the WAL grow. The server reports it, and counts it against the quota, until the
+// transaction ends.
 func TestShellThatKeepsATransactionOpen(t *testing.T) {
 	const small = 200
 	dir := t.TempDir()

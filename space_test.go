@@ -13,7 +13,7 @@ import (
 	"github.com/sqlstore/sqlstore"
 )
 
-// etcd's way out of a full database: compact, defragment, disarm, one right after the other.
+// etcd's procedure for a full database: compact, defragment and disarm, one right after the other.
 func TestFullDatabaseIsWritableAgain(t *testing.T) {
 	_, c := start(t, sqlstore.Config{QuotaBytes: 8_000_000})
 	ctx := t.Context()
@@ -35,13 +35,13 @@ func TestFullDatabaseIsWritableAgain(t *testing.T) {
 	}
 }
 
-// While the disk reserve is released, only deletes and compaction are accepted, and the server says so.
+// While the disk reserve is released, the server accepts only deletes and compactions, and reports it.
 func TestReleasedReserve(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "sqlstore.db.reserve"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, c := start(t, sqlstore.Config{DataDir: dir, DiskReserveBytes: 1 << 55}) // no disk has so much
+	s, c := start(t, sqlstore.Config{DataDir: dir, DiskReserveBytes: 1 << 55}) // larger than any disk
 	ctx := t.Context()
 	if _, err := c.Put(ctx, "k", "v"); !errors.Is(err, rpctypes.ErrNoSpace) {
 		t.Errorf("put: %v", err)
@@ -63,7 +63,7 @@ func TestReleasedReserve(t *testing.T) {
 	}
 }
 
-// makeRoom takes that way; the database has the key k.
+// makeRoom follows that procedure; the database has the key k.
 func makeRoom(t *testing.T, c *clientv3.Client) {
 	t.Helper()
 	ctx := t.Context()

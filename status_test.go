@@ -23,7 +23,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// find returns the condition of a type, nil when there is none.
+// find returns the condition with this type, or nil.
 func find(all []sqlstore.Condition, kind string) *sqlstore.Condition {
 	for i := range all {
 		if all[i].Type == kind {
@@ -33,8 +33,8 @@ func find(all []sqlstore.Condition, kind string) *sqlstore.Condition {
 	return nil
 }
 
-// holds reports whether a report has these conditions, written as "Ready False NoSpace"; "no NoSpace" is one that is
-// not there.
+// holds reports whether a report has these conditions, written as "Ready False NoSpace"; "no NoSpace" means that it has
+// no such condition.
 func holds(r sqlstore.Status, want ...string) error {
 	for _, w := range want {
 		kind, absent := strings.CutPrefix(w, "no ")
@@ -128,7 +128,7 @@ func TestStatusOfAFullDatabase(t *testing.T) {
 			http.StatusServiceUnavailable,
 			"[-]Ready False NoSpace: the NOSPACE alarm is raised",
 		},
-		"/readyz?exclude=NOSPACE":   {http.StatusOK, "ok"}, // etcd's checks, of which it fails none
+		"/readyz?exclude=NOSPACE":   {http.StatusOK, "ok"}, // etcd's checks, all of which pass
 		"/readyz/linearizable_read": {http.StatusOK, "ok"},
 		"/livez":                    {http.StatusOK, "ok"},
 		"/metrics":                  {http.StatusOK, `sqlstore_condition{status="True",type="NoSpace"} 1`},
@@ -188,7 +188,7 @@ func TestStatusOfCertificates(t *testing.T) {
 			t.Errorf("%s: %+v, want that it is %s", c.what, told, c.beyond)
 		}
 	}
-	// A bundle holds the old authority beside the new one.
+	// The bundle holds the old authority and the new one.
 	old, err := os.ReadFile(files.TrustedCA)
 	if err != nil {
 		t.Fatal(err)
@@ -221,7 +221,7 @@ func TestStatusOfCertificates(t *testing.T) {
 	wantConditions(t, s, "ResolvedRefs True ResolvedRefs")
 }
 
-// Each reload raises the generation; only Accepted reports a refused one, and what is served keeps its own.
+// Each reload raises the generation. If a reload is refused, only Accepted reports it; the others keep theirs.
 func TestGenerations(t *testing.T) {
 	s, _ := start(t, sqlstore.Config{})
 	generations := func(newest, inForce int64, accepted string) {
@@ -271,7 +271,7 @@ func TestGenerations(t *testing.T) {
 	generations(5, 5, "Accepted True Accepted")
 }
 
-// A server that stops is not ready while it finishes what is in flight.
+// A server that is stopping is not ready while it finishes requests in flight.
 func TestStatusWhileStopping(t *testing.T) {
 	address, err := launch.FreeAddress()
 	if err != nil {
@@ -298,7 +298,7 @@ func TestStatusWhileStopping(t *testing.T) {
 		_, err := locks.Lock(ctx, &v3lockpb.LockRequest{Name: []byte("l"), Lease: int64(next.ID)})
 		got <- err
 	}()
-	<-line // a call is in flight, until the first lock's lease ends
+	<-line // a call is in flight until the lease of the first lock ends
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close() }()
 	eventually(t, "stopping", func() error {
@@ -313,7 +313,7 @@ func TestStatusWhileStopping(t *testing.T) {
 	wantConditions(t, s, "Ready False Stopping", "Programmed True Programmed", "no DatabaseUnavailable")
 }
 
-// While a start waits for its database, an operator sees why; when that comes, and when it goes and comes back, too.
+// While a start waits for its database, an operator sees why, and also when the database appears, fails and recovers.
 func TestStatusFollowsPostgres(t *testing.T) {
 	server := pgserver.Start(t, pgserver.Options{})
 	cfg := sqlstore.Config{Datastore: server.Database(t), DatastorePasswordFile: filepath.Join(t.TempDir(), "password")}
@@ -410,8 +410,8 @@ func TestStatusFollowsPostgres(t *testing.T) {
 	wantConditions(t, s, "ResolvedRefs False PasswordFileUnreadable")
 }
 
-// A replica that cannot learn what others commit says so, and after a while that it serves no reads, though the
-// database takes its heartbeats.
+// A replica that cannot read what others commit reports it, and after a while reports that it serves no reads, although
+// the database accepts its heartbeats.
 func TestStatusOfAReplicaThatIsBehind(t *testing.T) {
 	dsn := pgserver.Database(t)
 	s, _ := start(t, sqlstore.Config{Datastore: dsn})

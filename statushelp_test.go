@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// body returns what a page holds that answers 200.
+// body returns the body of a page, which must have status 200.
 func body(t *testing.T, url string) string {
 	t.Helper()
 	resp, err := http.Get(url) //nolint:noctx // a test's own loopback server

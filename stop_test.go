@@ -30,7 +30,7 @@ import (
 	"github.com/sqlstore/sqlstore"
 )
 
-// logged is what a server logs.
+// logged collects a server's log.
 type logged struct {
 	mu  sync.Mutex
 	out bytes.Buffer
@@ -71,7 +71,7 @@ const (
 	emptySettings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 )
 
-// Clients that stop halfway do not hold Close until the end of its grace period.
+// Clients that stop halfway do not delay Close until the end of its grace period.
 func TestCloseDoesNotWaitForHalfOpenConnections(t *testing.T) {
 	files := certificates(t)
 	for name, c := range map[string]struct {
@@ -103,7 +103,7 @@ func TestCloseDoesNotWaitForHalfOpenConnections(t *testing.T) {
 				t.Fatal(err)
 			}
 			conn := half(t, s.Endpoints()[0], c.sent)
-			if !c.secure { // by then the server has accepted the one before
+			if !c.secure { // the server has accepted the previous connection by then
 				resp, err := http.Get(s.Endpoints()[0] + "/livez")
 				if err != nil {
 					t.Fatal(err)
@@ -116,12 +116,12 @@ func TestCloseDoesNotWaitForHalfOpenConnections(t *testing.T) {
 			if strings.Contains(log.String(), "cut off") {
 				t.Errorf("it waited to the end of the grace period:\n%s", log.String())
 			}
-			_, _ = io.Copy(io.Discard, conn) // returns as the connection has ended
+			_, _ = io.Copy(io.Discard, conn) // returns when the connection ends
 		})
 	}
 }
 
-// A start that fails has no requests to cut off.
+// A failed start has no requests to cut off.
 func TestFailedStartCutsNothingOff(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -132,7 +132,7 @@ func TestFailedStartCutsNothingOff(t *testing.T) {
 	cfg := sqlstore.Config{
 		Logger: slog.New(slog.NewTextHandler(&log, nil)), ListenClientURLs: []string{"http://" + l.Addr().String()},
 	}
-	for range 50 { // to cut off was one of two ways that were open
+	for range 50 { // both branches of a select were ready, and one of them logged a cut-off
 		if _, err := sqlstore.Start(t.Context(), cfg); err == nil {
 			t.Fatal("it started")
 		}
@@ -142,7 +142,7 @@ func TestFailedStartCutsNothingOff(t *testing.T) {
 	}
 }
 
-// certificates are those that net/http/httptest brings along.
+// certificates returns the certificates of net/http/httptest.
 func certificates(t *testing.T) sqlstore.TLSFiles {
 	t.Helper()
 	server := httptest.NewUnstartedServer(nil)
@@ -165,7 +165,7 @@ func certificates(t *testing.T) sqlstore.TLSFiles {
 	return f
 }
 
-// A call that is silent for longer than an idle connection may be is waited for.
+// A stop waits for a call that is silent for longer than the timeout of idle connections.
 func TestCloseWaitsForCalls(t *testing.T) {
 	s, c := start(t, sqlstore.Config{})
 	ctx := t.Context()
@@ -188,7 +188,7 @@ func TestCloseWaitsForCalls(t *testing.T) {
 		_, err := locks.Lock(ctx, &v3lockpb.LockRequest{Name: []byte("l"), Lease: int64(long.ID)})
 		second <- err
 	}()
-	<-waits // it stands in line, until the first one's lease ends in two seconds
+	<-waits // it waits for the lock until the first one's lease ends, in two seconds
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -197,10 +197,10 @@ func TestCloseWaitsForCalls(t *testing.T) {
 	}
 }
 
-// Of a gRPC client that offers HTTP/1.1, too, which a Close ends no less gently than another's.
+// clientProtocols are what gRPC clients offer. Close is as graceful to a client that also offers HTTP/1.1.
 var clientProtocols = map[string][]string{"h2": {"h2"}, "h2 and http/1.1": {"h2", "http/1.1"}}
 
-// dialTLS starts a server with TLS, and dials it as a client that offers protocols.
+// dialTLS starts a server with TLS and dials it as a client that offers protocols.
 func dialTLS(t *testing.T, cfg sqlstore.Config, protocols []string) (*sqlstore.Server, *grpc.ClientConn) {
 	t.Helper()
 	cfg.TLS, cfg.ListenClientURLs = certificates(t), []string{"https://127.0.0.1:0"}
@@ -228,7 +228,7 @@ func dialTLS(t *testing.T, cfg sqlstore.Config, protocols []string) (*sqlstore.S
 	return s, conn
 }
 
-// Whatever a client offers, its calls in flight are waited for, and its watches end so that it goes to another server.
+// Whatever protocols a client offers, a stop waits for its calls in flight and ends its watches, so that it moves to
 func TestCloseWaitsForCallsOverTLS(t *testing.T) {
 	for name, protocols := range clientProtocols {
 		t.Run(name, func(t *testing.T) { testCloseOverTLS(t, protocols) })
@@ -268,7 +268,7 @@ func testCloseOverTLS(t *testing.T, protocols []string) {
 		_, err := locks.Lock(ctx, &v3lockpb.LockRequest{Name: []byte("l"), Lease: lease})
 		second <- err
 	}()
-	if _, err := waits.Recv(); err != nil { // it stands in line, until the first one's lease ends
+	if _, err := waits.Recv(); err != nil { // it waits for the lock until the first one's lease ends
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -285,11 +285,11 @@ func testCloseOverTLS(t *testing.T, protocols []string) {
 	}
 }
 
-// Whatever a client offers, --max-concurrent-streams is what bounds its streams.
+// Whatever protocols a client offers, --max-concurrent-streams is the only limit on its streams.
 func TestConcurrentStreams(t *testing.T) {
 	for name, protocols := range clientProtocols {
 		t.Run(name, func(t *testing.T) {
-			const most = 300 // net/http's own bound is 250
+			const most = 300 // net/http's own limit is 250
 			_, conn := dialTLS(t, sqlstore.Config{MaxConcurrentStreams: most}, protocols)
 			open := func(ctx context.Context) error {
 				stream, err := pb.NewWatchClient(conn).Watch(ctx)

@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/configuration.md anew")
 
-// The page of the configuration shows the flags as they are.
+// docs/configuration.md shows the flags as the command has them.
 func TestConfigurationPage(t *testing.T) {
 	const path = "../../docs/configuration.md"
 	page, err := os.ReadFile(path)
@@ -38,7 +38,7 @@ func TestConfigurationPage(t *testing.T) {
 	}
 }
 
-// The configuration file that a page shows is one.
+// The configuration file in the documentation is valid.
 func TestDocumentedFile(t *testing.T) {
 	page, err := os.ReadFile("../../docs/kubernetes.md")
 	if err != nil {
@@ -60,10 +60,10 @@ func TestDocumentedFile(t *testing.T) {
 	}
 }
 
-// flagTables describes the flags of every command that has some of its own, in Markdown.
+// flagTables describes the flags of every command that has its own, in Markdown.
 func flagTables() string {
 	var out strings.Builder
-	table(&out, find("serve")) // the root has the same
+	table(&out, find("serve")) // the root command has the same flags
 	var each func(c *cobra.Command)
 	each = func(c *cobra.Command) {
 		for _, sub := range c.Commands() {
@@ -78,7 +78,7 @@ func flagTables() string {
 }
 
 func find(name string) *cobra.Command {
-	c, _, _ := command().Find([]string{name}) // the root, if there is none
+	c, _, _ := command().Find([]string{name}) // the root if no command has the name
 	return c
 }
 

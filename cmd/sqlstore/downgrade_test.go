@@ -23,7 +23,7 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// A script that pipes something in has not been asked, whatever it pipes.
+// A script cannot answer the question, whatever it pipes in.
 func TestConfirmWithoutTerminal(t *testing.T) {
 	in, pipe, err := os.Pipe()
 	if err != nil {

@@ -28,7 +28,7 @@ func TestHeapPolicy(t *testing.T) {
 	}
 }
 
-// TestHeapTuner lets the heap grow, and shrink: each collection sets what holds until the next.
+// TestHeapTuner lets the heap grow and shrink. Each collection sets the GOGC that applies until the next.
 func TestHeapTuner(t *testing.T) {
 	t.Setenv("GOGC", "")
 	defer debug.SetGCPercent(debug.SetGCPercent(leastPercent))
@@ -39,7 +39,7 @@ func TestHeapTuner(t *testing.T) {
 	reach(t, func(percent uint64) bool { return percent > leastPercent })
 }
 
-// reach collects garbage until GOGC is as it should be.
+// reach collects garbage until GOGC has the expected value.
 func reach(t *testing.T, right func(percent uint64) bool) {
 	t.Helper()
 	s := []metrics.Sample{{Name: "/gc/gogc:percent"}}

@@ -10,7 +10,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/setting"
 )
 
-// Each field of the configuration has a flag by which messages name it.
+// Each field of the configuration has a flag, which messages name instead of the field.
 func TestFlagsOfFields(t *testing.T) {
 	setting.UseFlags(flagOf)
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
@@ -24,7 +24,7 @@ func TestFlagsOfFields(t *testing.T) {
 		for f := range in.Fields() {
 			field := prefix + f.Name
 			switch {
-			case f.Name == "Logger" || f.Name == "Jitter": // no settings of the command
+			case f.Name == "Logger" || f.Name == "Jitter": // not settings of the command
 			case f.Type.Kind() == reflect.Struct:
 				check(field+".", f.Type)
 			case flags.Lookup(flagOf[field]) == nil:

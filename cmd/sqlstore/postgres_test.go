@@ -26,7 +26,7 @@ import (
 
 func execute(t *testing.T, dsn string, statements ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // in clean-ups, too
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // clean-ups use it, too
 	defer cancel()
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
@@ -40,7 +40,7 @@ func execute(t *testing.T, dsn string, statements ...string) {
 	}
 }
 
-// secretive is a database whose owner has a password that is found nowhere else.
+// secretive is a database whose owner has a password that occurs nowhere else.
 type secretive struct {
 	url    *url.URL
 	secret string
@@ -66,7 +66,7 @@ func newSecretive(t *testing.T) secretive {
 
 func (s secretive) dsn() string { return s.url.String() }
 
-// with returns the DSN with other parts.
+// with returns the DSN with some parts replaced.
 func (s secretive) with(change func(*url.URL)) string {
 	u := *s.url
 	change(&u)
@@ -82,16 +82,16 @@ func (s secretive) passwordFile(t *testing.T, text string) string {
 	return path
 }
 
-// wantUntold fails if the password is in text.
-func (s secretive) wantUntold(t *testing.T, what, text string) {
+// wantNoPassword fails if the password is in text.
+func (s secretive) wantNoPassword(t *testing.T, what, text string) {
 	t.Helper()
 	if strings.Contains(text, s.secret) {
 		t.Errorf("the password is in %s:\n%s", what, text)
 	}
 }
 
-// Two processes over one database are members of one cluster: what is written on one is read and watched on the other,
-// and both tell the same members and leader. The password is in nothing that they say.
+// Two processes that share a database are members of one cluster: writes on one can be read and watched on the other,
+// and both report the same members and leader. Neither ever prints the password.
 func TestReplicas(t *testing.T) {
 	db := newSecretive(t)
 	config := filepath.Join(t.TempDir(), "c.yaml")
@@ -162,7 +162,7 @@ func TestReplicas(t *testing.T) {
 			"/status",
 		} {
 			body := page(t, r.MetricsURL()+path, http.StatusOK)
-			db.wantUntold(t, path, body)
+			db.wantNoPassword(t, path, body)
 			if path == "/metrics" && !strings.Contains(body, `sqlstore_database_connections{state="idle"}`) {
 				t.Errorf("no connections are reported in\n%s", body)
 			}
@@ -173,14 +173,14 @@ func TestReplicas(t *testing.T) {
 		if err := r.Stop(); err != nil {
 			t.Fatal(err)
 		}
-		db.wantUntold(t, fmt.Sprintf("the log of replica %d", i), logs[i].text.String())
+		db.wantNoPassword(t, fmt.Sprintf("the log of replica %d", i), logs[i].text.String())
 	}
 	if !strings.Contains(logs[0].text.String(), db.url.Host) {
 		t.Errorf("the log does not tell which database is served:\n%s", logs[0].text.String())
 	}
 }
 
-// wantMembers waits until all replicas tell the same members, all of them, and the same leader.
+// wantMembers waits until all replicas report the same leader and all members.
 func wantMembers(t *testing.T, clients []*clientv3.Client, replicas []*launch.Server) {
 	t.Helper()
 	var want []string
@@ -223,7 +223,7 @@ func wantMembers(t *testing.T, clients []*clientv3.Client, replicas []*launch.Se
 	}
 }
 
-// page reads a page that is to have this status.
+// page fetches a page and checks its status.
 func page(t *testing.T, address string, code int) string {
 	t.Helper()
 	resp, err := http.Get(address) //nolint:noctx // a test's own loopback server
@@ -238,8 +238,8 @@ func page(t *testing.T, address string, code int) string {
 	return string(body)
 }
 
-// Whatever is wrong with a DSN, what is said about it helps and holds no password. None of these is waited for for a
-// minute.
+// The error for a bad DSN says what is wrong and contains no password. The command fails at once instead of retrying
+// for a minute.
 func TestRefusedDatabases(t *testing.T) {
 	db := newSecretive(t)
 	password := func(p string) func(*url.URL) {
@@ -324,7 +324,7 @@ func TestRefusedDatabases(t *testing.T) {
 				}
 				said = err.Error()
 			}
-			db.wantUntold(t, "what is said", said)
+			db.wantNoPassword(t, "the output", said)
 			lines := strings.Split(strings.TrimSpace(said), "\n") // the error ends with the log
 			if last := lines[len(lines)-1]; !strings.Contains(last, c.want) || !strings.HasPrefix(last, "sqlstore: ") &&
 				!strings.Contains(last, `"level":"ERROR"`) {
@@ -344,11 +344,11 @@ func TestRefusedDatabases(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		db.wantUntold(t, strings.Join(command, " "), out)
+		db.wantNoPassword(t, strings.Join(command, " "), out)
 	}
 }
 
-// A server that is started before its database waits for it, and can be stopped meanwhile.
+// A server that starts before its database waits for it and can be stopped while it waits.
 func TestStartBeforeTheDatabase(t *testing.T) {
 	server := pgserver.Start(t, pgserver.Options{})
 	dsn := server.Database(t)
@@ -395,8 +395,8 @@ func TestStartBeforeTheDatabase(t *testing.T) {
 	}
 }
 
-// After a repair the current state is served, everything older is compacted, and the next write follows the new
-// revision; running replicas notice, and their watches of older revisions end.
+// After a repair, the server serves the current state, everything older is compacted, and the next write follows the
+// new revision. Running replicas notice, and their watches of older revisions end.
 func TestRepair(t *testing.T) {
 	t.Run("postgres", func(t *testing.T) {
 		dsn := pgserver.Database(t)
@@ -495,7 +495,7 @@ func TestSchemaCommandsOnPostgres(t *testing.T) {
 	if _, err := connect(t, s.Endpoint()).Put(t.Context(), "k", "v"); err != nil {
 		t.Fatal(err)
 	}
-	want("up to date", "status") // beside a server
+	want("up to date", "status") // while a server runs
 	want("replicas are serving the database: stop them first: 1 of them", "down", "--to", "0", "--yes")
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
@@ -507,7 +507,7 @@ func TestSchemaCommandsOnPostgres(t *testing.T) {
 	want("older than this program", "status")
 }
 
-// command starts the binary.
+// command starts the binary and returns its process.
 func command(t *testing.T, out io.Writer, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), launch.Binary(t), args...)

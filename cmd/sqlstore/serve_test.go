@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -39,7 +38,7 @@ func connect(t *testing.T, endpoint string) *clientv3.Client {
 	return c
 }
 
-// log is what a server writes, with a way to wait for a part of it.
+// log collects a server's log; a test can wait for a part of it.
 type log struct {
 	mu      sync.Mutex
 	text    strings.Builder
@@ -56,7 +55,7 @@ func (l *log) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// wait returns the first line with all parts.
+// wait returns the first line that contains all parts.
 func (l *log) wait(t *testing.T, parts ...string) string {
 	t.Helper()
 	deadline := time.After(30 * time.Second)
@@ -80,16 +79,7 @@ func (l *log) wait(t *testing.T, parts ...string) string {
 // metric returns the value of a metric without labels.
 func metric(t *testing.T, s *launch.Server, name string) string {
 	t.Helper()
-	resp, err := http.Get(s.MetricsURL() + "/metrics") //nolint:noctx // a test's own loopback server
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(body)) {
+	for line := range strings.Lines(page(t, s.MetricsURL()+"/metrics", http.StatusOK)) {
 		if value, ok := strings.CutPrefix(line, name+" "); ok {
 			return strings.TrimSpace(value)
 		}
@@ -126,7 +116,7 @@ func TestGracefulStopFinishesWhatIsInFlight(t *testing.T) {
 			}
 		})
 	}
-	watch := c.Watch(ctx, "", clientv3.WithPrefix()) // a stream that lasts for ever must not keep it up
+	watch := c.Watch(ctx, "", clientv3.WithPrefix()) // an endless stream must not delay the stop
 	<-busy
 	<-watch
 	began := time.Now()
@@ -197,7 +187,7 @@ func TestHangupReadsTheFileAgain(t *testing.T) {
 	}
 }
 
-// Clients cannot fill the log with what they get wrong; it is there for who wants to know.
+// Bad requests cannot fill the log; only the debug level shows them.
 func TestBadRequestsAreNotLogged(t *testing.T) {
 	for _, level := range []string{"info", "debug"} {
 		t.Run(level, func(t *testing.T) {
@@ -377,7 +367,7 @@ func TestSchemaCommands(t *testing.T) {
 	}
 	want("up to date", "status")
 	want("up to date", "up")
-	for _, to := range []string{"2", "1000", "-1"} {
+	for _, to := range []string{"3", "1000", "-1"} {
 		want("cannot go back to "+to, "down", "--to", to, "--yes")
 	}
 	for loss, args := range map[string][]string{ // nothing is lost without a word

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// read fills the flags of serve from all three sources.
+// read sets the flags of serve from all three sources.
 func read(t *testing.T, args []string, env map[string]string, file string) (*settings, error) {
 	t.Helper()
 	if file != "" {
@@ -79,7 +79,7 @@ func TestFileFromEnvironment(t *testing.T) {
 	}
 }
 
-// Every flag but --help and --config-file can be set by the environment and by the file.
+// The environment and the file can set every flag except --help and --config-file.
 func TestEverySettingHasAllThreeForms(t *testing.T) {
 	values := map[string]string{
 		"tls-min-version": "TLS1.3", "cipher-suites": "TLS_AES_128_GCM_SHA256",
@@ -128,7 +128,7 @@ func TestRefusedSettings(t *testing.T) {
 		args []string
 		env  map[string]string
 		file string
-		want []string // parts of the error
+		want []string // all parts of the error
 	}{
 		"unknown keys": {file: "name: x\nfoo: 1\nlisten-client-url: http://127.0.0.1:1\n", want: []string{
 			`line 2: unknown key "foo"`, `line 3: unknown key "listen-client-url"; did you mean listen-client-urls?`,
@@ -194,8 +194,8 @@ func TestRefusedSettings(t *testing.T) {
 	}
 }
 
-// A variable that an image happens to have, like SQLSTORE_VERSION, must not stop the server, but a misspelt one must be
-// seen.
+// A variable that an image happens to set, such as SQLSTORE_VERSION, must not stop the server, but the server must
+// warn of a misspelt one.
 func TestUnknownVariables(t *testing.T) {
 	flags := serveCommand().Flags()
 	flags.Bool("version", false, "")
@@ -218,7 +218,7 @@ func TestUnknownVariables(t *testing.T) {
 	}
 }
 
-// Those of etcd's flags that a caller may rely on. Removing or renaming one breaks command lines in use.
+// The flags of etcd that a caller may rely on. Command lines in use break if one is removed or renamed.
 func TestFlagsOfEtcd(t *testing.T) {
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	(&settings{}).register(flags)
@@ -233,9 +233,9 @@ func TestFlagsOfEtcd(t *testing.T) {
 		"auto-compaction-retention": "0", "log-level": "info", "metrics": "basic", "enable-pprof": "false",
 		"unsafe-no-fsync": "false", "config-file": "", "cors": "[*]",
 		"warning-unary-request-duration": "300ms",
-		"log-format":                     "auto", // json, as etcd's, except on a terminal
-		"host-whitelist":                 "[]",   // etcd's is *, which any web page could use
-		"watch-progress-notify-interval": "5s",   // etcd's is 10 minutes; kube-apiserver wants 5 s
+		"log-format":                     "auto", // JSON as in etcd, except on a terminal
+		"host-whitelist":                 "[]",   // etcd's * lets any web page in
+		"watch-progress-notify-interval": "5s",   // 10 minutes in etcd; kube-apiserver needs 5 s
 	} {
 		f := flags.Lookup(name)
 		if f == nil || f.DefValue != byDefault {

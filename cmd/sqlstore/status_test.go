@@ -17,7 +17,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// wantStatus asks until the command's output has all parts, and ends with this exit.
+// wantStatus runs the command until its output contains all parts, and then checks its exit code.
 func wantStatus(t *testing.T, ready bool, args []string, parts ...string) {
 	t.Helper()
 	deadline, tick := time.After(time.Minute), time.NewTicker(20*time.Millisecond)

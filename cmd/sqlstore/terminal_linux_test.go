@@ -16,7 +16,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// openTerminal makes a pseudo terminal.
+// openTerminal opens a pseudo terminal.
 func openTerminal(t *testing.T) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -39,7 +39,7 @@ func openTerminal(t *testing.T) (master, slave *os.File) {
 	return master, slave
 }
 
-// until reads the terminal to a line with part, and returns it.
+// until reads from the terminal until a line contains part, and returns that line.
 func until(t *testing.T, lines *bufio.Reader, part string) string {
 	t.Helper()
 	for {
@@ -53,10 +53,10 @@ func until(t *testing.T, lines *bufio.Reader, part string) string {
 	}
 }
 
-// A server in the foreground reloads on SIGHUP as any other, and ends with its terminal, unless it was started with
-// nohup.
+// SIGHUP reloads the configuration of a server in the foreground, as of any other. When its terminal closes, it stops,
+// unless nohup started it.
 func TestClosedTerminal(t *testing.T) {
-	// Whoever runs this test under nohup has it ignore SIGHUP, and so its children, unless it catches the signal.
+	// Under nohup, this test and its children ignore SIGHUP unless the test catches the signal.
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, syscall.SIGHUP)
 	t.Cleanup(func() { signal.Stop(caught) })
@@ -98,7 +98,7 @@ func TestClosedTerminal(t *testing.T) {
 			if err := master.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if ignored { // it goes on, and has reloaded once more
+			if ignored { // the server goes on and reloads once more
 				wantGeneration(t, dir+"/socket")
 				if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 					t.Fatal(err)
@@ -111,7 +111,7 @@ func TestClosedTerminal(t *testing.T) {
 	}
 }
 
-// wantGeneration waits until a server has been asked for a reload twice.
+// wantGeneration waits until a server has reloaded twice.
 func wantGeneration(t *testing.T, socket string) {
 	t.Helper()
 	for {

@@ -21,7 +21,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
-// secureEndpoint reads from the log where the server listens with TLS.
+// secureEndpoint finds the server's TLS address in its log.
 func secureEndpoint(t *testing.T, l *log) string {
 	t.Helper()
 	var ready struct{ Endpoints []string }
@@ -37,7 +37,8 @@ func secureEndpoint(t *testing.T, l *log) string {
 	return ""
 }
 
-// call does each thing that clients do on one address, each on a new connection: errors by what was tried.
+// call makes each kind of call that clients make on one address, each on a new connection, and returns the errors by
+// what was tried.
 func call(t *testing.T, address string, config *tls.Config) map[string]error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -138,13 +139,13 @@ func TestTLS(t *testing.T) {
 	if got := served(); got != "second" {
 		t.Errorf("the %s certificate after the file was replaced", got)
 	}
-	put() // on the connection that was there before
+	put() // on the connection from before
 }
 
-// clientOf returns what a client connects with that trusts trusted and shows a certificate of a.
+// clientOf returns the TLS configuration of a client that trusts trusted and has a certificate of a.
 func clientOf(a, trusted *authority.Authority) *tls.Config {
 	pair := a.Pair("client")
-	// Shown whoever the server says that it trusts, as a client with bad intentions would.
+	// The client sends it whichever authorities the server lists, as an attacker would.
 	return &tls.Config{
 		RootCAs: trusted.Pool(), MinVersion: tls.VersionTLS12,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {

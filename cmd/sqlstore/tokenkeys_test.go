@@ -18,7 +18,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// tokenKeys runs a token-keys command and wants part in what it prints.
+// tokenKeys runs a token-keys command and checks that its output contains part.
 func tokenKeys(t *testing.T, part string, args ...string) string {
 	t.Helper()
 	out, err := sqlstore(t, append([]string{"token-keys"}, args...)...)
@@ -53,8 +53,8 @@ func TestTokenKeys(t *testing.T) {
 	s.Restart(t)
 }
 
-// TestTokenKeysOnPostgres rotates while two replicas serve: a page of before goes on over a rotation, on the replica
-// that has not made it. No secret is shown.
+// TestTokenKeysOnPostgres rotates the keys while two replicas serve. A list that began before continues after the
+// rotation, on the replica that did not do it. No output contains a secret.
 func TestTokenKeysOnPostgres(t *testing.T) {
 	dsn := pgserver.Database(t)
 	tokenKeys(t, "contains no sqlstore data", "rotate", "--datastore", dsn)
@@ -103,7 +103,7 @@ func TestTokenKeysOnPostgres(t *testing.T) {
 	}
 }
 
-// pageOf reads a page of one object from a socket.
+// pageOf fetches a page of one object through a socket.
 func pageOf(t *testing.T, socket, token string) (next, names string) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{
