@@ -102,7 +102,8 @@ func (b *Backend) Close() error {
 	return nil
 }
 
-// noteFailure closes all connections when one broke, or turned out to lead to a server that is no longer the primary.
+// noteFailure closes all connections if one broke or its server has become read-only: the others may be broken, too, or
+// lead to the same server.
 func (b *Backend) noteFailure(ctx context.Context, how ending, err error) {
 	if err == nil || ctx.Err() != nil || b.closed() {
 		return

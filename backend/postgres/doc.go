@@ -22,7 +22,7 @@
 //     Before 17 one case remains: a process that is suspended, on a machine that keeps running, while it sends a commit
 //     that is larger than its socket buffer.
 //
-// After any failure of a connection all are closed, because others may lead to a server that is no longer the primary.
+// When a connection fails, the backend closes all of them: the others may lead to a former primary.
 //
 // # Connections
 //

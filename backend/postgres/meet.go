@@ -15,17 +15,29 @@ import (
 // errStandby is returned for a connection to a standby or a read-only server.
 var errStandby = errors.New("the server is a standby or read-only")
 
-// Columns that distinguish one server from another, each evaluated once per statement. A server in recovery refuses the
-// first, so an answer that contains them never comes from a standby.
+// Columns that distinguish one server from another. A server in recovery refuses the first, so an answer that contains
+// them never comes from a standby. date_part computes with floats, which are exact enough for microseconds; extract
+// would take longer than the rest of a short statement.
 const (
 	timelineOf = "('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint"
-	startedOf  = "(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint"
-	timeOf     = "(SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)"
-
-	originColumns = "(SELECT " + timelineOf + "), (SELECT " + startedOf + "), " + timeOf
-	// unknownOrigin replaces originColumns for an engine that is not Postgres.
-	unknownOrigin = "0::bigint, 0::bigint, " + timeOf
+	startedOf  = "(date_part('epoch', pg_postmaster_start_time()) * 1000000)::bigint"
+	timeOf     = "(date_part('epoch', clock_timestamp()) * 1000000)::bigint"
 )
+
+// originColumns are the columns of a [backend.Origin] in SQL.
+type originColumns [3]string
+
+var (
+	postgresOrigin = originColumns{timelineOf, startedOf, timeOf}
+	// unknownOrigin replaces postgresOrigin for an engine that is not Postgres.
+	unknownOrigin = originColumns{"0::bigint", "0::bigint", timeOf}
+)
+
+// perRow returns the columns for a statement that returns one row.
+func (o originColumns) perRow() string { return strings.Join(o[:], ", ") }
+
+// once returns the columns for a statement that may return many rows: they are evaluated once.
+func (o originColumns) once() string { return "(SELECT " + strings.Join(o[:], "), (SELECT ") + ")" }
 
 // introductions are tried in turn on a new connection. They return whether it is read-only, the process id, the
 // timeline, the start time and the system identifier. Each leaves out more of what the server may lack or hide from

@@ -201,19 +201,21 @@ func (b *Backend) checkServer(ctx context.Context) error {
 }
 
 // origin finds out how the server identifies itself.
-func (b *Backend) origin(ctx context.Context) (columns string, err error) {
-	err = b.control.query(ctx, "look at the server", nil, func(*scanner) error { return nil }, "SELECT "+originColumns)
+func (b *Backend) origin(ctx context.Context) (originColumns, error) {
+	err := b.control.query(ctx, "look at the server", nil, func(*scanner) error { return nil },
+		"SELECT "+postgresOrigin.perRow())
 	if refused(err) {
 		b.log.Info("the database server does not identify itself: sqlstore cannot notice when another server takes "+
 			"its place", "error", err)
 		return unknownOrigin, nil
 	}
-	return originColumns, err
+	return postgresOrigin, err
 }
 
 // withOrigin builds the statements that return the origin of their answers.
-func (f *features) withOrigin(origin string) {
-	f.head = "SELECT " + clockColumns + ", c.batch, c.alarms, " + origin + fromClock
+func (f *features) withOrigin(columns originColumns) {
+	f.head = "SELECT " + clockColumns + ", c.batch, c.alarms, " + columns.perRow() + fromClock
+	origin := columns.once()
 	f.lock = "SELECT " + clockColumns + ", " + origin + " FROM (" + newestClock + " FOR UPDATE) AS c"
 	for prev := range 2 {
 		for keysOnly := range 2 {
