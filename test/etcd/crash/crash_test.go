@@ -18,6 +18,7 @@ import (
 
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
 	"github.com/sqlstore/sqlstore/test/support/datastore"
+	"github.com/sqlstore/sqlstore/test/support/journal"
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
@@ -27,11 +28,11 @@ func TestKill(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	replicas := servers.Targets(t)
 	endpoints := datastore.Endpoints(replicas)
-	j := newJournal()
-	m := newModel(j)
-	var watchers []*watcher
+	j := journal.New()
+	m := journal.NewModel(j)
+	var watchers []*journal.Watcher
 	for i, span := range [][2]string{{"\x00", "\x00"}, {"t/", "t0"}, {"l/", "l0"}} {
-		w, err := watch(t.Context(), endpoints[i%len(endpoints)], span[0], span[1])
+		w, err := journal.Watch(t.Context(), endpoints[i%len(endpoints)], span[0], span[1])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +40,7 @@ func TestKill(t *testing.T) {
 	}
 
 	for round := range kills {
-		before := m.rev
+		before := m.Rev
 		victim := replicas[random.IntN(len(replicas))]
 		ctx, cancel := context.WithCancel(t.Context())
 		killed := make(chan error, 1)
@@ -49,7 +50,7 @@ func TestKill(t *testing.T) {
 			<-moment
 			killed <- kill(ctx, victim, len(replicas) > 1, j)
 		}()
-		err := load(ctx, endpoints, j, random.Uint64())
+		err := journal.Load{Endpoints: endpoints, Seed: random.Uint64()}.Run(ctx, j)
 		if err := errors.Join(err, <-killed); err != nil {
 			t.Fatalf("round %d: under load: %v", round, err)
 		}
@@ -64,35 +65,35 @@ func TestKill(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("round %d of %d, seed %d", round, kills, seed)
 		}
-		t.Logf("round %d: revisions %d to %d, %d keys", round, before, m.rev, len(m.keys))
+		t.Logf("round %d: revisions %d to %d, %d keys", round, before, m.Rev, len(m.List()))
 		if random.IntN(4) == 0 {
-			compact(t, endpoints[random.IntN(len(endpoints))], m.rev-int64(random.IntN(2)))
+			compact(t, endpoints[random.IntN(len(endpoints))], m.Rev-int64(random.IntN(2)))
 		}
 	}
-	if m.rev < int64(kills)*10 {
-		t.Errorf("only %d revisions in %d rounds: too little load to mean anything", m.rev, kills)
+	if m.Rev < int64(kills)*10 {
+		t.Errorf("only %d revisions in %d rounds: too little load to mean anything", m.Rev, kills)
 	}
 }
 
 // kill kills a server under load. The remaining replicas continue without it; then it restarts.
-func kill(ctx context.Context, victim *launch.Server, others bool, j *journal) error {
+func kill(ctx context.Context, victim *launch.Server, others bool, j *journal.Journal) error {
 	victim.Kill()
 	if !others {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	if err := j.awaitMore(ctx, 100); err != nil {
+	if err := j.AwaitMore(ctx, 100); err != nil {
 		return fmt.Errorf("with one replica killed: %w", err)
 	}
 	return victim.TryRestart()
 }
 
-func check(t *testing.T, endpoint string, m *model, watchers []*watcher) {
+func check(t *testing.T, endpoint string, m *journal.Model, watchers []*journal.Watcher) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := verify(ctx, endpoint, m, watchers); err != nil {
+	if err := journal.Verify(ctx, endpoint, m, watchers); err != nil {
 		t.Error(err)
 	}
 }

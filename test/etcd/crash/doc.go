@@ -1,12 +1,5 @@
 // Package crash kills the target (see package servers) with SIGKILL while many clients write, starts it again on the
-// same files, and compares its contents with what it had acknowledged:
-//
-//   - every acknowledged write exists, at the revision in its answer;
-//   - a write without an answer exists once or not at all, and a transaction completely or not at all;
-//     a refused write does not exist;
-//   - every revision has events, and every event belongs to a write;
-//   - watches that resume after the last revision they saw neither miss nor repeat an event;
-//   - ranges, at the newest and at older revisions, and leases agree with that history.
+// same files, and compares its contents with what it had acknowledged: see package journal.
 //
 // Of several replicas (see package datastore) one is killed at a time, while clients write through all of them: the
 // others must continue, and all must show the same afterwards.

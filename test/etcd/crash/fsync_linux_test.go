@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
+	"github.com/sqlstore/sqlstore/test/support/journal"
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
@@ -26,17 +27,17 @@ func TestFailedSync(t *testing.T) {
 	seed := envUint(t, "SQLSTORE_TEST_SEED", rand.Uint64())
 	t.Logf("seed %d", seed)
 	server := launch.Start(t, servers.FileTargetConfig(t))
-	j := newJournal()
-	m := newModel(j)
-	w, err := watch(t.Context(), server.Endpoint(), "\x00", "\x00")
+	j := journal.New()
+	m := journal.NewModel(j)
+	w, err := journal.Watch(t.Context(), server.Endpoint(), "\x00", "\x00")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, first := range []int{20, 1} { // the first sync that fails
-		granted := grantedLeases(j)
+		before := j.Acknowledged()
 		failSyncs(t, server, first)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		err := load(ctx, []string{server.Endpoint()}, j, seed+uint64(first))
+		err := journal.Load{Endpoints: []string{server.Endpoint()}, Seed: seed + uint64(first)}.Run(ctx, j)
 		if err != nil {
 			t.Errorf("from sync %d on: under load: %v", first, err)
 		}
@@ -47,12 +48,7 @@ func TestFailedSync(t *testing.T) {
 		}
 		cancel()
 		wantFailure(t, server)
-		acknowledged := grantedLeases(j) - granted
-		for _, w := range j.writes() {
-			if w.outcome == acked {
-				acknowledged++
-			}
-		}
+		acknowledged := j.Acknowledged() - before
 		if first == 1 && acknowledged > 0 {
 			t.Errorf("%d writes were acknowledged though no sync succeeded", acknowledged)
 		}
@@ -60,8 +56,8 @@ func TestFailedSync(t *testing.T) {
 			t.Errorf("only %d writes acknowledged before sync %d failed: too few to mean anything", acknowledged, first)
 		}
 		server.Restart(t)
-		check(t, server.Endpoint(), m, []*watcher{w})
-		t.Logf("from sync %d on: %d writes acknowledged, revision %d after the restart", first, acknowledged, m.rev)
+		check(t, server.Endpoint(), m, []*journal.Watcher{w})
+		t.Logf("from sync %d on: %d writes acknowledged, revision %d after the restart", first, acknowledged, m.Rev)
 	}
 }
 
@@ -80,15 +76,6 @@ func wantFailure(t *testing.T, server *launch.Server) {
 	if !strings.Contains(last, want) {
 		t.Errorf("the last log line is %q, want %q", last, want)
 	}
-}
-
-func grantedLeases(j *journal) (n int) {
-	for _, l := range j.leaseStates() {
-		if l.granted == acked {
-			n++
-		}
-	}
-	return n
 }
 
 // failSyncs makes every sync of the running server fail with an I/O error, starting with sync number first from now on

@@ -107,6 +107,9 @@ func TestReserveOnFullDisk(t *testing.T) {
 	}
 }
 
+// opTimeout is longer than any answer takes: an open connection without an answer is a failure.
+const opTimeout = 20 * time.Second
+
 // full is how a server behaved as its disk filled up.
 type full struct {
 	acknowledged map[string]int64 // key -> revision

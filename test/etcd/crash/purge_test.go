@@ -3,9 +3,7 @@ package crash
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sqlstore/sqlstore/test/support/datastore"
+	"github.com/sqlstore/sqlstore/test/support/journal"
 	"github.com/sqlstore/sqlstore/test/support/launch"
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
@@ -28,11 +27,11 @@ func TestKillInPurge(t *testing.T) {
 	if p.Postgres {
 		kills, writes = 2, 10 // another process takes over only after some seconds, and each step takes its round trips
 	}
-	m := newModel(p.j)
+	m := journal.NewModel(p.j)
 	last := p.fill(t, writes)
 	check(t, p.replicas[0].Endpoint(), m, nil)
-	kept, size := m.list(), p.size(t)
-	p.compacted = m.rev
+	kept, size := m.List(), p.size(t)
+	p.compacted = m.Rev
 	compact(t, p.replicas[0].Endpoint(), p.compacted)
 	p.fill(t, 1) // supersedes what the compacted revision needs
 
@@ -50,14 +49,14 @@ func TestKillInPurge(t *testing.T) {
 type purge struct {
 	datastore.Choice
 	replicas  []*launch.Server
-	j         *journal
+	j         *journal.Journal
 	compacted int64
 	through   int64 // the last reported revision up to which rows are deleted
 }
 
 func startPurge(t *testing.T) *purge {
 	t.Helper()
-	p := &purge{Choice: datastore.FromEnv(t), j: newJournal()}
+	p := &purge{Choice: datastore.FromEnv(t), j: journal.New()}
 	if p.Postgres {
 		p.DSN = pgserver.Database(t) // to query it directly, too
 	}
@@ -66,7 +65,7 @@ func startPurge(t *testing.T) *purge {
 }
 
 // fill writes many versions of few keys, each client its own, and returns the write with the newest revision.
-func (p *purge) fill(t *testing.T, writes int) *write {
+func (p *purge) fill(t *testing.T, writes int) *journal.Write {
 	t.Helper()
 	const writers = 8
 	var all errgroup.Group
@@ -84,7 +83,7 @@ func (p *purge) fill(t *testing.T, writes int) *write {
 	if err := all.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	return p.j.byRev[slices.Max(slices.Collect(maps.Keys(p.j.byRev)))]
+	return p.j.Newest()
 }
 
 // write makes a client's n-th write: it deletes a fifth of its keys, put by the previous write, and puts the others.
@@ -99,10 +98,10 @@ func (p *purge) write(ctx context.Context, kv pb.KVClient, client, n int) error 
 			puts = append(puts, key)
 		}
 	}
-	w := p.j.begin(puts, deletes)
+	w := p.j.Begin(puts, deletes)
 	txn := &pb.TxnRequest{}
 	for _, key := range puts {
-		txn.Success = append(txn.Success, putOp(key, w.id))
+		txn.Success = append(txn.Success, journal.PutOp(key, w.ID))
 	}
 	for _, key := range deletes {
 		txn.Success = append(txn.Success, &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{
@@ -113,7 +112,7 @@ func (p *purge) write(ctx context.Context, kv pb.KVClient, client, n int) error 
 	if err != nil {
 		return err
 	}
-	return p.j.end(w, acked, r.Header.Revision)
+	return p.j.End(w, journal.Acked, r.Header.Revision)
 }
 
 // kill kills a replica under load. Another, or the restarted one, continues the deletion afterwards.
@@ -122,8 +121,10 @@ func (p *purge) kill(t *testing.T, victim *launch.Server, seed uint64) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var loaded errgroup.Group
-	loaded.Go(func() error { return load(ctx, datastore.Endpoints(p.replicas), p.j, seed) })
-	err := p.j.awaitMore(ctx, clients)
+	loaded.Go(func() error {
+		return journal.Load{Endpoints: datastore.Endpoints(p.replicas), Seed: seed}.Run(ctx, p.j)
+	})
+	err := p.j.AwaitMore(ctx, journal.Clients)
 	victim.Kill()
 	cancel()
 	if err := loaded.Wait(); err != nil {
@@ -140,27 +141,27 @@ func (p *purge) kill(t *testing.T, victim *launch.Server, seed uint64) {
 
 // checkCompacted checks that the remaining rows are those that the compacted revision and all later ones need. last
 // wrote the compacted revision.
-func (p *purge) checkCompacted(t *testing.T, s *launch.Server, kept []*mvccpb.KeyValue, last *write) {
+func (p *purge) checkCompacted(t *testing.T, s *launch.Server, kept []*mvccpb.KeyValue, last *journal.Write) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	conn := dial(t, s.Endpoint())
-	then, err := pb.NewKVClient(conn).Range(ctx, everything(p.compacted))
+	then, err := pb.NewKVClient(conn).Range(ctx, journal.Everything(p.compacted))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := sameKeys(then.Kvs, kept); err != nil {
+	if err := journal.SameKeys(then.Kvs, kept); err != nil {
 		t.Errorf("range at the compacted revision %d: %v", p.compacted, err)
 	}
-	events, err := history(ctx, conn, p.compacted, then.Header.Revision)
+	events, err := journal.History(ctx, conn, p.compacted, then.Header.Revision)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := firstRevision(events)
-	if err := matches(last, events[:n]); err != nil {
+	n := journal.FirstRevision(events)
+	if err := last.Matches(events[:n]); err != nil {
 		t.Errorf("the compacted revision %d: %v", p.compacted, err)
 	}
-	if got, want := p.rows(t), len(kept)+len(last.deletes)+len(events)-n; got != want {
+	if got, want := p.rows(t), len(kept)+len(last.Deletes)+len(events)-n; got != want {
 		t.Errorf("%d rows are left, want %d", got, want)
 	}
 }

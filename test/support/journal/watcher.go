@@ -1,4 +1,4 @@
-package crash
+package journal
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// watcher watches a range across all restarts of the server: when its stream ends it opens another one, at the revision
+// Watcher watches a range across all restarts of the server: when its stream ends it opens another one, at the revision
 // after the last one seen.
-type watcher struct {
+type Watcher struct {
 	key, end string
 	conn     *grpc.ClientConn
 
@@ -26,8 +26,8 @@ type watcher struct {
 	changed chan struct{}
 }
 
-// watch starts a watcher, which ends with ctx.
-func watch(ctx context.Context, endpoint, key, end string) (*watcher, error) {
+// Watch starts a watcher, which ends with ctx.
+func Watch(ctx context.Context, endpoint, key, end string) (*Watcher, error) {
 	conn, err := grpc.NewClient("passthrough:///"+endpoint,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{
@@ -37,7 +37,7 @@ func watch(ctx context.Context, endpoint, key, end string) (*watcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{key: key, end: end, conn: conn, seen: 1, changed: make(chan struct{})}
+	w := &Watcher{key: key, end: end, conn: conn, seen: 1, changed: make(chan struct{})}
 	go func() {
 		defer conn.Close()
 		for ctx.Err() == nil && w.broken() == nil {
@@ -47,14 +47,14 @@ func watch(ctx context.Context, endpoint, key, end string) (*watcher, error) {
 	return w, nil
 }
 
-func (w *watcher) broken() error {
+func (w *Watcher) broken() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err
 }
 
 // stream watches until the stream ends.
-func (w *watcher) stream(ctx context.Context) {
+func (w *Watcher) stream(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s, err := pb.NewWatchClient(w.conn).Watch(ctx, grpc.WaitForReady(true))
@@ -72,14 +72,14 @@ func (w *watcher) stream(ctx context.Context) {
 	}
 }
 
-func (w *watcher) upTo() int64 {
+func (w *Watcher) upTo() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.seen
 }
 
 // take adds a response's events.
-func (w *watcher) take(r *pb.WatchResponse) {
+func (w *Watcher) take(r *pb.WatchResponse) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -101,7 +101,7 @@ func (w *watcher) take(r *pb.WatchResponse) {
 }
 
 // wait returns the events up to a revision that has some, once they have arrived.
-func (w *watcher) wait(ctx context.Context, rev int64) ([]*mvccpb.Event, error) {
+func (w *Watcher) wait(ctx context.Context, rev int64) ([]*mvccpb.Event, error) {
 	for {
 		w.mu.Lock()
 		events, seen, err, changed := w.events, w.seen, w.err, w.changed
@@ -123,13 +123,13 @@ func (w *watcher) wait(ctx context.Context, rev int64) ([]*mvccpb.Event, error) 
 }
 
 // skip records that nothing happened in this range up to a revision, which may be compacted soon.
-func (w *watcher) skip(rev int64) {
+func (w *Watcher) skip(rev int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seen = max(w.seen, rev)
 }
 
 // matches reports whether an event belongs to the watched range.
-func (w *watcher) matches(e *mvccpb.Event) bool {
+func (w *Watcher) matches(e *mvccpb.Event) bool {
 	return string(e.Kv.Key) >= w.key && (w.end == "\x00" || string(e.Kv.Key) < w.end)
 }

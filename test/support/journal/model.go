@@ -1,33 +1,41 @@
-package crash
+package journal
 
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/protobuf/proto"
 )
 
-// model is what the server must contain. It is built from the history as that is checked.
-type model struct {
-	j    *journal
-	rev  int64 // checked up to here
+// Model is what the server must contain. It is built from the history as that is checked.
+type Model struct {
+	j    *Journal
+	Rev  int64 // checked up to here
 	keys map[string]*mvccpb.KeyValue
 }
 
-func newModel(j *journal) *model { return &model{j: j, rev: 1, keys: map[string]*mvccpb.KeyValue{}} }
+// NewModel returns the model of empty servers.
+func NewModel(j *Journal) *Model { return &Model{j: j, Rev: 1, keys: map[string]*mvccpb.KeyValue{}} }
+
+// Clone returns copies of the model and its journal, right after Verify.
+func (m *Model) Clone() (*Model, *Journal) {
+	j := m.j.clone()
+	return &Model{j: j, Rev: m.Rev, keys: maps.Clone(m.keys)}, j
+}
 
 // advance processes the events of the revisions after those already checked.
-func (m *model) advance(events []*mvccpb.Event) error {
+func (m *Model) advance(events []*mvccpb.Event) error {
 	m.j.mu.Lock()
 	defer m.j.mu.Unlock()
 	for len(events) > 0 {
 		rev := events[0].Kv.ModRevision
-		if rev != m.rev+1 {
-			return fmt.Errorf("history goes from revision %d to %d", m.rev, rev)
+		if rev != m.Rev+1 {
+			return fmt.Errorf("history goes from revision %d to %d", m.Rev, rev)
 		}
-		n := firstRevision(events)
+		n := FirstRevision(events)
 		if err := m.match(rev, events[:n]); err != nil {
 			return fmt.Errorf("revision %d: %w\nevents: %v", rev, err, events[:n])
 		}
@@ -36,13 +44,13 @@ func (m *model) advance(events []*mvccpb.Event) error {
 				return fmt.Errorf("revision %d: %w", rev, err)
 			}
 		}
-		m.rev, events = rev, events[n:]
+		m.Rev, events = rev, events[n:]
 	}
 	return nil
 }
 
-// firstRevision returns the number of events at the first event's revision.
-func firstRevision(events []*mvccpb.Event) int {
+// FirstRevision returns the number of events at the first event's revision.
+func FirstRevision(events []*mvccpb.Event) int {
 	n := 1
 	for n < len(events) && events[n].Kv.ModRevision == events[0].Kv.ModRevision {
 		n++
@@ -52,12 +60,12 @@ func firstRevision(events []*mvccpb.Event) int {
 
 // finish checks that nothing is missing from a history that ended at the server's current revision, to, and forgets its
 // writes.
-func (m *model) finish(to int64) error {
-	if m.rev != to {
-		return fmt.Errorf("history ends at revision %d, the server is at %d", m.rev, to)
+func (m *Model) finish(to int64) error {
+	if m.Rev != to {
+		return fmt.Errorf("history ends at revision %d, the server is at %d", m.Rev, to)
 	}
 	for _, w := range m.j.writes() {
-		if w.outcome == acked && !w.seen {
+		if w.outcome == Acked && !w.seen {
 			return fmt.Errorf("acknowledged write is lost: %s; the server is at %d", w, to)
 		}
 	}
@@ -66,14 +74,14 @@ func (m *model) finish(to int64) error {
 }
 
 // match finds the write that made a revision.
-func (m *model) match(rev int64, events []*mvccpb.Event) error {
+func (m *Model) match(rev int64, events []*mvccpb.Event) error {
 	w := m.j.byRev[rev]
 	if w == nil && events[0].Type == mvccpb.Event_PUT {
 		w = m.j.byID[string(events[0].Kv.Value)]
 	}
 	if w == nil {
-		i := slices.IndexFunc(m.j.open, func(w *write) bool {
-			return !w.seen && (w.outcome == unknown || w.loose && w.rev >= rev) && matches(w, events) == nil
+		i := slices.IndexFunc(m.j.open, func(w *Write) bool {
+			return !w.seen && (w.outcome == Unknown || w.loose && w.rev >= rev) && w.Matches(events) == nil
 		})
 		if i < 0 {
 			return fmt.Errorf("no client wrote this")
@@ -83,27 +91,27 @@ func (m *model) match(rev int64, events []*mvccpb.Event) error {
 	switch {
 	case w.seen:
 		return fmt.Errorf("%s is here a second time", w)
-	case w.outcome == refused:
+	case w.outcome == Refused:
 		return fmt.Errorf("%s was refused", w)
-	case w.outcome == acked && !w.loose && w.rev != rev:
+	case w.outcome == Acked && !w.loose && w.rev != rev:
 		return fmt.Errorf("%s was acknowledged at another revision", w)
 	}
 	w.seen = true
-	return matches(w, events)
+	return w.Matches(events)
 }
 
-// matches reports whether the events are what w does, all of it and in order.
-func matches(w *write, events []*mvccpb.Event) error {
-	if len(events) != len(w.puts)+len(w.deletes) {
+// Matches returns an error unless the events are what w does, all of it and in order.
+func (w *Write) Matches(events []*mvccpb.Event) error {
+	if len(events) != len(w.Puts)+len(w.Deletes) {
 		return fmt.Errorf("%d events of %s", len(events), w)
 	}
 	for i, e := range events {
 		switch {
-		case i < len(w.puts):
-			if e.Type != mvccpb.Event_PUT || string(e.Kv.Key) != w.puts[i] || string(e.Kv.Value) != w.id {
+		case i < len(w.Puts):
+			if e.Type != mvccpb.Event_PUT || string(e.Kv.Key) != w.Puts[i] || string(e.Kv.Value) != w.ID {
 				return fmt.Errorf("event %d is not of %s", i, w)
 			}
-		case e.Type != mvccpb.Event_DELETE || string(e.Kv.Key) != w.deletes[i-len(w.puts)]:
+		case e.Type != mvccpb.Event_DELETE || string(e.Kv.Key) != w.Deletes[i-len(w.Puts)]:
 			return fmt.Errorf("event %d is not of %s", i, w)
 		}
 	}
@@ -111,7 +119,7 @@ func matches(w *write, events []*mvccpb.Event) error {
 }
 
 // apply applies an event and checks what it says about the key's past.
-func (m *model) apply(e *mvccpb.Event) error {
+func (m *Model) apply(e *mvccpb.Event) error {
 	key := string(e.Kv.Key)
 	old := m.keys[key]
 	if !proto.Equal(e.PrevKv, old) {
@@ -135,8 +143,8 @@ func (m *model) apply(e *mvccpb.Event) error {
 	return nil
 }
 
-// list returns the keys that must exist, in order.
-func (m *model) list() []*mvccpb.KeyValue {
+// List returns the keys that must exist, in order.
+func (m *Model) List() []*mvccpb.KeyValue {
 	var list []*mvccpb.KeyValue
 	for _, kv := range m.keys {
 		list = append(list, kv)

@@ -1,4 +1,4 @@
-package crash
+package journal
 
 import (
 	"testing"
@@ -64,17 +64,17 @@ func TestModelNotices(t *testing.T) {
 			del("a", 4, &mvccpb.Event{}),
 		}, 4, false},
 	} {
-		j := newJournal()
+		j := New()
 		must := func(err error) {
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
-		must(j.end(j.begin([]string{"a"}, nil), acked, 2))
-		must(j.end(j.begin([]string{"b", "c"}, nil), acked, 3))
-		j.begin(nil, []string{"a"}) // w3, without an answer
-		must(j.end(j.begin([]string{"d"}, nil), refused, 3))
-		m := newModel(j)
+		must(j.End(j.Begin([]string{"a"}, nil), Acked, 2))
+		must(j.End(j.Begin([]string{"b", "c"}, nil), Acked, 3))
+		j.Begin(nil, []string{"a"}) // w3, without an answer
+		must(j.End(j.Begin([]string{"d"}, nil), Refused, 3))
+		m := NewModel(j)
 		err := m.advance(c.events)
 		if err == nil {
 			err = m.finish(c.to)
@@ -86,11 +86,11 @@ func TestModelNotices(t *testing.T) {
 }
 
 func TestJournalNoticesOneRevisionTwice(t *testing.T) {
-	j := newJournal()
-	if err := j.end(j.begin([]string{"a"}, nil), acked, 2); err != nil {
+	j := New()
+	if err := j.End(j.Begin([]string{"a"}, nil), Acked, 2); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.end(j.begin([]string{"b"}, nil), acked, 2); err == nil {
+	if err := j.End(j.Begin([]string{"b"}, nil), Acked, 2); err == nil {
 		t.Error("two writes were acknowledged at revision 2 without an error")
 	}
 }

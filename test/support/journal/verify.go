@@ -1,4 +1,4 @@
-package crash
+package journal
 
 import (
 	"context"
@@ -12,38 +12,39 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// verify compares an idle server with the journal and the model, and the watchers with the server's history.
-func verify(ctx context.Context, endpoint string, m *model, watchers []*watcher) error {
+// Verify compares an idle server with the model and its journal, and the watchers with the server's history. The model
+// then has that history, whose writes the journal forgets.
+func Verify(ctx context.Context, endpoint string, m *Model, watchers []*Watcher) error {
 	conn, err := grpc.NewClient("passthrough:///"+endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	kv := pb.NewKVClient(conn)
-	now, err := kv.Range(ctx, everything(0))
+	now, err := kv.Range(ctx, Everything(0))
 	if err != nil {
 		return err
 	}
 	to := now.Header.Revision
-	events, err := history(ctx, conn, m.rev+1, to)
+	events, err := History(ctx, conn, m.Rev+1, to)
 	if err != nil {
 		return err
 	}
 
 	half := 0 // half of the history first, so that a read in the past can be compared
 	for half < len(events)/2 {
-		half += firstRevision(events[half:])
+		half += FirstRevision(events[half:])
 	}
 	if err := m.advance(events[:half]); err != nil {
 		return err
 	}
 	if half > 0 {
-		then, err := kv.Range(ctx, everything(m.rev))
+		then, err := kv.Range(ctx, Everything(m.Rev))
 		if err != nil {
 			return err
 		}
-		if err := sameKeys(then.Kvs, m.list()); err != nil {
-			return fmt.Errorf("range at the past revision %d: %w", m.rev, err)
+		if err := SameKeys(then.Kvs, m.List()); err != nil {
+			return fmt.Errorf("range at the past revision %d: %w", m.Rev, err)
 		}
 	}
 	if err := m.advance(events[half:]); err != nil {
@@ -52,7 +53,7 @@ func verify(ctx context.Context, endpoint string, m *model, watchers []*watcher)
 	if err := m.finish(to); err != nil {
 		return err
 	}
-	if err := sameKeys(now.Kvs, m.list()); err != nil {
+	if err := SameKeys(now.Kvs, m.List()); err != nil {
 		return fmt.Errorf("range at the current revision %d: %w", to, err)
 	}
 	if err := verifyLeases(ctx, pb.NewLeaseClient(conn), m); err != nil {
@@ -66,23 +67,24 @@ func verify(ctx context.Context, endpoint string, m *model, watchers []*watcher)
 	return nil
 }
 
-func everything(rev int64) *pb.RangeRequest {
+// Everything asks for all keys at a revision, 0 for the newest.
+func Everything(rev int64) *pb.RangeRequest {
 	return &pb.RangeRequest{Key: []byte{0}, RangeEnd: []byte{0}, Revision: rev}
 }
 
-// history reads all events of the revisions from..to.
-func history(ctx context.Context, conn *grpc.ClientConn, from, to int64) ([]*mvccpb.Event, error) {
+// History reads all events of the revisions from..to.
+func History(ctx context.Context, conn *grpc.ClientConn, from, to int64) ([]*mvccpb.Event, error) {
 	if from > to {
 		return nil, nil
 	}
-	w := &watcher{key: "\x00", end: "\x00", conn: conn, seen: from - 1, changed: make(chan struct{})}
+	w := &Watcher{key: "\x00", end: "\x00", conn: conn, seen: from - 1, changed: make(chan struct{})}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go w.stream(ctx)
 	return w.wait(ctx, to)
 }
 
-func verifyWatcher(ctx context.Context, w *watcher, events []*mvccpb.Event, to int64) error {
+func verifyWatcher(ctx context.Context, w *Watcher, events []*mvccpb.Event, to int64) error {
 	want := slices.DeleteFunc(slices.Clone(events), func(e *mvccpb.Event) bool { return !w.matches(e) })
 	if len(want) > 0 {
 		got, err := w.wait(ctx, want[len(want)-1].Kv.ModRevision)
@@ -103,7 +105,7 @@ func verifyWatcher(ctx context.Context, w *watcher, events []*mvccpb.Event, to i
 
 // verifyLeases compares the leases with what clients know. If the outcome of a revocation is unknown, the lease's key
 // decides.
-func verifyLeases(ctx context.Context, c pb.LeaseClient, m *model) error {
+func verifyLeases(ctx context.Context, c pb.LeaseClient, m *Model) error {
 	list, err := c.LeaseLeases(ctx, &pb.LeaseLeasesRequest{})
 	if err != nil {
 		return err
@@ -112,16 +114,16 @@ func verifyLeases(ctx context.Context, c pb.LeaseClient, m *model) error {
 	for _, l := range list.Leases {
 		there[l.ID] = true
 	}
-	for _, kv := range m.list() {
+	for _, kv := range m.List() {
 		if kv.Lease != 0 && !there[kv.Lease] {
 			return fmt.Errorf("key %q is on lease %d, which does not exist", kv.Key, kv.Lease)
 		}
 	}
 	for id, l := range m.j.leaseStates() {
 		switch {
-		case l.granted == acked && !l.wantRevoked && !there[id]:
+		case l.granted == Acked && !l.wantRevoked && !there[id]:
 			return fmt.Errorf("lease %d was granted and does not exist", id)
-		case l.revoked == acked && there[id]:
+		case l.revoked == Acked && there[id]:
 			return fmt.Errorf("lease %d was revoked and still exists", id)
 		}
 		if !there[id] {
@@ -135,7 +137,7 @@ func verifyLeases(ctx context.Context, c pb.LeaseClient, m *model) error {
 	return nil
 }
 
-func verifyLease(ctx context.Context, c pb.LeaseClient, m *model, id int64) error {
+func verifyLease(ctx context.Context, c pb.LeaseClient, m *Model, id int64) error {
 	r, err := c.LeaseTimeToLive(ctx, &pb.LeaseTimeToLiveRequest{ID: id, Keys: true})
 	if err != nil {
 		return err
@@ -153,7 +155,8 @@ func verifyLease(ctx context.Context, c pb.LeaseClient, m *model, id int64) erro
 	return nil
 }
 
-func sameKeys(got, want []*mvccpb.KeyValue) error {
+// SameKeys returns an error unless both lists are equal.
+func SameKeys(got, want []*mvccpb.KeyValue) error {
 	for i := range max(len(got), len(want)) {
 		switch {
 		case i >= len(got):
