@@ -108,8 +108,8 @@ func (b *Backend) makeDirectory() error {
 		return err
 	}
 	b.path = path
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("make the data directory: %w", err)
+	if err := b.makeDirectories(filepath.Dir(path)); err != nil {
+		return err
 	}
 	b.path, err = resolve(path)
 	return err
