@@ -1,7 +1,7 @@
 # Every target sets up what it needs: see scripts/setup.sh.
 
 # The test modules besides the main module; their dependencies are large.
-HEAVY := test/etcd test/restapi test/kubestorage test/kubeapiserver test/cluster test/patroni
+HEAVY := test/etcd test/restapi test/kubestorage test/kubeapiserver test/cluster test/patroni test/powercut
 LINTED := . $(HEAVY) test/bench
 
 DATA_DIR ?= default.sqlstore
@@ -40,6 +40,11 @@ setup-tools:
 setup-postgres:
 	@scripts/setup.sh
 	@scripts/setup-postgres.sh
+
+# The power cuts need Postgres' programs, whose files they put on a disk of their own.
+.PHONY: setup-powercut
+setup-powercut: setup
+	@scripts/setup-postgres.sh programs
 
 # Makes sure that the tests can start a PgBouncer: the machine's, or Debian's in a container
 # (test/support/pgbouncer).
@@ -117,7 +122,7 @@ $(LINTER): tools/go.mod tools/go.sum
 
 .PHONY: e2e
 e2e: ## the heavy suites, one round each
-e2e: e2e-etcd e2e-restapi e2e-kubestorage e2e-kubeapiserver e2e-postgres e2e-cluster e2e-patroni
+e2e: e2e-etcd e2e-restapi e2e-kubestorage e2e-kubeapiserver e2e-postgres e2e-powercut e2e-cluster e2e-patroni
 
 .PHONY: e2e-etcd
 e2e-etcd: setup-strace setup-tools setup-postgres ## compare with a real etcd; etcd's tools, hostile clients and crashes
@@ -175,6 +180,9 @@ e2e-kubeapiserver-pgbouncer: setup-pgbouncer kubernetes ## the same through a Pg
 	cd test/kubeapiserver && \
 		$(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=2 $(PGBOUNCER) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
+.PHONY: e2e-powercut
+e2e-powercut: setup-powercut ## power cuts that lose and tear what is not synced; needs Linux, root and /dev/fuse
+	cd test/powercut && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
 .PHONY: e2e-cluster
 e2e-cluster: setup ## containers as hosts: faults under load, and how long they last; needs Docker
 	cd test/cluster && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
@@ -192,13 +200,15 @@ bench: setup ## compare with etcd, kine and a bare gRPC server (BENCH_FLAGS=-hel
 # The soak takes hours; make accepts other numbers.
 SOAK_KILLS ?= 2000
 SOAK_RUNS ?= 100
+SOAK_CUTS ?= 5000
 SOAK_OBJECTS ?= 50000
 SOAK_CLUSTER_MINUTES ?= 120
 SOAK_BENCH_FLAGS ?= -objects 20000,1000000
 
 # Every suite over every database; .ci/run uses one of them.
 .PHONY: soak
-soak: setup-strace setup-tools setup-pgbouncer kubernetes ## the heavy suites and the comparison at full length: hours
+soak: ## the heavy suites and the comparison at full length: hours
+soak: setup-strace setup-tools setup-pgbouncer setup-powercut kubernetes
 	SQLSTORE_TEST_WHOLE=1 $(MAKE) test-postgres-versions
 	SQLSTORE_TEST_FAIR=1m $(HEAVY_TEST) -timeout 1h -v -run TestReplicasShareTheClock ./internal/store
 	SQLSTORE_TEST_LEASES=1000000 $(HEAVY_TEST) -timeout 1h -v -run TestManyLeases ./internal/store
@@ -217,6 +227,7 @@ soak: setup-strace setup-tools setup-pgbouncer kubernetes ## the heavy suites an
 		"$(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=2 $(PGBOUNCER)"; do \
 		env $$over SQLSTORE_TEST_OBJECTS=$(SOAK_OBJECTS) $(HEAVY_TEST) -timeout 8h ./... || exit 1; \
 	done
+	cd test/powercut && SQLSTORE_TEST_CUTS=$(SOAK_CUTS) $(HEAVY_TEST) -timeout 24h -v ./...
 	cd test/cluster && SQLSTORE_TEST_CLUSTER_MINUTES=$(SOAK_CLUSTER_MINUTES) $(HEAVY_TEST) -timeout 24h -v ./...
 	$(MAKE) e2e-patroni
 	$(MAKE) bench BENCH_FLAGS="$(SOAK_BENCH_FLAGS)"

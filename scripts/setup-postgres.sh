@@ -1,10 +1,13 @@
 #!/bin/sh
 # Makes sure that tests can use a Postgres: your own server, a container engine or the server's binaries.
-# Otherwise it installs the binaries if possible; it sets up and starts no service.
+# Otherwise it installs the binaries if possible; it sets up and starts no service. With the argument
+# "programs" only the binaries will do.
 set -eu
 
-[ -z "${SQLSTORE_TEST_POSTGRES:-}" ] || exit 0
-if command -v docker >/dev/null && timeout 20 docker version >/dev/null 2>&1; then exit 0; fi
+if [ "${1:-}" != programs ]; then
+	[ -z "${SQLSTORE_TEST_POSTGRES:-}" ] || exit 0
+	if command -v docker >/dev/null && timeout 20 docker version >/dev/null 2>&1; then exit 0; fi
+fi
 if command -v postgres >/dev/null; then exit 0; fi
 for postgres in /usr/lib/postgresql/*/bin/postgres /usr/pgsql-*/bin/postgres \
 	/opt/homebrew/opt/postgresql@*/bin/postgres "$(pg_config --bindir 2>/dev/null)/postgres"; do
