@@ -19,17 +19,23 @@ var errStandby = errors.New("the server is a standby or read-only")
 // them never comes from a standby. date_part computes with floats, which are exact enough for microseconds; extract
 // would take longer than the rest of a short statement.
 const (
-	timelineOf = "('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint"
-	startedOf  = "(date_part('epoch', pg_postmaster_start_time()) * 1000000)::bigint"
+	walFile    = "pg_walfile_name(pg_current_wal_lsn())"
+	startTime  = "pg_postmaster_start_time()"
+	timelineOf = "('x' || substr(" + walFile + ", 1, 8))::bit(32)::bigint"
+	startedOf  = "(date_part('epoch', " + startTime + ") * 1000000)::bigint"
 	timeOf     = "(date_part('epoch', clock_timestamp()) * 1000000)::bigint"
 )
 
-// originColumns are the columns of a [backend.Origin] in SQL.
+// originColumns are the columns of a [backend.Origin] in SQL, as scanner.origin reads them.
 type originColumns [3]string
 
 var (
-	postgresOrigin = originColumns{timelineOf, startedOf, timeOf}
-	// unknownOrigin replaces postgresOrigin for an engine that is not Postgres.
+	// binaryOrigin leaves the arithmetic to scanner.origin, because every linearizable read makes the server evaluate
+	// these columns.
+	binaryOrigin = originColumns{walFile, startTime, "clock_timestamp()"}
+	// textOrigin replaces binaryOrigin if answers are text: the text of a time depends on the session's settings.
+	textOrigin = originColumns{timelineOf, startedOf, timeOf}
+	// unknownOrigin replaces both for an engine that is not Postgres.
 	unknownOrigin = originColumns{"0::bigint", "0::bigint", timeOf}
 )
 

@@ -174,7 +174,7 @@ func (p *planned) others() {
 	span := []any{benchKey(10)[:29], []byte("/registry/q")}
 	key := benchKey(77)
 	for prev := range 2 {
-		p.check("tail", false, tailStatement(postgresOrigin.once(), prev == 1, false),
+		p.check("tail", false, tailStatement(binaryOrigin.once(), prev == 1, false),
 			p.revision-10, int64(math.MaxInt64), int64(100), int64(1<<20))
 		for form, args := range [][]any{nil, {key}, span, span[:1]} {
 			p.check(fmt.Sprint("history ", form), false, historySQL[form][prev][0],

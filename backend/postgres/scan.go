@@ -9,9 +9,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
+
+// microsecondsTo2000 are those from 1970 to 2000 in UTC.
+const microsecondsTo2000 = 946_684_800_000_000
 
 // scanner reads the columns of a row one after the other. It decodes the wire format itself: for a page of rows, pgx's
 // decoding costs as much as the server's work. Whether the format is text or binary depends on the exec mode.
@@ -125,9 +129,32 @@ func (s *scanner) clock() backend.Clock {
 	return backend.Clock{Revision: s.integer(), Compacted: s.integer(), Epoch: s.integer()}
 }
 
-// origin reads the columns of an origin.
+// origin reads the columns of an origin, which are originColumns.
 func (s *scanner) origin() backend.Origin {
-	return backend.Origin{Server: backend.Server{Timeline: s.integer(), Started: s.integer()}, At: s.integer()}
+	return backend.Origin{Server: backend.Server{Timeline: s.timeline(), Started: s.microseconds()}, At: s.microseconds()}
+}
+
+// timeline reads a timeline, or the name of a WAL file, which begins with the timeline's eight hexadecimal digits.
+func (s *scanner) timeline() int64 {
+	if s.fields[s.next].DataTypeOID != pgtype.TextOID {
+		return s.integer()
+	}
+	raw, _ := s.column()
+	n, err := strconv.ParseInt(string(raw[:min(8, len(raw))]), 16, 64)
+	if err != nil {
+		s.err = err
+	}
+	return n
+}
+
+// microseconds reads a number of microseconds since 1970, or a binary timestamptz, which counts them from 2000.
+func (s *scanner) microseconds() int64 {
+	since2000 := s.fields[s.next].DataTypeOID == pgtype.TimestamptzOID
+	n := s.integer()
+	if since2000 {
+		n += microsecondsTo2000
+	}
+	return n
 }
 
 // row reads the columns of the constant columns and, if value is set, the value.

@@ -202,19 +202,24 @@ func (b *Backend) checkServer(ctx context.Context) error {
 
 // origin finds out how the server identifies itself.
 func (b *Backend) origin(ctx context.Context) (originColumns, error) {
-	err := b.control.query(ctx, "look at the server", nil, func(*scanner) error { return nil },
-		"SELECT "+postgresOrigin.perRow())
+	columns := textOrigin
+	err := b.control.query(ctx, "look at the server", nil, func(s *scanner) error {
+		if _, binary := s.column(); binary {
+			columns = binaryOrigin
+		}
+		return nil
+	}, "SELECT "+textOrigin.perRow())
 	if refused(err) {
 		b.log.Info("the database server does not identify itself: sqlstore cannot notice when another server takes "+
 			"its place", "error", err)
 		return unknownOrigin, nil
 	}
-	return postgresOrigin, err
+	return columns, err
 }
 
 // withOrigin builds the statements that return the origin of their answers.
 func (f *features) withOrigin(columns originColumns) {
-	f.head = "SELECT " + clockColumns + ", c.batch, c.alarms, " + columns.perRow() + fromClock
+	f.head = "SELECT " + clockColumns + ", c.batch, c.alarms, " + columns.perRow() + " " + ofNewestClock
 	origin := columns.once()
 	f.lock = "SELECT " + clockColumns + ", " + origin + " FROM (" + newestClock + " FOR UPDATE) AS c"
 	for prev := range 2 {

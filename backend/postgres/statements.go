@@ -28,9 +28,11 @@ const (
 	clockColumns = "c.revision, c.compacted, c.incarnation"
 	// newestClock reads the clock's row. The order finds it without visiting the old versions that an open snapshot
 	// keeps.
-	newestClock = "SELECT * FROM clock WHERE id = 1 ORDER BY turn DESC LIMIT 1"
+	newestClock = "SELECT * " + ofNewestClock
 	fromClock   = " FROM (" + newestClock + ") AS c"
-	readClock   = "SELECT " + clockColumns + fromClock
+	// ofNewestClock is fromClock for a statement that reads nothing else.
+	ofNewestClock = "FROM clock AS c WHERE c.id = 1 ORDER BY c.turn DESC LIMIT 1"
+	readClock     = "SELECT " + clockColumns + fromClock
 
 	readAlarms = "SELECT member, kind FROM alarms ORDER BY member, kind"
 
