@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestOriginInEveryMode reads the same origin from binary columns, from text, and from the introduction of a connection.
+// TestOriginInEveryMode reads the same origin from binary columns, from text, and when a connection is made.
 func TestOriginInEveryMode(t *testing.T) {
 	dsn := database(t)
 	for _, mode := range []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"} {

@@ -131,7 +131,8 @@ func (s *scanner) clock() backend.Clock {
 
 // origin reads the columns of an origin, which are originColumns.
 func (s *scanner) origin() backend.Origin {
-	return backend.Origin{Server: backend.Server{Timeline: s.timeline(), Started: s.microseconds()}, At: s.microseconds()}
+	server := backend.Server{Timeline: s.timeline(), Started: s.microseconds()}
+	return backend.Origin{Server: server, At: s.microseconds()}
 }
 
 // timeline reads a timeline, or the name of a WAL file, which begins with the timeline's eight hexadecimal digits.
