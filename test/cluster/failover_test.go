@@ -195,10 +195,17 @@ func (s *stage) put(ctx context.Context, r *rig.Replica, key string) int64 {
 	}
 }
 
+// term returns the raft term of a replica after a linearizable read. Without the read, its status may still have an
+// older one, which another replica has raised.
 func (s *stage) term(ctx context.Context, r *rig.Replica) uint64 {
 	s.Helper()
+	read, err := s.client(r).Get(ctx, "term")
+	s.ok(err)
 	status, err := s.client(r).Status(ctx, r.Endpoint())
 	s.ok(err)
+	if status.RaftTerm < read.Header.RaftTerm {
+		s.Errorf("%s reports the raft term %d, and reported %d before", r.Name, status.RaftTerm, read.Header.RaftTerm)
+	}
 	return status.RaftTerm
 }
 
