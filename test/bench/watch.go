@@ -200,7 +200,7 @@ var errLost = errors.New("lost events")
 func (w *watcher) await(ctx context.Context, n int) error {
 	late := time.NewTimer(lostAfter)
 	defer late.Stop()
-	for {
+	for before := 0; ; {
 		w.mu.Lock()
 		have, err := len(w.events), w.err
 		w.mu.Unlock()
@@ -209,10 +209,12 @@ func (w *watcher) await(ctx context.Context, n int) error {
 			return fmt.Errorf("watch: %w", err)
 		case have >= n:
 			return nil
+		case have > before: // progress notifications also signal a change
+			late.Reset(lostAfter)
+			before = have
 		}
 		select {
 		case <-w.change:
-			late.Reset(lostAfter)
 		case <-late.C:
 			return fmt.Errorf("%w: %w", errLost, w.t.wrong("a watcher saw %d of %d events", have, n))
 		case <-ctx.Done():
