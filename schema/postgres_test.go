@@ -388,3 +388,36 @@ func TestPostgresUpBesideWriter(t *testing.T) {
 		t.Errorf("holds %+v, %v", c, err)
 	}
 }
+
+// TestPostgresChecksumsBegin is TestChecksumsBegin from version 5, and a program of that version writes on.
+func TestPostgresChecksumsBegin(t *testing.T) {
+	db := openPostgres(t, pgserver.Database(t))
+	upTo(t, db, 5)
+	const insert = "INSERT INTO object_versions (resource_version, ordinal, key, deleted, create_revision, version, " +
+		"lease, previous_version, batch, value) VALUES ($1::bigint, 0, decode($1::text, 'escape'), false, 2, 1, 0, " +
+		"0, 1, 'v')"
+	exec(t, db, insert, 2)
+	exec(t, db, "UPDATE clock SET revision = 2 WHERE id = 1")
+	var before, after string
+	const file = "SELECT pg_relation_filepath('object_versions')"
+	if err := db.QueryRow(file).Scan(&before); err != nil {
+		t.Fatal(err)
+	}
+	if err := Up(t.Context(), db, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.QueryRow(file).Scan(&after); err != nil || after != before {
+		t.Errorf("the table was rewritten from %s to %s, %v", before, after, err)
+	}
+	exec(t, db, insert, 3)
+	exec(t, db, "UPDATE clock SET revision = 3 WHERE id = 1")
+	exec(t, db, insert, 4)
+	exec(t, db, "UPDATE object_versions SET written_at = 1795442580123 WHERE resource_version = 4")
+	var since, next int64
+	if err := db.QueryRow("SELECT since, next_version FROM checksums").Scan(&since, &next); err != nil || since != 2 ||
+		next != 0 {
+		t.Errorf("since %d, next %d, %v", since, next, err)
+	}
+	wantTimes(t, db, "SELECT to_char(written_at AT TIME ZONE 'UTC', 'HH24:MI:SS.MS') FROM objects ORDER BY "+
+		"resource_version", "", "", "14:03:00.123")
+}

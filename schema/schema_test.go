@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,10 +16,10 @@ import (
 )
 
 // newestVersion is the version of the newest migration.
-const newestVersion = 2
+const newestVersion = 3
 
 // newestPostgres is the same for Postgres.
-const newestPostgres = 5
+const newestPostgres = 6
 
 func openDB(t *testing.T) *sql.DB {
 	t.Helper()
@@ -105,8 +106,8 @@ func TestMigrationIsLogged(t *testing.T) {
 	db := openDB(t)
 	upTo(t, db, 1)
 	for _, want := range []string{
-		"INFO schema migration started from=1 to=2\nINFO schema migration step done version=2\nINFO schema migration " +
-			"done version=2\n",
+		"INFO schema migration started from=1 to=3\nINFO schema migration step done version=2\n" +
+			"INFO schema migration step done version=3\nINFO schema migration done version=3\n",
 		"", // nothing to do
 	} {
 		var out strings.Builder
@@ -181,7 +182,7 @@ func TestRefused(t *testing.T) {
 	exec(t, db, "UPDATE schema_migrations SET version = 7")
 	for _, err := range []error{Up(ctx, db, nil), Down(ctx, db, 1)} {
 		if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "version 7") || !strings.Contains(err.Error(),
-			"up to 2") {
+			"up to 3") {
 			t.Error(err)
 		}
 	}
@@ -254,5 +255,48 @@ func TestObjects(t *testing.T) {
 	want := "[/registry/namespaces/||7|n /registry/pods/default/|nginx|5|new |plain|4|p]"
 	if fmt.Sprint(got) != want {
 		t.Errorf("objects %v, want %s", got, want)
+	}
+}
+
+// TestChecksumsBegin migrates rows of version 2: they have no checksum and no time, the migration notes where they end,
+// and the view shows the time of newer ones.
+func TestChecksumsBegin(t *testing.T) {
+	db := openDB(t)
+	upTo(t, db, 2)
+	const insert = "INSERT INTO object_versions (id, resource_version, key, deleted, create_revision, version, " +
+		"lease, previous_version, value) VALUES (?1 << 20, ?1, 'a' || ?1, 0, ?1, 1, 0, 0, 'v')"
+	exec(t, db, insert, 2)
+	exec(t, db, "UPDATE clock SET revision = 2")
+	if err := Up(t.Context(), db, nil); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, db, insert, 3)
+	exec(t, db, "UPDATE object_versions SET written_at = 1795442580123 WHERE resource_version = 3")
+	var since, next int64
+	if err := db.QueryRow("SELECT since, next_row FROM checksums").Scan(&since, &next); err != nil || since != 2 ||
+		next != 0 {
+		t.Errorf("since %d, next %d, %v", since, next, err)
+	}
+	wantTimes(t, db, "SELECT written_at FROM objects ORDER BY resource_version", "", "2026-11-23T14:03:00.123Z")
+}
+
+// wantTimes compares the one column of a query, where NULL is "".
+func wantTimes(t *testing.T, db *sql.DB, query string, want ...string) {
+	t.Helper()
+	rows, err := db.Query(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	var got []string
+	for rows.Next() {
+		var s sql.NullString
+		if err := rows.Scan(&s); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, s.String)
+	}
+	if err := rows.Err(); err != nil || !slices.Equal(got, want) {
+		t.Errorf("times %q, %v; want %q", got, err, want)
 	}
 }
