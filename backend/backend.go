@@ -4,11 +4,14 @@
 // A backend stores rows and makes no decisions. The store's sequencer, a layer above, assigns revisions while the
 // backend holds its clock. A backend must guarantee:
 //
-//  1. Rows never change. [Tx.Commit] inserts them and [Backend.Purge] removes them; nothing else touches them.
+//  1. Rows never change. [Tx.Commit] inserts them and [Backend.Purge] removes them. [Backend.AddChecksums] adds a
+//     checksum to rows that an older version wrote without one; nothing else touches them.
 //  2. A commit is atomic, durable before it returns, and moves the clock in the same database transaction.
 //  3. Every read reports the [Clock] of its own snapshot, so that the caller can tell whether the requested revision R
 //     was still readable: compacted <= R <= revision, in the same epoch.
-//  4. Nobody else can commit between [Backend.Begin] and the end of the [Tx] that it returns.
+//  4. A row that is read with its value is verified against its checksum (see [Sums]). If they do not match, the read
+//     fails with [ErrCorrupt]. Rows read without their values, and counts, come from an index and are not verified.
+//  5. Nobody else can commit between [Backend.Begin] and the end of the [Tx] that it returns.
 //
 // Every backend passes the suite in backend/backendtest.
 package backend
@@ -202,11 +205,11 @@ type Effects struct {
 type Tx interface {
 	// Loaded returns what was read for the [Needs] passed to Begin.
 	Loaded() *Loaded
-	// Commit applies e and returns when it is durable. Errors: [ErrRejected] when the database refused the contents of
-	// e, [ErrConflict] with [ErrUnavailable] when the database aborted the transaction in favour of others and a retry
-	// can succeed, [ErrNoSpace] when there was no room for it, [ErrUnavailable] when it certainly did not happen for
-	// another reason, and [ErrUnknownOutcome] when the outcome is unknown. Once a commit has begun, it ignores ctx.
-	// Commit does not retain the contents of e after it returns.
+	// Commit applies e, with one time for all of its rows, and returns when it is durable. Errors: [ErrRejected] when
+	// the database refused the contents of e, [ErrConflict] with [ErrUnavailable] when the database aborted the
+	// transaction in favour of others and a retry can succeed, [ErrNoSpace] when there was no room for it,
+	// [ErrUnavailable] when it certainly did not happen for another reason, and [ErrUnknownOutcome] when the outcome is
+	// unknown. Once a commit has begun, it ignores ctx. Commit does not retain the contents of e after it returns.
 	Commit(ctx context.Context, e *Effects) error
 	// Rollback releases the clock without a change.
 	Rollback()
@@ -246,6 +249,17 @@ type PurgeResult struct {
 	Took, Blocked time.Duration
 }
 
+// ChecksumResult is the progress of adding checksums to old rows.
+type ChecksumResult struct {
+	// Looked counts the rows that the step examined, Added those that got a checksum.
+	Looked, Added int
+	// Through is the revision up to which every row has a checksum.
+	Through int64
+	Done    bool
+	// Took and Blocked are those of [PurgeResult].
+	Took, Blocked time.Duration
+}
+
 // Backend is a database with sqlstore's schema in it. All methods may be called concurrently.
 //
 // A backend may implement optional interfaces, which callers detect with a type assertion: [Shared] when other
@@ -256,6 +270,7 @@ type PurgeResult struct {
 // first.
 type Backend interface {
 	TokenKeys
+	Times
 
 	// Settings returns the identity that the database was created with.
 	Settings(ctx context.Context) (Settings, error)
@@ -293,6 +308,11 @@ type Backend interface {
 	// prevents the removal of the rest. It is safe to call at any time as long as until never decreases. The caller
 	// does the pacing.
 	Purge(ctx context.Context, limit int, until int64) (PurgeResult, error)
+
+	// AddChecksums adds checksums to up to limit rows that an older version wrote without one. Like Purge, it works in
+	// a separate transaction, records its progress, and is paced by the caller. Done in the result means that there was
+	// nothing left to do; replicas of an older version may create more.
+	AddChecksums(ctx context.Context, limit int) (ChecksumResult, error)
 
 	// Reclaim returns up to pages free pages to the operating system, if the database can. done is true when it cannot,
 	// or when only as many free pages are left as the next writes will use. took is the time for which it prevented

@@ -20,6 +20,11 @@ import (
 type Hooks struct {
 	// Reopen closes b and opens the same data again. Without it, Run omits the tests across a restart.
 	Reopen func(t *testing.T, b backend.Backend) backend.Backend
+	// Execute runs a statement on the database of b, beside b. The suite uses SQL that all databases understand.
+	// Without it, Run omits the tests of damaged rows.
+	Execute func(t *testing.T, b backend.Backend, statement string)
+	// View opens the database of b for reading. Without it, Run omits the tests of inspections.
+	View func(t *testing.T, b backend.Backend) backend.View
 	// Only names the tests to run, nil for all: for a further mode of a backend that has passed all of them.
 	Only []string
 }
@@ -61,6 +66,7 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
 		{"RefusedCommitChangesNothing", testRefusedCommit},
 		{"CompactedNeverFalls", testCompactedNeverFalls},
 		{"LeasesAndAlarms", testLeasesAndAlarms},
+		{"Times", testTimes},
 		{"TokenKeys", testTokenKeys},
 		{"TokenKeysByMany", testTokenKeysByMany},
 		{"PurgeKeepsWhatIsSeen", testPurgeKeeps},
@@ -78,6 +84,18 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
 	}
 	if hooks.Reopen != nil && wanted("Reopen") {
 		t.Run("Reopen", func(t *testing.T) { testReopen(newFixture(t, open(t), hooks)) })
+	}
+	if hooks.Execute != nil && wanted("CorruptRows") {
+		t.Run("CorruptRows", func(t *testing.T) { testCorruptRows(newFixture(t, open(t), hooks)) })
+	}
+	if hooks.Execute != nil && wanted("CorruptPurge") {
+		t.Run("CorruptPurge", func(t *testing.T) { testCorruptPurge(newFixture(t, open(t), hooks)) })
+	}
+	if hooks.Execute != nil && hooks.Reopen != nil && wanted("AddChecksums") {
+		t.Run("AddChecksums", func(t *testing.T) { testAddChecksums(newFixture(t, open(t), hooks)) })
+	}
+	if hooks.Execute != nil && hooks.View != nil && wanted("Inspect") {
+		t.Run("Inspect", func(t *testing.T) { testInspect(newFixture(t, open(t), hooks)) })
 	}
 	if len(left) > 0 {
 		t.Errorf("no such tests: %v", left)

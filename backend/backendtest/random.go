@@ -20,6 +20,9 @@ func testRandom(f *fixture) {
 			r.step()
 		}
 	}
+	if f.hooks.View != nil {
+		f.wantSound(f.view())
+	}
 	f.purge(1000)
 	f.checkKept()
 	f.checkReadable()

@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -28,7 +29,8 @@ func (b *Backend) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error
 			return t, nil
 		}
 		if limited.Err() != nil || refused(err) && !transient(err) ||
-			err == backend.ErrTooManyRows || err == backend.ErrNoClock { //nolint:errorlint // these are not wrapped
+			errors.Is(err, backend.ErrTooManyRows) || errors.Is(err, backend.ErrNoClock) ||
+			errors.Is(err, backend.ErrCorrupt) {
 			break
 		}
 	}
@@ -48,7 +50,7 @@ func (b *Backend) begin(ctx context.Context, n *backend.Needs) (*tx, error) {
 	}
 	t := &tx{b: b, c: c}
 	var l loader
-	l.queue(&b.features, n, &t.loaded, &t.origin)
+	l.queue(&b.features, n, t)
 	err = l.run(ctx, c.Conn())
 	inVain := !l.locked && !linkOf(c.Conn()).cancelled && timedOut(err)
 	if err == nil && linkOf(c.Conn()).cancelled { // the cancel request must not hit the COMMIT
@@ -87,17 +89,23 @@ func (l *loader) add(each func(*scanner) error, sql string, args ...any) {
 	l.each = append(l.each, each)
 }
 
-func (l *loader) queue(f *features, n *backend.Needs, to *backend.Loaded, origin *backend.Origin) {
+func (l *loader) queue(f *features, n *backend.Needs, t *tx) {
+	to := &t.loaded
 	l.add(nil, beginSQL)
 	l.add(nil, f.bounds)
-	l.add(func(s *scanner) error { to.Clock, *origin, l.locked = s.clock(), s.origin(), true; return nil }, f.lock)
+	l.add(func(s *scanner) error {
+		to.Clock, t.origin, t.time, l.locked = s.clock(), s.origin(), s.integer(), true
+		return nil
+	}, f.lock)
 	if n.Tail != nil {
 		l.tail = newTailReader(*n.Tail)
 		l.add(l.tail.scan, l.tail.sql(f), l.tail.args()...)
 	}
 	row := func(s *scanner) error {
-		to.Rows = append(to.Rows, backend.Row{})
-		s.row(&to.Rows[len(to.Rows)-1], true)
+		var r backend.Row
+		if s.row(&r, true); !r.Deleted {
+			to.Rows = append(to.Rows, r)
+		}
 		return nil
 	}
 	if len(n.Keys) > 0 {
@@ -108,14 +116,17 @@ func (l *loader) queue(f *features, n *backend.Needs, to *backend.Loaded, origin
 		form, span := shape(wider(s))
 		exact := !long(s.Start) && !long(s.End)
 		l.add(func(sc *scanner) error {
+			before := len(to.Rows)
+			if err := row(sc); err != nil || len(to.Rows) == before {
+				return err
+			}
 			if left--; left < 0 {
 				return backend.ErrTooManyRows
 			}
-			err := row(sc)
-			if last := len(to.Rows) - 1; !exact && !inSpan(to.Rows[last].Key, s) {
-				to.Rows = to.Rows[:last]
+			if !exact && !inSpan(to.Rows[before].Key, s) {
+				to.Rows = to.Rows[:before]
 			}
-			return err
+			return nil
 		}, loadSpanSQL[form], append([]any{int64(math.MaxInt64), int64(n.SpanLimit) + 1}, span...)...)
 	}
 	if len(n.LeaseKeys) > 0 {

@@ -32,6 +32,8 @@ const (
 	codeDupStatement    = "42P05"
 	codeSerialization   = "40001"
 	codeDeadlock        = "40P01"
+	codeDataCorrupt     = "XX001"
+	codeIndexCorrupt    = "XX002"
 )
 
 func pgError(err error) *pgconn.PgError {
@@ -48,6 +50,10 @@ func refused(err error) bool {
 	e := pgError(err)
 	return e != nil && e.SeverityUnlocalized == "ERROR"
 }
+
+// answered reports whether the server answered a query, on a connection that is still usable: it rejected it, or
+// returned something corrupt.
+func answered(err error) bool { return refused(err) || errors.Is(err, backend.ErrCorrupt) }
 
 // conflict reports whether the server aborted a transaction in favour of another one.
 func conflict(err error) bool {
@@ -96,6 +102,9 @@ func (b *Backend) translate(ctx context.Context, doing string, err error) error 
 	if failure := asConnectFailure(err); failure != nil {
 		return failure
 	}
+	if errors.Is(err, backend.ErrCorrupt) {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
 	if e := pgError(err); e != nil && (e.Code == codeNoSuchStatement || e.Code == codeDupStatement) {
 		err = fmt.Errorf("%w: a pooler that gives each transaction another connection needs "+
 			"default_query_exec_mode=exec in the DSN", err)
@@ -111,6 +120,8 @@ func meaning(err error) error {
 		return backend.ErrUnavailable
 	case e.Code == codeDiskFull:
 		return backend.ErrNoSpace
+	case e.Code == codeDataCorrupt, e.Code == codeIndexCorrupt:
+		return fmt.Errorf("%w: %w", backend.ErrUnavailable, backend.ErrCorrupt)
 	case strings.HasPrefix(e.Code, "22"), strings.HasPrefix(e.Code, "23"),
 		e.Code == "54000": // data, constraint, program limit
 		return backend.ErrRejected

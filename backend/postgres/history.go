@@ -95,7 +95,7 @@ func (r *reader) change(s *scanner) {
 	}
 	r.batch = s.integer()
 	if r.value {
-		ch.Row.Value = s.bytes()
+		s.value(&ch.Row)
 	}
 	r.read += ch.Row.Size()
 	if r.prev && !s.null() {

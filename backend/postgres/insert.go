@@ -25,11 +25,14 @@ func keySize(key []byte) (column, beside int) {
 type insertArrays struct {
 	keys, values, longKeys                     [][]byte
 	revisions, creates, versions, leases, prev []int64
+	checksums                                  []int64
 	ordinals                                   []int32
+	sums                                       backend.Sums
 }
 
-// queue adds the single statement that inserts e's rows, and returns their size in bytes.
-func (a *insertArrays) queue(batch *pgx.Batch, e *backend.Effects) (size int64) {
+// queue adds the single statement that inserts e's rows, and returns their size in bytes. written is the time of the
+// commit in milliseconds since 1970.
+func (a *insertArrays) queue(batch *pgx.Batch, e *backend.Effects, written int64) (size int64) {
 	clear(a.keys[:cap(a.keys)]) // drop the references to the last commit's data
 	clear(a.values[:cap(a.values)])
 	clear(a.longKeys[:cap(a.longKeys)])
@@ -37,6 +40,7 @@ func (a *insertArrays) queue(batch *pgx.Batch, e *backend.Effects) (size int64) 
 	someLong := hasLong(e.Rows)
 	a.revisions, a.creates, a.versions, a.leases, a.prev = a.revisions[:0], a.creates[:0], a.versions[:0], a.leases[:0],
 		a.prev[:0]
+	a.checksums = a.checksums[:0]
 	for i := range e.Rows {
 		r := &e.Rows[i]
 		column, beside := keySize(r.Key)
@@ -57,10 +61,11 @@ func (a *insertArrays) queue(batch *pgx.Batch, e *backend.Effects) (size int64) 
 		a.revisions, a.creates = append(a.revisions, r.ModRevision), append(a.creates, r.CreateRevision)
 		a.versions, a.leases, a.prev = append(a.versions, r.Version), append(a.leases, r.Lease),
 			append(a.prev, r.PrevRevision)
+		a.checksums = append(a.checksums, a.sums.Of(r, written))
 	}
 	sql, args := insertRows, []any{
 		a.keys, a.revisions, a.ordinals, a.creates, a.versions, a.leases, a.prev, e.Batch,
-		a.values,
+		a.values, a.checksums, written,
 	}
 	if someLong {
 		sql, args = insertLongRows, append(args, a.longKeys)

@@ -82,15 +82,15 @@ func (l lane) query(
 		if err = l.queryOnce(limited, each, sql, args); err == nil {
 			return nil
 		}
-		if limited.Err() != nil || refused(err) && !transient(err) {
+		if limited.Err() != nil || answered(err) && !transient(err) {
 			break
 		}
-		if !refused(err) {
+		if !answered(err) {
 			// If one connection broke, others probably did, or lead to a different server than a new one would.
 			l.b.resetPools()
 		}
 	}
-	if !refused(err) && ctx.Err() == nil {
+	if !answered(err) && ctx.Err() == nil {
 		l.b.resetPools()
 	}
 	return l.b.translate(ctx, doing, err)

@@ -57,7 +57,7 @@ func TestPooler(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			backendtest.Run(t, func(t *testing.T) backend.Backend {
 				return openTest(t, Config{DSN: with(through(t), "default_query_exec_mode", mode)})
-			}, backendtest.Hooks{Reopen: reopen, Only: inPart()})
+			}, backendtest.Hooks{Reopen: reopen, Execute: execute, View: view, Only: inPart()})
 		})
 	}
 }

@@ -17,8 +17,8 @@ const (
 	// readTarget reads the compacted revision and the lowest revision that a pin keeps.
 	readTarget = "SELECT c.compacted, (SELECT min(revision) FROM holds)" + fromClock
 	// purgeRows reads the next rows, each with the row that it superseded, and their sizes.
-	purgeRows = "SELECT v.resource_version, v.ordinal, v.deleted, v.previous_version, octet_length(v.key), " +
-		"COALESCE(octet_length(v.long_key), 0), " +
+	purgeRows = "SELECT " + rowColumnsOfV + ", v.checksum, v.written_at, " +
+		"octet_length(v.key), COALESCE(octet_length(v.long_key), 0), " +
 		"p.resource_version, p.ordinal, octet_length(p.value) " +
 		"FROM (SELECT * FROM object_versions WHERE (resource_version, ordinal) >= ($1::bigint, $2::integer) AND " +
 		"resource_version <= $3::bigint " +
@@ -28,6 +28,10 @@ const (
 	deleteRows = "DELETE FROM object_versions AS v USING unnest($1::bigint[], $2::integer[]) AS d(resource_version, " +
 		"ordinal) " +
 		"WHERE v.resource_version = d.resource_version AND v.ordinal = d.ordinal"
+	// deleteOlder removes what a damaged row may have left behind of keys whose tombstones are removed: without the
+	// tombstone, an older version would be the newest.
+	deleteOlder = "DELETE FROM object_versions AS v USING unnest($1::bytea[], $2::bigint[]) " +
+		"AS d(key, resource_version) WHERE v.key = d.key AND v.resource_version < d.resource_version"
 	savePurge = "UPDATE purge SET target = $1::bigint, next_version = $2::bigint, next_ordinal = $3::integer, bytes " +
 		"= bytes + $4::bigint WHERE id = 1"
 )
@@ -53,8 +57,10 @@ func (p *purgeProgress) advance(target int64) {
 type superseding struct {
 	id       backend.RowID
 	deleted  bool
-	previous int64 // as stored in the row
-	gone     bool  // the row that it superseded no longer exists
+	sound    bool   // it matches its checksum, or has none
+	key      []byte // as in the column key
+	previous int64  // as stored in the row
+	gone     bool   // the row that it superseded no longer exists
 	prevID   backend.RowID
 	size     int64 // of the row itself, when it is a tombstone
 	prevSize int64
@@ -65,6 +71,9 @@ type removal struct {
 	revisions []int64
 	ordinals  []int32
 	bytes     int64
+	// deleted are the keys of the tombstones among them, as in the column key, and deletedAt their revisions.
+	deleted   [][]byte
+	deletedAt []int64
 }
 
 func (r *removal) add(id backend.RowID, bytes int64) {
@@ -78,7 +87,8 @@ func (r *removal) add(id backend.RowID, bytes int64) {
 // finds everything in a walk as long as the number of revisions, and removes a tombstone only after the row below it,
 // which would otherwise become the key's newest. For a row at revision r and a compaction at C >= r, it removes the row
 // that it superseded, if that is older than r or r < C; and the row itself, if it is a tombstone and r < C. What
-// remains at C is what a watch from C shows.
+// remains at C is what a watch from C shows. A row that does not match its checksum removes only older versions of its
+// key, as it may not be a tombstone.
 func (b *Backend) Purge(ctx context.Context, limit int, until int64) (res backend.PurgeResult, err error) {
 	err = b.reads.transaction(ctx, "purge", func(ctx context.Context, tx pgx.Tx) error {
 		res, err = purge(ctx, tx, max(limit, 1), until)
@@ -142,6 +152,11 @@ func purge(ctx context.Context, tx pgx.Tx, limit int, until int64) (res backend.
 		}
 		res.Removed = int(tag.RowsAffected())
 	}
+	if len(r.deleted) > 0 {
+		if _, err := tx.Exec(ctx, deleteOlder, r.deleted, r.deletedAt); err != nil {
+			return res, err
+		}
+	}
 	if p != before || res.Removed > 0 {
 		_, err = tx.Exec(ctx, savePurge, p.target, p.next.ModRevision, p.next.Ordinal, r.bytes)
 	}
@@ -150,10 +165,13 @@ func purge(ctx context.Context, tx pgx.Tx, limit int, until int64) (res backend.
 }
 
 func supersedingRow(s *scanner) superseding {
+	var row backend.Row
+	s.row(&row, false)
 	r := superseding{
-		id: backend.RowID{ModRevision: s.integer(), Ordinal: int32(s.integer())}, deleted: s.boolean(),
-		previous: s.integer(),
+		id: row.ID(), deleted: row.Deleted, key: indexed(row.Key), previous: row.PrevRevision, sound: s.null(),
 	}
+	sum, written := s.integer(), s.integer()
+	r.sound = r.sound || s.sums.CheckHead(&row, written, sum) == nil
 	key, beside := int(s.integer()), s.integer()
 	r.size = rowSize(key, 0) + beside
 	if r.gone = s.null(); !r.gone {
@@ -166,7 +184,7 @@ func supersedingRow(s *scanner) superseding {
 // walk chooses up to limit rows to remove, moves p past those that are done, and reports whether no rows are left.
 func (r *removal) walk(p *purgeProgress, rows []superseding, limit int) (done bool) {
 	for _, row := range rows {
-		below := row.id.ModRevision < p.target
+		below := row.id.ModRevision < p.target && row.sound
 		if len(r.revisions) < limit && !row.gone && (row.previous < row.id.ModRevision || below) {
 			r.add(row.prevID, row.prevSize)
 		}
@@ -175,6 +193,7 @@ func (r *removal) walk(p *purgeProgress, rows []superseding, limit int) (done bo
 		}
 		if row.deleted && below {
 			r.add(row.id, row.size)
+			r.deleted, r.deletedAt = append(r.deleted, row.key), append(r.deletedAt, row.id.ModRevision)
 		}
 		p.next = backend.RowID{ModRevision: row.id.ModRevision, Ordinal: row.id.Ordinal + 1}
 	}

@@ -63,6 +63,9 @@ func (b *Backend) list(
 			r := &rows[len(rows)-1]
 			s.row(r, !q.KeysOnly)
 			read += r.Size()
+			if r.Deleted { // the newest row of a single key
+				rows = rows[:len(rows)-1]
+			}
 		}
 		return nil
 	}, sql, args...)
@@ -88,22 +91,22 @@ func (b *Backend) Rows(
 		revisions[i], ordinals[i] = id.ModRevision, id.Ordinal
 	}
 	if bytes <= 0 {
-		return b.rows(ctx, len(ids), bytes, rowsByID, revisions, ordinals)
+		return b.rows(ctx, ids, bytes, rowsByID, revisions, ordinals)
 	}
 	if len(ids) > fewRows {
-		if rows, clock, err = b.rows(ctx, len(ids), bytes, rowsSparing, revisions, ordinals); err != nil ||
+		if rows, clock, err = b.rows(ctx, ids, bytes, rowsSparing, revisions, ordinals); err != nil ||
 			!slices.ContainsFunc(rows, spared) {
 			return rows, clock, err
 		}
 	}
-	return b.rows(ctx, len(ids), bytes, rowsWithin, revisions, ordinals, bytes)
+	return b.rows(ctx, ids, bytes, rowsWithin, revisions, ordinals, bytes)
 }
 
-// rows reads the rows of a statement for n ids, up to bytes bytes.
+// rows reads the rows of a statement for ids, up to bytes bytes.
 func (b *Backend) rows(
-	ctx context.Context, n int, bytes int64, sql string, args ...any,
+	ctx context.Context, ids []backend.RowID, bytes int64, sql string, args ...any,
 ) (rows []backend.Row, clock backend.Clock, err error) {
-	rows = make([]backend.Row, n)
+	rows = make([]backend.Row, len(ids))
 	var read, last int64
 	err = b.laneFor(ctx).query(ctx, "read rows", func() { read, last = 0, 0 }, func(s *scanner) error {
 		if clock = s.clock(); !s.null() && !reached(read, bytes) {
@@ -111,6 +114,9 @@ func (b *Backend) rows(
 			r := &rows[last-1]
 			s.row(r, true)
 			read += r.Size()
+			if r.ID() != ids[last-1] { // the index leads to another row
+				return &backend.CorruptRow{Key: r.Key, ID: ids[last-1]}
+			}
 		}
 		return nil
 	}, sql, args...)

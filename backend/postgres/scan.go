@@ -24,6 +24,7 @@ type scanner struct {
 	raw    [][]byte
 	next   int
 	err    error
+	sums   backend.Sums
 }
 
 // scanRows passes each row to each, and closes rows.
@@ -158,7 +159,7 @@ func (s *scanner) microseconds() int64 {
 	return n
 }
 
-// row reads the columns of the constant columns and, if value is set, the value.
+// row reads the columns of the constant columns and, if value is set, the value with what verifies it.
 func (s *scanner) row(r *backend.Row, value bool) {
 	r.Key = s.bytes()
 	r.ModRevision = s.integer()
@@ -169,6 +170,18 @@ func (s *scanner) row(r *backend.Row, value bool) {
 	r.Lease = s.integer()
 	r.PrevRevision = s.integer()
 	if value {
-		r.Value = s.bytes()
+		s.value(r)
 	}
+}
+
+// value reads the columns of the constant verified, and verifies the row. Without a checksum, the row was written by a
+// program that knew none, or its value was left out.
+func (s *scanner) value(r *backend.Row) {
+	r.Value = s.bytes()
+	none := s.null()
+	sum, written := s.integer(), s.integer()
+	if none || s.err != nil {
+		return
+	}
+	s.err = s.sums.Check(r, written, sum)
 }

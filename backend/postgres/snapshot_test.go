@@ -78,7 +78,9 @@ func TestClockUnderSnapshot(t *testing.T) {
 		{"tail", b.features.tail[0][0], []any{int64(1 << 40), int64(1 << 41), int64(10), int64(10)}},
 		{"list", listSQL[single][0], []any{int64(1), int64(1), key}},
 		{"pin", insertPin, []any{int64(1), int64(1), int64(1)}},
-		{"move", moveClock, []any{int64(1 << 40), int64(0), int64(0), int64(0), int64(1), int64(moves + 1)}},
+		{"move", moveClock, []any{
+			int64(1 << 40), int64(0), int64(0), int64(0), int64(1), int64(1), int64(moves + 1),
+		}},
 		{"epoch", raiseEpoch, []any{int64(2), int64(moves + 1)}},
 	}
 	for _, s := range statements {

@@ -221,7 +221,8 @@ func (b *Backend) origin(ctx context.Context) (originColumns, error) {
 func (f *features) withOrigin(columns originColumns) {
 	f.head = "SELECT " + clockColumns + ", c.batch, c.alarms, " + columns.perRow() + " " + ofNewestClock
 	origin := columns.once()
-	f.lock = "SELECT " + clockColumns + ", " + origin + " FROM (" + newestClock + " FOR UPDATE) AS c"
+	f.lock = "SELECT " + clockColumns + ", " + origin + ", " + commitTime + " FROM (" + newestClock +
+		" FOR UPDATE) AS c"
 	for prev := range 2 {
 		for keysOnly := range 2 {
 			f.tail[prev][keysOnly] = tailStatement(origin, prev == 1, keysOnly == 1)

@@ -12,16 +12,24 @@ import (
 const (
 	beginSQL = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
-	// columns are the columns of a row, in the order that scanner.row expects. The value follows if requested.
+	// columns are the columns of a row, in the order that scanner.row expects. If the value is requested, it follows,
+	// with what verifies it.
 	columns = "key, " + rest
 	rest    = "resource_version, ordinal, deleted, create_revision, version, lease, previous_version"
 	// rowColumns are the same columns when the row itself is read, not only its entry in the key index: long keys are
 	// complete.
 	rowColumns = "COALESCE(long_key, key) AS key, " + rest
+	// rowColumnsOfV are the same of v.
+	rowColumnsOfV = "COALESCE(v.long_key, v.key), v.resource_version, v.ordinal, v.deleted, v.create_revision, " +
+		"v.version, v.lease, v.previous_version"
 	// entryColumns are the same columns of v, an entry in the key index: the table is read for long keys only.
 	entryColumns = "CASE WHEN octet_length(v.key) > 2600 THEN (SELECT f.long_key FROM object_versions AS f " +
 		"WHERE f.resource_version = v.resource_version AND f.ordinal = v.ordinal) ELSE v.key END AS key, " +
 		"v.resource_version, v.ordinal, v.deleted, v.create_revision, v.version, v.lease, v.previous_version"
+	// verified is the value with the columns that verify it.
+	verified = "value, checksum, written_at"
+	// ofV are the same columns of v, which has them from such a query.
+	ofV = "v.value, v.checksum, v.written_at"
 	// newestFirst is the order in which a key's newest row comes first.
 	newestFirst = "resource_version DESC, ordinal DESC"
 
@@ -36,10 +44,10 @@ const (
 
 	readAlarms = "SELECT member, kind FROM alarms ORDER BY member, kind"
 
-	// loadKeys reads the newest rows of keys, without tombstones.
-	loadKeys = "SELECT v.* FROM unnest($1::bytea[]) AS k(key) CROSS JOIN LATERAL (SELECT " + rowColumns + ", value " +
-		"FROM object_versions AS o " +
-		"WHERE o.key = k.key ORDER BY o.resource_version DESC, o.ordinal DESC LIMIT 1) AS v WHERE NOT v.deleted"
+	// loadKeys reads the newest rows of keys. What is a tombstone is decided after the row is verified.
+	loadKeys = "SELECT v.* FROM unnest($1::bytea[]) AS k(key) CROSS JOIN LATERAL (SELECT " + rowColumns + ", " +
+		verified + " FROM object_versions AS o " +
+		"WHERE o.key = k.key ORDER BY o.resource_version DESC, o.ordinal DESC LIMIT 1) AS v"
 	// loadLeaseKeys reads the newest rows of the keys that are attached to leases, out of all keys that ever were.
 	loadLeaseKeys = "SELECT " + entryColumns + " FROM (SELECT DISTINCT key FROM object_versions " +
 		"WHERE lease = ANY ($1::bigint[]) AND lease <> 0) AS k " +
@@ -55,19 +63,20 @@ const (
 	// of them deadlock.
 	lockLeases = "SELECT " + leaseColumns + " FROM leases WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE"
 
-	insertRows = "INSERT INTO object_versions (" + columns + ", batch, value) SELECT r.key, r.resource_version, " +
-		"r.ordinal, r.value IS NULL, " +
-		"r.create_revision, r.version, r.lease, r.previous_version, $8::bigint, r.value " +
+	insertRows = "INSERT INTO object_versions (" + columns + ", batch, value, checksum, written_at) SELECT r.key, " +
+		"r.resource_version, r.ordinal, r.value IS NULL, r.create_revision, r.version, r.lease, r.previous_version, " +
+		"$8::bigint, r.value, r.checksum, $11::bigint " +
 		"FROM unnest($1::bytea[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[], $6::bigint[], " +
-		"$7::bigint[], $9::bytea[]) " +
-		"AS r(key, resource_version, ordinal, create_revision, version, lease, previous_version, value)"
+		"$7::bigint[], $9::bytea[], $10::bigint[]) " +
+		"AS r(key, resource_version, ordinal, create_revision, version, lease, previous_version, value, checksum)"
 	// insertLongRows is insertRows for rows of which some have long keys.
-	insertLongRows = "INSERT INTO object_versions (" + columns + ", batch, value, long_key) SELECT r.key, " +
-		"r.resource_version, r.ordinal, r.value IS NULL, " +
-		"r.create_revision, r.version, r.lease, r.previous_version, $8::bigint, r.value, r.long_key " +
+	insertLongRows = "INSERT INTO object_versions (" + columns + ", batch, value, checksum, written_at, long_key) " +
+		"SELECT r.key, r.resource_version, r.ordinal, r.value IS NULL, r.create_revision, r.version, r.lease, " +
+		"r.previous_version, $8::bigint, r.value, r.checksum, $11::bigint, r.long_key " +
 		"FROM unnest($1::bytea[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[], $6::bigint[], " +
-		"$7::bigint[], $9::bytea[], $10::bytea[]) " +
-		"AS r(key, resource_version, ordinal, create_revision, version, lease, previous_version, value, long_key)"
+		"$7::bigint[], $9::bytea[], $10::bigint[], $12::bytea[]) " +
+		"AS r(key, resource_version, ordinal, create_revision, version, lease, previous_version, value, checksum, " +
+		"long_key)"
 	insertLeases = "INSERT INTO leases (id, ttl, expires_at) SELECT l.id, l.ttl, " +
 		"clock_timestamp() + l.ttl * interval '1 second' " +
 		"FROM unnest($1::bigint[], $2::bigint[]) AS l(id, ttl)"
@@ -80,17 +89,22 @@ const (
 		"ON CONFLICT DO NOTHING"
 	deleteAlarms = "DELETE FROM alarms WHERE (member, kind) IN (SELECT a.member, a.kind FROM unnest($1::bigint[], " +
 		"$2::integer[]) AS a(member, kind))"
+	// commitTime is the time of a commit in milliseconds since 1970, from the locked row c of the clock: never before
+	// that of the last one, whatever the server's clock says.
+	commitTime = "GREATEST((date_part('epoch', clock_timestamp()) * 1000)::bigint, c.written_at) AS commit_time"
 	// moveClock specifies the turn that was locked, for the same reason that newestClock has its order.
 	moveClock = "UPDATE clock SET revision = $1::bigint, compacted = CASE WHEN $2::bigint = 0 THEN compacted " +
 		"WHEN compacted <= 0 THEN $2::bigint ELSE GREATEST(compacted, $2::bigint) END, " +
 		"alarms = alarms + $3::bigint, bytes = bytes + $4::bigint, " +
-		"batch = CASE WHEN revision < $1::bigint THEN $5::bigint ELSE batch END WHERE id = 1 AND turn = $6::bigint >> 6"
+		"batch = CASE WHEN revision < $1::bigint THEN $5::bigint ELSE batch END, " +
+		"written_at = CASE WHEN revision < $1::bigint THEN $6::bigint ELSE written_at END " +
+		"WHERE id = 1 AND turn = $7::bigint >> 6"
 )
 
 var (
-	rowsByID    = withClock(rowsOfIDs("value"))
+	rowsByID    = withClock(rowsOfIDs(verified))
 	rowsSparing = withClock(rowsOfIDs(sparing))
-	rowsWithin  = withClock(within(rowsOfIDs("value"), 3))
+	rowsWithin  = withClock(within(rowsOfIDs(verified), 3))
 )
 
 func rowsOfIDs(value string) string {
@@ -106,10 +120,11 @@ func withClock(query string) string {
 	return "SELECT " + clockColumns + ", r.*" + fromClock + " LEFT JOIN LATERAL (" + query + ") AS r ON true"
 }
 
-// sparing is a row's value, or NULL if the value is large. This limits how much a statement with many rows sends for
-// nothing if they turn out to be large, and it costs no more than a statement that sends all values. If a value was
-// left out, and for few rows, the statement with within is used instead.
-const sparing = "CASE WHEN octet_length(value) <= 65536 THEN value END AS value"
+// sparing is like verified, but has NULL for a large value and its checksum. This limits how much a statement with many
+// rows sends for nothing if they turn out to be large, and it costs no more than a statement that sends all values. If
+// a value was left out, and for few rows, the statement with within is used instead.
+const sparing = "CASE WHEN octet_length(value) > 65536 THEN NULL ELSE value END AS value, " +
+	"CASE WHEN octet_length(value) > 65536 THEN NULL ELSE checksum END AS checksum, written_at"
 
 // within ends a query's rows, in the order in which they arrive, with the row at which the total size of keys and
 // values reaches the n-th argument, so that the server does not send rows that nobody reads. It reads the lengths of
@@ -206,14 +221,15 @@ func init() {
 		if form == single {
 			get := "SELECT %s FROM (SELECT %s FROM object_versions WHERE key = $3::bytea " +
 				"AND resource_version <= $1::bigint ORDER BY " +
-				newestFirst + " LIMIT 1) AS v WHERE NOT v.deleted LIMIT $2::bigint"
-			keys, values = fmt.Sprintf(get, entryColumns, columns), fmt.Sprintf(get, "v.*", rowColumns+", value")
+				newestFirst + " LIMIT 1) AS v WHERE %s LIMIT $2::bigint"
+			keys = fmt.Sprintf(get, entryColumns, columns, "NOT v.deleted")
+			values = fmt.Sprintf(get, "v.*", rowColumns+", "+verified, "true") // as in loadKeys
 		} else {
 			keys = newest(form)
-			join := "SELECT n.*, v.value FROM (" + keys + ") AS n CROSS JOIN LATERAL (SELECT %s " +
+			join := "SELECT n.*, " + ofV + " FROM (" + keys + ") AS n CROSS JOIN LATERAL (SELECT %s " +
 				"FROM object_versions AS o " +
 				"WHERE o.resource_version = n.resource_version AND o.ordinal = n.ordinal LIMIT 1) AS v"
-			values = strings.Replace(join, "%s", "value", 1)
+			values = strings.Replace(join, "%s", verified, 1)
 			behind := 4
 			if form == bounded {
 				behind++
@@ -228,8 +244,8 @@ func init() {
 	const ofGroup = " WHERE n.key >= $5::bytea AND ($6::bytea IS NULL OR n.key < $6::bytea)"
 	sorted := ofGroup + " ORDER BY n.key LIMIT $7::bigint"
 	keys := "SELECT n.* FROM (" + newest(bounded) + ") AS n"
-	values := "SELECT n.*, v.value FROM (" + newest(bounded) + ") AS n CROSS JOIN LATERAL (SELECT value " +
-		"FROM object_versions AS o " +
+	values := "SELECT n.*, " + ofV + " FROM (" + newest(bounded) + ") AS n CROSS JOIN LATERAL (SELECT " + verified +
+		" FROM object_versions AS o " +
 		"WHERE o.resource_version = n.resource_version AND o.ordinal = n.ordinal LIMIT 1) AS v"
 	groupSQL = [2]string{withClock(within(values+sorted, 8)), withClock(keys + sorted)}
 	groupCountSQL = withClock("SELECT count(*) FROM (" + newest(bounded) + ") AS n" + ofGroup)
@@ -269,7 +285,8 @@ func historyQuery(form int, prev, keysOnly bool) string {
 		"v.version, v.lease, v.previous_version, v.batch"
 	value := ""
 	if !keysOnly {
-		wanted, listed, value = wanted+", value", listed+", v.value", ", p.value AS p_value"
+		wanted, listed = wanted+", "+verified, listed+", "+ofV
+		value = ", p.value AS p_value, p.checksum AS p_checksum, p.written_at AS p_written_at"
 	}
 	if prev {
 		wanted += ", key AS entry"

@@ -2,9 +2,12 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"os"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/backendtest"
@@ -55,7 +58,8 @@ func inPart() []string {
 	}
 	return []string{
 		"LongKeys", "RowsComeBackWhole", "RowsByID", "BytesOfRanges", "BytesOfRows", "HistoryWithPrev",
-		"BeginLoads", "RefusedCommitChangesNothing", "LeasesAndAlarms", "TokenKeys",
+		"BeginLoads", "RefusedCommitChangesNothing", "LeasesAndAlarms", "TokenKeys", "Times", "CorruptRows",
+		"AddChecksums", "Inspect",
 	}
 }
 
@@ -63,7 +67,7 @@ func inPart() []string {
 func TestSuite(t *testing.T) {
 	for _, mode := range []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"} {
 		t.Run(mode, func(t *testing.T) {
-			hooks := backendtest.Hooks{Reopen: reopen}
+			hooks := backendtest.Hooks{Reopen: reopen, Execute: execute, View: view}
 			if mode != "cache_statement" {
 				hooks.Only = inPart()
 			}
@@ -92,14 +96,41 @@ func reopen(t *testing.T, b backend.Backend) backend.Backend {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old, ok := b.(*Backend)
-	if !ok {
-		old = b.(reopened).Backend
-	}
+	old := opened(b)
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return reopened{openTest(t, Config{DSN: old.cfg.DSN}), s.MemberID}
+}
+
+// opened returns the Backend that b is or wraps.
+func opened(b backend.Backend) *Backend {
+	if again, ok := b.(reopened); ok {
+		return again.Backend
+	}
+	return b.(*Backend)
+}
+
+// execute runs a statement on another connection than those of b.
+func execute(t *testing.T, b backend.Backend, statement string) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), opened(b).cfg.DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Exec(t.Context(), statement)
+	if err := errors.Join(err, c.Close(context.Background())); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func view(t *testing.T, b backend.Backend) backend.View {
+	t.Helper()
+	v, err := OpenView(t.Context(), opened(b).cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
 // TestShared runs the suite of what processes share; TestPooler does so without prepared statements.

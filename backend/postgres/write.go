@@ -17,6 +17,7 @@ type tx struct {
 	c      *pgxpool.Conn
 	loaded backend.Loaded
 	origin backend.Origin // of the answer that contained the clock
+	time   int64          // of the commit, in milliseconds since 1970
 	ended  bool
 }
 
@@ -81,7 +82,7 @@ func (t *tx) Commit(_ context.Context, e *backend.Effects) error {
 func (t *tx) queue(batch *pgx.Batch, e *backend.Effects) {
 	var size int64
 	if len(e.Rows) > 0 {
-		size = t.b.insert.queue(batch, e)
+		size = t.b.insert.queue(batch, e, t.time)
 		if hasLong(e.Rows) {
 			batch.Queue(barOldPrograms, int64(longKeysProgram))
 		}
@@ -105,7 +106,7 @@ func (t *tx) queue(batch *pgx.Batch, e *backend.Effects) {
 	// Leases alone do not move the clock: an update would leave row versions that the order by turn does not
 	// distinguish. The lock is enough to have the COMMIT synced and acknowledged like any other.
 	if locked := t.loaded.Clock.Revision; e.Revision != locked || e.Compacted != 0 || changed != 0 {
-		batch.Queue(moveClock, e.Revision, e.Compacted, changed, size, e.Batch, locked)
+		batch.Queue(moveClock, e.Revision, e.Compacted, changed, size, e.Batch, t.time, locked)
 	}
 	// The COMMIT itself must not run into the statement timeout while it waits for a standby.
 	batch.Queue(t.b.features.unbound)

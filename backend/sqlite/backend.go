@@ -34,9 +34,13 @@ type Backend struct {
 	// broken is the reason why the backend has stopped writing, nil while it still writes.
 	broken atomic.Pointer[error]
 
-	// turn holds a token while the writing connection is in use.
-	turn   chan struct{}
-	writer *conn
+	// turn holds a token while the writing connection is in use. It guards written, the time of the last commit in
+	// milliseconds since 1970, 0 if that is not known.
+	turn    chan struct{}
+	writer  *conn
+	written int64
+	now     func() int64 // the time by the machine's clock, likewise
+	since   int64        // the revision above which rows have a time and a checksum
 
 	// readers holds the idle reading connections; nil stands for one that has not been opened yet.
 	readers chan *conn
@@ -48,6 +52,10 @@ type Backend struct {
 	purging    sync.Mutex
 	window     *window
 	windowRows int
+
+	// summing guards unsummed: rows with a lower id have a checksum.
+	summing  sync.Mutex
+	unsummed int64
 
 	closing   chan struct{}
 	closeOnce sync.Once

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
+	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
@@ -42,7 +43,7 @@ func Open(ctx context.Context, cfg Config) (*Backend, error) {
 	if cfg.Readers <= 0 {
 		cfg.Readers = max(4, 2*runtime.GOMAXPROCS(0))
 	}
-	b := &Backend{cfg: cfg, log: cfg.Logger}
+	b := &Backend{cfg: cfg, log: cfg.Logger, now: func() int64 { return time.Now().UnixMilli() }}
 	if err := b.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %s: %w", b.path, err), b.release())
 	}

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -8,12 +9,16 @@ import (
 	"net/url"
 
 	"github.com/mattn/go-sqlite3"
+
+	"github.com/sqlstore/sqlstore/backend"
 )
 
 // conn is one connection with its prepared statements. Only one goroutine at a time may use it.
 type conn struct {
 	c     *sqlite3.SQLiteConn
 	stmts [numStatements]*stmt
+	sums  backend.Sums
+	bare  int64 // rows up to this revision may lack a checksum
 }
 
 // stmt is a prepared statement with room for its arguments.
@@ -23,15 +28,17 @@ type stmt struct {
 	row  []driver.Value
 }
 
-// dsn returns the file name as a URI, in which any character of a path is safe. The connections do not need SQLite's
-// mutex.
-func dsn(path string) string {
-	return (&url.URL{Scheme: "file", Path: path, RawQuery: "mode=rw&_mutex=no"}).String()
+// dsn returns the file name as a URI, in which any character of a path is safe, with SQLite's mode to open it in. The
+// connections do not need SQLite's mutex.
+func dsn(path, mode string) string {
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: "mode=" + mode + "&_mutex=no"}).String()
 }
 
 // connect opens a connection and runs pragmas on it.
-func connect(path string, pragmas ...string) (*conn, error) {
-	d, err := (&sqlite3.SQLiteDriver{}).Open(dsn(path))
+func connect(path string, pragmas ...string) (*conn, error) { return open(dsn(path, "rw"), pragmas...) }
+
+func open(dsn string, pragmas ...string) (*conn, error) {
+	d, err := (&sqlite3.SQLiteDriver{}).Open(dsn)
 	if err != nil {
 		return nil, err
 	}
@@ -180,4 +187,16 @@ func (c *conn) each(
 		}
 		return closeErr
 	}
+}
+
+// eachRow is each for short queries whose rows can turn out to be corrupt. It ends with the first error of f.
+func (c *conn) eachRow(
+	id statement, f func(row []driver.Value) (more bool, err error), args ...driver.Value,
+) error {
+	var failed error
+	err := c.each(context.Background(), id, func(row []driver.Value) (more bool) {
+		more, failed = f(row)
+		return more && failed == nil
+	}, args...)
+	return cmp.Or(failed, err)
 }

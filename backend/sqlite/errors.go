@@ -13,8 +13,9 @@ import (
 var (
 	// ErrNotSQLStore is returned for a file that is not a SQLite database, or not one that sqlstore created.
 	ErrNotSQLStore = errors.New("file is not a database of sqlstore; choose another path")
-	// ErrCorrupt is returned for a damaged database.
-	ErrCorrupt = errors.New("database file is damaged; restore a backup (see also: sqlite3 FILE .recover)")
+	// ErrCorrupt is returned for a damaged database. It wraps [backend.ErrCorrupt].
+	ErrCorrupt = fmt.Errorf("%w: the file is damaged; restore a backup (see also: sqlite3 FILE .recover)",
+		backend.ErrCorrupt)
 )
 
 // translate wraps a driver error with the sentinel that callers check. It must not be used for the error of a COMMIT.

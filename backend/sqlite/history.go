@@ -39,32 +39,36 @@ func (c *conn) history(q backend.HistoryQuery, until int64) (changes []backend.C
 		until = min(until, q.After+historyWindow)
 	}
 	id := history + statement(form*4)
-	width := rowColumns + 1
+	width := valueColumns
 	if q.KeysOnly {
 		id++
-		width--
+		width = rowColumns
 	}
 	if q.WithPrev {
 		id += 2
 	}
 	through = until
 	left := bound(q.Bytes)
-	err = c.each(context.Background(), id, func(row []driver.Value) bool {
+	err = c.eachRow(id, func(row []driver.Value) (bool, error) {
 		if n := len(changes); (n >= q.Limit || left <= 0) && n > 0 &&
 			changes[n-1].Row.ModRevision != revisionOf(integer(row[1])) {
 			through = changes[n-1].Row.ModRevision
-			return false
+			return false, nil
 		}
 		changes = append(changes, backend.Change{})
 		ch := &changes[len(changes)-1]
-		scanRow(&ch.Row, row[:width])
+		if err := c.scanRow(&ch.Row, row[:width]); err != nil {
+			return false, err
+		}
 		left -= ch.Row.Size()
 		if q.WithPrev && row[width] != nil {
 			ch.Prev = new(backend.Row)
-			scanRow(ch.Prev, row[width:])
+			if err := c.scanRow(ch.Prev, row[width:]); err != nil {
+				return false, err
+			}
 			left -= ch.Prev.Size()
 		}
-		return true
+		return true, nil
 	}, append([]driver.Value{firstID(q.After + 1), firstID(until + 1)}, spanArgs...)...)
 	if form == historyOfKey {
 		slices.SortFunc(changes, func(a, b backend.Change) int {

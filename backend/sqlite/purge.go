@@ -59,7 +59,8 @@ type removal struct {
 // finds everything in a walk as long as the number of revisions, and removes a tombstone only after the row below it,
 // which would otherwise become the key's newest. For a row at revision r and a compaction at C >= r, it removes the row
 // that it superseded, if that is older than r or r < C; and the row itself, if it is a tombstone and r < C. What
-// remains at C is what a watch from C shows.
+// remains at C is what a watch from C shows. A row that does not match its checksum removes only older versions of its
+// key, as it may not be a tombstone.
 //
 // The walk proceeds in windows, concurrently with the writer, and what a window finds is removed key by key, oldest
 // first. A step is a part of a walk, or a part of the removal, or the end of a walk and the beginning of its removal.
@@ -146,14 +147,16 @@ func (b *Backend) walk(ctx context.Context, w *window) error {
 func (w *window) look(c *conn, limit int) error {
 	began, target := w.looked, w.after.target
 	err := c.each(context.Background(), purgeRows, func(row []driver.Value) bool {
-		id, previous := integer(row[0]), integer(row[3])
-		key, _ := row[1].([]byte)
-		revision := revisionOf(id)
-		if previous != 0 && (previous < revision || revision < target) {
-			w.note(removal{key: key, revision: previous})
+		var r backend.Row
+		readRow(&r, row[:rowColumns])
+		sum, written := row[rowColumns], integer(row[rowColumns+1])
+		below := r.ModRevision < target && (sum == nil || c.sums.CheckHead(&r, written, integer(sum)) == nil)
+		if r.PrevRevision != 0 && (r.PrevRevision < r.ModRevision || below) {
+			w.note(removal{key: r.Key, revision: r.PrevRevision})
 		}
-		if deleted := integer(row[2]) != 0; deleted && revision < target {
-			w.note(removal{key: key, id: id})
+		id := integer(row[1])
+		if r.Deleted && below {
+			w.note(removal{key: r.Key, id: id})
 		}
 		w.looked++
 		w.after.next = id + 1
@@ -206,6 +209,10 @@ func (b *Backend) remove(ctx context.Context, w *window, limit int, res *backend
 
 func (c *conn) remove(r *removal) (int64, error) {
 	if r.id != 0 {
+		// A damaged row may have left older versions behind; without the tombstone, one of them would be the newest.
+		if _, err := c.run(deleteOlder, r.key, revisionOf(r.id)); err != nil {
+			return 0, err
+		}
 		return c.run(deleteRow, r.id)
 	}
 	return c.run(deleteVersion, r.key, r.revision)

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"database/sql/driver"
 	"math"
@@ -10,16 +11,29 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// rowColumns is the number of columns in the constant columns.
-const rowColumns = 7
+const (
+	// rowColumns is the number of columns in the constant columns.
+	rowColumns = 7
+	// valueColumns is the same with the value and what verifies it.
+	valueColumns = rowColumns + 3
+)
 
 func integer(v driver.Value) int64 {
 	n, _ := v.(int64)
 	return n
 }
 
-// scanRow reads a row from the columns and, if there is one more column, its value.
-func scanRow(r *backend.Row, row []driver.Value) {
+// scanRow reads a row from the columns and, if there are more columns, its value, and verifies it.
+func (c *conn) scanRow(r *backend.Row, row []driver.Value) error {
+	readRow(r, row)
+	if len(row) == rowColumns || row[rowColumns+1] == nil && r.ModRevision <= c.bare {
+		return nil
+	}
+	return c.sums.Check(r, integer(row[rowColumns+2]), integer(row[rowColumns+1]))
+}
+
+// readRow reads a row from the columns and, if there are more columns, its value.
+func readRow(r *backend.Row, row []driver.Value) {
 	id := integer(row[1])
 	r.Key, _ = row[0].([]byte)
 	r.ModRevision, r.Ordinal = revisionOf(id), ordinalOf(id)
@@ -72,7 +86,7 @@ func (c *conn) list(q backend.RangeQuery) ([]backend.Row, error) {
 		return c.get(q.Start, q.Revision, q.KeysOnly)
 	}
 	form, args := shape(q.Span)
-	id, width := listRange+statement(form*2), rowColumns+1
+	id, width := listRange+statement(form*2), valueColumns
 	if q.KeysOnly {
 		id, width = id+1, rowColumns
 	}
@@ -82,28 +96,34 @@ func (c *conn) list(q backend.RangeQuery) ([]backend.Row, error) {
 	}
 	var rows []backend.Row
 	left := bound(q.Bytes)
-	err := c.each(context.Background(), id, func(row []driver.Value) bool {
+	err := c.eachRow(id, func(row []driver.Value) (more bool, err error) {
 		rows = append(rows, backend.Row{})
 		r := &rows[len(rows)-1]
-		scanRow(r, row[:width])
+		err = c.scanRow(r, row[:width])
 		left -= r.Size()
-		return left > 0
+		return left > 0, err
 	}, append(args, int64(q.Limit))...)
 	return rows, err
 }
 
 // get reads the range of a single key.
 func (c *conn) get(key []byte, revision int64, keysOnly bool) (rows []backend.Row, err error) {
-	id, width := newestRow, rowColumns+1
+	id, width := newestRow, valueColumns
 	if keysOnly {
 		id, width = newestKey, rowColumns
 	}
-	err = c.each(context.Background(), id, func(row []driver.Value) bool {
+	err = c.eachRow(id, func(row []driver.Value) (more bool, err error) {
+		if row[1] == nil { // newestKey has found none
+			return false, nil
+		}
 		var r backend.Row
-		if scanRow(&r, row[:width]); r.Key != nil && !r.Deleted {
+		if err = c.scanRow(&r, row[:width]); err == nil && !bytes.Equal(r.Key, key) {
+			err = &backend.CorruptRow{Key: key, ID: r.ID()} // the index leads to another key's row
+		}
+		if err == nil && !r.Deleted {
 			rows = []backend.Row{r}
 		}
-		return false
+		return false, err
 	}, notNil(key), revision)
 	return rows, err
 }
@@ -148,16 +168,18 @@ func (c *conn) rowsByID(ids []backend.RowID, bytes int64) ([]backend.Row, error)
 	}
 	list = append(list, ']')
 	i, left := 0, bound(bytes)
-	err := c.each(context.Background(), rowsByID, func(row []driver.Value) bool {
+	err := c.eachRow(rowsByID, func(row []driver.Value) (bool, error) {
 		var r backend.Row
-		scanRow(&r, row)
+		if err := c.scanRow(&r, row); err != nil {
+			return false, err
+		}
 		for ids[i] != r.ID() {
 			i++ // the row is gone
 		}
 		rows[i] = r
 		i++
 		left -= r.Size()
-		return left > 0
+		return left > 0, nil
 	}, string(list))
 	if left <= 0 {
 		rows = rows[:i]

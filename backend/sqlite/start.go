@@ -120,6 +120,9 @@ func (b *Backend) start() error {
 	if err != nil {
 		return startError(err)
 	}
+	if err := b.readTimes(); err != nil {
+		return startError(err)
+	}
 	if found != 1 || b.settings.ClusterID == 0 || b.settings.MemberID == 0 {
 		return fmt.Errorf("%w: its clock or its settings are missing", ErrCorrupt)
 	}
@@ -134,6 +137,24 @@ func (b *Backend) start() error {
 	return nil
 }
 
+// readTimes reads where checksums and times begin, and the time of the last commit.
+func (b *Backend) readTimes() error {
+	err := b.writer.each(context.Background(), readSums, func(row []driver.Value) bool {
+		b.since, b.unsummed = integer(row[0]), integer(row[1])
+		return false
+	})
+	if err != nil {
+		return err
+	}
+	if b.unsummed < firstID(b.since+1) {
+		b.writer.bare = b.since
+	}
+	return b.writer.each(context.Background(), lastTime, func(row []driver.Value) bool {
+		b.written = integer(row[0])
+		return false
+	})
+}
+
 func (b *Backend) synchronous() string {
 	if b.cfg.Temporary || b.cfg.UnsafeNoFsync {
 		return "OFF"
@@ -142,7 +163,11 @@ func (b *Backend) synchronous() string {
 }
 
 func (b *Backend) connectReader() (*conn, error) {
-	return connect(b.path, "query_only = 1", "cache_size = -1024")
+	c, err := connect(b.path, "query_only = 1", "cache_size = -1024")
+	if err == nil {
+		c.bare = b.writer.bare
+	}
+	return c, err
 }
 
 // startError maps SQLite's errors to what they mean at startup.

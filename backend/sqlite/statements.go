@@ -17,6 +17,9 @@ const (
 
 	readClock
 	readSettings
+	readSums
+	lastTime
+	nextTime
 	readLeases
 	readAlarms
 
@@ -41,7 +44,12 @@ const (
 	purgeRows     = purgeState + 2
 	deleteVersion = purgeState + 3
 	deleteRow     = purgeState + 4
-	numStatements = purgeState + 5
+	unsummedRows  = purgeState + 5
+	addChecksum   = purgeState + 6
+	saveChecksums = purgeState + 7
+	inspectedRows = purgeState + 8
+	deleteOlder   = purgeState + 9
+	numStatements = purgeState + 10
 )
 
 // The forms of a span of keys in SQL. The key index is in byte order, so each span is one contiguous part of it.
@@ -61,10 +69,13 @@ const (
 const (
 	keyIndex = "object_versions_namespace_name_resource_version_deleted"
 
-	// columns are the columns of a row, in the order that scanRow expects. The value follows if requested.
-	columns = "v.key, v.id, v.deleted, v.create_revision, v.version, v.lease, v.previous_version"
+	// columns are the columns of a row, in the order that scanRow expects. If the value is requested, it follows, with
+	// what verifies it.
+	columns  = "v.key, v.id, v.deleted, v.create_revision, v.version, v.lease, v.previous_version"
+	verified = ", v.value, v.checksum, v.written_at"
 	// prevColumns are the columns of the row that v supersedes, NULL if there is none.
-	prevColumns = ", p.key, p.id, p.deleted, p.create_revision, p.version, p.lease, p.previous_version"
+	prevColumns  = ", p.key, p.id, p.deleted, p.create_revision, p.version, p.lease, p.previous_version"
+	prevVerified = ", p.value, p.checksum, p.written_at"
 )
 
 var statements = makeStatements()
@@ -75,7 +86,8 @@ func makeStatements() (s [numStatements]string) {
 	s[rollback] = "ROLLBACK"
 	// Values that can be computed are not passed: each argument costs a call into C.
 	s[insertRow] = "INSERT INTO object_versions (id, resource_version, key, deleted, create_revision, version, " +
-		"lease, previous_version, value) VALUES (?1, ?1 >> 20, ?2, ?7 IS NULL, ?3, ?4, ?5, ?6, ?7)"
+		"lease, previous_version, value, checksum, written_at) " +
+		"VALUES (?1, ?1 >> 20, ?2, ?7 IS NULL, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
 	// The clock in memory must match the file's. It always does, unless another program wrote to the file despite the
 	// lock.
 	s[moveClock] = "UPDATE clock SET revision = ?1, compacted = ?2 " +
@@ -89,6 +101,10 @@ func makeStatements() (s [numStatements]string) {
 
 	s[readClock] = "SELECT revision, compacted, incarnation FROM clock WHERE id = 1"
 	s[readSettings] = "SELECT name, value FROM settings"
+	s[readSums] = "SELECT since, next_row FROM checksums WHERE id = 1"
+	s[nextTime] = "SELECT id, written_at FROM object_versions WHERE id >= ?1 AND written_at IS NOT NULL " +
+		"ORDER BY id LIMIT 1"
+	s[lastTime] = "SELECT written_at FROM object_versions WHERE id >= 0 ORDER BY id DESC LIMIT 1"
 	s[readLeases] = "SELECT id, ttl FROM leases ORDER BY id"
 	s[readAlarms] = "SELECT member, kind FROM alarms ORDER BY member, kind"
 
@@ -97,7 +113,7 @@ func makeStatements() (s [numStatements]string) {
 		"WHERE ?1 = (SELECT COALESCE(max(id), 0) FROM token_keys)"
 	s[dropTokenKeys] = "DELETE FROM token_keys WHERE id < ?1 AND id < (SELECT max(id) FROM token_keys)"
 
-	s[newestRow] = "SELECT " + columns + ", v.value FROM object_versions AS v WHERE v.id = " +
+	s[newestRow] = "SELECT " + columns + verified + " FROM object_versions AS v WHERE v.id = " +
 		"(SELECT max(id) FROM object_versions INDEXED BY " + keyIndex + " WHERE key = ?1 AND resource_version = " +
 		"(SELECT max(resource_version) FROM object_versions INDEXED BY " +
 		keyIndex + " WHERE key = ?1 AND resource_version <= ?2))"
@@ -106,12 +122,12 @@ func makeStatements() (s [numStatements]string) {
 		"(SELECT max(resource_version) FROM object_versions INDEXED BY " +
 		keyIndex + " WHERE key = ?1 AND resource_version <= ?2)"
 	s[rowsByID] = "SELECT " +
-		columns + ", v.value FROM json_each(?1) AS j CROSS JOIN object_versions AS v ON v.id = j.value"
+		columns + verified + " FROM json_each(?1) AS j CROSS JOIN object_versions AS v ON v.id = j.value"
 	s[leaseKeys] = "SELECT key FROM object_versions INDEXED BY object_versions_lease WHERE lease = ?1 AND lease <> 0"
 
 	for shape, where := range []string{bounded: "v.key >= ?2 AND v.key < ?3", unbounded: "v.key >= ?2"} {
 		s[countRange+statement(shape)] = "SELECT count(*) FROM (" + newest("v.deleted", where) + ")"
-		s[listRange+statement(shape*2)] = "SELECT " + columns + ", v.value FROM (" + newest("v.deleted", where) +
+		s[listRange+statement(shape*2)] = "SELECT " + columns + verified + " FROM (" + newest("v.deleted", where) +
 			" ORDER BY v.key LIMIT ?4) AS n CROSS JOIN object_versions AS v ON v.id = n.id"
 		s[listRange+statement(shape*2+1)] = newest(columns, where) + " ORDER BY v.key LIMIT ?4"
 	}
@@ -129,7 +145,7 @@ func makeStatements() (s [numStatements]string) {
 		for flags := range 4 {
 			cols, join := columns, ""
 			if flags&1 == 0 {
-				cols += ", v.value"
+				cols += verified
 			}
 			if flags&2 != 0 {
 				join = " LEFT JOIN object_versions AS p INDEXED BY " + keyIndex +
@@ -137,7 +153,7 @@ func makeStatements() (s [numStatements]string) {
 					"v.previous_version <> 0"
 				cols += prevColumns
 				if flags&1 == 0 {
-					cols += ", p.value"
+					cols += prevVerified
 				}
 			}
 			s[history+statement(shape*4+flags)] = "SELECT " + cols + " FROM object_versions AS v" + form.index + join +
@@ -147,11 +163,22 @@ func makeStatements() (s [numStatements]string) {
 
 	s[purgeState] = "SELECT target, next_row FROM purge WHERE id = 1"
 	s[savePurge] = "UPDATE purge SET target = ?, next_row = ? WHERE id = 1"
-	s[purgeRows] = "SELECT id, key, deleted, previous_version FROM object_versions WHERE id >= ?1 AND id < ?2 ORDER " +
-		"BY id LIMIT ?3"
+	s[purgeRows] = "SELECT " + columns + ", v.checksum, v.written_at FROM object_versions AS v WHERE v.id >= ?1 " +
+		"AND v.id < ?2 ORDER BY v.id LIMIT ?3"
 	s[deleteVersion] = "DELETE FROM object_versions INDEXED BY " +
 		keyIndex + " WHERE key = ?1 AND resource_version = ?2 AND deleted = 0"
+	s[deleteOlder] = "DELETE FROM object_versions INDEXED BY " + keyIndex + " WHERE key = ?1 AND resource_version < ?2"
 	s[deleteRow] = "DELETE FROM object_versions WHERE id = ?1"
+	s[unsummedRows] = "SELECT " + columns + verified + " FROM object_versions AS v WHERE v.id >= ?1 AND v.id < ?2 " +
+		"ORDER BY v.id LIMIT ?3"
+	s[addChecksum] = "UPDATE object_versions SET checksum = ?1 WHERE id = ?2 AND checksum IS NULL"
+	s[inspectedRows] = "SELECT " + columns + verified + ", v.resource_version, c.revision, c.compacted, p.id, " +
+		"p.create_revision, p.version FROM clock AS c CROSS JOIN object_versions AS v " +
+		"LEFT JOIN object_versions AS p ON v.previous_version <> 0 AND p.id = (SELECT max(o.id) " +
+		"FROM object_versions AS o INDEXED BY " + keyIndex + " WHERE o.key = v.key " +
+		"AND o.resource_version = v.previous_version AND o.deleted = 0) " +
+		"WHERE c.id = 1 AND v.id >= ?1 ORDER BY v.id LIMIT ?2"
+	s[saveChecksums] = "UPDATE checksums SET next_row = ?1 WHERE id = 1"
 	return s
 }
 

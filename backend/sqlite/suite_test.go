@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"errors"
 	"path/filepath"
 	"testing"
 
@@ -16,7 +17,28 @@ func TestSuite(t *testing.T) {
 			t.Fatal(err)
 		}
 		return openTest(t, Config{Path: b.(*Backend).path})
-	}})
+	}, Execute: execute, View: view})
+}
+
+// execute runs a statement on another connection than those of b.
+func execute(t *testing.T, b backend.Backend, statement string) {
+	t.Helper()
+	c, err := connect(b.(*Backend).path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(c.exec(statement), c.close()); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func view(t *testing.T, b backend.Backend) backend.View {
+	t.Helper()
+	v, err := OpenView(t.Context(), b.(*Backend).path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
 // TestSuiteTemporary is the same on a database without syncs that is purged in windows of two rows.
@@ -25,5 +47,5 @@ func TestSuiteTemporary(t *testing.T) {
 		b := openTest(t, Config{Temporary: true, Readers: 2})
 		b.windowRows = 2
 		return b
-	}, backendtest.Hooks{})
+	}, backendtest.Hooks{Execute: execute, View: view})
 }

@@ -114,11 +114,12 @@ func (t *tx) Commit(_ context.Context, e *backend.Effects) error {
 	clock := t.loaded.Clock
 	next := clock
 	next.Revision = e.Revision
+	written := max(t.b.now(), t.b.written)
 	if e.Compacted != 0 && (next.Compacted <= 0 || e.Compacted > next.Compacted) {
 		next.Compacted = e.Compacted
 	}
 	err := t.b.write("commit", func(c *conn) error {
-		if err := c.apply(e); err != nil {
+		if err := c.apply(e, written); err != nil {
 			return err
 		}
 		n, err := c.run(moveClock, next.Revision, next.Compacted, clock.Revision, clock.Compacted, clock.Epoch)
@@ -132,14 +133,15 @@ func (t *tx) Commit(_ context.Context, e *backend.Effects) error {
 		return err
 	}
 	t.b.clock.Store(&next)
+	t.b.written = written
 	t.b.checkpoints.wrote(e)
 	return nil
 }
 
-// apply writes everything except the clock in the open transaction.
-func (c *conn) apply(e *backend.Effects) error {
+// apply writes everything except the clock in the open transaction. written is the time of the commit.
+func (c *conn) apply(e *backend.Effects, written int64) error {
 	for i := range e.Rows {
-		if err := c.insert(&e.Rows[i]); err != nil {
+		if err := c.insert(&e.Rows[i], written); err != nil {
 			return err
 		}
 	}
@@ -171,7 +173,7 @@ func (c *conn) apply(e *backend.Effects) error {
 	return nil
 }
 
-func (c *conn) insert(r *backend.Row) error {
+func (c *conn) insert(r *backend.Row, written int64) error {
 	if !valid(r.ModRevision, r.Ordinal) {
 		return fmt.Errorf("%w: revision %d, row %d is beyond the numbers that there are", backend.ErrRejected,
 			r.ModRevision, r.Ordinal)
@@ -181,7 +183,7 @@ func (c *conn) insert(r *backend.Row) error {
 		value = notNil(r.Value)
 	}
 	_, err := c.run(insertRow, rowID(r.ModRevision, r.Ordinal), notNil(r.Key), r.CreateRevision, r.Version, r.Lease,
-		r.PrevRevision, value)
+		r.PrevRevision, value, c.sums.Of(r, written), written)
 	return err
 }
 

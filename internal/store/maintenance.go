@@ -53,6 +53,22 @@ func (s *Store) Reclaim(ctx context.Context, pages int) (done bool, took time.Du
 	return s.backend.Reclaim(ctx, pages)
 }
 
+// AddChecksums adds checksums to up to rows rows that an older version wrote without one. The caller paces the steps.
+// Errors: those of the backend.
+func (s *Store) AddChecksums(ctx context.Context, rows int) (backend.ChecksumResult, error) {
+	return s.backend.AddChecksums(ctx, rows)
+}
+
+// WrittenAt returns when a revision was committed; see [backend.Times].
+func (s *Store) WrittenAt(ctx context.Context, revision int64) (backend.Commit, backend.Clock, error) {
+	return s.backend.WrittenAt(ctx, revision)
+}
+
+// CurrentAt returns the revision that was current at a time; see [backend.Times].
+func (s *Store) CurrentAt(ctx context.Context, t time.Time) (backend.Commit, backend.Clock, error) {
+	return s.backend.CurrentAt(ctx, t)
+}
+
 // HashKV hashes every row from the compacted revision through revision. The same history has the same hash, whatever
 // has been physically deleted already. A revision <= 0 means the current one; a negative one is returned unchanged, as
 // in etcd. Errors: [ErrCompacted], [ErrFutureRevision], those of [Store.Export] and [Export.Rows].

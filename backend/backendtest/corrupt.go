@@ -1,0 +1,165 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// damages change one column of a row, in SQL that every database understands.
+var damages = map[string]string{
+	"version":          "version = version + 1",
+	"create revision":  "create_revision = create_revision - 1",
+	"lease":            "lease = lease + 4",
+	"previous version": "previous_version = previous_version + 1",
+	"checksum":         "checksum = checksum + 1",
+	"time":             "written_at = NULL",
+	"value":            "value = (SELECT o.value FROM object_versions AS o WHERE o.resource_version = 2)",
+	"tombstone":        "deleted = NOT deleted, value = NULL",
+}
+
+// valueReads are all ways to read a key's only row with its value.
+func (f *fixture) valueReads(key string, id backend.RowID) map[string]error {
+	ctx := context.Background()
+	now := f.m.clock.Revision
+	_, _, get := f.b.Range(ctx, backend.RangeQuery{Span: only(key), Revision: now, Limit: 1})
+	_, _, list := f.b.Range(ctx, backend.RangeQuery{Span: span(key, key+"\xff"), Revision: now, Limit: 100})
+	_, _, open := f.b.Range(ctx, backend.RangeQuery{Span: from(key), Revision: now, Limit: 100, Bytes: 1 << 20})
+	_, _, rows := f.b.Rows(ctx, []backend.RowID{id}, 0)
+	_, _, some := f.b.Rows(ctx, []backend.RowID{id}, 1<<20)
+	_, all := f.b.History(ctx, backend.HistoryQuery{After: id.ModRevision - 1, Limit: 100})
+	_, ofKey := f.b.History(ctx, backend.HistoryQuery{Span: only(key), Limit: 100})
+	_, ofSpan := f.b.History(ctx, backend.HistoryQuery{Span: span(key, key+"\xff"), Limit: 100})
+	_, prev := f.b.History(ctx, backend.HistoryQuery{After: id.ModRevision - 1, Limit: 100, WithPrev: true})
+	return map[string]error{
+		"get": get, "list": list, "open list": open, "rows": rows, "rows within bytes": some, "history": all,
+		"history of the key": ofKey, "history of a span": ofSpan, "history with superseded rows": prev,
+		"key of a transaction":  f.load(backend.Needs{Keys: [][]byte{[]byte(key)}}),
+		"span of a transaction": f.load(backend.Needs{Spans: []backend.Span{span(key, key+"\xff")}, SpanLimit: 10}),
+	}
+}
+
+// load begins a transaction and returns the error of that.
+func (f *fixture) load(n backend.Needs) error {
+	tx, err := f.b.Begin(context.Background(), n)
+	if err == nil {
+		tx.Rollback()
+	}
+	return err
+}
+
+// A damaged row is never returned with its value, whatever column is damaged and however the row is read. Other rows
+// are not affected.
+func testCorruptRows(f *fixture) {
+	f.commit([]op{put("other", "another value")})
+	for i, name := range slices.Sorted(maps.Keys(damages)) {
+		key := fmt.Sprintf("key%02d", i) // after the keys that are damaged already
+		f.commit([]op{put(key, "v1")})
+		id := backend.RowID{ModRevision: f.m.clock.Revision}
+		for read, err := range f.valueReads(key, id) {
+			if err != nil {
+				f.Errorf("%s, not damaged yet, by %s: %v", name, read, err)
+			}
+		}
+		f.hooks.Execute(f.T, f.b, fmt.Sprintf("UPDATE object_versions SET %s WHERE resource_version = %d",
+			damages[name], id.ModRevision))
+		reads := f.valueReads(key, id)
+		if name == "tombstone" { // the index says so, too
+			for _, read := range []string{"list", "open list", "span of a transaction"} {
+				delete(reads, read)
+			}
+		}
+		for read, err := range reads {
+			var row *backend.CorruptRow
+			if !errors.As(err, &row) || !errors.Is(err, backend.ErrCorrupt) || row.ID != id {
+				f.Errorf("%s damaged, by %s: %v", name, read, err)
+			}
+		}
+		f.checkRange(backend.RangeQuery{Span: only("other"), Revision: f.m.clock.Revision, Limit: 1})
+		if name != "tombstone" {
+			f.commit([]op{put(key, "v2")})
+			f.checkRange(backend.RangeQuery{Span: only(key), Revision: f.m.clock.Revision, Limit: 1})
+			_, err := f.b.History(context.Background(),
+				backend.HistoryQuery{After: id.ModRevision, Limit: 100, WithPrev: true})
+			f.wantErr(name+" damaged, as the superseded row", err, backend.ErrCorrupt)
+		}
+	}
+}
+
+// A damaged row that names a newer version as the one that it superseded does not make the purge remove that, and the
+// version that it should name does not reappear.
+func testCorruptPurge(f *fixture) {
+	for i := range 5 {
+		key := "k"
+		if i%2 == 1 {
+			key = "other"
+		}
+		f.commit([]op{put(key, fmt.Sprint(i))})
+	}
+	newest := f.m.clock.Revision
+	f.hooks.Execute(f.T, f.b, fmt.Sprintf("UPDATE object_versions SET previous_version = %d "+
+		"WHERE resource_version = %d", newest, newest-2))
+	f.commit([]op{put("last", "v")})
+	f.compact(f.m.clock.Revision)
+	if n := f.purge(100); n != 2 { // nothing names the oldest version any more
+		f.Errorf("%d rows removed", n)
+	}
+	f.checkRange(backend.RangeQuery{Span: from(""), Revision: f.m.clock.Revision, Limit: 10})
+	f.commit([]op{del("k")}, []op{put("last", "v")})
+	f.compact(f.m.clock.Revision)
+	f.purge(100)
+	f.checkRange(backend.RangeQuery{Span: from(""), Revision: f.m.clock.Revision, Limit: 10})
+}
+
+// testAddChecksums reads rows of an older version, and adds what they lack.
+func testAddChecksums(f *fixture) {
+	ctx := context.Background()
+	res, err := f.b.AddChecksums(ctx, 10)
+	if err != nil || !res.Done && res.Through < f.m.clock.Revision || res.Added != 0 {
+		f.Fatalf("in an empty store: %+v, %v", res, err)
+	}
+	f.commit([]op{put("a", "1"), put("b", "")}, []op{put("c", "3")}, []op{del("a")}, []op{put("c", "4")})
+	old := f.m.clock.Revision
+	f.hooks.Execute(f.T, f.b, "UPDATE object_versions SET checksum = NULL, written_at = NULL")
+	f.hooks.Execute(f.T, f.b, fmt.Sprintf("UPDATE checksums SET since = %d", old))
+	f.b = f.hooks.Reopen(f.T, f.b)
+	f.commit([]op{put("d", "1")}, []op{put("c", "5")})
+	whole := func() {
+		f.Helper()
+		f.checkRange(backend.RangeQuery{Span: from(""), Revision: f.m.clock.Revision, Limit: 100})
+		f.checkHistory(backend.HistoryQuery{Limit: 100, WithPrev: true})
+		if _, _, err := f.b.WrittenAt(ctx, old); !errors.Is(err, backend.ErrUnknownTime) {
+			f.Errorf("the time of an old row: %v", err)
+		}
+		newest := f.commitOf(f.m.clock.Revision)
+		f.wantCurrent(newest.At, newest)
+	}
+	whole()
+	added := 0
+	for steps := 0; ; steps++ {
+		res, err := f.b.AddChecksums(ctx, 2)
+		if err != nil || res.Added > 2 || steps > 20 {
+			f.Fatalf("step %d: %+v, %v", steps, res, err)
+		}
+		added += res.Added
+		whole()
+		if res.Done {
+			break
+		}
+	}
+	rows := f.m.history(from(""), 0, old)
+	if added != len(rows) {
+		f.Errorf("%d rows got a checksum, want %d", added, len(rows))
+	}
+	f.b = f.hooks.Reopen(f.T, f.b)
+	whole()
+	f.hooks.Execute(f.T, f.b, "UPDATE object_versions SET version = version + 1")
+	for i := range rows {
+		_, _, err := f.b.Rows(ctx, []backend.RowID{rows[i].ID()}, 0)
+		f.wantErr(fmt.Sprint("row ", i, ", damaged later"), err, backend.ErrCorrupt)
+	}
+}

@@ -1,0 +1,124 @@
+package sqlite
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// TestFlippedBits flips single bits of a value in the stopped file, and of its key, in the table and in the index: no
+// read returns another value or key.
+func TestFlippedBits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	b := openTest(t, Config{Path: path})
+	key, value := []byte("/registry/a/key/that/is/unique"), incompressible(20_000) // on several pages
+	if err := errors.Join(write(b, "other", []byte("v")), write(b, string(key), value)); err != nil {
+		t.Fatal(err)
+	}
+	newest := revision(t, b)
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var places []int // of the value, in pieces, and of the key, in the table and in the index
+	for i := 0; i+50 <= len(value); i += 997 {
+		if at := bytes.Index(whole, value[i:i+50]); at > 0 {
+			places = append(places, at+rand.IntN(50))
+		}
+	}
+	if len(places) < 10 {
+		t.Fatalf("found the value at %v", places)
+	}
+	for from := 0; bytes.Contains(whole[from:], key); {
+		at := from + bytes.Index(whole[from:], key)
+		places = append(places, at+rand.IntN(len(key)))
+		from = at + 1
+	}
+	for _, at := range places {
+		damaged := bytes.Clone(whole)
+		damaged[at] ^= 1 << rand.IntN(8)
+		if err := os.WriteFile(path, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b := openTest(t, Config{Path: path})
+		wrong := func(read string, rows []backend.Row, err error) {
+			if err != nil && !errors.Is(err, backend.ErrCorrupt) {
+				t.Errorf("%s, byte %d damaged: %v", read, at, err)
+			}
+			for _, r := range rows {
+				if err == nil && r.ModRevision == newest && (!bytes.Equal(r.Key, key) || !bytes.Equal(r.Value, value)) {
+					t.Errorf("%s, byte %d damaged: another row", read, at)
+				}
+			}
+		}
+		got, _, err := b.Range(t.Context(),
+			backend.RangeQuery{Span: backend.Span{Start: key}, Revision: newest, Limit: 1})
+		wrong("get", got, err)
+		all, _, err := b.Range(t.Context(),
+			backend.RangeQuery{Span: backend.Span{End: []byte{}}, Revision: newest, Limit: 10})
+		wrong("list", all, err)
+		h, err := b.History(t.Context(), backend.HistoryQuery{Limit: 10})
+		rows := make([]backend.Row, len(h.Changes))
+		for i := range rows {
+			rows[i] = h.Changes[i].Row
+		}
+		wrong("history", rows, err)
+		byID, _, err := b.Rows(t.Context(), []backend.RowID{{ModRevision: newest}}, 0)
+		wrong("rows", byID, err)
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTimesNeverDecrease sets the machine's clock back, also across a restart.
+func TestTimesNeverDecrease(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	b := openTest(t, Config{Path: path})
+	var times []int64
+	commit := func(now int64) {
+		t.Helper()
+		b.now = func() int64 { return now }
+		if err := write(b, "k", []byte("v")); err != nil {
+			t.Fatal(err)
+		}
+		c, _, err := b.WrittenAt(t.Context(), revision(t, b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		times = append(times, c.At.UnixMilli())
+	}
+	commit(5000)
+	commit(4000)
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = openTest(t, Config{Path: path})
+	commit(3000)
+	commit(6000)
+	if want := []int64{5000, 5000, 5000, 6000}; !slices.Equal(times, want) {
+		t.Errorf("times %v, want %v", times, want)
+	}
+}
+
+// TestViewOfOldSchema refuses a file that is not migrated, and one that is not ours.
+func TestViewOfOldSchema(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	b := openTest(t, Config{Path: path})
+	execute(t, b, "UPDATE schema_migrations SET version = 2")
+	if _, err := OpenView(t.Context(), path); !errors.Is(err, ErrOldSchema) {
+		t.Error(err)
+	}
+	if _, err := OpenView(t.Context(), filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}
