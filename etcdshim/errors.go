@@ -37,6 +37,7 @@ var errorTable = []struct{ from, to error }{
 	{store.ErrLeaseTTL, rpctypes.ErrGRPCLeaseTTLTooLarge},
 	{store.ErrQuota, rpctypes.ErrGRPCNoSpace},
 	{store.ErrCorrupt, rpctypes.ErrGRPCCorrupt},
+	{backend.ErrCorrupt, rpctypes.ErrGRPCCorrupt},
 	{store.ErrTooManyAlarms, errAlarms},
 	{store.ErrTooManyRequests, rpctypes.ErrGRPCRequestTooManyRequests},
 	{store.ErrClosed, rpctypes.ErrGRPCStopped},

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
@@ -206,6 +207,8 @@ func cancelReason(err error) string {
 		return "mvcc: duplicate watch ID provided on the WatchStream"
 	case errors.Is(err, store.ErrCompacted):
 		return rpctypes.ErrorDesc(rpctypes.ErrGRPCCompacted)
+	case errors.Is(err, backend.ErrCorrupt):
+		return rpctypes.ErrorDesc(rpctypes.ErrGRPCCorrupt)
 	}
 	return err.Error()
 }

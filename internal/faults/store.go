@@ -36,13 +36,25 @@ func Alarms(s *store.Store, in *conditions.Inputs) {
 					setting.Name("QuotaBytes") + ", then etcdctl alarm disarm",
 			}
 		case store.AlarmCorrupt:
-			in.Corrupt = &conditions.Fault{
-				Reason: "AlarmRaised",
-				Message: "the CORRUPT alarm is raised, so the server accepts no writes: find out who raised " +
-					"it and why, " +
-					"restore a backup if the data is damaged, then run etcdctl alarm disarm",
-			}
+			in.Corrupt = corrupt(s.Corruption())
 		}
+	}
+}
+
+// corrupt is the condition of the CORRUPT alarm; err is what this server found, if it was this one.
+func corrupt(err error) *conditions.Fault {
+	if err == nil {
+		return &conditions.Fault{
+			Reason: "AlarmRaised",
+			Message: "the CORRUPT alarm is raised, so the server accepts no writes: find out who raised " +
+				"it and why, " +
+				"restore a backup if the data is damaged, then run etcdctl alarm disarm",
+		}
+	}
+	return &conditions.Fault{
+		Reason: "CorruptData",
+		Message: fmt.Sprintf("the CORRUPT alarm is raised, so the server accepts no writes; what it read was "+
+			"not served: %v; then run etcdctl alarm disarm", err),
 	}
 }
 

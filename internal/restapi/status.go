@@ -179,6 +179,10 @@ var errorTable = []struct {
 		"CORRUPT: the alarm is raised, and nothing is written until it is cleared", 0,
 	},
 	{
+		backend.ErrCorrupt, http.StatusInternalServerError, reasonInternal,
+		"CORRUPT: the database returned something that does not match its checksum; see the server's log", 0,
+	},
+	{
 		backend.ErrOldReplica, http.StatusBadRequest, reasonBadRequest,
 		"a replica of an older version does not support keys of this length: upgrade all replicas", 0,
 	},

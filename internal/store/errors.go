@@ -26,7 +26,8 @@ var (
 	// ErrQuota means that the NOSPACE alarm is raised, or that the database's log exceeds the quota. If the alarm is
 	// raised: compact, defragment and disarm it.
 	ErrQuota = errors.New("database space exceeded")
-	// ErrCorrupt means that the CORRUPT alarm is raised: nothing is written until it is cleared.
+	// ErrCorrupt means that the CORRUPT alarm is raised: nothing is written until it is cleared. A read that finds
+	// damage returns [backend.ErrCorrupt] instead.
 	ErrCorrupt = errors.New("corrupt cluster")
 	// ErrTooManyAlarms means that requests cannot raise further alarms until some are cleared.
 	ErrTooManyAlarms = errors.New("too many alarms are raised: clear some of them")

@@ -50,6 +50,7 @@ func (s *Store) noteFault(err error) {
 			s.fault.Store(nil)
 		}
 	case errors.Is(err, ErrTxnTooLarge), errors.Is(err, backend.ErrRejected), errors.Is(err, backend.ErrConflict):
+	case isCorruptRow(err): // the alarm reports it
 	default:
 		s.fault.Store(&WriteFault{time.Now(), err})
 	}

@@ -144,6 +144,8 @@ type Store struct {
 	pins     pins
 	fault    atomic.Pointer[WriteFault]
 
+	corruption corruption
+
 	cacheHits, cacheMisses tally
 
 	committing atomic.Pointer[time.Time] // when the current commit began, nil when there is none
@@ -173,7 +175,9 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s := &Store{cfg: cfg, backend: b, settings: settings, failed: make(chan struct{})}
+	s := &Store{cfg: cfg, settings: settings, failed: make(chan struct{})}
+	s.corruption.s = s
+	s.backend = s.corruption.guarded(b)
 	s.epoch.Store(clock.Epoch)
 	s.reserve, _ = b.(backend.Reserving)
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -181,7 +185,7 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	s.index = index.New(clock, cfg.CacheBytes, cfg.DisableIndex)
 	s.turns = newTurns(cfg.Caller, cfg.HangUp)
 	s.load.s = s
-	s.fetcher = newFetcher(s.ctx, &s.background, b)
+	s.fetcher = newFetcher(s.ctx, &s.background, s.backend)
 	s.seq = newSequencer(s)
 	s.hub = s.newHub(clock)
 	if err = s.alarms.load(ctx, b); err == nil {

@@ -28,6 +28,9 @@ func (q *sequencer) try(batch []*call, open bool) (_ []*call, n int, err error) 
 			}
 			return batch, len(batch), fmt.Errorf("%w: %w", ErrTxnTooLarge, err)
 		}
+		if isCorruptRow(err) && len(batch) > 1 && !q.s.index.Position().Complete { // one call needs that row
+			return batch, len(batch), fmt.Errorf("%w: %w", backend.ErrRejected, err)
+		}
 		return batch, len(batch), fmt.Errorf("begin batch: %w", err)
 	}
 	if open && e.indexed() {

@@ -86,7 +86,7 @@ func (h *Hub) catchUp() {
 	}
 }
 
-// deliver gives the members the events of the piece that they want.
+// deliver gives the members the events of the piece that they want. It ends them if the piece is corrupt.
 func (h *Hub) deliver(p *piece) {
 	for i, w := range p.members {
 		var wanted []*event
@@ -95,6 +95,9 @@ func (h *Hub) deliver(p *piece) {
 		}
 		h.mu.Lock()
 		w.stream.mu.Lock()
+		if !w.ended && p.corrupt != nil {
+			w.stream.cancelCorrupt(w, p.corrupt)
+		}
 		if !w.ended {
 			if !p.failed && w.next == p.from[i] { // otherwise a reset came in between
 				w.receive(wanted, p.through)

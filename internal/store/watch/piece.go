@@ -38,6 +38,7 @@ type piece struct {
 	through int64 // events are complete through this revision
 	epoch   int64 // of the events the members have had
 	failed  bool
+	corrupt error // why the piece can never be read
 }
 
 // choose returns the next piece, nil if there is none. ready reports whether it already has its events, from the
@@ -130,11 +131,16 @@ func (p *piece) span() index.Span {
 	return sp
 }
 
-// read fills the piece from the database. If that fails, it waits catchUpRetry and returns false.
+// read fills the piece from the database. If that fails, it returns false, and first waits catchUpRetry if the next try
+// can succeed.
 func (h *Hub) read(p *piece) bool {
 	err := h.readPiece(h.ctx, p)
 	if err == nil {
 		return true
+	}
+	if errors.Is(err, backend.ErrCorrupt) {
+		p.corrupt = err
+		return false
 	}
 	if !errors.Is(err, backend.ErrCompacted) && h.ctx.Err() == nil { // a compaction reaches the hub in a moment
 		h.cfg.Logger.Warn("watches cannot catch up yet", "watches", len(p.members), "revision", p.start, "error", err)

@@ -181,6 +181,12 @@ func (st *Stream) cancelCompacted(w *watcher, compacted int64) {
 	st.answer(&Response{ID: w.req.ID, Canceled: true, CompactRevision: compacted})
 }
 
+// cancelCorrupt ends a watch whose events cannot be read. Callers hold hub.mu and mu.
+func (st *Stream) cancelCorrupt(w *watcher, err error) {
+	st.drop(w)
+	st.answer(&Response{ID: w.req.ID, Revision: st.hub.rev, Canceled: true, Err: err})
+}
+
 // drop removes a watch. Callers hold hub.mu and mu.
 func (st *Stream) drop(w *watcher) {
 	delete(st.watches, w.req.ID)

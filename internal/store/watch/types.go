@@ -47,7 +47,8 @@ type Response struct {
 	Canceled bool
 	// CompactRevision is set if the watch was canceled because its events are compacted.
 	CompactRevision int64
-	// Err is why a watch was refused: [ErrEmptyRange], [ErrDuplicateID] or [backend.ErrCompacted] (negative start).
+	// Err is why a watch was refused: [ErrEmptyRange], [ErrDuplicateID] or [backend.ErrCompacted] (negative start); or
+	// why it was canceled later: [backend.ErrCorrupt].
 	Err      error
 	Fragment bool
 }

@@ -1,0 +1,149 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+const (
+	// corruptRows bounds how many corrupt rows are remembered, so that each raises the alarm only once.
+	corruptRows = 10_000
+	// corruptRetry is how long to wait before the alarm is raised again after that failed.
+	corruptRetry = time.Second
+)
+
+// corruption notices that the database has returned something corrupt. It raises the CORRUPT alarm, which stops writes,
+// once for each row: an operator who has cleared the alarm can then overwrite or delete the key, although others still
+// read it in vain.
+type corruption struct {
+	s    *Store
+	last atomic.Pointer[error]
+	mu   sync.Mutex
+	seen map[string]struct{}
+}
+
+// Corruption returns the last error by which the database turned out to be corrupt, nil if there was none since the
+// start.
+func (s *Store) Corruption() error {
+	if err := s.corruption.last.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// noticed returns err, after noticing what it says.
+func (c *corruption) noticed(err error) error {
+	if err == nil || !errors.Is(err, backend.ErrCorrupt) {
+		return err
+	}
+	c.last.Store(&err)
+	what := "" // all that is not about one row
+	if row, ok := errors.AsType[*backend.CorruptRow](err); ok {
+		what = fmt.Sprint(row.ID, string(row.Key))
+	}
+	c.mu.Lock()
+	_, known := c.seen[what]
+	if !known && len(c.seen) < corruptRows {
+		if c.seen == nil {
+			c.seen = map[string]struct{}{}
+		}
+		c.seen[what] = struct{}{}
+	}
+	c.mu.Unlock()
+	if !known {
+		c.s.cfg.Logger.Error("the database is corrupt: the CORRUPT alarm stops all writes", "error", err)
+		c.s.background.start(c.raise)
+	}
+	return err
+}
+
+// raise raises the alarm, however long that takes.
+func (c *corruption) raise() {
+	for {
+		err := c.s.RaiseAlarm(c.s.ctx, Alarm{Member: c.s.settings.MemberID, Kind: AlarmCorrupt})
+		if err == nil || c.s.ctx.Err() != nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrTooManyAlarms) {
+			return
+		}
+		c.s.cfg.Logger.Warn("the CORRUPT alarm is not raised yet", "error", err)
+		select {
+		case <-time.After(corruptRetry):
+		case <-c.s.ctx.Done():
+			return
+		}
+	}
+}
+
+// guarded returns b with its errors noticed.
+func (c *corruption) guarded(b backend.Backend) backend.Backend {
+	if shared, ok := b.(backend.Shared); ok {
+		return &sharedGuard{shared, guard{b, c}}
+	}
+	return &guard{b, c}
+}
+
+// guard is a backend whose errors are noticed.
+type guard struct {
+	backend.Backend
+	corruption *corruption
+}
+
+func (g *guard) Range(ctx context.Context, q backend.RangeQuery) ([]backend.Row, backend.Clock, error) {
+	rows, clock, err := g.Backend.Range(ctx, q)
+	return rows, clock, g.corruption.noticed(err)
+}
+
+func (g *guard) Rows(ctx context.Context, ids []backend.RowID, bytes int64) ([]backend.Row, backend.Clock, error) {
+	rows, clock, err := g.Backend.Rows(ctx, ids, bytes)
+	return rows, clock, g.corruption.noticed(err)
+}
+
+func (g *guard) History(ctx context.Context, q backend.HistoryQuery) (backend.History, error) {
+	h, err := g.Backend.History(ctx, q)
+	return h, g.corruption.noticed(err)
+}
+
+func (g *guard) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error) {
+	tx, err := g.Backend.Begin(ctx, n)
+	return tx, g.corruption.noticed(err)
+}
+
+// sharedGuard is a guard of a [backend.Shared].
+type sharedGuard struct {
+	backend.Shared
+	guard guard
+}
+
+func (g *sharedGuard) Range(ctx context.Context, q backend.RangeQuery) ([]backend.Row, backend.Clock, error) {
+	return g.guard.Range(ctx, q)
+}
+
+func (g *sharedGuard) Rows(
+	ctx context.Context, ids []backend.RowID, bytes int64,
+) ([]backend.Row, backend.Clock, error) {
+	return g.guard.Rows(ctx, ids, bytes)
+}
+
+func (g *sharedGuard) History(ctx context.Context, q backend.HistoryQuery) (backend.History, error) {
+	return g.guard.History(ctx, q)
+}
+
+func (g *sharedGuard) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error) {
+	return g.guard.Begin(ctx, n)
+}
+
+func (g *sharedGuard) Tail(ctx context.Context, q backend.TailQuery) (backend.Tail, error) {
+	t, err := g.Shared.Tail(ctx, q)
+	return t, g.guard.corruption.noticed(err)
+}
+
+// isCorruptRow reports whether err is about a single row, in a database that otherwise works.
+func isCorruptRow(err error) bool {
+	_, ok := errors.AsType[*backend.CorruptRow](err)
+	return ok
+}
