@@ -324,6 +324,27 @@ func comesBack(err error) bool {
 	return errors.Is(err, backend.ErrUnavailable)
 }
 
+// OpenView opens the database that Datastore names for reading, also while servers write to it. Errors: [ErrConfig],
+// those of opening the database.
+func (c *Config) OpenView(ctx context.Context) (backend.View, error) {
+	if c.OnPostgres() {
+		return view(postgres.OpenView(ctx, c.postgres()))
+	}
+	path, err := c.file()
+	if err != nil {
+		return nil, err
+	}
+	return view(sqlite.OpenView(ctx, path))
+}
+
+// view returns no View at all after an error: a nil pointer would be a View that is not nil.
+func view[V backend.View](v V, err error) (backend.View, error) {
+	if err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
 // WithDatabase passes the database to f without migrating it, to inspect or change its schema. Errors: [ErrConfig],
 // those of opening the database, and those of f.
 func (c *Config) WithDatabase(ctx context.Context, f func(context.Context, *sql.DB) error) error {

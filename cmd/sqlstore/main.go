@@ -49,6 +49,7 @@ func command() *cobra.Command {
 	root.Flags().AddFlagSet(serve.Flags())
 	root.Flags().Bool("version", false, "print the versions of sqlstore, of the etcd API and of Go") // as etcd has it
 	root.SetVersionTemplate(versions())
-	root.AddCommand(serve, statusCommand(), schemaCommand(), tokenKeysCommand(), repairCommand(), versionCommand())
+	root.AddCommand(serve, statusCommand(), schemaCommand(), tokenKeysCommand(), repairCommand(),
+		checkCommand(), revisionCommand(), versionCommand())
 	return root
 }

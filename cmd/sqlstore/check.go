@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/sqlstore/sqlstore"
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+const checkHelp = `Verify everything that a database holds, and list what is wrong with it:
+
+- each row against its checksum,
+- the versions of each key against each other, and the revisions for gaps,
+- the commit times and the clock against the rows,
+- the indexes against the table, in both directions,
+- the structure of a SQLite file.
+
+It changes nothing, and servers may keep running. On SQLite, the server's log grows while the file's
+structure is verified; on Postgres, vacuum removes nothing until the end, as under pg_dump. The exit
+status is 0 if all is well, and 1 if something is wrong or the check could not be finished.`
+
+// errDamaged is returned after the problems were printed.
+var errDamaged = errors.New("the database is damaged: docs/operations.md says what to do")
+
+func checkCommand() *cobra.Command {
+	cfg := &sqlstore.Config{}
+	cmd := &cobra.Command{
+		Use: "check", Short: "Verify the checksums, links and indexes of a whole database", Long: checkHelp,
+		Args: noArgs,
+	}
+	registerDatabase(cmd.Flags(), cfg)
+	cmd.RunE = func(c *cobra.Command, _ []string) error {
+		if err := applyEnvironment(c.Flags(), given(c.Flags()), os.LookupEnv); err != nil {
+			return err
+		}
+		return withView(c.Context(), cfg, func(v backend.View) error {
+			return check(c.Context(), v, c.OutOrStdout(), c.ErrOrStderr())
+		})
+	}
+	return cmd
+}
+
+// withView opens the database for reading and passes it to f.
+func withView(ctx context.Context, cfg *sqlstore.Config, f func(backend.View) error) error {
+	v, err := cfg.OpenView(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(v), v.Close())
+}
+
+func check(ctx context.Context, v backend.View, out, errOut io.Writer) error {
+	p := newProgress(errOut)
+	i := &backend.Inspection{Progress: p.at}
+	err := v.Inspect(ctx, i)
+	p.end()
+	for _, problem := range i.Problems {
+		_, _ = fmt.Fprintln(out, problem)
+	}
+	if more := i.Found - int64(len(i.Problems)); more > 0 {
+		_, _ = fmt.Fprintf(out, "and %d more\n", more)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%d rows, %d problems%s\n", i.Rows, i.Found, withoutChecksum(i.Bare))
+	if err == nil && i.Found > 0 {
+		err = errDamaged
+	}
+	return err
+}
+
+func withoutChecksum(rows int64) string {
+	if rows == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d rows of an older version have no checksum yet", rows)
+}
+
+// progress shows how far a long operation is: as a bar on a terminal, otherwise as a line every few seconds.
+type progress struct {
+	out      io.Writer
+	terminal bool
+	shown    time.Time
+	any      bool
+}
+
+const (
+	barWidth  = 30
+	barEvery  = 100 * time.Millisecond
+	lineEvery = 5 * time.Second
+)
+
+func newProgress(out io.Writer) *progress {
+	f, ok := out.(*os.File)
+	return &progress{out: out, terminal: ok && term.IsTerminal(int(f.Fd())), shown: time.Now()}
+}
+
+// at shows that a part of what is done, from 0 to 1.
+func (p *progress) at(what string, done float64) {
+	every := lineEvery
+	if p.terminal {
+		every = barEvery
+	}
+	if time.Since(p.shown) < every {
+		return
+	}
+	p.shown, p.any = time.Now(), true
+	if !p.terminal {
+		_, _ = fmt.Fprintf(p.out, "checking: %s, %.0f %%\n", what, 100*done)
+		return
+	}
+	full := int(barWidth * done)
+	_, _ = fmt.Fprintf(p.out, "\r[%-*s] %3.0f %% of %-14s", barWidth, bar[:full], 100*done, what)
+}
+
+const bar = "=============================="
+
+// end removes the bar.
+func (p *progress) end() {
+	if p.terminal && p.any {
+		_, _ = fmt.Fprintf(p.out, "\r%*s\r", barWidth+30, "")
+	}
+}
