@@ -1,7 +1,7 @@
 # Every target sets up what it needs: see scripts/setup.sh.
 
 # The test modules besides the main module; their dependencies are large.
-HEAVY := test/etcd test/restapi test/kubestorage test/kubeapiserver test/cluster test/patroni test/powercut
+HEAVY := test/etcd test/restapi test/kubestorage test/kubeapiserver test/cluster test/patroni test/powercut test/simulation
 LINTED := . $(HEAVY) test/bench
 
 DATA_DIR ?= default.sqlstore
@@ -122,7 +122,7 @@ $(LINTER): tools/go.mod tools/go.sum
 
 .PHONY: e2e
 e2e: ## the heavy suites, one round each
-e2e: e2e-etcd e2e-restapi e2e-kubestorage e2e-kubeapiserver e2e-postgres e2e-powercut e2e-cluster e2e-patroni
+e2e: e2e-etcd e2e-restapi e2e-kubestorage e2e-kubeapiserver e2e-postgres e2e-powercut e2e-simulation e2e-cluster e2e-patroni
 
 .PHONY: e2e-etcd
 e2e-etcd: setup-strace setup-tools setup-postgres ## compare with a real etcd; etcd's tools, hostile clients and crashes
@@ -183,6 +183,11 @@ e2e-kubeapiserver-pgbouncer: setup-pgbouncer kubernetes ## the same through a Pg
 .PHONY: e2e-powercut
 e2e-powercut: setup-powercut ## power cuts that lose and tear what is not synced; needs Linux, root and /dev/fuse
 	cd test/powercut && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
+
+.PHONY: e2e-simulation
+e2e-simulation: setup ## replicas over a simulated database in virtual time, with faults that follow from a seed
+	cd test/simulation && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
+
 .PHONY: e2e-cluster
 e2e-cluster: setup ## containers as hosts: faults under load, and how long they last; needs Docker
 	cd test/cluster && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
@@ -203,6 +208,7 @@ SOAK_RUNS ?= 100
 SOAK_CUTS ?= 5000
 SOAK_OBJECTS ?= 50000
 SOAK_CLUSTER_MINUTES ?= 120
+SOAK_SIMULATION_MINUTES ?= 120
 SOAK_BENCH_FLAGS ?= -objects 20000,1000000
 
 # Every suite over every database; .ci/run uses one of them.
@@ -228,6 +234,9 @@ soak: setup-strace setup-tools setup-pgbouncer setup-powercut kubernetes
 		env $$over SQLSTORE_TEST_OBJECTS=$(SOAK_OBJECTS) $(HEAVY_TEST) -timeout 8h ./... || exit 1; \
 	done
 	cd test/powercut && SQLSTORE_TEST_CUTS=$(SOAK_CUTS) $(HEAVY_TEST) -timeout 24h -v ./...
+	cd test/simulation && SQLSTORE_TEST_SIMULATION_MINUTES=$(SOAK_SIMULATION_MINUTES) \
+		SQLSTORE_TEST_SIMULATION_FROM=$$(date +%s) SQLSTORE_TEST_SIMULATION_REVERT=all \
+		$(HEAVY_TEST) -timeout 24h -v ./...
 	cd test/cluster && SQLSTORE_TEST_CLUSTER_MINUTES=$(SOAK_CLUSTER_MINUTES) $(HEAVY_TEST) -timeout 24h -v ./...
 	$(MAKE) e2e-patroni
 	$(MAKE) bench BENCH_FLAGS="$(SOAK_BENCH_FLAGS)"
