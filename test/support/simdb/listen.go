@@ -56,9 +56,8 @@ func (b *Client) Listen(ctx context.Context, hint func(revision, compacted int64
 	wait, told := firstWait, false
 	for ctx.Err() == nil && !b.isClosed() {
 		if r, err := b.connect(ctx); err == nil {
-			state(true)
 			wait, told = firstWait, false
-			b.hear(ctx, r, hint)
+			b.hear(ctx, r, hint, state)
 		}
 		if ctx.Err() == nil && !b.isClosed() && !told {
 			told = true
@@ -73,14 +72,18 @@ func (b *Client) Listen(ctx context.Context, hint func(revision, compacted int64
 	}
 }
 
-// hear receives notifications until the connection breaks or turns out to be dead.
-func (b *Client) hear(ctx context.Context, r *run, hint func(revision, compacted int64)) {
+// hear receives notifications until the connection breaks or turns out to be dead. It reports that it listens when no
+// later hint can be missed.
+func (b *Client) hear(
+	ctx context.Context, r *run, hint func(revision, compacted int64), state func(listening bool),
+) {
 	c := b.cluster
 	l := &listener{b, make(chan [2]int64, 64)}
 	c.do(func() { r.hears = append(r.hears, l) })
 	defer c.do(func() {
 		r.hears = slices.DeleteFunc(slices.Clone(r.hears), func(o *listener) bool { return o == l })
 	})
+	state(true)
 	for {
 		quiet := time.NewTimer(quietTime)
 		select {
