@@ -12,12 +12,17 @@ import (
 )
 
 const (
-	// lockMaintenance serializes heartbeats.
-	lockMaintenance = "SELECT holder, (extract(epoch FROM clock_timestamp() - heard_at) * 1000000)::bigint, " +
-		"(SELECT x.next_lease IS NOT NULL FROM lease_extension AS x WHERE x.id = 1), " + weakOf +
-		" FROM maintenance WHERE id = 1 FOR UPDATE"
-	dropDead = "DELETE FROM members WHERE id <> $1::bigint AND seen_at <= clock_timestamp() - $2::bigint * " +
-		"interval '1 microsecond'"
+	// lockMaintenance serializes heartbeats. The silence ends at the time that it stores, so that a step of the clock
+	// during a heartbeat shows in this one or the next.
+	lockMaintenance = "WITH was AS (SELECT holder, heard_at FROM maintenance WHERE id = 1 FOR UPDATE), " +
+		"is_now AS (UPDATE maintenance AS m SET heard_at = clock_timestamp() FROM was WHERE m.id = 1 " +
+		"RETURNING m.heard_at) " +
+		"SELECT was.holder, (extract(epoch FROM is_now.heard_at - was.heard_at) * 1000000)::bigint, " +
+		"(SELECT x.next_lease IS NOT NULL FROM lease_extension AS x WHERE x.id = 1), " + weakOf + " FROM was, is_now"
+	// dropDead also drops members that were seen in the future, since when the clock was stepped back: a dead one would
+	// stay until then. A live one comes back with its next heartbeat.
+	dropDead = "DELETE FROM members WHERE id <> $1::bigint AND (seen_at <= clock_timestamp() - $2::bigint * " +
+		"interval '1 microsecond' OR seen_at > clock_timestamp() + $2::bigint * interval '1 microsecond')"
 	upsertMember = "INSERT INTO members (id, name, client_urls, seen_at, program) " +
 		"VALUES ($1::bigint, $2::text, $3::text[], clock_timestamp(), $4::integer) " +
 		"ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name, client_urls = EXCLUDED.client_urls, seen_at = " +
@@ -27,7 +32,7 @@ const (
 	// readMembers returns a row for each URL of a member, or one row without a URL.
 	readMembers = "SELECT m.id, m.name, u.url FROM members AS m LEFT JOIN LATERAL unnest(m.client_urls) WITH " +
 		"ORDINALITY AS u(url, place) ON true ORDER BY m.id, u.place"
-	holdMaintenance = "UPDATE maintenance SET holder = $1::bigint, heard_at = clock_timestamp() WHERE id = 1"
+	holdMaintenance = "UPDATE maintenance SET holder = $1::bigint WHERE id = 1"
 	leaveMembers    = "DELETE FROM members WHERE id = $1::bigint"
 	freeMaintenance = "UPDATE maintenance SET holder = 0 WHERE id = 1 AND holder = $1::bigint"
 )
@@ -41,7 +46,7 @@ func (b *Backend) Heartbeat(
 	err = b.control.transaction(ctx, "heartbeat", func(ctx context.Context, tx pgx.Tx) error {
 		ms = backend.Membership{}
 		err := scan(ctx, tx.Conn(), func(s *scanner) error {
-			ms.Leader, ms.Silence, ms.Extending = uint64(s.integer()), max(0, microseconds(s.integer())), s.boolean()
+			ms.Leader, ms.Silence, ms.Extending = uint64(s.integer()), microseconds(s.integer()).Abs(), s.boolean()
 			b.noteWeak(s.text())
 			return nil
 		}, lockMaintenance, nil)

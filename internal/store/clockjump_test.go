@@ -23,10 +23,14 @@ type jumping struct {
 	lookedAfter chan struct{} // closed by the next query
 }
 
-func (b *jumping) jump() {
-	execute(b.t, b.dsn, "WITH l AS (UPDATE leases SET expires_at = expires_at - interval '1 hour'), "+
-		"m AS (UPDATE members SET seen_at = seen_at - interval '1 hour') "+
-		"UPDATE maintenance SET heard_at = heard_at - interval '1 hour'")
+func (b *jumping) jump() { stepClock(b.t, b.dsn, "1 hour") }
+
+// stepClock changes what the database remembers of its clock as if that had been stepped ahead by an interval.
+func stepClock(t *testing.T, dsn, interval string) {
+	t.Helper()
+	execute(t, dsn, "WITH l AS (UPDATE leases SET expires_at = expires_at - $1::interval), "+
+		"m AS (UPDATE members SET seen_at = seen_at - $1::interval) "+
+		"UPDATE maintenance SET heard_at = heard_at - $1::interval", interval)
 }
 
 func (b *jumping) ExpiredLeases(ctx context.Context, limit int) ([]int64, error) {
@@ -102,4 +106,53 @@ func TestLeaseOutlivesAJumpOfTheClock(t *testing.T) {
 		}
 		lives(t, s)
 	})
+}
+
+// A clock that is stepped during a heartbeat, after that has looked at it, ends no lease.
+func TestClockIsSteppedDuringAHeartbeat(t *testing.T) {
+	dsn := pgserver.Database(t)
+	s := openStore(t, openSharedOn(t, 1, dsn)[0], Config{})
+	grant(t, s, 7, 1000, "k")
+	// The trigger steps the clock once, when the heartbeat writes its member.
+	for _, statement := range []string{
+		"CREATE TABLE steps (n integer)",
+		`CREATE FUNCTION step() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			DELETE FROM steps;
+			IF FOUND THEN
+				UPDATE leases SET expires_at = expires_at - interval '1 hour';
+				UPDATE maintenance SET heard_at = heard_at - interval '1 hour';
+			END IF;
+			RETURN NEW;
+		END $$`,
+		"CREATE TRIGGER step BEFORE INSERT OR UPDATE ON members FOR EACH ROW EXECUTE FUNCTION step()",
+		"INSERT INTO steps VALUES (1)",
+	} {
+		execute(t, dsn, statement)
+	}
+	if err := s.HearMembers(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the lease gets its time again", func() bool {
+		l, _, err := s.LeaseTimeToLive(within(t), 7, false)
+		if err != nil {
+			t.Fatalf("the lease ended: %v", err)
+		}
+		return l.Remaining > 500*time.Second
+	})
+}
+
+// After the database's clock was stepped back, leases end in time, and a dead replica does not keep the maintenance.
+func TestClockIsSteppedBack(t *testing.T) {
+	dsn := pgserver.Database(t)
+	s := openStore(t, openSharedOn(t, 1, dsn)[0], Config{})
+	grant(t, s, 7, 2, "k")
+	grant(t, s, 8, 1000, "kept")
+	execute(t, dsn, "WITH m AS (INSERT INTO members (id, name, client_urls, seen_at) "+
+		"VALUES (5, 'dead', '{}', clock_timestamp())) UPDATE maintenance SET holder = 5")
+	stepClock(t, dsn, "-1 hour")
+	eventually(t, "the lease ends", func() bool { return get(t, s, "k", 0) == nil })
+	l, _, err := s.LeaseTimeToLive(within(t), 8, false)
+	if err != nil || l.Remaining > 1000*time.Second || l.Remaining < 500*time.Second {
+		t.Errorf("the other lease is %+v, %v", l, err)
+	}
 }

@@ -104,21 +104,23 @@ func (st *state) extend(now time.Time) (done bool) {
 	return false
 }
 
-// lives reports whether a member has sent a heartbeat of late.
+// lives reports whether a member has sent a heartbeat of late, and not in a future since when the clock was stepped
+// back.
 func (st *state) lives(id uint64, timeout time.Duration, now time.Time) bool {
 	m, ok := st.members.Get(id)
-	return ok && m.seen.After(now.Add(-timeout.Truncate(time.Microsecond)))
+	timeout = timeout.Truncate(time.Microsecond)
+	return ok && m.seen.After(now.Add(-timeout)) && !m.seen.After(now.Add(timeout))
 }
 
 // extends reports whether a heartbeat of a member must begin an extension: it acquires the maintenance lease, or there
 // was silence.
 func (st *state) extends(id uint64, timeout, silence time.Duration, now time.Time) bool {
-	return st.holder != id && !st.lives(st.holder, timeout, now) || max(0, now.Sub(st.heard)) >= silence
+	return st.holder != id && !st.lives(st.holder, timeout, now) || now.Sub(st.heard).Abs() >= silence
 }
 
 // heartbeat implements [backend.Shared.Heartbeat] on a state that is being edited.
 func (st *state) heartbeat(m backend.Member, timeout, silence time.Duration, now time.Time) backend.Membership {
-	ms := backend.Membership{Leader: st.holder, Silence: max(0, now.Sub(st.heard)), Extending: st.next != nil}
+	ms := backend.Membership{Leader: st.holder, Silence: now.Sub(st.heard).Abs(), Extending: st.next != nil}
 	begins := st.extends(m.ID, timeout, silence, now)
 	for _, id := range st.members.Keys() {
 		if id != m.ID && !st.lives(id, timeout, now) {
