@@ -193,6 +193,15 @@ func (b *Backend) breakDown(doing string, cause error) error {
 	return err
 }
 
+// refuseWrites makes the backend refuse all further writes, because what was written cannot be read back: the log would
+// grow without end. What is not damaged can still be read.
+func (b *Backend) refuseWrites(doing string, cause error) {
+	err := fmt.Errorf("nothing is written any more, export what can be read: %w", translate(doing, cause))
+	if b.broken.CompareAndSwap(nil, &err) {
+		b.log.Error("database does not write any more", "path", b.path, "error", err)
+	}
+}
+
 // Close implements [backend.Backend]. It waits for the transaction and the reads in progress.
 func (b *Backend) Close() error {
 	b.closeOnce.Do(func() {
@@ -219,6 +228,9 @@ func (b *Backend) Close() error {
 // release releases whatever open has acquired so far.
 func (b *Backend) release() error {
 	err := b.writer.close()
+	if b.writer != nil && err == nil && b.broken.Load() == nil {
+		err = b.noteClosed()
+	}
 	for _, f := range []*os.File{b.file, b.lock} {
 		if f != nil {
 			err = errors.Join(err, f.Close())

@@ -319,7 +319,10 @@ func (p *checkpointer) sync() bool {
 }
 
 func (p *checkpointer) failed(err error) {
-	if err != nil {
+	switch {
+	case isDamagedPage(err):
+		p.b.refuseWrites("checkpoint", err)
+	case err != nil:
 		p.b.reserve.full(err)
 		// Unless the error stops all writing, the WAL stays as it is and the next round tries again.
 		p.b.log.Warn("checkpoint failed", "path", p.b.path, "error", p.b.syncError("checkpoint", err))

@@ -43,13 +43,21 @@ func TestFlippedBits(t *testing.T) {
 		places = append(places, at+rand.IntN(len(key)))
 		from = at + 1
 	}
+	refused := 0
 	for _, at := range places {
 		damaged := bytes.Clone(whole)
 		damaged[at] ^= 1 << rand.IntN(8)
 		if err := os.WriteFile(path, damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		b := openTest(t, Config{Path: path})
+		b, err := Open(t.Context(), Config{Path: path})
+		if errors.Is(err, ErrCorrupt) { // the key in the table and that in the index differ
+			refused++
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 		wrong := func(read string, rows []backend.Row, err error) {
 			if err != nil && !errors.Is(err, backend.ErrCorrupt) {
 				t.Errorf("%s, byte %d damaged: %v", read, at, err)
@@ -77,6 +85,9 @@ func TestFlippedBits(t *testing.T) {
 		if err := b.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if refused > 2 {
+		t.Errorf("%d files of %d were refused", refused, len(places))
 	}
 }
 

@@ -73,10 +73,18 @@ func (b *Backend) open(ctx context.Context) error {
 	if err := b.checkLog(); err != nil {
 		return err
 	}
-	if err := b.forgetFiles(); err != nil {
-		return err
+	own := writtenHere(b.path, b.lock)
+	if info, err := b.file.Stat(); err != nil || info.Size() == 0 {
+		if err := errors.Join(err, b.forgetFiles()); err != nil { // of the file that was here before
+			return err
+		}
 	}
-	if err := b.prepareFile(ctx); err != nil {
+	if own {
+		// A start that fails or is killed must not make the next one take damaged pages for another program's.
+		if err := b.prepareFile(ctx, own); err != nil {
+			return errors.Join(err, b.noteClosed())
+		}
+	} else if err := b.adoptFile(ctx); err != nil {
 		return err
 	}
 	if err := b.start(); err != nil {
@@ -88,6 +96,17 @@ func (b *Backend) open(ctx context.Context) error {
 	b.checkpoints.poke() // copy what a crash has left in the WAL
 	b.reserve.start()
 	return nil
+}
+
+// adoptFile is prepareFile for a file that another program may have written to.
+func (b *Backend) adoptFile(ctx context.Context) error {
+	if err := b.forgetFiles(); err != nil {
+		return err
+	}
+	if err := b.prepareFile(ctx, false); err != nil {
+		return err
+	}
+	return b.adoptPages(ctx)
 }
 
 func (b *Backend) makeDirectory() error {

@@ -11,6 +11,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/backend/sqlite/internal/pagesum"
 )
 
 // conn is one connection with its prepared statements. Only one goroutine at a time may use it.
@@ -28,14 +29,35 @@ type stmt struct {
 	row  []driver.Value
 }
 
-// dsn returns the file name as a URI, in which any character of a path is safe, with SQLite's mode to open it in. The
+const (
+	readWrite = "mode=rw"
+	readOnly  = "mode=ro"
+	// unverified reads pages whatever their checksums are.
+	unverified = "&verify=0"
+)
+
+// dsn returns the file name as a URI, in which any character of a path is safe, with parameters for SQLite. The
 // connections do not need SQLite's mutex.
-func dsn(path, mode string) string {
-	return (&url.URL{Scheme: "file", Path: path, RawQuery: "mode=" + mode + "&_mutex=no"}).String()
+func dsn(path, parameters string) string {
+	return uri(path, parameters+"&_mutex=no&vfs="+pagesum.VFS)
+}
+
+// nameOf is dsn for a file whose pages must match their checksums only if this program alone has written to it.
+func nameOf(path string, own bool) string {
+	if own {
+		return dsn(path, readWrite)
+	}
+	return dsn(path, readWrite+unverified)
+}
+
+func uri(path, parameters string) string {
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: parameters}).String()
 }
 
 // connect opens a connection and runs pragmas on it.
-func connect(path string, pragmas ...string) (*conn, error) { return open(dsn(path, "rw"), pragmas...) }
+func connect(path string, pragmas ...string) (*conn, error) {
+	return open(dsn(path, readWrite), pragmas...)
+}
 
 func open(dsn string, pragmas ...string) (*conn, error) {
 	d, err := (&sqlite3.SQLiteDriver{}).Open(dsn)
@@ -62,6 +84,11 @@ func (c *conn) close() error {
 		}
 	}
 	return errors.Join(append(errs, c.c.Close())...)
+}
+
+// reserve makes a database that is about to be made have room for a checksum in each page.
+func (c *conn) reserve() error {
+	return c.c.SetFileControlInt("main", sqlite3.SQLITE_FCNTL_RESERVE_BYTES, pagesum.Reserved)
 }
 
 // exec runs statements that are too rare to keep prepared.

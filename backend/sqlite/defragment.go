@@ -11,11 +11,13 @@ import (
 	"github.com/mattn/go-sqlite3"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/backend/sqlite/internal/pagesum"
 )
 
-// Defragment implements [backend.Backend]. VACUUM would do the same through a temporary file, for which SQLite has at
-// most one directory per process. So Defragment copies the rows in order into a file next to the database, and copies
-// them back in one transaction. While it runs, the disk needs room for two copies of the data in use.
+// Defragment implements [backend.Backend]. It adds a checksum to each page of a file that has none. VACUUM would do the
+// same through a temporary file, for which SQLite has at most one directory per process. So Defragment copies the rows
+// in order into a file next to the database, and copies them back in one transaction. While it runs, the disk needs
+// room for two copies of the data in use.
 func (b *Backend) Defragment(ctx context.Context) error {
 	if err := b.takeTurn(ctx); err != nil {
 		return err
@@ -95,7 +97,9 @@ func (b *Backend) copyTo(path string) error {
 	if err != nil {
 		return translate("defragment: open the database", err)
 	}
-	_, err = c.c.Exec("VACUUM INTO ?", []driver.Value{path})
+	if err = c.reserve(); err == nil { // a file of an older version has no checksums yet
+		_, err = c.c.Exec("VACUUM INTO ?", []driver.Value{uri(path, "summed=1")})
+	}
 	return errors.Join(translate("defragment: copy the rows", err), c.close())
 }
 
@@ -143,5 +147,6 @@ func primary(err error) error {
 // isRead reports whether err is a failed read, which means that nothing was written.
 func isRead(err error) bool {
 	var e sqlite3.Error
-	return errors.As(err, &e) && (e.ExtendedCode == sqlite3.ErrIoErrRead || e.ExtendedCode == sqlite3.ErrIoErrShortRead)
+	return errors.As(err, &e) && (e.ExtendedCode == sqlite3.ErrIoErrRead ||
+		e.ExtendedCode == sqlite3.ErrIoErrShortRead || e.ExtendedCode == pagesum.ErrCode)
 }

@@ -34,6 +34,17 @@
 // startup compares both with what it finds, because SQLite would write the log of one file into another file that was
 // put in its place, such as a backup.
 //
+// # Checksums of pages
+//
+// Each page of the file has a checksum; the internal package pagesum maintains and verifies them. Other programs do not
+// maintain them. So the note tells a file that only this program has written from one that another has: a copy has
+// another identity, a write changes the time of a closed file, and a checkpoint by another program removes the log of a
+// crash. The pages of such a file are verified at the start, together with all rows and indexes if some do not match,
+// and get new checksums.
+//
+// SQLite takes the first damaged frame of a log for its end, which is right for the unfinished commit of a crash. A
+// damaged frame before a commit that is known to have been synced is no such end, and startup refuses the file.
+//
 // # What costs what
 //
 // Measured with this package's benchmarks: 1 KiB values, random updates of 20,000 keys, 2 cores, synced commits. A row

@@ -7,6 +7,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/backend/sqlite/internal/pagesum"
 )
 
 // Errors at startup.
@@ -29,6 +30,11 @@ func translate(doing string, err error) error {
 	}
 	var meaning error
 	switch e.Code {
+	case sqlite3.ErrIoErr:
+		meaning = backend.ErrUnavailable
+		if isDamagedPage(err) {
+			meaning = fmt.Errorf("%w: %w", backend.ErrUnavailable, errDamagedPage)
+		}
 	case sqlite3.ErrFull:
 		meaning = backend.ErrNoSpace
 	case sqlite3.ErrTooBig, sqlite3.ErrConstraint, sqlite3.ErrMismatch:
@@ -41,6 +47,17 @@ func translate(doing string, err error) error {
 		meaning = backend.ErrUnavailable
 	}
 	return fmt.Errorf("%s: %w: %w", doing, meaning, err)
+}
+
+// errDamagedPage is returned for a page that does not match its checksum.
+var errDamagedPage = fmt.Errorf("%w: a page of the file does not match its checksum; find it with 'sqlstore check', "+
+	"then restore a backup (see also: sqlite3 FILE .recover), or, if another program has written to the file, stop, "+
+	"touch the file and start again", backend.ErrCorrupt)
+
+// isDamagedPage reports whether err is that of reading such a page.
+func isDamagedPage(err error) bool {
+	var e sqlite3.Error
+	return errors.As(err, &e) && e.ExtendedCode == pagesum.ErrCode
 }
 
 // isCode reports whether err is a driver error with that primary code.

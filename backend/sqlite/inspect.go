@@ -6,15 +6,46 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/backend/sqlite/internal/pagesum"
 )
 
 // inspectRows is how many rows one statement reads for an inspection: the log cannot start again while it runs.
 const inspectRows = 512
 
-// Inspect implements [backend.View]. SQLite itself compares the indexes with the tables, in both directions.
+// Inspect implements [backend.View]. SQLite itself compares the indexes with the tables, in both directions. Pages that
+// do not match their checksums are read nevertheless, so that all damage is found.
 func (v *View) Inspect(ctx context.Context, i *backend.Inspection) error {
+	c, err := open(dsn(v.path, readOnly+unverified), "query_only = 1")
+	if err != nil {
+		return translate("open the database to verify it", err)
+	}
+	bare := &View{c: c, path: v.path, since: v.since}
+	err = toTheEnd(i, bare.inspectRows(ctx, i))
+	if err == nil {
+		i.At("structure", 0)
+		err = toTheEnd(i, bare.integrity(ctx, i))
+		i.At("structure", 1)
+	}
+	if err = errors.Join(err, c.close()); err != nil {
+		return err
+	}
+	return v.inspectPages(ctx, i)
+}
+
+// toTheEnd makes an error a problem if it says that the file is damaged, so that the inspection goes on.
+func toTheEnd(i *backend.Inspection, err error) error {
+	if errors.Is(err, backend.ErrCorrupt) {
+		i.Problem("%v", err)
+		return nil
+	}
+	return err
+}
+
+// inspectRows verifies the rows and the links between them.
+func (v *View) inspectRows(ctx context.Context, i *backend.Inspection) error {
 	clock, err := v.Clock(ctx)
 	if err != nil {
 		return err
@@ -39,9 +70,51 @@ func (v *View) Inspect(ctx context.Context, i *backend.Inspection) error {
 		}
 	}
 	i.Ended(clock)
-	i.At("structure", 0)
-	err = v.integrity(ctx, i)
-	i.At("structure", 1)
+	return nil
+}
+
+// inspectPages verifies the checksums of pages, if they must match.
+func (v *View) inspectPages(ctx context.Context, i *backend.Inspection) error {
+	own, err := viewOwn(v.path)
+	if err != nil || !own {
+		return err
+	}
+	file, err := os.Open(v.path)
+	if err != nil {
+		return err
+	}
+	size, err := summedPages(file)
+	if err == nil && size > 0 {
+		err = eachPage(ctx, file, size, func(number int64, page []byte, done float64) error {
+			i.At("pages", done)
+			if ok, err := v.pageValid(file, number, page); err != nil || ok {
+				return err
+			}
+			i.Problem("page %d of the file does not match its checksum", number)
+			return nil
+		})
+	}
+	return errors.Join(err, file.Close())
+}
+
+// pageValid reports whether the page matches its checksum, or is superseded by one in the log: a crash may have left it
+// half copied.
+func (v *View) pageValid(file *os.File, number int64, page []byte) (bool, error) {
+	for range rereads {
+		if pagesum.Valid(page) {
+			return true, nil
+		}
+		if _, err := file.ReadAt(page, (number-1)*int64(len(page))); err != nil {
+			return errors.Is(err, io.EOF), ignoreEnd(err) // a server has made the file shorter
+		}
+	}
+	return pageInLog(v.path+"-wal", number)
+}
+
+func ignoreEnd(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
 	return err
 }
 
@@ -59,7 +132,7 @@ func inspected(row []driver.Value) (in backend.Inspected) {
 	return in
 }
 
-// integrity runs SQLite's own check of the file.
+// integrity runs SQLite's own check of the file, of the indexes against the tables, too.
 func (v *View) integrity(ctx context.Context, i *backend.Inspection) error {
 	rows, err := v.c.c.QueryContext(ctx, "PRAGMA integrity_check(100)", nil)
 	if err != nil {

@@ -16,10 +16,7 @@ import (
 // commit.
 const notePeriod = time.Second
 
-const (
-	frameHeader = 24   // bytes before the page of each frame
-	tableLeaf   = 0x0d // the first byte of a table leaf page
-)
+const tableLeaf = 0x0d // the first byte of a table leaf page
 
 // checkCopy refuses a file whose clock is behind the revision that it is known to have held, if the WAL next to it has
 // that revision: an older copy was copied over the file. A WAL that lacks the revision was copied together with the
@@ -59,30 +56,16 @@ func (b *Backend) revisionOfFile() (revision int64, readable bool) {
 
 // revisionOfLog returns the revision of the last clock in a WAL, 0 if there is none.
 func revisionOfLog(log io.ReaderAt, root int64) (revision int64, err error) {
-	var header [walHeader]byte
-	if _, err := log.ReadAt(header[:], 0); err != nil {
-		return 0, err
-	}
-	size := int64(binary.BigEndian.Uint32(header[8:]))
-	salt := binary.BigEndian.Uint64(header[16:])
-	page, last := make([]byte, size), int64(0)
-	for at := int64(walHeader); ; at += frameHeader + size {
-		var frame [frameHeader]byte
-		if _, err := log.ReadAt(frame[:], at); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return 0, err
-		}
-		if binary.BigEndian.Uint64(frame[8:]) != salt { // left over from before the WAL started again
-			break
-		}
-		if int64(binary.BigEndian.Uint32(frame[:])) == root {
+	last := int64(0)
+	size, err := eachFrame(log, func(at, number int64) {
+		if number == root {
 			last = at + frameHeader
 		}
+	})
+	if last == 0 || err != nil {
+		return 0, err
 	}
-	if last == 0 {
-		return 0, nil
-	}
+	page := make([]byte, size)
 	if _, err := log.ReadAt(page, last); err != nil && !errors.Is(err, io.EOF) {
 		return 0, err
 	}
@@ -122,11 +105,7 @@ func (p *checkpointer) holds() (revision int64, due bool) {
 // note adds to the note in the lock file the revision up to which the file has been synced, and the page of its clock.
 func (p *checkpointer) note(c *conn, revision int64) {
 	p.noted = time.Now()
-	root, err := c.queryInt("SELECT rootpage FROM sqlite_schema WHERE name = 'clock'")
-	if err == nil {
-		err = p.b.note(fmt.Sprint(p.b.files, " ", revision, " ", root))
-	}
-	if err != nil {
+	if err := p.b.noteHeld(c, revision); err != nil {
 		p.b.log.Warn("cannot note which write-ahead log belongs to the database", "path", p.b.path, "error", err)
 	}
 }

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -47,19 +46,39 @@ func (b *Backend) checkLog() error {
 	if err != nil {
 		return err
 	}
-	var fileThen, logThen string
-	note := bufio.NewReader(io.NewSectionReader(b.lock, 0, noteLength))
-	if n, _ := fmt.Fscan(note, &fileThen, &logThen); n < 2 {
-		return nil // an older program, or a start that was interrupted, left no note
+	n, err := readNote(b.lock)
+	if err != nil {
+		return err
 	}
-	if fileThen != identity(file) && logThen == identity(log) { // if both were copied, both are new
+	// Without a note, an older program or an interrupted start has left the log. If both were copied, both are new.
+	sameFile, sameLog := n.file == identity(file), n.log == identity(log)
+	if sameLog && !sameFile {
 		return fmt.Errorf("%w: %s-wal", ErrStaleLog, b.path)
 	}
-	var held, root int64
-	if n, _ := fmt.Fscan(note, &held, &root); n < 2 || fileThen != identity(file) || logThen != identity(log) {
-		return nil // nothing was copied since the start
+	if sameLog && n.root != 0 {
+		if err := b.checkCopy(n.held, n.root); err != nil {
+			return err
+		}
 	}
-	return b.checkCopy(held, root)
+	return b.checkFrames()
+}
+
+// note is what the note in the lock file says: which files are in use together, the revision that the file holds, the
+// page of its clock, and who maintains checksums of pages. What an older program did not note is zero.
+type note struct {
+	file, log  string
+	held, root int64
+	owner      string
+}
+
+func readNote(lock io.ReaderAt) (n note, err error) {
+	text := make([]byte, noteLength)
+	read, err := lock.ReadAt(text, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return n, fmt.Errorf("read the note in the lock file: %w", err)
+	}
+	_, _ = fmt.Sscan(string(text[:read]), &n.file, &n.log, &n.held, &n.root, &n.owner) // or as much as there is
+	return n, nil
 }
 
 // forgetFiles blanks the note while the files may change. The note keeps its length, because the disk may be full.
@@ -82,7 +101,16 @@ func (b *Backend) noteFiles() error {
 		return err
 	}
 	b.files = identity(file) + " " + identity(log)
-	return b.note(b.files)
+	return b.noteHeld(b.writer, 0)
+}
+
+// noteHeld adds to the names of the files the revision that the file holds, and the page of its clock.
+func (b *Backend) noteHeld(c *conn, revision int64) error {
+	root, err := c.queryInt("SELECT rootpage FROM sqlite_schema WHERE name = 'clock'")
+	if err != nil {
+		return err
+	}
+	return b.note(fmt.Sprint(b.files, " ", revision, " ", root, " ", ownPages))
 }
 
 // note writes a note of noteLength. A full disk must not keep the server from starting, because only a running server

@@ -168,10 +168,10 @@ func TestOlderCopyOverTheFile(t *testing.T) {
 			t.Fatal(errFile, errLog, errNote)
 		}
 		held := strings.Fields(string(note))
-		if len(held) != 4 || held[2] != "4" {
+		if len(held) != 5 || held[2] != "4" {
 			t.Fatalf("the note is %q", note)
 		}
-		noted := identity(file) + " " + identity(log) + " " + held[2] + " " + held[3]
+		noted := identity(file) + " " + identity(log) + " " + strings.Join(held[2:], " ")
 		if err := os.WriteFile(to+".lock", []byte(noted), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -20,16 +20,17 @@ const (
 	incrementalVacuum = 2 // SQLite's number for auto_vacuum=INCREMENTAL
 )
 
-// prepareFile initializes a new file, checks an existing one, and migrates it.
-func (b *Backend) prepareFile(ctx context.Context) error {
-	c, err := connect(b.path)
+// prepareFile initializes a new file, checks an existing one, and migrates it. Pages are verified if own is set.
+func (b *Backend) prepareFile(ctx context.Context, own bool) error {
+	name := nameOf(b.path, own)
+	c, err := open(name)
 	if err == nil {
 		err = errors.Join(b.checkFile(c), c.close())
 	}
 	if err != nil {
 		return startError(err)
 	}
-	db := sql.OpenDB(connector{b.path, b.synchronous()})
+	db := sql.OpenDB(connector{name, b.synchronous()})
 	return startError(errors.Join(schema.Up(ctx, db, b.log), db.Close()))
 }
 
@@ -46,6 +47,9 @@ func (b *Backend) checkFile(c *conn) error {
 		return ErrNotSQLStore
 	}
 	if tables == 0 {
+		if err := c.reserve(); err != nil {
+			return err
+		}
 		// The order matters: auto_vacuum is fixed when the first page is written, and setting WAL mode writes it.
 		for _, p := range []string{
 			"auto_vacuum = INCREMENTAL", fmt.Sprintf("application_id = %d", applicationID), "journal_mode = WAL",
@@ -123,6 +127,10 @@ func (b *Backend) start() error {
 	if err := b.readTimes(); err != nil {
 		return startError(err)
 	}
+	if size, err := summedPages(b.file); err == nil && size == 0 {
+		b.log.Info("pages of the database have no checksums, since an older version made it; a defragmentation adds "+
+			"them", "path", b.path)
+	}
 	if found != 1 || b.settings.ClusterID == 0 || b.settings.MemberID == 0 {
 		return fmt.Errorf("%w: its clock or its settings are missing", ErrCorrupt)
 	}
@@ -175,17 +183,17 @@ func startError(err error) error {
 	switch {
 	case isCode(err, sqlite3.ErrNotADB):
 		return fmt.Errorf("%w: %w", ErrNotSQLStore, err)
-	case isCode(err, sqlite3.ErrCorrupt):
+	case isCode(err, sqlite3.ErrCorrupt), isDamagedPage(err):
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return err
 }
 
 // connector opens database/sql connections for the migrations.
-type connector struct{ path, synchronous string }
+type connector struct{ dsn, synchronous string }
 
 func (c connector) Connect(context.Context) (driver.Conn, error) {
-	opened, err := connect(c.path, "synchronous = "+c.synchronous)
+	opened, err := open(c.dsn, "synchronous = "+c.synchronous)
 	if err != nil {
 		return nil, err
 	}

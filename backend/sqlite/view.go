@@ -20,6 +20,7 @@ import (
 // write to the file and copy its log meanwhile.
 type View struct {
 	c     *conn
+	path  string
 	since int64
 }
 
@@ -62,19 +63,43 @@ func openView(ctx context.Context, path string) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &View{c: c}
-	err = c.each(ctx, readSums, func(row []driver.Value) bool {
-		v.since = integer(row[0])
-		return false
-	})
-	if err != nil {
+	v := &View{c: c, path: path}
+	if err := v.readSince(ctx); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	return v, nil
 }
 
+// readSince reads where checksums and times begin.
+func (v *View) readSince(ctx context.Context) error {
+	return v.c.each(ctx, readSums, func(row []driver.Value) bool {
+		v.since = integer(row[0])
+		return false
+	})
+}
+
+// connectView verifies pages only if they must match: a copy that sqlite3 has made is read as it is.
 func connectView(path string) (*conn, error) {
-	return open(dsn(path, "ro"), "query_only = 1")
+	own, err := viewOwn(path)
+	if err != nil {
+		return nil, err
+	}
+	if !own {
+		return open(dsn(path, readOnly+unverified), "query_only = 1")
+	}
+	return open(dsn(path, readOnly), "query_only = 1")
+}
+
+// viewOwn is writtenHere for a file that a server may have open.
+func viewOwn(path string) (bool, error) {
+	lock, err := os.Open(path + ".lock")
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return writtenHere(path, lock), lock.Close()
 }
 
 // viewConnector opens database/sql connections that only read.

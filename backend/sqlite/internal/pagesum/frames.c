@@ -1,0 +1,146 @@
+// Frames of the write-ahead log. SQLite sums each frame, in continuation of the frame before, but verifies that only
+// when it recovers a log. Here every page is verified when it is read, before a checkpoint copies it, too.
+#include <string.h>
+
+#include "files.h"
+
+// number returns which frame begins at the offset, -1 if none does.
+static sqlite3_int64 number(sqlite3_int64 at, uint32_t page) {
+	at -= WAL_HEADER;
+	return page && at >= 0 && at % (page + FRAME_HEADER) == 0 ? at / (page + FRAME_HEADER) : -1;
+}
+
+// unfinished reports whether the header has no sum yet: SQLite writes it at the commit, for the frames of a transaction
+// from the first one that it wrote again on.
+static int unfinished(const uint8_t header[FRAME_HEADER]) {
+	static const uint8_t none[16];
+	return memcmp(header + 8, none, sizeof none) == 0;
+}
+
+// set stores what the header of a frame says.
+static void set(frame *fr, const uint8_t header[FRAME_HEADER]) {
+	memcpy(fr->head, header, sizeof fr->head);
+	memcpy(fr->sum, header + 16, sizeof fr->sum);
+	fr->state = unfinished(header) ? FRAME_CHANGING : FRAME_KNOWN;
+}
+
+// changed notes that a part of a frame was written, which began at the offset.
+static void changed(file *h, int amount, sqlite3_int64 at, uint32_t page) {
+	sqlite3_int64 begins = at - (at - WAL_HEADER) % (page + FRAME_HEADER);
+	if (begins == h->header && at == begins + FRAME_HEADER) {
+		h->header = 0; // the header covers this page, but not what is written in its place later
+		return;
+	}
+	frame *fr = log_frame(h->shared, number(begins, page), 0);
+	if (fr) {
+		// A transaction writes a page again that did not fit into its cache. Anything else is left to the file.
+		fr->state = at == begins + FRAME_HEADER && (uint32_t)amount == page ? FRAME_CHANGING : FRAME_UNKNOWN;
+	}
+}
+
+int log_write(sqlite3_file *f, const void *data, int amount, sqlite3_int64 at) {
+	int err = below(f)->pMethods->xWrite(below(f), data, amount, at);
+	if (err != SQLITE_OK) {
+		return err;
+	}
+	file *h = (file *)f;
+	int big;
+	uint32_t page = log_page(h->shared, &big);
+	if (at == 0 && amount == WAL_HEADER) {
+		log_header(h->shared, data);
+	} else if (amount == FRAME_HEADER && number(at, page) >= 0) {
+		frame *fr = log_frame(h->shared, number(at, page), 1);
+		if (fr) {
+			set(fr, data);
+		}
+		h->header = at;
+	} else if (page && at >= WAL_HEADER) {
+		changed(h, amount, at, page);
+	}
+	return SQLITE_OK;
+}
+
+// from_file reads what the file says about the frame that begins at the offset.
+static int from_file(file *h, sqlite3_int64 at, frame *fr) {
+	uint8_t header[FRAME_HEADER];
+	int err = read_below(&h->base, header, sizeof header, at);
+	set(fr, header);
+	return err;
+}
+
+// learn reads the header of a log that another process has begun. What is not whole replaces nothing.
+static int learn(file *h) {
+	uint8_t header[WAL_HEADER];
+	int err = read_below(&h->base, header, sizeof header, 0);
+	if (err != SQLITE_OK) {
+		return err;
+	}
+	sum s = sum_add((sum){0, 0}, header, sizeof header - 8, header_big(header));
+	if (!header_page(header) || s.s1 != big_endian(header + 24) || s.s2 != big_endian(header + 28)) {
+		return SQLITE_IOERR_DATA;
+	}
+	log_header(h->shared, header);
+	return SQLITE_OK;
+}
+
+// matches reports whether the page continues the sum at start to that of its frame.
+static int matches(const frame *fr, const uint8_t *start, const uint8_t *data, uint32_t page, int big) {
+	sum s = {big_endian(start), big_endian(start + 4)};
+	s = sum_add(s, fr->head, sizeof fr->head, big);
+	s = sum_add(s, data, page, big);
+	return s.s1 == big_endian(fr->sum) && s.s2 == big_endian(fr->sum + 4);
+}
+
+// as_written reports whether the page is the one that this process wrote to the frame at the offset.
+static int as_written(file *h, const uint8_t *data, uint32_t page, int big, sqlite3_int64 at) {
+	frame *fr = log_frame(h->shared, number(at, page), 0);
+	if (!fr || fr->state == FRAME_UNKNOWN) {
+		return 0;
+	}
+	if (fr->state == FRAME_CHANGING) {
+		return 1; // only its transaction, which this process runs, reads it
+	}
+	if (at == WAL_HEADER) {
+		return matches(fr, log_start(h->shared), data, page, big);
+	}
+	frame *before = log_frame(h->shared, number(at, page) - 1, 0);
+	return before && before->state != FRAME_UNKNOWN && matches(fr, before->sum, data, page, big);
+}
+
+// as_in_file reports whether the page matches the sums in the file. Another process may have written it, and then it is
+// finished: a header without a sum is damage, such as a block of zeros.
+static int as_in_file(file *h, const uint8_t *data, uint32_t page, int big, sqlite3_int64 at, int *err) {
+	frame fr, before;
+	*err = from_file(h, at, &fr);
+	if (*err != SQLITE_OK) {
+		return 0;
+	}
+	if (at > WAL_HEADER) {
+		*err = from_file(h, at - FRAME_HEADER - page, &before);
+		return *err == SQLITE_OK && matches(&fr, before.sum, data, page, big);
+	}
+	*err = learn(h);
+	return *err == SQLITE_OK && matches(&fr, log_start(h->shared), data, page, big);
+}
+
+int log_read(sqlite3_file *f, void *data, int amount, sqlite3_int64 at) {
+	int err = read_below(f, data, amount, at);
+	file *h = (file *)f;
+	if (err != SQLITE_OK || !h->verify || amount < 512 || at < WAL_HEADER + FRAME_HEADER) {
+		return err;
+	}
+	int big;
+	uint32_t page = log_page(h->shared, &big);
+	if (!page) {
+		if ((err = learn(h)) != SQLITE_OK) {
+			return err;
+		}
+		page = log_page(h->shared, &big);
+	}
+	at -= FRAME_HEADER;
+	if ((uint32_t)amount != page || number(at, page) < 0 || as_written(h, data, page, big, at)) {
+		return SQLITE_OK;
+	}
+	int ok = as_in_file(h, data, page, big, at, &err);
+	return err != SQLITE_OK ? err : ok ? SQLITE_OK : SQLITE_IOERR_DATA;
+}

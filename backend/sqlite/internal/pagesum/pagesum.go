@@ -1,0 +1,74 @@
+// Package pagesum verifies each page of a SQLite database that is read, by a checksum in the page.
+//
+// It registers a VFS with SQLite, [VFS], which stands between SQLite and its files:
+//
+//   - A database whose header reserves [Reserved] bytes in each page has a checksum in them, in the format of SQLite's
+//     extension cksumvfs. Each page gets its checksum when it is written to the database file, and must match it when
+//     it is read. All other databases are left as they are.
+//   - A page of the write-ahead log is verified against SQLite's own sum of its frame, which SQLite verifies only when
+//     it recovers a log. It has no checksum of its own until a checkpoint writes it to the database file.
+//
+// A page that does not match fails the read with SQLITE_IOERR_DATA, [ErrCode] in its extended form.
+//
+// Two parameters of a database's URI matter: verify=0 reads without verification, and summed=1 says that a file that is
+// about to be made gets checksums, because SQLite may write other pages before the first.
+//
+// Only this VFS writes checksums. Pages that another program writes, such as a sqlite3 shell without cksumvfs, and the
+// copies that it makes, do not match theirs.
+package pagesum
+
+/*
+#cgo CFLAGS: -std=gnu99 -O2
+#cgo darwin LDFLAGS: -Wl,-undefined,dynamic_lookup
+#include <stdlib.h>
+#include "sum.h"
+#include "vfs.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+
+	_ "github.com/mattn/go-sqlite3" // defines what the VFS calls
+)
+
+const (
+	// VFS is the name of the VFS.
+	VFS = "sqlstore"
+	// Reserved is how many bytes at the end of each page the checksum takes.
+	Reserved = 8
+	// ErrCode is SQLite's extended code of the error for a page that does not match its checksum: SQLITE_IOERR_DATA.
+	ErrCode = 10 | 32<<8
+)
+
+func init() {
+	if err := C.pagesum_register(C.CString(VFS)); err != 0 { // SQLite keeps the name
+		panic(fmt.Sprintf("register SQLite's VFS %s: error %d", VFS, int(err)))
+	}
+}
+
+// Valid reports whether a page, whose length is a power of two from 512 on, matches its checksum.
+func Valid(page []byte) bool {
+	return C.page_valid((*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(page))), C.size_t(len(page))) != 0
+}
+
+// Sign puts the checksum into the last bytes of a page.
+func Sign(page []byte) {
+	C.page_sign((*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(page))), C.size_t(len(page)))
+}
+
+// Sum is SQLite's sum of a frame of the write-ahead log, in continuation of the frame before.
+type Sum [2]uint32
+
+// Add returns the sum continued with data, whose length is a multiple of 8. If big is set, its words are read most
+// significant byte first.
+func (s Sum) Add(data []byte, big bool) Sum {
+	order := C.int(0)
+	if big {
+		order = 1
+	}
+	next := C.sum_add(C.sum{C.uint32_t(s[0]), C.uint32_t(s[1])}, (*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(data))),
+		C.size_t(len(data)), order)
+	return Sum{uint32(next.s1), uint32(next.s2)}
+}

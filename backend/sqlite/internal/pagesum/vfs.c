@@ -1,0 +1,167 @@
+#include "vfs.h"
+
+#include <string.h>
+
+#include "files.h"
+
+sqlite3_file *below(sqlite3_file *f) { return (sqlite3_file *)((file *)f + 1); }
+
+int read_below(sqlite3_file *f, void *data, int amount, sqlite3_int64 at) {
+	int err = below(f)->pMethods->xRead(below(f), data, amount, at);
+	return err == SQLITE_IOERR_CORRUPTFS ? SQLITE_IOERR_READ : err;
+}
+
+static sqlite3_vfs *under(sqlite3_vfs *v) { return v->pAppData; }
+
+static int close_file(sqlite3_file *f) {
+	int err = below(f)->pMethods->xClose(below(f));
+	database_leave(((file *)f)->shared);
+	return err;
+}
+
+static int truncate_file(sqlite3_file *f, sqlite3_int64 size) {
+	return below(f)->pMethods->xTruncate(below(f), size);
+}
+
+static int sync_file(sqlite3_file *f, int flags) { return below(f)->pMethods->xSync(below(f), flags); }
+
+static int file_size(sqlite3_file *f, sqlite3_int64 *size) { return below(f)->pMethods->xFileSize(below(f), size); }
+
+static int lock_file(sqlite3_file *f, int level) { return below(f)->pMethods->xLock(below(f), level); }
+
+static int unlock_file(sqlite3_file *f, int level) { return below(f)->pMethods->xUnlock(below(f), level); }
+
+static int check_lock(sqlite3_file *f, int *held) { return below(f)->pMethods->xCheckReservedLock(below(f), held); }
+
+static int file_control(sqlite3_file *f, int op, void *arg) {
+	return below(f)->pMethods->xFileControl(below(f), op, arg);
+}
+
+static int sector_size(sqlite3_file *f) { return below(f)->pMethods->xSectorSize(below(f)); }
+
+// A part of a page cannot be verified, so only whole pages may be read.
+static int characteristics(sqlite3_file *f) {
+	return below(f)->pMethods->xDeviceCharacteristics(below(f)) & ~SQLITE_IOCAP_SUBPAGE_READ;
+}
+
+static int shm_map(sqlite3_file *f, int page, int size, int extend, void volatile **to) {
+	return below(f)->pMethods->xShmMap(below(f), page, size, extend, to);
+}
+
+static int shm_lock(sqlite3_file *f, int offset, int n, int flags) {
+	return below(f)->pMethods->xShmLock(below(f), offset, n, flags);
+}
+
+static void shm_barrier(sqlite3_file *f) { below(f)->pMethods->xShmBarrier(below(f)); }
+
+static int shm_unmap(sqlite3_file *f, int remove) { return below(f)->pMethods->xShmUnmap(below(f), remove); }
+
+// A page that is mapped into memory cannot be verified when it is read.
+static int fetch(sqlite3_file *f, sqlite3_int64 at, int amount, void **to) {
+	(void)f, (void)at, (void)amount;
+	*to = 0;
+	return SQLITE_OK;
+}
+
+static int unfetch(sqlite3_file *f, sqlite3_int64 at, void *page) {
+	(void)f, (void)at, (void)page;
+	return SQLITE_OK;
+}
+
+#define METHODS(read, write) \
+	{ \
+		3, close_file, read, write, truncate_file, sync_file, file_size, lock_file, unlock_file, check_lock, \
+			file_control, sector_size, characteristics, shm_map, shm_lock, shm_barrier, shm_unmap, fetch, unfetch \
+	}
+
+static const sqlite3_io_methods of_database = METHODS(database_read, database_write);
+static const sqlite3_io_methods of_log = METHODS(log_read, log_write);
+
+#define LOG_SUFFIX 4 // the length of "-wal"
+
+static int open_file(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flags, int *out) {
+	int log = (flags & SQLITE_OPEN_WAL) != 0;
+	if (!name || !(log || flags & SQLITE_OPEN_MAIN_DB)) {
+		return under(v)->xOpen(under(v), name, f, flags, out);
+	}
+	file *h = (file *)f;
+	memset(h, 0, sizeof *h);
+	h->verify = sqlite3_uri_boolean(name, "verify", 1);
+	h->shared = database_of(name, (int)strlen(name) - (log ? LOG_SUFFIX : 0));
+	if (!h->shared) {
+		return SQLITE_NOMEM;
+	}
+	int err = under(v)->xOpen(under(v), name, below(f), flags, out);
+	if (err != SQLITE_OK) {
+		database_leave(h->shared);
+		return err;
+	}
+	if (!log && sqlite3_uri_boolean(name, "summed", 0)) {
+		database_set_summed(h->shared, 1);
+	}
+	f->pMethods = log ? &of_log : &of_database;
+	return SQLITE_OK;
+}
+
+static int delete_file(sqlite3_vfs *v, const char *name, int sync) {
+	return under(v)->xDelete(under(v), name, sync);
+}
+
+static int access_file(sqlite3_vfs *v, const char *name, int flags, int *out) {
+	return under(v)->xAccess(under(v), name, flags, out);
+}
+
+static int full_pathname(sqlite3_vfs *v, const char *name, int n, char *out) {
+	return under(v)->xFullPathname(under(v), name, n, out);
+}
+
+static void *dl_open(sqlite3_vfs *v, const char *name) { return under(v)->xDlOpen(under(v), name); }
+
+static void dl_error(sqlite3_vfs *v, int n, char *out) { under(v)->xDlError(under(v), n, out); }
+
+static void (*dl_sym(sqlite3_vfs *v, void *library, const char *name))(void) {
+	return under(v)->xDlSym(under(v), library, name);
+}
+
+static void dl_close(sqlite3_vfs *v, void *library) { under(v)->xDlClose(under(v), library); }
+
+static int randomness(sqlite3_vfs *v, int n, char *out) { return under(v)->xRandomness(under(v), n, out); }
+
+static int sleep_for(sqlite3_vfs *v, int microseconds) { return under(v)->xSleep(under(v), microseconds); }
+
+static int current_time(sqlite3_vfs *v, double *out) { return under(v)->xCurrentTime(under(v), out); }
+
+static int last_error(sqlite3_vfs *v, int n, char *out) { return under(v)->xGetLastError(under(v), n, out); }
+
+static int current_time_64(sqlite3_vfs *v, sqlite3_int64 *out) {
+	return under(v)->xCurrentTimeInt64(under(v), out);
+}
+
+static sqlite3_vfs checksums = {
+	.iVersion = 2,
+	.xOpen = open_file,
+	.xDelete = delete_file,
+	.xAccess = access_file,
+	.xFullPathname = full_pathname,
+	.xDlOpen = dl_open,
+	.xDlError = dl_error,
+	.xDlSym = dl_sym,
+	.xDlClose = dl_close,
+	.xRandomness = randomness,
+	.xSleep = sleep_for,
+	.xCurrentTime = current_time,
+	.xGetLastError = last_error,
+	.xCurrentTimeInt64 = current_time_64,
+};
+
+int pagesum_register(const char *name) {
+	sqlite3_vfs *standard = sqlite3_vfs_find(0);
+	if (!standard || standard->iVersion < 2) {
+		return SQLITE_ERROR;
+	}
+	checksums.zName = name;
+	checksums.pAppData = standard;
+	checksums.mxPathname = standard->mxPathname;
+	checksums.szOsFile = standard->szOsFile + (int)sizeof(file);
+	return sqlite3_vfs_register(&checksums, 0);
+}

@@ -1,0 +1,153 @@
+package sqlite
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/sqlstore/sqlstore/backend/sqlite/internal/pagesum"
+)
+
+// frameHeader is the number of bytes before the page of each frame.
+const frameHeader = 24
+
+// logHeader is what the header of a WAL says.
+type logHeader struct {
+	size  int64  // of a page in bytes
+	salt  uint64 // of all frames since the WAL last started again
+	big   bool   // the order of bytes in sums
+	sum   pagesum.Sum
+	whole bool // the header matches its own sum
+}
+
+func readLogHeader(log io.ReaderAt) (h logHeader, err error) {
+	var b [walHeader]byte
+	if _, err := log.ReadAt(b[:], 0); err != nil {
+		return h, err
+	}
+	h = logHeader{
+		size: int64(binary.BigEndian.Uint32(b[8:])), salt: binary.BigEndian.Uint64(b[16:]), big: b[3]&1 == 1,
+		sum: sumAt(b[24:]),
+	}
+	h.whole = pagesum.Sum{}.Add(b[:24], h.big) == h.sum
+	return h, nil
+}
+
+func sumAt(b []byte) pagesum.Sum {
+	return pagesum.Sum{binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])}
+}
+
+// pageInLog reports whether the WAL at path, if there is one, has a frame for the page.
+func pageInLog(path string, number int64) (found bool, err error) {
+	log, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	_, err = eachFrame(log, func(_, of int64) { found = found || of == number })
+	return found, errors.Join(err, log.Close())
+}
+
+// eachFrame calls f with the offset and the page number of each frame of a WAL. size is that of a page in bytes.
+func eachFrame(log io.ReaderAt, f func(at, number int64)) (size int64, err error) {
+	h, err := readLogHeader(log)
+	if err != nil {
+		return 0, ignoreEnd(err)
+	}
+	for at := int64(walHeader); ; at += frameHeader + h.size {
+		var frame [frameHeader]byte
+		if _, err := log.ReadAt(frame[:], at); err != nil {
+			return h.size, ignoreEnd(err)
+		}
+		if binary.BigEndian.Uint64(frame[8:]) != h.salt { // left over from before the WAL started again
+			return h.size, nil
+		}
+		f(at, int64(binary.BigEndian.Uint32(frame[:])))
+	}
+}
+
+// checkFrames refuses a WAL with a damaged frame before the end of what was synced. Where commits are not synced, it is
+// as whole as it happens to be.
+func (b *Backend) checkFrames() error {
+	if b.synchronous() == "OFF" {
+		return nil
+	}
+	log, err := os.Open(b.path + "-wal")
+	if err != nil {
+		return err
+	}
+	h, err := readLogHeader(log)
+	if err == nil && !h.whole {
+		err = fmt.Errorf("%w: the first 32 bytes of %s-wal, and all commits in it would be lost; to accept that, run "+
+			"sqlite3 %s 'PRAGMA wal_checkpoint(TRUNCATE)', then 'sqlstore repair --bump-revision'", ErrCorrupt, b.path,
+			b.path)
+		return errors.Join(err, log.Close())
+	}
+	revision, readable := b.revisionOfFile()
+	if !readable {
+		revision = 0
+	}
+	damaged, err := damagedFrame(log, revision)
+	if err := errors.Join(err, log.Close()); err != nil {
+		return fmt.Errorf("look at the write-ahead log: %w", err)
+	}
+	if damaged != 0 {
+		return fmt.Errorf("%w: frame %d of %s-wal, and later commits would be lost; to accept that, run "+
+			"sqlite3 %s 'PRAGMA wal_checkpoint(TRUNCATE)', then 'sqlstore repair --bump-revision'",
+			ErrCorrupt, damaged, b.path, b.path)
+	}
+	return nil
+}
+
+// damagedFrame returns the number of a damaged frame before the end of what was synced, 0 if there is none. SQLite
+// takes the first frame that does not match its sum for the end of the log, as a crash leaves it, and drops the commits
+// behind it. But a commit that moved the clock was synced before the next frame was written, so with both in the log,
+// all before them was whole. And the file has no later revision than the log, since it gets what is synced there.
+func damagedFrame(log io.ReaderAt, revisionOfFile int64) (damaged int64, err error) {
+	h, err := readLogHeader(log)
+	if err != nil {
+		return 0, ignoreEnd(err)
+	}
+	first, last := int64(0), h.sum
+	revision, ended := int64(0), int64(0) // of the current transaction, and of the last one before the damage
+	synced := false                       // a transaction that moved the clock has just ended, behind the damage
+	frame := make([]byte, frameHeader+h.size)
+	for n := int64(1); ; n++ {
+		if _, err := log.ReadAt(frame, walHeader+(n-1)*int64(len(frame))); err != nil {
+			return lost(first, ended, revisionOfFile), ignoreEnd(err)
+		}
+		// A frame with another salt is left over from before the log started again, or damaged.
+		whole := binary.BigEndian.Uint64(frame[8:]) == h.salt &&
+			last.Add(frame[:8], h.big).Add(frame[frameHeader:], h.big) == sumAt(frame[16:])
+		last = sumAt(frame[16:])
+		switch {
+		case !whole && first == 0:
+			first = n
+		case whole && synced:
+			return first, nil
+		}
+		if whole {
+			revision = max(revision, revisionInPage(frame[frameHeader:]))
+		}
+		ends := binary.BigEndian.Uint32(frame[4:]) != 0
+		synced = whole && ends && revision != 0 && first != 0
+		if ends {
+			if first == 0 {
+				ended = max(ended, revision)
+			}
+			revision = 0
+		}
+	}
+}
+
+// lost returns the first damaged frame if the file has a later revision than the log before that frame.
+func lost(first, ended, revisionOfFile int64) int64 {
+	if ended != 0 && revisionOfFile > ended {
+		return first
+	}
+	return 0
+}

@@ -1,0 +1,204 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/backend/sqlite/internal/pagesum"
+)
+
+const (
+	// ownPages marks a note of a program that maintains the checksums of pages.
+	ownPages = "checksums"
+
+	pageSizeAt = 16      // offset of the page size in a database's header, 2 bytes, where 1 stands for 64 KiB
+	reservedAt = 20      // offset of the number of bytes that are reserved in each page
+	scanned    = 1 << 20 // bytes to read at a time
+
+	scanLog = 10 * time.Second // between two log messages on progress
+	// rereads is how often a page is read again: a server may be writing it.
+	rereads = 100
+)
+
+// writtenHere reports whether only this program has written to the file, so that its pages must match their checksums.
+// Another program leaves them as they are: sqlite3 in a copy of a file, or when it copies the log of a server that
+// crashed. lock is the lock file.
+func writtenHere(path string, lock io.ReaderAt) bool {
+	file, err := os.Stat(path)
+	if err != nil || file.Size() == 0 {
+		return err == nil || errors.Is(err, os.ErrNotExist)
+	}
+	n, err := readNote(lock)
+	if err != nil || n.owner != ownPages || n.file != identity(file) {
+		return false
+	}
+	log, err := os.Stat(path + "-wal")
+	if errors.Is(err, os.ErrNotExist) {
+		return n.log == closedMark(file)
+	}
+	// Connections that only read leave an empty log behind.
+	return err == nil && (n.log == identity(log) || log.Size() == 0 && n.log == closedMark(file))
+}
+
+// closedMark distinguishes the file from what it becomes when another program writes to it. It stands in the note in
+// place of the log, which the last connection removes.
+func closedMark(file os.FileInfo) string {
+	return fmt.Sprintf("closed:%d:%d", file.Size(), file.ModTime().UnixNano())
+}
+
+// noteClosed records in the lock file what the file is when this process has closed it. The log is still there if it
+// could not be copied, or if another program has the file open.
+func (b *Backend) noteClosed() error {
+	file, err := os.Stat(b.path)
+	if err != nil {
+		return err
+	}
+	left := closedMark(file)
+	if log, err := os.Stat(b.path + "-wal"); err == nil && log.Size() > 0 {
+		left = identity(log)
+	}
+	return b.note(fmt.Sprint(identity(file), " ", left, " 0 0 ", ownPages))
+}
+
+// adoptPages adds checksums to pages that another program has written, after verifying all rows and the structure of
+// the file.
+func (b *Backend) adoptPages(ctx context.Context) error {
+	size, err := summedPages(b.file)
+	if err != nil || size == 0 {
+		return err
+	}
+	began := time.Now()
+	b.log.Info("verifying the pages of the database, which another program has copied or written to", "path", b.path)
+	bad, err := b.scanPages(ctx, size)
+	if err != nil || len(bad) == 0 {
+		return err
+	}
+	b.log.Warn("pages do not match their checksums; verifying all rows and indexes before they get new ones",
+		"path", b.path, "pages", len(bad))
+	if err := b.inspectFile(ctx); err != nil {
+		return err
+	}
+	if err := signPages(b.path, bad, size); err != nil {
+		return fmt.Errorf("add checksums to pages: %w", err)
+	}
+	b.log.Info("pages have new checksums", "path", b.path, "pages", len(bad), "took", time.Since(began))
+	return nil
+}
+
+// scanPages returns the numbers of the pages that do not match their checksums.
+func (b *Backend) scanPages(ctx context.Context, size int64) (bad []int64, err error) {
+	logged := time.Now()
+	err = eachPage(ctx, b.file, size, func(number int64, page []byte, done float64) error {
+		if !pagesum.Valid(page) {
+			bad = append(bad, number)
+		}
+		if time.Since(logged) > scanLog {
+			logged = time.Now()
+			b.log.Info("verifying pages", "path", b.path, "percent", int(100*done))
+		}
+		return nil
+	})
+	return bad, err
+}
+
+// inspectFile verifies what the file holds without looking at the checksums of pages. Rows that are corrupt remain so,
+// because they have checksums of their own, but nothing else may be.
+func (b *Backend) inspectFile(ctx context.Context) error {
+	c, err := open(dsn(b.path, readOnly+unverified), "query_only = 1")
+	if err != nil {
+		return err
+	}
+	v := &View{c: c, path: b.path}
+	rows, structure := &backend.Inspection{}, &backend.Inspection{}
+	err = v.readSince(ctx)
+	if err == nil {
+		err = v.integrity(ctx, structure)
+	}
+	if err == nil {
+		err = v.inspectRows(ctx, rows)
+	}
+	switch err = errors.Join(err, c.close()); {
+	case err != nil:
+		return err
+	case structure.Found > 0:
+		return fmt.Errorf("%w: %s (problems: %d)", ErrCorrupt, structure.Problems[0], structure.Found)
+	case rows.Found > 0:
+		b.log.Error("rows of the database are damaged, and are not served; list them with 'sqlstore check', then "+
+			"restore a backup, or write or delete their keys", "path", b.path, "problems", rows.Found, "first",
+			rows.Problems[0])
+	}
+	return nil
+}
+
+// summedPages returns the size of a page in bytes, 0 if the pages of the file have no checksums.
+func summedPages(file io.ReaderAt) (int64, error) {
+	var header [100]byte
+	if _, err := file.ReadAt(header[:], 0); errors.Is(err, io.EOF) {
+		return 0, nil
+	} else if err != nil {
+		return 0, err
+	}
+	size := int64(binary.BigEndian.Uint16(header[pageSizeAt:]))
+	if size == 1 {
+		size = 1 << 16
+	}
+	if header[reservedAt] != pagesum.Reserved || size < 512 || size&(size-1) != 0 {
+		return 0, nil
+	}
+	return size, nil
+}
+
+// eachPage calls f with the number of each page, its content, and which part of the file was read before.
+func eachPage(
+	ctx context.Context, file *os.File, size int64, f func(number int64, page []byte, done float64) error,
+) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	chunk := make([]byte, max(scanned, size))
+	for at := int64(0); ctx.Err() == nil; {
+		n, err := file.ReadAt(chunk, at)
+		end := errors.Is(err, io.EOF)
+		if err != nil && !end {
+			return err
+		}
+		for i := int64(0); i+size <= int64(n); i += size {
+			if err := f((at+i)/size+1, chunk[i:i+size], float64(at)/float64(info.Size())); err != nil {
+				return err
+			}
+		}
+		if at += int64(n); end {
+			return nil
+		}
+	}
+	return ctx.Err()
+}
+
+// signPages gives the pages of the file at path their checksums. Nobody may have the file open.
+func signPages(path string, numbers []int64, size int64) error {
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	page := make([]byte, size)
+	for _, n := range numbers {
+		if _, err = file.ReadAt(page, (n-1)*size); err != nil {
+			break
+		}
+		pagesum.Sign(page)
+		if _, err = file.WriteAt(page[size-pagesum.Reserved:], n*size-pagesum.Reserved); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
