@@ -109,6 +109,7 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	if len(objects) > 0 {
 		s.openObjects(&cfg)
 	}
+	s.awaitVerified(ctx)
 	s.serve(clients, &cfg)
 	s.serveObjects(objects, &cfg)
 	s.enter(conditions.Serving)

@@ -21,6 +21,10 @@ import (
 // restart.
 var ErrFixed = errors.New("these settings cannot change while the server runs")
 
+// verifyAtStart is how long a start waits for the verification of its database. A longer one shows in the condition
+// Ready.
+const verifyAtStart = time.Second
+
 // state holds the inputs of the conditions that a check does not collect itself.
 type state struct {
 	stopMonitor context.CancelFunc
@@ -71,8 +75,12 @@ func (s *Server) inputs(now time.Time) *conditions.Inputs {
 		return in // the database may already be closed
 	}
 	faults.Writing(opened, in, now)
+	in.Unverified = !isClosed(opened.Verified())
 	if b, ok := s.backend.(backend.Durability); ok {
 		in.Weak = faults.WeakSettings(b.NotDurable())
+	}
+	if b, ok := s.backend.(backend.PageChecksums); ok {
+		in.Bare = faults.PageChecksums(b.NoPageChecksums())
 	}
 	faults.Lagging(opened, in)
 	if c := s.compacting.state(); c != nil && c.Stall != nil {
@@ -118,6 +126,30 @@ func (s *Server) enter(stage conditions.Stage) {
 	}
 	st.mu.Unlock()
 	s.monitor.Look()
+	if stage == conditions.Serving && !isClosed(s.store.Verified()) {
+		go func() { // until the store is closed, which waits for everything else
+			<-s.store.Verified()
+			s.monitor.Look()
+		}()
+	}
+}
+
+// awaitVerified waits for the verification of the database, so that a small one serves its first requests at once.
+func (s *Server) awaitVerified(ctx context.Context) {
+	select {
+	case <-s.store.Verified():
+	case <-time.After(verifyAtStart):
+	case <-ctx.Done():
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // setup describes what is set up.
@@ -203,8 +235,8 @@ type Status struct {
 // Condition is one condition of a server, with the fields and the JSON of Kubernetes' metav1.Condition.
 //
 // Accepted, ResolvedRefs, Programmed and Ready are always present, and True in a healthy server. DatabaseUnavailable,
-// NotDurable, NoSpace, Corrupt, CompactionStalled, CheckpointStalled, WatchLagging and CertificateExpiring are present
-// only while they are True.
+// NotDurable, NoSpace, Corrupt, NoPageChecksums, CompactionStalled, CheckpointStalled, WatchLagging and
+// CertificateExpiring are present only while they are True.
 type Condition struct {
 	Type string `json:"type"`
 	// Status is True, False or Unknown.

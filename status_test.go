@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
@@ -311,6 +313,56 @@ func TestStatusWhileStopping(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantConditions(t, s, "Ready False Stopping", "Programmed True Programmed", "no DatabaseUnavailable")
+}
+
+// A Postgres that does not notice damage to its files is reported, and served all the same.
+func TestStatusOfPageChecksums(t *testing.T) {
+	for checksums, want := range map[bool]string{
+		false: "NoPageChecksums True DataChecksumsOff", true: "no NoPageChecksums",
+	} {
+		server := pgserver.Start(t, pgserver.Options{PageChecksums: checksums})
+		s, _ := start(t, sqlstore.Config{Datastore: server.Database(t)})
+		wantConditions(t, s, want, "Ready True Ready")
+	}
+}
+
+// While a start waits for its database, an operator sees why, and also when the database appears, fails and recovers.
+// A server whose database is large verifies it after the start. Here the verification waits for a lock, in a function
+// that it calls for each row.
+func TestStatusWhileVerifying(t *testing.T) {
+	server := pgserver.Start(t, pgserver.Options{})
+	dsn := server.Database(t)
+	s, c := start(t, sqlstore.Config{Datastore: dsn})
+	if _, err := c.Put(t.Context(), "k", "v"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close(context.WithoutCancel(t.Context())) }()
+	for _, statement := range []string{
+		"CREATE FUNCTION public.hashint8extended(bigint, bigint) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN " +
+			"PERFORM pg_advisory_xact_lock_shared(1); RETURN pg_catalog.hashint8extended($1, $2); END'",
+		"DO $$ BEGIN EXECUTE 'ALTER DATABASE ' || current_database() || " +
+			"' SET search_path = public, pg_catalog'; END $$",
+		"SELECT pg_advisory_lock(1)",
+	} {
+		if _, err := db.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again, _ := start(t, sqlstore.Config{Datastore: dsn})
+	wantConditions(t, again, "Ready False Verifying")
+	if _, err := db.Exec(t.Context(), "SELECT pg_advisory_unlock(1)"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the server becomes ready", func() error {
+		return holds(again.Status(t.Context()), "Ready True Ready")
+	})
 }
 
 // While a start waits for its database, an operator sees why, and also when the database appears, fails and recovers.

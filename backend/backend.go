@@ -10,7 +10,8 @@
 //  3. Every read reports the [Clock] of its own snapshot, so that the caller can tell whether the requested revision R
 //     was still readable: compacted <= R <= revision, in the same epoch.
 //  4. A row that is read with its value is verified against its checksum (see [Sums]). If they do not match, the read
-//     fails with [ErrCorrupt]. Rows read without their values, and counts, come from an index and are not verified.
+//     fails with [ErrCorrupt]. Rows read without their values, and counts, come from an index and are not verified,
+//     see [Verifying].
 //  5. Nobody else can commit between [Backend.Begin] and the end of the [Tx] that it returns.
 //
 // Every backend passes the suite in backend/backendtest.
@@ -264,7 +265,7 @@ type ChecksumResult struct {
 //
 // A backend may implement optional interfaces, which callers detect with a type assertion: [Shared] when other
 // processes write to the database as well, [Pooled] when it keeps connections to a server, [Durability] when that
-// server's settings may weaken a commit.
+// server's settings may weaken a commit, [Verifying] when that server may not notice damage to its files.
 //
 // Every method can return [ErrUnavailable] when the database cannot be reached in time, and ctx.Err() when ctx ends
 // first.

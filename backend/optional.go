@@ -29,3 +29,10 @@ type Durability interface {
 	// NotDurable returns the settings that do not protect a commit, as NAME=VALUE, or "" when all of them do.
 	NotDurable() string
 }
+
+// PageChecksums is a [Backend] over a server that may keep checksums of its pages.
+type PageChecksums interface {
+	// NoPageChecksums reports whether the server keeps none: then it does not notice damage to its files, such as an
+	// index that no longer leads to a row.
+	NoPageChecksums() bool
+}

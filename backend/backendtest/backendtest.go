@@ -91,6 +91,14 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
 	if hooks.Execute != nil && wanted("CorruptPurge") {
 		t.Run("CorruptPurge", func(t *testing.T) { testCorruptPurge(newFixture(t, open(t), hooks)) })
 	}
+	if hooks.Execute != nil && wanted("Verify") {
+		t.Run("Verify", func(t *testing.T) {
+			f := newFixture(t, open(t), hooks)
+			if v, ok := f.b.(backend.Verifying); ok {
+				testVerify(f, v)
+			}
+		})
+	}
 	if hooks.Execute != nil && hooks.Reopen != nil && wanted("AddChecksums") {
 		t.Run("AddChecksums", func(t *testing.T) { testAddChecksums(newFixture(t, open(t), hooks)) })
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Backend is a [backend.Shared] over one Postgres database. [Open] creates it.
+// Backend is a [backend.Shared] and [backend.Verifying] over one Postgres database. [Open] creates it.
 type Backend struct {
 	cfg Config
 	log *slog.Logger
@@ -50,6 +50,8 @@ type Backend struct {
 
 	// weak is the last answer to weakOf.
 	weak atomic.Pointer[string]
+	// unprotected is the last answer to unprotectedPages.
+	unprotected atomic.Bool
 
 	// analyzed is the revision at which the planner's statistics were last updated.
 	analyzed atomic.Int64

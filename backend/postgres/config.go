@@ -36,9 +36,9 @@ type Config struct {
 	// precedence over the DSN's password.
 	PasswordFile string
 	// MaxConns is the maximum number of connections of this Backend; 0 uses the DSN's pool_max_conns, or 16 if it has
-	// none. At least 4 are used. One is the listener's; up to 5 are for control statements (writes, heartbeats, the
-	// clock, leases, hints); the rest are for reads, which leaves one if there are fewer than 6. With 4, a batch that
-	// has to read while a read hangs and a renewal waits for its lease may fail.
+	// none. At least 4 are used, and one more by a verification. One is the listener's; up to 5 are for control
+	// statements (writes, heartbeats, the clock, leases, hints); the rest are for reads, which leaves one if there are
+	// fewer than 6. With 4, a batch that has to read while a read hangs and a renewal waits for its lease may fail.
 	MaxConns int
 	// UnsafeNoFsync accepts a server with fsync, full_page_writes or synchronous_commit off: a crash of such a server
 	// may lose or damage acknowledged data.

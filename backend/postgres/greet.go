@@ -19,15 +19,15 @@ const clientCheck = 2 * time.Second
 // of its session if the session is ours alone. A pooler shares the session with others and reports a process id that is
 // not the server's; there, each transaction sets its timeouts.
 var greetings = []string{
-	"SELECT pg_backend_pid(), " + weakOf + ", CASE WHEN $1::integer = pg_backend_pid() " +
+	"SELECT pg_backend_pid(), " + weakOf + ", " + unprotectedPages + ", CASE WHEN $1::integer = pg_backend_pid() " +
 		"THEN set_config('statement_timeout', $2::text, false) END, " +
 		"CASE WHEN $1::integer = pg_backend_pid() AND current_setting('client_connection_check_interval', true) IS " +
 		"NOT NULL " +
 		"THEN set_config('client_connection_check_interval', $3::text, false) END",
 	// Not every platform supports client_connection_check_interval.
-	"SELECT pg_backend_pid(), " + weakOf + ", CASE WHEN $1::integer = pg_backend_pid() " +
+	"SELECT pg_backend_pid(), " + weakOf + ", " + unprotectedPages + ", CASE WHEN $1::integer = pg_backend_pid() " +
 		"THEN set_config('statement_timeout', $2::text, false) END WHERE $3::text <> ''",
-	"SELECT pg_backend_pid(), '' WHERE $1::integer <> 0 AND $2::text <> '' AND $3::text <> ''",
+	"SELECT pg_backend_pid(), '', false WHERE $1::integer <> 0 AND $2::text <> '' AND $3::text <> ''",
 }
 
 // greet prepares each new connection of the pools.
@@ -42,9 +42,9 @@ func (b *Backend) greet(ctx context.Context, c *pgx.Conn) error {
 		statement = 0
 	}
 	l, own := linkOf(c), int64(c.PgConn().PID())
-	weak := ""
+	weak, unprotected := "", false
 	each := func(s *scanner) error {
-		l.direct, weak = s.integer() == own, s.text()
+		l.direct, weak, unprotected = s.integer() == own, s.text(), s.boolean()
 		return nil
 	}
 	var err error
@@ -52,6 +52,7 @@ func (b *Backend) greet(ctx context.Context, c *pgx.Conn) error {
 		err = scan(ctx, c, each, sql, []any{oneTrip(c), int32(own), milliseconds(statement), milliseconds(clientCheck)})
 		if err == nil {
 			b.noteWeak(weak)
+			b.notePages(unprotected)
 		}
 		if !refused(err) {
 			return err

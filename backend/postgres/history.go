@@ -30,7 +30,7 @@ func (b *Backend) History(ctx context.Context, q backend.HistoryQuery) (backend.
 		append([]any{q.After, until, int64(max(q.Limit, 1))}, span...))
 	err := b.reads.query(ctx, "read history", r.reset, func(s *scanner) error {
 		h.Clock = s.clock()
-		r.change(s)
+		r.change(s, h.Clock)
 		return nil
 	}, sql, args...)
 	if err != nil {
@@ -47,6 +47,7 @@ func (b *Backend) Head(ctx context.Context) (h backend.Head, err error) {
 		return nil
 	}, b.features.head)
 	if err == nil {
+		b.servers.hear(h.Origin)
 		err = found(h.Clock)
 	}
 	return h, err
@@ -62,6 +63,7 @@ func (b *Backend) Tail(ctx context.Context, q backend.TailQuery) (backend.Tail, 
 	t := newTailReader(q)
 	err := b.control.query(ctx, "read the tail", t.reset, t.scan, t.sql(&b.features), t.args()...)
 	if err == nil {
+		b.servers.hear(t.t.Origin)
 		err = found(t.t.Clock)
 	}
 	if err != nil {
@@ -83,7 +85,7 @@ type reader struct {
 func (r *reader) reset() { r.changes, r.batch, r.read, r.cut = nil, 0, 0, false }
 
 // change reads the columns of a change, or the NULLs that stand for none.
-func (r *reader) change(s *scanner) {
+func (r *reader) change(s *scanner, clock backend.Clock) {
 	if r.cut || s.null() {
 		return
 	}
@@ -98,10 +100,15 @@ func (r *reader) change(s *scanner) {
 		s.value(&ch.Row)
 	}
 	r.read += ch.Row.Size()
-	if r.prev && !s.null() {
+	switch {
+	case !r.prev:
+	case !s.null():
 		ch.Prev = new(backend.Row)
 		s.row(ch.Prev, r.value)
 		r.read += ch.Prev.Size()
+	case ch.Row.PrevRevision != 0 && ch.Row.ModRevision > clock.Compacted && s.err == nil: // it cannot be purged yet
+		s.err = damaged("the index of keys does not lead to the row of revision %d, which that of %d supersedes",
+			ch.Row.PrevRevision, ch.Row.ModRevision)
 	}
 	r.changes = append(r.changes, ch)
 }
@@ -179,7 +186,7 @@ func (t *tailReader) scan(s *scanner) error {
 	t.t.Clock, t.moved = s.clock(), s.integer()
 	t.t.Alarms, t.t.Base, t.t.Purged = s.integer(), s.integer(), s.integer()
 	t.t.Origin = s.origin()
-	t.change(s)
+	t.change(s, t.t.Clock)
 	return nil
 }
 

@@ -22,6 +22,7 @@ type servers struct {
 	mu      sync.Mutex
 	commits map[backend.Server]commit
 	latest  place          // the server of the newest connection
+	heard   backend.Server // of the last answer that named one: behind a pooler, the place of a connection is unknown
 	highest place          // with the highest timeline met in latest's system
 	doubted backend.Server // does not acknowledge commits
 	sockets map[*socket]place
@@ -60,6 +61,23 @@ func (s *servers) acknowledged(o backend.Origin, began time.Time) {
 	if s.latest.Server == o.Server {
 		s.highest = s.latest // even if its timeline is lower: somebody went back to it
 	}
+}
+
+// hear records which server gave an answer.
+func (s *servers) hear(o backend.Origin) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard = o.Server
+}
+
+// server implements [backend.Verifying.Server].
+func (s *servers) server() backend.Server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.latest == (place{}) {
+		return s.heard
+	}
+	return s.latest.Server
 }
 
 // unconfirmed implements [backend.Shared.Unconfirmed]. It returns the longest of the times that three clocks show: this

@@ -37,6 +37,8 @@ const (
 	NoSpace = "NoSpace"
 	// Corrupt: the CORRUPT alarm is raised.
 	Corrupt = "Corrupt"
+	// NoPageChecksums: the database server does not notice damage to its files.
+	NoPageChecksums = "NoPageChecksums"
 	// CompactionStalled: compaction, or the deletion of compacted rows, makes no progress.
 	CompactionStalled = "CompactionStalled"
 	// CheckpointStalled: the write-ahead log of a SQLite database grows, because somebody's transaction prevents its
@@ -52,8 +54,8 @@ const (
 var (
 	Positive = []string{Accepted, ResolvedRefs, Programmed, Ready}
 	Negative = []string{
-		DatabaseUnavailable, NotDurable, NoSpace, Corrupt, CompactionStalled, CheckpointStalled,
-		WatchLagging, CertificateExpiring,
+		DatabaseUnavailable, NotDurable, NoSpace, Corrupt, NoPageChecksums, CompactionStalled,
+		CheckpointStalled, WatchLagging, CertificateExpiring,
 	}
 )
 

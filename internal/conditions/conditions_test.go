@@ -97,6 +97,10 @@ func TestInputsAreJudged(t *testing.T) {
 				"NoSpace True QuotaExceeded",
 			},
 		},
+		"a database that is not verified yet": {
+			serving(func(in *conditions.Inputs) { in.Unverified = true }),
+			[]string{accepted, resolved, programmed, "Ready False Verifying"},
+		},
 		"corrupt and full": {
 			serving(func(in *conditions.Inputs) {
 				in.Corrupt, in.NoSpace = fault("AlarmRaised"),
@@ -110,9 +114,11 @@ func TestInputsAreJudged(t *testing.T) {
 		"problems that do not affect service": {
 			serving(func(in *conditions.Inputs) {
 				in.Expiring, in.Lagging, in.Stalled = fault("NearEnd"), fault("SlowWatches"), fault("HeldBack")
+				in.Bare = fault("DataChecksumsOff")
 			}),
 			[]string{
-				accepted, resolved, programmed, ready, "CompactionStalled True HeldBack",
+				accepted, resolved, programmed, ready, "NoPageChecksums True DataChecksumsOff",
+				"CompactionStalled True HeldBack",
 				"WatchLagging True SlowWatches", "CertificateExpiring True NearEnd",
 			},
 		},

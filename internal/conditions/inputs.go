@@ -29,6 +29,8 @@ const (
 	ReasonStopping = "Stopping" // no longer Ready
 	// ReasonDatabaseUnreachable is set while a start waits for its database.
 	ReasonDatabaseUnreachable = "DatabaseUnreachable"
+	// ReasonVerifying is set while a start verifies a database whose server does not notice damage by itself.
+	ReasonVerifying = "Verifying"
 	// ReasonWritesStopped is set if the outcome of a commit is unknown until a restart.
 	ReasonWritesStopped = "WritesStopped"
 )
@@ -52,10 +54,13 @@ type Inputs struct {
 	Weak     *Fault // the database may lose acknowledged writes
 	NoSpace  *Fault
 	Corrupt  *Fault
+	Bare     *Fault // pages without checksums
 	Stalled  *Fault // compaction
 	Stuck    *Fault // the database's log
 	Lagging  *Fault // watches
 	Expiring *Fault // certificates
+
+	Unverified bool // reads wait for the first verification of the database
 }
 
 // Conditions derives the conditions. [Set.Replace] sets the transition times.
@@ -71,7 +76,7 @@ func (in *Inputs) Conditions() []Condition {
 	}
 	faults := map[string]*Fault{
 		DatabaseUnavailable: database, NotDurable: in.Weak, NoSpace: in.NoSpace, Corrupt: in.Corrupt,
-		CompactionStalled: in.Stalled, CheckpointStalled: in.Stuck, WatchLagging: in.Lagging,
+		NoPageChecksums: in.Bare, CompactionStalled: in.Stalled, CheckpointStalled: in.Stuck, WatchLagging: in.Lagging,
 		CertificateExpiring: in.Expiring,
 	}
 	for _, kind := range Negative {
@@ -151,6 +156,9 @@ func (in *Inputs) ready() Condition {
 		why = &Fault{Corrupt, in.Corrupt.Message}
 	case in.NoSpace != nil:
 		why = &Fault{NoSpace, in.NoSpace.Message}
+	case in.Unverified:
+		why = &Fault{ReasonVerifying, "the rows and indexes of the database are verified first, since its server has " +
+			"data_checksums=off: wait, or turn them on with 'pg_checksums --enable'"}
 	default:
 		return in.served(Ready, True, Fault{Ready, "reads and writes are served"})
 	}

@@ -169,6 +169,19 @@ func Lagging(s *store.Store, in *conditions.Inputs) {
 	}
 }
 
+// PageChecksums reports whether the database server keeps no checksums of its pages.
+func PageChecksums(none bool) *conditions.Fault {
+	if !none {
+		return nil
+	}
+	return &conditions.Fault{
+		Reason: "DataChecksumsOff",
+		Message: "the database server has data_checksums=off and does not notice damage to its files; sqlstore " +
+			"verifies its rows by their own checksums, and the indexes at its start only: stop the server and run " +
+			"'pg_checksums --enable' (on standbys, too), or make it anew with 'initdb --data-checksums'",
+	}
+}
+
 // WeakSettings reports settings of the database server that may lose acknowledged writes.
 func WeakSettings(settings string) *conditions.Fault {
 	if settings == "" {

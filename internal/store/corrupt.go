@@ -87,15 +87,28 @@ func (c *corruption) guarded(b backend.Backend) backend.Backend {
 	return &guard{b, c}
 }
 
-// guard is a backend whose errors are noticed.
+// guard is a backend whose errors are noticed, and that is verified before a read relies on its indexes.
 type guard struct {
 	backend.Backend
 	corruption *corruption
 }
 
-func (g *guard) Range(ctx context.Context, q backend.RangeQuery) ([]backend.Row, backend.Clock, error) {
-	rows, clock, err := g.Backend.Range(ctx, q)
+func (g *guard) Range(
+	ctx context.Context, q backend.RangeQuery,
+) (rows []backend.Row, clock backend.Clock, err error) {
+	err = g.corruption.s.verification.during(ctx, func() (err error) {
+		rows, clock, err = g.Backend.Range(ctx, q)
+		return err
+	})
 	return rows, clock, g.corruption.noticed(err)
+}
+
+func (g *guard) Count(ctx context.Context, q backend.RangeQuery) (n int64, clock backend.Clock, err error) {
+	err = g.corruption.s.verification.during(ctx, func() (err error) {
+		n, clock, err = g.Backend.Count(ctx, q)
+		return err
+	})
+	return n, clock, g.corruption.noticed(err)
 }
 
 func (g *guard) Rows(ctx context.Context, ids []backend.RowID, bytes int64) ([]backend.Row, backend.Clock, error) {
@@ -103,14 +116,44 @@ func (g *guard) Rows(ctx context.Context, ids []backend.RowID, bytes int64) ([]b
 	return rows, clock, g.corruption.noticed(err)
 }
 
-func (g *guard) History(ctx context.Context, q backend.HistoryQuery) (backend.History, error) {
-	h, err := g.Backend.History(ctx, q)
+func (g *guard) History(ctx context.Context, q backend.HistoryQuery) (h backend.History, err error) {
+	err = g.corruption.s.verification.during(ctx, func() (err error) {
+		h, err = g.Backend.History(ctx, q)
+		return err
+	})
 	return h, g.corruption.noticed(err)
 }
 
 func (g *guard) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error) {
+	if err := g.await(ctx, n); err != nil {
+		return nil, err
+	}
 	tx, err := g.Backend.Begin(ctx, n)
-	return tx, g.corruption.noticed(err)
+	if err != nil {
+		return nil, g.corruption.noticed(err)
+	}
+	return guardTx{tx, g.corruption}, nil
+}
+
+// await waits for the verification if a write must read rows: the index in memory is not complete.
+func (g *guard) await(ctx context.Context, n backend.Needs) error {
+	if len(n.Keys)+len(n.Spans)+len(n.LeaseKeys) == 0 {
+		return nil
+	}
+	if _, err := g.corruption.s.verification.wait(ctx); err != nil {
+		return fmt.Errorf("begin a write: %w", err)
+	}
+	return nil
+}
+
+// guardTx is a transaction whose commit is noticed to have failed at something corrupt: a write reads indexes, too.
+type guardTx struct {
+	backend.Tx
+	corruption *corruption
+}
+
+func (g guardTx) Commit(ctx context.Context, e *backend.Effects) error {
+	return g.corruption.noticed(g.Tx.Commit(ctx, e))
 }
 
 // sharedGuard is a guard of a [backend.Shared].
@@ -121,6 +164,10 @@ type sharedGuard struct {
 
 func (g *sharedGuard) Range(ctx context.Context, q backend.RangeQuery) ([]backend.Row, backend.Clock, error) {
 	return g.guard.Range(ctx, q)
+}
+
+func (g *sharedGuard) Count(ctx context.Context, q backend.RangeQuery) (int64, backend.Clock, error) {
+	return g.guard.Count(ctx, q)
 }
 
 func (g *sharedGuard) Rows(
@@ -134,7 +181,11 @@ func (g *sharedGuard) History(ctx context.Context, q backend.HistoryQuery) (back
 }
 
 func (g *sharedGuard) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error) {
-	return g.guard.Begin(ctx, n)
+	if err := g.guard.await(ctx, n); err != nil {
+		return nil, err
+	}
+	tx, err := g.Shared.Begin(ctx, n)
+	return tx, g.guard.corruption.noticed(err)
 }
 
 func (g *sharedGuard) Tail(ctx context.Context, q backend.TailQuery) (backend.Tail, error) {

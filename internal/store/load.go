@@ -19,9 +19,12 @@ const (
 type loader struct{ s *Store }
 
 // start begins to fill the index in its current generation. A loader started before a reset of the index notices the
-// reset and stops.
+// reset and stops. If the database must be verified, that fills the index.
 func (l *loader) start() {
-	if !l.s.cfg.DisableIndex {
+	switch {
+	case l.s.verification.needed():
+		l.s.verification.begin()
+	case !l.s.cfg.DisableIndex:
 		l.s.background.start(func() { l.run(l.s.index.Position().Generation) })
 	}
 }

@@ -480,12 +480,14 @@ func TestLostHistory(t *testing.T) {
 			}
 			st := watchAll(t, old, 0)
 			// the clock never falls below what the replica holds
-			execute(t, dsn, "DELETE FROM object_versions WHERE resource_version > 15")
-			execute(t, dsn, `INSERT INTO object_versions (resource_version, ordinal, key, deleted, create_revision,
-				version, lease, previous_version, batch, value)
-				SELECT n, 0, convert_to('other'||n, 'UTF8'), false, n, 1, 0, 0, 4711, ''::bytea
-				FROM generate_series(16, 30) AS n`)
-			execute(t, dsn, "UPDATE clock SET revision = 30")
+			execute(t, dsn, `DO $$ BEGIN
+				DELETE FROM object_versions WHERE resource_version > 15;
+				INSERT INTO object_versions (resource_version, ordinal, key, deleted, create_revision,
+					version, lease, previous_version, batch, value)
+					SELECT n, 0, convert_to('other'||n, 'UTF8'), false, n, 1, 0, 0, 4711, ''::bytea
+					FROM generate_series(16, 30) AS n;
+				UPDATE clock SET revision = 30;
+			END $$`)
 			ended(t, st)
 			if n := old.Epoch(); n != 2 {
 				t.Errorf("epoch %d", n)

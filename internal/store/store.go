@@ -83,7 +83,8 @@ type Config struct {
 	// Now is the clock for leases, and for how long a stream may hold off the deletion of rows; default time.Now.
 	Now func() time.Time
 
-	loadRows int // default: the constant loadRows
+	loadRows    int           // default: the constant loadRows
+	verifyRetry time.Duration // default: the constant verifyRetry
 }
 
 func (c Config) withDefaults() Config {
@@ -109,6 +110,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.loadRows == 0 {
 		c.loadRows = loadRows
+	}
+	if c.verifyRetry == 0 {
+		c.verifyRetry = verifyRetry
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -144,7 +148,8 @@ type Store struct {
 	pins     pins
 	fault    atomic.Pointer[WriteFault]
 
-	corruption corruption
+	corruption   corruption
+	verification verification
 
 	cacheHits, cacheMisses tally
 
@@ -177,6 +182,7 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	}
 	s := &Store{cfg: cfg, settings: settings, failed: make(chan struct{})}
 	s.corruption.s = s
+	s.verification.open(s, b)
 	s.backend = s.corruption.guarded(b)
 	s.epoch.Store(clock.Epoch)
 	s.reserve, _ = b.(backend.Reserving)
@@ -223,6 +229,7 @@ func (s *Store) openPeers(ctx context.Context, batch int64) (err error) {
 
 // Close answers the operations in flight, ends the watch streams and stops the store. It leaves the backend open.
 func (s *Store) Close() error {
+	s.verification.close()
 	s.seq.close()
 	s.cancel()
 	s.hub.Close()

@@ -66,8 +66,11 @@ func (x *Index) Load(generation int, rows []backend.Row) bool {
 	defer x.writing.Unlock()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if generation != x.generation {
+	switch {
+	case generation != x.generation:
 		return false
+	case x.complete: // by another load; what was deleted since is not remembered
+		return true
 	}
 	for i := range rows {
 		key := KeyString(rows[i].Key)

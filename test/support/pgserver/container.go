@@ -30,8 +30,9 @@ type container struct {
 	name     string
 	hostPort string
 	settings []string
-	primary  string // connection string of the server to follow, empty on a primary
-	network  string // that it shares with primary and standbys, empty without them
+	pages    []string // arguments of initdb
+	primary  string   // connection string of the server to follow, empty on a primary
+	network  string   // that it shares with primary and standbys, empty without them
 
 	once sync.Once // creates the container
 	err  error
@@ -43,8 +44,8 @@ func newContainer(ctx context.Context, o Options) (*container, error) {
 		return nil, err
 	}
 	c := &container{engine: e, image: os.Getenv("SQLSTORE_TEST_POSTGRES_IMAGE"), settings: o.Settings}
+	version := o.Version
 	if c.image == "" {
-		version := o.Version
 		if version == "" {
 			version = defaultVersion
 		}
@@ -52,6 +53,7 @@ func newContainer(ctx context.Context, o Options) (*container, error) {
 			return nil, err
 		}
 	}
+	c.pages = o.pages(version)
 	return c, c.identify()
 }
 
@@ -97,7 +99,7 @@ func (c *container) create(ctx context.Context) error {
 		Env: map[string]string{
 			"POSTGRES_USER": superuser, "POSTGRES_PASSWORD": password, "PRIMARY_CONNINFO": c.primary,
 			// an empty cluster is quickly recreated; later writes are synced
-			"POSTGRES_INITDB_ARGS": "--no-sync",
+			"POSTGRES_INITDB_ARGS": strings.Join(append([]string{"--no-sync"}, c.pages...), " "),
 		},
 		ExposedPorts: []string{postgresPort},
 		ConfigModifier: func(cfg *dockercontainer.Config) {

@@ -21,7 +21,8 @@ type local struct {
 	dir         string // holds data and log
 	hostPort    string
 	settings    []string
-	primary     string // connection string of the server to follow, empty on a primary
+	pages       []string // arguments of initdb
+	primary     string   // connection string of the server to follow, empty on a primary
 	credentials *syscall.Credential
 	why         error // why it is not a container
 	ended       chan struct{}
@@ -32,7 +33,11 @@ func newLocal(o Options) (*local, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.local(o.Settings)
+	l, err := b.local(o.Settings)
+	if err == nil {
+		l.pages = o.pages(b.version)
+	}
+	return l, err
 }
 
 // local makes a directory and an address for a server of these binaries.
@@ -85,6 +90,7 @@ func (l *local) create(ctx context.Context) error {
 	}
 	cmd := l.command(ctx, "initdb", "--pgdata="+l.data(), "--username="+superuser, "--pwfile="+pwfile,
 		"--auth=scram-sha-256", "--encoding=UTF8", "--no-sync")
+	cmd.Args = append(cmd.Args, l.pages...)
 	if l.primary != "" {
 		cmd = l.command(ctx, "pg_basebackup", "--pgdata="+l.data(), "--wal-method=stream", "--write-recovery-conf",
 			"--checkpoint=fast", "--no-sync", "--dbname="+l.primary)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,20 @@ type Options struct {
 	Version string
 	// Settings are Postgres settings, NAME=VALUE.
 	Settings []string
+	// PageChecksums makes a server with data_checksums on; otherwise it is off, whatever is the version's default.
+	PageChecksums bool
+}
+
+// pages returns the arguments that make initdb do what PageChecksums says.
+func (o *Options) pages(version string) []string {
+	n, err := strconv.Atoi(version)
+	switch {
+	case o.PageChecksums:
+		return []string{"--data-checksums"}
+	case err == nil && n >= 18: // on by default
+		return []string{"--no-data-checksums"}
+	}
+	return nil
 }
 
 // Server is a Postgres server dedicated to a test. Its address never changes. Its methods may be called from any

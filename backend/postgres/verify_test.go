@@ -1,0 +1,97 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// TestPlansOfAVerification checks that what a verification reads is what it is to verify: the table itself, the leaves
+// of each index, and searches in each of them.
+func TestPlansOfAVerification(t *testing.T) {
+	p := newPlanned(t)
+	// A table that grows is analyzed by this package, long before it is vacuumed.
+	for _, state := range []string{"ANALYZE object_versions", "VACUUM ANALYZE object_versions"} {
+		t.Run(state, func(t *testing.T) {
+			p.t = t
+			p.exec(state)
+			p.exec("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+			testPlansOfAVerification(t, p)
+			p.exec("ROLLBACK")
+		})
+	}
+}
+
+func testPlansOfAVerification(t *testing.T, p *planned) {
+	t.Helper()
+	const keys, ids = "Index Only Scan using object_versions_namespace_name_resource_version_deleted",
+		"Index Only Scan using object_versions_pkey"
+	rows := int64(1_000_000)
+	for _, c := range []struct {
+		set, sql string
+		args     []any
+		want     []string
+		not      []string
+	}{
+		{onlyTable, allClocks, nil, []string{"Seq Scan on clock"}, []string{"Index"}},
+		{"", allHeads, nil, []string{"Seq Scan on object_versions"}, []string{"Index"}},
+		{"", tableSums, nil, []string{"Seq Scan on object_versions"}, []string{"Index"}},
+		{onlyLeaves, idSums, []any{rows}, []string{ids}, []string{"Seq", "Sort"}},
+		{"", entrySums, []any{rows}, []string{keys}, []string{"Seq", "Sort"}},
+		{
+			onlyDown, notFound, nil,
+			[]string{"Nested Loop", keys + " on object_versions t", keys + " on object_versions o", ids},
+			[]string{"Hash", "Merge", "Sort", "Seq"},
+		},
+	} {
+		if c.set != "" {
+			p.exec(c.set)
+		}
+		plan := p.plan(c.sql, c.args...)
+		for _, w := range c.want {
+			if !strings.Contains(plan, w) {
+				t.Errorf("%s: no %q in\n%s", c.sql, w, plan)
+			}
+		}
+		for _, n := range c.not {
+			if strings.Contains(plan, n) {
+				t.Errorf("%s: %q in\n%s", c.sql, n, plan)
+			}
+		}
+	}
+}
+
+// halted is a [backend.Verifier] that ends its verification only when it is told to.
+type halted struct{ began, ends chan struct{} }
+
+func (h halted) Begin(backend.Clock) error {
+	close(h.began)
+	<-h.ends
+	return nil
+}
+func (h halted) Row(*backend.Row) error { return nil }
+func (h halted) Rows() error            { return nil }
+
+// A long verification leaves all connections of the pools to others.
+func TestReadsDuringAVerification(t *testing.T) {
+	b := openTest(t, Config{DSN: database(t), MaxConns: minConns})
+	h := halted{make(chan struct{}), make(chan struct{})}
+	done := make(chan error, 1)
+	go func() { done <- b.Verify(context.Background(), h) }()
+	<-h.began
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if _, _, err := b.Rows(ctx, []backend.RowID{{ModRevision: 2}}, 0); err != nil {
+		t.Errorf("a read: %v", err)
+	}
+	if _, err := b.Purge(ctx, 10, 1); err != nil {
+		t.Errorf("a purge: %v", err)
+	}
+	close(h.ends)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

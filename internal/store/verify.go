@@ -1,0 +1,256 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
+)
+
+const (
+	// verifyRetry is how long to wait before a database that was found corrupt is verified again: somebody may have
+	// rebuilt its indexes.
+	verifyRetry = time.Minute
+	// verifyWait bounds how long a read waits, like those that wait for the database itself.
+	verifyWait = 7 * time.Second
+)
+
+// errStale ends a verification whose result nobody needs any more.
+var errStale = errors.New("the index was reset")
+
+var errUnverified = fmt.Errorf("%w: its server has data_checksums=off, and its indexes are not verified yet; try again",
+	backend.ErrUnavailable)
+
+// verification keeps reads away from a database whose server does not notice damage to its files, until the rows and
+// the indexes there were verified. Its table is read once, from beginning to end. That fills the index of keys, so that
+// current reads use nothing of the database that is not verified; all other reads wait for the indexes of the database.
+// They fail while the result is that the database is corrupt. Each server is verified anew, also after a restart.
+//
+// Reads of rows by their ids, and of what is new, do not wait: they find whether a row is missing.
+type verification struct {
+	s  *Store
+	db backend.Verifying // nil if the database is not of that kind
+
+	first   chan struct{} // closed with the first result, or by open if none is needed
+	passed  sync.Once     // closes first
+	closed  sync.Once     // closes closing
+	closing chan struct{} // closed by Store.Close: nobody waits any more
+	mu      sync.Mutex
+	running bool
+	done    bool           // with a result
+	server  backend.Server // that the result is about
+	err     error          // the result
+	changed chan struct{}  // closed with the next result
+	wake    chan struct{}  // capacity 1: ends the pause before the next attempt
+}
+
+// open prepares the verification of a store that is being opened.
+func (v *verification) open(s *Store, b backend.Backend) {
+	v.s, v.first, v.closing, v.wake = s, make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
+	v.db, _ = b.(backend.Verifying)
+	if !v.needed() {
+		v.pass()
+	}
+}
+
+// close ends all waits, also those of writes, for which [Store.Close] waits.
+func (v *verification) close() {
+	v.pass()
+	v.closed.Do(func() { close(v.closing) })
+}
+
+func (v *verification) pass() { v.passed.Do(func() { close(v.first) }) }
+
+// needed reports whether the server does not notice damage by itself.
+func (v *verification) needed() bool { return v.db != nil && v.db.NoPageChecksums() }
+
+// Verified returns a channel that is closed once the database was verified for the first time, whatever the result, or
+// at once if its server notices damage by itself, and at the latest by [Store.Close]. Until then, most requests fail or
+// wait.
+func (s *Store) Verified() <-chan struct{} { return s.verification.first }
+
+// begin starts to verify the database, if it is not running yet, and fills the index if that is not complete.
+func (v *verification) begin() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.start()
+}
+
+// start is begin for callers that hold mu. If the last result is about another server, it does not wait for a retry.
+func (v *verification) start() {
+	switch {
+	case !v.running:
+		v.running = v.s.background.start(v.run)
+	case v.done && v.server != v.db.Server():
+		select {
+		case v.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// wait waits until the database is verified, and returns the server that was. Errors: [backend.ErrCorrupt],
+// [backend.ErrUnavailable] if it takes long, [backend.ErrClosed], that of ctx.
+func (v *verification) wait(ctx context.Context) (backend.Server, error) {
+	var late <-chan time.Time
+	for v.needed() {
+		v.mu.Lock()
+		server := v.db.Server()
+		if v.done && v.server == server {
+			defer v.mu.Unlock()
+			return server, v.err
+		}
+		v.start()
+		if v.changed == nil {
+			v.changed = make(chan struct{})
+		}
+		changed := v.changed
+		v.mu.Unlock()
+		if late == nil {
+			late = time.After(verifyWait)
+		}
+		select {
+		case <-changed:
+		case <-late:
+			return backend.Server{}, errUnverified
+		case <-ctx.Done():
+			return backend.Server{}, ctx.Err()
+		case <-v.closing:
+			return backend.Server{}, backend.ErrClosed
+		}
+	}
+	return backend.Server{}, nil
+}
+
+// during calls read while the server that it reads from is verified.
+func (v *verification) during(ctx context.Context, read func() error) error {
+	for {
+		server, err := v.wait(ctx)
+		if err != nil {
+			return err
+		}
+		if err = read(); err != nil || !v.needed() || v.db.Server() == server {
+			return err
+		}
+	}
+}
+
+// run verifies until it has a result for the current server and the index is complete.
+func (v *verification) run() {
+	for {
+		server := v.db.Server()
+		began := time.Now()
+		p := newPass(v.s) // before the snapshot, which must not be behind the index
+		err := v.db.Verify(v.s.ctx, p)
+		_ = v.s.corruption.noticed(err)
+		corrupt := errors.Is(err, backend.ErrCorrupt)
+		switch {
+		case v.s.ctx.Err() != nil, errors.Is(err, backend.ErrClosed):
+			return
+		case err == nil:
+			v.s.cfg.Logger.Debug("rows and indexes verified", "took", time.Since(began))
+		case errors.Is(err, ErrCompacted), errors.Is(err, backend.ErrFutureRevision):
+			_ = v.s.confirm(v.s.ctx)
+		case !corrupt && !errors.Is(err, errStale):
+			v.s.cfg.Logger.Warn("the database is not verified yet: reads wait", "error", err)
+		}
+		retry, wake := loadRetry, (chan struct{})(nil)
+		switch {
+		case err == nil && v.settle(server, nil):
+			return
+		case corrupt && v.settle(server, err):
+			retry, wake = v.s.cfg.verifyRetry, v.wake
+		case err == nil, corrupt, errors.Is(err, errStale):
+			continue // for another server, or another generation of the index
+		}
+		select {
+		case <-time.After(retry):
+		case <-wake:
+		case <-v.s.ctx.Done():
+			return
+		}
+	}
+}
+
+// settle records a result. It returns false if that leaves something to do at once.
+func (v *verification) settle(server backend.Server, err error) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.db.Server() != server {
+		return false
+	}
+	v.pass()
+	v.done, v.server, v.err = true, server, err
+	if v.changed != nil {
+		close(v.changed)
+		v.changed = nil
+	}
+	if err != nil {
+		return true
+	}
+	v.running = !v.s.cfg.DisableIndex && !v.s.index.Complete()
+	return !v.running
+}
+
+// pass is one verification.
+type pass struct {
+	s       *Store
+	at      index.Position
+	clock   backend.Clock
+	loading *index.Loading // nil if the index is complete
+	rows    int64
+	first   int64 // rows that are the first of their revision, above the compacted one
+}
+
+func newPass(s *Store) *pass {
+	p := &pass{s: s}
+	loading, at := s.index.NewLoading()
+	if p.at = at; !at.Complete && !s.cfg.DisableIndex {
+		p.loading = loading
+	}
+	return p
+}
+
+// Begin implements [backend.Verifier].
+func (p *pass) Begin(c backend.Clock) error {
+	p.clock = c
+	if c.Epoch != p.at.Epoch {
+		return backend.ErrOtherEpoch // which this process has not noticed yet
+	}
+	return c.Check(p.at.Revision)
+}
+
+// Row implements [backend.Verifier].
+func (p *pass) Row(r *backend.Row) error {
+	if r.ModRevision > p.clock.Revision {
+		return fmt.Errorf("%w: it has a row of revision %d, but its clock is at %d; restore a backup",
+			backend.ErrCorrupt, r.ModRevision, p.clock.Revision)
+	}
+	if r.Ordinal == 0 && r.ModRevision > p.clock.Compacted {
+		p.first++
+	}
+	if p.loading != nil {
+		p.loading.Add(r)
+	}
+	if p.rows++; p.rows%loadRows == 0 && p.s.index.Position().Generation != p.at.Generation {
+		return errStale
+	}
+	return nil
+}
+
+// Rows implements [backend.Verifier].
+func (p *pass) Rows() error {
+	if want := p.clock.Revision - max(p.clock.Compacted, 1); p.first != want {
+		return fmt.Errorf("%w: of the %d revisions above the compacted one, %d have no row; restore a backup",
+			backend.ErrCorrupt, want, want-p.first)
+	}
+	if p.loading != nil && !p.s.index.Fill(p.loading) {
+		return errStale
+	}
+	p.loading = nil
+	return nil
+}
