@@ -46,8 +46,7 @@ type Config struct {
 }
 
 // Server is one sqlstore process or, after Kill, Stop and Restart, a sequence of them on one directory and one pair of
-// ports. Its methods are safe for concurrent use, except that Restart must not run concurrently with Restart, Kill or
-// Stop.
+// ports. Its methods are safe for concurrent use, except that Restart and Use must not run concurrently with others.
 type Server struct {
 	cfg     Config
 	client  string // host:port
@@ -93,10 +92,8 @@ func TryStart(tb testing.TB, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Command == nil {
-		cfg.Command = []string{Binary(tb), "serve"}
-	}
 	s := &Server{cfg: cfg, client: client, metrics: metrics, log: &tail{also: cfg.Log}}
+	s.Use(tb, cfg.Command)
 	if cfg.Objects {
 		if s.objects, err = FreeAddress(); err != nil {
 			return nil, err
@@ -158,6 +155,15 @@ func (s *Server) Stop() error {
 		s.Kill()
 		return fmt.Errorf("server did not stop within %s of SIGTERM", stopTimeout)
 	}
+}
+
+// Use makes Restart start another program, as [Config.Command].
+func (s *Server) Use(tb testing.TB, command []string) {
+	tb.Helper()
+	if command == nil {
+		command = []string{Binary(tb), "serve"}
+	}
+	s.cfg.Command = command
 }
 
 // Restart starts the server again on the same directory and ports, killing it first if it still runs, and waits until
