@@ -11,14 +11,16 @@
 // its disk, or is killed at once.
 //
 // Under Postgres the disk is journaled, because Postgres needs that: it cannot recover from a cut that takes away the
-// name of a new table's file, though the file was synced. Postgres and two replicas lose their power together.
+// name of a new table's file, though the file was synced. Postgres and two replicas lose their power together. In
+// TestPostgresMigration the schema goes back to an older version between two starts, and most cuts are aimed at the
+// migration that the next start begins.
 //
 // The tests need Linux with /dev/fuse and, for Postgres, root.
 //
 // Environment:
 //
-//	SQLSTORE_TEST_CUTS    how often TestSQLite cuts the power (default 150; thousands for a soak); TestPostgres does
-//	                      so a tenth as often
+//	SQLSTORE_TEST_CUTS    how often TestSQLite cuts the power (default 150; thousands for a soak); the tests on
+//	                      Postgres do so a tenth as often
 //	SQLSTORE_TEST_SEED    of the first life; a failure names that of its life, with which it repeats as closely as the
 //	                      order of concurrent requests allows
 //	SQLSTORE_TEST_KEEP    a directory that receives the disk of a failed life, as it was before the failed start

@@ -32,6 +32,8 @@ type stage struct {
 	startOperations int // the highest number of the operation of a start that is cut
 	// intact checks the database itself before each start; it may be nil.
 	intact func(*disk.Disk) error
+	// migrations are cut, and no other starts; nil without any.
+	migrations *migrations
 }
 
 // birth is how a life begins.
@@ -107,10 +109,15 @@ func (l *life) round() error {
 	if err != nil {
 		return err
 	}
+	before := l.journal.Acknowledged()
 	err = l.powered()
 	l.disk.Cut()
 	l.kill()
 	hit := l.disk.Hit()
+	if n := l.journal.Acknowledged() - before; n > 0 {
+		l.report.loaded++
+		l.report.writes += n
+	}
 	if err != nil {
 		err = fmt.Errorf("%w\nthe power was cut at: %s%s", err, hit, l.logs())
 	}
@@ -126,7 +133,7 @@ func (l *life) round() error {
 // powered is the part of a round in which the disk has power.
 func (l *life) powered() error {
 	const tries = 3 // one in so many starts is cut
-	if l.IntN(tries) == 0 {
+	if l.migrations == nil && l.IntN(tries) == 0 {
 		l.disk.Arm(disk.Aim{At: 1 + l.IntN(l.startOperations)})
 	}
 	err := l.start()
@@ -136,6 +143,11 @@ func (l *life) powered() error {
 	}
 	if err != nil {
 		return fmt.Errorf("start: %w", err)
+	}
+	if l.migrations != nil {
+		if err := l.migrations.done(l); err != nil {
+			return err
+		}
 	}
 	if err := l.check(); err != nil {
 		return err
@@ -183,9 +195,6 @@ func (l *life) use() error {
 	aim := disk.Aim{Matches: s.matches, At: 1 + l.IntN(s.operations)}
 	after := l.IntN(3 * load.Clients)
 	dying := l.dieAfter(time.Duration(l.IntN(2)*l.IntN(20))*time.Millisecond, ctx.Done())
-	if s.act == nil {
-		l.disk.Arm(aim)
-	}
 	loaded := make(chan error, 1)
 	go func() { loaded <- load.Run(ctx, l.journal) }()
 	err := l.act(ctx, s, aim, after)
@@ -220,11 +229,8 @@ func (l *life) dieAfter(pause time.Duration, never <-chan struct{}) (done chan s
 	return done
 }
 
-// act makes a server do what a scenario wants, when some writes have been acknowledged.
+// act aims when some writes have been acknowledged, and makes a server do what a scenario wants.
 func (l *life) act(ctx context.Context, s scenario, aim disk.Aim, after int) error {
-	if s.act == nil {
-		return nil
-	}
 	server := l.servers[0]
 	conn, err := server.dial()
 	if err != nil {
@@ -239,6 +245,9 @@ func (l *life) act(ctx context.Context, s scenario, aim disk.Aim, after int) err
 		return err
 	}
 	l.disk.Arm(aim)
+	if s.act == nil {
+		return nil
+	}
 	err = s.act(ctx, l, conn)
 	select {
 	case <-l.disk.Down():

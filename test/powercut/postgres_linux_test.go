@@ -19,15 +19,17 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
+// sharePostgres is for how many of SQLite's cuts Postgres has one, which takes more time.
+const sharePostgres = 10
+
 func TestPostgres(t *testing.T) {
-	const share = 10 // one cut for so many of SQLite's, which take less time
 	cuts, seed := int(envUint(t, "SQLSTORE_TEST_CUTS", 150)), envUint(t, "SQLSTORE_TEST_SEED", rand.Uint64())
-	cuts = max(1, cuts/share)
+	cuts = max(1, cuts/sharePostgres)
 	s, created := newPostgres(t)
 	for s.report.cuts < cuts {
 		l := &life{stage: s, birth: empty(created.Clone()), seed: seed}
 		if n, err := l.live(min(cutsOfALife, cuts-s.report.cuts)); err != nil {
-			l.fail(t, n*share, err)
+			l.fail(t, n*sharePostgres, err)
 		}
 		seed++
 	}

@@ -13,9 +13,12 @@ import (
 
 // report counts what happened in all lives.
 type report struct {
-	lives, cuts, starts int // starts are the cuts before the server was ready
-	hits                map[string]int
-	losses              disk.Losses
+	lives, cuts int
+	starts      int // cuts before the server was ready
+	loaded      int // cuts after writes were acknowledged in the same round
+	writes      int // acknowledged ones in those rounds
+	hits        map[string]int
+	losses      disk.Losses
 }
 
 func newReport() *report { return &report{hits: map[string]int{}} }
@@ -32,7 +35,8 @@ func (r *report) add(hit string, l disk.Losses) {
 
 func (r *report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d cuts in %d lives, %d of them during a start; %s\n", r.cuts, r.lives, r.starts, r.losses)
+	fmt.Fprintf(&b, "%d cuts in %d lives, %d of them during a start, %d after an acknowledged load (%d writes); %s\n",
+		r.cuts, r.lives, r.starts, r.loaded, r.writes, r.losses)
 	var hits []string
 	for hit, n := range r.hits {
 		hits = append(hits, fmt.Sprintf("%6d at %s", n, hit))
@@ -51,7 +55,9 @@ func (r *report) enough(t *testing.T, others map[string]int) {
 	if r.cuts < few {
 		return
 	}
-	kinds := map[string]int{"lost write": r.losses.Writes, "torn write": r.losses.Torn, "cut start": r.starts}
+	kinds := map[string]int{
+		"lost write": r.losses.Writes, "torn write": r.losses.Torn, "cut start": r.starts, "cut after load": r.loaded,
+	}
 	maps.Copy(kinds, others)
 	for what, n := range kinds {
 		if n == 0 {

@@ -18,7 +18,7 @@ type scenario struct {
 	name       string
 	matches    func(disk.Kind, string) bool // the operations that count; nil for all
 	operations int                          // the highest number of the one that is cut
-	// act is called under load, just before operations count; nil counts from the beginning of the load.
+	// act is called under load, just after operations begin to count; it may be nil.
 	act func(ctx context.Context, l *life, conn *grpc.ClientConn) error
 	// ends cuts the power after act at the latest.
 	ends bool
