@@ -2,14 +2,14 @@ package cluster
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/sqlstore/sqlstore/test/cluster/audit"
 	"github.com/sqlstore/sqlstore/test/cluster/history"
 	"github.com/sqlstore/sqlstore/test/cluster/load"
 	"github.com/sqlstore/sqlstore/test/cluster/rig"
@@ -21,7 +21,6 @@ const (
 	warm = 25
 	// recoveryTimeout limits what a test waits for; the table shows the actual time.
 	recoveryTimeout = time.Minute
-	linearTimeout   = time.Minute
 )
 
 // stage is a cluster under load.
@@ -30,7 +29,6 @@ type stage struct {
 	*rig.Cluster
 	*load.Run
 	serving *rig.Postgres // that currently accepts writes
-	from    int64         // the revision before the load
 	stale   time.Duration // how old an answer may be
 	began   time.Duration // of the fault
 	healed  time.Duration // end of the fault
@@ -56,7 +54,7 @@ func (s *stage) load(from int64) {
 	for _, r := range s.Replicas {
 		servers = append(servers, load.Replica{Name: r.Name, Endpoint: r.Endpoint()})
 	}
-	s.from, s.Run = from, load.Start(s, servers, from)
+	s.Run = load.Start(s, servers, from)
 	s.flows()
 	s.began = s.Journal.Now()
 }
@@ -112,80 +110,18 @@ func (s *stage) verify() {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), recoveryTimeout)
 	defer cancel()
-	s.kept(ctx)
-	s.leasesEnd(ctx)
-	to := s.revision(ctx)
-	base, events, err := s.history(ctx, s.from, to)
-	s.ok(err)
-	check := func(what string, err error) {
-		s.Helper()
-		if err != nil {
-			s.Errorf("%s: %v", what, err)
-		}
+	a := audit.Audit{
+		Run: s.Run, From: s.From, Stale: s.stale, Recorded: history.NewRecorded(s.From),
+		Connect: func(ctx context.Context) (*pgx.Conn, error) { return s.serving.Connect(ctx, s.Database) },
 	}
-	check("answers that no correct server gives", s.Err())
-	check("revisions", history.Order(base, events, s.from, to))
-	ops := history.AllowStale(s.Journal.Ops(), s.stale)
-	fate, err := history.Writes(ops, events)
-	check("writes", err)
-	check("reads", history.Reads(base, ops, events))
-	if err == nil {
-		check("linearizability", history.Linearizable(base, ops, fate, linearTimeout))
+	for _, r := range s.Replicas {
+		a.Replicas = append(a.Replicas, s.client(r))
 	}
-	for _, w := range s.Watches {
-		got, want, seen := w.Wait(ctx, events)
-		check("watch of "+w.Name, history.Watch(got, want))
-		if w.Prefix == "" {
-			check("leases, by the watch of "+w.Name, history.Leases(s.ending(), events, seen, true))
-		}
+	checked, err := a.Check(ctx)
+	if err != nil {
+		s.Error(err)
 	}
-	done := 0
-	for _, o := range ops {
-		if o.Outcome != history.Unknown {
-			done++
-		}
-	}
-	s.Logf("checked %d requests, %d of them answered, %d writes, revisions %d to %d, %d watches, %d leases",
-		len(ops), done, len(fate), s.from, to, len(s.Watches), len(s.Journal.Leases()))
-}
-
-// kept checks the leases that were always kept alive.
-func (s *stage) kept(ctx context.Context) {
-	s.Helper()
-	c := s.client(s.Replicas[0])
-	for _, id := range s.Keepers {
-		r, err := c.TimeToLive(ctx, id, clientv3.WithAttachedKeys())
-		s.ok(err)
-		if r.TTL <= 0 || len(r.Keys) != 1 {
-			s.Errorf("lease %d was always kept alive and has TTL %d and keys %q", id, r.TTL, r.Keys)
-		}
-	}
-}
-
-// ending returns the leases that were left to expire.
-func (s *stage) ending() []history.Lease {
-	return slices.DeleteFunc(s.Journal.Leases(), func(l history.Lease) bool {
-		return slices.Contains(s.Keepers,
-			clientv3.LeaseID(l.ID))
-	})
-}
-
-// leasesEnd waits until the keys of all leases that were left to expire are gone.
-func (s *stage) leasesEnd(ctx context.Context) {
-	s.Helper()
-	c := s.client(s.Replicas[0])
-	for {
-		r, err := c.Get(ctx, history.LeasePrefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
-		s.ok(err)
-		if r.Count == 0 {
-			return
-		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			s.Fatalf("%d keys of leases that were left to expire still exist", r.Count)
-		}
-	}
+	s.Logf("%v", checked)
 }
 
 // revision returns the revision of an idle store, which must be the same on every replica. No client renews the kept
@@ -220,44 +156,7 @@ func (s *stage) history(ctx context.Context, from, to int64) (history.Base, []hi
 		return nil, nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	rows, err := conn.Query(ctx, `SELECT resource_version, ordinal, key, deleted, create_revision, version, lease,
-			previous_version, value
-		FROM object_versions WHERE resource_version <= $1 ORDER BY resource_version, ordinal`, to)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer rows.Close()
-	base, events := history.Base{}, []history.Event(nil)
-	newest := map[string]int64{}
-	for last, next := int64(0), int64(0); rows.Next(); {
-		var e history.Event
-		var ordinal, previous int64
-		var key, value []byte
-		if err := rows.Scan(&e.Revision, &ordinal, &key, &e.Deleted, &e.Create, &e.Version, &e.Lease, &previous,
-			&value); err != nil {
-			return nil, nil, err
-		}
-		e.Key, e.Value = string(key), string(value)
-		if e.Revision != last {
-			last, next = e.Revision, 0
-		}
-		if ordinal != next {
-			return nil, nil, fmt.Errorf("revision %d has row %d, want row %d", e.Revision, ordinal, next)
-		}
-		next++
-		if previous != newest[e.Key] {
-			return nil, nil, fmt.Errorf("%+v has the previous version %d, its key's newest is %d", e, previous,
-				newest[e.Key])
-		}
-		newest[e.Key] = e.Revision
-		if e.Deleted {
-			newest[e.Key] = 0
-		}
-		if e.Revision <= from {
-			base[e.Key] = e
-		} else {
-			events = append(events, e)
-		}
-	}
-	return base, events, rows.Err()
+	r := history.NewRecorded(from)
+	err = audit.Read(ctx, conn, r, to)
+	return r.Base, r.Events, err
 }

@@ -20,6 +20,7 @@ const (
 	plainKeys = 40
 	counters  = 5
 	groups    = 6
+	page      = 9 // objects of a page
 )
 
 // client is one of many clients, each of which waits for its answers.
@@ -71,8 +72,10 @@ func (c *client) step(ctx context.Context) {
 		c.swap(ctx, c.key())
 	case n < 95:
 		c.get(ctx, c.key())
-	default:
+	case n < 97:
 		c.list(ctx, "k/")
+	default:
+		c.pages(ctx, "k/")
 	}
 }
 
@@ -85,7 +88,7 @@ func (c *client) begin(o history.Op) *history.Op {
 
 // end records an error, or an answer, from which fill takes the fields of the operation's kind.
 func (c *client) end(o *history.Op, err error, header *pb.ResponseHeader, fill func(*history.Op)) bool {
-	if err != nil && !Outage(err) && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+	if err != nil && !expected(o, err) {
 		c.run.violation(fmt.Errorf("%v: %w", o, err))
 	}
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
@@ -103,6 +106,18 @@ func (c *client) end(o *history.Op, err error, header *pb.ResponseHeader, fill f
 		}
 	})
 	return err == nil
+}
+
+// expected reports whether a correct server may answer an operation with an error.
+func expected(o *history.Op, err error) bool {
+	switch {
+	case errors.Is(err, rpctypes.ErrLeaseNotFound):
+		return o.Lease != 0
+	case errors.Is(err, rpctypes.ErrCompacted): // between two pages
+		return o.Kind == history.List
+	default:
+		return Outage(err)
+	}
 }
 
 // put puts all keys in one transaction.
@@ -164,6 +179,32 @@ func (c *client) get(ctx context.Context, key string) ([]history.KV, bool) {
 
 func (c *client) list(ctx context.Context, prefix string) {
 	c.read(ctx, history.List, prefix, clientv3.WithPrefix())
+}
+
+// pages lists a prefix in pages, all at the revision of the first one, as kube-apiserver does.
+func (c *client) pages(ctx context.Context, prefix string) {
+	o := c.begin(history.Op{Kind: history.List, Keys: []string{prefix}})
+	var header *pb.ResponseHeader
+	var found []history.KV
+	for next, more := prefix, true; more; {
+		opts := []clientv3.OpOption{clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)), clientv3.WithLimit(page)}
+		if header != nil {
+			opts = append(opts, clientv3.WithRev(header.Revision))
+		}
+		r, err := c.Get(ctx, next, opts...)
+		if err != nil {
+			c.end(o, err, nil, nothing)
+			return
+		}
+		if header == nil {
+			header = r.Header
+		}
+		found = append(found, kvs(r.Kvs)...)
+		if more = r.More; more {
+			next = found[len(found)-1].Key + "\x00"
+		}
+	}
+	c.end(o, nil, header, func(o *history.Op) { o.Found = found })
 }
 
 func (c *client) read(ctx context.Context, kind history.Kind, key string, opts ...clientv3.OpOption) ([]history.KV,

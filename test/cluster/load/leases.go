@@ -37,6 +37,7 @@ func (c *client) lease(ctx context.Context) bool {
 	sent := c.j.Now()
 	r, err := c.Grant(op, shortTTL)
 	if err != nil {
+		c.run.grantFailed(sent, err)
 		c.expect(err)
 		return false // an unknown lease, without keys
 	}
@@ -78,9 +79,9 @@ func (c *client) expect(err error) {
 }
 
 // keep grants a lease through one replica, puts a key with it, and keeps it alive through all.
-func (r *Run) keep(tb testing.TB, ctx context.Context, endpoint string, all []string) {
+func (r *Run) keep(tb testing.TB, endpoint string) {
 	tb.Helper()
-	op, cancel := context.WithTimeout(ctx, opTimeout)
+	op, cancel := context.WithTimeout(r.ctx, opTimeout)
 	defer cancel()
 	c := &client{id: 1000 + len(r.Keepers), run: r, j: r.Journal, Client: connect(tb, endpoint)}
 	sent := r.Journal.Now()
@@ -95,13 +96,10 @@ func (r *Run) keep(tb testing.TB, ctx context.Context, endpoint string, all []st
 		tb.Fatal("a put before any fault failed")
 	}
 	r.Keepers = append(r.Keepers, lease.ID)
-	var clients []*client // one per replica: a stream to a silent one must not hold up the others
-	for _, e := range all {
-		clients = append(clients, &client{run: r, j: r.Journal, Client: connect(tb, e)})
-	}
 	r.load.Go(func() {
-		for i := 0; wait(ctx, renewal) == nil; i++ {
-			if !clients[i%len(clients)].renew(ctx, lease.ID) {
+		for i := 0; wait(r.ctx, renewal) == nil; i++ {
+			// One client per replica: a stream to a silent one must not hold up the others.
+			if !r.renewer(i).renew(r.ctx, lease.ID) {
 				r.violation(fmt.Errorf("lease %d is gone though it was always kept alive", lease.ID))
 				return
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -36,70 +37,76 @@ type Replica struct{ Name, Endpoint string }
 // Run is the load on one cluster.
 type Run struct {
 	Journal *history.Journal
+	// From is the revision before the load.
+	From int64
 	// Watches are one watch of everything on each replica, then one watch of a part on each, which requires a leader,
-	// then one over all replicas.
+	// then one over all replicas. Those of replicas that join follow.
 	Watches []*Watch
 	// Keepers are leases that are kept alive for the whole run, through all replicas.
 	Keepers []clientv3.LeaseID
 
-	replicas    []Replica
+	seed        uint64
+	clients     int                // so far
+	roaming     []*clientv3.Client // of all replicas
+	ctx         context.Context    // of the load
+	watchCtx    context.Context
 	stopLoad    context.CancelFunc
 	stopWatches context.CancelFunc
 	load        sync.WaitGroup
 	watching    sync.WaitGroup
 
-	mu   sync.Mutex
-	errs []error // answers that no correct server gives
+	mu       sync.Mutex
+	members  []*member // never empty
+	failures []Failure // of grants
+	errs     []error   // answers that no correct server gives
 }
 
 // Start puts an idle cluster under load until Stop or the end of the test. The watches begin after revision from.
 func Start(tb testing.TB, replicas []Replica, from int64) *Run {
 	tb.Helper()
-	r := &Run{Journal: history.NewJournal(), replicas: replicas}
-	ctx, stopLoad := context.WithCancel(context.Background())
-	watchCtx, stopWatches := context.WithCancel(context.Background())
-	r.stopLoad, r.stopWatches = stopLoad, stopWatches
+	r := &Run{Journal: history.NewJournal(), From: from, seed: rand.Uint64()}
+	r.ctx, r.stopLoad = context.WithCancel(context.Background())
+	r.watchCtx, r.stopWatches = context.WithCancel(context.Background())
 	tb.Cleanup(func() {
 		r.Stop()
 		r.StopWatches()
 	})
-	var all []string
 	for _, replica := range replicas {
-		all = append(all, replica.Endpoint)
+		r.members = append(r.members, r.newMember(tb, replica))
 	}
-	for _, replica := range replicas {
-		r.watch(tb, watchCtx, &Watch{Name: "everything on " + replica.Name, from: from + 1}, replica.Endpoint)
+	for _, m := range r.members {
+		m.watch(tb, r, everything(m.Name))
 	}
-	for _, replica := range replicas {
-		w := &Watch{Name: "k/ on " + replica.Name + ", asking for a leader", Prefix: "k/", from: from + 1, leader: true}
-		r.watch(tb, watchCtx, w, replica.Endpoint)
+	for _, m := range r.members {
+		m.watch(tb, r, part(m.Name))
 	}
-	r.watch(tb, watchCtx, &Watch{Name: "everything, on any replica", from: from + 1, leader: true}, all...)
-
-	seed := rand.Uint64()
-	n := 0
-	start := func(replica string, do func(*client, context.Context), endpoints ...string) {
-		n++
-		c := &client{
-			Rand: rand.New(rand.NewPCG(seed, uint64(n))), id: n, replica: replica, run: r, j: r.Journal,
-			Client: connect(tb, endpoints...),
-		}
-		r.load.Go(func() { do(c, ctx) })
-	}
-	for _, replica := range replicas {
-		for range perReplica {
-			start(replica.Name, (*client).serve, replica.Endpoint)
-		}
-		start(replica.Name, (*client).look, replica.Endpoint)
-		r.keep(tb, ctx, replica.Endpoint, all)
+	r.roam(r.watch(tb, &Watch{Name: "everything, on any replica", leader: true}, r.endpoints()...))
+	for _, m := range r.members {
+		m.serve(tb, r)
 	}
 	for range roaming {
-		start("", (*client).serve, all...)
+		r.roam(r.start(tb, r.ctx, "", (*client).serve, r.endpoints()...))
 	}
 	for range leaseClients {
-		start("", (*client).leases, all...)
+		r.roam(r.start(tb, r.ctx, "", (*client).leases, r.endpoints()...))
 	}
 	return r
+}
+
+func (r *Run) roam(c *clientv3.Client) { r.roaming = append(r.roaming, c) }
+
+// start starts one client, which sends its requests until ctx ends.
+func (r *Run) start(tb testing.TB, ctx context.Context, replica string, do func(*client, context.Context),
+	endpoints ...string,
+) *clientv3.Client {
+	tb.Helper()
+	r.clients++
+	c := &client{
+		Rand: rand.New(rand.NewPCG(r.seed, uint64(r.clients))), id: r.clients, replica: replica, run: r, j: r.Journal,
+		Client: connect(tb, endpoints...),
+	}
+	r.load.Go(func() { do(c, ctx) })
+	return c.Client
 }
 
 // connect creates a client that fails when its server does, and reconnects as soon as possible.
@@ -149,10 +156,19 @@ func (r *Run) violation(err error) {
 	}
 }
 
+// Compactable returns the newest revision up to which every watch has seen the history.
+func (r *Run) Compactable() int64 {
+	revision := int64(math.MaxInt64)
+	for _, w := range r.Watches {
+		revision = min(revision, w.next()-1)
+	}
+	return revision
+}
+
 // WaitWrites waits until every replica has acknowledged n writes, sent from now on by its own clients.
 func (r *Run) WaitWrites(ctx context.Context, n int, names ...string) error {
 	if len(names) == 0 {
-		for _, replica := range r.replicas {
+		for _, replica := range r.Members() {
 			names = append(names, replica.Name)
 		}
 	}

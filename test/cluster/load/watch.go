@@ -31,15 +31,17 @@ type Watch struct {
 	changed   chan struct{}
 }
 
-func (r *Run) watch(tb testing.TB, ctx context.Context, w *Watch, endpoints ...string) {
+// watch starts a watch and returns its client.
+func (r *Run) watch(tb testing.TB, w *Watch, endpoints ...string) *clientv3.Client {
 	tb.Helper()
-	w.seen, w.changed = map[int64]time.Duration{}, make(chan struct{})
+	w.from, w.seen, w.changed = r.From+1, map[int64]time.Duration{}, make(chan struct{})
 	c := connect(tb, endpoints...)
 	r.Watches = append(r.Watches, w)
 	r.watching.Go(func() {
-		for ctx.Err() == nil && w.open(ctx, r, c) {
+		for r.watchCtx.Err() == nil && w.open(r.watchCtx, r, c) {
 		}
 	})
+	return c
 }
 
 // open watches until the client ends the watch, and reports whether to open it again.
