@@ -15,15 +15,15 @@ type control struct {
 
 func (c *cluster) startControl(a *activity) *control {
 	c.Helper()
-	c.execute("CREATE TABLE control (n bigint)")
-	c.execute("INSERT INTO control VALUES (0)")
+	c.Execute("CREATE TABLE control (n bigint)")
+	c.Execute("INSERT INTO control VALUES (0)")
 	k := &control{at: make(chan []time.Time, 1)}
 	k.at <- nil
 	a.Go(func() {
 		tick := time.NewTicker(pace)
 		defer tick.Stop()
 		for a.ctx.Err() == nil {
-			k.commit(a.ctx, c.dsn("postgres")+"&connect_timeout=1", tick)
+			k.commit(a.ctx, c.DSN("postgres")+"&connect_timeout=1", tick)
 			<-tick.C
 		}
 	})

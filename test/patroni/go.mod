@@ -6,10 +6,13 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/moby/moby/api v1.55.0
 	github.com/sqlstore/sqlstore v0.0.0
+	github.com/sqlstore/sqlstore/test/cluster v0.0.0
 	github.com/testcontainers/testcontainers-go v0.44.0
 	go.etcd.io/etcd/client/v3 v3.7.3
 	go.uber.org/zap v1.27.1
 )
+
+require github.com/anishathalye/porcupine v1.3.1 // indirect
 
 require (
 	dario.cat/mergo v1.0.2 // indirect
@@ -76,4 +79,7 @@ require (
 	google.golang.org/protobuf v1.36.12 // indirect
 )
 
-replace github.com/sqlstore/sqlstore => ../..
+replace (
+	github.com/sqlstore/sqlstore => ../..
+	github.com/sqlstore/sqlstore/test/cluster => ../cluster
+)

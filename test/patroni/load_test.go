@@ -11,6 +11,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/sqlstore/sqlstore/test/patroni/rig"
 )
 
 const (
@@ -80,9 +82,9 @@ func start(c *cluster) *load {
 		l.writing.stop()
 		l.watching.stop()
 	})
-	l.from = l.firstWrite(c.client(c.replicas...))
+	l.from = l.firstWrite(c.Client(c.Replicas...))
 	l.highest.Store(l.from)
-	l.acked = make([]atomic.Int64, (replicas+1)*writersOfEach)
+	l.acked = make([]atomic.Int64, (rig.Replicas+1)*writersOfEach)
 	writer := 0
 	write := func(of string, client *clientv3.Client) {
 		for range writersOfEach {
@@ -91,18 +93,18 @@ func start(c *cluster) *load {
 			l.writing.Go(func() { l.write(i, of, client) })
 		}
 	}
-	for i, m := range c.replicas {
-		client := c.client(m)
+	for i, m := range c.Replicas {
+		client := c.Client(m)
 		write(m.Name, client)
 		l.writing.Go(func() { l.read(m.Name, client) })
 		w := &watch{
-			of: m.Name, client: c.client(m), requireLeader: i > 0, next: l.from + 1,
+			of: m.Name, client: c.Client(m), requireLeader: i > 0, next: l.from + 1,
 			seen: make(chan struct{}, 1),
 		}
 		l.watches = append(l.watches, w)
 		l.watching.Go(func() { w.run(l.watching.ctx) })
 	}
-	write(everyReplica, c.client(c.replicas...))
+	write(everyReplica, c.Client(c.Replicas...))
 	l.control = c.startControl(&l.writing)
 	return l
 }
@@ -110,7 +112,7 @@ func start(c *cluster) *load {
 // firstWrite waits until replicas answer and returns their revision.
 func (l *load) firstWrite(client *clientv3.Client) (revision int64) {
 	l.Helper()
-	eventually(l, "replica that takes a write", func() error {
+	rig.Eventually(l, "replica that takes a write", func() error {
 		ctx, cancel := context.WithTimeout(l.writing.ctx, requestTimeout)
 		defer cancel()
 		r, err := client.Put(ctx, "/first", "")
@@ -178,7 +180,7 @@ func (l *load) flows() {
 	for i := range l.acked {
 		want[i] = l.acked[i].Load() + flowing
 	}
-	eventually(l, "write of each writer", func() error {
+	rig.Eventually(l, "write of each writer", func() error {
 		for i := range want {
 			if l.acked[i].Load() < want[i] {
 				//nolint:errorlint // it may be nil

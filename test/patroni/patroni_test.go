@@ -9,52 +9,61 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/sqlstore/sqlstore/test/patroni/rig"
 	"github.com/sqlstore/sqlstore/test/support/hosts"
 )
+
+// cluster is what the tests break.
+type cluster struct{ *rig.Cluster }
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	return &cluster{rig.New(t, rig.Options{})}
+}
 
 func TestFailover(t *testing.T) {
 	c := newCluster(t)
 	l := start(c)
 	l.flows()
-	old := c.until("a healthy cluster", healthy)
+	old := c.Until("a healthy cluster", rig.Healthy)
 
 	l.phase("the primary was killed", func() {
-		c.kill(c.node(old.with("leader")))
-		now := c.until("a standby promoted", func(ms members) bool {
-			return ms.with("leader") != "" &&
-				ms.with("leader") != old.with("leader")
+		c.Kill(c.Node(old.With("leader")))
+		now := c.Until("a standby promoted", func(ms rig.Members) bool {
+			return ms.With("leader") != "" &&
+				ms.With("leader") != old.With("leader")
 		})
-		if now.with("leader") != old.with("sync_standby") {
-			t.Errorf("%s was promoted, the synchronous standby was %s", now.with("leader"), old.with("sync_standby"))
+		if now.With("leader") != old.With("sync_standby") {
+			t.Errorf("%s was promoted, the synchronous standby was %s", now.With("leader"), old.With("sync_standby"))
 		}
 	})
 	l.phase("the killed node came back", func() {
-		c.ok(c.node(old.with("leader")).Start())
-		now := c.until("all nodes healthy", healthy)
-		if now.with("leader") == old.with("leader") {
+		c.OK(c.Node(old.With("leader")).Start())
+		now := c.Until("all nodes healthy", rig.Healthy)
+		if now.With("leader") == old.With("leader") {
 			t.Error("the killed primary is the primary again")
 		}
 	})
 	l.phase("the primary was moved", func() {
-		before := c.until("a healthy cluster", healthy)
-		l.Log(c.patronictl(c.nodes[0], "switchover --force --leader "+before.with("leader")+" --candidate "+
-			before.with("sync_standby")))
-		now := c.until("all nodes healthy", func(ms members) bool {
-			return healthy(ms) &&
-				ms.with("leader") != before.with("leader")
+		before := c.Until("a healthy cluster", rig.Healthy)
+		l.Log(c.Patronictl(c.Nodes[0], "switchover --force --leader "+before.With("leader")+" --candidate "+
+			before.With("sync_standby")))
+		now := c.Until("all nodes healthy", func(ms rig.Members) bool {
+			return rig.Healthy(ms) &&
+				ms.With("leader") != before.With("leader")
 		})
-		if now.with("leader") != before.with("sync_standby") {
-			t.Errorf("%s is the primary, want %s", now.with("leader"), before.with("sync_standby"))
+		if now.With("leader") != before.With("sync_standby") {
+			t.Errorf("%s is the primary, want %s", now.With("leader"), before.With("sync_standby"))
 		}
 	})
 	l.phase("Patroni's store was killed and came back", func() {
-		before := c.until("a healthy cluster", healthy)
-		c.kill(c.store)
-		c.storeMissed(c.node(before.with("leader")))
-		c.ok(c.store.Start())
+		before := c.Until("a healthy cluster", rig.Healthy)
+		c.Kill(c.Store)
+		c.storeMissed(c.Node(before.With("leader")))
+		c.OK(c.Store.Start())
 		c.storeInUse()
-		if now := c.until("all nodes healthy", healthy); now[0].Timeline != before[0].Timeline ||
-			now.with("leader") != before.with("leader") {
+		if now := c.Until("all nodes healthy", rig.Healthy); now[0].Timeline != before[0].Timeline ||
+			now.With("leader") != before.With("leader") {
 			t.Errorf("the cluster was %+v and is %+v", before, now)
 		}
 	})
@@ -73,23 +82,16 @@ func (l *load) phase(what string, happens func()) {
 		what, over.Sub(began).Seconds(), l.outage(began, ended), l.control.outage(began, ended).Seconds())
 }
 
-func (c *cluster) ok(err error) {
-	c.Helper()
-	if err != nil {
-		c.Fatal(err)
-	}
-}
-
 // storeMissed waits until the leader has given up on its store, after retryTimeout, and leads with the other nodes'
 // consent.
 func (c *cluster) storeMissed(leader *hosts.Host) {
 	c.Helper()
-	eventually(c, "leader without its store", func() error {
+	rig.Eventually(c, "leader without its store", func() error {
 		var says struct {
 			Failsafe bool `json:"failsafe_mode_is_active"`
 			Role     string
 		}
-		if err := getJSON(c.Context(), "http://"+leader.Address(restPort)+"/patroni", &says); err != nil ||
+		if err := rig.GetJSON(c.Context(), rig.REST(leader)+"/patroni", &says); err != nil ||
 			says.Failsafe {
 			return err
 		}
@@ -100,24 +102,24 @@ func (c *cluster) storeMissed(leader *hosts.Host) {
 // storeInUse waits until Patroni has written to its store, and checks that its leader's key is under a live lease.
 func (c *cluster) storeInUse() {
 	c.Helper()
-	const status, leader = "/service/" + scope + "/status", "/service/" + scope + "/leader"
-	store := c.client(c.store)
-	ctx, cancel := context.WithTimeout(c.Context(), stateTimeout)
+	const status, leader = "/service/" + rig.Scope + "/status", "/service/" + rig.Scope + "/leader"
+	store := c.Client(c.Store)
+	ctx, cancel := context.WithTimeout(c.Context(), rig.StateTimeout)
 	defer cancel()
 	r, err := store.Get(ctx, status)
-	c.ok(err)
+	c.OK(err)
 	written := <-store.Watch(ctx, status, clientv3.WithRev(r.Header.Revision+1))
-	c.ok(written.Err())
+	c.OK(written.Err())
 	if len(written.Events) == 0 {
 		c.Fatal("Patroni does not write to its store")
 	}
 	r, err = store.Get(ctx, leader)
-	c.ok(err)
+	c.OK(err)
 	if len(r.Kvs) != 1 || r.Kvs[0].Lease == 0 {
 		c.Fatalf("the leader's key in Patroni's store has no lease: %v", r.Kvs)
 	}
 	lease, err := store.TimeToLive(ctx, clientv3.LeaseID(r.Kvs[0].Lease), clientv3.WithAttachedKeys())
-	c.ok(err)
+	c.OK(err)
 	if lease.TTL <= 0 || !slices.ContainsFunc(lease.Keys, func(k []byte) bool { return string(k) == leader }) {
 		c.Errorf("the lease of Patroni's leader has %d s left and the keys %q", lease.TTL, lease.Keys)
 	}

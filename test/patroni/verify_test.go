@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/sqlstore/sqlstore/test/patroni/rig"
 )
 
 // verify ends the writes and compares the clients' answers, the database's rows, and what the watches saw.
@@ -41,9 +43,9 @@ func (l *load) verify(c *cluster) {
 // history reads the rows above a revision.
 func (c *cluster) history(from int64) (history []event) {
 	c.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), stateTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), rig.StateTimeout)
 	defer cancel()
-	conn := c.connect(ctx, "sqlstore")
+	conn := c.Connect(ctx, "sqlstore")
 	defer conn.Close(ctx)
 	rows, err := conn.Query(ctx, "SELECT resource_version, key, value FROM object_versions WHERE resource_version > "+
 		"$1 ORDER BY resource_version, ordinal", from)

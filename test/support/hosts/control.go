@@ -84,19 +84,48 @@ func (h *Host) Rejoin() error {
 
 // Run runs a shell command on the host and returns its output, standard error included.
 func (h *Host) Run(command string) (out string, err error) {
-	err = h.Step("run '"+command+"' on", func(ctx context.Context) error {
-		status, r, err := h.container.Exec(ctx, []string{"bash", "-c", command}, exec.Multiplexed())
-		if err != nil {
-			return err
-		}
-		b, err := io.ReadAll(r)
-		out = strings.TrimSpace(string(b))
-		if err == nil && status != 0 {
-			err = fmt.Errorf("status %d: %s", status, out)
-		}
-		return err
+	return h.run(context.Background(), command)
+}
+
+// RunAsRoot does the same as the host's root.
+func (h *Host) RunAsRoot(command string) (out string, err error) {
+	return h.run(context.Background(), command, exec.WithUser("root"))
+}
+
+// RunLong runs a command that may take as long as ctx allows.
+func (h *Host) RunLong(ctx context.Context, command string) (out string, err error) {
+	return h.run(ctx, command)
+}
+
+func (h *Host) run(ctx context.Context, command string, opts ...exec.ProcessOption) (out string, err error) {
+	if _, limited := ctx.Deadline(); !limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, stepTimeout)
+		defer cancel()
+	}
+	fail := func(err error) (string, error) {
+		return out, fmt.Errorf("run '%s' on %s: %w", command, h.Name, err)
+	}
+	status, r, err := h.container.Exec(ctx, []string{"bash", "-c", command}, append(opts, exec.Multiplexed())...)
+	if err != nil {
+		return fail(err)
+	}
+	b, err := io.ReadAll(r)
+	out = strings.TrimSpace(string(b))
+	if err == nil && status != 0 {
+		err = fmt.Errorf("status %d: %s", status, out)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return out, nil
+}
+
+// Write writes a file, also on a host that is down.
+func (h *Host) Write(path string, content []byte, mode int64) error {
+	return h.Step("write "+path+" on", func(ctx context.Context) error {
+		return h.container.CopyToContainer(ctx, content, path, mode)
 	})
-	return out, err
 }
 
 // Log returns the last lines of the output of the host's processes, "all" for all of it.

@@ -162,5 +162,8 @@ func (h *Host) Step(what string, do func(ctx context.Context) error) error {
 	return nil
 }
 
+// ID is the host's name with the container engine.
+func (h *Host) ID() string { return h.id }
+
 // Address returns the HOST:PORT at which the test reaches a port of Spec.Ports.
 func (h *Host) Address(port string) string { return h.ports[port] }

@@ -34,4 +34,6 @@ setsid --wait mmdebstrap --quiet --variant=minbase --include="$packages" \
   --customize-hook='rm -rf "$1"/var/lib/postgresql/*/main "$1"/etc/postgresql/*' \
   --customize-hook='chroot "$1" install -d -o postgres -g postgres -m 700 /var/lib/postgresql/data' \
   "$suite" "$context/rootfs.tar" </dev/null >&2
-docker build --quiet --build-arg "version=$version" --tag "$tag" "$context"
+# The label tells package images whether the image is of this recipe.
+recipe=$(LC_ALL=C && cat "$here/build.sh" "$here/$name"/* | sha256sum | cut -d ' ' -f 1)
+docker build --quiet --build-arg "version=$version" --label "recipe=$recipe" --tag "$tag" "$context"

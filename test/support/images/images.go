@@ -1,16 +1,19 @@
 // Package images provides the container images that tests run, even if no registry is reachable: build.sh builds them
 // on the host from Debian's packages, in about a minute each. For tests only.
 //
-// It looks for an image in this order: one built here earlier, the official one if the engine has it, the official one
-// from its registry if that answers within seconds, a build. Concurrent test processes that need the same image build
-// it once. Every wait has a timeout.
+// It looks for an image in this order: one built here earlier from the same recipe, the official one if the engine has
+// it, the official one from its registry if that answers within seconds, a build. Concurrent test processes that need
+// the same image build it once. Every wait has a timeout.
 package images
 
 import (
 	"context"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,7 +59,11 @@ func Patroni(ctx context.Context, e *Engine) (string, error) {
 // ensure returns the image built here, or the official one unless that is "".
 func ensure(ctx context.Context, e *Engine, name, version, official string) (string, error) {
 	own := Prefix + name + ":" + version
-	if ref := present(ctx, e, own, official); ref != "" {
+	recipe, err := recipeOf(name)
+	if err != nil {
+		return "", err
+	}
+	if ref := present(ctx, e, recipe, own, official); ref != "" {
 		return ref, nil
 	}
 	unlock, err := lock("images.lock")
@@ -64,7 +71,7 @@ func ensure(ctx context.Context, e *Engine, name, version, official string) (str
 		return "", fmt.Errorf("wait for other builds of images: %w", err)
 	}
 	defer unlock()
-	if ref := present(ctx, e, own, official); ref != "" {
+	if ref := present(ctx, e, recipe, own, official); ref != "" {
 		return ref, nil
 	}
 	var pullErr error
@@ -79,17 +86,35 @@ func ensure(ctx context.Context, e *Engine, name, version, official string) (str
 	return own, nil
 }
 
-// present returns the first of refs that the engine has, "" if none.
-func present(ctx context.Context, e *Engine, refs ...string) string {
-	for _, ref := range refs {
-		if ref == "" {
-			continue
-		}
-		if _, err := e.Client.ImageInspect(ctx, ref); err == nil {
-			return ref
+// present returns the image built here, if it is of this recipe, or the official one, whichever the engine has; "" if
+// none.
+func present(ctx context.Context, e *Engine, recipe, own, official string) string {
+	if i, err := e.Client.ImageInspect(ctx, own); err == nil && i.Config != nil && i.Config.Labels["recipe"] == recipe {
+		return own
+	}
+	if official != "" {
+		if _, err := e.Client.ImageInspect(ctx, official); err == nil {
+			return official
 		}
 	}
 	return ""
+}
+
+// recipeOf returns the label that build.sh gives to an image: the sum of what the image is made from.
+func recipeOf(name string) (string, error) {
+	files, err := fs.Glob(recipes, name+"/*") // in order, as the shell's
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	for _, file := range append([]string{"build.sh"}, files...) {
+		text, err := recipes.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		sum.Write(text)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // pull fetches an image if its registry answers.

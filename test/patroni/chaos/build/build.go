@@ -1,0 +1,123 @@
+// Package build builds the two versions of sqlstore between which the chaos run upgrades, with a wall clock that the
+// test can step. For tests only.
+//
+// A static Go program calls the kernel itself, so no preloaded library can change its clock, and Linux' time namespaces
+// have no wall clock. Instead, the build replaces a file of Go's package time: time.Now adds the seconds that a file
+// contains. Timers, deadlines and differences of times use the monotonic clock, as after a real step.
+package build
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	// older is the last commit with version 5 of the schema: its rows have no checksums. It runs next to newer
+	// replicas.
+	older   = "3e43db48f153"
+	timeout = 20 * time.Minute
+)
+
+//go:embed testdata/step.go
+var step []byte
+
+// Version is a program.
+type Version struct {
+	Name   string
+	Binary []byte
+}
+
+// Versions returns an older version and the present one. A clone without the older commit gives the present one twice.
+func Versions(tb testing.TB, root string) (old, present Version) {
+	tb.Helper()
+	dir := tb.TempDir()
+	overlay, err := writeOverlay(dir)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(tb.Context(), timeout)
+	defer cancel()
+	build := func(name, source string) Version {
+		binary, err := compile(ctx, source, overlay, filepath.Join(dir, "sqlstore"))
+		if err != nil {
+			tb.Fatalf("build sqlstore, %s: %v", name, err)
+		}
+		return Version{Name: name, Binary: binary}
+	}
+	present = build("the present version", root)
+	source := filepath.Join(dir, "older")
+	if err := export(ctx, root, source); err != nil {
+		tb.Logf("rolling upgrades go from the present version to itself, because the older one is not there: %v", err)
+		return Version{Name: "the same version", Binary: present.Binary}, present
+	}
+	return build("commit "+older[:7], source), present
+}
+
+// export writes the files of the older commit to dir.
+func export(ctx context.Context, root, dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	archive := filepath.Join(dir, "archive.tar")
+	for _, command := range [][]string{
+		{"git", "-c", "safe.directory=*", "-C", root, "archive", "--output", archive, older},
+		{"tar", "-x", "-C", dir, "-f", archive},
+	} {
+		if out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, out)
+		}
+	}
+	return nil
+}
+
+// writeOverlay writes what replaces files of the standard library, and returns the file that lists it.
+func writeOverlay(dir string) (string, error) {
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return "", fmt.Errorf("find Go's standard library: %w", err)
+	}
+	library := filepath.Join(strings.TrimSpace(string(out)), "src", "time")
+	text, err := os.ReadFile(filepath.Join(library, "time.go"))
+	if err != nil {
+		return "", err
+	}
+	const now = "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n"
+	if strings.Count(string(text), now) != 1 {
+		return "", fmt.Errorf("%s/time.go: time.Now has changed; adapt this package to it", library)
+	}
+	stepped := strings.Replace(string(text), now, now+"\tsec += step.Load()\n", 1)
+	replaced := map[string]string{}
+	for name, content := range map[string][]byte{"time.go": []byte(stepped), "step.go": step} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			return "", err
+		}
+		replaced[filepath.Join(library, name)] = path
+	}
+	list, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "overlay.json")
+	return path, os.WriteFile(path, list, 0o600)
+}
+
+// compile compiles a static program, as scripts/image.sh does.
+func compile(ctx context.Context, source, overlay, output string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-overlay", overlay,
+		"-tags", "sqlite_omit_load_extension,netgo,osusergo",
+		"-ldflags", `-s -w -linkmode external -extldflags "-static"`, "-o", output, "./cmd/sqlstore")
+	cmd.Dir, cmd.Env = source, append(os.Environ(), "CGO_ENABLED=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, out)
+	}
+	return os.ReadFile(output)
+}

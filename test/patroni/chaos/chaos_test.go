@@ -1,0 +1,98 @@
+package chaos
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/sqlstore/sqlstore/test/patroni/chaos/build"
+	"github.com/sqlstore/sqlstore/test/patroni/rig"
+	"github.com/sqlstore/sqlstore/test/support/pages"
+)
+
+const (
+	defaultDuration = 2 * time.Minute
+	// roundTime is how long faults go on in a round. Its history is kept in memory and checked as a whole.
+	roundTime = 3 * time.Minute
+)
+
+func TestChaos(t *testing.T) {
+	duration, seed := settings(t)
+	chosen := choose(t)
+	report := &report{seed: seed}
+	t.Logf("seed %d", seed)
+	old, present := build.Versions(t, pages.Root(t))
+	report.versions = [2]string{old.Name, present.Name}
+	// The first upgrade migrates the tables.
+	cluster := rig.New(t, rig.Options{Breakable: true, Binary: old.Binary})
+	report.began = time.Now()
+	t.Cleanup(func() { publish(t, report) })
+	dealer := &schedule{Rand: rand.New(rand.NewPCG(seed, 0)), kinds: chosen}
+	running := &running{versions: [2]build.Version{old, present}}
+	for until := time.Now().Add(duration); time.Now().Before(until); {
+		name := fmt.Sprintf("round %d", report.rounds+1)
+		if !t.Run(name, func(t *testing.T) {
+			c := *cluster
+			c.TB = t
+			s := newStage(&c, report, running)
+			end := time.Now().Add(min(roundTime, time.Until(until)))
+			for first := true; first || time.Now().Before(end); first = false {
+				s.turn(dealer)
+			}
+			s.finish()
+		}) {
+			return
+		}
+	}
+}
+
+func settings(t *testing.T) (duration time.Duration, seed uint64) {
+	t.Helper()
+	duration, seed = defaultDuration, uint64(rand.Uint32())
+	var err error
+	if v := os.Getenv("SQLSTORE_TEST_CHAOS_DURATION"); v != "" {
+		if duration, err = time.ParseDuration(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if v := os.Getenv("SQLSTORE_TEST_SEED"); v != "" {
+		if seed, err = strconv.ParseUint(v, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return duration, seed
+}
+
+// choose returns the kinds of faults that the environment asks for.
+func choose(t *testing.T) []kind {
+	t.Helper()
+	pattern, err := regexp.Compile(os.Getenv("SQLSTORE_TEST_CHAOS_FAULTS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen := slices.DeleteFunc(kinds(), func(k kind) bool { return !pattern.MatchString(k.name) })
+	if len(chosen) == 0 {
+		t.Fatalf("no fault is called %v", pattern)
+	}
+	return chosen
+}
+
+// publish shows the report, and writes it to the directory that the environment asks for.
+func publish(t *testing.T, r *report) {
+	t.Helper()
+	text := r.String()
+	t.Logf("report:\n%s", text)
+	dir := os.Getenv("SQLSTORE_TEST_CHAOS_REPORT")
+	if dir == "" {
+		return
+	}
+	if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("chaos-%d.txt", r.seed)), []byte(text), 0o644); err != nil {
+		t.Error(err)
+	}
+}
