@@ -1,7 +1,8 @@
 # Every target sets up what it needs: see scripts/setup.sh.
 
 # The test modules besides the main module; their dependencies are large.
-HEAVY := test/etcd test/restapi test/kubestorage test/kubeapiserver test/cluster test/patroni test/powercut test/simulation
+HEAVY := test/etcd test/restapi test/kubestorage test/kubeapiserver test/cluster test/patroni test/powercut test/bitrot test/simulation \
+	test/upgrade
 LINTED := . $(HEAVY) test/bench
 
 DATA_DIR ?= default.sqlstore
@@ -122,7 +123,8 @@ $(LINTER): tools/go.mod tools/go.sum
 
 .PHONY: e2e
 e2e: ## the heavy suites, one round each
-e2e: e2e-etcd e2e-restapi e2e-kubestorage e2e-kubeapiserver e2e-postgres e2e-powercut e2e-simulation e2e-cluster e2e-patroni
+e2e: e2e-etcd e2e-restapi e2e-kubestorage e2e-kubeapiserver e2e-postgres e2e-powercut e2e-bitrot e2e-simulation e2e-upgrade
+e2e: e2e-cluster e2e-patroni e2e-chaos
 
 .PHONY: e2e-etcd
 e2e-etcd: setup-strace setup-tools setup-postgres ## compare with a real etcd; etcd's tools, hostile clients and crashes
@@ -184,9 +186,17 @@ e2e-kubeapiserver-pgbouncer: setup-pgbouncer kubernetes ## the same through a Pg
 e2e-powercut: setup-powercut ## power cuts that lose and tear what is not synced; needs Linux, root and /dev/fuse
 	cd test/powercut && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
 
+.PHONY: e2e-bitrot
+e2e-bitrot: setup-powercut ## bits that flip in the files of SQLite and Postgres; every answer is correct or an error
+	cd test/bitrot && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
+
 .PHONY: e2e-simulation
 e2e-simulation: setup ## replicas over a simulated database in virtual time, with faults that follow from a seed
 	cd test/simulation && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
+
+.PHONY: e2e-upgrade
+e2e-upgrade: setup-postgres ## upgrades from older versions under load; builds those from the repository's history
+	cd test/upgrade && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
 
 .PHONY: e2e-cluster
 e2e-cluster: setup ## containers as hosts: faults under load, and how long they last; needs Docker
@@ -196,7 +206,11 @@ e2e-cluster: setup ## containers as hosts: faults under load, and how long they 
 .PHONY: e2e-patroni
 e2e-patroni: setup ## over Patroni's Postgres servers, with sqlstore as Patroni's store; needs Docker
 	@scripts/setup.sh $$(docker compose version >/dev/null 2>&1 || echo docker-compose)
-	cd test/patroni && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
+	cd test/patroni && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) . ./compose
+
+.PHONY: e2e-chaos
+e2e-chaos: setup ## random faults under load over Patroni's Postgres; needs Docker
+	cd test/patroni && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./chaos/...
 
 .PHONY: bench
 bench: setup ## compare with etcd, kine and a bare gRPC server (BENCH_FLAGS=-help lists the flags)
@@ -206,9 +220,11 @@ bench: setup ## compare with etcd, kine and a bare gRPC server (BENCH_FLAGS=-hel
 SOAK_KILLS ?= 2000
 SOAK_RUNS ?= 100
 SOAK_CUTS ?= 5000
+SOAK_FLIPS ?= 5000
 SOAK_OBJECTS ?= 50000
 SOAK_CLUSTER_MINUTES ?= 120
 SOAK_SIMULATION_MINUTES ?= 120
+SOAK_CHAOS ?= 3h
 SOAK_BENCH_FLAGS ?= -objects 20000,1000000
 
 # Every suite over every database; .ci/run uses one of them.
@@ -234,11 +250,14 @@ soak: setup-strace setup-tools setup-pgbouncer setup-powercut kubernetes
 		env $$over SQLSTORE_TEST_OBJECTS=$(SOAK_OBJECTS) $(HEAVY_TEST) -timeout 8h ./... || exit 1; \
 	done
 	cd test/powercut && SQLSTORE_TEST_CUTS=$(SOAK_CUTS) $(HEAVY_TEST) -timeout 24h -v ./...
+	cd test/bitrot && SQLSTORE_TEST_FLIPS=$(SOAK_FLIPS) $(HEAVY_TEST) -timeout 24h -v ./...
 	cd test/simulation && SQLSTORE_TEST_SIMULATION_MINUTES=$(SOAK_SIMULATION_MINUTES) \
 		SQLSTORE_TEST_SIMULATION_FROM=$$(date +%s) SQLSTORE_TEST_SIMULATION_REVERT=all \
 		$(HEAVY_TEST) -timeout 24h -v ./...
+	cd test/upgrade && $(HEAVY_TEST) -timeout 4h -v -count=10 ./...
 	cd test/cluster && SQLSTORE_TEST_CLUSTER_MINUTES=$(SOAK_CLUSTER_MINUTES) $(HEAVY_TEST) -timeout 24h -v ./...
 	$(MAKE) e2e-patroni
+	cd test/patroni && SQLSTORE_TEST_CHAOS_DURATION=$(SOAK_CHAOS) $(HEAVY_TEST) -timeout 24h -v ./chaos/...
 	$(MAKE) bench BENCH_FLAGS="$(SOAK_BENCH_FLAGS)"
 
 .PHONY: ci
