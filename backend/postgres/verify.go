@@ -38,20 +38,33 @@ const (
 	entrySum = "hashtextextended(encode(key, 'hex') COLLATE \"C\", hashint8extended(create_revision, " +
 		"hashint8extended(version, hashint8extended(lease, hashint8extended(previous_version, " +
 		"hashint8extended(deleted::integer, " + idSum + "))))))"
-	tableSums = "SELECT count(*), COALESCE(sum(" + idSum + "), 0)::text, COALESCE(sum(" + entrySum + "), 0)::text " +
+	leaseSum  = "hashtextextended(encode(key, 'hex') COLLATE \"C\", lease)"
+	tableSums = "SELECT count(*), COALESCE(sum(" + idSum + "), 0)::text, COALESCE(sum(" + entrySum + "), 0)::text, " +
+		"count(*) FILTER (WHERE lease <> 0), COALESCE(sum(" + leaseSum + ") FILTER (WHERE lease <> 0), 0)::text " +
 		"FROM object_versions"
 	idSums = "SELECT count(*), COALESCE(sum(" + idSum + "), 0)::text FROM (SELECT resource_version, ordinal " +
 		"FROM object_versions ORDER BY resource_version, ordinal LIMIT $1::bigint) AS e"
 	entrySums = "SELECT count(*), COALESCE(sum(" + entrySum + "), 0)::text FROM (SELECT " + columns +
 		" FROM object_versions ORDER BY key, resource_version DESC, ordinal DESC LIMIT $1::bigint) AS e"
+	leaseSums = "SELECT count(*), COALESCE(sum(" + leaseSum + "), 0)::text FROM (SELECT lease, key " +
+		"FROM object_versions WHERE lease <> 0 ORDER BY lease, key LIMIT $1::bigint) AS e"
 	// notFound looks up each entry of the index of keys, of which the leaves have been verified, and returns those that
-	// a search does not find. As sorts are off, the order makes the planner look up the key in the index of keys: for a
-	// table that was not vacuumed, it would prefer the primary key.
-	notFound = "SELECT t.resource_version, k.found IS NULL FROM object_versions AS t LEFT JOIN LATERAL (SELECT 1 AS " +
-		"found FROM object_versions AS o WHERE o.key = t.key AND o.resource_version = t.resource_version " +
-		"AND o.ordinal = t.ordinal ORDER BY o.deleted LIMIT 1) AS k ON true LEFT JOIN LATERAL (SELECT 1 AS found " +
-		"FROM object_versions AS o WHERE o.resource_version = t.resource_version AND o.ordinal = t.ordinal LIMIT 1) " +
-		"AS p ON true WHERE k.found IS NULL OR p.found IS NULL LIMIT 1"
+	// a search does not find, or that lead to another row: Postgres does not compare a row with the entry that led to
+	// it. It reads that row because no index has ctid. As sorts are off, the order makes the planner look up the key in
+	// the index of keys: for a table that was not vacuumed, it would prefer the primary key.
+	notFound = "SELECT t.resource_version, " + misledByKey + " FROM object_versions AS t LEFT JOIN LATERAL (SELECT " +
+		"o.ctid, o.key, o.resource_version, o.ordinal FROM object_versions AS o WHERE o.key = t.key " +
+		"AND o.resource_version = t.resource_version AND o.ordinal = t.ordinal ORDER BY o.deleted LIMIT 1) AS k ON true " +
+		"LEFT JOIN LATERAL (SELECT o.ctid, o.resource_version, o.ordinal FROM object_versions AS o " +
+		"WHERE o.resource_version = t.resource_version AND o.ordinal = t.ordinal LIMIT 1) AS p ON true " +
+		"WHERE " + misledByKey + " OR p.ctid IS NULL OR p.resource_version IS DISTINCT FROM t.resource_version " +
+		"OR p.ordinal IS DISTINCT FROM t.ordinal LIMIT 1"
+	misledByKey = "(k.ctid IS NULL OR k.key IS DISTINCT FROM t.key OR k.resource_version IS DISTINCT FROM " +
+		"t.resource_version OR k.ordinal IS DISTINCT FROM t.ordinal)"
+	// lostKeys looks up the keys of each lease.
+	lostKeys = "SELECT l.lease FROM (SELECT lease, count(*) AS n FROM object_versions WHERE lease <> 0 GROUP BY lease " +
+		"ORDER BY lease) AS l CROSS JOIN LATERAL (SELECT count(o.ctid) FILTER (WHERE o.lease = l.lease) AS n " +
+		"FROM object_versions AS o WHERE o.lease = l.lease AND o.lease <> 0) AS k WHERE k.n <> l.n LIMIT 1"
 )
 
 // Server implements [backend.Verifying].
@@ -74,9 +87,10 @@ func (b *Backend) Verify(ctx context.Context, v backend.Verifier) error {
 	}()
 	c, err := b.connectOnce(running)
 	if err == nil {
-		err = verify(running, c, v)
-		// What is left of an answer is not read. Behind a pooler, plans of its statements must not reach anybody else.
-		_ = c.PgConn().Conn().Close()
+		if err = verify(running, c, v); err == nil {
+			_, err = c.Exec(running, "ROLLBACK") // the server logs a connection that ends inside a transaction
+		}
+		_ = c.PgConn().Conn().Close() // what is left of an answer is not read
 	}
 	return b.translate(ctx, "verify the database", err)
 }
@@ -153,10 +167,10 @@ func (s *scanner) head(v backend.Verifier) error {
 
 // verifyLeaves compares the rows of the table with the entries of the indexes.
 func verifyLeaves(ctx context.Context, c *pgx.Conn) error {
-	var rows int64
-	var ids, entries string
+	var rows, leased int64
+	var ids, entries, leases string
 	err := scan(ctx, c, func(s *scanner) error {
-		rows, ids, entries = s.integer(), s.text(), s.text()
+		rows, ids, entries, leased, leases = s.integer(), s.text(), s.text(), s.integer(), s.text()
 		return nil
 	}, tableSums, nil)
 	if err != nil {
@@ -165,19 +179,23 @@ func verifyLeaves(ctx context.Context, c *pgx.Conn) error {
 	if _, err := c.Exec(ctx, onlyLeaves); err != nil {
 		return err
 	}
-	for _, x := range []struct{ name, sql, want string }{
-		{"primary key", idSums, ids}, {"index of keys", entrySums, entries},
+	for _, x := range []struct {
+		name, sql, want string
+		rows            int64
+	}{
+		{"primary key", idSums, ids, rows}, {"index of keys", entrySums, entries, rows},
+		{"index of leases", leaseSums, leases, leased},
 	} {
 		var n int64
 		var sum string
 		// The limit ends the scan of an index that leads around in circles.
 		read := func(s *scanner) error { n, sum = s.integer(), s.text(); return nil }
-		err := scan(ctx, c, read, x.sql, []any{rows + 1})
+		err := scan(ctx, c, read, x.sql, []any{x.rows + 1})
 		switch {
 		case err != nil:
 			return err
-		case n != rows || sum != x.want:
-			return damaged("the %s has %d entries, and they do not match the table's %d rows", x.name, n, rows)
+		case n != x.rows || sum != x.want:
+			return damaged("the %s has %d entries, and they do not match the table's %d rows", x.name, n, x.rows)
 		}
 	}
 	return nil
@@ -188,13 +206,19 @@ func verifyLookups(ctx context.Context, c *pgx.Conn) error {
 	if _, err := c.Exec(ctx, onlyDown); err != nil {
 		return err
 	}
-	return scan(ctx, c, func(s *scanner) error {
+	err := scan(ctx, c, func(s *scanner) error {
 		revision, which := s.integer(), "primary key"
 		if s.boolean() {
 			which = "index of keys"
 		}
 		return damaged("the %s does not lead to a row of revision %d", which, revision)
 	}, notFound, nil)
+	if err != nil {
+		return err
+	}
+	return scan(ctx, c, func(s *scanner) error {
+		return damaged("the index of leases does not lead to all keys of lease %016x", s.integer())
+	}, lostKeys, nil)
 }
 
 func damaged(format string, args ...any) error {

@@ -27,8 +27,9 @@ func TestPlansOfAVerification(t *testing.T) {
 
 func testPlansOfAVerification(t *testing.T, p *planned) {
 	t.Helper()
-	const keys, ids = "Index Only Scan using object_versions_namespace_name_resource_version_deleted",
-		"Index Only Scan using object_versions_pkey"
+	const key, primary = "object_versions_namespace_name_resource_version_deleted", "object_versions_pkey"
+	const lease = "object_versions_lease"
+	const keys, ids = "Index Only Scan using " + key, "Index Only Scan using " + primary
 	rows := int64(1_000_000)
 	for _, c := range []struct {
 		set, sql string
@@ -41,9 +42,20 @@ func testPlansOfAVerification(t *testing.T, p *planned) {
 		{"", tableSums, nil, []string{"Seq Scan on object_versions"}, []string{"Index"}},
 		{onlyLeaves, idSums, []any{rows}, []string{ids}, []string{"Seq", "Sort"}},
 		{"", entrySums, []any{rows}, []string{keys}, []string{"Seq", "Sort"}},
+		{"", leaseSums, []any{rows}, []string{"Index Only Scan using " + lease}, []string{"Seq", "Sort"}},
 		{
 			onlyDown, notFound, nil,
-			[]string{"Nested Loop", keys + " on object_versions t", keys + " on object_versions o", ids},
+			[]string{
+				"Nested Loop", keys + " on object_versions t", "Index Scan using " + key + " on object_versions o",
+				"Index Scan using " + primary + " on object_versions o",
+			},
+			[]string{"Hash", "Merge", "Sort", "Seq", keys + " on object_versions o", ids},
+		},
+		{
+			"", lostKeys, nil,
+			[]string{
+				"Nested Loop", "Index Only Scan using " + lease, "Index Scan using " + lease + " on object_versions o",
+			},
 			[]string{"Hash", "Merge", "Sort", "Seq"},
 		},
 	} {

@@ -134,6 +134,7 @@ const (
 type parsed struct {
 	lower, upper, special int64
 	tuples                [][2]int64 // offset and length
+	leaf                  bool       // of an index
 }
 
 func parse(path string, at int64) (*parsed, error) {
@@ -148,6 +149,8 @@ func parse(path string, at int64) (*parsed, error) {
 	}
 	word := func(i int) int64 { return int64(binary.LittleEndian.Uint16(raw[i:])) }
 	p := &parsed{lower: word(12), upper: word(14), special: word(16)}
+	const flags, leaf = 12, 1
+	p.leaf = p.special+flags < page && word(int(p.special)+flags)&leaf != 0
 	for i := int64(pageHeader); i+pointerSize <= min(p.lower, page); i += pointerSize {
 		pointer := int64(binary.LittleEndian.Uint32(raw[i:]))
 		const normal = 1

@@ -23,6 +23,12 @@ import (
 const upTimeout, downTimeout = time.Minute, 15 * time.Second
 
 func TestPostgres(t *testing.T) {
+	_, p := newPostgresPlace(t)
+	rot(t, p)
+}
+
+func newPostgresPlace(t *testing.T) (*postgres, *place) {
+	t.Helper()
 	dir := directory(t)
 	pg := newPostgres(t, dir)
 	p := &place{dir: pg.data, sound: filepath.Join(dir, "sound"), up: pg.up, down: pg.down}
@@ -39,7 +45,7 @@ func TestPostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.files = exist(p.sound, p.files)
-	rot(t, p)
+	return pg, p
 }
 
 // undetectedOnPostgres reports whether docs/corruption.md names a flip as not detected on a server without page
