@@ -32,7 +32,30 @@ func (v *View) Inspect(ctx context.Context, i *backend.Inspection) error {
 	if err = errors.Join(err, c.close()); err != nil {
 		return err
 	}
+	if err := v.inspectLog(i); err != nil {
+		return err
+	}
 	return v.inspectPages(ctx, i)
+}
+
+// inspectLog verifies the log that a crash has left. A server that is writing to it may make it look damaged, for a
+// moment.
+func (v *View) inspectLog(i *backend.Inspection) error {
+	seen := ""
+	for range rereads {
+		damage, err := damageOfLog(v.path)
+		switch {
+		case errors.Is(err, os.ErrNotExist), errors.Is(err, io.EOF): // a closed file has no log
+			return nil
+		case err != nil || damage == "":
+			return err
+		case damage == seen:
+			i.Problem("%s are lost", damage)
+			return nil
+		}
+		seen = damage
+	}
+	return nil
 }
 
 // toTheEnd makes an error a problem if it says that the file is damaged, so that the inspection goes on.

@@ -76,31 +76,41 @@ func (b *Backend) checkFrames() error {
 	if b.synchronous() == "OFF" {
 		return nil
 	}
-	log, err := os.Open(b.path + "-wal")
+	damage, err := damageOfLog(b.path)
 	if err != nil {
-		return err
+		return fmt.Errorf("look at the write-ahead log: %w", err)
 	}
+	if damage != "" {
+		return fmt.Errorf("%w: %s would be lost; to accept that, run sqlite3 %s 'PRAGMA wal_checkpoint(TRUNCATE)', "+
+			"then 'sqlstore repair --bump-revision'", ErrCorrupt, damage, b.path)
+	}
+	return nil
+}
+
+// damageOfLog returns what of the WAL of the file at path is damaged, and which commits SQLite drops because of that. It
+// returns "" if there is none.
+func damageOfLog(path string) (damage string, err error) {
+	log, err := os.Open(path + "-wal")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
 	h, err := readLogHeader(log)
-	if err == nil && !h.whole {
-		err = fmt.Errorf("%w: the first 32 bytes of %s-wal, and all commits in it would be lost; to accept that, run "+
-			"sqlite3 %s 'PRAGMA wal_checkpoint(TRUNCATE)', then 'sqlstore repair --bump-revision'", ErrCorrupt, b.path,
-			b.path)
-		return errors.Join(err, log.Close())
+	if err != nil {
+		return "", err
 	}
-	revision, readable := b.revisionOfFile()
+	if !h.whole {
+		return fmt.Sprintf("the first 32 bytes of %s-wal, and all commits in it", path), nil
+	}
+	revision, readable := revisionOfFile(path)
 	if !readable {
 		revision = 0
 	}
 	damaged, err := damagedFrame(log, revision)
-	if err := errors.Join(err, log.Close()); err != nil {
-		return fmt.Errorf("look at the write-ahead log: %w", err)
+	if err != nil || damaged == 0 {
+		return "", err
 	}
-	if damaged != 0 {
-		return fmt.Errorf("%w: frame %d of %s-wal, and later commits would be lost; to accept that, run "+
-			"sqlite3 %s 'PRAGMA wal_checkpoint(TRUNCATE)', then 'sqlstore repair --bump-revision'",
-			ErrCorrupt, damaged, b.path, b.path)
-	}
-	return nil
+	return fmt.Sprintf("frame %d of %s-wal, and later commits", damaged, path), nil
 }
 
 // damagedFrame returns the number of a damaged frame before the end of what was synced, 0 if there is none. SQLite

@@ -120,6 +120,20 @@ func TestPageOfIndex(t *testing.T) {
 	}
 }
 
+// inspect returns the problems that an inspection of a file finds.
+func inspect(t *testing.T, path string) string {
+	t.Helper()
+	v, err := OpenView(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &backend.Inspection{}
+	if err := errors.Join(v.Inspect(t.Context(), i), v.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(i.Problems, "\n")
+}
+
 // TestInspectionOfClosedFile verifies the pages of a file that no server has open. A view leaves an empty log behind,
 // which must not make the file look like another program's.
 func TestInspectionOfClosedFile(t *testing.T) {
@@ -132,16 +146,8 @@ func TestInspectionOfClosedFile(t *testing.T) {
 	flipInPlace(t, path, (last-1)*4096+100)
 	want := fmt.Sprintf("page %d of the file does not match its checksum", last)
 	for range 2 {
-		v, err := OpenView(t.Context(), path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		i := &backend.Inspection{}
-		if err := errors.Join(v.Inspect(t.Context(), i), v.Close()); err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(strings.Join(i.Problems, "\n"), want) {
-			t.Errorf("problems %q, want %q", i.Problems, want)
+		if problems := inspect(t, path); !strings.Contains(problems, want) {
+			t.Errorf("problems %q, want %q", problems, want)
 		}
 	}
 	lock, err := os.Open(path + ".lock")
@@ -384,6 +390,12 @@ func TestDamageBeforeTheEndOfTheLog(t *testing.T) {
 	}
 	early := crashed(false, func(size, frames int) int { return walHeader + frames/3*size + 1000 })
 	wantOpenError(t, early, ErrCorrupt, "later commits would be lost")
+	if problems := inspect(t, early); !strings.Contains(problems, "later commits are lost") {
+		t.Errorf("problems of a damaged log: %q", problems)
+	}
+	if problems := inspect(t, path); problems != "" {
+		t.Errorf("problems while a server runs: %q", problems)
+	}
 	header := crashed(false, func(size, frames int) int { return walHeader + frames/3*size + 2 })
 	wantOpenError(t, header, ErrCorrupt, "later commits would be lost")
 	inCopy := crashed(true, func(size, frames int) int { return walHeader + frames/3*size + 1000 })

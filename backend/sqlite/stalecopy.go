@@ -22,7 +22,7 @@ const tableLeaf = 0x0d // the first byte of a table leaf page
 // that revision: an older copy was copied over the file. A WAL that lacks the revision was copied together with the
 // file. root is the page that holds the clock.
 func (b *Backend) checkCopy(held, root int64) error {
-	revision, readable := b.revisionOfFile()
+	revision, readable := revisionOfFile(b.path)
 	if !readable || revision >= held {
 		return nil
 	}
@@ -43,8 +43,8 @@ func (b *Backend) checkCopy(held, root int64) error {
 
 // revisionOfFile reads the clock from the database file alone and ignores the WAL. A file may not be readable without
 // it: a crash may leave a half-copied page, which is whole in the WAL.
-func (b *Backend) revisionOfFile() (revision int64, readable bool) {
-	name := url.URL{Scheme: "file", Path: b.path, RawQuery: "mode=ro&immutable=1"}
+func revisionOfFile(path string) (revision int64, readable bool) {
+	name := url.URL{Scheme: "file", Path: path, RawQuery: "mode=ro&immutable=1"}
 	d, err := (&sqlite3.SQLiteDriver{}).Open(name.String())
 	if err != nil {
 		return 0, false
