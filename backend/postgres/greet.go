@@ -48,11 +48,13 @@ func (b *Backend) greet(ctx context.Context, c *pgx.Conn) error {
 		return nil
 	}
 	var err error
-	for _, sql := range greetings {
+	for i, sql := range greetings {
 		err = scan(ctx, c, each, sql, []any{oneTrip(c), int32(own), milliseconds(statement), milliseconds(clientCheck)})
 		if err == nil {
 			b.noteWeak(weak)
-			b.notePages(unprotected)
+			if i < len(greetings)-1 { // the last one does not ask
+				b.notePages(unprotected)
+			}
 		}
 		if !refused(err) {
 			return err
