@@ -54,16 +54,16 @@ const (
 	// the index of keys: for a table that was not vacuumed, it would prefer the primary key.
 	notFound = "SELECT t.resource_version, " + misledByKey + " FROM object_versions AS t LEFT JOIN LATERAL (SELECT " +
 		"o.ctid, o.key, o.resource_version, o.ordinal FROM object_versions AS o WHERE o.key = t.key " +
-		"AND o.resource_version = t.resource_version AND o.ordinal = t.ordinal ORDER BY o.deleted LIMIT 1) AS k ON true " +
-		"LEFT JOIN LATERAL (SELECT o.ctid, o.resource_version, o.ordinal FROM object_versions AS o " +
+		"AND o.resource_version = t.resource_version AND o.ordinal = t.ordinal ORDER BY o.deleted LIMIT 1) AS k ON " +
+		"true LEFT JOIN LATERAL (SELECT o.ctid, o.resource_version, o.ordinal FROM object_versions AS o " +
 		"WHERE o.resource_version = t.resource_version AND o.ordinal = t.ordinal LIMIT 1) AS p ON true " +
 		"WHERE " + misledByKey + " OR p.ctid IS NULL OR p.resource_version IS DISTINCT FROM t.resource_version " +
 		"OR p.ordinal IS DISTINCT FROM t.ordinal LIMIT 1"
 	misledByKey = "(k.ctid IS NULL OR k.key IS DISTINCT FROM t.key OR k.resource_version IS DISTINCT FROM " +
 		"t.resource_version OR k.ordinal IS DISTINCT FROM t.ordinal)"
 	// lostKeys looks up the keys of each lease.
-	lostKeys = "SELECT l.lease FROM (SELECT lease, count(*) AS n FROM object_versions WHERE lease <> 0 GROUP BY lease " +
-		"ORDER BY lease) AS l CROSS JOIN LATERAL (SELECT count(o.ctid) FILTER (WHERE o.lease = l.lease) AS n " +
+	lostKeys = "SELECT l.lease FROM (SELECT lease, count(*) AS n FROM object_versions WHERE lease <> 0 GROUP BY " +
+		"lease ORDER BY lease) AS l CROSS JOIN LATERAL (SELECT count(o.ctid) FILTER (WHERE o.lease = l.lease) AS n " +
 		"FROM object_versions AS o WHERE o.lease = l.lease AND o.lease <> 0) AS k WHERE k.n <> l.n LIMIT 1"
 )
 
@@ -183,7 +183,8 @@ func verifyLeaves(ctx context.Context, c *pgx.Conn) error {
 		name, sql, want string
 		rows            int64
 	}{
-		{"primary key", idSums, ids, rows}, {"index of keys", entrySums, entries, rows},
+		{"primary key", idSums, ids, rows},
+		{"index of keys", entrySums, entries, rows},
 		{"index of leases", leaseSums, leases, leased},
 	} {
 		var n int64

@@ -87,8 +87,7 @@ func (b *Backend) checkFrames() error {
 	return nil
 }
 
-// damageOfLog returns what of the WAL of the file at path is damaged, and which commits SQLite drops because of that. It
-// returns "" if there is none.
+// damageOfLog returns what is damaged in the WAL of the file at path, and which commits SQLite drops because of that.
 func damageOfLog(path string) (damage string, err error) {
 	log, err := os.Open(path + "-wal")
 	if err != nil {
