@@ -1,8 +1,8 @@
 # Every target sets up what it needs: see scripts/setup.sh.
 
 # The test modules besides the main module; their dependencies are large.
-HEAVY := test/etcd test/restapi test/kubestorage test/kubeapiserver test/cluster test/patroni test/powercut test/bitrot test/simulation \
-	test/upgrade
+HEAVY := test/etcd test/restapi test/kubestorage test/kubeapiserver test/cluster test/patroni test/powercut test/bitrot \
+	test/simulation test/upgrade
 LINTED := . $(HEAVY) test/bench
 
 DATA_DIR ?= default.sqlstore
@@ -195,7 +195,7 @@ e2e-simulation: setup ## replicas over a simulated database in virtual time, wit
 	cd test/simulation && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
 
 .PHONY: e2e-upgrade
-e2e-upgrade: setup-postgres ## upgrades from older versions under load; builds those from the repository's history
+e2e-upgrade: setup-postgres ## upgrades under load from older versions, built from the repository's history
 	cd test/upgrade && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
 
 .PHONY: e2e-cluster

@@ -5,9 +5,10 @@ set -eu
 cd "$(dirname "$0")/.."
 
 run() {
-	# The suites, the plans of queries and verifications, and the limits of a transaction.
+	# The suites, the plans of queries and of the verification, and the limits of a transaction.
 	go test -race -count=1 -timeout 20m \
-		-run '^(TestSuite|TestShared|TestPlans|TestPlansOfAVerification|TestHolder.*|TestCommitIsNeverCancelled)$' ./backend/postgres
+		-run '^(TestSuite|TestShared|TestPlans|TestPlansOfAVerification|TestHolder.*|TestCommitIsNeverCancelled)$' \
+		./backend/postgres
 	go test -race -count=1 -timeout 20m -run Postgres ./schema
 }
 
