@@ -6,7 +6,7 @@
 // Frames are kept in chunks, which never move, so that readers need no lock: SQLite's own locks order a write of a
 // frame before its reads.
 #define CHUNK 4096
-#define CHUNKS 16384 // a log of 256 GiB; frames beyond it are verified by what the file says
+#define CHUNKS 16384 // a log of 256 GiB; frames beyond it are verified against the file
 
 struct database {
 	char *path;
@@ -27,7 +27,7 @@ static sqlite3_mutex *lock(void) {
 	return m;
 }
 
-database *database_of(const char *path, int length) {
+database *database_acquire(const char *path, int length) {
 	sqlite3_mutex *m = lock();
 	database *d = databases;
 	while (d && (d->length != length || memcmp(d->path, path, length) != 0)) {
@@ -53,7 +53,7 @@ database *database_of(const char *path, int length) {
 	return d;
 }
 
-void database_leave(database *d) {
+void database_release(database *d) {
 	sqlite3_mutex *m = lock();
 	if (--d->handles == 0) {
 		database **at = &databases;
@@ -85,7 +85,7 @@ uint32_t header_page(const uint8_t header[WAL_HEADER]) {
 	return page >= 512 && page <= 65536 && (page & (page - 1)) == 0 ? page : 0;
 }
 
-void log_header(database *d, const uint8_t header[WAL_HEADER]) {
+void log_set_header(database *d, const uint8_t header[WAL_HEADER]) {
 	memcpy(d->start, header + 24, 8);
 	d->big = header_big(header);
 	__atomic_store_n(&d->page, header_page(header), __ATOMIC_RELEASE);

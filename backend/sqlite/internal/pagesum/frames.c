@@ -1,39 +1,39 @@
-// Frames of the write-ahead log. SQLite sums each frame, in continuation of the frame before, but verifies that only
-// when it recovers a log. Here every page is verified when it is read, before a checkpoint copies it, too.
+// Frames of the write-ahead log. SQLite's sum of a frame continues that of the frame before, but SQLite verifies it
+// only when it recovers a log. Here every page is verified when it is read, also by a checkpoint.
 #include <string.h>
 
 #include "files.h"
 
-// number returns which frame begins at the offset, -1 if none does.
-static sqlite3_int64 number(sqlite3_int64 at, uint32_t page) {
+// frame_number returns the number of the frame that begins at the offset, -1 if none does.
+static sqlite3_int64 frame_number(sqlite3_int64 at, uint32_t page) {
 	at -= WAL_HEADER;
 	return page && at >= 0 && at % (page + FRAME_HEADER) == 0 ? at / (page + FRAME_HEADER) : -1;
 }
 
-// unfinished reports whether the header has no sum yet: SQLite writes it at the commit, for the frames of a transaction
-// from the first one that it wrote again on.
+// unfinished reports whether the header has no sum yet. Once a transaction has rewritten a frame, SQLite writes the
+// sums of that frame and of later ones at the commit.
 static int unfinished(const uint8_t header[FRAME_HEADER]) {
 	static const uint8_t none[16];
 	return memcmp(header + 8, none, sizeof none) == 0;
 }
 
-// set stores what the header of a frame says.
+// set stores a frame's header.
 static void set(frame *fr, const uint8_t header[FRAME_HEADER]) {
 	memcpy(fr->head, header, sizeof fr->head);
 	memcpy(fr->sum, header + 16, sizeof fr->sum);
 	fr->state = unfinished(header) ? FRAME_CHANGING : FRAME_KNOWN;
 }
 
-// changed notes that a part of a frame was written, which began at the offset.
+// changed records a write inside a frame, at the offset.
 static void changed(file *h, int amount, sqlite3_int64 at, uint32_t page) {
 	sqlite3_int64 begins = at - (at - WAL_HEADER) % (page + FRAME_HEADER);
 	if (begins == h->header && at == begins + FRAME_HEADER) {
-		h->header = 0; // the header covers this page, but not what is written in its place later
+		h->header = 0; // the header covers this page, but no later write over it
 		return;
 	}
-	frame *fr = log_frame(h->shared, number(begins, page), 0);
+	frame *fr = log_frame(h->shared, frame_number(begins, page), 0);
 	if (fr) {
-		// A transaction writes a page again that did not fit into its cache. Anything else is left to the file.
+		// A transaction that does not fit into its cache rewrites whole pages. After anything else the file decides.
 		fr->state = at == begins + FRAME_HEADER && (uint32_t)amount == page ? FRAME_CHANGING : FRAME_UNKNOWN;
 	}
 }
@@ -47,9 +47,9 @@ int log_write(sqlite3_file *f, const void *data, int amount, sqlite3_int64 at) {
 	int big;
 	uint32_t page = log_page(h->shared, &big);
 	if (at == 0 && amount == WAL_HEADER) {
-		log_header(h->shared, data);
-	} else if (amount == FRAME_HEADER && number(at, page) >= 0) {
-		frame *fr = log_frame(h->shared, number(at, page), 1);
+		log_set_header(h->shared, data);
+	} else if (amount == FRAME_HEADER && frame_number(at, page) >= 0) {
+		frame *fr = log_frame(h->shared, frame_number(at, page), 1);
 		if (fr) {
 			set(fr, data);
 		}
@@ -60,7 +60,7 @@ int log_write(sqlite3_file *f, const void *data, int amount, sqlite3_int64 at) {
 	return SQLITE_OK;
 }
 
-// from_file reads what the file says about the frame that begins at the offset.
+// from_file reads the header of the frame that begins at the offset.
 static int from_file(file *h, sqlite3_int64 at, frame *fr) {
 	uint8_t header[FRAME_HEADER];
 	int err = read_below(&h->base, header, sizeof header, at);
@@ -68,8 +68,8 @@ static int from_file(file *h, sqlite3_int64 at, frame *fr) {
 	return err;
 }
 
-// learn reads the header of a log that another process has begun. What is not whole replaces nothing.
-static int learn(file *h) {
+// read_header reads the header of a log that another process has begun. An invalid one replaces nothing.
+static int read_header(file *h) {
 	uint8_t header[WAL_HEADER];
 	int err = read_below(&h->base, header, sizeof header, 0);
 	if (err != SQLITE_OK) {
@@ -79,11 +79,11 @@ static int learn(file *h) {
 	if (!header_page(header) || s.s1 != big_endian(header + 24) || s.s2 != big_endian(header + 28)) {
 		return SQLITE_IOERR_DATA;
 	}
-	log_header(h->shared, header);
+	log_set_header(h->shared, header);
 	return SQLITE_OK;
 }
 
-// matches reports whether the page continues the sum at start to that of its frame.
+// matches reports whether the sum at start, continued with the frame's header and page, is that of the frame.
 static int matches(const frame *fr, const uint8_t *start, const uint8_t *data, uint32_t page, int big) {
 	sum s = {big_endian(start), big_endian(start + 4)};
 	s = sum_add(s, fr->head, sizeof fr->head, big);
@@ -93,22 +93,22 @@ static int matches(const frame *fr, const uint8_t *start, const uint8_t *data, u
 
 // as_written reports whether the page is the one that this process wrote to the frame at the offset.
 static int as_written(file *h, const uint8_t *data, uint32_t page, int big, sqlite3_int64 at) {
-	frame *fr = log_frame(h->shared, number(at, page), 0);
+	frame *fr = log_frame(h->shared, frame_number(at, page), 0);
 	if (!fr || fr->state == FRAME_UNKNOWN) {
 		return 0;
 	}
 	if (fr->state == FRAME_CHANGING) {
-		return 1; // only its transaction, which this process runs, reads it
+		return 1; // only its own transaction reads it, in this process
 	}
 	if (at == WAL_HEADER) {
 		return matches(fr, log_start(h->shared), data, page, big);
 	}
-	frame *before = log_frame(h->shared, number(at, page) - 1, 0);
+	frame *before = log_frame(h->shared, frame_number(at, page) - 1, 0);
 	return before && before->state != FRAME_UNKNOWN && matches(fr, before->sum, data, page, big);
 }
 
-// as_in_file reports whether the page matches the sums in the file. Another process may have written it, and then it is
-// finished: a header without a sum is damage, such as a block of zeros.
+// as_in_file reports whether the page matches the sums in the file. Frames that another process has written are always
+// finished, so a header without a sum is damage, such as a block of zeros.
 static int as_in_file(file *h, const uint8_t *data, uint32_t page, int big, sqlite3_int64 at, int *err) {
 	frame fr, before;
 	*err = from_file(h, at, &fr);
@@ -119,7 +119,7 @@ static int as_in_file(file *h, const uint8_t *data, uint32_t page, int big, sqli
 		*err = from_file(h, at - FRAME_HEADER - page, &before);
 		return *err == SQLITE_OK && matches(&fr, before.sum, data, page, big);
 	}
-	*err = learn(h);
+	*err = read_header(h);
 	return *err == SQLITE_OK && matches(&fr, log_start(h->shared), data, page, big);
 }
 
@@ -132,13 +132,13 @@ int log_read(sqlite3_file *f, void *data, int amount, sqlite3_int64 at) {
 	int big;
 	uint32_t page = log_page(h->shared, &big);
 	if (!page) {
-		if ((err = learn(h)) != SQLITE_OK) {
+		if ((err = read_header(h)) != SQLITE_OK) {
 			return err;
 		}
 		page = log_page(h->shared, &big);
 	}
 	at -= FRAME_HEADER;
-	if ((uint32_t)amount != page || number(at, page) < 0 || as_written(h, data, page, big, at)) {
+	if ((uint32_t)amount != page || frame_number(at, page) < 0 || as_written(h, data, page, big, at)) {
 		return SQLITE_OK;
 	}
 	int ok = as_in_file(h, data, page, big, at, &err);

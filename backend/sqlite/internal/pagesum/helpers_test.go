@@ -11,7 +11,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-// connector opens connections with a hook.
+// connector opens connections with a driver that has a hook.
 type connector struct {
 	driver *sqlite3.SQLiteDriver
 	dsn    string
@@ -21,7 +21,7 @@ func (c connector) Connect(context.Context) (driver.Conn, error) { return c.driv
 
 func (c connector) Driver() driver.Driver { return c.driver }
 
-// read returns a digest of all rows, once read from the table and once from the index.
+// read returns a digest of all rows, read once from the table and once from the index.
 func read(db *sql.DB) (digest string, err error) {
 	rows, err := db.Query("SELECT v FROM t NOT INDEXED UNION ALL SELECT * FROM (SELECT v FROM t ORDER BY v)")
 	if err != nil {
@@ -42,8 +42,8 @@ func read(db *sql.DB) (digest string, err error) {
 	return fmt.Sprintf("%d rows, %x", n, h), rows.Err()
 }
 
-// everything is read for a database that must be readable.
-func everything(t *testing.T, db *sql.DB) string {
+// mustRead is read for a sound database.
+func mustRead(t *testing.T, db *sql.DB) string {
 	t.Helper()
 	digest, err := read(db)
 	if err != nil {

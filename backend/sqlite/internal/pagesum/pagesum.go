@@ -1,20 +1,20 @@
-// Package pagesum verifies each page of a SQLite database that is read, by a checksum in the page.
+// Package pagesum verifies each page of a SQLite database whenever it is read.
 //
-// It registers a VFS with SQLite, [VFS], which stands between SQLite and its files:
+// It registers a VFS with SQLite, [VFS], between SQLite and its files:
 //
 //   - A database whose header reserves [Reserved] bytes in each page has a checksum in them, in the format of SQLite's
 //     extension cksumvfs. Each page gets its checksum when it is written to the database file, and must match it when
-//     it is read. All other databases are left as they are.
+//     it is read. Other databases are read and written unchanged.
 //   - A page of the write-ahead log is verified against SQLite's own sum of its frame, which SQLite verifies only when
-//     it recovers a log. It has no checksum of its own until a checkpoint writes it to the database file.
+//     it recovers a log. It gets a checksum when a checkpoint writes it to the database file.
 //
-// A page that does not match fails the read with SQLITE_IOERR_DATA, [ErrCode] in its extended form.
+// A page that does not match fails the read with SQLITE_IOERR_DATA, which is [ErrCode].
 //
-// Two parameters of a database's URI matter: verify=0 reads without verification, and summed=1 says that a file that is
-// about to be made gets checksums, because SQLite may write other pages before the first.
+// Two parameters of a database's URI control it: verify=0 reads without verification; summed=1 announces that a new
+// file gets checksums, because SQLite may write other pages before the first one.
 //
-// Only this VFS writes checksums. Pages that another program writes, such as a sqlite3 shell without cksumvfs, and the
-// copies that it makes, do not match theirs.
+// Only this VFS writes checksums. Pages that another program writes, such as a sqlite3 shell without cksumvfs, do not
+// match theirs, nor do those of the copies that it makes.
 package pagesum
 
 /*
@@ -30,15 +30,15 @@ import (
 	"fmt"
 	"unsafe"
 
-	_ "github.com/mattn/go-sqlite3" // defines what the VFS calls
+	_ "github.com/mattn/go-sqlite3" // contains SQLite
 )
 
 const (
 	// VFS is the name of the VFS.
 	VFS = "sqlstore"
-	// Reserved is how many bytes at the end of each page the checksum takes.
+	// Reserved is the size in bytes of the checksum at the end of each page.
 	Reserved = 8
-	// ErrCode is SQLite's extended code of the error for a page that does not match its checksum: SQLITE_IOERR_DATA.
+	// ErrCode is SQLite's extended error code for a page that does not match its checksum, SQLITE_IOERR_DATA.
 	ErrCode = 10 | 32<<8
 )
 
@@ -48,7 +48,7 @@ func init() {
 	}
 }
 
-// Valid reports whether a page, whose length is a power of two from 512 on, matches its checksum.
+// Valid reports whether a page matches its checksum. Its length must be a power of two and at least 512.
 func Valid(page []byte) bool {
 	return C.page_valid((*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(page))), C.size_t(len(page))) != 0
 }
@@ -58,11 +58,10 @@ func Sign(page []byte) {
 	C.page_sign((*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(page))), C.size_t(len(page)))
 }
 
-// Sum is SQLite's sum of a frame of the write-ahead log, in continuation of the frame before.
+// Sum is SQLite's running sum over the frames of a write-ahead log.
 type Sum [2]uint32
 
-// Add returns the sum continued with data, whose length is a multiple of 8. If big is set, its words are read most
-// significant byte first.
+// Add returns the sum continued with data, whose length is a multiple of 8 bytes, as big-endian words if big is set.
 func (s Sum) Add(data []byte, big bool) Sum {
 	order := C.int(0)
 	if big {

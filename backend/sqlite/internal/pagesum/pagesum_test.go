@@ -107,13 +107,13 @@ func flip(t *testing.T, path string, at int64, bit int) (restore func()) {
 }
 
 // TestFlippedBit flips bits of a database file. A statement that reads everything never succeeds with a wrong result,
-// and fails wherever the flip is in a page that it reads.
+// and fails if the flip is in a page that it reads.
 func TestFlippedBit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	db := open(t, path, "")
 	run(t, db, "PRAGMA journal_mode = WAL", "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)",
 		"CREATE INDEX i ON t (v)", fill, "DELETE FROM t WHERE id % 7 = 0", "PRAGMA wal_checkpoint(TRUNCATE)")
-	want := everything(t, db)
+	want := mustRead(t, db)
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestFlippedBit(t *testing.T) {
 		restore()
 	}
 	if damaged < 300 {
-		t.Errorf("%d of 400 flipped bits were found", damaged)
+		t.Errorf("%d of 400 flipped bits were detected, want at least 300", damaged)
 	}
 }
 
@@ -165,13 +165,13 @@ func TestReservedBytesAreVerified(t *testing.T) {
 	}
 }
 
-// TestFlippedBitInLog flips bits of a log while its database is open: neither a read nor a checkpoint may use them.
+// TestFlippedBitInLog flips bits of a log while its database is open. Neither a read nor a checkpoint may use them.
 func TestFlippedBitInLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	writer, reader := open(t, path, ""), open(t, path, "")
 	run(t, writer, "PRAGMA journal_mode = WAL", "PRAGMA wal_autocheckpoint = 0",
 		"CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)", "CREATE INDEX i ON t (v)", fill)
-	want := everything(t, reader)
+	want := mustRead(t, reader)
 	info, err := os.Stat(path + "-wal")
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestFlippedBitInLog(t *testing.T) {
 	for range 100 {
 		at, bit := random.Int64N(info.Size()), random.IntN(8)
 		restore := flip(t, path+"-wal", at, bit)
-		// Another connection has nothing of it in its cache.
+		// A new connection has an empty cache.
 		other := open(t, path, "")
 		got, err := read(other)
 		switch {
@@ -201,21 +201,21 @@ func TestFlippedBitInLog(t *testing.T) {
 		restore()
 	}
 	if damaged < 50 {
-		t.Errorf("%d of 100 flipped bits were found", damaged)
+		t.Errorf("%d of 100 flipped bits were detected, want at least 50", damaged)
 	}
 	run(t, writer, "PRAGMA wal_checkpoint(TRUNCATE)")
-	if got := everything(t, writer); got != want {
+	if got := mustRead(t, writer); got != want {
 		t.Errorf("after the checkpoint: %q, want %q", got, want)
 	}
 }
 
-// TestLogOfAnotherProcess reads a log with frames that this process has not written, since it has no notes of them.
+// TestLogOfAnotherProcess reads a log whose frames this process has not written, so that it does not know their sums.
 func TestLogOfAnotherProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	db := open(t, path, "")
 	run(t, db, "PRAGMA journal_mode = WAL", "PRAGMA wal_autocheckpoint = 0",
 		"CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)", fill)
-	want := everything(t, db)
+	want := mustRead(t, db)
 	copied := filepath.Join(t.TempDir(), "copy")
 	for _, suffix := range []string{"", "-wal"} {
 		b, err := os.ReadFile(path + suffix)
@@ -228,7 +228,7 @@ func TestLogOfAnotherProcess(t *testing.T) {
 	}
 	other := open(t, copied, "")
 	run(t, other, "PRAGMA wal_autocheckpoint = 0")
-	if got := everything(t, other); got != want {
+	if got := mustRead(t, other); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	info, err := os.Stat(copied + "-wal")
@@ -241,8 +241,8 @@ func TestLogOfAnotherProcess(t *testing.T) {
 	}
 }
 
-// TestLargeTransaction writes more than fits into the cache, so that SQLite writes pages to the log again before the
-// commit, and their sums only then.
+// TestLargeTransaction writes more than fits into the cache, so that SQLite rewrites pages in the log before the
+// commit, and writes their sums only at the commit.
 func TestLargeTransaction(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	db := open(t, path, "")
@@ -252,18 +252,18 @@ func TestLargeTransaction(t *testing.T) {
 		run(t, db, "BEGIN", "UPDATE t SET v = hex(randomblob(50 + id % 400))", "SAVEPOINT s",
 			"UPDATE t SET v = hex(randomblob(50 + id % 400)) WHERE id % 3 = 0", "ROLLBACK TO s",
 			"UPDATE t SET v = hex(randomblob(50 + id % 400)) WHERE id % 2 = 0", "COMMIT")
-		if got := everything(t, open(t, path, "")); got == "" {
+		if got := mustRead(t, open(t, path, "")); got == "" {
 			t.Error("nothing was read")
 		}
 		run(t, db, "BEGIN", "UPDATE t SET v = hex(randomblob(50 + id % 400))", "ROLLBACK")
-		everything(t, open(t, path, ""))
+		mustRead(t, open(t, path, ""))
 	}
 	run(t, db, "PRAGMA wal_checkpoint(TRUNCATE)")
-	everything(t, db)
+	mustRead(t, db)
 }
 
-// TestPageWrittenAgain changes all pages several times in one transaction whose pages do not fit into the cache. No new
-// page is needed, so the page of the last frame is written again with no header in between.
+// TestPageWrittenAgain changes all pages several times in one transaction whose pages do not fit into the cache. It
+// needs no new page, so SQLite rewrites the page of the last frame without writing a header in between.
 func TestPageWrittenAgain(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "db"), "")
 	run(t, db, "PRAGMA journal_mode = WAL", "PRAGMA cache_size = 10", "PRAGMA wal_autocheckpoint = 0",
@@ -275,7 +275,7 @@ func TestPageWrittenAgain(t *testing.T) {
 	run(t, db, "COMMIT", "PRAGMA wal_checkpoint(TRUNCATE)")
 }
 
-// oneValue makes a log of one transaction, which writes a value of several pages.
+// oneValue creates a log with one transaction, which writes a value of several pages.
 func oneValue(t *testing.T) (path string, value []byte) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "db")
@@ -299,7 +299,7 @@ func overwrite(t *testing.T, path string, at int64, with []byte) {
 	}
 }
 
-// wantDamage expects that nothing of the log is read or copied.
+// wantDamage checks that neither a read nor a checkpoint uses the log.
 func wantDamage(t *testing.T, path string) {
 	t.Helper()
 	db := open(t, path, "")
@@ -312,7 +312,7 @@ func wantDamage(t *testing.T, path string) {
 	}
 }
 
-// TestZerosInLog takes a frame with its header away, as a lost block does.
+// TestZerosInLog overwrites a frame and its header with zeros, as a lost block does.
 func TestZerosInLog(t *testing.T) {
 	path, value := oneValue(t)
 	log, err := os.ReadFile(path + "-wal")
@@ -328,7 +328,7 @@ func TestZerosInLog(t *testing.T) {
 	wantDamage(t, path)
 }
 
-// TestDamagedStartOfLog replaces the first block, with the header of the log.
+// TestDamagedStartOfLog overwrites the first block, which contains the header of the log.
 func TestDamagedStartOfLog(t *testing.T) {
 	for _, with := range []byte{0, 0xff} {
 		path, _ := oneValue(t)
@@ -337,7 +337,7 @@ func TestDamagedStartOfLog(t *testing.T) {
 	}
 }
 
-// TestVacuumInto makes a copy with checksums of a database without any. The copy does not fit into the cache.
+// TestVacuumInto makes a copy with checksums of a database that has none. The copy does not fit into the cache.
 func TestVacuumInto(t *testing.T) {
 	dir := t.TempDir()
 	plain, err := sql.Open("sqlite3", "file:"+filepath.Join(dir, "plain"))
@@ -345,17 +345,17 @@ func TestVacuumInto(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, plain, "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)", "CREATE INDEX i ON t (v)", fill)
-	want := everything(t, plain)
+	want := mustRead(t, plain)
 	if err := plain.Close(); err != nil {
 		t.Fatal(err)
 	}
 	db := open(t, filepath.Join(dir, "plain"), "")
-	if got := everything(t, db); got != want {
+	if got := mustRead(t, db); got != want {
 		t.Errorf("without checksums: %q, want %q", got, want)
 	}
 	copied := filepath.Join(dir, "copy")
 	run(t, db, "PRAGMA cache_size = 10", fmt.Sprintf("VACUUM INTO 'file:%s?summed=1'", copied))
-	if got := everything(t, open(t, copied, "")); got != want {
+	if got := mustRead(t, open(t, copied, "")); got != want {
 		t.Errorf("the copy: %q, want %q", got, want)
 	}
 	pages, err := os.ReadFile(copied)

@@ -1,5 +1,5 @@
-// The part of SQLite's interface that a VFS needs. SQLite promises not to change it within version 3, so it is declared
-// here instead of depending on an installed header: https://sqlite.org/c3ref/vfs.html.
+// The part of SQLite's interface that a VFS needs. SQLite promises not to change it within version 3, so this file
+// declares it and needs no installed header: https://sqlite.org/c3ref/vfs.html.
 #ifndef PAGESUM_SQLITE_H
 #define PAGESUM_SQLITE_H
 
@@ -73,18 +73,18 @@ struct sqlite3_vfs {
 	const char *(*xNextSystemCall)(sqlite3_vfs *, const char *);
 };
 
-// The driver's package defines these. They are weak because cgo links this package by itself, too, where they stay
+// The driver's package defines these. They are weak because cgo also links this package alone, where they stay
 // undefined.
 #ifdef __APPLE__
-#define DRIVERS extern
+#define FROM_DRIVER extern
 #else
-#define DRIVERS extern __attribute__((weak))
+#define FROM_DRIVER extern __attribute__((weak))
 #endif
-DRIVERS sqlite3_vfs *sqlite3_vfs_find(const char *);
-DRIVERS int sqlite3_vfs_register(sqlite3_vfs *, int makeDefault);
-DRIVERS int sqlite3_uri_boolean(const char *, const char *, int);
-DRIVERS sqlite3_mutex *sqlite3_mutex_alloc(int);
-DRIVERS void sqlite3_mutex_enter(sqlite3_mutex *);
-DRIVERS void sqlite3_mutex_leave(sqlite3_mutex *);
+FROM_DRIVER sqlite3_vfs *sqlite3_vfs_find(const char *);
+FROM_DRIVER int sqlite3_vfs_register(sqlite3_vfs *, int makeDefault);
+FROM_DRIVER int sqlite3_uri_boolean(const char *, const char *, int);
+FROM_DRIVER sqlite3_mutex *sqlite3_mutex_alloc(int);
+FROM_DRIVER void sqlite3_mutex_enter(sqlite3_mutex *);
+FROM_DRIVER void sqlite3_mutex_leave(sqlite3_mutex *);
 
 #endif

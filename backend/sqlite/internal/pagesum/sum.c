@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-// word reads 32 bits.
 static inline uint32_t word(const uint8_t *p, int big) {
 	uint32_t w;
 	memcpy(&w, p, sizeof w);
@@ -49,8 +48,8 @@ static sum joined(map m, sum before, sum next) {
 	};
 }
 
-// Each step needs the result of the last one, which leaves a processor idle most of the time. So four parts of the data
-// are summed at once, and their sums are joined.
+// Each step needs the result of the one before, which leaves a processor idle most of the time. So add sums four parts
+// of the data in parallel and joins their sums.
 static inline sum add(sum s, const uint8_t *p, size_t length, int big) {
 	size_t quarter = length / 8 / 4 * 8;
 	if (quarter > 0) {
@@ -74,7 +73,7 @@ sum sum_add(sum start, const uint8_t *data, size_t length, int big) {
 	return big ? add(start, data, length, 1) : add(start, data, length, 0);
 }
 
-// tail is the checksum of a page, as the page stores it.
+// tail computes the checksum of a page, as the page stores it.
 static void tail(const uint8_t *page, size_t length, uint8_t out[8]) {
 	sum s = sum_add((sum){0, 0}, page, length - 8, 0);
 	for (int i = 0; i < 4; i++) {

@@ -11,11 +11,11 @@ int read_below(sqlite3_file *f, void *data, int amount, sqlite3_int64 at) {
 	return err == SQLITE_IOERR_CORRUPTFS ? SQLITE_IOERR_READ : err;
 }
 
-static sqlite3_vfs *under(sqlite3_vfs *v) { return v->pAppData; }
+static sqlite3_vfs *vfs_below(sqlite3_vfs *v) { return v->pAppData; }
 
 static int close_file(sqlite3_file *f) {
 	int err = below(f)->pMethods->xClose(below(f));
-	database_leave(((file *)f)->shared);
+	database_release(((file *)f)->shared);
 	return err;
 }
 
@@ -82,18 +82,18 @@ static const sqlite3_io_methods of_log = METHODS(log_read, log_write);
 static int open_file(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flags, int *out) {
 	int log = (flags & SQLITE_OPEN_WAL) != 0;
 	if (!name || !(log || flags & SQLITE_OPEN_MAIN_DB)) {
-		return under(v)->xOpen(under(v), name, f, flags, out);
+		return vfs_below(v)->xOpen(vfs_below(v), name, f, flags, out);
 	}
 	file *h = (file *)f;
 	memset(h, 0, sizeof *h);
 	h->verify = sqlite3_uri_boolean(name, "verify", 1);
-	h->shared = database_of(name, (int)strlen(name) - (log ? LOG_SUFFIX : 0));
+	h->shared = database_acquire(name, (int)strlen(name) - (log ? LOG_SUFFIX : 0));
 	if (!h->shared) {
 		return SQLITE_NOMEM;
 	}
-	int err = under(v)->xOpen(under(v), name, below(f), flags, out);
+	int err = vfs_below(v)->xOpen(vfs_below(v), name, below(f), flags, out);
 	if (err != SQLITE_OK) {
-		database_leave(h->shared);
+		database_release(h->shared);
 		return err;
 	}
 	if (!log && sqlite3_uri_boolean(name, "summed", 0)) {
@@ -104,37 +104,37 @@ static int open_file(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flag
 }
 
 static int delete_file(sqlite3_vfs *v, const char *name, int sync) {
-	return under(v)->xDelete(under(v), name, sync);
+	return vfs_below(v)->xDelete(vfs_below(v), name, sync);
 }
 
 static int access_file(sqlite3_vfs *v, const char *name, int flags, int *out) {
-	return under(v)->xAccess(under(v), name, flags, out);
+	return vfs_below(v)->xAccess(vfs_below(v), name, flags, out);
 }
 
 static int full_pathname(sqlite3_vfs *v, const char *name, int n, char *out) {
-	return under(v)->xFullPathname(under(v), name, n, out);
+	return vfs_below(v)->xFullPathname(vfs_below(v), name, n, out);
 }
 
-static void *dl_open(sqlite3_vfs *v, const char *name) { return under(v)->xDlOpen(under(v), name); }
+static void *dl_open(sqlite3_vfs *v, const char *name) { return vfs_below(v)->xDlOpen(vfs_below(v), name); }
 
-static void dl_error(sqlite3_vfs *v, int n, char *out) { under(v)->xDlError(under(v), n, out); }
+static void dl_error(sqlite3_vfs *v, int n, char *out) { vfs_below(v)->xDlError(vfs_below(v), n, out); }
 
 static void (*dl_sym(sqlite3_vfs *v, void *library, const char *name))(void) {
-	return under(v)->xDlSym(under(v), library, name);
+	return vfs_below(v)->xDlSym(vfs_below(v), library, name);
 }
 
-static void dl_close(sqlite3_vfs *v, void *library) { under(v)->xDlClose(under(v), library); }
+static void dl_close(sqlite3_vfs *v, void *library) { vfs_below(v)->xDlClose(vfs_below(v), library); }
 
-static int randomness(sqlite3_vfs *v, int n, char *out) { return under(v)->xRandomness(under(v), n, out); }
+static int randomness(sqlite3_vfs *v, int n, char *out) { return vfs_below(v)->xRandomness(vfs_below(v), n, out); }
 
-static int sleep_for(sqlite3_vfs *v, int microseconds) { return under(v)->xSleep(under(v), microseconds); }
+static int sleep_for(sqlite3_vfs *v, int microseconds) { return vfs_below(v)->xSleep(vfs_below(v), microseconds); }
 
-static int current_time(sqlite3_vfs *v, double *out) { return under(v)->xCurrentTime(under(v), out); }
+static int current_time(sqlite3_vfs *v, double *out) { return vfs_below(v)->xCurrentTime(vfs_below(v), out); }
 
-static int last_error(sqlite3_vfs *v, int n, char *out) { return under(v)->xGetLastError(under(v), n, out); }
+static int last_error(sqlite3_vfs *v, int n, char *out) { return vfs_below(v)->xGetLastError(vfs_below(v), n, out); }
 
 static int current_time_64(sqlite3_vfs *v, sqlite3_int64 *out) {
-	return under(v)->xCurrentTimeInt64(under(v), out);
+	return vfs_below(v)->xCurrentTimeInt64(vfs_below(v), out);
 }
 
 static sqlite3_vfs checksums = {
