@@ -23,6 +23,6 @@ func WithDatabase(ctx context.Context, path string, f func(ctx context.Context, 
 	if err != nil {
 		return fmt.Errorf("open database %s: %w", path, err)
 	}
-	db := sql.OpenDB(connector{nameOf(path, writtenHere(path, lock)), "FULL"})
+	db := sql.OpenDB(connector{writableDSN(path, writtenHere(path, lock)), "FULL"})
 	return errors.Join(f(ctx, db), db.Close(), lock.Close())
 }

@@ -184,21 +184,21 @@ func (b *Backend) giveTurn() { <-b.turn }
 
 // breakDown makes the backend refuse all further writes, because it is unknown what the last one left in the file.
 func (b *Backend) breakDown(doing string, cause error) error {
-	err := fmt.Errorf("%s: %w; nothing is written any more, restart to read what the file holds: %w",
+	err := fmt.Errorf("%s: %w; further writes are refused, restart to read what the file holds: %w",
 		doing, backend.ErrUnknownOutcome, cause)
 	b.reserve.full(cause) // the restart needs room
 	if b.broken.CompareAndSwap(nil, &err) {
-		b.log.Error("database does not write any more", "path", b.path, "error", err)
+		b.log.Error("database refuses all further writes", "path", b.path, "error", err)
 	}
 	return err
 }
 
-// refuseWrites makes the backend refuse all further writes, because what was written cannot be read back: the log would
-// grow without end. What is not damaged can still be read.
+// refuseWrites makes the backend refuse further writes. The log is damaged, so it cannot be copied and would grow
+// without end. What is not damaged can still be read.
 func (b *Backend) refuseWrites(doing string, cause error) {
-	err := fmt.Errorf("nothing is written any more, export what can be read: %w", translate(doing, cause))
+	err := fmt.Errorf("further writes are refused, export what can be read: %w", translate(doing, cause))
 	if b.broken.CompareAndSwap(nil, &err) {
-		b.log.Error("database does not write any more", "path", b.path, "error", err)
+		b.log.Error("database refuses all further writes", "path", b.path, "error", err)
 	}
 }
 

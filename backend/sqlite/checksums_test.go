@@ -87,7 +87,7 @@ func TestFlippedBits(t *testing.T) {
 		}
 	}
 	if refused > 2 {
-		t.Errorf("%d files of %d were refused", refused, len(places))
+		t.Errorf("%d files of %d were refused, want 2 at most", refused, len(places))
 	}
 }
 

@@ -98,7 +98,7 @@ func (b *Backend) open(ctx context.Context) error {
 	return nil
 }
 
-// adoptFile is prepareFile for a file that another program may have written to.
+// adoptFile is prepareFile for a file that another program may have written.
 func (b *Backend) adoptFile(ctx context.Context) error {
 	if err := b.forgetFiles(); err != nil {
 		return err

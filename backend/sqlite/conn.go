@@ -32,7 +32,7 @@ type stmt struct {
 const (
 	readWrite = "mode=rw"
 	readOnly  = "mode=ro"
-	// unverified reads pages whatever their checksums are.
+	// unverified reads pages without verifying their checksums.
 	unverified = "&verify=0"
 )
 
@@ -42,8 +42,9 @@ func dsn(path, parameters string) string {
 	return uri(path, parameters+"&_mutex=no&vfs="+pagesum.VFS)
 }
 
-// nameOf is dsn for a file whose pages must match their checksums only if this program alone has written to it.
-func nameOf(path string, own bool) string {
+// writableDSN is dsn for reading and writing. Pages are verified only if own is set, which means that no other program
+// has written to the file.
+func writableDSN(path string, own bool) string {
 	if own {
 		return dsn(path, readWrite)
 	}
@@ -86,8 +87,8 @@ func (c *conn) close() error {
 	return errors.Join(append(errs, c.c.Close())...)
 }
 
-// reserve makes a database that is about to be made have room for a checksum in each page.
-func (c *conn) reserve() error {
+// reserveSums makes a new database reserve room for a checksum in each page.
+func (c *conn) reserveSums() error {
 	return c.c.SetFileControlInt("main", sqlite3.SQLITE_FCNTL_RESERVE_BYTES, pagesum.Reserved)
 }
 

@@ -36,14 +36,14 @@
 //
 // # Checksums of pages
 //
-// Each page of the file has a checksum; the internal package pagesum maintains and verifies them. Other programs do not
-// maintain them. So the note tells a file that only this program has written from one that another has: a copy has
-// another identity, a write changes the time of a closed file, and a checkpoint by another program removes the log of a
-// crash. The pages of such a file are verified at the start, together with all rows and indexes if some do not match,
-// and get new checksums.
+// Each page of the file has a checksum, which the internal package pagesum maintains and verifies. Other programs do
+// not maintain them, so the note shows whether another program has written to the file: a copy has another identity, a
+// write changes the time of a closed file, and a checkpoint by another program removes the log of a crash. Startup
+// verifies the pages of such a file. If some do not match, it verifies all rows and indexes, and gives the pages new
+// checksums.
 //
-// SQLite takes the first damaged frame of a log for its end, which is right for the unfinished commit of a crash. A
-// damaged frame before a commit that is known to have been synced is no such end, and startup refuses the file.
+// SQLite takes the first damaged frame of a log for its end, which is right for the unfinished commit of a crash. If a
+// commit after that frame is known to have been synced, startup refuses the file.
 //
 // # What costs what
 //

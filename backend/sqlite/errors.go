@@ -50,11 +50,11 @@ func translate(doing string, err error) error {
 }
 
 // errDamagedPage is returned for a page that does not match its checksum.
-var errDamagedPage = fmt.Errorf("%w: a page of the file does not match its checksum; find it with 'sqlstore check', "+
-	"then restore a backup (see also: sqlite3 FILE .recover), or, if another program has written to the file, stop, "+
-	"touch the file and start again", backend.ErrCorrupt)
+var errDamagedPage = fmt.Errorf("%w: a page of the file does not match its checksum; list the damage with 'sqlstore "+
+	"check', then restore a backup (see also: sqlite3 FILE .recover); if another program has written to the file, "+
+	"stop the server, touch the file and start again", backend.ErrCorrupt)
 
-// isDamagedPage reports whether err is that of reading such a page.
+// isDamagedPage reports whether err comes from reading such a page.
 func isDamagedPage(err error) bool {
 	var e sqlite3.Error
 	return errors.As(err, &e) && e.ExtendedCode == pagesum.ErrCode

@@ -15,18 +15,18 @@ import (
 // inspectRows is how many rows one statement reads for an inspection: the log cannot start again while it runs.
 const inspectRows = 512
 
-// Inspect implements [backend.View]. SQLite itself compares the indexes with the tables, in both directions. Pages that
-// do not match their checksums are read nevertheless, so that all damage is found.
+// Inspect implements [backend.View]. SQLite itself compares the indexes with the tables, in both directions. Inspect
+// also reads pages that do not match their checksums, so that it finds all damage.
 func (v *View) Inspect(ctx context.Context, i *backend.Inspection) error {
 	c, err := open(dsn(v.path, readOnly+unverified), "query_only = 1")
 	if err != nil {
 		return translate("open the database to verify it", err)
 	}
 	bare := &View{c: c, path: v.path, since: v.since}
-	err = toTheEnd(i, bare.inspectRows(ctx, i))
+	err = damageToProblem(i, bare.inspectRows(ctx, i))
 	if err == nil {
 		i.At("structure", 0)
-		err = toTheEnd(i, bare.integrity(ctx, i))
+		err = damageToProblem(i, bare.integrity(ctx, i))
 		i.At("structure", 1)
 	}
 	if err = errors.Join(err, c.close()); err != nil {
@@ -38,8 +38,8 @@ func (v *View) Inspect(ctx context.Context, i *backend.Inspection) error {
 	return v.inspectPages(ctx, i)
 }
 
-// inspectLog verifies the log that a crash has left. A server that is writing to it may make it look damaged, for a
-// moment.
+// inspectLog verifies the log that a crash has left. While a server writes to it, it may look damaged for a moment, so
+// only damage that is found twice in a row counts.
 func (v *View) inspectLog(i *backend.Inspection) error {
 	seen := ""
 	for range rereads {
@@ -58,8 +58,8 @@ func (v *View) inspectLog(i *backend.Inspection) error {
 	return nil
 }
 
-// toTheEnd makes an error a problem if it says that the file is damaged, so that the inspection goes on.
-func toTheEnd(i *backend.Inspection, err error) error {
+// damageToProblem records an error as a problem if it says that the file is damaged, so that the inspection goes on.
+func damageToProblem(i *backend.Inspection, err error) error {
 	if errors.Is(err, backend.ErrCorrupt) {
 		i.Problem("%v", err)
 		return nil
@@ -96,7 +96,7 @@ func (v *View) inspectRows(ctx context.Context, i *backend.Inspection) error {
 	return nil
 }
 
-// inspectPages verifies the checksums of pages, if they must match.
+// inspectPages verifies the checksums of pages if only this program has written to the file.
 func (v *View) inspectPages(ctx context.Context, i *backend.Inspection) error {
 	own, err := viewOwn(v.path)
 	if err != nil || !own {
@@ -155,7 +155,7 @@ func inspected(row []driver.Value) (in backend.Inspected) {
 	return in
 }
 
-// integrity runs SQLite's own check of the file, of the indexes against the tables, too.
+// integrity runs SQLite's own check of the file, which also compares the indexes with the tables.
 func (v *View) integrity(ctx context.Context, i *backend.Inspection) error {
 	rows, err := v.c.c.QueryContext(ctx, "PRAGMA integrity_check(100)", nil)
 	if err != nil {

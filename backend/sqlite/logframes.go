@@ -13,11 +13,11 @@ import (
 // frameHeader is the number of bytes before the page of each frame.
 const frameHeader = 24
 
-// logHeader is what the header of a WAL says.
+// logHeader is the header of a WAL.
 type logHeader struct {
 	size  int64  // of a page in bytes
 	salt  uint64 // of all frames since the WAL last started again
-	big   bool   // the order of bytes in sums
+	big   bool   // sums are of big-endian words
 	sum   pagesum.Sum
 	whole bool // the header matches its own sum
 }
@@ -52,7 +52,7 @@ func pageInLog(path string, number int64) (found bool, err error) {
 	return found, errors.Join(err, log.Close())
 }
 
-// eachFrame calls f with the offset and the page number of each frame of a WAL. size is that of a page in bytes.
+// eachFrame calls f with the offset and the page number of each frame of a WAL, and returns the page size in bytes.
 func eachFrame(log io.ReaderAt, f func(at, number int64)) (size int64, err error) {
 	h, err := readLogHeader(log)
 	if err != nil {
@@ -70,15 +70,15 @@ func eachFrame(log io.ReaderAt, f func(at, number int64)) (size int64, err error
 	}
 }
 
-// checkFrames refuses a WAL with a damaged frame before the end of what was synced. Where commits are not synced, it is
-// as whole as it happens to be.
+// checkFrames refuses a WAL with a damaged frame before the end of what was synced. If commits are not synced, it
+// accepts any WAL.
 func (b *Backend) checkFrames() error {
 	if b.synchronous() == "OFF" {
 		return nil
 	}
 	damage, err := damageOfLog(b.path)
 	if err != nil {
-		return fmt.Errorf("look at the write-ahead log: %w", err)
+		return fmt.Errorf("read the write-ahead log: %w", err)
 	}
 	if damage != "" {
 		return fmt.Errorf("%w: %s would be lost; to accept that, run sqlite3 %s 'PRAGMA wal_checkpoint(TRUNCATE)', "+
@@ -87,7 +87,8 @@ func (b *Backend) checkFrames() error {
 	return nil
 }
 
-// damageOfLog returns what is damaged in the WAL of the file at path, and which commits SQLite drops because of that.
+// damageOfLog names what is damaged in the WAL of the file at path and the commits that SQLite drops because of it. It
+// returns "" if nothing is.
 func damageOfLog(path string) (damage string, err error) {
 	log, err := os.Open(path + "-wal")
 	if err != nil {
@@ -99,7 +100,7 @@ func damageOfLog(path string) (damage string, err error) {
 		return "", err
 	}
 	if !h.whole {
-		return fmt.Sprintf("the first 32 bytes of %s-wal, and all commits in it", path), nil
+		return fmt.Sprintf("the first 32 bytes of %s-wal and all commits in it", path), nil
 	}
 	revision, readable := revisionOfFile(path)
 	if !readable {
@@ -109,13 +110,14 @@ func damageOfLog(path string) (damage string, err error) {
 	if err != nil || damaged == 0 {
 		return "", err
 	}
-	return fmt.Sprintf("frame %d of %s-wal, and later commits", damaged, path), nil
+	return fmt.Sprintf("frame %d of %s-wal and later commits", damaged, path), nil
 }
 
-// damagedFrame returns the number of a damaged frame before the end of what was synced, 0 if there is none. SQLite
-// takes the first frame that does not match its sum for the end of the log, as a crash leaves it, and drops the commits
-// behind it. But a commit that moved the clock was synced before the next frame was written, so with both in the log,
-// all before them was whole. And the file has no later revision than the log, since it gets what is synced there.
+// damagedFrame returns the number of the first damaged frame before the end of what was synced, 0 if there is none.
+// SQLite takes the first frame that does not match its sum for the end of the log, as a crash leaves it, and drops the
+// commits after it. But a commit that moves the clock is synced before the next frame is written: if the log has both,
+// every frame before them was whole. And the file never has a later revision than the log, because only what is synced
+// in the log is copied to it.
 func damagedFrame(log io.ReaderAt, revisionOfFile int64) (damaged int64, err error) {
 	h, err := readLogHeader(log)
 	if err != nil {
@@ -123,7 +125,7 @@ func damagedFrame(log io.ReaderAt, revisionOfFile int64) (damaged int64, err err
 	}
 	first, last := int64(0), h.sum
 	revision, ended := int64(0), int64(0) // of the current transaction, and of the last one before the damage
-	synced := false                       // a transaction that moved the clock has just ended, behind the damage
+	synced := false                       // a transaction that moved the clock has just ended, after the damage
 	frame := make([]byte, frameHeader+h.size)
 	for n := int64(1); ; n++ {
 		if _, err := log.ReadAt(frame, walHeader+(n-1)*int64(len(frame))); err != nil {

@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// ownPages marks a note of a program that maintains the checksums of pages.
+	// ownPages marks the note of a program that maintains the checksums of pages.
 	ownPages = "checksums"
 
 	pageSizeAt = 16      // offset of the page size in a database's header, 2 bytes, where 1 stands for 64 KiB
 	reservedAt = 20      // offset of the number of bytes that are reserved in each page
-	scanned    = 1 << 20 // bytes to read at a time
+	scanChunk  = 1 << 20 // bytes to read at a time
 
-	scanLog = 10 * time.Second // between two log messages on progress
+	scanLogPeriod = 10 * time.Second // between two log messages on progress
 	// rereads is how often a page is read again: a server may be writing it.
 	rereads = 100
 )
 
 // writtenHere reports whether only this program has written to the file, so that its pages must match their checksums.
-// Another program leaves them as they are: sqlite3 in a copy of a file, or when it copies the log of a server that
-// crashed. lock is the lock file.
+// Another program does not update them: sqlite3 in the copies that it makes, or when it copies the log that a crash has
+// left. lock is the lock file.
 func writtenHere(path string, lock io.ReaderAt) bool {
 	file, err := os.Stat(path)
 	if err != nil || file.Size() == 0 {
@@ -46,14 +46,14 @@ func writtenHere(path string, lock io.ReaderAt) bool {
 	return err == nil && (n.log == identity(log) || log.Size() == 0 && n.log == closedMark(file))
 }
 
-// closedMark distinguishes the file from what it becomes when another program writes to it. It stands in the note in
-// place of the log, which the last connection removes.
+// closedMark identifies the state of a closed file, which changes when another program writes to it. In the note it
+// takes the place of the log, which the last connection removes.
 func closedMark(file os.FileInfo) string {
 	return fmt.Sprintf("closed:%d:%d", file.Size(), file.ModTime().UnixNano())
 }
 
-// noteClosed records in the lock file what the file is when this process has closed it. The log is still there if it
-// could not be copied, or if another program has the file open.
+// noteClosed records in the lock file the state in which this process leaves the file. The log still exists if it could
+// not be copied, or if another program has the file open.
 func (b *Backend) noteClosed() error {
 	file, err := os.Stat(b.path)
 	if err != nil {
@@ -66,8 +66,8 @@ func (b *Backend) noteClosed() error {
 	return b.note(fmt.Sprint(identity(file), " ", left, " 0 0 ", ownPages))
 }
 
-// adoptPages adds checksums to pages that another program has written, after verifying all rows and the structure of
-// the file.
+// adoptPages verifies all rows and the structure of a file that another program has written, and then adds checksums to
+// the pages that lack them.
 func (b *Backend) adoptPages(ctx context.Context) error {
 	size, err := summedPages(b.file)
 	if err != nil || size == 0 {
@@ -98,7 +98,7 @@ func (b *Backend) scanPages(ctx context.Context, size int64) (bad []int64, err e
 		if !pagesum.Valid(page) {
 			bad = append(bad, number)
 		}
-		if time.Since(logged) > scanLog {
+		if time.Since(logged) > scanLogPeriod {
 			logged = time.Now()
 			b.log.Info("verifying pages", "path", b.path, "percent", int(100*done))
 		}
@@ -107,8 +107,8 @@ func (b *Backend) scanPages(ctx context.Context, size int64) (bad []int64, err e
 	return bad, err
 }
 
-// inspectFile verifies what the file holds without looking at the checksums of pages. Rows that are corrupt remain so,
-// because they have checksums of their own, but nothing else may be.
+// inspectFile verifies the contents of the file regardless of the checksums of pages. It accepts corrupt rows, which
+// their own checksums keep from being served, but no other damage.
 func (b *Backend) inspectFile(ctx context.Context) error {
 	c, err := open(dsn(b.path, readOnly+unverified), "query_only = 1")
 	if err != nil {
@@ -136,7 +136,7 @@ func (b *Backend) inspectFile(ctx context.Context) error {
 	return nil
 }
 
-// summedPages returns the size of a page in bytes, 0 if the pages of the file have no checksums.
+// summedPages returns the page size in bytes, 0 if the pages of the file have no checksums.
 func summedPages(file io.ReaderAt) (int64, error) {
 	var header [100]byte
 	if _, err := file.ReadAt(header[:], 0); errors.Is(err, io.EOF) {
@@ -154,7 +154,7 @@ func summedPages(file io.ReaderAt) (int64, error) {
 	return size, nil
 }
 
-// eachPage calls f with the number of each page, its content, and which part of the file was read before.
+// eachPage calls f with the number of each page, its content, and the fraction of the file that was read before.
 func eachPage(
 	ctx context.Context, file *os.File, size int64, f func(number int64, page []byte, done float64) error,
 ) error {
@@ -162,7 +162,7 @@ func eachPage(
 	if err != nil {
 		return err
 	}
-	chunk := make([]byte, max(scanned, size))
+	chunk := make([]byte, max(scanChunk, size))
 	for at := int64(0); ctx.Err() == nil; {
 		n, err := file.ReadAt(chunk, at)
 		end := errors.Is(err, io.EOF)
@@ -181,7 +181,7 @@ func eachPage(
 	return ctx.Err()
 }
 
-// signPages gives the pages of the file at path their checksums. Nobody may have the file open.
+// signPages writes the checksums of some pages of the file at path. Nobody may have the file open.
 func signPages(path string, numbers []int64, size int64) error {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend/sqlite/internal/pagesum"
 )
 
-// filled makes a database with some keys of a few pages, and closes it.
-func filled(t *testing.T) (path string) {
+// closedDatabase creates a database of 300 keys on some pages, and closes it.
+func closedDatabase(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "db")
 	b := openTest(t, Config{Path: path})
@@ -32,8 +32,8 @@ func filled(t *testing.T) (path string) {
 	return path
 }
 
-// pages returns how many pages of the file there are, and how many do not match their checksums.
-func pages(t *testing.T, path string) (all, bad int) {
+// pages returns how many pages the file has, and how many of them do not match their checksums.
+func countPages(t *testing.T, path string) (all, bad int) {
 	t.Helper()
 	file, err := os.Open(path)
 	if err != nil {
@@ -56,7 +56,7 @@ func pages(t *testing.T, path string) (all, bad int) {
 	return all, bad
 }
 
-// flipInPlace flips a bit without leaving another time on the file, as a failing disk does.
+// flipInPlace flips a bit but keeps the file's modification time, as a failing disk does.
 func flipInPlace(t *testing.T, path string, at int64) {
 	t.Helper()
 	before, err := os.Stat(path)
@@ -88,8 +88,8 @@ func list(t *testing.T, b *Backend) ([]backend.Row, error) {
 
 // TestPageOfIndex flips a bit in a page of the key index, which no checksum of a row covers.
 func TestPageOfIndex(t *testing.T) {
-	path := filled(t)
-	if all, bad := pages(t, path); all < 10 || bad != 0 {
+	path := closedDatabase(t)
+	if all, bad := countPages(t, path); all < 10 || bad != 0 {
 		t.Fatalf("%d pages, %d without a valid checksum", all, bad)
 	}
 	db, err := sql.Open("sqlite3", path)
@@ -137,7 +137,7 @@ func inspect(t *testing.T, path string) string {
 // TestInspectionOfClosedFile verifies the pages of a file that no server has open. A view leaves an empty log behind,
 // which must not make the file look like another program's.
 func TestInspectionOfClosedFile(t *testing.T) {
-	path := filled(t)
+	path := closedDatabase(t)
 	info, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestFileOfAnotherProgram(t *testing.T) {
 	}
 	adopted := func(t *testing.T, path string) {
 		t.Helper()
-		if _, bad := pages(t, path); bad == 0 {
+		if _, bad := countPages(t, path); bad == 0 {
 			t.Fatal("every page has a valid checksum before the start")
 		}
 		b := openTest(t, Config{Path: path})
@@ -187,13 +187,13 @@ func TestFileOfAnotherProgram(t *testing.T) {
 		if err := b.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if all, bad := pages(t, path); all == 0 || bad != 0 {
+		if all, bad := countPages(t, path); all == 0 || bad != 0 {
 			t.Errorf("%d pages, %d without a valid checksum", all, bad)
 		}
 	}
 	t.Run("VACUUM INTO", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "copy")
-		shell(t, filled(t), "VACUUM INTO '"+path+"'")
+		shell(t, closedDatabase(t), "VACUUM INTO '"+path+"'")
 		v, err := OpenView(t.Context(), path) // a backup can be verified where it is
 		if err != nil {
 			t.Fatal(err)
@@ -205,12 +205,12 @@ func TestFileOfAnotherProgram(t *testing.T) {
 		adopted(t, path)
 	})
 	t.Run("a write", func(t *testing.T) {
-		path := filled(t)
+		path := closedDatabase(t)
 		shell(t, path, "REINDEX")
 		adopted(t, path)
 	})
 	t.Run("the log of a crash", func(t *testing.T) {
-		path := filled(t)
+		path := closedDatabase(t)
 		b := openTest(t, Config{Path: path})
 		if err := write(b, "/registry/pods/0000", nil); err != nil {
 			t.Fatal(err)
@@ -224,7 +224,7 @@ func TestFileOfAnotherProgram(t *testing.T) {
 	})
 	t.Run("damaged", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "copy")
-		shell(t, filled(t), "VACUUM INTO '"+path+"'")
+		shell(t, closedDatabase(t), "VACUUM INTO '"+path+"'")
 		whole, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -237,9 +237,9 @@ func TestFileOfAnotherProgram(t *testing.T) {
 
 // TestDefragmentAddsChecksums converts a file of a version that had no checksums of pages.
 func TestDefragmentAddsChecksums(t *testing.T) {
-	path := withoutChecksums(t, filled(t))
+	path := withoutChecksums(t, closedDatabase(t))
 	b := openTest(t, Config{Path: path})
-	if all, _ := pages(t, path); all != 0 {
+	if all, _ := countPages(t, path); all != 0 {
 		t.Fatal("the old file has checksums")
 	}
 	if err := b.Defragment(t.Context()); err != nil {
@@ -254,7 +254,7 @@ func TestDefragmentAddsChecksums(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if all, bad := pages(t, path); all < 10 || bad != 0 {
+	if all, bad := countPages(t, path); all < 10 || bad != 0 {
 		t.Errorf("%d pages, %d without a valid checksum", all, bad)
 	}
 	again := openTest(t, Config{Path: path})
@@ -311,7 +311,7 @@ func withoutChecksums(t *testing.T, path string) string {
 
 // TestDamagedFrame flips a bit in the log of a running server. The checkpoint that meets it must not copy it.
 func TestDamagedFrame(t *testing.T) {
-	path := filled(t)
+	path := closedDatabase(t)
 	b := openTest(t, Config{Path: path})
 	conn, err := connect(path)
 	if err != nil {
@@ -348,7 +348,7 @@ func TestDamagedFrame(t *testing.T) {
 // TestDamageBeforeTheEndOfTheLog flips bits in the log of a crash. What SQLite would drop after the first frame that is
 // not whole was acknowledged, unless the frame belongs to the last commit.
 func TestDamageBeforeTheEndOfTheLog(t *testing.T) {
-	path := filled(t)
+	path := closedDatabase(t)
 	b := openTest(t, Config{Path: path})
 	b.checkpoints.stop() // nothing but the log has the last commit
 	for i := range 20 {
@@ -412,7 +412,7 @@ func TestDamageBeforeTheEndOfTheLog(t *testing.T) {
 
 // TestDamagedSaltOrHeaderOfLog flips bits that SQLite takes for the end of the log, or for a log without any commit.
 func TestDamagedSaltOrHeaderOfLog(t *testing.T) {
-	path := filled(t)
+	path := closedDatabase(t)
 	before, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -450,7 +450,7 @@ func TestDamagedSaltOrHeaderOfLog(t *testing.T) {
 
 // TestRefusedStart starts again on a damaged file, as a supervisor does, and after a start that was killed.
 func TestRefusedStart(t *testing.T) {
-	path := filled(t)
+	path := closedDatabase(t)
 	b := openTest(t, Config{Path: path})
 	id := binary.BigEndian.AppendUint64(nil, b.settings.ClusterID)
 	if err := b.Close(); err != nil {

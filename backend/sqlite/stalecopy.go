@@ -28,11 +28,11 @@ func (b *Backend) checkCopy(held, root int64) error {
 	}
 	log, err := os.Open(b.path + "-wal")
 	if err != nil {
-		return fmt.Errorf("look at the write-ahead log: %w", err)
+		return fmt.Errorf("read the write-ahead log: %w", err)
 	}
 	logged, err := revisionOfLog(log, root)
 	if err := errors.Join(err, log.Close()); err != nil {
-		return fmt.Errorf("look at the write-ahead log: %w", err)
+		return fmt.Errorf("read the write-ahead log: %w", err)
 	}
 	if logged < held {
 		return nil
@@ -102,7 +102,7 @@ func (p *checkpointer) holds() (revision int64, due bool) {
 	return p.b.clock.Load().Revision, time.Since(p.noted) >= notePeriod && p.b.synchronous() != "OFF"
 }
 
-// note adds to the note in the lock file the revision up to which the file has been synced, and the page of its clock.
+// note writes a note with the revision up to which the file has been synced, and logs a failure.
 func (p *checkpointer) note(c *conn, revision int64) {
 	p.noted = time.Now()
 	if err := p.b.noteHeld(c, revision); err != nil {

@@ -31,7 +31,7 @@ func (b *Backend) checkLog() error {
 	case errors.Is(err, os.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("look at the write-ahead log: %w", err)
+		return fmt.Errorf("read the write-ahead log: %w", err)
 	case log.Size() <= walHeader:
 		return nil
 	}
@@ -50,7 +50,7 @@ func (b *Backend) checkLog() error {
 	if err != nil {
 		return err
 	}
-	// Without a note, an older program or an interrupted start has left the log. If both were copied, both are new.
+	// Without a note, the log is from an older program or an interrupted start. If both were copied, both are new.
 	sameFile, sameLog := n.file == identity(file), n.log == identity(log)
 	if sameLog && !sameFile {
 		return fmt.Errorf("%w: %s-wal", ErrStaleLog, b.path)
@@ -63,8 +63,8 @@ func (b *Backend) checkLog() error {
 	return b.checkFrames()
 }
 
-// note is what the note in the lock file says: which files are in use together, the revision that the file holds, the
-// page of its clock, and who maintains checksums of pages. What an older program did not note is zero.
+// note is the note in the lock file: which files are in use together, the revision that the file holds, the page of its
+// clock, and who maintains checksums of pages. Fields that an older program did not write are zero.
 type note struct {
 	file, log  string
 	held, root int64
@@ -77,7 +77,7 @@ func readNote(lock io.ReaderAt) (n note, err error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return n, fmt.Errorf("read the note in the lock file: %w", err)
 	}
-	_, _ = fmt.Sscan(string(text[:read]), &n.file, &n.log, &n.held, &n.root, &n.owner) // or as much as there is
+	_, _ = fmt.Sscan(string(text[:read]), &n.file, &n.log, &n.held, &n.root, &n.owner) // an old one is shorter
 	return n, nil
 }
 

@@ -22,7 +22,7 @@ const (
 
 // prepareFile initializes a new file, checks an existing one, and migrates it. Pages are verified if own is set.
 func (b *Backend) prepareFile(ctx context.Context, own bool) error {
-	name := nameOf(b.path, own)
+	name := writableDSN(b.path, own)
 	c, err := open(name)
 	if err == nil {
 		err = errors.Join(b.checkFile(c), c.close())
@@ -47,7 +47,7 @@ func (b *Backend) checkFile(c *conn) error {
 		return ErrNotSQLStore
 	}
 	if tables == 0 {
-		if err := c.reserve(); err != nil {
+		if err := c.reserveSums(); err != nil {
 			return err
 		}
 		// The order matters: auto_vacuum is fixed when the first page is written, and setting WAL mode writes it.
@@ -128,8 +128,8 @@ func (b *Backend) start() error {
 		return startError(err)
 	}
 	if size, err := summedPages(b.file); err == nil && size == 0 {
-		b.log.Info("pages of the database have no checksums, since an older version made it; a defragmentation adds "+
-			"them", "path", b.path)
+		b.log.Info("pages of the database have no checksums, because an older version created the file; defragment it "+
+			"to add them", "path", b.path)
 	}
 	if found != 1 || b.settings.ClusterID == 0 || b.settings.MemberID == 0 {
 		return fmt.Errorf("%w: its clock or its settings are missing", ErrCorrupt)

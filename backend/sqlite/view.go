@@ -78,7 +78,8 @@ func (v *View) readSince(ctx context.Context) error {
 	})
 }
 
-// connectView verifies pages only if they must match: a copy that sqlite3 has made is read as it is.
+// connectView opens a connection that verifies pages only if this program alone has written them: those of a copy that
+// sqlite3 has made need not match.
 func connectView(path string) (*conn, error) {
 	own, err := viewOwn(path)
 	if err != nil {
