@@ -10,7 +10,7 @@
 //  3. Every read reports the [Clock] of its own snapshot, so that the caller can tell whether the requested revision R
 //     was still readable: compacted <= R <= revision, in the same epoch.
 //  4. A row that is read with its value is verified against its checksum (see [Sums]). If they do not match, the read
-//     fails with [ErrCorrupt]. Rows read without their values, and counts, come from an index and are not verified,
+//     fails with [ErrCorrupt]. Rows read without their values, and counts, come from an index and are not verified:
 //     see [Verifying].
 //  5. Nobody else can commit between [Backend.Begin] and the end of the [Tx] that it returns.
 //

@@ -162,7 +162,7 @@ type Membership struct {
 	// Extending reports that an extension is resetting leases to their full TTL, and that [Shared.ExtendLeases] must be
 	// called for the rest of them.
 	Extending bool
-	// Silence is the time between the previous heartbeat of any member and this one, by the database's clock. If that
-	// was stepped back, it is by how much.
+	// Silence is the time between the previous heartbeat of any member and this one, by the database's clock. It is
+	// never negative: if that clock was stepped back, Silence says how far back the time is.
 	Silence time.Duration
 }

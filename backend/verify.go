@@ -6,21 +6,21 @@ import "context"
 // files by itself.
 type Verifying interface {
 	PageChecksums
-	// Server returns the server to which the newest connection leads, or behind a pooler the one that last answered:
-	// what was verified on another one says nothing about its files.
+	// Server returns the server of the newest connection or, behind a pooler, the one that last answered. A
+	// verification of another server says nothing about the files of this one.
 	Server() Server
-	// Verify reads all rows of one snapshot from the table, without an index, verifies them against their checksums,
-	// except for their values, and passes them to v. Then it verifies that the indexes contain exactly these rows, and
+	// Verify reads all rows of one snapshot from the table, without an index, verifies all of them but their values
+	// against their checksums, and passes them to v. Then it verifies that the indexes contain exactly these rows, and
 	// that a search in them finds each. Error: [ErrCorrupt].
 	Verify(ctx context.Context, v Verifier) error
 }
 
-// Verifier receives the rows of [Verifying.Verify]. An error of its methods ends the verification, which returns it.
+// Verifier receives the rows of [Verifying.Verify]. If a method returns an error, the verification ends and returns it.
 type Verifier interface {
 	// Begin is called first, with the clock of the snapshot.
 	Begin(c Clock) error
 	// Row is called for each row, tombstones included, without its value and in no order.
 	Row(r *Row) error
-	// Rows is called once all rows were passed, if the indexes contain exactly these.
+	// Rows is called after the last row, if the indexes contain exactly the rows that were passed.
 	Rows() error
 }

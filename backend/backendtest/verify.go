@@ -11,25 +11,25 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// seen is a [backend.Verifier] that keeps what it receives.
-type seen struct {
+// recorder is a [backend.Verifier] that records what it receives.
+type recorder struct {
 	clock  backend.Clock
 	rows   map[backend.RowID]backend.Row
 	all    bool
 	refuse error
 }
 
-func (s *seen) Begin(c backend.Clock) error {
-	*s = seen{clock: c, rows: map[backend.RowID]backend.Row{}, refuse: s.refuse}
+func (s *recorder) Begin(c backend.Clock) error {
+	*s = recorder{clock: c, rows: map[backend.RowID]backend.Row{}, refuse: s.refuse}
 	return nil
 }
 
-func (s *seen) Row(r *backend.Row) error {
+func (s *recorder) Row(r *backend.Row) error {
 	s.rows[r.ID()] = *r
 	return s.refuse
 }
 
-func (s *seen) Rows() error {
+func (s *recorder) Rows() error {
 	s.all = true
 	return nil
 }
@@ -41,13 +41,13 @@ func testVerify(f *fixture, v backend.Verifying) {
 	long := string(bytes.Repeat([]byte("long"), 1000))
 	f.commit([]op{put("a", "1"), put("b", "1"), put(long, "1")}, []op{put("a", "2"), del("b")}, []op{put("b", "")})
 	f.commit([]op{put("k", "v"), put("l", "v")}, []op{del("k"), put("k", "v")}, []op{del("a"), del(long)})
-	var s seen
+	var s recorder
 	if err := v.Verify(ctx, &s); err != nil {
 		f.Fatal(err)
 	}
 	want := f.m.history(from(""), 0, f.m.clock.Revision)
 	if !s.all || s.clock != f.m.clock || len(s.rows) != len(want) {
-		f.Errorf("%d rows of %d at %+v, all: %t", len(s.rows), len(want), s.clock, s.all)
+		f.Errorf("%d rows at %+v, want %d at %+v; all: %t", len(s.rows), s.clock, len(want), f.m.clock, s.all)
 	}
 	for _, w := range want {
 		w.Value = nil
@@ -57,25 +57,25 @@ func testVerify(f *fixture, v backend.Verifying) {
 	}
 	s.refuse = errors.New("enough")
 	if err := v.Verify(ctx, &s); !errors.Is(err, s.refuse) || len(s.rows) != 1 || s.all {
-		f.Errorf("ended by an error: %v after %d rows", err, len(s.rows))
+		f.Errorf("after an error of the verifier: %v after %d rows", err, len(s.rows))
 	}
 	for _, name := range slices.Sorted(maps.Keys(damages)) {
-		if name == "value" || name == "checksum" { // the half that covers the value
+		if name == "value" || name == "checksum" { // the damaged half of the checksum is the value's
 			continue
 		}
 		f.hooks.Execute(f.T, f.b, "CREATE TABLE intact AS SELECT * FROM object_versions WHERE resource_version = 4")
 		f.hooks.Execute(f.T, f.b, "UPDATE object_versions SET "+damages[name]+" WHERE resource_version = 4")
-		f.wantErr(name+" damaged", v.Verify(ctx, &seen{}), backend.ErrCorrupt)
+		f.wantErr(name+" damaged", v.Verify(ctx, &recorder{}), backend.ErrCorrupt)
 		f.hooks.Execute(f.T, f.b, "DELETE FROM object_versions WHERE resource_version = 4")
 		f.hooks.Execute(f.T, f.b, "INSERT INTO object_versions SELECT * FROM intact")
 		f.hooks.Execute(f.T, f.b, "DROP TABLE intact")
-		if err := v.Verify(ctx, &seen{}); err != nil {
+		if err := v.Verify(ctx, &recorder{}); err != nil {
 			f.Errorf("%s restored: %v", name, err)
 		}
 	}
 	f.compact(f.m.clock.Revision - 1)
 	f.purge(100)
-	if err := v.Verify(ctx, &seen{}); err != nil {
+	if err := v.Verify(ctx, &recorder{}); err != nil {
 		f.Error(err)
 	}
 }

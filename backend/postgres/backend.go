@@ -50,7 +50,7 @@ type Backend struct {
 
 	// weak is the last answer to weakOf.
 	weak atomic.Pointer[string]
-	// unprotected is the last answer to unprotectedPages.
+	// unprotected is a server's last answer to unprotectedPages.
 	unprotected atomic.Bool
 
 	// analyzed is the revision at which the planner's statistics were last updated.

@@ -36,7 +36,7 @@ type Config struct {
 	// precedence over the DSN's password.
 	PasswordFile string
 	// MaxConns is the maximum number of connections of this Backend; 0 uses the DSN's pool_max_conns, or 16 if it has
-	// none. At least 4 are used, and one more by a verification. One is the listener's; up to 5 are for control
+	// none. At least 4 are used; a verification uses one more. One is the listener's; up to 5 are for control
 	// statements (writes, heartbeats, the clock, leases, hints); the rest are for reads, which leaves one if there are
 	// fewer than 6. With 4, a batch that has to read while a read hangs and a renewal waits for its lease may fail.
 	MaxConns int

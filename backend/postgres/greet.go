@@ -52,7 +52,7 @@ func (b *Backend) greet(ctx context.Context, c *pgx.Conn) error {
 		err = scan(ctx, c, each, sql, []any{oneTrip(c), int32(own), milliseconds(statement), milliseconds(clientCheck)})
 		if err == nil {
 			b.noteWeak(weak)
-			if i < len(greetings)-1 { // the last one does not ask
+			if i < len(greetings)-1 { // the last one does not ask for it
 				b.notePages(unprotected)
 			}
 		}

@@ -107,7 +107,7 @@ func (r *reader) change(s *scanner, clock backend.Clock) {
 		s.row(ch.Prev, r.value)
 		r.read += ch.Prev.Size()
 	case ch.Row.PrevRevision != 0 && ch.Row.ModRevision > clock.Compacted && s.err == nil: // it cannot be purged yet
-		s.err = damaged("the index of keys does not lead to the row of revision %d, which that of %d supersedes",
+		s.err = damaged("the index of keys does not lead to the row of revision %d, which revision %d supersedes",
 			ch.Row.PrevRevision, ch.Row.ModRevision)
 	}
 	r.changes = append(r.changes, ch)

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// lockMaintenance serializes heartbeats. The silence ends at the time that it stores, so that a step of the clock
-	// during a heartbeat shows in this one or the next.
+	// lockMaintenance serializes heartbeats. It measures the silence up to the time that it stores, so that a step of
+	// the clock during a heartbeat shows in this heartbeat or in the next one.
 	lockMaintenance = "WITH was AS (SELECT holder, heard_at FROM maintenance WHERE id = 1 FOR UPDATE), " +
 		"is_now AS (UPDATE maintenance AS m SET heard_at = clock_timestamp() FROM was WHERE m.id = 1 " +
 		"RETURNING m.heard_at) " +
 		"SELECT was.holder, (extract(epoch FROM is_now.heard_at - was.heard_at) * 1000000)::bigint, " +
 		"(SELECT x.next_lease IS NOT NULL FROM lease_extension AS x WHERE x.id = 1), " + weakOf + " FROM was, is_now"
-	// dropDead also drops members that were seen in the future, since when the clock was stepped back: a dead one would
-	// stay until then. A live one comes back with its next heartbeat.
+	// dropDead also drops members that were seen in the future: the clock was stepped back, and a dead one would stay
+	// until then. A live one returns with its next heartbeat.
 	dropDead = "DELETE FROM members WHERE id <> $1::bigint AND (seen_at <= clock_timestamp() - $2::bigint * " +
 		"interval '1 microsecond' OR seen_at > clock_timestamp() + $2::bigint * interval '1 microsecond')"
 	upsertMember = "INSERT INTO members (id, name, client_urls, seen_at, program) " +

@@ -1,7 +1,7 @@
 package postgres
 
-// unprotectedPages is a column that is true if the server keeps no checksums of its pages, and NULL for an engine that
-// does not say. A server cannot change it while it runs, so it is read on each new connection.
+// unprotectedPages is a column that is true if the server keeps no checksums of its pages, and NULL for an engine
+// without that setting. It cannot change while a server runs, so each new connection reads it once.
 const unprotectedPages = "current_setting('data_checksums', true) = 'off'"
 
 // NoPageChecksums implements [backend.PageChecksums].

@@ -22,7 +22,7 @@ type servers struct {
 	mu      sync.Mutex
 	commits map[backend.Server]commit
 	latest  place          // the server of the newest connection
-	heard   backend.Server // of the last answer that named one: behind a pooler, the place of a connection is unknown
+	heard   backend.Server // that last answered: behind a pooler, the place of a connection is unknown
 	highest place          // with the highest timeline met in latest's system
 	doubted backend.Server // does not acknowledge commits
 	sockets map[*socket]place

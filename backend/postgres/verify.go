@@ -10,30 +10,30 @@ import (
 )
 
 // A verification reads the table by sequential scans, because an index may not lead to all rows, and the leaves of the
-// indexes by index-only scans. Then it looks up each of them, because a scan of the leaves does not depend on the pages
-// above them.
+// indexes by index-only scans. Then it looks up each entry, because a scan of the leaves does not read the pages above
+// them.
 const (
-	// onlyTable makes the planner use no index, and onlyLeaves nothing but the index that has a query's order. onlyDown
-	// makes it look up one entry after another.
+	// onlyTable makes the planner use no index, onlyLeaves only the index that has a query's order. onlyLookups makes
+	// it look up one entry at a time.
 	onlyTable = "SELECT set_config('enable_indexscan', 'off', true), " +
 		"set_config('enable_indexonlyscan', 'off', true), set_config('enable_bitmapscan', 'off', true), " +
 		"set_config('enable_seqscan', 'on', true)"
 	onlyLeaves = "SELECT set_config('enable_indexscan', 'on', true), set_config('enable_indexonlyscan', 'on', true), " +
 		"set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true)"
-	onlyDown = "SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), " +
+	onlyLookups = "SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), " +
 		"set_config('enable_material', 'off', true), set_config('jit', 'off', true)"
-	// unhurried lets the statements of a transaction take their time.
-	unhurried = "SELECT set_config(name, '0', true) FROM pg_settings " +
+	// noTimeouts turns off the timeouts of a transaction and its statements.
+	noTimeouts = "SELECT set_config(name, '0', true) FROM pg_settings " +
 		"WHERE name IN ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')"
 
 	allClocks = "SELECT revision, compacted, incarnation FROM clock"
-	// allHeads reads all rows without their values, each with whether its columns for a long key agree, and whether it
-	// has no value.
+	// allHeads reads all rows without their values, but with whether they have one, and whether the two columns of a
+	// long key agree.
 	allHeads = "SELECT " + rowColumns + ", value IS NULL, checksum IS NULL, checksum, written_at, " +
 		"long_key IS NULL OR key = substr(long_key, 1, 2600) || sha256(long_key) FROM object_versions"
 
-	// idSum is a hash of a row's id, entrySum of all that the index of keys has of it. The sums of the hashes of all
-	// rows are equal if the rows are.
+	// idSum hashes a row's id, entrySum every column in the index of keys, leaseSum those in the index of leases. Equal
+	// sets of rows have equal sums of hashes.
 	idSum    = "hashint8extended(resource_version, ordinal)"
 	entrySum = "hashtextextended(encode(key, 'hex') COLLATE \"C\", hashint8extended(create_revision, " +
 		"hashint8extended(version, hashint8extended(lease, hashint8extended(previous_version, " +
@@ -48,10 +48,10 @@ const (
 		" FROM object_versions ORDER BY key, resource_version DESC, ordinal DESC LIMIT $1::bigint) AS e"
 	leaseSums = "SELECT count(*), COALESCE(sum(" + leaseSum + "), 0)::text FROM (SELECT lease, key " +
 		"FROM object_versions WHERE lease <> 0 ORDER BY lease, key LIMIT $1::bigint) AS e"
-	// notFound looks up each entry of the index of keys, of which the leaves have been verified, and returns those that
-	// a search does not find, or that lead to another row: Postgres does not compare a row with the entry that led to
-	// it. It reads that row because no index has ctid. As sorts are off, the order makes the planner look up the key in
-	// the index of keys: for a table that was not vacuumed, it would prefer the primary key.
+	// notFound looks up each entry of the index of keys, whose leaves have been verified, and returns one that a search
+	// does not find or that leads to another row: Postgres does not compare a row with the entry that led to it. The
+	// query must read that row, because no index has ctid. With sorts off, the order makes the planner look up the key
+	// in the index of keys; for a table that was never vacuumed, it would prefer the primary key.
 	notFound = "SELECT t.resource_version, " + misledByKey + " FROM object_versions AS t LEFT JOIN LATERAL (SELECT " +
 		"o.ctid, o.key, o.resource_version, o.ordinal FROM object_versions AS o WHERE o.key = t.key " +
 		"AND o.resource_version = t.resource_version AND o.ordinal = t.ordinal ORDER BY o.deleted LIMIT 1) AS k ON " +
@@ -61,7 +61,7 @@ const (
 		"OR p.ordinal IS DISTINCT FROM t.ordinal LIMIT 1"
 	misledByKey = "(k.ctid IS NULL OR k.key IS DISTINCT FROM t.key OR k.resource_version IS DISTINCT FROM " +
 		"t.resource_version OR k.ordinal IS DISTINCT FROM t.ordinal)"
-	// lostKeys looks up the keys of each lease.
+	// lostKeys looks up the keys of each lease, and returns a lease for which that does not find all.
 	lostKeys = "SELECT l.lease FROM (SELECT lease, count(*) AS n FROM object_versions WHERE lease <> 0 GROUP BY " +
 		"lease ORDER BY lease) AS l CROSS JOIN LATERAL (SELECT count(o.ctid) FILTER (WHERE o.lease = l.lease) AS n " +
 		"FROM object_versions AS o WHERE o.lease = l.lease AND o.lease <> 0) AS k WHERE k.n <> l.n LIMIT 1"
@@ -71,7 +71,7 @@ const (
 func (b *Backend) Server() backend.Server { return b.servers.server() }
 
 // Verify implements [backend.Verifying]. Its snapshot, like that of pg_dump, keeps vacuum from removing what is deleted
-// meanwhile. It has a connection of its own: a pool may have a single one for all reads.
+// meanwhile. It uses its own connection, because a pool may have only one for all reads.
 func (b *Backend) Verify(ctx context.Context, v backend.Verifier) error {
 	if err := b.usable(ctx); err != nil {
 		return err
@@ -90,12 +90,12 @@ func (b *Backend) Verify(ctx context.Context, v backend.Verifier) error {
 		if err = verify(running, c, v); err == nil {
 			_, err = c.Exec(running, "ROLLBACK") // the server logs a connection that ends inside a transaction
 		}
-		_ = c.PgConn().Conn().Close() // what is left of an answer is not read
+		_ = c.PgConn().Conn().Close() // without reading the rest of an answer
 	}
 	return b.translate(ctx, "verify the database", err)
 }
 
-// connectOnce returns a connection that is in no pool.
+// connectOnce opens a connection outside the pools.
 func (b *Backend) connectOnce(ctx context.Context) (*pgx.Conn, error) {
 	cc := b.dsn.Copy()
 	if err := b.prepareCancelling(ctx, cc); err != nil {
@@ -115,7 +115,7 @@ func (b *Backend) connectOnce(ctx context.Context) (*pgx.Conn, error) {
 }
 
 func verify(ctx context.Context, c *pgx.Conn, v backend.Verifier) error {
-	for _, sql := range []string{"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", unhurried, onlyTable} {
+	for _, sql := range []string{"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", noTimeouts, onlyTable} {
 		if _, err := c.Exec(ctx, sql); err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func (s *scanner) head(v backend.Verifier) error {
 	return v.Row(&r)
 }
 
-// verifyLeaves compares the rows of the table with the entries of the indexes.
+// verifyLeaves compares the entries of the indexes with the rows of the table.
 func verifyLeaves(ctx context.Context, c *pgx.Conn) error {
 	var rows, leased int64
 	var ids, entries, leases string
@@ -189,14 +189,14 @@ func verifyLeaves(ctx context.Context, c *pgx.Conn) error {
 	} {
 		var n int64
 		var sum string
-		// The limit ends the scan of an index that leads around in circles.
+		// The limit ends the scan of an index whose pages form a cycle.
 		read := func(s *scanner) error { n, sum = s.integer(), s.text(); return nil }
 		err := scan(ctx, c, read, x.sql, []any{x.rows + 1})
 		switch {
 		case err != nil:
 			return err
 		case n != x.rows || sum != x.want:
-			return damaged("the %s has %d entries, and they do not match the table's %d rows", x.name, n, x.rows)
+			return damaged("the %s has %d entries that do not match the table's %d rows", x.name, n, x.rows)
 		}
 	}
 	return nil
@@ -204,7 +204,7 @@ func verifyLeaves(ctx context.Context, c *pgx.Conn) error {
 
 // verifyLookups looks up each row of the table in the indexes.
 func verifyLookups(ctx context.Context, c *pgx.Conn) error {
-	if _, err := c.Exec(ctx, onlyDown); err != nil {
+	if _, err := c.Exec(ctx, onlyLookups); err != nil {
 		return err
 	}
 	err := scan(ctx, c, func(s *scanner) error {
@@ -222,6 +222,7 @@ func verifyLookups(ctx context.Context, c *pgx.Conn) error {
 	}, lostKeys, nil)
 }
 
+// damaged returns the error for an index that does not match the table.
 func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %s; find all damage with 'sqlstore check', then run REINDEX TABLE object_versions or "+
 		"restore a backup", backend.ErrCorrupt, fmt.Sprintf(format, args...))

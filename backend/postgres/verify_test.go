@@ -9,11 +9,11 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// TestPlansOfAVerification checks that what a verification reads is what it is to verify: the table itself, the leaves
-// of each index, and searches in each of them.
+// TestPlansOfAVerification checks that a verification reads what it must verify: the table itself, the leaves of each
+// index, and searches in each of them.
 func TestPlansOfAVerification(t *testing.T) {
 	p := newPlanned(t)
-	// A table that grows is analyzed by this package, long before it is vacuumed.
+	// This package analyzes a growing table long before it is vacuumed.
 	for _, state := range []string{"ANALYZE object_versions", "VACUUM ANALYZE object_versions"} {
 		t.Run(state, func(t *testing.T) {
 			p.t = t
@@ -44,7 +44,7 @@ func testPlansOfAVerification(t *testing.T, p *planned) {
 		{"", entrySums, []any{rows}, []string{keys}, []string{"Seq", "Sort"}},
 		{"", leaseSums, []any{rows}, []string{"Index Only Scan using " + lease}, []string{"Seq", "Sort"}},
 		{
-			onlyDown, notFound, nil,
+			onlyLookups, notFound, nil,
 			[]string{
 				"Nested Loop", keys + " on object_versions t", "Index Scan using " + key + " on object_versions o",
 				"Index Scan using " + primary + " on object_versions o",
@@ -76,7 +76,7 @@ func testPlansOfAVerification(t *testing.T, p *planned) {
 	}
 }
 
-// halted is a [backend.Verifier] that ends its verification only when it is told to.
+// halted is a [backend.Verifier] that halts its verification until ends is closed.
 type halted struct{ began, ends chan struct{} }
 
 func (h halted) Begin(backend.Clock) error {
@@ -87,7 +87,7 @@ func (h halted) Begin(backend.Clock) error {
 func (h halted) Row(*backend.Row) error { return nil }
 func (h halted) Rows() error            { return nil }
 
-// A long verification leaves all connections of the pools to others.
+// A long verification uses no connection of the pools.
 func TestReadsDuringAVerification(t *testing.T) {
 	b := openTest(t, Config{DSN: database(t), MaxConns: minConns})
 	h := halted{make(chan struct{}), make(chan struct{})}
