@@ -134,7 +134,7 @@ func (s *Server) enter(stage conditions.Stage) {
 	}
 }
 
-// awaitVerified waits for the verification of the database, so that a small one serves its first requests at once.
+// awaitVerified waits for the verification of the database, so that a server over a small one is Ready at once.
 func (s *Server) awaitVerified(ctx context.Context) {
 	select {
 	case <-s.store.Verified():

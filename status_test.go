@@ -326,7 +326,6 @@ func TestStatusOfPageChecksums(t *testing.T) {
 	}
 }
 
-// While a start waits for its database, an operator sees why, and also when the database appears, fails and recovers.
 // A server whose database is large verifies it after the start. Here the verification waits for a lock, in a function
 // that it calls for each row.
 func TestStatusWhileVerifying(t *testing.T) {

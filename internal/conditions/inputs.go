@@ -54,7 +54,7 @@ type Inputs struct {
 	Weak     *Fault // the database may lose acknowledged writes
 	NoSpace  *Fault
 	Corrupt  *Fault
-	Bare     *Fault // pages without checksums
+	Bare     *Fault // the database's pages have no checksums
 	Stalled  *Fault // compaction
 	Stuck    *Fault // the database's log
 	Lagging  *Fault // watches
@@ -157,8 +157,8 @@ func (in *Inputs) ready() Condition {
 	case in.NoSpace != nil:
 		why = &Fault{NoSpace, in.NoSpace.Message}
 	case in.Unverified:
-		why = &Fault{ReasonVerifying, "the rows and indexes of the database are verified first, since its server has " +
-			"data_checksums=off: wait, or turn them on with 'pg_checksums --enable'"}
+		why = &Fault{ReasonVerifying, "the rows and indexes of the database are verified first, because its server " +
+			"has data_checksums=off: wait, or turn page checksums on with 'pg_checksums --enable'"}
 	default:
 		return in.served(Ready, True, Fault{Ready, "reads and writes are served"})
 	}

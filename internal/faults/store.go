@@ -177,8 +177,8 @@ func PageChecksums(none bool) *conditions.Fault {
 	return &conditions.Fault{
 		Reason: "DataChecksumsOff",
 		Message: "the database server has data_checksums=off and does not notice damage to its files; sqlstore " +
-			"verifies its rows by their own checksums, and the indexes at its start only: stop the server and run " +
-			"'pg_checksums --enable' (on standbys, too), or make it anew with 'initdb --data-checksums'",
+			"verifies rows by their own checksums, but indexes only at its start: stop the server and run " +
+			"'pg_checksums --enable' (on standbys, too), or create a new one with 'initdb --data-checksums'",
 	}
 }
 

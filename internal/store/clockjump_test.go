@@ -25,7 +25,7 @@ type jumping struct {
 
 func (b *jumping) jump() { stepClock(b.t, b.dsn, "1 hour") }
 
-// stepClock changes what the database remembers of its clock as if that had been stepped ahead by an interval.
+// stepClock changes the times in the database as if its clock had been stepped ahead by an interval.
 func stepClock(t *testing.T, dsn, interval string) {
 	t.Helper()
 	execute(t, dsn, "WITH l AS (UPDATE leases SET expires_at = expires_at - $1::interval), "+
@@ -108,7 +108,7 @@ func TestLeaseOutlivesAJumpOfTheClock(t *testing.T) {
 	})
 }
 
-// A clock that is stepped during a heartbeat, after that has looked at it, ends no lease.
+// A step of the clock during a heartbeat that has already read it ends no lease.
 func TestClockIsSteppedDuringAHeartbeat(t *testing.T) {
 	dsn := pgserver.Database(t)
 	s := openStore(t, openSharedOn(t, 1, dsn)[0], Config{})
@@ -141,7 +141,7 @@ func TestClockIsSteppedDuringAHeartbeat(t *testing.T) {
 	})
 }
 
-// After the database's clock was stepped back, leases end in time, and a dead replica does not keep the maintenance.
+// After the database's clock was stepped back, leases end on time, and a dead replica does not keep the maintenance.
 func TestClockIsSteppedBack(t *testing.T) {
 	dsn := pgserver.Database(t)
 	s := openStore(t, openSharedOn(t, 1, dsn)[0], Config{})
@@ -153,6 +153,6 @@ func TestClockIsSteppedBack(t *testing.T) {
 	eventually(t, "the lease ends", func() bool { return get(t, s, "k", 0) == nil })
 	l, _, err := s.LeaseTimeToLive(within(t), 8, false)
 	if err != nil || l.Remaining > 1000*time.Second || l.Remaining < 500*time.Second {
-		t.Errorf("the other lease is %+v, %v", l, err)
+		t.Errorf("the other lease is %+v, %v; want 500 s to 1000 s left", l, err)
 	}
 }

@@ -87,7 +87,7 @@ func (c *corruption) guarded(b backend.Backend) backend.Backend {
 	return &guard{b, c}
 }
 
-// guard is a backend whose errors are noticed, and that is verified before a read relies on its indexes.
+// guard notices the errors of a backend, and has it verified before a read relies on its indexes.
 type guard struct {
 	backend.Backend
 	corruption *corruption
@@ -135,7 +135,7 @@ func (g *guard) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error) 
 	return guardTx{tx, g.corruption}, nil
 }
 
-// await waits for the verification if a write must read rows: the index in memory is not complete.
+// await waits for the verification if a write must read rows, because the index in memory is not complete.
 func (g *guard) await(ctx context.Context, n backend.Needs) error {
 	if len(n.Keys)+len(n.Spans)+len(n.LeaseKeys) == 0 {
 		return nil
@@ -146,7 +146,7 @@ func (g *guard) await(ctx context.Context, n backend.Needs) error {
 	return nil
 }
 
-// guardTx is a transaction whose commit is noticed to have failed at something corrupt: a write reads indexes, too.
+// guardTx notices the error of a commit, because a write reads indexes, too.
 type guardTx struct {
 	backend.Tx
 	corruption *corruption

@@ -26,8 +26,8 @@
 // batch wrote the last revision that it holds; if history was lost, it drops its memory and ends its watches. Two
 // interfaces hide what differs when a store is alone: peers (peers.go) and leaseKeeper (lease.go).
 //
-// A [backend.Verifying] over a server that does not notice damage to its files is verified before anything relies on
-// its indexes (verify.go).
+// A [backend.Verifying] whose server does not notice damage to its files is verified before anything relies on its
+// indexes (verify.go).
 //
 // The file name prefixes name the parts: txn_ (operations, their queue, evaluation and commit), read_, lease_ and
 // replica_. Package index keeps the newest rows in memory.

@@ -73,7 +73,7 @@ func shareTheClock(t *testing.T, replicas, kib int) {
 					took := time.Since(began)
 					mu.Lock()
 					switch {
-					case ctx.Err() != nil: // what was in flight at the end is nobody's share
+					case ctx.Err() != nil: // it was in flight at the end and does not count
 					case err == nil:
 						slowest[i] = max(slowest[i], took)
 						written[i].Add(1)

@@ -19,7 +19,7 @@ const (
 type loader struct{ s *Store }
 
 // start begins to fill the index in its current generation. A loader started before a reset of the index notices the
-// reset and stops. If the database must be verified, that fills the index.
+// reset and stops. If the database must be verified, the verification fills the index.
 func (l *loader) start() {
 	switch {
 	case l.s.verification.needed():

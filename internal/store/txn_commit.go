@@ -28,7 +28,7 @@ func (q *sequencer) try(batch []*call, open bool) (_ []*call, n int, err error) 
 			}
 			return batch, len(batch), fmt.Errorf("%w: %w", ErrTxnTooLarge, err)
 		}
-		// Others need nothing that is corrupt, such as the call that raises the alarm.
+		// Some calls need nothing that is corrupt, such as the one that raises the alarm.
 		if errors.Is(err, backend.ErrCorrupt) && len(batch) > 1 && !q.s.index.Position().Complete {
 			return batch, len(batch), fmt.Errorf("%w: %w", backend.ErrRejected, err)
 		}

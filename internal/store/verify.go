@@ -12,40 +12,40 @@ import (
 )
 
 const (
-	// verifyRetry is how long to wait before a database that was found corrupt is verified again: somebody may have
-	// rebuilt its indexes.
+	// verifyRetry is how long to wait before a corrupt database is verified again: somebody may have rebuilt its
+	// indexes.
 	verifyRetry = time.Minute
-	// verifyWait bounds how long a read waits, like those that wait for the database itself.
+	// verifyWait bounds how long a read waits for a verification. It is as long as other waits for the database.
 	verifyWait = 7 * time.Second
 )
 
-// errStale ends a verification whose result nobody needs any more.
+// errStale ends a verification that can no longer fill the index.
 var errStale = errors.New("the index was reset")
 
 var errUnverified = fmt.Errorf("%w: its server has data_checksums=off, and its indexes are not verified yet; try again",
 	backend.ErrUnavailable)
 
-// verification keeps reads away from a database whose server does not notice damage to its files, until the rows and
-// the indexes there were verified. Its table is read once, from beginning to end. That fills the index of keys, so that
-// current reads use nothing of the database that is not verified; all other reads wait for the indexes of the database.
-// They fail while the result is that the database is corrupt. Each server is verified anew, also after a restart.
+// verification holds back reads of a database whose server does not notice damage to its files until its rows and
+// indexes are verified. It fills the index in memory from one scan of the table, so that current reads rely on nothing
+// else in the database. All other reads wait until the database's indexes are verified, and fail while it is corrupt.
+// Each server is verified, and again after its restart.
 //
-// Reads of rows by their ids, and of what is new, do not wait: they find whether a row is missing.
+// Reads of rows by their ids and of new revisions do not wait: they notice a missing row themselves.
 type verification struct {
 	s  *Store
-	db backend.Verifying // nil if the database is not of that kind
+	db backend.Verifying // nil if the backend is not of that kind
 
-	first   chan struct{} // closed with the first result, or by open if none is needed
-	passed  sync.Once     // closes first
-	closed  sync.Once     // closes closing
-	closing chan struct{} // closed by Store.Close: nobody waits any more
-	mu      sync.Mutex
-	running bool
-	done    bool           // with a result
-	server  backend.Server // that the result is about
-	err     error          // the result
-	changed chan struct{}  // closed with the next result
-	wake    chan struct{}  // capacity 1: ends the pause before the next attempt
+	first    chan struct{} // closed with the first result, by open if none is needed, or by close
+	released sync.Once     // closes first
+	closed   sync.Once     // closes closing
+	closing  chan struct{} // closed by Store.Close: all waits end
+	mu       sync.Mutex
+	running  bool
+	done     bool           // there is a result
+	server   backend.Server // that the result is about
+	err      error          // the result
+	changed  chan struct{}  // closed with the next result
+	wake     chan struct{}  // capacity 1: ends the pause before the next attempt
 }
 
 // open prepares the verification of a store that is being opened.
@@ -53,34 +53,34 @@ func (v *verification) open(s *Store, b backend.Backend) {
 	v.s, v.first, v.closing, v.wake = s, make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
 	v.db, _ = b.(backend.Verifying)
 	if !v.needed() {
-		v.pass()
+		v.release()
 	}
 }
 
 // close ends all waits, also those of writes, for which [Store.Close] waits.
 func (v *verification) close() {
-	v.pass()
+	v.release()
 	v.closed.Do(func() { close(v.closing) })
 }
 
-func (v *verification) pass() { v.passed.Do(func() { close(v.first) }) }
+func (v *verification) release() { v.released.Do(func() { close(v.first) }) }
 
 // needed reports whether the server does not notice damage by itself.
 func (v *verification) needed() bool { return v.db != nil && v.db.NoPageChecksums() }
 
-// Verified returns a channel that is closed once the database was verified for the first time, whatever the result, or
-// at once if its server notices damage by itself, and at the latest by [Store.Close]. Until then, most requests fail or
-// wait.
+// Verified returns a channel that is closed with the result of the first verification, whatever that is, at once if the
+// server notices damage by itself, and at the latest by [Store.Close]. Until then, most requests wait or fail.
 func (s *Store) Verified() <-chan struct{} { return s.verification.first }
 
-// begin starts to verify the database, if it is not running yet, and fills the index if that is not complete.
+// begin starts a verification unless one is running, and so fills the index if that is not complete.
 func (v *verification) begin() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.start()
 }
 
-// start is begin for callers that hold mu. If the last result is about another server, it does not wait for a retry.
+// start is begin for callers that hold mu. If the last result is about another server, it ends the pause before the
+// next attempt.
 func (v *verification) start() {
 	switch {
 	case !v.running:
@@ -94,7 +94,7 @@ func (v *verification) start() {
 }
 
 // wait waits until the database is verified, and returns the server that was. Errors: [backend.ErrCorrupt],
-// [backend.ErrUnavailable] if it takes long, [backend.ErrClosed], that of ctx.
+// [backend.ErrUnavailable] after verifyWait, [backend.ErrClosed], that of ctx.
 func (v *verification) wait(ctx context.Context) (backend.Server, error) {
 	var late <-chan time.Time
 	for v.needed() {
@@ -126,7 +126,7 @@ func (v *verification) wait(ctx context.Context) (backend.Server, error) {
 	return backend.Server{}, nil
 }
 
-// during calls read while the server that it reads from is verified.
+// during calls read once the server is verified, and again if the server has changed meanwhile.
 func (v *verification) during(ctx context.Context, read func() error) error {
 	for {
 		server, err := v.wait(ctx)
@@ -139,12 +139,12 @@ func (v *verification) during(ctx context.Context, read func() error) error {
 	}
 }
 
-// run verifies until it has a result for the current server and the index is complete.
+// run verifies until the current server is sound and the index is complete.
 func (v *verification) run() {
 	for {
 		server := v.db.Server()
 		began := time.Now()
-		p := newPass(v.s) // before the snapshot, which must not be behind the index
+		p := newVerifier(v.s) // before the snapshot, which must not be behind the index
 		err := v.db.Verify(v.s.ctx, p)
 		_ = v.s.corruption.noticed(err)
 		corrupt := errors.Is(err, backend.ErrCorrupt)
@@ -176,14 +176,14 @@ func (v *verification) run() {
 	}
 }
 
-// settle records a result. It returns false if that leaves something to do at once.
+// settle records a result. It returns false if run must verify again at once.
 func (v *verification) settle(server backend.Server, err error) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.db.Server() != server {
 		return false
 	}
-	v.pass()
+	v.release()
 	v.done, v.server, v.err = true, server, err
 	if v.changed != nil {
 		close(v.changed)
@@ -196,8 +196,8 @@ func (v *verification) settle(server backend.Server, err error) bool {
 	return !v.running
 }
 
-// pass is one verification.
-type pass struct {
+// verifier is the [backend.Verifier] of one verification.
+type verifier struct {
 	s       *Store
 	at      index.Position
 	clock   backend.Clock
@@ -206,8 +206,8 @@ type pass struct {
 	first   int64 // rows that are the first of their revision, above the compacted one
 }
 
-func newPass(s *Store) *pass {
-	p := &pass{s: s}
+func newVerifier(s *Store) *verifier {
+	p := &verifier{s: s}
 	loading, at := s.index.NewLoading()
 	if p.at = at; !at.Complete && !s.cfg.DisableIndex {
 		p.loading = loading
@@ -216,7 +216,7 @@ func newPass(s *Store) *pass {
 }
 
 // Begin implements [backend.Verifier].
-func (p *pass) Begin(c backend.Clock) error {
+func (p *verifier) Begin(c backend.Clock) error {
 	p.clock = c
 	if c.Epoch != p.at.Epoch {
 		return backend.ErrOtherEpoch // which this process has not noticed yet
@@ -225,7 +225,7 @@ func (p *pass) Begin(c backend.Clock) error {
 }
 
 // Row implements [backend.Verifier].
-func (p *pass) Row(r *backend.Row) error {
+func (p *verifier) Row(r *backend.Row) error {
 	if r.ModRevision > p.clock.Revision {
 		return fmt.Errorf("%w: it has a row of revision %d, but its clock is at %d; restore a backup",
 			backend.ErrCorrupt, r.ModRevision, p.clock.Revision)
@@ -243,7 +243,7 @@ func (p *pass) Row(r *backend.Row) error {
 }
 
 // Rows implements [backend.Verifier].
-func (p *pass) Rows() error {
+func (p *verifier) Rows() error {
 	if want := p.clock.Revision - max(p.clock.Compacted, 1); p.first != want {
 		return fmt.Errorf("%w: of the %d revisions above the compacted one, %d have no row; restore a backup",
 			backend.ErrCorrupt, want, want-p.first)

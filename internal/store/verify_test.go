@@ -14,7 +14,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// TestVerification is about servers that do not notice damage to their files.
+// TestVerification runs over a server that does not notice damage to its files.
 func TestVerification(t *testing.T) {
 	server := pgserver.Start(t, pgserver.Options{})
 	for _, c := range []struct {
@@ -33,7 +33,7 @@ func TestVerification(t *testing.T) {
 	}
 }
 
-// unindexed runs a statement that the indexes of keys and of ids do not notice, as if a page of them had been damaged.
+// unindexed runs a statement that updates no index of the table, as if their pages were damaged.
 func unindexed(t *testing.T, dsn, statement string) {
 	t.Helper()
 	const ready = "UPDATE pg_index SET indisready = %t WHERE indrelid = 'object_versions'::regclass"
@@ -111,8 +111,8 @@ func testUnindexedRow(t *testing.T, server *pgserver.Server) {
 	put(t, damaged, "c", "v2")
 }
 
-// After a restart of the server, a replica reads old revisions only once the indexes have been verified again. What is
-// in memory it knows.
+// After a restart of the server, a replica reads old revisions only once the indexes have been verified again. It still
+// serves what is in memory.
 func testUnindexedRowAfterARestart(t *testing.T, server *pgserver.Server) {
 	dsn := server.Database(t)
 	s := replicasOn(t, 1, Config{}, dsn)[0]
@@ -166,7 +166,7 @@ func testDamage(t *testing.T, server *pgserver.Server) {
 			got, err := damaged.Range(within(t), &RangeRequest{Key: []byte{0}, End: []byte{0}})
 			if sound := name[0] == 'n' || name == "a clock compacted"; !sound {
 				if !errors.Is(err, backend.ErrCorrupt) {
-					t.Errorf("%v", err)
+					t.Errorf("error %v, want ErrCorrupt", err)
 				}
 				return
 			}
@@ -193,7 +193,7 @@ func rowsOf(res *RangeResult) string {
 	return all
 }
 
-// While others write and compact, a replica that starts finds exactly what there is.
+// A replica that starts while others write and compact loads exactly the rows that exist.
 func testVerificationDuringWrites(t *testing.T, server *pgserver.Server) {
 	dsn := server.Database(t)
 	writer := replicasOn(t, 1, Config{}, dsn)[0]
@@ -247,7 +247,7 @@ func testVerificationDuringWrites(t *testing.T, server *pgserver.Server) {
 	}
 }
 
-// A server that replaces a corrupt one is verified at once, however long the pause before the same one would be.
+// A server that replaces a corrupt one is verified at once, without the pause before a retry.
 func testAnotherServer(t *testing.T, server *pgserver.Server) {
 	dsn := server.Database(t)
 	s := replicasOn(t, 1, Config{}, dsn)[0]
@@ -256,7 +256,7 @@ func testAnotherServer(t *testing.T, server *pgserver.Server) {
 	}
 	hide(t, dsn, 3)
 	damaged := replicasOn(t, 1, Config{verifyRetry: time.Hour}, dsn)[0]
-	eventually(t, "it is found", func() bool {
+	eventually(t, "the damage is found", func() bool {
 		_, err := damaged.Range(within(t), &RangeRequest{Key: []byte("b"), Revision: 4})
 		return errors.Is(err, backend.ErrCorrupt)
 	})
@@ -270,7 +270,7 @@ func testAnotherServer(t *testing.T, server *pgserver.Server) {
 	})
 }
 
-// slowlyVerified is a database whose verification waits.
+// slowlyVerified is a database whose verification waits until let is closed.
 type slowlyVerified struct {
 	*postgres.Backend
 	let chan struct{}
@@ -285,7 +285,7 @@ func (b *slowlyVerified) Verify(ctx context.Context, v backend.Verifier) error {
 	return b.Backend.Verify(ctx, v)
 }
 
-// A write that must look at a key relies on nothing that is not verified, either.
+// A write that must read a key waits for the verification, too.
 func testWrites(t *testing.T, server *pgserver.Server) {
 	dsn := server.Database(t)
 	s := replicasOn(t, 1, Config{}, dsn)[0]
@@ -299,7 +299,7 @@ func testWrites(t *testing.T, server *pgserver.Server) {
 	defer cancel()
 	res, err := damaged.Put(ctx, &PutRequest{Key: []byte("c"), PrevKV: true})
 	if err == nil {
-		t.Errorf("a put of an existing key that is not verified: %+v", res)
+		t.Errorf("a put of a key that is not verified yet: %+v", res)
 	}
 	close(slow.let)
 	if _, err := damaged.Put(within(t), &PutRequest{Key: []byte("c")}); !errors.Is(err, backend.ErrCorrupt) {
@@ -308,7 +308,7 @@ func testWrites(t *testing.T, server *pgserver.Server) {
 	eventually(t, "the alarm is raised", func() bool { return corruptAlarm(damaged) })
 }
 
-// Behind a pooler, where connections do not tell which server they lead to, a restart is noticed, too.
+// A restart is also noticed behind a pooler, where a connection does not show which server it leads to.
 func testPoolerRestart(t *testing.T, server *pgserver.Server) {
 	dsn := server.Database(t)
 	to, err := url.Parse(pgbouncer.Before(t, dsn))

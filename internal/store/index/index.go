@@ -69,7 +69,7 @@ func (x *Index) Load(generation int, rows []backend.Row) bool {
 	switch {
 	case generation != x.generation:
 		return false
-	case x.complete: // by another load; what was deleted since is not remembered
+	case x.complete: // by another load; later deletes are not remembered
 		return true
 	}
 	for i := range rows {

@@ -2,14 +2,14 @@ package index
 
 import "github.com/sqlstore/sqlstore/backend"
 
-// Loading collects the newest row of each key at a revision, for [Index.Fill].
+// Loading collects the newest row of each key at a revision for [Index.Fill].
 type Loading struct {
 	generation int
 	revision   int64
 	tree       *Tree // with tombstones
 }
 
-// NewLoading begins to collect the rows at the index's current position.
+// NewLoading returns an empty loading at the index's current position, and that position.
 func (x *Index) NewLoading() (*Loading, Position) {
 	at := x.Position()
 	return &Loading{generation: at.Generation, revision: at.Revision, tree: NewTree()}, at
@@ -48,8 +48,8 @@ func (l *Loading) live() (leased []*Item) {
 	return leased
 }
 
-// Fill completes the index with what was loaded, except for keys of which the index knows something newer. It returns
-// false if the index was reset since the loading began. The loading must not be used any more.
+// Fill completes the index with what l has collected, except for keys of which the index has something newer. It
+// returns false if the index was reset since the loading began. l must not be used afterwards.
 func (x *Index) Fill(l *Loading) bool {
 	leased := l.live()
 	x.writing.Lock()
@@ -59,7 +59,7 @@ func (x *Index) Fill(l *Loading) bool {
 	switch {
 	case l.generation != x.generation:
 		return false
-	case x.complete: // by another load; what was deleted since is not remembered
+	case x.complete: // by another load; later deletes are not remembered
 		return true
 	}
 	x.tree.keys().Scan(func(_ string, it *Item) bool {

@@ -8,7 +8,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// A loading finds the newest rows at its revision in whatever order they come, and the index what was applied since.
+// A loading finds the newest rows at its revision in whatever order they come, and the index keeps what was applied
+// since.
 func TestFill(t *testing.T) {
 	rows := []backend.Row{
 		{Key: []byte("deleted"), ModRevision: 3, Version: 1},
@@ -63,7 +64,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// A loading that ends after another one has completed the index brings back nothing that was deleted in between.
+// A loading that ends after another one has completed the index brings back nothing that was deleted meanwhile.
 func TestSecondLoadingOfACompleteIndex(t *testing.T) {
 	row := backend.Row{Key: []byte("k"), ModRevision: 2, CreateRevision: 2, Version: 1}
 	gone := backend.Row{Key: []byte("k"), ModRevision: 3, Deleted: true, PrevRevision: 2}
