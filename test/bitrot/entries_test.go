@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// tidNumber is the offset, in an index' entry, of the number of the row in the page to which the entry leads.
+// tidNumber is the offset in an index entry of the row's number in the page to which the entry leads.
 const tidNumber = 4
 
-// TestEntriesThatLeadElsewhere damages what no scan of an index alone reads: which row an entry leads to. Another row
-// or none at all answers then.
+// TestEntriesThatLeadElsewhere damages what no scan of an index alone reads: which row an entry leads to. A search then
+// finds another row or none.
 func TestEntriesThatLeadElsewhere(t *testing.T) {
 	pg, p := newPostgresPlace(t)
-	// Then no entry leads to a row that is gone for everybody: such an entry may lead anywhere.
+	// VACUUM removes entries of dead rows, which may lead anywhere without harm.
 	if err := pg.up(); err != nil {
 		t.Fatal(err)
 	}
@@ -29,16 +29,16 @@ func TestEntriesThatLeadElsewhere(t *testing.T) {
 		for _, index := range []string{"object_versions_pkey", keyIndex, "object_versions_lease"} {
 			t.Run(index+" to "+name, func(t *testing.T) {
 				for range 3 {
-					entry, err := entry(rng, p, index)
+					entry, err := chooseEntry(rng, p, index)
 					if err != nil {
 						t.Fatal(err)
 					}
 					entry.bit = bit
 					a := p.round(t, 1, false, func() error { return entry.apply(p.dir) })
 					switch {
-					case a == nil: // it does not start
+					case a == nil: // the server does not start
 					case len(a.wrong) > 0:
-						t.Errorf("%v: %d wrong answers, the first is: %s", entry, len(a.wrong), a.wrong[0])
+						t.Errorf("%v: %d wrong answers, the first: %s", entry, len(a.wrong), a.wrong[0])
 					case a.errors == 0:
 						t.Errorf("%v: nothing noticed the damage", entry)
 					}
@@ -50,8 +50,8 @@ func TestEntriesThatLeadElsewhere(t *testing.T) {
 
 const keyIndex = "object_versions_namespace_name_resource_version_deleted"
 
-// entry chooses an entry of a leaf of an index.
-func entry(rng *rand.Rand, p *place, index string) (*flip, error) {
+// chooseEntry draws an entry of a leaf of an index.
+func chooseEntry(rng *rand.Rand, p *place, index string) (*flip, error) {
 	f := p.files[slices.IndexFunc(p.files, func(f *file) bool { return f.name == index })]
 	info, err := os.Stat(filepath.Join(p.sound, f.path))
 	if err != nil {
@@ -64,7 +64,7 @@ func entry(rng *rand.Rand, p *place, index string) (*flip, error) {
 			return nil, err
 		}
 		if parsed.leaf && len(parsed.tuples) > 2 {
-			tuple := parsed.tuples[1+rng.IntN(len(parsed.tuples)-1)] // the first one may be the page's upper bound
+			tuple := parsed.tuples[1+rng.IntN(len(parsed.tuples)-1)] // the first may be the page's upper bound
 			return &flip{file: f, offset: at + tuple[0] + tidNumber}, nil
 		}
 	}

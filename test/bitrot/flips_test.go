@@ -14,15 +14,15 @@ import (
 type file struct {
 	path string // in the directory of the database
 	name string // for the report
-	// paged is set for pages of Postgres.
+	// paged is set if it consists of Postgres' pages.
 	paged bool
-	// objects is set if it belongs to the table of the objects.
+	// objects is set if it belongs to the table of objects.
 	objects bool
 	// table is set for the file of a table, whose pages have headers of rows.
 	table bool
 }
 
-// flip is one bit that flips.
+// flip is one bit to flip.
 type flip struct {
 	file   *file
 	offset int64
@@ -30,7 +30,7 @@ type flip struct {
 	where  string // for the report
 	// structure is set for what describes the rows in a page of a table, which no checksum covers.
 	structure bool
-	// unused is set where a page has nothing.
+	// unused is set in the free space of a page.
 	unused bool
 }
 
@@ -38,7 +38,7 @@ func (f *flip) String() string {
 	return fmt.Sprintf("bit %d of byte %d of %s (%s)", f.bit, f.offset, f.file.path, f.where)
 }
 
-// choose chooses bits of files below dir.
+// choose draws n bits of the files in dir.
 func choose(rng *rand.Rand, dir string, files []*file, n int) ([]*flip, error) {
 	var sizes []int64
 	var total int64
@@ -66,7 +66,7 @@ func choose(rng *rand.Rand, dir string, files []*file, n int) ([]*flip, error) {
 				offset -= sizes[i]
 			}
 			at = &flip{file: files[i], offset: offset}
-		case kind < 5 || len(tables) == 0: // any file, mostly of what holds the objects
+		case kind < 5 || len(tables) == 0: // any file, mostly of the table of objects
 			i := rng.IntN(len(files))
 			if sizes[i] == 0 || kind < 4 && !files[i].objects {
 				continue
@@ -130,7 +130,7 @@ const (
 	entryHeader = 8
 )
 
-// parsed is a page, with the places of its tuples.
+// parsed is the layout of a page.
 type parsed struct {
 	lower, upper, special int64
 	tuples                [][2]int64 // offset and length
@@ -161,7 +161,7 @@ func parse(path string, at int64) (*parsed, error) {
 	return p, nil
 }
 
-// structural chooses a byte of the structure of a table's page.
+// structural draws a byte of what describes the rows in a page of a table.
 func structural(rng *rand.Rand, dir string, f *file, size int64) (*flip, error) {
 	at := rng.Int64N(size/page) * page
 	p, err := parse(filepath.Join(dir, f.path), at)
@@ -175,7 +175,7 @@ func structural(rng *rand.Rand, dir string, f *file, size int64) (*flip, error) 
 	return &flip{file: f, offset: at + tuple[0] + rng.Int64N(tupleHeader)}, nil
 }
 
-// describe says in what the flip is.
+// describe sets where, structure and unused.
 func (f *flip) describe(dir string) error {
 	f.where = f.file.name
 	if !f.file.paged {

@@ -44,15 +44,15 @@ func newPostgresPlace(t *testing.T) (*postgres, *place) {
 	if err := errors.Join(pg.down(), copyFiles(p.dir, p.sound)); err != nil {
 		t.Fatal(err)
 	}
-	p.files = exist(p.sound, p.files)
+	p.files = existing(p.sound, p.files)
 	return pg, p
 }
 
-// undetectedOnPostgres reports whether docs/corruption.md names a flip as not detected on a server without page
-// checksums: those in what describes rows, and in other tables.
+// undetectedOnPostgres reports whether docs/corruption.md lists a flip as not detected on a server without page
+// checksums: it is in what describes rows, or in another table.
 func undetectedOnPostgres(f *flip, _ bool) bool { return f.structure || !f.file.objects }
 
-// postgres is a server without page checksums that runs from the machine's binaries.
+// postgres is a server without page checksums, run from the machine's binaries.
 type postgres struct {
 	data, dsn   string
 	bin         string
@@ -125,7 +125,7 @@ func (p *postgres) command(program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// up starts it and waits until it accepts connections.
+// up starts the server and waits until it accepts connections.
 func (p *postgres) up() error {
 	cmd := p.command("postgres", p.args...)
 	if err := cmd.Start(); err != nil {
@@ -154,12 +154,12 @@ func (p *postgres) up() error {
 	}
 }
 
-// down stops it as fast as leaves nothing to recover.
+// down stops the server, fast but with nothing left to recover.
 func (p *postgres) down() error {
 	if p.ended == nil {
 		return nil
 	}
-	// A search in a damaged index may never end: then only the second signal ends it.
+	// A search in a damaged index may never end; only the second signal ends that.
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGQUIT} {
 		_ = p.process.Signal(sig)
 		select {
@@ -184,7 +184,7 @@ func (p *postgres) execute(t *testing.T, statement string) {
 	}
 }
 
-// files returns the files of all tables of the database, and of what belongs to them.
+// files returns the files of all tables of the database, their indexes and TOAST tables.
 func (p *postgres) files(t *testing.T) (files []*file) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), p.dsn)

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// answerTimeout is how long a request may take; after that, it counts as failed.
+	// answerTimeout is how long a request may take before it counts as failed.
 	answerTimeout = 20 * time.Second
-	atOnce        = 16
+	concurrency   = 16
 	pageSize      = 40
 )
 
@@ -29,7 +29,7 @@ type answers struct {
 	wrong               []string
 }
 
-// wrongAnswer is the error of an answer that is not the truth.
+// wrongAnswer is the error for an answer that differs from the truth.
 type wrongAnswer string
 
 func (w wrongAnswer) Error() string { return string(w) }
@@ -57,7 +57,7 @@ func readAll(ctx context.Context, c *clientv3.Client, tr *truth, rng *rand.Rand)
 	kv, watch := etcdserverpb.NewKVClient(c.ActiveConnection()), etcdserverpb.NewWatchClient(c.ActiveConnection())
 	r := &reader{kv: kv, watch: watch, truth: tr}
 	var wg sync.WaitGroup
-	turns := make(chan struct{}, atOnce)
+	turns := make(chan struct{}, concurrency)
 	ask := func(what string, f func(context.Context) error) {
 		turns <- struct{}{}
 		wg.Go(func() {
@@ -98,6 +98,7 @@ func readAll(ctx context.Context, c *clientv3.Client, tr *truth, rng *rand.Rand)
 	return a
 }
 
+// reader compares the answers of a server with the truth.
 type reader struct {
 	kv    etcdserverpb.KVClient
 	watch etcdserverpb.WatchClient
@@ -198,7 +199,7 @@ func (r *reader) follow(ctx context.Context, span [2]string, from int64) error {
 		}
 		for _, ev := range res.Events {
 			if len(want) == 0 {
-				return wrongAnswer(fmt.Sprintf("an event of revision %d too many", ev.Kv.ModRevision))
+				return wrongAnswer(fmt.Sprintf("unexpected event of revision %d", ev.Kv.ModRevision))
 			}
 			if err := sameEvent(ev, want[0]); err != nil {
 				return err
@@ -207,7 +208,7 @@ func (r *reader) follow(ctx context.Context, span [2]string, from int64) error {
 		}
 		if !res.Created && len(res.Events) == 0 && res.Header.Revision >= r.truth.revision { // progress
 			if len(want) > 0 {
-				return wrongAnswer(fmt.Sprintf("the event of revision %d is missing", want[0].Kv.ModRevision))
+				return wrongAnswer(fmt.Sprintf("event of revision %d is missing", want[0].Kv.ModRevision))
 			}
 			return nil
 		}
@@ -223,7 +224,8 @@ func sameEvent(got, want *mvccpb.Event) error {
 		return err
 	}
 	if (got.PrevKv == nil) != (want.PrevKv == nil) {
-		return wrongAnswer(fmt.Sprintf("a previous version at %d: %t", got.Kv.ModRevision, got.PrevKv != nil))
+		return wrongAnswer(fmt.Sprintf("event of revision %d has a previous version: %t, want %t", got.Kv.ModRevision,
+			got.PrevKv != nil, want.PrevKv != nil))
 	}
 	if got.PrevKv == nil {
 		return nil

@@ -14,7 +14,7 @@ type report struct {
 	right, errors, late             int
 	spoiled                         int // rounds with an error
 	hits                            map[string]int
-	undetected                      int            // rounds with a wrong answer that the docs name
+	undetected                      int            // rounds with wrong answers that the docs allow
 	undetectedBy                    map[string]int // by where the bits were
 }
 
@@ -40,7 +40,7 @@ func (r *report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d flips in %d rounds, %d of them while the server ran\n"+
 		"%d right answers, %d errors (%d after a timeout) in %d rounds, %d refused starts\n"+
-		"%d rounds with a wrong answer that is documented\n",
+		"%d rounds with a documented wrong answer\n",
 		r.flips, r.rounds, r.running, r.right, r.errors, r.late, r.spoiled, r.refused, r.undetected)
 	for _, m := range []map[string]int{r.undetectedBy, r.hits} {
 		for _, where := range slices.Sorted(maps.Keys(m)) {
@@ -51,7 +51,7 @@ func (r *report) String() string {
 	return b.String()
 }
 
-// enough checks that the flips had the usual effects: without, they prove nothing.
+// enough checks that the flips had the usual effects. Without these, the test proves nothing.
 func (r *report) enough(t *testing.T) {
 	t.Helper()
 	if r.flips < 50 {

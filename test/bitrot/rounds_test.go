@@ -18,23 +18,23 @@ import (
 
 const (
 	operations   = 900
-	flipsAtMost  = 8 // in one round
+	maxFlips     = 8 // in one round
 	startTimeout = time.Minute
 )
 
 // place is a database whose files rot.
 type place struct {
-	dir   string // with the files, made anew for each round
-	sound string // their copy from before
+	dir   string // the files, restored for each round
+	sound string // an undamaged copy of them
 	files []*file
 	truth *truth
 
 	config sqlstore.Config
-	// made, if not nil, is called when the files were copied.
-	made func() error
+	// restored, if not nil, is called after the files were restored.
+	restored func() error
 	// up and down start and stop the server of the database, if there is one.
 	up, down func() error
-	// undetected reports whether the docs name a flip as not detected.
+	// undetected reports whether the docs list a flip as not detected.
 	undetected func(f *flip, running bool) bool
 }
 
@@ -51,7 +51,7 @@ func envInt(t *testing.T, name string, other int64) int64 {
 	return n
 }
 
-// rot runs rounds until enough bits were flipped.
+// rot runs rounds until enough bits have flipped.
 func rot(t *testing.T, p *place) {
 	t.Helper()
 	flips := int(envInt(t, "SQLSTORE_TEST_FLIPS", 100))
@@ -61,7 +61,7 @@ func rot(t *testing.T, p *place) {
 		rng := rand.New(rand.NewPCG(uint64(seed), 0)) //nolint:gosec // repeatable
 		running := rng.IntN(2) == 0
 		var chosen []*flip
-		n := min(1+rng.IntN(flipsAtMost), flips-r.flips)
+		n := min(1+rng.IntN(maxFlips), flips-r.flips)
 		a := p.round(t, seed, running, func() (err error) {
 			chosen, err = choose(rng, p.dir, p.files, n)
 			return errors.Join(err, apply(p.dir, chosen))
@@ -93,15 +93,15 @@ func rot(t *testing.T, p *place) {
 			continue
 		}
 		wrong++
-		t.Errorf("%d wrong answers, the first is: %s\nwhile the server ran: %t; after %v\nrepeat with "+
+		t.Errorf("%d wrong answers, the first: %s\nflipped while the server ran: %t; flips: %v\nrepeat with "+
 			"SQLSTORE_TEST_SEED=%d SQLSTORE_TEST_FLIPS=%d", len(again.wrong), again.wrong[0], running, left, seed, n)
 	}
 	t.Log(r)
 	r.enough(t)
 }
 
-// round makes the files anew, damages them before or after the start of the server, and reads everything. It returns
-// nil if the server does not start.
+// round restores the files, damages them before or after the start of the server, and reads everything. It returns nil
+// if the server does not start on damaged files.
 func (p *place) round(t *testing.T, seed int64, running bool, damage func() error) *answers {
 	t.Helper()
 	check := func(err error) {
@@ -112,8 +112,8 @@ func (p *place) round(t *testing.T, seed int64, running bool, damage func() erro
 	}
 	check(os.RemoveAll(p.dir))
 	check(copyFiles(p.sound, p.dir))
-	if p.made != nil {
-		check(p.made())
+	if p.restored != nil {
+		check(p.restored())
 	}
 	if !running {
 		check(damage())
@@ -129,7 +129,7 @@ func (p *place) round(t *testing.T, seed int64, running bool, damage func() erro
 		}
 		return nil
 	}
-	defer func() { _ = s.Close() }() // which may fail on what is damaged
+	defer func() { _ = s.Close() }() // may fail on damaged files
 	c, err := dial(t.Context(), s.Endpoints()[0])
 	check(err)
 	defer c.Close()
@@ -161,7 +161,8 @@ func directory(t *testing.T) string {
 	return dir
 }
 
-// write fills a server over a new database.
+// write fills a new database and checks that all answers about it are right. It calls halfway in the middle of the
+// load, and then before the server stops.
 func write(t *testing.T, config sqlstore.Config, halfway func(), then func()) *truth {
 	t.Helper()
 	s, err := sqlstore.Start(t.Context(), config)
@@ -175,7 +176,7 @@ func write(t *testing.T, config sqlstore.Config, halfway func(), then func()) *t
 	tr := fill(t, c, rand.New(rand.NewPCG(1, 2)), operations, halfway) //nolint:gosec // repeatable
 	a := readAll(t.Context(), c, tr, rand.New(rand.NewPCG(1, 3)))      //nolint:gosec // repeatable
 	if a.errors > 0 || len(a.wrong) > 0 {
-		t.Fatalf("before any flip: %d errors, wrong are %q", a.errors, a.wrong)
+		t.Fatalf("before any flip: %d errors, wrong answers %q", a.errors, a.wrong)
 	}
 	then()
 	if err := errors.Join(c.Close(), s.Close()); err != nil {
@@ -184,8 +185,8 @@ func write(t *testing.T, config sqlstore.Config, halfway func(), then func()) *t
 	return tr
 }
 
-// exist returns those of the files that are there.
-func exist(dir string, files []*file) (there []*file) {
+// existing returns those of the files that exist and are not empty.
+func existing(dir string, files []*file) (there []*file) {
 	for _, f := range files {
 		if info, err := os.Stat(filepath.Join(dir, f.path)); err == nil && info.Size() > 0 {
 			there = append(there, f)

@@ -31,10 +31,10 @@ func lastCommit(t *testing.T, path string) (at int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The header of the log has 32 bytes, that of a page 24: its number, the size of the database if the page ends a
-	// commit, and two numbers that those of the log repeat.
-	const header, pageHeader = 32, 24
-	step := pageHeader + int(binary.BigEndian.Uint32(raw[8:]))
+	// The header of the log has 32 bytes, that of a frame 24: the number of its page, the size of the database if the
+	// frame ends a commit, and two salts, which are those of the log.
+	const header, frameHeader = 32, 24
+	step := frameHeader + int(binary.BigEndian.Uint32(raw[8:]))
 	begins := int64(header)
 	for i := header; i+step <= len(raw) && bytes.Equal(raw[i+8:i+16], raw[16:24]); i += step {
 		if binary.BigEndian.Uint32(raw[i+4:]) != 0 {
@@ -44,8 +44,8 @@ func lastCommit(t *testing.T, path string) (at int64) {
 	return at
 }
 
-// belongTogether makes the lock file name the copies of the file and its log, as if they were the originals. sqlstore
-// checks no log of which it does not know that it belongs to the file.
+// belongTogether makes the lock file name the copies of the file and its log, as if they were the originals. Otherwise
+// sqlstore takes them for copies by another program.
 func belongTogether(dir string) error {
 	path := filepath.Join(dir, databaseFile+".lock")
 	note, err := os.ReadFile(path)
@@ -85,11 +85,11 @@ func TestSQLite(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			p.files = exist(p.sound, []*file{
+			p.files = existing(p.sound, []*file{
 				{path: databaseFile, name: "file", objects: true}, {path: logFile, name: "log", objects: true},
 			})
 			if withLog {
-				p.made = func() error { return belongTogether(p.dir) }
+				p.restored = func() error { return belongTogether(p.dir) }
 			}
 			last := lastCommit(t, filepath.Join(p.sound, logFile))
 			p.undetected = func(f *flip, running bool) bool {

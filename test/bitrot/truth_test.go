@@ -28,7 +28,7 @@ type truth struct {
 	live      map[string]*mvccpb.KeyValue
 }
 
-// fill writes operations to an empty server.
+// fill writes operations to an empty server, and compacts halfway.
 func fill(t *testing.T, c *clientv3.Client, rng *rand.Rand, operations int, halfway func()) *truth {
 	t.Helper()
 	ctx := t.Context()
@@ -107,7 +107,7 @@ func (tr *truth) apply(kv *mvccpb.KeyValue) {
 	tr.events = append(tr.events, ev)
 }
 
-// value has 100 bytes to 20 KiB, mostly few.
+// value returns 100 bytes to 20 KiB, mostly few.
 func value(rng *rand.Rand) []byte {
 	v := make([]byte, int(100*math.Exp(rng.Float64()*rng.Float64()*math.Log(204.8))))
 	for i := range v {
@@ -147,7 +147,7 @@ func (tr *truth) since(revision int64, from, to string) (out []*mvccpb.Event) {
 	return out
 }
 
-// keys returns every key that ever was.
+// keys returns every key that was ever written.
 func (tr *truth) keys() []string {
 	all := map[string]bool{}
 	for _, ev := range tr.events {
@@ -156,7 +156,7 @@ func (tr *truth) keys() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// dial returns a client of an endpoint.
+// dial connects to an endpoint.
 func dial(ctx context.Context, endpoint string) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{
 		Endpoints: []string{endpoint}, Context: ctx, MaxCallRecvMsgSize: 64 << 20, Logger: zap.NewNop(),
