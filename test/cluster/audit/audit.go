@@ -20,15 +20,15 @@ const (
 	pollInterval  = 50 * time.Millisecond
 )
 
-// Audit is what to check.
+// Audit describes a run to check.
 type Audit struct {
 	// Run is the load, which has stopped. Its watches go on.
 	Run *load.Run
-	// Replicas are a client of each replica.
+	// Replicas has a client of each replica.
 	Replicas []*clientv3.Client
 	// Connect connects to the database of the server that accepts writes.
 	Connect func(context.Context) (*pgx.Conn, error)
-	// Recorded is the history as far as it was read before it was compacted.
+	// Recorded is the history that was read before it was compacted.
 	Recorded *history.Recorded
 	// From is the revision before the load.
 	From int64
@@ -36,21 +36,23 @@ type Audit struct {
 	Stale time.Duration
 }
 
-// Result is what was checked.
+// Result counts what was checked.
 type Result struct {
 	Requests, Answered, Writes int
 	Events, Leases             int   // events of all watches
 	To                         int64 // the last revision
-	// Late are requests, such as reads, that only a bound above 0 allows.
+	// Late says what is wrong unless answers may be as old as Audit.Stale; nil if nothing is.
 	Late error
 }
 
+// String formats the result for a log.
 func (r Result) String() string {
 	return fmt.Sprintf("checked %d requests, %d of them answered, %d writes, up to revision %d, %d events of watches, "+
 		"%d leases", r.Requests, r.Answered, r.Writes, r.To, r.Events, r.Leases)
 }
 
-// Check waits until the leases that nobody renews are gone and the watches have seen everything, and checks all.
+// Check waits until the leases that nobody renews have expired and the watches have seen everything. Then it checks
+// everything, and returns all violations.
 func (a *Audit) Check(ctx context.Context) (Result, error) {
 	if err := errors.Join(a.Run.Err(), a.kept(ctx), a.leasesEnd(ctx)); err != nil {
 		return Result{}, err
@@ -104,7 +106,7 @@ func (a *Audit) compare(ctx context.Context, to int64) (Result, error) {
 	return result, errors.Join(failed...)
 }
 
-// answers checks what clients were answered, if answers may be as old as stale.
+// answers checks the answers to clients, which may be as old as stale.
 func answers(base history.Base, ops []*history.Op, events []history.Event, stale time.Duration) error {
 	ops = history.AllowStale(ops, stale)
 	if err := history.Reads(base, ops, events); err != nil {

@@ -8,12 +8,12 @@ import (
 	"github.com/sqlstore/sqlstore/test/cluster/history"
 )
 
-// confirm commits. If a standby is synchronous, it then has everything that was committed before: what a primary shows
-// that was replaced, or is about to be, may be lost.
+// confirm commits. With a synchronous standby, its success means that the standby has everything that was committed
+// before. Without it, rows may come from a primary that is being replaced, and be lost.
 const confirm = "SELECT pg_logical_emit_message(true, 'audit', '')"
 
-// Read adds the database's rows up to a revision to what was read before. It adds nothing if the server turns out not
-// to be the primary.
+// Read adds the rows up to a revision to what r already has. It adds nothing if the server turns out not to be the
+// primary.
 func Read(ctx context.Context, conn *pgx.Conn, r *history.Recorded, to int64) error {
 	rows, err := conn.Query(ctx, `SELECT resource_version, ordinal, key, deleted, create_revision, version, lease,
 			previous_version, value

@@ -2,12 +2,12 @@ package history
 
 import "fmt"
 
-// Recorded is a history as it is in the database, read in parts, so that what was read may be compacted.
+// Recorded is the history in the database. It is read in parts, so that what was read may be compacted.
 type Recorded struct {
-	// Base is the content of the keys at the revision where the history begins, Events everything after it.
+	// Base has the keys at the revision where the history begins, Events everything after it.
 	Base   Base
 	Events []Event
-	// To is the revision up to which it was read.
+	// To is the last revision that was read.
 	To int64
 
 	from    int64
@@ -16,13 +16,13 @@ type Recorded struct {
 	wrong   error            // the first row that does not fit
 }
 
-// NewRecorded returns a history that begins after a revision. Nothing up to it is compacted before the first read.
+// NewRecorded returns a history that begins after a revision. The first read must come before a later compaction.
 func NewRecorded(from int64) *Recorded {
 	return &Recorded{Base: Base{}, from: from, newest: map[string]int64{}}
 }
 
-// Add adds the next row, in the order of revisions and ordinals, with its ordinal and its key's previous version. After
-// a row that does not fit, it always fails.
+// Add adds the next row, in the order of revisions and ordinals, with its ordinal and its key's previous version. Once
+// a row does not fit, it always fails.
 func (r *Recorded) Add(e Event, ordinal, previous int64) error {
 	if r.wrong == nil {
 		r.wrong = r.add(e, ordinal, previous)

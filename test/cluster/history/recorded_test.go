@@ -38,7 +38,7 @@ func TestRecorded(t *testing.T) {
 		"the second half of a revision": {right[0], right[1], put("b", 6, 1, 4)},
 	} {
 		if _, err := add(append(wrong, put("c", 9, 0, 0))); err == nil {
-			t.Errorf("%s: it is accepted", name)
+			t.Errorf("%s: no error", name)
 		}
 	}
 }

@@ -20,7 +20,7 @@ const (
 	plainKeys = 40
 	counters  = 5
 	groups    = 6
-	page      = 9 // objects of a page
+	page      = 9 // objects in a page
 )
 
 // client is one of many clients, each of which waits for its answers.
@@ -108,7 +108,7 @@ func (c *client) end(o *history.Op, err error, header *pb.ResponseHeader, fill f
 	return err == nil
 }
 
-// expected reports whether a correct server may answer an operation with an error.
+// expected reports whether a correct server may answer an operation with this error.
 func expected(o *history.Op, err error) bool {
 	switch {
 	case errors.Is(err, rpctypes.ErrLeaseNotFound):

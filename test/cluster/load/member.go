@@ -13,7 +13,7 @@ type member struct {
 	Replica
 	ctx     context.Context // of the clients that use only this replica
 	stop    context.CancelFunc
-	bound   []*clientv3.Client // of those, and of the watches that begin on this replica
+	bound   []*clientv3.Client // those clients, and those of the watches that begin on this replica
 	renewer *client            // of the leases that are always kept alive
 }
 
@@ -65,7 +65,7 @@ func (r *Run) endpoints() []string {
 	return endpoints
 }
 
-// Join puts a further replica under load. Its watches begin where those of the others did.
+// Join puts another replica under load. Its watches begin where those of the others did.
 func (r *Run) Join(tb testing.TB, replica Replica) {
 	tb.Helper()
 	m := r.newMember(tb, replica)
@@ -78,8 +78,8 @@ func (r *Run) Join(tb testing.TB, replica Replica) {
 	m.serve(tb, r)
 }
 
-// Leave ends the use of a replica, which is not the only one. Its watches resume on the others, where requests that
-// wait for it go, too.
+// Leave takes a replica out of the load; another one must remain. Its watches resume on the others, and requests that
+// still wait for it go there, too.
 func (r *Run) Leave(name string) {
 	r.mu.Lock()
 	i := slices.IndexFunc(r.members, func(m *member) bool { return m.Name == name })
@@ -91,7 +91,7 @@ func (r *Run) Leave(name string) {
 	r.follow()
 }
 
-// follow makes the clients of all replicas use those that are members now.
+// follow makes the roaming clients use the present members.
 func (r *Run) follow() {
 	endpoints := r.endpoints()
 	for _, c := range r.roaming {
@@ -99,7 +99,7 @@ func (r *Run) follow() {
 	}
 }
 
-// renewer returns the client of one of the replicas.
+// renewer returns the client that renews leases through the i-th replica, modulo their number.
 func (r *Run) renewer(i int) *client {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -40,14 +40,14 @@ type Run struct {
 	// From is the revision before the load.
 	From int64
 	// Watches are one watch of everything on each replica, then one watch of a part on each, which requires a leader,
-	// then one over all replicas. Those of replicas that join follow.
+	// then one over all replicas. Those of replicas that join later follow.
 	Watches []*Watch
 	// Keepers are leases that are kept alive for the whole run, through all replicas.
 	Keepers []clientv3.LeaseID
 
 	seed        uint64
-	clients     int                // so far
-	roaming     []*clientv3.Client // of all replicas
+	clients     int                // started so far
+	roaming     []*clientv3.Client // those that use all replicas
 	ctx         context.Context    // of the load
 	watchCtx    context.Context
 	stopLoad    context.CancelFunc

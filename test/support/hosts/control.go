@@ -87,12 +87,12 @@ func (h *Host) Run(command string) (out string, err error) {
 	return h.run(context.Background(), command)
 }
 
-// RunAsRoot does the same as the host's root.
+// RunAsRoot is [Host.Run] as the host's root.
 func (h *Host) RunAsRoot(command string) (out string, err error) {
 	return h.run(context.Background(), command, exec.WithUser("root"))
 }
 
-// RunLong runs a command that may take as long as ctx allows.
+// RunLong is [Host.Run] for a command that may take as long as ctx allows.
 func (h *Host) RunLong(ctx context.Context, command string) (out string, err error) {
 	return h.run(ctx, command)
 }

@@ -162,7 +162,7 @@ func (h *Host) Step(what string, do func(ctx context.Context) error) error {
 	return nil
 }
 
-// ID is the host's name with the container engine.
+// ID returns the container engine's ID of the host.
 func (h *Host) ID() string { return h.id }
 
 // Address returns the HOST:PORT at which the test reaches a port of Spec.Ports.

@@ -86,8 +86,8 @@ func ensure(ctx context.Context, e *Engine, name, version, official string) (str
 	return own, nil
 }
 
-// present returns the image built here, if it is of this recipe, or the official one, whichever the engine has; "" if
-// none.
+// present returns the image built here from this recipe or, without one, the official image; "" if the engine has
+// neither.
 func present(ctx context.Context, e *Engine, recipe, own, official string) string {
 	if i, err := e.Client.ImageInspect(ctx, own); err == nil && i.Config != nil && i.Config.Labels["recipe"] == recipe {
 		return own
@@ -100,9 +100,9 @@ func present(ctx context.Context, e *Engine, recipe, own, official string) strin
 	return ""
 }
 
-// recipeOf returns the label that build.sh gives to an image: the sum of what the image is made from.
+// recipeOf returns the label that build.sh gives to an image: a hash of the files that the image is built from.
 func recipeOf(name string) (string, error) {
-	files, err := fs.Glob(recipes, name+"/*") // in order, as the shell's
+	files, err := fs.Glob(recipes, name+"/*") // in the same order as the shell's
 	if err != nil {
 		return "", err
 	}

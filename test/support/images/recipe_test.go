@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The label that build.sh gives to an image is the one that is looked for.
+// build.sh gives an image the label that this package looks for.
 func TestRecipe(t *testing.T) {
 	want, err := recipeOf("patroni")
 	if err != nil {
@@ -18,6 +18,6 @@ func TestRecipe(t *testing.T) {
 		t.Errorf("build.sh labels images of this recipe %q (%v), want %q", got, err, want)
 	}
 	if other, err := recipeOf("postgres"); err != nil || other == want {
-		t.Errorf("another recipe has the label %q, %v", other, err)
+		t.Errorf("another recipe has the label %q (%v), want a different one", other, err)
 	}
 }

@@ -46,7 +46,7 @@ type Config struct {
 }
 
 // Server is one sqlstore process or, after Kill, Stop and Restart, a sequence of them on one directory and one pair of
-// ports. Its methods are safe for concurrent use, except that Restart and Use must not run concurrently with others.
+// ports. Its methods are safe for concurrent use, except that Restart and Use must run alone.
 type Server struct {
 	cfg     Config
 	client  string // host:port
@@ -157,7 +157,7 @@ func (s *Server) Stop() error {
 	}
 }
 
-// Use makes Restart start another program, as [Config.Command].
+// Use makes Restart start another program, in the form of [Config.Command].
 func (s *Server) Use(tb testing.TB, command []string) {
 	tb.Helper()
 	if command == nil {

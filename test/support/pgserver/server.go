@@ -33,11 +33,11 @@ type Options struct {
 	Version string
 	// Settings are Postgres settings, NAME=VALUE.
 	Settings []string
-	// PageChecksums makes a server with data_checksums on; otherwise it is off, whatever is the version's default.
+	// PageChecksums turns data_checksums on. Otherwise it is off, whatever the version's default.
 	PageChecksums bool
 }
 
-// pages returns the arguments that make initdb do what PageChecksums says.
+// pages returns initdb's arguments for PageChecksums.
 func (o *Options) pages(version string) []string {
 	n, err := strconv.Atoi(version)
 	switch {

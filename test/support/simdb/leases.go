@@ -104,8 +104,8 @@ func (st *state) extend(now time.Time) (done bool) {
 	return false
 }
 
-// lives reports whether a member has sent a heartbeat of late, and not in a future since when the clock was stepped
-// back.
+// lives reports whether a member has sent a heartbeat recently. One in the future, from before the clock was stepped
+// back, does not count.
 func (st *state) lives(id uint64, timeout time.Duration, now time.Time) bool {
 	m, ok := st.members.Get(id)
 	timeout = timeout.Truncate(time.Microsecond)

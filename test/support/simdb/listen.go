@@ -72,8 +72,8 @@ func (b *Client) Listen(ctx context.Context, hint func(revision, compacted int64
 	}
 }
 
-// hear receives notifications until the connection breaks or turns out to be dead. It reports that it listens when no
-// later hint can be missed.
+// hear receives notifications until the connection breaks or turns out to be dead. It reports that it listens once it
+// can miss no further hint.
 func (b *Client) hear(
 	ctx context.Context, r *run, hint func(revision, compacted int64), state func(listening bool),
 ) {
