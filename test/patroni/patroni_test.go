@@ -13,7 +13,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/hosts"
 )
 
-// cluster is what the tests break.
+// cluster adds what only this package's tests need.
 type cluster struct{ *rig.Cluster }
 
 func newCluster(t *testing.T) *cluster {

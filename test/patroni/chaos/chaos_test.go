@@ -18,7 +18,7 @@ import (
 
 const (
 	defaultDuration = 2 * time.Minute
-	// roundTime is how long faults go on in a round. Its history is kept in memory and checked as a whole.
+	// roundTime is how long a round injects faults. Its history is kept in memory and checked as a whole.
 	roundTime = 3 * time.Minute
 )
 
@@ -78,12 +78,12 @@ func choose(t *testing.T) []kind {
 	}
 	chosen := slices.DeleteFunc(kinds(), func(k kind) bool { return !pattern.MatchString(k.name) })
 	if len(chosen) == 0 {
-		t.Fatalf("no fault is called %v", pattern)
+		t.Fatalf("no fault has a name that matches %q", pattern)
 	}
 	return chosen
 }
 
-// publish shows the report, and writes it to the directory that the environment asks for.
+// publish logs the report, and writes it to the directory that the environment names.
 func publish(t *testing.T, r *report) {
 	t.Helper()
 	text := r.String()

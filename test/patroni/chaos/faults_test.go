@@ -29,9 +29,9 @@ func shortOrLong(r *rand.Rand) span {
 	return long
 }
 
-// shorterThanTTL draws a duration for which Patroni itself may be frozen. Before version 3.0.3, a Patroni that awakes
+// shorterThanTTL draws a duration for which Patroni itself may be frozen. Before version 3.0.3, a Patroni that resumes
 // after its key has expired overwrites the key of the new primary (https://github.com/patroni/patroni/pull/2689), and
-// what that one has acknowledged is lost.
+// what that primary has acknowledged is lost.
 func shorterThanTTL(r *rand.Rand) span { return between(r, 3, 10) }
 
 var replicaKinds = []kind{
@@ -70,8 +70,8 @@ var replicaKinds = []kind{
 	}},
 }
 
-// step draws by how much a clock is wrong. sqlstore notices steps ahead of 2 s or more; Postgres' smaller ones shorten
-// leases.
+// step draws the step of a clock. It is 3 s at least: sqlstore does not notice steps of Postgres' clock ahead by less
+// than 2 s, which shorten leases.
 func step(r *rand.Rand) span {
 	by := span(3+r.IntN(300)) * time.Second
 	if r.IntN(2) == 0 {
@@ -100,10 +100,10 @@ var nodeKinds = []kind{
 		return s.onNode("sync_standby", 0, killPostgres, nil)
 	}},
 	{"Postgres is frozen on the primary", nodes, func(s *stage, r *rand.Rand) fault {
-		return s.stopped(shortOrLong(r), "postgres")
+		return s.frozen(shortOrLong(r), "postgres")
 	}},
 	{"Patroni is frozen on the primary", nodes, func(s *stage, r *rand.Rand) fault {
-		return s.stopped(shorterThanTTL(r), "patroni")
+		return s.frozen(shorterThanTTL(r), "patroni")
 	}},
 	{"Patroni's store is killed", nodes, func(s *stage, r *rand.Rand) fault {
 		return fault{
@@ -113,7 +113,7 @@ var nodeKinds = []kind{
 	}},
 }
 
-// onNode makes a fault of the node that has a role when the fault begins.
+// onNode returns a fault of the node that has a role when the fault begins.
 func (s *stage) onNode(role string, holds span, inject, heal func(*hosts.Host) error) fault {
 	var h *hosts.Host
 	f := fault{detail: role, holds: holds, inject: func() error {
@@ -126,8 +126,8 @@ func (s *stage) onNode(role string, holds span, inject, heal func(*hosts.Host) e
 	return f
 }
 
-// stopped freezes a program on the primary. Meanwhile Patroni may have replaced Postgres' frozen processes.
-func (s *stage) stopped(holds span, program string) fault {
+// frozen freezes a program on the primary. Patroni may replace Postgres' frozen processes meanwhile.
+func (s *stage) frozen(holds span, program string) fault {
 	return s.onNode("leader", holds,
 		func(h *hosts.Host) error { return rig.SignalAll(h, "STOP", program) },
 		func(h *hosts.Host) error { return rig.SignalAll(h, "CONT", program) })

@@ -35,10 +35,10 @@ var networkKinds = []kind{
 	}},
 }
 
-// peers are whom a cut is about.
+// peers returns the hosts from which a cut separates the primary.
 type peers func(s *stage, primary *hosts.Host) []*hosts.Host
 
-// cut makes the primary drop packets of one direction or both.
+// cut makes the primary drop packets in one direction or both.
 func (s *stage) cut(holds span, d rig.Direction, from peers) fault {
 	return s.onNode("leader", holds,
 		func(h *hosts.Host) error { return rig.Cut(h, d, from(s, h)...) }, rig.Mend)

@@ -20,9 +20,9 @@ type entry struct {
 	kind, detail string
 	began        time.Time
 	held         span // until it was healed
-	// without is the longest span without an acknowledged write of any client, recovered the one from the end of the
-	// fault until every replica took writes, whole the one until Patroni's cluster was complete again.
-	without, recovered, whole span
+	// without is the longest span without an acknowledged write of any client; recovered is the one from the end of the
+	// fault until every replica acknowledged writes, healthy the one until all of Patroni's nodes were healthy.
+	without, recovered, healthy span
 	with                      string // another fault at the same time
 	failed                    string // why it ended the run
 }
@@ -83,22 +83,22 @@ func (r *report) String() string {
 	fmt.Fprintf(&b, "seed %d, %.1f minutes, %d faults of %d kinds, %d rounds, versions: %s and %s\n", r.seed,
 		time.Since(r.began).Minutes(), len(r.faults), len(r.kinds()), r.rounds, r.versions[0], r.versions[1])
 	fmt.Fprintf(&b, "checked: %d requests, %d of them answered, %d writes, %d events of watches, %d leases; "+
-		"%d compactions; %d rounds needed the bound of reads\n\n", r.requests, r.answered, r.writes, r.events, r.leases,
-		r.compactions, r.late)
+		"%d compactions; %d rounds needed the staleness bound\n\n", r.requests, r.answered, r.writes, r.events,
+		r.leases, r.compactions, r.late)
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "fault\tnumber\tno write for, median\tlongest\trecovered in, median\tlongest\t"+
-		"Patroni whole in, longest")
+		"nodes healthy in, longest")
 	for _, name := range r.kinds() {
 		of := slices.DeleteFunc(slices.Clone(r.faults), func(e *entry) bool { return e.kind != name })
 		without, without1 := summary(of, func(e *entry) span { return e.without })
 		recovered, recovered1 := summary(of, func(e *entry) span { return e.recovered })
-		_, whole := summary(of, func(e *entry) span { return e.whole })
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", name, len(of), without, without1, recovered, recovered1, whole)
+		_, healthy := summary(of, func(e *entry) span { return e.healthy })
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", name, len(of), without, without1, recovered, recovered1, healthy)
 	}
-	fmt.Fprintln(w, "\nat\tfault\t\theld\tno write for\trecovered in\tPatroni whole in\tat the same time")
+	fmt.Fprintln(w, "\nat\tfault\t\theld\tno write for\trecovered in\tnodes healthy in\tat the same time")
 	for _, e := range r.faults {
 		fmt.Fprintf(w, "%.1f s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.began.Sub(r.began).Seconds(), e.kind, e.detail,
-			seconds(e.held), seconds(e.without), seconds(e.recovered), seconds(e.whole), cmp.Or(e.failed, e.with))
+			seconds(e.held), seconds(e.without), seconds(e.recovered), seconds(e.healthy), cmp.Or(e.failed, e.with))
 	}
 	_ = w.Flush() // into memory
 	for _, n := range r.notes {

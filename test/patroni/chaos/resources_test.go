@@ -21,7 +21,7 @@ var resourceKinds = []kind{
 		f := s.stepped(r, "leader")
 		inject := f.inject
 		f.inject = func() error {
-			// The older version ends leases early when the clock is stepped ahead during its heartbeat.
+			// The older version expires leases early when the clock is stepped ahead during its heartbeat.
 			if s.current == 0 {
 				if err := s.upgrade(); err != nil {
 					return err
@@ -70,13 +70,13 @@ const backupTime = 3 * time.Minute
 var backupKinds = []kind{
 	{"base backup is under way", nothing, func(s *stage, r *rand.Rand) fault {
 		role := []string{"leader", "sync_standby", "replica"}[r.IntN(3)]
-		// At this rate it takes some ten seconds.
+		// At this rate it takes about ten seconds.
 		return s.backup(role, `rm -rf /tmp/backup && export PGPASSWORD=$POSTGRES_PASSWORD && pg_basebackup \
 			--host 127.0.0.1 --username postgres --pgdata /tmp/backup --checkpoint fast --max-rate 5M &&
 			pg_verifybackup /tmp/backup && rm -rf /tmp/backup`)
 	}},
 	{"dumps are under way", nothing, func(s *stage, _ *rand.Rand) fault {
-		// The second one is restored. Its clock is that of its rows: it is one snapshot.
+		// The second one is restored. Its clock must match its rows, because a dump is one snapshot.
 		return s.backup("leader", `set -e
 			psql() { command psql --no-psqlrc -h /tmp -U postgres -v ON_ERROR_STOP=1 "$@"; }
 			for i in 1 2; do pg_dump -h /tmp -U postgres -Fc -f /tmp/dump sqlstore; done
@@ -103,7 +103,7 @@ func (s *stage) backup(role, command string) fault {
 	}, func(*hosts.Host) error {
 		err := <-done
 		if err != nil && s.others > 0 {
-			s.report.note("the backup failed, which other faults explain: %v", err)
+			s.report.note("the backup failed during another fault: %v", err)
 			return nil
 		}
 		return err

@@ -2,7 +2,7 @@ package chaos
 
 import "math/rand/v2"
 
-// concern is what a fault touches. Two faults at the same time must not touch the same: one would heal the other.
+// concern is what a fault touches. Two faults at the same time must not touch the same thing: one might heal the other.
 type concern int
 
 const (
@@ -20,13 +20,13 @@ type kind struct {
 	plan func(*stage, *rand.Rand) fault
 }
 
-// fault is one planned fault. It holds for a while, if it has to be healed.
+// fault is one planned fault.
 type fault struct {
 	detail string
 	inject func() error
-	// heal ends it; nil for a fault that inject ends.
+	// heal ends the fault; nil if inject does so itself.
 	heal  func() error
-	holds span
+	holds span // until it is healed
 }
 
 // schedule deals all kinds in random order before it repeats one.
@@ -36,14 +36,14 @@ type schedule struct {
 	deck  []kind
 }
 
-// aCouple of a hundred turns have two faults at a time.
-const aCouple = 30
+// pairPercent is how many percent of the turns have two faults at a time, if two that suit each other are left.
+const pairPercent = 30
 
 // next returns the kinds of the next turn: one, or two that touch different things.
 func (s *schedule) next() []kind {
 	first := s.deal(func(kind) bool { return true })
 	turn := []kind{*first}
-	if s.IntN(100) < aCouple && first.touches != everything {
+	if s.IntN(100) < pairPercent && first.touches != everything {
 		suits := func(k kind) bool { return k.touches != first.touches && k.touches != everything }
 		if second := s.deal(suits); second != nil {
 			turn = append(turn, *second)

@@ -6,26 +6,26 @@ import (
 	"testing"
 )
 
-func dealt(seed uint64, turns int) (names []string, couples int, seen map[string]int) {
+func dealt(seed uint64, turns int) (names []string, pairs int, seen map[string]int) {
 	s := &schedule{Rand: rand.New(rand.NewPCG(seed, 0)), kinds: kinds()}
 	seen = map[string]int{}
 	for range turns {
 		turn := s.next()
 		if len(turn) > 1 {
-			couples++
+			pairs++
 		}
 		for _, k := range turn {
 			names = append(names, k.name)
 			seen[k.name]++
 		}
 	}
-	return names, couples, seen
+	return names, pairs, seen
 }
 
 // A seed determines the faults, and no kind is left out for long.
 func TestSchedule(t *testing.T) {
 	all := kinds()
-	first, couples, seen := dealt(7, 3*len(all))
+	first, pairs, seen := dealt(7, 3*len(all))
 	if again, _, _ := dealt(7, 3*len(all)); !slices.Equal(first, again) {
 		t.Errorf("the same seed deals %q and %q", first, again)
 	}
@@ -37,12 +37,12 @@ func TestSchedule(t *testing.T) {
 			t.Errorf("%s comes %d times in %d turns", k.name, n, 3*len(all))
 		}
 	}
-	if couples == 0 {
+	if pairs == 0 {
 		t.Error("no turn has two faults")
 	}
 }
 
-func TestCouplesTouchDifferentThings(t *testing.T) {
+func TestPairsTouchDifferentThings(t *testing.T) {
 	s := &schedule{Rand: rand.New(rand.NewPCG(1, 0)), kinds: kinds()}
 	for range 1000 {
 		turn := s.next()

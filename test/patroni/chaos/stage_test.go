@@ -17,26 +17,26 @@ import (
 )
 
 const (
-	// warm is how many writes each replica's own clients have acknowledged before a fault, and again after it.
+	// warm is how many writes of each replica's own clients must be acknowledged before a fault, and again after it.
 	warm = 6
-	// recoveryTime is how long that may take after a fault.
+	// recoveryTime limits how long that may take after a fault.
 	recoveryTime = 2 * time.Minute
 	auditTime    = 5 * time.Minute
 	// readBound is the replicas' setting, the default of --datastore-max-staleness.
 	readBound = 2 * time.Second
 	// compaction is the time between two compactions.
 	compaction = 20 * time.Second
-	// overlap is how long the first fault of two lasts before the second one begins.
+	// overlap is the time between the beginnings of two faults.
 	overlap = 2 * time.Second
 )
 
-// running is what the replicas run, which survives a round.
+// running is the version that the replicas run. It outlives a round.
 type running struct {
 	versions [2]build.Version
 	current  int
 }
 
-// stage is the cluster in one round, under load.
+// stage is the cluster under load in one round.
 type stage struct {
 	*rig.Cluster
 	*load.Run
@@ -116,7 +116,7 @@ func (s *stage) turn(dealer *schedule) {
 		}
 		entries = append(entries, e)
 		s.report.add(e)
-		s.Logf("%v: %s (%s), for %v", s.Journal.Now().Round(time.Millisecond), e.kind, e.detail,
+		s.Logf("%v: %s (%s) for %v", s.Journal.Now().Round(time.Millisecond), e.kind, e.detail,
 			f.holds.Round(time.Millisecond))
 		s.do(e, "inject", f.inject)
 		if i < len(faults)-1 {
@@ -133,14 +133,14 @@ func (s *stage) turn(dealer *schedule) {
 	healed := s.Journal.Now()
 	recovered := s.flows()
 	s.Until("all nodes healthy", rig.Healthy)
-	whole := s.Journal.Now() - healed
+	healthy := s.Journal.Now() - healed
 	s.flows()
 	for _, e := range entries {
-		e.recovered, e.whole = recovered, whole
+		e.recovered, e.healthy = recovered, healthy
 		e.without = s.outage(began, s.Journal.Now())
 	}
-	s.Logf("%v: recovered after %s, whole after %s, no write for %s", s.Journal.Now().Round(time.Millisecond),
-		seconds(recovered), seconds(whole), seconds(entries[0].without))
+	s.Logf("%v: recovered after %s, nodes healthy after %s, no write for %s", s.Journal.Now().Round(time.Millisecond),
+		seconds(recovered), seconds(healthy), seconds(entries[0].without))
 }
 
 func (s *stage) do(e *entry, what string, step func() error) {
@@ -151,7 +151,7 @@ func (s *stage) do(e *entry, what string, step func() error) {
 	}
 }
 
-// pause lets time pass.
+// pause waits while a fault lasts.
 func (s *stage) pause(d time.Duration) {
 	s.Helper()
 	select {
@@ -180,7 +180,7 @@ func (s *stage) outage(began, until span) span {
 	return max(longest, until-last)
 }
 
-// upgrade replaces one replica after another by the other version.
+// upgrade replaces one replica after another with the other version.
 func (s *stage) upgrade() error {
 	s.current = 1 - s.current
 	for i, h := range s.Replicas {
@@ -193,7 +193,7 @@ func (s *stage) upgrade() error {
 		if err := h.Start(); err != nil {
 			return err
 		}
-		// A rolling upgrade goes on when the replica serves, which another fault at the same time may delay.
+		// A rolling upgrade goes on once the replica serves, which another fault may delay.
 		ctx, cancel := context.WithTimeout(s.Context(), recoveryTime)
 		err := s.WaitWrites(ctx, warm, s.Replicas[i].Name)
 		cancel()
@@ -229,7 +229,7 @@ func (s *stage) compact(ctx context.Context) {
 	}
 }
 
-// record reads the history up to a revision that is acknowledged, from the server that accepts writes.
+// record reads the history up to an acknowledged revision from the server that accepts writes.
 func (s *stage) record(ctx context.Context, revision int64) error {
 	conn, err := s.open(ctx)
 	if err != nil {
@@ -260,13 +260,13 @@ func (s *stage) finish() {
 		s.Error(err)
 	}
 	s.StopWatches()
-	for _, id := range s.Keepers { // so that they do not end in the next round
+	for _, id := range s.Keepers { // so that they do not expire in the next round
 		_, err := s.clients[0].Revoke(ctx, id)
 		s.OK(err)
 	}
 	s.report.checked(checked)
 	s.Logf("%v, in %.1f s", checked, time.Since(began).Seconds())
 	if checked.Late != nil {
-		s.report.note("only the bound of reads allows this: %v", checked.Late)
+		s.report.note("only the staleness bound allows this: %v", checked.Late)
 	}
 }

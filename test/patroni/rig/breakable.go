@@ -16,14 +16,14 @@ import (
 
 const (
 	dataDir = "/var/lib/postgresql/data"
-	// diskSize of a node. The data and the WAL, which is limited, need a part of it.
+	// diskSize is that of a node's disk. The data and the limited WAL need only a part of it.
 	diskSize = "768m"
 	filler   = dataDir + "/filler"
 
 	// clockFile contains by how many seconds a host's clock is ahead.
 	clockFile = "/tmp/clock"
-	// steppedPrograms puts Postgres' programs in a directory of their own, where libfaketime changes the clock of the
-	// server. Patroni keeps the real clock: libfaketime breaks Python's time.sleep.
+	// steppedPrograms links Postgres' programs in steppedBin, where the server starts with libfaketime. Patroni keeps
+	// the real clock: libfaketime breaks Python's time.sleep.
 	steppedBin      = "/tmp/bin"
 	steppedPrograms = `set -e; echo +0 >` + clockFile + `; mkdir -p ` + steppedBin + `; real=$(command -v postgres)
 		ln -sf $(dirname $real)/* ` + steppedBin + `/; rm ` + steppedBin + `/postgres
@@ -35,7 +35,7 @@ const (
 	binaryPath, binaryMode = "/sqlstore", 0o755
 )
 
-// breakable gives a node a disk, a clock and a firewall.
+// breakable gives a node its own disk, clock and firewall.
 func breakable(tb testing.TB, network *hosts.Network, name string,
 	r testcontainers.ContainerRequest,
 ) testcontainers.ContainerRequest {
@@ -52,7 +52,7 @@ func breakable(tb testing.TB, network *hosts.Network, name string,
 	return r
 }
 
-// disk is a host that does nothing but keep a node's file system, which is in memory, while the node is down.
+// disk describes a host that only keeps a node's file system, which is in memory, while the node is down.
 func disk(image string) testcontainers.ContainerRequest {
 	return testcontainers.ContainerRequest{
 		Image: image, Entrypoint: []string{"sleep", "infinity"},
@@ -68,8 +68,8 @@ func disk(image string) testcontainers.ContainerRequest {
 	}
 }
 
-// limitWAL keeps what the nodes write far below the size of their disks. A standby that is away for too long for its
-// slot is built anew.
+// limitWAL keeps what the nodes write far below the size of their disks. A standby that is down for longer than its
+// slot allows is rebuilt.
 func (c *Cluster) limitWAL() {
 	c.Helper()
 	var set []string
@@ -82,7 +82,7 @@ func (c *Cluster) limitWAL() {
 	c.Patronictl(c.Nodes[0], "edit-config --force "+strings.Join(set, " "))
 }
 
-// FillDisk leaves no space on a node's disk. A server that removes files afterwards may find a little.
+// FillDisk fills a node's disk. A server that removes files afterwards may get a little space back.
 func FillDisk(node *hosts.Host) error {
 	// dd ends when the disk is full: first with whole megabytes, then with the rest.
 	_, err := node.Run(fmt.Sprintf("dd if=/dev/zero of=%[1]s bs=1M 2>/dev/null; dd if=/dev/zero of=%[1]s2 bs=4k "+
@@ -90,20 +90,20 @@ func FillDisk(node *hosts.Host) error {
 	return err
 }
 
-// FreeDisk takes FillDisk back.
+// FreeDisk undoes FillDisk.
 func FreeDisk(node *hosts.Host) error {
 	_, err := node.Run("rm -f " + filler + " " + filler + "2")
 	return err
 }
 
-// StepClock makes the wall clock of a node's Postgres differ from the real one, for all its processes at once.
+// StepClock sets how far the wall clock of a node's Postgres is ahead of the real one, for all its processes at once.
 func StepClock(node *hosts.Host, by time.Duration) error {
 	_, err := node.Run(fmt.Sprintf("echo %s >%[2]s.new && mv %[2]s.new %[2]s", strings.TrimSpace(offset(by)),
 		clockFile))
 	return err
 }
 
-// StepReplica makes the wall clock of a replica differ, whose program reads the file.
+// StepReplica does the same for a replica, whose binary must be one that package build makes.
 func StepReplica(replica *hosts.Host, by time.Duration) error {
 	return replica.Write(clockFile, []byte(offset(by)), 0o644)
 }
@@ -113,14 +113,14 @@ func offset(by time.Duration) string { return fmt.Sprintf("%+d\n", int64(by.Seco
 // Direction is that of the packets that a cut drops.
 type Direction int
 
-// The directions, as seen from the node with the firewall.
+// The directions of packets, as seen from the node that drops them.
 const (
 	Both Direction = iota
 	In
 	Out
 )
 
-// Cut makes a node drop packets from or to others, silently. Connections stay open. It replaces an earlier cut.
+// Cut makes a node silently drop packets from or to other hosts. Connections stay open. It replaces an earlier cut.
 func Cut(node *hosts.Host, d Direction, from ...*hosts.Host) error {
 	var peers []string
 	for _, h := range from {
@@ -142,7 +142,7 @@ func Cut(node *hosts.Host, d Direction, from ...*hosts.Host) error {
 	return err
 }
 
-// Mend takes Cut back.
+// Mend undoes Cut.
 func Mend(node *hosts.Host) error {
 	_, err := node.RunAsRoot("nft 'add table ip cut; delete table ip cut'")
 	return err
@@ -150,19 +150,19 @@ func Mend(node *hosts.Host) error {
 
 // SignalAll sends a signal to all processes of a program on a node, for example STOP to postgres.
 func SignalAll(node *hosts.Host, signal, program string) error {
-	// Not in a subshell of the loop: the status is that of the last command, and a process may end at any time.
+	// A process may end at any time, so the exit status must not be that of the last kill.
 	out, err := node.RunAsRoot(`n=0; for p in /proc/[0-9]*; do if [ "$(cat $p/comm 2>/dev/null)" = ` + program +
 		` ] && kill -` + signal + ` ${p#/proc/}; then n=$((n + 1)); fi; done; echo $n`)
 	if err != nil {
 		return err
 	}
 	if n, err := strconv.Atoi(out); err != nil || n == 0 {
-		return fmt.Errorf("send %s to %s on %s: it has no such process: %s", signal, program, node.Name, out)
+		return fmt.Errorf("send %s to %s on %s: no such process: %s", signal, program, node.Name, out)
 	}
 	return nil
 }
 
-// Replace gives a replica that is down another binary.
+// Replace gives another binary to a replica that is down.
 func Replace(replica *hosts.Host, binary []byte) error {
 	return replica.Write(binaryPath, binary, binaryMode)
 }

@@ -49,14 +49,13 @@ type Cluster struct {
 
 // Options are further settings of a cluster.
 type Options struct {
-	// Breakable gives every node a small disk of its own, a clock and a firewall, so that [Cluster.FillDisk],
-	// [Cluster.StepClock] and [Cluster.Cut] work.
+	// Breakable gives every node its own small disk, clock and firewall: [FillDisk], [StepClock] and [Cut] need it.
 	Breakable bool
-	// Binary is nil, or the sqlstore that the replicas run instead of the image's.
+	// Binary is the sqlstore that the replicas run, nil for the image's.
 	Binary []byte
 }
 
-// New starts everything, with an empty database.
+// New starts a cluster with an empty database.
 func New(t *testing.T, o Options) *Cluster {
 	engine, err := images.Find()
 	if err != nil {
@@ -136,7 +135,7 @@ func serve(name string, args ...string) []string {
 	}, args...)
 }
 
-// Node returns the node of a name.
+// Node returns the node with a name.
 func (c *Cluster) Node(name string) *hosts.Host {
 	i := slices.IndexFunc(c.Nodes, func(m *hosts.Host) bool { return m.Name == name })
 	if i < 0 {

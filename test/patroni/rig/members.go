@@ -18,10 +18,10 @@ type Member struct {
 	Timeline          any
 }
 
-// Members are the nodes as one of them describes the cluster.
+// Members are the nodes of the cluster as one of them describes it.
 type Members []Member
 
-// With returns the name of the one running member with a role, "" unless there is exactly one.
+// With returns the name of the running member with a role, "" unless there is exactly one.
 func (ms Members) With(role string) string {
 	var names []string
 	for _, m := range ms {
@@ -63,21 +63,21 @@ func Eventually(tb testing.TB, state string, reached func() error) {
 	}
 }
 
-// Until waits until Patroni reports a state, on every node that runs.
+// Until waits until every node that answers reports a state, and returns what the first one reports.
 func (c *Cluster) Until(state string, reached func(Members) bool) (now Members) {
 	c.Helper()
 	Eventually(c, state, func() error {
-		told := c.Members()
-		if len(told) == 0 || slices.ContainsFunc(told, func(ms Members) bool { return !reached(ms) }) {
-			return fmt.Errorf("nodes report %+v", told)
+		reports := c.Members()
+		if len(reports) == 0 || slices.ContainsFunc(reports, func(ms Members) bool { return !reached(ms) }) {
+			return fmt.Errorf("nodes report %+v", reports)
 		}
-		now = told[0]
+		now = reports[0]
 		return nil
 	})
 	return now
 }
 
-// Members returns what each responding node reports of the cluster.
+// Members returns what each node that answers reports about the cluster.
 func (c *Cluster) Members() (all []Members) {
 	for _, m := range c.Nodes {
 		var answer struct{ Members Members }
@@ -88,7 +88,7 @@ func (c *Cluster) Members() (all []Members) {
 	return all
 }
 
-// GetJSON reads an answer of Patroni's REST API.
+// GetJSON decodes an answer of Patroni's REST API.
 func GetJSON(ctx context.Context, url string, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -104,5 +104,5 @@ func GetJSON(ctx context.Context, url string, into any) error {
 	return json.NewDecoder(resp.Body).Decode(into)
 }
 
-// REST returns the URL of a node's Patroni.
+// REST returns the URL of Patroni's REST API on a node.
 func REST(node *hosts.Host) string { return "http://" + node.Address(restPort) }

@@ -1,9 +1,9 @@
 // Package build builds the two versions of sqlstore between which the chaos run upgrades, with a wall clock that the
 // test can step. For tests only.
 //
-// A static Go program calls the kernel itself, so no preloaded library can change its clock, and Linux' time namespaces
+// A static Go program calls the kernel itself, so no preloaded library can change its clock, and Linux time namespaces
 // have no wall clock. Instead, the build replaces a file of Go's package time: time.Now adds the seconds that a file
-// contains. Timers, deadlines and differences of times use the monotonic clock, as after a real step.
+// contains. Timers, deadlines and time differences use the monotonic clock, as after a real step.
 package build
 
 import (
@@ -29,13 +29,14 @@ const (
 //go:embed testdata/step.go
 var step []byte
 
-// Version is a program.
+// Version is one build of sqlstore.
 type Version struct {
 	Name   string
 	Binary []byte
 }
 
-// Versions returns an older version and the present one. A clone without the older commit gives the present one twice.
+// Versions builds an older version and the present one. Without the older commit, as in a shallow clone, both are the
+// present one.
 func Versions(tb testing.TB, root string) (old, present Version) {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -55,7 +56,7 @@ func Versions(tb testing.TB, root string) (old, present Version) {
 	present = build("the present version", root)
 	source := filepath.Join(dir, "older")
 	if err := export(ctx, root, source); err != nil {
-		tb.Logf("rolling upgrades go from the present version to itself, because the older one is not there: %v", err)
+		tb.Logf("rolling upgrades go from the present version to itself, because the older commit is missing: %v", err)
 		return Version{Name: "the same version", Binary: present.Binary}, present
 	}
 	return build("commit "+older[:7], source), present
@@ -78,7 +79,7 @@ func export(ctx context.Context, root, dir string) error {
 	return nil
 }
 
-// writeOverlay writes what replaces files of the standard library, and returns the file that lists it.
+// writeOverlay writes replacements for files of the standard library, and returns the file that lists them.
 func writeOverlay(dir string) (string, error) {
 	out, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
@@ -91,7 +92,7 @@ func writeOverlay(dir string) (string, error) {
 	}
 	const now = "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n"
 	if strings.Count(string(text), now) != 1 {
-		return "", fmt.Errorf("%s/time.go: time.Now has changed; adapt this package to it", library)
+		return "", fmt.Errorf("%s/time.go: time.Now has changed; adapt package build to it", library)
 	}
 	stepped := strings.Replace(string(text), now, now+"\tsec += step.Load()\n", 1)
 	replaced := map[string]string{}
