@@ -12,8 +12,8 @@
 //
 // Under Postgres the disk is journaled, because Postgres needs that: it cannot recover from a cut that takes away the
 // name of a new table's file, though the file was synced. Postgres and two replicas lose their power together. In
-// TestPostgresMigration the schema goes back to an older version between two starts, and most cuts are aimed at the
-// migration that the next start begins.
+// TestPostgresMigration, the schema goes back to an older version between two starts, and most cuts are aimed at the
+// migration of the next start.
 //
 // The tests need Linux with /dev/fuse and, for Postgres, root.
 //

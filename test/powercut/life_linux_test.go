@@ -32,7 +32,7 @@ type stage struct {
 	startOperations int // the highest number of the operation of a start that is cut
 	// intact checks the database itself before each start; it may be nil.
 	intact func(*disk.Disk) error
-	// migrations are cut, and no other starts; nil without any.
+	// migrations cuts only those starts that migrate; nil cuts any.
 	migrations *migrations
 }
 
@@ -229,7 +229,7 @@ func (l *life) dieAfter(pause time.Duration, never <-chan struct{}) (done chan s
 	return done
 }
 
-// act aims when some writes have been acknowledged, and makes a server do what a scenario wants.
+// act arms the cut once some writes have been acknowledged, and makes a server do what a scenario wants.
 func (l *life) act(ctx context.Context, s scenario, aim disk.Aim, after int) error {
 	server := l.servers[0]
 	conn, err := server.dial()

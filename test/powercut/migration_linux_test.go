@@ -15,9 +15,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/powercut/disk"
 )
 
-// TestPostgresMigration cuts the power while two replicas migrate a Postgres database of an older schema, which has
-// gone through loads and cuts. The migration is one transaction: the next start finds all of it or nothing, and
-// completes it.
+// TestPostgresMigration cuts the power while two replicas migrate a Postgres database from an older schema, after loads
+// and other cuts. A migration is one transaction: the next start finds all of it or nothing, and completes it.
 func TestPostgresMigration(t *testing.T) {
 	cuts, seed := int(envUint(t, "SQLSTORE_TEST_CUTS", 150)), envUint(t, "SQLSTORE_TEST_SEED", rand.Uint64())
 	cuts = max(1, cuts/sharePostgres)
@@ -40,9 +39,9 @@ func TestPostgresMigration(t *testing.T) {
 
 // migrations makes the replicas of a stage migrate, and cuts the power meanwhile.
 type migrations struct {
-	newest int // the version that the replicas migrate to; 0 until the first has
-	begun  int // the version from which the last, cut one began; 0 without one
-	// undone and whole count what was left of those that were cut, uncut those that ended before their cut.
+	newest int // the version that the replicas migrate to; 0 until the first one has done so
+	begun  int // the version from which a migration began whose result is not known yet; 0 if there is none
+	// undone and whole count the results of migrations that were cut, uncut those that ended before their cut.
 	undone, whole, uncut int
 }
 
@@ -51,8 +50,8 @@ func (m *migrations) String() string {
 		m.undone+m.whole, m.undone, m.whole, m.uncut)
 }
 
-// prepare checks what is left of a migration that was cut. Then it mostly takes the schema back to an older version and
-// aims at the migration that the start of the replicas begins.
+// prepare checks the result of a migration that was cut. Then it mostly takes the schema back to an older version, and
+// aims at the migration that the next start begins.
 func (m *migrations) prepare(l *life) error {
 	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
 	defer cancel()
@@ -74,7 +73,7 @@ func (m *migrations) prepare(l *life) error {
 		return fmt.Errorf("a migration from version %d to %d that was cut left version %d", m.begun, m.newest, version)
 	}
 	m.begun = 0
-	const others = 3 // one in so many starts is not cut, so that there is load
+	const others = 3 // one in so many starts does not migrate, so that it comes to a load
 	if l.IntN(others) == 0 {
 		return nil
 	}
@@ -101,7 +100,7 @@ func (m *migrations) prepare(l *life) error {
 
 // back takes the schema back to an older version.
 func (m *migrations) back(ctx context.Context, l *life, conn *pgx.Conn, to int) error {
-	// They have lost their power: nobody has to wait until their heartbeats are old.
+	// The replicas have lost their power, so nobody has to wait until their heartbeats are old.
 	if _, err := conn.Exec(ctx, "DELETE FROM members"); err != nil {
 		return err
 	}
@@ -113,7 +112,7 @@ func (m *migrations) back(ctx context.Context, l *life, conn *pgx.Conn, to int) 
 	return nil
 }
 
-// done checks that the replicas, which serve, have migrated.
+// done checks that the replicas have migrated, since they serve.
 func (m *migrations) done(l *life) error {
 	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
 	defer cancel()
@@ -130,7 +129,7 @@ func (m *migrations) done(l *life) error {
 		m.newest = version
 	}
 	if version != m.newest {
-		return fmt.Errorf("replicas serve schema version %d, not %d", version, m.newest)
+		return fmt.Errorf("the replicas serve, but the schema has version %d, want %d", version, m.newest)
 	}
 	m.uncut += min(m.begun, 1)
 	m.begun = 0

@@ -19,7 +19,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// sharePostgres is for how many of SQLite's cuts Postgres has one, which takes more time.
+// sharePostgres is for how many of SQLite's cuts a test on Postgres makes one, because each takes more time.
 const sharePostgres = 10
 
 func TestPostgres(t *testing.T) {

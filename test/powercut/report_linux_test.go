@@ -16,7 +16,7 @@ type report struct {
 	lives, cuts int
 	starts      int // cuts before the server was ready
 	loaded      int // cuts after writes were acknowledged in the same round
-	writes      int // acknowledged ones in those rounds
+	writes      int // acknowledged in those rounds
 	hits        map[string]int
 	losses      disk.Losses
 }

@@ -14,10 +14,10 @@ import (
 // stepTimeout limits each step of a test: generous, because tests share slow machines.
 const stepTimeout = time.Minute
 
-// database runs commands of the new binary on a database.
+// database runs commands of the new program on a database.
 type database []string // environment variables that name it
 
-// command returns what `sqlstore ARGS` prints.
+// command runs `sqlstore ARGS` and returns what it prints.
 func (d database) command(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
@@ -28,15 +28,15 @@ func (d database) command(t *testing.T, args ...string) (string, error) {
 	return string(out), err
 }
 
-// does fails the test unless a command succeeds and prints a text.
-func (d database) does(t *testing.T, want string, args ...string) {
+// succeeds fails the test unless a command succeeds and prints the wanted text.
+func (d database) succeeds(t *testing.T, want string, args ...string) {
 	t.Helper()
 	if out, err := d.command(t, args...); err != nil || !strings.Contains(out, want) {
 		t.Errorf("sqlstore %s: %v\n%swant %q", strings.Join(args, " "), err, out, want)
 	}
 }
 
-// refuses fails the test unless a command fails and prints a text.
+// refuses fails the test unless a command fails and prints the wanted text.
 func (d database) refuses(t *testing.T, want string, args ...string) {
 	t.Helper()
 	if out, err := d.command(t, args...); err == nil || !strings.Contains(out, want) {
@@ -44,8 +44,8 @@ func (d database) refuses(t *testing.T, want string, args ...string) {
 	}
 }
 
-// filled waits until all rows have checksums, none of which is wrong.
-func (d database) filled(t *testing.T) {
+// awaitChecksums waits until `sqlstore check` finds that all rows have checksums. It fails if one is wrong.
+func (d database) awaitChecksums(t *testing.T) {
 	t.Helper()
 	deadline := time.After(stepTimeout)
 	tick := time.NewTicker(200 * time.Millisecond)

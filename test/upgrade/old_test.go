@@ -18,7 +18,7 @@ const root = "../.."
 type old struct {
 	name   string
 	commit string
-	// sqlite and postgres are the versions of its schemas.
+	// sqlite and postgres are its schema versions.
 	sqlite, postgres int
 
 	once    sync.Once
@@ -26,13 +26,12 @@ type old struct {
 	err     error
 }
 
-// versions are the versions to upgrade from.
 var versions = []*old{
 	{name: "0.1", commit: "0f6b26c326bf5d0f94b45eb20077c36557ddbd19", sqlite: 2, postgres: 2},
 	{name: "before checksums", commit: "3e43db48f153766138bf8dc0d7ead7c1086c2aa2", sqlite: 2, postgres: 5},
 }
 
-// serve returns the command that serves, which it builds first: once for all tests.
+// serve returns the command that serves. The program is built once for all tests.
 func (o *old) serve(t *testing.T) []string {
 	t.Helper()
 	o.once.Do(func() {
@@ -61,7 +60,7 @@ func (o *old) build() error {
 	}{
 		{root, []string{"git", "-c", "safe.directory=*", "archive", "--output", archive, o.commit}},
 		{source, []string{"tar", "-xf", archive}},
-		// Without the directory in its debug information, so that Go's cache has the packages next time.
+		// -trimpath keeps the temporary directory out of the packages, so that Go's cache has them next time.
 		{source, []string{"go", "build", "-trimpath", "-o", o.program, "./cmd/sqlstore"}},
 	} {
 		if out, err := run(step.dir, step.args...); err != nil {
@@ -71,7 +70,7 @@ func (o *old) build() error {
 	return nil
 }
 
-// fetch gets the commit if this is a shallow clone without it.
+// fetch fetches the commit if this is a shallow clone without it.
 func (o *old) fetch() error {
 	if _, err := git("cat-file", "-e", o.commit+"^{commit}"); err == nil {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// warm is how many writes the clients of each replica get acknowledged in each step of an upgrade.
+// warm is how many writes of each replica's clients must be acknowledged in each step of an upgrade.
 const warm = 50
 
 func TestRollingUpgrade(t *testing.T) {
@@ -34,13 +34,13 @@ func roll(t *testing.T, o *old) {
 	u := newUpgrade(t)
 	first := u.begin(o.serve(t))
 	u.flows()
-	u.does(t, fmt.Sprintf("version %d of ", o.postgres), "schema", "status")
+	u.succeeds(t, fmt.Sprintf("version %d of ", o.postgres), "schema", "status")
 
 	second := u.start("new", nil)
-	u.does(t, "(up to date)", "schema", "status")
+	u.succeeds(t, "(up to date)", "schema", "status")
 	u.join(second)
 	u.flows()
-	// The machine of an old replica may restart in the middle: that replica finds the new schema.
+	// The machine of an old replica may restart meanwhile: the replica then finds the new schema.
 	u.restart(first)
 	u.flows()
 	beside := u.count("SELECT count(*) FROM object_versions AS v, checksums AS x WHERE v.resource_version > x.since " +
@@ -61,14 +61,14 @@ func roll(t *testing.T, o *old) {
 
 	to := u.verify()
 	u.run.StopWatches()
-	u.awaitChecksums()
-	u.filled(t)
+	u.awaitNoBareRows()
+	u.awaitChecksums(t)
 	timeless := u.count("SELECT count(*) FROM object_versions WHERE written_at IS NULL AND resource_version > $1",
 		since)
 	if timeless > 0 || since >= to {
 		t.Errorf("%d rows after revision %d, up to %d, have no commit time", timeless, since, to)
 	}
-	t.Logf("%d rows of the old replica after the migration, which left at revision %d of %d", beside, since, to)
+	t.Logf("the old replica wrote %d rows after the migration, and stopped at revision %d of %d", beside, since, to)
 }
 
 // upgrade is a Postgres database whose replicas are replaced under load.
@@ -103,14 +103,14 @@ func newUpgrade(t *testing.T) *upgrade {
 	return &upgrade{T: t, database: database{"SQLSTORE_DATASTORE=" + dsn}, db: db}
 }
 
-// start starts a replica; nil is the new program.
+// start starts a replica with a command, nil for the new program.
 func (u *upgrade) start(name string, command []string) replica {
 	u.Helper()
 	cfg := launch.Config{Command: command, Args: []string{"--name", name}, Env: u.database}
 	return replica{name, launch.Start(u, cfg)}
 }
 
-// begin starts the first replica, under load.
+// begin starts the first replica and the load.
 func (u *upgrade) begin(command []string) replica {
 	u.Helper()
 	r := u.start("old", command)
@@ -123,7 +123,7 @@ func (u *upgrade) join(r replica) {
 	u.run.Join(u, load.Replica{Name: r.name, Endpoint: r.server.Endpoint()})
 }
 
-// flows waits until the clients of each replica get writes acknowledged.
+// flows waits until each replica acknowledges writes to its clients.
 func (u *upgrade) flows() {
 	u.Helper()
 	ctx, cancel := context.WithTimeout(u.Context(), stepTimeout)
@@ -145,7 +145,7 @@ func (u *upgrade) restart(r replica) {
 	u.without(r, func() { r.server.Restart(u) })
 }
 
-// without stops a replica, and notes until when requests to it may fail.
+// without stops a replica, calls then, and notes that requests to the replica may fail meanwhile.
 func (u *upgrade) without(r replica, then func()) {
 	u.Helper()
 	e := end{name: r.name, from: u.run.Journal.Now()}
@@ -182,15 +182,15 @@ func (u *upgrade) verify() int64 {
 	failures := u.run.Failures()
 	for _, f := range failures {
 		if !u.excused(f) {
-			u.Errorf("failed though no replica that it was sent to was stopped: %+v", f)
+			u.Errorf("a request failed, but its replica was not stopping: %+v", f)
 			continue
 		}
-		u.Logf("failed while a replica was stopped: %s", f.Text)
+		u.Logf("a request failed while its replica was stopping: %s", f.Text)
 	}
 	return checked.To
 }
 
-// excused reports whether a request may have been sent to a replica while that was stopped.
+// excused reports whether a request may have been sent to a replica that was stopping.
 func (u *upgrade) excused(f load.Failure) bool {
 	for _, e := range u.ends {
 		if (f.Replica == "" || f.Replica == e.name) && f.End >= e.from && f.Start <= e.to {
@@ -200,8 +200,8 @@ func (u *upgrade) excused(f load.Failure) bool {
 	return false
 }
 
-// awaitChecksums waits until all rows have checksums. A replica looks once a minute for rows without.
-func (u *upgrade) awaitChecksums() {
+// awaitNoBareRows waits until all rows have checksums. A replica looks once a minute for rows without.
+func (u *upgrade) awaitNoBareRows() {
 	u.Helper()
 	deadline := time.After(3 * time.Minute)
 	tick := time.NewTicker(200 * time.Millisecond)

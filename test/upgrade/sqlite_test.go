@@ -28,27 +28,27 @@ func replace(t *testing.T, o *old) {
 	if info, err := os.Stat(wal); err != nil || info.Size() == 0 {
 		t.Errorf("the write-ahead log is empty, so that this test proves nothing: %v, %v", info, err)
 	}
-	f.does(t, fmt.Sprintf("version %d of ", o.sqlite), "schema", "status")
+	f.succeeds(t, fmt.Sprintf("version %d of ", o.sqlite), "schema", "status")
 
 	f.become(nil)
 	before := f.model.Rev
 	f.load(false)
-	f.filled(t)
+	f.awaitChecksums(t)
 	f.refuses(t, "commit time is not known", "revision", "--of", strconv.FormatInt(before, 10))
-	f.does(t, "committed 2", "revision", "--of", strconv.FormatInt(before+1, 10))
+	f.succeeds(t, "committed 2", "revision", "--of", strconv.FormatInt(before+1, 10))
 	f.load(true)
-	f.does(t, "(up to date)", "schema", "status")
+	f.succeeds(t, "(up to date)", "schema", "status")
 
 	f.server.Use(t, o.serve(t))
 	if err := f.server.TryRestart(); err == nil || !strings.Contains(err.Error(), "newer") {
 		t.Errorf("the old server on the new file: %v", err)
 	}
-	f.does(t, fmt.Sprintf("version %d of ", o.sqlite), "schema", "down", "--to", strconv.Itoa(o.sqlite), "--yes")
+	f.succeeds(t, fmt.Sprintf("version %d of ", o.sqlite), "schema", "down", "--to", strconv.Itoa(o.sqlite), "--yes")
 	f.become(o.serve(t))
 	f.load(true)
 	f.become(nil)
 	f.load(false)
-	f.filled(t)
+	f.awaitChecksums(t)
 }
 
 // file is a SQLite database that is served by one program after another.
@@ -76,7 +76,7 @@ func newFile(t *testing.T, o *old) *file {
 	return f
 }
 
-// load writes until some hundred writes are acknowledged, and then perhaps kills the server.
+// load writes until some hundred writes are acknowledged. Then it kills the server or verifies the file.
 func (f *file) load(killed bool) {
 	f.Helper()
 	const writes = 400
@@ -101,7 +101,7 @@ func (f *file) load(killed bool) {
 	}
 }
 
-// become starts a program on the file; nil is the new one.
+// become restarts the server with a command, nil for the new program, and verifies the file.
 func (f *file) become(command []string) {
 	f.Helper()
 	f.server.Use(f, command)
