@@ -345,8 +345,8 @@ func TestDamagedFrame(t *testing.T) {
 	}
 }
 
-// TestDamageBeforeTheEndOfTheLog flips bits in the log of a crash. What SQLite would drop after the first frame that is
-// not whole was acknowledged, unless the frame belongs to the last commit.
+// TestDamageBeforeTheEndOfTheLog flips bits in the log of a crash. The commits that SQLite would drop from the first
+// damaged frame on were acknowledged, unless that frame belongs to the last one.
 func TestDamageBeforeTheEndOfTheLog(t *testing.T) {
 	path := closedDatabase(t)
 	b := openTest(t, Config{Path: path})
@@ -410,7 +410,7 @@ func TestDamageBeforeTheEndOfTheLog(t *testing.T) {
 	wantOpenError(t, crashed(false, inLast), ErrCorrupt, "later commits would be lost") // the file has the last one
 }
 
-// TestDamagedSaltOrHeaderOfLog flips bits that SQLite takes for the end of the log, or for a log without any commit.
+// TestDamagedSaltOrHeaderOfLog flips bits that make SQLite take a frame for the end of the log, or the log for empty.
 func TestDamagedSaltOrHeaderOfLog(t *testing.T) {
 	path := closedDatabase(t)
 	before, err := os.ReadFile(path)
@@ -448,7 +448,7 @@ func TestDamagedSaltOrHeaderOfLog(t *testing.T) {
 	}
 }
 
-// TestRefusedStart starts again on a damaged file, as a supervisor does, and after a start that was killed.
+// TestRefusedStart starts on a damaged file repeatedly, as a supervisor does, and after a start that was killed.
 func TestRefusedStart(t *testing.T) {
 	path := closedDatabase(t)
 	b := openTest(t, Config{Path: path})
