@@ -1,8 +1,8 @@
 # Every target sets up what it needs: see scripts/setup.sh.
 
 # The test modules besides the main module; their dependencies are large.
-HEAVY := test/etcd test/restapi test/kubestorage test/kubeapiserver test/cluster test/patroni test/powercut test/bitrot \
-	test/simulation test/upgrade
+HEAVY := test/etcd test/restapi test/kubestorage test/kubeapiserver test/cluster test/patroni test/powercut \
+	test/bitrot test/simulation test/upgrade
 LINTED := . $(HEAVY) test/bench
 
 DATA_DIR ?= default.sqlstore
@@ -123,8 +123,8 @@ $(LINTER): tools/go.mod tools/go.sum
 
 .PHONY: e2e
 e2e: ## the heavy suites, one round each
-e2e: e2e-etcd e2e-restapi e2e-kubestorage e2e-kubeapiserver e2e-postgres e2e-powercut e2e-bitrot e2e-simulation e2e-upgrade
-e2e: e2e-cluster e2e-patroni e2e-chaos
+e2e: e2e-etcd e2e-restapi e2e-kubestorage e2e-kubeapiserver e2e-postgres e2e-powercut e2e-bitrot e2e-simulation
+e2e: e2e-upgrade e2e-cluster e2e-patroni e2e-chaos
 
 .PHONY: e2e-etcd
 e2e-etcd: setup-strace setup-tools setup-postgres ## compare with a real etcd; etcd's tools, hostile clients and crashes
