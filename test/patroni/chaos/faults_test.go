@@ -16,12 +16,12 @@ func kinds() []kind {
 }
 
 // between draws a duration.
-func between(r *rand.Rand, from, to float64) span {
-	return span((from + r.Float64()*(to-from)) * float64(time.Second))
+func between(r *rand.Rand, from, to float64) time.Duration {
+	return time.Duration((from + r.Float64()*(to-from)) * float64(time.Second))
 }
 
 // shortOrLong draws a duration that is shorter than Patroni needs for a failover, or longer.
-func shortOrLong(r *rand.Rand) span {
+func shortOrLong(r *rand.Rand) time.Duration {
 	short, long := between(r, 3, 10), between(r, 28, 40)
 	if r.IntN(2) == 0 {
 		return short
@@ -32,7 +32,7 @@ func shortOrLong(r *rand.Rand) span {
 // shorterThanTTL draws a duration for which Patroni itself may be frozen. Before version 3.0.3, a Patroni that resumes
 // after its key has expired overwrites the key of the new primary (https://github.com/patroni/patroni/pull/2689), and
 // what that primary has acknowledged is lost.
-func shorterThanTTL(r *rand.Rand) span { return between(r, 3, 10) }
+func shorterThanTTL(r *rand.Rand) time.Duration { return between(r, 3, 10) }
 
 var replicaKinds = []kind{
 	{"replica is killed", replicas, func(s *stage, r *rand.Rand) fault {
@@ -72,8 +72,8 @@ var replicaKinds = []kind{
 
 // step draws the step of a clock. It is 3 s at least: sqlstore does not notice steps of Postgres' clock ahead by less
 // than 2 s, which shorten leases.
-func step(r *rand.Rand) span {
-	by := span(3+r.IntN(300)) * time.Second
+func step(r *rand.Rand) time.Duration {
+	by := time.Duration(3+r.IntN(300)) * time.Second
 	if r.IntN(2) == 0 {
 		return -by
 	}
@@ -114,7 +114,7 @@ var nodeKinds = []kind{
 }
 
 // onNode returns a fault of the node that has a role when the fault begins.
-func (s *stage) onNode(role string, holds span, inject, heal func(*hosts.Host) error) fault {
+func (s *stage) onNode(role string, holds time.Duration, inject, heal func(*hosts.Host) error) fault {
 	var h *hosts.Host
 	f := fault{detail: role, holds: holds, inject: func() error {
 		h = s.Node(s.Until("a "+role, func(ms rig.Members) bool { return ms.With(role) != "" }).With(role))
@@ -127,7 +127,7 @@ func (s *stage) onNode(role string, holds span, inject, heal func(*hosts.Host) e
 }
 
 // frozen freezes a program on the primary. Patroni may replace Postgres' frozen processes meanwhile.
-func (s *stage) frozen(holds span, program string) fault {
+func (s *stage) frozen(holds time.Duration, program string) fault {
 	return s.onNode("leader", holds,
 		func(h *hosts.Host) error { return rig.SignalAll(h, "STOP", program) },
 		func(h *hosts.Host) error { return rig.SignalAll(h, "CONT", program) })

@@ -3,6 +3,7 @@ package chaos
 import (
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/sqlstore/sqlstore/test/patroni/rig"
 	"github.com/sqlstore/sqlstore/test/support/hosts"
@@ -39,7 +40,7 @@ var networkKinds = []kind{
 type peers func(s *stage, primary *hosts.Host) []*hosts.Host
 
 // cut makes the primary drop packets in one direction or both.
-func (s *stage) cut(holds span, d rig.Direction, from peers) fault {
+func (s *stage) cut(holds time.Duration, d rig.Direction, from peers) fault {
 	return s.onNode("leader", holds,
 		func(h *hosts.Host) error { return rig.Cut(h, d, from(s, h)...) }, rig.Mend)
 }

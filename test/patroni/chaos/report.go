@@ -12,19 +12,16 @@ import (
 	"github.com/sqlstore/sqlstore/test/cluster/audit"
 )
 
-// span is a duration in the report.
-type span = time.Duration
-
 // entry is one fault that happened.
 type entry struct {
 	kind, detail string
 	began        time.Time
-	held         span // until it was healed
-	// without is the longest span without an acknowledged write of any client; recovered is the one from the end of the
-	// fault until every replica acknowledged writes, healthy the one until all of Patroni's nodes were healthy.
-	without, recovered, healthy span
-	with                      string // another fault at the same time
-	failed                    string // why it ended the run
+	held         time.Duration // until it was healed
+	// noWrite is the longest time without an acknowledged write of any client; recovered is the time from the end of
+	// the fault until every replica acknowledged writes, healthy the time until all of Patroni's nodes were healthy.
+	noWrite, recovered, healthy time.Duration
+	with                        string // another fault at the same time
+	failed                      string // why it ended the run
 }
 
 // report collects what happened.
@@ -90,15 +87,16 @@ func (r *report) String() string {
 		"nodes healthy in, longest")
 	for _, name := range r.kinds() {
 		of := slices.DeleteFunc(slices.Clone(r.faults), func(e *entry) bool { return e.kind != name })
-		without, without1 := summary(of, func(e *entry) span { return e.without })
-		recovered, recovered1 := summary(of, func(e *entry) span { return e.recovered })
-		_, healthy := summary(of, func(e *entry) span { return e.healthy })
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", name, len(of), without, without1, recovered, recovered1, healthy)
+		noWrite, noWriteMax := summary(of, func(e *entry) time.Duration { return e.noWrite })
+		recovered, recoveredMax := summary(of, func(e *entry) time.Duration { return e.recovered })
+		_, healthyMax := summary(of, func(e *entry) time.Duration { return e.healthy })
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", name, len(of), noWrite, noWriteMax, recovered, recoveredMax,
+			healthyMax)
 	}
 	fmt.Fprintln(w, "\nat\tfault\t\theld\tno write for\trecovered in\tnodes healthy in\tat the same time")
 	for _, e := range r.faults {
 		fmt.Fprintf(w, "%.1f s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.began.Sub(r.began).Seconds(), e.kind, e.detail,
-			seconds(e.held), seconds(e.without), seconds(e.recovered), seconds(e.healthy), cmp.Or(e.failed, e.with))
+			seconds(e.held), seconds(e.noWrite), seconds(e.recovered), seconds(e.healthy), cmp.Or(e.failed, e.with))
 	}
 	_ = w.Flush() // into memory
 	for _, n := range r.notes {
@@ -117,8 +115,8 @@ func (r *report) kinds() []string {
 	return slices.Compact(names)
 }
 
-func summary(of []*entry, value func(*entry) span) (median, longest string) {
-	var values []span
+func summary(of []*entry, value func(*entry) time.Duration) (median, longest string) {
+	var values []time.Duration
 	for _, e := range of {
 		values = append(values, value(e))
 	}
@@ -126,4 +124,4 @@ func summary(of []*entry, value func(*entry) span) (median, longest string) {
 	return seconds(values[len(values)/2]), seconds(values[len(values)-1])
 }
 
-func seconds(d span) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

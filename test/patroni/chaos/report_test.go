@@ -13,7 +13,7 @@ func TestReport(t *testing.T) {
 	for i := range 3 {
 		r.add(&entry{
 			kind: "replica is killed", detail: "sqlstore-1", began: r.began.Add(time.Minute),
-			without: time.Duration(i+1) * time.Second, recovered: time.Duration(10*i+1) * time.Second,
+			noWrite: time.Duration(i+1) * time.Second, recovered: time.Duration(10*i+1) * time.Second,
 		})
 	}
 	r.add(&entry{kind: "disk is full", began: r.began, with: "replica is killed", failed: "no recovery"})

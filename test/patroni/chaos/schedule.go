@@ -1,6 +1,9 @@
 package chaos
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"time"
+)
 
 // concern is what a fault touches. Two faults at the same time must not touch the same thing: one might heal the other.
 type concern int
@@ -26,7 +29,7 @@ type fault struct {
 	inject func() error
 	// heal ends the fault; nil if inject does so itself.
 	heal  func() error
-	holds span // until it is healed
+	holds time.Duration // until it is healed
 }
 
 // schedule deals all kinds in random order before it repeats one.

@@ -87,7 +87,7 @@ func (s *stage) first() (revision int64) {
 }
 
 // flows waits until all replicas acknowledge writes, and returns how long that took.
-func (s *stage) flows() span {
+func (s *stage) flows() time.Duration {
 	s.Helper()
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(s.Context(), recoveryTime)
@@ -137,10 +137,10 @@ func (s *stage) turn(dealer *schedule) {
 	s.flows()
 	for _, e := range entries {
 		e.recovered, e.healthy = recovered, healthy
-		e.without = s.outage(began, s.Journal.Now())
+		e.noWrite = s.outage(began, s.Journal.Now())
 	}
 	s.Logf("%v: recovered after %s, nodes healthy after %s, no write for %s", s.Journal.Now().Round(time.Millisecond),
-		seconds(recovered), seconds(healthy), seconds(entries[0].without))
+		seconds(recovered), seconds(healthy), seconds(entries[0].noWrite))
 }
 
 func (s *stage) do(e *entry, what string, step func() error) {
@@ -161,16 +161,16 @@ func (s *stage) pause(d time.Duration) {
 	}
 }
 
-// outage returns the longest span without an acknowledged write of any client that ended after the fault began.
-func (s *stage) outage(began, until span) span {
-	var ends []span
+// outage returns the longest time without an acknowledged write of any client that ended after the fault began.
+func (s *stage) outage(began, until time.Duration) time.Duration {
+	var ends []time.Duration
 	s.Journal.Since(began-time.Minute, func(o history.Op) {
 		if o.Outcome == history.Done && o.Kind.Writes() {
 			ends = append(ends, o.End)
 		}
 	})
 	slices.Sort(ends)
-	longest, last := span(0), began
+	longest, last := time.Duration(0), began
 	for _, end := range ends {
 		if end > began {
 			longest = max(longest, end-last)
