@@ -87,7 +87,7 @@ func (c *corruption) guarded(b backend.Backend) backend.Backend {
 	return &guard{b, c}
 }
 
-// guard notices the errors of a backend, and has it verified before a read relies on its indexes.
+// guard notices the errors of a backend, and waits for its verification before a read relies on its indexes.
 type guard struct {
 	backend.Backend
 	corruption *corruption

@@ -27,8 +27,8 @@ var errUnverified = fmt.Errorf("%w: its server has data_checksums=off, and its i
 
 // verification holds back reads of a database whose server does not notice damage to its files until its rows and
 // indexes are verified. It fills the index in memory from one scan of the table, so that current reads rely on nothing
-// else in the database. All other reads wait until the database's indexes are verified, and fail while it is corrupt.
-// Each server is verified, and again after its restart.
+// unverified. All other reads wait until the database's indexes are verified, and fail while it is corrupt. Each server
+// is verified, and again after its restart.
 //
 // Reads of rows by their ids and of new revisions do not wait: they notice a missing row themselves.
 type verification struct {

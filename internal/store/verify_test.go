@@ -49,7 +49,7 @@ func hide(t *testing.T, dsn string, revision int64) {
 		"INSERT INTO object_versions SELECT * FROM d", revision))
 }
 
-// reads are all reads that rely on an index of the database or on the one in memory.
+// reads makes every kind of read that relies on an index of the database or on the one in memory.
 func reads(t *testing.T, s *Store, revision int64) map[string]error {
 	t.Helper()
 	all := func(req RangeRequest) error {

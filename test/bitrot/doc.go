@@ -5,7 +5,7 @@
 // compaction. It remembers everything that it has written. Then, in each round, it takes a fresh copy of the files,
 // flips some bits, and reads everything: each key, lists in pages, keys, counts, the same at older revisions, and
 // watches from older revisions. In half of the rounds the server starts on the damaged files; in the other half the
-// bits flip while it runs. With Postgres, the test then restarts Postgres, so that nothing comes from its memory.
+// bits flip while it runs, and Postgres is restarted for that, so that nothing comes from its memory.
 //
 // With SQLite, the bits are in the database file or in its write-ahead log. With Postgres, which has data_checksums
 // off, they are in the files of sqlstore's tables, indexes and TOAST tables. A flip hits a random byte of all files, a

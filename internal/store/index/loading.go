@@ -2,7 +2,7 @@ package index
 
 import "github.com/sqlstore/sqlstore/backend"
 
-// Loading collects the newest row of each key at a revision for [Index.Fill].
+// Loading collects the newest row of each key at a revision, for [Index.Fill].
 type Loading struct {
 	generation int
 	revision   int64
