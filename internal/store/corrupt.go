@@ -185,12 +185,30 @@ func (g *sharedGuard) Begin(ctx context.Context, n backend.Needs) (backend.Tx, e
 		return nil, err
 	}
 	tx, err := g.Shared.Begin(ctx, n)
-	return tx, g.guard.corruption.noticed(err)
+	if err != nil {
+		return nil, g.guard.corruption.noticed(err)
+	}
+	return sharedGuardTx{tx.(backend.SharedTx), g.guard.corruption}, nil
 }
 
 func (g *sharedGuard) Tail(ctx context.Context, q backend.TailQuery) (backend.Tail, error) {
 	t, err := g.Shared.Tail(ctx, q)
 	return t, g.guard.corruption.noticed(err)
+}
+
+// sharedGuardTx is the guardTx of a sharedGuard.
+type sharedGuardTx struct {
+	backend.SharedTx
+	corruption *corruption
+}
+
+func (g sharedGuardTx) Commit(ctx context.Context, e *backend.Effects) error {
+	return g.corruption.noticed(g.SharedTx.Commit(ctx, e))
+}
+
+func (g sharedGuardTx) Tail(ctx context.Context, q backend.TailQuery) (backend.Tail, error) {
+	t, err := g.SharedTx.Tail(ctx, q)
+	return t, g.corruption.noticed(err)
 }
 
 // isCorruptRow reports whether err is about a single row, in a database that otherwise works.

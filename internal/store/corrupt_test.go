@@ -151,3 +151,21 @@ func TestCorruptRowOnPostgres(t *testing.T) {
 		t.Errorf("the other key is %q", r.Value)
 	}
 }
+
+// A commit that meets damage raises the alarm on a replica, too.
+func TestCorruptCommitOnPostgres(t *testing.T) {
+	dsn := pgserver.Database(t)
+	s := replicasOn(t, 1, Config{}, dsn)[0]
+	put(t, s, "a", "intact")
+	for _, statement := range []string{
+		"CREATE FUNCTION damage() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN " +
+			"RAISE data_corrupted USING MESSAGE = 'invalid page in block 7'; END $$",
+		"CREATE TRIGGER damage BEFORE INSERT ON object_versions FOR EACH ROW EXECUTE FUNCTION damage()",
+	} {
+		execute(t, dsn, statement)
+	}
+	if _, err := s.Put(within(t), &PutRequest{Key: []byte("b")}); !errors.Is(err, backend.ErrCorrupt) {
+		t.Errorf("a put: %v", err)
+	}
+	eventually(t, "the alarm is raised", func() bool { return corruptAlarm(s) })
+}
