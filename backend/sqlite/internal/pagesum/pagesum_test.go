@@ -251,15 +251,21 @@ func TestLargeTransaction(t *testing.T) {
 	for range 3 {
 		run(t, db, "BEGIN", "UPDATE t SET v = hex(randomblob(50 + id % 400))", "SAVEPOINT s",
 			"UPDATE t SET v = hex(randomblob(50 + id % 400)) WHERE id % 3 = 0", "ROLLBACK TO s",
-			"UPDATE t SET v = hex(randomblob(50 + id % 400)) WHERE id % 2 = 0", "COMMIT")
-		if got := mustRead(t, open(t, path, "")); got == "" {
-			t.Error("nothing was read")
+			"UPDATE t SET v = hex(randomblob(50 + id % 400)) WHERE id % 2 = 0")
+		want := mustRead(t, db)
+		wantRead := func(when string, db *sql.DB) {
+			t.Helper()
+			if got := mustRead(t, db); got != want {
+				t.Errorf("%s, the rows are others", when)
+			}
 		}
+		run(t, db, "COMMIT")
+		wantRead("after the commit", open(t, path, ""))
 		run(t, db, "BEGIN", "UPDATE t SET v = hex(randomblob(50 + id % 400))", "ROLLBACK")
-		mustRead(t, open(t, path, ""))
+		wantRead("after a rollback", open(t, path, ""))
+		run(t, db, "PRAGMA wal_checkpoint(TRUNCATE)")
+		wantRead("after a checkpoint", db)
 	}
-	run(t, db, "PRAGMA wal_checkpoint(TRUNCATE)")
-	mustRead(t, db)
 }
 
 // TestPageWrittenAgain changes all pages several times in one transaction whose pages do not fit into the cache. It
@@ -272,7 +278,11 @@ func TestPageWrittenAgain(t *testing.T) {
 	for range 4 {
 		run(t, db, "UPDATE t SET v = hex(randomblob(700))")
 	}
+	want := mustRead(t, db)
 	run(t, db, "COMMIT", "PRAGMA wal_checkpoint(TRUNCATE)")
+	if got := mustRead(t, db); got != want {
+		t.Error("after a checkpoint, the rows are others")
+	}
 }
 
 // oneValue creates a log with one transaction, which writes a value of several pages.
