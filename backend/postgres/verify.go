@@ -26,6 +26,10 @@ const (
 	noTimeouts = "SELECT set_config(name, '0', true) FROM pg_settings " +
 		"WHERE name IN ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')"
 
+	// lockTables comes before the first query, which takes the snapshot: a program that rewrites a table, such as
+	// pg_repack, may leave an older snapshot without rows.
+	lockTables = "LOCK TABLE clock, object_versions IN ACCESS SHARE MODE"
+
 	allClocks = "SELECT revision, compacted, incarnation FROM clock"
 	// allHeads reads all rows without their values, but with whether they have one, and whether the two columns of a
 	// long key agree.
@@ -115,7 +119,9 @@ func (b *Backend) connectOnce(ctx context.Context) (*pgx.Conn, error) {
 }
 
 func verify(ctx context.Context, c *pgx.Conn, v backend.Verifier) error {
-	for _, sql := range []string{"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", noTimeouts, onlyTable} {
+	for _, sql := range []string{
+		"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", lockTables, noTimeouts, onlyTable,
+	} {
 		if _, err := c.Exec(ctx, sql); err != nil {
 			return err
 		}

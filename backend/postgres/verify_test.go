@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/sqlstore/sqlstore/backend"
 )
 
@@ -105,5 +107,48 @@ func TestReadsDuringAVerification(t *testing.T) {
 	close(h.ends)
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// counting is a [backend.Verifier] that counts rows.
+type counting struct{ rows int }
+
+func (c *counting) Begin(backend.Clock) error { return nil }
+func (c *counting) Row(*backend.Row) error    { c.rows++; return nil }
+func (c *counting) Rows() error               { return nil }
+
+// A program that rewrites a table, such as pg_repack, hides all rows from snapshots that are older than its new ones. A
+// verification that waits for such a program reads the new table.
+func TestVerificationOfARewrittenTable(t *testing.T) {
+	dsn := database(t)
+	b := openTest(t, Config{DSN: dsn})
+	admin(t, dsn, "INSERT INTO object_versions ("+columns+", batch, value) VALUES ('k', 2, 0, false, 2, 1, 0, 0, 1, "+
+		"'v')")
+	c, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := c.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	exec("BEGIN")
+	exec("LOCK TABLE object_versions IN ACCESS EXCLUSIVE MODE")
+	var n counting
+	done := make(chan error, 1)
+	go func() { done <- b.Verify(context.Background(), &n) }()
+	eventually(t, "the verification waits", func() bool {
+		waits := 0
+		admin(t, dsn, "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'object_versions'::regclass",
+			&waits)
+		return waits > 0
+	})
+	exec("ALTER TABLE object_versions ALTER COLUMN batch TYPE bigint USING batch + 1") // rewrites the table
+	exec("COMMIT")
+	if err := <-done; err != nil || n.rows != 1 {
+		t.Errorf("%d rows, %v", n.rows, err)
 	}
 }
