@@ -124,6 +124,14 @@ func (g *guard) History(ctx context.Context, q backend.HistoryQuery) (h backend.
 	return h, g.corruption.noticed(err)
 }
 
+// Purge waits for the verification: a tombstone goes only after what it supersedes, which an index finds.
+func (g *guard) Purge(ctx context.Context, limit int, until int64) (backend.PurgeResult, error) {
+	if _, err := g.corruption.s.verification.wait(ctx); err != nil {
+		return backend.PurgeResult{}, fmt.Errorf("purge: %w", err)
+	}
+	return g.Backend.Purge(ctx, limit, until)
+}
+
 func (g *guard) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error) {
 	if err := g.await(ctx, n); err != nil {
 		return nil, err
@@ -178,6 +186,10 @@ func (g *sharedGuard) Rows(
 
 func (g *sharedGuard) History(ctx context.Context, q backend.HistoryQuery) (backend.History, error) {
 	return g.guard.History(ctx, q)
+}
+
+func (g *sharedGuard) Purge(ctx context.Context, limit int, until int64) (backend.PurgeResult, error) {
+	return g.guard.Purge(ctx, limit, until)
 }
 
 func (g *sharedGuard) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error) {

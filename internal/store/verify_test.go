@@ -25,6 +25,7 @@ func TestVerification(t *testing.T) {
 		{"UnindexedRow", testUnindexedRow},
 		{"DuringWrites", testVerificationDuringWrites},
 		{"UnindexedRowAfterARestart", testUnindexedRowAfterARestart},
+		{"Purge", testPurgeOfAnUnindexedRow},
 		{"AnotherServer", testAnotherServer},
 		{"Writes", testWrites},
 		{"PoolerRestart", testPoolerRestart},
@@ -129,6 +130,31 @@ func testUnindexedRowAfterARestart(t *testing.T, server *pgserver.Server) {
 		if old := read[:3] == "old"; old != errors.Is(err, backend.ErrCorrupt) || !old && err != nil {
 			t.Errorf("%s: %v", read, err)
 		}
+	}
+}
+
+// A purge that does not find what a tombstone supersedes would leave that behind as the newest version of its key.
+func testPurgeOfAnUnindexedRow(t *testing.T, server *pgserver.Server) {
+	dsn := server.Database(t)
+	s := replicasOn(t, 1, Config{}, dsn)[0]
+	put(t, s, "b", "v")
+	if _, err := s.Delete(within(t), &DeleteRequest{Key: []byte("b")}); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, "c", "v")
+	if _, err := s.Compact(within(t), s.Revision(), false); err != nil {
+		t.Fatal(err)
+	}
+	hide(t, dsn, 2)
+	damaged := replicasOn(t, 1, Config{verifyRetry: time.Hour}, dsn)[0]
+	if res, err := damaged.PurgeStep(within(t), 100); !errors.Is(err, backend.ErrCorrupt) {
+		t.Errorf("a purge by an index that lacks a row: %+v, %v", res, err)
+	}
+	execute(t, dsn, "REINDEX TABLE object_versions")
+	repaired := replicasOn(t, 1, Config{}, dsn)[0]
+	res, err := repaired.Range(within(t), &RangeRequest{Key: []byte("b")})
+	if err != nil || len(res.Rows) != 0 {
+		t.Errorf("a deleted key: %+v, %v", res, err)
 	}
 }
 
