@@ -152,6 +152,7 @@ func (v *verification) run() {
 		case v.s.ctx.Err() != nil, errors.Is(err, backend.ErrClosed):
 			return
 		case err == nil:
+			v.s.corruption.mended()
 			v.s.cfg.Logger.Debug("rows and indexes verified", "took", time.Since(began))
 		case errors.Is(err, ErrCompacted), errors.Is(err, backend.ErrFutureRevision):
 			_ = v.s.confirm(v.s.ctx)

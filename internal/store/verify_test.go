@@ -26,6 +26,7 @@ func TestVerification(t *testing.T) {
 		{"DuringWrites", testVerificationDuringWrites},
 		{"UnindexedRowAfterARestart", testUnindexedRowAfterARestart},
 		{"Purge", testPurgeOfAnUnindexedRow},
+		{"SecondDamage", testSecondDamage},
 		{"AnotherServer", testAnotherServer},
 		{"Writes", testWrites},
 		{"PoolerRestart", testPoolerRestart},
@@ -155,6 +156,35 @@ func testPurgeOfAnUnindexedRow(t *testing.T, server *pgserver.Server) {
 	res, err := repaired.Range(within(t), &RangeRequest{Key: []byte("b")})
 	if err != nil || len(res.Rows) != 0 {
 		t.Errorf("a deleted key: %+v, %v", res, err)
+	}
+}
+
+// Damage after a repair raises the alarm again.
+func testSecondDamage(t *testing.T, server *pgserver.Server) {
+	dsn := server.Database(t)
+	s := replicasOn(t, 1, Config{}, dsn)[0]
+	for _, key := range []string{"b", "c", "d", "b"} {
+		put(t, s, key, "v")
+	}
+	for range 2 {
+		hide(t, dsn, 3)
+		if err := server.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		old := func() error {
+			_, err := s.Range(within(t), &RangeRequest{Key: []byte("b"), Revision: 4})
+			return err
+		}
+		eventually(t, "the damage is found", func() bool { return errors.Is(old(), backend.ErrCorrupt) })
+		eventually(t, "the alarm is raised", func() bool { return corruptAlarm(s) })
+		execute(t, dsn, "REINDEX TABLE object_versions")
+		if err := server.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the repair is found", func() bool { return old() == nil })
+		if _, err := s.ClearAlarm(within(t), Alarm{s.settings.MemberID, AlarmCorrupt}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
