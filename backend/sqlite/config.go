@@ -79,12 +79,11 @@ func (b *Backend) open(ctx context.Context) error {
 			return err
 		}
 	}
+	prepare := b.adoptFile
 	if own {
-		// A start that fails or is killed must not make the next one take damaged pages for another program's.
-		if err := b.prepareFile(ctx, own); err != nil {
-			return errors.Join(err, b.noteClosed())
-		}
-	} else if err := b.adoptFile(ctx); err != nil {
+		prepare = b.prepareOwn
+	}
+	if err := prepare(ctx); err != nil {
 		return err
 	}
 	if err := b.start(); err != nil {
@@ -98,7 +97,13 @@ func (b *Backend) open(ctx context.Context) error {
 	return nil
 }
 
-// adoptFile is prepareFile for a file that another program may have written.
+// prepareOwn is prepareFile for a file that only this program has written to. It also copies and removes the log of a
+// crash, which the note names. If the start then fails, the next one must not take damaged pages for another program's.
+func (b *Backend) prepareOwn(ctx context.Context) error {
+	return errors.Join(b.prepareFile(ctx, true), b.noteClosed())
+}
+
+// adoptFile is prepareFile for a file that another program may have written to.
 func (b *Backend) adoptFile(ctx context.Context) error {
 	if err := b.forgetFiles(); err != nil {
 		return err
