@@ -42,9 +42,9 @@ const (
 	byTable     = "SET LOCAL enable_seqscan = on"
 )
 
-// beginInspection begins a transaction whose statements use indexes.
+// beginInspection begins a transaction whose statements use indexes. Its lock is that of a verification.
 var beginInspection = []string{
-	"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "SET LOCAL statement_timeout = 0",
+	"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", lockTables, "SET LOCAL statement_timeout = 0",
 	"SET LOCAL enable_seqscan = off", "SET LOCAL enable_bitmapscan = off",
 }
 
