@@ -118,7 +118,7 @@ func damageOfLog(path string) (damage string, err error) {
 // commits after it. But a commit that moves the clock is synced before the next frame is written: if the log has both,
 // every frame before them was whole. And the file never has a later revision than the log, because only what is synced
 // in the log is copied to it.
-func damagedFrame(log io.ReaderAt, revisionOfFile int64) (damaged int64, err error) {
+func damagedFrame(log io.ReaderAt, inFile int64) (damaged int64, err error) {
 	h, err := readLogHeader(log)
 	if err != nil {
 		return 0, ignoreEnd(err)
@@ -129,7 +129,7 @@ func damagedFrame(log io.ReaderAt, revisionOfFile int64) (damaged int64, err err
 	frame := make([]byte, frameHeader+h.size)
 	for n := int64(1); ; n++ {
 		if _, err := log.ReadAt(frame, walHeader+(n-1)*int64(len(frame))); err != nil {
-			return lost(first, ended, revisionOfFile), ignoreEnd(err)
+			return lost(first, ended, inFile), ignoreEnd(err)
 		}
 		// A frame with another salt is left over from before the log started again, or damaged.
 		whole := binary.BigEndian.Uint64(frame[8:]) == h.salt &&
@@ -156,8 +156,8 @@ func damagedFrame(log io.ReaderAt, revisionOfFile int64) (damaged int64, err err
 }
 
 // lost returns the first damaged frame if the file has a later revision than the log before that frame.
-func lost(first, ended, revisionOfFile int64) int64 {
-	if ended != 0 && revisionOfFile > ended {
+func lost(first, ended, inFile int64) int64 {
+	if ended != 0 && inFile > ended {
 		return first
 	}
 	return 0

@@ -1,0 +1,71 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"testing"
+)
+
+// TestRefusedStart starts on a damaged file repeatedly, as a supervisor does, and after a start that was killed.
+func TestRefusedStart(t *testing.T) {
+	path := closedDatabase(t)
+	b := openTest(t, Config{Path: path})
+	id := binary.BigEndian.AppendUint64(nil, b.settings.ClusterID)
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, at := range map[string]int{"first page": 63, "settings": bytes.Index(whole, id) + 3} {
+		flipInPlace(t, path, int64(at))
+		for range 3 {
+			wantOpenError(t, path, ErrCorrupt, "")
+		}
+		ctx, kill := context.WithCancel(t.Context())
+		kill()
+		if _, err := Open(ctx, Config{Path: path}); err == nil {
+			t.Errorf("%s: a cancelled start succeeded", what)
+		}
+		wantOpenError(t, path, ErrCorrupt, "")
+		flipInPlace(t, path, int64(at))
+	}
+}
+
+// A start that is killed after it has copied the log of a crash leaves a file that only this program has written to.
+func TestKilledStart(t *testing.T) {
+	path, _ := crashed(t)
+	file, errFile := os.Stat(path)
+	log, errLog := os.Stat(path + "-wal")
+	if errFile != nil || errLog != nil {
+		t.Fatal(errFile, errLog)
+	}
+	note := fmt.Sprint(identity(file), " ", identity(log), " 0 0 ", ownPages, "\n")
+	if err := os.WriteFile(path+".lock", []byte(note), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := lockFile(path + ".lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed := &Backend{log: slog.Default(), path: path, lock: lock}
+	defer func() { _ = lock.Close() }()
+	if !writtenHere(path, lock) {
+		t.Fatal("after the crash")
+	}
+	if err := killed.prepareOwn(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path + "-wal"); !errors.Is(err, os.ErrNotExist) {
+		t.Fatal("the log remains", err)
+	}
+	if !writtenHere(path, lock) {
+		t.Error("the next start takes the file for another program's")
+	}
+}
