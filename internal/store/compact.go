@@ -51,8 +51,8 @@ func (s *Store) compact(ctx context.Context, revision int64) (rev int64, err err
 }
 
 // PurgeStep deletes up to rows superseded rows below the compacted revision, except for those still being read. The
-// caller paces the steps. A zero result means that everything left to delete is still being read, or that another step
-// is running.
+// caller paces the steps. A zero result means that everything left to delete is still being read or not verified yet,
+// or that another step is running.
 func (s *Store) PurgeStep(ctx context.Context, rows int) (backend.PurgeResult, error) {
 	if !s.purging.TryLock() {
 		return backend.PurgeResult{}, nil // another step is running
