@@ -60,14 +60,19 @@ func (w *World) askEarly() {
 	time.Sleep(100 * time.Millisecond) // the request is taken
 }
 
-// answered checks that the stream, whose watch has ended with its history, answers a new request.
+// answered checks that the stream, whose watch has ended with its history, answers a new request. Like etcd, a replica
+// may leave a request without an answer when it cannot reach the database: the client asks again.
 func (e early) answered(deadline time.Time) error {
 	defer e.st.Close()
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
 	for ended := false; ; {
-		r, err := e.st.Next(ctx)
+		waits, stop := context.WithTimeout(ctx, opTimeout)
+		r, err := e.st.Next(waits)
+		stop()
 		switch {
+		case err != nil && waits.Err() != nil && ctx.Err() == nil:
+			e.st.RequestProgress()
 		case err != nil:
 			return fmt.Errorf("the watch has ended: %t: %w", ended, err)
 		case r.Canceled && r.CompactRevision != 0:
