@@ -86,7 +86,7 @@ type replica struct {
 	server *launch.Server
 }
 
-// end is when a replica was told to stop, and when it was back or its clients used others.
+// end is the time from the signal that stops a replica until it serves again or its clients use others.
 type end struct {
 	name     string
 	from, to time.Duration
