@@ -4,27 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-)
 
-// fairTime returns the minimum duration of each case of TestReplicasShareTheClock: SQLSTORE_TEST_FAIR, or a few
-// seconds.
-func fairTime(tb testing.TB) time.Duration {
-	tb.Helper()
-	s := os.Getenv("SQLSTORE_TEST_FAIR")
-	if s == "" {
-		return 5 * time.Second
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		tb.Fatal("SQLSTORE_TEST_FAIR: ", err)
-	}
-	return d
-}
+	"github.com/sqlstore/sqlstore/test/support/env"
+)
 
 // fairWithin is how long a case goes on while a replica has less than half of its share. On a busy machine it is chance
 // who gets the clock next, and a few seconds allow only a few batches, too few to compare shares.
@@ -44,7 +30,7 @@ func TestReplicasShareTheClock(t *testing.T) {
 func shareTheClock(t *testing.T, replicas, kib int) {
 	const writers = 200
 	least := int64(5 * writers * replicas)
-	start, lasts := time.Now(), fairTime(t)
+	start, lasts := time.Now(), env.Duration(t, "SQLSTORE_TEST_FAIR", 5*time.Second)
 	all := openReplicas(t, replicas, Config{QuotaBytes: -1})
 	ctx, enough := context.WithCancel(t.Context())
 	defer enough()

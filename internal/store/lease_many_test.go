@@ -3,27 +3,14 @@ package store
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/test/support/env"
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
-
-// leasesVariable names the environment variable that sets the number of leases in TestManyLeases.
-const leasesVariable = "SQLSTORE_TEST_LEASES"
-
-func manyLeases(t *testing.T) int {
-	t.Helper()
-	n, err := strconv.Atoi(os.Getenv(leasesVariable))
-	if err != nil && os.Getenv(leasesVariable) != "" {
-		t.Fatal(err)
-	}
-	return max(n, 20_000)
-}
 
 // minutes returns a context that leaves enough time for a million leases on a busy machine.
 func minutes(t *testing.T) context.Context {
@@ -93,7 +80,7 @@ func countKeys(t *testing.T, s *Store) int64 {
 // TestManyLeases starts stores with many leases, lets one store take them over from another, and lets all of them
 // expire.
 func TestManyLeases(t *testing.T) {
-	n := manyLeases(t)
+	n := env.Int(t, "SQLSTORE_TEST_LEASES", 20_000)
 	t.Run("SQLite", func(t *testing.T) {
 		b, clock := openSQLite(t), &fakeClock{}
 		grantMany(t, b, n, time.Hour)

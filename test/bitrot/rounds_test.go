@@ -7,13 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/sqlstore/sqlstore"
+	"github.com/sqlstore/sqlstore/test/support/env"
 )
 
 const (
@@ -38,27 +38,14 @@ type place struct {
 	undetected func(f *flip, running bool) bool
 }
 
-func envInt(t *testing.T, name string, other int64) int64 {
-	t.Helper()
-	v := os.Getenv(name)
-	if v == "" {
-		return other
-	}
-	n, err := strconv.ParseInt(v, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
-
 // rot runs rounds until enough bits have flipped.
 func rot(t *testing.T, p *place) {
 	t.Helper()
-	flips := int(envInt(t, "SQLSTORE_TEST_FLIPS", 100))
-	seed := envInt(t, "SQLSTORE_TEST_SEED", time.Now().UnixNano()>>16)
+	flips := env.Int(t, "SQLSTORE_TEST_FLIPS", 100)
+	seed := env.Seed(t, "SQLSTORE_TEST_SEED", rand.Uint64())
 	r := newReport()
 	for wrong := 0; r.flips < flips && wrong < 10; seed++ {
-		rng := rand.New(rand.NewPCG(uint64(seed), 0)) //nolint:gosec // repeatable
+		rng := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // repeatable
 		running := rng.IntN(2) == 0
 		var chosen []*flip
 		n := min(1+rng.IntN(maxFlips), flips-r.flips)
@@ -102,7 +89,7 @@ func rot(t *testing.T, p *place) {
 
 // round restores the files, damages them before or after the start of the server, and reads everything. It returns nil
 // if the server does not start on damaged files.
-func (p *place) round(t *testing.T, seed int64, running bool, damage func() error) *answers {
+func (p *place) round(t *testing.T, seed uint64, running bool, damage func() error) *answers {
 	t.Helper()
 	check := func(err error) {
 		t.Helper()
@@ -140,7 +127,7 @@ func (p *place) round(t *testing.T, seed int64, running bool, damage func() erro
 		check(damage())
 		check(p.up())
 	}
-	return readAll(t.Context(), c, p.truth, rand.New(rand.NewPCG(uint64(seed), 1))) //nolint:gosec // repeatable
+	return readAll(t.Context(), c, p.truth, rand.New(rand.NewPCG(seed, 1))) //nolint:gosec // repeatable
 }
 
 func copyFiles(from, to string) error {

@@ -2,25 +2,25 @@ package cluster
 
 import (
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/sqlstore/sqlstore/test/cluster/rig"
+	"github.com/sqlstore/sqlstore/test/support/env"
 )
 
-// defaultMinutes is short, for everyday runs of the tests.
-const defaultMinutes = 0.5
+// defaultDuration is short, for everyday runs of the tests.
+const defaultDuration = 30 * time.Second
 
 // TestMix makes components fail in random order, some at the same time.
 func TestMix(t *testing.T) {
-	minutes := number(t, "SQLSTORE_TEST_CLUSTER_MINUTES", defaultMinutes)
-	seed := uint64(number(t, "SQLSTORE_TEST_SEED", float64(rand.Uint32())))
+	duration := env.Minutes(t, "SQLSTORE_TEST_CLUSTER_MINUTES", defaultDuration)
+	seed := env.Seed(t, "SQLSTORE_TEST_SEED", uint64(rand.Uint32()))
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	d := rig.NewDatabases(t)
-	end := time.Now().Add(time.Duration(minutes * float64(time.Minute)))
+	end := time.Now().Add(duration)
 	for round := 1; round == 1 || time.Now().Before(end); round++ {
 		s := set(t, d)
 		// A round's history is checked as a whole, which limits its length: the check takes time and memory.
@@ -100,17 +100,4 @@ func (s *stage) anything(random *rand.Rand) {
 	s.Logf("%v: %s", s.Journal.Now().Round(time.Millisecond), f.name)
 	f.inject()
 	s.flows()
-}
-
-func number(t *testing.T, variable string, unset float64) float64 {
-	t.Helper()
-	v := os.Getenv(variable)
-	if v == "" {
-		return unset
-	}
-	n, err := strconv.ParseFloat(v, 64)
-	if err != nil {
-		t.Fatalf("%s: %v", variable, err)
-	}
-	return n
 }

@@ -7,15 +7,11 @@
 package kubeapiserver_test
 
 import (
-	"os"
-	"strconv"
 	"testing"
 
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/cluster"
+	"github.com/sqlstore/sqlstore/test/support/env"
 )
-
-// objectsVariable is the environment variable with the number of objects that a load writes.
-const objectsVariable = "SQLSTORE_TEST_OBJECTS"
 
 // TestKubeAPIServer runs every case on a kube-apiserver with a watch cache and on one without. The cases share each
 // kube-apiserver, in separate namespaces.
@@ -65,13 +61,5 @@ var servers = []struct {
 // objects returns how many objects a load writes: few enough for half a minute, unless the environment says otherwise.
 func objects(t *testing.T) int {
 	t.Helper()
-	text := os.Getenv(objectsVariable)
-	if text == "" {
-		return 1000
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("%s=%q: want a positive number", objectsVariable, text)
-	}
-	return n
+	return env.Int(t, "SQLSTORE_TEST_OBJECTS", 1000)
 }

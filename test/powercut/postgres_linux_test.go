@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/sqlstore/sqlstore/test/powercut/disk"
+	"github.com/sqlstore/sqlstore/test/support/env"
 	"github.com/sqlstore/sqlstore/test/support/launch"
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
@@ -23,7 +24,7 @@ import (
 const sharePostgres = 10
 
 func TestPostgres(t *testing.T) {
-	cuts, seed := int(envUint(t, "SQLSTORE_TEST_CUTS", 150)), envUint(t, "SQLSTORE_TEST_SEED", rand.Uint64())
+	cuts, seed := env.Int(t, "SQLSTORE_TEST_CUTS", 150), env.Seed(t, "SQLSTORE_TEST_SEED", rand.Uint64())
 	cuts = max(1, cuts/sharePostgres)
 	s, created := newPostgres(t)
 	for s.report.cuts < cuts {

@@ -9,12 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	_ "github.com/mattn/go-sqlite3"
 
 	"github.com/sqlstore/sqlstore/test/powercut/disk"
+	"github.com/sqlstore/sqlstore/test/support/env"
 	"github.com/sqlstore/sqlstore/test/support/journal"
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
@@ -23,7 +23,7 @@ import (
 const cutsOfALife = 12
 
 func TestSQLite(t *testing.T) {
-	cuts, seed := int(envUint(t, "SQLSTORE_TEST_CUTS", 150)), envUint(t, "SQLSTORE_TEST_SEED", rand.Uint64())
+	cuts, seed := env.Int(t, "SQLSTORE_TEST_CUTS", 150), env.Seed(t, "SQLSTORE_TEST_SEED", rand.Uint64())
 	s := newSQLite(t)
 	for s.report.cuts < cuts {
 		l := s.begin(seed)
@@ -39,7 +39,7 @@ func TestSQLite(t *testing.T) {
 // A server that does not sync loses what it has acknowledged, and the test notices.
 func TestSQLiteWithoutFsync(t *testing.T) {
 	const cuts = 20
-	seed := envUint(t, "SQLSTORE_TEST_SEED", rand.Uint64())
+	seed := env.Seed(t, "SQLSTORE_TEST_SEED", rand.Uint64())
 	s := newSQLite(t, "--unsafe-no-fsync")
 	lost := 0
 	for tried := 0; tried < cuts; seed++ {
@@ -150,17 +150,4 @@ func oldSchema(t *testing.T) birth {
 		t.Fatal(err)
 	}
 	return b
-}
-
-func envUint(t *testing.T, name string, unset uint64) uint64 {
-	t.Helper()
-	s := os.Getenv(name)
-	if s == "" {
-		return unset
-	}
-	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return n
 }

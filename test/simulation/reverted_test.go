@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sqlstore/sqlstore/test/simulation/world"
+	"github.com/sqlstore/sqlstore/test/support/env"
 )
 
 // reverted lists the fixes whose absence the simulation must notice: testdata/NAME.patch takes one back.
@@ -32,7 +33,7 @@ func TestRevertedFixes(t *testing.T) {
 	all := os.Getenv("SQLSTORE_TEST_SIMULATION_REVERT") == "all"
 	chosen := 0
 	if !all {
-		chosen = int(number(t, "REVERT", 0)) % len(reverted)
+		chosen = env.Int(t, "SQLSTORE_TEST_SIMULATION_REVERT", 0) % len(reverted)
 	}
 	for i, c := range reverted {
 		if i != chosen && !all {

@@ -14,23 +14,10 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/test/simulation/world"
+	"github.com/sqlstore/sqlstore/test/support/env"
 )
 
 const root = "../.."
-
-// number returns the value of a variable of the environment.
-func number(t *testing.T, name string, otherwise float64) float64 {
-	t.Helper()
-	v := os.Getenv("SQLSTORE_TEST_SIMULATION_" + name)
-	if v == "" {
-		return otherwise
-	}
-	n, err := strconv.ParseFloat(v, 64)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return n
-}
 
 // TestSeeds runs one seed after the other, as many as time allows.
 func TestSeeds(t *testing.T) {
@@ -47,8 +34,8 @@ func TestSeeds(t *testing.T) {
 		return
 	}
 	var next atomic.Uint64
-	next.Store(uint64(number(t, "FROM", 1)))
-	end := time.Now().Add(time.Duration(number(t, "MINUTES", 0.5) * float64(time.Minute)))
+	next.Store(env.Seed(t, "SQLSTORE_TEST_SIMULATION_FROM", 1))
+	end := time.Now().Add(env.Minutes(t, "SQLSTORE_TEST_SIMULATION_MINUTES", 30*time.Second))
 	var total totals
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {

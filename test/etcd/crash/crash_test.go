@@ -7,8 +7,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -18,12 +16,13 @@ import (
 
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
 	"github.com/sqlstore/sqlstore/test/support/datastore"
+	"github.com/sqlstore/sqlstore/test/support/env"
 	"github.com/sqlstore/sqlstore/test/support/journal"
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 func TestKill(t *testing.T) {
-	kills, seed := envUint(t, "SQLSTORE_TEST_KILLS", 5), envUint(t, "SQLSTORE_TEST_SEED", rand.Uint64())
+	kills, seed := env.Int(t, "SQLSTORE_TEST_KILLS", 5), env.Seed(t, "SQLSTORE_TEST_SEED", rand.Uint64())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	replicas := servers.Targets(t)
@@ -131,17 +130,4 @@ func get(t *testing.T, server *launch.Server, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-func envUint(t *testing.T, name string, unset uint64) uint64 {
-	t.Helper()
-	s := os.Getenv(name)
-	if s == "" {
-		return unset
-	}
-	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return n
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
+	"github.com/sqlstore/sqlstore/test/support/env"
 	"github.com/sqlstore/sqlstore/test/support/journal"
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
@@ -24,7 +25,7 @@ import (
 // server whose sync fails under load exits, with the reason in its log and its exit status, and acknowledges no write
 // that was not synced.
 func TestFailedSync(t *testing.T) {
-	seed := envUint(t, "SQLSTORE_TEST_SEED", rand.Uint64())
+	seed := env.Seed(t, "SQLSTORE_TEST_SEED", rand.Uint64())
 	t.Logf("seed %d", seed)
 	server := launch.Start(t, servers.FileTargetConfig(t))
 	j := journal.New()

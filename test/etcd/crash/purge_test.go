@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sqlstore/sqlstore/test/support/datastore"
+	"github.com/sqlstore/sqlstore/test/support/env"
 	"github.com/sqlstore/sqlstore/test/support/journal"
 	"github.com/sqlstore/sqlstore/test/support/launch"
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
@@ -20,7 +21,7 @@ import (
 // A server that dies while it deletes what a compaction left behind loses no row that is needed. After its restart, or
 // on another replica, the deletion resumes where it stopped, until only needed rows are left and the space is freed.
 func TestKillInPurge(t *testing.T) {
-	seed := envUint(t, "SQLSTORE_TEST_SEED", rand.Uint64())
+	seed := env.Seed(t, "SQLSTORE_TEST_SEED", rand.Uint64())
 	t.Logf("seed %d", seed)
 	p := startPurge(t)
 	kills, writes := 4, 60

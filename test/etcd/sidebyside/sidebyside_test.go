@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
+	"github.com/sqlstore/sqlstore/test/support/env"
 )
 
 // fixedSeed is played in every run, so that a failure points at the change that caused it.
 const fixedSeed = 1
 
 func TestSideBySide(t *testing.T) {
-	steps := envInt(t, "SQLSTORE_TEST_STEPS", 1500)
+	steps := env.Int(t, "SQLSTORE_TEST_STEPS", 1500)
 	for _, seed := range seeds(t) {
 		t.Run("seed="+strconv.FormatUint(seed, 10), func(t *testing.T) {
 			play(t, seed, steps)
@@ -33,7 +34,7 @@ func seeds(t *testing.T) []uint64 {
 		return []uint64{seed}
 	}
 	list := []uint64{fixedSeed}
-	for range envInt(t, "SQLSTORE_TEST_RUNS", 1) {
+	for range env.Int(t, "SQLSTORE_TEST_RUNS", 1) {
 		list = append(list, rand.Uint64())
 	}
 	return list
@@ -49,7 +50,7 @@ func play(t *testing.T, seed uint64, count int) {
 		return
 	}
 	first := err
-	deadline := time.Now().Add(envDuration(t, "SQLSTORE_TEST_SHRINK", 45*time.Second))
+	deadline := time.Now().Add(env.Duration(t, "SQLSTORE_TEST_SHRINK", 45*time.Second))
 	played := p.played
 	shrink(steps[:n], deadline, func(rest []int) (failed bool) {
 		// A subtest, so that the servers of this attempt end with it.

@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/sqlstore/sqlstore/test/patroni/chaos/build"
 	"github.com/sqlstore/sqlstore/test/patroni/rig"
+	"github.com/sqlstore/sqlstore/test/support/env"
 	"github.com/sqlstore/sqlstore/test/support/pages"
 )
 
@@ -23,7 +23,8 @@ const (
 )
 
 func TestChaos(t *testing.T) {
-	duration, seed := settings(t)
+	duration := env.Duration(t, "SQLSTORE_TEST_CHAOS_DURATION", defaultDuration)
+	seed := env.Seed(t, "SQLSTORE_TEST_SEED", uint64(rand.Uint32()))
 	chosen := choose(t)
 	report := &report{seed: seed}
 	t.Logf("seed %d", seed)
@@ -50,23 +51,6 @@ func TestChaos(t *testing.T) {
 			return
 		}
 	}
-}
-
-func settings(t *testing.T) (duration time.Duration, seed uint64) {
-	t.Helper()
-	duration, seed = defaultDuration, uint64(rand.Uint32())
-	var err error
-	if v := os.Getenv("SQLSTORE_TEST_CHAOS_DURATION"); v != "" {
-		if duration, err = time.ParseDuration(v); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if v := os.Getenv("SQLSTORE_TEST_SEED"); v != "" {
-		if seed, err = strconv.ParseUint(v, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return duration, seed
 }
 
 // choose returns the kinds of faults that the environment asks for.
