@@ -6,13 +6,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/sqlstore/sqlstore/test/support/commit"
 )
 
-const root = "../.."
+const (
+	root = "../.."
+	// buildTimeout is generous, because a build may have to download and compile everything.
+	buildTimeout = 15 * time.Minute
+)
 
 // old is a version to upgrade from.
 type old struct {
@@ -45,69 +50,23 @@ func (o *old) serve(t *testing.T) []string {
 }
 
 func (o *old) build() error {
-	if err := o.fetch(); err != nil {
-		return err
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), buildTimeout)
+	defer cancel()
 	source, err := os.MkdirTemp(programs, "source-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(source)
-	archive := filepath.Join(source, "archive.tar")
-	for _, step := range []struct {
-		dir  string
-		args []string
-	}{
-		{root, []string{"git", "-c", "safe.directory=*", "archive", "--output", archive, o.commit}},
-		{source, []string{"tar", "-xf", archive}},
-		// -trimpath keeps the temporary directory out of the packages, so that Go's cache has them next time.
-		{source, []string{"go", "build", "-trimpath", "-o", o.program, "./cmd/sqlstore"}},
-	} {
-		if out, err := run(step.dir, step.args...); err != nil {
-			return fmt.Errorf("%w\n%s", err, out)
-		}
+	if err := commit.Export(ctx, root, o.commit, source); err != nil {
+		return err
+	}
+	// -trimpath keeps the temporary directory out of the packages, so that Go's cache has them next time.
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", o.program, "./cmd/sqlstore")
+	build.Dir = source
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	return nil
-}
-
-// fetch fetches the commit if this is a shallow clone without it.
-func (o *old) fetch() error {
-	if _, err := git("cat-file", "-e", o.commit+"^{commit}"); err == nil {
-		return nil
-	}
-	shallow, err := git("rev-parse", "--is-shallow-repository")
-	if err != nil {
-		return fmt.Errorf("the test needs the repository's history, with commit %s: %w\n%s", o.commit, err, shallow)
-	}
-	if strings.TrimSpace(shallow) != "true" {
-		return fmt.Errorf("the repository's history lacks commit %s", o.commit)
-	}
-	if out, err := git("fetch", "--quiet", "--depth=1", "origin", o.commit); err != nil {
-		return fmt.Errorf("this shallow clone lacks commit %s and cannot fetch it; run `git fetch --unshallow`: %w\n%s",
-			o.commit, err, out)
-	}
-	return nil
-}
-
-func git(args ...string) (string, error) {
-	// Git refuses a checkout that belongs to another user.
-	return run(root, append([]string{"git", "-c", "safe.directory=*"}, args...)...)
-}
-
-// commandTimeout limits a command: generous, because a build may have to download and compile everything.
-const commandTimeout = 15 * time.Minute
-
-// run runs a command and returns what it prints.
-func run(dir string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
-	defer cancel()
-	c := exec.CommandContext(ctx, args[0], args[1:]...)
-	c.Dir = dir
-	out, err := c.CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("%s: %w", strings.Join(args[:min(2, len(args))], " "), err)
-	}
-	return string(out), err
 }
 
 // programs is the directory of the old binaries.

@@ -17,12 +17,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sqlstore/sqlstore/test/support/commit"
 )
 
 const (
 	// older is the last commit with version 5 of the schema: its rows have no checksums. It runs next to newer
 	// replicas.
-	older   = "3e43db48f153"
+	older   = "3e43db48f153766138bf8dc0d7ead7c1086c2aa2"
 	timeout = 20 * time.Minute
 )
 
@@ -35,8 +37,7 @@ type Version struct {
 	Binary []byte
 }
 
-// Versions builds an older version and the present one. Without the older commit, as in a shallow clone, both are the
-// present one.
+// Versions builds an older version and the present one.
 func Versions(tb testing.TB, root string) (old, present Version) {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -46,6 +47,10 @@ func Versions(tb testing.TB, root string) (old, present Version) {
 	}
 	ctx, cancel := context.WithTimeout(tb.Context(), timeout)
 	defer cancel()
+	source := tb.TempDir()
+	if err := commit.Export(ctx, root, older, source); err != nil {
+		tb.Fatal(err)
+	}
 	build := func(name, source string) Version {
 		binary, err := compile(ctx, source, overlay, filepath.Join(dir, "sqlstore"))
 		if err != nil {
@@ -53,30 +58,7 @@ func Versions(tb testing.TB, root string) (old, present Version) {
 		}
 		return Version{Name: name, Binary: binary}
 	}
-	present = build("the present version", root)
-	source := filepath.Join(dir, "older")
-	if err := export(ctx, root, source); err != nil {
-		tb.Logf("rolling upgrades go from the present version to itself, because the older commit is missing: %v", err)
-		return Version{Name: "the same version", Binary: present.Binary}, present
-	}
-	return build("commit "+older[:7], source), present
-}
-
-// export writes the files of the older commit to dir.
-func export(ctx context.Context, root, dir string) error {
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return err
-	}
-	archive := filepath.Join(dir, "archive.tar")
-	for _, command := range [][]string{
-		{"git", "-c", "safe.directory=*", "-C", root, "archive", "--output", archive, older},
-		{"tar", "-x", "-C", dir, "-f", archive},
-	} {
-		if out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput(); err != nil {
-			return fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, out)
-		}
-	}
-	return nil
+	return build("commit "+older[:7], source), build("the present version", root)
 }
 
 // writeOverlay writes replacements for files of the standard library, and returns the file that lists them.
