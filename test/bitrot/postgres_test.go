@@ -54,28 +54,22 @@ func undetectedOnPostgres(f *flip, _ bool) bool { return f.structure || !f.file.
 
 // postgres is a server without page checksums, run from the machine's binaries.
 type postgres struct {
-	data, dsn   string
-	bin         string
-	args        []string
-	credentials *syscall.Credential
-	ended       chan struct{} // nil if it does not run
-	process     *os.Process
+	data, dsn string
+	programs  pgserver.Programs
+	args      []string
+	process   *os.Process
+	life      context.Context // ends with the current run; nil if it does not run
 }
 
 func newPostgres(t *testing.T, dir string) *postgres {
 	t.Helper()
-	bin, err := pgserver.Programs()
+	programs, err := pgserver.FindPrograms()
 	if err != nil {
 		t.Fatal(err)
 	}
-	user, err := launch.OtherThanRoot()
+	data, err := programs.Create(dir)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if user != nil {
-		if err := os.Chown(dir, int(user.Uid), int(user.Gid)); err != nil {
-			t.Fatal(err)
-		}
 	}
 	address, err := launch.FreeAddress()
 	if err != nil {
@@ -86,20 +80,11 @@ func newPostgres(t *testing.T, dir string) *postgres {
 		t.Fatal(err)
 	}
 	p := &postgres{
-		data: filepath.Join(dir, "data"), dsn: "postgres://postgres@" + address + "/postgres?sslmode=disable", bin: bin,
-		credentials: user,
-	}
-	p.args = []string{
-		"-D", p.data, "-c", "listen_addresses=" + host, "-c", "port=" + port, "-c", "unix_socket_directories=",
-		"-c", "shared_buffers=16MB",
-	}
-	initdb := p.command("initdb", "--pgdata="+p.data, "--username=postgres", "--auth=trust", "--encoding=UTF8",
-		"--no-sync", "--wal-segsize=1")
-	if strings.Contains(string(p.help(t)), "--no-data-checksums") {
-		initdb.Args = append(initdb.Args, "--no-data-checksums")
-	}
-	if out, err := initdb.CombinedOutput(); err != nil {
-		t.Fatalf("initdb: %v\n%s", err, out)
+		data: data, dsn: "postgres://postgres@" + address + "/postgres?sslmode=disable", programs: programs,
+		args: []string{
+			"-D", data, "-c", "listen_addresses=" + host, "-c", "port=" + port, "-c", "unix_socket_directories=",
+			"-c", "shared_buffers=16MB",
+		},
 	}
 	t.Cleanup(func() {
 		if err := p.down(); err != nil {
@@ -109,62 +94,40 @@ func newPostgres(t *testing.T, dir string) *postgres {
 	return p
 }
 
-func (p *postgres) help(t *testing.T) []byte {
-	t.Helper()
-	out, err := p.command("initdb", "--help").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-func (p *postgres) command(program string, args ...string) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(p.bin, program), args...)
-	cmd.Dir, cmd.Env = filepath.Dir(p.data), append(os.Environ(), "LC_ALL=C")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.credentials, Pdeathsig: syscall.SIGQUIT}
-	return cmd
-}
-
 // up starts the server and waits until it accepts connections.
 func (p *postgres) up() error {
-	cmd := p.command("postgres", p.args...)
+	cmd := exec.Command(p.programs.Path("postgres"), p.args...)
+	cmd.Dir, cmd.Env = filepath.Dir(p.data), append(os.Environ(), "LC_ALL=C")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.programs.Credential, Pdeathsig: syscall.SIGQUIT}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	ended := make(chan struct{})
-	p.process, p.ended = cmd.Process, ended
+	life, end := context.WithCancel(context.Background())
+	p.process, p.life = cmd.Process, life
 	go func() {
 		_ = cmd.Wait()
-		close(ended)
+		end()
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), upTimeout)
+	ctx, cancel := context.WithTimeout(life, upTimeout)
 	defer cancel()
-	for {
-		conn, err := pgx.Connect(ctx, p.dsn)
-		if err == nil {
-			return conn.Close(ctx)
-		}
-		select {
-		case <-ended:
-			return errors.New("postgres has ended")
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), err)
-		case <-time.After(20 * time.Millisecond):
-		}
+	err := pgserver.Accepts(ctx, p.dsn)
+	if life.Err() != nil {
+		err = errors.Join(errors.New("postgres has ended"), err)
 	}
+	return err
 }
 
 // down stops the server, fast but with nothing left to recover.
 func (p *postgres) down() error {
-	if p.ended == nil {
+	if p.life == nil {
 		return nil
 	}
 	// A search in a damaged index may never end; only the second signal ends that.
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGQUIT} {
 		_ = p.process.Signal(sig)
 		select {
-		case <-p.ended:
-			p.ended = nil
+		case <-p.life.Done():
+			p.life = nil
 			return nil
 		case <-time.After(downTimeout):
 		}

@@ -6,11 +6,9 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -51,11 +49,7 @@ func newPostgres(t *testing.T) (*stage, *disk.Disk) {
 		t.Fatal("this test needs root, to run Postgres so that a kill ends all of its processes at once")
 	}
 	dir := directory(t)
-	user, err := launch.OtherThanRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin, err := pgserver.Programs()
+	programs, err := pgserver.FindPrograms()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +69,7 @@ func newPostgres(t *testing.T) (*stage, *disk.Disk) {
 		t.Fatal(err)
 	}
 	p := &postgres{dsn: "postgres://postgres@" + address + "/postgres?sslmode=disable"}
-	p.args = []string{filepath.Join(bin, "postgres"), "-D", filepath.Join(s.dir, "data")}
+	p.args = []string{programs.Path("postgres"), "-D", filepath.Join(s.dir, "data")}
 	for _, setting := range []string{
 		"listen_addresses=" + host, "port=" + port, "unix_socket_directories=", "fsync=on", "full_page_writes=on",
 		"synchronous_commit=on", "shared_buffers=4MB", "max_connections=60",
@@ -85,28 +79,23 @@ func newPostgres(t *testing.T) (*stage, *disk.Disk) {
 		p.args = append(p.args, "-c", setting)
 	}
 	// The first process of a namespace takes all others of it along.
-	p.attributes = syscall.SysProcAttr{Credential: user, Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC}
+	p.attributes = syscall.SysProcAttr{
+		Credential: programs.Credential, Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC,
+	}
 	t.Cleanup(p.kill)
 	s.database = p
 	for _, name := range []string{"first", "second"} {
 		s.servers = append(s.servers, newServer(t, "--name", name, "--datastore", p.dsn))
 	}
-	return s, initialized(t, bin, user)
+	return s, initialized(t, programs)
 }
 
 // initialized returns a disk with the data directory of a new cluster.
-func initialized(t *testing.T, bin string, user *syscall.Credential) *disk.Disk {
+func initialized(t *testing.T, programs pgserver.Programs) *disk.Disk {
 	t.Helper()
 	dir := directory(t)
-	if err := os.Chown(dir, int(user.Uid), int(user.Gid)); err != nil {
+	if _, err := programs.Create(dir); err != nil {
 		t.Fatal(err)
-	}
-	initdb := exec.Command(filepath.Join(bin, "initdb"), "--pgdata="+filepath.Join(dir, "data"), "--username=postgres",
-		"--auth=trust", "--encoding=UTF8", "--no-sync", "--wal-segsize=1")
-	initdb.Dir, initdb.Env = dir, append(os.Environ(), "LC_ALL=C")
-	initdb.SysProcAttr = &syscall.SysProcAttr{Credential: user}
-	if out, err := initdb.CombinedOutput(); err != nil {
-		t.Fatalf("initdb: %v\n%s", err, out)
 	}
 	d := disk.New()
 	// Postgres relies on it: a checkpoint syncs the file of a new table, but not its directory.
@@ -119,19 +108,7 @@ func initialized(t *testing.T, bin string, user *syscall.Credential) *disk.Disk 
 
 // ready waits until Postgres has recovered and accepts connections.
 func (p *postgres) ready(down <-chan struct{}) error {
-	return p.await(down, func(ctx context.Context) error {
-		for {
-			conn, err := pgx.Connect(ctx, p.dsn)
-			if err == nil {
-				return conn.Close(ctx)
-			}
-			select {
-			case <-ctx.Done():
-				return errors.Join(ctx.Err(), err)
-			case <-time.After(20 * time.Millisecond):
-			}
-		}
-	})
+	return p.await(down, func(ctx context.Context) error { return pgserver.Accepts(ctx, p.dsn) })
 }
 
 func (p *postgres) checkpoint(ctx context.Context) error {
