@@ -126,24 +126,6 @@ func (s *maintenance) Defragment(ctx context.Context, _ *pb.DefragmentRequest) (
 	return &pb.DefragmentResponse{}, nil
 }
 
-func (s *maintenance) Hash(ctx context.Context, _ *pb.HashRequest) (*pb.HashResponse, error) {
-	h, err := s.engine.Hash(ctx)
-	if err != nil {
-		return nil, statusError(ctx, err)
-	}
-	return &pb.HashResponse{Header: s.id.header(h.Revision), Hash: h.Hash}, nil
-}
-
-func (s *maintenance) HashKV(ctx context.Context, r *pb.HashKVRequest) (*pb.HashKVResponse, error) {
-	h, err := s.engine.HashKV(ctx, r.Revision)
-	if err != nil {
-		return nil, statusError(ctx, err)
-	}
-	return &pb.HashKVResponse{
-		Header: s.id.header(h.Revision), Hash: h.Hash, CompactRevision: h.CompactRevision, HashRevision: h.HashRev,
-	}, nil
-}
-
 // MoveLeader can only move to this server: replicas take over the leadership when the leader stops.
 func (s *maintenance) MoveLeader(_ context.Context, r *pb.MoveLeaderRequest) (*pb.MoveLeaderResponse, error) {
 	switch self := s.id.member(); {

@@ -1,5 +1,6 @@
-// Package snapshot writes the store as a bbolt file in etcd's format, which `etcdutl snapshot restore` accepts.
-// Revisions, leases and alarms are preserved, so that you can move to etcd.
+// Package snapshot writes the store as a bbolt file in etcd's format, which `etcdutl snapshot restore` accepts, and
+// computes the hashes that etcd computes of such a file. Revisions, leases and alarms are preserved, so that you can
+// move to etcd.
 //
 // Rows superseded at or below the compacted revision are omitted, and the file says that the compaction up to there is
 // finished: otherwise an etcd restored from it would fall back behind a compacted last revision.
@@ -8,7 +9,6 @@ package snapshot
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -16,32 +16,13 @@ import (
 	"path/filepath"
 
 	"go.etcd.io/bbolt"
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/mvccpb"
-	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// StorageVersion is etcd's name for the file layout.
-const StorageVersion = "3.7.0"
-
 // batchBytes is how much is written to the file before bbolt commits; it limits the memory of a snapshot.
 const batchBytes = 8 << 20
-
-var (
-	bucketKey     = []byte("key")
-	bucketMeta    = []byte("meta")
-	bucketLease   = []byte("lease")
-	bucketAlarm   = []byte("alarm")
-	bucketCluster = []byte("cluster")
-	buckets       = [][]byte{
-		bucketKey, bucketMeta, bucketLease, bucketAlarm, bucketCluster,
-		[]byte("members"), []byte("members_removed"), []byte("auth"), []byte("authUsers"), []byte("authRoles"),
-	}
-)
 
 // File is a finished snapshot: the bytes of the bbolt file followed by their sha256, readable once. Close removes it.
 type File struct {
@@ -141,8 +122,10 @@ func write(ctx context.Context, x *store.Export, db *bbolt.DB) (err error) {
 			return err
 		}
 	}
-	if err := w.metadata(x); err != nil {
-		return err
+	for _, p := range besidesRows(x) {
+		if err := w.put(p.bucket, p.key, p.value); err != nil {
+			return err
+		}
 	}
 	if err := x.Rows(ctx, w.row); err != nil {
 		return err
@@ -175,57 +158,9 @@ func (w *writer) put(bucket, key, value []byte) error {
 	return b.Put(key, value)
 }
 
-// metadata writes everything except the rows.
-func (w *writer) metadata(x *store.Export) error {
-	pairs := [][2][]byte{
-		{[]byte("consistent_index"), number(x.Revision)},
-		{[]byte("term"), number(1)},
-		{[]byte("storageVersion"), []byte(StorageVersion)},
-	}
-	if x.Compacted > 0 {
-		rev := revision(x.Compacted, 0, false)
-		pairs = append(pairs, [2][]byte{[]byte("scheduledCompactRev"), rev},
-			[2][]byte{[]byte("finishedCompactRev"), rev})
-	}
-	for _, p := range pairs {
-		if err := w.put(bucketMeta, p[0], p[1]); err != nil {
-			return err
-		}
-	}
-	for _, l := range x.Leases {
-		v := protowire.AppendTag(nil, 1, protowire.VarintType)
-		v = protowire.AppendVarint(v, uint64(l.ID))
-		v = protowire.AppendTag(v, 2, protowire.VarintType)
-		v = protowire.AppendVarint(v, uint64(l.Granted.Seconds()))
-		if err := w.put(bucketLease, number(l.ID), v); err != nil {
-			return err
-		}
-	}
-	for _, a := range x.Alarms {
-		key, err := proto.Marshal(&etcdserverpb.AlarmMember{MemberID: a.Member, Alarm: etcdserverpb.AlarmType(a.Kind)})
-		if err != nil {
-			return err
-		}
-		if err := w.put(bucketAlarm, key, []byte{}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (w *writer) row(r backend.Row) error {
-	kv := &mvccpb.KeyValue{Key: r.Key}
-	if !r.Deleted {
-		kv = &mvccpb.KeyValue{
-			Key: r.Key, Value: r.Value, Lease: r.Lease,
-			CreateRevision: r.CreateRevision, ModRevision: r.ModRevision, Version: r.Version,
-		}
-	}
-	value, err := proto.Marshal(kv)
-	if err != nil {
-		return err
-	}
-	if err := w.put(bucketKey, revision(r.ModRevision, int64(r.Ordinal), r.Deleted), value); err != nil {
+	value := appendRow(nil, &r)
+	if err := w.put(bucketKey, appendRevision(nil, r.ID(), r.Deleted), value); err != nil {
 		return err
 	}
 	if w.bytes += len(value); w.bytes < batchBytes {
@@ -235,16 +170,4 @@ func (w *writer) row(r backend.Row) error {
 		return err
 	}
 	return w.begin()
-}
-
-func number(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
-
-// revision is the key of a row in etcd's file.
-func revision(main, sub int64, tombstone bool) []byte {
-	b := append(number(main), '_')
-	b = binary.BigEndian.AppendUint64(b, uint64(sub))
-	if tombstone {
-		b = append(b, 't')
-	}
-	return b
 }

@@ -20,7 +20,6 @@ type Export struct {
 	Settings            backend.Settings
 
 	s      *Store
-	until  int64
 	epoch  int64
 	local  *pin
 	shared int64 // id of the pin that other replicas respect, 0 if there are none; see sharedPin
@@ -59,7 +58,7 @@ func (x *Export) tryPin(ctx context.Context) error {
 	x.local = &pin{rev: max(x.Compacted, 0), export: true}
 	x.s.pins.add(x.local)
 	x.s.pins.mu.Unlock()
-	x.until, x.Leases = x.Revision, nil
+	x.Leases = nil
 	after, err := x.s.lessor.all(ctx)
 	if err != nil {
 		return err
@@ -92,7 +91,7 @@ func (x *Export) unpin() {
 // covers.
 func (x *Export) check(c backend.Clock) error {
 	switch {
-	case c.Epoch != x.epoch || c.Revision < x.until:
+	case c.Epoch != x.epoch || c.Revision < x.Revision:
 		return fmt.Errorf("export: %w: history was lost; begin again", ErrUnavailable)
 	case x.shared != 0 && c.Compacted > max(x.Compacted, 0):
 		return fmt.Errorf("export: %w, and rows may have been deleted: it took longer than %v, or a failover lost "+
@@ -107,17 +106,15 @@ func (x *Export) check(c backend.Clock) error {
 // keep the row after it returns. Errors: [ErrUnavailable] if history was lost, [ErrCompacted] if rows may have been
 // deleted, f's, those of the backend.
 func (x *Export) Rows(ctx context.Context, f func(backend.Row) error) error {
-	sp := index.Span{Open: true}.Backend()
+	return x.rows(ctx, x.Revision, f)
+}
+
+// rows is Rows up to a revision.
+func (x *Export) rows(ctx context.Context, until int64, f func(backend.Row) error) error {
 	chunk := chunkFirst
-	for after := int64(0); after < x.until; {
-		hist, err := x.s.backend.History(ctx, backend.HistoryQuery{
-			After: after, Until: x.until, Span: sp, Limit: chunk,
-			Bytes: chunkBytes, Pin: x.shared,
-		})
+	for after := int64(0); after < until; {
+		hist, err := x.history(ctx, backend.HistoryQuery{After: after, Until: until, Limit: chunk})
 		if err != nil {
-			return fmt.Errorf("export: %w", err)
-		}
-		if err := x.check(hist.Clock); err != nil {
 			return err
 		}
 		dead, err := x.superseded(ctx, hist.Changes)
@@ -139,6 +136,16 @@ func (x *Export) Rows(ctx context.Context, f func(backend.Row) error) error {
 		after = hist.Through
 	}
 	return nil
+}
+
+// history reads a part of the rows that the export covers.
+func (x *Export) history(ctx context.Context, q backend.HistoryQuery) (backend.History, error) {
+	q.Span, q.Bytes, q.Pin = index.Span{Open: true}.Backend(), chunkBytes, x.shared
+	hist, err := x.s.backend.History(ctx, q)
+	if err != nil {
+		return hist, fmt.Errorf("export: %w", err)
+	}
+	return hist, x.check(hist.Clock)
 }
 
 // superseded returns which of the rows at or below the compacted revision are not the newest of their key there.

@@ -169,38 +169,6 @@ func TestTransactionRowsAreBounded(t *testing.T) {
 	})
 }
 
-// The same history has the same hash, whatever a purge has removed, with and without the index.
-func TestHashDoesNotDependOnPurge(t *testing.T) {
-	var hashes []Hash
-	for _, physical := range []bool{true, false} {
-		for _, disabled := range []bool{true, false} {
-			w := newWorld(t, Config{DisableIndex: disabled}, false, 0, randomBytes(5, 2000))
-			for !w.g.done() {
-				w.txn(within(t))
-			}
-			if _, err := w.s.Compact(within(t), w.m.rev/2, physical); err != nil {
-				t.Fatal(err)
-			}
-			h, err := w.s.HashKV(within(t), w.m.rev-2)
-			if err != nil {
-				t.Fatal(err)
-			}
-			hashes = append(hashes, *h)
-			if _, err := w.s.HashKV(within(t), w.m.rev/2-1); !errors.Is(err, ErrCompacted) {
-				t.Errorf("a compacted revision returned %v", err)
-			}
-			if _, err := w.s.HashKV(within(t), w.m.rev+1); !errors.Is(err, ErrFutureRevision) {
-				t.Errorf("a future revision returned %v", err)
-			}
-		}
-	}
-	for _, h := range hashes {
-		if h != hashes[0] {
-			t.Errorf("hashes are %+v and %+v", hashes[0], h)
-		}
-	}
-}
-
 // An export holds what etcd's compacted store holds: every row above the compacted revision, and the rows alive at it.
 func TestExport(t *testing.T) {
 	w := newWorld(t, small(Config{}), false, 0, randomBytes(7, 2500))

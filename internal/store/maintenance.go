@@ -2,14 +2,10 @@ package store
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
-	"hash"
-	"hash/crc32"
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
 // Status returns the state of the store and its database. Errors: those of the backend.
@@ -68,57 +64,3 @@ func (s *Store) WrittenAt(ctx context.Context, revision int64) (backend.Commit, 
 func (s *Store) CurrentAt(ctx context.Context, t time.Time) (backend.Commit, backend.Clock, error) {
 	return s.backend.CurrentAt(ctx, t)
 }
-
-// HashKV hashes every row from the compacted revision through revision. The same history has the same hash, whatever
-// has been physically deleted already. A revision <= 0 means the current one; a negative one is returned unchanged, as
-// in etcd. Errors: [ErrCompacted], [ErrFutureRevision], those of [Store.Export] and [Export.Rows].
-func (s *Store) HashKV(ctx context.Context, revision int64) (*Hash, error) {
-	x, err := s.Export(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer x.Close()
-	asked := revision
-	if revision <= 0 {
-		revision = x.Revision
-	}
-	if asked == 0 {
-		asked = revision
-	}
-	if err := (backend.Clock{Revision: x.Revision, Compacted: x.Compacted}).Check(revision); err != nil {
-		return nil, err
-	}
-	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
-	x.until = revision
-	err = x.Rows(ctx, func(r backend.Row) error {
-		if !r.Deleted || r.ModRevision > x.Compacted {
-			hashRow(sum, &r)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &Hash{
-		Hash: sum.Sum32(), Revision: x.Revision, CompactRevision: index.EtcdCompacted(x.Compacted), HashRev: asked,
-	}, nil
-}
-
-func hashRow(sum hash.Hash32, r *backend.Row) {
-	var b [57]byte
-	for i, n := range [...]int64{
-		r.ModRevision, int64(r.Ordinal), r.CreateRevision, r.Version, r.Lease,
-		int64(len(r.Key)), int64(len(r.Value)),
-	} {
-		binary.BigEndian.PutUint64(b[8*i:], uint64(n))
-	}
-	if r.Deleted {
-		b[56] = 1
-	}
-	sum.Write(b[:])
-	sum.Write(r.Key)
-	sum.Write(r.Value)
-}
-
-// Hash hashes the whole store at the current revision. Errors: those of [Store.HashKV].
-func (s *Store) Hash(ctx context.Context) (*Hash, error) { return s.HashKV(ctx, 0) }

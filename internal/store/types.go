@@ -218,9 +218,3 @@ type Status struct {
 	Waiting      int   // operations in the sequencer's queue
 	Alarms       []Alarm
 }
-
-// Hash is the result of HashKV. CompactRevision is -1 before the first compaction.
-type Hash struct {
-	Hash                               uint32
-	Revision, CompactRevision, HashRev int64
-}

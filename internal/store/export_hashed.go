@@ -1,0 +1,88 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store/index"
+)
+
+// CompactRevision returns the compacted revision as etcd counts it: -1 before the first compaction.
+func (x *Export) CompactRevision() int64 { return index.EtcdCompacted(x.Compacted) }
+
+// HashedRows calls f with the rows of which etcd's HashKV(revision) is the hash, in the order in which they were
+// written: all rows above the compacted revision, up to revision, and those at or below the compacted revision that are
+// still the newest of their key at revision. If no key exists at revision, etcd hashes all keys that existed at the
+// compacted revision, and so does this. f must not keep the row after it returns. Errors: [ErrCompacted] and
+// [ErrFutureRevision] for a revision that cannot be read, those of [Export.Rows].
+func (x *Export) HashedRows(ctx context.Context, revision int64, f func(backend.Row) error) error {
+	if err := (backend.Clock{Revision: x.Revision, Compacted: x.Compacted}).Check(revision); err != nil {
+		return err
+	}
+	gone, err := x.goneAt(ctx, revision)
+	if err != nil {
+		return err
+	}
+	return x.rows(ctx, revision, func(r backend.Row) error {
+		if r.ModRevision <= x.Compacted && (r.Deleted || gone.has(r.ModRevision, r.Key)) {
+			return nil
+		}
+		return f(r)
+	})
+}
+
+// goneAt returns the rows at or below the compacted revision that later ones supersede, up to a revision; none if no
+// key exists at that revision.
+func (x *Export) goneAt(ctx context.Context, revision int64) (*versions, error) {
+	gone := &versions{seed: maphash.MakeSeed(), all: map[version]struct{}{}}
+	if x.Compacted <= 0 || revision == x.Compacted {
+		return gone, nil
+	}
+	existing, clock, err := x.s.backend.Range(ctx, backend.RangeQuery{
+		Span: index.Span{Open: true}.Backend(), Revision: revision, Limit: 1, KeysOnly: true, Pin: x.shared,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("export: %w", err)
+	}
+	if err := x.check(clock); err != nil || len(existing) == 0 {
+		return gone, err
+	}
+	for after := x.Compacted; after < revision; {
+		hist, err := x.history(ctx, backend.HistoryQuery{
+			After: after, Until: revision, Limit: readChunk, KeysOnly: true,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for i := range hist.Changes {
+			if r := &hist.Changes[i].Row; r.PrevRevision > 0 && r.PrevRevision <= x.Compacted {
+				gone.add(r.PrevRevision, r.Key)
+			}
+		}
+		after = hist.Through
+	}
+	return gone, nil
+}
+
+// versions is a set of rows. Only rows of the same transaction could be mistaken for each other, if their keys have the
+// same 64-bit hash.
+type versions struct {
+	seed maphash.Seed
+	all  map[version]struct{}
+}
+
+type version struct {
+	revision int64
+	key      uint64
+}
+
+func (v *versions) add(revision int64, key []byte) {
+	v.all[version{revision, maphash.Bytes(v.seed, key)}] = struct{}{}
+}
+
+func (v *versions) has(revision int64, key []byte) bool {
+	_, ok := v.all[version{revision, maphash.Bytes(v.seed, key)}]
+	return ok
+}
