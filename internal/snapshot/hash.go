@@ -3,24 +3,49 @@ package snapshot
 import (
 	"bytes"
 	"context"
-	"hash/crc32"
+	"runtime"
 	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+const (
+	// hashers is how many parts are read at the same time: the database's time for a row is more than etcd's.
+	hashers = 2
+	// parts is into how many parts a history is divided, so that the last ones end at about the same time.
+	parts = 64
+)
 
 // HashKV returns the hash that etcd's HashKV returns for a revision: the CRC-32C of what etcd's file has for the rows
-// of x.HashedRows. Below revision 0 there are none. Errors: those of x.HashedRows.
+// of x.Hashed. Below revision 0 there are none. Errors: those of x.Hashed and [store.Hashed.Rows].
 func HashKV(ctx context.Context, x *store.Export, revision int64) (uint32, error) {
-	h := hasher{sum: crc32.Checksum(bucketKey, castagnoli)}
+	var h hasher
+	h.add(bucketKey)
 	if revision < 0 {
 		return h.sum, nil
 	}
-	err := x.HashedRows(ctx, revision, h.row)
-	return h.sum, err
+	rows, err := x.Hashed(ctx, revision)
+	if err != nil {
+		return 0, err
+	}
+	var sums [parts]hasher
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(min(hashers, runtime.GOMAXPROCS(0)))
+	for i := range sums {
+		group.Go(func() error {
+			return rows.Rows(ctx, revision*int64(i)/parts, revision*int64(i+1)/parts, sums[i].row)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return 0, err
+	}
+	for i := range sums {
+		h.append(sums[i].crc)
+	}
+	return h.sum, nil
 }
 
 // Hash returns the hash that etcd returns for the file that [Write] writes. It covers all buckets, in the order of
@@ -46,16 +71,17 @@ func Hash(ctx context.Context, x *store.Export) (uint32, error) {
 	return h.sum, nil
 }
 
-// hasher computes a CRC-32C.
+// hasher computes the CRC of rows.
 type hasher struct {
-	sum    uint32
+	crc
 	buffer []byte
 }
 
-func (h *hasher) add(b []byte) { h.sum = crc32.Update(h.sum, castagnoli, b) }
-
 func (h *hasher) row(r backend.Row) error {
-	h.buffer = appendRow(appendRevision(h.buffer[:0], r.ID(), r.Deleted), &r)
+	h.buffer = appendHead(appendRevision(h.buffer[:0], r.ID(), r.Deleted), &r)
+	h.add(h.buffer)
+	h.add(r.Value)
+	h.buffer = appendTail(h.buffer[:0], &r)
 	h.add(h.buffer)
 	return nil
 }

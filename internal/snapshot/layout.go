@@ -81,22 +81,29 @@ const (
 
 // appendRow appends what a row is in etcd's file: the message KeyValue, of which a tombstone has only the key.
 func appendRow(b []byte, r *backend.Row) []byte {
-	b = appendBytes(b, fieldKey, r.Key)
+	return appendTail(append(appendHead(b, r), r.Value...), r)
+}
+
+// appendHead appends what precedes the value, and appendTail what follows it.
+func appendHead(b []byte, r *backend.Row) []byte {
+	b = protowire.AppendBytes(protowire.AppendTag(b, fieldKey, protowire.BytesType), r.Key)
 	if r.Deleted {
 		return b
 	}
 	b = appendInt(b, fieldCreateRevision, r.CreateRevision)
 	b = appendInt(b, fieldModRevision, r.ModRevision)
 	b = appendInt(b, fieldVersion, r.Version)
-	b = appendBytes(b, fieldValue, r.Value)
-	return appendInt(b, fieldLease, r.Lease)
-}
-
-func appendBytes(b []byte, field protowire.Number, v []byte) []byte {
-	if len(v) == 0 {
+	if len(r.Value) == 0 {
 		return b
 	}
-	return protowire.AppendBytes(protowire.AppendTag(b, field, protowire.BytesType), v)
+	return protowire.AppendVarint(protowire.AppendTag(b, fieldValue, protowire.BytesType), uint64(len(r.Value)))
+}
+
+func appendTail(b []byte, r *backend.Row) []byte {
+	if r.Deleted {
+		return b
+	}
+	return appendInt(b, fieldLease, r.Lease)
 }
 
 func appendInt(b []byte, field protowire.Number, v int64) []byte {

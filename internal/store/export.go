@@ -106,13 +106,13 @@ func (x *Export) check(c backend.Clock) error {
 // keep the row after it returns. Errors: [ErrUnavailable] if history was lost, [ErrCompacted] if rows may have been
 // deleted, f's, those of the backend.
 func (x *Export) Rows(ctx context.Context, f func(backend.Row) error) error {
-	return x.rows(ctx, x.Revision, f)
+	return x.rows(ctx, 0, x.Revision, f)
 }
 
-// rows is Rows up to a revision.
-func (x *Export) rows(ctx context.Context, until int64, f func(backend.Row) error) error {
+// rows is Rows for the revisions above after, up to until.
+func (x *Export) rows(ctx context.Context, after, until int64, f func(backend.Row) error) error {
 	chunk := chunkFirst
-	for after := int64(0); after < until; {
+	for after < until {
 		hist, err := x.history(ctx, backend.HistoryQuery{After: after, Until: until, Limit: chunk})
 		if err != nil {
 			return err

@@ -12,21 +12,29 @@ import (
 // CompactRevision returns the compacted revision as etcd counts it: -1 before the first compaction.
 func (x *Export) CompactRevision() int64 { return index.EtcdCompacted(x.Compacted) }
 
-// HashedRows calls f with the rows of which etcd's HashKV(revision) is the hash, in the order in which they were
-// written: all rows above the compacted revision, up to revision, and those at or below the compacted revision that are
-// still the newest of their key at revision. If no key exists at revision, etcd hashes all keys that existed at the
-// compacted revision, and so does this. f must not keep the row after it returns. Errors: [ErrCompacted] and
+// Hashed are the rows of which etcd's HashKV(revision) is the hash: all rows above the compacted revision, up to
+// revision, and those at or below the compacted revision that are still the newest of their key at revision. If no key
+// exists at revision, etcd hashes all keys that existed at the compacted revision, and so do these rows.
+type Hashed struct {
+	x    *Export
+	gone *versions
+}
+
+// Hashed returns the rows to hash for a revision. They can be read until x is closed. Errors: [ErrCompacted] and
 // [ErrFutureRevision] for a revision that cannot be read, those of [Export.Rows].
-func (x *Export) HashedRows(ctx context.Context, revision int64, f func(backend.Row) error) error {
+func (x *Export) Hashed(ctx context.Context, revision int64) (*Hashed, error) {
 	if err := (backend.Clock{Revision: x.Revision, Compacted: x.Compacted}).Check(revision); err != nil {
-		return err
+		return nil, err
 	}
 	gone, err := x.goneAt(ctx, revision)
-	if err != nil {
-		return err
-	}
-	return x.rows(ctx, revision, func(r backend.Row) error {
-		if r.ModRevision <= x.Compacted && (r.Deleted || gone.has(r.ModRevision, r.Key)) {
+	return &Hashed{x, gone}, err
+}
+
+// Rows calls f with the rows of the revisions above after, up to until, in the order in which they were written. Several
+// parts may be read concurrently. f must not keep the row after it returns. Errors: those of [Export.Rows].
+func (h *Hashed) Rows(ctx context.Context, after, until int64, f func(backend.Row) error) error {
+	return h.x.rows(ctx, after, until, func(r backend.Row) error {
+		if r.ModRevision <= h.x.Compacted && (r.Deleted || h.gone.has(r.ModRevision, r.Key)) {
 			return nil
 		}
 		return f(r)

@@ -31,6 +31,12 @@ func (c *config) listPhases() []*phase {
 				return report(load{clients: 1, span: c.span}.run(ctx, t.streamer()))
 			},
 		},
+		{
+			name: "hash", skip: func(t *target) bool { return t.canned || t.noStream }, // kine has neither
+			run: func(ctx context.Context, t *target) (*outcome, error) {
+				return report(load{clients: 1, span: c.span}.run(ctx, t.hasher()))
+			},
+		},
 	}
 }
 
@@ -187,6 +193,17 @@ func (t *target) streamer() step {
 				res.more, res.revision)
 		}
 		return true, nil
+	}
+}
+
+// hasher hashes the whole history that is not compacted.
+func (t *target) hasher() step {
+	return func(ctx context.Context, n int) (bool, error) {
+		res, err := pb.NewMaintenanceClient(t.conns[n%len(t.conns)]).HashKV(ctx, &pb.HashKVRequest{})
+		if err == nil && (res.Hash == 0 || res.HashRevision < int64(len(t.objects)/putsInTxn)) {
+			err = t.wrong("hash %d at revision %d", res.Hash, res.HashRevision)
+		}
+		return err == nil, err
 	}
 }
 
