@@ -30,8 +30,8 @@ func (x *Export) Hashed(ctx context.Context, revision int64) (*Hashed, error) {
 	return &Hashed{x, gone}, err
 }
 
-// Rows calls f with the rows of the revisions above after, up to until, in the order in which they were written. Several
-// parts may be read concurrently. f must not keep the row after it returns. Errors: those of [Export.Rows].
+// Rows calls f with the rows of the revisions above after, up to until, in the order in which they were written.
+// Several parts may be read concurrently. f must not keep the row after it returns. Errors: those of [Export.Rows].
 func (h *Hashed) Rows(ctx context.Context, after, until int64, f func(backend.Row) error) error {
 	return h.x.rows(ctx, after, until, func(r backend.Row) error {
 		if r.ModRevision <= h.x.Compacted && (r.Deleted || h.gone.has(r.ModRevision, r.Key)) {
