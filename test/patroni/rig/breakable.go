@@ -150,9 +150,9 @@ func Mend(node *hosts.Host) error {
 
 // SignalAll sends a signal to all processes of a program on a node, for example STOP to postgres.
 func SignalAll(node *hosts.Host, signal, program string) error {
-	// A process may end at any time, so the exit status must not be that of the last kill.
+	// A process may end at any time, so neither the exit status nor the output may be that of its kill.
 	out, err := node.RunAsRoot(`n=0; for p in /proc/[0-9]*; do if [ "$(cat $p/comm 2>/dev/null)" = ` + program +
-		` ] && kill -` + signal + ` ${p#/proc/}; then n=$((n + 1)); fi; done; echo $n`)
+		` ] && kill -` + signal + ` ${p#/proc/} 2>/dev/null; then n=$((n + 1)); fi; done; echo $n`)
 	if err != nil {
 		return err
 	}
