@@ -88,7 +88,7 @@ func (c *client) begin(o history.Op) *history.Op {
 
 // end records an error, or an answer, from which fill takes the fields of the operation's kind.
 func (c *client) end(o *history.Op, err error, header *pb.ResponseHeader, fill func(*history.Op)) bool {
-	if err != nil && !expected(o, err) {
+	if err != nil && !c.expected(o, err) {
 		c.run.violation(fmt.Errorf("%v: %w", o, err))
 	}
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
@@ -109,14 +109,14 @@ func (c *client) end(o *history.Op, err error, header *pb.ResponseHeader, fill f
 }
 
 // expected reports whether a correct server may answer an operation with this error.
-func expected(o *history.Op, err error) bool {
+func (c *client) expected(o *history.Op, err error) bool {
 	switch {
 	case errors.Is(err, rpctypes.ErrLeaseNotFound):
 		return o.Lease != 0
 	case errors.Is(err, rpctypes.ErrCompacted): // between two pages
 		return o.Kind == history.List
 	default:
-		return Outage(err)
+		return c.run.expects(err)
 	}
 }
 

@@ -73,7 +73,7 @@ func (c *client) renew(ctx context.Context, id clientv3.LeaseID) bool {
 }
 
 func (c *client) expect(err error) {
-	if !Outage(err) {
+	if !c.run.expects(err) {
 		c.run.violation(err)
 	}
 }

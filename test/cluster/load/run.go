@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -46,6 +47,7 @@ type Run struct {
 	Keepers []clientv3.LeaseID
 
 	seed        uint64
+	faults      []error            // accepted besides those of an outage
 	clients     int                // started so far
 	roaming     []*clientv3.Client // those that use all replicas
 	ctx         context.Context    // of the load
@@ -61,10 +63,11 @@ type Run struct {
 	errs     []error   // answers that no correct server gives
 }
 
-// Start puts an idle cluster under load until Stop or the end of the test. The watches begin after revision from.
-func Start(tb testing.TB, replicas []Replica, from int64) *Run {
+// Start puts an idle cluster under load until Stop or the end of the test. The watches begin after revision from. The
+// test's faults may cause an outage, and the errors in faults.
+func Start(tb testing.TB, replicas []Replica, from int64, faults ...error) *Run {
 	tb.Helper()
-	r := &Run{Journal: history.NewJournal(), From: from, seed: rand.Uint64()}
+	r := &Run{Journal: history.NewJournal(), From: from, seed: rand.Uint64(), faults: faults}
 	r.ctx, r.stopLoad = context.WithCancel(context.Background())
 	r.watchCtx, r.stopWatches = context.WithCancel(context.Background())
 	tb.Cleanup(func() {
@@ -211,6 +214,11 @@ func code(err error) codes.Code {
 	default:
 		return status.Code(err)
 	}
+}
+
+// expects reports whether clients must expect an error while the test's faults last.
+func (r *Run) expects(err error) bool {
+	return Outage(err) || slices.ContainsFunc(r.faults, func(f error) bool { return errors.Is(err, f) })
 }
 
 // Outage reports whether an error is nil or one that a client must expect from a server without its database.

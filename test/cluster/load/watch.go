@@ -60,7 +60,8 @@ func (w *Watch) open(ctx context.Context, r *Run, c *clientv3.Client) bool {
 		if resp.CompactRevision != 0 {
 			return false
 		}
-		if err := resp.Err(); err != nil && ctx.Err() == nil && !Outage(err) && !errors.Is(err, rpctypes.ErrNoLeader) {
+		if err := resp.Err(); err != nil && ctx.Err() == nil && !r.expects(err) &&
+			!errors.Is(err, rpctypes.ErrNoLeader) {
 			r.violation(fmt.Errorf("watch of %s: %w", w.Name, err))
 		}
 	}

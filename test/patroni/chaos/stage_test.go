@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/sqlstore/sqlstore/test/cluster/audit"
@@ -60,7 +61,7 @@ func newStage(c *rig.Cluster, r *report, running *running) *stage {
 	s.from = s.first()
 	s.recorded = history.NewRecorded(s.from)
 	c.OK(s.record(c.Context(), s.from))
-	s.Run = load.Start(c, servers, s.from)
+	s.Run = load.Start(c, servers, s.from, rpctypes.ErrNoSpace) // of a full disk
 	s.flows()
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop, s.quiet = stop, make(chan struct{})
