@@ -65,10 +65,12 @@ const (
 		"OR p.ordinal IS DISTINCT FROM t.ordinal LIMIT 1"
 	misledByKey = "(k.ctid IS NULL OR k.key IS DISTINCT FROM t.key OR k.resource_version IS DISTINCT FROM " +
 		"t.resource_version OR k.ordinal IS DISTINCT FROM t.ordinal)"
-	// lostKeys looks up the keys of each lease, and returns a lease for which that does not find all.
+	// lostKeys looks up the keys of each lease, and returns a lease for which that does not find all. An entry that
+	// leads to another row of the same lease hides a row, but not from a count of entries.
 	lostKeys = "SELECT l.lease FROM (SELECT lease, count(*) AS n FROM object_versions WHERE lease <> 0 GROUP BY " +
-		"lease ORDER BY lease) AS l CROSS JOIN LATERAL (SELECT count(o.ctid) FILTER (WHERE o.lease = l.lease) AS n " +
-		"FROM object_versions AS o WHERE o.lease = l.lease AND o.lease <> 0) AS k WHERE k.n <> l.n LIMIT 1"
+		"lease ORDER BY lease) AS l CROSS JOIN LATERAL (SELECT count(DISTINCT o.ctid) " +
+		"FILTER (WHERE o.lease = l.lease) AS n FROM object_versions AS o WHERE o.lease = l.lease " +
+		"AND o.lease <> 0) AS k WHERE k.n <> l.n LIMIT 1"
 )
 
 // Server implements [backend.Verifying].

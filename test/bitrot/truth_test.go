@@ -69,7 +69,7 @@ func fill(t *testing.T, c *clientv3.Client, rng *rand.Rand, operations int, half
 				continue
 			}
 			var with []clientv3.OpOption
-			if rng.IntN(8) == 0 {
+			if rng.IntN(4) == 0 {
 				id := granted[rng.IntN(leases)]
 				kv.Lease, with = int64(id), append(with, clientv3.WithLease(id))
 			}
