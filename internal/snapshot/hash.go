@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	// hashers is how many parts are read at the same time: the database's time for a row is more than etcd's.
+	// hashers is how many parts are read at the same time, because to read a row from the database takes longer than
+	// to hash it.
 	hashers = 2
-	// parts is into how many parts a history is divided, so that the last ones end at about the same time.
+	// parts is the number of parts of a history. With many, all hashers end at about the same time.
 	parts = 64
 )
 
@@ -51,7 +52,7 @@ func HashKV(ctx context.Context, x *store.Export, revision int64) (uint32, error
 // Hash returns the hash that etcd returns for the file that [Write] writes. It covers all buckets, in the order of
 // their names. Errors: those of x.Rows.
 func Hash(ctx context.Context, x *store.Export) (uint32, error) {
-	all := besidesRows(x)
+	all := metadata(x)
 	slices.SortFunc(all, func(a, b pair) int { return bytes.Compare(a.key, b.key) })
 	var h hasher
 	for _, bucket := range slices.SortedFunc(slices.Values(buckets), bytes.Compare) {

@@ -30,8 +30,8 @@ type pair struct {
 	unhashed bool
 }
 
-// besidesRows returns all entries except those of the rows.
-func besidesRows(x *store.Export) []pair {
+// metadata returns all entries except those of the rows.
+func metadata(x *store.Export) []pair {
 	pairs := []pair{
 		{bucket: bucketMeta, key: []byte("consistent_index"), value: number(x.Revision), unhashed: true},
 		{bucket: bucketMeta, key: []byte("term"), value: number(1), unhashed: true},

@@ -122,7 +122,7 @@ func write(ctx context.Context, x *store.Export, db *bbolt.DB) (err error) {
 			return err
 		}
 	}
-	for _, p := range besidesRows(x) {
+	for _, p := range metadata(x) {
 		if err := w.put(p.bucket, p.key, p.value); err != nil {
 			return err
 		}

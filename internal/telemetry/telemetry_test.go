@@ -230,11 +230,14 @@ func TestValuesFollowTheStore(t *testing.T) {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}
 	}
-	for until := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) { // the index may still be loading
-		if reads := value(t, m, "etcd_mvcc_db_open_read_transactions"); reads == 0 {
-			break
-		} else if time.Now().After(until) {
-			t.Fatalf("%v read transactions are open", reads)
+	// The load of the index reads in the background, and its end sends no signal.
+	deadline, tick := time.After(30*time.Second), time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for value(t, m, "etcd_mvcc_db_open_read_transactions") != 0 {
+		select {
+		case <-deadline:
+			t.Fatal("a read transaction stays open")
+		case <-tick.C:
 		}
 	}
 	if total, used := value(t, m, "etcd_mvcc_db_total_size_in_bytes"),

@@ -41,7 +41,7 @@ type place struct {
 // rot runs rounds until enough bits have flipped.
 func rot(t *testing.T, p *place) {
 	t.Helper()
-	flips := env.Int(t, "SQLSTORE_TEST_FLIPS", 100)
+	flips := env.Count(t, "SQLSTORE_TEST_FLIPS", 100)
 	seed := env.Seed(t, "SQLSTORE_TEST_SEED", rand.Uint64())
 	r := newReport()
 	for wrong := 0; r.flips < flips && wrong < 10; seed++ {

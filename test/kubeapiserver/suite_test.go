@@ -61,5 +61,5 @@ var servers = []struct {
 // objects returns how many objects a load writes: few enough for half a minute, unless the environment says otherwise.
 func objects(t *testing.T) int {
 	t.Helper()
-	return env.Int(t, "SQLSTORE_TEST_OBJECTS", 1000)
+	return env.Count(t, "SQLSTORE_TEST_OBJECTS", 1000)
 }

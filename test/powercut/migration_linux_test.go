@@ -19,7 +19,7 @@ import (
 // TestPostgresMigration cuts the power while two replicas migrate a Postgres database from an older schema, after loads
 // and other cuts. A migration is one transaction: the next start finds all of it or nothing, and completes it.
 func TestPostgresMigration(t *testing.T) {
-	cuts, seed := env.Int(t, "SQLSTORE_TEST_CUTS", 150), env.Seed(t, "SQLSTORE_TEST_SEED", rand.Uint64())
+	cuts, seed := env.Count(t, "SQLSTORE_TEST_CUTS", 150), env.Seed(t, "SQLSTORE_TEST_SEED", rand.Uint64())
 	cuts = max(1, cuts/sharePostgres)
 	s, created := newPostgres(t)
 	s.migrations = &migrations{}

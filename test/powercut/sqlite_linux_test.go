@@ -23,7 +23,7 @@ import (
 const cutsOfALife = 12
 
 func TestSQLite(t *testing.T) {
-	cuts, seed := env.Int(t, "SQLSTORE_TEST_CUTS", 150), env.Seed(t, "SQLSTORE_TEST_SEED", rand.Uint64())
+	cuts, seed := env.Count(t, "SQLSTORE_TEST_CUTS", 150), env.Seed(t, "SQLSTORE_TEST_SEED", rand.Uint64())
 	s := newSQLite(t)
 	for s.report.cuts < cuts {
 		l := s.begin(seed)

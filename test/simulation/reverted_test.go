@@ -33,7 +33,7 @@ func TestRevertedFixes(t *testing.T) {
 	all := os.Getenv("SQLSTORE_TEST_SIMULATION_REVERT") == "all"
 	chosen := 0
 	if !all {
-		chosen = env.Int(t, "SQLSTORE_TEST_SIMULATION_REVERT", 0) % len(reverted)
+		chosen = int(env.Seed(t, "SQLSTORE_TEST_SIMULATION_REVERT", 0) % uint64(len(reverted)))
 	}
 	for i, c := range reverted {
 		if i != chosen && !all {

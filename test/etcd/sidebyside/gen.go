@@ -135,7 +135,7 @@ func (g *gen) rangeRequest() *pb.RangeRequest {
 	return r
 }
 
-// hashRequest draws no revision below the compacted one: etcd may still have a hash of it.
+// hashRequest draws no revision up to the compacted one: etcd may still have a hash of it.
 func (g *gen) hashRequest() *pb.HashKVRequest {
 	r := &pb.HashKVRequest{Revision: g.revision()}
 	if r.Revision <= g.compacted {

@@ -17,7 +17,7 @@ import (
 const fixedSeed = 1
 
 func TestSideBySide(t *testing.T) {
-	steps := env.Int(t, "SQLSTORE_TEST_STEPS", 1500)
+	steps := env.Count(t, "SQLSTORE_TEST_STEPS", 1500)
 	for _, seed := range seeds(t) {
 		t.Run("seed="+strconv.FormatUint(seed, 10), func(t *testing.T) {
 			play(t, seed, steps)
@@ -34,7 +34,7 @@ func seeds(t *testing.T) []uint64 {
 		return []uint64{seed}
 	}
 	list := []uint64{fixedSeed}
-	for range env.Int(t, "SQLSTORE_TEST_RUNS", 1) {
+	for range env.Count(t, "SQLSTORE_TEST_RUNS", 1) {
 		list = append(list, rand.Uint64())
 	}
 	return list

@@ -3,16 +3,23 @@
 package env
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 	"testing"
 	"time"
 )
 
-// Int reads a decimal integer.
-func Int(tb testing.TB, name string, unset int) int {
+// Count reads a positive integer: a test that is asked for none would check nothing.
+func Count(tb testing.TB, name string, unset int) int {
 	tb.Helper()
-	return read(tb, name, unset, strconv.Atoi)
+	return read(tb, name, unset, func(s string) (int, error) {
+		n, err := strconv.Atoi(s)
+		if err == nil && n < 1 {
+			err = fmt.Errorf("%d is not positive", n)
+		}
+		return n, err
+	})
 }
 
 // Seed reads a decimal integer without a sign.

@@ -19,7 +19,7 @@ import (
 type Programs struct {
 	binaries
 
-	// Credential is what the programs need to run as, because Postgres refuses to run as root; nil if nothing.
+	// Credential is the user to run the programs as, because Postgres refuses to run as root; nil for the current user.
 	Credential *syscall.Credential
 }
 
