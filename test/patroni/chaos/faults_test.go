@@ -29,9 +29,9 @@ func shortOrLong(r *rand.Rand) time.Duration {
 	return long
 }
 
-// shorterThanTTL draws a duration for which Patroni itself may be frozen. Before version 3.0.3, a Patroni that resumes
-// after its key has expired overwrites the key of the new primary (https://github.com/patroni/patroni/pull/2689), and
-// what that primary has acknowledged is lost.
+// shorterThanTTL draws a duration for which Patroni itself may be frozen, or wait for a frozen Postgres. Before version
+// 3.0.3, a Patroni that resumes after its key has expired overwrites the key of the new primary
+// (https://github.com/patroni/patroni/pull/2689), and what that primary has acknowledged is lost.
 func shorterThanTTL(r *rand.Rand) time.Duration { return between(r, 3, 10) }
 
 var replicaKinds = []kind{
@@ -100,7 +100,7 @@ var nodeKinds = []kind{
 		return s.onNode("sync_standby", 0, killPostgres, nil)
 	}},
 	{"Postgres is frozen on the primary", nodes, func(s *stage, r *rand.Rand) fault {
-		return s.frozen(shortOrLong(r), "postgres")
+		return s.frozen(shorterThanTTL(r), "postgres")
 	}},
 	{"Patroni is frozen on the primary", nodes, func(s *stage, r *rand.Rand) fault {
 		return s.frozen(shorterThanTTL(r), "patroni")

@@ -110,6 +110,7 @@ func (s *stage) turn(dealer *schedule) {
 	s.others = len(turn) - 1
 	began := s.Journal.Now()
 	var entries []*entry
+	var healings []<-chan healing
 	for i, f := range faults {
 		e := &entry{kind: turn[i].name, detail: f.detail, began: time.Now()}
 		if len(turn) > 1 {
@@ -120,16 +121,15 @@ func (s *stage) turn(dealer *schedule) {
 		s.Logf("%v: %s (%s) for %v", s.Journal.Now().Round(time.Millisecond), e.kind, e.detail,
 			f.holds.Round(time.Millisecond))
 		s.do(e, "inject", f.inject)
+		healings = append(healings, s.healInTime(f, e.began))
 		if i < len(faults)-1 {
 			s.pause(overlap)
 		}
 	}
-	for i, f := range faults {
-		s.pause(time.Until(entries[i].began.Add(f.holds)))
-		if f.heal != nil {
-			s.do(entries[i], "heal", f.heal)
-		}
-		entries[i].held = time.Since(entries[i].began)
+	for i, e := range entries {
+		h := <-healings[i]
+		s.do(e, "heal", func() error { return h.err })
+		e.held = h.held
 	}
 	healed := s.Journal.Now()
 	recovered := s.flows()
@@ -150,6 +150,30 @@ func (s *stage) do(e *entry, what string, step func() error) {
 		e.failed = err.Error()
 		s.Fatalf("%s '%s' (%s): %v", what, e.kind, e.detail, err)
 	}
+}
+
+// healing is the end of a fault.
+type healing struct {
+	held time.Duration
+	err  error
+}
+
+// healInTime ends a fault when its time is up, although it may take longer to inject another one.
+func (s *stage) healInTime(f fault, began time.Time) <-chan healing {
+	healed := make(chan healing, 1)
+	go func() {
+		var err error
+		if f.heal != nil {
+			select {
+			case <-time.After(time.Until(began.Add(f.holds))):
+				err = f.heal()
+			case <-s.Context().Done():
+				err = s.Context().Err()
+			}
+		}
+		healed <- healing{held: time.Since(began), err: err}
+	}()
+	return healed
 }
 
 // pause waits while a fault lasts.
