@@ -54,7 +54,7 @@ func testPlansOfAVerification(t *testing.T, p *planned) {
 			[]string{"Hash", "Merge", "Sort", "Seq", keys + " on object_versions o", ids},
 		},
 		{
-			"", lostKeys, nil,
+			"", leasedIDs, nil,
 			[]string{
 				"Nested Loop", "Index Only Scan using " + lease, "Index Scan using " + lease + " on object_versions o",
 			},
