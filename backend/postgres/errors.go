@@ -28,6 +28,8 @@ const (
 	codeDiskFull        = "53100"
 	codeLockNotGranted  = "55P03"
 	codePlanChanged     = "0A000" // cached plan must not change result type
+	codeNoColumn        = "42703"
+	codeNoTable         = "42P01"
 	codeNoSuchStatement = "26000"
 	codeDupStatement    = "42P05"
 	codeSerialization   = "40001"
@@ -105,9 +107,14 @@ func (b *Backend) translate(ctx context.Context, doing string, err error) error 
 	if errors.Is(err, backend.ErrCorrupt) {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
-	if e := pgError(err); e != nil && (e.Code == codeNoSuchStatement || e.Code == codeDupStatement) {
-		err = fmt.Errorf("%w: a pooler that gives each transaction another connection needs "+
-			"default_query_exec_mode=exec in the DSN", err)
+	if e := pgError(err); e != nil {
+		switch e.Code {
+		case codeNoSuchStatement, codeDupStatement:
+			err = fmt.Errorf("%w: a pooler that gives each transaction another connection needs "+
+				"default_query_exec_mode=exec in the DSN", err)
+		case codeNoColumn, codeNoTable: // a backup of before the migration was restored, for example
+			err = fmt.Errorf("%w: %w", ErrOldSchema, err)
+		}
 	}
 	return fmt.Errorf("%s: %w: %w", doing, meaning(err), err)
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
+func older(ctx context.Context, db *sql.DB) error { return schema.Down(ctx, db, 1) }
+
 // A start that cannot migrate because of others' locks can be retried.
 func TestStartWithoutLocks(t *testing.T) {
 	dsn := pgserver.Database(t)
@@ -21,7 +23,6 @@ func TestStartWithoutLocks(t *testing.T) {
 	if err := openTest(t, cfg).Close(); err != nil {
 		t.Fatal(err)
 	}
-	older := func(ctx context.Context, db *sql.DB) error { return schema.Down(ctx, db, 1) }
 	if err := WithDatabase(t.Context(), cfg, older); err != nil {
 		t.Fatal(err)
 	}
@@ -42,5 +43,22 @@ func TestStartWithoutLocks(t *testing.T) {
 	}
 	if err == nil {
 		_ = b.Close()
+	}
+}
+
+// TestDatabaseOfAnOlderVersion puts a copy from before the migration in the place of a running replica's database, as a
+// restored backup may.
+func TestDatabaseOfAnOlderVersion(t *testing.T) {
+	dsn := database(t)
+	b := openTest(t, Config{DSN: dsn})
+	if err := WithDatabase(t.Context(), Config{DSN: dsn}, older); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Tail(t.Context(), backend.TailQuery{After: 1, Limit: 10}); !errors.Is(err, ErrOldSchema) ||
+		!errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("a tail: %v", err)
+	}
+	if _, err := b.Begin(t.Context(), backend.Needs{}); !errors.Is(err, ErrOldSchema) {
+		t.Errorf("a write: %v", err)
 	}
 }

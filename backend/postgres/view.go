@@ -11,7 +11,8 @@ import (
 	"github.com/sqlstore/sqlstore/schema"
 )
 
-// ErrOldSchema is returned for a database that no program of this version has opened yet.
+// ErrOldSchema is returned for a database that no program of this version has opened yet, or that was replaced by such
+// a one while a server ran.
 var ErrOldSchema = errors.New("the database has the schema of an older version; migrate it with 'sqlstore schema up' " +
 	"or by starting a server")
 
