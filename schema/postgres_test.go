@@ -418,6 +418,8 @@ func TestPostgresChecksumsBegin(t *testing.T) {
 		next != 0 {
 		t.Errorf("since %d, next %d, %v", since, next, err)
 	}
-	wantTimes(t, db, "SELECT to_char(written_at AT TIME ZONE 'UTC', 'HH24:MI:SS.MS') FROM objects ORDER BY "+
+	wantTimes(t, db, "SELECT to_char(committed_at AT TIME ZONE 'UTC', 'HH24:MI:SS.MS') FROM objects ORDER BY "+
 		"resource_version", "", "", "14:03:00.123")
+	wantTimes(t, db, "SELECT to_char(v.committed_at AT TIME ZONE 'UTC', 'HH24:MI:SS.MS') FROM object_versions AS v "+
+		"ORDER BY resource_version", "", "", "14:03:00.123")
 }

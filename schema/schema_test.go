@@ -16,10 +16,10 @@ import (
 )
 
 // newestVersion is the version of the newest migration.
-const newestVersion = 3
+const newestVersion = 6
 
 // newestPostgres is the same for Postgres.
-const newestPostgres = 6
+const newestPostgres = 8
 
 func openDB(t *testing.T) *sql.DB {
 	t.Helper()
@@ -106,8 +106,10 @@ func TestMigrationIsLogged(t *testing.T) {
 	db := openDB(t)
 	upTo(t, db, 1)
 	for _, want := range []string{
-		"INFO schema migration started from=1 to=3\nINFO schema migration step done version=2\n" +
-			"INFO schema migration step done version=3\nINFO schema migration done version=3\n",
+		"INFO schema migration started from=1 to=6\nINFO schema migration step done version=2\n" +
+			"INFO schema migration step done version=3\nINFO schema migration step done version=4\n" +
+			"INFO schema migration step done version=5\nINFO schema migration step done version=6\n" +
+			"INFO schema migration done version=6\n",
 		"", // nothing to do
 	} {
 		var out strings.Builder
@@ -182,7 +184,7 @@ func TestRefused(t *testing.T) {
 	exec(t, db, "UPDATE schema_migrations SET version = 7")
 	for _, err := range []error{Up(ctx, db, nil), Down(ctx, db, 1)} {
 		if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "version 7") || !strings.Contains(err.Error(),
-			"up to 3") {
+			"up to 6") {
 			t.Error(err)
 		}
 	}
@@ -277,7 +279,9 @@ func TestChecksumsBegin(t *testing.T) {
 		next != 0 {
 		t.Errorf("since %d, next %d, %v", since, next, err)
 	}
-	wantTimes(t, db, "SELECT written_at FROM objects ORDER BY resource_version", "", "2026-11-23T14:03:00.123Z")
+	for _, from := range []string{"objects", "object_versions"} {
+		wantTimes(t, db, "SELECT committed_at FROM "+from+" ORDER BY resource_version", "", "2026-11-23T14:03:00.123Z")
+	}
 }
 
 // wantTimes compares the one column of a query, where NULL is "".
