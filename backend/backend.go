@@ -11,13 +11,14 @@
 //     was still readable: compacted <= R <= revision, in the same epoch.
 //  4. A row that is read with its value is verified against its checksum (see [Sums]). If they do not match, the read
 //     fails with [ErrCorrupt]. Rows read without their values, and counts, come from an index and are not verified:
-//     see [Verifying].
+//     see [Verifying]. [Backend.Digests] verifies rows without their values.
 //  5. Nobody else can commit between [Backend.Begin] and the end of the [Tx] that it returns.
 //
-// Every backend passes the suite in backend/backendtest.
+// Every backend passes the suite in backend/backendtest. A [Source] is a store that can only be copied from.
 package backend
 
 import (
+	"bytes"
 	"context"
 	"time"
 )
@@ -39,6 +40,9 @@ type Row struct {
 	Lease int64
 	// PrevRevision is the ModRevision of the row that this one supersedes, 0 when it supersedes none or a tombstone.
 	PrevRevision int64
+	// WrittenAt is the time of the row's commit in milliseconds since 1970, 0 if it is not known. Only rows read with
+	// their values have it. [Tx.Commit] ignores it, unless [Effects.Dated] is set: the database has the clock.
+	WrittenAt int64
 	// Ordinal is the row's position among those of its transaction, from 0.
 	Ordinal int32
 	// Deleted marks a tombstone.
@@ -84,6 +88,14 @@ func (c Clock) Check(r int64) error {
 // bound.
 type Span struct {
 	Start, End []byte
+}
+
+// Contains reports whether a key is in the span.
+func (s Span) Contains(key []byte) bool {
+	if s.End == nil {
+		return bytes.Equal(key, s.Start)
+	}
+	return bytes.Compare(key, s.Start) >= 0 && (len(s.End) == 0 || bytes.Compare(key, s.End) < 0)
 }
 
 // RangeQuery asks for the newest rows at a revision.
@@ -188,6 +200,8 @@ type Effects struct {
 	// Rows are the rows to insert, in (ModRevision, Ordinal) order. Their revisions are consecutive and follow the
 	// clock's.
 	Rows []Row
+	// Dated means that the rows were committed elsewhere, and have their times. Times must not decrease.
+	Dated bool
 	// Revision is the clock's revision afterwards.
 	Revision int64
 	// Batch is a random number for these effects, not 0. A [Shared] backend stores it with the rows, to distinguish
@@ -200,6 +214,19 @@ type Effects struct {
 	Ending, Revoked []int64
 	// Raised and Cleared are the alarms to insert and to remove.
 	Raised, Cleared []Alarm
+	// Auth changes users and roles, unless it is nil. Tokens are the tokens to insert.
+	Auth   *AuthChange
+	Tokens []AuthToken
+}
+
+// Latest returns the time of the newest row that has one of its own, 0 if none has.
+func (e *Effects) Latest() (latest int64) {
+	if e.Dated {
+		for i := range e.Rows {
+			latest = max(latest, e.Rows[i].WrittenAt)
+		}
+	}
+	return latest
 }
 
 // Tx is a transaction that holds the clock. Exactly one of Commit and Rollback ends it.
@@ -265,13 +292,16 @@ type ChecksumResult struct {
 //
 // A backend may implement optional interfaces, which callers detect with a type assertion: [Shared] when other
 // processes write to the database as well, [Pooled] when it keeps connections to a server, [Durability] when that
-// server's settings may weaken a commit, [Verifying] when that server may not notice damage to its files.
+// server's settings may weaken a commit, [Verifying] when that server may not notice damage to its files, [Restorable]
+// when it can tell that another program has restored the database.
 //
 // Every method can return [ErrUnavailable] when the database cannot be reached in time, and ctx.Err() when ctx ends
 // first.
 type Backend interface {
 	TokenKeys
 	Times
+	AuthStore
+	Importing
 
 	// Settings returns the identity that the database was created with.
 	Settings(ctx context.Context) (Settings, error)
@@ -293,6 +323,11 @@ type Backend interface {
 
 	// History returns rows in (ModRevision, Ordinal) order, tombstones included.
 	History(ctx context.Context, q HistoryQuery) (History, error)
+
+	// Digests is History for all keys, with the digests of the values in the place of the values. It computes them from
+	// the rows' checksums, and reads only the values of rows that have none. So it relies on the database
+	// to notice a damaged value: where that has no checksums of its pages, Digests reads and verifies all values.
+	Digests(ctx context.Context, q DigestQuery) (Digests, error)
 
 	// Leases returns all leases.
 	Leases(ctx context.Context) ([]Lease, error)

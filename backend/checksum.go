@@ -46,8 +46,6 @@ func (e *CorruptRow) Unwrap() error { return ErrCorrupt }
 // headInts is the number of integers in a head.
 const headInts = 8
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // Sums computes checksums of rows. It reuses its memory, so only one goroutine at a time may use it. The zero value is
 // ready to use.
 type Sums struct{ head []byte }

@@ -24,7 +24,7 @@ var (
 var (
 	// ErrRejected is returned when the database refuses the contents of a transaction. Nothing was applied.
 	ErrRejected = errors.New("database refused the rows")
-	// ErrOldReplica is returned for rows that a replica of an older version, running alongside this one, would
+	// ErrOldReplica is returned for effects that a replica of an older version, running alongside this one, would
 	// misinterpret. Nothing was applied. It wraps [ErrRejected].
 	ErrOldReplica = fmt.Errorf("%w: a replica of an older version does not know what they hold; upgrade all replicas",
 		ErrRejected)
@@ -46,9 +46,22 @@ var (
 	// It wraps [ErrUnavailable].
 	ErrNoClock = fmt.Errorf("%w: its table clock has no row, as after a restore that left it out; "+
 		"restore a complete backup", ErrUnavailable)
+	// ErrNoAuth is returned when the database lacks the row that says whether authentication is enabled: nobody can be
+	// let in. It wraps [ErrUnavailable].
+	ErrNoAuth = fmt.Errorf("%w: its table auth has no row, as after a restore that left it out; "+
+		"restore a complete backup", ErrUnavailable)
 	// ErrClosed is returned by a backend after Close.
 	ErrClosed = errors.New("database is closed")
 )
 
-// ErrInUse is returned at startup when another process has the database file open for writing.
-var ErrInUse = errors.New("database is in use by another process; stop that one or choose another data directory")
+// Errors of starts.
+var (
+	// ErrInUse is returned when another process has the database file open for writing.
+	ErrInUse = errors.New("database is in use by another process; stop that one or choose another data directory")
+	// ErrImporting is returned when rows are missing, because an import into the database has not ended.
+	ErrImporting = errors.New("an import into the database is not finished: run the same command again to finish it, " +
+		"or drop the database")
+	// ErrRestored is returned when a database is in an earlier state than it was: see [Restorable].
+	ErrRestored = errors.New("the database was restored to an earlier state, and would give out revisions again that " +
+		"clients know: run 'sqlstore repair --bump-by 1000000000' on it, then start again")
+)

@@ -5,11 +5,16 @@ import (
 	"fmt"
 )
 
-// View reads a database without changing it, also beside servers that write to it.
+// View reads a database without changing it, also beside servers that write to it. Its methods must not be called
+// concurrently.
 type View interface {
 	Times
 	// Clock returns the committed clock.
 	Clock(ctx context.Context) (Clock, error)
+	// Range and History are those of [Backend]. Nothing keeps a compaction from removing what a later call would read,
+	// so the caller must check the clock of each answer.
+	Range(ctx context.Context, q RangeQuery) ([]Row, Clock, error)
+	History(ctx context.Context, q HistoryQuery) (History, error)
 	// Inspect verifies everything that the database holds. What is wrong with it goes into the inspection, and an error
 	// means that the inspection could not be finished.
 	Inspect(ctx context.Context, i *Inspection) error
@@ -23,6 +28,9 @@ const shownProblems = 100
 type Inspection struct {
 	// Progress, if not nil, is called with what is being verified, and how much of it is done, from 0 to 1.
 	Progress func(what string, done float64)
+
+	// Gaps is that of the [Import] that has filled the database. The backend sets it before it reads rows.
+	Gaps int64
 
 	// Rows counts the rows, and Bare those without a checksum, which an older version wrote.
 	Rows, Bare int64
@@ -88,7 +96,8 @@ func (i *Inspection) Row(in *Inspected) {
 	}
 }
 
-// order verifies the place of r among all rows. Above the compacted revision no row may be missing.
+// order verifies the place of r among all rows. Above the compacted revision no row may be
+// missing, and above that and Gaps no revision.
 func (i *Inspection) order(r *Row, c Clock) {
 	last := i.last
 	i.last = r.ID()
@@ -101,7 +110,7 @@ func (i *Inspection) order(r *Row, c Clock) {
 	case r.ModRevision == last.ModRevision && r.Ordinal != last.Ordinal+1,
 		r.ModRevision != last.ModRevision && r.Ordinal != 0:
 		i.Problem("rows of revision %d are missing before ordinal %d", r.ModRevision, r.Ordinal)
-	case r.ModRevision > max(last.ModRevision, c.Compacted, 1)+1:
+	case r.ModRevision > max(last.ModRevision, c.Compacted, i.Gaps, 1)+1:
 		i.Problem("revisions %d to %d have no rows", max(last.ModRevision, c.Compacted, 1)+1, r.ModRevision-1)
 	}
 }
@@ -131,7 +140,7 @@ func (i *Inspection) links(r, prev *Row, c Clock) {
 
 // Ended verifies, after the last row, that it is the clock's.
 func (i *Inspection) Ended(c Clock) {
-	if last := max(i.last.ModRevision, c.Compacted, 1); last < c.Revision {
+	if last := max(i.last.ModRevision, c.Compacted, i.Gaps, 1); last < c.Revision {
 		i.Problem("revisions %d to %d have no rows", last+1, c.Revision)
 	}
 }

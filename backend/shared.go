@@ -36,7 +36,8 @@ type Shared interface {
 	Tail(ctx context.Context, q TailQuery) (Tail, error)
 
 	// Hint notifies the other processes of a commit, where the database can: the clock's revision, and the compacted
-	// revision if it has moved, otherwise 0. It does not delay commits. An error only means that the hint may be lost.
+	// revision if it has moved, otherwise 0. Revision 0 announces that a member has left. It does not delay commits. An
+	// error only means that the hint may be lost.
 	Hint(ctx context.Context, revision, compacted int64) error
 
 	// Listen calls hint with what another process sent with Hint, until ctx ends. Hints may be lost, repeated or wrong.
@@ -81,6 +82,10 @@ type Shared interface {
 	// [ErrCompacted] when revision is already compacted.
 	Pin(ctx context.Context, revision int64, d time.Duration) (id int64, err error)
 
+	// Renew makes a pin end d from now. Errors: [ErrCompacted] if the pin no longer exists, so that what it kept may be
+	// purged.
+	Renew(ctx context.Context, id int64, d time.Duration) error
+
 	// Release removes a pin.
 	Release(ctx context.Context, id int64) error
 }
@@ -90,7 +95,7 @@ type Head struct {
 	Clock Clock
 	// Batch is the batch that last moved the revision, 0 for none.
 	Batch int64
-	// Alarms is a number that increases with every change of the alarms.
+	// Alarms is a number that increases with every change of the alarms, users or roles.
 	Alarms int64
 	Origin Origin
 }
@@ -133,7 +138,7 @@ type Tail struct {
 	Batch int64
 	// Purged is the compacted revision for which rows may have been removed; above it, all are present.
 	Purged int64
-	// Alarms is a number that increases with every change of the alarms.
+	// Alarms is a number that increases with every change of the alarms, users or roles.
 	Alarms int64
 	Origin Origin
 }

@@ -23,7 +23,7 @@ type Hooks struct {
 	// Execute runs a statement on the database of b, beside b. The suite uses SQL that all databases understand.
 	// Without it, Run omits the tests of damaged rows.
 	Execute func(t *testing.T, b backend.Backend, statement string)
-	// View opens the database of b for reading. Without it, Run omits the tests of inspections.
+	// View opens the database of b for reading. Without it, Run omits the tests of views and inspections.
 	View func(t *testing.T, b backend.Backend) backend.View
 	// Only names the tests to run, nil for all: for a further mode of a backend that has passed all of them.
 	Only []string
@@ -67,8 +67,13 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
 		{"CompactedNeverFalls", testCompactedNeverFalls},
 		{"LeasesAndAlarms", testLeasesAndAlarms},
 		{"Times", testTimes},
+		{"DatedRows", testDatedRows},
 		{"TokenKeys", testTokenKeys},
 		{"TokenKeysByMany", testTokenKeysByMany},
+		{"Import", testImport},
+		{"RemainingTimeOfLeases", testRemaining},
+		{"Auth", testAuth},
+		{"AuthTokens", testAuthTokens},
 		{"PurgeKeepsWhatIsSeen", testPurgeKeeps},
 		{"PurgeInSteps", testPurgeInSteps},
 		{"PurgeUntil", testPurgeUntil},
@@ -84,6 +89,9 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
 	}
 	if hooks.Reopen != nil && wanted("Reopen") {
 		t.Run("Reopen", func(t *testing.T) { testReopen(newFixture(t, open(t), hooks)) })
+	}
+	if hooks.Execute != nil && wanted("HistoryOfMovedRows") {
+		t.Run("HistoryOfMovedRows", func(t *testing.T) { testHistoryOfMovedRows(newFixture(t, open(t), hooks)) })
 	}
 	if hooks.Execute != nil && wanted("CorruptRows") {
 		t.Run("CorruptRows", func(t *testing.T) { testCorruptRows(newFixture(t, open(t), hooks)) })
@@ -105,6 +113,9 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
 	if hooks.Execute != nil && hooks.View != nil && wanted("Inspect") {
 		t.Run("Inspect", func(t *testing.T) { testInspect(newFixture(t, open(t), hooks)) })
 	}
+	if hooks.View != nil && wanted("View") {
+		t.Run("View", func(t *testing.T) { testView(t, open, hooks) })
+	}
 	if len(left) > 0 {
 		t.Errorf("no such tests: %v", left)
 	}
@@ -116,6 +127,14 @@ type fixture struct {
 	b     backend.Backend
 	m     *model
 	hooks Hooks
+}
+
+// ok fails unless err is nil.
+func (f *fixture) ok(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
 }
 
 func newFixture(t *testing.T, b backend.Backend, hooks Hooks) *fixture {

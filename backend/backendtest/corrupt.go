@@ -43,6 +43,16 @@ func (f *fixture) valueReads(key string, id backend.RowID) map[string]error {
 	}
 }
 
+// checkDamagedDigest reads the digest of a damaged row. It is left to the checksums of pages to notice a damaged value,
+// or the half of a checksum that covers it.
+func (f *fixture) checkDamagedDigest(damage string, id backend.RowID) {
+	f.Helper()
+	_, err := f.b.Digests(context.Background(), backend.DigestQuery{After: id.ModRevision - 1, Limit: 100})
+	if !errors.Is(err, backend.ErrCorrupt) && (err != nil || damage != "value" && damage != "checksum") {
+		f.Errorf("%s damaged, digests: %v", damage, err)
+	}
+}
+
 // load begins a transaction and returns the error of that.
 func (f *fixture) load(n backend.Needs) error {
 	tx, err := f.b.Begin(context.Background(), n)
@@ -79,6 +89,7 @@ func testCorruptRows(f *fixture) {
 				f.Errorf("%s damaged, by %s: %v", name, read, err)
 			}
 		}
+		f.checkDamagedDigest(name, id)
 		f.checkRange(backend.RangeQuery{Span: only("other"), Revision: f.m.clock.Revision, Limit: 1})
 		if name != "tombstone" {
 			f.commit([]op{put(key, "v2")})

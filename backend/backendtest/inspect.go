@@ -82,6 +82,17 @@ func testInspect(f *fixture) {
 		more(name, fmt.Sprintf("UPDATE object_versions SET %s WHERE resource_version = %d", damages[name],
 			f.m.clock.Revision))
 	}
+	more("authentication without root", "UPDATE auth SET enabled = (1 = 1)")
+	more("a role that is missing", "INSERT INTO auth_users SELECT key, key, (1 = 0), 1 FROM object_versions "+
+		"WHERE resource_version = 2; INSERT INTO auth_user_roles SELECT name, name FROM auth_users")
+	more("a user ahead", "UPDATE auth_users SET tokens_from = 2")
+	f.hooks.Execute(f.T, f.b, "DELETE FROM auth")
+	i := f.inspect(v)
+	if found = i.Found; !slices.Contains(i.Problems, "the table auth has no row") {
+		f.Errorf("without the row of auth, the problems are %q", i.Problems)
+	}
+	_, err := f.b.Auth(context.Background())
+	f.wantErr("read users and roles", err, backend.ErrNoAuth)
 	f.commit([]op{put("x", "1"), put("y", "1")}, []op{put("x", "2")}, []op{put("x", "3")}, []op{put("z", "1")})
 	last = backend.Commit{Revision: f.m.clock.Revision}
 	more("a version", fmt.Sprint("DELETE FROM object_versions WHERE resource_version = ", last.Revision-2))
@@ -89,7 +100,7 @@ func testInspect(f *fixture) {
 	more("the clock ahead", fmt.Sprint("UPDATE clock SET revision = ", last.Revision+1))
 	f.hooks.Execute(f.T, f.b, fmt.Sprint("UPDATE clock SET revision = ", last.Revision-3))
 	above := func(problem string) bool { return strings.Contains(problem, "above the clock's revision") }
-	if i := f.inspect(v); !slices.ContainsFunc(i.Problems, above) {
+	if i = f.inspect(v); !slices.ContainsFunc(i.Problems, above) {
 		f.Errorf("the clock behind: not found, the problems are %q", i.Problems)
 	}
 }

@@ -43,6 +43,7 @@ func RunShared(t *testing.T, open func(t *testing.T) (a, b backend.Shared), hook
 		{"PinsKeepRows", testPins},
 		{"PurgeByBoth", testPurgeByBoth},
 		{"TokenKeysByBoth", testTokenKeysByBoth},
+		{"AuthIsNews", testAuthIsNews},
 		{"Listen", testListen},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -61,14 +62,6 @@ type pair struct {
 	a     backend.Shared
 	other backend.Shared
 	hooks SharedHooks
-}
-
-// ok fails unless err is nil.
-func (p *pair) ok(err error) {
-	p.Helper()
-	if err != nil {
-		p.Fatal(err)
-	}
 }
 
 func testIdentities(p *pair) {

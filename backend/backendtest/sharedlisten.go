@@ -21,9 +21,9 @@ func testListen(p *pair) {
 		p.noHint(hints, states)
 		return
 	}
-	for _, sent := range [][2]int64{{2, 0}, {3, 2}, {4, -1}} {
+	for _, sent := range [][2]int64{{2, 0}, {3, 2}, {4, -1}, {0, 0}} {
 		p.ok(p.a.Hint(p.ctx, sent[0], sent[1]))
-		for hint := [2]int64{}; hint != sent; {
+		for hint := [2]int64{-1}; hint != sent; {
 			select {
 			case hint = <-hints:
 			case <-p.ctx.Done():

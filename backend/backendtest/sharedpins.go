@@ -50,26 +50,53 @@ func testPins(p *pair) {
 		return res.Done
 	})
 	p.checkKept()
+	p.renewedPin(7)
 	// A pin keeps the rows above it, and nothing else.
-	p.commit([]op{put("a", "7")}, []op{put("a", "8")})
-	id, err = p.other.Pin(p.ctx, 8, time.Hour)
+	p.commit([]op{put("a", "8")}, []op{put("a", "9")})
+	id, err = p.other.Pin(p.ctx, 9, time.Hour)
 	p.ok(err)
-	p.compact(9)
+	p.compact(10)
 	removed := 0
 	for range 3 {
 		res, err := p.a.Purge(p.ctx, 10, math.MaxInt64)
 		p.ok(err)
 		removed += res.Removed
-		if res.Done || res.Through > 8 {
-			p.Errorf("purged %+v under a pin at 8", res)
+		if res.Done || res.Through > 9 {
+			p.Errorf("purged %+v under a pin at 9", res)
 		}
 	}
 	if removed != 1 {
-		p.Errorf("%d rows purged under a pin at 8", removed)
+		p.Errorf("%d rows purged under a pin at 9", removed)
 	}
 	p.ok(p.other.Release(p.ctx, id))
 	p.purge(10)
 	p.checkKept()
+}
+
+// renewedPin checks that a pin at the compacted revision lasts as long as its last renewal says.
+func (p *pair) renewedPin(revision int64) {
+	p.Helper()
+	const short = 50 * time.Millisecond
+	began := time.Now()
+	id, err := p.other.Pin(p.ctx, revision, short)
+	p.ok(err)
+	p.ok(p.a.Renew(p.ctx, id, time.Hour))
+	p.commit([]op{put("a", "7")})
+	p.compact(revision + 1)
+	p.until("the pin would have passed", func() bool { return time.Since(began) > 2*short })
+	for range 3 {
+		res, err := p.a.Purge(p.ctx, 10, math.MaxInt64)
+		p.ok(err)
+		if res.Removed > 0 || res.Done {
+			p.Errorf("purged %+v in spite of a renewed pin", res)
+		}
+	}
+	p.ok(p.other.Renew(p.ctx, id, time.Millisecond))
+	p.purge(10)
+	p.checkKept()
+	if err := p.other.Renew(p.ctx, id, time.Hour); !errors.Is(err, backend.ErrCompacted) {
+		p.Errorf("renewed a pin that has ended: %v", err)
+	}
 }
 
 // underPin checks the compacted revision that both backends report to reads that rely on a pin.

@@ -56,6 +56,7 @@ func testTimes(f *fixture) {
 		f.Errorf("times decrease: %v", commits)
 	}
 	f.checkCurrent(commits)
+	f.checkRowTimes(commits)
 	if _, _, err := f.b.WrittenAt(ctx, f.m.clock.Revision+1); err == nil {
 		f.Error("a time in the future")
 	}
@@ -104,5 +105,72 @@ func (f *fixture) checkCurrent(commits []backend.Commit) {
 			}
 			f.wantCurrent(t, commits[last-1])
 		}
+	}
+}
+
+// checkRowTimes reads the times of commits with their rows.
+func (f *fixture) checkRowTimes(commits []backend.Commit) {
+	f.Helper()
+	h, err := f.b.History(context.Background(), backend.HistoryQuery{
+		Span: backend.Span{End: []byte{}}, Limit: 1000, WithPrev: true,
+	})
+	if err != nil || len(h.Changes) < len(commits) {
+		f.Fatalf("%d changes, %v", len(h.Changes), err)
+	}
+	at := map[int64]int64{}
+	for _, c := range commits {
+		at[c.Revision] = c.At.UnixMilli()
+	}
+	for _, c := range h.Changes {
+		if want := at[c.Row.ModRevision]; c.Row.WrittenAt != want {
+			f.Errorf("the row of revision %d was written at %d, want %d", c.Row.ModRevision, c.Row.WrittenAt, want)
+		}
+		if c.Prev != nil && c.Prev.WrittenAt != at[c.Prev.ModRevision] {
+			f.Errorf("the superseded row of revision %d was written at %d", c.Prev.ModRevision, c.Prev.WrittenAt)
+		}
+	}
+}
+
+// testDatedRows commits rows that bring their times, as those of an import do.
+func testDatedRows(f *fixture) {
+	ctx := context.Background()
+	past := time.Date(2020, 1, 2, 3, 4, 5, 6e6, time.UTC)
+	var want []backend.Commit
+	commit := func(dated bool, at ...time.Time) {
+		f.Helper()
+		tx, err := f.b.Begin(ctx, backend.Needs{})
+		if err != nil {
+			f.Fatal(err)
+		}
+		e := &backend.Effects{Batch: 7, Dated: dated, Revision: tx.Loaded().Clock.Revision}
+		for _, t := range at {
+			e.Revision++
+			e.Rows = append(e.Rows, backend.Row{
+				Key: fmt.Append(nil, "dated/", e.Revision), Value: []byte("v"), ModRevision: e.Revision,
+				CreateRevision: e.Revision, Version: 1, WrittenAt: t.UnixMilli(),
+			})
+			want = append(want, backend.Commit{Revision: e.Revision, At: t})
+		}
+		if err := tx.Commit(ctx, e); err != nil {
+			f.Fatal(err)
+		}
+	}
+	future := time.Now().Add(24 * time.Hour).Truncate(time.Millisecond)
+	commit(true, past, past, past.Add(time.Second))
+	commit(true, past.Add(time.Minute), future)
+	commit(false, past) // the database's own time, but not before that of the row before
+	want[len(want)-1].At = future
+	for _, c := range want {
+		if got, _, err := f.b.WrittenAt(ctx, c.Revision); err != nil || !got.At.Equal(c.At) {
+			f.Errorf("revision %d was written at %v, %v; want %v", c.Revision, got.At, err, c.At)
+		}
+	}
+	before := past.Add(time.Minute - time.Millisecond)
+	if c, _, err := f.b.CurrentAt(ctx, before); err != nil || c.Revision != want[2].Revision {
+		f.Errorf("current before the fourth commit: %+v, %v", c, err)
+	}
+	h, err := f.b.History(ctx, backend.HistoryQuery{Span: backend.Span{End: []byte{}}, Limit: 100})
+	if err != nil || len(h.Changes) != len(want) {
+		f.Fatalf("%d changes, %v: are they verified?", len(h.Changes), err)
 	}
 }

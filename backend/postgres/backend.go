@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/tracing"
 )
 
 // Backend is a [backend.Shared] and [backend.Verifying] over one Postgres database. [Open] creates it.
@@ -26,6 +27,8 @@ type Backend struct {
 	settings backend.Settings
 	features features
 	servers  servers
+	tracer   *tracing.Tracer // of statements; nil makes no spans
+
 	// anySession is set if the DSN or the environment names the sessions that are acceptable.
 	anySession bool
 
@@ -52,6 +55,9 @@ type Backend struct {
 	weak atomic.Pointer[string]
 	// unprotected is a server's last answer to unprotectedPages.
 	unprotected atomic.Bool
+
+	home     home                                // where the database was at the start
+	restored atomic.Pointer[backend.Restoration] // nil if nothing shows a restore
 
 	// analyzed is the revision at which the planner's statistics were last updated.
 	analyzed atomic.Int64

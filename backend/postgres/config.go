@@ -13,8 +13,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/tracing"
 )
 
 // defaultMaxConns is enough for the writer, the listener and the concurrent reads of a few cores.
@@ -43,6 +45,8 @@ type Config struct {
 	// UnsafeNoFsync accepts a server with fsync, full_page_writes or synchronous_commit off: a crash of such a server
 	// may lose or damage acknowledged data.
 	UnsafeNoFsync bool
+	// TracerProvider receives the spans of the statements within a context that has a recorded span; nil means none.
+	TracerProvider trace.TracerProvider
 	// Logger receives log messages; nil means slog's default logger.
 	Logger *slog.Logger
 }
@@ -90,6 +94,9 @@ func newBackend(cfg Config) (*Backend, error) {
 	b.servers.log, b.anySession = cfg.Logger, namesSession(cfg.DSN)
 	pc.PrepareConn = b.current
 	pc.BeforeConnect, pc.AfterConnect = b.prepareCancelling, b.greet
+	if b.tracer = tracing.New(cfg.TracerProvider); b.tracer != nil {
+		pc.ConnConfig.Tracer = &statements{b.tracer}
+	}
 	control := pc.Copy()
 	// The writer holds one, a renewal may wait for the writer with another, and the writer may need a third one to
 	// read.

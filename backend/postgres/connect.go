@@ -55,6 +55,8 @@ type link struct {
 	// place is the server that the connection leads to, zero if it is unknown.
 	place  place
 	socket *socket
+	// made is when the connection was made, if place is known.
+	made time.Time
 	// warning is the last warning that the server sent.
 	warning atomic.Pointer[pgconn.Notice]
 }
@@ -112,6 +114,7 @@ func (b *Backend) prepareLink(l *link, cc *pgx.ConnConfig) error {
 	cc.AfterConnect = func(_ context.Context, pc *pgconn.PgConn) error {
 		l.established.Store(true)
 		if (l.place != place{}) {
+			l.made = time.Now()
 			b.servers.met(l.place, l.socket)
 		}
 		pc.CustomData()[linkKey] = l

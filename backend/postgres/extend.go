@@ -15,10 +15,10 @@ const (
 	lockExtension = "SELECT next_lease FROM lease_extension WHERE id = 1 FOR UPDATE"
 	extendLeases  = "WITH n AS (SELECT id FROM leases WHERE id >= $1::bigint " +
 		"ORDER BY id LIMIT $2::bigint FOR UPDATE), " +
-		"u AS (UPDATE leases AS l SET expires_at = clock_timestamp() + l.ttl * interval '1 second' FROM n " +
-		"WHERE l.id = n.id) " +
+		"u AS (UPDATE leases AS l SET expires_at = LEAST(clock_timestamp() + l.ttl * interval '1 second', " +
+		"l.expires_at + (clock_timestamp() - " + pausedAt + ")) FROM n WHERE l.id = n.id) " +
 		"SELECT count(*), max(id) FROM n"
-	endExtension = "UPDATE lease_extension SET next_lease = NULL WHERE id = 1"
+	endExtension = "WITH d AS (" + endPause + ") UPDATE lease_extension SET next_lease = NULL WHERE id = 1"
 )
 
 // ExtendLeases implements [backend.Shared].
@@ -30,9 +30,10 @@ func (b *Backend) ExtendLeases(ctx context.Context) (done bool, err error) {
 	return done, err
 }
 
-// extendPart resets the next leases to their full TTL, if an extension is in progress, and reports whether those were
-// the last. Leases that it has not reached yet do not end in the meantime: see toBeExtended. A new extension starts
-// with all leases again.
+// extendPart resets the next leases to their full TTL, or to their remaining time after an import, if an extension is
+// in progress, and reports whether those were the last. Leases that it has not reached yet do not end in the meantime:
+// see toBeExtended. A new extension starts with all leases again; those that were extended after an import may then
+// get more, up to their TTL.
 func extendPart(ctx context.Context, tx pgx.Tx) (done bool, err error) {
 	next, last, n := int64(0), int64(0), int64(0)
 	err = scan(ctx, tx.Conn(), func(s *scanner) error {

@@ -382,6 +382,40 @@ func TestServerTurnsWeak(t *testing.T) {
 	}
 }
 
+// TestAuthWaitsForUpgrades runs a replica of an older version, which lets everybody in, beside this one.
+func TestAuthWaitsForUpgrades(t *testing.T) {
+	dsn := database(t)
+	b := openTest(t, Config{DSN: dsn})
+	serves := func() (program int) {
+		t.Helper()
+		admin(t, dsn, "SELECT value FROM settings WHERE name = 'oldest_program'", &program)
+		return program
+	}
+	change := func(enabled bool) error {
+		t.Helper()
+		e := &backend.Effects{Revision: 1, Auth: &backend.AuthChange{Enabled: enabled, Revision: 2}}
+		return begin(t, b, backend.Needs{}).Commit(t.Context(), e)
+	}
+	admin(t, dsn, "INSERT INTO members (id, name, client_urls, seen_at, program) "+
+		"VALUES (7, 'old', '{}', clock_timestamp(), 6)")
+	if _, err := b.Heartbeat(t.Context(), backend.Member{ID: 8}, time.Hour, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := change(false); err != nil || serves() != 1 {
+		t.Errorf("users beside an older replica: %v, serves %d", err, serves())
+	}
+	if err := change(true); !errors.Is(err, backend.ErrOldReplica) || !errors.Is(err, backend.ErrRejected) {
+		t.Errorf("enable authentication beside an older replica: %v", err)
+	}
+	if a, err := b.Auth(t.Context()); err != nil || a.Enabled {
+		t.Errorf("enabled: %t, %v", a.Enabled, err)
+	}
+	admin(t, dsn, "UPDATE members SET seen_at = seen_at - interval '1 minute' WHERE id = 7")
+	if err := change(true); err != nil || serves() != authProgram {
+		t.Errorf("enable authentication: %v, serves %d", err, serves())
+	}
+}
+
 // TestLongKeysWaitForUpgrades runs a replica of an older version, which does not know long keys, beside this one.
 func TestLongKeysWaitForUpgrades(t *testing.T) {
 	dsn := database(t)

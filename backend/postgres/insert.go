@@ -37,7 +37,8 @@ func (a *insertArrays) queue(batch *pgx.Batch, e *backend.Effects, written int64
 	clear(a.values[:cap(a.values)])
 	clear(a.longKeys[:cap(a.longKeys)])
 	a.keys, a.values, a.longKeys, a.ordinals = a.keys[:0], a.values[:0], a.longKeys[:0], a.ordinals[:0]
-	someLong := hasLong(e.Rows)
+	someLong := e.Dated || hasLong(e.Rows)
+	times := make([]int64, 0, len(e.Rows)*index(e.Dated))
 	a.revisions, a.creates, a.versions, a.leases, a.prev = a.revisions[:0], a.creates[:0], a.versions[:0], a.leases[:0],
 		a.prev[:0]
 	a.checksums = a.checksums[:0]
@@ -61,13 +62,22 @@ func (a *insertArrays) queue(batch *pgx.Batch, e *backend.Effects, written int64
 		a.revisions, a.creates = append(a.revisions, r.ModRevision), append(a.creates, r.CreateRevision)
 		a.versions, a.leases, a.prev = append(a.versions, r.Version), append(a.leases, r.Lease),
 			append(a.prev, r.PrevRevision)
-		a.checksums = append(a.checksums, a.sums.Of(r, written))
+		at := written
+		if e.Dated {
+			at = r.WrittenAt
+			times = append(times, at)
+		}
+		a.checksums = append(a.checksums, a.sums.Of(r, at))
 	}
 	sql, args := insertRows, []any{
 		a.keys, a.revisions, a.ordinals, a.creates, a.versions, a.leases, a.prev, e.Batch,
 		a.values, a.checksums, written,
 	}
-	if someLong {
+	switch {
+	case e.Dated:
+		args[len(args)-1] = times
+		sql, args = insertDatedRows, append(args, a.longKeys)
+	case someLong:
 		sql, args = insertLongRows, append(args, a.longKeys)
 	}
 	batch.Queue(sql, args...)

@@ -78,6 +78,15 @@ func inspect(ctx context.Context, c *pgx.Conn, i *backend.Inspection) error {
 		i.Problem("the table clock has %d rows", clocks)
 		return nil
 	}
+	var users backend.Auth
+	if err := scan(ctx, c, func(s *scanner) error { authRow(&users, s); return nil }, readAuth, nil); err != nil {
+		return err
+	}
+	i.Auth(&users)
+	err = scan(ctx, c, func(s *scanner) error { i.Gaps = importRow(s).Gaps; return nil }, readImport, nil)
+	if err != nil {
+		return err
+	}
 	rows, err := inspectRowsOf(ctx, c, i, clock)
 	if err != nil {
 		return err

@@ -277,14 +277,6 @@ func (b *Backend) Count(ctx context.Context, q backend.RangeQuery) (int64, backe
 	return all.count, all.clock, nil
 }
 
-const (
-	// oldMembers counts the live replicas that do not support long keys.
-	oldMembers = "SELECT count(*) FROM members WHERE program < $1::integer " +
-		"AND seen_at > clock_timestamp() - interval '10 seconds'"
-	// barOldPrograms keeps programs that do not support long keys from starting.
-	barOldPrograms = "UPDATE settings SET value = $1::bigint WHERE name = 'oldest_program' AND value < $1::bigint"
-)
-
 // hasLong reports whether any row has a long key.
 func hasLong(rows []backend.Row) bool {
 	for i := range rows {
@@ -293,21 +285,4 @@ func hasLong(rows []backend.Row) bool {
 		}
 	}
 	return false
-}
-
-// knowLongKeys returns an error while a replica that would not recognize long keys runs alongside this one.
-func (t *tx) knowLongKeys() error {
-	ctx, cancel := context.WithTimeout(context.Background(), lockedTimeout)
-	defer cancel()
-	old := int64(0)
-	err := scan(ctx, t.c.Conn(), func(s *scanner) error { old = s.integer(); return nil }, oldMembers,
-		[]any{int32(longKeysProgram)})
-	switch {
-	case err != nil:
-		return fmt.Errorf("commit: %w: %w", backend.ErrUnavailable, err)
-	case old > 0:
-		return fmt.Errorf("commit: %w (a key of more than %d bytes; %d older replicas)", backend.ErrOldReplica, maxKey,
-			old)
-	}
-	return nil
 }

@@ -92,7 +92,7 @@ func memberRow(m backend.Member) []any {
 	if urls == nil {
 		urls = []string{}
 	}
-	return []any{int64(m.ID), m.Name, urls, int32(longKeysProgram)}
+	return []any{int64(m.ID), m.Name, urls, int32(thisProgram)}
 }
 
 // addMember reads a row of readMembers.

@@ -19,6 +19,8 @@ const (
 	insertPin = "INSERT INTO holds (id, revision, expires_at) " +
 		"SELECT $1::bigint, $2::bigint, clock_timestamp() + $3::bigint * interval '1 microsecond'" +
 		fromClock + " WHERE c.compacted <= $2::bigint"
+	renewPin = "UPDATE holds SET expires_at = clock_timestamp() + $2::bigint * interval '1 microsecond' " +
+		"WHERE id = $1::bigint"
 	deletePin = "DELETE FROM holds WHERE id = $1::bigint"
 )
 
@@ -41,6 +43,18 @@ func (b *Backend) Pin(ctx context.Context, revision int64, d time.Duration) (id 
 		return err
 	})
 	return id, err
+}
+
+// Renew implements [backend.Shared]. A purge reads the pins after it has deleted those that have expired, so it finds a
+// pin that is renewed at the same moment, or the renewal finds none.
+func (b *Backend) Renew(ctx context.Context, id int64, d time.Duration) error {
+	return b.reads.transaction(ctx, "renew a pin", func(ctx context.Context, tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, renewPin, id, d.Microseconds())
+		if err == nil && tag.RowsAffected() == 0 {
+			err = backend.ErrCompacted
+		}
+		return err
+	})
 }
 
 // Release implements [backend.Shared].

@@ -20,6 +20,7 @@ const microsecondsTo2000 = 946_684_800_000_000
 // scanner reads the columns of a row one after the other. It decodes the wire format itself: for a page of rows, pgx's
 // decoding costs as much as the server's work. Whether the format is text or binary depends on the exec mode.
 type scanner struct {
+	conn   *pgx.Conn
 	fields []pgconn.FieldDescription
 	raw    [][]byte
 	next   int
@@ -30,7 +31,7 @@ type scanner struct {
 // scanRows passes each row to each, and closes rows.
 func scanRows(rows pgx.Rows, each func(*scanner) error) error {
 	defer rows.Close()
-	s := scanner{fields: rows.FieldDescriptions()}
+	s := scanner{conn: rows.Conn(), fields: rows.FieldDescriptions()}
 	for rows.Next() {
 		s.raw, s.next = rows.RawValues(), 0
 		if err := each(&s); err != nil {
@@ -133,7 +134,7 @@ func (s *scanner) clock() backend.Clock {
 // origin reads the columns of an origin, which are originColumns.
 func (s *scanner) origin() backend.Origin {
 	server := backend.Server{Timeline: s.timeline(), Started: s.microseconds()}
-	return backend.Origin{Server: server, At: s.microseconds()}
+	return backend.Origin{Server: server, At: s.microseconds(), Since: linkOf(s.conn).made}
 }
 
 // timeline reads a timeline, or the name of a WAL file, which begins with the timeline's eight hexadecimal digits.
@@ -179,9 +180,10 @@ func (s *scanner) row(r *backend.Row, value bool) {
 func (s *scanner) value(r *backend.Row) {
 	r.Value = s.bytes()
 	none := s.null()
-	sum, written := s.integer(), s.integer()
+	sum := s.integer()
+	r.WrittenAt = s.integer()
 	if none || s.err != nil {
 		return
 	}
-	s.err = s.sums.Check(r, written, sum)
+	s.err = s.sums.Check(r, r.WrittenAt, sum)
 }

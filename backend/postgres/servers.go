@@ -16,6 +16,10 @@ import (
 // promoted when the commit began. The server's answers are therefore current, except for what another server may have
 // acknowledged since. So servers keeps the start time of the newest such commit for each server. It applies to that
 // server only: the open connections may lead to several.
+//
+// A server that loses one process, for example because the system is out of memory, recovers and keeps its start time.
+// It then shows commits that were waiting for the standby, and the standby may lack them. It breaks all connections
+// first. So a commit proves nothing about an answer whose connection was made after the commit began.
 type servers struct {
 	log *slog.Logger
 
@@ -88,7 +92,7 @@ func (s *servers) unconfirmed(o backend.Origin, now time.Time) time.Duration {
 	s.mu.Lock()
 	c, ok := s.commits[o.Server]
 	s.mu.Unlock()
-	if !ok {
+	if !ok || c.began.Before(o.Since) {
 		return math.MaxInt64
 	}
 	return max(now.Sub(c.began), now.Round(0).Sub(c.began.Round(0)), microseconds(o.At-c.at))

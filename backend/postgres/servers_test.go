@@ -89,6 +89,15 @@ func TestUnconfirmedByAllClocks(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, got, c.want)
 		}
 	}
+	over := func(made time.Time) time.Duration {
+		return s.unconfirmed(backend.Origin{Server: server, At: 1000, Since: made}, began.Add(time.Second))
+	}
+	if got := over(began.Add(-time.Millisecond)); got != time.Second {
+		t.Errorf("over a connection that was made before the commit: %v", got)
+	}
+	if got := over(began.Add(time.Millisecond)); got != math.MaxInt64 {
+		t.Errorf("over a connection that was made after it: %v", got)
+	}
 	if got := s.unconfirmed(backend.Origin{Server: backend.Server{Timeline: 2}}, began); got != math.MaxInt64 {
 		t.Errorf("another server: %v", got)
 	}

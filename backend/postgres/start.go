@@ -79,6 +79,9 @@ func (b *Backend) start(ctx context.Context) error {
 		}
 		return err
 	}
+	if err := b.checkHome(ctx); err != nil {
+		return err
+	}
 	if err := b.readSettings(ctx); err != nil {
 		return err
 	}

@@ -59,20 +59,18 @@ func (t *tx) end() bool {
 }
 
 // Commit implements [backend.Tx]. It takes one round trip that ends with COMMIT.
-func (t *tx) Commit(_ context.Context, e *backend.Effects) error {
+func (t *tx) Commit(ctx context.Context, e *backend.Effects) error {
 	if !t.end() {
 		return fmt.Errorf("commit: %w: the transaction has ended", backend.ErrUnavailable)
 	}
 	defer t.b.giveTurn()
-	if hasLong(e.Rows) {
-		if err := t.knowLongKeys(); err != nil {
-			t.b.abandon(err)
-			return err
-		}
+	if err := t.understood(e); err != nil {
+		t.b.abandon(err)
+		return err
 	}
 	var batch pgx.Batch
 	t.queue(&batch, e)
-	if err := t.send(&batch); err != nil {
+	if err := t.send(t.b.tracer.Detached(ctx), &batch); err != nil {
 		return err
 	}
 	t.b.grown(e.Revision)
@@ -102,11 +100,15 @@ func (t *tx) queue(batch *pgx.Batch, e *backend.Effects) {
 	}
 	queueAlarms(batch, insertAlarms, e.Raised)
 	queueAlarms(batch, deleteAlarms, e.Cleared)
-	changed := int64(index(len(e.Raised)+len(e.Cleared) > 0))
+	if e.Auth != nil {
+		queueAuth(batch, e.Auth)
+	}
+	queueTokens(batch, e.Tokens)
+	changed := int64(index(len(e.Raised)+len(e.Cleared) > 0 || e.Auth != nil))
 	// Leases alone do not move the clock: an update would leave row versions that the order by turn does not
 	// distinguish. The lock is enough to have the COMMIT synced and acknowledged like any other.
 	if locked := t.loaded.Clock.Revision; e.Revision != locked || e.Compacted != 0 || changed != 0 {
-		batch.Queue(moveClock, e.Revision, e.Compacted, changed, size, e.Batch, t.time, locked)
+		batch.Queue(moveClock, e.Revision, e.Compacted, changed, size, e.Batch, max(t.time, e.Latest()), locked)
 	}
 	// The COMMIT itself must not run into the statement timeout while it waits for a standby.
 	batch.Queue(t.b.features.unbound)
@@ -124,10 +126,10 @@ func queueAlarms(batch *pgx.Batch, sql string, alarms []backend.Alarm) {
 	batch.Queue(sql, members, kinds)
 }
 
-// send sends a batch that ends with a COMMIT and determines its outcome. No context can end it: a context that ends
-// would have to cancel the COMMIT or abandon it. After commitTimeout, send closes the connection instead, which the
+// send sends a batch that ends with a COMMIT and determines its outcome. ctx must not end: a context that ends would
+// have to cancel the COMMIT or abandon it. After commitTimeout, send closes the connection instead, which the
 // server does not notice before it is done.
-func (t *tx) send(batch *pgx.Batch) error {
+func (t *tx) send(ctx context.Context, batch *pgx.Batch) error {
 	c := t.c.Conn()
 	known := linkOf(c)
 	known.warning.Store(nil)
@@ -136,7 +138,7 @@ func (t *tx) send(batch *pgx.Batch) error {
 	nc := c.PgConn().Conn()
 	began := time.Now()
 	timer := time.AfterFunc(t.b.commitTimeout, func() { _ = nc.Close() })
-	tag, err := finish(c, batch)
+	tag, err := finish(ctx, c, batch)
 	timer.Stop()
 	warning := known.warning.Load()
 	switch {
@@ -170,8 +172,8 @@ func lost(err error) bool {
 }
 
 // finish runs the batch and returns the tag of its last statement.
-func finish(c *pgx.Conn, batch *pgx.Batch) (tag string, err error) {
-	br := c.SendBatch(context.Background(), batch)
+func finish(ctx context.Context, c *pgx.Conn, batch *pgx.Batch) (tag string, err error) {
+	br := c.SendBatch(ctx, batch)
 	for range batch.Len() {
 		ct, err := br.Exec()
 		if err != nil {

@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/tracing"
 )
 
 // Backend is a [backend.Backend] over one SQLite file. [Open] creates it.
 type Backend struct {
 	cfg     Config
 	log     *slog.Logger
+	tracer  *tracing.Tracer // nil makes no spans
 	path    string
 	tempDir string // removed by Close when not empty
 	lock    *os.File
@@ -25,7 +27,8 @@ type Backend struct {
 	// SQLite holds on the file, so it stays open as long as the connections do.
 	file *os.File
 
-	files    string // the database and its WAL, as recorded in the lock file
+	files    string  // the database and its WAL, as recorded in the lock file
+	before   reached // before this start
 	settings backend.Settings
 	pageSize int64
 
@@ -41,6 +44,7 @@ type Backend struct {
 	written int64
 	now     func() int64 // the time by the machine's clock, likewise
 	since   int64        // the revision above which rows have a time and a checksum
+	bare    bool         // pages may lack checksums
 
 	// readers holds the idle reading connections; nil stands for one that has not been opened yet.
 	readers chan *conn

@@ -165,7 +165,7 @@ func (p *checkpointer) keepUp(ctx context.Context) error {
 
 func (p *checkpointer) run(ctx context.Context) {
 	defer close(p.done)
-	c, err := connect(p.b.path, "synchronous = "+p.b.synchronous(), "wal_autocheckpoint = 0",
+	c, err := p.b.connect("synchronous = "+p.b.synchronous(), "wal_autocheckpoint = 0",
 		"busy_timeout = "+restartTimeout)
 	if err != nil {
 		_ = p.b.breakDown("open the checkpointing connection", err)

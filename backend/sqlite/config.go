@@ -11,7 +11,10 @@ import (
 	"syscall"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/tracing"
 )
 
 // Config is the location of the database and how to use it.
@@ -23,11 +26,16 @@ type Config struct {
 	Temporary bool
 	// UnsafeNoFsync lets commits return before they are synced: a crash of the machine may lose or damage the database.
 	UnsafeNoFsync bool
+	// NoPageChecksums reads pages without verifying their checksums, which no other program maintains. So another one,
+	// such as Litestream, may copy the log into the file while this one has it open.
+	NoPageChecksums bool
 	// ReserveBytes is the disk space in bytes to hold in reserve next to the database, for deletes and compaction on a
 	// full disk. 0 leaves an existing reserve untouched; a negative value removes it. A temporary database has none.
 	ReserveBytes int64
 	// Readers is the number of reading connections; 0 chooses one that suits the machine.
 	Readers int
+	// TracerProvider receives the spans of reads and commits within a context that has a recorded span; nil means none.
+	TracerProvider trace.TracerProvider
 	// Logger receives log messages; nil means slog's default logger.
 	Logger *slog.Logger
 }
@@ -43,7 +51,10 @@ func Open(ctx context.Context, cfg Config) (*Backend, error) {
 	if cfg.Readers <= 0 {
 		cfg.Readers = max(4, 2*runtime.GOMAXPROCS(0))
 	}
-	b := &Backend{cfg: cfg, log: cfg.Logger, now: func() int64 { return time.Now().UnixMilli() }}
+	b := &Backend{
+		cfg: cfg, log: cfg.Logger, tracer: tracing.New(cfg.TracerProvider),
+		now: func() int64 { return time.Now().UnixMilli() },
+	}
 	if err := b.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %s: %w", b.path, err), b.release())
 	}
@@ -61,6 +72,11 @@ func (b *Backend) open(ctx context.Context) error {
 		return err
 	}
 	b.lock = lock
+	noted, err := readNote(lock)
+	if err != nil {
+		return err
+	}
+	b.before = noted.reached
 	if b.reserve, err = b.openReserve(); err != nil {
 		return err
 	}
@@ -73,7 +89,7 @@ func (b *Backend) open(ctx context.Context) error {
 	if err := b.checkLog(); err != nil {
 		return err
 	}
-	own := writtenHere(b.path, b.lock)
+	own := !b.cfg.NoPageChecksums && writtenHere(b.path, b.lock)
 	if info, err := b.file.Stat(); err != nil || info.Size() == 0 {
 		if err := errors.Join(err, b.forgetFiles()); err != nil { // of the file that was here before
 			return err
@@ -110,6 +126,9 @@ func (b *Backend) adoptFile(ctx context.Context) error {
 	}
 	if err := b.prepareFile(ctx, false); err != nil {
 		return err
+	}
+	if b.cfg.NoPageChecksums {
+		return nil
 	}
 	return b.adoptPages(ctx)
 }

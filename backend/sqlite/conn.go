@@ -60,6 +60,11 @@ func connect(path string, pragmas ...string) (*conn, error) {
 	return open(dsn(path, readWrite), pragmas...)
 }
 
+// connect opens a connection to the database as it is configured, and runs pragmas on it.
+func (b *Backend) connect(pragmas ...string) (*conn, error) {
+	return open(writableDSN(b.path, !b.cfg.NoPageChecksums), pragmas...)
+}
+
 func open(dsn string, pragmas ...string) (*conn, error) {
 	d, err := (&sqlite3.SQLiteDriver{}).Open(dsn)
 	if err != nil {

@@ -93,7 +93,7 @@ func (b *Backend) copyTo(path string) error {
 	if err := makeCopy(path); err != nil {
 		return fmt.Errorf("defragment: make room for a copy: %w: %w", backend.ErrUnavailable, err)
 	}
-	c, err := connect(b.path, "synchronous = OFF")
+	c, err := b.connect("synchronous = OFF")
 	if err != nil {
 		return translate("defragment: open the database", err)
 	}

@@ -32,7 +32,8 @@
 //
 // The note names the files that are in use together, and a revision that the synced database file holds. After a crash,
 // startup compares both with what it finds, because SQLite would write the log of one file into another file that was
-// put in its place, such as a backup.
+// put in its place, such as a backup. It also has the cluster's id and a revision that the store has reached: a file of
+// the same store at a lower revision is an older copy ([Backend.Restored]).
 //
 // # Checksums of pages
 //

@@ -25,6 +25,9 @@ func (v *View) Inspect(ctx context.Context, i *backend.Inspection) error {
 	bare := &View{c: c, path: v.path, since: v.since}
 	err = damageToProblem(i, bare.inspectRows(ctx, i))
 	if err == nil {
+		err = damageToProblem(i, bare.inspectAuth(i))
+	}
+	if err == nil {
 		i.At("structure", 0)
 		err = damageToProblem(i, bare.integrity(ctx, i))
 		i.At("structure", 1)
@@ -73,6 +76,11 @@ func (v *View) inspectRows(ctx context.Context, i *backend.Inspection) error {
 	if err != nil {
 		return err
 	}
+	imported, err := v.c.imported()
+	if err != nil {
+		return translate("read settings", err)
+	}
+	i.Gaps = imported.Gaps
 	for next := int64(0); ; {
 		rows := 0
 		err := v.c.each(ctx, inspectedRows, func(row []driver.Value) bool {
@@ -93,6 +101,19 @@ func (v *View) inspectRows(ctx context.Context, i *backend.Inspection) error {
 		}
 	}
 	i.Ended(clock)
+	return nil
+}
+
+// inspectAuth verifies the users and roles.
+func (v *View) inspectAuth(i *backend.Inspection) error {
+	if err := v.c.exec("BEGIN"); err != nil {
+		return translate("read users and roles", err)
+	}
+	users, err := v.c.auth()
+	if err = errors.Join(err, v.c.exec("ROLLBACK")); err != nil {
+		return translate("read users and roles", err)
+	}
+	i.Auth(&users)
 	return nil
 }
 

@@ -16,6 +16,8 @@ import (
 const (
 	// ownPages marks the note of a program that maintains the checksums of pages.
 	ownPages = "checksums"
+	// sharedPages marks that of one that lets others write pages without them.
+	sharedPages = "shared"
 
 	pageSizeAt = 16      // offset of the page size in a database's header, 2 bytes, where 1 stands for 64 KiB
 	reservedAt = 20      // offset of the number of bytes that are reserved in each page
@@ -63,7 +65,15 @@ func (b *Backend) noteClosed() error {
 	if log, err := os.Stat(b.path + "-wal"); err == nil && log.Size() > 0 {
 		left = identity(log)
 	}
-	return b.note(fmt.Sprint(identity(file), " ", left, " 0 0 ", ownPages))
+	return b.note(fmt.Sprint(identity(file), " ", left, " 0 0 ", b.owner()))
+}
+
+// owner returns what the note says about the checksums of pages.
+func (b *Backend) owner() string {
+	if b.cfg.NoPageChecksums {
+		return sharedPages
+	}
+	return ownPages
 }
 
 // adoptPages verifies all rows and the structure of a file that another program has written, and then adds checksums to

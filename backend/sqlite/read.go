@@ -29,7 +29,7 @@ func (c *conn) scanRow(r *backend.Row, row []driver.Value) error {
 	if len(row) == rowColumns || row[rowColumns+1] == nil && r.ModRevision <= c.bare {
 		return nil
 	}
-	return c.sums.Check(r, integer(row[rowColumns+2]), integer(row[rowColumns+1]))
+	return c.sums.Check(r, r.WrittenAt, integer(row[rowColumns+1]))
 }
 
 // readRow reads a row from the columns and, if there are more columns, its value.
@@ -44,6 +44,7 @@ func readRow(r *backend.Row, row []driver.Value) {
 	r.PrevRevision = integer(row[6])
 	if len(row) > rowColumns {
 		r.Value, _ = row[rowColumns].([]byte)
+		r.WrittenAt = integer(row[rowColumns+2])
 	}
 }
 
@@ -74,6 +75,8 @@ func shape(s backend.Span) (form int, args []driver.Value) {
 func (b *Backend) Range(
 	ctx context.Context, q backend.RangeQuery,
 ) (rows []backend.Row, clock backend.Clock, err error) {
+	ctx, span := b.begin(ctx, "read a range")
+	defer func() { finish(span, len(rows), err) }()
 	clock, err = b.read(ctx, "read a range", func(c *conn) error {
 		rows, err = c.list(q)
 		return err
@@ -130,6 +133,8 @@ func (c *conn) get(key []byte, revision int64, keysOnly bool) (rows []backend.Ro
 
 // Count implements [backend.Backend].
 func (b *Backend) Count(ctx context.Context, q backend.RangeQuery) (n int64, clock backend.Clock, err error) {
+	ctx, span := b.begin(ctx, "count a range")
+	defer func() { finish(span, 1, err) }()
 	form, args := shape(q.Span)
 	clock, err = b.read(ctx, "count a range", func(c *conn) error {
 		return c.each(ctx, countRange+statement(form), func(row []driver.Value) bool {
@@ -144,6 +149,9 @@ func (b *Backend) Count(ctx context.Context, q backend.RangeQuery) (n int64, clo
 func (b *Backend) Rows(
 	ctx context.Context, ids []backend.RowID, bytes int64,
 ) (rows []backend.Row, clock backend.Clock, err error) {
+	ctx, span := b.begin(ctx, "read rows")
+	span.SQL(system, statements[rowsByID])
+	defer func() { finish(span, len(rows), err) }()
 	clock, err = b.read(ctx, "read rows", func(c *conn) error {
 		rows, err = c.rowsByID(ids, bytes)
 		return err

@@ -20,7 +20,7 @@ const (
 	journalVersions = 18
 	walVersion      = 2
 	// noteLength is the length of a note, more than it needs, in bytes.
-	noteLength = 120
+	noteLength = 180
 )
 
 // checkLog checks whether the log that a crash has left belongs to the file. The lock file names the files that were in
@@ -64,11 +64,13 @@ func (b *Backend) checkLog() error {
 }
 
 // note is the note in the lock file: which files are in use together, the revision that the file holds, the page of its
-// clock, and who maintains checksums of pages. Fields that an older program did not write are zero.
+// clock, who maintains checksums of pages, and what the store has reached. Fields that an older program did not write
+// are zero.
 type note struct {
 	file, log  string
 	held, root int64
 	owner      string
+	reached
 }
 
 func readNote(lock io.ReaderAt) (n note, err error) {
@@ -77,17 +79,26 @@ func readNote(lock io.ReaderAt) (n note, err error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return n, fmt.Errorf("read the note in the lock file: %w", err)
 	}
-	_, _ = fmt.Sscan(string(text[:read]), &n.file, &n.log, &n.held, &n.root, &n.owner) // an old one is shorter
+	var sum uint32
+	// An old note is shorter.
+	_, _ = fmt.Sscan(string(text[:read]), &n.file, &n.log, &n.held, &n.root, &n.owner, &n.cluster, &n.revision, &sum)
+	if sum != n.sum() { // an interrupted write may have mixed two revisions
+		n.reached = reached{}
+	}
 	return n, nil
 }
 
-// forgetFiles blanks the note while the files may change. The note keeps its length, because the disk may be full.
+// noFiles begins a note that names no files.
+const noFiles = "- - 0 0 -"
+
+// forgetFiles removes the files from the note while they may change. The note keeps its length, because the disk may be
+// full.
 func (b *Backend) forgetFiles() error {
 	info, err := b.lock.Stat()
 	if err != nil || info.Size() == 0 {
 		return err
 	}
-	return b.note("")
+	return b.note(noFiles)
 }
 
 // noteFiles records in the lock file which files are in use together.
@@ -110,12 +121,14 @@ func (b *Backend) noteHeld(c *conn, revision int64) error {
 	if err != nil {
 		return err
 	}
-	return b.note(fmt.Sprint(b.files, " ", revision, " ", root, " ", ownPages))
+	return b.note(fmt.Sprint(b.files, " ", revision, " ", root, " ", b.owner()))
 }
 
-// note writes a note of noteLength. A full disk must not keep the server from starting, because only a running server
-// can free space in the database.
+// note writes a note of noteLength: text, and what the store has reached. A full disk must not keep the server from
+// starting, because only a running server can free space in the database.
 func (b *Backend) note(text string) error {
+	r := b.reached()
+	text = fmt.Sprint(text, " ", r.cluster, " ", r.revision, " ", r.sum())
 	_, err := b.lock.WriteAt(fmt.Appendf(nil, "%-*s\n", noteLength-1, text), 0)
 	if isFull(err) {
 		b.log.Warn("the disk is full; the next start cannot tell whether the database file was replaced",

@@ -168,7 +168,7 @@ func TestOlderCopyOverTheFile(t *testing.T) {
 			t.Fatal(errFile, errLog, errNote)
 		}
 		held := strings.Fields(string(note))
-		if len(held) != 5 || held[2] != "4" {
+		if len(held) != 8 || held[2] != "4" {
 			t.Fatalf("the note is %q", note)
 		}
 		noted := identity(file) + " " + identity(log) + " " + strings.Join(held[2:], " ")

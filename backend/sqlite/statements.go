@@ -12,6 +12,8 @@ const (
 	grantLease
 	endLease
 	revokeLease
+	changeRemaining
+	forgetRemaining
 	raiseAlarm
 	clearAlarm
 
@@ -21,11 +23,32 @@ const (
 	lastTime
 	nextTime
 	readLeases
+	readRemaining
 	readAlarms
 
+	changeSetting
 	readTokenKeys
 	addTokenKey
 	dropTokenKeys
+
+	readAuth
+	readUsers
+	readUserRoles
+	readRoles
+	readPermissions
+	readToken
+	setAuth
+	addUser
+	dropUser
+	addUserRole
+	dropUserRoles
+	addRole
+	dropRole
+	addPermission
+	dropPermissions
+	addToken
+	useToken
+	dropTokens
 
 	newestRow  // of one key
 	newestKey  // the same without its value; a row of NULLs if there is none
@@ -49,7 +72,9 @@ const (
 	saveChecksums = purgeState + 7
 	inspectedRows = purgeState + 8
 	deleteOlder   = purgeState + 9
-	numStatements = purgeState + 10
+	digests       = purgeState + 10 // + withValues
+	_             = digests + 1
+	numStatements = digests + 2
 )
 
 // The forms of a span of keys in SQL. The key index is in byte order, so each span is one contiguous part of it.
@@ -105,13 +130,37 @@ func makeStatements() (s [numStatements]string) {
 	s[nextTime] = "SELECT id, written_at FROM object_versions WHERE id >= ?1 AND written_at IS NOT NULL " +
 		"ORDER BY id LIMIT 1"
 	s[lastTime] = "SELECT written_at FROM object_versions WHERE id >= 0 ORDER BY id DESC LIMIT 1"
+	s[changeRemaining] = "UPDATE leases SET remaining = ?2 WHERE id = ?1"
+	s[forgetRemaining] = "UPDATE leases SET remaining = NULL WHERE remaining IS NOT NULL"
+	s[readRemaining] = "SELECT id, remaining FROM leases WHERE remaining IS NOT NULL"
 	s[readLeases] = "SELECT id, ttl FROM leases ORDER BY id"
 	s[readAlarms] = "SELECT member, kind FROM alarms ORDER BY member, kind"
 
+	s[changeSetting] = "INSERT INTO settings (name, value) VALUES (?1, ?2) " +
+		"ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 	s[readTokenKeys] = "SELECT id, key, made_at FROM token_keys ORDER BY id"
 	s[addTokenKey] = "INSERT INTO token_keys (id, key, made_at) SELECT ?1 + 1, ?2, unixepoch() " +
 		"WHERE ?1 = (SELECT COALESCE(max(id), 0) FROM token_keys)"
 	s[dropTokenKeys] = "DELETE FROM token_keys WHERE id < ?1 AND id < (SELECT max(id) FROM token_keys)"
+
+	s[readAuth] = "SELECT enabled, revision, tokens_from FROM auth WHERE id = 1"
+	s[readUsers] = "SELECT name, password, no_password, tokens_from FROM auth_users ORDER BY name"
+	s[readUserRoles] = "SELECT user_name, role_name FROM auth_user_roles ORDER BY user_name, role_name"
+	s[readRoles] = "SELECT name FROM auth_roles ORDER BY name"
+	s[readPermissions] = "SELECT role_name, kind, key, range_end FROM auth_permissions ORDER BY role_name, place"
+	s[readToken] = "SELECT user_name, revision, ttl, expires_at FROM auth_tokens WHERE sum = ?1"
+	s[setAuth] = "UPDATE auth SET enabled = ?1, revision = ?2, tokens_from = ?3 WHERE id = 1"
+	s[addUser] = "INSERT INTO auth_users (name, password, no_password, tokens_from) VALUES (?, ?, ?, ?)"
+	s[dropUser] = "DELETE FROM auth_users WHERE name = ?"
+	s[addUserRole] = "INSERT INTO auth_user_roles (user_name, role_name) VALUES (?, ?)"
+	s[dropUserRoles] = "DELETE FROM auth_user_roles WHERE user_name = ?"
+	s[addRole] = "INSERT INTO auth_roles (name) VALUES (?)"
+	s[dropRole] = "DELETE FROM auth_roles WHERE name = ?"
+	s[addPermission] = "INSERT INTO auth_permissions (role_name, place, kind, key, range_end) VALUES (?, ?, ?, ?, ?)"
+	s[dropPermissions] = "DELETE FROM auth_permissions WHERE role_name = ?"
+	s[addToken] = "INSERT INTO auth_tokens (sum, user_name, revision, ttl, expires_at) VALUES (?, ?, ?, ?, ?)"
+	s[useToken] = "UPDATE auth_tokens SET expires_at = max(expires_at, ?2 + ttl) WHERE sum = ?1"
+	s[dropTokens] = "DELETE FROM auth_tokens WHERE expires_at <= ?1"
 
 	s[newestRow] = "SELECT " + columns + verified + " FROM object_versions AS v WHERE v.id = " +
 		"(SELECT max(id) FROM object_versions INDEXED BY " + keyIndex + " WHERE key = ?1 AND resource_version = " +
@@ -178,6 +227,13 @@ func makeStatements() (s [numStatements]string) {
 		"FROM object_versions AS o INDEXED BY " + keyIndex + " WHERE o.key = v.key " +
 		"AND o.resource_version = v.previous_version AND o.deleted = 0) " +
 		"WHERE c.id = 1 AND v.id >= ?1 ORDER BY v.id LIMIT ?2"
+	// The size of a value is in the row's header.
+	for i, value := range []string{"CASE WHEN v.checksum IS NULL THEN v.value END", "v.value"} {
+		s[digests+statement(i)] = "SELECT count(*), sqlstore_pack(?4, key, id, deleted, create_revision, version, " +
+			"lease, previous_version, checksum, written_at, size, value) FROM (SELECT " + columns + ", v.checksum, " +
+			"v.written_at, length(v.value) AS size, " + value + " AS value FROM object_versions AS v " +
+			"WHERE v.id >= ?1 AND v.id < ?2 ORDER BY v.id LIMIT ?3)"
+	}
 	s[saveChecksums] = "UPDATE checksums SET next_row = ?1 WHERE id = 1"
 	return s
 }

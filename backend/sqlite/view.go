@@ -74,6 +74,7 @@ func openView(ctx context.Context, path string) (*View, error) {
 func (v *View) readSince(ctx context.Context) error {
 	return v.c.each(ctx, readSums, func(row []driver.Value) bool {
 		v.since = integer(row[0])
+		v.c.bare = v.since
 		return false
 	})
 }

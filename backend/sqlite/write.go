@@ -11,6 +11,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/tracing"
 )
 
 // tx holds the writing connection. Nobody else can write, so it needs no SQLite transaction before Commit.
@@ -21,7 +22,9 @@ type tx struct {
 }
 
 // Begin implements [backend.Backend].
-func (b *Backend) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error) {
+func (b *Backend) Begin(ctx context.Context, n backend.Needs) (_ backend.Tx, err error) {
+	ctx, span := b.begin(ctx, "begin a write")
+	defer func() { span.Fail(err); span.End() }()
 	if err := b.takeTurn(ctx); err != nil {
 		return nil, err
 	}
@@ -106,7 +109,7 @@ func (t *tx) Rollback() {
 	}
 }
 
-func (t *tx) Commit(_ context.Context, e *backend.Effects) error {
+func (t *tx) Commit(ctx context.Context, e *backend.Effects) error {
 	if t.ended {
 		return fmt.Errorf("commit: %w: the transaction has ended", backend.ErrUnavailable)
 	}
@@ -114,12 +117,20 @@ func (t *tx) Commit(_ context.Context, e *backend.Effects) error {
 	clock := t.loaded.Clock
 	next := clock
 	next.Revision = e.Revision
-	written := max(t.b.now(), t.b.written)
+	written := max(t.b.now(), t.b.written, e.Latest())
 	if e.Compacted != 0 && (next.Compacted <= 0 || e.Compacted > next.Compacted) {
 		next.Compacted = e.Compacted
 	}
-	err := t.b.write("commit", func(c *conn) error {
+	err := t.b.writeTraced(t.b.tracer.Of(ctx), "commit", func(c *conn) error {
 		if err := c.apply(e, written); err != nil {
+			return err
+		}
+		if e.Auth != nil {
+			if err := c.changeAuth(e.Auth); err != nil {
+				return err
+			}
+		}
+		if err := c.addTokens(e.Tokens, t.b.now()); err != nil {
 			return err
 		}
 		n, err := c.run(moveClock, next.Revision, next.Compacted, clock.Revision, clock.Compacted, clock.Epoch)
@@ -141,7 +152,11 @@ func (t *tx) Commit(_ context.Context, e *backend.Effects) error {
 // apply writes everything except the clock in the open transaction. written is the time of the commit.
 func (c *conn) apply(e *backend.Effects, written int64) error {
 	for i := range e.Rows {
-		if err := c.insert(&e.Rows[i], written); err != nil {
+		r, at := &e.Rows[i], written
+		if e.Dated {
+			at = r.WrittenAt
+		}
+		if err := c.insert(r, at); err != nil {
 			return err
 		}
 	}
@@ -178,34 +193,47 @@ func (c *conn) insert(r *backend.Row, written int64) error {
 		return fmt.Errorf("%w: revision %d, row %d is beyond the numbers that there are", backend.ErrRejected,
 			r.ModRevision, r.Ordinal)
 	}
-	var value driver.Value
+	var value, at driver.Value
 	if !r.Deleted {
 		value = notNil(r.Value)
 	}
+	if written != 0 {
+		at = written
+	}
 	_, err := c.run(insertRow, rowID(r.ModRevision, r.Ordinal), notNil(r.Key), r.CreateRevision, r.Version, r.Lease,
-		r.PrevRevision, value, c.sums.Of(r, written), written)
+		r.PrevRevision, value, c.sums.Of(r, written), at)
 	return err
 }
 
 // write runs f in a transaction on the writing connection, which the caller holds. It translates the error that it
 // returns.
 func (b *Backend) write(doing string, f func(*conn) error) error {
-	err := b.transact(doing, f)
+	return b.writeTraced(tracing.Span{}, doing, f)
+}
+
+// writeTraced is write within a span.
+func (b *Backend) writeTraced(within tracing.Span, doing string, f func(*conn) error) error {
+	err := b.transact(within, doing, f)
 	if err != nil {
 		b.reserve.full(err)
 	}
 	return err
 }
 
-func (b *Backend) transact(doing string, f func(*conn) error) error {
+func (b *Backend) transact(within tracing.Span, doing string, f func(*conn) error) error {
 	c := b.writer
 	if _, err := c.run(begin); err != nil {
 		return translate(doing, err)
 	}
-	if err := f(c); err != nil {
+	rows := within.Child("write rows")
+	rows.SQL(system, statements[insertRow])
+	err := f(c)
+	rows.Fail(err)
+	rows.End()
+	if err != nil {
 		return errors.Join(translate(doing, err), b.undo(doing))
 	}
-	_, err := c.run(commit)
+	err = c.commit(within)
 	switch {
 	case err == nil:
 		return nil

@@ -1,6 +1,7 @@
 #include "vfs.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "files.h"
 
@@ -23,7 +24,41 @@ static int truncate_file(sqlite3_file *f, sqlite3_int64 size) {
 	return below(f)->pMethods->xTruncate(below(f), size);
 }
 
-static int sync_file(sqlite3_file *f, int flags) { return below(f)->pMethods->xSync(below(f), flags); }
+// The syncs of this thread while it measures them, in nanoseconds since it began.
+static __thread struct {
+	int on;
+	int64_t began, first, took;
+} syncs;
+
+static int64_t now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+void syncs_measure(void) {
+	memset(&syncs, 0, sizeof syncs);
+	syncs.on = 1;
+	syncs.began = now();
+}
+
+void syncs_measured(int64_t *first, int64_t *took) {
+	syncs.on = 0;
+	*first = syncs.first, *took = syncs.took;
+}
+
+static int sync_file(sqlite3_file *f, int flags) {
+	if (!syncs.on) {
+		return below(f)->pMethods->xSync(below(f), flags);
+	}
+	int64_t began = now();
+	int err = below(f)->pMethods->xSync(below(f), flags);
+	if (!syncs.took) {
+		syncs.first = began - syncs.began;
+	}
+	syncs.took += now() - began;
+	return err;
+}
 
 static int file_size(sqlite3_file *f, sqlite3_int64 *size) { return below(f)->pMethods->xFileSize(below(f), size); }
 

@@ -1,0 +1,31 @@
+package backend
+
+import (
+	"context"
+	"time"
+)
+
+// Import describes the import that fills, or has filled, a database.
+type Import struct {
+	// Source identifies what is being imported, 0 if no import is under way. While it is not 0, rows are missing, and
+	// no server may open the database.
+	Source int64
+	// Gaps is the revision up to which revisions may have no rows, because those of the source have none.
+	Gaps int64
+}
+
+// Importing is the part of a [Backend] that marks the target of an import. The rows themselves come with [Tx.Commit].
+type Importing interface {
+	// Import returns what SetImport has stored last, a zero Import if nothing.
+	Import(ctx context.Context) (Import, error)
+	// SetImport durably stores i and, unless clusterID is 0, makes it the cluster's id, at the latest when the database
+	// is opened again. Nobody else may use the database meanwhile.
+	SetImport(ctx context.Context, i Import, clusterID uint64) error
+	// SetRemaining durably stores the remaining time of all leases, in whole seconds up to their TTL. It does not pass
+	// before a server opens the database: nobody can renew a lease until then. With nil, all leases have their full TTL
+	// again. Nobody else may use the database meanwhile.
+	SetRemaining(ctx context.Context, remaining map[int64]time.Duration) error
+	// Remaining returns the remaining time of leases; 0 or less for those that have ended. A lease that is missing has
+	// its full TTL when a server opens the database.
+	Remaining(ctx context.Context) (map[int64]time.Duration, error)
+}

@@ -1,0 +1,102 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// The statements for the rows of revisions ($1, $2], until there are $3 rows and the last revision is complete. Only
+// those of verifiedDigests read the values of rows with a checksum.
+var (
+	plainDigests    = digestsQuery("CASE WHEN checksum IS NULL THEN value END AS value")
+	verifiedDigests = digestsQuery("value")
+)
+
+func digestsQuery(value string) string {
+	return "SELECT " + clockColumns + ", (SELECT LEAST(target, next_version - 1) FROM purge WHERE id = 1), r.*" +
+		fromClock + " LEFT JOIN LATERAL (SELECT " + rowColumns + ", " + value + ", checksum, written_at, " +
+		"octet_length(value) AS size FROM object_versions WHERE resource_version > $1::bigint " +
+		"AND resource_version <= $2::bigint ORDER BY resource_version FETCH FIRST ($3::bigint) ROWS WITH TIES) AS r " +
+		"ON true"
+}
+
+// Digests implements [backend.Backend].
+func (b *Backend) Digests(ctx context.Context, q backend.DigestQuery) (backend.Digests, error) {
+	sql, bare := plainDigests, b.NoPageChecksums()
+	if bare {
+		sql = verifiedDigests
+	}
+	r := digestReader{q: q, bare: bare}
+	r.d.Rows = q.Into[:0]
+	sql, args := underPin(q.Pin, sql, []any{q.After, orAll(q.Until), int64(max(q.Limit, 1))})
+	if err := b.reads.query(ctx, "read digests", r.reset, r.scan, sql, args...); err != nil {
+		return backend.Digests{}, err
+	}
+	r.sort()
+	r.d.Through = max(q.After, min(orAll(q.Until), r.d.Clock.Revision))
+	if n := len(r.d.Rows); n > 0 && (n >= q.Limit || r.cut) {
+		r.d.Through = r.d.Rows[n-1].Row.ModRevision
+	}
+	return r.d, nil
+}
+
+// digestReader collects digests.
+type digestReader struct {
+	q    backend.DigestQuery
+	bare bool
+	d    backend.Digests
+	read int64 // bytes
+	cut  bool  // the server had more than q.Bytes
+}
+
+func (r *digestReader) reset() { r.d.Rows, r.read, r.cut = r.d.Rows[:0], 0, false }
+
+func (r *digestReader) scan(s *scanner) error {
+	r.d.Clock, r.d.Purged = s.clock(), s.integer()
+	if r.cut || s.null() {
+		return nil
+	}
+	var d backend.Digested
+	s.digested(&d, r.bare)
+	n := len(r.d.Rows)
+	if n > 0 && reached(r.read, r.q.Bytes) && r.d.Rows[n-1].Row.ModRevision != d.Row.ModRevision {
+		r.cut = true
+		return nil
+	}
+	r.read += d.Row.Size()
+	r.d.Rows = append(r.d.Rows, d)
+	return nil
+}
+
+// sort orders the rows of each revision, as historyReader does: the server returns them as it finds them.
+func (r *digestReader) sort() {
+	byRow := func(a, b backend.Digested) int {
+		return cmp.Or(cmp.Compare(a.Row.ModRevision, b.Row.ModRevision), cmp.Compare(a.Row.Ordinal, b.Row.Ordinal))
+	}
+	if !slices.IsSortedFunc(r.d.Rows, byRow) {
+		slices.SortFunc(r.d.Rows, byRow)
+	}
+}
+
+// digested reads the columns of a digest, and verifies what was read.
+func (s *scanner) digested(d *backend.Digested, bare bool) {
+	s.row(&d.Row, false)
+	if none := s.raw[s.next+1] == nil; none || bare {
+		s.value(&d.Row)
+		d.Digest, d.Row.Value = backend.DigestOf(d.Row.Value), nil
+		return
+	}
+	s.next++ // the value
+	sum, written, none := s.integer(), s.integer(), s.null()
+	size := s.integer()
+	switch {
+	case s.err != nil:
+	case none != d.Row.Deleted:
+		s.err = &backend.CorruptRow{Key: d.Row.Key, ID: d.Row.ID()}
+	default:
+		d.Digest, s.err = s.sums.Digest(&d.Row, written, sum, size)
+	}
+}

@@ -1,0 +1,114 @@
+package postgres
+
+import (
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+const (
+	readImport = "SELECT COALESCE(max(value) FILTER (WHERE name = 'import_source'), 0), " +
+		"COALESCE(max(value) FILTER (WHERE name = 'import_gaps'), 0) FROM settings"
+	changeSettings = "INSERT INTO settings (name, value) SELECT * FROM unnest($1::text[], $2::bigint[]) " +
+		"ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+
+	// pausedAt is when an import stored the remaining time of leases, NULL once it passes again. The extension of the
+	// first heartbeat moves their ends by the time since then.
+	pausedAt         = "(SELECT to_timestamp(value / 1000000.0) FROM settings WHERE name = 'leases_paused_at')"
+	endPause         = "DELETE FROM settings WHERE name = 'leases_paused_at'"
+	microsecondClock = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+	changeRemaining  = "UPDATE leases AS l SET expires_at = to_timestamp($1::bigint / 1000000.0) + " +
+		"n.remaining * interval '1 second' FROM unnest($2::bigint[], $3::bigint[]) AS n(id, remaining) " +
+		"WHERE l.id = n.id AND l.ttl > 0"
+	// readRemaining counts up to the last heartbeat, after which nobody could renew.
+	readRemaining = "SELECT id, CASE WHEN " + toBeExtended + " THEN ttl * 1000000 ELSE (extract(epoch FROM " +
+		"expires_at - COALESCE(" + pausedAt + ", (SELECT LEAST(m.heard_at, clock_timestamp()) " +
+		"FROM maintenance AS m WHERE m.id = 1))) * 1000000)::bigint END FROM leases WHERE id >= $1::bigint " +
+		"ORDER BY id LIMIT $2::bigint"
+)
+
+// Import implements [backend.Importing].
+func (b *Backend) Import(ctx context.Context) (i backend.Import, err error) {
+	err = b.reads.query(ctx, "read what is being imported", nil, func(s *scanner) error {
+		i = importRow(s)
+		return nil
+	}, readImport)
+	return i, err
+}
+
+func importRow(s *scanner) backend.Import {
+	return backend.Import{Source: s.integer(), Gaps: s.integer()}
+}
+
+// SetImport implements [backend.Importing].
+func (b *Backend) SetImport(ctx context.Context, i backend.Import, clusterID uint64) error {
+	names, values := []string{"import_source", "import_gaps"}, []int64{i.Source, i.Gaps}
+	if clusterID != 0 {
+		names, values = append(names, "cluster_id"), append(values, int64(clusterID))
+	}
+	return b.reads.transaction(ctx, "mark an import", func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, changeSettings, names, values)
+		return err
+	})
+}
+
+// SetRemaining implements [backend.Importing].
+func (b *Backend) SetRemaining(ctx context.Context, remaining map[int64]time.Duration) error {
+	now := int64(0)
+	err := b.reads.transaction(ctx, "begin to store the remaining time of leases", func(ctx context.Context,
+		tx pgx.Tx,
+	) error {
+		if _, err := tx.Exec(ctx, endPause); err != nil {
+			return err
+		}
+		return scan(ctx, tx.Conn(), func(s *scanner) error { now = s.integer(); return nil }, microsecondClock, nil)
+	})
+	for ids := range slices.Chunk(slices.Sorted(maps.Keys(remaining)), extensionPart) {
+		if err != nil {
+			return err
+		}
+		left := make([]int64, len(ids))
+		for i, id := range ids {
+			left[i] = int64(remaining[id] / time.Second)
+		}
+		change := func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, changeRemaining, now, ids, left)
+			return err
+		}
+		err = b.reads.transaction(ctx, "store the remaining time of leases", change)
+	}
+	if err != nil || remaining == nil {
+		return err
+	}
+	return b.reads.transaction(ctx, "store when leases were paused", func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, changeSettings, []string{"leases_paused_at"}, []int64{now})
+		return err
+	})
+}
+
+// Remaining implements [backend.Importing].
+func (b *Backend) Remaining(ctx context.Context) (map[int64]time.Duration, error) {
+	all := map[int64]time.Duration{}
+	for from, read := int64(math.MinInt64), leasePage; read == leasePage; {
+		err := b.reads.query(ctx, "read the remaining time of leases", func() { read = 0 }, func(s *scanner) error {
+			from = s.integer()
+			all[from] = microseconds(s.integer())
+			read++
+			return nil
+		}, readRemaining, from, int64(leasePage))
+		if err != nil {
+			return nil, err
+		}
+		if from == math.MaxInt64 {
+			break
+		}
+		from++
+	}
+	return all, nil
+}
