@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/sqlstore/sqlstore/internal/auth"
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
@@ -95,7 +96,7 @@ func (c *Compactor) attempt(ctx context.Context, s settings, h *history, now tim
 		c.note(func(a *automatic) { a.failing, a.err = time.Time{}, nil }) // nothing is left to do
 		return false
 	}
-	attempt, cancel := context.WithTimeout(ctx, compactTimeout)
+	attempt, cancel := context.WithTimeout(auth.With(ctx, auth.Server), compactTimeout)
 	defer cancel()
 	_, err := c.engine.Compact(attempt, rev, false)
 	switch {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/auth"
 )
 
 // alarms holds the raised alarms in memory, as they are in the database.
@@ -64,9 +65,14 @@ func (a *alarms) apply(fx *backend.Effects) {
 	a.raised = slices.DeleteFunc(a.raised, func(r backend.Alarm) bool { return slices.Contains(fx.Cleared, r) })
 }
 
-// ReadAlarms returns the alarms raised by any replica. Errors: ctx's, those of the backend.
+// ReadAlarms returns the alarms raised by any replica, to callers with credentials. Errors: those of
+// [auth.State.Known], ctx's, those of the backend.
 func (s *Store) ReadAlarms(ctx context.Context) ([]Alarm, error) {
-	if err := s.confirm(ctx); err != nil {
+	state, err := s.ConfirmAuth(ctx)
+	if err == nil {
+		err = state.Known(auth.From(ctx))
+	}
+	if err != nil {
 		return nil, err
 	}
 	return s.Alarms(), nil
@@ -83,16 +89,19 @@ func (s *Store) Alarms() []Alarm {
 	return out
 }
 
-// RaiseAlarm raises an alarm. An alarm of any member stops the writes that its kind stops. Errors: [ErrTooManyAlarms],
-// ctx's, those of the backend.
+// RaiseAlarm raises an alarm. An alarm of any member stops the writes that its kind stops. Errors: those of
+// [auth.State.IsAdmin], [ErrTooManyAlarms], ctx's, those of the backend.
 func (s *Store) RaiseAlarm(ctx context.Context, a Alarm) error {
 	_, err := s.seq.do(ctx, &alarmOperation{raise: []backend.Alarm{a.stored()}})
 	return err
 }
 
-// ClearAlarm clears the alarm with exactly this kind and member, and reports whether it was raised. Errors: ctx's,
-// those of the sequencer and the backend.
+// ClearAlarm clears the alarm with exactly this kind and member, and reports whether it was raised. Errors: those
+// of [auth.State.IsAdmin], ctx's, those of the sequencer and the backend.
 func (s *Store) ClearAlarm(ctx context.Context, a Alarm) (bool, error) {
+	if err := s.CheckAdmin(ctx); err != nil {
+		return false, err
+	}
 	raised, err := s.ReadAlarms(ctx)
 	if err != nil || !slices.Contains(raised, a) {
 		return false, err

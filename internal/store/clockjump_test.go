@@ -151,8 +151,12 @@ func TestClockIsSteppedBack(t *testing.T) {
 		"VALUES (5, 'dead', '{}', clock_timestamp())) UPDATE maintenance SET holder = 5")
 	stepClock(t, dsn, "-1 hour")
 	eventually(t, "the lease ends", func() bool { return get(t, s, "k", 0) == nil })
-	l, _, err := s.LeaseTimeToLive(within(t), 8, false)
-	if err != nil || l.Remaining > 1000*time.Second || l.Remaining < 500*time.Second {
-		t.Errorf("the other lease is %+v, %v; want 500 s to 1000 s left", l, err)
-	}
+	// On a busy machine, the first lease may have ended before the step.
+	eventually(t, "the other lease gets its time again", func() bool {
+		l, _, err := s.LeaseTimeToLive(within(t), 8, false)
+		if err != nil {
+			t.Fatalf("the other lease ended: %v", err)
+		}
+		return l.Remaining <= 1000*time.Second && l.Remaining > 500*time.Second
+	})
 }

@@ -77,6 +77,9 @@ func (o *compactOperation) size() int64          { return 64 }
 func (o *compactOperation) needs(*backend.Needs) {}
 
 func (o *compactOperation) evaluate(e *evaluator) error {
+	if err := e.auth.IsAdmin(e.caller); err != nil {
+		return err
+	}
 	if err := e.intact(); err != nil {
 		return err
 	}

@@ -131,6 +131,14 @@ func (g *guard) History(ctx context.Context, q backend.HistoryQuery) (h backend.
 	return h, g.corruption.noticed(err)
 }
 
+func (g *guard) Digests(ctx context.Context, q backend.DigestQuery) (d backend.Digests, err error) {
+	err = g.corruption.s.verification.during(ctx, func() (err error) {
+		d, err = g.Backend.Digests(ctx, q)
+		return err
+	})
+	return d, g.corruption.noticed(err)
+}
+
 // Purge waits for the verification: a tombstone goes only after what it supersedes, which an index finds. As long as
 // that takes, it deletes nothing, as if all rows were still being read.
 func (g *guard) Purge(ctx context.Context, limit int, until int64) (backend.PurgeResult, error) {
@@ -197,6 +205,10 @@ func (g *sharedGuard) Rows(
 
 func (g *sharedGuard) History(ctx context.Context, q backend.HistoryQuery) (backend.History, error) {
 	return g.guard.History(ctx, q)
+}
+
+func (g *sharedGuard) Digests(ctx context.Context, q backend.DigestQuery) (backend.Digests, error) {
+	return g.guard.Digests(ctx, q)
 }
 
 func (g *sharedGuard) Purge(ctx context.Context, limit int, until int64) (backend.PurgeResult, error) {

@@ -26,11 +26,15 @@
 // batch wrote the last revision that it holds; if history was lost, it drops its memory and ends its watches. Two
 // interfaces hide what differs when a store is alone: peers (peers.go) and leaseKeeper (lease.go).
 //
-// A [backend.Verifying] whose server does not notice damage to its files is verified before anything relies on its
-// indexes (verify.go).
+// Each call is checked against the users and roles (auth.go), which a batch changes like everything else
+// (authOperation), and which a replica reads where it learns that they have changed (replica_adopt.go). The tokens of
+// users are in the database and, as far as they are used, in memory (auth_tokens.go).
 //
-// The file name prefixes name the parts: txn_ (operations, their queue, evaluation and commit), read_, lease_ and
-// replica_. Package index keeps the newest rows in memory.
+// A [backend.Verifying] whose server does not notice damage to its files is verified before anything relies on its
+// indexes (verify.go). On request, the keys in memory are compared with all rows (compare.go).
+//
+// The file name prefixes name the parts: txn_ (operations, their queue, evaluation and commit), read_, lease_, auth_
+// and replica_. Package index keeps the newest rows in memory.
 //
 // The store owns the bytes that a request passes to it. The rows that it returns are shared; callers must not change
 // them.

@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/auth"
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
@@ -15,25 +17,54 @@ import (
 // is closed.
 type Export struct {
 	Revision, Compacted int64
-	Leases              []Lease
-	Alarms              []Alarm
-	Settings            backend.Settings
+	// Epoch is that of the history which Revision belongs to.
+	Epoch int64
+	// Leases are all leases, none if RowsOnly is set.
+	Leases   []Lease
+	RowsOnly bool
+	Alarms   []Alarm
+	Settings backend.Settings
+	Auth     *auth.State
 
-	s      *Store
-	epoch  int64
-	local  *pin
-	shared int64 // id of the pin that other replicas respect, 0 if there are none; see sharedPin
+	// Chunk is the most rows that one statement reads, 0 for the default. Smaller ones disturb others less.
+	Chunk int
+
+	s       *Store
+	local   *pin
+	shared  int64        // id of the pin that other replicas respect, 0 if there are none; see sharedPin
+	renewed atomic.Int64 // when that pin was created or last renewed, in nanoseconds since 1970
 }
 
-// exportPinLimit is how long an export that is not closed keeps the other replicas from deleting rows.
-const exportPinLimit = 30 * time.Minute
+const (
+	// exportPinLimit is how long an export that is neither read nor closed keeps the other replicas from deleting rows.
+	exportPinLimit = 30 * time.Minute
+	// exportRenewal is how often an export that is read renews its pin.
+	exportRenewal = exportPinLimit / 6
+)
 
-// Export pins the current revision and returns the store at it. The caller must close it. Errors: those of the backend.
+// Export pins the current revision and returns the store at it. The caller must close it. Errors:
+// those of [Store.CheckAdmin].
 func (s *Store) Export(ctx context.Context) (*Export, error) {
+	if err := s.CheckAdmin(ctx); err != nil {
+		return nil, err
+	}
+	return s.export(ctx, false)
+}
+
+// ExportRows is Export without the leases, which may be many.
+func (s *Store) ExportRows(ctx context.Context) (*Export, error) {
+	if err := s.CheckAdmin(ctx); err != nil {
+		return nil, err
+	}
+	return s.export(ctx, true)
+}
+
+// export is Export for the store itself.
+func (s *Store) export(ctx context.Context, rowsOnly bool) (*Export, error) {
 	if err := s.confirm(ctx); err != nil {
 		return nil, err
 	}
-	x := &Export{Settings: s.settings, s: s, Alarms: s.Alarms()}
+	x := &Export{Settings: s.settings, s: s, Alarms: s.Alarms(), RowsOnly: rowsOnly}
 	if err := s.retryCompacted(ctx, func() error { return x.tryPin(ctx) }); err != nil {
 		x.unpin()
 		return nil, fmt.Errorf("export: %w", err)
@@ -41,33 +72,46 @@ func (s *Store) Export(ctx context.Context) (*Export, error) {
 	return x, nil
 }
 
+// LeasesOf returns those of the leases that exist now; others may have ended since the export. Errors: those of the
+// backend.
+func (x *Export) LeasesOf(ctx context.Context, ids []int64) ([]Lease, error) {
+	return x.s.lessor.some(ctx, ids)
+}
+
+// leases returns all leases, none if they are not wanted.
+func (x *Export) leases(ctx context.Context) ([]Lease, error) {
+	if x.RowsOnly {
+		return nil, nil
+	}
+	return x.s.lessor.all(ctx)
+}
+
 // tryPin pins the current revision and reads the leases. A lease is granted before its keys are visible and revoked
 // after them. So the leases read before and after the revision is fixed together include every lease that a key has at
 // it.
 func (x *Export) tryPin(ctx context.Context) error {
-	before, err := x.s.lessor.all(ctx)
+	before, err := x.leases(ctx)
 	if err != nil {
 		return err
 	}
 	x.unpin()
 	x.s.pins.mu.Lock() // a purge that starts later sees the pin, or a compacted revision not above it
 	at := x.s.index.Position()
-	x.Revision, x.Compacted, x.epoch = at.Revision, at.Compacted, at.Epoch
+	x.Revision, x.Compacted, x.Epoch = at.Revision, at.Compacted, at.Epoch
 	// Rows superseded at or below the compacted revision are not exported; those superseded above it must not be
 	// deleted.
 	x.local = &pin{rev: max(x.Compacted, 0), export: true}
 	x.s.pins.add(x.local)
 	x.s.pins.mu.Unlock()
-	x.Leases = nil
-	after, err := x.s.lessor.all(ctx)
+	x.Auth = x.s.Auth()
+	after, err := x.leases(ctx)
 	if err != nil {
 		return err
 	}
-	for _, l := range slices.Concat(before, after) {
-		x.Leases = append(x.Leases, Lease{ID: l.ID, Granted: l.Granted, Remaining: l.Granted})
-	}
+	x.Leases = slices.Concat(before, after)
 	slices.SortFunc(x.Leases, func(a, b Lease) int { return cmp.Compare(a.ID, b.ID) })
 	x.Leases = slices.CompactFunc(x.Leases, func(a, b Lease) bool { return a.ID == b.ID })
+	x.renewed.Store(x.s.cfg.Now().UnixNano())
 	x.shared, err = x.s.peers.pinFor(ctx, max(x.Compacted, 0), exportPinLimit)
 	return err
 }
@@ -87,16 +131,29 @@ func (x *Export) unpin() {
 	}
 }
 
+// renew prolongs the pin that the other replicas respect, if it is time. If that fails, the next read finds the pin, or
+// that it is gone.
+func (x *Export) renew(ctx context.Context) {
+	now, last := x.s.cfg.Now(), x.renewed.Load()
+	if x.shared == 0 || now.Sub(time.Unix(0, last)) < exportRenewal ||
+		!x.renewed.CompareAndSwap(last, now.UnixNano()) {
+		return
+	}
+	if err := x.s.peers.renewPin(ctx, x.shared, exportPinLimit); err != nil {
+		x.s.cfg.Logger.Warn("an export may lose rows to a compaction: its pin was not renewed", "revision", x.Revision,
+			"error", err)
+	}
+}
+
 // check returns an error if the snapshot with clock c, read with the export's pin named, may lack rows that the export
 // covers.
 func (x *Export) check(c backend.Clock) error {
 	switch {
-	case c.Epoch != x.epoch || c.Revision < x.Revision:
+	case c.Epoch != x.Epoch || c.Revision < x.Revision:
 		return fmt.Errorf("export: %w: history was lost; begin again", ErrUnavailable)
 	case x.shared != 0 && c.Compacted > max(x.Compacted, 0):
-		return fmt.Errorf("export: %w, and rows may have been deleted: it took longer than %v, or a failover lost "+
-			"its pin; begin again",
-			ErrCompacted, exportPinLimit)
+		return fmt.Errorf("export: %w, and rows may have been deleted: it was not read for %v, or a failover lost "+
+			"its pin; begin again", ErrCompacted, exportPinLimit)
 	}
 	return nil
 }
@@ -106,18 +163,16 @@ func (x *Export) check(c backend.Clock) error {
 // keep the row after it returns. Errors: [ErrUnavailable] if history was lost, [ErrCompacted] if rows may have been
 // deleted, f's, those of the backend.
 func (x *Export) Rows(ctx context.Context, f func(backend.Row) error) error {
-	return x.rows(ctx, 0, x.Revision, f)
+	return x.RowsBetween(ctx, 0, x.Revision, f)
 }
 
-// rows is Rows for the revisions above after, up to until.
-func (x *Export) rows(ctx context.Context, after, until int64, f func(backend.Row) error) error {
-	chunk := chunkFirst
+// RowsBetween is Rows for the revisions above after, up to until. Revisions above the export's have all their rows,
+// too, as long as it is open, even if they have been compacted since.
+func (x *Export) RowsBetween(ctx context.Context, after, until int64, f func(backend.Row) error) error {
+	most := cmp.Or(x.Chunk, readChunk)
+	chunk := min(chunkFirst, most)
 	for after < until {
 		hist, err := x.history(ctx, backend.HistoryQuery{After: after, Until: until, Limit: chunk})
-		if err != nil {
-			return err
-		}
-		dead, err := x.superseded(ctx, hist.Changes)
 		if err != nil {
 			return err
 		}
@@ -125,14 +180,15 @@ func (x *Export) rows(ctx context.Context, after, until int64, f func(backend.Ro
 		for i := range hist.Changes {
 			r := &hist.Changes[i].Row
 			total += int64(len(r.Key) + len(r.Value))
-			if dead[r.ID()] {
-				continue
+			dead, err := x.superseded(ctx, r)
+			if err == nil && !dead {
+				err = f(*r)
 			}
-			if err := f(*r); err != nil {
+			if err != nil {
 				return err
 			}
 		}
-		chunk = fitChunk(chunk, len(hist.Changes), total, readChunk)
+		chunk = fitChunk(chunk, len(hist.Changes), total, most)
 		after = hist.Through
 	}
 	return nil
@@ -141,6 +197,7 @@ func (x *Export) rows(ctx context.Context, after, until int64, f func(backend.Ro
 // history reads a part of the rows that the export covers.
 func (x *Export) history(ctx context.Context, q backend.HistoryQuery) (backend.History, error) {
 	q.Span, q.Bytes, q.Pin = index.Span{Open: true}.Backend(), chunkBytes, x.shared
+	x.renew(ctx)
 	hist, err := x.s.backend.History(ctx, q)
 	if err != nil {
 		return hist, fmt.Errorf("export: %w", err)
@@ -148,28 +205,18 @@ func (x *Export) history(ctx context.Context, q backend.HistoryQuery) (backend.H
 	return hist, x.check(hist.Clock)
 }
 
-// superseded returns which of the rows at or below the compacted revision are not the newest of their key there.
-func (x *Export) superseded(ctx context.Context, changes []backend.Change) (map[backend.RowID]bool, error) {
-	dead := map[backend.RowID]bool{}
-	for i := range changes {
-		r := &changes[i].Row
-		if r.ModRevision > x.Compacted {
-			continue
-		}
-		if r.Deleted {
-			dead[r.ID()] = r.ModRevision < x.Compacted
-			continue
-		}
-		if x.s.index.HasNewest(r) {
-			continue
-		}
-		newest, err := x.newest(ctx, r.Key)
-		if err != nil {
-			return nil, err
-		}
-		dead[r.ID()] = newest == nil || newest.ID() != r.ID()
+// superseded reports whether a row at or below the compacted revision is not the newest of its key there.
+func (x *Export) superseded(ctx context.Context, r *backend.Row) (bool, error) {
+	switch {
+	case r.ModRevision > x.Compacted:
+		return false, nil
+	case r.Deleted:
+		return r.ModRevision < x.Compacted, nil
+	case x.s.index.HasNewest(r):
+		return false, nil
 	}
-	return dead, nil
+	newest, err := x.newest(ctx, r.Key)
+	return newest == nil || newest.ID() != r.ID(), err
 }
 
 // newest returns key's live row at the compacted revision.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/auth"
 )
 
 const (
@@ -31,6 +32,8 @@ type leaseKeeper interface {
 	renew(ctx context.Context, id int64) (ttl time.Duration, err error)
 	// state describes a lease. Errors: [ErrLeaseNotFound].
 	state(ctx context.Context, id int64) (*Lease, error)
+	// some returns those of the leases that exist.
+	some(ctx context.Context, ids []int64) ([]Lease, error)
 	// all returns all leases, ordered by the time they have left, shortest first. Callers may share the slice and must
 	// not change it.
 	all(ctx context.Context) ([]Lease, error)
@@ -71,6 +74,9 @@ func (s *Store) LeaseRevoke(ctx context.Context, id int64) (revision int64, err 
 // LeaseRenew gives a lease its full TTL again and returns it in seconds. Errors: [ErrLeaseNotFound], those of the
 // backend.
 func (s *Store) LeaseRenew(ctx context.Context, id int64) (int64, error) {
+	if err := s.mayUse(ctx, []int64{id}, (*auth.State).CanWrite); err != nil {
+		return 0, err
+	}
 	ttl, err := s.lessor.renew(ctx, id)
 	return int64(ttl / time.Second), err
 }
@@ -78,11 +84,17 @@ func (s *Store) LeaseRenew(ctx context.Context, id int64) (int64, error) {
 // LeaseTimeToLive describes a lease and, if keys is set, returns its keys in order, at the revision in the description.
 // Errors: [ErrLeaseNotFound], which then holds at [Store.Revision], those of the backend.
 func (s *Store) LeaseTimeToLive(ctx context.Context, id int64, keys bool) (*Lease, [][]byte, error) {
+	if err := s.CheckUser(ctx); err != nil {
+		return nil, nil, err
+	}
 	rev := s.Revision()
 	var attached [][]byte
 	if keys {
 		var err error
-		if attached, rev, err = s.leaseKeys(ctx, id); err != nil {
+		if attached, rev, err = s.leaseKeys(ctx, id); err == nil {
+			err = s.mayUseKeys(ctx, attached, (*auth.State).CanRead)
+		}
+		if err != nil {
 			return nil, nil, err
 		}
 	}
@@ -104,6 +116,11 @@ func (s *Store) leaseKeys(ctx context.Context, id int64) ([][]byte, int64, error
 	if err := s.confirm(ctx); err != nil {
 		return nil, 0, err
 	}
+	return s.knownLeaseKeys(ctx, id)
+}
+
+// knownLeaseKeys is leaseKeys for what this store knows.
+func (s *Store) knownLeaseKeys(ctx context.Context, id int64) ([][]byte, int64, error) {
 	keys, rev, ok := s.index.LeaseKeys(id)
 	if !ok {
 		op := &leaseKeysOperation{id: id}
@@ -159,6 +176,9 @@ func (s *Store) Leases(ctx context.Context) ([]int64, error) {
 	ids := make([]int64, len(all))
 	for i := range all {
 		ids[i] = all[i].ID
+	}
+	if err := s.mayUse(ctx, ids, (*auth.State).CanRead); err != nil {
+		return nil, err
 	}
 	return ids, nil
 }

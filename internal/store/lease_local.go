@@ -22,7 +22,8 @@ const (
 )
 
 // lessor keeps the deadlines of leases in memory; the database holds their ids and TTLs. A restart gives every lease
-// its full TTL again. Time in which the process stood still does not count, since nobody could renew then.
+// its full TTL again, and the first start after an import its remaining time at the source. Time in which the
+// process stood still does not count, since nobody could renew then.
 //
 // A lease that has ended lives until it is revoked. A renewal in that time waits for the revocation, as in etcd: the
 // store never says "not found" of a lease whose keys are still there.
@@ -63,7 +64,29 @@ func newLessor(ctx context.Context, s *Store) (*lessor, error) {
 	l := &lessor{s: s, awake: time.Now, leases: make(map[int64]*lease, len(found)), due: make(chan struct{}, 1)}
 	l.looked = l.awake()
 	l.granted(found)
-	return l, nil
+	return l, l.resume(ctx)
+}
+
+// resume gives imported leases their remaining time. It does so once: before another start, a client may have renewed
+// them.
+func (l *lessor) resume(ctx context.Context) error {
+	remaining, err := l.s.backend.Remaining(ctx)
+	if err != nil || len(remaining) == 0 {
+		return err
+	}
+	if err := l.s.backend.SetRemaining(ctx, nil); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	for id, left := range remaining {
+		if le := l.leases[id]; le != nil && !le.deadline.IsZero() {
+			le.deadline = now.Add(min(left, le.ttl))
+			l.order.move(le, le.deadline)
+		}
+	}
+	return nil
 }
 
 // now returns the time that leases run on: the clock's, minus the time in which the process stood still. The first
@@ -295,6 +318,18 @@ func (l *lessor) state(_ context.Context, id int64) (*Lease, error) {
 		return nil, ErrLeaseNotFound
 	}
 	return le.state(l.now()), nil
+}
+
+func (l *lessor) some(_ context.Context, ids []int64) (found []Lease, _ error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	for _, id := range ids {
+		if le := l.leases[id]; le != nil {
+			found = append(found, *le.state(now))
+		}
+	}
+	return found, nil
 }
 
 func (l *lessor) all(context.Context) ([]Lease, error) {

@@ -31,6 +31,9 @@ func (o *grantOperation) needs(*backend.Needs) {}
 func (o *grantOperation) leases(ids []int64) []int64 { return append(ids, o.id) }
 
 func (o *grantOperation) evaluate(e *evaluator) error {
+	if err := e.auth.Known(e.caller); err != nil {
+		return err
+	}
 	if err := e.intact(); err != nil {
 		return err
 	}
@@ -70,7 +73,13 @@ func (o *revokeOperation) leases(ids []int64) []int64 { return append(ids, o.id)
 
 func (o *revokeOperation) evaluate(e *evaluator) error {
 	o.more = false
+	if err := e.auth.Known(e.caller); err != nil {
+		return err
+	}
 	if err := e.intact(); err != nil {
+		return err
+	}
+	if err := e.mayEnd(o.id); err != nil {
 		return err
 	}
 	status := e.leaseStatus(o.id)

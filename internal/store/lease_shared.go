@@ -116,6 +116,14 @@ func (l *sharedLessor) state(ctx context.Context, id int64) (*Lease, error) {
 	return described(states[0]), nil
 }
 
+func (l *sharedLessor) some(ctx context.Context, ids []int64) (found []Lease, err error) {
+	states, err := l.states(ctx, ids)
+	for _, s := range states {
+		found = append(found, *described(s))
+	}
+	return found, err
+}
+
 func (l *sharedLessor) all(ctx context.Context) ([]Lease, error) { return l.lists.get(ctx, struct{}{}) }
 
 func (l *sharedLessor) allNow() ([]Lease, error) {

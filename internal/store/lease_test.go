@@ -89,6 +89,44 @@ func TestLeaseGetsItsFullTTLAfterARestart(t *testing.T) {
 	expired(t, s, clock, "a", 10*time.Second)
 }
 
+// The remaining time of an imported lease passes from the first start on. Before the next one, clients may have renewed
+// it.
+func TestLeaseGoesOnAfterAnImport(t *testing.T) {
+	clock := &fakeClock{}
+	b := openSQLite(t)
+	s := openStore(t, b, Config{Now: clock.now})
+	grant(t, s, 1, 10, "a")
+	grant(t, s, 2, 10, "b")
+	left := func(id int64, want time.Duration) {
+		t.Helper()
+		if l, _, err := s.LeaseTimeToLive(within(t), id, false); err != nil || l.Granted != 10*time.Second ||
+			l.Remaining != want {
+			t.Fatalf("lease %d: %+v, %v; want %v remaining", id, l, err, want)
+		}
+	}
+	restart := func(remaining map[int64]time.Duration) {
+		t.Helper()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if remaining != nil {
+			if err := b.SetRemaining(t.Context(), remaining); err != nil {
+				t.Fatal(err)
+			}
+		}
+		clock.pass(time.Hour)
+		s = openStore(t, b, Config{Now: clock.now})
+	}
+	restart(map[int64]time.Duration{1: 4 * time.Second})
+	left(1, 4*time.Second)
+	left(2, 10*time.Second)
+	restart(nil)
+	left(1, 10*time.Second)
+	restart(map[int64]time.Duration{1: 4 * time.Second, 2: time.Second})
+	expired(t, s, clock, "b", time.Second)
+	expired(t, s, clock, "a", 3*time.Second)
+}
+
 // The renewal of an expired lease returns after the store has revoked the lease: its key is gone by then.
 func TestRenewalOfAnEndedLeaseWaitsForItsEnd(t *testing.T) {
 	eachIndex(t, func(t *testing.T, cfg Config) {

@@ -3,22 +3,26 @@ package store
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
+	"github.com/sqlstore/sqlstore/test/support/simdb"
 )
 
 // lateConfirm delays its confirmation until its store closes and, for up to 100 ms, until the store has left.
 type lateConfirm struct {
 	backend.Shared
-	asked chan struct{} // closed when the confirmation starts
+	once  sync.Once
+	asked chan struct{} // closed when the first confirmation starts
 	left  chan struct{} // closed when the store has left
 }
 
 func (b *lateConfirm) Confirm(ctx context.Context, m backend.Member) (backend.Head, error) {
-	close(b.asked)
+	b.once.Do(func() { close(b.asked) }) // opening the store may confirm, too
 	<-ctx.Done()
 	select {
 	case <-b.left:
@@ -53,11 +57,12 @@ func TestConfirmationBeforeLeaving(t *testing.T) {
 // endlessConfirm never completes a confirmation.
 type endlessConfirm struct {
 	backend.Shared
+	once  sync.Once
 	asked chan struct{}
 }
 
 func (b *endlessConfirm) Confirm(ctx context.Context, _ backend.Member) (backend.Head, error) {
-	close(b.asked)
+	b.once.Do(func() { close(b.asked) }) // opening the store may confirm, too
 	<-ctx.Done()
 	return backend.Head{}, ctx.Err()
 }
@@ -76,4 +81,23 @@ func TestConfirmationWhileTheStoreCloses(t *testing.T) {
 	if err := <-answer; !errors.Is(err, ErrClosed) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// TestLeaderLeaves closes the leader midway between two heartbeats of another replica, in virtual time. The other one
+// leads from that moment.
+func TestLeaderLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := simdb.New(1, nil)
+		a, b := openStore(t, c.Open(), Config{}), openStore(t, c.Open(), Config{})
+		time.Sleep(10*beatOther + beatOther/2)
+		if !a.Leads() || b.Leader() != a.Leader() {
+			t.Fatalf("the leader is %x, or %x according to the other replica", a.Leader(), b.Leader())
+		}
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if synctest.Wait(); !b.Leads() {
+			t.Errorf("the leader is %x", b.Leader())
+		}
+	})
 }

@@ -32,8 +32,11 @@ const defragmentWait = 2 * time.Second
 
 // Defragment gives back all the space that the database can give back. It first deletes the rows below the compacted
 // revision, because an operator who is out of space compacts and defragments in one go. Rows that readers hold for
-// longer than defragmentWait are left for later. Errors: ctx's, those of the backend.
+// longer than defragmentWait are left for later. Errors: those of [Store.CheckAdmin].
 func (s *Store) Defragment(ctx context.Context) error {
+	if err := s.CheckAdmin(ctx); err != nil {
+		return err
+	}
 	if _, err := s.purgeAll(ctx, defragmentWait); err != nil {
 		return fmt.Errorf("defragment: %w", err)
 	}

@@ -22,6 +22,8 @@ func (n *null) Settings(context.Context) (backend.Settings, error) {
 func (n *null) Clock(context.Context) (backend.Clock, error)    { return n.clock, nil }
 func (n *null) Leases(context.Context) ([]backend.Lease, error) { return nil, nil }
 func (n *null) Alarms(context.Context) ([]backend.Alarm, error) { return nil, nil }
+func (n *null) Import(context.Context) (backend.Import, error)  { return backend.Import{}, nil }
+func (n *null) Auth(context.Context) (backend.Auth, error)      { return backend.Auth{}, nil }
 func (n *null) Size(context.Context) (backend.Size, error)      { return backend.Size{}, nil }
 func (n *null) Begin(context.Context, backend.Needs) (backend.Tx, error) {
 	return &nullTx{n, backend.Loaded{Clock: n.clock}}, nil

@@ -51,8 +51,9 @@ type peers interface {
 	// pins.mu.
 	share(p *pin)
 	// pinFor makes the other processes keep the rows that can be read at rev, for d, and returns the id of that pin in
-	// the database. free ends it. Errors: those of the backend.
+	// the database. renewPin makes it end d from now, and free ends it. Errors: those of the backend.
 	pinFor(ctx context.Context, rev int64, d time.Duration) (id int64, err error)
+	renewPin(ctx context.Context, id int64, d time.Duration) error
 	free(id int64)
 	// used returns the bytes that count against the quota, given the size of the database.
 	used(size backend.Size) int64
@@ -111,6 +112,7 @@ func (alone) departs(int64) (arrives func()) { return func() {} }
 
 func (a alone) publish(_ context.Context, e *evaluator) {
 	a.s.alarms.apply(&e.effects)
+	a.s.setAuth(e.auth)
 	a.s.publish(e, e.rows, e.prevs)
 }
 
@@ -119,6 +121,7 @@ func (a alone) doubt(err error) { a.s.fail(err) }
 
 func (alone) share(*pin)                                                  {}
 func (alone) pinFor(context.Context, int64, time.Duration) (int64, error) { return 0, nil }
+func (alone) renewPin(context.Context, int64, time.Duration) error        { return nil }
 func (alone) free(int64)                                                  {}
 func (alone) used(size backend.Size) int64                                { return size.Total }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/store/index"
+	"github.com/sqlstore/sqlstore/internal/tracing"
 )
 
 const (
@@ -94,14 +95,27 @@ func (s *Store) AwaitRevision(ctx context.Context, revision int64) (current int6
 }
 
 // Range returns the rows of req's range at its revision. The result is a snapshot of that revision, whatever is written
-// during the read. Errors: [ErrCompacted], [ErrFutureRevision], those of the backend.
+// during the read. Errors: [ErrCompacted], [ErrFutureRevision], those of [auth.State.CanRead], those of the backend.
 func (s *Store) Range(ctx context.Context, req *RangeRequest) (*RangeResult, error) {
-	if !req.Serializable {
-		if err := s.confirm(ctx); err != nil {
+	state, err := s.admit(ctx, req.Serializable)
+	if err != nil {
+		return nil, err
+	}
+	if err := mayRead(ctx, state, req.Key, req.End); err != nil {
+		return nil, err
+	}
+	res, err := s.readAgain(ctx, req)
+	if now := s.Auth(); err == nil && now != state {
+		if err = mayRead(ctx, now, req.Key, req.End); err != nil {
+			res.Turn.End()
 			return nil, err
 		}
 	}
-	return s.readAgain(ctx, req)
+	if span := s.cfg.Tracer.Of(ctx); span.On() && err == nil {
+		span.Number(tracing.Revision, res.Revision)
+		span.Number(tracing.Rows, int64(len(res.Rows)))
+	}
+	return res, err
 }
 
 // readAgain reads, and retries if a row that a read of the current revision needs was removed in the meantime.

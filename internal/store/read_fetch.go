@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/tracing"
 )
 
 // fetcher reads rows by their ids. It reads single rows for several callers together, because most of the cost of a row
@@ -16,6 +17,7 @@ import (
 type fetcher struct {
 	ctx     context.Context // of shared statements; a caller's own ctx would end those of others
 	backend backend.Backend
+	tracer  *tracing.Tracer
 	single  gatherer[backend.RowID, fetched]
 }
 
@@ -26,8 +28,8 @@ type fetched struct {
 }
 
 // newFetcher returns a fetcher that runs shared statements in ctx.
-func newFetcher(ctx context.Context, work *background, b backend.Backend) *fetcher {
-	f := &fetcher{ctx: ctx, backend: b}
+func newFetcher(ctx context.Context, work *background, b backend.Backend, tracer *tracing.Tracer) *fetcher {
+	f := &fetcher{ctx: ctx, backend: b, tracer: tracer}
 	f.single = gatherer[backend.RowID, fetched]{background: work, limit: readChunk, ask: f.ask}
 	return f
 }
@@ -43,7 +45,9 @@ func (f *fetcher) rows(ctx context.Context, ids []backend.RowID, bytes int64) ([
 		defer f.single.end()
 		return f.read(ctx, ids, 0)
 	}
-	found, err := f.single.get(ctx, ids[0])
+	waiting, span := f.tracer.Begin(ctx, "wait for a shared read")
+	found, err := f.single.get(waiting, ids[0])
+	span.End()
 	switch {
 	case err == nil:
 		return found.rows, found.clock, gone(found.rows, ids)

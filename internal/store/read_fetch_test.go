@@ -63,7 +63,7 @@ func gather(ctx context.Context, t *testing.T, g *gatedRows, f *fetcher, revisio
 
 func newGated() (*gatedRows, *fetcher) {
 	g := &gatedRows{asked: make(chan []backend.RowID), let: make(chan error)}
-	return g, newFetcher(context.Background(), &background{}, g)
+	return g, newFetcher(context.Background(), &background{}, g, nil)
 }
 
 // rowsInLine counts the rows that wait for the next statement.

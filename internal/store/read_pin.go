@@ -83,6 +83,10 @@ func (r *replica) pinFor(ctx context.Context, rev int64, d time.Duration) (id in
 	return r.b.Pin(ctx, rev, d)
 }
 
+func (r *replica) renewPin(ctx context.Context, id int64, d time.Duration) error {
+	return r.b.Renew(ctx, id, d)
+}
+
 // shareNow asks the other replicas to hold off deletion. Until they learn of the pin, and if it comes too late, a
 // compaction ends the stream.
 func (p *pin) shareNow() {

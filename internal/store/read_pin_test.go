@@ -179,21 +179,28 @@ func TestGetOverUnnoticedLoss(t *testing.T) {
 	}
 }
 
+// exportOf puts n keys and returns an export of the store. It is closed when the test ends.
+func exportOf(t *testing.T, s *Store, n int) *Export {
+	t.Helper()
+	for i := range n {
+		put(t, s, fmt.Sprintf("k%04d", i), "old")
+	}
+	x, err := s.Export(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(x.Close)
+	return x
+}
+
 // TestExportWithoutItsPin loses an export's pin and purges on another replica.
 func TestExportWithoutItsPin(t *testing.T) {
 	const n = 300 // more than one chunk
 	dsn := pgserver.Database(t)
 	all := replicasOn(t, 2, Config{}, dsn)
-	for i := range n {
-		put(t, all[0], fmt.Sprintf("k%04d", i), "old")
-	}
-	x, err := all[0].Export(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Close()
+	x := exportOf(t, all[0], n)
 	purged := false
-	err = x.Rows(within(t), func(backend.Row) error {
+	err := x.Rows(within(t), func(backend.Row) error {
 		if !purged {
 			purged = true
 			losePins(t, dsn)
@@ -205,6 +212,36 @@ func TestExportWithoutItsPin(t *testing.T) {
 	})
 	if !errors.Is(err, ErrCompacted) {
 		t.Errorf("the export ended with %v", err)
+	}
+}
+
+// TestExportTakesLong has the time of an export's pin pass. The export renews it while it is read, so that another
+// replica's purge finds it.
+func TestExportTakesLong(t *testing.T) {
+	const n = 300 // more than two chunks
+	dsn := pgserver.Database(t)
+	clock := &fakeClock{}
+	all := replicasOn(t, 2, Config{Now: clock.now}, dsn)
+	x := exportOf(t, all[0], n)
+	x.Chunk = n / 3
+	rows := 0
+	err := x.Rows(within(t), func(r backend.Row) error {
+		switch rows++; rows {
+		case 1:
+			execute(t, dsn, "UPDATE holds SET expires_at = clock_timestamp()")
+			clock.pass(exportRenewal)
+		case n - 1:
+			if res := rewrite(t, all[1], n); res.Removed != 0 || res.Done {
+				t.Errorf("purged %+v", res)
+			}
+		}
+		if v := string(r.Value); v != "old" {
+			t.Errorf("%s is %q", r.Key, v)
+		}
+		return nil
+	})
+	if err != nil || rows != n {
+		t.Errorf("%d rows, %v", rows, err)
 	}
 }
 

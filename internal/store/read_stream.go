@@ -33,10 +33,12 @@ const (
 func (s *Store) RangeStream(
 	ctx context.Context, req *RangeRequest, send func(rows []*Row) error,
 ) (*RangeResult, error) {
-	if !req.Serializable {
-		if err := s.confirm(ctx); err != nil {
-			return nil, err
-		}
+	state, err := s.admit(ctx, req.Serializable)
+	if err != nil {
+		return nil, err
+	}
+	if err := mayRead(ctx, state, req.Key, req.End); err != nil {
+		return nil, err
 	}
 	sp := index.NewSpan(req.Key, req.End)
 	v, err := s.pin(req.Revision)
@@ -45,6 +47,9 @@ func (s *Store) RangeStream(
 	}
 	defer v.pin.end()
 	defer v.snap.End()
+	if err := mayRead(ctx, s.Auth(), req.Key, req.End); err != nil { // no older than the rows
+		return nil, err
+	}
 	res := &RangeResult{Revision: v.current, Epoch: v.epoch}
 	if sp.Empty {
 		return res, nil

@@ -37,7 +37,8 @@ type replica struct {
 	mu     sync.Mutex     // held while publishing; locked before the index's and the hub's
 	batch  int64          // that moved the clock to the last revision held, 0 if unknown
 	server backend.Server // that reported the last revision held, zero if unknown
-	alarms int64          // the number that the tail reports for the alarms held
+	alarms int64          // the number that the tail reports for the alarms, users and roles held
+	heard  backend.Server // that reported it
 	bytes  int64          // to ask for in the next tail
 
 	wake    chan struct{} // capacity 1
@@ -169,7 +170,11 @@ func (r *replica) reset(ctx context.Context, lost bool) error {
 			"may have seen, and make replication synchronous",
 			"held-revision", s.Revision(), "database-revision", clock.Revision, "epoch", clock.Epoch)
 	}
-	r.batch, r.server = batch, backend.Server{}
+	if err := r.loadShared(ctx); err != nil {
+		return fmt.Errorf("start anew: %w", err)
+	}
+	r.batch, r.server, r.heard = batch, backend.Server{}, backend.Server{}
+	r.alarms = -1
 	s.index.Reset(clock)
 	// The epoch changes between the two resets: who finds the new epoch then reads the new history, and who still finds
 	// the old one is in time for the end of a watch that continues from lost history.

@@ -40,11 +40,11 @@ func (r *replica) adopt(ctx context.Context, q question, t *backend.Tail) error 
 	if rev != q.After && t.Origin.Server != r.server {
 		return errOvertaken
 	}
-	if t.Alarms != r.alarms {
-		if err := r.s.alarms.load(backend.Urgent(ctx), r.b); err != nil {
+	if t.Alarms != r.alarms || t.Origin.Server != r.heard {
+		if err := r.loadShared(ctx); err != nil {
 			return err
 		}
-		r.alarms = t.Alarms
+		r.alarms, r.heard = t.Alarms, t.Origin.Server
 	}
 	if err := whole(t, q.After, rev); err != nil {
 		r.s.cfg.Logger.Warn("this replica has fallen behind a compaction: "+
@@ -65,6 +65,15 @@ func (r *replica) adopt(ctx context.Context, q question, t *backend.Tail) error 
 	r.server = t.Origin.Server
 	r.publishTail(t, superseded, rev, compacted)
 	return nil
+}
+
+// loadShared reads what the tail only counts the changes of: alarms, users and roles. Callers hold mu.
+func (r *replica) loadShared(ctx context.Context) error {
+	ctx = backend.Urgent(ctx)
+	if err := r.s.alarms.load(ctx, r.b); err != nil {
+		return err
+	}
+	return r.s.loadAuth(ctx, r.b)
 }
 
 // whole returns an error if anything is missing from what t has above rev; t was asked for after the revision after.

@@ -39,8 +39,11 @@ func (r *replica) begin(ctx context.Context, batch []*call) (backend.Tx, *evalua
 			for _, l := range loaded.Leases {
 				e.states[l.ID] = l
 			}
-			if complete {
+			switch {
+			case complete:
 				err = r.ahead(ctx, tx.(backend.SharedTx), e)
+			case e.auth.Enabled() && !e.keysOfLeases:
+				err = errReset // somebody has enabled authentication meanwhile
 			}
 		}
 		if err == nil {
@@ -105,6 +108,9 @@ func (r *replica) publish(ctx context.Context, e *evaluator) {
 	r.s.alarms.apply(fx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if fx.Auth != nil {
+		r.changed(ctx, e)
+	}
 	rev, rows, prevs := r.s.Revision(), e.rows, e.prevs
 	for len(rows) > 0 && rows[0].ModRevision <= rev {
 		rows, prevs = rows[1:], prevs[1:]
@@ -120,6 +126,19 @@ func (r *replica) publish(ctx context.Context, e *evaluator) {
 		r.batch = fx.Batch
 	}
 	r.s.publish(e, rows, prevs)
+}
+
+// changed makes a batch's change of users and roles visible. Callers hold mu.
+func (r *replica) changed(ctx context.Context, e *evaluator) {
+	if e.epoch != r.s.epoch.Load() {
+		return // the reset has read them
+	}
+	if r.alarms != e.alarms { // a tail has come in between
+		if err := r.s.loadAuth(backend.Urgent(ctx), r.b); err == nil {
+			return
+		}
+	}
+	r.s.setAuth(e.auth)
 }
 
 // reachBelow publishes what others committed before a batch, so that the batch's answers follow it. If that cannot be

@@ -134,10 +134,7 @@ func (r *replica) beatSince(ctx context.Context, moment time.Time) error {
 		if began.After(moment) {
 			return err
 		}
-		select {
-		case r.beatNow <- struct{}{}:
-		default: // somebody has asked
-		}
+		r.beatSoon()
 		select {
 		case <-later:
 		case <-ctx.Done():
@@ -146,6 +143,14 @@ func (r *replica) beatSince(ctx context.Context, moment time.Time) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// beatSoon sends a heartbeat before the next one is due.
+func (r *replica) beatSoon() {
+	select {
+	case r.beatNow <- struct{}{}:
+	default: // somebody has asked
+	}
 }
 
 // beats sends heartbeats until the store closes and, on the leader, looks for leases that have ended.
@@ -203,6 +208,13 @@ func (r *replica) leaveNow() {
 	defer cancel()
 	if err := r.b.Leave(ctx, r.s.settings.MemberID); err != nil {
 		r.s.cfg.Logger.Info("the other replicas will miss this one only when its time is up", "error", err)
+		return
+	}
+	if r.onlyMember() {
+		return
+	}
+	if err := r.b.Hint(ctx, 0, 0); err != nil {
+		r.s.cfg.Logger.Debug("the others notice with their next heartbeat that this replica has left", "error", err)
 	}
 }
 

@@ -121,6 +121,7 @@ func (r *replica) upToDate(q question, head backend.Head) bool {
 	at := r.s.index.Position()
 	switch {
 	case head.Clock.Epoch != q.epoch, q.epoch != r.s.epoch.Load(), head.Alarms != r.alarms,
+		head.Origin.Server != r.heard,
 		index.EtcdCompacted(head.Clock.Compacted) > index.EtcdCompacted(at.Compacted):
 		return false
 	case at.Revision != q.After && head.Origin.Server != r.server: // another server's history there is unknown
@@ -215,6 +216,10 @@ func (r *replica) step(
 // listen wakes run when another process has committed.
 func (r *replica) listen() {
 	r.b.Listen(r.s.ctx, func(revision, compacted int64) {
+		if revision == 0 {
+			r.beatSoon() // the member that left may have been the leader
+			return
+		}
 		if revision > r.s.Revision() || index.EtcdCompacted(compacted) > index.EtcdCompacted(r.s.compacted()) {
 			r.hinted.Add(1)
 			r.news.Store(true)
@@ -249,7 +254,9 @@ func (r *replica) signal() {
 
 // sync returns once everything that anyone committed before the call is published. Errors: ctx's, [ErrClosed], those of
 // the backend.
-func (r *replica) sync(ctx context.Context) error {
+func (r *replica) sync(ctx context.Context) (err error) {
+	ctx, span := r.s.cfg.Tracer.Begin(ctx, "wait for the clock")
+	defer func() { span.Fail(err); span.End() }()
 	done := make(chan error, 1)
 	r.asking.Lock()
 	r.waiting = append(r.waiting, done)

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/auth"
 	"github.com/sqlstore/sqlstore/internal/store/index"
 	"github.com/sqlstore/sqlstore/internal/store/watch"
+	"github.com/sqlstore/sqlstore/internal/tracing"
 )
 
 // sharedTxnRows is the default of Config.TxnRows over a shared database.
@@ -34,6 +36,7 @@ type Batch struct {
 	Revoked       int // leases, including expired ones
 	ValueBytes    int64
 	Commit        time.Duration
+	Trace         string // the id of a request's trace, "" if no request of the batch is recorded in one
 }
 
 // Config configures a store. Zero fields take the defaults named below.
@@ -80,6 +83,8 @@ type Config struct {
 	MaxStaleness time.Duration
 	// Observer may be nil.
 	Observer Observer
+	// Tracer makes the spans of what requests wait for, nil for none.
+	Tracer *tracing.Tracer
 	// Now is the clock for leases, and for how long a stream may hold off the deletion of rows; default time.Now.
 	Now func() time.Time
 
@@ -131,6 +136,7 @@ type Store struct {
 	cfg      Config
 	backend  backend.Backend
 	settings backend.Settings
+	gaps     int64        // up to which revisions may have no rows; see [backend.Import]
 	epoch    atomic.Int64 // of the published history; a replica raises it
 	index    *index.Index
 	fetcher  *fetcher
@@ -143,6 +149,8 @@ type Store struct {
 	reserve  backend.Reserving // nil when the backend keeps no reserve
 	load     loader
 	alarms   alarms
+	auth     atomic.Pointer[auth.State]
+	tokens   tokens
 	quota    quota
 	purging  sync.Mutex // held while deleting rows
 	pins     pins
@@ -166,7 +174,7 @@ type Store struct {
 }
 
 // Open starts the engine over b. It does not wait for the index to load: until the index is complete, the store reads
-// what is missing from the database. Errors: those of the backend.
+// what is missing from the database. Errors: [backend.ErrImporting], [backend.ErrRestored], those of the backend.
 func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	if _, shared := b.(backend.Shared); shared && cfg.TxnRows == 0 {
 		cfg.TxnRows = sharedTxnRows
@@ -174,6 +182,9 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
 	settings, err := b.Settings(ctx)
 	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	if err := restored(b); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	clock, batch, err := position(ctx, b)
@@ -186,16 +197,25 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	s.backend = s.corruption.guarded(b)
 	s.epoch.Store(clock.Epoch)
 	s.reserve, _ = b.(backend.Reserving)
-	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	s.ctx, s.cancel = context.WithCancel(auth.With(context.WithoutCancel(ctx), auth.Server))
 	s.batchCtx = backend.Urgent(withoutTurn(s.ctx)) // all other writes would wait for a batch's turn
 	s.index = index.New(clock, cfg.CacheBytes, cfg.DisableIndex)
 	s.turns = newTurns(cfg.Caller, cfg.HangUp)
 	s.load.s = s
-	s.fetcher = newFetcher(s.ctx, &s.background, s.backend)
+	s.fetcher = newFetcher(s.ctx, &s.background, s.backend, cfg.Tracer)
 	s.seq = newSequencer(s)
 	s.hub = s.newHub(clock)
 	if err = s.alarms.load(ctx, b); err == nil {
+		err = s.loadAuth(ctx, b)
+	}
+	if err == nil {
+		err = s.readImport(ctx, b)
+	}
+	if err == nil {
 		err = s.openPeers(ctx, batch)
+	}
+	if err == nil {
+		err = s.readImport(ctx, b) // one that began before this process became a member; later ones see the member
 	}
 	if err != nil {
 		s.cancel()
@@ -208,7 +228,31 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	s.lessor.start()
 	s.peers.start()
 	s.background.start(s.hub.Run)
+	s.background.start(s.dropTokens)
 	return s, nil
+}
+
+// restored returns [backend.ErrRestored] if another program has put the database back to an earlier state. Clients know
+// revisions that the store would then give out again, for something else.
+func restored(b backend.Backend) error {
+	r, ok := b.(backend.Restorable)
+	if !ok {
+		return nil
+	}
+	if found := r.Restored(); found.Evidence != "" {
+		return fmt.Errorf("%w (%s)", backend.ErrRestored, found.Evidence)
+	}
+	return nil
+}
+
+// readImport reads what was imported. It returns [backend.ErrImporting] while rows of an import are missing.
+func (s *Store) readImport(ctx context.Context, b backend.Backend) error {
+	i, err := b.Import(ctx)
+	if err == nil && i.Source != 0 {
+		err = backend.ErrImporting
+	}
+	s.gaps = i.Gaps
+	return err
 }
 
 // openPeers creates the parts that depend on whether other processes write to the database.

@@ -19,8 +19,12 @@ func (q *sequencer) needs(batch []*call) (n backend.Needs, complete bool, publis
 	at := q.s.index.Position()
 	if !at.Complete {
 		n.SpanLimit, n.LeaseLimit = q.s.cfg.TxnRows, q.s.cfg.TxnRows
+		q.rights = q.s.Auth().Enabled()
 		for _, c := range batch {
 			c.op.needs(&n)
+			if t, ok := c.op.(*txnOperation); ok && q.rights {
+				n.LeaseKeys = t.leases(n.LeaseKeys) // attaching a key needs rights to the lease's other keys
+			}
 		}
 	}
 	return n, at.Complete, at.Revision
@@ -28,10 +32,11 @@ func (q *sequencer) needs(batch []*call) (n backend.Needs, complete bool, publis
 
 func (q *sequencer) evaluator(ctx context.Context, loaded *backend.Loaded, complete bool) *evaluator {
 	e := &evaluator{
-		s: q.s, ctx: ctx, epoch: loaded.Clock.Epoch,
+		s: q.s, ctx: ctx, epoch: loaded.Clock.Epoch, auth: q.s.Auth(),
 		from: loaded.Clock.Revision, oldest: loaded.Clock.Compacted, rev: loaded.Clock.Revision,
-		server: loaded.Tail.Origin.Server,
+		server: loaded.Tail.Origin.Server, alarms: loaded.Tail.Alarms, keysOfLeases: q.rights,
 	}
+	e.was = e.auth
 	if !complete {
 		e.loaded = index.NewTree()
 		for i := range loaded.Rows {

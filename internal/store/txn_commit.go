@@ -8,17 +8,21 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/auth"
 )
 
 // try begins, evaluates and commits a batch, as much of it as one transaction takes. It returns the batch, including
 // the calls that joined it, and n: err is about the first n calls. If err is nil, these are committed.
 func (q *sequencer) try(batch []*call, open bool) (_ []*call, n int, err error) {
-	ctx := q.s.batchCtx
 	if err := q.s.Err(); err != nil {
 		//nolint:errorlint // this outcome is known
 		err = fmt.Errorf("%w: the store has stopped writing: %v", ErrUnavailable, err)
 		return batch, len(batch), err
 	}
+	var e *evaluator
+	spans := q.trace(batch)
+	defer func() { spans.end(e, batch, n, err) }()
+	ctx := spans.within(q.s.batchCtx)
 	tx, e, err := q.s.peers.begin(ctx, batch)
 	if err != nil {
 		if errors.Is(err, backend.ErrTooManyRows) {
@@ -35,7 +39,10 @@ func (q *sequencer) try(batch []*call, open bool) (_ []*call, n int, err error) 
 		return batch, len(batch), fmt.Errorf("begin batch: %w", err)
 	}
 	if open && e.indexed() {
+		from := len(batch)
 		batch = q.s.peers.join(batch)
+		spans = spans.join(batch, from)
+		ctx = spans.within(ctx)
 	}
 	n = e.run(batch)
 	return batch, n, q.finish(ctx, tx, e, batch[:n])
@@ -52,6 +59,9 @@ const batchRows = 10_000
 func (e *evaluator) run(batch []*call) int {
 	for i, c := range batch {
 		e.begin()
+		if e.auth.Enabled() {
+			e.caller = auth.From(c.ctx)
+		}
 		if c.err = c.ctx.Err(); c.err == nil {
 			c.err = c.op.evaluate(e)
 		}
@@ -86,6 +96,7 @@ func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, bat
 	if err != nil {
 		return err
 	}
+	stats.Trace = q.s.cfg.Tracer.Of(ctx).Trace()
 	q.observe(ctx, e, stats)
 	return nil
 }
@@ -93,7 +104,7 @@ func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, bat
 // changed reports whether the batch has any effects to commit.
 func (e *evaluator) changed() bool {
 	fx := &e.effects
-	return len(e.rows) > 0 || fx.Compacted != 0 ||
+	return len(e.rows) > 0 || fx.Compacted != 0 || e.auth != e.was || len(fx.Tokens) > 0 ||
 		len(fx.Granted)+len(fx.Ending)+len(fx.Revoked)+len(fx.Raised)+len(fx.Cleared) > 0
 }
 
@@ -101,6 +112,9 @@ func (e *evaluator) changed() bool {
 func (q *sequencer) write(ctx context.Context, tx backend.Tx, e *evaluator, batch []*call) (Batch, error) {
 	fx := &e.effects
 	fx.Revision, fx.Batch = e.rev, rand.Int64()|1
+	if e.auth != e.was {
+		fx.Auth = e.auth.Since(e.was)
+	}
 	stats := Batch{Operations: len(batch), Granted: fx.Granted, Revoked: len(fx.Revoked)}
 	for i, it := range e.rows {
 		fx.Rows[i] = it.Row

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/auth"
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
@@ -33,6 +34,7 @@ type evaluator struct {
 	overlay    index.Tree     // newest rows of the batch, tombstones included
 	from       int64          // revision of the committed state
 	server     backend.Server // that reported it
+	alarms     int64          // the number that the tail reports for the alarms, users and roles in that state
 	generation int            // of the index when the batch began
 	oldest     int64          // the clock's compacted revision in that state
 	rev        int64          // revision of the last transaction that wrote
@@ -50,6 +52,11 @@ type evaluator struct {
 	asked bool
 	key   string
 	found *index.Item
+
+	auth         *auth.State   // as the calls before left it
+	was          *auth.State   // as it is committed
+	caller       auth.Identity // of the call under way, if authentication is enabled
+	keysOfLeases bool          // loaded has the keys of all leases that calls name
 
 	leases   map[int64]leaseStatus        // of the leases that the batch has changed
 	states   map[int64]backend.LeaseState // of the leases that the batch names, if the database keeps their time

@@ -151,6 +151,12 @@ func (o *txnOperation) evaluate(e *evaluator) error {
 	}
 	puts := o.txn.puts()
 	e.shared = puts > 1
+	if puts > 0 && e.s.alarms.is(AlarmNoSpace) {
+		return ErrQuota
+	}
+	if err := e.mayRun(o.txn); err != nil {
+		return err
+	}
 	if puts > 0 {
 		if err := e.room(o.size()); err != nil {
 			return err
@@ -180,6 +186,9 @@ func (o *alarmOperation) size() int64          { return 64 }
 func (o *alarmOperation) needs(*backend.Needs) {}
 
 func (o *alarmOperation) evaluate(e *evaluator) error {
+	if err := e.auth.IsAdmin(e.caller); err != nil {
+		return err
+	}
 	for _, a := range o.raise {
 		if !e.s.alarms.has(a) && e.s.alarms.count()+len(e.effects.Raised) >= maxAlarms {
 			return ErrTooManyAlarms

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/auth"
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
@@ -46,16 +47,23 @@ func (s *Store) look(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err 
 func (s *Store) lookAt(
 	ctx context.Context, t *Txn, tree *index.Tree, clock backend.Clock,
 ) (res *TxnResult, err error) {
+	e := &evaluator{
+		s: s, from: clock.Revision, oldest: clock.Compacted, rev: clock.Revision,
+		epoch: clock.Epoch, loaded: tree, whole: true, reading: true, auth: s.Auth(), // no older than the snapshot
+	}
+	if e.auth.Enabled() {
+		e.caller = auth.From(ctx)
+	}
+	if err := e.mayRun(t); err != nil {
+		return nil, err
+	}
 	var turn *Turn
 	if t.long(tree) {
 		if turn, err = s.turns.takeWith(ctx, s.resultBytes(t.returns(s.index))); err != nil {
 			return nil, err
 		}
 	}
-	e := &evaluator{
-		s: s, ctx: turn.with(ctx), from: clock.Revision, oldest: clock.Compacted, rev: clock.Revision,
-		epoch: clock.Epoch, loaded: tree, whole: true, reading: true,
-	}
+	e.ctx = turn.with(ctx)
 	if res, err = e.txn(t); err != nil || !t.KeepTurn {
 		turn.End()
 		return res, err

@@ -36,6 +36,8 @@ type call struct {
 	err  error
 	done chan struct{}
 
+	waits *batchWait // nil if its request is not recorded
+
 	bytes  int64 // size of the operation
 	keys   int32 // roughly how many it looks at without naming them
 	ended  bool  // it revokes a lease that has ended
@@ -68,6 +70,7 @@ type sequencer struct {
 	pace    pace
 	stopped chan struct{}
 	rows    []Row // of the batch under way
+	rights  bool  // the rows that were loaded for it include those that decide about rights
 }
 
 func newSequencer(s *Store) *sequencer {
@@ -84,7 +87,9 @@ func (q *sequencer) do(ctx context.Context, op operation) (rev int64, err error)
 		return 0, err
 	}
 	c := q.s.newCall(ctx, op)
+	c.waits = awaitBatch(ctx, q.s.cfg.Tracer)
 	if err := q.queue.add(c); err != nil {
+		c.waits.end(err)
 		return 0, err
 	}
 	select {
@@ -92,6 +97,7 @@ func (q *sequencer) do(ctx context.Context, op operation) (rev int64, err error)
 		return c.rev, c.err
 	case <-ctx.Done():
 		q.queue.leave(c)
+		c.waits.end(ctx.Err())
 		return 0, ctx.Err()
 	}
 }
@@ -156,6 +162,9 @@ func (q *sequencer) commitPart(batch []*call, open bool) (rest []*call) {
 	for _, c := range batch {
 		if err != nil {
 			c.err = err
+		}
+		if left := c.ctx.Err(); left != nil && gaveWay(err) {
+			c.err = left // the batch ran out of tries, or was not tried again, without this caller
 		}
 		close(c.done)
 	}

@@ -204,7 +204,8 @@ type verifier struct {
 	clock   backend.Clock
 	loading *index.Loading // nil if the index is complete
 	rows    int64
-	first   int64 // rows that are the first of their revision, above the compacted one
+	full    int64 // the revision above which every revision has rows
+	first   int64 // rows that are the first of their revision, above that
 }
 
 func newVerifier(s *Store) *verifier {
@@ -218,7 +219,7 @@ func newVerifier(s *Store) *verifier {
 
 // Begin implements [backend.Verifier].
 func (p *verifier) Begin(c backend.Clock) error {
-	p.clock = c
+	p.clock, p.full = c, max(c.Compacted, p.s.gaps, 1)
 	if c.Epoch != p.at.Epoch {
 		return backend.ErrOtherEpoch // which this process has not noticed yet
 	}
@@ -231,7 +232,7 @@ func (p *verifier) Row(r *backend.Row) error {
 		return fmt.Errorf("%w: it has a row of revision %d, but its clock is at %d; restore a backup",
 			backend.ErrCorrupt, r.ModRevision, p.clock.Revision)
 	}
-	if r.Ordinal == 0 && r.ModRevision > p.clock.Compacted {
+	if r.Ordinal == 0 && r.ModRevision > p.full {
 		p.first++
 	}
 	if p.loading != nil {
@@ -245,9 +246,9 @@ func (p *verifier) Row(r *backend.Row) error {
 
 // Rows implements [backend.Verifier].
 func (p *verifier) Rows() error {
-	if want := p.clock.Revision - max(p.clock.Compacted, 1); p.first != want {
-		return fmt.Errorf("%w: of the %d revisions above the compacted one, %d have no row; restore a backup",
-			backend.ErrCorrupt, want, want-p.first)
+	if want := p.clock.Revision - p.full; p.first != want {
+		return fmt.Errorf("%w: of the %d revisions above %d, %d have no row; restore a backup", backend.ErrCorrupt,
+			want, p.full, want-p.first)
 	}
 	if p.loading != nil && !p.s.index.Fill(p.loading) {
 		return errStale

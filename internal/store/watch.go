@@ -33,7 +33,7 @@ var (
 // newHub returns the hub of the store's watches, which starts after the clock's revision.
 func (s *Store) newHub(clock backend.Clock) *watch.Hub {
 	cfg := watch.Config{
-		History: s.backend, Revision: s.Revision, Start: s.background.start,
+		History: s.backend, Revision: s.Revision, Start: s.background.start, Auth: s.Auth,
 		Logger: s.cfg.Logger, Observer: s.cfg.Observer, ProgressInterval: s.cfg.ProgressInterval,
 		WindowBytes: s.cfg.WindowBytes, WatcherBytes: s.cfg.WatcherBytes, WatchBytes: s.cfg.WatchBytes,
 	}

@@ -96,7 +96,7 @@ func (h *Hub) deliver(p *piece) {
 		h.mu.Lock()
 		w.stream.mu.Lock()
 		if !w.ended && p.corrupt != nil {
-			w.stream.cancelCorrupt(w, p.corrupt)
+			w.stream.cancelFor(w, p.corrupt)
 		}
 		if !w.ended {
 			if !p.failed && w.next == p.from[i] { // otherwise a reset came in between

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/auth"
 )
 
 // Config connects a hub to the store around it.
@@ -17,6 +18,8 @@ type Config struct {
 	// Confirm returns once everything acknowledged before the call, by any replica, is published. Nil if no other
 	// process writes to the database. Errors: ctx's, those of the backend.
 	Confirm func(context.Context) error
+	// Auth returns the users and roles, which decide who may watch. Nil lets everybody.
+	Auth func() *auth.State
 	// Start runs f in the background and returns true, or returns false if the store is closing.
 	Start func(f func()) bool
 

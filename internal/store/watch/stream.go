@@ -142,6 +142,11 @@ func (st *Stream) refusal(req *Request, sp index.Span) error {
 	if req.StartRevision < 0 {
 		return backend.ErrCompacted
 	}
+	if st.hub.cfg.Auth != nil {
+		if err := st.hub.cfg.Auth().CanRead(req.As, req.Key, req.End); err != nil {
+			return err
+		}
+	}
 	if sp.Empty {
 		return ErrEmptyRange
 	}
@@ -181,8 +186,8 @@ func (st *Stream) cancelCompacted(w *watcher, compacted int64) {
 	st.answer(&Response{ID: w.req.ID, Canceled: true, CompactRevision: compacted})
 }
 
-// cancelCorrupt ends a watch whose events cannot be read. Callers hold hub.mu and mu.
-func (st *Stream) cancelCorrupt(w *watcher, err error) {
+// cancelFor ends a watch whose events cannot be read, or may no longer be. Callers hold hub.mu and mu.
+func (st *Stream) cancelFor(w *watcher, err error) {
 	st.drop(w)
 	st.answer(&Response{ID: w.req.ID, Revision: st.hub.rev, Canceled: true, Err: err})
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/auth"
 )
 
 var (
@@ -24,6 +25,8 @@ type Event struct {
 
 // Request starts a watch.
 type Request struct {
+	// As is who watches. The watch ends when it may no longer read the keys.
+	As auth.Identity
 	// ID is the watch's id on its stream; 0 lets the stream choose.
 	ID       int64
 	Key, End []byte
@@ -47,8 +50,9 @@ type Response struct {
 	Canceled bool
 	// CompactRevision is set if the watch was canceled because its events are compacted.
 	CompactRevision int64
-	// Err is why a watch was refused: [ErrEmptyRange], [ErrDuplicateID] or [backend.ErrCompacted] (negative start); or
-	// why it was canceled later: [backend.ErrCorrupt].
+	// Err is why a watch was refused: [ErrEmptyRange], [ErrDuplicateID], [backend.ErrCompacted] (negative start) or an
+	// error of [auth.State.CanRead]; or why it was canceled later: [backend.ErrCorrupt] or an error of
+	// [auth.State.CanWatch].
 	Err      error
 	Fragment bool
 }

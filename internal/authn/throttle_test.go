@@ -1,0 +1,163 @@
+package authn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// attempt tries a login and returns how long it had to wait.
+func attempt(t *testing.T, x *Throttle, user, from string, succeeds bool) (time.Duration, error) {
+	t.Helper()
+	began := time.Now()
+	end, err := x.Begin(t.Context(), user, from)
+	if err == nil {
+		end(succeeds)
+	}
+	return time.Since(began), err
+}
+
+// Somebody who guesses passwords one after the other soon gets two per second, and nobody else notices.
+func TestGuessingIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := NewThrottle()
+		began := time.Now()
+		const tries = 120
+		for range tries {
+			if _, err := attempt(t, x, "root", "10.0.0.1:1000", false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(began); took < (tries-20-1)*time.Second/2 {
+			t.Errorf("%d guesses took only %s", tries, took)
+		}
+		for _, other := range []struct{ user, from string }{
+			{"root", "10.0.0.2:1"}, {"alice", "10.0.0.1:1"},
+		} {
+			if waited, err := attempt(t, x, other.user, other.from, true); waited > 0 || err != nil {
+				t.Errorf("%s from %s waited %s: %v", other.user, other.from, waited, err)
+			}
+		}
+	})
+}
+
+// Those who guess many at a time are refused.
+func TestGuessingManyAtOnceIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := NewThrottle()
+		results := make(chan error, 500)
+		for i := range cap(results) {
+			go func() {
+				_, err := attempt(t, x, "root", fmt.Sprintf("10.0.0.1:%d", i+1), false)
+				results <- err
+			}()
+		}
+		refused := 0
+		for range cap(results) {
+			if errors.Is(<-results, ErrThrottled) {
+				refused++
+			}
+		}
+		if refused < 400 {
+			t.Errorf("%d of 500 refused", refused)
+		}
+	})
+}
+
+// One address cannot try one password with each of many users.
+func TestAddressIsLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := NewThrottle()
+		began := time.Now()
+		for i := range 180 {
+			if _, err := attempt(t, x, fmt.Sprint("user", i), "[2001:db8::1]:99", false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(began); took < 19*time.Second {
+			t.Errorf("180 guesses took only %s", took)
+		}
+		if waited, _ := attempt(t, x, "somebody", "[2001:db8:0:0:ffff::2]:5", false); waited == 0 {
+			t.Error("another address of the same network did not wait")
+		}
+		if waited, _ := attempt(t, x, "somebody", "[2001:db8:1::1]:5", false); waited > 0 {
+			t.Error("another network waited")
+		}
+	})
+}
+
+// Guessing a user's password from many addresses is slow, too, but does not lock out the user.
+func TestUserIsLimitedAndNotLockedOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := NewThrottle()
+		const home = "192.0.2.1:7"
+		if _, err := attempt(t, x, "root", home, true); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		for i := range 400 {
+			if _, err := attempt(t, x, "root", fmt.Sprintf("10.0.%d.%d:1", i/250, i%250), false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(began); took < 9*time.Second {
+			t.Errorf("400 guesses took only %s", took)
+		}
+		if waited, err := attempt(t, x, "root", home, true); waited > 0 || err != nil {
+			t.Errorf("the user waited %s: %v", waited, err)
+		}
+	})
+}
+
+// Logins that succeed do not count.
+func TestSuccessIsNotLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := NewThrottle()
+		for range 10_000 {
+			if waited, err := attempt(t, x, "root", "10.0.0.1:1", true); waited > 0 || err != nil {
+				t.Fatalf("waited %s: %v", waited, err)
+			}
+		}
+	})
+}
+
+// However many users and addresses are tried, the memory is bounded.
+func TestThrottleIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := NewThrottle()
+		for i := range 3 * mostCounted {
+			from := fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255)
+			if _, err := attempt(t, x, fmt.Sprint(i), from, i%2 == 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, n := range map[string]int{
+			"pairs": len(x.pairs.by), "addresses": len(x.addresses.by), "users": len(x.users.by),
+			"trusted": len(x.trusted),
+		} {
+			if n > mostCounted {
+				t.Errorf("%d %s", n, name)
+			}
+		}
+	})
+}
+
+// Giving up the wait is no way around it.
+func TestGivingUpCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := NewThrottle()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 27 {
+			if end, err := x.Begin(ctx, "root", "10.0.0.1:1"); err == nil {
+				end(false)
+			}
+		}
+		if waited, err := attempt(t, x, "root", "10.0.0.1:1", false); waited != 4*time.Second || err != nil {
+			t.Errorf("waited %s: %v", waited, err)
+		}
+	})
+}
