@@ -1,12 +1,15 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"time"
 
+	"github.com/sqlstore/sqlstore/internal/audit"
 	"github.com/sqlstore/sqlstore/internal/conditions"
 	"github.com/sqlstore/sqlstore/internal/listen"
+	"github.com/sqlstore/sqlstore/internal/setting"
 )
 
 // PasswordFile checks the file that holds the password for the database.
@@ -18,6 +21,20 @@ func PasswordFile(path string) *conditions.Fault {
 	}
 	return &conditions.Fault{Reason: "PasswordFileUnreadable", Message: fmt.Sprintf(
 		"the datastore password file: %v; no new connection to the database can be opened: restore the file", err)}
+}
+
+// Audit is the fault of an audit log with an error.
+func Audit(err error) *conditions.Fault {
+	if err == nil {
+		return nil
+	}
+	reason := "WriteFailed"
+	advice := "make room, or make its directory writable; then send SIGHUP to open the file again"
+	if errors.Is(err, audit.ErrLost) {
+		reason, advice = "EntriesLost", "put it on a faster disk, or log less ("+setting.Name("AuditLogLevel")+")"
+	}
+	return &conditions.Fault{Reason: reason, Message: fmt.Sprintf(
+		"%v; calls are served and not logged: %s", err, advice)}
 }
 
 // Certificates checks whether the TLS files can be used, and when the certificates in use expire.

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"bytes"
 	"context"
+	"hash/crc32"
 	"runtime"
 	"slices"
 
@@ -11,6 +12,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/store"
 )
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 const (
 	// hashers is how many parts are read at the same time, because to read a row from the database takes longer than
@@ -37,20 +40,20 @@ func HashKV(ctx context.Context, x *store.Export, revision int64) (uint32, error
 	group.SetLimit(min(hashers, runtime.GOMAXPROCS(0)))
 	for i := range sums {
 		group.Go(func() error {
-			return rows.Rows(ctx, revision*int64(i)/parts, revision*int64(i+1)/parts, sums[i].row)
+			return rows.Rows(ctx, revision*int64(i)/parts, revision*int64(i+1)/parts, sums[i].digested)
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return 0, err
 	}
 	for i := range sums {
-		h.append(sums[i].crc)
+		h.append(sums[i].sum, sums[i].size)
 	}
 	return h.sum, nil
 }
 
-// Hash returns the hash that etcd returns for the file that [Write] writes. It covers all buckets, in the order of
-// their names. Errors: those of x.Rows.
+// Hash returns the hash that etcd returns for the file that [Write] writes, without the remaining TTL of leases. It
+// covers all buckets, in the order of their names. Errors: those of x.Rows.
 func Hash(ctx context.Context, x *store.Export) (uint32, error) {
 	all := metadata(x)
 	slices.SortFunc(all, func(a, b pair) int { return bytes.Compare(a.key, b.key) })
@@ -72,17 +75,45 @@ func Hash(ctx context.Context, x *store.Export) (uint32, error) {
 	return h.sum, nil
 }
 
-// hasher computes the CRC of rows.
+// hasher computes the CRC-32C of rows.
 type hasher struct {
-	crc
+	sum    uint32
+	size   int64
 	buffer []byte
 }
 
+func (h *hasher) add(b []byte) {
+	h.sum = crc32.Update(h.sum, castagnoli, b)
+	h.size += int64(len(b))
+}
+
+// append continues with size bytes that have the CRC tail.
+func (h *hasher) append(tail uint32, size int64) {
+	h.sum = backend.AppendCRC(h.sum, tail, size)
+	h.size += size
+}
+
 func (h *hasher) row(r backend.Row) error {
-	h.buffer = appendHead(appendRevision(h.buffer[:0], r.ID(), r.Deleted), &r)
-	h.add(h.buffer)
+	h.head(&r, int64(len(r.Value)))
 	h.add(r.Value)
-	h.buffer = appendTail(h.buffer[:0], &r)
-	h.add(h.buffer)
+	h.tail(&r)
 	return nil
+}
+
+func (h *hasher) digested(d *backend.Digested) error {
+	h.head(&d.Row, d.Digest.Size)
+	h.append(d.Digest.CRC, d.Digest.Size)
+	h.tail(&d.Row)
+	return nil
+}
+
+// head adds what precedes the row's value, and tail what follows it.
+func (h *hasher) head(r *backend.Row, size int64) {
+	h.buffer = appendHead(appendRevision(h.buffer[:0], r.ID(), r.Deleted), r, size)
+	h.add(h.buffer)
+}
+
+func (h *hasher) tail(r *backend.Row) {
+	h.buffer = appendTail(h.buffer[:0], r)
+	h.add(h.buffer)
 }

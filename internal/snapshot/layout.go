@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"encoding/binary"
+	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -19,13 +20,15 @@ var (
 	bucketAlarm = []byte("alarm")
 	buckets     = [][]byte{
 		bucketKey, bucketMeta, bucketLease, bucketAlarm, []byte("cluster"),
-		[]byte("members"), []byte("members_removed"), []byte("auth"), []byte("authUsers"), []byte("authRoles"),
+		[]byte("members"), []byte("members_removed"), bucketAuth, bucketUsers, bucketRoles,
 	}
 )
 
 // pair is an entry of a bucket.
 type pair struct {
 	bucket, key, value []byte
+	// rest follows the value. It is not part of the hash of the file, because replicas do not agree on it.
+	rest []byte
 	// unhashed is set if etcd leaves it out of the hash of the file, because members do not agree on it.
 	unhashed bool
 }
@@ -44,16 +47,20 @@ func metadata(x *store.Export) []pair {
 		}
 	}
 	for _, l := range x.Leases {
-		const fieldID, fieldTTL = 1, 2
+		const fieldID, fieldTTL, fieldRemaining = 1, 2, 3
 		lease := appendInt(appendInt(nil, fieldID, l.ID), fieldTTL, int64(l.Granted.Seconds()))
-		pairs = append(pairs, pair{bucket: bucketLease, key: number(l.ID), value: lease})
+		var remaining []byte
+		if l.Remaining < l.Granted { // etcd takes 0 for all of the TTL
+			remaining = appendInt(nil, fieldRemaining, max(int64(math.Ceil(l.Remaining.Seconds())), 1))
+		}
+		pairs = append(pairs, pair{bucket: bucketLease, key: number(l.ID), value: lease, rest: remaining})
 	}
 	for _, a := range x.Alarms {
 		const fieldMember, fieldAlarm = 1, 2
 		alarm := appendInt(appendInt(nil, fieldMember, int64(a.Member)), fieldAlarm, int64(a.Kind))
 		pairs = append(pairs, pair{bucket: bucketAlarm, key: alarm, value: []byte{}})
 	}
-	return pairs
+	return append(pairs, users(x.Auth)...)
 }
 
 func number(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
@@ -81,11 +88,11 @@ const (
 
 // appendRow appends what a row is in etcd's file: the message KeyValue, of which a tombstone has only the key.
 func appendRow(b []byte, r *backend.Row) []byte {
-	return appendTail(append(appendHead(b, r), r.Value...), r)
+	return appendTail(append(appendHead(b, r, int64(len(r.Value))), r.Value...), r)
 }
 
-// appendHead appends what precedes the value, and appendTail what follows it.
-func appendHead(b []byte, r *backend.Row) []byte {
+// appendHead appends what precedes the value, which has that size, and appendTail what follows it.
+func appendHead(b []byte, r *backend.Row, size int64) []byte {
 	b = protowire.AppendBytes(protowire.AppendTag(b, fieldKey, protowire.BytesType), r.Key)
 	if r.Deleted {
 		return b
@@ -93,10 +100,10 @@ func appendHead(b []byte, r *backend.Row) []byte {
 	b = appendInt(b, fieldCreateRevision, r.CreateRevision)
 	b = appendInt(b, fieldModRevision, r.ModRevision)
 	b = appendInt(b, fieldVersion, r.Version)
-	if len(r.Value) == 0 {
+	if size == 0 {
 		return b
 	}
-	return protowire.AppendVarint(protowire.AppendTag(b, fieldValue, protowire.BytesType), uint64(len(r.Value)))
+	return protowire.AppendVarint(protowire.AppendTag(b, fieldValue, protowire.BytesType), uint64(size))
 }
 
 func appendTail(b []byte, r *backend.Row) []byte {

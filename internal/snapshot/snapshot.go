@@ -1,6 +1,6 @@
 // Package snapshot writes the store as a bbolt file in etcd's format, which `etcdutl snapshot restore` accepts, and
-// computes the hashes that etcd computes of such a file. Revisions, leases and alarms are preserved, so that you can
-// move to etcd.
+// computes the hashes that etcd computes of such a file. Revisions, leases, alarms, users and roles are preserved,
+// so that you can move to etcd.
 //
 // Rows superseded at or below the compacted revision are omitted, and the file says that the compaction up to there is
 // finished: otherwise an etcd restored from it would fall back behind a compacted last revision.
@@ -123,7 +123,7 @@ func write(ctx context.Context, x *store.Export, db *bbolt.DB) (err error) {
 		}
 	}
 	for _, p := range metadata(x) {
-		if err := w.put(p.bucket, p.key, p.value); err != nil {
+		if err := w.put(p.bucket, p.key, append(p.value, p.rest...)); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,163 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/transfer"
+)
+
+// idleInterval is how often a cut-over looks whether the source is quiet.
+const idleInterval = 100 * time.Millisecond
+
+// Cutover is what a cut-over did.
+type Cutover struct {
+	Revision, Compacted int64
+	// Hash is etcd's HashKV of source and target at Revision. Took is how long the cut-over took after the source's
+	// last write.
+	Hash uint32
+	Took time.Duration
+}
+
+// Options configure [CutOver].
+type Options struct {
+	// Quiet is how long the source must have written nothing.
+	Quiet time.Duration
+	// Snapshot is the path of a temporary file.
+	Snapshot string
+	// KeepClusterID gives the target the source's cluster id.
+	KeepClusterID bool
+}
+
+// errQuiet ends the following.
+var errQuiet = errors.New("the source is quiet")
+
+// CutOver catches up with a source until it is quiet, compares the hashes of source and target, and lets servers open
+// the target. Errors: those of [Follow], [transfer.ErrDiffers] if the target differs; it then stays closed.
+func CutOver(ctx context.Context, s *Server, to *transfer.Following, o Options) (*Cutover, error) {
+	client, err := s.connect()
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	q := &quietness{client: client, since: time.Now(), wanted: o.Quiet}
+	if err := follow(ctx, client, to, func(rev int64) error { return q.at(ctx, rev) }); !errors.Is(err, errQuiet) {
+		return nil, err
+	}
+	if err := copyLeases(ctx, client, to); err != nil {
+		return nil, err
+	}
+	if err := copyAuth(ctx, s, client, to, o.Snapshot); err != nil {
+		return nil, err
+	}
+	done := &Cutover{Revision: to.Revision()}
+	if err := compare(ctx, client, s.Endpoint, to, done); err != nil {
+		return nil, err
+	}
+	remaining, err := remainingOf(ctx, client, to.Leases())
+	if err != nil {
+		return nil, err
+	}
+	if err := to.SetRemaining(ctx, remaining); err != nil {
+		return nil, err
+	}
+	id := uint64(0)
+	if o.KeepClusterID {
+		if id, err = s.clusterID(ctx); err != nil {
+			return nil, err
+		}
+	}
+	// A write that came meanwhile would be lost, so this is the last step before the target opens.
+	if last, err := revisionOf(ctx, client); err != nil || last != done.Revision {
+		return nil, errors.Join(err, fmt.Errorf("%w: it was written to during the cut-over, at revision %d: stop its "+
+			"clients and run the same command again", backend.ErrSource, last))
+	}
+	done.Took = time.Since(q.since)
+	return done, to.Finish(ctx, id)
+}
+
+// quietness tells when the source has written nothing for a while, and the target has all of it.
+type quietness struct {
+	client *clientv3.Client
+	last   int64
+	since  time.Time
+	wanted time.Duration
+}
+
+func (q *quietness) at(ctx context.Context, target int64) error {
+	if target != q.last {
+		q.last, q.since = target, time.Now()
+		return nil
+	}
+	if time.Since(q.since) < q.wanted {
+		return nil
+	}
+	switch source, err := revisionOf(ctx, q.client); {
+	case err != nil:
+		return err
+	case source == target:
+		return errQuiet
+	}
+	return nil
+}
+
+// revisionOf returns the source's current revision.
+func revisionOf(ctx context.Context, client *clientv3.Client) (int64, error) {
+	got, err := client.Get(ctx, "\x00", clientv3.WithCountOnly())
+	if err != nil {
+		return 0, fmt.Errorf("%w: read its revision: %w", backend.ErrSource, err)
+	}
+	return got.Header.Revision, nil
+}
+
+// copyAuth copies users and roles if they have changed. Only a snapshot has the hashes of the passwords.
+func copyAuth(ctx context.Context, s *Server, client *clientv3.Client, to *transfer.Following, path string) error {
+	status, err := client.AuthStatus(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: read the revision of its users: %w", backend.ErrSource, err)
+	}
+	own, err := to.AuthRevision(ctx)
+	if err != nil || own == status.AuthRevision {
+		return err
+	}
+	// One that a killed cut-over has left is too old.
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	f, err := Open(ctx, s, path)
+	if err != nil {
+		return err
+	}
+	if a := f.Contents().Auth; a != nil {
+		err = to.SetAuth(ctx, a)
+	}
+	return errors.Join(err, f.Close(), os.Remove(path))
+}
+
+// compare compacts the target as the source is compacted, and compares their hashes.
+func compare(
+	ctx context.Context, client *clientv3.Client, endpoint string, to *transfer.Following, done *Cutover,
+) error {
+	source, err := client.HashKV(ctx, endpoint, done.Revision)
+	if err != nil {
+		return fmt.Errorf("%w: read its hash: %w", backend.ErrSource, err)
+	}
+	done.Compacted = max(source.CompactRevision, 0)
+	if err := to.Compact(ctx, done.Compacted); err != nil {
+		return err
+	}
+	if done.Hash, err = to.Hash(ctx); err != nil {
+		return err
+	}
+	if source.Hash != done.Hash {
+		return fmt.Errorf("%w: HashKV at revision %d is %d in the source, %d in the target", transfer.ErrDiffers,
+			done.Revision, source.Hash, done.Hash)
+	}
+	return nil
+}
