@@ -48,6 +48,10 @@ const (
 	WatchLagging = "WatchLagging"
 	// CertificateExpiring: the server's certificate, or the clients' authority, expires soon or has expired.
 	CertificateExpiring = "CertificateExpiring"
+	// AuditLogFailing: the audit log does not have everything that it should have.
+	AuditLogFailing = "AuditLogFailing"
+	// BackupStale: the backups do not have everything that was committed until moments ago.
+	BackupStale = "BackupStale"
 )
 
 // Positive and Negative are all types, in the order of the report.
@@ -55,7 +59,7 @@ var (
 	Positive = []string{Accepted, ResolvedRefs, Programmed, Ready}
 	Negative = []string{
 		DatabaseUnavailable, NotDurable, NoSpace, Corrupt, NoPageChecksums, CompactionStalled,
-		CheckpointStalled, WatchLagging, CertificateExpiring,
+		CheckpointStalled, WatchLagging, CertificateExpiring, AuditLogFailing, BackupStale,
 	}
 )
 

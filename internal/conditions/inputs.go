@@ -59,6 +59,8 @@ type Inputs struct {
 	Stuck    *Fault // the database's log
 	Lagging  *Fault // watches
 	Expiring *Fault // certificates
+	Audit    *Fault // the audit log
+	Backup   *Fault // the backups
 
 	Unverified bool // reads wait for the first verification of the database
 }
@@ -77,7 +79,7 @@ func (in *Inputs) Conditions() []Condition {
 	faults := map[string]*Fault{
 		DatabaseUnavailable: database, NotDurable: in.Weak, NoSpace: in.NoSpace, Corrupt: in.Corrupt,
 		NoPageChecksums: in.Bare, CompactionStalled: in.Stalled, CheckpointStalled: in.Stuck, WatchLagging: in.Lagging,
-		CertificateExpiring: in.Expiring,
+		CertificateExpiring: in.Expiring, AuditLogFailing: in.Audit, BackupStale: in.Backup,
 	}
 	for _, kind := range Negative {
 		if fault := faults[kind]; fault != nil {

@@ -21,8 +21,15 @@ type Files struct {
 	TrustedCA string
 	// RequireClientCert makes an empty TrustedCA an error.
 	RequireClientCert bool
+	// CRL is a list of revoked client certificates, in DER or PEM. A certificate is refused if its serial number, or
+	// that of an authority in its chain, is on the list.
+	CRL string
+	// AllowedHosts are host names. If there are any, a client certificate must be for one of them.
+	AllowedHosts []string
 	// MinVersion is the oldest TLS version to accept. 0 means TLS 1.2.
 	MinVersion uint16
+	// MaxVersion is the newest TLS version to accept. 0 means the newest that Go knows.
+	MaxVersion uint16
 	// CipherSuites are the TLS 1.2 cipher suites to accept. nil means Go's choice.
 	CipherSuites []uint16
 }
@@ -35,6 +42,14 @@ func (f Files) Check() error {
 			setting.Name("TLS.Key"))
 	case f.RequireClientCert && f.TrustedCA == "":
 		return fmt.Errorf("%s needs %s", setting.Name("TLS.RequireClientCert"), setting.Name("TLS.TrustedCA"))
+	case f.CRL != "" && f.TrustedCA == "":
+		return fmt.Errorf("%s needs %s: without it, clients show no certificates", setting.Name("TLS.CRL"),
+			setting.Name("TLS.TrustedCA"))
+	case len(f.AllowedHosts) > 0 && f.TrustedCA == "":
+		return fmt.Errorf("%s needs %s: without it, clients show no certificates", setting.Name("TLS.AllowedHosts"),
+			setting.Name("TLS.TrustedCA"))
+	case f.MaxVersion != 0 && f.MaxVersion < max(f.MinVersion, tls.VersionTLS12):
+		return fmt.Errorf("%s is older than %s", setting.Name("TLS.MaxVersion"), setting.Name("TLS.MinVersion"))
 	}
 	return nil
 }
@@ -59,7 +74,7 @@ type Certificates struct {
 }
 
 // signature identifies a version of the files.
-type signature [3]struct {
+type signature [4]struct {
 	modified time.Time
 	size     int64
 }
@@ -128,9 +143,12 @@ func (c *Certificates) current() *contents {
 	return c.now
 }
 
+// names returns the files. A name is empty if there is no such file.
+func (f Files) names() [4]string { return [4]string{f.Cert, f.Key, f.TrustedCA, f.CRL} }
+
 func look(f Files) signature {
 	var s signature
-	for i, name := range []string{f.Cert, f.Key, f.TrustedCA} {
+	for i, name := range f.names() {
 		if info, err := os.Stat(name); err == nil {
 			s[i].modified, s[i].size = info.ModTime(), info.Size()
 		}
@@ -153,10 +171,14 @@ func load(f Files) (*contents, error) {
 	config := &tls.Config{
 		Certificates: []tls.Certificate{pair},
 		MinVersion:   max(f.MinVersion, tls.VersionTLS12),
+		MaxVersion:   f.MaxVersion,
 		CipherSuites: f.CipherSuites,
 		NextProtos:   []string{"h2", "http/1.1"},
 	}
 	now := &contents{config: config, leaf: pair.Leaf}
+	if config.VerifyConnection, err = f.clientCheck(); err != nil {
+		return nil, err
+	}
 	if f.TrustedCA == "" {
 		return now, nil
 	}

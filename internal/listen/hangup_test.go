@@ -16,7 +16,7 @@ func TestHangup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	split := NewSplit(l, nil, slog.New(slog.DiscardHandler))
+	split := NewSplit(l, Mode{}, slog.New(slog.DiscardHandler))
 	began, ended := make(chan struct{}), make(chan struct{})
 	h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

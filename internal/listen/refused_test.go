@@ -38,7 +38,7 @@ func serveLogged(t *testing.T, config *tls.Config) (addr string, log *logged) {
 		t.Fatal(err)
 	}
 	log = &logged{lines: make(chan string, 100)}
-	s := listen.NewSplit(l, config, slog.New(slog.NewTextHandler(log, nil)))
+	s := listen.NewSplit(l, listen.Mode{TLS: config}, slog.New(slog.NewTextHandler(log, nil)))
 	var serving sync.WaitGroup
 	for _, half := range []net.Listener{s.GRPC, s.HTTP} {
 		serving.Go(func() {

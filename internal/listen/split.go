@@ -14,13 +14,24 @@ import (
 // greeting limits how long it takes from the connection until the client's protocol is known.
 const greeting = 20 * time.Second
 
+// Mode says what a [Split] serves.
+type Mode struct {
+	// TLS is nil without TLS.
+	TLS *tls.Config
+	// Plaintext also serves clients without TLS on the same port, as etcd does for an http and an https URL with one
+	// address.
+	Plaintext bool
+	// OnlyGRPC and OnlyHTTP leave one half without connections.
+	OnlyGRPC, OnlyHTTP bool
+}
+
 // Split divides the connections of one listener between a gRPC server and an HTTP server; see the package comment.
 type Split struct {
 	// GRPC and HTTP must be served at the same time.
 	GRPC, HTTP net.Listener
 
 	listener net.Listener
-	tls      *tls.Config
+	mode     Mode
 	ctx      context.Context
 	stop     context.CancelFunc
 	done     sync.WaitGroup
@@ -28,10 +39,10 @@ type Split struct {
 	refused  *refusals
 }
 
-// NewSplit splits l, over TLS if config is not nil, and takes ownership of it: closing either half, or the Split,
-// closes l. It logs clients that fail the handshake, with a rate limit.
-func NewSplit(l net.Listener, config *tls.Config, log *slog.Logger) *Split {
-	s := &Split{listener: l, tls: config, refused: newRefusals(log)}
+// NewSplit splits l and takes ownership of it: closing either half, or the Split, closes l. It logs clients that it
+// cannot serve, with a rate limit.
+func NewSplit(l net.Listener, mode Mode, log *slog.Logger) *Split {
+	s := &Split{listener: l, mode: mode, refused: newRefusals(log)}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	grpc, http := &half{split: s, conns: make(chan net.Conn)}, &half{split: s, conns: make(chan net.Conn)}
 	s.GRPC, s.HTTP = grpc, http
@@ -82,35 +93,17 @@ func (s *Split) accept(grpc, http *half) {
 func (s *Split) greet(conn *conn, grpc, http *half) {
 	abort := context.AfterFunc(s.ctx, func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(greeting))
+	passed, isGRPC, err := s.detect(conn)
+	if err != nil {
+		if abort() && !errors.Is(err, errSilent) {
+			s.refused.add(conn.RemoteAddr(), err)
+		}
+		_ = conn.Close()
+		return
+	}
 	to := http
-	var passed net.Conn
-	if s.tls != nil {
-		secure, isGRPC, err := s.handshake(conn)
-		if err != nil {
-			if abort() {
-				s.refused.add(conn.RemoteAddr(), err)
-			}
-			_ = conn.Close()
-			return
-		}
-		passed = secure
-		if isGRPC {
-			to = grpc
-		}
-	} else {
-		head, err := conn.peek(len(preface))
-		if err != nil {
-			abort()
-			_ = conn.Close()
-			return
-		}
-		passed = conn
-		if head[0] == tlsRecord {
-			s.refused.add(conn.RemoteAddr(), errSpeaksTLS) // the HTTP server sends an error that the client can read
-		}
-		if string(head) == preface {
-			to = grpc
-		}
+	if isGRPC {
+		to = grpc
 	}
 	_ = conn.SetDeadline(time.Time{})
 	if !abort() {
@@ -123,10 +116,40 @@ func (s *Split) greet(conn *conn, grpc, http *half) {
 	}
 }
 
-// handshake completes TLS and reports whether the client offered only HTTP/2.
-func (s *Split) handshake(conn net.Conn) (*tls.Conn, bool, error) {
+// detect returns the connection for the server and whether that is the gRPC server. Errors: errSilent, errOnlyGRPC,
+// errOnlyHTTP, those of the handshake.
+func (s *Split) detect(conn *conn) (_ net.Conn, isGRPC bool, err error) {
+	secure := s.mode.TLS != nil
+	if secure && s.mode.Plaintext {
+		head, err := conn.peek(1)
+		if err != nil {
+			return nil, false, errSilent
+		}
+		secure = head[0] == tlsRecord
+	}
+	if secure {
+		return s.handshake(conn)
+	}
+	head, err := conn.peek(len(preface))
+	if err != nil {
+		return nil, false, errSilent
+	}
+	isGRPC = string(head) == preface
+	switch {
+	case s.mode.OnlyHTTP && isGRPC:
+		return nil, false, errOnlyHTTP
+	case s.mode.OnlyGRPC && !isGRPC:
+		return nil, false, errOnlyGRPC
+	case head[0] == tlsRecord:
+		s.refused.add(conn.RemoteAddr(), errSpeaksTLS) // the HTTP server sends an error that the client can read
+	}
+	return conn, isGRPC, nil
+}
+
+// handshake completes TLS. A client that offers only HTTP/2 is a gRPC client.
+func (s *Split) handshake(conn net.Conn) (_ net.Conn, isGRPC bool, err error) {
 	var offered []string
-	config := s.tls.Clone()
+	config := s.mode.TLS.Clone()
 	inner := config.GetConfigForClient
 	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		offered = hello.SupportedProtos
@@ -136,8 +159,16 @@ func (s *Split) handshake(conn net.Conn) (*tls.Conn, bool, error) {
 	if err := secure.HandshakeContext(s.ctx); err != nil {
 		return nil, false, err
 	}
-	isGRPC := secure.ConnectionState().NegotiatedProtocol == "h2" && !slices.Contains(offered, "http/1.1")
-	return secure, isGRPC, nil
+	isHTTP2 := secure.ConnectionState().NegotiatedProtocol == "h2"
+	switch {
+	case s.mode.OnlyHTTP:
+		return secure, false, nil
+	case !s.mode.OnlyGRPC:
+		return secure, isHTTP2 && !slices.Contains(offered, "http/1.1"), nil
+	case !isHTTP2:
+		return nil, false, errOnlyGRPC
+	}
+	return secure, true, nil
 }
 
 // preface begins every HTTP/2 connection, and no HTTP/1 request.
@@ -146,7 +177,15 @@ const preface = "PRI"
 // tlsRecord is the first byte of a TLS handshake.
 const tlsRecord = 0x16
 
-var errSpeaksTLS = errors.New("it speaks TLS, this listener does not: use an http URL, or listen on an https one")
+var (
+	// errSilent is returned if a client sends nothing that shows its protocol.
+	errSilent = errors.New("the client sent no request")
+	// errSpeaksTLS is the reason for clients that use TLS where there is none.
+	errSpeaksTLS = errors.New("it speaks TLS, this listener does not: use an http URL, or listen on an https one")
+	// errOnlyGRPC and errOnlyHTTP are returned for clients that speak what another listener serves.
+	errOnlyGRPC = errors.New("it speaks HTTP/1, this listener serves only gRPC")
+	errOnlyHTTP = errors.New("it speaks gRPC, this listener serves only HTTP")
+)
 
 // half is the listener of one of the two servers.
 type half struct {

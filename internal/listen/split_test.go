@@ -37,11 +37,16 @@ type both struct {
 
 func serveBoth(t *testing.T, config *tls.Config) *both {
 	t.Helper()
+	return serveMode(t, listen.Mode{TLS: config})
+}
+
+func serveMode(t *testing.T, mode listen.Mode) *both {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &both{addr: l.Addr().String(), split: listen.NewSplit(l, config, slog.New(slog.DiscardHandler))}
+	b := &both{addr: l.Addr().String(), split: listen.NewSplit(l, mode, slog.New(slog.DiscardHandler))}
 	g := grpc.NewServer(grpc.Creds(listen.Credentials()), grpc.UnaryInterceptor(
 		func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 			p, _ := peer.FromContext(ctx)
@@ -232,7 +237,7 @@ func TestHangUpOnUnixSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	split := listen.NewSplit(l, nil, slog.New(slog.DiscardHandler))
+	split := listen.NewSplit(l, listen.Mode{}, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { _ = split.Close() })
 	var clients, accepted [2]net.Conn
 	for i := range clients {
@@ -262,7 +267,7 @@ func TestClosedSplitAcceptsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := listen.NewSplit(l, nil, slog.New(slog.DiscardHandler))
+	s := listen.NewSplit(l, listen.Mode{}, slog.New(slog.DiscardHandler))
 	if s.GRPC.Addr().String() != l.Addr().String() {
 		t.Errorf("address %s, want %s", s.GRPC.Addr(), l.Addr())
 	}

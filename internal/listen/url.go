@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -37,6 +38,22 @@ func ParseURLs(urls []string) ([]URL, error) {
 		parsed = append(parsed, u)
 	}
 	return parsed, nil
+}
+
+// ByAddress groups URLs with the same address, in their order. A port that the system chooses is different each time.
+func ByAddress(urls []URL) (groups [][]URL) {
+	at := map[string]int{}
+	for _, u := range urls {
+		i, known := at[u.Address]
+		switch {
+		case !known || strings.HasSuffix(u.Address, ":0"):
+			at[u.Address] = len(groups)
+			groups = append(groups, []URL{u})
+		case !slices.Contains(groups[i], u):
+			groups[i] = append(groups[i], u)
+		}
+	}
+	return groups
 }
 
 // CheckAdvertised refuses URLs that clients cannot connect to. It accepts the URLs of [ParseURLs], with any host name.
@@ -117,11 +134,23 @@ func CheckPlaintext(urls []URL) error {
 	return nil
 }
 
+// SocketOptions are options of TCP listeners.
+type SocketOptions struct {
+	// ReusePort lets other listeners, also of other processes, open the same address (SO_REUSEPORT).
+	ReusePort bool
+	// ReuseAddress opens an address that connections in TIME_WAIT still use (SO_REUSEADDR). Go sets it on most systems
+	// anyway.
+	ReuseAddress bool
+}
+
 // Listen opens the address, without TLS. Only its owner can use a unix socket; one left behind by a dead process is
 // replaced. Port 0 picks a free port, see [Bound].
-func (u URL) Listen(ctx context.Context) (net.Listener, error) {
+func (u URL) Listen(ctx context.Context, options SocketOptions) (net.Listener, error) {
 	var lc net.ListenConfig
 	if !u.unix() {
+		if options != (SocketOptions{}) {
+			lc.Control = options.control
+		}
 		return lc.Listen(ctx, "tcp", u.Address)
 	}
 	l, err := lc.Listen(ctx, "unix", u.Address)

@@ -81,7 +81,7 @@ func TestPlaintextIsRefusedBeyondTheLoopback(t *testing.T) {
 func TestUnixSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	u := listen.URL{Scheme: "unix", Address: path}
-	first, err := u.Listen(t.Context())
+	first, err := u.Listen(t.Context(), listen.SocketOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestUnixSocket(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, error %v, want 0600", info.Mode(), err)
 	}
-	if _, err := u.Listen(t.Context()); err == nil {
+	if _, err := u.Listen(t.Context(), listen.SocketOptions{}); err == nil {
 		t.Fatal("a socket in use was taken over")
 	}
 	// A killed process leaves a socket file on which nothing listens.
@@ -97,7 +97,7 @@ func TestUnixSocket(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	second, err := u.Listen(t.Context())
+	second, err := u.Listen(t.Context(), listen.SocketOptions{})
 	if err != nil {
 		t.Fatalf("an abandoned socket blocks the address: %v", err)
 	}
@@ -111,14 +111,14 @@ func TestUnixSocket(t *testing.T) {
 	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := u.Listen(t.Context()); err == nil {
+	if _, err := u.Listen(t.Context(), listen.SocketOptions{}); err == nil {
 		t.Error("a plain file was replaced")
 	}
 }
 
 func TestBoundTellsThePort(t *testing.T) {
 	u := listen.URL{Scheme: "http", Address: "127.0.0.1:0"}
-	l, err := u.Listen(t.Context())
+	l, err := u.Listen(t.Context(), listen.SocketOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

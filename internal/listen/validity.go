@@ -56,7 +56,7 @@ func validity(file string, c *x509.Certificate) Validity {
 
 // readable checks whether this process may still read the files, which their times do not show.
 func readable(files Files) error {
-	for _, name := range []string{files.Cert, files.Key, files.TrustedCA} {
+	for _, name := range files.names() {
 		if name == "" {
 			continue
 		}

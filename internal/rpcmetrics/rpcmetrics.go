@@ -19,6 +19,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/sqlstore/sqlstore/internal/exemplar"
+	"github.com/sqlstore/sqlstore/internal/tracing"
 )
 
 const lastCode = codes.Unauthenticated
@@ -28,6 +31,7 @@ type Metrics struct {
 	mu      sync.Mutex // for writers
 	methods atomic.Pointer[map[string]*method]
 	seconds *prometheus.HistogramVec // nil: durations are not measured
+	tracer  *tracing.Tracer          // finds the exemplars of durations
 }
 
 type method struct {
@@ -37,9 +41,10 @@ type method struct {
 	seconds                 prometheus.Observer // or nil
 }
 
-// New returns empty Metrics. If durations is set, they include a histogram of call durations.
-func New(durations bool) *Metrics {
-	m := &Metrics{}
+// New returns empty Metrics. If durations is set, they include a histogram of call durations, with the traces that
+// tracer, which may be nil, makes of the calls as exemplars.
+func New(durations bool, tracer *tracing.Tracer) *Metrics {
+	m := &Metrics{tracer: tracer}
 	if durations {
 		m.seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "grpc_server_handling_seconds", Buckets: prometheus.DefBuckets,
@@ -102,7 +107,8 @@ func (c *method) begin() (began time.Time) {
 	return began
 }
 
-func (c *method) end(began time.Time, err error) {
+// end counts the end of a call with a span.
+func (c *method) end(span tracing.Span, began time.Time, err error) {
 	code := codes.OK
 	if err != nil {
 		s, ok := status.FromError(err)
@@ -113,7 +119,7 @@ func (c *method) end(began time.Time, err error) {
 	}
 	c.handled[min(code, lastCode)].Add(1)
 	if c.seconds != nil {
-		c.seconds.Observe(time.Since(began).Seconds())
+		exemplar.Observe(c.seconds, time.Since(began).Seconds(), span.Trace())
 	}
 }
 
@@ -128,7 +134,7 @@ func (m *Metrics) Unary(
 	if err == nil {
 		c.sent.Add(1)
 	}
-	c.end(began, err)
+	c.end(m.tracer.Of(ctx), began, err)
 	return resp, err
 }
 
@@ -137,7 +143,7 @@ func (m *Metrics) Stream(srv any, s grpc.ServerStream, info *grpc.StreamServerIn
 	c := m.method(info.FullMethod, info.IsClientStream, info.IsServerStream)
 	began := c.begin()
 	err := handler(srv, &stream{s, c})
-	c.end(began, err)
+	c.end(m.tracer.Of(s.Context()), began, err)
 	return err
 }
 

@@ -55,9 +55,9 @@ func gather(t *testing.T, c prometheus.Collector) string {
 
 // The same calls, counted by both, must give the same metrics.
 func TestSameAsProvider(t *testing.T) {
-	t.Run("counters", func(t *testing.T) { compare(t, rpcmetrics.New(false), grpcprom.NewServerMetrics()) })
+	t.Run("counters", func(t *testing.T) { compare(t, rpcmetrics.New(false, nil), grpcprom.NewServerMetrics()) })
 	t.Run("durations, too", func(t *testing.T) {
-		compare(t, rpcmetrics.New(true), grpcprom.NewServerMetrics(grpcprom.WithServerHandlingTimeHistogram()))
+		compare(t, rpcmetrics.New(true, nil), grpcprom.NewServerMetrics(grpcprom.WithServerHandlingTimeHistogram()))
 	})
 }
 
@@ -120,8 +120,8 @@ func BenchmarkUnary(b *testing.B) {
 	info := &grpc.UnaryServerInfo{FullMethod: "/etcdserverpb.KV/Range"}
 	next := func(context.Context, any) (any, error) { return nil, nil }
 	for name, around := range map[string]grpc.UnaryServerInterceptor{
-		"ours": rpcmetrics.New(false).Unary, "provider": grpcprom.NewServerMetrics().UnaryServerInterceptor(),
-		"ours with durations": rpcmetrics.New(true).Unary,
+		"ours": rpcmetrics.New(false, nil).Unary, "provider": grpcprom.NewServerMetrics().UnaryServerInterceptor(),
+		"ours with durations": rpcmetrics.New(true, nil).Unary,
 		"provider with durations": grpcprom.NewServerMetrics(
 			grpcprom.WithServerHandlingTimeHistogram()).UnaryServerInterceptor(),
 	} {

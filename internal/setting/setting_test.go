@@ -26,7 +26,7 @@ func TestNamesAreFieldsForPrograms(t *testing.T) {
 // an operator is to run is named with its flags.
 func TestMessagesNameFields(t *testing.T) {
 	flag := regexp.MustCompile(`(^|[^-\w])--[a-z]`)
-	command := regexp.MustCompile(`(sqlstore repair|token-keys rotate|pg_checksums|initdb) --`)
+	command := regexp.MustCompile(`(sqlstore repair|sqlstore import|token-keys rotate|pg_checksums|initdb) --`)
 	named := 0
 	for _, dir := range []string{"", "backend", "compactor", "etcdshim", "internal", "paging", "schema"} {
 		for path := range sources(t, filepath.Join("../..", dir), dir != "") {

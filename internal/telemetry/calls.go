@@ -34,7 +34,7 @@ func newCalls(m *Metrics, extensive bool) *calls {
 		return float64(ranges.Load() + c.rangeStreams.Load())
 	})
 	m.counterFunc("etcd_mvcc_txn_total", "Txn calls.", func() float64 { return float64(txns.Load()) })
-	rpc := rpcmetrics.New(extensive)
+	rpc := rpcmetrics.New(extensive, m.tracer)
 	m.Registry.MustRegister(rpc)
 	c.unary, c.stream, c.initialize = rpc.Unary, rpc.Stream, rpc.Initialize
 	return c
@@ -53,7 +53,7 @@ func (m *Metrics) Unary() grpc.UnaryServerInterceptor {
 		}
 		resp, err := c.unary(ctx, req, info, handler)
 		if sampled {
-			r.end(ctx, n, began, err)
+			r.end(ctx, n, began, err, m.tracer.Of(ctx).Trace())
 		}
 		if err != nil && c.isFailure(info.FullMethod, err) {
 			c.failed.Inc()

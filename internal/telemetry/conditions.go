@@ -62,15 +62,20 @@ func handleStatus(mux *http.ServeMux, from Conditions) {
 	get(mux, "/status", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
 		defer cancel()
-		body, err := json.MarshalIndent(from.StatusContext(ctx), "", "  ")
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Cache-Control", "no-store")
-		write(w, string(body)+"\n")
+		writeJSON(w, from.StatusContext(ctx))
 	})
+}
+
+// writeJSON answers with a value of this moment.
+func writeJSON(w http.ResponseWriter, value any) {
+	body, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	write(w, string(body)+"\n")
 }
 
 // lines formats the conditions and the compactor's state for ?verbose.

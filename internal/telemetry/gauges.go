@@ -23,6 +23,7 @@ type state struct {
 	watches          store.WatchStats
 	leases           store.LeaseStats
 	cache            store.CacheStats
+	users            uint64 // auth revision
 }
 
 // gauge is one number of the state. One that comes from the database is omitted while that does not answer.
@@ -105,6 +106,10 @@ var gauges = []gauge{
 	{
 		"etcd_debugging_server_lease_expired_total", "Leases that expired.",
 		func(s state) float64 { return float64(s.leases.Expired) }, false,
+	},
+	{
+		"etcd_debugging_auth_revision", "The revision of users and roles.",
+		func(s state) float64 { return float64(s.users) }, false,
 	},
 	{
 		"sqlstore_incarnation", "Raised when the database has lost acknowledged revisions.",
@@ -210,7 +215,7 @@ func (c *stateCollector) read() (s state, answered bool) {
 	st := c.store
 	s = state{
 		reachable: reachable(st) == nil, leads: st.Leads(), watches: st.WatchStats(), leases: st.LeaseStats(),
-		cache: st.CacheStats(),
+		cache: st.CacheStats(), users: st.Auth().Revision(),
 	}
 	if s.reachable {
 		if status, err := st.Status(ctx); err == nil {

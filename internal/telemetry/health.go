@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/sqlstore/sqlstore/internal/auth"
 	"github.com/sqlstore/sqlstore/internal/conditions"
 	"github.com/sqlstore/sqlstore/internal/store"
 )
@@ -51,7 +52,9 @@ func newHealthMetrics(m *Metrics) healthMetrics {
 // them, and /status. version is the etcd version.
 func (m *Metrics) Handler(s *store.Store, version string, from Conditions) *http.ServeMux {
 	read := func(ctx context.Context, serializable bool) error {
-		_, err := s.Range(ctx, &store.RangeRequest{Key: []byte("health"), KeysOnly: true, Serializable: serializable})
+		_, err := s.Range(auth.With(ctx, auth.Server), &store.RangeRequest{
+			Key: []byte("health"), KeysOnly: true, Serializable: serializable,
+		})
 		return err
 	}
 	var (
@@ -83,14 +86,16 @@ func (m *Metrics) Handler(s *store.Store, version string, from Conditions) *http
 	get(mux, "/health", func(w http.ResponseWriter, r *http.Request) {
 		m.handleHealth(w, r, s, health...)
 	})
+	handleRevision(mux, s)
 	return mux
 }
 
 // handleCommon serves what needs no store.
 func (m *Metrics) handleCommon(mux *http.ServeMux, version string, from Conditions) {
 	mux.Handle("/metrics", promhttp.InstrumentMetricHandler(m.Registry,
-		promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{})))
+		promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{EnableOpenMetrics: m.tracer != nil})))
 	handleStatus(mux, from)
+	get(mux, "/debug/vars", vars)
 	versions := fmt.Sprintf(`{"etcdserver":%q,"etcdcluster":"%[2]s.0","storage":"%[2]s.0"}`, version, minor(version))
 	get(mux, "/version", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -194,13 +199,13 @@ func (m *Metrics) handleEach(mux *http.ServeMux, kind string, all []check) {
 }
 
 // handleReady serves /readyz, which is good if the Ready condition is True, and /readyz/name. A request that excludes a
-// check gets etcd's checks only: conditions do not count then.
+// check gets etcd's checks only: conditions do not count then, nor with [Config].EtcdReady.
 func (m *Metrics) handleReady(mux *http.ServeMux, usual []check, from Conditions, all ...check) {
 	get(mux, "/readyz", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
 		defer cancel()
 		o := m.runChecks(ctx, r, "readyz", usual)
-		if usual == nil || !r.URL.Query().Has("exclude") {
+		if usual == nil || !m.etcdReady && !r.URL.Query().Has("exclude") {
 			status := from.StatusContext(ctx)
 			// Both check the same things. A check that fails in between counts, too.
 			o.failed = o.failed || !conditions.IsTrue(status.Conditions, conditions.Ready)

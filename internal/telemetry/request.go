@@ -2,11 +2,15 @@ package telemetry
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sqlstore/sqlstore/internal/exemplar"
 )
 
 // sampleEvery is how many calls of a frequent type one sample represents. Reading the clock and the client's version
@@ -37,6 +41,7 @@ type sample struct {
 	took    time.Duration
 	success bool
 	version string
+	trace   string // its id, "" if the call is not recorded in one
 }
 
 // begin starts a call that is a sample.
@@ -47,15 +52,15 @@ func (r *request) begin() time.Time {
 	return time.Now()
 }
 
-func (r *request) end(ctx context.Context, number uint64, began time.Time, err error) {
+func (r *request) end(ctx context.Context, number uint64, began time.Time, err error, trace string) {
 	took := time.Since(began)
 	if r.active != nil {
 		r.active.Dec()
 	}
 	if r.observer != nil {
-		r.observer.Observe(took.Seconds())
+		exemplar.Observe(r.observer, took.Seconds(), trace)
 	}
-	r.add(sample{number, took, err == nil, r.clients.version(ctx)})
+	r.add(sample{number, took, err == nil, r.clients.version(ctx), trace})
 }
 
 func (r *request) add(s sample) {
@@ -82,7 +87,7 @@ func (r *request) account(s *sample, n uint64) {
 	r.covered += n
 	r.versions[s.version] += n
 	for _, sp := range r.spreads {
-		sp.add(s.took, s.success, n)
+		sp.add(s, n)
 	}
 }
 
@@ -94,6 +99,7 @@ type spread struct {
 	success [2]struct {
 		counts []uint64 // one more than bounds
 		sum    float64
+		traces map[int]prometheus.Exemplar // the last one of each bucket
 	}
 }
 
@@ -105,14 +111,24 @@ func newSpread(desc *prometheus.Desc, bounds []float64, labels ...string) *sprea
 	return s
 }
 
-func (s *spread) add(took time.Duration, success bool, n uint64) {
-	side := &s.success[int(bit(success))]
-	seconds, i := took.Seconds(), 0
+// add counts a sample as n calls.
+func (s *spread) add(of *sample, n uint64) {
+	side := &s.success[int(bit(of.success))]
+	seconds, i := of.took.Seconds(), 0
 	for i < len(s.bounds) && seconds > s.bounds[i] {
 		i++
 	}
 	side.counts[i] += n
 	side.sum += seconds * float64(n)
+	if of.trace == "" {
+		return
+	}
+	if side.traces == nil {
+		side.traces = map[int]prometheus.Exemplar{}
+	}
+	side.traces[i] = prometheus.Exemplar{
+		Value: seconds, Labels: exemplar.Labels(of.trace), Timestamp: time.Now(),
+	}
 }
 
 func (s *spread) collect(out chan<- prometheus.Metric) {
@@ -124,9 +140,14 @@ func (s *spread) collect(out chan<- prometheus.Metric) {
 				buckets[s.bounds[j]] = total
 			}
 		}
-		if total > 0 {
-			out <- prometheus.MustNewConstHistogram(s.desc, total, side.sum, buckets,
-				append(s.labels[:len(s.labels):len(s.labels)], outcome)...)
+		if total == 0 {
+			continue
 		}
+		m := prometheus.MustNewConstHistogram(s.desc, total, side.sum, buckets,
+			append(s.labels[:len(s.labels):len(s.labels)], outcome)...)
+		if len(side.traces) > 0 {
+			m = prometheus.MustNewMetricWithExemplars(m, slices.Collect(maps.Values(side.traces))...)
+		}
+		out <- m
 	}
 }

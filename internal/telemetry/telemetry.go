@@ -6,9 +6,8 @@
 //
 // Some of etcd's metrics measure parts that do not exist here, but dashboards and alerts query them. Their value is the
 // true one, zero (read indexes, learners), or that of the nearest equivalent: a commit stands for the write and the
-// sync of the log, and for applying a batch (op "Batch"). Metrics without a meaning here are omitted: raft and its
-// snapshots, peer traffic, the v2 store, the gRPC proxy, feature gates, and the steps of a bbolt commit.
-// testdata/not-served.txt lists each with its reason.
+// sync of the log, and for applying a batch (op "Batch"). What a single etcd has as a zero, such as raft's snapshots,
+// is a zero here. Metrics that an etcd has only with peers are omitted; testdata/not-served.txt lists them.
 package telemetry
 
 import (
@@ -19,25 +18,30 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/sqlstore/sqlstore/internal/exemplar"
 	"github.com/sqlstore/sqlstore/internal/store"
+	"github.com/sqlstore/sqlstore/internal/tracing"
 )
-
-// slowCommit is the duration above which a commit counts as slow, as in etcd.
-const slowCommit = 100 * time.Millisecond
 
 // Metrics is the registry of one server. It implements the store's [store.Observer].
 type Metrics struct {
 	Registry *prometheus.Registry
 
-	calls  *calls
-	health healthMetrics
+	calls     *calls
+	health    healthMetrics
+	etcdReady bool
+	tracer    *tracing.Tracer
+
+	slowCommit time.Duration
+	tellSlow   func(store.Batch)
 
 	puts, deletes              prometheus.Counter
 	putBytes                   prometheus.Gauge // a gauge as in etcd, though it only grows
 	granted, revoked           prometheus.Counter
 	events, operations, slow   prometheus.Counter
-	fsync, walWrite, commit    prometheus.Histogram
-	apply                      prometheus.Observer
+	commits                    []prometheus.Observer // of their durations, under etcd's names
+	written                    prometheus.Gauge      // a gauge as in etcd, though it only grows
+	watchSends                 watchSends
 	ttl                        prometheus.Histogram
 	purges                     purges
 	batchOperations, batchRows prometheus.Histogram
@@ -49,11 +53,25 @@ type Config struct {
 	Version, SQLStore string
 	// Extensive adds histograms of call durations, like etcd's --metrics=extensive.
 	Extensive bool
+	// EtcdReady makes /readyz answer by etcd's checks alone, without the conditions.
+	EtcdReady bool
+	// InitialCorruptCheck and CompactHashCheck report etcd's feature gates of these names as enabled.
+	InitialCorruptCheck, CompactHashCheck bool
+	// SlowCommit is the duration above which a commit counts as slow; 0 or less means never. Slow, which may be nil, is
+	// called for each slow commit.
+	SlowCommit time.Duration
+	Slow       func(store.Batch)
+	// Tracer makes the spans of the requests, nil for none. The latencies then have traces as exemplars, and scrapers
+	// that ask for OpenMetrics, which can have them, get it.
+	Tracer *tracing.Tracer
 }
 
 // New makes a registry. Call [Metrics.Watch] and [Metrics.Attach] before the first scrape.
 func New(cfg Config) *Metrics {
-	m := &Metrics{Registry: prometheus.NewRegistry()}
+	m := &Metrics{
+		Registry: prometheus.NewRegistry(), etcdReady: cfg.EtcdReady, slowCommit: cfg.SlowCommit,
+		tellSlow: cfg.Slow, tracer: cfg.Tracer,
+	}
 	m.Registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.calls = newCalls(m, cfg.Extensive)
@@ -69,25 +87,33 @@ func New(cfg Config) *Metrics {
 	m.revoked = m.counter("etcd_debugging_lease_revoked_total", "Leases revoked, including those that expired.")
 	m.events = m.counter("etcd_debugging_mvcc_events_total", "Events passed to watch streams.")
 	m.operations = m.counter("sqlstore_operations_total", "Operations of committed batches, including failed compares.")
-	m.slow = m.counter("etcd_server_slow_apply_total", "Commits that took longer than 100 ms.")
+	m.slow = m.counter("etcd_server_slow_apply_total", "Commits that took longer than the threshold of slow requests.")
 	seconds := prometheus.ExponentialBuckets(0.001, 2, 14) // etcd's buckets, up to 8 s
-	m.fsync = m.histogram("etcd_disk_wal_fsync_duration_seconds",
+	fsync := m.histogram("etcd_disk_wal_fsync_duration_seconds",
 		"Duration of the commits, each of which is synced once.", seconds)
-	m.commit = m.histogram("etcd_disk_backend_commit_duration_seconds", "Duration of the commits.", seconds)
-	m.walWrite = m.histogram("etcd_disk_wal_write_duration_seconds",
+	commit := m.histogram("etcd_disk_backend_commit_duration_seconds", "Duration of the commits.", seconds)
+	walWrite := m.histogram("etcd_disk_wal_write_duration_seconds",
 		"Duration of the commits: SQLite writes and syncs its log in one step.", seconds)
 	apply := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "etcd_server_apply_duration_seconds", Buckets: prometheus.ExponentialBuckets(0.0001, 2, 20),
 		Help: "Duration of the commits: a batch is applied as one.",
 	}, []string{"version", "op", "success"})
 	m.Registry.MustRegister(apply)
-	m.apply = apply.WithLabelValues("v3", "Batch", "true")
 	m.ttl = m.histogram("etcd_debugging_lease_ttl_total", "TTLs of granted leases, in seconds.",
 		prometheus.ExponentialBuckets(1, 2, 24))
 	m.purges = newPurges(m)
-	m.counter("etcd_server_slow_read_indexes_total", "Slow reads of raft's index: none, as there is no raft.")
-	m.counter("etcd_server_read_indexes_failed_total", "Failed reads of raft's index: none, as there is no raft.")
-	m.counter("etcd_server_learner_promote_successes", "Learners promoted: none, as there are no learners.")
+	commitWrite := m.histogram("etcd_debugging_disk_backend_commit_write_duration_seconds",
+		"Duration of the commits: a SQL database writes and syncs in one step.", seconds)
+	m.commits = []prometheus.Observer{
+		fsync, walWrite, commit, commitWrite, apply.WithLabelValues("v3", "Batch", "true"),
+	}
+	m.written = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "etcd_disk_wal_write_bytes_total",
+		Help: "Bytes of values written: databases do not tell how much of their logs they write.",
+	})
+	m.Registry.MustRegister(m.written)
+	m.watchSends = newWatchSends(m)
+	m.registerAbsent(&cfg)
 	m.Registry.MustRegister(newDescriptors())
 	m.batchOperations = m.histogram("sqlstore_batch_operations", "Operations of a committed batch.",
 		prometheus.ExponentialBuckets(1, 2, 11))
@@ -138,20 +164,23 @@ func (m *Metrics) Batch(b store.Batch) {
 	m.puts.Add(float64(b.Puts))
 	m.deletes.Add(float64(b.Deletes))
 	m.putBytes.Add(float64(b.ValueBytes))
+	m.written.Add(float64(b.ValueBytes))
 	m.granted.Add(float64(len(b.Granted)))
 	for i := range b.Granted {
 		m.ttl.Observe(b.Granted[i].TTL.Seconds())
 	}
 	m.revoked.Add(float64(b.Revoked))
 	m.operations.Add(float64(b.Operations))
-	if b.Commit > slowCommit {
+	if m.slowCommit > 0 && b.Commit > m.slowCommit {
 		m.slow.Inc()
+		if m.tellSlow != nil {
+			m.tellSlow(b)
+		}
 	}
 	seconds := b.Commit.Seconds()
-	m.fsync.Observe(seconds)
-	m.walWrite.Observe(seconds)
-	m.commit.Observe(seconds)
-	m.apply.Observe(seconds)
+	for _, h := range m.commits {
+		exemplar.Observe(h, seconds, b.Trace)
+	}
 	m.batchOperations.Observe(float64(b.Operations))
 	m.batchRows.Observe(float64(b.Puts + b.Deletes))
 }

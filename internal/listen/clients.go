@@ -1,0 +1,73 @@
+package listen
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+)
+
+var (
+	// errRevoked is returned for a client certificate that its authority has revoked.
+	errRevoked = errors.New("the certificate is revoked")
+	// errOtherHost is returned for a client certificate for a host that is not allowed.
+	errOtherHost = errors.New("the certificate is for none of the allowed hosts")
+)
+
+// clientCheck reads the list of revoked certificates and returns what a handshake checks beyond the signatures, also
+// when it resumes a session. It is nil if there is nothing to check.
+func (f Files) clientCheck() (func(tls.ConnectionState) error, error) {
+	revoked, err := readRevoked(f.CRL)
+	if err != nil {
+		return nil, err
+	}
+	if revoked == nil && len(f.AllowedHosts) == 0 {
+		return nil, nil
+	}
+	return func(state tls.ConnectionState) error {
+		for _, c := range state.PeerCertificates {
+			if revoked[c.SerialNumber.String()] {
+				return fmt.Errorf("%w: serial number %x", errRevoked, c.SerialNumber)
+			}
+		}
+		for _, chain := range state.VerifiedChains {
+			for _, c := range chain {
+				if revoked[c.SerialNumber.String()] {
+					return fmt.Errorf("%w: an authority's serial number %x", errRevoked, c.SerialNumber)
+				}
+			}
+		}
+		if len(f.AllowedHosts) > 0 && !slices.ContainsFunc(f.AllowedHosts, func(host string) bool {
+			return len(state.PeerCertificates) > 0 && state.PeerCertificates[0].VerifyHostname(host) == nil
+		}) {
+			return errOtherHost
+		}
+		return nil
+	}, nil
+}
+
+// readRevoked returns the serial numbers in a list of revoked certificates.
+func readRevoked(path string) (map[string]bool, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the list of revoked certificates: %w", err)
+	}
+	if block, _ := pem.Decode(text); block != nil {
+		text = block.Bytes
+	}
+	list, err := x509.ParseRevocationList(text)
+	if err != nil {
+		return nil, fmt.Errorf("read the list of revoked certificates %s: %w", path, err)
+	}
+	revoked := map[string]bool{}
+	for _, entry := range list.RevokedCertificateEntries {
+		revoked[entry.SerialNumber.String()] = true
+	}
+	return revoked, nil
+}
