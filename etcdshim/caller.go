@@ -24,3 +24,11 @@ func CallerAddress(caller any) net.Addr {
 	address, _ := caller.(net.Addr)
 	return address
 }
+
+// addressOf returns the address of a call's client, "" if it has none.
+func addressOf(ctx context.Context) string {
+	if a := CallerAddress(Caller(ctx)); a != nil {
+		return a.String()
+	}
+	return ""
+}

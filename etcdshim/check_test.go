@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
@@ -178,6 +179,7 @@ func TestStatusError(t *testing.T) {
 		{t.Context(), store.ErrWatchClosed, codes.Unavailable, "etcdserver: server stopped"},
 		{t.Context(), context.Canceled, codes.Unavailable, "etcdserver: server stopped"},
 		{ended, fmt.Errorf("read: %w", context.Canceled), codes.Canceled, "context canceled"},
+		{pastDeadline{ended}, context.Canceled, codes.DeadlineExceeded, "context deadline exceeded"},
 		{
 			t.Context(), fmt.Errorf("%w: more than 5", store.ErrTxnTooLarge), codes.InvalidArgument,
 			"etcdserver: one transaction touches too many rows; delete or read the range in parts",
@@ -191,3 +193,8 @@ func TestStatusError(t *testing.T) {
 		}
 	}
 }
+
+// pastDeadline is a context that gRPC has cancelled at its deadline, before its own timer did.
+type pastDeadline struct{ context.Context }
+
+func (pastDeadline) Deadline() (time.Time, bool) { return time.Now().Add(-time.Millisecond), true }

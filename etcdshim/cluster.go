@@ -35,12 +35,15 @@ var (
 type cluster struct {
 	id   *identities
 	self *pb.Member
+	// noLeader is that of Options.
+	noLeader func() <-chan struct{}
 	membership
 	pb.UnsafeClusterServer
 }
 
-// membership knows the replicas of one database.
+// membership knows the replicas of one database, and who may change them.
 type membership interface {
+	users
 	// Members returns the live members, or nil if there can be none but this one.
 	Members() []backend.Member
 	// HearMembers makes Members include all that joined before the call.
@@ -49,7 +52,7 @@ type membership interface {
 
 func newCluster(id *identities, o *Options, others membership) *cluster {
 	self := &pb.Member{ID: id.member(), Name: o.Name, PeerURLs: o.PeerURLs, ClientURLs: o.ClientURLs}
-	return &cluster{id: id, self: self, membership: others}
+	return &cluster{id: id, self: self, noLeader: o.NoLeader, membership: others}
 }
 
 // members returns the members by id. This server is always included: it is alive, whatever the database knows.
@@ -90,13 +93,19 @@ func (s *cluster) MemberList(ctx context.Context, r *pb.MemberListRequest) (*pb.
 			return nil, statusError(ctx, err)
 		}
 	}
+	if err := known(ctx, s, s.noLeader()); err != nil {
+		return nil, err
+	}
 	return &pb.MemberListResponse{Header: s.id.header(0), Members: s.members()}, nil
 }
 
-func (s *cluster) MemberAdd(_ context.Context, r *pb.MemberAddRequest) (*pb.MemberAddResponse, error) {
+func (s *cluster) MemberAdd(ctx context.Context, r *pb.MemberAddRequest) (*pb.MemberAddResponse, error) {
 	urls, err := types.NewURLs(r.PeerURLs)
 	if err != nil {
 		return nil, rpctypes.ErrGRPCMemberBadURLs
+	}
+	if err := s.CheckAdmin(ctx); err != nil {
+		return nil, statusError(ctx, err)
 	}
 	for _, m := range s.members() {
 		for _, u := range urls.StringSlice() {
@@ -112,7 +121,10 @@ func (s *cluster) MemberAdd(_ context.Context, r *pb.MemberAddRequest) (*pb.Memb
 }
 
 // MemberRemove never succeeds: without its only member a cluster has no quorum.
-func (s *cluster) MemberRemove(_ context.Context, r *pb.MemberRemoveRequest) (*pb.MemberRemoveResponse, error) {
+func (s *cluster) MemberRemove(ctx context.Context, r *pb.MemberRemoveRequest) (*pb.MemberRemoveResponse, error) {
+	if err := s.CheckAdmin(ctx); err != nil {
+		return nil, statusError(ctx, err)
+	}
 	switch {
 	case s.find(r.ID) == nil:
 		return nil, rpctypes.ErrGRPCMemberNotFound
@@ -123,7 +135,10 @@ func (s *cluster) MemberRemove(_ context.Context, r *pb.MemberRemoveRequest) (*p
 }
 
 // MemberUpdate succeeds if it changes nothing.
-func (s *cluster) MemberUpdate(_ context.Context, r *pb.MemberUpdateRequest) (*pb.MemberUpdateResponse, error) {
+func (s *cluster) MemberUpdate(ctx context.Context, r *pb.MemberUpdateRequest) (*pb.MemberUpdateResponse, error) {
+	if err := s.CheckAdmin(ctx); err != nil {
+		return nil, statusError(ctx, err)
+	}
 	m := s.find(r.ID)
 	if m == nil {
 		return nil, rpctypes.ErrGRPCMemberNotFound
@@ -134,7 +149,10 @@ func (s *cluster) MemberUpdate(_ context.Context, r *pb.MemberUpdateRequest) (*p
 	return &pb.MemberUpdateResponse{Header: s.id.header(0), Members: s.members()}, nil
 }
 
-func (s *cluster) MemberPromote(_ context.Context, r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
+func (s *cluster) MemberPromote(ctx context.Context, r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
+	if err := s.CheckAdmin(ctx); err != nil {
+		return nil, statusError(ctx, err)
+	}
 	if s.find(r.ID) == nil {
 		return nil, rpctypes.ErrGRPCMemberNotFound
 	}

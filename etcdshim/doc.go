@@ -26,6 +26,6 @@
 //
 // # Deliberate differences from etcd
 //
-// Users and roles do not exist: Auth answers like an etcd whose auth was never enabled, and changes to users or roles
-// are Unimplemented. Members cannot be added or removed.
+// A watch ends when its right does; in etcd it goes on. Failed logins are limited; see package authn. Members cannot be
+// added or removed.
 package etcdshim

@@ -3,12 +3,15 @@ package etcdshim
 import (
 	"context"
 	"errors"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/auth"
+	"github.com/sqlstore/sqlstore/internal/authn"
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
@@ -21,6 +24,10 @@ var (
 		"etcdserver: a replica of an older version does not support keys of this length; upgrade all replicas")
 	errAlarms = status.Error(codes.ResourceExhausted,
 		"etcdserver: too many alarms are raised: clear some of them (etcdctl alarm disarm)")
+	errThrottled = status.Error(codes.ResourceExhausted,
+		"etcdserver: too many failed logins: wait before the next one")
+	errNoPassword   = status.Error(codes.Unknown, auth.ErrNoPassword.Error())
+	errVerifyOnly   = status.Error(codes.Unknown, authn.ErrVerifyOnly.Error())
 	errStreamSort   = status.Error(codes.Unimplemented, "RangeStream does not support custom sort orders")
 	errStreamFilter = status.Error(codes.Unimplemented, "RangeStream does not support revision filters")
 )
@@ -38,6 +45,26 @@ var errorTable = []struct{ from, to error }{
 	{store.ErrQuota, rpctypes.ErrGRPCNoSpace},
 	{store.ErrCorrupt, rpctypes.ErrGRPCCorrupt},
 	{backend.ErrCorrupt, rpctypes.ErrGRPCCorrupt},
+	{auth.ErrRootUserNotExist, rpctypes.ErrGRPCRootUserNotExist},
+	{auth.ErrRootRoleNotExist, rpctypes.ErrGRPCRootRoleNotExist},
+	{auth.ErrUserExists, rpctypes.ErrGRPCUserAlreadyExist},
+	{auth.ErrUserEmpty, rpctypes.ErrGRPCUserEmpty},
+	{auth.ErrUserNotFound, rpctypes.ErrGRPCUserNotFound},
+	{auth.ErrRoleExists, rpctypes.ErrGRPCRoleAlreadyExist},
+	{auth.ErrRoleNotFound, rpctypes.ErrGRPCRoleNotFound},
+	{auth.ErrRoleEmpty, rpctypes.ErrGRPCRoleEmpty},
+	{auth.ErrFailed, rpctypes.ErrGRPCAuthFailed},
+	{auth.ErrPermissionNotGiven, rpctypes.ErrGRPCPermissionNotGiven},
+	{auth.ErrPermissionDenied, rpctypes.ErrGRPCPermissionDenied},
+	{auth.ErrRoleNotGranted, rpctypes.ErrGRPCRoleNotGranted},
+	{auth.ErrPermissionNotGranted, rpctypes.ErrGRPCPermissionNotGranted},
+	{auth.ErrNotEnabled, rpctypes.ErrGRPCAuthNotEnabled},
+	{auth.ErrInvalidToken, rpctypes.ErrGRPCInvalidAuthToken},
+	{auth.ErrInvalidManagement, rpctypes.ErrGRPCInvalidAuthMgmt},
+	{auth.ErrOldRevision, rpctypes.ErrGRPCAuthOldRevision},
+	{auth.ErrNoPassword, errNoPassword},
+	{authn.ErrVerifyOnly, errVerifyOnly},
+	{authn.ErrThrottled, errThrottled},
 	{store.ErrTooManyAlarms, errAlarms},
 	{store.ErrTooManyRequests, rpctypes.ErrGRPCRequestTooManyRequests},
 	{store.ErrClosed, rpctypes.ErrGRPCStopped},
@@ -63,6 +90,10 @@ func statusError(ctx context.Context, err error) error {
 		if ctx.Err() != nil {
 			if cause := context.Cause(ctx); status.Code(cause) != codes.Unknown {
 				return cause // why the server ended it
+			}
+			// At the deadline, gRPC cancels ctx by a timer of its own, which may be faster than ctx's.
+			if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+				return status.FromContextError(context.DeadlineExceeded).Err()
 			}
 			return status.FromContextError(ctx.Err()).Err()
 		}

@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
+
+	"github.com/sqlstore/sqlstore/internal/tracing"
 )
 
 // Metadata that the gateway adds to each call: the client's address, and the number of the answer.
@@ -58,11 +60,17 @@ func (a *answers) of(ctx context.Context) *taken {
 	return a.open[number]
 }
 
-// gatewayMetadata is the metadata of a request's call. It follows any values of the request's headers under the same
-// names.
+// gatewayMetadata is the metadata of a request's call, including the client's trace. It follows any values of the
+// request's headers under the same names.
 func gatewayMetadata(ctx context.Context, r *http.Request) metadata.MD {
 	number, _ := ctx.Value(answerKey{}).(string)
-	return metadata.Pairs(gatewayClient, r.RemoteAddr, gatewayAnswer, number)
+	md := metadata.Pairs(gatewayClient, r.RemoteAddr, gatewayAnswer, number)
+	for _, name := range []string{tracing.Parent, tracing.State} {
+		if value := r.Header.Get(name); value != "" {
+			md.Set(name, value)
+		}
+	}
+	return md
 }
 
 // ofGateway returns the gateway's metadata of a call under a name, "" for other calls.

@@ -115,6 +115,11 @@ func (s *kv) txn(ctx context.Context, r *txnRequest) (any, error) {
 		}
 		ownAll(t, r.wire)
 	}
+	if empty(t) { // there is no key whose rights the engine could check
+		if err := ended(ctx, s.engine); err != nil {
+			return nil, err
+		}
+	}
 	t.KeepTurn = true
 	res, err := s.engine.Txn(ctx, t)
 	if err != nil {
@@ -122,6 +127,21 @@ func (s *kv) txn(ctx context.Context, r *txnRequest) (any, error) {
 	}
 	r.reply = txnReply{s.id.now(), res}
 	return s.inTurn(ctx, res.Turn, &r.reply)
+}
+
+// empty reports whether a transaction names no keys.
+func empty(t *store.Txn) bool {
+	if len(t.Compare) > 0 {
+		return false
+	}
+	for _, ops := range [2][]store.Op{t.Success, t.Failure} {
+		for i := range ops {
+			if ops[i].Txn == nil || !empty(ops[i].Txn) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // writes reports whether any branch could write.
@@ -164,6 +184,7 @@ func (s *kv) rangeStream(r *rangeRequest, stream grpc.ServerStream) error {
 	}
 	last := *res
 	last.Rows = held
+	r.reply.res = res
 	return s.sendChunk(stream, &chunkReply{rangeReply{s.id.now(), &last}})
 }
 

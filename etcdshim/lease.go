@@ -8,6 +8,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
+	"github.com/sqlstore/sqlstore/internal/auth"
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
@@ -17,6 +18,8 @@ type lease struct {
 	id     *identities
 	// stopping ends the keep-alive streams.
 	stopping context.Context
+	who      *callers
+	audit    auditor
 	pb.UnsafeLeaseServer
 }
 
@@ -53,12 +56,15 @@ func (s *lease) LeaseKeepAlive(stream pb.Lease_LeaseKeepAliveServer) error {
 }
 
 func (s *lease) keepAlive(stream pb.Lease_LeaseKeepAliveServer) error {
-	ctx := stream.Context()
 	for {
 		r, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
+		if err != nil {
+			return err
+		}
+		ctx, err := s.who.identify(stream.Context()) // the token may have ended since the last request
 		if err != nil {
 			return err
 		}
@@ -68,6 +74,7 @@ func (s *lease) keepAlive(stream pb.Lease_LeaseKeepAliveServer) error {
 		if errors.Is(err, store.ErrLeaseNotFound) {
 			resp.TTL, err = 0, nil
 		}
+		s.renewed(ctx, r.ID, err)
 		if err != nil {
 			return statusError(ctx, err)
 		}
@@ -75,6 +82,16 @@ func (s *lease) keepAlive(stream pb.Lease_LeaseKeepAliveServer) error {
 			return err
 		}
 	}
+}
+
+// renewed writes a keep-alive to the audit log.
+func (s *lease) renewed(ctx context.Context, id int64, err error) {
+	if !s.audit.log.Wants(false) {
+		return
+	}
+	e := s.audit.begin(ctx, pb.Lease_LeaseKeepAlive_FullMethodName)
+	e.Details = leaseOf(id)
+	s.audit.end(e, auth.From(ctx).User, statusError(ctx, err))
 }
 
 func (s *lease) LeaseTimeToLive(

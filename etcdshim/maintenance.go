@@ -44,6 +44,9 @@ type maintenance struct {
 func (s *maintenance) header() *pb.ResponseHeader { return s.id.header(s.engine.Revision()) }
 
 func (s *maintenance) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.StatusResponse, error) {
+	if err := known(ctx, s.engine, s.noLeader()); err != nil {
+		return nil, err
+	}
 	select {
 	case <-s.noLeader(): // as in etcd, answer at once instead of waiting
 		return s.statusWithoutLeader(), nil
@@ -81,6 +84,11 @@ func alarmMember(a store.Alarm) *pb.AlarmMember {
 }
 
 func (s *maintenance) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb.AlarmResponse, error) {
+	if r.Action != pb.AlarmRequest_GET {
+		if err := s.engine.CheckAdmin(ctx); err != nil {
+			return nil, statusError(ctx, err)
+		}
+	}
 	resp := &pb.AlarmResponse{}
 	named := store.Alarm{Member: r.MemberID, Kind: store.AlarmKind(r.Alarm)}
 	switch r.Action {
@@ -116,6 +124,9 @@ func (s *maintenance) Alarm(ctx context.Context, r *pb.AlarmRequest) (*pb.AlarmR
 }
 
 func (s *maintenance) Defragment(ctx context.Context, _ *pb.DefragmentRequest) (*pb.DefragmentResponse, error) {
+	if err := s.engine.CheckAdmin(ctx); err != nil {
+		return nil, statusError(ctx, err)
+	}
 	began := time.Now()
 	log := s.defragmenting.begin("defragmentation started")
 	if err := s.engine.Defragment(ctx); err != nil {
@@ -127,7 +138,10 @@ func (s *maintenance) Defragment(ctx context.Context, _ *pb.DefragmentRequest) (
 }
 
 // MoveLeader can only move to this server: replicas take over the leadership when the leader stops.
-func (s *maintenance) MoveLeader(_ context.Context, r *pb.MoveLeaderRequest) (*pb.MoveLeaderResponse, error) {
+func (s *maintenance) MoveLeader(ctx context.Context, r *pb.MoveLeaderRequest) (*pb.MoveLeaderResponse, error) {
+	if err := s.engine.CheckAdmin(ctx); err != nil {
+		return nil, statusError(ctx, err)
+	}
 	switch self := s.id.member(); {
 	case s.engine.Leader() != self:
 		return nil, rpctypes.ErrGRPCNotLeader
@@ -140,7 +154,10 @@ func (s *maintenance) MoveLeader(_ context.Context, r *pb.MoveLeaderRequest) (*p
 }
 
 // Downgrade refuses every version: the database is not etcd's.
-func (s *maintenance) Downgrade(_ context.Context, r *pb.DowngradeRequest) (*pb.DowngradeResponse, error) {
+func (s *maintenance) Downgrade(ctx context.Context, r *pb.DowngradeRequest) (*pb.DowngradeResponse, error) {
+	if err := s.engine.CheckAdmin(ctx); err != nil {
+		return nil, statusError(ctx, err)
+	}
 	switch r.Action {
 	case pb.DowngradeRequest_VALIDATE, pb.DowngradeRequest_ENABLE:
 		if !isVersion(r.Version) {
@@ -172,6 +189,9 @@ const snapshotChunk = 64 << 10
 // Snapshot sends a file in etcd's own format, then its checksum in a separate message.
 func (s *maintenance) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenance_SnapshotServer) error {
 	ctx := stream.Context()
+	if err := s.engine.CheckAdmin(ctx); err != nil {
+		return statusError(ctx, err)
+	}
 	if err := s.snapshots.enter(ctx); err != nil {
 		return statusError(ctx, err)
 	}

@@ -103,9 +103,9 @@ func TestStatusAndMembers(t *testing.T) {
 			func() error { _, err := auth.AuthEnable(ctx, &pb.AuthEnableRequest{}); return err },
 			codes.FailedPrecondition, "etcdserver: root user does not exist",
 		},
-		"add user": {
-			func() error { _, err := auth.UserAdd(ctx, &pb.AuthUserAddRequest{Name: "a"}); return err },
-			codes.Unimplemented, "method UserAdd not implemented",
+		"add nobody": {
+			func() error { _, err := auth.UserAdd(ctx, &pb.AuthUserAddRequest{}); return err },
+			codes.InvalidArgument, "etcdserver: user name is empty",
 		},
 	} {
 		if got := status.Convert(c.call()); got.Code() != c.code || got.Message() != c.text {

@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/auth"
 )
 
 // listed is a member list that a test sets.
@@ -20,10 +21,17 @@ type listed struct {
 
 func (l *listed) Members() []backend.Member { return l.living }
 
+func (l *listed) Auth() *auth.State                { return auth.New(backend.Auth{Revision: 1}) }
+func (l *listed) CheckUser(context.Context) error  { return nil }
+func (l *listed) CheckAdmin(context.Context) error { return nil }
+
 func (l *listed) HearMembers(context.Context) error {
 	l.heard++
 	return l.err
 }
+
+// always is the NoLeader of a server that always has one.
+func always() <-chan struct{} { return nil }
 
 // Each replica lists all replicas, and always itself; requests neither add nor remove any.
 func TestMembersOfOneDatabase(t *testing.T) {
@@ -31,7 +39,7 @@ func TestMembersOfOneDatabase(t *testing.T) {
 	urls := []string{"http://10.0.0.1:2379"}
 	var others listed
 	id := newIdentities(1, self, func() int64 { return 1 })
-	c := newCluster(id, &Options{Name: "me", PeerURLs: urls, ClientURLs: urls}, &others)
+	c := newCluster(id, &Options{NoLeader: always, Name: "me", PeerURLs: urls, ClientURLs: urls}, &others)
 	ctx := t.Context()
 	for name, tc := range map[string]struct {
 		living []backend.Member
@@ -114,7 +122,7 @@ func TestMembersOfOneDatabase(t *testing.T) {
 func TestLinearizableMemberList(t *testing.T) {
 	others := listed{living: []backend.Member{{ID: 10}}, err: backend.ErrUnavailable}
 	id := newIdentities(1, 20, func() int64 { return 1 })
-	c := newCluster(id, &Options{Name: "me"}, &others)
+	c := newCluster(id, &Options{NoLeader: always, Name: "me"}, &others)
 	if _, err := c.MemberList(t.Context(), &pb.MemberListRequest{Linearizable: true}); !errors.Is(err,
 		rpctypes.ErrGRPCTimeout) {
 		t.Errorf("linearizable, without the database: %v", err)

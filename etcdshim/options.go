@@ -5,6 +5,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+
+	"github.com/sqlstore/sqlstore/internal/audit"
+	"github.com/sqlstore/sqlstore/internal/authn"
+	"github.com/sqlstore/sqlstore/internal/tracing"
 )
 
 // Options configures a Server. Zero fields have the defaults below.
@@ -35,6 +39,15 @@ type Options struct {
 	// Default: the store's.
 	NoLeader func() <-chan struct{}
 
+	// Authenticator checks passwords and tokens. Default: one with simple tokens.
+	Authenticator *authn.Authenticator
+	// ClientCertAuth makes the common name of a client's certificate its user.
+	ClientCertAuth bool
+	// Audit is the audit log, nil for none.
+	Audit *audit.Log
+	// Tracer makes the spans of calls, nil for none.
+	Tracer *tracing.Tracer
+
 	// NoWorkers keeps no goroutines ready for calls: calls are somewhat slower, but an idle server costs less.
 	NoWorkers bool
 
@@ -44,6 +57,10 @@ type Options struct {
 	StreamInterceptors []grpc.StreamServerInterceptor
 	// ServerOptions are appended to the server's own.
 	ServerOptions []grpc.ServerOption
+
+	// WatchSent receives how long it took to send a response to a watch stream. Of the responses with events, about one
+	// in 16 is measured. It may be nil.
+	WatchSent func(kind WatchSend, events int, took time.Duration)
 
 	// WarningDuration is the duration above which a unary call is logged as slow. 0 logs none.
 	WarningDuration time.Duration

@@ -15,6 +15,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/sqlstore/sqlstore/internal/authn"
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
@@ -42,6 +43,9 @@ func NewServer(ctx context.Context, s *store.Store, o Options) (*Server, error) 
 	o = o.withDefaults()
 	if o.NoLeader == nil {
 		o.NoLeader = s.NoLeader
+	}
+	if o.Authenticator == nil {
+		o.Authenticator = authn.New(s, authn.Options{Logger: o.Logger})
 	}
 	c := newCodec()
 	out := &Server{Health: health.NewServer(), codec: c}
@@ -77,13 +81,17 @@ func services(
 		engine: s, id: id, maxBytes: o.MaxRequestBytes, most: o.MaxTxnOps, streamTimeout: o.streamTimeout,
 		awaited: awaited,
 	}
-	watches := &watch{engine: s, id: id, maxBytes: o.MaxRequestBytes + messageOverhead, stopping: stopping}
-	leases := &lease{engine: s, id: id, stopping: stopping}
+	who, log := o.callers(), auditor{o.Audit}
+	watches := &watch{
+		engine: s, id: id, maxBytes: o.MaxRequestBytes + messageOverhead, stopping: stopping, sent: o.WatchSent,
+		who: who, audit: log,
+	}
+	leases := &lease{engine: s, id: id, stopping: stopping, who: who, audit: log}
 	maintain := &maintenance{
 		engine: s, id: id, version: o.Version, tempDir: o.TempDir, noLeader: o.NoLeader,
 		snapshots: newSnapshots(), snapshotting: newRuns(o.Logger), defragmenting: newRuns(o.Logger),
 	}
-	members, users := newCluster(id, o, s), &auth{engine: s, id: id}
+	members, users := newCluster(id, o, s), &authentication{engine: s, id: id, authn: o.Authenticator}
 	lock, election := &locks{engine: s, id: id}, &elections{engine: s, id: id, most: o.MaxTxnOps}
 	return func(g *grpc.Server) {
 		healthpb.RegisterHealthServer(g, h)
@@ -134,13 +142,25 @@ const streamWorkers = 512
 // wait that long.
 const connectionTimeout = 20 * time.Second
 
+func (o *Options) callers() *callers {
+	return &callers{authn: o.Authenticator, certificates: o.ClientCertAuth}
+}
+
 func (o *Options) serverOptions(c *codec, calls *serving) []grpc.ServerOption {
-	leader := &leadership{o.NoLeader}
-	unary := append([]grpc.UnaryServerInterceptor{calls.unary}, o.UnaryInterceptors...)
+	leader, who := &leadership{o.NoLeader}, o.callers()
+	unary, streams := []grpc.UnaryServerInterceptor{calls.unary}, []grpc.StreamServerInterceptor{calls.stream}
+	if o.Tracer != nil {
+		t := traced{o.Tracer}
+		unary, streams = append(unary, t.unary), append(streams, t.stream)
+	}
+	unary, streams = append(unary, o.UnaryInterceptors...), append(streams, o.StreamInterceptors...)
 	if o.WarningDuration > 0 {
 		unary = append(unary, newSlowCalls(o).unary)
 	}
-	streams := append([]grpc.StreamServerInterceptor{calls.stream}, o.StreamInterceptors...)
+	if o.Audit != nil {
+		log := auditor{o.Audit}
+		unary, streams = append(unary, log.unary), append(streams, log.stream)
+	}
 	return append([]grpc.ServerOption{
 		grpc.ForceServerCodecV2(c),
 		grpc.ConnectionTimeout(connectionTimeout),
@@ -149,7 +169,7 @@ func (o *Options) serverOptions(c *codec, calls *serving) []grpc.ServerOption {
 		grpc.MaxConcurrentStreams(o.MaxConcurrentStreams),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: o.KeepaliveMinTime}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: o.KeepaliveInterval, Timeout: o.KeepaliveTimeout}),
-		grpc.ChainUnaryInterceptor(append(unary, leader.unary, wanted)...),
-		grpc.ChainStreamInterceptor(append(streams, leader.stream, wantedStream)...),
+		grpc.ChainUnaryInterceptor(append(unary, leader.unary, wanted, who.unary)...),
+		grpc.ChainStreamInterceptor(append(streams, leader.stream, wantedStream, who.stream)...),
 	}, o.ServerOptions...)
 }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/sqlstore/sqlstore/internal/auth"
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
@@ -144,6 +145,7 @@ func follow(
 ) (store.Event, error) {
 	w := s.NewWatchStream()
 	defer w.Close()
+	req.As = auth.From(ctx)
 	w.Watch(req)
 	for {
 		r, err := w.Next(ctx)
@@ -154,7 +156,10 @@ func follow(
 			if r.CompactRevision != 0 {
 				return store.Event{}, store.ErrCompacted
 			}
-			return store.Event{}, errors.Join(errors.New("watch refused"), r.Err)
+			if r.Err != nil {
+				return store.Event{}, fmt.Errorf("watch: %w", r.Err)
+			}
+			return store.Event{}, errors.New("watch refused")
 		}
 		for _, e := range r.Events {
 			if stop(e) {

@@ -3,8 +3,7 @@ package etcdshim
 import (
 	"context"
 	"errors"
-	"io"
-	"slices"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -13,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/auth"
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
@@ -22,6 +22,9 @@ type watch struct {
 	id       *identities
 	maxBytes int // a larger response is sent in fragments if the watch asked for that
 	stopping context.Context
+	sent     func(kind WatchSend, events int, took time.Duration) // or nil
+	who      *callers
+	audit    auditor
 }
 
 func (s *watch) serve(stream grpc.ServerStream) error {
@@ -30,12 +33,13 @@ func (s *watch) serve(stream grpc.ServerStream) error {
 	ctx, cancel := context.WithCancelCause(stream.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(s.stopping, func() { cancel(rpctypes.ErrGRPCStopped) })()
-	receive := receiveWatches
+	w := &watcher{watch: s, ctx: ctx, stream: stream, watches: watches}
+	receive := w.receive
 	if s.engine.Members() != nil {
-		receive = receiveShared
+		receive = w.receiveShared
 	}
 	go func() {
-		if err := receive(ctx, stream, watches); err != nil {
+		if err := receive(); err != nil {
 			cancel(err)
 		}
 	}()
@@ -44,7 +48,8 @@ func (s *watch) serve(stream grpc.ServerStream) error {
 		if err != nil {
 			return watchError(ctx, err)
 		}
-		if err := s.send(stream, r); err != nil {
+		w.answered(r)
+		if err := s.timedSend(stream, r); err != nil {
 			return watchError(ctx, err)
 		}
 	}
@@ -59,87 +64,6 @@ func watchError(ctx context.Context, err error) error {
 		return rpctypes.ErrGRPCWatchCanceled
 	}
 	return statusError(ctx, err)
-}
-
-// receiveWatches passes requests on until the client closes its side, which leaves the watches running; then it returns
-// nil. While a client does not read the answers, its requests are not read either, and gRPC's flow control stops it.
-func receiveWatches(ctx context.Context, stream grpc.ServerStream, watches *store.WatchStream) error {
-	for {
-		if err := watches.Room(ctx); err != nil {
-			return err
-		}
-		var req pb.WatchRequest
-		if err := stream.RecvMsg(&req); err != nil {
-			return unlessEOF(err)
-		}
-		passOn(watches, &req)
-	}
-}
-
-// readAhead is how many requests a replica takes at once.
-const readAhead = 64
-
-// receiveShared is receiveWatches for a replica, which asks the database what others have written before it begins a
-// watch: once for all requests that have arrived meanwhile.
-func receiveShared(ctx context.Context, stream grpc.ServerStream, watches *store.WatchStream) error {
-	requests := make(chan *pb.WatchRequest, readAhead)
-	ended := make(chan error, 1)
-	go func() {
-		defer close(requests)
-		for {
-			req := &pb.WatchRequest{}
-			if err := stream.RecvMsg(req); err != nil {
-				ended <- err
-				return
-			}
-			select {
-			case requests <- req:
-			case <-ctx.Done():
-				ended <- ctx.Err()
-				return
-			}
-		}
-	}()
-	for req := range requests {
-		batch := []*pb.WatchRequest{req}
-		for range min(len(requests), readAhead) {
-			batch = append(batch, <-requests)
-		}
-		if slices.ContainsFunc(batch, func(r *pb.WatchRequest) bool { return r.GetCreateRequest() != nil }) {
-			// While its database is unreachable, a replica watches from what it knows, like an etcd member that is cut
-			// off.
-			_ = watches.CatchUp(ctx)
-		}
-		for _, req := range batch {
-			if err := watches.Room(ctx); err != nil {
-				return err
-			}
-			passOn(watches, req)
-		}
-	}
-	return unlessEOF(<-ended)
-}
-
-func unlessEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
-}
-
-func passOn(watches *store.WatchStream, req *pb.WatchRequest) {
-	switch r := req.RequestUnion.(type) {
-	case *pb.WatchRequest_CreateRequest:
-		if r.CreateRequest != nil {
-			watches.Watch(watchRequest(r.CreateRequest))
-		}
-	case *pb.WatchRequest_CancelRequest:
-		if r.CancelRequest != nil {
-			watches.Cancel(r.CancelRequest.WatchId)
-		}
-	case *pb.WatchRequest_ProgressRequest:
-		watches.RequestProgress()
-	}
 }
 
 func watchRequest(r *pb.WatchCreateRequest) store.WatchRequest {
@@ -209,6 +133,13 @@ func cancelReason(err error) string {
 		return rpctypes.ErrorDesc(rpctypes.ErrGRPCCompacted)
 	case errors.Is(err, backend.ErrCorrupt):
 		return rpctypes.ErrorDesc(rpctypes.ErrGRPCCorrupt)
+	}
+	for _, refused := range []error{
+		auth.ErrInvalidToken, auth.ErrOldRevision, auth.ErrUserEmpty, auth.ErrPermissionDenied,
+	} {
+		if errors.Is(err, refused) {
+			return statusError(context.Background(), refused).Error() // with its code, as in etcd
+		}
 	}
 	return err.Error()
 }

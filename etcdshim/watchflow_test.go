@@ -69,6 +69,7 @@ func (u *unanswered) SendMsg(m any) error {
 func TestWatchRequestsWaitForAnswers(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	w := &watch{
+		who:    &callers{},
 		engine: s.store, id: newIdentities(0, 0, func() int64 { return 0 }), maxBytes: 1 << 20,
 		stopping: t.Context(),
 	}
@@ -92,6 +93,7 @@ func TestWatchRequestsWaitForAnswers(t *testing.T) {
 func TestWatchRequestsGoOn(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	w := &watch{
+		who:    &callers{},
 		engine: s.store, id: newIdentities(0, 0, func() int64 { return 0 }), maxBytes: 1 << 20,
 		stopping: t.Context(),
 	}
@@ -159,7 +161,13 @@ func TestWatchRequestsTakenAhead(t *testing.T) {
 	const n = 10 * readAhead
 	ended := make(chan error, 1)
 	stream := newUnanswered(t.Context(), n)
-	go func() { ended <- receiveShared(t.Context(), stream, watches) }()
+	receive := func(ctx context.Context) {
+		w := &watcher{
+			watch: &watch{engine: s.store, who: &callers{}}, ctx: ctx, stream: stream, watches: watches,
+		}
+		ended <- w.receiveShared()
+	}
+	go receive(t.Context())
 	for i := range n {
 		if r, err := watches.Next(t.Context()); err != nil || !r.Created || r.ID != int64(i) {
 			t.Fatalf("answer %d: %+v, %v", i, r, err)
@@ -172,7 +180,7 @@ func TestWatchRequestsTakenAhead(t *testing.T) {
 	// While the client reads no answers it waits, as long as the stream exists.
 	ctx, cancel := context.WithCancel(t.Context())
 	stream = newUnanswered(ctx, 1_000_000)
-	go func() { ended <- receiveShared(ctx, stream, watches) }()
+	go receive(ctx)
 	<-stream.enough
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {

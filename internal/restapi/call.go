@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/internal/bodies"
+	"github.com/sqlstore/sqlstore/internal/tracing"
 )
 
 // call is one request in progress.
@@ -19,11 +20,19 @@ type call struct {
 	ctl  *http.ResponseController
 	to   target
 	opts options
+	op   *operation // nil until it is known
 	verb string
 	code int  // 0 until the answer begins
 	read bool // the body has been read completely
 
+	caller   string  // the user, if any
+	revision int64   // of the answer, if it has one
+	problem  *status // that was answered
+	reported bool    // to the audit log
+
 	came, begun time.Time // when the request came, and when its answer began
+
+	span tracing.Span // of the request
 
 	held *bodies.Body // keeps its room until the request is answered
 }
@@ -40,7 +49,13 @@ func (c *call) serve() (err error) {
 	if err != nil {
 		return err
 	}
-	c.verb = op.verb
+	c.op, c.verb = op, op.verb
+	c.trace(c.s.o.Tracer)
+	if c.to.kind != theOpenAPI { // which has no secrets, and describes how to authenticate
+		if err := c.identify(); err != nil {
+			return err
+		}
+	}
 	if op.body == nil && c.r.ContentLength != 0 {
 		return badRequest("a request of this kind has no body")
 	}
@@ -79,6 +94,9 @@ const unreadTimeout = time.Second
 
 func (c *call) begin(code int) {
 	c.code, c.begun = code, time.Now()
+	if c.verb == verbWatch {
+		c.report()
+	}
 	if c.r.ContentLength != 0 && !c.read {
 		// Otherwise net/http waits for the body before it sends the answer, and again after that, for as long as the
 		// client likes.
@@ -119,6 +137,7 @@ func (c *call) fail(err error) {
 		panic(http.ErrAbortHandler)
 	}
 	st := c.status(err)
+	c.problem = st
 	if seconds := st.retryAfter(); seconds > 0 {
 		c.w.Header().Set("Retry-After", strconv.Itoa(seconds))
 	}

@@ -28,9 +28,11 @@ func (c *call) delete() error {
 		t.Failure = []store.Op{{Range: &store.RangeRequest{Key: key, KeysOnly: true}}}
 	}
 	res, err := c.s.engine.Txn(ctx, t)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	c.revision = res.Revision
+	switch {
 	case !res.Succeeded:
 		if rows := res.Results[0].Range.Rows; len(rows) > 0 {
 			return conflict(key, version, rows[0].ModRevision)

@@ -1,7 +1,8 @@
 // Package restapi serves a Kubernetes-style list/watch API over HTTP/JSON: get, list in chunks, watch, create, update
 // and delete. It is for edge programs, tests and people with curl, who have no kube-apiserver.
 //
-//	GET    /v1/objects/<key>             one object; with ?watch=true its changes
+//	GET    /v1/objects/<key>             one object; with ?watch=true its changes, with ?history=true its versions,
+//	                                     with ?at=TIME as it was then
 //	GET    /v1/objects/<prefix>/         the objects below a prefix, in chunks; with ?watch=true their changes
 //	PUT    /v1/objects/<key>             create, or, with a resourceVersion, update
 //	DELETE /v1/objects/<key>

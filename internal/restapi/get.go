@@ -10,10 +10,17 @@ import (
 func (c *call) get() error {
 	ctx, cancel := c.bounded(c.r.Context())
 	defer cancel()
-	row, _, err := c.s.pager.Get(ctx, c.to.key, paging.GetOptions{ResourceVersion: c.opts.version})
+	switch {
+	case c.opts.history:
+		return c.history(ctx)
+	case !c.opts.at.IsZero():
+		return c.getAt(ctx)
+	}
+	row, revision, err := c.s.pager.Get(ctx, c.to.key, paging.GetOptions{ResourceVersion: c.opts.version})
 	if err != nil {
 		return because(ctx, err)
 	}
+	c.revision = revision
 	if row == nil {
 		return notFound(c.to.key)
 	}

@@ -20,6 +20,13 @@ func (c *call) list() error {
 	if c.opts.initial != nil {
 		return badRequest("sendInitialEvents is for a watch: a list has no events")
 	}
+	if !c.opts.at.IsZero() {
+		revision, err := c.pinned(c.r.Context())
+		if err != nil {
+			return err
+		}
+		c.opts.version, c.opts.match = strconv.FormatInt(revision, 10), "Exact"
+	}
 	b := getBuffer()
 	defer putBuffer(b)
 	*b = append(*b, `{"kind":"ObjectList","apiVersion":"sqlstore/v1","items":[`...)
@@ -47,6 +54,7 @@ func (c *call) list() error {
 	if err != nil {
 		return because(ctx, err)
 	}
+	c.revision = page.Revision
 	*b = append(*b, `],"metadata":`...)
 	*b = append(appendListMeta(*b, &page), '}', '\n')
 	if c.code == 0 {

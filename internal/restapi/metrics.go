@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sqlstore/sqlstore/internal/exemplar"
 )
 
 // Metrics counts requests. It implements [prometheus.Collector].
@@ -34,13 +36,13 @@ func newMetrics() *Metrics {
 	}
 }
 
-func (m *Metrics) count(verb string, code int, took time.Duration) {
+func (m *Metrics) count(verb string, code int, took time.Duration, trace string) {
 	if code == 0 {
 		code = codeGone
 	}
 	m.requests.WithLabelValues(verb, strconv.Itoa(code)).Inc()
 	if verb != verbWatch {
-		m.seconds.WithLabelValues(verb).Observe(took.Seconds())
+		exemplar.Observe(m.seconds.WithLabelValues(verb), took.Seconds(), trace)
 	}
 }
 

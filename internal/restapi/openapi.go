@@ -18,12 +18,15 @@ var (
 	numberSchema  = schemaOf{"type": "integer", "format": "int64", "minimum": 0}
 	versionSchema = schemaOf{"type": "string", "pattern": "^[0-9]*$"}
 
-	itemSchema   = ref("Object")
-	listSchema   = ref("ObjectList")
-	eventSchema  = ref("WatchEvent")
-	statusSchema = ref("Status")
-	putSchema    = ref("ObjectPut")
-	deleteSchema = ref("DeleteOptions")
+	timeSchema = schemaOf{"type": "string", "format": "date-time"}
+
+	itemSchema    = ref("Object")
+	historySchema = ref("ObjectHistory")
+	listSchema    = ref("ObjectList")
+	eventSchema   = ref("WatchEvent")
+	statusSchema  = ref("Status")
+	putSchema     = ref("ObjectPut")
+	deleteSchema  = ref("DeleteOptions")
 )
 
 func members(doc string, required []string, properties schemaOf) schemaOf {
@@ -82,6 +85,23 @@ func schemas() schemaOf {
 				"apiVersion": schemaOf{"type": "string", "enum": []string{"sqlstore/v1"}},
 				"metadata":   ref("ListMeta"), "items": schemaOf{"type": "array", "items": ref("Object")},
 			}),
+		"ObjectHistory": members("The versions of an object, the oldest first.",
+			[]string{"kind", "apiVersion", "metadata", "items"}, schemaOf{
+				"kind":       schemaOf{"type": "string", "enum": []string{"ObjectHistory"}},
+				"apiVersion": schemaOf{"type": "string", "enum": []string{"sqlstore/v1"}},
+				"metadata": members("", []string{"resourceVersion", "currentResourceVersion"}, schemaOf{
+					"resourceVersion": described(versionSchema,
+						"Up to it, all versions are here. To continue, pass it."),
+					"currentResourceVersion": described(versionSchema, "If it is greater, more versions may follow."),
+				}),
+				"items": schemaOf{"type": "array", "items": ref("ObjectVersion")},
+			}),
+		"ObjectVersion": members("A version of an object: it has value or valueBase64, unless it is deleted.",
+			[]string{"metadata"}, schemaOf{
+				"metadata": ref("ObjectMeta"), "value": value, "valueBase64": encoded,
+				"committedAt": described(timeSchema, "When it was committed; absent if that is not known."),
+				"deleted":     described(booleanSchema, "Whether this version is the object's deletion."),
+			}),
 		"Bookmark": members("The progress of a watch.", []string{"metadata"}, schemaOf{
 			"metadata": members("", []string{"resourceVersion"}, schemaOf{
 				"resourceVersion": described(versionSchema, "Everything up to it has been sent."),
@@ -129,6 +149,22 @@ var paths = []struct {
 // errorsOfAll are the codes that any operation may return.
 var errorsOfAll = []int{400, 405, 408, 429, 500, 503, 504}
 
+// errorsOfCallers are the codes of operations on objects if authentication is enabled.
+var errorsOfCallers = []int{http.StatusUnauthorized, http.StatusForbidden}
+
+// security describes how callers authenticate, if they must: one of these is enough.
+var (
+	security        = []schemaOf{{"basic": []string{}}, {"bearer": []string{}}, {}}
+	securitySchemes = schemaOf{
+		"basic": schemaOf{
+			"type": "http", "scheme": "basic", "description": "The name and password of a user of etcd's Auth API.",
+		},
+		"bearer": schemaOf{
+			"type": "http", "scheme": "bearer", "description": "A token of the Auth API's Authenticate.",
+		},
+	}
+)
+
 // describe makes the OpenAPI description from the table of operations.
 func describe(o *Options) []byte {
 	all := schemaOf{}
@@ -151,10 +187,14 @@ func describe(o *Options) []byte {
 		"openapi": "3.0.3",
 		"info": schemaOf{
 			"title": "sqlstore's list/watch API", "version": o.version(),
-			"description": "Objects by key, at resource versions, as Kubernetes lists and watches them.",
+			// OpenAPI 3.0 has no security scheme for client certificates
+			"description": "Objects by key, at resource versions, as Kubernetes lists and watches them. While " +
+				"etcd's authentication is enabled, a request needs a user: by name and password (Basic), by a token " +
+				"(Bearer), or, where the server requires client certificates, by the common name of the client's. " +
+				"Requests without one get 401, and those that the user's roles do not allow get 403.",
 		},
 		"paths":      all,
-		"components": schemaOf{"schemas": schemas()},
+		"components": schemaOf{"schemas": schemas(), "securitySchemes": securitySchemes},
 	}
 	out, err := json.Marshal(doc)
 	if err != nil {
@@ -200,6 +240,15 @@ func (op *operation) describe(item schemaOf, suffix string) {
 	responses := into["responses"].(schemaOf)
 	for _, code := range errorsOfAll {
 		responses[strconv.Itoa(code)] = response(code, statusSchema)
+	}
+	if op.on != theOpenAPI {
+		into["security"] = security
+		for _, code := range errorsOfCallers {
+			responses[strconv.Itoa(code)] = response(code, statusSchema)
+		}
+		responses["401"].(schemaOf)["headers"] = schemaOf{"WWW-Authenticate": schemaOf{
+			"description": "The ways to authenticate.", "schema": stringSchema,
+		}}
 	}
 	for code, schema := range op.answers {
 		key := strconv.Itoa(code)

@@ -41,10 +41,13 @@ var operations []operation
 func init() {
 	operations = []operation{{
 		id: "get", verb: verbGet, method: http.MethodGet, on: aKey,
-		summary: "Read one object.",
-		params:  []parameter{readVersion},
-		answers: map[int]schemaOf{200: itemSchema, 404: statusSchema, 504: statusSchema},
-		serve:   (*call).get,
+		summary: "Read one object, also as it was at a time, or its versions.",
+		params:  []parameter{readVersion, atTime, historyFlag, limit},
+		answers: map[int]schemaOf{
+			200: {"anyOf": []schemaOf{itemSchema, historySchema}}, 404: statusSchema, 410: statusSchema,
+			504: statusSchema,
+		},
+		serve: (*call).get,
 	}, {
 		id: "watch", verb: verbWatch, method: http.MethodGet, on: aKey, watch: true,
 		summary: "Watch one object.",
@@ -54,7 +57,7 @@ func init() {
 	}, {
 		id: "list", verb: verbList, method: http.MethodGet, on: aCollection,
 		summary: "List the objects whose keys begin with a prefix, in chunks that form one consistent snapshot.",
-		params:  []parameter{limit, continueToken, listVersion, versionMatch, initialEvents},
+		params:  []parameter{limit, continueToken, listVersion, versionMatch, initialEvents, atTime},
 		answers: map[int]schemaOf{200: listSchema, 410: statusSchema, 504: statusSchema},
 		serve:   (*call).list,
 	}, {
@@ -147,6 +150,8 @@ type options struct {
 	match     string
 	initial   *bool
 	bookmarks bool
+	history   bool
+	at        time.Time     // zero if not given
 	timeout   time.Duration // 0 means none
 }
 

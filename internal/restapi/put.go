@@ -41,6 +41,7 @@ func (c *call) put() error {
 	if err != nil {
 		return err
 	}
+	c.revision = res.Revision
 	if !res.Succeeded {
 		return refused(key, version, res.Results[0].Range.Rows)
 	}

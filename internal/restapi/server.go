@@ -7,9 +7,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sqlstore/sqlstore/internal/audit"
+	"github.com/sqlstore/sqlstore/internal/authn"
 	"github.com/sqlstore/sqlstore/internal/bodies"
 	"github.com/sqlstore/sqlstore/internal/loglimit"
 	"github.com/sqlstore/sqlstore/internal/store"
+	"github.com/sqlstore/sqlstore/internal/tracing"
 	"github.com/sqlstore/sqlstore/paging"
 )
 
@@ -25,6 +28,14 @@ type Options struct {
 	// Timeout is how long a client may take to send a body or to receive a write, and how long a get, a put or a delete
 	// may take in total. Default 1 min.
 	Timeout time.Duration
+	// Authenticator checks passwords and tokens. Default: one with simple tokens.
+	Authenticator *authn.Authenticator
+	// ClientCertAuth makes the common name of a client's certificate its user.
+	ClientCertAuth bool
+	// Audit is the audit log, nil for none.
+	Audit *audit.Log
+	// Tracer makes the spans of requests, nil for none.
+	Tracer *tracing.Tracer
 	// WarningDuration is the duration above which a request is logged as slow; of a watch, the time until its answer
 	// begins. 0 logs none.
 	WarningDuration time.Duration
@@ -64,6 +75,9 @@ type Server struct {
 // New creates the API over s, without owning it: shut down the HTTP server first, then close the store.
 func New(s *store.Store, keys paging.TokenKeys, o Options) *Server {
 	o = o.withDefaults()
+	if o.Authenticator == nil {
+		o.Authenticator = authn.New(s, authn.Options{Logger: o.Logger})
+	}
 	out := &Server{engine: s, pager: paging.New(s, keys), o: o, metrics: newMetrics(), slow: slowCalls()}
 	out.openapi = describe(&o)
 	out.bodies = bodies.NewBudget(o.putLimit(), o.Timeout)
@@ -88,8 +102,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.held.Release()
 		s.serving.Add(-1)
 		took := time.Since(c.came)
-		s.metrics.count(c.verb, c.code, took)
+		s.metrics.count(c.verb, c.code, took, c.span.Trace())
 		s.reportSlow(c, took)
+		c.report()
+		c.traced()
 	}()
 	h := w.Header()
 	h.Set("Cache-Control", "no-cache, private")

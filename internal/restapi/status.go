@@ -45,18 +45,20 @@ type statusCause struct {
 
 // The reasons, in Kubernetes' words.
 const (
-	reasonBadRequest  = "BadRequest"
-	reasonNotFound    = "NotFound"
-	reasonExists      = "AlreadyExists"
-	reasonConflict    = "Conflict"
-	reasonExpired     = "Expired"
-	reasonTimeout     = "Timeout"
-	reasonMethod      = "MethodNotAllowed"
-	reasonTooLarge    = "RequestEntityTooLarge"
-	reasonMediaType   = "UnsupportedMediaType"
-	reasonTooMany     = "TooManyRequests"
-	reasonUnavailable = "ServiceUnavailable"
-	reasonInternal    = "InternalError"
+	reasonBadRequest   = "BadRequest"
+	reasonUnauthorized = "Unauthorized"
+	reasonForbidden    = "Forbidden"
+	reasonNotFound     = "NotFound"
+	reasonExists       = "AlreadyExists"
+	reasonConflict     = "Conflict"
+	reasonExpired      = "Expired"
+	reasonTimeout      = "Timeout"
+	reasonMethod       = "MethodNotAllowed"
+	reasonTooLarge     = "RequestEntityTooLarge"
+	reasonMediaType    = "UnsupportedMediaType"
+	reasonTooMany      = "TooManyRequests"
+	reasonUnavailable  = "ServiceUnavailable"
+	reasonInternal     = "InternalError"
 )
 
 func failure(code int, reason, message string) *status {
@@ -163,6 +165,7 @@ var errorTable = []struct {
 }{
 	{paging.ErrInvalid, http.StatusBadRequest, reasonBadRequest, "", 0},
 	{store.ErrCompacted, http.StatusGone, reasonExpired, listExpired, 0},
+	{backend.ErrUnknownTime, http.StatusGone, reasonExpired, "", 0},
 	{store.ErrFutureRevision, http.StatusGatewayTimeout, reasonTimeout, paging.ErrTooLarge.Error(), 1},
 	{
 		store.ErrTooManyRequests, http.StatusTooManyRequests, reasonTooMany, "too many requests are waiting: try again",
@@ -229,6 +232,9 @@ func (c *call) status(err error) *status {
 	}
 	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return bodyTooLarge(e.Limit)
+	}
+	if st := c.refusal(err); st != nil {
+		return st
 	}
 	for i := range errorTable {
 		e := &errorTable[i]

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sqlstore/sqlstore/internal/auth"
 	"github.com/sqlstore/sqlstore/internal/store"
 	"github.com/sqlstore/sqlstore/paging"
 )
@@ -85,6 +86,9 @@ func (w *watching) ended(err error) error {
 // start sends the header and, if requested, the state, and begins the watch after it. A client that has the header
 // misses nothing that is written from then on.
 func (w *watching) start(s *paging.WatchStart) error {
+	if err := w.mayWatch(w.span()); err != nil {
+		return err
+	}
 	epoch := w.s.engine.Epoch()
 	if s.State {
 		after, err := w.state(s)
@@ -112,17 +116,26 @@ func (w *watching) start(s *paging.WatchStart) error {
 
 // register begins the watch after a revision, 0 for the current one.
 func (w *watching) register(after int64) {
-	req := store.WatchRequest{Key: w.to.key, PrevKV: true, ProgressNotify: w.opts.bookmarks}
-	if w.to.kind == aCollection {
-		req.End = store.PrefixEnd(w.to.key)
-		if len(req.Key) == 0 {
-			req.Key = []byte{0}
-		}
+	key, end := w.span()
+	req := store.WatchRequest{
+		Key: key, End: end, PrevKV: true, ProgressNotify: w.opts.bookmarks, As: auth.From(w.ctx),
 	}
 	if after > 0 {
 		req.StartRevision = min(after, math.MaxInt64-1) + 1
 	}
 	w.watches.Watch(req)
+}
+
+// span returns what to watch.
+func (w *watching) span() (key, end []byte) {
+	key = w.to.key
+	if w.to.kind == aCollection {
+		end = store.PrefixEnd(key)
+		if len(key) == 0 {
+			key = []byte{0}
+		}
+	}
+	return key, end
 }
 
 // header begins the answer, so that the client knows that its watch is active.

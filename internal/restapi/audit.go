@@ -1,0 +1,32 @@
+package restapi
+
+import (
+	"net/http"
+
+	"github.com/sqlstore/sqlstore/internal/audit"
+	"github.com/sqlstore/sqlstore/internal/store"
+)
+
+// report writes the request to the audit log: a watch when its answer begins, others when it is complete.
+func (c *call) report() {
+	if c.op == nil || c.to.kind == theOpenAPI || c.reported ||
+		!c.s.o.Audit.Wants(c.r.Method == http.MethodPut || c.r.Method == http.MethodDelete) {
+		return
+	}
+	c.reported = true
+	e := &audit.Entry{
+		User: c.caller, Address: c.r.RemoteAddr, Call: "objects/" + c.op.id, Key: c.to.key, Revision: c.revision,
+		Outcome: audit.OK,
+	}
+	e.CN, _ = c.commonName()
+	if c.to.kind == aCollection {
+		e.End = store.PrefixEnd(c.to.key)
+	}
+	switch {
+	case c.problem != nil:
+		e.Outcome = c.problem.Reason + ": " + c.problem.Message
+	case c.code == 0 || c.code == codeGone:
+		e.Outcome = "Canceled: the client disconnected"
+	}
+	c.s.o.Audit.Add(e)
+}

@@ -1,0 +1,135 @@
+package restapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/store"
+	"github.com/sqlstore/sqlstore/paging"
+)
+
+const (
+	// historyVersions and historyBytes bound the versions in one answer.
+	historyVersions = 500
+	historyBytes    = 4 << 20
+)
+
+var (
+	errTime = errors.New("is not a time such as 2026-11-23T14:03:00Z")
+
+	atTime = parameter{
+		name: "at", schema: timeSchema,
+		doc: "Read what was stored at this time, in the place of a resourceVersion.",
+		set: func(o *options, s string) error {
+			t, err := time.Parse(time.RFC3339, s)
+			if err != nil {
+				return errTime
+			}
+			o.at = t
+			return nil
+		},
+	}
+
+	historyFlag = boolean("history", "Return the versions of the object that are not compacted, oldest first: those "+
+		"after resourceVersion, and at most limit of them.", func(o *options, b bool) { o.history = b })
+)
+
+// pinned returns the version that was current at the time of the request. Errors: 400, [backend.ErrUnknownTime].
+func (c *call) pinned(ctx context.Context) (int64, error) {
+	if c.opts.version != "" || c.opts.token != "" || c.opts.match != "" {
+		return 0, badRequest("the parameter at takes the place of resourceVersion, resourceVersionMatch and continue")
+	}
+	found, _, err := c.s.engine.CurrentAt(ctx, c.opts.at)
+	return found.Revision, err
+}
+
+// getAt answers with the object as it was at a time.
+func (c *call) getAt(ctx context.Context) error {
+	revision, err := c.pinned(ctx)
+	if err != nil {
+		return because(ctx, err)
+	}
+	res, err := c.s.engine.Range(ctx, &store.RangeRequest{Key: c.to.key, Revision: revision})
+	if err != nil {
+		return because(ctx, err)
+	}
+	c.revision = revision
+	if len(res.Rows) == 0 {
+		return notFound(c.to.key)
+	}
+	return c.answerItem(http.StatusOK, res.Rows[0])
+}
+
+// history answers with the versions of an object.
+func (c *call) history(ctx context.Context) error {
+	if !c.opts.at.IsZero() {
+		return badRequest("the parameters at and history exclude each other")
+	}
+	limit := historyVersions
+	if c.opts.limit > 0 {
+		limit = int(min(c.opts.limit, historyVersions))
+	}
+	after, err := paging.ParseVersion(c.opts.version)
+	if err != nil {
+		return badRequest("the parameter resourceVersion=%q %v", c.opts.version, errVersion)
+	}
+	var rows []store.Row
+	if after == 0 {
+		if after = max(c.s.engine.Compacted(), 0); after > 0 {
+			// the version that was current then is older than all changes that are left
+			res, err := c.s.engine.Range(ctx, &store.RangeRequest{Key: c.to.key, Revision: after})
+			if err != nil {
+				return because(ctx, err)
+			}
+			for _, r := range res.Rows {
+				rows = append(rows, *r)
+			}
+		}
+	}
+	h, err := c.s.engine.History(ctx, c.to.key, after, limit, historyBytes)
+	if err != nil {
+		return because(ctx, err)
+	}
+	for i := range h.Changes {
+		rows = append(rows, h.Changes[i].Row)
+	}
+	if len(rows) == 0 && c.opts.version == "" {
+		return notFound(c.to.key)
+	}
+	c.revision = h.Through
+	b := getBuffer()
+	defer putBuffer(b)
+	*b = append(*b, `{"kind":"ObjectHistory","apiVersion":"sqlstore/v1","metadata":{"resourceVersion":"`...)
+	*b = append(strconv.AppendInt(*b, h.Through, 10), `","currentResourceVersion":"`...)
+	*b = append(strconv.AppendInt(*b, h.Clock.Revision, 10), `"},"items":[`...)
+	for i := range rows {
+		if i > 0 {
+			*b = append(*b, ',')
+		}
+		if *b, err = c.appendVersion(ctx, *b, &rows[i]); err != nil {
+			return because(ctx, err)
+		}
+	}
+	*b = append(*b, "]}\n"...)
+	return c.answer(http.StatusOK, *b)
+}
+
+// appendVersion appends an object with the time of its commit, if that is known.
+func (c *call) appendVersion(ctx context.Context, b []byte, r *store.Row) ([]byte, error) {
+	b = appendMetadata(b, r.Key, r.ModRevision, r.CreateRevision)
+	switch found, _, err := c.s.engine.WrittenAt(ctx, r.ModRevision); {
+	case err == nil:
+		b = append(b, `,"committedAt":"`...)
+		b = append(found.At.UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z"), '"')
+	case !errors.Is(err, backend.ErrUnknownTime):
+		return b, err
+	}
+	if r.Deleted {
+		return append(b, `,"deleted":true}`...), nil
+	}
+	return append(appendValue(append(b, ','), r.Value, false), '}'), nil
+}
