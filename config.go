@@ -11,10 +11,13 @@ import (
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/sqlstore/sqlstore/backend/postgres"
 	"github.com/sqlstore/sqlstore/compactor"
+	"github.com/sqlstore/sqlstore/internal/authn"
 	"github.com/sqlstore/sqlstore/internal/listen"
+	"github.com/sqlstore/sqlstore/internal/tracing"
 )
 
 // ErrConfig is returned for unusable settings.
@@ -25,6 +28,9 @@ var ErrPlaintext = listen.ErrPlaintext
 
 // defaultReserve is the default of [Config.DiskReserveBytes].
 const defaultReserve = 64 << 20
+
+// defaultApplyWarning is the default of [Config.WarningApplyDuration], as in etcd.
+const defaultApplyWarning = 100 * time.Millisecond
 
 // defaultWarning is the default of [Config.WarningUnaryRequestDuration], as in etcd.
 const defaultWarning = 300 * time.Millisecond
@@ -54,6 +60,10 @@ type Config struct {
 
 	// ListenClientURLs are http, https, unix or unixs URLs. Default http://127.0.0.1:0.
 	ListenClientURLs []string
+	// ListenClientHTTPURLs serve only HTTP to clients. If there are any, ListenClientURLs serve only gRPC.
+	ListenClientHTTPURLs []string
+	// ReusePort and ReuseAddress set SO_REUSEPORT and SO_REUSEADDR on TCP listeners.
+	ReusePort, ReuseAddress bool
 	// AdvertiseClientURLs appear in the member list. Default: the listen URLs.
 	AdvertiseClientURLs []string
 	// ListenMetricsURLs serve only health and metrics, in addition to the client URLs.
@@ -72,6 +82,24 @@ type Config struct {
 	HostWhitelist []string
 	// TLS names the files for https and unixs URLs.
 	TLS TLSFiles
+	// AutoTLS generates a certificate if TLS names none. It is kept in DataDir.
+	AutoTLS bool
+	// AutoTLSYears is how long a generated certificate is valid, in years. Default 1.
+	AutoTLSYears int
+	// NoGateway turns the JSON gateway off.
+	NoGateway bool
+
+	// AuthToken chooses the tokens of users: "simple" (the default), or "jwt" with etcd's options, such as
+	// "jwt,pub-key=app.rsa.pub,priv-key=app.rsa,sign-method=RS256,ttl=10m".
+	AuthToken string
+	// AuthTokenTTL is how long a simple token lives after its last use. Default 5 min.
+	AuthTokenTTL time.Duration
+	// BcryptCost is the cost of the hashes of new passwords, from 4 to 31. Default 10, also if it is out of range.
+	BcryptCost int
+	// AuditLog is the file to which calls are logged as JSON; "-" is standard output, "" means no log.
+	AuditLog string
+	// AuditLogLevel is "writes" (the default) or "all".
+	AuditLogLevel string
 
 	// QuotaBytes is the database size that raises the NOSPACE alarm. 0 means 2 GiB on SQLite and no quota on Postgres;
 	// negative means no quota.
@@ -96,16 +124,34 @@ type Config struct {
 
 	// Compaction configures automatic compaction. Its Logger is ignored.
 	Compaction compactor.Config
+	// CorruptChecks configures checks of the whole database. Default: none.
+	CorruptChecks CorruptChecks
+	// Backups configures continuous backups. Default: none.
+	Backups Backups
 
 	// UnsafeNoFsync acknowledges writes before they are on disk. A machine crash may lose or damage data.
 	UnsafeNoFsync bool
+	// NoPageChecksums makes a SQLite database read pages without verifying their checksums, so that another program,
+	// such as Litestream, may copy the write-ahead log into the file while the server runs. Rows are verified all the
+	// same.
+	NoPageChecksums bool
 	// ExtensiveMetrics adds histograms of call durations.
 	ExtensiveMetrics bool
+	// EtcdReady makes /readyz answer as etcd's does: a database without space is ready, as it serves reads.
+	EtcdReady bool
 	// WarningUnaryRequestDuration is the duration above which a unary gRPC call, or a request of the list/watch
 	// API, is logged as slow. Default 300 ms; negative logs none.
 	WarningUnaryRequestDuration time.Duration
+	// WarningApplyDuration is the duration above which a commit is logged, and counted, as slow. Default 100 ms;
+	// negative logs none.
+	WarningApplyDuration time.Duration
+	// DefragThresholdMegabytes is the free space in SQLite's file that makes a start defragment it. 0 never does.
+	DefragThresholdMegabytes uint
 	// Profiling serves /debug/pprof next to the metrics.
 	Profiling bool
+	// TracerProvider receives the spans of requests, and of what they wait for. Calls continue the trace that their
+	// client names. Default: no spans.
+	TracerProvider trace.TracerProvider
 	// Logger receives the log. Default: no log.
 	Logger *slog.Logger
 }
@@ -119,15 +165,23 @@ type TLSFiles struct {
 	TrustedCA string
 	// RequireClientCert makes an empty TrustedCA an error.
 	RequireClientCert bool
+	// CRL is a list of revoked client certificates, in DER or PEM. A certificate is refused if its serial number, or
+	// that of an authority in its chain, is on the list.
+	CRL string
+	// AllowedHosts are host names. If there are any, a client certificate must be for one of them.
+	AllowedHosts []string
 	// MinVersion is the oldest TLS version to accept. 0 means TLS 1.2.
 	MinVersion uint16
+	// MaxVersion is the newest TLS version to accept. 0 means the newest that Go knows.
+	MaxVersion uint16
 	// CipherSuites are the TLS 1.2 cipher suites to accept. nil means Go's choice.
 	CipherSuites []uint16
 }
 
 // wanted reports whether any TLS file is set, even if others are missing.
 func (f TLSFiles) wanted() bool {
-	return f.Cert != "" || f.Key != "" || f.TrustedCA != "" || f.RequireClientCert
+	return f.Cert != "" || f.Key != "" || f.TrustedCA != "" || f.RequireClientCert || f.CRL != "" ||
+		len(f.AllowedHosts) > 0
 }
 
 // quota converts QuotaBytes to the store's form. A Postgres database has its own operators and limits.
@@ -143,12 +197,22 @@ func (c *Config) warning() time.Duration {
 	return max(0, cmp.Or(c.WarningUnaryRequestDuration, defaultWarning))
 }
 
+// bcryptCost returns the cost of new hashes. As in etcd, the default replaces one out of range.
+func (c *Config) bcryptCost() int {
+	if !authn.ValidCost(c.BcryptCost) {
+		return authn.DefaultCost
+	}
+	return c.BcryptCost
+}
+
 func (c *Config) logger() *slog.Logger {
 	if c.Logger == nil {
 		return slog.New(slog.DiscardHandler)
 	}
 	return c.Logger
 }
+
+func (c *Config) tracer() *tracing.Tracer { return tracing.New(c.TracerProvider) }
 
 const (
 	cacheShare = 16 // of the memory available to the process
@@ -228,6 +292,6 @@ func (c *Config) Database() (string, error) {
 func (c *Config) postgres() postgres.Config {
 	return postgres.Config{
 		DSN: c.Datastore, PasswordFile: c.DatastorePasswordFile, MaxConns: c.DatastoreMaxConns,
-		UnsafeNoFsync: c.UnsafeNoFsync, Logger: c.logger(),
+		UnsafeNoFsync: c.UnsafeNoFsync, TracerProvider: c.TracerProvider, Logger: c.logger(),
 	}
 }

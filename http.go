@@ -36,19 +36,23 @@ func (x *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // serveHTTP starts to serve what is available before the database is open.
-func (s *Server) serveHTTP(clients, metrics []*listen.Split, cfg *Config) {
+func (s *Server) serveHTTP(clients, httpClients, metrics []*listen.Split, cfg *Config) {
 	starting := s.metrics.StartingHandler(EtcdVersion, reporter{s})
 	s.front[0].set(s.guardClients(cfg, starting))
 	s.front[1].set(s.guardMetrics(cfg, starting))
-	client, ops := s.newHTTP(&s.front[0]), s.newHTTP(&s.front[1])
-	client.HTTP2 = cfg.http2()
-	s.http, s.ops = []*http.Server{client}, ops
+	s.front[2].set(s.guardClients(cfg, starting))
+	client, ops, httpOnly := s.newHTTP(&s.front[0]), s.newHTTP(&s.front[1]), s.newHTTP(&s.front[2])
+	client.HTTP2, httpOnly.HTTP2 = cfg.http2(), cfg.http2()
+	s.http, s.ops = []*http.Server{client, httpOnly}, ops
 	for _, l := range clients {
 		s.wg.Go(func() { s.ended("http", client.Serve(l.HTTP)) })
 	}
+	for _, l := range httpClients {
+		s.log.Info("serving HTTP clients", "address", l.HTTP.Addr().String())
+		s.wg.Go(func() { s.ended("http", httpOnly.Serve(l.HTTP)) })
+	}
 	for _, l := range metrics {
 		s.log.Info("serving metrics", "address", l.HTTP.Addr().String())
-		s.wg.Go(func() { s.refuse(l.GRPC) })
 		s.wg.Go(func() { s.ended("metrics", ops.Serve(l.HTTP)) })
 	}
 }
@@ -64,9 +68,12 @@ func (s *Server) serve(clients []*listen.Split, cfg *Config) {
 	}
 	all := http.NewServeMux()
 	all.Handle("/", ops)
-	all.Handle("/v3/", s.shim.Gateway)
+	if !cfg.NoGateway {
+		all.Handle("/v3/", s.shim.Gateway)
+	}
 	s.front[0].set(s.grpcOr(s.guardClients(cfg, all)))
 	s.front[1].set(s.guardMetrics(cfg, ops))
+	s.front[2].set(s.guardClients(cfg, all))
 	for _, l := range clients {
 		s.log.Info("serving clients", "address", l.HTTP.Addr().String())
 		s.wg.Go(func() { s.ended("grpc", s.shim.GRPC.Serve(l.GRPC)) })
@@ -120,17 +127,6 @@ func (s *Server) grpcOr(h http.Handler) http.Handler {
 	})
 }
 
-// refuse closes gRPC connections where there is no gRPC server.
-func (s *Server) refuse(l net.Listener) {
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
-		_ = conn.Close()
-	}
-}
-
 func (s *Server) ended(what string, err error) {
 	if err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) &&
 		!errors.Is(err, grpc.ErrServerStopped) {
@@ -142,6 +138,8 @@ func (s *Server) ended(what string, err error) {
 func (s *Server) openObjects(cfg *Config) {
 	o := restapi.Options{
 		MaxRequestBytes: cfg.MaxRequestBytes, WarningDuration: cfg.warning(), Version: Version, Logger: s.log,
+		Authenticator: s.authn, ClientCertAuth: cfg.TLS.RequireClientCert, Audit: s.audit,
+		Tracer: cfg.tracer(),
 	}
 	s.objects = restapi.New(s.store, s.backend, o)
 	s.metrics.Registry.MustRegister(s.objects.Metrics())

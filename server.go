@@ -7,11 +7,15 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/compactor"
 	"github.com/sqlstore/sqlstore/etcdshim"
+	"github.com/sqlstore/sqlstore/internal/audit"
+	"github.com/sqlstore/sqlstore/internal/authn"
+	"github.com/sqlstore/sqlstore/internal/backup"
 	"github.com/sqlstore/sqlstore/internal/conditions"
 	"github.com/sqlstore/sqlstore/internal/listen"
 	"github.com/sqlstore/sqlstore/internal/loglimit"
@@ -41,24 +45,33 @@ type Server struct {
 	store   *store.Store
 	shim    *etcdshim.Server
 	objects *restapi.Server // nil if it is off
+	tokens  authn.Tokens
+	authn   *authn.Authenticator
+	audit   *audit.Log // nil if it is off
 	metrics *telemetry.Metrics
 	http    []*http.Server // for clients
 	ops     *http.Server   // for the metrics listeners
-	front   [2]stage       // for the client and the metrics listeners
+	front   [3]stage       // for the client, the metrics and the clients' HTTP listeners
 	certs   *listen.Certificates
+	auto    autoTLS
 	monitor *conditions.Monitor
 	state   state
 	quota   func(configured int64) int64
 	hungUp  loglimit.Limit
+	slow    loglimit.Limit // of commits
 
 	listeners  []*listen.Split
 	clients    []string // URLs of the client listeners
 	advertised []string // URLs given to clients
 	objectURLs []string // URLs of the list/watch API
 	compacting compacting
-	wg         sync.WaitGroup
-	closing    sync.Once
-	closeErr   error
+	// stopChecking ends the checks for corruption, nil before they start.
+	stopChecking context.CancelFunc
+	backups      atomic.Pointer[backup.Runner] // nil if there are none
+	stopBackups  context.CancelFunc            // nil before they start
+	wg           sync.WaitGroup
+	closing      sync.Once
+	closeErr     error
 }
 
 // Endpoints returns the URLs on which the server listens for clients.
@@ -93,6 +106,7 @@ type Reload struct {
 // Reload applies new settings, all or none. Either way it raises the generation in the conditions. Errors: [ErrConfig],
 // [compactor.ErrConfig], those of reading TLS files.
 func (s *Server) Reload(r Reload) error {
+	r.TLS = s.auto.files(r.TLS)
 	err := s.reload(r)
 	s.reloaded(err)
 	return err
@@ -112,6 +126,23 @@ func (s *Server) reload(r Reload) error {
 	// Everything that can fail is done: the compactor accepts whatever Check has passed.
 	s.store.SetQuota(s.quota(r.QuotaBytes))
 	return s.compact(r.Compaction)
+}
+
+func (s *Server) closeAudit() error {
+	if s.audit == nil {
+		return nil
+	}
+	return s.audit.Close()
+}
+
+// RotateAuditLog continues the audit log in a new file of the same name, after a tool has renamed the old one.
+func (s *Server) RotateAuditLog() error {
+	if s.audit == nil {
+		return nil
+	}
+	err := s.audit.Reopen()
+	s.monitor.Look()
+	return err
 }
 
 // compacting holds the background compactor. All settings share one, because it knows past revisions, which a new one
@@ -165,11 +196,17 @@ func (s *Server) Close() error {
 
 func (s *Server) close() error {
 	if s.monitor == nil {
-		return nil // nothing was started
+		return s.closeAudit() // nothing was started
 	}
 	s.enter(conditions.Stopping) // visible to probes while requests finish
 	errs := s.stopServing()
 	s.stopCompacting()
+	if s.stopChecking != nil {
+		s.stopChecking()
+	}
+	if s.stopBackups != nil {
+		s.stopBackups()
+	}
 	s.state.stopMonitor()
 	s.wg.Wait()
 	if s.store != nil {
@@ -178,6 +215,7 @@ func (s *Server) close() error {
 	if s.backend != nil {
 		errs = append(errs, s.backend.Close())
 	}
+	errs = append(errs, s.closeAudit())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close: %w", err)
 	}

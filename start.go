@@ -3,24 +3,20 @@ package sqlstore
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"google.golang.org/grpc"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/backend/postgres"
-	"github.com/sqlstore/sqlstore/backend/sqlite"
 	"github.com/sqlstore/sqlstore/etcdshim"
+	"github.com/sqlstore/sqlstore/internal/audit"
+	"github.com/sqlstore/sqlstore/internal/authn"
 	"github.com/sqlstore/sqlstore/internal/conditions"
 	"github.com/sqlstore/sqlstore/internal/listen"
 	"github.com/sqlstore/sqlstore/internal/loglimit"
@@ -29,27 +25,23 @@ import (
 	"github.com/sqlstore/sqlstore/internal/telemetry"
 )
 
-const (
-	// defaultDatastoreWait is how long Start waits for an unreachable Postgres.
-	defaultDatastoreWait = time.Minute
-	// datastoreRetry is the pause between two attempts. datastoreReport is the pause between the first two log lines;
-	// each further pause doubles.
-	datastoreRetry  = time.Second
-	datastoreReport = 5 * time.Second
-)
-
 // Start opens the database, migrates it if needed, and serves. ctx limits only the start. Errors: [ErrConfig],
-// [ErrPlaintext], [compactor.ErrConfig], those of listening and of opening the database (package backend: in use,
-// schema newer, no permission).
+// [ErrPlaintext], [ErrEtcdData], [compactor.ErrConfig], those of listening and of opening the database (package
+// backend: in use, schema newer, no permission).
 func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	s := &Server{
 		log: cfg.logger(), quota: cfg.quota, hungUp: loglimit.Limit{Lines: 5, Period: 10 * time.Second},
+		slow: loglimit.Limit{Lines: 5, Period: 10 * time.Second},
 	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
 		}
 	}()
+	if s.auto, err = cfg.autoTLS(s.log); err != nil {
+		return nil, err
+	}
+	cfg.TLS = s.auto.files(cfg.TLS)
 	if cfg.TLS.wanted() {
 		files := listen.Files(cfg.TLS)
 		if err := files.Check(); err != nil {
@@ -58,6 +50,9 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 		if s.certs, err = listen.NewCertificates(files, s.log); err != nil {
 			return nil, err
 		}
+	}
+	if err := s.openAuth(&cfg); err != nil {
+		return nil, err
 	}
 	s.monitorConditions(&cfg)
 	if err := listen.CheckOrigins(cfg.CORS); err != nil {
@@ -70,33 +65,42 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	if len(clientURLs) == 0 {
 		clientURLs = []string{"http://127.0.0.1:0"}
 	}
-	clients, urls, err := s.open(ctx, clientURLs, &cfg)
+	split := len(cfg.ListenClientHTTPURLs) > 0
+	clients, urls, err := s.open(ctx, clientURLs, listen.Mode{OnlyGRPC: split}, &cfg)
 	if err != nil {
 		return nil, err
 	}
 	s.clients = urls
+	httpClients, _, err := s.open(ctx, cfg.ListenClientHTTPURLs, listen.Mode{OnlyHTTP: true}, &cfg)
+	if err != nil {
+		return nil, err
+	}
 	if s.certs != nil && !slices.ContainsFunc(urls, secure) {
 		s.log.Warn("TLS files are given, but no client URL uses them: serve clients on https", "listeners", urls)
 	}
 	s.advertise(&cfg)
-	metrics, _, err := s.open(ctx, cfg.ListenMetricsURLs, &cfg)
+	metrics, _, err := s.open(ctx, cfg.ListenMetricsURLs, listen.Mode{OnlyHTTP: true}, &cfg)
 	if err != nil {
 		return nil, err
 	}
-	objects, urls, err := s.open(ctx, cfg.ListenObjectsURLs, &cfg)
+	objects, urls, err := s.open(ctx, cfg.ListenObjectsURLs, listen.Mode{}, &cfg)
 	if err != nil {
 		return nil, err
 	}
 	s.objectURLs = urls
 	s.metrics = telemetry.New(telemetry.Config{
 		Version: EtcdVersion, SQLStore: Version,
-		Extensive: cfg.ExtensiveMetrics,
+		Extensive: cfg.ExtensiveMetrics, EtcdReady: cfg.EtcdReady,
+		InitialCorruptCheck: cfg.CorruptChecks.Initial,
+		CompactHashCheck:    cfg.CorruptChecks.CompactionPeriod > 0,
+		SlowCommit:          cmp.Or(cfg.WarningApplyDuration, defaultApplyWarning), Slow: s.slowCommit,
+		Tracer: cfg.tracer(),
 	})
 	s.metrics.WatchConditions(reporter{s})
 	if s.certs != nil {
 		s.metrics.WatchCertificates(s.certificateEnds)
 	}
-	s.serveHTTP(clients, metrics, &cfg)
+	s.serveHTTP(clients, httpClients, metrics, &cfg)
 	if err := s.openStore(ctx, &cfg); err != nil {
 		return nil, err
 	}
@@ -110,10 +114,39 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 		s.openObjects(&cfg)
 	}
 	s.awaitVerified(ctx)
+	if err := s.checkInitially(ctx, cfg.CorruptChecks); err != nil {
+		return nil, err
+	}
+	s.checkPeriodically(cfg.CorruptChecks)
+	if err := s.backUp(cfg.Backups); err != nil {
+		return nil, err
+	}
 	s.serve(clients, &cfg)
 	s.serveObjects(objects, &cfg)
 	s.enter(conditions.Serving)
 	return s, nil
+}
+
+// openAuth checks the settings of tokens and opens the audit log.
+func (s *Server) openAuth(cfg *Config) (err error) {
+	if s.tokens, err = authn.ParseTokens(cmp.Or(cfg.AuthToken, "simple"), cfg.AuthTokenTTL, s.log); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrConfig, setting.Name("AuthToken"), err)
+	}
+	if cost := cfg.BcryptCost; cost != 0 && !authn.ValidCost(cost) {
+		s.log.Warn(setting.Name("BcryptCost")+" is out of range: using the default", "cost", cost,
+			"range", authn.CostRange(), "default", authn.DefaultCost)
+	}
+	level, err := audit.ParseLevel(cmp.Or(cfg.AuditLogLevel, "writes"))
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrConfig, setting.Name("AuditLogLevel"), err)
+	}
+	if cfg.AuditLog == "" {
+		return nil
+	}
+	if s.audit, err = audit.Open(cfg.AuditLog, level); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrConfig, setting.Name("AuditLog"), err)
+	}
+	return nil
 }
 
 // advertise chooses the URLs given to clients.
@@ -143,9 +176,10 @@ func unspecified(raw string) bool {
 // secure reports whether a listener's URL uses TLS.
 func secure(u string) bool { return strings.HasPrefix(u, "https:") || strings.HasPrefix(u, "unixs:") }
 
-// open listens on urls and splits connections between gRPC and HTTP.
+// open listens on urls and splits connections between gRPC and HTTP. An http and an https URL with the same address
+// share a listener.
 func (s *Server) open(
-	ctx context.Context, raw []string, cfg *Config,
+	ctx context.Context, raw []string, mode listen.Mode, cfg *Config,
 ) (opened []*listen.Split, bound []string, err error) {
 	urls, err := listen.ParseURLs(raw)
 	if err != nil {
@@ -156,22 +190,29 @@ func (s *Server) open(
 			return nil, nil, err
 		}
 	}
-	for _, u := range urls {
-		var config *tls.Config
-		if u.Secure() {
+	for _, same := range listen.ByAddress(urls) {
+		mode.TLS, mode.Plaintext = nil, false
+		for _, u := range same {
+			if !u.Secure() {
+				mode.Plaintext = true
+				continue
+			}
 			if s.certs == nil {
 				return nil, nil, fmt.Errorf("%w: %s needs a certificate and its key: set %s and %s", ErrConfig, u,
 					setting.Name("TLS.Cert"), setting.Name("TLS.Key"))
 			}
-			config = s.certs.Config()
+			mode.TLS = s.certs.Config()
 		}
-		l, err := u.Listen(ctx)
+		l, err := same[0].Listen(ctx, listen.SocketOptions{ReusePort: cfg.ReusePort, ReuseAddress: cfg.ReuseAddress})
 		if err != nil {
-			return nil, nil, fmt.Errorf("listen on %s: %w", u, err)
+			return nil, nil, fmt.Errorf("listen on %s: %w", same[0], err)
 		}
-		split := listen.NewSplit(l, config, s.log)
+		split := listen.NewSplit(l, mode, s.log)
 		s.listeners = append(s.listeners, split)
-		opened, bound = append(opened, split), append(bound, u.Bound(l).String())
+		opened = append(opened, split)
+		for _, u := range same {
+			bound = append(bound, u.Bound(l).String())
+		}
 	}
 	return opened, bound, nil
 }
@@ -179,6 +220,9 @@ func (s *Server) open(
 func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
 	reserve := cmp.Or(cfg.DiskReserveBytes, defaultReserve)
 	if s.backend, err = cfg.openBackend(ctx, s.state.wait, reserve); err != nil {
+		return err
+	}
+	if err := s.defragment(ctx, cfg); err != nil {
 		return err
 	}
 	cacheBytes := cfg.CacheBytes
@@ -193,6 +237,7 @@ func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
 			MaxStaleness: cfg.DatastoreMaxStaleness, CacheBytes: cacheBytes, Observer: s.metrics,
 			Caller: etcdshim.Caller,
 			HangUp: s.hangUp,
+			Tracer: cfg.tracer(),
 		})
 		return err
 	})
@@ -209,7 +254,40 @@ func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
 	return nil
 }
 
+// defragment shrinks SQLite's file before it is served, if enough of it is free.
+func (s *Server) defragment(ctx context.Context, cfg *Config) error {
+	if cfg.DefragThresholdMegabytes == 0 || cfg.OnPostgres() {
+		return nil
+	}
+	size, err := s.backend.Size(ctx)
+	if err != nil {
+		return fmt.Errorf("defragment: %w", err)
+	}
+	free := size.Total - size.InUse
+	if free < int64(cfg.DefragThresholdMegabytes)<<20 {
+		s.log.Info("not defragmenting the database, too little of it is free", "free-bytes", free)
+		return nil
+	}
+	s.log.Info("defragmenting the database before it is served", "free-bytes", free)
+	if err := s.backend.Defragment(ctx); err != nil {
+		return fmt.Errorf("defragment: %w", err)
+	}
+	return nil
+}
+
+// slowCommit logs a commit that took long, but not each of many.
+func (s *Server) slowCommit(b store.Batch) {
+	if skipped, ok := s.slow.Allow(); ok {
+		s.log.Warn("a commit took long", "took", b.Commit, "operations", b.Operations, "not-logged-before", skipped)
+	}
+}
+
 func (s *Server) openShim(ctx context.Context, cfg *Config) (err error) {
+	s.authn = authn.New(s.store, authn.Options{Tokens: s.tokens, BcryptCost: cfg.bcryptCost(), Logger: s.log})
+	s.metrics.WatchLogins(s.authn.Logins)
+	if s.audit != nil {
+		s.metrics.WatchAudit(s.audit.Lost)
+	}
 	o := etcdshim.Options{
 		// Tests use temporary stores and may start a hundred of them in one process. With 512 goroutines each that
 		// would be 50,000.
@@ -221,7 +299,10 @@ func (s *Server) openShim(ctx context.Context, cfg *Config) (err error) {
 		KeepaliveMinTime: cfg.KeepaliveMinTime, KeepaliveInterval: cfg.KeepaliveInterval,
 		KeepaliveTimeout: cfg.KeepaliveTimeout,
 		WarningDuration:  cfg.warning(),
+		WatchSent:        s.metrics.WatchSent,
 		Logger:           s.log,
+		Authenticator:    s.authn, ClientCertAuth: cfg.TLS.RequireClientCert, Audit: s.audit,
+		Tracer: cfg.tracer(),
 	}
 	o.ServerOptions = append(o.ServerOptions, grpc.Creds(listen.Credentials()))
 	o.UnaryInterceptors = append(o.UnaryInterceptors, s.metrics.Unary())
@@ -231,130 +312,4 @@ func (s *Server) openShim(ctx context.Context, cfg *Config) (err error) {
 	}
 	s.metrics.Attach(s.shim.GRPC, s.shim.Traffic)
 	return nil
-}
-
-// OpenBackend opens the database that Datastore names and migrates it if needed. It waits for a Postgres that is
-// unreachable. Errors: [ErrConfig], those of opening the database.
-func (c *Config) OpenBackend(ctx context.Context) (backend.Backend, error) {
-	return c.openBackend(ctx, func(error) {}, 0)
-}
-
-// openBackend is OpenBackend. It calls waiting with the reason why the database is not usable yet, and with nil once it
-// is. A SQLite database holds reserve bytes of the disk; see [sqlite.Config].
-func (c *Config) openBackend(
-	ctx context.Context, waiting func(error), reserve int64,
-) (backend.Backend, error) {
-	if c.OnPostgres() {
-		return c.openPostgres(ctx, waiting)
-	}
-	path, err := c.file()
-	if err != nil {
-		return nil, err
-	}
-	b, err := sqlite.Open(ctx, sqlite.Config{
-		Path: path, Temporary: path == "", UnsafeNoFsync: c.UnsafeNoFsync, ReserveBytes: reserve,
-		Logger: c.logger(),
-	})
-	if err != nil {
-		return nil, err // a nil *sqlite.Backend would be a Backend that is not nil
-	}
-	return b, nil
-}
-
-// openPostgres retries until the server answers, or refuses for a reason that does not resolve itself.
-func (c *Config) openPostgres(ctx context.Context, waiting func(error)) (backend.Backend, error) {
-	if c.DatastorePasswordFile != "" {
-		if _, err := os.Stat(c.DatastorePasswordFile); err != nil {
-			return nil, fmt.Errorf("%w: the datastore password file: %w", ErrConfig, err)
-		}
-	}
-	var b backend.Backend
-	err := c.await(ctx, waiting, func() error {
-		opened, err := postgres.Open(ctx, c.postgres())
-		if err == nil {
-			b = opened
-		}
-		return err
-	})
-	return b, err
-}
-
-// await calls try until it succeeds, DatastoreWait has passed, or the database refuses for a reason that does not
-// resolve itself. It tries a database other than Postgres once.
-func (c *Config) await(ctx context.Context, waiting func(error), try func() error) error {
-	timeout := c.DatastoreWait
-	switch {
-	case !c.OnPostgres():
-		return try()
-	case timeout == 0:
-		timeout = defaultDatastoreWait
-	}
-	began := time.Now()
-	deadline, report, pause := began.Add(timeout), began, datastoreReport
-	retry := time.NewTicker(datastoreRetry)
-	defer retry.Stop()
-	for {
-		err := try()
-		waiting(err)
-		now := time.Now()
-		switch {
-		case err == nil && report.After(began):
-			c.logger().Info("database is available", "after", now.Sub(began))
-			return nil
-		case err == nil || ctx.Err() != nil || now.After(deadline) || !comesBack(err):
-			return err
-		case !now.Before(report):
-			c.logger().Warn("database is not available yet, retrying", "error", err, "every", datastoreRetry,
-				"until", deadline.UTC().Truncate(time.Second), "next-report-in", pause)
-			report, pause = now.Add(pause), 2*pause
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), err)
-		case <-retry.C:
-		}
-	}
-}
-
-// comesBack reports whether waiting can help. It cannot if the server rejects the user, the password or the database.
-func comesBack(err error) bool {
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) && (strings.HasPrefix(refused.Code, "28") || refused.Code == "3D000") {
-		return false
-	}
-	return errors.Is(err, backend.ErrUnavailable)
-}
-
-// OpenView opens the database that Datastore names for reading, also while servers write to it. Errors: [ErrConfig],
-// those of opening the database.
-func (c *Config) OpenView(ctx context.Context) (backend.View, error) {
-	if c.OnPostgres() {
-		return view(postgres.OpenView(ctx, c.postgres()))
-	}
-	path, err := c.file()
-	if err != nil {
-		return nil, err
-	}
-	return view(sqlite.OpenView(ctx, path))
-}
-
-// view returns no View at all after an error: a nil pointer would be a View that is not nil.
-func view[V backend.View](v V, err error) (backend.View, error) {
-	if err != nil {
-		return nil, err
-	}
-	return v, nil
-}
-
-// WithDatabase passes the database to f without migrating it, to inspect or change its schema. Errors: [ErrConfig],
-// those of opening the database, and those of f.
-func (c *Config) WithDatabase(ctx context.Context, f func(context.Context, *sql.DB) error) error {
-	if c.OnPostgres() {
-		return postgres.WithDatabase(ctx, c.postgres(), f)
-	}
-	path, err := c.file()
-	if err != nil {
-		return err
-	}
-	return sqlite.WithDatabase(ctx, path, f)
 }

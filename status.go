@@ -67,6 +67,9 @@ func (s *Server) inputs(now time.Time) *conditions.Inputs {
 	opened := st.store
 	st.mu.Unlock()
 	in.Missing, in.Expiring = s.references(now)
+	if s.audit != nil {
+		in.Audit = faults.Audit(s.audit.Err())
+	}
 	if opened == nil {
 		return in
 	}
@@ -83,6 +86,10 @@ func (s *Server) inputs(now time.Time) *conditions.Inputs {
 		in.Bare = faults.PageChecksums(b.NoPageChecksums())
 	}
 	faults.Lagging(opened, in)
+	if r := s.backups.Load(); r != nil {
+		changes, full := r.Intervals()
+		in.Backup = faults.Backup(r.State(), changes, full, now)
+	}
 	if c := s.compacting.state(); c != nil && c.Stall != nil {
 		in.Stalled = &conditions.Fault{Reason: c.Stall.Reason, Message: c.Stall.Message}
 	}
@@ -235,8 +242,8 @@ type Status struct {
 // Condition is one condition of a server, with the fields and the JSON of Kubernetes' metav1.Condition.
 //
 // Accepted, ResolvedRefs, Programmed and Ready are always present, and True in a healthy server. DatabaseUnavailable,
-// NotDurable, NoSpace, Corrupt, NoPageChecksums, CompactionStalled, CheckpointStalled, WatchLagging and
-// CertificateExpiring are present only while they are True.
+// NotDurable, NoSpace, Corrupt, NoPageChecksums, CompactionStalled, CheckpointStalled, WatchLagging,
+// CertificateExpiring, AuditLogFailing and BackupStale are present only while they are True.
 type Condition struct {
 	Type string `json:"type"`
 	// Status is True, False or Unknown.

@@ -322,7 +322,9 @@ func TestStatusOfPageChecksums(t *testing.T) {
 	} {
 		server := pgserver.Start(t, pgserver.Options{PageChecksums: checksums})
 		s, _ := start(t, sqlstore.Config{Datastore: server.Database(t)})
-		wantConditions(t, s, want, "Ready True Ready")
+		eventually(t, "the server has verified its database", func() error {
+			return holds(s.Status(t.Context()), want, "Ready True Ready")
+		})
 	}
 }
 

@@ -1,0 +1,62 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"filippo.io/age"
+	"gocloud.dev/blob"
+
+	"github.com/sqlstore/sqlstore/internal/backup"
+	"github.com/sqlstore/sqlstore/internal/setting"
+)
+
+// The defaults of [Backups].
+const (
+	defaultBackupInterval     = 5 * time.Second
+	defaultBackupFullInterval = 24 * time.Hour
+	defaultBackupKeep         = 7 * 24 * time.Hour
+)
+
+// Backups says where a server saves its store, and how often. It writes a full backup, and then what is committed
+// since, so that the store can be restored at every revision and time. Of several replicas, the leader does it.
+type Backups struct {
+	// Bucket is where the backups go. It stays open when the server closes. Default: no backups.
+	Bucket *blob.Bucket
+	// Dir is the directory of a bucket on this machine, whose files are then synced. Leave it empty for any other.
+	Dir string
+	// Interval is how often changes are saved. Default 5 s.
+	Interval time.Duration
+	// FullInterval is how often a new full backup is written. Default 24 h.
+	FullInterval time.Duration
+	// Keep is how far back every point can be restored. Default 7 days.
+	Keep time.Duration
+	// Recipients can decrypt the backups. Without any, they are not encrypted.
+	Recipients []age.Recipient
+}
+
+// backUp starts the backups, if there are to be any. They end with [Server.Close].
+func (s *Server) backUp(b Backups) error {
+	if b.Bucket == nil {
+		return nil
+	}
+	cfg := backup.Config{
+		Repository:   &backup.Repository{Bucket: b.Bucket, Dir: b.Dir, Recipients: b.Recipients},
+		Interval:     cmp.Or(b.Interval, defaultBackupInterval),
+		FullInterval: cmp.Or(b.FullInterval, defaultBackupFullInterval),
+		Keep:         cmp.Or(b.Keep, defaultBackupKeep), Version: Version, Logger: s.log,
+	}
+	if cfg.Interval < 0 || cfg.FullInterval < 0 || cfg.Keep < 0 {
+		return fmt.Errorf("%w: %s, %s and %s must be positive", ErrConfig, setting.Name("Backups.Interval"),
+			setting.Name("Backups.FullInterval"), setting.Name("Backups.Keep"))
+	}
+	r := backup.New(s.store, cfg)
+	s.backups.Store(r)
+	s.metrics.WatchBackups(r.State)
+	ctx, stop := context.WithCancel(context.Background())
+	s.stopBackups = stop
+	s.wg.Go(func() { r.Run(ctx) })
+	return nil
+}
