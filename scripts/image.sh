@@ -10,16 +10,26 @@ fi
 
 context=$(mktemp -d)
 trap 'rm -rf "$context"' EXIT
-mkdir -p "$context/root/etc/ssl/certs" "$context/written/data" "$context/written/tmp"
-chmod 755 "$context/root" "$context/written"
-chmod 700 "$context/written/data"
+bin=$context/root/usr/local/bin
+written=$context/written
+# A new volume takes its owner from the directory that it covers: those that etcd's documentation, testcontainers and
+# Kubernetes mount exist, too.
+mkdir -p "$bin" "$context/root/etc/ssl/certs" "$written/data" "$written/tmp" "$written/etcd-data" \
+	"$written/data.etcd" "$written/var/lib/etcd"
+chmod 755 "$context/root" "$written" "$written/var" "$written/var/lib"
+chmod 700 "$written/data" "$written/etcd-data" "$written/data.etcd" "$written/var/lib/etcd"
 
 began=$(date +%s)
-echo "image: compiling a static binary, which takes minutes the first time" >&2
+echo "image: compiling static programs, which takes minutes the first time" >&2
 # A static binary cannot load libraries: SQLite has no extensions, and Go looks up hosts and users itself.
 CGO_ENABLED=1 go build -trimpath -tags sqlite_omit_load_extension,netgo,osusergo \
-	-ldflags '-s -w -linkmode external -extldflags "-static"' -o "$context/root/sqlstore" ./cmd/sqlstore
-echo 'sqlstore:x:65532:65532::/data:/sqlstore' >"$context/root/etc/passwd"
+	-ldflags '-s -w -linkmode external -extldflags "-static"' -o "$bin/sqlstore" ./cmd/sqlstore
+ln -s sqlstore "$bin/etcd"
+CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$bin/entrypoint" ./cmd/entrypoint
+# In the versions that the tests use.
+(cd test/etcd && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$bin/" \
+	go.etcd.io/etcd/etcdctl/v3 go.etcd.io/etcd/etcdutl/v3)
+echo 'sqlstore:x:65532:65532::/data:/usr/local/bin/sqlstore' >"$context/root/etc/passwd"
 # To verify a Postgres certificate that a public authority signed.
 for certificates in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt; do
 	if [ -f "$certificates" ]; then

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/sqlstore/sqlstore"
 	"github.com/sqlstore/sqlstore/backend"
@@ -59,7 +57,9 @@ func withView(ctx context.Context, cfg *sqlstore.Config, f func(backend.View) er
 
 func check(ctx context.Context, v backend.View, out, errOut io.Writer) error {
 	p := newProgress(errOut)
-	i := &backend.Inspection{Progress: p.at}
+	i := &backend.Inspection{Progress: func(what string, done float64) {
+		p.at(done, func() string { return fmt.Sprintf("checking: %s, %.0f %%", what, 100*done) })
+	}}
 	err := v.Inspect(ctx, i)
 	p.end()
 	for _, problem := range i.Problems {
@@ -83,50 +83,4 @@ func withoutChecksum(rows int64) string {
 		return ""
 	}
 	return fmt.Sprintf("; %d rows of an older version have no checksum yet", rows)
-}
-
-// progress shows how far a long operation is: as a bar on a terminal, otherwise as a line every few seconds.
-type progress struct {
-	out      io.Writer
-	terminal bool
-	shown    time.Time
-	any      bool
-}
-
-const (
-	barWidth  = 30
-	barEvery  = 100 * time.Millisecond
-	lineEvery = 5 * time.Second
-)
-
-func newProgress(out io.Writer) *progress {
-	f, ok := out.(*os.File)
-	return &progress{out: out, terminal: ok && term.IsTerminal(int(f.Fd())), shown: time.Now()}
-}
-
-// at shows that a part of what is done, from 0 to 1.
-func (p *progress) at(what string, done float64) {
-	every := lineEvery
-	if p.terminal {
-		every = barEvery
-	}
-	if time.Since(p.shown) < every {
-		return
-	}
-	p.shown, p.any = time.Now(), true
-	if !p.terminal {
-		_, _ = fmt.Fprintf(p.out, "checking: %s, %.0f %%\n", what, 100*done)
-		return
-	}
-	full := int(barWidth * done)
-	_, _ = fmt.Fprintf(p.out, "\r[%-*s] %3.0f %% of %-14s", barWidth, bar[:full], 100*done, what)
-}
-
-const bar = "=============================="
-
-// end removes the bar.
-func (p *progress) end() {
-	if p.terminal && p.any {
-		_, _ = fmt.Fprintf(p.out, "\r%*s\r", barWidth+30, "")
-	}
 }

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"go.etcd.io/etcd/client/pkg/v3/tlsutil"
 
 	"github.com/sqlstore/sqlstore"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/otlp"
 	"github.com/sqlstore/sqlstore/compactor"
 )
 
@@ -22,12 +24,19 @@ type settings struct {
 	logFormat         string
 	metrics           string
 	tlsMinVersion     string
+	tlsMaxVersion     string
+	gateway           bool
 	cipherSuites      []string
 	compactionMode    string
 	maxRequestBytes   int64
 	maxTxnOps         uint
 	keepaliveInterval time.Duration
 	keepaliveTimeout  time.Duration
+	authTokenTTL      uint
+	bcryptCost        uint
+	backups           backupFlags
+	traces            bool // to the collector that tracing names
+	tracing           otlp.Config
 }
 
 // register defines the flags on f, with their defaults. Names and meanings are etcd's if etcd has the flag.
@@ -47,6 +56,8 @@ func (s *settings) register(f *pflag.FlagSet) {
 			"for its own commit")
 	f.BoolVar(&c.UnsafeNoFsync, "unsafe-no-fsync", false, "acknowledge writes before they are on disk, or accept a "+
 		"Postgres that does; a machine crash may lose or damage data")
+	f.BoolVar(&c.NoPageChecksums, "no-page-checksums", false, "do not verify the checksums of a SQLite file's pages, "+
+		"so that another program, such as Litestream, may write pages while the server runs")
 	bytesVar(f, &c.QuotaBytes, "quota-backend-bytes", 0, "database size, such as 8GiB, that raises the NOSPACE "+
 		"alarm; 0 is 2 GiB on SQLite and no quota on Postgres, negative is no quota")
 	bytesVar(f, &c.DiskReserveBytes, "disk-reserve-bytes", 64<<20, "disk space that SQLite holds in reserve, and "+
@@ -56,7 +67,9 @@ func (s *settings) register(f *pflag.FlagSet) {
 		"memory for values, such as 256MiB; 0 is a sixteenth of the available memory, from 32 MiB to 4 GiB")
 
 	f.StringSliceVar(&c.ListenClientURLs, "listen-client-urls", []string{"http://localhost:2379"},
-		"URLs to serve clients on: http, https, unix or unixs")
+		"URLs to serve clients on: http, https, unix or unixs; an http and an https URL may have the same port")
+	f.StringSliceVar(&c.ListenClientHTTPURLs, "listen-client-http-urls", nil,
+		"URLs to serve HTTP clients on; the client URLs then serve only gRPC")
 	f.StringSliceVar(&c.AdvertiseClientURLs, "advertise-client-urls", nil,
 		"client URLs to advertise (default: the listen URLs)")
 	f.StringSliceVar(&c.ListenMetricsURLs, "listen-metrics-urls", nil,
@@ -65,6 +78,11 @@ func (s *settings) register(f *pflag.FlagSet) {
 		"URLs to serve the list/watch API over HTTP/JSON on (default: off)")
 	f.BoolVar(&c.InsecurePlaintext, "insecure-plaintext", false,
 		"allow listening without TLS where other machines can connect")
+	f.BoolVar(&c.ReusePort, "socket-reuse-port", false,
+		"let other processes listen on the same ports (SO_REUSEPORT)")
+	f.BoolVar(&c.ReuseAddress, "socket-reuse-address", false,
+		"listen on ports with connections in TIME_WAIT (SO_REUSEADDR)")
+	f.BoolVar(&s.gateway, "enable-grpc-gateway", true, "serve etcd's JSON gateway")
 	f.StringSliceVar(&c.CORS, "cors", []string{"*"}, "origins whose web pages may use the JSON gateway: "+
 		"https://host:port, or * for all; others can then neither write nor open websockets, and the list/watch API "+
 		"accepts only listed origins")
@@ -77,8 +95,26 @@ func (s *settings) register(f *pflag.FlagSet) {
 		"certificates of the authorities that sign client certificates")
 	f.BoolVar(&c.TLS.RequireClientCert, "client-cert-auth", false,
 		"refuse clients without a certificate signed by --trusted-ca-file")
+	f.StringVar(&c.TLS.CRL, "client-crl-file", "", "list of revoked client certificates, in DER or PEM")
+	f.StringSliceVar(&c.TLS.AllowedHosts, "client-cert-allowed-hostname", nil,
+		"accept only client certificates for one of these hosts")
+	f.BoolVar(&c.AutoTLS, "auto-tls", false,
+		"generate a certificate if --cert-file names none; it is kept in --data-dir")
+	f.IntVar(&c.AutoTLSYears, "self-signed-cert-validity", 1, "years for which a generated certificate is valid")
 	f.StringVar(&s.tlsMinVersion, "tls-min-version", "TLS1.2", "oldest TLS version to accept: TLS1.2 or TLS1.3")
+	f.StringVar(&s.tlsMaxVersion, "tls-max-version", "",
+		"newest TLS version to accept: TLS1.2 or TLS1.3 (default: the newest)")
 	f.StringSliceVar(&s.cipherSuites, "cipher-suites", nil, "cipher suites of TLS 1.2 to accept (default: Go's choice)")
+
+	f.StringVar(&c.AuthToken, "auth-token", "simple", "kind of users' tokens: simple, or jwt with options, such as "+
+		"jwt,pub-key=FILE,priv-key=FILE,sign-method=RS256,ttl=5m")
+	f.UintVar(&s.authTokenTTL, "auth-token-ttl", 300, "seconds that a simple token lives after its last use")
+	f.UintVar(&s.bcryptCost, "bcrypt-cost", 10,
+		"cost of the hash of a new password, from 4 to 31; others count as the default")
+	f.StringVar(&c.AuditLog, "audit-log", "",
+		"file to log calls to, as JSON without values; - is standard output (default: off)")
+	f.StringVar(&c.AuditLogLevel, "audit-log-level", "writes",
+		"calls in the audit log: writes, which are changes and logins, or all")
 
 	f.UintVar(&s.maxTxnOps, "max-txn-ops", 128, "maximum number of operations in a transaction")
 	bytesVar(f, &s.maxRequestBytes, "max-request-bytes", 3<<19, "maximum size of a client's write request")
@@ -98,13 +134,36 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&c.Compaction.Retention, "auto-compaction-retention", "0",
 		"history to keep: a duration, a number of hours, or a number of revisions; 0 turns automatic compaction off")
 
+	f.DurationVar(&c.CorruptChecks.Period, "corrupt-check-time", 0, "how often to read and verify all rows, and "+
+		"compare the keys in memory with them; 0 never does")
+	f.BoolVar(&c.CorruptChecks.Initial, "initial-corrupt-check", false, "do the same at the start, which fails if the "+
+		"database is corrupt; under etcd's command line --feature-gates=InitialCorruptCheck=true")
+	f.DurationVar(&c.CorruptChecks.CompactionPeriod, "compact-hash-check-time", 0, "how often to do the same if there "+
+		"was a compaction since; 0 never does; under etcd's command line with --feature-gates=CompactHashCheck=true")
+
+	s.backups.register(f)
+
+	f.UintVar(&c.DefragThresholdMegabytes, "bootstrap-defrag-threshold-megabytes", 0,
+		"free space in SQLite's file that makes a start defragment it; 0 never does")
+
 	f.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&s.logFormat, "log-format", formatAuto,
 		"json, console (human-readable), or auto: console on a terminal, json otherwise")
 	f.DurationVar(&c.WarningUnaryRequestDuration, "warning-unary-request-duration", 300*time.Millisecond,
 		"duration above which a request is logged as slow; 0 logs none")
+	f.DurationVar(&c.WarningApplyDuration, "warning-apply-duration", 100*time.Millisecond,
+		"duration above which a commit is logged, and counted, as slow; 0 logs none")
 	f.StringVar(&s.metrics, "metrics", "basic", "basic, or extensive, which adds histograms of call durations")
 	f.BoolVar(&c.Profiling, "enable-pprof", false, "serve profiles under /debug/pprof/")
+
+	f.BoolVar(&s.traces, "enable-distributed-tracing", false, "send traces to a collector of OpenTelemetry")
+	f.StringVar(&s.tracing.Address, "distributed-tracing-address", "localhost:4317",
+		"address of the collector, for OTLP over gRPC without TLS")
+	f.StringVar(&s.tracing.Service, "distributed-tracing-service-name", "sqlstore", "name of the service in traces")
+	f.StringVar(&s.tracing.Instance, "distributed-tracing-instance-id", "",
+		"name of this server in traces, unique among those of the service (default: none)")
+	f.IntVar(&s.tracing.PerMillion, "distributed-tracing-sampling-rate", 0, "traces to begin per million requests; "+
+		"a client's trace is continued if the client records it, and never otherwise")
 }
 
 // registerDatastore defines the flags that select the database.
@@ -141,6 +200,9 @@ func (s *settings) finish() error {
 	if c.DiskReserveBytes == 0 {
 		c.DiskReserveBytes = -1
 	}
+	if c.WarningApplyDuration == 0 {
+		c.WarningApplyDuration = -1
+	}
 	if c.WarningUnaryRequestDuration == 0 {
 		c.WarningUnaryRequestDuration = -1
 	}
@@ -164,11 +226,21 @@ func (s *settings) finish() error {
 		return fmt.Errorf("%w: --max-txn-ops and --max-request-bytes must be from 1 to %d", errSettings, most)
 	case c.MaxConcurrentStreams == 0:
 		return fmt.Errorf("%w: --max-concurrent-streams must be positive", errSettings)
+	case s.traces && (s.tracing.PerMillion < 0 || s.tracing.PerMillion > otlp.Million):
+		return fmt.Errorf("%w: --distributed-tracing-sampling-rate must be from 0 to %d", errSettings, otlp.Million)
 	case c.DatastoreMaxConns != 0 && (c.DatastoreMaxConns < 4 || c.DatastoreMaxConns > most):
 		return fmt.Errorf("%w: --datastore-max-connections must be 0, or from 4 to %d", errSettings, most)
 	case c.KeepaliveMinTime <= 0 || c.WatchProgressInterval <= 0:
 		return fmt.Errorf("%w: --grpc-keepalive-min-time and --watch-progress-notify-interval must be positive",
 			errSettings)
+	}
+	if err := s.backups.check(); err != nil {
+		return err
+	}
+	c.AuthTokenTTL = time.Duration(min(s.authTokenTTL, most)) * time.Second
+	c.BcryptCost = int(min(s.bcryptCost, most))
+	if c.BcryptCost == 0 {
+		c.BcryptCost = -1 // out of range, and not unset
 	}
 	c.ExtensiveMetrics = s.metrics == "extensive"
 	c.Compaction.Mode = compactor.Mode(s.compactionMode)
@@ -185,28 +257,39 @@ func orForever(d time.Duration) time.Duration {
 	return d
 }
 
-func (s *settings) finishTLS() error {
-	switch s.tlsMinVersion {
-	case "TLS1.2", "":
-		s.config.TLS.MinVersion = tls.VersionTLS12
-	case "TLS1.3":
-		s.config.TLS.MinVersion = tls.VersionTLS13
-	default:
-		return fmt.Errorf("%w: --tls-min-version %q is neither TLS1.2 nor TLS1.3", errSettings, s.tlsMinVersion)
+func (s *settings) finishTLS() (err error) {
+	c := &s.config
+	c.NoGateway = !s.gateway
+	if c.AutoTLSYears <= 0 {
+		return fmt.Errorf("%w: --self-signed-cert-validity must be positive", errSettings)
 	}
-	known := map[string]uint16{}
-	for _, suite := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
-		known[suite.Name] = suite.ID
+	if c.TLS.MinVersion, err = parseTLSVersion("tls-min-version", s.tlsMinVersion, tls.VersionTLS12); err != nil {
+		return err
 	}
-	s.config.TLS.CipherSuites = nil
+	if c.TLS.MaxVersion, err = parseTLSVersion("tls-max-version", s.tlsMaxVersion, 0); err != nil {
+		return err
+	}
+	c.TLS.CipherSuites = nil
 	for _, name := range s.cipherSuites {
-		id, ok := known[strings.TrimSpace(name)]
+		id, ok := tlsutil.GetCipherSuite(strings.TrimSpace(name))
 		if !ok {
 			return fmt.Errorf("%w: --cipher-suites: unknown suite %q", errSettings, name)
 		}
-		s.config.TLS.CipherSuites = append(s.config.TLS.CipherSuites, id)
+		c.TLS.CipherSuites = append(c.TLS.CipherSuites, id)
 	}
 	return nil
+}
+
+func parseTLSVersion(name, text string, byDefault uint16) (uint16, error) {
+	switch text {
+	case "":
+		return byDefault, nil
+	case "TLS1.2":
+		return tls.VersionTLS12, nil
+	case "TLS1.3":
+		return tls.VersionTLS13, nil
+	}
+	return 0, fmt.Errorf("%w: --%s %q is neither TLS1.2 nor TLS1.3", errSettings, name, text)
 }
 
 func parseLevel(name string) (slog.Level, error) {

@@ -7,6 +7,8 @@
 // capitals (SQLSTORE_DATA_DIR), and a key of the YAML file given with --config-file. Flags take precedence over
 // variables, and variables over the file.
 //
+// `sqlstore etcd` takes etcd's command line, variables and file instead, and so does the binary under the name etcd.
+//
 // SIGHUP reads the file again. Log level, quota, compaction and TLS files may change; any other change is refused, and
 // `sqlstore status` reports it. Closing the server's terminal also sends SIGHUP, which stops the server unless nohup
 // started it. SIGTERM and SIGINT let requests in flight finish, checkpoint the database and end the process.
@@ -25,13 +27,29 @@ import (
 
 func main() {
 	setting.UseFlags(flagOf)
-	if err := command().Execute(); err != nil {
+	err := run()
+	if code, ok := errors.AsType[exitCode](err); ok {
+		os.Exit(int(code))
+	}
+	if err != nil {
 		if !errors.Is(err, errLogged) {
 			fmt.Fprintln(os.Stderr, "sqlstore:", err)
 		}
 		os.Exit(1)
 	}
 }
+
+func run() error {
+	if invokedAsEtcd() {
+		return runEtcd(os.Args[1:])
+	}
+	return command().Execute()
+}
+
+// exitCode ends the process with a code, after everything is said.
+type exitCode int
+
+func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
 // command returns the tree of commands. Without a subcommand it serves.
 func command() *cobra.Command {
@@ -49,7 +67,9 @@ func command() *cobra.Command {
 	root.Flags().AddFlagSet(serve.Flags())
 	root.Flags().Bool("version", false, "print the versions of sqlstore, of the etcd API and of Go") // as etcd has it
 	root.SetVersionTemplate(versions())
-	root.AddCommand(serve, statusCommand(), schemaCommand(), tokenKeysCommand(), repairCommand(),
-		checkCommand(), revisionCommand(), versionCommand())
+	root.AddCommand(serve, etcdCommand(), statusCommand(), schemaCommand(), tokenKeysCommand(), repairCommand(),
+		checkCommand(), importCommand(), cutoverCommand(), exportCommand(), backupCommand(), restoreCommand(),
+		revisionCommand(), versionCommand(), getCommand(), lsCommand(), historyCommand(), diffCommand(), topCommand(),
+		watchCommand())
 	return root
 }

@@ -24,7 +24,7 @@ func TestFlagsOfFields(t *testing.T) {
 		for f := range in.Fields() {
 			field := prefix + f.Name
 			switch {
-			case f.Name == "Logger" || f.Name == "Jitter": // not settings of the command
+			case f.Name == "Logger" || f.Name == "Jitter" || f.Name == "EtcdReady": // not settings of the command
 			case f.Type.Kind() == reflect.Struct:
 				check(field+".", f.Type)
 			case flags.Lookup(flagOf[field]) == nil:

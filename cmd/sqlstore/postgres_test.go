@@ -440,6 +440,9 @@ func testRepair(t *testing.T, s *launch.Server, running bool, database ...string
 	repair("will be at revision 1000000", "--bump-revision", fmt.Sprint(bump))
 	repair("revision 1000000, compacted there (it was 11)", "--bump-revision", fmt.Sprint(bump), "--yes")
 	repair("is already at revision 1000000", "--bump-revision", fmt.Sprint(bump), "--yes")
+	repair("--bump-revision is required", "--bump-revision", "2000000", "--bump-by", "5", "--yes")
+	repair("leads beyond", "--bump-by", fmt.Sprint(int64(1)<<62), "--yes")
+	repair("will be at revision 1000005", "--bump-by", "5")
 	if !running {
 		s.Restart(t)
 		c = connect(t, s.Endpoint())

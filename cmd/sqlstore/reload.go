@@ -15,7 +15,7 @@ import (
 // reloadable lists the settings that SIGHUP may change.
 var reloadable = []string{
 	"log-level", "quota-backend-bytes", "auto-compaction-mode", "auto-compaction-retention",
-	"cert-file", "key-file", "trusted-ca-file",
+	"cert-file", "key-file", "trusted-ca-file", "client-crl-file", "client-cert-allowed-hostname",
 }
 
 // reloader reads the configuration file again on SIGHUP.
@@ -24,20 +24,27 @@ type reloader struct {
 	level  *slog.LevelVar
 	log    *slog.Logger
 	server *sqlstore.Server
+	read   func() (*settings, *pflag.FlagSet, error)
 }
 
-// reload applies the reloadable settings and refuses the rest by name. After any error everything stays unchanged.
-func (r *reloader) reload() {
-	next := &settings{}
+// readSettings reads the settings of serve from all sources.
+func readSettings() (*settings, *pflag.FlagSet, error) {
+	s := &settings{}
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	next.register(flags)
+	s.register(flags)
 	err := flags.Parse(os.Args[1:]) // the command name is an argument like any other
 	if err == nil {
 		err = applySettings(flags, os.LookupEnv)
 	}
 	if err == nil {
-		err = next.finish()
+		err = s.finish()
 	}
+	return s, flags, err
+}
+
+// reload applies the reloadable settings and refuses the rest by name. After any error everything stays unchanged.
+func (r *reloader) reload() {
+	next, flags, err := r.read()
 	if err != nil {
 		r.log.Error("settings not reloaded", "error", err)
 		r.server.RefuseReload(err)

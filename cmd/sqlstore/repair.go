@@ -21,15 +21,17 @@ import (
 const bumpSpare = 1 << 62
 
 const repairHelp = `Repair a database that lost history, for example in a failover to a standby that had not
-received the last commits.
+received the last commits, or because it was restored from a backup or to a point in time.
 
 Clients may then hold revisions that no longer exist, or that now stand for other writes.
 --bump-revision N raises the database's revision to N and marks N as compacted. It deletes no
 live key, and reads of the current state continue. Watches and lists that continue from a revision
 below N get the error that it is compacted, and clients list again. N must be above every revision
-that a client may have seen; a large margin costs nothing:
+that a client may have seen; a large margin costs nothing. --bump-by N adds N to the revision of the
+database, or to the higher one that it is known to have had:
 
     sqlstore repair --datastore postgres://user@host/database --bump-revision 2000000
+    sqlstore repair --data-dir /var/lib/sqlstore --bump-by 1000000000
 
 Stop the server of a SQLite file first. On Postgres, replicas may keep running: they notice the change.`
 
@@ -37,6 +39,7 @@ Stop the server of a SQLite file first. On Postgres, replicas may keep running: 
 type repair struct {
 	cfg  sqlstore.Config
 	bump int64
+	by   int64
 	yes  bool
 }
 
@@ -47,6 +50,8 @@ func repairCommand() *cobra.Command {
 	registerDatabase(cmd.Flags(), &r.cfg)
 	cmd.Flags().Int64Var(&r.bump, "bump-revision", 0,
 		"revision to raise the database to; must be above the current one")
+	cmd.Flags().Int64Var(&r.by, "bump-by", 0,
+		"number to add to the revision, in place of --bump-revision; 1000000000 is 11 days of 1,000 writes a second")
 	cmd.Flags().BoolVar(&r.yes, "yes", false, "continue without asking")
 	cmd.RunE = func(c *cobra.Command, _ []string) error {
 		if err := applyEnvironment(c.Flags(), given(c.Flags()), os.LookupEnv); err != nil {
@@ -58,8 +63,8 @@ func repairCommand() *cobra.Command {
 }
 
 func (r *repair) run(ctx context.Context, in io.Reader, out, errOut io.Writer) error {
-	if r.bump <= 0 || r.bump > bumpSpare {
-		return fmt.Errorf("%w: --bump-revision is required, from 1 to %d", errSettings, int64(bumpSpare))
+	if given := max(r.bump, r.by); (r.bump != 0) == (r.by != 0) || given <= 0 || given > bumpSpare {
+		return fmt.Errorf("%w: --bump-revision is required, from 1 to %d, or --bump-by", errSettings, int64(bumpSpare))
 	}
 	return withBackend(ctx, &r.cfg, func(b backend.Backend) error { return r.on(ctx, b, in, out, errOut) })
 }
@@ -69,7 +74,15 @@ func (r *repair) on(ctx context.Context, b backend.Backend, in io.Reader, out, e
 	if err != nil {
 		return err
 	}
-	if err := r.check(now); err != nil {
+	restorable, _ := b.(backend.Restorable)
+	known := int64(0)
+	if restorable != nil {
+		known = restorable.Restored().Revision
+	}
+	if r.by != 0 {
+		r.bump = max(now.Revision, known) + r.by
+	}
+	if err := r.check(now, known); err != nil {
 		return err
 	}
 	if !r.yes {
@@ -78,6 +91,9 @@ func (r *repair) on(ctx context.Context, b backend.Backend, in io.Reader, out, e
 		}
 	}
 	was, err := r.lift(ctx, b)
+	if err == nil && restorable != nil {
+		err = restorable.Raised(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -85,10 +101,17 @@ func (r *repair) on(ctx context.Context, b backend.Backend, in io.Reader, out, e
 	return err
 }
 
-func (r *repair) check(c backend.Clock) error {
-	if r.bump <= c.Revision {
+// check refuses a revision that the database has, or is known to have had.
+func (r *repair) check(c backend.Clock, known int64) error {
+	switch {
+	case r.bump <= c.Revision:
 		return fmt.Errorf("%w: --bump-revision %d: the database is already at revision %d", errSettings, r.bump,
 			c.Revision)
+	case r.bump <= known:
+		return fmt.Errorf("%w: --bump-revision %d: the database was at revision %d before it was restored",
+			errSettings, r.bump, known)
+	case r.bump > bumpSpare:
+		return fmt.Errorf("%w: --bump-by %d leads beyond %d", errSettings, r.by, int64(bumpSpare))
 	}
 	return nil
 }
@@ -117,7 +140,7 @@ func (r *repair) lift(ctx context.Context, b backend.Backend) (backend.Clock, er
 		return backend.Clock{}, err
 	}
 	was := tx.Loaded().Clock
-	if err := r.check(was); err != nil {
+	if err := r.check(was, 0); err != nil {
 		tx.Rollback()
 		return was, err
 	}

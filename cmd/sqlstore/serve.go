@@ -13,6 +13,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sqlstore/sqlstore"
 )
@@ -32,7 +33,7 @@ func serveCommand() *cobra.Command {
 		level := &slog.LevelVar{}
 		log := s.logger(level)
 		if err == nil {
-			err = serve(cmd, s, log, level)
+			err = serve(s, runner{flags: cmd.Flags(), level: level, log: log, read: readSettings})
 		}
 		if err != nil {
 			log.Error("the server failed", "error", err)
@@ -43,7 +44,17 @@ func serveCommand() *cobra.Command {
 	return cmd
 }
 
-func serve(cmd *cobra.Command, s *settings, log *slog.Logger, level *slog.LevelVar) error {
+// runner is how the process that serves behaves towards those who started it.
+type runner struct {
+	flags *pflag.FlagSet
+	level *slog.LevelVar
+	log   *slog.Logger
+	read  func() (*settings, *pflag.FlagSet, error) // reads the settings again
+	etcd  bool                                      // as etcd does
+}
+
+func serve(s *settings, run runner) error {
+	log := run.log
 	policy := heapOnSQLite
 	if s.config.OnPostgres() {
 		policy = heapOnPostgres
@@ -61,13 +72,25 @@ func serve(cmd *cobra.Command, s *settings, log *slog.Logger, level *slog.LevelV
 		return err
 	}
 	log.Info("starting", "version", sqlstore.Version, "etcd", sqlstore.EtcdVersion, "datastore", database)
-	for _, name := range unknownVariables(cmd.Flags(), os.Environ()) {
-		log.Warn("unrecognized environment variable", "environment-variable", name)
+	if !run.etcd {
+		for _, name := range unknownVariables(run.flags, os.Environ()) {
+			log.Warn("unrecognized environment variable", "environment-variable", name)
+		}
 	}
 	if s.config.UnsafeNoFsync {
 		log.Warn("--unsafe-no-fsync: acknowledged writes may be lost, and the database damaged, when its " +
 			"machine crashes")
 	}
+	end, err := s.startTracing(log)
+	if err != nil {
+		return err
+	}
+	defer end()
+	closeBackups, err := s.backups.open(&s.config)
+	if err != nil {
+		return err
+	}
+	defer closeBackups()
 	server, err := start(s.config, stop)
 	if errors.Is(err, context.Canceled) {
 		log.Info("stopping before the start has finished", "signal", (<-stop).String())
@@ -78,8 +101,12 @@ func serve(cmd *cobra.Command, s *settings, log *slog.Logger, level *slog.LevelV
 	}
 	notify(log, daemon.SdNotifyReady)
 	defer watchdog(log, server)()
-	log.Info("ready", "endpoints", server.Endpoints())
-	r := &reloader{flags: cmd.Flags(), level: level, log: log, server: server}
+	if run.etcd {
+		log.Info("ready to serve client requests", "endpoints", server.Endpoints())
+	} else {
+		log.Info("ready", "endpoints", server.Endpoints())
+	}
+	r := &reloader{flags: run.flags, level: run.level, log: log, server: server, read: run.read}
 	for {
 		select {
 		case <-hangup:
@@ -89,16 +116,37 @@ func serve(cmd *cobra.Command, s *settings, log *slog.Logger, level *slog.LevelV
 				return server.Close()
 			}
 			notify(log, reloading())
+			if err := server.RotateAuditLog(); err != nil {
+				log.Error("the audit log stays in its old file", "error", err)
+			}
 			r.reload()
 			notify(log, daemon.SdNotifyReady)
 		case sig := <-stop:
 			log.Info("stopping", "signal", sig.String())
 			notify(log, daemon.SdNotifyStopping)
-			return server.Close()
+			err := server.Close()
+			if run.etcd && err == nil {
+				end() // nothing else runs any more
+				endBy(sig)
+			}
+			return err
 		case <-server.Done():
 			err := fmt.Errorf("the database is no longer writable, restart to recover: %w", server.Err())
 			return errors.Join(err, server.Close())
 		}
+	}
+}
+
+// endBy ends the process by the signal that stopped it, as etcd does. The first process of a container gets no signal
+// from itself and ends normally.
+func endBy(sig os.Signal) {
+	s, ok := sig.(syscall.Signal)
+	if !ok || os.Getpid() == 1 {
+		return
+	}
+	signal.Reset(s)
+	if syscall.Kill(os.Getpid(), s) == nil {
+		<-time.After(time.Minute) // the signal arrives at any of the threads, soon
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/otlp"
 )
 
 // read sets the flags of serve from all three sources.
@@ -65,6 +67,28 @@ func TestPrecedence(t *testing.T) {
 	if !c.TLS.RequireClientCert || c.WatchProgressInterval != 7*time.Second || c.Compaction.Retention != "12" ||
 		c.Profiling {
 		t.Errorf("%+v", c)
+	}
+}
+
+// As in etcd, the rate is checked only if tracing is on.
+func TestTracingSettings(t *testing.T) {
+	s, err := read(t, []string{"--distributed-tracing-sampling-rate", "-1"}, nil, "")
+	if err != nil || s.traces || s.config.TracerProvider != nil {
+		t.Errorf("without tracing: %v, %t", err, s.traces)
+	}
+	s, err = read(t, nil, map[string]string{"SQLSTORE_DISTRIBUTED_TRACING_ADDRESS": "collector:4317"},
+		"enable-distributed-tracing: true\ndistributed-tracing-sampling-rate: 1000000\n"+
+			"distributed-tracing-instance-id: a\n")
+	want := otlp.Config{Address: "collector:4317", Service: "sqlstore", Instance: "a", PerMillion: otlp.Million}
+	if err != nil || !s.traces || s.tracing != want {
+		t.Errorf("%+v, %v", s.tracing, err)
+	}
+	for _, rate := range []string{"-1", "1000001"} {
+		args := []string{"--enable-distributed-tracing", "--distributed-tracing-sampling-rate", rate}
+		_, err := read(t, args, nil, "")
+		if !errors.Is(err, errSettings) {
+			t.Errorf("rate %s: %v", rate, err)
+		}
 	}
 }
 

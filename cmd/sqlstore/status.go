@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -36,13 +35,7 @@ func statusCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringSliceVar(&a.endpoints, "endpoint", []string{"http://127.0.0.1:2379"},
-		"client or metrics URLs of the servers: http, https, unix or unixs")
-	f.StringVar(&a.cacert, "cacert", "", "certificates of the authorities that sign the servers' certificates "+
-		"(default: the system's)")
-	f.StringVar(&a.cert, "cert", "", "the client's certificate for TLS")
-	f.StringVar(&a.key, "key", "", "the private key of --cert")
-	f.DurationVar(&a.timeout, "command-timeout", 5*time.Second, "how long to wait for an answer")
+	a.register(f, "client or metrics URLs of the servers: http, https, unix or unixs")
 	f.StringVarP(&output, "output", "o", "table", "table, or json")
 	cmd.RunE = func(c *cobra.Command, _ []string) error {
 		if err := applyEnvironment(c.Flags(), given(c.Flags()), os.LookupEnv); err != nil {

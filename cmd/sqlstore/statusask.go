@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,9 +9,10 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/sqlstore/sqlstore/internal/conditions"
 )
@@ -23,16 +22,24 @@ const reportMax = 1 << 20
 
 // asker asks servers for their conditions.
 type asker struct {
-	endpoints         []string
-	cacert, cert, key string
-	timeout           time.Duration
+	certificates
+
+	endpoints []string
+	timeout   time.Duration
 }
 
 // target is one server to ask.
 type target struct {
 	name   string // as given
-	url    string
+	url    string // without a path
 	client *http.Client
+}
+
+// register defines the flags that name servers.
+func (a *asker) register(f *pflag.FlagSet, endpoints string) {
+	f.StringSliceVar(&a.endpoints, "endpoint", []string{"http://127.0.0.1:2379"}, endpoints)
+	a.certificates.register(f)
+	f.DurationVar(&a.timeout, "command-timeout", 5*time.Second, "how long to wait for an answer")
 }
 
 // targets parses the endpoints. One without a scheme uses http, as in etcdctl, or https if TLS files are given.
@@ -49,7 +56,7 @@ func (a *asker) targets() ([]target, error) {
 		full := name
 		if !strings.Contains(full, "://") {
 			scheme := "http"
-			if a.cacert != "" || a.cert != "" {
+			if a.secure() {
 				scheme = "https"
 			}
 			full = scheme + "://" + full
@@ -75,43 +82,18 @@ func (a *asker) targets() ([]target, error) {
 		default:
 			return nil, fmt.Errorf("%w: --endpoint %q is none of http, https, unix and unixs", errSettings, name)
 		}
-		all = append(all, target{name: name, url: u.Scheme + "://" + u.Host + "/status", client: &http.Client{
+		all = append(all, target{name: name, url: u.Scheme + "://" + u.Host, client: &http.Client{
 			Transport: transport,
 		}})
 	}
 	return all, nil
 }
 
-func (a *asker) tls() (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if a.cacert != "" {
-		text, err := os.ReadFile(a.cacert)
-		if err != nil {
-			return nil, fmt.Errorf("read --cacert: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%w: --cacert %s holds no certificate", errSettings, a.cacert)
-		}
-	}
-	if (a.cert == "") != (a.key == "") {
-		return nil, fmt.Errorf("%w: --cert and --key go together", errSettings)
-	}
-	if a.cert != "" {
-		pair, err := tls.LoadX509KeyPair(a.cert, a.key)
-		if err != nil {
-			return nil, fmt.Errorf("read --cert and --key: %w", err)
-		}
-		config.Certificates = []tls.Certificate{pair}
-	}
-	return config, nil
-}
-
 // ask asks one server.
 func (a *asker) ask(ctx context.Context, t target) (*conditions.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url, http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url+"/status", http.NoBody)
 	if err != nil {
 		return nil, err
 	}

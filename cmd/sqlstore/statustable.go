@@ -32,7 +32,7 @@ func printTable(w io.Writer, answers []answer) error {
 		fmt.Fprintln(table, "CONDITION\tSTATUS\tAGE\tGENERATION\tREASON\tMESSAGE")
 		for j := range r.Conditions {
 			c := &r.Conditions[j]
-			fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", c.Type, c.Status, age(r.Time.Sub(c.LastTransitionTime)),
+			fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", c.Type, c.Status, ageOf(r.Time.Sub(c.LastTransitionTime)),
 				c.ObservedGeneration, c.Reason, cell(c.Message))
 		}
 		if err := table.Flush(); err != nil {
@@ -45,8 +45,8 @@ func printTable(w io.Writer, answers []answer) error {
 // cell makes a message fit into a table cell.
 func cell(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// age formats a duration as kubectl does, in its one or two largest units.
-func age(d time.Duration) string {
+// ageOf formats a duration as kubectl does, in its one or two largest units.
+func ageOf(d time.Duration) string {
 	d = max(0, d)
 	days, hours, minutes, seconds := int(d.Hours())/24, int(d.Hours())%24, int(d.Minutes())%60, int(d.Seconds())%60
 	switch {

@@ -1,0 +1,36 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/sqlstore/sqlstore/test/support/launch"
+)
+
+// What the commands for backups print and refuse; package test/backups tests what they write.
+func TestBackups(t *testing.T) {
+	s := launch.Start(t, launch.Config{})
+	if _, err := connect(t, s.Endpoint()).Put(t.Context(), "a", "b"); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "backups")
+	wantOutput(t, true, "--to is required", "backup", "--from", s.ClientURL())
+	wantOutput(t, true, "--from is required", "backup", "list")
+	wantOutput(t, true, "no such file or directory", "backup", "list", "--from", dir)
+	wantOutput(t, false, "1 rows up to revision 2\n", "backup", "--from", s.ClientURL(), "--to", dir)
+	wantOutput(t, false, ", 0 problems; restores up to revision 2\n", "backup", "verify", "--from", dir)
+	wantOutput(t, true, "without a revision or time, the newest state is restored", "restore", "--from", dir,
+		"--to-revision=3", "--data-dir", filepath.Join(t.TempDir(), "d"))
+	wantOutput(t, true, "--keep must be positive", "backup", "prune", "--from", dir, "--keep=0s")
+
+	const chain = "20261125T171300Z-8e9d4c5b6a7f1023"
+	changes := filepath.Join(dir, chain, "0000000000000001299-after-0000000000000001234-20261125T171305.120Z.zst")
+	if err := os.Mkdir(filepath.Dir(changes), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(changes, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantOutput(t, true, chain+": its full backup is missing", "backup", "verify", "--from", dir)
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sqlstore/sqlstore"
+)
+
+// backupFlags are the server's flags for continuous backups.
+type backupFlags struct {
+	to                           string
+	interval, fullInterval, keep time.Duration
+	recipients                   []string
+}
+
+const recipientHelp = "age recipient (age1...), or a file with some, who can decrypt the backups; may be repeated " +
+	"(default: not encrypted)"
+
+func (b *backupFlags) register(f *pflag.FlagSet) {
+	f.StringVar(&b.to, "backup-to", "", "where to save the store continuously: "+bucketForms+" (default: no backups)")
+	f.DurationVar(&b.interval, "backup-interval", 5*time.Second, "how often to save what was committed since")
+	f.DurationVar(&b.fullInterval, "backup-full-interval", 24*time.Hour, "how often to begin a new full backup")
+	f.DurationVar(&b.keep, "backup-keep", 7*24*time.Hour,
+		"how far back every revision and time can be restored; older backups are deleted")
+	f.StringArrayVar(&b.recipients, "backup-recipient", nil, recipientHelp)
+}
+
+func (b *backupFlags) check() error {
+	if b.interval <= 0 || b.fullInterval <= 0 || b.keep <= 0 {
+		return fmt.Errorf("%w: --backup-interval, --backup-full-interval and --backup-keep must be positive",
+			errSettings)
+	}
+	_, err := parseRecipients("backup-recipient", b.recipients)
+	return err
+}
+
+// open configures the server's backups. close ends their use.
+func (b *backupFlags) open(c *sqlstore.Config) (end func(), err error) {
+	if b.to == "" {
+		return func() {}, nil
+	}
+	r, err := openBucket(context.Background(), "backup-to", b.to, true)
+	if err != nil {
+		return nil, err
+	}
+	recipients, err := parseRecipients("backup-recipient", b.recipients)
+	if err != nil {
+		return nil, err
+	}
+	c.Backups = sqlstore.Backups{
+		Bucket: r.Bucket, Dir: r.Dir, Interval: b.interval, FullInterval: b.fullInterval, Keep: b.keep,
+		Recipients: recipients,
+	}
+	return func() { _ = r.Bucket.Close() }, nil
+}

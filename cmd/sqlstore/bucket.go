@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"filippo.io/age"
+	"gocloud.dev/blob"
+	_ "gocloud.dev/blob/azureblob" // azblob://
+	"gocloud.dev/blob/fileblob"
+	_ "gocloud.dev/blob/gcsblob" // gs://
+	_ "gocloud.dev/blob/s3blob"  // s3://
+
+	"github.com/sqlstore/sqlstore/internal/backup"
+)
+
+// bucketForms says how to name a bucket.
+const bucketForms = "a directory, file:///path, s3://bucket?region=..., gs://bucket or azblob://container, with " +
+	"?prefix=path/ for a part of it"
+
+// openBucket opens the bucket that a flag names. Make says whether a directory is made that does not exist.
+func openBucket(ctx context.Context, flag, name string, mayMake bool) (*backup.Repository, error) {
+	dir := name
+	if scheme, _, isURL := strings.Cut(name, "://"); isURL {
+		if scheme != "file" {
+			b, err := blob.OpenBucket(ctx, name)
+			if err != nil {
+				return nil, fmt.Errorf("%w: --%s: %w; give %s", errSettings, flag, err, bucketForms)
+			}
+			return &backup.Repository{Bucket: b}, nil
+		}
+		u, err := url.Parse(name)
+		if err != nil || u.Host != "" || u.Path == "" || u.RawQuery != "" {
+			return nil, fmt.Errorf("%w: --%s: write file:///path, with three slashes before the path", errSettings,
+				flag)
+		}
+		dir = u.Path
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if mayMake {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("--%s: %w", flag, err)
+		}
+	}
+	b, err := fileblob.OpenBucket(dir, &fileblob.Options{
+		NoTempDir: true, Metadata: fileblob.MetadataDontWrite, DirFileMode: 0o700,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", flag, err)
+	}
+	return &backup.Repository{Bucket: b, Dir: dir}, nil
+}
+
+// parseRecipients reads what backups are encrypted to: age1..., or a file with one recipient a line.
+func parseRecipients(flag string, texts []string) (all []age.Recipient, err error) {
+	for _, text := range texts {
+		if !strings.HasPrefix(text, "age1") {
+			content, err := os.ReadFile(text)
+			if err != nil {
+				return nil, fmt.Errorf("%w: --%s: neither a recipient that begins with age1, nor a file: %w",
+					errSettings, flag, err)
+			}
+			text = string(content)
+		}
+		some, err := age.ParseRecipients(strings.NewReader(text))
+		if err != nil {
+			return nil, fmt.Errorf("%w: --%s: %w", errSettings, flag, err)
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+// readIdentities reads the files with the keys that decrypt backups.
+func readIdentities(flag string, files []string) (all []age.Identity, err error) {
+	for _, path := range files {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, fmt.Errorf("--%s: %w", flag, err)
+		}
+		some, err := age.ParseIdentities(f)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return nil, fmt.Errorf("%w: --%s %s: %w", errSettings, flag, path, err)
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/changes"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/kubeobject"
+)
+
+// What a change did.
+const (
+	created = "created"
+	updated = "updated"
+	deleted = "deleted"
+)
+
+// mostFields is how many changed fields a line shows.
+const mostFields = 4
+
+// change is what a version of a key changed.
+type change struct {
+	Action string          `json:"action"`
+	Kind   string          `json:"kind,omitempty"`
+	Fields []changes.Field `json:"fields,omitempty"` // of an object that was updated
+	Note   string          `json:"note,omitempty"`   // if there are no fields
+}
+
+// describe compares a version with the one before it, which is nil if there was none, or if nobody knows.
+func describe(row, prev *backend.Row) change {
+	if row.Deleted {
+		c := change{Action: deleted}
+		if prev != nil {
+			c.Kind = kindOf(kubeobject.Decode(prev.Value, prev.ModRevision))
+		}
+		return c
+	}
+	now := kubeobject.Decode(row.Value, row.ModRevision)
+	c := change{Action: updated, Kind: kindOf(now)}
+	if row.Version == 1 {
+		c.Action = created
+	}
+	switch {
+	case row.Version == 1 && now.Format == kubeobject.Encrypted, prev == nil && row.Version != 1:
+		c.Note = summary(now, row)
+	case row.Version == 1 || prev == nil:
+		if now.Fields == nil {
+			c.Note = summary(now, row)
+		}
+	default:
+		was := kubeobject.Decode(prev.Value, prev.ModRevision)
+		c.Fields, c.Note = differences(was, now, prev, row)
+	}
+	return c
+}
+
+// differences returns the fields that differ, or else a note.
+func differences(was, now *kubeobject.Object, prev, row *backend.Row) ([]changes.Field, string) {
+	switch {
+	case bytes.Equal(prev.Value, row.Value) && prev.Lease != row.Lease:
+		return nil, fmt.Sprintf("lease %s → %s", showLease(prev.Lease), showLease(row.Lease))
+	case bytes.Equal(prev.Value, row.Value):
+		return nil, "same value"
+	case was.Fields != nil && now.Fields != nil:
+		fields := changes.Fields(withoutRevision(was.Fields), withoutRevision(now.Fields))
+		if len(fields) == 0 {
+			return nil, "no field differs but managedFields"
+		}
+		return fields, ""
+	case was.Format == kubeobject.Text && now.Format == kubeobject.Text:
+		return nil, changes.Field{From: string(prev.Value), To: string(row.Value)}.Values()
+	case now.Format == kubeobject.Encrypted && was.Cipher() != now.Cipher():
+		return nil, "now encrypted: " + now.Cipher()
+	}
+	return nil, fmt.Sprintf("%d → %d bytes", len(prev.Value), len(row.Value))
+}
+
+// withoutRevision returns an object without its resourceVersion, which differs in every version.
+func withoutRevision(fields map[string]any) map[string]any {
+	metadata, ok := fields["metadata"].(map[string]any)
+	if !ok {
+		return fields
+	}
+	fields, metadata = maps.Clone(fields), maps.Clone(metadata)
+	delete(metadata, "resourceVersion")
+	fields["metadata"] = metadata
+	return fields
+}
+
+// kindOf names the kind of an object, "" if it is none.
+func kindOf(o *kubeobject.Object) string {
+	if o.Kind == "" {
+		return ""
+	}
+	return o.APIVersion + " " + o.Kind
+}
+
+// summary describes a whole value in a few words.
+func summary(o *kubeobject.Object, row *backend.Row) string {
+	switch {
+	case o.Format == kubeobject.Encrypted:
+		return "encrypted: " + o.Cipher()
+	case o.Format == kubeobject.Text:
+		return changes.Field{To: string(row.Value)}.Values()
+	case o.Kind != "":
+		return ""
+	}
+	return fmt.Sprintf("%s, %d bytes", o.Format, len(row.Value))
+}
+
+// line returns the change for a table.
+func (c *change) line() string {
+	text := c.Action
+	detail := c.Note
+	if len(c.Fields) > 0 {
+		detail = changes.Line(c.Fields, mostFields)
+	}
+	if detail != "" {
+		text += ": " + detail
+	}
+	return text
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/transfer"
+	"github.com/sqlstore/sqlstore/internal/transfer/live"
+)
+
+// followEvery is the time between two lines about a target that follows.
+const followEvery = 30 * time.Second
+
+// runFollowing copies a running server, unless that is done, and follows it.
+func (i *importer) runFollowing(ctx context.Context, out, errOut io.Writer) error {
+	server, err := i.source.server()
+	if err != nil {
+		return fmt.Errorf("--follow needs a running server: %w", err)
+	}
+	i.target.DatastoreWait = -1
+	b, err := i.target.OpenBackend(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(i.followInto(ctx, b, server, out, errOut), b.Close())
+}
+
+func (i *importer) followInto(
+	ctx context.Context, b backend.Backend, server *live.Server, out, errOut io.Writer,
+) error {
+	to, err := transfer.Resume(ctx, b, i.followMark())
+	if errors.Is(err, transfer.ErrNotFollowing) || errors.Is(err, transfer.ErrOpened) { // which an import refuses
+		if err := i.base(ctx, b, out, errOut); err != nil {
+			return err
+		}
+		to, err = transfer.Resume(ctx, b, i.followMark())
+	}
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(errOut, "following from revision %d; stop at any time, and run the same command again to go "+
+		"on\n", to.Revision())
+	shown := time.Now()
+	err = live.Follow(ctx, server, to, func(revision int64) {
+		if time.Since(shown) >= followEvery {
+			shown = time.Now()
+			_, _ = fmt.Fprintf(errOut, "following: revision %d\n", revision)
+		}
+	})
+	if ctx.Err() != nil { // a signal
+		_, err = fmt.Fprintf(out, "stopped at revision %d; run the same command again to go on, or "+
+			"'sqlstore cutover'\n", to.Revision())
+	}
+	return err
+}
+
+// base copies a snapshot, which is where the following begins.
+func (i *importer) base(ctx context.Context, b backend.Backend, out, errOut io.Writer) error {
+	src, err := i.source.open(ctx, errOut)
+	if err != nil {
+		return err
+	}
+	err = i.load(ctx, b, src, transfer.Options{Mark: i.mark("base"), Follow: i.followMark()}, out, errOut)
+	if err := errors.Join(err, src.Close()); err != nil {
+		return err
+	}
+	return src.discard()
+}
+
+func (i *importer) followMark() int64 { return i.mark("follow") }

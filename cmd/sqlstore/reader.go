@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/sqlstore/sqlstore"
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/source"
+)
+
+// readerHelp ends the help of the commands that read a store.
+const readerHelp = `
+
+It reads through a server, sqlstore or etcd, at --endpoint, or the database at --data-dir or --datastore, also
+beside its servers, and changes nothing.`
+
+// reader has the flags of the commands that read a store.
+type reader struct {
+	asker
+	login
+
+	cfg sqlstore.Config
+}
+
+// databaseFlags are those that name a database.
+var databaseFlags = []string{"data-dir", "datastore"}
+
+func (r *reader) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.SortFlags = false
+	r.asker.register(f, "client URLs of the servers: http, https, unix or unixs")
+	r.login.register(f)
+	registerDatabase(f, &r.cfg)
+}
+
+// open opens the store that the flags name, or else the variables. Errors: [errSettings], those of opening it.
+func (r *reader) open(cmd *cobra.Command) (source.Store, error) {
+	flags := cmd.Flags()
+	asked := given(flags)
+	set := given(flags)
+	if err := applyEnvironment(flags, set, os.LookupEnv); err != nil {
+		return nil, err
+	}
+	database := false
+	for _, name := range databaseFlags {
+		database = database || asked[name] || set[name] && !asked["endpoint"] && !set["endpoint"]
+		if asked[name] && asked["endpoint"] {
+			return nil, fmt.Errorf("%w: give either --endpoint or --%s", errSettings, name)
+		}
+	}
+	if !database {
+		return r.server(cmd.Context())
+	}
+	v, err := r.cfg.OpenView(cmd.Context())
+	if err != nil {
+		return nil, err
+	}
+	return &source.Database{View: v}, nil
+}
+
+// server connects to a server.
+func (r *reader) server(ctx context.Context) (*source.Server, error) {
+	targets, err := r.targets()
+	if err != nil {
+		return nil, err
+	}
+	cfg := clientv3.Config{
+		Endpoints: r.endpoints, DialTimeout: r.timeout, Username: r.user, Logger: zap.NewNop(),
+		MaxCallSendMsgSize: math.MaxInt32, // the server has a limit of its own
+	}
+	for i, e := range cfg.Endpoints {
+		if !strings.Contains(e, "://") && r.secure() {
+			cfg.Endpoints[i] = "https://" + e
+		}
+	}
+	if cfg.TLS, err = r.clientTLS(); err != nil {
+		return nil, err
+	}
+	if cfg.Password, err = r.password(); err != nil {
+		return nil, err
+	}
+	client, err := clientv3.New(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", strings.Join(r.endpoints, ", "), err)
+	}
+	if err := r.reach(ctx, client); err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	t := targets[0]
+	t.client.Timeout = r.timeout
+	if transport, ok := t.client.Transport.(*http.Transport); ok {
+		transport.DisableKeepAlives = false
+	}
+	return &source.Server{Client: client, Times: &source.Times{URL: t.url, Client: t.client}}, nil
+}
+
+// clientTLS returns nil unless an endpoint uses TLS.
+func (r *reader) clientTLS() (*tls.Config, error) {
+	for _, e := range r.endpoints {
+		if strings.HasPrefix(e, "https:") || strings.HasPrefix(e, "unixs:") || r.secure() {
+			return r.tls()
+		}
+	}
+	return nil, nil
+}
+
+// reach fails if no server answers: later requests wait for one as long as it takes.
+func (r *reader) reach(ctx context.Context, client *clientv3.Client) error {
+	var errs []error
+	for _, e := range client.Endpoints() {
+		ctx, cancel := context.WithTimeout(ctx, r.timeout)
+		_, err := client.Status(ctx, e)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, fmt.Errorf("%s does not answer: %w; check that the server is running, and that this is "+
+			"one of its client URLs", e, err))
+	}
+	return errors.Join(errs...)
+}
+
+// reads runs f on the store that the flags name.
+func (r *reader) reads(
+	f func(c *cobra.Command, s source.Store, args []string) error,
+) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		s, err := r.open(c)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f(c, s, args), s.Close())
+	}
+}
