@@ -31,7 +31,7 @@ func New(tb testing.TB) *Authority {
 	a.cert = &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, a.cert, a.cert, a.key.Public(), a.key)
 	if err != nil {
@@ -85,6 +85,27 @@ func (a *Authority) Pair(name string) tls.Certificate {
 		a.tb.Fatal(err)
 	}
 	return pair
+}
+
+// Revoke returns the list of revoked certificates, in DER, with these PEM certificates on it.
+func (a *Authority) Revoke(certs ...[]byte) []byte {
+	a.tb.Helper()
+	list := &x509.RevocationList{Number: big.NewInt(int64(len(certs))), ThisUpdate: time.Now()}
+	for _, text := range certs {
+		block, _ := pem.Decode(text)
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			a.tb.Fatal(err)
+		}
+		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries,
+			x509.RevocationListEntry{SerialNumber: cert.SerialNumber, RevocationTime: time.Now()})
+	}
+	list.NextUpdate = list.ThisUpdate.Add(time.Hour)
+	der, err := x509.CreateRevocationList(rand.Reader, list, a.cert, a.key)
+	if err != nil {
+		a.tb.Fatal(err)
+	}
+	return der
 }
 
 // PEM returns the authority's own certificate, for clients that should trust it.

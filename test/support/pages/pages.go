@@ -35,14 +35,17 @@ import (
 // Names of the suites that run blocks. Each calls [Run] with its own name.
 const (
 	Unit          = "unit"          // the main module's tests: sqlstore, sqlite3, curl, openssl
-	Etcd          = "etcd"          // test/etcd: also etcdctl, etcdutl, Postgres
+	Etcd          = "etcd"          // test/etcd: also etcd, etcdctl, etcdutl, Postgres
 	KubeAPIServer = "kubeapiserver" // test/kubeapiserver: also kube-apiserver and kubectl
 	Patroni       = "patroni"       // test/patroni: also docker, etcdctl
+	PITR          = "pitr"          // test/pitr: also etcdctl, pgBackRest, Litestream, and Postgres' programs
+	Moves         = "moves"         // test/moves: also a systemctl for k3s, which is kine here
+	Launchers     = "launchers"     // test/launchers: also docker
 	Contributing  = "contributing"  // test/docs: go and make, which run only what is cheap
 )
 
 // Suites lists every suite.
-var Suites = []string{Unit, Etcd, KubeAPIServer, Patroni, Contributing}
+var Suites = []string{Unit, Etcd, KubeAPIServer, Patroni, PITR, Moves, Launchers, Contributing}
 
 // suites names the suite of each page that needs more than the unit tests have.
 var suites = map[string]string{
@@ -50,9 +53,17 @@ var suites = map[string]string{
 	"README.md":               Etcd,
 	"docs/getting-started.md": Etcd,
 	"docs/edge.md":            Etcd,
+	"docs/etcd.md":            Etcd,
+	"docs/backups.md":         Etcd,
+	"docs/moving-etcd.md":     Etcd,
+	"docs/moving-kine.md":     Moves,
+	"docs/moving-postgres.md": Etcd,
+	"docs/moving-to-etcd.md":  Etcd,
 	"docs/operations.md":      Etcd,
 	"docs/patroni.md":         Patroni,
+	"docs/pitr.md":            PITR,
 	"docs/postgres.md":        Etcd,
+	"docs/security.md":        Etcd,
 	"docs/upgrades.md":        Etcd,
 }
 

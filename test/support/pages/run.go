@@ -33,7 +33,7 @@ type Setup struct {
 //
 //   - 127.0.0.1:PORT becomes a free port, the same one throughout a page;
 //   - tools that are given no address use the replacement of 127.0.0.1:2379;
-//   - /var/lib/sqlstore, /etc/sqlstore and /backup lie in the test's directory;
+//   - /var/lib/sqlstore, /var/lib/etcd, /etc/sqlstore and /backup lie in the test's directory;
 //   - postgres://...@localhost/ is a separate Postgres for the page;
 //   - git clones this repository.
 func Run(t *testing.T, suite string, setup Setup) {
@@ -168,7 +168,7 @@ func (p *page) port(documented string) string {
 var (
 	loopback    = regexp.MustCompile(`127\.0\.0\.1:(\d+)`)
 	securePort  = regexp.MustCompile(`--secure-port=(\d+)`) // of kube-apiserver
-	directories = regexp.MustCompile(`/var/lib/sqlstore|/etc/sqlstore|/backup\b`)
+	directories = regexp.MustCompile(`/var/lib/sqlstore|/var/lib/etcd|/etc/sqlstore|/backup\b`)
 	localhost   = regexp.MustCompile(`(postgres://[^@\s']+)@localhost/`)
 )
 
@@ -223,7 +223,7 @@ func (p *page) background(text string) {
 server=$!
 exec {log}< <(exec tail -n +1 -f --pid=$server %[2]s)
 tail=$!
-grep -qE -m1 '"msg":"ready"|msg=ready' <&$log || { cat %[2]s; exit 1; }
+grep -qE -m1 '"msg":"ready"|"msg":"ready to serve client requests"|msg=ready' <&$log || { cat %[2]s; exit 1; }
 kill $tail`, text, log))
 	p.terminal()
 }

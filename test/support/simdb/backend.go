@@ -53,6 +53,12 @@ func (b *Client) History(ctx context.Context, q backend.HistoryQuery) (h backend
 	return h, err
 }
 
+// Digests implements [backend.Backend].
+func (b *Client) Digests(ctx context.Context, q backend.DigestQuery) (d backend.Digests, err error) {
+	err = b.read(ctx, "digests", func(_ *server, st *state) error { d = st.digests(q); return nil })
+	return d, err
+}
+
 // Leases implements [backend.Backend].
 func (b *Client) Leases(ctx context.Context) ([]backend.Lease, error) {
 	states, _, err := b.LeaseStates(ctx, nil)

@@ -15,16 +15,23 @@ func copied(e *backend.Effects) *backend.Effects {
 	c.Rows = slices.Clone(e.Rows)
 	c.Granted, c.Ending, c.Revoked = slices.Clone(e.Granted), slices.Clone(e.Ending), slices.Clone(e.Revoked)
 	c.Raised, c.Cleared = slices.Clone(e.Raised), slices.Clone(e.Cleared)
+	c.Tokens = slices.Clone(e.Tokens)
 	return &c
 }
 
 // apply changes st, which is being edited. Errors: [backend.ErrRejected].
 func (st *state) apply(e *backend.Effects, now time.Time) error {
-	if at := now.Truncate(time.Millisecond); at.After(st.written) {
-		st.written = at
+	for _, at := range []time.Time{now.Truncate(time.Millisecond), time.UnixMilli(e.Latest())} {
+		if at.After(st.written) {
+			st.written = at
+		}
 	}
 	for i := range e.Rows {
 		v := &version{Row: e.Rows[i], batch: e.Batch, written: st.written}
+		if e.Dated {
+			v.written = time.UnixMilli(v.WrittenAt)
+		}
+		v.WrittenAt = v.written.UnixMilli()
 		if v.Deleted {
 			v.Value = nil
 		} else if v.Value == nil {
@@ -54,6 +61,13 @@ func (st *state) apply(e *backend.Effects, now time.Time) error {
 		}
 	}
 	st.alarm(e.Raised, e.Cleared)
+	if e.Auth != nil {
+		st.alarms++
+		st.auth.change(e.Auth)
+	}
+	for _, t := range e.Tokens {
+		st.auth.tokens.Set(string(t.Sum[:]), token{t, now.Add(t.TTL)})
+	}
 	st.move(e)
 	return nil
 }

@@ -91,12 +91,16 @@ func (st *state) extend(now time.Time) (done bool) {
 	ids := st.part(*st.next)
 	for _, id := range ids {
 		if l, _ := st.leases.Get(id); !l.ending {
-			l.expires = now.Add(l.ttl)
+			ends := now.Add(l.ttl)
+			if st.paused != nil && l.expires.Add(now.Sub(*st.paused)).Before(ends) {
+				ends = l.expires.Add(now.Sub(*st.paused))
+			}
+			l.expires = ends
 			st.leases.Set(id, l)
 		}
 	}
 	if len(ids) < extensionPart || ids[len(ids)-1] == math.MaxInt64 {
-		st.next = nil
+		st.next, st.paused = nil, nil
 		return true
 	}
 	next := ids[len(ids)-1] + 1

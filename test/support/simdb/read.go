@@ -124,6 +124,25 @@ func (st *state) history(q backend.HistoryQuery) backend.History {
 	return h
 }
 
+func (st *state) digests(q backend.DigestQuery) backend.Digests {
+	d := backend.Digests{Clock: st.underPin(q.Pin), Purged: min(st.purge.target, st.purge.next.ModRevision-1)}
+	until := d.Clock.Revision
+	if q.Until > 0 {
+		until = min(until, q.Until)
+	}
+	changes, through, _ := st.cut(slice{
+		after: q.After, until: until, limit: max(q.Limit, 1), bytes: q.Bytes,
+	})
+	for i := range changes {
+		r := changes[i].Row
+		digest := backend.DigestOf(r.Value)
+		r.Value = nil
+		d.Rows = append(d.Rows, backend.Digested{Row: r, Digest: digest})
+	}
+	d.Through = through
+	return d
+}
+
 func (st *state) tail(q backend.TailQuery) backend.Tail {
 	t := backend.Tail{
 		Clock: st.clock, Alarms: st.alarms, Base: st.batchAt(q.After), Purged: st.purge.target,

@@ -189,6 +189,21 @@ func (b *Client) Pin(ctx context.Context, revision int64, d time.Duration) (id i
 	})
 }
 
+// Renew implements [backend.Shared].
+func (b *Client) Renew(ctx context.Context, id int64, d time.Duration) error {
+	_, err := write(ctx, b, "renew", beginTimeout, work[struct{}]{
+		step: func(_ *server, st *state, now time.Time) (struct{}, error) {
+			p, ok := st.pins.Get(id)
+			if !ok {
+				return struct{}{}, backend.ErrCompacted
+			}
+			st.pins.Set(id, pin{p.revision, now.Add(d)})
+			return struct{}{}, nil
+		},
+	})
+	return err
+}
+
 // Release implements [backend.Shared].
 func (b *Client) Release(ctx context.Context, id int64) error {
 	_, err := write(ctx, b, "release", beginTimeout, work[struct{}]{

@@ -23,7 +23,7 @@ type version struct {
 type state struct {
 	clock  backend.Clock
 	batch  int64 // that last moved the revision
-	alarms int64 // a number that increases with every change of raised
+	alarms int64 // a number that increases with every change of raised, users and roles
 	bytes  int64 // of all rows
 
 	written time.Time // of the last commit
@@ -36,6 +36,9 @@ type state struct {
 	pins    *btree.Map[int64, pin]
 	tokens  *btree.Map[int64, backend.TokenKey]
 	raised  []backend.Alarm // replaced with every change
+	auth    auth
+	imports backend.Import
+	paused  *time.Time // when an import stored the remaining time of leases; nil once it passes again
 
 	holder uint64    // of the maintenance lease
 	heard  time.Time // when a heartbeat last came
@@ -91,7 +94,7 @@ func newState(now time.Time) *state {
 		rows:   btree.NewBTreeGOptions(byRevision, btree.Options{NoLocks: true}),
 		keys:   btree.NewBTreeGOptions(byKey, btree.Options{NoLocks: true}),
 		leases: &btree.Map[int64, lease]{}, members: &btree.Map[uint64, member]{}, pins: &btree.Map[int64, pin]{},
-		tokens: &btree.Map[int64, backend.TokenKey]{}, heard: now,
+		tokens: &btree.Map[int64, backend.TokenKey]{}, heard: now, auth: newAuth(),
 	}
 }
 
@@ -100,7 +103,7 @@ func (st *state) edit() *state {
 	next := *st
 	next.rows, next.keys = st.rows.Copy(), st.keys.Copy()
 	next.leases, next.members, next.pins = st.leases.Copy(), st.members.Copy(), st.pins.Copy()
-	next.tokens = st.tokens.Copy()
+	next.tokens, next.auth = st.tokens.Copy(), st.auth.copy()
 	return &next
 }
 
@@ -201,7 +204,7 @@ func (st *state) underPin(id int64) backend.Clock {
 func (v *version) row(keysOnly bool) backend.Row {
 	r := v.Row
 	if keysOnly {
-		r.Value = nil
+		r.Value, r.WrittenAt = nil, 0
 	}
 	return r
 }

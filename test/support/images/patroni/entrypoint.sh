@@ -49,4 +49,10 @@ postgresql:
     unix_socket_directories: /tmp
     password_encryption: scram-sha-256
 YAML
-exec patroni "$config"
+
+# Patroni ends if its store does not answer when it starts. A service manager would start it again.
+trap 'kill "$patroni"; wait "$patroni"; exit' TERM INT
+until patroni "$config" & patroni=$!; wait "$patroni"; do
+	echo "Patroni ended; it starts again" >&2
+	sleep 1
+done
