@@ -5,6 +5,9 @@
 //	sidebyside/  the same requests to both, random and from a table of errors, must get the same answers
 //	gateway/     the same over JSON
 //	clients/     etcdctl and etcdutl; a snapshot restored into etcd
+//	readers/     the commands that show what a store holds, on etcd
+//	restore/     sqlstore restore --keys, on etcd, SQLite and Postgres
+//	users/       users and roles of the real binary: tokens, replicas, certificates, the audit log
 //	hostile/     garbled, greedy and malformed requests, floods; a well-behaved client must still be served
 //	crash/       SIGKILL under load, full disks
 //

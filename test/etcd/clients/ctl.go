@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -49,7 +50,13 @@ func (r result) must(t *testing.T) string {
 
 func run(t *testing.T, stdin, program string, args ...string) result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	return runWithin(t, timeout, stdin, program, args...)
+}
+
+// runWithin is run with another limit than timeout.
+func runWithin(t *testing.T, limit time.Duration, stdin, program string, args ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, program, args...)
@@ -74,7 +81,13 @@ type session struct {
 // start starts etcdctl; the end of the test kills it.
 func start(t *testing.T, endpoint string, args ...string) *session {
 	t.Helper()
-	cmd := exec.Command(servers.Tool(t, "etcdctl"), append([]string{"--endpoints", endpoint}, args...)...)
+	return startProgram(t, servers.Tool(t, "etcdctl"), append([]string{"--endpoints", endpoint}, args...)...)
+}
+
+// startProgram starts a program; the end of the test kills it.
+func startProgram(t *testing.T, program string, args ...string) *session {
+	t.Helper()
+	cmd := exec.Command(program, args...)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +101,7 @@ func start(t *testing.T, endpoint string, args ...string) *session {
 		t.Fatal(err)
 	}
 	in.Close()
-	s := &session{t, fmt.Sprintf("etcdctl %q", args), cmd, stdin, make(chan string, 1000)}
+	s := &session{t, fmt.Sprintf("%s %q", filepath.Base(program), args), cmd, stdin, make(chan string, 1000)}
 	go func() {
 		defer close(s.lines)
 		for scan := bufio.NewScanner(out); scan.Scan(); {
@@ -133,6 +146,29 @@ func (s *session) interrupt() {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		s.t.Fatal(err)
+	}
+}
+
+// kill ends the command as a crash would.
+func (s *session) kill() {
+	s.t.Helper()
+	if err := s.cmd.Process.Kill(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// ended waits until the command's output has ended.
+func (s *session) ended() {
+	s.t.Helper()
+	for {
+		select {
+		case _, ok := <-s.lines:
+			if !ok {
+				return
+			}
+		case <-time.After(timeout):
+			s.t.Fatalf("%s: still running after %s", s.name, timeout)
+		}
 	}
 }
 

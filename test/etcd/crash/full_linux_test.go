@@ -228,3 +228,11 @@ func mountMemory(t *testing.T, bytes int) string {
 	})
 	return dir
 }
+
+// growMemory resizes what mountMemory has mounted.
+func growMemory(t *testing.T, dir string, bytes int) {
+	t.Helper()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size="+strconv.Itoa(bytes)); err != nil {
+		t.Fatal(err)
+	}
+}

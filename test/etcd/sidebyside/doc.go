@@ -13,6 +13,9 @@
 // replayed, and shortened by omitting steps. After a difference the test shortens the sequence on new servers for a
 // while, and prints the rest as a reproduction.
 //
+// TestAuthSideBySide does the same with users and roles, which administrators change meanwhile, and TestRights compares
+// both servers with a model of the rights.
+//
 // Environment:
 //
 //	SQLSTORE_TEST_SEED    replay only this seed

@@ -21,8 +21,8 @@ type refusal struct {
 	message string
 }
 
-// The errors that clients compare by code and text, except those of enabled authentication, which the target does not
-// have, and of a database that does not answer.
+// The errors that clients compare by code and text, except those of enabled authentication, which TestAuthSideBySide
+// covers, and of a database that does not answer.
 func TestErrors(t *testing.T) {
 	etcd, target := startBoth(t)
 	prepare(t, etcd)

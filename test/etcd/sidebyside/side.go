@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3election/v3electionpb"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -22,6 +24,9 @@ type side struct {
 	maint   pb.MaintenanceClient
 	cluster pb.ClusterClient
 	auth    pb.AuthClient
+	lock    v3lockpb.LockClient
+	elect   v3electionpb.ElectionClient
+	badge   *badge
 	all     []*side // of several replicas: each alone
 }
 
@@ -94,5 +99,8 @@ func newSide(name string, conn grpc.ClientConnInterface) *side {
 		maint:   pb.NewMaintenanceClient(conn),
 		cluster: pb.NewClusterClient(conn),
 		auth:    pb.NewAuthClient(conn),
+		lock:    v3lockpb.NewLockClient(conn),
+		elect:   v3electionpb.NewElectionClient(conn),
+		badge:   &badge{},
 	}
 }
