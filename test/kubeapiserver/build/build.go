@@ -1,5 +1,5 @@
-// Package build builds the real programs that the tests run (kube-apiserver, kubectl, etcd) from their Go modules and
-// keeps them in the user's cache directory, because linking them takes minutes.
+// Package build builds the real programs that the tests run (kube-apiserver, kubectl, kwok, etcd) from their Go
+// modules and keeps them in the user's cache directory, because linking them takes minutes.
 //
 // A binary is kept under the hash of its inputs: the module's go.mod and go.sum, the toolchain and the flags. Nothing
 // removes old binaries; deleting the directory costs no more than a build.
@@ -28,7 +28,7 @@ type Program struct {
 	Package string
 	// Module is the module whose version is part of the binary's cache path and is passed to Stamp.
 	Module string
-	// Dir is the directory of the go.mod to build with, relative to this test module's root.
+	// Dir is the directory of the go.mod to build with, relative to this module's root.
 	Dir string
 	// Stamp returns the linker's -X settings ("name=value") for the module's version; may be nil.
 	Stamp func(version string) []string
@@ -38,14 +38,32 @@ type Program struct {
 var (
 	APIServer         = kubernetes("kube-apiserver")
 	ControllerManager = kubernetes("kube-controller-manager")
+	Scheduler         = kubernetes("kube-scheduler")
 	Kubectl           = kubernetes("kubectl")
+	Kubeadm           = kubernetes("kubeadm")
 	Etcd              = Program{
 		Name:    "etcd",
 		Package: "go.etcd.io/etcd/server/v3",
 		Module:  "go.etcd.io/etcd/server/v3",
 		Dir:     "../bench/etcd",
 	}
+	Etcdctl = etcdTool("etcdctl")
+	Etcdutl = etcdTool("etcdutl")
+	Kwok    = kwok("kwok")
+	Kwokctl = kwok("kwokctl")
 )
+
+func kwok(command string) Program {
+	const module = "sigs.k8s.io/kwok"
+	return Program{
+		Name: command, Package: module + "/cmd/" + command, Module: module, Dir: "../launchers/kwok/programs",
+	}
+}
+
+func etcdTool(name string) Program {
+	module := "go.etcd.io/etcd/" + name + "/v3"
+	return Program{Name: name, Package: module, Module: module, Dir: "../etcd"}
+}
 
 func kubernetes(command string) Program {
 	return Program{
@@ -182,10 +200,9 @@ func lock(path string) (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil // closing releases the lock
 }
 
-// moduleRoot returns the directory of the test module's go.mod, whichever package's test runs.
+// moduleRoot returns the directory of this package's module, whichever module's test runs.
 func moduleRoot() (string, error) {
-	gomod, err := output(".", "go", "env", "GOMOD")
-	return filepath.Dir(gomod), err
+	return output(".", "go", "list", "-m", "-f", "{{.Dir}}", "github.com/sqlstore/sqlstore/test/kubeapiserver")
 }
 
 // output runs a command and returns what it prints, without the last newline.

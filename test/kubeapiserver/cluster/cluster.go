@@ -11,6 +11,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -121,6 +123,29 @@ func (c *Cluster) Kill() { c.process.kill() }
 func (c *Cluster) Restart(tb testing.TB) {
 	tb.Helper()
 	c.start(tb)
+}
+
+// RestartOn is Restart on another store.
+func (c *Cluster) RestartOn(tb testing.TB, store Store) {
+	tb.Helper()
+	for i, arg := range c.args {
+		if strings.HasPrefix(arg, "--etcd-servers=") {
+			c.args[i] = "--etcd-servers=" + store.ClientURL()
+		}
+	}
+	c.start(tb)
+}
+
+// Pause stops the kube-apiserver where it is, with its connections and its memory. It keeps the store from getting
+// requests.
+func (c *Cluster) Pause() error { return c.process.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Resume lets the kube-apiserver go on, and waits until it is ready.
+func (c *Cluster) Resume(ctx context.Context) error {
+	if err := c.process.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		return err
+	}
+	return c.Await(ctx, true)
 }
 
 // PID returns the process id of the kube-apiserver.

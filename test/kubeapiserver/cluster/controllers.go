@@ -9,23 +9,23 @@ import (
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/build"
 )
 
-// StartControllerManager runs a kube-controller-manager with all its default controllers on the cluster until the test
-// ends, and waits until it serves. It survives half a minute without the store; after that it loses its lease and
-// exits, which fails the test.
-func (c *Cluster) StartControllerManager(tb testing.TB) {
+// StartControllerManager runs a kube-controller-manager with these flags on the cluster until the test ends, and waits
+// until it serves. By default it has all its default controllers. It survives half a minute without the store; after
+// that it loses its lease and exits, which fails the test.
+func (c *Cluster) StartControllerManager(tb testing.TB, flags ...string) {
 	tb.Helper()
 	port := freePort(tb)
-	manager := startProcess(tb, build.ControllerManager.Path(tb),
-		"--kubeconfig="+c.kubeconfig,
+	manager := startProcess(tb, build.ControllerManager.Path(tb), append([]string{
+		"--kubeconfig=" + c.kubeconfig,
 		"--bind-address=127.0.0.1",
-		"--secure-port="+port,
+		"--secure-port=" + port,
 		"--leader-elect=true",
 		"--leader-elect-lease-duration=60s",
 		"--leader-elect-renew-deadline=40s",
 		// Unlimited like the tests' own clients: otherwise it waits for its own limit, not for the store.
 		"--kube-api-qps=1000",
 		"--kube-api-burst=1000",
-	)
+	}, flags...)...)
 	client := &http.Client{
 		Timeout: 10 * time.Second,
 		// It creates its certificate in memory when it starts.

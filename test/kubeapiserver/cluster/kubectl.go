@@ -26,6 +26,14 @@ func (c *Cluster) Kubectl(tb testing.TB, stdin io.Reader, args ...string) string
 	return out
 }
 
+// WatchKubectl runs a kubectl that does not end, such as kubectl get --watch, until the test ends. It returns the path
+// of the file that gets its output. The test fails if kubectl ends before.
+func (c *Cluster) WatchKubectl(tb testing.TB, args ...string) (log string) {
+	tb.Helper()
+	args = append([]string{"--kubeconfig", c.kubeconfig, "--cache-dir", tb.TempDir()}, args...)
+	return startProcess(tb, build.Kubectl.Path(tb), args...).log
+}
+
 // TryKubectl is Kubectl returning the error, with kubectl's standard error, instead of failing the test.
 func (c *Cluster) TryKubectl(tb testing.TB, stdin io.Reader, args ...string) (string, error) {
 	tb.Helper()

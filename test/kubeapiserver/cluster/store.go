@@ -33,28 +33,49 @@ type Store interface {
 	Replicated() bool
 }
 
-// StartStore starts the store that TargetVariable names, empty, until the test ends. sqlstore runs over the datastore
-// and with the replicas that package datastore reads from the environment.
-func StartStore(tb testing.TB) Store {
+// StartStore starts the store that TargetVariable names, empty, until the test ends, with flags that both have.
+// sqlstore runs over the datastore and with the replicas that package datastore reads from the environment.
+func StartStore(tb testing.TB, flags ...string) Store {
 	tb.Helper()
 	switch target := os.Getenv(TargetVariable); target {
 	case "", "sqlstore":
-		return &replicas{servers: datastore.FromEnv(tb).Start(tb, launch.Config{})}
+		return &replicas{servers: datastore.FromEnv(tb).Start(tb, launch.Config{Args: flags})}
 	case "etcd":
-		return startEtcd(tb)
+		return StartEtcd(tb, tb.TempDir(), flags...)
 	default:
 		tb.Fatalf("%s=%q: want sqlstore or etcd", TargetVariable, target)
 		return nil
 	}
 }
 
+// StartSQLStore starts a sqlstore with these flags until the test ends.
+func StartSQLStore(tb testing.TB, flags ...string) Store {
+	tb.Helper()
+	return &replicas{servers: []*launch.Server{launch.Start(tb, launch.Config{Args: flags})}}
+}
+
+// StartSQLStoreAt is StartSQLStore at the URL of a store that has ended, whose clients go on.
+func StartSQLStoreAt(tb testing.TB, url string, flags ...string) Store {
+	tb.Helper()
+	return &replicas{
+		url: url,
+		servers: []*launch.Server{launch.Start(tb, launch.Config{
+			Args: append(flags, "--listen-client-urls="+url, "--advertise-client-urls="+url),
+		})},
+	}
+}
+
 // replicas are sqlstore servers over one datastore.
 type replicas struct {
 	servers []*launch.Server
-	killed  int // index of the replica killed last, in turn
+	url     string // if it is not the servers' own
+	killed  int    // index of the replica killed last, in turn
 }
 
 func (r *replicas) ClientURL() string {
+	if r.url != "" {
+		return r.url
+	}
 	urls := make([]string, len(r.servers))
 	for i, s := range r.servers {
 		urls[i] = s.ClientURL()
@@ -81,15 +102,24 @@ func (r *replicas) Replicated() bool { return len(r.servers) > 1 }
 // etcd is a stock etcd server.
 type etcd struct {
 	path, dir, url, peerURL string
+	flags                   []string
 	process                 *process
 }
 
-func startEtcd(tb testing.TB) *etcd {
+// StartEtcd starts an etcd on a directory until the test ends.
+func StartEtcd(tb testing.TB, dir string, flags ...string) Store {
+	tb.Helper()
+	return StartEtcdAt(tb, "http://127.0.0.1:"+freePort(tb), dir, flags...)
+}
+
+// StartEtcdAt is StartEtcd at a URL, such as that of a store that has ended, whose clients go on.
+func StartEtcdAt(tb testing.TB, url, dir string, flags ...string) Store {
 	tb.Helper()
 	e := &etcd{
 		path:    build.Etcd.Path(tb),
-		dir:     tb.TempDir(),
-		url:     "http://127.0.0.1:" + freePort(tb),
+		flags:   flags,
+		dir:     dir,
+		url:     url,
 		peerURL: "http://127.0.0.1:" + freePort(tb),
 	}
 	e.start(tb)
@@ -113,12 +143,12 @@ func (e *etcd) Restart(tb testing.TB) {
 
 func (e *etcd) start(tb testing.TB) {
 	tb.Helper()
-	e.process = startProcess(tb, e.path,
+	e.process = startProcess(tb, e.path, append([]string{
 		"--data-dir", e.dir,
 		"--listen-client-urls", e.url, "--advertise-client-urls", e.url,
 		"--listen-peer-urls", e.peerURL, "--initial-advertise-peer-urls", e.peerURL,
-		"--initial-cluster", "default="+e.peerURL,
-	)
+		"--initial-cluster", "default=" + e.peerURL,
+	}, e.flags...)...)
 	waitReady(tb, e.process, time.Minute, func() error { return ok(http.Get(e.url + "/readyz")) })
 }
 
