@@ -26,6 +26,7 @@ type config struct {
 	span        time.Duration
 	settle      time.Duration
 	rate        float64
+	auth        bool
 
 	retention, compactionSpan time.Duration // see compactionPhases
 
@@ -67,6 +68,8 @@ func parseFlags(args []string) (*config, error) {
 	f.DurationVar(&c.retention, "retention", 5*time.Second,
 		"what automatic compaction keeps in the phase compaction, which runs only if -only names it")
 	f.DurationVar(&c.compactionSpan, "compaction-slice", 20*time.Second, "length of a slice of the phase compaction")
+	f.BoolVar(&c.auth, "auth", false, "enable authentication on etcd and sqlstore; the clients are a user with a role "+
+		"that permits all keys, by token")
 	only := f.String("only", "", "phases and servers to measure, with commas, e.g. create,page,etcd,bare; name=/path "+
 		"sets a server's binary, and any other name is another build of sqlstore")
 	short := f.Bool("short", false, "a minute or two: few objects, one pair, all servers; shows that it works, "+

@@ -45,6 +45,7 @@ type launching struct {
 	objects   string        // the port of the list/watch API; "" for a server without it
 	durable   bool          // an fsync before each acknowledgement
 	retention time.Duration // of automatic compaction, 0 for none
+	auth      bool          // with users
 }
 
 // newServer returns the server of that name. An unknown name is another sqlstore, to compare two builds; it needs a
@@ -138,7 +139,7 @@ func etcdArgs(l launching) []string {
 	if !l.durable {
 		a = append(a, "--unsafe-no-fsync")
 	}
-	return append(a, l.compaction()...)
+	return append(append(a, l.compaction()...), l.authArgs()...)
 }
 
 // compaction are the flags that etcd and sqlstore share.
@@ -166,7 +167,7 @@ func sqlstoreArgs(l launching) []string {
 	if !l.durable {
 		a = append(a, "--unsafe-no-fsync")
 	}
-	return append(a, l.compaction()...)
+	return append(append(a, l.compaction()...), l.authArgs()...)
 }
 
 func kineArgs(l launching) []string {

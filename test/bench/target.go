@@ -41,6 +41,7 @@ type target struct {
 	objects   []object // all objects, in key order; object i is updated by client i % clients only
 	created   []object // made by a create phase and not yet deleted
 	sequence  atomic.Int64
+	badges    badges
 	compacted int64 // the revision last compacted
 	noStream  bool  // answers RangeStream with Unimplemented
 
@@ -68,7 +69,7 @@ const startTimeout = 10 * time.Minute
 
 // start launches all replicas and returns how long it took until each had answered its first read.
 func (t *target) start(durable bool) (ready time.Duration, err error) {
-	l := launching{dir: t.dir, durable: durable, retention: t.retention}
+	l := launching{dir: t.dir, durable: durable, retention: t.retention, auth: t.hasUsers()}
 	if t.postgres != nil {
 		if err := t.postgres.setDurable(durable); err != nil {
 			return 0, err
@@ -81,7 +82,7 @@ func (t *target) start(durable bool) (ready time.Duration, err error) {
 		}
 	}()
 	t.addrs, t.objectURLs = nil, nil
-	t.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: t.c.conns}}
+	t.http = &http.Client{Transport: authorized{&t.badges, &http.Transport{MaxIdleConnsPerHost: t.c.conns}}}
 	began := time.Now()
 	for l.replica = 1; l.replica <= t.count; l.replica++ {
 		l.port = freePort()
@@ -106,6 +107,11 @@ func (t *target) start(durable bool) (ready time.Duration, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
+	if t.hasUsers() {
+		if err := t.login(ctx); err != nil {
+			return 0, err
+		}
+	}
 	for _, kv := range t.kvs[:t.count] {
 		for {
 			_, err = kv.Range(ctx, &pb.RangeRequest{Key: objectKey(0), Limit: 1}, grpc.WaitForReady(true))
@@ -120,6 +126,9 @@ func (t *target) start(durable bool) (ready time.Duration, err error) {
 	}
 	return time.Since(began), nil
 }
+
+// hasUsers reports whether the target runs with authentication enabled.
+func (t *target) hasUsers() bool { return t.c.auth && !t.oneKey && !t.canned }
 
 // awaitListener waits until a replica accepts connections.
 func (t *target) awaitListener(addr string, deadline time.Time) error {
@@ -143,9 +152,14 @@ func (t *target) dial() error {
 	t.conns, t.kvs = nil, nil
 	each := (t.c.conns + t.count - 1) / t.count
 	for i := range each * t.count {
-		conn, err := grpc.NewClient("passthrough:///"+t.addrs[i%t.count],
+		options := []grpc.DialOption{
 			grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.ForceCodecV2(newCodec())))
+			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.ForceCodecV2(newCodec())),
+		}
+		if t.hasUsers() {
+			options = append(options, t.badges.dialOptions()...)
+		}
+		conn, err := grpc.NewClient("passthrough:///"+t.addrs[i%t.count], options...)
 		if err != nil {
 			return err
 		}

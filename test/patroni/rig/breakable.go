@@ -32,7 +32,7 @@ const (
 		echo LD_PRELOAD=$(echo /usr/lib/*/faketime/libfaketime.so.1) exec $real '"$@"'; } >` + steppedBin + `/postgres
 		chmod 755 ` + steppedBin + `/postgres; `
 
-	binaryPath, binaryMode = "/sqlstore", 0o755
+	binaryPath, binaryMode = "/usr/local/bin/sqlstore", 0o755
 )
 
 // breakable gives a node its own disk, clock and firewall.

@@ -1,0 +1,102 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/sqlstore/sqlstore/test/support/launch"
+)
+
+// Version is a version of kine that the tests build.
+type Version struct {
+	Name string
+	// Compacts is set if kine compacts when a client asks it to, and not by itself.
+	Compacts bool
+	module   string // its directory
+	args     []string
+}
+
+// Versions are the newest kine and, last, the oldest one that is supported.
+var Versions = []Version{
+	{
+		Name: "0.17", Compacts: true, module: "kine",
+		args: []string{"--compact-interval", "0", "--compact-min-retain", "0"},
+	},
+	{Name: "0.11", module: "kine011"},
+}
+
+// Kine is a running kine.
+type Kine struct {
+	Client *clientv3.Client
+	*process
+}
+
+var programs sync.Map // of functions that build
+
+// Program builds a version, once per test process, and returns its path.
+func (v *Version) Program(tb testing.TB) string {
+	tb.Helper()
+	build, _ := programs.LoadOrStore(v.module, sync.OnceValues(func() (string, error) {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			cache = os.TempDir()
+		}
+		path := filepath.Join(cache, "sqlstore-test", v.module)
+		cmd := exec.Command("go", "build", "-o", path, "github.com/k3s-io/kine")
+		cmd.Dir = v.module
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("build kine %s: %w\n%s", v.Name, err, out)
+		}
+		return path, nil
+	}))
+	path, err := build.(func() (string, error))()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}
+
+// Start runs kine on a database, which it names in its own way, and waits until it answers.
+func (v *Version) Start(tb testing.TB, endpoint string) *Kine {
+	tb.Helper()
+	program := v.Program(tb)
+	address, err := launch.FreeAddress()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	args := append([]string{
+		"--endpoint", endpoint, "--listen-address", address, "--metrics-bind-address", "0",
+	}, v.args...)
+	k := &Kine{process: run(tb, nil, program, args...)}
+	k.Client, err = clientv3.New(clientv3.Config{Endpoints: []string{address}, Logger: zap.NewNop()})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = k.Client.Close() })
+	k.await(tb, time.Minute, func() error {
+		ctx, cancel := context.WithTimeout(tb.Context(), time.Second)
+		defer cancel()
+		resp, err := k.Client.Get(ctx, "/registry/health")
+		if err == nil && len(resp.Kvs) == 0 { // kine writes it at its start
+			err = fmt.Errorf("no /registry/health")
+		}
+		return err
+	})
+	return k
+}
+
+// Stop ends kine, so that its database does not change.
+func (k *Kine) Stop(tb testing.TB) {
+	tb.Helper()
+	_ = k.Client.Close()
+	k.stop(tb)
+}

@@ -1,0 +1,65 @@
+package pitr
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sqlstore/sqlstore/test/support/pages"
+)
+
+// The commands on docs/pitr.md work as written, in order.
+func TestDocs(t *testing.T) {
+	c := newCluster(t)
+	restorer, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs := map[string]string{"litestream": restorer, "etcdctl": etcdctl(t, pages.Root(t))}
+	dir := t.TempDir()
+	for _, name := range []string{"psql", "pg_ctl", "pgbackrest"} {
+		programs[name] = filepath.Join(dir, name)
+		if err := os.WriteFile(programs[name], []byte(c.script(t, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(c.config(), nil, 0o644); err != nil { // for the server's user to read
+		t.Fatal(err)
+	}
+	replace := strings.NewReplacer("/etc/pgbackrest.conf", c.config(), "/var/lib/pgbackrest",
+		filepath.Join(c.dir, "repository"), "/var/lib/postgresql/15/main", c.data, "/var/log/postgresql/15.log",
+		c.log(),
+		"postgres://sqlstore@localhost/sqlstore", c.dsn())
+	pages.Run(t, pages.PITR, pages.Setup{Programs: programs, Replace: replace.Replace})
+}
+
+// script calls a program as the server's user, with what distinguishes the test's server from the machine's.
+func (c *cluster) script(t *testing.T, name string) string {
+	t.Helper()
+	as := ""
+	if u := c.programs.Credential; u != nil {
+		as = fmt.Sprintf("setpriv --reuid=%d --regid=%d --clear-groups ", u.Uid, u.Gid)
+	}
+	var set strings.Builder
+	for _, variable := range c.env {
+		if strings.HasPrefix(variable, "PG") {
+			fmt.Fprintf(&set, "export '%s'\n", variable)
+		}
+	}
+	return fmt.Sprintf("#!/bin/sh\ncd '%s'\n%sexec %s'%s' \"$@\"\n", c.dir, &set, as, c.program(t, name))
+}
+
+// etcdctl builds etcd's command line client, which another suite's module names as a tool.
+func etcdctl(t *testing.T, root string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "tool", "-n", "etcdctl")
+	cmd.Dir = filepath.Join(root, "test", "etcd")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("build etcdctl: %v", err)
+	}
+	return strings.TrimSpace(string(out))
+}
