@@ -2,7 +2,7 @@
 
 # The test modules besides the main module; their dependencies are large.
 HEAVY := test/etcd test/restapi test/kubestorage test/kubeapiserver test/cluster test/patroni test/powercut \
-	test/bitrot test/simulation test/upgrade
+	test/bitrot test/simulation test/upgrade test/launchers test/etcdtests test/traces test/moves test/pitr test/backups
 LINTED := . $(HEAVY) test/bench
 
 DATA_DIR ?= default.sqlstore
@@ -42,6 +42,18 @@ setup-postgres:
 	@scripts/setup.sh
 	@scripts/setup-postgres.sh
 
+# Makes sure that the tests can start a MariaDB: see test/moves/server.
+.PHONY: setup-mariadb
+setup-mariadb: setup
+	@scripts/setup-mariadb.sh
+
+# The restores need Postgres' programs, pgBackRest, and a program that changes the user.
+.PHONY: setup-pitr
+setup-pitr: setup
+	@scripts/setup-postgres.sh programs
+	@scripts/setup.sh pgbackrest
+	@command -v setpriv >/dev/null || scripts/setup.sh util-linux
+
 # The power cuts need Postgres' programs, whose files they put on a disk of their own.
 .PHONY: setup-powercut
 setup-powercut: setup
@@ -73,7 +85,7 @@ image: setup ## build the container image IMAGE=sqlstore:dev
 
 .PHONY: test
 test: setup-tools setup-postgres ## the main module's tests, with the race detector (TEST_FLAGS=...)
-	go test -race -timeout 20m $(TEST_FLAGS) ./...
+	go test -race -timeout 30m $(TEST_FLAGS) ./...
 
 .PHONY: docs
 docs: setup ## update the flags in docs/configuration.md
@@ -124,7 +136,7 @@ $(LINTER): tools/go.mod tools/go.sum
 .PHONY: e2e
 e2e: ## the heavy suites, one round each
 e2e: e2e-etcd e2e-restapi e2e-kubestorage e2e-kubeapiserver e2e-postgres e2e-powercut e2e-bitrot e2e-simulation
-e2e: e2e-upgrade e2e-cluster e2e-patroni e2e-chaos
+e2e: e2e-upgrade e2e-launchers e2e-etcdtests e2e-traces e2e-moves e2e-pitr e2e-backups e2e-cluster e2e-patroni e2e-chaos
 
 .PHONY: e2e-etcd
 e2e-etcd: setup-strace setup-tools setup-postgres ## compare with a real etcd; etcd's tools, hostile clients and crashes
@@ -165,7 +177,7 @@ e2e-kubestorage-pgbouncer: setup-pgbouncer ## the same through a PgBouncer in tr
 	cd test/kubestorage && $(ON_POSTGRES) $(PGBOUNCER) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
 .PHONY: kubernetes
-kubernetes: setup-tools ## build kube-apiserver, kube-controller-manager and kubectl for the tests: minutes, once
+kubernetes: setup-tools ## build Kubernetes' programs for the tests: minutes, once
 	cd test/kubeapiserver && $(HEAVY_TEST) -timeout 45m ./build
 
 .PHONY: e2e-kubeapiserver
@@ -198,6 +210,30 @@ e2e-simulation: setup ## replicas over a simulated database in virtual time, wit
 e2e-upgrade: setup-postgres ## upgrades under load from older versions, built from the repository's history
 	cd test/upgrade && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
 
+.PHONY: e2e-launchers
+e2e-launchers: kubernetes ## programs that start etcd start sqlstore instead; needs Docker
+	cd test/launchers && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
+
+.PHONY: e2e-etcdtests
+e2e-etcdtests: setup-tools setup-postgres ## etcd's own end-to-end tests, with sqlstore as the program etcd
+	cd test/etcdtests && $(HEAVY_TEST) -timeout 3h -v $(TEST_FLAGS) .
+
+.PHONY: e2e-traces
+e2e-traces: setup-postgres ## traces that a collector of OpenTelemetry receives, over SQLite and Postgres
+	cd test/traces && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
+
+.PHONY: e2e-moves
+e2e-moves: setup-postgres setup-mariadb ## moves from kine's databases and back, with data that kine has written
+	cd test/moves && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
+
+.PHONY: e2e-pitr
+e2e-pitr: setup-pitr ## restores to points in time, of Postgres by pgBackRest and of SQLite by Litestream
+	cd test/pitr && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
+
+.PHONY: e2e-backups
+e2e-backups: setup-postgres ## continuous backups: uploads cut in S3, servers killed, replicas that take over
+	cd test/backups && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
+
 .PHONY: e2e-cluster
 e2e-cluster: setup ## containers as hosts: faults under load, and how long they last; needs Docker
 	cd test/cluster && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
@@ -225,12 +261,13 @@ SOAK_OBJECTS ?= 50000
 SOAK_CLUSTER_MINUTES ?= 120
 SOAK_SIMULATION_MINUTES ?= 120
 SOAK_CHAOS ?= 3h
+SOAK_WRITES ?= 3000
 SOAK_BENCH_FLAGS ?= -objects 20000,1000000
 
 # Every suite over every database; .ci/run uses one of them.
 .PHONY: soak
 soak: ## the heavy suites and the comparison at full length: hours
-soak: setup-strace setup-tools setup-pgbouncer setup-powercut kubernetes
+soak: setup-strace setup-tools setup-pgbouncer setup-mariadb setup-powercut setup-pitr kubernetes
 	SQLSTORE_TEST_WHOLE=1 $(MAKE) test-postgres-versions
 	SQLSTORE_TEST_FAIR=1m $(HEAVY_TEST) -timeout 1h -v -run TestReplicasShareTheClock ./internal/store
 	SQLSTORE_TEST_LEASES=1000000 $(HEAVY_TEST) -timeout 1h -v -run TestManyLeases ./internal/store
@@ -255,6 +292,13 @@ soak: setup-strace setup-tools setup-pgbouncer setup-powercut kubernetes
 		SQLSTORE_TEST_SIMULATION_FROM=$$(date +%s) SQLSTORE_TEST_SIMULATION_REVERT=all \
 		$(HEAVY_TEST) -timeout 24h -v ./...
 	cd test/upgrade && $(HEAVY_TEST) -timeout 4h -v -count=10 ./...
+	cd test/launchers && SQLSTORE_TEST_KWOK_NODES=1000 SQLSTORE_TEST_KWOK_PODS=5000 SQLSTORE_TEST_KWOK_PAIRS=2 \
+		$(HEAVY_TEST) -timeout 4h -v ./...
+	SQLSTORE_TEST_WHOLE=1 $(MAKE) e2e-etcdtests
+	$(MAKE) e2e-traces
+	cd test/moves && SQLSTORE_TEST_WRITES=$(SOAK_WRITES) $(HEAVY_TEST) -timeout 4h -v -count=5 ./...
+	cd test/pitr && $(HEAVY_TEST) -timeout 4h -v -count=5 ./...
+	cd test/backups && $(HEAVY_TEST) -timeout 4h -v -count=20 ./...
 	cd test/cluster && SQLSTORE_TEST_CLUSTER_MINUTES=$(SOAK_CLUSTER_MINUTES) $(HEAVY_TEST) -timeout 24h -v ./...
 	$(MAKE) e2e-patroni
 	cd test/patroni && SQLSTORE_TEST_CHAOS_DURATION=$(SOAK_CHAOS) $(HEAVY_TEST) -timeout 24h -v ./chaos/...
