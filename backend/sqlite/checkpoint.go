@@ -295,9 +295,11 @@ type wal struct {
 	busy          bool
 }
 
+// checkpoint copies as much of the WAL as mode allows. ok is false after an error, and while another connection is
+// making a checkpoint: SQLite answers -1 for both sizes then, which says nothing about the WAL.
 func (p *checkpointer) checkpoint(c *conn, mode string) (w wal, ok bool) {
 	n, err := c.queryInts("PRAGMA wal_checkpoint(" + mode + ")")
-	if err != nil || len(n) != 3 {
+	if err != nil || len(n) != 3 || n[1] < 0 || n[2] < 0 {
 		p.failed(err)
 		return wal{}, false
 	}

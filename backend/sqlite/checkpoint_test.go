@@ -1,6 +1,11 @@
 package sqlite
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
 
 // TestLoadProfile counts only the writes since the last check.
 func TestLoadProfile(t *testing.T) {
@@ -21,5 +26,78 @@ func TestLoadProfile(t *testing.T) {
 		if got := p.judge(); got != tc.want || p.profile != tc.want {
 			t.Errorf("%d: %d rows in %d commits are profile %d, want %d", i, tc.rows, tc.commits, got, tc.want)
 		}
+	}
+}
+
+// TestCheckpointOfAnother makes a round of the checkpointer while another connection holds the lock on checkpoints and
+// waits for a reader. The round copies nothing, so it must neither note that the file holds the last revision nor end
+// the stall.
+func TestCheckpointOfAnother(t *testing.T) {
+	b := openTest(t, Config{Path: filepath.Join(t.TempDir(), "db")})
+	p := b.checkpoints
+	p.stop()
+	open := func(pragmas ...string) *conn {
+		t.Helper()
+		c, err := connect(b.path, pragmas...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := c.close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return c
+	}
+	c, reader, other := open(), open(), open("busy_timeout = 60000")
+	if err := reader.exec("BEGIN; SELECT count(*) FROM clock"); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := write(b, "k", []byte("v")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.once(t.Context(), c, alone)
+	p.stall.since = p.stall.since.Add(-2 * stallTimeout)
+	before, err := os.ReadFile(b.lock.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		for { // it does not wait for the lock, which the loop below may hold
+			n, err := other.queryInts("PRAGMA wal_checkpoint(RESTART)")
+			if err != nil || n[1] >= 0 {
+				ended <- err
+				return
+			}
+		}
+	}()
+	for {
+		n, err := c.queryInts("PRAGMA wal_checkpoint(PASSIVE)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n[1] < 0 {
+			break
+		}
+	}
+	p.noted = time.Time{} // a note is due
+	if !p.once(t.Context(), c, alone) {
+		t.Error("the WAL is reported as checkpointed")
+	}
+	after, err := os.ReadFile(b.lock.Name())
+	if err != nil || string(after) != string(before) {
+		t.Errorf("the note became %q, was %q, error %v", after, before, err)
+	}
+	if p.stall.lasts(time.Now()) == 0 {
+		t.Error("the stall ended")
+	}
+	if err := reader.exec("COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
