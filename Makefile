@@ -13,8 +13,31 @@ TEST_FLAGS ?=
 FUZZ_TIME ?= 30s
 IMAGE ?= sqlstore:dev
 LINTER := bin/golangci-lint
+GOTESTSUM := bin/gotestsum
 # One package at a time: their servers share the machine's processors and disk.
 HEAVY_TEST = go test -count=1 -p 1
+
+# The database that a suite runs over, of those that must pass over each: sqlite, or replicas that share a Postgres,
+# directly or through a PgBouncer in transaction mode (test/support/datastore).
+DATASTORE ?= sqlite
+REPLICAS ?= 3
+ON_POSTGRES = SQLSTORE_TEST_DATASTORE=postgres SQLSTORE_TEST_REPLICAS=$(REPLICAS)
+OVER_sqlite = env
+OVER_postgres = env $(ON_POSTGRES)
+OVER_pgbouncer = env $(ON_POSTGRES) SQLSTORE_TEST_PGBOUNCER=1
+OVER = $(or $(OVER_$(DATASTORE)),$(error DATASTORE=$(DATASTORE): want sqlite, postgres or pgbouncer))
+SETUP_sqlite = setup
+SETUP_postgres = setup-postgres
+SETUP_pgbouncer = setup-pgbouncer
+
+# With RERUN=2 a test that fails runs again alone, up to twice; RERUN_REPORT names a directory for the list of such
+# tests. A data race fails at once. go_test PACKAGES,FLAGS
+RERUN ?=
+RERUN_REPORT ?= $(CURDIR)/bin
+go_test = $(if $(RERUN),$(CURDIR)/$(GOTESTSUM) --format pkgname-and-test-fails --format-icons text \
+	--hide-summary skipped --packages='$(1)' --rerun-fails=$(RERUN) --rerun-fails-run-root-test \
+	--rerun-fails-abort-on-data-race --rerun-fails-report=$(RERUN_REPORT)/rerun-$@-$$$$.txt -- $(2),\
+	go test $(2) $(1))
 
 .DEFAULT_GOAL := help
 
@@ -83,9 +106,23 @@ etcdctl: setup ## build bin/etcdctl, etcd's command line client
 image: setup ## build the container image IMAGE=sqlstore:dev
 	scripts/image.sh $(IMAGE)
 
+$(GOTESTSUM): tools/go.mod tools/go.sum
+	@scripts/setup.sh
+	go build -C tools -o $(CURDIR)/$@ gotest.tools/gotestsum
+
 .PHONY: test
-test: setup-tools setup-postgres ## the main module's tests, with the race detector (TEST_FLAGS=...)
-	go test -race -timeout 30m $(TEST_FLAGS) ./...
+test: setup-tools setup-postgres $(if $(RERUN),$(GOTESTSUM)) ## the main module's tests, with the race detector (TEST_FLAGS=...)
+	$(call go_test,./...,-race -timeout 30m $(TEST_FLAGS))
+
+# Fixed seeds, so that the same tree gives the same result.
+SMOKE_FLAGS = -count=1 -p 1 -timeout 15m
+
+.PHONY: smoke
+smoke: ## the real binary over DATASTORE=sqlite|postgres: etcd side by side, etcdctl, SIGKILL, Kubernetes' storage
+smoke: $(SETUP_$(DATASTORE)) setup-tools $(if $(RERUN),$(GOTESTSUM))
+	cd test/etcd && SQLSTORE_TEST_SEED=1 SQLSTORE_TEST_KILLS=3 $(OVER) $(call go_test,./sidebyside ./clients ./crash,\
+		$(SMOKE_FLAGS) -run '^(TestSideBySide|TestErrors|TestSameOutput|TestWatch|TestKill)$$')
+	cd test/kubestorage && $(OVER) $(call go_test,.,$(SMOKE_FLAGS) -run '^(TestStore|TestComplete)$$')
 
 .PHONY: docs
 docs: setup ## update the flags in docs/configuration.md
@@ -133,66 +170,33 @@ $(LINTER): tools/go.mod tools/go.sum
 	@scripts/setup.sh
 	go build -C tools -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
-.PHONY: e2e
-e2e: ## the heavy suites, one round each
-e2e: e2e-etcd e2e-restapi e2e-kubestorage e2e-kubeapiserver e2e-postgres e2e-powercut e2e-bitrot e2e-simulation
-e2e: e2e-upgrade e2e-launchers e2e-etcdtests e2e-traces e2e-moves e2e-pitr e2e-backups e2e-cluster e2e-patroni e2e-chaos
+.PHONY: nightly
+nightly: ## every heavy suite over all databases with random seeds; SUITES="powercut bitrot" runs some, SEED= repeats
+	scripts/nightly.sh $(SUITES)
 
 .PHONY: e2e-etcd
-e2e-etcd: setup-strace setup-tools setup-postgres ## compare with a real etcd; etcd's tools, hostile clients and crashes
-	cd test/etcd && $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
+e2e-etcd: ## compare with a real etcd; etcd's tools, hostile clients and crashes (DATASTORE=sqlite|postgres|pgbouncer)
+e2e-etcd: setup-strace setup-tools setup-postgres $(SETUP_$(DATASTORE))
+	cd test/etcd && $(OVER) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
 .PHONY: e2e-restapi
 e2e-restapi: setup-postgres ## the list/watch API over HTTP/JSON, and its OpenAPI description
 	cd test/restapi && $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
 .PHONY: e2e-kubestorage
-e2e-kubestorage: setup ## Kubernetes' own storage tests
-	cd test/kubestorage && $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
-
-# Makes the suites run over replicas that share a Postgres (test/support/datastore).
-REPLICAS ?= 3
-ON_POSTGRES = SQLSTORE_TEST_DATASTORE=postgres SQLSTORE_TEST_REPLICAS=$(REPLICAS)
-PGBOUNCER = SQLSTORE_TEST_PGBOUNCER=1
-
-.PHONY: e2e-postgres
-e2e-postgres: ## the suites that must pass over every database, over Postgres
-e2e-postgres: e2e-etcd-postgres e2e-etcd-pgbouncer e2e-kubestorage-postgres e2e-kubestorage-pgbouncer
-e2e-postgres: e2e-kubeapiserver-postgres e2e-kubeapiserver-pgbouncer
-
-.PHONY: e2e-etcd-postgres
-e2e-etcd-postgres: setup-strace setup-tools setup-postgres ## e2e-etcd over Postgres with REPLICAS=3
-	cd test/etcd && $(ON_POSTGRES) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
-
-.PHONY: e2e-etcd-pgbouncer
-e2e-etcd-pgbouncer: setup-strace setup-tools setup-pgbouncer ## the same through a PgBouncer in transaction mode
-	cd test/etcd && $(ON_POSTGRES) $(PGBOUNCER) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
-
-.PHONY: e2e-kubestorage-postgres
-e2e-kubestorage-postgres: setup-postgres ## Kubernetes' own storage tests over Postgres with REPLICAS=3
-	cd test/kubestorage && $(ON_POSTGRES) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
-
-.PHONY: e2e-kubestorage-pgbouncer
-e2e-kubestorage-pgbouncer: setup-pgbouncer ## the same through a PgBouncer in transaction mode
-	cd test/kubestorage && $(ON_POSTGRES) $(PGBOUNCER) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
+e2e-kubestorage: $(SETUP_$(DATASTORE)) ## Kubernetes' own storage tests (DATASTORE=sqlite|postgres|pgbouncer)
+	cd test/kubestorage && $(OVER) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
 .PHONY: kubernetes
 kubernetes: setup-tools ## build Kubernetes' programs for the tests: minutes, once
 	cd test/kubeapiserver && $(HEAVY_TEST) -timeout 45m ./build
 
-.PHONY: e2e-kubeapiserver
-e2e-kubeapiserver: kubernetes ## a real kube-apiserver, kube-controller-manager and kubectl
-	cd test/kubeapiserver && $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
-
 # Two replicas, so that one continues when the other is killed.
-.PHONY: e2e-kubeapiserver-postgres
-e2e-kubeapiserver-postgres: setup-postgres kubernetes ## the same over Postgres with two replicas
-	cd test/kubeapiserver && $(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=2 $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
-
-.PHONY: e2e-kubeapiserver-pgbouncer
-e2e-kubeapiserver-pgbouncer: setup-pgbouncer kubernetes ## the same through a PgBouncer in transaction mode
-	cd test/kubeapiserver && \
-		$(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=2 $(PGBOUNCER) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
+.PHONY: e2e-kubeapiserver
+e2e-kubeapiserver: ## a real kube-apiserver, kube-controller-manager and kubectl (DATASTORE=sqlite|postgres|pgbouncer)
+e2e-kubeapiserver: REPLICAS = 2
+e2e-kubeapiserver: kubernetes $(SETUP_$(DATASTORE))
+	cd test/kubeapiserver && $(OVER) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
 
 .PHONY: e2e-powercut
 e2e-powercut: setup-powercut ## power cuts that lose and tear what is not synced; needs Linux, root and /dev/fuse
@@ -264,27 +268,24 @@ SOAK_CHAOS ?= 3h
 SOAK_WRITES ?= 3000
 SOAK_BENCH_FLAGS ?= -objects 20000,1000000
 
-# Every suite over every database; .ci/run uses one of them.
 .PHONY: soak
 soak: ## the heavy suites and the comparison at full length: hours
 soak: setup-strace setup-tools setup-pgbouncer setup-mariadb setup-powercut setup-pitr kubernetes
-	SQLSTORE_TEST_WHOLE=1 $(MAKE) test-postgres-versions
+	$(MAKE) test-postgres-versions
 	SQLSTORE_TEST_FAIR=1m $(HEAVY_TEST) -timeout 1h -v -run TestReplicasShareTheClock ./internal/store
 	SQLSTORE_TEST_LEASES=1000000 $(HEAVY_TEST) -timeout 1h -v -run TestManyLeases ./internal/store
-	cd test/etcd && for over in "" "$(ON_POSTGRES)" "$(ON_POSTGRES) $(PGBOUNCER)"; do \
-		env $$over SQLSTORE_TEST_KILLS=$(SOAK_KILLS) SQLSTORE_TEST_RUNS=$(SOAK_RUNS) SQLSTORE_TEST_ABUSE=full \
+	cd test/etcd && for over in "$(OVER_sqlite)" "$(OVER_postgres)" "$(OVER_pgbouncer)"; do \
+		$$over SQLSTORE_TEST_KILLS=$(SOAK_KILLS) SQLSTORE_TEST_RUNS=$(SOAK_RUNS) SQLSTORE_TEST_ABUSE=full \
 			$(HEAVY_TEST) -timeout 24h ./... || exit 1; \
 	done
 	$(MAKE) e2e-restapi
 	cd test/kubestorage && $(HEAVY_TEST) -timeout 4h -count=5 ./...
 	cd test/kubestorage && for replicas in 1 3; do \
-		$(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=$$replicas $(HEAVY_TEST) -timeout 4h -count=5 ./... && \
-		$(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=$$replicas $(PGBOUNCER) $(HEAVY_TEST) -timeout 4h -count=5 ./... \
-			|| exit 1; \
+		$(OVER_postgres) SQLSTORE_TEST_REPLICAS=$$replicas $(HEAVY_TEST) -timeout 4h -count=5 ./... && \
+		$(OVER_pgbouncer) SQLSTORE_TEST_REPLICAS=$$replicas $(HEAVY_TEST) -timeout 4h -count=5 ./... || exit 1; \
 	done
-	cd test/kubeapiserver && for over in "" "$(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=2" \
-		"$(ON_POSTGRES) SQLSTORE_TEST_REPLICAS=2 $(PGBOUNCER)"; do \
-		env $$over SQLSTORE_TEST_OBJECTS=$(SOAK_OBJECTS) $(HEAVY_TEST) -timeout 8h ./... || exit 1; \
+	cd test/kubeapiserver && for over in "$(OVER_sqlite)" "$(OVER_postgres)" "$(OVER_pgbouncer)"; do \
+		$$over SQLSTORE_TEST_REPLICAS=2 SQLSTORE_TEST_OBJECTS=$(SOAK_OBJECTS) $(HEAVY_TEST) -timeout 8h ./... || exit 1; \
 	done
 	cd test/powercut && SQLSTORE_TEST_CUTS=$(SOAK_CUTS) $(HEAVY_TEST) -timeout 24h -v ./...
 	cd test/bitrot && SQLSTORE_TEST_FLIPS=$(SOAK_FLIPS) $(HEAVY_TEST) -timeout 24h -v ./...
@@ -305,7 +306,7 @@ soak: setup-strace setup-tools setup-pgbouncer setup-mariadb setup-powercut setu
 	$(MAKE) bench BENCH_FLAGS="$(SOAK_BENCH_FLAGS)"
 
 .PHONY: ci
-ci: ## what continuous integration runs: lint, tests, one short round of each heavy suite
+ci: ## the gate: lint, tests and short smokes, as continuous integration runs them
 	.ci/run
 
 .PHONY: clean

@@ -35,13 +35,14 @@ case "${packages[*]}" in ./paging) exec "$go" "$@" ;; esac
 `
 
 // makeTest stands in for make: it runs only the target's calls of go, which are those above, and fails if there is none
-// or if one of the given variables does not reach it.
+// or if one of the given variables neither reaches it nor makes make refuse the value.
 const makeTest = `#!/bin/bash
 set -euo pipefail
 make=%q
 calls() { "$make" --no-print-directory --dry-run "$@" | grep 'go test'; }
 for variable in "${@:2}"; do
-	calls "$1" "${variable%%%%=*}=reaches-the-test" | grep reaches-the-test >/dev/null ||
+	printed=$("$make" --no-print-directory --dry-run "$@" "${variable%%%%=*}=reaches-the-test" 2>&1) || true
+	grep -E '(go test|[*]{3}).*reaches-the-test|reaches-the-test.*go test' <<<"$printed" >/dev/null ||
 		{ echo "make $1 does not use ${variable%%%%=*}"; exit 1; }
 done
 lines=$(calls "$@")
