@@ -224,7 +224,7 @@ func TestSizeLevelsOff(t *testing.T) {
 func testLevelsOff(t *testing.T, b backend.Backend, vacuum bool) {
 	s := openStore(t, b, nil)
 	c, _ := background(t, s)
-	const rounds = 6
+	const rounds = 4
 	var total, used [rounds]int64
 	for n := range rounds {
 		update(t, s, 1000)

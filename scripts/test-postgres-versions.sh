@@ -4,9 +4,11 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+export SQLSTORE_TEST_WHOLE=1 # in every mode of pgx
+
 run() {
 	# The suites, the plans of queries and of the verification, and the limits of a transaction.
-	go test -race -count=1 -timeout 20m \
+	go test -race -count=1 -timeout 40m \
 		-run '^(TestSuite|TestShared|TestPlans|TestPlansOfAVerification|TestHolder.*|TestCommitIsNeverCancelled)$' \
 		./backend/postgres
 	go test -race -count=1 -timeout 20m -run Postgres ./schema

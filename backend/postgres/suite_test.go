@@ -48,7 +48,7 @@ func openTest(tb testing.TB, cfg Config) *Backend {
 	return b
 }
 
-// wholeVariable makes every suite run completely in every mode.
+// wholeVariable makes the suites run completely in every mode of pgx.
 const wholeVariable = "SQLSTORE_TEST_WHOLE"
 
 // inPart lists the tests that depend on how statements and rows are sent, for the modes other than the default.
@@ -63,17 +63,21 @@ func inPart() []string {
 	}
 }
 
-// TestSuite runs the suite in the mode that is pgx's default, and in part in the others: the last two are for poolers.
+// modes returns pgx's default mode, and the others if the environment wants everything.
+func modes() []string {
+	if os.Getenv(wholeVariable) == "" {
+		return []string{"cache_statement"}
+	}
+	return []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"}
+}
+
+// TestSuite runs the suite; TestPooler does so in part in the modes for poolers.
 func TestSuite(t *testing.T) {
-	for _, mode := range []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"} {
+	for _, mode := range modes() {
 		t.Run(mode, func(t *testing.T) {
-			hooks := backendtest.Hooks{Reopen: reopen, Execute: execute, View: view}
-			if mode != "cache_statement" {
-				hooks.Only = inPart()
-			}
 			backendtest.Run(t, func(t *testing.T) backend.Backend {
 				return openTest(t, Config{DSN: database(t, "default_query_exec_mode", mode)})
-			}, hooks)
+			}, backendtest.Hooks{Reopen: reopen, Execute: execute, View: view})
 		})
 	}
 }
@@ -135,11 +139,7 @@ func view(t *testing.T, b backend.Backend) backend.View {
 
 // TestShared runs the suite of what processes share; TestPooler does so without prepared statements.
 func TestShared(t *testing.T) {
-	modes := []string{"cache_statement"}
-	if os.Getenv(wholeVariable) != "" {
-		modes = []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"}
-	}
-	for _, mode := range modes {
+	for _, mode := range modes() {
 		t.Run(mode, func(t *testing.T) {
 			backendtest.RunShared(t, func(t *testing.T) (a, b backend.Shared) {
 				dsn := database(t, "default_query_exec_mode", mode)
