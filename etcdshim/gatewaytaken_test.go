@@ -28,7 +28,7 @@ func TestGatewayAnswersThatNobodyTakes(t *testing.T) {
 	}
 	const all = `{"key":"YQ==","range_end":"Yg=="}`
 	clients := map[string]net.Conn{}
-	for range 16 { // 320 MiB, and as much of JSON
+	for range 6 { // 120 MiB, which count as 600: see keptFactor
 		conn := speak(t, web, "POST /v3/kv/range"+fmt.Sprintf(counted, len(all))+all)
 		clients[conn.LocalAddr().String()] = conn
 		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
@@ -81,7 +81,7 @@ func TestGatewayBurst(t *testing.T) {
 	s := serve(t, Options{}, store.Config{Caller: Caller, HangUp: note})
 	const (
 		mib     = 8
-		clients = 100
+		clients = 30
 		room    = 256 // MiB of results that may wait, as limited by the engine
 	)
 	for i := range mib {
