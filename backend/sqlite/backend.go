@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/backend/sqlite/internal/pagesum"
 	"github.com/sqlstore/sqlstore/internal/tracing"
 )
 
@@ -23,9 +24,7 @@ type Backend struct {
 	path    string
 	tempDir string // removed by Close when not empty
 	lock    *os.File
-	// file is the database file, used to sync it concurrently with the writer. Closing it releases the locks that
-	// SQLite holds on the file, so it stays open as long as the connections do.
-	file *os.File
+	file    *pagesum.File // the database file, used to sync it concurrently with the writer
 
 	files    string  // the database and its WAL, as recorded in the lock file
 	before   reached // before this start
@@ -235,10 +234,11 @@ func (b *Backend) release() error {
 	if b.writer != nil && err == nil && b.broken.Load() == nil {
 		err = b.noteClosed()
 	}
-	for _, f := range []*os.File{b.file, b.lock} {
-		if f != nil {
-			err = errors.Join(err, f.Close())
-		}
+	if b.file != nil {
+		err = errors.Join(err, b.file.Close())
+	}
+	if b.lock != nil {
+		err = errors.Join(err, b.lock.Close())
 	}
 	if b.tempDir != "" {
 		err = errors.Join(err, os.RemoveAll(b.tempDir))

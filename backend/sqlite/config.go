@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/backend/sqlite/internal/pagesum"
 	"github.com/sqlstore/sqlstore/internal/tracing"
 )
 
@@ -65,8 +66,6 @@ func (b *Backend) open(ctx context.Context) error {
 	if err := b.makeDirectory(); err != nil {
 		return err
 	}
-	// Take the lock before touching the file: closing a file releases all POSIX locks that the process holds on it,
-	// including SQLite's, if another Backend of this process has it open.
 	lock, err := lockFile(b.path + ".lock")
 	if err != nil {
 		return err
@@ -90,7 +89,7 @@ func (b *Backend) open(ctx context.Context) error {
 		return err
 	}
 	own := !b.cfg.NoPageChecksums && writtenHere(b.path, b.lock)
-	if info, err := b.file.Stat(); err != nil || info.Size() == 0 {
+	if size, err := b.file.Size(); err != nil || size == 0 {
 		if err := errors.Join(err, b.forgetFiles()); err != nil { // of the file that was here before
 			return err
 		}
@@ -192,7 +191,7 @@ func resolve(path string) (string, error) {
 // makeFile opens the file and makes sure that it exists and is writable before SQLite opens it, because SQLite would
 // only report "unable to open database file". The WAL and its index inherit the mode of the file.
 func (b *Backend) makeFile() error {
-	f, err := os.OpenFile(b.path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := pagesum.OpenFile(b.path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return fmt.Errorf("the file must be readable and writable: %w", err)
 	}

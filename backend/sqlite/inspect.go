@@ -123,7 +123,7 @@ func (v *View) inspectPages(ctx context.Context, i *backend.Inspection) error {
 	if err != nil || !own {
 		return err
 	}
-	file, err := os.Open(v.path)
+	file, err := pagesum.OpenFile(v.path, os.O_RDONLY)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (v *View) inspectPages(ctx context.Context, i *backend.Inspection) error {
 
 // pageValid reports whether the page matches its checksum, or is superseded by one in the log: a crash may have left it
 // half copied.
-func (v *View) pageValid(file *os.File, number int64, page []byte) (bool, error) {
+func (v *View) pageValid(file io.ReaderAt, number int64, page []byte) (bool, error) {
 	for range rereads {
 		if pagesum.Valid(page) {
 			return true, nil

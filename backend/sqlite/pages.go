@@ -94,7 +94,7 @@ func (b *Backend) adoptPages(ctx context.Context) error {
 	if err := b.inspectFile(ctx); err != nil {
 		return err
 	}
-	if err := signPages(b.path, bad, size); err != nil {
+	if err := signPages(b.file, bad, size); err != nil {
 		return fmt.Errorf("add checksums to pages: %w", err)
 	}
 	b.log.Info("pages have new checksums", "path", b.path, "pages", len(bad), "took", time.Since(began))
@@ -166,9 +166,9 @@ func summedPages(file io.ReaderAt) (int64, error) {
 
 // eachPage calls f with the number of each page, its content, and the fraction of the file that was read before.
 func eachPage(
-	ctx context.Context, file *os.File, size int64, f func(number int64, page []byte, done float64) error,
+	ctx context.Context, file *pagesum.File, size int64, f func(number int64, page []byte, done float64) error,
 ) error {
-	info, err := file.Stat()
+	total, err := file.Size()
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func eachPage(
 			return err
 		}
 		for i := int64(0); i+size <= int64(n); i += size {
-			if err := f((at+i)/size+1, chunk[i:i+size], float64(at)/float64(info.Size())); err != nil {
+			if err := f((at+i)/size+1, chunk[i:i+size], float64(at)/float64(total)); err != nil {
 				return err
 			}
 		}
@@ -191,24 +191,17 @@ func eachPage(
 	return ctx.Err()
 }
 
-// signPages writes the checksums of some pages of the file at path. Nobody may have the file open.
-func signPages(path string, numbers []int64, size int64) error {
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
+// signPages writes the checksums of some pages of the file. No connection may write to it meanwhile.
+func signPages(file *pagesum.File, numbers []int64, size int64) error {
 	page := make([]byte, size)
 	for _, n := range numbers {
-		if _, err = file.ReadAt(page, (n-1)*size); err != nil {
-			break
+		if _, err := file.ReadAt(page, (n-1)*size); err != nil {
+			return err
 		}
 		pagesum.Sign(page)
-		if _, err = file.WriteAt(page[size-pagesum.Reserved:], n*size-pagesum.Reserved); err != nil {
-			break
+		if _, err := file.WriteAt(page[size-pagesum.Reserved:], n*size-pagesum.Reserved); err != nil {
+			return err
 		}
 	}
-	if err == nil {
-		err = file.Sync()
-	}
-	return errors.Join(err, file.Close())
+	return file.Sync()
 }

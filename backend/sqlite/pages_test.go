@@ -32,7 +32,7 @@ func closedDatabase(t *testing.T) (path string) {
 // countPages returns how many pages the file has, and how many of them do not match their checksums.
 func countPages(t *testing.T, path string) (all, bad int) {
 	t.Helper()
-	file, err := os.Open(path)
+	file, err := pagesum.OpenFile(path, os.O_RDONLY)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func (b *Backend) checkLog() error {
 	if versions != [2]byte{walVersion, walVersion} {
 		return fmt.Errorf("%w: %s-wal", ErrStaleLog, b.path)
 	}
-	file, err := b.file.Stat()
+	file, err := os.Stat(b.path)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (b *Backend) forgetFiles() error {
 
 // noteFiles records in the lock file which files are in use together.
 func (b *Backend) noteFiles() error {
-	file, err := b.file.Stat()
+	file, err := os.Stat(b.path)
 	if err != nil {
 		return err
 	}

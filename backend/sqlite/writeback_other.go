@@ -2,7 +2,7 @@
 
 package sqlite
 
-import "os"
+import "github.com/sqlstore/sqlstore/backend/sqlite/internal/pagesum"
 
 // beginWriteBack does nothing on this system: only Linux supports it, and elsewhere the kernel decides when to write.
-func beginWriteBack(*os.File) {}
+func beginWriteBack(*pagesum.File) {}

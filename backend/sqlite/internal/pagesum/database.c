@@ -12,6 +12,7 @@ struct database {
 	char *path;
 	int length, handles;
 	database *next;
+	descriptor *descriptors;
 	int summed;
 	uint32_t page;
 	int big;
@@ -61,6 +62,7 @@ void database_release(database *d) {
 			at = &(*at)->next;
 		}
 		*at = d->next;
+		descriptors_close(d->descriptors);
 		for (int i = 0; i < CHUNKS; i++) {
 			free(d->chunks[i]);
 		}
@@ -68,6 +70,13 @@ void database_release(database *d) {
 		free(d);
 	}
 	sqlite3_mutex_leave(m);
+}
+
+int database_open(database *d, int flags) {
+	sqlite3_mutex *m = lock();
+	int fd = descriptors_open(&d->descriptors, d->path, flags);
+	sqlite3_mutex_leave(m);
+	return fd;
 }
 
 int database_summed(database *d) { return __atomic_load_n(&d->summed, __ATOMIC_ACQUIRE); }

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "descriptors.h"
 #include "sqlite.h"
 #include "sum.h"
 
@@ -16,6 +17,9 @@ typedef struct database database;
 // database_acquire returns the state of the database at path, NULL if memory is short. database_release gives it back.
 database *database_acquire(const char *path, int length);
 void database_release(database *);
+
+// database_open returns a descriptor of the file, as descriptors_open does. The last release closes it.
+int database_open(database *, int flags);
 
 // summed is set while the pages of the file have checksums. All connections must learn that at once, because any of
 // them may be the next to write a page.

@@ -1,5 +1,7 @@
 #include "vfs.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -199,4 +201,24 @@ int pagesum_register(const char *name) {
 	checksums.mxPathname = standard->mxPathname;
 	checksums.szOsFile = standard->szOsFile + (int)sizeof(file);
 	return sqlite3_vfs_register(&checksums, 0);
+}
+
+int pagesum_open(const char *path, int flags, database **opened) {
+	char *full = calloc(1, checksums.mxPathname + 1);
+	if (!full) {
+		return -ENOMEM;
+	}
+	// SQLite opens the database by this name, which has no symbolic links.
+	int fd = -EINVAL;
+	if ((full_pathname(&checksums, path, checksums.mxPathname, full) & 0xff) == SQLITE_OK) {
+		database *d = database_acquire(full, (int)strlen(full));
+		fd = d ? database_open(d, flags) : -ENOMEM;
+		if (d && fd < 0) {
+			database_release(d);
+		} else {
+			*opened = d;
+		}
+	}
+	free(full);
+	return fd;
 }

@@ -1,0 +1,99 @@
+package pagesum
+
+/*
+#include <stdlib.h>
+#include "vfs.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"unsafe"
+)
+
+// File is a database file, read and synced beside SQLite. Its descriptor stays open until the last File and the last of
+// SQLite's connections to the database in this process are closed: the kernel drops SQLite's locks on a file as soon as
+// the process closes any descriptor of it. The zero File is closed.
+type File struct {
+	path     string
+	database *C.database
+	fd       int
+}
+
+// OpenFile opens the database at path with the flags of [os.OpenFile]. It creates a file for the owner only.
+func OpenFile(path string, flags int) (*File, error) {
+	name := C.CString(path)
+	defer C.free(unsafe.Pointer(name))
+	f := &File{path: path}
+	fd := C.pagesum_open(name, C.int(flags), &f.database)
+	if fd < 0 {
+		return nil, &os.PathError{Op: "open", Path: path, Err: syscall.Errno(-fd)}
+	}
+	f.fd = int(fd)
+	return f, nil
+}
+
+// ReadAt implements [io.ReaderAt].
+func (f *File) ReadAt(p []byte, at int64) (n int, err error) {
+	for n < len(p) && err == nil {
+		var some int
+		some, err = f.try("read", func() (int, error) { return syscall.Pread(f.fd, p[n:], at+int64(n)) })
+		if n += max(some, 0); err == nil && some == 0 {
+			err = io.EOF
+		}
+	}
+	return n, err
+}
+
+// WriteAt implements [io.WriterAt].
+func (f *File) WriteAt(p []byte, at int64) (n int, err error) {
+	for n < len(p) && err == nil {
+		var some int
+		some, err = f.try("write", func() (int, error) { return syscall.Pwrite(f.fd, p[n:], at+int64(n)) })
+		n += max(some, 0)
+	}
+	return n, err
+}
+
+// Sync makes what was written to the file durable.
+func (f *File) Sync() error {
+	_, err := f.try("sync", func() (int, error) { return 0, syscall.Fsync(f.fd) })
+	return err
+}
+
+// Size returns the size of the file in bytes.
+func (f *File) Size() (int64, error) {
+	var info syscall.Stat_t
+	_, err := f.try("stat", func() (int, error) { return 0, syscall.Fstat(f.fd, &info) })
+	return info.Size, err
+}
+
+// Fd returns the descriptor, which the caller must not close.
+func (f *File) Fd() int { return f.fd }
+
+// Close ends the use of f.
+func (f *File) Close() error {
+	if f.database != nil {
+		C.database_release(f.database)
+		f.database = nil
+	}
+	return nil
+}
+
+func (f *File) try(op string, call func() (int, error)) (n int, err error) {
+	if f.database == nil {
+		return 0, fmt.Errorf("%s %s: %w", op, f.path, os.ErrClosed)
+	}
+	for {
+		n, err = call()
+		if err == nil {
+			return n, nil
+		}
+		if err != syscall.EINTR {
+			return n, &os.PathError{Op: op, Path: f.path, Err: err}
+		}
+	}
+}
