@@ -16,7 +16,7 @@ import (
 )
 
 // newestVersion is the version of the newest migration.
-const newestVersion = 6
+const newestVersion = 7
 
 // newestPostgres is the same for Postgres.
 const newestPostgres = 8

@@ -23,6 +23,15 @@ func WithDatabase(ctx context.Context, path string, f func(ctx context.Context, 
 	if err != nil {
 		return fmt.Errorf("open database %s: %w", path, err)
 	}
-	db := sql.OpenDB(connector{writableDSN(path, writtenHere(path, lock)), "FULL"})
+	n, err := readNote(lock)
+	filled, belongs := false, false
+	if err == nil {
+		filled, belongs, err = checkLog(ctx, path, n.owner == ownPages, true)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("open database %s: %w", path, err), lock.Close())
+	}
+	own := n.writtenHere(path, filled) && belongs == filled
+	db := sql.OpenDB(connector{writableDSN(path, own), "FULL"})
 	return errors.Join(f(ctx, db), db.Close(), lock.Close())
 }

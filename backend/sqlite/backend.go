@@ -26,7 +26,6 @@ type Backend struct {
 	lock    *os.File
 	file    *pagesum.File // the database file, used to sync it concurrently with the writer
 
-	files    string  // the database and its WAL, as recorded in the lock file
 	before   reached // before this start
 	settings backend.Settings
 	pageSize int64
@@ -232,7 +231,7 @@ func (b *Backend) Close() error {
 func (b *Backend) release() error {
 	err := b.writer.close()
 	if b.writer != nil && err == nil && b.broken.Load() == nil {
-		err = b.noteClosed()
+		err = b.note(b.owner())
 	}
 	if b.file != nil {
 		err = errors.Join(err, b.file.Close())

@@ -70,7 +70,7 @@ type checkpointer struct {
 	done   chan struct{}
 
 	limit int64     // walLimit, except in tests
-	noted time.Time // when the checkpointer last recorded what the file holds
+	noted time.Time // when the checkpointer last wrote a note
 
 	mu sync.Mutex
 	// bound is how many bytes the WAL may be ahead of the file: walLimit, or less on a disk that is nearly full.
@@ -215,11 +215,8 @@ func (p *checkpointer) once(ctx context.Context, c *conn, profile int) (left boo
 	p.copying(copied)
 	defer close(copied)
 	defer p.copying(nil)
-	revision, due := p.holds()
 	w, ok := p.checkpoint(c, "PASSIVE")
-	if ok && due && w.copied == w.total {
-		p.note(c, revision)
-	}
+	p.note()
 	if ok && p.stall.observe(p.b, w, time.Now()) {
 		p.restartAt = 0
 	}
@@ -304,6 +301,17 @@ func (p *checkpointer) checkpoint(c *conn, mode string) (w wal, ok bool) {
 		return wal{}, false
 	}
 	return wal{n[1] * p.b.pageSize, n[2] * p.b.pageSize, n[0] != 0}, true
+}
+
+// note records in the lock file what the store has reached, at most once per notePeriod.
+func (p *checkpointer) note() {
+	if time.Since(p.noted) < notePeriod {
+		return
+	}
+	p.noted = time.Now()
+	if err := p.b.note(p.b.owner()); err != nil {
+		p.b.log.Warn("cannot note what the store has reached", "path", p.b.path, "error", err)
+	}
 }
 
 // sync syncs what was copied to disk.

@@ -85,17 +85,12 @@ func (b *Backend) open(ctx context.Context) error {
 	if err := b.makeFile(); err != nil {
 		return err
 	}
-	if err := b.checkLog(); err != nil {
+	filled, belongs, err := checkLog(ctx, b.path, noted.owner == ownPages, b.synchronous() != "OFF")
+	if err != nil {
 		return err
 	}
-	own := !b.cfg.NoPageChecksums && writtenHere(b.path, b.lock)
-	if size, err := b.file.Size(); err != nil || size == 0 {
-		if err := errors.Join(err, b.forgetFiles()); err != nil { // of the file that was here before
-			return err
-		}
-	}
 	prepare := b.adoptFile
-	if own {
+	if own := noted.writtenHere(b.path, filled); own && belongs == filled && !b.cfg.NoPageChecksums {
 		prepare = b.prepareOwn
 	}
 	if err := prepare(ctx); err != nil {
@@ -104,7 +99,7 @@ func (b *Backend) open(ctx context.Context) error {
 	if err := b.start(); err != nil {
 		return err
 	}
-	if err := b.noteFiles(); err != nil {
+	if err := b.note(b.owner()); err != nil {
 		return err
 	}
 	b.checkpoints.poke() // copy what a crash has left in the WAL
@@ -113,14 +108,14 @@ func (b *Backend) open(ctx context.Context) error {
 }
 
 // prepareOwn is prepareFile for a file that only this program has written to. It also copies and removes the log of a
-// crash, which the note names. If the start then fails, the next one must not take damaged pages for another program's.
+// crash. If the start then fails, the next one must not take damaged pages for another program's.
 func (b *Backend) prepareOwn(ctx context.Context) error {
-	return errors.Join(b.prepareFile(ctx, true), b.noteClosed())
+	return errors.Join(b.prepareFile(ctx, true), b.note(ownPages))
 }
 
 // adoptFile is prepareFile for a file that another program may have written to.
 func (b *Backend) adoptFile(ctx context.Context) error {
-	if err := b.forgetFiles(); err != nil {
+	if err := b.note(unknownPages); err != nil {
 		return err
 	}
 	if err := b.prepareFile(ctx, false); err != nil {

@@ -106,11 +106,14 @@ func (b *Backend) copyTo(path string) error {
 // copyBack replaces the database with its copy, in one transaction of the writing connection.
 func (b *Backend) copyBack(path string) error {
 	const doing = "defragment: put the copy in place"
-	from, err := connect(path)
+	from, err := connect(path, "synchronous = OFF")
 	if err != nil {
 		return translate(doing, err)
 	}
-	done, err := b.writer.replace(from)
+	done := false
+	if _, err = from.run(nameCommit); err == nil {
+		done, err = b.writer.replace(from)
+	}
 	err = errors.Join(err, from.close())
 	switch {
 	case err == nil && !done:

@@ -28,20 +28,24 @@
 // the disk full releases it: deletes and compaction, which need space to free space, continue, while
 // [Backend.OutOfSpace] makes the store refuse new rows until the reserve is restored.
 //
+// # The log of a crash
+//
+// SQLite would apply any log to any file, also to a backup that was put in the file's place. But each transaction writes
+// a random id into the row of the clock, and the id of the transaction before. So startup can tell whether the file is
+// in the state before the first transaction of the log, or in that after one of them, and refuses it otherwise. If they
+// do not show it, because only another program has written to the log, the file must be sound after the recovery.
+//
 // # The note in the lock file
 //
-// The note names the files that are in use together, and a revision that the synced database file holds. After a crash,
-// startup compares both with what it finds, because SQLite would write the log of one file into another file that was
-// put in its place, such as a backup. It also has the cluster's id and a revision that the store has reached: a file of
-// the same store at a lower revision is an older copy ([Backend.Restored]).
+// The note has the cluster's id and a revision that the store has reached: a file of the same store at a lower revision
+// is an older copy ([Backend.Restored]).
 //
 // # Checksums of pages
 //
 // Each page of the file has a checksum, which the internal package pagesum maintains and verifies. Other programs do
-// not maintain them, so the note shows whether another program has written to the file: a copy has another identity, a
-// write changes the time of a closed file, and a checkpoint by another program removes the log of a crash. Startup
-// verifies the pages of such a file. If some do not match, it verifies all rows and indexes, and gives the pages new
-// checksums.
+// not maintain them. So the note also has the size and the time of change of a file without a log, and a log that
+// belongs to the file shows that no other program has copied it. Startup verifies the pages of any other file. If some
+// do not match, it verifies all rows and indexes, and gives the pages new checksums.
 //
 // SQLite takes the first damaged frame of a log for its end, which is right for the unfinished commit of a crash. If a
 // commit after that frame is known to have been synced, startup refuses the file.

@@ -175,7 +175,7 @@ func TestNoteOnFullDisk(t *testing.T) {
 		_ = full.Close()
 	}()
 	b.lock = full
-	if err := b.noteFiles(); err != nil {
+	if err := b.note(ownPages); err != nil {
 		t.Error(err)
 	}
 }

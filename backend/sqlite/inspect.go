@@ -46,19 +46,29 @@ func (v *View) Inspect(ctx context.Context, i *backend.Inspection) error {
 func (v *View) inspectLog(i *backend.Inspection) error {
 	seen := ""
 	for range rereads {
-		damage, err := damageOfLog(v.path)
+		damage, err := v.damageOfLog()
 		switch {
 		case errors.Is(err, os.ErrNotExist), errors.Is(err, io.EOF): // a closed file has no log
 			return nil
 		case err != nil || damage == "":
 			return err
 		case damage == seen:
-			i.Problem("%s are lost", damage)
+			i.Problem("%s-wal: %s are lost", v.path, damage)
 			return nil
 		}
 		seen = damage
 	}
 	return nil
+}
+
+func (v *View) damageOfLog() (damage string, err error) {
+	log, err := os.Open(v.path + "-wal")
+	if err != nil {
+		return "", err
+	}
+	file, _ := clockOfFile(v.path, false)
+	l, err := scanLog(log, file)
+	return l.damage, errors.Join(err, log.Close())
 }
 
 // damageToProblem records an error as a problem if it says that the file is damaged, so that the inspection goes on.
@@ -153,13 +163,6 @@ func (v *View) pageValid(file io.ReaderAt, number int64, page []byte) (bool, err
 		}
 	}
 	return pageInLog(v.path+"-wal", number)
-}
-
-func ignoreEnd(err error) error {
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
 }
 
 // inspected reads a row of inspectedRows.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -14,11 +13,6 @@ import (
 )
 
 const (
-	// ownPages marks the note of a program that maintains the checksums of pages.
-	ownPages = "checksums"
-	// sharedPages marks that of one that lets others write pages without them.
-	sharedPages = "shared"
-
 	pageSizeAt = 16      // offset of the page size in a database's header, 2 bytes, where 1 stands for 64 KiB
 	reservedAt = 20      // offset of the number of bytes that are reserved in each page
 	scanChunk  = 1 << 20 // bytes to read at a time
@@ -27,54 +21,6 @@ const (
 	// rereads is how often a page is read again: a server may be writing it.
 	rereads = 100
 )
-
-// writtenHere reports whether only this program has written to the file, so that its pages must match their checksums.
-// Another program does not update them: sqlite3 in the copies that it makes, or when it copies the log that a crash has
-// left. lock is the lock file.
-func writtenHere(path string, lock io.ReaderAt) bool {
-	file, err := os.Stat(path)
-	if err != nil || file.Size() == 0 {
-		return err == nil || errors.Is(err, os.ErrNotExist)
-	}
-	n, err := readNote(lock)
-	if err != nil || n.owner != ownPages || n.file != identity(file) {
-		return false
-	}
-	log, err := os.Stat(path + "-wal")
-	if errors.Is(err, os.ErrNotExist) {
-		return n.log == closedMark(file)
-	}
-	// Connections that only read leave an empty log behind.
-	return err == nil && (n.log == identity(log) || log.Size() == 0 && n.log == closedMark(file))
-}
-
-// closedMark identifies the state of a closed file, which changes when another program writes to it. In the note it
-// takes the place of the log, which the last connection removes.
-func closedMark(file os.FileInfo) string {
-	return fmt.Sprintf("closed:%d:%d", file.Size(), file.ModTime().UnixNano())
-}
-
-// noteClosed records in the lock file the state in which this process leaves the file. The log still exists if it could
-// not be copied, or if another program has the file open.
-func (b *Backend) noteClosed() error {
-	file, err := os.Stat(b.path)
-	if err != nil {
-		return err
-	}
-	left := closedMark(file)
-	if log, err := os.Stat(b.path + "-wal"); err == nil && log.Size() > 0 {
-		left = identity(log)
-	}
-	return b.note(fmt.Sprint(identity(file), " ", left, " 0 0 ", b.owner()))
-}
-
-// owner returns what the note says about the checksums of pages.
-func (b *Backend) owner() string {
-	if b.cfg.NoPageChecksums {
-		return sharedPages
-	}
-	return ownPages
-}
 
 // adoptPages verifies all rows and the structure of a file that another program has written, and then adds checksums to
 // the pages that lack them.

@@ -143,7 +143,7 @@ func TestInspectionOfClosedFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !writtenHere(path, lock) {
+	if n, err := readNote(lock); err != nil || !n.writtenHere(path, false) {
 		t.Error("after a view, the next start takes the file for another program's")
 	}
 	if err := lock.Close(); err != nil {

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"fmt"
-	"hash/crc32"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
@@ -14,11 +13,6 @@ import (
 type reached struct {
 	cluster  uint64
 	revision int64
-}
-
-// sum returns a checksum of r.
-func (r reached) sum() uint32 {
-	return crc32.ChecksumIEEE(fmt.Append(nil, r.cluster, " ", r.revision))
 }
 
 // reached returns what the next note says. Until the file's clock has passed the revision that an earlier note says, it

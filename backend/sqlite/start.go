@@ -31,7 +31,13 @@ func (b *Backend) prepareFile(ctx context.Context, own bool) error {
 		return startError(err)
 	}
 	db := sql.OpenDB(connector{name, b.synchronous()})
-	return startError(errors.Join(schema.Up(ctx, db, b.log), db.Close()))
+	if err = schema.Up(ctx, db, b.log); err == nil {
+		// What was done so far has no id of its own. On a full disk nothing was.
+		if _, err = db.ExecContext(ctx, statements[nameCommit]); isCode(err, sqlite3.ErrFull) {
+			err = nil
+		}
+	}
+	return startError(errors.Join(err, db.Close()))
 }
 
 func (b *Backend) checkFile(c *conn) error {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"testing"
@@ -41,23 +40,19 @@ func TestRefusedStart(t *testing.T) {
 // A start that is killed after it has copied the log of a crash leaves a file that only this program has written to.
 func TestKilledStart(t *testing.T) {
 	path, _ := crashed(t)
-	file, errFile := os.Stat(path)
-	log, errLog := os.Stat(path + "-wal")
-	if errFile != nil || errLog != nil {
-		t.Fatal(errFile, errLog)
-	}
-	note := fmt.Sprint(identity(file), " ", identity(log), " 0 0 ", ownPages, "\n")
-	if err := os.WriteFile(path+".lock", []byte(note), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	lock, err := lockFile(path + ".lock")
 	if err != nil {
 		t.Fatal(err)
 	}
 	killed := &Backend{log: slog.Default(), path: path, lock: lock}
 	defer func() { _ = lock.Close() }()
-	if !writtenHere(path, lock) {
-		t.Fatal("after the crash")
+	own := func() bool {
+		filled, belongs, err := checkLog(t.Context(), path, true, true)
+		n, errNote := readNote(lock)
+		return errors.Join(err, errNote) == nil && n.writtenHere(path, filled) && filled == belongs
+	}
+	if !own() {
+		t.Fatal("after the crash, the file is taken for another program's")
 	}
 	if err := killed.prepareOwn(t.Context()); err != nil {
 		t.Fatal(err)
@@ -65,7 +60,7 @@ func TestKilledStart(t *testing.T) {
 	if _, err := os.Stat(path + "-wal"); !errors.Is(err, os.ErrNotExist) {
 		t.Fatal("the log remains", err)
 	}
-	if !writtenHere(path, lock) {
+	if !own() {
 		t.Error("the next start takes the file for another program's")
 	}
 }

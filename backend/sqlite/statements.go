@@ -9,6 +9,7 @@ const (
 	rollback
 	insertRow
 	moveClock
+	nameCommit
 	grantLease
 	endLease
 	revokeLease
@@ -115,8 +116,10 @@ func makeStatements() (s [numStatements]string) {
 		"VALUES (?1, ?1 >> 20, ?2, ?7 IS NULL, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
 	// The clock in memory must match the file's. It always does, unless another program wrote to the file despite the
 	// lock.
-	s[moveClock] = "UPDATE clock SET revision = ?1, compacted = ?2 " +
-		"WHERE id = 1 AND revision = ?3 AND compacted = ?4 AND incarnation = ?5"
+	const name = "commit_id = random(), previous_commit_id = commit_id"
+	s[moveClock] = "UPDATE clock SET revision = ?1, compacted = ?2, " + name +
+		" WHERE id = 1 AND revision = ?3 AND compacted = ?4 AND incarnation = ?5"
+	s[nameCommit] = "UPDATE clock SET " + name + " WHERE id = 1"
 	s[grantLease] = "INSERT INTO leases (id, ttl) VALUES (?, ?)"
 	// A negative TTL marks a lease whose revocation has begun.
 	s[endLease] = "UPDATE leases SET ttl = -abs(ttl) WHERE id = ?"

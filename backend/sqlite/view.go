@@ -101,7 +101,9 @@ func viewOwn(path string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return writtenHere(path, lock), lock.Close()
+	n, err := readNote(lock)
+	log, errLog := os.Stat(path + "-wal")
+	return n.writtenHere(path, errLog == nil && log.Size() > 0), errors.Join(err, lock.Close())
 }
 
 // viewConnector opens database/sql connections that only read.

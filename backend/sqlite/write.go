@@ -208,10 +208,16 @@ func (c *conn) insert(r *backend.Row, written int64) error {
 // write runs f in a transaction on the writing connection, which the caller holds. It translates the error that it
 // returns.
 func (b *Backend) write(doing string, f func(*conn) error) error {
-	return b.writeTraced(tracing.Span{}, doing, f)
+	return b.writeTraced(tracing.Span{}, doing, func(c *conn) error {
+		if err := f(c); err != nil {
+			return err
+		}
+		_, err := c.run(nameCommit)
+		return err
+	})
 }
 
-// writeTraced is write within a span.
+// writeTraced is write within a span, for a transaction that gives itself an id.
 func (b *Backend) writeTraced(within tracing.Span, doing string, f func(*conn) error) error {
 	err := b.transact(within, doing, f)
 	if err != nil {

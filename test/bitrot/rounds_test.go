@@ -30,8 +30,6 @@ type place struct {
 	truth *truth
 
 	config sqlstore.Config
-	// restored, if not nil, is called after the files were restored.
-	restored func() error
 	// up and down start and stop the server of the database, if there is one.
 	up, down func() error
 	// undetected reports whether the docs list a flip as not detected.
@@ -99,9 +97,6 @@ func (p *place) round(t *testing.T, seed uint64, running bool, damage func() err
 	}
 	check(os.RemoveAll(p.dir))
 	check(copyFiles(p.sound, p.dir))
-	if p.restored != nil {
-		check(p.restored())
-	}
 	if !running {
 		check(damage())
 	}

@@ -4,14 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/sqlstore/sqlstore"
 )
@@ -44,25 +40,6 @@ func lastCommit(t *testing.T, path string) (at int64) {
 	return at
 }
 
-// belongTogether makes the lock file name the copies of the file and its log, as if they were the originals. Otherwise
-// sqlstore takes them for copies by another program.
-func belongTogether(dir string) error {
-	path := filepath.Join(dir, databaseFile+".lock")
-	note, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	words := strings.Fields(string(note))
-	for i, name := range []string{databaseFile, logFile} {
-		var st unix.Stat_t
-		if err := unix.Stat(filepath.Join(dir, name), &st); err != nil {
-			return err
-		}
-		words[i] = fmt.Sprintf("%d:%d", st.Dev, st.Ino)
-	}
-	return os.WriteFile(path, fmt.Appendf(nil, "%-*s\n", len(note)-1, strings.Join(words, " ")), 0o600)
-}
-
 func TestSQLite(t *testing.T) {
 	for name, withLog := range map[string]bool{"Closed": false, "WithLog": true} {
 		t.Run(name, func(t *testing.T) {
@@ -88,9 +65,6 @@ func TestSQLite(t *testing.T) {
 			p.files = existing(p.sound, []*file{
 				{path: databaseFile, name: "file", objects: true}, {path: logFile, name: "log", objects: true},
 			})
-			if withLog {
-				p.restored = func() error { return belongTogether(p.dir) }
-			}
 			last := lastCommit(t, filepath.Join(p.sound, logFile))
 			p.undetected = func(f *flip, running bool) bool {
 				return f.file.path == logFile && f.offset >= last && !running

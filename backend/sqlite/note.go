@@ -1,0 +1,96 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"syscall"
+	"time"
+)
+
+const (
+	// noteLength is the length of a note, more than it needs, in bytes.
+	noteLength = 120
+	// notePeriod is the minimum time between two notes by the checkpointer. A note is not part of a commit.
+	notePeriod = time.Second
+
+	// ownPages marks the note of a program that maintains the checksums of pages.
+	ownPages = "checksums"
+	// sharedPages marks that of one that lets others write pages without them.
+	sharedPages = "shared"
+	// unknownPages marks that of a start that has not verified the pages yet.
+	unknownPages = "unknown"
+)
+
+// note is the note in the lock file: who maintains the checksums of pages, the file as it was left without a log, and
+// what the store has reached. The zero value stands for none.
+type note struct {
+	owner, file string
+	reached
+}
+
+// readNote returns the note. An interrupted write may have mixed two: then there is none.
+func readNote(lock io.ReaderAt) (n note, err error) {
+	text := make([]byte, noteLength)
+	read, err := lock.ReadAt(text, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return n, fmt.Errorf("read the note in the lock file: %w", err)
+	}
+	var sum uint32
+	_, err = fmt.Sscan(string(text[:read]), &n.owner, &n.file, &n.cluster, &n.revision, &sum)
+	if err != nil || sum != crc32.ChecksumIEEE([]byte(n.String())) {
+		return note{}, nil
+	}
+	return n, nil
+}
+
+// String returns the note as text without its checksum.
+func (n note) String() string {
+	return fmt.Sprint(n.owner, " ", n.file, " ", n.cluster, " ", n.revision)
+}
+
+// closedFile identifies the state of a file without a log, which changes when a program writes to it.
+func closedFile(info os.FileInfo) string {
+	return fmt.Sprintf("%d:%d", info.Size(), info.ModTime().UnixNano())
+}
+
+// writtenHere reports whether only this program has written to the file at path, so that its pages must match their
+// checksums. Another program does not update them: sqlite3 in the copies that it makes, or when it copies the log that a
+// crash has left. filled says that there is a log with commits, which belong to the file.
+func (n note) writtenHere(path string, filled bool) bool {
+	file, err := os.Stat(path)
+	if err != nil || file.Size() == 0 {
+		return err == nil || errors.Is(err, os.ErrNotExist)
+	}
+	return n.owner == ownPages && (filled || n.file == closedFile(file))
+}
+
+// note writes a note of noteLength. A full disk must not keep the server from starting, because only a running server
+// can free space in the database.
+func (b *Backend) note(owner string) error {
+	file, err := os.Stat(b.path)
+	if err != nil {
+		return err
+	}
+	n := note{owner, closedFile(file), b.reached()}
+	text := fmt.Sprint(n, " ", crc32.ChecksumIEEE([]byte(n.String())))
+	_, err = b.lock.WriteAt(fmt.Appendf(nil, "%-*s\n", noteLength-1, text), 0)
+	if isFull(err) {
+		b.log.Warn("the disk is full; the next start cannot tell who has written the database file",
+			"path", b.path, "error", err)
+		return nil
+	}
+	return err
+}
+
+// owner returns what the note says about the checksums of pages.
+func (b *Backend) owner() string {
+	if b.cfg.NoPageChecksums {
+		return sharedPages
+	}
+	return ownPages
+}
+
+func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }

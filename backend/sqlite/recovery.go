@@ -1,0 +1,177 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/backend/sqlite/internal/pagesum"
+)
+
+// ErrStaleLog is returned for a database file next to the write-ahead log of another one, or of another state of it.
+var ErrStaleLog = errors.New("the write-ahead log does not belong to the database file, which was put there after it " +
+	"(a backup?), so SQLite would mix the two: put the file that belongs to the log back; to use this file as it is, " +
+	"move the -wal and -shm files to a safe place, because they may hold acknowledged writes that it lacks")
+
+// checkLog checks, before SQLite opens the file at path and recovers it from the log of a crash, that the log belongs to
+// the file and holds everything that was synced in it. verify says whether the pages of the file have checksums. It
+// returns whether there is a log with commits, and whether they show that they belong to the file: SQLite would apply
+// any log to any file. If the two show neither that nor the opposite, the file must be sound after the recovery.
+//
+// A transaction writes its own id and that of the one before into the row of the clock, which the log holds with it. So
+// the file alone must be in the state before the first transaction of the log, or in that after one of them.
+func checkLog(ctx context.Context, path string, verify, synced bool) (filled, belongs bool, err error) {
+	log, err := os.Open(path + "-wal")
+	if errors.Is(err, os.ErrNotExist) {
+		return false, false, nil
+	}
+	if err != nil {
+		return false, false, fmt.Errorf("read the write-ahead log: %w", err)
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	if info, err := log.Stat(); err != nil || info.Size() <= walHeader {
+		return false, false, err
+	}
+	file, known := clockOfFile(path, verify)
+	l, err := scanLog(log, file)
+	switch {
+	case err != nil:
+		return true, false, fmt.Errorf("read the write-ahead log: %w", err)
+	case l.damage != "" && synced:
+		return true, false, fmt.Errorf("%w: %s-wal: %s would be lost; restore a backup; or, to go on without them, copy "+
+			"the file and its log to another directory, and there run sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)', "+
+			"then 'sqlstore repair --bump-revision'", ErrCorrupt, path, l.damage)
+	case l.commits == 0:
+		return false, false, nil
+	}
+	mode, err := journalMode(path)
+	switch {
+	case err != nil:
+		return true, false, err
+	case mode != walMode, known && l.first.commit != 0 && !l.belongs:
+		return true, false, fmt.Errorf("%w: %s-wal", ErrStaleLog, path)
+	case known && l.belongs:
+		return true, true, nil
+	}
+	return true, false, inspectRecovered(ctx, path)
+}
+
+// walMode is how the header of a database says that it uses a WAL. It does from before the first frame is written; a
+// file that VACUUM INTO has made does not.
+const walMode = 2<<8 | 2
+
+// journalMode returns what the header of the file at path says about that.
+func journalMode(path string) (mode uint16, err error) {
+	const at = 18
+	file, err := pagesum.OpenFile(path, os.O_RDONLY)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	var versions [2]byte
+	_, err = file.ReadAt(versions[:], at)
+	return binary.BigEndian.Uint16(versions[:]), errors.Join(ignoreEnd(err), file.Close())
+}
+
+// clockOfFile reads the clock from the database file alone. A crash may leave a file that cannot be read without the
+// log, which has the pages that a checkpoint has copied in part.
+func clockOfFile(path string, verify bool) (row clockRow, known bool) {
+	parameters := readOnly + "&immutable=1"
+	if !verify {
+		parameters += unverified
+	}
+	c, err := open(dsn(path, parameters))
+	if err != nil {
+		return row, false
+	}
+	n, err := c.queryInts("SELECT revision, commit_id, previous_commit_id FROM clock WHERE id = 1")
+	if errors.Join(err, c.close()) != nil || len(n) != 3 {
+		return row, false
+	}
+	return clockRow{revision: n[0], commit: n[1], previous: n[2]}, true
+}
+
+// loggedCommits is what a WAL says about the transactions that SQLite would recover from it.
+type loggedCommits struct {
+	commits int      // number of transactions
+	first   clockRow // after the first one that wrote the clock
+	belongs bool     // the file is in the state before that one or after one of them
+	damage  string   // what is damaged, and which commits SQLite would drop because of it; "" if nothing is
+}
+
+// scanLog reads a log for a file with that clock, which is zero if it is not known.
+//
+// SQLite takes the first frame that is not whole for the end of the log, as a crash leaves it, and drops all after it.
+// But a transaction that moves the clock's revision is synced before the next frame is written: if both are whole, so
+// was every frame before them. And the file never has a later revision than the log, because a checkpoint copies only
+// what is synced in the log.
+func scanLog(log io.ReaderAt, file clockRow) (l loggedCommits, err error) {
+	var (
+		broken   int64           // number of the first frame that is not whole
+		row      clockRow        // of the current transaction
+		revision = file.revision // the highest one of a whole transaction
+		last     int64           // the same, of those before the broken frame
+		synced   bool            // a transaction after the broken frame has ended and moved the revision
+		proof    bool            // another frame followed it
+	)
+	whole, err := eachFrame(log, func(f *frame) bool {
+		if !f.whole && broken == 0 {
+			broken = f.number
+		}
+		if proof = f.whole && synced; proof {
+			return false
+		}
+		if now, ok := clockInPage(f.content); ok && f.whole {
+			row = now
+		}
+		if !f.commits {
+			return true
+		}
+		synced = f.whole && broken != 0 && row.revision > revision
+		if f.whole {
+			revision = max(revision, row.revision)
+		}
+		if broken == 0 {
+			l.commits++
+			last = max(last, row.revision)
+			if row.commit != 0 && l.first.commit == 0 {
+				l.first, l.belongs = row, row.previous == file.commit
+			}
+			l.belongs = l.belongs || row.commit != 0 && row.commit == file.commit
+		}
+		row = clockRow{}
+		return true
+	})
+	switch {
+	case err != nil:
+		return l, ignoreEnd(err)
+	case !whole:
+		l.damage = fmt.Sprintf("the first %d bytes and all commits", walHeader)
+	case proof, broken != 0 && last != 0 && file.revision > last:
+		l.damage = fmt.Sprintf("frame %d and later commits", broken)
+	}
+	return l, nil
+}
+
+// inspectRecovered checks that the file at path is sound as SQLite recovers it, without changing it.
+func inspectRecovered(ctx context.Context, path string) error {
+	c, err := open(dsn(path, readOnly+unverified), "query_only = 1")
+	if err != nil {
+		return startError(err)
+	}
+	found := &backend.Inspection{}
+	err = damageToProblem(found, (&View{c: c, path: path}).integrity(ctx, found))
+	if err = errors.Join(err, c.close()); err != nil {
+		return startError(err)
+	}
+	if found.Found > 0 {
+		return fmt.Errorf("%w: %s-wal: %s (problems: %d)", ErrStaleLog, path, found.Problems[0], found.Found)
+	}
+	return nil
+}

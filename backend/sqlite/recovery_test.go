@@ -1,0 +1,259 @@
+package sqlite
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// crashed leaves a database's files as a crash does, with the key old in the WAL, and an earlier backup made by VACUUM
+// INTO.
+func crashed(t *testing.T) (path, backup string) {
+	t.Helper()
+	live := filepath.Join(t.TempDir(), "db")
+	b, err := Open(t.Context(), Config{Path: live})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close() })
+	backup = filepath.Join(t.TempDir(), "backup")
+	edit(t, live, "VACUUM INTO '"+backup+"'")
+	if err := write(b, "old", []byte("v")); err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(t.TempDir(), "db")
+	for _, suffix := range []string{"", "-wal", ".lock"} {
+		copyFile(t, live+suffix, path+suffix)
+	}
+	if log, err := os.Stat(path + "-wal"); err != nil || log.Size() <= walHeader {
+		t.Fatal(log, err)
+	}
+	return path, backup
+}
+
+// copyFile copies like cp, into the existing file.
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	content, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, content, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLogOfAnotherFile(t *testing.T) {
+	moved := func(t *testing.T, from, to string) {
+		t.Helper()
+		copyFile(t, from, to+".new")
+		if err := os.Rename(to+".new", to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	another := filepath.Join(t.TempDir(), "another")
+	closed(t, another, func(b *Backend) { writeKeys(t, b, "another") })
+	for name, restore := range map[string]func(t *testing.T, path, backup string){
+		"VACUUM INTO, copied":   func(t *testing.T, path, backup string) { t.Helper(); copyFile(t, backup, path) },
+		"VACUUM INTO, moved":    func(t *testing.T, path, backup string) { t.Helper(); moved(t, backup, path) },
+		"another store, copied": func(t *testing.T, path, _ string) { t.Helper(); copyFile(t, another, path) },
+		"another store, moved":  func(t *testing.T, path, _ string) { t.Helper(); moved(t, another, path) },
+		"no file": func(t *testing.T, path, _ string) {
+			t.Helper()
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, backup := crashed(t)
+			restore(t, path, backup)
+			for range 2 { // it stays refused
+				wantOpenError(t, path, ErrStaleLog, path+"-wal")
+			}
+			for _, suffix := range []string{"-wal", "-shm"} {
+				if err := os.Remove(path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+					t.Fatal(err)
+				}
+			}
+			openAfterRestore(t, path)
+		})
+	}
+}
+
+// The server accepts what a crash leaves, even after the files were copied elsewhere, with or without the lock file.
+func TestLogOfACrash(t *testing.T) {
+	for name, suffixes := range map[string][]string{
+		"in place": nil, "copied": {"", "-wal", ".lock"}, "copied without the lock file": {"", "-wal"},
+	} {
+		path, _ := crashed(t)
+		if len(suffixes) > 0 {
+			to := filepath.Join(t.TempDir(), "copy")
+			for _, suffix := range suffixes {
+				copyFile(t, path+suffix, to+suffix)
+			}
+			path = to
+		}
+		if r := revision(t, openAfterRestore(t, path)); r != 2 {
+			t.Errorf("%s: revision %d", name, r)
+		}
+	}
+}
+
+// Transactions of another program do not write the clock. What they leave in a log is accepted if the file is sound with
+// it.
+func TestLogOfAnotherProgram(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	closed(t, path, func(b *Backend) { writeKeys(t, b, "a", "b", "c") })
+	other := filepath.Join(t.TempDir(), "other")
+	closed(t, other, func(b *Backend) { writeKeys(t, b, strings.Split(strings.Repeat("k", 300), "")...) })
+	c, err := connect(path, "wal_autocheckpoint = 0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.exec("UPDATE object_versions SET value = 'changed'; CREATE INDEX added ON leases (ttl)"); err != nil {
+		t.Fatal(err)
+	}
+	written := filepath.Join(t.TempDir(), "db")
+	copyFile(t, path, written)
+	copyFile(t, path+"-wal", written+"-wal")
+	copyFile(t, path+"-wal", other+"-wal")
+	if err := c.close(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := openAfterRestore(t, written).writer.queryInt(
+		"SELECT count(*) FROM object_versions WHERE value = 'changed'"); n != 3 || err != nil {
+		t.Errorf("%d rows are changed, %v", n, err)
+	}
+	read := func() (content []byte) {
+		t.Helper()
+		for _, suffix := range []string{"", "-wal"} {
+			file, err := os.ReadFile(other + suffix)
+			if err != nil {
+				t.Fatal(err)
+			}
+			content = append(content, file...)
+		}
+		return content
+	}
+	before := read()
+	wantOpenError(t, other, ErrStaleLog, other+"-wal")
+	if !bytes.Equal(read(), before) {
+		t.Error("the refused start has changed the file or its log")
+	}
+}
+
+// The chain of ids must have a link for every transaction: otherwise an older state of the file could pass for a later
+// one.
+func TestEveryTransactionHasAnID(t *testing.T) {
+	b := openTest(t, Config{Path: filepath.Join(t.TempDir(), "db")})
+	writeKeys(t, b, "a", "a", "a")
+	row := func() (row clockRow) {
+		t.Helper()
+		n, err := b.writer.queryInts("SELECT revision, commit_id, previous_commit_id FROM clock")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return clockRow{n[0], n[1], n[2]}
+	}
+	commit := func(e backend.Effects) func() error {
+		return func() error {
+			tx, err := b.Begin(t.Context(), backend.Needs{})
+			if err != nil {
+				return err
+			}
+			e.Revision = max(e.Revision, tx.Loaded().Clock.Revision)
+			return tx.Commit(t.Context(), &e)
+		}
+	}
+	for _, step := range []struct {
+		name string
+		f    func() error
+	}{
+		{"a lease", commit(backend.Effects{Granted: []backend.Lease{{ID: 1, TTL: time.Minute}}})},
+		{"a revision", commit(backend.Effects{Revision: 9, Compacted: 9})},
+		{"a purge", func() error {
+			_, err := b.Purge(t.Context(), 100, math.MaxInt64)
+			return err
+		}},
+		{"a defragmentation", func() error { return b.Defragment(t.Context()) }},
+		{"an import", func() error { return b.SetImport(t.Context(), backend.Import{}, 0) }},
+		{"remaining times", func() error { return b.SetRemaining(t.Context(), nil) }},
+	} {
+		before := row()
+		if err := step.f(); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if now := row(); now.previous != before.commit || now.commit == before.commit || now.commit == 0 {
+			t.Errorf("after %s the clock is %+v, before %+v", step.name, now, before)
+		}
+	}
+	before := row()
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = openTest(t, Config{Path: b.path})
+	if now := row(); now.previous != before.commit || now.commit == before.commit {
+		t.Errorf("after a start the clock is %+v, before %+v", now, before)
+	}
+}
+
+func openAfterRestore(t *testing.T, path string) *Backend {
+	t.Helper()
+	b, err := Open(t.Context(), Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// A copy of the file from before the log last started again lacks what was in it until then. It is refused beside the
+// log, also if it keeps the inode of the file, as cp does. A copy from the beginning of the log needs nothing else.
+func TestOlderCopyOverTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	b := openTest(t, Config{Path: path})
+	writeKeys(t, b, "a")
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = openTest(t, Config{Path: path})
+	p, c := checkpointing(t, b)
+	begun := filepath.Join(t.TempDir(), "begun")
+	copyFile(t, path, begun)
+	writeKeys(t, b, "b", "c")
+	p.once(t.Context(), c, alone)
+	crash := func() string {
+		t.Helper()
+		to := filepath.Join(t.TempDir(), "db")
+		for _, suffix := range []string{"", "-wal", ".lock"} {
+			copyFile(t, path+suffix, to+suffix)
+		}
+		return to
+	}
+	copied := crash()
+	writeKeys(t, b, "d") // in a log that starts again
+	again := crash()
+	whole := crash()
+
+	copyFile(t, begun, copied)
+	if r := revision(t, openAfterRestore(t, copied)); r != 4 {
+		t.Errorf("with all of the log, the file is at revision %d", r)
+	}
+	copyFile(t, begun, again)
+	wantOpenError(t, again, ErrStaleLog, again+"-wal")
+	if r := revision(t, openAfterRestore(t, whole)); r != 5 {
+		t.Errorf("what the crash left is at revision %d", r)
+	}
+}

@@ -1,0 +1,2 @@
+ALTER TABLE clock DROP COLUMN previous_commit_id;
+ALTER TABLE clock DROP COLUMN commit_id;
