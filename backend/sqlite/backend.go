@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -60,6 +61,7 @@ type Backend struct {
 	unsummed int64
 
 	closing   chan struct{}
+	watching  sync.WaitGroup // watchPlace
 	closeOnce sync.Once
 	closeErr  error
 }
@@ -130,7 +132,7 @@ func (b *Backend) read(ctx context.Context, doing string, f func(*conn) error) (
 	if c == nil {
 		opened, err := b.connectReader()
 		if err != nil {
-			return backend.Clock{}, translate("open a reading connection", err)
+			return backend.Clock{}, cmp.Or(b.checkPlace(), translate("open a reading connection", err))
 		}
 		c = opened
 	}
@@ -208,6 +210,7 @@ func (b *Backend) refuseWrites(doing string, cause error) {
 func (b *Backend) Close() error {
 	b.closeOnce.Do(func() {
 		close(b.closing)
+		b.watching.Wait()
 		b.reserve.stop()
 		b.checkpoints.stop()
 		b.turn <- struct{}{}
@@ -216,7 +219,8 @@ func (b *Backend) Close() error {
 				b.closeErr = errors.Join(b.closeErr, c.close())
 			}
 		}
-		if b.broken.Load() == nil {
+		// The log of a file that was replaced must not stay beside the new one.
+		if broken := b.broken.Load(); broken == nil || errors.Is(*broken, errReplaced) {
 			if _, err := b.writer.queryInts("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
 				b.log.Warn("checkpoint at close failed; the next start goes on from the WAL", "path", b.path, "error",
 					err)

@@ -102,6 +102,7 @@ func (b *Backend) open(ctx context.Context) error {
 	if err := b.note(b.owner()); err != nil {
 		return err
 	}
+	b.watching.Go(b.watchPlace)
 	b.checkpoints.poke() // copy what a crash has left in the WAL
 	b.reserve.start()
 	return nil

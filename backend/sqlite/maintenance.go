@@ -60,6 +60,9 @@ func (b *Backend) surplus() (pages int64, err error) {
 func (b *Backend) Size(ctx context.Context) (backend.Size, error) {
 	var total, free int64
 	_, err := b.read(ctx, "read the size", func(c *conn) (err error) {
+		if err := b.checkPlace(); err != nil {
+			return err
+		}
 		if total, err = c.queryInt("PRAGMA page_count"); err == nil {
 			free, err = c.queryInt("PRAGMA freelist_count")
 		}

@@ -52,8 +52,8 @@ func (n note) String() string {
 }
 
 // closedFile identifies the state of a file without a log, which changes when a program writes to it.
-func closedFile(info os.FileInfo) string {
-	return fmt.Sprintf("%d:%d", info.Size(), info.ModTime().UnixNano())
+func closedFile(size int64, modified time.Time) string {
+	return fmt.Sprintf("%d:%d", size, modified.UnixNano())
 }
 
 // writtenHere reports whether only this program has written to the file at path, so that its pages must match their
@@ -64,17 +64,17 @@ func (n note) writtenHere(path string, filled bool) bool {
 	if err != nil || file.Size() == 0 {
 		return err == nil || errors.Is(err, os.ErrNotExist)
 	}
-	return n.owner == ownPages && (filled || n.file == closedFile(file))
+	return n.owner == ownPages && (filled || n.file == closedFile(file.Size(), file.ModTime()))
 }
 
 // note writes a note of noteLength. A full disk must not keep the server from starting, because only a running server
 // can free space in the database.
 func (b *Backend) note(owner string) error {
-	file, err := os.Stat(b.path)
+	size, modified, err := b.file.Stat() // of the file that is open, whatever is at its path now
 	if err != nil {
 		return err
 	}
-	n := note{owner, closedFile(file), b.reached()}
+	n := note{owner, closedFile(size, modified), b.reached()}
 	text := fmt.Sprint(n, " ", crc32.ChecksumIEEE([]byte(n.String())))
 	_, err = b.lock.WriteAt(fmt.Appendf(nil, "%-*s\n", noteLength-1, text), 0)
 	if isFull(err) {

@@ -114,7 +114,7 @@ func summedPages(file io.ReaderAt) (int64, error) {
 func eachPage(
 	ctx context.Context, file *pagesum.File, size int64, f func(number int64, page []byte, done float64) error,
 ) error {
-	total, err := file.Size()
+	total, _, err := file.Stat()
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"os"
 	"testing"
+
+	"github.com/sqlstore/sqlstore/backend/sqlite/internal/pagesum"
 )
 
 // TestRefusedStart starts on a damaged file repeatedly, as a supervisor does, and after a start that was killed.
@@ -44,8 +46,12 @@ func TestKilledStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	killed := &Backend{log: slog.Default(), path: path, lock: lock}
-	defer func() { _ = lock.Close() }()
+	file, err := pagesum.OpenFile(path, os.O_RDONLY)
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed := &Backend{log: slog.Default(), path: path, lock: lock, file: file}
+	defer func() { _ = errors.Join(file.Close(), lock.Close()) }()
 	own := func() bool {
 		filled, belongs, err := checkLog(t.Context(), path, true, true)
 		n, errNote := readNote(lock)

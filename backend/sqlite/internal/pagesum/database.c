@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 // Frames are kept in chunks, which never move, so that readers need no lock: SQLite's own locks order a write of a
 // frame before its reads.
@@ -13,6 +14,9 @@ struct database {
 	int length, handles;
 	database *next;
 	descriptor *descriptors;
+	int known; // device and inode are those of the file
+	dev_t device;
+	ino_t inode;
 	int summed;
 	uint32_t page;
 	int big;
@@ -70,6 +74,22 @@ void database_release(database *d) {
 		free(d);
 	}
 	sqlite3_mutex_leave(m);
+}
+
+int database_same(database *d) {
+	struct stat at;
+	if (stat(d->path, &at) != 0) {
+		return 0;
+	}
+	sqlite3_mutex *m = lock();
+	if (!d->known) {
+		d->known = 1;
+		d->device = at.st_dev;
+		d->inode = at.st_ino;
+	}
+	int same = d->device == at.st_dev && d->inode == at.st_ino;
+	sqlite3_mutex_leave(m);
+	return same;
 }
 
 int database_open(database *d, int flags) {

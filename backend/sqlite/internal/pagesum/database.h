@@ -18,6 +18,10 @@ typedef struct database database;
 database *database_acquire(const char *path, int length);
 void database_release(database *);
 
+// database_same reports whether the file at the database's path is the one that this process already has open. The first
+// call says which one that is.
+int database_same(database *);
+
 // database_open returns a descriptor of the file, as descriptors_open does. The last release closes it.
 int database_open(database *, int flags);
 

@@ -7,11 +7,14 @@ package pagesum
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"syscall"
+	"time"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // File is a database file, read and synced beside SQLite. Its descriptor stays open until the last File and the last of
@@ -30,7 +33,7 @@ func OpenFile(path string, flags int) (*File, error) {
 	f := &File{path: path}
 	fd := C.pagesum_open(name, C.int(flags), &f.database)
 	if fd < 0 {
-		return nil, &os.PathError{Op: "open", Path: path, Err: syscall.Errno(-fd)}
+		return nil, &os.PathError{Op: "open", Path: path, Err: unix.Errno(-fd)}
 	}
 	f.fd = int(fd)
 	return f, nil
@@ -40,7 +43,7 @@ func OpenFile(path string, flags int) (*File, error) {
 func (f *File) ReadAt(p []byte, at int64) (n int, err error) {
 	for n < len(p) && err == nil {
 		var some int
-		some, err = f.try("read", func() (int, error) { return syscall.Pread(f.fd, p[n:], at+int64(n)) })
+		some, err = f.try("read", func() (int, error) { return unix.Pread(f.fd, p[n:], at+int64(n)) })
 		if n += max(some, 0); err == nil && some == 0 {
 			err = io.EOF
 		}
@@ -52,7 +55,7 @@ func (f *File) ReadAt(p []byte, at int64) (n int, err error) {
 func (f *File) WriteAt(p []byte, at int64) (n int, err error) {
 	for n < len(p) && err == nil {
 		var some int
-		some, err = f.try("write", func() (int, error) { return syscall.Pwrite(f.fd, p[n:], at+int64(n)) })
+		some, err = f.try("write", func() (int, error) { return unix.Pwrite(f.fd, p[n:], at+int64(n)) })
 		n += max(some, 0)
 	}
 	return n, err
@@ -60,15 +63,35 @@ func (f *File) WriteAt(p []byte, at int64) (n int, err error) {
 
 // Sync makes what was written to the file durable.
 func (f *File) Sync() error {
-	_, err := f.try("sync", func() (int, error) { return 0, syscall.Fsync(f.fd) })
+	_, err := f.try("sync", func() (int, error) { return 0, unix.Fsync(f.fd) })
 	return err
 }
 
-// Size returns the size of the file in bytes.
-func (f *File) Size() (int64, error) {
-	var info syscall.Stat_t
-	_, err := f.try("stat", func() (int, error) { return 0, syscall.Fstat(f.fd, &info) })
-	return info.Size, err
+// Stat returns the size of the file in bytes and the time of its last change.
+func (f *File) Stat() (size int64, modified time.Time, err error) {
+	info, err := f.stat()
+	return info.Size, time.Unix(info.Mtim.Unix()), err
+}
+
+// At reports whether the file is at that path.
+func (f *File) At(path string) (bool, error) {
+	info, err := f.stat()
+	if err != nil {
+		return false, err
+	}
+	var at unix.Stat_t
+	switch err := unix.Stat(path, &at); {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+		return false, nil
+	case err != nil:
+		return false, &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	return at.Dev == info.Dev && at.Ino == info.Ino, nil
+}
+
+func (f *File) stat() (info unix.Stat_t, err error) {
+	_, err = f.try("stat", func() (int, error) { return 0, unix.Fstat(f.fd, &info) })
+	return info, err
 }
 
 // Fd returns the descriptor, which the caller must not close.
@@ -92,7 +115,7 @@ func (f *File) try(op string, call func() (int, error)) (n int, err error) {
 		if err == nil {
 			return n, nil
 		}
-		if err != syscall.EINTR {
+		if err != unix.EINTR {
 			return n, &os.PathError{Op: op, Path: f.path, Err: err}
 		}
 	}

@@ -37,12 +37,17 @@ func TestFile(t *testing.T) {
 	if _, err := f.WriteAt([]byte("abc"), 2); err != nil {
 		t.Error(err)
 	}
-	if size, err := f.Size(); size != 5 || err != nil {
+	if size, _, err := f.Stat(); size != 5 || err != nil {
 		t.Errorf("size %d, %v", size, err)
 	}
 	p := make([]byte, 4)
 	if n, err := f.ReadAt(p, 3); n != 2 || !errors.Is(err, io.EOF) || string(p[:n]) != "bc" {
 		t.Errorf("read %d bytes, %q, %v", n, p, err)
+	}
+	for name, want := range map[string]bool{path: true, path + ".none": false, filepath.Join(path, "below"): false} {
+		if at, err := f.At(name); at != want || err != nil {
+			t.Errorf("at %s: %v, %v", name, at, err)
+		}
 	}
 	if err := errors.Join(f.Sync(), f.Close(), f.Close()); err != nil {
 		t.Error(err)
@@ -89,8 +94,12 @@ func TestFileBesideConnections(t *testing.T) {
 	if err := os.Rename(path, filepath.Join(dir, "old")); err != nil {
 		t.Fatal(err)
 	}
-	for size := range 3 {
-		content := make([]byte, size)
+	other, err := sql.Open("sqlite3", "file:"+path+"?vfs="+pagesum.VFS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for size := range 3 { // the last one is an empty database
+		content := make([]byte, 2-size)
 		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(size)), content, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -101,15 +110,21 @@ func TestFileBesideConnections(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := f.Size(); got != int64(size) || err != nil {
-			t.Errorf("size %d of a file of %d bytes, %v", got, size, err)
+		if got, _, err := f.Stat(); got != int64(2-size) || err != nil {
+			t.Errorf("size %d of a file of %d bytes, %v", got, 2-size, err)
 		}
 		if err := f.Close(); err != nil {
 			t.Error(err)
 		}
 	}
+	if err := other.Ping(); err == nil {
+		t.Error("opened the new file beside the one that it has replaced")
+	}
 	if err := db.Close(); err != nil {
 		t.Error(err)
+	}
+	if err := errors.Join(other.Ping(), other.Close()); err != nil {
+		t.Errorf("open the new file after the old one was closed: %v", err)
 	}
 	if n := descriptors(t, path) + descriptors(t, filepath.Join(dir, "old")); n != 0 {
 		t.Errorf("%d descriptors are left", n)

@@ -129,6 +129,11 @@ static int open_file(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flag
 		return SQLITE_NOMEM;
 	}
 	int err = vfs_below(v)->xOpen(vfs_below(v), name, below(f), flags, out);
+	if (err == SQLITE_OK && !log && !database_same(h->shared)) {
+		// The log at the path belongs to the file that was replaced.
+		below(f)->pMethods->xClose(below(f));
+		err = SQLITE_CANTOPEN;
+	}
 	if (err != SQLITE_OK) {
 		database_release(h->shared);
 		return err;

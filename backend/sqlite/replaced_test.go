@@ -1,0 +1,85 @@
+package sqlite
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// A server whose file was replaced or removed acknowledges no more writes, and the next start uses what is at the path.
+func TestReplacedFile(t *testing.T) {
+	for name, c := range map[string]struct {
+		replace  func(path, backup string) error
+		revision int64 // after the next start
+	}{
+		"replaced": {func(path, backup string) error { return os.Rename(backup, path) }, 2},
+		"removed":  {func(path, _ string) error { return os.Remove(path) }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, backup := filepath.Join(t.TempDir(), "db"), filepath.Join(t.TempDir(), "backup")
+			b := openTest(t, Config{Path: path})
+			writeKeys(t, b, "a")
+			edit(t, path, "VACUUM INTO '"+backup+"'")
+			writeKeys(t, b, "b")
+			for range cap(b.readers) { // which opens all connections
+				if rows, err := list(t, b); err != nil || len(rows) != 2 {
+					t.Errorf("%d keys, %v", len(rows), err)
+				}
+			}
+			if err := c.replace(path, backup); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			err := write(b, "c", nil)
+			for ; err == nil && time.Since(began) < time.Minute; err = write(b, "c", nil) {
+			}
+			if !errors.Is(err, errReplaced) {
+				t.Fatalf("write: %v", err)
+			}
+			if _, err := b.Size(t.Context()); !errors.Is(err, errReplaced) {
+				t.Errorf("size: %v", err)
+			}
+			if rows, err := list(t, b); err != nil || len(rows) != 3 {
+				t.Errorf("%d keys can be read, %v", len(rows), err)
+			}
+			if err := b.Close(); err != nil {
+				t.Error(err)
+			}
+			for range 2 {
+				b := openAfterRestore(t, path)
+				if r := revision(t, b); r != c.revision {
+					t.Errorf("revision %d after the next start, want %d", r, c.revision)
+				}
+				if err := b.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// A server whose directory was replaced must not remove the log of the server that has the new file open.
+func TestReplacedDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	path := filepath.Join(dir, "db")
+	b := openTest(t, Config{Path: path})
+	writeKeys(t, b, "a")
+	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for _, suffix := range []string{"", "-wal"} {
+		if err := os.WriteFile(path+suffix, []byte("another server's"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, suffix := range []string{"", "-wal"} {
+		if now, err := os.ReadFile(path + suffix); err != nil || string(now) != "another server's" {
+			t.Errorf("%s has become %q, %v", path+suffix, now, err)
+		}
+	}
+}
