@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mattn/go-sqlite3"
+
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/sqlite/internal/pagesum"
 	"github.com/sqlstore/sqlstore/internal/tracing"
@@ -221,7 +223,11 @@ func (b *Backend) Close() error {
 		}
 		// The log of a file that was replaced must not stay beside the new one.
 		if broken := b.broken.Load(); broken == nil || errors.Is(*broken, errReplaced) {
-			if _, err := b.writer.queryInts("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+			_, err := b.writer.run(markClosed)
+			if err == nil || isCode(err, sqlite3.ErrFull) {
+				_, err = b.writer.queryInts("PRAGMA wal_checkpoint(TRUNCATE)")
+			}
+			if err != nil {
 				b.log.Warn("checkpoint at close failed; the next start goes on from the WAL", "path", b.path, "error",
 					err)
 			}

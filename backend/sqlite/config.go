@@ -89,6 +89,7 @@ func (b *Backend) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	b.warnOfNoLog()
 	prepare := b.adoptFile
 	if own := noted.writtenHere(b.path, filled); own && belongs == filled && !b.cfg.NoPageChecksums {
 		prepare = b.prepareOwn

@@ -97,6 +97,18 @@ func clockOfFile(path string, verify bool) (row clockRow, known bool) {
 	return clockRow{revision: n[0], commit: n[1], previous: n[2]}, true
 }
 
+// warnOfNoLog warns of a file whose last server did not close it, if no log is beside it: the last writes may be missing.
+func (b *Backend) warnOfNoLog() {
+	if _, err := os.Stat(b.path + "-wal"); !errors.Is(err, os.ErrNotExist) {
+		return
+	}
+	if row, known := clockOfFile(b.path, false); known && row.commit != row.previous {
+		b.log.Warn("the database was not closed, and its write-ahead log is not beside it: a copy of a running server's "+
+			"database lacks the writes since it was made, and one that was made without the -wal file lacks those in it",
+			"path", b.path, "revision", row.revision)
+	}
+}
+
 // loggedCommits is what a WAL says about the transactions that SQLite would recover from it.
 type loggedCommits struct {
 	commits int      // number of transactions

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"errors"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -103,6 +104,32 @@ func TestLogOfACrash(t *testing.T) {
 		}
 		if r := revision(t, openAfterRestore(t, path)); r != 2 {
 			t.Errorf("%s: revision %d", name, r)
+		}
+	}
+}
+
+// A copy of the file alone starts as an older store, which a warning says. A file that a server has closed is complete.
+func TestFileWithoutItsLog(t *testing.T) {
+	crashedAt, backup := crashed(t)
+	alone, closedAt := filepath.Join(t.TempDir(), "db"), filepath.Join(t.TempDir(), "db")
+	copyFile(t, crashedAt, alone)
+	closed(t, closedAt, func(b *Backend) { writeKeys(t, b, "a") })
+	for path, want := range map[string]bool{
+		alone: true, backup: true, closedAt: false, crashedAt: false, filepath.Join(t.TempDir(), "new"): false,
+	} {
+		for range 2 { // the second time it was closed
+			var out strings.Builder
+			b, err := Open(t.Context(), Config{Path: path, Logger: slog.New(slog.NewTextHandler(&out, nil))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Close(); err != nil {
+				t.Error(err)
+			}
+			if warned := strings.Contains(out.String(), "was not closed"); warned != want {
+				t.Errorf("%s: warned %v\n%s", path, warned, out.String())
+			}
+			want = false
 		}
 	}
 }

@@ -10,6 +10,7 @@ const (
 	insertRow
 	moveClock
 	nameCommit
+	markClosed
 	grantLease
 	endLease
 	revokeLease
@@ -120,6 +121,8 @@ func makeStatements() (s [numStatements]string) {
 	s[moveClock] = "UPDATE clock SET revision = ?1, compacted = ?2, " + name +
 		" WHERE id = 1 AND revision = ?3 AND compacted = ?4 AND incarnation = ?5"
 	s[nameCommit] = "UPDATE clock SET " + name + " WHERE id = 1"
+	// The next transaction gets another id.
+	s[markClosed] = "UPDATE clock SET previous_commit_id = commit_id WHERE id = 1"
 	s[grantLease] = "INSERT INTO leases (id, ttl) VALUES (?, ?)"
 	// A negative TTL marks a lease whose revocation has begun.
 	s[endLease] = "UPDATE leases SET ttl = -abs(ttl) WHERE id = ?"
