@@ -17,6 +17,7 @@ import (
 	"github.com/sqlstore/sqlstore/compactor"
 	"github.com/sqlstore/sqlstore/internal/authn"
 	"github.com/sqlstore/sqlstore/internal/listen"
+	"github.com/sqlstore/sqlstore/internal/setting"
 	"github.com/sqlstore/sqlstore/internal/tracing"
 )
 
@@ -232,7 +233,8 @@ func defaultCacheBytes() int64 {
 
 // OnPostgres reports whether Datastore names a Postgres database.
 func (c *Config) OnPostgres() bool {
-	return strings.HasPrefix(c.Datastore, "postgres://") || strings.HasPrefix(c.Datastore, "postgresql://")
+	scheme, _, found := strings.Cut(c.Datastore, "://")
+	return found && (strings.EqualFold(scheme, "postgres") || strings.EqualFold(scheme, "postgresql"))
 }
 
 // Temporary reports whether the store is removed when its server closes.
@@ -245,6 +247,9 @@ const datastoreForm = "write sqlite:///path/to/file, with three slashes before a
 // file resolves Datastore to the path of a SQLite file, or "" for a temporary store. Errors: [ErrConfig].
 func (c *Config) file() (string, error) {
 	switch {
+	case c.DatastorePasswordFile != "":
+		return "", fmt.Errorf("%w: %s is for Postgres, but %s names a SQLite database", ErrConfig,
+			setting.Name("DatastorePasswordFile"), setting.Name("Datastore"))
 	case c.Temporary():
 		return "", nil
 	case c.Datastore == "" || c.Datastore == "sqlite" || c.Datastore == "sqlite://":
@@ -280,7 +285,7 @@ func (c *Config) file() (string, error) {
 // [ErrConfig].
 func (c *Config) Database() (string, error) {
 	if c.OnPostgres() {
-		return postgres.Redact(c.Datastore), nil
+		return postgres.Redact(c.dsn()), nil
 	}
 	path, err := c.file()
 	if path == "" {
@@ -289,9 +294,15 @@ func (c *Config) Database() (string, error) {
 	return path, err
 }
 
+// dsn returns Datastore with its scheme in lower case, as pgx expects it.
+func (c *Config) dsn() string {
+	scheme, rest, _ := strings.Cut(c.Datastore, "://")
+	return strings.ToLower(scheme) + "://" + rest
+}
+
 func (c *Config) postgres() postgres.Config {
 	return postgres.Config{
-		DSN: c.Datastore, PasswordFile: c.DatastorePasswordFile, MaxConns: c.DatastoreMaxConns,
+		DSN: c.dsn(), PasswordFile: c.DatastorePasswordFile, MaxConns: c.DatastoreMaxConns,
 		UnsafeNoFsync: c.UnsafeNoFsync, TracerProvider: c.TracerProvider, Logger: c.logger(),
 	}
 }

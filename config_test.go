@@ -76,4 +76,13 @@ func TestDatabase(t *testing.T) {
 			t.Errorf("%q: %q, %v; want %q", datastore, got, err, want)
 		}
 	}
+	upper := sqlstore.Config{Datastore: "Postgres://u:secret@host/db", DatastorePasswordFile: "file"}
+	if got, err := upper.Database(); err != nil || !strings.HasPrefix(got, "postgres://") ||
+		strings.Contains(got, "secret") {
+		t.Errorf("an upper-case scheme: %q, %v", got, err)
+	}
+	sqlite := sqlstore.Config{DataDir: "dir", DatastorePasswordFile: "file"}
+	if _, err := sqlite.Database(); !errors.Is(err, sqlstore.ErrConfig) || !strings.Contains(err.Error(), "Postgres") {
+		t.Errorf("a password file for SQLite: %v", err)
+	}
 }

@@ -97,7 +97,9 @@ func (e *etcdMode) read() (*settings, *pflag.FlagSet, error) {
 func ownFlags(flags *pflag.FlagSet) (own []etcdflags.Own) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if !etcdflags.Has(f.Name) && f.Name != "insecure-plaintext" { // etcd allows plaintext everywhere
-			own = append(own, etcdflags.Own{Name: f.Name, Usage: f.Usage, Value: &ownValue{flags, f}})
+			own = append(own, etcdflags.Own{
+				Name: f.Name, Usage: f.Usage, Value: &ownValue{flags, f}, IgnoresEmpty: ignoresEmpty(f),
+			})
 		}
 	})
 	return own

@@ -168,7 +168,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 
 // registerDatastore defines the flags that select the database.
 func registerDatastore(f *pflag.FlagSet, c *sqlstore.Config) {
-	f.StringVar(&c.Datastore, "datastore", "sqlite", "database: sqlite for a file in the data directory, "+
+	requiredVar(f, &c.Datastore, "datastore", "sqlite", "database: sqlite for a file in the data directory, "+
 		"sqlite:///path/to/file, or postgres://user@host:5432/database")
 	f.StringVar(&c.DatastorePasswordFile, "datastore-password-file", "",
 		"file with the password for Postgres, read for each new connection; takes precedence over one in --datastore")

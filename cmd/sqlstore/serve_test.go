@@ -367,7 +367,7 @@ func TestSchemaCommands(t *testing.T) {
 	}
 	want("up to date", "status")
 	want("up to date", "up")
-	for _, to := range []string{"6", "1000", "-1"} {
+	for _, to := range []string{"7", "1000", "-1"} {
 		want("cannot go back to "+to, "down", "--to", to, "--yes")
 	}
 	for loss, args := range map[string][]string{ // nothing is lost without a word

@@ -46,12 +46,14 @@ func applySettings(flags *pflag.FlagSet, getenv func(string) (string, bool)) err
 	return nil
 }
 
+// applyEnvironment sets the flags that are not in set from variables, and adds them to it. Like etcd, it takes an empty
+// variable for one that is not set.
 func applyEnvironment(flags *pflag.FlagSet, set map[string]bool, getenv func(string) (string, bool)) error {
 	var errs []error
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := variable(f.Name)
 		value, ok := getenv(name)
-		if !ok || set[f.Name] || slices.Contains(notSettings, f.Name) {
+		if !ok || set[f.Name] || value == "" && ignoresEmpty(f) || slices.Contains(notSettings, f.Name) {
 			return
 		}
 		set[f.Name] = true
@@ -110,10 +112,10 @@ func applyFile(flags *pflag.FlagSet, set map[string]bool, text []byte) error {
 func setNode(flags *pflag.FlagSet, f *pflag.Flag, node *yaml.Node) error {
 	switch node.Kind {
 	case yaml.ScalarNode:
-		if node.Tag == "!!null" {
+		if node.Tag == "!!null" && ignoresEmpty(f) {
 			return nil
 		}
-		return flags.Set(f.Name, node.Value)
+		return flags.Set(f.Name, valueOf(node))
 	case yaml.SequenceNode:
 		list, ok := f.Value.(pflag.SliceValue)
 		if !ok {
@@ -126,6 +128,14 @@ func setNode(flags *pflag.FlagSet, f *pflag.Flag, node *yaml.Node) error {
 		return list.Replace(values)
 	}
 	return errors.New("takes a plain value or a list")
+}
+
+// valueOf returns the text of a scalar, "" for null.
+func valueOf(node *yaml.Node) string {
+	if node.Tag == "!!null" {
+		return ""
+	}
+	return node.Value
 }
 
 // given returns the flags that the command line sets.

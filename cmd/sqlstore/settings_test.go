@@ -92,6 +92,42 @@ func TestTracingSettings(t *testing.T) {
 	}
 }
 
+// As in etcd, an empty variable is one that is not set: it must not switch anything off that the file switches on.
+func TestEmptyVariables(t *testing.T) {
+	file := "trusted-ca-file: ca.pem\nname: n\nclient-cert-auth: true\nmax-txn-ops: 7\n"
+	s, err := read(t, nil, map[string]string{
+		"SQLSTORE_TRUSTED_CA_FILE": "", "SQLSTORE_NAME": "", "SQLSTORE_CLIENT_CERT_AUTH": "", "SQLSTORE_MAX_TXN_OPS": "",
+	}, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := s.config; c.TLS.TrustedCA != "ca.pem" || c.Name != "n" || !c.TLS.RequireClientCert || c.MaxTxnOps != 7 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// An empty datastore is one that somebody forgot to fill in. It must not become a new, empty store.
+func TestEmptyDatastore(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		env  map[string]string
+		file string
+	}{
+		"flag":     {args: []string{"--datastore", ""}},
+		"variable": {env: map[string]string{"SQLSTORE_DATASTORE": ""}},
+		"null":     {file: "datastore:\n"},
+		"text":     {file: "datastore: ''\n"},
+	} {
+		if _, err := read(t, c.args, c.env, c.file); err == nil || !strings.Contains(err.Error(), errEmpty.Error()) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	s, err := read(t, []string{"--datastore", "sqlite:///a"}, map[string]string{"SQLSTORE_DATASTORE": ""}, "")
+	if err != nil || s.config.Datastore != "sqlite:///a" {
+		t.Errorf("the command line takes precedence: %+v, %v", s, err)
+	}
+}
+
 func TestFileFromEnvironment(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.yaml")
 	if err := os.WriteFile(path, []byte("name: n\n"), 0o600); err != nil {

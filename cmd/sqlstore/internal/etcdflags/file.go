@@ -92,6 +92,7 @@ func (o *Options) apply(values map[string]yaml.Node) error {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		node := values[key]
 		_, etcds := o.uses[key]
+		_, own := o.own[key]
 		switch names, section := sections[key]; {
 		case section:
 			errs = append(errs, o.applySection(key, names, &node))
@@ -99,7 +100,7 @@ func (o *Options) apply(values map[string]yaml.Node) error {
 			o.given["discovery-token"] = true
 		case etcds && !inSections[key] && !notInFile[key]:
 			errs = append(errs, o.set(key, key, &node))
-		case o.own[key]:
+		case own:
 			if !o.given[key] { // flags and variables take precedence
 				errs = append(errs, o.set(key, key, &node))
 			}
@@ -138,7 +139,8 @@ func (o *Options) applySection(section string, names map[string]string, node *ya
 
 // set sets a flag to the value of a key: a scalar, or a list of scalars.
 func (o *Options) set(key, name string, node *yaml.Node) error {
-	if node.Tag == "!!null" || node.Value == "" && node.Kind == yaml.ScalarNode && keepDefault[name] {
+	own, is := o.own[name]
+	if node.Tag == "!!null" && (!is || own.IgnoresEmpty) || node.Value == "" && node.Kind == yaml.ScalarNode && keepDefault[name] {
 		return nil
 	}
 	value, err := scalar(node)
@@ -174,6 +176,9 @@ func (o *Options) withUnit(name, value string) string {
 func scalar(node *yaml.Node) (string, error) {
 	switch node.Kind {
 	case yaml.ScalarNode:
+		if node.Tag == "!!null" {
+			return "", nil
+		}
 		return node.Value, nil
 	case yaml.SequenceNode:
 		var values []string

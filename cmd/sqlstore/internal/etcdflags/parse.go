@@ -41,7 +41,7 @@ type Options struct {
 
 	flags *flag.FlagSet
 	uses  map[string]Use
-	own   map[string]bool
+	own   map[string]Own
 	given map[string]bool // by any source
 	file  string
 }
@@ -50,6 +50,9 @@ type Options struct {
 type Own struct {
 	Name, Usage string
 	Value       flag.Value
+	// IgnoresEmpty says that an empty variable, or a key of the file without a value, leaves it unset. Otherwise both
+	// are errors.
+	IgnoresEmpty bool
 }
 
 // Output is where [Parse] writes help and errors of the command line.
@@ -96,7 +99,7 @@ func Parse(args, environ []string, own []Own, w Output) (*Options, error) {
 func newOptions(own []Own) *Options {
 	o := &Options{
 		flags: flag.NewFlagSet("etcd", flag.ContinueOnError),
-		uses:  map[string]Use{}, own: map[string]bool{}, given: map[string]bool{},
+		uses:  map[string]Use{}, own: map[string]Own{}, given: map[string]bool{},
 	}
 	for _, g := range table() {
 		for _, d := range g.flags {
@@ -106,7 +109,7 @@ func newOptions(own []Own) *Options {
 	}
 	for _, f := range own {
 		o.flags.Var(f.Value, f.Name, f.Usage)
-		o.own[f.Name] = true
+		o.own[f.Name] = f
 	}
 	return o
 }
@@ -127,11 +130,11 @@ func variable(prefix, name string) string {
 // ownVariables sets flags of sqlstore's own that the command line does not.
 func (o *Options) ownVariables(variables map[string]string) error {
 	known := map[string]bool{}
-	for name := range o.own {
+	for name, f := range o.own {
 		key := variable(ownPrefix, name)
 		known[key] = true
 		value, ok := variables[key]
-		if !ok || o.given[name] {
+		if !ok || o.given[name] || value == "" && f.IgnoresEmpty {
 			continue
 		}
 		if err := o.flags.Set(name, value); err != nil {

@@ -3,6 +3,7 @@ package etcdflags_test
 import (
 	"bytes"
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -46,6 +47,39 @@ func TestSyntax(t *testing.T) {
 		})
 	}
 }
+
+// Empty variables and keys without a value set nothing, except where that must be an error.
+func TestEmptyOwnFlags(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "etcd.yaml")
+	if err := os.WriteFile(file, []byte("lenient:\nstrict:\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, source := range map[string]struct{ args, environ []string }{
+		"variables": {nil, []string{"SQLSTORE_LENIENT=", "SQLSTORE_STRICT="}},
+		"file":      {[]string{"--config-file", file}, nil},
+	} {
+		set := map[string]bool{}
+		own := func(name string, ignoresEmpty bool) etcdflags.Own {
+			return etcdflags.Own{Name: name, IgnoresEmpty: ignoresEmpty, Value: setFunc(func(text string) error {
+				set[name] = true
+				if text != "" {
+					t.Errorf("%s is set to %q", name, text)
+				}
+				return os.ErrInvalid
+			})}
+		}
+		_, err := etcdflags.Parse(source.args, source.environ, []etcdflags.Own{own("lenient", true), own("strict", false)},
+			etcdflags.Output{Out: io.Discard, Err: io.Discard})
+		if !errors.Is(err, os.ErrInvalid) || set["lenient"] || !set["strict"] {
+			t.Errorf("%s: %v, set: %v", name, err, set)
+		}
+	}
+}
+
+type setFunc func(string) error
+
+func (f setFunc) Set(text string) error { return f(text) }
+func (setFunc) String() string          { return "" }
 
 func TestVariables(t *testing.T) {
 	o, err := parse(t, []string{"--max-txn-ops", "7"},
