@@ -10,8 +10,9 @@
 //  1. Revisions are assigned while the clock's row is locked, and the clock moves in the transaction that inserts the
 //     rows.
 //  2. A transaction counts as committed only when the server answers COMMIT, and without a warning: the server also
-//     answers COMMIT, with a warning, when a wait for a synchronous standby was cancelled. An error with severity ERROR
-//     before that means that nothing happened; everything else is [backend.ErrUnknownOutcome].
+//     answers COMMIT, with a warning, when a wait for a synchronous standby was cancelled. Each transaction sets
+//     client_min_messages, because a role or database may silence warnings. An error with severity ERROR before that
+//     means that nothing happened; everything else is [backend.ErrUnknownOutcome].
 //  3. A COMMIT that was sent is never cancelled. No context and no statement_timeout ends it, and the dialler of its
 //     connection refuses to dial again, which pgx would do to send a cancel request. After 10 s the socket is closed;
 //     the server carries on.

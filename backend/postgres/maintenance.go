@@ -27,8 +27,9 @@ func (b *Backend) Defragment(ctx context.Context) error {
 	return nil
 }
 
-// unboundSession removes the statement timeout of one of our sessions.
-const unboundSession = "SELECT set_config('statement_timeout', '0', false)"
+// unboundSession removes the statement timeout of one of our sessions, and makes the server send its warnings.
+const unboundSession = "SELECT set_config('statement_timeout', '0', false), " +
+	"set_config('client_min_messages', 'warning', false)"
 
 // maintain runs a statement that may take long, outside any transaction.
 func (b *Backend) maintain(ctx context.Context, sql string) error {

@@ -31,7 +31,7 @@ type features struct {
 	states, statesOf string
 	// beat ends a heartbeat and returns the origin.
 	beat string
-	// bounds is a statement that sets the timeouts of the current transaction.
+	// bounds is a statement that sets the timeouts of the current transaction, and what a role may have changed.
 	bounds string
 	// readBounds does the same for a read through a pooler.
 	readBounds string
@@ -46,7 +46,8 @@ type features struct {
 
 // transactionBounds are the timeout settings of a transaction, from its beginning to its end: a client that is
 // suspended or cut off must not hold the clock for longer. The TCP settings handle a client that is cut off in the
-// middle of a round trip, or does not read the answer, while the server waits for it inside a statement.
+// middle of a round trip, or does not read the answer, while the server waits for it inside a statement. The last two
+// are not timeouts: they override what a role or database may have set.
 var transactionBounds = []struct{ name, value string }{
 	{"idle_in_transaction_session_timeout", milliseconds(silenceTimeout)},
 	{"lock_timeout", milliseconds(lockedTimeout)},
@@ -55,6 +56,8 @@ var transactionBounds = []struct{ name, value string }{
 	{"tcp_keepalives_idle", "2"},
 	{"tcp_keepalives_interval", "1"},
 	{"tcp_keepalives_count", "2"},
+	{"client_min_messages", "warning"}, // only a warning says that a wait for a standby was cancelled
+	{"array_nulls", "on"},              // a NULL in an array that is sent as text marks a tombstone
 }
 
 // transactionTimeout is a setting that exists from Postgres 17 on. Its timer starts when it is set, so it is set after
@@ -247,15 +250,13 @@ func (b *Backend) readSettings(ctx context.Context) error {
 		return err
 	}
 	b.settings.MemberID = uint64(member)
-	c, err := b.reads.pool.Acquire(ctx)
+	err = b.reads.transaction(ctx, "make the store's identity", func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "INSERT INTO settings (name, value) VALUES ('cluster_id', $1::bigint) "+
+			"ON CONFLICT DO NOTHING", cluster)
+		return err
+	})
 	if err != nil {
-		return fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
-	}
-	_, err = c.Exec(ctx, "INSERT INTO settings (name, value) VALUES ('cluster_id', $1::bigint) ON CONFLICT DO NOTHING",
-		cluster)
-	c.Release()
-	if err != nil {
-		return b.translate(ctx, "make the store's identity", err)
+		return err
 	}
 	err = b.reads.query(ctx, "read the store's identity", nil,
 		func(s *scanner) error { b.settings.ClusterID = uint64(s.integer()); return nil },
