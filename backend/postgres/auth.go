@@ -24,8 +24,6 @@ const (
 		"UNION ALL SELECT 3, user_name, role_name, 0, 0, 0, ''::bytea FROM auth_user_roles " +
 		"UNION ALL SELECT 4, role_name, key, place, kind, 0, range_end FROM auth_permissions " +
 		"ORDER BY what, name, a, other"
-	setAuth = "UPDATE auth SET enabled = $1::bigint <> 0, revision = $2::bigint, tokens_from = $3::bigint WHERE id = 1"
-
 	dropUsers     = "DELETE FROM auth_users WHERE name = ANY ($1::bytea[])"
 	dropUserRoles = "DELETE FROM auth_user_roles WHERE user_name = ANY ($1::bytea[])"
 	addUsers      = "INSERT INTO auth_users (name, password, no_password, tokens_from) " +
@@ -57,6 +55,9 @@ const (
 		"WHERE expires_at <= clock_timestamp() - $1::bigint * interval '1 millisecond' " +
 		"ORDER BY sum FOR UPDATE SKIP LOCKED)"
 )
+
+var setAuth = exactlyOne("UPDATE auth SET enabled = $1::bigint <> 0, revision = $2::bigint, " +
+	"tokens_from = $3::bigint WHERE id = 1")
 
 // Auth implements [backend.AuthStore].
 func (b *Backend) Auth(ctx context.Context) (a backend.Auth, err error) {
@@ -187,7 +188,7 @@ func queueTokens(batch *pgx.Batch, tokens []backend.AuthToken) {
 func (b *Backend) AuthToken(
 	ctx context.Context, sum [32]byte,
 ) (t backend.AuthToken, left time.Duration, err error) {
-	err = b.reads.query(ctx, "read a token", func() { left = 0 }, func(s *scanner) error {
+	err = b.reads.query(ctx, "read a token", func() { t, left = backend.AuthToken{}, 0 }, func(s *scanner) error {
 		t = backend.AuthToken{Sum: sum, User: string(s.bytes()), Revision: uint64(s.integer())}
 		t.TTL, left = time.Duration(s.integer())*time.Millisecond, microseconds(s.integer())
 		return nil

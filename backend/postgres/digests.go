@@ -52,7 +52,7 @@ type digestReader struct {
 	cut  bool  // the server had more than q.Bytes
 }
 
-func (r *digestReader) reset() { r.d.Rows, r.read, r.cut = r.d.Rows[:0], 0, false }
+func (r *digestReader) reset() { r.d, r.read, r.cut = backend.Digests{Rows: r.d.Rows[:0]}, 0, false }
 
 func (r *digestReader) scan(s *scanner) error {
 	r.d.Clock, r.d.Purged = s.clock(), s.integer()

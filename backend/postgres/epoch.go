@@ -8,14 +8,14 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-const (
-	readBatch  = "SELECT batch FROM object_versions WHERE resource_version = $1::bigint ORDER BY ordinal LIMIT 1"
-	raiseEpoch = "UPDATE clock SET incarnation = $1::bigint WHERE id = 1 AND turn = $2::bigint >> 6"
-)
+const readBatch = "SELECT batch FROM object_versions WHERE resource_version = $1::bigint ORDER BY ordinal LIMIT 1"
+
+var raiseEpoch = exactlyOne("UPDATE clock SET incarnation = $1::bigint WHERE id = 1 AND turn = $2::bigint >> 6")
 
 // RaiseEpoch implements [backend.Shared].
 func (b *Backend) RaiseEpoch(ctx context.Context, known backend.Clock, batch int64) (clock backend.Clock, err error) {
 	err = b.control.transaction(ctx, "look whether history was lost", func(ctx context.Context, tx pgx.Tx) error {
+		clock = backend.Clock{}
 		err := scan(ctx, tx.Conn(), func(s *scanner) error { clock = s.clock(); return nil }, b.features.lock, nil)
 		if err == nil {
 			err = found(clock)

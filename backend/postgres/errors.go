@@ -19,6 +19,14 @@ var (
 	ErrUnsuitable = errors.New("the database server does not suit")
 )
 
+// errNotOne is returned when a statement of exactlyOne changes no row, or several.
+var errNotOne = fmt.Errorf("%w: the one row of the table clock or auth was not found, or several were; run "+
+	"REINDEX TABLE clock and 'sqlstore check', or restore a backup", backend.ErrCorrupt)
+
+// errNoMaintenance is returned when the table that says which replica does the maintenance has no row: all would do it.
+var errNoMaintenance = fmt.Errorf("%w: its table maintenance has no row, as after a restore that left it out; "+
+	"restore a complete backup", backend.ErrUnavailable)
+
 // The SQLSTATEs that are handled specially.
 const (
 	codeReadOnly        = "25006"
@@ -34,6 +42,7 @@ const (
 	codeDupStatement    = "42P05"
 	codeSerialization   = "40001"
 	codeDeadlock        = "40P01"
+	codeDivisionByZero  = "22012" // see errNotOne
 	codeDataCorrupt     = "XX001"
 	codeIndexCorrupt    = "XX002"
 )
@@ -129,6 +138,8 @@ func meaning(err error) error {
 		return backend.ErrNoSpace
 	case e.Code == codeDataCorrupt, e.Code == codeIndexCorrupt:
 		return fmt.Errorf("%w: %w", backend.ErrUnavailable, backend.ErrCorrupt)
+	case e.Code == codeDivisionByZero:
+		return fmt.Errorf("%w: %w", backend.ErrUnavailable, errNotOne)
 	case strings.HasPrefix(e.Code, "22"), strings.HasPrefix(e.Code, "23"),
 		e.Code == "54000": // data, constraint, program limit
 		return backend.ErrRejected

@@ -28,7 +28,8 @@ func (b *Backend) History(ctx context.Context, q backend.HistoryQuery) (backend.
 	h := backend.History{}
 	sql, args := underPin(q.Pin, historySQL[form][index(q.WithPrev)][index(q.KeysOnly)],
 		append([]any{q.After, until, int64(max(q.Limit, 1))}, span...))
-	err := b.reads.query(ctx, "read history", r.reset, func(s *scanner) error {
+	reset := func() { r.reset(); h.Clock = backend.Clock{} }
+	err := b.reads.query(ctx, "read history", reset, func(s *scanner) error {
 		h.Clock = s.clock()
 		r.change(s, h.Clock)
 		return nil
@@ -42,7 +43,7 @@ func (b *Backend) History(ctx context.Context, q backend.HistoryQuery) (backend.
 
 // Head implements [backend.Shared].
 func (b *Backend) Head(ctx context.Context) (h backend.Head, err error) {
-	err = b.control.query(ctx, "read the clock", nil, func(s *scanner) error {
+	err = b.control.query(ctx, "read the clock", func() { h = backend.Head{} }, func(s *scanner) error {
 		h = head(s)
 		return nil
 	}, b.features.head)
@@ -164,6 +165,11 @@ type tailReader struct {
 
 func newTailReader(q backend.TailQuery) *tailReader {
 	return &tailReader{reader: reader{prev: q.WithPrev, value: !q.KeysOnly}, q: q}
+}
+
+func (t *tailReader) reset() {
+	t.reader.reset()
+	t.t, t.moved = backend.Tail{}, 0
 }
 
 func (t *tailReader) sql(f *features) string { return f.tail[index(t.q.WithPrev)][index(t.q.KeysOnly)] }

@@ -35,7 +35,8 @@ const (
 
 // Import implements [backend.Importing].
 func (b *Backend) Import(ctx context.Context) (i backend.Import, err error) {
-	err = b.reads.query(ctx, "read what is being imported", nil, func(s *scanner) error {
+	reset := func() { i = backend.Import{} }
+	err = b.reads.query(ctx, "read what is being imported", reset, func(s *scanner) error {
 		i = importRow(s)
 		return nil
 	}, readImport)
@@ -94,17 +95,19 @@ func (b *Backend) SetRemaining(ctx context.Context, remaining map[int64]time.Dur
 
 // Remaining implements [backend.Importing].
 func (b *Backend) Remaining(ctx context.Context) (map[int64]time.Duration, error) {
-	all := map[int64]time.Duration{}
+	all, page := map[int64]time.Duration{}, map[int64]time.Duration{}
 	for from, read := int64(math.MinInt64), leasePage; read == leasePage; {
-		err := b.reads.query(ctx, "read the remaining time of leases", func() { read = 0 }, func(s *scanner) error {
+		reset := func() { read = 0; clear(page) }
+		err := b.reads.query(ctx, "read the remaining time of leases", reset, func(s *scanner) error {
 			from = s.integer()
-			all[from] = microseconds(s.integer())
+			page[from] = microseconds(s.integer())
 			read++
 			return nil
 		}, readRemaining, from, int64(leasePage))
 		if err != nil {
 			return nil, err
 		}
+		maps.Copy(all, page)
 		if from == math.MaxInt64 {
 			break
 		}

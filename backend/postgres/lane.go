@@ -65,7 +65,8 @@ func (l lane) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 }
 
 // query runs one read-only statement and passes its rows to each. It retries if the connection turns out to be broken
-// or the error is transient. It calls reset, if not nil, before each attempt.
+// or the error is transient. It calls reset before each attempt, to forget all that each has kept of the last one: the
+// next server may have another history, and may return fewer rows. reset is nil if the rows do not matter.
 func (l lane) query(
 	ctx context.Context, doing string, reset func(), each func(*scanner) error, sql string, args ...any,
 ) error {

@@ -248,7 +248,8 @@ func (b *Backend) Count(ctx context.Context, q backend.RangeQuery) (int64, backe
 		var n int64
 		var clock backend.Clock
 		sql, args = underPin(q.Pin, sql, args)
-		err := b.laneFor(ctx).query(ctx, "count a range", nil, func(s *scanner) error {
+		reset := func() { n, clock = 0, backend.Clock{} }
+		err := b.laneFor(ctx).query(ctx, "count a range", reset, func(s *scanner) error {
 			clock, n = s.clock(), s.integer()
 			return nil
 		}, sql, args...)

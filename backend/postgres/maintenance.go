@@ -73,7 +73,7 @@ const readSize = "SELECT (SELECT sum(pg_relation_size(r.oid)) FROM (" +
 // Size implements [backend.Backend]. InUse is counted as rows are written and removed, because Postgres does not report
 // it.
 func (b *Backend) Size(ctx context.Context) (size backend.Size, err error) {
-	err = b.laneFor(ctx).query(ctx, "read the size", nil, func(s *scanner) error {
+	err = b.laneFor(ctx).query(ctx, "read the size", func() { size = backend.Size{} }, func(s *scanner) error {
 		size.Total, size.InUse, size.Reads = s.integer(), s.integer()+emptySize, int(b.reading.Load())-1
 		return nil
 	}, readSize)

@@ -44,12 +44,17 @@ func (b *Backend) Heartbeat(
 	var origin backend.Origin
 	var ends time.Time // when the commit began, or earlier
 	err = b.control.transaction(ctx, "heartbeat", func(ctx context.Context, tx pgx.Tx) error {
-		ms = backend.Membership{}
+		ms, origin = backend.Membership{}, backend.Origin{}
+		there := false
 		err := scan(ctx, tx.Conn(), func(s *scanner) error {
+			there = true
 			ms.Leader, ms.Silence, ms.Extending = uint64(s.integer()), microseconds(s.integer()).Abs(), s.boolean()
 			b.noteWeak(s.text())
 			return nil
 		}, lockMaintenance, nil)
+		if err == nil && !there {
+			err = errNoMaintenance
+		}
 		if err != nil {
 			return err
 		}

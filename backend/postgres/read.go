@@ -10,8 +10,10 @@ import (
 
 // Clock implements [backend.Backend].
 func (b *Backend) Clock(ctx context.Context) (clock backend.Clock, err error) {
-	err = b.control.query(ctx, "read the clock", nil, func(s *scanner) error { clock = s.clock(); return nil },
-		readClock)
+	err = b.control.query(ctx, "read the clock", func() { clock = backend.Clock{} }, func(s *scanner) error {
+		clock = s.clock()
+		return nil
+	}, readClock)
 	if err == nil {
 		err = found(clock)
 	}
@@ -57,7 +59,8 @@ func (b *Backend) list(
 ) (rows []backend.Row, clock backend.Clock, err error) {
 	sql, args = underPin(q.Pin, sql, args)
 	var read int64
-	err = b.laneFor(ctx).query(ctx, "read a range", func() { rows, read = rows[:0], 0 }, func(s *scanner) error {
+	reset := func() { rows, clock, read = rows[:0], backend.Clock{}, 0 }
+	err = b.laneFor(ctx).query(ctx, "read a range", reset, func(s *scanner) error {
 		if clock = s.clock(); !s.null() && !reached(read, q.Bytes) {
 			rows = append(rows, backend.Row{})
 			r := &rows[len(rows)-1]
@@ -108,7 +111,11 @@ func (b *Backend) rows(
 ) (rows []backend.Row, clock backend.Clock, err error) {
 	rows = make([]backend.Row, len(ids))
 	var read, last int64
-	err = b.laneFor(ctx).query(ctx, "read rows", func() { read, last = 0, 0 }, func(s *scanner) error {
+	reset := func() {
+		clear(rows) // another server may lack what the last one had
+		clock, read, last = backend.Clock{}, 0, 0
+	}
+	err = b.laneFor(ctx).query(ctx, "read rows", reset, func(s *scanner) error {
 		if clock = s.clock(); !s.null() && !reached(read, bytes) {
 			last = s.integer()
 			r := &rows[last-1]

@@ -150,7 +150,7 @@ func (b *Backend) checkServer(ctx context.Context) error {
 	for _, s := range transactionBounds {
 		names = append(names, s.name)
 	}
-	err := b.reads.query(ctx, "read the server's settings", nil, func(s *scanner) error {
+	err := b.reads.query(ctx, "read the server's settings", func() { clear(set) }, func(s *scanner) error {
 		set[s.text()] = s.text()
 		schemaName = s.text()
 		return nil

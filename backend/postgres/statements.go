@@ -100,14 +100,24 @@ const (
 	// commitTime is the time of a commit in milliseconds since 1970, from the locked row c of the clock: never before
 	// that of the last one, whatever the server's clock says.
 	commitTime = "GREATEST((date_part('epoch', clock_timestamp()) * 1000)::bigint, c.written_at) AS commit_time"
-	// moveClock specifies the turn that was locked, for the same reason that newestClock has its order.
-	moveClock = "UPDATE clock SET revision = $1::bigint, compacted = CASE WHEN $2::bigint = 0 THEN compacted " +
-		"WHEN compacted <= 0 THEN $2::bigint ELSE GREATEST(compacted, $2::bigint) END, " +
-		"alarms = alarms + $3::bigint, bytes = bytes + $4::bigint, " +
-		"batch = CASE WHEN revision < $1::bigint THEN $5::bigint ELSE batch END, " +
-		"written_at = CASE WHEN revision < $1::bigint THEN $6::bigint ELSE written_at END " +
-		"WHERE id = 1 AND turn = $7::bigint >> 6"
 )
+
+// moveClock specifies the turn that was locked, for the same reason that newestClock has its order.
+var moveClock = exactlyOne("UPDATE clock SET revision = $1::bigint, compacted = CASE WHEN $2::bigint = 0 " +
+	"THEN compacted WHEN compacted <= 0 THEN $2::bigint ELSE GREATEST(compacted, $2::bigint) END, " +
+	"alarms = alarms + $3::bigint, bytes = bytes + $4::bigint, " +
+	"batch = CASE WHEN revision < $1::bigint THEN $5::bigint ELSE batch END, " +
+	"written_at = CASE WHEN revision < $1::bigint THEN $6::bigint ELSE written_at END " +
+	"WHERE id = 1 AND turn = $7::bigint >> 6")
+
+// one begins a statement of exactlyOne.
+const one = "WITH one AS ("
+
+// exactlyOne makes an UPDATE fail unless it changes exactly one row, so that the COMMIT which was sent along with it
+// commits nothing. Nothing else here divides by zero: see errNotOne.
+func exactlyOne(update string) string {
+	return one + update + " RETURNING 1) SELECT 1 / (count(*) = 1)::integer FROM one"
+}
 
 var (
 	rowsByID    = withClock(rowsOfIDs(verified))

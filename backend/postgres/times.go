@@ -37,7 +37,8 @@ func (b *Backend) WrittenAt(ctx context.Context, revision int64) (backend.Commit
 func (b *Backend) CurrentAt(ctx context.Context, t time.Time) (backend.Commit, backend.Clock, error) {
 	var clock backend.Clock
 	var since int64
-	err := b.reads.query(ctx, "search a commit time", nil, func(s *scanner) error {
+	reset := func() { clock, since = backend.Clock{}, 0 }
+	err := b.reads.query(ctx, "search a commit time", reset, func(s *scanner) error {
 		clock, since = s.clock(), s.integer()
 		return nil
 	}, readSince)
@@ -60,7 +61,8 @@ func (b *Backend) CurrentAt(ctx context.Context, t time.Time) (backend.Commit, b
 
 // nextCommit returns the first commit with a known time at or above a revision.
 func (b *Backend) nextCommit(ctx context.Context, revision int64) (c backend.Commit, clock backend.Clock, err error) {
-	err = b.reads.query(ctx, "read a commit time", func() { c = backend.Commit{} }, func(s *scanner) error {
+	reset := func() { c, clock = backend.Commit{}, backend.Clock{} }
+	err = b.reads.query(ctx, "read a commit time", reset, func(s *scanner) error {
 		if clock = s.clock(); !s.null() {
 			c = backend.Commit{Revision: s.integer(), At: time.UnixMilli(s.integer())}
 		}

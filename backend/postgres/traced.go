@@ -88,7 +88,7 @@ var tables = []string{
 
 // summary names a statement in few words: what it does, and to which table.
 func summary(sql string) string {
-	words := strings.SplitN(sql, " ", 4)
+	words := strings.SplitN(strings.TrimPrefix(sql, one), " ", 4)
 	switch verb := words[0]; {
 	case verb == "UPDATE" && len(words) > 1:
 		return verb + " " + words[1]

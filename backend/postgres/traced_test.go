@@ -39,6 +39,7 @@ func TestTraced(t *testing.T) {
 func TestSummary(t *testing.T) {
 	for sql, want := range map[string]string{
 		beginSQL: "BEGIN", "COMMIT": "COMMIT", insertRows: "INSERT object_versions", moveClock: "UPDATE clock",
+		raiseEpoch: "UPDATE clock", setAuth: "UPDATE auth",
 		insertLeases: "INSERT leases", deleteAlarms: "DELETE alarms", readClock: "SELECT clock",
 		listSQL[bounded][0]: "SELECT object_versions", newest(bounded): "SELECT object_versions",
 		lockLeases: "SELECT leases FOR UPDATE", "SELECT set_config('a', 'b', true)": "SELECT set_config",
