@@ -35,11 +35,14 @@ func (l *loader) run(generation int) {
 	began := time.Now()
 	next := index.Span{Open: true}
 	for count := 0; ; {
-		rev := s.Revision()
+		epoch, rev := s.epoch.Load(), s.Revision()
 		found, clock, err := s.backend.Range(s.ctx, backend.RangeQuery{
 			Span: next.Backend(), Revision: rev, Limit: rows,
 			KeysOnly: true,
 		})
+		if err == nil && clock.Epoch != epoch {
+			err = backend.ErrOtherEpoch // which this process has not noticed yet
+		}
 		if err == nil {
 			err = clock.Check(rev)
 		}

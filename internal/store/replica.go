@@ -112,18 +112,25 @@ func (r *replica) start() {
 // positionTries bounds how often a compaction may come between two readings of the clock.
 const positionTries = 5
 
-// position returns a clock to start from and the batch that wrote its revision. A store that does not know the batch
-// from the start would not notice a later loss of that revision.
-func position(ctx context.Context, b backend.Backend) (clock backend.Clock, batch int64, err error) {
-	clock, err = b.Clock(ctx)
+// start is where a store starts: a clock, the batch that wrote its revision, and the server that says so. A store that
+// does not know the batch from the start would not notice a later loss of that revision.
+type start struct {
+	clock  backend.Clock
+	batch  int64
+	server backend.Server
+}
+
+// position returns where to start.
+func position(ctx context.Context, b backend.Backend) (start, error) {
+	clock, err := b.Clock(ctx)
 	shared, ok := b.(backend.Shared)
 	if err != nil || !ok {
-		return clock, 0, err
+		return start{clock: clock}, err
 	}
 	for range positionTries {
 		t, err := shared.Tail(ctx, backend.TailQuery{After: clock.Revision, Limit: 1})
 		if err != nil {
-			return clock, 0, err
+			return start{}, err
 		}
 		revision := clock.Revision
 		if clock = t.Clock; clock.Revision < revision || clock.Compacted > revision {
@@ -131,11 +138,11 @@ func position(ctx context.Context, b backend.Backend) (clock backend.Clock, batc
 		}
 		clock.Revision = revision
 		if t.Through == revision {
-			return clock, t.Batch, nil
+			return start{clock, t.Batch, t.Origin.Server}, nil
 		}
-		return clock, t.Base, nil
+		return start{clock, t.Base, t.Origin.Server}, nil
 	}
-	return clock, 0, fmt.Errorf("%w: the clock does not stand still", ErrUnavailable)
+	return start{}, fmt.Errorf("%w: the clock does not stand still", ErrUnavailable)
 }
 
 // question is a query for the tail, and what was held when it was made.
@@ -155,25 +162,35 @@ func (r *replica) ask() question {
 	}
 }
 
-// reset starts over from the clock as it is. The index is loaded again. Watches catch up, or end if their history is
-// lost. Callers hold mu. Errors: those of the backend; nothing has changed then.
-func (r *replica) reset(ctx context.Context, lost bool) error {
+// reset starts over from the clock as it is. The index is loaded again. Watches catch up if t, a tail, shows that the
+// history held goes on, and nothing has changed since. Otherwise, and without a tail, they end: history was lost.
+// Callers hold mu. Errors: errLostHistory, errOvertaken, those of the backend; nothing has changed then.
+func (r *replica) reset(ctx context.Context, t *backend.Tail) error {
 	s := r.s
-	clock, batch, err := position(ctx, r.b)
+	at, err := position(ctx, r.b)
 	if err != nil {
 		return fmt.Errorf("start anew: %w", err)
+	}
+	clock, known, held := at.clock, s.epoch.Load(), s.Revision()
+	lost := t == nil || clock.Epoch > known
+	switch {
+	case clock.Epoch < known, !lost && clock.Revision < held:
+		return fmt.Errorf("start anew: %w: revision %d of epoch %d was seen, the database is at %d of %d",
+			errLostHistory, held, known, clock.Revision, clock.Epoch)
+	case !lost && at.server != t.Origin.Server:
+		return fmt.Errorf("start anew: %w", errOvertaken)
 	}
 	if lost {
 		s.cfg.Logger.Error("HISTORY WAS LOST: the database lacks revisions that were acknowledged, as after a "+
 			"failover to a standby that had not received them. Caches are dropped and watches end. Clients may still "+
 			"hold revisions that exist no more: run 'sqlstore repair --bump-revision N' with an N above all that they "+
 			"may have seen, and make replication synchronous",
-			"held-revision", s.Revision(), "database-revision", clock.Revision, "epoch", clock.Epoch)
+			"held-revision", held, "database-revision", clock.Revision, "epoch", clock.Epoch)
 	}
 	if err := r.loadShared(ctx); err != nil {
 		return fmt.Errorf("start anew: %w", err)
 	}
-	r.batch, r.server, r.heard = batch, backend.Server{}, backend.Server{}
+	r.batch, r.server, r.heard = at.batch, backend.Server{}, backend.Server{}
 	r.alarms = -1
 	s.index.Reset(clock)
 	// The epoch changes between the two resets: who finds the new epoch then reads the new history, and who still finds
@@ -197,10 +214,13 @@ func (r *replica) lost(ctx context.Context, q question, reason error) error {
 	r.s.cfg.Logger.Debug("history was lost", "held-revision", q.After, "reason", reason)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.s.epoch.Load() < clock.Epoch {
-		return r.reset(ctx, true)
+	if r.s.epoch.Load() >= clock.Epoch {
+		return nil
 	}
-	return nil
+	if err = r.reset(ctx, nil); errors.Is(err, errLostHistory) {
+		return nil // another server says so, which has to be asked
+	}
+	return err
 }
 
 // settle handles the reason why a tail was not adopted. It returns nil if it makes sense to ask again.

@@ -29,7 +29,7 @@ func (r *replica) adopt(ctx context.Context, q question, t *backend.Tail) error 
 		return fmt.Errorf("%w: epoch %d was seen, the database is at %d", errLostHistory, known,
 			t.Clock.Epoch)
 	case t.Clock.Epoch > known:
-		if err := r.reset(ctx, true); err != nil {
+		if err := r.reset(ctx, nil); err != nil {
 			return err
 		}
 		return errReset
@@ -50,7 +50,7 @@ func (r *replica) adopt(ctx context.Context, q question, t *backend.Tail) error 
 		r.s.cfg.Logger.Warn("this replica has fallen behind a compaction: "+
 			"it reads its index anew, and watches below end",
 			"revision", rev, "database-revision", t.Clock.Revision, "compacted", t.Clock.Compacted, "reason", err)
-		if err := r.reset(ctx, false); err != nil {
+		if err := r.reset(ctx, t); err != nil {
 			return err
 		}
 		return errReset

@@ -187,7 +187,7 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	if err := restored(b); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	clock, batch, err := position(ctx, b)
+	at, err := position(ctx, b)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
@@ -195,16 +195,16 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	s.corruption.s = s
 	s.verification.open(s, b)
 	s.backend = s.corruption.guarded(b)
-	s.epoch.Store(clock.Epoch)
+	s.epoch.Store(at.clock.Epoch)
 	s.reserve, _ = b.(backend.Reserving)
 	s.ctx, s.cancel = context.WithCancel(auth.With(context.WithoutCancel(ctx), auth.Server))
 	s.batchCtx = backend.Urgent(withoutTurn(s.ctx)) // all other writes would wait for a batch's turn
-	s.index = index.New(clock, cfg.CacheBytes, cfg.DisableIndex)
+	s.index = index.New(at.clock, cfg.CacheBytes, cfg.DisableIndex)
 	s.turns = newTurns(cfg.Caller, cfg.HangUp)
 	s.load.s = s
 	s.fetcher = newFetcher(s.ctx, &s.background, s.backend, cfg.Tracer)
 	s.seq = newSequencer(s)
-	s.hub = s.newHub(clock)
+	s.hub = s.newHub(at.clock)
 	if err = s.alarms.load(ctx, b); err == nil {
 		err = s.loadAuth(ctx, b)
 	}
@@ -212,7 +212,7 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 		err = s.readImport(ctx, b)
 	}
 	if err == nil {
-		err = s.openPeers(ctx, batch)
+		err = s.openPeers(ctx, at.batch)
 	}
 	if err == nil {
 		err = s.readImport(ctx, b) // one that began before this process became a member; later ones see the member

@@ -143,10 +143,14 @@ func (o *resetting) needs(n *backend.Needs) { n.Keys = append(n.Keys, []byte("k"
 
 func (o *resetting) evaluate(e *evaluator) error {
 	if r := replicaOf(o.s); !o.done {
+		t, err := r.b.Tail(e.ctx, r.ask().TailQuery)
+		if err != nil {
+			return err
+		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		o.done = true
-		if err := r.reset(e.ctx, false); err != nil {
+		if err := r.reset(e.ctx, &t); err != nil {
 			return err
 		}
 	}
