@@ -234,19 +234,23 @@ type Tx interface {
 	// Loaded returns what was read for the [Needs] passed to Begin.
 	Loaded() *Loaded
 	// Commit applies e, with one time for all of its rows, and returns when it is durable. Errors: [ErrRejected] when
-	// the database refused the contents of e, [ErrConflict] with [ErrUnavailable] when the database aborted the
-	// transaction in favour of others and a retry can succeed, [ErrNoSpace] when there was no room for it,
-	// [ErrUnavailable] when it certainly did not happen for another reason, and [ErrUnknownOutcome] when the outcome is
-	// unknown. Once a commit has begun, it ignores ctx. Commit does not retain the contents of e after it returns.
+	// the database refused the contents of e, with [ErrRevisionTooHigh] if that is why, [ErrConflict] with
+	// [ErrUnavailable] when the database aborted the transaction in favour of others and a retry can succeed,
+	// [ErrNoSpace] when there was no room for it, [ErrUnavailable] when it certainly did not happen for another reason,
+	// and [ErrUnknownOutcome] when the outcome is unknown. Once a commit has begun, it ignores ctx. Commit does not
+	// retain the contents of e after it returns.
 	Commit(ctx context.Context, e *Effects) error
 	// Rollback releases the clock without a change.
 	Rollback()
 }
 
-// Settings identify the store. They are generated once, when the database is created.
+// Settings identify the store, and say what the database can hold. The ids are generated once, when the database is
+// created.
 type Settings struct {
 	ClusterID uint64
 	MemberID  uint64
+	// MaxRevision is the highest revision that the database can hold; see [Settings.Lifts].
+	MaxRevision int64
 }
 
 // Size describes the space that the database takes, in bytes.

@@ -65,6 +65,7 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
 		{"Rollback", testRollback},
 		{"RefusedCommitChangesNothing", testRefusedCommit},
 		{"CompactedNeverFalls", testCompactedNeverFalls},
+		{"LastRevision", testLastRevision},
 		{"LeasesAndAlarms", testLeasesAndAlarms},
 		{"Times", testTimes},
 		{"DatedRows", testDatedRows},

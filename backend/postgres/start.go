@@ -239,6 +239,9 @@ func (f *features) withOrigin(columns originColumns) {
 	f.statesOf = fmt.Sprintf(readLeases, origin, " WHERE id = ANY ($1::bigint[])")
 }
 
+// maxRevision is the highest revision. Statements calculate with revisions, which must not overflow.
+const maxRevision = 1 << 62
+
 // readSettings reads the store's identity, creates it if it is missing, and generates this process's identity.
 func (b *Backend) readSettings(ctx context.Context) error {
 	cluster, err := randomID()
@@ -249,7 +252,7 @@ func (b *Backend) readSettings(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.settings.MemberID = uint64(member)
+	b.settings.MemberID, b.settings.MaxRevision = uint64(member), maxRevision
 	err = b.reads.transaction(ctx, "make the store's identity", func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "INSERT INTO settings (name, value) VALUES ('cluster_id', $1::bigint) "+
 			"ON CONFLICT DO NOTHING", cluster)

@@ -64,7 +64,13 @@ func (t *tx) Commit(ctx context.Context, e *backend.Effects) error {
 		return fmt.Errorf("commit: %w: the transaction has ended", backend.ErrUnavailable)
 	}
 	defer t.b.giveTurn()
-	if err := t.understood(e); err != nil {
+	err := t.understood(e)
+	if err == nil && e.Revision != t.loaded.Clock.Revision {
+		if err = t.b.settings.Holds(e.Revision); err != nil {
+			err = fmt.Errorf("commit: %w", err)
+		}
+	}
+	if err != nil {
 		t.b.abandon(err)
 		return err
 	}

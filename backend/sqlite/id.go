@@ -7,6 +7,8 @@ const (
 	ordinalBits = 20 // as in the schema
 	maxOrdinal  = 1<<ordinalBits - 1
 	maxRevision = 1<<(63-ordinalBits) - 1
+	// lastRevision is the highest one of a commit. Reads and purges need the ids of the next.
+	lastRevision = maxRevision - 1
 )
 
 // valid reports whether a row can have this identity.

@@ -136,6 +136,7 @@ func (b *Backend) start() error {
 		b.log.Info("pages of the database have no checksums, because an older version created the file; defragment it "+
 			"to add them", "path", b.path)
 	}
+	b.settings.MaxRevision = lastRevision
 	if found != 1 || b.settings.ClusterID == 0 || b.settings.MemberID == 0 {
 		return fmt.Errorf("%w: its clock or its settings are missing", ErrCorrupt)
 	}

@@ -115,6 +115,11 @@ func (t *tx) Commit(ctx context.Context, e *backend.Effects) error {
 	}
 	defer t.Rollback()
 	clock := t.loaded.Clock
+	if e.Revision != clock.Revision {
+		if err := t.b.settings.Holds(e.Revision); err != nil {
+			return fmt.Errorf("commit: %w", err)
+		}
+	}
 	next := clock
 	next.Revision = e.Revision
 	written := max(t.b.now(), t.b.written, e.Latest())

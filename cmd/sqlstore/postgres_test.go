@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"os"
@@ -401,15 +402,16 @@ func TestRepair(t *testing.T) {
 	t.Run("postgres", func(t *testing.T) {
 		dsn := pgserver.Database(t)
 		s := launch.Start(t, launch.Config{Args: []string{"--datastore", dsn}})
-		testRepair(t, s, true, "--datastore", dsn)
+		testRepair(t, s, true, 1<<61, "--datastore", dsn)
 	})
 	t.Run("sqlite", func(t *testing.T) {
 		s := launch.Start(t, launch.Config{})
-		testRepair(t, s, false, "--data-dir", s.DataDir())
+		testRepair(t, s, false, 1<<42-1, "--data-dir", s.DataDir())
 	})
 }
 
-func testRepair(t *testing.T, s *launch.Server, running bool, database ...string) {
+// testRepair repairs a database that can be lifted to highest.
+func testRepair(t *testing.T, s *launch.Server, running bool, highest int64, database ...string) {
 	t.Helper()
 	ctx := t.Context()
 	const bump = 1_000_000
@@ -441,7 +443,11 @@ func testRepair(t *testing.T, s *launch.Server, running bool, database ...string
 	repair("revision 1000000, compacted there (it was 11)", "--bump-revision", fmt.Sprint(bump), "--yes")
 	repair("is already at revision 1000000", "--bump-revision", fmt.Sprint(bump), "--yes")
 	repair("--bump-revision is required", "--bump-revision", "2000000", "--bump-by", "5", "--yes")
-	repair("leads beyond", "--bump-by", fmt.Sprint(int64(1)<<62), "--yes")
+	for _, far := range []int64{highest + 1, math.MaxInt64} {
+		repair("can be lifted to", "--bump-revision", fmt.Sprint(far), "--yes")
+		repair("can be lifted to", "--bump-by", fmt.Sprint(far), "--yes")
+	}
+	repair(fmt.Sprintf("will be at revision %d", highest), "--bump-revision", fmt.Sprint(highest))
 	repair("will be at revision 1000005", "--bump-by", "5")
 	if !running {
 		s.Restart(t)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -15,10 +16,6 @@ import (
 	"github.com/sqlstore/sqlstore"
 	"github.com/sqlstore/sqlstore/backend"
 )
-
-// bumpSpare is how far below the largest number a repaired clock must stay: no store gets there on its own, and one
-// that is there can write no more.
-const bumpSpare = 1 << 62
 
 const repairHelp = `Repair a database that lost history, for example in a failover to a standby that had not
 received the last commits, or because it was restored from a backup or to a point in time.
@@ -41,6 +38,8 @@ type repair struct {
 	bump int64
 	by   int64
 	yes  bool
+
+	settings backend.Settings // of the database
 }
 
 func repairCommand() *cobra.Command {
@@ -63,8 +62,8 @@ func repairCommand() *cobra.Command {
 }
 
 func (r *repair) run(ctx context.Context, in io.Reader, out, errOut io.Writer) error {
-	if given := max(r.bump, r.by); (r.bump != 0) == (r.by != 0) || given <= 0 || given > bumpSpare {
-		return fmt.Errorf("%w: --bump-revision is required, from 1 to %d, or --bump-by", errSettings, int64(bumpSpare))
+	if (r.bump != 0) == (r.by != 0) || max(r.bump, r.by) <= 0 {
+		return fmt.Errorf("%w: --bump-revision is required, from 1 on, or --bump-by", errSettings)
 	}
 	return withBackend(ctx, &r.cfg, func(b backend.Backend) error { return r.on(ctx, b, in, out, errOut) })
 }
@@ -79,8 +78,12 @@ func (r *repair) on(ctx context.Context, b backend.Backend, in io.Reader, out, e
 	if restorable != nil {
 		known = restorable.Restored().Revision
 	}
+	if r.settings, err = b.Settings(ctx); err != nil {
+		return err
+	}
 	if r.by != 0 {
-		r.bump = max(now.Revision, known) + r.by
+		base := max(now.Revision, known)
+		r.bump = base + min(r.by, math.MaxInt64-base)
 	}
 	if err := r.check(now, known); err != nil {
 		return err
@@ -110,8 +113,10 @@ func (r *repair) check(c backend.Clock, known int64) error {
 	case r.bump <= known:
 		return fmt.Errorf("%w: --bump-revision %d: the database was at revision %d before it was restored",
 			errSettings, r.bump, known)
-	case r.bump > bumpSpare:
-		return fmt.Errorf("%w: --bump-by %d leads beyond %d", errSettings, r.by, int64(bumpSpare))
+	}
+	if err := r.settings.Lifts(r.bump); err != nil {
+		return fmt.Errorf("%w: %w: choose a lower revision above all that clients may have seen, or first copy the "+
+			"store into a database on Postgres, which holds more, with 'sqlstore import'", errSettings, err)
 	}
 	return nil
 }

@@ -71,6 +71,18 @@ func withUndo(err, undo error) error {
 	return err
 }
 
+// refuseRevision returns [backend.ErrRevisionTooHigh] unless the target has enough revisions above the source's.
+func (l *loader) refuseRevision(ctx context.Context) error {
+	settings, err := l.b.Settings(ctx)
+	if err != nil {
+		return err
+	}
+	if err := settings.Lifts(l.contents.Revision); err != nil {
+		return fmt.Errorf("the target's %w: import into a database on Postgres, which holds more", err)
+	}
+	return nil
+}
+
 // refuseData returns [ErrNotEmpty] unless the target is as new.
 func (l *loader) refuseData(ctx context.Context) error {
 	clock, err := l.b.Clock(ctx)

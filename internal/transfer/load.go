@@ -75,7 +75,11 @@ func Load(ctx context.Context, b backend.Backend, from backend.Source, o Options
 	l := &loader{b: b, from: from, o: o, contents: from.Contents()}
 	l.dated = l.contents.Dated
 	l.o.batchRows = cmp.Or(o.batchRows, batchRows)
-	if err := l.claim(ctx); err != nil {
+	err := l.refuseRevision(ctx)
+	if err == nil {
+		err = l.claim(ctx)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("import: %w", err)
 	}
 	if err := l.load(ctx); err != nil {

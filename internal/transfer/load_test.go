@@ -191,6 +191,26 @@ func TestLoadContinues(t *testing.T) {
 }
 
 // checkLoaded compares what the database has with the source, and follows the links between versions.
+// A target that could not hold enough revisions above the source's is refused, and stays as it is.
+func TestLoadRefusesHighRevisions(t *testing.T) {
+	onEvery(t, func(t *testing.T, reopen func() backend.Backend) {
+		b := reopen()
+		settings, err := b.Settings(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		src := history(1, 3, 0)
+		src.contents.Revision = settings.Liftable() + 1
+		_, err = transfer.Load(t.Context(), b, src, transfer.Options{Mark: 5})
+		if !errors.Is(err, backend.ErrRevisionTooHigh) {
+			t.Errorf("a source at revision %d: %v", src.contents.Revision, err)
+		}
+		if state, err := b.Import(t.Context()); err != nil || state.Source != 0 {
+			t.Errorf("the target is marked: %+v, %v", state, err)
+		}
+	})
+}
+
 func checkLoaded(t *testing.T, b backend.Backend, src *rows) {
 	t.Helper()
 	h, err := b.History(t.Context(), backend.HistoryQuery{

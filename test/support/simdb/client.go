@@ -48,12 +48,17 @@ func (c *Cluster) Open() *Client {
 // Number identifies the client in a [Request] and for [Cluster.Cut].
 func (b *Client) Number() int { return b.number }
 
+// maxRevision is the highest revision.
+const maxRevision = 1 << 62
+
 // Settings implements [backend.Backend].
 func (b *Client) Settings(context.Context) (backend.Settings, error) {
 	if b.isClosed() {
 		return backend.Settings{}, backend.ErrClosed
 	}
-	return backend.Settings{ClusterID: b.cluster.id, MemberID: 0x100 + uint64(b.number)}, nil
+	return backend.Settings{
+		ClusterID: b.cluster.id, MemberID: 0x100 + uint64(b.number), MaxRevision: maxRevision,
+	}, nil
 }
 
 // Close implements [backend.Backend]. It waits for the transaction that holds the clock.

@@ -21,6 +21,9 @@ func copied(e *backend.Effects) *backend.Effects {
 
 // apply changes st, which is being edited. Errors: [backend.ErrRejected].
 func (st *state) apply(e *backend.Effects, now time.Time) error {
+	if err := (backend.Settings{MaxRevision: maxRevision}).Holds(e.Revision); err != nil {
+		return err
+	}
 	for _, at := range []time.Time{now.Truncate(time.Millisecond), time.UnixMilli(e.Latest())} {
 		if at.After(st.written) {
 			st.written = at
