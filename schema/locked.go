@@ -20,14 +20,20 @@ const (
 	migrationPause = time.Second
 )
 
+// gaveWay reports whether a migration ended because others hold its locks: it waited too long for one, or the server
+// ended it to resolve a deadlock, for example with pg_dump, which locks the tables in another order.
+func gaveWay(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && (e.Code == "55P03" || e.Code == "40P01") // lock_not_available, deadlock_detected
+}
+
 // retryLocked retries a migration until it gets its locks. If it never does, the error names who holds them.
 func retryLocked(ctx context.Context, db *sql.DB, log *slog.Logger, do func(*migrate.Migrate) error) error {
 	var locked error
 	for try := 1; ; try++ {
 		err := run(ctx, db, log, do)
-		var e *pgconn.PgError
 		switch {
-		case errors.As(err, &e) && e.Code == "55P03": // lock_not_available
+		case gaveWay(err):
 			locked = fmt.Errorf("%w: %s; wait until they finish, or end them (SELECT "+
 				"pg_terminate_backend(PROCESS)), "+
 				"then start again: %w", ErrLocked, lockHoldersOf(ctx, db), err)

@@ -245,6 +245,45 @@ func TestPostgresLocked(t *testing.T) {
 	}
 }
 
+// TestPostgresDeadlock reads the tables in another order than a migration locks them, as pg_dump may. The server ends
+// the migration, which then tries again.
+func TestPostgresDeadlock(t *testing.T) {
+	t.Parallel() // it waits most of its time
+	db := openPostgres(t, pgserver.Database(t))
+	upTo(t, db, 5)
+	dump, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = dump.Rollback() }()
+	lock := func(table string) {
+		t.Helper()
+		if _, err := dump.Exec("LOCK TABLE " + table + " IN ACCESS SHARE MODE"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := dump.Exec("SET LOCAL deadlock_timeout = '1h'"); err != nil { // the migration finds the deadlock
+		t.Fatal(err)
+	}
+	lock("object_versions")
+	migrated := make(chan error, 1)
+	go func() { migrated <- Up(t.Context(), db, nil) }()
+	for holds := 0; holds == 0; {
+		err := db.QueryRow("SELECT count(*) FROM pg_locks WHERE granted AND relation = 'clock'::regclass " +
+			"AND mode = 'AccessExclusiveLock'").Scan(&holds)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	lock("clock")
+	if err := dump.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-migrated; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestPostgresLongKeysStay refuses to go back to a schema that cannot store existing keys.
 func TestPostgresLongKeysStay(t *testing.T) {
 	ctx := context.Background()
