@@ -42,7 +42,9 @@ func (b *Backend) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error
 func (b *Backend) begin(ctx context.Context, n *backend.Needs) (*tx, error) {
 	c, err := b.writerConn(ctx)
 	if err != nil {
-		b.resetPools()
+		if !errors.Is(err, errBusy) {
+			b.resetPools()
+		}
 		return nil, err
 	}
 	if err := b.durable(); err != nil {

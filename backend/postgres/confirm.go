@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,7 +22,9 @@ func (b *Backend) Confirm(ctx context.Context, m backend.Member) (h backend.Head
 		if h, err = b.confirmOnce(ctx, m); err == nil || ctx.Err() != nil {
 			break
 		}
-		b.resetPools() // the server may have been replaced
+		if !errors.Is(err, errBusy) {
+			b.resetPools() // the server may have been replaced
+		}
 	}
 	if err == nil {
 		err = found(h.Clock)
@@ -44,7 +47,7 @@ func (b *Backend) confirmOnce(ctx context.Context, m backend.Member) (h backend.
 // confirmBy runs sql, which writes, and reads the head in the same transaction. It reports whether sql wrote anything:
 // only then does the commit confirm the server.
 func (b *Backend) confirmBy(ctx context.Context, sql string, args ...any) (h backend.Head, wrote bool, err error) {
-	c, err := b.control.pool.Acquire(ctx)
+	c, err := b.control.acquire(ctx)
 	if err != nil {
 		return h, false, err
 	}

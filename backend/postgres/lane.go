@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -33,8 +34,26 @@ func (b *Backend) laneFor(ctx context.Context) lane {
 	return l
 }
 
-// acquire takes a connection from whichever pool has one first.
+// errBusy is returned to a caller that has waited in vain because others used all connections. That says nothing about
+// the server, or about the connections.
+var errBusy = errors.New("all connections to the database are in use: allow more of them, or find out what they wait " +
+	"for in pg_stat_activity")
+
+// acquire takes a connection from whichever pool has one first. Errors: [errBusy], those of the pool.
 func (l lane) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	c, err := l.either(ctx)
+	if err != nil && ctx.Err() != nil && !l.connecting() {
+		err = fmt.Errorf("%w: %w", errBusy, err)
+	}
+	return c, err
+}
+
+// connecting reports whether a connection is being made, which may be what a caller waits for.
+func (l lane) connecting() bool {
+	return l.pool.Stat().ConstructingConns() > 0 || l.spare != nil && l.spare.Stat().ConstructingConns() > 0
+}
+
+func (l lane) either(ctx context.Context) (*pgxpool.Conn, error) {
 	if l.spare == nil {
 		return l.pool.Acquire(ctx)
 	}
@@ -91,7 +110,7 @@ func (l lane) query(
 			l.b.resetPools()
 		}
 	}
-	if !answered(err) && ctx.Err() == nil {
+	if !answered(err) && !errors.Is(err, errBusy) && ctx.Err() == nil {
 		l.b.resetPools()
 	}
 	return l.b.translate(ctx, doing, err)
@@ -160,7 +179,7 @@ func (l lane) transaction(ctx context.Context, doing string, f func(ctx context.
 
 // ending describes how a failed transaction ended.
 type ending struct {
-	// broke is set if its connection broke, or none could be acquired.
+	// broke is set if its connection broke, or none could be made.
 	broke bool
 	// again is set if, in addition, no COMMIT was sent, so that nothing happened and a retry is safe: a connection that
 	// broke while idle is detected only by its next use.
@@ -170,9 +189,9 @@ type ending struct {
 func (l lane) transactionOnce(
 	ctx context.Context, f func(ctx context.Context, tx pgx.Tx) error,
 ) (how ending, err error) {
-	c, err := l.pool.Acquire(ctx)
+	c, err := l.acquire(ctx)
 	if err != nil {
-		return ending{broke: !refused(err)}, err
+		return ending{broke: !refused(err) && !errors.Is(err, errBusy)}, err
 	}
 	sent, err := l.within(ctx, c.Conn(), f)
 	how.broke = err != nil && c.Conn().IsClosed()

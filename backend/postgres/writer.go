@@ -35,7 +35,7 @@ func (b *Backend) writerConn(ctx context.Context) (*pgxpool.Conn, error) {
 		return b.writer, nil
 	}
 	b.dropWriter(false)
-	c, err := b.control.pool.Acquire(ctx)
+	c, err := b.control.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
