@@ -83,3 +83,40 @@ func TestCommitSendsNoNotification(t *testing.T) {
 	cancel()
 	<-done
 }
+
+// TestNotifyFailsAtTheStart opens a database that does not take the first notification. If that may pass, hints are
+// sent all the same; if the server will never take one, they are not.
+func TestNotifyFailsAtTheStart(t *testing.T) {
+	for code, sent := range map[string]bool{"57014": true, "54000": true, "42501": false} {
+		t.Run(code, func(t *testing.T) {
+			dsn := database(t, "search_path", "public,pg_catalog")
+			admin(t, dsn, "CREATE FUNCTION public.pg_notify(text, text) RETURNS void LANGUAGE plpgsql AS "+
+				"'BEGIN RAISE EXCEPTION USING ERRCODE = ''"+code+"''; END'")
+			b := openTest(t, Config{DSN: dsn})
+			admin(t, dsn, "DROP FUNCTION public.pg_notify(text, text)")
+			other := openTest(t, Config{DSN: dsn})
+			states, hints := make(chan bool, 100), make(chan int64, 100)
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				other.Listen(ctx, func(revision, _ int64) { hints <- revision }, func(is bool) { states <- is })
+			}()
+			if !<-states {
+				t.Fatal("no notifications")
+			}
+			if err := b.Hint(t.Context(), 2, 0); err != nil {
+				t.Fatal(err)
+			}
+			third := openTest(t, Config{DSN: dsn})
+			if err := third.Hint(t.Context(), 3, 0); err != nil {
+				t.Fatal(err)
+			}
+			if first := <-hints; sent != (first == 2) {
+				t.Errorf("the first hint is of revision %d", first)
+			}
+			cancel()
+			<-done
+		})
+	}
+}

@@ -288,13 +288,15 @@ func (b *Backend) checkNotify(ctx context.Context) error {
 	b.features.channel = fmt.Sprintf("sqlstore_%016x", b.settings.ClusterID)
 	err := b.notify(ctx, "")
 	switch {
-	case err == nil:
-		b.features.notifies = true
-	case pgError(err) == nil:
-		return err
-	default:
+	case unsupported(err):
 		b.log.Info("the database server takes no notifications; other replicas find what was written by polling",
 			"error", err)
+		return nil
+	case err != nil && pgError(err) == nil:
+		return err
+	case err != nil: // the next one may get through
+		b.log.Info("the database server did not take a notification", "error", err)
 	}
+	b.features.notifies = true
 	return nil
 }
