@@ -61,7 +61,9 @@ type revokeOperation struct {
 	id      int64
 	expired bool
 	found   time.Time // when the database was asked whether it had ended; see expiryFresh
+	begun   int64     // the epoch in which earlier parts were deleted, 0 for none
 	more    bool
+	epoch   int64 // in which this part was deleted
 }
 
 func (o *revokeOperation) size() int64            { return 64 }
@@ -72,7 +74,7 @@ func (o *revokeOperation) looks(x *index.Index) int64 { return int64(x.CountLeas
 func (o *revokeOperation) leases(ids []int64) []int64 { return append(ids, o.id) }
 
 func (o *revokeOperation) evaluate(e *evaluator) error {
-	o.more = false
+	o.more, o.epoch = false, e.epoch
 	if err := e.auth.Known(e.caller); err != nil {
 		return err
 	}
@@ -87,6 +89,8 @@ func (o *revokeOperation) evaluate(e *evaluator) error {
 	case status == leaseGone:
 		return ErrLeaseNotFound
 	case status == leaseEnding:
+	case o.begun == e.epoch:
+		return ErrLeaseNotFound // somebody else has deleted the rest, and this one was granted since
 	case !o.found.IsZero() && time.Since(o.found) > expiryFresh, o.expired && !e.s.lessor.expired(e, o.id):
 		return errNotEnded
 	}
@@ -112,15 +116,16 @@ func (o *revokeOperation) evaluate(e *evaluator) error {
 // revoke runs o until nothing is left of the lease, and returns the last revision. If it is cut short, as by a crash,
 // the lease has ended for good and is revoked like any other that has ended.
 func (s *Store) revoke(ctx context.Context, o revokeOperation) (revision int64, err error) {
-	for parts := 0; ; parts++ {
+	for {
 		op := o
 		revision, err = s.seq.do(ctx, &op)
-		if parts > 0 && errors.Is(err, ErrLeaseNotFound) {
+		if o.begun != 0 && errors.Is(err, ErrLeaseNotFound) {
 			return s.Revision(), nil // somebody else has deleted the rest
 		}
 		if err != nil || !op.more {
 			return revision, err
 		}
+		o.begun = op.epoch
 	}
 }
 

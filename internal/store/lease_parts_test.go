@@ -36,6 +36,54 @@ func remaining(t *testing.T, s *Store, revision int64) int64 {
 	return res.Count
 }
 
+// Another client revokes the rest of a lease, and the lease is granted again, between two parts. It is another lease.
+func TestLeaseIsGrantedBetweenTheParts(t *testing.T) {
+	eachIndex(t, func(t *testing.T, cfg Config) {
+		cfg.TxnRows = 10
+		between := make(chan func())
+		f := &faults{Backend: openSQLite(t)}
+		f.commit = func(e *backend.Effects, through func() error) error {
+			err := through()
+			if len(e.Ending) > 0 {
+				(<-between)()
+			}
+			return err
+		}
+		s := openStore(t, f, cfg)
+		if !cfg.DisableIndex {
+			eventually(t, "the index is loaded", s.index.Complete)
+		}
+		crowded(t, s, 1, 100, 15)
+		done := make(chan error, 4)
+		go func() {
+			_, err := s.LeaseRevoke(within(t), 1)
+			done <- err
+		}()
+		between <- func() {
+			// The sequencer evaluates these after the first part.
+			for i, do := range []func() error{
+				func() error { _, err := s.LeaseRevoke(within(t), 1); return err },
+				func() error { _, err := s.LeaseGrant(within(t), 1, 100); return err },
+				func() error { _, err := s.Put(within(t), &PutRequest{Key: []byte("new"), Lease: 1}); return err },
+			} {
+				go func() { done <- do() }()
+				waiting(t, s, i+1)
+			}
+		}
+		for range cap(done) {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		if n := remaining(t, s, 0); n != 0 {
+			t.Errorf("%d keys of the old lease are left", n)
+		}
+		if _, keys, err := s.LeaseTimeToLive(within(t), 1, true); err != nil || len(keys) != 1 {
+			t.Errorf("the new lease has keys %q, %v", keys, err)
+		}
+	})
+}
+
 // The store revokes a lease in parts if it has more keys than a transaction may change, and no request restores the
 // lease between the parts.
 func TestLeaseIsRevokedInParts(t *testing.T) {
