@@ -10,7 +10,7 @@ exec </dev/null
 suites() {
 	cat <<-'END'
 		lint 40 - make lint-all
-		unit 60 - env STORE_SEEDS=6 make test
+		unit 60 - env STORE_SEEDS=6 SQLSTORE_TEST_FAIR=5s make test
 		fuzz 40 - make fuzz
 		versions 120 - make test-postgres-versions
 		etcd 30 sqlite,postgres,pgbouncer make e2e-etcd
@@ -41,6 +41,13 @@ for suite; do
 		exit 2
 	fi
 done
+case ${DATASTORE:-} in
+"" | sqlite | postgres | pgbouncer) ;;
+*)
+	echo "nightly: DATASTORE=$DATASTORE is not a database; want sqlite, postgres or pgbouncer" >&2
+	exit 2
+	;;
+esac
 chosen=" ${*:-$(tr '\n' ' ' <<<"$known")} "
 logs=.cache/nightly
 mkdir -p "$logs"
@@ -80,6 +87,10 @@ while read -r suite limit databases command; do
 		run "$suite" "$limit" "$database" $command
 	done
 done < <(suites)
+if ((passed + failed == 0)); then
+	echo "nightly: nothing ran: none of$chosen""has DATASTORE=${DATASTORE:-} among its databases, see $0" >&2
+	exit 2
+fi
 echo "$table"
 echo "$passed passed, $failed failed"
 ((failed == 0))
