@@ -95,7 +95,13 @@ func TestGatewayBurst(t *testing.T) {
 		r.RemoteAddr = fmt.Sprintf("192.0.2.%d:1", i)
 		wg.Go(func() { s.Gateway.ServeHTTP(&stuck{httptest.NewRecorder(), &begun, end}, r) })
 	}
-	first := <-hungUp
+	var first hangUp
+	select {
+	case first = <-hungUp:
+	case <-time.After(time.Minute):
+		close(end)
+		t.Fatalf("the server hangs up on nobody within a minute, while %d answers have begun", begun.Load())
+	}
 	close(end)
 	if address := CallerAddress(first.caller); address == nil || !strings.HasPrefix(address.String(), "192.0.2.") {
 		t.Errorf("hung up on %v", first.caller)
