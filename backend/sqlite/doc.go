@@ -30,10 +30,11 @@
 //
 // # The log of a crash
 //
-// SQLite would apply any log to any file, also to a backup that was put in the file's place. But each transaction writes
-// a random id into the row of the clock, and the id of the transaction before. So startup can tell whether the file is
-// in the state before the first transaction of the log, or in that after one of them, and refuses it otherwise. If they
-// do not show it, because only another program has written to the log, the file must be sound after the recovery.
+// SQLite would apply any log to any file, also to a backup that was put in the file's place. But each transaction
+// writes a random id into the row of the clock, and the id of the transaction before. So startup can tell whether the
+// file is in the state before the first transaction of the log, or in that after one of them, and refuses it otherwise.
+// If they do not show it, because only another program has written to the log, the file must be sound after the
+// recovery.
 //
 // # The note in the lock file
 //

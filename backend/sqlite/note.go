@@ -39,8 +39,8 @@ func readNote(lock io.ReaderAt) (n note, err error) {
 		return n, fmt.Errorf("read the note in the lock file: %w", err)
 	}
 	var sum uint32
-	_, err = fmt.Sscan(string(text[:read]), &n.owner, &n.file, &n.cluster, &n.revision, &sum)
-	if err != nil || sum != crc32.ChecksumIEEE([]byte(n.String())) {
+	fields, _ := fmt.Sscan(string(text[:read]), &n.owner, &n.file, &n.cluster, &n.revision, &sum)
+	if fields != 5 || sum != crc32.ChecksumIEEE([]byte(n.String())) {
 		return note{}, nil
 	}
 	return n, nil
@@ -57,8 +57,8 @@ func closedFile(size int64, modified time.Time) string {
 }
 
 // writtenHere reports whether only this program has written to the file at path, so that its pages must match their
-// checksums. Another program does not update them: sqlite3 in the copies that it makes, or when it copies the log that a
-// crash has left. filled says that there is a log with commits, which belong to the file.
+// checksums. Another program does not update them: sqlite3 in the copies that it makes, or when it copies the log that
+// a crash has left. filled says that there is a log with commits, which belong to the file.
 func (n note) writtenHere(path string, filled bool) bool {
 	file, err := os.Stat(path)
 	if err != nil || file.Size() == 0 {

@@ -17,8 +17,8 @@ var ErrStaleLog = errors.New("the write-ahead log does not belong to the databas
 	"(a backup?), so SQLite would mix the two: put the file that belongs to the log back; to use this file as it is, " +
 	"move the -wal and -shm files to a safe place, because they may hold acknowledged writes that it lacks")
 
-// checkLog checks, before SQLite opens the file at path and recovers it from the log of a crash, that the log belongs to
-// the file and holds everything that was synced in it. verify says whether the pages of the file have checksums. It
+// checkLog checks, before SQLite opens the file at path and recovers it from the log of a crash, that the log belongs
+// to the file and holds everything that was synced in it. verify says whether the pages of the file have checksums. It
 // returns whether there is a log with commits, and whether they show that they belong to the file: SQLite would apply
 // any log to any file. If the two show neither that nor the opposite, the file must be sound after the recovery.
 //
@@ -42,9 +42,9 @@ func checkLog(ctx context.Context, path string, verify, synced bool) (filled, be
 	case err != nil:
 		return true, false, fmt.Errorf("read the write-ahead log: %w", err)
 	case l.damage != "" && synced:
-		return true, false, fmt.Errorf("%w: %s-wal: %s would be lost; restore a backup; or, to go on without them, copy "+
-			"the file and its log to another directory, and there run sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)', "+
-			"then 'sqlstore repair --bump-revision'", ErrCorrupt, path, l.damage)
+		return true, false, fmt.Errorf("%w: %s-wal: %s would be lost; restore a backup; or, to go on without them, "+
+			"copy the file and its log to another directory, and there run sqlite3 FILE "+
+			"'PRAGMA wal_checkpoint(TRUNCATE)', then 'sqlstore repair --bump-revision'", ErrCorrupt, path, l.damage)
 	case l.commits == 0:
 		return false, false, nil
 	}
@@ -97,15 +97,16 @@ func clockOfFile(path string, verify bool) (row clockRow, known bool) {
 	return clockRow{revision: n[0], commit: n[1], previous: n[2]}, true
 }
 
-// warnOfNoLog warns of a file whose last server did not close it, if no log is beside it: the last writes may be missing.
+// warnOfNoLog warns of a file whose last server did not close it, if no log is beside it: the last writes may be
+// missing.
 func (b *Backend) warnOfNoLog() {
 	if _, err := os.Stat(b.path + "-wal"); !errors.Is(err, os.ErrNotExist) {
 		return
 	}
 	if row, known := clockOfFile(b.path, false); known && row.commit != row.previous {
-		b.log.Warn("the database was not closed, and its write-ahead log is not beside it: a copy of a running server's "+
-			"database lacks the writes since it was made, and one that was made without the -wal file lacks those in it",
-			"path", b.path, "revision", row.revision)
+		b.log.Warn("the database was not closed, and its write-ahead log is not beside it: a copy of a running "+
+			"server's database lacks the writes since it was made, and one that was made without the -wal file lacks "+
+			"those in it", "path", b.path, "revision", row.revision)
 	}
 }
 

@@ -134,8 +134,8 @@ func TestFileWithoutItsLog(t *testing.T) {
 	}
 }
 
-// Transactions of another program do not write the clock. What they leave in a log is accepted if the file is sound with
-// it.
+// Transactions of another program do not write the clock. What they leave in a log is accepted if the file is sound
+// with it.
 func TestLogOfAnotherProgram(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	closed(t, path, func(b *Backend) { writeKeys(t, b, "a", "b", "c") })

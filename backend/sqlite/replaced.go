@@ -34,11 +34,10 @@ func (b *Backend) watchPlace() {
 
 // checkPlace refuses all further writes if the file is not at its path. An error in finding that out says nothing.
 func (b *Backend) checkPlace() error {
-	at, err := b.file.At(b.path)
-	if at || err != nil {
-		return nil
+	if at, err := b.file.At(b.path); at || err != nil {
+		return nil //nolint:nilerr // see above
 	}
-	err = fmt.Errorf("%w: %s", errReplaced, b.path)
+	err := fmt.Errorf("%w: %s", errReplaced, b.path)
 	if b.broken.CompareAndSwap(nil, &err) {
 		b.log.Error("database refuses all further writes", "path", b.path, "error", err)
 	}

@@ -96,7 +96,8 @@ func TestTracingSettings(t *testing.T) {
 func TestEmptyVariables(t *testing.T) {
 	file := "trusted-ca-file: ca.pem\nname: n\nclient-cert-auth: true\nmax-txn-ops: 7\n"
 	s, err := read(t, nil, map[string]string{
-		"SQLSTORE_TRUSTED_CA_FILE": "", "SQLSTORE_NAME": "", "SQLSTORE_CLIENT_CERT_AUTH": "", "SQLSTORE_MAX_TXN_OPS": "",
+		"SQLSTORE_TRUSTED_CA_FILE": "", "SQLSTORE_NAME": "", "SQLSTORE_CLIENT_CERT_AUTH": "",
+		"SQLSTORE_MAX_TXN_OPS": "",
 	}, file)
 	if err != nil {
 		t.Fatal(err)

@@ -115,7 +115,7 @@ func (f *File) try(op string, call func() (int, error)) (n int, err error) {
 		if err == nil {
 			return n, nil
 		}
-		if err != unix.EINTR {
+		if !errors.Is(err, unix.EINTR) {
 			return n, &os.PathError{Op: op, Path: f.path, Err: err}
 		}
 	}

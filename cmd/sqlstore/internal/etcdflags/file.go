@@ -140,7 +140,8 @@ func (o *Options) applySection(section string, names map[string]string, node *ya
 // set sets a flag to the value of a key: a scalar, or a list of scalars.
 func (o *Options) set(key, name string, node *yaml.Node) error {
 	own, is := o.own[name]
-	if node.Tag == "!!null" && (!is || own.IgnoresEmpty) || node.Value == "" && node.Kind == yaml.ScalarNode && keepDefault[name] {
+	if node.Tag == "!!null" && (!is || own.IgnoresEmpty) ||
+		node.Value == "" && node.Kind == yaml.ScalarNode && keepDefault[name] {
 		return nil
 	}
 	value, err := scalar(node)

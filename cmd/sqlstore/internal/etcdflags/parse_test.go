@@ -68,7 +68,8 @@ func TestEmptyOwnFlags(t *testing.T) {
 				return os.ErrInvalid
 			})}
 		}
-		_, err := etcdflags.Parse(source.args, source.environ, []etcdflags.Own{own("lenient", true), own("strict", false)},
+		_, err := etcdflags.Parse(source.args, source.environ,
+			[]etcdflags.Own{own("lenient", true), own("strict", false)},
 			etcdflags.Output{Out: io.Discard, Err: io.Discard})
 		if !errors.Is(err, os.ErrInvalid) || set["lenient"] || !set["strict"] {
 			t.Errorf("%s: %v, set: %v", name, err, set)
