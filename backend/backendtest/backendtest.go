@@ -40,6 +40,15 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
 		}
 		return hooks.Only == nil || i >= 0
 	}
+	run := func(name string, possible bool, test func(*fixture)) {
+		if !possible || !wanted(name) {
+			return
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(newFixture(t, open(t), hooks))
+		})
+	}
 	for _, c := range []struct {
 		name string
 		test func(*fixture)
@@ -84,36 +93,15 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
 		{"Close", testClose},
 		{"Random", testRandom},
 	} {
-		if wanted(c.name) {
-			t.Run(c.name, func(t *testing.T) { c.test(newFixture(t, open(t), hooks)) })
-		}
+		run(c.name, true, c.test)
 	}
-	if hooks.Reopen != nil && wanted("Reopen") {
-		t.Run("Reopen", func(t *testing.T) { testReopen(newFixture(t, open(t), hooks)) })
-	}
-	if hooks.Execute != nil && wanted("HistoryOfMovedRows") {
-		t.Run("HistoryOfMovedRows", func(t *testing.T) { testHistoryOfMovedRows(newFixture(t, open(t), hooks)) })
-	}
-	if hooks.Execute != nil && wanted("CorruptRows") {
-		t.Run("CorruptRows", func(t *testing.T) { testCorruptRows(newFixture(t, open(t), hooks)) })
-	}
-	if hooks.Execute != nil && wanted("CorruptPurge") {
-		t.Run("CorruptPurge", func(t *testing.T) { testCorruptPurge(newFixture(t, open(t), hooks)) })
-	}
-	if hooks.Execute != nil && wanted("Verify") {
-		t.Run("Verify", func(t *testing.T) {
-			f := newFixture(t, open(t), hooks)
-			if v, ok := f.b.(backend.Verifying); ok {
-				testVerify(f, v)
-			}
-		})
-	}
-	if hooks.Execute != nil && hooks.Reopen != nil && wanted("AddChecksums") {
-		t.Run("AddChecksums", func(t *testing.T) { testAddChecksums(newFixture(t, open(t), hooks)) })
-	}
-	if hooks.Execute != nil && hooks.View != nil && wanted("Inspect") {
-		t.Run("Inspect", func(t *testing.T) { testInspect(newFixture(t, open(t), hooks)) })
-	}
+	run("Reopen", hooks.Reopen != nil, testReopen)
+	run("HistoryOfMovedRows", hooks.Execute != nil, testHistoryOfMovedRows)
+	run("CorruptRows", hooks.Execute != nil, testCorruptRows)
+	run("CorruptPurge", hooks.Execute != nil, testCorruptPurge)
+	run("Verify", hooks.Execute != nil, testVerify)
+	run("AddChecksums", hooks.Execute != nil && hooks.Reopen != nil, testAddChecksums)
+	run("Inspect", hooks.Execute != nil && hooks.View != nil, testInspect)
 	if hooks.View != nil && wanted("View") {
 		t.Run("View", func(t *testing.T) { testView(t, open, hooks) })
 	}

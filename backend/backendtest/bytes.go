@@ -23,7 +23,7 @@ func within(rows []backend.Row, bytes int64, keysOnly bool) []backend.Row {
 }
 
 // bounds are numbers of bytes that cut mixed rows: at the first one, after small ones, after large ones, and nowhere.
-var bounds = []int64{0, 1, 64, 300, 5_000, 70_000, 1 << 20, 1<<20 + 100, 3 << 20, 1 << 30}
+var bounds = []int64{0, 1, 64, 300, 4_000, 10_000, 1 << 16, 1<<16 + 100, 3 << 16, 1 << 30}
 
 // commitMixed writes 30 keys without values, then values of all sizes in turn, with tombstones among them.
 func (f *fixture) commitMixed() {
@@ -32,8 +32,7 @@ func (f *fixture) commitMixed() {
 		f.commit([]op{put(fmt.Sprintf("a/%02d", i), "")})
 	}
 	for i, size := range []int{
-		1 << 20, 10, 70_000, 65_536, 65_537, 1, 1_400_000, 1_400_000, 0, 300, 1 << 20, 4000,
-		4000, 4000, 90_000, 3, 2, 1, 0, 5,
+		65_536, 10, 10_000, 4096, 4097, 1, 90_000, 90_000, 0, 300, 65_537, 400, 400, 400, 20_000, 3, 2, 1, 0, 5,
 	} {
 		f.commit([]op{
 			put(fmt.Sprintf("b/%02d", i), strings.Repeat("x", size)),

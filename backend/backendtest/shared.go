@@ -47,9 +47,10 @@ func RunShared(t *testing.T, open func(t *testing.T) (a, b backend.Shared), hook
 		{"Listen", testListen},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			a, b := open(t)
 			ctx, cancel := context.WithTimeout(context.Background(), sharedTimeout)
 			defer cancel()
-			a, b := open(t)
 			c.test(&pair{fixture: newFixture(t, a, Hooks{}), ctx: ctx, a: a, other: b, hooks: hooks})
 		})
 	}

@@ -40,6 +40,7 @@ func testView(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks
 		{"PurgeKeepsWhatIsSeen", testPurgeKeeps},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			f := newFixture(t, open(t), hooks)
 			f.b = viewed{f.b, f.view()}
 			c.test(f)

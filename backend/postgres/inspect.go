@@ -42,10 +42,11 @@ const (
 	byTable     = "SET LOCAL enable_seqscan = on"
 )
 
-// beginInspection begins a transaction whose statements use indexes. Its lock is that of a verification.
+// beginInspection begins a transaction whose statements use indexes. Its lock is that of a verification. A plan with a
+// node that is turned off seems so expensive that Postgres would compile it, which takes longer than the statement.
 var beginInspection = []string{
 	"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", lockTables, "SET LOCAL statement_timeout = 0",
-	"SET LOCAL enable_seqscan = off", "SET LOCAL enable_bitmapscan = off",
+	"SET LOCAL enable_seqscan = off", "SET LOCAL enable_bitmapscan = off", "SET LOCAL jit = off",
 }
 
 // Inspect implements [backend.View]. All of it reads one snapshot, which, like that of pg_dump, keeps vacuum from

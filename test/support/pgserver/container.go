@@ -21,7 +21,10 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver/guard"
 )
 
-const postgresPort = "5432/tcp"
+const (
+	postgresPort = "5432/tcp"
+	memory       = "/memory" // a tmpfs, for Options.Memory
+)
 
 // container is a server in a container.
 type container struct {
@@ -31,6 +34,7 @@ type container struct {
 	hostPort string
 	settings []string
 	pages    []string // arguments of initdb
+	memory   bool     // Options.Memory
 	primary  string   // connection string of the server to follow, empty on a primary
 	network  string   // that it shares with primary and standbys, empty without them
 
@@ -43,7 +47,7 @@ func newContainer(ctx context.Context, o Options) (*container, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &container{engine: e, image: os.Getenv("SQLSTORE_TEST_POSTGRES_IMAGE"), settings: o.Settings}
+	c := &container{engine: e, image: os.Getenv("SQLSTORE_TEST_POSTGRES_IMAGE"), settings: o.Settings, memory: o.Memory}
 	version := o.Version
 	if c.image == "" {
 		if version == "" {
@@ -110,8 +114,14 @@ func (c *container) create(ctx context.Context) error {
 		},
 		HostConfigModifier: func(h *dockercontainer.HostConfig) {
 			h.ShmSize = 256 << 20
+			if c.memory {
+				h.Tmpfs = map[string]string{memory: "mode=0777"}
+			}
 			h.PortBindings = network.PortMap{network.MustParsePort(postgresPort): {{HostIP: bind, HostPort: port}}}
 		},
+	}
+	if c.memory {
+		req.Env["PGDATA"] = memory + "/data"
 	}
 	if c.network != "" {
 		req.Networks = []string{c.network}

@@ -10,7 +10,8 @@
 //  3. The machine's Postgres binaries, of SQLSTORE_TEST_POSTGRES_VERSION if set. Under root they run as the user
 //     postgres or nobody.
 //
-// If there are none, the test fails and says what to install. Servers sync to disk (fsync=on). They listen on the
+// If there are none, the test fails and says what to install. Servers of [Start] sync to disk (fsync=on). The shared
+// one in a container has its data in memory, as it is never restarted. Servers listen on the
 // loopback interface if that reaches the tests. None outlives its test process, however that ends: see package guard.
 package pgserver
 
@@ -47,7 +48,7 @@ func Database(tb testing.TB) string {
 			shared.from = "the server of SQLSTORE_TEST_POSTGRES"
 		} else {
 			var s *Server
-			if s, shared.err = start(Options{}, newNode); shared.err != nil {
+			if s, shared.err = start(Options{Memory: true}, newNode); shared.err != nil {
 				return
 			}
 			shared.dsn, shared.from = s.DSN(), s.node.describe()

@@ -35,6 +35,8 @@ type Options struct {
 	Settings []string
 	// PageChecksums turns data_checksums on. Otherwise it is off, whatever the version's default.
 	PageChecksums bool
+	// Memory keeps the data of a server in a container in memory: syncs cost nothing, and a restart loses everything.
+	Memory bool
 }
 
 // pages returns initdb's arguments for PageChecksums.
