@@ -112,7 +112,7 @@ $(GOTESTSUM): tools/go.mod tools/go.sum
 
 .PHONY: test
 test: setup-tools setup-postgres $(if $(RERUN),$(GOTESTSUM)) ## the main module's tests, with the race detector (TEST_FLAGS=...)
-	$(call go_test,./...,-race -timeout 30m $(TEST_FLAGS))
+	$(call go_test,./...,-race -p 3 -timeout 30m $(TEST_FLAGS))
 
 # Fixed seeds, so that the same tree gives the same result.
 SMOKE_FLAGS = -count=1 -p 1 -timeout 15m

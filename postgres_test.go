@@ -55,6 +55,7 @@ func probe(url string, code int, part string) error {
 // While the database hangs, requests fail with etcd's Unavailable before the client's deadline, streams that require a
 // leader end, and probes and metrics report it without hanging. Afterwards everything recovers without help.
 func TestDatabaseThatHangs(t *testing.T) {
+	t.Parallel()
 	server := pgserver.Start(t, pgserver.Options{})
 	s, c := start(t, sqlstore.Config{Datastore: server.Database(t)})
 	ctx, url := t.Context(), s.Endpoints()[0]
@@ -147,6 +148,7 @@ func TestDatabaseThatHangs(t *testing.T) {
 
 // One of two replicas compacts; when it stops, the other takes over.
 func TestCompactionMovesOn(t *testing.T) {
+	t.Parallel()
 	cfg := sqlstore.Config{Datastore: pgserver.Database(t), Compaction: compactor.Config{
 		Mode:      compactor.Periodic,
 		Retention: "1s",

@@ -275,6 +275,7 @@ func TestGenerations(t *testing.T) {
 
 // A server that is stopping is not ready while it finishes requests in flight.
 func TestStatusWhileStopping(t *testing.T) {
+	t.Parallel()
 	address, err := launch.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
@@ -317,6 +318,7 @@ func TestStatusWhileStopping(t *testing.T) {
 
 // A Postgres that does not notice damage to its files is reported, and served all the same.
 func TestStatusOfPageChecksums(t *testing.T) {
+	t.Parallel()
 	for checksums, want := range map[bool]string{
 		false: "NoPageChecksums True DataChecksumsOff", true: "no NoPageChecksums",
 	} {
@@ -331,6 +333,7 @@ func TestStatusOfPageChecksums(t *testing.T) {
 // A server whose database is large verifies it after the start. Here the verification waits for a lock, in a function
 // that it calls for each row.
 func TestStatusWhileVerifying(t *testing.T) {
+	t.Parallel()
 	server := pgserver.Start(t, pgserver.Options{})
 	dsn := server.Database(t)
 	s, c := start(t, sqlstore.Config{Datastore: dsn})
@@ -368,6 +371,7 @@ func TestStatusWhileVerifying(t *testing.T) {
 
 // While a start waits for its database, an operator sees why, and also when the database appears, fails and recovers.
 func TestStatusFollowsPostgres(t *testing.T) {
+	t.Parallel()
 	server := pgserver.Start(t, pgserver.Options{})
 	cfg := sqlstore.Config{Datastore: server.Database(t), DatastorePasswordFile: filepath.Join(t.TempDir(), "password")}
 	u, err := url.Parse(cfg.Datastore)
@@ -466,6 +470,7 @@ func TestStatusFollowsPostgres(t *testing.T) {
 // A replica that cannot read what others commit reports it, and after a while reports that it serves no reads, although
 // the database accepts its heartbeats.
 func TestStatusOfAReplicaThatIsBehind(t *testing.T) {
+	t.Parallel()
 	dsn := pgserver.Database(t)
 	s, _ := start(t, sqlstore.Config{Datastore: dsn})
 	unlock := pgserver.LockTable(t, dsn, "clock")

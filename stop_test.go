@@ -167,6 +167,7 @@ func certificates(t *testing.T) sqlstore.TLSFiles {
 
 // A stop waits for a call that is silent for longer than the timeout of idle connections.
 func TestCloseWaitsForCalls(t *testing.T) {
+	t.Parallel()
 	s, c := start(t, sqlstore.Config{})
 	ctx := t.Context()
 	short, err := c.Grant(ctx, 2)
@@ -230,6 +231,7 @@ func dialTLS(t *testing.T, cfg sqlstore.Config, protocols []string) (*sqlstore.S
 
 // Whatever protocols a client offers, a stop waits for its calls in flight and ends its watches, so that it moves to
 func TestCloseWaitsForCallsOverTLS(t *testing.T) {
+	t.Parallel()
 	for name, protocols := range clientProtocols {
 		t.Run(name, func(t *testing.T) { testCloseOverTLS(t, protocols) })
 	}

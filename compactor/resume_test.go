@@ -216,9 +216,13 @@ func TestPurgeMovesOn(t *testing.T) {
 // With as many updates and a compaction in each round, the database stops growing.
 func TestSizeLevelsOff(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
 		testLevelsOff(t, openSQLite(t, filepath.Join(t.TempDir(), "x.db")), false)
 	})
-	t.Run("postgres", func(t *testing.T) { testLevelsOff(t, openPostgres(t, pgserver.Database(t)), true) })
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		testLevelsOff(t, openPostgres(t, pgserver.Database(t)), true)
+	})
 }
 
 func testLevelsOff(t *testing.T, b backend.Backend, vacuum bool) {

@@ -37,7 +37,7 @@ func longKeys() []string {
 func (f *fixture) bounds() []string {
 	keys := longKeys()
 	var some []string
-	for i := 0; i < len(keys); i += 3 {
+	for i := 0; i < len(keys); i += 5 {
 		some = append(some, keys[i])
 	}
 	p := strings.Repeat("p", 2600)

@@ -5,17 +5,17 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/test/support/env"
 )
 
 // testRandom runs random operations on the backend and on the model. It logs the seed, which reproduces a failure.
 func testRandom(f *fixture) {
-	for range 3 {
-		seed := uint64(time.Now().UnixNano())
-		f.Logf("seed %d", seed)
-		r := &random{f, rand.New(rand.NewPCG(seed, 0))}
+	seed := env.Seed(f.T, "SQLSTORE_TEST_SEED", 1)
+	f.Logf("seed %d", seed)
+	for n := range uint64(3) {
+		r := &random{f, rand.New(rand.NewPCG(seed, n))}
 		for range 120 {
 			r.step()
 		}

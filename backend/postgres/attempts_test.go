@@ -83,6 +83,7 @@ func (p *cutter) pass(c net.Conn) {
 // TestNextAttemptForgets breaks the connection in the middle of an answer. The next attempt finds what another server
 // has, which lacks the row that came and the clock.
 func TestNextAttemptForgets(t *testing.T) {
+	t.Parallel()
 	all := backend.Span{Start: []byte{0}, End: []byte{}}
 	for name, read := range map[string]func(b *Backend) ([]backend.Row, backend.Clock, error){
 		"rows": func(b *Backend) ([]backend.Row, backend.Clock, error) {

@@ -163,6 +163,7 @@ func TestSlowRead(t *testing.T) {
 // TestSessionBounds checks the server's own timeouts, for a process that can no longer cancel, directly and over a
 // pooler.
 func TestSessionBounds(t *testing.T) {
+	t.Parallel()
 	direct := database(t)
 	through := throughPooler(t)
 	for name, dsn := range map[string]string{"direct": direct, "pooler": through(t)} {
@@ -192,6 +193,7 @@ func TestSessionBounds(t *testing.T) {
 // TestCancelHitsNoOther ends the context of each of many short statements at about the moment when the statement ends.
 // The next statements, whose contexts do not end, must not be cancelled instead.
 func TestCancelHitsNoOther(t *testing.T) {
+	t.Parallel()
 	b := openTest(t, Config{DSN: database(t), MaxConns: 4})
 	for i := range 60 {
 		took := cancelDelay + time.Duration(i%20)*time.Millisecond/2

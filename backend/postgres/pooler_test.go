@@ -38,6 +38,7 @@ func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, 
 // TestPooler runs the suites through a PgBouncer that gives each transaction another connection: with the DSN's
 // parameter for it, and without.
 func TestPooler(t *testing.T) {
+	t.Parallel()
 	through := throughPooler(t)
 	t.Run("unnamed", func(t *testing.T) {
 		var log logged

@@ -12,6 +12,7 @@ import (
 // A server that was restored to a point in time has begun a new timeline and keeps the target in its settings. This one
 // has a target, and the store's note is changed to that of another timeline.
 func TestRestoreShows(t *testing.T) {
+	t.Parallel()
 	server := pgserver.Start(t, pgserver.Options{Settings: []string{"recovery_target_time=2026-01-01 00:00:00+00"}})
 	dsn := server.Database(t)
 	reopened := func(restored bool, statements ...string) *Backend {

@@ -92,6 +92,7 @@ var strangeSettings = []string{
 
 // TestStrangeSettings runs a part of the suite with them, in the mode in which all arguments and answers are text.
 func TestStrangeSettings(t *testing.T) {
+	t.Parallel()
 	params := append([]string{"default_query_exec_mode", "simple_protocol"}, strangeSettings...)
 	backendtest.Run(t, func(t *testing.T) backend.Backend {
 		return openTest(t, Config{DSN: database(t, params...)})

@@ -19,6 +19,7 @@ func older(ctx context.Context, db *sql.DB) error { return schema.Down(ctx, db, 
 
 // A start that cannot migrate because of others' locks can be retried.
 func TestStartWithoutLocks(t *testing.T) {
+	t.Parallel()
 	dsn := pgserver.Database(t)
 	cfg := Config{DSN: dsn}
 	if err := openTest(t, cfg).Close(); err != nil {

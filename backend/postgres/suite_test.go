@@ -73,6 +73,7 @@ func modes() []string {
 
 // TestSuite runs the suite; TestPooler does so in part in the modes for poolers.
 func TestSuite(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes() {
 		t.Run(mode, func(t *testing.T) {
 			backendtest.Run(t, func(t *testing.T) backend.Backend {
@@ -139,6 +140,7 @@ func view(t *testing.T, b backend.Backend) backend.View {
 
 // TestShared runs the suite of what processes share; TestPooler does so without prepared statements.
 func TestShared(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes() {
 		t.Run(mode, func(t *testing.T) {
 			backendtest.RunShared(t, func(t *testing.T) (a, b backend.Shared) {

@@ -112,6 +112,7 @@ func TestDefragment(t *testing.T) {
 
 // TestDefragmentBesideCheckpoints gives the space back to the disk, though the checkpointer copies the log meanwhile.
 func TestDefragmentBesideCheckpoints(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "db")
 	b := openTest(t, Config{Path: path})
 	done, ended := make(chan struct{}), make(chan struct{})

@@ -19,6 +19,7 @@ func (l levels) WithGroup(string) slog.Handler                 { return l }
 
 // A reader that does not end is reported once, and does not block the writer; the log shrinks after it ends.
 func TestReaderThatStays(t *testing.T) {
+	t.Parallel()
 	log := make(levels, 10)
 	b := openTest(t, Config{Path: filepath.Join(t.TempDir(), "db"), UnsafeNoFsync: true, Logger: slog.New(log)})
 	p := b.checkpoints

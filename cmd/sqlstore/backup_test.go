@@ -10,6 +10,7 @@ import (
 
 // What the commands for backups print and refuse; package test/backups tests what they write.
 func TestBackups(t *testing.T) {
+	t.Parallel()
 	s := launch.Start(t, launch.Config{})
 	if _, err := connect(t, s.Endpoint()).Put(t.Context(), "a", "b"); err != nil {
 		t.Fatal(err)

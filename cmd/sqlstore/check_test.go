@@ -39,6 +39,7 @@ func damage(t *testing.T, driver, source string) {
 
 // TestCheck verifies a database beside its server, before and after it is damaged, and asks when things were written.
 func TestCheck(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "d")
 	dsn := pgserver.Database(t)
 	for name, c := range map[string]struct{ database, driver, source string }{

@@ -61,6 +61,7 @@ spec:
 
 // TestReaders reads a store through its server and from its database, beside the server.
 func TestReaders(t *testing.T) {
+	t.Parallel()
 	dir, dsn := filepath.Join(t.TempDir(), "d"), pgserver.Database(t)
 	for name, database := range map[string]string{"sqlite": "--data-dir=" + dir, "postgres": "--datastore=" + dsn} {
 		s := launch.Start(t, launch.Config{Args: []string{database}})

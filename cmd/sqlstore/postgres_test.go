@@ -351,6 +351,7 @@ func TestRefusedDatabases(t *testing.T) {
 
 // A server that starts before its database waits for it and can be stopped while it waits.
 func TestStartBeforeTheDatabase(t *testing.T) {
+	t.Parallel()
 	server := pgserver.Start(t, pgserver.Options{})
 	dsn := server.Database(t)
 	if err := server.Stop(); err != nil {

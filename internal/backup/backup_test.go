@@ -18,6 +18,7 @@ import (
 // Every revision between the full backup and the last changes can be restored, whatever was compacted and purged in
 // between, across restarts of the server, and from a bucket on another machine.
 func TestEveryRevision(t *testing.T) {
+	t.Parallel()
 	onEvery(t, func(t *testing.T, openDB opener) {
 		r := directory(t)
 		at := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)

@@ -12,6 +12,7 @@ import (
 
 // A file with any byte changed, or cut off anywhere, is noticed: by verifying, and before anything is restored.
 func TestDamage(t *testing.T) {
+	t.Parallel()
 	r := directory(t)
 	w := newWorld(t, onSQLite(t), 6)
 	w.change(40)

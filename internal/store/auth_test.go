@@ -71,6 +71,7 @@ func last(all []*Store) *Store { return all[len(all)-1] }
 // TestAuthCalls makes every call as nobody, as the user u, as root and as the server, through one store after another
 // one has enabled authentication.
 func TestAuthCalls(t *testing.T) {
+	t.Parallel()
 	eachAuth(t, func(t *testing.T, all []*Store) {
 		put(t, all[0], "r/k", "v")
 		lease := func(id int64, keys ...string) {

@@ -12,6 +12,7 @@ import (
 
 // All replicas agree with the database after any history, whatever a purge has removed.
 func TestCompareDatabase(t *testing.T) {
+	t.Parallel()
 	for _, replicas := range []int{0, 2} {
 		for seed := range uint64(4) {
 			w := newWorld(t, small(Config{}), false, replicas, randomBytes(seed, 2000))

@@ -22,6 +22,7 @@ type done[Q, A any] struct {
 // and compact. The revisions of the answers show the order in which the transactions ran, and the model replays them in
 // that order.
 func TestConcurrentRequestsAgainstModel(t *testing.T) {
+	t.Parallel()
 	for _, variant := range []struct {
 		name    string
 		cfg     Config

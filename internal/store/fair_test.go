@@ -19,11 +19,10 @@ const fairWithin = time.Minute
 // TestReplicasShareTheClock makes all replicas write as fast as they can. No write fails, and within a minute each
 // replica has at least half of its fair share.
 func TestReplicasShareTheClock(t *testing.T) {
-	for _, replicas := range []int{2, 3} {
-		for _, kib := range []int{1, 10, 100} {
-			t.Run(fmt.Sprintf("%d replicas, %d KiB", replicas, kib),
-				func(t *testing.T) { shareTheClock(t, replicas, kib) })
-		}
+	t.Parallel()
+	for _, c := range []struct{ replicas, kib int }{{2, 1}, {3, 10}, {2, 100}} {
+		t.Run(fmt.Sprintf("%d replicas, %d KiB", c.replicas, c.kib),
+			func(t *testing.T) { shareTheClock(t, c.replicas, c.kib) })
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 // A replica cannot learn what others commit while something locks the clock, though heartbeats continue.
 func TestLagBehindOtherReplicas(t *testing.T) {
+	t.Parallel()
 	dsn := pgserver.Database(t)
 	s := replicasOn(t, 2, Config{}, dsn)[1]
 	eventually(t, "the replica catches up", func() bool { return s.Lag(0).Tail < time.Second })

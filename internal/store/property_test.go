@@ -59,6 +59,7 @@ func seeds(few uint64) (all []uint64) {
 
 // TestRandomRequestsAgainstModel sends random requests one after another and expects the model's answers.
 func TestRandomRequestsAgainstModel(t *testing.T) {
+	t.Parallel()
 	for _, variant := range []struct {
 		name     string
 		cfg      Config

@@ -47,6 +47,7 @@ func rewrite(t *testing.T, s *Store, n int) backend.PurgeResult {
 // TestStreamHoldsOffPurgeOnOtherReplicas has another replica compact and purge under a stream whose pin is shared. The
 // stream returns every row or fails: if its pin is lost, it must not return only the rows that remain.
 func TestStreamHoldsOffPurgeOnOtherReplicas(t *testing.T) {
+	t.Parallel()
 	const n = 50
 	for name, c := range map[string]struct {
 		req  RangeRequest

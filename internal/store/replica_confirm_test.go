@@ -41,6 +41,7 @@ func storeOn(tb testing.TB, dsn string, cfg Config) *Store {
 // cut off from all but one replica. That replica never answers with data older than the staleness bound. Once the old
 // primary has acknowledged nothing for long enough, the replica finds the new one.
 func TestReplacedPrimary(t *testing.T) {
+	t.Parallel()
 	for name, staleness := range map[string]time.Duration{"bounded": time.Second, "strict": -1} {
 		t.Run(name, func(t *testing.T) {
 			s := pgserver.Start(t, pgserver.Options{})
@@ -238,6 +239,7 @@ func forward(tb testing.TB, target *atomic.Pointer[string]) (addr string) {
 // TestServiceLeadsToStandby temporarily points the only address of a DSN at a standby that has not replayed the last
 // write.
 func TestServiceLeadsToStandby(t *testing.T) {
+	t.Parallel()
 	s := pgserver.Start(t, pgserver.Options{})
 	dsn := s.Database(t)
 	standby := s.Standby(t)

@@ -99,6 +99,7 @@ func eventually(tb testing.TB, what string, f func() bool) {
 // TestReplicasCount has every replica increment one number by compare-and-put. Every replica's watch shows each sum
 // once.
 func TestReplicasCount(t *testing.T) {
+	t.Parallel()
 	const replicas, writers, each = 3, 3, 40
 	all := openReplicas(t, replicas, Config{})
 	var streams []*WatchStream
@@ -154,6 +155,7 @@ func TestReplicasCount(t *testing.T) {
 
 // TestReplicaSeesWhatAnotherAcknowledged reads on one replica what the other has just acknowledged.
 func TestReplicaSeesWhatAnotherAcknowledged(t *testing.T) {
+	t.Parallel()
 	eachIndex(t, func(t *testing.T, cfg Config) {
 		all := openReplicas(t, 2, cfg)
 		for n := range 200 {
@@ -179,6 +181,7 @@ func TestReplicaSeesWhatAnotherAcknowledged(t *testing.T) {
 // TestReplicaFarBehind writes more, in large rows, than one tail query returns, while a replica queries only when its
 // own batch begins.
 func TestReplicaFarBehind(t *testing.T) {
+	t.Parallel()
 	all := openReplicas(t, 2, Config{})
 	st := watchAll(t, all[1], 2)
 	value := make([]byte, 10_000)
@@ -422,6 +425,7 @@ func TestCompactionIsHinted(t *testing.T) {
 
 // TestLostHistory removes acknowledged revisions from the database, like a failover to a standby that lacks them.
 func TestLostHistory(t *testing.T) {
+	t.Parallel()
 	lose := func(t *testing.T, dsn string, last int64) {
 		execute(t, dsn, "DELETE FROM object_versions WHERE resource_version > $1", last)
 		execute(t, dsn, "UPDATE clock SET revision = $1", last)
@@ -503,6 +507,7 @@ func TestLostHistory(t *testing.T) {
 // TestEpochFallsBack reverts the increment of the epoch in the database, like a second failover, a return to the first
 // primary, or a restore in place.
 func TestEpochFallsBack(t *testing.T) {
+	t.Parallel()
 	dsn := pgserver.Database(t)
 	all := replicasOn(t, 2, Config{}, dsn)
 	put(t, all[0], "k", "1")

@@ -80,6 +80,7 @@ func (b *replaced) Unconfirmed(o backend.Origin) (d time.Duration) {
 // server acknowledged, and some that were published after the batch asked. The batch is not evaluated on what is lost,
 // and the two histories do not mix.
 func TestBatchWhileTheServerIsReplaced(t *testing.T) {
+	t.Parallel()
 	for _, others := range []int{0, 1, 2, 4} {
 		t.Run(fmt.Sprint(others), func(t *testing.T) {
 			dsn := pgserver.Database(t)

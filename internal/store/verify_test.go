@@ -12,6 +12,7 @@ import (
 
 // TestVerification runs over a server that does not notice damage to its files.
 func TestVerification(t *testing.T) {
+	t.Parallel()
 	server := pgserver.Start(t, pgserver.Options{})
 	for _, c := range []struct {
 		name string

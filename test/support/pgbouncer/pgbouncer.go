@@ -114,6 +114,7 @@ auth_file = %s
 pool_mode = transaction
 default_pool_size = 20
 max_client_conn = 1000
+server_login_retry = 1
 `, server.Hostname(), serverPort, host, port, usersName)
 	return map[string]string{
 		configName: config,

@@ -126,6 +126,7 @@ func TestSettings(t *testing.T) {
 }
 
 func TestRestartKeepsData(t *testing.T) {
+	t.Parallel()
 	each(t, Options{}, func(t *testing.T, s *Server) {
 		insert(t, s.DSN(), 1)
 		check(t, s.Stop())
@@ -141,6 +142,7 @@ func TestRestartKeepsData(t *testing.T) {
 }
 
 func TestKillKeepsWhatWasCommitted(t *testing.T) {
+	t.Parallel()
 	each(t, Options{}, func(t *testing.T, s *Server) {
 		for i := range 3 {
 			insert(t, s.DSN(), 1)
@@ -156,6 +158,7 @@ func TestKillKeepsWhatWasCommitted(t *testing.T) {
 }
 
 func TestPausedServerAnswersNobody(t *testing.T) {
+	t.Parallel()
 	each(t, Options{}, func(t *testing.T, s *Server) {
 		insert(t, s.DSN(), 1)
 		open := connect(t, s.DSN())
@@ -176,6 +179,7 @@ func TestPausedServerAnswersNobody(t *testing.T) {
 }
 
 func TestStandbyTakesOver(t *testing.T) {
+	t.Parallel()
 	each(t, Options{}, func(t *testing.T, primary *Server) {
 		standby := primary.Standby(t)
 		insert(t, primary.DSN(), 1)
@@ -187,6 +191,7 @@ func TestStandbyTakesOver(t *testing.T) {
 }
 
 func TestCommitWaitsForTheStandby(t *testing.T) {
+	t.Parallel()
 	each(t, Options{}, func(t *testing.T, primary *Server) {
 		insert(t, primary.DSN(), 1)
 		standby := primary.Standby(t)

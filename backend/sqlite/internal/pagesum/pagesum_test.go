@@ -109,6 +109,7 @@ func flip(t *testing.T, path string, at int64, bit int) (restore func()) {
 // TestFlippedBit flips bits of a database file. A statement that reads everything never succeeds with a wrong result,
 // and fails if the flip is in a page that it reads.
 func TestFlippedBit(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "db")
 	db := open(t, path, "")
 	run(t, db, "PRAGMA journal_mode = WAL", "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)",
