@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 
 	dockercontainer "github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
@@ -129,7 +130,30 @@ func (c *container) create(ctx context.Context) error {
 	_, err = testcontainers.GenericContainer(ctx, testcontainers.GenericContainerRequest{
 		ContainerRequest: req, Started: true, Logger: tclog.NewNoopLogger(),
 	})
+	if err == nil && c.memory {
+		err = c.bypass(ctx)
+	}
 	return err
+}
+
+// bypass replaces the published port, whose proxy copies every byte, by the container's own address if that can be
+// reached. The address changes with a restart, which a server in memory does not survive.
+func (c *container) bypass(ctx context.Context) error {
+	r, err := c.engine.Client.ContainerInspect(ctx, c.name, client.ContainerInspectOptions{})
+	if err != nil {
+		return err
+	}
+	for _, n := range r.Container.NetworkSettings.Networks {
+		addr := net.JoinHostPort(n.IPAddress.String(), strings.TrimSuffix(postgresPort, "/tcp"))
+		conn, err := net.DialTimeout("tcp", addr, connectTimeout)
+		if err == nil {
+			_ = conn.Close()
+		}
+		if err == nil || errors.Is(err, syscall.ECONNREFUSED) { // it does not listen yet
+			c.hostPort = addr
+		}
+	}
+	return nil
 }
 
 func (c *container) start(ctx context.Context) error {
