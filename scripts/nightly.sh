@@ -62,7 +62,6 @@ run() {
 	log=$logs/$suite${database//-/}.log
 	[ "$database" = - ] || set -- "$@" DATASTORE="$database" BENCH_FLAGS="-short -datastore $database"
 	echo "--- $suite $database (seed $seed, log $log)"
-	# The unit tests choose their own seeds, which they log.
 	SQLSTORE_TEST_SEED=$seed SQLSTORE_TEST_SIMULATION_FROM=$seed SQLSTORE_TEST_SIMULATION_REVERT=$seed \
 		timeout --kill-after=10s "${limit}m" "$@" >"$log" 2>&1
 	status=$?

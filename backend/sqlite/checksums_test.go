@@ -29,10 +29,11 @@ func TestFlippedBits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	random := rand.New(rand.NewPCG(1, 1))
 	var places []int // of the value, in pieces, and of the key, in the table and in the index
 	for i := 0; i+50 <= len(value); i += 997 {
 		if at := bytes.Index(whole, value[i:i+50]); at > 0 {
-			places = append(places, at+rand.IntN(50))
+			places = append(places, at+random.IntN(50))
 		}
 	}
 	if len(places) < 10 {
@@ -40,13 +41,13 @@ func TestFlippedBits(t *testing.T) {
 	}
 	for from := 0; bytes.Contains(whole[from:], key); {
 		at := from + bytes.Index(whole[from:], key)
-		places = append(places, at+rand.IntN(len(key)))
+		places = append(places, at+random.IntN(len(key)))
 		from = at + 1
 	}
 	refused := 0
 	for _, at := range places {
 		damaged := bytes.Clone(whole)
-		damaged[at] ^= 1 << rand.IntN(8)
+		damaged[at] ^= 1 << random.IntN(8)
 		if err := os.WriteFile(path, damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
