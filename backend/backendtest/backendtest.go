@@ -99,6 +99,7 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
 	run("HistoryOfMovedRows", hooks.Execute != nil, testHistoryOfMovedRows)
 	run("CorruptRows", hooks.Execute != nil, testCorruptRows)
 	run("CorruptPurge", hooks.Execute != nil, testCorruptPurge)
+	run("CorruptPurgeOfMany", hooks.Execute != nil, testCorruptPurgeOfMany)
 	run("Verify", hooks.Execute != nil, testVerify)
 	run("AddChecksums", hooks.Execute != nil && hooks.Reopen != nil, testAddChecksums)
 	run("Inspect", hooks.Execute != nil && hooks.View != nil, testInspect)

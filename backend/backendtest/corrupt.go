@@ -126,6 +126,20 @@ func testCorruptPurge(f *fixture) {
 	f.checkRange(backend.RangeQuery{Span: from(""), Revision: f.m.clock.Revision, Limit: 10})
 }
 
+// Damaged rows may leave many older versions behind. None of them reappears when the tombstone above them is removed.
+func testCorruptPurgeOfMany(f *fixture) {
+	for i := range 300 {
+		f.commit([]op{put("k", fmt.Sprint(i))})
+	}
+	newest := f.m.clock.Revision
+	f.hooks.Execute(f.T, f.b, fmt.Sprintf("UPDATE object_versions SET previous_version = %d", newest))
+	f.commit([]op{del("k"), put("other", "v")}, []op{put("k", "v"), del("k")}, []op{put("last", "v")})
+	f.compact(f.m.clock.Revision)
+	f.purge(8)
+	f.checkRange(backend.RangeQuery{Span: from(""), Revision: f.m.clock.Revision, Limit: 10})
+	f.checkKept()
+}
+
 // testAddChecksums reads rows of an older version, and adds what they lack.
 func testAddChecksums(f *fixture) {
 	ctx := context.Background()

@@ -9,6 +9,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
+// The statements of a purge read index entries only, however the versions are spread over keys: where few keys have
+// most of the rows, a plan that reads the table makes each step exceed its timeout. TestPlansOfPurge checks them.
 const (
 	// commitLazily makes the transaction's COMMIT not wait for the disk or a standby: rows that a crash brings back are
 	// removed again.
@@ -29,9 +31,16 @@ const (
 		"ordinal) " +
 		"WHERE v.resource_version = d.resource_version AND v.ordinal = d.ordinal"
 	// deleteOlder removes what a damaged row may have left behind of keys whose tombstones are removed: without the
-	// tombstone, an older version would be the newest.
-	deleteOlder = "DELETE FROM object_versions AS v USING unnest($1::bytea[], $2::bigint[]) " +
-		"AS d(key, resource_version) WHERE v.key = d.key AND v.resource_version < d.resource_version"
+	// tombstone, an older version would be the newest. It removes up to olderRows rows. A join with the keys would read
+	// the whole table: LATERAL with a LIMIT leaves the planner no choice but the key index.
+	deleteOlder = "DELETE FROM object_versions AS v USING (SELECT o.resource_version, o.ordinal " +
+		"FROM unnest($1::bytea[], $2::bigint[]) AS d(key, resource_version) " +
+		"CROSS JOIN LATERAL (SELECT i.resource_version, i.ordinal FROM object_versions AS i " +
+		"WHERE i.key = d.key AND i.resource_version < d.resource_version " +
+		"ORDER BY i.resource_version DESC, i.ordinal DESC LIMIT 64) AS o LIMIT 64) AS w " +
+		"WHERE v.resource_version = w.resource_version AND v.ordinal = w.ordinal"
+	// olderRows is the limit in deleteOlder. It is not an argument: the planner must know that it is small.
+	olderRows = 64
 	savePurge = "UPDATE purge SET target = $1::bigint, next_version = $2::bigint, next_ordinal = $3::integer, bytes " +
 		"= bytes + $4::bigint WHERE id = 1"
 )
@@ -68,17 +77,68 @@ type superseding struct {
 
 // removal collects the rows that one step removes.
 type removal struct {
+	superseded ids
+	tombstones []*superseding // the last one of each key; others are superseded
+	place      map[string]int // of each key's tombstone
+}
+
+// ids identifies rows, with the total of their sizes.
+type ids struct {
 	revisions []int64
 	ordinals  []int32
 	bytes     int64
-	// deleted are the keys of the tombstones among them, as in the column key, and deletedAt their revisions.
-	deleted   [][]byte
-	deletedAt []int64
 }
 
-func (r *removal) add(id backend.RowID, bytes int64) {
-	r.revisions, r.ordinals = append(r.revisions, id.ModRevision), append(r.ordinals, id.Ordinal)
-	r.bytes += bytes
+func (l *ids) add(id backend.RowID, bytes int64) {
+	l.revisions, l.ordinals = append(l.revisions, id.ModRevision), append(l.ordinals, id.Ordinal)
+	l.bytes += bytes
+}
+
+// delete deletes the rows, and returns how many there were.
+func (l *ids) delete(ctx context.Context, tx pgx.Tx) (int, error) {
+	if len(l.revisions) == 0 {
+		return 0, nil
+	}
+	tag, err := tx.Exec(ctx, deleteRows, l.revisions, l.ordinals)
+	return int(tag.RowsAffected()), err
+}
+
+func (r *removal) count() int { return len(r.superseded.revisions) + len(r.tombstones) }
+
+// addTombstone adds a tombstone, which covers what is left of older versions of its key. So an earlier one is no longer
+// needed for that, and each key is asked for once, however often it was deleted.
+func (r *removal) addTombstone(row *superseding) {
+	if i, ok := r.place[string(row.key)]; ok {
+		r.superseded.add(r.tombstones[i].id, r.tombstones[i].size)
+		r.tombstones[i] = row
+		return
+	}
+	if r.place == nil {
+		r.place = map[string]int{}
+	}
+	r.place[string(row.key)] = len(r.tombstones)
+	r.tombstones = append(r.tombstones, row)
+}
+
+// delete deletes the rows. done is false if the tombstones remain for another step, because there was too much older
+// than them.
+func (r *removal) delete(ctx context.Context, tx pgx.Tx) (removed int, bytes int64, done bool, err error) {
+	removed, err = r.superseded.delete(ctx, tx)
+	if err != nil || len(r.tombstones) == 0 {
+		return removed, r.superseded.bytes, true, err
+	}
+	var last ids
+	keys := make([][]byte, len(r.tombstones))
+	for i, t := range r.tombstones {
+		last.add(t.id, t.size)
+		keys[i] = t.key
+	}
+	tag, err := tx.Exec(ctx, deleteOlder, keys, last.revisions)
+	if err != nil || tag.RowsAffected() >= olderRows {
+		return removed, r.superseded.bytes, false, err
+	}
+	n, err := last.delete(ctx, tx)
+	return removed + n, r.superseded.bytes + last.bytes, true, err
 }
 
 // Purge implements [backend.Backend].
@@ -130,6 +190,7 @@ func purge(ctx context.Context, tx pgx.Tx, limit int, until int64) (res backend.
 	if pinned < compacted && p == before && p.next.ModRevision > p.target {
 		return res, nil
 	}
+	from := p.next
 	var rows []superseding
 	err = scan(ctx, tx.Conn(), func(s *scanner) error { rows = append(rows, supersedingRow(s)); return nil },
 		purgeRows, []any{p.next.ModRevision, p.next.Ordinal, p.target, int64(limit)})
@@ -142,23 +203,19 @@ func purge(ctx context.Context, tx pgx.Tx, limit int, until int64) (res backend.
 	if res.Done {
 		p.next = backend.RowID{ModRevision: p.target + 1}
 	}
+	removed, bytes, done, err := r.delete(ctx, tx)
+	if err != nil {
+		return res, err
+	}
+	if !done { // the same rows are examined again
+		p.next, res.Done = from, false
+	}
+	res.Removed = removed
 	res.Through = min(max(0, p.next.ModRevision-1), p.target)
 	res.Near = res.Through
 	res.Done = res.Done && p.target >= compacted
-	if len(r.revisions) > 0 {
-		tag, err := tx.Exec(ctx, deleteRows, r.revisions, r.ordinals)
-		if err != nil {
-			return res, err
-		}
-		res.Removed = int(tag.RowsAffected())
-	}
-	if len(r.deleted) > 0 {
-		if _, err := tx.Exec(ctx, deleteOlder, r.deleted, r.deletedAt); err != nil {
-			return res, err
-		}
-	}
 	if p != before || res.Removed > 0 {
-		_, err = tx.Exec(ctx, savePurge, p.target, p.next.ModRevision, p.next.Ordinal, r.bytes)
+		_, err = tx.Exec(ctx, savePurge, p.target, p.next.ModRevision, p.next.Ordinal, bytes)
 	}
 	res.Took = time.Since(began)
 	return res, err
@@ -183,17 +240,17 @@ func supersedingRow(s *scanner) superseding {
 
 // walk chooses up to limit rows to remove, moves p past those that are done, and reports whether no rows are left.
 func (r *removal) walk(p *purgeProgress, rows []superseding, limit int) (done bool) {
-	for _, row := range rows {
+	for i := range rows {
+		row := &rows[i]
 		below := row.id.ModRevision < p.target && row.sound
-		if len(r.revisions) < limit && !row.gone && (row.previous < row.id.ModRevision || below) {
-			r.add(row.prevID, row.prevSize)
+		if r.count() < limit && !row.gone && (row.previous < row.id.ModRevision || below) {
+			r.superseded.add(row.prevID, row.prevSize)
 		}
-		if len(r.revisions) >= limit {
+		if r.count() >= limit {
 			return false // the row itself may still have to be removed; it is examined again
 		}
 		if row.deleted && below {
-			r.add(row.id, row.size)
-			r.deleted, r.deletedAt = append(r.deleted, row.key), append(r.deletedAt, row.id.ModRevision)
+			r.addTombstone(row)
 		}
 		p.next = backend.RowID{ModRevision: row.id.ModRevision, Ordinal: row.id.Ordinal + 1}
 	}
