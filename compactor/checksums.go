@@ -31,6 +31,7 @@ func (c *Compactor) checksums(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
+			rows.failed()
 			c.log.Warn("rows of an older version have no checksums yet", "error", err)
 		case !res.Done:
 			added += res.Added

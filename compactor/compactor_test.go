@@ -52,7 +52,9 @@ type clocked struct {
 	fail  func(minute int64) error
 	leads int64                                              // the minute from which on
 	step  func(context.Context) (backend.PurgeResult, error) // nil for one that finds nothing to delete
-	who   string                                             // reads the rows to delete
+	// purge is step for an engine to which the number of rows matters.
+	purge func(rows int) (backend.PurgeResult, error)
+	who   string // reads the rows to delete
 	// reclaim is nil for an engine without space to free.
 	reclaim func(pages int) (finished bool, took time.Duration, err error)
 
@@ -90,7 +92,10 @@ func (c *clocked) Compact(_ context.Context, revision int64, physical bool) (int
 	return now, nil
 }
 
-func (c *clocked) PurgeStep(ctx context.Context, _ int) (backend.PurgeResult, error) {
+func (c *clocked) PurgeStep(ctx context.Context, rows int) (backend.PurgeResult, error) {
+	if c.purge != nil {
+		return c.purge(rows)
+	}
 	if c.step != nil {
 		return c.step(ctx)
 	}
@@ -194,6 +199,31 @@ func TestReclaimOfNothing(t *testing.T) {
 	}}
 	if calls := runEngine(t, compactor.Periodic, "10m", 5*time.Hour, e); len(calls) < 20 || len(asked) != 1 {
 		t.Errorf("%d compactions requested these numbers of pages: %v", len(calls), asked)
+	}
+}
+
+// A database that takes too long for large steps is asked for smaller ones until they succeed. When it is faster, they
+// grow again.
+func TestStepsThatTimeOut(t *testing.T) {
+	for _, most := range []int{1, 5, 40} {
+		slow, worked, longest := true, 0, 0
+		e := &clocked{}
+		e.purge = func(rows int) (backend.PurgeResult, error) {
+			if slow && rows > most {
+				time.Sleep(5 * time.Second)
+				return backend.PurgeResult{}, backend.ErrUnavailable
+			}
+			worked++
+			longest = max(longest, rows)
+			slow = worked < 100
+			return backend.PurgeResult{Looked: rows, Through: int64(worked), Near: int64(worked), Took: time.Microsecond,
+				Done: worked > 1000}, nil
+		}
+		runEngine(t, compactor.Periodic, "10m", time.Hour, e)
+		if worked < 1000 || longest < 1000 {
+			t.Errorf("with %d rows a step at most at first: %d steps have succeeded, of up to %d rows", most, worked,
+				longest)
+		}
 	}
 }
 

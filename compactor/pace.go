@@ -7,7 +7,7 @@ import "time"
 // disk and the processors. So the slowest writes are delayed by the longest step, not by the sum of all steps. A step
 // is therefore sized to block writes for blockTime on this machine or, if it does not block them, to take stepTime,
 // most of which may be network time. The remaining time belongs to the writes: the pause after a step is restFactor
-// times as long.
+// times as long. A step that fails may have been too long for the database's timeouts, so the next one is half as long.
 //
 // A deleted row costs the log nearly as much as a written one, and a log that fills sooner is checkpointed more often,
 // which also blocks writes. So the rows of a compaction are spread over most of the time until the next one is
@@ -27,7 +27,8 @@ const (
 	// shortestRest and longestRest limit the pause between two steps; the former is halved with the pauses.
 	shortestRest = 2 * time.Millisecond
 	longestRest  = 10 * time.Second
-	// firstUnits is how many rows, or freed pages, the first step handles; minUnits and maxUnits limit later steps.
+	// firstUnits is how many rows, or freed pages, the first step handles; minUnits and maxUnits limit later steps,
+	// except after a failure.
 	firstUnits = 64
 	minUnits   = 8
 	maxUnits   = 2000
@@ -59,9 +60,12 @@ func (p *pace) took(n int, d, blocked time.Duration) (rest time.Duration) {
 		ideal = int(min(float64(n)/max(share, 1e-3), maxUnits))
 	}
 	// One step that was slow for another reason must not count for much.
-	p.units = min(max(ideal, p.units/2, minUnits), p.units*3/2, maxUnits)
+	p.units = min(max(ideal, p.units/2, minUnits), p.units*3/2+1, maxUnits)
 	return min(max(d*time.Duration(factor), shortestRest>>min(p.behind, 3)), longestRest)
 }
+
+// failed makes the next step half as long, even shorter than minUnits. It grows again with each one that succeeds.
+func (p *pace) failed() { p.units = max(p.units/2, 1) }
 
 // hurry raises the pace.
 func (p *pace) hurry() { p.behind = min(p.behind+1, maxBehind) }

@@ -90,7 +90,10 @@ func (c *Compactor) step(ctx context.Context, rows, pages *pace) (rest time.Dura
 	res, err := c.engine.PurgeStep(ctx, rows.units)
 	finished := false
 	switch {
-	case err != nil || res == (backend.PurgeResult{}):
+	case err != nil:
+		rest = purgePeriod
+		rows.failed()
+	case res == backend.PurgeResult{}:
 		rest = purgePeriod
 	case !res.Done:
 		rest = rows.took(res.Looked, res.Took, res.Blocked)
@@ -100,6 +103,7 @@ func (c *Compactor) step(ctx context.Context, rows, pages *pace) (rest time.Dura
 		switch {
 		case err != nil:
 			rest = purgePeriod
+			pages.failed()
 		case finished: // there was little or nothing to do, which proves nothing
 			rest = shortestRest
 		default:
