@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"runtime"
 	"testing"
 	"time"
 
@@ -62,5 +63,48 @@ func TestDatabaseOfAnOlderVersion(t *testing.T) {
 	}
 	if _, err := b.Begin(t.Context(), backend.Needs{}); !errors.Is(err, ErrOldSchema) {
 		t.Errorf("a write: %v", err)
+	}
+}
+
+// A start that fails leaves neither connections nor goroutines, at whatever step it fails.
+func TestFailedStartLeavesNothing(t *testing.T) {
+	for name, spoil := range map[string]struct {
+		sql  string // run in a database in which a server has started
+		from func(dsn string) string
+	}{
+		"no schema": {"", func(dsn string) string { return with(dsn, "search_path", "nowhere") }},
+		"a newer schema": {
+			"UPDATE schema_migrations SET version = 1000; UPDATE settings SET value = 1000 WHERE name = 'oldest_program'",
+			func(dsn string) string { return dsn },
+		},
+		"no identity": {
+			"CREATE RULE none AS ON INSERT TO settings DO INSTEAD SELECT 1 / 0; DELETE FROM settings",
+			func(dsn string) string { return dsn },
+		},
+		"a read-only server": {"", func(dsn string) string { return with(dsn, "default_transaction_read_only", "on") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dsn := database(t)
+			if err := openTest(t, Config{DSN: dsn}).Close(); err != nil {
+				t.Fatal(err)
+			}
+			if spoil.sql != "" {
+				admin(t, dsn, spoil.sql)
+			}
+			before := runtime.NumGoroutine()
+			b, err := Open(t.Context(), Config{DSN: spoil.from(dsn)})
+			if err == nil {
+				_ = b.Close()
+				t.Fatal("it has started")
+			}
+			t.Log(err)
+			eventually(t, "its goroutines end", func() bool { return runtime.NumGoroutine() <= before })
+			eventually(t, "its sessions end", func() bool {
+				sessions := 0
+				admin(t, dsn, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "+
+					"AND application_name = 'sqlstore'", &sessions)
+				return sessions == 0
+			})
+		})
 	}
 }

@@ -59,7 +59,17 @@ func Open(ctx context.Context, cfg Config) (*Backend, error) {
 	if err := b.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %s: %w", b.path, err), b.release())
 	}
+	b.run()
 	return b, nil
+}
+
+// run starts the work in the background, which Close stops. It comes after everything that can fail: release stops
+// nothing.
+func (b *Backend) run() {
+	b.checkpoints = startCheckpointer(b)
+	b.watching.Go(b.watchPlace)
+	b.checkpoints.poke() // copy what a crash has left in the WAL
+	b.reserve.start()
 }
 
 func (b *Backend) open(ctx context.Context) error {
@@ -97,16 +107,10 @@ func (b *Backend) open(ctx context.Context) error {
 	if err := prepare(ctx); err != nil {
 		return err
 	}
-	if err := b.start(); err != nil {
+	if err := b.load(); err != nil {
 		return err
 	}
-	if err := b.note(b.owner()); err != nil {
-		return err
-	}
-	b.watching.Go(b.watchPlace)
-	b.checkpoints.poke() // copy what a crash has left in the WAL
-	b.reserve.start()
-	return nil
+	return b.note(b.owner())
 }
 
 // prepareOwn is prepareFile for a file that only this program has written to. It also copies and removes the log of a

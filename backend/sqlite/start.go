@@ -89,8 +89,8 @@ func (b *Backend) checkAutoVacuum(c *conn) error {
 	return err
 }
 
-// start opens the connections and loads what is kept in memory.
-func (b *Backend) start() error {
+// load opens the writing connection and loads what is kept in memory.
+func (b *Backend) load() error {
 	var err error
 	b.writer, err = b.connect(
 		"journal_mode = WAL",
@@ -147,7 +147,6 @@ func (b *Backend) start() error {
 	for range b.cfg.Readers {
 		b.readers <- nil
 	}
-	b.checkpoints = startCheckpointer(b)
 	return nil
 }
 
