@@ -73,9 +73,10 @@ type Config struct {
 	ListenObjectsURLs []string
 	// InsecurePlaintext allows listening without TLS where other machines can connect.
 	InsecurePlaintext bool
-	// CORS lists the origins whose web pages may use the JSON API and the other HTTP paths of the client URLs. Empty or
-	// "*" allows all. ListenObjectsURLs accept only origins listed here. Pages of other origins can neither write nor
-	// open a websocket.
+	// CORS lists the origins whose web pages may use the JSON API and the other HTTP paths of the client URLs; "*"
+	// allows all. If it is empty, listeners without TLS on the loopback interface serve no other origin than their own,
+	// and other listeners serve all. ListenObjectsURLs accept only origins listed here. Pages of other origins can
+	// neither write nor open a websocket.
 	CORS []string
 	// HostWhitelist lists the host names to serve over HTTP without TLS; "*" allows all. If it is empty, listeners on
 	// the loopback interface serve IP addresses, localhost and the names in AdvertiseClientURLs, and other listeners

@@ -150,7 +150,7 @@ func (s *Server) serveObjects(listeners []*listen.Split, cfg *Config) {
 	if len(listeners) == 0 {
 		return
 	}
-	// etcd's default lets every web page use its JSON API. This API is new and need not keep that promise.
+	// Where etcd lets every web page use its JSON API, so does the gateway. This API is new and makes no such promise.
 	guard := listen.NewHosts(cfg.HostWhitelist, s.advertised,
 		&listen.Origins{Allowed: cfg.CORS, Named: true, Next: s.objects})
 	h := s.newHTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -18,6 +18,9 @@ import (
 	"github.com/sqlstore/sqlstore"
 )
 
+// origin is that of the page which sends the requests of fetch.
+const origin = "https://somewhere.example"
+
 // fetch sends a request to the list/watch API.
 func fetch(t *testing.T, client *http.Client, method, url, body string) (*http.Response, error) {
 	t.Helper()
@@ -27,7 +30,7 @@ func fetch(t *testing.T, client *http.Client, method, url, body string) (*http.R
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Origin", "https://somewhere.example")
+	req.Header.Set("Origin", origin)
 	resp, err := client.Do(req)
 	if err == nil {
 		t.Cleanup(func() { _ = resp.Body.Close() })
@@ -55,30 +58,30 @@ func TestObjectsListener(t *testing.T) {
 		t.Errorf("served on %v without being asked", urls)
 	}
 	wantCode(t, http.DefaultClient, "GET", off.Endpoints()[0]+"/v1/objects/", "", http.StatusNotFound)
-	// As in etcd, web pages may use the gateway by default, but not this API.
-	for _, cors := range [][]string{nil, {"*"}} {
+	// All web pages may be allowed to use the gateway, as in etcd, but not this API.
+	for allowed, cors := range map[string][]string{"": nil, "*": {"*"}} {
 		open, _ := start(t, sqlstore.Config{ListenObjectsURLs: []string{"http://127.0.0.1:0"}, CORS: cors})
 		for path, want := range map[string]string{
 			open.ObjectEndpoints()[0] + "/v1/objects/": "",
-			open.Endpoints()[0] + "/version":           "*",
+			open.Endpoints()[0] + "/version":           allowed,
 		} {
-			if origin := wantCode(t, http.DefaultClient, "GET", path, "",
-				http.StatusOK).Header.Get("Access-Control-Allow-Origin"); origin != want {
-				t.Errorf("%s with --cors %v: the origin %q is allowed, want %q", path, cors, origin, want)
+			if told := wantCode(t, http.DefaultClient, "GET", path, "",
+				http.StatusOK).Header.Get("Access-Control-Allow-Origin"); told != want {
+				t.Errorf("%s with --cors %v: the origin %q is allowed, want %q", path, cors, told, want)
 			}
 		}
 	}
 
 	var log logged
 	s, c := start(t, sqlstore.Config{
-		ListenObjectsURLs: []string{"http://127.0.0.1:0"}, CORS: []string{"https://somewhere.example"},
+		ListenObjectsURLs: []string{"http://127.0.0.1:0"}, CORS: []string{origin},
 		HostWhitelist: []string{"127.0.0.1"},
 		Logger:        slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	url := s.ObjectEndpoints()[0]
 	created := wantCode(t, http.DefaultClient, "PUT", url+"/v1/objects/k", `{"value":1}`, http.StatusCreated)
-	if origin := created.Header.Get("Access-Control-Allow-Origin"); origin != "https://somewhere.example" {
-		t.Errorf("the origin %q is allowed", origin)
+	if told := created.Header.Get("Access-Control-Allow-Origin"); told != origin {
+		t.Errorf("the origin %q is allowed", told)
 	}
 	if got, err := c.Get(t.Context(), "k"); err != nil || string(got.Kvs[0].Value) != "1" {
 		t.Errorf("etcd's API has %v, %v", got, err)
@@ -116,7 +119,7 @@ func TestObjectsListener(t *testing.T) {
 
 // Without TLS, too, a client may speak HTTP/2 from its first byte.
 func TestObjectsPlainHTTP2(t *testing.T) {
-	s, _ := start(t, sqlstore.Config{ListenObjectsURLs: []string{"http://127.0.0.1:0"}})
+	s, _ := start(t, sqlstore.Config{ListenObjectsURLs: []string{"http://127.0.0.1:0"}, CORS: []string{origin}})
 	p := new(http.Protocols)
 	p.SetUnencryptedHTTP2(true)
 	client := &http.Client{Transport: &http.Transport{Protocols: p}}
@@ -160,6 +163,7 @@ func TestObjectsTLS(t *testing.T) {
 	s, _ := start(t, sqlstore.Config{
 		ListenObjectsURLs: []string{"https://127.0.0.1:0", "unix://" + socket},
 		TLS:               files,
+		CORS:              []string{origin},
 	})
 	url := s.ObjectEndpoints()[0]
 	for major, protocols := range map[int]string{1: "http/1.1", 2: "h2"} {

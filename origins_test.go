@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"crypto/tls"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,12 +13,19 @@ import (
 
 const listed, foreign = "https://ok.example", "http://evil.example"
 
-// Where --cors names origins, pages of other origins can neither open a websocket nor send the requests that a browser
-// sends without asking first.
+// Where --cors names origins, and by default on the loopback interface, pages of other origins can neither open a
+// websocket nor send the requests that a browser sends without asking first.
 func TestForeignOrigins(t *testing.T) {
 	closed, _ := start(t, sqlstore.Config{CORS: []string{listed}})
 	open, _ := start(t, sqlstore.Config{CORS: []string{"*"}})
+	unset, _ := start(t, sqlstore.Config{})
+	beyond, _ := start(t, sqlstore.Config{ListenClientURLs: []string{"http://0.0.0.0:0"}, InsecurePlaintext: true})
+	secure, _ := start(t, sqlstore.Config{ListenClientURLs: []string{"https://127.0.0.1:0"}, TLS: certificates(t)})
 	host := strings.TrimPrefix(closed.Endpoints()[0], "http://")
+	anyServer := &tls.Config{InsecureSkipVerify: true} // #nosec G402 -- any server will do
+	dialer := websocket.Dialer{TLSClientConfig: anyServer}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: anyServer}}
+	defer client.CloseIdleConnections()
 	for _, c := range []struct {
 		server  *sqlstore.Server
 		origin  string
@@ -32,13 +40,20 @@ func TestForeignOrigins(t *testing.T) {
 		{closed, "http://LISTED", true},
 		{open, foreign, false},
 		{open, "null", false},
+		{unset, "", false},
+		{unset, unset.Endpoints()[0], false},
+		{unset, foreign, true},
+		{unset, "null", true},
+		{unset, "http://127.0.0.1:1", true}, // another server of this machine
+		{beyond, foreign, false},
+		{secure, foreign, false},
 	} {
 		url := c.server.Endpoints()[0]
 		header := http.Header{}
 		if c.origin != "" {
 			header.Set("Origin", c.origin)
 		}
-		socket, resp, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(url,
+		socket, resp, err := dialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(url,
 			"http")+"/v3/watch", header)
 		if (err != nil) != c.refused || c.refused && resp.StatusCode != http.StatusForbidden {
 			t.Errorf("a websocket from %q: %v, want it refused: %v", c.origin, err, c.refused)
@@ -57,11 +72,14 @@ func TestForeignOrigins(t *testing.T) {
 			}
 			req.Header = header.Clone()
 			req.Header.Set("Content-Type", "text/plain")
-			resp, err := http.DefaultClient.Do(req)
+			resp, err := client.Do(req)
 			if err != nil {
 				t.Fatal(err)
 			}
 			_ = resp.Body.Close()
+			if told := resp.Header.Get("Access-Control-Allow-Origin"); c.refused && told != "" {
+				t.Errorf("%s from %q: the browser is told %q", method, c.origin, told)
+			}
 			want := http.StatusOK
 			if c.refused && !read {
 				want = http.StatusForbidden

@@ -67,6 +67,9 @@ func meanings(o *etcdflags.Options) map[string]string {
 	replace("max-concurrent-streams", "0", strconv.FormatUint(math.MaxUint32, 10))
 	replace("warning-unary-request-duration", "0s", "300ms")
 	replace("auto-compaction-retention", "", "0")
+	if !o.Given("cors") {
+		values["cors"] = "" // etcd's * lets any web page in
+	}
 	if o.Enabled("InitialCorruptCheck") {
 		values["initial-corrupt-check"] = "true"
 	}

@@ -83,9 +83,9 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.BoolVar(&c.ReuseAddress, "socket-reuse-address", false,
 		"listen on ports with connections in TIME_WAIT (SO_REUSEADDR)")
 	f.BoolVar(&s.gateway, "enable-grpc-gateway", true, "serve etcd's JSON gateway")
-	f.StringSliceVar(&c.CORS, "cors", []string{"*"}, "origins whose web pages may use the JSON gateway: "+
-		"https://host:port, or * for all; others can then neither write nor open websockets, and the list/watch API "+
-		"accepts only listed origins")
+	f.StringSliceVar(&c.CORS, "cors", nil, "origins whose web pages may use the JSON gateway: https://host:port, or * "+
+		"for all; others can neither write nor open websockets, and the list/watch API accepts only listed origins "+
+		"(default: none without TLS on the loopback interface, all elsewhere)")
 	f.StringSliceVar(&c.HostWhitelist, "host-whitelist", nil, "host names to serve over HTTP without TLS, or * for "+
 		"all (default: IP addresses, localhost and advertised names on the loopback interface, all elsewhere)")
 	f.StringVar(&c.TLS.Cert, "cert-file", "", "the server's TLS certificate chain; all TLS files are read again when "+

@@ -10,19 +10,21 @@ import (
 	"github.com/sqlstore/sqlstore/internal/setting"
 )
 
-// Origins tells browsers, as etcd does, which origins may read the answers. If the operator lists origins, it also
-// refuses what pages of other origins could do without reading the answer: open a websocket, or send requests that
-// browsers send without a preflight.
+// Origins tells browsers, as etcd does, which origins may read the answers. It also refuses what pages of other origins
+// could do without reading the answer: open a websocket, or send requests that browsers send without a preflight.
 type Origins struct {
-	Allowed []string // empty or with "*": all
-	Named   bool     // only listed origins; "*" allows none
+	// Allowed are the origins whose pages may use the server; "*" allows all. If it is empty, plaintext on the loopback
+	// interface is for the server's own origin: any page in a browser of this machine could connect. Elsewhere, all
+	// origins are allowed.
+	Allowed []string
+	Named   bool // only listed origins; "*" allows none
 	Next    http.Handler
 }
 
 // ServeHTTP implements [http.Handler].
 func (o *Origins) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	origin := r.Header.Get("Origin")
-	told, ok := o.shares(origin)
+	told, ok := o.shares(r)
 	if ok {
 		h := w.Header()
 		h.Set("Access-Control-Allow-Methods", "POST, GET, OPTIONS, PUT, DELETE")
@@ -32,7 +34,7 @@ func (o *Origins) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if o.Named {
 		w.Header().Add("Vary", "Origin")
 	}
-	if !o.open() && !ok && origin != "" && acts(r) && !own(r, origin) {
+	if !o.open(r) && !ok && origin != "" && acts(r) && !own(r, origin) {
 		http.Error(w, fmt.Sprintf("pages of the origin %q may not do this: add it to %s", origin,
 			setting.Name("CORS")), http.StatusForbidden)
 		return
@@ -45,18 +47,24 @@ func (o *Origins) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // shares reports whether pages of an origin may read the answer, and which origins to name to the browser.
-func (o *Origins) shares(origin string) (told string, ok bool) {
+func (o *Origins) shares(r *http.Request) (told string, ok bool) {
+	origin := r.Header.Get("Origin")
 	switch {
 	case o.Named:
 		return origin, origin != "*" && slices.Contains(o.Allowed, origin)
-	case o.open():
+	case o.open(r):
 		return "*", true
 	}
 	return origin, slices.Contains(o.Allowed, origin)
 }
 
-// open reports whether no origins are listed.
-func (o *Origins) open() bool { return len(o.Allowed) == 0 || slices.Contains(o.Allowed, "*") }
+// open reports whether every origin may send a request.
+func (o *Origins) open(r *http.Request) bool {
+	if len(o.Allowed) == 0 {
+		return !o.Named && (r.TLS != nil || !onLoopback(r.Context()))
+	}
+	return !o.Named && slices.Contains(o.Allowed, "*")
+}
 
 // acts reports whether a request has an effect even if the page that sends it cannot read the answer. Websockets are
 // included: CORS does not cover what they answer.

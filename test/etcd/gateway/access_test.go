@@ -12,7 +12,7 @@ import (
 func TestSameAccess(t *testing.T) {
 	const listed, other = "http://a.example:80", "http://b.example:80"
 	for name, flags := range map[string][]string{
-		"open":   {"--host-whitelist", "*"}, // etcd's default
+		"open":   {"--host-whitelist", "*", "--cors", "*"}, // etcd's defaults
 		"listed": {"--cors", listed, "--host-whitelist", "127.0.0.1,c.example"},
 	} {
 		t.Run(name, func(t *testing.T) {
