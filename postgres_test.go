@@ -101,6 +101,9 @@ func TestDatabaseThatHangs(t *testing.T) {
 	}{
 		{"/readyz", http.StatusServiceUnavailable, "[-]database failed"},
 		{"/health", http.StatusServiceUnavailable, `"health":"false"`},
+		{"/health?serializable=true", http.StatusOK, `"health":"true"`},
+		{"/health?exclude=NOSPACE&serializable=true", http.StatusOK, `"health":"true"`},
+		{"/health?serializable=false", http.StatusServiceUnavailable, `"health":"false"`},
 		{"/livez", http.StatusOK, "ok"},
 		{"/metrics", http.StatusOK, "\netcd_server_has_leader 0\n"},
 		{"/metrics", http.StatusOK, "\netcd_server_is_leader 0\n"},

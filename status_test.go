@@ -425,8 +425,11 @@ func TestStatusFollowsPostgres(t *testing.T) {
 			part string
 		}{
 			"/livez":   {http.StatusOK, "ok"},
+			"/health":  {http.StatusServiceUnavailable, `"health":"false"`},
 			"/readyz":  {http.StatusServiceUnavailable, "[-]ResolvedRefs False DatabaseUnreachable"},
 			"/metrics": {http.StatusOK, `sqlstore_condition{status="Unknown",type="Programmed"} 1`},
+
+			"/health?serializable=true": {http.StatusOK, `"health":"true"`},
 		} {
 			if err := probe(at+path, want.code, want.part); err != nil {
 				t.Error(err)

@@ -97,14 +97,18 @@ func lines(r *conditions.Report) string {
 
 func oneLine(s string) string { return strings.ReplaceAll(s, "\n", "; ") }
 
-// StartingHandler serves what is available before the database is open: /livez is good, /readyz and /health are not,
-// /status and /metrics show why.
+// StartingHandler serves what is available before the database is open: /livez and a serializable /health are good,
+// /readyz and the plain /health are not, /status and /metrics show why.
 func (m *Metrics) StartingHandler(version string, from Conditions) *http.ServeMux {
 	mux := http.NewServeMux()
 	m.handleCommon(mux, version, from)
 	m.handleChecks(mux, "livez", nil)
 	m.handleReady(mux, nil, from)
-	get(mux, "/health", func(w http.ResponseWriter, _ *http.Request) {
+	get(mux, "/health", func(w http.ResponseWriter, r *http.Request) {
+		if serializableOnly(r) {
+			m.healthy(w)
+			return
+		}
 		m.health.failures.Inc()
 		http.Error(w, `{"health":"false","reason":"the server is starting"}`, http.StatusServiceUnavailable)
 	})

@@ -84,6 +84,10 @@ func (m *Metrics) Handler(s *store.Store, version string, from Conditions) *http
 	m.handleChecks(mux, "livez", live, serializable, writes)
 	m.handleReady(mux, ready, from, serializable, linearizable, corruption, learner, writes, database)
 	get(mux, "/health", func(w http.ResponseWriter, r *http.Request) {
+		if serializableOnly(r) {
+			m.handleHealth(w, r, s, live...)
+			return
+		}
 		m.handleHealth(w, r, s, health...)
 	})
 	handleRevision(mux, s)
@@ -135,6 +139,10 @@ func alarmed(s *store.Store, kinds ...store.AlarmKind) error {
 
 var alarmNames = map[store.AlarmKind]string{store.AlarmNoSpace: "NOSPACE", store.AlarmCorrupt: "CORRUPT"}
 
+// serializableOnly reports whether a request for /health asks, as in etcd, whether this process serves, and not whether
+// it serves the newest data. Liveness probes do, and a restart would not bring a database back.
+func serializableOnly(r *http.Request) bool { return r.URL.Query().Get("serializable") == "true" }
+
 // handleHealth answers in etcd's older form; ?exclude=NOSPACE ignores that alarm.
 func (m *Metrics) handleHealth(w http.ResponseWriter, r *http.Request, s *store.Store, checks ...check) {
 	ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
@@ -152,8 +160,7 @@ func (m *Metrics) handleHealth(w http.ResponseWriter, r *http.Request, s *store.
 		}
 	}
 	if err == nil {
-		m.health.success.Inc()
-		write(w, `{"health":"true","reason":""}`) // as plain text, as in etcd
+		m.healthy(w)
 		return
 	}
 	m.health.failures.Inc()
@@ -163,6 +170,12 @@ func (m *Metrics) handleHealth(w http.ResponseWriter, r *http.Request, s *store.
 	}
 	body, _ := json.Marshal(map[string]string{"health": "false", "reason": reason}) // strings always marshal
 	http.Error(w, string(body), http.StatusServiceUnavailable)
+}
+
+// healthy answers that the server is healthy, as plain text, as in etcd.
+func (m *Metrics) healthy(w http.ResponseWriter) {
+	m.health.success.Inc()
+	write(w, `{"health":"true","reason":""}`)
 }
 
 // errOutOfReach is returned while a replica's database does not answer.
