@@ -1,6 +1,7 @@
 package listen
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -61,7 +62,8 @@ const settling = 2 * time.Second
 // Certificates serves TLS with the current contents of its files. Each handshake checks whether one has changed. If the
 // new contents are unusable, it logs that and keeps the old ones.
 type Certificates struct {
-	log *slog.Logger
+	log     *slog.Logger
+	tickets tickets
 
 	mu      sync.Mutex
 	files   Files
@@ -81,7 +83,7 @@ type signature [4]struct {
 
 // NewCertificates reads the files.
 func NewCertificates(files Files, log *slog.Logger) (*Certificates, error) {
-	c := &Certificates{log: log, clock: time.Now}
+	c := &Certificates{log: log, tickets: newTickets(), clock: time.Now}
 	if err := c.SetFiles(files); err != nil {
 		return nil, err
 	}
@@ -96,7 +98,7 @@ func (c *Certificates) SetFiles(files Files) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	seen, since := look(files), c.clock()
-	now, err := load(files)
+	now, err := c.load(files)
 	if err != nil {
 		return err
 	}
@@ -127,7 +129,7 @@ func (c *Certificates) current() *contents {
 		c.seen, c.since = seen, c.clock()
 	}
 	settled := c.clock().Sub(c.since) >= settling // before the load, so that a write during the load is noticed later
-	now, err := load(c.files)
+	now, err := c.load(c.files)
 	failed := c.err
 	// a load may fail for reasons that times and sizes do not show: a mode, too many open files
 	c.err, c.settled = err, settled && err == nil
@@ -159,8 +161,17 @@ func look(f Files) signature {
 // contents is what the files contain.
 type contents struct {
 	config    *tls.Config
+	origin    [sha256.Size]byte // of sessions
 	leaf      *x509.Certificate
 	authority *x509.Certificate // the clients' authority that expires last, nil without any
+}
+
+func (c *Certificates) load(f Files) (*contents, error) {
+	now, err := load(f)
+	if err == nil {
+		c.tickets.use(now)
+	}
+	return now, err
 }
 
 func load(f Files) (*contents, error) {
@@ -175,7 +186,7 @@ func load(f Files) (*contents, error) {
 		CipherSuites: f.CipherSuites,
 		NextProtos:   []string{"h2", "http/1.1"},
 	}
-	now := &contents{config: config, leaf: pair.Leaf}
+	now := &contents{config: config, leaf: pair.Leaf, origin: originOf(pair.Certificate, nil)}
 	if config.VerifyConnection, err = f.clientCheck(); err != nil {
 		return nil, err
 	}
@@ -191,6 +202,7 @@ func load(f Files) (*contents, error) {
 		return nil, fmt.Errorf("trusted CA file %s contains no certificate", f.TrustedCA)
 	}
 	config.ClientAuth = tls.RequireAndVerifyClientCert
+	now.origin = originOf(pair.Certificate, text)
 	now.authority = lastToEnd(text)
 	return now, nil
 }

@@ -95,18 +95,27 @@ func (s *tlsServer) install(cert, key []byte) {
 
 // dial does a handshake and returns the name on the server's certificate.
 func (s *tlsServer) dial(a *authority.Authority, c *tls.Config) (string, error) {
+	state, err := s.connect(a, c)
+	if err != nil {
+		return "", err
+	}
+	return state.PeerCertificates[0].Subject.CommonName, nil
+}
+
+// connect does a handshake.
+func (s *tlsServer) connect(a *authority.Authority, c *tls.Config) (state tls.ConnectionState, err error) {
 	c.RootCAs = a.Pool()
 	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: 10 * time.Second}, Config: c}
 	conn, err := d.DialContext(s.t.Context(), "tcp", s.addr)
 	if err != nil {
-		return "", err
+		return state, err
 	}
 	defer conn.Close()
 	// With TLS 1.3 a client learns that its certificate was refused only when it reads.
 	if _, err := conn.Read(make([]byte, 1)); err != nil {
-		return "", err
+		return state, err
 	}
-	return conn.(*tls.Conn).ConnectionState().PeerCertificates[0].Subject.CommonName, nil
+	return conn.(*tls.Conn).ConnectionState(), nil
 }
 
 func (s *tlsServer) want(a *authority.Authority, c *tls.Config, name string) {
