@@ -32,7 +32,9 @@ func (c *Compactor) checksums(ctx context.Context) {
 			return
 		case err != nil:
 			rows.failed()
-			c.log.Warn("rows of an older version have no checksums yet", "error", err)
+			if c.outages.checksums.Failed() {
+				c.log.Warn("rows of an older version have no checksums yet", "error", err)
+			}
 		case !res.Done:
 			added += res.Added
 			rest = rows.took(res.Looked, res.Took, res.Blocked)

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/loglimit"
 )
 
 // Mode selects what a retention counts.
@@ -83,6 +84,7 @@ type Compactor struct {
 	log     *slog.Logger
 	jitter  func(time.Duration) time.Duration
 	changed chan struct{} // has capacity one: the settings have changed
+	outages struct{ schedule, purge, checksums loglimit.Outage }
 
 	mu        sync.Mutex // held only briefly
 	settings  settings

@@ -1,10 +1,13 @@
 package compactor_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -55,6 +58,8 @@ type clocked struct {
 	// purge is step for an engine to which the number of rows matters.
 	purge func(rows int) (backend.PurgeResult, error)
 	who   string // reads the rows to delete
+	// checksums is nil for an engine that adds checksums without an error.
+	checksums func() error
 	// reclaim is nil for an engine without space to free.
 	reclaim func(pages int) (finished bool, took time.Duration, err error)
 
@@ -105,6 +110,11 @@ func (c *clocked) PurgeStep(ctx context.Context, rows int) (backend.PurgeResult,
 func (c *clocked) Readers() string { return c.who }
 
 func (c *clocked) AddChecksums(context.Context, int) (backend.ChecksumResult, error) {
+	if c.checksums != nil {
+		if err := c.checksums(); err != nil {
+			return backend.ChecksumResult{}, err
+		}
+	}
 	return backend.ChecksumResult{Done: true}, nil
 }
 
@@ -128,9 +138,16 @@ func run(t *testing.T, mode compactor.Mode, retention string, span time.Duration
 
 func runEngine(t *testing.T, mode compactor.Mode, retention string, span time.Duration, e *clocked) (calls []string) {
 	t.Helper()
+	return runLogged(t, mode, retention, span, e, nil)
+}
+
+func runLogged(
+	t *testing.T, mode compactor.Mode, retention string, span time.Duration, e *clocked, log *slog.Logger,
+) (calls []string) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		e.began = time.Now()
-		c, err := compactor.New(e, compactor.Config{Mode: mode, Retention: retention, Jitter: never})
+		c, err := compactor.New(e, compactor.Config{Mode: mode, Retention: retention, Jitter: never, Logger: log})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,6 +240,38 @@ func TestStepsThatTimeOut(t *testing.T) {
 		if worked < 1000 || longest < 1000 {
 			t.Errorf("with %d rows a step at most at first: %d steps have succeeded, of up to %d rows", most, worked,
 				longest)
+		}
+	}
+}
+
+// A database that is out of reach for half an hour costs a line a minute for each kind of work, and one at the end.
+func TestOutageIsLoggedOnceAMinute(t *testing.T) {
+	var log bytes.Buffer
+	e := &clocked{}
+	down := func() error {
+		if minute := e.Revision(); minute >= 30 && minute < 60 {
+			return backend.ErrUnavailable
+		}
+		return nil
+	}
+	e.fail = func(int64) error { return down() }
+	e.purge = func(int) (backend.PurgeResult, error) {
+		if err := down(); err != nil {
+			return backend.PurgeResult{}, err
+		}
+		time.Sleep(time.Second)
+		return backend.PurgeResult{Looked: 1, Took: time.Second}, nil // there is always more to do
+	}
+	e.checksums = down
+	runLogged(t, compactor.Periodic, "5m", 70*time.Minute, e, slog.New(slog.NewTextHandler(&log, nil)))
+	for line, most := range map[string]int{
+		"automatic compaction failed":                           30,
+		"rows below the compacted revision are not deleted yet": 30,
+		"deleted again":         1,
+		"have no checksums yet": 30,
+	} {
+		if n := strings.Count(log.String(), line); n == 0 || n > most {
+			t.Errorf("%q is logged %d times, want 1 to %d", line, n, most)
 		}
 	}
 }

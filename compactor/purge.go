@@ -110,7 +110,13 @@ func (c *Compactor) step(ctx context.Context, rows, pages *pace) (rest time.Dura
 			rest = pages.took(pages.units, took, took)
 		}
 	}
-	if err != nil && ctx.Err() == nil {
+	switch {
+	case ctx.Err() != nil:
+	case err == nil:
+		if c.outages.purge.Worked() {
+			c.log.Info("rows below the compacted revision are deleted again")
+		}
+	case c.outages.purge.Failed():
 		c.log.Error("rows below the compacted revision are not deleted yet", "compacted", c.engine.Compacted(),
 			"error", err)
 	}

@@ -101,6 +101,7 @@ func (c *Compactor) attempt(ctx context.Context, s settings, h *history, now tim
 	_, err := c.engine.Compact(attempt, rev, false)
 	switch {
 	case err == nil:
+		c.outages.schedule.Worked() // the next line says so
 		c.log.Info("compacted", "revision", rev)
 		c.note(func(a *automatic) { a.done, a.last, a.failing, a.err = a.done+1, now, time.Time{}, nil })
 		return true
@@ -108,7 +109,9 @@ func (c *Compactor) attempt(ctx context.Context, s settings, h *history, now tim
 		c.note(func(a *automatic) { a.failing, a.err = time.Time{}, nil })
 		return true
 	case ctx.Err() == nil:
-		c.log.Error("automatic compaction failed, retrying", "revision", rev, "error", err)
+		if c.outages.schedule.Failed() {
+			c.log.Error("automatic compaction failed, retrying", "revision", rev, "error", err)
+		}
 		c.note(func(a *automatic) {
 			if a.failed, a.err = a.failed+1, err; a.failing.IsZero() {
 				a.failing = now

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/loglimit"
 )
 
 const (
@@ -71,6 +72,8 @@ type checkpointer struct {
 
 	limit int64     // walLimit, except in tests
 	noted time.Time // when the checkpointer last wrote a note
+
+	outage, noting loglimit.Outage // of rounds, and of notes
 
 	mu sync.Mutex
 	// bound is how many bytes the WAL may be ahead of the file: walLimit, or less on a disk that is nearly full.
@@ -300,6 +303,9 @@ func (p *checkpointer) checkpoint(c *conn, mode string) (w wal, ok bool) {
 		p.failed(err)
 		return wal{}, false
 	}
+	if p.outage.Worked() {
+		p.b.log.Info("checkpoints succeed again", "path", p.b.path)
+	}
 	return wal{n[1] * p.b.pageSize, n[2] * p.b.pageSize, n[0] != 0}, true
 }
 
@@ -309,7 +315,9 @@ func (p *checkpointer) note() {
 		return
 	}
 	p.noted = time.Now()
-	if err := p.b.note(p.b.owner()); err != nil {
+	if err := p.b.note(p.b.owner()); err == nil {
+		p.noting.Worked()
+	} else if p.noting.Failed() {
 		p.b.log.Warn("cannot note what the store has reached", "path", p.b.path, "error", err)
 	}
 }
@@ -335,6 +343,9 @@ func (p *checkpointer) failed(err error) {
 	case err != nil:
 		p.b.reserve.full(err)
 		// Unless the error stops all writing, the WAL stays as it is and the next round tries again.
-		p.b.log.Warn("checkpoint failed", "path", p.b.path, "error", p.b.syncError("checkpoint", err))
+		err = p.b.syncError("checkpoint", err)
+		if p.outage.Failed() {
+			p.b.log.Warn("checkpoint failed", "path", p.b.path, "error", err)
+		}
 	}
 }

@@ -1,4 +1,5 @@
-// Package loglimit limits how often a line is logged that clients can trigger at will.
+// Package loglimit limits how often a line is logged: [Limit] one that clients can trigger at will, [Outage] one about
+// work that is tried again until it succeeds.
 package loglimit
 
 import (

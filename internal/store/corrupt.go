@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/loglimit"
 )
 
 const (
@@ -72,12 +73,15 @@ func (c *corruption) mended() {
 
 // raise raises the alarm, however long that takes.
 func (c *corruption) raise() {
+	var outage loglimit.Outage
 	for {
 		err := c.s.RaiseAlarm(c.s.ctx, Alarm{Member: c.s.settings.MemberID, Kind: AlarmCorrupt})
 		if err == nil || c.s.ctx.Err() != nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrTooManyAlarms) {
 			return
 		}
-		c.s.cfg.Logger.Warn("the CORRUPT alarm is not raised yet", "error", err)
+		if outage.Failed() {
+			c.s.cfg.Logger.Warn("the CORRUPT alarm is not raised yet", "error", err)
+		}
 		select {
 		case <-time.After(corruptRetry):
 		case <-c.s.ctx.Done():

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/auth"
+	"github.com/sqlstore/sqlstore/internal/loglimit"
 )
 
 const (
@@ -188,27 +189,19 @@ func byRemaining(all []Lease) {
 	slices.SortFunc(all, func(a, b Lease) int { return cmp.Compare(a.Remaining, b.Remaining) })
 }
 
-// complaintPeriod is how often a lasting condition is logged.
-const complaintPeriod = time.Minute
-
-// complaint logs that leases have ended and cannot be revoked: once a minute for all of them, and once when it is over.
-// Only one goroutine uses it at a time.
-type complaint struct {
-	last time.Time // zero while there is nothing to complain about
-}
+// complaint logs that leases have ended and cannot be revoked, once for all of them.
+type complaint struct{ outage loglimit.Outage }
 
 // about takes the result of one pass: the errors that kept leases from being revoked, none if all were revoked.
 func (c *complaint) about(s *Store, failed []error) {
-	switch now := time.Now(); {
+	switch {
 	case s.ctx.Err() != nil:
 	case len(failed) == 0:
-		if !c.last.IsZero() {
-			c.last = time.Time{}
+		if c.outage.Worked() {
 			s.cfg.Logger.Info("leases that have ended are revoked again")
 		}
 	case errors.Is(failed[0], ErrCorrupt): // the CORRUPT alarm reports it
-	case now.Sub(c.last) > complaintPeriod:
-		c.last = now
+	case c.outage.Failed():
 		s.cfg.Logger.Warn("leases that have ended cannot be revoked yet: they and their keys stay until the database "+
 			"takes writes again",
 			"leases", len(failed), "error", failed[0])

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/loglimit"
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
@@ -16,7 +17,10 @@ const (
 )
 
 // loader fills the index from the database while the store serves requests.
-type loader struct{ s *Store }
+type loader struct {
+	s      *Store
+	outage loglimit.Outage
+}
 
 // start begins to fill the index in its current generation. A loader started before a reset of the index notices the
 // reset and stops. If the database must be verified, the verification fills the index.
@@ -57,12 +61,17 @@ func (l *loader) run(generation int) {
 		case errors.Is(err, backend.ErrClosed):
 			return
 		case err != nil:
-			s.cfg.Logger.Warn("index of keys not loaded yet: reads go to the database", "error", err)
+			if l.outage.Failed() {
+				s.cfg.Logger.Warn("index of keys not loaded yet: reads go to the database", "error", err)
+			}
 			select {
 			case <-time.After(loadRetry):
 			case <-s.ctx.Done():
 			}
 			continue
+		}
+		if l.outage.Worked() {
+			s.cfg.Logger.Info("index of keys is being loaded again")
 		}
 		if !s.index.Load(generation, found) {
 			return // the index was reset

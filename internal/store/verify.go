@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/loglimit"
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
@@ -46,6 +47,7 @@ type verification struct {
 	err      error          // the result
 	changed  chan struct{}  // closed with the next result
 	wake     chan struct{}  // capacity 1: ends the pause before the next attempt
+	outage   loglimit.Outage
 }
 
 // open prepares the verification of a store that is being opened.
@@ -153,10 +155,13 @@ func (v *verification) run() {
 			return
 		case err == nil:
 			v.s.corruption.mended()
+			if v.outage.Worked() {
+				v.s.cfg.Logger.Info("the database is verified")
+			}
 			v.s.cfg.Logger.Debug("rows and indexes verified", "took", time.Since(began))
 		case errors.Is(err, ErrCompacted), errors.Is(err, backend.ErrFutureRevision):
 			_ = v.s.confirm(v.s.ctx)
-		case !corrupt && !errors.Is(err, errStale):
+		case !corrupt && !errors.Is(err, errStale) && v.outage.Failed():
 			v.s.cfg.Logger.Warn("the database is not verified yet: reads wait", "error", err)
 		}
 		retry, wake := loadRetry, (chan struct{})(nil)

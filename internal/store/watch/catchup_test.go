@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/store/index"
@@ -63,6 +64,37 @@ func TestCatchUpIsTriedAgain(t *testing.T) {
 		expectRevisions(t, st, 2, 5, 1)
 		if reads < 2 {
 			t.Errorf("%d reads", reads)
+		}
+	})
+}
+
+// However long the database does not answer, and however many watches wait for it, the log has a line a minute.
+func TestCatchUpThatFailsIsLoggedOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		m := open(t, Config{WindowBytes: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		const outage = 150 * time.Second
+		began := time.Now()
+		m.beforeHistory = func() error {
+			if time.Since(began) < outage {
+				return fmt.Errorf("not now: %w", backend.ErrUnavailable)
+			}
+			return nil
+		}
+		m.many(3, 1, 1)
+		streams := make([]*Stream, 10)
+		for i := range streams {
+			streams[i] = newStream(t, m)
+			created(t, streams[i], everything(2))
+		}
+		time.Sleep(outage)
+		for _, st := range streams {
+			expectRevisions(t, st, 2, 4, 1)
+		}
+		synctest.Wait()
+		if failed, again := strings.Count(log.String(), "cannot catch up"), strings.Count(log.String(),
+			"catch up again"); failed != 3 || again != 1 {
+			t.Errorf("%d and %d lines:\n%s", failed, again, &log)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/etcd/pkg/v3/adt"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/loglimit"
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
@@ -18,8 +19,9 @@ import (
 // of mu that finds a stream's watches synced and drained may report to the stream that it has seen everything up to
 // rev.
 type Hub struct {
-	cfg Config
-	ctx context.Context // for its reads
+	cfg    Config
+	ctx    context.Context // for its reads
+	outage loglimit.Outage // of its reads
 
 	mu        sync.Mutex // locked before any stream's mu
 	rev       int64      // everything up to it is published

@@ -136,13 +136,17 @@ func (p *piece) span() index.Span {
 func (h *Hub) read(p *piece) bool {
 	err := h.readPiece(h.ctx, p)
 	if err == nil {
+		if h.outage.Worked() {
+			h.cfg.Logger.Info("watches catch up again")
+		}
 		return true
 	}
 	if errors.Is(err, backend.ErrCorrupt) {
 		p.corrupt = err
 		return false
 	}
-	if !errors.Is(err, backend.ErrCompacted) && h.ctx.Err() == nil { // a compaction reaches the hub in a moment
+	// A compaction reaches the hub in a moment.
+	if !errors.Is(err, backend.ErrCompacted) && h.ctx.Err() == nil && h.outage.Failed() {
 		h.cfg.Logger.Warn("watches cannot catch up yet", "watches", len(p.members), "revision", p.start, "error", err)
 	}
 	select {
