@@ -30,6 +30,10 @@ func (o *Origins) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Access-Control-Allow-Methods", "POST, GET, OPTIONS, PUT, DELETE")
 		h.Set("Access-Control-Allow-Origin", told)
 		h.Set("Access-Control-Allow-Headers", "accept, content-type, authorization")
+		if o.Named { // the list/watch API has more headers than etcd
+			h.Set("Access-Control-Allow-Headers", "accept, content-type, authorization, if-match, if-none-match")
+			h.Set("Access-Control-Expose-Headers", "ETag")
+		}
 	}
 	if o.Named {
 		w.Header().Add("Vary", "Origin")

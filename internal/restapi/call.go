@@ -59,6 +59,9 @@ func (c *call) serve() (err error) {
 	if op.body == nil && c.r.ContentLength != 0 {
 		return badRequest("a request of this kind has no body")
 	}
+	if err := op.unconditional(c.r); err != nil {
+		return err
+	}
 	if err := op.parse(c.r, &c.opts); err != nil {
 		return err
 	}

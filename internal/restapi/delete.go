@@ -15,7 +15,7 @@ const (
 )
 
 func (c *call) delete() error {
-	version, given, err := c.readDelete()
+	only, err := c.readDelete()
 	if err != nil {
 		return err
 	}
@@ -23,8 +23,8 @@ func (c *call) delete() error {
 	defer cancel()
 	key := c.to.key
 	t := &store.Txn{Success: []store.Op{{Delete: &store.DeleteRequest{Key: key}}}}
-	if given {
-		t.Compare = []store.Compare{{Key: key, Target: store.CompareMod, Result: store.CompareEqual, Number: version}}
+	if only.given {
+		t.Compare = []store.Compare{only.compare(key)}
 		t.Failure = []store.Op{{Range: &store.RangeRequest{Key: key, KeysOnly: true}}}
 	}
 	res, err := c.s.engine.Txn(ctx, t)
@@ -35,7 +35,7 @@ func (c *call) delete() error {
 	switch {
 	case !res.Succeeded:
 		if rows := res.Results[0].Range.Rows; len(rows) > 0 {
-			return conflict(key, version, rows[0].ModRevision)
+			return c.unmet(conflict(key, only.version, rows[0].ModRevision))
 		}
 		return notFound(key)
 	case res.Results[0].Delete.Deleted == 0:
@@ -46,23 +46,22 @@ func (c *call) delete() error {
 	return c.answer(st.Code, append(st.json(), '\n'))
 }
 
-// readDelete returns the version to delete, if one was given. Errors: 400, 413, 415.
-func (c *call) readDelete() (version int64, given bool, err error) {
+// readDelete returns what to delete. Errors: 400, 413, 415.
+func (c *call) readDelete() (only condition, err error) {
 	body, err := c.body(deleteBytes)
 	if err != nil {
-		return 0, false, err
+		return only, err
 	}
 	inBody := ""
 	if len(bytes.TrimSpace(body)) > 0 {
 		if _, err := c.mediaType(false); err != nil {
-			return 0, false, err
+			return only, err
 		}
 		if inBody, err = parseDelete(body); err != nil {
-			return 0, false, err
+			return only, err
 		}
 	}
-	version, err = c.precondition(inBody)
-	return version, c.opts.version != "" || inBody != "", err
+	return c.precondition(inBody)
 }
 
 // parseDelete parses the body of a DELETE, like Kubernetes' DeleteOptions. It refuses options that ask for another kind

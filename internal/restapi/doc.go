@@ -17,7 +17,9 @@
 //  3. An answer that looks complete is complete: a list that fails after its first bytes breaks the connection.
 //  4. A watch delivers every change after its start once, in order. If it cannot continue, it ends with an ERROR event.
 //  5. Requests are parsed with the same table (operations.go) that generates the OpenAPI description.
-//  6. The memory of a request is bounded: its body (and all large bodies together), a chunk of its list, the backlog of
+//  6. An object's resource version is its ETag: If-Match and If-None-Match are honoured where there is one, and refused
+//     elsewhere.
+//  7. The memory of a request is bounded: its body (and all large bodies together), a chunk of its list, the backlog of
 //     a slow watch (package store), and how long a client may take to read.
 //
 // Package paging decides which revision a read uses, handles continue tokens, and what happens to compacted revisions.

@@ -24,10 +24,11 @@ func (c *call) get() error {
 	if row == nil {
 		return notFound(c.to.key)
 	}
-	return c.answerItem(http.StatusOK, row)
+	return c.answerRead(row)
 }
 
 func (c *call) answerItem(code int, row *store.Row) error {
+	c.w.Header().Set("ETag", etag(row.ModRevision))
 	b := getBuffer()
 	defer putBuffer(b)
 	*b = append(appendItem(*b, row, false), '\n')

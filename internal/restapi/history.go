@@ -61,13 +61,16 @@ func (c *call) getAt(ctx context.Context) error {
 	if len(res.Rows) == 0 {
 		return notFound(c.to.key)
 	}
-	return c.answerItem(http.StatusOK, res.Rows[0])
+	return c.answerRead(res.Rows[0])
 }
 
 // history answers with the versions of an object.
 func (c *call) history(ctx context.Context) error {
 	if !c.opts.at.IsZero() {
 		return badRequest("the parameters at and history exclude each other")
+	}
+	if c.opts.ifMatch != nil || c.opts.ifNoneMatch != nil {
+		return badRequest("a history has no ETag: omit If-Match and If-None-Match")
 	}
 	limit := historyVersions
 	if c.opts.limit > 0 {

@@ -261,7 +261,11 @@ func (op *operation) describe(item schemaOf, suffix string) {
 	}
 }
 
+// response describes an answer; its schema is nil if it has no body.
 func response(code int, schema schemaOf) schemaOf {
+	if schema == nil {
+		return schemaOf{"description": http.StatusText(code)}
+	}
 	return schemaOf{"description": http.StatusText(code), "content": schemaOf{mediaJSON: schemaOf{"schema": schema}}}
 }
 
@@ -282,5 +286,9 @@ func (p *parameter) describe(to []schemaOf, beside bool) []schemaOf {
 	if beside && p.name != watchFlag.name {
 		doc = ofWatch + doc
 	}
-	return append(to, schemaOf{"name": p.name, "in": "query", "description": doc, "schema": p.schema})
+	in := "query"
+	if p.header {
+		in = "header"
+	}
+	return append(to, schemaOf{"name": p.name, "in": in, "description": doc, "schema": p.schema})
 }

@@ -42,10 +42,10 @@ func init() {
 	operations = []operation{{
 		id: "get", verb: verbGet, method: http.MethodGet, on: aKey,
 		summary: "Read one object, also as it was at a time, or its versions.",
-		params:  []parameter{readVersion, atTime, historyFlag, limit},
+		params:  []parameter{readVersion, atTime, historyFlag, limit, ifMatch, ifNoneMatch},
 		answers: map[int]schemaOf{
-			200: {"anyOf": []schemaOf{itemSchema, historySchema}}, 404: statusSchema, 410: statusSchema,
-			504: statusSchema,
+			200: {"anyOf": []schemaOf{itemSchema, historySchema}}, 304: nil, 404: statusSchema, 410: statusSchema,
+			412: statusSchema, 504: statusSchema,
 		},
 		serve: (*call).get,
 	}, {
@@ -69,21 +69,21 @@ func init() {
 	}, {
 		id: "put", verb: "put", method: http.MethodPut, on: aKey,
 		summary: "Create an object, or, with a resourceVersion, update the one that has it.",
-		params:  []parameter{precondition},
+		params:  []parameter{precondition, ifMatch, ifNone},
 		body:    putSchema, raw: true,
 		answers: map[int]schemaOf{
 			200: itemSchema, 201: itemSchema, 404: statusSchema, 409: statusSchema,
-			413: statusSchema, 415: statusSchema,
+			412: statusSchema, 413: statusSchema, 415: statusSchema,
 		},
 		serve: (*call).put,
 	}, {
 		id: "delete", verb: "delete", method: http.MethodDelete, on: aKey,
 		summary: "Delete an object.",
-		params:  []parameter{precondition},
+		params:  []parameter{precondition, ifMatch},
 		body:    deleteSchema,
 		answers: map[int]schemaOf{
-			200: statusSchema, 404: statusSchema, 409: statusSchema, 413: statusSchema,
-			415: statusSchema,
+			200: statusSchema, 404: statusSchema, 409: statusSchema, 412: statusSchema,
+			413: statusSchema, 415: statusSchema,
 		},
 		serve: (*call).delete,
 	}, {
@@ -153,6 +153,8 @@ type options struct {
 	history   bool
 	at        time.Time     // zero if not given
 	timeout   time.Duration // 0 means none
+
+	ifMatch, ifNoneMatch *tags // nil if not given
 }
 
 // notHere are Kubernetes' parameters that would shorten a list or suppress a write. Ignoring them would mislead the
@@ -161,6 +163,16 @@ var notHere = []string{"labelSelector", "fieldSelector", "dryRun"}
 
 // parse parses the operation's parameters. It ignores unknown ones, as Kubernetes does. Errors: 400.
 func (op *operation) parse(r *http.Request, o *options) error {
+	for i := range op.params {
+		p := &op.params[i]
+		values := r.Header.Values(p.name)
+		if !p.header || len(values) == 0 {
+			continue
+		}
+		if err := p.set(o, strings.Join(values, ",")); err != nil {
+			return badRequest("the header %s=%q %v", p.name, strings.Join(values, ","), err)
+		}
+	}
 	if r.URL.RawQuery == "" {
 		return nil
 	}
@@ -176,7 +188,7 @@ func (op *operation) parse(r *http.Request, o *options) error {
 	for i := range op.params {
 		p := &op.params[i]
 		values, given := query[p.name]
-		if !given {
+		if !given || p.header {
 			continue
 		}
 		if len(values) > 1 {
@@ -189,9 +201,10 @@ func (op *operation) parse(r *http.Request, o *options) error {
 	return nil
 }
 
-// parameter is a query parameter.
+// parameter is a parameter in the query, or a header.
 type parameter struct {
 	name, doc string
+	header    bool
 	schema    schemaOf
 	set       func(o *options, value string) error
 }

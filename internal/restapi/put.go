@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/sqlstore/sqlstore/internal/store"
-	"github.com/sqlstore/sqlstore/paging"
 )
 
 // envelope is how much longer a body may be than the value in it, besides base64.
@@ -19,7 +18,7 @@ func (o *Options) putLimit() int64 {
 }
 
 func (c *call) put() error {
-	value, version, err := c.readPut()
+	value, only, err := c.readPut()
 	if err != nil {
 		return err
 	}
@@ -30,11 +29,12 @@ func (c *call) put() error {
 	defer cancel()
 	key := c.to.key
 	write := &store.PutRequest{Key: key, Value: value}
-	if version > 0 {
+	update := only.version > 0 || only.exists
+	if update {
 		write.PrevKV, write.IgnoreLease = true, true
 	}
 	res, err := c.s.engine.Txn(ctx, &store.Txn{
-		Compare: []store.Compare{{Key: key, Target: store.CompareMod, Result: store.CompareEqual, Number: version}},
+		Compare: []store.Compare{only.compare(key)},
 		Success: []store.Op{{Put: write}},
 		Failure: []store.Op{{Range: &store.RangeRequest{Key: key, KeysOnly: true}}},
 	})
@@ -43,10 +43,10 @@ func (c *call) put() error {
 	}
 	c.revision = res.Revision
 	if !res.Succeeded {
-		return refused(key, version, res.Results[0].Range.Rows)
+		return c.unmet(refused(key, only.version, res.Results[0].Range.Rows))
 	}
 	row := &store.Row{Key: key, Value: value, ModRevision: res.Revision, CreateRevision: res.Revision}
-	if version == 0 {
+	if !update {
 		return c.answerItem(http.StatusCreated, row)
 	}
 	row.CreateRevision = res.Results[0].Put.Prev.CreateRevision
@@ -54,7 +54,7 @@ func (c *call) put() error {
 }
 
 // refused explains why a precondition failed; is is the existing row.
-func refused(key []byte, wanted int64, is []*store.Row) error {
+func refused(key []byte, wanted int64, is []*store.Row) *status {
 	switch {
 	case len(is) == 0:
 		return notFound(key)
@@ -64,11 +64,11 @@ func refused(key []byte, wanted int64, is []*store.Row) error {
 	return conflict(key, wanted, is[0].ModRevision)
 }
 
-// readPut returns the value to put and the version that it replaces, 0 for none. Errors: 400, 413, 415.
-func (c *call) readPut() (value []byte, version int64, err error) {
+// readPut returns the value to put and what it replaces. Errors: 400, 413, 415.
+func (c *call) readPut() (value []byte, only condition, err error) {
 	media, err := c.mediaType(true)
 	if err != nil {
-		return nil, 0, err
+		return nil, only, err
 	}
 	limit := int64(c.s.o.MaxRequestBytes)
 	if media == mediaJSON {
@@ -76,10 +76,10 @@ func (c *call) readPut() (value []byte, version int64, err error) {
 	}
 	body, err := c.body(limit)
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, 0, requestTooLarge(c.s.o.MaxRequestBytes) // the limit of the body is derived from this one
+		return nil, only, requestTooLarge(c.s.o.MaxRequestBytes) // the limit of the body is derived from this one
 	}
 	if err != nil {
-		return nil, 0, err
+		return nil, only, err
 	}
 	given := ""
 	if media == mediaBytes {
@@ -88,10 +88,10 @@ func (c *call) readPut() (value []byte, version int64, err error) {
 			value = []byte{}
 		}
 	} else if value, given, err = parsePut(body, c.to.key); err != nil {
-		return nil, 0, err
+		return nil, only, err
 	}
-	version, err = c.precondition(given)
-	return value, version, err
+	only, err = c.precondition(given)
+	return value, only, err
 }
 
 // parsePut parses the body of a PUT to key. Errors: 400.
@@ -123,17 +123,4 @@ func parsePut(body, key []byte) (value []byte, version string, err error) {
 		}
 	}
 	return value, version, nil
-}
-
-// precondition returns the version on which query and body (inBody) agree; 0 if neither has one. Errors: 400.
-func (c *call) precondition(inBody string) (int64, error) {
-	version, err := paging.ParseVersion(c.opts.version)
-	if err != nil || inBody == "" {
-		return version, err
-	}
-	also, err := paging.ParseVersion(inBody)
-	if err == nil && c.opts.version != "" && version != also {
-		err = badRequest("resourceVersion is %d in the query, but %d in the body", version, also)
-	}
-	return also, err
 }
