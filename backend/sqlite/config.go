@@ -95,6 +95,7 @@ func (b *Backend) open(ctx context.Context) error {
 	if err := b.makeFile(); err != nil {
 		return err
 	}
+	b.warnOfOthers()
 	filled, belongs, err := checkLog(ctx, b.path, noted.owner == ownPages, b.synchronous() != "OFF")
 	if err != nil {
 		return err
