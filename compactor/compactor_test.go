@@ -233,8 +233,10 @@ func TestStepsThatTimeOut(t *testing.T) {
 			worked++
 			longest = max(longest, rows)
 			slow = worked < 100
-			return backend.PurgeResult{Looked: rows, Through: int64(worked), Near: int64(worked), Took: time.Microsecond,
-				Done: worked > 1000}, nil
+			return backend.PurgeResult{
+				Looked: rows, Through: int64(worked), Near: int64(worked), Took: time.Microsecond,
+				Done: worked > 1000,
+			}, nil
 		}
 		runEngine(t, compactor.Periodic, "10m", time.Hour, e)
 		if worked < 1000 || longest < 1000 {

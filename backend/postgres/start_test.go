@@ -74,7 +74,8 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 	}{
 		"no schema": {"", func(dsn string) string { return with(dsn, "search_path", "nowhere") }},
 		"a newer schema": {
-			"UPDATE schema_migrations SET version = 1000; UPDATE settings SET value = 1000 WHERE name = 'oldest_program'",
+			"UPDATE schema_migrations SET version = 1000; " +
+				"UPDATE settings SET value = 1000 WHERE name = 'oldest_program'",
 			func(dsn string) string { return dsn },
 		},
 		"no identity": {

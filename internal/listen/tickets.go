@@ -7,9 +7,9 @@ import (
 )
 
 // tickets let clients resume TLS sessions. The keys belong to the process and not to a handshake's configuration, which
-// is a new one whenever the files change, and crypto/tls replaces them every day. A session ends when the certificate or
-// the clients' authorities change: resuming it would skip the check against the new ones. [Files.clientCheck] runs in
-// any case.
+// is a new one whenever the files change, and crypto/tls replaces them every day. A session ends when the certificate
+// or the clients' authorities change: resuming it would skip the check against the new ones. [Files.clientCheck] runs
+// in any case.
 type tickets struct{ keys *tls.Config }
 
 func newTickets() tickets { return tickets{&tls.Config{MinVersion: tls.VersionTLS12}} }

@@ -29,7 +29,11 @@ func TestConditionalGet(t *testing.T) {
 	unchanged(path, `If-None-Match: "2"`, `If-Match: "2"`)
 	unchanged(path+"?at=2200-01-01T00:00:00Z", `If-None-Match: "2"`)
 	for _, headers := range [][]string{
-		nil, {`If-None-Match: "1", "3"`}, {`If-None-Match: "02"`}, {`If-None-Match: ""`}, {`If-Match: "1", "2"`},
+		nil,
+		{`If-None-Match: "1", "3"`},
+		{`If-None-Match: "02"`},
+		{`If-None-Match: ""`},
+		{`If-Match: "1", "2"`},
 		{"If-Match: *"},
 	} {
 		if r := s.do("GET", path, "", headers...).want(200, ""); r.header.Get("ETag") != `"2"` {
@@ -76,7 +80,11 @@ func TestConditionalWrites(t *testing.T) {
 	}
 	put(path, `{"metadata":{"resourceVersion":"4"},"value":4}`, `If-Match: "4"`).want(200, "")
 	for _, headers := range [][]string{
-		{`If-Match: "4", "5"`}, {`If-Match: W/"5"`}, {`If-Match: "x"`}, {"If-Match: 5"}, {`If-None-Match: "4"`},
+		{`If-Match: "4", "5"`},
+		{`If-Match: W/"5"`},
+		{`If-Match: "x"`},
+		{"If-Match: 5"},
+		{`If-None-Match: "4"`},
 		{"If-Match: *", "If-None-Match: *"},
 	} {
 		put(path, `{"value":5}`, headers...).want(400, "BadRequest")

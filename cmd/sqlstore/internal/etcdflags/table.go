@@ -158,8 +158,8 @@ func security() []definition {
 		{"cipher-suites", newList(), Passed, "cipher suites of TLS 1.2 to accept"},
 		{"tls-min-version", text("TLS1.2"), Passed, "oldest TLS version to accept: TLS1.2 or TLS1.3"},
 		{"tls-max-version", text(""), Passed, "newest TLS version to accept: TLS1.2 or TLS1.3"},
-		{"cors", &urls{list{"*"}, "*"}, Passed, "origins whose web pages may use the JSON gateway, or * for all; if it " +
-			"is not set, none without TLS on the loopback interface"},
+		{"cors", &urls{list{"*"}, "*"}, Passed, "origins whose web pages may use the JSON gateway, or * for all; if " +
+			"it is not set, none without TLS on the loopback interface"},
 		{"host-whitelist", newSet("*"), Passed, "host names to serve over HTTP without TLS, or * for all"},
 		{"peer-cert-file", text(""), Raft, "certificate for peers"},
 		{"peer-key-file", text(""), Raft, "private key of --peer-cert-file"},
