@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/url"
 	"sync/atomic"
 	"testing"
 
@@ -15,7 +14,6 @@ import (
 
 // cutter is a proxy that breaks a connection behind a row of an answer.
 type cutter struct {
-	to string
 	// behind is called, once, before the connection breaks behind a row that contains marker.
 	behind atomic.Pointer[func()]
 	marker []byte
@@ -24,36 +22,11 @@ type cutter struct {
 // newCutter returns a cutter, and the DSN that leads through it.
 func newCutter(t *testing.T, dsn, marker string) (*cutter, string) {
 	t.Helper()
-	u, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	cut := &cutter{to: u.Host, marker: []byte(marker)}
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go cut.pass(c)
-		}
-	}()
-	u.Host = l.Addr().String()
-	return cut, u.String()
+	cut := &cutter{marker: []byte(marker)}
+	return cut, proxied(t, dsn, cut.pass)
 }
 
-func (p *cutter) pass(c net.Conn) {
-	defer func() { _ = c.Close() }()
-	s, err := net.Dial("tcp", p.to)
-	if err != nil {
-		return
-	}
-	defer func() { _ = s.Close() }()
+func (p *cutter) pass(c, s net.Conn) {
 	go func() {
 		_, _ = io.Copy(s, c)
 		_ = s.Close()

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
-	"net/url"
 	"sync/atomic"
 	"testing"
 
@@ -20,36 +19,11 @@ type tap struct {
 // newTap returns a tap, and the DSN that leads through it.
 func newTap(t *testing.T, dsn string) (*tap, string) {
 	t.Helper()
-	u, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	tap, to := &tap{}, u.Host
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go tap.pass(c, to)
-		}
-	}()
-	u.Host = l.Addr().String()
-	return tap, u.String()
+	tap := &tap{}
+	return tap, proxied(t, dsn, tap.pass)
 }
 
-func (p *tap) pass(c net.Conn, to string) {
-	defer func() { _ = c.Close() }()
-	s, err := net.Dial("tcp", to)
-	if err != nil {
-		return
-	}
-	defer func() { _ = s.Close() }()
+func (p *tap) pass(c, s net.Conn) {
 	go func() {
 		_, _ = io.Copy(c, s)
 		_ = c.Close()
@@ -58,6 +32,7 @@ func (p *tap) pass(c net.Conn, to string) {
 	for first := true; ; first = false {
 		kind := byte(0)
 		if !first { // the first message has no type
+			var err error
 			if kind, err = r.ReadByte(); err != nil {
 				return
 			}
