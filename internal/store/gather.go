@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // gatherer answers many callers with few statements. One statement runs at a time. The keys that callers ask for in the
@@ -10,11 +11,16 @@ import (
 type gatherer[K comparable, V any] struct {
 	background *background
 	limit      int // keys per statement
+	// patience is how long the line waits for a statement before the next one runs beside it; 0 means until its end. At
+	// most overtaken statements are overtaken at a time, so that a database that hangs does not take all connections.
+	patience  time.Duration
+	overtaken int
 	// ask runs a statement. It returns the answers to all keys, in the order of the keys.
 	ask func(keys []K) ([]V, error)
 
 	mu     sync.Mutex
-	busy   bool                  // a statement runs
+	busy   bool                  // a statement runs that was not overtaken
+	slow   int                   // overtaken statements that run
 	line   []*group[K, V]        // further keys join the last group only
 	inLine map[K]*gathered[K, V] // the keys of the groups in line
 }
@@ -59,19 +65,76 @@ func (g *gatherer[K, V]) get(ctx context.Context, key K) (value V, err error) {
 	}
 }
 
-// begin reports whether no statement runs. If so, the caller may run one itself, and must call end after it.
-func (g *gatherer[K, V]) begin() bool {
+// statement is a statement in progress, which the next one overtakes when it takes too long.
+type statement[K comparable, V any] struct {
+	g         *gatherer[K, V]
+	timer     *time.Timer // nil if it is never overtaken
+	over      bool
+	overtaken bool
+}
+
+// begin returns nil if a statement runs. Otherwise, the caller may run one itself, and must call end after it.
+func (g *gatherer[K, V]) begin() *statement[K, V] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.busy {
-		return false
+		return nil
 	}
 	g.busy = true
-	return true
+	return g.started()
 }
 
-// end starts the statements for the keys that have gathered in the meantime.
-func (g *gatherer[K, V]) end() {
+// started returns a statement that starts now. Callers hold mu.
+func (g *gatherer[K, V]) started() *statement[K, V] {
+	st := &statement[K, V]{g: g}
+	if g.patience > 0 {
+		st.timer = time.AfterFunc(g.patience, st.overtake)
+	}
+	return st
+}
+
+// overtake lets the next statement run beside this one, or tries again later if too many are overtaken already.
+func (st *statement[K, V]) overtake() {
+	g := st.g
+	g.mu.Lock()
+	if st.over {
+		g.mu.Unlock()
+		return
+	}
+	if g.slow >= g.overtaken {
+		st.timer.Reset(g.patience)
+		g.mu.Unlock()
+		return
+	}
+	st.overtaken = true
+	g.slow++
+	g.mu.Unlock()
+	g.proceed()
+}
+
+// ended takes note of the end of a statement, and reports whether the line still waits for the caller.
+func (st *statement[K, V]) ended() bool {
+	st.g.mu.Lock()
+	defer st.g.mu.Unlock()
+	st.over = true
+	if st.timer != nil {
+		st.timer.Stop()
+	}
+	if st.overtaken {
+		st.g.slow--
+	}
+	return !st.overtaken
+}
+
+// end ends a statement and starts those for the keys that have gathered in the meantime.
+func (st *statement[K, V]) end() {
+	if st.ended() {
+		st.g.proceed()
+	}
+}
+
+// proceed starts the statements for the keys in line.
+func (g *gatherer[K, V]) proceed() {
 	g.mu.Lock()
 	g.busy = len(g.line) > 0
 	waits := g.busy
@@ -79,7 +142,8 @@ func (g *gatherer[K, V]) end() {
 	if !waits || g.background.start(g.run) {
 		return
 	}
-	for next := g.next(); next != nil; next = g.next() {
+	for next, st := g.next(); next != nil; next, st = g.next() {
+		st.ended()
 		next.err = ErrClosed
 		close(next.done)
 	}
@@ -130,8 +194,9 @@ func (g *gatherer[K, V]) leave(k *gathered[K, V]) {
 	k.group.keys = keys[:last]
 }
 
-// next removes the first group from the line and returns it, nil if nobody waits.
-func (g *gatherer[K, V]) next() *group[K, V] {
+// next removes the first group from the line and returns it with the statement that now starts for it, nil if nobody
+// waits.
+func (g *gatherer[K, V]) next() (*group[K, V], *statement[K, V]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for len(g.line) > 0 {
@@ -142,15 +207,15 @@ func (g *gatherer[K, V]) next() *group[K, V] {
 			delete(g.inLine, k.key)
 		}
 		if len(first.keys) > 0 {
-			return first
+			return first, g.started()
 		}
 	}
 	g.busy = false
-	return nil
+	return nil, nil
 }
 
 func (g *gatherer[K, V]) run() {
-	for next := g.next(); next != nil; next = g.next() {
+	for next, st := g.next(); next != nil; next, st = g.next() {
 		keys := make([]K, len(next.keys))
 		for i, k := range next.keys {
 			keys[i] = k.key
@@ -162,5 +227,8 @@ func (g *gatherer[K, V]) run() {
 			}
 		}
 		close(next.done)
+		if !st.ended() {
+			return // another goroutine runs the statements in line
+		}
 	}
 }

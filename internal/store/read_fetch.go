@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/tracing"
@@ -13,13 +14,20 @@ import (
 //
 // One statement runs at a time; the ids for the next one gather in the meantime. With 64 callers and the file in the
 // system's cache, a row costs 17 us of CPU this way. It costs 27 us with two concurrent statements and 30 us with four,
-// at half the rows per second.
+// at half the rows per second. So the next one runs beside it only if a statement takes fetchPatience: it may hang on
+// its connection, or on a row that the disk does not return, until the backend's timeout.
 type fetcher struct {
 	ctx     context.Context // of shared statements; a caller's own ctx would end those of others
 	backend backend.Backend
 	tracer  *tracing.Tracer
 	single  gatherer[backend.RowID, fetched]
 }
+
+const (
+	fetchPatience = 100 * time.Millisecond
+	// fetchOvertaken leaves most of a backend's connections to other reads.
+	fetchOvertaken = 3
+)
 
 // fetched is a row, which has no key if it was not found, and the clock of the snapshot that it was read from.
 type fetched struct {
@@ -30,7 +38,9 @@ type fetched struct {
 // newFetcher returns a fetcher that runs shared statements in ctx.
 func newFetcher(ctx context.Context, work *background, b backend.Backend, tracer *tracing.Tracer) *fetcher {
 	f := &fetcher{ctx: ctx, backend: b, tracer: tracer}
-	f.single = gatherer[backend.RowID, fetched]{background: work, limit: readChunk, ask: f.ask}
+	f.single = gatherer[backend.RowID, fetched]{
+		background: work, limit: readChunk, patience: fetchPatience, overtaken: fetchOvertaken, ask: f.ask,
+	}
 	return f
 }
 
@@ -41,8 +51,8 @@ func (f *fetcher) rows(ctx context.Context, ids []backend.RowID, bytes int64) ([
 	if len(ids) != 1 || backend.IsUrgent(ctx) {
 		return f.read(ctx, ids, bytes)
 	}
-	if f.single.begin() {
-		defer f.single.end()
+	if st := f.single.begin(); st != nil {
+		defer st.end()
 		return f.read(ctx, ids, 0)
 	}
 	waiting, span := f.tracer.Begin(ctx, "wait for a shared read")

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
 )
@@ -63,7 +65,9 @@ func gather(ctx context.Context, t *testing.T, g *gatedRows, f *fetcher, revisio
 
 func newGated() (*gatedRows, *fetcher) {
 	g := &gatedRows{asked: make(chan []backend.RowID), let: make(chan error)}
-	return g, newFetcher(context.Background(), &background{}, g, nil)
+	f := newFetcher(context.Background(), &background{}, g, nil)
+	f.single.patience = 0 // the tests take their time
+	return g, f
 }
 
 // rowsInLine counts the rows that wait for the next statement.
@@ -135,6 +139,84 @@ func TestFetchGivenUpAndFailed(t *testing.T) {
 	if got := <-other; got.err != nil || got.rows[0].ModRevision != 9 {
 		t.Errorf("after a failed statement: %v, %v", got.rows, got.err)
 	}
+}
+
+// stuckRows is a backend of which some statements hang until the test ends them.
+type stuckRows struct {
+	backend.Backend
+	mu    sync.Mutex
+	stuck map[int64]chan struct{} // by revision
+}
+
+func (b *stuckRows) Rows(_ context.Context, ids []backend.RowID, _ int64) ([]backend.Row, backend.Clock, error) {
+	rows := make([]backend.Row, len(ids))
+	for i, id := range ids {
+		b.mu.Lock()
+		end := b.stuck[id.ModRevision]
+		b.mu.Unlock()
+		if end != nil {
+			<-end
+		}
+		rows[i] = backend.Row{Key: []byte("k"), ModRevision: id.ModRevision}
+	}
+	return rows, backend.Clock{}, nil
+}
+
+// A statement that hangs holds up the rows of others for fetchPatience. Of several that hang, one more than
+// fetchOvertaken stops the line until one of them ends.
+func TestFetchBesideOneThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &stuckRows{stuck: map[int64]chan struct{}{}}
+		var work background
+		f := newFetcher(t.Context(), &work, b, nil)
+		var wg sync.WaitGroup
+		get := func(rev int64) {
+			rows, _, err := f.rows(t.Context(), []backend.RowID{{ModRevision: rev}}, 0)
+			if err != nil || len(rows) != 1 || rows[0].ModRevision != rev {
+				t.Errorf("row of revision %d: %v, %v", rev, rows, err)
+			}
+		}
+		hang := func(rev int64) {
+			b.mu.Lock()
+			b.stuck[rev] = make(chan struct{})
+			b.mu.Unlock()
+			wg.Go(func() { get(rev) })
+			synctest.Wait()
+		}
+		for hung := range int64(fetchOvertaken) {
+			hang(hung + 1)
+			for range 3 {
+				began := time.Now()
+				get(100)
+				if d := time.Since(began); d > fetchPatience {
+					t.Errorf("beside %d statements that hang, a row took %v", hung+1, d)
+				}
+			}
+		}
+		hang(fetchOvertaken + 1)
+		var last time.Time
+		wg.Go(func() { get(100); last = time.Now() })
+		time.Sleep(time.Minute)
+		if !last.IsZero() {
+			t.Error("all statements that may hang do, and one more has run")
+		}
+		ended := time.Now()
+		close(b.stuck[1])
+		time.Sleep(fetchPatience)
+		if synctest.Wait(); last.IsZero() || last.Sub(ended) > fetchPatience {
+			t.Errorf("after one has ended, a row took %v", last.Sub(ended))
+		}
+		for rev := range int64(fetchOvertaken) {
+			close(b.stuck[rev+2])
+		}
+		wg.Wait()
+		began := time.Now()
+		get(100)
+		if d := time.Since(began); d != 0 || f.single.slow != 0 || f.single.busy {
+			t.Errorf("at the end: a row took %v, %d are overtaken, busy: %v", d, f.single.slow, f.single.busy)
+		}
+		work.close()
+	})
 }
 
 // Every caller gets its own row, however many callers ask at once.
