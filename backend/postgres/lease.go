@@ -83,7 +83,7 @@ const (
 		") ORDER BY id FOR UPDATE) AS n WHERE l.id = n.id RETURNING l.id, l.ttl"
 	// expiredLeases reads the clock once: an index cannot search for something that changes with every row. The index
 	// of the ends costs each renewal about 3.5 us and 0.3 KB of WAL, because its entry changes, too. Without it, each
-	// heartbeat would read all leases: 100 ms of CPU for a million, instead of 0.04 ms.
+	// heartbeat would read all leases: a million took 49 ms in one process of Postgres 15, instead of 0.02 ms.
 	expiredLeases = "SELECT id FROM leases WHERE expires_at <= (SELECT clock_timestamp()) AND (SELECT next_lease " +
 		"FROM lease_extension WHERE id = 1) IS NULL " +
 		"ORDER BY expires_at LIMIT $1::bigint"
