@@ -32,10 +32,10 @@ func (b *Backend) watchPlace() {
 	}
 }
 
-// checkPlace refuses all further writes if the file is not at its path. An error in finding that out says nothing.
+// checkPlace refuses all further writes if the file is not at its path.
 func (b *Backend) checkPlace() error {
 	if at, err := b.file.At(b.path); at || err != nil {
-		return nil //nolint:nilerr // see above
+		return nil //nolint:nilerr // the path cannot be looked at now, which does not say that the file is gone
 	}
 	err := fmt.Errorf("%w: %s", errReplaced, b.path)
 	if b.broken.CompareAndSwap(nil, &err) {
