@@ -10,8 +10,10 @@ import (
 )
 
 const (
-	// loadRows is how many keys are loaded into the index at a time.
-	loadRows = 2000
+	// loadRows is how many keys are loaded into the index at a time. After a failure it is half as many, because they
+	// may have been too many for the database's timeouts. Each success adds one part in loadGrowth of loadRows again.
+	loadRows   = 2000
+	loadGrowth = 20
 	// loadRetry is how long loading waits before it retries after the database failed.
 	loadRetry = time.Second
 )
@@ -64,6 +66,7 @@ func (l *loader) run(generation int) {
 			if l.outage.Failed() {
 				s.cfg.Logger.Warn("index of keys not loaded yet: reads go to the database", "error", err)
 			}
+			rows = max(rows/2, 1)
 			select {
 			case <-time.After(loadRetry):
 			case <-s.ctx.Done():
@@ -83,6 +86,7 @@ func (l *loader) run(generation int) {
 			}
 			return
 		}
+		rows = min(rows+max(s.cfg.loadRows/loadGrowth, 1), s.cfg.loadRows)
 		next = next.From(string(found[len(found)-1].Key) + "\x00")
 	}
 }

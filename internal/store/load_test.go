@@ -11,6 +11,28 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
+// A database that times out when it is asked for many keys is asked for fewer.
+func TestIndexIsLoadedInSmallerParts(t *testing.T) {
+	b := openSQLite(t)
+	s := openStore(t, b, Config{})
+	many(t, s, 50, 10, 1)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f := &faults{Backend: b}
+	f.beforeRange = func(_ context.Context, q backend.RangeQuery) error {
+		if q.Limit > 15 {
+			return fmt.Errorf("a timeout: %w", backend.ErrUnavailable)
+		}
+		return nil
+	}
+	s = openStore(t, f, Config{loadRows: 20})
+	eventually(t, "complete", s.index.Complete)
+	if n := s.index.Position().Keys; n != 50 {
+		t.Errorf("%d keys are loaded", n)
+	}
+}
+
 // However often the index cannot be loaded, the log says so once, and once that it goes on.
 func TestIndexThatCannotBeLoadedIsLoggedOnce(t *testing.T) {
 	f := &faults{Backend: openSQLite(t)}
