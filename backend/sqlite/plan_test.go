@@ -57,7 +57,7 @@ func analyze(t *testing.T, c *conn, keys int) {
 			"previous_version, value) SELECT (2 + r) << 20, 2 + r, CAST('/locks/' || r % $keys AS BLOB), "+
 			"r / $keys % 2, 2 + r, 1, 0, max(0, 2 + r - $keys), CASE WHEN r / $keys % 2 = 0 THEN x'01' END FROM n",
 			"$keys", fmt.Sprint(keys)),
-		"ANALYZE object_versions",
+		"ANALYZE",
 	} {
 		if err := c.exec(sql); err != nil {
 			t.Fatal(err)
@@ -77,6 +77,7 @@ func checkPlans(t *testing.T, c *conn) {
 			switch {
 			case strings.HasPrefix(step, "SEARCH "), strings.HasPrefix(step, "CO-ROUTINE "),
 				strings.HasPrefix(step, "SCALAR SUBQUERY "), strings.HasPrefix(step, "CORRELATED SCALAR SUBQUERY "),
+				step == "SCAN clock", // which has one row
 				// of the co-routine's own rows
 				step == "SCAN n", step == "SCAN j VIRTUAL TABLE INDEX 1:", step == "SCAN (subquery-1)":
 			default:

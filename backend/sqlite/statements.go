@@ -227,12 +227,14 @@ func makeStatements() (s [numStatements]string) {
 	s[unsummedRows] = "SELECT " + columns + verified + " FROM object_versions AS v WHERE v.id >= ?1 AND v.id < ?2 " +
 		"ORDER BY v.id LIMIT ?3"
 	s[addChecksum] = "UPDATE object_versions SET checksum = ?1 WHERE id = ?2 AND checksum IS NULL"
-	s[inspectedRows] = "SELECT " + columns + verified + ", v.resource_version, c.revision, c.compacted, p.id, " +
-		"p.create_revision, p.version FROM clock AS c CROSS JOIN object_versions AS v " +
+	// The clock is not joined: with statistics that count its row, the join would have to be sorted.
+	const ofClock = " FROM clock WHERE id = 1)"
+	s[inspectedRows] = "SELECT " + columns + verified + ", v.resource_version, (SELECT revision" + ofClock +
+		", (SELECT compacted" + ofClock + ", p.id, p.create_revision, p.version FROM object_versions AS v " +
 		"LEFT JOIN object_versions AS p ON v.previous_version <> 0 AND p.id = (SELECT max(o.id) " +
 		"FROM object_versions AS o INDEXED BY " + keyIndex + " WHERE o.key = v.key " +
 		"AND o.resource_version = v.previous_version AND o.deleted = 0) " +
-		"WHERE c.id = 1 AND v.id >= ?1 ORDER BY v.id LIMIT ?2"
+		"WHERE v.id >= ?1 ORDER BY v.id LIMIT ?2"
 	// The size of a value is in the row's header.
 	for i, value := range []string{"CASE WHEN v.checksum IS NULL THEN v.value END", "v.value"} {
 		s[digests+statement(i)] = "SELECT count(*), sqlstore_pack(?4, key, id, deleted, create_revision, version, " +
