@@ -37,8 +37,6 @@ func (c *Config) autoTLS(log *slog.Logger) (autoTLS, error) {
 	case c.DataDir == "":
 		return autoTLS{}, fmt.Errorf("%w: %s needs %s, where the certificate is kept", ErrConfig,
 			setting.Name("AutoTLS"), setting.Name("DataDir"))
-	case c.AutoTLSYears < 0:
-		return autoTLS{}, fmt.Errorf("%w: %s must be positive", ErrConfig, setting.Name("AutoTLSYears"))
 	}
 	dir := filepath.Join(c.DataDir, "fixtures", "client") // as in etcd
 	a := autoTLS{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}

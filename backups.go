@@ -3,14 +3,12 @@ package sqlstore
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"filippo.io/age"
 	"gocloud.dev/blob"
 
 	"github.com/sqlstore/sqlstore/internal/backup"
-	"github.com/sqlstore/sqlstore/internal/setting"
 )
 
 // The defaults of [Backups].
@@ -38,9 +36,9 @@ type Backups struct {
 }
 
 // backUp starts the backups, if there are to be any. They end with [Server.Close].
-func (s *Server) backUp(b Backups) error {
+func (s *Server) backUp(b Backups) {
 	if b.Bucket == nil {
-		return nil
+		return
 	}
 	cfg := backup.Config{
 		Repository:   &backup.Repository{Bucket: b.Bucket, Dir: b.Dir, Recipients: b.Recipients},
@@ -48,15 +46,10 @@ func (s *Server) backUp(b Backups) error {
 		FullInterval: cmp.Or(b.FullInterval, defaultBackupFullInterval),
 		Keep:         cmp.Or(b.Keep, defaultBackupKeep), Version: Version, Logger: s.log,
 	}
-	if cfg.Interval < 0 || cfg.FullInterval < 0 || cfg.Keep < 0 {
-		return fmt.Errorf("%w: %s, %s and %s must be positive", ErrConfig, setting.Name("Backups.Interval"),
-			setting.Name("Backups.FullInterval"), setting.Name("Backups.Keep"))
-	}
 	r := backup.New(s.store, cfg)
 	s.backups.Store(r)
 	s.metrics.WatchBackups(r.State)
 	ctx, stop := context.WithCancel(context.Background())
 	s.stopBackups = stop
 	s.wg.Go(func() { r.Run(ctx) })
-	return nil
 }

@@ -78,9 +78,10 @@ type Config struct {
 	// and other listeners serve all. ListenObjectsURLs accept only origins listed here. Pages of other origins can
 	// neither write nor open a websocket.
 	CORS []string
-	// HostWhitelist lists the host names to serve over HTTP without TLS; "*" allows all. If it is empty, listeners on
-	// the loopback interface serve IP addresses, localhost and the names in AdvertiseClientURLs, and other listeners
-	// serve all names. This stops DNS rebinding, where an attacker's name resolves to 127.0.0.1.
+	// HostWhitelist lists the host names to serve over HTTP without TLS; "*" allows all, and there are no
+	// other patterns. If it is empty, listeners on the loopback interface serve IP addresses, localhost and the names
+	// in AdvertiseClientURLs, and other listeners serve all names. This stops DNS rebinding, where an attacker's name
+	// resolves to 127.0.0.1.
 	HostWhitelist []string
 	// TLS names the files for https and unixs URLs.
 	TLS TLSFiles
@@ -118,7 +119,7 @@ type Config struct {
 	// KeepaliveMinTime (default 5 s), KeepaliveInterval (default 2 h) and KeepaliveTimeout (default 20 s) are gRPC's
 	// keepalive settings.
 	KeepaliveMinTime, KeepaliveInterval, KeepaliveTimeout time.Duration
-	// WatchProgressInterval is how often idle watches get a progress notify. Default 5 s.
+	// WatchProgressInterval is how often idle watches get a progress notify, 10 ms or more. Default 5 s.
 	WatchProgressInterval time.Duration
 	// CacheBytes limits the values kept in memory. Default: a sixteenth of the memory available to the process, from 32
 	// MiB to 4 GiB.

@@ -77,6 +77,49 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
+// Values that make no sense are refused, and the error says which are allowed.
+func TestSenselessValues(t *testing.T) {
+	for _, c := range []struct {
+		cfg   sqlstore.Config
+		parts string // of the error, separated by |
+	}{
+		{sqlstore.Config{WatchProgressInterval: 1}, "Config.WatchProgressInterval is 1ns|at least 10ms"},
+		{sqlstore.Config{WatchProgressInterval: -time.Second}, "Config.WatchProgressInterval is -1s|at least 10ms"},
+		{sqlstore.Config{KeepaliveMinTime: -1}, "Config.KeepaliveMinTime is -1ns|at least 0s"},
+		{sqlstore.Config{KeepaliveInterval: 1}, "Config.KeepaliveInterval|at least 10ms"},
+		{sqlstore.Config{KeepaliveTimeout: 1}, "Config.KeepaliveTimeout|at least 10ms"},
+		{sqlstore.Config{AuthTokenTTL: -1}, "Config.AuthTokenTTL|at least 0s"},
+		{sqlstore.Config{CacheBytes: -1}, "Config.CacheBytes is -1|at least 0"},
+		{sqlstore.Config{MaxRequestBytes: -1}, "Config.MaxRequestBytes|at least 0"},
+		{sqlstore.Config{MaxTxnOps: -1}, "Config.MaxTxnOps|at least 0"},
+		{sqlstore.Config{AutoTLSYears: -1}, "Config.AutoTLSYears|at least 0"},
+		{sqlstore.Config{DatastoreMaxConns: 3}, "Config.DatastoreMaxConns is 3|at least 4"},
+		{sqlstore.Config{CorruptChecks: sqlstore.CorruptChecks{Period: 1}}, "Config.CorruptChecks.Period|at least 10ms"},
+		{
+			sqlstore.Config{CorruptChecks: sqlstore.CorruptChecks{CompactionPeriod: -1}},
+			"Config.CorruptChecks.CompactionPeriod|at least 10ms",
+		},
+		{sqlstore.Config{Backups: sqlstore.Backups{Interval: 1}}, "Config.Backups.Interval|at least 10ms"},
+		{sqlstore.Config{Backups: sqlstore.Backups{Keep: -1}}, "Config.Backups.Keep|at least 0s"},
+		{
+			sqlstore.Config{Backups: sqlstore.Backups{FullInterval: time.Second}},
+			"Config.Backups.FullInterval is 1s|at least 5s, which is Config.Backups.Interval",
+		},
+		{sqlstore.Config{HostWhitelist: []string{"a", "*.example.com"}}, "Config.HostWhitelist|\"*.example.com\"|pattern"},
+		{sqlstore.Config{CORS: []string{"https://*.example.com"}}, "Config.CORS|\"https://*.example.com\"|patterns"},
+	} {
+		s, err := sqlstore.Start(t.Context(), c.cfg)
+		if err == nil {
+			_ = s.Close()
+		}
+		for part := range strings.SplitSeq(c.parts, "|") {
+			if !errors.Is(err, sqlstore.ErrConfig) || !strings.Contains(err.Error(), part) {
+				t.Errorf("error %v, want %q in it", err, part)
+			}
+		}
+	}
+}
+
 // Errors name fields of the configuration, not flags of the command.
 func TestErrorsNameFields(t *testing.T) {
 	for _, c := range []struct {

@@ -38,6 +38,9 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
 	if s.auto, err = cfg.autoTLS(s.log); err != nil {
 		return nil, err
 	}
@@ -55,12 +58,6 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 		return nil, err
 	}
 	s.monitorConditions(&cfg)
-	if err := listen.CheckOrigins(cfg.CORS); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
-	}
-	if err := listen.CheckAdvertised(cfg.AdvertiseClientURLs); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
-	}
 	clientURLs := cfg.ListenClientURLs
 	if len(clientURLs) == 0 {
 		clientURLs = []string{"http://127.0.0.1:0"}
@@ -118,9 +115,7 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 		return nil, err
 	}
 	s.checkPeriodically(cfg.CorruptChecks)
-	if err := s.backUp(cfg.Backups); err != nil {
-		return nil, err
-	}
+	s.backUp(cfg.Backups)
 	s.serve(clients, &cfg)
 	s.serveObjects(objects, &cfg)
 	s.enter(conditions.Serving)

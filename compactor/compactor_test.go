@@ -31,6 +31,8 @@ func TestConfig(t *testing.T) {
 		{compactor.Periodic, "0s", true},
 		{compactor.Periodic, "12", true},
 		{compactor.Periodic, "30m", true},
+		{compactor.Periodic, "1s", true},
+		{compactor.Periodic, "1ns", false},
 		{compactor.Periodic, "-1", false},
 		{compactor.Periodic, "-1h", false},
 		{compactor.Periodic, "soon", false},

@@ -10,6 +10,8 @@ import (
 const (
 	// revisionPeriod is how often the revision mode checks.
 	revisionPeriod = 5 * time.Minute
+	// shortestPeriod is the shortest retention: with less, compaction would never pause.
+	shortestPeriod = time.Second
 	// longestInterval is the longest time between two periodic compactions, however long the retention.
 	longestInterval = time.Hour
 	// samples is how many times the revision is recorded per interval.
@@ -59,6 +61,9 @@ func parsePeriod(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
 		return 0, fmt.Errorf("%w: retention %q is neither a duration nor a number of hours", ErrConfig, s)
+	}
+	if d > 0 && d < shortestPeriod {
+		return 0, fmt.Errorf("%w: retention %q is shorter than %v", ErrConfig, s, shortestPeriod)
 	}
 	return d, nil
 }

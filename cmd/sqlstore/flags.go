@@ -86,8 +86,8 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.CORS, "cors", nil, "origins whose web pages may use the JSON gateway: https://host:port, or * "+
 		"for all; others can neither write nor open websockets, and the list/watch API accepts only listed origins "+
 		"(default: none without TLS on the loopback interface, all elsewhere)")
-	f.StringSliceVar(&c.HostWhitelist, "host-whitelist", nil, "host names to serve over HTTP without TLS, or * for "+
-		"all (default: IP addresses, localhost and advertised names on the loopback interface, all elsewhere)")
+	f.StringSliceVar(&c.HostWhitelist, "host-whitelist", nil, "host names to serve over HTTP without TLS, each in "+
+		"full, or * for all (default: IP addresses, localhost and advertised names on the loopback interface, all elsewhere)")
 	f.StringVar(&c.TLS.Cert, "cert-file", "", "the server's TLS certificate chain; all TLS files are read again when "+
 		"they change")
 	f.StringVar(&c.TLS.Key, "key-file", "", "the private key of --cert-file")
@@ -127,7 +127,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.DurationVar(&s.keepaliveTimeout, "grpc-keepalive-timeout", 20*time.Second,
 		"how long the server waits for the answer to its ping; 0 waits forever")
 	f.DurationVar(&c.WatchProgressInterval, "watch-progress-notify-interval", 5*time.Second,
-		"how often idle watches that asked for it get a progress notification")
+		"how often idle watches that asked for it get a progress notification; 10ms or more")
 
 	f.StringVar(&s.compactionMode, "auto-compaction-mode", string(compactor.Periodic),
 		"unit of --auto-compaction-retention: periodic (time) or revision")
@@ -188,6 +188,9 @@ const most = 1 << 30
 // finish checks the flags and converts them to the server's configuration.
 func (s *settings) finish() error {
 	c := &s.config
+	if err := s.notNegative(); err != nil {
+		return err
+	}
 	if c.DataDir == "" {
 		c.DataDir = c.Name + ".sqlstore"
 	}
@@ -247,6 +250,29 @@ func (s *settings) finish() error {
 	c.MaxTxnOps, c.MaxRequestBytes = int(s.maxTxnOps), int(s.maxRequestBytes)
 	c.KeepaliveInterval, c.KeepaliveTimeout = orForever(s.keepaliveInterval), orForever(s.keepaliveTimeout)
 	return c.Compaction.Check()
+}
+
+// notNegative refuses negative values of flags for which 0 turns something off. The configuration has other values for
+// that.
+func (s *settings) notNegative() error {
+	c := &s.config
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"datastore-wait", int64(c.DatastoreWait)},
+		{"datastore-max-staleness", int64(c.DatastoreMaxStaleness)},
+		{"disk-reserve-bytes", c.DiskReserveBytes},
+		{"grpc-keepalive-interval", int64(s.keepaliveInterval)},
+		{"grpc-keepalive-timeout", int64(s.keepaliveTimeout)},
+		{"warning-unary-request-duration", int64(c.WarningUnaryRequestDuration)},
+		{"warning-apply-duration", int64(c.WarningApplyDuration)},
+	} {
+		if f.value < 0 {
+			return fmt.Errorf("%w: --%s must not be negative", errSettings, f.name)
+		}
+	}
+	return nil
 }
 
 // orForever converts 0, which turns a timer off, to longer than anybody waits.

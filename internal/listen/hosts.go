@@ -82,6 +82,22 @@ func hostname(host string) string {
 	return strings.TrimSuffix(host, ".")
 }
 
+// CheckHosts refuses what is no host in a whitelist. Hosts are compared as a whole, so a pattern would match nothing,
+// and the operator would think that it does.
+func CheckHosts(whitelist []string) error {
+	for _, entry := range whitelist {
+		switch host := hostname(strings.TrimSpace(entry)); {
+		case host == "*" && strings.TrimSpace(entry) == "*":
+		case strings.Contains(entry, "*"):
+			return fmt.Errorf("%q is a pattern, and hosts are compared as a whole: name each host, or allow all with *",
+				entry)
+		case host == "" || strings.ContainsAny(host, " /\\@?#") || strings.Contains(entry, "/"):
+			return fmt.Errorf("%q is no host: write a host name or an IP address, with or without a port", entry)
+		}
+	}
+	return nil
+}
+
 type loopbackKey struct{}
 
 // WithLoopback records in the context of a listener's requests whether it is bound to the loopback interface.

@@ -86,13 +86,14 @@ func own(r *http.Request, origin string) bool {
 	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
 }
 
-// CheckOrigins refuses origins that no browser sends.
+// CheckOrigins refuses origins that no browser sends. Patterns are none: an origin is compared as it is.
 func CheckOrigins(origins []string) error {
 	for _, o := range origins {
 		u, err := url.Parse(o)
 		if o != "*" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
-			u.Scheme+"://"+u.Host != o) {
-			return fmt.Errorf("CORS origin %q is neither * nor of the form https://host:port", o)
+			u.Scheme+"://"+u.Host != o || strings.Contains(u.Host, "*") || strings.ToLower(o) != o) {
+			return fmt.Errorf("the origin %q is neither * nor of the form https://host:port, in lower case and without "+
+				"patterns", o)
 		}
 	}
 	return nil

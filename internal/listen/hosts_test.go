@@ -1,0 +1,34 @@
+package listen_test
+
+import (
+	"testing"
+
+	"github.com/sqlstore/sqlstore/internal/listen"
+)
+
+// What cannot match a Host header is refused.
+func TestCheckHosts(t *testing.T) {
+	for host, want := range map[string]bool{
+		"*": true, " * ": true, "a.example": true, " a.example. ": true, "A.example:2379": true, "localhost": true,
+		"127.0.0.1": true, "::1": true, "[::1]": true, "[::1]:2379": true,
+		"*.example.com": false, "*:2379": false, "a*": false, "": false, " ": false, ":2379": false,
+		"http://a.example": false, "a.example/": false, "10.0.0.0/8": false, "a b": false, "a@b": false,
+	} {
+		if err := listen.CheckHosts([]string{"ok.example", host}); (err == nil) != want {
+			t.Errorf("%q: %v, want it accepted: %v", host, err, want)
+		}
+	}
+}
+
+// An origin that no browser sends is refused.
+func TestCheckOrigins(t *testing.T) {
+	for origin, want := range map[string]bool{
+		"*": true, "https://a.example": true, "http://127.0.0.1:8080": true, "http://[::1]:80": true,
+		"a.example": false, "https://a.example/": false, "https://*.example.com": false, "https://A.example": false,
+		"ftp://a.example": false, "": false,
+	} {
+		if err := listen.CheckOrigins([]string{origin}); (err == nil) != want {
+			t.Errorf("%q: %v, want it accepted: %v", origin, err, want)
+		}
+	}
+}

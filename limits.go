@@ -1,0 +1,72 @@
+package sqlstore
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/sqlstore/sqlstore/internal/listen"
+	"github.com/sqlstore/sqlstore/internal/setting"
+)
+
+const (
+	// shortest is the shortest time between two things that a server does again and again: more often, it would do
+	// nothing else.
+	shortest = 10 * time.Millisecond
+	// fewestConns is the smallest number of connections to Postgres with which a server makes progress.
+	fewestConns = 4
+)
+
+// check refuses values that make no sense. Errors: [ErrConfig].
+func (c *Config) check() error {
+	for _, f := range []struct {
+		name  string
+		value time.Duration
+		least time.Duration // unless 0, the default
+	}{
+		{setting.Name("WatchProgressInterval"), c.WatchProgressInterval, shortest},
+		{setting.Name("KeepaliveMinTime"), c.KeepaliveMinTime, 0},
+		{setting.Name("KeepaliveInterval"), c.KeepaliveInterval, shortest},
+		{setting.Name("KeepaliveTimeout"), c.KeepaliveTimeout, shortest},
+		{setting.Name("AuthTokenTTL"), c.AuthTokenTTL, 0},
+		{setting.Name("CorruptChecks.Period"), c.CorruptChecks.Period, shortest},
+		{setting.Name("CorruptChecks.CompactionPeriod"), c.CorruptChecks.CompactionPeriod, shortest},
+		{setting.Name("Backups.Interval"), c.Backups.Interval, shortest},
+		{setting.Name("Backups.FullInterval"), c.Backups.FullInterval, shortest},
+		{setting.Name("Backups.Keep"), c.Backups.Keep, 0},
+	} {
+		if f.value < 0 || f.value > 0 && f.value < f.least {
+			return fmt.Errorf("%w: %s is %v: it must be at least %v", ErrConfig, f.name, f.value, f.least)
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		value int64
+		least int64
+	}{
+		{setting.Name("CacheBytes"), c.CacheBytes, 0},
+		{setting.Name("MaxRequestBytes"), int64(c.MaxRequestBytes), 0},
+		{setting.Name("MaxTxnOps"), int64(c.MaxTxnOps), 0},
+		{setting.Name("AutoTLSYears"), int64(c.AutoTLSYears), 0},
+		{setting.Name("DatastoreMaxConns"), int64(c.DatastoreMaxConns), fewestConns},
+	} {
+		if f.value < 0 || f.value > 0 && f.value < f.least {
+			return fmt.Errorf("%w: %s is %d: it must be at least %d", ErrConfig, f.name, f.value, f.least)
+		}
+	}
+	full := cmp.Or(c.Backups.FullInterval, defaultBackupFullInterval)
+	if each := cmp.Or(c.Backups.Interval, defaultBackupInterval); full < each {
+		return fmt.Errorf("%w: %s is %v: it must be at least %v, which is %s", ErrConfig,
+			setting.Name("Backups.FullInterval"), full, each, setting.Name("Backups.Interval"))
+	}
+	if err := listen.CheckOrigins(c.CORS); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrConfig, setting.Name("CORS"), err)
+	}
+	if err := listen.CheckHosts(c.HostWhitelist); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrConfig, setting.Name("HostWhitelist"), err)
+	}
+	if err := listen.CheckAdvertised(c.AdvertiseClientURLs); err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	return c.Compaction.Check()
+}
