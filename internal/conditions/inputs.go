@@ -65,6 +65,18 @@ type Inputs struct {
 	Unverified bool // reads wait for the first verification of the database
 }
 
+// stopping returns the inputs of a server that stops. It no longer observes its faults, so those that it observed last
+// remain: that it stops does not repair anything.
+func (in *Inputs) stopping(last *Inputs) *Inputs {
+	kept := *last
+	kept.Stage = in.Stage
+	kept.Generation, kept.InForce, kept.Refused = in.Generation, in.InForce, in.Refused
+	return &kept
+}
+
+// waits reports whether the database has not been usable so far, also when the server stops before it is.
+func (in *Inputs) waits() bool { return in.Stage != Serving && in.Waiting != nil }
+
 // Conditions derives the conditions. [Set.Replace] sets the transition times.
 func (in *Inputs) Conditions() []Condition {
 	all := []Condition{in.accepted(), in.resolved(), in.programmed(), in.ready()}
@@ -73,7 +85,7 @@ func (in *Inputs) Conditions() []Condition {
 	case database != nil:
 	case in.Stopped != nil:
 		database = in.Stopped
-	case in.Stage == Starting && in.Waiting != nil:
+	case in.waits():
 		database = in.waiting()
 	}
 	faults := map[string]*Fault{
@@ -121,7 +133,7 @@ func (in *Inputs) resolved() Condition {
 	switch {
 	case in.Missing != nil:
 		return in.served(ResolvedRefs, False, *in.Missing)
-	case in.Stage == Starting && in.Waiting != nil:
+	case in.waits():
 		return in.served(ResolvedRefs, False, *in.waiting())
 	case in.Setup == "":
 		return in.served(ResolvedRefs, Unknown, Fault{ReasonPending, "the database is being opened"})
@@ -145,7 +157,7 @@ func (in *Inputs) ready() Condition {
 	case in.Stage == Stopping:
 		why = &Fault{ReasonStopping, "the server is stopping: it finishes requests in flight; send new ones to " +
 			"another server"}
-	case in.Stage == Starting && in.Waiting != nil:
+	case in.waits():
 		why = in.waiting()
 	case in.Stage == Starting:
 		why = &Fault{ReasonStarting, "the server is starting"}

@@ -72,3 +72,36 @@ func TestChangesAreLogged(t *testing.T) {
 			`it finishes requests in flight; send new ones to another server"`)
 	})
 }
+
+// A server that stops while something is wrong does not look at it any more, and claims no recovery.
+func TestStopIsNoRecovery(t *testing.T) {
+	broken := &conditions.Fault{Reason: "Broken", Message: "broken"}
+	for name, before := range map[string]conditions.Inputs{
+		"serving": {
+			Stage: conditions.Serving, Setup: "all", Stopped: broken, Database: broken, Weak: broken, NoSpace: broken,
+			Corrupt: broken, Bare: broken, Stalled: broken, Stuck: broken, Lagging: broken, Expiring: broken,
+			Audit: broken, Backup: broken, Missing: broken, Unverified: true,
+		},
+		"starting": {Waiting: errors.New("x")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			now := before
+			m := conditions.NewMonitor(slog.New(slog.NewTextHandler(&out, nil)),
+				func(time.Time) *conditions.Inputs { in := now; return &in })
+			bad := len(m.Look())
+			now = conditions.Inputs{Stage: conditions.Stopping, Setup: before.Setup, Waiting: before.Waiting}
+			for range 2 {
+				if all := m.Look(); len(all) != bad || conditions.Find(all, conditions.DatabaseUnavailable) == nil {
+					t.Errorf("while stopping: %+v", all)
+				}
+			}
+			if ready := conditions.Find(m.List(), conditions.Ready); ready.Reason != conditions.ReasonStopping {
+				t.Errorf("%+v", ready)
+			}
+			if text := out.String(); strings.Contains(text, "recovered") || strings.Contains(text, "holds") {
+				t.Errorf("logged:\n%s", text)
+			}
+		})
+	}
+}

@@ -15,6 +15,7 @@ type Monitor struct {
 	inputs func(now time.Time) *Inputs
 	log    *slog.Logger
 	set    Set
+	last   *Inputs // of the last check, nil before the first; only one check runs at a time
 
 	mu      sync.Mutex
 	running bool          // a check is running, one at a time
@@ -89,7 +90,12 @@ func (m *Monitor) looks() {
 func (m *Monitor) look() {
 	now := time.Now()
 	before := m.set.List()
-	changed := m.set.Replace(now, m.inputs(now).Conditions())
+	in := m.inputs(now)
+	if in.Stage == Stopping && m.last != nil {
+		in = in.stopping(m.last)
+	}
+	m.last = in
+	changed := m.set.Replace(now, in.Conditions())
 	if before != nil {
 		logChanges(m.log, before, changed)
 	}

@@ -170,7 +170,10 @@ func (r *replica) beats() {
 		}
 		began := time.Now()
 		err := r.beat(ctx)
-		if failed := err != nil && ctx.Err() == nil; failed != failing {
+		if ctx.Err() != nil {
+			return
+		}
+		if failed := err != nil; failed != failing {
 			failing = failed
 			if failed {
 				r.s.cfg.Logger.Warn("the database does not answer this replica's heartbeat", "error", err)
