@@ -17,7 +17,8 @@ import (
 )
 
 // reached reports which of the clients with and without TLS a listener serves.
-type reached struct{ grpc, http, http2, grpcPlain, httpPlain bool }
+// onlyHTTP2 is an HTTP client that offers nothing else.
+type reached struct{ grpc, http, http2, onlyHTTP2, grpcPlain, httpPlain bool }
 
 func reach(t *testing.T, b *both, a *authority.Authority) reached {
 	t.Helper()
@@ -32,8 +33,12 @@ func reach(t *testing.T, b *both, a *authority.Authority) reached {
 		_, err = healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{})
 		return err == nil
 	}
-	fetch := func(url string, http2 bool) bool {
-		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.Pool()}, ForceAttemptHTTP2: http2}
+	fetch := func(url string, http1, http2 bool) bool {
+		transport := &http.Transport{
+			TLSClientConfig: &tls.Config{RootCAs: a.Pool()}, Protocols: new(http.Protocols),
+		}
+		transport.Protocols.SetHTTP1(http1)
+		transport.Protocols.SetHTTP2(http2)
 		defer transport.CloseIdleConnections()
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 		if err != nil {
@@ -47,9 +52,10 @@ func reach(t *testing.T, b *both, a *authority.Authority) reached {
 		return resp.StatusCode == http.StatusOK
 	}
 	return reached{
-		grpc: check(credentials.NewTLS(&tls.Config{RootCAs: a.Pool()})), http: fetch("https://"+b.addr, false),
-		http2: fetch("https://"+b.addr, true), grpcPlain: check(insecure.NewCredentials()),
-		httpPlain: fetch("http://"+b.addr, false),
+		grpc:  check(credentials.NewTLS(&tls.Config{RootCAs: a.Pool()})),
+		http:  fetch("https://"+b.addr, true, false),
+		http2: fetch("https://"+b.addr, true, true), onlyHTTP2: fetch("https://"+b.addr, false, true), grpcPlain: check(insecure.NewCredentials()),
+		httpPlain: fetch("http://"+b.addr, true, false),
 	}
 }
 
@@ -63,15 +69,18 @@ func TestModes(t *testing.T) {
 	}{
 		"http":           {listen.Mode{Plaintext: true}, reached{grpcPlain: true, httpPlain: true}},
 		"https":          {listen.Mode{TLS: config}, reached{grpc: true, http: true, http2: true}},
-		"http and https": {listen.Mode{TLS: config, Plaintext: true}, reached{true, true, true, true, true}},
+		"http and https": {listen.Mode{TLS: config, Plaintext: true}, reached{true, true, true, false, true, true}},
 		"only gRPC":      {listen.Mode{OnlyGRPC: true}, reached{grpcPlain: true}},
 		"only HTTP":      {listen.Mode{OnlyHTTP: true}, reached{httpPlain: true}},
 		"only gRPC, TLS": {listen.Mode{TLS: config, OnlyGRPC: true}, reached{grpc: true}},
 		// the test's HTTP server passes gRPC calls on
-		"only HTTP, TLS": {listen.Mode{TLS: config, OnlyHTTP: true}, reached{grpc: true, http: true, http2: true}},
+		"only HTTP, TLS": {
+			listen.Mode{TLS: config, OnlyHTTP: true},
+			reached{grpc: true, http: true, http2: true, onlyHTTP2: true},
+		},
 		"only HTTP, both": {
 			listen.Mode{TLS: config, Plaintext: true, OnlyHTTP: true},
-			reached{grpc: true, http: true, http2: true, httpPlain: true},
+			reached{grpc: true, http: true, http2: true, onlyHTTP2: true, httpPlain: true},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
