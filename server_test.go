@@ -94,7 +94,10 @@ func TestSenselessValues(t *testing.T) {
 		{sqlstore.Config{MaxTxnOps: -1}, "Config.MaxTxnOps|at least 0"},
 		{sqlstore.Config{AutoTLSYears: -1}, "Config.AutoTLSYears|at least 0"},
 		{sqlstore.Config{DatastoreMaxConns: 3}, "Config.DatastoreMaxConns is 3|at least 4"},
-		{sqlstore.Config{CorruptChecks: sqlstore.CorruptChecks{Period: 1}}, "Config.CorruptChecks.Period|at least 10ms"},
+		{
+			sqlstore.Config{CorruptChecks: sqlstore.CorruptChecks{Period: 1}},
+			"Config.CorruptChecks.Period|at least 10ms",
+		},
 		{
 			sqlstore.Config{CorruptChecks: sqlstore.CorruptChecks{CompactionPeriod: -1}},
 			"Config.CorruptChecks.CompactionPeriod|at least 10ms",
@@ -105,7 +108,10 @@ func TestSenselessValues(t *testing.T) {
 			sqlstore.Config{Backups: sqlstore.Backups{FullInterval: time.Second}},
 			"Config.Backups.FullInterval is 1s|at least 5s, which is Config.Backups.Interval",
 		},
-		{sqlstore.Config{HostWhitelist: []string{"a", "*.example.com"}}, "Config.HostWhitelist|\"*.example.com\"|pattern"},
+		{
+			sqlstore.Config{HostWhitelist: []string{"a", "*.example.com"}},
+			"Config.HostWhitelist|\"*.example.com\"|pattern",
+		},
 		{sqlstore.Config{CORS: []string{"https://*.example.com"}}, "Config.CORS|\"https://*.example.com\"|patterns"},
 	} {
 		s, err := sqlstore.Start(t.Context(), c.cfg)

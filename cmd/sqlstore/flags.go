@@ -87,7 +87,8 @@ func (s *settings) register(f *pflag.FlagSet) {
 		"for all; others can neither write nor open websockets, and the list/watch API accepts only listed origins "+
 		"(default: none without TLS on the loopback interface, all elsewhere)")
 	f.StringSliceVar(&c.HostWhitelist, "host-whitelist", nil, "host names to serve over HTTP without TLS, each in "+
-		"full, or * for all (default: IP addresses, localhost and advertised names on the loopback interface, all elsewhere)")
+		"full, or * for all (default: IP addresses, localhost and advertised names on the loopback interface, all "+
+		"elsewhere)")
 	f.StringVar(&c.TLS.Cert, "cert-file", "", "the server's TLS certificate chain; all TLS files are read again when "+
 		"they change")
 	f.StringVar(&c.TLS.Key, "key-file", "", "the private key of --cert-file")

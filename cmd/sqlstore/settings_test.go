@@ -240,9 +240,11 @@ func TestRefusedSettings(t *testing.T) {
 		"negative wait":      {args: []string{"--datastore-wait", "-1s"}, want: []string{"--datastore-wait"}},
 		"negative staleness": {args: []string{"--datastore-max-staleness", "-1s"}, want: []string{"max-staleness"}},
 		"negative reserve":   {args: []string{"--disk-reserve-bytes", "-1MiB"}, want: []string{"--disk-reserve-bytes"}},
-		"negative interval":  {args: []string{"--grpc-keepalive-interval", "-1s"}, want: []string{"keepalive-interval"}},
-		"negative timeout":   {args: []string{"--grpc-keepalive-timeout", "-1s"}, want: []string{"keepalive-timeout"}},
-		"negative warning":   {args: []string{"--warning-apply-duration", "-1s"}, want: []string{"warning-apply"}},
+		"negative interval": {
+			args: []string{"--grpc-keepalive-interval", "-1s"}, want: []string{"keepalive-interval"},
+		},
+		"negative timeout": {args: []string{"--grpc-keepalive-timeout", "-1s"}, want: []string{"keepalive-timeout"}},
+		"negative warning": {args: []string{"--warning-apply-duration", "-1s"}, want: []string{"warning-apply"}},
 		"no progress interval": {
 			args: []string{"--watch-progress-notify-interval", "0s"},
 			want: []string{"--watch-progress-notify-interval"},

@@ -54,7 +54,8 @@ func reach(t *testing.T, b *both, a *authority.Authority) reached {
 	return reached{
 		grpc:  check(credentials.NewTLS(&tls.Config{RootCAs: a.Pool()})),
 		http:  fetch("https://"+b.addr, true, false),
-		http2: fetch("https://"+b.addr, true, true), onlyHTTP2: fetch("https://"+b.addr, false, true), grpcPlain: check(insecure.NewCredentials()),
+		http2: fetch("https://"+b.addr, true, true), onlyHTTP2: fetch("https://"+b.addr, false, true),
+		grpcPlain: check(insecure.NewCredentials()),
 		httpPlain: fetch("http://"+b.addr, true, false),
 	}
 }

@@ -92,8 +92,8 @@ func CheckOrigins(origins []string) error {
 		u, err := url.Parse(o)
 		if o != "*" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
 			u.Scheme+"://"+u.Host != o || strings.Contains(u.Host, "*") || strings.ToLower(o) != o) {
-			return fmt.Errorf("the origin %q is neither * nor of the form https://host:port, in lower case and without "+
-				"patterns", o)
+			return fmt.Errorf("the origin %q is neither * nor of the form https://host:port, in lower case and "+
+				"without patterns", o)
 		}
 	}
 	return nil
