@@ -16,8 +16,8 @@ import (
 
 // Probes and scripts read these byte for byte, including headers.
 func TestSameHealth(t *testing.T) {
-	const flag = "--unsafe-no-fsync"
-	etcd, target := servers.Etcd(t, flag), servers.Target(t, flag)
+	flags := []string{"--unsafe-no-fsync", "--cors", "*"} // etcd's default
+	etcd, target := servers.Etcd(t, flags...), servers.Target(t, flags...)
 	same := func(method, path string) {
 		t.Helper()
 		want := probe(t, etcd, method, path)
