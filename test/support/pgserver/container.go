@@ -102,7 +102,7 @@ func (c *container) create(ctx context.Context) error {
 		Image: c.image,
 		Name:  c.name,
 		Env: map[string]string{
-			"POSTGRES_USER": superuser, "POSTGRES_PASSWORD": password, "PRIMARY_CONNINFO": c.primary,
+			"POSTGRES_USER": superuser, "POSTGRES_PASSWORD": secret, "PRIMARY_CONNINFO": c.primary,
 			// an empty cluster is quickly recreated; later writes are synced
 			"POSTGRES_INITDB_ARGS": strings.Join(append([]string{"--no-sync"}, c.pages...), " "),
 		},
