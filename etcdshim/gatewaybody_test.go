@@ -123,7 +123,7 @@ func TestGatewayDocuments(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = socket.Close() })
-	for i := range 30 { // 15 MiB in all, in messages of several documents or of a part of one
+	for i := range 24 { // 12 MiB in all, in messages of several documents or of a part of one
 		create := fmt.Sprintf(`{"create_request":{"key":"YQ==","range_end":"%s","watch_id":"%d"}}`,
 			strings.Repeat("YmJi", i%3<<17), 2*i+1)
 		small := fmt.Sprintf(`{"create_request":{"key":"YQ==","watch_id":"%d"}}`, 2*i+2)
