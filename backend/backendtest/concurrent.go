@@ -10,13 +10,15 @@ import (
 	"sync/atomic"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/test/support/env"
 )
 
 // testReadsDuringWrites reads continually while revisions are committed, compacted and purged, and the file is
 // rewritten. Revision r puts key r%10 with r as its value, so what a read at any revision must return is known without
 // a model.
 func testReadsDuringWrites(f *fixture) {
-	const keys, writes = 10, 2000
+	const keys = 10
+	writes := 500 * int64(env.Count(f.T, "STORE_SEEDS", 1))
 	ctx := context.Background()
 	var newest atomic.Int64 // committed and answered
 	newest.Store(1)

@@ -37,7 +37,7 @@ func longKeys() []string {
 func (f *fixture) bounds() []string {
 	keys := longKeys()
 	var some []string
-	for i := 0; i < len(keys); i += 5 {
+	for i := 0; i < len(keys); i += 8 {
 		some = append(some, keys[i])
 	}
 	p := strings.Repeat("p", 2600)
@@ -102,18 +102,18 @@ func (f *fixture) checkLongSpans() {
 		revisions = append(revisions, 2)
 	}
 	for i, start := range bounds {
+		for n, q := range []backend.RangeQuery{{Limit: 1}, {Limit: 4}, {Limit: 1000}, {Limit: 9, Bytes: 6000}} {
+			q.Revision, q.KeysOnly = revisions[(i/2+n)%len(revisions)], (i+n)%2 == 0
+			q.Span = from(start)
+			f.checkRange(q)
+			q.Span = span(start, bounds[(i*5+n*3+1)%len(bounds)])
+			f.checkRange(q)
+			q.Span = span(start, bounds[(i*3+n*7+2)%len(bounds)])
+			f.checkRange(q)
+			q.Span = span(start, start+"\x00")
+			f.checkRange(q)
+		}
 		for _, revision := range revisions {
-			for n, q := range []backend.RangeQuery{{Limit: 1}, {Limit: 4}, {Limit: 1000}, {Limit: 9, Bytes: 6000}} {
-				q.Revision, q.KeysOnly = revision, (i+n)%2 == 0
-				q.Span = from(start)
-				f.checkRange(q)
-				q.Span = span(start, bounds[(i*5+n*3+1)%len(bounds)])
-				f.checkRange(q)
-				q.Span = span(start, bounds[(i*3+n*7+2)%len(bounds)])
-				f.checkRange(q)
-				q.Span = span(start, start+"\x00")
-				f.checkRange(q)
-			}
 			f.checkRange(backend.RangeQuery{Span: only(start), Revision: revision, Limit: 10})
 		}
 		f.checkHistory(backend.HistoryQuery{Span: span(start, bounds[(i*3+2)%len(bounds)]), Limit: 1000})

@@ -14,7 +14,7 @@ import (
 func testRandom(f *fixture) {
 	seed := env.Seed(f.T, "SQLSTORE_TEST_SEED", 1)
 	f.Logf("seed %d", seed)
-	for n := range uint64(3) {
+	for n := range uint64(env.Count(f.T, "STORE_SEEDS", 1)) {
 		r := &random{f, rand.New(rand.NewPCG(seed, n))}
 		for range 120 {
 			r.step()

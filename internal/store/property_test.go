@@ -77,7 +77,7 @@ func TestRandomRequestsAgainstModel(t *testing.T) {
 		t.Run(variant.name, func(t *testing.T) {
 			few := uint64(6)
 			if variant.replicas > 0 { // on Postgres a step takes much longer
-				few = 2
+				few = 1
 			}
 			for _, seed := range seeds(few) {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -109,7 +109,7 @@ func files(server *url.URL, host, port string) map[string]string {
 listen_addr = %s
 listen_port = %s
 unix_socket_dir =
-auth_type = scram-sha-256
+auth_type = md5
 auth_file = %s
 pool_mode = transaction
 default_pool_size = 20
