@@ -97,100 +97,96 @@ func TestDatabasesAreApart(t *testing.T) {
 	wantSum(t, b, 2)
 }
 
-func TestDatabaseIsDropped(t *testing.T) {
-	each(t, Options{}, func(t *testing.T, s *Server) {
-		var dsn string
-		t.Run("inner", func(t *testing.T) { dsn = s.Database(t); insert(t, dsn, 1) })
-		if _, err := pgx.Connect(t.Context(), dsn); err == nil {
-			t.Fatal("the database still exists")
-		}
-	})
-}
-
-func TestSettings(t *testing.T) {
+// TestServer runs one server of each kind through its life.
+func TestServer(t *testing.T) {
+	t.Parallel()
 	each(t, Options{Settings: []string{"max_connections=17", "application_name=two words"}},
 		func(t *testing.T, s *Server) {
-			conn := connect(t, s.DSN())
-			for setting, want := range map[string]string{
-				"max_connections": "17", "application_name": "two words",
-				"fsync": "on",
+			for _, c := range []struct {
+				name string
+				test func(*testing.T, *Server)
+			}{
+				{"DatabaseIsDropped", testDatabaseIsDropped},
+				{"Settings", testSettings},
+				{"RestartKeepsData", testRestartKeepsData},
+				{"KillKeepsWhatWasCommitted", testKillKeepsWhatWasCommitted},
+				{"PausedServerAnswersNobody", testPausedServerAnswersNobody},
 			} {
-				var got string
-				check(t, conn.QueryRow(t.Context(), "SELECT setting FROM pg_settings WHERE name = $1",
-					setting).Scan(&got))
-				if got != want {
-					t.Errorf("%s is %q, not %q", setting, got, want)
-				}
+				t.Run(c.name, func(t *testing.T) { c.test(t, s) })
 			}
 		})
 }
 
-func TestRestartKeepsData(t *testing.T) {
-	t.Parallel()
-	each(t, Options{}, func(t *testing.T, s *Server) {
-		insert(t, s.DSN(), 1)
-		check(t, s.Stop())
-		if conn, err := pgx.Connect(t.Context(), s.DSN()); err == nil {
-			_ = conn.Close(t.Context())
-			t.Fatal("the stopped server takes connections")
+func testDatabaseIsDropped(t *testing.T, s *Server) {
+	var dsn string
+	t.Run("inner", func(t *testing.T) { dsn = s.Database(t); insert(t, dsn, 1) })
+	if _, err := pgx.Connect(t.Context(), dsn); err == nil {
+		t.Fatal("the database still exists")
+	}
+}
+
+func testSettings(t *testing.T, s *Server) {
+	conn := connect(t, s.DSN())
+	for setting, want := range map[string]string{
+		"max_connections": "17", "application_name": "two words", "fsync": "on",
+	} {
+		var got string
+		check(t, conn.QueryRow(t.Context(), "SELECT setting FROM pg_settings WHERE name = $1", setting).Scan(&got))
+		if got != want {
+			t.Errorf("%s is %q, not %q", setting, got, want)
+		}
+	}
+}
+
+func testRestartKeepsData(t *testing.T, s *Server) {
+	dsn := s.Database(t)
+	insert(t, dsn, 1)
+	check(t, s.Stop())
+	if conn, err := pgx.Connect(t.Context(), dsn); err == nil {
+		_ = conn.Close(t.Context())
+		t.Fatal("the stopped server takes connections")
+	}
+	check(t, s.Start())
+	insert(t, dsn, 2)
+	check(t, s.Restart())
+	wantSum(t, dsn, 3)
+}
+
+func testKillKeepsWhatWasCommitted(t *testing.T, s *Server) {
+	dsn := s.Database(t)
+	for i := range 2 {
+		insert(t, dsn, 1)
+		open := connect(t, dsn)
+		check(t, s.Kill())
+		if err := open.Ping(t.Context()); err == nil {
+			t.Fatal("a connection is still open")
 		}
 		check(t, s.Start())
-		insert(t, s.DSN(), 2)
-		check(t, s.Restart())
-		wantSum(t, s.DSN(), 3)
-	})
+		wantSum(t, dsn, i+1)
+	}
 }
 
-func TestKillKeepsWhatWasCommitted(t *testing.T) {
-	t.Parallel()
-	each(t, Options{}, func(t *testing.T, s *Server) {
-		for i := range 3 {
-			insert(t, s.DSN(), 1)
-			open := connect(t, s.DSN())
-			check(t, s.Kill())
-			if err := open.Ping(t.Context()); err == nil {
-				t.Fatal("a connection is still open")
-			}
-			check(t, s.Start())
-			wantSum(t, s.DSN(), i+1)
-		}
-	})
+func testPausedServerAnswersNobody(t *testing.T, s *Server) {
+	dsn := s.Database(t)
+	insert(t, dsn, 1)
+	open := connect(t, dsn)
+	check(t, s.Pause())
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := pgx.Connect(ctx, dsn); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a new connection to a paused server: %v, not a timeout", err)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := open.Ping(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("an open connection to a paused server: %v, not a timeout", err)
+	}
+	check(t, s.Unpause())
+	wantSum(t, dsn, 1)
 }
 
-func TestPausedServerAnswersNobody(t *testing.T) {
-	t.Parallel()
-	each(t, Options{}, func(t *testing.T, s *Server) {
-		insert(t, s.DSN(), 1)
-		open := connect(t, s.DSN())
-		check(t, s.Pause())
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		defer cancel()
-		if _, err := pgx.Connect(ctx, s.DSN()); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a new connection to a paused server: %v, not a timeout", err)
-		}
-		ctx, cancel = context.WithTimeout(t.Context(), 300*time.Millisecond)
-		defer cancel()
-		if err := open.Ping(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("an open connection to a paused server: %v, not a timeout", err)
-		}
-		check(t, s.Unpause())
-		wantSum(t, s.DSN(), 1)
-	})
-}
-
-func TestStandbyTakesOver(t *testing.T) {
-	t.Parallel()
-	each(t, Options{}, func(t *testing.T, primary *Server) {
-		standby := primary.Standby(t)
-		insert(t, primary.DSN(), 1)
-		check(t, primary.Kill())
-		check(t, standby.Promote())
-		insert(t, standby.DSN(), 2)
-		wantSum(t, standby.DSN(), 3)
-	})
-}
-
-func TestCommitWaitsForTheStandby(t *testing.T) {
+// A commit waits for the standby, which then takes over.
+func TestStandby(t *testing.T) {
 	t.Parallel()
 	each(t, Options{}, func(t *testing.T, primary *Server) {
 		insert(t, primary.DSN(), 1)
@@ -199,11 +195,17 @@ func TestCommitWaitsForTheStandby(t *testing.T) {
 		conn := connect(t, primary.DSN())
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
-		if _, err := conn.Exec(ctx, "INSERT INTO t VALUES (2)"); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := conn.Exec(ctx, "INSERT INTO t VALUES (0)"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a commit without the standby: %v, not a timeout", err)
 		}
 		check(t, primary.Asynchronous())
-		insert(t, primary.DSN(), 4)
+		insert(t, primary.DSN(), 2)
 		check(t, standby.Unpause())
+		check(t, primary.synchronous(t.Context(), "standby"))
+		insert(t, primary.DSN(), 4)
+		check(t, primary.Kill())
+		check(t, standby.Promote())
+		insert(t, standby.DSN(), 8)
+		wantSum(t, standby.DSN(), 15)
 	})
 }
