@@ -56,7 +56,9 @@ func TestConcurrentRequestsAgainstModel(t *testing.T) {
 							if variant.trails {
 								b = &lagging{Shared: b.(backend.Shared)}
 							}
-							all = append(all, openStore(t, b, variant.cfg))
+							s := openStore(t, b, variant.cfg)
+							<-s.Verified() // until then, requests may fail
+							all = append(all, s)
 						}
 						run := &concurrent{t: t, all: all, seed: seed, beat: make(chan struct{})}
 						run.run(variant.compact)
