@@ -55,13 +55,17 @@ func buildBinary() (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(tmp)
-	built := filepath.Join(tmp, "sqlstore")
+	path, built := filepath.Join(dir, "sqlstore"), filepath.Join(tmp, "sqlstore")
+	if last, err := os.ReadFile(path); err == nil { // go build does not link again what is up to date
+		if err := os.WriteFile(built, last, 0o700); err != nil {
+			return "", err
+		}
+	}
 	cmd := exec.Command("go", "build", "-o", built, "./cmd/sqlstore")
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build sqlstore: %w\n%s", err, out)
 	}
-	path := filepath.Join(dir, "sqlstore")
 	if err := os.Rename(built, path); err != nil {
 		return "", err
 	}

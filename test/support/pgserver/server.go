@@ -18,8 +18,8 @@ import (
 const (
 	superuser = "postgres"
 	password  = "pgserver"
-	// secret is what Postgres stores of the password: SCRAM with 1 iteration instead of 4096, which take most of the time
-	// of a login.
+	// secret is what Postgres stores of the password: SCRAM with 1 iteration instead of 4096, which take most of a
+	// login's time.
 	secret = "SCRAM-SHA-256$1:c3Fsc3RvcmUtdGVzdC0wMQ==$" +
 		"jMjPJNUt+1D9gI1r2mcYlgsnwEjBEcVAaHqq6R/XvyQ=:KEjKNU6S524k1Vdl3pkzeYzP8i1imbn9eVq4zWkU2cI="
 )

@@ -124,7 +124,7 @@ func TestFlippedBit(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(3, 4))
 	damaged := 0
-	for range 400 {
+	for range 120 {
 		at, bit := random.Int64N(info.Size()), random.IntN(8)
 		restore := flip(t, path, at, bit)
 		db := open(t, path, "")
@@ -140,8 +140,8 @@ func TestFlippedBit(t *testing.T) {
 		}
 		restore()
 	}
-	if damaged < 300 {
-		t.Errorf("%d of 400 flipped bits were detected, want at least 300", damaged)
+	if damaged < 90 {
+		t.Errorf("%d of 120 flipped bits were detected, want at least 90", damaged)
 	}
 }
 
