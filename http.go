@@ -1,18 +1,23 @@
 package sqlstore
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"math"
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 
+	"github.com/sqlstore/sqlstore/internal/conditions"
 	"github.com/sqlstore/sqlstore/internal/listen"
 	"github.com/sqlstore/sqlstore/internal/restapi"
 )
@@ -35,17 +40,20 @@ func (x *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	(*x.handler.Load()).ServeHTTP(w, r)
 }
 
-// serveHTTP starts to serve what is available before the database is open.
+// serveHTTP starts to serve what is available before the database is open. Everything else is refused at once.
 func (s *Server) serveHTTP(clients, httpClients, metrics []*listen.Split, cfg *Config) {
 	starting := s.metrics.StartingHandler(EtcdVersion, reporter{s})
-	s.front[0].set(s.guardClients(cfg, starting))
+	s.front[0].set(grpcOr(http.HandlerFunc(s.refuseCall), s.guardClients(cfg, starting)))
 	s.front[1].set(s.guardMetrics(cfg, starting))
 	s.front[2].set(s.guardClients(cfg, starting))
 	client, ops, httpOnly := s.newHTTP(&s.front[0]), s.newHTTP(&s.front[1]), s.newHTTP(&s.front[2])
-	client.HTTP2, httpOnly.HTTP2 = cfg.http2(), cfg.http2()
-	s.http, s.ops = []*http.Server{client, httpOnly}, ops
+	s.early = s.newHTTP(&s.front[0])
+	s.early.Protocols = allProtocols()
+	client.HTTP2, httpOnly.HTTP2, s.early.HTTP2 = cfg.http2(), cfg.http2(), cfg.http2()
+	s.http, s.ops = []*http.Server{client, httpOnly, s.early}, ops
 	for _, l := range clients {
 		s.wg.Go(func() { s.ended("http", client.Serve(l.HTTP)) })
+		s.wg.Go(func() { s.ended("grpc", s.early.Serve(l.Lend())) })
 	}
 	for _, l := range httpClients {
 		s.log.Info("serving HTTP clients", "address", l.HTTP.Addr().String())
@@ -55,6 +63,20 @@ func (s *Server) serveHTTP(clients, httpClients, metrics []*listen.Split, cfg *C
 		s.log.Info("serving metrics", "address", l.HTTP.Addr().String())
 		s.wg.Go(func() { s.ended("metrics", ops.Serve(l.HTTP)) })
 	}
+}
+
+// refuseCall refuses a gRPC call before there is a gRPC server.
+func (s *Server) refuseCall(w http.ResponseWriter, _ *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "application/grpc")
+	h.Set("Grpc-Status", strconv.Itoa(int(codes.Unavailable)))
+	h.Set("Grpc-Message", url.PathEscape("etcdserver: "+s.notReady()))
+	w.WriteHeader(http.StatusOK)
+}
+
+// notReady returns why the server does not serve clients yet.
+func (s *Server) notReady() string {
+	return conditions.Find(s.monitor.List(), conditions.Ready).Message
 }
 
 func (s *Server) serve(clients []*listen.Split, cfg *Config) {
@@ -71,13 +93,15 @@ func (s *Server) serve(clients []*listen.Split, cfg *Config) {
 	if !cfg.NoGateway {
 		all.Handle("/v3/", s.shim.Gateway)
 	}
-	s.front[0].set(s.grpcOr(s.guardClients(cfg, all)))
+	s.front[0].set(grpcOr(s.shim.HTTP, s.guardClients(cfg, all)))
 	s.front[1].set(s.guardMetrics(cfg, ops))
 	s.front[2].set(s.guardClients(cfg, all))
 	for _, l := range clients {
 		s.log.Info("serving clients", "address", l.HTTP.Addr().String())
 		s.wg.Go(func() { s.ended("grpc", s.shim.GRPC.Serve(l.GRPC)) })
 	}
+	s.wg.Go(func() { _ = s.early.Shutdown(context.Background()) }) // its clients connect again; Close may cut them off
+	s.front[3].set(s.guardObjects(cfg, s.objects))
 }
 
 func (s *Server) newHTTP(h http.Handler) *http.Server {
@@ -116,15 +140,25 @@ func (s *Server) guardMetrics(cfg *Config, next http.Handler) http.Handler {
 	return h
 }
 
-// grpcOr also serves the few gRPC clients that offer HTTP/1.1 and therefore end up at the HTTP server.
-func (s *Server) grpcOr(h http.Handler) http.Handler {
+// grpcOr passes calls to grpc and other requests to h. Few gRPC clients end up at an HTTP server: those that offer
+// HTTP/1.1, and those that have connected during the start.
+func grpcOr(grpc, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
-			s.shim.HTTP.ServeHTTP(w, r)
+			grpc.ServeHTTP(w, r)
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// allProtocols includes HTTP/2 without TLS. Connections that begin with its preface come from the GRPC half.
+func allProtocols() *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	p.SetHTTP2(true)
+	p.SetUnencryptedHTTP2(true)
+	return p
 }
 
 func (s *Server) ended(what string, err error) {
@@ -145,15 +179,12 @@ func (s *Server) openObjects(cfg *Config) {
 	s.metrics.Registry.MustRegister(s.objects.Metrics())
 }
 
-// serveObjects serves the list/watch API over HTTP, also to clients that offer only HTTP/2.
-func (s *Server) serveObjects(listeners []*listen.Split, cfg *Config) {
-	if len(listeners) == 0 {
-		return
-	}
-	// Where etcd lets every web page use its JSON API, so does the gateway. This API is new and makes no such promise.
+// guardObjects guards the list/watch API. Where etcd lets every web page use its JSON API, so does the gateway. This
+// API is new and makes no such promise.
+func (s *Server) guardObjects(cfg *Config, next http.Handler) http.Handler {
 	guard := listen.NewHosts(cfg.HostWhitelist, s.advertised,
-		&listen.Origins{Allowed: cfg.CORS, Named: true, Next: s.objects})
-	h := s.newHTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		&listen.Origins{Allowed: cfg.CORS, Named: true, Next: next})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// for the guard's answers; the API sets its own deadline
 		if c := http.NewResponseController(w); r.ProtoMajor == 1 {
 			_ = c.SetWriteDeadline(time.Now().Add(objectsGuard))
@@ -162,13 +193,17 @@ func (s *Server) serveObjects(listeners []*listen.Split, cfg *Config) {
 			}
 		}
 		guard.ServeHTTP(w, r)
-	}))
+	})
+}
+
+// serveObjects starts to serve the list/watch API over HTTP, also to clients that offer only HTTP/2. It refuses all
+// requests until the API is open.
+func (s *Server) serveObjects(listeners []*listen.Split, cfg *Config) {
+	s.front[3].set(s.guardObjects(cfg, restapi.Starting(s.notReady)))
+	h := s.newHTTP(&s.front[3])
 	h.IdleTimeout = objectsIdle
 	h.HTTP2 = &http.HTTP2Config{SendPingTimeout: objectsPing}
-	h.Protocols = new(http.Protocols)
-	h.Protocols.SetHTTP1(true)
-	h.Protocols.SetHTTP2(true)
-	h.Protocols.SetUnencryptedHTTP2(true) // connections that begin with HTTP/2's preface come from the GRPC half
+	h.Protocols = allProtocols()
 	s.http = append(s.http, h)
 	for _, l := range listeners {
 		s.log.Info("serving the list/watch API", "address", l.HTTP.Addr().String())

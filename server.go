@@ -50,8 +50,9 @@ type Server struct {
 	audit   *audit.Log // nil if it is off
 	metrics *telemetry.Metrics
 	http    []*http.Server // for clients
+	early   *http.Server   // one of http, in place of the gRPC server until that serves
 	ops     *http.Server   // for the metrics listeners
-	front   [3]stage       // for the client, the metrics and the clients' HTTP listeners
+	front   [4]stage       // for the client, the metrics, the clients' HTTP and the list/watch API's listeners
 	certs   *listen.Certificates
 	auto    autoTLS
 	monitor *conditions.Monitor

@@ -98,6 +98,7 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 		s.metrics.WatchCertificates(s.certificateEnds)
 	}
 	s.serveHTTP(clients, httpClients, metrics, &cfg)
+	s.serveObjects(objects, &cfg)
 	if err := s.openStore(ctx, &cfg); err != nil {
 		return nil, err
 	}
@@ -117,7 +118,6 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	s.checkPeriodically(cfg.CorruptChecks)
 	s.backUp(cfg.Backups)
 	s.serve(clients, &cfg)
-	s.serveObjects(objects, &cfg)
 	s.enter(conditions.Serving)
 	return s, nil
 }

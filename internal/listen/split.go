@@ -44,10 +44,26 @@ type Split struct {
 func NewSplit(l net.Listener, mode Mode, log *slog.Logger) *Split {
 	s := &Split{listener: l, mode: mode, refused: newRefusals(log)}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	grpc, http := &half{split: s, conns: make(chan net.Conn)}, &half{split: s, conns: make(chan net.Conn)}
+	grpc, http := s.half(make(chan net.Conn)), s.half(make(chan net.Conn))
 	s.GRPC, s.HTTP = grpc, http
 	s.done.Go(func() { s.accept(grpc, http) })
 	return s
+}
+
+func (s *Split) half(conns chan net.Conn) *half {
+	return &half{split: s, ctx: s.ctx, conns: conns, close: s.close}
+}
+
+// Lend returns a listener for connections of the GRPC half. Closing it leaves the half open, so another server may take
+// over.
+func (s *Split) Lend() net.Listener {
+	ctx, stop := context.WithCancel(s.ctx)
+	lent := *s.GRPC.(*half)
+	lent.ctx, lent.close = ctx, func() error {
+		stop()
+		return nil
+	}
+	return &lent
 }
 
 // Close stops accepting, drops the connections that are still in the handshake and waits for that. Connections passed
@@ -190,18 +206,20 @@ var (
 // half is the listener of one of the two servers.
 type half struct {
 	split *Split
+	ctx   context.Context // ends when it is closed
 	conns chan net.Conn
+	close func() error
 }
 
 func (h *half) Accept() (net.Conn, error) {
 	select {
 	case conn := <-h.conns:
 		return conn, nil
-	case <-h.split.ctx.Done():
+	case <-h.ctx.Done():
 		return nil, net.ErrClosed
 	}
 }
 
-func (h *half) Close() error { return h.split.close() }
+func (h *half) Close() error { return h.close() }
 
 func (h *half) Addr() net.Addr { return h.split.listener.Addr() }

@@ -85,6 +85,15 @@ func New(s *store.Store, keys paging.TokenKeys, o Options) *Server {
 	return out
 }
 
+// Starting refuses every request with 503 until the store is open. why returns the reason.
+func Starting(why func() string) http.Handler {
+	s := &Server{o: Options{}.withDefaults()}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := &call{s: s, w: w, r: r, ctl: http.NewResponseController(w), verb: verbNone}
+		c.fail(failure(http.StatusServiceUnavailable, reasonUnavailable, why()).retry(1))
+	})
+}
+
 // Metrics returns the request metrics.
 func (s *Server) Metrics() *Metrics { return s.metrics }
 

@@ -112,8 +112,12 @@ func (m *Metrics) StartingHandler(version string, from Conditions) *http.ServeMu
 		m.health.failures.Inc()
 		http.Error(w, `{"health":"false","reason":"the server is starting"}`, http.StatusServiceUnavailable)
 	})
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "the server is starting: see /status", http.StatusServiceUnavailable)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor == 1 {
+			w.Header().Set("Connection", "close") // otherwise net/http would wait for the body
+		}
+		why := conditions.Find(from.Conditions(), conditions.Ready).Message
+		http.Error(w, why+" (see /status)", http.StatusServiceUnavailable)
 	})
 	return mux
 }

@@ -116,7 +116,7 @@ func TestWhileStarting(t *testing.T) {
 		},
 		"/readyz?exclude=database": {http.StatusServiceUnavailable, "[-]Ready False"},
 		"/readyz/writes":           {http.StatusServiceUnavailable, "see /status"},
-		"/v3/kv/range":             {http.StatusServiceUnavailable, "see /status"},
+		"/v3/kv/range":             {http.StatusServiceUnavailable, "not usable yet: connection refused"},
 		"/health":                  {http.StatusServiceUnavailable, `"health":"false"`},
 		"/status":                  {http.StatusOK, `"reason": "DatabaseUnreachable"`},
 		"/version":                 {http.StatusOK, `"etcdserver":"3.7.3"`},
