@@ -7,6 +7,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3election/v3electionpb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/sqlstore/sqlstore/internal/store"
 )
@@ -19,22 +20,25 @@ var (
 
 // elections serves v3electionpb.Election with the keys that etcd's own clients use.
 type elections struct {
-	engine *store.Store
-	id     *identities
-	most   int
+	queues
+	id   *identities
+	most int
 	v3electionpb.UnsafeElectionServer
 }
 
 func (s *elections) Campaign(
 	ctx context.Context, r *v3electionpb.CampaignRequest,
 ) (*v3electionpb.CampaignResponse, error) {
-	lease, err := session(ctx, s.engine, r.Lease)
+	lease, err := s.session(ctx, r.Lease)
 	if err != nil {
 		return nil, clientError(ctx, err)
 	}
-	q := newQueue(s.engine, r.Name)
+	q := s.named(r.Name)
 	key := q.key(lease)
 	value := append([]byte{}, r.Value...)
+	if err := fits(proto.Size(campaigning(key, value, lease)), s.maxBytes); err != nil {
+		return nil, clientError(ctx, err)
+	}
 	place, was, rev, err := q.join(ctx, key, value, lease)
 	if err != nil {
 		return nil, clientError(ctx, err)
@@ -79,6 +83,9 @@ func (s *elections) proclaim(ctx context.Context, key, value []byte, place, leas
 	if err := checkTxn(t, s.most); err != nil {
 		return 0, err
 	}
+	if err := fits(proto.Size(proclaiming(key, value, place, lease)), s.maxBytes); err != nil {
+		return 0, err
+	}
 	res, err := s.engine.Txn(ctx, t)
 	if err != nil {
 		return 0, err
@@ -90,7 +97,7 @@ func (s *elections) proclaim(ctx context.Context, key, value []byte, place, leas
 }
 
 func (s *elections) Leader(ctx context.Context, r *v3electionpb.LeaderRequest) (*v3electionpb.LeaderResponse, error) {
-	row, rev, err := newQueue(s.engine, r.Name).first(ctx)
+	row, rev, err := s.named(r.Name).first(ctx)
 	if err != nil {
 		return nil, clientError(ctx, err)
 	}
@@ -108,7 +115,10 @@ func (s *elections) Resign(ctx context.Context, r *v3electionpb.ResignRequest) (
 	if len(l.Key) == 0 {
 		return nil, clientError(ctx, checkDelete(&store.DeleteRequest{}))
 	}
-	rev, err := newQueue(s.engine, l.Name).leave(ctx, l.Key, l.Rev)
+	if err := fits(proto.Size(resigning(l.Key, l.Rev)), s.maxBytes); err != nil {
+		return nil, clientError(ctx, err)
+	}
+	rev, err := s.named(l.Name).leave(ctx, l.Key, l.Rev)
 	if err != nil {
 		return nil, clientError(ctx, err)
 	}
@@ -118,7 +128,7 @@ func (s *elections) Resign(ctx context.Context, r *v3electionpb.ResignRequest) (
 // Observe sends every leader, and every value that a leader proclaims, starting with the current one.
 func (s *elections) Observe(r *v3electionpb.LeaderRequest, stream v3electionpb.Election_ObserveServer) error {
 	ctx := stream.Context()
-	q := newQueue(s.engine, r.Name)
+	q := s.named(r.Name)
 	send := func(row *store.Row, rev int64) error {
 		return stream.Send(&v3electionpb.LeaderResponse{Header: s.id.header(rev), Kv: keyValue(row)})
 	}
@@ -129,7 +139,7 @@ func (s *elections) Observe(r *v3electionpb.LeaderRequest, stream v3electionpb.E
 		}
 		if leader == nil {
 			someone := func(e store.Event) bool { return !e.Row.Deleted }
-			e, err := follow(ctx, s.engine, store.WatchRequest{Key: q.prefix, End: q.end, StartRevision: rev}, someone)
+			e, err := q.follow(ctx, store.WatchRequest{Key: q.prefix, End: q.end, StartRevision: rev}, someone)
 			if err != nil {
 				return clientError(ctx, err)
 			}
@@ -145,7 +155,7 @@ func (s *elections) Observe(r *v3electionpb.LeaderRequest, stream v3electionpb.E
 			}
 			return e.Row.Deleted || failed != nil
 		}
-		if _, err := follow(ctx, s.engine, store.WatchRequest{Key: leader.Key, StartRevision: rev + 1},
+		if _, err := q.follow(ctx, store.WatchRequest{Key: leader.Key, StartRevision: rev + 1},
 			over); err != nil {
 			return clientError(ctx, err)
 		}

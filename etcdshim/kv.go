@@ -6,7 +6,6 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 
 	"github.com/sqlstore/sqlstore/internal/store"
@@ -20,17 +19,6 @@ type kv struct {
 	most          int           // maximum operations of a transaction
 	streamTimeout time.Duration // with a client that reads nothing of a stream
 	awaited       *answers      // of the gateway
-}
-
-// raftOverhead is what etcd's proposal adds to the request in it: its header with an id, and the prefixes of both.
-const raftOverhead = 17
-
-// fits refuses a write whose proposal would exceed etcd's limit.
-func (s *kv) fits(wire int) error {
-	if wire+raftOverhead > s.maxBytes {
-		return rpctypes.ErrGRPCRequestTooLarge
-	}
-	return nil
 }
 
 func (s *kv) read(ctx context.Context, r *rangeRequest) (any, error) {
@@ -77,7 +65,7 @@ func (s *kv) put(ctx context.Context, r *putRequest) (any, error) {
 	if err := checkPut(&r.PutRequest); err != nil {
 		return nil, err
 	}
-	if err := s.fits(r.wire); err != nil {
+	if err := fits(r.wire, s.maxBytes); err != nil {
 		return nil, err
 	}
 	own(&r.PutRequest, r.wire)
@@ -93,7 +81,7 @@ func (s *kv) delete(ctx context.Context, r *deleteRequest) (any, error) {
 	if err := checkDelete(&r.DeleteRequest); err != nil {
 		return nil, err
 	}
-	if err := s.fits(r.wire); err != nil {
+	if err := fits(r.wire, s.maxBytes); err != nil {
 		return nil, err
 	}
 	res, err := s.engine.Delete(ctx, &r.DeleteRequest)
@@ -110,7 +98,7 @@ func (s *kv) txn(ctx context.Context, r *txnRequest) (any, error) {
 		return nil, err
 	}
 	if writes(t) {
-		if err := s.fits(r.wire); err != nil {
+		if err := fits(r.wire, s.maxBytes); err != nil {
 			return nil, err
 		}
 		ownAll(t, r.wire)

@@ -92,7 +92,8 @@ func services(
 		snapshots: newSnapshots(), snapshotting: newRuns(o.Logger), defragmenting: newRuns(o.Logger),
 	}
 	members, users := newCluster(id, o, s), &authentication{engine: s, id: id, authn: o.Authenticator}
-	lock, election := &locks{engine: s, id: id}, &elections{engine: s, id: id, most: o.MaxTxnOps}
+	waiting := queues{engine: s, maxBytes: o.MaxRequestBytes}
+	lock, election := &locks{queues: waiting, id: id}, &elections{queues: waiting, id: id, most: o.MaxTxnOps}
 	return func(g *grpc.Server) {
 		healthpb.RegisterHealthServer(g, h)
 		g.RegisterService(&kvService, keys)

@@ -22,20 +22,26 @@ const (
 	cleanupTimeout = 5 * time.Second
 )
 
+// queues makes the queues of locks and elections.
+type queues struct {
+	engine   *store.Store
+	maxBytes int
+}
+
 // queue is the queue for a lock or a leadership: the keys under a prefix, each with its holder's lease, in the order of
 // their creation. The first one holds it.
 type queue struct {
-	engine *store.Store
+	queues
 	prefix []byte
 	end    []byte
 }
 
-// newQueue returns the queue for a name; its keys are name/lease, as etcd's clients make them.
-func newQueue(s *store.Store, name []byte) queue {
+// named returns the queue for a name; its keys are name/lease, as etcd's clients make them.
+func (s queues) named(name []byte) queue {
 	prefix := append(append([]byte{}, name...), '/')
 	end := append([]byte{}, prefix...)
 	end[len(end)-1]++ // '/' is not the greatest byte
-	return queue{engine: s, prefix: prefix, end: end}
+	return queue{queues: s, prefix: prefix, end: end}
 }
 
 func (q queue) key(lease int64) []byte {
@@ -55,11 +61,11 @@ func clientError(ctx context.Context, err error) error {
 }
 
 // session returns the lease to use: the caller's, or a new one.
-func session(ctx context.Context, s *store.Store, lease int64) (int64, error) {
+func (s queues) session(ctx context.Context, lease int64) (int64, error) {
 	if lease != 0 {
 		return lease, nil
 	}
-	l, err := s.LeaseGrant(ctx, 0, sessionTTL)
+	l, err := s.engine.LeaseGrant(ctx, 0, sessionTTL)
 	if err != nil {
 		return 0, err
 	}
@@ -132,18 +138,18 @@ func (q queue) wait(ctx context.Context, place int64) error {
 			return nil
 		}
 		gone := func(e store.Event) bool { return e.Row.Deleted }
-		if _, err := follow(ctx, q.engine, store.WatchRequest{Key: res.Rows[0].Key, StartRevision: res.Revision},
+		if _, err := q.follow(ctx, store.WatchRequest{Key: res.Rows[0].Key, StartRevision: res.Revision},
 			gone); err != nil {
 			return err
 		}
 	}
 }
 
-// follow watches until stop returns true, and returns that event.
-func follow(
-	ctx context.Context, s *store.Store, req store.WatchRequest, stop func(store.Event) bool,
+// follow watches until found returns true, and returns that event.
+func (q queue) follow(
+	ctx context.Context, req store.WatchRequest, found func(store.Event) bool,
 ) (store.Event, error) {
-	w := s.NewWatchStream()
+	w := q.engine.NewWatchStream()
 	defer w.Close()
 	req.As = auth.From(ctx)
 	w.Watch(req)
@@ -162,7 +168,7 @@ func follow(
 			return store.Event{}, errors.New("watch refused")
 		}
 		for _, e := range r.Events {
-			if stop(e) {
+			if found(e) {
 				return e, nil
 			}
 		}

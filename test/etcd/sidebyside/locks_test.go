@@ -1,8 +1,11 @@
 package sidebyside
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"sort"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -83,5 +86,47 @@ func TestLocksOfUsers(t *testing.T) {
 		if !seen["allowed"] || !seen["denied"] {
 			t.Errorf("%s was not both allowed and denied: %v", method, seen)
 		}
+	}
+}
+
+// The limit of a request counts for locks and elections as for the transactions that they are: to the byte.
+func TestLargeLocks(t *testing.T) {
+	const limit, lease = 4096, 7777
+	etcd, target := startBoth(t, "--max-request-bytes", strconv.Itoa(limit))
+	p, ctx := newPlayer(etcd, target), within(t)
+	ask := func(c call) answer {
+		t.Helper()
+		got, err := p.askBoth(ctx, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	if got := ask(grantCall(&pb.LeaseGrantRequest{ID: lease, TTL: 3600})); got.err != nil {
+		t.Fatal(got.err)
+	}
+	campaign := ask(campaignCall(&v3electionpb.CampaignRequest{Name: []byte("led"), Lease: lease}))
+	if campaign.err != nil {
+		t.Fatal(campaign.err)
+	}
+	leader := campaign.msg.(*v3electionpb.CampaignResponse).Leader
+	for _, large := range []func(n int) call{
+		func(n int) call {
+			return lockCall(&v3lockpb.LockRequest{Name: bytes.Repeat([]byte("l"), n), Lease: lease})
+		},
+		func(n int) call { return unlockCall(strings.Repeat("u", n)) },
+		func(n int) call {
+			return campaignCall(&v3electionpb.CampaignRequest{
+				Name: fmt.Appendf(nil, "%08d", n), Lease: lease, Value: bytes.Repeat([]byte("v"), n),
+			})
+		},
+		func(n int) call { return proclaimCall(leader, strings.Repeat("v", n)) },
+		func(n int) call { return resignCall(&v3electionpb.LeaderKey{Key: bytes.Repeat([]byte("r"), n)}) },
+	} {
+		fits := sort.Search(limit, func(n int) bool { return n > 0 && ask(large(n)).err != nil })
+		if got := ask(large(fits)); got.err == nil || !strings.Contains(got.err.Error(), "request is too large") {
+			t.Errorf("%s of %d bytes: %v", large(0).method, fits, got.err)
+		}
+		t.Logf("%s: %d bytes are too many", large(0).method, fits)
 	}
 }
