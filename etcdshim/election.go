@@ -50,7 +50,7 @@ func (s *elections) Campaign(
 		}
 	}
 	if err := q.wait(ctx, place); err != nil {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || s.stopping.Err() != nil {
 			_, _ = q.leave(ctx, key, place) // otherwise the end of the lease removes it
 		}
 		return nil, clientError(ctx, err)

@@ -58,7 +58,7 @@ func NewServer(ctx context.Context, s *store.Store, o Options) (*Server, error) 
 	stopping, stop := context.WithCancel(context.Background())
 	out.stop = stop
 	awaited := &answers{}
-	register := services(stopping, s, awaited, &o, out.Health)
+	register := services(stopping, s, awaited, &o, &healthService{out.Health, stopping})
 	register(out.GRPC)
 	register(out.web.server)
 	var err error
@@ -92,7 +92,7 @@ func services(
 		snapshots: newSnapshots(), snapshotting: newRuns(o.Logger), defragmenting: newRuns(o.Logger),
 	}
 	members, users := newCluster(id, o, s), &authentication{engine: s, id: id, authn: o.Authenticator}
-	waiting := queues{engine: s, maxBytes: o.MaxRequestBytes}
+	waiting := queues{engine: s, maxBytes: o.MaxRequestBytes, stopping: stopping}
 	lock, election := &locks{queues: waiting, id: id}, &elections{queues: waiting, id: id, most: o.MaxTxnOps}
 	return func(g *grpc.Server) {
 		healthpb.RegisterHealthServer(g, h)

@@ -26,6 +26,7 @@ const (
 type queues struct {
 	engine   *store.Store
 	maxBytes int
+	stopping context.Context
 }
 
 // queue is the queue for a lock or a leadership: the keys under a prefix, each with its holder's lease, in the order of
@@ -50,9 +51,12 @@ func (q queue) key(lease int64) []byte {
 }
 
 // clientError converts err as etcd's lock and election services do: they are clients of the server around them, and
-// keep only the text of errors that etcd's clients know.
+// keep only the text of errors that etcd's clients know. But a stop is Unavailable, which makes clients try elsewhere.
 func clientError(ctx context.Context, err error) error {
 	err = statusError(ctx, err)
+	if errors.Is(err, rpctypes.ErrGRPCStopped) {
+		return err
+	}
 	var known rpctypes.EtcdError
 	if errors.As(rpctypes.Error(err), &known) {
 		return status.Error(codes.Unknown, known.Error())
@@ -149,6 +153,8 @@ func (q queue) wait(ctx context.Context, place int64) error {
 func (q queue) follow(
 	ctx context.Context, req store.WatchRequest, found func(store.Event) bool,
 ) (store.Event, error) {
+	ctx, cancel := untilStop(ctx, q.stopping)
+	defer cancel(nil)
 	w := q.engine.NewWatchStream()
 	defer w.Close()
 	req.As = auth.From(ctx)
@@ -156,7 +162,7 @@ func (q queue) follow(
 	for {
 		r, err := w.Next(ctx)
 		if err != nil {
-			return store.Event{}, err
+			return store.Event{}, statusError(ctx, err)
 		}
 		if r.Canceled {
 			if r.CompactRevision != 0 {

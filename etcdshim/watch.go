@@ -30,9 +30,8 @@ type watch struct {
 func (s *watch) serve(stream grpc.ServerStream) error {
 	watches := s.engine.NewWatchStream()
 	defer watches.Close()
-	ctx, cancel := context.WithCancelCause(stream.Context())
+	ctx, cancel := untilStop(stream.Context(), s.stopping)
 	defer cancel(nil)
-	defer context.AfterFunc(s.stopping, func() { cancel(rpctypes.ErrGRPCStopped) })()
 	w := &watcher{watch: s, ctx: ctx, stream: stream, watches: watches}
 	receive := w.receive
 	if s.engine.Members() != nil {
