@@ -129,3 +129,27 @@ func TestGatewayErrors(t *testing.T) {
 		}
 	}
 }
+
+// The limit of streams counts for each connection of the gateway's clients, not for all together.
+func TestGatewayStreamsOfOthers(t *testing.T) {
+	s := serve(t, Options{MaxConcurrentStreams: 1}, store.Config{})
+	web := httptest.NewServer(s.Gateway)
+	t.Cleanup(web.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	for range 3 {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, web.URL+"/v3/watch",
+			strings.NewReader(`{"create_request": {"key": "YQ=="}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = resp.Body.Close() })
+		if line, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil || !strings.Contains(line, "created") {
+			t.Errorf("%s, %v", line, err)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -34,8 +35,10 @@ type Server struct {
 	codec   *codec
 	serving serving
 	web     *web
-	conn    *grpc.ClientConn // of the gateway
-	stop    context.CancelFunc
+	// inner serves the gateway, whose connection all its clients share: the limit of streams counts for each of theirs.
+	inner *grpc.Server
+	conn  *grpc.ClientConn // of the gateway to inner
+	stop  context.CancelFunc
 }
 
 // NewServer creates the services over s. They do not own s: call Shutdown and Close, then close the store.
@@ -51,6 +54,7 @@ func NewServer(ctx context.Context, s *store.Store, o Options) (*Server, error) 
 	out := &Server{Health: health.NewServer(), codec: c}
 	options := o.serverOptions(c, &out.serving)
 	out.web = newWeb(o.MaxRequestBytes+messageOverhead, options)
+	out.inner = grpc.NewServer(append(options, grpc.MaxConcurrentStreams(math.MaxUint32))...)
 	if !o.NoWorkers {
 		options = append(options, grpc.NumStreamWorkers(streamWorkers))
 	}
@@ -61,11 +65,11 @@ func NewServer(ctx context.Context, s *store.Store, o Options) (*Server, error) 
 	register := services(stopping, s, awaited, &o, &healthService{out.Health, stopping})
 	register(out.GRPC)
 	register(out.web.server)
+	register(out.inner)
 	var err error
-	if out.Gateway, out.conn, err = newGateway(context.WithoutCancel(ctx), out.GRPC, s, awaited, &o); err != nil {
+	if out.Gateway, out.conn, err = newGateway(context.WithoutCancel(ctx), out.inner, s, awaited, &o); err != nil {
 		stop()
-		out.GRPC.Stop()
-		out.web.server.Stop()
+		out.stopAll()
 		return nil, fmt.Errorf("new server: %w", err)
 	}
 	return out, nil
@@ -122,15 +126,23 @@ func (s *Server) Serving() int { return int(s.serving.calls.Load()) }
 func (s *Server) Shutdown(ctx context.Context) {
 	s.Health.Shutdown()
 	s.stop()
-	cut := context.AfterFunc(ctx, s.GRPC.Stop)
-	s.GRPC.GracefulStop()
+	cut := context.AfterFunc(ctx, s.stopAll)
+	var graceful sync.WaitGroup
+	graceful.Go(s.GRPC.GracefulStop)
+	graceful.Go(s.inner.GracefulStop)
+	graceful.Wait()
 	cut()
+}
+
+func (s *Server) stopAll() {
+	for _, g := range []*grpc.Server{s.GRPC, s.inner, s.web.server} {
+		g.Stop()
+	}
 }
 
 // Close cuts off the remaining calls. Call it after Shutdown and after that of the HTTP server, if there is one.
 func (s *Server) Close() {
-	s.GRPC.Stop()
-	s.web.server.Stop()
+	s.stopAll()
 	_ = s.conn.Close() // its only error is that it is already closed
 }
 
