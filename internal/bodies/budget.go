@@ -1,7 +1,8 @@
 // Package bodies limits the memory that HTTP request bodies take while they arrive.
 //
-// Small bodies are always read: each costs little more than its connection. Larger ones share a [Budget]. Clients that
-// announce much and send nothing would fill it, so a slow body is dropped when others wait for room.
+// Small bodies are always read, and so are the beginnings of others: each costs little more than its connection. Larger
+// ones share a [Budget]. Clients that send much and then nothing would fill it, so a slow body is dropped when others
+// wait for room.
 package bodies
 
 import (
@@ -24,8 +25,9 @@ const (
 	leastBodies = 4
 	// waitTimeout is how long an unread body waits for others to finish.
 	waitTimeout = 3 * time.Second
-	// graceShare is the share of its time that a body keeps while others wait for its room: 10 seconds of a minute.
-	graceShare = 6
+	// graceShare and stallShare are the shares of its time that a body has to arrive while others wait for its room,
+	// and that it may send nothing: 10 seconds and one of a minute.
+	graceShare, stallShare = 6, 60
 )
 
 var (
@@ -41,14 +43,19 @@ type Budget struct {
 	timeout time.Duration
 
 	mu     sync.Mutex
-	coming []*entry // in order of admission
+	coming []*Place
 }
 
-// entry is a body of n bytes that is being read.
-type entry struct {
+// Place is the room of a body that is being read.
+type Place struct {
+	of    *Budget
 	bytes int64
-	since time.Time
 	abort func()
+	since time.Time
+
+	read    int64     // bytes, under the budget's mutex
+	last    time.Time // when some of them arrived, likewise
+	release func()
 }
 
 // NewBudget makes a budget for bodies of up to largest bytes, each of which has timeout to arrive.
@@ -56,56 +63,92 @@ func NewBudget(largest int64, timeout time.Duration) *Budget {
 	return &Budget{room: semaphore.NewWeighted(max(budgetBytes, leastBodies*largest)), timeout: timeout}
 }
 
-// Enter waits for room for a body of n bytes, which the caller then reads. Call came when the read has ended, whatever
-// its result, and release to give the room back; each may be called twice. If others wait and the body is slow, Enter
+// Enter waits for room for a body of n bytes, which the caller then reads. If others wait and the body is slow, it
 // calls abort, which must end the read. Errors: [ErrFull], also when ctx ends.
-func (b *Budget) Enter(ctx context.Context, n int64, abort func()) (came, release func(), err error) {
+func (b *Budget) Enter(ctx context.Context, n int64, abort func()) (*Place, error) {
 	if err := b.acquire(ctx, n); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	e := &entry{bytes: n, since: time.Now(), abort: abort}
+	now := time.Now()
+	p := &Place{of: b, bytes: n, abort: abort, since: now, last: now}
+	p.release = sync.OnceFunc(func() { b.room.Release(n) })
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.coming = append(b.coming, e)
-	came = func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.coming = slices.DeleteFunc(b.coming, func(o *entry) bool { return o == e })
+	b.coming = append(b.coming, p)
+	return p, nil
+}
+
+// Got records that n bytes of the body have arrived.
+func (p *Place) Got(n int) {
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	if n > 0 {
+		p.read, p.last = p.read+int64(n), time.Now()
 	}
-	return came, sync.OnceFunc(func() {
-		came()
-		b.room.Release(n)
-	}), nil
+}
+
+// Came ends the reading, whatever its result. It may be called twice.
+func (p *Place) Came() {
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	p.of.coming = slices.DeleteFunc(p.of.coming, func(o *Place) bool { return o == p })
+}
+
+// Release gives the room back. It may be called twice.
+func (p *Place) Release() {
+	p.Came()
+	p.release()
+}
+
+// due is when the body must give way: it sends nothing, or is behind what it takes to arrive in time. Callers hold the
+// budget's mutex.
+func (p *Place) due() time.Time {
+	grace, stall := p.of.timeout/graceShare, p.of.timeout/stallShare
+	expected := stall + time.Duration(float64(grace-stall)*min(1, float64(p.read)/float64(p.bytes)))
+	behind, stalled := p.since.Add(expected), p.last.Add(stall)
+	if stalled.Before(behind) {
+		return stalled
+	}
+	return behind
 }
 
 func (b *Budget) acquire(ctx context.Context, n int64) error {
 	if b.room.TryAcquire(n) {
 		return nil
 	}
-	if later := b.giveWay(n); later > 0 {
-		defer time.AfterFunc(later, func() { b.giveWay(n) }).Stop()
-	}
 	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
+	var look func()
+	missing := n
+	look = func() {
+		if ctx.Err() != nil {
+			return
+		}
+		var later time.Duration
+		if missing, later = b.giveWay(missing); later > 0 {
+			time.AfterFunc(later, look)
+		}
+	}
+	look()
 	if b.room.Acquire(ctx, n) != nil {
 		return ErrFull
 	}
 	return nil
 }
 
-// giveWay ends the reading of as many bodies as make up n bytes, the oldest first, if they had their time. If these are
-// not enough, it returns how long the next one has left.
-func (b *Budget) giveWay(n int64) (later time.Duration) {
+// giveWay ends the reading of as many bodies as make up n bytes, the most overdue first. If these are not enough, it
+// returns how many bytes are missing, and how long the next one has left.
+func (b *Budget) giveWay(n int64) (missing int64, later time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for len(b.coming) > 0 && n > 0 {
-		e := b.coming[0]
-		if later := b.timeout/graceShare - time.Since(e.since); later > 0 {
-			return later
+		p := slices.MinFunc(b.coming, func(x, y *Place) int { return x.due().Compare(y.due()) })
+		if later := time.Until(p.due()); later > 0 {
+			return n, later
 		}
-		e.abort()
-		n -= e.bytes
-		b.coming = slices.Delete(b.coming, 0, 1) // it makes room only once
+		p.abort()
+		n -= p.bytes
+		b.coming = slices.DeleteFunc(b.coming, func(o *Place) bool { return o == p }) // it makes room only once
 	}
-	return 0
+	return n, 0
 }

@@ -13,12 +13,13 @@ const (
 	mib    = 1 << 20
 	minute = time.Minute
 	grace  = minute / graceShare
+	stall  = minute / stallShare
 )
 
 // entered is a body that was admitted; cut reports whether it was aborted, and then it is gone.
 type entered struct {
-	came, release func()
-	cut           bool
+	*Place
+	cut bool
 }
 
 // enter admits a body, which leaves as soon as it is aborted.
@@ -34,9 +35,9 @@ func enter(t *testing.T, b *Budget, bytes int64) *entered {
 func tryEnter(ctx context.Context, b *Budget, bytes int64) (*entered, error) {
 	e := &entered{}
 	var err error
-	e.came, e.release, err = b.Enter(ctx, bytes, func() {
+	e.Place, err = b.Enter(ctx, bytes, func() {
 		e.cut = true
-		go e.release()
+		go e.Release()
 	})
 	return e, err
 }
@@ -46,6 +47,16 @@ func fill(t *testing.T, b *Budget, n int) (all []*entered) {
 	t.Helper()
 	for range n {
 		all = append(all, enter(t, b, mib))
+	}
+	return all
+}
+
+// serve fills the budget with bodies that have arrived.
+func serve(t *testing.T, b *Budget) []*entered {
+	t.Helper()
+	all := fill(t, b, budgetBytes/mib)
+	for _, e := range all {
+		e.Came()
 	}
 	return all
 }
@@ -61,7 +72,7 @@ func empty(t *testing.T, b *Budget, room int64) {
 	if b.room.TryAcquire(1) {
 		t.Error("there is more room than there was")
 	}
-	all.release()
+	all.Release()
 }
 
 // cuts returns the indexes of the aborted bodies.
@@ -87,20 +98,20 @@ func TestRoom(t *testing.T) {
 func TestFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
-		all := fill(t, b, budgetBytes/mib)
+		all := serve(t, b)
 		began := time.Now()
 		if _, err := tryEnter(t.Context(), b, mib); !errors.Is(err, ErrFull) || time.Since(began) != waitTimeout {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
-		time.AfterFunc(time.Second, all[7].release)
+		time.AfterFunc(time.Second, all[7].Release)
 		began = time.Now()
-		enter(t, b, mib).release()
+		enter(t, b, mib).Release()
 		if took := time.Since(began); took != time.Second {
 			t.Errorf("waited for %s", took)
 		}
 		for _, e := range all {
-			e.release()
-			e.release() // releasing twice has no further effect
+			e.Release()
+			e.Release() // releasing twice has no further effect
 		}
 		if n := cuts(all); len(n) > 0 {
 			t.Errorf("%v had to give way", n)
@@ -114,7 +125,7 @@ func TestSlowBodiesGiveWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
 		all := fill(t, b, budgetBytes/mib)
-		all[0].came() // it is being served, and is not slow
+		all[0].Came() // it is being served, and is not slow
 		time.Sleep(grace)
 		began := time.Now()
 		young := enter(t, b, 2*mib)
@@ -122,14 +133,15 @@ func TestSlowBodiesGiveWay(t *testing.T) {
 			t.Errorf("%v gave way after %s", n, time.Since(began))
 		}
 		for _, e := range all[3:] {
-			e.came()
+			e.Came()
 		}
-		if _, err := tryEnter(t.Context(), b, mib); !errors.Is(err, ErrFull) || young.cut {
-			t.Errorf("%v; the one that has time left was cut: %v", err, young.cut)
+		began = time.Now()
+		enter(t, b, mib).Release()
+		if took := time.Since(began); took != stall || !young.cut {
+			t.Errorf("room after %s; the one that had time left was cut: %v", took, young.cut)
 		}
-		young.release()
 		for _, e := range all {
-			e.release()
+			e.Release()
 		}
 		empty(t, b, budgetBytes)
 	})
@@ -141,7 +153,7 @@ func TestGivesWayOnce(t *testing.T) {
 		b := NewBudget(mib, minute)
 		aborts := make([]int, budgetBytes/mib)
 		for i := range aborts {
-			if _, _, err := b.Enter(t.Context(), mib, func() { aborts[i]++ }); err != nil {
+			if _, err := b.Enter(t.Context(), mib, func() { aborts[i]++ }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -157,19 +169,66 @@ func TestGivesWayOnce(t *testing.T) {
 	})
 }
 
-// A body that arrives shortly before others have had their time is admitted when they have.
-func TestGraceEndsMeanwhile(t *testing.T) {
+// Bodies that arrive in time keep their room to the end of their time; one that sends nothing, or too little, does not.
+func TestBehindGivesWay(t *testing.T) {
+	const tick = stall / 4
+	for name, c := range map[string]struct {
+		sends func(at time.Duration) int
+		want  time.Duration
+	}{
+		"nothing":          {func(time.Duration) int { return 0 }, stall},
+		"a byte at a time": {func(time.Duration) int { return 1 }, stall + tick},
+		"all but a byte at once": {func(at time.Duration) int {
+			if at == tick {
+				return mib - 1
+			}
+			return 0
+		}, stall + tick},
+		"all in time": {func(time.Duration) int { return int(mib * tick / grace) }, grace},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := NewBudget(mib, minute)
+				all := serve(t, b)
+				all[0].Release()
+				one := enter(t, b, mib)
+				began := time.Now()
+				for !one.cut {
+					time.Sleep(tick)
+					one.Got(c.sends(time.Since(began)))
+					ctx, cancel := context.WithCancel(t.Context())
+					waiting := make(chan struct{})
+					go func() {
+						defer close(waiting)
+						if e, err := tryEnter(ctx, b, mib); err == nil {
+							e.Release()
+						}
+					}()
+					synctest.Wait()
+					cancel()
+					<-waiting
+					synctest.Wait()
+				}
+				if took := time.Since(began); took != c.want {
+					t.Errorf("gave way after %s, want %s", took, c.want)
+				}
+			})
+		})
+	}
+}
+
+// A body that waits for another one to be due is admitted when it is, also if that changes meanwhile.
+func TestDueMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
-		all := fill(t, b, budgetBytes/mib)
-		time.Sleep(grace - waitTimeout - time.Millisecond)
-		if _, err := tryEnter(t.Context(), b, mib); !errors.Is(err, ErrFull) || len(cuts(all)) > 0 {
-			t.Errorf("%v; %v gave way before their time", err, cuts(all))
-		}
+		all := serve(t, b)
+		all[0].Release()
+		one := enter(t, b, mib)
+		time.AfterFunc(stall/2, func() { one.Got(mib / 2) })
 		began := time.Now()
-		enter(t, b, mib).release()
-		if took := time.Since(began); took != time.Millisecond || !slices.Equal(cuts(all), []int{0}) {
-			t.Errorf("%v gave way after %s", cuts(all), took)
+		enter(t, b, mib).Release()
+		if took := time.Since(began); took != stall+stall/2 || !one.cut {
+			t.Errorf("admitted after %s", took)
 		}
 	})
 }
@@ -190,7 +249,7 @@ func TestOrderOfWaiting(t *testing.T) {
 			synctest.Wait()
 		}
 		for i, want := range [][]int64{nil, nil, {3}, {3, 1}, {3, 1}, {3, 1, 2}} {
-			all[i].release()
+			all[i].Release()
 			synctest.Wait()
 			if !slices.Equal(order, want) {
 				t.Fatalf("after %d were released %v are in, want %v", i+1, order, want)
@@ -203,7 +262,7 @@ func TestOrderOfWaiting(t *testing.T) {
 func TestWaitingEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
-		all := fill(t, b, budgetBytes/mib)
+		all := serve(t, b)
 		ctx, leave := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, leave)
 		began := time.Now()
@@ -215,7 +274,7 @@ func TestWaitingEndsWithItsContext(t *testing.T) {
 			t.Errorf("%v gave way without need", n)
 		}
 		for _, e := range all {
-			e.release()
+			e.Release()
 		}
 		empty(t, b, budgetBytes)
 	})

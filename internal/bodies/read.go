@@ -57,27 +57,41 @@ func (b *Budget) read(ctx context.Context, from io.Reader, length, limit int64, 
 ) ([]byte, error) {
 	var buf bytes.Buffer
 	from = &bounded{from: from, left: limit, limit: limit}
-	if length < 0 { // most are small
+	if length < 0 || length > Small { // most are small, and some clients announce what they do not send
 		switch _, err := io.CopyN(&buf, from, Small); {
 		case errors.Is(err, io.EOF):
 			return buf.Bytes(), nil
 		case err != nil:
 			return nil, err
 		}
-		length = limit
-	}
-	if length > Small {
-		came, release, err := b.Enter(ctx, length, late)
+		if length < 0 {
+			length = limit
+		}
+		place, err := b.Enter(ctx, length, late)
 		if err != nil {
 			return nil, err
 		}
-		body.release = release
-		defer came()
+		body.release = place.Release
+		defer place.Came()
 		timer.Reset(b.timeout) // the client did not cause the wait for room
+		place.Got(Small)
+		from = &reported{from, place}
 	}
 	buf.Grow(int(length) - buf.Len() + bytes.MinRead)
 	_, err := buf.ReadFrom(from)
 	return buf.Bytes(), err
+}
+
+// reported reports to a place what arrives.
+type reported struct {
+	io.Reader
+	place *Place
+}
+
+func (r *reported) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.place.Got(n)
+	return n, err
 }
 
 // bounded fails with [*http.MaxBytesError] if more than limit bytes arrive.

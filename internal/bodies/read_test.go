@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
@@ -108,7 +109,7 @@ func TestBrokenBodies(t *testing.T) {
 func TestSmallBodiesNeedNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
-		all := fill(t, b, budgetBytes/mib)
+		all := serve(t, b)
 		for _, c := range []struct {
 			size, length int64
 			want         error
@@ -129,7 +130,7 @@ func TestSmallBodiesNeedNoRoom(t *testing.T) {
 			body.Release()
 		}
 		for _, e := range all {
-			e.release()
+			e.Release()
 		}
 		empty(t, b, budgetBytes)
 	})
@@ -165,7 +166,7 @@ func TestChunkedBodiesTakeTheLimit(t *testing.T) {
 		}
 		body.Release()
 		body.Release()
-		enter(t, b, limit).release()
+		enter(t, b, limit).Release()
 		for _, w := range writers[1:] {
 			_ = w.Close()
 			(<-read).Release()
@@ -174,7 +175,7 @@ func TestChunkedBodiesTakeTheLimit(t *testing.T) {
 	})
 }
 
-// A stalled body is aborted: after its timeout, or after its grace period if another waits.
+// A stalled body is aborted: after its timeout, or soon if another waits.
 func TestBodiesThatDoNotCome(t *testing.T) {
 	for name, c := range map[string]struct {
 		length int64
@@ -184,9 +185,9 @@ func TestBodiesThatDoNotCome(t *testing.T) {
 		"small":                    {10, false, minute},
 		"small, and others wait":   {10, true, minute},
 		"large":                    {mib, false, minute},
-		"large, and others wait":   {mib, true, grace},
+		"large, and others wait":   {mib, true, stall},
 		"chunked":                  {-1, false, minute},
-		"chunked, and others wait": {-1, true, grace},
+		"chunked, and others wait": {-1, true, stall},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -199,15 +200,17 @@ func TestBodiesThatDoNotCome(t *testing.T) {
 					_, err := b.Read(t.Context(), from, c.length, mib, abort)
 					slow <- err
 				}()
-				if c.length < 0 {
-					_, _ = to.Write(make([]byte, Small+1)) // otherwise it may be a small one
+				if c.length != 10 {
+					_, _ = to.Write(make([]byte, Small+1)) // otherwise it takes no room
 				}
 				synctest.Wait()
 				if c.others {
 					if c.length != 10 {
-						fill(t, b, budgetBytes/mib-1)
+						for _, e := range fill(t, b, budgetBytes/mib-1) {
+							e.Came()
+						}
 					}
-					time.AfterFunc(grace-time.Second, func() { _, _ = tryEnter(t.Context(), b, mib) })
+					time.AfterFunc(stall/2, func() { _, _ = tryEnter(t.Context(), b, mib) })
 				}
 				if err := <-slow; !errors.Is(err, ErrSlow) || time.Since(began) != c.want {
 					t.Errorf("%v after %s", err, time.Since(began))
@@ -222,19 +225,47 @@ func TestBodiesThatDoNotCome(t *testing.T) {
 func TestWaitingIsNotSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
-		all := fill(t, b, budgetBytes/mib)
+		all := serve(t, b)
 		from, to := io.Pipe()
 		done := make(chan error)
 		go func() {
 			_, err := b.Read(t.Context(), from, mib, mib, never(t))
 			done <- err
 		}()
+		_, _ = to.Write(make([]byte, Small))
 		time.Sleep(waitTimeout - time.Millisecond)
-		all[0].release()
+		all[0].Release()
 		time.Sleep(minute - time.Millisecond)
 		_ = to.Close()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// Bodies that are only announced take no room, however many.
+func TestAnnouncedBodiesTakeNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBudget(mib, minute)
+		var idle sync.WaitGroup
+		for range 10 * budgetBytes / mib {
+			from, to := io.Pipe()
+			idle.Go(func() {
+				abort := func() { _ = from.CloseWithError(errors.New("aborted")) }
+				if _, err := b.Read(t.Context(), from, mib, mib, abort); !errors.Is(err, ErrSlow) {
+					t.Error(err)
+				}
+			})
+			_, _ = to.Write(make([]byte, Small-1))
+		}
+		synctest.Wait()
+		began := time.Now()
+		body, err := b.Read(t.Context(), bytes.NewReader(make([]byte, mib)), mib, mib, never(t))
+		if err != nil || time.Since(began) != 0 {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+		body.Release()
+		idle.Wait()
+		empty(t, b, budgetBytes)
 	})
 }

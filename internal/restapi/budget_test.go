@@ -1,6 +1,7 @@
 package restapi_test
 
 import (
+	"bufio"
 	"fmt"
 	"net"
 	"slices"
@@ -14,7 +15,7 @@ import (
 // Slow bodies do not fill the memory, and do not keep small ones out.
 func TestManyLargeBodies(t *testing.T) {
 	t.Parallel()
-	s := serve(t, restapi.Options{Timeout: 10 * time.Minute}) // so that none gives way to others
+	s := serve(t, restapi.Options{Timeout: time.Hour}) // so that none gives way to others
 	large := strings.Repeat("x", 1<<20)
 	var slow []net.Conn
 	drop := func() {
@@ -24,7 +25,7 @@ func TestManyLargeBodies(t *testing.T) {
 	}
 	defer drop()
 	for range 64 {
-		slow = append(slow, s.announce(1<<20))
+		slow = append(slow, s.begin(1<<20, 1<<20-1))
 	}
 	if r := s.putUntil(large, 429); r.want(429, "TooManyRequests").header.Get("Retry-After") != "1" {
 		t.Errorf("Retry-After %q", r.header.Get("Retry-After"))
@@ -64,8 +65,22 @@ func (s *served) putUntil(large string, codes ...int) *reply {
 	}
 }
 
-// announce starts to put a body and sends only its first byte.
-func (s *served) announce(bytes int) net.Conn {
+// Bodies that are announced and do not arrive keep nobody out.
+func TestAnnouncedBodies(t *testing.T) {
+	t.Parallel()
+	s := serve(t, restapi.Options{Timeout: time.Hour})
+	for range 100 { // each is being read once the server asks for it
+		conn := s.begin(1<<20, 0, "Expect: 100-continue\r\n")
+		_ = conn.SetReadDeadline(time.Now().Add(testTimeout))
+		if line, err := bufio.NewReader(conn).ReadString('\n'); line != "HTTP/1.1 100 Continue\r\n" {
+			t.Fatalf("%q, %v", line, err)
+		}
+	}
+	s.do("PUT", "/v1/objects/large", strings.Repeat("x", 1<<20), bytesType).want(201, "")
+}
+
+// begin starts to put a body of this length and sends only the first bytes of it.
+func (s *served) begin(length, sent int, header ...string) net.Conn {
 	s.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	if err != nil {
@@ -73,19 +88,20 @@ func (s *served) announce(bytes int) net.Conn {
 	}
 	s.t.Cleanup(func() { _ = conn.Close() })
 	if _, err := fmt.Fprintf(conn, "PUT /v1/objects/slow HTTP/1.1\r\nHost: x\r\nContent-Type: "+
-		"application/octet-stream\r\nContent-Length: %d\r\n\r\nx", bytes); err != nil {
+		"application/octet-stream\r\nContent-Length: %d\r\n%s\r\n%s", length, strings.Join(header, ""),
+		strings.Repeat("x", sent)); err != nil {
 		s.t.Fatal(err)
 	}
 	return conn
 }
 
-// A stalled body makes room for a waiting one after its grace period, and the others keep theirs.
+// A stalled body makes room for a waiting one, and the others keep theirs.
 func TestSlowBodyGivesWay(t *testing.T) {
 	t.Parallel()
-	s := serve(t, restapi.Options{Timeout: 30 * time.Second}) // of a grace period of 5
+	s := serve(t, restapi.Options{Timeout: 2 * time.Minute}) // of which it may send nothing for 2 s
 	var slow []net.Conn
 	for range 64 {
-		slow = append(slow, s.announce(1<<20))
+		slow = append(slow, s.begin(1<<20, 1<<19))
 	}
 	large := strings.Repeat("x", 1<<20)
 	answered := map[int]bool{}
