@@ -16,8 +16,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
 
 	"github.com/sqlstore/sqlstore"
 	"github.com/sqlstore/sqlstore/compactor"
@@ -281,33 +279,13 @@ func TestStatusWhileStopping(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, c := start(t, sqlstore.Config{ListenMetricsURLs: []string{"http://" + address}})
-	ctx := t.Context()
-	held, err := c.Grant(ctx, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	next, err := c.Grant(ctx, 60)
-	if err != nil {
-		t.Fatal(err)
-	}
-	locks := v3lockpb.NewLockClient(c.ActiveConnection())
-	if _, err := locks.Lock(ctx, &v3lockpb.LockRequest{Name: []byte("l"), Lease: int64(held.ID)}); err != nil {
-		t.Fatal(err)
-	}
-	line := c.Watch(ctx, "l/", clientv3.WithPrefix(), clientv3.WithCreatedNotify())
-	<-line
-	got := make(chan error, 1)
-	go func() {
-		_, err := locks.Lock(ctx, &v3lockpb.LockRequest{Name: []byte("l"), Lease: int64(next.ID)})
-		got <- err
-	}()
-	<-line // a call is in flight until the lease of the first lock ends
+	finish := callInFlight(t, c.ActiveConnection())
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close() }()
 	eventually(t, "stopping", func() error {
 		return probe("http://"+address+"/readyz", http.StatusServiceUnavailable, "[-]Ready False Stopping")
 	})
-	if err := <-got; err != nil {
+	if err := finish(); err != nil {
 		t.Errorf("the call in flight: %v", err)
 	}
 	if err := <-closed; err != nil {

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -20,8 +21,6 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -165,35 +164,46 @@ func certificates(t *testing.T) sqlstore.TLSFiles {
 	return f
 }
 
+// callInFlight begins a call that ends when finish reads the rest of its answer. Until then it is silent.
+func callInFlight(t *testing.T, conn *grpc.ClientConn) (finish func() error) {
+	t.Helper()
+	for _, key := range []string{"a", "b"} {
+		put := &pb.PutRequest{Key: []byte(key), Value: make([]byte, 1<<20)}
+		if _, err := pb.NewKVClient(conn).Put(t.Context(), put); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stream, err := pb.NewMaintenanceClient(conn).Snapshot(t.Context(), &pb.SnapshotRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	return func() error {
+		for {
+			if _, err := stream.Recv(); errors.Is(err, io.EOF) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// silence is longer than the timeout of idle connections.
+const silence = 2 * time.Second
+
 // A stop waits for a call that is silent for longer than the timeout of idle connections.
 func TestCloseWaitsForCalls(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, sqlstore.Config{})
-	ctx := t.Context()
-	short, err := c.Grant(ctx, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	long, err := c.Grant(ctx, 60)
-	if err != nil {
-		t.Fatal(err)
-	}
-	locks := v3lockpb.NewLockClient(c.ActiveConnection())
-	if _, err := locks.Lock(ctx, &v3lockpb.LockRequest{Name: []byte("l"), Lease: int64(short.ID)}); err != nil {
-		t.Fatal(err)
-	}
-	waits := c.Watch(ctx, "l/", clientv3.WithPrefix(), clientv3.WithCreatedNotify())
-	<-waits
-	second := make(chan error, 1)
-	go func() {
-		_, err := locks.Lock(ctx, &v3lockpb.LockRequest{Name: []byte("l"), Lease: int64(long.ID)})
-		second <- err
-	}()
-	<-waits // it waits for the lock until the first one's lease ends, in two seconds
+	finish, ended := callInFlight(t, c.ActiveConnection()), make(chan error, 1)
+	time.AfterFunc(silence, func() { ended <- finish() })
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-second; err != nil {
+	if err := <-ended; err != nil {
 		t.Errorf("a call in flight ended with %v", err)
 	}
 }
@@ -240,23 +250,11 @@ func TestCloseWaitsForCallsOverTLS(t *testing.T) {
 func testCloseOverTLS(t *testing.T, protocols []string) {
 	ctx := t.Context()
 	s, conn := dialTLS(t, sqlstore.Config{}, protocols)
-	leases, locks := pb.NewLeaseClient(conn), v3lockpb.NewLockClient(conn)
-	grant := func(ttl int64) int64 {
-		t.Helper()
-		r, err := leases.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: ttl})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r.ID
-	}
-	if _, err := locks.Lock(ctx, &v3lockpb.LockRequest{Name: []byte("l"), Lease: grant(2)}); err != nil {
-		t.Fatal(err)
-	}
 	waits, err := pb.NewWatchClient(conn).Watch(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	create := &pb.WatchCreateRequest{Key: []byte("l/"), RangeEnd: []byte("l0")}
+	create := &pb.WatchCreateRequest{Key: []byte("k")}
 	if err := waits.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{
 		CreateRequest: create,
 	}}); err != nil {
@@ -265,18 +263,12 @@ func testCloseOverTLS(t *testing.T, protocols []string) {
 	if _, err := waits.Recv(); err != nil { // created
 		t.Fatal(err)
 	}
-	second, lease := make(chan error, 1), grant(60)
-	go func() {
-		_, err := locks.Lock(ctx, &v3lockpb.LockRequest{Name: []byte("l"), Lease: lease})
-		second <- err
-	}()
-	if _, err := waits.Recv(); err != nil { // it waits for the lock until the first one's lease ends
-		t.Fatal(err)
-	}
+	finish, ended := callInFlight(t, conn), make(chan error, 1)
+	time.AfterFunc(silence, func() { ended <- finish() })
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := <-second; err != nil {
+	if err := <-ended; err != nil {
 		t.Errorf("a call in flight ended with %v", err)
 	}
 	for err == nil {
