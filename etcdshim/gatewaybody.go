@@ -87,10 +87,10 @@ type documents struct {
 	end     func(error) // ends the call
 	decoder *json.Decoder
 
-	read   int64         // total bytes
-	began  int64         // offset where the document began
-	place  *bodies.Place // of the document, nil while it is small
-	failed error
+	read     int64               // total bytes
+	began    int64               // offset where the document began
+	reserved *bodies.Reservation // of the document, nil while it is small
+	failed   error
 }
 
 // decode decodes the next document. One goroutine calls it until it fails.
@@ -98,18 +98,18 @@ func (d *documents) decode(c *jsonCodec, v any) error {
 	d.began = d.read - buffered(d.decoder)
 	var text json.RawMessage
 	err := d.decoder.Decode(&text)
-	if d.place != nil {
+	if d.reserved != nil {
 		// Little of the next document has been read, but the decoder would keep its large buffer.
 		rest, _ := io.ReadAll(d.decoder.Buffered())
 		d.decoder = json.NewDecoder(io.MultiReader(bytes.NewReader(rest), reading{d}))
-		d.place.Came()
+		d.reserved.Arrived()
 	}
 	if m, ok := v.(proto.Message); ok && err == nil {
 		err = c.json.UnmarshalOptions.Unmarshal(text, m)
 	}
-	if d.place != nil {
-		d.place.Release()
-		d.place = nil
+	if d.reserved != nil {
+		d.reserved.Release()
+		d.reserved = nil
 	}
 	switch {
 	case err == nil:
@@ -146,7 +146,7 @@ func (r reading) Read(p []byte) (int, error) {
 		return 0, d.failed
 	}
 	room := d.of.limit - got
-	if d.place == nil {
+	if d.reserved == nil {
 		if got >= bodies.Small {
 			if err := d.enter(); err != nil {
 				d.failed = err
@@ -158,14 +158,14 @@ func (r reading) Read(p []byte) (int, error) {
 	}
 	n, err := d.ReadCloser.Read(p[:min(int64(len(p)), room)])
 	d.read += int64(n)
-	if d.place != nil {
-		d.place.Got(n)
+	if d.reserved != nil {
+		d.reserved.Received(n)
 	}
 	return n, err
 }
 
 // enter makes room for a document that is not small.
 func (d *documents) enter() (err error) {
-	d.place, err = d.of.bodies.Enter(d.ctx, d.of.limit, func() { d.end(bodies.ErrSlow) })
+	d.reserved, err = d.of.bodies.Reserve(d.ctx, d.of.limit, func() { d.end(bodies.ErrSlow) })
 	return err
 }

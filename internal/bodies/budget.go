@@ -42,12 +42,12 @@ type Budget struct {
 	room    *semaphore.Weighted
 	timeout time.Duration
 
-	mu     sync.Mutex
-	coming []*Place
+	mu       sync.Mutex
+	arriving []*Reservation
 }
 
-// Place is the room of a body that is being read.
-type Place struct {
+// Reservation is the room of a body that is being read.
+type Reservation struct {
 	of    *Budget
 	bytes int64
 	abort func()
@@ -63,23 +63,23 @@ func NewBudget(largest int64, timeout time.Duration) *Budget {
 	return &Budget{room: semaphore.NewWeighted(max(budgetBytes, leastBodies*largest)), timeout: timeout}
 }
 
-// Enter waits for room for a body of n bytes, which the caller then reads. If others wait and the body is slow, it
+// Reserve waits for room for a body of n bytes, which the caller then reads. If others wait and the body is slow, it
 // calls abort, which must end the read. Errors: [ErrFull], also when ctx ends.
-func (b *Budget) Enter(ctx context.Context, n int64, abort func()) (*Place, error) {
+func (b *Budget) Reserve(ctx context.Context, n int64, abort func()) (*Reservation, error) {
 	if err := b.acquire(ctx, n); err != nil {
 		return nil, err
 	}
 	now := time.Now()
-	p := &Place{of: b, bytes: n, abort: abort, since: now, last: now}
+	p := &Reservation{of: b, bytes: n, abort: abort, since: now, last: now}
 	p.release = sync.OnceFunc(func() { b.room.Release(n) })
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.coming = append(b.coming, p)
+	b.arriving = append(b.arriving, p)
 	return p, nil
 }
 
-// Got records that n bytes of the body have arrived.
-func (p *Place) Got(n int) {
+// Received records that n bytes of the body have arrived.
+func (p *Reservation) Received(n int) {
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
 	if n > 0 {
@@ -87,22 +87,22 @@ func (p *Place) Got(n int) {
 	}
 }
 
-// Came ends the reading, whatever its result. It may be called twice.
-func (p *Place) Came() {
+// Arrived ends the reading, whatever its result. It may be called twice.
+func (p *Reservation) Arrived() {
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
-	p.of.coming = slices.DeleteFunc(p.of.coming, func(o *Place) bool { return o == p })
+	p.of.arriving = slices.DeleteFunc(p.of.arriving, func(o *Reservation) bool { return o == p })
 }
 
 // Release gives the room back. It may be called twice.
-func (p *Place) Release() {
-	p.Came()
+func (p *Reservation) Release() {
+	p.Arrived()
 	p.release()
 }
 
 // due is when the body must give way: it sends nothing, or is behind what it takes to arrive in time. Callers hold the
 // budget's mutex.
-func (p *Place) due() time.Time {
+func (p *Reservation) due() time.Time {
 	grace, stall := p.of.timeout/graceShare, p.of.timeout/stallShare
 	expected := stall + time.Duration(float64(grace-stall)*min(1, float64(p.read)/float64(p.bytes)))
 	behind, stalled := p.since.Add(expected), p.last.Add(stall)
@@ -118,18 +118,18 @@ func (b *Budget) acquire(ctx context.Context, n int64) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
-	var look func()
+	var evict func()
 	missing := n
-	look = func() {
+	evict = func() {
 		if ctx.Err() != nil {
 			return
 		}
 		var later time.Duration
 		if missing, later = b.giveWay(missing); later > 0 {
-			time.AfterFunc(later, look)
+			time.AfterFunc(later, evict)
 		}
 	}
-	look()
+	evict()
 	if b.room.Acquire(ctx, n) != nil {
 		return ErrFull
 	}
@@ -141,14 +141,15 @@ func (b *Budget) acquire(ctx context.Context, n int64) error {
 func (b *Budget) giveWay(n int64) (missing int64, later time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for len(b.coming) > 0 && n > 0 {
-		p := slices.MinFunc(b.coming, func(x, y *Place) int { return x.due().Compare(y.due()) })
+	for len(b.arriving) > 0 && n > 0 {
+		p := slices.MinFunc(b.arriving, func(x, y *Reservation) int { return x.due().Compare(y.due()) })
 		if later := time.Until(p.due()); later > 0 {
 			return n, later
 		}
 		p.abort()
 		n -= p.bytes
-		b.coming = slices.DeleteFunc(b.coming, func(o *Place) bool { return o == p }) // it makes room only once
+		// it makes room only once
+		b.arriving = slices.DeleteFunc(b.arriving, func(o *Reservation) bool { return o == p })
 	}
 	return n, 0
 }

@@ -18,7 +18,7 @@ const (
 
 // entered is a body that was admitted; cut reports whether it was aborted, and then it is gone.
 type entered struct {
-	*Place
+	*Reservation
 	cut bool
 }
 
@@ -35,7 +35,7 @@ func enter(t *testing.T, b *Budget, bytes int64) *entered {
 func tryEnter(ctx context.Context, b *Budget, bytes int64) (*entered, error) {
 	e := &entered{}
 	var err error
-	e.Place, err = b.Enter(ctx, bytes, func() {
+	e.Reservation, err = b.Reserve(ctx, bytes, func() {
 		e.cut = true
 		go e.Release()
 	})
@@ -56,7 +56,7 @@ func serve(t *testing.T, b *Budget) []*entered {
 	t.Helper()
 	all := fill(t, b, budgetBytes/mib)
 	for _, e := range all {
-		e.Came()
+		e.Arrived()
 	}
 	return all
 }
@@ -65,8 +65,8 @@ func serve(t *testing.T, b *Budget) []*entered {
 func empty(t *testing.T, b *Budget, room int64) {
 	t.Helper()
 	synctest.Wait()
-	if len(b.coming) != 0 {
-		t.Errorf("%d bodies are being read", len(b.coming))
+	if len(b.arriving) != 0 {
+		t.Errorf("%d bodies are being read", len(b.arriving))
 	}
 	all := enter(t, b, room)
 	if b.room.TryAcquire(1) {
@@ -125,7 +125,7 @@ func TestSlowBodiesGiveWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
 		all := fill(t, b, budgetBytes/mib)
-		all[0].Came() // it is being served, and is not slow
+		all[0].Arrived() // it is being served, and is not slow
 		time.Sleep(grace)
 		began := time.Now()
 		young := enter(t, b, 2*mib)
@@ -133,7 +133,7 @@ func TestSlowBodiesGiveWay(t *testing.T) {
 			t.Errorf("%v gave way after %s", n, time.Since(began))
 		}
 		for _, e := range all[3:] {
-			e.Came()
+			e.Arrived()
 		}
 		began = time.Now()
 		enter(t, b, mib).Release()
@@ -153,7 +153,7 @@ func TestGivesWayOnce(t *testing.T) {
 		b := NewBudget(mib, minute)
 		aborts := make([]int, budgetBytes/mib)
 		for i := range aborts {
-			if _, err := b.Enter(t.Context(), mib, func() { aborts[i]++ }); err != nil {
+			if _, err := b.Reserve(t.Context(), mib, func() { aborts[i]++ }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -195,7 +195,7 @@ func TestBehindGivesWay(t *testing.T) {
 				began := time.Now()
 				for !one.cut {
 					time.Sleep(tick)
-					one.Got(c.sends(time.Since(began)))
+					one.Received(c.sends(time.Since(began)))
 					ctx, cancel := context.WithCancel(t.Context())
 					waiting := make(chan struct{})
 					go func() {
@@ -224,7 +224,7 @@ func TestDueMeanwhile(t *testing.T) {
 		all := serve(t, b)
 		all[0].Release()
 		one := enter(t, b, mib)
-		time.AfterFunc(stall/2, func() { one.Got(mib / 2) })
+		time.AfterFunc(stall/2, func() { one.Received(mib / 2) })
 		began := time.Now()
 		enter(t, b, mib).Release()
 		if took := time.Since(began); took != stall+stall/2 || !one.cut {

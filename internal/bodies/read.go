@@ -67,30 +67,30 @@ func (b *Budget) read(ctx context.Context, from io.Reader, length, limit int64, 
 		if length < 0 {
 			length = limit
 		}
-		place, err := b.Enter(ctx, length, late)
+		reserved, err := b.Reserve(ctx, length, late)
 		if err != nil {
 			return nil, err
 		}
-		body.release = place.Release
-		defer place.Came()
+		body.release = reserved.Release
+		defer reserved.Arrived()
 		timer.Reset(b.timeout) // the client did not cause the wait for room
-		place.Got(Small)
-		from = &reported{from, place}
+		reserved.Received(Small)
+		from = &reported{from, reserved}
 	}
 	buf.Grow(int(length) - buf.Len() + bytes.MinRead)
 	_, err := buf.ReadFrom(from)
 	return buf.Bytes(), err
 }
 
-// reported reports to a place what arrives.
+// reported records what arrives.
 type reported struct {
 	io.Reader
-	place *Place
+	reserved *Reservation
 }
 
 func (r *reported) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
-	r.place.Got(n)
+	r.reserved.Received(n)
 	return n, err
 }
 

@@ -207,7 +207,7 @@ func TestBodiesThatDoNotCome(t *testing.T) {
 				if c.others {
 					if c.length != 10 {
 						for _, e := range fill(t, b, budgetBytes/mib-1) {
-							e.Came()
+							e.Arrived()
 						}
 					}
 					time.AfterFunc(stall/2, func() { _, _ = tryEnter(t.Context(), b, mib) })

@@ -24,11 +24,11 @@ type Origins struct {
 // ServeHTTP implements [http.Handler].
 func (o *Origins) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	origin := r.Header.Get("Origin")
-	told, ok := o.shares(r)
+	allowed, ok := o.shares(r)
 	if ok {
 		h := w.Header()
 		h.Set("Access-Control-Allow-Methods", "POST, GET, OPTIONS, PUT, DELETE")
-		h.Set("Access-Control-Allow-Origin", told)
+		h.Set("Access-Control-Allow-Origin", allowed)
 		h.Set("Access-Control-Allow-Headers", "accept, content-type, authorization")
 		if o.Named { // the list/watch API has more headers than etcd
 			h.Set("Access-Control-Allow-Headers", "accept, content-type, authorization, if-match, if-none-match")
@@ -51,7 +51,7 @@ func (o *Origins) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // shares reports whether pages of an origin may read the answer, and which origins to name to the browser.
-func (o *Origins) shares(r *http.Request) (told string, ok bool) {
+func (o *Origins) shares(r *http.Request) (allowed string, ok bool) {
 	origin := r.Header.Get("Origin")
 	switch {
 	case o.Named:
