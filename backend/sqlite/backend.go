@@ -49,6 +49,8 @@ type Backend struct {
 
 	// readers holds the idle reading connections; nil stands for one that has not been opened yet.
 	readers chan *conn
+	// urgent is likewise for one connection that only urgent reads may use, so that no write waits for other reads.
+	urgent chan *conn
 
 	checkpoints *checkpointer
 	reserve     *reserve // nil when there is none
@@ -120,14 +122,20 @@ func (b *Backend) read(ctx context.Context, doing string, f func(*conn) error) (
 		return backend.Clock{}, err
 	}
 	var c *conn
+	from, urgent := b.readers, b.urgent
+	if !backend.IsUrgent(ctx) {
+		urgent = nil
+	}
 	select {
-	case c = <-b.readers:
+	case c = <-from:
+	case c = <-urgent:
+		from = urgent
 	case <-ctx.Done():
 		return backend.Clock{}, ctx.Err()
 	case <-b.closing:
 		return backend.Clock{}, backend.ErrClosed
 	}
-	defer func() { b.readers <- c }()
+	defer func() { from <- c }()
 	if err := b.usable(); err != nil {
 		return backend.Clock{}, err
 	}
@@ -216,11 +224,7 @@ func (b *Backend) Close() error {
 		b.reserve.stop()
 		b.checkpoints.stop()
 		b.turn <- struct{}{}
-		for range cap(b.readers) {
-			if c := <-b.readers; c != nil {
-				b.closeErr = errors.Join(b.closeErr, c.close())
-			}
-		}
+		b.closeErr = errors.Join(closeAll(b.readers), closeAll(b.urgent))
 		// The log of a file that was replaced must not stay beside the new one.
 		if broken := b.broken.Load(); broken == nil || errors.Is(*broken, errReplaced) {
 			_, err := b.writer.run(markClosed)
@@ -235,6 +239,14 @@ func (b *Backend) Close() error {
 		b.closeErr = errors.Join(b.closeErr, b.release())
 	})
 	return b.closeErr
+}
+
+// closeAll waits for the reads in progress and closes their connections.
+func closeAll(conns chan *conn) (err error) {
+	for range cap(conns) {
+		err = errors.Join(err, (<-conns).close())
+	}
+	return err
 }
 
 // release releases whatever open has acquired so far.

@@ -147,6 +147,8 @@ func (b *Backend) load() error {
 	for range b.cfg.Readers {
 		b.readers <- nil
 	}
+	b.urgent = make(chan *conn, 1)
+	b.urgent <- nil
 	return nil
 }
 

@@ -114,11 +114,16 @@ func (a Alarm) stored() backend.Alarm { return backend.Alarm{Member: a.Member, K
 
 // quota tracks roughly how large the database is: its size when last measured, plus what was written since.
 type quota struct {
-	s      *Store
-	limit  atomic.Int64
-	size   atomic.Int64
-	log    int64     // used by the sequencer only
-	looked time.Time // likewise
+	s         *Store
+	limit     atomic.Int64
+	written   atomic.Int64 // bytes since the start
+	base      atomic.Int64 // the size when last measured, less what was written until then
+	log       atomic.Int64 // size of the database's log
+	measuring atomic.Bool  // in the background
+
+	// Used by the sequencer only:
+	measured time.Time // when the last measurement began
+	fresh    bool      // it was for the batch under way
 }
 
 const (
@@ -132,27 +137,49 @@ func (s *Store) SetQuota(bytes int64) {
 }
 
 func (q *quota) wrote(fx *backend.Effects) {
+	bytes := 0
 	for i := range fx.Rows {
-		q.size.Add(int64(2*len(fx.Rows[i].Key) + len(fx.Rows[i].Value) + rowOverhead))
+		bytes += 2*len(fx.Rows[i].Key) + len(fx.Rows[i].Value) + rowOverhead
 	}
+	q.written.Add(int64(bytes))
+}
+
+func (q *quota) size() int64 { return q.base.Load() + q.written.Load() }
+
+func (q *quota) measure(ctx context.Context) error {
+	before := q.written.Load()
+	n, err := q.s.backend.Size(ctx)
+	if err == nil {
+		q.base.Store(q.s.peers.used(n) - before)
+		q.log.Store(n.Log)
+	}
+	return err
 }
 
 // exceeded reports whether size more bytes exceed the quota (over), and whether they exceed it once the database's log
-// counts, too (logged): a reader can keep the log from restarting. Only the sequencer calls it.
+// counts, too (logged): a reader can keep the log from restarting. Only the sequencer calls it. All other writes wait
+// for it, so a batch measures at most once, before it refuses anything; otherwise the background measures.
 func (q *quota) exceeded(ctx context.Context, size int64) (over, logged bool) {
 	limit := q.limit.Load()
 	if limit < 0 {
 		return false, false
 	}
-	over = q.size.Load()+q.log+size > limit
-	if now := time.Now(); over || now.Sub(q.looked) > quotaPeriod {
-		if n, err := q.s.backend.Size(ctx); err == nil {
-			q.size.Store(q.s.peers.used(n))
-			q.log, q.looked = n.Log, now
+	switch now := time.Now(); {
+	case q.fresh:
+	case q.measured.IsZero(), q.size()+q.log.Load()+size > limit:
+		q.fresh = true
+		if q.measure(ctx) == nil {
+			q.measured = now
 		}
+	case now.Sub(q.measured) > quotaPeriod && q.measuring.CompareAndSwap(false, true):
+		q.measured = now
+		q.s.background.start(func() {
+			_ = q.measure(q.s.ctx) // the next one may succeed
+			q.measuring.Store(false)
+		})
 	}
-	over = q.size.Load()+size > limit
-	return over, q.size.Load()+q.log+size > limit
+	over = q.size()+size > limit
+	return over, q.size()+q.log.Load()+size > limit
 }
 
 // used leaves out free space: a shared database reuses space rather than giving it back.
@@ -169,7 +196,8 @@ func (e *evaluator) intact() error {
 // room refuses a write that would exceed the quota, and raises the NOSPACE alarm, which refuses all further ones. It
 // also refuses writes while the disk's reserve is released, because that space is for deletes and compaction.
 func (e *evaluator) room(size int64) error {
-	if e.s.alarms.is(AlarmNoSpace) {
+	full := backend.Alarm{Member: e.s.settings.MemberID, Kind: int32(AlarmNoSpace)}
+	if e.s.alarms.is(AlarmNoSpace) || slices.Contains(e.effects.Raised, full) {
 		return ErrQuota
 	}
 	if err := e.s.OutOfSpace(); err != nil {
@@ -183,6 +211,6 @@ func (e *evaluator) room(size int64) error {
 	default:
 		return nil
 	}
-	e.raiseAlarm(backend.Alarm{Member: e.s.settings.MemberID, Kind: int32(AlarmNoSpace)})
+	e.raiseAlarm(full)
 	return ErrQuota
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -13,10 +14,11 @@ import (
 // sized is a database whose size the test sets.
 type sized struct {
 	backend.Backend
-	bytes atomic.Int64
+	bytes, measured atomic.Int64
 }
 
 func (s *sized) Size(context.Context) (backend.Size, error) {
+	s.measured.Add(1)
 	return backend.Size{Total: s.bytes.Load(), InUse: s.bytes.Load()}, nil
 }
 
@@ -62,6 +64,38 @@ func TestQuota(t *testing.T) {
 		t.Errorf("cleared %v, %v", cleared, err)
 	}
 	put(t, s, "b", "")
+}
+
+// The puts of a batch measure the database once, however many the quota refuses.
+func TestQuotaMeasuresOnce(t *testing.T) {
+	gate := newBlocked()
+	f := &faults{Backend: openSQLite(t)}
+	f.commit = func(_ *backend.Effects, through func() error) error {
+		gate.first()
+		return through()
+	}
+	b := &sized{Backend: f}
+	s := openStore(t, b, Config{QuotaBytes: 1 << 40})
+	var wg sync.WaitGroup
+	wg.Go(func() { put(t, s, "first", "") })
+	<-gate.entered
+	s.SetQuota(1)
+	b.bytes.Store(2)
+	const calls = 100
+	for i := range calls {
+		wg.Go(func() {
+			if _, err := s.Put(within(t), &PutRequest{Key: fmt.Append(nil, i)}); !errors.Is(err, ErrQuota) {
+				t.Errorf("a put over the quota returned %v", err)
+			}
+		})
+	}
+	waiting(t, s, calls)
+	before := b.measured.Load()
+	close(gate.release)
+	wg.Wait()
+	if n := b.measured.Load() - before; n != 1 {
+		t.Errorf("%d puts measured the database %d times", calls, n)
+	}
 }
 
 // released is a database that has released its disk reserve.

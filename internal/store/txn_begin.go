@@ -37,6 +37,7 @@ func (q *sequencer) evaluator(ctx context.Context, loaded *backend.Loaded, compl
 		server: loaded.Tail.Origin.Server, alarms: loaded.Tail.Alarms, keysOfLeases: q.rights,
 	}
 	e.was = e.auth
+	q.s.quota.fresh = false
 	if !complete {
 		e.loaded = index.NewTree()
 		for i := range loaded.Rows {
