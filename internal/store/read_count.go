@@ -82,17 +82,8 @@ func (e *evaluator) count(key, end []byte) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	changed, _ := e.overlay.Walk(sp, e.overlay.Len())
-	e.looked += len(changed)
-	for _, it := range changed {
-		if !it.Deleted {
-			n++
-		}
-		if e.base(index.KeyString(it.Key)) != nil {
-			n--
-		}
-	}
-	return n, nil
+	d := e.difference()
+	return n + d.added.Count(sp) - d.removed.Count(sp), nil
 }
 
 // committed counts the keys of the span as they were before the batch. While the index is incomplete, the database

@@ -23,6 +23,9 @@ func (e *evaluator) txn(t *Txn) (*TxnResult, error) {
 func (e *evaluator) compares(t *Txn, path []bool) ([]bool, error) {
 	ok := true
 	for i := range t.Compare {
+		if err := e.abandoned(i); err != nil {
+			return nil, err
+		}
 		met, err := e.satisfied(&t.Compare[i])
 		if err != nil {
 			return nil, err
@@ -44,6 +47,15 @@ func (e *evaluator) compares(t *Txn, path []bool) ([]bool, error) {
 	return path, nil
 }
 
+// abandoned returns the error of the caller's context, so that a long transaction ends with its caller. The first of its
+// steps need not ask.
+func (e *evaluator) abandoned(step int) error {
+	if step == 0 || e.client == nil {
+		return nil
+	}
+	return e.client.Err()
+}
+
 func (t *Txn) branch(ok bool) []Op {
 	if ok {
 		return t.Success
@@ -57,7 +69,10 @@ func (e *evaluator) apply(t *Txn, path *[]bool) (*TxnResult, error) {
 	ops := t.branch(ok)
 	res := &TxnResult{Succeeded: ok, Results: make([]OpResult, len(ops))}
 	for i, op := range ops {
-		var err error
+		err := e.abandoned(i)
+		if err != nil {
+			return nil, err
+		}
 		switch out := &res.Results[i]; {
 		case op.Range != nil:
 			out.Range, err = e.read(op.Range)

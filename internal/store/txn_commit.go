@@ -59,6 +59,7 @@ const batchRows = 10_000
 func (e *evaluator) run(batch []*call) int {
 	for i, c := range batch {
 		e.begin()
+		e.client = c.ctx
 		if e.auth.Enabled() {
 			e.caller = auth.From(c.ctx)
 		}

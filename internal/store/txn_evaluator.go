@@ -41,11 +41,14 @@ type evaluator struct {
 	rows       []*index.Item
 	prevs      []*index.Item // for watches, what each of rows superseded: the key's row before the transaction
 	undo       []undone
-	looked     int // rows of ranges, including those that the batch itself has changed
+	looked     int        // rows of ranges, including those that the batch itself has changed
+	diff       difference // of the overlay
 	// For the transaction under way:
-	mark   int  // index of its first row
-	seen   int  // rows it has looked at
-	shared bool // its values are part of a much larger message, which none of them may keep in memory
+	client  context.Context // its caller's; nil if it need not be checked
+	changes changes
+	mark    int  // index of its first row
+	seen    int  // rows it has looked at
+	shared  bool // its values are part of a much larger message, which none of them may keep in memory
 
 	split bool // the batch must be committed in parts
 	// The last answer of base: a compare and the put after it ask for the same key.
@@ -78,6 +81,7 @@ func (e *evaluator) indexed() bool { return e.loaded == nil || e.whole }
 func (e *evaluator) begin() {
 	e.mark, e.seen = len(e.rows), 0
 	e.undo = e.undo[:0]
+	e.changes.reset()
 }
 
 // end closes the transaction and returns the revision of its answer.
@@ -99,6 +103,9 @@ func (e *evaluator) abort() {
 	}
 	e.rows, e.prevs = e.rows[:e.mark], e.prevs[:e.mark]
 	e.attached.rows = min(e.attached.rows, e.mark)
+	if e.diff.rows > e.mark {
+		e.diff = difference{}
+	}
 }
 
 // inner returns the revision that the transaction's own operations see.
@@ -153,22 +160,6 @@ func (e *evaluator) write(r Row, prev *index.Item) {
 	e.undo = append(e.undo, undone{key, was})
 	e.rows = append(e.rows, it)
 	e.prevs = append(e.prevs, prev)
-}
-
-// before returns the live row that key had before the transaction under way changed it, nil if there was none.
-func (e *evaluator) before(key string) *index.Item {
-	for _, u := range e.undo {
-		switch {
-		case u.key != key:
-		case u.was == nil:
-			return e.base(key)
-		case u.was.Deleted:
-			return nil
-		default:
-			return u.was
-		}
-	}
-	return nil
 }
 
 // values returns the items as rows with their values.

@@ -1,9 +1,7 @@
 package store
 
 import (
-	"bytes"
 	"fmt"
-	"slices"
 
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
@@ -27,57 +25,6 @@ func (e *evaluator) see(rows int) error {
 		return fmt.Errorf("%w: more than %d", ErrTxnTooLarge, e.s.cfg.TxnRows)
 	}
 	return nil
-}
-
-// first returns live rows of [key, end) in key order: either all of them, or more is true and there are at least limit.
-func (e *evaluator) first(key, end []byte, limit int) (items []*index.Item, more bool) {
-	if len(end) == 0 {
-		if it := e.live(index.KeyString(key)); it != nil {
-			return []*index.Item{it}, false
-		}
-		return nil, false
-	}
-	sp := index.NewSpan(key, end)
-	if sp.Empty {
-		return nil, false
-	}
-	changed, _ := e.overlay.Walk(sp, e.overlay.Len())
-	limit += len(changed) // up to that many may be deleted
-	var base []*index.Item
-	if e.loaded != nil {
-		base, more = e.loaded.Walk(sp, limit)
-	} else {
-		base, more = e.s.index.Walk(sp, limit)
-	}
-	e.looked += len(changed) + len(base)
-	if len(changed) == 0 {
-		return base, more
-	}
-	if more { // changes after the last row of base belong after the rows cut off
-		last := base[len(base)-1].Key
-		changed = slices.DeleteFunc(changed, func(it *index.Item) bool { return bytes.Compare(it.Key, last) > 0 })
-	}
-	out := make([]*index.Item, 0, len(base)+len(changed))
-	for len(base) > 0 || len(changed) > 0 {
-		c := 1
-		if len(changed) == 0 {
-			c = -1
-		} else if len(base) > 0 {
-			c = bytes.Compare(base[0].Key, changed[0].Key)
-		}
-		if c < 0 {
-			out, base = append(out, base[0]), base[1:]
-			continue
-		}
-		if c == 0 {
-			base = base[1:]
-		}
-		if !changed[0].Deleted {
-			out = append(out, changed[0])
-		}
-		changed = changed[1:]
-	}
-	return out, more
 }
 
 // read serves a range inside a transaction.

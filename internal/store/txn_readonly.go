@@ -64,6 +64,7 @@ func (s *Store) lookAt(
 		}
 	}
 	e.ctx = turn.with(ctx)
+	e.client = ctx
 	if res, err = e.txn(t); err != nil || !t.KeepTurn {
 		turn.End()
 		return res, err
