@@ -47,8 +47,8 @@ func (e *evaluator) compares(t *Txn, path []bool) ([]bool, error) {
 	return path, nil
 }
 
-// abandoned returns the error of the caller's context, so that a long transaction ends with its caller. The first of its
-// steps need not ask.
+// abandoned returns the error of the caller's context, so that a long transaction ends with its caller. The first step
+// need not ask.
 func (e *evaluator) abandoned(step int) error {
 	if step == 0 || e.client == nil {
 		return nil
