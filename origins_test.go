@@ -78,7 +78,7 @@ func TestForeignOrigins(t *testing.T) {
 			}
 			_ = resp.Body.Close()
 			if told := resp.Header.Get("Access-Control-Allow-Origin"); c.refused && told != "" {
-				t.Errorf("%s from %q: the browser is told %q", method, c.origin, told)
+				t.Errorf("%s from %q: allowed origin %q", method, c.origin, told)
 			}
 			want := http.StatusOK
 			if c.refused && !read {

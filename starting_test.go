@@ -25,52 +25,52 @@ import (
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
-// door is a way to reach a server that starts.
-type door struct {
+// endpoint is a way to reach a server that starts.
+type endpoint struct {
 	name, url string
 	creds     credentials.TransportCredentials // of a gRPC client
 	http      *http.Transport                  // of an HTTP client, instead
 }
 
 // ask sends a request and returns what the server says if it does not serve it.
-func (d *door) ask(t *testing.T, conn *grpc.ClientConn) (refusal string) {
+func (e *endpoint) ask(t *testing.T, conn *grpc.ClientConn) (refusal string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if conn != nil {
 		_, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte("k")})
 		if err != nil && status.Code(err) != codes.Unavailable {
-			t.Errorf("%s: %v", d.name, err)
+			t.Errorf("%s: %v", e.name, err)
 		}
 		return status.Convert(err).Message()
 	}
 	// net/http would wait for a body that does not come
 	body, writer := io.Pipe()
 	defer writer.Close()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPut, d.url, body)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPut, e.url, body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.ContentLength = 100
-	resp, err := d.http.RoundTrip(req)
+	resp, err := e.http.RoundTrip(req)
 	if err != nil {
-		t.Fatalf("%s: %v", d.name, err)
+		t.Fatalf("%s: %v", e.name, err)
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("%s: %s, %v", d.name, resp.Status, err)
+		t.Errorf("%s: %s, %v", e.name, resp.Status, err)
 	}
 	return string(text)
 }
 
-func dialed(t *testing.T, d *door) *grpc.ClientConn {
+func dialed(t *testing.T, e *endpoint) *grpc.ClientConn {
 	t.Helper()
-	if d.creds == nil {
+	if e.creds == nil {
 		return nil
 	}
-	address := strings.TrimPrefix(strings.TrimPrefix(d.url, "http://"), "https://")
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(d.creds))
+	address := strings.TrimPrefix(strings.TrimPrefix(e.url, "http://"), "https://")
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(e.creds))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestStartRefusesRequests(t *testing.T) {
 	anyServer := func(protocols ...string) *tls.Config {
 		return &tls.Config{InsecureSkipVerify: true, NextProtos: protocols} // #nosec G402 -- any server will do
 	}
-	doors := []door{
+	endpoints := []endpoint{
 		{name: "gRPC", url: "http://" + plain, creds: insecure.NewCredentials()},
 		{name: "gRPC over a unix socket", url: socket, creds: insecure.NewCredentials()},
 		{name: "gRPC over TLS", url: "https://" + secure, creds: credentials.NewTLS(anyServer())},
@@ -148,10 +148,10 @@ func TestStartRefusesRequests(t *testing.T) {
 		return probe("http://"+plain+"/readyz", http.StatusServiceUnavailable, "Ready False DatabaseUnreachable")
 	})
 	var conns []*grpc.ClientConn
-	for i := range doors {
-		conns = append(conns, dialed(t, &doors[i]))
-		if text := doors[i].ask(t, conns[i]); !strings.Contains(text, "the database is not usable yet") {
-			t.Errorf("%s: refused with %q", doors[i].name, text)
+	for i := range endpoints {
+		conns = append(conns, dialed(t, &endpoints[i]))
+		if text := endpoints[i].ask(t, conns[i]); !strings.Contains(text, "the database is not usable yet") {
+			t.Errorf("%s: refused with %q", endpoints[i].name, text)
 		}
 	}
 	for _, address := range []string{plain, objects} {
@@ -172,8 +172,8 @@ func TestStartRefusesRequests(t *testing.T) {
 	defer s.Close()
 	for i, conn := range conns {
 		if conn != nil {
-			if text := doors[i].ask(t, conn); text != "" {
-				t.Errorf("%s: refused with %q after the start", doors[i].name, text)
+			if text := endpoints[i].ask(t, conn); text != "" {
+				t.Errorf("%s: refused with %q after the start", endpoints[i].name, text)
 			}
 		}
 	}
