@@ -30,6 +30,9 @@ SETUP_sqlite = setup
 SETUP_postgres = setup-postgres
 SETUP_pgbouncer = setup-pgbouncer
 
+# A program with the race detector sleeps for a second at its end by default: each test, and each program it starts.
+export GORACE ?= atexit_sleep_ms=10
+
 # With RERUN=2 a test that fails runs again alone, up to twice; RERUN_REPORT names a directory for the list of such
 # tests. A data race fails at once. go_test PACKAGES,FLAGS
 RERUN ?=
