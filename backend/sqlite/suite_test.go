@@ -41,11 +41,15 @@ func view(t *testing.T, b backend.Backend) backend.View {
 	return v
 }
 
-// TestSuiteTemporary is the same on a database without syncs that is purged in windows of two rows.
+// TestSuiteTemporary runs what purges and what opens and closes on a database without syncs that is purged in windows
+// of two rows.
 func TestSuiteTemporary(t *testing.T) {
 	backendtest.Run(t, func(t *testing.T) backend.Backend {
 		b := openTest(t, Config{Temporary: true, Readers: 2})
 		b.windowRows = 2
 		return b
-	}, backendtest.Hooks{Execute: execute, View: view})
+	}, backendtest.Hooks{Execute: execute, View: view, Only: []string{
+		"Fresh", "PurgeKeepsWhatIsSeen", "PurgeInSteps", "PurgeUntil", "SpaceComesBack", "CorruptPurge",
+		"CorruptPurgeOfMany", "ReadsDuringWrites", "Close", "Random", "Inspect",
+	}})
 }
