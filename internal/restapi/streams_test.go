@@ -23,7 +23,7 @@ func TestManyWatchesOfOneClient(t *testing.T) {
 		}
 	}
 	large := `"` + strings.Repeat("x", 20_000) + `"`
-	const writes = 10
+	const writes = 4
 	for i := range writes {
 		s.do("PUT", "/v1/objects/p/"+string(rune('a'+i)), `{"value":`+large+`}`).want(201, "")
 	}
