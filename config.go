@@ -65,7 +65,8 @@ type Config struct {
 	ListenClientHTTPURLs []string
 	// ReusePort and ReuseAddress set SO_REUSEPORT and SO_REUSEADDR on TCP listeners.
 	ReusePort, ReuseAddress bool
-	// AdvertiseClientURLs appear in the member list. Default: the listen URLs.
+	// AdvertiseClientURLs appear in the member list. Default: the listen URLs, with this machine's address instead of a
+	// wildcard such as 0.0.0.0.
 	AdvertiseClientURLs []string
 	// ListenMetricsURLs serve only health and metrics, in addition to the client URLs.
 	ListenMetricsURLs []string

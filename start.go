@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -146,26 +144,15 @@ func (s *Server) openAuth(cfg *Config) (err error) {
 
 // advertise chooses the URLs given to clients.
 func (s *Server) advertise(cfg *Config) {
-	if s.advertised = cfg.AdvertiseClientURLs; len(s.advertised) > 0 {
-		return
+	if s.advertised = cfg.AdvertiseClientURLs; len(s.advertised) == 0 {
+		s.advertised = listen.Advertised(s.clients)
 	}
-	s.advertised = s.clients
-	for _, u := range s.clients {
-		if cfg.OnPostgres() && unspecified(u) {
-			s.log.Warn("this replica advertises an address that other machines cannot reach: set "+
+	for _, u := range s.advertised {
+		if listen.Wildcard(u) {
+			s.log.Warn("this server advertises an address that other machines cannot reach: set "+
 				setting.Name("AdvertiseClientURLs"), "url", u)
 		}
 	}
-}
-
-// unspecified reports whether a URL's host is an unspecified address, such as 0.0.0.0.
-func unspecified(raw string) bool {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(u.Hostname())
-	return ip != nil && ip.IsUnspecified()
 }
 
 // secure reports whether a listener's URL uses TLS.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/etcdflags"
+	"github.com/sqlstore/sqlstore/internal/listen"
 )
 
 // convert checks etcd's settings and sets the flags of serve to them.
@@ -117,25 +118,11 @@ func advertised(o *etcdflags.Options) string {
 	if err != nil || u.Hostname() != "0.0.0.0" {
 		return text
 	}
-	address := outgoingAddress()
+	address := listen.OutgoingAddress(u.Hostname())
 	if address == "" {
 		return text
 	}
 	return "http://" + net.JoinHostPort(address, u.Port())
-}
-
-// outgoingAddress returns the address from which this machine would connect to others, or "".
-func outgoingAddress() string {
-	conn, err := net.Dial("udp4", "192.0.2.1:9") // an address for documentation; nothing is sent
-	if err != nil {
-		return ""
-	}
-	defer conn.Close()
-	host, _, err := net.SplitHostPort(conn.LocalAddr().String())
-	if err != nil {
-		return ""
-	}
-	return host
 }
 
 // firstStart checks what etcd checks only before a store exists.

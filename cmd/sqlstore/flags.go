@@ -71,7 +71,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.ListenClientHTTPURLs, "listen-client-http-urls", nil,
 		"URLs to serve HTTP clients on; the client URLs then serve only gRPC")
 	f.StringSliceVar(&c.AdvertiseClientURLs, "advertise-client-urls", nil,
-		"client URLs to advertise (default: the listen URLs)")
+		"client URLs to advertise (default: the listen URLs, with this machine's address instead of 0.0.0.0 or [::])")
 	f.StringSliceVar(&c.ListenMetricsURLs, "listen-metrics-urls", nil,
 		"additional URLs that serve /metrics and the health endpoints")
 	f.StringSliceVar(&c.ListenObjectsURLs, "listen-objects-urls", nil,

@@ -1,6 +1,10 @@
 package listen_test
 
 import (
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/sqlstore/sqlstore/internal/listen"
@@ -16,6 +20,40 @@ func TestCheckAdvertised(t *testing.T) {
 	} {
 		if err := listen.CheckAdvertised([]string{"http://first:1", url}); (err == nil) != good {
 			t.Errorf("%q: %v", url, err)
+		}
+	}
+}
+
+// Clients get this machine's address, which is one of its interfaces', instead of a wildcard.
+func TestAdvertised(t *testing.T) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := func(host string) bool {
+		return slices.ContainsFunc(addresses, func(a net.Addr) bool {
+			n, ok := a.(*net.IPNet)
+			return ok && n.IP.String() == host
+		})
+	}
+	given := []string{
+		"http://0.0.0.0:1", "https://[::]:2", "http://127.0.0.1:3", "http://localhost:4", "unix:///run/s",
+		"http://[::1]:5",
+	}
+	got := listen.Advertised(given)
+	if !slices.Equal(got[2:], given[2:]) {
+		t.Errorf("%v became %v", given[2:], got[2:])
+	}
+	for i, wildcard := range []string{"0.0.0.0", "::"} {
+		if listen.OutgoingAddress(wildcard) == "" { // without a route to others
+			if got[i] != given[i] || !listen.Wildcard(got[i]) {
+				t.Errorf("%s became %s", given[i], got[i])
+			}
+			continue
+		}
+		u, err := url.Parse(got[i])
+		if err != nil || listen.Wildcard(got[i]) || !mine(u.Hostname()) || u.Port() != strconv.Itoa(i+1) {
+			t.Errorf("%s became %s", given[i], got[i])
 		}
 	}
 }
