@@ -19,6 +19,7 @@ package backend
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"time"
 )
@@ -53,6 +54,11 @@ type Row struct {
 type RowID struct {
 	ModRevision int64
 	Ordinal     int32
+}
+
+// Compare orders rows as they were written.
+func (id RowID) Compare(other RowID) int {
+	return cmp.Or(cmp.Compare(id.ModRevision, other.ModRevision), cmp.Compare(id.Ordinal, other.Ordinal))
 }
 
 // Size returns the bytes of the row that count towards the byte limits of reads: its key and its value.
@@ -332,6 +338,11 @@ type Backend interface {
 	// the rows' checksums, and reads only the values of rows that have none. So it relies on the database
 	// to notice a damaged value: where that has no checksums of its pages, Digests reads and verifies all values.
 	Digests(ctx context.Context, q DigestQuery) (Digests, error)
+
+	// Superseded returns those of q's rows that a later row of the same key supersedes, a tombstone included, in their
+	// order. It searches the index once for each row, in one statement for all. A row that does not exist is not
+	// superseded.
+	Superseded(ctx context.Context, q SupersededQuery) ([]RowID, Clock, error)
 
 	// Leases returns all leases.
 	Leases(ctx context.Context) ([]Lease, error)

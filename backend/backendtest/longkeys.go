@@ -72,6 +72,7 @@ func testLongKeys(f *fixture) {
 			f.checkHistory(backend.HistoryQuery{Span: only(k), Limit: 100, WithPrev: true})
 		}
 		f.checkHistory(backend.HistoryQuery{Limit: 1000, WithPrev: true})
+		f.checkSuperseded()
 		if pass == 0 {
 			f.compact(f.m.clock.Revision)
 			f.purge(7)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -30,6 +31,40 @@ func (f *fixture) checkReadable() {
 		f.checkRange(backend.RangeQuery{Span: everything, Revision: r, Limit: 1000})
 	}
 	f.checkHistory(backend.HistoryQuery{After: max(0, f.m.clock.Compacted-1), Limit: 3, WithPrev: true})
+	f.checkSuperseded()
+}
+
+// checkSuperseded asks at each readable revision about all rows that exist, as the model knows them.
+func (f *fixture) checkSuperseded() {
+	f.Helper()
+	ctx := context.Background()
+	h, err := f.b.History(ctx, backend.HistoryQuery{Limit: math.MaxInt32, KeysOnly: true})
+	if err != nil {
+		f.Fatal(err)
+	}
+	var ids []backend.RowID
+	for i := range h.Changes {
+		ids = append(ids, h.Changes[i].Row.ID())
+	}
+	for r := f.m.clock.Compacted; r <= f.m.clock.Revision; r++ {
+		newest := map[string]backend.RowID{}
+		for _, row := range f.m.newestRows(r) {
+			newest[string(row.Key)] = row.ID()
+		}
+		var want []backend.RowID
+		for i := range h.Changes {
+			row := &h.Changes[i].Row
+			if n, ok := newest[string(row.Key)]; ok && row.ID().Compare(n) < 0 {
+				want = append(want, row.ID())
+			}
+		}
+		got, clock, err := f.b.Superseded(ctx, backend.SupersededQuery{
+			Rows: append([]backend.RowID{{ModRevision: 1}}, ids...), Revision: r, // of a row that does not exist
+		})
+		if err != nil || clock != f.m.clock || !slices.Equal(got, want) {
+			f.Fatalf("superseded at %d: %v, clock %+v, %v; want %v, %+v", r, got, clock, err, want, f.m.clock)
+		}
+	}
 }
 
 // compactable writes a history with every case that a purge must handle.

@@ -103,6 +103,13 @@ func (p *pair) renewedPin(revision int64) {
 func (p *pair) underPin(id, compacted int64) {
 	p.Helper()
 	for _, b := range []backend.Shared{p.a, p.other} {
+		ids, clock, err := b.Superseded(p.ctx, backend.SupersededQuery{
+			Rows: []backend.RowID{{ModRevision: 4}, {ModRevision: 5}}, Revision: 5, Pin: id,
+		})
+		p.ok(err)
+		if clock.Compacted != compacted || clock.Revision != 5 || len(ids) != 1 || ids[0].ModRevision != 4 {
+			p.Errorf("%v are superseded, clock %+v; want revision 4, compacted %d", ids, clock, compacted)
+		}
 		for _, sp := range []backend.Span{everything, {Start: []byte("a")}, {Start: []byte("a"), End: []byte("b")}} {
 			for _, keysOnly := range []bool{false, true} {
 				q := backend.RangeQuery{Span: sp, Revision: 3, Limit: 10, KeysOnly: keysOnly, Pin: id}

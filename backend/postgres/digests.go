@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -73,9 +72,7 @@ func (r *digestReader) scan(s *scanner) error {
 
 // sort orders the rows of each revision, as historyReader does: the server returns them as it finds them.
 func (r *digestReader) sort() {
-	byRow := func(a, b backend.Digested) int {
-		return cmp.Or(cmp.Compare(a.Row.ModRevision, b.Row.ModRevision), cmp.Compare(a.Row.Ordinal, b.Row.Ordinal))
-	}
+	byRow := func(a, b backend.Digested) int { return a.Row.ID().Compare(b.Row.ID()) }
 	if !slices.IsSortedFunc(r.d.Rows, byRow) {
 		slices.SortFunc(r.d.Rows, byRow)
 	}

@@ -179,6 +179,11 @@ func (p *planned) lists() {
 }
 
 func (p *planned) others() {
+	revisions, ordinals := make([]int64, 1000), make([]int32, 1000)
+	for i := range revisions {
+		revisions[i] = 2 + int64(i)
+	}
+	p.check("superseded", false, supersededRows, revisions, ordinals, p.revision)
 	span := []any{benchKey(10)[:29], []byte("/registry/q")}
 	key := benchKey(77)
 	for prev := range 2 {

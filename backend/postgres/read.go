@@ -89,10 +89,7 @@ func sortByKey(rows []backend.Row) {
 func (b *Backend) Rows(
 	ctx context.Context, ids []backend.RowID, bytes int64,
 ) (rows []backend.Row, clock backend.Clock, err error) {
-	revisions, ordinals := make([]int64, len(ids)), make([]int32, len(ids))
-	for i, id := range ids {
-		revisions[i], ordinals[i] = id.ModRevision, id.Ordinal
-	}
+	revisions, ordinals := idColumns(ids)
 	if bytes <= 0 {
 		return b.rows(ctx, ids, bytes, rowsByID, revisions, ordinals)
 	}
@@ -103,6 +100,15 @@ func (b *Backend) Rows(
 		}
 	}
 	return b.rows(ctx, ids, bytes, rowsWithin, revisions, ordinals, bytes)
+}
+
+// idColumns returns ids as the arguments of a statement.
+func idColumns(ids []backend.RowID) (revisions []int64, ordinals []int32) {
+	revisions, ordinals = make([]int64, len(ids)), make([]int32, len(ids))
+	for i, id := range ids {
+		revisions[i], ordinals[i] = id.ModRevision, id.Ordinal
+	}
+	return revisions, ordinals
 }
 
 // rows reads the rows of a statement for ids, up to bytes bytes.

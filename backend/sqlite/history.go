@@ -30,6 +30,20 @@ func (b *Backend) History(ctx context.Context, q backend.HistoryQuery) (backend.
 	return h, err
 }
 
+// Superseded implements [backend.Backend].
+func (b *Backend) Superseded(
+	ctx context.Context, q backend.SupersededQuery,
+) (ids []backend.RowID, clock backend.Clock, err error) {
+	clock, err = b.read(ctx, "read which rows are superseded", func(c *conn) error {
+		return c.each(context.Background(), superseded, func(row []driver.Value) bool {
+			id := integer(row[0])
+			ids = append(ids, backend.RowID{ModRevision: revisionOf(id), Ordinal: ordinalOf(id)})
+			return true
+		}, listOf(q.Rows), q.Revision)
+	})
+	return ids, clock, err
+}
+
 func (c *conn) history(q backend.HistoryQuery, until int64) (changes []backend.Change, through int64, err error) {
 	if until <= q.After {
 		return nil, q.After, nil

@@ -161,20 +161,6 @@ func (b *Backend) Rows(
 
 func (c *conn) rowsByID(ids []backend.RowID, bytes int64) ([]backend.Row, error) {
 	rows := make([]backend.Row, len(ids))
-	// All ids go into one argument: a separate query for each row would cost half as much again.
-	list := make([]byte, 0, 2+16*len(ids))
-	list = append(list, '[')
-	for i, id := range ids {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		n := int64(-1) // matches no row
-		if valid(id.ModRevision, id.Ordinal) {
-			n = rowID(id.ModRevision, id.Ordinal)
-		}
-		list = strconv.AppendInt(list, n, 10)
-	}
-	list = append(list, ']')
 	i, left := 0, bound(bytes)
 	err := c.eachRow(rowsByID, func(row []driver.Value) (bool, error) {
 		var r backend.Row
@@ -188,9 +174,26 @@ func (c *conn) rowsByID(ids []backend.RowID, bytes int64) ([]backend.Row, error)
 		i++
 		left -= r.Size()
 		return left > 0, nil
-	}, string(list))
+	}, listOf(ids))
 	if left <= 0 {
 		rows = rows[:i]
 	}
 	return rows, err
+}
+
+// listOf returns ids as one argument: a separate query for each row would cost half as much again.
+func listOf(ids []backend.RowID) string {
+	list := make([]byte, 0, 2+16*len(ids))
+	list = append(list, '[')
+	for i, id := range ids {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		n := int64(-1) // matches no row
+		if valid(id.ModRevision, id.Ordinal) {
+			n = rowID(id.ModRevision, id.Ordinal)
+		}
+		list = strconv.AppendInt(list, n, 10)
+	}
+	return string(append(list, ']'))
 }

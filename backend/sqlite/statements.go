@@ -55,6 +55,7 @@ const (
 	newestRow  // of one key
 	newestKey  // the same without its value; a row of NULLs if there is none
 	rowsByID   // by a JSON array of ids, in its order
+	superseded // of the rows with the ids of a JSON array, in its order
 	leaseKeys  // keys that were ever attached, with duplicates
 	countRange // + shape
 	_
@@ -178,6 +179,9 @@ func makeStatements() (s [numStatements]string) {
 		keyIndex + " WHERE key = ?1 AND resource_version <= ?2)"
 	s[rowsByID] = "SELECT " +
 		columns + verified + " FROM json_each(?1) AS j CROSS JOIN object_versions AS v ON v.id = j.value"
+	s[superseded] = "SELECT v.id FROM json_each(?1) AS j CROSS JOIN object_versions AS v ON v.id = j.value " +
+		"WHERE EXISTS (SELECT 1 FROM object_versions AS n INDEXED BY " + keyIndex + " WHERE n.key = v.key " +
+		"AND n.resource_version >= v.resource_version AND n.resource_version <= ?2 AND n.id > v.id)"
 	s[leaseKeys] = "SELECT key FROM object_versions INDEXED BY object_versions_lease WHERE lease = ?1 AND lease <> 0"
 
 	for shape, where := range []string{bounded: "v.key >= ?2 AND v.key < ?3", unbounded: "v.key >= ?2"} {

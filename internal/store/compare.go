@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"hash/maphash"
@@ -84,7 +83,7 @@ func (c *comparison) row(r *backend.Row, purged int64) error {
 			return differs("key %q at revision %d", r.Key[:min(len(r.Key), 256)], r.ModRevision)
 		}
 		c.result.Keys++
-	case ok && before(it.ID(), r.ID()):
+	case ok && it.ID().Compare(r.ID()) < 0:
 		return differs("key %q is at revision %d, and not at %d", r.Key[:min(len(r.Key), 256)], it.ModRevision,
 			r.ModRevision)
 	case ok:
@@ -107,9 +106,4 @@ func (c *comparison) ended() error {
 		return differs("%d keys have no row", int64(c.tree.Len())-c.result.Keys)
 	}
 	return nil
-}
-
-// before reports whether the row with the id a was written before that with b.
-func before(a, b backend.RowID) bool {
-	return cmp.Or(cmp.Compare(a.ModRevision, b.ModRevision), cmp.Compare(a.Ordinal, b.Ordinal)) < 0
 }

@@ -171,8 +171,16 @@ func (x *Export) Rows(ctx context.Context, f func(backend.Row) error) error {
 func (x *Export) RowsBetween(ctx context.Context, after, until int64, f func(backend.Row) error) error {
 	most := cmp.Or(x.Chunk, readChunk)
 	chunk := min(chunkFirst, most)
+	dead, err := x.superseded(ctx, after, x.Compacted)
+	if err != nil {
+		return err
+	}
 	for after < until {
 		hist, err := x.history(ctx, backend.HistoryQuery{After: after, Until: until, Limit: chunk})
+		if err != nil {
+			return err
+		}
+		gone, err := dead.among(ctx, len(hist.Changes), func(i int) *backend.Row { return &hist.Changes[i].Row })
 		if err != nil {
 			return err
 		}
@@ -180,11 +188,10 @@ func (x *Export) RowsBetween(ctx context.Context, after, until int64, f func(bac
 		for i := range hist.Changes {
 			r := &hist.Changes[i].Row
 			total += int64(len(r.Key) + len(r.Value))
-			dead, err := x.superseded(ctx, r)
-			if err == nil && !dead {
-				err = f(*r)
+			if gone.next(r) || r.Deleted && r.ModRevision < x.Compacted {
+				continue
 			}
-			if err != nil {
+			if err := f(*r); err != nil {
 				return err
 			}
 		}
@@ -203,32 +210,4 @@ func (x *Export) history(ctx context.Context, q backend.HistoryQuery) (backend.H
 		return hist, fmt.Errorf("export: %w", err)
 	}
 	return hist, x.check(hist.Clock)
-}
-
-// superseded reports whether a row at or below the compacted revision is not the newest of its key there.
-func (x *Export) superseded(ctx context.Context, r *backend.Row) (bool, error) {
-	switch {
-	case r.ModRevision > x.Compacted:
-		return false, nil
-	case r.Deleted:
-		return r.ModRevision < x.Compacted, nil
-	case x.s.index.HasNewest(r):
-		return false, nil
-	}
-	newest, err := x.newest(ctx, r.Key)
-	return newest == nil || newest.ID() != r.ID(), err
-}
-
-// newest returns key's live row at the compacted revision.
-func (x *Export) newest(ctx context.Context, key []byte) (*backend.Row, error) {
-	rows, clock, err := x.s.backend.Range(ctx, backend.RangeQuery{
-		Span: backend.Span{Start: key}, Revision: x.Compacted, Limit: 1, KeysOnly: true, Pin: x.shared,
-	})
-	if err == nil {
-		err = x.check(clock)
-	}
-	if err != nil || len(rows) == 0 {
-		return nil, err
-	}
-	return &rows[0], nil
 }

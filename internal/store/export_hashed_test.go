@@ -1,8 +1,10 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -84,4 +86,75 @@ func digestText(r *backend.Row, d backend.Digest) string {
 	bare := *r
 	bare.Value = nil
 	return fmt.Sprint(rowText(&bare), d)
+}
+
+// statements counts what is read of a backend.
+type statements struct {
+	backend.Backend
+	n atomic.Int64
+}
+
+func (s *statements) Range(ctx context.Context, q backend.RangeQuery) ([]backend.Row, backend.Clock, error) {
+	s.n.Add(1)
+	return s.Backend.Range(ctx, q)
+}
+
+func (s *statements) History(ctx context.Context, q backend.HistoryQuery) (backend.History, error) {
+	s.n.Add(1)
+	return s.Backend.History(ctx, q)
+}
+
+func (s *statements) Digests(ctx context.Context, q backend.DigestQuery) (backend.Digests, error) {
+	s.n.Add(1)
+	return s.Backend.Digests(ctx, q)
+}
+
+func (s *statements) Superseded(
+	ctx context.Context, q backend.SupersededQuery,
+) ([]backend.RowID, backend.Clock, error) {
+	s.n.Add(1)
+	return s.Backend.Superseded(ctx, q)
+}
+
+// An export reads many rows with each statement, even if all keys have changed since the compaction, before and after a
+// purge.
+func TestExportStatements(t *testing.T) {
+	const keys = 2000
+	for _, physical := range []bool{true, false} {
+		b := &statements{Backend: openSQLite(t)}
+		s := openStore(t, b, Config{})
+		eventually(t, "the index is loaded", s.index.Complete)
+		many(t, s, keys, 100, 10)
+		if _, err := s.Compact(within(t), s.Revision(), physical); err != nil {
+			t.Fatal(err)
+		}
+		many(t, s, keys, 100, 10)
+		x, err := s.Export(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer x.Close()
+		const most = 20
+		rows := 0
+		b.n.Store(0)
+		if err := x.Rows(within(t), func(backend.Row) error { rows++; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if n := b.n.Load(); rows != 2*keys || n > most {
+			t.Errorf("physical %t: %d rows were read with %d statements, want %d and at most %d", physical, rows, n,
+				2*keys, most)
+		}
+		for _, revision := range []int64{x.Revision, x.Compacted} {
+			rows = 0
+			b.n.Store(0)
+			h, err := x.Hashed(within(t), revision)
+			if err == nil {
+				err = h.Rows(within(t), 0, revision, func(*backend.Digested) error { rows++; return nil })
+			}
+			if n := b.n.Load(); err != nil || rows != keys || n > most {
+				t.Errorf("physical %t: %d digests at %d were read with %d statements, %v; want %d and at most %d",
+					physical, rows, revision, n, err, keys, most)
+			}
+		}
+	}
 }

@@ -59,6 +59,17 @@ func (b *Client) Digests(ctx context.Context, q backend.DigestQuery) (d backend.
 	return d, err
 }
 
+// Superseded implements [backend.Backend].
+func (b *Client) Superseded(
+	ctx context.Context, q backend.SupersededQuery,
+) (ids []backend.RowID, clock backend.Clock, err error) {
+	err = b.read(ctx, "superseded", func(_ *server, st *state) error {
+		ids, clock = st.supersededOf(q), st.underPin(q.Pin)
+		return nil
+	})
+	return ids, clock, err
+}
+
 // Leases implements [backend.Backend].
 func (b *Client) Leases(ctx context.Context) ([]backend.Lease, error) {
 	states, _, err := b.LeaseStates(ctx, nil)

@@ -143,6 +143,20 @@ func (st *state) digests(q backend.DigestQuery) backend.Digests {
 	return d
 }
 
+// supersededOf returns the rows of q that are not the newest of their key at q's revision.
+func (st *state) supersededOf(q backend.SupersededQuery) (ids []backend.RowID) {
+	for _, id := range q.Rows {
+		v, ok := st.rows.Get(&version{Row: backend.Row{ModRevision: id.ModRevision, Ordinal: id.Ordinal}})
+		if !ok {
+			continue
+		}
+		if n := st.newest(v.Key, q.Revision); n != nil && n.ID().Compare(id) > 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 func (st *state) tail(q backend.TailQuery) backend.Tail {
 	t := backend.Tail{
 		Clock: st.clock, Alarms: st.alarms, Base: st.batchAt(q.After), Purged: st.purge.target,
