@@ -2,7 +2,6 @@ package etcdshim
 
 import (
 	"context"
-	"math"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -152,20 +151,19 @@ func (s *kv) compact(ctx context.Context, r *pb.CompactionRequest) (any, error) 
 	return &pb.CompactionResponse{Header: s.id.header(rev)}, nil
 }
 
-// rangeStream sends one chunk behind the engine, because the last chunk carries the header.
+// rangeStream sends the last chunk after the engine has finished, because it carries the header.
 func (s *kv) rangeStream(r *rangeRequest, stream grpc.ServerStream) error {
 	if err := checkRangeStream(&r.RangeRequest); err != nil {
 		return err
 	}
 	ctx := stream.Context()
 	var held []*store.Row
-	res, err := s.engine.RangeStream(ctx, &r.RangeRequest, func(rows []*store.Row) error {
-		send := held
-		held = rows
-		if send == nil {
+	res, err := s.engine.RangeStream(ctx, &r.RangeRequest, func(rows []*store.Row, last bool) error {
+		if last {
+			held = rows
 			return nil
 		}
-		return s.sendChunk(stream, &chunkReply{rangeReply{res: &store.RangeResult{Rows: send}}})
+		return s.sendChunk(stream, &chunkReply{rangeReply{res: &store.RangeResult{Rows: rows}}})
 	})
 	if err != nil {
 		return statusError(ctx, err)
@@ -176,19 +174,14 @@ func (s *kv) rangeStream(r *rangeRequest, stream grpc.ServerStream) error {
 	return s.sendChunk(stream, &chunkReply{rangeReply{s.id.now(), &last}})
 }
 
-// sendChunk sends a chunk once there is room for it. It counts until it is sent: each of many streams that nobody reads
-// would hold some.
+// sendChunk sends a chunk, for which the engine has waited until there was room. It counts until it is sent: each of
+// many streams that nobody reads would hold some.
 func (s *kv) sendChunk(stream grpc.ServerStream, r *chunkReply) error {
-	ctx := stream.Context()
-	kept, err := s.engine.Room(ctx, int64(replies.size(r.size())))
-	if err != nil {
-		return statusError(ctx, err)
-	}
 	data, err := encode(r)
 	if err != nil {
-		kept.Release(math.MaxInt64)
 		return err
 	}
+	kept := s.engine.Keep(stream.Context(), int64(replies.size(r.size())))
 	return stream.SendMsg(encoded{countSent(data, kept)})
 }
 

@@ -92,7 +92,7 @@ func (l *list) run(ctx context.Context, send func(rows []*store.Row) error) (Pag
 	}
 	read, last := int64(0), []byte(nil)
 	for tries := 1; ; tries++ {
-		res, err := l.p.engine.RangeStream(ctx, req, func(rows []*store.Row) error {
+		res, err := l.p.engine.RangeStream(ctx, req, func(rows []*store.Row, _ bool) error {
 			read, last = read+int64(len(rows)), rows[len(rows)-1].Key
 			return send(rows)
 		})

@@ -10,8 +10,9 @@ import (
 // Engine is what a Pager needs from a store.
 type Engine interface {
 	Range(ctx context.Context, req *store.RangeRequest) (*store.RangeResult, error)
-	RangeStream(ctx context.Context, req *store.RangeRequest, send func(rows []*store.Row) error) (*store.RangeResult,
-		error)
+	RangeStream(
+		ctx context.Context, req *store.RangeRequest, send func(rows []*store.Row, last bool) error,
+	) (*store.RangeResult, error)
 	AwaitRevision(ctx context.Context, revision int64) (current int64, err error)
 	Revision() int64
 	Epoch() int64

@@ -99,7 +99,7 @@ func TestAbandonedReadsReadNothing(t *testing.T) {
 		}
 		sent := 0
 		ctx, leave := context.WithCancel(t.Context())
-		_, err := s.RangeStream(ctx, &all, func([]*Row) error {
+		_, err := s.RangeStream(ctx, &all, func([]*Row, bool) error {
 			sent++
 			leave()
 			return nil

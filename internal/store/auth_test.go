@@ -118,12 +118,12 @@ func TestAuthCalls(t *testing.T) {
 			{"get written", denied, read(RangeRequest{Key: key("w/1"), Serializable: true})},
 			{"stream", nil, func(ctx context.Context) error {
 				r := &RangeRequest{Key: key("r/"), End: key("r0")}
-				_, err := s.RangeStream(ctx, r, func([]*Row) error { return nil })
+				_, err := s.RangeStream(ctx, r, func([]*Row, bool) error { return nil })
 				return err
 			}},
 			{"stream more", denied, func(ctx context.Context) error {
 				r := &RangeRequest{Key: key("r"), End: key("s"), Serializable: true}
-				_, err := s.RangeStream(ctx, r, func([]*Row) error { return nil })
+				_, err := s.RangeStream(ctx, r, func([]*Row, bool) error { return nil })
 				return err
 			}},
 			{"put", nil, one(Op{Put: &PutRequest{Key: key("w/p")}})},
@@ -295,7 +295,7 @@ func TestAuthRevoked(t *testing.T) {
 				if _, err := b.Range(ctx, r); !errors.Is(err, auth.ErrPermissionDenied) {
 					t.Fatalf("round %d: range: %v", round, err)
 				}
-				_, err := b.RangeStream(ctx, r, func([]*Row) error { t.Error("a stream sends"); return nil })
+				_, err := b.RangeStream(ctx, r, func([]*Row, bool) error { t.Error("a stream sends"); return nil })
 				if !errors.Is(err, auth.ErrPermissionDenied) {
 					t.Fatalf("round %d: stream: %v", round, err)
 				}

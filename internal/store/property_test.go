@@ -211,7 +211,7 @@ func (w *world) stream(ctx context.Context) {
 	r := w.g.rangeRequest()
 	r.Target, r.Order, r.MinModRev, r.MaxModRev, r.MinCreateRev, r.MaxCreateRev = 0, 0, 0, 0, 0, 0
 	var rows []*Row
-	got, err := w.s.RangeStream(ctx, r, func(part []*Row) error {
+	got, err := w.s.RangeStream(ctx, r, func(part []*Row, _ bool) error {
 		if len(part) == 0 {
 			w.t.Error("an empty chunk")
 		}

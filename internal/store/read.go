@@ -158,6 +158,24 @@ func (s *Store) read(ctx context.Context, req *RangeRequest) (*RangeResult, erro
 		}
 	}
 	sp := index.NewSpan(req.Key, req.End)
+	if sp.Single || req.CountOnly {
+		return s.ranged(ctx, req, sp)
+	}
+	r := s.reserving(ctx)
+	for reading := r.with(ctx); ; {
+		res, err := s.ranged(reading, req, sp)
+		if err == nil {
+			res.Turn, err = r.encode(ctx, res.Turn, req.KeepTurn)
+			return res, err
+		}
+		if err = r.again(ctx, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// ranged serves a range, in a turn if it is long.
+func (s *Store) ranged(ctx context.Context, req *RangeRequest, sp index.Span) (*RangeResult, error) {
 	if req.plain() && !sp.Empty {
 		if res, ok, err := s.small(ctx, req, sp); ok || err != nil {
 			return res, err
@@ -171,7 +189,7 @@ func (s *Store) read(ctx context.Context, req *RangeRequest) (*RangeResult, erro
 		return &RangeResult{Revision: v.current}, nil
 	}
 	if v.tree == nil || !req.long(v.tree) {
-		return s.ranged(ctx, req, sp, v)
+		return s.rangedAt(ctx, req, sp, v)
 	}
 	if req.Revision <= 0 {
 		v.tree = nil // reads in line must not keep the snapshots that they came with
@@ -183,7 +201,7 @@ func (s *Store) read(ctx context.Context, req *RangeRequest) (*RangeResult, erro
 	if req.Revision <= 0 {
 		v, _ = s.viewAt(0)
 	}
-	res, err := s.ranged(turn.with(ctx), req, sp, v)
+	res, err := s.rangedAt(turn.with(ctx), req, sp, v)
 	if err != nil || !req.KeepTurn {
 		turn.End()
 		return res, err
@@ -192,7 +210,7 @@ func (s *Store) read(ctx context.Context, req *RangeRequest) (*RangeResult, erro
 	return res, nil
 }
 
-func (s *Store) ranged(ctx context.Context, req *RangeRequest, sp index.Span, v view) (*RangeResult, error) {
+func (s *Store) rangedAt(ctx context.Context, req *RangeRequest, sp index.Span, v view) (*RangeResult, error) {
 	if req.plain() {
 		return s.list(ctx, req, sp, v)
 	}
@@ -264,14 +282,16 @@ func (s *Store) list(ctx context.Context, req *RangeRequest, sp index.Span, v vi
 	if limit <= 0 {
 		limit = -1
 	}
+	reservationOf(ctx).expect(s.expected(req, sp, v))
 	var next index.Span
-	next, res.More, err = s.scan(ctx, sp, v, limit, chunkSize{readChunk, heldBytes}, req, func(rows []*Row) error {
+	next, res.More, err = s.scan(ctx, sp, v, limit, chunkSize{readChunk, heldBytes}, req, func(read readPart) error {
+		rows, _, err := read(ctx)
 		if res.Rows == nil {
 			res.Rows = rows
 		} else {
 			res.Rows = append(res.Rows, rows...)
 		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -283,10 +303,26 @@ func (s *Store) list(ctx context.Context, req *RangeRequest, sp index.Span, v vi
 	return res, err
 }
 
-// scan passes the rows of the span at v's revision to f in chunks, at most limit rows in all (-1 for no limit). It
+// expected returns about how many rows a list returns.
+func (s *Store) expected(req *RangeRequest, sp index.Span, v view) (rows int64) {
+	if keys := v.keys(); keys != nil {
+		rows = keys.Count(sp)
+	} else {
+		rows = s.index.Within(req.Key, req.End)
+	}
+	if req.Limit > 0 {
+		rows = min(rows, req.Limit)
+	}
+	return rows
+}
+
+// readPart reads a part of a read's rows. last reports whether it is the last one.
+type readPart func(ctx context.Context) (rows []*Row, last bool, err error)
+
+// scan has f read the rows of the span at v's revision in chunks, at most limit rows in all (-1 for no limit). It
 // returns the rest of the span and whether rows remain there.
 func (s *Store) scan(
-	ctx context.Context, sp index.Span, v view, limit int64, size chunkSize, req *RangeRequest, f func([]*Row) error,
+	ctx context.Context, sp index.Span, v view, limit int64, size chunkSize, req *RangeRequest, f func(readPart) error,
 ) (index.Span, bool, error) {
 	for {
 		if err := ctx.Err(); err != nil { // a read from memory alone checks ctx nowhere else
@@ -296,14 +332,16 @@ func (s *Store) scan(
 		if limit >= 0 {
 			part.rows = int(min(int64(part.rows), limit))
 		}
-		rows, more, err := s.chunk(ctx, sp, v, part, req)
+		var rows []*Row
+		var more bool
+		err := f(func(ctx context.Context) (_ []*Row, last bool, err error) {
+			rows, more, err = s.chunk(ctx, sp, v, part, req)
+			return rows, !more || int64(len(rows)) == limit, err
+		})
 		if err != nil {
 			return sp, false, err
 		}
 		if len(rows) > 0 {
-			if err := f(rows); err != nil {
-				return sp, false, err
-			}
 			sp = sp.From(string(rows[len(rows)-1].Key) + "\x00")
 		}
 		if limit >= 0 {
@@ -353,6 +391,11 @@ func (s *Store) fromDatabase(
 	ctx context.Context, sp index.Span, v view, size chunkSize, keysOnly bool,
 ) (rows []Row, more bool, err error) {
 	asking(ctx)
+	if !keysOnly {
+		if err := s.reserveRead(ctx, size.rows, size.bytes); err != nil {
+			return nil, false, err
+		}
+	}
 	rows, clock, err := s.backend.Range(ctx, backend.RangeQuery{
 		Span: sp.Backend(), Revision: v.rev, Limit: size.rows + 1, Bytes: size.bytes, KeysOnly: keysOnly,
 		Pin: v.pin.id(),
@@ -366,6 +409,11 @@ func (s *Store) fromDatabase(
 	total := int64(0)
 	for i := range rows {
 		total += rows[i].Size()
+	}
+	if !keysOnly {
+		if err := reservationOf(ctx).read(len(rows), total); err != nil {
+			return nil, false, err
+		}
 	}
 	switch {
 	case len(rows) > size.rows:

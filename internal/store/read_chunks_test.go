@@ -55,7 +55,8 @@ func TestStreamOfMixedSizes(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/keys only %t", name, keysOnly), func(t *testing.T) {
 					s, n := mixedStore(t, sizes, cfg), 0
 					res, err := s.RangeStream(within(t),
-						&RangeRequest{Key: []byte("k"), End: []byte("l"), KeysOnly: keysOnly}, func(rows []*Row) error {
+						&RangeRequest{Key: []byte("k"), End: []byte("l"), KeysOnly: keysOnly},
+						func(rows []*Row, _ bool) error {
 							if n == 0 {
 								put(t, s, "k0000", "later")
 								put(t, s, fmt.Sprintf("k%04d", len(sizes)-1), "later")
@@ -93,7 +94,7 @@ func TestStreamOfLargeRowsToItsLimit(t *testing.T) {
 		for limit := range len(sizes) + 2 {
 			n := 0
 			res, err := s.RangeStream(within(t), &RangeRequest{Key: []byte("k"), End: []byte("l"), Limit: int64(limit)},
-				func(rows []*Row) error {
+				func(rows []*Row, _ bool) error {
 					n += len(rows)
 					return nil
 				})

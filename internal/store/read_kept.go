@@ -62,17 +62,11 @@ func (k *Kept) begin() {
 	}
 }
 
-// Room waits until there is room for a result of ctx's caller, then accounts for its bytes as Keep does. Release it.
-// Errors: ctx's.
-func (s *Store) Room(ctx context.Context, bytes int64) (*Kept, error) {
-	k, err := s.turns.reserve(ctx, bytes)
-	if err != nil {
-		return nil, err
-	}
-	s.turns.mu.Lock()
-	defer s.turns.mu.Unlock()
+// start is begin for callers that do not hold mu.
+func (k *Kept) start() {
+	k.of.mu.Lock()
+	defer k.of.mu.Unlock()
 	k.begin()
-	return k, nil
 }
 
 // reserve waits until there is room, then accounts for a result that does not exist yet. A result larger than all the

@@ -71,7 +71,7 @@ func TestStreamHoldsOffPurgeOnOtherReplicas(t *testing.T) {
 			req.Key, req.End = []byte{0}, []byte{0}
 			var purged *backend.PurgeResult
 			got := 0
-			res, err := all[0].RangeStream(within(t), &req, func(rows []*Row) error {
+			res, err := all[0].RangeStream(within(t), &req, func(rows []*Row, _ bool) error {
 				for _, r := range rows {
 					if v := string(r.Value); v != "old" && !req.KeysOnly || r.ModRevision > n+1 {
 						t.Errorf("got %s", rowText(r))
@@ -111,7 +111,7 @@ func TestStreamMeetsLostHistory(t *testing.T) {
 		put(t, s, fmt.Sprintf("k%04d", i), "old")
 	}
 	began := false
-	_, err := s.RangeStream(within(t), &RangeRequest{Key: []byte{0}, End: []byte{0}}, func([]*Row) error {
+	_, err := s.RangeStream(within(t), &RangeRequest{Key: []byte{0}, End: []byte{0}}, func([]*Row, bool) error {
 		if !began {
 			began = true
 			eventually(t, "the database has the pin", func() bool { return sharedPins(s) == 1 })
@@ -139,7 +139,7 @@ func TestStreamFetchesOverLostHistory(t *testing.T) {
 	}
 	eventually(t, "the index is loaded", s.index.Complete)
 	got := 0
-	_, err := s.RangeStream(within(t), &RangeRequest{Key: []byte{0}, End: []byte{0}}, func(rows []*Row) error {
+	_, err := s.RangeStream(within(t), &RangeRequest{Key: []byte{0}, End: []byte{0}}, func(rows []*Row, _ bool) error {
 		for _, r := range rows {
 			if string(r.Value) != "old" {
 				t.Errorf("got %s", rowText(r))

@@ -62,28 +62,33 @@ func (s *Store) selected(
 
 // sortedStream is sorted in chunks. However slowly a client reads, only one chunk of values is in memory.
 func (s *Store) sortedStream(
-	ctx context.Context, req *RangeRequest, sp index.Span, v view, send func(rows []*Row) error,
+	ctx context.Context, req *RangeRequest, sp index.Span, v view, send func(rows []*Row, last bool) error,
 ) (*RangeResult, error) {
-	res, items, err := s.orderedInTurn(ctx, req, sp, v)
-	if err != nil {
-		return nil, err
+	r := s.reserving(ctx)
+	res, items, err := s.orderedInTurn(r.with(ctx), req, sp, v)
+	for err != nil {
+		if err = r.again(ctx, err); err != nil {
+			return nil, err
+		}
+		res, items, err = s.orderedInTurn(r.with(ctx), req, sp, v)
 	}
+	r.release() // the items have no values
 	res.Epoch = v.epoch
 	for len(items) > 0 {
-		part := slices.Clone(items[:min(len(items), readChunk)]) // the clones get the values
-		turn, err := s.turns.takeFor(ctx, len(part))
+		err := s.sendPart(ctx, func(ctx context.Context) (rows []*Row, last bool, err error) {
+			part := slices.Clone(items[:min(len(items), readChunk)]) // the clones get the values
+			turn, err := s.turns.takeFor(ctx, len(part))
+			if err != nil {
+				return nil, false, err
+			}
+			defer turn.End()
+			rows, err = s.shapeFirst(turn.with(ctx), part, v.epoch, req, chunkBytes)
+			items = items[len(rows):]
+			return rows, len(items) == 0, err
+		}, send)
 		if err != nil {
 			return nil, err
 		}
-		rows, err := s.shapeFirst(turn.with(ctx), part, v.epoch, req, chunkBytes)
-		turn.End()
-		if err != nil {
-			return nil, err
-		}
-		if err := send(rows); err != nil {
-			return nil, err
-		}
-		items = items[len(rows):]
 	}
 	return res, nil
 }
@@ -109,6 +114,9 @@ func (s *Store) orderedInTurn(
 
 // shape is rows for a sorted list. To sort by value etcd fetches whole rows, and keys_only then drops only the value.
 func (s *Store) shape(ctx context.Context, items []*index.Item, epoch int64, req *RangeRequest) ([]*Row, error) {
+	if !req.KeysOnly || req.Target != SortValue {
+		return s.rows(ctx, items, epoch, req)
+	}
 	return s.shapeFirst(ctx, items, epoch, req, 0)
 }
 

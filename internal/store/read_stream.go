@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"math"
 
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
@@ -22,16 +23,18 @@ const (
 )
 
 // RangeStream passes the rows of req's range to send in chunks, all at one revision, and holds at most one chunk in
-// memory. The result has everything but the rows. req has no sort order and no filters; the caller refuses those. With
-// a sort target other than the key, the rows are sorted, so all of them are looked at before the first is sent. etcd
-// instead sorts each chunk and continues after its last key, so it loses or repeats rows once there are more than ten.
+// memory, which it has reserved before. send learns which chunk is the last one, except over the database if no rows
+// follow one that its bytes filled. The result has everything but the rows. req has no sort order and no filters; the
+// caller refuses those. With a sort target other than the key, the rows are sorted, so all of them are looked at before
+// the first is sent. etcd instead sorts each chunk and continues after its last key, so it loses or repeats rows once
+// there are more than ten.
 //
 // A compaction that overtakes an open stream ends it in etcd. Here it does not: rows that the stream may still read are
 // not deleted. Only a stream that is still open after [StreamPinLimit] may end with [ErrCompacted]. Over a database
 // that other processes write to, so may a stream that is overtaken before they know of its pin, or whose pin was lost
 // in a failover. Errors: as Range, and those of send.
 func (s *Store) RangeStream(
-	ctx context.Context, req *RangeRequest, send func(rows []*Row) error,
+	ctx context.Context, req *RangeRequest, send func(rows []*Row, last bool) error,
 ) (*RangeResult, error) {
 	state, err := s.admit(ctx, req.Serializable)
 	if err != nil {
@@ -65,9 +68,11 @@ func (s *Store) RangeStream(
 	if limit <= 0 {
 		limit = -1
 	}
-	next, more, err := s.scan(ctx, sp, v, limit, chunkSize{streamFirst, chunkBytes}, req, func(rows []*Row) error {
-		res.Count += int64(len(rows))
-		return send(rows)
+	next, more, err := s.scan(ctx, sp, v, limit, chunkSize{streamFirst, chunkBytes}, req, func(read readPart) error {
+		return s.sendPart(ctx, read, func(rows []*Row, last bool) error {
+			res.Count += int64(len(rows))
+			return send(rows, last)
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -76,6 +81,24 @@ func (s *Store) RangeStream(
 		res.Count, err = s.countPage(ctx, sp, v, next, res.Count)
 	}
 	return res, err
+}
+
+// sendPart reserves a chunk, reads it and sends it if it has rows. It does not hold one chunk while it waits for the
+// reservation of the next.
+func (s *Store) sendPart(ctx context.Context, read readPart, send func(rows []*Row, last bool) error) error {
+	account, err := s.turns.reserve(ctx, chunkBytes)
+	if err != nil {
+		return err
+	}
+	defer account.Release(math.MaxInt64)
+	r := &reservation{of: s.turns, account: account, settled: true}
+	rows, last, err := read(r.with(ctx))
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	account.resize(sizeOf(rows), true)
+	account.start()
+	return send(rows, last)
 }
 
 // chunkSize bounds a chunk: it ends after rows rows, or at the row with which their total size reaches bytes.

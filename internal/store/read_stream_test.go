@@ -20,7 +20,7 @@ func overtaken(t *testing.T, s *Store, n int, revision int64, meanwhile func()) 
 	t.Helper()
 	var rows []*Row
 	_, err := s.RangeStream(within(t), &RangeRequest{Key: []byte{0}, End: []byte{0}, Revision: revision},
-		func(chunk []*Row) error {
+		func(chunk []*Row, _ bool) error {
 			if rows == nil {
 				for i := range n {
 					put(t, s, fmt.Sprintf("k%04d", i), "new")
@@ -81,7 +81,7 @@ func TestStreamsOfNewerRevisionsPinNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := s.RangeStream(within(t), &RangeRequest{Key: []byte{0}, End: []byte{0}, Revision: compacted},
-		func([]*Row) error {
+		func([]*Row, bool) error {
 			res, err := s.PurgeStep(within(t), 1000)
 			if err == nil && !res.Done {
 				err = fmt.Errorf("purged %+v", res)
@@ -128,7 +128,8 @@ func TestOverlappingStreamsLetPurgeGoOn(t *testing.T) {
 		opened = append(opened, put(t, s, "k", ""))
 		entered := make(chan struct{})
 		streams.Go(func() {
-			_, _ = s.RangeStream(within(t), &RangeRequest{Key: []byte("k"), End: []byte("l")}, func([]*Row) error {
+			req := &RangeRequest{Key: []byte("k"), End: []byte("l")}
+			_, _ = s.RangeStream(within(t), req, func([]*Row, bool) error {
 				close(entered)
 				<-release
 				return nil
@@ -182,7 +183,7 @@ func TestStreamIsSortedByItsTarget(t *testing.T) {
 				}
 				var got []*Row
 				chunks := 0
-				res, err := s.RangeStream(within(t), &req, func(rows []*Row) error {
+				res, err := s.RangeStream(within(t), &req, func(rows []*Row, _ bool) error {
 					got = append(got, rows...)
 					chunks++
 					return nil
@@ -217,7 +218,11 @@ func TestSortedStreamReadsMemory(t *testing.T) {
 	before := reads.Load()
 	rows := 0
 	req := &RangeRequest{Key: []byte("k"), End: []byte("l"), Target: SortMod}
-	if _, err := s.RangeStream(within(t), req, func(part []*Row) error { rows += len(part); return nil }); err != nil {
+	_, err := s.RangeStream(within(t), req, func(part []*Row, _ bool) error {
+		rows += len(part)
+		return nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if n := reads.Load() - before; n != 0 || rows != 10 {
@@ -231,7 +236,7 @@ func TestStreamWithoutCount(t *testing.T) {
 		s := streamStore(t, 20, cfg)
 		for _, noCount := range []bool{false, true} {
 			req := &RangeRequest{Key: []byte("k"), End: []byte("l"), Limit: 5, NoCount: noCount}
-			res, err := s.RangeStream(within(t), req, func([]*Row) error { return nil })
+			res, err := s.RangeStream(within(t), req, func([]*Row, bool) error { return nil })
 			if err != nil || !res.More || res.Epoch != 1 || (res.Count == 5) != noCount || !noCount && res.Count != 20 {
 				t.Errorf("without count: %t: %+v, %v", noCount, res, err)
 			}

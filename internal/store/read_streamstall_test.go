@@ -19,7 +19,8 @@ func TestStalledStreamsLetGoOfTheIndex(t *testing.T) {
 		entered := make(chan struct{})
 		all.Go(func() {
 			got := 0
-			_, err := s.RangeStream(within(t), &RangeRequest{Key: []byte{0}, End: []byte{0}}, func(rows []*Row) error {
+			req := &RangeRequest{Key: []byte{0}, End: []byte{0}}
+			_, err := s.RangeStream(within(t), req, func(rows []*Row, _ bool) error {
 				if got == 0 {
 					close(entered)
 					<-release

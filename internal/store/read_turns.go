@@ -187,10 +187,14 @@ func withoutTurn(ctx context.Context) context.Context {
 // noTurn has nothing to end.
 var noTurn *Turn
 
-// takeOne is take for a part of a read. It returns noTurn if the whole read has a turn, or needs none.
+// takeOne is take for a part of a read. It returns noTurn if the whole read has a turn, or needs none. A read that has
+// reserved memory does not wait for room.
 func (q *turns) takeOne(ctx context.Context) (*Turn, error) {
 	if inTurn(ctx) {
 		return noTurn, nil
+	}
+	if r := reservationOf(ctx); r != nil && r.account != nil {
+		return (&Kept{of: q, caller: r.account.caller}).turn(ctx)
 	}
 	return q.take(ctx)
 }

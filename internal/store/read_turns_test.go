@@ -165,11 +165,11 @@ func TestLongReadsTakeTurns(t *testing.T) {
 		},
 		"stream": func(ctx context.Context) error {
 			_, err := s.RangeStream(ctx, &RangeRequest{Key: []byte{0}, End: []byte{0}},
-				func([]*Row) error { return nil })
+				func([]*Row, bool) error { return nil })
 			return err
 		},
 		"sorted stream": func(ctx context.Context) error {
-			_, err := s.RangeStream(ctx, &sorted, func([]*Row) error { return nil })
+			_, err := s.RangeStream(ctx, &sorted, func([]*Row, bool) error { return nil })
 			return err
 		},
 	}
@@ -184,7 +184,7 @@ func TestLongReadsTakeTurns(t *testing.T) {
 			default:
 			}
 			s.turns.mu.Lock()
-			waits = len(s.turns.reads.callers) > 0
+			waits = len(s.turns.reads.callers)+len(s.turns.encoding.callers) > 0
 			s.turns.mu.Unlock()
 		}
 		leave()
@@ -220,7 +220,8 @@ func TestSortedStreamsTakeATurnForEachChunk(t *testing.T) {
 	all := free()
 	ctx, leave := context.WithCancel(t.Context())
 	chunks := 0
-	_, err := s.RangeStream(ctx, &RangeRequest{Key: []byte{0}, End: []byte{0}, Order: SortDescend}, func([]*Row) error {
+	req := &RangeRequest{Key: []byte{0}, End: []byte{0}, Order: SortDescend}
+	_, err := s.RangeStream(ctx, req, func([]*Row, bool) error {
 		if n := free(); n != all {
 			t.Errorf("%d of %d turns are free", n, all)
 		}

@@ -9,7 +9,16 @@ import (
 
 // rows returns the rows of an epoch's items, and fetches the values that are not in memory.
 func (s *Store) rows(ctx context.Context, items []*index.Item, epoch int64, req *RangeRequest) ([]*Row, error) {
-	return s.firstRows(ctx, items, epoch, req, 0)
+	if len(items) > 1 { // a get spares the look-up
+		reservationOf(ctx).expect(int64(len(items)))
+	}
+	rows, err := s.firstRows(ctx, items, epoch, req, heldBytes)
+	for err == nil && len(rows) < len(items) {
+		var more []*Row
+		more, err = s.firstRows(ctx, items[len(rows):], epoch, req, heldBytes)
+		rows = append(rows, more...)
+	}
+	return rows, err
 }
 
 // firstRows is rows for the first items, up to the one at which the total size of the rows reaches bytes; 0 means no
@@ -40,13 +49,17 @@ func (s *Store) firstRows(
 	}
 	s.cacheHits.add(len(items) - missing)
 	if missing == 0 {
-		return cut(out, bytes), nil
+		if out = cut(out, bytes); len(items) > 1 {
+			return out, reservationOf(ctx).read(len(out), 0)
+		}
+		return out, nil
 	}
 	fetched, err := s.fetch(ctx, items, epoch, missing, bytes)
 	if err != nil {
 		return nil, err
 	}
 	s.cacheMisses.add(len(fetched))
+	read := int64(0)
 	for i := range out {
 		if out[i] != nil {
 			continue
@@ -55,9 +68,11 @@ func (s *Store) firstRows(
 			out = out[:i]
 			break
 		}
+		read += fetched[0].Size()
 		out[i], fetched = &fetched[0].Row, fetched[1:]
 	}
-	return cut(out, bytes), nil
+	out = cut(out, bytes)
+	return out, reservationOf(ctx).read(len(out), read)
 }
 
 // fetch reads the values that are not cached from the database, and caches them while there is room. It ends with the
@@ -66,6 +81,9 @@ func (s *Store) fetch(
 	ctx context.Context, items []*index.Item, epoch int64, missing int, bytes int64,
 ) ([]*index.Item, error) {
 	asking(ctx)
+	if err := s.reserveRead(ctx, missing, bytes); err != nil {
+		return nil, err
+	}
 	ids, cold := make([]backend.RowID, 0, missing), make([]*index.Item, 0, missing)
 	for _, it := range items {
 		if !it.Cached() {

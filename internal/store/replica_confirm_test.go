@@ -106,7 +106,7 @@ func readRange(ctx context.Context, s *Store) (current bool, err error) {
 }
 
 func readStream(ctx context.Context, s *Store) (current bool, err error) {
-	_, err = s.RangeStream(ctx, &RangeRequest{Key: []byte("k")}, func(rows []*Row) error {
+	_, err = s.RangeStream(ctx, &RangeRequest{Key: []byte("k")}, func(rows []*Row, _ bool) error {
 		current = string(rows[0].Value) == "new"
 		return nil
 	})

@@ -31,16 +31,30 @@ func (s *Store) look(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err 
 		return nil, true, err
 	}
 	err = s.retryCompacted(ctx, func() error {
-		tree, clock := s.index.Now()
-		if ok = tree != nil; !ok {
-			return nil
-		}
-		if res, err = s.lookAt(ctx, t, tree, clock); err == nil {
-			res.Revision = clock.Revision
-		}
+		res, ok, err = s.lookOnce(ctx, t)
 		return err
 	})
 	return res, ok, err
+}
+
+func (s *Store) lookOnce(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err error) {
+	r := s.reserving(ctx)
+	for reading := r.with(ctx); ; {
+		tree, clock := s.index.Now()
+		if tree == nil {
+			r.release()
+			return nil, false, nil
+		}
+		res, err := s.lookAt(reading, t, tree, clock)
+		if err == nil {
+			res.Revision = clock.Revision
+			res.Turn, err = r.encode(ctx, res.Turn, t.KeepTurn)
+			return res, true, err
+		}
+		if err = r.again(ctx, err); err != nil {
+			return nil, true, err
+		}
+	}
 }
 
 // lookAt runs the transaction on a snapshot, given as tree and clock. A long one takes a turn first.
@@ -59,7 +73,7 @@ func (s *Store) lookAt(
 	}
 	var turn *Turn
 	if t.long(tree) {
-		if turn, err = s.turns.takeWith(ctx, s.resultBytes(t.returns(s.index))); err != nil {
+		if turn, err = s.turns.takeReserved(ctx, s.resultBytes(t.returns(s.index))); err != nil {
 			return nil, err
 		}
 	}

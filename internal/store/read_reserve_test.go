@@ -1,0 +1,182 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+// reserved returns the bytes that all accounts are for.
+func reserved(s *Store) int64 {
+	s.turns.mu.Lock()
+	defer s.turns.mu.Unlock()
+	return s.turns.kept
+}
+
+// waitingForRoom returns how many reads and writes wait until there is room for their results.
+func waitingForRoom(s *Store) (n int64) {
+	s.turns.mu.Lock()
+	defer s.turns.mu.Unlock()
+	for _, l := range []*lines{&s.turns.reads, &s.turns.results} {
+		for _, line := range l.waiting {
+			n += int64(line.Len())
+		}
+	}
+	return n
+}
+
+// Reads of values that are not in memory reserve memory before their statements. They count until their results are
+// encoded.
+func TestReadsReserveWhatTheyFetch(t *testing.T) {
+	const rows, size, clients = longRead + 10, 1 << 10, 16
+	const most = keptShared / heldBytes
+	eachIndex(t, func(t *testing.T, cfg Config) {
+		var running atomic.Int64
+		var gate atomic.Pointer[chan struct{}]
+		hold := func() error {
+			if g := gate.Load(); g != nil {
+				running.Add(1)
+				<-*g
+			}
+			return nil
+		}
+		f := &faults{Backend: openSQLite(t)}
+		f.beforeRows = func(context.Context, []backend.RowID) error { return hold() }
+		f.beforeRange = func(_ context.Context, q backend.RangeQuery) error {
+			if q.KeysOnly {
+				return nil
+			}
+			return hold()
+		}
+		cfg.CacheBytes = 1
+		s := openStore(t, f, cfg)
+		if !cfg.DisableIndex {
+			eventually(t, "the index is complete", s.index.Complete)
+		}
+		many(t, s, rows, rows, size)
+		old := s.Revision()
+		put(t, s, "other", "")
+		for name, req := range map[string]*RangeRequest{
+			"list":             {},
+			"short page":       {Limit: longRead},
+			"sorted":           {Order: SortDescend},
+			"older revision":   {Revision: old},
+			"sorted by values": {Target: SortValue},
+		} {
+			t.Run(name, func(t *testing.T) {
+				req.Key, req.End, req.KeepTurn = []byte("k"), []byte("l"), true
+				release := make(chan struct{})
+				gate.Store(&release)
+				running.Store(0)
+				var wg sync.WaitGroup
+				for range clients {
+					wg.Go(func() {
+						res, err := s.Range(within(t), req)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						defer res.Turn.End()
+						if res.Turn == nil || res.Turn.result.Bytes() < sizeOf(res.Rows) {
+							t.Error("a result does not count")
+						}
+					})
+				}
+				waitForRoom(t, s, clients-most)
+				if n, bytes := running.Load(), reserved(s); n > most || bytes != most*heldBytes {
+					t.Errorf("%d statements run, %d bytes are reserved", n, bytes)
+				}
+				gate.Store(nil)
+				close(release)
+				wg.Wait()
+				if got := reserved(s); got != 0 {
+					t.Errorf("%d bytes are reserved after all reads", got)
+				}
+			})
+		}
+	})
+}
+
+// A read that turns out to be much larger than its reservation starts over, unless it is alone or has done so. It waits
+// holding nothing.
+func TestReadsThatNeedMoreStartOver(t *testing.T) {
+	s := openStore(t, openSQLite(t), Config{})
+	ctx := within(t)
+	others := s.Keep(ctx, 1)
+	runs := 0
+	r := s.reserving(ctx)
+	read := func(ctx context.Context) error {
+		runs++
+		reservationOf(ctx).expect(1000)
+		if err := s.reserveRead(ctx, 1000, heldBytes); err != nil {
+			return err
+		}
+		if runs == 1 {
+			defer others.Release(1)
+		}
+		return reservationOf(ctx).read(10, heldBytes)
+	}
+	err := read(r.with(ctx))
+	if err == nil || r.again(ctx, err) != nil {
+		t.Fatalf("a read that needs more than there is: %v", err)
+	}
+	if err := read(r.with(ctx)); err != nil || reserved(s) != 100*heldBytes {
+		t.Errorf("%d bytes are reserved, %v", reserved(s), err)
+	}
+	gone, leave := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() {
+		waits := s.reserving(gone)
+		done <- waits.again(gone, s.reserveRead(waits.with(gone), 1, heldBytes))
+	}()
+	waitForRoom(t, s, 1)
+	leave()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("an abandoned read: %v", err)
+	}
+	urgent := backend.Urgent(ctx)
+	if err := s.reserveRead(s.reserving(urgent).with(urgent), 1000, heldBytes); err != nil {
+		t.Errorf("an urgent read: %v", err)
+	}
+	r.release()
+	if n := reserved(s); n != 0 {
+		t.Errorf("%d bytes are reserved after all reads", n)
+	}
+}
+
+// waitForRoom waits until n reads wait for room.
+func waitForRoom(t *testing.T, s *Store, n int64) {
+	t.Helper()
+	for ctx := within(t); waitingForRoom(s) != n; runtime.Gosched() {
+		if ctx.Err() != nil {
+			t.Errorf("%d reads wait for room, want %d", waitingForRoom(s), n)
+			return
+		}
+	}
+}
+
+// A chunk of a stream counts while it is sent. Between chunks a stream holds no memory while it waits.
+func TestStreamsReserveEachChunk(t *testing.T) {
+	for _, order := range []SortOrder{SortNone, SortDescend} {
+		s := streamStore(t, 3*streamFirst, Config{})
+		last := 0
+		_, err := s.RangeStream(within(t), &RangeRequest{Key: []byte("k"), End: []byte("l"), Order: order},
+			func(rows []*Row, is bool) error {
+				if got := reserved(s); got != sizeOf(rows) {
+					t.Errorf("%d bytes are reserved for a chunk of %d", got, sizeOf(rows))
+				}
+				if is {
+					last++
+				}
+				return nil
+			})
+		if got := reserved(s); err != nil || got != 0 || last != 1 {
+			t.Errorf("%d last chunks, then %d bytes are reserved, %v", last, got, err)
+		}
+	}
+}
