@@ -9,13 +9,15 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// counts remembers how many keys a limited list left unread. The next page of a list read from the database then need
-// not count again: within one history, the number of keys from a start key to the end of a span at a revision never
-// changes.
+// counts remembers counts that the database made, and how many keys a limited list left unread, so that the same count
+// and the next page of such a list need not ask again: within one epoch, the number of keys in a span at a revision
+// never changes. Whether the revision is compacted is checked before.
 type counts struct {
-	mu    sync.Mutex
-	known map[countKey]int64
-	order []countKey // oldest first
+	mu      sync.Mutex
+	known   map[countKey]int64
+	order   []countKey // oldest first
+	bytes   int64      // of order
+	running map[countKey]chan struct{}
 }
 
 type countKey struct {
@@ -25,29 +27,73 @@ type countKey struct {
 	open       bool
 }
 
-const countsMax = 1024
+const (
+	countsMax = 1024
+	// countsBytes bounds the keys that counts holds.
+	countsBytes = 1 << 20
+)
 
-func (c *counts) get(k countKey) (int64, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n, ok := c.known[k]
-	return n, ok
-}
+func (k countKey) size() int64 { return int64(len(k.start) + len(k.end)) }
 
 func (c *counts) put(k countKey, n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if _, ok := c.known[k]; ok || k.size() > countsBytes {
+		return
+	}
+	for len(c.order) == countsMax || c.bytes+k.size() > countsBytes {
+		delete(c.known, c.order[0])
+		c.bytes -= c.order[0].size()
+		c.order = append(c.order[:0], c.order[1:]...)
+	}
 	if c.known == nil {
 		c.known = map[countKey]int64{}
 	}
-	if _, ok := c.known[k]; !ok {
-		if len(c.order) == countsMax {
-			delete(c.known, c.order[0])
-			c.order = append(c.order[:0], c.order[1:]...)
-		}
-		c.order = append(c.order, k)
-	}
 	c.known[k] = n
+	c.order = append(c.order, k)
+	c.bytes += k.size()
+}
+
+// find returns the count of k. It waits while another caller finds it. If that caller fails, the next one tries.
+func (c *counts) find(ctx context.Context, k countKey, ask func() (int64, error)) (int64, error) {
+	for {
+		c.mu.Lock()
+		n, ok := c.known[k]
+		other, runs := c.running[k]
+		if ok {
+			c.mu.Unlock()
+			return n, nil
+		}
+		if !runs {
+			if c.running == nil {
+				c.running = map[countKey]chan struct{}{}
+			}
+			done := make(chan struct{})
+			c.running[k] = done
+			c.mu.Unlock()
+			return c.ask(k, done, ask)
+		}
+		c.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+func (c *counts) ask(k countKey, done chan struct{}, ask func() (int64, error)) (int64, error) {
+	defer func() {
+		c.mu.Lock()
+		delete(c.running, k)
+		c.mu.Unlock()
+		close(done)
+	}()
+	n, err := ask()
+	if err == nil {
+		c.put(k, n)
+	}
+	return n, err
 }
 
 func (v view) countKey(sp index.Span) countKey {
@@ -59,17 +105,21 @@ func (s *Store) count(ctx context.Context, sp index.Span, v view) (int64, error)
 	if keys := v.keys(); keys != nil {
 		return keys.Count(sp), nil
 	}
-	if n, ok := s.counts.get(v.countKey(sp)); ok {
+	k := v.countKey(sp)
+	ask := func() (int64, error) {
+		n, clock, err := s.backend.Count(ctx, backend.RangeQuery{Span: sp.Backend(), Revision: v.rev, Pin: v.pin.id()})
+		if err == nil {
+			err = v.check(clock)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("count at revision %d: %w", v.rev, err)
+		}
 		return n, nil
 	}
-	n, clock, err := s.backend.Count(ctx, backend.RangeQuery{Span: sp.Backend(), Revision: v.rev, Pin: v.pin.id()})
-	if err == nil {
-		err = v.check(clock)
+	if k.size() > countsBytes || backend.IsUrgent(ctx) { // it cannot be remembered, or must not wait for others
+		return ask()
 	}
-	if err != nil {
-		return 0, fmt.Errorf("count at revision %d: %w", v.rev, err)
-	}
-	return n, nil
+	return s.counts.find(ctx, k, ask)
 }
 
 // count returns the number of live keys in [key, end) as the transaction sees them.

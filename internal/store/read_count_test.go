@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -92,5 +95,79 @@ func TestCountFromAServerBehind(t *testing.T) {
 	}})
 	if !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrFutureRevision) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// failingCount is a database whose first count fails once release is closed.
+type failingCount struct {
+	backend.Backend
+	statements atomic.Int64
+	release    chan struct{}
+}
+
+func (c *failingCount) Count(ctx context.Context, q backend.RangeQuery) (int64, backend.Clock, error) {
+	if c.statements.Add(1) == 1 {
+		<-c.release
+		return 0, backend.Clock{}, backend.ErrUnavailable
+	}
+	return c.Backend.Count(ctx, q)
+}
+
+// Equal counts at an older revision share a statement, also if that of another caller fails. Their answer is remembered
+// until the revision is compacted.
+func TestCountsAtAnOlderRevision(t *testing.T) {
+	b := &failingCount{Backend: openSQLite(t), release: make(chan struct{})}
+	s := openStore(t, b, Config{DisableIndex: true})
+	many(t, s, 10, 10, 1)
+	old := s.Revision()
+	put(t, s, "kk", "")
+	count := func() (int64, error) {
+		req := &RangeRequest{Key: []byte("k"), End: []byte("l"), Revision: old, CountOnly: true}
+		res, err := s.Range(within(t), req)
+		if err != nil {
+			return 0, err
+		}
+		return res.Count, nil
+	}
+	var failed atomic.Int64
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if n, err := count(); err != nil {
+				failed.Add(1)
+			} else if n != 10 {
+				t.Errorf("counted %d", n)
+			}
+		})
+	}
+	close(b.release)
+	wg.Wait()
+	if n, err := count(); n != 10 || err != nil || failed.Load() != 1 || b.statements.Load() != 2 {
+		t.Errorf("%d, %v after %d statements, %d failures", n, err, b.statements.Load(), failed.Load())
+	}
+	if _, err := s.Compact(within(t), s.Revision(), false); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := count(); !errors.Is(err, ErrCompacted) {
+		t.Errorf("at a compacted revision: %d, %v", n, err)
+	}
+}
+
+// What counts remember is bounded by its number and by its bytes.
+func TestRememberedCountsAreBounded(t *testing.T) {
+	var c counts
+	for i := range int64(2 * countsMax) {
+		c.put(countKey{rev: i}, i)
+	}
+	if len(c.known) != countsMax || len(c.order) != countsMax {
+		t.Errorf("%d counts are remembered", len(c.known))
+	}
+	long := strings.Repeat("k", countsBytes/4)
+	for i := range int64(10) {
+		c.put(countKey{rev: -i, start: long}, i)
+	}
+	c.put(countKey{start: strings.Repeat("k", countsBytes+1)}, 1)
+	if c.bytes != countsBytes || len(c.known) != 4 || c.known[countKey{rev: -9, start: long}] != 9 {
+		t.Errorf("%d counts of %d bytes are remembered", len(c.known), c.bytes)
 	}
 }
