@@ -87,6 +87,12 @@ func TestReadsReserveWhatTheyFetch(t *testing.T) {
 						}
 					})
 				}
+				for ctx := within(t); reserved(s) != most*heldBytes; runtime.Gosched() {
+					if ctx.Err() != nil {
+						t.Error("the reads do not reserve all there is")
+						break
+					}
+				}
 				waitForRoom(t, s, clients-most)
 				if n, bytes := running.Load(), reserved(s); n > most || bytes != most*heldBytes {
 					t.Errorf("%d statements run, %d bytes are reserved", n, bytes)
