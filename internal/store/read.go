@@ -181,6 +181,9 @@ func (s *Store) ranged(ctx context.Context, req *RangeRequest, sp index.Span) (*
 			return res, err
 		}
 	}
+	if err := s.rewind(ctx, req); err != nil {
+		return nil, err
+	}
 	v, err := s.viewAt(req.Revision)
 	if err != nil {
 		return nil, err

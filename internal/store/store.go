@@ -142,6 +142,7 @@ type Store struct {
 	fetcher  *fetcher
 	turns    *turns
 	counts   counts
+	rewinds  rewinds
 	seq      *sequencer
 	hub      *watch.Hub
 	lessor   leaseKeeper
