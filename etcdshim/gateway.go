@@ -40,7 +40,7 @@ type gateway struct {
 	codec  *jsonCodec
 	bodies *bodies.Budget
 	limit  int64 // of a body, or of a document in a streaming one
-	keep   func(ctx context.Context, bytes int64) *store.Kept
+	charge func(ctx context.Context, bytes int64) *store.Account
 	awaits *answers
 	log    *slog.Logger
 }
@@ -60,11 +60,11 @@ func newGateway(
 	if err != nil {
 		return nil, nil, fmt.Errorf("gateway: %w", err)
 	}
-	g := &gateway{codec: newJSONCodec(), keep: s.Keep, awaits: awaits, log: o.Logger}
+	g := &gateway{codec: newJSONCodec(), charge: s.Charge, awaits: awaits, log: o.Logger}
 	g.limit = gatewayFactor * int64(o.MaxRequestBytes+messageOverhead)
 	g.bodies = bodies.NewBudget(g.limit, bodyTimeout)
 	g.mux = runtime.NewServeMux(runtime.WithMarshalerOption(runtime.MIMEWildcard, g.codec),
-		runtime.WithForwardResponseOption(g.keepAnswer),
+		runtime.WithForwardResponseOption(g.chargeAnswer),
 		runtime.WithMetadata(gatewayMetadata), runtime.WithErrorHandler(handleError),
 		runtime.WithStreamErrorHandler(func(ctx context.Context, err error) *status.Status {
 			err = gatewayError(ctx, err)
@@ -118,7 +118,7 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request, abort func(time.
 		return
 	}
 	defer body.Release()
-	t := &taken{ResponseWriter: w}
+	t := &answerWriter{ResponseWriter: w}
 	r, end := g.awaits.begin(t, ofClient(r))
 	defer end()
 	r.Body = newWhole(body)

@@ -35,7 +35,7 @@ func newJSONCodec() *jsonCodec {
 // several times as much garbage.
 func (c *jsonCodec) Marshal(v any) ([]byte, error) {
 	if m, ok := v.(proto.Message); ok {
-		if n := proto.Size(m); n >= largeInTurn {
+		if n := proto.Size(m); n >= permitReply {
 			return c.json.MarshalOptions.MarshalAppend(make([]byte, 0, n/2*3), m)
 		}
 	}

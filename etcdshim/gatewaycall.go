@@ -26,19 +26,19 @@ const gatewayNetwork = "in-process"
 type answers struct {
 	mu   sync.Mutex
 	last uint64
-	open map[string]*taken
+	open map[string]*answerWriter
 }
 
 type answerKey struct{}
 
 // begin returns r with a pending answer, and a function that ends it.
-func (a *answers) begin(t *taken, r *http.Request) (_ *http.Request, end func()) {
+func (a *answers) begin(t *answerWriter, r *http.Request) (_ *http.Request, end func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.last++
 	number := strconv.FormatUint(a.last, 10)
 	if a.open == nil {
-		a.open = map[string]*taken{}
+		a.open = map[string]*answerWriter{}
 	}
 	a.open[number] = t
 	return r.WithContext(context.WithValue(r.Context(), answerKey{}, number)), func() {
@@ -50,7 +50,7 @@ func (a *answers) begin(t *taken, r *http.Request) (_ *http.Request, end func())
 }
 
 // of returns the answer for a call of the gateway, or nil if the call is another's, or nobody waits any more.
-func (a *answers) of(ctx context.Context) *taken {
+func (a *answers) of(ctx context.Context) *answerWriter {
 	number := ofGateway(ctx, gatewayAnswer)
 	if number == "" {
 		return nil

@@ -24,40 +24,40 @@ func (s *kv) read(ctx context.Context, r *rangeRequest) (any, error) {
 	if err := checkRange(&r.RangeRequest); err != nil {
 		return nil, err
 	}
-	r.KeepTurn = true
+	r.KeepPermit = true
 	res, err := s.engine.Range(ctx, &r.RangeRequest)
 	if err != nil {
 		return nil, statusError(ctx, err)
 	}
 	r.reply = rangeReply{s.id.now(), res}
-	return s.inTurn(ctx, res.Turn, &r.reply)
+	return s.admitted(ctx, res.Permit, &r.reply)
 }
 
-// largeInTurn is the size from which encoding a reply takes a turn, however few rows it has.
-const largeInTurn = 64 << 10
+// permitReply is the size from which encoding a reply needs a permit, however few rows it has.
+const permitReply = 64 << 10
 
-// inTurn encodes the reply to a long read during the read's turn, and a large one in its own turn. What then waits for
+// admitted encodes the reply to a long read under the read's permit, and a large one under its own. What then waits for
 // the client counts until it is sent, or the gateway's client has it. Other replies are encoded when they are sent.
-func (s *kv) inTurn(ctx context.Context, turn *store.Turn, r reply) (any, error) {
-	if turn == nil {
-		if r.size() < largeInTurn {
+func (s *kv) admitted(ctx context.Context, permit *store.Permit, r reply) (any, error) {
+	if permit == nil {
+		if r.size() < permitReply {
 			return r, nil
 		}
 		var err error
-		if turn, err = s.engine.Turn(ctx); err != nil {
+		if permit, err = s.engine.AcquirePermit(ctx); err != nil {
 			return nil, statusError(ctx, err)
 		}
 	}
-	defer turn.End()
+	defer permit.End()
 	data, err := encode(r)
 	if err != nil {
 		return nil, err
 	}
 	if t := s.awaited.of(ctx); t != nil {
-		t.keep(turn.Keep(ctx, keptFactor*int64(data.Len())))
+		t.charge(permit.Charge(ctx, answerFactor*int64(data.Len())))
 		return encoded{data}, nil
 	}
-	return encoded{countSent(data, turn.Keep(ctx, int64(data.Len())))}, nil
+	return encoded{countSent(data, permit.Charge(ctx, int64(data.Len())))}, nil
 }
 
 func (s *kv) put(ctx context.Context, r *putRequest) (any, error) {
@@ -107,13 +107,13 @@ func (s *kv) txn(ctx context.Context, r *txnRequest) (any, error) {
 			return nil, err
 		}
 	}
-	t.KeepTurn = true
+	t.KeepPermit = true
 	res, err := s.engine.Txn(ctx, t)
 	if err != nil {
 		return nil, statusError(ctx, err)
 	}
 	r.reply = txnReply{s.id.now(), res}
-	return s.inTurn(ctx, res.Turn, &r.reply)
+	return s.admitted(ctx, res.Permit, &r.reply)
 }
 
 // empty reports whether a transaction names no keys.
@@ -174,15 +174,15 @@ func (s *kv) rangeStream(r *rangeRequest, stream grpc.ServerStream) error {
 	return s.sendChunk(stream, &chunkReply{rangeReply{s.id.now(), &last}})
 }
 
-// sendChunk sends a chunk, for which the engine has waited until there was room. It counts until it is sent: each of
+// sendChunk sends a chunk, for which the engine has waited until there was memory. It counts until it is sent: each of
 // many streams that nobody reads would hold some.
 func (s *kv) sendChunk(stream grpc.ServerStream, r *chunkReply) error {
 	data, err := encode(r)
 	if err != nil {
 		return err
 	}
-	kept := s.engine.Keep(stream.Context(), int64(replies.size(r.size())))
-	return stream.SendMsg(encoded{countSent(data, kept)})
+	account := s.engine.Charge(stream.Context(), int64(replies.size(r.size())))
+	return stream.SendMsg(encoded{countSent(data, account)})
 }
 
 // unary describes a method whose request is a *T. handle gets the service.

@@ -180,8 +180,8 @@ func TestPageOfRows(t *testing.T) {
 	}
 }
 
-// A stream waits while unread results leave no room.
-func TestRangeStreamWaitsForRoom(t *testing.T) {
+// A stream waits while unread results leave no memory.
+func TestRangeStreamWaitsForMemory(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	for i := range 100 {
 		s.put(t, fmt.Sprintf("k%03d", i), "value")
@@ -203,14 +203,14 @@ func TestRangeStreamWaitsForRoom(t *testing.T) {
 			rows += len(r.RangeResponse.Kvs)
 		}
 	}
-	others := s.store.Keep(t.Context(), 1<<30)
+	others := s.store.Charge(t.Context(), 1<<30)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if rows, err := read(ctx); rows != 0 || status.Code(err) != codes.DeadlineExceeded {
-		t.Errorf("without room: %d rows, %v", rows, err)
+		t.Errorf("without memory: %d rows, %v", rows, err)
 	}
 	others.Release(1 << 30)
 	if rows, err := read(t.Context()); rows != 100 || err != nil {
-		t.Errorf("with room: %d rows, %v", rows, err)
+		t.Errorf("with memory: %d rows, %v", rows, err)
 	}
 }

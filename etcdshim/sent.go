@@ -12,12 +12,12 @@ import (
 // countedBytes is the number of bytes of a reply after which it is noted that they have been sent.
 const countedBytes = 256 << 10
 
-// countSent returns data that reports to kept how much of it gRPC has sent, or discarded. Between its buffers it puts
-// empty ones, each of which reports the bytes before it when it is freed.
-func countSent(data mem.BufferSlice, kept *store.Kept) mem.BufferSlice {
-	all := &sent{kept: kept}
+// countSent returns data that reports to account how much of it gRPC has sent, or discarded. Between its buffers it
+// puts empty ones, each of which reports the bytes before it when it is freed.
+func countSent(data mem.BufferSlice, account *store.Account) mem.BufferSlice {
+	all := &sent{account: account}
 	// When a connection breaks, gRPC drops some unsent data without freeing it.
-	runtime.AddCleanup(all, func(k *store.Kept) { k.Release(math.MaxInt64) }, kept)
+	runtime.AddCleanup(all, func(k *store.Account) { k.Release(math.MaxInt64) }, account)
 	out := make(mem.BufferSlice, 0, len(data)+data.Len()/countedBytes+1)
 	since := int64(0)
 	for i, b := range data {
@@ -38,8 +38,8 @@ var nothing = make([]byte, 0, 2<<10)
 // sent is what the marks of a reply share. It is large so that few are neighbours in memory: adding a cleanup walks
 // past the cleanups of all neighbours.
 type sent struct {
-	kept *store.Kept
-	_    [1 << 10]byte
+	account *store.Account
+	_       [1 << 10]byte
 }
 
 // mark is the pool to which an empty buffer returns.
@@ -53,4 +53,4 @@ func (m *mark) Get(n int) *[]byte {
 	return &b
 }
 
-func (m *mark) Put(*[]byte) { m.of.kept.Release(m.bytes) }
+func (m *mark) Put(*[]byte) { m.of.account.Release(m.bytes) }

@@ -25,7 +25,7 @@ func TestRepliesCountUntilSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	raw := message.Materialize()
-	made := make(chan *store.Kept, 1)
+	made := make(chan *store.Account, 1)
 	g := grpc.NewServer(grpc.ForceServerCodecV2(newCodec()))
 	g.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "test", HandlerType: (*any)(nil),
@@ -35,18 +35,18 @@ func TestRepliesCountUntilSent(t *testing.T) {
 			if err := decode(&emptypb.Empty{}); err != nil {
 				return nil, err
 			}
-			turn, err := s.store.Turn(ctx)
+			permit, err := s.store.AcquirePermit(ctx)
 			if err != nil {
 				return nil, err
 			}
-			defer turn.End()
-			kept := turn.Keep(ctx, int64(len(raw)))
-			made <- kept
+			defer permit.End()
+			account := permit.Charge(ctx, int64(len(raw)))
+			made <- account
 			var pieces mem.BufferSlice
 			for at := 0; at < len(raw); at += 1000 {
 				pieces = append(pieces, mem.SliceBuffer(raw[at:min(at+1000, len(raw))]))
 			}
-			return encoded{countSent(pieces, kept)}, nil
+			return encoded{countSent(pieces, account)}, nil
 		}}},
 	}, nil)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -55,7 +55,7 @@ func TestRepliesCountUntilSent(t *testing.T) {
 	}
 	go func() { _ = g.Serve(l) }()
 	t.Cleanup(g.Stop)
-	released := func(what string, k *store.Kept) {
+	released := func(what string, k *store.Account) {
 		t.Helper()
 		for began := time.Now(); k.Bytes() != 0; runtime.GC() {
 			if time.Since(began) > 30*time.Second {
@@ -80,7 +80,7 @@ func TestRepliesCountUntilSent(t *testing.T) {
 	}
 	released("read", <-made)
 	// A stream whose client does not read: its window is full before the reply is sent.
-	begin := func(ctx context.Context, conn *grpc.ClientConn) *store.Kept {
+	begin := func(ctx context.Context, conn *grpc.ClientConn) *store.Account {
 		stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, "/test/Get")
 		if err == nil {
 			err = stream.SendMsg(&emptypb.Empty{})

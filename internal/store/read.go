@@ -107,7 +107,7 @@ func (s *Store) Range(ctx context.Context, req *RangeRequest) (*RangeResult, err
 	res, err := s.readAgain(ctx, req)
 	if now := s.Auth(); err == nil && now != state {
 		if err = mayRead(ctx, now, req.Key, req.End); err != nil {
-			res.Turn.End()
+			res.Permit.End()
 			return nil, err
 		}
 	}
@@ -165,7 +165,7 @@ func (s *Store) read(ctx context.Context, req *RangeRequest) (*RangeResult, erro
 	for reading := r.with(ctx); ; {
 		res, err := s.ranged(reading, req, sp)
 		if err == nil {
-			res.Turn, err = r.encode(ctx, res.Turn, req.KeepTurn)
+			res.Permit, err = r.encode(ctx, res.Permit, req.KeepPermit)
 			return res, err
 		}
 		if err = r.again(ctx, err); err != nil {
@@ -174,7 +174,7 @@ func (s *Store) read(ctx context.Context, req *RangeRequest) (*RangeResult, erro
 	}
 }
 
-// ranged serves a range, in a turn if it is long.
+// ranged serves a range, with a permit if it is long.
 func (s *Store) ranged(ctx context.Context, req *RangeRequest, sp index.Span) (*RangeResult, error) {
 	if req.plain() && !sp.Empty {
 		if res, ok, err := s.small(ctx, req, sp); ok || err != nil {
@@ -195,21 +195,21 @@ func (s *Store) ranged(ctx context.Context, req *RangeRequest, sp index.Span) (*
 		return s.rangedAt(ctx, req, sp, v)
 	}
 	if req.Revision <= 0 {
-		v.tree = nil // reads in line must not keep the snapshots that they came with
+		v.tree = nil // reads that wait must not hold the snapshots that they began with
 	}
-	turn, err := s.turns.takeOne(ctx)
+	permit, err := s.admission.acquireOnce(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if req.Revision <= 0 {
 		v, _ = s.viewAt(0)
 	}
-	res, err := s.rangedAt(turn.with(ctx), req, sp, v)
-	if err != nil || !req.KeepTurn {
-		turn.End()
+	res, err := s.rangedAt(permit.with(ctx), req, sp, v)
+	if err != nil || !req.KeepPermit {
+		permit.End()
 		return res, err
 	}
-	res.Turn = turn
+	res.Permit = permit
 	return res, nil
 }
 
@@ -362,13 +362,13 @@ func (s *Store) chunk(
 	ctx context.Context, sp index.Span, v view, size chunkSize, req *RangeRequest,
 ) (rows []*Row, more bool, err error) {
 	if keys := v.keys(); keys != nil {
-		if size.rows > longRead && !inTurn(ctx) && keys.Exceeds(sp, longRead) {
-			turn, err := s.turns.takeOne(ctx)
+		if size.rows > longRead && !hasPermit(ctx) && keys.Exceeds(sp, longRead) {
+			permit, err := s.admission.acquireOnce(ctx)
 			if err != nil {
 				return nil, false, err
 			}
-			defer turn.End()
-			ctx = turn.with(ctx)
+			defer permit.End()
+			ctx = permit.with(ctx)
 		}
 		items, more := keys.Walk(sp, size.rows)
 		rows, err = s.firstRows(ctx, items, v.epoch, req, size.bytes)
@@ -393,7 +393,7 @@ func (s *Store) chunk(
 func (s *Store) fromDatabase(
 	ctx context.Context, sp index.Span, v view, size chunkSize, keysOnly bool,
 ) (rows []Row, more bool, err error) {
-	asking(ctx)
+	returnPermit(ctx)
 	if !keysOnly {
 		if err := s.reserveRead(ctx, size.rows, size.bytes); err != nil {
 			return nil, false, err

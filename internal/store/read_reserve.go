@@ -22,13 +22,13 @@ const (
 // have to wait, it fails with [unreserved], and starts over once it has the reservation. After that it never waits, so
 // reads that wait cannot block each other.
 type reservation struct {
-	of      *turns
-	account *Kept // nil until the first statement
-	rows    int64 // that the read returns, as far as it is known
-	seen    int64 // of these, those that it has
-	bytes   int64 // of those that it has fetched
-	settled bool  // the account is for all rows of the read
-	least   int64 // what the account is for at least, if it is that of the read's turn
+	of      *admission
+	account *Account // nil until the first statement
+	rows    int64    // that the read returns, as far as it is known
+	seen    int64    // of these, those that it has
+	bytes   int64    // of those that it has fetched
+	settled bool     // the account is for all rows of the read
+	least   int64    // what the account is for at least, if it is that of the read's permit
 }
 
 // unreserved is the error of a read that has to wait for a reservation of so many bytes.
@@ -60,7 +60,7 @@ func (s *Store) reserving(ctx context.Context) *reservation {
 	if backend.IsUrgent(ctx) || reservationOf(ctx) != nil {
 		return nil
 	}
-	return &reservation{of: s.turns}
+	return &reservation{of: s.admission}
 }
 
 // again decides about a read that has failed. If only the reservation was missing, it waits for that, and returns nil:
@@ -98,11 +98,11 @@ func (s *Store) reserveRead(ctx context.Context, rows int, bound int64) error {
 }
 
 // tryReserve is reserve without waiting. It returns nil if the caller would have to wait.
-func (q *turns) tryReserve(ctx context.Context, bytes int64) *Kept {
-	k := &Kept{of: q, caller: q.caller(ctx), bytes: bytes}
+func (q *admission) tryReserve(ctx context.Context, bytes int64) *Account {
+	k := &Account{of: q, caller: q.caller(ctx), bytes: bytes}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.results.callers) > 0 || !q.room(k.caller) {
+	if len(q.results.callers) > 0 || !q.admits(k.caller) {
 		return nil
 	}
 	q.count(k.caller, bytes)
@@ -127,36 +127,36 @@ func (r *reservation) read(rows int, bytes int64) error {
 	return nil
 }
 
-// resize makes the account one of at least one byte. Unless it must, it grows only as far as there is room, beside
+// resize makes the account one of at least one byte. Unless it must, it grows only as far as there is memory, beside
 // other accounts.
-func (k *Kept) resize(bytes int64, must bool) bool {
+func (k *Account) resize(bytes int64, must bool) bool {
 	bytes = max(1, bytes)
 	q := k.of
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	others := q.kept - k.bytes
-	if !must && bytes > k.bytes && others > 0 && others+bytes > keptMost {
+	others := q.accounted - k.bytes
+	if !must && bytes > k.bytes && others > 0 && others+bytes > accountsLimit {
 		return false
 	}
-	q.kept += bytes - k.bytes
+	q.accounted += bytes - k.bytes
 	k.bytes = bytes
-	q.give()
+	q.grant()
 	return true
 }
 
-// takeReserved waits for a turn of a read whose result counts as so many bytes at first, and makes that the read's
-// reservation, unless it has one.
-func (q *turns) takeReserved(ctx context.Context, bytes int64) (*Turn, error) {
+// acquireReserved waits for a permit of a read whose result accounts for so many bytes at first, and makes that the
+// read's reservation, unless it has one.
+func (q *admission) acquireReserved(ctx context.Context, bytes int64) (*Permit, error) {
 	r := reservationOf(ctx)
 	if r == nil || r.account != nil {
-		return q.takeOne(ctx)
+		return q.acquireOnce(ctx)
 	}
 	bytes = max(bytes, leastRowBytes)
-	turn, err := q.takeWith(ctx, bytes)
+	permit, err := q.acquireWith(ctx, bytes)
 	if err == nil {
-		r.account, r.least, r.settled = turn.result, bytes, true
+		r.account, r.least, r.settled = permit.result, bytes, true
 	}
-	return turn, err
+	return permit, err
 }
 
 func (r *reservation) release() {
@@ -165,22 +165,22 @@ func (r *reservation) release() {
 	}
 }
 
-// encode turns the reservation of a finished read into a turn to encode its result, which then accounts for it. A
-// result that is small, or not to be kept, counts no longer; was is the turn that the read has had.
-func (r *reservation) encode(ctx context.Context, was *Turn, keep bool) (*Turn, error) {
+// encode turns the reservation of a finished read into a permit to encode its result, which then accounts for it. A
+// result that is small, or not to be encoded, counts no longer; was is the permit that the read has had.
+func (r *reservation) encode(ctx context.Context, was *Permit, large bool) (*Permit, error) {
 	if r == nil || r.account == nil || r.least > 0 {
 		return was, nil
 	}
-	if !keep || r.bytes < smallResult {
+	if !large || r.bytes < smallResult {
 		r.release()
 		return was, nil
 	}
 	was.End()
 	r.account.resize(r.bytes, true)
-	turn, err := r.account.turn(ctx)
+	permit, err := r.account.encode(ctx)
 	if err != nil {
 		r.release()
 		return nil, err
 	}
-	return turn, nil
+	return permit, nil
 }

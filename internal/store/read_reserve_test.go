@@ -13,16 +13,16 @@ import (
 
 // reserved returns the bytes that all accounts are for.
 func reserved(s *Store) int64 {
-	s.turns.mu.Lock()
-	defer s.turns.mu.Unlock()
-	return s.turns.kept
+	s.admission.mu.Lock()
+	defer s.admission.mu.Unlock()
+	return s.admission.accounted
 }
 
-// waitingForRoom returns how many reads and writes wait until there is room for their results.
-func waitingForRoom(s *Store) (n int64) {
-	s.turns.mu.Lock()
-	defer s.turns.mu.Unlock()
-	for _, l := range []*lines{&s.turns.reads, &s.turns.results} {
+// waitingForMemory returns how many reads and writes wait until there is memory for their results.
+func waitingForMemory(s *Store) (n int64) {
+	s.admission.mu.Lock()
+	defer s.admission.mu.Unlock()
+	for _, l := range []*fairQueue{&s.admission.reads, &s.admission.results} {
 		for _, line := range l.waiting {
 			n += int64(line.Len())
 		}
@@ -34,7 +34,7 @@ func waitingForRoom(s *Store) (n int64) {
 // encoded.
 func TestReadsReserveWhatTheyFetch(t *testing.T) {
 	const rows, size, clients = longRead + 10, 1 << 10, 16
-	const most = keptShared / heldBytes
+	const most = accountsShared / heldBytes
 	eachIndex(t, func(t *testing.T, cfg Config) {
 		var running atomic.Int64
 		var gate atomic.Pointer[chan struct{}]
@@ -69,7 +69,7 @@ func TestReadsReserveWhatTheyFetch(t *testing.T) {
 			"sorted by values": {Target: SortValue},
 		} {
 			t.Run(name, func(t *testing.T) {
-				req.Key, req.End, req.KeepTurn = []byte("k"), []byte("l"), true
+				req.Key, req.End, req.KeepPermit = []byte("k"), []byte("l"), true
 				release := make(chan struct{})
 				gate.Store(&release)
 				running.Store(0)
@@ -81,8 +81,8 @@ func TestReadsReserveWhatTheyFetch(t *testing.T) {
 							t.Error(err)
 							return
 						}
-						defer res.Turn.End()
-						if res.Turn == nil || res.Turn.result.Bytes() < sizeOf(res.Rows) {
+						defer res.Permit.End()
+						if res.Permit == nil || res.Permit.result.Bytes() < sizeOf(res.Rows) {
 							t.Error("a result does not count")
 						}
 					})
@@ -93,7 +93,7 @@ func TestReadsReserveWhatTheyFetch(t *testing.T) {
 						break
 					}
 				}
-				waitForRoom(t, s, clients-most)
+				awaitWaitingForMemory(t, s, clients-most)
 				if n, bytes := running.Load(), reserved(s); n > most || bytes != most*heldBytes {
 					t.Errorf("%d statements run, %d bytes are reserved", n, bytes)
 				}
@@ -109,11 +109,11 @@ func TestReadsReserveWhatTheyFetch(t *testing.T) {
 }
 
 // A read that turns out to be much larger than its reservation starts over, unless it is alone or has done so. It waits
-// holding nothing.
+// accounts nothing.
 func TestReadsThatNeedMoreStartOver(t *testing.T) {
 	s := openStore(t, openSQLite(t), Config{})
 	ctx := within(t)
-	others := s.Keep(ctx, 1)
+	others := s.Charge(ctx, 1)
 	runs := 0
 	r := s.reserving(ctx)
 	read := func(ctx context.Context) error {
@@ -140,7 +140,7 @@ func TestReadsThatNeedMoreStartOver(t *testing.T) {
 		waits := s.reserving(gone)
 		done <- waits.again(gone, s.reserveRead(waits.with(gone), 1, heldBytes))
 	}()
-	waitForRoom(t, s, 1)
+	awaitWaitingForMemory(t, s, 1)
 	leave()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("an abandoned read: %v", err)
@@ -155,12 +155,12 @@ func TestReadsThatNeedMoreStartOver(t *testing.T) {
 	}
 }
 
-// waitForRoom waits until n reads wait for room.
-func waitForRoom(t *testing.T, s *Store, n int64) {
+// awaitWaitingForMemory waits until n reads wait for memory.
+func awaitWaitingForMemory(t *testing.T, s *Store, n int64) {
 	t.Helper()
-	for ctx := within(t); waitingForRoom(s) != n; runtime.Gosched() {
+	for ctx := within(t); waitingForMemory(s) != n; runtime.Gosched() {
 		if ctx.Err() != nil {
-			t.Errorf("%d reads wait for room, want %d", waitingForRoom(s), n)
+			t.Errorf("%d reads wait for memory, want %d", waitingForMemory(s), n)
 			return
 		}
 	}

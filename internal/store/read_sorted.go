@@ -65,24 +65,24 @@ func (s *Store) sortedStream(
 	ctx context.Context, req *RangeRequest, sp index.Span, v view, send func(rows []*Row, last bool) error,
 ) (*RangeResult, error) {
 	r := s.reserving(ctx)
-	res, items, err := s.orderedInTurn(r.with(ctx), req, sp, v)
+	res, items, err := s.orderedWithPermit(r.with(ctx), req, sp, v)
 	for err != nil {
 		if err = r.again(ctx, err); err != nil {
 			return nil, err
 		}
-		res, items, err = s.orderedInTurn(r.with(ctx), req, sp, v)
+		res, items, err = s.orderedWithPermit(r.with(ctx), req, sp, v)
 	}
 	r.release() // the items have no values
 	res.Epoch = v.epoch
 	for len(items) > 0 {
 		err := s.sendPart(ctx, func(ctx context.Context) (rows []*Row, last bool, err error) {
 			part := slices.Clone(items[:min(len(items), readChunk)]) // the clones get the values
-			turn, err := s.turns.takeFor(ctx, len(part))
+			permit, err := s.admission.acquireFor(ctx, len(part))
 			if err != nil {
 				return nil, false, err
 			}
-			defer turn.End()
-			rows, err = s.shapeFirst(turn.with(ctx), part, v.epoch, req, chunkBytes)
+			defer permit.End()
+			rows, err = s.shapeFirst(permit.with(ctx), part, v.epoch, req, chunkBytes)
 			items = items[len(rows):]
 			return rows, len(items) == 0, err
 		}, send)
@@ -93,17 +93,17 @@ func (s *Store) sortedStream(
 	return res, nil
 }
 
-// orderedInTurn is ordered, in its own turn if the span is long. The items have no values.
-func (s *Store) orderedInTurn(
+// orderedWithPermit is ordered, with a permit of its own if the span is long. The items have no values.
+func (s *Store) orderedWithPermit(
 	ctx context.Context, req *RangeRequest, sp index.Span, v view,
 ) (*RangeResult, []*index.Item, error) {
 	if keys := v.keys(); keys != nil {
-		turn, err := s.turns.takeFor(ctx, int(keys.Count(sp)))
+		permit, err := s.admission.acquireFor(ctx, int(keys.Count(sp)))
 		if err != nil {
 			return nil, nil, err
 		}
-		defer turn.End()
-		ctx = turn.with(ctx)
+		defer permit.End()
+		ctx = permit.with(ctx)
 	}
 	res, items, err := s.ordered(ctx, req, sp, v)
 	for i, it := range items {

@@ -89,12 +89,12 @@ func (s *Store) RangeStream(
 // sendPart reserves a chunk, reads it and sends it if it has rows. It does not hold one chunk while it waits for the
 // reservation of the next.
 func (s *Store) sendPart(ctx context.Context, read readPart, send func(rows []*Row, last bool) error) error {
-	account, err := s.turns.reserve(ctx, chunkBytes)
+	account, err := s.admission.reserve(ctx, chunkBytes)
 	if err != nil {
 		return err
 	}
 	defer account.Release(math.MaxInt64)
-	r := &reservation{of: s.turns, account: account, settled: true}
+	r := &reservation{of: s.admission, account: account, settled: true}
 	rows, last, err := read(r.with(ctx))
 	if err != nil || len(rows) == 0 {
 		return err

@@ -75,12 +75,12 @@ func (s *Store) firstRows(
 	return out, reservationOf(ctx).read(len(out), read)
 }
 
-// fetch reads the values that are not cached from the database, and caches them while there is room. It ends with the
-// row at which their total size reaches bytes; 0 means no bound.
+// fetch reads the values that are not cached from the database, and caches them while the cache has space. It ends with
+// the row at which their total size reaches bytes; 0 means no bound.
 func (s *Store) fetch(
 	ctx context.Context, items []*index.Item, epoch int64, missing int, bytes int64,
 ) ([]*index.Item, error) {
-	asking(ctx)
+	returnPermit(ctx)
 	if err := s.reserveRead(ctx, missing, bytes); err != nil {
 		return nil, err
 	}

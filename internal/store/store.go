@@ -70,11 +70,11 @@ type Config struct {
 	WatchBytes int64
 	// DisableIndex makes the store serve every read from the database.
 	DisableIndex bool
-	// Caller identifies the caller of a context, so that no caller takes all the turns of long reads. Nil treats all of
-	// them as one caller.
+	// Caller identifies the caller of a context, so that no caller gets all the permits of long reads. Nil treats all
+	// of them as one caller.
 	Caller func(context.Context) any
-	// HangUp closes the connection of a caller that takes less than half of a long read's result in ten seconds while
-	// others wait for the room. Nil lets the caller keep the memory.
+	// HangUp closes the connection of a caller that receives less than half of a long read's result in ten seconds
+	// while others wait for memory. Nil lets the caller keep the memory.
 	HangUp func(caller any)
 	// MaxStaleness bounds what a linearizable read over a [backend.Shared] may miss after a failover if this process
 	// still reaches the old server, which does not know that it was replaced: at most what was acknowledged within this
@@ -133,29 +133,29 @@ func (c Config) withDefaults() Config {
 
 // Store is the engine over one backend.
 type Store struct {
-	cfg      Config
-	backend  backend.Backend
-	settings backend.Settings
-	gaps     int64        // up to which revisions may have no rows; see [backend.Import]
-	epoch    atomic.Int64 // of the published history; a replica raises it
-	index    *index.Index
-	fetcher  *fetcher
-	turns    *turns
-	counts   counts
-	rewinds  rewinds
-	seq      *sequencer
-	hub      *watch.Hub
-	lessor   leaseKeeper
-	peers    peers
-	reserve  backend.Reserving // nil when the backend keeps no reserve
-	load     loader
-	alarms   alarms
-	auth     atomic.Pointer[auth.State]
-	tokens   tokens
-	quota    quota
-	purging  sync.Mutex // held while deleting rows
-	pins     pins
-	fault    atomic.Pointer[WriteFault]
+	cfg       Config
+	backend   backend.Backend
+	settings  backend.Settings
+	gaps      int64        // up to which revisions may have no rows; see [backend.Import]
+	epoch     atomic.Int64 // of the published history; a replica raises it
+	index     *index.Index
+	fetcher   *fetcher
+	admission *admission
+	counts    counts
+	rewinds   rewinds
+	seq       *sequencer
+	hub       *watch.Hub
+	lessor    leaseKeeper
+	peers     peers
+	reserve   backend.Reserving // nil when the backend keeps no reserve
+	load      loader
+	alarms    alarms
+	auth      atomic.Pointer[auth.State]
+	tokens    tokens
+	quota     quota
+	purging   sync.Mutex // held while deleting rows
+	pins      pins
+	fault     atomic.Pointer[WriteFault]
 
 	corruption   corruption
 	verification verification
@@ -199,9 +199,9 @@ func Open(ctx context.Context, b backend.Backend, cfg Config) (*Store, error) {
 	s.epoch.Store(at.clock.Epoch)
 	s.reserve, _ = b.(backend.Reserving)
 	s.ctx, s.cancel = context.WithCancel(auth.With(context.WithoutCancel(ctx), auth.Server))
-	s.batchCtx = backend.Urgent(withoutTurn(s.ctx)) // all other writes would wait for a batch's turn
+	s.batchCtx = backend.Urgent(withoutPermit(s.ctx)) // all other writes would wait for a batch's permit
 	s.index = index.New(at.clock, cfg.CacheBytes, cfg.DisableIndex)
-	s.turns = newTurns(cfg.Caller, cfg.HangUp)
+	s.admission = newAdmission(cfg.Caller, cfg.HangUp)
 	s.load.s = s
 	s.fetcher = newFetcher(s.ctx, &s.background, s.backend, cfg.Tracer)
 	s.seq = newSequencer(s)

@@ -48,7 +48,7 @@ func (s *Store) lookOnce(ctx context.Context, t *Txn) (res *TxnResult, ok bool, 
 		res, err := s.lookAt(reading, t, tree, clock)
 		if err == nil {
 			res.Revision = clock.Revision
-			res.Turn, err = r.encode(ctx, res.Turn, t.KeepTurn)
+			res.Permit, err = r.encode(ctx, res.Permit, t.KeepPermit)
 			return res, true, err
 		}
 		if err = r.again(ctx, err); err != nil {
@@ -57,7 +57,7 @@ func (s *Store) lookOnce(ctx context.Context, t *Txn) (res *TxnResult, ok bool, 
 	}
 }
 
-// lookAt runs the transaction on a snapshot, given as tree and clock. A long one takes a turn first.
+// lookAt runs the transaction on a snapshot, given as tree and clock. A long one acquires a permit first.
 func (s *Store) lookAt(
 	ctx context.Context, t *Txn, tree *index.Tree, clock backend.Clock,
 ) (res *TxnResult, err error) {
@@ -71,18 +71,18 @@ func (s *Store) lookAt(
 	if err := e.mayRun(t); err != nil {
 		return nil, err
 	}
-	var turn *Turn
+	var permit *Permit
 	if t.long(tree) {
-		if turn, err = s.turns.takeReserved(ctx, s.resultBytes(t.returns(s.index))); err != nil {
+		if permit, err = s.admission.acquireReserved(ctx, s.resultBytes(t.returns(s.index))); err != nil {
 			return nil, err
 		}
 	}
-	e.ctx = turn.with(ctx)
+	e.ctx = permit.with(ctx)
 	e.client = ctx
-	if res, err = e.txn(t); err != nil || !t.KeepTurn {
-		turn.End()
+	if res, err = e.txn(t); err != nil || !t.KeepPermit {
+		permit.End()
 		return res, err
 	}
-	res.Turn = turn
+	res.Permit = permit
 	return res, nil
 }

@@ -12,23 +12,23 @@ import (
 const leastRowBytes = 1 << 10
 
 // returning runs a transaction that returns many rows and may write. From its evaluation until its result is encoded,
-// the result is in memory. So the transaction waits for room before it is queued.
+// the result is in memory. So the transaction reserves memory before it is queued.
 func (s *Store) returning(ctx context.Context, o *txnOperation, rows int64) (*TxnResult, error) {
 	size := o.size()
 	if err := s.seq.queue.expect(size); err != nil {
 		return nil, err
 	}
-	room, err := s.turns.reserve(ctx, s.resultBytes(rows))
+	account, err := s.admission.reserve(ctx, s.resultBytes(rows))
 	s.seq.queue.came(size)
 	if err != nil {
 		return nil, err
 	}
-	if _, err = s.seq.do(ctx, o); err == nil && o.txn.KeepTurn {
-		if o.result.Turn, err = room.turn(ctx); err == nil {
+	if _, err = s.seq.do(ctx, o); err == nil && o.txn.KeepPermit {
+		if o.result.Permit, err = account.encode(ctx); err == nil {
 			return o.result, nil
 		}
 	}
-	room.Release(math.MaxInt64)
+	account.Release(math.MaxInt64)
 	if err != nil {
 		return nil, err
 	}

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// withoutRoom returns a store with more keys than a short read has, a transaction that writes and returns them all, and
-// a result that takes up all room.
-func withoutRoom(t *testing.T, cfg Config) (*Store, *Txn, *Kept) {
+// withoutMemory returns a store with more keys than a short read has, a transaction that writes and returns them all, and
+// a result that fills the limit.
+func withoutMemory(t *testing.T, cfg Config) (*Store, *Txn, *Account) {
 	t.Helper()
 	cfg.Caller = func(ctx context.Context) any { return ctx.Value(callerKey{}) }
 	s := openStore(t, openSQLite(t), cfg)
@@ -18,21 +18,21 @@ func withoutRoom(t *testing.T, cfg Config) (*Store, *Txn, *Kept) {
 		put(t, s, fmt.Sprint("object", i), "value")
 	}
 	ctx := as(t.Context(), "slow")
-	turn, err := s.Turn(ctx)
+	permit, err := s.AcquirePermit(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer turn.End()
-	return s, &Txn{KeepTurn: true, Success: []Op{
+	defer permit.End()
+	return s, &Txn{KeepPermit: true, Success: []Op{
 		{Put: &PutRequest{Key: []byte("written")}},
 		{Range: &RangeRequest{Key: []byte("object"), End: []byte("objecu")}},
-	}}, turn.Keep(ctx, keptMost)
+	}}, permit.Charge(ctx, accountsLimit)
 }
 
-// A transaction that writes and returns many rows is not evaluated until there is room for its result. The result
+// A transaction that writes and returns many rows is not evaluated until there is memory for its result. The result
 // counts until it is encoded. Other transactions do not wait for it.
-func TestWritesWaitForRoomForTheirResults(t *testing.T) {
-	s, txn, kept := withoutRoom(t, Config{})
+func TestWritesReserveMemoryForTheirResults(t *testing.T) {
+	s, txn, account := withoutMemory(t, Config{})
 	ctx := as(within(t), "reads")
 	type answer struct {
 		res *TxnResult
@@ -45,55 +45,55 @@ func TestWritesWaitForRoomForTheirResults(t *testing.T) {
 	}
 	gone, leave := context.WithCancel(ctx)
 	go run(gone)
-	inLine(t, s.turns, "reads", 1)
+	awaitWaiting(t, s.admission, "reads", 1)
 	leave()
 	if a := <-answers; !errors.Is(a.err, context.Canceled) {
 		t.Errorf("the canceled transaction returns %v", a.err)
 	}
 	go run(ctx)
-	inLine(t, s.turns, "reads", 1)
+	awaitWaiting(t, s.admission, "reads", 1)
 	reading := func(limit int64, count bool) *Txn {
 		r := *txn.Success[1].Range
 		r.Limit, r.CountOnly = limit, count
-		return &Txn{KeepTurn: true, Success: []Op{txn.Success[0], {Range: &r}}}
+		return &Txn{KeepPermit: true, Success: []Op{txn.Success[0], {Range: &r}}}
 	}
 	for _, other := range []*Txn{{Success: txn.Success[:1]}, reading(longRead, false), reading(0, true)} {
-		if res, err := s.Txn(ctx, other); err != nil || res.Turn != nil {
+		if res, err := s.Txn(ctx, other); err != nil || res.Permit != nil {
 			t.Errorf("a transaction that returns few rows: %v", err)
 		}
 	}
 	if get(t, s, "written", 0).Version != 3 {
-		t.Error("a transaction was evaluated without room")
+		t.Error("a transaction was evaluated without memory")
 	}
-	kept.Release(keptMost)
+	account.Release(accountsLimit)
 	a := <-answers
-	if a.err != nil || len(a.res.Results[1].Range.Rows) != longRead+1 || a.res.Turn == nil {
+	if a.err != nil || len(a.res.Results[1].Range.Rows) != longRead+1 || a.res.Permit == nil {
 		t.Fatalf("got %+v, %v", a.res, a.err)
 	}
 	counts := func(want int64) {
 		t.Helper()
-		s.turns.mu.Lock()
-		defer s.turns.mu.Unlock()
-		if s.turns.kept != want {
-			t.Errorf("%d bytes are kept, want %d", s.turns.kept, want)
+		s.admission.mu.Lock()
+		defer s.admission.mu.Unlock()
+		if s.admission.accounted != want {
+			t.Errorf("%d bytes are accounted for, want %d", s.admission.accounted, want)
 		}
 	}
 	counts((longRead + 1) * leastRowBytes)
-	a.res.Turn.End()
+	a.res.Permit.End()
 	counts(0)
-	looks := &Txn{KeepTurn: true, Success: txn.Success[1:]}
+	looks := &Txn{KeepPermit: true, Success: txn.Success[1:]}
 	looked, err := s.Txn(ctx, looks)
 	if err != nil {
 		t.Fatal(err)
 	}
 	counts((longRead + 1) * leastRowBytes) // a read-only transaction counts, too
-	looked.Turn.pass()                     // as if its time is over
+	looked.Permit.pass()                   // as if its time is over
 	counts((longRead + 1) * leastRowBytes)
-	looked.Turn.End()
+	looked.Permit.End()
 	counts(0)
-	txn.KeepTurn = false
-	if res, err := s.Txn(ctx, txn); err != nil || res.Turn != nil {
-		t.Errorf("without KeepTurn: %+v, %v", res, err)
+	txn.KeepPermit = false
+	if res, err := s.Txn(ctx, txn); err != nil || res.Permit != nil {
+		t.Errorf("without KeepPermit: %+v, %v", res, err)
 	}
 	counts(0)
 	txn.Success[0].Put.Lease = 77
@@ -103,9 +103,9 @@ func TestWritesWaitForRoomForTheirResults(t *testing.T) {
 	counts(0)
 }
 
-// Requests that wait for room for their results take up room in the queue.
-func TestRequestsThatWaitForRoomAreBounded(t *testing.T) {
-	s, txn, kept := withoutRoom(t, Config{QueueRequests: 6, QueueBytes: 3000})
+// Requests that wait for memory for their results take up space in the queue.
+func TestRequestsThatWaitForMemoryAreBounded(t *testing.T) {
+	s, txn, account := withoutMemory(t, Config{QueueRequests: 6, QueueBytes: 3000})
 	ctx, leave := context.WithCancel(as(t.Context(), "reads"))
 	done := make(chan error, 3)
 	for i := range cap(done) {
@@ -113,7 +113,7 @@ func TestRequestsThatWaitForRoomAreBounded(t *testing.T) {
 			_, err := s.Txn(ctx, txn)
 			done <- err
 		}()
-		inLine(t, s.turns, "reads", i+1)
+		awaitWaiting(t, s.admission, "reads", i+1)
 	}
 	if _, err := s.Txn(within(t), txn); !errors.Is(err, ErrTooManyRequests) {
 		t.Errorf("one more request: %v", err)
@@ -132,7 +132,7 @@ func TestRequestsThatWaitForRoomAreBounded(t *testing.T) {
 		_, err := s.Txn(ctx, large)
 		done <- err
 	}()
-	inLine(t, s.turns, "reads", 1)
+	awaitWaiting(t, s.admission, "reads", 1)
 	if _, err := s.Txn(within(t), txn); !errors.Is(err, ErrTooManyRequests) {
 		t.Errorf("a request of more bytes: %v", err)
 	}
@@ -140,10 +140,10 @@ func TestRequestsThatWaitForRoomAreBounded(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	kept.Release(keptMost)
+	account.Release(accountsLimit)
 	res, err := s.Txn(within(t), txn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	res.Turn.End()
+	res.Permit.End()
 }

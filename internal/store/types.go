@@ -50,9 +50,9 @@ type RangeRequest struct {
 	NoCount                    bool
 	MinModRev, MaxModRev       int64
 	MinCreateRev, MaxCreateRev int64
-	// KeepTurn leaves it to the caller to end the result's Turn, so that the turn also covers what the caller does with
+	// KeepPermit leaves it to the caller to end the result's Permit, which then also covers what the caller does with
 	// many rows.
-	KeepTurn bool
+	KeepPermit bool
 }
 
 // PrefixEnd returns the End of the range of all keys with the prefix, in etcd's convention: the smallest key above
@@ -81,8 +81,8 @@ type RangeResult struct {
 	Revision int64
 	// Epoch is the epoch of the rows of a RangeStream.
 	Epoch int64
-	// Turn is for the caller to end if the request has KeepTurn set; nil if the read needed no turn.
-	Turn *Turn
+	// Permit is for the caller to end if the request has KeepPermit set; nil if the read needed none.
+	Permit *Permit
 }
 
 // PutRequest writes one key.
@@ -157,8 +157,8 @@ type Op struct {
 type Txn struct {
 	Compare          []Compare
 	Success, Failure []Op
-	// KeepTurn has the meaning it has in a RangeRequest.
-	KeepTurn bool
+	// KeepPermit has the meaning it has in a RangeRequest.
+	KeepPermit bool
 }
 
 // OpResult answers an Op: the field of the same kind is set.
@@ -176,8 +176,8 @@ type TxnResult struct {
 	// Revision is the store's revision after the transaction: the transaction's own if it wrote, otherwise the current
 	// one.
 	Revision int64
-	// Turn has the meaning it has in a RangeResult.
-	Turn *Turn
+	// Permit has the meaning it has in a RangeResult.
+	Permit *Permit
 }
 
 // Lease describes a granted lease.

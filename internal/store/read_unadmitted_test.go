@@ -4,22 +4,22 @@ import (
 	"testing"
 )
 
-// busyTurns takes all turns with reads that do not end.
-func busyTurns(t *testing.T, s *Store) {
+// busyPermits acquires all permits for reads that do not end.
+func busyPermits(t *testing.T, s *Store) {
 	t.Helper()
-	for range s.turns.free {
-		turn, err := s.turns.take(within(t))
+	for range s.admission.free {
+		permit, err := s.admission.acquire(within(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		turn.timer.Stop() // the test ends it
-		t.Cleanup(turn.End)
+		permit.timer.Stop() // the test ends it
+		t.Cleanup(permit.End)
 	}
 }
 
 // A write that looks at many keys of a revision does not wait for long reads, because all other writes would wait with
 // it. A short read of a snapshot that a long read left behind does not wait either.
-func TestWithoutTurn(t *testing.T) {
+func TestWithoutPermit(t *testing.T) {
 	s := openStore(t, openSQLite(t), Config{})
 	many(t, s, 2*walkLocked, 2*walkLocked, 1)
 	eventually(t, "the index is complete", s.index.Complete)
@@ -28,7 +28,7 @@ func TestWithoutTurn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	busyTurns(t, s)
+	busyPermits(t, s)
 	for _, limit := range []int64{0, 2 * longRead} {
 		old := all
 		old.Revision, old.Limit = list.Revision, limit

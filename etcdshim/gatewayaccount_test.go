@@ -32,11 +32,11 @@ func TestGatewayAnswersThatNobodyTakes(t *testing.T) {
 		one = `{"key":"YTA="}`
 	)
 	clients := map[string]net.Conn{}
-	for _, body := range []string{all, all, all, one} { // 66 MiB, which count as 330 (see keptFactor), and a last one
+	for _, body := range []string{all, all, all, one} { // 66 MiB, which count as 330 (see answerFactor), and a last one
 		conn := speak(t, web, "POST /v3/kv/range"+fmt.Sprintf(counted, len(body))+body)
 		clients[conn.LocalAddr().String()] = conn
 		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
-		if _, err := conn.Read(make([]byte, 1)); err != nil { // the next one waits when there is no room
+		if _, err := conn.Read(make([]byte, 1)); err != nil { // the next one waits when there is no memory
 			t.Fatal(err)
 		}
 	}
@@ -52,9 +52,9 @@ func TestGatewayAnswersThatNobodyTakes(t *testing.T) {
 	for _, conn := range clients {
 		_ = conn.Close()
 	}
-	eventually(t, "nothing is kept", func() bool {
-		turn, err := s.store.Turn(t.Context())
-		turn.End()
+	eventually(t, "nothing is accounted for", func() bool {
+		permit, err := s.store.AcquirePermit(t.Context())
+		permit.End()
 		return err == nil && s.Serving() == 0
 	})
 }
@@ -86,7 +86,7 @@ func TestGatewayBurst(t *testing.T) {
 	const (
 		mib     = 8
 		clients = 30
-		room    = 256 // MiB of results that may wait, as limited by the engine
+		limit   = 256 // MiB of results that may wait, as limited by the engine
 	)
 	for i := range mib {
 		s.put(t, fmt.Sprint("a", i), strings.Repeat("x", 1<<20))
@@ -113,9 +113,9 @@ func TestGatewayBurst(t *testing.T) {
 	if address := CallerAddress(first.caller); address == nil || !strings.HasPrefix(address.String(), "192.0.2.") {
 		t.Errorf("hung up on %v", first.caller)
 	}
-	// One answer for each processor may have begun while there was room.
-	if most := int64(room/(keptFactor*mib) + max(2, runtime.GOMAXPROCS(0))); first.begun > most {
-		t.Errorf("%d answers of %d MiB wait, and there is room for %d", first.begun, keptFactor*mib, most)
+	// One answer for each processor may have begun while there was memory.
+	if most := int64(limit/(answerFactor*mib) + max(2, runtime.GOMAXPROCS(0))); first.begun > most {
+		t.Errorf("%d answers of %d MiB wait, and there is memory for %d", first.begun, answerFactor*mib, most)
 	}
 	wg.Wait()
 	eventually(t, "the calls end", func() bool { return s.Serving() == 0 })
@@ -124,17 +124,17 @@ func TestGatewayBurst(t *testing.T) {
 // An answer counts once, whatever counts it, and not at all if no request waits for it.
 func TestGatewayAnswersCountOnce(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
-	w := &taken{ResponseWriter: httptest.NewRecorder()}
-	made, has, late := s.store.Keep(t.Context(), 100), s.store.Keep(t.Context(), 200), s.store.Keep(t.Context(), 300)
+	w := &answerWriter{ResponseWriter: httptest.NewRecorder()}
+	made, has, late := s.store.Charge(t.Context(), 100), s.store.Charge(t.Context(), 200), s.store.Charge(t.Context(), 300)
 	for i, step := range []struct {
 		do   func()
 		want [3]int64
 	}{
-		{func() { w.keep(made) }, [3]int64{100, 200, 300}},
-		{func() { w.keep(has) }, [3]int64{0, 200, 300}},
+		{func() { w.charge(made) }, [3]int64{100, 200, 300}},
+		{func() { w.charge(has) }, [3]int64{0, 200, 300}},
 		{func() { _, _ = w.Write(make([]byte, 10)) }, [3]int64{0, 0, 300}},
 		{w.done, [3]int64{0, 0, 300}},
-		{func() { w.keep(late) }, [3]int64{}},
+		{func() { w.charge(late) }, [3]int64{}},
 	} {
 		step.do()
 		if got := [3]int64{made.Bytes(), has.Bytes(), late.Bytes()}; got != step.want {
@@ -147,13 +147,13 @@ func TestGatewayAnswersCountOnce(t *testing.T) {
 func TestGatewayAnswerBesideItsEnd(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	for i := range 60_000 {
-		kept := s.store.Keep(t.Context(), 1)
-		w := &taken{}
+		account := s.store.Charge(t.Context(), 1)
+		w := &answerWriter{}
 		var both sync.WaitGroup
-		both.Go(func() { w.keep(kept) })
+		both.Go(func() { w.charge(account) })
 		both.Go(w.done)
 		both.Wait()
-		if n := kept.Bytes(); n != 0 {
+		if n := account.Bytes(); n != 0 {
 			t.Fatalf("round %d: %d bytes still count", i, n)
 		}
 	}

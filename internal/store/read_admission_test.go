@@ -17,12 +17,12 @@ func as(ctx context.Context, caller string) context.Context {
 	return context.WithValue(ctx, callerKey{}, caller)
 }
 
-// oneTurn returns turns with a single turn, and that turn, already taken.
-func oneTurn(t *testing.T) (*turns, *Turn) {
+// onePermit returns an admission with a single permit, and that permit, already acquired.
+func onePermit(t *testing.T) (*admission, *Permit) {
 	t.Helper()
-	q := newTurns(func(ctx context.Context) any { return ctx.Value(callerKey{}) }, nil)
+	q := newAdmission(func(ctx context.Context) any { return ctx.Value(callerKey{}) }, nil)
 	q.free = 1
-	first, err := q.take(t.Context())
+	first, err := q.acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,8 +30,8 @@ func oneTurn(t *testing.T) (*turns, *Turn) {
 	return q, first
 }
 
-// inLine waits until n reads of a caller are queued.
-func inLine(t *testing.T, q *turns, caller string, n int) {
+// awaitWaiting waits until n reads of a caller are queued.
+func awaitWaiting(t *testing.T, q *admission, caller string, n int) {
 	t.Helper()
 	ctx := within(t)
 	for have := -1; have != n; {
@@ -41,7 +41,7 @@ func inLine(t *testing.T, q *turns, caller string, n int) {
 		runtime.Gosched()
 		q.mu.Lock()
 		have = 0
-		for _, l := range []*lines{&q.encoding, &q.reads, &q.results} {
+		for _, l := range []*fairQueue{&q.encoding, &q.reads, &q.results} {
 			if line := l.waiting[caller]; line != nil {
 				have += line.Len()
 			}
@@ -50,12 +50,12 @@ func inLine(t *testing.T, q *turns, caller string, n int) {
 	}
 }
 
-// Callers take turns, however many reads each of them has.
-func TestTurnsAreFair(t *testing.T) {
-	q, first := oneTurn(t)
+// Callers get permits in turn, however many reads each of them has.
+func TestPermitsAreFair(t *testing.T) {
+	q, first := onePermit(t)
 	var (
 		wg    sync.WaitGroup
-		order []string // guarded by the turn
+		order []string // guarded by the permit
 	)
 	for _, w := range []struct {
 		caller string
@@ -63,15 +63,15 @@ func TestTurnsAreFair(t *testing.T) {
 	}{{"many", 4}, {"two", 2}, {"one", 1}} {
 		for i := range w.reads {
 			wg.Go(func() {
-				turn, err := q.take(as(t.Context(), w.caller))
+				permit, err := q.acquire(as(t.Context(), w.caller))
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				order = append(order, w.caller)
-				turn.End()
+				permit.End()
 			})
-			inLine(t, q, w.caller, i+1)
+			awaitWaiting(t, q, w.caller, i+1)
 		}
 	}
 	first.End()
@@ -84,20 +84,20 @@ func TestTurnsAreFair(t *testing.T) {
 	}
 }
 
-// An abandoned read leaves the queue, and its turn, if it has one, goes to the next read.
-func TestAbandonedTurns(t *testing.T) {
-	q, first := oneTurn(t)
+// An abandoned read leaves the queue, and its permit, if it has one, goes to the next read.
+func TestAbandonedPermits(t *testing.T) {
+	q, first := onePermit(t)
 	ctx, leave := context.WithCancel(as(t.Context(), "gone"))
 	var wg sync.WaitGroup
 	for i := range 3 {
 		wg.Go(func() {
-			if turn, err := q.take(ctx); err == nil {
-				turn.End() // it got a turn before it left
+			if permit, err := q.acquire(ctx); err == nil {
+				permit.End() // it got a permit before it left
 			} else if !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
 		})
-		inLine(t, q, "gone", i+1)
+		awaitWaiting(t, q, "gone", i+1)
 	}
 	leave()
 	first.End()
@@ -105,40 +105,40 @@ func TestAbandonedTurns(t *testing.T) {
 	if q.free != 1 || len(q.reads.waiting) != 0 || len(q.reads.callers) != 0 {
 		t.Errorf("after all reads: %d free, %v, %v", q.free, q.reads.waiting, q.reads.callers)
 	}
-	if _, err := q.take(canceled(t)); !errors.Is(err, context.Canceled) {
+	if _, err := q.acquire(canceled(t)); !errors.Is(err, context.Canceled) {
 		t.Errorf("a canceled read gets %v", err)
 	}
 }
 
-// A turn that is never ended does not keep others waiting.
-func TestTurnsEndByThemselves(t *testing.T) {
-	q := newTurns(nil, nil)
+// A permit that is never ended does not keep others waiting.
+func TestPermitsEndByThemselves(t *testing.T) {
+	q := newAdmission(nil, nil)
 	q.free = 1
-	first, err := q.take(within(t))
+	first, err := q.acquire(within(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	first.timer.Reset(0)
-	if _, err := q.take(within(t)); err != nil {
+	if _, err := q.acquire(within(t)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Long reads wait for a turn, others do not.
-func TestLongReadsTakeTurns(t *testing.T) {
+// Long reads wait for a permit, others do not.
+func TestLongReadsNeedPermits(t *testing.T) {
 	s := openStore(t, openSQLite(t), Config{})
 	for i := range 2 * walkLocked {
 		put(t, s, fmt.Sprintf("%04d", i), "value")
 	}
-	s.turns.mu.Lock()
-	s.turns.free = 1
-	s.turns.mu.Unlock()
-	all := RangeRequest{Key: []byte{0}, End: []byte{0}, KeepTurn: true}
+	s.admission.mu.Lock()
+	s.admission.free = 1
+	s.admission.mu.Unlock()
+	all := RangeRequest{Key: []byte{0}, End: []byte{0}, KeepPermit: true}
 	res, err := s.Range(within(t), &all)
-	if err != nil || res.Turn == nil {
+	if err != nil || res.Permit == nil {
 		t.Fatalf("got %v, %v", res, err)
 	}
-	res.Turn.timer.Stop()
+	res.Permit.timer.Stop()
 	page := RangeRequest{Key: []byte{0}, End: []byte{0}, Limit: longRead}
 	count := RangeRequest{Key: []byte{0}, End: []byte{0}, CountOnly: true}
 	for _, short := range []*RangeRequest{{Key: []byte("0001")}, &page, &count} {
@@ -160,7 +160,7 @@ func TestLongReadsTakeTurns(t *testing.T) {
 		"transaction": func(ctx context.Context) error {
 			old := sorted
 			old.Revision = 5
-			_, err := s.Txn(ctx, &Txn{Success: []Op{{Range: &page}, {Range: &sorted}, {Range: &old}}}) // in one turn
+			_, err := s.Txn(ctx, &Txn{Success: []Op{{Range: &page}, {Range: &sorted}, {Range: &old}}}) // with one permit
 			return err
 		},
 		"stream": func(ctx context.Context) error {
@@ -180,42 +180,42 @@ func TestLongReadsTakeTurns(t *testing.T) {
 		for waits := false; !waits; {
 			select {
 			case err := <-done:
-				t.Fatalf("a %s takes no turn: %v", name, err)
+				t.Fatalf("a %s needs no permit: %v", name, err)
 			default:
 			}
-			s.turns.mu.Lock()
-			waits = len(s.turns.reads.callers)+len(s.turns.encoding.callers) > 0
-			s.turns.mu.Unlock()
+			s.admission.mu.Lock()
+			waits = len(s.admission.reads.callers)+len(s.admission.encoding.callers) > 0
+			s.admission.mu.Unlock()
 		}
 		leave()
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Errorf("a %s abandoned while it waits: %v", name, err)
 		}
 	}
-	res.Turn.End()
+	res.Permit.End()
 	for name, read := range reads {
 		if err := read(within(t)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	s.turns.mu.Lock()
-	defer s.turns.mu.Unlock()
-	if s.turns.free != 1 {
-		t.Errorf("%d turns are free", s.turns.free)
+	s.admission.mu.Lock()
+	defer s.admission.mu.Unlock()
+	if s.admission.free != 1 {
+		t.Errorf("%d permits are free", s.admission.free)
 	}
 }
 
-// Each chunk of a sorted stream takes a turn, and the stream holds none while the client has a chunk.
-func TestSortedStreamsTakeATurnForEachChunk(t *testing.T) {
+// Each chunk of a sorted stream acquires a permit, and the stream holds none while the client has a chunk.
+func TestSortedStreamsNeedAPermitForEachChunk(t *testing.T) {
 	s := openStore(t, openSQLite(t), Config{})
 	for i := range 5 * longRead {
 		put(t, s, fmt.Sprintf("%04d", i), strings.Repeat("x", chunkBytes/longRead/2)) // 200 rows make a chunk
 	}
 	eventually(t, "the index is complete", s.index.Complete)
 	free := func() int {
-		s.turns.mu.Lock()
-		defer s.turns.mu.Unlock()
-		return s.turns.free
+		s.admission.mu.Lock()
+		defer s.admission.mu.Unlock()
+		return s.admission.free
 	}
 	all := free()
 	ctx, leave := context.WithCancel(t.Context())
@@ -223,11 +223,11 @@ func TestSortedStreamsTakeATurnForEachChunk(t *testing.T) {
 	req := &RangeRequest{Key: []byte{0}, End: []byte{0}, Order: SortDescend}
 	_, err := s.RangeStream(ctx, req, func([]*Row, bool) error {
 		if n := free(); n != all {
-			t.Errorf("%d of %d turns are free", n, all)
+			t.Errorf("%d of %d permits are free", n, all)
 		}
 		chunks++
 		if chunks == 1 {
-			leave() // ends the wait for a turn; reads from memory do not check the context
+			leave() // ends the wait for a permit; reads from memory do not check the context
 		}
 		return nil
 	})

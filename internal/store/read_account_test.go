@@ -1,0 +1,227 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+)
+
+// testAdmission returns an admission with one free permit, a result of the given size that is charged to a caller, and
+// a channel of the callers that get disconnected.
+func testAdmission(t *testing.T, bytes int64) (*admission, *Account, chan any) {
+	t.Helper()
+	hungUp := make(chan any, 1)
+	q := newAdmission(func(ctx context.Context) any { return ctx.Value(callerKey{}) },
+		func(caller any) { hungUp <- caller })
+	q.free = 1
+	ctx := as(t.Context(), "slow")
+	permit, err := q.acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := permit.Charge(ctx, bytes)
+	k.timer.Stop() // the test calls look
+	permit.End()
+	return q, k, hungUp
+}
+
+// waits starts a read that has to wait and returns a channel for its error.
+func waits(t *testing.T, q *admission) chan error {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		permit, err := q.acquire(as(within(t), "other"))
+		permit.End()
+		done <- err
+	}()
+	awaitWaiting(t, q, "other", 1)
+	return done
+}
+
+// Long reads wait while too much of what others have read waits for its clients.
+func TestResultsThatNobodyTakes(t *testing.T) {
+	q, k, _ := testAdmission(t, accountsLimit+10)
+	done := waits(t, q)
+	k.Release(10)
+	awaitWaiting(t, q, "other", 1)
+	k.Release(1)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	k.Release(2 * accountsLimit)
+	if q.accounted != 0 || k.Bytes() != 0 || q.free != 1 {
+		t.Errorf("%d bytes accounted for, %d permits free", q.accounted, q.free)
+	}
+}
+
+// A reservation waits for memory before its result exists, with or without a permit. Encoding that result then waits
+// for a permit but not for memory.
+func TestReservationsWaitForMemory(t *testing.T) {
+	q, k, _ := testAdmission(t, accountsLimit)
+	ctx := as(within(t), "other")
+	q.free = 0
+	reserved := make(chan *Account, 1)
+	reserve := func(ctx context.Context) {
+		r, err := q.reserve(ctx, 3*accountsLimit)
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		reserved <- r
+	}
+	gone, leave := context.WithCancel(ctx)
+	go reserve(gone)
+	awaitWaiting(t, q, "other", 1)
+	leave()
+	if <-reserved != nil {
+		t.Error("a canceled reservation got memory")
+	}
+	go reserve(ctx)
+	awaitWaiting(t, q, "other", 1)
+	go reserve(ctx)
+	awaitWaiting(t, q, "other", 2)
+	k.Release(accountsLimit)
+	first := <-reserved
+	awaitWaiting(t, q, "other", 1) // the first exceeds the limit, so it is alone
+	if n := first.Bytes(); n != 3*accountsLimit || q.accounted != n {
+		t.Fatalf("%d bytes are accounted for for a reservation of %d", q.accounted, n)
+	}
+	left := make(chan error, 2)
+	encode := func(ctx context.Context, k *Account) {
+		permit, err := k.encode(ctx)
+		permit.End()
+		left <- err
+	}
+	gone, leave = context.WithCancel(ctx)
+	go encode(gone, first)
+	awaitWaiting(t, q, "other", 2)
+	leave()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	go encode(ctx, first)
+	awaitWaiting(t, q, "other", 2)
+	q.mu.Lock()
+	q.returned()
+	q.mu.Unlock()
+	second := <-reserved
+	encode(ctx, second)
+	if err := errors.Join(<-left, <-left); err != nil {
+		t.Error(err)
+	}
+	if q.accounted != 0 || len(q.accounts) != 0 || q.free != 1 {
+		t.Errorf("%d bytes for %v, %d permits free", q.accounted, q.accounts, q.free)
+	}
+}
+
+// Permits alternate between long reads and the encoding of results that already count.
+func TestEncodingAndReadsAlternate(t *testing.T) {
+	q, first := onePermit(t)
+	ctx := as(within(t), "caller")
+	var (
+		wg    sync.WaitGroup
+		order []string // guarded by the permit
+	)
+	for i := range 3 {
+		k, err := q.reserve(ctx, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		both := map[string]func(context.Context) (*Permit, error){"encode": k.encode, "read": q.acquire}
+		for what, acquire := range both {
+			wg.Go(func() {
+				permit, err := acquire(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				order = append(order, what)
+				permit.End()
+			})
+		}
+		awaitWaiting(t, q, "caller", 2*i+2)
+	}
+	first.End()
+	wg.Wait()
+	for i, what := range order[2:] {
+		if what != order[i] {
+			t.Fatalf("permits went in the order %v", order)
+		}
+	}
+	if order[0] == order[1] || q.accounted != 0 || q.free != 1 {
+		t.Errorf("order %v, %d bytes accounted for, %d permits free", order, q.accounted, q.free)
+	}
+}
+
+// One caller's results leave memory for those of others.
+func TestResultsOfOneCaller(t *testing.T) {
+	q, k, _ := testAdmission(t, accountsShared)
+	own, leave := context.WithCancel(as(t.Context(), "slow"))
+	left := make(chan error, 1)
+	go func() {
+		_, err := q.acquire(own)
+		left <- err
+	}()
+	awaitWaiting(t, q, "slow", 1)
+	for range 2 { // directly, and from the queue past the caller that has to wait
+		permit, err := q.acquire(as(within(t), "other"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := waits(t, q)
+		permit.End()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	leave()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("a caller with many unreceived bytes starts another read: %v", err)
+	}
+	k.Release(accountsShared)
+	if q.accounted != 0 || len(q.accounts) != 0 || q.free != 1 || len(q.reads.callers) != 0 {
+		t.Errorf("%d bytes for %v, %d permits free, %v wait", q.accounted, q.accounts, q.free, q.reads.callers)
+	}
+}
+
+// A client that takes less than half of its result in the allowed time is disconnected, but only if others wait in
+// vain.
+func TestHangUpOnWhoTakesLittle(t *testing.T) {
+	q, k, hungUp := testAdmission(t, 4*accountsLimit)
+	k.check()
+	own, leave := context.WithCancel(as(t.Context(), "slow"))
+	left := make(chan error, 1)
+	go func() {
+		_, err := q.acquire(own)
+		left <- err
+	}()
+	awaitWaiting(t, q, "slow", 1)
+	k.Release(1)
+	k.check() // only the caller itself waits
+	leave()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	done := waits(t, q)
+	k.Release(2 * accountsLimit)
+	k.check() // the client has received half
+	flow := q.charge(as(t.Context(), "fast"), drainFlow)
+	flow.Release(drainFlow)
+	k.Release(1)
+	k.check() // it receives a little while others receive much
+	if len(hungUp) > 0 || k.Bytes() == 0 {
+		t.Error("disconnected a client that blocks no other client or is entitled to more time")
+	}
+	k.Release(accountsLimit / 4)
+	k.check()
+	if caller := <-hungUp; caller != "slow" {
+		t.Errorf("disconnected %v", caller)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	k.Release(5) // gRPC frees the rest later
+	if q.accounted != 0 {
+		t.Errorf("%d bytes are accounted for", q.accounted)
+	}
+}
