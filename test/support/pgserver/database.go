@@ -38,7 +38,13 @@ var shared struct {
 	dsn  string
 	from string
 	err  error
+
+	mu   sync.Mutex
+	conn *pgx.Conn // creates and drops databases
 }
+
+// createDatabase begins from template0, which has no connections.
+const createDatabase = "CREATE DATABASE %s TEMPLATE template0 ENCODING 'UTF8'"
 
 // Database creates a database for the test and returns its DSN (postgres://...). It is dropped when the test ends.
 func Database(tb testing.TB) string {
@@ -58,15 +64,14 @@ func Database(tb testing.TB) string {
 	if shared.err != nil {
 		tb.Fatalf("pgserver: %v", shared.err)
 	}
-	return database(tb, shared.dsn)
+	return database(tb, shared.dsn, executeShared)
 }
 
 // database creates a database on the server of dsn and drops it at the end of the test.
-func database(tb testing.TB, dsn string) string {
+func database(tb testing.TB, dsn string, execute func(statement string) error) string {
 	tb.Helper()
 	name := "test_" + strings.ToLower(rand.Text()[:12])
-	// From template0, which has no connections.
-	if err := execute(dsn, "CREATE DATABASE "+name+" TEMPLATE template0 ENCODING 'UTF8'"); err != nil {
+	if err := execute(fmt.Sprintf(createDatabase, name)); err != nil {
 		tb.Fatalf("pgserver: create a database: %v", err)
 	}
 	u, err := url.Parse(dsn)
@@ -74,12 +79,32 @@ func database(tb testing.TB, dsn string) string {
 		tb.Fatal("pgserver: the server's DSN must be a URL, postgres://user@host/database")
 	}
 	tb.Cleanup(func() {
-		if err := execute(dsn, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+		if err := execute("DROP DATABASE " + name + " WITH (FORCE)"); err != nil {
 			tb.Logf("pgserver: drop the test's database: %v", err)
 		}
 	})
 	u.Path = "/" + name
 	return u.String()
+}
+
+// executeShared runs one statement on the shared server, over a connection of its own that stays open: there are
+// hundreds of databases.
+func executeShared(statement string) error {
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), databaseTimeout)
+	defer cancel()
+	if shared.conn == nil || shared.conn.IsClosed() {
+		conn, err := pgx.Connect(ctx, shared.dsn)
+		if err != nil {
+			return err
+		}
+		shared.conn = conn
+	}
+	if _, err := shared.conn.Exec(ctx, statement); err != nil {
+		return fmt.Errorf("%s: %w", statement, err)
+	}
+	return nil
 }
 
 // LockTable locks a table of the database of dsn against all other sessions, until unlock is called or the test ends.

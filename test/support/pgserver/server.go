@@ -139,7 +139,7 @@ func (s *Server) DSN() string {
 // runs.
 func (s *Server) Database(tb testing.TB) string {
 	tb.Helper()
-	return database(tb, s.DSN())
+	return database(tb, s.DSN(), func(statement string) error { return execute(s.DSN(), statement) })
 }
 
 // Start starts the stopped or killed server again and waits until it accepts connections.
