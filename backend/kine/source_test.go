@@ -47,6 +47,9 @@ func TestURLs(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", url, got, want)
 		}
 	}
+	if d, err := parse("Kine+SQLite:///A"); err != nil || d.(sqlite) != "/A" {
+		t.Errorf("a scheme in upper case: %v, %v", d, err)
+	}
 	d, err := parse("kine+postgres://u@host:33?sslmode=disable")
 	if err != nil || d.(postgres).config.Database != defaultDatabase {
 		t.Errorf("Postgres without a database: %v, %v", d, err)

@@ -40,12 +40,13 @@ type dialect interface {
 
 // parse returns the database that a URL names. Its errors show no password.
 func parse(raw string) (dialect, error) {
-	rest, ok := strings.CutPrefix(raw, Prefix)
-	scheme, _, found := strings.Cut(rest, "://")
+	scheme, rest, found := strings.Cut(raw, "://")
+	scheme, ok := strings.CutPrefix(strings.ToLower(scheme), Prefix) // the case of a scheme does not matter
 	if !ok || !found {
 		return nil, fmt.Errorf("the URL of a kine database begins with %ssqlite://, %[1]spostgres:// or %[1]smysql://",
 			Prefix)
 	}
+	rest = scheme + "://" + rest
 	switch scheme {
 	case "sqlite":
 		return parseSQLite(rest)

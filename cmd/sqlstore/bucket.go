@@ -27,7 +27,7 @@ const bucketForms = "a directory, file:///path, s3://bucket?region=..., gs://buc
 func openBucket(ctx context.Context, flag, name string, mayMake bool) (*backup.Repository, error) {
 	dir := name
 	if scheme, _, isURL := strings.Cut(name, "://"); isURL {
-		if scheme != "file" {
+		if !strings.EqualFold(scheme, "file") {
 			b, err := blob.OpenBucket(ctx, name)
 			if err != nil {
 				return nil, fmt.Errorf("%w: --%s: %w; give %s", errSettings, flag, err, bucketForms)

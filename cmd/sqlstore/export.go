@@ -42,7 +42,7 @@ func exportCommand() *cobra.Command {
 		if err := applyEnvironment(c.Flags(), given(c.Flags()), os.LookupEnv); err != nil {
 			return err
 		}
-		if !strings.HasPrefix(to, kine.Prefix) {
+		if !strings.HasPrefix(strings.ToLower(to), kine.Prefix) {
 			return fmt.Errorf("%w: --to is required: a URL that begins with %s", errSettings, kine.Prefix)
 		}
 		ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)

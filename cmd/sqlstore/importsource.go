@@ -61,6 +61,7 @@ func (s *sourceFlags) name() string {
 
 func (s *sourceFlags) open(ctx context.Context, errOut io.Writer) (*openSource, error) {
 	scheme, _, isURL := strings.Cut(s.from, "://")
+	scheme = strings.ToLower(scheme)
 	switch {
 	case s.from == "":
 		return nil, fmt.Errorf("%w: --from is required: a file, or a URL", errSettings)
