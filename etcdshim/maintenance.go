@@ -8,10 +8,9 @@ import (
 	"io"
 	"log/slog"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
+	"github.com/coreos/go-semver/semver"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
@@ -27,6 +26,9 @@ const clusterVersion = "3.7"
 
 var errStaysLeader = status.Error(codes.Unimplemented, "etcdserver: the leadership cannot be moved by request: "+
 	"stop this server, and another one takes over")
+
+var errNoDowngrade = status.Error(codes.Unimplemented, "etcdserver: no downgrade can be enabled: the database "+
+	"is sqlstore's, which no etcd reads")
 
 // maintenance serves etcdserverpb.Maintenance.
 type maintenance struct {
@@ -153,35 +155,41 @@ func (s *maintenance) MoveLeader(ctx context.Context, r *pb.MoveLeaderRequest) (
 	return nil, rpctypes.ErrGRPCBadLeaderTransferee
 }
 
-// Downgrade refuses every version: the database is not etcd's.
+// Downgrade validates what etcd of this version can be downgraded to, but enables no downgrade: no older etcd reads the
+// database.
 func (s *maintenance) Downgrade(ctx context.Context, r *pb.DowngradeRequest) (*pb.DowngradeResponse, error) {
 	if err := s.engine.CheckAdmin(ctx); err != nil {
 		return nil, statusError(ctx, err)
 	}
 	switch r.Action {
 	case pb.DowngradeRequest_VALIDATE, pb.DowngradeRequest_ENABLE:
-		if !isVersion(r.Version) {
-			return nil, rpctypes.ErrGRPCWrongDowngradeVersionFormat
+		if err := validateDowngrade(r.Version); err != nil {
+			return nil, err
 		}
-		return nil, rpctypes.ErrGRPCInvalidDowngradeTargetVersion
+		if r.Action == pb.DowngradeRequest_ENABLE {
+			return nil, errNoDowngrade
+		}
 	case pb.DowngradeRequest_CANCEL:
-		return &pb.DowngradeResponse{Header: s.header(), Version: clusterVersion}, nil
+	default:
+		return nil, status.Error(codes.Unknown, "etcdserver: unknown method")
 	}
-	return nil, status.Error(codes.Unknown, "etcdserver: unknown method")
+	return &pb.DowngradeResponse{Header: s.header(), Version: clusterVersion}, nil
 }
 
-// isVersion accepts 3.6 and 3.6.1.
-func isVersion(v string) bool {
-	parts := strings.Split(v, ".")
-	if len(parts) != 2 && len(parts) != 3 {
-		return false
+// validateDowngrade accepts the minor version before this one, as 3.6 or 3.6.1.
+func validateDowngrade(version string) error {
+	to, err := semver.NewVersion(version)
+	if err != nil {
+		to, err = semver.NewVersion(version + ".0")
 	}
-	for _, p := range parts {
-		if _, err := strconv.ParseUint(p, 10, 31); err != nil {
-			return false
-		}
+	from := semver.Must(semver.NewVersion(clusterVersion + ".0"))
+	switch {
+	case err != nil:
+		return rpctypes.ErrGRPCWrongDowngradeVersionFormat
+	case to.Major != from.Major || to.Minor != from.Minor-1:
+		return rpctypes.ErrGRPCInvalidDowngradeTargetVersion
 	}
-	return true
+	return nil
 }
 
 const snapshotChunk = 64 << 10

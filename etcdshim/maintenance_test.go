@@ -78,7 +78,8 @@ func TestStatusAndMembers(t *testing.T) {
 				})
 				return err
 			},
-			codes.InvalidArgument, "etcdserver: invalid downgrade target version",
+			codes.Unimplemented, "etcdserver: no downgrade can be enabled: the database is sqlstore's, which no etcd " +
+				"reads",
 		},
 		"add with bad URLs": {
 			func() error {

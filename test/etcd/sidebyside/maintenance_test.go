@@ -189,12 +189,9 @@ func TestOtherAnswers(t *testing.T) {
 		clusterCall("Downgrade cancel", func(ctx context.Context, s *side, _ uint64) (proto.Message, error) {
 			return s.maint.Downgrade(ctx, &pb.DowngradeRequest{Action: pb.DowngradeRequest_CANCEL})
 		}),
-		clusterCall("Downgrade validate nonsense", func(ctx context.Context, s *side, _ uint64) (proto.Message, error) {
-			return s.maint.Downgrade(ctx, &pb.DowngradeRequest{
-				Action:  pb.DowngradeRequest_VALIDATE,
-				Version: "nonsense",
-			})
-		}),
+		validateCall("nonsense"), validateCall(""), validateCall("3"), validateCall("3.7.x"), validateCall("v3.6"),
+		validateCall("3.5"), validateCall("3.6"), validateCall("3.6.0"), validateCall("3.6.9-rc.1"),
+		validateCall("3.7"), validateCall("3.8"), validateCall("4.6"),
 		hashKVCall(&pb.HashKVRequest{}),
 		hashKVCall(&pb.HashKVRequest{Revision: -4}),
 		compactCall(&pb.CompactionRequest{}), // succeeds once, on a store that was never compacted
@@ -206,4 +203,13 @@ func TestOtherAnswers(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// validateCall asks whether a downgrade to a version is possible.
+func validateCall(version string) call {
+	return clusterCall("Downgrade validate "+version, func(
+		ctx context.Context, s *side, _ uint64,
+	) (proto.Message, error) {
+		return s.maint.Downgrade(ctx, &pb.DowngradeRequest{Action: pb.DowngradeRequest_VALIDATE, Version: version})
+	})
 }
