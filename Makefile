@@ -46,7 +46,7 @@ go_test = $(if $(RERUN),$(CURDIR)/$(GOTESTSUM) --format pkgname-and-test-fails -
 
 .PHONY: help
 help: ## print the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-22s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9 -]+:.*## / { printf "make %-22s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: setup
 setup:
@@ -101,9 +101,9 @@ build: setup ## build bin/sqlstore
 	go build -o bin/sqlstore ./cmd/sqlstore
 
 # The version that the tests use. go install refuses it because of its module's replace directives.
-.PHONY: etcdctl
-etcdctl: setup ## build bin/etcdctl, etcd's command line client
-	cd test/etcd && go build -o $(CURDIR)/bin/etcdctl go.etcd.io/etcd/etcdctl/v3
+.PHONY: etcdctl etcdutl
+etcdctl etcdutl: setup ## build bin/etcdctl and bin/etcdutl, etcd's command line tools
+	cd test/etcd && go build -o $(CURDIR)/bin/$@ go.etcd.io/etcd/$@/v3
 
 .PHONY: image
 image: setup ## build the container image IMAGE=sqlstore:dev

@@ -46,6 +46,24 @@ func TestBlocksAreRun(t *testing.T) {
 var command = regexp.MustCompile(
 	`(?m)^\s*(\$ |(cd|curl|docker|etcdctl|etcdutl|git|go|kube[a-z-]+|make|psql|sqlite3|sqlstore) ).*`)
 
+// etcd's tools that the pages call are built by make.
+func TestToolsAreBuilt(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join(pages.Root(t), "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	called := regexp.MustCompile(`(?m)^\s*(?:\$ )?(etcd[a-z]+) `)
+	for _, p := range pages.All(t) {
+		for _, b := range p.Blocks() {
+			for _, m := range called.FindAllStringSubmatch(b.Text, -1) {
+				if !regexp.MustCompile(`(?m)^([a-z]+ )*` + m[1] + `[ :]`).Match(makefile) {
+					t.Errorf("%s calls %s, and no target builds it", &b, m[1])
+				}
+			}
+		}
+	}
+}
+
 // owners returns the names of the tests that take flags from the pages.
 func owners(t *testing.T) (names []string) {
 	t.Helper()
