@@ -63,8 +63,12 @@ func Open(ctx context.Context, cfg Config) (*Backend, error) {
 	if err := b.start(ctx); err != nil {
 		b.closePools()
 		// With several hosts, the caller waits for one to be promoted.
-		if errors.Is(err, errStandby) && !severalHosts(b.dsn) {
+		switch {
+		case severalHosts(b.dsn):
+		case errors.Is(err, errStandby):
 			err = fmt.Errorf("%w: %w; name all servers in the DSN", ErrUnsuitable, errStandby)
+		case errors.Is(err, errReadOnly):
+			err = fmt.Errorf("%w: %w", ErrUnsuitable, errReadOnly)
 		}
 		return nil, fmt.Errorf("open database %s: %w", Redact(cfg.DSN), err)
 	}

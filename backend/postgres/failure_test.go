@@ -268,7 +268,7 @@ func TestUnsuitable(t *testing.T) {
 	dsn := database(t)
 	for param, want := range map[string]string{
 		"synchronous_commit":            "synchronous_commit=off",
-		"default_transaction_read_only": "standby or read-only",
+		"default_transaction_read_only": "read-only by default",
 		"search_path":                   "CREATE SCHEMA",
 	} {
 		value := map[string]string{

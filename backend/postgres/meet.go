@@ -12,8 +12,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// errStandby is returned for a connection to a standby or a read-only server.
-var errStandby = errors.New("the server is a standby or read-only")
+// Errors of a connection whose transactions cannot write.
+var (
+	// errStandby is returned for a standby, and for a read-only engine other than Postgres.
+	errStandby = errors.New("the server is a standby or read-only")
+	// errReadOnly is returned for a primary.
+	errReadOnly = errors.New("transactions are read-only by default: turn default_transaction_read_only off, with " +
+		"ALTER ROLE, ALTER DATABASE or ALTER SYSTEM, or in the DSN")
+)
 
 // Columns that distinguish one server from another. A server in recovery refuses the first, so an answer that contains
 // them never comes from a standby. date_part computes with floats, which are exact enough for microseconds; extract
@@ -71,7 +77,7 @@ func (b *Backend) meet(ctx context.Context, c *pgconn.PgConn) (place, error) {
 		}
 		row := results[0].Rows[0]
 		if string(row[0]) == "on" && !b.anySession {
-			return place{}, errStandby
+			return place{}, readOnly(row)
 		}
 		if len(row) == 1 || string(row[1]) != strconv.FormatUint(uint64(c.PID()), 10) {
 			return place{}, nil
@@ -92,18 +98,43 @@ func (b *Backend) meet(ctx context.Context, c *pgconn.PgConn) (place, error) {
 	return place{}, nil
 }
 
+// readOnly returns why transactions cannot write, given a row of introductions.
+func readOnly(row [][]byte) error {
+	if len(row) > 2 && string(row[2]) != "0" { // on the timeline of a primary
+		return errReadOnly
+	}
+	return errStandby
+}
+
 // introduce makes a new connection call meet before it is used.
 func (b *Backend) introduce(cc *pgconn.Config, l *link) {
 	asked := cc.ValidateConnect // the check for the DSN's target_session_attrs
 	cc.ValidateConnect = func(ctx context.Context, c *pgconn.PgConn) (err error) {
 		if asked != nil {
 			if err := asked(ctx, c); err != nil {
-				return err
+				return explain(ctx, c, err)
 			}
 		}
 		l.place, err = b.meet(ctx, c)
 		return err
 	}
+}
+
+// explain adds to the error of a DSN's target_session_attrs that a primary is refused because it is read-only. Others
+// it returns as they are, which a host that is not preferred needs.
+func explain(ctx context.Context, c *pgconn.PgConn, err error) error {
+	if _, ok := errors.AsType[*pgconn.NotPreferredError](err); ok {
+		return err
+	}
+	results, queryErr := c.Exec(ctx, introductions[1]).ReadAll()
+	if queryErr != nil {
+		return err
+	}
+	row := results[0].Rows[0]
+	if string(row[0]) == "on" && errors.Is(readOnly(row), errReadOnly) {
+		return fmt.Errorf("%w (%w)", errReadOnly, err)
+	}
+	return err
 }
 
 // current reports whether a connection of the pools leads to the server that was met last.

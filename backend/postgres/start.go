@@ -164,6 +164,9 @@ func (b *Backend) checkServer(ctx context.Context) error {
 		return fmt.Errorf("%w: it is Postgres %s, %d is the oldest that does", ErrUnsuitable, set["server_version"],
 			oldestServer)
 	}
+	if set["in_hot_standby"] == "off" && set["transaction_read_only"] == "on" {
+		return fmt.Errorf("%w: %w", ErrUnsuitable, errReadOnly)
+	}
 	if set["in_hot_standby"] == "on" || set["transaction_read_only"] == "on" {
 		return fmt.Errorf("%w: it is a standby or read-only; name all hosts in the DSN and add "+
 			"target_session_attrs=read-write", ErrUnsuitable)
