@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/postgres"
@@ -112,13 +109,9 @@ func (c *Config) await(ctx context.Context, waiting func(error), try func() erro
 	}
 }
 
-// comesBack reports whether waiting can help. It cannot if the server rejects the user, the password or the database.
+// comesBack reports whether waiting can help.
 func comesBack(err error) bool {
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) && (strings.HasPrefix(refused.Code, "28") || refused.Code == "3D000") {
-		return false
-	}
-	return errors.Is(err, backend.ErrUnavailable)
+	return errors.Is(err, backend.ErrUnavailable) && !errors.Is(err, postgres.ErrRefused)
 }
 
 // OpenView opens the database that Datastore names for reading, also while servers write to it. Errors: [ErrConfig],

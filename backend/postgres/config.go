@@ -54,7 +54,7 @@ type Config struct {
 // Open connects, migrates the schema if needed and checks that the server keeps what it acknowledges. It tries once;
 // the caller must retry if the server is not up yet.
 //
-// Errors: [backend.ErrUnavailable], [schema.ErrNewer], [schema.ErrDirty], [ErrUnsuitable], [ErrDSN].
+// Errors: [backend.ErrUnavailable], [ErrRefused], [schema.ErrNewer], [schema.ErrDirty], [ErrUnsuitable], [ErrDSN].
 func Open(ctx context.Context, cfg Config) (*Backend, error) {
 	b, err := newBackend(cfg)
 	if err != nil {

@@ -17,7 +17,16 @@ var (
 	ErrDSN = errors.New("not a DSN of Postgres")
 	// ErrUnsuitable is returned for a server that cannot provide the guarantees that sqlstore makes.
 	ErrUnsuitable = errors.New("the database server does not suit")
+	// ErrRefused is returned when the server refuses the user, the database, a right or a parameter. A retry helps only
+	// after somebody has changed the server or the settings. It wraps [backend.ErrUnavailable], because that may happen
+	// under a running replica, which must go on trying.
+	ErrRefused error = refusal{}
 )
+
+type refusal struct{}
+
+func (refusal) Error() string { return "the database server refuses this client" }
+func (refusal) Unwrap() error { return backend.ErrUnavailable }
 
 // errNotOne is returned when a statement of exactlyOne changes no row, or several.
 var errNotOne = fmt.Errorf("%w: the one row of the table clock or auth was not found, or several were; run "+
@@ -34,6 +43,7 @@ const (
 	codeIdleInTx        = "25P03"
 	codeTxTimeout       = "25P04"
 	codeDiskFull        = "53100"
+	codeFull            = "53300" // all connections that the server, the role or the database allows are in use
 	codeLockNotGranted  = "55P03"
 	codePlanChanged     = "0A000" // cached plan must not change result type
 	codeNoColumn        = "42703"
@@ -43,6 +53,12 @@ const (
 	codeSerialization   = "40001"
 	codeDeadlock        = "40P01"
 	codeDivisionByZero  = "22012" // see errNotOne
+	codeNoDatabase      = "3D000"
+	codeNoSchema        = "3F000"
+	codeNoRight         = "42501"
+	codeNoParameter     = "42704" // of the server, in the DSN
+	codeBadParameter    = "22023"
+	codeNotAccepting    = "55000" // ALTER DATABASE ... ALLOW_CONNECTIONS false
 	codeDataCorrupt     = "XX001"
 	codeIndexCorrupt    = "XX002"
 )
@@ -70,6 +86,32 @@ func answered(err error) bool { return refused(err) || errors.Is(err, backend.Er
 func conflict(err error) bool {
 	e := pgError(err)
 	return e != nil && (e.Code == codeSerialization || e.Code == codeDeadlock)
+}
+
+// remedy returns what the operator can do about an error that no retry resolves, "" for all others.
+func remedy(err error) string {
+	e := pgError(err)
+	switch {
+	case e == nil:
+	case strings.HasPrefix(e.Code, "28"):
+		return "check the user, the password and pg_hba.conf"
+	case e.Code == codeNoDatabase:
+		return "create the database, or correct its name in the DSN"
+	case e.Code == codeNotAccepting && !refused(err):
+		return "allow connections to the database, with ALTER DATABASE"
+	case e.Code == codeNoRight:
+		return "grant the user what it lacks: CONNECT and CREATE on the database or schema, or the ownership of " +
+			"sqlstore's tables"
+	case e.Code == codeNoSchema, (e.Code == codeNoParameter || e.Code == codeBadParameter) && !refused(err):
+		return "correct the parameters in the DSN, or those of the user or the database"
+	}
+	return ""
+}
+
+// isFull reports whether the server refused a connection because it allows no more of them.
+func isFull(err error) bool {
+	e := pgError(err)
+	return e != nil && e.Code == codeFull
 }
 
 // timedOut reports whether a statement, or its wait for a lock, took longer than allowed.
@@ -124,6 +166,9 @@ func (b *Backend) translate(ctx context.Context, doing string, err error) error 
 		case codeNoColumn, codeNoTable: // a backup of before the migration was restored, for example
 			err = fmt.Errorf("%w: %w", ErrOldSchema, err)
 		}
+	}
+	if todo := remedy(err); todo != "" {
+		return fmt.Errorf("%s: %w: %w: %s", doing, ErrRefused, err, todo)
 	}
 	return fmt.Errorf("%s: %w: %w", doing, meaning(err), err)
 }

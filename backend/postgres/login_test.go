@@ -50,7 +50,7 @@ func TestPasswordFile(t *testing.T) {
 	write(t, file, []byte("wrong\n"))
 	_, err = Open(t.Context(), Config{DSN: dsn, PasswordFile: file})
 	want := "open database " +
-		Redact(dsn) + `: the database server refuses the login: password authentication failed for user "replica"`
+		Redact(dsn) + `: the database server refuses this client: password authentication failed for user "replica"`
 	if !errors.Is(err, backend.ErrUnavailable) || strings.Contains(err.Error(), "wrong") ||
 		!strings.HasPrefix(err.Error(), want) {
 		t.Errorf("with another password: %v, want %s", err, want)

@@ -76,11 +76,7 @@ func (b *Backend) start(ctx context.Context) error {
 	}
 	db := stdlib.OpenDBFromPool(b.reads.pool)
 	if err := errors.Join(schema.Up(ctx, db, b.log), db.Close()); err != nil {
-		refused := errors.Is(err, schema.ErrNewer) || errors.Is(err, schema.ErrDirty)
-		if errors.Is(err, schema.ErrLocked) || pgError(err) == nil && !refused {
-			return fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
-		}
-		return err
+		return b.translateMigration(ctx, err)
 	}
 	if err := b.checkHome(ctx); err != nil {
 		return err
@@ -89,6 +85,22 @@ func (b *Backend) start(ctx context.Context) error {
 		return err
 	}
 	return b.checkNotify(ctx)
+}
+
+// translateMigration wraps the error of a migration. One that the migration itself causes is not wrapped: it would fail
+// again.
+func (b *Backend) translateMigration(ctx context.Context, err error) error {
+	e := pgError(err)
+	switch {
+	case errors.Is(err, schema.ErrNewer), errors.Is(err, schema.ErrDirty):
+		return err
+	case errors.Is(err, schema.ErrLocked):
+		return fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
+	case e == nil, !refused(err), conflict(err), timedOut(err), strings.HasPrefix(e.Code, "53"),
+		strings.HasPrefix(e.Code, "57"), remedy(err) != "":
+		return b.translate(ctx, "migrate the schema", err)
+	}
+	return err
 }
 
 // checkPooler detects a pooler in front of the server, which may assign each transaction to a different connection.
@@ -172,7 +184,8 @@ func (b *Backend) checkServer(ctx context.Context) error {
 			"target_session_attrs=read-write", ErrUnsuitable)
 	}
 	if schemaName == "" {
-		return fmt.Errorf("%w: no schema of the search_path exists; make it with CREATE SCHEMA", ErrUnsuitable)
+		return fmt.Errorf("%w: no schema of the search_path exists, or may be used by this user; make it with CREATE "+
+			"SCHEMA, or GRANT its use", ErrUnsuitable)
 	}
 	for _, name := range weakSettings {
 		switch {

@@ -14,24 +14,30 @@ import (
 // connectFailure is a connection error with a single line of text: pgx's own error has a line for each attempt, and
 // most attempts on one server fail alike.
 type connectFailure struct {
-	text string
-	err  error
+	text     string
+	sentinel error // ErrRefused or backend.ErrUnavailable
+	err      error
 }
 
 func (e *connectFailure) Error() string   { return e.text }
-func (e *connectFailure) Unwrap() []error { return []error{backend.ErrUnavailable, e.err} }
+func (e *connectFailure) Unwrap() []error { return []error{e.sentinel, e.err} }
 
-// asConnectFailure returns the connection error in err, or nil if there is none. If a server refuses the login, the
+// asConnectFailure returns the connection error in err, or nil if there is none. If a server refuses the client, the
 // message begins with that, because a retry does not help.
 func asConnectFailure(err error) error {
 	c, ok := errors.AsType[*pgconn.ConnectError](err)
 	if !ok {
 		return nil
 	}
-	if e := pgError(err); e != nil && strings.HasPrefix(e.Code, "28") {
-		return &connectFailure{fmt.Sprintf("the database server refuses the login: %s (SQLSTATE %s): check the user "+
-			"and the password",
-			e.Message, e.Code), err}
+	if todo := remedy(err); todo != "" {
+		e := pgError(err)
+		text := fmt.Sprintf("%v: %s (SQLSTATE %s): %s", ErrRefused, e.Message, e.Code, todo)
+		return &connectFailure{text, ErrRefused, err}
+	}
+	if isFull(err) {
+		text := fmt.Sprintf("%v: it allows no more connections: %s (SQLSTATE %s)", backend.ErrUnavailable,
+			pgError(err).Message, codeFull)
+		return &connectFailure{text, backend.ErrUnavailable, err}
 	}
 	tries := []error{c.Unwrap()}
 	if several, ok := c.Unwrap().(interface{ Unwrap() []error }); ok {
@@ -43,5 +49,6 @@ func asConnectFailure(err error) error {
 			texts = append(texts, text)
 		}
 	}
-	return &connectFailure{fmt.Sprintf("%v: %s", backend.ErrUnavailable, strings.Join(texts, "; ")), err}
+	text := fmt.Sprintf("%v: %s", backend.ErrUnavailable, strings.Join(texts, "; "))
+	return &connectFailure{text, backend.ErrUnavailable, err}
 }

@@ -1,0 +1,66 @@
+package postgres
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/test/support/pgserver"
+)
+
+// An error that no retry resolves says what to do.
+func TestRefusedClients(t *testing.T) {
+	s := pgserver.Start(t, pgserver.Options{})
+	dsn := userOf(t, s, "plain")
+	change := func(change func(*url.URL)) string {
+		u, err := url.Parse(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(u)
+		return u.String()
+	}
+	admin(t, s.DSN(), "CREATE DATABASE closed ALLOW_CONNECTIONS false; ")
+	admin(t, s.DSN(), "CREATE DATABASE others")
+	admin(t, s.DSN(), "REVOKE CONNECT ON DATABASE others FROM public")
+	theirs := s.Database(t)
+	admin(t, theirs, "REVOKE CREATE ON SCHEMA public FROM public")
+	for name, c := range map[string]struct{ dsn, want string }{
+		"another password": {change(func(u *url.URL) { u.User = url.UserPassword("plain", "q") }), "check the user"},
+		"another user":     {change(func(u *url.URL) { u.User = url.UserPassword("nobody", "q") }), "check the user"},
+		"no database":      {change(func(u *url.URL) { u.Path = "/none" }), "create the database"},
+		"a closed one":     {change(func(u *url.URL) { u.Path = "/closed" }), "ALTER DATABASE"},
+		"no CONNECT":       {change(func(u *url.URL) { u.Path = "/others" }), "grant the user"},
+		"no CREATE":        {change(func(u *url.URL) { u.Path = pathOf(t, theirs) }), "grant the user"},
+		"no parameter":     {with(dsn, "options", "-c nonsense=1"), "correct the parameters"},
+		"a wrong value":    {with(dsn, "options", "-c work_mem=x"), "correct the parameters"},
+	} {
+		b, err := Open(t.Context(), Config{DSN: c.dsn})
+		if err == nil {
+			_ = b.Close()
+		}
+		if !errors.Is(err, ErrRefused) || !errors.Is(err, backend.ErrUnavailable) ||
+			!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), backend.ErrUnavailable.Error()) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	// A right that is taken away from a running replica may come back.
+	b := openTest(t, Config{DSN: dsn})
+	admin(t, dsn, "REVOKE SELECT ON clock FROM plain")
+	if _, err := b.Clock(t.Context()); !errors.Is(err, ErrRefused) || !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("without a right: %v", err)
+	}
+	admin(t, dsn, "GRANT SELECT ON clock TO plain")
+	wantClock(t, b, 1)
+}
+
+func pathOf(t *testing.T, dsn string) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Path
+}
