@@ -79,6 +79,9 @@ func (s *Server) inputs(now time.Time) *conditions.Inputs {
 	}
 	faults.Writing(opened, in, now)
 	in.Unverified = !isClosed(opened.Verified())
+	if b, ok := s.backend.(backend.Pooled); ok {
+		in.Full = faults.Connections(b.Connections(), now)
+	}
 	if b, ok := s.backend.(backend.Durability); ok {
 		in.Weak = faults.WeakSettings(b.NotDurable())
 	}
@@ -242,8 +245,8 @@ type Status struct {
 // Condition is one condition of a server, with the fields and the JSON of Kubernetes' metav1.Condition.
 //
 // Accepted, ResolvedRefs, Programmed and Ready are always present, and True in a healthy server. DatabaseUnavailable,
-// NotDurable, NoSpace, Corrupt, NoPageChecksums, CompactionStalled, CheckpointStalled, WatchLagging,
-// CertificateExpiring, AuditLogFailing and BackupStale are present only while they are True.
+// ConnectionsRefused, NotDurable, NoSpace, Corrupt, NoPageChecksums, CompactionStalled, CheckpointStalled,
+// WatchLagging, CertificateExpiring, AuditLogFailing and BackupStale are present only while they are True.
 type Condition struct {
 	Type string `json:"type"`
 	// Status is True, False or Unknown.

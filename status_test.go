@@ -466,3 +466,41 @@ func TestStatusOfAReplicaThatIsBehind(t *testing.T) {
 		return holds(s.Status(t.Context()), "Ready True Ready", "no WatchLagging", "no DatabaseUnavailable")
 	})
 }
+
+// A database server that allows fewer connections than the server wants is reported, and served.
+func TestConnectionsRefused(t *testing.T) {
+	t.Parallel()
+	db := pgserver.Start(t, pgserver.Options{})
+	dsn := db.Database(t)
+	change := func(sql string) {
+		t.Helper()
+		c, err := pgx.Connect(t.Context(), dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Exec(t.Context(), sql)
+		if err := errors.Join(err, c.Close(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change("CREATE ROLE few LOGIN PASSWORD 'p'; GRANT ALL ON SCHEMA public TO few; ALTER DATABASE " +
+		strings.Trim(u.Path, "/") + " OWNER TO few")
+	u.User = url.UserPassword("few", "p")
+	s, c := start(t, sqlstore.Config{Datastore: u.String()})
+	change("ALTER ROLE few CONNECTION LIMIT 3")
+	for i := range 3 { // a defragmentation leaves its connection, and takes another
+		if _, err := c.Put(t.Context(), "k", fmt.Sprint(i)); err != nil {
+			t.Error(err)
+		}
+		if _, err := c.Defragment(t.Context(), s.Endpoints()[0]); err != nil {
+			t.Error(err)
+		}
+	}
+	eventually(t, "it is reported", func() error {
+		return holds(s.Status(t.Context()), "ConnectionsRefused True TooManyConnections", "Ready True Ready")
+	})
+}

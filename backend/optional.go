@@ -1,5 +1,7 @@
 package backend
 
+import "time"
+
 // Pooled is a [Backend] that keeps connections to a database server.
 type Pooled interface {
 	// Connections returns the connection counts.
@@ -11,6 +13,10 @@ type Connections struct {
 	InUse, Idle, Max int
 	// Waits is how many times so far a connection was needed and none was idle. Opened is how many were opened.
 	Waits, Opened int64
+	// RefusedAt is when the server last refused one because it allows no more, zero if it never did. Refused is what it
+	// said.
+	RefusedAt time.Time
+	Refused   string
 }
 
 // Reserving is a [Backend] that holds disk space in reserve. It releases the reserve when the disk is full, so that

@@ -19,6 +19,8 @@ type Backend struct {
 	cfg Config
 	log *slog.Logger
 	dsn *pgx.ConnConfig // for the listener's connection, which is not in a pool
+	// pools configures both lanes' pools together.
+	pools *pgxpool.Config
 
 	// control is for statements that keep this process in service: the writer's, heartbeats, the clock, leases. reads
 	// is for all others.
@@ -58,6 +60,11 @@ type Backend struct {
 
 	home     home                                // where the database was at the start
 	restored atomic.Pointer[backend.Restoration] // nil if nothing shows a restore
+
+	// opened counts the connections that the pools have made.
+	opened atomic.Int64
+	// full is the server's last refusal of a connection because of a limit, nil if there was none.
+	full atomic.Pointer[refusedConn]
 
 	// analyzed is the revision at which the planner's statistics were last updated.
 	analyzed atomic.Int64

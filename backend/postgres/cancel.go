@@ -78,12 +78,3 @@ func settle(c *pgxpool.Conn, err error) bool {
 	}
 	return !c.Conn().IsClosed()
 }
-
-// giveBack returns a connection to its pool after a statement that ended with err.
-func giveBack(c *pgxpool.Conn, err error) {
-	if !settle(c, err) {
-		// pgx waits up to 15 s for the server to close the connection, and the pool waits for pgx.
-		_ = c.Conn().PgConn().Conn().Close()
-	}
-	c.Release()
-}

@@ -40,7 +40,8 @@ type Config struct {
 	// MaxConns is the maximum number of connections of this Backend; 0 uses the DSN's pool_max_conns, or 16 if it has
 	// none. At least 4 are used; a verification uses one more. One is the listener's; up to 5 are for control
 	// statements (writes, heartbeats, the clock, leases, hints); the rest are for reads, which leaves one if there are
-	// fewer than 6. With 4, a batch that has to read while a read hangs and a renewal waits for its lease may fail.
+	// fewer than 6. With 4, a batch that has to read while a read hangs and a renewal waits for its lease may fail. A
+	// server that allows fewer connections gets fewer.
 	MaxConns int
 	// UnsafeNoFsync accepts a server with fsync, full_page_writes or synchronous_commit off: a crash of such a server
 	// may lose or damage acknowledged data.
@@ -97,25 +98,34 @@ func newBackend(cfg Config) (*Backend, error) {
 	}
 	b.servers.log, b.anySession = cfg.Logger, namesSession(cfg.DSN)
 	pc.PrepareConn = b.current
-	pc.BeforeConnect, pc.AfterConnect = b.prepareCancelling, b.greet
+	pc.BeforeConnect, pc.AfterConnect = b.prepareCancelling, func(ctx context.Context, c *pgx.Conn) error {
+		b.opened.Add(1)
+		return b.greet(ctx, c)
+	}
 	if b.tracer = tracing.New(cfg.TracerProvider); b.tracer != nil {
 		pc.ConnConfig.Tracer = &statements{b.tracer}
 	}
-	control := pc.Copy()
+	b.pools = pc
+	return b, b.openLanes()
+}
+
+// openLanes makes the lanes from b.pools.
+func (b *Backend) openLanes() (err error) {
+	control, reads := b.pools.Copy(), b.pools.Copy()
 	// The writer holds one, a renewal may wait for the writer with another, and the writer may need a third one to
 	// read.
-	control.MaxConns = min(maxControlConns, pc.MaxConns-1, pc.MaxConns/2+1)
+	control.MaxConns = min(maxControlConns, b.pools.MaxConns-1, b.pools.MaxConns/2+1)
 	control.MinConns, control.MinIdleConns = 0, 0
-	pc.MaxConns -= control.MaxConns
-	pc.MinConns, pc.MinIdleConns = min(pc.MinConns, pc.MaxConns), min(pc.MinIdleConns, pc.MaxConns)
+	reads.MaxConns -= control.MaxConns
+	reads.BeforeConnect = b.admit
+	reads.MinConns, reads.MinIdleConns = min(reads.MinConns, reads.MaxConns), min(reads.MinIdleConns, reads.MaxConns)
 	if b.control, err = newLane(b, control); err != nil {
-		return nil, err
+		return err
 	}
-	if b.reads, err = newLane(b, pc); err != nil {
+	if b.reads, err = newLane(b, reads); err != nil {
 		b.control.pool.Close()
-		return nil, err
 	}
-	return b, nil
+	return err
 }
 
 func newLane(b *Backend, pc *pgxpool.Config) (lane, error) {
@@ -123,7 +133,7 @@ func newLane(b *Backend, pc *pgxpool.Config) (lane, error) {
 	if err != nil {
 		return lane{}, fmt.Errorf("%w: %w", ErrDSN, err)
 	}
-	return lane{b: b, pool: pool}, nil
+	return lane{b: b, pool: pool, returned: make(chan struct{}, pc.MaxConns)}, nil
 }
 
 // poolConfig parses the DSN.

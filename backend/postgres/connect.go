@@ -120,6 +120,13 @@ func (b *Backend) prepareLink(l *link, cc *pgx.ConnConfig) error {
 		pc.CustomData()[linkKey] = l
 		return nil
 	}
+	closeFatal := cc.OnPgError
+	cc.OnPgError = func(c *pgconn.PgConn, e *pgconn.PgError) bool {
+		if e.Code == codeFull {
+			b.full.Store(&refusedConn{time.Now(), e.Message})
+		}
+		return closeFatal(c, e)
+	}
 	cc.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 		if n.SeverityUnlocalized == "WARNING" || n.SeverityUnlocalized == "" {
 			l.warning.Store(n)

@@ -19,6 +19,8 @@ type lane struct {
 	pool *pgxpool.Pool
 	// spare is a second pool that may have a connection sooner, or nil.
 	spare *pgxpool.Pool
+	// returned has an item for each connection that was given back lately.
+	returned chan struct{}
 }
 
 // laneFor returns the lane for a read. An urgent read may use control's connections, too, but only if reads has none
@@ -39,13 +41,54 @@ func (b *Backend) laneFor(ctx context.Context) lane {
 var errBusy = errors.New("all connections to the database are in use: allow more of them, or find out what they wait " +
 	"for in pg_stat_activity")
 
-// acquire takes a connection from whichever pool has one first. Errors: [errBusy], those of the pool.
+// fullPause is how long no further connections are made after the server has refused one because it allows no more.
+const fullPause = 200 * time.Millisecond
+
+// acquire takes a connection from whichever pool has one first. If the server allows no more connections, it waits for
+// one that others return. Errors: [errBusy], those of the pool.
 func (l lane) acquire(ctx context.Context) (*pgxpool.Conn, error) {
-	c, err := l.either(ctx)
-	if err != nil && ctx.Err() != nil && !l.connecting() {
-		err = fmt.Errorf("%w: %w", errBusy, err)
+	for {
+		c, err := l.either(ctx)
+		switch {
+		case err == nil:
+			return c, nil
+		case ctx.Err() != nil && !l.connecting():
+			return nil, fmt.Errorf("%w: %w", errBusy, err)
+		case !isFull(err):
+			return nil, err
+		}
+		l.makeRoom()
+		select {
+		case <-l.returned:
+		case <-time.After(fullPause):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", errBusy, err)
+		}
 	}
-	return c, err
+}
+
+// makeRoom closes idle connections of the other lane, which count for the server. Control takes precedence; reads need
+// one at least.
+func (l lane) makeRoom() {
+	switch {
+	case l.pool == l.b.control.pool:
+		l.b.reads.pool.Reset()
+	case l.pool.Stat().TotalConns() == 0:
+		l.b.control.pool.Reset()
+	}
+}
+
+// giveBack returns a connection after a statement that ended with err.
+func (l lane) giveBack(c *pgxpool.Conn, err error) {
+	if !settle(c, err) {
+		// pgx waits up to 15 s for the server to close the connection, and the pool waits for pgx.
+		_ = c.Conn().PgConn().Conn().Close()
+	}
+	c.Release()
+	select {
+	case l.returned <- struct{}{}:
+	default:
+	}
 }
 
 // connecting reports whether a connection is being made, which may be what a caller waits for.
@@ -128,7 +171,7 @@ func (l lane) queryOnce(ctx context.Context, each func(*scanner) error, sql stri
 	} else {
 		err = l.scanBounded(ctx, c.Conn(), each, sql, args)
 	}
-	giveBack(c, err)
+	l.giveBack(c, err)
 	return err
 }
 
@@ -196,7 +239,7 @@ func (l lane) transactionOnce(
 	sent, err := l.within(ctx, c.Conn(), f)
 	how.broke = err != nil && c.Conn().IsClosed()
 	how.again = how.broke && !sent
-	giveBack(c, err)
+	l.giveBack(c, err)
 	return how, err
 }
 

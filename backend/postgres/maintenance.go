@@ -33,7 +33,7 @@ const unboundSession = "SELECT set_config('statement_timeout', '0', false), " +
 
 // maintain runs a statement that may take long, outside any transaction.
 func (b *Backend) maintain(ctx context.Context, sql string) error {
-	c, err := b.reads.pool.Acquire(ctx)
+	c, err := b.reads.acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (b *Backend) maintain(ctx context.Context, sql string) error {
 		defer cancel()
 		_ = c.Conn().Close(closing)
 	}
-	giveBack(c, err)
+	b.reads.giveBack(c, err)
 	if err != nil {
 		return err
 	}

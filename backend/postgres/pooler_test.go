@@ -54,6 +54,12 @@ func TestPooler(t *testing.T) {
 			return openTest(t, Config{DSN: dsn}), openTest(t, Config{DSN: dsn})
 		}, backendtest.SharedHooks{NoHints: true})
 	})
+	t.Run("limits", func(t *testing.T) { // the server's are for the pooler's connections
+		b := openTest(t, Config{DSN: with(through(t), "default_query_exec_mode", "exec"), MaxConns: 1000})
+		if got := b.Connections().Max; got != 999 {
+			t.Errorf("%d connections to a pooler", got)
+		}
+	})
 	for _, mode := range []string{"exec", "simple_protocol"} {
 		t.Run(mode, func(t *testing.T) {
 			backendtest.Run(t, func(t *testing.T) backend.Backend {

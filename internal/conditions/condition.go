@@ -33,6 +33,8 @@ const (
 	DatabaseUnavailable = "DatabaseUnavailable"
 	// NotDurable: the database may lose acknowledged writes in a crash, so this server writes nothing to it.
 	NotDurable = "NotDurable"
+	// ConnectionsRefused: the database server allows fewer connections than this server needs.
+	ConnectionsRefused = "ConnectionsRefused"
 	// NoSpace: the database has reached its quota, or the disk is full.
 	NoSpace = "NoSpace"
 	// Corrupt: the CORRUPT alarm is raised.
@@ -58,7 +60,7 @@ const (
 var (
 	Positive = []string{Accepted, ResolvedRefs, Programmed, Ready}
 	Negative = []string{
-		DatabaseUnavailable, NotDurable, NoSpace, Corrupt, NoPageChecksums, CompactionStalled,
+		DatabaseUnavailable, ConnectionsRefused, NotDurable, NoSpace, Corrupt, NoPageChecksums, CompactionStalled,
 		CheckpointStalled, WatchLagging, CertificateExpiring, AuditLogFailing, BackupStale,
 	}
 )

@@ -80,6 +80,10 @@ func TestInputsAreJudged(t *testing.T) {
 				"DatabaseUnavailable True NoHeartbeat", "WatchLagging True TailBehind",
 			},
 		},
+		"a database server that refuses connections": {
+			serving(func(in *conditions.Inputs) { in.Full = fault("TooManyConnections") }),
+			[]string{accepted, resolved, programmed, ready, "ConnectionsRefused True TooManyConnections"},
+		},
 		"writes that have stopped": {
 			serving(func(in *conditions.Inputs) { in.Stopped = fault("WritesStopped") }),
 			[]string{

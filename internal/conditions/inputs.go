@@ -51,6 +51,7 @@ type Inputs struct {
 
 	Stopped  *Fault // writes have stopped until a restart
 	Database *Fault
+	Full     *Fault // the database server refuses connections
 	Weak     *Fault // the database may lose acknowledged writes
 	NoSpace  *Fault
 	Corrupt  *Fault
@@ -89,9 +90,9 @@ func (in *Inputs) Conditions() []Condition {
 		database = in.waiting()
 	}
 	faults := map[string]*Fault{
-		DatabaseUnavailable: database, NotDurable: in.Weak, NoSpace: in.NoSpace, Corrupt: in.Corrupt,
-		NoPageChecksums: in.Bare, CompactionStalled: in.Stalled, CheckpointStalled: in.Stuck, WatchLagging: in.Lagging,
-		CertificateExpiring: in.Expiring, AuditLogFailing: in.Audit, BackupStale: in.Backup,
+		DatabaseUnavailable: database, ConnectionsRefused: in.Full, NotDurable: in.Weak, NoSpace: in.NoSpace,
+		Corrupt: in.Corrupt, NoPageChecksums: in.Bare, CompactionStalled: in.Stalled, CheckpointStalled: in.Stuck,
+		WatchLagging: in.Lagging, CertificateExpiring: in.Expiring, AuditLogFailing: in.Audit, BackupStale: in.Backup,
 	}
 	for _, kind := range Negative {
 		if fault := faults[kind]; fault != nil {

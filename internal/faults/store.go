@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/conditions"
 	"github.com/sqlstore/sqlstore/internal/setting"
 	"github.com/sqlstore/sqlstore/internal/store"
@@ -22,6 +23,8 @@ const (
 	commitTimeout = 5 * time.Second
 	// faultMemory is how long a failed write counts if no other write has been tried since.
 	faultMemory = 30 * time.Second
+	// refusalMemory is how long a connection that the database server refused counts.
+	refusalMemory = 30 * time.Second
 )
 
 // Alarms reports the raised alarms in in.
@@ -166,6 +169,20 @@ func Lagging(s *store.Store, in *conditions.Inputs) {
 				"have stopped",
 				l.Watches, int(lagThreshold.Seconds()), int(l.Longest.Seconds()), l.Revisions),
 		}
+	}
+}
+
+// Connections reports whether the database server has refused connections lately.
+func Connections(c backend.Connections, now time.Time) *conditions.Fault {
+	if c.RefusedAt.IsZero() || now.Sub(c.RefusedAt) >= refusalMemory {
+		return nil
+	}
+	return &conditions.Fault{
+		Reason: "TooManyConnections",
+		Message: fmt.Sprintf("the database server has refused connections in the last %d s (%s), so reads, compaction "+
+			"and defragmentation wait for others and may time out: raise its limit (CONNECTION LIMIT of the role or "+
+			"the database, max_connections), or lower %s of all replicas", int(refusalMemory.Seconds()), c.Refused,
+			setting.Name("DatastoreMaxConns")),
 	}
 }
 

@@ -1,0 +1,132 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/test/support/pgserver"
+)
+
+// A server that allows too few connections is refused. One that allows fewer than configured gets fewer, so that reads
+// and writes have theirs.
+func TestConnectionLimits(t *testing.T) {
+	s := pgserver.Start(t, pgserver.Options{
+		Settings: []string{"max_connections=20", "superuser_reserved_connections=3"},
+	})
+	dsn := userOf(t, s, "few")
+	limit := func(n int) { admin(t, s.DSN(), fmt.Sprintf("ALTER ROLE few CONNECTION LIMIT %d", n)) }
+	for n, want := range map[int]int{-1: 15, 100: 15, 17: 15, 9: 7, 5: 3} {
+		limit(n)
+		b, err := Open(t.Context(), Config{DSN: dsn, MaxConns: 16})
+		if err != nil {
+			t.Fatalf("a limit of %d: %v", n, err)
+		}
+		if got := b.Connections().Max; got != want {
+			t.Errorf("a limit of %d: %d connections, want %d", n, got, want)
+		}
+		begin(t, b, backend.Needs{}).Rollback()
+		wantClock(t, b, 1)
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	limit(-1)
+	b := openTest(t, Config{DSN: dsn, MaxConns: 50})
+	if got := b.Connections().Max; got != 15 {
+		t.Errorf("%d connections to a server that allows 17", got)
+	}
+	limit(4)
+	_, err := Open(t.Context(), Config{DSN: dsn})
+	if !errors.Is(err, ErrUnsuitable) || errors.Is(err, backend.ErrUnavailable) ||
+		!strings.Contains(err.Error(), "the user's CONNECTION LIMIT") {
+		t.Errorf("a limit of 4: %v", err)
+	}
+}
+
+// While others have all connections that the server allows, statements wait for those that this process has.
+func TestRefusedConnections(t *testing.T) {
+	s := pgserver.Start(t, pgserver.Options{})
+	dsn := userOf(t, s, "crowd")
+	b := openTest(t, Config{DSN: dsn})
+	begin(t, b, backend.Needs{}).Rollback()
+	wantClock(t, b, 1)
+	if c := b.Connections(); !c.RefusedAt.IsZero() {
+		t.Fatalf("a refusal without a limit: %+v", c)
+	}
+	var used int
+	admin(t, s.DSN(), "SELECT count(*) FROM pg_stat_activity WHERE usename = 'crowd'", &used)
+	admin(t, s.DSN(), fmt.Sprintf("ALTER ROLE crowd CONNECTION LIMIT %d", used))
+	session := func() (pid int64) {
+		t.Helper()
+		err := b.reads.query(t.Context(), "ask", nil, func(s *scanner) error { pid = s.integer(); return nil },
+			"SELECT pg_backend_pid()")
+		if err != nil {
+			t.Error(err)
+		}
+		return pid
+	}
+	before := session()
+	slow := make(chan error, 20)
+	for range cap(slow) {
+		go func() {
+			slow <- b.reads.query(t.Context(), "sleep", nil, func(*scanner) error { return nil },
+				"SELECT pg_sleep(0.05)::text")
+		}()
+	}
+	for range cap(slow) {
+		if err := <-slow; err != nil {
+			t.Errorf("a read: %v", err)
+		}
+	}
+	if after := session(); after != before {
+		t.Errorf("the only connection for reads was given up: session %d after %d", after, before)
+	}
+	if err := b.Defragment(t.Context()); err != nil {
+		t.Error(err)
+	}
+	c := b.Connections()
+	if c.RefusedAt.IsZero() || !strings.Contains(c.Refused, "crowd") {
+		t.Errorf("no refusal is known: %+v", c)
+	}
+	begin(t, b, backend.Needs{}).Rollback()
+}
+
+// The idle connections of one lane do not keep the other from its connection.
+func TestIdleConnectionsMakeRoom(t *testing.T) {
+	s := pgserver.Start(t, pgserver.Options{})
+	b := openTest(t, Config{DSN: userOf(t, s, "few")})
+	only := func(idle, none lane) {
+		t.Helper()
+		admin(t, s.DSN(), "ALTER ROLE few CONNECTION LIMIT -1")
+		var held []*pgxpool.Conn
+		for range 3 {
+			c, err := idle.acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, c)
+		}
+		for _, c := range held {
+			c.Release()
+		}
+		none.pool.Reset()
+		used := 0
+		eventually(t, "one lane alone is connected", func() bool {
+			admin(t, s.DSN(), "SELECT count(*) FROM pg_stat_activity WHERE usename = 'few'", &used)
+			return used == int(idle.pool.Stat().TotalConns())
+		})
+		admin(t, s.DSN(), fmt.Sprintf("ALTER ROLE few CONNECTION LIMIT %d", used))
+	}
+	only(b.reads, b.control)
+	begin(t, b, backend.Needs{}).Rollback()
+	b.dropWriter(false)
+	only(b.control, b.reads)
+	if _, err := b.Size(t.Context()); err != nil {
+		t.Errorf("a read: %v", err)
+	}
+}
