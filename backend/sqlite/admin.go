@@ -16,6 +16,7 @@ func WithDatabase(ctx context.Context, path string, f func(ctx context.Context, 
 	if err != nil {
 		return fmt.Errorf("open database: %w", err)
 	}
+	provideTempDir(filepath.Dir(path))
 	if _, err := os.Stat(path); err != nil {
 		return fmt.Errorf("open database: %w", err)
 	}

@@ -76,6 +76,7 @@ func (b *Backend) open(ctx context.Context) error {
 	if err := b.makeDirectory(); err != nil {
 		return err
 	}
+	provideTempDir(filepath.Dir(b.path))
 	lock, err := lockFile(b.path + ".lock")
 	if err != nil {
 		return err

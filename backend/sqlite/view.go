@@ -43,6 +43,7 @@ func openView(ctx context.Context, path string) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
+	provideTempDir(filepath.Dir(path))
 	if _, err := os.Stat(path); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -422,5 +423,24 @@ func TestServeIsTheDefaultCommand(t *testing.T) {
 	}
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A server that can write to its data directory alone makes snapshots there.
+func TestSnapshotWithoutTemporaryDirectory(t *testing.T) {
+	dir := t.TempDir()
+	s := launch.Start(t, launch.Config{
+		DataDir: dir, Env: []string{"TMPDIR=" + filepath.Join(dir, "none")},
+	})
+	r, err := connect(t, s.ClientURL()).Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := io.Copy(io.Discard, r)
+	if err := errors.Join(err, r.Close()); err != nil || n == 0 {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "sqlstore-*")); err != nil || len(left) > 0 {
+		t.Errorf("it leaves %q, %v", left, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	dockercontainer "github.com/moby/moby/api/types/container"
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/testcontainers/testcontainers-go/wait"
 
@@ -30,9 +31,10 @@ func image(t *testing.T) string {
 // run starts a container and removes it when the test ends.
 func run(t *testing.T, options ...testcontainers.ContainerCustomizer) testcontainers.Container {
 	t.Helper()
+	name := image(t) // the first call builds it
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
-	c, err := testcontainers.Run(ctx, image(t), options...)
+	c, err := testcontainers.Run(ctx, name, options...)
 	testcontainers.CleanupContainer(t, c)
 	if err != nil {
 		t.Fatal(err)
@@ -126,6 +128,34 @@ func TestDocumentedCommand(t *testing.T) {
 		{"/usr/local/bin/etcdctl endpoint health", "is healthy"},
 		{"etcdctl snapshot save /tmp/backup.db", "Snapshot saved"},
 		{"etcdutl snapshot status /tmp/backup.db", ","},
+	} {
+		if got := execute(t, c, strings.Fields(step.command)...); !strings.Contains(got, step.want) {
+			t.Errorf("%s prints %q, want %q", step.command, got, step.want)
+		}
+	}
+}
+
+// A container may write to its data directory alone.
+func TestReadOnlyRoot(t *testing.T) {
+	volume := hosts.UniqueName()
+	t.Cleanup(func() { removeVolume(t, volume) }) // after the container
+	c := run(t, testcontainers.WithCmd("etcd", "--data-dir", "/etcd-data"),
+		testcontainers.WithHostConfigModifier(func(h *dockercontainer.HostConfig) { h.ReadonlyRootfs = true }),
+		testcontainers.WithMounts(testcontainers.VolumeMount(volume, "/etcd-data")),
+		testcontainers.WithWaitStrategyAndDeadline(timeout, wait.ForLog("ready to serve client requests")))
+	for _, step := range []struct{ command, want string }{
+		{"etcdctl put foo bar", "OK"},
+		{"etcdctl put foo baz", "OK"},
+		{"etcdctl snapshot save /etcd-data/backup.db", "Snapshot saved"},
+		{"etcdutl snapshot status /etcd-data/backup.db", ","},
+		{"etcdctl get foo --prefix --sort-by VALUE --print-value-only", "baz"},
+		{"etcdctl endpoint hashkv", ","},
+		{"etcdctl compact 3 --physical", "compacted revision 3"},
+		{"etcdctl defrag", "Finished"},
+		{"sqlstore check --data-dir /etcd-data", "0 problems"},
+		{"sqlstore backup --from /etcd-data/backup.db --to /etcd-data/backups", "full"},
+		{"sqlstore backup verify --from /etcd-data/backups", "0 problems"},
+		{"sqlstore restore --from /etcd-data/backups --data-dir /etcd-data/restored", "are equal"},
 	} {
 		if got := execute(t, c, strings.Fields(step.command)...); !strings.Contains(got, step.want) {
 			t.Errorf("%s prints %q, want %q", step.command, got, step.want)

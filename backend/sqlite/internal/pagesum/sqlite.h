@@ -15,7 +15,7 @@
 #define SQLITE_OPEN_WAL 0x00080000
 
 #define SQLITE_IOCAP_SUBPAGE_READ 0x00008000
-#define SQLITE_MUTEX_STATIC_VFS1 11
+#define SQLITE_MUTEX_STATIC_VFS1 11 // also guards sqlite3_temp_directory
 
 typedef long long int sqlite3_int64;
 typedef struct sqlite3_vfs sqlite3_vfs;
@@ -87,5 +87,8 @@ FROM_DRIVER int sqlite3_uri_boolean(const char *, const char *, int);
 FROM_DRIVER sqlite3_mutex *sqlite3_mutex_alloc(int);
 FROM_DRIVER void sqlite3_mutex_enter(sqlite3_mutex *);
 FROM_DRIVER void sqlite3_mutex_leave(sqlite3_mutex *);
+FROM_DRIVER char *sqlite3_mprintf(const char *, ...);
+FROM_DRIVER void sqlite3_free(void *);
+FROM_DRIVER char *sqlite3_temp_directory;
 
 #endif

@@ -227,3 +227,12 @@ int pagesum_open(const char *path, int flags, database **opened) {
 	free(full);
 	return fd;
 }
+
+void use_temp_dir(const char *dir) {
+	char *copy = sqlite3_mprintf("%s", dir); // SQLite's own statements may free it
+	sqlite3_mutex *mutex = sqlite3_mutex_alloc(SQLITE_MUTEX_STATIC_VFS1);
+	sqlite3_mutex_enter(mutex);
+	sqlite3_free(sqlite3_temp_directory);
+	sqlite3_temp_directory = copy;
+	sqlite3_mutex_leave(mutex);
+}
