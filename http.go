@@ -93,15 +93,28 @@ func (s *Server) serve(clients []*listen.Split, cfg *Config) {
 	if !cfg.NoGateway {
 		all.Handle("/v3/", s.shim.Gateway)
 	}
-	s.front[0].set(grpcOr(s.shim.HTTP, s.guardClients(cfg, all)))
+	s.front[0].set(grpcOr(s.shim.HTTP, s.guardClients(cfg, orBeta(all))))
 	s.front[1].set(s.guardMetrics(cfg, ops))
-	s.front[2].set(s.guardClients(cfg, all))
+	s.front[2].set(s.guardClients(cfg, orBeta(all)))
 	for _, l := range clients {
 		s.log.Info("serving clients", "address", l.HTTP.Addr().String())
 		s.wg.Go(func() { s.ended("grpc", s.shim.GRPC.Serve(l.GRPC)) })
 	}
 	s.wg.Go(func() { _ = s.early.Shutdown(context.Background()) }) // its clients connect again; Close may cut them off
 	s.front[3].set(s.guardObjects(cfg, s.objects))
+}
+
+// orBeta passes the paths of the gateway's beta version on as today's, as etcd does.
+func orBeta(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if rest, ok := strings.CutPrefix(r.URL.Path, "/v3beta/"); ok {
+			to := *r.URL
+			to.Path, to.RawPath = "/v3/"+rest, ""
+			r = r.WithContext(r.Context())
+			r.URL = &to
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 func (s *Server) newHTTP(h http.Handler) *http.Server {
