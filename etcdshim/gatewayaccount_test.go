@@ -125,7 +125,8 @@ func TestGatewayBurst(t *testing.T) {
 func TestGatewayAnswersCountOnce(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	w := &answerWriter{ResponseWriter: httptest.NewRecorder()}
-	made, has, late := s.store.Charge(t.Context(), 100), s.store.Charge(t.Context(), 200), s.store.Charge(t.Context(), 300)
+	charge := func(bytes int64) *store.Account { return s.store.Charge(t.Context(), bytes) }
+	made, has, late := charge(100), charge(200), charge(300)
 	for i, step := range []struct {
 		do   func()
 		want [3]int64

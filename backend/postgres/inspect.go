@@ -52,7 +52,7 @@ var beginInspection = []string{
 // Inspect implements [backend.View]. All of it reads one snapshot, which, like that of pg_dump, keeps vacuum from
 // removing what is deleted meanwhile.
 func (v *View) Inspect(ctx context.Context, i *backend.Inspection) error {
-	c, err := v.reads.acquire(ctx)
+	c, err := v.reads.pool.Acquire(ctx)
 	if err != nil {
 		return v.translate(ctx, "inspect", err)
 	}
