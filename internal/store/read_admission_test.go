@@ -160,7 +160,7 @@ func TestLongReadsNeedPermits(t *testing.T) {
 		"transaction": func(ctx context.Context) error {
 			old := sorted
 			old.Revision = 5
-			_, err := s.Txn(ctx, &Txn{Success: []Op{{Range: &page}, {Range: &sorted}, {Range: &old}}}) // with one permit
+			_, err := s.Txn(ctx, &Txn{Success: []Op{{Range: &page}, {Range: &sorted}, {Range: &old}}})
 			return err
 		},
 		"stream": func(ctx context.Context) error {

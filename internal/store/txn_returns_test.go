@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// withoutMemory returns a store with more keys than a short read has, a transaction that writes and returns them all, and
-// a result that fills the limit.
+// withoutMemory returns a store with more keys than a short read has, a transaction that writes and returns them all,
+// and a result that fills the limit.
 func withoutMemory(t *testing.T, cfg Config) (*Store, *Txn, *Account) {
 	t.Helper()
 	cfg.Caller = func(ctx context.Context) any { return ctx.Value(callerKey{}) }
