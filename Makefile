@@ -2,7 +2,7 @@
 
 # The test modules besides the main module; their dependencies are large.
 HEAVY := test/etcd test/restapi test/kubestorage test/kubeapiserver test/cluster test/patroni test/powercut \
-	test/bitrot test/simulation test/upgrade test/launchers test/etcdtests test/traces test/moves test/pitr test/backups
+	test/bitrot test/simulation test/launchers test/etcdtests test/traces test/moves test/pitr test/backups
 LINTED := . $(HEAVY) test/bench
 
 DATA_DIR ?= default.sqlstore
@@ -213,10 +213,6 @@ e2e-bitrot: setup-powercut ## bits that flip in the files of SQLite and Postgres
 e2e-simulation: setup ## replicas over a simulated database in virtual time, with faults that follow from a seed
 	cd test/simulation && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
 
-.PHONY: e2e-upgrade
-e2e-upgrade: setup-postgres ## upgrades under load from older versions, built from the repository's history
-	cd test/upgrade && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
-
 .PHONY: e2e-launchers
 e2e-launchers: kubernetes ## programs that start etcd start sqlstore instead; needs Docker
 	cd test/launchers && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
@@ -295,7 +291,6 @@ soak: setup-strace setup-tools setup-pgbouncer setup-mariadb setup-powercut setu
 	cd test/simulation && SQLSTORE_TEST_SIMULATION_MINUTES=$(SOAK_SIMULATION_MINUTES) \
 		SQLSTORE_TEST_SIMULATION_FROM=$$(date +%s) SQLSTORE_TEST_SIMULATION_REVERT=all \
 		$(HEAVY_TEST) -timeout 24h -v ./...
-	cd test/upgrade && $(HEAVY_TEST) -timeout 4h -v -count=10 ./...
 	cd test/launchers && SQLSTORE_TEST_KWOK_NODES=1000 SQLSTORE_TEST_KWOK_PODS=5000 SQLSTORE_TEST_KWOK_PAIRS=2 \
 		$(HEAVY_TEST) -timeout 4h -v ./...
 	SQLSTORE_TEST_WHOLE=1 $(MAKE) e2e-etcdtests

@@ -21,7 +21,6 @@ suites() {
 		powercut 30 - make e2e-powercut
 		bitrot 30 - make e2e-bitrot
 		simulation 30 - make e2e-simulation
-		upgrade 30 - make e2e-upgrade
 		launchers 75 - make e2e-launchers
 		etcdtests 190 - make e2e-etcdtests
 		traces 30 - make e2e-traces

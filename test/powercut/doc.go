@@ -5,15 +5,12 @@
 // of the main module says what is checked. In addition, SQLite's integrity check must pass before each start, and the
 // compacted revision must not fall below one that was acknowledged.
 //
-// A life begins with an empty disk, or with a database of an older schema, and goes through several cuts, from each of
-// which the next start recovers. A cut is aimed at an operation: a write to the log, a sync, the n-th operation of a
-// start, of a purge, of a defragmentation, of a shutdown, and so on. The server continues for some milliseconds without
-// its disk, or is killed at once.
+// A life begins with an empty disk and goes through several cuts, from each of which the next start recovers. A cut is
+// aimed at an operation: a write to the log, a sync, the n-th operation of a start, of a purge, of a defragmentation,
+// of a shutdown, and so on. The server continues for some milliseconds without its disk, or is killed at once.
 //
 // Under Postgres the disk is journaled, because Postgres needs that: it cannot recover from a cut that takes away the
-// name of a new table's file, though the file was synced. Postgres and two replicas lose their power together. In
-// TestPostgresMigration, the schema goes back to an older version between two starts, and most cuts are aimed at the
-// migration of the next start.
+// name of a new table's file, though the file was synced. Postgres and two replicas lose their power together.
 //
 // The tests need Linux with /dev/fuse and, for Postgres, root.
 //

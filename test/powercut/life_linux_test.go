@@ -32,8 +32,6 @@ type stage struct {
 	startOperations int // the highest number of the operation of a start that is cut
 	// intact checks the database itself before each start; it may be nil.
 	intact func(*disk.Disk) error
-	// migrations cuts only those starts that migrate; nil cuts any.
-	migrations *migrations
 }
 
 // birth is how a life begins.
@@ -49,11 +47,6 @@ func empty(d *disk.Disk) birth {
 	j := journal.New()
 	j.Pad = longest
 	return birth{d, j, journal.NewModel(j)}
-}
-
-func (b birth) copy() birth {
-	model, j := b.model.Clone()
-	return birth{b.disk.Clone(), j, model}
 }
 
 // life is a database from its first start on, through many cuts.
@@ -133,7 +126,7 @@ func (l *life) round() error {
 // powered is the part of a round in which the disk has power.
 func (l *life) powered() error {
 	const tries = 3 // one in so many starts is cut
-	if l.migrations == nil && l.IntN(tries) == 0 {
+	if l.IntN(tries) == 0 {
 		l.disk.Arm(disk.Aim{At: 1 + l.IntN(l.startOperations)})
 	}
 	err := l.start()
@@ -143,11 +136,6 @@ func (l *life) powered() error {
 	}
 	if err != nil {
 		return fmt.Errorf("start: %w", err)
-	}
-	if l.migrations != nil {
-		if err := l.migrations.done(l); err != nil {
-			return err
-		}
 	}
 	if err := l.check(); err != nil {
 		return err

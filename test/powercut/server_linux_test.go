@@ -67,11 +67,6 @@ func (l *life) start() error {
 			return err
 		}
 	}
-	if l.migrations != nil {
-		if err := l.migrations.prepare(l); err != nil {
-			return err
-		}
-	}
 	for _, s := range l.servers {
 		if err := s.start(); err != nil {
 			return err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -15,8 +14,6 @@ import (
 
 	"github.com/sqlstore/sqlstore/test/powercut/disk"
 	"github.com/sqlstore/sqlstore/test/support/env"
-	"github.com/sqlstore/sqlstore/test/support/journal"
-	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // cutsOfALife is how often the power of one database is cut.
@@ -60,13 +57,12 @@ func TestSQLiteWithoutFsync(t *testing.T) {
 type sqlite struct {
 	stage
 	copy string // a directory for the files that are checked
-	old  birth
 }
 
 func newSQLite(t *testing.T, args ...string) *sqlite {
 	t.Helper()
 	dir := directory(t)
-	s := &sqlite{copy: filepath.Join(dir, "copy"), old: oldSchema(t)}
+	s := &sqlite{copy: filepath.Join(dir, "copy")}
 	const startOperations = 60
 	s.stage = stage{
 		dir: filepath.Join(dir, "disk"), report: newReport(), scenarios: onSQLite, startOperations: startOperations,
@@ -81,18 +77,12 @@ func newSQLite(t *testing.T, args ...string) *sqlite {
 	return s
 }
 
-// begin begins a life: a first start, or that of a database of an older schema.
+// begin begins a life, half of them with little space: a log of 4 MiB starts again from its beginning.
 func (s *sqlite) begin(seed uint64) *life {
-	l := &life{stage: &s.stage, seed: seed}
-	switch random(seed, 0).IntN(3) {
-	case 0:
-		l.birth = s.old.copy()
-	case 1: // little space: a log of 4 MiB starts again from its beginning
-		l.birth = empty(disk.New())
+	l := &life{stage: &s.stage, seed: seed, birth: empty(disk.New())}
+	if random(seed, 0).IntN(2) == 0 {
 		const little, long = 100 << 20, 40_000
 		l.disk.Free, l.journal.Pad = little, long
-	default:
-		l.birth = empty(disk.New())
 	}
 	return l
 }
@@ -125,29 +115,4 @@ func (s *sqlite) intact(d *disk.Disk) error {
 		return fmt.Errorf("integrity check: %s", said)
 	}
 	return nil
-}
-
-// oldSchema makes a database of the first schema, with data.
-func oldSchema(t *testing.T) birth {
-	t.Helper()
-	b := empty(disk.New())
-	s := launch.Start(t, launch.Config{DataDir: filepath.Join(directory(t), "data")})
-	load := journal.Load{Endpoints: []string{s.Endpoint()}, Seed: 1, Clients: 4, Steps: 50}
-	if err := load.Run(t.Context(), b.journal); err != nil {
-		t.Fatal(err)
-	}
-	if err := journal.Verify(t.Context(), s.Endpoint(), b.model, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	down := exec.Command(launch.Binary(t), "schema", "down", "--to", "1", "--yes", "--data-dir", s.DataDir())
-	if out, err := down.CombinedOutput(); err != nil {
-		t.Fatalf("schema down: %v\n%s", err, out)
-	}
-	if err := b.disk.Import(filepath.Dir(s.DataDir())); err != nil {
-		t.Fatal(err)
-	}
-	return b
 }

@@ -28,20 +28,16 @@ func TestChaos(t *testing.T) {
 	chosen := choose(t)
 	report := &report{seed: seed}
 	t.Logf("seed %d", seed)
-	old, present := build.Versions(t, pages.Root(t))
-	report.versions = [2]string{old.Name, present.Name}
-	// The first upgrade migrates the tables.
-	cluster := rig.New(t, rig.Options{Breakable: true, Binary: old.Binary})
+	cluster := rig.New(t, rig.Options{Breakable: true, Binary: build.Program(t, pages.Root(t))})
 	report.began = time.Now()
 	t.Cleanup(func() { publish(t, report) })
 	dealer := &schedule{Rand: rand.New(rand.NewPCG(seed, 0)), kinds: chosen}
-	running := &running{versions: [2]build.Version{old, present}}
 	for until := time.Now().Add(duration); time.Now().Before(until); {
 		name := fmt.Sprintf("round %d", report.rounds+1)
 		if !t.Run(name, func(t *testing.T) {
 			c := *cluster
 			c.TB = t
-			s := newStage(&c, report, running)
+			s := newStage(&c, report)
 			end := time.Now().Add(min(roundTime, time.Until(until)))
 			for first := true; first || time.Now().Before(end); first = false {
 				s.turn(dealer)

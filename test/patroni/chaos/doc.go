@@ -1,7 +1,7 @@
 // Package chaos runs three replicas over Patroni's Postgres for a long time, under a load like kube-apiserver's, while
 // one or two faults at a time come and go in random order: replicas, Postgres, Patroni and its store are killed and
 // frozen, networks are cut in one direction, disks fill up, clocks are stepped, the primary moves by switchover or
-// failover, replicas are upgraded to another version and back, and backups run.
+// failover, all replicas are restarted one by one, and backups run.
 //
 // The run is divided into rounds. Each has its own load, and ends with all checks of test/cluster's package audit:
 // histories are linearizable, no acknowledged write is lost, watches have no gap and no repeat, no lease ends early.

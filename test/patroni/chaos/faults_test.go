@@ -65,8 +65,8 @@ var replicaKinds = []kind{
 			heal:   func() error { return rig.StepReplica(h, 0) },
 		}
 	}},
-	{"replicas are upgraded", replicas, func(s *stage, _ *rand.Rand) fault {
-		return fault{inject: s.upgrade}
+	{"replicas are restarted", replicas, func(s *stage, _ *rand.Rand) fault {
+		return fault{inject: s.restart}
 	}},
 }
 

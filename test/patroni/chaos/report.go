@@ -26,12 +26,11 @@ type entry struct {
 
 // report collects what happened.
 type report struct {
-	mu       sync.Mutex
-	began    time.Time
-	seed     uint64
-	versions [2]string
-	faults   []*entry
-	notes    []string
+	mu     sync.Mutex
+	began  time.Time
+	seed   uint64
+	faults []*entry
+	notes  []string
 
 	rounds, compactions                      int
 	requests, answered, writes, events, late int
@@ -77,8 +76,8 @@ func (r *report) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d, %.1f minutes, %d faults of %d kinds, %d rounds, versions: %s and %s\n", r.seed,
-		time.Since(r.began).Minutes(), len(r.faults), len(r.kinds()), r.rounds, r.versions[0], r.versions[1])
+	fmt.Fprintf(&b, "seed %d, %.1f minutes, %d faults of %d kinds, %d rounds\n", r.seed,
+		time.Since(r.began).Minutes(), len(r.faults), len(r.kinds()), r.rounds)
 	fmt.Fprintf(&b, "checked: %d requests, %d of them answered, %d writes, %d events of watches, %d leases; "+
 		"%d compactions; %d rounds needed the staleness bound\n\n", r.requests, r.answered, r.writes, r.events,
 		r.leases, r.compactions, r.late)

@@ -9,7 +9,7 @@ import (
 )
 
 func TestReport(t *testing.T) {
-	r := &report{began: time.Now(), seed: 7, versions: [2]string{"old", "new"}}
+	r := &report{began: time.Now(), seed: 7}
 	for i := range 3 {
 		r.add(&entry{
 			kind: "replica is killed", detail: "sqlstore-1", began: r.began.Add(time.Minute),
@@ -22,7 +22,7 @@ func TestReport(t *testing.T) {
 	r.note("something")
 	text := r.String()
 	for _, want := range []string{
-		"seed 7", "4 faults of 2 kinds, 2 rounds, versions: old and new", "checked: 11 requests", "5 writes",
+		"seed 7", "4 faults of 2 kinds, 2 rounds", "checked: 11 requests", "5 writes",
 		"replica is killed  3       2.0 s                 3.0 s    11.0 s                21.0 s", "60.0 s",
 		"no recovery",
 		"something",

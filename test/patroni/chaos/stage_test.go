@@ -13,7 +13,6 @@ import (
 	"github.com/sqlstore/sqlstore/test/cluster/audit"
 	"github.com/sqlstore/sqlstore/test/cluster/history"
 	"github.com/sqlstore/sqlstore/test/cluster/load"
-	"github.com/sqlstore/sqlstore/test/patroni/chaos/build"
 	"github.com/sqlstore/sqlstore/test/patroni/rig"
 )
 
@@ -31,17 +30,10 @@ const (
 	overlap = 2 * time.Second
 )
 
-// running is the version that the replicas run. It outlives a round.
-type running struct {
-	versions [2]build.Version
-	current  int
-}
-
 // stage is the cluster under load in one round.
 type stage struct {
 	*rig.Cluster
 	*load.Run
-	*running
 	report   *report
 	clients  []*clientv3.Client
 	from     int64 // the revision before the round
@@ -51,8 +43,8 @@ type stage struct {
 	quiet    chan struct{} // closed when compactions have ended
 }
 
-func newStage(c *rig.Cluster, r *report, running *running) *stage {
-	s := &stage{Cluster: c, report: r, running: running}
+func newStage(c *rig.Cluster, r *report) *stage {
+	s := &stage{Cluster: c, report: r}
 	var servers []load.Replica
 	for _, h := range c.Replicas {
 		s.clients = append(s.clients, c.Client(h))
@@ -205,28 +197,23 @@ func (s *stage) outage(began, until time.Duration) time.Duration {
 	return max(longest, until-last)
 }
 
-// upgrade replaces one replica after another with the other version.
-func (s *stage) upgrade() error {
-	s.current = 1 - s.current
+// restart stops and starts one replica after another, as a rolling upgrade does.
+func (s *stage) restart() error {
 	for i, h := range s.Replicas {
 		if err := end(h, "TERM"); err != nil {
-			return err
-		}
-		if err := rig.Replace(h, s.versions[s.current].Binary); err != nil {
 			return err
 		}
 		if err := h.Start(); err != nil {
 			return err
 		}
-		// A rolling upgrade goes on once the replica serves, which another fault may delay.
+		// The next one follows once the replica serves, which another fault may delay.
 		ctx, cancel := context.WithTimeout(s.Context(), recoveryTime)
 		err := s.WaitWrites(ctx, warm, s.Replicas[i].Name)
 		cancel()
 		if err != nil {
-			return fmt.Errorf("%s with %s: %w", h.Name, s.versions[s.current].Name, err)
+			return fmt.Errorf("%s after its restart: %w", h.Name, err)
 		}
 	}
-	s.report.note("all replicas run %s", s.versions[s.current].Name)
 	return nil
 }
 

@@ -161,8 +161,3 @@ func SignalAll(node *hosts.Host, signal, program string) error {
 	}
 	return nil
 }
-
-// Replace gives another binary to a replica that is down.
-func Replace(replica *hosts.Host, binary []byte) error {
-	return replica.Write(binaryPath, binary, binaryMode)
-}

@@ -75,19 +75,6 @@ func New() *Journal {
 	return &Journal{byID: map[string]*Write{}, byRev: map[int64]*Write{}, leases: map[int64]*lease{}}
 }
 
-// clone copies a journal without writes.
-func (j *Journal) clone() *Journal {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	c := New()
-	c.Pad, c.next, c.acked, c.alive = j.Pad, j.next, j.acked, slices.Clone(j.alive)
-	for id, l := range j.leases {
-		own := *l
-		c.leases[id] = &own
-	}
-	return c
-}
-
 // Begin records a write that is about to be sent.
 func (j *Journal) Begin(puts, deletes []string) *Write {
 	j.mu.Lock()

@@ -3,7 +3,6 @@ package journal
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"slices"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -19,12 +18,6 @@ type Model struct {
 
 // NewModel returns the model of empty servers.
 func NewModel(j *Journal) *Model { return &Model{j: j, Rev: 1, keys: map[string]*mvccpb.KeyValue{}} }
-
-// Clone returns copies of the model and its journal, right after Verify.
-func (m *Model) Clone() (*Model, *Journal) {
-	j := m.j.clone()
-	return &Model{j: j, Rev: m.Rev, keys: maps.Clone(m.keys)}, j
-}
 
 // advance processes the events of the revisions after those already checked.
 func (m *Model) advance(events []*mvccpb.Event) error {

@@ -93,7 +93,9 @@ func TryStart(tb testing.TB, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{cfg: cfg, client: client, metrics: metrics, log: &tail{also: cfg.Log}}
-	s.Use(tb, cfg.Command)
+	if cfg.Command == nil {
+		s.cfg.Command = []string{Binary(tb), "serve"}
+	}
 	if cfg.Objects {
 		if s.objects, err = FreeAddress(); err != nil {
 			return nil, err
@@ -155,15 +157,6 @@ func (s *Server) Stop() error {
 		s.Kill()
 		return fmt.Errorf("server did not stop within %s of SIGTERM", stopTimeout)
 	}
-}
-
-// Use makes Restart start another program, in the form of [Config.Command].
-func (s *Server) Use(tb testing.TB, command []string) {
-	tb.Helper()
-	if command == nil {
-		command = []string{Binary(tb), "serve"}
-	}
-	s.cfg.Command = command
 }
 
 // Restart starts the server again on the same directory and ports, killing it first if it still runs, and waits until

@@ -1,5 +1,4 @@
-// Package build builds the two versions of sqlstore between which the chaos run upgrades, with a wall clock that the
-// test can step. For tests only.
+// Package build builds sqlstore for the chaos run, with a wall clock that the test can step. For tests only.
 //
 // A static Go program calls the kernel itself, so no preloaded library can change its clock, and Linux time namespaces
 // have no wall clock. Instead, the build replaces a file of Go's package time: time.Now adds the seconds that a file
@@ -17,28 +16,15 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/sqlstore/sqlstore/test/support/commit"
 )
 
-const (
-	// older is the last commit with version 5 of the schema: its rows have no checksums. It runs next to newer
-	// replicas.
-	older   = "3e43db48f153766138bf8dc0d7ead7c1086c2aa2"
-	timeout = 20 * time.Minute
-)
+const timeout = 20 * time.Minute
 
 //go:embed testdata/step.go
 var step []byte
 
-// Version is one build of sqlstore.
-type Version struct {
-	Name   string
-	Binary []byte
-}
-
-// Versions builds an older version and the present one.
-func Versions(tb testing.TB, root string) (old, present Version) {
+// Program returns the executable.
+func Program(tb testing.TB, root string) []byte {
 	tb.Helper()
 	dir := tb.TempDir()
 	overlay, err := writeOverlay(dir)
@@ -47,18 +33,11 @@ func Versions(tb testing.TB, root string) (old, present Version) {
 	}
 	ctx, cancel := context.WithTimeout(tb.Context(), timeout)
 	defer cancel()
-	source := tb.TempDir()
-	if err := commit.Export(ctx, root, older, source); err != nil {
-		tb.Fatal(err)
+	binary, err := compile(ctx, root, overlay, filepath.Join(dir, "sqlstore"))
+	if err != nil {
+		tb.Fatalf("build sqlstore: %v", err)
 	}
-	build := func(name, source string) Version {
-		binary, err := compile(ctx, source, overlay, filepath.Join(dir, "sqlstore"))
-		if err != nil {
-			tb.Fatalf("build sqlstore, %s: %v", name, err)
-		}
-		return Version{Name: name, Binary: binary}
-	}
-	return build("commit "+older[:7], source), build("the present version", root)
+	return binary
 }
 
 // writeOverlay writes replacements for files of the standard library, and returns the file that lists them.
