@@ -106,7 +106,7 @@ func (d *driver) Run(migration io.Reader) error {
 }
 
 func (d *driver) SetVersion(version int, dirty bool) error {
-	if err := d.exec("DELETE FROM " + versionTable); err != nil || version == database.NilVersion {
+	if err := d.exec("DELETE FROM " + versionTable); err != nil {
 		return err
 	}
 	if err := d.exec(fmt.Sprintf("INSERT INTO %s (version, dirty) VALUES (%d, %t)", versionTable, version,

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/golang-migrate/migrate/v4"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -28,10 +27,10 @@ func gaveWay(err error) bool {
 }
 
 // retryLocked retries a migration until it gets its locks. If it never does, the error names who holds them.
-func retryLocked(ctx context.Context, db *sql.DB, log *slog.Logger, do func(*migrate.Migrate) error) error {
+func retryLocked(ctx context.Context, db *sql.DB, log *slog.Logger) error {
 	var locked error
 	for try := 1; ; try++ {
-		err := run(ctx, db, log, do)
+		err := run(ctx, db, log)
 		switch {
 		case gaveWay(err):
 			locked = fmt.Errorf("%w: %s; wait until they finish, or end them (SELECT "+

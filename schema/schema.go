@@ -1,8 +1,8 @@
 // Package schema embeds and runs the migrations of sqlstore's databases.
 //
-// The files are golang-migrate's: <dialect>/NNNN_name.up.sql and .down.sql. Each run is one database transaction that
-// includes the new version, so a crash leaves either the old schema or the new one. It holds a lock on the version
-// table, so that of several programs that start at once only one migrates.
+// The files are golang-migrate's: <dialect>/NNNN_name.up.sql. Each run is one database transaction that includes the
+// new version, so a crash leaves either the old schema or the new one. It holds a lock on the version table, so that of
+// several programs that start at once only one migrates. There is no way back to an older schema but a backup.
 //
 // The functions accept a *sql.DB of either database and detect which one it is by its driver.
 //
@@ -27,6 +27,9 @@ import (
 
 //go:embed sqlite/*.sql postgres/*.sql
 var files embed.FS
+
+// migrations are those that this program knows. The tests replace them by those of a newer program.
+var migrations fs.FS = files
 
 // State is the state of a database's schema.
 type State struct {
@@ -87,7 +90,7 @@ func Up(ctx context.Context, db *sql.DB, log *slog.Logger) error {
 	}
 	began := time.Now()
 	log.Info("schema migration started", "from", s.Version, "to", s.Newest)
-	if err = retryLocked(ctx, db, log, func(m *migrate.Migrate) error { return m.Up() }); err == nil {
+	if err = retryLocked(ctx, db, log); err == nil {
 		log.Info("schema migration done", "version", s.Newest, "took", time.Since(began))
 		return nil
 	}
@@ -97,23 +100,6 @@ func Up(ctx context.Context, db *sql.DB, log *slog.Logger) error {
 		return err
 	}
 	return nil
-}
-
-// Down migrates a database back by steps versions. Data that the older schema cannot store is lost, and at version 0
-// all data is. It refuses a database that is dirty or newer than this program.
-func Down(ctx context.Context, db *sql.DB, steps int) error {
-	s, err := check(ctx, db)
-	if err == nil && s.Version > s.Newest {
-		err = newer(s)
-	}
-	if err != nil {
-		return err
-	}
-	if steps <= 0 || uint(steps) > s.Version {
-		return fmt.Errorf("schema is at version %d: cannot go back %d steps", s.Version, steps)
-	}
-	return retryLocked(ctx, db, slog.New(slog.DiscardHandler),
-		func(m *migrate.Migrate) error { return m.Steps(-steps) })
 }
 
 func check(ctx context.Context, db *sql.DB) (State, error) {
@@ -126,19 +112,15 @@ func check(ctx context.Context, db *sql.DB) (State, error) {
 			"set the version that matches them with: %s 'UPDATE %s SET version = N, dirty = false'",
 			ErrDirty, s.Version, dialectOf(db).mend, versionTable)
 	case !s.Usable():
-		return s, newer(s)
+		return s, fmt.Errorf("%w: the database is at version %d, this program knows up to %d", ErrNewer, s.Version,
+			s.Newest)
 	}
 	return s, nil
 }
 
-func newer(s State) error {
-	return fmt.Errorf("%w: the database is at version %d, this program knows up to %d", ErrNewer,
-		s.Version, s.Newest)
-}
-
-func run(ctx context.Context, db *sql.DB, log *slog.Logger, do func(*migrate.Migrate) error) (err error) {
+func run(ctx context.Context, db *sql.DB, log *slog.Logger) (err error) {
 	d := dialectOf(db)
-	src, err := iofs.New(files, d.name)
+	src, err := iofs.New(migrations, d.name)
 	if err != nil {
 		return err
 	}
@@ -147,7 +129,7 @@ func run(ctx context.Context, db *sql.DB, log *slog.Logger, do func(*migrate.Mig
 	if err != nil {
 		return err
 	}
-	if err := do(m); err != nil && !errors.Is(err, migrate.ErrNoChange) {
+	if err := m.Up(); err != nil && !errors.Is(err, migrate.ErrNoChange) {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
@@ -155,7 +137,7 @@ func run(ctx context.Context, db *sql.DB, log *slog.Logger, do func(*migrate.Mig
 
 // newest returns the newest of the embedded migrations of a dialect.
 func newest(dialect string) (uint, error) {
-	entries, err := fs.ReadDir(files, dialect)
+	entries, err := fs.ReadDir(migrations, dialect)
 	if err != nil {
 		return 0, err
 	}

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/schema"
 )
 
 // TestFlippedBits flips single bits of a value in the stopped file, and of its key, in the table and in the index: no
@@ -122,13 +124,15 @@ func TestTimesNeverDecrease(t *testing.T) {
 	}
 }
 
-// TestViewOfOldSchema refuses a file that is not migrated, and one that is not ours.
-func TestViewOfOldSchema(t *testing.T) {
+// TestViewOfAnotherSchema refuses a file that a newer program has migrated, one without a schema, and none.
+func TestViewOfAnotherSchema(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	b := openTest(t, Config{Path: path})
-	execute(t, b, "UPDATE schema_migrations SET version = 2")
-	if _, err := OpenView(t.Context(), path); !errors.Is(err, ErrOldSchema) {
-		t.Error(err)
+	for version, want := range map[int]error{0: ErrNotSQLStore, 2: schema.ErrNewer} {
+		execute(t, b, fmt.Sprintf("UPDATE schema_migrations SET version = %d", version))
+		if _, err := OpenView(t.Context(), path); !errors.Is(err, want) {
+			t.Errorf("version %d: %v, want %v", version, err, want)
+		}
 	}
 	if _, err := OpenView(t.Context(), filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)

@@ -171,8 +171,8 @@ func TestSchemaOfAnotherVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	edit(t, path, "UPDATE schema_migrations SET version = 4711")
-	wantOpenError(t, path, schema.ErrNewer, "at version 4711, this program knows up to 7")
-	edit(t, path, "UPDATE schema_migrations SET version = 7, dirty = 1")
+	wantOpenError(t, path, schema.ErrNewer, "at version 4711, this program knows up to 1")
+	edit(t, path, "UPDATE schema_migrations SET version = 1, dirty = 1")
 	wantOpenError(t, path, schema.ErrDirty, "sqlite3 FILE")
 	edit(t, path, "UPDATE schema_migrations SET dirty = 0")
 	openTest(t, Config{Path: path})

@@ -38,10 +38,7 @@ func schemaCommand() *cobra.Command {
 			}
 			return printStatus(ctx, c, db)
 		})
-	d := &downgrade{cfg: cfg}
-	down := with("down", "Go back to an older version; data that it cannot store is lost, all data at version 0", d.run)
-	d.register(down.Flags())
-	cmd.AddCommand(status, up, down)
+	cmd.AddCommand(status, up)
 	return cmd
 }
 

@@ -352,9 +352,6 @@ func sqlstore(t *testing.T, args ...string) (string, error) {
 func TestSchemaCommands(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	s := launch.Start(t, launch.Config{DataDir: dir})
-	if _, err := connect(t, s.Endpoint()).Put(t.Context(), "k", "v"); err != nil {
-		t.Fatal(err)
-	}
 	want := func(part string, args ...string) {
 		t.Helper()
 		out, err := sqlstore(t, append(append([]string{"schema"}, args...), "--data-dir", dir)...)
@@ -367,28 +364,6 @@ func TestSchemaCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("up to date", "status")
-	want("up to date", "up")
-	for _, to := range []string{"7", "1000", "-1"} {
-		want("cannot go back to "+to, "down", "--to", to, "--yes")
-	}
-	for loss, args := range map[string][]string{ // nothing is lost without a word
-		"removes ALL DATA": {"down", "--to", "0"}, "loses what only newer versions": {"down"},
-	} {
-		want(loss, args...)
-		want("1 keys in 1 versions up to revision 2", args...)
-		want("nothing was changed: pass --yes", args...)
-	}
-	want("up to date", "status")
-	s.Restart(t)
-	if got, err := connect(t, s.Endpoint()).Get(t.Context(), "k"); err != nil || len(got.Kvs) != 1 {
-		t.Fatalf("after refused downgrades: %v, %v", got, err)
-	}
-	if err := s.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	want("version 0 of", "down", "--to", "0", "--yes")
-	want("cannot go back", "down", "--yes")
-	want("older than this program", "status")
 	want("up to date", "up")
 	if out, err := sqlstore(t, "schema", "status", "--data-dir", filepath.Join(dir, "none")); err == nil {
 		t.Errorf("a database that is not there has status %q", out)

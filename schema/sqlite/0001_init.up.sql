@@ -9,7 +9,14 @@ CREATE TABLE object_versions (
     version          INTEGER NOT NULL, -- writes since then, 0 on a tombstone
     lease            INTEGER NOT NULL, -- 0 for none
     previous_version INTEGER NOT NULL, -- resource_version of the row that this one supersedes, 0 for none
-    value            BLOB,             -- NULL on a tombstone; last, so that the rest can be read without it
+    value            BLOB,             -- NULL on a tombstone; after the rest, which can be read without it
+    -- Of all other columns, as package backend defines it; NULL in rows that were written before there were checksums.
+    checksum         INTEGER,
+    -- When the transaction was committed, in milliseconds since 1970. Times never decrease with the revision.
+    written_at       INTEGER,
+    -- For people: written_at as a time in UTC. It is computed when it is read, and takes no space.
+    committed_at     TEXT GENERATED ALWAYS AS
+        (strftime('%Y-%m-%dT%H:%M:%fZ', written_at / 1000.0, 'unixepoch')) VIRTUAL,
     CHECK (resource_version = id >> 20)
 );
 
@@ -26,15 +33,21 @@ CREATE TABLE clock (
     id          INTEGER PRIMARY KEY CHECK (id = 1),
     revision    INTEGER NOT NULL, -- of the last committed transaction
     compacted   INTEGER NOT NULL, -- oldest readable revision; 0 before the first compaction, -1 after one at 0
-    incarnation INTEGER NOT NULL  -- raised when history was lost
+    incarnation INTEGER NOT NULL, -- raised when history was lost
+    -- A random number for the last transaction, and that of the one before. The write-ahead log contains this row with
+    -- each transaction, so it shows to which state of the file the log belongs.
+    commit_id          INTEGER NOT NULL,
+    previous_commit_id INTEGER NOT NULL
 );
-INSERT INTO clock (id, revision, compacted, incarnation) VALUES (1, 1, 0, 1);
+INSERT INTO clock (id, revision, compacted, incarnation, commit_id, previous_commit_id) VALUES (1, 1, 0, 1, 0, 0);
 
 -- Granted leases. The one process that uses this file keeps their deadlines in memory; a restart gives every lease its
 -- full TTL again, as etcd does.
 CREATE TABLE leases (
     id  INTEGER PRIMARY KEY,
-    ttl INTEGER NOT NULL -- seconds, as granted
+    ttl INTEGER NOT NULL, -- seconds, as granted
+    -- The remaining time of an imported lease, in seconds, until the first server opens the file; NULL: its full TTL.
+    remaining INTEGER
 );
 
 CREATE TABLE alarms (
@@ -60,11 +73,80 @@ CREATE TABLE purge (
 );
 INSERT INTO purge (id, target, next_row) VALUES (1, 0, 0);
 
+-- Rows up to the revision "since" were written without checksum and time. Checksums are added to them in the
+-- background: those below next_row have one.
+CREATE TABLE checksums (
+    id       INTEGER PRIMARY KEY CHECK (id = 1),
+    since    INTEGER NOT NULL,
+    next_row INTEGER NOT NULL -- object_versions.id
+);
+INSERT INTO checksums (id, since, next_row) VALUES (1, 1, 0);
+
+-- Secrets that seal the continue tokens of lists. The key with the greatest id seals; every key opens its own tokens.
+CREATE TABLE token_keys (
+    id      INTEGER PRIMARY KEY,
+    key     BLOB    NOT NULL, -- 32 random bytes
+    made_at INTEGER NOT NULL  -- seconds since 1970
+);
+
+-- Who may do what. The revision counts the changes.
+CREATE TABLE auth (
+    id          INTEGER PRIMARY KEY CHECK (id = 1),
+    enabled     INTEGER NOT NULL,
+    revision    INTEGER NOT NULL,
+    tokens_from INTEGER NOT NULL -- revision at which it was last disabled: tokens of earlier ones have ended
+);
+INSERT INTO auth (id, enabled, revision, tokens_from) VALUES (1, 0, 1, 0);
+
+CREATE TABLE auth_users (
+    name        TEXT    PRIMARY KEY,
+    password    BLOB, -- its bcrypt hash
+    no_password INTEGER NOT NULL,
+    tokens_from INTEGER NOT NULL -- revision of the last change of the password
+) WITHOUT ROWID;
+
+CREATE TABLE auth_user_roles (
+    user_name TEXT NOT NULL,
+    role_name TEXT NOT NULL, -- the role root need not exist
+    PRIMARY KEY (user_name, role_name)
+) WITHOUT ROWID;
+
+CREATE TABLE auth_roles (
+    name TEXT PRIMARY KEY
+) WITHOUT ROWID;
+
+CREATE TABLE auth_permissions (
+    role_name TEXT    NOT NULL,
+    place     INTEGER NOT NULL, -- in the role's list
+    kind      INTEGER NOT NULL, -- etcd's Permission.Type number: 0 read, 1 write, 2 both
+    key       BLOB    NOT NULL,
+    range_end BLOB    NOT NULL, -- empty: only the key; one NUL byte: all keys from it on
+    PRIMARY KEY (role_name, place)
+) WITHOUT ROWID;
+
+-- Tokens of users who have given their password.
+CREATE TABLE auth_tokens (
+    sum        BLOB    PRIMARY KEY, -- SHA-256 of the token
+    user_name  TEXT    NOT NULL,
+    revision   INTEGER NOT NULL, -- at which the password was checked
+    ttl        INTEGER NOT NULL, -- without use, in milliseconds
+    expires_at INTEGER NOT NULL  -- in milliseconds since 1970
+) WITHOUT ROWID;
+
 -- For people: the objects that exist now. The name is the part after the last '/', the namespace everything before it.
 CREATE VIEW objects AS
 SELECT rtrim(CAST(v.key AS TEXT), replace(CAST(v.key AS TEXT), '/', '')) AS namespace,
        substr(CAST(v.key AS TEXT),
               length(rtrim(CAST(v.key AS TEXT), replace(CAST(v.key AS TEXT), '/', ''))) + 1) AS name,
-       v.resource_version, v.create_revision, v.version, v.lease, v.key, v.value
+       v.resource_version, v.create_revision, v.version, v.lease, v.key, v.value, v.committed_at
 FROM (SELECT max(id) AS id, deleted FROM object_versions GROUP BY key HAVING deleted = 0) AS n
 JOIN object_versions AS v ON v.id = n.id;
+
+-- For people: who may do what.
+CREATE VIEW auth_rights AS
+SELECT u.name AS user_name, r.role_name,
+       CASE p.kind WHEN 0 THEN 'read' WHEN 1 THEN 'write' WHEN 2 THEN 'readwrite' END AS kind,
+       CAST(p.key AS TEXT) AS key, CAST(p.range_end AS TEXT) AS range_end
+FROM auth_users AS u LEFT JOIN auth_user_roles AS r ON r.user_name = u.name
+LEFT JOIN auth_permissions AS p ON p.role_name = r.role_name
+ORDER BY u.name, r.role_name, p.place;

@@ -1,1 +1,0 @@
-DROP TABLE lease_extension;

@@ -1,2 +1,0 @@
-ALTER TABLE clock DROP COLUMN previous_commit_id;
-ALTER TABLE clock DROP COLUMN commit_id;
