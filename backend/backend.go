@@ -4,8 +4,7 @@
 // A backend stores rows and makes no decisions. The store's sequencer, a layer above, assigns revisions while the
 // backend holds its clock. A backend must guarantee:
 //
-//  1. Rows never change. [Tx.Commit] inserts them and [Backend.Purge] removes them. [Backend.AddChecksums] adds a
-//     checksum to rows that an older version wrote without one; nothing else touches them.
+//  1. Rows never change. [Tx.Commit] inserts them and [Backend.Purge] removes them; nothing else touches them.
 //  2. A commit is atomic, durable before it returns, and moves the clock in the same database transaction.
 //  3. Every read reports the [Clock] of its own snapshot, so that the caller can tell whether the requested revision R
 //     was still readable: compacted <= R <= revision, in the same epoch.
@@ -41,8 +40,8 @@ type Row struct {
 	Lease int64
 	// PrevRevision is the ModRevision of the row that this one supersedes, 0 when it supersedes none or a tombstone.
 	PrevRevision int64
-	// WrittenAt is the time of the row's commit in milliseconds since 1970, 0 if it is not known. Only rows read with
-	// their values have it. [Tx.Commit] ignores it, unless [Effects.Dated] is set: the database has the clock.
+	// WrittenAt is the time of the row's commit in milliseconds since 1970. Only rows read with their values have it.
+	// [Tx.Commit] ignores it, unless [Effects.Dated] is set: the database has the clock.
 	WrittenAt int64
 	// Ordinal is the row's position among those of its transaction, from 0.
 	Ordinal int32
@@ -287,17 +286,6 @@ type PurgeResult struct {
 	Took, Blocked time.Duration
 }
 
-// ChecksumResult is the progress of adding checksums to old rows.
-type ChecksumResult struct {
-	// Looked counts the rows that the step examined, Added those that got a checksum.
-	Looked, Added int
-	// Through is the revision up to which every row has a checksum.
-	Through int64
-	Done    bool
-	// Took and Blocked are those of [PurgeResult].
-	Took, Blocked time.Duration
-}
-
 // Backend is a database with sqlstore's schema in it. All methods may be called concurrently.
 //
 // A backend may implement optional interfaces, which callers detect with a type assertion: [Shared] when other
@@ -335,8 +323,8 @@ type Backend interface {
 	History(ctx context.Context, q HistoryQuery) (History, error)
 
 	// Digests is History for all keys, with the digests of the values in the place of the values. It computes them from
-	// the rows' checksums, and reads only the values of rows that have none. So it relies on the database
-	// to notice a damaged value: where that has no checksums of its pages, Digests reads and verifies all values.
+	// the rows' checksums. So it relies on the database to notice a damaged value: where that has no checksums of its
+	// pages, Digests reads and verifies all values.
 	Digests(ctx context.Context, q DigestQuery) (Digests, error)
 
 	// Superseded returns those of q's rows that a later row of the same key supersedes, a tombstone included, in their
@@ -359,11 +347,6 @@ type Backend interface {
 	// prevents the removal of the rest. It is safe to call at any time as long as until never decreases. The caller
 	// does the pacing.
 	Purge(ctx context.Context, limit int, until int64) (PurgeResult, error)
-
-	// AddChecksums adds checksums to up to limit rows that an older version wrote without one. Like Purge, it works in
-	// a separate transaction, records its progress, and is paced by the caller. Done in the result means that there was
-	// nothing left to do; replicas of an older version may create more.
-	AddChecksums(ctx context.Context, limit int) (ChecksumResult, error)
 
 	// Reclaim returns up to pages free pages to the operating system, if the database can. done is true when it cannot,
 	// or when only as many free pages are left as the next writes will use. took is the time for which it prevented

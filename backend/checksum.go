@@ -33,7 +33,7 @@ func (e *CorruptRow) Unwrap() error { return ErrCorrupt }
 // concatenation of
 //
 //	ModRevision, Ordinal, CreateRevision, Version, Lease, PrevRevision,
-//	the time of the commit in milliseconds since 1970 or 0 if it is not known,
+//	the time of the commit in milliseconds since 1970,
 //	1 for a tombstone and 0 for any other row
 //
 // each as 8 bytes, most significant first, and the key. The lower half sums the head followed by the value; on a
@@ -51,7 +51,7 @@ const headInts = 8
 type Sums struct{ head []byte }
 
 // Of returns the checksum of r, which must have its value. written is the time of its commit in milliseconds since
-// 1970, 0 if it is not known.
+// 1970.
 func (s *Sums) Of(r *Row, written int64) int64 {
 	deleted := int64(0)
 	if r.Deleted {
@@ -71,9 +71,9 @@ func (s *Sums) Of(r *Row, written int64) int64 {
 
 // CheckHead is Check for a row that was read without its value.
 func (s *Sums) CheckHead(r *Row, written, sum int64) error {
-	bare := *r
-	bare.Value = nil
-	if (s.Of(&bare, written)^sum)>>32 == 0 {
+	head := *r
+	head.Value = nil
+	if (s.Of(&head, written)^sum)>>32 == 0 {
 		return nil
 	}
 	return &CorruptRow{Key: r.Key, ID: r.ID()}

@@ -32,8 +32,8 @@ type Inspection struct {
 	// Gaps is that of the [Import] that has filled the database. The backend sets it before it reads rows.
 	Gaps int64
 
-	// Rows counts the rows, and Bare those without a checksum, which an older version wrote.
-	Rows, Bare int64
+	// Rows counts the rows.
+	Rows int64
 	// Problems describes the first problems, and Found counts all of them.
 	Problems []string
 	Found    int64
@@ -63,9 +63,8 @@ func (i *Inspection) At(what string, done float64) {
 type Inspected struct {
 	Row  Row  // with its value
 	Prev *Row // the row that it superseded, without its value, nil if that is not stored
-	// Written is the time of its commit, 0 if that is unknown. Sum is its checksum unless Bare is set.
+	// Written is the time of its commit, and Sum its checksum.
 	Written, Sum int64
-	Bare         bool
 	// Clock is that of the snapshot in which the row was read.
 	Clock Clock
 }
@@ -73,9 +72,8 @@ type Inspected struct {
 // Row verifies the next row in the order of writing, also against those before it.
 func (i *Inspection) Row(in *Inspected) {
 	r := &in.Row
-	if i.Rows++; in.Bare {
-		i.Bare++
-	} else if err := i.sums.Check(r, in.Written, in.Sum); err != nil {
+	i.Rows++
+	if err := i.sums.Check(r, in.Written, in.Sum); err != nil {
 		i.Problem("%s does not match its checksum", name(r))
 		i.last = r.ID()
 		return // what it says about others is as doubtful
@@ -85,12 +83,10 @@ func (i *Inspection) Row(in *Inspected) {
 	}
 	i.order(r, in.Clock)
 	i.links(r, in.Prev, in.Clock)
-	if in.Written != 0 {
-		if in.Written < i.written {
-			i.Problem("%s was written before an earlier revision, by its time", name(r))
-		}
-		i.written = max(i.written, in.Written)
+	if in.Written < i.written {
+		i.Problem("%s was written before an earlier revision, by its time", name(r))
 	}
+	i.written = max(i.written, in.Written)
 	if span := in.Clock.Revision - i.first; span > 0 && i.Rows%1000 == 0 {
 		i.At("rows", float64(r.ModRevision-i.first)/float64(span))
 	}

@@ -7,8 +7,8 @@ import (
 )
 
 // ErrUnknownTime is returned when it is not known when a revision was committed, or which revision was current at a
-// time: no row of that time is left, or it was written before commit times were recorded.
-var ErrUnknownTime = errors.New("commit time is not known: the revisions are compacted, or older than commit times")
+// time: no row of that time is left.
+var ErrUnknownTime = errors.New("commit time is not known: the revisions are compacted")
 
 // Commit is a revision and the time at which it was committed, to the millisecond, by the clock of the database's
 // machine. Times never decrease with the revision: a clock that was set back stands still until it catches up.
@@ -28,15 +28,12 @@ type Times interface {
 	CurrentAt(ctx context.Context, t time.Time) (Commit, Clock, error)
 }
 
-// SearchCommits returns the newest commit at or before t in the revisions (since, until], or [ErrUnknownTime]. next
-// returns the first commit with a known time at or above a revision, or a zero Commit if there is none. It is called
-// once for each halving of the revisions. Compaction leaves revisions without rows, and between replicas of two
-// versions some rows have no time; next skips both.
-func SearchCommits(
-	since, until int64, t time.Time, next func(revision int64) (Commit, error),
-) (found Commit, err error) {
+// SearchCommits returns the newest commit at or before t up to the revision until, or [ErrUnknownTime]. next returns
+// the first commit at or above a revision, or a zero Commit if there is none: compaction leaves revisions without rows.
+// It is called once for each halving of the revisions.
+func SearchCommits(until int64, t time.Time, next func(revision int64) (Commit, error)) (found Commit, err error) {
 	// Of the commits known, those up to from are at or before t, and those at or above end are after it.
-	for from, end := since, until+1; end-from > 1; {
+	for from, end := int64(0), until+1; end-from > 1; {
 		middle := from + (end-from)/2
 		c, err := next(middle)
 		switch {

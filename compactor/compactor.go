@@ -10,8 +10,6 @@
 // immediately knows which revision to compact to. The database records the progress of the deletion, and a new leader
 // continues from there.
 //
-// Rows that an older version wrote without a checksum get one at the same pace.
-//
 // As in etcd, the record of which revision was current when exists only in memory. After a restart of all processes it
 // starts over, and a lone process that never runs for a whole retention never compacts. If you restart servers that
 // often, count revisions instead, or let kube-apiserver compact, which keeps its times in the store.
@@ -72,8 +70,6 @@ type Engine interface {
 	Compact(ctx context.Context, revision int64, physical bool) (int64, error)
 	PurgeStep(ctx context.Context, rows int) (backend.PurgeResult, error)
 	Reclaim(ctx context.Context, pages int) (done bool, took time.Duration, err error)
-	// AddChecksums adds checksums to rows of an older version; see [backend.Backend].
-	AddChecksums(ctx context.Context, rows int) (backend.ChecksumResult, error)
 	// Readers describes, in human-readable form, who in this process keeps rows from being deleted; "" means nobody.
 	Readers() string
 }
@@ -84,7 +80,7 @@ type Compactor struct {
 	log     *slog.Logger
 	jitter  func(time.Duration) time.Duration
 	changed chan struct{} // has capacity one: the settings have changed
-	outages struct{ schedule, purge, checksums loglimit.Outage }
+	outages struct{ schedule, purge loglimit.Outage }
 
 	mu        sync.Mutex // held only briefly
 	settings  settings
@@ -128,11 +124,10 @@ func (c *Compactor) Set(cfg Config) error {
 	return nil
 }
 
-// Run compacts, deletes superseded rows, and adds checksums to old ones, until ctx ends.
+// Run compacts and deletes superseded rows until ctx ends.
 func (c *Compactor) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { c.purge(ctx) })
-	wg.Go(func() { c.checksums(ctx) })
 	c.schedule(ctx)
 	wg.Wait()
 }

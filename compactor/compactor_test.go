@@ -60,8 +60,6 @@ type clocked struct {
 	// purge is step for an engine to which the number of rows matters.
 	purge func(rows int) (backend.PurgeResult, error)
 	who   string // reads the rows to delete
-	// checksums is nil for an engine that adds checksums without an error.
-	checksums func() error
 	// reclaim is nil for an engine without space to free.
 	reclaim func(pages int) (finished bool, took time.Duration, err error)
 
@@ -110,15 +108,6 @@ func (c *clocked) PurgeStep(ctx context.Context, rows int) (backend.PurgeResult,
 }
 
 func (c *clocked) Readers() string { return c.who }
-
-func (c *clocked) AddChecksums(context.Context, int) (backend.ChecksumResult, error) {
-	if c.checksums != nil {
-		if err := c.checksums(); err != nil {
-			return backend.ChecksumResult{}, err
-		}
-	}
-	return backend.ChecksumResult{Done: true}, nil
-}
 
 func (c *clocked) Reclaim(_ context.Context, pages int) (bool, time.Duration, error) {
 	if c.reclaim != nil {
@@ -266,13 +255,11 @@ func TestOutageIsLoggedOnceAMinute(t *testing.T) {
 		time.Sleep(time.Second)
 		return backend.PurgeResult{Looked: 1, Took: time.Second}, nil // there is always more to do
 	}
-	e.checksums = down
 	runLogged(t, compactor.Periodic, "5m", 70*time.Minute, e, slog.New(slog.NewTextHandler(&log, nil)))
 	for line, most := range map[string]int{
 		"automatic compaction failed":                           30,
 		"rows below the compacted revision are not deleted yet": 30,
-		"deleted again":         1,
-		"have no checksums yet": 30,
+		"deleted again": 1,
 	} {
 		if n := strings.Count(log.String(), line); n == 0 || n > most {
 			t.Errorf("%q is logged %d times, want 1 to %d", line, n, most)

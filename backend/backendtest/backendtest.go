@@ -103,7 +103,6 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
 	run("CorruptPurge", hooks.Execute != nil, testCorruptPurge)
 	run("CorruptPurgeOfMany", hooks.Execute != nil, testCorruptPurgeOfMany)
 	run("Verify", hooks.Execute != nil, testVerify)
-	run("AddChecksums", hooks.Execute != nil && hooks.Reopen != nil, testAddChecksums)
 	run("Inspect", hooks.Execute != nil && hooks.View != nil, testInspect)
 	if hooks.View != nil && wanted("View") {
 		t.Run("View", func(t *testing.T) { testView(t, open, hooks) })

@@ -17,7 +17,7 @@ var damages = map[string]string{
 	"lease":            "lease = lease + 4",
 	"previous version": "previous_version = previous_version + 1",
 	"checksum":         "checksum = checksum + 1",
-	"time":             "written_at = NULL",
+	"time":             "written_at = written_at + 1",
 	"value":            "value = (SELECT o.value FROM object_versions AS o WHERE o.resource_version = 2)",
 	"tombstone":        "deleted = NOT deleted, value = NULL",
 }
@@ -138,53 +138,4 @@ func testCorruptPurgeOfMany(f *fixture) {
 	f.purge(8)
 	f.checkRange(backend.RangeQuery{Span: from(""), Revision: f.m.clock.Revision, Limit: 10})
 	f.checkKept()
-}
-
-// testAddChecksums reads rows of an older version, and adds what they lack.
-func testAddChecksums(f *fixture) {
-	ctx := context.Background()
-	res, err := f.b.AddChecksums(ctx, 10)
-	if err != nil || !res.Done && res.Through < f.m.clock.Revision || res.Added != 0 {
-		f.Fatalf("in an empty store: %+v, %v", res, err)
-	}
-	f.commit([]op{put("a", "1"), put("b", "")}, []op{put("c", "3")}, []op{del("a")}, []op{put("c", "4")})
-	old := f.m.clock.Revision
-	f.hooks.Execute(f.T, f.b, "UPDATE object_versions SET checksum = NULL, written_at = NULL")
-	f.hooks.Execute(f.T, f.b, fmt.Sprintf("UPDATE checksums SET since = %d", old))
-	f.b = f.hooks.Reopen(f.T, f.b)
-	f.commit([]op{put("d", "1")}, []op{put("c", "5")})
-	whole := func() {
-		f.Helper()
-		f.checkRange(backend.RangeQuery{Span: from(""), Revision: f.m.clock.Revision, Limit: 100})
-		f.checkHistory(backend.HistoryQuery{Limit: 100, WithPrev: true})
-		if _, _, err := f.b.WrittenAt(ctx, old); !errors.Is(err, backend.ErrUnknownTime) {
-			f.Errorf("the time of an old row: %v", err)
-		}
-		newest := f.commitOf(f.m.clock.Revision)
-		f.wantCurrent(newest.At, newest)
-	}
-	whole()
-	added := 0
-	for steps := 0; ; steps++ {
-		res, err := f.b.AddChecksums(ctx, 2)
-		if err != nil || res.Added > 2 || steps > 20 {
-			f.Fatalf("step %d: %+v, %v", steps, res, err)
-		}
-		added += res.Added
-		whole()
-		if res.Done {
-			break
-		}
-	}
-	rows := f.m.history(from(""), 0, old)
-	if added != len(rows) {
-		f.Errorf("%d rows got a checksum, want %d", added, len(rows))
-	}
-	f.b = f.hooks.Reopen(f.T, f.b)
-	whole()
-	f.hooks.Execute(f.T, f.b, "UPDATE object_versions SET version = version + 1")
-	for i := range rows {
-		_, _, err := f.b.Rows(ctx, []backend.RowID{rows[i].ID()}, 0)
-		f.wantErr(fmt.Sprint("row ", i, ", damaged later"), err, backend.ErrCorrupt)
-	}
 }

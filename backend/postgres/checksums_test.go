@@ -32,54 +32,56 @@ func TestCorruptTail(t *testing.T) {
 	}
 }
 
-// TestChecksumsOfOldReplicas adds checksums to rows that replicas of an older version write after everything else has
-// one.
-func TestChecksumsOfOldReplicas(t *testing.T) {
+// A row that has lost its checksum is damaged like any other.
+func TestRowWithoutChecksum(t *testing.T) {
 	dsn := database(t)
 	b := openTest(t, Config{DSN: dsn})
-	added := func() (n int) {
-		t.Helper()
-		for {
-			res, err := b.AddChecksums(t.Context(), 100)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if n += res.Added; res.Done {
-				return n
-			}
+	if err := begin(t, b, backend.Needs{}).Commit(t.Context(), row("k", 2)); err != nil {
+		t.Fatal(err)
+	}
+	admin(t, dsn, "ALTER TABLE object_versions ALTER COLUMN checksum DROP NOT NULL")
+	admin(t, dsn, "UPDATE object_versions SET checksum = NULL")
+	all, one := backend.Span{End: []byte{}}, backend.Span{Start: []byte("k")}
+	for what, read := range map[string]func() error{
+		"get": func() error {
+			_, _, err := b.Range(t.Context(), backend.RangeQuery{Span: one, Revision: 2, Limit: 1})
+			return err
+		},
+		"list": func() error {
+			_, _, err := b.Range(t.Context(), backend.RangeQuery{Span: all, Revision: 2, Limit: 100, Bytes: 1 << 20})
+			return err
+		},
+		"rows": func() error {
+			ids := make([]backend.RowID, 2*fewRows)
+			ids[0].ModRevision = 2
+			_, _, err := b.Rows(t.Context(), ids, 1<<20)
+			return err
+		},
+		"history": func() error {
+			_, err := b.History(t.Context(), backend.HistoryQuery{Span: all, Limit: 10})
+			return err
+		},
+		"tail": func() error {
+			_, err := b.Tail(t.Context(), backend.TailQuery{After: 1, Limit: 10})
+			return err
+		},
+		"digests": func() error {
+			_, err := b.Digests(t.Context(), backend.DigestQuery{Limit: 10})
+			return err
+		},
+		"verify": func() error { return b.Verify(t.Context(), &counting{}) },
+	} {
+		if err := read(); !errors.Is(err, backend.ErrCorrupt) {
+			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if n := added(); n != 0 {
-		t.Errorf("%d in an empty store", n)
-	}
-	if err := begin(t, b, backend.Needs{}).Commit(t.Context(), row("new", 2)); err != nil {
+	v, err := OpenView(t.Context(), Config{DSN: dsn})
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, sql := range []string{
-		"INSERT INTO object_versions (resource_version, ordinal, key, deleted, create_revision, version, lease, " +
-			"previous_version, batch, value) VALUES (3, 0, 'old', false, 3, 1, 0, 0, 1, 'v'), " +
-			"(4, 0, 'old', true, 0, 0, 0, 3, 1, NULL)",
-		"UPDATE clock SET revision = 4",
-	} {
-		admin(t, dsn, sql)
-	}
-	if err := begin(t, b, backend.Needs{}).Commit(t.Context(), row("new", 5)); err != nil {
-		t.Fatal(err)
-	}
-	if n := added(); n != 2 {
-		t.Errorf("%d rows got a checksum", n)
-	}
-	left := 0
-	admin(t, dsn, "SELECT count(*) FROM object_versions WHERE checksum IS NULL", &left)
-	h, err := b.History(t.Context(), backend.HistoryQuery{Limit: 10})
-	if err != nil || left != 0 || len(h.Changes) != 4 {
-		t.Errorf("%d rows without, history %+v, %v", left, h, err)
-	}
-	if c, _, err := b.CurrentAt(t.Context(), mustWritten(t, b, 5).At); err != nil || c.Revision != 5 {
-		t.Errorf("current then: %+v, %v", c, err)
-	}
-	if _, _, err := b.WrittenAt(t.Context(), 3); !errors.Is(err, backend.ErrUnknownTime) {
-		t.Errorf("the time of an old row: %v", err)
+	i := &backend.Inspection{}
+	if err := errors.Join(v.Inspect(t.Context(), i), v.Close()); err != nil || i.Found != 1 {
+		t.Errorf("inspection: %q, %v", i.Problems, err)
 	}
 }
 

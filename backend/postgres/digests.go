@@ -8,9 +8,9 @@ import (
 )
 
 // The statements for the rows of revisions ($1, $2], until there are $3 rows and the last revision is complete. Only
-// those of verifiedDigests read the values of rows with a checksum.
+// that of verifiedDigests reads the values.
 var (
-	plainDigests    = digestsQuery("CASE WHEN checksum IS NULL THEN value END AS value")
+	plainDigests    = digestsQuery("NULL::bytea AS value")
 	verifiedDigests = digestsQuery("value")
 )
 
@@ -24,11 +24,11 @@ func digestsQuery(value string) string {
 
 // Digests implements [backend.Backend].
 func (b *Backend) Digests(ctx context.Context, q backend.DigestQuery) (backend.Digests, error) {
-	sql, bare := plainDigests, b.NoPageChecksums()
-	if bare {
+	sql, values := plainDigests, b.NoPageChecksums()
+	if values {
 		sql = verifiedDigests
 	}
-	r := digestReader{q: q, bare: bare}
+	r := digestReader{q: q, values: values}
 	r.d.Rows = q.Into[:0]
 	sql, args := underPin(q.Pin, sql, []any{q.After, orAll(q.Until), int64(max(q.Limit, 1))})
 	if err := b.reads.query(ctx, "read digests", r.reset, r.scan, sql, args...); err != nil {
@@ -44,11 +44,11 @@ func (b *Backend) Digests(ctx context.Context, q backend.DigestQuery) (backend.D
 
 // digestReader collects digests.
 type digestReader struct {
-	q    backend.DigestQuery
-	bare bool
-	d    backend.Digests
-	read int64 // bytes
-	cut  bool  // the server had more than q.Bytes
+	q      backend.DigestQuery
+	values bool // are read
+	d      backend.Digests
+	read   int64 // bytes
+	cut    bool  // the server had more than q.Bytes
 }
 
 func (r *digestReader) reset() { r.d, r.read, r.cut = backend.Digests{Rows: r.d.Rows[:0]}, 0, false }
@@ -59,7 +59,7 @@ func (r *digestReader) scan(s *scanner) error {
 		return nil
 	}
 	var d backend.Digested
-	s.digested(&d, r.bare)
+	s.digested(&d, r.values)
 	n := len(r.d.Rows)
 	if n > 0 && reached(r.read, r.q.Bytes) && r.d.Rows[n-1].Row.ModRevision != d.Row.ModRevision {
 		r.cut = true
@@ -79,9 +79,9 @@ func (r *digestReader) sort() {
 }
 
 // digested reads the columns of a digest, and verifies what was read.
-func (s *scanner) digested(d *backend.Digested, bare bool) {
+func (s *scanner) digested(d *backend.Digested, values bool) {
 	s.row(&d.Row, false)
-	if none := s.raw[s.next+1] == nil; none || bare {
+	if values {
 		s.value(&d.Row)
 		d.Digest, d.Row.Value = backend.DigestOf(d.Row.Value), nil
 		return

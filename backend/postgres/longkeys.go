@@ -234,7 +234,7 @@ func (b *Backend) rangeOfGroup(ctx context.Context, q backend.RangeQuery, p part
 	if !q.KeysOnly {
 		args = append(args, most)
 	}
-	rows, clock, err := b.list(ctx, q, groupSQL[index(q.KeysOnly)], args)
+	rows, clock, err := b.list(ctx, q, groupSQL[index(q.KeysOnly)], false, args)
 	if err != nil {
 		return err
 	}

@@ -13,9 +13,10 @@ func newHot(t *testing.T, keys int) *planned {
 	t.Helper()
 	p := newPlannedEmpty(t)
 	p.revision = 100_001
-	p.exec(strings.ReplaceAll("INSERT INTO object_versions ("+columns+", batch, value) SELECT convert_to('/locks/' "+
-		"|| r % $keys, 'UTF8'), 2 + r, 0, gone, CASE WHEN gone THEN 0 ELSE 2 + r END, CASE WHEN gone THEN 0 ELSE 1 "+
-		"END, 0, CASE WHEN gone THEN 2 + r - $keys ELSE 0 END, 1, CASE WHEN NOT gone THEN 'v'::bytea END "+
+	p.exec(strings.ReplaceAll("INSERT INTO object_versions ("+columns+", batch, value, checksum, written_at) SELECT "+
+		"convert_to('/locks/' || r % $keys, 'UTF8'), 2 + r, 0, gone, CASE WHEN gone THEN 0 ELSE 2 + r END, "+
+		"CASE WHEN gone THEN 0 ELSE 1 END, 0, CASE WHEN gone THEN 2 + r - $keys ELSE 0 END, 1, "+
+		"CASE WHEN NOT gone THEN 'v'::bytea END, 0, 0 "+
 		"FROM (SELECT r, r / $keys % 2 = 1 AS gone FROM generate_series(0, 99999) AS r) AS n",
 		"$keys", fmt.Sprint(keys)))
 	p.exec("UPDATE clock SET revision = 100001")

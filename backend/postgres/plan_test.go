@@ -41,10 +41,11 @@ func newPlanned(t *testing.T) *planned {
 	p := newPlannedEmpty(t)
 	p.revision = 60_001
 	p.exec("INSERT INTO object_versions (" +
-		columns + ", batch, value) SELECT convert_to('/registry/pods/namespace-' || lpad((k % 100)::text, 3, '0') || " +
-		"'/object-' || lpad(k::text, 7, '0'), 'UTF8'), 2 + v * 20000 + k, 0, false, 2 + k, v + 1, 0, CASE WHEN v = 0 " +
-		"THEN 0 ELSE 2 + (v - 1) * 20000 + k END, " +
-		"1, decode(repeat(md5(k::text), 8), 'hex') FROM generate_series(0, 2) AS v, generate_series(0, 19999) AS k")
+		columns + ", batch, value, checksum, written_at) SELECT convert_to('/registry/pods/namespace-' || " +
+		"lpad((k % 100)::text, 3, '0') || '/object-' || lpad(k::text, 7, '0'), 'UTF8'), 2 + v * 20000 + k, 0, false, " +
+		"2 + k, v + 1, 0, CASE WHEN v = 0 THEN 0 ELSE 2 + (v - 1) * 20000 + k END, 1, " +
+		"decode(repeat(md5(k::text), 8), 'hex'), 0, 0 " +
+		"FROM generate_series(0, 2) AS v, generate_series(0, 19999) AS k")
 	p.exec("UPDATE clock SET revision = 60001")
 	return p
 }

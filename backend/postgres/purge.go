@@ -66,7 +66,7 @@ func (p *purgeProgress) advance(target int64) {
 type superseding struct {
 	id       backend.RowID
 	deleted  bool
-	sound    bool   // it matches its checksum, or has none
+	sound    bool   // it matches its checksum
 	key      []byte // as in the column key
 	previous int64  // as stored in the row
 	gone     bool   // the row that it superseded no longer exists
@@ -225,10 +225,10 @@ func supersedingRow(s *scanner) superseding {
 	var row backend.Row
 	s.row(&row, false)
 	r := superseding{
-		id: row.ID(), deleted: row.Deleted, key: indexed(row.Key), previous: row.PrevRevision, sound: s.null(),
+		id: row.ID(), deleted: row.Deleted, key: indexed(row.Key), previous: row.PrevRevision,
 	}
 	sum, written := s.integer(), s.integer()
-	r.sound = r.sound || s.sums.CheckHead(&row, written, sum) == nil
+	r.sound = s.sums.CheckHead(&row, written, sum) == nil
 	key, beside := int(s.integer()), s.integer()
 	r.size = rowSize(key, 0) + beside
 	if r.gone = s.null(); !r.gone {

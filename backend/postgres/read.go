@@ -36,15 +36,15 @@ func (b *Backend) rangeOf(
 	form, args := shape(q.Span)
 	args = append([]any{q.Revision, int64(q.Limit)}, args...)
 	if q.Bytes <= 0 || q.KeysOnly || form == single {
-		return b.list(ctx, q, listSQL[form][index(q.KeysOnly)], args)
+		return b.list(ctx, q, listSQL[form][index(q.KeysOnly)], false, args)
 	}
 	if q.Limit > fewRows {
-		if rows, clock, err = b.list(ctx, q, listSparingSQL[form], args); err != nil ||
+		if rows, clock, err = b.list(ctx, q, listSparingSQL[form], true, args); err != nil ||
 			!slices.ContainsFunc(rows, spared) {
 			return rows, clock, err
 		}
 	}
-	return b.list(ctx, q, listWithinSQL[form], append(args, q.Bytes))
+	return b.list(ctx, q, listWithinSQL[form], false, append(args, q.Bytes))
 }
 
 // fewRows is a number of rows so small that the cost of counting their bytes on the server does not matter.
@@ -55,7 +55,7 @@ func spared(r backend.Row) bool { return r.Value == nil && r.Key != nil && !r.De
 
 // list reads the rows of a statement for q, up to q.Bytes.
 func (b *Backend) list(
-	ctx context.Context, q backend.RangeQuery, sql string, args []any,
+	ctx context.Context, q backend.RangeQuery, sql string, sparing bool, args []any,
 ) (rows []backend.Row, clock backend.Clock, err error) {
 	sql, args = underPin(q.Pin, sql, args)
 	var read int64
@@ -64,6 +64,7 @@ func (b *Backend) list(
 		if clock = s.clock(); !s.null() && !reached(read, q.Bytes) {
 			rows = append(rows, backend.Row{})
 			r := &rows[len(rows)-1]
+			s.sparing = sparing
 			s.row(r, !q.KeysOnly)
 			read += r.Size()
 			if r.Deleted { // the newest row of a single key
@@ -91,15 +92,15 @@ func (b *Backend) Rows(
 ) (rows []backend.Row, clock backend.Clock, err error) {
 	revisions, ordinals := idColumns(ids)
 	if bytes <= 0 {
-		return b.rows(ctx, ids, bytes, rowsByID, revisions, ordinals)
+		return b.rows(ctx, ids, bytes, rowsByID, false, revisions, ordinals)
 	}
 	if len(ids) > fewRows {
-		if rows, clock, err = b.rows(ctx, ids, bytes, rowsSparing, revisions, ordinals); err != nil ||
+		if rows, clock, err = b.rows(ctx, ids, bytes, rowsSparing, true, revisions, ordinals); err != nil ||
 			!slices.ContainsFunc(rows, spared) {
 			return rows, clock, err
 		}
 	}
-	return b.rows(ctx, ids, bytes, rowsWithin, revisions, ordinals, bytes)
+	return b.rows(ctx, ids, bytes, rowsWithin, false, revisions, ordinals, bytes)
 }
 
 // idColumns returns ids as the arguments of a statement.
@@ -113,7 +114,7 @@ func idColumns(ids []backend.RowID) (revisions []int64, ordinals []int32) {
 
 // rows reads the rows of a statement for ids, up to bytes bytes.
 func (b *Backend) rows(
-	ctx context.Context, ids []backend.RowID, bytes int64, sql string, args ...any,
+	ctx context.Context, ids []backend.RowID, bytes int64, sql string, sparing bool, args ...any,
 ) (rows []backend.Row, clock backend.Clock, err error) {
 	rows = make([]backend.Row, len(ids))
 	var read, last int64
@@ -125,6 +126,7 @@ func (b *Backend) rows(
 		if clock = s.clock(); !s.null() && !reached(read, bytes) {
 			last = s.integer()
 			r := &rows[last-1]
+			s.sparing = sparing
 			s.row(r, true)
 			read += r.Size()
 			if r.ID() != ids[last-1] { // the index leads to another row

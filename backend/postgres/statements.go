@@ -77,10 +77,10 @@ const (
 		"$7::bigint[], $9::bytea[], $10::bigint[], $12::bytea[]) " +
 		"AS r(key, resource_version, ordinal, create_revision, version, lease, previous_version, value, checksum, " +
 		"long_key)"
-	// insertDatedRows is insertLongRows for rows that have their own times, 0 for none.
+	// insertDatedRows is insertLongRows for rows that have their own times.
 	insertDatedRows = "INSERT INTO object_versions (" + columns + ", batch, value, checksum, written_at, long_key) " +
 		"SELECT r.key, r.resource_version, r.ordinal, r.value IS NULL, r.create_revision, r.version, r.lease, " +
-		"r.previous_version, $8::bigint, r.value, r.checksum, NULLIF(r.written_at, 0), r.long_key " +
+		"r.previous_version, $8::bigint, r.value, r.checksum, r.written_at, r.long_key " +
 		"FROM unnest($1::bytea[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[], $6::bigint[], " +
 		"$7::bigint[], $9::bytea[], $10::bigint[], $11::bigint[], $12::bytea[]) " +
 		"AS r(key, resource_version, ordinal, create_revision, version, lease, previous_version, value, checksum, " +

@@ -59,7 +59,7 @@ func inPart() []string {
 	return []string{
 		"LongKeys", "RowsComeBackWhole", "RowsByID", "BytesOfRanges", "BytesOfRows", "HistoryWithPrev",
 		"BeginLoads", "RefusedCommitChangesNothing", "LeasesAndAlarms", "TokenKeys", "Times", "CorruptRows",
-		"AddChecksums", "Inspect", "Auth", "AuthTokens",
+		"Inspect", "Auth", "AuthTokens",
 	}
 }
 

@@ -7,14 +7,10 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-const (
-	// readSince reads the clock and the revision above which rows have a time.
-	readSince = "SELECT " + clockColumns + ", (SELECT since FROM checksums WHERE id = 1)" + fromClock
-	// nextTime reads the clock and the first commit with a known time at or above a revision.
-	nextTime = "SELECT " + clockColumns + ", r.*" + fromClock + " LEFT JOIN LATERAL (SELECT resource_version, " +
-		"written_at FROM object_versions WHERE resource_version >= $1::bigint AND written_at IS NOT NULL " +
-		"ORDER BY resource_version, ordinal LIMIT 1) AS r ON true"
-)
+// nextTime reads the clock and the first commit at or above a revision.
+const nextTime = "SELECT " + clockColumns + ", r.*" + fromClock + " LEFT JOIN LATERAL (SELECT resource_version, " +
+	"written_at FROM object_versions WHERE resource_version >= $1::bigint " +
+	"ORDER BY resource_version, ordinal LIMIT 1) AS r ON true"
 
 // WrittenAt implements [backend.Times].
 func (b *Backend) WrittenAt(ctx context.Context, revision int64) (backend.Commit, backend.Clock, error) {
@@ -35,20 +31,11 @@ func (b *Backend) WrittenAt(ctx context.Context, revision int64) (backend.Commit
 // CurrentAt implements [backend.Times]. Each lookup is a statement with its own snapshot. That works because rows do
 // not change, as long as none of them sees a history other than that of the first.
 func (b *Backend) CurrentAt(ctx context.Context, t time.Time) (backend.Commit, backend.Clock, error) {
-	var clock backend.Clock
-	var since int64
-	reset := func() { clock, since = backend.Clock{}, 0 }
-	err := b.reads.query(ctx, "search a commit time", reset, func(s *scanner) error {
-		clock, since = s.clock(), s.integer()
-		return nil
-	}, readSince)
-	if err == nil {
-		err = found(clock)
-	}
+	clock, err := b.Clock(ctx)
 	if err != nil {
 		return backend.Commit{}, backend.Clock{}, err
 	}
-	c, err := backend.SearchCommits(since, clock.Revision, t, func(revision int64) (backend.Commit, error) {
+	c, err := backend.SearchCommits(clock.Revision, t, func(revision int64) (backend.Commit, error) {
 		c, now, err := b.nextCommit(ctx, revision)
 		if err == nil && now.Epoch != clock.Epoch {
 			err = backend.ErrOtherEpoch
@@ -59,7 +46,7 @@ func (b *Backend) CurrentAt(ctx context.Context, t time.Time) (backend.Commit, b
 	return c, clock, err
 }
 
-// nextCommit returns the first commit with a known time at or above a revision.
+// nextCommit returns the first commit at or above a revision.
 func (b *Backend) nextCommit(ctx context.Context, revision int64) (c backend.Commit, clock backend.Clock, err error) {
 	reset := func() { c, clock = backend.Commit{}, backend.Clock{} }
 	err = b.reads.query(ctx, "read a commit time", reset, func(s *scanner) error {

@@ -33,7 +33,7 @@ const (
 	allClocks = "SELECT revision, compacted, incarnation FROM clock"
 	// allHeads reads all rows without their values, but with whether they have one, and whether the two columns of a
 	// long key agree.
-	allHeads = "SELECT " + rowColumns + ", value IS NULL, checksum IS NULL, checksum, written_at, " +
+	allHeads = "SELECT " + rowColumns + ", value IS NULL, checksum, written_at, " +
 		"long_key IS NULL OR key = substr(long_key, 1, 2600) || sha256(long_key) FROM object_versions"
 
 	// idSum hashes a row's id, entrySum every column in the index of keys, leaseSum those in the index of leases. Equal
@@ -161,7 +161,7 @@ func verify(ctx context.Context, c *pgx.Conn, v backend.Verifier) error {
 func (s *scanner) head(v backend.Verifier) error {
 	var r backend.Row
 	s.row(&r, false)
-	none, bare, sum, written := s.boolean(), s.boolean(), s.integer(), s.integer()
+	none, sum, written := s.boolean(), s.integer(), s.integer()
 	agrees := s.boolean()
 	if s.err != nil {
 		return s.err
@@ -169,10 +169,8 @@ func (s *scanner) head(v backend.Verifier) error {
 	if none != r.Deleted || !agrees {
 		return &backend.CorruptRow{Key: r.Key, ID: r.ID()}
 	}
-	if !bare {
-		if err := s.sums.CheckHead(&r, written, sum); err != nil {
-			return err
-		}
+	if err := s.sums.CheckHead(&r, written, sum); err != nil {
+		return err
 	}
 	return v.Row(&r)
 }

@@ -122,8 +122,9 @@ func (c *counting) Rows() error               { return nil }
 func TestVerificationOfARewrittenTable(t *testing.T) {
 	dsn := database(t)
 	b := openTest(t, Config{DSN: dsn})
-	admin(t, dsn, "INSERT INTO object_versions ("+columns+", batch, value) VALUES ('k', 2, 0, false, 2, 1, 0, 0, 1, "+
-		"'v')")
+	if err := begin(t, b, backend.Needs{}).Commit(t.Context(), row("k", 2)); err != nil {
+		t.Fatal(err)
+	}
 	c, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)

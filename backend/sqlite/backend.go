@@ -44,8 +44,7 @@ type Backend struct {
 	writer  *conn
 	written int64
 	now     func() int64 // the time by the machine's clock, likewise
-	since   int64        // the revision above which rows have a time and a checksum
-	bare    bool         // pages may lack checksums
+	plain   bool         // pages have no checksums
 
 	// readers holds the idle reading connections; nil stands for one that has not been opened yet.
 	readers chan *conn
@@ -59,10 +58,6 @@ type Backend struct {
 	purging    sync.Mutex
 	window     *window
 	windowRows int
-
-	// summing guards unsummed: rows with a lower id have a checksum.
-	summing  sync.Mutex
-	unsummed int64
 
 	closing   chan struct{}
 	watching  sync.WaitGroup // watchPlace

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -91,6 +92,37 @@ func TestFlippedBits(t *testing.T) {
 	}
 	if refused > 2 {
 		t.Errorf("%d files of %d were refused, want 2 at most", refused, len(places))
+	}
+}
+
+// A row that has lost its checksum is damaged like any other.
+func TestRowWithoutChecksum(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	b := openTest(t, Config{Path: path})
+	if err := errors.Join(write(b, "k", []byte("v")), b.Close()); err != nil {
+		t.Fatal(err)
+	}
+	edit(t, path, "PRAGMA writable_schema = on; UPDATE sqlite_schema SET sql = "+
+		"replace(sql, 'checksum         INTEGER NOT NULL', 'checksum INTEGER') WHERE name = 'object_versions'")
+	edit(t, path, "UPDATE object_versions SET checksum = NULL")
+	b = openTest(t, Config{Path: path})
+	_, _, ranged := b.Range(t.Context(), backend.RangeQuery{Span: backend.Span{End: []byte{}}, Revision: 2, Limit: 9})
+	_, _, rows := b.Rows(t.Context(), []backend.RowID{{ModRevision: 2}}, 0)
+	_, history := b.History(t.Context(), backend.HistoryQuery{Limit: 9})
+	_, digests := b.Digests(t.Context(), backend.DigestQuery{Limit: 9})
+	for what, err := range map[string]error{"range": ranged, "rows": rows, "history": history, "digests": digests} {
+		if !errors.Is(err, backend.ErrCorrupt) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	v, err := OpenView(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &backend.Inspection{}
+	if err := errors.Join(v.Inspect(t.Context(), i), v.Close()); err != nil ||
+		!strings.Contains(fmt.Sprint(i.Problems), "does not match its checksum") {
+		t.Errorf("inspection: %q, %v", i.Problems, err)
 	}
 }
 

@@ -19,7 +19,6 @@ type conn struct {
 	c     *sqlite3.SQLiteConn
 	stmts [numStatements]*stmt
 	sums  backend.Sums
-	bare  int64 // rows up to this revision may lack a checksum
 }
 
 // stmt is a prepared statement with room for its arguments.

@@ -97,7 +97,7 @@ func (b *Backend) copyTo(path string) error {
 	if err != nil {
 		return translate("defragment: open the database", err)
 	}
-	if err = c.reserveSums(); err == nil { // a file from an older version has no checksums yet
+	if err = c.reserveSums(); err == nil { // the file of another program may have none
 		_, err = c.c.Exec("VACUUM INTO ?", []driver.Value{uri(path, "summed=1")})
 	}
 	return errors.Join(translate("defragment: copy the rows", err), c.close())

@@ -11,7 +11,7 @@ import (
 )
 
 // Digests implements [backend.Backend]. SQLite verifies all pages of a row when it reads the checksum behind the value,
-// unless the file is from a time before pages had checksums: then the values are read.
+// unless pages have no checksums: then the values are read.
 func (b *Backend) Digests(ctx context.Context, q backend.DigestQuery) (d backend.Digests, err error) {
 	d.Clock, err = b.read(ctx, "read digests", func(c *conn) error {
 		until := b.clock.Load().Revision
@@ -27,7 +27,7 @@ func (b *Backend) Digests(ctx context.Context, q backend.DigestQuery) (d backend
 			return err
 		}
 		d.Purged = min(purged.through(), purged.target)
-		p := digestPart{q.After, until, int64(max(q.Limit, 1)), bound(q.Bytes), b.bare, q.Into[:0]}
+		p := digestPart{q.After, until, int64(max(q.Limit, 1)), bound(q.Bytes), b.plain, q.Into[:0]}
 		for d.Through = q.After; d.Through == q.After && q.After < until; {
 			if d.Rows, d.Through, err = c.digests(p); err != nil {
 				return err
@@ -54,7 +54,7 @@ func firstDigests(rows []backend.Digested, limit int, through int64) ([]backend.
 type digestPart struct {
 	after, until int64
 	limit, bytes int64
-	values       bool // also of rows with a checksum
+	values       bool // are read
 	into         []backend.Digested
 }
 
@@ -78,7 +78,7 @@ func (c *conn) digests(p digestPart) (rows []backend.Digested, through int64, er
 	rows = slices.Grow(p.into, int(count))
 	for r := pack.NewReader(packed); r.More(); {
 		rows = append(rows, backend.Digested{})
-		if err := c.digest(&rows[len(rows)-1], r); err != nil {
+		if err := c.digest(&rows[len(rows)-1], r, p.values); err != nil {
 			return nil, p.after, err
 		}
 	}
@@ -96,7 +96,7 @@ func (c *conn) digests(p digestPart) (rows []backend.Digested, through int64, er
 }
 
 // digest reads a row of the statements digests. Its key stays a part of what r reads.
-func (c *conn) digest(d *backend.Digested, r *pack.Reader) (err error) {
+func (c *conn) digest(d *backend.Digested, r *pack.Reader, values bool) (err error) {
 	row := &d.Row
 	row.Key = r.Blob()
 	id, _ := r.Int()
@@ -106,20 +106,21 @@ func (c *conn) digest(d *backend.Digested, r *pack.Reader) (err error) {
 	for _, n := range []*int64{&row.CreateRevision, &row.Version, &row.Lease, &row.PrevRevision} {
 		*n, _ = r.Int()
 	}
-	sum, summed := r.Int()
+	sum, _ := r.Int()
 	written, _ := r.Int()
 	size, sized := r.Int()
 	value := r.Blob()
 	switch {
 	case r.Err() != nil:
 		return r.Err()
-	case summed && value == nil && row.Deleted == !sized:
+	case row.Deleted == sized:
+		return &backend.CorruptRow{Key: row.Key, ID: row.ID()}
+	case !values:
 		d.Digest, err = c.sums.Digest(row, written, sum, size)
 		return err
-	case summed || row.ModRevision > c.bare:
-		row.Value = value
-		err = c.sums.Check(row, written, sum)
 	}
+	row.Value = value
+	err = c.sums.Check(row, written, sum)
 	d.Digest, row.Value = backend.DigestOf(value), nil
 	return err
 }

@@ -22,14 +22,14 @@ func (v *View) Inspect(ctx context.Context, i *backend.Inspection) error {
 	if err != nil {
 		return translate("open the database to verify it", err)
 	}
-	bare := &View{c: c, path: v.path, since: v.since}
-	err = damageToProblem(i, bare.inspectRows(ctx, i))
+	raw := &View{c: c, path: v.path}
+	err = damageToProblem(i, raw.inspectRows(ctx, i))
 	if err == nil {
-		err = damageToProblem(i, bare.inspectAuth(i))
+		err = damageToProblem(i, raw.inspectAuth(i))
 	}
 	if err == nil {
 		i.At("structure", 0)
-		err = damageToProblem(i, bare.integrity(ctx, i))
+		err = damageToProblem(i, raw.integrity(ctx, i))
 		i.At("structure", 1)
 	}
 	if err = errors.Join(err, c.close()); err != nil {
@@ -99,7 +99,6 @@ func (v *View) inspectRows(ctx context.Context, i *backend.Inspection) error {
 			if revision := integer(row[valueColumns]); revision != in.Row.ModRevision {
 				i.Problem("the row of revision %d says that it is of revision %d", in.Row.ModRevision, revision)
 			}
-			in.Bare = in.Bare && in.Row.ModRevision <= v.since
 			i.Row(&in)
 			return true
 		}, next, int64(inspectRows))
@@ -168,7 +167,7 @@ func (v *View) pageValid(file io.ReaderAt, number int64, page []byte) (bool, err
 // inspected reads a row of inspectedRows.
 func inspected(row []driver.Value) (in backend.Inspected) {
 	readRow(&in.Row, row[:valueColumns])
-	in.Bare, in.Sum, in.Written = row[rowColumns+1] == nil, integer(row[rowColumns+1]), integer(row[rowColumns+2])
+	in.Sum, in.Written = integer(row[rowColumns+1]), integer(row[rowColumns+2])
 	rest := row[valueColumns+1:]
 	in.Clock = backend.Clock{Revision: integer(rest[0]), Compacted: integer(rest[1])}
 	if id := rest[2]; id != nil {

@@ -72,11 +72,7 @@ func (b *Backend) inspectFile(ctx context.Context) error {
 	}
 	v := &View{c: c, path: b.path}
 	rows, structure := &backend.Inspection{}, &backend.Inspection{}
-	err = v.readSince(ctx)
-	if err == nil {
-		err = v.integrity(ctx, structure)
-	}
-	if err == nil {
+	if err = v.integrity(ctx, structure); err == nil {
 		err = v.inspectRows(ctx, rows)
 	}
 	switch err = errors.Join(err, c.close()); {

@@ -224,12 +224,12 @@ func TestFileOfAnotherProgram(t *testing.T) {
 	})
 }
 
-// TestDefragmentAddsChecksums converts a file of a version that had no checksums of pages.
+// TestDefragmentAddsChecksums converts a file that another program has made, without checksums of pages.
 func TestDefragmentAddsChecksums(t *testing.T) {
 	path := withoutChecksums(t, closedDatabase(t))
 	b := openTest(t, Config{Path: path})
 	if all, _ := countPages(t, path); all != 0 {
-		t.Fatal("the old file has checksums")
+		t.Fatal("the file has checksums")
 	}
 	if err := b.Defragment(t.Context()); err != nil {
 		t.Fatal(err)

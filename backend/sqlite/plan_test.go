@@ -54,8 +54,9 @@ func analyze(t *testing.T, c *conn, keys int) {
 	for _, sql := range []string{
 		strings.ReplaceAll("WITH RECURSIVE n (r) AS (SELECT 0 UNION ALL SELECT r + 1 FROM n WHERE r < 19999) "+
 			"INSERT INTO object_versions (id, resource_version, key, deleted, create_revision, version, lease, "+
-			"previous_version, value) SELECT (2 + r) << 20, 2 + r, CAST('/locks/' || r % $keys AS BLOB), "+
-			"r / $keys % 2, 2 + r, 1, 0, max(0, 2 + r - $keys), CASE WHEN r / $keys % 2 = 0 THEN x'01' END FROM n",
+			"previous_version, value, checksum, written_at) SELECT (2 + r) << 20, 2 + r, "+
+			"CAST('/locks/' || r % $keys AS BLOB), r / $keys % 2, 2 + r, 1, 0, max(0, 2 + r - $keys), "+
+			"CASE WHEN r / $keys % 2 = 0 THEN x'01' END, 0, 0 FROM n",
 			"$keys", fmt.Sprint(keys)),
 		"ANALYZE",
 	} {

@@ -149,8 +149,8 @@ func (w *window) look(c *conn, limit int) error {
 	err := c.each(context.Background(), purgeRows, func(row []driver.Value) bool {
 		var r backend.Row
 		readRow(&r, row[:rowColumns])
-		sum, written := row[rowColumns], integer(row[rowColumns+1])
-		below := r.ModRevision < target && (sum == nil || c.sums.CheckHead(&r, written, integer(sum)) == nil)
+		sum, written := integer(row[rowColumns]), integer(row[rowColumns+1])
+		below := r.ModRevision < target && c.sums.CheckHead(&r, written, sum) == nil
 		if r.PrevRevision != 0 && (r.PrevRevision < r.ModRevision || below) {
 			w.note(removal{key: r.Key, revision: r.PrevRevision})
 		}

@@ -26,7 +26,7 @@ func integer(v driver.Value) int64 {
 // scanRow reads a row from the columns and, if there are more columns, its value, and verifies it.
 func (c *conn) scanRow(r *backend.Row, row []driver.Value) error {
 	readRow(r, row)
-	if len(row) == rowColumns || row[rowColumns+1] == nil && r.ModRevision <= c.bare {
+	if len(row) == rowColumns {
 		return nil
 	}
 	return c.sums.Check(r, r.WrittenAt, integer(row[rowColumns+1]))

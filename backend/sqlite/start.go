@@ -128,12 +128,16 @@ func (b *Backend) load() error {
 	if err != nil {
 		return startError(err)
 	}
-	if err := b.readTimes(); err != nil {
+	err = b.writer.each(context.Background(), lastTime, func(row []driver.Value) bool {
+		b.written = integer(row[0])
+		return false
+	})
+	if err != nil {
 		return startError(err)
 	}
 	size, err := summedPages(b.file)
-	if b.bare = size == 0; b.bare && err == nil {
-		b.log.Info("pages of the database have no checksums, because an older version created the file; defragment it "+
+	if b.plain = size == 0; b.plain && err == nil {
+		b.log.Info("pages of the database have no checksums, because another program created the file; defragment it "+
 			"to add them", "path", b.path)
 	}
 	b.settings.MaxRevision = lastRevision
@@ -152,24 +156,6 @@ func (b *Backend) load() error {
 	return nil
 }
 
-// readTimes reads where checksums and times begin, and the time of the last commit.
-func (b *Backend) readTimes() error {
-	err := b.writer.each(context.Background(), readSums, func(row []driver.Value) bool {
-		b.since, b.unsummed = integer(row[0]), integer(row[1])
-		return false
-	})
-	if err != nil {
-		return err
-	}
-	if b.unsummed < firstID(b.since+1) {
-		b.writer.bare = b.since
-	}
-	return b.writer.each(context.Background(), lastTime, func(row []driver.Value) bool {
-		b.written = integer(row[0])
-		return false
-	})
-}
-
 func (b *Backend) synchronous() string {
 	if b.cfg.Temporary || b.cfg.UnsafeNoFsync {
 		return "OFF"
@@ -178,11 +164,7 @@ func (b *Backend) synchronous() string {
 }
 
 func (b *Backend) connectReader() (*conn, error) {
-	c, err := b.connect("query_only = 1", "cache_size = -1024")
-	if err == nil {
-		c.bare = b.writer.bare
-	}
-	return c, err
+	return b.connect("query_only = 1", "cache_size = -1024")
 }
 
 // startError maps SQLite's errors to what they mean at startup.

@@ -21,7 +21,6 @@ const (
 
 	readClock
 	readSettings
-	readSums
 	lastTime
 	nextTime
 	readLeases
@@ -70,12 +69,9 @@ const (
 	purgeRows     = purgeState + 2
 	deleteVersion = purgeState + 3
 	deleteRow     = purgeState + 4
-	unsummedRows  = purgeState + 5
-	addChecksum   = purgeState + 6
-	saveChecksums = purgeState + 7
-	inspectedRows = purgeState + 8
-	deleteOlder   = purgeState + 9
-	digests       = purgeState + 10 // + withValues
+	inspectedRows = purgeState + 5
+	deleteOlder   = purgeState + 6
+	digests       = purgeState + 7 // + withValues
 	_             = digests + 1
 	numStatements = digests + 2
 )
@@ -133,9 +129,7 @@ func makeStatements() (s [numStatements]string) {
 
 	s[readClock] = "SELECT revision, compacted, incarnation FROM clock WHERE id = 1"
 	s[readSettings] = "SELECT name, value FROM settings"
-	s[readSums] = "SELECT since, next_row FROM checksums WHERE id = 1"
-	s[nextTime] = "SELECT id, written_at FROM object_versions WHERE id >= ?1 AND written_at IS NOT NULL " +
-		"ORDER BY id LIMIT 1"
+	s[nextTime] = "SELECT id, written_at FROM object_versions WHERE id >= ?1 ORDER BY id LIMIT 1"
 	s[lastTime] = "SELECT written_at FROM object_versions WHERE id >= 0 ORDER BY id DESC LIMIT 1"
 	s[changeRemaining] = "UPDATE leases SET remaining = ?2 WHERE id = ?1"
 	s[forgetRemaining] = "UPDATE leases SET remaining = NULL WHERE remaining IS NOT NULL"
@@ -228,9 +222,6 @@ func makeStatements() (s [numStatements]string) {
 		keyIndex + " WHERE key = ?1 AND resource_version = ?2 AND deleted = 0"
 	s[deleteOlder] = "DELETE FROM object_versions INDEXED BY " + keyIndex + " WHERE key = ?1 AND resource_version < ?2"
 	s[deleteRow] = "DELETE FROM object_versions WHERE id = ?1"
-	s[unsummedRows] = "SELECT " + columns + verified + " FROM object_versions AS v WHERE v.id >= ?1 AND v.id < ?2 " +
-		"ORDER BY v.id LIMIT ?3"
-	s[addChecksum] = "UPDATE object_versions SET checksum = ?1 WHERE id = ?2 AND checksum IS NULL"
 	// The clock is not joined: with statistics that count its row, the join would have to be sorted.
 	const ofClock = " FROM clock WHERE id = 1)"
 	s[inspectedRows] = "SELECT " + columns + verified + ", v.resource_version, (SELECT revision" + ofClock +
@@ -240,13 +231,12 @@ func makeStatements() (s [numStatements]string) {
 		"AND o.resource_version = v.previous_version AND o.deleted = 0) " +
 		"WHERE v.id >= ?1 ORDER BY v.id LIMIT ?2"
 	// The size of a value is in the row's header.
-	for i, value := range []string{"CASE WHEN v.checksum IS NULL THEN v.value END", "v.value"} {
+	for i, value := range []string{"NULL", "v.value"} {
 		s[digests+statement(i)] = "SELECT count(*), sqlstore_pack(?4, key, id, deleted, create_revision, version, " +
 			"lease, previous_version, checksum, written_at, size, value) FROM (SELECT " + columns + ", v.checksum, " +
 			"v.written_at, length(v.value) AS size, " + value + " AS value FROM object_versions AS v " +
 			"WHERE v.id >= ?1 AND v.id < ?2 ORDER BY v.id LIMIT ?3)"
 	}
-	s[saveChecksums] = "UPDATE checksums SET next_row = ?1 WHERE id = 1"
 	return s
 }
 

@@ -37,13 +37,13 @@ func known(found backend.Commit, revision int64, clock backend.Clock) error {
 func (b *Backend) CurrentAt(ctx context.Context, t time.Time) (found backend.Commit, clock backend.Clock, err error) {
 	until := b.clock.Load().Revision
 	clock, err = b.read(ctx, "search a commit time", func(c *conn) error {
-		found, err = backend.SearchCommits(b.since, until, t, c.nextCommit)
+		found, err = backend.SearchCommits(until, t, c.nextCommit)
 		return err
 	})
 	return found, clock, err
 }
 
-// nextCommit returns the first commit with a known time at or above a revision.
+// nextCommit returns the first commit at or above a revision.
 func (c *conn) nextCommit(revision int64) (found backend.Commit, err error) {
 	err = c.each(context.Background(), nextTime, func(row []driver.Value) bool {
 		found = backend.Commit{Revision: revisionOf(integer(row[0])), At: time.UnixMilli(integer(row[1]))}

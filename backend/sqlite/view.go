@@ -19,9 +19,8 @@ import (
 // View implements [backend.View]. It takes no lock, and no two of its statements share a snapshot, so that a server can
 // write to the file and copy its log meanwhile.
 type View struct {
-	c     *conn
-	path  string
-	since int64
+	c    *conn
+	path string
 }
 
 // ErrOldSchema is returned for a file that a server of this version has not opened yet.
@@ -64,20 +63,7 @@ func openView(ctx context.Context, path string) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &View{c: c, path: path}
-	if err := v.readSince(ctx); err != nil {
-		return nil, errors.Join(err, c.close())
-	}
-	return v, nil
-}
-
-// readSince reads where checksums and times begin.
-func (v *View) readSince(ctx context.Context) error {
-	return v.c.each(ctx, readSums, func(row []driver.Value) bool {
-		v.since = integer(row[0])
-		v.c.bare = v.since
-		return false
-	})
+	return &View{c: c, path: path}, nil
 }
 
 // connectView opens a connection that verifies pages only if this program alone has written them: those of a copy that
@@ -156,7 +142,7 @@ func (v *View) CurrentAt(ctx context.Context, t time.Time) (backend.Commit, back
 	if err != nil {
 		return backend.Commit{}, clock, err
 	}
-	found, err := backend.SearchCommits(v.since, clock.Revision, t, v.c.nextCommit)
+	found, err := backend.SearchCommits(clock.Revision, t, v.c.nextCommit)
 	return found, clock, translate("search a commit time", err)
 }
 

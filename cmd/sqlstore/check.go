@@ -71,16 +71,9 @@ func check(ctx context.Context, v backend.View, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%d rows, %d problems%s\n", i.Rows, i.Found, withoutChecksum(i.Bare))
+	_, err = fmt.Fprintf(out, "%d rows, %d problems\n", i.Rows, i.Found)
 	if err == nil && i.Found > 0 {
 		err = errDamaged
 	}
 	return err
-}
-
-func withoutChecksum(rows int64) string {
-	if rows == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; %d rows of an older version have no checksum yet", rows)
 }

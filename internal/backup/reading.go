@@ -16,7 +16,6 @@ type reading struct {
 	point  Point
 	leases map[int64]time.Duration
 	row    int64 // the revision of the last row
-	dated  int64 // how many rows have a time
 	gaps   bool
 }
 
@@ -45,9 +44,6 @@ func (r *reading) file(ctx context.Context, name Name, first bool, lifted int64)
 		ended:     func(id int64) { l.ended = append(l.ended, id) },
 		row: func(row *backend.Row) error {
 			if row.ModRevision > through {
-				if row.WrittenAt == 0 && !first { // as of an older version
-					row.WrittenAt = name.At.UnixMilli()
-				}
 				r.add(row)
 				if row.Lease != 0 && row.ModRevision <= r.at {
 					l.used[row.Lease] = true
@@ -75,10 +71,7 @@ func (r *reading) add(row *backend.Row) {
 	r.row = row.ModRevision
 	c.Rows++
 	c.Bytes += row.Size()
-	if row.WrittenAt != 0 {
-		r.dated++
-		r.written = time.UnixMilli(row.WrittenAt)
-	}
+	r.written = time.UnixMilli(row.WrittenAt)
 	if r.survivors.At(row) && r.point.has(row.Key) {
 		r.survivors.See(row)
 	}

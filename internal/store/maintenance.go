@@ -52,12 +52,6 @@ func (s *Store) Reclaim(ctx context.Context, pages int) (done bool, took time.Du
 	return s.backend.Reclaim(ctx, pages)
 }
 
-// AddChecksums adds checksums to up to rows rows that an older version wrote without one. The caller paces the steps.
-// Errors: those of the backend.
-func (s *Store) AddChecksums(ctx context.Context, rows int) (backend.ChecksumResult, error) {
-	return s.backend.AddChecksums(ctx, rows)
-}
-
 // WrittenAt returns when a revision was committed; see [backend.Times].
 func (s *Store) WrittenAt(ctx context.Context, revision int64) (backend.Commit, backend.Clock, error) {
 	return s.backend.WrittenAt(ctx, revision)

@@ -146,9 +146,13 @@ func TestStreamFetchesOverLostHistory(t *testing.T) {
 			}
 		}
 		if got += len(rows); got == streamFirst {
-			execute(t, dsn, "UPDATE object_versions SET batch = 4711, value = 'other', checksum = NULL "+
-				"WHERE resource_version > 30")
-			execute(t, dsn, "UPDATE clock SET batch = 4711")
+			var others []backend.Row
+			for i := 29; i < n; i++ {
+				others = append(others, backend.Row{
+					Key: fmt.Appendf(nil, "k%04d", i), ModRevision: int64(i + 2), Value: []byte("other"),
+				})
+			}
+			forge(t, dsn, others, "UPDATE clock SET batch = 4711")
 			if err := s.confirm(within(t)); err != nil {
 				return err
 			}
@@ -168,8 +172,7 @@ func TestGetOverUnnoticedLoss(t *testing.T) {
 		put(t, s, fmt.Sprintf("k%d", i), "old")
 	}
 	eventually(t, "the index is loaded", s.index.Complete)
-	execute(t, dsn, "UPDATE object_versions SET key = key || 'x', value = 'other', checksum = NULL "+
-		"WHERE resource_version = 5")
+	forge(t, dsn, []backend.Row{{Key: []byte("k3x"), ModRevision: 5, Value: []byte("other")}}, "SELECT 1")
 	if res, err := s.Range(within(t), &RangeRequest{Key: []byte("k3"), Serializable: true}); !errors.Is(err,
 		backend.ErrOtherEpoch) {
 		t.Errorf("%+v, %v", res, err)

@@ -81,6 +81,32 @@ func execute(tb testing.TB, dsn, query string, args ...any) {
 	}
 }
 
+// forge writes keys that were created at revisions which others have reused, and runs another statement, in one
+// transaction.
+func forge(tb testing.TB, dsn string, rows []backend.Row, statement string) {
+	tb.Helper()
+	const insert = "INSERT INTO object_versions (resource_version, ordinal, key, deleted, create_revision, version, " +
+		"lease, previous_version, batch, value, checksum, written_at) " +
+		"VALUES ($1, 0, $2, false, $1, 1, 0, 0, 4711, $3, $4, 1) ON CONFLICT (resource_version, ordinal) " +
+		"DO UPDATE SET key = EXCLUDED.key, value = EXCLUDED.value, batch = EXCLUDED.batch, " +
+		"checksum = EXCLUDED.checksum, written_at = EXCLUDED.written_at"
+	conn, err := pgx.Connect(tb.Context(), dsn)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	var batch pgx.Batch // is one transaction
+	var sums backend.Sums
+	for _, r := range rows {
+		r.CreateRevision, r.Version = r.ModRevision, 1
+		batch.Queue(insert, r.ModRevision, r.Key, r.Value, sums.Of(&r, 1))
+	}
+	batch.Queue(statement)
+	if err := conn.SendBatch(tb.Context(), &batch).Close(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
 // eventually waits until f returns true.
 func eventually(tb testing.TB, what string, f func() bool) {
 	tb.Helper()
@@ -483,15 +509,12 @@ func TestLostHistory(t *testing.T) {
 				old = replicasOn(t, 1, Config{}, dsn)[0]
 			}
 			st := watchAll(t, old, 0)
+			var others []backend.Row
+			for n := int64(16); n <= 30; n++ {
+				others = append(others, backend.Row{Key: fmt.Append(nil, "other", n), ModRevision: n, Value: []byte{}})
+			}
 			// the clock never falls below what the replica holds
-			execute(t, dsn, `DO $$ BEGIN
-				DELETE FROM object_versions WHERE resource_version > 15;
-				INSERT INTO object_versions (resource_version, ordinal, key, deleted, create_revision,
-					version, lease, previous_version, batch, value)
-					SELECT n, 0, convert_to('other'||n, 'UTF8'), false, n, 1, 0, 0, 4711, ''::bytea
-					FROM generate_series(16, 30) AS n;
-				UPDATE clock SET revision = 30;
-			END $$`)
+			forge(t, dsn, others, "UPDATE clock SET revision = 30")
 			ended(t, st)
 			if n := old.Epoch(); n != 2 {
 				t.Errorf("epoch %d", n)

@@ -43,7 +43,7 @@ func testDamage(t *testing.T, server *pgserver.Server) {
 		"a clock ahead":     "UPDATE clock SET revision = revision + 1",
 		"a clock behind":    "UPDATE clock SET revision = revision - 1",
 		"nothing":           "",
-		"no checksums":      "UPDATE object_versions SET checksum = NULL",
+		"another checksum":  "UPDATE object_versions SET checksum = 0 WHERE resource_version = 3",
 		"a clock compacted": "UPDATE clock SET compacted = 3",
 	} {
 		t.Run(name, func(t *testing.T) {

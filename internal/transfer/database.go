@@ -49,7 +49,7 @@ func (d *Database) open(ctx context.Context) error {
 	}
 	d.contents = backend.Contents{
 		Revision: clock.Revision, Compacted: max(clock.Compacted, 0), Gaps: state.Gaps > max(clock.Compacted, 0),
-		ClusterID: settings.ClusterID,
+		ClusterID: settings.ClusterID, Dated: true,
 	}
 	if d.contents.Leases, err = d.b.Leases(ctx); err != nil {
 		return err
@@ -61,9 +61,6 @@ func (d *Database) open(ctx context.Context) error {
 	if auth.Revision > 1 {
 		d.contents.Auth = &auth
 	}
-	if d.contents.Dated, err = d.hasTimes(ctx); err != nil {
-		return err
-	}
 	size, err := d.b.Size(ctx)
 	if err != nil {
 		return err
@@ -74,12 +71,6 @@ func (d *Database) open(ctx context.Context) error {
 		d.survivors.See(r)
 		return nil
 	})
-}
-
-// hasTimes reports whether the oldest row has a time. Then later ones have one, too.
-func (d *Database) hasTimes(ctx context.Context) (bool, error) {
-	h, err := d.b.History(ctx, backend.HistoryQuery{Span: backend.Span{End: []byte{}}, Limit: 1, Pin: d.pin})
-	return err == nil && len(h.Changes) > 0 && h.Changes[0].Row.WrittenAt != 0, err
 }
 
 // pinned keeps the rows at the compacted revision from deletion, and returns the clock.

@@ -97,8 +97,7 @@ type loader struct {
 	result   Result
 	links    *links
 	at       int64 // the target's revision
-	dated    bool
-	written  int64 // the time of the last row that was written, if the source knows it
+	dated    bool  // the rows have their times
 }
 
 func (l *loader) load(ctx context.Context) error {
@@ -165,23 +164,10 @@ func (l *loader) write(ctx context.Context, rows []backend.Row) error {
 		return nil
 	}
 	err := l.commit(ctx, &backend.Effects{
-		Rows: rows, Revision: rows[len(rows)-1].ModRevision, Dated: l.date(rows),
+		Rows: rows, Revision: rows[len(rows)-1].ModRevision, Dated: l.dated,
 	})
 	l.result.Written += int64(len(rows))
 	return err
-}
-
-// date gives rows without a time, which replicas of an older version wrote among others, that of the row before. It
-// reports whether the source knows times at all.
-func (l *loader) date(rows []backend.Row) bool {
-	if !l.dated {
-		return false
-	}
-	for i := range rows {
-		l.written = max(l.written, rows[i].WrittenAt)
-		rows[i].WrittenAt = l.written
-	}
-	return true
 }
 
 func (l *loader) commit(ctx context.Context, e *backend.Effects) error {

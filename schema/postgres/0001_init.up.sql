@@ -11,8 +11,8 @@ CREATE TABLE object_versions (
     batch            bigint  NOT NULL,
     value            bytea   CHECK ((value IS NULL) = deleted),
     long_key         bytea,
-    checksum         bigint,
-    written_at       bigint,
+    checksum         bigint  NOT NULL,
+    written_at       bigint  NOT NULL,
     PRIMARY KEY (resource_version, ordinal),
     -- A key of more than 2,600 bytes does not fit an entry of an index.
     CONSTRAINT object_versions_key_check CHECK (
@@ -48,13 +48,13 @@ COMMENT ON COLUMN object_versions.value IS 'NULL on a tombstone';
 COMMENT ON COLUMN object_versions.long_key IS
     'a key of more than 2,600 bytes, of which key then has the first 2,600 bytes and the SHA-256';
 COMMENT ON COLUMN object_versions.checksum IS
-    'of all other columns but batch, as package backend defines it; NULL in rows that a program of version 5 wrote';
+    'of all other columns but batch, as package backend defines it';
 COMMENT ON COLUMN object_versions.written_at IS
     'when the row was committed, in milliseconds since 1970 by this server''s clock; never decreases with the revision';
 -- v.committed_at reads like a column of object_versions AS v, and takes no space.
 CREATE FUNCTION committed_at(v object_versions) RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS 'SELECT to_timestamp(v.written_at / 1000.0)';
-COMMENT ON FUNCTION committed_at(object_versions) IS 'when the version was committed, NULL if that is not known';
+COMMENT ON FUNCTION committed_at(object_versions) IS 'when the version was committed';
 
 -- Finds the newest row of each key at any revision: the first of the key's entries that is not above it. The ordinal
 -- comes before deleted because one transaction may delete a key and put it again. With the included columns, lists of
@@ -101,7 +101,7 @@ COMMENT ON COLUMN clock.batch IS 'random number of the last commit that moved th
 COMMENT ON COLUMN clock.alarms IS 'increases with every change of the alarms, users or roles';
 COMMENT ON COLUMN clock.bytes IS 'approximate size of all rows ever written; see purge.bytes';
 COMMENT ON COLUMN clock.turn IS 'leads to the newest version of the row';
-COMMENT ON COLUMN clock.written_at IS 'object_versions.written_at of the last commit that has one';
+COMMENT ON COLUMN clock.written_at IS 'object_versions.written_at of the last commit, NULL before the first';
 
 CREATE TABLE leases (
     id         bigint PRIMARY KEY,
@@ -150,18 +150,6 @@ CREATE TABLE purge (
 INSERT INTO purge (id, target, next_version, next_ordinal, bytes) VALUES (1, 0, 0, 0, 0);
 COMMENT ON TABLE purge IS 'progress of the purge: for a compaction at target, the rows before next are done';
 COMMENT ON COLUMN purge.bytes IS 'approximate size of the removed rows: clock.bytes minus this is in use';
-
-CREATE TABLE checksums (
-    id           integer PRIMARY KEY CHECK (id = 1),
-    since        bigint  NOT NULL,
-    next_version bigint  NOT NULL,
-    next_ordinal integer NOT NULL
-) WITH (fillfactor = 10);
-INSERT INTO checksums (id, since, next_version, next_ordinal)
-    VALUES (1, 1, 0, 0);
-COMMENT ON TABLE checksums IS
-    'progress of adding checksums to rows that were written without one: those before next have one';
-COMMENT ON COLUMN checksums.since IS 'the revision at which checksums and times began';
 
 CREATE TABLE holds (
     id         bigint PRIMARY KEY,
@@ -293,7 +281,7 @@ COMMENT ON COLUMN objects.name IS 'the part of the key after its last ''/''';
 COMMENT ON COLUMN objects.text IS 'the value, with escapes for bytes that are not UTF-8';
 COMMENT ON COLUMN objects.key IS 'as stored: WHERE key = ''/registry/pods/default/nginx'' uses the index';
 COMMENT ON COLUMN objects.value IS 'as stored';
-COMMENT ON COLUMN objects.committed_at IS 'when this version was committed, NULL if that is not known';
+COMMENT ON COLUMN objects.committed_at IS 'when this version was committed';
 
 CREATE VIEW auth_rights AS
 SELECT encode(u.name, 'escape') AS user_name, encode(r.role_name, 'escape') AS role_name,

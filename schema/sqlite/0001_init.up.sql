@@ -10,10 +10,10 @@ CREATE TABLE object_versions (
     lease            INTEGER NOT NULL, -- 0 for none
     previous_version INTEGER NOT NULL, -- resource_version of the row that this one supersedes, 0 for none
     value            BLOB,             -- NULL on a tombstone; after the rest, which can be read without it
-    -- Of all other columns, as package backend defines it; NULL in rows that were written before there were checksums.
-    checksum         INTEGER,
+    -- Of all other columns, as package backend defines it. To read it, SQLite reads and verifies all pages of the value.
+    checksum         INTEGER NOT NULL,
     -- When the transaction was committed, in milliseconds since 1970. Times never decrease with the revision.
-    written_at       INTEGER,
+    written_at       INTEGER NOT NULL,
     -- For people: written_at as a time in UTC. It is computed when it is read, and takes no space.
     committed_at     TEXT GENERATED ALWAYS AS
         (strftime('%Y-%m-%dT%H:%M:%fZ', written_at / 1000.0, 'unixepoch')) VIRTUAL,
@@ -72,15 +72,6 @@ CREATE TABLE purge (
     next_row INTEGER NOT NULL -- object_versions.id
 );
 INSERT INTO purge (id, target, next_row) VALUES (1, 0, 0);
-
--- Rows up to the revision "since" were written without checksum and time. Checksums are added to them in the
--- background: those below next_row have one.
-CREATE TABLE checksums (
-    id       INTEGER PRIMARY KEY CHECK (id = 1),
-    since    INTEGER NOT NULL,
-    next_row INTEGER NOT NULL -- object_versions.id
-);
-INSERT INTO checksums (id, since, next_row) VALUES (1, 1, 0);
 
 -- Secrets that seal the continue tokens of lists. The key with the greatest id seals; every key opens its own tokens.
 CREATE TABLE token_keys (

@@ -36,17 +36,8 @@ func (b *Client) WrittenAt(ctx context.Context, revision int64) (c backend.Commi
 func (b *Client) CurrentAt(ctx context.Context, t time.Time) (c backend.Commit, clock backend.Clock, err error) {
 	err = b.read(ctx, "current at", func(_ *server, st *state) (err error) {
 		clock = st.clock
-		c, err = backend.SearchCommits(0, clock.Revision, t, st.nextCommit)
+		c, err = backend.SearchCommits(clock.Revision, t, st.nextCommit)
 		return err
 	})
 	return c, clock, err
-}
-
-// AddChecksums implements [backend.Backend]. There are none.
-func (b *Client) AddChecksums(ctx context.Context, _ int) (res backend.ChecksumResult, err error) {
-	err = b.read(ctx, "add checksums", func(_ *server, st *state) error {
-		res = backend.ChecksumResult{Done: true, Through: st.clock.Revision}
-		return nil
-	})
-	return res, err
 }
