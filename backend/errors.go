@@ -24,10 +24,6 @@ var (
 var (
 	// ErrRejected is returned when the database refuses the contents of a transaction. Nothing was applied.
 	ErrRejected = errors.New("database refused the rows")
-	// ErrOldReplica is returned for effects that a replica of an older version, running alongside this one, would
-	// misinterpret. Nothing was applied. It wraps [ErrRejected].
-	ErrOldReplica = fmt.Errorf("%w: a replica of an older version does not know what they hold; upgrade all replicas",
-		ErrRejected)
 	// ErrConflict is returned when the database aborted a transaction in favour of others, such as one that this
 	// process left idle for too long. Nothing was applied, and a retry can succeed. It is wrapped together with
 	// [ErrUnavailable], for callers that do not retry.

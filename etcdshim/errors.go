@@ -20,8 +20,6 @@ var (
 		"etcdserver: one transaction touches too many rows; delete or read the range in parts")
 	errRejected = status.Error(codes.InvalidArgument,
 		"etcdserver: the database refused the contents of the request")
-	errOldReplica = status.Error(codes.FailedPrecondition,
-		"etcdserver: a replica of an older version does not support keys of this length; upgrade all replicas")
 	errAlarms = status.Error(codes.ResourceExhausted,
 		"etcdserver: too many alarms are raised: clear some of them (etcdctl alarm disarm)")
 	errThrottled = status.Error(codes.ResourceExhausted,
@@ -71,7 +69,6 @@ var errorTable = []struct{ from, to error }{
 	{store.ErrWatchClosed, rpctypes.ErrGRPCStopped},
 	{backend.ErrClosed, rpctypes.ErrGRPCStopped},
 	{backend.ErrNoSpace, rpctypes.ErrGRPCNoSpace},
-	{backend.ErrOldReplica, errOldReplica},
 	{backend.ErrRejected, errRejected},
 	{backend.ErrUnknownOutcome, rpctypes.ErrGRPCTimeout},
 	{store.ErrUnavailable, rpctypes.ErrGRPCTimeout},

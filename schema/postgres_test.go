@@ -125,7 +125,8 @@ func TestPostgresObjects(t *testing.T) {
 	} {
 		add(fmt.Sprint("/c/", i), []byte(value))
 	}
-	got := strs(t, db, "SELECT format('%s|%s|%s|%s', namespace, name, resource_version, text) FROM objects ORDER BY key")
+	got := strs(t, db, "SELECT format('%s|%s|%s|%s', namespace, name, resource_version, text) FROM objects "+
+		"ORDER BY key")
 	want := []string{
 		`/a/|\377\000|7|\376\000`, "/b/|x|9|k8s\\000\n\x03Pod",
 		"/b/ümlaut/|€😀|8|tab\tand\nline: äöü €😀 \\ 'quoted'",
@@ -135,6 +136,14 @@ func TestPostgresObjects(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("objects %q, want %q", got, want)
+	}
+	exec(t, db, "INSERT INTO object_versions (resource_version, ordinal, key, long_key, deleted, create_revision, "+
+		"version, lease, previous_version, batch, value, checksum, written_at) SELECT 99, 0, substr(k, 1, 2600) || "+
+		"sha256(k), k, false, 99, 1, 0, 0, 1, 'v', 0, 0 FROM "+
+		"(SELECT convert_to('/long/' || repeat('k', 3000), 'UTF8') AS k) AS l")
+	long := strs(t, db, "SELECT namespace || name FROM objects WHERE octet_length(key) > 2600")
+	if want := []string{"/long/" + strings.Repeat("k", 3000)}; !slices.Equal(long, want) {
+		t.Errorf("long keys %q", long)
 	}
 	for _, from := range []string{"objects", "object_versions"} {
 		got := strs(t, db, "SELECT to_char(v.committed_at AT TIME ZONE 'UTC', 'HH24:MI:SS.MS') FROM "+from+" AS v "+

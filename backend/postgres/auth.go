@@ -12,9 +12,6 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// authProgram is the schema version that introduced users and roles.
-const authProgram = 7
-
 const (
 	// readAuth reads everything with one statement, for one snapshot. The first column says what a row is.
 	readAuth = "SELECT 0::bigint AS what, ''::bytea AS name, ''::bytea AS other, enabled::integer::bigint AS a, " +
@@ -107,9 +104,6 @@ func authRow(a *backend.Auth, s *scanner) {
 
 func queueAuth(batch *pgx.Batch, a *backend.AuthChange) {
 	batch.Queue(setAuth, int64(index(a.Enabled)), int64(a.Revision), int64(a.TokensFrom))
-	if a.Enabled {
-		batch.Queue(barOldPrograms, int64(authProgram))
-	}
 	queueUsers(batch, a)
 	queueRoles(batch, a)
 }

@@ -141,7 +141,7 @@ func (b *Backend) listen(ctx context.Context, hint func(revision, compacted int6
 }
 
 // payload returns the payload of a hint: the member that committed, the revision and, if it moved, the compacted
-// revision. Older programs, which do not expect the latter, ignore a hint that contains it.
+// revision.
 func payload(member uint64, revision, compacted int64) string {
 	s := strconv.FormatUint(member, 16) + " " + strconv.FormatInt(revision, 10)
 	if compacted != 0 {

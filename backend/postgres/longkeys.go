@@ -20,8 +20,6 @@ import (
 const (
 	maxKey     = 2600
 	indexedKey = maxKey + sha256.Size
-	// longKeysProgram is the schema version that introduced long keys.
-	longKeysProgram = 4
 )
 
 func long(key []byte) bool { return len(key) > maxKey }

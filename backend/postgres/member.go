@@ -23,10 +23,10 @@ const (
 	// until then. A live one returns with its next heartbeat.
 	dropDead = "DELETE FROM members WHERE id <> $1::bigint AND (seen_at <= clock_timestamp() - $2::bigint * " +
 		"interval '1 microsecond' OR seen_at > clock_timestamp() + $2::bigint * interval '1 microsecond')"
-	upsertMember = "INSERT INTO members (id, name, client_urls, seen_at, program) " +
-		"VALUES ($1::bigint, $2::text, $3::text[], clock_timestamp(), $4::integer) " +
+	upsertMember = "INSERT INTO members (id, name, client_urls, seen_at) " +
+		"VALUES ($1::bigint, $2::text, $3::text[], clock_timestamp()) " +
 		"ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name, client_urls = EXCLUDED.client_urls, seen_at = " +
-		"EXCLUDED.seen_at, program = EXCLUDED.program"
+		"EXCLUDED.seen_at"
 	// touchMember writes a member's row without changing it. It does not bring back a member that has left.
 	touchMember = "UPDATE members SET seen_at = seen_at WHERE id = $1::bigint RETURNING id"
 	// readMembers returns a row for each URL of a member, or one row without a URL.
@@ -97,7 +97,7 @@ func memberRow(m backend.Member) []any {
 	if urls == nil {
 		urls = []string{}
 	}
-	return []any{int64(m.ID), m.Name, urls, int32(thisProgram)}
+	return []any{int64(m.ID), m.Name, urls}
 }
 
 // addMember reads a row of readMembers.

@@ -38,7 +38,7 @@ const knownHome = "(SELECT COALESCE(max(value), 0) FROM settings WHERE name = 'h
 	"EXISTS (SELECT FROM settings WHERE name = 'cluster_id')"
 
 // checkHome finds out whether the database was restored since a store last started on it. It comes before the store's
-// identity is made, which tells a new database from one of an older version.
+// identity is made, which tells a new database from one whose home was not known so far.
 func (b *Backend) checkHome(ctx context.Context) error {
 	var known home
 	var target string

@@ -43,7 +43,7 @@ func TestRestoreShows(t *testing.T) {
 		t.Errorf("after the revision was raised: %+v", got)
 	}
 	reopened(false)
-	reopened(true, "DELETE FROM settings WHERE name LIKE 'home%'") // as an older version left it
+	reopened(true, "DELETE FROM settings WHERE name LIKE 'home%'") // as a server left it that does not say where it is
 }
 
 // Without a target, a change of the timeline may be a promotion: it is logged once.

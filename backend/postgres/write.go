@@ -64,15 +64,12 @@ func (t *tx) Commit(ctx context.Context, e *backend.Effects) error {
 		return fmt.Errorf("commit: %w: the transaction has ended", backend.ErrUnavailable)
 	}
 	defer t.b.giveTurn()
-	err := t.understood(e)
-	if err == nil && e.Revision != t.loaded.Clock.Revision {
-		if err = t.b.settings.Holds(e.Revision); err != nil {
+	if e.Revision != t.loaded.Clock.Revision {
+		if err := t.b.settings.Holds(e.Revision); err != nil {
 			err = fmt.Errorf("commit: %w", err)
+			t.b.abandon(err)
+			return err
 		}
-	}
-	if err != nil {
-		t.b.abandon(err)
-		return err
 	}
 	var batch pgx.Batch
 	t.queue(&batch, e)
@@ -87,9 +84,6 @@ func (t *tx) queue(batch *pgx.Batch, e *backend.Effects) {
 	var size int64
 	if len(e.Rows) > 0 {
 		size = t.b.insert.queue(batch, e, t.time)
-		if hasLong(e.Rows) {
-			batch.Queue(barOldPrograms, int64(longKeysProgram))
-		}
 	}
 	if len(e.Ending) > 0 {
 		batch.Queue(endLeases, e.Ending)

@@ -39,7 +39,7 @@ type Backend struct {
 	broken atomic.Pointer[error]
 
 	// turn holds a token while the writing connection is in use. It guards written, the time of the last commit in
-	// milliseconds since 1970, 0 if that is not known.
+	// milliseconds since 1970, 0 if no row tells it.
 	turn    chan struct{}
 	writer  *conn
 	written int64

@@ -186,10 +186,6 @@ var errorTable = []struct {
 		"CORRUPT: the database returned something that does not match its checksum; see the server's log", 0,
 	},
 	{
-		backend.ErrOldReplica, http.StatusBadRequest, reasonBadRequest,
-		"a replica of an older version does not support keys of this length: upgrade all replicas", 0,
-	},
-	{
 		backend.ErrRejected, http.StatusBadRequest, reasonBadRequest,
 		"the database refused the contents of the request",
 		0,

@@ -91,7 +91,7 @@ func (s *Store) setAuth(state *auth.State) {
 }
 
 // ChangeAuth changes users or roles, if the caller may do everything, and returns them as they are after it. Errors:
-// those of [auth.State.IsAdmin] and of the change, [backend.ErrOldReplica], those of the sequencer.
+// those of [auth.State.IsAdmin] and of the change, those of the sequencer.
 func (s *Store) ChangeAuth(ctx context.Context, change auth.Change) (*auth.State, error) {
 	op := &authOperation{change: change}
 	_, err := s.seq.do(ctx, op)

@@ -162,11 +162,9 @@ CREATE TABLE members (
     id          bigint PRIMARY KEY,
     name        text   NOT NULL,
     client_urls text[] NOT NULL,
-    seen_at     timestamptz NOT NULL,
-    program     integer NOT NULL DEFAULT 0
+    seen_at     timestamptz NOT NULL
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE members IS 'the live replicas';
-COMMENT ON COLUMN members.program IS 'newest version of the schema that the replica knows, 0 for up to 3';
 
 CREATE TABLE maintenance (
     id       integer PRIMARY KEY CHECK (id = 1),
