@@ -44,7 +44,7 @@ type Backend struct {
 	writer  *conn
 	written int64
 	now     func() int64 // the time by the machine's clock, likewise
-	plain   bool         // pages have no checksums
+	plain   bool         // pages have no checksums, or they are not verified
 
 	// readers holds the idle reading connections; nil stands for one that has not been opened yet.
 	readers chan *conn

@@ -126,6 +126,29 @@ func TestRowWithoutChecksum(t *testing.T) {
 	}
 }
 
+// Digests read values whose pages nobody verifies.
+func TestDigestsWithoutPageChecksums(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	b := openTest(t, Config{Path: path})
+	value := incompressible(20_000)
+	if err := errors.Join(write(b, "k", value), b.Close()); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(whole, value[10_000:10_050])
+	if at < 0 {
+		t.Fatal("the value is not in the file")
+	}
+	flipInPlace(t, path, int64(at))
+	b = openTest(t, Config{Path: path, NoPageChecksums: true})
+	if d, err := b.Digests(t.Context(), backend.DigestQuery{Limit: 9}); !errors.Is(err, backend.ErrCorrupt) {
+		t.Errorf("digests of a damaged value: %+v, %v", d, err)
+	}
+}
+
 // TestTimesNeverDecrease sets the machine's clock back, also across a restart.
 func TestTimesNeverDecrease(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")

@@ -136,7 +136,8 @@ func (b *Backend) load() error {
 		return startError(err)
 	}
 	size, err := summedPages(b.file)
-	if b.plain = size == 0; b.plain && err == nil {
+	b.plain = size == 0 || b.cfg.NoPageChecksums
+	if size == 0 && err == nil {
 		b.log.Info("pages of the database have no checksums, because another program created the file; defragment it "+
 			"to add them", "path", b.path)
 	}
