@@ -9,10 +9,15 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
+
+// pause is the time between two attempts to reach a server that starts.
+const pause = 5 * time.Millisecond
 
 // server is a sqlstore, always on the same address.
 type server struct {
@@ -43,13 +48,21 @@ func (s *server) ready(down <-chan struct{}) error {
 	}
 	defer conn.Close()
 	return s.await(down, func(ctx context.Context) error {
-		_, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte("k/")}, grpc.WaitForReady(true))
-		return err
+		for {
+			_, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte("k/")}, grpc.WaitForReady(true))
+			if status.Code(err) != codes.Unavailable || ctx.Err() != nil {
+				return err
+			}
+			select {
+			case <-time.After(pause): // it refuses calls until it has opened its database
+			case <-ctx.Done():
+				return err
+			}
+		}
 	})
 }
 
 func (s *server) dial() (*grpc.ClientConn, error) {
-	const pause = 5 * time.Millisecond
 	return grpc.NewClient("passthrough:///"+s.address, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{BaseDelay: pause, Multiplier: 1, MaxDelay: pause}, MinConnectTimeout: time.Second,
