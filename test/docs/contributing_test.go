@@ -39,7 +39,7 @@ case "${packages[*]}" in ./paging) exec "$go" "$@" ;; esac
 const makeTest = `#!/bin/bash
 set -euo pipefail
 make=%q
-unset RERUN # the gate sets it, and gotestsum calls go then
+unset RERUN MAKEFLAGS # set by the gate, or by make: gotestsum calls go then
 calls() { "$make" --no-print-directory --dry-run "$@" | grep 'go test'; }
 for variable in "${@:2}"; do
 	printed=$("$make" --no-print-directory --dry-run "$@" "${variable%%%%=*}=reaches-the-test" 2>&1) || true
