@@ -60,12 +60,12 @@ const limits = "SELECT CASE WHEN r.rolsuper THEN -1 ELSE r.rolconnlimit END, " +
 // fit makes the pools small enough for what the server allows, and refuses a server that allows too little. Others may
 // use a part of that, too, so it can still refuse connections later.
 func (b *Backend) fit(ctx context.Context) error {
-	c, err := b.reads.acquire(ctx)
+	c, err := b.control.pool.Acquire(ctx) // waits for no full server, unlike the lane
 	if err != nil {
 		return b.translate(ctx, "connect", err)
 	}
 	own := linkOf(c.Conn()).direct
-	b.reads.giveBack(c, nil)
+	c.Release()
 	if !own { // the limits are those of a pooler
 		return nil
 	}

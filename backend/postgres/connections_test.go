@@ -1,10 +1,12 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -128,5 +130,22 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	only(b.control, b.reads)
 	if _, err := b.Size(t.Context()); err != nil {
 		t.Errorf("a read: %v", err)
+	}
+}
+
+// A start does not wait for a full server: the caller reports it, and tries again.
+func TestStartAtFullServer(t *testing.T) {
+	s := pgserver.Start(t, pgserver.Options{})
+	dsn := userOf(t, s, "few")
+	admin(t, s.DSN(), "ALTER ROLE few CONNECTION LIMIT 0")
+	b, err := newBackend(Config{DSN: dsn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.closePools()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := b.fit(ctx); !errors.Is(err, backend.ErrUnavailable) || errors.Is(err, ErrRefused) {
+		t.Errorf("to read the limits: %v", err)
 	}
 }
