@@ -149,3 +149,21 @@ func TestStartAtFullServer(t *testing.T) {
 		t.Errorf("to read the limits: %v", err)
 	}
 }
+
+// Those who wait for a connection of a full server stop when the backend closes.
+func TestCloseAtFullServer(t *testing.T) {
+	s := pgserver.Start(t, pgserver.Options{})
+	b := openTest(t, Config{DSN: userOf(t, s, "few")})
+	admin(t, s.DSN(), "ALTER ROLE few CONNECTION LIMIT 0")
+	b.resetPools()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := b.reads.acquire(t.Context())
+		ended <- err
+	}()
+	eventually(t, "one waits", func() bool { return !b.Connections().RefusedAt.IsZero() })
+	_ = b.Close()
+	if err := <-ended; !errors.Is(err, backend.ErrClosed) {
+		t.Errorf("after the end: %v", err)
+	}
+}

@@ -45,7 +45,8 @@ var errBusy = errors.New("all connections to the database are in use: allow more
 const fullPause = 200 * time.Millisecond
 
 // acquire takes a connection from whichever pool has one first. If the server allows no more connections, it waits for
-// one that others return. Errors: [errBusy], those of the pool.
+// one that others return. Errors: [errBusy], [backend.ErrClosed], those of the
+// pool.
 func (l lane) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	for {
 		c, err := l.either(ctx)
@@ -61,6 +62,8 @@ func (l lane) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 		select {
 		case <-l.returned:
 		case <-time.After(fullPause):
+		case <-l.b.closing:
+			return nil, backend.ErrClosed
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%w: %w", errBusy, err)
 		}
