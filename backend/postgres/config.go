@@ -117,7 +117,7 @@ func (b *Backend) openLanes() (err error) {
 	control.MaxConns = min(maxControlConns, b.pools.MaxConns-1, b.pools.MaxConns/2+1)
 	control.MinConns, control.MinIdleConns = 0, 0
 	reads.MaxConns -= control.MaxConns
-	reads.BeforeConnect = b.admit
+	control.BeforeConnect, reads.BeforeConnect = b.admitControl, b.admitRead
 	reads.MinConns, reads.MinIdleConns = min(reads.MinConns, reads.MaxConns), min(reads.MinIdleConns, reads.MaxConns)
 	if b.control, err = newLane(b, control); err != nil {
 		return err
@@ -133,7 +133,9 @@ func newLane(b *Backend, pc *pgxpool.Config) (lane, error) {
 	if err != nil {
 		return lane{}, fmt.Errorf("%w: %w", ErrDSN, err)
 	}
-	return lane{b: b, pool: pool, returned: make(chan struct{}, pc.MaxConns)}, nil
+	return lane{
+		b: b, pool: pool, returned: make(chan struct{}, pc.MaxConns), first: make(chan struct{}, 1),
+	}, nil
 }
 
 // poolConfig parses the DSN.

@@ -18,12 +18,29 @@ type refusedConn struct {
 	message string
 }
 
-// admit prepares a connection for reads, unless the server has just refused one: each attempt costs it a process.
-func (b *Backend) admit(ctx context.Context, cc *pgx.ConnConfig) error {
-	if full := b.full.Load(); full != nil && time.Since(full.at) < fullPause {
-		return &pgconn.PgError{
-			Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: codeFull, Message: full.message,
-		}
+// Unwrap returns the error that the server sent.
+func (r *refusedConn) Unwrap() error {
+	return &pgconn.PgError{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: codeFull, Message: r.message}
+}
+
+func (r *refusedConn) Error() string { return r.Unwrap().Error() }
+
+// admitRead and admitControl prepare a connection of a lane, unless the server has just refused one: each attempt costs
+// it a process. What control needs is always tried. The rest of it waits longer than reads, which may have none.
+func (b *Backend) admitRead(ctx context.Context, cc *pgx.ConnConfig) error {
+	return b.admit(ctx, cc, fullPause)
+}
+
+func (b *Backend) admitControl(ctx context.Context, cc *pgx.ConnConfig) error {
+	if b.control.pool.Stat().TotalConns() <= controlNeeds { // with this one
+		return b.prepareCancelling(ctx, cc)
+	}
+	return b.admit(ctx, cc, 2*fullPause)
+}
+
+func (b *Backend) admit(ctx context.Context, cc *pgx.ConnConfig, pause time.Duration) error {
+	if full := b.full.Load(); full != nil && time.Since(full.at) < pause {
+		return full
 	}
 	return b.prepareCancelling(ctx, cc)
 }

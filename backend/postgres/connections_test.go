@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -133,20 +135,66 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	}
 }
 
-// A start does not wait for a full server: the caller reports it, and tries again.
-func TestStartAtFullServer(t *testing.T) {
+// Statements of control leave reads a connection, however many they are.
+func TestReadsKeepOneConnection(t *testing.T) {
 	s := pgserver.Start(t, pgserver.Options{})
-	dsn := userOf(t, s, "few")
-	admin(t, s.DSN(), "ALTER ROLE few CONNECTION LIMIT 0")
-	b, err := newBackend(Config{DSN: dsn})
+	b := openTest(t, Config{DSN: userOf(t, s, "few")})
+	admin(t, s.DSN(), "ALTER ROLE few CONNECTION LIMIT 3")
+	b.resetPools()
+	begin(t, b, backend.Needs{}).Rollback()
+	ctx, cancel := context.WithCancel(t.Context())
+	var control sync.WaitGroup
+	for range 8 {
+		control.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := b.Clock(ctx); err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	eventually(t, "control has all", func() bool { return b.control.pool.Stat().TotalConns() == 3 })
+	for range 10 {
+		if _, err := b.Size(t.Context()); err != nil {
+			t.Errorf("a read: %v", err)
+			break
+		}
+	}
+	cancel()
+	control.Wait()
+}
+
+// Those who wait for a connection of a full server get one in turn.
+func TestWaitAtFullServer(t *testing.T) {
+	s := pgserver.Start(t, pgserver.Options{})
+	b := openTest(t, Config{DSN: userOf(t, s, "few")})
+	b.resetPools()
+	only, err := b.reads.acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.closePools()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	if err := b.fit(ctx); !errors.Is(err, backend.ErrUnavailable) || errors.Is(err, ErrRefused) {
-		t.Errorf("to read the limits: %v", err)
+	admin(t, s.DSN(), "ALTER ROLE few CONNECTION LIMIT 0")
+	var served atomic.Bool
+	ended := make(chan error, 1)
+	go func() {
+		c, err := b.reads.acquire(t.Context())
+		if err == nil {
+			served.Store(true)
+			b.reads.giveBack(c, nil)
+		}
+		ended <- err
+	}()
+	eventually(t, "one waits", func() bool { return len(b.reads.first) == 1 })
+	only.Release()
+	if only, err = b.reads.acquire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !served.Load() {
+		t.Error("a later call is served first")
+	}
+	b.reads.giveBack(only, nil)
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 
@@ -165,5 +213,22 @@ func TestCloseAtFullServer(t *testing.T) {
 	_ = b.Close()
 	if err := <-ended; !errors.Is(err, backend.ErrClosed) {
 		t.Errorf("after the end: %v", err)
+	}
+}
+
+// A start does not wait for a full server: the caller reports it, and tries again.
+func TestStartAtFullServer(t *testing.T) {
+	s := pgserver.Start(t, pgserver.Options{})
+	dsn := userOf(t, s, "few")
+	admin(t, s.DSN(), "ALTER ROLE few CONNECTION LIMIT 0")
+	b, err := newBackend(Config{DSN: dsn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.closePools()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := b.fit(ctx); !errors.Is(err, backend.ErrUnavailable) || errors.Is(err, ErrRefused) {
+		t.Errorf("to read the limits: %v", err)
 	}
 }

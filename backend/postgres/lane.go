@@ -21,6 +21,8 @@ type lane struct {
 	spare *pgxpool.Pool
 	// returned has an item for each connection that was given back lately.
 	returned chan struct{}
+	// first holds a token while somebody waits at a full server for a connection.
+	first chan struct{}
 }
 
 // laneFor returns the lane for a read. An urgent read may use control's connections, too, but only if reads has none
@@ -44,24 +46,38 @@ var errBusy = errors.New("all connections to the database are in use: allow more
 // fullPause is how long no further connections are made after the server has refused one because it allows no more.
 const fullPause = 200 * time.Millisecond
 
+// controlNeeds is how many connections control has to have: the writer's, and another one.
+const controlNeeds = 2
+
 // acquire takes a connection from whichever pool has one first. If the server allows no more connections, it waits for
-// one that others return. Errors: [errBusy], [backend.ErrClosed], those of the
-// pool.
+// one that others return, in the order of the calls, unless it is urgent. Errors: [errBusy], [backend.ErrClosed], those
+// of the pool.
 func (l lane) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	urgent := backend.IsUrgent(ctx)
+	if urgent || len(l.first) == 0 {
+		if c, err := l.either(ctx); !isFull(err) {
+			return c, l.orBusy(ctx, err)
+		}
+	}
+	if !urgent {
+		select {
+		case l.first <- struct{}{}:
+			defer func() { <-l.first }()
+		case <-l.b.closing:
+			return nil, backend.ErrClosed
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", errBusy, l.b.full.Load())
+		}
+	}
 	for {
 		c, err := l.either(ctx)
-		switch {
-		case err == nil:
-			return c, nil
-		case ctx.Err() != nil && !l.connecting():
-			return nil, fmt.Errorf("%w: %w", errBusy, err)
-		case !isFull(err):
-			return nil, err
+		if !isFull(err) {
+			return c, l.orBusy(ctx, err)
 		}
 		l.makeRoom()
 		select {
 		case <-l.returned:
-		case <-time.After(fullPause):
+		case <-time.After(fullPause / 2): // sooner than reads may connect, so that control is first
 		case <-l.b.closing:
 			return nil, backend.ErrClosed
 		case <-ctx.Done():
@@ -70,13 +86,22 @@ func (l lane) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	}
 }
 
-// makeRoom closes idle connections of the other lane, which count for the server. Control takes precedence; reads need
-// one at least.
+// orBusy adds errBusy to the error of a caller that waited for a connection in use.
+func (l lane) orBusy(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil && !l.connecting() {
+		return fmt.Errorf("%w: %w", errBusy, err)
+	}
+	return err
+}
+
+// makeRoom closes connections of the other lane that are or become idle, which count for the server. Control takes
+// precedence up to what it needs; reads need one at least.
 func (l lane) makeRoom() {
+	has := l.pool.Stat().TotalConns()
 	switch {
-	case l.pool == l.b.control.pool:
+	case l.pool == l.b.control.pool && has < controlNeeds:
 		l.b.reads.pool.Reset()
-	case l.pool.Stat().TotalConns() == 0:
+	case l.pool == l.b.reads.pool && has == 0:
 		l.b.control.pool.Reset()
 	}
 }
