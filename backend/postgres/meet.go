@@ -70,7 +70,7 @@ func (b *Backend) meet(ctx context.Context, c *pgconn.PgConn) (place, error) {
 	for _, sql := range introductions {
 		var results []*pgconn.Result
 		if results, err = c.Exec(ctx, sql).ReadAll(); err != nil {
-			if pgError(err) == nil {
+			if pgError(err) == nil || c.IsClosed() { // a pooler says only now that the server refuses it
 				return place{}, err
 			}
 			continue

@@ -60,6 +60,29 @@ func TestPooler(t *testing.T) {
 			t.Errorf("%d connections to a pooler", got)
 		}
 	})
+	t.Run("closed", func(t *testing.T) { // a pooler says so when it needs a connection
+		dsn := through(t)
+		u, err := url.Parse(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := openTest(t, Config{DSN: dsn}).Close(); err != nil {
+			t.Fatal(err)
+		}
+		name := strings.Trim(u.Path, "/")
+		admin(t, database(t), "ALTER DATABASE "+name+" ALLOW_CONNECTIONS false")
+		admin(t, database(t), "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "+
+			"WHERE datname = '"+name+"'", new(int64))
+		eventually(t, "the pooler's answer is reported", func() bool {
+			b, err := Open(t.Context(), Config{DSN: dsn})
+			if err == nil {
+				_ = b.Close()
+				return false
+			}
+			return strings.Contains(err.Error(), "not currently accepting connections") ||
+				strings.Contains(err.Error(), "server login has been failing")
+		})
+	})
 	for _, mode := range []string{"exec", "simple_protocol"} {
 		t.Run(mode, func(t *testing.T) {
 			backendtest.Run(t, func(t *testing.T) backend.Backend {
