@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 
 	"filippo.io/age"
 
+	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/sqlite"
 	"github.com/sqlstore/sqlstore/internal/store"
 	"github.com/sqlstore/sqlstore/internal/transfer"
@@ -368,4 +370,66 @@ func TestFullOfSource(t *testing.T) {
 	if got := stateOf(t, open(t, r, Point{})); !maps.Equal(got, w.now) {
 		t.Errorf("restored %v, want %v", got, w.now)
 	}
+}
+
+// undated is a source whose rows have no times, as those of etcd and kine.
+type undated struct{ backend.Source }
+
+func (u undated) Contents() *backend.Contents {
+	c := *u.Source.Contents()
+	c.Dated = false
+	return &c
+}
+
+func (u undated) Rows(ctx context.Context, f func(*backend.Row) error) error {
+	return u.Source.Rows(ctx, func(r *backend.Row) error {
+		without := *r
+		without.WrittenAt = 0
+		return f(&without)
+	})
+}
+
+// A full backup of a source without times, and what a server adds to it, get the time at which they are restored.
+func TestFullWithoutTimes(t *testing.T) {
+	onEvery(t, func(t *testing.T, openTarget opener) {
+		r := directory(t)
+		openDB := onSQLite(t)
+		w := newWorld(t, openDB, 5)
+		w.change(50)
+		w.close()
+		src, err := transfer.OpenDatabase(t.Context(), openDB(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = r.Full(t.Context(), undated{src}, "test", milliseconds(time.Now()))
+		if err := errors.Join(err, src.Close()); err != nil {
+			t.Fatal(err)
+		}
+		w.open(openDB)
+		x := w.export()
+		c, err := r.resume(t.Context(), x)
+		x.Close()
+		if err != nil || c == nil {
+			t.Fatalf("%v, %v", c, err)
+		}
+		w.change(50)
+		w.changes(r, c, milliseconds(time.Now()))
+		c.close()
+		w.close()
+
+		before := milliseconds(time.Now())
+		b := openTarget(t)
+		if _, err := transfer.Load(t.Context(), b, open(t, r, Point{}), transfer.Options{Mark: 1}); err != nil {
+			t.Fatal(err)
+		}
+		h, err := b.History(t.Context(), backend.HistoryQuery{Limit: 1000})
+		if err := errors.Join(err, b.Close()); err != nil || len(h.Changes) == 0 {
+			t.Fatalf("%d rows, %v", len(h.Changes), err)
+		}
+		for _, change := range h.Changes {
+			if at := time.UnixMilli(change.Row.WrittenAt); at.Before(before.Add(-time.Minute)) {
+				t.Fatalf("revision %d was written at %v, restored from %v on", change.Row.ModRevision, at, before)
+			}
+		}
+	})
 }

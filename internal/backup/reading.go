@@ -16,6 +16,7 @@ type reading struct {
 	point  Point
 	leases map[int64]time.Duration
 	row    int64 // the revision of the last row
+	dated  int64 // how many rows have a time; those of etcd and kine have none
 	gaps   bool
 }
 
@@ -71,7 +72,10 @@ func (r *reading) add(row *backend.Row) {
 	r.row = row.ModRevision
 	c.Rows++
 	c.Bytes += row.Size()
-	r.written = time.UnixMilli(row.WrittenAt)
+	if row.WrittenAt != 0 {
+		r.dated++
+		r.written = time.UnixMilli(row.WrittenAt)
+	}
 	if r.survivors.At(row) && r.point.has(row.Key) {
 		r.survivors.See(row)
 	}

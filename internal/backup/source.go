@@ -117,7 +117,7 @@ func (s *Source) read(ctx context.Context, p Point, lifted int64) error {
 	}
 	s.at = min(s.at, s.files[len(s.files)-1].Revision)
 	c := &s.contents
-	// Without a row, the full backup may have lost those of a point before it.
+	// Without a commit time, a row of the full backup may be newer than a time before it.
 	unknown := p.Revision != 0 && s.at < s.files[0].Revision && r.row == 0 ||
 		!p.Time.IsZero() && p.Time.Before(s.files[0].At) && r.written.IsZero()
 	if s.at < c.Compacted || unknown {
@@ -129,7 +129,7 @@ func (s *Source) read(ctx context.Context, p Point, lifted int64) error {
 	if lifted != 0 {
 		c.Revision, c.Compacted, c.Gaps = lifted, lifted, true
 	}
-	c.Dated = true
+	c.Dated = r.dated == c.Rows
 	if c.Auth != nil && c.Auth.Revision <= 1 {
 		c.Auth = nil
 	}
