@@ -7,8 +7,8 @@ import (
 )
 
 // ErrUnknownTime is returned when it is not known when a revision was committed, or which revision was current at a
-// time: no row of that time is left.
-var ErrUnknownTime = errors.New("commit time is not known: the revisions are compacted")
+// time: nothing was written then, or no row of that time is left.
+var ErrUnknownTime = errors.New("commit time is not known: nothing was written then, or it is compacted")
 
 // Commit is a revision and the time at which it was committed, to the millisecond, by the clock of the database's
 // machine. Times never decrease with the revision: a clock that was set back stands still until it catches up.

@@ -58,7 +58,7 @@ func TestCheck(t *testing.T) {
 			wantOutput(t, false, "3 rows, 0 problems", "check", c.database)
 			wantOutput(t, false, "revision 3, committed 2", "revision", c.database, "--of", "3")
 			wantOutput(t, false, "revision 4, committed 2", "revision", c.database, "--at", "2100-01-01T00:00:00Z")
-			wantOutput(t, true, "commit time is not known", "revision", c.database, "--at", "2000-01-01T00:00:00+01:00")
+			wantOutput(t, true, "nothing was written then", "revision", c.database, "--at", "2000-01-01T00:00:00+01:00")
 			wantOutput(t, true, "future revision", "revision", c.database, "--of", "5")
 			wantOutput(t, true, "is not a time such as", "revision", c.database, "--at", "yesterday")
 			wantOutput(t, true, "either --at or --of", "revision", c.database)
