@@ -70,7 +70,7 @@ func (r *digestReader) scan(s *scanner) error {
 	return nil
 }
 
-// sort orders the rows of each revision, as historyReader does: the server returns them as it finds them.
+// sort orders the rows of each revision, as reader.through does: the server returns them as it finds them.
 func (r *digestReader) sort() {
 	byRow := func(a, b backend.Digested) int { return a.Row.ID().Compare(b.Row.ID()) }
 	if !slices.IsSortedFunc(r.d.Rows, byRow) {

@@ -17,7 +17,7 @@ const (
 	// inspectedRows reads the rows after ($1, $2), each with whether its columns for a long key agree, and with the row
 	// that it superseded.
 	inspectedRows = "SELECT " + rowColumnsOfV + ", v.value, v.checksum, v.written_at, " +
-		" v.long_key IS NULL OR v.key = substr(v.long_key, 1, 2600) || sha256(v.long_key), " +
+		"v.long_key IS NULL OR v.key = substr(v.long_key, 1, 2600) || sha256(v.long_key), " +
 		"p.resource_version, p.create_revision, p.version " +
 		"FROM object_versions AS v LEFT JOIN LATERAL (SELECT * FROM object_versions AS o WHERE o.key = v.key " +
 		"AND o.resource_version = v.previous_version AND NOT o.deleted ORDER BY o.ordinal DESC LIMIT 1) AS p " +

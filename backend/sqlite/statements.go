@@ -62,7 +62,7 @@ const (
 	_
 	_
 	_
-	history       // + historyShape*4 + withPrev*2 + keysOnly
+	history       // + shape*4 + withPrev*2 + keysOnly
 	historyEnd    = history + 16
 	purgeState    = historyEnd
 	savePurge     = purgeState + 1
