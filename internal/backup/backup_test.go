@@ -401,9 +401,14 @@ func TestFullWithoutTimes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _, err = r.Full(t.Context(), undated{src}, "test", milliseconds(time.Now()))
+		at := milliseconds(time.Now())
+		_, _, err = r.Full(t.Context(), undated{src}, "test", at)
 		if err := errors.Join(err, src.Close()); err != nil {
 			t.Fatal(err)
+		}
+		before := Point{Time: at.Add(-time.Millisecond)}
+		if _, err := r.Open(t.Context(), before, t.TempDir()); !errors.Is(err, ErrNone) {
+			t.Errorf("a time before the backup, of which its rows may be newer: %v", err)
 		}
 		w.open(openDB)
 		x := w.export()
@@ -417,7 +422,7 @@ func TestFullWithoutTimes(t *testing.T) {
 		c.close()
 		w.close()
 
-		before := milliseconds(time.Now())
+		restored := time.Now()
 		b := openTarget(t)
 		if _, err := transfer.Load(t.Context(), b, open(t, r, Point{}), transfer.Options{Mark: 1}); err != nil {
 			t.Fatal(err)
@@ -427,8 +432,8 @@ func TestFullWithoutTimes(t *testing.T) {
 			t.Fatalf("%d rows, %v", len(h.Changes), err)
 		}
 		for _, change := range h.Changes {
-			if at := time.UnixMilli(change.Row.WrittenAt); at.Before(before.Add(-time.Minute)) {
-				t.Fatalf("revision %d was written at %v, restored from %v on", change.Row.ModRevision, at, before)
+			if at := time.UnixMilli(change.Row.WrittenAt); at.Before(restored.Add(-time.Minute)) {
+				t.Fatalf("revision %d was written at %v, restored from %v on", change.Row.ModRevision, at, restored)
 			}
 		}
 	})
