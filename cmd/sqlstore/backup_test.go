@@ -23,6 +23,8 @@ func TestBackups(t *testing.T) {
 	wantOutput(t, false, ", 0 problems; restores up to revision 2\n", "backup", "verify", "--from", dir)
 	wantOutput(t, true, "without a revision or time, the newest state is restored", "restore", "--from", dir,
 		"--to-revision=3", "--data-dir", filepath.Join(t.TempDir(), "d"))
+	wantOutput(t, false, "source and target are equal", "restore", "--from", dir, "--data-dir",
+		filepath.Join(t.TempDir(), "d"))
 	wantOutput(t, true, "--keep must be positive", "backup", "prune", "--from", dir, "--keep=0s")
 
 	const chain = "20261125T171300Z-8e9d4c5b6a7f1023"

@@ -84,7 +84,7 @@ func TestReservationsWaitForMemory(t *testing.T) {
 	first := <-reserved
 	awaitWaiting(t, q, "other", 1) // the first exceeds the limit, so it is alone
 	if n := first.Bytes(); n != 3*accountsLimit || q.accounted != n {
-		t.Fatalf("%d bytes are accounted for for a reservation of %d", q.accounted, n)
+		t.Fatalf("%d bytes are charged for a reservation of %d", q.accounted, n)
 	}
 	left := make(chan error, 2)
 	encode := func(ctx context.Context, k *Account) {
