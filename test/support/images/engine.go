@@ -23,6 +23,9 @@ type Engine struct {
 	Host string
 	// Bind is the address to publish ports on: the loopback interface if that is enough.
 	Bind string
+	// CgroupParent is for a container's host configuration. Under the driver cgroupfs, all containers together weigh as
+	// much as one process outside them, and a busy machine would starve them. So each is placed beside those processes.
+	CgroupParent string
 }
 
 // Find returns the engine that testcontainers uses, or the reason why there is none; it looks once per process. Call it
@@ -44,7 +47,8 @@ func find() (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := cli.Ping(ctx, client.PingOptions{}); err != nil {
+	info, err := cli.Info(ctx, client.InfoOptions{})
+	if err != nil {
 		return nil, fmt.Errorf("ask the container engine: %w", err)
 	}
 	provider, err := testcontainers.NewDockerProvider()
@@ -59,6 +63,9 @@ func find() (*Engine, error) {
 	e := &Engine{Client: cli, Host: host, Bind: "0.0.0.0"}
 	if ip := net.ParseIP(host); host == "localhost" || (ip != nil && ip.IsLoopback()) {
 		e.Host, e.Bind = "127.0.0.1", "127.0.0.1" // localhost may resolve to ::1 first, where nothing is published
+	}
+	if info.Info.CgroupDriver == "cgroupfs" {
+		e.CgroupParent = "/"
 	}
 	return e, nil
 }

@@ -46,7 +46,7 @@ func startContainer(server *url.URL, port string) (pooler, string, error) {
 		WorkingDir: dir,
 		Entrypoint: []string{"pgbouncer", configName},
 		HostConfigModifier: func(h *dockercontainer.HostConfig) {
-			h.NetworkMode = "host"
+			h.NetworkMode, h.CgroupParent = "host", e.CgroupParent
 		},
 	}
 	for name, content := range files(server, e.Bind, port) {

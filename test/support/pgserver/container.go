@@ -115,6 +115,7 @@ func (c *container) create(ctx context.Context) error {
 		},
 		HostConfigModifier: func(h *dockercontainer.HostConfig) {
 			h.ShmSize = 256 << 20
+			h.CgroupParent = c.engine.CgroupParent
 			if c.memory {
 				h.Tmpfs = map[string]string{memory: "mode=0777"}
 			}
