@@ -56,7 +56,7 @@ func (l lane) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	urgent := backend.IsUrgent(ctx)
 	if urgent || len(l.first) == 0 {
 		if c, err := l.either(ctx); !isFull(err) {
-			return c, l.orBusy(ctx, err)
+			return c, l.explain(ctx, err)
 		}
 	}
 	if !urgent {
@@ -72,7 +72,7 @@ func (l lane) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	for {
 		c, err := l.either(ctx)
 		if !isFull(err) {
-			return c, l.orBusy(ctx, err)
+			return c, l.explain(ctx, err)
 		}
 		l.makeRoom()
 		select {
@@ -86,9 +86,15 @@ func (l lane) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	}
 }
 
-// orBusy adds errBusy to the error of a caller that waited for a connection in use.
-func (l lane) orBusy(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil && !l.connecting() {
+// explain returns the error of a caller that waited for a connection: [backend.ErrClosed] if the pools were closed
+// meanwhile, one with errBusy if others used all connections.
+func (l lane) explain(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case l.b.closed():
+		return backend.ErrClosed
+	case ctx.Err() != nil && !l.connecting():
 		return fmt.Errorf("%w: %w", errBusy, err)
 	}
 	return err
