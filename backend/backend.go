@@ -328,8 +328,8 @@ type Backend interface {
 	Digests(ctx context.Context, q DigestQuery) (Digests, error)
 
 	// Superseded returns those of q's rows that a later row of the same key supersedes, a tombstone included, in their
-	// order. It searches the index once for each row, in one statement for all. A row that does not exist is not
-	// superseded.
+	// order. It searches the index once for each row, in one statement for all. A row that no longer exists was
+	// superseded: a purge has deleted it since the caller read it.
 	Superseded(ctx context.Context, q SupersededQuery) ([]RowID, Clock, error)
 
 	// Leases returns all leases.

@@ -51,7 +51,8 @@ func (f *fixture) checkSuperseded() {
 		for _, row := range f.m.newestRows(r) {
 			newest[string(row.Key)] = row.ID()
 		}
-		var want []backend.RowID
+		purged := backend.RowID{ModRevision: 1} // of a row that does not exist
+		want := []backend.RowID{purged}
 		for i := range h.Changes {
 			row := &h.Changes[i].Row
 			if n, ok := newest[string(row.Key)]; ok && row.ID().Compare(n) < 0 {
@@ -59,7 +60,7 @@ func (f *fixture) checkSuperseded() {
 			}
 		}
 		got, clock, err := f.b.Superseded(ctx, backend.SupersededQuery{
-			Rows: append([]backend.RowID{{ModRevision: 1}}, ids...), Revision: r, // of a row that does not exist
+			Rows: append([]backend.RowID{purged}, ids...), Revision: r,
 		})
 		if err != nil || clock != f.m.clock || !slices.Equal(got, want) {
 			f.Fatalf("superseded at %d: %v, clock %+v, %v; want %v, %+v", r, got, clock, err, want, f.m.clock)

@@ -40,14 +40,14 @@ func (b *Backend) History(ctx context.Context, q backend.HistoryQuery) (backend.
 	return h, nil
 }
 
-// supersededRows returns those of the rows ($1, $2) that are not the newest of their key at revision $3. Each LATERAL
-// is one search of an index, which no plan turns into a join of the whole table.
-var supersededRows = withClock("SELECT v.resource_version, v.ordinal FROM unnest($1::bigint[], $2::integer[]) " +
-	"AS n(resource_version, ordinal) CROSS JOIN LATERAL (SELECT key, resource_version, ordinal " +
+// supersededRows returns those of the rows ($1, $2) that are not the newest of their key at revision $3, or no longer
+// exist. Each LATERAL is one search of an index, which no plan turns into a join of the whole table.
+var supersededRows = withClock("SELECT n.resource_version, n.ordinal FROM unnest($1::bigint[], $2::integer[]) " +
+	"AS n(resource_version, ordinal) LEFT JOIN LATERAL (SELECT key, resource_version, ordinal " +
 	"FROM object_versions AS o WHERE o.resource_version = n.resource_version AND o.ordinal = n.ordinal LIMIT 1) AS v " +
-	"CROSS JOIN LATERAL (SELECT resource_version, ordinal FROM object_versions AS o WHERE o.key = v.key " +
+	"ON true LEFT JOIN LATERAL (SELECT resource_version, ordinal FROM object_versions AS o WHERE o.key = v.key " +
 	"AND o.resource_version <= $3::bigint ORDER BY o.resource_version DESC, o.ordinal DESC LIMIT 1) AS l " +
-	"WHERE (l.resource_version, l.ordinal) > (v.resource_version, v.ordinal)")
+	"ON true WHERE v.key IS NULL OR (l.resource_version, l.ordinal) > (v.resource_version, v.ordinal)")
 
 // Superseded implements [backend.Backend].
 func (b *Backend) Superseded(

@@ -173,9 +173,10 @@ func makeStatements() (s [numStatements]string) {
 		keyIndex + " WHERE key = ?1 AND resource_version <= ?2)"
 	s[rowsByID] = "SELECT " +
 		columns + verified + " FROM json_each(?1) AS j CROSS JOIN object_versions AS v ON v.id = j.value"
-	s[superseded] = "SELECT v.id FROM json_each(?1) AS j CROSS JOIN object_versions AS v ON v.id = j.value " +
-		"WHERE EXISTS (SELECT 1 FROM object_versions AS n INDEXED BY " + keyIndex + " WHERE n.key = v.key " +
-		"AND n.resource_version >= v.resource_version AND n.resource_version <= ?2 AND n.id > v.id)"
+	s[superseded] = "SELECT j.value FROM json_each(?1) AS j LEFT JOIN object_versions AS v ON v.id = j.value " +
+		"WHERE v.id IS NULL OR EXISTS (SELECT 1 FROM object_versions AS n INDEXED BY " + keyIndex +
+		" WHERE n.key = v.key AND n.resource_version >= v.resource_version " +
+		"AND n.resource_version <= ?2 AND n.id > v.id)"
 	s[leaseKeys] = "SELECT key FROM object_versions INDEXED BY object_versions_lease WHERE lease = ?1 AND lease <> 0"
 
 	for shape, where := range []string{bounded: "v.key >= ?2 AND v.key < ?3", unbounded: "v.key >= ?2"} {

@@ -158,3 +158,58 @@ func TestExportStatements(t *testing.T) {
 		}
 	}
 }
+
+// purging purges before each question which rows are superseded.
+type purging struct {
+	backend.Backend
+	purge func()
+}
+
+func (p *purging) Superseded(
+	ctx context.Context, q backend.SupersededQuery,
+) ([]backend.RowID, backend.Clock, error) {
+	p.purge()
+	return p.Backend.Superseded(ctx, q)
+}
+
+// A purge may delete superseded rows after an export has read them.
+func TestExportBesidePurge(t *testing.T) {
+	const keys = 300
+	for _, hashed := range []bool{true, false} {
+		b := &purging{Backend: openSQLite(t)}
+		s := openStore(t, b, Config{DisableIndex: true})
+		many(t, s, keys, 100, 10)
+		many(t, s, keys, 100, 10)
+		if _, err := s.Compact(within(t), s.Revision(), false); err != nil {
+			t.Fatal(err)
+		}
+		var removed int64
+		b.purge = func() {
+			for done := false; !done; {
+				res, err := s.PurgeStep(within(t), 1000)
+				if err != nil {
+					t.Fatal(err)
+				}
+				removed += int64(res.Removed)
+				done = res.Done
+			}
+		}
+		x, err := s.Export(within(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer x.Close()
+		rows := 0
+		if hashed {
+			var h *Hashed
+			if h, err = x.Hashed(within(t), x.Revision); err == nil {
+				err = h.Rows(within(t), 0, x.Revision, func(*backend.Digested) error { rows++; return nil })
+			}
+		} else {
+			err = x.Rows(within(t), func(backend.Row) error { rows++; return nil })
+		}
+		if err != nil || rows != keys || removed != keys {
+			t.Errorf("hashed %t: %d rows, %d purged, %v; want %d of each", hashed, rows, removed, err, keys)
+		}
+	}
+}

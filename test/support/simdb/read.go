@@ -143,14 +143,15 @@ func (st *state) digests(q backend.DigestQuery) backend.Digests {
 	return d
 }
 
-// supersededOf returns the rows of q that are not the newest of their key at q's revision.
+// supersededOf returns the rows of q that are not the newest of their key at q's revision, or no longer exist.
 func (st *state) supersededOf(q backend.SupersededQuery) (ids []backend.RowID) {
 	for _, id := range q.Rows {
 		v, ok := st.rows.Get(&version{Row: backend.Row{ModRevision: id.ModRevision, Ordinal: id.Ordinal}})
-		if !ok {
-			continue
+		if ok {
+			n := st.newest(v.Key, q.Revision)
+			ok = n == nil || n.ID().Compare(id) <= 0
 		}
-		if n := st.newest(v.Key, q.Revision); n != nil && n.ID().Compare(id) > 0 {
+		if !ok {
 			ids = append(ids, id)
 		}
 	}
