@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -137,7 +136,7 @@ func (b *Backend) read(ctx context.Context, doing string, f func(*conn) error) (
 	if c == nil {
 		opened, err := b.connectReader()
 		if err != nil {
-			return backend.Clock{}, cmp.Or(b.checkPlace(), translate("open a reading connection", err))
+			return backend.Clock{}, translate("open a reading connection", err)
 		}
 		c = opened
 	}

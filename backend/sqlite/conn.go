@@ -59,9 +59,14 @@ func connect(path string, pragmas ...string) (*conn, error) {
 	return open(dsn(path, readWrite), pragmas...)
 }
 
-// connect opens a connection to the database as it is configured, and runs pragmas on it.
+// connect opens a connection to the database as it is configured, and runs pragmas on it. pagesum refuses to open a file
+// that has replaced the backend's.
 func (b *Backend) connect(pragmas ...string) (*conn, error) {
-	return open(writableDSN(b.path, !b.cfg.NoPageChecksums), pragmas...)
+	c, err := open(writableDSN(b.path, !b.cfg.NoPageChecksums), pragmas...)
+	if err != nil {
+		return nil, cmp.Or(b.checkPlace(), err)
+	}
+	return c, nil
 }
 
 func open(dsn string, pragmas ...string) (*conn, error) {

@@ -60,6 +60,41 @@ func TestReplacedFile(t *testing.T) {
 	}
 }
 
+// A connection that opens only after the file was replaced must not answer from the new one.
+func TestReplacedBeforeRead(t *testing.T) {
+	for name, replace := range map[string]func(path, backup string) error{
+		"replaced": func(path, backup string) error { return os.Rename(backup, path) },
+		"removed":  func(path, _ string) error { return os.Remove(path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, backup := filepath.Join(t.TempDir(), "db"), filepath.Join(t.TempDir(), "backup")
+			b := openTest(t, Config{Path: path})
+			writeKeys(t, b, "a")
+			edit(t, path, "VACUUM INTO '"+backup+"'")
+			writeKeys(t, b, "b")
+			for range cap(b.readers) {
+				c := <-b.readers
+				if err := c.close(); err != nil {
+					t.Fatal(err)
+				}
+				b.readers <- nil
+			}
+			if err := replace(path, backup); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := b.connect(); !errors.Is(err, errReplaced) {
+				t.Errorf("connect: %v", err)
+			}
+			if rows, err := list(t, b); !errors.Is(err, errReplaced) {
+				t.Errorf("%d keys, %v", len(rows), err)
+			}
+			if err := write(b, "c", nil); !errors.Is(err, errReplaced) {
+				t.Errorf("write: %v", err)
+			}
+		})
+	}
+}
+
 // A server whose directory was replaced must not remove the log of the server that has the new file open.
 func TestReplacedDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
