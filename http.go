@@ -48,7 +48,7 @@ func (s *Server) serveHTTP(clients, httpClients, metrics []*listen.Split, cfg *C
 	s.front[2].set(s.guardClients(cfg, starting))
 	client, ops, httpOnly := s.newHTTP(&s.front[0]), s.newHTTP(&s.front[1]), s.newHTTP(&s.front[2])
 	s.early = s.newHTTP(&s.front[0])
-	s.early.Protocols = allProtocols()
+	client.Protocols, s.early.Protocols = allProtocols(), allProtocols()
 	client.HTTP2, httpOnly.HTTP2, s.early.HTTP2 = cfg.http2(), cfg.http2(), cfg.http2()
 	s.http, s.ops = []*http.Server{client, httpOnly, s.early}, ops
 	for _, l := range clients {
@@ -119,7 +119,7 @@ func orBeta(next http.Handler) http.Handler {
 
 func (s *Server) newHTTP(h http.Handler) *http.Server {
 	return &http.Server{
-		Handler: listen.WatchHangups(listen.HangupPeriod, h), ReadHeaderTimeout: 10 * time.Second,
+		Handler: listen.WatchHangups(listen.HangupPeriod, listen.ShowTLS(h)), ReadHeaderTimeout: 10 * time.Second,
 		BaseContext: listen.WithLoopback, ConnContext: listen.WithConn,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
@@ -165,7 +165,7 @@ func grpcOr(grpc, h http.Handler) http.Handler {
 	})
 }
 
-// allProtocols includes HTTP/2 without TLS. Connections that begin with its preface come from the GRPC half.
+// allProtocols includes HTTP/2 without TLS, which net/http also sees where the split has read the first request.
 func allProtocols() *http.Protocols {
 	p := new(http.Protocols)
 	p.SetHTTP1(true)

@@ -61,7 +61,7 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 		clientURLs = []string{"http://127.0.0.1:0"}
 	}
 	split := len(cfg.ListenClientHTTPURLs) > 0
-	clients, urls, err := s.open(ctx, clientURLs, listen.Mode{OnlyGRPC: split}, &cfg)
+	clients, urls, err := s.open(ctx, clientURLs, listen.Mode{OnlyGRPC: split, ByRequest: true}, &cfg)
 	if err != nil {
 		return nil, err
 	}

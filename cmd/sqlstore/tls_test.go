@@ -49,8 +49,10 @@ func call(t *testing.T, address string, config *tls.Config) map[string]error {
 	}
 	defer conn.Close()
 	_, overGRPC := pb.NewKVClient(conn).Put(ctx, &pb.PutRequest{Key: []byte("k"), Value: []byte("v")})
-	transport := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}
-	fetch := func(method, path, body, want string) error {
+	either := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}
+	onlyHTTP2 := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true, Protocols: new(http.Protocols)}
+	onlyHTTP2.Protocols.SetHTTP2(true)
+	fetch := func(transport *http.Transport, method, path, body, want string) error {
 		req, err := http.NewRequestWithContext(ctx, method, "https://"+address+path, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
@@ -68,9 +70,13 @@ func call(t *testing.T, address string, config *tls.Config) map[string]error {
 	}
 	return map[string]error{
 		"gRPC":    overGRPC,
-		"gateway": fetch(http.MethodPost, "/v3/kv/range", `{"key": "aw=="}`, `"value":"dg=="`),
-		"metrics": fetch(http.MethodGet, "/metrics", "", `etcd_mvcc_put_total`),
-		"health":  fetch(http.MethodGet, "/health", "", `"true"`),
+		"gateway": fetch(either, http.MethodPost, "/v3/kv/range", `{"key": "aw=="}`, `"value":"dg=="`),
+		"metrics": fetch(either, http.MethodGet, "/metrics", "", `etcd_mvcc_put_total`),
+		"health":  fetch(either, http.MethodGet, "/health", "", `"true"`),
+
+		"gateway over HTTP/2": fetch(onlyHTTP2, http.MethodPost, "/v3/kv/range", `{"key": "aw=="}`, `"value":"dg=="`),
+		"version over HTTP/2": fetch(onlyHTTP2, http.MethodGet, "/version", "", `"etcdserver"`),
+		"ready over HTTP/2":   fetch(onlyHTTP2, http.MethodGet, "/readyz", "", ``),
 	}
 }
 

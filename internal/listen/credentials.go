@@ -21,12 +21,17 @@ type splitCredentials struct {
 }
 
 func (c splitCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	secure, ok := conn.(*tls.Conn)
-	if !ok {
+	var state tls.ConnectionState
+	switch conn := conn.(type) {
+	case *tls.Conn:
+		state = conn.ConnectionState()
+	case *openedConn:
+		state = conn.tls.ConnectionState()
+	default:
 		return c.TransportCredentials.ServerHandshake(conn)
 	}
-	return secure, credentials.TLSInfo{
-		State:          secure.ConnectionState(),
+	return conn, credentials.TLSInfo{
+		State:          state,
 		CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity},
 	}, nil
 }

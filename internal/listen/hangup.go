@@ -12,7 +12,7 @@ const HangupPeriod = 15 * time.Second
 
 type connKey struct{}
 
-// WithConn adds the connection to the context of its requests, for [WatchHangups].
+// WithConn adds the connection to the context of its requests, for [WatchHangups] and [ShowTLS].
 func WithConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
@@ -40,5 +40,17 @@ func WatchHangups(period time.Duration, next http.Handler) http.Handler {
 		first := time.AfterFunc(period, look) // most requests end earlier
 		defer first.Stop()
 		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// ShowTLS sets the TLS state of requests whose connection hides it from net/http.
+func ShowTLS(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, ok := r.Context().Value(connKey{}).(*openedConn); ok && r.TLS == nil {
+			state := c.tls.ConnectionState()
+			r = r.WithContext(r.Context())
+			r.TLS = &state
+		}
+		next.ServeHTTP(w, r)
 	})
 }

@@ -23,6 +23,8 @@ type Mode struct {
 	Plaintext bool
 	// OnlyGRPC and OnlyHTTP leave one half without connections.
 	OnlyGRPC, OnlyHTTP bool
+	// ByRequest divides TLS clients that offer only HTTP/2 by their first request. Without it they go to the GRPC half.
+	ByRequest bool
 }
 
 // Split divides the connections of one listener between a gRPC server and an HTTP server; see the package comment.
@@ -162,7 +164,7 @@ func (s *Split) detect(conn *conn) (_ net.Conn, isGRPC bool, err error) {
 	return conn, isGRPC, nil
 }
 
-// handshake completes TLS. A client that offers only HTTP/2 is a gRPC client.
+// handshake completes TLS. A client that offers only HTTP/2 is most likely a gRPC client.
 func (s *Split) handshake(conn net.Conn) (_ net.Conn, isGRPC bool, err error) {
 	var offered []string
 	config := s.mode.TLS.Clone()
@@ -179,10 +181,16 @@ func (s *Split) handshake(conn net.Conn) (_ net.Conn, isGRPC bool, err error) {
 	switch {
 	case s.mode.OnlyHTTP:
 		return secure, false, nil
-	case !s.mode.OnlyGRPC:
-		return secure, isHTTP2 && !slices.Contains(offered, "http/1.1"), nil
-	case !isHTTP2:
-		return nil, false, errOnlyGRPC
+	case s.mode.OnlyGRPC:
+		if !isHTTP2 {
+			return nil, false, errOnlyGRPC
+		}
+		return secure, true, nil
+	case !isHTTP2 || slices.Contains(offered, "http/1.1"):
+		return secure, false, nil
+	case s.mode.ByRequest:
+		opened, isGRPC, err := openHTTP2(secure)
+		return opened, isGRPC, err
 	}
 	return secure, true, nil
 }

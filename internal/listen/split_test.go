@@ -58,14 +58,22 @@ func serveMode(t *testing.T, mode listen.Mode) *both {
 	healthpb.RegisterHealthServer(g, health.NewServer())
 	h := &http.Server{
 		ReadHeaderTimeout: time.Minute,
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		Handler: listen.ShowTLS(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Content-Type") == "application/grpc" {
 				g.ServeHTTP(w, r)
 				return
 			}
+			n, _ := io.Copy(io.Discard, r.Body)
 			fmt.Fprintf(w, "%s %v", r.Proto, r.TLS != nil)
-		}),
+			if n > 0 {
+				fmt.Fprintf(w, " %d", n)
+			}
+		})),
+		ConnContext: listen.WithConn, Protocols: new(http.Protocols),
 	}
+	h.Protocols.SetHTTP1(true)
+	h.Protocols.SetHTTP2(true)
+	h.Protocols.SetUnencryptedHTTP2(true)
 	var served sync.WaitGroup
 	served.Go(func() { _ = g.Serve(b.split.GRPC) })
 	served.Go(func() { _ = h.Serve(b.split.HTTP) })
