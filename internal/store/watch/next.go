@@ -101,7 +101,7 @@ func (st *Stream) took(w *watcher, r *Response) {
 	st.taken++
 	st.since = now
 	r.Revision = r.Events[n-1].Row.ModRevision
-	if !w.synced {
+	if !w.synced || r.Revision <= w.joined { // as in etcd, what a watch has missed comes with the current revision
 		r.Revision = max(r.Revision, st.hub.cfg.Revision())
 	}
 	st.ready[0] = nil

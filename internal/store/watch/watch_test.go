@@ -37,6 +37,24 @@ func TestWatchBeginsBehindReads(t *testing.T) {
 	expectRevisions(t, st, rev+1, m.put("a", ""), 1)
 }
 
+// As in etcd, the header of what a watch has missed has the current revision, and that of a new event the event's.
+func TestHeaders(t *testing.T) {
+	m := open(t, Config{})
+	st := newStream(t, m)
+	first := m.put("a", "")
+	now := m.put("b", "")
+	w := everything(first)
+	w.Key, w.End = []byte("a"), nil
+	created(t, st, w)
+	if r := next(t, st); len(r.Events) != 1 || r.Revision != now {
+		t.Errorf("%d missed events with the revision %d, want 1 with %d", len(r.Events), r.Revision, now)
+	}
+	live := m.put("a", "")
+	if r := next(t, st); len(r.Events) != 1 || r.Revision != live {
+		t.Errorf("%d new events with the revision %d, want 1 with %d", len(r.Events), r.Revision, live)
+	}
+}
+
 func TestWatchIDs(t *testing.T) {
 	st := newStream(t, open(t, Config{}))
 	w := everything(0)

@@ -26,11 +26,18 @@ type history struct {
 type watchHistory struct {
 	request *pb.WatchCreateRequest
 	id      int64
-	events  []*mvccpb.Event
+	events  []sentEvent
 	last    int64 // revision of the newest event
 	floor   int64 // no further event may be at or below it
 	open    bool  // the last response was a fragment, to be continued
 	ended   bool
+}
+
+// sentEvent is an event with the revision in the header of its response.
+type sentEvent struct {
+	*mvccpb.Event
+	header int64
+	ends   bool // is the last one of its response
 }
 
 // read builds the history from the responses to the given create requests. It ignores events above the revision upTo,
@@ -118,7 +125,7 @@ func (h *history) sent(r *pb.WatchResponse, upTo int64) {
 		h.breaks(r, "revision split over responses")
 	}
 	w.open = r.Fragment
-	for _, e := range r.Events {
+	for i, e := range r.Events {
 		if e.PrevKv != nil && !w.request.PrevKv {
 			h.unasked = "prevKV that was not requested: " + text(r)
 		}
@@ -132,7 +139,7 @@ func (h *history) sent(r *pb.WatchResponse, upTo int64) {
 		}
 		w.last = max(w.last, e.Kv.ModRevision)
 		if e.Kv.ModRevision <= upTo {
-			w.events = append(w.events, e)
+			w.events = append(w.events, sentEvent{e, r.Header.GetRevision(), i == len(r.Events)-1})
 		}
 	}
 }
@@ -162,6 +169,11 @@ func differHistories(etcd, target *history, borders map[int64]bool) string {
 			if a != b {
 				return fmt.Sprintf("watch %d (%s), event %d\netcd:   %s\ntarget: %s", x.id, text(x.request), j, a, b)
 			}
+			// A response may hold several revisions, and not the same ones on both servers.
+			if a, b := x.events[j], y.events[j]; b.ends && a.header != b.header {
+				return fmt.Sprintf("watch %d (%s), event %d of revision %d: header with revision %d from etcd, %d from target",
+					x.id, text(x.request), j, a.Kv.ModRevision, a.header, b.header)
+			}
 		}
 	}
 	return ""
@@ -171,7 +183,7 @@ func eventAt(w *watchHistory, i int, borders map[int64]bool) string {
 	if i >= len(w.events) {
 		return "nothing"
 	}
-	e := w.events[i]
+	e := w.events[i].Event
 	if e.PrevKv != nil && (!w.request.PrevKv || borders[e.Kv.ModRevision]) {
 		e = proto.Clone(e).(*mvccpb.Event)
 		e.PrevKv = nil

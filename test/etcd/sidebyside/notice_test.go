@@ -74,6 +74,14 @@ func TestNoticesDifferences(t *testing.T) {
 			a.Events[0].Kv.Value = []byte("old")
 			return true, err
 		},
+		"a watch's header that is not the current revision": func(reply any, err error) (bool, error) {
+			a, ok := reply.(*pb.WatchResponse)
+			if !ok || len(a.Events) == 0 || a.Header.Revision == a.Events[len(a.Events)-1].Kv.ModRevision {
+				return false, err
+			}
+			a.Header.Revision--
+			return true, err
+		},
 		"a progress answer ahead of events": func(reply any, err error) (bool, error) {
 			a, ok := reply.(*pb.WatchResponse)
 			if !ok || len(a.Events) > 0 || a.WatchId != noWatch {

@@ -103,14 +103,16 @@ func (p *pair) settle(ctx context.Context, rev int64) error {
 			sentinelAt(rev)); err != nil {
 			return err
 		}
-		if p.future {
-			continue // their watches never have to catch up
-		}
-		if err := r.progress(ctx, name, rev); err != nil {
-			return err
-		}
 	}
-	return nil
+	return p.caughtUp(ctx, rev)
+}
+
+// caughtUp waits until no watch of either stream has to catch up with the revision rev.
+func (p *pair) caughtUp(ctx context.Context, rev int64) error {
+	if p.future {
+		return nil // their watches never have to
+	}
+	return errors.Join(p.etcd.progress(ctx, "etcd", rev), p.target.progress(ctx, "target", rev))
 }
 
 func sentinelAt(rev int64) func([]*pb.WatchResponse) bool {

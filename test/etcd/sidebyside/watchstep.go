@@ -63,7 +63,14 @@ func (p *player) createWatch(ctx context.Context, s *pair, i int, g *gen) error 
 	if !created.Canceled {
 		s.ids = append(s.ids, created.WatchId)
 	}
-	return p.rest(ctx, s) // so that it has caught up on both servers before later steps
+	if r.StartRevision > p.rev {
+		return p.rest(ctx, s) // servers report no progress while a watch waits for its first revision
+	}
+	// Later writes must not reach a watch that is catching up: the headers would depend on when it does.
+	if err := s.caughtUp(ctx, p.rev); err != nil {
+		return p.watchError(s, err)
+	}
+	return p.rest(ctx, s)
 }
 
 func (g *gen) watchRequest() *pb.WatchCreateRequest {
