@@ -18,10 +18,10 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// documentedBackup is the command of docs/operations.md for other paths.
+// documentedBackup is the command of docs/damage.md for other paths.
 func documentedBackup(t *testing.T, database, backup string) string {
 	t.Helper()
-	doc, err := os.ReadFile("docs/operations.md")
+	doc, err := os.ReadFile("docs/damage.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func documentedBackup(t *testing.T, database, backup string) string {
 	_, after, ok := strings.Cut(string(doc), "\nsqlite3 "+from)
 	command, _, _ := strings.Cut(after, "\n")
 	if !ok || !strings.Contains(command, to) {
-		t.Fatalf("docs/operations.md has no command that backs %s up to %s: %q", from, to, command)
+		t.Fatalf("docs/damage.md has no command that backs %s up to %s: %q", from, to, command)
 	}
 	return "sqlite3 " + database + strings.ReplaceAll(command, to, backup)
 }

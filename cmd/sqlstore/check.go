@@ -26,7 +26,7 @@ structure is verified; on Postgres, vacuum removes nothing until the end, as und
 status is 0 if all is well, and 1 if something is wrong or the check could not be finished.`
 
 // errDamaged is returned after the problems were printed.
-var errDamaged = errors.New("the database is damaged: docs/operations.md says what to do")
+var errDamaged = errors.New("the database is damaged: docs/damage.md says what to do")
 
 func checkCommand() *cobra.Command {
 	cfg := &sqlstore.Config{}

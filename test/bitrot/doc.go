@@ -11,7 +11,7 @@
 // off, they are in the files of sqlstore's tables, indexes and TOAST tables. A flip hits a random byte of all files, a
 // random byte of one file or, in a page of a table, what describes the rows.
 //
-// A round with a wrong answer is repeated without the flips that docs/corruption.md lists as not detected. If that has
+// A round with a wrong answer is repeated without the flips that docs/damage.md lists as not detected. If that has
 // no wrong answer, the round is only counted; otherwise the test fails.
 //
 // TestEntriesThatLeadElsewhere damages which row an index entry of Postgres leads to, which must always be noticed.

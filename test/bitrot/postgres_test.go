@@ -48,7 +48,7 @@ func newPostgresPlace(t *testing.T) (*postgres, *place) {
 	return pg, p
 }
 
-// undetectedOnPostgres reports whether docs/corruption.md lists a flip as not detected on a server without page
+// undetectedOnPostgres reports whether docs/damage.md lists a flip as not detected on a server without page
 // checksums: it is in what describes rows, or in another table.
 func undetectedOnPostgres(f *flip, _ bool) bool { return f.structure || !f.file.objects }
 

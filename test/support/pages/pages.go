@@ -55,15 +55,17 @@ var suites = map[string]string{
 	"docs/edge.md":            Etcd,
 	"docs/etcd.md":            Etcd,
 	"docs/backups.md":         Etcd,
+	"docs/damage.md":          Etcd,
 	"docs/moving-etcd.md":     Etcd,
 	"docs/moving-kine.md":     Moves,
 	"docs/moving-postgres.md": Etcd,
 	"docs/moving-to-etcd.md":  Etcd,
-	"docs/operations.md":      Etcd,
+	"docs/observe.md":         Etcd,
 	"docs/patroni.md":         Patroni,
 	"docs/pitr.md":            PITR,
 	"docs/postgres.md":        Etcd,
 	"docs/security.md":        Etcd,
+	"docs/space.md":           Etcd,
 	"docs/upgrades.md":        Etcd,
 }
 
