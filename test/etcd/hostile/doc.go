@@ -7,7 +7,7 @@
 //
 //	SQLSTORE_TEST_ABUSE         short or unset: a few seconds of each abuse; the client is answered within six seconds
 //	                            full: each at full length; the client is answered within two
-//	SQLSTORE_TEST_ABUSE_TABLE   a file to append a line of JSON to for each abuse: the source of docs/abuse.md
+//	SQLSTORE_TEST_ABUSE_TABLE   a file to append a line of JSON to for each abuse
 //	SQLSTORE_TEST_SEED          repeats the random attacks of a run
 //	SQLSTORE_TEST_TARGET=etcd   attacks an etcd. The run reports the results of each abuse, and none of them fails it
 //
