@@ -192,7 +192,7 @@ e2e-kubestorage: $(SETUP_$(DATASTORE)) ## Kubernetes' own storage tests (DATASTO
 
 .PHONY: kubernetes
 kubernetes: setup-tools ## build Kubernetes' programs for the tests: minutes, once
-	cd test/kubeapiserver && $(HEAVY_TEST) -timeout 45m ./build
+	$(HEAVY_TEST) -timeout 45m ./test/programs
 
 # Two replicas, so that one continues when the other is killed.
 .PHONY: e2e-kubeapiserver

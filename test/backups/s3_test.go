@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/sqlstore/sqlstore/test/programs"
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
@@ -29,17 +30,8 @@ const s3Key, s3Secret = "sqlstore", "a-secret-for-tests"
 
 func startGateway(t *testing.T) *gateway {
 	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = os.TempDir()
-	}
-	g := &gateway{t: t, program: filepath.Join(cache, "sqlstore-test", "versitygw"), dir: t.TempDir()}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", g.program,
-		"github.com/versity/versitygw/cmd/versitygw")
-	build.Dir = "s3"
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the S3 server: %v\n%s", err, out)
-	}
+	g := &gateway{t: t, program: programs.VersityGW.Path(t), dir: t.TempDir()}
+	var err error
 	if g.address, err = launch.FreeAddress(); err != nil {
 		t.Fatal(err)
 	}

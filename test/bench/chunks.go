@@ -63,7 +63,7 @@ func (c *config) chunkPhases() []*phase {
 }
 
 // walksFast reports whether a page's cost does not grow with the list after it.
-func (t *target) walksFast() bool { return t.canned || t.pkg == "./cmd/sqlstore" }
+func (t *target) walksFast() bool { return t.program == nil }
 
 // chunksAt returns the cost of the pages of a place in a walk, which is reported once per place.
 func (t *target) chunksAt(ctx context.Context, api string, p place) (*outcome, error) {

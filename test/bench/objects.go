@@ -19,7 +19,7 @@ const objectsFlag = "--listen-objects-urls"
 
 // findObjects asks the binary whether it has that API, because another build may be older.
 func (s *server) findObjects() {
-	if s.pkg != "./cmd/sqlstore" {
+	if s.program != nil || s.canned {
 		return
 	}
 	out, _ := exec.Command(s.bin, "serve", "--help").CombinedOutput() // a binary that does not run fails at its start

@@ -5,12 +5,12 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/sqlstore/sqlstore/test/programs"
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
@@ -18,9 +18,9 @@ import (
 type server struct {
 	name string
 	bin  string // set by build, or given by the caller
-	// module and pkg are where the program is built from, unless bin is given.
-	module, pkg string
-	args        func(launching) []string
+	// program is built unless bin is given; nil is sqlstore.
+	program *programs.Program
+	args    func(launching) []string
 	// oneKey: supports only kube-apiserver's own transactions, no batch of puts.
 	oneKey bool
 	// lags: sometimes its watches lose events, or it does not know a revision that it has returned. The run reports
@@ -54,11 +54,12 @@ func newServer(name, bin string, c *config) (*server, error) {
 	s := &server{name: name, bin: bin, count: 1}
 	switch name {
 	case "etcd":
-		s.module, s.pkg = "etcd", "go.etcd.io/etcd/server/v3"
+		s.program = &programs.Etcd
 		s.args = etcdArgs
 		s.note = "its default (--unsafe-no-fsync only while filling)"
 	case "kine", kinePostgres, kinePooled:
-		s.module, s.pkg = "kine", "github.com/k3s-io/kine"
+		kine := programs.Kine("0.16")
+		s.program = &kine
 		s.oneKey = true
 		s.args, s.note = kineArgs, "DSN with _synchronous=FULL (kine's own default is NORMAL, which does not sync "+
 			"each commit)"
@@ -82,7 +83,6 @@ func newServer(name, bin string, c *config) (*server, error) {
 			}
 		}
 	default:
-		s.module, s.pkg = "../..", "./cmd/sqlstore"
 		s.args, s.note = sqlstoreArgs, "its default (--unsafe-no-fsync only while filling)"
 		build, n, postgres := strings.Cut(name, "-postgres")
 		if build != "sqlstore" && bin == "" {
@@ -112,18 +112,24 @@ const (
 		"while filling)"
 )
 
-// prepare builds the server inside its module, which pins the versions.
+// prepare builds the server.
 func (s *server) prepare(dir string) error {
 	defer s.findObjects()
 	if s.bin != "" {
 		return nil
 	}
-	s.bin = filepath.Join(dir, path.Base(s.pkg)+".bin")
+	fmt.Fprintf(os.Stderr, "building %s\n", s.name)
+	if s.program != nil {
+		var err error
+		s.bin, err = s.program.Build()
+		return err
+	}
+	s.bin = filepath.Join(dir, "sqlstore.bin")
 	if _, err := os.Stat(s.bin); err == nil {
 		return nil // another of this run's servers is the same program
 	}
-	fmt.Fprintf(os.Stderr, "building %s\n", s.pkg)
-	if out, err := exec.Command("go", "build", "-C", s.module, "-o", s.bin, s.pkg).CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-C", "../..", "-o", s.bin, "./cmd/sqlstore")
+	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", s.name, err, out)
 	}
 	return nil

@@ -5,7 +5,6 @@ go 1.26.0
 require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/sqlstore/sqlstore v0.0.0
-	github.com/sqlstore/sqlstore/test/kubeapiserver v0.0.0
 	go.etcd.io/etcd/tests/v3 v3.7.3
 	golang.org/x/sys v0.49.0
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	programs "github.com/sqlstore/sqlstore/test/kubeapiserver/build"
+	"github.com/sqlstore/sqlstore/test/programs"
 	"github.com/sqlstore/sqlstore/test/support/launch"
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )

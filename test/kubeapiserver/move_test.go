@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sqlstore/sqlstore/test/kubeapiserver/build"
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/cluster"
+	"github.com/sqlstore/sqlstore/test/programs"
 	"github.com/sqlstore/sqlstore/test/support/launch"
 	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
@@ -152,8 +152,9 @@ func (m *move) back(ctx context.Context) error {
 	}
 	path, dir := filepath.Join(m.t.TempDir(), "snapshot.db"), filepath.Join(m.t.TempDir(), "restored")
 	for _, command := range []*exec.Cmd{
-		exec.CommandContext(ctx, build.Etcdctl.Path(m.t), "--endpoints", m.store.ClientURL(), "snapshot", "save", path),
-		exec.CommandContext(ctx, build.Etcdutl.Path(m.t), "snapshot", "restore", path, "--data-dir", dir),
+		exec.CommandContext(ctx, programs.Etcdctl.Path(m.t), "--endpoints", m.store.ClientURL(), "snapshot", "save",
+			path),
+		exec.CommandContext(ctx, programs.Etcdutl.Path(m.t), "snapshot", "restore", path, "--data-dir", dir),
 	} {
 		if out, err := command.CombinedOutput(); err != nil {
 			return fmt.Errorf("%q: %w: %s", command.Args, err, out)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/cluster"
+	"github.com/sqlstore/sqlstore/test/programs"
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
@@ -81,11 +82,9 @@ func TestPrintsWhatKubectlPrints(t *testing.T) {
 // storageData returns the objects, definitions first, because others are of kinds that they define.
 func storageData(t *testing.T) (all []stored) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "run", "-buildvcs=false", "./storagedata", storageNamespace)
-	cmd.Dir = "kubernetes"
-	out, err := cmd.Output()
+	out, err := exec.CommandContext(t.Context(), programs.StorageData.Path(t), storageNamespace).Output()
 	if err != nil {
-		t.Fatalf("go run ./storagedata in test/kubeapiserver/kubernetes: %v", err)
+		t.Fatal(err)
 	}
 	if err := json.Unmarshal(out, &all); err != nil {
 		t.Fatal(err)

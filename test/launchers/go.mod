@@ -7,7 +7,6 @@ require (
 	github.com/moby/moby/api v1.55.0
 	github.com/prometheus/common v0.72.0
 	github.com/sqlstore/sqlstore v0.0.0
-	github.com/sqlstore/sqlstore/test/kubeapiserver v0.0.0
 	github.com/testcontainers/testcontainers-go v0.44.0
 	github.com/testcontainers/testcontainers-go/modules/etcd v0.44.0
 	go.etcd.io/etcd/client/v3 v3.7.3
@@ -41,6 +40,7 @@ require (
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
 	github.com/evanphx/json-patch/v5 v5.9.11 // indirect
 	github.com/felixge/httpsnoop v1.1.0 // indirect
+	github.com/fsnotify/fsnotify v1.10.1 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.1 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/go-ole/go-ole v1.3.0 // indirect

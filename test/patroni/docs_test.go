@@ -2,13 +2,12 @@ package patroni
 
 import (
 	"context"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/sqlstore/sqlstore/test/programs"
 	"github.com/sqlstore/sqlstore/test/support/hosts"
 	"github.com/sqlstore/sqlstore/test/support/images"
 	"github.com/sqlstore/sqlstore/test/support/pages"
@@ -48,10 +47,9 @@ func TestDocs(t *testing.T) {
 		})
 	}
 	image := images.Sqlstore(t)
-	root := pages.Root(t)
 	pages.Run(t, pages.Patroni, pages.Setup{
-		Programs: map[string]string{"etcdctl": etcdctl(t, root)},
-		Dir:      root,
+		Programs: map[string]string{"etcdctl": programs.Etcdctl.Path(t)},
+		Dir:      pages.Root(t),
 		Replace: func(text string) string {
 			text = strings.ReplaceAll(text, "make image", "make image IMAGE="+image)
 			text = strings.ReplaceAll(text, "sqlstore:dev", image)
@@ -59,16 +57,4 @@ func TestDocs(t *testing.T) {
 			return pageHosts.ReplaceAllString(text, name+"-$1")
 		},
 	})
-}
-
-// etcdctl builds etcd's command line client, which another suite's module names as a tool.
-func etcdctl(t *testing.T, root string) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "tool", "-n", "etcdctl")
-	cmd.Dir = filepath.Join(root, "test", "etcd")
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("build etcdctl: %v", err)
-	}
-	return strings.TrimSpace(string(out))
 }

@@ -1,6 +1,4 @@
 // Package pitr tests what other programs' restores to a point in time do to a store: pgBackRest's of a Postgres, and
 // Litestream's of a SQLite file. It also runs the commands of docs/pitr.md. It is a separate module because of what it
 // starts.
-//
-//	litestream/    Litestream, a module of its own, as its dependencies must not meet sqlstore's
 package pitr

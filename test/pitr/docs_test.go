@@ -3,26 +3,22 @@ package pitr
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/sqlstore/sqlstore/test/programs"
 	"github.com/sqlstore/sqlstore/test/support/pages"
 )
 
 // The commands on docs/pitr.md work as written, in order.
 func TestDocs(t *testing.T) {
 	c := newCluster(t)
-	restorer, err := program()
-	if err != nil {
-		t.Fatal(err)
-	}
-	programs := map[string]string{"litestream": restorer, "etcdctl": etcdctl(t, pages.Root(t))}
+	commands := map[string]string{"litestream": programs.Litestream.Path(t), "etcdctl": programs.Etcdctl.Path(t)}
 	dir := t.TempDir()
 	for _, name := range []string{"psql", "pg_ctl", "pgbackrest"} {
-		programs[name] = filepath.Join(dir, name)
-		if err := os.WriteFile(programs[name], []byte(c.script(t, name)), 0o700); err != nil {
+		commands[name] = filepath.Join(dir, name)
+		if err := os.WriteFile(commands[name], []byte(c.script(t, name)), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -33,7 +29,7 @@ func TestDocs(t *testing.T) {
 		filepath.Join(c.dir, "repository"), "/var/lib/postgresql/15/main", c.data, "/var/log/postgresql/15.log",
 		c.log(),
 		"postgres://sqlstore@localhost/sqlstore", c.dsn())
-	pages.Run(t, pages.PITR, pages.Setup{Programs: programs, Replace: replace.Replace})
+	pages.Run(t, pages.PITR, pages.Setup{Programs: commands, Replace: replace.Replace})
 }
 
 // script calls a program as the server's user, with what distinguishes the test's server from the machine's.
@@ -50,16 +46,4 @@ func (c *cluster) script(t *testing.T, name string) string {
 		}
 	}
 	return fmt.Sprintf("#!/bin/sh\ncd '%s'\n%sexec %s'%s' \"$@\"\n", c.dir, &set, as, c.program(t, name))
-}
-
-// etcdctl builds etcd's command line client, which another suite's module names as a tool.
-func etcdctl(t *testing.T, root string) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "tool", "-n", "etcdctl")
-	cmd.Dir = filepath.Join(root, "test", "etcd")
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("build etcdctl: %v", err)
-	}
-	return strings.TrimSpace(string(out))
 }

@@ -6,28 +6,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/sqlstore/sqlstore/test/programs"
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
-
-// program builds Litestream, once per test process.
-var program = sync.OnceValues(func() (string, error) {
-	cmd := exec.Command("go", "tool", "-n", "litestream")
-	cmd.Dir = "litestream"
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("build Litestream: %w\n%s", err, &stderr)
-	}
-	return strings.TrimSpace(string(out)), nil
-})
 
 // litestream replicates a SQLite file.
 type litestream struct {
@@ -42,14 +29,10 @@ type litestream struct {
 // newLitestream starts Litestream with its defaults, except that it looks for changes more often.
 func newLitestream(t *testing.T, file string) *litestream {
 	t.Helper()
-	path, err := program()
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	l := &litestream{t: t, program: path, config: filepath.Join(dir, "litestream.yml"), file: file}
+	l := &litestream{t: t, program: programs.Litestream.Path(t), config: filepath.Join(dir, "litestream.yml"), file: file}
 	const text = "dbs:\n  - path: %s\n    replica:\n      type: file\n      path: %s\n      sync-interval: 100ms\n"
-	err = os.WriteFile(l.config, fmt.Appendf(nil, text, file, filepath.Join(dir, "replica")), 0o600)
+	err := os.WriteFile(l.config, fmt.Appendf(nil, text, file, filepath.Join(dir, "replica")), 0o600)
 	if err == nil {
 		l.log, err = os.Create(filepath.Join(dir, "log"))
 	}

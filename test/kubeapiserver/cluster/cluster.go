@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/sqlstore/sqlstore/test/kubeapiserver/build"
+	"github.com/sqlstore/sqlstore/test/programs"
 )
 
 // startTimeout limits the start of a kube-apiserver: 10 s on an idle machine with two cores.
@@ -111,7 +111,7 @@ func Start(tb testing.TB, store Store, cfg Config) *Cluster {
 
 func (c *Cluster) start(tb testing.TB) {
 	tb.Helper()
-	c.process = startProcess(tb, build.APIServer.Path(tb), c.args...)
+	c.process = startProcess(tb, programs.APIServer.Path(tb), c.args...)
 	waitReady(tb, c.process, startTimeout, c.ready)
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sqlstore/sqlstore/test/kubeapiserver/build"
+	"github.com/sqlstore/sqlstore/test/programs"
 )
 
 // StartControllerManager runs a kube-controller-manager with these flags on the cluster until the test ends, and waits
@@ -15,7 +15,7 @@ import (
 func (c *Cluster) StartControllerManager(tb testing.TB, flags ...string) {
 	tb.Helper()
 	port := freePort(tb)
-	manager := startProcess(tb, build.ControllerManager.Path(tb), append([]string{
+	manager := startProcess(tb, programs.ControllerManager.Path(tb), append([]string{
 		"--kubeconfig=" + c.kubeconfig,
 		"--bind-address=127.0.0.1",
 		"--secure-port=" + port,

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/sqlstore/sqlstore/test/kubeapiserver/build"
+	"github.com/sqlstore/sqlstore/test/programs"
 )
 
 // Kubectl runs kubectl with the arguments on the cluster and returns its output. stdin may be nil. The test fails if
@@ -31,13 +31,13 @@ func (c *Cluster) Kubectl(tb testing.TB, stdin io.Reader, args ...string) string
 func (c *Cluster) WatchKubectl(tb testing.TB, args ...string) (log string) {
 	tb.Helper()
 	args = append([]string{"--kubeconfig", c.kubeconfig, "--cache-dir", tb.TempDir()}, args...)
-	return startProcess(tb, build.Kubectl.Path(tb), args...).log
+	return startProcess(tb, programs.Kubectl.Path(tb), args...).log
 }
 
 // TryKubectl is Kubectl returning the error, with kubectl's standard error, instead of failing the test.
 func (c *Cluster) TryKubectl(tb testing.TB, stdin io.Reader, args ...string) (string, error) {
 	tb.Helper()
-	cmd := exec.CommandContext(tb.Context(), build.Kubectl.Path(tb), append([]string{"--kubeconfig", c.kubeconfig},
+	cmd := exec.CommandContext(tb.Context(), programs.Kubectl.Path(tb), append([]string{"--kubeconfig", c.kubeconfig},
 		args...)...)
 	// kubectl caches its discovery in the home directory, which tests must not share.
 	cmd.Env = append(cmd.Environ(), "HOME="+filepath.Dir(c.kubeconfig))

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sqlstore/sqlstore/test/kubeapiserver/build"
+	"github.com/sqlstore/sqlstore/test/programs"
 	"github.com/sqlstore/sqlstore/test/support/datastore"
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
@@ -116,7 +116,7 @@ func StartEtcd(tb testing.TB, dir string, flags ...string) Store {
 func StartEtcdAt(tb testing.TB, url, dir string, flags ...string) Store {
 	tb.Helper()
 	e := &etcd{
-		path:    build.Etcd.Path(tb),
+		path:    programs.Etcd.Path(tb),
 		flags:   flags,
 		dir:     dir,
 		url:     url,

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/sqlstore/sqlstore/test/kubeapiserver/build"
+	"github.com/sqlstore/sqlstore/test/programs"
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
@@ -30,8 +30,8 @@ func assets(t *testing.T) string {
 	dir := t.TempDir()
 	for name, path := range map[string]string{
 		"etcd":           launch.Binary(t),
-		"kube-apiserver": build.APIServer.Path(t),
-		"kubectl":        build.Kubectl.Path(t),
+		"kube-apiserver": programs.APIServer.Path(t),
+		"kubectl":        programs.Kubectl.Path(t),
 	} {
 		if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)

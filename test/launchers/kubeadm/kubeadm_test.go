@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/sqlstore/sqlstore/test/kubeapiserver/build"
+	"github.com/sqlstore/sqlstore/test/programs"
 )
 
 // imageUser is the user and the group of the image. The kubelet mounts directories of the node as they are, so they
@@ -53,7 +53,7 @@ func (k *kubeadm) configure(address string) {
 	}
 	defer f.Close()
 	if err := configuration.Execute(f, map[string]string{
-		"Address": address, "Version": build.Kubeadm.Version(k.T), "Dir": k.dir,
+		"Address": address, "Version": programs.Kubeadm.Version(k.T), "Dir": k.dir,
 	}); err != nil {
 		k.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func (k *kubeadm) configure(address string) {
 func (k *kubeadm) phase(args ...string) {
 	k.Helper()
 	args = append([]string{"init", "phase", "--config", filepath.Join(k.dir, "kubeadm.yaml")}, args...)
-	cmd := exec.CommandContext(k.Context(), build.Kubeadm.Path(k.T), args...)
+	cmd := exec.CommandContext(k.Context(), programs.Kubeadm.Path(k.T), args...)
 	cmd.Env = append(cmd.Environ(), "KUBEADM_INIT_DRYRUN_DIR="+k.dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		k.Fatalf("kubeadm %s: %v\n%s", strings.Join(args, " "), err, out)

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/sqlstore/sqlstore/test/kubeapiserver/build"
+	"github.com/sqlstore/sqlstore/test/programs"
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
@@ -49,10 +49,10 @@ func create(t *testing.T, etcd string) *cluster {
 	t.Cleanup(func() { c.kwokctl("delete", "cluster") })
 	c.kwokctl("create", "cluster", "--runtime", "binary", "--wait", "5m", "--etcd-port", port,
 		"--etcd-binary", program,
-		"--kube-apiserver-binary", build.APIServer.Path(t),
-		"--kube-controller-manager-binary", build.ControllerManager.Path(t),
-		"--kube-scheduler-binary", build.Scheduler.Path(t),
-		"--kwok-controller-binary", build.Kwok.Path(t))
+		"--kube-apiserver-binary", programs.APIServer.Path(t),
+		"--kube-controller-manager-binary", programs.ControllerManager.Path(t),
+		"--kube-scheduler-binary", programs.Scheduler.Path(t),
+		"--kwok-controller-binary", programs.Kwok.Path(t))
 	cfg, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig())
 	if err != nil {
 		t.Fatal(err)
@@ -67,9 +67,9 @@ func (c *cluster) kubeconfig() string { return filepath.Join(c.dir, "kubeconfig"
 
 func (c *cluster) kwokctl(args ...string) {
 	c.Helper()
-	cmd := exec.Command(build.Kwokctl.Path(c.T), append([]string{"--name", "test"}, args...)...)
+	cmd := exec.Command(programs.Kwokctl.Path(c.T), append([]string{"--name", "test"}, args...)...)
 	cmd.Env = append(cmd.Environ(), "KWOK_WORKDIR="+c.dir, "KUBECONFIG="+c.kubeconfig(),
-		"KWOK_KUBECTL_BINARY="+build.Kubectl.Path(c.T))
+		"KWOK_KUBECTL_BINARY="+programs.Kubectl.Path(c.T))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		c.Fatalf("kwokctl %s: %v\n%s", strings.Join(args, " "), err, out)
 	}

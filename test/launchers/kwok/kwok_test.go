@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/sqlstore/sqlstore/test/kubeapiserver/build"
+	"github.com/sqlstore/sqlstore/test/programs"
 	"github.com/sqlstore/sqlstore/test/support/env"
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
@@ -18,7 +18,7 @@ func TestScale(t *testing.T) {
 	nodes, pods := env.Count(t, "SQLSTORE_TEST_KWOK_NODES", 100), env.Count(t, "SQLSTORE_TEST_KWOK_PODS", 500)
 	stores := []struct {
 		name, path string
-	}{{"sqlstore", launch.Binary(t)}, {"etcd", build.Etcd.Path(t)}}
+	}{{"sqlstore", launch.Binary(t)}, {"etcd", programs.Etcd.Path(t)}}
 	for pair := range env.Count(t, "SQLSTORE_TEST_KWOK_PAIRS", 1) {
 		if pair > 0 { // backwards, so that what changes on the machine affects both
 			stores[0], stores[1] = stores[1], stores[0]

@@ -3,16 +3,13 @@ package server
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/sqlstore/sqlstore/test/programs"
 	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
@@ -21,17 +18,16 @@ type Version struct {
 	Name string
 	// Compacts is set if kine compacts when a client asks it to, and not by itself.
 	Compacts bool
-	module   string // its directory
 	args     []string
 }
 
 // Versions are the newest kine and, last, the oldest one that is supported.
 var Versions = []Version{
 	{
-		Name: "0.17", Compacts: true, module: "kine",
+		Name: "0.17", Compacts: true,
 		args: []string{"--compact-interval", "0", "--compact-min-retain", "0"},
 	},
-	{Name: "0.11", module: "kine011"},
+	{Name: "0.11"},
 }
 
 // Kine is a running kine.
@@ -40,29 +36,10 @@ type Kine struct {
 	*process
 }
 
-var programs sync.Map // of functions that build
-
 // Program builds a version, once per test process, and returns its path.
 func (v *Version) Program(tb testing.TB) string {
 	tb.Helper()
-	build, _ := programs.LoadOrStore(v.module, sync.OnceValues(func() (string, error) {
-		cache, err := os.UserCacheDir()
-		if err != nil {
-			cache = os.TempDir()
-		}
-		path := filepath.Join(cache, "sqlstore-test", v.module)
-		cmd := exec.Command("go", "build", "-o", path, "github.com/k3s-io/kine")
-		cmd.Dir = v.module
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("build kine %s: %w\n%s", v.Name, err, out)
-		}
-		return path, nil
-	}))
-	path, err := build.(func() (string, error))()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return path
+	return programs.Kine(v.Name).Path(tb)
 }
 
 // Start runs kine on a database, which it names in its own way, and waits until it answers.

@@ -1,5 +1,5 @@
 // A current kine, which test/moves moves from and back to.
-module github.com/sqlstore/sqlstore/test/moves/kine
+module github.com/sqlstore/sqlstore/test/programs/kine-0.17
 
 go 1.26.5
 

@@ -1,4 +1,5 @@
-module github.com/sqlstore/sqlstore/test/launchers/kwok/programs
+// kwok, whose clusters test/kubernetes/launchers creates.
+module github.com/sqlstore/sqlstore/test/programs/kwok
 
 go 1.26.0
 

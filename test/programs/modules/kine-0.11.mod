@@ -1,5 +1,5 @@
 // The oldest kine that test/moves moves from.
-module github.com/sqlstore/sqlstore/test/moves/kine011
+module github.com/sqlstore/sqlstore/test/programs/kine-0.11
 
 go 1.26
 

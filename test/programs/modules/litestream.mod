@@ -1,5 +1,5 @@
 // Litestream, which test/pitr restores SQLite databases with.
-module github.com/sqlstore/sqlstore/test/pitr/litestream
+module github.com/sqlstore/sqlstore/test/programs/litestream
 
 go 1.26.0
 

@@ -1,4 +1,5 @@
-module github.com/sqlstore/sqlstore/test/kubeapiserver/kubernetes
+// Kubernetes' programs with the dependencies of their release: sqlstore needs a newer etcd client than they have.
+module github.com/sqlstore/sqlstore/test/programs/kubernetes
 
 go 1.26.0
 

@@ -1,5 +1,5 @@
-// The S3 server that test/backups uses, a module of its own, as its dependencies must not meet sqlstore's.
-module github.com/sqlstore/sqlstore/test/backups/s3
+// The S3 server that test/backups uses.
+module github.com/sqlstore/sqlstore/test/programs/versitygw
 
 go 1.26.0
 

@@ -1,5 +1,5 @@
-// Stock etcd, as one of the servers that test/bench measures.
-module github.com/sqlstore/sqlstore/test/bench/etcd
+// etcd with the dependencies of its release, as test/bench measures it.
+module github.com/sqlstore/sqlstore/test/programs/etcd
 
 go 1.26.0
 

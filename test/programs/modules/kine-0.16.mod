@@ -1,5 +1,5 @@
 // kine, as one of the servers that test/bench measures.
-module github.com/sqlstore/sqlstore/test/bench/kine
+module github.com/sqlstore/sqlstore/test/programs/kine-0.16
 
 go 1.26
 
