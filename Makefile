@@ -62,7 +62,7 @@ setup-strace:
 setup-tools:
 	@scripts/setup.sh sqlite3 curl openssl
 
-# Makes sure that the tests can start a Postgres: see test/support/pgserver.
+# Makes sure that the tests can start a Postgres: see internal/testing/pgserver.
 .PHONY: setup-postgres
 setup-postgres:
 	@scripts/setup.sh
@@ -86,7 +86,7 @@ setup-powercut: setup
 	@scripts/setup-postgres.sh programs
 
 # Makes sure that the tests can start a PgBouncer: the machine's, or Debian's in a container
-# (test/support/pgbouncer).
+# (internal/testing/pgbouncer).
 .PHONY: setup-pgbouncer
 setup-pgbouncer: setup-postgres
 	@timeout 20 docker version >/dev/null 2>&1 || scripts/setup.sh pgbouncer

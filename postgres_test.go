@@ -16,7 +16,7 @@ import (
 
 	"github.com/sqlstore/sqlstore"
 	"github.com/sqlstore/sqlstore/compactor"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
 // eventually calls f until it returns no error.

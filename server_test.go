@@ -16,7 +16,7 @@ import (
 	"github.com/sqlstore/sqlstore"
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/compactor"
-	"github.com/sqlstore/sqlstore/test/support/launch"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 )
 
 func start(t *testing.T, cfg sqlstore.Config) (*sqlstore.Server, *clientv3.Client) {

@@ -11,7 +11,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend/postgres"
 	"github.com/sqlstore/sqlstore/backend/sqlite"
 	"github.com/sqlstore/sqlstore/internal/store"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
 // within returns a context that ends with the test, or after the test's timeout.

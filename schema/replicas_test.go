@@ -15,9 +15,9 @@ import (
 	"github.com/sqlstore/sqlstore"
 	"github.com/sqlstore/sqlstore/backend/postgres"
 	"github.com/sqlstore/sqlstore/backend/sqlite"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 	"github.com/sqlstore/sqlstore/schema"
 	"github.com/sqlstore/sqlstore/sqlstoretest"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
 // stepTimeout limits each wait; tests share slow machines.

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/test/support/env"
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 )
 
 // testReadsDuringWrites reads continually while revisions are committed, compacted and purged, and the file is

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/test/support/env"
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 )
 
 // testRandom runs random operations on the backend and on the model. It logs the seed, which reproduces a failure.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
 // TestListenOverAnOutage stops the server while a listener runs, which reports that once when the connection breaks,

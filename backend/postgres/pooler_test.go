@@ -12,7 +12,7 @@ import (
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/backendtest"
-	"github.com/sqlstore/sqlstore/test/support/pgbouncer"
+	"github.com/sqlstore/sqlstore/internal/testing/pgbouncer"
 )
 
 // logged counts a Backend's log lines by message.

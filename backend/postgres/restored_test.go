@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
 // A server that was restored to a point in time has begun a new timeline and keeps the target in its settings. This one

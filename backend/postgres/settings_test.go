@@ -10,8 +10,8 @@ import (
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/backendtest"
-	"github.com/sqlstore/sqlstore/test/support/pgbouncer"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
+	"github.com/sqlstore/sqlstore/internal/testing/pgbouncer"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
 // everyMode lists pgx's modes.

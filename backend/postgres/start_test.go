@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 	"github.com/sqlstore/sqlstore/schema"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
 // A start that cannot migrate because of others' locks can be retried.

@@ -25,7 +25,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/sqlstore/sqlstore/test/support/launch"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 )
 
 // asEtcd starts the binary with etcd's command line.

@@ -21,8 +21,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/sqlstore/sqlstore/test/support/launch"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
 func execute(t *testing.T, dsn string, statements ...string) {

@@ -13,8 +13,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/sqlstore/sqlstore/internal/conditions"
-	"github.com/sqlstore/sqlstore/test/support/authority"
-	"github.com/sqlstore/sqlstore/test/support/launch"
+	"github.com/sqlstore/sqlstore/internal/testing/authority"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 )
 
 // wantStatus runs the command until its output contains all parts, and then checks its exit code.

@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"github.com/sqlstore/sqlstore/backend/postgres"
-	"github.com/sqlstore/sqlstore/test/support/launch"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
 // tokenKeys runs a token-keys command and checks that its output contains part.

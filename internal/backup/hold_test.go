@@ -14,7 +14,7 @@ import (
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/postgres"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
 // purge deletes what is compacted, as far as nobody keeps it.

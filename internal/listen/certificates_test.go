@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/internal/listen"
-	"github.com/sqlstore/sqlstore/test/support/authority"
+	"github.com/sqlstore/sqlstore/internal/testing/authority"
 )
 
 // tlsServer does handshakes over real connections with the files in dir.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/sqlstore/sqlstore/internal/listen"
-	"github.com/sqlstore/sqlstore/test/support/authority"
+	"github.com/sqlstore/sqlstore/internal/testing/authority"
 )
 
 // withClients makes clients show certificates of a.

@@ -13,7 +13,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/sqlstore/sqlstore/internal/listen"
-	"github.com/sqlstore/sqlstore/test/support/authority"
+	"github.com/sqlstore/sqlstore/internal/testing/authority"
 )
 
 // reached reports which of the clients with and without TLS a listener serves.

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/sqlstore/sqlstore/internal/listen"
-	"github.com/sqlstore/sqlstore/test/support/authority"
+	"github.com/sqlstore/sqlstore/internal/testing/authority"
 )
 
 // logged collects the log, and signals new lines.

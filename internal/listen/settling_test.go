@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sqlstore/sqlstore/test/support/authority"
+	"github.com/sqlstore/sqlstore/internal/testing/authority"
 )
 
 // settled is a server's certificates with a clock that the test moves.

@@ -23,7 +23,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"github.com/sqlstore/sqlstore/internal/listen"
-	"github.com/sqlstore/sqlstore/test/support/authority"
+	"github.com/sqlstore/sqlstore/internal/testing/authority"
 )
 
 // both serves gRPC's health service and HTTP on one port.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/internal/listen"
-	"github.com/sqlstore/sqlstore/test/support/authority"
+	"github.com/sqlstore/sqlstore/internal/testing/authority"
 )
 
 func TestExpiring(t *testing.T) {

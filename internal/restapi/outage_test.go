@@ -7,7 +7,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend/postgres"
 	"github.com/sqlstore/sqlstore/internal/restapi"
 	"github.com/sqlstore/sqlstore/internal/store"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
 // While the database does not answer, requests that need it fail in time, watches end, and reads from memory go on.

@@ -8,7 +8,7 @@ import (
 	"github.com/sqlstore/sqlstore/backend/postgres"
 	"github.com/sqlstore/sqlstore/internal/restapi"
 	"github.com/sqlstore/sqlstore/internal/store"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
 // replicas serves two replicas over one empty database.

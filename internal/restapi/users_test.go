@@ -19,7 +19,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/authn"
 	"github.com/sqlstore/sqlstore/internal/restapi"
 	"github.com/sqlstore/sqlstore/internal/store"
-	"github.com/sqlstore/sqlstore/test/support/authority"
+	"github.com/sqlstore/sqlstore/internal/testing/authority"
 )
 
 // withUsers enables authentication with root and alice, who may read and write a/, and bob, who may read it.

@@ -57,7 +57,7 @@ func TestMessagesNameFields(t *testing.T) {
 	}
 }
 
-// sources are the Go files below dir, or in it, without tests.
+// sources are the Go files below dir, or in it, without tests and internal/testing.
 func sources(t *testing.T, dir string, below bool) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
@@ -65,7 +65,7 @@ func sources(t *testing.T, dir string, below bool) map[string]bool {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && path != dir && !below:
+		case d.IsDir() && path != dir && (!below || d.Name() == "testing"):
 			return fs.SkipDir
 		case !d.IsDir() && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
 			found[path] = true

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/internal/auth"
-	"github.com/sqlstore/sqlstore/test/support/simdb"
+	"github.com/sqlstore/sqlstore/internal/testing/simdb"
 )
 
 // TestAuthAfterLostHistory promotes a standby that lacks a change of users, in virtual time. The stores then know what

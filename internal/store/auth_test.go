@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/sqlstore/sqlstore/internal/auth"
-	"github.com/sqlstore/sqlstore/test/support/simdb"
+	"github.com/sqlstore/sqlstore/internal/testing/simdb"
 )
 
 // eachAuth runs f over every kind of database, where there can be several with three stores.

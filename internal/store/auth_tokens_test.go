@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/internal/auth"
-	"github.com/sqlstore/sqlstore/test/support/simdb"
+	"github.com/sqlstore/sqlstore/internal/testing/simdb"
 )
 
 // TestTokens makes tokens through one store and uses them through another one. Each change that ends them ends them

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
 // jumping is a database whose clock jumps ahead by an hour between a heartbeat and a query, once and on demand, as

@@ -7,7 +7,7 @@ import (
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/store/index"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
 // All replicas agree with the database after any history, whatever a purge has removed.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sqlstore/sqlstore/test/support/env"
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 )
 
 // fairWithin is how long a case goes on while a replica has less than half of its share. On a busy machine it is chance

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
-	"github.com/sqlstore/sqlstore/test/support/simdb"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
+	"github.com/sqlstore/sqlstore/internal/testing/simdb"
 )
 
 // lateConfirm delays its confirmation until its store closes and, for up to 100 ms, until the store has left.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
 var _ backend.Shared = (*lagging)(nil)

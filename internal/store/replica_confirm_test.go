@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend/postgres"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
 // onHost returns the DSN with another address.

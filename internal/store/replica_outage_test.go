@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/test/support/simdb"
+	"github.com/sqlstore/sqlstore/internal/testing/simdb"
 )
 
 // outOfReach fails one heartbeat once it is cut off, and does not answer the next ones.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/internal/store/index"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
 // TestEpochFollowsWhatIsRead halts a replica after it notices lost history and before it resets its index: until then

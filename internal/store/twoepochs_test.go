@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
 // lose deletes everything above a revision from a database.

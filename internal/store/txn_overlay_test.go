@@ -11,7 +11,7 @@ import (
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/internal/store/index"
-	"github.com/sqlstore/sqlstore/test/support/env"
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 )
 
 // batchOn returns an evaluator over what s has committed.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/postgres"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
 // unindexed runs a statement that updates no index of the table, as if their pages were damaged.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/test/support/pgbouncer"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
+	"github.com/sqlstore/sqlstore/internal/testing/pgbouncer"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
 // wantOnlyOldReadsFail checks a replica whose index in memory is sound, but not the database's.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/sqlstore/sqlstore/backend"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
 // TestVerification runs over a server that does not notice damage to its files.

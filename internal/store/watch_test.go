@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
 // everything is a watch of all keys.

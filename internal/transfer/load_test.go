@@ -17,8 +17,8 @@ import (
 	"github.com/sqlstore/sqlstore/internal/auth"
 	"github.com/sqlstore/sqlstore/internal/snapshot"
 	"github.com/sqlstore/sqlstore/internal/store"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 	"github.com/sqlstore/sqlstore/internal/transfer"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
 // rows is a source in memory.

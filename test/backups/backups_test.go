@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqlstore/sqlstore/internal/testing/env"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/support/datastore"
-	"github.com/sqlstore/sqlstore/test/support/env"
-	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // often are the flags of a server that saves several times a second, and begins a chain every few seconds.

@@ -14,7 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/sqlstore/sqlstore/test/support/launch"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 )
 
 // bucket is where backups go, and the environment that its access needs.

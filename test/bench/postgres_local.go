@@ -10,7 +10,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/sqlstore/sqlstore/test/support/launch"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 )
 
 const (

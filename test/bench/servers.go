@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/programs"
-	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // server is how one of the compared servers is built and launched.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 	"github.com/sqlstore/sqlstore/test/cluster/rig"
-	"github.com/sqlstore/sqlstore/test/support/env"
 )
 
 // defaultDuration is short, for everyday runs of the tests.

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/sqlstore/sqlstore/internal/testing/semantics"
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/cluster"
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/load"
-	"github.com/sqlstore/sqlstore/test/semantics"
 )
 
 // testBookmarks watches until kube-apiserver ends the stream. From its watch cache it sends a bookmark shortly before,

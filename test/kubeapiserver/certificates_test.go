@@ -6,10 +6,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/sqlstore/sqlstore/internal/testing/authority"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
+	"github.com/sqlstore/sqlstore/internal/testing/pages"
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/cluster"
-	"github.com/sqlstore/sqlstore/test/support/authority"
-	"github.com/sqlstore/sqlstore/test/support/launch"
-	"github.com/sqlstore/sqlstore/test/support/pages"
 )
 
 // TestClientCertificates runs a kube-apiserver with the flags of docs/kubernetes.md: it shows its certificate to a

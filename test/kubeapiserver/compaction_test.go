@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/sqlstore/sqlstore/internal/testing/semantics"
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/cluster"
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/load"
-	"github.com/sqlstore/sqlstore/test/semantics"
 )
 
 // TestCompaction makes kube-apiserver compact the store as usual, only sooner. A request for a compacted version is

@@ -3,8 +3,8 @@ package kubeapiserver_test
 import (
 	"testing"
 
+	"github.com/sqlstore/sqlstore/internal/testing/pages"
 	"github.com/sqlstore/sqlstore/test/programs"
-	"github.com/sqlstore/sqlstore/test/support/pages"
 )
 
 // The pages' commands that need a kube-apiserver work.

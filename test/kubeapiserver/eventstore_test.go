@@ -14,9 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/sqlstore/sqlstore/internal/testing/pages"
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/cluster"
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/load"
-	"github.com/sqlstore/sqlstore/test/support/pages"
 )
 
 // TestEventStore gives Events a separate store with the flags of docs/kubernetes.md, as large clusters do. Events exist

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/cluster"
 	"github.com/sqlstore/sqlstore/test/programs"
-	"github.com/sqlstore/sqlstore/test/support/launch"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
 // TestMove moves a cluster from etcd to sqlstore on SQLite, from there to Postgres, and back to etcd, while a load is

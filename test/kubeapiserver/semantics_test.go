@@ -8,9 +8,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/sqlstore/sqlstore/internal/testing/semantics"
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/cluster"
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/load"
-	"github.com/sqlstore/sqlstore/test/semantics"
 )
 
 // testSemantics runs the tables of package semantics against kube-apiserver over plain HTTP: the answers to lists, gets

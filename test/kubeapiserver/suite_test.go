@@ -9,8 +9,8 @@ package kubeapiserver_test
 import (
 	"testing"
 
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/cluster"
-	"github.com/sqlstore/sqlstore/test/support/env"
 )
 
 // TestKubeAPIServer runs every case on a kube-apiserver with a watch cache and on one without. The cases share each

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/kubeapiserver/cluster"
-	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // TestTimeTravel replays kubernetes#107457: a store goes back to an older state, restored from its continuous backups,

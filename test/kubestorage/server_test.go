@@ -10,8 +10,8 @@ import (
 
 	"go.etcd.io/etcd/server/v3/embed"
 
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/support/datastore"
-	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // progressInterval is what some tests expect of the server's periodic progress notifications.

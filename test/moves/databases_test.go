@@ -10,8 +10,8 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver
 
 	"github.com/sqlstore/sqlstore/backend/kine"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 	"github.com/sqlstore/sqlstore/test/moves/server"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
 // database is a kind of database that kine can use.

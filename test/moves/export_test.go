@@ -16,8 +16,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/kine"
 	"github.com/sqlstore/sqlstore/internal/store"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/moves/server"
-	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // kine, on a database that was exported, answers as sqlstore did at every revision, watches included, and its clients

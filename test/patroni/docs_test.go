@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqlstore/sqlstore/internal/testing/images"
+	"github.com/sqlstore/sqlstore/internal/testing/pages"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver/guard"
 	"github.com/sqlstore/sqlstore/test/programs"
 	"github.com/sqlstore/sqlstore/test/support/hosts"
-	"github.com/sqlstore/sqlstore/test/support/images"
-	"github.com/sqlstore/sqlstore/test/support/pages"
-	"github.com/sqlstore/sqlstore/test/support/pgserver/guard"
 )
 
 var (

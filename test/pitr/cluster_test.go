@@ -12,9 +12,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/sqlstore/sqlstore/test/support/launch"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
-	"github.com/sqlstore/sqlstore/test/support/pgserver/guard"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver/guard"
 )
 
 // cluster is a Postgres of the machine's binaries with a directory of its own, and pgBackRest for it.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqlstore/sqlstore/internal/testing/pages"
 	"github.com/sqlstore/sqlstore/test/programs"
-	"github.com/sqlstore/sqlstore/test/support/pages"
 )
 
 // The commands on docs/pitr.md work as written, in order.

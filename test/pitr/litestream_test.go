@@ -12,8 +12,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/programs"
-	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // litestream replicates a SQLite file.

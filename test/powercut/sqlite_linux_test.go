@@ -12,8 +12,8 @@ import (
 
 	_ "github.com/mattn/go-sqlite3"
 
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 	"github.com/sqlstore/sqlstore/test/powercut/disk"
-	"github.com/sqlstore/sqlstore/test/support/env"
 )
 
 // cutsOfALife is how often the power of one database is cut.

@@ -1,6 +1,6 @@
 // Package simulation runs replicas, their clients and the database in one process and in virtual time, with faults that
 // follow from a seed: see package world for what happens in a run and what is checked afterwards, and
-// test/support/simdb for the database.
+// internal/testing/simdb for the database.
 //
 // A seed replays exactly. Each seed runs in a process of its own, on one processor, without garbage collection, and
 // with a runtime that differs from Go's in six ways (runtime_test.go). In a bubble of testing/synctest, the random

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 	"github.com/sqlstore/sqlstore/test/simulation/world"
-	"github.com/sqlstore/sqlstore/test/support/env"
 )
 
 // reverted lists the fixes whose absence the simulation must notice: testdata/NAME.patch takes one back.
@@ -78,13 +78,11 @@ func copyTree(t *testing.T) string {
 	if out, err := command(root, "cp", append(append([]string{"-r"}, parts...), dir)...); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "test", "support"), 0o755); err != nil {
+	if err := os.Mkdir(filepath.Join(dir, "test"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for from, to := range map[string]string{
-		"test/support/simdb": "test/support", "test/simulation": "test", "test/cluster": "test",
-	} {
-		if out, err := command(root, "cp", "-r", from, filepath.Join(dir, to)); err != nil {
+	for _, part := range []string{"test/simulation", "test/cluster"} {
+		if out, err := command(root, "cp", "-r", part, filepath.Join(dir, "test")); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 	"github.com/sqlstore/sqlstore/test/simulation/world"
-	"github.com/sqlstore/sqlstore/test/support/env"
 )
 
 const root = "../.."

@@ -12,9 +12,9 @@ import (
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/sqlite"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/internal/transfer"
 	"github.com/sqlstore/sqlstore/internal/transfer/live"
-	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // writtenTo is a target whose source is written to while the remaining time of leases is stored.

@@ -11,8 +11,8 @@ import (
 	dockercontainer "github.com/moby/moby/api/types/container"
 	"github.com/testcontainers/testcontainers-go"
 
+	"github.com/sqlstore/sqlstore/internal/testing/images"
 	"github.com/sqlstore/sqlstore/test/support/hosts"
-	"github.com/sqlstore/sqlstore/test/support/images"
 )
 
 const (

@@ -13,8 +13,8 @@ import (
 
 	"github.com/testcontainers/testcontainers-go"
 
+	"github.com/sqlstore/sqlstore/internal/testing/images"
 	"github.com/sqlstore/sqlstore/test/support/hosts"
-	"github.com/sqlstore/sqlstore/test/support/images"
 )
 
 const (

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
 	"github.com/sqlstore/sqlstore/test/support/datastore"
-	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // To etcdctl, three replicas over one database look like an etcd with three members. When the leader is killed, another

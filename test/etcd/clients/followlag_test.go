@@ -16,8 +16,8 @@ import (
 	_ "github.com/mattn/go-sqlite3"    // the driver
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
-	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // TestFollowLag logs how long after the acknowledgement by etcd a write can be seen in the database that follows it:

@@ -14,8 +14,8 @@ import (
 	"go.etcd.io/etcd/server/v3/lease/leasepb"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
-	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // agedTTL is the TTL of the leases agedLease and the next one, in seconds. agedLeft is the remaining time of the first

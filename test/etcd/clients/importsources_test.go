@@ -8,9 +8,9 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/sqlstore/sqlstore/internal/testing/authority"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
-	"github.com/sqlstore/sqlstore/test/support/authority"
-	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // An etcd that asks for client certificates is a source, with the flags that etcdctl has.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
-	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // killWithin runs sqlstore, and kills it after a random part of most, unless it has ended before. It reports whether it

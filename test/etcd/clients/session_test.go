@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
-	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // onBoth runs a test against etcd, which validates the test itself, and against the target.

@@ -22,8 +22,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
-	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // There is no lock-in: etcdutl restores a snapshot that etcdctl saved from the target into a directory that a real etcd

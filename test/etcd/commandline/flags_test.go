@@ -8,7 +8,7 @@ import (
 
 	"go.etcd.io/etcd/server/v3/embed"
 
-	"github.com/sqlstore/sqlstore/test/support/launch"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 )
 
 // mainFlags are those that etcd defines outside its package embed.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
-	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // end runs a server in an empty directory until it ends, and returns its exit code.

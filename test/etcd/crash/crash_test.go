@@ -14,11 +14,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/sqlstore/sqlstore/internal/testing/env"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
 	"github.com/sqlstore/sqlstore/test/support/datastore"
-	"github.com/sqlstore/sqlstore/test/support/env"
 	"github.com/sqlstore/sqlstore/test/support/journal"
-	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 func TestKill(t *testing.T) {

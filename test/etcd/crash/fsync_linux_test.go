@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqlstore/sqlstore/internal/testing/env"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
-	"github.com/sqlstore/sqlstore/test/support/env"
 	"github.com/sqlstore/sqlstore/test/support/journal"
-	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // The kernel reports a failed sync once and may have dropped the pages: a second one that succeeds proves nothing. So a

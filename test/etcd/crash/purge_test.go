@@ -11,11 +11,11 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sqlstore/sqlstore/internal/testing/env"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 	"github.com/sqlstore/sqlstore/test/support/datastore"
-	"github.com/sqlstore/sqlstore/test/support/env"
 	"github.com/sqlstore/sqlstore/test/support/journal"
-	"github.com/sqlstore/sqlstore/test/support/launch"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
 // A server that dies while it deletes what a compaction left behind loses no row that is needed. After its restart, or

@@ -12,7 +12,7 @@ import (
 	_ "github.com/mattn/go-sqlite3"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
-	"github.com/sqlstore/sqlstore/test/support/launch"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 )
 
 // awaitUnderWay is await that returns while there is more left to delete.

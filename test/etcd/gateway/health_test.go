@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
 	"github.com/sqlstore/sqlstore/test/support/datastore"
-	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // Probes and scripts read these byte for byte, including headers.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
-	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 var pattern = regexp.MustCompile(`WithHTTPPathPattern\("([^"]+)"\)`)

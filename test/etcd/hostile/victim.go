@@ -18,9 +18,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/sqlstore/sqlstore/internal/testing/authority"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
-	"github.com/sqlstore/sqlstore/test/support/authority"
-	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // promptly is the time in which a healthy server answers, even on a busy machine.

@@ -9,8 +9,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/sqlstore/sqlstore/test/support/launch"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
 // backUp saves the store once, and returns where.

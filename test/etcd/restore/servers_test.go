@@ -7,9 +7,9 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
-	"github.com/sqlstore/sqlstore/test/support/launch"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
 )
 
 // target is a server under test.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sqlstore/sqlstore/test/support/launch"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 )
 
 // EtcdCluster starts an etcd cluster of n members, each with the given flags after the usual ones, and waits until all

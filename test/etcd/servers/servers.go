@@ -18,8 +18,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/support/datastore"
-	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // Etcd starts an etcd of a single member with the given flags after the usual ones.

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/sqlstore/sqlstore/test/support/env"
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 )
 
 // Both servers allow exactly what the model of the rights allows, whatever is granted and asked for.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
-	"github.com/sqlstore/sqlstore/test/support/env"
 )
 
 // fixedSeed is played in every run, so that a failure points at the change that caused it.

@@ -14,9 +14,9 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/status"
 
+	"github.com/sqlstore/sqlstore/internal/testing/authority"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
-	"github.com/sqlstore/sqlstore/test/support/authority"
-	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // jwtFlag returns --auth-token for signed tokens with a new key.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sqlstore/sqlstore/test/support/launch"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 )
 
 // shownLog is how many bytes of a process's log a failed test shows.

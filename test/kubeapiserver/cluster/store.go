@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/programs"
 	"github.com/sqlstore/sqlstore/test/support/datastore"
-	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // TargetVariable is the environment variable that names the store under test: "sqlstore" (also if unset) or "etcd",

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sqlstore/sqlstore/internal/testing/pages"
 	"github.com/sqlstore/sqlstore/test/support/hosts"
-	"github.com/sqlstore/sqlstore/test/support/pages"
 )
 
 // The documented commands work, with names of their own for the container, the volume and the image.

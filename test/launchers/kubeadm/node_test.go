@@ -16,7 +16,7 @@ import (
 	"github.com/testcontainers/testcontainers-go/exec"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/sqlstore/sqlstore/test/support/images"
+	"github.com/sqlstore/sqlstore/internal/testing/images"
 )
 
 // timeout limits each start, and each command in a container.

@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/programs"
-	"github.com/sqlstore/sqlstore/test/support/launch"
 )
 
 // cluster is a cluster of kwokctl's, with real programs of Kubernetes and simulated nodes.

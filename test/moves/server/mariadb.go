@@ -13,8 +13,8 @@ import (
 
 	_ "github.com/go-sql-driver/mysql" // the driver
 
-	"github.com/sqlstore/sqlstore/test/support/authority"
-	"github.com/sqlstore/sqlstore/test/support/launch"
+	"github.com/sqlstore/sqlstore/internal/testing/authority"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 )
 
 // MariaDB is a server of the machine's binaries that ends with the test.

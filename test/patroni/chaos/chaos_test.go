@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sqlstore/sqlstore/internal/testing/env"
+	"github.com/sqlstore/sqlstore/internal/testing/pages"
 	"github.com/sqlstore/sqlstore/test/patroni/chaos/build"
 	"github.com/sqlstore/sqlstore/test/patroni/rig"
-	"github.com/sqlstore/sqlstore/test/support/env"
-	"github.com/sqlstore/sqlstore/test/support/pages"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/sqlstore/sqlstore/test/semantics"
+	"github.com/sqlstore/sqlstore/internal/testing/semantics"
 )
 
 // TestChunksUnderWriters walks lists of thousands of objects in many prefixes, each page from another replica, while

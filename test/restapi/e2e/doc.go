@@ -1,3 +1,3 @@
 // Package e2e tests the list/watch API from outside: over the binary, on SQLite and on two replicas that share a
-// Postgres, with the tables of test/semantics, and compared with etcd's API of the same store.
+// Postgres, with the tables of internal/testing/semantics, and compared with etcd's API of the same store.
 package e2e

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sqlstore/sqlstore/test/semantics"
+	"github.com/sqlstore/sqlstore/internal/testing/semantics"
 )
 
 // openWatch begins a watch that ends with the test.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sqlstore/sqlstore/test/support/authority"
-	"github.com/sqlstore/sqlstore/test/support/launch"
+	"github.com/sqlstore/sqlstore/internal/testing/authority"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 )
 
 // TestOffByDefault starts a server without the API's flag: no port of it serves the API.

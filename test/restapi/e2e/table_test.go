@@ -3,7 +3,7 @@ package e2e
 import (
 	"testing"
 
-	"github.com/sqlstore/sqlstore/test/semantics"
+	"github.com/sqlstore/sqlstore/internal/testing/semantics"
 )
 
 // TestTable runs every case of lists, gets, watches and tokens against each replica.

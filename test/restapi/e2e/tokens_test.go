@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sqlstore/sqlstore/test/semantics"
+	"github.com/sqlstore/sqlstore/internal/testing/semantics"
 )
 
 // firstPage lists two objects of a collection and returns the page's token.

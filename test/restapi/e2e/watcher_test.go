@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/sqlstore/sqlstore/test/semantics"
+	"github.com/sqlstore/sqlstore/internal/testing/semantics"
 )
 
 // watcher watches a collection like a client of Kubernetes: it begins after a list's version, and when a watch ends,

@@ -12,7 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/sqlstore/sqlstore"
-	"github.com/sqlstore/sqlstore/test/semantics"
+	"github.com/sqlstore/sqlstore/internal/testing/semantics"
 )
 
 func serve(t *testing.T) (*sqlstore.Server, string, *checked) {

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/sqlstore/sqlstore/test/support/simdb"
+	"github.com/sqlstore/sqlstore/internal/testing/simdb"
 )
 
 // gremlin applies faults, one after the other.

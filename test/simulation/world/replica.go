@@ -8,7 +8,7 @@ import (
 
 	"github.com/sqlstore/sqlstore/compactor"
 	"github.com/sqlstore/sqlstore/internal/store"
-	"github.com/sqlstore/sqlstore/test/support/simdb"
+	"github.com/sqlstore/sqlstore/internal/testing/simdb"
 )
 
 // replica is a server process without its network: a store and its compactor.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sqlstore/sqlstore/test/support/simdb"
+	"github.com/sqlstore/sqlstore/internal/testing/simdb"
 )
 
 // weather decides the fate of each request from the seed, the request's identity and the weather of the moment. So a

@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqlstore/sqlstore/internal/testing/simdb"
 	"github.com/sqlstore/sqlstore/test/cluster/history"
-	"github.com/sqlstore/sqlstore/test/support/simdb"
 )
 
 // World is one run.

@@ -19,9 +19,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sqlstore/sqlstore/test/support/launch"
-	"github.com/sqlstore/sqlstore/test/support/pgbouncer"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
+	"github.com/sqlstore/sqlstore/internal/testing/pgbouncer"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
 // The environment variables.

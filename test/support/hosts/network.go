@@ -13,8 +13,8 @@ import (
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 
-	"github.com/sqlstore/sqlstore/test/support/images"
-	"github.com/sqlstore/sqlstore/test/support/pgserver/guard"
+	"github.com/sqlstore/sqlstore/internal/testing/images"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver/guard"
 )
 
 // Network is a network of hosts.

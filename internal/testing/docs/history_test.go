@@ -13,9 +13,9 @@ import (
 	_ "github.com/mattn/go-sqlite3"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/sqlstore/sqlstore/test/support/launch"
-	"github.com/sqlstore/sqlstore/test/support/pages"
-	"github.com/sqlstore/sqlstore/test/support/pgserver"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
+	"github.com/sqlstore/sqlstore/internal/testing/pages"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
 // heredoc is what the page gives sqlite3 to read.

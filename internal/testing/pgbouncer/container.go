@@ -12,8 +12,8 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 	tclog "github.com/testcontainers/testcontainers-go/log"
 
-	"github.com/sqlstore/sqlstore/test/support/images"
-	"github.com/sqlstore/sqlstore/test/support/pgserver/guard"
+	"github.com/sqlstore/sqlstore/internal/testing/images"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver/guard"
 )
 
 // container is a PgBouncer in a container.

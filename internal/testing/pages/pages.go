@@ -41,7 +41,7 @@ const (
 	PITR          = "pitr"          // test/pitr: also etcdctl, pgBackRest, Litestream, and Postgres' programs
 	Moves         = "moves"         // test/moves: also a systemctl for k3s, which is kine here
 	Launchers     = "launchers"     // test/launchers: also docker
-	Contributing  = "contributing"  // test/docs: go and make, which run only what is cheap
+	Contributing  = "contributing"  // internal/testing/docs: go and make, which run only what is cheap
 )
 
 // Suites lists every suite.

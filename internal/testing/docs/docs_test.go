@@ -9,7 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/sqlstore/sqlstore/test/support/pages"
+	"github.com/sqlstore/sqlstore/internal/testing/pages"
 )
 
 // The pages' commands that need only sqlstore and the machine's own tools work.

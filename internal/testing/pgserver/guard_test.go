@@ -13,8 +13,8 @@ import (
 
 	"github.com/moby/moby/client"
 
-	"github.com/sqlstore/sqlstore/test/support/images"
-	"github.com/sqlstore/sqlstore/test/support/pgserver/guard"
+	"github.com/sqlstore/sqlstore/internal/testing/images"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver/guard"
 )
 
 // victimVariable makes the test binary start a server of the kind that it names and wait to be killed.

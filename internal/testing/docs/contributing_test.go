@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sqlstore/sqlstore/test/support/pages"
+	"github.com/sqlstore/sqlstore/internal/testing/pages"
 )
 
 // goTest stands in for go: it fails unless it is `go test` with a -run that matches a test of the packages. Only a test

@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/sqlstore/sqlstore/test/support/images"
+	"github.com/sqlstore/sqlstore/internal/testing/images"
 )
 
 // kinds are the ways to run a server that this machine has.

@@ -11,8 +11,7 @@ import (
 
 const module = "github.com/sqlstore/sqlstore"
 
-// public are the packages that other programs can import, besides those in test. Each one is a promise: consider
-// internal first.
+// public are the packages that other programs can import. Each one is a promise: consider internal first.
 var public = []string{
 	module,
 	module + "/backend",

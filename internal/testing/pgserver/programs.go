@@ -12,7 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/sqlstore/sqlstore/test/support/launch"
+	"github.com/sqlstore/sqlstore/internal/testing/launch"
 )
 
 // Programs are the machine's Postgres programs, for tests that run servers in a way of their own.
