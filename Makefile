@@ -1,9 +1,7 @@
 # Every target sets up what it needs: see scripts/setup.sh.
 
-# The test modules besides the main module; their dependencies are large.
-HEAVY := test/etcd test/restapi test/kubestorage test/kubeapiserver test/cluster test/patroni test/powercut \
-	test/bitrot test/simulation test/launchers test/etcdtests test/traces test/moves test/pitr test/backups
-LINTED := . $(HEAVY) test/bench
+# The main module, and those of the suites, whose dependencies are large.
+LINTED := . test test/kubestorage test/kubeapiserver test/launchers
 
 DATA_DIR ?= default.sqlstore
 LISTEN ?= http://127.0.0.1:2379
@@ -103,7 +101,7 @@ build: setup ## build bin/sqlstore
 # The version that the tests use. go install refuses it because of its module's replace directives.
 .PHONY: etcdctl etcdutl
 etcdctl etcdutl: setup ## build bin/etcdctl and bin/etcdutl, etcd's command line tools
-	cd test/etcd && go build -o $(CURDIR)/bin/$@ go.etcd.io/etcd/$@/v3
+	cd test && go build -o $(CURDIR)/bin/$@ go.etcd.io/etcd/$@/v3
 
 .PHONY: image
 image: setup ## build the container image IMAGE=sqlstore:dev
@@ -123,8 +121,8 @@ SMOKE_FLAGS = -count=1 -p 1 -timeout 15m
 .PHONY: smoke
 smoke: ## the real binary over DATASTORE=sqlite|postgres: etcd side by side, etcdctl, SIGKILL, Kubernetes' storage
 smoke: $(SETUP_$(DATASTORE)) setup-tools $(if $(RERUN),$(GOTESTSUM))
-	cd test/etcd && SQLSTORE_TEST_SEED=1 SQLSTORE_TEST_KILLS=3 $(OVER) $(call go_test,./sidebyside ./clients ./crash,\
-		$(SMOKE_FLAGS) -run '^(TestSideBySide|TestErrors|TestSameOutput|TestWatch|TestKill)$$')
+	cd test && SQLSTORE_TEST_SEED=1 SQLSTORE_TEST_KILLS=3 $(OVER) $(call go_test,./etcd/sidebyside ./etcd/clients \
+		./etcd/crash,$(SMOKE_FLAGS) -run '^(TestSideBySide|TestErrors|TestSameOutput|TestWatch|TestKill)$$')
 	cd test/kubestorage && $(OVER) $(call go_test,.,$(SMOKE_FLAGS) -run '^(TestStore|TestComplete)$$')
 
 .PHONY: docs
@@ -180,11 +178,11 @@ nightly: ## every heavy suite over all databases with random seeds; SUITES="powe
 .PHONY: e2e-etcd
 e2e-etcd: ## compare with a real etcd; etcd's tools, hostile clients and crashes (DATASTORE=sqlite|postgres|pgbouncer)
 e2e-etcd: setup-strace setup-tools setup-postgres $(SETUP_$(DATASTORE))
-	cd test/etcd && $(OVER) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
+	cd test && $(OVER) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./etcd/... ./support/...
 
 .PHONY: e2e-restapi
 e2e-restapi: setup-postgres ## the list/watch API over HTTP/JSON, and its OpenAPI description
-	cd test/restapi && $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
+	cd test && $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./restapi/...
 
 .PHONY: e2e-kubestorage
 e2e-kubestorage: $(SETUP_$(DATASTORE)) ## Kubernetes' own storage tests (DATASTORE=sqlite|postgres|pgbouncer)
@@ -192,7 +190,7 @@ e2e-kubestorage: $(SETUP_$(DATASTORE)) ## Kubernetes' own storage tests (DATASTO
 
 .PHONY: kubernetes
 kubernetes: setup-tools ## build Kubernetes' programs for the tests: minutes, once
-	$(HEAVY_TEST) -timeout 45m ./test/programs
+	cd test && $(HEAVY_TEST) -timeout 45m ./programs
 
 # Two replicas, so that one continues when the other is killed.
 .PHONY: e2e-kubeapiserver
@@ -203,15 +201,15 @@ e2e-kubeapiserver: kubernetes $(SETUP_$(DATASTORE))
 
 .PHONY: e2e-powercut
 e2e-powercut: setup-powercut ## power cuts that lose and tear what is not synced; needs Linux, root and /dev/fuse
-	cd test/powercut && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
+	cd test && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./faults/powercut/...
 
 .PHONY: e2e-bitrot
 e2e-bitrot: setup-powercut ## bits that flip in the files of SQLite and Postgres; every answer is correct or an error
-	cd test/bitrot && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
+	cd test && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./faults/bitrot/...
 
 .PHONY: e2e-simulation
 e2e-simulation: setup ## replicas over a simulated database in virtual time, with faults that follow from a seed
-	cd test/simulation && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
+	cd test && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./simulation/...
 
 .PHONY: e2e-launchers
 e2e-launchers: kubernetes ## programs that start etcd start sqlstore instead; needs Docker
@@ -219,37 +217,37 @@ e2e-launchers: kubernetes ## programs that start etcd start sqlstore instead; ne
 
 .PHONY: e2e-etcdtests
 e2e-etcdtests: setup-tools setup-postgres ## etcd's own end-to-end tests, with sqlstore as the program etcd
-	cd test/etcdtests && $(HEAVY_TEST) -timeout 3h -v $(TEST_FLAGS) .
+	cd test && $(HEAVY_TEST) -timeout 3h -v $(TEST_FLAGS) ./etcdtests
 
 .PHONY: e2e-traces
 e2e-traces: setup-postgres ## traces that a collector of OpenTelemetry receives, over SQLite and Postgres
-	cd test/traces && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
+	cd test && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./traces/...
 
 .PHONY: e2e-moves
 e2e-moves: setup-postgres setup-mariadb ## moves from kine's databases and back, with data that kine has written
-	cd test/moves && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
+	cd test && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./moves/...
 
 .PHONY: e2e-pitr
 e2e-pitr: setup-pitr ## restores to points in time, of Postgres by pgBackRest and of SQLite by Litestream
-	cd test/pitr && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
+	cd test && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./pitr/...
 
 .PHONY: e2e-backups
 e2e-backups: setup-postgres ## continuous backups: uploads cut in S3, servers killed, replicas that take over
-	cd test/backups && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
+	cd test && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./backups/...
 
 .PHONY: e2e-cluster
 e2e-cluster: setup ## containers as hosts: faults under load, and how long they last; needs Docker
-	cd test/cluster && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
+	cd test && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./faults/cluster/...
 
 # Newer engines include Docker Compose, which the test of compose.yaml needs.
 .PHONY: e2e-patroni
 e2e-patroni: setup ## over Patroni's Postgres servers, with sqlstore as Patroni's store; needs Docker
 	@scripts/setup.sh $$(docker compose version >/dev/null 2>&1 || echo docker-compose)
-	cd test/patroni && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) . ./compose
+	cd test && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./faults/patroni ./faults/patroni/compose
 
 .PHONY: e2e-chaos
 e2e-chaos: setup ## random faults under load over Patroni's Postgres; needs Docker
-	cd test/patroni && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./chaos/...
+	cd test && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./faults/patroni/chaos/...
 
 .PHONY: bench
 bench: setup ## compare with etcd, kine and a bare gRPC server (BENCH_FLAGS=-help lists the flags)
@@ -273,9 +271,9 @@ soak: setup-strace setup-tools setup-pgbouncer setup-mariadb setup-powercut setu
 	$(MAKE) test-postgres-versions
 	SQLSTORE_TEST_FAIR=1m $(HEAVY_TEST) -timeout 1h -v -run TestReplicasShareTheClock ./internal/store
 	SQLSTORE_TEST_LEASES=1000000 $(HEAVY_TEST) -timeout 1h -v -run TestManyLeases ./internal/store
-	cd test/etcd && for over in "$(OVER_sqlite)" "$(OVER_postgres)" "$(OVER_pgbouncer)"; do \
+	cd test && for over in "$(OVER_sqlite)" "$(OVER_postgres)" "$(OVER_pgbouncer)"; do \
 		$$over SQLSTORE_TEST_KILLS=$(SOAK_KILLS) SQLSTORE_TEST_RUNS=$(SOAK_RUNS) SQLSTORE_TEST_ABUSE=full \
-			$(HEAVY_TEST) -timeout 24h ./... || exit 1; \
+			$(HEAVY_TEST) -timeout 24h ./etcd/... || exit 1; \
 	done
 	$(MAKE) e2e-restapi
 	cd test/kubestorage && $(HEAVY_TEST) -timeout 4h -count=5 ./...
@@ -286,21 +284,21 @@ soak: setup-strace setup-tools setup-pgbouncer setup-mariadb setup-powercut setu
 	cd test/kubeapiserver && for over in "$(OVER_sqlite)" "$(OVER_postgres)" "$(OVER_pgbouncer)"; do \
 		$$over SQLSTORE_TEST_REPLICAS=2 SQLSTORE_TEST_OBJECTS=$(SOAK_OBJECTS) $(HEAVY_TEST) -timeout 8h ./... || exit 1; \
 	done
-	cd test/powercut && SQLSTORE_TEST_CUTS=$(SOAK_CUTS) $(HEAVY_TEST) -timeout 24h -v ./...
-	cd test/bitrot && SQLSTORE_TEST_FLIPS=$(SOAK_FLIPS) $(HEAVY_TEST) -timeout 24h -v ./...
-	cd test/simulation && SQLSTORE_TEST_SIMULATION_MINUTES=$(SOAK_SIMULATION_MINUTES) \
+	cd test && SQLSTORE_TEST_CUTS=$(SOAK_CUTS) $(HEAVY_TEST) -timeout 24h -v ./faults/powercut/...
+	cd test && SQLSTORE_TEST_FLIPS=$(SOAK_FLIPS) $(HEAVY_TEST) -timeout 24h -v ./faults/bitrot/...
+	cd test && SQLSTORE_TEST_SIMULATION_MINUTES=$(SOAK_SIMULATION_MINUTES) \
 		SQLSTORE_TEST_SIMULATION_FROM=$$(date +%s) SQLSTORE_TEST_SIMULATION_REVERT=all \
-		$(HEAVY_TEST) -timeout 24h -v ./...
+		$(HEAVY_TEST) -timeout 24h -v ./simulation/...
 	cd test/launchers && SQLSTORE_TEST_KWOK_NODES=1000 SQLSTORE_TEST_KWOK_PODS=5000 SQLSTORE_TEST_KWOK_PAIRS=2 \
 		$(HEAVY_TEST) -timeout 4h -v ./...
 	SQLSTORE_TEST_WHOLE=1 $(MAKE) e2e-etcdtests
 	$(MAKE) e2e-traces
-	cd test/moves && SQLSTORE_TEST_WRITES=$(SOAK_WRITES) $(HEAVY_TEST) -timeout 4h -v -count=5 ./...
-	cd test/pitr && $(HEAVY_TEST) -timeout 4h -v -count=5 ./...
-	cd test/backups && $(HEAVY_TEST) -timeout 4h -v -count=20 ./...
-	cd test/cluster && SQLSTORE_TEST_CLUSTER_MINUTES=$(SOAK_CLUSTER_MINUTES) $(HEAVY_TEST) -timeout 24h -v ./...
+	cd test && SQLSTORE_TEST_WRITES=$(SOAK_WRITES) $(HEAVY_TEST) -timeout 4h -v -count=5 ./moves/...
+	cd test && $(HEAVY_TEST) -timeout 4h -v -count=5 ./pitr/...
+	cd test && $(HEAVY_TEST) -timeout 4h -v -count=20 ./backups/...
+	cd test && SQLSTORE_TEST_CLUSTER_MINUTES=$(SOAK_CLUSTER_MINUTES) $(HEAVY_TEST) -timeout 24h -v ./faults/cluster/...
 	$(MAKE) e2e-patroni
-	cd test/patroni && SQLSTORE_TEST_CHAOS_DURATION=$(SOAK_CHAOS) $(HEAVY_TEST) -timeout 24h -v ./chaos/...
+	cd test && SQLSTORE_TEST_CHAOS_DURATION=$(SOAK_CHAOS) $(HEAVY_TEST) -timeout 24h -v ./faults/patroni/chaos/...
 	$(MAKE) bench BENCH_FLAGS="$(SOAK_BENCH_FLAGS)"
 
 .PHONY: ci

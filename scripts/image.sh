@@ -27,7 +27,7 @@ CGO_ENABLED=1 go build -trimpath -tags sqlite_omit_load_extension,netgo,osusergo
 ln -s sqlstore "$bin/etcd"
 CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$bin/entrypoint" ./cmd/entrypoint
 # In the versions that the tests use.
-(cd test/etcd && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$bin/" \
+(cd test && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$bin/" \
 	go.etcd.io/etcd/etcdctl/v3 go.etcd.io/etcd/etcdutl/v3)
 echo 'sqlstore:x:65532:65532::/data:/usr/local/bin/sqlstore' >"$context/root/etc/passwd"
 # To verify a Postgres certificate that a public authority signed.

@@ -1,5 +1,4 @@
-// Package etcd is the root of the tests that compare sqlstore with a real etcd v3.7.3, in a separate module because of
-// the dependencies of etcd's server.
+// Package etcd is the root of the tests that compare sqlstore with a real etcd v3.7.3.
 //
 //	servers/     starts etcd and the target, and finds etcd's tools
 //	sidebyside/  the same requests to both, random and from a table of errors, must get the same answers

@@ -6,7 +6,6 @@ go 1.26.0
 
 require (
 	github.com/sqlstore/sqlstore v0.0.0
-	github.com/sqlstore/sqlstore/test/traces v0.0.0
 	golang.org/x/sync v0.24.0
 	k8s.io/api v0.36.3
 	k8s.io/apimachinery v0.36.3
@@ -92,6 +91,7 @@ require (
 	github.com/shirou/gopsutil/v4 v4.26.6 // indirect
 	github.com/sirupsen/logrus v1.9.4 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
+	github.com/sqlstore/sqlstore/test v0.0.0
 	github.com/stretchr/testify v1.12.1 // indirect
 	github.com/testcontainers/testcontainers-go v0.44.0 // indirect
 	github.com/tklauser/go-sysconf v0.4.0 // indirect
@@ -166,7 +166,6 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-replace (
-	github.com/sqlstore/sqlstore => ../..
-	github.com/sqlstore/sqlstore/test/traces => ../traces
-)
+replace github.com/sqlstore/sqlstore => ../..
+
+replace github.com/sqlstore/sqlstore/test => ../

@@ -3,11 +3,11 @@ module github.com/sqlstore/sqlstore/test/kubestorage
 go 1.26.0
 
 require (
-	github.com/sqlstore/sqlstore v0.0.0-00010101000000-000000000000
+	github.com/sqlstore/sqlstore v0.0.0
 	go.etcd.io/etcd/api/v3 v3.7.3
 	go.etcd.io/etcd/client/v3 v3.7.3
 	go.etcd.io/etcd/server/v3 v3.7.3
-	go.uber.org/zap v1.27.1
+	go.uber.org/zap v1.28.0
 	google.golang.org/grpc v1.83.2
 	google.golang.org/protobuf v1.36.12
 	k8s.io/apimachinery v0.37.2
@@ -101,6 +101,7 @@ require (
 	github.com/sirupsen/logrus v1.9.4 // indirect
 	github.com/soheilhy/cmux v0.1.5 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
+	github.com/sqlstore/sqlstore/test v0.0.0
 	github.com/stretchr/testify v1.12.1 // indirect
 	github.com/testcontainers/testcontainers-go v0.44.0 // indirect
 	github.com/tklauser/go-sysconf v0.4.0 // indirect
@@ -148,3 +149,5 @@ require (
 )
 
 replace github.com/sqlstore/sqlstore => ../..
+
+replace github.com/sqlstore/sqlstore/test => ../

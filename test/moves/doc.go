@@ -1,5 +1,4 @@
-// Package moves tests moves between sqlstore and other stores, with data that the others have written themselves. It is
-// a separate module because of what it starts.
+// Package moves tests moves between sqlstore and other stores, with data that the others have written themselves.
 //
 //	server/    kine, the newest and the oldest that is supported, and MariaDB as processes
 //

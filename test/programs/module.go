@@ -75,5 +75,5 @@ func (m *module) write(dir string) error {
 // suites returns the directory of the suites' own module, whichever module's test runs.
 func suites() (string, error) {
 	root, err := output(".", "go", "list", "-m", "-f", "{{.Dir}}", "github.com/sqlstore/sqlstore")
-	return filepath.Join(root, "test", "etcd"), err
+	return filepath.Join(root, "test"), err
 }

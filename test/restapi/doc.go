@@ -1,5 +1,4 @@
-// Package restapi is the root of the tests that compare the list/watch API over HTTP/JSON with its documentation, in a
-// separate module because of the dependencies of an OpenAPI validator.
+// Package restapi is the root of the tests that compare the list/watch API over HTTP/JSON with its documentation.
 //
 //	openapi/   the description that the server serves is valid, and its answers match it
 //	e2e/       the API of the real binary, from start to stop

@@ -11,7 +11,7 @@
 // seed does the same twice: every request at the database and every answer, in the same order and at the same time.
 //
 // The simulation has no processes that stop together with their clock (SIGSTOP), no disk, and neither TCP nor SQL:
-// test/cluster has those.
+// test/faults/cluster has those.
 //
 // Environment:
 //

@@ -74,15 +74,15 @@ func TestRevertedFixes(t *testing.T) {
 func copyTree(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	parts := []string{"go.mod", "go.sum", "backend", "compactor", "etcdshim", "internal", "paging", "schema"}
-	if out, err := command(root, "cp", append(append([]string{"-r"}, parts...), dir)...); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if err := os.Mkdir(filepath.Join(dir, "test"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, part := range []string{"test/simulation", "test/cluster"} {
-		if out, err := command(root, "cp", "-r", part, filepath.Join(dir, "test")); err != nil {
+	for _, part := range []string{
+		"go.mod", "go.sum", "backend", "compactor", "etcdshim", "internal", "paging", "schema",
+		"test/go.mod", "test/go.sum", "test/simulation", "test/faults/cluster/history",
+	} {
+		to := filepath.Join(dir, filepath.Dir(part))
+		if err := os.MkdirAll(to, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := command(root, "cp", "-r", part, to); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}

@@ -1,5 +1,5 @@
 // Package traces tests the traces of the real binary: what it exports to a collector of OpenTelemetry, over SQLite and
-// over Postgres. It is a separate module because of the collector's dependencies.
+// over Postgres.
 //
 //	collector/   the collector's receiver of OTLP, in the test's process
 //

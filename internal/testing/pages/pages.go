@@ -37,7 +37,7 @@ const (
 	Unit          = "unit"          // the main module's tests: sqlstore, sqlite3, curl, openssl
 	Etcd          = "etcd"          // test/etcd: also etcd, etcdctl, etcdutl, Postgres
 	KubeAPIServer = "kubeapiserver" // test/kubeapiserver: also kube-apiserver and kubectl
-	Patroni       = "patroni"       // test/patroni: also docker, etcdctl
+	Patroni       = "patroni"       // test/faults/patroni: also docker, etcdctl
 	PITR          = "pitr"          // test/pitr: also etcdctl, pgBackRest, Litestream, and Postgres' programs
 	Moves         = "moves"         // test/moves: also a systemctl for k3s, which is kine here
 	Launchers     = "launchers"     // test/launchers: also docker

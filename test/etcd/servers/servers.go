@@ -1,4 +1,4 @@
-// Package servers starts the servers that the tests of this module talk to: a real etcd, and the target that is
+// Package servers starts the servers that etcd's suite talks to: a real etcd, and the target that is
 // compared with it.
 //
 // The target is sqlstore, over the database and with the replicas that package datastore reads from the environment.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/sqlstore/sqlstore/test/cluster/history"
+	"github.com/sqlstore/sqlstore/test/faults/cluster/history"
 )
 
 // checkTime bounds the search for a linearization.

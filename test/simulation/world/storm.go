@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sqlstore/sqlstore/test/cluster/history"
+	"github.com/sqlstore/sqlstore/test/faults/cluster/history"
 )
 
 const (
