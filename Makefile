@@ -1,7 +1,7 @@
 # Every target sets up what it needs: see scripts/setup.sh.
 
 # The main module, and those of the suites, whose dependencies are large.
-LINTED := . test test/kubestorage test/kubeapiserver test/launchers
+LINTED := . test test/kubernetes
 
 DATA_DIR ?= default.sqlstore
 LISTEN ?= http://127.0.0.1:2379
@@ -123,7 +123,7 @@ smoke: ## the real binary over DATASTORE=sqlite|postgres: etcd side by side, etc
 smoke: $(SETUP_$(DATASTORE)) setup-tools $(if $(RERUN),$(GOTESTSUM))
 	cd test && SQLSTORE_TEST_SEED=1 SQLSTORE_TEST_KILLS=3 $(OVER) $(call go_test,./etcd/sidebyside ./etcd/clients \
 		./etcd/crash,$(SMOKE_FLAGS) -run '^(TestSideBySide|TestErrors|TestSameOutput|TestWatch|TestKill)$$')
-	cd test/kubestorage && $(OVER) $(call go_test,.,$(SMOKE_FLAGS) -run '^(TestStore|TestComplete)$$')
+	cd test/kubernetes && $(OVER) $(call go_test,./storage,$(SMOKE_FLAGS) -run '^(TestStore|TestComplete)$$')
 
 .PHONY: docs
 docs: setup ## update the flags in docs/configuration.md
@@ -186,7 +186,7 @@ e2e-restapi: setup-postgres ## the list/watch API over HTTP/JSON, and its OpenAP
 
 .PHONY: e2e-kubestorage
 e2e-kubestorage: $(SETUP_$(DATASTORE)) ## Kubernetes' own storage tests (DATASTORE=sqlite|postgres|pgbouncer)
-	cd test/kubestorage && $(OVER) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
+	cd test/kubernetes && $(OVER) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./storage
 
 .PHONY: kubernetes
 kubernetes: setup-tools ## build Kubernetes' programs for the tests: minutes, once
@@ -197,7 +197,7 @@ kubernetes: setup-tools ## build Kubernetes' programs for the tests: minutes, on
 e2e-kubeapiserver: ## a real kube-apiserver, kube-controller-manager and kubectl (DATASTORE=sqlite|postgres|pgbouncer)
 e2e-kubeapiserver: REPLICAS = 2
 e2e-kubeapiserver: kubernetes $(SETUP_$(DATASTORE))
-	cd test/kubeapiserver && $(OVER) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./...
+	cd test/kubernetes && $(OVER) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./apiserver/...
 
 .PHONY: e2e-powercut
 e2e-powercut: setup-powercut ## power cuts that lose and tear what is not synced; needs Linux, root and /dev/fuse
@@ -213,7 +213,7 @@ e2e-simulation: setup ## replicas over a simulated database in virtual time, wit
 
 .PHONY: e2e-launchers
 e2e-launchers: kubernetes ## programs that start etcd start sqlstore instead; needs Docker
-	cd test/launchers && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./...
+	cd test/kubernetes && $(HEAVY_TEST) -timeout 25m -v $(TEST_FLAGS) ./launchers/...
 
 .PHONY: e2e-etcdtests
 e2e-etcdtests: setup-tools setup-postgres ## etcd's own end-to-end tests, with sqlstore as the program etcd
@@ -276,21 +276,21 @@ soak: setup-strace setup-tools setup-pgbouncer setup-mariadb setup-powercut setu
 			$(HEAVY_TEST) -timeout 24h ./etcd/... || exit 1; \
 	done
 	$(MAKE) e2e-restapi
-	cd test/kubestorage && $(HEAVY_TEST) -timeout 4h -count=5 ./...
-	cd test/kubestorage && for replicas in 1 3; do \
-		$(OVER_postgres) SQLSTORE_TEST_REPLICAS=$$replicas $(HEAVY_TEST) -timeout 4h -count=5 ./... && \
-		$(OVER_pgbouncer) SQLSTORE_TEST_REPLICAS=$$replicas $(HEAVY_TEST) -timeout 4h -count=5 ./... || exit 1; \
+	cd test/kubernetes && $(HEAVY_TEST) -timeout 4h -count=5 ./storage
+	cd test/kubernetes && for replicas in 1 3; do \
+		$(OVER_postgres) SQLSTORE_TEST_REPLICAS=$$replicas $(HEAVY_TEST) -timeout 4h -count=5 ./storage && \
+		$(OVER_pgbouncer) SQLSTORE_TEST_REPLICAS=$$replicas $(HEAVY_TEST) -timeout 4h -count=5 ./storage || exit 1; \
 	done
-	cd test/kubeapiserver && for over in "$(OVER_sqlite)" "$(OVER_postgres)" "$(OVER_pgbouncer)"; do \
-		$$over SQLSTORE_TEST_REPLICAS=2 SQLSTORE_TEST_OBJECTS=$(SOAK_OBJECTS) $(HEAVY_TEST) -timeout 8h ./... || exit 1; \
+	cd test/kubernetes && for over in "$(OVER_sqlite)" "$(OVER_postgres)" "$(OVER_pgbouncer)"; do \
+		$$over SQLSTORE_TEST_REPLICAS=2 SQLSTORE_TEST_OBJECTS=$(SOAK_OBJECTS) $(HEAVY_TEST) -timeout 8h ./apiserver/... || exit 1; \
 	done
 	cd test && SQLSTORE_TEST_CUTS=$(SOAK_CUTS) $(HEAVY_TEST) -timeout 24h -v ./faults/powercut/...
 	cd test && SQLSTORE_TEST_FLIPS=$(SOAK_FLIPS) $(HEAVY_TEST) -timeout 24h -v ./faults/bitrot/...
 	cd test && SQLSTORE_TEST_SIMULATION_MINUTES=$(SOAK_SIMULATION_MINUTES) \
 		SQLSTORE_TEST_SIMULATION_FROM=$$(date +%s) SQLSTORE_TEST_SIMULATION_REVERT=all \
 		$(HEAVY_TEST) -timeout 24h -v ./simulation/...
-	cd test/launchers && SQLSTORE_TEST_KWOK_NODES=1000 SQLSTORE_TEST_KWOK_PODS=5000 SQLSTORE_TEST_KWOK_PAIRS=2 \
-		$(HEAVY_TEST) -timeout 4h -v ./...
+	cd test/kubernetes && SQLSTORE_TEST_KWOK_NODES=1000 SQLSTORE_TEST_KWOK_PODS=5000 SQLSTORE_TEST_KWOK_PAIRS=2 \
+		$(HEAVY_TEST) -timeout 4h -v ./launchers/...
 	SQLSTORE_TEST_WHOLE=1 $(MAKE) e2e-etcdtests
 	$(MAKE) e2e-traces
 	cd test && SQLSTORE_TEST_WRITES=$(SOAK_WRITES) $(HEAVY_TEST) -timeout 4h -v -count=5 ./moves/...

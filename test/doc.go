@@ -1,11 +1,10 @@
 // Package test is the root of the module of the heavy suites, which start real servers, databases and the programs of
-// others. They are not in sqlstore's own module because of their dependencies; those of Kubernetes are in a module of
-// their own below this one.
+// others. They are not in sqlstore's own module because of their dependencies, and Kubernetes' own are in a third.
 //
 //	etcd/        the same requests to etcd and sqlstore; etcd's tools, hostile clients, crashes
 //	etcdtests/   etcd's own end-to-end tests
 //	restapi/     the list/watch API and its description
-//	kubernetes/  Kubernetes' storage tests, a real kube-apiserver, and programs that start etcd
+//	kubernetes/  a module of Kubernetes' storage tests, a real kube-apiserver, and programs that start etcd
 //	faults/      power cuts, flipped bits, and containers as hosts that fail, some under Patroni
 //	simulation/  replicas over a simulated database, in virtual time
 //	moves/       moves from kine and back

@@ -3,5 +3,5 @@
 //
 //	collector/   the collector's receiver of OTLP, in the test's process
 //
-// The test with a kube-apiserver is in test/kubeapiserver.
+// The test with a kube-apiserver is in test/kubernetes/apiserver.
 package traces

@@ -36,11 +36,11 @@ import (
 const (
 	Unit          = "unit"          // the main module's tests: sqlstore, sqlite3, curl, openssl
 	Etcd          = "etcd"          // test/etcd: also etcd, etcdctl, etcdutl, Postgres
-	KubeAPIServer = "kubeapiserver" // test/kubeapiserver: also kube-apiserver and kubectl
+	KubeAPIServer = "kubeapiserver" // test/kubernetes/apiserver: also kube-apiserver and kubectl
 	Patroni       = "patroni"       // test/faults/patroni: also docker, etcdctl
 	PITR          = "pitr"          // test/pitr: also etcdctl, pgBackRest, Litestream, and Postgres' programs
 	Moves         = "moves"         // test/moves: also a systemctl for k3s, which is kine here
-	Launchers     = "launchers"     // test/launchers: also docker
+	Launchers     = "launchers"     // test/kubernetes/launchers: also docker
 	Contributing  = "contributing"  // internal/testing/docs: go and make, which run only what is cheap
 )
 
