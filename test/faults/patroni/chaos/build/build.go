@@ -8,78 +8,42 @@ package build
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/sqlstore/sqlstore/test/support/overlay"
 )
 
 const timeout = 20 * time.Minute
 
 //go:embed testdata/step.go
-var step []byte
+var step string
+
+// now is the beginning of time.Now.
+const now = "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n"
 
 // Program returns the executable.
 func Program(tb testing.TB, root string) []byte {
 	tb.Helper()
-	dir := tb.TempDir()
-	overlay, err := writeOverlay(dir)
-	if err != nil {
-		tb.Fatal(err)
-	}
 	ctx, cancel := context.WithTimeout(tb.Context(), timeout)
 	defer cancel()
-	binary, err := compile(ctx, root, overlay, filepath.Join(dir, "sqlstore"))
+	path := filepath.Join(tb.TempDir(), "sqlstore")
+	changes := []overlay.Change{
+		overlay.Replace("time/time.go", now, now+"\tsec += step.Load()\n"),
+		overlay.Add("time/step.go", step),
+	}
+	// A static program, as scripts/image.sh builds it.
+	err := overlay.Go(ctx, root, changes, []string{"CGO_ENABLED=1"}, "build", "-trimpath", "-buildvcs=false",
+		"-tags", "sqlite_omit_load_extension,netgo,osusergo",
+		"-ldflags", `-s -w -linkmode external -extldflags "-static"`, "-o", path, "./cmd/sqlstore")
 	if err != nil {
 		tb.Fatalf("build sqlstore: %v", err)
 	}
-	return binary
-}
-
-// writeOverlay writes replacements for files of the standard library, and returns the file that lists them.
-func writeOverlay(dir string) (string, error) {
-	out, err := exec.Command("go", "env", "GOROOT").Output()
+	program, err := os.ReadFile(path)
 	if err != nil {
-		return "", fmt.Errorf("find Go's standard library: %w", err)
+		tb.Fatal(err)
 	}
-	library := filepath.Join(strings.TrimSpace(string(out)), "src", "time")
-	text, err := os.ReadFile(filepath.Join(library, "time.go"))
-	if err != nil {
-		return "", err
-	}
-	const now = "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n"
-	if strings.Count(string(text), now) != 1 {
-		return "", fmt.Errorf("%s/time.go: time.Now has changed; adapt package build to it", library)
-	}
-	stepped := strings.Replace(string(text), now, now+"\tsec += step.Load()\n", 1)
-	replaced := map[string]string{}
-	for name, content := range map[string][]byte{"time.go": []byte(stepped), "step.go": step} {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			return "", err
-		}
-		replaced[filepath.Join(library, name)] = path
-	}
-	list, err := json.Marshal(map[string]any{"Replace": replaced})
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "overlay.json")
-	return path, os.WriteFile(path, list, 0o600)
-}
-
-// compile compiles a static program, as scripts/image.sh does.
-func compile(ctx context.Context, source, overlay, output string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-overlay", overlay,
-		"-tags", "sqlite_omit_load_extension,netgo,osusergo",
-		"-ldflags", `-s -w -linkmode external -extldflags "-static"`, "-o", output, "./cmd/sqlstore")
-	cmd.Dir, cmd.Env = source, append(os.Environ(), "CGO_ENABLED=1")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, out)
-	}
-	return os.ReadFile(output)
+	return program
 }
