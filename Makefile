@@ -121,7 +121,7 @@ SMOKE_FLAGS = -count=1 -p 1 -timeout 15m
 .PHONY: smoke
 smoke: ## the real binary over DATASTORE=sqlite|postgres: etcd side by side, etcdctl, SIGKILL, Kubernetes' storage
 smoke: $(SETUP_$(DATASTORE)) setup-tools $(if $(RERUN),$(GOTESTSUM))
-	cd test && SQLSTORE_TEST_SEED=1 SQLSTORE_TEST_KILLS=3 $(OVER) $(call go_test,./etcd/sidebyside ./etcd/clients \
+	cd test && SQLSTORE_TEST_SEED=1 SQLSTORE_TEST_LENGTH=3 $(OVER) $(call go_test,./etcd/sidebyside ./etcd/clients \
 		./etcd/crash,$(SMOKE_FLAGS) -run '^(TestSideBySide|TestErrors|TestSameOutput|TestWatch|TestKill)$$')
 	cd test/kubernetes && $(OVER) $(call go_test,./storage,$(SMOKE_FLAGS) -run '^(TestStore|TestComplete)$$')
 
@@ -259,9 +259,10 @@ SOAK_RUNS ?= 100
 SOAK_CUTS ?= 5000
 SOAK_FLIPS ?= 5000
 SOAK_OBJECTS ?= 50000
+SOAK_NODES ?= 1000
 SOAK_CLUSTER_MINUTES ?= 120
 SOAK_SIMULATION_MINUTES ?= 120
-SOAK_CHAOS ?= 3h
+SOAK_CHAOS_MINUTES ?= 180
 SOAK_WRITES ?= 3000
 SOAK_BENCH_FLAGS ?= -objects 20000,1000000
 
@@ -269,11 +270,11 @@ SOAK_BENCH_FLAGS ?= -objects 20000,1000000
 soak: ## the heavy suites and the comparison at full length: hours
 soak: setup-strace setup-tools setup-pgbouncer setup-mariadb setup-powercut setup-pitr kubernetes
 	$(MAKE) test-postgres-versions
-	SQLSTORE_TEST_FAIR=1m $(HEAVY_TEST) -timeout 1h -v -run TestReplicasShareTheClock ./internal/store
-	SQLSTORE_TEST_LEASES=1000000 $(HEAVY_TEST) -timeout 1h -v -run TestManyLeases ./internal/store
+	SQLSTORE_TEST_LENGTH=60 $(HEAVY_TEST) -timeout 1h -v -run TestReplicasShareTheClock ./internal/store
+	SQLSTORE_TEST_LENGTH=1000000 $(HEAVY_TEST) -timeout 1h -v -run TestManyLeases ./internal/store
 	cd test && for over in "$(OVER_sqlite)" "$(OVER_postgres)" "$(OVER_pgbouncer)"; do \
-		$$over SQLSTORE_TEST_KILLS=$(SOAK_KILLS) SQLSTORE_TEST_RUNS=$(SOAK_RUNS) SQLSTORE_TEST_ABUSE=full \
-			$(HEAVY_TEST) -timeout 24h ./etcd/... || exit 1; \
+		$$over SQLSTORE_TEST_LENGTH=$(SOAK_KILLS) $(HEAVY_TEST) -timeout 24h -run TestKill ./etcd/crash && \
+		$$over SQLSTORE_TEST_LENGTH=$(SOAK_RUNS) SQLSTORE_TEST_WHOLE=1 $(HEAVY_TEST) -timeout 24h ./etcd/... || exit 1; \
 	done
 	$(MAKE) e2e-restapi
 	cd test/kubernetes && $(HEAVY_TEST) -timeout 4h -count=5 ./storage
@@ -282,23 +283,23 @@ soak: setup-strace setup-tools setup-pgbouncer setup-mariadb setup-powercut setu
 		$(OVER_pgbouncer) SQLSTORE_TEST_REPLICAS=$$replicas $(HEAVY_TEST) -timeout 4h -count=5 ./storage || exit 1; \
 	done
 	cd test/kubernetes && for over in "$(OVER_sqlite)" "$(OVER_postgres)" "$(OVER_pgbouncer)"; do \
-		$$over SQLSTORE_TEST_REPLICAS=2 SQLSTORE_TEST_OBJECTS=$(SOAK_OBJECTS) $(HEAVY_TEST) -timeout 8h ./apiserver/... || exit 1; \
+		$$over SQLSTORE_TEST_REPLICAS=2 SQLSTORE_TEST_LENGTH=$(SOAK_OBJECTS) \
+			$(HEAVY_TEST) -timeout 8h ./apiserver/... || exit 1; \
 	done
-	cd test && SQLSTORE_TEST_CUTS=$(SOAK_CUTS) $(HEAVY_TEST) -timeout 24h -v ./faults/powercut/...
-	cd test && SQLSTORE_TEST_FLIPS=$(SOAK_FLIPS) $(HEAVY_TEST) -timeout 24h -v ./faults/bitrot/...
-	cd test && SQLSTORE_TEST_SIMULATION_MINUTES=$(SOAK_SIMULATION_MINUTES) \
-		SQLSTORE_TEST_SIMULATION_FROM=$$(date +%s) SQLSTORE_TEST_SIMULATION_REVERT=all \
+	cd test && SQLSTORE_TEST_LENGTH=$(SOAK_CUTS) $(HEAVY_TEST) -timeout 24h -v ./faults/powercut/...
+	cd test && SQLSTORE_TEST_LENGTH=$(SOAK_FLIPS) $(HEAVY_TEST) -timeout 24h -v ./faults/bitrot/...
+	cd test && SQLSTORE_TEST_LENGTH=$(SOAK_SIMULATION_MINUTES) SQLSTORE_TEST_SEED=$$(date +%s) SQLSTORE_TEST_WHOLE=1 \
 		$(HEAVY_TEST) -timeout 24h -v ./simulation/...
-	cd test/kubernetes && SQLSTORE_TEST_KWOK_NODES=1000 SQLSTORE_TEST_KWOK_PODS=5000 SQLSTORE_TEST_KWOK_PAIRS=2 \
-		$(HEAVY_TEST) -timeout 4h -v ./launchers/...
+	cd test/kubernetes && SQLSTORE_TEST_LENGTH=$(SOAK_NODES) SQLSTORE_TEST_WHOLE=1 $(HEAVY_TEST) -timeout 4h -v \
+		./launchers/...
 	SQLSTORE_TEST_WHOLE=1 $(MAKE) e2e-etcdtests
 	$(MAKE) e2e-traces
-	cd test && SQLSTORE_TEST_WRITES=$(SOAK_WRITES) $(HEAVY_TEST) -timeout 4h -v -count=5 ./moves/...
+	cd test && SQLSTORE_TEST_LENGTH=$(SOAK_WRITES) $(HEAVY_TEST) -timeout 4h -v -count=5 ./moves/...
 	cd test && $(HEAVY_TEST) -timeout 4h -v -count=5 ./pitr/...
 	cd test && $(HEAVY_TEST) -timeout 4h -v -count=20 ./backups/...
-	cd test && SQLSTORE_TEST_CLUSTER_MINUTES=$(SOAK_CLUSTER_MINUTES) $(HEAVY_TEST) -timeout 24h -v ./faults/cluster/...
+	cd test && SQLSTORE_TEST_LENGTH=$(SOAK_CLUSTER_MINUTES) $(HEAVY_TEST) -timeout 24h -v ./faults/cluster/...
 	$(MAKE) e2e-patroni
-	cd test && SQLSTORE_TEST_CHAOS_DURATION=$(SOAK_CHAOS) $(HEAVY_TEST) -timeout 24h -v ./faults/patroni/chaos/...
+	cd test && SQLSTORE_TEST_LENGTH=$(SOAK_CHAOS_MINUTES) $(HEAVY_TEST) -timeout 24h -v ./faults/patroni/chaos/...
 	$(MAKE) bench BENCH_FLAGS="$(SOAK_BENCH_FLAGS)"
 
 .PHONY: ci

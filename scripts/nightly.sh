@@ -10,7 +10,7 @@ exec </dev/null
 suites() {
 	cat <<-'END'
 		lint 40 - make lint-all
-		unit 60 - env STORE_SEEDS=6 SQLSTORE_TEST_FAIR=5s make test
+		unit 60 - env SQLSTORE_TEST_LENGTH=6 make test
 		fuzz 40 - make fuzz
 		versions 120 - make test-postgres-versions
 		etcd 30 sqlite,postgres,pgbouncer make e2e-etcd
@@ -61,8 +61,7 @@ run() {
 	log=$logs/$suite${database//-/}.log
 	[ "$database" = - ] || set -- "$@" DATASTORE="$database" BENCH_FLAGS="-short -datastore $database"
 	echo "--- $suite $database (seed $seed, log $log)"
-	SQLSTORE_TEST_SEED=$seed SQLSTORE_TEST_SIMULATION_FROM=$seed SQLSTORE_TEST_SIMULATION_REVERT=$seed \
-		timeout --kill-after=10s "${limit}m" "$@" >"$log" 2>&1
+	SQLSTORE_TEST_SEED=$seed timeout --kill-after=10s "${limit}m" "$@" >"$log" 2>&1
 	status=$?
 	case $status in
 	0) passed=$((passed + 1)) ;;

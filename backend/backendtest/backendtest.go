@@ -1,7 +1,7 @@
 // Package backendtest is the suite that every backend must pass: what a caller of [backend.Backend] may rely on, method
 // by method, and then random operations compared with a model in memory.
 //
-// STORE_SEEDS raises how many random operations there are, and reads beside writes.
+// SQLSTORE_TEST_LENGTH raises how many random operations there are, and reads beside writes.
 //
 // A backend's own tests call [Run], and test what only that database has, such as its files or query plans.
 package backendtest

@@ -18,7 +18,7 @@ import (
 // a model.
 func testReadsDuringWrites(f *fixture) {
 	const keys = 10
-	writes := 500 * int64(env.Count(f.T, "STORE_SEEDS", 1))
+	writes := 500 * int64(env.Length.Count(f.T, 1))
 	ctx := context.Background()
 	var newest atomic.Int64 // committed and answered
 	newest.Store(1)

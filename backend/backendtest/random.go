@@ -12,9 +12,9 @@ import (
 
 // testRandom runs random operations on the backend and on the model. It logs the seed, which reproduces a failure.
 func testRandom(f *fixture) {
-	seed := env.Seed(f.T, "SQLSTORE_TEST_SEED", 1)
+	seed := env.Seed.Uint(f.T, 1)
 	f.Logf("seed %d", seed)
-	for n := range uint64(env.Count(f.T, "STORE_SEEDS", 1)) {
+	for n := range uint64(env.Length.Count(f.T, 1)) {
 		r := &random{f, rand.New(rand.NewPCG(seed, n))}
 		for range 120 {
 			r.step()

@@ -16,13 +16,14 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 )
 
-// holderVariable makes the test binary a process that holds the clock of the database that it names.
-const holderVariable = "SQLSTORE_TEST_HOLDER"
+// role is that of a process that holds the clock of the database that it is given.
+const role = "holder"
 
 func TestMain(m *testing.M) {
-	if dsn := os.Getenv(holderVariable); dsn != "" {
+	if dsn, ok := env.IsChild(role); ok {
 		if err := holder(dsn); err != nil {
 			fmt.Println(err)
 			os.Exit(1)
@@ -67,7 +68,7 @@ func TestHolderStandsStill(t *testing.T) {
 	dsn := database(t)
 	b := openTest(t, Config{DSN: dsn})
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), holderVariable+"="+dsn)
+	cmd.Env = append(os.Environ(), env.AsChild(role, dsn))
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

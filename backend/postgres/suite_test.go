@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"net/url"
-	"os"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/backendtest"
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
@@ -48,12 +48,10 @@ func openTest(tb testing.TB, cfg Config) *Backend {
 	return b
 }
 
-// wholeVariable makes the suites run completely in every mode of pgx.
-const wholeVariable = "SQLSTORE_TEST_WHOLE"
-
-// inPart lists the tests that depend on how statements and rows are sent, for the modes other than the default.
+// inPart lists the tests that depend on how statements and rows are sent, for the modes other than the default. With
+// [env.Whole], the suites run completely in every mode of pgx.
 func inPart() []string {
-	if os.Getenv(wholeVariable) != "" {
+	if env.Whole.Text() != "" {
 		return nil
 	}
 	return []string{
@@ -65,7 +63,7 @@ func inPart() []string {
 
 // modes returns pgx's default mode, and the others if the environment wants everything.
 func modes() []string {
-	if os.Getenv(wholeVariable) == "" {
+	if env.Whole.Text() == "" {
 		return []string{"cache_statement"}
 	}
 	return []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"}

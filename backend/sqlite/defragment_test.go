@@ -14,6 +14,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 )
 
 // fragment writes rows and removes most of them again.
@@ -148,8 +149,8 @@ func TestDefragmentBesideCheckpoints(t *testing.T) {
 // TestDefragmentWithoutTemporaryDirectory defragments in a process in which SQLite cannot create temporary files: the
 // directory's name exceeds SQLite's limit.
 func TestDefragmentWithoutTemporaryDirectory(t *testing.T) {
-	const variable = "SQLSTORE_TEST_DEFRAGMENT"
-	if path := os.Getenv(variable); path != "" {
+	const role = "defragments"
+	if path, ok := env.IsChild(role); ok {
 		b := openTest(t, Config{Path: path})
 		if err := b.writer.exec("PRAGMA temp.cache_size = 1; CREATE TEMP TABLE t AS " +
 			"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100) SELECT randomblob(100000) " +
@@ -170,7 +171,7 @@ func TestDefragmentWithoutTemporaryDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), variable+"="+filepath.Join(t.TempDir(), "db"), "SQLITE_TMPDIR="+dir)
+	cmd.Env = append(os.Environ(), env.AsChild(role, filepath.Join(t.TempDir(), "db")), "SQLITE_TMPDIR="+dir)
 	out, err := cmd.CombinedOutput()
 	if err != nil || !bytes.Contains(out, []byte("--- PASS: "+t.Name())) {
 		t.Errorf("%v\n%s", err, out)

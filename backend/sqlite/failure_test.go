@@ -18,6 +18,7 @@ import (
 
 	"github.com/sqlstore/sqlstore/backend"
 	"github.com/sqlstore/sqlstore/backend/sqlite/internal/pagesum"
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 )
 
 func revision(t *testing.T, b *Backend) int64 {
@@ -104,8 +105,8 @@ func TestFullDisk(t *testing.T) { onSmallDisk(t, "4m", fillDisk) }
 // this needs a kernel with user namespaces.
 func onSmallDisk(t *testing.T, size string, f func(t *testing.T, dir string)) {
 	t.Helper()
-	const variable = "SQLSTORE_TEST_SMALL_DISK"
-	if dir := os.Getenv(variable); dir != "" {
+	const role = "on a small disk"
+	if dir, ok := env.IsChild(role); ok {
 		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
 			t.Fatalf("mount a small file system: %v", err)
 		}
@@ -113,7 +114,7 @@ func onSmallDisk(t *testing.T, size string, f func(t *testing.T, dir string)) {
 		return
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), variable+"="+t.TempDir())
+	cmd.Env = append(os.Environ(), env.AsChild(role, t.TempDir()))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 	if os.Geteuid() != 0 {
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER

@@ -44,11 +44,11 @@ func TestConcurrentRequestsAgainstModel(t *testing.T) {
 		{"replicas that trail, no index, small", small(Config{DisableIndex: true}), false, true, true, true},
 	} {
 		t.Run(variant.name, func(t *testing.T) {
-			few := uint64(2)
+			few := 2
 			if variant.shared { // on Postgres a transaction takes much longer
 				few = 1
 			}
-			for _, seed := range seeds(few) {
+			for _, seed := range seeds(t, few) {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
 					if variant.shared {
 						var all []*Store

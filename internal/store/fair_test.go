@@ -29,7 +29,7 @@ func TestReplicasShareTheClock(t *testing.T) {
 func shareTheClock(t *testing.T, replicas, kib int) {
 	const writers = 200
 	least := int64(2 * writers * replicas)
-	start, lasts := time.Now(), env.Duration(t, "SQLSTORE_TEST_FAIR", time.Second)
+	start, lasts := time.Now(), env.Length.Seconds(t, time.Second)
 	all := openReplicas(t, replicas, Config{QuotaBytes: -1})
 	ctx, enough := context.WithCancel(t.Context())
 	defer enough()

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/sqlstore/sqlstore/backend"
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 )
 
 // world is an engine, its model and the watches that observe it.
@@ -45,13 +44,11 @@ func small(cfg Config) Config {
 	return cfg
 }
 
-// seeds returns the seeds of a random test: few, or as many as STORE_SEEDS specifies. The name of each test includes
-// its seed.
-func seeds(few uint64) (all []uint64) {
-	if n, err := strconv.ParseUint(os.Getenv("STORE_SEEDS"), 10, 64); err == nil {
-		few = n
-	}
-	for n := range few {
+// seeds returns the seeds of a random test: few, or as many as SQLSTORE_TEST_LENGTH specifies. The name of each test
+// includes its seed.
+func seeds(tb testing.TB, few int) (all []uint64) {
+	tb.Helper()
+	for n := range uint64(env.Length.Count(tb, few)) {
 		all = append(all, n)
 	}
 	return all
@@ -75,11 +72,11 @@ func TestRandomRequestsAgainstModel(t *testing.T) {
 		{"replicas, no index, small", small(Config{DisableIndex: true}), false, 2},
 	} {
 		t.Run(variant.name, func(t *testing.T) {
-			few := uint64(6)
+			few := 6
 			if variant.replicas > 0 { // on Postgres a step takes much longer
 				few = 1
 			}
-			for _, seed := range seeds(few) {
+			for _, seed := range seeds(t, few) {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
 					w := newWorld(t, variant.cfg, variant.slow, variant.replicas, randomBytes(seed, 6000))
 					for !w.g.done() && !t.Failed() {

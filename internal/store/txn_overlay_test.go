@@ -31,7 +31,7 @@ func TestOverlay(t *testing.T) {
 		put(t, s, key, "")
 		committed[key] = true
 	}
-	r := rand.New(rand.NewPCG(env.Seed(t, "SQLSTORE_TEST_SEED", 1), 2))
+	r := rand.New(rand.NewPCG(env.Seed.Uint(t, 1), 2))
 	e, live := batchOn(t, s), maps.Clone(committed)
 	key := func() string { return fmt.Sprintf("%02d", r.IntN(90)) }
 	within := func(from, to string) (keys []string) {

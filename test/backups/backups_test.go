@@ -26,7 +26,7 @@ func often(b *bucket, full time.Duration) []string {
 
 // Backups in S3 survive uploads that are cut off in the middle, and an S3 that is away for a while.
 func TestS3(t *testing.T) {
-	seed := env.Seed(t, "SQLSTORE_TEST_SEED", rand.Uint64())
+	seed := env.Seed.Uint(t, rand.Uint64())
 	g := startGateway(t)
 	c := startCutter(t, g.address, seed)
 	b := &bucket{
@@ -57,7 +57,7 @@ func TestS3(t *testing.T) {
 
 // A server that is killed at any moment has saved what its files say, and goes on with the same chain afterwards.
 func TestKills(t *testing.T) {
-	seed := env.Seed(t, "SQLSTORE_TEST_SEED", rand.Uint64())
+	seed := env.Seed.Uint(t, rand.Uint64())
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	b := &bucket{url: filepath.Join(t.TempDir(), "backups")}
 	s := launch.Start(t, launch.Config{Args: often(b, time.Hour)})
@@ -91,7 +91,7 @@ func TestKills(t *testing.T) {
 
 // Of three replicas, one makes the backups. When it is killed, another goes on with the same chain.
 func TestReplicas(t *testing.T) {
-	seed := env.Seed(t, "SQLSTORE_TEST_SEED", rand.Uint64())
+	seed := env.Seed.Uint(t, rand.Uint64())
 	b := &bucket{url: filepath.Join(t.TempDir(), "backups")}
 	replicas := datastore.Choice{Postgres: true, Replicas: 3}.Start(t, launch.Config{Args: often(b, time.Hour)})
 	l := startLoad(t, seed, datastore.Endpoints(replicas)...)

@@ -22,7 +22,7 @@ import (
 // A restore that is killed at random moments is finished by the same command, also while the backup goes on, and until
 // then no server opens the target.
 func TestKilledRestore(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(env.Seed(t, "SQLSTORE_TEST_SEED", rand.Uint64()), 3))
+	rnd := rand.New(rand.NewPCG(env.Seed.Uint(t, rand.Uint64()), 3))
 	const keys, valueBytes = 400, 100_000 // several transactions of a restore
 	b := &bucket{url: filepath.Join(t.TempDir(), "backups")}
 	s := launch.Start(t, launch.Config{Args: append(often(b, time.Hour), "--unsafe-no-fsync")})

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 	"github.com/sqlstore/sqlstore/internal/testing/launch"
 )
 
@@ -23,7 +24,7 @@ var errNoBinaries = errors.New("no Postgres binaries, neither in PATH nor in /us
 // postgresBinaries returns the directory of the machine's Postgres programs: those of SQLSTORE_TEST_POSTGRES_VERSION,
 // otherwise the newest version of Debian's packages, otherwise those in PATH.
 func postgresBinaries() (string, error) {
-	version := os.Getenv("SQLSTORE_TEST_POSTGRES_VERSION")
+	version := env.PostgresVersion.Text()
 	if version == "" {
 		version = "*"
 	}

@@ -2,18 +2,13 @@ package etcdtests
 
 import (
 	"fmt"
-	"os"
 	"path"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-)
 
-// The environment variables.
-const (
-	wholeVariable = "SQLSTORE_TEST_WHOLE"
-	partVariable  = "SQLSTORE_TEST_PART"
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 )
 
 // limit bounds a test: those that wait for a line of the log have no limit themselves.
@@ -65,12 +60,12 @@ func run(t *testing.T, pkg string) {
 // part returns which of how many parts of the tests to run.
 func part(t *testing.T) (number, parts int) {
 	t.Helper()
-	s := os.Getenv(partVariable)
+	s := env.Part.Text()
 	if s == "" {
 		return 0, 1
 	}
 	if _, err := fmt.Sscanf(s, "%d/%d", &number, &parts); err != nil || number < 0 || parts < 1 {
-		t.Fatalf("%s is %q, want a number, a slash and how many parts there are", partVariable, s)
+		t.Fatalf("%s is %q, want a number, a slash and how many parts there are", env.Part, s)
 	}
 	return number, parts
 }

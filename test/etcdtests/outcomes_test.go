@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 )
 
 // outcomes are those of a test and its subtests, by name with the package first, and all that they print.
@@ -27,7 +29,7 @@ func (p program) attempt(t *testing.T, name string) *outcomes {
 		"-test.timeout="+limit.String(), "-test.run=^"+name+"$")
 	cmd.Dir = p.dir
 	cmd.Stderr = os.Stderr
-	if os.Getenv(wholeVariable) == "" {
+	if env.Whole.Text() == "" {
 		cmd.Env = append(os.Environ(), "E2E_TEST_MINIMAL=1")
 	}
 	out, err := cmd.StdoutPipe()

@@ -2,5 +2,5 @@
 //
 //	server/    kine, the newest and the oldest that is supported, and MariaDB as processes
 //
-// SQLSTORE_TEST_SEED repeats a random history, and SQLSTORE_TEST_WRITES sets its length.
+// SQLSTORE_TEST_SEED repeats a random history, and SQLSTORE_TEST_LENGTH sets how many writes it has.
 package moves

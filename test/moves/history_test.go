@@ -16,7 +16,7 @@ import (
 )
 
 // writes is the length of a random history.
-func writes(t *testing.T) int { return env.Count(t, "SQLSTORE_TEST_WRITES", 300) }
+func writes(t *testing.T) int { return env.Length.Count(t, 300) }
 
 // history writes to kine what its clients can write, at random.
 type history struct {
@@ -36,7 +36,7 @@ type history struct {
 }
 
 func newHistory(t *testing.T, client *clientv3.Client, compacts bool) *history {
-	seed := env.Seed(t, "SQLSTORE_TEST_SEED", uint64(time.Now().UnixNano()))
+	seed := env.Seed.Uint(t, uint64(time.Now().UnixNano()))
 	t.Logf("SQLSTORE_TEST_SEED=%d", seed)
 	h := &history{
 		t: t, client: client, random: rand.New(rand.NewPCG(seed, 0)), compacts: compacts, mod: map[string]int64{},

@@ -15,9 +15,8 @@
 //
 // Environment:
 //
-//	SQLSTORE_TEST_SIMULATION_MINUTES  how long TestSeeds runs (default 0.5; more for a soak)
-//	SQLSTORE_TEST_SIMULATION_FROM     the first seed of TestSeeds (default 1)
-//	SQLSTORE_TEST_SIMULATION_SEED     the only seed of TestSeeds; its log is shown
-//	SQLSTORE_TEST_SIMULATION_REVERT   which fix TestRevertedFixes reverts: a number, of which the remainder counts
-//	                                  (default 0), or all
+//	SQLSTORE_TEST_LENGTH  minutes of TestSeeds (default 0.5; more for a soak); 0 runs one seed and shows its log
+//	SQLSTORE_TEST_SEED    the first seed of TestSeeds (default 1), and which fix TestRevertedFixes reverts: the
+//	                      remainder counts
+//	SQLSTORE_TEST_WHOLE   set: TestRevertedFixes reverts each fix
 package simulation

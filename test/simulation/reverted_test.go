@@ -30,11 +30,8 @@ var reverted = []struct {
 
 // TestRevertedFixes takes back one fix at a time and expects that a seed finds the defect.
 func TestRevertedFixes(t *testing.T) {
-	all := os.Getenv("SQLSTORE_TEST_SIMULATION_REVERT") == "all"
-	chosen := 0
-	if !all {
-		chosen = int(env.Seed(t, "SQLSTORE_TEST_SIMULATION_REVERT", 0) % uint64(len(reverted)))
-	}
+	all := env.Whole.Text() != ""
+	chosen := int(env.Seed.Uint(t, 0) % uint64(len(reverted)))
 	for i, c := range reverted {
 		if i != chosen && !all {
 			continue

@@ -6,7 +6,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,20 +21,17 @@ const root = "../.."
 // TestSeeds runs one seed after the other, as many as time allows.
 func TestSeeds(t *testing.T) {
 	program, dir := build(t, root), t.TempDir()
-	if seed := os.Getenv("SQLSTORE_TEST_SIMULATION_SEED"); seed != "" {
-		n, err := strconv.ParseUint(seed, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := run(program, dir, n, true)
+	first, lasts := env.Seed.Uint(t, 1), env.Length.Minutes(t, 30*time.Second)
+	if lasts == 0 {
+		r, err := run(program, dir, first, true)
 		report(t, r, err)
-		log, _ := os.ReadFile(logOf(dir, n))
+		log, _ := os.ReadFile(logOf(dir, first))
 		t.Logf("%+v\n%s", r, log)
 		return
 	}
 	var next atomic.Uint64
-	next.Store(env.Seed(t, "SQLSTORE_TEST_SIMULATION_FROM", 1))
-	end := time.Now().Add(env.Minutes(t, "SQLSTORE_TEST_SIMULATION_MINUTES", 30*time.Second))
+	next.Store(first)
+	end := time.Now().Add(lasts)
 	var total totals
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -58,7 +54,7 @@ func report(t *testing.T, r world.Result, err error) {
 		t.Error(err)
 	}
 	if len(r.Problems) > 0 {
-		t.Errorf("seed %d (%s):\n%s\nrun it alone with SQLSTORE_TEST_SIMULATION_SEED=%d", r.Seed, r.Plan,
+		t.Errorf("seed %d (%s):\n%s\nrun it alone with SQLSTORE_TEST_LENGTH=0 SQLSTORE_TEST_SEED=%d", r.Seed, r.Plan,
 			strings.Join(r.Problems, "\n"), r.Seed)
 	}
 }

@@ -3,13 +3,14 @@ package images
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 )
 
 const (
@@ -30,7 +31,7 @@ func Sqlstore(tb testing.TB) string {
 }
 
 var sqlstore = sync.OnceValues(func() (string, error) {
-	if ref := os.Getenv("SQLSTORE_TEST_IMAGE"); ref != "" {
+	if ref := env.Image.Text(); ref != "" {
 		return ref, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), sqlstoreTimeout)

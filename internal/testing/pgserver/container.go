@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +16,7 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 	tclog "github.com/testcontainers/testcontainers-go/log"
 
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 	"github.com/sqlstore/sqlstore/internal/testing/images"
 	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/internal/testing/pgserver/guard"
@@ -48,7 +48,7 @@ func newContainer(ctx context.Context, o Options) (*container, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &container{engine: e, image: os.Getenv("SQLSTORE_TEST_POSTGRES_IMAGE"), settings: o.Settings, memory: o.Memory}
+	c := &container{engine: e, image: env.PostgresImage.Text(), settings: o.Settings, memory: o.Memory}
 	version := o.Version
 	if c.image == "" {
 		if version == "" {

@@ -20,13 +20,14 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 )
 
 // databaseTimeout limits the creation and the removal of a database.
@@ -50,7 +51,7 @@ const createDatabase = "CREATE DATABASE %s TEMPLATE template0 ENCODING 'UTF8'"
 func Database(tb testing.TB) string {
 	tb.Helper()
 	shared.once.Do(func() {
-		if shared.dsn = os.Getenv("SQLSTORE_TEST_POSTGRES"); shared.dsn != "" {
+		if shared.dsn = env.Postgres.Text(); shared.dsn != "" {
 			shared.from = "the server of SQLSTORE_TEST_POSTGRES"
 		} else {
 			var s *Server

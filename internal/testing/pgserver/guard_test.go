@@ -13,15 +13,16 @@ import (
 
 	"github.com/moby/moby/client"
 
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 	"github.com/sqlstore/sqlstore/internal/testing/images"
 	"github.com/sqlstore/sqlstore/internal/testing/pgserver/guard"
 )
 
-// victimVariable makes the test binary start a server of the kind that it names and wait to be killed.
-const victimVariable = "SQLSTORE_TEST_VICTIM"
+// role is that of a process that starts a server of the kind that it is given, and waits to be killed.
+const role = "victim"
 
 func TestMain(m *testing.M) {
-	if kind := os.Getenv(victimVariable); kind != "" {
+	if kind, ok := env.IsChild(role); ok {
 		victim(kind)
 	}
 	os.Exit(m.Run())
@@ -50,7 +51,7 @@ func TestNothingOutlivesAKilledProcess(t *testing.T) {
 	for kind := range kinds(t) {
 		t.Run(kind, func(t *testing.T) {
 			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), victimVariable+"="+kind)
+			cmd.Env = append(os.Environ(), env.AsChild(role, kind))
 			out, err := cmd.StdoutPipe()
 			check(t, err)
 			check(t, cmd.Start())

@@ -3,12 +3,12 @@ package pgserver
 import (
 	"context"
 	"errors"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 	"github.com/sqlstore/sqlstore/internal/testing/images"
 )
 
@@ -21,7 +21,7 @@ func kinds(t *testing.T) map[string]func(context.Context, Options) (node, error)
 	} else {
 		t.Logf("without containers: %v", err)
 	}
-	if _, err := findBinaries(os.Getenv("SQLSTORE_TEST_POSTGRES_VERSION")); err == nil {
+	if _, err := findBinaries(env.PostgresVersion.Text()); err == nil {
 		found["binaries"] = func(_ context.Context, o Options) (node, error) { return newLocal(o) }
 	} else {
 		t.Logf("without binaries: %v", err)

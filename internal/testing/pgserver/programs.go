@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 	"github.com/sqlstore/sqlstore/internal/testing/launch"
 )
 
@@ -25,7 +26,7 @@ type Programs struct {
 
 // FindPrograms finds the programs of version SQLSTORE_TEST_POSTGRES_VERSION, or of any version if that is unset.
 func FindPrograms() (Programs, error) {
-	b, err := findBinaries(os.Getenv("SQLSTORE_TEST_POSTGRES_VERSION"))
+	b, err := findBinaries(env.PostgresVersion.Text())
 	if err != nil {
 		return Programs{}, err
 	}

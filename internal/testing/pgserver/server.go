@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 )
 
 // The superuser of every server started here, which listens on the loopback interface and lives as long as a test.
@@ -109,7 +110,7 @@ func (s *Server) removeAfter(tb testing.TB) {
 
 func start(o Options, newNode func(context.Context, Options) (node, error)) (*Server, error) {
 	if o.Version == "" {
-		o.Version = os.Getenv("SQLSTORE_TEST_POSTGRES_VERSION")
+		o.Version = env.PostgresVersion.Text()
 	}
 	// Package images limits the time to get an image.
 	n, err := newNode(context.Background(), o)

@@ -22,7 +22,7 @@ import (
 )
 
 func TestKill(t *testing.T) {
-	kills, seed := env.Count(t, "SQLSTORE_TEST_KILLS", 5), env.Seed(t, "SQLSTORE_TEST_SEED", rand.Uint64())
+	kills, seed := env.Length.Count(t, 5), env.Seed.Uint(t, rand.Uint64())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	replicas := servers.Targets(t)

@@ -13,7 +13,7 @@
 //
 // Environment:
 //
-//	SQLSTORE_TEST_KILLS   how often TestKill kills (default 5; thousands for a soak)
+//	SQLSTORE_TEST_LENGTH  how often TestKill kills (default 5; thousands for a soak)
 //	SQLSTORE_TEST_SEED    of the load and the moments of the kills; the order in which the server
 //	                      receives concurrent requests still varies
 //	SQLSTORE_TEST_TARGET  etcd: test the test

@@ -25,7 +25,7 @@ import (
 // server whose sync fails under load exits, with the reason in its log and its exit status, and acknowledges no write
 // that was not synced.
 func TestFailedSync(t *testing.T) {
-	seed := env.Seed(t, "SQLSTORE_TEST_SEED", rand.Uint64())
+	seed := env.Seed.Uint(t, rand.Uint64())
 	t.Logf("seed %d", seed)
 	server := launch.Start(t, servers.FileTargetConfig(t))
 	j := journal.New()

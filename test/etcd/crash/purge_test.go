@@ -21,7 +21,7 @@ import (
 // A server that dies while it deletes what a compaction left behind loses no row that is needed. After its restart, or
 // on another replica, the deletion resumes where it stopped, until only needed rows are left and the space is freed.
 func TestKillInPurge(t *testing.T) {
-	seed := env.Seed(t, "SQLSTORE_TEST_SEED", rand.Uint64())
+	seed := env.Seed.Uint(t, rand.Uint64())
 	t.Logf("seed %d", seed)
 	p := startPurge(t)
 	kills, writes := 4, 60

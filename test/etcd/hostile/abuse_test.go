@@ -21,7 +21,7 @@ func TestAbuse(t *testing.T) {
 
 // The same over TLS; the short round runs only the abuses that TLS changes.
 func TestAbuseOverTLS(t *testing.T) {
-	full := roundFromEnv(t).full
+	full := roundFromEnv().full
 	for _, a := range abuses() {
 		if full || a.secure {
 			t.Run(a.name, func(t *testing.T) { withstand(t, a, true) })

@@ -11,10 +11,12 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 )
 
-// orderVariable passes the order to an attacker, which is another process of this test's binary.
-const orderVariable = "SQLSTORE_TEST_ABUSE_ORDER"
+// role is an attacker's, which is another process of this test's binary. Its argument is the order.
+const role = "attacker"
 
 // order says what an attacker has to do.
 type order struct {
@@ -31,11 +33,11 @@ type outcome struct {
 	Err  string
 }
 
-// obeyOrder carries out the order in the environment and reports whether there was one. What the attack opened stays
+// obeyOrder carries out the order that this process was started with, and reports whether there was one. What the attack opened stays
 // open until standard input ends.
 func obeyOrder() bool {
-	raw := os.Getenv(orderVariable)
-	if raw == "" {
+	raw, ok := env.IsChild(role)
+	if !ok {
 		return false
 	}
 	var o order
@@ -95,7 +97,7 @@ func startAttacker(t *testing.T, o order) *attacker {
 	}
 	a := &attacker{t: t, cmd: exec.Command("nice", "-n", "10", self), out: make(chan outcome, 1)}
 	t.Logf("seed %d", seed())
-	a.cmd.Env = append(os.Environ(), orderVariable+"="+string(raw), fmt.Sprint(seedVariable, "=", seed()))
+	a.cmd.Env = append(os.Environ(), env.AsChild(role, string(raw)), env.Seed.With(seed()))
 	a.cmd.Stderr = os.Stderr
 	a.cmd.SysProcAttr = dieWithParent()
 	out, err := a.cmd.StdoutPipe()

@@ -5,9 +5,9 @@
 // serving that client. When the attacker has gone, memory, goroutines, descriptors and the log must be back where they
 // were. The other tests send one malformed request after another and check the answers.
 //
-//	SQLSTORE_TEST_ABUSE         short or unset: a few seconds of each abuse; the client is answered within six seconds
-//	                            full: each at full length; the client is answered within two
-//	SQLSTORE_TEST_ABUSE_TABLE   a file to append a line of JSON to for each abuse
+//	SQLSTORE_TEST_WHOLE         unset: a few seconds of each abuse; the client is answered within six seconds
+//	                            set: each at full length; the client is answered within two
+//	SQLSTORE_TEST_KEEP          a directory; its file abuse.jsonl gets a line for each abuse: the source of docs/abuse.md
 //	SQLSTORE_TEST_SEED          repeats the random attacks of a run
 //	SQLSTORE_TEST_TARGET=etcd   attacks an etcd. The run reports the results of each abuse, and none of them fails it
 //

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -19,6 +18,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/sqlstore/sqlstore/internal/testing/authority"
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
 )
@@ -154,15 +154,13 @@ func random(t *testing.T) *rand.Rand {
 
 // seed is SQLSTORE_TEST_SEED, or one of its own for each process.
 var seed = sync.OnceValue(func() uint64 {
-	s := os.Getenv(seedVariable)
+	s := env.Seed.Text()
 	if s == "" {
 		return rand.Uint64()
 	}
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {
-		panic(seedVariable + ": " + err.Error())
+		panic(fmt.Sprintf("%s: %v", env.Seed, err))
 	}
 	return n
 })
-
-const seedVariable = "SQLSTORE_TEST_SEED"

@@ -4,15 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
-)
-
-const (
-	roundVariable = "SQLSTORE_TEST_ABUSE"
-	tableVariable = "SQLSTORE_TEST_ABUSE_TABLE"
 )
 
 // round is the amount of abuse, and how soon the well-behaved client must get its answers.
@@ -25,17 +22,11 @@ type round struct {
 
 // roundFromEnv returns the short round unless the environment asks for the full one. The requirement is two seconds;
 // the short round allows more because it shares its processors with other programs.
-func roundFromEnv(t *testing.T) round {
-	t.Helper()
-	switch s := os.Getenv(roundVariable); s {
-	case "", "short":
+func roundFromEnv() round {
+	if env.Whole.Text() == "" {
 		return round{time: 5 * time.Second, linger: time.Second, promptly: 6 * time.Second}
-	case "full":
-		return round{full: true, time: time.Minute, linger: 10 * time.Second, promptly: 2 * time.Second}
-	default:
-		t.Fatalf("%s is %q, want short or full", roundVariable, s)
-		return round{}
 	}
+	return round{full: true, time: time.Minute, linger: 10 * time.Second, promptly: 2 * time.Second}
 }
 
 // What a server may use more after an abuse than before, as its own work makes usage vary, and how soon it must be down
@@ -64,7 +55,7 @@ type result struct {
 
 // withstand abuses a server while a well-behaved client measures it.
 func withstand(t *testing.T, a abuse, secure bool) {
-	r := roundFromEnv(t)
+	r := roundFromEnv()
 	v := startMeasured(t, secure, a.args...)
 	res := measure(t, v, a, r)
 	res.report(t)
@@ -175,7 +166,7 @@ func (r *result) check(t *testing.T, a abuse, allowed round) {
 	}
 }
 
-// report logs the result and adds it to the file that the environment names.
+// report logs the result, and adds it to abuse.jsonl in the directory that the environment names.
 func (r *result) report(t *testing.T) {
 	t.Helper()
 	if r.Ended {
@@ -185,15 +176,15 @@ func (r *result) report(t *testing.T) {
 			r.Took.Round(time.Millisecond),
 			r.Worst.Round(time.Millisecond), r.Peak>>20, r.Settled.Round(time.Millisecond), r.Left)
 	}
-	path := os.Getenv(tableVariable)
-	if path == "" {
+	dir := env.Keep.Text()
+	if dir == "" {
 		return
 	}
 	line, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	file, err := os.OpenFile(filepath.Join(dir, "abuse.jsonl"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,13 +11,13 @@ package servers
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/support/datastore"
 )
@@ -49,7 +49,7 @@ func EtcdConfig(tb testing.TB, dir string, args ...string) launch.Config {
 }
 
 // TargetIsEtcd reports whether the target is a second etcd rather than sqlstore.
-func TargetIsEtcd() bool { return os.Getenv("SQLSTORE_TEST_TARGET") == "etcd" }
+func TargetIsEtcd() bool { return env.Target.Text() == "etcd" }
 
 // Targets starts the servers under test, each with the given flags, which both etcd and sqlstore must know. They share
 // their data, so that a request may go to any of them.
@@ -99,7 +99,7 @@ func start(tb testing.TB, choice datastore.Choice, args []string) []*launch.Serv
 	switch {
 	case choice.DSN != "":
 		tb.Fatalf("each test needs an empty database: set %s=postgres, and SQLSTORE_TEST_POSTGRES to the DSN "+
-			"of a server", datastore.Variable)
+			"of a server", env.Datastore)
 	case TargetIsEtcd():
 		return EtcdCluster(tb, choice.Replicas, args...)
 	}

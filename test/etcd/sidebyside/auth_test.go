@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sqlstore/sqlstore/internal/testing/env"
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
 )
 
@@ -24,9 +23,8 @@ func startAuth(t *testing.T, args ...string) (etcd, target *side) {
 
 // Random sequences of administrators who change users and roles, and of users who use the store meanwhile.
 func TestAuthSideBySide(t *testing.T) {
-	steps := env.Count(t, "SQLSTORE_TEST_STEPS", 1500)
 	for _, seed := range seeds(t) {
-		t.Run("seed="+strconv.FormatUint(seed, 10), func(t *testing.T) { playAuth(t, seed, steps) })
+		t.Run("seed="+strconv.FormatUint(seed, 10), func(t *testing.T) { playAuth(t, seed, usualSteps) })
 	}
 }
 
@@ -48,7 +46,7 @@ func playAuth(t *testing.T, seed uint64, count int) {
 		return
 	}
 	first := err
-	deadline := time.Now().Add(env.Duration(t, "SQLSTORE_TEST_SHRINK", 45*time.Second))
+	deadline := time.Now().Add(shrinkTime)
 	shrink(steps[:n], deadline, func(rest []int) (failed bool) {
 		t.Run(fmt.Sprintf("shrink/%d", len(rest)), func(t *testing.T) {
 			if q, _, e := try(t, rest); e != nil {

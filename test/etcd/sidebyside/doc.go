@@ -19,8 +19,6 @@
 // Environment:
 //
 //	SQLSTORE_TEST_SEED    replay only this seed
-//	SQLSTORE_TEST_STEPS   steps of a sequence (default 1500)
-//	SQLSTORE_TEST_RUNS    random seeds to play besides the fixed one (default 1); more for a soak
-//	SQLSTORE_TEST_SHRINK  how long to shorten a failing sequence (default 45s; 0 disables it)
+//	SQLSTORE_TEST_LENGTH  random seeds to play besides the fixed one (default 1); more for a soak
 //	SQLSTORE_TEST_TARGET  etcd: compare etcd with itself
 package sidebyside

@@ -15,13 +15,10 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"github.com/sqlstore/sqlstore/internal/testing/env"
 )
 
 // Both servers allow exactly what the model of the rights allows, whatever is granted and asked for.
 func TestRights(t *testing.T) {
-	steps := env.Count(t, "SQLSTORE_TEST_STEPS", 1500)
 	for _, seed := range seeds(t) {
 		t.Run("seed="+strconv.FormatUint(seed, 10), func(t *testing.T) {
 			etcd, target := startAuth(t, "--max-txn-ops", strconv.Itoa(maxOps))
@@ -34,7 +31,7 @@ func TestRights(t *testing.T) {
 				users: map[string][]string{"root": {"root"}, "u1": {"r1"}, "u2": {"r2"}},
 			}, map[string]int{}}
 			// Chance decides what is denied: go on until every kind was.
-			for n := 0; n < steps || n < 10*steps && f.missing() != ""; n++ {
+			for n := 0; n < usualSteps || n < 10*usualSteps && f.missing() != ""; n++ {
 				if err := f.step(t.Context(), seed, n); err != nil {
 					t.Fatalf("step %d: %v\n\nthe last requests:\n  %s", n, err,
 						strings.Join(p.played[max(0, len(p.played)-30):], "\n  "))

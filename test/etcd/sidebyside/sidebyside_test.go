@@ -3,7 +3,6 @@ package sidebyside
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,28 +12,28 @@ import (
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
 )
 
-// fixedSeed is played in every run, so that a failure points at the change that caused it.
-const fixedSeed = 1
+const (
+	// fixedSeed is played in every run, so that a failure points at the change that caused it.
+	fixedSeed  = 1
+	usualSteps = 1500
+	// shrinkTime is how long to shorten a failing sequence.
+	shrinkTime = 45 * time.Second
+)
 
 func TestSideBySide(t *testing.T) {
-	steps := env.Count(t, "SQLSTORE_TEST_STEPS", 1500)
 	for _, seed := range seeds(t) {
 		t.Run("seed="+strconv.FormatUint(seed, 10), func(t *testing.T) {
-			play(t, seed, steps)
+			play(t, seed, usualSteps)
 		})
 	}
 }
 
 func seeds(t *testing.T) []uint64 {
-	if s := os.Getenv("SQLSTORE_TEST_SEED"); s != "" {
-		seed, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatalf("SQLSTORE_TEST_SEED: %v", err)
-		}
-		return []uint64{seed}
+	if env.Seed.Text() != "" {
+		return []uint64{env.Seed.Uint(t, 0)}
 	}
 	list := []uint64{fixedSeed}
-	for range env.Count(t, "SQLSTORE_TEST_RUNS", 1) {
+	for range env.Length.Count(t, 1) {
 		list = append(list, rand.Uint64())
 	}
 	return list
@@ -50,7 +49,7 @@ func play(t *testing.T, seed uint64, count int) {
 		return
 	}
 	first := err
-	deadline := time.Now().Add(env.Duration(t, "SQLSTORE_TEST_SHRINK", 45*time.Second))
+	deadline := time.Now().Add(shrinkTime)
 	played := p.played
 	shrink(steps[:n], deadline, func(rest []int) (failed bool) {
 		// A subtest, so that the servers of this attempt end with it.

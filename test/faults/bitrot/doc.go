@@ -18,6 +18,6 @@
 //
 // Environment:
 //
-//	SQLSTORE_TEST_FLIPS   how many bits TestSQLite and TestPostgres flip (default 100; thousands for a soak)
+//	SQLSTORE_TEST_LENGTH  how many bits TestSQLite and TestPostgres flip (default 100; thousands for a soak)
 //	SQLSTORE_TEST_SEED    seed of the first round; a failure names that of its round
 package bitrot

@@ -39,8 +39,8 @@ type place struct {
 // rot runs rounds until enough bits have flipped.
 func rot(t *testing.T, p *place) {
 	t.Helper()
-	flips := env.Count(t, "SQLSTORE_TEST_FLIPS", 100)
-	seed := env.Seed(t, "SQLSTORE_TEST_SEED", rand.Uint64())
+	flips := env.Length.Count(t, 100)
+	seed := env.Seed.Uint(t, rand.Uint64())
 	r := newReport()
 	for wrong := 0; r.flips < flips && wrong < 10; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // repeatable
@@ -79,7 +79,7 @@ func rot(t *testing.T, p *place) {
 		}
 		wrong++
 		t.Errorf("%d wrong answers, the first: %s\nflipped while the server ran: %t; flips: %v\nrepeat with "+
-			"SQLSTORE_TEST_SEED=%d SQLSTORE_TEST_FLIPS=%d", len(again.wrong), again.wrong[0], running, left, seed, n)
+			"SQLSTORE_TEST_SEED=%d SQLSTORE_TEST_LENGTH=%d", len(again.wrong), again.wrong[0], running, left, seed, n)
 	}
 	t.Log(r)
 	r.enough(t)

@@ -8,7 +8,7 @@
 //
 // Environment:
 //
-//	SQLSTORE_TEST_CLUSTER_MINUTES  length of TestMix (default 0.5; more for a soak)
+//	SQLSTORE_TEST_LENGTH           minutes of TestMix (default 0.5; more for a soak)
 //	SQLSTORE_TEST_SEED             of TestMix's faults
 //	SQLSTORE_TEST_IMAGE            image of sqlstore to test, instead of one built from the sources
 package cluster

@@ -15,8 +15,8 @@ const defaultDuration = 30 * time.Second
 
 // TestMix makes components fail in random order, some at the same time.
 func TestMix(t *testing.T) {
-	duration := env.Minutes(t, "SQLSTORE_TEST_CLUSTER_MINUTES", defaultDuration)
-	seed := env.Seed(t, "SQLSTORE_TEST_SEED", uint64(rand.Uint32()))
+	duration := env.Length.Minutes(t, defaultDuration)
+	seed := env.Seed.Uint(t, uint64(rand.Uint32()))
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	d := rig.NewDatabases(t)

@@ -16,7 +16,7 @@
 //
 // Environment:
 //
-//	SQLSTORE_TEST_CUTS    how often TestSQLite cuts the power (default 150; thousands for a soak); the tests on
+//	SQLSTORE_TEST_LENGTH  how often TestSQLite cuts the power (default 150; thousands for a soak); the tests on
 //	                      Postgres do so a tenth as often
 //	SQLSTORE_TEST_SEED    of the first life; a failure names that of its life, with which it repeats as closely as the
 //	                      order of concurrent requests allows

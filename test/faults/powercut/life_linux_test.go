@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 	"github.com/sqlstore/sqlstore/test/faults/powercut/disk"
 	"github.com/sqlstore/sqlstore/test/faults/powercut/mount"
 	"github.com/sqlstore/sqlstore/test/support/journal"
@@ -77,10 +77,10 @@ func (l *life) live(cuts int) (done int, err error) {
 // fail reports a failure with the command that repeats it.
 func (l *life) fail(t *testing.T, cuts int, err error) {
 	t.Helper()
-	if dir := os.Getenv("SQLSTORE_TEST_KEEP"); dir != "" && l.before != nil {
+	if dir := env.Keep.Text(); dir != "" && l.before != nil {
 		err = errors.Join(err, l.before.Export(dir))
 	}
-	t.Fatalf("%v\nrepeat with: SQLSTORE_TEST_SEED=%d SQLSTORE_TEST_CUTS=%d go test -count=1 -run '^%s$' .", err, l.seed,
+	t.Fatalf("%v\nrepeat with: SQLSTORE_TEST_SEED=%d SQLSTORE_TEST_LENGTH=%d go test -count=1 -run '^%s$' .", err, l.seed,
 		cuts, t.Name())
 }
 
@@ -90,7 +90,7 @@ func (l *life) round() error {
 	// Each round has a seed of its own, because how much earlier ones take from theirs depends on the timing.
 	l.rounds++
 	l.Rand = random(l.seed, l.rounds)
-	if os.Getenv("SQLSTORE_TEST_KEEP") != "" {
+	if env.Keep.Text() != "" {
 		l.before = l.disk.Clone()
 	}
 	if l.intact != nil {

@@ -22,7 +22,7 @@ import (
 const sharePostgres = 10
 
 func TestPostgres(t *testing.T) {
-	cuts, seed := env.Count(t, "SQLSTORE_TEST_CUTS", 150), env.Seed(t, "SQLSTORE_TEST_SEED", rand.Uint64())
+	cuts, seed := env.Length.Count(t, 150), env.Seed.Uint(t, rand.Uint64())
 	cuts = max(1, cuts/sharePostgres)
 	s, created := newPostgres(t)
 	for s.report.cuts < cuts {

@@ -20,7 +20,7 @@ import (
 const cutsOfALife = 12
 
 func TestSQLite(t *testing.T) {
-	cuts, seed := env.Count(t, "SQLSTORE_TEST_CUTS", 150), env.Seed(t, "SQLSTORE_TEST_SEED", rand.Uint64())
+	cuts, seed := env.Length.Count(t, 150), env.Seed.Uint(t, rand.Uint64())
 	s := newSQLite(t)
 	for s.report.cuts < cuts {
 		l := s.begin(seed)
@@ -36,7 +36,7 @@ func TestSQLite(t *testing.T) {
 // A server that does not sync loses what it has acknowledged, and the test notices.
 func TestSQLiteWithoutFsync(t *testing.T) {
 	const cuts = 20
-	seed := env.Seed(t, "SQLSTORE_TEST_SEED", rand.Uint64())
+	seed := env.Seed.Uint(t, rand.Uint64())
 	s := newSQLite(t, "--unsafe-no-fsync")
 	lost := 0
 	for tried := 0; tried < cuts; seed++ {

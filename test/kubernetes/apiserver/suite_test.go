@@ -1,6 +1,6 @@
 // Package apiserver_test runs a stock kube-apiserver on the store under test and uses it as a cluster does, over
 // the datastore and with the replicas that package datastore reads from the environment. SQLSTORE_TEST_TARGET=etcd runs
-// the same on etcd; SQLSTORE_TEST_OBJECTS sets how many objects a load writes.
+// the same on etcd; SQLSTORE_TEST_LENGTH sets how many objects a load writes.
 //
 // A new case is a function like those listed in TestKubeAPIServer, in a separate file; a case that needs its own
 // cluster is a Test function.
@@ -61,5 +61,5 @@ var servers = []struct {
 // objects returns how many objects a load writes: few enough for half a minute, unless the environment says otherwise.
 func objects(t *testing.T) int {
 	t.Helper()
-	return env.Count(t, "SQLSTORE_TEST_OBJECTS", 1000)
+	return env.Length.Count(t, 1000)
 }

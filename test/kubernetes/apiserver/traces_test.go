@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 	"github.com/sqlstore/sqlstore/test/kubernetes/apiserver/cluster"
 	"github.com/sqlstore/sqlstore/test/traces/collector"
 )
@@ -22,7 +23,7 @@ const traceTimeout = time.Minute
 // etcd, which has no spans of its storage, it goes to the call.
 func TestTraceFromKubernetes(t *testing.T) {
 	innermost := "COMMIT"
-	if os.Getenv(cluster.TargetVariable) == "etcd" {
+	if env.Target.Text() == "etcd" {
 		innermost = "etcdserverpb.KV/Txn"
 	}
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100") // ms

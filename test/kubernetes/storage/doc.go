@@ -8,7 +8,7 @@
 //	SQLSTORE_TEST_DATASTORE=postgres go test .        # sqlstore on Postgres: see package datastore
 //	SQLSTORE_TEST_REPLICAS=3                          # number of sqlstore servers over it, all used at once
 //	SQLSTORE_TEST_PGBOUNCER=1                         # through a PgBouncer
-//	SQLSTORE_TEST_ENDPOINT=host:port,host:port        # servers that already run, all used at once
+//	SQLSTORE_TEST_TARGET=host:port,host:port          # servers that already run, all used at once
 //
 // Kubernetes gives each of these tests its own etcd. Here they share one server: each test sees its own directory as if
 // it were the whole key space (see directory). Tests that name revisions get a new server or, if the servers cannot be

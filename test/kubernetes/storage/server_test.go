@@ -3,13 +3,13 @@ package storage
 import (
 	"net"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
 
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/support/datastore"
 )
@@ -33,15 +33,14 @@ type servers struct {
 // tb.
 func newServers(tb testing.TB) *servers {
 	tb.Helper()
-	if list := os.Getenv("SQLSTORE_TEST_ENDPOINT"); list != "" {
-		return &servers{endpoints: strings.Split(list, ",")}
-	}
-	switch target := os.Getenv("SQLSTORE_TEST_TARGET"); target {
-	case "", "sqlstore":
-	case "etcd":
+	switch target := env.Target.Text(); {
+	case target == "" || target == "sqlstore":
+	case target == "etcd":
 		return &servers{endpoints: startEtcd(tb), start: startEtcd}
+	case strings.Contains(target, ":"):
+		return &servers{endpoints: strings.Split(target, ",")}
 	default:
-		tb.Fatalf("SQLSTORE_TEST_TARGET is %q, want sqlstore or etcd", target)
+		tb.Fatalf("%s is %q, want sqlstore, etcd or endpoints", env.Target, target)
 	}
 	if datastore.FromEnv(tb).DSN != "" { // there is only this one database
 		return &servers{endpoints: startSQLStore(tb)}

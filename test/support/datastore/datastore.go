@@ -19,16 +19,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/internal/testing/pgbouncer"
 	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
-)
-
-// The environment variables.
-const (
-	Variable          = "SQLSTORE_TEST_DATASTORE"
-	ReplicasVariable  = "SQLSTORE_TEST_REPLICAS"
-	PgBouncerVariable = "SQLSTORE_TEST_PGBOUNCER"
 )
 
 // Choice says where the servers of a test keep their data.
@@ -46,41 +40,41 @@ type Choice struct {
 // FromEnv returns the environment's choice. The test fails if that is invalid.
 func FromEnv(tb testing.TB) Choice {
 	tb.Helper()
-	c, err := parse(os.Getenv)
+	c, err := parse(env.Variable.Text)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return c
 }
 
-func parse(getenv func(string) string) (Choice, error) {
+func parse(value func(env.Variable) string) (Choice, error) {
 	c := Choice{Replicas: 1}
-	switch s := getenv(Variable); {
+	switch s := value(env.Datastore); {
 	case s == "" || s == "sqlite":
 	case s == "postgres":
 		c.Postgres = true
 	case strings.HasPrefix(s, "postgres://") || strings.HasPrefix(s, "postgresql://"):
 		c.Postgres, c.DSN = true, s
 	default: // not shown: it may be a mistyped DSN
-		return c, fmt.Errorf("%s: want sqlite, postgres or postgres://", Variable)
+		return c, fmt.Errorf("%s: want sqlite, postgres or postgres://", env.Datastore)
 	}
-	if s := getenv(ReplicasVariable); s != "" {
+	if s := value(env.Replicas); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 {
-			return c, fmt.Errorf("%s is %q, want a number above 0", ReplicasVariable, s)
+			return c, fmt.Errorf("%s is %q, want a number above 0", env.Replicas, s)
 		}
 		c.Replicas = n
 	}
-	switch s := getenv(PgBouncerVariable); s {
+	switch s := value(env.PgBouncer); s {
 	case "", "0":
 	case "1":
 		c.PgBouncer = true
 	default:
-		return c, fmt.Errorf("%s is %q, want 1 or unset", PgBouncerVariable, s)
+		return c, fmt.Errorf("%s is %q, want 1 or unset", env.PgBouncer, s)
 	}
 	if !c.Postgres && (c.Replicas > 1 || c.PgBouncer) {
-		return c, fmt.Errorf("%s and %s are for Postgres: set %s=postgres", ReplicasVariable,
-			PgBouncerVariable, Variable)
+		return c, fmt.Errorf("%s and %s are for Postgres: set %s=postgres", env.Replicas,
+			env.PgBouncer, env.Datastore)
 	}
 	return c, nil
 }
@@ -128,7 +122,7 @@ func (c Choice) flags(tb testing.TB) []string {
 	}
 	u, err := url.Parse(dsn)
 	if err != nil {
-		tb.Fatalf("%s is not a URL", Variable)
+		tb.Fatalf("%s is not a URL", env.Datastore)
 	}
 	password, ok := u.User.Password()
 	if !ok {

@@ -1,6 +1,10 @@
 package datastore
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/sqlstore/sqlstore/internal/testing/env"
+)
 
 func TestParse(t *testing.T) {
 	for _, c := range []struct {
@@ -24,10 +28,12 @@ func TestParse(t *testing.T) {
 		{replicas: "3", fails: true},
 		{pgbouncer: "1", fails: true},
 	} {
-		env := map[string]string{Variable: c.datastore, ReplicasVariable: c.replicas, PgBouncerVariable: c.pgbouncer}
-		got, err := parse(func(name string) string { return env[name] })
+		values := map[env.Variable]string{
+			env.Datastore: c.datastore, env.Replicas: c.replicas, env.PgBouncer: c.pgbouncer,
+		}
+		got, err := parse(func(v env.Variable) string { return values[v] })
 		if (err != nil) != c.fails || (err == nil && got != c.want) {
-			t.Errorf("%v: %+v, %v; want %+v, failure %t", env, got, err, c.want, c.fails)
+			t.Errorf("%v: %+v, %v; want %+v, failure %t", values, got, err, c.want, c.fails)
 		}
 	}
 }

@@ -19,16 +19,18 @@ import (
 
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
+
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 )
 
-// variable makes a test binary a guard.
-const variable = "SQLSTORE_TEST_GUARD"
+// role is a guard's.
+const role = "guard"
 
 // removeTimeout limits the whole cleanup.
 const removeTimeout = time.Minute
 
 func init() {
-	if os.Getenv(variable) != "" {
+	if _, ok := env.IsChild(role); ok {
 		wait(os.Stdin)
 		os.Exit(0)
 	}
@@ -70,7 +72,7 @@ func start() (io.Writer, error) {
 		return nil, err
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), variable+"=1")
+	cmd.Env = append(os.Environ(), env.AsChild(role, ""))
 	cmd.Dir = "/"
 	// What ends the test's process group, usually an interrupt, must not end the guard.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

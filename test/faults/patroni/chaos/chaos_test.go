@@ -23,8 +23,8 @@ const (
 )
 
 func TestChaos(t *testing.T) {
-	duration := env.Duration(t, "SQLSTORE_TEST_CHAOS_DURATION", defaultDuration)
-	seed := env.Seed(t, "SQLSTORE_TEST_SEED", uint64(rand.Uint32()))
+	duration := env.Length.Minutes(t, defaultDuration)
+	seed := env.Seed.Uint(t, uint64(rand.Uint32()))
 	chosen := choose(t)
 	report := &report{seed: seed}
 	t.Logf("seed %d", seed)
@@ -52,7 +52,7 @@ func TestChaos(t *testing.T) {
 // choose returns the kinds of faults that the environment asks for.
 func choose(t *testing.T) []kind {
 	t.Helper()
-	pattern, err := regexp.Compile(os.Getenv("SQLSTORE_TEST_CHAOS_FAULTS"))
+	pattern, err := regexp.Compile(env.Part.Text())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func publish(t *testing.T, r *report) {
 	t.Helper()
 	text := r.String()
 	t.Logf("report:\n%s", text)
-	dir := os.Getenv("SQLSTORE_TEST_CHAOS_REPORT")
+	dir := env.Keep.Text()
 	if dir == "" {
 		return
 	}

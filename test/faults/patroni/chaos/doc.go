@@ -12,10 +12,10 @@
 //
 // Environment:
 //
-//	SQLSTORE_TEST_CHAOS_DURATION  how long to inject faults, for example 3h (default 2m)
-//	SQLSTORE_TEST_CHAOS_FAULTS    a regular expression that selects faults by name
-//	SQLSTORE_TEST_CHAOS_REPORT    a directory for the report, which is also in the test's output
-//	SQLSTORE_TEST_SEED            seed of the faults
+//	SQLSTORE_TEST_LENGTH  minutes of faults (default 2)
+//	SQLSTORE_TEST_PART    a regular expression that selects faults by name
+//	SQLSTORE_TEST_KEEP    a directory for the report, which is also in the test's output
+//	SQLSTORE_TEST_SEED    seed of the faults
 //
 // It needs Linux containers in which processes may have CAP_NET_ADMIN.
 package chaos

@@ -11,14 +11,16 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 )
 
 // The tests use the mounted disk in another process, a second run of this program: see the package documentation.
-const variable = "SQLSTORE_TEST_POWERCUT_CHILD"
+const role = "on the disk"
 
 func TestMain(m *testing.M) {
-	name := os.Getenv(variable)
-	if name == "" {
+	name, ok := env.IsChild(role)
+	if !ok {
 		os.Exit(m.Run())
 	}
 	if err := children[name](os.Args[1]); err != nil {
@@ -30,7 +32,7 @@ func TestMain(m *testing.M) {
 // run runs one of the children in the mounted directory and returns its error.
 func run(dir, name string) error {
 	cmd := exec.Command(os.Args[0], dir)
-	cmd.Env = append(os.Environ(), variable+"="+name)
+	cmd.Env = append(os.Environ(), env.AsChild(role, name))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s: %w: %s", name, err, strings.TrimSpace(string(out)))

@@ -4,19 +4,15 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/sqlstore/sqlstore/internal/testing/env"
 	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/programs"
 	"github.com/sqlstore/sqlstore/test/support/datastore"
 )
-
-// TargetVariable is the environment variable that names the store under test: "sqlstore" (also if unset) or "etcd",
-// which distinguishes a fault of sqlstore from one of the test.
-const TargetVariable = "SQLSTORE_TEST_TARGET"
 
 // Store is the server, or the replicas, behind kube-apiserver's --etcd-servers.
 type Store interface {
@@ -33,17 +29,17 @@ type Store interface {
 	Replicated() bool
 }
 
-// StartStore starts the store that TargetVariable names, empty, until the test ends, with flags that both have.
+// StartStore starts the store that [env.Target] names, empty, until the test ends, with flags that both have.
 // sqlstore runs over the datastore and with the replicas that package datastore reads from the environment.
 func StartStore(tb testing.TB, flags ...string) Store {
 	tb.Helper()
-	switch target := os.Getenv(TargetVariable); target {
+	switch target := env.Target.Text(); target {
 	case "", "sqlstore":
 		return &replicas{servers: datastore.FromEnv(tb).Start(tb, launch.Config{Args: flags})}
 	case "etcd":
 		return StartEtcd(tb, tb.TempDir(), flags...)
 	default:
-		tb.Fatalf("%s=%q: want sqlstore or etcd", TargetVariable, target)
+		tb.Fatalf("%s=%q: want sqlstore or etcd", env.Target, target)
 		return nil
 	}
 }

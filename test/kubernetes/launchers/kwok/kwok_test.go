@@ -15,11 +15,15 @@ import (
 // TestScale scales clusters on sqlstore and on etcd, in turns, until all nodes are ready and all pods run, and logs how
 // long that took and what the store used. Then it stops and starts the cluster: everything is still there.
 func TestScale(t *testing.T) {
-	nodes, pods := env.Count(t, "SQLSTORE_TEST_KWOK_NODES", 100), env.Count(t, "SQLSTORE_TEST_KWOK_PODS", 500)
+	nodes, pairs := env.Length.Count(t, 100), 1
+	pods := 5 * nodes
+	if env.Whole.Text() != "" {
+		pairs = 2
+	}
 	stores := []struct {
 		name, path string
 	}{{"sqlstore", launch.Binary(t)}, {"etcd", programs.Etcd.Path(t)}}
-	for pair := range env.Count(t, "SQLSTORE_TEST_KWOK_PAIRS", 1) {
+	for pair := range pairs {
 		if pair > 0 { // backwards, so that what changes on the machine affects both
 			stores[0], stores[1] = stores[1], stores[0]
 		}
