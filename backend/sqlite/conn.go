@@ -59,8 +59,8 @@ func connect(path string, pragmas ...string) (*conn, error) {
 	return open(dsn(path, readWrite), pragmas...)
 }
 
-// connect opens a connection to the database as it is configured, and runs pragmas on it. pagesum refuses to open a file
-// that has replaced the backend's.
+// connect opens a connection to the database as it is configured, and runs pragmas on it. Package pagesum refuses to
+// open a file that has replaced the backend's.
 func (b *Backend) connect(pragmas ...string) (*conn, error) {
 	c, err := open(writableDSN(b.path, !b.cfg.NoPageChecksums), pragmas...)
 	if err != nil {

@@ -37,9 +37,9 @@ func openHTTP2(c *tls.Conn) (_ *openedConn, isGRPC bool, err error) {
 		switch {
 		case from.failed != nil:
 			return nil, false, errSilent
-		case err != nil: // the gRPC server answers to it, too
+		case err != nil:
 			opened.head = from.read
-			return opened, true, nil
+			return opened, true, nil //nolint:nilerr // the gRPC server finds the same error and answers it
 		}
 		switch f := frame.(type) {
 		case *http2.SettingsFrame:

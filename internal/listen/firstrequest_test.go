@@ -86,7 +86,9 @@ func (c *rawClient) request(stream uint32, more ...hpack.HeaderField) {
 	var block bytes.Buffer
 	e := hpack.NewEncoder(&block)
 	for _, h := range append([]hpack.HeaderField{
-		{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "x"},
+		{Name: ":method", Value: "GET"},
+		{Name: ":scheme", Value: "https"},
+		{Name: ":authority", Value: "x"},
 		{Name: ":path", Value: "/"},
 	}, more...) {
 		c.must(e.WriteField(h))
