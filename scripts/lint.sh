@@ -43,7 +43,7 @@ for module; do
 			[ "$owner" = "$module" ] || continue
 			inside=${dir#"$module"}
 			packages+=("./${inside#/}")
-		done < <(grep '\.go$' <<<"$files" | xargs -r -n1 dirname | sort -u)
+		done < <(grep '\.go$' <<<"$files" | grep -v '/testdata/' | xargs -r -n1 dirname | sort -u)
 		((${#packages[@]})) || continue
 	fi
 	run "$module" "${packages[@]}" || status=1

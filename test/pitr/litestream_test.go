@@ -30,7 +30,9 @@ type litestream struct {
 func newLitestream(t *testing.T, file string) *litestream {
 	t.Helper()
 	dir := t.TempDir()
-	l := &litestream{t: t, program: programs.Litestream.Path(t), config: filepath.Join(dir, "litestream.yml"), file: file}
+	l := &litestream{
+		t: t, program: programs.Litestream.Path(t), config: filepath.Join(dir, "litestream.yml"), file: file,
+	}
 	const text = "dbs:\n  - path: %s\n    replica:\n      type: file\n      path: %s\n      sync-interval: 100ms\n"
 	err := os.WriteFile(l.config, fmt.Appendf(nil, text, file, filepath.Join(dir, "replica")), 0o600)
 	if err == nil {

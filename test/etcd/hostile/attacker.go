@@ -33,8 +33,8 @@ type outcome struct {
 	Err  string
 }
 
-// obeyOrder carries out the order that this process was started with, and reports whether there was one. What the attack opened stays
-// open until standard input ends.
+// obeyOrder carries out the order that this process was started with, and reports whether there was one. What the
+// attack opened stays open until standard input ends.
 func obeyOrder() bool {
 	raw, ok := env.IsChild(role)
 	if !ok {

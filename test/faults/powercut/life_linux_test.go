@@ -80,8 +80,8 @@ func (l *life) fail(t *testing.T, cuts int, err error) {
 	if dir := env.Keep.Text(); dir != "" && l.before != nil {
 		err = errors.Join(err, l.before.Export(dir))
 	}
-	t.Fatalf("%v\nrepeat with: SQLSTORE_TEST_SEED=%d SQLSTORE_TEST_LENGTH=%d go test -count=1 -run '^%s$' .", err, l.seed,
-		cuts, t.Name())
+	t.Fatalf("%v\nrepeat with: %s %s go test -count=1 -run '^%s$' .", err, env.Seed.With(l.seed), env.Length.With(cuts),
+		t.Name())
 }
 
 // round starts the servers, checks what they have, lets clients write until the power is cut, and leaves the disk as it

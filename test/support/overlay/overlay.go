@@ -14,12 +14,12 @@ import (
 
 // Change is a change to the standard library.
 type Change struct {
-	file     string // below src of Go's root, with slashes
-	old, new string // old is "" if the file is new
+	file      string // below src of Go's root, with slashes
+	old, text string // old is "" if the file is new
 }
 
 // Replace replaces a piece of a file, which must occur once. The file's path is the one below src of Go's root.
-func Replace(file, old, new string) Change { return Change{file, old, new} }
+func Replace(file, old, text string) Change { return Change{file, old, text} }
 
 // Add adds a file.
 func Add(file, text string) Change { return Change{file, "", text} }
@@ -83,10 +83,10 @@ func write(dir string, changes []Change) (string, error) {
 
 func (c Change) apply(text string) (string, error) {
 	if c.old == "" {
-		return c.new, nil
+		return c.text, nil
 	}
 	if n := strings.Count(text, c.old); n != 1 {
 		return "", fmt.Errorf("%s of this version of Go has %d times %q: adapt the change to it", c.file, n, c.old)
 	}
-	return strings.Replace(text, c.old, c.new, 1), nil
+	return strings.Replace(text, c.old, c.text, 1), nil
 }

@@ -3,10 +3,11 @@
 // frozen, networks are cut in one direction, disks fill up, clocks are stepped, the primary moves by switchover or
 // failover, all replicas are restarted one by one, and backups run.
 //
-// The run is divided into rounds. Each has its own load, and ends with all checks of test/faults/cluster's package audit:
-// histories are linearizable, no acknowledged write is lost, watches have no gap and no repeat, no lease ends early.
-// After each fault, every replica must acknowledge writes in time, and all of Patroni's nodes must become healthy.
-// Compaction follows the load. A report lists all faults, how long they lasted, and how long clients waited.
+// The run is divided into rounds. Each has its own load, and ends with all checks of the package audit of
+// test/faults/cluster: histories are linearizable, no acknowledged write is lost, watches have no gap and no repeat, no
+// lease ends early. After each fault, every replica must acknowledge writes in time, and all of Patroni's nodes must
+// become healthy. Compaction follows the load. A report lists all faults, how long they lasted, and how long clients
+// waited.
 //
 // A seed determines the sequence of faults, their targets and durations; their exact timing varies.
 //
