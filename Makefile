@@ -123,6 +123,7 @@ smoke: ## the real binary over DATASTORE=sqlite|postgres: etcd side by side, etc
 smoke: $(SETUP_$(DATASTORE)) setup-tools $(if $(RERUN),$(GOTESTSUM))
 	cd test && SQLSTORE_TEST_SEED=1 SQLSTORE_TEST_LENGTH=3 $(OVER) $(call go_test,./etcd/sidebyside ./etcd/clients \
 		./etcd/crash,$(SMOKE_FLAGS) -run '^(TestSideBySide|TestErrors|TestSameOutput|TestWatch|TestKill)$$')
+	cd test && $(call go_test,./support/...,$(SMOKE_FLAGS))
 	cd test/kubernetes && $(OVER) $(call go_test,./storage,$(SMOKE_FLAGS) -run '^(TestStore|TestComplete)$$')
 
 .PHONY: docs
@@ -178,7 +179,7 @@ nightly: ## every heavy suite over all databases with random seeds; SUITES="powe
 .PHONY: e2e-etcd
 e2e-etcd: ## compare with a real etcd; etcd's tools, hostile clients and crashes (DATASTORE=sqlite|postgres|pgbouncer)
 e2e-etcd: setup-strace setup-tools setup-postgres $(SETUP_$(DATASTORE))
-	cd test && $(OVER) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./etcd/... ./support/...
+	cd test && $(OVER) $(HEAVY_TEST) -timeout 25m $(TEST_FLAGS) ./etcd/...
 
 .PHONY: e2e-restapi
 e2e-restapi: setup-postgres ## the list/watch API over HTTP/JSON, and its OpenAPI description
