@@ -44,8 +44,8 @@ type Backend struct {
 	// commitTimeout is the constant of that name, except in tests, which use less.
 	commitTimeout time.Duration
 
-	// turn holds a token while the writing connection is in use.
-	turn chan struct{}
+	// writerLock holds a token while the writing connection is in use.
+	writerLock chan struct{}
 	// writer is the writing connection, nil when there is none.
 	writer *pgxpool.Conn
 	insert insertArrays
@@ -69,7 +69,7 @@ type Backend struct {
 	// analyzed is the revision at which the planner's statistics were last updated.
 	analyzed atomic.Int64
 
-	// reading counts the statements in progress outside the writer's turn.
+	// reading counts the statements in progress outside the writing connection.
 	reading atomic.Int64
 
 	closing   chan struct{}
@@ -109,7 +109,7 @@ func (b *Backend) Settings(context.Context) (backend.Settings, error) {
 func (b *Backend) Close() error {
 	b.closeOnce.Do(func() {
 		close(b.closing)
-		b.turn <- struct{}{}
+		b.writerLock <- struct{}{}
 		b.dropWriter(false)
 		b.work.Wait()
 		b.closePools()

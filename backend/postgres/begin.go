@@ -17,7 +17,7 @@ import (
 // Begin implements [backend.Backend]. It takes one round trip: the lock, followed by the statements that n asks for,
 // each with its own snapshot, which is taken after the lock.
 func (b *Backend) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error) {
-	if err := b.takeTurn(ctx); err != nil {
+	if err := b.acquireWriter(ctx); err != nil {
 		return nil, err
 	}
 	limited, cancel := context.WithTimeout(ctx, beginTimeout)
@@ -34,7 +34,7 @@ func (b *Backend) Begin(ctx context.Context, n backend.Needs) (backend.Tx, error
 			break
 		}
 	}
-	b.giveTurn()
+	b.releaseWriter()
 	return nil, b.translate(ctx, "begin a write", err)
 }
 

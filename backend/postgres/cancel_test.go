@@ -121,13 +121,13 @@ func onHostOf(t *testing.T, dsn, other string) string {
 // fill opens all connections for reads.
 func fill(t *testing.T, b *Backend) {
 	t.Helper()
-	for _, c := range takeAll(t, b) {
+	for _, c := range acquireAll(t, b) {
 		c.Release()
 	}
 }
 
-// takeAll takes all connections for reads.
-func takeAll(t *testing.T, b *Backend) (all []*pgxpool.Conn) {
+// acquireAll takes all connections for reads.
+func acquireAll(t *testing.T, b *Backend) (all []*pgxpool.Conn) {
 	t.Helper()
 	for range b.reads.pool.Config().MaxConns {
 		c, err := b.reads.pool.Acquire(t.Context())
@@ -244,15 +244,15 @@ func TestUrgentRead(t *testing.T) {
 			if _, err := b.Size(backend.Urgent(t.Context())); err != nil {
 				t.Error(err)
 			}
-			taken := takeAll(t, b)
+			acquired := acquireAll(t, b)
 			read := make(chan error, 1)
 			go func() {
 				_, err := b.Size(backend.Urgent(t.Context()))
 				read <- err
 			}()
 			if !hang {
-				time.AfterFunc(100*time.Millisecond, taken[0].Release) // it most likely waits by then
-				taken = taken[1:]
+				time.AfterFunc(100*time.Millisecond, acquired[0].Release) // it most likely waits by then
+				acquired = acquired[1:]
 			}
 			if err := <-read; err != nil {
 				t.Error(err)
@@ -266,17 +266,17 @@ func TestUrgentRead(t *testing.T) {
 			if err := <-renewed; err != nil {
 				t.Error(err)
 			}
-			for _, c := range taken {
+			for _, c := range acquired {
 				c.Release()
 			}
 		})
 	}
 }
 
-// TestUrgentReadTakesNoMore makes many urgent reads wait for two kinds of connections: each is released.
-func TestUrgentReadTakesNoMore(t *testing.T) {
+// TestUrgentReadAcquiresNoMore makes many urgent reads wait for two kinds of connections: each is released.
+func TestUrgentReadAcquiresNoMore(t *testing.T) {
 	b := openTest(t, Config{DSN: database(t), MaxConns: 4})
-	taken := takeAll(t, b)
+	acquired := acquireAll(t, b)
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
@@ -285,7 +285,7 @@ func TestUrgentReadTakesNoMore(t *testing.T) {
 			}
 		})
 	}
-	for _, c := range taken {
+	for _, c := range acquired {
 		c.Release()
 	}
 	wg.Wait()

@@ -93,7 +93,7 @@ func newBackend(cfg Config) (*Backend, error) {
 		return nil, err
 	}
 	b := &Backend{
-		cfg: cfg, log: cfg.Logger, dsn: pc.ConnConfig, turn: make(chan struct{}, 1), closing: make(chan struct{}),
+		cfg: cfg, log: cfg.Logger, dsn: pc.ConnConfig, writerLock: make(chan struct{}, 1), closing: make(chan struct{}),
 		commitTimeout: commitTimeout,
 	}
 	b.servers.log, b.anySession = cfg.Logger, namesSession(cfg.DSN)

@@ -51,7 +51,7 @@ func (b *Backend) confirmBy(ctx context.Context, sql string, args ...any) (h bac
 	if err != nil {
 		return h, false, err
 	}
-	defer func() { b.control.giveBack(c, err) }()
+	defer func() { b.control.release(c, err) }()
 	known := linkOf(c.Conn())
 	known.warning.Store(nil)
 	known.committing.Store(true) // the batch contains a COMMIT

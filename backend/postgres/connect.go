@@ -115,7 +115,7 @@ func (b *Backend) prepareLink(l *link, cc *pgx.ConnConfig) error {
 		l.established.Store(true)
 		if (l.place != place{}) {
 			l.made = time.Now()
-			b.servers.met(l.place, l.socket)
+			b.servers.connected(l.place, l.socket)
 		}
 		pc.CustomData()[linkKey] = l
 		return nil

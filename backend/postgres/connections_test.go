@@ -101,7 +101,7 @@ func TestRefusedConnections(t *testing.T) {
 }
 
 // The idle connections of one lane do not keep the other from its connection.
-func TestIdleConnectionsMakeRoom(t *testing.T) {
+func TestIdleConnectionsAreEvicted(t *testing.T) {
 	s := pgserver.Start(t, pgserver.Options{})
 	b := openTest(t, Config{DSN: userOf(t, s, "few")})
 	only := func(idle, none lane) {
@@ -180,7 +180,7 @@ func TestWaitAtFullServer(t *testing.T) {
 		c, err := b.reads.acquire(t.Context())
 		if err == nil {
 			served.Store(true)
-			b.reads.giveBack(c, nil)
+			b.reads.release(c, nil)
 		}
 		ended <- err
 	}()
@@ -192,7 +192,7 @@ func TestWaitAtFullServer(t *testing.T) {
 	if !served.Load() {
 		t.Error("a later call is served first")
 	}
-	b.reads.giveBack(only, nil)
+	b.reads.release(only, nil)
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}

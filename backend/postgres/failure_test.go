@@ -172,8 +172,8 @@ func TestCancelledCommit(t *testing.T) {
 	admin(t, s.DSN(), "SELECT pg_reload_conf()", new(bool))
 }
 
-// TestServerComesBack restarts the server under open connections, and kills it between the two round trips.
-func TestServerComesBack(t *testing.T) {
+// TestServerReconnects restarts the server under open connections, and kills it between the two round trips.
+func TestServerReconnects(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	s := pgserver.Start(t, pgserver.Options{})
 	b := openTest(t, Config{DSN: s.Database(t)})
@@ -206,8 +206,9 @@ func TestServerComesBack(t *testing.T) {
 	}
 }
 
-// TestServerHangs pauses the server: everything ends with ErrUnavailable within its timeout, or when the context does.
-func TestServerHangs(t *testing.T) {
+// TestUnresponsiveServer pauses the server: everything ends with ErrUnavailable within its timeout, or when the context
+// does.
+func TestUnresponsiveServer(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	s := pgserver.Start(t, pgserver.Options{})
 	b := openTest(t, Config{DSN: s.Database(t)})
@@ -338,8 +339,9 @@ func TestDeadIdleConnections(t *testing.T) {
 	}
 }
 
-// TestServerTurnsWeak turns fsync off while the server runs: the backend writes nothing to it until fsync is on again.
-func TestServerTurnsWeak(t *testing.T) {
+// TestServerBecomesWeak turns fsync off while the server runs: the backend writes nothing to it until fsync is on
+// again.
+func TestServerBecomesWeak(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	s := pgserver.Start(t, pgserver.Options{})
 	dsn := s.Database(t)

@@ -10,12 +10,12 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// staller is a proxy whose connection hangs from a statement on, as one through a firewall that has forgotten it.
+// staller is a proxy whose connection stalls from a statement on, as one through a firewall that has forgotten it.
 type staller struct {
-	seen   atomic.Bool // the statement
-	armed  atomic.Bool
-	hangs  chan struct{} // closed when one hangs
-	marker []byte        // of the statement
+	seen    atomic.Bool // the statement
+	armed   atomic.Bool
+	stalled chan struct{} // closed when the connection stalls
+	marker  []byte        // of the statement
 }
 
 func (p *staller) pass(c, s net.Conn) {
@@ -32,7 +32,7 @@ func (p *staller) pass(c, s net.Conn) {
 		if bytes.Contains(sent[:n], p.marker) {
 			p.seen.Store(true)
 			if p.armed.CompareAndSwap(true, false) {
-				close(p.hangs)
+				close(p.stalled)
 				_, _ = io.Copy(io.Discard, c)
 				return
 			}
@@ -43,9 +43,9 @@ func (p *staller) pass(c, s net.Conn) {
 	}
 }
 
-// TestColdGetsBesideOneThatHangs gets rows that are not in memory while the connection of another such get hangs.
-func TestColdGetsBesideOneThatHangs(t *testing.T) {
-	p := &staller{hangs: make(chan struct{}), marker: []byte("WITH ORDINALITY")}
+// TestColdGetsBesideStalledOne gets rows that are not in memory while the connection of another such get is stalled.
+func TestColdGetsBesideStalledOne(t *testing.T) {
+	p := &staller{stalled: make(chan struct{}), marker: []byte("WITH ORDINALITY")}
 	b := openTest(t, Config{DSN: proxied(t, database(t, "default_query_exec_mode", "exec"), p.pass)})
 	s, err := store.Open(t.Context(), b, store.Config{CacheBytes: 1})
 	if err != nil {
@@ -67,7 +67,7 @@ func TestColdGetsBesideOneThatHangs(t *testing.T) {
 		defer close(ended)
 		_, _ = s.Range(t.Context(), &store.RangeRequest{Key: []byte("a"), Serializable: true})
 	}()
-	<-p.hangs
+	<-p.stalled
 	for range 3 {
 		res, err := s.Range(t.Context(), &store.RangeRequest{Key: []byte("b"), Serializable: true})
 		if err != nil || len(res.Rows) != 1 || string(res.Rows[0].Value) != "value" {

@@ -73,7 +73,7 @@ func (b *Backend) Head(ctx context.Context) (h backend.Head, err error) {
 		return nil
 	}, b.features.head)
 	if err == nil {
-		b.servers.hear(h.Origin)
+		b.servers.answeredBy(h.Origin)
 		err = found(h.Clock)
 	}
 	return h, err
@@ -89,7 +89,7 @@ func (b *Backend) Tail(ctx context.Context, q backend.TailQuery) (backend.Tail, 
 	t := newTailReader(q)
 	err := b.control.query(ctx, "read the tail", t.reset, t.scan, t.sql(&b.features), t.args()...)
 	if err == nil {
-		b.servers.hear(t.t.Origin)
+		b.servers.answeredBy(t.t.Origin)
 		err = found(t.t.Clock)
 	}
 	if err != nil {

@@ -74,7 +74,7 @@ func (l lane) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 		if !isFull(err) {
 			return c, l.explain(ctx, err)
 		}
-		l.makeRoom()
+		l.evictIdle()
 		select {
 		case <-l.returned:
 		case <-time.After(fullPause / 2): // sooner than reads may connect, so that control is first
@@ -100,9 +100,9 @@ func (l lane) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// makeRoom closes connections of the other lane that are or become idle, which count for the server. Control takes
+// evictIdle closes connections of the other lane that are or become idle, which count for the server. Control takes
 // precedence up to what it needs; reads need one at least.
-func (l lane) makeRoom() {
+func (l lane) evictIdle() {
 	has := l.pool.Stat().TotalConns()
 	switch {
 	case l.pool == l.b.control.pool && has < controlNeeds:
@@ -112,8 +112,8 @@ func (l lane) makeRoom() {
 	}
 }
 
-// giveBack returns a connection after a statement that ended with err.
-func (l lane) giveBack(c *pgxpool.Conn, err error) {
+// release returns a connection after a statement that ended with err.
+func (l lane) release(c *pgxpool.Conn, err error) {
 	if !settle(c, err) {
 		// pgx waits up to 15 s for the server to close the connection, and the pool waits for pgx.
 		_ = c.Conn().PgConn().Conn().Close()
@@ -136,15 +136,15 @@ func (l lane) either(ctx context.Context) (*pgxpool.Conn, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	type taken struct {
+	type acquired struct {
 		c   *pgxpool.Conn
 		err error
 	}
-	each := make(chan taken, 2)
+	each := make(chan acquired, 2)
 	for _, p := range []*pgxpool.Pool{l.pool, l.spare} {
 		go func() {
 			c, err := p.Acquire(ctx)
-			each <- taken{c, err}
+			each <- acquired{c, err}
 		}()
 	}
 	first := <-each
@@ -205,7 +205,7 @@ func (l lane) queryOnce(ctx context.Context, each func(*scanner) error, sql stri
 	} else {
 		err = l.scanBounded(ctx, c.Conn(), each, sql, args)
 	}
-	l.giveBack(c, err)
+	l.release(c, err)
 	return err
 }
 
@@ -234,7 +234,7 @@ func scan(ctx context.Context, c *pgx.Conn, each func(*scanner) error, sql strin
 	return scanRows(rows, each)
 }
 
-// transaction runs f in a transaction outside the writer's turn, with the server-side timeouts. f may run several
+// transaction runs f in a transaction outside the writing connection, with the server-side timeouts. f may run several
 // times.
 func (l lane) transaction(ctx context.Context, doing string, f func(ctx context.Context, tx pgx.Tx) error) error {
 	if err := l.b.usable(ctx); err != nil {
@@ -273,7 +273,7 @@ func (l lane) transactionOnce(
 	sent, err := l.within(ctx, c.Conn(), f)
 	how.broke = err != nil && c.Conn().IsClosed()
 	how.again = how.broke && !sent
-	l.giveBack(c, err)
+	l.release(c, err)
 	return how, err
 }
 

@@ -51,7 +51,7 @@ func (b *Backend) maintain(ctx context.Context, sql string) error {
 		defer cancel()
 		_ = c.Conn().Close(closing)
 	}
-	b.reads.giveBack(c, err)
+	b.reads.release(c, err)
 	if err != nil {
 		return err
 	}

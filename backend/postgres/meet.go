@@ -63,9 +63,9 @@ var introductions = []string{
 	"SHOW transaction_read_only",
 }
 
-// meet identifies the server that a connection leads to. A pooler may route each transaction to a different one, so its
-// place is unknown.
-func (b *Backend) meet(ctx context.Context, c *pgconn.PgConn) (place, error) {
+// identify identifies the server that a connection leads to. A pooler may route each transaction to a different one, so
+// its place is unknown.
+func (b *Backend) identify(ctx context.Context, c *pgconn.PgConn) (place, error) {
 	var err error
 	for _, sql := range introductions {
 		var results []*pgconn.Result
@@ -106,7 +106,7 @@ func readOnly(row [][]byte) error {
 	return errStandby
 }
 
-// introduce makes a new connection call meet before it is used.
+// introduce makes a new connection call identify before it is used.
 func (b *Backend) introduce(cc *pgconn.Config, l *link) {
 	asked := cc.ValidateConnect // the check for the DSN's target_session_attrs
 	cc.ValidateConnect = func(ctx context.Context, c *pgconn.PgConn) (err error) {
@@ -115,7 +115,7 @@ func (b *Backend) introduce(cc *pgconn.Config, l *link) {
 				return explain(ctx, c, err)
 			}
 		}
-		l.place, err = b.meet(ctx, c)
+		l.place, err = b.identify(ctx, c)
 		return err
 	}
 }
@@ -137,7 +137,7 @@ func explain(ctx context.Context, c *pgconn.PgConn, err error) error {
 	return err
 }
 
-// current reports whether a connection of the pools leads to the server that was met last.
+// current reports whether a connection of the pools leads to the server that was connected last.
 func (b *Backend) current(_ context.Context, c *pgx.Conn) (bool, error) {
 	return b.servers.current(linkOf(c).place), nil
 }

@@ -69,7 +69,7 @@ type superseding struct {
 	sound    bool   // it matches its checksum
 	key      []byte // as in the column key
 	previous int64  // as stored in the row
-	gone     bool   // the row that it superseded no longer exists
+	removed  bool   // the row that it superseded no longer exists
 	prevID   backend.RowID
 	size     int64 // of the row itself, when it is a tombstone
 	prevSize int64
@@ -231,7 +231,7 @@ func supersedingRow(s *scanner) superseding {
 	r.sound = s.sums.CheckHead(&row, written, sum) == nil
 	key, beside := int(s.integer()), s.integer()
 	r.size = rowSize(key, 0) + beside
-	if r.gone = s.null(); !r.gone {
+	if r.removed = s.null(); !r.removed {
 		r.prevID = backend.RowID{ModRevision: s.integer(), Ordinal: int32(s.integer())}
 		r.prevSize = rowSize(key, int(s.integer())) + beside
 	}
@@ -243,7 +243,7 @@ func (r *removal) walk(p *purgeProgress, rows []superseding, limit int) (done bo
 	for i := range rows {
 		row := &rows[i]
 		below := row.id.ModRevision < p.target && row.sound
-		if r.count() < limit && !row.gone && (row.previous < row.id.ModRevision || below) {
+		if r.count() < limit && !row.removed && (row.previous < row.id.ModRevision || below) {
 			r.superseded.add(row.prevID, row.prevSize)
 		}
 		if r.count() >= limit {

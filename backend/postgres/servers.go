@@ -23,13 +23,13 @@ import (
 type servers struct {
 	log *slog.Logger
 
-	mu      sync.Mutex
-	commits map[backend.Server]commit
-	latest  place          // the server of the newest connection
-	heard   backend.Server // that last answered: behind a pooler, the place of a connection is unknown
-	highest place          // with the highest timeline met in latest's system
-	doubted backend.Server // does not acknowledge commits
-	sockets map[*socket]place
+	mu         sync.Mutex
+	commits    map[backend.Server]commit
+	latest     place          // the server of the newest connection
+	lastAnswer backend.Server // that last answered: behind a pooler, the place of a connection is unknown
+	highest    place          // with the highest timeline seen in latest's system
+	doubted    backend.Server // does not acknowledge commits
+	sockets    map[*socket]place
 }
 
 // place is a server and the system that it belongs to: timelines can be compared only within one system.
@@ -44,8 +44,8 @@ type commit struct {
 	at    int64
 }
 
-// serversKept is the maximum number of servers whose commits are kept. Each failover or restart adds a server.
-const serversKept = 8
+// maxServers is the maximum number of servers whose commits are kept. Each failover or restart adds a server.
+const maxServers = 8
 
 // acknowledged records a commit that began at began, by this machine's clock, and after the answer o.
 func (s *servers) acknowledged(o backend.Origin, began time.Time) {
@@ -58,7 +58,7 @@ func (s *servers) acknowledged(o backend.Origin, began time.Time) {
 	if ok && began.Before(old.began) {
 		return
 	}
-	if !ok && len(s.commits) >= serversKept || s.commits == nil {
+	if !ok && len(s.commits) >= maxServers || s.commits == nil {
 		s.commits = map[backend.Server]commit{}
 	}
 	s.commits[o.Server] = commit{began, o.At}
@@ -67,11 +67,11 @@ func (s *servers) acknowledged(o backend.Origin, began time.Time) {
 	}
 }
 
-// hear records which server gave an answer.
-func (s *servers) hear(o backend.Origin) {
+// answeredBy records which server gave an answer.
+func (s *servers) answeredBy(o backend.Origin) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.heard = o.Server
+	s.lastAnswer = o.Server
 }
 
 // server implements [backend.Verifying.Server].
@@ -79,7 +79,7 @@ func (s *servers) server() backend.Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.latest == (place{}) {
-		return s.heard
+		return s.lastAnswer
 	}
 	return s.latest.Server
 }
@@ -98,9 +98,9 @@ func (s *servers) unconfirmed(o backend.Origin, now time.Time) time.Duration {
 	return max(now.Sub(c.began), now.Round(0).Sub(c.began.Round(0)), microseconds(o.At-c.at))
 }
 
-// met records the server that a connection was made to. If it is a different server than before, the connections to the
-// others are closed at once, because statements in progress on them may wait in vain for an answer.
-func (s *servers) met(p place, over *socket) {
+// connected records the server that a connection was made to. If it is a different server than before, the connections
+// to the others are closed at once, because statements in progress on them may wait in vain for an answer.
+func (s *servers) connected(p place, over *socket) {
 	s.mu.Lock()
 	was, highest := s.latest, s.highest
 	s.latest = p
@@ -143,8 +143,8 @@ func (c *socket) Close() error {
 	return c.Conn.Close()
 }
 
-// current reports whether a connection leads to the server that was met last: other connections lead to one that was
-// replaced.
+// current reports whether a connection leads to the server that was connected last: other connections lead to one that
+// was replaced.
 func (s *servers) current(p place) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

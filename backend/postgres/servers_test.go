@@ -38,7 +38,7 @@ func TestServers(t *testing.T) {
 		}
 	}
 	old, oldClosed := dialled(t, &s)
-	s.met(first, old)
+	s.connected(first, old)
 	check("the first", first, true, true)
 	s.doubt(first)
 	check("one that does not acknowledge", first, true, false)
@@ -49,7 +49,7 @@ func TestServers(t *testing.T) {
 		t.Error("the connection to the only server is closed")
 	}
 	other, otherClosed := dialled(t, &s)
-	s.met(second, other)
+	s.connected(second, other)
 	if !oldClosed() || otherClosed() {
 		t.Errorf("connections closed: that to the replaced server: %t, that to the other: %t", oldClosed(),
 			otherClosed())
@@ -57,7 +57,7 @@ func TestServers(t *testing.T) {
 	check("one that was replaced", first, false, false)
 	check("the one that replaced it", second, true, true)
 	check("one of another system", place{backend.Server{Timeline: 1, Started: 3}, 8}, false, true)
-	s.met(first, old) // nothing else could be reached
+	s.connected(first, old) // nothing else could be reached
 	check("the one that replaced it, unreachable", second, false, true)
 	check("one that was replaced, in want of a better one", first, true, false)
 	s.acknowledged(backend.Origin{Server: first.Server}, time.Now())

@@ -137,9 +137,9 @@ func TestLeasesKeepClock(t *testing.T) {
 	}
 }
 
-// TestClockGoesFromHandToHand makes several writers wait for the clock while others advance it, also to other pages:
+// TestClockIsHandedOver makes several writers wait for the clock while others advance it, also to other pages:
 // each sees it as the previous writer left it, not as it was when the wait began.
-func TestClockGoesFromHandToHand(t *testing.T) {
+func TestClockIsHandedOver(t *testing.T) {
 	const writers, each = 4, 100
 	dsn := database(t)
 	openTest(t, Config{DSN: dsn})

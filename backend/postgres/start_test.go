@@ -57,7 +57,7 @@ func TestDatabaseOfAnOlderVersion(t *testing.T) {
 }
 
 // A start that fails leaves neither connections nor goroutines, at whatever step it fails.
-func TestFailedStartLeavesNothing(t *testing.T) {
+func TestFailedStartReleasesEverything(t *testing.T) {
 	for name, spoil := range map[string]struct {
 		sql  string // run in a database in which a server has started
 		from func(dsn string) string

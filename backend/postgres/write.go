@@ -48,7 +48,7 @@ func (t *tx) Tail(ctx context.Context, q backend.TailQuery) (backend.Tail, error
 func (t *tx) Rollback() {
 	if t.end() {
 		t.b.abandon(nil)
-		t.b.giveTurn()
+		t.b.releaseWriter()
 	}
 }
 
@@ -63,7 +63,7 @@ func (t *tx) Commit(ctx context.Context, e *backend.Effects) error {
 	if !t.end() {
 		return fmt.Errorf("commit: %w: the transaction has ended", backend.ErrUnavailable)
 	}
-	defer t.b.giveTurn()
+	defer t.b.releaseWriter()
 	if e.Revision != t.loaded.Clock.Revision {
 		if err := t.b.settings.Holds(e.Revision); err != nil {
 			err = fmt.Errorf("commit: %w", err)

@@ -8,28 +8,28 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// takeTurn waits for the writing connection. After it succeeds, the caller must call giveTurn.
-func (b *Backend) takeTurn(ctx context.Context) error {
+// acquireWriter waits for the writing connection. After it succeeds, the caller must call releaseWriter.
+func (b *Backend) acquireWriter(ctx context.Context) error {
 	if err := b.usable(ctx); err != nil {
 		return err
 	}
 	select {
-	case b.turn <- struct{}{}:
+	case b.writerLock <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-b.closing:
 		return backend.ErrClosed
 	}
 	if err := b.usable(ctx); err != nil {
-		b.giveTurn()
+		b.releaseWriter()
 		return err
 	}
 	return nil
 }
 
-func (b *Backend) giveTurn() { <-b.turn }
+func (b *Backend) releaseWriter() { <-b.writerLock }
 
-// writerConn returns the writing connection, and makes a new one if necessary. The caller must hold the turn.
+// writerConn returns the writing connection, and makes a new one if necessary. The caller must hold writerLock.
 func (b *Backend) writerConn(ctx context.Context) (*pgxpool.Conn, error) {
 	if b.writer != nil && !b.writer.Conn().IsClosed() && b.servers.current(linkOf(b.writer.Conn()).place) {
 		return b.writer, nil
@@ -60,7 +60,7 @@ func (b *Backend) dropWriter(failed bool) {
 	}
 }
 
-// abandon ends a transaction that has failed or is no longer wanted, without releasing the turn.
+// abandon ends a transaction that has failed or is no longer wanted, without releasing the writing connection.
 func (b *Backend) abandon(cause error) {
 	c := b.writer.Conn()
 	e := pgError(cause)

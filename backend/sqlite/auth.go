@@ -134,10 +134,10 @@ func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millis
 
 // UseAuthTokens implements [backend.AuthStore].
 func (b *Backend) UseAuthTokens(ctx context.Context, uses []backend.AuthTokenUse) error {
-	if err := b.takeTurn(ctx); err != nil {
+	if err := b.acquireWriter(ctx); err != nil {
 		return err
 	}
-	defer b.giveTurn()
+	defer b.releaseWriter()
 	now := b.now()
 	return b.writeLazily("renew tokens", func(c *conn) error {
 		for _, u := range uses {

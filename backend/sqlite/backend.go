@@ -37,13 +37,13 @@ type Backend struct {
 	// broken is the reason why the backend has stopped writing, nil while it still writes.
 	broken atomic.Pointer[error]
 
-	// turn holds a token while the writing connection is in use. It guards written, the time of the last commit in
-	// milliseconds since 1970, 0 if no row tells it.
-	turn    chan struct{}
-	writer  *conn
-	written int64
-	now     func() int64 // the time by the machine's clock, likewise
-	plain   bool         // pages have no checksums, or they are not verified
+	// writerLock holds a token while the writing connection is in use. It guards written, the time of the last commit
+	// in milliseconds since 1970, 0 if no row tells it.
+	writerLock chan struct{}
+	writer     *conn
+	written    int64
+	now        func() int64 // the time by the machine's clock, likewise
+	plain      bool         // pages have no checksums, or they are not verified
 
 	// readers holds the idle reading connections; nil stands for one that has not been opened yet.
 	readers chan *conn
@@ -151,21 +151,21 @@ func (b *Backend) read(ctx context.Context, doing string, f func(*conn) error) (
 	return clock, nil
 }
 
-// takeTurn waits for the writing connection. After it succeeds, the caller must call giveTurn.
-func (b *Backend) takeTurn(ctx context.Context) error {
+// acquireWriter waits for the writing connection. After it succeeds, the caller must call releaseWriter.
+func (b *Backend) acquireWriter(ctx context.Context) error {
 	if err := b.checkpoints.keepUp(ctx); err != nil {
 		return err
 	}
-	return b.takeTurnNow(ctx)
+	return b.acquireWriterForCheckpoint(ctx)
 }
 
-// takeTurnNow is takeTurn for the checkpointer, which cannot wait for itself.
-func (b *Backend) takeTurnNow(ctx context.Context) error {
+// acquireWriterForCheckpoint is acquireWriter for the checkpointer, which cannot wait for itself.
+func (b *Backend) acquireWriterForCheckpoint(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	select {
-	case b.turn <- struct{}{}:
+	case b.writerLock <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-b.closing:
@@ -173,7 +173,7 @@ func (b *Backend) takeTurnNow(ctx context.Context) error {
 	}
 	err := b.writable()
 	if err != nil {
-		b.giveTurn()
+		b.releaseWriter()
 	}
 	return err
 }
@@ -188,7 +188,7 @@ func (b *Backend) writable() error {
 	return nil
 }
 
-func (b *Backend) giveTurn() { <-b.turn }
+func (b *Backend) releaseWriter() { <-b.writerLock }
 
 // breakDown makes the backend refuse all further writes, because it is unknown what the last one left in the file.
 func (b *Backend) breakDown(doing string, cause error) error {
@@ -217,7 +217,7 @@ func (b *Backend) Close() error {
 		b.watching.Wait()
 		b.reserve.stop()
 		b.checkpoints.stop()
-		b.turn <- struct{}{}
+		b.writerLock <- struct{}{}
 		b.closeErr = errors.Join(closeAll(b.readers), closeAll(b.urgent))
 		// The log of a file that was replaced must not stay beside the new one.
 		if broken := b.broken.Load(); broken == nil || errors.Is(*broken, errReplaced) {

@@ -243,10 +243,10 @@ func (p *checkpointer) once(ctx context.Context, c *conn, profile int) (left boo
 			return true
 		}
 	}
-	if p.b.takeTurnNow(ctx) != nil {
+	if p.b.acquireWriterForCheckpoint(ctx) != nil {
 		return true
 	}
-	defer p.b.giveTurn()
+	defer p.b.releaseWriter()
 	mode := "RESTART"
 	if log, err := p.b.logSize(); err == nil && log > 0 {
 		mode = "TRUNCATE" // returns the space of a WAL that grew while it could not start again

@@ -19,10 +19,10 @@ import (
 // in order into a file next to the database, and copies them back in one transaction. While it runs, the disk needs
 // room for two copies of the data in use.
 func (b *Backend) Defragment(ctx context.Context) error {
-	if err := b.takeTurn(ctx); err != nil {
+	if err := b.acquireWriter(ctx); err != nil {
 		return err
 	}
-	defer b.giveTurn()
+	defer b.releaseWriter()
 	copied := b.defragmented()
 	err := b.copyTo(copied)
 	if err == nil {
@@ -37,12 +37,12 @@ func (b *Backend) Defragment(ctx context.Context) error {
 		return errors.Join(translate("defragment", err),
 			errIf(err == nil, fmt.Sprintf("defragment: auto_vacuum became %d", mode)))
 	}
-	return b.giveBack(ctx)
+	return b.truncateWAL(ctx)
 }
 
-// giveBack copies the WAL into the database, whose file then shrinks to its new size. If readers prevent that or ctx
+// truncateWAL copies the WAL into the database, whose file then shrinks to its new size. If readers prevent that or ctx
 // ends, the checkpointer does it later.
-func (b *Backend) giveBack(ctx context.Context) error {
+func (b *Backend) truncateWAL(ctx context.Context) error {
 	for {
 		n, err := b.writer.queryInts("PRAGMA wal_checkpoint(TRUNCATE)")
 		if err != nil {

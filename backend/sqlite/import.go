@@ -47,10 +47,10 @@ func (c *conn) imported() (i backend.Import, err error) {
 
 // SetImport implements [backend.Importing].
 func (b *Backend) SetImport(ctx context.Context, i backend.Import, clusterID uint64) error {
-	if err := b.takeTurn(ctx); err != nil {
+	if err := b.acquireWriter(ctx); err != nil {
 		return err
 	}
-	defer b.giveTurn()
+	defer b.releaseWriter()
 	err := b.write("mark an import", func(c *conn) error {
 		if _, err := c.run(changeSetting, importSource, i.Source); err != nil {
 			return err
@@ -73,10 +73,10 @@ func (b *Backend) SetImport(ctx context.Context, i backend.Import, clusterID uin
 
 // SetRemaining implements [backend.Importing].
 func (b *Backend) SetRemaining(ctx context.Context, remaining map[int64]time.Duration) error {
-	if err := b.takeTurn(ctx); err != nil {
+	if err := b.acquireWriter(ctx); err != nil {
 		return err
 	}
-	defer b.giveTurn()
+	defer b.releaseWriter()
 	return b.write("store the remaining time of leases", func(c *conn) error {
 		if _, err := c.run(forgetRemaining); err != nil {
 			return err

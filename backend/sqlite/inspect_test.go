@@ -11,7 +11,7 @@ import (
 
 // A process loses its locks on a file when it closes any descriptor of it. Then a shell that is opened and closed takes
 // itself for the last one, and removes the log to which the server commits.
-func TestInspectionKeepsLocks(t *testing.T) {
+func TestInspectionHoldsLocks(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "db"), filepath.Join(dir, "link")
 	if err := os.Symlink(path, link); err != nil {

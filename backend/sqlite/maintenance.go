@@ -15,10 +15,10 @@ const slack = 8
 
 // Reclaim implements [backend.Backend]. The file shrinks with the next checkpoint.
 func (b *Backend) Reclaim(ctx context.Context, pages int) (done bool, took time.Duration, err error) {
-	if err := b.takeTurn(ctx); err != nil {
+	if err := b.acquireWriter(ctx); err != nil {
 		return false, 0, err
 	}
-	defer b.giveTurn()
+	defer b.releaseWriter()
 	began := time.Now()
 	done, err = b.reclaim(pages)
 	return done, time.Since(began), err

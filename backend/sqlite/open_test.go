@@ -110,7 +110,7 @@ func TestNotADatabase(t *testing.T) {
 	}
 }
 
-func TestDatabaseOfSomebodyElse(t *testing.T) {
+func TestDatabaseOfAnotherApplication(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	db, err := sql.Open("sqlite3", path)
 	if err != nil {

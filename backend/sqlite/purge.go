@@ -39,7 +39,7 @@ const (
 // are then removed in the same transaction, which writes that page to the WAL once instead of once for each row.
 type window struct {
 	before, after purgeProgress
-	looked        int  // rows of the walk
+	scanned       int  // rows of the walk
 	keyBytes      int  // total, of removals
 	whole         bool // the walk has reached its end
 	removals      []removal
@@ -131,21 +131,21 @@ func (b *Backend) nextWindow(ctx context.Context, until int64) (*window, error) 
 
 // walk continues w's walk for one statement. At the end of the walk it sorts what was found.
 func (b *Backend) walk(ctx context.Context, w *window) error {
-	limit, found := min(walkRows, b.windowRows-w.looked), *w
-	_, err := b.read(ctx, "look for rows to purge", func(c *conn) error { return found.look(c, limit) })
+	limit, found := min(walkRows, b.windowRows-w.scanned), *w
+	_, err := b.read(ctx, "look for rows to purge", func(c *conn) error { return found.scan(c, limit) })
 	if err != nil {
 		return err
 	}
-	if found.whole = found.whole || found.looked >= b.windowRows || found.keyBytes >= keyBytes; found.whole {
+	if found.whole = found.whole || found.scanned >= b.windowRows || found.keyBytes >= keyBytes; found.whole {
 		slices.SortStableFunc(found.removals, func(a, b removal) int { return bytes.Compare(a.key, b.key) })
 	}
 	*w = found
 	return nil
 }
 
-// look moves w.after past up to limit rows, and notes what to remove for them.
-func (w *window) look(c *conn, limit int) error {
-	began, target := w.looked, w.after.target
+// scan moves w.after past up to limit rows, and notes what to remove for them.
+func (w *window) scan(c *conn, limit int) error {
+	began, target := w.scanned, w.after.target
 	err := c.each(context.Background(), purgeRows, func(row []driver.Value) bool {
 		var r backend.Row
 		readRow(&r, row[:rowColumns])
@@ -158,11 +158,11 @@ func (w *window) look(c *conn, limit int) error {
 		if r.Deleted && below {
 			w.note(removal{key: r.Key, id: id})
 		}
-		w.looked++
+		w.scanned++
 		w.after.next = id + 1
 		return w.keyBytes < keyBytes
 	}, w.after.next, firstID(target+1), int64(limit))
-	if err == nil && w.looked-began < limit && w.keyBytes < keyBytes {
+	if err == nil && w.scanned-began < limit && w.keyBytes < keyBytes {
 		w.after.next, w.whole = firstID(target+1), true
 	}
 	return err
@@ -175,10 +175,10 @@ func (w *window) note(r removal) {
 
 // remove removes the next rows of w, except those that are already gone.
 func (b *Backend) remove(ctx context.Context, w *window, limit int, res *backend.PurgeResult) error {
-	if err := b.takeTurn(ctx); err != nil {
+	if err := b.acquireWriter(ctx); err != nil {
 		return err
 	}
-	defer b.giveTurn()
+	defer b.releaseWriter()
 	began := time.Now()
 	next := w.removals[w.removed:min(len(w.removals), w.removed+limit)]
 	err := b.writeLazily("purge", func(c *conn) error {

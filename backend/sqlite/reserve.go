@@ -27,8 +27,8 @@ const (
 	reserveCheck = time.Second
 	reserveRetry = time.Minute
 
-	// startRoom is the free space in bytes that startup needs, for the WAL's index and a migration.
-	startRoom = 1 << 20
+	// startBytes is the free space in bytes that startup needs, for the WAL's index and a migration.
+	startBytes = 1 << 20
 )
 
 // reserve is a file next to the database that holds disk space. When the disk is full, the file is truncated to zero,
@@ -73,7 +73,7 @@ func (b *Backend) openReserve() (*reserve, error) {
 	default:
 		r.held.Store(min(info.Size(), allocated(info)))
 	}
-	if free, err := freeBytes(filepath.Dir(path)); err == nil && free < startRoom {
+	if free, err := freeBytes(filepath.Dir(path)); err == nil && free < startBytes {
 		r.release(fmt.Errorf("%d bytes are free", free))
 	}
 	return r, nil
@@ -101,7 +101,7 @@ func (r *reserve) run(ctx context.Context) {
 	defer close(r.done)
 	for {
 		var again <-chan time.Time
-		if pause := r.look(ctx); pause > 0 {
+		if pause := r.check(ctx); pause > 0 {
 			again = time.After(pause)
 		}
 		select {
@@ -113,9 +113,9 @@ func (r *reserve) run(ctx context.Context) {
 	}
 }
 
-// look creates the reserve if there is room for it. It returns how long to wait before the next check; 0 means until
+// check creates the reserve if there is room for it. It returns how long to wait before the next check; 0 means until
 // the reserve is released.
-func (r *reserve) look(ctx context.Context) (pause time.Duration) {
+func (r *reserve) check(ctx context.Context) (pause time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	released := r.released()

@@ -14,12 +14,12 @@ import (
 
 const reserveSize = 1 << 20
 
-// openReserved opens a database with a reserve, once the background work has looked at it.
+// openReserved opens a database with a reserve, once the background work has checked it.
 func openReserved(t *testing.T, path string) *Backend {
 	t.Helper()
 	b := openTest(t, Config{Path: path, ReserveBytes: reserveSize})
 	b.reserve.stop()
-	b.reserve.look(t.Context())
+	b.reserve.check(t.Context())
 	return b
 }
 
@@ -85,10 +85,10 @@ func TestReserve(t *testing.T) {
 		wantReserve(t, b, "at the start", reserveSize)
 		last := fillUp(t, b)
 		wantReserve(t, b, "on the full disk", 0)
-		b.reserve.look(t.Context())
+		b.reserve.check(t.Context())
 		wantReserve(t, b, "while the disk is full", 0)
 		removeAll(t, b, last)
-		b.reserve.look(t.Context())
+		b.reserve.check(t.Context())
 		wantReserve(t, b, "when there is room", reserveSize)
 		if err := write(b, "again", bytes.Repeat([]byte{1}, 50_000)); err != nil {
 			t.Error(err)
@@ -106,7 +106,7 @@ func TestReserveAfterARestart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(other, make([]byte, free-startRoom/2), 0o600); err != nil {
+		if err := os.WriteFile(other, make([]byte, free-startBytes/2), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if err := b.Close(); err != nil {
@@ -122,7 +122,7 @@ func TestReserveAfterARestart(t *testing.T) {
 		if err := os.Remove(other); err != nil {
 			t.Fatal(err)
 		}
-		b.reserve.look(t.Context())
+		b.reserve.check(t.Context())
 		wantReserve(t, b, "when there is room", reserveSize)
 	})
 }
@@ -136,7 +136,7 @@ func TestReserveIsConfigured(t *testing.T) {
 		b := openTest(t, Config{Path: path, ReserveBytes: c.size})
 		if r := b.reserve; r != nil {
 			r.stop()
-			r.look(t.Context())
+			r.check(t.Context())
 		}
 		if err := b.Close(); err != nil {
 			t.Fatal(err)

@@ -34,7 +34,7 @@ func TestReserveHoldsTheLog(t *testing.T) {
 		const size = 32 << 20
 		b := openTest(t, Config{Path: filepath.Join(dir, "db"), ReserveBytes: size})
 		b.reserve.stop()
-		b.reserve.look(t.Context())
+		b.reserve.check(t.Context())
 		wantReserve(t, b, "at the start", size)
 		value := bytes.Repeat([]byte{1}, 10_000)
 		for b.OutOfSpace() == nil {
@@ -51,7 +51,7 @@ func TestReserveHoldsTheLog(t *testing.T) {
 			}
 		}
 		wantReserve(t, b, "on the full disk", 0)
-		b.reserve.look(t.Context())
+		b.reserve.check(t.Context())
 		wantReserve(t, b, "while the disk is full", 0)
 		const some = 4 // of which one is deleted
 		last := revision(t, b)
@@ -82,7 +82,7 @@ func TestReserveHoldsTheLog(t *testing.T) {
 		if _, err := b.writer.queryInts("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
 			t.Fatal(err)
 		}
-		b.reserve.look(t.Context())
+		b.reserve.check(t.Context())
 		wantReserve(t, b, "when there is room", size)
 		if err := write(b, "again", value); err != nil {
 			t.Error(err)

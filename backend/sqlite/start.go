@@ -146,7 +146,7 @@ func (b *Backend) load() error {
 		return fmt.Errorf("%w: its clock or its settings are missing", ErrCorrupt)
 	}
 	b.windowRows = windowRows
-	b.turn = make(chan struct{}, 1)
+	b.writerLock = make(chan struct{}, 1)
 	b.closing = make(chan struct{})
 	b.readers = make(chan *conn, b.cfg.Readers)
 	for range b.cfg.Readers {

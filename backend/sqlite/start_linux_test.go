@@ -75,7 +75,7 @@ func background() (found []string) {
 }
 
 // A start that fails at its last step, because the lock file takes no note any more, leaves nothing running.
-func TestFailedStartLeavesNothing(t *testing.T) {
+func TestFailedStartReleasesEverything(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	if err := openTest(t, Config{Path: path}).Close(); err != nil {
 		t.Fatal(err)

@@ -39,10 +39,10 @@ func (b *Backend) DropTokenKeys(ctx context.Context, below int64) error {
 // change runs one statement in a separate transaction, which does not move the clock, and returns how many rows it
 // changed.
 func (b *Backend) change(ctx context.Context, doing string, id statement, args ...driver.Value) (n int64, err error) {
-	if err := b.takeTurn(ctx); err != nil {
+	if err := b.acquireWriter(ctx); err != nil {
 		return 0, err
 	}
-	defer b.giveTurn()
+	defer b.releaseWriter()
 	err = b.write(doing, func(c *conn) error {
 		n, err = c.run(id, args...)
 		return err

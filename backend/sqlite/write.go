@@ -25,12 +25,12 @@ type tx struct {
 func (b *Backend) Begin(ctx context.Context, n backend.Needs) (_ backend.Tx, err error) {
 	ctx, span := b.begin(ctx, "begin a write")
 	defer func() { span.Fail(err); span.End() }()
-	if err := b.takeTurn(ctx); err != nil {
+	if err := b.acquireWriter(ctx); err != nil {
 		return nil, err
 	}
 	t := &tx{b: b, loaded: backend.Loaded{Clock: *b.clock.Load()}}
 	if err := b.writer.load(n, &t.loaded); err != nil {
-		b.giveTurn()
+		b.releaseWriter()
 		return nil, translate("read what a transaction needs", err)
 	}
 	return t, nil
@@ -105,7 +105,7 @@ func (t *tx) Loaded() *backend.Loaded { return &t.loaded }
 func (t *tx) Rollback() {
 	if !t.ended {
 		t.ended = true
-		t.b.giveTurn()
+		t.b.releaseWriter()
 	}
 }
 
