@@ -276,14 +276,14 @@ type PurgeResult struct {
 	// Near is the approximate revision that the step reached, at least Through: rows need not be removed in revision
 	// order. It is for pacing.
 	Near int64
-	// Looked counts the rows that this step had to remove, some of which may already have been gone, or that it
+	// Examined counts the rows that this step had to remove, some of which may already have been gone, or that it
 	// examined to find them. It does not exceed the limit passed to Purge. Removed counts the rows that it removed.
-	Looked, Removed int
+	Examined, Removed int
 	// Done reports that Through has reached the clock's compacted revision.
 	Done bool
-	// Took is how long the step worked; Blocked is how long it prevented commits from beginning. Neither includes the
-	// time that it waited for others.
-	Took, Blocked time.Duration
+	// Duration is how long the step worked; Blocked is how long it prevented commits from beginning. Neither includes
+	// the time that it waited for others.
+	Duration, Blocked time.Duration
 }
 
 // Backend is a database with sqlstore's schema in it. All methods may be called concurrently.

@@ -162,8 +162,8 @@ type Membership struct {
 	Members []Member
 	// Leader is the member that holds the maintenance lease, 0 for none.
 	Leader uint64
-	// Took reports that this heartbeat acquired the maintenance lease, which another member or nobody held before.
-	Took bool
+	// Acquired reports that this heartbeat acquired the maintenance lease, which another member or nobody held before.
+	Acquired bool
 	// Extending reports that an extension is resetting leases to their full TTL, and that [Shared.ExtendLeases] must be
 	// called for the rest of them.
 	Extending bool

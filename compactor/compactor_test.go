@@ -225,7 +225,7 @@ func TestStepsThatTimeOut(t *testing.T) {
 			longest = max(longest, rows)
 			slow = worked < 100
 			return backend.PurgeResult{
-				Looked: rows, Through: int64(worked), Near: int64(worked), Took: time.Microsecond,
+				Examined: rows, Through: int64(worked), Near: int64(worked), Duration: time.Microsecond,
 				Done: worked > 1000,
 			}, nil
 		}
@@ -253,7 +253,7 @@ func TestOutageIsLoggedOnceAMinute(t *testing.T) {
 			return backend.PurgeResult{}, err
 		}
 		time.Sleep(time.Second)
-		return backend.PurgeResult{Looked: 1, Took: time.Second}, nil // there is always more to do
+		return backend.PurgeResult{Examined: 1, Duration: time.Second}, nil // there is always more to do
 	}
 	runLogged(t, compactor.Periodic, "5m", 70*time.Minute, e, slog.New(slog.NewTextHandler(&log, nil)))
 	for line, most := range map[string]int{

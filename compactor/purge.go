@@ -96,7 +96,7 @@ func (c *Compactor) step(ctx context.Context, rows, pages *pace) (rest time.Dura
 	case res == backend.PurgeResult{}:
 		rest = purgePeriod
 	case !res.Done:
-		rest = rows.took(res.Looked, res.Took, res.Blocked)
+		rest = rows.took(res.Examined, res.Duration, res.Blocked)
 	default:
 		var took time.Duration
 		finished, took, err = c.engine.Reclaim(ctx, pages.units)

@@ -89,7 +89,7 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
 		{"PurgeKeepsWhatIsSeen", testPurgeKeeps},
 		{"PurgeInSteps", testPurgeInSteps},
 		{"PurgeUntil", testPurgeUntil},
-		{"SpaceComesBack", testSpaceComesBack},
+		{"SpaceIsReclaimed", testSpaceIsReclaimed},
 		{"ReadsDuringWrites", testReadsDuringWrites},
 		{"Contexts", testContexts},
 		{"Close", testClose},

@@ -137,5 +137,5 @@ func testCorruptPurgeOfMany(f *fixture) {
 	f.compact(f.m.clock.Revision)
 	f.purge(8)
 	f.checkRange(backend.RangeQuery{Span: from(""), Revision: f.m.clock.Revision, Limit: 10})
-	f.checkKept()
+	f.checkRetained()
 }

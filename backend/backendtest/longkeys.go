@@ -76,7 +76,7 @@ func testLongKeys(f *fixture) {
 		if pass == 0 {
 			f.compact(f.m.clock.Revision)
 			f.purge(7)
-			f.m.rows, f.m.of = f.m.kept(), map[string][]int{}
+			f.m.rows, f.m.of = f.m.retained(), map[string][]int{}
 			for i, r := range f.m.rows {
 				f.m.of[string(r.Key)] = append(f.m.of[string(r.Key)], i)
 			}

@@ -112,9 +112,9 @@ func (m *model) superseded(r *backend.Row) *backend.Row {
 	return nil
 }
 
-// kept returns the rows that remain after a complete purge: all from the compacted revision on, and below it those that
-// were live at it.
-func (m *model) kept() (rows []backend.Row) {
+// retained returns the rows that remain after a complete purge: all from the compacted revision on, and below it those
+// that were live at it.
+func (m *model) retained() (rows []backend.Row) {
 	live := map[backend.RowID]bool{}
 	for _, r := range m.newestRows(m.clock.Compacted) {
 		live[r.ID()] = !r.Deleted

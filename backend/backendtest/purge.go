@@ -10,8 +10,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// checkKept compares all existing rows with those that must remain after a finished purge.
-func (f *fixture) checkKept() {
+// checkRetained compares all existing rows with those that must remain after a finished purge.
+func (f *fixture) checkRetained() {
 	f.Helper()
 	h, err := f.b.History(context.Background(), backend.HistoryQuery{Limit: 1 << 30})
 	if err != nil || h.Through != f.m.clock.Revision {
@@ -21,7 +21,7 @@ func (f *fixture) checkKept() {
 	for _, c := range h.Changes {
 		rows = append(rows, c.Row)
 	}
-	f.compare(fmt.Sprintf("what is left of a compaction at %d", f.m.clock.Compacted), rows, f.m.kept(), false)
+	f.compare(fmt.Sprintf("what is left of a compaction at %d", f.m.clock.Compacted), rows, f.m.retained(), false)
 }
 
 // checkReadable compares what is readable after a compaction with the model.
@@ -95,7 +95,7 @@ func testPurgeKeeps(f *fixture) {
 		f.checkReadable()
 		f.purge(100)
 		f.checkReadable()
-		f.checkKept()
+		f.checkRetained()
 	}
 	if n := f.purge(100); n != 0 {
 		f.Errorf("%d rows purged twice", n)
@@ -103,7 +103,7 @@ func testPurgeKeeps(f *fixture) {
 	f.commit([]op{put("a", "5")}, []op{del("a")})
 	f.compact(f.m.clock.Revision)
 	f.purge(1)
-	f.checkKept()
+	f.checkRetained()
 }
 
 // testPurgeUntil keeps the rows superseded above a revision, for readers, and removes the rest; then it removes those,
@@ -132,14 +132,14 @@ func testPurgeUntil(f *fixture) {
 			}
 			f.compare(fmt.Sprintf("revision %d, purged until %d", r, until), rows, f.m.rangeAt(everything, r), false)
 		}
-		f.checkKept()
+		f.checkRetained()
 		if res, err := f.b.Purge(context.Background(), 2, until); err != nil || res != (backend.PurgeResult{}) {
 			f.Fatalf("nothing is left until %d: %+v, %v", until, res, err)
 		}
 	}
 	f.m.clock.Compacted = last
 	f.purge(2)
-	f.checkKept()
+	f.checkRetained()
 }
 
 // testPurgeInSteps checks everything between steps, and advances the compaction during a purge.
@@ -157,10 +157,10 @@ func testPurgeInSteps(f *fixture) {
 	f.commit([]op{put("h", "1")})
 	f.purge(1)
 	f.checkReadable()
-	f.checkKept()
+	f.checkRetained()
 }
 
-func testSpaceComesBack(f *fixture) {
+func testSpaceIsReclaimed(f *fixture) {
 	ctx := context.Background()
 	value := strings.Repeat("x", 10_000)
 	for i := range 200 {
@@ -183,7 +183,7 @@ func testSpaceComesBack(f *fixture) {
 			f.Fatal(err)
 		}
 	}
-	f.checkKept()
+	f.checkRetained()
 	if err := f.b.Defragment(ctx); err != nil {
 		f.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func testSpaceComesBack(f *fixture) {
 	if err != nil || size.InUse <= 0 || size.InUse > less.InUse || size.Total > full.Total {
 		f.Errorf("size %+v, after a purge %+v, after the rest %+v, %v", full, less, size, err)
 	}
-	f.checkKept()
+	f.checkRetained()
 	f.commit([]op{put("a", "again")})
 	f.checkReadable()
 }

@@ -24,7 +24,7 @@ func testRandom(f *fixture) {
 		f.wantSound(f.view())
 	}
 	f.purge(1000)
-	f.checkKept()
+	f.checkRetained()
 	f.checkReadable()
 }
 

@@ -121,7 +121,7 @@ func testHeartbeat(p *pair) {
 	const timeout = time.Hour
 	a := backend.Member{ID: 7, Name: "a", ClientURLs: []string{"http://a:2379", "https://b,c:1"}}
 	b := backend.Member{ID: 3, Name: "b"}
-	beat := func(s backend.Shared, m backend.Member, timeout time.Duration, leader uint64, took bool,
+	beat := func(s backend.Shared, m backend.Member, timeout time.Duration, leader uint64, acquired bool,
 		members ...backend.Member,
 	) {
 		p.Helper()
@@ -130,8 +130,9 @@ func testHeartbeat(p *pair) {
 		equal := slices.EqualFunc(got.Members, members, func(x, y backend.Member) bool {
 			return x.ID == y.ID && x.Name == y.Name && slices.Equal(x.ClientURLs, y.ClientURLs)
 		})
-		if !equal || got.Leader != leader || got.Took != took || got.Silence < 0 || got.Silence > time.Minute {
-			p.Errorf("heartbeat of %s: %+v; want leader %d, took %t, members %+v", m.Name, got, leader, took, members)
+		if !equal || got.Leader != leader || got.Acquired != acquired || got.Silence < 0 || got.Silence > time.Minute {
+			p.Errorf("heartbeat of %s: %+v; want leader %d, acquired %t, members %+v", m.Name, got, leader, acquired,
+				members)
 		}
 	}
 	beat(p.a, a, timeout, 7, true, a)

@@ -38,7 +38,7 @@ func testPins(p *pair) {
 	if n := p.purge(10); n != 2 {
 		p.Errorf("%d rows purged after the pin", n)
 	}
-	p.checkKept()
+	p.checkRetained()
 	// A pin that is not ended expires.
 	p.commit([]op{put("a", "5")}, []op{put("a", "6")})
 	_, err = p.other.Pin(p.ctx, 5, 50*time.Millisecond)
@@ -49,7 +49,7 @@ func testPins(p *pair) {
 		p.ok(err)
 		return res.Done
 	})
-	p.checkKept()
+	p.checkRetained()
 	p.renewedPin(7)
 	// A pin keeps the rows above it, and nothing else.
 	p.commit([]op{put("a", "8")}, []op{put("a", "9")})
@@ -70,7 +70,7 @@ func testPins(p *pair) {
 	}
 	p.ok(p.other.Release(p.ctx, id))
 	p.purge(10)
-	p.checkKept()
+	p.checkRetained()
 }
 
 // renewedPin checks that a pin at the compacted revision lasts as long as its last renewal says.
@@ -93,7 +93,7 @@ func (p *pair) renewedPin(revision int64) {
 	}
 	p.ok(p.other.Renew(p.ctx, id, time.Millisecond))
 	p.purge(10)
-	p.checkKept()
+	p.checkRetained()
 	if err := p.other.Renew(p.ctx, id, time.Hour); !errors.Is(err, backend.ErrCompacted) {
 		p.Errorf("renewed a pin that has ended: %v", err)
 	}
@@ -159,5 +159,5 @@ func testPurgeByBoth(p *pair) {
 	}
 	wg.Wait()
 	p.checkReadable()
-	p.checkKept()
+	p.checkRetained()
 }

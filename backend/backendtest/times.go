@@ -70,7 +70,7 @@ func testTimes(f *fixture) {
 	f.compact(f.m.clock.Revision - 5)
 	f.purge(1000)
 	var left []backend.Commit
-	for _, r := range f.m.kept() {
+	for _, r := range f.m.retained() {
 		c := f.commitOf(r.ModRevision)
 		if n := len(left); n == 0 || left[n-1].Revision != c.Revision {
 			left = append(left, c)

@@ -328,5 +328,5 @@ func testReopen(f *fixture) {
 		f.commit([]op{put("after", "reopening")})
 	}
 	f.purge(1000)
-	f.checkKept()
+	f.checkRetained()
 }

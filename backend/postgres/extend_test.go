@@ -25,10 +25,10 @@ func TestExtensionInParts(t *testing.T) {
 	if ids, err := a.ExpiredLeases(t.Context(), 10); err != nil || len(ids) != 10 {
 		t.Fatalf("ended: %v, %v", ids, err)
 	}
-	beat := func(b *Backend, id uint64, took, extending bool) {
+	beat := func(b *Backend, id uint64, acquired, extending bool) {
 		t.Helper()
 		ms, err := b.Heartbeat(t.Context(), backend.Member{ID: id}, time.Nanosecond, hour)
-		if err != nil || ms.Took != took || ms.Extending != extending {
+		if err != nil || ms.Acquired != acquired || ms.Extending != extending {
 			t.Fatalf("heartbeat of %d: %+v, %v", id, ms, err)
 		}
 	}

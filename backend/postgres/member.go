@@ -69,9 +69,9 @@ func (b *Backend) Heartbeat(
 			return err
 		}
 		if !slices.ContainsFunc(ms.Members, func(m backend.Member) bool { return m.ID == ms.Leader }) {
-			ms.Leader, ms.Took = m.ID, true
+			ms.Leader, ms.Acquired = m.ID, true
 		}
-		if ms.Took || ms.Silence >= silence {
+		if ms.Acquired || ms.Silence >= silence {
 			if _, err := tx.Exec(ctx, moveExtension, int64(math.MinInt64)); err != nil {
 				return err
 			}

@@ -197,7 +197,7 @@ func purge(ctx context.Context, tx pgx.Tx, limit int, until int64) (res backend.
 	if err != nil {
 		return res, err
 	}
-	res.Looked = len(rows)
+	res.Examined = len(rows)
 	var r removal
 	res.Done = r.walk(&p, rows, limit)
 	if res.Done {
@@ -217,7 +217,7 @@ func purge(ctx context.Context, tx pgx.Tx, limit int, until int64) (res backend.
 	if p != before || res.Removed > 0 {
 		_, err = tx.Exec(ctx, savePurge, p.target, p.next.ModRevision, p.next.Ordinal, bytes)
 	}
-	res.Took = time.Since(began)
+	res.Duration = time.Since(began)
 	return res, err
 }
 

@@ -83,7 +83,7 @@ func (b *Backend) Purge(ctx context.Context, limit int, until int64) (res backen
 		if err := b.walk(ctx, w); err != nil {
 			return res, err
 		}
-		res.Took = time.Since(began)
+		res.Duration = time.Since(began)
 	}
 	if w.whole && w.pending() {
 		if err := b.remove(ctx, w, max(limit, 1), &res); err != nil {
@@ -202,8 +202,8 @@ func (b *Backend) remove(ctx context.Context, w *window, limit int, res *backend
 		w.before = w.after
 	}
 	b.checkpoints.removed(res.Removed)
-	res.Looked, res.Blocked = len(next), time.Since(began)
-	res.Took += res.Blocked
+	res.Examined, res.Blocked = len(next), time.Since(began)
+	res.Duration += res.Blocked
 	return nil
 }
 

@@ -49,7 +49,7 @@ func TestSuiteTemporary(t *testing.T) {
 		b.windowRows = 2
 		return b
 	}, backendtest.Hooks{Execute: execute, View: view, Only: []string{
-		"Fresh", "PurgeKeepsWhatIsSeen", "PurgeInSteps", "PurgeUntil", "SpaceComesBack", "CorruptPurge",
+		"Fresh", "PurgeKeepsWhatIsSeen", "PurgeInSteps", "PurgeUntil", "SpaceIsReclaimed", "CorruptPurge",
 		"CorruptPurgeOfMany", "ReadsDuringWrites", "Close", "Random", "Inspect",
 	}})
 }

@@ -77,6 +77,6 @@ func (c *cutover) run(ctx context.Context, out, errOut io.Writer) error {
 	}
 	_, err = fmt.Fprintf(out, "revision %d, compacted %d\nHashKV %d: source and target are equal\n"+
 		"the database is open; the source's last write was %s ago\n",
-		done.Revision, done.Compacted, done.Hash, readable(done.Took))
+		done.Revision, done.Compacted, done.Hash, readable(done.Duration))
 	return err
 }

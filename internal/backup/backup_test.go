@@ -49,7 +49,7 @@ func TestEveryRevision(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if p.Done || p.Looked == 0 {
+					if p.Done || p.Examined == 0 {
 						break
 					}
 				}

@@ -137,7 +137,7 @@ func (st *state) heartbeat(m backend.Member, timeout, silence time.Duration, now
 		return true
 	})
 	if _, lives := st.members.Get(ms.Leader); !lives {
-		ms.Leader, ms.Took = m.ID, true
+		ms.Leader, ms.Acquired = m.ID, true
 	}
 	if begins {
 		first := int64(math.MinInt64)

@@ -58,7 +58,7 @@ func (st *state) purgeStep(limit int, compacted, until int64, now time.Time) (re
 		rows = append(rows, v)
 		return true
 	})
-	res.Looked = len(rows)
+	res.Examined = len(rows)
 	removed, done := st.walk(&p, rows, limit)
 	if done {
 		p.next = backend.RowID{ModRevision: p.target + 1}
@@ -74,7 +74,7 @@ func (st *state) purgeStep(limit int, compacted, until int64, now time.Time) (re
 	res.Through = min(max(0, p.next.ModRevision-1), p.target)
 	res.Near = res.Through
 	res.Done = done && p.target >= compacted
-	res.Took = time.Millisecond
+	res.Duration = time.Millisecond
 	return res
 }
 

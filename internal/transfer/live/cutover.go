@@ -19,10 +19,10 @@ const idleInterval = 100 * time.Millisecond
 // Cutover is what a cut-over did.
 type Cutover struct {
 	Revision, Compacted int64
-	// Hash is etcd's HashKV of source and target at Revision. Took is how long the cut-over took after the source's
+	// Hash is etcd's HashKV of source and target at Revision. Duration is how long the cut-over took after the source's
 	// last write.
-	Hash uint32
-	Took time.Duration
+	Hash     uint32
+	Duration time.Duration
 }
 
 // Options configure [CutOver].
@@ -78,7 +78,7 @@ func CutOver(ctx context.Context, s *Server, to *transfer.Following, o Options) 
 		return nil, errors.Join(err, fmt.Errorf("%w: it was written to during the cut-over, at revision %d: stop its "+
 			"clients and run the same command again", backend.ErrSource, last))
 	}
-	done.Took = time.Since(q.since)
+	done.Duration = time.Since(q.since)
 	return done, to.Finish(ctx, id)
 }
 
