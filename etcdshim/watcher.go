@@ -30,7 +30,7 @@ type watcher struct {
 // While a client does not read the answers, its requests are not read either, and gRPC's flow control stops it.
 func (w *watcher) receive() error {
 	for {
-		if err := w.watches.Room(w.ctx); err != nil {
+		if err := w.watches.WaitCapacity(w.ctx); err != nil {
 			return err
 		}
 		var req pb.WatchRequest
@@ -78,7 +78,7 @@ func (w *watcher) receiveShared() error {
 			_ = w.watches.CatchUp(w.ctx)
 		}
 		for _, req := range batch {
-			if err := w.watches.Room(w.ctx); err != nil {
+			if err := w.watches.WaitCapacity(w.ctx); err != nil {
 				return err
 			}
 			if err := w.passOn(req); err != nil {

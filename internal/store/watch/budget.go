@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// streamBytes bounds the bytes that watches catching up queue for one stream before its consumer takes them. A single
-// revision may exceed it.
+// streamBytes bounds the bytes that watches catching up queue for one stream before its consumer receives them. A
+// single revision may exceed it.
 const streamBytes = 2 << 20
 
 // streamBytes returns the constant, or an eighth of [Config.WatchBytes] if that is less.
 func (h *Hub) streamBytes() int64 { return min(streamBytes, h.cfg.WatchBytes/8) }
 
-// takeBack keeps the events pending for all watches within [Config.WatchBytes]. Above it, it drops the pending events
-// of the clients that have taken nothing for the longest time, until a quarter of the bound is free. Those watches read
-// the events again when their consumers come for them. Callers hold mu.
-func (h *Hub) takeBack() {
+// evict keeps the events pending for all watches within [Config.WatchBytes]. Above it, it drops the pending events of
+// the clients that have received nothing for the longest time, until a quarter of the bound is free. Those watches read
+// the events again when their consumers poll. Callers hold mu.
+func (h *Hub) evict() {
 	if h.pending.Load() <= h.cfg.WatchBytes {
 		return
 	}
@@ -24,18 +24,18 @@ func (h *Hub) takeBack() {
 			return
 		}
 		st.mu.Lock()
-		if !st.comes { // otherwise its consumer is about to take something
+		if !st.polling { // otherwise its consumer is about to receive something
 			for _, w := range st.ready {
-				w.takeBack()
+				w.evict()
 			}
 		}
 		st.mu.Unlock()
 	}
 }
 
-// takeBack drops the pending events that are not in a response yet: the watch falls behind from there on. Callers hold
+// evict drops the pending events that are not in a response yet: the watch falls behind from there on. Callers hold
 // hub.mu and the stream's mu.
-func (w *watcher) takeBack() {
+func (w *watcher) evict() {
 	rest := w.pending[w.sending:]
 	if len(rest) == 0 {
 		return
@@ -46,8 +46,8 @@ func (w *watcher) takeBack() {
 	w.fallBehind()
 }
 
-// idlest returns the streams with pending events, ordered by how long their clients have taken nothing, longest first.
-// Callers hold mu.
+// idlest returns the streams with pending events, ordered by how long their clients have received nothing, longest
+// first. Callers hold mu.
 func (h *Hub) idlest() []*Stream {
 	type idle struct {
 		*Stream
@@ -56,7 +56,7 @@ func (h *Hub) idlest() []*Stream {
 	var all []idle
 	for st := range h.streams {
 		st.mu.Lock()
-		if st.bytes > 0 && !st.comes {
+		if st.bytes > 0 && !st.polling {
 			all = append(all, idle{st, st.since})
 		}
 		st.mu.Unlock()

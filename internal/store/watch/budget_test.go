@@ -10,7 +10,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// stalled opens a stream with watches of all keys from revision 2. Its client takes the answers to its requests and
+// stalled opens a stream with watches of all keys from revision 2. Its client receives the answers to its requests and
 // nothing else.
 func stalled(t *testing.T, m *memory, watches int) *Stream {
 	t.Helper()
@@ -30,7 +30,7 @@ func stalled(t *testing.T, m *memory, watches int) *Stream {
 func TestSlowWatchHoldsItsOwnEventsOnly(t *testing.T) {
 	m := open(t, Config{WindowBytes: 1})
 	st := newStream(t, m)
-	created(t, st, Request{Key: []byte("k000000")}) // from here on the client takes nothing
+	created(t, st, Request{Key: []byte("k000000")}) // from here on the client receives nothing
 	var others []weak.Pointer[index.Item]
 	st2 := m.NewStream()
 	created(t, st2, everything(0))
@@ -58,17 +58,17 @@ func TestSlowWatchHoldsItsOwnEventsOnly(t *testing.T) {
 	}
 }
 
-// A watch does not retain the room that it needed to stage a large transaction.
-func TestLargeTransactionLeavesNoRoom(t *testing.T) {
+// A watch does not retain the capacity that it needed to stage a large transaction.
+func TestLargeTransactionRetainsNoCapacity(t *testing.T) {
 	m := open(t, Config{})
 	st := newStream(t, m)
 	id := created(t, st, everything(0))
-	m.many(20*stagedKept, 20*stagedKept, 1)
-	expectRevisions(t, st, 2, 2, 20*stagedKept)
+	m.many(20*stagedCapacity, 20*stagedCapacity, 1)
+	expectRevisions(t, st, 2, 2, 20*stagedCapacity)
 	m.Hub.mu.Lock()
 	defer m.Hub.mu.Unlock()
-	if n := cap(st.watches[id].staged); n > stagedKept {
-		t.Errorf("the watch retains room for %d events", n)
+	if n := cap(st.watches[id].staged); n > stagedCapacity {
+		t.Errorf("the watch retains capacity for %d events", n)
 	}
 	if n := m.pending.Load(); n != 0 {
 		t.Errorf("%d bytes are counted, but nothing waits", n)
@@ -132,21 +132,21 @@ func TestStalledWatchesShareABudget(t *testing.T) {
 			m.many(objects, 1, size)
 			last := m.revision()
 			most := int64(0)
-			look := func() { most = max(most, m.Stats().PendingBytes) }
+			sample := func() { most = max(most, m.Stats().PendingBytes) }
 			var idle []*Stream
 			for range streams {
 				idle = append(idle, stalled(t, m, watches))
-				look()
+				sample()
 			}
 			for range 4 { // one after the other, each behind all stalled watches
 				good := m.NewStream()
 				created(t, good, everything(2))
 				expectRevisions(t, good, 2, last, 1)
 				good.Close()
-				look()
+				sample()
 			}
 			last = m.put("now", "") // for synced watches
-			look()
+			sample()
 			// In addition, each reader may hold the events of one response.
 			if most > budget+catchUpReads*(pieceBytes+2*size) {
 				t.Errorf("%d bytes were held, the budget is %d", most, budget)
@@ -174,7 +174,7 @@ func TestStalledWatchesShareABudget(t *testing.T) {
 	}
 }
 
-// A client that takes one progress notify and then nothing holds no more than any other client.
+// A client that receives one progress notify and then nothing holds no more than any other client.
 func TestBudgetBehindProgress(t *testing.T) {
 	const budget = 1 << 10
 	m := open(t, Config{WatchBytes: budget})

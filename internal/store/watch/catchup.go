@@ -12,8 +12,8 @@ const (
 	catchUpRetry = 200 * time.Millisecond
 )
 
-// feed queues a stream whose consumer asks for what its watches have missed.
-func (h *Hub) feed(st *Stream) {
+// requestEvents queues a stream whose consumer asks for what its watches have missed.
+func (h *Hub) requestEvents(st *Stream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	st.mu.Lock()
@@ -21,10 +21,10 @@ func (h *Hub) feed(st *Stream) {
 	h.enqueue(st)
 }
 
-// enqueue adds a stream that wants more to the queue, and starts another reader if there are fewer than catchUpReads.
+// enqueue adds a stream that needs events to the queue, and starts another reader if there are fewer than catchUpReads.
 // Callers hold mu and the stream's mu.
 func (h *Hub) enqueue(st *Stream) {
-	if h.closed || !st.wants() {
+	if h.closed || !st.needsEvents() {
 		return
 	}
 	st.queued = true
@@ -34,9 +34,9 @@ func (h *Hub) enqueue(st *Stream) {
 	}
 }
 
-// wants reports whether the stream must be queued: it has unsynced watches, and room for what they have missed. Callers
-// hold mu.
-func (st *Stream) wants() bool {
+// needsEvents reports whether the stream must be queued: it has unsynced watches, and capacity for what they have
+// missed. Callers hold mu.
+func (st *Stream) needsEvents() bool {
 	return !st.queued && len(st.unsynced) > 0 && st.bytes < st.hub.streamBytes()
 }
 
@@ -56,8 +56,7 @@ func (h *Hub) dequeue() (*Stream, *watcher) {
 	return nil, nil
 }
 
-// lead returns the unsynced watch whose turn it is. It cancels watches whose next events are compacted. Callers hold
-// hub.mu and mu.
+// lead returns the next unsynced watch. It cancels watches whose next events are compacted. Callers hold hub.mu and mu.
 func (st *Stream) lead() *watcher {
 	h := st.hub
 	for len(st.unsynced) > 0 {
@@ -86,12 +85,12 @@ func (h *Hub) catchUp() {
 	}
 }
 
-// deliver gives the members the events of the piece that they want. It ends them if the piece is corrupt.
+// deliver gives the members the events of the piece that match them. It ends them if the piece is corrupt.
 func (h *Hub) deliver(p *piece) {
 	for i, w := range p.members {
 		var wanted []*event
 		if !p.failed {
-			wanted = w.wanted(p.events, p.from[i], 0)
+			wanted = w.matching(p.events, p.from[i], 0)
 		}
 		h.mu.Lock()
 		w.stream.mu.Lock()
@@ -112,10 +111,10 @@ func (h *Hub) deliver(p *piece) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.takeBack()
+	h.evict()
 }
 
-// receive queues the events that the watch wants, complete through a revision, up to the stream's room. The watch joins
+// receive queues the matching events, complete through a revision, up to the stream's capacity. The watch joins
 // the synced ones if it has caught up with the hub. Callers hold hub.mu and the stream's mu.
 func (w *watcher) receive(wanted []*event, through int64) {
 	if through < w.next {
@@ -123,8 +122,8 @@ func (w *watcher) receive(wanted []*event, through int64) {
 	}
 	st := w.stream
 	given := wanted[:0]
-	if room := st.hub.streamBytes() - st.bytes; room > 0 {
-		given = firstRevisions(wanted, len(wanted), room)
+	if capacity := st.hub.streamBytes() - st.bytes; capacity > 0 {
+		given = firstRevisions(wanted, len(wanted), capacity)
 	}
 	w.next = through + 1
 	if len(given) < len(wanted) {

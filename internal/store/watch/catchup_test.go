@@ -15,7 +15,7 @@ import (
 )
 
 // A slow watch becomes unsynced again and again, and catches up from the window and from the database.
-func TestSlowWatchComesAgain(t *testing.T) {
+func TestSlowWatchIsResumed(t *testing.T) {
 	for name, window := range map[string]int64{"window": 1 << 20, "database": 1} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestPiecesOfOneEpoch(t *testing.T) {
 	m.Hub.mu.Unlock()
 	st := newStream(t, m)
 	created(t, st, everything(m.revision()))
-	m.feed(st)
+	m.requestEvents(st)
 	p, ready := m.choose()
 	if p == nil || ready {
 		t.Fatalf("chose %+v, %v", p, ready)

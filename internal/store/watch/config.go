@@ -34,7 +34,7 @@ type Config struct {
 	// window or the database.
 	WatcherBytes int64
 	// WatchBytes bounds the events pending for all watches together, in bytes. Beyond it, the watches whose clients
-	// have taken nothing for the longest time have to catch up.
+	// have received nothing for the longest time have to catch up.
 	WatchBytes int64
 }
 

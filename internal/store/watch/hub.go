@@ -33,7 +33,7 @@ type Hub struct {
 	ranges    adt.IntervalTree    // values are watchers: watches of ranges
 	asking    []*Stream           // streams whose progress response waits for a publication
 	staging   []*watcher          // watches for which the batch being published has events
-	queue     []*Stream           // streams that want what their watches have missed, in turn
+	queue     []*Stream           // streams that need what their watches have missed, in turn
 	readers   int                 // goroutines that read for the queue
 	pending   atomic.Int64        // bytes of pending events; an event pending for several watches counts once
 	closed    bool
@@ -79,7 +79,7 @@ func (h *Hub) Publish(rows, prevs []*index.Item, rev, compacted int64) {
 		h.staging[i] = nil
 	}
 	h.staging = h.staging[:0]
-	h.takeBack()
+	h.evict()
 	h.window.trim()
 	h.rev = max(h.rev, rev)
 	h.compacted = max(h.compacted, compacted)

@@ -13,15 +13,15 @@ import (
 // rows.
 func (st *Stream) Next(ctx context.Context) (*Response, error) {
 	for {
-		r, w, events := st.take()
+		r, w, events := st.dequeue()
 		if w != nil {
 			if err := st.fill(ctx, r, w, events); err != nil {
 				return nil, err
 			}
-			st.took(w, r)
+			st.finishEvents(w, r)
 		}
 		if r == nil {
-			r = st.takeProgress()
+			r = st.progressResponse()
 		}
 		if r != nil {
 			return r, nil
@@ -36,24 +36,25 @@ func (st *Stream) Next(ctx context.Context) (*Response, error) {
 	}
 }
 
-// take returns a control response, or the next watch with pending events and the events of its next response, which
-// must be filled. If there is neither, the consumer waits. If watches have missed events, take makes the hub read them.
-func (st *Stream) take() (r *Response, w *watcher, events []*event) {
+// dequeue returns a control response, or the next watch with pending events and the events of its next response, which
+// must be filled. If there is neither, the consumer waits. If watches have missed events, dequeue makes the hub read
+// them.
+func (st *Stream) dequeue() (r *Response, w *watcher, events []*event) {
 	st.mu.Lock()
-	if r = st.takeControl(); r == nil {
-		r, w, events = st.takeEvents()
+	if r = st.dequeueControl(); r == nil {
+		r, w, events = st.startEvents()
 	}
-	st.comes = r == nil
-	wants := st.wants()
+	st.polling = r == nil
+	wants := st.needsEvents()
 	st.mu.Unlock()
 	if wants {
-		st.hub.feed(st)
+		st.hub.requestEvents(st)
 	}
 	return r, w, events
 }
 
-// takeControl returns the next response that goes before events. Callers hold mu.
-func (st *Stream) takeControl() *Response {
+// dequeueControl returns the next response that goes before events. Callers hold mu.
+func (st *Stream) dequeueControl() *Response {
 	if len(st.control) == 0 {
 		return nil
 	}
@@ -64,7 +65,7 @@ func (st *Stream) takeControl() *Response {
 	}
 	if len(st.control) < controlMax {
 		select {
-		case st.room <- struct{}{}:
+		case st.capacity <- struct{}{}:
 		default:
 		}
 	}
@@ -74,9 +75,9 @@ func (st *Stream) takeControl() *Response {
 	return r
 }
 
-// takeEvents starts the response of the next watch with pending events: whole revisions, within the bounds of a
+// startEvents starts the response of the next watch with pending events: whole revisions, within the bounds of a
 // response. The events stay pending until the response is filled. Callers hold mu.
-func (st *Stream) takeEvents() (*Response, *watcher, []*event) {
+func (st *Stream) startEvents() (*Response, *watcher, []*event) {
 	for len(st.ready) > 0 {
 		w := st.ready[0]
 		if len(w.pending) == 0 {
@@ -92,13 +93,13 @@ func (st *Stream) takeEvents() (*Response, *watcher, []*event) {
 	return nil, nil, nil
 }
 
-// took finishes what takeEvents started: events in the response are not pending any more.
-func (st *Stream) took(w *watcher, r *Response) {
+// finishEvents finishes what startEvents started: events in the response are not pending any more.
+func (st *Stream) finishEvents(w *watcher, r *Response) {
 	n := len(r.Events)
 	now := time.Now()
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.taken++
+	st.responses++
 	st.since = now
 	r.Revision = r.Events[n-1].Row.ModRevision
 	if !w.synced || r.Revision <= w.joined { // as in etcd, what a watch has missed comes with the current revision

@@ -14,9 +14,9 @@ const (
 	pieceBytes = 1 << 20
 	// pieceFirst is how many rows the first piece of a watch has.
 	pieceFirst = 100
-	// pieceMembers bounds the watches that share a piece, and pieceLooks how many watches are examined to find them.
+	// pieceMembers bounds the watches that share a piece, and pieceScans how many watches are examined to find them.
 	pieceMembers = 1024
-	pieceLooks   = 4096
+	pieceScans   = 4096
 	// pieceNear is how many revisions apart watches that share a piece may be: about as many as a piece has.
 	pieceNear = 1000
 	// sharedSpans is how many distinct spans make it worth reading the keys between them, too. With fewer, each span is
@@ -58,10 +58,10 @@ func (h *Hub) choose() (p *piece, ready bool) {
 		return near(w, lead) && (shared || w.span == lead.span) && w.next >= h.compacted &&
 			(!recent || w.next >= h.window.first)
 	}
-	looks := pieceLooks
-	p.take(st, fits, &looks)
-	for i := 0; i < len(h.queue) && looks > 0 && len(p.members) < pieceMembers; i++ {
-		p.take(h.queue[i], fits, &looks)
+	budget := pieceScans
+	p.collect(st, fits, &budget)
+	for i := 0; i < len(h.queue) && budget > 0 && len(p.members) < pieceMembers; i++ {
+		p.collect(h.queue[i], fits, &budget)
 	}
 	st.mu.Lock()
 	h.enqueue(st) // the other readers continue with the rest
@@ -86,40 +86,40 @@ func near(w, lead *watcher) bool {
 // hold mu.
 func (h *Hub) spansNear(st *Stream, lead *watcher) int {
 	spans := make(map[index.Span]struct{}, sharedSpans)
-	looks := pieceLooks
-	look := func(st *Stream) {
+	budget := pieceScans
+	scan := func(st *Stream) {
 		st.mu.Lock()
 		defer st.mu.Unlock()
-		for i := 0; i < len(st.unsynced) && looks > 0 && len(spans) < sharedSpans; i++ {
-			looks--
+		for i := 0; i < len(st.unsynced) && budget > 0 && len(spans) < sharedSpans; i++ {
+			budget--
 			if w := st.unsynced[i]; near(w, lead) {
 				spans[w.span] = struct{}{}
 			}
 		}
 	}
-	look(st)
-	for i := 0; i < len(h.queue) && looks > 0 && len(spans) < sharedSpans; i++ {
-		look(h.queue[i])
+	scan(st)
+	for i := 0; i < len(h.queue) && budget > 0 && len(spans) < sharedSpans; i++ {
+		scan(h.queue[i])
 	}
 	return len(spans)
 }
 
-// take moves the unsynced watches of a stream that fit to the members. Callers hold hub.mu.
-func (p *piece) take(st *Stream, fits func(*watcher) bool, looks *int) {
+// collect moves the unsynced watches of a stream that fit to the members. Callers hold hub.mu.
+func (p *piece) collect(st *Stream, fits func(*watcher) bool, budget *int) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	n, kept := min(len(st.unsynced), *looks), st.unsynced[:0]
-	*looks -= n
+	n, rest := min(len(st.unsynced), *budget), st.unsynced[:0]
+	*budget -= n
 	for i, w := range st.unsynced {
 		if i < n && len(p.members) < pieceMembers && fits(w) {
 			p.members, p.from = append(p.members, w), append(p.from, w.next)
 			p.start = min(p.start, w.next)
 		} else {
-			kept = append(kept, w)
+			rest = append(rest, w)
 		}
 	}
-	clear(st.unsynced[len(kept):])
-	st.unsynced = kept
+	clear(st.unsynced[len(rest):])
+	st.unsynced = rest
 }
 
 // span returns the smallest span that contains those of all members.

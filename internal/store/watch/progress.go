@@ -45,8 +45,8 @@ func (st *Stream) request() {
 	st.signal()
 }
 
-// takeProgress answers a manual progress request if every watch of the stream has had everything that is published.
-func (st *Stream) takeProgress() *Response {
+// progressResponse answers a manual progress request if every watch of the stream has had everything that is published.
+func (st *Stream) progressResponse() *Response {
 	st.mu.Lock()
 	waits := st.progress
 	st.mu.Unlock()
@@ -75,7 +75,7 @@ func (st *Stream) takeProgress() *Response {
 			return nil // no response, as in etcd: the client asks again
 		}
 	}
-	st.comes = false
+	st.polling = false
 	return &Response{ID: -1, Revision: h.rev}
 }
 

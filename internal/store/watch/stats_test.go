@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A client that takes nothing is behind until it has taken everything.
+// A client that receives nothing is behind until it has received everything.
 func TestLagOfAClientThatStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := open(t, Config{})
@@ -17,12 +17,12 @@ func TestLagOfAClientThatStandsStill(t *testing.T) {
 		}
 		m.put("a", "")
 		if l := m.Lag(0); l.Watches != 0 { // the event may have just arrived
-			t.Errorf("the first look: %+v", l)
+			t.Errorf("the first sample: %+v", l)
 		}
 		m.put("b", "")
 		time.Sleep(time.Minute)
 		if l := m.Lag(0); l != (Lag{Watches: 1, Longest: time.Minute}) {
-			t.Errorf("the second look: %+v, want one watch", l)
+			t.Errorf("the second sample: %+v, want one watch", l)
 		}
 		if l := m.Lag(time.Hour); l != (Lag{Longest: time.Minute}) {
 			t.Errorf("want no watch an hour behind: %+v", l)
@@ -30,11 +30,11 @@ func TestLagOfAClientThatStandsStill(t *testing.T) {
 		next(t, st)
 		m.put("c", "")
 		if l := m.Lag(0); l.Watches != 0 { // it makes progress
-			t.Errorf("after the client takes something: %+v", l)
+			t.Errorf("after the client receives something: %+v", l)
 		}
 		next(t, st)
 		if l := m.Lag(0); l != (Lag{}) {
-			t.Errorf("after the client takes everything: %+v", l)
+			t.Errorf("after the client receives everything: %+v", l)
 		}
 	})
 }
@@ -59,7 +59,8 @@ func TestLagOfAWatchThatCatchesUp(t *testing.T) {
 					t.Fatal("no history is read")
 				}
 				time.Sleep(time.Minute)
-				want := Lag{Watches: 1, Longest: time.Minute, Revisions: 100} // the client has not taken what was read
+				// the client has not received what was read
+				want := Lag{Watches: 1, Longest: time.Minute, Revisions: 100}
 				if l := m.Lag(0); l != want {
 					t.Errorf("%+v, want %+v", l, want)
 				}

@@ -13,9 +13,9 @@ import (
 const controlMax = 16
 
 // Stream carries any number of watches to one consumer, which calls Next in a loop. Requests come from one other
-// goroutine, which calls Room before each. Without that, responses would pile up if the consumer stopped, because the
-// methods for requests never block. The responses that the stream sends unasked are bounded by its watches: at most one
-// cancellation and one or two progress responses for each.
+// goroutine, which calls WaitCapacity before each. Without that, responses would pile up if the consumer stopped,
+// because the methods for requests never block. The responses that the stream sends unasked are bounded by its watches:
+// at most one cancellation and one or two progress responses for each.
 //
 // As in etcd, the number of watches is not bounded: clients put thousands of them on one stream. An idle watch takes
 // about a kilobyte plus its keys.
@@ -30,26 +30,26 @@ type Stream struct {
 	unsynced   []*watcher             // watches behind with nothing pending, in turn; see catchup.go
 	queued     bool                   // in the hub's queue; changes under hub.mu as well
 	bytes      int64                  // of pending events
-	comes      bool                   // the consumer waits in Next, or is about to take something
-	behind     map[*watcher]time.Time // watches whose clients have not taken all they missed, and since when
-	since      time.Time              // when the consumer last took something
+	polling    bool                   // the consumer waits in Next, or is about to receive something
+	behind     map[*watcher]time.Time // watches whose clients have not received all they missed, and since when
+	since      time.Time              // when the consumer last received something
 	progress   bool                   // a manual request waits
 	target     int64                  // the revision that its response must reach
 	asked      bool                   // a manual request waits for a confirmation to start
 	confirming bool                   // a confirmation is under way
 	wake       chan struct{}
-	room       chan struct{} // capacity 1: control has room again
+	capacity   chan struct{} // capacity 1: control has free capacity again
 	closed     chan struct{}
 	ended      bool
-	taken      uint64 // responses with events
-	look       consumption
+	responses  uint64 // responses with events
+	sample     consumption
 }
 
 // NewStream opens a stream. The caller must close it.
 func (h *Hub) NewStream() *Stream {
 	st := &Stream{
 		hub: h, watches: map[int64]*watcher{}, behind: map[*watcher]time.Time{},
-		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), closed: make(chan struct{}),
+		wake: make(chan struct{}, 1), capacity: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	h.mu.Lock()
 	closed := h.closed
@@ -75,8 +75,9 @@ func (st *Stream) answer(r *Response) {
 	st.signal()
 }
 
-// Room waits until fewer than controlMax responses to requests wait for the consumer. Errors: ctx's, [ErrClosed].
-func (st *Stream) Room(ctx context.Context) error {
+// WaitCapacity waits until fewer than controlMax responses to requests wait for the consumer. Errors: ctx's,
+// [ErrClosed].
+func (st *Stream) WaitCapacity(ctx context.Context) error {
 	for {
 		st.mu.Lock()
 		full := len(st.control) >= controlMax
@@ -85,7 +86,7 @@ func (st *Stream) Room(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case <-st.room:
+		case <-st.capacity:
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-st.closed:

@@ -14,8 +14,8 @@ const (
 	responseBytes  = 256 << 10
 	// slotBytes is what an event takes in a watch's list of pending events.
 	slotBytes = 16
-	// stagedKept bounds the capacity that a watch keeps for the events of the next batch, in events.
-	stagedKept = 64
+	// stagedCapacity bounds the capacity that a watch retains for the events of the next batch, in events.
+	stagedCapacity = 64
 	// joinEvents bounds the events that a watch examines to join the synced ones: nothing is published while it does.
 	joinEvents = 256
 )
@@ -49,18 +49,18 @@ func (w *watcher) interval() adt.Interval {
 	return adt.NewBytesAffineInterval([]byte(w.span.Start), []byte(w.span.End))
 }
 
-func (w *watcher) wants(e *event) bool {
+func (w *watcher) matches(e *event) bool {
 	if e.item.Deleted {
 		return !w.req.NoDelete
 	}
 	return !w.req.NoPut
 }
 
-// wanted returns the events from revision next on that the watch wants, without superseded rows that are compacted.
-func (w *watcher) wanted(events []*event, next, compacted int64) []*event {
+// matching returns the events from revision next on that match the watch, without superseded rows that are compacted.
+func (w *watcher) matching(events []*event, next, compacted int64) []*event {
 	var out []*event
 	for _, e := range events {
-		if e.revision() >= next && w.span.Contains(index.KeyString(e.item.Key)) && w.wants(e) {
+		if e.revision() >= next && w.span.Contains(index.KeyString(e.item.Key)) && w.matches(e) {
 			out = append(out, e.replayed(compacted))
 		}
 	}
@@ -69,7 +69,7 @@ func (w *watcher) wanted(events []*event, next, compacted int64) []*event {
 
 // stage adds an event of the batch being published. Callers hold hub.mu, and call offer once the whole batch is staged.
 func (w *watcher) stage(e *event) {
-	if !w.synced || e.revision() < w.next || !w.wants(e) {
+	if !w.synced || e.revision() < w.next || !w.matches(e) {
 		return
 	}
 	if len(w.staged) == 0 {
@@ -79,9 +79,9 @@ func (w *watcher) stage(e *event) {
 	w.staged = append(w.staged, e)
 }
 
-// offer queues the staged events all at once: a consumer that took part of a revision would split it over two
-// responses. If they do not fit beside what the consumer has not taken yet, the watch falls behind, from this batch on.
-// Callers hold hub.mu.
+// offer queues the staged events all at once: a consumer that received part of a revision would split it over two
+// responses. If they do not fit beside what the consumer has not received yet, the watch falls behind, from this batch
+// on. Callers hold hub.mu.
 func (w *watcher) offer() {
 	st := w.stream
 	st.mu.Lock()
@@ -93,7 +93,7 @@ func (w *watcher) offer() {
 		w.push(w.staged)
 	}
 	clear(w.staged)
-	if w.staged = w.staged[:0]; cap(w.staged) > stagedKept {
+	if w.staged = w.staged[:0]; cap(w.staged) > stagedCapacity {
 		w.staged = nil
 	}
 }
@@ -151,17 +151,17 @@ func (w *watcher) sentFirst(n int) {
 	w.arrive()
 }
 
-// arrive removes the watch from the stream's behind set once the client has taken everything it had missed. Callers
+// arrive removes the watch from the stream's behind set once the client has received everything it had missed. Callers
 // hold the stream's mu.
 func (w *watcher) arrive() {
-	if w.synced && w.untaken() > w.joined {
+	if w.synced && w.firstUnsent() > w.joined {
 		delete(w.stream.behind, w)
 	}
 }
 
-// untaken returns the first revision that the client may not have had: events read by catching up may still wait for
-// it. Callers hold the stream's mu.
-func (w *watcher) untaken() int64 {
+// firstUnsent returns the first revision that the client may not have had: events read by catching up may still wait
+// for it. Callers hold the stream's mu.
+func (w *watcher) firstUnsent() int64 {
 	if len(w.pending) > 0 {
 		return w.pending[0].revision()
 	}
@@ -169,8 +169,8 @@ func (w *watcher) untaken() int64 {
 }
 
 // join queues what the window has from w.next on and makes the watch synced. It returns false if the window starts
-// later, or has too much to examine while nothing is published, or the stream has no room for it. Callers hold hub.mu
-// and the stream's mu.
+// later, or has too much to examine while nothing is published, or the stream has no capacity for it. Callers hold
+// hub.mu and the stream's mu.
 func (w *watcher) join() bool {
 	h, st := w.stream.hub, w.stream
 	if w.next <= h.rev {
@@ -181,7 +181,7 @@ func (w *watcher) join() bool {
 		if len(events) > joinEvents {
 			return false
 		}
-		wanted := w.wanted(events, w.next, h.compacted)
+		wanted := w.matching(events, w.next, h.compacted)
 		if len(wanted) > 0 && st.bytes > 0 && st.bytes+sizeOfEvents(wanted) > h.streamBytes() {
 			return false
 		}
