@@ -225,7 +225,7 @@ func (s *Store) get(ctx context.Context, req *RangeRequest) (_ *RangeResult, ok 
 	if req.filtered() || req.Target == SortValue {
 		return nil, false, nil
 	}
-	it, known, clock := s.index.Look(index.KeyString(req.Key))
+	it, known, clock := s.index.GetWithClock(index.KeyString(req.Key))
 	if req.Revision > 0 {
 		if err := clock.Check(req.Revision); err != nil {
 			return nil, false, err
@@ -260,7 +260,7 @@ func (s *Store) small(ctx context.Context, req *RangeRequest, sp index.Span) (_ 
 		}
 		return &RangeResult{Revision: clock.Revision, Count: n}, true, nil
 	}
-	items, clock, ok := s.index.Few(sp, req.Revision, walkLocked)
+	items, clock, ok := s.index.WalkAt(sp, req.Revision, walkLocked)
 	if !ok {
 		return nil, false, nil
 	}

@@ -104,7 +104,7 @@ func (s *Store) fetch(
 		}
 		fetched[i] = index.NewItem(rows[i])
 	}
-	s.index.Keep(fetched, epoch)
+	s.index.CacheValues(fetched, epoch)
 	return fetched, nil
 }
 

@@ -91,7 +91,7 @@ func (x *Index) set(it *Item) {
 	key := KeyString(it.Key)
 	old, _ := x.tree.Set(it)
 	if !x.complete {
-		delete(x.gone, key)
+		delete(x.deleted, key)
 	}
 	x.follow(old, it)
 }
@@ -99,7 +99,7 @@ func (x *Index) set(it *Item) {
 func (x *Index) remove(k []byte) {
 	key := KeyString(k)
 	if !x.complete {
-		x.gone[key] = struct{}{}
+		x.deleted[key] = struct{}{}
 	}
 	if old, ok := x.tree.Delete(key); ok {
 		x.detach(old, 0)

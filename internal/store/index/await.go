@@ -12,7 +12,7 @@ type waiter struct {
 	place    int // in the heap, -1 after removal
 }
 
-// waiters is a heap ordered by revision: a publication only has to look at the waiter with the lowest revision, and at
+// waiters is a heap ordered by revision: a publication only has to examine the waiter with the lowest revision, and
 // the next one if that is reached.
 type waiters []*waiter
 

@@ -22,7 +22,7 @@ type Index struct {
 	complete   bool
 	disabled   bool
 	generation int                           // changes when loaders must start again
-	gone       map[string]struct{}           // deleted while loading; must not be loaded again
+	deleted    map[string]struct{}           // deleted while loading; must not be loaded again
 	leases     map[int64]map[string]struct{} // keys by lease, of the rows in the tree
 	cache      valueCache
 	snapshots  []*Snapshot // oldest first
@@ -53,10 +53,10 @@ func (x *Index) Reset(clock backend.Clock) {
 
 func (x *Index) empty() {
 	x.tree = NewTree()
-	x.gone = map[string]struct{}{}
+	x.deleted = map[string]struct{}{}
 	x.leases = map[int64]map[string]struct{}{}
 	x.cache = valueCache{max: x.cache.max}
-	x.keepSnapshots(func(*Snapshot) bool { return false })
+	x.retainSnapshots(func(*Snapshot) bool { return false })
 }
 
 // Load adds rows read from the database, except for keys of which the index knows something newer. It returns false if
@@ -74,7 +74,7 @@ func (x *Index) Load(generation int, rows []backend.Row) bool {
 	}
 	for i := range rows {
 		key := KeyString(rows[i].Key)
-		if _, ok := x.gone[key]; ok {
+		if _, ok := x.deleted[key]; ok {
 			continue
 		}
 		if _, ok := x.tree.Get(key); ok {
@@ -94,6 +94,6 @@ func (x *Index) Finish(generation int) bool {
 	if generation != x.generation {
 		return false
 	}
-	x.complete, x.gone = true, nil
+	x.complete, x.deleted = true, nil
 	return true
 }

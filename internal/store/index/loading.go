@@ -32,17 +32,17 @@ func newer(it *Item, r *backend.Row) bool {
 
 // live removes the tombstones, and returns the items with leases.
 func (l *Loading) live() (leased []*Item) {
-	var gone []string
+	var deleted []string
 	l.tree.keys().Scan(func(key string, it *Item) bool {
 		switch {
 		case it.Deleted:
-			gone = append(gone, key)
+			deleted = append(deleted, key)
 		case it.Lease != 0:
 			leased = append(leased, it)
 		}
 		return true
 	})
-	for _, key := range gone {
+	for _, key := range deleted {
 		l.tree.Delete(key)
 	}
 	return leased
@@ -66,7 +66,7 @@ func (x *Index) Fill(l *Loading) bool {
 		l.tree.Set(it)
 		return true
 	})
-	for key := range x.gone {
+	for key := range x.deleted {
 		l.tree.Delete(key)
 	}
 	x.tree = l.tree
@@ -75,6 +75,6 @@ func (x *Index) Fill(l *Loading) bool {
 			x.attach(it)
 		}
 	}
-	x.complete, x.gone = true, nil
+	x.complete, x.deleted = true, nil
 	return true
 }

@@ -67,7 +67,7 @@ func TestFill(t *testing.T) {
 // A loading that ends after another one has completed the index brings back nothing that was deleted meanwhile.
 func TestSecondLoadingOfACompleteIndex(t *testing.T) {
 	row := backend.Row{Key: []byte("k"), ModRevision: 2, CreateRevision: 2, Version: 1}
-	gone := backend.Row{Key: []byte("k"), ModRevision: 3, Deleted: true, PrevRevision: 2}
+	deleted := backend.Row{Key: []byte("k"), ModRevision: 3, Deleted: true, PrevRevision: 2}
 	for name, late := range map[string]func(x *Index, l *Loading){
 		"Fill": func(x *Index, l *Loading) { x.Fill(l) },
 		"Load": func(x *Index, l *Loading) { x.Load(x.Position().Generation, []backend.Row{row}) },
@@ -81,7 +81,7 @@ func TestSecondLoadingOfACompleteIndex(t *testing.T) {
 			if !x.Fill(first) {
 				t.Fatal("not filled")
 			}
-			x.Apply([]*Item{NewItem(gone)}, 3, 0)
+			x.Apply([]*Item{NewItem(deleted)}, 3, 0)
 			late(x, second)
 			if n := x.Position().Keys; n != 0 {
 				t.Errorf("%d keys", n)

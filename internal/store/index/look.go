@@ -14,8 +14,8 @@ func (x *Index) Get(key string) (it *Item, known bool) {
 	return it, ok || x.complete
 }
 
-// Look is Get with the clock at which the answer holds.
-func (x *Index) Look(key string) (it *Item, known bool, clock backend.Clock) {
+// GetWithClock is Get with the clock at which the answer holds.
+func (x *Index) GetWithClock(key string) (it *Item, known bool, clock backend.Clock) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	it, ok := x.tree.Get(key)
@@ -44,13 +44,13 @@ func (x *Index) Walk(sp Span, limit int) (items []*Item, more bool) {
 	return x.tree.Walk(sp, limit)
 }
 
-// Few returns the rows of a span at a revision (<= 0: the current one), and the clock at which they hold. ok is false
-// if there are more than limit rows, if the index is at another revision or not complete, or if it has a snapshot of
-// the revision: that was taken for a longer list, and this may be the list's next page.
-func (x *Index) Few(sp Span, revision int64, limit int) (items []*Item, clock backend.Clock, ok bool) {
+// WalkAt returns the rows of a span at a revision (<= 0: the current one), and the clock at which they hold. ok is
+// false if there are more than limit rows, if the index is at another revision or not complete, or if it has a snapshot
+// of the revision: that was made for a longer list, and this may be the list's next page.
+func (x *Index) WalkAt(sp Span, revision int64, limit int) (items []*Item, clock backend.Clock, ok bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	if !x.serves(revision) || x.taken(x.rev) != nil {
+	if !x.serves(revision) || x.snapshotAt(x.rev) != nil {
 		return nil, x.clock(), false
 	}
 	items, more := x.tree.Walk(sp, limit)

@@ -24,7 +24,7 @@ type Rewind struct {
 func (x *Index) Since(revision int64) int64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	if !x.complete || revision < x.compacted || x.taken(revision) != nil {
+	if !x.complete || revision < x.compacted || x.snapshotAt(revision) != nil {
 		return 0
 	}
 	return max(0, x.rev-revision)
@@ -36,7 +36,7 @@ func (x *Index) NewRewind(revision int64) (*Rewind, Position) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	at := Position{Clock: x.clock(), Complete: x.complete, Generation: x.generation}
-	if !x.complete || revision >= x.rev || revision < x.compacted || x.taken(revision) != nil {
+	if !x.complete || revision >= x.rev || revision < x.compacted || x.snapshotAt(revision) != nil {
 		return nil, at
 	}
 	return &Rewind{from: at, rev: revision, tree: x.tree.copy(), seen: map[string]struct{}{}}, at
@@ -92,11 +92,11 @@ func (r *Rewind) Values(rows []backend.Row) bool {
 func (x *Index) Add(r *Rewind) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.generation != r.from.Generation || r.rev < x.compacted || x.taken(r.rev) != nil {
+	if x.generation != r.from.Generation || r.rev < x.compacted || x.snapshotAt(r.rev) != nil {
 		return
 	}
-	x.makeRoom()
-	snap := &Snapshot{rev: r.rev, taken: time.Now(), bytes: r.bytes}
+	x.evictSnapshots()
+	snap := &Snapshot{rev: r.rev, createdAt: time.Now(), bytes: r.bytes}
 	snap.tree.Store(r.tree)
 	at := len(x.snapshots)
 	if at > 0 && x.snapshots[at-1].rev == x.rev {

@@ -10,11 +10,11 @@ import (
 // Snapshot is the index as it was at one revision. The index drops it when it is old or may keep too much memory alive.
 // A reader that continues from it then reads the rest from the database.
 type Snapshot struct {
-	rev   int64
-	tree  atomic.Pointer[Tree] // nil once the index has dropped it
-	users atomic.Int32         // streams that continue from it
-	taken time.Time
-	bytes int64 // applied since it was taken: what it may keep alive
+	rev       int64
+	tree      atomic.Pointer[Tree] // nil once the index has dropped it
+	users     atomic.Int32         // streams that continue from it
+	createdAt time.Time
+	bytes     int64 // applied since it was created: what it may keep alive
 }
 
 const (
@@ -62,7 +62,7 @@ func (x *Index) Pin(rev int64) (backend.Clock, *Snapshot) {
 // which lists continue. The tree is nil if the index is not complete.
 func (x *Index) Now() (*Tree, backend.Clock) {
 	x.mu.RLock()
-	rows, clock, complete := x.taken(x.rev).Tree(), x.clock(), x.complete
+	rows, clock, complete := x.snapshotAt(x.rev).Tree(), x.clock(), x.complete
 	x.mu.RUnlock()
 	if rows != nil || !complete {
 		return rows, clock
@@ -70,7 +70,7 @@ func (x *Index) Now() (*Tree, backend.Clock) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.complete {
-		return nil, x.clock() // reset after the first look
+		return nil, x.clock() // reset after the first lookup
 	}
 	return x.tree.copy(), x.clock()
 }
@@ -90,7 +90,7 @@ func (x *Index) Fork(revision int64) (t *Tree, rev int64, ok bool) {
 // soon as the lock is released.
 func (x *Index) snapshot(rev int64, use func(*Snapshot)) (backend.Clock, *Snapshot) {
 	x.mu.RLock()
-	clock, snap, could := x.look(rev)
+	clock, snap, could := x.lookupSnapshot(rev)
 	if snap != nil {
 		use(snap)
 	}
@@ -100,9 +100,9 @@ func (x *Index) snapshot(rev int64, use func(*Snapshot)) (backend.Clock, *Snapsh
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if clock, snap, could = x.look(rev); snap == nil && could {
-		x.makeRoom()
-		snap = &Snapshot{rev: x.rev, taken: time.Now()}
+	if clock, snap, could = x.lookupSnapshot(rev); snap == nil && could {
+		x.evictSnapshots()
+		snap = &Snapshot{rev: x.rev, createdAt: time.Now()}
 		snap.tree.Store(x.tree.copy())
 		x.snapshots = append(x.snapshots, snap)
 	}
@@ -112,16 +112,16 @@ func (x *Index) snapshot(rev int64, use func(*Snapshot)) (backend.Clock, *Snapsh
 	return clock, snap
 }
 
-// look returns the clock, the snapshot at rev if there is one, and whether one can be made. Callers hold mu.
-func (x *Index) look(rev int64) (clock backend.Clock, snap *Snapshot, could bool) {
+// lookupSnapshot returns the clock, the snapshot at rev if there is one, and whether one can be made. Callers hold mu.
+func (x *Index) lookupSnapshot(rev int64) (clock backend.Clock, snap *Snapshot, could bool) {
 	clock = x.clock()
 	if rev <= 0 {
 		rev = x.rev
 	}
-	return clock, x.taken(rev), rev == x.rev && x.complete
+	return clock, x.snapshotAt(rev), rev == x.rev && x.complete
 }
 
-func (x *Index) taken(rev int64) *Snapshot {
+func (x *Index) snapshotAt(rev int64) *Snapshot {
 	for i := len(x.snapshots) - 1; i >= 0; i-- {
 		if x.snapshots[i].rev == rev {
 			return x.snapshots[i]
@@ -130,15 +130,15 @@ func (x *Index) taken(rev int64) *Snapshot {
 	return nil
 }
 
-// makeRoom drops the oldest snapshots as needed to add another one. Callers hold mu.
-func (x *Index) makeRoom() {
+// evictSnapshots drops the oldest snapshots as needed to add another one. Callers hold mu.
+func (x *Index) evictSnapshots() {
 	idle, all := 0, len(x.snapshots)
 	for _, s := range x.snapshots {
 		if s.users.Load() == 0 {
 			idle++
 		}
 	}
-	x.keepSnapshots(func(s *Snapshot) bool {
+	x.retainSnapshots(func(s *Snapshot) bool {
 		unused := s.users.Load() == 0
 		if all < snapshotUsed && (!unused || idle < snapshotMax) {
 			return true
@@ -158,22 +158,22 @@ func (x *Index) prune(bytes int64) {
 		return
 	}
 	now, most := time.Now(), max(x.cache.max/4, snapshotBytes)
-	x.keepSnapshots(func(s *Snapshot) bool {
+	x.retainSnapshots(func(s *Snapshot) bool {
 		s.bytes += bytes
-		return s.bytes < most && (s.users.Load() > 0 || now.Sub(s.taken) < snapshotAge && s.rev >= x.compacted)
+		return s.bytes < most && (s.users.Load() > 0 || now.Sub(s.createdAt) < snapshotAge && s.rev >= x.compacted)
 	})
 }
 
-// keepSnapshots drops the snapshots for which keep returns false. Callers hold mu.
-func (x *Index) keepSnapshots(keep func(*Snapshot) bool) {
-	kept := x.snapshots[:0]
+// retainSnapshots drops the snapshots for which retain returns false. Callers hold mu.
+func (x *Index) retainSnapshots(retain func(*Snapshot) bool) {
+	retained := x.snapshots[:0]
 	for _, s := range x.snapshots {
-		if keep(s) {
-			kept = append(kept, s)
+		if retain(s) {
+			retained = append(retained, s)
 		} else {
 			s.tree.Store(nil)
 		}
 	}
-	clear(x.snapshots[len(kept):])
-	x.snapshots = kept
+	clear(x.snapshots[len(retained):])
+	x.snapshots = retained
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // A stream continues from its snapshot even if newer lists evict others.
-func TestSnapshotsInUseAreKept(t *testing.T) {
+func TestSnapshotsInUseAreRetained(t *testing.T) {
 	x := loaded(1 << 20)
 	rev := int64(1)
 	write := func() int64 {
@@ -40,7 +40,7 @@ func TestSnapshotsInUseAreKept(t *testing.T) {
 }
 
 // A snapshot is dropped, in use or not, once it may keep too much memory alive.
-func TestSnapshotsKeepLittleAlive(t *testing.T) {
+func TestSnapshotsRetainBoundedMemory(t *testing.T) {
 	x := loaded(0)
 	_, pinned := x.Pin(1)
 	for rev := int64(2); rev < 4; rev++ {

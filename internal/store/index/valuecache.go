@@ -22,8 +22,8 @@ func (c *valueCache) average() int64 {
 	return c.bytes / int64(len(c.ring))
 }
 
-// room reports whether it fits without evicting another value.
-func (c *valueCache) room(it *Item) bool { return c.bytes+c.cost(it) <= c.max }
+// fits reports whether it fits without evicting another value.
+func (c *valueCache) fits(it *Item) bool { return c.bytes+c.cost(it) <= c.max }
 
 func (c *valueCache) add(it *Item) {
 	if !it.cached {
@@ -59,14 +59,14 @@ func (c *valueCache) remove(it *Item) {
 	it.slot = -1
 }
 
-// evictLooks bounds the items that the hand passes for one that it evicts. After a list of everything, all items have
+// evictScans bounds the items that the hand passes for one that it evicts. After a list of everything, all items have
 // been read. A hand that went round all of them would hold up the next writer, and everybody who waits for the index's
 // lock.
-const evictLooks = 64
+const evictScans = 64
 
 // evict brings the bytes within the bound by evicting up to most items. more is true if that was not enough.
 func (c *valueCache) evict(x *Index, most int) (more bool) {
-	for looks := 0; c.bytes > c.max && len(c.ring) > 0; looks++ {
+	for scanned := 0; c.bytes > c.max && len(c.ring) > 0; scanned++ {
 		if most == 0 {
 			return true
 		}
@@ -74,11 +74,11 @@ func (c *valueCache) evict(x *Index, most int) (more bool) {
 			c.hand = 0
 		}
 		it := c.ring[c.hand]
-		if atomic.SwapUint32(&it.touched, 0) == 1 && looks < evictLooks {
+		if atomic.SwapUint32(&it.touched, 0) == 1 && scanned < evictScans {
 			c.hand++
 			continue
 		}
-		looks = 0
+		scanned = 0
 		most--
 		c.remove(it)
 		x.tree.Set(NewBareItem(it.Row))
@@ -105,9 +105,9 @@ func (x *Index) Warm(items []*Item, epoch int64) (missing int) {
 	return missing
 }
 
-// Keep adds fetched values of an epoch's items to the value cache as long as they fit: lists must not evict values that
-// gets use. It does nothing while the index is being written.
-func (x *Index) Keep(items []*Item, epoch int64) {
+// CacheValues adds fetched values of an epoch's items to the value cache as long as they fit: lists must not evict
+// values that gets use. It does nothing while the index is being written.
+func (x *Index) CacheValues(items []*Item, epoch int64) {
 	if !x.writing.TryLock() {
 		return
 	}
@@ -117,9 +117,9 @@ func (x *Index) Keep(items []*Item, epoch int64) {
 	if x.epoch != epoch {
 		return
 	}
-	kept := false
+	cached := false
 	for _, it := range items {
-		if !x.cache.room(it) {
+		if !x.cache.fits(it) {
 			break
 		}
 		old, ok := x.tree.Get(KeyString(it.Key))
@@ -129,9 +129,9 @@ func (x *Index) Keep(items []*Item, epoch int64) {
 		it.Key, it.slot = old.Key, -1
 		x.tree.Set(it)
 		x.cache.add(it)
-		kept = true
+		cached = true
 	}
-	if n := len(x.snapshots); kept && n > 0 && x.snapshots[n-1].rev == x.rev {
+	if n := len(x.snapshots); cached && n > 0 && x.snapshots[n-1].rev == x.rev {
 		x.snapshots[n-1].tree.Store(x.tree.copy()) // the same rows, with the fetched values
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// After a list of everything, a write makes room by looking at a few values, not at all of them.
-func TestEvictionLooksAtFew(t *testing.T) {
+// After a list of everything, a write evicts values after a scan of a few, not of all of them.
+func TestEvictionScansFew(t *testing.T) {
 	const n = 100_000
 	x := loaded(n)
 	items := make([]*Item, n)
@@ -26,7 +26,7 @@ func TestEvictionLooksAtFew(t *testing.T) {
 			cleared++
 		}
 	}
-	if cleared == 0 || cleared > 2*evictLooks {
+	if cleared == 0 || cleared > 2*evictScans {
 		t.Errorf("a write looked at %d values", cleared)
 	}
 	if x.cache.bytes > x.cache.max {
@@ -46,7 +46,7 @@ func TestValuesOfOneEpoch(t *testing.T) {
 		x.Reset(backend.Clock{Revision: 1, Epoch: 2})
 		x.Apply([]*Item{cold()}, 2, 0)
 		same := epoch == 2
-		x.Keep([]*Item{NewItem(row("of the epoch that is asked for"))}, epoch)
+		x.CacheValues([]*Item{NewItem(row("of the epoch that is asked for"))}, epoch)
 		if it, _ := x.Get("k"); it.cached != same {
 			t.Errorf("epoch %d: a fetched value is cached: %v", epoch, it.cached)
 		}
