@@ -18,7 +18,7 @@ func canceled(t *testing.T) context.Context {
 }
 
 // Abandoned calls take no place in the queue.
-func TestAbandonedCallsLeaveTheQueue(t *testing.T) {
+func TestAbandonedCallsAreDequeued(t *testing.T) {
 	const places = 3
 	gate := newBlocked()
 	f := &faults{Backend: openSQLite(t)}
@@ -57,8 +57,8 @@ func TestAbandonedCallsLeaveTheQueue(t *testing.T) {
 	q := s.seq.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.short.bytes != 0 || q.short.left != 0 {
-		t.Errorf("an empty queue counts %d bytes, %d abandoned calls", q.short.bytes, q.short.left)
+	if q.short.bytes != 0 || q.short.abandoned != 0 {
+		t.Errorf("an empty queue counts %d bytes, %d abandoned calls", q.short.bytes, q.short.abandoned)
 	}
 }
 

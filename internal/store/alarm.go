@@ -193,9 +193,9 @@ func (e *evaluator) intact() error {
 	return nil
 }
 
-// room refuses a write that would exceed the quota, and raises the NOSPACE alarm, which refuses all further ones. It
-// also refuses writes while the disk's reserve is released, because that space is for deletes and compaction.
-func (e *evaluator) room(size int64) error {
+// checkQuota refuses a write that would exceed the quota, and raises the NOSPACE alarm, which refuses all further ones.
+// It also refuses writes while the disk's reserve is released, because that space is for deletes and compaction.
+func (e *evaluator) checkQuota(size int64) error {
 	full := backend.Alarm{Member: e.s.settings.MemberID, Kind: int32(AlarmNoSpace)}
 	if e.s.alarms.is(AlarmNoSpace) || slices.Contains(e.effects.Raised, full) {
 		return ErrQuota

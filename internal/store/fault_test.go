@@ -185,7 +185,7 @@ func TestUnavailableDatabaseLosesNothing(t *testing.T) {
 }
 
 // The engine retries a batch that loses a conflict, but only a limited number of times.
-func TestBatchThatGaveWay(t *testing.T) {
+func TestBatchAfterConflicts(t *testing.T) {
 	conflicts := 0
 	f := &faults{Backend: openSQLite(t)}
 	f.commit = func(_ *backend.Effects, commit func() error) error {
@@ -417,7 +417,7 @@ func TestCurrentRevisionIsNeverCompacted(t *testing.T) {
 }
 
 // A transaction that fails after its first operations leaves no changes to the later ones in the same batch.
-func TestAbortedTransactionLeavesNothing(t *testing.T) {
+func TestAbortedTransactionHasNoEffect(t *testing.T) {
 	eachIndex(t, func(t *testing.T, cfg Config) {
 		gate := newBlocked()
 		f := &faults{Backend: openSQLite(t)}

@@ -37,7 +37,7 @@ func (o *grantOperation) evaluate(e *evaluator) error {
 	if err := e.intact(); err != nil {
 		return err
 	}
-	if err := e.room(o.size()); err != nil {
+	if err := e.checkQuota(o.size()); err != nil {
 		return err
 	}
 	if e.leaseStatus(o.id) != leaseGone {
@@ -69,7 +69,7 @@ type revokeOperation struct {
 func (o *revokeOperation) size() int64            { return 64 }
 func (o *revokeOperation) needs(n *backend.Needs) { n.LeaseKeys = append(n.LeaseKeys, o.id) }
 
-func (o *revokeOperation) looks(x *index.Index) int64 { return int64(x.CountLeaseKeys(o.id)) }
+func (o *revokeOperation) keysScanned(x *index.Index) int64 { return int64(x.CountLeaseKeys(o.id)) }
 
 func (o *revokeOperation) leases(ids []int64) []int64 { return append(ids, o.id) }
 

@@ -202,7 +202,7 @@ func (q *admission) acquireOnce(ctx context.Context) (*Permit, error) {
 // hasPermit reports whether ctx belongs to a read that has a permit, or needs none.
 func hasPermit(ctx context.Context) bool { return ctx.Value(permitKey{}) != nil }
 
-// acquireFor is acquireOnce for a part that looks at so many keys. It also returns noPermit if these are few.
+// acquireFor is acquireOnce for a part that scans so many keys. It also returns noPermit if these are few.
 func (q *admission) acquireFor(ctx context.Context, keys int) (*Permit, error) {
 	if keys <= longRead {
 		return noPermit, nil
@@ -219,7 +219,7 @@ func returnPermit(ctx context.Context) {
 	}
 }
 
-// long reports whether a read looks at many keys of t.
+// long reports whether a read scans many keys of t.
 func (r *RangeRequest) long(t *index.Tree) bool {
 	if r.CountOnly || len(r.End) == 0 || r.plain() && r.Limit > 0 && r.Limit <= longRead {
 		return false
@@ -227,7 +227,7 @@ func (r *RangeRequest) long(t *index.Tree) bool {
 	return t.Exceeds(index.NewSpan(r.Key, r.End), longRead)
 }
 
-// long reports whether a read-only transaction looks at many keys of the tree.
+// long reports whether a read-only transaction scans many keys of the tree.
 func (t *Txn) long(of *index.Tree) bool {
 	for _, ops := range [2][]Op{t.Success, t.Failure} {
 		for i := range ops {

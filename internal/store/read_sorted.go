@@ -9,7 +9,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store/index"
 )
 
-// sorted serves a range that has filters or a sort order. It looks at every row, but fetches only the values that it
+// sorted serves a range that has filters or a sort order. It scans every row, but fetches only the values that it
 // returns.
 func (s *Store) sorted(ctx context.Context, req *RangeRequest, sp index.Span, v view) (*RangeResult, error) {
 	res, items, err := s.ordered(ctx, req, sp, v)

@@ -25,7 +25,7 @@ const (
 // RangeStream passes the rows of req's range to send in chunks, all at one revision, and holds at most one chunk in
 // memory, which it has reserved before. send learns which chunk is the last one, except over the database if no rows
 // follow one that its bytes filled. The result has everything but the rows. req has no sort order and no filters; the
-// caller refuses those. With a sort target other than the key, the rows are sorted, so all of them are looked at before
+// caller refuses those. With a sort target other than the key, the rows are sorted, so all of them are scanned before
 // the first is sent. etcd instead sorts each chunk and continues after its last key, so it loses or repeats rows once
 // there are more than ten.
 //

@@ -17,7 +17,7 @@ func busyPermits(t *testing.T, s *Store) {
 	}
 }
 
-// A write that looks at many keys of a revision does not wait for long reads, because all other writes would wait with
+// A write that scans many keys of a revision does not wait for long reads, because all other writes would wait with
 // it. A short read of a snapshot that a long read left behind does not wait either.
 func TestWithoutPermit(t *testing.T) {
 	s := openStore(t, openSQLite(t), Config{})

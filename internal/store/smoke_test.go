@@ -41,7 +41,7 @@ func TestPutGetDelete(t *testing.T) {
 	})
 }
 
-func TestTxnTakesBranches(t *testing.T) {
+func TestTxnBranches(t *testing.T) {
 	eachIndex(t, func(t *testing.T, cfg Config) {
 		s := openStore(t, openSQLite(t), cfg)
 		create := func(value string) *TxnResult {

@@ -343,7 +343,7 @@ func (s *Store) Delete(ctx context.Context, d *DeleteRequest) (*DeleteResult, er
 // [ErrQuota], [ErrCorrupt], [ErrTxnTooLarge], those of the sequencer.
 func (s *Store) Txn(ctx context.Context, t *Txn) (*TxnResult, error) {
 	if t.readOnly() {
-		if res, ok, err := s.look(ctx, t); ok {
+		if res, ok, err := s.runReadOnly(ctx, t); ok {
 			return res, err
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// Operations that together write or look at many rows run in several transactions, in order, even if each looks short.
-// Pages and counts do not look at the rows that they leave out.
+// Operations that together write or scan many rows run in several transactions, in order, even if each seems short.
+// Pages and counts do not scan the rows that they leave out.
 func TestBatchesAreBoundedByRows(t *testing.T) {
 	const objects = "object"
 	putAndRead := func(r RangeRequest) func(s *Store, i int) error {

@@ -48,7 +48,7 @@ func (q *sequencer) try(batch []*call, open bool) (_ []*call, n int, err error) 
 	return batch, n, q.finish(ctx, tx, e, batch[:n])
 }
 
-// batchRows is how many rows a batch looks at or writes; the call that reaches it is the last. It is bounded because
+// batchRows is how many rows a batch scans or writes; the call that reaches it is the last. It is bounded because
 // all calls wait for the whole batch, other replicas wait for the clock, and ranges over rows that the batch itself has
 // written get slower with each such row.
 const batchRows = 10_000
@@ -70,7 +70,7 @@ func (e *evaluator) run(batch []*call) int {
 			e.abort()
 		}
 		c.rev = e.end()
-		if e.indexed() && e.looked+len(e.rows) >= batchRows {
+		if e.indexed() && e.scanned+len(e.rows) >= batchRows {
 			return i + 1
 		}
 	}
@@ -90,7 +90,7 @@ func (q *sequencer) finish(ctx context.Context, tx backend.Tx, e *evaluator, bat
 	if !e.changed() {
 		return q.s.peers.unchanged(ctx, tx, e)
 	}
-	e.effects.Rows = q.room(len(e.rows))
+	e.effects.Rows = q.rowBuffer(len(e.rows))
 	defer clear(e.effects.Rows)
 	defer q.s.peers.departs(e.from)()
 	stats, err := q.write(ctx, tx, e, batch)
@@ -109,7 +109,7 @@ func (e *evaluator) changed() bool {
 		len(fx.Granted)+len(fx.Ending)+len(fx.Revoked)+len(fx.Raised)+len(fx.Cleared) > 0
 }
 
-// write commits the effects of a batch and returns its statistics. The caller has made room for its rows.
+// write commits the effects of a batch and returns its statistics. The caller has checked the quota for its rows.
 func (q *sequencer) write(ctx context.Context, tx backend.Tx, e *evaluator, batch []*call) (Batch, error) {
 	fx := &e.effects
 	fx.Revision, fx.Batch = e.rev, rand.Int64()|1
@@ -150,12 +150,12 @@ func (q *sequencer) observe(ctx context.Context, e *evaluator, stats Batch) {
 	}
 }
 
-// rowsKept bounds the capacity that is kept for the rows of the next batch.
-const rowsKept = 4096
+// rowBufferMax bounds the capacity that is retained for the rows of the next batch.
+const rowBufferMax = 4096
 
-// room returns a slice for the n rows of one batch.
-func (q *sequencer) room(n int) []Row {
-	if n > rowsKept {
+// rowBuffer returns a slice for the n rows of one batch.
+func (q *sequencer) rowBuffer(n int) []Row {
+	if n > rowBufferMax {
 		return make([]Row, n)
 	}
 	if cap(q.rows) < n {
@@ -181,10 +181,10 @@ func newPace() pace { return pace{1 << 20} }
 
 // committed records how long a batch took. A batch below the bound says nothing about larger ones, unless it took
 // longer than paceTime.
-func (p *pace) committed(bytes int64, took time.Duration) {
-	if took <= paceTime && bytes < p.bytes {
+func (p *pace) committed(bytes int64, duration time.Duration) {
+	if duration <= paceTime && bytes < p.bytes {
 		return
 	}
-	fit := int64(float64(bytes) * float64(paceTime) / float64(max(took, 1)))
+	fit := int64(float64(bytes) * float64(paceTime) / float64(max(duration, 1)))
 	p.bytes = max(leastBatch, min(fit, 2*p.bytes, mostBatch))
 }

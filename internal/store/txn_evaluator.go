@@ -13,17 +13,17 @@ import (
 // evaluator runs transactions in order, in memory, over the committed state and an overlay with the effects of the
 // preceding ones.
 //
-// The sequencer uses one per batch, and look uses one for a transaction that only reads. If the index is complete, the
-// committed state is the index, or a snapshot of it, to which the commits of others may be added. Otherwise it is the
-// rows that the backend loaded under the clock's lock.
+// The sequencer uses one per batch, and runReadOnly uses one for a transaction that only reads. If the index is
+// complete, the committed state is the index, or a snapshot of it, to which the commits of others may be added.
+// Otherwise it is the rows that the backend loaded under the clock's lock.
 //
-// [Config.TxnRows] bounds the rows that one transaction may change, or look at while it changes some. Deleting a range
+// [Config.TxnRows] bounds the rows that one transaction may change, or scan while it changes some. Deleting a range
 // is one revision, of which no part may be visible without the rest, so all other writes wait for it. That holds in
 // etcd, too, which has no bound: on two cores, deleting 100,000 keys of 1,000 bytes took 0.56 s (etcd 3.7.3: 0.52 s),
 // and 950,000 small ones 10 s and 380 MB (etcd: 4.7 s and 750 MB). A default below 1,000,000 would refuse what people
 // do, such as `etcdctl del --prefix ""` on a store of any size that Kubernetes reaches. The backend could not support
-// one far above it: SQLite's ids have room for 1,048,576 rows of a revision. A transaction that only reads holds up
-// nobody (see look), so of its rows only those returned count.
+// one far above it: SQLite's ids have space for 1,048,576 rows of a revision. A transaction that only reads holds up
+// nobody (see runReadOnly), so of its rows only those returned count.
 type evaluator struct {
 	s          *Store
 	ctx        context.Context
@@ -41,14 +41,14 @@ type evaluator struct {
 	rows       []*index.Item
 	prevs      []*index.Item // for watches, what each of rows superseded: the key's row before the transaction
 	undo       []undone
-	looked     int        // rows of ranges, including those that the batch itself has changed
+	scanned    int        // rows of ranges, including those that the batch itself has changed
 	diff       difference // of the overlay
 	// For the transaction under way:
-	client  context.Context // its caller's; nil if it need not be checked
-	changes changes
-	mark    int  // index of its first row
-	seen    int  // rows it has looked at
-	shared  bool // its values are part of a much larger message, which none of them may keep in memory
+	client     context.Context // its caller's; nil if it need not be checked
+	changes    changes
+	mark       int  // index of its first row
+	txnScanned int  // rows it has scanned
+	shared     bool // its values are part of a much larger message, which none of them may keep in memory
 
 	split bool // the batch must be committed in parts
 	// The last answer of base: a compare and the put after it ask for the same key.
@@ -79,7 +79,7 @@ func (e *evaluator) indexed() bool { return e.loaded == nil || e.whole }
 
 // begin starts a transaction. Its rows, if any, get the next revision.
 func (e *evaluator) begin() {
-	e.mark, e.seen = len(e.rows), 0
+	e.mark, e.txnScanned = len(e.rows), 0
 	e.undo = e.undo[:0]
 	e.changes.reset()
 }

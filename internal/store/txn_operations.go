@@ -38,31 +38,31 @@ func (t *Txn) size() (n int64) {
 	return n
 }
 
-func (o *txnOperation) looks(x *index.Index) int64 { return o.txn.looks(x) }
+func (o *txnOperation) keysScanned(x *index.Index) int64 { return o.txn.keysScanned(x) }
 
-// looks counts the keys of the spans in t, taking the branch with more of them.
-func (t *Txn) looks(x *index.Index) (n int64) {
+// keysScanned counts the keys of the spans in t, in the branch with more of them.
+func (t *Txn) keysScanned(x *index.Index) (n int64) {
 	for i := range t.Compare {
 		n += x.Within(t.Compare[i].Key, t.Compare[i].End)
 	}
-	return n + max(looks(t.Success, x), looks(t.Failure, x))
+	return n + max(keysScanned(t.Success, x), keysScanned(t.Failure, x))
 }
 
-func looks(ops []Op, x *index.Index) (n int64) {
+func keysScanned(ops []Op, x *index.Index) (n int64) {
 	for _, op := range ops {
 		switch {
 		case op.Range != nil:
-			n += op.Range.looks(x)
+			n += op.Range.keysScanned(x)
 		case op.Delete != nil:
 			n += x.Within(op.Delete.Key, op.Delete.End)
 		case op.Txn != nil:
-			n += op.Txn.looks(x)
+			n += op.Txn.keysScanned(x)
 		}
 	}
 	return n
 }
 
-func (r *RangeRequest) looks(x *index.Index) int64 {
+func (r *RangeRequest) keysScanned(x *index.Index) int64 {
 	if len(r.End) == 0 {
 		return 0
 	}
@@ -158,7 +158,7 @@ func (o *txnOperation) evaluate(e *evaluator) error {
 		return err
 	}
 	if puts > 0 {
-		if err := e.room(o.size()); err != nil {
+		if err := e.checkQuota(o.size()); err != nil {
 			return err
 		}
 	}

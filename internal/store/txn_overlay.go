@@ -29,7 +29,7 @@ func (e *evaluator) difference() *difference {
 			d.removed.Set(was)
 		}
 	}
-	e.looked += len(e.rows) - d.rows
+	e.scanned += len(e.rows) - d.rows
 	d.rows = len(e.rows)
 	return d
 }
@@ -76,7 +76,7 @@ func has(m map[string]int, key string) bool {
 }
 
 // first returns live rows of [key, end) in key order: either all of them, or more is true and there are more than
-// limit. Rows that it has to skip count as seen by the transaction.
+// limit. Rows that it has to skip count as scanned by the transaction.
 func (e *evaluator) first(key, end []byte, limit int) (items []*index.Item, more bool) {
 	if len(end) == 0 {
 		if it := e.live(index.KeyString(key)); it != nil {
@@ -91,7 +91,7 @@ func (e *evaluator) first(key, end []byte, limit int) (items []*index.Item, more
 	for step := limit + 1; ; step = min(2*step, math.MaxInt32) {
 		changed, unread := e.overlay.Walk(sp, step)
 		base, rest := e.walk(sp, step)
-		e.looked += len(changed) + len(base)
+		e.scanned += len(changed) + len(base)
 		var last []byte // what is beyond it has not been read from both
 		if unread {
 			last = changed[len(changed)-1].Key
@@ -104,7 +104,7 @@ func (e *evaluator) first(key, end []byte, limit int) (items []*index.Item, more
 		}
 		walked, before := len(changed)+len(base), len(items)
 		items = merge(items, base, changed)
-		e.seen += walked - (len(items) - before)
+		e.txnScanned += walked - (len(items) - before)
 		if last == nil || len(items) > limit {
 			return items, len(items) > limit
 		}

@@ -7,8 +7,8 @@ import (
 )
 
 // queue holds the operations that wait for the sequencer. They are all concurrent, so their order is free. Operations
-// that look at many keys wait in a separate long line, so that the others do not wait for all of them. The long line
-// has half of the queue's room, so that it does not crowd out everybody else.
+// that scan many keys wait in a separate long line, so that the others do not wait for all of them. The long line
+// has half of the queue's capacity, so that it does not starve the others.
 //
 // Revocations of ended leases with many keys pass the long line: clients can keep that line long indefinitely, and the
 // finding that a lease has ended soon expires (see expiryFresh).
@@ -17,28 +17,28 @@ type queue struct {
 	mostBytes int64
 	wake      chan struct{} // capacity 1
 
-	mu       sync.Mutex
-	short    line
-	long     line
-	ended    line // revocations of ended leases; long, too
-	tookLong bool // the last batch had long operations
-	closed   bool
-	batch    []*call // under way
-	// Calls that will join the long line; see expect.
-	coming      int
-	comingBytes int64
+	mu         sync.Mutex
+	short      line
+	long       line
+	ended      line // revocations of ended leases; long, too
+	servedLong bool // the last batch had long operations
+	closed     bool
+	batch      []*call // under way
+	// Calls that will join the long line; see reserve.
+	reserved      int
+	reservedBytes int64
 }
 
 // line is a list of calls in order of arrival.
 type line struct {
-	calls []*call
-	left  int   // how many of calls have left: their callers are gone
-	bytes int64 // of the calls that have not left
+	calls     []*call
+	abandoned int   // how many of calls are abandoned: their callers are gone
+	bytes     int64 // of the calls that are not abandoned
 }
 
-func (l *line) length() int { return len(l.calls) - l.left }
+func (l *line) length() int { return len(l.calls) - l.abandoned }
 
-// longBatch is how many keys the operations taken from one of the long lines look at in one batch; the operation that
+// longBatch is how many keys the operations dequeued from one of the long lines scan in one batch; the operation that
 // reaches it is the last.
 const longBatch = 10_000
 
@@ -46,8 +46,8 @@ func newQueue(calls int, bytes int64) *queue {
 	return &queue{mostCalls: calls, mostBytes: bytes, wake: make(chan struct{}, 1)}
 }
 
-// add appends c to its line. Errors: [ErrClosed], [ErrTooManyRequests].
-func (q *queue) add(c *call) error {
+// enqueue appends c to its line. Errors: [ErrClosed], [ErrTooManyRequests].
+func (q *queue) enqueue(c *call) error {
 	q.mu.Lock()
 	n, l := q.length(), q.line(c)
 	switch {
@@ -63,14 +63,14 @@ func (q *queue) add(c *call) error {
 	l.bytes += c.bytes
 	q.mu.Unlock()
 	if n == 0 {
-		q.rouse()
+		q.signal()
 	}
 	return nil
 }
 
-// expect counts a call that waits for something else before it joins the long line, because its request takes up memory
-// already. The caller must call came when that wait is over. Errors: [ErrClosed], [ErrTooManyRequests].
-func (q *queue) expect(bytes int64) error {
+// reserve counts a call that waits for something else before it joins the long line, because its request takes up
+// memory already. The caller must call release when that wait is over. Errors: [ErrClosed], [ErrTooManyRequests].
+func (q *queue) reserve(bytes int64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
@@ -79,37 +79,37 @@ func (q *queue) expect(bytes int64) error {
 	case q.full(bytes), q.longFull(bytes):
 		return ErrTooManyRequests
 	}
-	q.coming++
-	q.comingBytes += bytes
+	q.reserved++
+	q.reservedBytes += bytes
 	return nil
 }
 
-// came ends what expect began: the call joins the long line or gives up.
-func (q *queue) came(bytes int64) {
+// release ends what reserve began: the call joins the long line or gives up.
+func (q *queue) release(bytes int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.coming--
-	q.comingBytes -= bytes
+	q.reserved--
+	q.reservedBytes -= bytes
 }
 
-// full reports whether there is no room for another call of so many bytes. Callers hold mu.
+// full reports whether there is no capacity for another call of so many bytes. Callers hold mu.
 func (q *queue) full(bytes int64) bool {
-	waiting := q.short.bytes + q.long.bytes + q.ended.bytes + q.comingBytes
-	return full(q.length()+q.coming, q.mostCalls, waiting+bytes, q.mostBytes)
+	waiting := q.short.bytes + q.long.bytes + q.ended.bytes + q.reservedBytes
+	return full(q.length()+q.reserved, q.mostCalls, waiting+bytes, q.mostBytes)
 }
 
-// longFull reports whether there is no room in the long line's share. Callers hold mu.
+// longFull reports whether there is no capacity in the long line's share. Callers hold mu.
 func (q *queue) longFull(bytes int64) bool {
-	return full(q.long.length()+q.coming, max(1, q.mostCalls/2), q.long.bytes+q.comingBytes+bytes, q.mostBytes/2)
+	return full(q.long.length()+q.reserved, max(1, q.mostCalls/2), q.long.bytes+q.reservedBytes+bytes, q.mostBytes/2)
 }
 
-// full reports whether there is no room for another call, given the number of calls that wait and the bytes including
-// the new call. The only call always has room, whatever its size.
+// full reports whether there is no capacity for another call, given the number of calls that wait and the bytes
+// including the new call. The only call is always accepted, whatever its size.
 func full(calls, mostCalls int, bytes, mostBytes int64) bool {
 	return calls >= mostCalls || bytes > mostBytes && calls > 0
 }
 
-func (q *queue) rouse() {
+func (q *queue) signal() {
 	select {
 	case q.wake <- struct{}{}:
 	default:
@@ -126,13 +126,13 @@ func (q *queue) line(c *call) *line {
 	return &q.long
 }
 
-// length counts the calls that have not left. Callers hold mu.
+// length counts the calls that are not abandoned. Callers hold mu.
 func (q *queue) length() int {
 	return q.short.length() + q.long.length() + q.ended.length()
 }
 
-// leave removes c from the queue, if it is still there, and frees its room.
-func (q *queue) leave(c *call) {
+// abandon removes c from the queue, if it is still there, and frees its capacity.
+func (q *queue) abandon(c *call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !c.queued {
@@ -141,16 +141,16 @@ func (q *queue) leave(c *call) {
 	c.queued = false
 	l := q.line(c)
 	l.bytes -= c.bytes
-	if l.left++; l.left > len(l.calls)/2 { // so that calls that left take no more room than those that wait
+	if l.abandoned++; l.abandoned > len(l.calls)/2 { // so that abandoned calls use no more memory than those that wait
 		l.calls = slices.DeleteFunc(l.calls, func(c *call) bool { return !c.queued })
-		l.left = 0
+		l.abandoned = 0
 	}
 }
 
-// take waits for operations and returns the next batch, or nil if the queue is closed and empty. From each line it
-// takes operations until they reach bytes. Every other batch also has long operations, after the short ones. So a short
-// operation waits for the long ones of at most one batch, and long ones wait for one batch of short ones.
-func (q *queue) take(bytes int64) []*call {
+// dequeue waits for operations and returns the next batch, or nil if the queue is closed and empty. From each line it
+// dequeues operations until they reach bytes. Every other batch also has long operations, after the short ones. So a
+// short operation waits for the long ones of at most one batch, and long ones wait for one batch of short ones.
+func (q *queue) dequeue(bytes int64) []*call {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for q.length() == 0 {
@@ -163,7 +163,7 @@ func (q *queue) take(bytes int64) []*call {
 	}
 	batch := q.move(&q.short, q.batch[:0], bytes, math.MaxInt64)
 	waits := q.long.length()+q.ended.length() > 0
-	if q.tookLong = waits && !(q.tookLong && len(batch) > 0); q.tookLong {
+	if q.servedLong = waits && !(q.servedLong && len(batch) > 0); q.servedLong {
 		batch = q.move(&q.ended, batch, bytes, longBatch)
 		batch = q.move(&q.long, batch, bytes, longBatch)
 	}
@@ -192,7 +192,7 @@ func (l *line) drop(n int) {
 		if c.queued {
 			c.queued, l.bytes = false, l.bytes-c.bytes
 		} else {
-			l.left--
+			l.abandoned--
 		}
 	}
 	left := copy(l.calls, l.calls[n:])
@@ -239,10 +239,10 @@ func (q *queue) waiting() int {
 	return q.length()
 }
 
-// close makes the queue refuse further operations. Those in it can still be taken.
+// close makes the queue refuse further operations. Those in it can still be dequeued.
 func (q *queue) close() {
 	q.mu.Lock()
 	q.closed = true
 	q.mu.Unlock()
-	q.rouse()
+	q.signal()
 }

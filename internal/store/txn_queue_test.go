@@ -34,9 +34,9 @@ func gated(t *testing.T) (f *faults, batches chan []string, next chan struct{}) 
 	return f, batches, next
 }
 
-// Transactions that look at many keys run a few at a time, after those that look at few. Neither waits for more than
+// Transactions that scan many keys run a few at a time, after those that scan few. Neither waits for more than
 // one batch of the others.
-func TestLongOperationsTakeTurns(t *testing.T) {
+func TestLongOperationsAlternate(t *testing.T) {
 	const objects, reads = 101, longBatch/101 + 1
 	f, batches, next := gated(t)
 	s := openStore(t, f, Config{})
@@ -105,23 +105,23 @@ func TestLongOperationsTakeTurns(t *testing.T) {
 	wg.Wait()
 }
 
-// Operations that look at many keys leave room in the queue for the others.
-func TestLongOperationsLeaveRoom(t *testing.T) {
+// Operations that scan many keys leave capacity in the queue for the others.
+func TestLongOperationsLeaveCapacity(t *testing.T) {
 	long := func(bytes int64) *call { return &call{ctx: t.Context(), keys: longRead + 1, bytes: bytes} }
 	for _, test := range []struct{ bytes, fit int64 }{{1, 5}, {20, 2}, {500, 1}} {
 		q := newQueue(10, 100)
 		for range test.fit {
-			if err := q.add(long(test.bytes)); err != nil {
+			if err := q.enqueue(long(test.bytes)); err != nil {
 				t.Errorf("a request of %d bytes: %v", test.bytes, err)
 			}
 		}
-		if err := q.add(long(test.bytes)); !errors.Is(err, ErrTooManyRequests) {
+		if err := q.enqueue(long(test.bytes)); !errors.Is(err, ErrTooManyRequests) {
 			t.Errorf("one request of %d bytes too many: %v", test.bytes, err)
 		}
 		if test.bytes > 100 {
 			continue
 		}
-		if err := q.add(&call{ctx: t.Context(), bytes: 50}); err != nil {
+		if err := q.enqueue(&call{ctx: t.Context(), bytes: 50}); err != nil {
 			t.Errorf("a short request behind long ones of %d bytes: %v", test.bytes, err)
 		}
 	}
@@ -138,23 +138,23 @@ func TestEndedLeasesPassLongOperations(t *testing.T) {
 	grant(t, s, 7, 60, keys...)
 	q := newQueue(10, 1000)
 	for range 3 {
-		if err := q.add(&call{ctx: t.Context(), keys: longBatch}); err != nil {
+		if err := q.enqueue(&call{ctx: t.Context(), keys: longBatch}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, expired := range []bool{false, true} {
 		c := s.newCall(t.Context(), &revokeOperation{id: 7, expired: expired})
-		if err := q.add(c); err != nil {
+		if err := q.enqueue(c); err != nil {
 			t.Fatal(err)
 		}
-		if batch := q.take(math.MaxInt64); slices.Contains(batch, c) != expired {
+		if batch := q.dequeue(math.MaxInt64); slices.Contains(batch, c) != expired {
 			t.Errorf("the revocation is in a batch of %d calls: %v, expired %v", len(batch), !expired, expired)
 		}
 	}
 }
 
 // Facts that only the database knows make an operation long, even if no key is left or few are returned.
-func TestRangesThatLookAtManyKeys(t *testing.T) {
+func TestRangesThatScanManyKeys(t *testing.T) {
 	eachIndex(t, func(t *testing.T, cfg Config) {
 		s := openStore(t, openSQLite(t), cfg)
 		indexed := !cfg.DisableIndex

@@ -16,12 +16,12 @@ func (e *evaluator) scan(key, end []byte) ([]*index.Item, error) {
 	if e.reading {
 		return items, nil
 	}
-	return items, e.see(len(items))
+	return items, e.countScanned(len(items))
 }
 
-// see counts rows that the transaction looks at. Errors: [ErrTxnTooLarge] above [Config.TxnRows].
-func (e *evaluator) see(rows int) error {
-	if e.seen += rows; e.seen > e.s.cfg.TxnRows {
+// countScanned counts rows that the transaction scans. Errors: [ErrTxnTooLarge] above [Config.TxnRows].
+func (e *evaluator) countScanned(rows int) error {
+	if e.txnScanned += rows; e.txnScanned > e.s.cfg.TxnRows {
 		return fmt.Errorf("%w: more than %d", ErrTxnTooLarge, e.s.cfg.TxnRows)
 	}
 	return nil
@@ -39,7 +39,7 @@ func (e *evaluator) read(r *RangeRequest) (*RangeResult, error) {
 		res, err := e.s.readAgain(e.ctx, r)
 		if err == nil {
 			res.Revision = e.inner()
-			err = e.see(len(res.Rows))
+			err = e.countScanned(len(res.Rows))
 		}
 		return res, err
 	}
@@ -59,7 +59,7 @@ func (e *evaluator) read(r *RangeRequest) (*RangeResult, error) {
 		return nil, err
 	}
 	if e.reading {
-		if err := e.see(len(items)); err != nil {
+		if err := e.countScanned(len(items)); err != nil {
 			return nil, err
 		}
 	}
@@ -67,7 +67,7 @@ func (e *evaluator) read(r *RangeRequest) (*RangeResult, error) {
 	return res, err
 }
 
-// page is read for a limited range in key order. It counts the rows beyond the limit by rank, without looking at them.
+// page is read for a limited range in key order. It counts the rows beyond the limit by rank, without scanning them.
 func (e *evaluator) page(r *RangeRequest) (*RangeResult, error) {
 	limit := int(min(r.Limit, int64(e.s.cfg.TxnRows)))
 	items, more := e.first(r.Key, r.End, limit)
@@ -77,7 +77,7 @@ func (e *evaluator) page(r *RangeRequest) (*RangeResult, error) {
 	if more && int64(limit) < r.Limit {
 		return nil, fmt.Errorf("%w: more than %d", ErrTxnTooLarge, limit)
 	}
-	if err := e.see(len(items)); err != nil {
+	if err := e.countScanned(len(items)); err != nil {
 		return nil, err
 	}
 	n, err := e.count(r.Key, r.End)

@@ -20,10 +20,10 @@ func (t *Txn) readOnly() bool {
 	return true
 }
 
-// look runs a transaction that only reads on a snapshot of the current revision, so that no write waits for it, however
-// much it reads. ok is false while the index is not complete: then the sequencer has to load what the transaction
-// needs.
-func (s *Store) look(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err error) {
+// runReadOnly runs a transaction that only reads on a snapshot of the current revision, so that no write waits for it,
+// however much it reads. ok is false while the index is not complete: then the sequencer has to load what the
+// transaction needs.
+func (s *Store) runReadOnly(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err error) {
 	if !s.index.Position().Complete {
 		return nil, false, nil
 	}
@@ -31,13 +31,13 @@ func (s *Store) look(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err 
 		return nil, true, err
 	}
 	err = s.retryCompacted(ctx, func() error {
-		res, ok, err = s.lookOnce(ctx, t)
+		res, ok, err = s.runReadOnlyOnce(ctx, t)
 		return err
 	})
 	return res, ok, err
 }
 
-func (s *Store) lookOnce(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err error) {
+func (s *Store) runReadOnlyOnce(ctx context.Context, t *Txn) (res *TxnResult, ok bool, err error) {
 	r := s.reserving(ctx)
 	for reading := r.with(ctx); ; {
 		tree, clock := s.index.Now()
@@ -45,7 +45,7 @@ func (s *Store) lookOnce(ctx context.Context, t *Txn) (res *TxnResult, ok bool, 
 			r.release()
 			return nil, false, nil
 		}
-		res, err := s.lookAt(reading, t, tree, clock)
+		res, err := s.runReadOnlyAt(reading, t, tree, clock)
 		if err == nil {
 			res.Revision = clock.Revision
 			res.Permit, err = r.encode(ctx, res.Permit, t.KeepPermit)
@@ -57,8 +57,8 @@ func (s *Store) lookOnce(ctx context.Context, t *Txn) (res *TxnResult, ok bool, 
 	}
 }
 
-// lookAt runs the transaction on a snapshot, given as tree and clock. A long one acquires a permit first.
-func (s *Store) lookAt(
+// runReadOnlyAt runs the transaction on a snapshot, given as tree and clock. A long one acquires a permit first.
+func (s *Store) runReadOnlyAt(
 	ctx context.Context, t *Txn, tree *index.Tree, clock backend.Clock,
 ) (res *TxnResult, err error) {
 	e := &evaluator{

@@ -77,7 +77,7 @@ func TestReadOnlyTransactionsPassWriters(t *testing.T) {
 	}
 }
 
-// The ranges of one transaction share a bound on what they look at. Pages and counts skip what they do not return. Rows
+// The ranges of one transaction share a bound on what they scan. Pages and counts skip what they do not return. Rows
 // that must be loaded because there is no index count in full.
 func TestRowsOfRangesAreBounded(t *testing.T) {
 	eachIndex(t, func(t *testing.T, cfg Config) {
@@ -163,8 +163,8 @@ func TestCorruptAlarm(t *testing.T) {
 	}
 }
 
-// A list continues from its snapshot, however many transactions look at newer revisions in between.
-func TestReadOnlyTransactionsLeaveTheSnapshotsOfLists(t *testing.T) {
+// A list continues from its snapshot, however many transactions read newer revisions in between.
+func TestReadOnlyTransactionsRetainTheSnapshotsOfLists(t *testing.T) {
 	s := openStore(t, openSQLite(t), Config{})
 	first := put(t, s, "a", "1")
 	for !complete(s) {

@@ -15,11 +15,11 @@ const leastRowBytes = 1 << 10
 // the result is in memory. So the transaction reserves memory before it is queued.
 func (s *Store) returning(ctx context.Context, o *txnOperation, rows int64) (*TxnResult, error) {
 	size := o.size()
-	if err := s.seq.queue.expect(size); err != nil {
+	if err := s.seq.queue.reserve(size); err != nil {
 		return nil, err
 	}
 	account, err := s.admission.reserve(ctx, s.resultBytes(rows))
-	s.seq.queue.came(size)
+	s.seq.queue.release(size)
 	if err != nil {
 		return nil, err
 	}

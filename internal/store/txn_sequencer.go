@@ -12,7 +12,7 @@ import (
 
 // operation is one request for the sequencer.
 type operation interface {
-	// needs adds what evaluate will look at, for use while the index is not complete.
+	// needs adds what evaluate will read, for use while the index is not complete.
 	needs(n *backend.Needs)
 	// evaluate runs the operation on e and keeps its result. It may be called again, on another state, if a batch is
 	// split.
@@ -21,10 +21,10 @@ type operation interface {
 	size() int64
 }
 
-// looking is an operation that may look at more keys than it names.
-type looking interface {
-	// looks returns roughly how many.
-	looks(x *index.Index) int64
+// scanning is an operation that may scan more keys than it names.
+type scanning interface {
+	// keysScanned returns roughly how many.
+	keysScanned(x *index.Index) int64
 }
 
 // call is an operation on its way through the sequencer.
@@ -39,15 +39,15 @@ type call struct {
 	waits *batchWait // nil if its request is not recorded
 
 	bytes  int64 // size of the operation
-	keys   int32 // roughly how many it looks at without naming them
+	keys   int32 // roughly how many it scans without naming them
 	ended  bool  // it revokes a lease that has ended
 	queued bool  // guarded by queue.mu
 }
 
 func (s *Store) newCall(ctx context.Context, op operation) *call {
 	c := &call{ctx: ctx, op: op, done: make(chan struct{}), bytes: op.size()}
-	if l, ok := op.(looking); ok {
-		c.keys = int32(min(l.looks(s.index), math.MaxInt32))
+	if l, ok := op.(scanning); ok {
+		c.keys = int32(min(l.keysScanned(s.index), math.MaxInt32))
 	}
 	if o, ok := op.(*revokeOperation); ok {
 		c.ended = o.expired
@@ -55,7 +55,7 @@ func (s *Store) newCall(ctx context.Context, op operation) *call {
 	return c
 }
 
-// sequencer orders all writes. One goroutine takes the waiting operations (see queue), evaluates them in order in
+// sequencer orders all writes. One goroutine dequeues the waiting operations (see queue), evaluates them in order in
 // memory, commits all their rows in one database transaction under the clock, publishes them and answers the callers.
 // The next batch fills in the meantime. So commit order is revision order, revisions have no gaps, and one fsync serves
 // the whole batch.
@@ -88,7 +88,7 @@ func (q *sequencer) do(ctx context.Context, op operation) (rev int64, err error)
 	}
 	c := q.s.newCall(ctx, op)
 	c.waits = awaitBatch(ctx, q.s.cfg.Tracer)
-	if err := q.queue.add(c); err != nil {
+	if err := q.queue.enqueue(c); err != nil {
 		c.waits.end(err)
 		return 0, err
 	}
@@ -96,7 +96,7 @@ func (q *sequencer) do(ctx context.Context, op operation) (rev int64, err error)
 	case <-c.done:
 		return c.rev, c.err
 	case <-ctx.Done():
-		q.queue.leave(c)
+		q.queue.abandon(c)
 		c.waits.end(ctx.Err())
 		return 0, ctx.Err()
 	}
@@ -105,17 +105,17 @@ func (q *sequencer) do(ctx context.Context, op operation) (rev int64, err error)
 func (q *sequencer) run() {
 	defer close(q.stopped)
 	for {
-		batch := q.queue.take(q.s.peers.most())
+		batch := q.queue.dequeue(q.s.peers.most())
 		if batch == nil {
 			return
 		}
-		kept := batch[:0]
+		retained := batch[:0]
 		for _, c := range batch {
 			if c.ctx.Err() == nil {
-				kept = append(kept, c)
+				retained = append(retained, c)
 			}
 		}
-		q.commit(kept, true)
+		q.commit(retained, true)
 		clear(batch[:cap(batch)]) // calls that joined are beyond its length
 	}
 }
@@ -142,7 +142,7 @@ func (q *sequencer) commit(batch []*call, open bool) {
 // contents of a batch, it splits the batch until only the culprit fails.
 func (q *sequencer) commitPart(batch []*call, open bool) (rest []*call) {
 	batch, n, err := q.try(batch, open)
-	for tries := 1; gaveWay(err) && tries < conflictTries && awaited(batch); tries++ {
+	for tries := 1; isConflict(err) && tries < conflictTries && awaited(batch); tries++ {
 		batch, n, err = q.try(batch, false)
 	}
 	batch, rest = batch[:n], batch[n:]
@@ -163,7 +163,7 @@ func (q *sequencer) commitPart(batch []*call, open bool) (rest []*call) {
 		if err != nil {
 			c.err = err
 		}
-		if left := c.ctx.Err(); left != nil && gaveWay(err) {
+		if left := c.ctx.Err(); left != nil && isConflict(err) {
 			c.err = left // the batch ran out of tries, or was not tried again, without this caller
 		}
 		close(c.done)
@@ -171,9 +171,9 @@ func (q *sequencer) commitPart(batch []*call, open bool) (rest []*call) {
 	return rest
 }
 
-// gaveWay reports whether err means that nothing is wrong with the batch and nothing of it has happened: another
+// isConflict reports whether err means that nothing is wrong with the batch and nothing of it has happened: another
 // transaction came first.
-func gaveWay(err error) bool {
+func isConflict(err error) bool {
 	return !errors.Is(err, backend.ErrUnknownOutcome) &&
 		(errors.Is(err, backend.ErrConflict) || errors.Is(err, backend.ErrClockHeld))
 }
