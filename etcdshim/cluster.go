@@ -46,8 +46,8 @@ type membership interface {
 	users
 	// Members returns the live members, or nil if there can be none but this one.
 	Members() []backend.Member
-	// HearMembers makes Members include all that joined before the call.
-	HearMembers(ctx context.Context) error
+	// RefreshMembers makes Members include all that joined before the call.
+	RefreshMembers(ctx context.Context) error
 }
 
 func newCluster(id *identities, o *Options, others membership) *cluster {
@@ -89,7 +89,7 @@ func (s *cluster) alone() bool { return s.Members() == nil }
 
 func (s *cluster) MemberList(ctx context.Context, r *pb.MemberListRequest) (*pb.MemberListResponse, error) {
 	if r.Linearizable {
-		if err := s.HearMembers(ctx); err != nil {
+		if err := s.RefreshMembers(ctx); err != nil {
 			return nil, statusError(ctx, err)
 		}
 	}

@@ -14,9 +14,9 @@ import (
 
 // listed is a member list that a test sets.
 type listed struct {
-	living []backend.Member
-	err    error // of the members' heartbeats
-	heard  int
+	living    []backend.Member
+	err       error // of the members' heartbeats
+	refreshed int
 }
 
 func (l *listed) Members() []backend.Member { return l.living }
@@ -25,8 +25,8 @@ func (l *listed) Auth() *auth.State                { return auth.New(backend.Aut
 func (l *listed) CheckUser(context.Context) error  { return nil }
 func (l *listed) CheckAdmin(context.Context) error { return nil }
 
-func (l *listed) HearMembers(context.Context) error {
-	l.heard++
+func (l *listed) RefreshMembers(context.Context) error {
+	l.refreshed++
 	return l.err
 }
 
@@ -129,10 +129,10 @@ func TestLinearizableMemberList(t *testing.T) {
 	}
 	others.err = nil
 	for heard, linearizable := range []bool{false, true} {
-		others.heard = 0
+		others.refreshed = 0
 		l, err := c.MemberList(t.Context(), &pb.MemberListRequest{Linearizable: linearizable})
-		if err != nil || len(l.Members) != 2 || others.heard != heard {
-			t.Errorf("linearizable %v: %v, %v, asked %d times", linearizable, l, err, others.heard)
+		if err != nil || len(l.Members) != 2 || others.refreshed != heard {
+			t.Errorf("linearizable %v: %v, %v, asked %d times", linearizable, l, err, others.refreshed)
 		}
 	}
 }

@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// tokensKept bounds the tokens held in memory; the others are read from the database at each use.
-	tokensKept = 1 << 16
+	// tokensMax bounds the tokens held in memory; the others are read from the database at each use.
+	tokensMax = 1 << 16
 	// tokenSweep is how often tokens are deleted from the database that expired as long ago. Until then, the database
-	// may still hear that one was used.
+	// may still learn that one was used.
 	tokenSweep = time.Minute
 	// tokenUseTimeout bounds how long it takes to record uses in the database; closing the store waits for it.
 	tokenUseTimeout = 2 * time.Second
 )
 
-// tokens holds tokens that this store has seen, by their SHA-256. The database has all of them. It hears of their use
+// tokens holds tokens that this store has seen, by their SHA-256. The database has all of them. It learns of their use
 // only now and then, but with the time of the last use: the other replicas and a restart honour them as long.
 type tokens struct {
 	mu    sync.Mutex
 	known map[tokenSum]*token
-	used  map[tokenSum]*token // since the database last heard
-	busy  bool                // somebody will tell it
-	soon  chan struct{}       // capacity 1: it must hear now
+	used  map[tokenSum]*token // since the last write of uses
+	busy  bool                // a write of uses is scheduled
+	soon  chan struct{}       // capacity 1: uses must be written now
 }
 
 type tokenSum = [sha256.Size]byte
@@ -37,7 +37,7 @@ type token struct {
 	backend.AuthToken
 	used    time.Time // by this store
 	expires time.Time
-	stored  time.Time // when it expires by what the database has heard
+	stored  time.Time // when it expires as stored in the database
 }
 
 // AddToken makes a token stand for a user whose password was checked at an auth revision. Errors: [auth.ErrNotEnabled],
@@ -49,7 +49,7 @@ func (s *Store) AddToken(ctx context.Context, name, user string, checked uint64,
 	if _, err := s.seq.do(ctx, &tokenOperation{t}); err != nil {
 		return err
 	}
-	s.tokens.keep(&token{t, now, now.Add(ttl), now.Add(ttl)}, now)
+	s.tokens.add(&token{t, now, now.Add(ttl), now.Add(ttl)}, now)
 	return nil
 }
 
@@ -67,7 +67,7 @@ func (s *Store) TokenUser(ctx context.Context, name string) (auth.Identity, erro
 			return auth.Identity{}, auth.ErrInvalidToken
 		}
 		t = found
-		s.tokens.keep(&token{found, now, now.Add(left), now.Add(left)}, now)
+		s.tokens.add(&token{found, now, now.Add(left), now.Add(left)}, now)
 		s.tokens.use(sum, now)
 	}
 	id := auth.ByPassword(t.User, t.Revision)
@@ -84,22 +84,22 @@ func (s *Store) TokenUser(ctx context.Context, name string) (auth.Identity, erro
 	if err != nil {
 		return auth.Identity{}, err
 	}
-	s.tellUses(sum, now)
+	s.scheduleTokenUses(sum, now)
 	return id, nil
 }
 
-// keep adds a token to those in memory.
-func (k *tokens) keep(t *token, now time.Time) {
+// add adds a token to those in memory.
+func (k *tokens) add(t *token, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.known == nil {
 		k.known, k.used, k.soon = map[tokenSum]*token{}, map[tokenSum]*token{}, make(chan struct{}, 1)
 	}
 	for sum, old := range k.known {
-		if len(k.known) < tokensKept {
+		if len(k.known) < tokensMax {
 			break
 		}
-		if _, untold := k.used[sum]; !untold || !old.expires.After(now) {
+		if _, pending := k.used[sum]; !pending || !old.expires.After(now) {
 			delete(k.known, sum)
 			delete(k.used, sum)
 		}
@@ -116,7 +116,7 @@ func (k *tokens) use(sum tokenSum, now time.Time) (t backend.AuthToken, ok bool)
 	case found == nil:
 		return t, false
 	case !found.expires.After(now):
-		delete(k.known, sum) // unless another replica has told the database of its use
+		delete(k.known, sum) // unless another replica has stored its use in the database
 		delete(k.used, sum)
 		return t, false
 	}
@@ -132,8 +132,8 @@ func (k *tokens) forget(sum tokenSum) {
 	delete(k.used, sum)
 }
 
-// take returns what the database has not heard of.
-func (k *tokens) take(now time.Time) (uses []backend.AuthTokenUse) {
+// drain returns the uses that are not in the database yet, and clears them.
+func (k *tokens) drain(now time.Time) (uses []backend.AuthTokenUse) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for sum, t := range k.used {
@@ -145,9 +145,9 @@ func (k *tokens) take(now time.Time) (uses []backend.AuthTokenUse) {
 	return uses
 }
 
-// tellUses makes the database hear that a token was used: in a while, together with others, or at once if it would soon
-// let the token expire.
-func (s *Store) tellUses(sum tokenSum, now time.Time) {
+// scheduleTokenUses writes to the database that a token was used: in a while, together with others, or at once if it
+// would soon let the token expire.
+func (s *Store) scheduleTokenUses(sum tokenSum, now time.Time) {
 	k := &s.tokens
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -162,18 +162,18 @@ func (s *Store) tellUses(sum tokenSum, now time.Time) {
 		}
 	}
 	if !k.busy {
-		k.busy = s.background.start(func() { s.tell(t.TTL / 4) })
+		k.busy = s.background.start(func() { s.flushTokenUses(t.TTL / 4) })
 	}
 }
 
-func (s *Store) tell(after time.Duration) {
+func (s *Store) flushTokenUses(after time.Duration) {
 	k := &s.tokens
 	select {
 	case <-k.soon:
 	case <-time.After(after):
 	case <-s.ctx.Done(): // a restart must not end them early
 	}
-	uses := k.take(s.cfg.Now())
+	uses := k.drain(s.cfg.Now())
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), tokenUseTimeout)
 	defer cancel()
 	if err := s.backend.UseAuthTokens(ctx, uses); err != nil {

@@ -17,10 +17,10 @@ type jumping struct {
 	t   *testing.T
 	dsn string
 
-	mu          sync.Mutex
-	onLook      chan struct{} // closed by the query that jumps; nil: none jumps
-	onRenewal   func()        // runs before the renewal that jumps
-	lookedAfter chan struct{} // closed by the next query
+	mu           sync.Mutex
+	onQuery      chan struct{} // closed by the query that jumps; nil: none jumps
+	onRenewal    func()        // runs before the renewal that jumps
+	queriedAfter chan struct{} // closed by the next query
 }
 
 func (b *jumping) jump() { stepClock(b.t, b.dsn, "1 hour") }
@@ -37,13 +37,13 @@ func (b *jumping) ExpiredLeases(ctx context.Context, limit int) ([]int64, error)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case b.onLook != nil:
-		close(b.onLook)
-		b.onLook, b.lookedAfter = nil, make(chan struct{})
+	case b.onQuery != nil:
+		close(b.onQuery)
+		b.onQuery, b.queriedAfter = nil, make(chan struct{})
 		b.jump()
-	case b.lookedAfter != nil:
-		close(b.lookedAfter)
-		b.lookedAfter = nil
+	case b.queriedAfter != nil:
+		close(b.queriedAfter)
+		b.queriedAfter = nil
 	}
 	return b.Shared.ExpiredLeases(ctx, limit)
 }
@@ -82,13 +82,13 @@ func TestLeaseOutlivesAJumpOfTheClock(t *testing.T) {
 		s, b := setup(t)
 		jumps := make(chan struct{})
 		b.mu.Lock()
-		b.onLook = jumps
+		b.onQuery = jumps
 		b.mu.Unlock()
 		<-jumps
 		eventually(t, "the query that jumps and the next one finish", func() bool {
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			return b.lookedAfter == nil
+			return b.queriedAfter == nil
 		})
 		lives(t, s)
 	})
@@ -96,7 +96,7 @@ func TestLeaseOutlivesAJumpOfTheClock(t *testing.T) {
 		s, b := setup(t)
 		b.mu.Lock()
 		b.onRenewal = func() {
-			if err := s.HearMembers(within(t)); err != nil {
+			if err := s.RefreshMembers(within(t)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -129,7 +129,7 @@ func TestClockIsSteppedDuringAHeartbeat(t *testing.T) {
 	} {
 		execute(t, dsn, statement)
 	}
-	if err := s.HearMembers(within(t)); err != nil {
+	if err := s.RefreshMembers(within(t)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the lease gets its time again", func() bool {

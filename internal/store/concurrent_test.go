@@ -379,7 +379,7 @@ func (x *consumer) run(start, written <-chan struct{}) {
 		case r.ID == -1:
 			x.note(r)
 		default:
-			x.take(r)
+			x.receive(r)
 		}
 	}
 }
@@ -413,7 +413,7 @@ func (x *consumer) note(r *WatchResponse) {
 	x.progress = append(x.progress, p)
 }
 
-func (x *consumer) take(r *WatchResponse) {
+func (x *consumer) receive(r *WatchResponse) {
 	w := x.watches[r.ID]
 	if r.Canceled && r.CompactRevision > 0 {
 		w.canceled = true

@@ -60,13 +60,13 @@ func wantHashed(t *testing.T, w *world, revision int64) {
 			t.Fatal(err)
 		}
 	}
-	kept := w.m.at(revision)
-	if len(kept) == 0 {
-		kept = w.m.at(x.Compacted)
+	retained := w.m.at(revision)
+	if len(retained) == 0 {
+		retained = w.m.at(x.Compacted)
 	}
 	for i := range w.m.rows {
 		r := &w.m.rows[i]
-		now, ok := kept[string(r.Key)]
+		now, ok := retained[string(r.Key)]
 		if r.ModRevision <= revision && (r.ModRevision > x.Compacted || ok && now.ID() == r.ID()) {
 			want = append(want, digestText(r, backend.DigestOf(r.Value)))
 		}

@@ -356,7 +356,7 @@ func TestCloseAnswersWhatWaits(t *testing.T) {
 }
 
 // A lease that one batch revokes and grants again exists afterwards.
-func TestLeaseComesAgainInOneBatch(t *testing.T) {
+func TestLeaseIsGrantedAgainInOneBatch(t *testing.T) {
 	gate := newBlocked()
 	f := &faults{Backend: openSQLite(t)}
 	s := openStore(t, f, Config{})

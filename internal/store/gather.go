@@ -60,7 +60,7 @@ func (g *gatherer[K, V]) get(ctx context.Context, key K) (value V, err error) {
 	case <-k.group.done:
 		return k.value, k.group.err
 	case <-ctx.Done():
-		g.leave(k)
+		g.abandon(k)
 		return value, ctx.Err()
 	}
 }
@@ -175,8 +175,8 @@ func (g *gatherer[K, V]) join(key K) (*gathered[K, V], error) {
 	return k, nil
 }
 
-// leave removes a caller from its group, unless the group's statement has started.
-func (g *gatherer[K, V]) leave(k *gathered[K, V]) {
+// abandon removes a caller from its group, unless the group's statement has started.
+func (g *gatherer[K, V]) abandon(k *gathered[K, V]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.inLine[k.key] != k {

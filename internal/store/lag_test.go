@@ -21,7 +21,7 @@ func TestLagBehindOtherReplicas(t *testing.T) {
 	eventually(t, "the replica catches up again", func() bool { return s.Lag(0).Tail < time.Second })
 }
 
-func TestWritingIsTold(t *testing.T) {
+func TestWritingIsReported(t *testing.T) {
 	gate, full := newBlocked(), false
 	f := &faults{Backend: openSQLite(t)}
 	f.commit = func(_ *backend.Effects, through func() error) error {

@@ -32,20 +32,20 @@ type lessor struct {
 	awake func() time.Time // the machine's clock, which stands still with the process or shows that it did
 	mu    sync.Mutex
 
-	leases map[int64]*lease
-	order  leaseOrder
-	looked time.Time     // when the time was last read
-	stood  time.Duration // how long the process has stood still so far
-	due    chan struct{} // capacity 1: time to look for leases that have ended
-	stats  LeaseStats
-	late   complaint
+	leases   map[int64]*lease
+	order    leaseOrder
+	lastRead time.Time     // when the time was last read
+	frozen   time.Duration // how long the process has stood still so far
+	due      chan struct{} // capacity 1: time to check for leases that have ended
+	stats    LeaseStats
+	late     complaint
 }
 
 type lease struct {
 	id       int64
 	ttl      time.Duration
 	deadline time.Time // zero once its revocation has begun
-	look     time.Time // when to check whether it has ended: at its deadline, or later after a failure
+	checkAt  time.Time // when to check whether it has ended: at its deadline, or later after a failure
 	place    int       // in lessor.order, -1 if it is not there
 	ending   *ending   // nil unless it is being revoked because it has ended
 }
@@ -62,7 +62,7 @@ func newLessor(ctx context.Context, s *Store) (*lessor, error) {
 		return nil, fmt.Errorf("read leases: %w", err)
 	}
 	l := &lessor{s: s, awake: time.Now, leases: make(map[int64]*lease, len(found)), due: make(chan struct{}, 1)}
-	l.looked = l.awake()
+	l.lastRead = l.awake()
 	l.granted(found)
 	return l, l.resume(ctx)
 }
@@ -93,11 +93,11 @@ func (l *lessor) resume(ctx context.Context) error {
 // caller after a standstill detects it, whether that is a renewal or the ticker. Callers hold mu.
 func (l *lessor) now() time.Time {
 	awake := l.awake()
-	if span := awake.Sub(l.looked); span > standstill {
-		l.stood += span
+	if span := awake.Sub(l.lastRead); span > standstill {
+		l.frozen += span
 	}
-	l.looked = awake
-	return l.s.cfg.Now().Add(-l.stood)
+	l.lastRead = awake
+	return l.s.cfg.Now().Add(-l.frozen)
 }
 
 func (l *lessor) status(_ *evaluator, id int64) leaseStatus {
@@ -129,9 +129,9 @@ func (l *lessor) granted(granted []backend.Lease) {
 	defer l.mu.Unlock()
 	now := l.now()
 	for _, g := range granted {
-		le := &lease{id: g.ID, ttl: g.TTL, deadline: now.Add(g.TTL), look: now.Add(g.TTL)}
+		le := &lease{id: g.ID, ttl: g.TTL, deadline: now.Add(g.TTL), checkAt: now.Add(g.TTL)}
 		if g.Ending {
-			le.deadline, le.look = time.Time{}, now
+			le.deadline, le.checkAt = time.Time{}, now
 		}
 		l.leases[g.ID] = le
 		heap.Push(&l.order, le)
@@ -231,7 +231,7 @@ func (l *lessor) endSome() (endings []*ending) {
 	now := l.now()
 	for len(l.order) > 0 && len(endings) < expiryBatch {
 		le := l.order[0]
-		if le.look.After(now) {
+		if le.checkAt.After(now) {
 			break
 		}
 		if le.deadline.After(now) {

@@ -9,8 +9,8 @@ import (
 type leaseOrder []*lease
 
 // move changes the time at which a lease is checked.
-func (o *leaseOrder) move(le *lease, look time.Time) {
-	le.look = look
+func (o *leaseOrder) move(le *lease, checkAt time.Time) {
+	le.checkAt = checkAt
 	heap.Fix(o, le.place)
 }
 
@@ -18,7 +18,7 @@ func (o *leaseOrder) move(le *lease, look time.Time) {
 func (o leaseOrder) Len() int { return len(o) }
 
 // Less implements [heap.Interface].
-func (o leaseOrder) Less(i, j int) bool { return o[i].look.Before(o[j].look) }
+func (o leaseOrder) Less(i, j int) bool { return o[i].checkAt.Before(o[j].checkAt) }
 
 // Swap implements [heap.Interface].
 func (o leaseOrder) Swap(i, j int) {

@@ -21,7 +21,7 @@ func (l *sharedLessor) renewOnce(ctx context.Context, id int64) (time.Duration, 
 	case renewed.ID != id:
 		return 0, ErrLeaseNotFound
 	}
-	l.kept.Add(1)
+	l.renewed.Add(1)
 	return renewed.TTL, nil
 }
 

@@ -19,9 +19,9 @@ import (
 type sharedLessor struct {
 	replica  *replica
 	ended    atomic.Uint64
-	kept     atomic.Uint64
-	looking  atomic.Bool // true while look looks for leases that have ended
-	late     complaint   // used only by the goroutine of look
+	renewed  atomic.Uint64
+	revoking atomic.Bool // true while revokeExpired runs
+	late     complaint   // used only by the goroutine of revokeExpired
 	renewals gatherer[int64, backend.Lease]
 	lists    *gatherer[struct{}, []Lease] // lists all leases
 }
@@ -44,7 +44,7 @@ const (
 	expiryFresh = 2 * time.Second
 )
 
-func (l *sharedLessor) start() {} // the heartbeat calls look
+func (l *sharedLessor) start() {} // the heartbeat calls revokeExpired
 
 func (l *sharedLessor) status(e *evaluator, id int64) leaseStatus {
 	switch s, ok := e.states[id]; {
@@ -144,24 +144,24 @@ func described(s backend.LeaseState) *Lease {
 }
 
 func (l *sharedLessor) counted() LeaseStats {
-	return LeaseStats{Renewed: l.kept.Load(), Expired: l.ended.Load()}
+	return LeaseStats{Renewed: l.renewed.Load(), Expired: l.ended.Load()}
 }
 
-// look begins to revoke the leases that have ended, unless it is doing so already. Heartbeats do not wait for it, and
-// so keep showing that leases can be renewed.
-func (l *sharedLessor) look(ctx context.Context) {
-	if !l.looking.CompareAndSwap(false, true) {
+// revokeExpired begins to revoke the leases that have ended, unless it is doing so already. Heartbeats do not wait for
+// it, and so keep showing that leases can be renewed.
+func (l *sharedLessor) revokeExpired(ctx context.Context) {
+	if !l.revoking.CompareAndSwap(false, true) {
 		return
 	}
 	started := l.replica.s.background.start(func() {
-		defer l.looking.Store(false)
+		defer l.revoking.Store(false)
 		if l.replica.members.extends() {
 			if err := l.extend(ctx); err != nil {
 				l.late.about(l.replica.s, []error{err})
 				return
 			}
 		}
-		for ctx.Err() == nil && l.replica.members.heardLately() {
+		for ctx.Err() == nil && l.replica.members.heartbeatIsFresh() {
 			found, failed := l.expire(ctx)
 			if found > 0 || len(failed) > 0 {
 				l.late.about(l.replica.s, failed)
@@ -172,7 +172,7 @@ func (l *sharedLessor) look(ctx context.Context) {
 		}
 	})
 	if !started {
-		l.looking.Store(false)
+		l.revoking.Store(false)
 	}
 }
 
@@ -192,7 +192,7 @@ func (l *sharedLessor) extend(ctx context.Context) error {
 // no replica was heard from since, and begins an extension. If another replica's heartbeat has extended the leases by
 // then, the batch that revokes finds that out.
 func (l *sharedLessor) expire(ctx context.Context) (n int, failed []error) {
-	found := time.Now() // before the query: the answer may come long after the database looked
+	found := time.Now() // before the query: the answer may come long after the database evaluated it
 	ids, err := l.replica.b.ExpiredLeases(ctx, expiryLimit)
 	if err == nil && len(ids) > 0 {
 		err = l.replica.beatSince(ctx, time.Now())

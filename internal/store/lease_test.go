@@ -91,7 +91,7 @@ func TestLeaseGetsItsFullTTLAfterARestart(t *testing.T) {
 
 // The remaining time of an imported lease passes from the first start on. Before the next one, clients may have renewed
 // it.
-func TestLeaseGoesOnAfterAnImport(t *testing.T) {
+func TestLeaseContinuesAfterAnImport(t *testing.T) {
 	clock := &fakeClock{}
 	b := openSQLite(t)
 	s := openStore(t, b, Config{Now: clock.now})
@@ -195,7 +195,7 @@ func TestLeaseOutlivesAStandstill(t *testing.T) {
 	l := s.lessor.(*lessor)
 	l.mu.Lock()
 	l.awake = clock.now
-	l.looked = clock.now()
+	l.lastRead = clock.now()
 	l.mu.Unlock()
 	grant(t, s, 1, 3, "a")
 	for range 20 {

@@ -46,7 +46,7 @@ func TestConfirmationBeforeLeaving(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := other.HearMembers(within(t)); err != nil {
+	if err := other.RefreshMembers(within(t)); err != nil {
 		t.Fatal(err)
 	}
 	if m := other.Members(); len(m) != 1 {

@@ -60,8 +60,8 @@ type peers interface {
 
 	// membership returns the live replicas, nil when there can be no others, and the id of the leader.
 	membership() (members []backend.Member, leader uint64)
-	// hear updates the membership. Errors: see [Store.HearMembers].
-	hear(ctx context.Context) error
+	// refresh updates the membership. Errors: see [Store.RefreshMembers].
+	refresh(ctx context.Context) error
 	// leads reports whether this process does the maintenance.
 	leads() bool
 	// unreachable returns a channel that is closed while the database is out of reach; see [Store.NoLeader].
@@ -126,7 +126,7 @@ func (alone) free(int64)                                                  {}
 func (alone) used(size backend.Size) int64                                { return size.Total }
 
 func (a alone) membership() ([]backend.Member, uint64) { return nil, a.s.settings.MemberID }
-func (alone) hear(context.Context) error               { return nil }
+func (alone) refresh(context.Context) error            { return nil }
 func (alone) leads() bool                              { return true }
 func (alone) unreachable() <-chan struct{}             { return nil }
 func (alone) stats() (ReplicaStats, bool)              { return ReplicaStats{}, false }

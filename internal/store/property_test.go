@@ -291,7 +291,7 @@ func (w *world) nextControl(st *WatchStream) *WatchResponse {
 	w.t.Helper()
 	for {
 		r := next(w.t, st)
-		if !w.take(st, r) {
+		if !w.receive(st, r) {
 			return r
 		}
 	}
@@ -309,7 +309,7 @@ func (w *world) cancel() {
 	x.st.Cancel(x.id)
 	for !x.canceled { // a compaction may cancel it first
 		r := next(w.t, x.st)
-		if w.take(x.st, r) {
+		if w.receive(x.st, r) {
 			continue
 		}
 		if r.ID != x.id || !r.Canceled {
@@ -335,14 +335,14 @@ func (w *world) poll(st *WatchStream, n int) {
 		if w.missing(st) == 0 {
 			return
 		}
-		if r := next(w.t, st); !w.take(st, r) {
+		if r := next(w.t, st); !w.receive(st, r) {
 			w.t.Errorf("unexpected response: %+v", r)
 		}
 	}
 }
 
-// take records events and the end of a watch whose events are compacted. It returns false for any other response.
-func (w *world) take(st *WatchStream, r *WatchResponse) bool {
+// receive records events and the end of a watch whose events are compacted. It returns false for any other response.
+func (w *world) receive(st *WatchStream, r *WatchResponse) bool {
 	w.t.Helper()
 	i := slices.IndexFunc(w.watches, func(x *watched) bool { return x.st == st && x.id == r.ID && !x.canceled })
 	if r.Created || i < 0 {
@@ -395,7 +395,7 @@ func (w *world) check(x *watched) {
 func (w *world) settle() {
 	for _, st := range w.streams {
 		for w.missing(st) > 0 && !w.t.Failed() {
-			if r := next(w.t, st); !w.take(st, r) {
+			if r := next(w.t, st); !w.receive(st, r) {
 				w.t.Errorf("unexpected response: %+v", r)
 			}
 		}
@@ -428,7 +428,7 @@ func (w *world) progress(st *WatchStream) {
 			w.same("progress", fmt.Sprint(r.Revision, len(r.Events)), fmt.Sprint(w.m.rev, 0))
 			return
 		}
-		if !w.take(st, r) {
+		if !w.receive(st, r) {
 			w.t.Errorf("unexpected response: %+v", r)
 		}
 	}

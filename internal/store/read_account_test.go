@@ -21,7 +21,7 @@ func testAdmission(t *testing.T, bytes int64) (*admission, *Account, chan any) {
 		t.Fatal(err)
 	}
 	k := permit.Charge(ctx, bytes)
-	k.timer.Stop() // the test calls look
+	k.timer.Stop() // the test calls check
 	permit.End()
 	return q, k, hungUp
 }
@@ -40,7 +40,7 @@ func waits(t *testing.T, q *admission) chan error {
 }
 
 // Long reads wait while too much of what others have read waits for its clients.
-func TestResultsThatNobodyTakes(t *testing.T) {
+func TestUnreadResults(t *testing.T) {
 	q, k, _ := testAdmission(t, accountsLimit+10)
 	done := waits(t, q)
 	k.Release(10)
@@ -184,9 +184,9 @@ func TestResultsOfOneCaller(t *testing.T) {
 	}
 }
 
-// A client that takes less than half of its result in the allowed time is disconnected, but only if others wait in
+// A client that reads less than half of its result in the allowed time is disconnected, but only if others wait in
 // vain.
-func TestHangUpOnWhoTakesLittle(t *testing.T) {
+func TestHangUpOnSlowReader(t *testing.T) {
 	q, k, hungUp := testAdmission(t, 4*accountsLimit)
 	k.check()
 	own, leave := context.WithCancel(as(t.Context(), "slow"))

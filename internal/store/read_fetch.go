@@ -60,7 +60,7 @@ func (f *fetcher) rows(ctx context.Context, ids []backend.RowID, bytes int64) ([
 	span.End()
 	switch {
 	case err == nil:
-		return found.rows, found.clock, gone(found.rows, ids)
+		return found.rows, found.clock, checkFound(found.rows, ids)
 	case ctx.Err() != nil:
 		return nil, backend.Clock{}, ctx.Err()
 	}
@@ -85,11 +85,11 @@ func (f *fetcher) read(ctx context.Context, ids []backend.RowID, bytes int64) ([
 	if err != nil {
 		return nil, clock, fmt.Errorf("read %d rows: %w", len(ids), err)
 	}
-	return rows, clock, gone(rows, ids)
+	return rows, clock, checkFound(rows, ids)
 }
 
-// gone returns an error if a row was not found.
-func gone(rows []backend.Row, ids []backend.RowID) error {
+// checkFound returns an error if a row was not found.
+func checkFound(rows []backend.Row, ids []backend.RowID) error {
 	for i := range rows {
 		if rows[i].Key == nil {
 			return fmt.Errorf("row of revision %d is gone: %w", ids[i].ModRevision, ErrCompacted)

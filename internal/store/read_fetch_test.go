@@ -164,7 +164,7 @@ func (b *stuckRows) Rows(_ context.Context, ids []backend.RowID, _ int64) ([]bac
 
 // A statement that hangs holds up the rows of others for fetchPatience. Of several that hang, one more than
 // fetchOvertaken stops the line until one of them ends.
-func TestFetchBesideOneThatHangs(t *testing.T) {
+func TestFetchBesideBlockedOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &stuckRows{stuck: map[int64]chan struct{}{}}
 		var work background
@@ -176,7 +176,7 @@ func TestFetchBesideOneThatHangs(t *testing.T) {
 				t.Errorf("row of revision %d: %v, %v", rev, rows, err)
 			}
 		}
-		hang := func(rev int64) {
+		block := func(rev int64) {
 			b.mu.Lock()
 			b.stuck[rev] = make(chan struct{})
 			b.mu.Unlock()
@@ -184,7 +184,7 @@ func TestFetchBesideOneThatHangs(t *testing.T) {
 			synctest.Wait()
 		}
 		for hung := range int64(fetchOvertaken) {
-			hang(hung + 1)
+			block(hung + 1)
 			for range 3 {
 				began := time.Now()
 				get(100)
@@ -193,7 +193,7 @@ func TestFetchBesideOneThatHangs(t *testing.T) {
 				}
 			}
 		}
-		hang(fetchOvertaken + 1)
+		block(fetchOvertaken + 1)
 		var last time.Time
 		wg.Go(func() { get(100); last = time.Now() })
 		time.Sleep(time.Minute)

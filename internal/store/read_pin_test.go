@@ -219,9 +219,9 @@ func TestExportWithoutItsPin(t *testing.T) {
 	}
 }
 
-// TestExportTakesLong has the time of an export's pin pass. The export renews it while it is read, so that another
+// TestLongExport has the time of an export's pin pass. The export renews it while it is read, so that another
 // replica's purge finds it.
-func TestExportTakesLong(t *testing.T) {
+func TestLongExport(t *testing.T) {
 	const n = 300 // more than two chunks
 	dsn := pgserver.Database(t)
 	clock := &fakeClock{}

@@ -34,12 +34,12 @@ type replica struct {
 	s *Store
 	b backend.Shared
 
-	mu     sync.Mutex     // held while publishing; locked before the index's and the hub's
-	batch  int64          // that moved the clock to the last revision held, 0 if unknown
-	server backend.Server // that reported the last revision held, zero if unknown
-	alarms int64          // the number that the tail reports for the alarms, users and roles held
-	heard  backend.Server // that reported it
-	bytes  int64          // to ask for in the next tail
+	mu           sync.Mutex     // held while publishing; locked before the index's and the hub's
+	batch        int64          // that moved the clock to the last revision held, 0 if unknown
+	server       backend.Server // that reported the last revision held, zero if unknown
+	alarms       int64          // the number that the tail reports for the alarms, users and roles held
+	alarmsServer backend.Server // that reported it
+	bytes        int64          // to ask for in the next tail
 
 	wake    chan struct{} // capacity 1
 	news    atomic.Bool   // a hint has announced something new
@@ -190,7 +190,7 @@ func (r *replica) reset(ctx context.Context, t *backend.Tail) error {
 	if err := r.loadShared(ctx); err != nil {
 		return fmt.Errorf("start anew: %w", err)
 	}
-	r.batch, r.server, r.heard = at.batch, backend.Server{}, backend.Server{}
+	r.batch, r.server, r.alarmsServer = at.batch, backend.Server{}, backend.Server{}
 	r.alarms = -1
 	s.index.Reset(clock)
 	// The epoch changes between the two resets: who finds the new epoch then reads the new history, and who still finds
@@ -246,7 +246,7 @@ type ReplicaStats struct {
 	Asked, Hinted, Adopted uint64
 	// Ahead counts the batches that were evaluated before everything that others had committed was published. Again
 	// counts how often a batch gave the clock back, because the store started over, or because others had committed
-	// more than a batch looks at while it holds the clock.
+	// more than a batch reads while it holds the clock.
 	Ahead, Again uint64
 	// Confirmed counts the commits made so that reads could rely on their server, because it had acknowledged none of
 	// late.

@@ -40,11 +40,11 @@ func (r *replica) adopt(ctx context.Context, q question, t *backend.Tail) error 
 	if rev != q.After && t.Origin.Server != r.server {
 		return errOvertaken
 	}
-	if t.Alarms != r.alarms || t.Origin.Server != r.heard {
+	if t.Alarms != r.alarms || t.Origin.Server != r.alarmsServer {
 		if err := r.loadShared(ctx); err != nil {
 			return err
 		}
-		r.alarms, r.heard = t.Alarms, t.Origin.Server
+		r.alarms, r.alarmsServer = t.Alarms, t.Origin.Server
 	}
 	if err := whole(t, q.After, rev); err != nil {
 		r.s.cfg.Logger.Warn("this replica has fallen behind a compaction: "+

@@ -12,9 +12,9 @@ import (
 // beginTries bounds how often a batch takes the clock while the store starts over or is too far behind.
 const beginTries = 5
 
-// begin publishes what others did since the last look, if it is small; it comes with the clock. If there is more, the
-// batch looks at the rest without values, in its own snapshot: a batch that holds the clock does not read what can be
-// read later.
+// begin publishes what others did since the last read of the tail, if it is small; it comes with the clock. If there is
+// more, the batch reads the rest without values, in its own snapshot: a batch that holds the clock does not read what
+// can be read later.
 func (r *replica) begin(ctx context.Context, batch []*call) (backend.Tx, *evaluator, error) {
 	q := r.s.seq
 	for range beginTries {

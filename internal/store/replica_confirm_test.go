@@ -181,7 +181,7 @@ func TestReadsShareACommit(t *testing.T) {
 		})
 	}
 	r := replicaOf(s)
-	taken := func(n int) func() bool {
+	queued := func(n int) func() bool {
 		return func() bool {
 			r.asking.Lock()
 			defer r.asking.Unlock()
@@ -194,12 +194,12 @@ func TestReadsShareACommit(t *testing.T) {
 		defer r.confirmations.mu.Unlock()
 		return r.confirmations.busy
 	})
-	eventually(t, "the first read leaves the queue", taken(0))
+	eventually(t, "the first read leaves the queue", queued(0))
 	const others = 50
 	for range others {
 		read()
 	}
-	eventually(t, "the others wait", taken(others))
+	eventually(t, "the others wait", queued(others))
 	unlock()
 	wg.Wait()
 	if after, _ := s.ReplicaStats(); after.Confirmed-before.Confirmed != 2 {

@@ -34,46 +34,46 @@ type memberships struct {
 	members []backend.Member
 	leader  uint64
 	// extending is true while leases get their full TTL again; see [backend.Shared.ExtendLeases].
-	extending bool
-	began     time.Time
-	heard     time.Time // when the last successful one began
-	err       error
-	later     chan struct{} // closed by the next heartbeat
+	extending   bool
+	began       time.Time
+	lastSuccess time.Time // when the last successful one began
+	err         error
+	later       chan struct{} // closed by the next heartbeat
 }
 
 // contact records when the database last accepted a write of this replica: a heartbeat, a batch or a confirmation.
 type contact struct {
-	mu   sync.Mutex
-	last time.Time
-	gone chan struct{} // closed while the database is out of reach
-	lost bool
+	mu          sync.Mutex
+	last        time.Time
+	unreachable chan struct{} // closed while the database is out of reach
+	lost        bool
 }
 
 func (c *contact) made(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = now
-	if c.lost || c.gone == nil {
-		c.lost, c.gone = false, make(chan struct{})
+	if c.lost || c.unreachable == nil {
+		c.lost, c.unreachable = false, make(chan struct{})
 	}
 }
 
-// look checks whether the database is out of reach, and reports whether it has just become so.
-func (c *contact) look(now time.Time) bool {
+// check checks whether the database is out of reach, and reports whether it has just become so.
+func (c *contact) check(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.lost || now.Sub(c.last) < contactTimeout {
 		return false
 	}
 	c.lost = true
-	close(c.gone)
+	close(c.unreachable)
 	return true
 }
 
 func (c *contact) channel() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.gone
+	return c.unreachable
 }
 
 // self describes this replica to the others.
@@ -102,7 +102,7 @@ func (m *memberships) learn(got backend.Membership, began time.Time, err error) 
 	defer m.mu.Unlock()
 	led = m.leader
 	if err == nil {
-		m.members, m.leader, m.extending, m.heard = got.Members, got.Leader, got.Extending, began
+		m.members, m.leader, m.extending, m.lastSuccess = got.Members, got.Leader, got.Extending, began
 	}
 	m.began, m.err = began, err
 	close(m.later)
@@ -117,11 +117,11 @@ func (m *memberships) extends() bool {
 	return m.extending
 }
 
-// heardLately reports whether a heartbeat has shown, within beatSilence, that leases can be renewed.
-func (m *memberships) heardLately() bool {
+// heartbeatIsFresh reports whether a heartbeat has shown, within beatSilence, that leases can be renewed.
+func (m *memberships) heartbeatIsFresh() bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return time.Since(m.heard) < beatSilence
+	return time.Since(m.lastSuccess) < beatSilence
 }
 
 // beatSince makes sure that a heartbeat began after moment. Concurrent callers share one. Errors: the heartbeat's,
@@ -185,7 +185,7 @@ func (r *replica) beats() {
 			continue
 		}
 		if err == nil && r.leads() && time.Since(began) < beatSilence {
-			r.lessor.look(ctx)
+			r.lessor.revokeExpired(ctx)
 		}
 		every := beatOther
 		if r.leads() {
@@ -230,7 +230,7 @@ func (r *replica) watchContact() {
 		case <-r.s.ctx.Done():
 			return
 		case now := <-tick.C:
-			if r.contact.look(now) {
+			if r.contact.check(now) {
 				r.s.cfg.Logger.Error("the database is out of reach: streams that asked for a leader end, so that "+
 					"clients go to other replicas",
 					"for", contactTimeout)
@@ -266,7 +266,7 @@ func (r *replica) membership() (members []backend.Member, leader uint64) {
 	return slices.Clone(m.members), m.leader
 }
 
-func (r *replica) hear(ctx context.Context) error { return r.beatSince(ctx, time.Now()) }
+func (r *replica) refresh(ctx context.Context) error { return r.beatSince(ctx, time.Now()) }
 
 func (r *replica) unreachable() <-chan struct{} { return r.contact.channel() }
 
@@ -277,9 +277,9 @@ func (s *Store) Members() []backend.Member {
 	return members
 }
 
-// HearMembers asks the database for the live replicas. Afterwards, Members returns at least those that had joined
+// RefreshMembers asks the database for the live replicas. Afterwards, Members returns at least those that had joined
 // before the call. Errors: [ErrUnavailable], [ErrClosed], ctx's.
-func (s *Store) HearMembers(ctx context.Context) error { return s.peers.hear(ctx) }
+func (s *Store) RefreshMembers(ctx context.Context) error { return s.peers.refresh(ctx) }
 
 // Leader returns the id of the replica that has the maintenance lease. It is the same on all replicas, and 0 while no
 // replica has the lease.

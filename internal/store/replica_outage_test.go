@@ -17,7 +17,7 @@ import (
 // outOfReach fails one heartbeat once it is cut off, and does not answer the next ones.
 type outOfReach struct {
 	backend.Shared
-	cut, failed, hangs atomic.Bool
+	cut, failed, blocked atomic.Bool
 }
 
 func (b *outOfReach) Heartbeat(
@@ -29,7 +29,7 @@ func (b *outOfReach) Heartbeat(
 	case b.failed.CompareAndSwap(false, true):
 		return backend.Membership{}, backend.ErrUnavailable
 	}
-	b.hangs.Store(true)
+	b.blocked.Store(true)
 	<-ctx.Done()
 	return backend.Membership{}, ctx.Err()
 }
@@ -41,7 +41,7 @@ func TestCloseDuringAnOutage(t *testing.T) {
 		var out bytes.Buffer
 		s := openStore(t, b, Config{Logger: slog.New(slog.NewTextHandler(&out, nil))})
 		b.cut.Store(true)
-		for !b.hangs.Load() {
+		for !b.blocked.Load() {
 			time.Sleep(beatOther)
 			synctest.Wait()
 		}

@@ -26,7 +26,7 @@ const (
 	flightTimeout = 20 * time.Millisecond
 )
 
-var errHangs = fmt.Errorf("%w: it does not answer", ErrUnavailable)
+var errUnresponsive = fmt.Errorf("%w: it does not answer", ErrUnavailable)
 
 // run reads the tail when somebody waits for it, when a hint came, and now and then.
 func (r *replica) run() {
@@ -37,13 +37,13 @@ func (r *replica) run() {
 	for {
 		select {
 		case <-ctx.Done():
-			r.answer(r.take(), ErrClosed)
+			r.answer(r.dequeueWaiting(), ErrClosed)
 			return
 		case <-r.wake:
 		case <-timer.C:
 		}
 		before, began := r.s.Revision(), time.Now()
-		waiting := r.take()
+		waiting := r.dequeueWaiting()
 		bound := r.staleness
 		if len(waiting) == 0 && bound == 0 {
 			bound = defaultStaleness
@@ -121,7 +121,7 @@ func (r *replica) upToDate(q question, head backend.Head) bool {
 	at := r.s.index.Position()
 	switch {
 	case head.Clock.Epoch != q.epoch, q.epoch != r.s.epoch.Load(), head.Alarms != r.alarms,
-		head.Origin.Server != r.heard,
+		head.Origin.Server != r.alarmsServer,
 		index.EtcdCompacted(head.Clock.Compacted) > index.EtcdCompacted(at.Compacted):
 		return false
 	case at.Revision != q.After && head.Origin.Server != r.server: // another server's history there is unknown
@@ -233,10 +233,10 @@ func (r *replica) listen() {
 
 // fit halves the bytes to ask for after a failure: they may have been too many to arrive in time. It doubles them again
 // after a success, up to tailBytes.
-func (r *replica) fit(came bool) {
+func (r *replica) fit(succeeded bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if came {
+	if succeeded {
 		r.bytes = min(2*r.bytes, tailBytes)
 	} else {
 		r.bytes = max(r.bytes/2, 1)
@@ -262,13 +262,13 @@ func (r *replica) sync(ctx context.Context) (err error) {
 	r.waiting = append(r.waiting, done)
 	r.asking.Unlock()
 	r.signal()
-	ctx, cancel := context.WithTimeoutCause(ctx, syncTimeout, errHangs)
+	ctx, cancel := context.WithTimeoutCause(ctx, syncTimeout, errUnresponsive)
 	defer cancel()
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		if cause := context.Cause(ctx); errors.Is(cause, errHangs) {
+		if cause := context.Cause(ctx); errors.Is(cause, errUnresponsive) {
 			return cause
 		}
 		return ctx.Err()
@@ -277,8 +277,8 @@ func (r *replica) sync(ctx context.Context) (err error) {
 	}
 }
 
-// take returns the reads that wait; the next question answers them.
-func (r *replica) take() []chan error {
+// dequeueWaiting returns the reads that wait; the next question answers them.
+func (r *replica) dequeueWaiting() []chan error {
 	r.asking.Lock()
 	defer r.asking.Unlock()
 	waiting := r.waiting

@@ -347,15 +347,15 @@ func TestMaintenanceMovesOn(t *testing.T) {
 	put(t, all[0], "k", "v")
 }
 
-// TestHearMembers lists the members right after another replica joins, in many calls at once.
-func TestHearMembers(t *testing.T) {
+// TestRefreshMembers lists the members right after another replica joins, in many calls at once.
+func TestRefreshMembers(t *testing.T) {
 	all := openReplicas(t, 2, Config{})
 	ctx := within(t)
 	var asking errgroup.Group
 	for range 20 {
 		for _, s := range all {
 			asking.Go(func() error {
-				if err := s.HearMembers(ctx); err != nil {
+				if err := s.RefreshMembers(ctx); err != nil {
 					return err
 				}
 				if n := len(s.Members()); n != 2 {
@@ -370,13 +370,13 @@ func TestHearMembers(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := all[0].HearMembers(gone); !errors.Is(err, context.Canceled) {
+	if err := all[0].RefreshMembers(gone); !errors.Is(err, context.Canceled) {
 		t.Fatalf("with a canceled context: %v", err)
 	}
 	if err := all[0].Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := all[0].HearMembers(ctx); !errors.Is(err, ErrClosed) {
+	if err := all[0].RefreshMembers(ctx); !errors.Is(err, ErrClosed) {
 		t.Fatalf("on a closed store: %v", err)
 	}
 }

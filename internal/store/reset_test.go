@@ -28,13 +28,13 @@ func TestEpochFollowsWhatIsRead(t *testing.T) {
 	<-held
 	execute(t, dsn, "UPDATE clock SET revision = 4")
 	eventually(t, "the pending reset blocks other users of the index", func() bool {
-		looked := make(chan struct{})
+		listed := make(chan struct{})
 		go func() {
-			defer close(looked)
+			defer close(listed)
 			s.index.Position()
 		}()
 		select {
-		case <-looked:
+		case <-listed:
 			return false
 		case <-time.After(100 * time.Millisecond):
 			return true

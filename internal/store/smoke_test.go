@@ -139,7 +139,7 @@ func TestCompactHidesThePast(t *testing.T) {
 	})
 }
 
-func TestLeaseTakesItsKeysAlong(t *testing.T) {
+func TestRevokeDeletesTheKeys(t *testing.T) {
 	eachIndex(t, func(t *testing.T, cfg Config) {
 		s := openStore(t, openSQLite(t), cfg)
 		l, err := s.LeaseGrant(within(t), 0, 60)

@@ -34,7 +34,7 @@ func TestCountsOfOneEpoch(t *testing.T) {
 	dsn := pgserver.Database(t)
 	b := &counting{openSharedOn(t, 1, dsn)[0].(backend.Shared), make(chan struct{}, 1), make(chan struct{})}
 	s := openStore(t, b, Config{DisableIndex: true})
-	kept := put(t, s, "a", "")
+	retained := put(t, s, "a", "")
 	last := put(t, s, "b", "")
 	page := make(chan error, 1)
 	go func() {
@@ -45,7 +45,7 @@ func TestCountsOfOneEpoch(t *testing.T) {
 		page <- err
 	}()
 	<-b.counted
-	lose(t, dsn, kept)
+	lose(t, dsn, retained)
 	eventually(t, "the epoch is raised", func() bool { return s.Epoch() == 2 })
 	if rev := put(t, s, "a", ""); rev != last {
 		t.Fatalf("revision %d, want %d again", rev, last)

@@ -87,8 +87,8 @@ func TestBatchWhileTheServerIsReplaced(t *testing.T) {
 			all := openSharedOn(t, 3, dsn)
 			back := &replaced{Shared: all[1].(backend.Shared), asked: make(chan struct{}), answer: make(chan struct{})}
 			a, b := openStore(t, all[0], Config{}), openStore(t, back, Config{})
-			kept := put(t, a, "k", "1")
-			eventually(t, "the index is complete", func() bool { return complete(b) && b.Revision() == kept })
+			retained := put(t, a, "k", "1")
+			eventually(t, "the index is complete", func() bool { return complete(b) && b.Revision() == retained })
 			back.next.Store(true)
 			wrote := make(chan error, 1)
 			go func() {
@@ -104,7 +104,7 @@ func TestBatchWhileTheServerIsReplaced(t *testing.T) {
 			if err := a.Close(); err != nil {
 				t.Fatal(err)
 			}
-			lose(t, dsn, kept)
+			lose(t, dsn, retained)
 			back.other.Store(true)
 			c := openStore(t, all[2], Config{})
 			for i := range others {
@@ -116,7 +116,7 @@ func TestBatchWhileTheServerIsReplaced(t *testing.T) {
 			}
 			for what, s := range map[string]*Store{"the writer": b, "another replica": c} {
 				if row := get(t, s, "k", 0); row.Version != 2 || string(row.Value) != "new" ||
-					row.CreateRevision != kept || row.PrevRevision != kept {
+					row.CreateRevision != retained || row.PrevRevision != retained {
 					t.Errorf("%s reads %+v", what, row)
 				}
 				for i := range others {

@@ -58,7 +58,7 @@ type Lag struct {
 }
 
 // Lag measures how far the watches are behind, and counts those that have been behind for at least threshold. It
-// notices that a client takes nothing only by comparing two calls, so call it about once a second. It looks at each
+// notices that a client receives nothing only by comparing two calls, so call it about once a second. It examines each
 // stream and at each watch that is catching up, and nothing is published while it does.
 func (s *Store) Lag(threshold time.Duration) Lag {
 	return Lag{Lag: s.hub.Lag(threshold), Tail: s.peers.behind()}

@@ -82,7 +82,7 @@ func TestKeyChangedTwiceInOneRevision(t *testing.T) {
 
 // While the database hangs, any number of progress requests costs one query. They are answered when the database
 // answers.
-func TestProgressRequestsWhileTheDatabaseHangs(t *testing.T) {
+func TestProgressRequestsWhileTheDatabaseIsUnresponsive(t *testing.T) {
 	dsn := pgserver.Database(t)
 	s := replicasOn(t, 1, Config{}, dsn)[0]
 	st := watchAll(t, s, 0)
