@@ -142,7 +142,7 @@ func (s *Server) RotateAuditLog() error {
 		return nil
 	}
 	err := s.audit.Reopen()
-	s.monitor.Look()
+	s.monitor.Check()
 	return err
 }
 

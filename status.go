@@ -50,7 +50,7 @@ func (s *Server) monitorConditions(cfg *Config) {
 	}
 	st.datastore, _ = cfg.Database() // opening it reports the error
 	s.monitor = conditions.NewMonitor(s.log, s.inputs)
-	s.monitor.Look()
+	s.monitor.Check()
 	ctx, cancel := context.WithCancel(context.Background())
 	st.stopMonitor = cancel
 	s.wg.Go(func() { s.monitor.Run(ctx) })
@@ -135,11 +135,11 @@ func (s *Server) enter(stage conditions.Stage) {
 		st.store, st.setup = s.store, s.setup()
 	}
 	st.mu.Unlock()
-	s.monitor.Look()
+	s.monitor.Check()
 	if stage == conditions.Serving && !isClosed(s.store.Verified()) {
 		go func() { // until the store is closed, which waits for everything else
 			<-s.store.Verified()
-			s.monitor.Look()
+			s.monitor.Check()
 		}()
 	}
 }
@@ -192,7 +192,7 @@ func (s *Server) reloaded(err error) {
 		st.setup = s.setup()
 	}
 	st.mu.Unlock()
-	s.monitor.Look()
+	s.monitor.Check()
 }
 
 // RefuseReload reports in the conditions that new settings were rejected before they reached [Server.Reload], and why.
@@ -296,7 +296,7 @@ func (r reporter) Conditions() []conditions.Condition { return r.s.monitor.List(
 func (r reporter) StatusContext(ctx context.Context) conditions.Report { return r.s.report(ctx) }
 
 func (s *Server) report(ctx context.Context) conditions.Report {
-	seen := s.monitor.LookContext(ctx)
+	seen := s.monitor.CheckContext(ctx)
 	r := conditions.Report{
 		Version: Version, EtcdVersion: EtcdVersion, Conditions: seen,
 		Time: time.Now().UTC().Truncate(time.Second),

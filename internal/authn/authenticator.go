@@ -122,7 +122,7 @@ func (a *Authenticator) match(ctx context.Context, state *auth.State, user, pass
 	u, ok := state.User(user)
 	switch {
 	case !ok:
-		if err := a.Passwords.MatchNobody(ctx, usualCost(state), password); err != nil {
+		if err := a.Passwords.MatchUnknown(ctx, usualCost(state), password); err != nil {
 			return err
 		}
 		return auth.ErrFailed

@@ -20,45 +20,45 @@ func CostRange() string { return fmt.Sprintf("%d to %d", bcrypt.MinCost, bcrypt.
 // Passwords makes and compares bcrypt hashes. Each takes tens of milliseconds of a processor, so only some run at a
 // time.
 type Passwords struct {
-	cost int
-	room chan struct{}
+	cost  int
+	slots chan struct{}
 }
 
 // NewPasswords returns hashes of the given cost, which must be valid.
 func NewPasswords(cost int) *Passwords {
-	return &Passwords{cost: cost, room: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
+	return &Passwords{cost: cost, slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
 }
 
 // Hash returns the hash to store for a password. Errors: the end of ctx, those of bcrypt.
 func (p *Passwords) Hash(ctx context.Context, password string) (hash []byte, err error) {
-	if err := p.enter(ctx); err != nil {
+	if err := p.acquire(ctx); err != nil {
 		return nil, err
 	}
-	defer p.leave()
+	defer p.release()
 	return bcrypt.GenerateFromPassword([]byte(password), p.cost)
 }
 
 // Match reports whether a password has the hash. It fails only at the end of ctx.
 func (p *Passwords) Match(ctx context.Context, hash []byte, password string) (bool, error) {
-	if err := p.enter(ctx); err != nil {
+	if err := p.acquire(ctx); err != nil {
 		return false, err
 	}
-	defer p.leave()
+	defer p.release()
 	return bcrypt.CompareHashAndPassword(hash, []byte(password)) == nil, nil
 }
 
-// MatchNobody takes as long as Match with a hash of the given cost, for users who do not exist; 0 is the cost of new
+// MatchUnknown takes as long as Match with a hash of the given cost, for users who do not exist; 0 is the cost of new
 // hashes.
-func (p *Passwords) MatchNobody(ctx context.Context, cost int, password string) error {
+func (p *Passwords) MatchUnknown(ctx context.Context, cost int, password string) error {
 	if cost == 0 {
 		cost = p.cost
 	}
-	_, err := p.Match(ctx, nobodyHash(cost), password)
+	_, err := p.Match(ctx, unknownHash(cost), password)
 	return err
 }
 
-// nobodyHash returns a hash with a salt, of no known password.
-func nobodyHash(cost int) []byte {
+// unknownHash returns a hash with a salt, of no known password.
+func unknownHash(cost int) []byte {
 	const salt, hash = "sqlstoresqlstoresqlstO", "sqlstoresqlstoresqlstoresqlstoO"
 	return fmt.Appendf(nil, "$2a$%02d$%s%s", cost, salt, hash)
 }
@@ -72,13 +72,13 @@ func cost(hash []byte) int {
 	return n
 }
 
-func (p *Passwords) enter(ctx context.Context) error {
+func (p *Passwords) acquire(ctx context.Context) error {
 	select {
-	case p.room <- struct{}{}:
+	case p.slots <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (p *Passwords) leave() { <-p.room }
+func (p *Passwords) release() { <-p.slots }

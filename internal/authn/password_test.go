@@ -37,9 +37,9 @@ func TestPasswords(t *testing.T) {
 
 // bcrypt really runs for users who do not exist, with the cost of those who do: a hash that it finds malformed would be
 // refused at once.
-func TestNobodyTakesAsLongAsSomebody(t *testing.T) {
+func TestUnknownUserTakesAsLongAsKnown(t *testing.T) {
 	for _, c := range []int{bcrypt.MinCost, 7} {
-		dummy := nobodyHash(c)
+		dummy := unknownHash(c)
 		if got, err := bcrypt.Cost(dummy); got != c || err != nil {
 			t.Errorf("cost %d: %d, %v", c, got, err)
 		}
@@ -49,10 +49,10 @@ func TestNobodyTakesAsLongAsSomebody(t *testing.T) {
 		}
 	}
 	p := NewPasswords(bcrypt.MinCost)
-	if same, err := p.Match(t.Context(), nobodyHash(bcrypt.MinCost), "x"); same || err != nil {
+	if same, err := p.Match(t.Context(), unknownHash(bcrypt.MinCost), "x"); same || err != nil {
 		t.Error(same, err)
 	}
-	if err := p.MatchNobody(t.Context(), 0, "x"); err != nil {
+	if err := p.MatchUnknown(t.Context(), 0, "x"); err != nil {
 		t.Error(err)
 	}
 }

@@ -2,7 +2,7 @@
 //
 // Small bodies are always read, and so are the beginnings of others: each costs little more than its connection. Larger
 // ones share a [Budget]. Clients that send much and then nothing would fill it, so a slow body is dropped when others
-// wait for room.
+// wait for capacity.
 package bodies
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// Small is the size up to which a body needs no room in a budget, as most do.
+	// Small is the size up to which a body needs no capacity in a budget, as most do.
 	Small = 64 << 10
 	// budgetBytes is the size of a budget, unless the largest bodies need more. The parsed form of bodies comes on top,
 	// for as long as it is in use.
@@ -25,13 +25,13 @@ const (
 	leastBodies = 4
 	// waitTimeout is how long an unread body waits for others to finish.
 	waitTimeout = 3 * time.Second
-	// graceShare and stallShare are the shares of its time that a body has to arrive while others wait for its room,
-	// and that it may send nothing: 10 seconds and one of a minute.
+	// graceShare and stallShare are the shares of its time that a body has to arrive while others wait for its
+	// capacity, and that it may send nothing: 10 seconds and one of a minute.
 	graceShare, stallShare = 6, 60
 )
 
 var (
-	// ErrFull is returned if there is no room for a body and none becomes free.
+	// ErrFull is returned if there is no capacity for a body and none becomes free.
 	ErrFull = errors.New("too many large bodies are being read")
 	// ErrSlow is returned for a body that took too long to arrive.
 	ErrSlow = errors.New("the body took too long to arrive")
@@ -39,14 +39,14 @@ var (
 
 // Budget is the memory that large bodies share.
 type Budget struct {
-	room    *semaphore.Weighted
-	timeout time.Duration
+	capacity *semaphore.Weighted
+	timeout  time.Duration
 
 	mu       sync.Mutex
 	arriving []*Reservation
 }
 
-// Reservation is the room of a body that is being read.
+// Reservation is the capacity of a body that is being read.
 type Reservation struct {
 	of    *Budget
 	bytes int64
@@ -60,18 +60,18 @@ type Reservation struct {
 
 // NewBudget makes a budget for bodies of up to largest bytes, each of which has timeout to arrive.
 func NewBudget(largest int64, timeout time.Duration) *Budget {
-	return &Budget{room: semaphore.NewWeighted(max(budgetBytes, leastBodies*largest)), timeout: timeout}
+	return &Budget{capacity: semaphore.NewWeighted(max(budgetBytes, leastBodies*largest)), timeout: timeout}
 }
 
-// Reserve waits for room for a body of n bytes, which the caller then reads. If others wait and the body is slow, it
-// calls abort, which must end the read. Errors: [ErrFull], also when ctx ends.
+// Reserve waits for capacity for a body of n bytes, which the caller then reads. If others wait and the body is slow,
+// it calls abort, which must end the read. Errors: [ErrFull], also when ctx ends.
 func (b *Budget) Reserve(ctx context.Context, n int64, abort func()) (*Reservation, error) {
 	if err := b.acquire(ctx, n); err != nil {
 		return nil, err
 	}
 	now := time.Now()
 	p := &Reservation{of: b, bytes: n, abort: abort, since: now, last: now}
-	p.release = sync.OnceFunc(func() { b.room.Release(n) })
+	p.release = sync.OnceFunc(func() { b.capacity.Release(n) })
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.arriving = append(b.arriving, p)
@@ -94,14 +94,14 @@ func (p *Reservation) Arrived() {
 	p.of.arriving = slices.DeleteFunc(p.of.arriving, func(o *Reservation) bool { return o == p })
 }
 
-// Release gives the room back. It may be called twice.
+// Release releases the capacity. It may be called twice.
 func (p *Reservation) Release() {
 	p.Arrived()
 	p.release()
 }
 
-// due is when the body must give way: it sends nothing, or is behind what it takes to arrive in time. Callers hold the
-// budget's mutex.
+// due is when the body must be evicted: it sends nothing, or is behind what it takes to arrive in time. Callers hold
+// the budget's mutex.
 func (p *Reservation) due() time.Time {
 	grace, stall := p.of.timeout/graceShare, p.of.timeout/stallShare
 	expected := stall + time.Duration(float64(grace-stall)*min(1, float64(p.read)/float64(p.bytes)))
@@ -113,7 +113,7 @@ func (p *Reservation) due() time.Time {
 }
 
 func (b *Budget) acquire(ctx context.Context, n int64) error {
-	if b.room.TryAcquire(n) {
+	if b.capacity.TryAcquire(n) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
@@ -125,20 +125,20 @@ func (b *Budget) acquire(ctx context.Context, n int64) error {
 			return
 		}
 		var later time.Duration
-		if missing, later = b.giveWay(missing); later > 0 {
+		if missing, later = b.evict(missing); later > 0 {
 			time.AfterFunc(later, evict)
 		}
 	}
 	evict()
-	if b.room.Acquire(ctx, n) != nil {
+	if b.capacity.Acquire(ctx, n) != nil {
 		return ErrFull
 	}
 	return nil
 }
 
-// giveWay ends the reading of as many bodies as make up n bytes, the most overdue first. If these are not enough, it
+// evict ends the reading of as many bodies as make up n bytes, the most overdue first. If these are not enough, it
 // returns how many bytes are missing, and how long the next one has left.
-func (b *Budget) giveWay(n int64) (missing int64, later time.Duration) {
+func (b *Budget) evict(n int64) (missing int64, later time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for len(b.arriving) > 0 && n > 0 {
@@ -148,7 +148,7 @@ func (b *Budget) giveWay(n int64) (missing int64, later time.Duration) {
 		}
 		p.abort()
 		n -= p.bytes
-		// it makes room only once
+		// it frees capacity only once
 		b.arriving = slices.DeleteFunc(b.arriving, func(o *Reservation) bool { return o == p })
 	}
 	return n, 0

@@ -42,7 +42,7 @@ func tryEnter(ctx context.Context, b *Budget, bytes int64) (*entered, error) {
 	return e, err
 }
 
-// fill admits as many bodies as have room.
+// fill admits as many bodies as have capacity.
 func fill(t *testing.T, b *Budget, n int) (all []*entered) {
 	t.Helper()
 	for range n {
@@ -62,14 +62,14 @@ func serve(t *testing.T, b *Budget) []*entered {
 }
 
 // empty checks that the budget is unused: all of it is available, and no more.
-func empty(t *testing.T, b *Budget, room int64) {
+func empty(t *testing.T, b *Budget, capacity int64) {
 	t.Helper()
 	synctest.Wait()
 	if len(b.arriving) != 0 {
 		t.Errorf("%d bodies are being read", len(b.arriving))
 	}
-	all := enter(t, b, room)
-	if b.room.TryAcquire(1) {
+	all := enter(t, b, capacity)
+	if b.capacity.TryAcquire(1) {
 		t.Error("there is more room than there was")
 	}
 	all.Release()
@@ -86,15 +86,15 @@ func cuts(all []*entered) (n []int) {
 	return n
 }
 
-// The budget has room for several of the largest bodies, and is never less than the constant.
-func TestRoom(t *testing.T) {
+// The budget has capacity for several of the largest bodies, and is never less than the constant.
+func TestCapacity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		empty(t, NewBudget(mib, minute), budgetBytes)
 		empty(t, NewBudget(100*mib, minute), leastBodies*100*mib)
 	})
 }
 
-// A body without room is refused after a while, unless room becomes free.
+// A body without capacity is refused after a while, unless capacity becomes free.
 func TestFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
@@ -121,7 +121,7 @@ func TestFull(t *testing.T) {
 }
 
 // Bodies that have had their time give way, the oldest first, and only as many as necessary.
-func TestSlowBodiesGiveWay(t *testing.T) {
+func TestSlowBodiesAreEvicted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
 		all := fill(t, b, budgetBytes/mib)
@@ -147,8 +147,8 @@ func TestSlowBodiesGiveWay(t *testing.T) {
 	})
 }
 
-// A body that is slow to leave after an abort makes room for only one other.
-func TestGivesWayOnce(t *testing.T) {
+// A body that is slow to leave after an abort frees capacity for only one other.
+func TestIsEvictedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
 		aborts := make([]int, budgetBytes/mib)
@@ -169,8 +169,9 @@ func TestGivesWayOnce(t *testing.T) {
 	})
 }
 
-// Bodies that arrive in time keep their room to the end of their time; one that sends nothing, or too little, does not.
-func TestBehindGivesWay(t *testing.T) {
+// Bodies that arrive in time keep their capacity to the end of their time; one that sends nothing, or too little, does
+// not.
+func TestOverdueIsEvicted(t *testing.T) {
 	const tick = stall / 4
 	for name, c := range map[string]struct {
 		sends func(at time.Duration) int

@@ -18,7 +18,7 @@ type Body struct {
 	release func()
 }
 
-// Release frees the body's room. It may be called twice, and on nil.
+// Release releases the body's capacity. It may be called twice, and on nil.
 func (b *Body) Release() {
 	if b != nil && b.release != nil {
 		b.release()
@@ -73,7 +73,7 @@ func (b *Budget) read(ctx context.Context, from io.Reader, length, limit int64, 
 		}
 		body.release = reserved.Release
 		defer reserved.Arrived()
-		timer.Reset(b.timeout) // the client did not cause the wait for room
+		timer.Reset(b.timeout) // the client did not cause the wait for capacity
 		reserved.Received(Small)
 		from = &reported{from, reserved}
 	}

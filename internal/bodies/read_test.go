@@ -87,7 +87,7 @@ func TestBodiesInUse(t *testing.T) {
 	})
 }
 
-// A body that cannot be read to its end releases its room.
+// A body that cannot be read to its end releases its capacity.
 func TestBrokenBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
@@ -105,8 +105,8 @@ func TestBrokenBodies(t *testing.T) {
 	})
 }
 
-// Small bodies are read even without room, also if only their end shows that they are small; others wait.
-func TestSmallBodiesNeedNoRoom(t *testing.T) {
+// Small bodies are read even without capacity, also if only their end shows that they are small; others wait.
+func TestSmallBodiesReserveNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
 		all := serve(t, b)
@@ -136,8 +136,8 @@ func TestSmallBodiesNeedNoRoom(t *testing.T) {
 	})
 }
 
-// A body of unknown size occupies the room of the longest until it is released.
-func TestChunkedBodiesTakeTheLimit(t *testing.T) {
+// A body of unknown size occupies the capacity of the longest until it is released.
+func TestChunkedBodiesReserveTheLimit(t *testing.T) {
 	const limit = budgetBytes / leastBodies
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(limit, minute)
@@ -156,12 +156,12 @@ func TestChunkedBodiesTakeTheLimit(t *testing.T) {
 			_, _ = to.Write(make([]byte, Small))
 		}
 		synctest.Wait()
-		if b.room.TryAcquire(1) {
+		if b.capacity.TryAcquire(1) {
 			t.Error("there is room beside as many of the longest as fit")
 		}
 		_ = writers[0].Close()
 		body := <-read
-		if b.room.TryAcquire(1) {
+		if b.capacity.TryAcquire(1) {
 			t.Error("the room is free before the body is released")
 		}
 		body.Release()
@@ -176,7 +176,7 @@ func TestChunkedBodiesTakeTheLimit(t *testing.T) {
 }
 
 // A stalled body is aborted: after its timeout, or soon if another waits.
-func TestBodiesThatDoNotCome(t *testing.T) {
+func TestBodiesThatDoNotArrive(t *testing.T) {
 	for name, c := range map[string]struct {
 		length int64
 		others bool
@@ -201,7 +201,7 @@ func TestBodiesThatDoNotCome(t *testing.T) {
 					slow <- err
 				}()
 				if c.length != 10 {
-					_, _ = to.Write(make([]byte, Small+1)) // otherwise it takes no room
+					_, _ = to.Write(make([]byte, Small+1)) // otherwise it reserves nothing
 				}
 				synctest.Wait()
 				if c.others {
@@ -221,7 +221,7 @@ func TestBodiesThatDoNotCome(t *testing.T) {
 	}
 }
 
-// The time for which a body waits for room does not count against the client.
+// The time for which a body waits for capacity does not count against the client.
 func TestWaitingIsNotSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
@@ -243,8 +243,8 @@ func TestWaitingIsNotSlow(t *testing.T) {
 	})
 }
 
-// Bodies that are only announced take no room, however many.
-func TestAnnouncedBodiesTakeNoRoom(t *testing.T) {
+// Bodies that are only announced reserve no capacity, however many.
+func TestAnnouncedBodiesReserveNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(mib, minute)
 		var idle sync.WaitGroup

@@ -192,20 +192,20 @@ func TestTransitionTimes(t *testing.T) {
 	since(conditions.Ready, 6)
 }
 
-func TestMonitorLooksEachSecond(t *testing.T) {
+func TestMonitorChecksEachSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		fullFrom, fullUntil := began.Add(10*time.Second+time.Millisecond), began.Add(20*time.Second+time.Millisecond)
-		looks := 0
+		checks := 0
 		m := conditions.NewMonitor(slog.New(slog.DiscardHandler), func(now time.Time) *conditions.Inputs {
-			looks++
+			checks++
 			in := &conditions.Inputs{Generation: 1, InForce: 1, Stage: conditions.Serving, Setup: "x"}
 			if now.After(fullFrom) && now.Before(fullUntil) {
 				in.NoSpace = fault("QuotaExceeded")
 			}
 			return in
 		})
-		m.Look()
+		m.Check()
 		ctx, cancel := context.WithCancel(t.Context())
 		go m.Run(ctx)
 		ready := func(after time.Duration, want conditions.Status, since time.Duration) {
@@ -222,8 +222,8 @@ func TestMonitorLooksEachSecond(t *testing.T) {
 		ready(30500*time.Millisecond, conditions.True, 21*time.Second)
 		cancel()
 		synctest.Wait()
-		if looks != 31 {
-			t.Errorf("%d checks in 30 s", looks)
+		if checks != 31 {
+			t.Errorf("%d checks in 30 s", checks)
 		}
 	})
 }

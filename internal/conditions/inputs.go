@@ -69,10 +69,10 @@ type Inputs struct {
 // stopping returns the inputs of a server that stops. It no longer observes its faults, so those that it observed last
 // remain: that it stops does not repair anything.
 func (in *Inputs) stopping(last *Inputs) *Inputs {
-	kept := *last
-	kept.Stage = in.Stage
-	kept.Generation, kept.InForce, kept.Refused = in.Generation, in.InForce, in.Refused
-	return &kept
+	retained := *last
+	retained.Stage = in.Stage
+	retained.Generation, retained.InForce, retained.Refused = in.Generation, in.InForce, in.Refused
+	return &retained
 }
 
 // waits reports whether the database has not been usable so far, also when the server stops before it is.

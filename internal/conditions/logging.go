@@ -22,7 +22,7 @@ func logChanges(log *slog.Logger, before, changed []Condition) {
 			log.Info("condition holds", append(attrs, "message", c.Message)...)
 		default:
 			attrs = append(attrs, "reason", c.Reason)
-			if !toldByAnother(c, changed) {
+			if !loggedByAnother(c, changed) {
 				attrs = append(attrs, "message", c.Message)
 			}
 			level, message := badLevel(c), "condition failing"
@@ -47,9 +47,9 @@ func badLevel(c *Condition) slog.Level {
 	return slog.LevelWarn
 }
 
-// toldByAnother reports whether c, a summary, repeats the message of a negative condition that changed at the same
+// loggedByAnother reports whether c, a summary, repeats the message of a negative condition that changed at the same
 // time.
-func toldByAnother(c *Condition, changed []Condition) bool {
+func loggedByAnother(c *Condition, changed []Condition) bool {
 	return slices.ContainsFunc(changed, func(other Condition) bool {
 		return other.Type != c.Type && other.Message == c.Message && slices.Contains(Negative, other.Type)
 	})

@@ -27,10 +27,10 @@ func TestChangesAreLogged(t *testing.T) {
 		}))
 		now := conditions.Inputs{Generation: 1, InForce: 1}
 		m := conditions.NewMonitor(log, func(time.Time) *conditions.Inputs { in := now; return &in })
-		look := func(want ...string) {
+		check := func(want ...string) {
 			t.Helper()
 			out.Reset()
-			m.Look()
+			m.Check()
 			got := slices.Collect(strings.Lines(out.String()))
 			for i := range got {
 				got[i] = strings.TrimSpace(got[i])
@@ -40,11 +40,11 @@ func TestChangesAreLogged(t *testing.T) {
 			}
 			time.Sleep(3 * time.Second)
 		}
-		look()
+		check()
 		now.Waiting = errors.New("x")
-		look() // at level debug: the start logs it
+		check() // at level debug: the start logs it
 		now.Waiting, now.Stage, now.Setup = nil, conditions.Serving, "all"
-		look(
+		check(
 			`level=INFO msg="condition holds" type=ResolvedRefs status=True `+
 				`message="the files, secrets and database that the configuration names were found"`,
 			`level=INFO msg="condition holds" type=Programmed status=True message=all`,
@@ -55,25 +55,25 @@ func TestChangesAreLogged(t *testing.T) {
 		now.NoSpace, now.Lagging = &conditions.Fault{Reason: "DiskFull", Message: "no room"}, &conditions.Fault{
 			Reason: "Slow", Message: "behind",
 		}
-		look(
+		check(
 			`level=WARN msg="condition failing" type=Ready status=False reason=NoSpace`,
 			`level=ERROR msg="condition failing" type=NoSpace status=True reason=DiskFull message="no room"`,
 			`level=WARN msg="condition failing" type=WatchLagging status=True reason=Slow message=behind`,
 		)
 		now.NoSpace, now.Lagging = nil, nil
-		look(
+		check(
 			`level=INFO msg="condition recovered" type=Ready status=True was=NoSpace after=3s`,
 			`level=INFO msg="condition recovered" type=NoSpace status=False was=DiskFull after=3s`,
 			`level=INFO msg="condition recovered" type=WatchLagging status=False was=Slow after=3s`,
 		)
 		now.Stage = conditions.Stopping
-		look(`level=INFO msg="condition changed" type=Ready status=False reason=Stopping ` +
+		check(`level=INFO msg="condition changed" type=Ready status=False reason=Stopping ` +
 			`message="the server is stopping: ` +
 			`it finishes requests in flight; send new ones to another server"`)
 	})
 }
 
-// A server that stops while something is wrong does not look at it any more, and claims no recovery.
+// A server that stops while something is wrong does not check it any more, and claims no recovery.
 func TestStopIsNoRecovery(t *testing.T) {
 	broken := &conditions.Fault{Reason: "Broken", Message: "broken"}
 	for name, before := range map[string]conditions.Inputs{
@@ -89,10 +89,10 @@ func TestStopIsNoRecovery(t *testing.T) {
 			now := before
 			m := conditions.NewMonitor(slog.New(slog.NewTextHandler(&out, nil)),
 				func(time.Time) *conditions.Inputs { in := now; return &in })
-			bad := len(m.Look())
+			bad := len(m.Check())
 			now = conditions.Inputs{Stage: conditions.Stopping, Setup: before.Setup, Waiting: before.Waiting}
 			for range 2 {
-				if all := m.Look(); len(all) != bad || conditions.Find(all, conditions.DatabaseUnavailable) == nil {
+				if all := m.Check(); len(all) != bad || conditions.Find(all, conditions.DatabaseUnavailable) == nil {
 					t.Errorf("while stopping: %+v", all)
 				}
 			}

@@ -37,18 +37,18 @@ func (m *Monitor) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			m.Look()
+			m.Check()
 		}
 	}
 }
 
-// Look checks now and returns the result.
-func (m *Monitor) Look() []Condition { return m.LookContext(context.Background()) }
+// Check checks now and returns the result.
+func (m *Monitor) Check() []Condition { return m.CheckContext(context.Background()) }
 
-// LookContext checks now and returns the result or, if ctx ends first, the previous result. Callers that arrive during
+// CheckContext checks now and returns the result or, if ctx ends first, the previous result. Callers that arrive during
 // a check share the next one: its result is not older than their call, and any number of callers waits for at most two
 // checks.
-func (m *Monitor) LookContext(ctx context.Context) []Condition {
+func (m *Monitor) CheckContext(ctx context.Context) []Condition {
 	select {
 	case <-m.begin():
 	case <-ctx.Done():
@@ -66,13 +66,13 @@ func (m *Monitor) begin() <-chan struct{} {
 	done := m.next
 	if !m.running {
 		m.running = true
-		go m.looks()
+		go m.checkLoop()
 	}
 	return done
 }
 
-// looks checks for as long as somebody asks for it.
-func (m *Monitor) looks() {
+// checkLoop checks for as long as somebody asks for it.
+func (m *Monitor) checkLoop() {
 	for {
 		m.mu.Lock()
 		done := m.next
@@ -82,12 +82,12 @@ func (m *Monitor) looks() {
 		if done == nil {
 			return
 		}
-		m.look()
+		m.check()
 		close(done)
 	}
 }
 
-func (m *Monitor) look() {
+func (m *Monitor) check() {
 	now := time.Now()
 	before := m.set.List()
 	in := m.inputs(now)

@@ -97,7 +97,7 @@ func (c *Certificates) SetFiles(files Files) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	seen, since := look(files), c.clock()
+	seen, since := stat(files), c.clock()
 	now, err := c.load(files)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func (c *Certificates) Config() *tls.Config {
 func (c *Certificates) current() *contents {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	seen := look(c.files)
+	seen := stat(c.files)
 	changed := seen != c.seen
 	if !changed && c.settled {
 		return c.now
@@ -148,7 +148,7 @@ func (c *Certificates) current() *contents {
 // names returns the files. A name is empty if there is no such file.
 func (f Files) names() [4]string { return [4]string{f.Cert, f.Key, f.TrustedCA, f.CRL} }
 
-func look(f Files) signature {
+func stat(f Files) signature {
 	var s signature
 	for i, name := range f.names() {
 		if info, err := os.Stat(name); err == nil {

@@ -138,7 +138,7 @@ func TestCertificatesAreReadAgainWhenTheyChange(t *testing.T) {
 	}
 }
 
-func TestBadCertificatesLeaveTheOldOnesInUse(t *testing.T) {
+func TestBadCertificatesDoNotReplaceTheOldOnes(t *testing.T) {
 	a := authority.New(t)
 	s := newTLSServer(t, a, nil)
 	s.want(a, &tls.Config{}, "first")

@@ -19,7 +19,7 @@ func WithConn(ctx context.Context, c net.Conn) context.Context {
 
 // WatchHangups cancels the contexts of requests whose clients have disconnected. net/http does that only while it has
 // nothing to read: once a client has sent more than its request, nobody reads on, and a stream without events would
-// never end. It looks once in each period.
+// never end. It checks once in each period.
 func WatchHangups(period time.Duration, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, ok := r.Context().Value(connKey{}).(net.Conn)
@@ -29,15 +29,15 @@ func WatchHangups(period time.Duration, next http.Handler) http.Handler {
 		}
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
-		var look func()
-		look = func() {
+		var check func()
+		check = func() {
 			if HungUp(conn) {
 				cancel()
 			} else if ctx.Err() == nil {
-				time.AfterFunc(period, look)
+				time.AfterFunc(period, check)
 			}
 		}
-		first := time.AfterFunc(period, look) // most requests end earlier
+		first := time.AfterFunc(period, check) // most requests end earlier
 		defer first.Stop()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})

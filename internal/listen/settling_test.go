@@ -95,7 +95,7 @@ func TestFailedLoadIsTriedAgain(t *testing.T) {
 		}
 	}
 	write(key)
-	if look(s.files) != s.seen {
+	if stat(s.files) != s.seen {
 		t.Fatal("the repair is visible, so that the test proves nothing")
 	}
 	if st := s.State(); st.Err != nil {

@@ -116,7 +116,7 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
-func TestBoundTellsThePort(t *testing.T) {
+func TestBoundReportsThePort(t *testing.T) {
 	u := listen.URL{Scheme: "http", Address: "127.0.0.1:0"}
 	l, err := u.Listen(t.Context(), listen.SocketOptions{})
 	if err != nil {

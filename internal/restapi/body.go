@@ -52,7 +52,7 @@ func (c *call) mediaType(raw bool) (string, error) {
 var errBodies = failure(http.StatusTooManyRequests, reasonTooMany,
 	"too many large bodies are being read: try again").retry(1)
 
-// body reads the request's body, which the caller owns. A large one keeps its room until the request is answered.
+// body reads the request's body, which the caller owns. A large one holds its capacity until the request is answered.
 // Errors: 400, 408, 429, [*http.MaxBytesError].
 func (c *call) body(limit int64) ([]byte, error) {
 	// A ResponseWriter without deadlines, as in a test, has none to set.

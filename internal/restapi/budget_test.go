@@ -95,8 +95,8 @@ func (s *served) begin(length, sent int, header ...string) net.Conn {
 	return conn
 }
 
-// A stalled body makes room for a waiting one, and the others keep theirs.
-func TestSlowBodyGivesWay(t *testing.T) {
+// A stalled body frees capacity for a waiting one, and the others keep theirs.
+func TestSlowBodyIsEvicted(t *testing.T) {
 	t.Parallel()
 	s := serve(t, restapi.Options{Timeout: 2 * time.Minute}) // of which it may send nothing for 2 s
 	var slow []net.Conn

@@ -30,11 +30,11 @@ type call struct {
 	problem  *status // that was answered
 	reported bool    // to the audit log
 
-	came, begun time.Time // when the request came, and when its answer began
+	received, begun time.Time // when the request was received, and when its answer began
 
 	span tracing.Span // of the request
 
-	held *bodies.Body // keeps its room until the request is answered
+	held *bodies.Body // holds its capacity until the request is answered
 }
 
 // codeGone counts clients that disconnected before the answer, as in nginx.
@@ -151,13 +151,13 @@ func (c *call) fail(err error) {
 // buffers are for answers; [putBuffer] returns them.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
 
-// keptBuffer is the largest buffer that is kept.
-const keptBuffer = 1 << 20
+// maxBuffer is the largest buffer that is retained.
+const maxBuffer = 1 << 20
 
 func getBuffer() *[]byte { return buffers.Get().(*[]byte) }
 
 func putBuffer(b *[]byte) {
-	if cap(*b) > keptBuffer {
+	if cap(*b) > maxBuffer {
 		return
 	}
 	*b = (*b)[:0]

@@ -162,7 +162,7 @@ func TestHostileRequests(t *testing.T) {
 	}
 }
 
-func TestBodyThatDoesNotCome(t *testing.T) {
+func TestBodyThatDoesNotArrive(t *testing.T) {
 	t.Parallel()
 	s := serve(t, restapi.Options{Timeout: 100 * time.Millisecond})
 	if got := raw(t, s,

@@ -105,12 +105,12 @@ func (s *Server) Stop() { s.stop() }
 
 // ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{s: s, w: w, r: r, ctl: http.NewResponseController(w), verb: verbNone, came: time.Now()}
+	c := &call{s: s, w: w, r: r, ctl: http.NewResponseController(w), verb: verbNone, received: time.Now()}
 	s.serving.Add(1)
 	defer func() {
 		c.held.Release()
 		s.serving.Add(-1)
-		took := time.Since(c.came)
+		took := time.Since(c.received)
 		s.metrics.count(c.verb, c.code, took, c.span.Trace())
 		s.reportSlow(c, took)
 		c.report()

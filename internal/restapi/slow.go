@@ -16,7 +16,7 @@ func slowCalls() loglimit.Limit { return loglimit.Limit{Lines: 10, Period: 10 * 
 // the time until its answer began counts.
 func (s *Server) reportSlow(c *call, took time.Duration) {
 	if c.verb == verbWatch && c.code != 0 {
-		took = c.begun.Sub(c.came)
+		took = c.begun.Sub(c.received)
 	}
 	if s.o.WarningDuration <= 0 || took < s.o.WarningDuration {
 		return

@@ -297,7 +297,7 @@ func TestWatchOvertaken(t *testing.T) {
 }
 
 // A client that does not read is disconnected, and its memory is released.
-func TestWatchOfOneWhoDoesNotRead(t *testing.T) {
+func TestWatchOfClientThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	for _, secure := range []bool{false, true} {
 		t.Run(fmt.Sprint("TLS ", secure), func(t *testing.T) {

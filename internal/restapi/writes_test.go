@@ -202,7 +202,7 @@ func TestPreconditionInQueryAndBody(t *testing.T) {
 	s.do("PUT", "/v1/objects/k?resourceVersion="+rev, body, jsonType).want(200, "")
 }
 
-func TestUpdateKeepsTheLease(t *testing.T) {
+func TestUpdateRetainsTheLease(t *testing.T) {
 	t.Parallel()
 	s := serve(t, restapi.Options{})
 	lease, err := s.store.LeaseGrant(t.Context(), 0, 600)

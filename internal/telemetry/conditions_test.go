@@ -38,17 +38,17 @@ func newAlarmed(s *store.Store) *alarmed {
 		}
 		return &in
 	})
-	a.Look()
+	a.Check()
 	return a
 }
 
 func (a *alarmed) Conditions() []conditions.Condition { return a.List() }
 
 func (a *alarmed) StatusContext(ctx context.Context) conditions.Report {
-	return conditions.Report{Name: "n", Generation: 1, Conditions: a.LookContext(ctx), Compaction: "mode=off"}
+	return conditions.Report{Name: "n", Generation: 1, Conditions: a.CheckContext(ctx), Compaction: "mode=off"}
 }
 
-func TestConditionsAreTold(t *testing.T) {
+func TestConditionsAreExported(t *testing.T) {
 	m, s := newServer(t, false)
 	from := newAlarmed(s)
 	m.WatchConditions(from)
@@ -102,7 +102,7 @@ func TestWhileStarting(t *testing.T) {
 	_, s := newServer(t, false)
 	from := newAlarmed(s)
 	from.inputs = &conditions.Inputs{Generation: 1, InForce: 1, Waiting: errors.New("connection refused")}
-	from.Look()
+	from.Check()
 	m.WatchConditions(from)
 	h := m.StartingHandler("3.7.3", from)
 	for path, want := range map[string]struct {
@@ -137,7 +137,7 @@ func (s stuck) StatusContext(ctx context.Context) conditions.Report {
 }
 
 // A cancelled request does not wait for a check.
-func TestLookEndsWithItsRequest(t *testing.T) {
+func TestCheckEndsWithItsRequest(t *testing.T) {
 	m, s := newServer(t, false)
 	h := m.Handler(s, "3.7.3", stuck{newAlarmed(s)})
 	ctx, cancel := context.WithCancel(t.Context())

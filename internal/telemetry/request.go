@@ -37,11 +37,11 @@ type request struct {
 
 // sample is one observed call.
 type sample struct {
-	number  uint64 // of the call
-	took    time.Duration
-	success bool
-	version string
-	trace   string // its id, "" if the call is not recorded in one
+	number   uint64 // of the call
+	duration time.Duration
+	success  bool
+	version  string
+	trace    string // its id, "" if the call is not recorded in one
 }
 
 // begin starts a call that is a sample.
@@ -114,7 +114,7 @@ func newSpread(desc *prometheus.Desc, bounds []float64, labels ...string) *sprea
 // add counts a sample as n calls.
 func (s *spread) add(of *sample, n uint64) {
 	side := &s.success[int(bit(of.success))]
-	seconds, i := of.took.Seconds(), 0
+	seconds, i := of.duration.Seconds(), 0
 	for i < len(s.bounds) && seconds > s.bounds[i] {
 		i++
 	}

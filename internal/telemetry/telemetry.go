@@ -33,7 +33,7 @@ type Metrics struct {
 	tracer    *tracing.Tracer
 
 	slowCommit time.Duration
-	tellSlow   func(store.Batch)
+	reportSlow func(store.Batch)
 
 	puts, deletes              prometheus.Counter
 	putBytes                   prometheus.Gauge // a gauge as in etcd, though it only grows
@@ -70,7 +70,7 @@ type Config struct {
 func New(cfg Config) *Metrics {
 	m := &Metrics{
 		Registry: prometheus.NewRegistry(), etcdReady: cfg.EtcdReady, slowCommit: cfg.SlowCommit,
-		tellSlow: cfg.Slow, tracer: cfg.Tracer,
+		reportSlow: cfg.Slow, tracer: cfg.Tracer,
 	}
 	m.Registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -173,8 +173,8 @@ func (m *Metrics) Batch(b store.Batch) {
 	m.operations.Add(float64(b.Operations))
 	if m.slowCommit > 0 && b.Commit > m.slowCommit {
 		m.slow.Inc()
-		if m.tellSlow != nil {
-			m.tellSlow(b)
+		if m.reportSlow != nil {
+			m.reportSlow(b)
 		}
 	}
 	seconds := b.Commit.Seconds()
