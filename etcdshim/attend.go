@@ -35,20 +35,20 @@ func attend(stream grpc.ServerStream, timeout time.Duration, serve func(grpc.Ser
 	a := &attended{ServerStream: stream}
 	done := make(chan error, 1)
 	go func() { done <- serve(a) }()
-	look := time.NewTimer(timeout)
-	defer look.Stop()
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
 	for {
 		select {
 		case err := <-done:
 			return err
-		case now := <-look.C:
+		case now := <-timer.C:
 			left := timeout
 			if since := a.since.Load(); since != nil {
 				if left -= now.Sub(*since); left <= 0 {
 					return errStalled
 				}
 			}
-			look.Reset(left)
+			timer.Reset(left)
 		}
 	}
 }

@@ -129,7 +129,7 @@ var changing = map[string]bool{
 func changes(method string, req any) bool {
 	switch r := req.(type) {
 	case *txnRequest:
-		return writes(&r.txnRoom)
+		return writes(&r.decoded)
 	case *pb.AlarmRequest:
 		return r.Action != pb.AlarmRequest_GET
 	}

@@ -22,7 +22,7 @@ func describe(e *audit.Entry, req any) {
 	case *deleteRequest:
 		e.Key, e.End = r.Key, r.End
 	case *txnRequest:
-		e.Operations = operations(nil, &r.txnRoom)
+		e.Operations = operations(nil, &r.decoded)
 	case *pb.CompactionRequest:
 		e.Details = []slog.Attr{slog.Int64("compact_revision", r.Revision)}
 	case *pb.LeaseGrantRequest:

@@ -69,7 +69,7 @@ const (
 )
 
 func marshalLarge(r reply, l large, n int) (mem.BufferSlice, error) {
-	count, bytes := l.kept(largeValue)
+	count, bytes := l.largeValues(largeValue)
 	w := newWriter(make([]byte, n-bytes))
 	w.cut, w.values = largeValue, make([]cutValue, 0, count)
 	r.write(&w)

@@ -318,10 +318,10 @@ func (d *txnDecoder) op(b []byte, op *store.Op, depth int) error {
 	return f.err
 }
 
-// txnDecoder has room for a typical transaction (one compare, one write, perhaps a read), so that it takes one
+// txnDecoder has space for a typical transaction (one compare, one write, perhaps a read), so that it takes one
 // allocation.
 type txnDecoder struct {
-	txnRoom  store.Txn
+	decoded  store.Txn
 	compares [1]store.Compare
 	success  [1]store.Op
 	failure  [1]store.Op

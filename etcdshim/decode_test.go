@@ -35,7 +35,7 @@ func sameDecoding(t *testing.T, raw []byte) {
 		{&rng, &pr, func() (any, any) { return &rng.RangeRequest, protoRange(&pr) }},
 		{&put, &pp, func() (any, any) { return &put.PutRequest, protoPut(&pp) }},
 		{&del, &pd, func() (any, any) { return &del.DeleteRequest, protoDelete(&pd) }},
-		{&txn, &pt, func() (any, any) { return &txn.txnRoom, protoTxn(&pt) }},
+		{&txn, &pt, func() (any, any) { return &txn.decoded, protoTxn(&pt) }},
 	} {
 		err := c.Unmarshal(mem.BufferSlice{mem.SliceBuffer(raw)}, both.got)
 		want := proto.Unmarshal(raw, both.want)

@@ -39,19 +39,19 @@ func (s *elections) Campaign(
 	if err := fits(proto.Size(campaigning(key, value, lease)), s.maxBytes); err != nil {
 		return nil, clientError(ctx, err)
 	}
-	place, was, rev, err := q.join(ctx, key, value, lease)
+	place, was, rev, err := q.enqueue(ctx, key, value, lease)
 	if err != nil {
 		return nil, clientError(ctx, err)
 	}
 	if was != nil && !bytes.Equal(was.Value, value) {
 		if _, err := s.proclaim(ctx, key, value, place, lease); err != nil {
-			_, _ = q.leave(ctx, key, place)
+			_, _ = q.dequeue(ctx, key, place)
 			return nil, clientError(ctx, err)
 		}
 	}
 	if err := q.wait(ctx, place); err != nil {
 		if ctx.Err() != nil || s.stopping.Err() != nil {
-			_, _ = q.leave(ctx, key, place) // otherwise the end of the lease removes it
+			_, _ = q.dequeue(ctx, key, place) // otherwise the end of the lease removes it
 		}
 		return nil, clientError(ctx, err)
 	}
@@ -118,7 +118,7 @@ func (s *elections) Resign(ctx context.Context, r *v3electionpb.ResignRequest) (
 	if err := fits(proto.Size(resigning(l.Key, l.Rev)), s.maxBytes); err != nil {
 		return nil, clientError(ctx, err)
 	}
-	rev, err := s.named(l.Name).leave(ctx, l.Key, l.Rev)
+	rev, err := s.named(l.Name).dequeue(ctx, l.Key, l.Rev)
 	if err != nil {
 		return nil, clientError(ctx, err)
 	}

@@ -32,13 +32,15 @@ func (r *rangeReply) write(w *writer) {
 
 // large is a reply whose values should not be copied.
 type large interface {
-	// kept counts the values of at least cut bytes, and their bytes.
-	kept(cut int) (values, bytes int)
+	// largeValues counts the values of at least cut bytes, and their bytes.
+	largeValues(cut int) (values, bytes int)
 }
 
-func (r *rangeReply) kept(cut int) (values, bytes int) { return keptRows(r.res.Rows, cut) }
+func (r *rangeReply) largeValues(cut int) (values, bytes int) {
+	return largeValuesOfRows(r.res.Rows, cut)
+}
 
-func keptRows(rows []*store.Row, cut int) (values, bytes int) {
+func largeValuesOfRows(rows []*store.Row, cut int) (values, bytes int) {
 	for _, row := range rows {
 		if len(row.Value) >= cut {
 			values++
@@ -94,7 +96,9 @@ func (r *deleteReply) write(w *writer) {
 	w.header(r.id, r.res.Revision)
 }
 
-func (r *deleteReply) kept(cut int) (values, bytes int) { return keptRows(r.res.Prev, cut) }
+func (r *deleteReply) largeValues(cut int) (values, bytes int) {
+	return largeValuesOfRows(r.res.Prev, cut)
+}
 
 type txnReply struct {
 	id  *identity
@@ -108,20 +112,20 @@ func (r *txnReply) write(w *writer) {
 	w.header(r.id, r.res.Revision)
 }
 
-func (r *txnReply) kept(cut int) (values, bytes int) { return keptResults(r.res, cut) }
+func (r *txnReply) largeValues(cut int) (values, bytes int) { return largeValuesOfResults(r.res, cut) }
 
-func keptResults(t *store.TxnResult, cut int) (values, bytes int) {
+func largeValuesOfResults(t *store.TxnResult, cut int) (values, bytes int) {
 	add := func(v, b int) { values, bytes = values+v, bytes+b }
 	for i := range t.Results {
 		switch r := &t.Results[i]; {
 		case r.Range != nil:
-			add(keptRows(r.Range.Rows, cut))
+			add(largeValuesOfRows(r.Range.Rows, cut))
 		case r.Put != nil && r.Put.Prev != nil:
-			add(keptRows([]*store.Row{r.Put.Prev}, cut))
+			add(largeValuesOfRows([]*store.Row{r.Put.Prev}, cut))
 		case r.Delete != nil:
-			add(keptRows(r.Delete.Prev, cut))
+			add(largeValuesOfRows(r.Delete.Prev, cut))
 		case r.Txn != nil:
-			add(keptResults(r.Txn, cut))
+			add(largeValuesOfResults(r.Txn, cut))
 		}
 	}
 	return values, bytes

@@ -19,7 +19,7 @@ import (
 
 // Unread answers to the gateway's clients are bounded like those over gRPC: the server closes the connections of
 // clients that block others.
-func TestGatewayAnswersThatNobodyTakes(t *testing.T) {
+func TestGatewayUnreadAnswers(t *testing.T) {
 	t.Parallel() // it waits most of its time
 	hungUp := make(chan any, 100)
 	s := serve(t, Options{}, store.Config{Caller: Caller, HangUp: func(caller any) { hungUp <- caller }})

@@ -145,18 +145,18 @@ func (r reading) Read(p []byte) (int, error) {
 		d.failed = &http.MaxBytesError{Limit: d.of.limit}
 		return 0, d.failed
 	}
-	room := d.of.limit - got
+	limit := d.of.limit - got
 	if d.reserved == nil {
 		if got >= bodies.Small {
-			if err := d.enter(); err != nil {
+			if err := d.reserve(); err != nil {
 				d.failed = err
 				return 0, err
 			}
 		} else {
-			room = bodies.Small - got
+			limit = bodies.Small - got
 		}
 	}
-	n, err := d.ReadCloser.Read(p[:min(int64(len(p)), room)])
+	n, err := d.ReadCloser.Read(p[:min(int64(len(p)), limit)])
 	d.read += int64(n)
 	if d.reserved != nil {
 		d.reserved.Received(n)
@@ -164,8 +164,8 @@ func (r reading) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// enter makes room for a document that is not small.
-func (d *documents) enter() (err error) {
+// reserve reserves memory for a document that is not small.
+func (d *documents) reserve() (err error) {
 	d.reserved, err = d.of.bodies.Reserve(d.ctx, d.of.limit, func() { d.end(bodies.ErrSlow) })
 	return err
 }

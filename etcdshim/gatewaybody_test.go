@@ -39,8 +39,8 @@ func speak(t *testing.T, web *httptest.Server, text string) net.Conn {
 	return conn
 }
 
-// heard returns the answer's status and body.
-func heard(t *testing.T, conn net.Conn) (int, string) {
+// readAnswer returns the answer's status and body.
+func readAnswer(t *testing.T, conn net.Conn) (int, string) {
 	t.Helper()
 	_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -81,13 +81,13 @@ func TestGatewayRefusesLongBodies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			conn := speak(t, web, "")
 			go func() { _, _ = io.WriteString(conn, c.sent) }() // it may be refused before all of it has arrived
-			if code, body := heard(t, conn); code != http.StatusTooManyRequests || !strings.Contains(body, c.want) {
+			if code, body := readAnswer(t, conn); code != http.StatusTooManyRequests || !strings.Contains(body, c.want) {
 				t.Errorf("%d %s", code, body)
 			}
 		})
 	}
 	conn := speak(t, web, "POST /v3/kv/put"+chunked+chunk(long(1<<20))+"0\r\n\r\n")
-	if code, body := heard(t, conn); code != http.StatusOK {
+	if code, body := readAnswer(t, conn); code != http.StatusOK {
 		t.Errorf("a put of 768 KiB: %d %s", code, body)
 	}
 }
@@ -146,14 +146,14 @@ func TestGatewayDocuments(t *testing.T) {
 func TestGatewaySlowBodies(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	web := webOf(t, s)
-	for range 20 { // more than fit, if each took the room that it announces
+	for range 20 { // more than fit, if each reserved what it announces
 		speak(t, web, "POST /v3/kv/put"+fmt.Sprintf(counted, 4<<20)+"{")
 	}
 	for range 8 { // each may become the longest
 		speak(t, web, "POST /v3/kv/put"+chunked+chunk(long(100 << 10)[:100<<10]))
 	}
 	for _, n := range []int{1000, 200 << 10} {
-		code, body := heard(t, speak(t, web, "POST /v3/kv/put"+chunked+chunk(long(n))+"0\r\n\r\n"))
+		code, body := readAnswer(t, speak(t, web, "POST /v3/kv/put"+chunked+chunk(long(n))+"0\r\n\r\n"))
 		if code != http.StatusOK {
 			t.Errorf("a put of %d bytes: %d %s", n, code, body)
 		}
@@ -161,12 +161,12 @@ func TestGatewaySlowBodies(t *testing.T) {
 }
 
 // A client that disconnects ends its call, however much of its body is unread.
-func TestGatewayNoticesWhoLeaves(t *testing.T) {
+func TestGatewayNoticesDisconnects(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	web := webOf(t, s)
 	held := s.grant(t, 600)
 	lock := func(lease int64) string { return fmt.Sprintf(`{"name":"bA==","lease":"%d"}`, lease) }
-	if code, body := heard(t, speak(t, web, "POST /v3/lock/lock"+fmt.Sprintf(counted,
+	if code, body := readAnswer(t, speak(t, web, "POST /v3/lock/lock"+fmt.Sprintf(counted,
 		len(lock(held)))+lock(held))); code != http.StatusOK {
 		t.Fatal(body)
 	}

@@ -82,14 +82,14 @@ func (c *pipeConn) Close() error {
 
 // pipe is one direction of a connection.
 type pipe struct {
-	mu      sync.Mutex
-	changed *sync.Cond
-	buf     []byte // from at on it is unread
-	at      int
-	closed  bool // by who writes
-	gone    bool // who reads
-	expired bool // the reads' deadline
-	timer   *time.Timer
+	mu         sync.Mutex
+	changed    *sync.Cond
+	buf        []byte // from at on it is unread
+	at         int
+	closed     bool // by who writes
+	readClosed bool // who reads
+	expired    bool // the reads' deadline
+	timer      *time.Timer
 }
 
 func newPipe() *pipe {
@@ -103,7 +103,7 @@ func (p *pipe) read(b []byte) (int, error) {
 	defer p.mu.Unlock()
 	for {
 		switch {
-		case p.gone:
+		case p.readClosed:
 			return 0, net.ErrClosed
 		case p.expired:
 			return 0, os.ErrDeadlineExceeded
@@ -120,12 +120,12 @@ func (p *pipe) read(b []byte) (int, error) {
 	}
 }
 
-// pipeKeeps is the largest buffer that a pipe keeps when there is nothing in it.
-const pipeKeeps = 64 << 10
+// pipeBufferMax is the largest buffer that a pipe keeps when there is nothing in it.
+const pipeBufferMax = 64 << 10
 
 // empty begins the buffer anew. Callers hold mu.
 func (p *pipe) empty() {
-	if p.buf, p.at = p.buf[:0], 0; cap(p.buf) > pipeKeeps {
+	if p.buf, p.at = p.buf[:0], 0; cap(p.buf) > pipeBufferMax {
 		p.buf = nil
 	}
 }
@@ -133,7 +133,7 @@ func (p *pipe) empty() {
 func (p *pipe) write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.gone {
+	if p.closed || p.readClosed {
 		return 0, io.ErrClosedPipe
 	}
 	if p.at > len(p.buf)/2 {
@@ -148,7 +148,7 @@ func (p *pipe) close(reader bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if reader {
-		p.gone, p.buf, p.at = true, nil, 0
+		p.readClosed, p.buf, p.at = true, nil, 0
 	} else {
 		p.closed = true
 	}

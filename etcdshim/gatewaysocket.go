@@ -152,7 +152,7 @@ func (w *socketWriter) endLine() error {
 	return err
 }
 
-// close ends the last line and the socket. A client that does not take it has disconnected.
+// close ends the last line and the socket. A client that does not receive it has disconnected.
 func (w *socketWriter) close() {
 	_ = w.endLine()
 	_ = w.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""),

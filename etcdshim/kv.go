@@ -92,7 +92,7 @@ func (s *kv) delete(ctx context.Context, r *deleteRequest) (any, error) {
 }
 
 func (s *kv) txn(ctx context.Context, r *txnRequest) (any, error) {
-	t := &r.txnRoom
+	t := &r.decoded
 	if err := checkTxn(t, s.most); err != nil {
 		return nil, err
 	}

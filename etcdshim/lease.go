@@ -18,7 +18,7 @@ type lease struct {
 	id     *identities
 	// stopping ends the keep-alive streams.
 	stopping context.Context
-	who      *callers
+	callers  *callers
 	audit    auditor
 	pb.UnsafeLeaseServer
 }
@@ -64,7 +64,7 @@ func (s *lease) keepAlive(stream pb.Lease_LeaseKeepAliveServer) error {
 		if err != nil {
 			return err
 		}
-		ctx, err := s.who.identify(stream.Context()) // the token may have ended since the last request
+		ctx, err := s.callers.identify(stream.Context()) // the token may have ended since the last request
 		if err != nil {
 			return err
 		}

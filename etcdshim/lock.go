@@ -31,18 +31,18 @@ func (s *locks) Lock(ctx context.Context, r *v3lockpb.LockRequest) (*v3lockpb.Lo
 	if err := fits(proto.Size(locking(q.prefix, key, lease)), s.maxBytes); err != nil {
 		return nil, clientError(ctx, err)
 	}
-	place, _, _, err := q.join(ctx, key, []byte{}, lease)
+	place, _, _, err := q.enqueue(ctx, key, []byte{}, lease)
 	if err != nil {
 		return nil, clientError(ctx, err)
 	}
 	if err := q.wait(ctx, place); err != nil {
-		_, _ = q.leave(ctx, key, place) // otherwise the end of the lease removes it
+		_, _ = q.dequeue(ctx, key, place) // otherwise the end of the lease removes it
 		return nil, clientError(ctx, err)
 	}
 	// The lease may have ended during the wait.
 	res, err := s.engine.Range(ctx, &store.RangeRequest{Key: key})
 	if err != nil {
-		_, _ = q.leave(ctx, key, place)
+		_, _ = q.dequeue(ctx, key, place)
 		return nil, clientError(ctx, err)
 	}
 	if len(res.Rows) == 0 {

@@ -133,7 +133,7 @@ func TestSnapshotProgress(t *testing.T) {
 		p := &progress{log: slog.New(slog.NewTextHandler(&log, nil)), size: 100, last: time.Now()}
 		for range 25 { // one a second
 			time.Sleep(time.Second)
-			p.took(4)
+			p.advance(4)
 		}
 		if text := log.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "sent-bytes=40 bytes=100") ||
 			!strings.Contains(text, "sent-bytes=80") {
@@ -149,10 +149,10 @@ func TestSlowRequestsAreLoggedInBounds(t *testing.T) {
 			WarningDuration: 300 * time.Millisecond,
 			Logger:          slog.New(slog.NewTextHandler(&log, nil)),
 		})
-		call := func(method string, takes time.Duration) {
+		call := func(method string, duration time.Duration) {
 			_, _ = s.unary(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: method},
 				func(context.Context, any) (any, error) {
-					time.Sleep(takes)
+					time.Sleep(duration)
 					return new(struct{}), nil
 				})
 		}

@@ -200,14 +200,14 @@ func (s *maintenance) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenance_Snap
 	if err := s.engine.CheckAdmin(ctx); err != nil {
 		return statusError(ctx, err)
 	}
-	if err := s.snapshots.enter(ctx); err != nil {
+	if err := s.snapshots.acquire(ctx); err != nil {
 		return statusError(ctx, err)
 	}
 	began := time.Now()
 	log := s.snapshotting.begin("snapshot started")
 	file, err := s.makeSnapshot(ctx)
 	if err != nil {
-		s.snapshots.leave()
+		s.snapshots.release()
 		log.Warn("snapshot failed", "error", err)
 		return statusError(ctx, err)
 	}
@@ -215,13 +215,13 @@ func (s *maintenance) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenance_Snap
 	progress := &progress{log: log, size: file.Size, last: time.Now()}
 	x := s.snapshots.send()
 	sent := make(chan error, 1)
-	go func() { // only the end of the call ends the send of a message that the client does not take
-		defer s.snapshots.leave()
+	go func() { // only the end of the call ends the send of a message that the client does not receive
+		defer s.snapshots.release()
 		defer x.done()
 		defer file.Close()
 		sent <- sendSnapshot(file, stream, func(n int) {
-			x.took(n)
-			progress.took(n)
+			x.advance(n)
+			progress.advance(n)
 		})
 	}()
 	select {
@@ -249,7 +249,7 @@ type progress struct {
 	last       time.Time
 }
 
-func (p *progress) took(n int) {
+func (p *progress) advance(n int) {
 	p.sent += int64(n)
 	if now := time.Now(); now.Sub(p.last) >= progressPeriod {
 		p.last = now
@@ -257,7 +257,7 @@ func (p *progress) took(n int) {
 	}
 }
 
-func sendSnapshot(file *snapshot.File, stream pb.Maintenance_SnapshotServer, took func(int)) error {
+func sendSnapshot(file *snapshot.File, stream pb.Maintenance_SnapshotServer, advance func(int)) error {
 	for left := file.Size - sha256.Size; ; {
 		// The message is sent after Send returns, so each needs its own buffer.
 		chunk := make([]byte, min(snapshotChunk, max(left, sha256.Size)))
@@ -275,7 +275,7 @@ func sendSnapshot(file *snapshot.File, stream pb.Maintenance_SnapshotServer, too
 		}); err != nil {
 			return err
 		}
-		took(n)
+		advance(n)
 	}
 }
 

@@ -45,7 +45,7 @@ type txnRequest struct {
 
 func (r *txnRequest) decode(b []byte) error {
 	r.wire = len(b)
-	t := &r.txnRoom
+	t := &r.decoded
 	t.Compare, t.Success, t.Failure = r.compares[:0], r.success[:0], r.failure[:0]
 	return r.txn(b, t, protowire.DefaultRecursionLimit-1)
 }

@@ -88,9 +88,9 @@ func services(
 	who, log := o.callers(), auditor{o.Audit}
 	watches := &watch{
 		engine: s, id: id, maxBytes: o.MaxRequestBytes + messageOverhead, stopping: stopping, sent: o.WatchSent,
-		who: who, audit: log,
+		callers: who, audit: log,
 	}
-	leases := &lease{engine: s, id: id, stopping: stopping, who: who, audit: log}
+	leases := &lease{engine: s, id: id, stopping: stopping, callers: who, audit: log}
 	maintain := &maintenance{
 		engine: s, id: id, version: o.Version, tempDir: o.TempDir, noLeader: o.NoLeader,
 		snapshots: newSnapshots(), snapshotting: newRuns(o.Logger), defragmenting: newRuns(o.Logger),

@@ -80,9 +80,9 @@ func created(key []byte, revision int64) []store.Compare {
 	return []store.Compare{{Key: key, Target: store.CompareCreate, Number: revision}}
 }
 
-// join enters the queue, or finds the place that the lease already has in it. It returns the revision of that place,
+// enqueue enters the queue, or finds the place that the lease already has in it. It returns the revision of that place,
 // and the row if it existed before.
-func (q queue) join(
+func (q queue) enqueue(
 	ctx context.Context, key, value []byte, lease int64,
 ) (place int64, was *store.Row, revision int64, err error) {
 	res, err := q.engine.Txn(ctx, &store.Txn{
@@ -100,8 +100,8 @@ func (q queue) join(
 	return was.CreateRevision, was, res.Revision, nil
 }
 
-// leave gives up a place if it is still the one taken. It works after the caller's ctx has ended, too.
-func (q queue) leave(ctx context.Context, key []byte, place int64) (int64, error) {
+// dequeue gives up a place if it is still the caller's. It works after the caller's ctx has ended, too.
+func (q queue) dequeue(ctx context.Context, key []byte, place int64) (int64, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	res, err := q.engine.Txn(ctx, &store.Txn{
@@ -128,7 +128,7 @@ func (q queue) first(ctx context.Context) (*store.Row, int64, error) {
 	return res.Rows[0], res.Revision, nil
 }
 
-// wait returns when everybody before place has left.
+// wait returns when everybody before place is gone.
 func (q queue) wait(ctx context.Context, place int64) error {
 	for {
 		res, err := q.engine.Range(ctx, &store.RangeRequest{

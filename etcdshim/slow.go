@@ -70,7 +70,7 @@ func describeRequest(req any) []any {
 	case *deleteRequest:
 		return keys(r.Key, r.End)
 	case *txnRequest:
-		t := &r.txnRoom
+		t := &r.decoded
 		attrs := []any{"bytes", r.wire, "compares", len(t.Compare), "operations", max(len(t.Success), len(t.Failure))}
 		for _, branch := range [][]store.Op{t.Success, t.Failure} {
 			for i := range branch {

@@ -17,7 +17,7 @@ const (
 	// snapshotPiece is how much a client must read within the time limit to count as making progress.
 	snapshotPiece = 256 << 10
 	// snapshotTimeout is how long a client may make no progress, snapshotGrace how long while others wait for its
-	// room.
+	// slot.
 	snapshotTimeout = 5 * time.Minute
 	snapshotGrace   = 5 * time.Second
 )
@@ -28,7 +28,7 @@ var errSnapshotSlow = status.Error(codes.ResourceExhausted,
 // snapshots limits those that are made and sent. A client that makes no progress gives way to those that wait.
 type snapshots struct {
 	making chan struct{} // one at a time uses the disk
-	room   chan struct{}
+	slots  chan struct{}
 
 	mu   sync.Mutex
 	sent []*sending
@@ -47,20 +47,20 @@ type sending struct {
 }
 
 func newSnapshots() *snapshots {
-	return &snapshots{making: make(chan struct{}, 1), room: make(chan struct{}, mostSnapshots)}
+	return &snapshots{making: make(chan struct{}, 1), slots: make(chan struct{}, mostSnapshots)}
 }
 
-// enter waits for room for one more.
-func (s *snapshots) enter(ctx context.Context) error {
+// acquire waits for a free slot.
+func (s *snapshots) acquire(ctx context.Context) error {
 	for {
 		select {
-		case s.room <- struct{}{}:
+		case s.slots <- struct{}{}:
 			return nil
 		default:
 		}
-		again := time.NewTimer(s.giveWay())
+		again := time.NewTimer(s.evict())
 		select {
-		case s.room <- struct{}{}:
+		case s.slots <- struct{}{}:
 			again.Stop()
 			return nil
 		case <-again.C:
@@ -71,11 +71,11 @@ func (s *snapshots) enter(ctx context.Context) error {
 	}
 }
 
-func (s *snapshots) leave() { <-s.room }
+func (s *snapshots) release() { <-s.slots }
 
-// giveWay cuts off the client that has made no progress for the longest time, if that is long enough, and returns when
+// evict cuts off the client that has made no progress for the longest time, if that is long enough, and returns when
 // to check again.
-func (s *snapshots) giveWay() time.Duration {
+func (s *snapshots) evict() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var still *sending
@@ -116,8 +116,8 @@ func (x *sending) end() {
 	}
 }
 
-// took records that the client has read n bytes.
-func (x *sending) took(n int) {
+// advance records that the client has read n bytes.
+func (x *sending) advance(n int) {
 	x.of.mu.Lock()
 	defer x.of.mu.Unlock()
 	if x.pending += n; x.pending >= snapshotPiece {

@@ -17,7 +17,7 @@ import (
 )
 
 // A stalled client gives way, the longest-stalled first, and only to clients that come much later.
-func TestSnapshotsGiveWay(t *testing.T) {
+func TestStalledSnapshotIsEvicted(t *testing.T) {
 	over := func(x *sending) bool {
 		select {
 		case <-x.cut:
@@ -30,7 +30,7 @@ func TestSnapshotsGiveWay(t *testing.T) {
 		s := newSnapshots()
 		var sent []*sending
 		for range mostSnapshots {
-			if err := s.enter(t.Context()); err != nil {
+			if err := s.acquire(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			x := s.send()
@@ -38,18 +38,18 @@ func TestSnapshotsGiveWay(t *testing.T) {
 			go func() {
 				<-x.cut
 				x.done()
-				s.leave()
+				s.release()
 			}()
 			time.Sleep(time.Millisecond)
 		}
 		began := time.Now()
-		sent[0].took(snapshotPiece) // it makes progress
+		sent[0].advance(snapshotPiece) // it makes progress
 		for i := range 2 {
-			if err := s.enter(t.Context()); err != nil {
+			if err := s.acquire(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if took := time.Since(began); took > time.Duration(i+1)*snapshotGrace+time.Second {
-				t.Errorf("number %d waited for %s", i, took)
+			if duration := time.Since(began); duration > time.Duration(i+1)*snapshotGrace+time.Second {
+				t.Errorf("number %d waited for %s", i, duration)
 			}
 			synctest.Wait()
 			for j, x := range sent {

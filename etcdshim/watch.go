@@ -23,7 +23,7 @@ type watch struct {
 	maxBytes int // a larger response is sent in fragments if the watch asked for that
 	stopping context.Context
 	sent     func(kind WatchSend, events int, took time.Duration) // or nil
-	who      *callers
+	callers  *callers
 	audit    auditor
 }
 

@@ -43,7 +43,7 @@ func (w *watcher) receive() error {
 	}
 }
 
-// readAhead is how many requests a replica takes at once.
+// readAhead is how many requests a replica reads at once.
 const readAhead = 64
 
 // receiveShared is receive for a replica, which asks the database what others have written before it begins a watch:
@@ -114,7 +114,7 @@ func (w *watcher) passOn(req *pb.WatchRequest) error {
 
 // create begins a watch of who calls now: a token may have ended since the stream began.
 func (w *watcher) create(r *pb.WatchCreateRequest) error {
-	ctx, err := w.who.identify(w.stream.Context())
+	ctx, err := w.callers.identify(w.stream.Context())
 	if err != nil {
 		return err
 	}

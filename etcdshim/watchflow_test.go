@@ -14,11 +14,11 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// unanswered is a stream whose client has sent any number of requests and reads no answer until take permits it.
+// unanswered is a stream whose client has sent any number of requests and reads no answer until read permits it.
 type unanswered struct {
 	grpc.ServerStream
 	ctx      context.Context
-	take     chan struct{}
+	read     chan struct{}
 	last     int // requests after which the client closes its side
 	received int
 	enough   chan struct{} // closed when flowing requests have been received
@@ -31,7 +31,7 @@ const flowing = 1 + 16
 
 func newUnanswered(ctx context.Context, last int) *unanswered {
 	return &unanswered{
-		ctx: ctx, last: last, take: make(chan struct{}), enough: make(chan struct{}),
+		ctx: ctx, last: last, read: make(chan struct{}), enough: make(chan struct{}),
 		excess: make(chan struct{}),
 	}
 }
@@ -56,7 +56,7 @@ func (u *unanswered) RecvMsg(m any) error {
 
 func (u *unanswered) SendMsg(m any) error {
 	select {
-	case <-u.take:
+	case <-u.read:
 		u.answers = append(u.answers, m.(*watchReply).watch)
 		return nil
 	case <-u.ctx.Done():
@@ -69,8 +69,8 @@ func (u *unanswered) SendMsg(m any) error {
 func TestWatchRequestsWaitForAnswers(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	w := &watch{
-		who:    &callers{},
-		engine: s.store, id: newIdentities(0, 0, func() int64 { return 0 }), maxBytes: 1 << 20,
+		callers: &callers{},
+		engine:  s.store, id: newIdentities(0, 0, func() int64 { return 0 }), maxBytes: 1 << 20,
 		stopping: t.Context(),
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -93,8 +93,8 @@ func TestWatchRequestsWaitForAnswers(t *testing.T) {
 func TestWatchRequestsGoOn(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	w := &watch{
-		who:    &callers{},
-		engine: s.store, id: newIdentities(0, 0, func() int64 { return 0 }), maxBytes: 1 << 20,
+		callers: &callers{},
+		engine:  s.store, id: newIdentities(0, 0, func() int64 { return 0 }), maxBytes: 1 << 20,
 		stopping: t.Context(),
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -105,7 +105,7 @@ func TestWatchRequestsGoOn(t *testing.T) {
 	go func() { ended <- w.serve(stream) }()
 	<-stream.enough
 	for range n {
-		stream.take <- struct{}{}
+		stream.read <- struct{}{}
 	}
 	cancel()
 	if err := <-ended; status.Code(err) != codes.Canceled {
@@ -154,7 +154,7 @@ func TestServerStopsUnderUnansweredRequests(t *testing.T) {
 }
 
 // A server reads ahead up to the limit, and passes requests on in order.
-func TestWatchRequestsTakenAhead(t *testing.T) {
+func TestWatchRequestsReadAhead(t *testing.T) {
 	s := serve(t, Options{}, store.Config{})
 	watches := s.store.NewWatchStream()
 	defer watches.Close()
@@ -163,7 +163,7 @@ func TestWatchRequestsTakenAhead(t *testing.T) {
 	stream := newUnanswered(t.Context(), n)
 	receive := func(ctx context.Context) {
 		w := &watcher{
-			watch: &watch{engine: s.store, who: &callers{}}, ctx: ctx, stream: stream, watches: watches,
+			watch: &watch{engine: s.store, callers: &callers{}}, ctx: ctx, stream: stream, watches: watches,
 		}
 		ended <- w.receiveShared()
 	}

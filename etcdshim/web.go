@@ -38,16 +38,16 @@ func (h *web) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.server.ServeHTTP(w, r)
 }
 
-// metered is a body that is read at most a window ahead of the messages taken from it. Otherwise grpc reads everything
-// into memory, without limit while a call takes no messages.
+// metered is a body that is read at most a window ahead of the messages read from it. Otherwise grpc reads everything
+// into memory, without limit while a call reads no messages.
 type metered struct {
 	io.ReadCloser
 	cut func() // ends a write that the client does not read
 
-	mu     sync.Mutex
-	room   sync.Cond
-	left   int64 // may be read
-	closed bool
+	mu        sync.Mutex
+	available sync.Cond
+	window    int64 // may be read
+	closed    bool
 }
 
 type meteredKey struct{}
@@ -63,46 +63,46 @@ func cutHTTP(ctx context.Context) {
 var errBodyClosed = errors.New("body closed by handler") // grpc knows this text
 
 func newMetered(body io.ReadCloser, window int64) *metered {
-	m := &metered{ReadCloser: body, left: window}
-	m.room.L = &m.mu
+	m := &metered{ReadCloser: body, window: window}
+	m.available.L = &m.mu
 	return m
 }
 
 func (m *metered) Read(p []byte) (int, error) {
 	m.mu.Lock()
-	for m.left <= 0 && !m.closed {
-		m.room.Wait()
+	for m.window <= 0 && !m.closed {
+		m.available.Wait()
 	}
 	if m.closed {
 		m.mu.Unlock()
 		return 0, errBodyClosed
 	}
-	p = p[:min(int64(len(p)), m.left)]
+	p = p[:min(int64(len(p)), m.window)]
 	m.mu.Unlock()
 	n, err := m.ReadCloser.Read(p)
 	m.mu.Lock()
-	m.left -= int64(n)
+	m.window -= int64(n)
 	m.mu.Unlock()
 	return n, err
 }
 
-// taken records that a message of n bytes no longer waits.
-func (m *metered) taken(n int64) {
+// release records that a message of n bytes no longer waits.
+func (m *metered) release(n int64) {
 	m.mu.Lock()
-	m.left += n
+	m.window += n
 	m.mu.Unlock()
-	m.room.Signal()
+	m.available.Signal()
 }
 
 func (m *metered) Close() error {
 	m.mu.Lock()
 	m.closed = true
 	m.mu.Unlock()
-	m.room.Signal()
+	m.available.Signal()
 	return m.ReadCloser.Close()
 }
 
-// meter reports to bodies the messages that were taken from them.
+// meter reports to bodies the messages that were read from them.
 type meter struct{}
 
 var _ stats.Handler = meter{}
@@ -110,7 +110,7 @@ var _ stats.Handler = meter{}
 func (meter) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	if in, ok := s.(*stats.InPayload); ok {
 		if body, ok := ctx.Value(meteredKey{}).(*metered); ok {
-			body.taken(int64(in.WireLength))
+			body.release(int64(in.WireLength))
 		}
 	}
 }

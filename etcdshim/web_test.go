@@ -31,12 +31,12 @@ func TestMeteredBody(t *testing.T) {
 				}
 			}
 		}()
-		for taken := int64(0); taken < 500; taken += 50 {
+		for released := int64(0); released < 500; released += 50 {
 			synctest.Wait()
-			if n := read.Load(); n != 100+taken {
-				t.Fatalf("%d bytes read after %d were taken", n, taken)
+			if n := read.Load(); n != 100+released {
+				t.Fatalf("%d bytes read after %d were released", n, released)
 			}
-			m.taken(50)
+			m.release(50)
 		}
 		synctest.Wait()
 		_ = m.Close()
