@@ -94,7 +94,7 @@ func (c *Config) await(ctx context.Context, waiting func(error), try func() erro
 		case err == nil && report.After(began):
 			c.logger().Info("database is available", "after", now.Sub(began))
 			return nil
-		case err == nil || ctx.Err() != nil || now.After(deadline) || !comesBack(err):
+		case err == nil || ctx.Err() != nil || now.After(deadline) || !isTransient(err):
 			return err
 		case !now.Before(report):
 			c.logger().Warn("database is not available yet, retrying", "error", err, "every", datastoreRetry,
@@ -109,8 +109,8 @@ func (c *Config) await(ctx context.Context, waiting func(error), try func() erro
 	}
 }
 
-// comesBack reports whether waiting can help.
-func comesBack(err error) bool {
+// isTransient reports whether waiting can help.
+func isTransient(err error) bool {
 	return errors.Is(err, backend.ErrUnavailable) && !errors.Is(err, postgres.ErrRefused)
 }
 

@@ -38,17 +38,17 @@ func BenchmarkStart(b *testing.B) {
 }
 
 // A start that fails leaves nothing running, at whatever step it fails.
-func TestFailedStartLeavesNothing(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
+func TestFailedStartReleasesEverything(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	defer listener.Close()
 	dir := t.TempDir()
 	start(t, sqlstore.Config{DataDir: filepath.Join(dir, "used")})
 	bucket := memblob.OpenBucket(nil)
 	defer bucket.Close()
-	inUse := []string{"http://" + taken.Addr().String()}
+	inUse := []string{"http://" + listener.Addr().String()}
 	audit := filepath.Join(dir, "audit")
 	for step, cfg := range map[string]sqlstore.Config{
 		"TLS files":           {TLS: sqlstore.TLSFiles{Cert: "missing", Key: "missing"}},

@@ -53,7 +53,7 @@ func probe(url string, code int, part string) error {
 
 // While the database hangs, requests fail with etcd's Unavailable before the client's deadline, streams that require a
 // leader end, and probes and metrics report it without hanging. Afterwards everything recovers without help.
-func TestDatabaseThatHangs(t *testing.T) {
+func TestUnresponsiveDatabase(t *testing.T) {
 	t.Parallel()
 	server := pgserver.Start(t, pgserver.Options{})
 	s, c := start(t, sqlstore.Config{Datastore: server.Database(t)})

@@ -20,7 +20,7 @@ import (
 
 // A shell with an open transaction lets the WAL grow. The server reports it, and counts it against the quota, until the
 // transaction ends.
-func TestShellThatKeepsATransactionOpen(t *testing.T) {
+func TestShellThatHoldsATransactionOpen(t *testing.T) {
 	t.Parallel()
 	const small = 200
 	dir := t.TempDir()

@@ -24,7 +24,7 @@ func TestFullDatabaseIsWritableAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		makeRoom(t, c)
+		freeSpace(t, c)
 		if _, err := c.Put(ctx, "k", value); err != nil {
 			t.Fatalf("after making room: %v", err)
 		}
@@ -63,8 +63,8 @@ func TestReleasedReserve(t *testing.T) {
 	}
 }
 
-// makeRoom follows that procedure; the database has the key k.
-func makeRoom(t *testing.T, c *clientv3.Client) {
+// freeSpace follows that procedure; the database has the key k.
+func freeSpace(t *testing.T, c *clientv3.Client) {
 	t.Helper()
 	ctx := t.Context()
 	got, err := c.Get(ctx, "k")

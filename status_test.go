@@ -137,7 +137,7 @@ func TestStatusOfAFullDatabase(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	makeRoom(t, c)
+	freeSpace(t, c)
 	wantConditions(t, s, "Ready True Ready", "no NoSpace")
 }
 

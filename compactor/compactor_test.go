@@ -58,8 +58,8 @@ type clocked struct {
 	leads int64                                              // the minute from which on
 	step  func(context.Context) (backend.PurgeResult, error) // nil for one that finds nothing to delete
 	// purge is step for an engine to which the number of rows matters.
-	purge func(rows int) (backend.PurgeResult, error)
-	who   string // reads the rows to delete
+	purge  func(rows int) (backend.PurgeResult, error)
+	reader string // reads the rows to delete
 	// reclaim is nil for an engine without space to free.
 	reclaim func(pages int) (finished bool, took time.Duration, err error)
 
@@ -107,7 +107,7 @@ func (c *clocked) PurgeStep(ctx context.Context, rows int) (backend.PurgeResult,
 	return backend.PurgeResult{Through: c.Compacted(), Done: true}, nil
 }
 
-func (c *clocked) Readers() string { return c.who }
+func (c *clocked) Readers() string { return c.reader }
 
 func (c *clocked) Reclaim(_ context.Context, pages int) (bool, time.Duration, error) {
 	if c.reclaim != nil {
@@ -187,7 +187,7 @@ func TestFailedCompactionIsTriedAgainSoon(t *testing.T) {
 }
 
 // A new leader compacts at once to the revision of one retention ago, though it did not lead then.
-func TestTakeOver(t *testing.T) {
+func TestFailover(t *testing.T) {
 	want := []string{"25:15", "35:25", "45:35"}
 	if got := runEngine(t, compactor.Periodic, "10m", 46*time.Minute, &clocked{leads: 25}); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

@@ -13,8 +13,8 @@ type note struct {
 	rev int64
 }
 
-// look records the current revision. It reads the epoch first, so that the revision cannot belong to an older epoch.
-func (h *history) look(now time.Time, e Engine) {
+// record records the current revision. It reads the epoch first, so that the revision cannot belong to an older epoch.
+func (h *history) record(now time.Time, e Engine) {
 	epoch := e.Epoch()
 	h.note(now, e.Revision(), epoch)
 }

@@ -41,9 +41,9 @@ func (l *losing) ask(before, after int64) int64 {
 func (l *losing) Revision() int64 { return l.ask(9, 5) }
 func (l *losing) Epoch() int64    { return l.ask(1, 2) }
 
-func TestLookWhileHistoryIsLost(t *testing.T) {
+func TestRecordWhileHistoryIsLost(t *testing.T) {
 	h := history{epoch: 1}
-	h.look(time.Now(), &losing{})
+	h.record(time.Now(), &losing{})
 	if h.epoch != 1 || h.noted[0].rev != 5 {
 		t.Errorf("revision %d recorded for epoch %d", h.noted[0].rev, h.epoch)
 	}

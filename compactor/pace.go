@@ -46,9 +46,9 @@ type pace struct {
 
 func newPace() pace { return pace{units: firstUnits} }
 
-// took adapts the pace to a step of n units (p.units, if that many were left) that took d and blocked writes for
+// adapt adapts the pace to a step of n units (p.units, if that many were left) that took d and blocked writes for
 // blocked. It returns the pause after the step.
-func (p *pace) took(n int, d, blocked time.Duration) (rest time.Duration) {
+func (p *pace) adapt(n int, d, blocked time.Duration) (rest time.Duration) {
 	longer, factor := 0, restFactor>>p.behind
 	if factor == 0 {
 		longer = p.behind - 3

@@ -15,7 +15,7 @@ func settle(p *pace, each time.Duration, blocking bool) (perSecond float64, long
 		if blocking {
 			blocked = d
 		}
-		rest := p.took(units, d, blocked)
+		rest := p.adapt(units, d, blocked)
 		if n >= 100 {
 			rows += units
 			spent += d + rest
@@ -52,13 +52,13 @@ func TestPaceRises(t *testing.T) {
 }
 
 // Steps with little work are quick, and say nothing about the time of larger ones.
-func TestPaceOfLittle(t *testing.T) {
+func TestPaceOfSmallSteps(t *testing.T) {
 	p := newPace()
 	settle(&p, 20*time.Microsecond, true)
 	before := p.units
 	for range 100 {
-		p.took(0, 2*time.Millisecond, 0)
-		p.took(1, 80*time.Microsecond, 80*time.Microsecond)
+		p.adapt(0, 2*time.Millisecond, 0)
+		p.adapt(1, 80*time.Microsecond, 80*time.Microsecond)
 	}
 	if p.units != before {
 		t.Errorf("steps of %d rows became %d", before, p.units)
@@ -70,7 +70,7 @@ func TestPaceOfOneSlowStep(t *testing.T) {
 	p := newPace()
 	settle(&p, 20*time.Microsecond, true)
 	before := p.units
-	if rest := p.took(p.units, time.Second, time.Second); rest != restFactor*time.Second {
+	if rest := p.adapt(p.units, time.Second, time.Second); rest != restFactor*time.Second {
 		t.Errorf("a rest of %v after a second", rest)
 	}
 	if p.units >= before || p.units < before/2 {

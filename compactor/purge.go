@@ -96,7 +96,7 @@ func (c *Compactor) step(ctx context.Context, rows, pages *pace) (rest time.Dura
 	case res == backend.PurgeResult{}:
 		rest = purgePeriod
 	case !res.Done:
-		rest = rows.took(res.Examined, res.Duration, res.Blocked)
+		rest = rows.adapt(res.Examined, res.Duration, res.Blocked)
 	default:
 		var took time.Duration
 		finished, took, err = c.engine.Reclaim(ctx, pages.units)
@@ -107,7 +107,7 @@ func (c *Compactor) step(ctx context.Context, rows, pages *pace) (rest time.Dura
 		case finished: // there was little or nothing to do, which proves nothing
 			rest = shortestRest
 		default:
-			rest = pages.took(pages.units, took, took)
+			rest = pages.adapt(pages.units, took, took)
 		}
 	}
 	switch {

@@ -154,7 +154,7 @@ func eventually(t *testing.T, what string, f func() bool) {
 
 // A purge that a crash interrupted resumes where it stopped. A copy of the files of a running server is what a server
 // finds after a SIGKILL.
-func TestPurgeGoesOnAfterACrash(t *testing.T) {
+func TestPurgeResumesAfterACrash(t *testing.T) {
 	dir := t.TempDir()
 	b := openSQLite(t, filepath.Join(dir, "before.db"))
 	s := openStore(t, b, nil)

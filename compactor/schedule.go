@@ -33,7 +33,7 @@ func (c *Compactor) schedule(ctx context.Context) {
 	defer timer.Stop()
 	<-timer.C
 	s = c.current()
-	h.look(now, c.engine)
+	h.record(now, c.engine)
 	if s.mode == Revision {
 		due = c.after(now, s)
 	}
@@ -53,7 +53,7 @@ func (c *Compactor) schedule(ctx context.Context) {
 		case <-timer.C:
 			now = time.Now()
 		}
-		h.look(now, c.engine)
+		h.record(now, c.engine)
 		h.forget(now, s.remember())
 		if !now.Before(due) {
 			if c.attempt(ctx, s, &h, now) {

@@ -13,8 +13,8 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// at runs a compactor over e and calls look after each of the consecutive spans.
-func at(t *testing.T, e *clocked, cfg compactor.Config, look func(n int, c *compactor.Compactor),
+// at runs a compactor over e and calls check after each of the consecutive spans.
+func at(t *testing.T, e *clocked, cfg compactor.Config, check func(n int, c *compactor.Compactor),
 	spans ...time.Duration,
 ) {
 	t.Helper()
@@ -33,7 +33,7 @@ func at(t *testing.T, e *clocked, cfg compactor.Config, look func(n int, c *comp
 		for n, span := range spans {
 			<-time.After(span)
 			synctest.Wait()
-			look(n, c)
+			check(n, c)
 		}
 		cancel()
 		<-done
@@ -130,14 +130,14 @@ func TestOtherCompactionsAreNoFailure(t *testing.T) {
 	}, 5*time.Hour)
 }
 
-func TestPurgeThatDoesNotGetOnStalls(t *testing.T) {
+func TestPurgeWithoutProgressStalls(t *testing.T) {
 	type result = backend.PurgeResult
 	for name, c := range map[string]struct {
-		step func(context.Context) (result, error)
-		who  string
-		span time.Duration // after which it stalls
-		want string
-		text string
+		step   func(context.Context) (result, error)
+		reader string
+		span   time.Duration // after which it stalls
+		want   string
+		text   string
 	}{
 		"error": {
 			func(context.Context) (result, error) { return result{}, errors.New("disk on fire") }, "",
@@ -163,7 +163,7 @@ func TestPurgeThatDoesNotGetOnStalls(t *testing.T) {
 		}, "", time.Hour, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			at(t, &clocked{compacted: 5, who: c.who, step: c.step}, compactor.Config{},
+			at(t, &clocked{compacted: 5, reader: c.reader, step: c.step}, compactor.Config{},
 				func(n int, comp *compactor.Compactor) {
 					s := comp.State()
 					if n == 0 && s.Stall != nil || n == 1 && stalled(s) != c.want {

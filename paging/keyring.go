@@ -38,20 +38,20 @@ type TokenKeys interface {
 type keyring struct {
 	keys TokenKeys
 	set  atomic.Pointer[keySet]
-	turn chan struct{} // holds a token while somebody queries the database
-	next time.Time     // when the next query for an unknown key is allowed; protected by turn
+	lock chan struct{} // holds a token while somebody queries the database
+	next time.Time     // when the next query for an unknown key is allowed; protected by lock
 }
 
 // keySet is the set of keys that the database contained at some point.
 type keySet struct {
-	byID   map[int64]cipher.AEAD
-	newest int64     // 0 for none
-	asked  time.Time // just before the query was sent
-	until  time.Time // when the next one is due
+	byID    map[int64]cipher.AEAD
+	newest  int64     // 0 for none
+	queried time.Time // just before the query was sent
+	until   time.Time // when the next one is due
 }
 
 func newKeyring(keys TokenKeys) *keyring {
-	return &keyring{keys: keys, turn: make(chan struct{}, 1)}
+	return &keyring{keys: keys, lock: make(chan struct{}, 1)}
 }
 
 // current returns the keys, at most keysFresh old. While the database cannot be queried, the cached keys stay in use:
@@ -60,11 +60,11 @@ func (k *keyring) current(ctx context.Context) (*keySet, error) {
 	set := k.set.Load()
 	switch {
 	case set == nil:
-		return k.ask(ctx, func(now *keySet) bool { return now != nil })
+		return k.refresh(ctx, func(now *keySet) bool { return now != nil })
 	case time.Now().Before(set.until):
 		return set, nil
 	}
-	fresh, err := k.ask(ctx, func(now *keySet) bool { return now != set })
+	fresh, err := k.refresh(ctx, func(now *keySet) bool { return now != set })
 	if err == nil {
 		return fresh, nil
 	}
@@ -77,12 +77,12 @@ func (k *keyring) current(ctx context.Context) (*keySet, error) {
 	return set, nil
 }
 
-// ask reads the keys from the database, unless done accepts what somebody else read while this call waited for its
-// turn.
-func (k *keyring) ask(ctx context.Context, done func(*keySet) bool) (*keySet, error) {
+// refresh reads the keys from the database, unless done accepts what somebody else read while this call waited for
+// lock.
+func (k *keyring) refresh(ctx context.Context, done func(*keySet) bool) (*keySet, error) {
 	select {
-	case k.turn <- struct{}{}:
-		defer func() { <-k.turn }()
+	case k.lock <- struct{}{}:
+		defer func() { <-k.lock }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -92,15 +92,15 @@ func (k *keyring) ask(ctx context.Context, done func(*keySet) bool) (*keySet, er
 	return k.read(ctx)
 }
 
-// read reads the keys. Callers hold the turn.
+// read reads the keys. Callers hold lock.
 func (k *keyring) read(ctx context.Context) (*keySet, error) {
-	asked := time.Now() // before the query, so that it never claims to have seen a later change
-	k.next = asked.Add(keysPause)
+	queried := time.Now() // before the query, so that it never claims to have seen a later change
+	k.next = queried.Add(keysPause)
 	all, err := k.keys.TokenKeys(ctx)
 	if err != nil {
 		return nil, err
 	}
-	set := &keySet{byID: make(map[int64]cipher.AEAD, len(all)), asked: asked, until: asked.Add(keysFresh)}
+	set := &keySet{byID: make(map[int64]cipher.AEAD, len(all)), queried: queried, until: queried.Add(keysFresh)}
 	for _, key := range all {
 		c, err := chacha20poly1305.NewX(key.Key)
 		if err != nil {
@@ -125,25 +125,25 @@ func (k *keyring) sealing(ctx context.Context) (*keySet, error) {
 			return nil, err
 		}
 		empty := set
-		set, err = k.ask(ctx, func(now *keySet) bool { return now != empty && now.newest != 0 })
+		set, err = k.refresh(ctx, func(now *keySet) bool { return now != empty && now.newest != 0 })
 	}
 	return set, errors.Join(err, fmt.Errorf("%w: a newly made token key is missing", backend.ErrUnavailable))
 }
 
 // opening returns the keys, including the one with the id if it exists. Errors: the same as current.
 func (k *keyring) opening(ctx context.Context, id int64) (*keySet, error) {
-	came := time.Now()
+	received := time.Now()
 	set, err := k.current(ctx)
 	if err != nil || id <= set.newest {
 		return set, err
 	}
 	select {
-	case k.turn <- struct{}{}:
-		defer func() { <-k.turn }()
+	case k.lock <- struct{}{}:
+		defer func() { <-k.lock }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if now := k.set.Load(); now.asked.After(came) {
+	if now := k.set.Load(); now.queried.After(received) {
 		return now, nil // read for another call
 	}
 	if wait := time.Until(k.next); wait > 0 {

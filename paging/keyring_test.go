@@ -86,8 +86,8 @@ func idOf(t *testing.T, token string) int64 {
 	return s.id
 }
 
-// TestRotationIsHeardOf opens on each replica what another one has sealed with a key that is new to it.
-func TestRotationIsHeardOf(t *testing.T) {
+// TestRotationIsNoticed opens on each replica what another one has sealed with a key that is new to it.
+func TestRotationIsNoticed(t *testing.T) {
 	all := onPostgres(t, 2, store.Config{})
 	fill(t, all[0], "/p/", 30)
 	for id := int64(1); id < 6; id++ {

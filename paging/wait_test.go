@@ -89,13 +89,13 @@ func TestWaitEnds(t *testing.T) {
 	})
 }
 
-// told is an engine that reports when a wait for a revision begins.
-type told struct {
+// observed is an engine that reports when a wait for a revision begins.
+type observed struct {
 	*store.Store
 	waits chan int64
 }
 
-func (e told) AwaitRevision(ctx context.Context, revision int64) (int64, error) {
+func (e observed) AwaitRevision(ctx context.Context, revision int64) (int64, error) {
 	e.waits <- revision
 	return e.Store.AwaitRevision(ctx, revision)
 }
@@ -104,7 +104,7 @@ func (e told) AwaitRevision(ctx context.Context, revision int64) (int64, error) 
 func TestWaitForAnotherReplica(t *testing.T) {
 	all := onPostgres(t, 2, store.Config{})
 	waits := make(chan int64, 1)
-	all[1].pager = New(told{all[1].Store, waits}, all[1].backend)
+	all[1].pager = New(observed{all[1].Store, waits}, all[1].backend)
 	for what := range reads(t, all[1], 0) {
 		next := all[0].Revision() + 1
 		read := reads(t, all[1], next)[what]

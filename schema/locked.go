@@ -19,9 +19,9 @@ const (
 	migrationPause = time.Second
 )
 
-// gaveWay reports whether a migration ended because others hold its locks: it waited too long for one, or the server
-// ended it to resolve a deadlock, for example with pg_dump, which locks the tables in another order.
-func gaveWay(err error) bool {
+// isLockConflict reports whether a migration ended because others hold its locks: it waited too long for one, or the
+// server ended it to resolve a deadlock, for example with pg_dump, which locks the tables in another order.
+func isLockConflict(err error) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && (e.Code == "55P03" || e.Code == "40P01") // lock_not_available, deadlock_detected
 }
@@ -32,7 +32,7 @@ func retryLocked(ctx context.Context, db *sql.DB, log *slog.Logger) error {
 	for try := 1; ; try++ {
 		err := run(ctx, db, log)
 		switch {
-		case gaveWay(err):
+		case isLockConflict(err):
 			locked = fmt.Errorf("%w: %s; wait until they finish, or end them (SELECT "+
 				"pg_terminate_backend(PROCESS)), "+
 				"then start again: %w", ErrLocked, lockHoldersOf(ctx, db), err)

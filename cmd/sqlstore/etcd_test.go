@@ -206,7 +206,7 @@ func TestEtcdAutoTLS(t *testing.T) {
 		}
 	}
 	s.Restart(t)
-	if kept, err := os.ReadFile(file); err != nil || !bytes.Equal(kept, made) {
+	if content, err := os.ReadFile(file); err != nil || !bytes.Equal(content, made) {
 		t.Errorf("the certificate changed: %v", err)
 	}
 }

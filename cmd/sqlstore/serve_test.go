@@ -140,12 +140,12 @@ func TestGracefulStopFinishesWhatIsInFlight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := map[string]bool{}
+	remaining := map[string]bool{}
 	for _, kv := range got.Kvs {
-		kept[string(kv.Key)] = true
+		remaining[string(kv.Key)] = true
 	}
 	for _, key := range acked {
-		if !kept[key] {
+		if !remaining[key] {
 			t.Errorf("acknowledged key %s is lost", key)
 		}
 	}
@@ -214,7 +214,7 @@ func TestBadRequestsAreNotLogged(t *testing.T) {
 	}
 }
 
-func TestSystemdIsTold(t *testing.T) {
+func TestSystemdIsNotified(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {

@@ -50,7 +50,7 @@ func tokenKeysCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("rotate token keys: %w: 'sqlstore token-keys list' shows the current keys", err)
 			}
-			return tellRotated(out, id, revoke)
+			return printRotated(out, id, revoke)
 		})
 	rotate.Flags().BoolVar(&revoke, "revoke", false,
 		"drop the older keys: the tokens they sealed are refused, and lists in progress start over")
@@ -58,7 +58,7 @@ func tokenKeysCommand() *cobra.Command {
 	return cmd
 }
 
-func tellRotated(out io.Writer, id int64, revoked bool) error {
+func printRotated(out io.Writer, id int64, revoked bool) error {
 	others := "older keys open what they sealed"
 	if revoked {
 		others = "older keys are dropped"

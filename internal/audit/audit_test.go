@@ -141,8 +141,8 @@ func TestFailingRotation(t *testing.T) {
 	}
 	path := filepath.Join(dir, "audit.log")
 	l := openLog(t, path, Writes)
-	kept := dir + "-moved"
-	if err := os.Rename(dir, kept); err != nil {
+	retained := dir + "-moved"
+	if err := os.Rename(dir, retained); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Reopen(); err == nil || !errors.Is(l.Err(), ErrWrite) {
@@ -158,7 +158,7 @@ func TestFailingRotation(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(lines(t, filepath.Join(kept, "audit.log"))) + len(lines(t, path)); n != 1 {
+	if n := len(lines(t, filepath.Join(retained, "audit.log"))) + len(lines(t, path)); n != 1 {
 		t.Errorf("%d entries", n)
 	}
 }

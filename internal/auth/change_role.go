@@ -93,14 +93,14 @@ func (c RevokePermission) apply(s *State) (*State, error) {
 	if old == nil {
 		return nil, ErrRoleNotFound
 	}
-	kept := slices.DeleteFunc(slices.Clone(old.Permissions), func(p Permission) bool {
+	remaining := slices.DeleteFunc(slices.Clone(old.Permissions), func(p Permission) bool {
 		return bytes.Equal(p.Key, c.Key) && bytes.Equal(p.End, c.End)
 	})
-	if len(kept) == len(old.Permissions) {
+	if len(remaining) == len(old.Permissions) {
 		return nil, ErrPermissionNotGranted
 	}
 	next := s.edit()
-	next.setRole(Role{Name: c.Role, Permissions: kept})
+	next.setRole(Role{Name: c.Role, Permissions: remaining})
 	return next, nil
 }
 

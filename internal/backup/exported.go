@@ -19,13 +19,13 @@ const (
 	hurryPart = 20 * time.Minute
 )
 
-// restAfter returns how long to rest after some work of a full backup that has taken so long.
-func restAfter(worked, taken time.Duration) time.Duration {
+// restAfter returns how long to rest after some work of a full backup that has run for elapsed so far.
+func restAfter(worked, elapsed time.Duration) time.Duration {
 	worked = min(worked, 1000*workPart)
 	switch {
-	case taken < hurryPart:
+	case elapsed < hurryPart:
 		return restTimes * worked
-	case taken < 2*hurryPart:
+	case elapsed < 2*hurryPart:
 		return worked
 	}
 	return 0

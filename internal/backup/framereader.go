@@ -27,7 +27,7 @@ type frameReader struct {
 func newFrameReader(from io.Reader) (*frameReader, error) {
 	f := &frameReader{sum: sha256.New(), part: make([]byte, partBytes)}
 	f.r = bufio.NewReaderSize(from, partBytes+8)
-	start, err := f.take(len(magic))
+	start, err := f.readPart(len(magic))
 	if err != nil {
 		return nil, err
 	}
@@ -48,8 +48,8 @@ func newFrameReader(from io.Reader) (*frameReader, error) {
 	return f, nil
 }
 
-// take reads n bytes, at most a part, and adds them to the sum.
-func (f *frameReader) take(n int) ([]byte, error) {
+// readPart reads n bytes, at most a part, and adds them to the sum.
+func (f *frameReader) readPart(n int) ([]byte, error) {
 	p := f.part[:n]
 	if _, err := io.ReadFull(f.r, p); err != nil {
 		return nil, cutOff(err)
@@ -100,7 +100,7 @@ func (f *frameReader) Read(p []byte) (int, error) {
 
 // next reads a part, or the footer.
 func (f *frameReader) next() error {
-	head, err := f.take(4)
+	head, err := f.readPart(4)
 	if err != nil {
 		return err
 	}
@@ -111,11 +111,11 @@ func (f *frameReader) next() error {
 	case size > partBytes:
 		return fmt.Errorf("%w: a part has the size %d", ErrDamaged, size)
 	}
-	if head, err = f.take(4); err != nil {
+	if head, err = f.readPart(4); err != nil {
 		return err
 	}
 	crc := binary.BigEndian.Uint32(head)
-	part, err := f.take(int(size))
+	part, err := f.readPart(int(size))
 	if err != nil {
 		return err
 	}

@@ -18,14 +18,14 @@ func (b *batch) add(r *backend.Row) {
 		b.arena = make([]byte, 0, max(batchBytes/4, int(r.Size())))
 	}
 	c := *r
-	c.Key = b.keep(r.Key)
+	c.Key = b.clone(r.Key)
 	if !r.Deleted {
-		c.Value = b.keep(r.Value)
+		c.Value = b.clone(r.Value)
 	}
 	b.rows = append(b.rows, c)
 }
 
-func (b *batch) keep(p []byte) []byte {
+func (b *batch) clone(p []byte) []byte {
 	from := len(b.arena)
 	b.arena = append(b.arena, p...)
 	return b.arena[from:len(b.arena):len(b.arena)]
