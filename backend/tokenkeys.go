@@ -8,9 +8,9 @@ import (
 // TokenKey is a secret key that seals continue tokens. All processes that share a database share its keys: the key with
 // the highest ID seals tokens, and every key opens the tokens that it sealed.
 type TokenKey struct {
-	ID   int64
-	Key  []byte    // 32 random bytes
-	Made time.Time // by the database's clock, in whole seconds
+	ID      int64
+	Key     []byte    // 32 random bytes
+	Created time.Time // by the database's clock, in whole seconds
 }
 
 // TokenKeys is the part of a [Backend] that stores the keys of continue tokens.

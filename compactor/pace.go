@@ -6,7 +6,7 @@ import "time"
 // connection writes, and for the disk to absorb what the step left in the log; on Postgres it waits for a share of the
 // disk and the processors. So the slowest writes are delayed by the longest step, not by the sum of all steps. A step
 // is therefore sized to block writes for blockTime on this machine or, if it does not block them, to take stepTime,
-// most of which may be network time. The remaining time belongs to the writes: the pause after a step is restFactor
+// most of which may be network time. The remaining time belongs to the writes: the pause after a step is pauseFactor
 // times as long. A step that fails may have been too long for the database's timeouts, so the next one is half as long.
 //
 // A deleted row costs the log nearly as much as a written one, and a log that fills sooner is checkpointed more often,
@@ -17,16 +17,16 @@ import "time"
 // more rows are left than at the previous one, the pauses are halved, and once they cannot be halved, the steps get
 // longer.
 const (
-	blockTime  = 300 * time.Microsecond
-	stepTime   = 5 * time.Millisecond
-	restFactor = 4
+	blockTime   = 300 * time.Microsecond
+	stepTime    = 5 * time.Millisecond
+	pauseFactor = 4
 	// spread is the part of the time between two compactions over which rows are deleted.
 	spread = 0.9
 	// longestSpread is the longest pause for that purpose.
 	longestSpread = time.Second
-	// shortestRest and longestRest limit the pause between two steps; the former is halved with the pauses.
-	shortestRest = 2 * time.Millisecond
-	longestRest  = 10 * time.Second
+	// minPause and maxPause limit the pause between two steps; the former is halved with the pauses.
+	minPause = 2 * time.Millisecond
+	maxPause = 10 * time.Second
 	// firstUnits is how many rows, or freed pages, the first step handles; minUnits and maxUnits limit later steps,
 	// except after a failure.
 	firstUnits = 64
@@ -48,8 +48,8 @@ func newPace() pace { return pace{units: firstUnits} }
 
 // adapt adapts the pace to a step of n units (p.units, if that many were left) that took d and blocked writes for
 // blocked. It returns the pause after the step.
-func (p *pace) adapt(n int, d, blocked time.Duration) (rest time.Duration) {
-	longer, factor := 0, restFactor>>p.behind
+func (p *pace) adapt(n int, d, blocked time.Duration) (pause time.Duration) {
+	longer, factor := 0, pauseFactor>>p.behind
 	if factor == 0 {
 		longer = p.behind - 3
 	}
@@ -61,7 +61,7 @@ func (p *pace) adapt(n int, d, blocked time.Duration) (rest time.Duration) {
 	}
 	// One step that was slow for another reason must not count for much.
 	p.units = min(max(ideal, p.units/2, minUnits), p.units*3/2+1, maxUnits)
-	return min(max(d*time.Duration(factor), shortestRest>>min(p.behind, 3)), longestRest)
+	return min(max(d*time.Duration(factor), minPause>>min(p.behind, 3)), maxPause)
 }
 
 // failed makes the next step half as long, even shorter than minUnits. It grows again with each one that succeeds.
@@ -88,8 +88,8 @@ func (p *plan) next(now time.Time) {
 	}
 }
 
-// rest returns how long to pause after a step that advanced by done revisions, when left revisions remain.
-func (p *plan) rest(now time.Time, done, left int64) time.Duration {
+// pause returns how long to pause after a step that advanced by done revisions, when left revisions remain.
+func (p *plan) pause(now time.Time, done, left int64) time.Duration {
 	remains := p.deadline.Sub(now)
 	if p.deadline.IsZero() || remains <= 0 || done <= 0 || left <= 0 {
 		return 0

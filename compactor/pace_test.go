@@ -15,10 +15,10 @@ func settle(p *pace, each time.Duration, blocking bool) (perSecond float64, long
 		if blocking {
 			blocked = d
 		}
-		rest := p.adapt(units, d, blocked)
+		pause := p.adapt(units, d, blocked)
 		if n >= 100 {
 			rows += units
-			spent += d + rest
+			spent += d + pause
 			longest = max(longest, d)
 		}
 	}
@@ -70,8 +70,8 @@ func TestPaceOfOneSlowStep(t *testing.T) {
 	p := newPace()
 	settle(&p, 20*time.Microsecond, true)
 	before := p.units
-	if rest := p.adapt(p.units, time.Second, time.Second); rest != restFactor*time.Second {
-		t.Errorf("a rest of %v after a second", rest)
+	if pause := p.adapt(p.units, time.Second, time.Second); pause != pauseFactor*time.Second {
+		t.Errorf("a pause of %v after a second", pause)
 	}
 	if p.units >= before || p.units < before/2 {
 		t.Errorf("steps of %d rows became %d", before, p.units)

@@ -73,41 +73,41 @@ func (c *Compactor) purge(ctx context.Context) {
 				p.target, p.finished = compacted, false
 			})
 		}
-		rest := c.step(ctx, &rows, &pages)
+		pause := c.step(ctx, &rows, &pages)
 		if ctx.Err() != nil {
 			return
 		}
 		if is := c.purged(); rows.behind == 0 {
-			rest = max(rest, next.rest(time.Now(), is.near-was.near, is.target-is.near))
+			pause = max(pause, next.pause(time.Now(), is.near-was.near, is.target-is.near))
 		}
-		timer.Reset(rest)
+		timer.Reset(pause)
 	}
 }
 
 // step deletes some rows or, if none are left, frees some space, and returns the pause after it. It has to wait while
 // something else reads the rows to be deleted.
-func (c *Compactor) step(ctx context.Context, rows, pages *pace) (rest time.Duration) {
+func (c *Compactor) step(ctx context.Context, rows, pages *pace) (pause time.Duration) {
 	res, err := c.engine.PurgeStep(ctx, rows.units)
 	finished := false
 	switch {
 	case err != nil:
-		rest = purgePeriod
+		pause = purgePeriod
 		rows.failed()
 	case res == backend.PurgeResult{}:
-		rest = purgePeriod
+		pause = purgePeriod
 	case !res.Done:
-		rest = rows.adapt(res.Examined, res.Duration, res.Blocked)
+		pause = rows.adapt(res.Examined, res.Duration, res.Blocked)
 	default:
 		var took time.Duration
 		finished, took, err = c.engine.Reclaim(ctx, pages.units)
 		switch {
 		case err != nil:
-			rest = purgePeriod
+			pause = purgePeriod
 			pages.failed()
 		case finished: // there was little or nothing to do, which proves nothing
-			rest = shortestRest
+			pause = minPause
 		default:
-			rest = pages.adapt(pages.units, took, took)
+			pause = pages.adapt(pages.units, took, took)
 		}
 	}
 	switch {
@@ -127,7 +127,7 @@ func (c *Compactor) step(ctx context.Context, rows, pages *pace) (rest time.Dura
 				finished
 		}
 	})
-	return rest
+	return pause
 }
 
 // progress updates the state of the purge.

@@ -33,7 +33,7 @@ type leadership struct {
 func require(ctx context.Context, none <-chan struct{}) error {
 	select {
 	case <-none:
-		if asks(ctx) {
+		if requiresLeader(ctx) {
 			return rpctypes.ErrGRPCNoLeader
 		}
 	default:
@@ -41,7 +41,7 @@ func require(ctx context.Context, none <-chan struct{}) error {
 	return nil
 }
 
-func asks(ctx context.Context) bool {
+func requiresLeader(ctx context.Context) bool {
 	v := metadata.ValueFromIncomingContext(ctx, rpctypes.MetadataRequireLeaderKey)
 	return len(v) > 0 && v[0] == rpctypes.MetadataHasLeader
 }
@@ -90,7 +90,7 @@ func (l *leadership) stream(
 	srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler,
 ) error {
 	none := l.none()
-	if none == nil || !asks(stream.Context()) {
+	if none == nil || !requiresLeader(stream.Context()) {
 		return handle(srv, stream)
 	}
 	if err := require(stream.Context(), none); err != nil {

@@ -19,8 +19,8 @@ type dialect struct {
 	holders string
 	// oldestProgram reads the oldest program that the schema supports; empty if programs cannot share the database.
 	oldestProgram string
-	// mend is the command to set the version by hand.
-	mend string
+	// repair is the command to set the version by hand.
+	repair string
 }
 
 const makeVersionTable = "CREATE TABLE IF NOT EXISTS " + versionTable + " (version INTEGER NOT NULL PRIMARY KEY, dirty "
@@ -31,7 +31,7 @@ var (
 		hasTable: "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = '" + versionTable + "'",
 		begin:    "BEGIN IMMEDIATE",
 		lock:     []string{makeVersionTable + "INTEGER NOT NULL)"},
-		mend:     "sqlite3 FILE",
+		repair:   "sqlite3 FILE",
 	}
 	postgresDialect = &dialect{
 		name: "postgres",
@@ -45,7 +45,7 @@ var (
 		},
 		holders:       lockHolders,
 		oldestProgram: "SELECT value FROM settings WHERE name = 'oldest_program'",
-		mend:          "psql URL -c",
+		repair:        "psql URL -c",
 	}
 )
 

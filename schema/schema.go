@@ -110,7 +110,7 @@ func check(ctx context.Context, db *sql.DB) (State, error) {
 	case s.Dirty:
 		return s, fmt.Errorf("%w at version %d: restore a backup, or check the tables and "+
 			"set the version that matches them with: %s 'UPDATE %s SET version = N, dirty = false'",
-			ErrDirty, s.Version, dialectOf(db).mend, versionTable)
+			ErrDirty, s.Version, dialectOf(db).repair, versionTable)
 	case !s.Usable():
 		return s, fmt.Errorf("%w: the database is at version %d, this program knows up to %d", ErrNewer, s.Version,
 			s.Newest)

@@ -56,7 +56,7 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
 		test func(*fixture)
 	}{
 		{"Fresh", testFresh},
-		{"RowsComeBackWhole", testRowsComeBackWhole},
+		{"RowsAreComplete", testRowsAreComplete},
 		{"KeyOrder", testKeyOrder},
 		{"Spans", testSpans},
 		{"LongKeys", testLongKeys},
@@ -86,7 +86,7 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
 		{"RemainingTimeOfLeases", testRemaining},
 		{"Auth", testAuth},
 		{"AuthTokens", testAuthTokens},
-		{"PurgeKeepsWhatIsSeen", testPurgeKeeps},
+		{"PurgeKeepsWhatIsSeen", testPurgeRetains},
 		{"PurgeInSteps", testPurgeInSteps},
 		{"PurgeUntil", testPurgeUntil},
 		{"SpaceIsReclaimed", testSpaceIsReclaimed},

@@ -88,7 +88,7 @@ func (f *fixture) compactable() {
 	)
 }
 
-func testPurgeKeeps(f *fixture) {
+func testPurgeRetains(f *fixture) {
 	f.compactable()
 	for c := int64(2); c <= f.m.clock.Revision; c++ {
 		f.compact(c)

@@ -42,7 +42,7 @@ func testFresh(f *fixture) {
 	}
 }
 
-func testRowsComeBackWhole(f *fixture) {
+func testRowsAreComplete(f *fixture) {
 	values := []string{"", "\x00", "v", strings.Repeat("x", 1<<10), strings.Repeat("big\xff\x00", 400_000)}
 	var ops []op
 	for i, v := range values {

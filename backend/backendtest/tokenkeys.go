@@ -21,7 +21,7 @@ func (f *fixture) checkTokenKeys(want string) {
 	var got []string
 	for _, k := range keys {
 		got = append(got, fmt.Sprintf("%d=%s", k.ID, k.Key))
-		if age := time.Since(k.Made); age < -time.Hour || age > time.Hour {
+		if age := time.Since(k.Created); age < -time.Hour || age > time.Hour {
 			f.Errorf("key %d was made %v ago", k.ID, age)
 		}
 	}

@@ -29,7 +29,7 @@ func testView(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks
 		name string
 		test func(*fixture)
 	}{
-		{"RowsComeBackWhole", testRowsComeBackWhole},
+		{"RowsAreComplete", testRowsAreComplete},
 		{"Spans", testSpans},
 		{"LongKeys", testLongKeys},
 		{"PinnedReads", testPinnedReads},
@@ -37,7 +37,7 @@ func testView(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks
 		{"BytesOfHistory", testBytesOfHistory},
 		{"HistoryOfSpans", testHistoryOfSpans},
 		{"HistoryWithPrev", testHistoryWithPrev},
-		{"PurgeKeepsWhatIsSeen", testPurgeKeeps},
+		{"PurgeKeepsWhatIsSeen", testPurgeRetains},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

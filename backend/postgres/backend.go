@@ -123,7 +123,7 @@ func (b *Backend) noteFailure(ctx context.Context, how ending, err error) {
 	if err == nil || ctx.Err() != nil || b.closed() {
 		return
 	}
-	if e := pgError(err); how.broke || e != nil && e.Code == codeReadOnly {
+	if e := pgError(err); how.broken || e != nil && e.Code == codeReadOnly {
 		b.resetPools()
 	}
 }

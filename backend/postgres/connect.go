@@ -55,8 +55,8 @@ type link struct {
 	// place is the server that the connection leads to, zero if it is unknown.
 	place  place
 	socket *socket
-	// made is when the connection was made, if place is known.
-	made time.Time
+	// connectedAt is when the connection was made, if place is known.
+	connectedAt time.Time
 	// warning is the last warning that the server sent.
 	warning atomic.Pointer[pgconn.Notice]
 }
@@ -114,7 +114,7 @@ func (b *Backend) prepareLink(l *link, cc *pgx.ConnConfig) error {
 	cc.AfterConnect = func(_ context.Context, pc *pgconn.PgConn) error {
 		l.established.Store(true)
 		if (l.place != place{}) {
-			l.made = time.Now()
+			l.connectedAt = time.Now()
 			b.servers.connected(l.place, l.socket)
 		}
 		pc.CustomData()[linkKey] = l

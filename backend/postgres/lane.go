@@ -247,7 +247,7 @@ func (l lane) transaction(ctx context.Context, doing string, f func(ctx context.
 		var how ending
 		how, err = l.transactionOnce(limited, f)
 		l.b.noteFailure(ctx, how, err)
-		if err == nil || limited.Err() != nil || !how.again && !transient(err) {
+		if err == nil || limited.Err() != nil || !how.retry && !transient(err) {
 			break
 		}
 	}
@@ -256,11 +256,11 @@ func (l lane) transaction(ctx context.Context, doing string, f func(ctx context.
 
 // ending describes how a failed transaction ended.
 type ending struct {
-	// broke is set if its connection broke, or none could be made.
-	broke bool
-	// again is set if, in addition, no COMMIT was sent, so that nothing happened and a retry is safe: a connection that
+	// broken is set if its connection broke, or none could be made.
+	broken bool
+	// retry is set if, in addition, no COMMIT was sent, so that nothing happened and a retry is safe: a connection that
 	// broke while idle is detected only by its next use.
-	again bool
+	retry bool
 }
 
 func (l lane) transactionOnce(
@@ -268,11 +268,11 @@ func (l lane) transactionOnce(
 ) (how ending, err error) {
 	c, err := l.acquire(ctx)
 	if err != nil {
-		return ending{broke: !refused(err) && !errors.Is(err, errBusy)}, err
+		return ending{broken: !refused(err) && !errors.Is(err, errBusy)}, err
 	}
 	sent, err := l.within(ctx, c.Conn(), f)
-	how.broke = err != nil && c.Conn().IsClosed()
-	how.again = how.broke && !sent
+	how.broken = err != nil && c.Conn().IsClosed()
+	how.retry = how.broken && !sent
 	l.release(c, err)
 	return how, err
 }

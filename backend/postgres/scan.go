@@ -136,7 +136,7 @@ func (s *scanner) clock() backend.Clock {
 // origin reads the columns of an origin, which are originColumns.
 func (s *scanner) origin() backend.Origin {
 	server := backend.Server{Timeline: s.timeline(), Started: s.microseconds()}
-	return backend.Origin{Server: server, At: s.microseconds(), Since: linkOf(s.conn).made}
+	return backend.Origin{Server: server, At: s.microseconds(), Since: linkOf(s.conn).connectedAt}
 }
 
 // timeline reads a timeline, or the name of a WAL file, which begins with the timeline's eight hexadecimal digits.

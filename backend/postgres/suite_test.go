@@ -55,7 +55,7 @@ func inPart() []string {
 		return nil
 	}
 	return []string{
-		"LongKeys", "RowsComeBackWhole", "RowsByID", "BytesOfRanges", "BytesOfRows", "HistoryWithPrev",
+		"LongKeys", "RowsAreComplete", "RowsByID", "BytesOfRanges", "BytesOfRows", "HistoryWithPrev",
 		"BeginLoads", "RefusedCommitChangesNothing", "LeasesAndAlarms", "TokenKeys", "Times", "CorruptRows",
 		"Inspect", "Auth", "AuthTokens",
 	}

@@ -21,7 +21,7 @@ const (
 // TokenKeys implements [backend.TokenKeys].
 func (b *Backend) TokenKeys(ctx context.Context) (keys []backend.TokenKey, err error) {
 	err = b.reads.query(ctx, "read token keys", func() { keys = nil }, func(s *scanner) error {
-		keys = append(keys, backend.TokenKey{ID: s.integer(), Key: s.bytes(), Made: time.Unix(s.integer(), 0)})
+		keys = append(keys, backend.TokenKey{ID: s.integer(), Key: s.bytes(), Created: time.Unix(s.integer(), 0)})
 		return nil
 	}, readTokenKeys)
 	return keys, err

@@ -153,7 +153,7 @@ func (b *Backend) read(ctx context.Context, doing string, f func(*conn) error) (
 
 // acquireWriter waits for the writing connection. After it succeeds, the caller must call releaseWriter.
 func (b *Backend) acquireWriter(ctx context.Context) error {
-	if err := b.checkpoints.keepUp(ctx); err != nil {
+	if err := b.checkpoints.throttle(ctx); err != nil {
 		return err
 	}
 	return b.acquireWriterForCheckpoint(ctx)
@@ -190,8 +190,8 @@ func (b *Backend) writable() error {
 
 func (b *Backend) releaseWriter() { <-b.writerLock }
 
-// breakDown makes the backend refuse all further writes, because it is unknown what the last one left in the file.
-func (b *Backend) breakDown(doing string, cause error) error {
+// markBroken makes the backend refuse all further writes, because it is unknown what the last one left in the file.
+func (b *Backend) markBroken(doing string, cause error) error {
 	err := fmt.Errorf("%s: %w; further writes are refused, restart to read what the file holds: %w",
 		doing, backend.ErrUnknownOutcome, cause)
 	b.reserve.full(cause) // the restart needs room

@@ -148,8 +148,8 @@ func (p *checkpointer) poke() {
 	}
 }
 
-// keepUp blocks a writer while copying cannot keep up with the writes.
-func (p *checkpointer) keepUp(ctx context.Context) error {
+// throttle blocks a writer while copying cannot keep up with the writes.
+func (p *checkpointer) throttle(ctx context.Context) error {
 	p.mu.Lock()
 	copied, behind := p.copied, p.copied != nil && p.written >= p.bound
 	p.mu.Unlock()
@@ -171,7 +171,7 @@ func (p *checkpointer) run(ctx context.Context) {
 	c, err := p.b.connect("synchronous = "+p.b.synchronous(), "wal_autocheckpoint = 0",
 		"busy_timeout = "+restartTimeout)
 	if err != nil {
-		_ = p.b.breakDown("open the checkpointing connection", err)
+		_ = p.b.markBroken("open the checkpointing connection", err)
 		return
 	}
 	defer func() {
@@ -331,7 +331,7 @@ func (p *checkpointer) sync() bool {
 	if err != nil {
 		// No further writes may be made as if nothing had happened. Linux reports the error once to each descriptor, so
 		// the sync with which SQLite would close the file and drop the WAL fails as well.
-		_ = p.b.breakDown("sync the database", err)
+		_ = p.b.markBroken("sync the database", err)
 	}
 	return err == nil
 }

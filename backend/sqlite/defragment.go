@@ -119,7 +119,7 @@ func (b *Backend) copyBack(path string) error {
 	case err == nil && !done:
 		return fmt.Errorf("%s: %w: another program is using the database", doing, backend.ErrUnavailable)
 	case isCode(err, sqlite3.ErrIoErr) && !isRead(err):
-		return b.breakDown(doing, err) // it may have been the commit
+		return b.markBroken(doing, err) // it may have been the commit
 	}
 	return translate(doing, err)
 }

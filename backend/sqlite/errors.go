@@ -71,7 +71,7 @@ func isCode(err error, code sqlite3.ErrNo) bool {
 func (b *Backend) syncError(doing string, err error) error {
 	var e sqlite3.Error
 	if errors.As(err, &e) && (e.ExtendedCode == sqlite3.ErrIoErrFsync || e.ExtendedCode == sqlite3.ErrIoErrDirFsync) {
-		return b.breakDown(doing, err)
+		return b.markBroken(doing, err)
 	}
 	return translate(doing, err)
 }

@@ -14,7 +14,7 @@ func (b *Backend) TokenKeys(ctx context.Context) (keys []backend.TokenKey, err e
 	_, err = b.read(ctx, "read token keys", func(c *conn) error {
 		return c.each(context.Background(), readTokenKeys, func(row []driver.Value) bool {
 			key, _ := row[1].([]byte)
-			keys = append(keys, backend.TokenKey{ID: integer(row[0]), Key: key, Made: time.Unix(integer(row[2]), 0)})
+			keys = append(keys, backend.TokenKey{ID: integer(row[0]), Key: key, Created: time.Unix(integer(row[2]), 0)})
 			return true
 		})
 	})

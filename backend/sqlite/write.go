@@ -253,7 +253,7 @@ func (b *Backend) transact(within tracing.Span, doing string, f func(*conn) erro
 		// tried.
 		return errors.Join(translate(doing, err), b.undo(doing))
 	}
-	return b.breakDown(doing, err)
+	return b.markBroken(doing, err)
 }
 
 // writeLazily is write for changes that a crash of the machine may lose: it does not sync and does not wait for the
@@ -267,7 +267,7 @@ func (b *Backend) writeLazily(doing string, f func(*conn) error) error {
 	}
 	err := b.write(doing, f)
 	if restored := b.writer.exec("PRAGMA synchronous = " + b.synchronous()); restored != nil {
-		return errors.Join(err, b.breakDown(doing+": sync commits again", restored))
+		return errors.Join(err, b.markBroken(doing+": sync commits again", restored))
 	}
 	return err
 }
@@ -278,7 +278,7 @@ func (b *Backend) undo(doing string) error {
 		return nil
 	}
 	if _, err := b.writer.run(rollback); err != nil && !b.writer.c.AutoCommit() {
-		return b.breakDown(doing+": roll back", err)
+		return b.markBroken(doing+": roll back", err)
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func listTokenKeys(ctx context.Context, out io.Writer, keys backend.TokenKeys) e
 		if i == len(all)-1 {
 			use = "seals and opens"
 		}
-		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\n", k.ID, k.Made.UTC().Format(time.RFC3339), use)
+		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\n", k.ID, k.Created.UTC().Format(time.RFC3339), use)
 	}
 	return w.Flush()
 }

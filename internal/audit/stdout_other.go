@@ -8,8 +8,8 @@ import (
 )
 
 // standardOutput returns standard output, which stays open.
-func standardOutput() (io.WriteCloser, error) { return keptOpen{os.Stdout}, nil }
+func standardOutput() (io.WriteCloser, error) { return unclosable{os.Stdout}, nil }
 
-type keptOpen struct{ io.Writer }
+type unclosable struct{ io.Writer }
 
-func (keptOpen) Close() error { return nil }
+func (unclosable) Close() error { return nil }

@@ -9,22 +9,22 @@ import (
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// A full backup works for at least workPart, and then rests restTimes as long, so that writes are hardly affected. It
-// works in short parts, because a write that comes meanwhile waits for one. It rests less after a while, because what
-// is compacted meanwhile is deleted only afterwards.
+// A full backup works for at least workPart, and then pauses pauseFactor times as long, so that writes are hardly
+// affected. It works in short parts, because a write that comes meanwhile waits for one. It pauses less after a while,
+// because what is compacted meanwhile is deleted only afterwards.
 const (
-	workPart  = 200 * time.Microsecond
-	workRows  = 16 // read at once
-	restTimes = 24
-	hurryPart = 20 * time.Minute
+	workPart    = 200 * time.Microsecond
+	workRows    = 16 // read at once
+	pauseFactor = 24
+	hurryPart   = 20 * time.Minute
 )
 
-// restAfter returns how long to rest after some work of a full backup that has run for elapsed so far.
-func restAfter(worked, elapsed time.Duration) time.Duration {
+// pauseAfter returns how long to pause after some work of a full backup that has run for elapsed so far.
+func pauseAfter(worked, elapsed time.Duration) time.Duration {
 	worked = min(worked, 1000*workPart)
 	switch {
 	case elapsed < hurryPart:
-		return restTimes * worked
+		return pauseFactor * worked
 	case elapsed < 2*hurryPart:
 		return worked
 	}
@@ -58,14 +58,14 @@ func exported(ctx context.Context, x *store.Export, version string, at time.Time
 				return nil
 			}
 			defer func() { began = time.Now() }()
-			return rest(ctx, restAfter(worked, time.Since(first)))
+			return pause(ctx, pauseAfter(worked, time.Since(first)))
 		})
 	}
 	return f
 }
 
-// rest waits.
-func rest(ctx context.Context, d time.Duration) error {
+// pause waits.
+func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

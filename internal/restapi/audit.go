@@ -25,7 +25,7 @@ func (c *call) report() {
 	switch {
 	case c.problem != nil:
 		e.Outcome = c.problem.Reason + ": " + c.problem.Message
-	case c.code == 0 || c.code == codeGone:
+	case c.code == 0 || c.code == codeClientClosedRequest:
 		e.Outcome = "Canceled: the client disconnected"
 	}
 	c.s.o.Audit.Add(e)

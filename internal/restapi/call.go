@@ -37,8 +37,8 @@ type call struct {
 	held *bodies.Body // holds its capacity until the request is answered
 }
 
-// codeGone counts clients that disconnected before the answer, as in nginx.
-const codeGone = 499
+// codeClientClosedRequest counts clients that disconnected before the answer, as in nginx.
+const codeClientClosedRequest = 499
 
 // serve determines the operation and runs it.
 func (c *call) serve() (err error) {
@@ -136,7 +136,7 @@ func (c *call) fail(err error) {
 		panic(http.ErrAbortHandler) // the way to make net/http do it
 	}
 	if c.r.Context().Err() != nil && errors.Is(err, context.Canceled) {
-		c.code = codeGone
+		c.code = codeClientClosedRequest
 		panic(http.ErrAbortHandler)
 	}
 	st := c.status(err)

@@ -38,7 +38,7 @@ func newMetrics() *Metrics {
 
 func (m *Metrics) count(verb string, code int, took time.Duration, trace string) {
 	if code == 0 {
-		code = codeGone
+		code = codeClientClosedRequest
 	}
 	m.requests.WithLabelValues(verb, strconv.Itoa(code)).Inc()
 	if verb != verbWatch {

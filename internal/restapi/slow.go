@@ -27,7 +27,7 @@ func (s *Server) reportSlow(c *call, took time.Duration) {
 	}
 	code := c.code
 	if code == 0 {
-		code = codeGone
+		code = codeClientClosedRequest
 	}
 	path := c.r.URL.Path
 	s.o.Logger.Warn("slow request", "method", c.r.Method, "verb", c.verb, "path", path[:min(len(path), shownPath)],

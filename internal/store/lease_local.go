@@ -105,11 +105,11 @@ func (l *lessor) status(_ *evaluator, id int64) leaseStatus {
 	defer l.mu.Unlock()
 	switch le := l.leases[id]; {
 	case le == nil:
-		return leaseGone
+		return leaseNotFound
 	case le.deadline.IsZero():
 		return leaseEnding
 	}
-	return leaseLives
+	return leaseLive
 }
 
 // expired holds until the batch that asks is done: only the goroutine of an ending asks, and nobody renews the lease

@@ -14,8 +14,8 @@ import (
 type leaseStatus int
 
 const (
-	leaseGone leaseStatus = iota
-	leaseLives
+	leaseNotFound leaseStatus = iota
+	leaseLive
 	leaseEnding // its revocation has begun: it cannot be renewed and takes no keys
 )
 
@@ -40,13 +40,13 @@ func (o *grantOperation) evaluate(e *evaluator) error {
 	if err := e.checkQuota(o.size()); err != nil {
 		return err
 	}
-	if e.leaseStatus(o.id) != leaseGone {
+	if e.leaseStatus(o.id) != leaseNotFound {
 		return ErrLeaseExists
 	}
 	if _, changed := e.leases[o.id]; changed {
 		e.split = true // revoked and granted again: effects have no order that could express this
 	}
-	e.setLease(o.id, leaseLives)
+	e.setLease(o.id, leaseLive)
 	e.effects.Granted = append(e.effects.Granted, backend.Lease{ID: o.id, TTL: o.ttl})
 	return nil
 }
@@ -86,7 +86,7 @@ func (o *revokeOperation) evaluate(e *evaluator) error {
 	}
 	status := e.leaseStatus(o.id)
 	switch {
-	case status == leaseGone:
+	case status == leaseNotFound:
 		return ErrLeaseNotFound
 	case status == leaseEnding:
 	case o.begun == e.epoch:
@@ -104,9 +104,9 @@ func (o *revokeOperation) evaluate(e *evaluator) error {
 	}
 	switch {
 	case !o.more:
-		e.setLease(o.id, leaseGone)
+		e.setLease(o.id, leaseNotFound)
 		e.effects.Revoked = append(e.effects.Revoked, o.id)
-	case status == leaseLives:
+	case status == leaseLive:
 		e.setLease(o.id, leaseEnding)
 		e.effects.Ending = append(e.effects.Ending, o.id)
 	}

@@ -49,11 +49,11 @@ func (l *sharedLessor) start() {} // the heartbeat calls revokeExpired
 func (l *sharedLessor) status(e *evaluator, id int64) leaseStatus {
 	switch s, ok := e.states[id]; {
 	case !ok:
-		return leaseGone
+		return leaseNotFound
 	case s.Ending:
 		return leaseEnding
 	}
-	return leaseLives
+	return leaseLive
 }
 
 func (l *sharedLessor) expired(e *evaluator, id int64) bool {

@@ -168,7 +168,7 @@ func (s *Store) read(ctx context.Context, req *RangeRequest) (*RangeResult, erro
 			res.Permit, err = r.encode(ctx, res.Permit, req.KeepPermit)
 			return res, err
 		}
-		if err = r.again(ctx, err); err != nil {
+		if err = r.retry(ctx, err); err != nil {
 			return nil, err
 		}
 	}
@@ -285,7 +285,7 @@ func (s *Store) list(ctx context.Context, req *RangeRequest, sp index.Span, v vi
 	if limit <= 0 {
 		limit = -1
 	}
-	reservationOf(ctx).expect(s.expected(req, sp, v))
+	reservationOf(ctx).addRows(s.expected(req, sp, v))
 	var next index.Span
 	next, res.More, err = s.scan(ctx, sp, v, limit, chunkSize{readChunk, heldBytes}, req, func(read readPart) error {
 		rows, _, err := read(ctx)

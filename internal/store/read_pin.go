@@ -169,7 +169,7 @@ func (s *pins) until(compacted int64, now time.Time) int64 {
 	defer s.mu.Unlock()
 	until := compacted
 	for p := range s.open {
-		if p.keeps(now) {
+		if p.isActive(now) {
 			until = min(until, p.rev)
 		}
 	}
@@ -179,7 +179,7 @@ func (s *pins) until(compacted int64, now time.Time) int64 {
 	return until
 }
 
-func (p *pin) keeps(now time.Time) bool { return p.export || now.Before(p.until) }
+func (p *pin) isActive(now time.Time) bool { return p.export || now.Before(p.until) }
 
 // Readers returns a description, for people, of those clients of this process that hold off the deletion of rows below
 // the compacted revision; "" if there are none.
@@ -201,7 +201,7 @@ func (s *pins) older(compacted int64, now time.Time) (exports, streams int) {
 	defer s.mu.Unlock()
 	for p := range s.open {
 		switch {
-		case p.rev >= compacted || !p.keeps(now):
+		case p.rev >= compacted || !p.isActive(now):
 		case p.export:
 			exports++
 		default:

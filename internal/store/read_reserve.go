@@ -63,9 +63,9 @@ func (s *Store) reserving(ctx context.Context) *reservation {
 	return &reservation{of: s.admission}
 }
 
-// again decides about a read that has failed. If only the reservation was missing, it waits for that, and returns nil:
+// retry decides about a read that has failed. If only the reservation was missing, it waits for that, and returns nil:
 // the read starts over. Otherwise it returns the error.
-func (r *reservation) again(ctx context.Context, err error) error {
+func (r *reservation) retry(ctx context.Context, err error) error {
 	var e *unreserved
 	r.release()
 	if r == nil || !errors.As(err, &e) {
@@ -76,8 +76,8 @@ func (r *reservation) again(ctx context.Context, err error) error {
 	return err
 }
 
-// expect adds rows that the read returns besides those that it has.
-func (r *reservation) expect(rows int64) {
+// addRows adds rows that the read returns besides those that it has.
+func (r *reservation) addRows(rows int64) {
 	if r != nil {
 		r.rows += rows
 	}

@@ -118,7 +118,7 @@ func TestReadsThatNeedMoreStartOver(t *testing.T) {
 	r := s.reserving(ctx)
 	read := func(ctx context.Context) error {
 		runs++
-		reservationOf(ctx).expect(1000)
+		reservationOf(ctx).addRows(1000)
 		if err := s.reserveRead(ctx, 1000, heldBytes); err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func TestReadsThatNeedMoreStartOver(t *testing.T) {
 		return reservationOf(ctx).read(10, heldBytes)
 	}
 	err := read(r.with(ctx))
-	if err == nil || r.again(ctx, err) != nil {
+	if err == nil || r.retry(ctx, err) != nil {
 		t.Fatalf("a read that needs more than there is: %v", err)
 	}
 	if err := read(r.with(ctx)); err != nil || reserved(s) != 100*heldBytes {
@@ -138,7 +138,7 @@ func TestReadsThatNeedMoreStartOver(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		waits := s.reserving(gone)
-		done <- waits.again(gone, s.reserveRead(waits.with(gone), 1, heldBytes))
+		done <- waits.retry(gone, s.reserveRead(waits.with(gone), 1, heldBytes))
 	}()
 	awaitWaitingForMemory(t, s, 1)
 	leave()

@@ -67,7 +67,7 @@ func (s *Store) sortedStream(
 	r := s.reserving(ctx)
 	res, items, err := s.orderedWithPermit(r.with(ctx), req, sp, v)
 	for err != nil {
-		if err = r.again(ctx, err); err != nil {
+		if err = r.retry(ctx, err); err != nil {
 			return nil, err
 		}
 		res, items, err = s.orderedWithPermit(r.with(ctx), req, sp, v)

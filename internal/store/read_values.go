@@ -10,7 +10,7 @@ import (
 // rows returns the rows of an epoch's items, and fetches the values that are not in memory.
 func (s *Store) rows(ctx context.Context, items []*index.Item, epoch int64, req *RangeRequest) ([]*Row, error) {
 	if len(items) > 1 { // a get spares the look-up
-		reservationOf(ctx).expect(int64(len(items)))
+		reservationOf(ctx).addRows(int64(len(items)))
 	}
 	rows, err := s.firstRows(ctx, items, epoch, req, heldBytes)
 	for err == nil && len(rows) < len(items) {

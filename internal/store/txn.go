@@ -118,7 +118,7 @@ func (e *evaluator) checkBranch(t *Txn, path []bool) ([]bool, error) {
 }
 
 func (e *evaluator) checkPut(p *PutRequest) error {
-	if p.Lease != 0 && !p.IgnoreLease && e.leaseStatus(p.Lease) != leaseLives {
+	if p.Lease != 0 && !p.IgnoreLease && e.leaseStatus(p.Lease) != leaseLive {
 		return ErrLeaseNotFound
 	}
 	if (p.IgnoreValue || p.IgnoreLease) && e.live(index.KeyString(p.Key)) == nil {

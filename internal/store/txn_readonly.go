@@ -51,7 +51,7 @@ func (s *Store) runReadOnlyOnce(ctx context.Context, t *Txn) (res *TxnResult, ok
 			res.Permit, err = r.encode(ctx, res.Permit, t.KeepPermit)
 			return res, true, err
 		}
-		if err = r.again(ctx, err); err != nil {
+		if err = r.retry(ctx, err); err != nil {
 			return nil, true, err
 		}
 	}

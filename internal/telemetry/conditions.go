@@ -40,7 +40,7 @@ func (g *conditionGauges) Describe(out chan<- *prometheus.Desc) { out <- g.desc 
 // Collect implements [prometheus.Collector].
 func (g *conditionGauges) Collect(out chan<- prometheus.Metric) {
 	all := g.from.Conditions()
-	tell := func(kind string, absent conditions.Status) {
+	collect := func(kind string, absent conditions.Status) {
 		has := absent
 		if c := conditions.Find(all, kind); c != nil {
 			has = c.Status
@@ -50,10 +50,10 @@ func (g *conditionGauges) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	for _, kind := range conditions.Positive {
-		tell(kind, conditions.Unknown)
+		collect(kind, conditions.Unknown)
 	}
 	for _, kind := range conditions.Negative {
-		tell(kind, conditions.False)
+		collect(kind, conditions.False)
 	}
 }
 

@@ -113,7 +113,7 @@ func (st *state) addToken(last int64, key []byte, now time.Time) bool {
 	if highest != last {
 		return false
 	}
-	st.tokens.Set(last+1, backend.TokenKey{ID: last + 1, Key: slices.Clone(key), Made: now.Truncate(time.Second)})
+	st.tokens.Set(last+1, backend.TokenKey{ID: last + 1, Key: slices.Clone(key), Created: now.Truncate(time.Second)})
 	return true
 }
 
