@@ -70,7 +70,7 @@ func empty(t *testing.T, b *Budget, capacity int64) {
 	}
 	all := enter(t, b, capacity)
 	if b.capacity.TryAcquire(1) {
-		t.Error("there is more room than there was")
+		t.Error("there is more capacity than there was")
 	}
 	all.Release()
 }
@@ -138,7 +138,7 @@ func TestSlowBodiesAreEvicted(t *testing.T) {
 		began = time.Now()
 		enter(t, b, mib).Release()
 		if took := time.Since(began); took != stall || !young.cut {
-			t.Errorf("room after %s; the one that had time left was cut: %v", took, young.cut)
+			t.Errorf("capacity after %s; the one that had time left was cut: %v", took, young.cut)
 		}
 		for _, e := range all {
 			e.Release()

@@ -39,7 +39,7 @@ func TestSizes(t *testing.T) {
 					case size <= limit && (err != nil || !bytes.Equal(body.Bytes, text)):
 						t.Errorf("%d bytes, announced as %d, %s: %v", size, length, kind, err)
 					case err == nil && (body.release != nil) != (size > Small || size == Small && length < 0):
-						t.Errorf("%d bytes, announced as %d, %s: room taken or not is wrong", size, length, kind)
+						t.Errorf("%d bytes, announced as %d, %s: capacity reserved or not is wrong", size, length, kind)
 					}
 					body.Release()
 					body.Release()
@@ -157,12 +157,12 @@ func TestChunkedBodiesReserveTheLimit(t *testing.T) {
 		}
 		synctest.Wait()
 		if b.capacity.TryAcquire(1) {
-			t.Error("there is room beside as many of the longest as fit")
+			t.Error("there is capacity beside as many of the longest as fit")
 		}
 		_ = writers[0].Close()
 		body := <-read
 		if b.capacity.TryAcquire(1) {
-			t.Error("the room is free before the body is released")
+			t.Error("the capacity is free before the body is released")
 		}
 		body.Release()
 		body.Release()

@@ -44,7 +44,7 @@ func TestManyLargeBodies(t *testing.T) {
 	drop()
 	s.putUntil(large, 201, 409)
 	if got := raw(t, s, fmt.Sprintf(chunked, "c3", len(large), large)); got != "201 Created" {
-		t.Errorf("a large body of chunks, when there is room again: %s", got)
+		t.Errorf("a large body of chunks, when there is capacity again: %s", got)
 	}
 	if row := s.stored("c3"); row == nil || string(row.Value) != large {
 		t.Error("c3 is not what was put")

@@ -7,12 +7,14 @@ import (
 )
 
 // gatherer answers many callers with few statements. One statement runs at a time. The keys that callers ask for in the
-// meantime gather in groups, which wait in line. So every answer comes from a statement that started after the call.
+// meantime gather in groups, which wait in the queue. So every answer comes from a statement that started after the
+// call.
 type gatherer[K comparable, V any] struct {
 	background *background
 	limit      int // keys per statement
-	// patience is how long the line waits for a statement before the next one runs beside it; 0 means until its end. At
-	// most overtaken statements are overtaken at a time, so that a database that hangs does not take all connections.
+	// patience is how long the queue waits for a statement before the next one runs beside it; 0 means until its end.
+	// At most overtaken statements are overtaken at a time, so that a database that hangs does not take all
+	// connections.
 	patience  time.Duration
 	overtaken int
 	// ask runs a statement. It returns the answers to all keys, in the order of the keys.
@@ -21,8 +23,8 @@ type gatherer[K comparable, V any] struct {
 	mu     sync.Mutex
 	busy   bool                  // a statement runs that was not overtaken
 	slow   int                   // overtaken statements that run
-	line   []*group[K, V]        // further keys join the last group only
-	inLine map[K]*gathered[K, V] // the keys of the groups in line
+	queue  []*group[K, V]        // further keys join the last group only
+	queued map[K]*gathered[K, V] // the keys of the groups in the queue
 }
 
 // group is the keys of one statement. Their values and err are valid once done is closed.
@@ -38,7 +40,7 @@ type gathered[K comparable, V any] struct {
 	value   V
 	group   *group[K, V]
 	at      int // in the group's keys
-	callers int // callers that still wait, while in line
+	callers int // callers that still wait, while in the queue
 }
 
 // together returns a gatherer for a single question, so that all callers that wait share one answer.
@@ -52,7 +54,7 @@ func together[V any](b *background, ask func() (V, error)) *gatherer[struct{}, V
 // get returns the answer to key of a statement that starts after the call. Errors: ctx's, [ErrClosed], those of the
 // statement.
 func (g *gatherer[K, V]) get(ctx context.Context, key K) (value V, err error) {
-	k, err := g.join(key)
+	k, err := g.enqueue(key)
 	if err != nil {
 		return value, err
 	}
@@ -112,7 +114,7 @@ func (st *statement[K, V]) overtake() {
 	g.proceed()
 }
 
-// ended takes note of the end of a statement, and reports whether the line still waits for the caller.
+// ended takes note of the end of a statement, and reports whether the queue still waits for the caller.
 func (st *statement[K, V]) ended() bool {
 	st.g.mu.Lock()
 	defer st.g.mu.Unlock()
@@ -133,10 +135,10 @@ func (st *statement[K, V]) end() {
 	}
 }
 
-// proceed starts the statements for the keys in line.
+// proceed starts the statements for the keys in the queue.
 func (g *gatherer[K, V]) proceed() {
 	g.mu.Lock()
-	g.busy = len(g.line) > 0
+	g.busy = len(g.queue) > 0
 	waits := g.busy
 	g.mu.Unlock()
 	if !waits || g.background.start(g.run) {
@@ -149,8 +151,8 @@ func (g *gatherer[K, V]) proceed() {
 	}
 }
 
-// join adds a caller to a group in line.
-func (g *gatherer[K, V]) join(key K) (*gathered[K, V], error) {
+// enqueue adds a caller to a group in the queue.
+func (g *gatherer[K, V]) enqueue(key K) (*gathered[K, V], error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.busy {
@@ -158,18 +160,18 @@ func (g *gatherer[K, V]) join(key K) (*gathered[K, V], error) {
 			return nil, ErrClosed
 		}
 	}
-	k := g.inLine[key]
+	k := g.queued[key]
 	if k == nil {
-		if n := len(g.line); n == 0 || len(g.line[n-1].keys) >= g.limit {
-			g.line = append(g.line, &group[K, V]{done: make(chan struct{})})
+		if n := len(g.queue); n == 0 || len(g.queue[n-1].keys) >= g.limit {
+			g.queue = append(g.queue, &group[K, V]{done: make(chan struct{})})
 		}
-		last := g.line[len(g.line)-1]
+		last := g.queue[len(g.queue)-1]
 		k = &gathered[K, V]{key: key, group: last, at: len(last.keys)}
 		last.keys = append(last.keys, k)
-		if g.inLine == nil {
-			g.inLine = map[K]*gathered[K, V]{}
+		if g.queued == nil {
+			g.queued = map[K]*gathered[K, V]{}
 		}
-		g.inLine[key] = k
+		g.queued[key] = k
 	}
 	k.callers++
 	return k, nil
@@ -179,13 +181,13 @@ func (g *gatherer[K, V]) join(key K) (*gathered[K, V], error) {
 func (g *gatherer[K, V]) abandon(k *gathered[K, V]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.inLine[k.key] != k {
+	if g.queued[k.key] != k {
 		return
 	}
 	if k.callers--; k.callers > 0 {
 		return
 	}
-	delete(g.inLine, k.key)
+	delete(g.queued, k.key)
 	keys := k.group.keys
 	last := len(keys) - 1
 	keys[k.at] = keys[last]
@@ -194,17 +196,17 @@ func (g *gatherer[K, V]) abandon(k *gathered[K, V]) {
 	k.group.keys = keys[:last]
 }
 
-// next removes the first group from the line and returns it with the statement that now starts for it, nil if nobody
+// next removes the first group from the queue and returns it with the statement that now starts for it, nil if nobody
 // waits.
 func (g *gatherer[K, V]) next() (*group[K, V], *statement[K, V]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for len(g.line) > 0 {
-		first := g.line[0]
-		g.line[0] = nil
-		g.line = g.line[1:]
+	for len(g.queue) > 0 {
+		first := g.queue[0]
+		g.queue[0] = nil
+		g.queue = g.queue[1:]
 		for _, k := range first.keys {
-			delete(g.inLine, k.key)
+			delete(g.queued, k.key)
 		}
 		if len(first.keys) > 0 {
 			return first, g.started()
@@ -228,7 +230,7 @@ func (g *gatherer[K, V]) run() {
 		}
 		close(next.done)
 		if !st.ended() {
-			return // another goroutine runs the statements in line
+			return // another goroutine runs the statements in the queue
 		}
 	}
 }

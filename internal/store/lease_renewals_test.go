@@ -54,7 +54,7 @@ func TestRenewalsInGroups(t *testing.T) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			have = nil
-			for _, g := range r.line {
+			for _, g := range r.queue {
 				n := 0
 				for _, k := range g.keys {
 					n += k.callers
@@ -97,8 +97,8 @@ func TestRenewalsInGroups(t *testing.T) {
 	wg.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.inLine)+len(r.line) != 0 {
-		t.Errorf("%d leases and %d groups are left in line", len(r.inLine), len(r.line))
+	if len(r.queued)+len(r.queue) != 0 {
+		t.Errorf("%d leases and %d groups are left in the queue", len(r.queued), len(r.queue))
 	}
 }
 

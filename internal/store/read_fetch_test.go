@@ -74,7 +74,7 @@ func newGated() (*gatedRows, *fetcher) {
 func rowsInLine(f *fetcher) int {
 	f.single.mu.Lock()
 	defer f.single.mu.Unlock()
-	return len(f.single.inLine)
+	return len(f.single.queued)
 }
 
 func TestFetchTogether(t *testing.T) {

@@ -148,7 +148,7 @@ func TestStalledWatchesShareABudget(t *testing.T) {
 			last = m.put("now", "") // for synced watches
 			sample()
 			// In addition, each reader may hold the events of one response.
-			if most > budget+catchUpReads*(pieceBytes+2*size) {
+			if most > budget+catchUpReads*(chunkBytes+2*size) {
 				t.Errorf("%d bytes were held, the budget is %d", most, budget)
 			}
 			id := map[int64]int64{} // the last revision of each watch

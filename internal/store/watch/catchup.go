@@ -85,8 +85,8 @@ func (h *Hub) catchUp() {
 	}
 }
 
-// deliver gives the members the events of the piece that match them. It ends them if the piece is corrupt.
-func (h *Hub) deliver(p *piece) {
+// deliver gives the members the events of the chunk that match them. It ends them if the chunk is corrupt.
+func (h *Hub) deliver(p *chunk) {
 	for i, w := range p.members {
 		var wanted []*event
 		if !p.failed {

@@ -181,8 +181,8 @@ func TestCatchUpBesideCompacted(t *testing.T) {
 	}
 }
 
-// A piece chosen before history is lost is not read from the history that replaces it, whoever notices the loss.
-func TestPiecesOfOneEpoch(t *testing.T) {
+// A chunk chosen before history is lost is not read from the history that replaces it, whoever notices the loss.
+func TestChunksOfOneEpoch(t *testing.T) {
 	m := open(t, Config{WindowBytes: 1})
 	m.many(3, 1, 0)
 	m.Hub.mu.Lock()
@@ -203,7 +203,7 @@ func TestPiecesOfOneEpoch(t *testing.T) {
 	}
 	clock := m.clock
 	m.mu.Unlock()
-	if err := m.readPiece(t.Context(), p); !errors.Is(err, backend.ErrOtherEpoch) {
+	if err := m.readChunk(t.Context(), p); !errors.Is(err, backend.ErrOtherEpoch) {
 		t.Errorf("read %d events, %v", len(p.events), err)
 	}
 	p.failed = true

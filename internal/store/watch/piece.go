@@ -10,27 +10,27 @@ import (
 )
 
 const (
-	// pieceBytes ends a piece after the revision at which its keys and values reach so many bytes.
-	pieceBytes = 1 << 20
-	// pieceFirst is how many rows the first piece of a watch has.
-	pieceFirst = 100
-	// pieceMembers bounds the watches that share a piece, and pieceScans how many watches are examined to find them.
-	pieceMembers = 1024
-	pieceScans   = 4096
-	// pieceNear is how many revisions apart watches that share a piece may be: about as many as a piece has.
-	pieceNear = 1000
+	// chunkBytes ends a chunk after the revision at which its keys and values reach so many bytes.
+	chunkBytes = 1 << 20
+	// firstChunkRows is how many rows the first chunk of a watch has.
+	firstChunkRows = 100
+	// chunkMembers bounds the watches that share a chunk, and chunkScans how many watches are examined to find them.
+	chunkMembers = 1024
+	chunkScans   = 4096
+	// chunkSpread is how many revisions apart watches that share a chunk may be: about as many as a chunk has.
+	chunkSpread = 1000
 	// sharedSpans is how many distinct spans make it worth reading the keys between them, too. With fewer, each span is
 	// read separately.
 	sharedSpans = 8
 )
 
-// piece is a part of history, from the window or the database, for watches that have missed it.
+// chunk is a part of history, from the window or the database, for watches that have missed it.
 //
 // Watches catch up on demand. A consumer that asks for more puts its stream into the hub's queue. A few readers give
-// the queued streams one piece after another, within the bytes that a stream may hold. So a client that does not read
-// costs at most that many bytes, and no read waits for it. Watches at nearby revisions share a piece, whichever stream
+// the queued streams one chunk after another, within the bytes that a stream may hold. So a client that does not read
+// costs at most that many bytes, and no read waits for it. Watches at nearby revisions share a chunk, whichever stream
 // they belong to: when a server that keeps hundreds of watches restarts, they all come at once.
-type piece struct {
+type chunk struct {
 	members []*watcher
 	from    []int64 // each member's next when it was chosen
 	start   int64
@@ -38,12 +38,12 @@ type piece struct {
 	through int64 // events are complete through this revision
 	epoch   int64 // of the events the members have had
 	failed  bool
-	corrupt error // why the piece can never be read
+	corrupt error // why the chunk can never be read
 }
 
-// choose returns the next piece, nil if there is none. ready reports whether it already has its events, from the
+// choose returns the next chunk, nil if there is none. ready reports whether it already has its events, from the
 // window.
-func (h *Hub) choose() (p *piece, ready bool) {
+func (h *Hub) choose() (p *chunk, ready bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	st, lead := h.dequeue()
@@ -51,16 +51,16 @@ func (h *Hub) choose() (p *piece, ready bool) {
 		h.readers--
 		return nil, false
 	}
-	p = &piece{start: lead.next, through: h.rev, epoch: h.epoch}
+	p = &chunk{start: lead.next, through: h.rev, epoch: h.epoch}
 	recent := lead.next >= h.window.first
 	shared := recent || h.spansNear(st, lead) >= sharedSpans
 	fits := func(w *watcher) bool {
 		return near(w, lead) && (shared || w.span == lead.span) && w.next >= h.compacted &&
 			(!recent || w.next >= h.window.first)
 	}
-	budget := pieceScans
+	budget := chunkScans
 	p.collect(st, fits, &budget)
-	for i := 0; i < len(h.queue) && budget > 0 && len(p.members) < pieceMembers; i++ {
+	for i := 0; i < len(h.queue) && budget > 0 && len(p.members) < chunkMembers; i++ {
 		p.collect(h.queue[i], fits, &budget)
 	}
 	st.mu.Lock()
@@ -68,7 +68,7 @@ func (h *Hub) choose() (p *piece, ready bool) {
 	st.mu.Unlock()
 	if recent {
 		all := h.window.from(p.start)
-		for _, e := range firstRevisions(all, responseEvents, pieceBytes) {
+		for _, e := range firstRevisions(all, responseEvents, chunkBytes) {
 			p.events = append(p.events, e.replayed(h.compacted))
 		}
 		if n := len(p.events); n < len(all) {
@@ -79,14 +79,14 @@ func (h *Hub) choose() (p *piece, ready bool) {
 }
 
 func near(w, lead *watcher) bool {
-	return !w.ended && w.next >= lead.next-pieceNear && w.next <= lead.next+pieceNear
+	return !w.ended && w.next >= lead.next-chunkSpread && w.next <= lead.next+chunkSpread
 }
 
-// spansNear counts the distinct spans of the watches that could share a piece with lead, up to sharedSpans. Callers
+// spansNear counts the distinct spans of the watches that could share a chunk with lead, up to sharedSpans. Callers
 // hold mu.
 func (h *Hub) spansNear(st *Stream, lead *watcher) int {
 	spans := make(map[index.Span]struct{}, sharedSpans)
-	budget := pieceScans
+	budget := chunkScans
 	scan := func(st *Stream) {
 		st.mu.Lock()
 		defer st.mu.Unlock()
@@ -105,13 +105,13 @@ func (h *Hub) spansNear(st *Stream, lead *watcher) int {
 }
 
 // collect moves the unsynced watches of a stream that fit to the members. Callers hold hub.mu.
-func (p *piece) collect(st *Stream, fits func(*watcher) bool, budget *int) {
+func (p *chunk) collect(st *Stream, fits func(*watcher) bool, budget *int) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	n, rest := min(len(st.unsynced), *budget), st.unsynced[:0]
 	*budget -= n
 	for i, w := range st.unsynced {
-		if i < n && len(p.members) < pieceMembers && fits(w) {
+		if i < n && len(p.members) < chunkMembers && fits(w) {
 			p.members, p.from = append(p.members, w), append(p.from, w.next)
 			p.start = min(p.start, w.next)
 		} else {
@@ -123,7 +123,7 @@ func (p *piece) collect(st *Stream, fits func(*watcher) bool, budget *int) {
 }
 
 // span returns the smallest span that contains those of all members.
-func (p *piece) span() index.Span {
+func (p *chunk) span() index.Span {
 	sp := p.members[0].span
 	for _, w := range p.members[1:] {
 		sp = sp.Join(w.span)
@@ -131,10 +131,10 @@ func (p *piece) span() index.Span {
 	return sp
 }
 
-// read fills the piece from the database. If that fails, it returns false, and first waits catchUpRetry if the next try
+// read fills the chunk from the database. If that fails, it returns false, and first waits catchUpRetry if the next try
 // can succeed.
-func (h *Hub) read(p *piece) bool {
-	err := h.readPiece(h.ctx, p)
+func (h *Hub) read(p *chunk) bool {
+	err := h.readChunk(h.ctx, p)
 	if err == nil {
 		if h.outage.Worked() {
 			h.cfg.Logger.Info("watches catch up again")
@@ -156,19 +156,19 @@ func (h *Hub) read(p *piece) bool {
 	return false
 }
 
-// readPiece reads the events that the members want, from start through the piece's end or as many as fit into a piece.
-func (h *Hub) readPiece(ctx context.Context, p *piece) error {
+// readChunk reads the events that the members want, from start through the chunk's end or as many as fit into a chunk.
+func (h *Hub) readChunk(ctx context.Context, p *chunk) error {
 	lead, prev := p.members[0], false
 	for _, w := range p.members {
 		prev = prev || w.req.PrevKV
 	}
 	hist, err := h.cfg.History.History(ctx, backend.HistoryQuery{
-		After: p.start - 1, Until: p.through, Span: p.span().Backend(), Limit: lead.chunk, Bytes: pieceBytes,
+		After: p.start - 1, Until: p.through, Span: p.span().Backend(), Limit: lead.chunkRows, Bytes: chunkBytes,
 		WithPrev: prev,
 	})
 	switch {
 	case err != nil:
-		lead.chunk = max(lead.chunk/2, 1) // it may have been too much to read within the timeout
+		lead.chunkRows = max(lead.chunkRows/2, 1) // it may have been too much to read within the timeout
 		return err
 	case p.start < hist.Clock.Compacted:
 		return backend.ErrCompacted
@@ -190,17 +190,17 @@ func (h *Hub) readPiece(ctx context.Context, p *piece) error {
 		p.events[i] = newEvent(index.NewItem(c.Row), superseded)
 		total += p.events[i].bytes
 	}
-	lead.fitChunk(len(hist.Changes), total)
+	lead.adaptChunk(len(hist.Changes), total)
 	p.through = hist.Through
 	return nil
 }
 
-// fitChunk doubles the rows read at a time for the watch, up to the events of a response, unless that would fill more
-// than half of pieceBytes, going by the size of the last piece's rows.
-func (w *watcher) fitChunk(read int, bytes int64) {
+// adaptChunk doubles the rows read at a time for the watch, up to the events of a response, unless that would fill more
+// than half of chunkBytes, going by the size of the last chunk's rows.
+func (w *watcher) adaptChunk(read int, bytes int64) {
 	if read > 0 {
-		fits := pieceBytes / 2 * int64(read) / max(1, bytes)
-		w.chunk = int(max(1, min(int64(2*w.chunk), responseEvents, fits)))
+		fits := chunkBytes / 2 * int64(read) / max(1, bytes)
+		w.chunkRows = int(max(1, min(int64(2*w.chunkRows), responseEvents, fits)))
 	}
 }
 

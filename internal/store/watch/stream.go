@@ -121,7 +121,7 @@ func (st *Stream) Watch(req Request) {
 		return
 	}
 	req.Key, req.End = nil, nil // the span holds them
-	w := &watcher{stream: st, req: req, span: sp, next: req.StartRevision, chunk: pieceFirst}
+	w := &watcher{stream: st, req: req, span: sp, next: req.StartRevision, chunkRows: firstChunkRows}
 	st.watches[req.ID] = w
 	now := max(h.rev, st.hub.cfg.Revision()) // reads are slightly ahead of the hub: what they showed is not new
 	st.answer(&Response{ID: req.ID, Revision: now, Created: true})

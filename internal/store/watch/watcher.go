@@ -28,18 +28,18 @@ type watcher struct {
 	req    Request
 	span   index.Span
 
-	synced  bool
-	ended   bool
-	next    int64 // the first revision that has not been added to pending
-	joined  int64 // the hub's revision when the watch was synced
-	pending []*event
-	sending int      // how many of pending are in the response under way
-	bytes   int64    // of pending
-	chunk   int      // rows to read at a time while catching up
-	staged  []*event // of the batch being published; guarded by hub.mu
-	ready   bool     // in the stream's ready list
-	sent    bool     // it was sent events since the last progress tick
-	notify  bool     // a progress response waits to be sent
+	synced    bool
+	ended     bool
+	next      int64 // the first revision that has not been added to pending
+	joined    int64 // the hub's revision when the watch was synced
+	pending   []*event
+	sending   int      // how many of pending are in the response under way
+	bytes     int64    // of pending
+	chunkRows int      // rows to read at a time while catching up
+	staged    []*event // of the batch being published; guarded by hub.mu
+	ready     bool     // in the stream's ready list
+	sent      bool     // it was sent events since the last progress tick
+	notify    bool     // a progress response waits to be sent
 }
 
 func (w *watcher) interval() adt.Interval {
