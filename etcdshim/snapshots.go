@@ -14,8 +14,8 @@ const (
 	// mostSnapshots is the maximum number of concurrent snapshots: each has a file that may be as large as the
 	// database.
 	mostSnapshots = 4
-	// snapshotPiece is how much a client must read within the time limit to count as making progress.
-	snapshotPiece = 256 << 10
+	// snapshotProgress is how much a client must read within the time limit to count as making progress.
+	snapshotProgress = 256 << 10
 	// snapshotTimeout is how long a client may make no progress, snapshotGrace how long while others wait for its
 	// slot.
 	snapshotTimeout = 5 * time.Minute
@@ -42,7 +42,7 @@ type sending struct {
 	// Guarded by of.mu.
 	over    bool
 	pending int       // bytes read since then
-	since   time.Time // when the last piece was read
+	since   time.Time // when the last snapshotProgress bytes were read
 	timer   *time.Timer
 }
 
@@ -120,7 +120,7 @@ func (x *sending) end() {
 func (x *sending) advance(n int) {
 	x.of.mu.Lock()
 	defer x.of.mu.Unlock()
-	if x.pending += n; x.pending >= snapshotPiece {
+	if x.pending += n; x.pending >= snapshotProgress {
 		x.pending, x.since = 0, time.Now()
 		x.timer.Reset(snapshotTimeout)
 	}

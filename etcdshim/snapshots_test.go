@@ -43,7 +43,7 @@ func TestStalledSnapshotIsEvicted(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		began := time.Now()
-		sent[0].advance(snapshotPiece) // it makes progress
+		sent[0].advance(snapshotProgress) // it makes progress
 		for i := range 2 {
 			if err := s.acquire(t.Context()); err != nil {
 				t.Fatal(err)

@@ -20,13 +20,13 @@ type web struct {
 	window int64
 }
 
-// readPiece is more than grpc reads from a body at a time.
-const readPiece = 16 << 10
+// readChunk is more than grpc reads from a body at a time.
+const readChunk = 16 << 10
 
 func newWeb(maxMessage int, options []grpc.ServerOption) *web {
 	return &web{
 		server: grpc.NewServer(append(options, grpc.StatsHandler(meter{}))...),
-		window: int64(maxMessage) + readPiece,
+		window: int64(maxMessage) + readChunk,
 	}
 }
 

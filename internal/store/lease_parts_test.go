@@ -11,8 +11,8 @@ import (
 	"github.com/sqlstore/sqlstore/backend"
 )
 
-// crowded grants a lease with n keys, the first ten of which move to it from another lease.
-func crowded(t *testing.T, s *Store, id, ttl int64, n int) {
+// grantWithKeys grants a lease with n keys, the first ten of which move to it from another lease.
+func grantWithKeys(t *testing.T, s *Store, id, ttl int64, n int) {
 	t.Helper()
 	grant(t, s, id+1, 10_000)
 	grant(t, s, id, ttl)
@@ -25,7 +25,7 @@ func crowded(t *testing.T, s *Store, id, ttl int64, n int) {
 	}
 }
 
-// remaining counts the keys of crowded at a revision.
+// remaining counts the keys that grantWithKeys attached, at a revision.
 func remaining(t *testing.T, s *Store, revision int64) int64 {
 	t.Helper()
 	res, err := s.Range(within(t),
@@ -53,7 +53,7 @@ func TestLeaseIsGrantedBetweenTheParts(t *testing.T) {
 		if !cfg.DisableIndex {
 			eventually(t, "the index is loaded", s.index.Complete)
 		}
-		crowded(t, s, 1, 100, 15)
+		grantWithKeys(t, s, 1, 100, 15)
 		done := make(chan error, 4)
 		go func() {
 			_, err := s.LeaseRevoke(within(t), 1)
@@ -104,7 +104,7 @@ func TestLeaseIsRevokedInParts(t *testing.T) {
 		if !cfg.DisableIndex {
 			eventually(t, "the index is loaded", s.index.Complete)
 		}
-		crowded(t, s, 1, 100, 25)
+		grantWithKeys(t, s, 1, 100, 25)
 		if _, keys, err := s.LeaseTimeToLive(within(t), 1, true); cfg.DisableIndex != errors.Is(err, ErrTxnTooLarge) ||
 			len(keys) != 25 && err == nil {
 			t.Errorf("%d keys, %v", len(keys), err)
@@ -176,7 +176,7 @@ func TestRevocationInPartsIsFinished(t *testing.T) {
 			}
 			cfg := Config{TxnRows: 10, Now: clock.now}
 			s := openStore(t, f, cfg)
-			crowded(t, s, 1, 100, 25)
+			grantWithKeys(t, s, 1, 100, 25)
 			if _, err := s.LeaseRevoke(within(t), 1); !errors.Is(err, ErrUnavailable) {
 				t.Fatalf("the revocation returned %v", err)
 			}
@@ -215,7 +215,7 @@ func TestLeaseWithManyKeysExpires(t *testing.T) {
 		clock := &fakeClock{}
 		cfg.Now, cfg.TxnRows = clock.now, 10
 		s := openStore(t, openSQLite(t), cfg)
-		crowded(t, s, 1, 10, 31)
+		grantWithKeys(t, s, 1, 10, 31)
 		clock.pass(10 * time.Second)
 		if _, err := s.LeaseRenew(within(t), 1); !errors.Is(err, ErrLeaseNotFound) {
 			t.Errorf("the renewal returned %v", err)
@@ -232,7 +232,7 @@ func TestLeaseWithManyKeysExpires(t *testing.T) {
 // Any replica completes a revocation that another replica began.
 func TestSharedLeaseIsRevokedInParts(t *testing.T) {
 	all := openReplicas(t, 2, Config{TxnRows: 10})
-	crowded(t, all[0], 1, 10_000, 25)
+	grantWithKeys(t, all[0], 1, 10_000, 25)
 	var op revokeOperation
 	op.id = 1
 	if _, err := all[0].seq.do(within(t), &op); err != nil || !op.more {
@@ -248,7 +248,7 @@ func TestSharedLeaseIsRevokedInParts(t *testing.T) {
 	if n := remaining(t, all[1], 0); n != 0 {
 		t.Errorf("%d keys are left", n)
 	}
-	crowded(t, all[0], 3, 10_000, 25)
+	grantWithKeys(t, all[0], 3, 10_000, 25)
 	if rev, err := all[1].LeaseRevoke(within(t), 3); err != nil || remaining(t, all[0], rev) != 0 ||
 		remaining(t, all[0], rev-1) != 5 {
 		t.Errorf("revoked at %d: %v", rev, err)
@@ -269,7 +269,7 @@ func TestLeaseInPartsBesideDeletions(t *testing.T) {
 			return through()
 		}
 		s := openStore(t, f, cfg)
-		crowded(t, s, 1, 100, 25)
+		grantWithKeys(t, s, 1, 100, 25)
 		var wg sync.WaitGroup
 		wg.Go(func() { put(t, s, "first", "") })
 		<-gate.entered

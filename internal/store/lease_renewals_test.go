@@ -47,7 +47,7 @@ func TestRenewalsInGroups(t *testing.T) {
 			}
 		})
 	}
-	inLine := func(want ...int) {
+	queued := func(want ...int) {
 		t.Helper()
 		var have []int
 		eventually(t, "callers in line", func() bool {
@@ -71,20 +71,20 @@ func TestRenewalsInGroups(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	renew(gone, 1, context.Canceled)
 	renew(gone, 2, context.Canceled)
-	inLine(2)
+	queued(2)
 	renew(t.Context(), 2, nil)
-	inLine(3)
+	queued(3)
 	leave()
-	inLine(1)
+	queued(1)
 	for id := int64(3); id < renewalLimit+2; id++ {
 		renew(t.Context(), id, nil)
 	}
-	inLine(renewalLimit)
+	queued(renewalLimit)
 	broken := errors.New("broken")
 	renew(t.Context(), 1, broken)
-	inLine(renewalLimit, 1)
+	queued(renewalLimit, 1)
 	renew(t.Context(), 2, nil)
-	inLine(renewalLimit+1, 1)
+	queued(renewalLimit+1, 1)
 	b.end <- nil
 	if ids := <-b.asked; len(ids) != renewalLimit || slices.Contains(ids, 1) {
 		t.Errorf("the second statement renews %d leases", len(ids))

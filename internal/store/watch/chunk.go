@@ -190,14 +190,14 @@ func (h *Hub) readChunk(ctx context.Context, p *chunk) error {
 		p.events[i] = newEvent(index.NewItem(c.Row), superseded)
 		total += p.events[i].bytes
 	}
-	lead.adaptChunk(len(hist.Changes), total)
+	lead.fitChunk(len(hist.Changes), total)
 	p.through = hist.Through
 	return nil
 }
 
-// adaptChunk doubles the rows read at a time for the watch, up to the events of a response, unless that would fill more
+// fitChunk doubles the rows read at a time for the watch, up to the events of a response, unless that would fill more
 // than half of chunkBytes, going by the size of the last chunk's rows.
-func (w *watcher) adaptChunk(read int, bytes int64) {
+func (w *watcher) fitChunk(read int, bytes int64) {
 	if read > 0 {
 		fits := chunkBytes / 2 * int64(read) / max(1, bytes)
 		w.chunkRows = int(max(1, min(int64(2*w.chunkRows), responseEvents, fits)))
