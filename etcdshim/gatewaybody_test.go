@@ -81,7 +81,8 @@ func TestGatewayRefusesLongBodies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			conn := speak(t, web, "")
 			go func() { _, _ = io.WriteString(conn, c.sent) }() // it may be refused before all of it has arrived
-			if code, body := readAnswer(t, conn); code != http.StatusTooManyRequests || !strings.Contains(body, c.want) {
+			code, body := readAnswer(t, conn)
+			if code != http.StatusTooManyRequests || !strings.Contains(body, c.want) {
 				t.Errorf("%d %s", code, body)
 			}
 		})
