@@ -7,7 +7,6 @@
 //
 //	SQLSTORE_TEST_WHOLE         unset: a few seconds of each abuse; the client is answered within six seconds
 //	                            set: each at full length; the client is answered within two
-//	SQLSTORE_TEST_KEEP          a directory, whose abuse.jsonl gets a line for each abuse: the source of docs/abuse.md
 //	SQLSTORE_TEST_SEED          repeats the random attacks of a run
 //	SQLSTORE_TEST_TARGET=etcd   attacks an etcd. The run reports the results of each abuse, and none of them fails it
 //

@@ -1,10 +1,7 @@
 package hostile
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -41,8 +38,6 @@ const (
 
 // result is what an abuse did to a server and its other clients.
 type result struct {
-	Abuse   string
-	TLS     bool
 	Done    int           // of the abuse
 	Took    time.Duration // the abuse
 	Ended   bool          // whether the server exited
@@ -66,7 +61,7 @@ func withstand(t *testing.T, a abuse, secure bool) {
 
 func measure(t *testing.T, v *victim, a abuse, r round) result {
 	t.Helper()
-	res := result{Abuse: a.name, TLS: v.tls != nil}
+	var res result
 	v.fill(t, max(a.objects, usualObjects), objectBytes)
 	p, err := startProbe(v.target())
 	if err != nil {
@@ -166,7 +161,7 @@ func (r *result) check(t *testing.T, a abuse, allowed round) {
 	}
 }
 
-// report logs the result, and adds it to abuse.jsonl in the directory that the environment names.
+// report logs the result.
 func (r *result) report(t *testing.T) {
 	t.Helper()
 	if r.Ended {
@@ -176,33 +171,9 @@ func (r *result) report(t *testing.T) {
 			r.Took.Round(time.Millisecond),
 			r.Worst.Round(time.Millisecond), r.Peak>>20, r.Settled.Round(time.Millisecond), r.Left)
 	}
-	dir := env.Keep.Text()
-	if dir == "" {
-		return
-	}
-	line, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.OpenFile(filepath.Join(dir, "abuse.jsonl"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if _, err := fmt.Fprintf(file, "%s\n", line); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func (u usage) String() string {
 	return fmt.Sprintf("%.1f MiB of heap, %d goroutines, %d descriptors, %d bytes of log", float64(u.heap)/(1<<20),
 		u.goroutines, u.files, u.logged)
-}
-
-// MarshalJSON exports the unexported fields.
-func (u usage) MarshalJSON() ([]byte, error) {
-	return json.Marshal(map[string]int64{
-		"heap": u.heap, "goroutines": u.goroutines, "files": u.files,
-		"logged": u.logged,
-	})
 }
