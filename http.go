@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -23,6 +24,9 @@ import (
 )
 
 const (
+	// startGrace is how long a call waits for the end of the start. A start that takes longer waits itself, or reads a
+	// large database.
+	startGrace = 2 * time.Second
 	// objectsIdle is how long a list/watch connection may wait for its next request.
 	objectsIdle = 3 * time.Minute
 	// objectsGuard limits how long it takes to send an answer that comes from the guard and not from the API.
@@ -40,10 +44,11 @@ func (x *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	(*x.handler.Load()).ServeHTTP(w, r)
 }
 
-// serveHTTP starts to serve what is available before the database is open. Everything else is refused at once.
+// serveHTTP starts to serve what is available before the database is open. Everything else is refused: gRPC calls unless
+// the start ends soon, the rest at once.
 func (s *Server) serveHTTP(clients, httpClients, metrics []*listen.Split, cfg *Config) {
 	starting := s.metrics.StartingHandler(EtcdVersion, reporter{s})
-	s.front[0].set(grpcOr(http.HandlerFunc(s.refuseCall), s.guardClients(cfg, starting)))
+	s.front[0].set(grpcOr(http.HandlerFunc(s.holdCall), s.guardClients(cfg, starting)))
 	s.front[1].set(s.guardMetrics(cfg, starting))
 	s.front[2].set(s.guardClients(cfg, starting))
 	client, ops, httpOnly := s.newHTTP(&s.front[0]), s.newHTTP(&s.front[1]), s.newHTTP(&s.front[2])
@@ -65,8 +70,33 @@ func (s *Server) serveHTTP(clients, httpClients, metrics []*listen.Split, cfg *C
 	}
 }
 
-// refuseCall refuses a gRPC call before there is a gRPC server.
-func (s *Server) refuseCall(w http.ResponseWriter, _ *http.Request) {
+// holdCall lets a gRPC call wait for the start, as etcd's clients wait until it listens. It refuses the call when the
+// start waits for the database, and streams, which would stay at the HTTP server: their clients open them again.
+func (s *Server) holdCall(w http.ResponseWriter, r *http.Request) {
+	grace := time.NewTimer(startGrace)
+	defer grace.Stop()
+	select {
+	case <-s.started:
+		if !s.streams(r.URL.Path) {
+			s.shim.HTTP.ServeHTTP(w, r)
+			return
+		}
+	case <-s.state.waits:
+	case <-grace.C:
+	case <-r.Context().Done():
+	}
+	s.refuseCall(w)
+}
+
+// streams reports whether a method sends a stream of answers.
+func (s *Server) streams(path string) bool {
+	service, method, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return slices.ContainsFunc(s.shim.GRPC.GetServiceInfo()[service].Methods, func(m grpc.MethodInfo) bool {
+		return m.Name == method && m.IsServerStream
+	})
+}
+
+func (s *Server) refuseCall(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", "application/grpc")
 	h.Set("Grpc-Status", strconv.Itoa(int(codes.Unavailable)))
@@ -100,6 +130,7 @@ func (s *Server) serve(clients []*listen.Split, cfg *Config) {
 		s.log.Info("serving clients", "address", l.HTTP.Addr().String())
 		s.wg.Go(func() { s.ended("grpc", s.shim.GRPC.Serve(l.GRPC)) })
 	}
+	close(s.started)
 	s.wg.Go(func() { _ = s.early.Shutdown(context.Background()) }) // its clients connect again; Close may cut them off
 	s.front[3].set(s.guardObjects(cfg, s.objects))
 }

@@ -52,6 +52,7 @@ type Server struct {
 	http    []*http.Server // for clients
 	early   *http.Server   // one of http, in place of the gRPC server until that serves
 	ops     *http.Server   // for the metrics listeners
+	started chan struct{}  // closed once the gRPC server serves
 	front   [4]stage       // for the client, the metrics, the clients' HTTP and the list/watch API's listeners
 	certs   *listen.Certificates
 	auto    autoTLS

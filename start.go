@@ -29,7 +29,8 @@ import (
 func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	s := &Server{
 		log: cfg.logger(), quota: cfg.quota, hungUp: loglimit.Limit{Lines: 5, Period: 10 * time.Second},
-		slow: loglimit.Limit{Lines: 5, Period: 10 * time.Second},
+		slow:    loglimit.Limit{Lines: 5, Period: 10 * time.Second},
+		started: make(chan struct{}), state: state{waits: make(chan struct{})},
 	}
 	defer func() {
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -181,4 +182,36 @@ func TestStartRefusesRequests(t *testing.T) {
 		t.Error(err)
 	}
 	ends(t, early) // its client connects again, to the gRPC server
+}
+
+// A call that arrives while the server starts is served, as by an etcd that does not listen yet: "docker run" and a put.
+func TestCallDuringStart(t *testing.T) {
+	t.Parallel()
+	soon := grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: time.Millisecond, MaxDelay: time.Millisecond}}
+	for range 20 {
+		address, err := launch.FreeAddress()
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithConnectParams(soon))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answered := make(chan error, 1)
+		go func() {
+			_, err := pb.NewKVClient(conn).Put(t.Context(), &pb.PutRequest{Key: []byte("k")}, grpc.WaitForReady(true))
+			answered <- err
+		}()
+		s, err := sqlstore.Start(t.Context(), sqlstore.Config{ListenClientURLs: []string{"http://" + address}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := <-answered; err != nil {
+			t.Error(err)
+		}
+		if err := errors.Join(conn.Close(), s.Close()); err != nil {
+			t.Error(err)
+		}
+	}
 }

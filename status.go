@@ -34,6 +34,7 @@ type state struct {
 	refused             *conditions.Fault
 	stage               conditions.Stage
 	waiting             error
+	waits               chan struct{} // closed once the start has waited for the database
 	setup               string
 	store               *store.Store // nil until it is open
 
@@ -124,6 +125,9 @@ func (st *state) wait(err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.waiting = err
+	if err != nil && !isClosed(st.waits) {
+		close(st.waits)
+	}
 }
 
 // enter moves the conditions to another stage.
