@@ -44,7 +44,7 @@ func (x *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	(*x.handler.Load()).ServeHTTP(w, r)
 }
 
-// serveHTTP starts to serve what is available before the database is open. Everything else is refused: gRPC calls unless
+// serveHTTP starts to serve what is available before the database is open. It refuses everything else: gRPC calls unless
 // the start ends soon, the rest at once.
 func (s *Server) serveHTTP(clients, httpClients, metrics []*listen.Split, cfg *Config) {
 	starting := s.metrics.StartingHandler(EtcdVersion, reporter{s})

@@ -184,7 +184,7 @@ func TestStartRefusesRequests(t *testing.T) {
 	ends(t, early) // its client connects again, to the gRPC server
 }
 
-// A call that arrives while the server starts is served, as by an etcd that does not listen yet: "docker run" and a put.
+// A call that arrives while the server starts is served, as by an etcd that does not listen yet.
 func TestCallDuringStart(t *testing.T) {
 	t.Parallel()
 	soon := grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: time.Millisecond, MaxDelay: time.Millisecond}}
