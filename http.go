@@ -44,8 +44,8 @@ func (x *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	(*x.handler.Load()).ServeHTTP(w, r)
 }
 
-// serveHTTP starts to serve what is available before the database is open. It refuses everything else: gRPC calls unless
-// the start ends soon, the rest at once.
+// serveHTTP starts to serve what is available before the database is open. It refuses everything else at once, except
+// gRPC calls, which may wait for the end of the start.
 func (s *Server) serveHTTP(clients, httpClients, metrics []*listen.Split, cfg *Config) {
 	starting := s.metrics.StartingHandler(EtcdVersion, reporter{s})
 	s.front[0].set(grpcOr(http.HandlerFunc(s.holdCall), s.guardClients(cfg, starting)))

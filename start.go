@@ -62,7 +62,9 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 		clientURLs = []string{"http://127.0.0.1:0"}
 	}
 	split := len(cfg.ListenClientHTTPURLs) > 0
-	clients, urls, err := s.open(ctx, clientURLs, listen.Mode{OnlyGRPC: split, ByRequest: true}, &cfg)
+	clients, urls, err := s.open(ctx, clientURLs, listen.Mode{
+		OnlyGRPC: split, ByRequest: true, MaxStreams: cfg.MaxConcurrentStreams,
+	}, &cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"strings"
-	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -16,43 +16,55 @@ import (
 // call.
 const maxOpening = 64 << 10
 
+// maxFrame is the largest frame that HTTP/2 allows without other settings, in bytes.
+const maxFrame = 16 << 10
+
 // openHTTP2 reads a connection up to the headers of its first request, and reports whether that is a gRPC call. If it
-// cannot tell, it assumes one. Most gRPC clients send no request before they know the server's settings, so openHTTP2
-// sends empty ones; the server that serves the connection then sends its own. Until then it answers pings.
-func openHTTP2(c *tls.Conn) (_ *openedConn, isGRPC bool, err error) {
+// cannot tell, or the client sends no request before the connection's deadline, it assumes one: gRPC clients connect
+// long before they call. Most of them wait for the server's settings, so openHTTP2 sends its own, which only limit the
+// concurrent streams, if at all. The server that serves the connection then sends all of its settings. Until then
+// openHTTP2 answers pings.
+func openHTTP2(c *tls.Conn, maxStreams uint32) (_ *openedConn, isGRPC bool, err error) {
 	from := &recorder{Reader: c, left: maxOpening}
 	preface := make([]byte, len(http2.ClientPreface))
 	if _, err := io.ReadFull(from, preface); err != nil || string(preface) != http2.ClientPreface {
 		return nil, false, errSilent
 	}
 	frames := http2.NewFramer(c, from)
+	frames.SetMaxReadFrameSize(maxFrame)
 	frames.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-	if err := frames.WriteSettings(); err != nil {
+	var settings []http2.Setting
+	if maxStreams > 0 {
+		settings = append(settings, http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: maxStreams})
+	}
+	if err := frames.WriteSettings(settings...); err != nil {
 		return nil, false, errSilent
 	}
 	opened := &openedConn{Conn: c, tls: c}
-	for acknowledged := false; ; {
-		began := len(from.read)
+	for begun, acknowledged := false, false; ; {
+		start := len(from.read)
 		frame, err := frames.ReadFrame()
-		switch {
-		case from.failed != nil:
+		switch idle := begun && errors.Is(from.failed, os.ErrDeadlineExceeded); {
+		case from.failed != nil && !idle:
 			return nil, false, errSilent
 		case err != nil:
-			opened.head = from.read
-			return opened, true, nil //nolint:nilerr // the gRPC server finds the same error and answers it
+			// The gRPC server finds an error in the frame, too. In the middle of one, the acknowledgement cannot be
+			// found, but that server ignores it.
+			opened.head, opened.unacknowledged = from.read, !acknowledged && len(from.read) == start
+			return opened, true, nil
 		}
 		switch f := frame.(type) {
 		case *http2.SettingsFrame:
-			_ = c.SetDeadline(time.Time{}) // like any client that may pause between requests
+			begun = true
 			if f.IsAck() && !acknowledged {
 				acknowledged = true
-				from.read = from.read[:began]
+				from.read = from.read[:start]
 			}
 		case *http2.PingFrame:
 			if !f.IsAck() && frames.WritePing(true, f.Data) != nil {
 				return nil, false, errSilent
 			}
-			from.read = from.read[:began]
+			from.read = from.read[:start]
 		case *http2.MetaHeadersFrame:
 			isGRPC := false
 			for _, h := range f.RegularFields() {
@@ -105,7 +117,9 @@ func (c *openedConn) Read(p []byte) (n int, err error) {
 		switch {
 		case len(c.head) > 0:
 			n = copy(p, c.head)
-			c.head = c.head[n:]
+			if c.head = c.head[n:]; len(c.head) == 0 {
+				c.head = nil // which frees it
+			}
 			return n, nil
 		case !c.unacknowledged:
 			return c.Conn.Read(p)

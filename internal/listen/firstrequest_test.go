@@ -196,6 +196,45 @@ func TestLongOpening(t *testing.T) {
 	})
 }
 
+// A client that announces a large frame must not make the server allocate memory for it.
+func TestAnnouncedFrame(t *testing.T) {
+	a := authority.New(t)
+	b := serveMode(t, listen.Mode{TLS: tlsConfig(t, a, false), ByRequest: true})
+	c := dialRaw(t, b.addr, &tls.Config{RootCAs: a.Pool()})
+	if _, err := c.conn.Write([]byte{0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1}); err != nil { // of DATA
+		t.Fatal(err)
+	}
+	for {
+		frame, err := c.ReadFrame() // although the frame has not arrived
+		if err != nil {
+			return
+		}
+		if f, ok := frame.(*http2.GoAwayFrame); ok {
+			if f.ErrCode != http2.ErrCodeFrameSize {
+				t.Errorf("the connection ends with %s", f.ErrCode)
+			}
+			return
+		}
+	}
+}
+
+// The first settings have the limit of streams, so that no client opens more.
+func TestMaxStreams(t *testing.T) {
+	a := authority.New(t)
+	b := serveMode(t, listen.Mode{TLS: tlsConfig(t, a, false), ByRequest: true, MaxStreams: 4})
+	c := dialRaw(t, b.addr, &tls.Config{RootCAs: a.Pool()})
+	c.until(true, func(f http2.Frame) bool {
+		s, ok := f.(*http2.SettingsFrame)
+		if !ok || s.IsAck() {
+			return false
+		}
+		if n, ok := s.Value(http2.SettingMaxConcurrentStreams); !ok || n != 4 {
+			t.Errorf("the limit is %d, %v", n, ok)
+		}
+		return true
+	})
+}
+
 // Close does not wait for the first request.
 func TestCloseBeforeRequest(t *testing.T) {
 	a := authority.New(t)

@@ -25,6 +25,8 @@ type Mode struct {
 	OnlyGRPC, OnlyHTTP bool
 	// ByRequest divides TLS clients that offer only HTTP/2 by their first request. Without it they go to the GRPC half.
 	ByRequest bool
+	// MaxStreams is how many concurrent streams their server allows for a connection; 0 means any number.
+	MaxStreams uint32
 }
 
 // Split divides the connections of one listener between a gRPC server and an HTTP server; see the package comment.
@@ -189,7 +191,7 @@ func (s *Split) handshake(conn net.Conn) (_ net.Conn, isGRPC bool, err error) {
 	case !isHTTP2 || slices.Contains(offered, "http/1.1"):
 		return secure, false, nil
 	case s.mode.ByRequest:
-		opened, isGRPC, err := openHTTP2(secure)
+		opened, isGRPC, err := openHTTP2(secure, s.mode.MaxStreams)
 		return opened, isGRPC, err
 	}
 	return secure, true, nil
