@@ -102,7 +102,10 @@ func (st *Stream) finishEvents(w *watcher, r *Response) {
 	st.responses++
 	st.since = now
 	r.Revision = r.Events[n-1].Row.ModRevision
-	if !w.synced || r.Revision <= w.joined { // as in etcd, what a watch has missed comes with the current revision
+	// As in etcd, what a watch has missed comes with the revision up to which it has caught up.
+	if w.synced {
+		r.Revision = max(r.Revision, w.joined)
+	} else {
 		r.Revision = max(r.Revision, st.hub.cfg.Revision())
 	}
 	st.ready[0] = nil

@@ -55,6 +55,33 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
+// The header of what a watch has missed does not cover what is committed while the response is made, and headers never
+// go back.
+func TestHeadersBesideWrites(t *testing.T) {
+	m := open(t, Config{})
+	m.cold = true
+	m.put("a", "")
+	missed := m.put("a", "")
+	m.beforeRows = func() error {
+		m.beforeRows = nil
+		for range 3 {
+			m.put("a", string(make([]byte, responseBytes/2)))
+		}
+		return nil
+	}
+	st := newStream(t, m)
+	w := everything(missed)
+	w.Key, w.End, w.PrevKV = []byte("a"), nil, true
+	created(t, st, w)
+	for had, header := int64(0), int64(0); had < missed+3; {
+		r := next(t, st)
+		if had = r.Events[len(r.Events)-1].Row.ModRevision; r.Revision < header || r.Revision != had {
+			t.Errorf("header %d after %d, with events up to %d", r.Revision, header, had)
+		}
+		header = r.Revision
+	}
+}
+
 func TestWatchIDs(t *testing.T) {
 	st := newStream(t, open(t, Config{}))
 	w := everything(0)

@@ -171,7 +171,7 @@ func differHistories(etcd, target *history, borders map[int64]bool) string {
 			}
 			// A response may hold several revisions, and not the same ones on both servers.
 			if a, b := x.events[j], y.events[j]; b.ends && a.header != b.header {
-				return fmt.Sprintf("watch %d (%s), event %d of revision %d: header with revision %d from etcd, %d from target",
+				return fmt.Sprintf("watch %d (%s), event %d of revision %d: its header\netcd:   %d\ntarget: %d",
 					x.id, text(x.request), j, a.Kv.ModRevision, a.header, b.header)
 			}
 		}

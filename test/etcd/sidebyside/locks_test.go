@@ -126,8 +126,9 @@ func TestLargeLocks(t *testing.T) {
 	} {
 		limitOf := func(s *side) int {
 			n := sort.Search(limit, func(n int) bool { return n > 0 && s.ask(ctx, large(n)).err != nil })
-			if got := s.ask(ctx, large(n)); got.err == nil || !strings.Contains(got.err.Error(), "request is too large") {
-				t.Errorf("%s: %s of %d bytes: %v", s.name, large(0).method, n, got.err)
+			err := s.ask(ctx, large(n)).err
+			if err == nil || !strings.Contains(err.Error(), "request is too large") {
+				t.Errorf("%s: %s of %d bytes: %v", s.name, large(0).method, n, err)
 			}
 			return n
 		}
