@@ -11,9 +11,9 @@ import (
 // lose deletes everything above a revision from a database.
 func lose(t *testing.T, dsn string, above int64) {
 	t.Helper()
-	execute(t, dsn, "DELETE FROM object_versions WHERE resource_version > $1", above)
-	execute(t, dsn, "UPDATE clock SET revision = $1, batch = (SELECT batch FROM object_versions WHERE "+
-		"resource_version = $1)", above)
+	// At once: between two statements, a verification in the background would find rows missing.
+	execute(t, dsn, "WITH lost AS (DELETE FROM object_versions WHERE resource_version > $1) UPDATE clock SET "+
+		"revision = $1, batch = (SELECT batch FROM object_versions WHERE resource_version = $1)", above)
 }
 
 // counting is a backend that delays the answer to a count.
