@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 
@@ -146,4 +147,16 @@ func (c *openedConn) nextFrame() error {
 	}
 	c.head, c.left = header, int(header[0])<<16|int(header[1])<<8|int(header[2])
 	return nil
+}
+
+// ShowTLS sets the TLS state of requests whose connection hides it from net/http.
+func ShowTLS(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, ok := r.Context().Value(connKey{}).(*openedConn); ok && r.TLS == nil {
+			state := c.tls.ConnectionState()
+			r = r.WithContext(r.Context())
+			r.TLS = &state
+		}
+		next.ServeHTTP(w, r)
+	})
 }

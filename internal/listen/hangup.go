@@ -42,15 +42,3 @@ func WatchHangups(period time.Duration, next http.Handler) http.Handler {
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
-
-// ShowTLS sets the TLS state of requests whose connection hides it from net/http.
-func ShowTLS(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c, ok := r.Context().Value(connKey{}).(*openedConn); ok && r.TLS == nil {
-			state := c.tls.ConnectionState()
-			r = r.WithContext(r.Context())
-			r.TLS = &state
-		}
-		next.ServeHTTP(w, r)
-	})
-}
