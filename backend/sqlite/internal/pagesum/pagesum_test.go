@@ -16,16 +16,37 @@ import (
 	"github.com/sqlstore/sqlstore/backend/sqlite/internal/pagesum"
 )
 
-// reference is the checksum of a page as cksumvfs defines it, computed one word after the other.
-func reference(page []byte) (sum [pagesum.Reserved]byte) {
-	var s1, s2 uint32
-	for i := 0; i < len(page)-pagesum.Reserved; i += 8 {
-		s1 += binary.LittleEndian.Uint32(page[i:]) + s2
-		s2 += binary.LittleEndian.Uint32(page[i+4:]) + s1
+// reference is SQLite's sum continued with data, computed one word after the other.
+func reference(s pagesum.Sum, data []byte, order binary.ByteOrder) pagesum.Sum {
+	for i := 0; i < len(data); i += 8 {
+		s[0] += order.Uint32(data[i:]) + s[1]
+		s[1] += order.Uint32(data[i+4:]) + s[0]
 	}
-	binary.LittleEndian.PutUint32(sum[:], s1)
-	binary.LittleEndian.PutUint32(sum[4:], s2)
+	return s
+}
+
+// checksum is that of a page, as cksumvfs defines it.
+func checksum(page []byte) (sum [pagesum.Reserved]byte) {
+	s := reference(pagesum.Sum{}, page[:len(page)-pagesum.Reserved], binary.LittleEndian)
+	binary.LittleEndian.PutUint32(sum[:], s[0])
+	binary.LittleEndian.PutUint32(sum[4:], s[1])
 	return sum
+}
+
+func TestAddContinuesASum(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	data := make([]byte, 9000)
+	for i := range data {
+		data[i] = byte(random.Uint32())
+	}
+	for length := 0; length <= len(data)-8; length += 8 {
+		start, part := pagesum.Sum{random.Uint32(), random.Uint32()}, data[length%16/8:][:length]
+		for order, big := range map[binary.ByteOrder]bool{binary.LittleEndian: false, binary.BigEndian: true} {
+			if got, want := start.Add(part, big), reference(start, part, order); got != want {
+				t.Fatalf("%d bytes, %v: sum %x, want %x", length, order, got, want)
+			}
+		}
+	}
 }
 
 func TestSumIsThatOfCksumvfs(t *testing.T) {
@@ -37,7 +58,7 @@ func TestSumIsThatOfCksumvfs(t *testing.T) {
 				page[i] = byte(random.Uint32())
 			}
 			pagesum.Sign(page)
-			if want := reference(page); [pagesum.Reserved]byte(page[size-pagesum.Reserved:]) != want {
+			if want := checksum(page); [pagesum.Reserved]byte(page[size-pagesum.Reserved:]) != want {
 				t.Fatalf("%d bytes: checksum %x, want %x", size, page[size-pagesum.Reserved:], want)
 			}
 			if !pagesum.Valid(page) {

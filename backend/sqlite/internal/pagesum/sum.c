@@ -18,59 +18,66 @@ static inline void step(sum *s, const uint8_t *p, int big) {
 	s->s2 += word(p + 4, big) + s->s1;
 }
 
-// A step that adds two zeros is a linear map, and so is any number of them.
-typedef struct {
-	uint32_t a, b, c, d; // s1 = a*s1 + b*s2, s2 = c*s1 + d*s2
-} map;
+// Each step needs the result of the one before, which leaves a processor idle most of the time. But the sum is linear:
+// after n words it is the sum of their products with Fibonacci numbers, the greatest for the first word. Those of a
+// block are computed in parallel.
+enum { BLOCK = 1024, LANES = 8 }; // words
 
-static map after(map x, map y) {
-	return (map){
-		x.a * y.a + x.b * y.c, x.a * y.b + x.b * y.d, x.c * y.a + x.d * y.c, x.c * y.b + x.d * y.d,
-	};
-}
+static uint32_t fibonacci[BLOCK + 2]; // from F(BLOCK + 1) down to F(0), modulo 2^32
 
-// steps returns the map of n steps.
-static map steps(size_t n) {
-	map done = {1, 0, 0, 1}, power = {1, 1, 1, 2};
-	for (; n > 0; n >>= 1) {
-		if (n & 1) {
-			done = after(power, done);
-		}
-		power = after(power, power);
+__attribute__((constructor)) static void fill(void) {
+	fibonacci[BLOCK] = 1;
+	for (int i = BLOCK - 1; i >= 0; i--) {
+		fibonacci[i] = fibonacci[i + 1] + fibonacci[i + 2];
 	}
-	return done;
 }
 
-static sum joined(map m, sum before, sum next) {
-	return (sum){
-		m.a * before.s1 + m.b * before.s2 + next.s1,
-		m.c * before.s1 + m.d * before.s2 + next.s2,
-	};
-}
+typedef uint32_t lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
-// Each step needs the result of the one before, which leaves a processor idle most of the time. So add sums four parts
-// of the data in parallel and joins their sums.
-static inline sum add(sum s, const uint8_t *p, size_t length, int big) {
-	size_t quarter = length / 8 / 4 * 8;
-	if (quarter > 0) {
-		sum b = {0, 0}, c = {0, 0}, d = {0, 0};
-		for (size_t i = 0; i < quarter; i += 8) {
-			step(&s, p + i, big);
-			step(&b, p + quarter + i, big);
-			step(&c, p + 2 * quarter + i, big);
-			step(&d, p + 3 * quarter + i, big);
-		}
-		map m = steps(quarter / 8);
-		s = joined(m, joined(m, joined(m, s, b), c), d);
+// block returns s continued with n words in the byte order of this machine. n is a multiple of LANES, at most BLOCK.
+static inline __attribute__((always_inline)) sum block(sum s, const uint8_t *p, size_t n) {
+	const uint32_t *f = fibonacci + BLOCK - n;
+	lanes a = {0}, b = {0};
+	for (size_t i = 0; i < n; i += LANES) {
+		lanes words;
+		memcpy(&words, p + 4 * i, sizeof words);
+		a += words * *(const lanes *)(f + i + 2);
+		b += words * *(const lanes *)(f + i + 1);
 	}
-	for (size_t i = 4 * quarter; i < length; i += 8) {
-		step(&s, p + i, big);
+	sum next = {f[2] * s.s1 + f[1] * s.s2, f[1] * s.s1 + f[0] * s.s2};
+	for (int i = 0; i < LANES; i++) {
+		next.s1 += a[i];
+		next.s2 += b[i];
+	}
+	return next;
+}
+
+static sum portable(sum s, const uint8_t *p, size_t n) { return block(s, p, n); }
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static sum avx2(sum s, const uint8_t *p, size_t n) { return block(s, p, n); }
+
+static int has_avx2(void) { return __builtin_cpu_supports("avx2"); }
+#else
+#define avx2 portable
+
+static int has_avx2(void) { return 0; }
+#endif
+
+sum sum_add(sum s, const uint8_t *data, size_t length, int big) {
+	const uint8_t *end = data + length;
+	if (big == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)) {
+		sum (*add)(sum, const uint8_t *, size_t) = has_avx2() ? avx2 : portable;
+		while (end - data >= 4 * LANES) {
+			size_t n = end - data >= 4 * BLOCK ? BLOCK : (end - data) / (4 * LANES) * LANES;
+			s = add(s, data, n);
+			data += 4 * n;
+		}
+	}
+	for (; data < end; data += 8) {
+		step(&s, data, big);
 	}
 	return s;
-}
-
-sum sum_add(sum start, const uint8_t *data, size_t length, int big) {
-	return big ? add(start, data, length, 1) : add(start, data, length, 0);
 }
 
 // tail computes the checksum of a page, as the page stores it.
