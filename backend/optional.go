@@ -1,6 +1,9 @@
 package backend
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Pooled is a [Backend] that keeps connections to a database server.
 type Pooled interface {
@@ -27,6 +30,13 @@ type Reserving interface {
 	OutOfSpace() error
 	// Reserved returns the number of bytes in reserve: 0 while the reserve is released, or if it was never created.
 	Reserved() int64
+}
+
+// Programs is a [Backend] that remembers which versions of sqlstore have served it.
+type Programs interface {
+	// RecordProgram records that this version serves the database from now on, and returns the one that did before, ""
+	// if none did.
+	RecordProgram(ctx context.Context, version string) (before string, err error)
 }
 
 // Durability is a [Backend] over a server whose settings decide whether a commit survives a crash. It refuses writes

@@ -81,6 +81,7 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
 		{"Times", testTimes},
 		{"DatedRows", testDatedRows},
 		{"TokenKeys", testTokenKeys},
+		{"Programs", testPrograms},
 		{"TokenKeysByMany", testTokenKeysByMany},
 		{"Import", testImport},
 		{"RemainingTimeOfLeases", testRemaining},

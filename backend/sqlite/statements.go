@@ -32,6 +32,9 @@ const (
 	addTokenKey
 	dropTokenKeys
 
+	lastProgram
+	addProgram
+
 	readAuth
 	readUsers
 	readUserRoles
@@ -143,6 +146,9 @@ func makeStatements() (s [numStatements]string) {
 	s[addTokenKey] = "INSERT INTO token_keys (id, key, made_at) SELECT ?1 + 1, ?2, unixepoch() " +
 		"WHERE ?1 = (SELECT COALESCE(max(id), 0) FROM token_keys)"
 	s[dropTokenKeys] = "DELETE FROM token_keys WHERE id < ?1 AND id < (SELECT max(id) FROM token_keys)"
+
+	s[lastProgram] = "SELECT version FROM programs ORDER BY id DESC LIMIT 1"
+	s[addProgram] = "INSERT INTO programs (version, started_at) VALUES (?1, unixepoch())"
 
 	s[readAuth] = "SELECT enabled, revision, tokens_from FROM auth WHERE id = 1"
 	s[readUsers] = "SELECT name, password, no_password, tokens_from FROM auth_users ORDER BY name"

@@ -139,6 +139,14 @@ COMMENT ON TABLE settings IS 'the store''s settings, written once';
 -- Programs that know the schema up to this version can still run. A migration with which they cannot run raises it.
 INSERT INTO settings (name, value) VALUES ('oldest_program', 1);
 
+CREATE TABLE programs (
+    id         bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+    version    text        NOT NULL,
+    started_at timestamptz NOT NULL
+);
+COMMENT ON TABLE programs IS 'the versions of sqlstore that have served this database; the last has the greatest id';
+COMMENT ON COLUMN programs.started_at IS 'when the version was first started after another one';
+
 -- The progress of the purge.
 CREATE TABLE purge (
     id           integer PRIMARY KEY CHECK (id = 1),

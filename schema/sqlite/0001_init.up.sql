@@ -66,6 +66,13 @@ INSERT INTO settings (name, value) VALUES
     ('cluster_id', (random() & 9223372036854775807) | 1),
     ('member_id', (random() & 9223372036854775807) | 1);
 
+-- The versions of sqlstore that have served this database. The last one has the greatest id.
+CREATE TABLE programs (
+    id         INTEGER PRIMARY KEY,
+    version    TEXT    NOT NULL,
+    started_at INTEGER NOT NULL -- seconds since 1970, of its first start after another version
+);
+
 -- The progress of the purge: for a compaction at target, the rows below next_row are done.
 CREATE TABLE purge (
     id       INTEGER PRIMARY KEY CHECK (id = 1),
