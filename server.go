@@ -61,6 +61,8 @@ type Server struct {
 	quota   func(configured int64) int64
 	hungUp  loglimit.Limit
 	slow    loglimit.Limit // of commits
+	before  string         // version of the program that served the database before, if any
+	opened  sync.Once
 
 	listeners  []*listen.Split
 	clients    []string // URLs of the client listeners

@@ -123,6 +123,35 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	return s, nil
 }
 
+// recordProgram records which version serves the database, and remembers which one did before. A start does not depend
+// on it.
+func (s *Server) recordProgram(ctx context.Context) {
+	b, ok := s.backend.(backend.Programs)
+	if !ok {
+		return
+	}
+	before, err := b.RecordProgram(ctx, Version)
+	if err != nil {
+		s.log.Warn("the version of this program is not recorded in the database", "error", err)
+	}
+	s.before = before
+}
+
+// logOpened logs what the database holds. A new one shows that the server was started with the wrong directory.
+func (s *Server) logOpened(ctx context.Context, revision int64, keys int) {
+	s.opened.Do(func() {
+		if s.before == "" && revision <= 1 {
+			s.log.Info("created a new, empty database")
+			return
+		}
+		attrs := []any{"revision", revision, "keys", keys}
+		if size, err := s.backend.Size(ctx); err == nil {
+			attrs = append(attrs, "bytes", size.Total)
+		}
+		s.log.Info("opened the database", append(attrs, "written-by", s.before)...)
+	})
+}
+
 // openAuth checks the settings of tokens and opens the audit log.
 func (s *Server) openAuth(cfg *Config) (err error) {
 	if s.tokens, err = authn.ParseTokens(cmp.Or(cfg.AuthToken, "simple"), cfg.AuthTokenTTL, s.log); err != nil {
@@ -207,6 +236,7 @@ func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
 	if s.backend, err = cfg.openBackend(ctx, s.state.wait, reserve); err != nil {
 		return err
 	}
+	s.recordProgram(ctx)
 	if err := s.defragment(ctx, cfg); err != nil {
 		return err
 	}
@@ -220,6 +250,7 @@ func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
 			Name: cfg.Name, ClientURLs: s.advertised,
 			Logger: s.log, ProgressInterval: cfg.WatchProgressInterval, QuotaBytes: s.quota(cfg.QuotaBytes),
 			MaxStaleness: cfg.DatastoreMaxStaleness, CacheBytes: cacheBytes, Observer: s.metrics,
+			Loaded: s.logOpened,
 			Caller: etcdshim.Caller,
 			HangUp: s.hangUp,
 			Tracer: cfg.tracer(),

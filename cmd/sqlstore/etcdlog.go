@@ -27,6 +27,7 @@ var etcdMessages = map[string]string{
 	"serving HTTP clients": "serving client traffic over HTTP only",
 	"serving clients":      "serving client traffic",
 	"slow request":         "request stats",
+	"stopped":              "closed etcd server",
 	"not defragmenting the database, too little of it is free": "Skipping defragmentation",
 }
 

@@ -101,11 +101,11 @@ func serve(s *settings, run runner) error {
 	}
 	notify(log, daemon.SdNotifyReady)
 	defer watchdog(log, server)()
+	ready := "ready"
 	if run.etcd {
-		log.Info("ready to serve client requests", "endpoints", server.Endpoints())
-	} else {
-		log.Info("ready", "endpoints", server.Endpoints())
+		ready = "ready to serve client requests"
 	}
+	log.Info(ready, append([]any{"endpoints", server.Endpoints()}, holding(server.Conditions())...)...)
 	r := &reloader{flags: run.flags, level: run.level, log: log, server: server, read: run.read}
 	for {
 		select {
@@ -113,7 +113,7 @@ func serve(s *settings, run runner) error {
 			if lost() {
 				log.Info("stopping", "signal", "hangup", "reason", "the terminal was closed")
 				notify(log, daemon.SdNotifyStopping)
-				return server.Close()
+				return closed(log, server)
 			}
 			notify(log, reloading())
 			if err := server.RotateAuditLog(); err != nil {
@@ -124,7 +124,7 @@ func serve(s *settings, run runner) error {
 		case sig := <-stop:
 			log.Info("stopping", "signal", sig.String())
 			notify(log, daemon.SdNotifyStopping)
-			err := server.Close()
+			err := closed(log, server)
 			if run.etcd && err == nil {
 				end() // nothing else runs any more
 				endBy(sig)
@@ -135,6 +135,32 @@ func serve(s *settings, run runner) error {
 			return errors.Join(err, server.Close())
 		}
 	}
+}
+
+// holding returns the attributes of a log line for the conditions that are as they should be, and what is set up. The
+// others have lines of their own.
+func holding(all []sqlstore.Condition) []any {
+	var hold []string
+	setup := ""
+	for _, c := range all {
+		if c.Status != "True" || c.Reason != c.Type {
+			continue
+		}
+		hold = append(hold, c.Type)
+		if c.Type == "Programmed" {
+			setup = c.Message
+		}
+	}
+	return []any{"conditions", hold, "setup", setup}
+}
+
+// closed closes the server, and logs that it has.
+func closed(log *slog.Logger, server *sqlstore.Server) error {
+	err := server.Close()
+	if err == nil {
+		log.Info("stopped")
+	}
+	return err
 }
 
 // endBy ends the process by the signal that stopped it, as etcd does. The first process of a container gets no signal

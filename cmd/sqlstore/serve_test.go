@@ -24,6 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sqlstore/sqlstore/internal/testing/launch"
+	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 )
 
 func connect(t *testing.T, endpoint string) *clientv3.Client {
@@ -148,6 +149,41 @@ func TestGracefulStopFinishesWhatIsInFlight(t *testing.T) {
 		if !remaining[key] {
 			t.Errorf("acknowledged key %s is lost", key)
 		}
+	}
+}
+
+// The log says what a start has opened: a new database where there should be an old one is a wrong directory.
+func TestLogOfAStart(t *testing.T) {
+	t.Parallel()
+	for name, database := range map[string]string{
+		"sqlite": "--data-dir=" + filepath.Join(t.TempDir(), "d"), "postgres": "--datastore=" + pgserver.Database(t),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, opened := range [][]string{
+				{`"created a new, empty database"`},
+				{`"opened the database"`, `"revision":3,"keys":2,"bytes":`, `"written-by":"0.`},
+			} {
+				l := newLog()
+				s := launch.Start(t, launch.Config{Log: l, Args: []string{database}})
+				l.wait(t, opened...)
+				l.wait(t, `"msg":"ready"`, s.Endpoint(), `["Accepted","ResolvedRefs","Programmed"`, "compaction")
+				client := connect(t, s.Endpoint())
+				for _, key := range []string{"a", "b"} {
+					if _, err := client.Put(t.Context(), key, ""); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := s.Stop(); err != nil {
+					t.Fatal(err)
+				}
+				l.wait(t, `"msg":"stopped"`)
+				l.mu.Lock()
+				if text := l.text.String(); strings.Contains(text, "condition holds") {
+					t.Errorf("the start logs conditions that hold:\n%s", text)
+				}
+				l.mu.Unlock()
+			}
+		})
 	}
 }
 

@@ -18,8 +18,8 @@ func logChanges(log *slog.Logger, before, changed []Condition) {
 		case c.Good() && was != nil && badLevel(was) > slog.LevelInfo, c.Good() && slices.Contains(Negative, c.Type):
 			log.Info("condition recovered", append(attrs, "was", was.Reason,
 				"after", c.LastTransitionTime.Sub(was.LastTransitionTime))...)
-		case c.Good():
-			log.Info("condition holds", append(attrs, "message", c.Message)...)
+		case c.Good(): // for the first time: the start itself logs what it serves
+			log.Debug("condition holds", append(attrs, "message", c.Message)...)
 		default:
 			attrs = append(attrs, "reason", c.Reason)
 			if !loggedByAnother(c, changed) {

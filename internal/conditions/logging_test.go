@@ -45,11 +45,7 @@ func TestChangesAreLogged(t *testing.T) {
 		check() // at level debug: the start logs it
 		now.Waiting, now.Stage, now.Setup = nil, conditions.Serving, "all"
 		check(
-			`level=INFO msg="condition holds" type=ResolvedRefs status=True `+
-				`message="the files, secrets and database that the configuration names were found"`,
-			`level=INFO msg="condition holds" type=Programmed status=True message=all`,
-			`level=INFO msg="condition holds" type=Ready status=True message="reads and writes are served"`,
-			`level=INFO msg="condition recovered" type=DatabaseUnavailable status=False `+
+			`level=INFO msg="condition recovered" type=DatabaseUnavailable status=False ` +
 				`was=DatabaseUnreachable after=3s`,
 		)
 		now.NoSpace, now.Lagging = &conditions.Fault{Reason: "DiskFull", Message: "no room"}, &conditions.Fault{

@@ -83,10 +83,18 @@ func (l *loader) run(generation int) {
 		if len(found) < rows {
 			if s.index.Finish(generation) {
 				s.cfg.Logger.Debug("index of keys loaded", "keys", count, "took", time.Since(began))
+				l.finished()
 			}
 			return
 		}
 		rows = min(rows+max(s.cfg.loadRows/loadGrowth, 1), s.cfg.loadRows)
 		next = next.From(string(found[len(found)-1].Key) + "\x00")
+	}
+}
+
+// finished reports what the index holds once it is complete.
+func (l *loader) finished() {
+	if at := l.s.index.Position(); l.s.cfg.Loaded != nil {
+		l.s.cfg.Loaded(l.s.ctx, at.Revision, at.Keys)
 	}
 }

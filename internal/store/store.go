@@ -70,6 +70,9 @@ type Config struct {
 	WatchBytes int64
 	// DisableIndex makes the store serve every read from the database.
 	DisableIndex bool
+	// Loaded is called when the index has all live keys, with their number: after the start, and after each reset. Nil
+	// is not called. ctx ends with the store.
+	Loaded func(ctx context.Context, revision int64, keys int)
 	// Caller identifies the caller of a context, so that no caller gets all the permits of long reads. Nil treats all
 	// of them as one caller.
 	Caller func(context.Context) any

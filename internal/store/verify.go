@@ -255,9 +255,13 @@ func (p *verifier) Rows() error {
 		return fmt.Errorf("%w: of the %d revisions above %d, %d have no row; restore a backup", backend.ErrCorrupt,
 			want, p.full, want-p.first)
 	}
-	if p.loading != nil && !p.s.index.Fill(p.loading) {
+	if p.loading == nil {
+		return nil
+	}
+	if !p.s.index.Fill(p.loading) {
 		return errStale
 	}
 	p.loading = nil
+	p.s.load.finished()
 	return nil
 }
