@@ -33,7 +33,7 @@ func FuzzItem(f *testing.F) {
 		"", "null", `"x"`, "1e3", "12345678901234567890.10", " {\"a\" : [1,\n2]}\r\n", "{\"a\":\"<&>\\n\u2028\"}",
 		"\xff", "\"\xff\"", "k8s\x00", `{"a":1,"a":2}`,
 		strings.Repeat("[", 200) + strings.Repeat("]", 200), `"` + strings.Repeat("[", 200) + `"`, "\ufeff1", "[]", "{",
-		"\"\\\"[{\"",
+		"\"\\\"[{\"", `{"n":1.10,"e":1e400}`, "hello", "{} {}", `"<a href='x'>&\u2028"`, "k8s\x00\n\x0c\n\x02v1",
 	} {
 		f.Add([]byte("/registry/pods/default/nginx"), []byte(v), false)
 		f.Add([]byte("a\"\\\x00\x1f\x7f\xff/\u20ac\u2028"), []byte(v), true)

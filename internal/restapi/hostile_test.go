@@ -95,6 +95,8 @@ func TestKeysAreWhatFollows(t *testing.T) {
 		"a%3Fb%23c%25":                "a?b#c%",
 		"a;b=c,d":                     "a;b=c,d",
 		"a:b@c":                       "a:b@c",
+		"%22%3C&%3E%5C":               `"<&>\`,
+		"control%0A%01":               "control\n\x01",
 		strings.Repeat("%6B", 10_000): strings.Repeat("k", 10_000),
 	} {
 		created := s.do("PUT", "/v1/objects/"+path, `{"value":"x"}`).want(201, "").item()

@@ -17,10 +17,7 @@ type state map[string]string
 func (st state) apply(t testing.TB, e eventJSON) (revision int64) {
 	t.Helper()
 	i := e.item(t)
-	revision, err := strconv.ParseInt(i.Metadata.ResourceVersion, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	revision = e.version(t)
 	key, value := i.Metadata.Key, i.Metadata.ResourceVersion+"="+string(i.Value)
 	before, known := st[key]
 	switch e.Type {
@@ -89,8 +86,9 @@ func (s *served) listed(prefix string, limit int) (state, int64) {
 	return st, revision
 }
 
-// scribble makes random writes through the API until n have succeeded.
-func (s *served) scribble(seed uint64, n int) {
+// scribble makes random writes through the API until n have succeeded. replaced has the versions that any writer has
+// replaced: none is replaced twice.
+func (s *served) scribble(seed uint64, n int, replaced *sync.Map) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	for done := 0; done < n; {
 		key := fmt.Sprintf("p/%d/%d", random.IntN(3), random.IntN(8))
@@ -111,6 +109,13 @@ func (s *served) scribble(seed uint64, n int) {
 		switch {
 		case r.code == 200 || r.code == 201:
 			done++
+			if got.code == 404 {
+				continue
+			}
+			version := key + "@" + got.item().Metadata.ResourceVersion
+			if _, twice := replaced.LoadOrStore(version, true); twice {
+				s.t.Errorf("two writes have replaced %s", version)
+			}
 		case r.code == 409 || r.code == 404 || s.tooBusy(r.code):
 		default:
 			s.t.Errorf("%d %s", r.code, r.body)
@@ -171,11 +176,12 @@ func (s *served) watcher(seed uint64) state {
 	}
 }
 
-// streamer does the same with the state that a watch begins with.
+// streamer does the same with the state that a watch begins with. That state is the one at its bookmark.
 func (s *served) streamer() state {
 	for {
-		st := state{}
-		w := s.watchAgain("/v1/objects/p/?watch=true")
+		st, newest, end := state{}, int64(0), int64(0)
+		w := s.watchAgain("/v1/objects/p/?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan" +
+			"&allowWatchBookmarks=true")
 		for {
 			e, err := w.next()
 			if err != nil {
@@ -185,7 +191,16 @@ func (s *served) streamer() state {
 			if s.ended(e) {
 				break
 			}
-			if st.apply(s.t, e); st[theEnd] != "" {
+			if e.Type == "BOOKMARK" {
+				if end = e.version(s.t); newest > end {
+					s.t.Errorf("the state at %d has version %d", end, newest)
+				}
+				continue
+			}
+			if newest = max(newest, st.apply(s.t, e)); end > 0 && e.version(s.t) <= end {
+				s.t.Errorf("%s after the state at %d", e, end)
+			}
+			if end > 0 && st[theEnd] != "" {
 				w.close()
 				return st
 			}
@@ -203,8 +218,9 @@ func history(t *testing.T, replicas ...*served) {
 		writes = 20
 	}
 	var writing, watching sync.WaitGroup
+	var replaced sync.Map
 	for i := range writers {
-		writing.Go(func() { replicas[i%len(replicas)].scribble(uint64(i), writes) })
+		writing.Go(func() { replicas[i%len(replicas)].scribble(uint64(i), writes, &replaced) })
 	}
 	states := make([]state, 6)
 	for i := range states {

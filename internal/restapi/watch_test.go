@@ -30,6 +30,15 @@ func (e eventJSON) item(t testing.TB) (i itemJSON) {
 	return i
 }
 
+func (e eventJSON) version(t testing.TB) int64 {
+	t.Helper()
+	version, err := strconv.ParseInt(e.item(t).Metadata.ResourceVersion, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return version
+}
+
 // String returns TYPE key@version=value, without missing parts.
 func (e eventJSON) String() string {
 	var i itemJSON
@@ -223,15 +232,16 @@ func TestWatchBookmarks(t *testing.T) {
 	w := s.watch("/v1/objects/p/?watch=true&allowWatchBookmarks=true&resourceVersion=1")
 	w.want("ADDED p/a@2=1")
 	quiet := s.watch("/v1/objects/p/?watch=true&resourceVersion=1")
+	var rev int64
 	for i := range 10 { // other writes raise the bookmarks, too
-		rev := s.write("other", strconv.Itoa(i))
+		rev = s.write("other", strconv.Itoa(i))
 		for {
 			e, err := w.next()
 			if err != nil || e.Type != "BOOKMARK" {
 				t.Fatalf("%s %v", e, err)
 			}
-			at, err := strconv.ParseInt(e.item(t).Metadata.ResourceVersion, 10, 64)
-			if err != nil || at > rev {
+			at := e.version(t)
+			if at > rev {
 				t.Fatalf("%s, but %d is the last revision", e, rev)
 			}
 			if at == rev {
@@ -239,8 +249,12 @@ func TestWatchBookmarks(t *testing.T) {
 			}
 		}
 	}
+	compact(t, s, rev)
+	// Only the bookmark's version is recent enough to resume from.
+	resumed := s.watch(fmt.Sprint("/v1/objects/p/?watch=true&resourceVersion=", rev))
 	s.write("p/b", "2")
 	quiet.want("ADDED p/a@2=1", "ADDED p/b@13=2")
+	resumed.want("ADDED p/b@13=2")
 }
 
 func TestWatchEnds(t *testing.T) {
@@ -287,11 +301,10 @@ func TestWatchOvertaken(t *testing.T) {
 			}
 			break
 		}
-		rev, err := strconv.ParseInt(e.item(t).Metadata.ResourceVersion, 10, 64)
-		if err != nil || rev != at+1 {
+		if rev := e.version(t); rev != at+1 {
 			t.Fatalf("version %d after %d", rev, at)
 		}
-		at = rev
+		at++
 	}
 	w.wantEnd()
 }

@@ -263,6 +263,20 @@ func TestDelete(t *testing.T) {
 	s.do("DELETE", "/v1/objects/k2", "").want(200, "")
 }
 
+// Beyond the quota, only what adds nothing is done.
+func TestDatabaseIsFull(t *testing.T) {
+	t.Parallel()
+	s := serve(t, restapi.Options{})
+	s.do("PUT", "/v1/objects/k", `{"value":1}`).want(201, "")
+	s.store.SetQuota(1)
+	if r := s.do("PUT", "/v1/objects/l", `{"value":1}`).want(503, "ServiceUnavailable"); !strings.Contains(r.body,
+		"NOSPACE") {
+		t.Errorf("%s", r.body)
+	}
+	s.do("GET", "/v1/objects/?limit=1", "").want(200, "")
+	s.do("DELETE", "/v1/objects/k", "").want(200, "")
+}
+
 // A refusal says what the sender can change.
 func TestWhatRefusalsSay(t *testing.T) {
 	t.Parallel()
