@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -58,10 +57,7 @@ func TestGet(t *testing.T) {
 	s.write("other", "x")        // 4
 	const want = `{"metadata":{"key":"ns/k","namespace":"ns/","name":"k","resourceVersion":"3",` +
 		`"createRevision":"2"},"value":{"a":2.0}}` + "\n"
-	for _, query := range []string{
-		"", "?resourceVersion=", "?resourceVersion=0", "?resourceVersion=1",
-		"?resourceVersion=4", "?unknown=x", "?watch=false", "?watch=0",
-	} {
+	for _, query := range []string{"", "?resourceVersion=", "?resourceVersion=1", "?unknown=x", "?watch=false"} {
 		r := s.do("GET", "/v1/objects/ns/k"+query, "").want(200, "")
 		if r.body != want || r.header.Get("Content-Length") != strconv.Itoa(len(want)) {
 			t.Errorf("%s: %v %q", query, r.header, r.body)
@@ -74,22 +70,17 @@ func TestGet(t *testing.T) {
 	if r := s.do("HEAD", "/v1/objects/none", "").want(404, ""); r.body != "" {
 		t.Errorf("HEAD: %q", r.body)
 	}
-	tooLarge(t, s.do("GET", "/v1/objects/ns/k?resourceVersion=5", ""), 5, 4)
-}
-
-// tooLarge checks the answer to a future version.
-func tooLarge(t *testing.T, r *reply, wanted, current int64) {
-	t.Helper()
-	st := r.want(504, "Timeout").status()
-	if st.Message != fmt.Sprintf("Too large resource version: %d, current: %d", wanted, current) {
+	future := s.do("GET", "/v1/objects/ns/k?resourceVersion=5", "").want(504, "Timeout")
+	st := future.status()
+	if st.Message != "Too large resource version: 5, current: 4" {
 		t.Errorf("%q", st.Message)
 	}
 	if c := st.Details.Causes; len(c) != 1 || c[0].Reason != "ResourceVersionTooLarge" ||
 		c[0].Message != "Too large resource version" {
 		t.Errorf("%+v", st.Details)
 	}
-	if st.Details.RetryAfterSeconds != 1 || r.header.Get("Retry-After") != "1" {
-		t.Errorf("%+v, Retry-After %q", st.Details, r.header.Get("Retry-After"))
+	if st.Details.RetryAfterSeconds != 1 || future.header.Get("Retry-After") != "1" {
+		t.Errorf("%+v, Retry-After %q", st.Details, future.header.Get("Retry-After"))
 	}
 }
 
@@ -116,39 +107,31 @@ func TestListInChunks(t *testing.T) {
 	if l := s.do("GET", "/v1/objects/none/", "").want(200, "").list(); len(l.Items) != 0 {
 		t.Errorf("none: %+v", l)
 	}
+	if head := s.do("HEAD", "/v1/objects/p/", "").want(200, ""); head.body != "" ||
+		head.header.Get("Content-Length") != strconv.Itoa(len(r.body)) {
+		t.Errorf("HEAD: %v", head.header)
+	}
 	first := s.do("GET", "/v1/objects/p/?limit=2", "").want(200, "").list()
 	if keys(first) != "p/0 p/1" || *first.Metadata.RemainingItemCount != 3 || first.Metadata.Continue == "" {
 		t.Fatalf("first: %+v", first)
 	}
-	s.write("p/11", "new")
 	next := "/v1/objects/p/?limit=2&continue=" + first.Metadata.Continue
 	second := s.do("GET", next, "").want(200, "").list()
 	if keys(second) != "p/2 p/3" || second.Metadata.ResourceVersion != "8" || *second.Metadata.RemainingItemCount != 1 {
 		t.Errorf("second: %+v", second)
 	}
-	s.do("GET", next+"&resourceVersion=8", "").want(400, "BadRequest")
 	s.do("GET", "/v1/objects/q/?continue="+first.Metadata.Continue, "").want(400, "BadRequest")
-	s.do("GET", "/v1/objects/p/?continue=AAAA", "").want(400, "BadRequest")
-	s.do("GET", "/v1/objects/p/?resourceVersionMatch=Other&resourceVersion=1", "").want(400, "BadRequest")
-	if head := s.do("HEAD", "/v1/objects/p/", "").want(200, ""); head.body != "" ||
-		head.header.Get("Content-Length") == "" {
-		t.Errorf("HEAD: %v", head.header)
-	}
-	tooLarge(t, s.do("GET", "/v1/objects/p/?resourceVersion=100&resourceVersionMatch=Exact", ""), 100, 9)
 
-	compact(t, s, 9)
+	compact(t, s, s.write("p/11", "new"))
 	st := s.do("GET", "/v1/objects/p/?resourceVersion=8&resourceVersionMatch=Exact", "").want(410, "Expired").status()
-	again := s.do("GET", "/v1/objects/p/?limit=2&continue="+url.QueryEscape(st.Metadata.Continue),
-		"").want(200, "").list()
-	if !strings.Contains(st.Message, "from the beginning") || keys(again) != "p/0 p/1" ||
-		again.Metadata.ResourceVersion != "9" {
-		t.Errorf("%q, and then %+v", st.Message, again)
+	if !strings.Contains(st.Message, "from the beginning") || st.Metadata.Continue == "" {
+		t.Errorf("%+v", st)
 	}
 	st = s.do("GET", next, "").want(410, "Expired").status()
 	if !strings.Contains(st.Message, "inconsistent list") {
 		t.Errorf("%q", st.Message)
 	}
-	rest := s.do("GET", "/v1/objects/p/?continue="+url.QueryEscape(st.Metadata.Continue), "").want(200, "").list()
+	rest := s.do("GET", "/v1/objects/p/?continue="+st.Metadata.Continue, "").want(200, "").list()
 	if keys(rest) != "p/11 p/2 p/3 p/4" || rest.Metadata.ResourceVersion != "9" {
 		t.Errorf("rest: %+v", rest)
 	}
@@ -166,17 +149,14 @@ func TestLongList(t *testing.T) {
 	for i := range n {
 		s.write(fmt.Sprintf("p/%03d", i), string(value))
 	}
-	for _, query := range []string{"", "?limit=9223372036854775807", "?resourceVersion=0"} {
-		r := s.do("GET", "/v1/objects/p/"+query, "").want(200, "")
-		l := r.list()
-		if len(l.Items) != n || l.Metadata.ResourceVersion != strconv.Itoa(n+1) ||
-			r.header.Get("Content-Length") != "" {
-			t.Fatalf("%d items, %+v, %v", len(l.Items), l.Metadata, r.header)
-		}
-		for i, item := range l.Items {
-			if item.Metadata.Key != fmt.Sprintf("p/%03d", i) || string(item.Value) != string(value) {
-				t.Fatalf("item %d: %+v", i, item.Metadata)
-			}
+	r := s.do("GET", "/v1/objects/p/", "").want(200, "")
+	l := r.list()
+	if len(l.Items) != n || l.Metadata.ResourceVersion != strconv.Itoa(n+1) || r.header.Get("Content-Length") != "" {
+		t.Fatalf("%d items, %+v, %v", len(l.Items), l.Metadata, r.header)
+	}
+	for i, item := range l.Items {
+		if item.Metadata.Key != fmt.Sprintf("p/%03d", i) || string(item.Value) != string(value) {
+			t.Fatalf("item %d: %+v", i, item.Metadata)
 		}
 	}
 	if r := s.do("HEAD", "/v1/objects/p/", "").want(200, ""); r.body != "" {
