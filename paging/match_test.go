@@ -71,17 +71,6 @@ func kubernetes(o ListOptions) rule {
 	return invalid
 }
 
-// TestMatchTable checks that each cell of the table exists once.
-func TestMatchTable(t *testing.T) {
-	seen := map[string]bool{}
-	for _, row := range matchTable {
-		seen[fmt.Sprint(row.match, row.paging)] = true
-	}
-	if len(seen) != 9 || len(matchTable) != 9 {
-		t.Errorf("%d rows, %d different", len(matchTable), len(seen))
-	}
-}
-
 var garbage = []string{
 	"x", "-1", "+1", "1.0", " 1", "1 ", "0x1", "1_0", "9223372036854775808", "99999999999999999999",
 	"٣", "\x00",

@@ -51,21 +51,3 @@ func given(b *bool) string {
 	}
 	return fmt.Sprint(*b)
 }
-
-// TestWatchStates checks that the table for lists accepts each list with which a watch begins, with the intended
-// meaning.
-func TestWatchStates(t *testing.T) {
-	yes := true
-	for version, want := range map[string]rule{"": mostRecent, "0": anyVersion, "7": notOlderThan} {
-		start, err := new(Pager).Watch(WatchOptions{
-			ResourceVersion: version, ResourceVersionMatch: "NotOlderThan",
-			SendInitialEvents: &yes,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, _, err := decide(start.List); err != nil || got != want {
-			t.Errorf("from %q: %d, %v; want %d", version, got, err, want)
-		}
-	}
-}
