@@ -1,3 +1,4 @@
-// Package e2e tests the list/watch API from outside: over the binary, on SQLite and on two replicas that share a
-// Postgres, with the tables of internal/testing/semantics, and compared with etcd's API of the same store.
+// Package e2e tests what only the real binary shows of the list/watch API: its flags, and watches across SIGKILL, on
+// SQLite and on two replicas that share a Postgres, compared with etcd's API of the same store. Packages paging and
+// internal/restapi have the cases of lists, watches and values.
 package e2e

@@ -1,18 +1,16 @@
 package e2e
 
 import (
-	"context"
 	"crypto/tls"
-	"encoding/json"
 	"net"
 	"net/http"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/sqlstore/sqlstore/internal/testing/authority"
 	"github.com/sqlstore/sqlstore/internal/testing/launch"
+	"github.com/sqlstore/sqlstore/test/support/datastore"
 )
 
 // TestOffByDefault starts a server without the API's flag: no port of it serves the API.
@@ -93,79 +91,14 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestUnixSocket serves on a socket in the file system.
-func TestUnixSocket(t *testing.T) {
-	socket := filepath.Join(t.TempDir(), "objects.sock")
-	launch.Start(t, launch.Config{Args: []string{"--listen-objects-urls", "unix://" + socket}})
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	}}
-	t.Cleanup(transport.CloseIdleConnections)
-	s := &store{client: &http.Client{Transport: transport}}
-	s.must(t, http.StatusOK, request{url: "http://sqlstore/v1/objects/"})
-}
-
-// TestCurl uses the API as a person does.
-func TestCurl(t *testing.T) {
-	curl, err := exec.LookPath("curl")
-	if err != nil {
-		t.Fatalf("this test runs curl itself, which is missing: install curl: %v", err)
-	}
-	s := startSQLite(t)
-	base := s.servers[0].ObjectsURL() + "/v1/objects"
-	run := func(args ...string) string {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
-		defer cancel()
-		out, err := exec.CommandContext(ctx, curl, append([]string{"--silent", "--show-error"},
-			args...)...).CombinedOutput()
-		if err != nil {
-			t.Fatalf("curl %v: %v: %s", args, err, out)
+// TestTooLarge sends more than the flag allows.
+func TestTooLarge(t *testing.T) {
+	s := start(t, datastore.Choice{Replicas: 1}, "--max-request-bytes", "65536")
+	put := func(bytes int) request {
+		return request{
+			method: http.MethodPut, url: s.url("a"), body: putJSON(`"`+strings.Repeat("x", bytes)+`"`, ""),
 		}
-		return string(out)
 	}
-	created := parse[item](t, run("-X", "PUT", base+"/edge/lamps/kitchen", "-d", `{"value": {"on": true}}`))
-	if created.Metadata.Key != "edge/lamps/kitchen" || string(created.Value) != `{"on": true}` {
-		t.Fatalf("created %+v, value %s", created.Metadata, created.Value)
-	}
-	exists := parse[status](t, run("-X", "PUT", base+"/edge/lamps/kitchen", "-d", `{"value": 1}`))
-	if exists.Reason != "AlreadyExists" {
-		t.Errorf("created again: %+v", exists)
-	}
-	s.must(t, http.StatusCreated, request{
-		method: http.MethodPut, url: s.url("edge/lamps/hall"),
-		body: putJSON("1", ""),
-	})
-	page := run(base + "/edge/lamps/?limit=1")
-	var list struct {
-		Metadata struct {
-			Continue           string
-			RemainingItemCount int
-		}
-		Items []item
-	}
-	if err := json.Unmarshal([]byte(page), &list); err != nil || len(list.Items) != 1 ||
-		list.Metadata.RemainingItemCount != 1 {
-		t.Fatalf("%v: %s", err, page)
-	}
-	// The token goes into a URL as it is.
-	if rest := run(base + "/edge/lamps/?limit=1&continue=" + list.Metadata.Continue); !strings.Contains(rest,
-		`"edge/lamps/kitchen"`) {
-		t.Errorf("the second page: %s", rest)
-	}
-	watched := run("--no-buffer", base+"/edge/lamps/?watch=true&timeoutSeconds=5")
-	if lines := strings.Count(watched, "\n"); lines != 2 || strings.Count(watched, `"ADDED"`) != 2 {
-		t.Errorf("watched %s, want two lines", watched)
-	}
-	updated := parse[item](t, run("-X", "PUT", base+"/edge/lamps/kitchen?resourceVersion="+
-		created.Metadata.ResourceVersion, "-H", "Content-Type: application/octet-stream", "--data-binary", "off"))
-	if string(updated.bytes()) != "off" {
-		t.Errorf("updated to %q", updated.bytes())
-	}
-	if gone := parse[status](t, run("-X", "DELETE", base+"/edge/lamps/kitchen")); gone.Status != "Success" {
-		t.Errorf("deleted: %+v", gone)
-	}
-	if head := run("--head", base+"/edge/lamps/hall"); !strings.HasPrefix(head, "HTTP/1.1 200") {
-		t.Errorf("HEAD: %s", head)
-	}
+	s.must(t, http.StatusRequestEntityTooLarge, put(70_000))
+	s.must(t, http.StatusCreated, put(60_000))
 }

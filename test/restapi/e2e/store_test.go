@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"context"
 	"net/http"
-	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,7 +19,6 @@ const testTimeout = 2 * time.Minute
 // store is one sqlstore through all its replicas.
 type store struct {
 	servers []*launch.Server
-	env     []string         // names the database for the binary's other commands
 	etcd    *clientv3.Client // knows all replicas
 	client  *http.Client
 	turn    atomic.Int64
@@ -40,11 +37,7 @@ func start(t *testing.T, c datastore.Choice, args ...string) *store {
 		c.DSN = pgserver.Database(t)
 	}
 	servers := c.Start(t, launch.Config{Objects: true, Args: append([]string{"--log-level", "warn"}, args...)})
-	env := append(os.Environ(), "SQLSTORE_DATASTORE="+c.DSN)
-	if !c.Postgres {
-		env = append(os.Environ(), "SQLSTORE_DATA_DIR="+servers[0].DataDir())
-	}
-	return &store{servers: servers, env: env, etcd: dial(t, datastore.Endpoints(servers)...), client: newClient(t)}
+	return &store{servers: servers, etcd: dial(t, datastore.Endpoints(servers)...), client: newClient(t)}
 }
 
 // dial connects an etcd client.
@@ -73,52 +66,3 @@ func (s *store) next() string {
 
 // url returns the URL of a key, or of a collection, at the next replica in turn.
 func (s *store) url(key string) string { return s.next() + "/v1/objects/" + key }
-
-// lists returns the URL of a collection at every replica.
-func (s *store) lists(prefix string) []string {
-	var all []string
-	for _, server := range s.servers {
-		all = append(all, server.ObjectsURL()+"/v1/objects/"+prefix)
-	}
-	return all
-}
-
-// compact compacts, and returns when every replica refuses older revisions.
-func (s *store) compact(ctx context.Context, revision int64) error {
-	if _, err := s.etcd.Compact(ctx, revision); err != nil {
-		return err
-	}
-	for _, server := range s.servers {
-		if err := s.refuses(ctx, server, revision-1); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// refuses waits until a server answers that a revision is compacted.
-func (s *store) refuses(ctx context.Context, server *launch.Server, revision int64) error {
-	ctx, cancel := context.WithTimeout(ctx, testTimeout)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		code, _, err := s.do(ctx,
-			request{url: server.ObjectsURL() + "/v1/objects/?limit=1&resourceVersionMatch=Exact&resourceVersion=" +
-				number(revision)})
-		if err != nil || code == http.StatusGone {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-	}
-}
-
-// startSQLite starts a store for tests that do not depend on the database.
-func startSQLite(t *testing.T, args ...string) *store {
-	t.Helper()
-	return start(t, datastore.Choice{Replicas: 1}, args...)
-}
