@@ -7,10 +7,10 @@
 //
 //	semantics.Run(t, semantics.Server{
 //		Client: http.DefaultClient,
-//		Lists:  []string{"http://127.0.0.1:2380/v1/objects//registry/pods/default/"},
+//		List:   "http://127.0.0.1:2380/v1/objects//registry/pods/default/",
 //		Put:    ..., Delete: ..., Compact: ...,
 //	})
 //
-// Run writes a history of a few objects through the server's hooks, compacts a part of it, and runs every case against
-// every replica. The package needs only the standard library, so that any module can use it.
+// Run writes a history of a few objects through the server's hooks, compacts a part of it, and runs every case. The
+// package needs only the standard library, so that any module can use it.
 package semantics

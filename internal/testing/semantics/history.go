@@ -2,13 +2,9 @@ package semantics
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
-	"sync/atomic"
 	"testing"
 )
 
@@ -34,7 +30,7 @@ type history struct {
 // write creates the history.
 func write(t *testing.T, s *Server) *history {
 	t.Helper()
-	h, ctx := &history{Server: s}, t.Context()
+	h := &history{Server: s}
 	others := len(h.look(t).items) // as in a Kubernetes namespace, which has a ConfigMap from the start
 	for i := range 12 {
 		h.put(t, fmt.Sprintf("item-%02d", i))
@@ -43,13 +39,10 @@ func write(t *testing.T, s *Server) *history {
 	h.put(t, "item-03")
 	h.delete(t, "item-07")
 	h.old = h.look(t)
-	if err := s.Compact(ctx, h.old.revision); err != nil {
+	if err := s.Compact(t.Context(), h.old.revision); err != nil {
 		t.Fatalf("compact: %v", err)
 	}
-	first, err := GetList(ctx, s.Client, s.Lists[0], url.Values{"limit": {strconv.Itoa(pageLimit)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := h.mustList(t, url.Values{"limit": {strconv.Itoa(pageLimit)}})
 	if first.Revision < h.old.revision || first.Continue == "" {
 		t.Fatalf("first page at %d, continue %q", first.Revision, first.Continue)
 	}
@@ -81,21 +74,25 @@ func (h *history) delete(t *testing.T, name string) {
 	}
 }
 
-// look lists everything at every replica: a replica that has shown a state never goes back behind it.
+// look lists everything: a server that has shown a state never goes back behind it.
 func (h *history) look(t *testing.T) state {
 	t.Helper()
-	var found state
-	for i, list := range h.Lists {
-		p, err := GetList(t.Context(), h.Client, list, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if i > 0 && !slices.Equal(p.Items, found.items) {
-			t.Fatalf("%s lists %v, the replica before it %v", list, p.Items, found.items)
-		}
-		found = state{p.Revision, p.Items}
+	p := h.mustList(t, nil)
+	return state{p.Revision, p.Items}
+}
+
+func (h *history) list(ctx context.Context, query url.Values) (*Page, error) {
+	return GetList(ctx, h.Client, h.List, query)
+}
+
+// mustList is list for one that must succeed.
+func (h *history) mustList(t *testing.T, query url.Values) *Page {
+	t.Helper()
+	p, err := h.list(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return found
+	return p
 }
 
 // version returns a resourceVersion of a kind.
@@ -121,14 +118,14 @@ func (h *history) version(v Version) string {
 }
 
 // at returns the content of the collection at a revision.
-func (h *history) at(ctx context.Context, list string, revision int64) ([]Item, error) {
+func (h *history) at(ctx context.Context, revision int64) ([]Item, error) {
 	switch {
 	case revision >= h.current.revision:
 		return h.current.items, nil
 	case revision == h.old.revision:
 		return h.old.items, nil
-	default: // a state in between, at which a replica may be: read it another way
-		p, err := GetList(ctx, h.Client, list, url.Values{
+	default: // a state in between, at which a server may be: read it another way
+		p, err := h.list(ctx, url.Values{
 			"resourceVersion":      {strconv.FormatInt(revision, 10)},
 			"resourceVersionMatch": {"Exact"},
 		})
@@ -140,35 +137,9 @@ func (h *history) at(ctx context.Context, list string, revision int64) ([]Item, 
 }
 
 // object returns the URL of an object.
-func (h *history) object(list, name string) string {
+func (h *history) object(name string) string {
 	if h.Object == nil {
-		return list + name
+		return h.List + name
 	}
-	return h.Object(list, name)
-}
-
-// Collection returns hooks for a collection of sqlstore's own API. They write its objects through the replicas in turn.
-func Collection(client *http.Client, lists []string) (put, del func(ctx context.Context, name string) error) {
-	var turn, contents atomic.Int64
-	next := func() string { return lists[int(turn.Add(1))%len(lists)] }
-	put = func(ctx context.Context, name string) error {
-		target := next() + name
-		value := fmt.Sprintf(`{"value":{"name":%q,"contents":%d}`, name, contents.Add(1))
-		old, err := get(ctx, client, target)
-		if f, isFailure := errors.AsType[*Failure](err); isFailure && f.Code == http.StatusNotFound {
-			return Send(ctx, client, http.MethodPut, target, value+"}")
-		}
-		if err != nil {
-			return err
-		}
-		item, err := parseItem(old)
-		if err != nil {
-			return err
-		}
-		return Send(ctx, client, http.MethodPut, target, fmt.Sprintf(`%s,"metadata":{"resourceVersion":"%d"}}`, value,
-			item.Revision))
-	}
-	return put, func(ctx context.Context, name string) error {
-		return Send(ctx, client, http.MethodDelete, next()+name, "")
-	}
+	return h.Object(name)
 }

@@ -1,7 +1,6 @@
 package semantics
 
 import (
-	"context"
 	"fmt"
 	"net/url"
 	"slices"
@@ -10,8 +9,7 @@ import (
 	"testing"
 )
 
-// Run writes a history to the server and runs every case against each replica, in subtests "lists", "gets", "watches"
-// and "tokens".
+// Run writes a history to the server and runs every case, in subtests "lists", "gets", "watches" and "tokens".
 func Run(t *testing.T, s Server) {
 	t.Helper()
 	h := write(t, &s)
@@ -21,43 +19,38 @@ func Run(t *testing.T, s Server) {
 	t.Run("tokens", h.tokens) // last, because it compacts
 }
 
-// answered is a replica's answer to a case.
-type answered struct {
-	page *Page
-	err  error
-}
-
 // atOnce is how many cases run concurrently: those above the current version wait for seconds.
 const atOnce = 16
 
-// each calls ask for that many cases at each replica, several at once, and returns when all are answered.
-func each(lists []string, cases int, ask func(list string, n int) answered) map[string][]answered {
-	all := map[string][]answered{}
-	for _, list := range lists {
-		all[list] = make([]answered, cases)
-	}
+// answered is the answer to a case.
+type answered[T any] struct {
+	got T
+	err error
+}
+
+// each calls ask for every case, several at once, and returns the answers.
+func each[C, T any](cases []C, ask func(c C) (T, error)) []answered[T] {
+	all := make([]answered[T], len(cases))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, atOnce)
-	for _, list := range lists {
-		for n := range cases {
-			slots <- struct{}{}
-			wg.Go(func() {
-				defer func() { <-slots }()
-				all[list][n] = ask(list, n)
-			})
-		}
+	for n, c := range cases {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			all[n].got, all[n].err = ask(c)
+		})
 	}
 	wg.Wait()
 	return all
 }
 
 // name is the name of the subtest.
-func (c Case) name(replica int) string {
+func (c Case) name() string {
 	match := c.Match
 	if match == "" {
 		match = "no match"
 	}
-	return fmt.Sprintf("%s/%s/%s/replica %d", match, c.Paging, c.Version, replica)
+	return fmt.Sprintf("%s/%s/%s", match, c.Paging, c.Version)
 }
 
 func (c Case) query(h *history) url.Values {
@@ -79,37 +72,31 @@ func (c Case) query(h *history) url.Values {
 
 func (h *history) lists(t *testing.T) {
 	cases := Lists()
-	answers := each(h.Lists, len(cases), func(list string, n int) answered {
-		p, err := GetList(t.Context(), h.Client, list, cases[n].query(h))
-		return answered{p, err}
-	})
-	for replica, list := range h.Lists {
-		for n, c := range cases {
-			t.Run(c.name(replica), func(t *testing.T) { h.check(t, c, list, answers[list][n]) })
-		}
+	answers := each(cases, func(c Case) (*Page, error) { return h.list(t.Context(), c.query(h)) })
+	for n, c := range cases {
+		t.Run(c.name(), func(t *testing.T) { h.check(t, c, answers[n].got, answers[n].err) })
 	}
 }
 
 // check compares an answer with the case.
-func (h *history) check(t *testing.T, c Case, list string, a answered) {
+func (h *history) check(t *testing.T, c Case, page *Page, err error) {
 	want := h.wants(c.Want, c.Kube, c.Kube)
 	// A kube-apiserver may answer from a snapshot in memory what its store has compacted.
 	snapshot := h.Kube != nil && h.Kube.WatchCache && want == expired
-	if snapshot && a.err == nil {
+	if snapshot && err == nil {
 		want = ok
 	}
-	want.check(t, h.Kube, a.err)
-	if a.page == nil || want != ok {
+	want.check(t, h.Kube, err)
+	if page == nil || want != ok {
 		return
 	}
-	if err := h.checkRevision(c, a.page.Revision); err != nil {
+	if err := h.checkRevision(c, page.Revision); err != nil {
 		t.Error(err)
 		return
 	}
 	all := h.compacted.items
 	if !snapshot {
-		var err error
-		if all, err = h.at(t.Context(), list, a.page.Revision); err != nil {
+		if all, err = h.at(t.Context(), page.Revision); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -117,10 +104,10 @@ func (h *history) check(t *testing.T, c Case, list string, a answered) {
 		all = all[pageLimit:]
 	}
 	limits := c.Paging.Limits()
-	if h.Kube != nil && h.Kube.WatchCache && c.Version == Zero && len(a.page.Items) == len(all) {
+	if h.Kube != nil && h.Kube.WatchCache && c.Version == Zero && len(page.Items) == len(all) {
 		limits = false // the watch cache may then ignore a limit
 	}
-	checkPage(t, a.page, all, limits)
+	checkPage(t, page, all, limits)
 }
 
 // checkRevision checks the version of a list.
@@ -178,42 +165,30 @@ func show(n *int64) string {
 
 func (h *history) gets(t *testing.T) {
 	cases := Gets()
-	type found struct {
-		item Item
-		err  error
-	}
-	ask := func(ctx context.Context, list string, c Get) (f found) {
+	answers := each(cases, func(c Get) (Item, error) {
 		name := "item-08"
 		if c.Missing {
 			name = "item-10" // was deleted
 		}
-		target := h.object(list, name)
+		target := h.object(name)
 		if v := h.version(c.Version); v != "" {
 			target += "?resourceVersion=" + v
 		}
-		body, err := get(ctx, h.Client, target)
+		body, err := get(t.Context(), h.Client, target)
 		if err != nil {
-			return found{err: err}
+			return Item{}, err
 		}
-		f.item, f.err = parseItem(body)
-		return f
-	}
-	results := make([]found, len(h.Lists)*len(cases))
-	each(h.Lists, len(cases), func(list string, n int) answered {
-		results[slices.Index(h.Lists, list)*len(cases)+n] = ask(t.Context(), list, cases[n])
-		return answered{}
+		return parseItem(body)
 	})
 	current := h.current.items[slices.IndexFunc(h.current.items, func(i Item) bool { return i.Name == "item-08" })]
-	for replica := range h.Lists {
-		for n, c := range cases {
-			t.Run(fmt.Sprintf("%s/missing %v/replica %d", c.Version, c.Missing, replica), func(t *testing.T) {
-				r := results[replica*len(cases)+n]
-				h.wants(c.Want, c.Kube, c.Cached).check(t, h.Kube, r.err)
-				// Every replica has already shown the current state, and does not go back behind it.
-				if r.err == nil && r.item.Revision != current.Revision {
-					t.Errorf("got version %d, want %d", r.item.Revision, current.Revision)
-				}
-			})
-		}
+	for n, c := range cases {
+		t.Run(fmt.Sprintf("%s/missing %v", c.Version, c.Missing), func(t *testing.T) {
+			a := answers[n]
+			h.wants(c.Want, c.Kube, c.Cached).check(t, h.Kube, a.err)
+			// The server has already shown the current state, and does not go back behind it.
+			if a.err == nil && a.got.Revision != current.Revision {
+				t.Errorf("got version %d, want %d", a.got.Revision, current.Revision)
+			}
+		})
 	}
 }

@@ -12,14 +12,13 @@ import (
 	"testing"
 )
 
-// Server is the server under test: one store through any number of replicas, and hooks that change it.
+// Server is the server under test, and hooks that change it.
 type Server struct {
 	Client *http.Client
-	// Lists has the URL of the same collection at each replica, without a query. Nothing else may write to it during
-	// the test.
-	Lists []string
-	// Object returns the URL of an object; nil is list + name.
-	Object func(list, name string) string
+	// List is the URL of a collection, without a query. Nothing else may write to it during the test.
+	List string
+	// Object returns the URL of an object; nil is List + name.
+	Object func(name string) string
 	// Kube says that a kube-apiserver answers, and how it is configured; nil is sqlstore's own API.
 	Kube *Kube
 

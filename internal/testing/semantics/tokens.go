@@ -6,18 +6,15 @@ import (
 	"testing"
 )
 
-// tokens follows a list by its tokens: through all replicas in turn, across a compaction, and with invalid tokens.
+// tokens follows a list by its tokens, also across a compaction, and with invalid tokens.
 func (h *history) tokens(t *testing.T) {
 	t.Run("all pages", h.allPages)
 	t.Run("not a token", func(t *testing.T) {
-		for _, list := range h.Lists {
-			for _, token := range []string{
-				"x", "AAAA", "e30", "~~~", h.token[1:], h.token[:len(h.token)-1],
-				h.token + "A",
-			} {
-				_, err := GetList(t.Context(), h.Client, list, url.Values{"continue": {token}, "limit": {"5"}})
-				badRequest.check(t, h.Kube, err)
-			}
+		for _, token := range []string{
+			"x", "AAAA", "e30", "~~~", h.token[1:], h.token[:len(h.token)-1], h.token + "A",
+		} {
+			_, err := h.list(t.Context(), url.Values{"continue": {token}, "limit": {"5"}})
+			badRequest.check(t, h.Kube, err)
 		}
 	})
 	t.Run("compacted", h.compactedToken)
@@ -27,10 +24,7 @@ func (h *history) allPages(t *testing.T) {
 	var items []Item
 	query, revision := url.Values{"limit": {"2"}}, int64(0)
 	for page := 0; ; page++ {
-		p, err := GetList(t.Context(), h.Client, h.Lists[page%len(h.Lists)], query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := h.mustList(t, query)
 		items = append(items, p.Items...)
 		if revision == 0 {
 			revision = p.Revision
@@ -54,50 +48,34 @@ func (h *history) allPages(t *testing.T) {
 
 // compactedToken continues a list after its revision has been compacted.
 func (h *history) compactedToken(t *testing.T) {
-	for _, list := range h.Lists { // the token expires now
-		if _, err := GetList(t.Context(), h.Client, list, url.Values{"continue": {h.token}}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	h.mustList(t, url.Values{"continue": {h.token}}) // the token expires now
 	if err := h.Compact(t.Context(), h.current.revision); err != nil {
 		t.Fatalf("compact: %v", err)
 	}
 	all := h.current.items[indexAfter(h.current.items, h.old.items[pageLimit-1].Name):]
-	for _, list := range h.Lists {
-		p, err := GetList(t.Context(), h.Client, list, url.Values{"continue": {h.token}, "limit": {"5"}})
-		if h.Kube != nil && h.Kube.WatchCache && err == nil {
-			checkPage(t, p, h.old.items[pageLimit:], true) // from its own snapshot
-			continue
-		}
-		expired.check(t, h.Kube, err)
-		f := asFailure(err)
-		if f == nil || f.Continue == "" {
-			t.Fatalf("%v, without a token to continue with", err)
-		}
-		for _, other := range h.Lists { // the rest, in its current state, from any replica
-			h.checkInconsistent(t, other, f.Continue, all)
-		}
+	p, err := h.list(t.Context(), url.Values{"continue": {h.token}, "limit": {"5"}})
+	if h.Kube != nil && h.Kube.WatchCache && err == nil {
+		checkPage(t, p, h.old.items[pageLimit:], true) // from its own snapshot
+	} else {
+		h.checkInconsistent(t, err, all)
 	}
-	_, err := GetList(t.Context(), h.Client, h.Lists[0],
-		url.Values{"resourceVersion": {strconv.FormatInt(h.old.revision, 10)}, "resourceVersionMatch": {"Exact"}})
 	if h.Kube == nil {
-		expired.check(t, h.Kube, err)
-		f := asFailure(err)
-		if f == nil || f.Continue == "" {
-			t.Fatalf("%v, without a token to start again with", err)
-		}
-		for _, list := range h.Lists {
-			h.checkInconsistent(t, list, f.Continue, h.current.items)
-		}
+		_, err := h.list(t.Context(), url.Values{
+			"resourceVersion": {h.version(Old)}, "resourceVersionMatch": {"Exact"},
+		})
+		h.checkInconsistent(t, err, h.current.items)
 	}
 }
 
-func (h *history) checkInconsistent(t *testing.T, list, token string, all []Item) {
+// checkInconsistent checks that a list has expired, and continues it at the latest version.
+func (h *history) checkInconsistent(t *testing.T, err error, all []Item) {
 	t.Helper()
-	p, err := GetList(t.Context(), h.Client, list, url.Values{"continue": {token}, "limit": {strconv.Itoa(pageLimit)}})
-	if err != nil {
-		t.Fatalf("continue with the new token: %v", err)
+	expired.check(t, h.Kube, err)
+	f := asFailure(err)
+	if f == nil || f.Continue == "" {
+		t.Fatalf("%v, without a token to continue with", err)
 	}
+	p := h.mustList(t, url.Values{"continue": {f.Continue}, "limit": {strconv.Itoa(pageLimit)}})
 	if p.Revision < h.current.revision {
 		t.Errorf("continued at %d, want the latest version, %d", p.Revision, h.current.revision)
 	}
@@ -105,10 +83,7 @@ func (h *history) checkInconsistent(t *testing.T, list, token string, all []Item
 	if p.Continue == "" {
 		return
 	}
-	rest, err := GetList(t.Context(), h.Client, list, url.Values{"continue": {p.Continue}})
-	if err != nil {
-		t.Fatalf("the page after it: %v", err)
-	}
+	rest := h.mustList(t, url.Values{"continue": {p.Continue}})
 	if rest.Revision != p.Revision {
 		t.Errorf("the page after it is at %d, want %d", rest.Revision, p.Revision)
 	}

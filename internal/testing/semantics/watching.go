@@ -14,14 +14,12 @@ import (
 // marker is the object that is written once all watches have begun: what a watch sends before it is its beginning.
 const marker = "item-marker"
 
-// watch is a case at a replica.
+// watch is a case, once it has begun.
 type watch struct {
 	Watch
-	list    string
-	replica int
-	stream  *Stream
-	state   []Event // events before the marker was written, up to the end of the state
-	err     error
+	stream *Stream
+	state  []Event // events before the marker was written, up to the end of the state
+	err    error
 }
 
 func (w *watch) name() string {
@@ -32,8 +30,8 @@ func (w *watch) name() string {
 	if w.Continue {
 		more = ", continue"
 	}
-	return fmt.Sprintf("version %s, match %q, sendInitialEvents %q, bookmarks %v%s%s/replica %d", w.Version, w.Match,
-		w.Initial, w.Bookmarks, limit, more, w.replica)
+	return fmt.Sprintf("version %s, match %q, sendInitialEvents %q, bookmarks %v%s%s", w.Version, w.Match, w.Initial,
+		w.Bookmarks, limit, more)
 }
 
 func (h *history) watchURL(w *watch) string {
@@ -58,7 +56,7 @@ func (h *history) watchURL(w *watch) string {
 	if w.Start == Nothing {
 		q.Set("timeoutSeconds", "1") // otherwise it would wait forever
 	}
-	return w.list + "?" + q.Encode()
+	return h.List + "?" + q.Encode()
 }
 
 // watches begins every watch, writes the marker, and checks what each has sent up to it.
@@ -66,19 +64,17 @@ func (h *history) watches(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel() // ends the streams
 	var all []*watch
-	for replica, list := range h.Lists {
-		for _, w := range Watches() {
-			if h.Kube != nil && w.KubeStart != "" {
-				w.Start = w.KubeStart
-			}
-			if h.Kube == nil || w.Kube.Code != 0 {
-				all = append(all, &watch{Watch: w, list: list, replica: replica})
-			}
+	for _, w := range Watches() {
+		if h.Kube != nil && w.KubeStart != "" {
+			w.Start = w.KubeStart
+		}
+		if h.Kube == nil || w.Kube.Code != 0 {
+			all = append(all, &watch{Watch: w})
 		}
 	}
-	each([]string{""}, len(all), func(_ string, n int) answered {
-		all[n].begin(ctx, h)
-		return answered{}
+	each(all, func(w *watch) (*Stream, error) {
+		w.begin(ctx, h)
+		return w.stream, w.err
 	})
 	before := h.current.items
 	h.put(t, marker)

@@ -22,11 +22,12 @@ func testSemantics(t *testing.T, store cluster.Store, c *cluster.Cluster) {
 		t.Fatal(err)
 	}
 	client := c.Dynamic.Resource(load.ConfigMaps.GroupVersionResource).Namespace(names[0])
+	list := c.REST.Host + "/api/v1/namespaces/" + names[0] + "/configmaps"
 	contents := 0
 	semantics.Run(t, semantics.Server{
 		Client: c.HTTP,
-		Lists:  []string{c.REST.Host + "/api/v1/namespaces/" + names[0] + "/configmaps"},
-		Object: func(list, name string) string { return list + "/" + name },
+		List:   list,
+		Object: func(name string) string { return list + "/" + name },
 		Kube:   &semantics.Kube{WatchCache: c.WatchCache},
 		Put: func(ctx context.Context, name string) error {
 			contents++

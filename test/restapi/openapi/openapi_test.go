@@ -44,7 +44,7 @@ func TestAnswersToTheTables(t *testing.T) {
 	var n atomic.Int64
 	semantics.Run(t, semantics.Server{
 		Client: &http.Client{Transport: c},
-		Lists:  []string{url + "/v1/objects/described/"},
+		List:   url + "/v1/objects/described/",
 		Put: func(ctx context.Context, name string) error {
 			_, err := etcd.Put(ctx, "described/"+name, fmt.Sprint(n.Add(1)))
 			return err
