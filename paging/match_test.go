@@ -78,7 +78,8 @@ var garbage = []string{
 
 func TestVersionsThatAreNone(t *testing.T) {
 	for _, version := range garbage {
-		if _, _, err := decide(ListOptions{ResourceVersion: version}); !errors.Is(err, ErrInvalid) {
+		o := ListOptions{ResourceVersion: version}
+		if _, err := new(Pager).List(t.Context(), []byte("k"), o, nil); !errors.Is(err, ErrInvalid) {
 			t.Errorf("list at %q: %v", version, err)
 		}
 		if _, err := new(Pager).Watch(WatchOptions{ResourceVersion: version}); !errors.Is(err, ErrInvalid) {
