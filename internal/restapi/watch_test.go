@@ -178,6 +178,25 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// What is written while the state is being sent follows it.
+func TestWriteDuringTheState(t *testing.T) {
+	t.Parallel()
+	s := serve(t, restapi.Options{})
+	const n = 32 // MiB: more than the kernel's buffers hold for a client that does not read
+	value := `"` + strings.Repeat("x", 1<<20) + `"`
+	for i := range n {
+		s.write(fmt.Sprintf("p/%02d", i), value)
+	}
+	w := s.watch("/v1/objects/p/?watch=true")
+	s.write("p/00", "2")
+	for range n {
+		if e, err := w.next(); err != nil || e.Type != "ADDED" {
+			t.Fatalf("%s %v", e.Type, err)
+		}
+	}
+	w.want(fmt.Sprintf("MODIFIED p/00@%d=2", n+2))
+}
+
 func TestDeletedShowsTheLastState(t *testing.T) {
 	t.Parallel()
 	s := serve(t, restapi.Options{})
