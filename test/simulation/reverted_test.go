@@ -73,7 +73,7 @@ func copyTree(t *testing.T) string {
 	dir := t.TempDir()
 	for _, part := range []string{
 		"go.mod", "go.sum", "backend", "compactor", "etcdshim", "internal", "paging", "schema",
-		"test/go.mod", "test/go.sum", "test/simulation", "test/faults/cluster/history",
+		"test/go.mod", "test/go.sum", "test/simulation", "test/support/history",
 	} {
 		to := filepath.Join(dir, filepath.Dir(part))
 		if err := os.MkdirAll(to, 0o755); err != nil {

@@ -14,9 +14,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/sqlstore/sqlstore/test/faults/cluster/history"
 	"github.com/sqlstore/sqlstore/test/faults/cluster/load"
 	"github.com/sqlstore/sqlstore/test/faults/cluster/rig"
+	"github.com/sqlstore/sqlstore/test/support/history"
 )
 
 const lostHistory = "HISTORY WAS LOST"

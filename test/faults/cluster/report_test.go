@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sqlstore/sqlstore/test/faults/cluster/history"
+	"github.com/sqlstore/sqlstore/test/support/history"
 )
 
 // rows are the outages of all tests so far.

@@ -10,9 +10,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/sqlstore/sqlstore/test/faults/cluster/audit"
-	"github.com/sqlstore/sqlstore/test/faults/cluster/history"
 	"github.com/sqlstore/sqlstore/test/faults/cluster/load"
 	"github.com/sqlstore/sqlstore/test/faults/cluster/rig"
+	"github.com/sqlstore/sqlstore/test/support/history"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/sqlstore/sqlstore/internal/store"
-	"github.com/sqlstore/sqlstore/test/faults/cluster/history"
+	"github.com/sqlstore/sqlstore/test/support/history"
 )
 
 // api is what clients use of a replica: its store (local), or the etcd API over it (remote). An answer is an operation

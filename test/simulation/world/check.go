@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/sqlstore/sqlstore/test/faults/cluster/history"
+	"github.com/sqlstore/sqlstore/test/support/history"
 )
 
 // checkTime bounds the search for a linearization.

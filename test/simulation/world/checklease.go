@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sqlstore/sqlstore/test/faults/cluster/history"
+	"github.com/sqlstore/sqlstore/test/support/history"
 )
 
 // stall is a time in which the database stood still.

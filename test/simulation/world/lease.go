@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/internal/store"
-	"github.com/sqlstore/sqlstore/test/faults/cluster/history"
+	"github.com/sqlstore/sqlstore/test/support/history"
 )
 
 // lease grants leases one after the other, attaches keys, keeps each alive for a while, and leaves it to end, until ctx

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/internal/store"
-	"github.com/sqlstore/sqlstore/test/faults/cluster/history"
+	"github.com/sqlstore/sqlstore/test/support/history"
 )
 
 // progress asks a replica for the progress of a new watch.

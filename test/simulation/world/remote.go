@@ -14,7 +14,7 @@ import (
 
 	"github.com/sqlstore/sqlstore/etcdshim"
 	"github.com/sqlstore/sqlstore/internal/store"
-	"github.com/sqlstore/sqlstore/test/faults/cluster/history"
+	"github.com/sqlstore/sqlstore/test/support/history"
 )
 
 // remote is the etcd API of a replica, over gRPC and connections in memory.

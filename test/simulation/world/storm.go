@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sqlstore/sqlstore/test/faults/cluster/history"
+	"github.com/sqlstore/sqlstore/test/support/history"
 )
 
 const (

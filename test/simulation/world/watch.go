@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/internal/store"
-	"github.com/sqlstore/sqlstore/test/faults/cluster/history"
+	"github.com/sqlstore/sqlstore/test/support/history"
 )
 
 // watcher watches a prefix for the whole run, on one stream after another and on any replica. It continues after what

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sqlstore/sqlstore/internal/testing/simdb"
-	"github.com/sqlstore/sqlstore/test/faults/cluster/history"
+	"github.com/sqlstore/sqlstore/test/support/history"
 )
 
 // World is one run.

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/sqlstore/sqlstore/test/faults/cluster/history"
 	"github.com/sqlstore/sqlstore/test/faults/cluster/load"
+	"github.com/sqlstore/sqlstore/test/support/history"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sqlstore/sqlstore/test/faults/cluster/history"
+	"github.com/sqlstore/sqlstore/test/support/history"
 )
 
 // Failure is a request that got no answer, or an error that clients must expect of a server without its database.

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/sqlstore/sqlstore/test/faults/cluster/history"
+	"github.com/sqlstore/sqlstore/test/support/history"
 )
 
 const (

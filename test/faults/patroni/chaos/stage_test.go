@@ -11,9 +11,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/sqlstore/sqlstore/test/faults/cluster/audit"
-	"github.com/sqlstore/sqlstore/test/faults/cluster/history"
 	"github.com/sqlstore/sqlstore/test/faults/cluster/load"
 	"github.com/sqlstore/sqlstore/test/faults/patroni/rig"
+	"github.com/sqlstore/sqlstore/test/support/history"
 )
 
 const (
