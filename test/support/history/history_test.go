@@ -124,7 +124,13 @@ func TestWrongHistoriesAreRefused(t *testing.T) {
 		"refused one": {func(s *story) {
 			s.events = append(s.events, Event{Key: "a", Value: "w5", Revision: 8, Create: 2, Version: 3})
 		}, 8, "writes"},
-		"half a transaction": {func(s *story) { s.events = slices.Delete(s.events, 2, 3) }, 0, "writes"},
+		"half a transaction":          {func(s *story) { s.events = slices.Delete(s.events, 2, 3) }, 0, "writes"},
+		"other half of a transaction": {func(s *story) { s.events = slices.Delete(s.events, 1, 2) }, 0, "writes"},
+		"nobody's deletion": {
+			func(s *story) { s.events = append(s.events, Event{Key: "a", Deleted: true, Revision: 8}) },
+			8, "writes",
+		},
+		"write of another transaction": {func(s *story) { s.events[2].Value = "w1" }, 0, "writes"},
 		"at another revision": {
 			func(s *story) { s.events[3].Value, s.events[5].Value = "w6", "w3" },
 			0, "writes",
