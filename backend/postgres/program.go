@@ -12,7 +12,9 @@ var _ backend.Programs = (*Backend)(nil)
 
 const (
 	lastProgram = "SELECT version FROM programs ORDER BY id DESC LIMIT 1"
-	addProgram  = "INSERT INTO programs (version, started_at) VALUES ($1::text, clock_timestamp())"
+	// addProgram adds nothing if another replica adds a program at the same time.
+	addProgram = "INSERT INTO programs (id, version, started_at) " +
+		"SELECT COALESCE(max(id), 0) + 1, $1::text, clock_timestamp() FROM programs ON CONFLICT DO NOTHING"
 )
 
 // RecordProgram implements [backend.Programs].

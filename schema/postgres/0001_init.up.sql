@@ -140,7 +140,7 @@ COMMENT ON TABLE settings IS 'the store''s settings, written once';
 INSERT INTO settings (name, value) VALUES ('oldest_program', 1);
 
 CREATE TABLE programs (
-    id         bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+    id         bigint PRIMARY KEY,
     version    text        NOT NULL,
     started_at timestamptz NOT NULL
 );
