@@ -3,12 +3,14 @@ package authn
 import (
 	"context"
 	"errors"
+	"math"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 )
 
-// ErrThrottled is returned for a login while too many attempts of its user or address wait already.
+// ErrThrottled is returned for a login that has waited in vain, because too many of its user or address have failed.
 var ErrThrottled = errors.New("authn: too many failed logins: wait before the next one")
 
 // The limits of failed logins. Each allows a number at once and after that some per second.
@@ -19,14 +21,17 @@ var (
 )
 
 const (
-	// longestWait is how long a login may wait for its turn. One that would wait longer is refused.
+	// longestWait is how long failures of others may delay a login. One that would wait longer is refused.
 	longestWait = 5 * time.Second
+	// mostWaiting is the number of logins that wait at a time. Further ones that would have to wait are refused.
+	mostWaiting = 1024
 	// mostCounted is the number of users, addresses, and pairs of both that are counted at a time.
 	mostCounted = 4096
 )
 
-// Throttle limits failed logins per user and per address, so that passwords cannot be guessed quickly. A login beyond
-// the limits waits for its turn. So that nobody can lock out a user from elsewhere, the limit of a user does not apply
+// Throttle limits failed logins per user and per address, so that passwords cannot be guessed quickly. A login under
+// way may fail, so it counts until it succeeds. A login beyond the limits waits until others have succeeded, or until
+// failures are long enough ago. So that nobody can lock out a user from elsewhere, the limit of a user does not apply
 // to addresses from which that user has logged in.
 type Throttle struct {
 	mu        sync.Mutex
@@ -34,9 +39,18 @@ type Throttle struct {
 	addresses counts[string]
 	users     counts[string]
 	trusted   map[pair]struct{}
+	waiting   []*login // in the order of arrival
+	next      *time.Timer
 }
 
 type pair struct{ user, address string }
+
+// login is an attempt that waits, or is under way.
+type login struct {
+	pair
+	trusted  bool
+	admitted chan struct{} // closed when it may be tried
+}
 
 // NewThrottle returns a Throttle that has seen no logins.
 func NewThrottle() *Throttle {
@@ -49,50 +63,109 @@ func NewThrottle() *Throttle {
 // Begin waits until a login from an address with a port may be tried. The caller must call end with the result.
 // Errors: [ErrThrottled], the end of ctx.
 func (t *Throttle) Begin(ctx context.Context, user string, from string) (end func(succeeded bool), err error) {
-	p := pair{user, network(from)}
-	t.mu.Lock()
-	now := time.Now()
-	_, trusted := t.trusted[p]
-	wait := max(t.pairs.add(p, now), t.addresses.add(p.address, now))
-	if !trusted {
-		wait = max(wait, t.users.add(user, now))
+	l := &login{pair: pair{user, network(from)}, admitted: make(chan struct{})}
+	if err := t.enqueue(l); err != nil {
+		return nil, err
 	}
-	t.mu.Unlock()
-	if wait > longestWait {
-		t.undo(p, trusted)
-		return nil, ErrThrottled
-	}
-	if wait > 0 {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
+	patience := time.NewTimer(longestWait)
+	defer patience.Stop()
+	for {
 		select {
-		case <-timer.C:
-		case <-ctx.Done(): // it counts, or an attacker would not need to wait
-			return nil, ctx.Err()
+		case <-l.admitted:
+			return func(succeeded bool) { t.end(l, succeeded) }, nil
+		case <-patience.C:
+			if !t.hopeless(l) {
+				patience.Reset(longestWait)
+				continue
+			}
+			err = ErrThrottled
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if t.dequeue(l) { // or it was admitted in between
+			return nil, err
 		}
 	}
-	return func(succeeded bool) {
-		if succeeded {
-			t.undo(p, trusted)
-			t.trust(p)
-		}
-	}, nil
 }
 
-// undo takes back what Begin counted.
-func (t *Throttle) undo(p pair, trusted bool) {
+// enqueue admits l, or lets it wait. Errors: [ErrThrottled].
+func (t *Throttle) enqueue(l *login) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.pairs.remove(p)
-	t.addresses.remove(p.address)
-	if !trusted {
-		t.users.remove(p.user)
+	_, l.trusted = t.trusted[l.pair]
+	t.waiting = append(t.waiting, l)
+	t.admit()
+	if n := len(t.waiting); n > mostWaiting && t.waiting[n-1] == l {
+		t.waiting = t.waiting[:n-1]
+		return ErrThrottled
+	}
+	return nil
+}
+
+// dequeue removes l, and reports whether it was still waiting.
+func (t *Throttle) dequeue(l *login) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := len(t.waiting)
+	t.waiting = slices.DeleteFunc(t.waiting, func(w *login) bool { return w == l })
+	return len(t.waiting) < n
+}
+
+// admit admits the logins that no limit delays, and looks again when the next failure is long enough ago.
+func (t *Throttle) admit() {
+	now, next := time.Now(), time.Duration(math.MaxInt64)
+	t.waiting = slices.DeleteFunc(t.waiting, func(l *login) bool {
+		delay := time.Duration(0)
+		t.each(l, func(c counter) { delay = max(delay, c.delay(now)) })
+		if delay > 0 {
+			next = min(next, delay)
+			return false
+		}
+		t.each(l, counter.begin)
+		close(l.admitted)
+		return true
+	})
+	switch {
+	case next == math.MaxInt64:
+	case t.next == nil:
+		t.next = time.AfterFunc(next, func() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.admit()
+		})
+	default:
+		t.next.Reset(next)
+	}
+}
+
+// hopeless reports whether failures alone delay l.
+func (t *Throttle) hopeless(l *login) (hopeless bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.each(l, func(c counter) { hopeless = hopeless || c.exhausted(time.Now()) })
+	return hopeless
+}
+
+func (t *Throttle) end(l *login, succeeded bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.each(l, func(c counter) { c.end(time.Now(), succeeded) })
+	if succeeded {
+		t.trust(l.pair)
+	}
+	t.admit()
+}
+
+// each calls f for the counters of l's limits.
+func (t *Throttle) each(l *login, f func(counter)) {
+	f(t.pairs.of(l.pair))
+	f(t.addresses.of(l.address))
+	if !l.trusted {
+		f(t.users.of(l.user))
 	}
 }
 
 func (t *Throttle) trust(p pair) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if len(t.trusted) >= mostCounted {
 		for old := range t.trusted {
 			delete(t.trusted, old)
@@ -119,64 +192,4 @@ func network(hostPort string) string {
 		return ip.String()
 	}
 	return prefix.String()
-}
-
-// limit allows burst events at once, and then rate per second.
-type limit struct{ burst, rate float64 }
-
-// counts are leaky buckets by key.
-type counts[K comparable] struct {
-	limit limit
-	by    map[K]*level
-}
-
-type level struct {
-	full float64
-	at   time.Time
-}
-
-// drain lets out what has leaked since the last use.
-func (l *level) drain(now time.Time, rate float64) {
-	l.full = max(0, l.full-rate*now.Sub(l.at).Seconds())
-	l.at = now
-}
-
-// add counts an event and returns how long it must wait.
-func (c *counts[K]) add(key K, now time.Time) time.Duration {
-	if c.by == nil {
-		c.by = map[K]*level{}
-	}
-	l := c.by[key]
-	if l == nil {
-		if len(c.by) >= mostCounted {
-			c.forget(now)
-		}
-		l = &level{at: now}
-		c.by[key] = l
-	}
-	l.drain(now, c.limit.rate)
-	l.full++
-	over := l.full - c.limit.burst
-	return max(0, time.Duration(over/c.limit.rate*float64(time.Second)))
-}
-
-func (c *counts[K]) remove(key K) {
-	if l := c.by[key]; l != nil {
-		l.full = max(0, l.full-1)
-	}
-}
-
-// forget removes the counts at or below the average, so that the most frequent failures stay.
-func (c *counts[K]) forget(now time.Time) {
-	sum := 0.0
-	for _, l := range c.by {
-		l.drain(now, c.limit.rate)
-		sum += l.full
-	}
-	average := sum / float64(len(c.by))
-	for key, l := range c.by {
-		if l.full <= average {
-			delete(c.by, key)
-		}
-	}
 }

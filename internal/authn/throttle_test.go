@@ -146,18 +146,97 @@ func TestThrottleIsBounded(t *testing.T) {
 }
 
 // Giving up the wait is no way around it.
-func TestGivingUpCounts(t *testing.T) {
+func TestGivingUpGainsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := NewThrottle()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		for range 27 {
+		tried := 0
+		for range 1000 {
 			if end, err := x.Begin(ctx, "root", "10.0.0.1:1"); err == nil {
 				end(false)
+				tried++
 			}
 		}
-		if waited, err := attempt(t, x, "root", "10.0.0.1:1", false); waited != 4*time.Second || err != nil {
+		if tried != 20 {
+			t.Errorf("%d guesses at once", tried)
+		}
+		if waited, err := attempt(t, x, "root", "10.0.0.1:1", false); waited != time.Second/2 || err != nil {
 			t.Errorf("waited %s: %v", waited, err)
+		}
+	})
+}
+
+// Any number of clients may log in at once from one address, also if that takes the server longer than a login may wait
+// for the failures of others.
+func TestManySucceedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := NewThrottle()
+		results := make(chan error, mostWaiting)
+		for range cap(results) {
+			go func() {
+				end, err := x.Begin(t.Context(), "root", "10.0.0.1:1")
+				if err == nil {
+					time.Sleep(time.Second) // the hash of the password
+					end(true)
+				}
+				results <- err
+			}()
+		}
+		for range cap(results) {
+			if err := <-results; err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(x.waiting) > 0 {
+			t.Errorf("%d still wait", len(x.waiting))
+		}
+	})
+}
+
+// Guesses that have not failed yet count like those that have.
+func TestGuessesUnderWayCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := NewThrottle()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		for range 20 {
+			if _, err := x.Begin(ctx, "root", "10.0.0.1:1"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := x.Begin(ctx, "root", "10.0.0.1:1"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the 21st at once: %v", err)
+		}
+	})
+}
+
+// The number of logins that wait is bounded, too.
+func TestWaitingIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := NewThrottle()
+		ctx, cancel := context.WithCancel(t.Context())
+		results := make(chan error, mostWaiting+30)
+		for range cap(results) {
+			go func() {
+				_, err := x.Begin(ctx, "root", "10.0.0.1:1")
+				results <- err
+			}()
+		}
+		synctest.Wait()
+		refused := 0
+		for len(results) > 0 {
+			if errors.Is(<-results, ErrThrottled) {
+				refused++
+			}
+		}
+		if refused != 10 || len(x.waiting) != mostWaiting {
+			t.Errorf("%d refused at once, %d wait", refused, len(x.waiting))
+		}
+		cancel()
+		synctest.Wait()
+		if len(x.waiting) > 0 {
+			t.Errorf("%d wait after their ends", len(x.waiting))
 		}
 	})
 }
