@@ -72,7 +72,7 @@ func TestHostsOnTheLoopback(t *testing.T) {
 	for host, want := range served {
 		for url, path := range map[string]string{
 			s.Endpoints()[0]: "/version", s.ObjectEndpoints()[0]: "/v1/objects/",
-			"http://" + metrics: "/debug/pprof/cmdline",
+			"http://" + metrics: "/metrics",
 		} {
 			if code := askAs(t, url, path, host); (code == http.StatusOK) != want || !want &&
 				code != http.StatusMisdirectedRequest {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -111,15 +112,15 @@ func (s *Server) notReady() string {
 
 func (s *Server) serve(clients []*listen.Split, cfg *Config) {
 	ops := s.metrics.Handler(s.store, EtcdVersion, reporter{s})
-	if cfg.Profiling {
-		ops.HandleFunc("/debug/pprof/", pprof.Index)
-		ops.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-		ops.HandleFunc("/debug/pprof/profile", pprof.Profile)
-		ops.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-		ops.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	}
 	all := http.NewServeMux()
 	all.Handle("/", ops)
+	if cfg.Profiling { // not on the metrics URLs, which need no client certificate
+		all.HandleFunc("/debug/pprof/", pprof.Index)
+		all.HandleFunc("/debug/pprof/cmdline", program)
+		all.HandleFunc("/debug/pprof/profile", pprof.Profile)
+		all.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+		all.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	}
 	if !cfg.NoGateway {
 		all.Handle("/v3/", s.shim.Gateway)
 	}
@@ -133,6 +134,13 @@ func (s *Server) serve(clients []*listen.Split, cfg *Config) {
 	close(s.started)
 	s.wg.Go(func() { _ = s.early.Shutdown(context.Background()) }) // its clients connect again; Close may cut them off
 	s.front[3].set(s.guardObjects(cfg, s.objects))
+}
+
+// program answers with the program's name as package pprof does, without the arguments: they may hold a password.
+func program(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_, _ = w.Write([]byte(os.Args[0])) // an error means that the client has disconnected
 }
 
 // orBeta passes the paths of the gateway's beta version on as today's, as etcd does.
