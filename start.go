@@ -236,6 +236,9 @@ func (s *Server) openStore(ctx context.Context, cfg *Config) (err error) {
 	if s.backend, err = cfg.openBackend(ctx, s.state.wait, reserve); err != nil {
 		return err
 	}
+	if err := cfg.refuseEtcdDirectory(ctx, s.backend); err != nil {
+		return err
+	}
 	s.recordProgram(ctx)
 	if err := s.defragment(ctx, cfg); err != nil {
 		return err
