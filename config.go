@@ -175,6 +175,9 @@ type TLSFiles struct {
 	CRL string
 	// AllowedHosts are host names. If there are any, a client certificate must be for one of them.
 	AllowedHosts []string
+	// AllowedNames are common names, instead of AllowedHosts. If there are any, a client certificate must have one of
+	// them.
+	AllowedNames []string
 	// MinVersion is the oldest TLS version to accept. 0 means TLS 1.2.
 	MinVersion uint16
 	// MaxVersion is the newest TLS version to accept. 0 means the newest that Go knows.
@@ -186,7 +189,7 @@ type TLSFiles struct {
 // wanted reports whether any TLS file is set, even if others are missing.
 func (f TLSFiles) wanted() bool {
 	return f.Cert != "" || f.Key != "" || f.TrustedCA != "" || f.RequireClientCert || f.CRL != "" ||
-		len(f.AllowedHosts) > 0
+		len(f.AllowedHosts)+len(f.AllowedNames) > 0
 }
 
 // quota converts QuotaBytes to the store's form. A Postgres database has its own operators and limits.
@@ -280,7 +283,8 @@ func (c *Config) file() (string, error) {
 		return filepath.Join(c.DataDir, "sqlstore.db"), nil
 	}
 	u, err := url.Parse(c.Datastore)
-	if err != nil { // the URL may hold a password, and so may the parser's message
+	if err != nil || !strings.Contains(c.Datastore, "://") {
+		// it may hold a password, and so may the parser's message
 		return "", fmt.Errorf("%w: datastore is not a URL: %s", ErrConfig, datastoreForm)
 	}
 	if u.Scheme != "sqlite" {

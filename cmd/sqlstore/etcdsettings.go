@@ -17,6 +17,9 @@ import (
 	"github.com/sqlstore/sqlstore/internal/listen"
 )
 
+// allowedNames is the flag of serve for which etcd has only a key of its file.
+const allowedNames = "client-cert-allowed-cn"
+
 // convert checks etcd's settings and sets the flags of serve to them.
 func (e *etcdMode) convert(s *settings, flags *pflag.FlagSet) error {
 	o := e.options
@@ -27,7 +30,7 @@ func (e *etcdMode) convert(s *settings, flags *pflag.FlagSet) error {
 	for name, value := range meanings(o) {
 		values[name] = value
 	}
-	e.withoutTLS(values)
+	e.withoutTLS(values, flags)
 	for name, value := range values {
 		if flags.Lookup(name) == nil {
 			if o.Given(name) && !o.Default(name) {
@@ -40,7 +43,6 @@ func (e *etcdMode) convert(s *settings, flags *pflag.FlagSet) error {
 		}
 	}
 	s.config.InsecurePlaintext, s.config.EtcdReady = true, true
-	s.config.Profiling = s.config.Profiling || o.Text("log-level") == "debug" // as etcd does
 	if err := s.finish(); err != nil {
 		return err
 	}
@@ -84,11 +86,17 @@ func meanings(o *etcdflags.Options) map[string]string {
 }
 
 // withoutTLS removes settings of TLS that, as in etcd, apply to nothing.
-func (e *etcdMode) withoutTLS(values map[string]string) {
+func (e *etcdMode) withoutTLS(values map[string]string, flags *pflag.FlagSet) {
 	o := e.options
-	drop := func(why string, names ...string) {
-		for _, name := range names {
-			if o.Given(name) && values[name] != "" && values[name] != "false" {
+	names, _ := flags.Lookup(allowedNames).Value.(pflag.SliceValue) // serve's own flag, which is already set
+	drop := func(why string, flags ...string) {
+		for _, name := range flags {
+			value := values[name]
+			if name == allowedNames {
+				value = strings.Join(names.GetSlice(), ",")
+				_ = names.Replace(nil) // no list is always valid
+			}
+			if o.Given(name) && value != "" && value != "false" {
 				e.warnings = append(e.warnings, "--"+name+" has no effect: "+why)
 			}
 			delete(values, name)
@@ -100,9 +108,9 @@ func (e *etcdMode) withoutTLS(values map[string]string) {
 		return strings.HasPrefix(strings.Trim(u, "[]"), "https:") || strings.HasPrefix(strings.Trim(u, "[]"), "unixs:")
 	}) {
 		drop("no listen URL uses TLS", "cert-file", "key-file", "trusted-ca-file", "client-cert-auth", "auto-tls",
-			"client-crl-file", "client-cert-allowed-hostname")
+			"client-crl-file", "client-cert-allowed-hostname", allowedNames)
 	} else if o.Text("trusted-ca-file") == "" {
-		drop("it needs --trusted-ca-file", "client-crl-file", "client-cert-allowed-hostname")
+		drop("it needs --trusted-ca-file", "client-crl-file", "client-cert-allowed-hostname", allowedNames)
 	}
 }
 

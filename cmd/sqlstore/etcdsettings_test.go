@@ -1,7 +1,10 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -15,6 +18,51 @@ func TestEtcdOrigins(t *testing.T) {
 		s, _, err := (&etcdMode{args: c.args}).read()
 		if err != nil || !slices.Equal(s.config.CORS, c.want) {
 			t.Errorf("etcd %q: origins %q, %v; want %q", c.args, s.config.CORS, err, c.want)
+		}
+	}
+}
+
+// readEtcd reads a configuration file of etcd's.
+func readEtcd(t *testing.T, file string) (*etcdMode, *settings, *reloader) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "etcd.yaml")
+	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := &etcdMode{args: []string{"--config-file", path}}
+	s, flags, err := e.read()
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return e, s, &reloader{flags: flags}
+}
+
+// The common names that etcd's file allows are the only ones. Without TLS they mean nothing, as in etcd.
+func TestEtcdAllowedNames(t *testing.T) {
+	const section = "client-transport-security: {cert-file: c, key-file: k, trusted-ca-file: a, " +
+		"allowed-cn: [alice, bob]}\n"
+	_, s, _ := readEtcd(t, section+"listen-client-urls: https://127.0.0.1:1\n"+
+		"advertise-client-urls: https://127.0.0.1:1\n")
+	if got := s.config.TLS.AllowedNames; !slices.Equal(got, []string{"alice", "bob"}) {
+		t.Errorf("allowed names %q", got)
+	}
+	e, s, _ := readEtcd(t, section)
+	if got := s.config.TLS.AllowedNames; len(got) > 0 {
+		t.Errorf("allowed names without TLS: %q", got)
+	}
+	if all := strings.Join(e.warnings, "\n"); !strings.Contains(all, "--client-cert-allowed-cn has no effect") {
+		t.Errorf("warnings %q", all)
+	}
+}
+
+// etcd serves profiles at the level debug. That must not make a reload of the level a change of another setting.
+func TestEtcdReloadsTheLogLevel(t *testing.T) {
+	_, _, running := readEtcd(t, "log-level: info\n")
+	_, _, next := readEtcd(t, "log-level: debug\n")
+	for _, from := range []struct{ running, next *reloader }{{running, next}, {next, running}} {
+		changed, refused := from.running.changes(from.next.flags)
+		if !slices.Equal(changed, []string{"log-level"}) || len(refused) > 0 {
+			t.Errorf("changed %q, refused %q", changed, refused)
 		}
 	}
 }

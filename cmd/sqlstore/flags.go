@@ -99,6 +99,8 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVar(&c.TLS.CRL, "client-crl-file", "", "list of revoked client certificates, in DER or PEM")
 	f.StringSliceVar(&c.TLS.AllowedHosts, "client-cert-allowed-hostname", nil,
 		"accept only client certificates for one of these hosts")
+	f.StringSliceVar(&c.TLS.AllowedNames, "client-cert-allowed-cn", nil,
+		"accept only client certificates with one of these common names")
 	f.BoolVar(&c.AutoTLS, "auto-tls", false,
 		"generate a certificate if --cert-file names none; it is kept in --data-dir")
 	f.IntVar(&c.AutoTLSYears, "self-signed-cert-validity", 1, "years for which a generated certificate is valid")

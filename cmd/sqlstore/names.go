@@ -28,6 +28,7 @@ var flagOf = map[string]string{
 	"TLS.RequireClientCert":          "client-cert-auth",
 	"TLS.CRL":                        "client-crl-file",
 	"TLS.AllowedHosts":               "client-cert-allowed-hostname",
+	"TLS.AllowedNames":               "client-cert-allowed-cn",
 	"TLS.MinVersion":                 "tls-min-version",
 	"TLS.MaxVersion":                 "tls-max-version",
 	"TLS.CipherSuites":               "cipher-suites",

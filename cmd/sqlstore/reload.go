@@ -16,6 +16,7 @@ import (
 var reloadable = []string{
 	"log-level", "quota-backend-bytes", "auto-compaction-mode", "auto-compaction-retention",
 	"cert-file", "key-file", "trusted-ca-file", "client-crl-file", "client-cert-allowed-hostname",
+	"client-cert-allowed-cn",
 }
 
 // reloader reads the configuration file again on SIGHUP.

@@ -27,6 +27,9 @@ type Files struct {
 	CRL string
 	// AllowedHosts are host names. If there are any, a client certificate must be for one of them.
 	AllowedHosts []string
+	// AllowedNames are common names, instead of AllowedHosts. If there are any, a client certificate must have one of
+	// them.
+	AllowedNames []string
 	// MinVersion is the oldest TLS version to accept. 0 means TLS 1.2.
 	MinVersion uint16
 	// MaxVersion is the newest TLS version to accept. 0 means the newest that Go knows.
@@ -49,6 +52,12 @@ func (f Files) Check() error {
 	case len(f.AllowedHosts) > 0 && f.TrustedCA == "":
 		return fmt.Errorf("%s needs %s: without it, clients show no certificates", setting.Name("TLS.AllowedHosts"),
 			setting.Name("TLS.TrustedCA"))
+	case len(f.AllowedNames) > 0 && f.TrustedCA == "":
+		return fmt.Errorf("%s needs %s: without it, clients show no certificates", setting.Name("TLS.AllowedNames"),
+			setting.Name("TLS.TrustedCA"))
+	case len(f.AllowedHosts) > 0 && len(f.AllowedNames) > 0:
+		return fmt.Errorf("%s and %s exclude each other", setting.Name("TLS.AllowedHosts"),
+			setting.Name("TLS.AllowedNames"))
 	case f.MaxVersion != 0 && f.MaxVersion < max(f.MinVersion, tls.VersionTLS12):
 		return fmt.Errorf("%s is older than %s", setting.Name("TLS.MaxVersion"), setting.Name("TLS.MinVersion"))
 	}

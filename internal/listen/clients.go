@@ -15,6 +15,8 @@ var (
 	errRevoked = errors.New("the certificate is revoked")
 	// errOtherHost is returned for a client certificate for a host that is not allowed.
 	errOtherHost = errors.New("the certificate is for none of the allowed hosts")
+	// errOtherName is returned for a client certificate with a common name that is not allowed.
+	errOtherName = errors.New("the certificate has none of the allowed common names")
 )
 
 // clientCheck reads the list of revoked certificates and returns what a handshake checks beyond the signatures, also
@@ -24,7 +26,7 @@ func (f Files) clientCheck() (func(tls.ConnectionState) error, error) {
 	if err != nil {
 		return nil, err
 	}
-	if revoked == nil && len(f.AllowedHosts) == 0 {
+	if revoked == nil && len(f.AllowedHosts)+len(f.AllowedNames) == 0 {
 		return nil, nil
 	}
 	return func(state tls.ConnectionState) error {
@@ -44,6 +46,10 @@ func (f Files) clientCheck() (func(tls.ConnectionState) error, error) {
 			return len(state.PeerCertificates) > 0 && state.PeerCertificates[0].VerifyHostname(host) == nil
 		}) {
 			return errOtherHost
+		}
+		if len(f.AllowedNames) > 0 && (len(state.PeerCertificates) == 0 ||
+			!slices.Contains(f.AllowedNames, state.PeerCertificates[0].Subject.CommonName)) {
+			return errOtherName
 		}
 		return nil
 	}, nil

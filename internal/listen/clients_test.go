@@ -83,6 +83,23 @@ func TestAllowedHosts(t *testing.T) {
 	}
 }
 
+// Only certificates with one of the common names are accepted.
+func TestAllowedNames(t *testing.T) {
+	a := authority.New(t)
+	s := newTLSServer(t, a, withClients(a, func(f *listen.Files, _ string) {
+		f.AllowedNames = []string{"other", "another"}
+	}))
+	s.want(a, withPair(a.Pair("another")), "first")
+	if _, err := s.dial(a, withPair(a.Pair("third"))); err == nil {
+		t.Error("a client with another common name was let in")
+	}
+	both := s.files
+	both.AllowedHosts = []string{"localhost"}
+	if err := both.Check(); err == nil {
+		t.Error("hosts and names together were accepted")
+	}
+}
+
 func TestVersionsOfTLS(t *testing.T) {
 	a := authority.New(t)
 	s := newTLSServer(t, a, func(f *listen.Files) { f.MaxVersion = tls.VersionTLS12 })
@@ -98,6 +115,7 @@ func TestVersionsOfTLS(t *testing.T) {
 	for _, bad := range []func(*listen.Files){
 		func(f *listen.Files) { f.CRL = f.Cert },
 		func(f *listen.Files) { f.AllowedHosts = []string{"x"} },
+		func(f *listen.Files) { f.AllowedNames = []string{"x"} },
 	} {
 		files := s.files
 		files.TrustedCA = ""

@@ -35,7 +35,7 @@ func (o *Options) Check() error {
 func (o *Options) refuse() error {
 	for _, name := range slices.Sorted(maps.Keys(o.given)) {
 		switch {
-		case o.uses[name] != Refused || o.Text(name) == "false":
+		case o.uses[name] != Refused || o.Text(name) == "" || o.Text(name) == "false":
 		case name == "force-new-cluster":
 			return fmt.Errorf("%w: --%s: a store keeps all data in its database, and has no other members to leave: "+
 				"start without it; to begin anew, use another --data-dir or --datastore", ErrRefused, name)

@@ -15,14 +15,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// sections are the keys of the file that hold further keys, and the flags of those whose names differ.
+// sections are the keys of the file that hold further keys, and the flags of those whose names differ. Where etcd has
+// no flag, the flag is serve's.
 var sections = map[string]map[string]string{
 	"client-transport-security": {
 		"cert-file": "cert-file", "key-file": "key-file", "client-cert-file": "client-cert-file",
 		"client-key-file": "client-key-file", "client-cert-auth": "client-cert-auth",
 		"trusted-ca-file": "trusted-ca-file", "auto-tls": "auto-tls",
 		"allowed-hostname": "client-cert-allowed-hostname",
-		"allowed-cn":       "", "skip-client-san-verification": "",
+		"allowed-cn":       "client-cert-allowed-cn", "skip-client-san-verification": "",
 	},
 	"peer-transport-security": {
 		"cert-file": "peer-cert-file", "key-file": "peer-key-file", "client-cert-file": "peer-client-cert-file",
@@ -30,6 +31,12 @@ var sections = map[string]map[string]string{
 		"trusted-ca-file": "peer-trusted-ca-file", "auto-tls": "peer-auto-tls",
 		"allowed-cn": "peer-cert-allowed-cn", "allowed-hostname": "peer-cert-allowed-hostname",
 		"skip-client-san-verification": "peer-skip-client-san-verification",
+	},
+	"discovery-config": {
+		"discovery-token": "discovery-token", "endpoints": "discovery-endpoints", "secure": "", "auth": "",
+		"request-timeout": "discovery-request-timeout", "dial-timeout": "discovery-dial-timeout",
+		"keepalive-time": "discovery-keepalive-time", "keepalive-timeout": "discovery-keepalive-timeout",
+		"max-request-bytes": "", "max-recv-bytes": "",
 	},
 	"socket-options": {"reuse-port": "socket-reuse-port", "reuse-address": "socket-reuse-address"},
 }
@@ -47,8 +54,8 @@ var (
 	}()
 	notInFile = map[string]bool{
 		"config-file": true, "version": true, "raft-read-timeout": true, "raft-write-timeout": true,
-		"discovery-fallback": true, "discovery-endpoints": true, "discovery-token": true,
-		"client-crl-file": true, "peer-crl-file": true,
+		"discovery-fallback": true,
+		"client-crl-file":    true, "peer-crl-file": true,
 	}
 )
 
@@ -96,8 +103,6 @@ func (o *Options) apply(values map[string]yaml.Node) error {
 		switch names, section := sections[key]; {
 		case section:
 			errs = append(errs, o.applySection(key, names, &node))
-		case key == "discovery-config":
-			o.given["discovery-token"] = true
 		case etcds && !inSections[key] && !notInFile[key]:
 			errs = append(errs, o.set(key, key, &node))
 		case own:

@@ -73,7 +73,7 @@ func Parse(args, environ []string, own []Own, w Output) (*Options, error) {
 	}
 	o.flags.Visit(func(f *flag.Flag) { o.given[f.Name] = true })
 	if o.flags.NArg() > 0 {
-		return o, fmt.Errorf("%w: %q is not a valid flag", ErrSettings, o.flags.Arg(0))
+		return o, stray(o.flags.Arg(0))
 	}
 	if o.Text("version") == "true" {
 		return o, nil
@@ -94,6 +94,18 @@ func Parse(args, environ []string, own []Own, w Output) (*Options, error) {
 		return o, o.readFile()
 	}
 	return o, o.variables(variables)
+}
+
+// stray returns the error for an argument that belongs to no flag. It does not show one that may hold a password.
+func stray(argument string) error {
+	switch {
+	case argument == "gateway" || argument == "grpc-proxy":
+		return fmt.Errorf("%w: %s is not available: clients connect to the servers, or through any proxy for TCP",
+			ErrSettings, argument)
+	case strings.ContainsAny(argument, ":@="):
+		return fmt.Errorf("%w: found an argument without its flag; name a database with --datastore", ErrSettings)
+	}
+	return fmt.Errorf("%w: %q is not a valid flag", ErrSettings, argument)
 }
 
 func newOptions(own []Own) *Options {

@@ -173,17 +173,30 @@ func TestChecks(t *testing.T) {
 		{"--discovery-srv a", "--datastore postgres://"},
 		{"--listen-metrics-urls https://localhost:1", "must be provided for metrics secure url"},
 		{"stray", `"stray" is not a valid flag`},
+		{"gateway start", "gateway is not available"},
+		{"postgres://u:secret@h/d", "found an argument without its flag"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			_, err := parse(t, strings.Fields(c.args), nil, "")
-			if err == nil || !strings.Contains(err.Error(), c.want) {
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})
 	}
+	for file, refused := range map[string]bool{
+		"discovery-srv: \"\"": false, "discovery-srv: a": true,
+		"discovery-config: {discovery-token: \"\", endpoints: []}": false,
+		"discovery-config: {discovery-token: a}":                   true,
+		"discovery-config: {endpoints: [\"a:1\"]}":                 true,
+	} {
+		if _, err := parse(t, nil, nil, file); errors.Is(err, etcdflags.ErrRefused) != refused {
+			t.Errorf("%s: %v, want a refusal: %v", file, err, refused)
+		}
+	}
 	for _, args := range []string{
 		"--force-new-cluster=false", "--feature-gates AllAlpha=true", "--election-timeout 500",
 		"--initial-cluster a=http://10.0.0.1:2380", "--v2-deprecation gone", "-force", "--snapshot",
+		"--discovery-srv= --discovery-srv-name= --discovery-token= --discovery-endpoints=",
 		"--discovery-dial-timeout 1s", "--tls-max-version TLS1.3",
 	} {
 		if _, err := parse(t, strings.Fields(args), nil, ""); err != nil {
