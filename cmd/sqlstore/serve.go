@@ -27,6 +27,9 @@ func serveCommand() *cobra.Command {
 	s.register(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		err := applySettings(cmd.Flags(), os.LookupEnv)
+		if unknown := refuseUnknown(cmd, os.Environ()); unknown != nil {
+			err = errors.Join(err, unknown)
+		}
 		if err == nil {
 			err = s.finish()
 		}
@@ -72,10 +75,9 @@ func serve(s *settings, run runner) error {
 		return err
 	}
 	log.Info("starting", "version", sqlstore.Version, "etcd", sqlstore.EtcdVersion, "datastore", database)
-	if !run.etcd {
-		for _, name := range unknownVariables(run.flags, os.Environ()) {
-			log.Warn("unrecognized environment variable", "environment-variable", name)
-		}
+	if names := etcdVariables(os.Environ()); !run.etcd && len(names) > 0 {
+		log.Warn("etcd's variables have no effect on 'sqlstore serve': start 'sqlstore etcd', or use SQLSTORE_ "+
+			"variables", "environment-variables", names)
 	}
 	if s.config.UnsafeNoFsync {
 		log.Warn("--unsafe-no-fsync: acknowledged writes may be lost, and the database damaged, when its " +
@@ -91,7 +93,9 @@ func serve(s *settings, run runner) error {
 		return err
 	}
 	defer closeBackups()
-	server, err := start(s.config, stop)
+	config := s.config // the flags keep their values
+	config.Profiling = config.Profiling || run.etcd && s.logLevel == "debug"
+	server, err := start(config, stop)
 	if errors.Is(err, context.Canceled) {
 		log.Info("stopping before the start has finished", "signal", (<-stop).String())
 		return nil

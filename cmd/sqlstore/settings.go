@@ -11,9 +11,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// environment is the prefix of the environment variables for flags.
-const environment = "SQLSTORE_"
-
 // errSettings is returned for invalid settings.
 var errSettings = errors.New("bad settings")
 
@@ -58,30 +55,10 @@ func applyEnvironment(flags *pflag.FlagSet, set map[string]bool, getenv func(str
 		}
 		set[f.Name] = true
 		if err := flags.Set(f.Name, value); err != nil {
-			errs = append(errs, fmt.Errorf("%w: environment variable %s: %w", errSettings, name, err))
+			errs = append(errs, fmt.Errorf("%w: environment variable %s: %w", errSettings, name, valueError(err)))
 		}
 	})
 	return errors.Join(errs...)
-}
-
-// unknownVariables returns the sorted names of variables in environ that have the prefix but match no flag. It omits
-// their values: one may be a secret meant for something else.
-func unknownVariables(flags *pflag.FlagSet, environ []string) (unknown []string) {
-	known := map[string]bool{}
-	flags.VisitAll(func(f *pflag.Flag) { known[variable(f.Name)] = !slices.Contains(notSettings, f.Name) })
-	for _, assignment := range environ {
-		name, _, _ := strings.Cut(assignment, "=")
-		if strings.HasPrefix(name, environment) && !known[name] {
-			unknown = append(unknown, name)
-		}
-	}
-	slices.Sort(unknown)
-	return unknown
-}
-
-// variable returns the environment variable for a flag.
-func variable(flag string) string {
-	return environment + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
 func applyFile(flags *pflag.FlagSet, set map[string]bool, text []byte) error {
@@ -115,7 +92,7 @@ func setNode(flags *pflag.FlagSet, f *pflag.Flag, node *yaml.Node) error {
 		if node.Tag == "!!null" && ignoresEmpty(f) {
 			return nil
 		}
-		return flags.Set(f.Name, valueOf(node))
+		return valueError(flags.Set(f.Name, valueOf(node)))
 	case yaml.SequenceNode:
 		list, ok := f.Value.(pflag.SliceValue)
 		if !ok {

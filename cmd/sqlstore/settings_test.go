@@ -200,11 +200,21 @@ func TestRefusedSettings(t *testing.T) {
 		"given twice":        {file: "name: a\nname: b\n", want: []string{"already defined"}},
 		"list for one value": {file: "name: [a, b]\n", want: []string{"line 1: name: takes one value"}},
 		"map for a value":    {file: "name: {a: b}\n", want: []string{"name: takes a plain value"}},
-		"number in file":     {file: "name: x\nmax-txn-ops: many\n", want: []string{"line 2: max-txn-ops", "many"}},
+		"number in file": {file: "name: x\nmax-txn-ops: many\n", want: []string{
+			`line 2: max-txn-ops: --max-txn-ops "many": write a whole number, 0 or more`,
+		}},
 		"number in variable": {
-			env:  map[string]string{"SQLSTORE_MAX_TXN_OPS": "many"},
-			want: []string{"SQLSTORE_MAX_TXN_OPS", "many"},
+			env: map[string]string{"SQLSTORE_DATASTORE_MAX_CONNECTIONS": "many"}, want: []string{
+				`SQLSTORE_DATASTORE_MAX_CONNECTIONS: --datastore-max-connections "many": write a whole number`,
+			},
 		},
+		"truth in variable": {
+			env:  map[string]string{"SQLSTORE_CLIENT_CERT_AUTH": "yes"},
+			want: []string{`SQLSTORE_CLIENT_CERT_AUTH: --client-cert-auth "yes": write true or false`},
+		},
+		"duration in file": {file: "datastore-wait: 5\n", want: []string{
+			`line 1: datastore-wait: --datastore-wait "5": write a number with a unit, such as 500ms, 30s, 5m`,
+		}},
 		"level":   {args: []string{"--log-level", "loud"}, want: []string{"--log-level", "loud"}},
 		"format":  {args: []string{"--log-format", "xml"}, want: []string{"--log-format", "xml"}},
 		"metrics": {args: []string{"--metrics", "some"}, want: []string{"--metrics", "some"}},
@@ -260,30 +270,6 @@ func TestRefusedSettings(t *testing.T) {
 	if _, err := read(t, []string{"--config-file", filepath.Join(t.TempDir(), "none")}, nil, ""); !errors.Is(err,
 		os.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
-	}
-}
-
-// A variable that an image happens to set, such as SQLSTORE_VERSION, must not stop the server, but the server must
-// warn of a misspelt one.
-func TestUnknownVariables(t *testing.T) {
-	flags := serveCommand().Flags()
-	flags.Bool("version", false, "")
-	environ := []string{
-		"SQLSTORE_NONSENSE=secret", "SQLSTORE_NAME=n", "HOME=/", "SQLSTORE_VERSION=1.2",
-		"SQLSTORE_DATA_DIR=", "sqlstore_name=x",
-	}
-	if got, want := unknownVariables(flags, environ), []string{
-		"SQLSTORE_NONSENSE",
-		"SQLSTORE_VERSION",
-	}; !slices.Equal(got, want) {
-		t.Errorf("unknown: %q, want %q", got, want)
-	}
-	err := applyEnvironment(flags, map[string]bool{}, func(name string) (string, bool) {
-		return "1.2",
-			name == "SQLSTORE_VERSION"
-	})
-	if err != nil {
-		t.Errorf("with SQLSTORE_VERSION: %v", err)
 	}
 }
 

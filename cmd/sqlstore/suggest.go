@@ -31,15 +31,35 @@ func similarFlags(flags *pflag.FlagSet, name string) []string {
 	return names.SuggestionsFor(name)
 }
 
-// flagError adds a suggestion to an error of parsing flags.
+// flagError rewords an error of parsing flags for people who do not know Go, and adds a suggestion.
 func flagError(cmd *cobra.Command, err error) error {
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok || unknown.GetSpecifiedShortnames() != "" {
-		return err
+		return valueError(err)
 	}
 	similar := similarFlags(cmd.Flags(), unknown.GetSpecifiedName())
 	for i := range similar {
 		similar[i] = "--" + similar[i]
 	}
 	return fmt.Errorf("%w%s", err, didYouMean(similar))
+}
+
+// valueError says in err, if that is about a flag's value, which values the flag takes.
+func valueError(err error) error {
+	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	f, cause := invalid.GetFlag(), errors.Unwrap(invalid)
+	switch kind := f.Value.Type(); {
+	case kind == "bool":
+		cause = errors.New("write true or false")
+	case kind == "duration":
+		cause = errors.New("write a number with a unit, such as 500ms, 30s, 5m or 1h30m")
+	case strings.HasPrefix(kind, "uint"):
+		cause = errors.New("write a whole number, 0 or more")
+	case strings.HasPrefix(kind, "int"):
+		cause = errors.New("write a whole number")
+	}
+	return fmt.Errorf("--%s %q: %w", f.Name, invalid.GetValue(), cause)
 }

@@ -12,6 +12,7 @@ func TestSuggestions(t *testing.T) {
 		{"schema stauts", `unknown command "stauts" for "sqlstore schema"; did you mean status?`},
 		{"serve --data-dri x", "unknown flag: --data-dri; did you mean --data-dir?"},
 		{"--listen-client-url x", "unknown flag: --listen-client-url; did you mean --listen-client-urls?"},
+		{"serve --client-cert-auth=yes", `--client-cert-auth "yes": write true or false`},
 		{"repair --bump-revison 5", "did you mean --bump-revision?"},
 		{"serve --zzzzzzzzzzzz x", "unknown flag: --zzzzzzzzzzzz"},
 		{"repair postgres://u:secret@h/d", "found an argument without its flag"},

@@ -75,6 +75,9 @@ func parse(s string) (URL, error) {
 }
 
 func parseAnyHost(s string) (_ URL, host string, _ error) {
+	if !strings.Contains(s, "://") {
+		return URL{}, "", fmt.Errorf("the scheme is missing: write http://%s or https://%[1]s", s)
+	}
 	u, err := url.Parse(s)
 	if err != nil {
 		return URL{}, "", errors.Unwrap(err) // without the URL, which the caller adds

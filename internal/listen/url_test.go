@@ -45,7 +45,8 @@ func TestParseURLs(t *testing.T) {
 func TestParseURLsRefuses(t *testing.T) {
 	for url, why := range map[string]string{
 		"ftp://127.0.0.1:1":    "scheme",
-		"127.0.0.1:2379":       "first path segment",
+		"127.0.0.1:2379":       "write http://127.0.0.1:2379 or https://",
+		"localhost:2379":       "write http://localhost:2379 or https://",
 		"http://127.0.0.1":     "host:port",
 		"http://127.0.0.1:":    "port is missing",
 		"http://127.0.0.1:1/x": "no path",

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/etcdflags"
+)
+
+// environment is the prefix of the environment variables for flags.
+const environment = "SQLSTORE_"
+
+// setByOthers matches variables with the prefix that nobody means as a setting: the version that an image states, those
+// of sqlstore's tests, which the servers under test inherit, and the addresses that Kubernetes and Docker give to all
+// containers when a service's name begins with sqlstore.
+var setByOthers = regexp.MustCompile(`^SQLSTORE_(VERSION|TEST_\w+|` +
+	`(\w+_)?SERVICE_(HOST|PORT(_\w+)?)|(\w+_)?PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+
+// variable returns the environment variable for a flag.
+func variable(flag string) string {
+	return environment + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// refuseUnknown refuses variables in environ that have the prefix but are no setting of serve: a misspelt one would
+// start another store than the one that its author means. It accepts the variables of the other commands. The errors
+// omit values, because one may be a secret. Errors: [errSettings].
+func refuseUnknown(serve *cobra.Command, environ []string) error {
+	known := map[string]bool{}
+	add := func(flags *pflag.FlagSet) {
+		flags.VisitAll(func(f *pflag.Flag) { known[variable(f.Name)] = !slices.Contains(notSettings, f.Name) })
+	}
+	add(serve.Flags())
+	for _, c := range serve.Root().Commands() {
+		eachCommand(c, func(c *cobra.Command) { add(c.Flags()) })
+	}
+	var errs []error
+	for _, assignment := range environ {
+		name, _, _ := strings.Cut(assignment, "=")
+		if !strings.HasPrefix(name, environment) || known[name] || setByOthers.MatchString(name) {
+			continue
+		}
+		flag := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, environment), "_", "-"))
+		similar := similarFlags(serve.Flags(), flag)
+		for i := range similar {
+			similar[i] = variable(similar[i])
+		}
+		errs = append(errs, fmt.Errorf("%w: unknown environment variable %s%s", errSettings, name, didYouMean(similar)))
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
+}
+
+// etcdVariables returns the variables in environ that set flags of etcd. Only etcd's command line reads them.
+func etcdVariables(environ []string) (names []string) {
+	for _, assignment := range environ {
+		name, value, _ := strings.Cut(assignment, "=")
+		rest, is := strings.CutPrefix(name, "ETCD_")
+		if is && value != "" && etcdflags.Has(strings.ToLower(strings.ReplaceAll(rest, "_", "-"))) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// eachCommand calls f for c and all commands below it.
+func eachCommand(c *cobra.Command, f func(*cobra.Command)) {
+	f(c)
+	for _, sub := range c.Commands() {
+		eachCommand(sub, f)
+	}
+}
