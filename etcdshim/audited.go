@@ -62,6 +62,9 @@ func (a auditor) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	resp, err := handle(context.WithValue(ctx, auditedKey{}, who), req)
 	if err == nil {
 		e.Revision = revisionOf(req, resp)
+		if granted, ok := resp.(*pb.LeaseGrantResponse); ok {
+			e.Details = leaseOf(granted.ID) // the server may have chosen it
+		}
 	}
 	a.end(e, who.user, err)
 	return resp, err

@@ -144,8 +144,9 @@ func (w *watcher) answered(r *store.WatchResponse) {
 	e := w.pending[0]
 	w.pending = w.pending[1:]
 	e.Revision = r.Revision
-	if r.Canceled {
-		e.Outcome = cancelReason(r.Err)
+	var err error
+	if r.Canceled && r.Err != nil {
+		err = statusError(context.Background(), r.Err)
 	}
-	w.audit.end(e, e.User, nil)
+	w.audit.end(e, e.User, err)
 }

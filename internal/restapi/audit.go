@@ -1,16 +1,18 @@
 package restapi
 
 import (
+	"log/slog"
 	"net/http"
 
 	"github.com/sqlstore/sqlstore/internal/audit"
 	"github.com/sqlstore/sqlstore/internal/store"
 )
 
-// report writes the request to the audit log: a watch when its answer begins, others when it is complete.
+// report writes the request to the audit log: a watch when its answer begins, others when it is complete. Every request
+// with a password is a login; those that fail belong to the level of writes.
 func (c *call) report() {
 	if c.op == nil || c.to.kind == theOpenAPI || c.reported ||
-		!c.s.o.Audit.Wants(c.r.Method == http.MethodPut || c.r.Method == http.MethodDelete) {
+		!c.s.o.Audit.Wants(c.r.Method == http.MethodPut || c.r.Method == http.MethodDelete || c.failedLogin != "") {
 		return
 	}
 	c.reported = true
@@ -21,6 +23,9 @@ func (c *call) report() {
 	e.CN, _ = c.commonName()
 	if c.to.kind == aCollection {
 		e.End = store.PrefixEnd(c.to.key)
+	}
+	if c.failedLogin != "" {
+		e.Details = []slog.Attr{slog.String("name", c.failedLogin)}
 	}
 	switch {
 	case c.problem != nil:

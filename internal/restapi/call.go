@@ -30,6 +30,8 @@ type call struct {
 	problem  *status // that was answered
 	reported bool    // to the audit log
 
+	failedLogin string // the user whose password was not accepted, if any
+
 	received, begun time.Time // when the request was received, and when its answer began
 
 	span tracing.Span // of the request

@@ -58,7 +58,11 @@ func (c *call) credentials(ctx context.Context) (auth.Identity, error) {
 		if !ok {
 			return auth.Invalid, nil
 		}
-		return c.s.o.Authenticator.Password(ctx, user, password, c.r.RemoteAddr)
+		id, err := c.s.o.Authenticator.Password(ctx, user, password, c.r.RemoteAddr)
+		if err != nil && !errors.Is(err, auth.ErrNotEnabled) {
+			c.failedLogin = user
+		}
+		return id, err
 	case schemeBearer:
 		return c.s.o.Authenticator.Token(ctx, strings.TrimSpace(token))
 	}

@@ -266,3 +266,30 @@ func TestAudit(t *testing.T) {
 		t.Errorf("a secret: %s", text)
 	}
 }
+
+// At the level of writes, the log has failed logins, too.
+func TestAuditOfLogins(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	log, err := audit.Open(path, audit.Writes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, restapi.Options{Audit: log})
+	s.withUsers()
+	s.do("GET", "/v1/objects/a/x", "", basic("alice", "of alice"))
+	s.do("GET", "/v1/objects/a/x", "", basic("alice", "secret"))
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e struct{ Call, Name, Outcome string }
+	if err := json.Unmarshal(text, &e); err != nil { // a single line
+		t.Fatalf("%v: %s", err, text)
+	}
+	if e.Call != "objects/get" || e.Name != "alice" || !strings.HasPrefix(e.Outcome, "Unauthorized: ") {
+		t.Errorf("%s", text)
+	}
+}

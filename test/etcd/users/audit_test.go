@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -89,6 +90,8 @@ func TestAuditLog(t *testing.T) {
 		Name: "a", Perm: &authpb.Permission{Key: []byte("c"), RangeEnd: []byte("d")},
 	})
 	c.must(err)
+	lease, err := c.lease.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: 60})
+	c.must(err)
 	for _, want := range []struct {
 		call   string
 		fields map[string]any
@@ -111,11 +114,13 @@ func TestAuditLog(t *testing.T) {
 		}},
 		{"/etcdserverpb.Watch/Watch", map[string]any{"user": "alice", "key": "a/", "outcome": "OK"}},
 		{"/etcdserverpb.Watch/Watch", map[string]any{
-			"user": "alice", "key": "b",
-			"outcome": "rpc error: code = PermissionDenied desc = etcdserver: permission denied",
+			"user": "alice", "key": "b", "outcome": "PermissionDenied: etcdserver: permission denied",
 		}},
 		{"/etcdserverpb.Auth/RoleGrantPermission", map[string]any{
 			"user": "root", "role": "a", "key": "c", "range_end": "d", "permission": "READ", "outcome": "OK",
+		}},
+		{"/etcdserverpb.Lease/LeaseGrant", map[string]any{
+			"user": "alice", "lease": strconv.FormatInt(lease.ID, 16), "outcome": "OK",
 		}},
 		{"/etcdserverpb.Auth/UserAdd", map[string]any{"name": "alice", "outcome": "OK"}},
 		{"/etcdserverpb.Auth/AuthEnable", map[string]any{"outcome": "OK"}},

@@ -34,6 +34,7 @@ type client struct {
 	watch pb.WatchClient
 	auth  pb.AuthClient
 	maint pb.MaintenanceClient
+	lease pb.LeaseClient
 }
 
 // connect connects to a server.
@@ -57,7 +58,7 @@ func connectTo(tb testing.TB, address string, config *tls.Config) *client {
 	tb.Cleanup(func() { _ = conn.Close() })
 	return &client{
 		tb, pb.NewKVClient(conn), pb.NewWatchClient(conn), pb.NewAuthClient(conn),
-		pb.NewMaintenanceClient(conn),
+		pb.NewMaintenanceClient(conn), pb.NewLeaseClient(conn),
 	}
 }
 
