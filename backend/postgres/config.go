@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -145,6 +147,10 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 	if err != nil {
 		return nil, dsnError(cfg.DSN, err)
 	}
+	if splitsPassword(cfg.DSN, given) {
+		return nil, fmt.Errorf("%w: %s: write an @ in a user name, password or database name as %%40", ErrDSN,
+			Redact(cfg.DSN))
+	}
 	pc, err := pgxpool.ParseConfig(cfg.DSN)
 	if err != nil {
 		return nil, dsnError(cfg.DSN, err)
@@ -166,6 +172,22 @@ func poolConfig(cfg Config) (*pgxpool.Config, error) {
 		pc.ConnConfig.ConnectTimeout = connectTimeout
 	}
 	return pc, nil
+}
+
+// splitsPassword reports whether pgx takes the end of a password with an @ for a part of the host's or the database's
+// name, which error messages and logs show.
+func splitsPassword(dsn string, parsed *pgx.ConnConfig) bool {
+	names := []string{parsed.Host}
+	for _, f := range parsed.Fallbacks {
+		names = append(names, f.Host)
+	}
+	for _, n := range names {
+		if strings.Contains(n, "@") && !filepath.IsAbs(n) {
+			return true
+		}
+	}
+	before, _, _ := strings.Cut(dsn, "?")
+	return strings.Contains(before, "://") && strings.Count(before, "@") > 1
 }
 
 // dsnError returns an error for a DSN without revealing it: pgx's own message may quote parts of it.

@@ -43,6 +43,8 @@ func TestErrorsKeepSecrets(t *testing.T) {
 	for dsn, want := range map[string]error{
 		"postgres://u:secret@h:notaport/db":                                                  ErrDSN,
 		"postgres://u:%zzsecret@h/db":                                                        ErrDSN,
+		"postgres://u:x@secret@127.0.0.1:1/db":                                               ErrDSN,
+		"postgres://u:x@secret/y@127.0.0.1:1/db":                                             ErrDSN,
 		"host=h password='secret":                                                            ErrDSN,
 		"postgres://u:secret@127.0.0.1:1/db?sslmode=bad":                                     ErrDSN,
 		"postgres://u:secret@127.0.0.1:1/db?default_query_exec_mode=bad":                     ErrDSN,
@@ -53,6 +55,23 @@ func TestErrorsKeepSecrets(t *testing.T) {
 		_, err := Open(t.Context(), Config{DSN: dsn})
 		if !errors.Is(err, want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: error %v, want %v", Redact(dsn), err, want)
+		}
+	}
+	if _, err := Open(t.Context(), Config{DSN: "postgres://u:x@y@127.0.0.1:1/db"}); err == nil ||
+		!strings.Contains(err.Error(), "as %40") {
+		t.Errorf("an @ in a password: %v", err)
+	}
+}
+
+// TestAtSigns opens DSNs where an @ is escaped or belongs to a parameter.
+func TestAtSigns(t *testing.T) {
+	for _, dsn := range []string{
+		"postgres://u:x%40y@127.0.0.1:1/a%40b?sslmode=disable&user=u@v",
+		"user=u@v password=x@y host=127.0.0.1 port=1 sslmode=disable",
+		"postgres:///db?host=/tmp/a@b&port=1&user=u",
+	} {
+		if _, err := Open(t.Context(), Config{DSN: dsn}); !errors.Is(err, backend.ErrUnavailable) {
+			t.Errorf("%s: %v", dsn, err)
 		}
 	}
 }
