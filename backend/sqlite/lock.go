@@ -21,6 +21,9 @@ func lockFile(path string) (*os.File, error) {
 	switch {
 	case errors.Is(err, syscall.EWOULDBLOCK):
 		err = backend.ErrInUse
+		if id := holder(f); id > 0 {
+			err = fmt.Errorf("%w (its process id is %d)", err, id)
+		}
 	case err != nil:
 		err = fmt.Errorf("lock %s: %w", path, err)
 	default:

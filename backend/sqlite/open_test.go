@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,7 +64,7 @@ func TestFilesAreTheOwners(t *testing.T) {
 func TestInUse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	b := openTest(t, Config{Path: path})
-	wantOpenError(t, path, backend.ErrInUse, "in use by another process")
+	wantOpenError(t, path, backend.ErrInUse, fmt.Sprintf("(its process id is %d)", os.Getpid()))
 	// The refused process has not removed the first one's locks.
 	if err := write(b, "a", nil); err != nil {
 		t.Error(err)
