@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,9 @@ import (
 // ErrFixed is an error for [Server.RefuseReload]. It means that the new configuration changes settings that require a
 // restart.
 var ErrFixed = errors.New("these settings cannot change while the server runs")
+
+// sizeTimeout is how long a report waits for the database's size.
+const sizeTimeout = 2 * time.Second
 
 // verifyAtStart is how long a start waits for the verification of its database. A longer one shows in the condition
 // Ready.
@@ -242,8 +246,51 @@ type Status struct {
 	Member  string `json:"member"`
 	Leader  string `json:"leader"`
 	Members int    `json:"members"`
-	// Compaction is the state of the compactor, in one line.
-	Compaction string `json:"compaction"`
+	// Compaction is the state of the compactor, nil until it runs.
+	Compaction *Compaction `json:"compaction,omitempty"`
+	// Size is nil until the database is open, and while it does not answer.
+	Size *Size `json:"size,omitempty"`
+	// LastError is the last commit that failed since the start, nil if none has.
+	LastError *DatabaseError `json:"lastError,omitempty"`
+}
+
+// Compaction is the state of the compactor on one server.
+type Compaction struct {
+	// Mode is periodic, revision or off. Retention is the history to keep, in the unit of the mode.
+	Mode      string `json:"mode"`
+	Retention string `json:"retention,omitempty"`
+	// Leads reports that this server compacts and deletes.
+	Leads bool `json:"leads"`
+	// Compacted is the oldest readable revision. Purged is the revision up to which superseded rows are deleted, or -1
+	// if this server does not know.
+	Compacted int64 `json:"compacted"`
+	Purged    int64 `json:"purged"`
+	// Last is when this server last compacted automatically, Next when it plans to do so again.
+	Last time.Time `json:"last,omitzero"`
+	Next time.Time `json:"next,omitzero"`
+	// Stalled is one CamelCase word for what is in the way, "" if nothing is, StalledSince since when. The condition
+	// CompactionStalled has a message.
+	Stalled      string    `json:"stalled,omitempty"`
+	StalledSince time.Time `json:"stalledSince,omitzero"`
+}
+
+// Size is the space that a database takes, in bytes.
+type Size struct {
+	// Total is what it takes on disk, of which InUse is not free for reuse.
+	Total int64 `json:"total"`
+	InUse int64 `json:"inUse"`
+	// Quota is the size that raises the NOSPACE alarm, 0 if none does.
+	Quota int64 `json:"quota"`
+	// FreeDisk is what the disk of a SQLite database has left, 0 on Postgres.
+	FreeDisk int64 `json:"freeDisk"`
+	// Keys is the number of keys.
+	Keys int64 `json:"keys"`
+}
+
+// DatabaseError is an error of the database, and when it happened.
+type DatabaseError struct {
+	Time    time.Time `json:"time"`
+	Message string    `json:"message"`
 }
 
 // Condition is one condition of a server, with the fields and the JSON of Kubernetes' metav1.Condition.
@@ -272,11 +319,12 @@ func (s *Server) Conditions() []Condition { return published(s.monitor.List()) }
 // Status returns the current state of the server. If ctx ends first, it contains the last observed conditions, at most
 // about a second old.
 func (s *Server) Status(ctx context.Context) Status {
-	r := s.report(ctx)
+	r := s.fullReport(ctx)
 	return Status{
 		Name: r.Name, Version: r.Version, EtcdVersion: r.EtcdVersion, Time: r.Time, Generation: r.Generation,
 		Conditions: published(r.Conditions), Datastore: r.Datastore, Revision: r.Revision, Compacted: r.Compacted,
-		Member: r.Member, Leader: r.Leader, Members: r.Members, Compaction: r.Compaction,
+		Member: r.Member, Leader: r.Leader, Members: r.Members, Compaction: (*Compaction)(r.Compaction),
+		Size: (*Size)(r.Size), LastError: (*DatabaseError)(r.LastError),
 	}
 }
 
@@ -299,6 +347,11 @@ func (r reporter) Conditions() []conditions.Condition { return r.s.monitor.List(
 // StatusContext implements [telemetry.Conditions].
 func (r reporter) StatusContext(ctx context.Context) conditions.Report { return r.s.report(ctx) }
 
+// FullStatusContext implements [telemetry.Conditions].
+func (r reporter) FullStatusContext(ctx context.Context) conditions.Report {
+	return r.s.fullReport(ctx)
+}
+
 func (s *Server) report(ctx context.Context) conditions.Report {
 	seen := s.monitor.CheckContext(ctx)
 	r := conditions.Report{
@@ -319,6 +372,9 @@ func (s *Server) report(ctx context.Context) conditions.Report {
 	if c := s.compacting.state(); c != nil {
 		r.Compaction = describe(c)
 	}
+	if f := opened.LastFault(); f != nil {
+		r.LastError = &conditions.DatabaseError{Time: seconds(f.At), Message: f.Err.Error()}
+	}
 	return r
 }
 
@@ -334,29 +390,37 @@ func (r *compacting) state() *compactor.State {
 	return &st
 }
 
-// describe formats a compactor's state in one line.
-func describe(c *compactor.State) string {
-	var out strings.Builder
-	mode := string(c.Mode)
-	if mode == "" {
-		mode = "off"
-	}
-	fmt.Fprintf(&out, "mode=%s", mode)
-	if c.Retention != "" {
-		fmt.Fprintf(&out, " retention=%s", c.Retention)
-	}
-	fmt.Fprintf(&out, " leads=%t compacted=%d", c.Leads, c.Compacted)
-	if c.Purged >= 0 {
-		fmt.Fprintf(&out, " purged=%d", c.Purged)
-	}
-	if !c.Last.IsZero() {
-		fmt.Fprintf(&out, " last=%s", c.Last.UTC().Format(time.RFC3339))
-	}
-	if !c.Next.IsZero() {
-		fmt.Fprintf(&out, " next=%s", c.Next.UTC().Format(time.RFC3339))
+// describe returns a compactor's state for a report.
+func describe(c *compactor.State) *conditions.Compaction {
+	d := &conditions.Compaction{
+		Mode: cmp.Or(string(c.Mode), "off"), Retention: c.Retention, Leads: c.Leads, Compacted: c.Compacted,
+		Purged: c.Purged, Last: seconds(c.Last), Next: seconds(c.Next),
 	}
 	if c.Stall != nil {
-		fmt.Fprintf(&out, " stalled=%s since=%s", c.Stall.Reason, c.Stall.Since.UTC().Format(time.RFC3339))
+		d.Stalled, d.StalledSince = c.Stall.Reason, seconds(c.Stall.Since)
 	}
-	return out.String()
+	return d
+}
+
+// seconds returns a time in whole seconds of UTC.
+func seconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
+
+// fullReport is report with the database's size, for which it asks the database.
+func (s *Server) fullReport(ctx context.Context) conditions.Report {
+	r := s.report(ctx)
+	s.state.mu.Lock()
+	opened := s.state.store
+	s.state.mu.Unlock()
+	if opened == nil {
+		return r
+	}
+	ctx, cancel := context.WithTimeout(ctx, sizeTimeout)
+	defer cancel()
+	if st, err := opened.Status(ctx); err == nil {
+		r.Size = &conditions.Size{Total: st.DBSize, InUse: st.DBSizeInUse, Quota: st.Quota, Keys: st.Keys}
+		if b, ok := s.backend.(backend.OnDisk); ok {
+			r.Size.FreeDisk, _ = b.FreeDisk() // 0 if it is not known
+		}
+	}
+	return r
 }

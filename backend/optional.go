@@ -32,6 +32,12 @@ type Reserving interface {
 	Reserved() int64
 }
 
+// OnDisk is a [Backend] whose database is on a disk of this machine.
+type OnDisk interface {
+	// FreeDisk returns the free space of that disk, in bytes. Errors: those of the file system.
+	FreeDisk() (int64, error)
+}
+
 // Programs is a [Backend] that remembers which versions of sqlstore have served it.
 type Programs interface {
 	// RecordProgram records that this version serves the database from now on, and returns the one that did before, ""

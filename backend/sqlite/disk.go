@@ -1,6 +1,17 @@
 package sqlite
 
-import "golang.org/x/sys/unix"
+import (
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sqlstore/sqlstore/backend"
+)
+
+var _ backend.OnDisk = (*Backend)(nil)
+
+// FreeDisk implements [backend.OnDisk].
+func (b *Backend) FreeDisk() (int64, error) { return freeBytes(filepath.Dir(b.path)) }
 
 // freeBytes returns the free space, in bytes, that the directory's file system has for this process.
 func freeBytes(dir string) (int64, error) {

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/sqlstore/sqlstore/internal/backup"
@@ -54,7 +55,8 @@ func listBackups(ctx context.Context, r *backup.Repository, out, _ io.Writer) er
 		}
 		first, last := c.Full(), c.Last()
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d-%d\t%d\t%s\t%v\n", c.Name, first.At.Format(time.RFC3339),
-			last.At.Format(time.RFC3339), first.Revision, last.Revision, len(c.Files), showBytes(size), last.Encrypted)
+			last.At.Format(time.RFC3339), first.Revision, last.Revision, len(c.Files),
+			humanize.IBytes(uint64(size)), last.Encrypted)
 	}
 	return w.Flush()
 }
@@ -103,7 +105,7 @@ func verifyBackups(ctx context.Context, r *backup.Repository, out, errOut io.Wri
 			depth = "not decrypted"
 		}
 		_, _ = fmt.Fprintf(out, "%s: %d files, %s, %d rows, %s, %d problems; restores up to revision %d\n",
-			v.Chain.Name, v.Files, showBytes(v.Bytes), v.Rows, depth, len(v.Problems), v.Through)
+			v.Chain.Name, v.Files, humanize.IBytes(uint64(v.Bytes)), v.Rows, depth, len(v.Problems), v.Through)
 	}
 	if bad {
 		return errBadBackups

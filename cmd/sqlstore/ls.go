@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -58,7 +59,7 @@ func lsCommand() *cobra.Command {
 		return o.print(c.OutOrStdout(), data, func(w io.Writer) error {
 			rows := [][]string{{"NAME", "KEYS", "BYTES"}}
 			for _, e := range l.Entries {
-				rows = append(rows, []string{showKey(e.Name), fmt.Sprint(e.Keys), showBytes(e.Bytes)})
+				rows = append(rows, []string{showKey(e.Name), fmt.Sprint(e.Keys), humanize.IBytes(uint64(e.Bytes))})
 			}
 			return columns(w, rows)
 		})
@@ -89,7 +90,7 @@ func listKeys(c *cobra.Command, s source.Store, q source.Query, o *output) error
 			}
 			rows = append(rows, []string{
 				showKey(all[i].Key), fmt.Sprint(all[i].Revision), fmt.Sprint(all[i].Version), lease,
-				showBytes(all[i].Bytes),
+				humanize.IBytes(uint64(all[i].Bytes)),
 			})
 		}
 		return columns(w, rows)

@@ -70,19 +70,6 @@ func columns(w io.Writer, rows [][]string) error {
 	return t.Flush()
 }
 
-// showBytes returns a number of bytes for people.
-func showBytes(n int64) string {
-	units := []string{"KiB", "MiB", "GiB", "TiB"}
-	if n < 1<<10 {
-		return fmt.Sprintf("%d B", n)
-	}
-	size, unit := float64(n)/(1<<10), 0
-	for size >= 1<<10 && unit < len(units)-1 {
-		size, unit = size/(1<<10), unit+1
-	}
-	return fmt.Sprintf("%.1f %s", size, units[unit])
-}
-
 // showLease returns a lease as etcdctl names it.
 func showLease(id int64) string {
 	if id == 0 {

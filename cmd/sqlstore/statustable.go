@@ -27,13 +27,24 @@ func printTable(w io.Writer, answers []answer) error {
 			fmt.Fprintf(w, ", revision %d, compacted %d, member %s of %d, leader %s", r.Revision, r.Compacted, r.Member,
 				r.Members, r.Leader)
 		}
-		fmt.Fprint(w, "\n\n")
+		fmt.Fprintln(w)
+		if r.Size != nil {
+			fmt.Fprintf(w, "size %s\n", r.Size)
+		}
+		if e := r.LastError; e != nil {
+			fmt.Fprintf(w, "last database error, %s ago: %s\n", ageOf(r.Time.Sub(e.Time)), cell(e.Message))
+		}
+		fmt.Fprintln(w)
 		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "CONDITION\tSTATUS\tAGE\tGENERATION\tREASON\tMESSAGE")
+		fmt.Fprintln(table, "  CONDITION\tSTATUS\tAGE\tGENERATION\tREASON\tMESSAGE")
 		for j := range r.Conditions {
 			c := &r.Conditions[j]
-			fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", c.Type, c.Status, ageOf(r.Time.Sub(c.LastTransitionTime)),
-				c.ObservedGeneration, c.Reason, cell(c.Message))
+			mark := " "
+			if !c.Good() {
+				mark = "!"
+			}
+			fmt.Fprintf(table, "%s %s\t%s\t%s\t%d\t%s\t%s\n", mark, c.Type, c.Status,
+				ageOf(r.Time.Sub(c.LastTransitionTime)), c.ObservedGeneration, c.Reason, cell(c.Message))
 		}
 		if err := table.Flush(); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/sqlstore/sqlstore/backend"
@@ -133,8 +134,8 @@ func (t *top) table(w io.Writer, all *counted) error {
 			group = showKey(group)
 		}
 		rows = append(rows, []string{
-			group, fmt.Sprint(g.Keys), showBytes(g.Bytes), fmt.Sprint(g.Writes), fmt.Sprint(g.Deletes),
-			showBytes(g.Written),
+			group, fmt.Sprint(g.Keys), humanize.IBytes(uint64(g.Bytes)), fmt.Sprint(g.Writes), fmt.Sprint(g.Deletes),
+			humanize.IBytes(uint64(g.Written)),
 		})
 	}
 	return columns(w, rows)

@@ -1,6 +1,12 @@
 package conditions
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+)
 
 // Report is a server's answer at /status. Revisions and members are current; they are 0 and "" until the database is
 // open.
@@ -25,6 +31,86 @@ type Report struct {
 	Member  string `json:"member"`
 	Leader  string `json:"leader"`
 	Members int    `json:"members"`
-	// Compaction is the state of the compactor, in one line.
-	Compaction string `json:"compaction"`
+	// Compaction is the state of the compactor, nil until it runs.
+	Compaction *Compaction `json:"compaction,omitempty"`
+	// Size is nil until the database is open, and while it does not answer.
+	Size *Size `json:"size,omitempty"`
+	// LastError is the last commit that failed since the start, nil if none has.
+	LastError *DatabaseError `json:"lastError,omitempty"`
+}
+
+// Compaction is the state of the compactor on one server.
+type Compaction struct {
+	// Mode is periodic, revision or off. Retention is the history to keep, in the unit of the mode.
+	Mode      string `json:"mode"`
+	Retention string `json:"retention,omitempty"`
+	// Leads reports that this server compacts and deletes.
+	Leads bool `json:"leads"`
+	// Compacted is the oldest readable revision. Purged is the revision up to which superseded rows are deleted, or -1
+	// if this server does not know.
+	Compacted int64 `json:"compacted"`
+	Purged    int64 `json:"purged"`
+	// Last is when this server last compacted automatically, Next when it plans to do so again.
+	Last time.Time `json:"last,omitzero"`
+	Next time.Time `json:"next,omitzero"`
+	// Stalled is one CamelCase word for what is in the way, "" if nothing is, StalledSince since when. The condition
+	// CompactionStalled has a message.
+	Stalled      string    `json:"stalled,omitempty"`
+	StalledSince time.Time `json:"stalledSince,omitzero"`
+}
+
+// Size is the space that a database takes, in bytes.
+type Size struct {
+	// Total is what it takes on disk, of which InUse is not free for reuse.
+	Total int64 `json:"total"`
+	InUse int64 `json:"inUse"`
+	// Quota is the size that raises the NOSPACE alarm, 0 if none does.
+	Quota int64 `json:"quota"`
+	// FreeDisk is what the disk of a SQLite database has left, 0 on Postgres.
+	FreeDisk int64 `json:"freeDisk"`
+	// Keys is the number of keys.
+	Keys int64 `json:"keys"`
+}
+
+// String returns the sizes for people.
+func (s *Size) String() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s (%s in use", humanize.IBytes(uint64(s.Total)), humanize.IBytes(uint64(s.InUse)))
+	if s.Quota > 0 {
+		fmt.Fprintf(&out, ", quota %s", humanize.IBytes(uint64(s.Quota)))
+	}
+	fmt.Fprintf(&out, "), %s keys", humanize.Comma(s.Keys))
+	if s.FreeDisk > 0 {
+		fmt.Fprintf(&out, ", %s free on the disk", humanize.IBytes(uint64(s.FreeDisk)))
+	}
+	return out.String()
+}
+
+// DatabaseError is an error of the database, and when it happened.
+type DatabaseError struct {
+	Time    time.Time `json:"time"`
+	Message string    `json:"message"`
+}
+
+// String returns the state in one line.
+func (c *Compaction) String() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "mode=%s", c.Mode)
+	if c.Retention != "" {
+		fmt.Fprintf(&out, " retention=%s", c.Retention)
+	}
+	fmt.Fprintf(&out, " leads=%t compacted=%d", c.Leads, c.Compacted)
+	if c.Purged >= 0 {
+		fmt.Fprintf(&out, " purged=%d", c.Purged)
+	}
+	if !c.Last.IsZero() {
+		fmt.Fprintf(&out, " last=%s", c.Last.Format(time.RFC3339))
+	}
+	if !c.Next.IsZero() {
+		fmt.Fprintf(&out, " next=%s", c.Next.Format(time.RFC3339))
+	}
+	if c.Stalled != "" {
+		fmt.Fprintf(&out, " stalled=%s since=%s", c.Stalled, c.StalledSince.Format(time.RFC3339))
+	}
+	return out.String()
 }

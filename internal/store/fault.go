@@ -30,6 +30,10 @@ func (s *Store) Writing() Writing {
 	return w
 }
 
+// LastFault returns the last batch that the database did not commit, even if batches have been committed since; nil if
+// there was none.
+func (s *Store) LastFault() *WriteFault { return s.lastFault.Load() }
+
 // OutOfSpace returns a [backend.ErrNoSpace] while the database has released its disk reserve and accepts only deletes
 // and compaction, nil otherwise.
 func (s *Store) OutOfSpace() error {
@@ -52,6 +56,8 @@ func (s *Store) noteFault(err error) {
 	case errors.Is(err, ErrTxnTooLarge), errors.Is(err, backend.ErrRejected), errors.Is(err, backend.ErrConflict):
 	case isCorruptRow(err): // the alarm reports it
 	default:
-		s.fault.Store(&WriteFault{time.Now(), err})
+		f := &WriteFault{time.Now(), err}
+		s.fault.Store(f)
+		s.lastFault.Store(f)
 	}
 }

@@ -159,6 +159,7 @@ type Store struct {
 	purging   sync.Mutex // held while deleting rows
 	pins      pins
 	fault     atomic.Pointer[WriteFault]
+	lastFault atomic.Pointer[WriteFault] // which a commit does not clear
 
 	corruption   corruption
 	verification verification

@@ -16,6 +16,8 @@ import (
 type Conditions interface {
 	// StatusContext checks now; if ctx ends before the check does, it returns the previous result.
 	StatusContext(ctx context.Context) conditions.Report
+	// FullStatusContext is StatusContext with the database's size, for which it asks the database.
+	FullStatusContext(ctx context.Context) conditions.Report
 	// Conditions are those of the last check, at most about a second ago.
 	Conditions() []conditions.Condition
 }
@@ -62,7 +64,7 @@ func handleStatus(mux *http.ServeMux, from Conditions) {
 	get(mux, "/status", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
 		defer cancel()
-		writeJSON(w, from.StatusContext(ctx))
+		writeJSON(w, from.FullStatusContext(ctx))
 	})
 }
 
@@ -89,7 +91,7 @@ func lines(r *conditions.Report) string {
 		}
 		fmt.Fprintf(&out, "[%c]%s %s %s: %s\n", mark, c.Type, c.Status, c.Reason, oneLine(c.Message))
 	}
-	if r.Compaction != "" {
+	if r.Compaction != nil {
 		fmt.Fprintf(&out, "[i]compactor %s\n", r.Compaction)
 	}
 	return out.String()

@@ -45,7 +45,16 @@ func newAlarmed(s *store.Store) *alarmed {
 func (a *alarmed) Conditions() []conditions.Condition { return a.List() }
 
 func (a *alarmed) StatusContext(ctx context.Context) conditions.Report {
-	return conditions.Report{Name: "n", Generation: 1, Conditions: a.CheckContext(ctx), Compaction: "mode=off"}
+	return conditions.Report{
+		Name: "n", Version: "1.2.3", EtcdVersion: "3.7.3", Generation: 1, Conditions: a.CheckContext(ctx),
+		Datastore: "<sqlite>", Member: "1", Members: 1, Revision: 7, Compaction: &conditions.Compaction{Mode: "off"},
+	}
+}
+
+func (a *alarmed) FullStatusContext(ctx context.Context) conditions.Report {
+	r := a.StatusContext(ctx)
+	r.Size = &conditions.Size{Total: 3 << 20, InUse: 2 << 20, Quota: 2 << 30, FreeDisk: 5 << 30, Keys: 1234}
+	return r
 }
 
 func TestConditionsAreExported(t *testing.T) {
@@ -72,7 +81,7 @@ func TestConditionsAreExported(t *testing.T) {
 	for _, want := range []string{
 		"[+]linearizable_read ok", "[+]Accepted True Accepted: the configuration is valid",
 		"[-]Ready False NoSpace: disarm it; soon",
-		"[-]NoSpace True AlarmRaised: disarm it; soon", "[i]compactor mode=off",
+		"[-]NoSpace True AlarmRaised: disarm it; soon", "[i]compactor mode=off leads=false compacted=0 purged=0",
 	} {
 		if code != http.StatusServiceUnavailable || !slices.Contains(strings.Split(body, "\n"), want) {
 			t.Errorf("/readyz?verbose: %d without %q:\n%s", code, want, body)

@@ -99,6 +99,7 @@ func (m *Metrics) handleCommon(mux *http.ServeMux, version string, from Conditio
 	mux.Handle("/metrics", promhttp.InstrumentMetricHandler(m.Registry,
 		promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{EnableOpenMetrics: m.tracer != nil})))
 	handleStatus(mux, from)
+	handlePage(mux, from)
 	get(mux, "/debug/vars", vars)
 	versions := fmt.Sprintf(`{"etcdserver":%q,"etcdcluster":"%[2]s.0","storage":"%[2]s.0"}`, version, minor(version))
 	get(mux, "/version", func(w http.ResponseWriter, _ *http.Request) {

@@ -1,0 +1,68 @@
+package telemetry
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strings"
+
+	"github.com/sqlstore/sqlstore/internal/conditions"
+)
+
+//go:embed page.html
+var pageText string
+
+var page = template.Must(template.New("page").Parse(pageText))
+
+// links are the paths that the page at / names, and what they show.
+var links = []struct{ Path, Shows string }{
+	{"/status", "all of this as JSON"},
+	{"/readyz?verbose", "the checks"},
+	{"/metrics", "metrics for Prometheus"},
+	{"/version", "the version of etcd's API"},
+}
+
+// handlePage serves / and nothing below it: what this server is, for people. Browsers get a page, others text.
+func handlePage(mux *http.ServeMux, from Conditions) {
+	get(mux, "/{$}", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
+		defer cancel()
+		report := from.FullStatusContext(ctx)
+		h := w.Header()
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Content-Type-Options", "nosniff")
+		if !strings.Contains(r.Header.Get("Accept"), "text/html") {
+			h.Set("Content-Type", "text/plain; charset=utf-8")
+			write(w, plainPage(&report))
+			return
+		}
+		var body bytes.Buffer
+		if err := page.Execute(&body, map[string]any{"Report": &report, "Links": links}); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+		write(w, body.String())
+	})
+}
+
+// plainPage is the page as text.
+func plainPage(r *conditions.Report) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "sqlstore %s, member %s: etcd API %s on %s\n", r.Version, r.Name, r.EtcdVersion, r.Datastore)
+	fmt.Fprintf(&out, "revision %d, compacted %d", r.Revision, r.Compacted)
+	if r.Size != nil {
+		fmt.Fprintf(&out, ", %s", r.Size)
+	}
+	out.WriteString("\n\n")
+	out.WriteString(lines(r))
+	out.WriteString("\n")
+	for _, l := range links {
+		fmt.Fprintf(&out, "%-16s %s\n", l.Path, l.Shows)
+	}
+	return out.String()
+}
