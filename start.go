@@ -45,11 +45,7 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	}
 	cfg.TLS = s.auto.files(cfg.TLS)
 	if cfg.TLS.wanted() {
-		files := listen.Files(cfg.TLS)
-		if err := files.Check(); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrConfig, err)
-		}
-		if s.certs, err = listen.NewCertificates(files, s.log); err != nil {
+		if s.certs, err = cfg.TLS.load(s.log); err != nil {
 			return nil, err
 		}
 	}
@@ -154,16 +150,14 @@ func (s *Server) logOpened(ctx context.Context, revision int64, keys int) {
 
 // openAuth checks the settings of tokens and opens the audit log.
 func (s *Server) openAuth(cfg *Config) (err error) {
-	if s.tokens, err = authn.ParseTokens(cmp.Or(cfg.AuthToken, "simple"), cfg.AuthTokenTTL, s.log); err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrConfig, setting.Name("AuthToken"), err)
+	tokens, level, err := cfg.parseAuth(s.log)
+	if err != nil {
+		return err
 	}
+	s.tokens = tokens
 	if cost := cfg.BcryptCost; cost != 0 && !authn.ValidCost(cost) {
 		s.log.Warn(setting.Name("BcryptCost")+" is out of range: using the default", "cost", cost,
 			"range", authn.CostRange(), "default", authn.DefaultCost)
-	}
-	level, err := audit.ParseLevel(cmp.Or(cfg.AuditLogLevel, "writes"))
-	if err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrConfig, setting.Name("AuditLogLevel"), err)
 	}
 	if cfg.AuditLog == "" {
 		return nil
@@ -195,14 +189,9 @@ func secure(u string) bool { return strings.HasPrefix(u, "https:") || strings.Ha
 func (s *Server) open(
 	ctx context.Context, raw []string, mode listen.Mode, cfg *Config,
 ) (opened []*listen.Split, bound []string, err error) {
-	urls, err := listen.ParseURLs(raw)
+	urls, err := cfg.parseURLs(raw, s.certs != nil)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", ErrConfig, err)
-	}
-	if !cfg.InsecurePlaintext {
-		if err := listen.CheckPlaintext(urls); err != nil {
-			return nil, nil, err
-		}
+		return nil, nil, err
 	}
 	for _, same := range listen.ByAddress(urls) {
 		mode.TLS, mode.Plaintext = nil, false
@@ -210,10 +199,6 @@ func (s *Server) open(
 			if !u.Secure() {
 				mode.Plaintext = true
 				continue
-			}
-			if s.certs == nil {
-				return nil, nil, fmt.Errorf("%w: %s needs a certificate and its key: set %s and %s", ErrConfig, u,
-					setting.Name("TLS.Cert"), setting.Name("TLS.Key"))
 			}
 			mode.TLS = s.certs.Config()
 		}

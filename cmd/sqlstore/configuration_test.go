@@ -67,9 +67,10 @@ func flagTables() string {
 	var each func(c *cobra.Command)
 	each = func(c *cobra.Command) {
 		for _, sub := range c.Commands() {
-			if sub.Name() != "serve" {
-				table(&out, sub)
+			if sub.Name() == "serve" || sub.Name() == "config" {
+				continue // its subcommands have the flags of serve
 			}
+			table(&out, sub)
 			each(sub)
 		}
 	}
