@@ -70,7 +70,7 @@ func (l local) read(ctx context.Context, req *store.RangeRequest, o *history.Op)
 	for _, row := range r.Rows {
 		o.Found = append(o.Found, history.KV{
 			Key: string(row.Key), Value: trimmed(row.Value), Mod: row.ModRevision, Create: row.CreateRevision,
-			Version: row.Version,
+			Version: row.Version, Lease: row.Lease,
 		})
 	}
 	return nil

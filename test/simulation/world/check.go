@@ -54,22 +54,8 @@ func (w *World) checkEra(i int, e era, ops []*history.Op) error {
 			own = append(own, o)
 		}
 	}
-	fate, err := history.Writes(own, events)
-	if err != nil {
-		return fmt.Errorf("writes: %w", err)
-	}
-	stale := history.AllowStale(own, w.plan.bound())
-	if err := history.Reads(base, stale, events); err != nil {
-		return fmt.Errorf("reads: %w", err)
-	}
-	// porcupine needs the same pointers for the fates.
-	fates := history.Fate{}
-	for j, o := range own {
-		if rev := fate[o]; rev != 0 {
-			fates[stale[j]] = rev
-		}
-	}
-	return history.Linearizable(base, stale, fates, checkTime)
+	_, err := history.Answers(base, own, events, w.plan.bound(), checkTime)
+	return err
 }
 
 // within returns what a request means for an era: nil if nothing. A write that was under way when the era began or

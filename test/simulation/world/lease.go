@@ -17,7 +17,6 @@ func (c *client) lease(ctx context.Context) {
 		if id, ttl, ok := c.grant(); ok {
 			for i := range 1 + c.IntN(2) {
 				key := fmt.Sprintf("%s%d/%d", history.LeasePrefix, id, i)
-				c.w.journal.Attach(id, key)
 				_ = c.put(id, key)
 			}
 			c.keep(ctx, id, ttl, time.Duration(c.IntN(25))*time.Second)

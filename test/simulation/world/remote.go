@@ -152,7 +152,7 @@ func (r *remote) read(ctx context.Context, req *store.RangeRequest, o *history.O
 	for _, kv := range resp.Kvs {
 		o.Found = append(o.Found, history.KV{
 			Key: string(kv.Key), Value: trimmed(kv.Value), Mod: kv.ModRevision, Create: kv.CreateRevision,
-			Version: kv.Version,
+			Version: kv.Version, Lease: kv.Lease,
 		})
 	}
 	return nil

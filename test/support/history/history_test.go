@@ -27,6 +27,10 @@ const (
 	opLost      // a put of e without an answer, which is not in the history
 	opDeleteC   // a deletion without an answer, which is in the history
 	opDeleteNil // a deletion of an absent key
+	opMove      // a transaction that puts f and deletes d
+	opPast      // a list at revision 3
+	opGetF      // finds f with its lease
+	opGetNoF    // does not find f at revision 7
 )
 
 func right() *story {
@@ -37,7 +41,7 @@ func right() *story {
 	put := func(key, value string, rev, create, version int64) Event {
 		return Event{Key: key, Value: value, Revision: rev, Create: create, Version: version}
 	}
-	return &story{
+	s := &story{
 		ops: []*Op{
 			op(Op{Client: 1, Kind: Put, Keys: []string{"a"}, Value: "w1"}, 1, 2, Done, 2),
 			op(Op{Client: 2, Kind: Put, Keys: []string{"b", "c"}, Value: "w2"}, 3, 4, Done, 3),
@@ -58,6 +62,18 @@ func right() *story {
 			op(Op{Client: 5, Kind: Put, Keys: []string{"e"}, Value: "w7"}, 14, 15, Unknown, 0),
 			op(Op{Client: 6, Kind: Delete, Keys: []string{"c"}, Value: "w8"}, 14, 15, Unknown, 0),
 			op(Op{Client: 6, Kind: Delete, Keys: []string{"b"}, Value: "w9"}, 16, 17, Refused, 7),
+			op(Op{
+				Client: 7, Kind: Put, Keys: []string{"f"}, Deletes: []string{"d"}, Value: "w10", Lease: 1,
+			}, 18, 19, Done, 8),
+			op(Op{Client: 7, Kind: List, Keys: []string{""}, At: 3, Found: []KV{
+				{Key: "a", Value: "w1", Mod: 2, Create: 2, Version: 1},
+				{Key: "b", Value: "w2", Mod: 3, Create: 3, Version: 1},
+				{Key: "c", Value: "w2", Mod: 3, Create: 3, Version: 1},
+			}}, 20, 21, Done, 8),
+			op(Op{Client: 7, Kind: Get, Keys: []string{"f"}, Found: []KV{
+				{Key: "f", Value: "w10", Mod: 8, Create: 8, Version: 1, Lease: 1},
+			}}, 22, 23, Done, 8),
+			op(Op{Client: 7, Kind: Get, Keys: []string{"f"}, At: 7}, 24, 25, Done, 8),
 		},
 		events: []Event{
 			put("a", "w1", 2, 2, 1),
@@ -66,12 +82,20 @@ func right() *story {
 			{Key: "b", Deleted: true, Revision: 5},
 			put("d", "w6", 6, 6, 1),
 			{Key: "c", Deleted: true, Revision: 7},
+			{Key: "f", Value: "w10", Revision: 8, Create: 8, Version: 1, Lease: 1},
+			{Key: "d", Deleted: true, Revision: 8},
 		},
 	}
+	keys := Base{}
+	for i, e := range s.events {
+		s.events[i].Prev = keys[e.Key].KV()
+		keys.Apply(e)
+	}
+	return s
 }
 
 func (s *story) check(to int64) map[string]error {
-	errs := map[string]error{"order": Order(nil, s.events, 1, to)}
+	errs := map[string]error{"order": Order(nil, s.events, 1, to), "previous": Previous(nil, s.events)}
 	fate, err := Writes(s.ops, s.events)
 	errs["writes"] = err
 	if err == nil {
@@ -82,7 +106,7 @@ func (s *story) check(to int64) map[string]error {
 }
 
 func TestRightHistoryPasses(t *testing.T) {
-	for check, err := range right().check(7) {
+	for check, err := range right().check(8) {
 		if err != nil {
 			t.Errorf("%s: %v", check, err)
 		}
@@ -96,39 +120,46 @@ func TestWrongHistoriesAreRefused(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		spoil func(*story)
-		to    int64 // 0: 7
+		to    int64 // 0: 8
 		by    string
 	}{
 		"gap":                    {func(s *story) { without(s, 6) }, 0, "order"},
 		"first revision missing": {func(s *story) { without(s, 2) }, 0, "order"},
-		"clock is ahead":         {func(*story) {}, 8, "order"},
-		"clock is behind":        {func(*story) {}, 6, "order"},
-		"out of order":           {func(s *story) { s.events[0], s.events[1] = s.events[1], s.events[0] }, 0, "order"},
-		"wrong version":          {func(s *story) { s.events[3].Version = 1 }, 0, "order"},
-		"wrong create revision":  {func(s *story) { s.events[3].Create = 4 }, 0, "order"},
-		"deletion of nothing":    {func(s *story) { s.events[6].Key = "z" }, 0, "order"},
+		"clock is ahead":         {func(*story) {}, 9, "order"},
+		"clock is behind":        {func(*story) {}, 7, "order"},
+		"out of order": {
+			func(s *story) { s.events[0], s.events[1] = s.events[1], s.events[0] },
+			0, "order",
+		},
+		"wrong version":              {func(s *story) { s.events[3].Version = 1 }, 0, "order"},
+		"wrong create revision":      {func(s *story) { s.events[3].Create = 4 }, 0, "order"},
+		"deletion of nothing":        {func(s *story) { s.events[6].Key = "z" }, 0, "order"},
+		"put without prev_kv":        {func(s *story) { s.events[3].Prev = KV{} }, 0, "previous"},
+		"deletion without prev_kv":   {func(s *story) { s.events[4].Prev = KV{} }, 0, "previous"},
+		"prev_kv of a new key":       {func(s *story) { s.events[1].Prev = s.events[3].Prev }, 0, "previous"},
+		"prev_kv with another value": {func(s *story) { s.events[4].Prev.Value = "w1" }, 0, "previous"},
 		"lost write": {func(s *story) {
 			without(s, 7)
 			without(s, 6)
 			s.ops[opUnknown].Outcome, s.ops[opUnknown].Revision = Done, 6
 		}, 5, "writes"},
-		"lost newest write": {func(s *story) { s.ops[opLost].Outcome, s.ops[opLost].Revision = Done, 8 }, 0, "writes"},
+		"lost newest write": {func(s *story) { s.ops[opLost].Outcome, s.ops[opLost].Revision = Done, 9 }, 0, "writes"},
 		"twice": {func(s *story) {
-			s.events = append(s.events, Event{Key: "d", Value: "w6", Revision: 8, Create: 6, Version: 2})
-		}, 8, "writes"},
+			s.events = append(s.events, Event{Key: "d", Value: "w6", Revision: 9, Create: 6, Version: 2})
+		}, 9, "writes"},
 		"deletion twice": {
-			func(s *story) { s.events = append(s.events, Event{Key: "c", Deleted: true, Revision: 8}) },
-			8, "writes",
+			func(s *story) { s.events = append(s.events, Event{Key: "c", Deleted: true, Revision: 9}) },
+			9, "writes",
 		},
 		"without a writer": {func(s *story) { s.events[5].Value = "w99" }, 0, "writes"},
 		"refused one": {func(s *story) {
-			s.events = append(s.events, Event{Key: "a", Value: "w5", Revision: 8, Create: 2, Version: 3})
-		}, 8, "writes"},
+			s.events = append(s.events, Event{Key: "a", Value: "w5", Revision: 9, Create: 2, Version: 3})
+		}, 9, "writes"},
 		"half a transaction":          {func(s *story) { s.events = slices.Delete(s.events, 2, 3) }, 0, "writes"},
 		"other half of a transaction": {func(s *story) { s.events = slices.Delete(s.events, 1, 2) }, 0, "writes"},
 		"nobody's deletion": {
-			func(s *story) { s.events = append(s.events, Event{Key: "a", Deleted: true, Revision: 8}) },
-			8, "writes",
+			func(s *story) { s.events = append(s.events, Event{Key: "a", Deleted: true, Revision: 9}) },
+			9, "writes",
 		},
 		"write of another transaction": {func(s *story) { s.events[2].Value = "w1" }, 0, "writes"},
 		"at another revision": {
@@ -140,8 +171,19 @@ func TestWrongHistoriesAreRefused(t *testing.T) {
 			s.ops[opUnknown].Outcome, s.ops[opUnknown].Revision = Done,
 				5
 		}, 0, "writes"},
-		"without its lease": {func(s *story) { s.ops[opPutA].Lease = 7 }, 0, "writes"},
-		"stale read":        {func(s *story) { stale(s.ops[opGetA], 2) }, 0, "reads"},
+		"without its lease":     {func(s *story) { s.ops[opPutA].Lease = 7 }, 0, "writes"},
+		"deletion with a lease": {func(s *story) { s.events[8].Lease = 1 }, 0, "writes"},
+		"without its deletion":  {func(s *story) { s.events = s.events[:8] }, 0, "writes"},
+		"with another deletion": {func(s *story) { s.events[8].Key = "a" }, 0, "writes"},
+		"put instead of a deletion": {
+			func(s *story) { s.ops[opMove].Keys, s.ops[opMove].Deletes = []string{"f", "d"}, nil },
+			0, "writes",
+		},
+		"deletion instead of a put": {
+			func(s *story) { s.ops[opPutBC].Keys, s.ops[opPutBC].Deletes = []string{"b"}, []string{"c"} },
+			0, "writes",
+		},
+		"stale read": {func(s *story) { stale(s.ops[opGetA], 2) }, 0, "reads"},
 		"stale read of nothing": {
 			func(s *story) { s.ops[opListAll].Found, s.ops[opListAll].Revision = nil, 1 },
 			0, "reads",
@@ -151,23 +193,30 @@ func TestWrongHistoriesAreRefused(t *testing.T) {
 			func(s *story) { s.ops[opListAll].Found = s.ops[opListAll].Found[:1] },
 			0, "reads",
 		},
-		"wrongly refused swap":        {func(s *story) { s.ops[opRefused].Expect = 4 }, 0, "reads"},
-		"swap of an absent key":       {func(s *story) { s.ops[opSwapA].Expect = 0 }, 0, "reads"},
-		"wrongly refused deletion":    {func(s *story) { s.ops[opDeleteNil].Keys = []string{"a"} }, 0, "reads"},
-		"write below an answered one": {func(s *story) { s.ops[opPutA].Start, s.ops[opPutA].End = 5, 6 }, 0, "reads"},
-		"stale read, to porcupine":    {func(s *story) { stale(s.ops[opGetA], 2) }, 0, "linearizable"},
-		"wrong swap, to porcupine":    {func(s *story) { s.ops[opSwapA].Expect = 3 }, 0, "linearizable"},
-		"refused swap, to porcupine":  {func(s *story) { s.ops[opRefused].Expect = 4 }, 0, "linearizable"},
+		"read without its lease":        {func(s *story) { s.ops[opGetF].Found[0].Lease = 0 }, 0, "reads"},
+		"list of another past revision": {func(s *story) { s.ops[opPast].At = 4 }, 0, "reads"},
+		"past key that did not exist":   {func(s *story) { s.ops[opGetNoF].Found = s.ops[opGetF].Found }, 0, "reads"},
+		"wrongly refused swap":          {func(s *story) { s.ops[opRefused].Expect = 4 }, 0, "reads"},
+		"swap of an absent key":         {func(s *story) { s.ops[opSwapA].Expect = 0 }, 0, "reads"},
+		"wrongly refused deletion":      {func(s *story) { s.ops[opDeleteNil].Keys = []string{"a"} }, 0, "reads"},
+		"write below an answered one":   {func(s *story) { s.ops[opPutA].Start, s.ops[opPutA].End = 5, 6 }, 0, "reads"},
+		"stale read, to porcupine":      {func(s *story) { stale(s.ops[opGetA], 2) }, 0, "linearizable"},
+		"wrong swap, to porcupine":      {func(s *story) { s.ops[opSwapA].Expect = 3 }, 0, "linearizable"},
+		"refused swap, to porcupine":    {func(s *story) { s.ops[opRefused].Expect = 4 }, 0, "linearizable"},
 		"deleted nothing, to porcupine": {
 			func(s *story) { s.ops[opDeleteNil].Keys = []string{"a"} }, 0,
 			"linearizable",
+		},
+		"read of a deleted key, to porcupine": {
+			func(s *story) { s.ops[opGetF].Keys, s.ops[opGetF].Found[0] = []string{"d"}, KV{Key: "d", Value: "w6"} },
+			0, "linearizable",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := right()
 			c.spoil(s)
 			if c.to == 0 {
-				c.to = 7
+				c.to = 8
 			}
 			if err := s.check(c.to)[c.by]; err == nil {
 				t.Error("the check passes")
@@ -178,23 +227,17 @@ func TestWrongHistoriesAreRefused(t *testing.T) {
 	}
 }
 
-// TestAllowStale reads the state of 4 units earlier.
-func TestAllowStale(t *testing.T) {
+// TestStaleAnswers reads the state of 4 units earlier.
+func TestStaleAnswers(t *testing.T) {
 	for bound, passes := range map[time.Duration]bool{0: false, 2: false, 4: true} {
 		s := right()
 		stale(s.ops[opGetA], 2)
-		s.ops = AllowStale(s.ops, bound)
-		errs := s.check(7)
-		if (errs["reads"] == nil) != passes {
-			t.Errorf("with a bound of %d: reads: %v", bound, errs["reads"])
-		}
-		if passes && errs["linearizable"] != nil || bound == 0 && errs["linearizable"] == nil {
-			t.Errorf("with a bound of %d: linearizable: %v", bound, errs["linearizable"])
+		if _, err := Answers(nil, s.ops, s.events, bound, time.Minute); (err == nil) != passes {
+			t.Errorf("with a bound of %d: %v", bound, err)
 		}
 		s = right()
 		s.ops[opPutA].Start, s.ops[opPutA].End = 5, 6 // a write is never stale
-		s.ops = AllowStale(s.ops, bound)
-		if s.check(7)["reads"] == nil {
+		if _, err := Answers(nil, s.ops, s.events, bound, time.Minute); err == nil {
 			t.Errorf("with a bound of %d, a write below an answered one passes", bound)
 		}
 	}
@@ -207,12 +250,18 @@ func stale(o *Op, rev int64) {
 
 func TestWatchNotices(t *testing.T) {
 	history := right().events
+	other := func(change func(*Event)) []Event {
+		events := slices.Clone(history)
+		change(&events[3])
+		return events
+	}
 	for name, got := range map[string][]Event{
 		"missing at the end": history[:6],
 		"missing":            slices.Delete(slices.Clone(history), 2, 3),
 		"twice":              slices.Insert(slices.Clone(history), 2, history[1]),
-		"too much":           append(slices.Clone(history), Event{Key: "x", Revision: 8}),
-		"other value":        append(slices.Clone(history[:6]), Event{Key: "c", Value: "x", Revision: 7}),
+		"too much":           append(slices.Clone(history), Event{Key: "x", Revision: 9}),
+		"other value":        other(func(e *Event) { e.Value = "x" }),
+		"other prev":         other(func(e *Event) { e.Prev = KV{Key: "a", Value: "w1", Mod: 2} }),
 		"nothing":            nil,
 	} {
 		if Watch(got, history) == nil {
@@ -221,50 +270,6 @@ func TestWatchNotices(t *testing.T) {
 	}
 	if err := Watch(slices.Clone(history), history); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestLeasesNotices(t *testing.T) {
-	const ttl = 2 * time.Second
-	lease := Lease{ID: 7, TTL: ttl, Renewed: 10 * time.Second, Keys: []string{"l/7/a", "l/7/b"}}
-	put := func(key string, rev int64) Event {
-		return Event{Key: key, Value: "w1", Revision: rev, Create: rev, Version: 1, Lease: 7}
-	}
-	gone := func(key string, rev int64) Event { return Event{Key: key, Deleted: true, Revision: rev} }
-	puts := []Event{put("l/7/a", 2), put("l/7/b", 2)}
-	both := append(slices.Clone(puts), gone("l/7/a", 3), gone("l/7/b", 3))
-	others := append(slices.Clone(both), gone("k/1", 4), Event{Key: "k/1", Value: "w2", Revision: 5}, gone("k/1", 6))
-	missed := func(at time.Duration) Lease { l := lease; l.Missed = at; return l }
-	for name, c := range map[string]struct {
-		lease  Lease
-		events []Event
-		seen   time.Duration // revision 3
-		ok     bool
-	}{
-		"right":        {lease, both, 12 * time.Second, true},
-		"late":         {lease, both, 20 * time.Second, true},
-		"other keys":   {lease, others, 12 * time.Second, true},
-		"never put":    {Lease{ID: 7, TTL: ttl, Renewed: 1}, nil, 0, true},
-		"early":        {lease, both, 11 * time.Second, false},
-		"missed":       {missed(13 * time.Second), both, 14 * time.Second, true},
-		"missed early": {missed(11 * time.Second), both, 14 * time.Second, false},
-		"still there":  {lease, puts, 0, false},
-		"one key left": {lease, both[:3], 12 * time.Second, false},
-		"in two steps": {
-			lease, append(slices.Clone(puts), gone("l/7/a", 3), gone("l/7/b", 4)),
-			12 * time.Second, false,
-		},
-		"ended twice":     {lease, append(slices.Clone(both), gone("l/7/a", 4)), 12 * time.Second, false},
-		"back once ended": {lease, append(slices.Clone(both), put("l/7/a", 4)), 12 * time.Second, false},
-	} {
-		err := Leases([]Lease{c.lease}, c.events, map[int64]time.Duration{3: c.seen}, true)
-		if (err == nil) != c.ok {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	mixed := []Event{gone("l/7/a", 5), gone("l/8/a", 5)}
-	if _, err := Writes(nil, mixed); err == nil {
-		t.Error("two leases that expired at one revision pass")
 	}
 }
 

@@ -80,7 +80,8 @@ func byKey(base Base, ops []*Op, fate Fate) map[string][]porcupine.Operation {
 	}
 	keys := map[string][]porcupine.Operation{}
 	for _, o := range ops {
-		if o.Kind == List || o.Outcome == Unknown && fate[o] == 0 || o.Outcome == Refused && o.Kind == Put {
+		if o.Kind == List || o.At != 0 || o.Outcome == Unknown && fate[o] == 0 ||
+			o.Outcome == Refused && o.Kind == Put {
 			continue
 		}
 		end := o.End
@@ -91,11 +92,17 @@ func byKey(base Base, ops []*Op, fate Fate) map[string][]porcupine.Operation {
 		if len(o.Found) > 0 {
 			out.found = o.Found[0].Value
 		}
-		for _, key := range o.Keys {
+		add := func(key string, kind Kind) {
 			keys[key] = append(keys[key], porcupine.Operation{
 				ClientId: o.Client, Call: int64(o.Start), Return: int64(end),
-				Input: step{kind: o.Kind, value: o.Value, old: valueAt[o.Expect]}, Output: out,
+				Input: step{kind: kind, value: o.Value, old: valueAt[o.Expect]}, Output: out,
 			})
+		}
+		for _, key := range o.Keys {
+			add(key, o.Kind)
+		}
+		for _, key := range o.Deletes {
+			add(key, Delete)
 		}
 	}
 	return keys

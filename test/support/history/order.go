@@ -1,18 +1,35 @@
 package history
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+)
 
 // Base is the content of the keys when a run began: their newest events.
 type Base map[string]Event
+
+// Apply adds events, in order.
+func (b Base) Apply(events ...Event) {
+	for _, e := range events {
+		b[e.Key] = e
+		if e.Deleted {
+			delete(b, e.Key)
+		}
+	}
+}
+
+// clone returns a copy, to apply events to.
+func (b Base) clone() Base {
+	c := Base{}
+	maps.Copy(c, b)
+	return c
+}
 
 // Order checks that events cover all revisions after from up to to, without a gap, and that each is correct about its
 // key's past.
 func Order(base Base, events []Event, from, to int64) error {
 	last := from
-	keys := make(Base, len(base))
-	for k, e := range base {
-		keys[k] = e
-	}
+	keys := base.clone()
 	for i, e := range events {
 		if e.Revision != last && e.Revision != last+1 || i == 0 && e.Revision == from {
 			return fmt.Errorf("history goes from revision %d to %d: %+v", last, e.Revision, e)
@@ -32,10 +49,22 @@ func Order(base Base, events []Event, from, to int64) error {
 		case !e.Deleted && !exists && (e.Create != e.Revision || e.Version != 1):
 			return fmt.Errorf("%+v creates its key but has another create revision", e)
 		}
-		keys[e.Key] = e
+		keys.Apply(e)
 	}
 	if last != to {
 		return fmt.Errorf("history ends at revision %d, the clock is at %d", last, to)
+	}
+	return nil
+}
+
+// Previous checks that each event has the version of its key before it.
+func Previous(base Base, events []Event) error {
+	keys := base.clone()
+	for _, e := range events {
+		if was := keys[e.Key].KV(); e.Prev != was {
+			return fmt.Errorf("%+v: the version before is %+v", e, was)
+		}
+		keys.Apply(e)
 	}
 	return nil
 }

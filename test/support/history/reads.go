@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -54,7 +55,7 @@ func realTime(ops []*Op) error {
 	return nil
 }
 
-// past returns a key's content at a revision.
+// past has each key's content at each revision.
 type past struct {
 	keys   []string
 	events map[string][]Event
@@ -75,14 +76,14 @@ func newPast(base Base, events []Event) *past {
 	return p
 }
 
-// at returns the key at a revision, and whether it existed.
-func (p *past) at(key string, rev int64) (Event, bool) {
+// at returns the key at a revision, the zero KV if it did not exist.
+func (p *past) at(key string, rev int64) KV {
 	events := p.events[key]
 	i := sort.Search(len(events), func(i int) bool { return events[i].Revision > rev })
-	if i == 0 || events[i-1].Deleted {
-		return Event{}, false
+	if i == 0 {
+		return KV{}
 	}
-	return events[i-1], true
+	return events[i-1].KV()
 }
 
 func (p *past) check(o *Op) error {
@@ -90,17 +91,16 @@ func (p *past) check(o *Op) error {
 	case o.Kind == Get || o.Kind == List:
 		return p.same(o)
 	case o.Kind == Delete && o.Outcome == Refused:
-		if e, ok := p.at(o.Keys[0], o.Revision); ok {
-			return fmt.Errorf("%+v existed and could be deleted", e)
+		if kv := p.at(o.Keys[0], o.Revision); kv.Mod != 0 {
+			return fmt.Errorf("%+v existed and could be deleted", kv)
 		}
 	case o.Kind == Swap:
 		rev := o.Revision
 		if o.Outcome == Done {
 			rev-- // a compare sees the state before
 		}
-		e, _ := p.at(o.Keys[0], rev)
-		if (e.Revision == o.Expect) != (o.Outcome == Done) {
-			return fmt.Errorf("the key was of revision %d", e.Revision)
+		if mod := p.at(o.Keys[0], rev).Mod; (mod == o.Expect) != (o.Outcome == Done) {
+			return fmt.Errorf("the key was of revision %d", mod)
 		}
 	}
 	return nil
@@ -108,17 +108,18 @@ func (p *past) check(o *Op) error {
 
 // same compares what a read found with the history.
 func (p *past) same(o *Op) error {
+	at := cmp.Or(o.At, o.Revision)
 	var want []KV
 	for _, k := range p.keys {
 		if k != o.Keys[0] && (o.Kind != List || !strings.HasPrefix(k, o.Keys[0])) {
 			continue
 		}
-		if e, ok := p.at(k, o.Revision); ok {
-			want = append(want, KV{Key: k, Value: e.Value, Mod: e.Revision, Create: e.Create, Version: e.Version})
+		if kv := p.at(k, at); kv.Mod != 0 {
+			want = append(want, kv)
 		}
 	}
 	if !slices.Equal(o.Found, want) {
-		return fmt.Errorf("the history has %+v at revision %d", want, o.Revision)
+		return fmt.Errorf("the history has %+v at revision %d", want, at)
 	}
 	return nil
 }

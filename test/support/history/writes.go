@@ -103,12 +103,14 @@ func (w *writes) match(events []Event) error {
 
 // whole reports whether the events are exactly those of a write, in order.
 func whole(o *Op, events []Event) error {
-	if len(events) != len(o.Keys) {
+	keys := slices.Concat(o.Keys, o.Deletes)
+	if len(events) != len(keys) {
 		return fmt.Errorf("%d events of the write %v", len(events), o)
 	}
 	for i, e := range events {
-		if e.Key != o.Keys[i] || e.Deleted != (o.Kind == Delete) || e.Lease != o.Lease || !e.Deleted &&
-			e.Value != o.Value {
+		put := o.Kind != Delete && i < len(o.Keys)
+		if e.Key != keys[i] || e.Deleted == put || put && (e.Value != o.Value || e.Lease != o.Lease) ||
+			!put && e.Lease != 0 {
 			return fmt.Errorf("event %d is not of the write %v", i, o)
 		}
 	}

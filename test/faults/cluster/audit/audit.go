@@ -77,16 +77,15 @@ func (a *Audit) compare(ctx context.Context, to int64) (Result, error) {
 	base, events := a.Recorded.Base, a.Recorded.Events
 	check("revisions", history.Order(base, events, a.From, to))
 	ops := a.Run.Journal.Ops()
-	fate, err := history.Writes(ops, events)
-	check("writes", err)
-	result := Result{Requests: len(ops), Writes: len(fate), Leases: len(a.Run.Journal.Leases()), To: to}
-	err = answers(base, ops, events, 0)
+	result := Result{Requests: len(ops), Leases: len(a.Run.Journal.Leases()), To: to}
+	fate, err := history.Answers(base, ops, events, 0, linearTimeout)
 	if err != nil && a.Stale > 0 {
 		late := err
-		if err = answers(base, ops, events, a.Stale); err == nil {
+		if fate, err = history.Answers(base, ops, events, a.Stale, linearTimeout); err == nil {
 			result.Late = late
 		}
 	}
+	result.Writes = len(fate)
 	check("answers", err)
 	ctx, cancel := context.WithTimeout(ctx, watchTimeout)
 	defer cancel()
@@ -104,22 +103,6 @@ func (a *Audit) compare(ctx context.Context, to int64) (Result, error) {
 		}
 	}
 	return result, errors.Join(failed...)
-}
-
-// answers checks the answers to clients, which may be as old as stale.
-func answers(base history.Base, ops []*history.Op, events []history.Event, stale time.Duration) error {
-	ops = history.AllowStale(ops, stale)
-	if err := history.Reads(base, ops, events); err != nil {
-		return fmt.Errorf("reads: %w", err)
-	}
-	fate, err := history.Writes(ops, events)
-	if err != nil {
-		return err
-	}
-	if err := history.Linearizable(base, ops, fate, linearTimeout); err != nil {
-		return fmt.Errorf("linearizability: %w", err)
-	}
-	return nil
 }
 
 func (a *Audit) read(ctx context.Context, to int64) error {

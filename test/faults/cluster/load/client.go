@@ -226,7 +226,7 @@ func kvs(from []*mvccpb.KeyValue) []history.KV {
 	for _, kv := range from {
 		list = append(list, history.KV{
 			Key: string(kv.Key), Value: string(kv.Value), Mod: kv.ModRevision,
-			Create: kv.CreateRevision, Version: kv.Version,
+			Create: kv.CreateRevision, Version: kv.Version, Lease: kv.Lease,
 		})
 	}
 	return list

@@ -45,7 +45,6 @@ func (c *client) lease(ctx context.Context) bool {
 	id := int64(r.ID)
 	c.j.Granted(id, time.Duration(r.TTL)*time.Second, sent)
 	keys := []string{fmt.Sprintf("%s%d/a", history.LeasePrefix, id), fmt.Sprintf("%s%d/b", history.LeasePrefix, id)}
-	c.j.Attach(id, keys...)
 	c.put(op, r.ID, keys...)
 	for range c.IntN(6) {
 		if wait(ctx, renewal) != nil || !c.renew(ctx, r.ID) {
@@ -97,7 +96,6 @@ func (r *Run) keep(tb testing.TB, endpoint string) {
 	}
 	key := fmt.Sprintf("kept/%d", lease.ID)
 	r.Journal.Granted(int64(lease.ID), time.Duration(lease.TTL)*time.Second, sent)
-	r.Journal.Attach(int64(lease.ID), key)
 	if !c.put(op, lease.ID, key) {
 		tb.Fatal("a put before any fault failed")
 	}
