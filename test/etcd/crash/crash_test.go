@@ -18,7 +18,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
 	"github.com/sqlstore/sqlstore/test/support/datastore"
-	"github.com/sqlstore/sqlstore/test/support/journal"
+	"github.com/sqlstore/sqlstore/test/support/durability"
 )
 
 func TestKill(t *testing.T) {
@@ -27,19 +27,15 @@ func TestKill(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	replicas := servers.Targets(t)
 	endpoints := datastore.Endpoints(replicas)
-	j := journal.New()
-	m := journal.NewModel(j)
-	var watchers []*journal.Watcher
-	for i, span := range [][2]string{{"\x00", "\x00"}, {"t/", "t0"}, {"l/", "l0"}} {
-		w, err := journal.Watch(t.Context(), endpoints[i%len(endpoints)], span[0], span[1])
-		if err != nil {
+	r := durability.New()
+	for i, prefix := range []string{"", "t/", "l/"} {
+		if err := r.Watch(t.Context(), endpoints[i%len(endpoints)], prefix); err != nil {
 			t.Fatal(err)
 		}
-		watchers = append(watchers, w)
 	}
 
 	for round := range kills {
-		before := m.Rev
+		before := r.Rev
 		victim := replicas[random.IntN(len(replicas))]
 		ctx, cancel := context.WithCancel(t.Context())
 		killed := make(chan error, 1)
@@ -47,9 +43,9 @@ func TestKill(t *testing.T) {
 		go func() {
 			defer cancel()
 			<-moment
-			killed <- kill(ctx, victim, len(replicas) > 1, j)
+			killed <- kill(ctx, victim, len(replicas) > 1, r)
 		}()
-		err := journal.Load{Endpoints: endpoints, Seed: random.Uint64()}.Run(ctx, j)
+		err := durability.Load{Endpoints: endpoints, Seed: random.Uint64()}.Run(ctx, r)
 		if err := errors.Join(err, <-killed); err != nil {
 			t.Fatalf("round %d: under load: %v", round, err)
 		}
@@ -60,39 +56,39 @@ func TestKill(t *testing.T) {
 			victim.Kill()
 			victim.Restart(t)
 		}
-		check(t, endpoints[random.IntN(len(endpoints))], m, watchers)
+		check(t, endpoints[random.IntN(len(endpoints))], r)
 		if t.Failed() {
 			t.Fatalf("round %d of %d, seed %d", round, kills, seed)
 		}
-		t.Logf("round %d: revisions %d to %d, %d keys", round, before, m.Rev, len(m.List()))
+		t.Logf("round %d: revisions %d to %d, %d keys", round, before, r.Rev, len(r.Base))
 		if random.IntN(4) == 0 {
-			compact(t, endpoints[random.IntN(len(endpoints))], m.Rev-int64(random.IntN(2)))
+			compact(t, endpoints[random.IntN(len(endpoints))], r.Rev-int64(random.IntN(2)))
 		}
 	}
-	if m.Rev < int64(kills)*10 {
-		t.Errorf("only %d revisions in %d rounds: too little load to mean anything", m.Rev, kills)
+	if r.Rev < int64(kills)*10 {
+		t.Errorf("only %d revisions in %d rounds: too little load to mean anything", r.Rev, kills)
 	}
 }
 
 // kill kills a server under load. The remaining replicas continue without it; then it restarts.
-func kill(ctx context.Context, victim *launch.Server, others bool, j *journal.Journal) error {
+func kill(ctx context.Context, victim *launch.Server, others bool, r *durability.Record) error {
 	victim.Kill()
 	if !others {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	if err := j.AwaitMore(ctx, 100); err != nil {
+	if err := r.AwaitMore(ctx, 100); err != nil {
 		return fmt.Errorf("with one replica killed: %w", err)
 	}
 	return victim.TryRestart()
 }
 
-func check(t *testing.T, endpoint string, m *journal.Model, watchers []*journal.Watcher) {
+func check(t *testing.T, endpoint string, r *durability.Record) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := journal.Verify(ctx, endpoint, m, watchers); err != nil {
+	if err := r.Verify(ctx, endpoint); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,5 +1,5 @@
 // Package crash kills the target (see package servers) with SIGKILL while many clients write, starts it again on the
-// same files, and compares its contents with what it had acknowledged: see package journal.
+// same files, and compares its contents with what it had acknowledged: see package durability.
 //
 // Of several replicas (see package datastore) one is killed at a time, while clients write through all of them: the
 // others must continue, and all must show the same afterwards.

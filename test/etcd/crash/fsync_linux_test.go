@@ -18,7 +18,7 @@ import (
 	"github.com/sqlstore/sqlstore/internal/testing/env"
 	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/test/etcd/servers"
-	"github.com/sqlstore/sqlstore/test/support/journal"
+	"github.com/sqlstore/sqlstore/test/support/durability"
 )
 
 // The kernel reports a failed sync once and may have dropped the pages: a second one that succeeds proves nothing. So a
@@ -28,17 +28,15 @@ func TestFailedSync(t *testing.T) {
 	seed := env.Seed.Uint(t, rand.Uint64())
 	t.Logf("seed %d", seed)
 	server := launch.Start(t, servers.FileTargetConfig(t))
-	j := journal.New()
-	m := journal.NewModel(j)
-	w, err := journal.Watch(t.Context(), server.Endpoint(), "\x00", "\x00")
-	if err != nil {
+	r := durability.New()
+	if err := r.Watch(t.Context(), server.Endpoint(), ""); err != nil {
 		t.Fatal(err)
 	}
 	for _, first := range []int{20, 1} { // the first sync that fails
-		before := j.Acknowledged()
+		before := r.Acknowledged()
 		failSyncs(t, server, first)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		err := journal.Load{Endpoints: []string{server.Endpoint()}, Seed: seed + uint64(first)}.Run(ctx, j)
+		err := durability.Load{Endpoints: []string{server.Endpoint()}, Seed: seed + uint64(first)}.Run(ctx, r)
 		if err != nil {
 			t.Errorf("from sync %d on: under load: %v", first, err)
 		}
@@ -49,7 +47,7 @@ func TestFailedSync(t *testing.T) {
 		}
 		cancel()
 		wantFailure(t, server)
-		acknowledged := j.Acknowledged() - before
+		acknowledged := r.Acknowledged() - before
 		if first == 1 && acknowledged > 0 {
 			t.Errorf("%d writes were acknowledged though no sync succeeded", acknowledged)
 		}
@@ -57,8 +55,8 @@ func TestFailedSync(t *testing.T) {
 			t.Errorf("only %d writes acknowledged before sync %d failed: too few to mean anything", acknowledged, first)
 		}
 		server.Restart(t)
-		check(t, server.Endpoint(), m, []*journal.Watcher{w})
-		t.Logf("from sync %d on: %d writes acknowledged, revision %d after the restart", first, acknowledged, m.Rev)
+		check(t, server.Endpoint(), r)
+		t.Logf("from sync %d on: %d writes acknowledged, revision %d after the restart", first, acknowledged, r.Rev)
 	}
 }
 

@@ -3,19 +3,20 @@ package crash
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"testing"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
 
 	"github.com/sqlstore/sqlstore/internal/testing/env"
 	"github.com/sqlstore/sqlstore/internal/testing/launch"
 	"github.com/sqlstore/sqlstore/internal/testing/pgserver"
 	"github.com/sqlstore/sqlstore/test/support/datastore"
-	"github.com/sqlstore/sqlstore/test/support/journal"
+	"github.com/sqlstore/sqlstore/test/support/durability"
+	"github.com/sqlstore/sqlstore/test/support/history"
 )
 
 // A server that dies while it deletes what a compaction left behind loses no row that is needed. After its restart, or
@@ -28,11 +29,11 @@ func TestKillInPurge(t *testing.T) {
 	if p.Postgres {
 		kills, writes = 2, 10 // another process takes over only after some seconds, and each step takes its round trips
 	}
-	m := journal.NewModel(p.j)
-	last := p.fill(t, writes)
-	check(t, p.replicas[0].Endpoint(), m, nil)
-	kept, size := m.List(), p.size(t)
-	p.compacted = m.Rev
+	p.fill(t, writes)
+	check(t, p.replicas[0].Endpoint(), p.record)
+	kept, size := maps.Clone(p.record.Base), p.size(t)
+	p.compacted = p.record.Rev
+	last := p.history(t, p.replicas[0])
 	compact(t, p.replicas[0].Endpoint(), p.compacted)
 	p.fill(t, 1) // supersedes what the compacted revision needs
 
@@ -41,7 +42,7 @@ func TestKillInPurge(t *testing.T) {
 	}
 	p.awaitUnderWay(t, 0)
 	server := p.await(t, p.compacted)
-	check(t, server.Endpoint(), m, nil)
+	check(t, server.Endpoint(), p.record)
 	p.checkCompacted(t, server, kept, last)
 	p.awaitSize(t, size/2)
 }
@@ -50,14 +51,14 @@ func TestKillInPurge(t *testing.T) {
 type purge struct {
 	datastore.Choice
 	replicas  []*launch.Server
-	j         *journal.Journal
+	record    *durability.Record
 	compacted int64
 	through   int64 // the last reported revision up to which rows are deleted
 }
 
 func startPurge(t *testing.T) *purge {
 	t.Helper()
-	p := &purge{Choice: datastore.FromEnv(t), j: journal.New()}
+	p := &purge{Choice: datastore.FromEnv(t), record: durability.New()}
 	if p.Postgres {
 		p.DSN = pgserver.Database(t) // to query it directly, too
 	}
@@ -65,16 +66,16 @@ func startPurge(t *testing.T) *purge {
 	return p
 }
 
-// fill writes many versions of few keys, each client its own, and returns the write with the newest revision.
-func (p *purge) fill(t *testing.T, writes int) *journal.Write {
+// fill writes many versions of few keys, each client its own.
+func (p *purge) fill(t *testing.T, writes int) {
 	t.Helper()
 	const writers = 8
 	var all errgroup.Group
 	for i := range writers {
-		kv := pb.NewKVClient(dial(t, p.replicas[i%len(p.replicas)].Endpoint()))
+		conn := dial(t, p.replicas[i%len(p.replicas)].Endpoint())
 		all.Go(func() error {
 			for n := range writes {
-				if err := p.write(t.Context(), kv, i, n); err != nil {
+				if err := p.write(t.Context(), conn, i, n); err != nil {
 					return err
 				}
 			}
@@ -84,36 +85,22 @@ func (p *purge) fill(t *testing.T, writes int) *journal.Write {
 	if err := all.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	return p.j.Newest()
 }
 
 // write makes a client's n-th write: it deletes a fifth of its keys, put by the previous write, and puts the others.
-func (p *purge) write(ctx context.Context, kv pb.KVClient, client, n int) error {
+func (p *purge) write(ctx context.Context, conn *grpc.ClientConn, client, n int) error {
 	const groups, groupKeys = 5, 20
-	var puts, deletes []string
+	o := history.Op{Client: client, Kind: history.Put}
 	for k := range groups * groupKeys {
 		key := fmt.Sprintf("p/%d/%02d", client, k)
 		if n > 0 && k%groups == n%groups {
-			deletes = append(deletes, key)
+			o.Deletes = append(o.Deletes, key)
 		} else {
-			puts = append(puts, key)
+			o.Keys = append(o.Keys, key)
 		}
 	}
-	w := p.j.Begin(puts, deletes)
-	txn := &pb.TxnRequest{}
-	for _, key := range puts {
-		txn.Success = append(txn.Success, journal.PutOp(key, w.ID))
-	}
-	for _, key := range deletes {
-		txn.Success = append(txn.Success, &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{
-			RequestDeleteRange: &pb.DeleteRangeRequest{Key: []byte(key)},
-		}})
-	}
-	r, err := kv.Txn(ctx, txn)
-	if err != nil {
-		return err
-	}
-	return p.j.End(w, journal.Acked, r.Header.Revision)
+	_, err := p.record.Do(ctx, conn, o)
+	return err
 }
 
 // kill kills a replica under load. Another, or the restarted one, continues the deletion afterwards.
@@ -123,9 +110,9 @@ func (p *purge) kill(t *testing.T, victim *launch.Server, seed uint64) {
 	defer cancel()
 	var loaded errgroup.Group
 	loaded.Go(func() error {
-		return journal.Load{Endpoints: datastore.Endpoints(p.replicas), Seed: seed}.Run(ctx, p.j)
+		return durability.Load{Endpoints: datastore.Endpoints(p.replicas), Seed: seed}.Run(ctx, p.record)
 	})
-	err := p.j.AwaitMore(ctx, journal.Clients)
+	err := p.record.AwaitMore(ctx, durability.Clients)
 	victim.Kill()
 	cancel()
 	if err := loaded.Wait(); err != nil {
@@ -140,29 +127,46 @@ func (p *purge) kill(t *testing.T, victim *launch.Server, seed uint64) {
 	}
 }
 
-// checkCompacted checks that the remaining rows are those that the compacted revision and all later ones need. last
-// wrote the compacted revision.
-func (p *purge) checkCompacted(t *testing.T, s *launch.Server, kept []*mvccpb.KeyValue, last *journal.Write) {
+// history reads the events from the compacted revision on. Those of that revision come without the versions before,
+// which go with the compaction.
+func (p *purge) history(t *testing.T, s *launch.Server) []history.Event {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	conn := dial(t, s.Endpoint())
-	then, err := pb.NewKVClient(conn).Range(ctx, journal.Everything(p.compacted))
+	events, err := p.record.History(ctx, dial(t, s.Endpoint()), p.compacted, p.record.Rev)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := journal.SameKeys(then.Kvs, kept); err != nil {
+	for i := range events {
+		if events[i].Revision == p.compacted {
+			events[i].Prev = history.KV{}
+		}
+	}
+	return events
+}
+
+// checkCompacted checks that the remaining rows are those that the compacted revision and all later ones need: kept are
+// the keys at the compacted revision, last its events.
+func (p *purge) checkCompacted(t *testing.T, s *launch.Server, kept history.Base, last []history.Event) {
+	t.Helper()
+	then, err := p.record.Do(t.Context(), dial(t, s.Endpoint()), durability.All(p.compacted))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := history.Reads(kept, []*history.Op{then}, nil); err != nil {
 		t.Errorf("range at the compacted revision %d: %v", p.compacted, err)
 	}
-	events, err := journal.History(ctx, conn, p.compacted, then.Header.Revision)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := journal.FirstRevision(events)
-	if err := last.Matches(events[:n]); err != nil {
+	events := p.history(t, s)
+	if err := history.Watch(events[:min(len(last), len(events))], last); err != nil {
 		t.Errorf("the compacted revision %d: %v", p.compacted, err)
 	}
-	if got, want := p.rows(t), len(kept)+len(last.Deletes)+len(events)-n; got != want {
+	deleted := 0
+	for _, e := range last {
+		if e.Deleted {
+			deleted++
+		}
+	}
+	if got, want := p.rows(t), len(kept)+deleted+len(events)-len(last); got != want {
 		t.Errorf("%d rows are left, want %d", got, want)
 	}
 }

@@ -1,9 +1,9 @@
 // Package powercut cuts the power of the disk under a server while clients write, thousands of times, and checks that
 // the server, started again on what the disk still holds, has everything that it had acknowledged.
 //
-// Package disk simulates the disk and documents what a cut may take away, package mount mounts it, and package journal
-// says what is checked. In addition, SQLite's integrity check must pass before each start, and the compacted revision
-// must not fall below one that was acknowledged.
+// Package disk simulates the disk and documents what a cut may take away, package mount mounts it, and package
+// durability says what is checked. In addition, SQLite's integrity check must pass before each start, and the compacted
+// revision must not fall below one that was acknowledged.
 //
 // A life begins with an empty disk and goes through several cuts, from each of which the next start recovers. A cut is
 // aimed at an operation: a write to the log, a sync, the n-th operation of a start, of a purge, of a defragmentation,

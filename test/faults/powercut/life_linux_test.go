@@ -8,14 +8,13 @@ import (
 	"testing"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/sqlstore/sqlstore/internal/testing/env"
 	"github.com/sqlstore/sqlstore/test/faults/powercut/disk"
 	"github.com/sqlstore/sqlstore/test/faults/powercut/mount"
-	"github.com/sqlstore/sqlstore/test/support/journal"
+	"github.com/sqlstore/sqlstore/test/support/durability"
 )
 
 // stepTimeout limits each step of a round: generous, because tests share slow machines.
@@ -36,17 +35,16 @@ type stage struct {
 
 // birth is how a life begins.
 type birth struct {
-	disk    *disk.Disk
-	journal *journal.Journal
-	model   *journal.Model
+	disk   *disk.Disk
+	record *durability.Record
 }
 
 // empty is the birth of a database by its first start.
 func empty(d *disk.Disk) birth {
 	const longest = 3000 // values in bytes: some fit into a page with others, some do not
-	j := journal.New()
-	j.Pad = longest
-	return birth{d, j, journal.NewModel(j)}
+	r := durability.New()
+	r.Pad = longest
+	return birth{d, r}
 }
 
 // life is a database from its first start on, through many cuts.
@@ -102,12 +100,12 @@ func (l *life) round() error {
 	if err != nil {
 		return err
 	}
-	before := l.journal.Acknowledged()
+	before := l.record.Acknowledged()
 	err = l.powered()
 	l.disk.Cut()
 	l.kill()
 	hit := l.disk.Hit()
-	if n := l.journal.Acknowledged() - before; n > 0 {
+	if n := l.record.Acknowledged() - before; n > 0 {
 		l.report.loaded++
 		l.report.writes += n
 	}
@@ -148,7 +146,7 @@ func (l *life) check() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
 	defer cancel()
 	s := l.servers[l.IntN(len(l.servers))]
-	if err := journal.Verify(ctx, s.address, l.model, nil); err != nil {
+	if err := l.record.Verify(ctx, s.address); err != nil {
 		return err
 	}
 	if l.compacted < 2 {
@@ -159,7 +157,7 @@ func (l *life) check() error {
 		return err
 	}
 	defer conn.Close()
-	_, err = pb.NewKVClient(conn).Range(ctx, journal.Everything(l.compacted-1))
+	_, err = l.record.Do(ctx, conn, durability.All(l.compacted-1))
 	switch status.Code(err) {
 	case codes.OutOfRange:
 		return nil
@@ -176,7 +174,7 @@ func (l *life) use() error {
 	const clients, steps = 8, 25
 	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
 	defer cancel()
-	load := journal.Load{Seed: l.Uint64(), Clients: 1 + l.IntN(clients), Steps: steps, Down: l.disk.Down()}
+	load := durability.Load{Seed: l.Uint64(), Clients: 1 + l.IntN(clients), Steps: steps, Down: l.disk.Down()}
 	for _, s := range l.servers {
 		load.Endpoints = append(load.Endpoints, s.address)
 	}
@@ -184,7 +182,7 @@ func (l *life) use() error {
 	after := l.IntN(3 * load.Clients)
 	dying := l.dieAfter(time.Duration(l.IntN(2)*l.IntN(20))*time.Millisecond, ctx.Done())
 	loaded := make(chan error, 1)
-	go func() { loaded <- load.Run(ctx, l.journal) }()
+	go func() { loaded <- load.Run(ctx, l.record) }()
 	err := l.act(ctx, s, aim, after)
 	if s.ends || err != nil {
 		l.disk.Cut()
@@ -229,7 +227,7 @@ func (l *life) act(ctx context.Context, s scenario, aim disk.Aim, after int) err
 	defer cancel()
 	stop := context.AfterFunc(server.life, cancel)
 	defer stop()
-	if err := l.journal.AwaitMore(ctx, after); err != nil {
+	if err := l.record.AwaitMore(ctx, after); err != nil {
 		return err
 	}
 	l.disk.Arm(aim)

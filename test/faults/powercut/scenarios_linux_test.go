@@ -75,7 +75,7 @@ var (
 
 // compact drops history that has been checked.
 func compact(ctx context.Context, l *life, conn *grpc.ClientConn) error {
-	rev := l.model.Rev - int64(l.IntN(2))
+	rev := l.record.Rev - int64(l.IntN(2))
 	if rev <= l.compacted {
 		return nil
 	}

@@ -82,7 +82,7 @@ func (s *sqlite) begin(seed uint64) *life {
 	l := &life{stage: &s.stage, seed: seed, birth: empty(disk.New())}
 	if random(seed, 0).IntN(2) == 0 {
 		const little, long = 100 << 20, 40_000
-		l.disk.Free, l.journal.Pad = little, long
+		l.disk.Free, l.record.Pad = little, long
 	}
 	return l
 }
