@@ -151,6 +151,7 @@ lint: $(LINTER) ## golangci-lint over the packages that differ from the main bra
 .PHONY: lint-all
 lint-all: $(LINTER) ## the same over every package of every module, as continuous integration does
 	@LINT_ALL=1 scripts/lint.sh $(LINTED)
+	@for patch in test/simulation/testdata/*.patch; do git -c safe.directory='*' apply --check "$$patch" || exit 1; done
 
 VULNCHECK := bin/govulncheck
 
