@@ -186,6 +186,9 @@ type Needs struct {
 	// can renew them before the transaction ends. Other backends ignore both.
 	Tail   *TailQuery
 	Leases []int64
+
+	// Import asks for what is being imported. It cannot change before the transaction ends.
+	Import bool
 }
 
 // Loaded is the answer to [Needs].
@@ -198,6 +201,8 @@ type Loaded struct {
 	// Tail and Leases answer Needs.Tail and Needs.Leases; a lease that does not exist is left out.
 	Tail   Tail
 	Leases []LeaseState
+	// Import answers Needs.Import.
+	Import Import
 }
 
 // Effects is everything that one database transaction changes.

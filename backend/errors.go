@@ -50,6 +50,10 @@ var (
 	ErrClosed = errors.New("database is closed")
 )
 
+// ErrTakenOver is returned to an import whose target another command has taken over, or opened. Nothing was applied.
+var ErrTakenOver = errors.New("another command has taken over the import into the database, or has opened it: this " +
+	"one writes nothing more, and only one may run")
+
 // Errors of starts.
 var (
 	// ErrInUse is returned when another process has the database file open for writing.

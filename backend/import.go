@@ -12,15 +12,19 @@ type Import struct {
 	Source int64
 	// Gaps is the revision up to which revisions may have no rows, because those of the source have none.
 	Gaps int64
+	// Holder is a random number of the command that imports, 0 if none does. A command that begins later takes over
+	// with a number of its own, and the earlier one must not write any more; see [Needs].
+	Holder int64
 }
 
 // Importing is the part of a [Backend] that marks the target of an import. The rows themselves come with [Tx.Commit].
 type Importing interface {
 	// Import returns what SetImport has stored last, a zero Import if nothing.
 	Import(ctx context.Context) (Import, error)
-	// SetImport durably stores i and, unless clusterID is 0, makes it the cluster's id, at the latest when the database
-	// is opened again. Nobody else may use the database meanwhile.
-	SetImport(ctx context.Context, i Import, clusterID uint64) error
+	// SetImport durably stores next and, unless clusterID is 0, makes it the cluster's id, at the latest when the
+	// database is opened again. It holds the clock meanwhile, and changes nothing unless was is stored. Errors:
+	// [ErrTakenOver], those of [Tx.Commit].
+	SetImport(ctx context.Context, was, next Import, clusterID uint64) error
 	// SetRemaining durably stores the remaining time of all leases, in whole seconds up to their TTL. It does not pass
 	// before a server opens the database: nobody can renew a lease until then. With nil, all leases have their full TTL
 	// again. Nobody else may use the database meanwhile.

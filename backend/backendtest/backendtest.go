@@ -84,6 +84,7 @@ func Run(t *testing.T, open func(t *testing.T) backend.Backend, hooks Hooks) {
 		{"Programs", testPrograms},
 		{"TokenKeysByMany", testTokenKeysByMany},
 		{"Import", testImport},
+		{"ImportTakenOver", testImportTakenOver},
 		{"RemainingTimeOfLeases", testRemaining},
 		{"Auth", testAuth},
 		{"AuthTokens", testAuthTokens},

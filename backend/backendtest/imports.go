@@ -18,12 +18,12 @@ func testImport(f *fixture) {
 			f.Errorf("import %+v, %v; want %+v", got, err, want)
 		}
 	}
-	set := func(i backend.Import, clusterID uint64) {
+	var was backend.Import
+	set := func(next backend.Import, clusterID uint64) {
 		f.Helper()
-		if err := f.b.SetImport(ctx, i, clusterID); err != nil {
-			f.Fatal(err)
-		}
-		check(i)
+		f.ok(f.b.SetImport(ctx, was, next, clusterID))
+		was = next
+		check(next)
 	}
 	check(backend.Import{})
 	before, err := f.b.Settings(ctx)
@@ -45,6 +45,37 @@ func testImport(f *fixture) {
 	}
 	f.checkCluster(cluster)
 	set(backend.Import{}, 0)
+}
+
+// testImportTakenOver covers what tells a command that another one has taken over its import.
+func testImportTakenOver(f *fixture) {
+	ctx := context.Background()
+	first, second := backend.Import{Source: 7, Gaps: 3, Holder: 1}, backend.Import{Source: 7, Gaps: 3, Holder: 2}
+	before, err := f.b.Settings(ctx)
+	f.ok(err)
+	f.ok(f.b.SetImport(ctx, backend.Import{}, first, 0))
+	tx := f.begin(backend.Needs{Import: true})
+	if got := tx.Loaded().Import; got != first {
+		f.Errorf("a transaction finds the import %+v, want %+v", got, first)
+	}
+	// Another command does not take over in the middle of a transaction.
+	taken := make(chan error, 1)
+	go func() { taken <- f.b.SetImport(ctx, first, second, 0) }()
+	if got, err := f.b.Import(ctx); err != nil || got != first {
+		f.Errorf("import %+v, %v during a transaction that has found %+v", got, err, first)
+	}
+	f.ok(tx.Commit(ctx, &backend.Effects{Granted: []backend.Lease{{ID: 1, TTL: time.Hour}}, Revision: 1, Batch: 1}))
+	f.ok(<-taken)
+	tx = f.begin(backend.Needs{Import: true})
+	if got := tx.Loaded().Import; got != second {
+		f.Errorf("a transaction finds the import %+v, want %+v", got, second)
+	}
+	tx.Rollback()
+	f.wantErr("end an import that was taken over", f.b.SetImport(ctx, first, backend.Import{}, 9), backend.ErrTakenOver)
+	if got, err := f.b.Import(ctx); err != nil || got != second {
+		f.Errorf("import %+v, %v; want %+v", got, err, second)
+	}
+	f.checkCluster(before.ClusterID)
 }
 
 func (f *fixture) checkCluster(want uint64) {

@@ -99,6 +99,9 @@ func (l *loader) queue(f *features, n *backend.Needs, t *tx) {
 		to.Clock, t.origin, t.time, l.locked = s.clock(), s.origin(), s.integer(), true
 		return nil
 	}, f.lock)
+	if n.Import {
+		l.add(func(s *scanner) error { to.Import = importRow(s); return nil }, readImport)
+	}
 	if n.Tail != nil {
 		l.tail = newTailReader(*n.Tail)
 		l.add(l.tail.scan, l.tail.sql(f), l.tail.args()...)

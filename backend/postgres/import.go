@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -14,7 +15,8 @@ import (
 
 const (
 	readImport = "SELECT COALESCE(max(value) FILTER (WHERE name = 'import_source'), 0), " +
-		"COALESCE(max(value) FILTER (WHERE name = 'import_gaps'), 0) FROM settings"
+		"COALESCE(max(value) FILTER (WHERE name = 'import_gaps'), 0), " +
+		"COALESCE(max(value) FILTER (WHERE name = 'import_holder'), 0) FROM settings"
 	changeSettings = "INSERT INTO settings (name, value) SELECT * FROM unnest($1::text[], $2::bigint[]) " +
 		"ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 
@@ -44,19 +46,28 @@ func (b *Backend) Import(ctx context.Context) (i backend.Import, err error) {
 }
 
 func importRow(s *scanner) backend.Import {
-	return backend.Import{Source: s.integer(), Gaps: s.integer()}
+	return backend.Import{Source: s.integer(), Gaps: s.integer(), Holder: s.integer()}
 }
 
 // SetImport implements [backend.Importing].
-func (b *Backend) SetImport(ctx context.Context, i backend.Import, clusterID uint64) error {
-	names, values := []string{"import_source", "import_gaps"}, []int64{i.Source, i.Gaps}
+func (b *Backend) SetImport(ctx context.Context, was, next backend.Import, clusterID uint64) error {
+	names := []string{"import_source", "import_gaps", "import_holder"}
+	values := []int64{next.Source, next.Gaps, next.Holder}
 	if clusterID != 0 {
 		names, values = append(names, "cluster_id"), append(values, int64(clusterID))
 	}
-	return b.reads.transaction(ctx, "mark an import", func(ctx context.Context, tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, changeSettings, names, values)
-		return err
-	})
+	locked, err := b.Begin(ctx, backend.Needs{Import: true})
+	if err != nil {
+		return fmt.Errorf("mark an import: %w", err)
+	}
+	if locked.Loaded().Import != was {
+		locked.Rollback()
+		return fmt.Errorf("mark an import: %w", backend.ErrTakenOver)
+	}
+	if err := locked.(*tx).change(ctx, changeSettings, names, values); err != nil {
+		return fmt.Errorf("mark an import: %w", err)
+	}
+	return nil
 }
 
 // SetRemaining implements [backend.Importing].

@@ -80,6 +80,16 @@ func (t *tx) Commit(ctx context.Context, e *backend.Effects) error {
 	return nil
 }
 
+// change commits one statement.
+func (t *tx) change(ctx context.Context, sql string, args ...any) error {
+	t.end()
+	defer t.b.releaseWriter()
+	var batch pgx.Batch
+	batch.Queue(sql, args...)
+	t.queueCommit(&batch)
+	return t.send(t.b.tracer.Detached(ctx), &batch)
+}
+
 func (t *tx) queue(batch *pgx.Batch, e *backend.Effects) {
 	var size int64
 	if len(e.Rows) > 0 {
@@ -110,6 +120,10 @@ func (t *tx) queue(batch *pgx.Batch, e *backend.Effects) {
 	if locked := t.loaded.Clock.Revision; e.Revision != locked || e.Compacted != 0 || changed != 0 {
 		batch.Queue(moveClock, e.Revision, e.Compacted, changed, size, e.Batch, max(t.time, e.Latest()), locked)
 	}
+	t.queueCommit(batch)
+}
+
+func (t *tx) queueCommit(batch *pgx.Batch) {
 	// The COMMIT itself must not run into the statement timeout while it waits for a standby.
 	batch.Queue(t.b.features.unbound)
 	batch.Queue("COMMIT")

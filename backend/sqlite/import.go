@@ -13,6 +13,7 @@ import (
 const (
 	importSource = "import_source"
 	importGaps   = "import_gaps"
+	importHolder = "import_holder"
 )
 
 // The caches of the writing connection, in KiB. SQLite goes through its whole cache at the end of a commit, because of
@@ -39,6 +40,8 @@ func (c *conn) imported() (i backend.Import, err error) {
 			i.Source = integer(row[1])
 		case importGaps:
 			i.Gaps = integer(row[1])
+		case importHolder:
+			i.Holder = integer(row[1])
 		}
 		return true
 	})
@@ -46,26 +49,34 @@ func (c *conn) imported() (i backend.Import, err error) {
 }
 
 // SetImport implements [backend.Importing].
-func (b *Backend) SetImport(ctx context.Context, i backend.Import, clusterID uint64) error {
+func (b *Backend) SetImport(ctx context.Context, was, next backend.Import, clusterID uint64) error {
 	if err := b.acquireWriter(ctx); err != nil {
 		return err
 	}
 	defer b.releaseWriter()
 	err := b.write("mark an import", func(c *conn) error {
-		if _, err := c.run(changeSetting, importSource, i.Source); err != nil {
+		switch now, err := c.imported(); {
+		case err != nil:
 			return err
+		case now != was:
+			return backend.ErrTakenOver
 		}
-		if _, err := c.run(changeSetting, importGaps, i.Gaps); err != nil || clusterID == 0 {
-			return err
+		values := map[string]int64{importSource: next.Source, importGaps: next.Gaps, importHolder: next.Holder}
+		if clusterID != 0 {
+			values["cluster_id"] = int64(clusterID)
 		}
-		_, err := c.run(changeSetting, "cluster_id", int64(clusterID))
-		return err
+		for name, value := range values {
+			if _, err := c.run(changeSetting, name, value); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return err
 	}
 	size := writerCache
-	if i.Source != 0 {
+	if next.Source != 0 {
 		size = importCache
 	}
 	return translate("size the cache", b.writer.exec(fmt.Sprintf("PRAGMA cache_size = -%d", size)))

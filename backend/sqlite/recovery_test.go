@@ -211,7 +211,7 @@ func TestEveryTransactionHasAnID(t *testing.T) {
 			return err
 		}},
 		{"a defragmentation", func() error { return b.Defragment(t.Context()) }},
-		{"an import", func() error { return b.SetImport(t.Context(), backend.Import{}, 0) }},
+		{"an import", func() error { return b.SetImport(t.Context(), backend.Import{}, backend.Import{}, 0) }},
 		{"remaining times", func() error { return b.SetRemaining(t.Context(), nil) }},
 	} {
 		before := row()

@@ -38,6 +38,12 @@ func (b *Backend) Begin(ctx context.Context, n backend.Needs) (_ backend.Tx, err
 
 // load reads the live rows that n asks for at the clock's revision.
 func (c *conn) load(n backend.Needs, to *backend.Loaded) error {
+	if n.Import {
+		var err error
+		if to.Import, err = c.imported(); err != nil {
+			return err
+		}
+	}
 	revision := to.Clock.Revision
 	var rows []backend.Row
 	for _, key := range n.Keys {

@@ -21,7 +21,8 @@ the database.
 
     sqlstore cutover --from https://10.0.0.1:2379 --cacert ca.crt --data-dir /var/lib/sqlstore
 
-Stop the following and the clients of the source first. The command waits until the source has been
+Stop the following and the clients of the source first; a following that still runs writes nothing more,
+and ends with an error. The command waits until the source has been
 quiet for --quiet, copies the rest, and compares the HashKV of both. If they are equal, servers can open
 the database, and revisions continue where the source ended. Otherwise nothing changes.`
 

@@ -126,7 +126,7 @@ func TestRestoreStore(t *testing.T) {
 	cfg := sqlite.Config{Path: filepath.Join(target, "sqlstore.db")}
 	b, err := sqlite.Open(t.Context(), cfg)
 	if err == nil { // as a restore of another point that was killed has left it
-		err = errors.Join(b.SetImport(t.Context(), backend.Import{Source: 4711}, 0), b.Close())
+		err = errors.Join(b.SetImport(t.Context(), backend.Import{}, backend.Import{Source: 4711}, 0), b.Close())
 	}
 	if err != nil {
 		t.Fatal(err)

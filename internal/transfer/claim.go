@@ -31,7 +31,7 @@ func Check(ctx context.Context, b backend.Backend) error {
 // importName is the name of an import among the members, which it is for a moment.
 const importName = "import"
 
-// claim marks an empty target, or finds the mark of the same import.
+// claim marks an empty target, or takes over from another command of the same import: that one writes nothing more.
 func (l *loader) claim(ctx context.Context) error {
 	state, err := l.b.Import(ctx)
 	if err != nil {
@@ -46,13 +46,14 @@ func (l *loader) claim(ctx context.Context) error {
 	default:
 		return ErrOtherImport
 	}
-	if err := l.b.SetImport(ctx, backend.Import{Source: l.o.Mark, Gaps: state.Gaps}, 0); err != nil {
+	l.held = backend.Import{Source: l.o.Mark, Gaps: state.Gaps, Holder: rand.Int64N(1<<62) + 1}
+	if err := l.b.SetImport(ctx, state, l.held, 0); err != nil {
 		return err
 	}
 	// A server that starts from now on finds the mark. One that started before is a member.
 	if err := l.refuseMembers(ctx); err != nil {
 		if state.Source == 0 {
-			return withUndo(err, l.b.SetImport(ctx, backend.Import{}, 0))
+			return withUndo(err, l.b.SetImport(ctx, l.held, backend.Import{}, 0))
 		}
 		return err
 	}
@@ -62,6 +63,15 @@ func (l *loader) claim(ctx context.Context) error {
 	}
 	l.at = clock.Revision
 	return nil
+}
+
+// holds returns [backend.ErrTakenOver] unless the target is this command's still.
+func (l *loader) holds(ctx context.Context) error {
+	state, err := l.b.Import(ctx)
+	if err == nil && state != l.held {
+		err = backend.ErrTakenOver
+	}
+	return err
 }
 
 func withUndo(err, undo error) error {

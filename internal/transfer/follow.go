@@ -20,13 +20,15 @@ var (
 		"another store's database")
 )
 
-// Following is a target that follows a source: it holds everything up to a revision, and takes what comes next.
+// Following is a target that follows a source: it holds everything up to a revision, and takes what comes next. Every
+// method that writes returns [backend.ErrTakenOver] once another command has resumed or opened the target.
 type Following struct {
 	l       *loader
 	granted map[int64]bool
 }
 
-// Resume opens a target that [Load] left with the mark follow, or that followed before. Errors: [ErrNotFollowing],
+// Resume opens a target that [Load] left with the mark follow, or that followed before. It takes the target over from a
+// command that still follows. Errors: [ErrNotFollowing],
 // [ErrOpened], [ErrTargetInUse], those of the backend.
 func Resume(ctx context.Context, b backend.Backend, follow int64) (*Following, error) {
 	state, err := b.Import(ctx)
@@ -93,6 +95,9 @@ func (f *Following) Leases() []int64 { return slices.Collect(maps.Keys(f.granted
 
 // SetLeases grants and revokes leases, so that all remain. The TTL of those that the target has does not matter.
 func (f *Following) SetLeases(ctx context.Context, all []backend.Lease) error {
+	if err := f.l.holds(ctx); err != nil { // also where nothing changes: a follower ends soon after a cut-over
+		return err
+	}
 	left := map[int64]bool{}
 	var granted []backend.Lease
 	for _, lease := range all {
@@ -182,16 +187,12 @@ func (f *Following) Hash(ctx context.Context) (uint32, error) {
 
 // SetRemaining gives the target's leases their remaining time at the source.
 func (f *Following) SetRemaining(ctx context.Context, remaining map[int64]time.Duration) error {
-	return setRemaining(ctx, f.l.b, remaining)
+	return f.l.setRemaining(ctx, remaining)
 }
 
 // Finish lets servers open the target, with the given cluster id unless it is 0.
 func (f *Following) Finish(ctx context.Context, clusterID uint64) error {
-	state, err := f.l.b.Import(ctx)
-	if err != nil {
-		return err
-	}
-	if err := f.l.b.SetImport(ctx, backend.Import{Gaps: state.Gaps}, clusterID); err != nil {
+	if err := f.l.b.SetImport(ctx, f.l.held, backend.Import{Gaps: f.l.held.Gaps}, clusterID); err != nil {
 		return fmt.Errorf("open the target: %w", err)
 	}
 	return nil

@@ -3,8 +3,6 @@ package transfer
 import (
 	"context"
 	"time"
-
-	"github.com/sqlstore/sqlstore/backend"
 )
 
 // LeaseTimes is a [backend.Source] that knows the remaining time of its leases. An import asks at its end, so that the
@@ -17,18 +15,21 @@ type LeaseTimes interface {
 
 // setRemaining gives a target's leases their remaining time at the source, rounded up to whole seconds: none ends
 // earlier than at the source.
-func setRemaining(ctx context.Context, b backend.Backend, found map[int64]time.Duration) error {
-	leases, err := b.Leases(ctx)
+func (l *loader) setRemaining(ctx context.Context, found map[int64]time.Duration) error {
+	if err := l.holds(ctx); err != nil {
+		return err
+	}
+	leases, err := l.b.Leases(ctx)
 	if err != nil {
 		return err
 	}
 	remaining := make(map[int64]time.Duration, len(leases))
-	for _, l := range leases {
-		left, ok := found[l.ID]
+	for _, lease := range leases {
+		left, ok := found[lease.ID]
 		if !ok {
-			left = l.TTL
+			left = lease.TTL
 		}
-		remaining[l.ID] = min(max(left+time.Second-1, 0).Truncate(time.Second), l.TTL)
+		remaining[lease.ID] = min(max(left+time.Second-1, 0).Truncate(time.Second), lease.TTL)
 	}
-	return b.SetRemaining(ctx, remaining)
+	return l.b.SetRemaining(ctx, remaining)
 }

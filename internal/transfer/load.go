@@ -96,8 +96,9 @@ type loader struct {
 	contents *backend.Contents
 	result   Result
 	links    *links
-	at       int64 // the target's revision
-	dated    bool  // the rows have their times
+	held     backend.Import // what the target has as long as this command may write
+	at       int64          // the target's revision
+	dated    bool           // the rows have their times
 }
 
 func (l *loader) load(ctx context.Context) error {
@@ -118,7 +119,7 @@ func (l *loader) load(ctx context.Context) error {
 	if times, ok := l.from.(LeaseTimes); ok && l.o.Follow == 0 {
 		remaining, err := times.Remaining(ctx)
 		if err == nil {
-			err = setRemaining(ctx, l.b, remaining)
+			err = l.setRemaining(ctx, remaining)
 		}
 		if err != nil {
 			return err
@@ -131,7 +132,7 @@ func (l *loader) load(ctx context.Context) error {
 	if l.o.KeepClusterID {
 		cluster = l.contents.ClusterID
 	}
-	return l.b.SetImport(ctx, done, cluster)
+	return l.b.SetImport(ctx, l.held, done, cluster)
 }
 
 // rows writes all rows that the target does not have yet. The source is read while a batch is written.
@@ -171,9 +172,13 @@ func (l *loader) write(ctx context.Context, rows []backend.Row) error {
 }
 
 func (l *loader) commit(ctx context.Context, e *backend.Effects) error {
-	tx, err := l.b.Begin(ctx, backend.Needs{})
+	tx, err := l.b.Begin(ctx, backend.Needs{Import: true})
 	if err != nil {
 		return err
+	}
+	if tx.Loaded().Import != l.held {
+		tx.Rollback()
+		return backend.ErrTakenOver
 	}
 	if now := tx.Loaded().Clock.Revision; now != l.at {
 		tx.Rollback()

@@ -190,7 +190,6 @@ func TestLoadContinues(t *testing.T) {
 	})
 }
 
-// checkLoaded compares what the database has with the source, and follows the links between versions.
 // A target that could not hold enough revisions above the source's is refused, and stays as it is.
 func TestLoadRefusesHighRevisions(t *testing.T) {
 	onEvery(t, func(t *testing.T, reopen func() backend.Backend) {
@@ -211,6 +210,7 @@ func TestLoadRefusesHighRevisions(t *testing.T) {
 	})
 }
 
+// checkLoaded compares what the database has with the source, and follows the links between versions.
 func checkLoaded(t *testing.T, b backend.Backend, src *rows) {
 	t.Helper()
 	h, err := b.History(t.Context(), backend.HistoryQuery{

@@ -189,7 +189,7 @@ func (b *Client) Unconfirmed(o backend.Origin) time.Duration {
 // Errors that callers check as they are.
 var plain = []error{
 	backend.ErrTooManyRows, backend.ErrUnavailable, backend.ErrCompacted, backend.ErrConflict, backend.ErrRejected,
-	backend.ErrNoSpace, backend.ErrClosed,
+	backend.ErrNoSpace, backend.ErrClosed, backend.ErrTakenOver,
 }
 
 // translate wraps the error of anything but a commit.

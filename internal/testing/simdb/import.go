@@ -17,10 +17,14 @@ func (b *Client) Import(ctx context.Context) (i backend.Import, err error) {
 }
 
 // SetImport implements [backend.Importing].
-func (b *Client) SetImport(ctx context.Context, i backend.Import, clusterID uint64) error {
+func (b *Client) SetImport(ctx context.Context, was, next backend.Import, clusterID uint64) error {
 	_, err := write(ctx, b, "set import", beginTimeout, work[struct{}]{
+		take: func(ctx context.Context, x *transaction) error { return x.acquire(ctx, clockLock) },
 		step: func(_ *server, st *state, _ time.Time) (struct{}, error) {
-			st.imports = i
+			if st.imports != was {
+				return struct{}{}, backend.ErrTakenOver
+			}
+			st.imports = next
 			return struct{}{}, nil
 		},
 	})

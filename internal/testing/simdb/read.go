@@ -186,6 +186,9 @@ func (st *state) tail(q backend.TailQuery) backend.Tail {
 // load reads what a transaction needs.
 func (st *state) load(n *backend.Needs) (*backend.Loaded, error) {
 	l := &backend.Loaded{Clock: st.clock}
+	if n.Import {
+		l.Import = st.imports
+	}
 	if n.Tail != nil {
 		l.Tail = st.tail(*n.Tail)
 	}
