@@ -69,7 +69,7 @@ func (b *backupper) run(ctx context.Context, out, errOut io.Writer) (err error) 
 	defer func() { err = errors.Join(err, r.Bucket.Close()) }()
 	r.Recipients = recipients
 	at := time.Now().UTC().Truncate(time.Millisecond)
-	src, err := b.source.open(ctx, errOut)
+	src, err := b.source.open(ctx, nil, errOut)
 	if err != nil {
 		return err
 	}
@@ -80,10 +80,8 @@ func (b *backupper) run(ctx context.Context, out, errOut io.Writer) (err error) 
 	if err := errors.Join(err, src.Close()); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(out, "%s: %d rows up to revision %d\n", name, footer.Rows, name.Revision); err != nil {
-		return err
-	}
-	return src.discard()
+	_, err = fmt.Fprintf(out, "%s: %d rows up to revision %d\n", name, footer.Rows, name.Revision)
+	return err
 }
 
 // bucketFlags name a bucket to read.

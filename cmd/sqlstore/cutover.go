@@ -49,13 +49,17 @@ func cutoverCommand() *cobra.Command {
 		}
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
-		return c.run(ctx, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		return interrupted(ctx, c.run(ctx, cmd.OutOrStdout(), cmd.ErrOrStderr()))
 	}
 	return cmd
 }
 
 func (c *cutover) run(ctx context.Context, out, errOut io.Writer) error {
 	server, err := c.source.server()
+	if err != nil {
+		return err
+	}
+	snapshot, err := c.snapshotPath()
 	if err != nil {
 		return err
 	}
@@ -71,7 +75,7 @@ func (c *cutover) run(ctx context.Context, out, errOut io.Writer) error {
 	_, _ = fmt.Fprintf(errOut, "catching up from revision %d, until the source is quiet for %s\n", to.Revision(),
 		c.quiet)
 	done, err := live.CutOver(ctx, server, to, live.Options{
-		Quiet: c.quiet, Snapshot: c.source.snapshotPath(), KeepClusterID: c.keepID,
+		Quiet: c.quiet, Snapshot: snapshot, KeepClusterID: c.keepID,
 	})
 	if err := errors.Join(err, b.Close()); err != nil {
 		return err

@@ -60,15 +60,16 @@ func (i *importer) followInto(
 
 // base copies a snapshot, which is where the following begins.
 func (i *importer) base(ctx context.Context, b backend.Backend, out, errOut io.Writer) error {
-	src, err := i.source.open(ctx, errOut)
+	mark, err := transfer.Check(ctx, b)
 	if err != nil {
 		return err
 	}
-	err = i.load(ctx, b, src, transfer.Options{Mark: i.mark("base"), Follow: i.followMark()}, out, errOut)
-	if err := errors.Join(err, src.Close()); err != nil {
+	src, err := i.open(ctx, mark, errOut)
+	if err != nil {
 		return err
 	}
-	return src.discard()
+	o := transfer.Options{Mark: i.contentsMark("base", src.Contents()), Follow: i.followMark()}
+	return errors.Join(i.load(ctx, b, src, o, out, errOut), src.Close())
 }
 
 func (i *importer) followMark() int64 { return i.mark("follow") }

@@ -63,17 +63,22 @@ func importCommand() *cobra.Command {
 		}
 		ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
+		run := i.run
 		if i.follow {
-			return i.runFollowing(ctx, c.OutOrStdout(), c.ErrOrStderr())
+			run = i.runFollowing
 		}
-		return i.run(ctx, c.OutOrStdout(), c.ErrOrStderr())
+		return interrupted(ctx, run(ctx, c.OutOrStdout(), c.ErrOrStderr()))
 	}
 	return cmd
 }
 
 func (i *importer) run(ctx context.Context, out, errOut io.Writer) error {
 	i.target.DatastoreWait = -1
-	src, err := i.source.open(ctx, errOut)
+	mark, err := checkTarget(ctx, &i.target)
+	if err != nil {
+		return err
+	}
+	src, err := i.open(ctx, mark, errOut)
 	if err != nil {
 		return err
 	}
@@ -81,12 +86,33 @@ func (i *importer) run(ctx context.Context, out, errOut io.Writer) error {
 	if err != nil {
 		return errors.Join(err, src.Close())
 	}
-	c := src.Contents()
-	err = i.load(ctx, b, src, transfer.Options{Mark: i.mark(c.Revision, c.Compacted, c.ClusterID)}, out, errOut)
-	if err := errors.Join(err, b.Close(), src.Close()); err != nil {
-		return err
+	err = i.load(ctx, b, src, transfer.Options{Mark: i.contentsMark("", src.Contents())}, out, errOut)
+	return errors.Join(err, b.Close(), src.Close())
+}
+
+// open opens the source for a target that has the mark of an import, or 0.
+func (i *importer) open(ctx context.Context, mark int64, errOut io.Writer) (*openSource, error) {
+	path, err := i.snapshotPath()
+	if err != nil {
+		return nil, err
 	}
-	return src.discard()
+	src, err := i.source.open(ctx, &snapshotFile{path: path, begun: mark != 0}, errOut)
+	if err != nil {
+		return nil, err
+	}
+	if i.keepID && src.Contents().ClusterID == 0 {
+		err := fmt.Errorf("%w: --keep-cluster-id: the source does not know its cluster's id", errSettings)
+		return nil, errors.Join(err, src.Close())
+	}
+	return src, nil
+}
+
+func (i *importer) snapshotPath() (string, error) {
+	target, err := targetName(&i.target)
+	if err != nil {
+		return "", err
+	}
+	return i.source.snapshotPath(fmt.Sprint("import, follow ", i.follow), target), nil
 }
 
 // load copies the source into the target, and says so.
@@ -94,17 +120,40 @@ func (i *importer) load(
 	ctx context.Context, b backend.Backend, src *openSource, o transfer.Options, out, errOut io.Writer,
 ) error {
 	contents := src.Contents()
-	if i.keepID && contents.ClusterID == 0 {
-		return fmt.Errorf("%w: --keep-cluster-id: the source does not know its cluster's id", errSettings)
-	}
 	p := newTransferProgress(errOut, contents)
 	o.KeepClusterID, o.Progress = i.keepID, p.at
 	result, err := transfer.Load(ctx, b, src.Source, o)
 	p.end()
+	src.keep = err != nil && continues(ctx, b, o.Mark, err)
 	if err != nil {
 		return err
 	}
 	return printImported(out, result, contents)
+}
+
+// errInterrupted is returned after a signal.
+var errInterrupted = errors.New("interrupted: run the same command again to continue")
+
+// interrupted returns errInterrupted in place of an error that comes from a signal, which ends ctx.
+func interrupted(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return errInterrupted
+	}
+	return err
+}
+
+// continues reports whether the next run continues the import with this mark, after an error.
+func continues(ctx context.Context, b backend.Backend, mark int64, err error) bool {
+	if errors.Is(err, transfer.ErrDiffers) || errors.Is(err, backend.ErrDamagedSource) {
+		return false
+	}
+	state, err := b.Import(context.WithoutCancel(ctx))
+	return err != nil || state.Source == mark
+}
+
+// contentsMark identifies what is imported: the source, and its state.
+func (i *importer) contentsMark(what string, c *backend.Contents) int64 {
+	return i.mark(what, c.Revision, c.Compacted, c.ClusterID)
 }
 
 // mark identifies the source, so that an import continues only from it.

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"net/url"
 	"os"
@@ -40,15 +40,18 @@ func (s *sourceFlags) register(f *pflag.FlagSet) {
 // openSource is a source, and the file that was made for it.
 type openSource struct {
 	backend.Source
-	temporary string
+
+	temporary string // "" if none was made
+	keep      bool   // for the next run, which continues
 }
 
-// discard removes what was made to read the source.
-func (o *openSource) discard() error {
-	if o.temporary == "" {
-		return nil
+// Close closes the source, and removes what was made to read it.
+func (o *openSource) Close() error {
+	err := o.Source.Close()
+	if o.temporary == "" || o.keep {
+		return err
 	}
-	return os.Remove(o.temporary)
+	return errors.Join(err, os.RemoveAll(o.temporary))
 }
 
 // name is the source's name without secrets.
@@ -59,7 +62,9 @@ func (s *sourceFlags) name() string {
 	return s.from
 }
 
-func (s *sourceFlags) open(ctx context.Context, errOut io.Writer) (*openSource, error) {
+// open opens the source. If it is a running server, a snapshot of it is saved as file says; with nil, for this run
+// only.
+func (s *sourceFlags) open(ctx context.Context, file *snapshotFile, errOut io.Writer) (*openSource, error) {
 	scheme, _, isURL := strings.Cut(s.from, "://")
 	scheme = strings.ToLower(scheme)
 	switch {
@@ -73,7 +78,7 @@ func (s *sourceFlags) open(ctx context.Context, errOut io.Writer) (*openSource, 
 	}
 	switch scheme {
 	case "http", "https":
-		return s.openLive(ctx, errOut)
+		return s.openLive(ctx, file, errOut)
 	case "sqlite", "postgres", "postgresql":
 		src, err := openDatabaseSource(ctx, &sqlstore.Config{
 			Datastore: s.from, DatastorePasswordFile: s.dbPasswordFile,
@@ -97,30 +102,6 @@ func (s *sourceFlags) openFile(ctx context.Context) (*openSource, error) {
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
-}
-
-// openLive saves a snapshot of a running server. An import that was interrupted finds the snapshot and continues.
-func (s *sourceFlags) openLive(ctx context.Context, errOut io.Writer) (*openSource, error) {
-	server, err := s.server()
-	if err != nil {
-		return nil, err
-	}
-	path := s.snapshotPath()
-	if info, err := os.Stat(path); err == nil {
-		_, _ = fmt.Fprintf(errOut, "continuing with the snapshot of %s in %s; remove it to take a new one\n",
-			info.ModTime().UTC().Format("2006-01-02T15:04:05Z"), path)
-	} else {
-		_, _ = fmt.Fprintf(errOut, "saving a snapshot of %s in %s\n", s.name(), path)
-	}
-	src, err := live.Open(ctx, server, path)
-	return &openSource{src, path}, err
-}
-
-// snapshotPath is where the snapshot of a running server lies.
-func (s *sourceFlags) snapshotPath() string {
-	h := fnv.New64a()
-	_, _ = io.WriteString(h, s.name())
-	return filepath.Join(s.dir, fmt.Sprintf("sqlstore-import-%016x.db", h.Sum64()))
 }
 
 // server says how to reach a running server.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -40,7 +39,7 @@ func (r *storeRestorer) register(f *pflag.FlagSet) {
 
 // run restores the state at a revision or a time, the newest one if both are empty.
 func (r *storeRestorer) run(ctx context.Context, revision int64, at string, out, errOut io.Writer) (err error) {
-	if err := r.check(ctx); err != nil {
+	if _, err := checkTarget(ctx, &r.target); err != nil {
 		return err
 	}
 	src, err := r.open(ctx, revision, at, errOut)
@@ -49,25 +48,6 @@ func (r *storeRestorer) run(ctx context.Context, revision int64, at string, out,
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
 	return r.load(ctx, src, out, errOut)
-}
-
-// check refuses a target that holds data or is in use, before a backup is downloaded for it.
-func (r *storeRestorer) check(ctx context.Context) error {
-	if !r.target.OnPostgres() {
-		path, err := r.target.Database()
-		if err != nil {
-			return err
-		}
-		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-			return nil // it is created only once there is something to write
-		}
-	}
-	r.target.DatastoreWait = -1
-	b, err := r.target.OpenBackend(ctx)
-	if err != nil {
-		return err
-	}
-	return errors.Join(transfer.Check(ctx, b), b.Close())
 }
 
 // open reads the backup up to a revision or a time, up to its end if both are empty.

@@ -13,19 +13,19 @@ import (
 const memberTimeout = 10 * time.Second
 
 // Check returns the error of a [Load] that fails whatever the source is, before a source is read: [ErrNotEmpty] or
-// [ErrTargetInUse].
-func Check(ctx context.Context, b backend.Backend) error {
+// [ErrTargetInUse]. Otherwise it returns the mark of the import that the target has, 0 if none has begun.
+func Check(ctx context.Context, b backend.Backend) (mark int64, err error) {
 	l := &loader{b: b}
 	state, err := b.Import(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if state.Source == 0 {
 		if err := l.refuseData(ctx); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return l.refuseMembers(ctx)
+	return state.Source, l.refuseMembers(ctx)
 }
 
 // importName is the name of an import among the members, which it is for a moment.

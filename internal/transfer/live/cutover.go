@@ -29,7 +29,7 @@ type Cutover struct {
 type Options struct {
 	// Quiet is how long the source must have written nothing.
 	Quiet time.Duration
-	// Snapshot is the path of a temporary file.
+	// Snapshot is the path of a temporary file. One that a killed cut-over has left there is removed.
 	Snapshot string
 	// KeepClusterID gives the target the source's cluster id.
 	KeepClusterID bool
@@ -69,9 +69,11 @@ func CutOver(ctx context.Context, s *Server, to *transfer.Following, o Options) 
 	}
 	id := uint64(0)
 	if o.KeepClusterID {
-		if id, err = s.clusterID(ctx); err != nil {
+		now, err := s.head(ctx)
+		if err != nil {
 			return nil, err
 		}
+		id = now.ClusterId
 	}
 	// A write that came meanwhile would be lost, so this is the last step before the target opens.
 	if last, err := revisionOf(ctx, client); err != nil || last != done.Revision {
@@ -117,7 +119,10 @@ func revisionOf(ctx context.Context, client *clientv3.Client) (int64, error) {
 }
 
 // copyAuth copies users and roles if they have changed. Only a snapshot has the hashes of the passwords.
-func copyAuth(ctx context.Context, s *Server, client *clientv3.Client, to *transfer.Following, path string) error {
+func copyAuth(
+	ctx context.Context, s *Server, client *clientv3.Client, to *transfer.Following, path string,
+) (err error) {
+	defer func() { err = errors.Join(err, os.RemoveAll(path)) }()
 	status, err := client.AuthStatus(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: read the revision of its users: %w", backend.ErrSource, err)
@@ -126,8 +131,7 @@ func copyAuth(ctx context.Context, s *Server, client *clientv3.Client, to *trans
 	if err != nil || own == status.AuthRevision {
 		return err
 	}
-	// One that a killed cut-over has left is too old.
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := Save(ctx, s, path); err != nil {
 		return err
 	}
 	f, err := Open(ctx, s, path)
@@ -137,7 +141,7 @@ func copyAuth(ctx context.Context, s *Server, client *clientv3.Client, to *trans
 	if a := f.Contents().Auth; a != nil {
 		err = to.SetAuth(ctx, a)
 	}
-	return errors.Join(err, f.Close(), os.Remove(path))
+	return errors.Join(err, f.Close())
 }
 
 // compare compacts the target as the source is compacted, and compares their hashes.

@@ -38,7 +38,11 @@ func TestWriteDuringCutover(t *testing.T) {
 	}
 	defer source.Close()
 	server := &live.Server{Endpoint: s.ClientURL()}
-	from, err := live.Open(t.Context(), server, filepath.Join(t.TempDir(), "snapshot.db"))
+	snapshot := filepath.Join(t.TempDir(), "snapshot.db")
+	if err := live.Save(t.Context(), server, snapshot); err != nil {
+		t.Fatal(err)
+	}
+	from, err := live.Open(t.Context(), server, snapshot)
 	if err != nil {
 		t.Fatal(err)
 	}

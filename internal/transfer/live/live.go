@@ -6,9 +6,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/snapshot"
@@ -57,47 +57,59 @@ func (s *Snapshot) Remaining(ctx context.Context) (map[int64]time.Duration, erro
 	return remainingOf(ctx, client, ids)
 }
 
-// Open saves a snapshot of the server in the file at path, unless there is one already, and opens it. With the file of
-// an interrupted import, the import can continue. Errors: [backend.ErrSource], [backend.ErrDamagedSource].
-func Open(ctx context.Context, s *Server, path string) (*Snapshot, error) {
+// Save saves a snapshot of the server in the file at path. It replaces a file that is there. Errors:
+// [backend.ErrSource].
+func Save(ctx context.Context, s *Server, path string) error {
 	// A download waits for a server for as long as it takes; this does not.
-	id, err := s.clusterID(ctx)
+	if _, err := s.head(ctx); err != nil {
+		return err
+	}
+	if _, err := snapshot.SaveWithVersion(ctx, zap.NewNop(), s.config(), path); err != nil {
+		return fmt.Errorf("%w: save a snapshot of %s: %w; it needs the role root if authentication is enabled",
+			backend.ErrSource, s.Endpoint, err)
+	}
+	return nil
+}
+
+// Open opens a snapshot of the server that [Save] has saved, maybe long ago. Errors: [backend.ErrSource], also if the
+// server's store is not that of the snapshot, [backend.ErrDamagedSource].
+func Open(ctx context.Context, s *Server, path string) (*Snapshot, error) {
+	now, err := s.head(ctx)
 	if err != nil {
 		return nil, err
-	}
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		if _, err := snapshot.SaveWithVersion(ctx, zap.NewNop(), s.config(), path); err != nil {
-			return nil, fmt.Errorf("%w: save a snapshot of %s: %w; it needs the role root if authentication is enabled",
-				backend.ErrSource, s.Endpoint, err)
-		}
 	}
 	f, err := etcdfile.Open(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("the snapshot of %s: %w", s.Endpoint, err)
 	}
-	f.Contents().ClusterID = id
+	if saved := f.Contents().Revision; now.Revision < saved {
+		err := fmt.Errorf("%w: %s is at revision %d, below the snapshot's %d: it is another store, or an older copy",
+			backend.ErrSource, s.Endpoint, now.Revision, saved)
+		return nil, errors.Join(err, f.Close())
+	}
+	f.Contents().ClusterID = now.ClusterId
 	return &Snapshot{f, s}, nil
 }
 
-// clusterID asks for the id of the server's cluster, which is not part of a snapshot.
-func (s *Server) clusterID(ctx context.Context) (uint64, error) {
+// head asks for the revision of the server, and for the id of its cluster, which is not part of a snapshot.
+func (s *Server) head(ctx context.Context) (*etcdserverpb.ResponseHeader, error) {
 	client, err := s.connect()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	status, err := client.Status(ctx, s.Endpoint)
 	if refused := (rpctypes.EtcdError{}); errors.As(err, &refused) {
-		return 0, fmt.Errorf("%w: %s refuses the import: %w; if authentication is enabled, it needs a user with the "+
+		return nil, fmt.Errorf("%w: %s refuses the import: %w; if authentication is enabled, it needs a user with the "+
 			"role root", backend.ErrSource, s.Endpoint, err)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("%w: %s does not answer: %w; check that it is running, and the certificates",
+		return nil, fmt.Errorf("%w: %s does not answer: %w; check that it is running, and the certificates",
 			backend.ErrSource, s.Endpoint, err)
 	}
-	return status.Header.ClusterId, nil
+	return status.Header, nil
 }
 
 func (s *Server) connect() (*clientv3.Client, error) {

@@ -228,17 +228,7 @@ func TestImportRefusesTargets(t *testing.T) {
 // An import that is killed continues, and no server opens the database before it is finished.
 func TestImportContinues(t *testing.T) {
 	etcd := servers.Etcd(t, "--unsafe-no-fsync")
-	source := connect(t, etcd)
-	value := strings.Repeat("v", 2000)
-	for i := range 30_000 / 100 {
-		var ops []*pb.RequestOp
-		for j := range 100 {
-			ops = append(ops, put(fmt.Sprintf("k/%d", (i*100+j)%5000), value))
-		}
-		if _, err := source.kv.Txn(t.Context(), &pb.TxnRequest{Success: ops}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	fill(t, connect(t, etcd))
 	file := filepath.Join(t.TempDir(), "snapshot.db")
 	ctl(t, etcd.Endpoint(), "", "snapshot", "save", file).must(t)
 	for name, target := range importTargets(t) {
@@ -265,11 +255,26 @@ func TestImportContinues(t *testing.T) {
 	}
 }
 
+// fill writes 30,000 versions of 5,000 keys, 60 MB, in revisions up to 301.
+func fill(t *testing.T, s services) {
+	t.Helper()
+	value := strings.Repeat("v", 2000)
+	for i := range 30_000 / 100 {
+		var ops []*pb.RequestOp
+		for j := range 100 {
+			ops = append(ops, put(fmt.Sprintf("k/%d", (i*100+j)%5000), value))
+		}
+		if _, err := s.kv.Txn(t.Context(), &pb.TxnRequest{Success: ops}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // killImport starts an import and kills it once it has begun to write. It reports whether the import was still
 // running.
-func killImport(t *testing.T, file, target string) bool {
+func killImport(t *testing.T, from string, flags ...string) bool {
 	t.Helper()
-	cmd := exec.Command(launch.Binary(t), "import", "--from", file, target)
+	cmd := exec.Command(launch.Binary(t), append([]string{"import", "--from", from}, flags...)...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
