@@ -36,4 +36,15 @@ func TestBackups(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantOutput(t, true, chain+": its full backup is missing", "backup", "verify", "--from", dir)
+
+	full, err := filepath.Glob(filepath.Join(dir, "*", "*-full-*.zst"))
+	if err != nil || len(full) != 1 {
+		t.Fatal(full, err)
+	}
+	if err := os.Rename(changes, filepath.Join(filepath.Dir(full[0]), filepath.Base(changes))); err != nil {
+		t.Fatal(err)
+	}
+	wantOutput(t, false, ": the files of revisions 3 to 1234 are missing", "backup", "list", "--from", dir)
+	wantOutput(t, true, "files of a backup are missing: those of revisions 3 to 1234", "restore", "--from", dir,
+		"--data-dir", filepath.Join(t.TempDir(), "d"))
 }

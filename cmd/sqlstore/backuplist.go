@@ -37,7 +37,7 @@ func overBucket(
 func backupListCommand() *cobra.Command {
 	return overBucket("list", "List the chains of backups, and what they can restore",
 		"List the chains of backups. A chain is a full backup with the changes since; every revision and time\n"+
-			"from FROM to TO can be restored.", listBackups)
+			"from FROM to TO can be restored. If files are missing, the lines below the table say so.", listBackups)
 }
 
 func listBackups(ctx context.Context, r *backup.Repository, out, _ io.Writer) error {
@@ -58,7 +58,17 @@ func listBackups(ctx context.Context, r *backup.Repository, out, _ io.Writer) er
 			last.At.Format(time.RFC3339), first.Revision, last.Revision, len(c.Files),
 			humanize.IBytes(uint64(size)), last.Encrypted)
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for i := range all {
+		c := &all[i]
+		if from, to := c.Missing(); from != 0 {
+			_, _ = fmt.Fprintf(out, "%s: the files of revisions %d to %d are missing: what was saved after them "+
+				"cannot be restored\n", c.Name, from, to)
+		}
+	}
+	return nil
 }
 
 func backupVerifyCommand() *cobra.Command {

@@ -67,7 +67,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// A missing file ends what can be restored, and is noticed.
+// A missing file ends what can be restored. What is saved after it is not silently left out.
 func TestMissingFile(t *testing.T) {
 	r := directory(t)
 	w := newWorld(t, onSQLite(t), 8)
@@ -75,23 +75,48 @@ func TestMissingFile(t *testing.T) {
 	var names []Name
 	for range 4 {
 		w.change(10)
-		names = append(names, w.changes(r, c, time.Now()))
+		names = append(names, w.changes(r, c, milliseconds(time.Now())))
 	}
 	c.close()
-	w.close()
 	if err := os.Remove(filepath.Join(r.Dir, filepath.FromSlash(names[2].String()))); err != nil {
 		t.Fatal(err)
 	}
 	if v := verify(t, r); len(v.Problems) != 1 || v.Through != names[1].Revision {
 		t.Errorf("%+v", v)
 	}
-	s := open(t, r, Point{Keep: true})
+	chain := names[0].Chain
+	for name, p := range map[string]Point{
+		"the newest state":  {},
+		"the chain":         {Chain: chain},
+		"a missing one":     {Revision: names[2].Revision},
+		"one behind it":     {Revision: names[3].Revision},
+		"one of the chain":  {Revision: names[3].Revision, Chain: chain},
+		"a time behind it":  {Time: names[3].At},
+		"a time, the chain": {Time: names[3].At, Chain: chain},
+	} {
+		if s, err := r.Open(t.Context(), p, ""); !errors.Is(err, ErrMissing) {
+			t.Errorf("%s: %v, %v", name, s, err)
+		}
+	}
+	all, err := r.Chains(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if from, to := all[0].Missing(); from != names[1].Revision+1 || to != names[2].Revision {
+		t.Errorf("revisions %d to %d are missing, want %d to %d", from, to, names[1].Revision+1, names[2].Revision)
+	}
+	s := open(t, r, Point{Revision: names[1].Revision, Keep: true})
 	if got, want := stateOf(t, s), w.states[names[1].Revision]; !maps.Equal(got, want) {
 		t.Errorf("restored %v, want %v", got, want)
 	}
-	if _, err := r.Open(t.Context(), Point{Revision: names[3].Revision}, ""); !errors.Is(err, ErrNone) {
-		t.Errorf("what is behind a gap: %v", err)
+
+	// A later chain has everything again.
+	w.full(r, time.Now().Add(time.Second)).close()
+	s = open(t, r, Point{})
+	if got := stateOf(t, s); !maps.Equal(got, w.now) {
+		t.Errorf("restored %v, want %v", got, w.now)
 	}
+	w.close()
 }
 
 func FuzzParseName(f *testing.F) {

@@ -8,6 +8,8 @@ var (
 	ErrNone = errors.New("no such backup")
 	// ErrSeveral is returned if several stores have backups of the point to restore.
 	ErrSeveral = errors.New("the bucket has backups of several stores")
+	// ErrMissing is returned if what is asked for is behind changes whose files are missing.
+	ErrMissing = errors.New("files of a backup are missing")
 	// ErrDamaged is returned for a file that is not what was written: cut off, or changed.
 	ErrDamaged = errors.New("a backup's file is damaged")
 	// ErrKey is returned for an encrypted file if none of the identities can decrypt it.

@@ -39,7 +39,7 @@ func (p *Point) choose(all []Chain) (*Chain, error) {
 		case p.Chain != "" && c.Name == p.Chain:
 			return c, nil
 		case p.Chain != "" || !p.in(c):
-		case chosen == nil, p.newest() && c.Last().At.After(chosen.Last().At):
+		case chosen == nil, p.newest() && c.saved().At.After(chosen.saved().At):
 			chosen = c
 		}
 	}
@@ -57,11 +57,34 @@ func (p *Point) choose(all []Chain) (*Chain, error) {
 			return c, p.onlyIn(c, all) // its full backup has the history that was not compacted
 		}
 	}
-	first, last := all[0].Full(), all[len(all)-1].Last()
-	return nil, fmt.Errorf("%w: the backups cover %s (revision %d) to %s (revision %d), not without gaps: see "+
-		"'sqlstore backup list'; without a revision or time, the newest state is restored", ErrNone,
-		first.At.Format(time.RFC3339Nano), first.Revision, last.At.Format(time.RFC3339Nano), last.Revision)
+	// The point is behind all that can be reached.
+	last := all[0].Last()
+	for i := range all {
+		c := &all[i]
+		if from, _ := c.Missing(); from != 0 && p.upTo(c.saved()) {
+			return c, nil // which says what is missing
+		}
+		if end := c.Last(); end.At.After(last.At) {
+			last = end
+		}
+	}
+	return nil, fmt.Errorf("%w: the last one was saved at %s, at revision %d, and %s is later; without a revision or "+
+		"time, the newest state is restored", ErrNone, last.At.Format(time.RFC3339Nano), last.Revision, p)
 }
+
+// String names the point.
+func (p *Point) String() string {
+	switch {
+	case p.Revision != 0:
+		return fmt.Sprintf("revision %d", p.Revision)
+	case !p.Time.IsZero():
+		return p.Time.UTC().Format(time.RFC3339Nano)
+	}
+	return "the newest state"
+}
+
+// upTo reports whether the point is not after a file.
+func (p *Point) upTo(f File) bool { return p.Revision <= f.Revision && !p.Time.After(f.At) }
 
 func (p *Point) newest() bool { return p.Revision == 0 && p.Time.IsZero() }
 

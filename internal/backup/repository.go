@@ -89,6 +89,21 @@ func (c *Chain) Last() File {
 	return path[len(path)-1]
 }
 
+// Missing returns the revisions whose changes are in no file, although later ones are; zeros if there are none. What is
+// saved after them cannot be restored.
+func (c *Chain) Missing() (from, to int64) {
+	last := c.Last()
+	for _, f := range c.Files {
+		if f.Revision > last.Revision {
+			return last.Revision + 1, f.After
+		}
+	}
+	return 0, 0
+}
+
+// saved returns the newest file, whether it can be reached or not.
+func (c *Chain) saved() File { return c.Files[len(c.Files)-1] }
+
 // Chains lists what the bucket holds, the oldest first. Files without a full backup before them are not listed.
 func (r *Repository) Chains(ctx context.Context) ([]Chain, error) {
 	all, _, err := r.list(ctx)

@@ -37,8 +37,8 @@ type Source struct {
 }
 
 // Open verifies the files that lead to a point, and returns the store at it. Errors: [ErrNone], [ErrSeveral],
-// [ErrDamaged], [ErrKey], [ErrNewer], those of the bucket. What is not on this machine is downloaded into the directory
-// work, until Close.
+// [ErrMissing], [ErrDamaged], [ErrKey], [ErrNewer], those of the bucket. What is not on this machine is downloaded into
+// the directory work, until Close.
 func (r *Repository) Open(ctx context.Context, p Point, work string) (*Source, error) {
 	all, err := r.Chains(ctx)
 	if err != nil {
@@ -76,9 +76,15 @@ func (r *Repository) Open(ctx context.Context, p Point, work string) (*Source, e
 func (s *Source) choose(c *Chain, p Point) error {
 	path, _ := c.Path()
 	end := path[len(path)-1]
-	if p.Revision > end.Revision || p.Time.After(end.At) {
-		return fmt.Errorf("%w: the chain %s ends at %s, revision %d; without a revision or time, that is restored",
-			ErrNone, c.Name, end.At.Format(time.RFC3339Nano), end.Revision)
+	beyond := p.Revision > end.Revision || p.Time.After(end.At)
+	from, to := c.Missing()
+	switch {
+	case from != 0 && (beyond || p.newest()):
+		return fmt.Errorf("%w: those of revisions %d to %d in the chain %s; what is before them can be restored: "+
+			"chain %s at revision %d", ErrMissing, from, to, c.Name, c.Name, end.Revision)
+	case beyond:
+		return fmt.Errorf("%w: the chain %s ends with what was saved at %s, revision %d; without a revision or time, "+
+			"that is restored", ErrNone, c.Name, end.At.Format(time.RFC3339Nano), end.Revision)
 	}
 	last := slices.IndexFunc(path, func(f File) bool {
 		return p.Revision != 0 && f.Revision >= p.Revision || !p.Time.IsZero() && f.At.After(p.Time.Add(clockSkew))
@@ -121,8 +127,8 @@ func (s *Source) read(ctx context.Context, p Point, lifted int64) error {
 	unknown := p.Revision != 0 && s.at < s.files[0].Revision && r.row == 0 ||
 		!p.Time.IsZero() && p.Time.Before(s.files[0].At) && r.written.IsZero()
 	if s.at < c.Compacted || unknown {
-		return fmt.Errorf("%w: revision %d is before the history of the oldest backup, which begins at revision %d: "+
-			"choose a time after %s", ErrNone, s.at, c.Compacted, s.files[0].At.Format(time.RFC3339Nano))
+		return fmt.Errorf("%w: %s is before the history of the oldest backup, which begins at revision %d: choose a "+
+			"time after %s", ErrNone, &p, max(c.Compacted, 1), s.files[0].At.Format(time.RFC3339Nano))
 	}
 	c.Revision = s.at
 	c.Gaps = r.gaps || max(r.row, c.Compacted, 1) < s.at

@@ -73,10 +73,13 @@ func TestFromBackup(t *testing.T) {
 		if state, _ := s.state(t, 0); state["/b/updated"].value != "2" {
 			t.Errorf("%+v, want the last value in the backup", state["/b/updated"])
 		}
-		covered := fmt.Sprintf("(revision %d)", revision+1)
+		saved := fmt.Sprintf("at revision %d", revision+1)
 		for outside, says := range map[string][]string{
-			"--to-revision=1000": {"the backups cover", covered}, "--to-time=0s": {"the backups cover", covered},
-			"--to-time=2000-01-01": {"before the history of the oldest backup", "choose a time after"},
+			"--to-revision=1000": {"the last one was saved at", saved, "revision 1000 is later"},
+			"--to-time=0s":       {"the last one was saved at", saved, "Z is later"},
+			"--to-time=2000-01-01": {
+				"2000-01-01T00:00:00Z is before the history of the oldest backup", "choose a time after",
+			},
 		} {
 			s.want(t, true, says, "--from", dir, "--keys=/b/", outside, "--yes")
 		}
