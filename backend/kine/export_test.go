@@ -62,6 +62,38 @@ func TestExportRefuses(t *testing.T) {
 	}
 }
 
+// What is exported, and what is being exported, can be read by the owner only. The rest of an export that was killed is
+// replaced.
+func TestExportMode(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	if err := os.WriteFile(path+".partial", []byte("the rest"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	check := func(name string) {
+		t.Helper()
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := info.Mode(); mode != 0o600 {
+			t.Errorf("%s has the mode %v, want 0600", name, mode)
+		}
+	}
+	err := Export(t.Context(), Prefix+"sqlite://"+path, &Store{
+		Revision: 5, Rows: func(ctx context.Context, f func(backend.Row) error) error {
+			check(path + ".partial")
+			return rowsOf(put(5, "/a"))(ctx, f)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(path)
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
 // Each database has its own limits of names.
 func TestNames(t *testing.T) {
 	for name, refused := range map[string][]dialect{

@@ -100,7 +100,7 @@ var sqliteIndexes = []string{
 		WHERE name != 'compact_rev_key' AND prev_revision != 0`,
 }
 
-// write fills a file beside the target and renames it.
+// write fills a file beside the target and renames it. Only its owner may read it: it holds all values.
 func (s sqlite) write(ctx context.Context, f func(*sql.Tx) error) error {
 	for _, suffix := range []string{"", "-wal", "-journal"} { // a log would be applied to the new file
 		if _, err := os.Lstat(string(s) + suffix); !errors.Is(err, os.ErrNotExist) {
@@ -111,7 +111,13 @@ func (s sqlite) write(ctx context.Context, f func(*sql.Tx) error) error {
 	if err := os.Remove(string(partial)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	err := partial.fill(ctx, f)
+	file, err := os.OpenFile(string(partial), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err = file.Close(); err == nil {
+		err = partial.fill(ctx, f)
+	}
 	if err == nil {
 		err = os.Rename(string(partial), string(s))
 	}
@@ -124,9 +130,9 @@ func (s sqlite) write(ctx context.Context, f func(*sql.Tx) error) error {
 	return err
 }
 
-// fill makes a file, which is of no use before its end, and so needs no journal.
+// fill writes a file, which is of no use before its end, and so needs no journal.
 func (s sqlite) fill(ctx context.Context, f func(*sql.Tx) error) error {
-	db, err := s.open("mode=rwc&_journal_mode=OFF&_synchronous=OFF")
+	db, err := s.open("mode=rw&_journal_mode=OFF&_synchronous=OFF")
 	if err != nil {
 		return err
 	}
