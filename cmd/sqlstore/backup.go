@@ -46,6 +46,9 @@ func backupCommand() *cobra.Command {
 	f.StringVar(&b.to, "to", "", "where to save it: "+bucketForms)
 	f.StringArrayVar(&b.recipients, "recipient", nil, recipientHelp)
 	cmd.RunE = func(c *cobra.Command, _ []string) error {
+		if err := applyEnvironment(c.Flags(), given(c.Flags()), os.LookupEnv); err != nil {
+			return err
+		}
 		ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		return b.run(ctx, c.OutOrStdout(), c.ErrOrStderr())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"text/tabwriter"
 	"time"
 
@@ -25,6 +26,9 @@ func overBucket(
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: noArgs}
 	b.register(cmd.Flags(), "from")
 	cmd.RunE = func(c *cobra.Command, _ []string) error {
+		if err := applyEnvironment(c.Flags(), given(c.Flags()), os.LookupEnv); err != nil {
+			return err
+		}
 		r, err := b.open(c.Context(), "from")
 		if err != nil {
 			return err

@@ -8,11 +8,14 @@ import (
 	"math"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
 
 	"github.com/sqlstore/sqlstore"
 	"github.com/sqlstore/sqlstore/cmd/sqlstore/internal/source"
@@ -124,10 +127,21 @@ func (r *reader) reach(ctx context.Context, client *clientv3.Client) error {
 		if err == nil {
 			return nil
 		}
+		if r.user == "" && refusesLogin(err) {
+			return fmt.Errorf("%s asks for a user: %w; give --user and --password-file", e, err)
+		}
 		errs = append(errs, fmt.Errorf("%s does not answer: %w; check that the server is running, and that this is "+
 			"one of its client URLs", e, err))
 	}
 	return errors.Join(errs...)
+}
+
+// refusesLogin reports whether a server has answered that it wants to know the user, or another one.
+func refusesLogin(err error) bool {
+	refused, ok := errors.AsType[rpctypes.EtcdError](err)
+	return ok && slices.Contains([]codes.Code{
+		codes.InvalidArgument, codes.Unauthenticated, codes.PermissionDenied,
+	}, refused.Code())
 }
 
 // reads runs f on the store that the flags name.
