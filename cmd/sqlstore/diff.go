@@ -91,7 +91,7 @@ func (d *differ) points(ctx context.Context, s source.Store, span backend.Span) 
 	if d.from == "" {
 		return 0, 0, fmt.Errorf("%w: %w", errSettings, errNoFrom)
 	}
-	if from, err = pointOf(ctx, s, "from", d.from); err != nil {
+	if from, err = beginOf(ctx, s, span, "from", d.from); err != nil {
 		return 0, 0, err
 	}
 	if d.to == "" {

@@ -118,6 +118,8 @@ func testReader(t *testing.T, from string) {
 		{false, "-     6   /registry/secrets/default/token  created", []string{"diff", "/", "--from=4"}},
 		{false, "+# encrypted", []string{"diff", "/", "--from=4", "--full"}},
 		{false, "", []string{"diff", gone, "--from=2"}},
+		{false, "-     6   /registry/secrets/default/token  created", []string{"diff", "/", "--from=2000-01-01"}},
+		{false, "writes since revision 1,", []string{"top", "--since=2000-01-01"}},
 		{true, "--from is required", []string{"diff", web}},
 		{true, "after --to", []string{"diff", web, "--from=3", "--to=2"}},
 
@@ -146,6 +148,11 @@ func testCompactedReader(t *testing.T, from string) {
 	wantOutput(t, true, "compacted; the oldest readable one is 4", "get", web, "--revision=3", from)
 	wantOutput(t, true, "compacted", "diff", web, "--from=2", from)
 	wantOutput(t, true, "compacted", "top", "--since=2", from)
+	for _, args := range [][]string{
+		{"top", "--since=2000-01-01"}, {"diff", web, "--from=2000-01-01"}, {"watch", "--from=2000-01-01"},
+	} {
+		wantOutput(t, true, "it is compacted; the oldest readable revision is 4", append(args, from)...)
+	}
 	wantOutput(t, false, "writes since revision 4", "top", from)
 	wantOutput(t, false, "oldestRevision: 4", "history", web, "-o", "yaml", from)
 	wantOutput(t, false, "deleted", "history", "/registry/pods/default/gone", from)

@@ -50,6 +50,34 @@ func pointOf(ctx context.Context, s source.Store, flag, text string) (int64, err
 	return currentAt(ctx, s, flag, t)
 }
 
+// emptyRevision is the revision of a store to which nothing was written.
+const emptyRevision = 1
+
+// beginOf is pointOf for the beginning of what is to be shown: at a time before the first commit, the store was empty.
+func beginOf(ctx context.Context, s source.Store, span backend.Span, flag, text string) (int64, error) {
+	revision, err := pointOf(ctx, s, flag, text)
+	if !errors.Is(err, backend.ErrUnknownTime) {
+		return revision, err
+	}
+	oldest, failed := s.Oldest(ctx, span)
+	if failed != nil {
+		return 0, errors.Join(err, failed)
+	}
+	if oldest > emptyRevision {
+		return 0, fmt.Errorf("%w; the oldest readable revision is %d", err, oldest)
+	}
+	switch now, failed := s.Now(ctx, span); {
+	case failed != nil:
+		return 0, errors.Join(err, failed)
+	case now == emptyRevision:
+		return emptyRevision, nil
+	}
+	if _, failed := s.When(ctx, emptyRevision+1); failed != nil { // an import may not know its times
+		return 0, err
+	}
+	return emptyRevision, nil
+}
+
 func currentAt(ctx context.Context, s source.Store, flag string, t time.Time) (int64, error) {
 	revision, err := s.At(ctx, t)
 	if err != nil {

@@ -86,7 +86,7 @@ func (t *top) run(c *cobra.Command, s source.Store, prefix string, o *output) er
 	if t.since == "" {
 		all.Since, err = s.Oldest(ctx, span)
 	} else {
-		all.Since, err = pointOf(ctx, s, "since", t.since)
+		all.Since, err = beginOf(ctx, s, span, "since", t.since)
 	}
 	if err != nil {
 		return err

@@ -52,7 +52,7 @@ func watchCommand() *cobra.Command {
 		if from == "" {
 			q.After, err = s.Now(ctx, q.Span)
 		} else {
-			q.After, err = pointOf(ctx, s, "from", from)
+			q.After, err = beginOf(ctx, s, q.Span, "from", from)
 		}
 		if err != nil {
 			return err
