@@ -74,8 +74,16 @@ func (c *cutover) run(ctx context.Context, out, errOut io.Writer) error {
 	}
 	_, _ = fmt.Fprintf(errOut, "catching up from revision %d, until the source is quiet for %s\n", to.Revision(),
 		c.quiet)
+	shown := time.Now()
 	done, err := live.CutOver(ctx, server, to, live.Options{
 		Quiet: c.quiet, Snapshot: snapshot, KeepClusterID: c.keepID,
+		Progress: func(now live.State, quiet time.Duration) {
+			if time.Since(shown) >= lineEvery && now.Key != nil {
+				shown = time.Now()
+				_, _ = fmt.Fprintf(errOut, "waiting: the source wrote %s at revision %d, %s ago\n",
+					showKey(string(now.Key)), now.Revision, readable(quiet))
+			}
+		},
 	})
 	if err := errors.Join(err, b.Close()); err != nil {
 		return err

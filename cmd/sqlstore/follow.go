@@ -44,18 +44,33 @@ func (i *importer) followInto(
 	}
 	_, _ = fmt.Fprintf(errOut, "following from revision %d; stop at any time, and run the same command again to go "+
 		"on\n", to.Revision())
-	shown := time.Now()
-	err = live.Follow(ctx, server, to, func(revision int64) {
-		if time.Since(shown) >= followEvery {
-			shown = time.Now()
-			_, _ = fmt.Fprintf(errOut, "following: revision %d\n", revision)
-		}
-	})
+	err = live.Follow(ctx, server, to, (&followed{out: errOut, shown: time.Now()}).at)
 	if ctx.Err() != nil { // a signal
 		_, err = fmt.Fprintf(out, "stopped at revision %d; run the same command again to go on, or "+
 			"'sqlstore cutover'\n", to.Revision())
 	}
 	return err
+}
+
+// followed says how a following goes on.
+type followed struct {
+	out   io.Writer
+	shown time.Time
+	away  bool
+}
+
+func (f *followed) at(now live.State) {
+	switch {
+	case now.Away && !f.away:
+		_, _ = fmt.Fprintln(f.out, "the source does not answer; the following goes on when it does")
+	case !now.Away && f.away:
+		_, _ = fmt.Fprintf(f.out, "the source answers again, at revision %d\n", now.Source)
+	case !now.Away && time.Since(f.shown) >= followEvery:
+		f.shown = time.Now()
+		_, _ = fmt.Fprintf(f.out, "following: revision %d, the source is at %d\n", now.Revision,
+			max(now.Source, now.Revision))
+	}
+	f.away = now.Away
 }
 
 // base copies a snapshot, which is where the following begins.

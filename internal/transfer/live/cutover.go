@@ -31,6 +31,8 @@ type Options struct {
 	Quiet time.Duration
 	// Snapshot is the path of a temporary file. One that a killed cut-over has left there is removed.
 	Snapshot string
+	// Progress, if not nil, is called with the state, and how long it has been quiet, until the source is quiet.
+	Progress func(now State, quiet time.Duration)
 	// KeepClusterID gives the target the source's cluster id.
 	KeepClusterID bool
 }
@@ -47,10 +49,16 @@ func CutOver(ctx context.Context, s *Server, to *transfer.Following, o Options) 
 	}
 	defer client.Close()
 	q := &quietness{client: client, since: time.Now(), wanted: o.Quiet}
-	if err := follow(ctx, client, to, func(rev int64) error { return q.at(ctx, rev) }); !errors.Is(err, errQuiet) {
+	err = follow(ctx, client, to, func(now State) error {
+		if o.Progress != nil {
+			defer func() { o.Progress(now, time.Since(q.since)) }()
+		}
+		return q.at(ctx, now.Revision)
+	})
+	if !errors.Is(err, errQuiet) {
 		return nil, err
 	}
-	if err := copyLeases(ctx, client, to); err != nil {
+	if _, err := copyLeases(ctx, client, to); err != nil {
 		return nil, err
 	}
 	if err := copyAuth(ctx, s, client, to, o.Snapshot); err != nil {
@@ -111,6 +119,8 @@ func (q *quietness) at(ctx context.Context, target int64) error {
 
 // revisionOf returns the source's current revision.
 func revisionOf(ctx context.Context, client *clientv3.Client) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
 	got, err := client.Get(ctx, "\x00", clientv3.WithCountOnly())
 	if err != nil {
 		return 0, fmt.Errorf("%w: read its revision: %w", backend.ErrSource, err)

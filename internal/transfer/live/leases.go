@@ -19,11 +19,11 @@ const (
 	leaseRequests = 16
 )
 
-// copyLeases gives the target the leases of the source.
-func copyLeases(ctx context.Context, client *clientv3.Client, to *transfer.Following) error {
-	all, err := listLeases(ctx, client)
+// copyLeases gives the target the leases of the source, and returns the source's revision.
+func copyLeases(ctx context.Context, client *clientv3.Client, to *transfer.Following) (revision int64, err error) {
+	all, revision, err := listLeases(ctx, client)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	leases := make([]backend.Lease, 0, len(all))
 	var unknown []int64
@@ -36,26 +36,28 @@ func copyLeases(ctx context.Context, client *clientv3.Client, to *transfer.Follo
 	}
 	states, err := leaseStates(ctx, client, unknown)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, s := range states {
 		if s.Remaining > 0 {
 			leases = append(leases, s.Lease)
 		}
 	}
-	return to.SetLeases(ctx, leases)
+	return revision, to.SetLeases(ctx, leases)
 }
 
-func listLeases(ctx context.Context, client *clientv3.Client) ([]int64, error) {
+func listLeases(ctx context.Context, client *clientv3.Client) (ids []int64, revision int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
 	all, err := client.Leases(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%w: read leases: %w", backend.ErrSource, err)
+		return nil, 0, fmt.Errorf("%w: read leases: %w", backend.ErrSource, err)
 	}
-	ids := make([]int64, len(all.Leases))
+	ids = make([]int64, len(all.Leases))
 	for i, l := range all.Leases {
 		ids[i] = int64(l.ID)
 	}
-	return ids, nil
+	return ids, all.Revision, nil
 }
 
 // remainingOf returns the remaining time of leases, 0 for those that have ended.
